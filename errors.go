@@ -1,0 +1,107 @@
+package latchkey
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The errors of this package. The set is closed: every error that an operation
+// returns matches one of them under [errors.Is], or is an error of the Redis
+// server that no retry can mend (out of memory, no permission, read-only …),
+// which [errors.As] finds as a *rueidis.RedisError. What lies underneath, an
+// error of the server, the network or a context, stays in the chain.
+var (
+	// ErrNotAcquired means that the budget of the call ended without the lock: it
+	// was busy, the context ended or the wait was over (the error then also matches
+	// the context's error), or the server could not be reached (the error then also
+	// wraps the network error). Nothing is held. A try that meets a busy lock
+	// returns it with no other cause.
+	ErrNotAcquired = errors.New("latchkey: not acquired")
+
+	// ErrNotHeld means that the hold is over: it was released before, or it was lost
+	// (the error then also matches ErrLost). Nobody else's hold was touched.
+	ErrNotHeld = errors.New("latchkey: not held")
+
+	// ErrLost is the cause with which the contexts of a hold end when the hold could
+	// not be kept: its lease ran out, it was force-unlocked, the key vanished, or
+	// the server was silent for so long that nobody can tell.
+	ErrLost = errors.New("latchkey: hold lost")
+
+	// ErrMaxHold is the cause with which the contexts of a hold end when the limit
+	// set by [MaxHold] is reached. It also matches ErrLost.
+	ErrMaxHold error = &subError{"latchkey: maximum hold time reached", ErrLost}
+
+	// ErrClosed means that the client is closed. Holds that were live at that time
+	// were released, and their contexts end with this cause.
+	ErrClosed = errors.New("latchkey: client closed")
+
+	// ErrUnknownOutcome means that a command was sent and no answer came, so that
+	// it may or may not have been executed. A failed acquisition with this error is
+	// undone in the background; a failed release is repeated there. The lease ends
+	// what could not be reached.
+	ErrUnknownOutcome = errors.New("latchkey: outcome unknown")
+
+	// ErrUpgrade means that a reader asked for the write lock, which could only wait
+	// for itself.
+	ErrUpgrade = errors.New("latchkey: read lock cannot be upgraded")
+
+	// ErrWrongKind means that the key belongs to another kind of object. Nothing was
+	// changed.
+	ErrWrongKind = errors.New("latchkey: key is another kind of object")
+
+	// ErrInvalid means that an argument is unusable: a bad name, a lease that is
+	// zero, negative or below a millisecond, settings that contradict each other.
+	// Nothing was sent.
+	ErrInvalid = errors.New("latchkey: invalid argument")
+)
+
+// subError is a sentinel that also matches a wider one.
+type subError struct {
+	text   string
+	parent error
+}
+
+func (e *subError) Error() string { return e.text }
+func (e *subError) Unwrap() error { return e.parent }
+
+// opError says which operation on which lock failed, and matches everything
+// that is joined in causes.
+type opError struct {
+	op, name string
+	causes   []error
+}
+
+func (e *opError) Error() string {
+	text := fmt.Sprintf("latchkey: %s %q", e.op, e.name)
+	for _, cause := range e.causes {
+		text += ": " + trimPrefix(cause.Error())
+	}
+	return text
+}
+
+func (e *opError) Unwrap() []error { return e.causes }
+
+// trimPrefix keeps "latchkey: " from standing twice in one message.
+func trimPrefix(text string) string {
+	const prefix = "latchkey: "
+	if len(text) > len(prefix) && text[:len(prefix)] == prefix {
+		return text[len(prefix):]
+	}
+	return text
+}
+
+// fail builds the error of an operation from its causes, skipping nil ones.
+func fail(op, name string, causes ...error) error {
+	e := &opError{op: op, name: name}
+	for _, cause := range causes {
+		if cause != nil {
+			e.causes = append(e.causes, cause)
+		}
+	}
+	return e
+}
+
+// invalid builds an ErrInvalid that names the value at fault.
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,161 @@
+package latchkey
+
+import (
+	"log/slog"
+	"math"
+	"time"
+)
+
+// Defaults of [Options].
+const (
+	// DefaultLease is the lease of an acquisition that names none. It is renewed
+	// at a third of its length, as Redisson's watchdog does.
+	DefaultLease = 30 * time.Second
+	// DefaultStaleWaiterTimeout is how long a fair lock waits for a queued waiter
+	// that gives no sign of life.
+	DefaultStaleWaiterTimeout = 5 * time.Second
+	// DefaultPollCeiling is the longest time for which a waiter relies on messages.
+	DefaultPollCeiling = 2 * time.Second
+	// DefaultRetryBudget is how long an operation without a deadline of its own is
+	// repeated while the server cannot be reached.
+	DefaultRetryBudget = 3 * time.Second
+	// DefaultMaxInFlight is how many commands of one client wait for an answer.
+	DefaultMaxInFlight = 512
+)
+
+// MinLease is the shortest lease that is accepted; MaxLease the longest.
+const (
+	MinLease = time.Millisecond
+	MaxLease = 10 * 365 * 24 * time.Hour
+)
+
+// NoExpiry is what RemainingTTL reports for a key without an expiry, which no
+// participant of the protocol writes.
+const NoExpiry = time.Duration(math.MaxInt64)
+
+// maxInFlightLimit stays below the 1024 commands that the connection of a
+// rueidis client queues before it makes callers wait without looking at their
+// contexts.
+const maxInFlightLimit = 896
+
+// ShardedPubSub says whether messages travel by the sharded commands of Redis 7.
+type ShardedPubSub int
+
+const (
+	// ShardedAuto uses sharded messages on a cluster whose servers know them, and
+	// classic ones everywhere else: the rule that Redisson follows.
+	ShardedAuto ShardedPubSub = iota
+	// ShardedOn uses sharded messages on every cluster.
+	ShardedOn
+	// ShardedOff uses classic messages everywhere, for a Redisson fleet that is
+	// forced to them.
+	ShardedOff
+)
+
+// Options are the settings of a [Client]. The zero value is ready for use; every
+// field is optional. Values are checked when the client is made, also against
+// each other, and a bad one is an [ErrInvalid], never replaced in silence.
+type Options struct {
+	// Lease is the lease of acquisitions that name none, renewed for as long as the
+	// hold lives. Default: DefaultLease. A crashed holder's lock comes back after
+	// at most this time.
+	Lease time.Duration
+
+	// StaleWaiterTimeout is how long a fair lock waits for a queued waiter that gives
+	// no sign of life. Default: DefaultStaleWaiterTimeout.
+	StaleWaiterTimeout time.Duration
+
+	// PollCeiling bounds how long a waiter relies on messages before it asks the
+	// server again, should a message be lost. Default: DefaultPollCeiling. It
+	// must be shorter than Lease.
+	PollCeiling time.Duration
+
+	// RetryBudget is how long an operation that has no deadline of its own (a try, a
+	// release, a query) is repeated while the server is unreachable, loading, or
+	// failing over. Default: DefaultRetryBudget. It must not exceed Lease.
+	RetryBudget time.Duration
+
+	// MaxInFlight bounds how many commands of this client wait for an answer at once,
+	// so that a hung server cannot hold callers past their deadlines. Default:
+	// DefaultMaxInFlight; at most 896.
+	MaxInFlight int
+
+	// KeyPrefix is put in front of every name. Redisson processes that share the
+	// locks need a NameMapper with the same prefix.
+	KeyPrefix string
+
+	// NameMapper turns a name into the key that is used in Redis. It must be
+	// deterministic. It excludes KeyPrefix.
+	NameMapper func(name string) string
+
+	// ShardedPubSub selects how messages travel in a cluster. Default: ShardedAuto.
+	ShardedPubSub ShardedPubSub
+
+	// TimeFencing keeps fencing tokens growing when their counter is lost (failover,
+	// eviction, flush): a token is then at least the server's time in milliseconds.
+	// Default: off, tokens count 1, 2, 3 … as Redisson's do.
+	TimeFencing bool
+
+	// Logger receives what a user should know and no error can tell: lost holds,
+	// messages that may not be published, damaged keys. Default: slog.Default().
+	Logger *slog.Logger
+
+	// Observer, if set, is called at each [Event], synchronously and from many
+	// goroutines: it must be quick and must not call back into the client.
+	Observer func(Event)
+}
+
+// withDefaults fills in what was left out.
+func (o Options) withDefaults() Options {
+	setDefault(&o.Lease, DefaultLease)
+	setDefault(&o.StaleWaiterTimeout, DefaultStaleWaiterTimeout)
+	setDefault(&o.PollCeiling, min(DefaultPollCeiling, o.Lease/2))
+	setDefault(&o.RetryBudget, min(DefaultRetryBudget, o.Lease))
+	setDefault(&o.MaxInFlight, DefaultMaxInFlight)
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// check reports the first setting that is unusable or contradicts another.
+func (o Options) check() error {
+	if err := checkLease("Options.Lease", o.Lease); err != nil {
+		return err
+	}
+	switch {
+	case o.PollCeiling < time.Millisecond || o.PollCeiling >= o.Lease:
+		return invalid("Options.PollCeiling %v is not between 1ms and the lease %v", o.PollCeiling, o.Lease)
+	case o.RetryBudget < time.Millisecond || o.RetryBudget > o.Lease:
+		return invalid("Options.RetryBudget %v is not between 1ms and the lease %v", o.RetryBudget, o.Lease)
+	case o.StaleWaiterTimeout < time.Millisecond:
+		return invalid("Options.StaleWaiterTimeout %v is below 1ms", o.StaleWaiterTimeout)
+	case o.MaxInFlight < 1 || o.MaxInFlight > maxInFlightLimit:
+		return invalid("Options.MaxInFlight %d is not between 1 and %d", o.MaxInFlight, maxInFlightLimit)
+	case o.KeyPrefix != "" && o.NameMapper != nil:
+		return invalid("Options.KeyPrefix and Options.NameMapper exclude each other")
+	case o.ShardedPubSub < ShardedAuto || o.ShardedPubSub > ShardedOff:
+		return invalid("Options.ShardedPubSub %d is unknown", o.ShardedPubSub)
+	}
+	return nil
+}
+
+// checkLease is the one place where the length of a lease is judged.
+func checkLease(what string, d time.Duration) error {
+	if d < MinLease || d > MaxLease {
+		return invalid("%s %v is not between %v and %v", what, d, MinLease, MaxLease)
+	}
+	return nil
+}
+
+// millis rounds up: a lease of 1.5 ms must not end after one.
+func millis(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}
