@@ -1,0 +1,210 @@
+package rig
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Admin looks at a server from the side, over a connection of its own.
+type Admin struct {
+	tb     testing.TB
+	server *Server
+	client rueidis.Client
+}
+
+// NewAdmin connects an Admin to the server itself, past any proxy.
+func NewAdmin(tb testing.TB, server *Server) *Admin {
+	tb.Helper()
+	return &Admin{tb: tb, server: server, client: server.Raw(tb)}
+}
+
+// Do runs a command and returns its reply; a Redis error fails the test, a nil
+// reply does not.
+func (a *Admin) Do(words ...string) rueidis.RedisResult {
+	a.tb.Helper()
+	result := a.client.Do(background(), a.client.B().Arbitrary(words[0]).Args(words[1:]...).Build())
+	if err := result.Error(); err != nil && !rueidis.IsRedisNil(err) {
+		a.tb.Fatalf("rig: %s: %v", strings.Join(words, " "), err)
+	}
+	return result
+}
+
+// Int runs a command and returns its reply as a number.
+func (a *Admin) Int(words ...string) int64 {
+	a.tb.Helper()
+	n, err := a.Do(words...).AsInt64()
+	a.check(err)
+	return n
+}
+
+// Strings runs a command and returns its reply as a list.
+func (a *Admin) Strings(words ...string) []string {
+	a.tb.Helper()
+	list, err := a.Do(words...).AsStrSlice()
+	a.check(err)
+	return list
+}
+
+// Text runs a command and returns its reply as a string, "" for nil.
+func (a *Admin) Text(words ...string) string {
+	a.tb.Helper()
+	text, err := a.Do(words...).ToString()
+	if !rueidis.IsRedisNil(err) {
+		a.check(err)
+	}
+	return text
+}
+
+func (a *Admin) check(err error) {
+	a.tb.Helper()
+	if err != nil {
+		a.tb.Fatalf("rig: %v", err)
+	}
+}
+
+// Entry is a key as it stands on the server.
+type Entry struct {
+	Type    string            // string, hash, list, zset, set
+	String  string            // of a string
+	Hash    map[string]string // of a hash
+	Members []string          // of a list (in order), a set, or a zset with scores
+	TTL     time.Duration     // -1 ms for a key without expiry
+}
+
+// NoTTL is the TTL of an [Entry] that never expires.
+const NoTTL = -time.Millisecond
+
+// Keys returns the keys that match a pattern of SCAN.
+func (a *Admin) Keys(pattern string) []string {
+	a.tb.Helper()
+	var keys []string
+	for cursor := uint64(0); ; {
+		page, err := a.Do("SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", "1000").AsScanEntry()
+		a.check(err)
+		keys = append(keys, page.Elements...)
+		if cursor = page.Cursor; cursor == 0 {
+			return keys
+		}
+	}
+}
+
+// KeysOf returns the keys that contain a name, whatever is in it.
+func (a *Admin) KeysOf(name string) []string {
+	a.tb.Helper()
+	escape := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
+	return a.Keys("*" + escape.Replace(name) + "*")
+}
+
+// Dump returns type, content and TTL of every key that contains the name.
+func (a *Admin) Dump(name string) map[string]Entry {
+	a.tb.Helper()
+	dump := make(map[string]Entry)
+	for _, key := range a.KeysOf(name) {
+		if entry := a.entry(key); entry.Type != "none" { // it may have expired since
+			dump[key] = entry
+		}
+	}
+	return dump
+}
+
+func (a *Admin) entry(key string) Entry {
+	a.tb.Helper()
+	e := Entry{Type: a.Text("TYPE", key), TTL: a.PTTL(key)}
+	switch e.Type {
+	case "string":
+		e.String = a.Text("GET", key)
+	case "hash":
+		var err error
+		e.Hash, err = a.Do("HGETALL", key).AsStrMap()
+		a.check(err)
+	case "list":
+		e.Members = a.Strings("LRANGE", key, "0", "-1")
+	case "set":
+		e.Members = a.Strings("SMEMBERS", key)
+	case "zset":
+		e.Members = a.zset(key)
+	}
+	return e
+}
+
+func (a *Admin) zset(key string) []string {
+	a.tb.Helper()
+	scores, err := a.Do("ZRANGE", key, "0", "-1", "WITHSCORES").AsZScores()
+	a.check(err)
+	members := make([]string, len(scores))
+	for i, s := range scores {
+		members[i] = fmt.Sprintf("%s %.0f", s.Member, s.Score)
+	}
+	return members
+}
+
+// PTTL is the time to live of a key: NoTTL without expiry, -2 ms when it is
+// missing.
+func (a *Admin) PTTL(key string) time.Duration {
+	a.tb.Helper()
+	return time.Duration(a.Int("PTTL", key)) * time.Millisecond
+}
+
+// Exists reports whether a key exists.
+func (a *Admin) Exists(key string) bool { a.tb.Helper(); return a.Int("EXISTS", key) == 1 }
+
+// Channels returns the channels that have a subscriber and contain the name.
+func (a *Admin) Channels(name string) []string {
+	a.tb.Helper()
+	var found []string
+	for _, channel := range a.Strings("PUBSUB", "CHANNELS") {
+		if strings.Contains(channel, name) {
+			found = append(found, channel)
+		}
+	}
+	return found
+}
+
+// Subscribers is how many connections subscribe to a channel.
+func (a *Admin) Subscribers(channel string) int64 {
+	a.tb.Helper()
+	reply, err := a.Do("PUBSUB", "NUMSUB", channel).ToArray()
+	a.check(err)
+	n, err := reply[1].AsInt64()
+	a.check(err)
+	return n
+}
+
+// Connections is the number of connections to the server, this one left out.
+func (a *Admin) Connections() int {
+	a.tb.Helper()
+	return strings.Count(a.Text("CLIENT", "LIST"), "\n") - 1
+}
+
+// CommandStats is how often each command was executed since the server started.
+// Commands inside scripts count as well as the script.
+func (a *Admin) CommandStats() map[string]int64 {
+	a.tb.Helper()
+	stats := make(map[string]int64)
+	for line := range strings.Lines(a.Text("INFO", "commandstats")) {
+		name, rest, _ := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
+		calls, _, found := strings.Cut(rest, ",")
+		if n, err := strconv.ParseInt(calls, 10, 64); found && err == nil {
+			stats[name] = n
+		}
+	}
+	return stats
+}
+
+// Since returns what was executed after an earlier CommandStats, without the
+// questions that the Admin itself asks.
+func (a *Admin) Since(before map[string]int64) map[string]int64 {
+	a.tb.Helper()
+	diff := make(map[string]int64)
+	for name, n := range a.CommandStats() {
+		if n -= before[name]; n > 0 && name != "info" {
+			diff[name] = n
+		}
+	}
+	return diff
+}

@@ -1,0 +1,76 @@
+package rig
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+)
+
+// The backends, in the order in which they are tried.
+const (
+	kindURL       = "url"
+	kindServer    = "server"
+	kindContainer = "container"
+	kindEmbedded  = "embedded"
+)
+
+// The environment variables that steer the choice.
+const (
+	envURL     = "LATCHKEY_TEST_REDIS"   // URL of a server that is there already
+	envBackend = "LATCHKEY_TEST_BACKEND" // server, container or embedded: force it
+	envImage   = "LATCHKEY_TEST_IMAGE"   // image for the container backend
+)
+
+// openShared starts the server that the whole test binary uses.
+func openShared() (err error) {
+	shared, err = openBackend()
+	return err
+}
+
+// openBackend obeys a forced choice and fails when it cannot be had; otherwise it
+// takes the first backend that this machine offers.
+func openBackend() (*Server, error) {
+	switch forced := os.Getenv(envBackend); forced {
+	case "":
+		return firstBackend()
+	case kindServer, kindContainer, kindEmbedded:
+		return startPrivate(forced, nil)
+	default:
+		return nil, fmt.Errorf("%s=%q is not server, container or embedded", envBackend, forced)
+	}
+}
+
+func firstBackend() (*Server, error) {
+	switch {
+	case os.Getenv(envURL) != "":
+		return useURL(os.Getenv(envURL))
+	case serverBinary() != "":
+		return startLocal(nil)
+	case os.Getenv(envImage) != "" && dockerHealthy():
+		return startContainer(nil)
+	default:
+		return startEmbedded()
+	}
+}
+
+// useURL takes a server that somebody else runs: it is never reconfigured,
+// paused or flushed.
+func useURL(text string) (*Server, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if u.Scheme != "redis" {
+		return nil, fmt.Errorf("%s: the proxies of the rig need a redis:// URL", envURL)
+	}
+	return &Server{kind: kindURL, detail: u.Host, url: *u, able: Stats | Speed}, nil
+}
+
+// serverBinary finds redis-server or valkey-server in PATH.
+func serverBinary() string {
+	redis, _ := exec.LookPath("redis-server")
+	valkey, _ := exec.LookPath("valkey-server")
+	return cmp.Or(redis, valkey)
+}

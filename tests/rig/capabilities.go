@@ -1,0 +1,55 @@
+package rig
+
+import (
+	"strings"
+	"testing"
+)
+
+// Capability is something that only some backends can do.
+type Capability uint
+
+// What a test may need beyond commands, scripts and messages.
+const (
+	// Private is a server of the test's own, started by [Fresh].
+	Private Capability = 1 << iota
+	// Process is a private server that can be paused, killed and restarted.
+	Process
+	// Stats is INFO, MONITOR and CLIENT LIST.
+	Stats
+	// Settings is CONFIG, ACL and CLIENT KILL on a private server.
+	Settings
+	// Speed is a server that keeps its pace with thousands of keys.
+	Speed
+)
+
+var capabilityNames = []struct {
+	bit  Capability
+	name string
+}{
+	{Private, "a private server"},
+	{Process, "control of the server process"},
+	{Stats, "INFO and MONITOR"},
+	{Settings, "CONFIG and ACL"},
+	{Speed, "the speed of a real server"},
+}
+
+func (c Capability) String() string {
+	var names []string
+	for _, each := range capabilityNames {
+		if c&each.bit != 0 {
+			names = append(names, each.name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Need skips the test when the backend lacks any of the given capabilities, and
+// says which. On the server backend nothing is ever skipped.
+func Need(tb testing.TB, needs ...Capability) {
+	tb.Helper()
+	for _, need := range needs {
+		if lacking := need &^ shared.able; lacking != 0 {
+			tb.Skipf("backend %s does not offer %v", shared.kind, lacking)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package rig
+
+import (
+	"strings"
+)
+
+// Command is a command as a client sent it through a [Tap].
+type Command struct {
+	Conn int // the connection: 1 for the first that was opened
+	Args []string
+}
+
+// Name is the command's first word in capitals.
+func (c Command) Name() string { return strings.ToUpper(c.Args[0]) }
+
+func (c Command) String() string {
+	words := append([]string{c.Name()}, c.Args[1:]...)
+	for i, word := range words {
+		words[i] = shorten(word)
+	}
+	return strings.Join(words, " ")
+}
+
+// shorten keeps scripts from filling the messages of failed tests.
+func shorten(word string) string {
+	const most = 60
+	if len(word) > most {
+		return word[:most] + "…"
+	}
+	return word
+}
+
+// setup are the commands by which clients open, probe and close connections.
+var setup = map[string]bool{
+	"HELLO": true, "AUTH": true, "CLIENT": true, "PING": true, "SELECT": true,
+	"CLUSTER": true, "COMMAND": true, "ROLE": true, "INFO": true, "QUIT": true,
+}
+
+// subscribes reports whether the command turns its connection into one for
+// messages.
+func (c Command) subscribes() bool {
+	switch c.Name() {
+	case "SUBSCRIBE", "SSUBSCRIBE", "PSUBSCRIBE":
+		return true
+	}
+	return false
+}
+
+// Commands returns what was recorded so far, in the order of arrival.
+func (t *Tap) Commands() []Command {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]Command(nil), t.commands...)
+}
+
+// Forget empties the record.
+func (t *Tap) Forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.commands = nil
+}
+
+// arrived records a command and asks the rules what is to happen to it. All
+// connections go through here, so "the n-th command" is well defined.
+func (t *Tap) arrived(c Command) Treatment {
+	if setup[c.Name()] {
+		return Treatment{}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.commands = append(t.commands, c)
+	for _, r := range t.rules {
+		if treatment, ok := r.judge(c); ok {
+			return treatment
+		}
+	}
+	return Treatment{}
+}

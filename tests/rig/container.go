@@ -1,0 +1,74 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/log"
+	"github.com/testcontainers/testcontainers-go/wait"
+)
+
+const redisPort = "6379/tcp"
+
+// dockerHealthy reports whether a Docker daemon answers.
+func dockerHealthy() bool {
+	provider, err := testcontainers.ProviderDocker.GetProvider(testcontainers.WithLogger(log.Default()))
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(background(), 5*time.Second)
+	defer cancel()
+	return provider.Health(ctx) == nil
+}
+
+// startContainer runs the image of LATCHKEY_TEST_IMAGE, whose command is a Redis
+// or Valkey server.
+func startContainer(settings []string) (*Server, error) {
+	image := os.Getenv(envImage)
+	if image == "" {
+		return nil, fmt.Errorf("%s is not set", envImage)
+	}
+	ctx, cancel := context.WithTimeout(background(), time.Minute)
+	defer cancel()
+	c, err := runContainer(ctx, image, settings)
+	if err != nil {
+		return nil, errors.Join(err, testcontainers.TerminateContainer(c))
+	}
+	return containerServer(ctx, c, image)
+}
+
+func runContainer(ctx context.Context, image string, settings []string) (testcontainers.Container, error) {
+	c, err := testcontainers.Run(ctx, image,
+		testcontainers.WithExposedPorts(redisPort),
+		testcontainers.WithCmdArgs(settings...),
+		testcontainers.WithWaitStrategy(wait.ForListeningPort(redisPort).SkipInternalCheck()),
+	)
+	if c == nil { // a nil pointer in the interface would be no nil
+		return nil, err
+	}
+	return c, err
+}
+
+func containerServer(ctx context.Context, c testcontainers.Container, image string) (*Server, error) {
+	stop := func() { _ = testcontainers.TerminateContainer(c) }
+	addr, err := c.PortEndpoint(ctx, redisPort, "")
+	if err == nil {
+		err = awaitPong(addr, nil) // the port is open before the server behind it is
+	}
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	return &Server{
+		kind:   kindContainer,
+		detail: image,
+		url:    url.URL{Scheme: "redis", Host: addr},
+		able:   Private | Stats | Settings | Speed,
+		stop:   stop,
+	}, nil
+}

@@ -1,0 +1,44 @@
+package rig
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// Main runs the tests of a package: it starts the shared server, says which
+// backend it is, runs the tests, stops the server and fails the run when a
+// goroutine is left. In a process that was started by a [ChildProgram] it runs that
+// child instead.
+func Main(m *testing.M) {
+	if child, ok := childToRun(); ok {
+		os.Exit(child())
+	}
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) int {
+	if err := openShared(); err != nil {
+		fmt.Fprintln(os.Stderr, "rig: no backend:", err)
+		return 1
+	}
+	fmt.Printf("rig: backend %s\n", shared.describe())
+	// What runs now belongs to the backend, not to a test.
+	background := goleak.IgnoreCurrent()
+	code := m.Run()
+	if code == 0 {
+		code = leakCheck(background)
+	}
+	shared.close()
+	return code
+}
+
+func leakCheck(background goleak.Option) int {
+	if err := goleak.Find(background); err != nil {
+		fmt.Fprintln(os.Stderr, "rig: the tests left goroutines behind:", err)
+		return 1
+	}
+	return 0
+}

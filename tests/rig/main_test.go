@@ -1,0 +1,9 @@
+package rig_test
+
+import (
+	"testing"
+
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+func TestMain(m *testing.M) { rig.Main(m) }

@@ -1,0 +1,139 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/rueidis"
+)
+
+// Server is a Redis server under test.
+type Server struct {
+	kind    string // the backend: url, server, container, embedded
+	detail  string
+	url     url.URL
+	able    Capability
+	process *localProcess // nil unless the process is ours to control
+	stop    func()
+}
+
+// shared is the server of the whole test binary.
+var shared *Server
+
+// Shared returns the server that all tests of the binary use together.
+func Shared() *Server { return shared }
+
+// Fresh starts a server for this test alone and stops it at its end. Settings are
+// command-line arguments of redis-server, such as "--maxmemory", "3mb"; they
+// need the capability [Settings].
+func Fresh(tb testing.TB, settings ...string) *Server {
+	tb.Helper()
+	Need(tb, Private)
+	if len(settings) > 0 {
+		Need(tb, Settings)
+	}
+	s, err := startPrivate(shared.kind, settings)
+	if err != nil {
+		tb.Fatalf("rig: cannot start a private server: %v", err)
+	}
+	tb.Cleanup(s.close)
+	return s
+}
+
+func startPrivate(kind string, settings []string) (*Server, error) {
+	switch kind {
+	case kindServer:
+		return startLocal(settings)
+	case kindContainer:
+		return startContainer(settings)
+	case kindEmbedded:
+		return startEmbedded()
+	default:
+		return nil, fmt.Errorf("backend %s has no private servers", kind)
+	}
+}
+
+func (s *Server) describe() string { return s.kind + " (" + s.detail + ")" }
+
+func (s *Server) close() {
+	if s.stop != nil {
+		s.stop()
+	}
+}
+
+// Embedded reports whether the server is the in-process one, which a client must
+// not take for a cluster.
+func (s *Server) Embedded() bool { return s.kind == kindEmbedded }
+
+// Addr is the server's host and port.
+func (s *Server) Addr() string { return s.url.Host }
+
+// URL is the server's address as a client takes it.
+func (s *Server) URL() string { return s.url.String() }
+
+// URLVia is the server's URL with another host and port: those of a proxy.
+func (s *Server) URLVia(addr string) string {
+	via := s.url
+	via.Host = addr
+	return via.String()
+}
+
+// Options are the settings of a plain rueidis client of this server, reached at
+// addr: its own address, or that of a proxy in front of it.
+func (s *Server) Options(addr string) rueidis.ClientOption {
+	option := rueidis.MustParseURL(s.URLVia(addr))
+	option.DisableCache = true
+	option.ForceSingleClient = true
+	return option
+}
+
+// Raw opens a client for assertions, closed at the end of the test.
+func (s *Server) Raw(tb testing.TB) rueidis.Client {
+	tb.Helper()
+	client, err := rueidis.NewClient(s.Options(s.Addr()))
+	if err != nil {
+		tb.Fatalf("rig: cannot connect to %s: %v", s.describe(), err)
+	}
+	tb.Cleanup(client.Close)
+	return client
+}
+
+// Pause stops the server process where it stands: connections stay open and
+// nothing answers.
+func (s *Server) Pause(tb testing.TB) { tb.Helper(); s.control(tb).pause(tb) }
+
+// Resume lets a paused server go on.
+func (s *Server) Resume(tb testing.TB) { tb.Helper(); s.control(tb).resume(tb) }
+
+// Kill ends the server process without warning. What it held in memory is gone.
+func (s *Server) Kill(tb testing.TB) { tb.Helper(); s.control(tb).kill() }
+
+// Restart starts a killed server again on the same port.
+func (s *Server) Restart(tb testing.TB) {
+	tb.Helper()
+	if err := s.control(tb).start(); err != nil {
+		tb.Fatalf("rig: restart: %v", err)
+	}
+}
+
+func (s *Server) control(tb testing.TB) *localProcess {
+	tb.Helper()
+	if s.process == nil {
+		tb.Fatal("rig: the server process is not ours; call Need(t, Process) and Fresh first")
+	}
+	return s.process
+}
+
+var names atomic.Int64
+
+// Name returns a lock name that no other test of this run uses.
+func Name(tb testing.TB) string {
+	return fmt.Sprintf("%s:%d", tb.Name(), names.Add(1))
+}
+
+// background is the context of the rig's own commands: they must work at clean-up,
+// when the context of the test is over.
+func background() context.Context { return context.Background() }

@@ -1,0 +1,194 @@
+package rig
+
+import (
+	"net"
+	"sync"
+	"testing"
+)
+
+// Tap is a proxy in front of a server that understands the protocol: it records
+// the commands of all connections in the order in which they arrive, and treats
+// single commands, their replies, messages and subscription connections as a test
+// wants (see [Treatment]). Commands that only set up or probe a connection are
+// passed on, and neither recorded nor counted.
+type Tap struct {
+	server   *Server
+	listener net.Listener
+	running  sync.WaitGroup
+	done     chan struct{} // closed by Stop
+
+	mu       sync.Mutex
+	conns    map[*tapConn]struct{}
+	accepted int
+	commands []Command
+	rules    []*rule
+	dropping bool // messages are dropped
+	dropped  int
+}
+
+// NewTap puts a tap in front of the server, stopped at the end of the test.
+func NewTap(tb testing.TB, server *Server) *Tap {
+	tb.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatalf("rig: tap: %v", err)
+	}
+	t := &Tap{
+		server: server, listener: listener, done: make(chan struct{}),
+		conns: make(map[*tapConn]struct{}),
+	}
+	t.running.Go(t.accept)
+	tb.Cleanup(t.Stop)
+	return t
+}
+
+// Addr is where a client connects to go through the tap.
+func (t *Tap) Addr() string { return t.listener.Addr().String() }
+
+// URL is the server's URL by way of the tap.
+func (t *Tap) URL() string { return t.server.URLVia(t.Addr()) }
+
+// Stop closes the tap and all its connections, and returns when nothing of it runs.
+func (t *Tap) Stop() {
+	t.mu.Lock()
+	if !t.stopped() {
+		close(t.done)
+	}
+	t.mu.Unlock()
+	_ = t.listener.Close()
+	t.Cut()
+	t.running.Wait()
+}
+
+func (t *Tap) stopped() bool {
+	select {
+	case <-t.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (t *Tap) accept() {
+	for {
+		client, err := t.listener.Accept()
+		if err != nil {
+			return
+		}
+		t.open(client)
+	}
+}
+
+// open connects to the server and moves what the two sides send. A server that is
+// down makes the client's connection end at once.
+func (t *Tap) open(client net.Conn) {
+	upstream, err := net.Dial("tcp", t.server.Addr())
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	c := newTapConn(t, client, upstream)
+	if !t.add(c) {
+		c.close()
+		return
+	}
+	t.running.Go(c.moveCommands)
+	t.running.Go(c.moveReplies)
+}
+
+func (t *Tap) add(c *tapConn) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped() {
+		return false
+	}
+	t.accepted++
+	c.id = t.accepted
+	t.conns[c] = struct{}{}
+	return true
+}
+
+func (t *Tap) remove(c *tapConn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.conns, c)
+}
+
+// each returns the open connections for which want is true.
+func (t *Tap) each(want func(*tapConn) bool) []*tapConn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var found []*tapConn
+	for c := range t.conns {
+		if want(c) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+func everyConn(*tapConn) bool { return true }
+
+func subscribers(c *tapConn) bool { return c.subscriber.Load() }
+
+// Connections is the number of connections that are open now.
+func (t *Tap) Connections() int { return len(t.each(everyConn)) }
+
+// Subscribers is the number of open connections that have subscribed.
+func (t *Tap) Subscribers() int { return len(t.each(subscribers)) }
+
+// Accepted is the number of connections that were ever opened.
+func (t *Tap) Accepted() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.accepted
+}
+
+// Cut closes every connection; new ones are taken.
+func (t *Tap) Cut() { closeAll(t.each(everyConn)) }
+
+// CutSubscribers closes every connection that has subscribed, and returns how many
+// these were.
+func (t *Tap) CutSubscribers() int { return closeAll(t.each(subscribers)) }
+
+func closeAll(conns []*tapConn) int {
+	for _, c := range conns {
+		c.close()
+	}
+	return len(conns)
+}
+
+// FreezeSubscribers keeps every connection that has subscribed open, but moves
+// nothing over it any more. It returns how many these were. New connections work.
+func (t *Tap) FreezeSubscribers() int {
+	conns := t.each(subscribers)
+	for _, c := range conns {
+		c.frozen.Store(true)
+	}
+	return len(conns)
+}
+
+// DropMessages says whether the messages of pub/sub are dropped from now on.
+// Confirmations of subscriptions are always delivered.
+func (t *Tap) DropMessages(drop bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dropping = drop
+}
+
+// DroppedMessages is how many messages were dropped so far.
+func (t *Tap) DroppedMessages() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.dropped
+}
+
+// drops reports whether this message is to be dropped, and counts it.
+func (t *Tap) drops() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.dropping {
+		t.dropped++
+	}
+	return t.dropping
+}

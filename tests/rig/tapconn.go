@@ -1,0 +1,236 @@
+package rig
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// tapConn is one connection through a [Tap]: a goroutine moves the commands,
+// another the replies, and a queue of commands in flight ties each reply to the
+// command that it answers.
+type tapConn struct {
+	id               int
+	tap              *Tap
+	client, upstream net.Conn
+	done             chan struct{}
+	closing          sync.Once
+	subscriber       atomic.Bool
+	frozen           atomic.Bool
+	muted            bool // used by moveReplies only
+
+	mu       sync.Mutex // guards inFlight and writing to the client
+	inFlight []*flight
+}
+
+// flight is a command whose reply has not been seen to the end.
+type flight struct {
+	treatment Treatment
+	// A subscription is confirmed once for each channel, by notices of this kind.
+	notice   string
+	expected int // 0: as many as the connection has channels, at least one
+	got      int
+}
+
+func newTapConn(t *Tap, client, upstream net.Conn) *tapConn {
+	return &tapConn{tap: t, client: client, upstream: upstream, done: make(chan struct{})}
+}
+
+func (c *tapConn) close() {
+	c.closing.Do(func() {
+		close(c.done)
+		_ = c.client.Close()
+		_ = c.upstream.Close()
+		c.tap.remove(c)
+	})
+}
+
+// await waits for a gate, if there is one, or the end of the connection.
+func (c *tapConn) await(gate <-chan struct{}) {
+	if gate == nil {
+		return
+	}
+	select {
+	case <-gate:
+	case <-c.done:
+	}
+}
+
+// thaw blocks on a frozen connection for good.
+func (c *tapConn) thaw() {
+	if c.frozen.Load() {
+		<-c.done
+	}
+}
+
+// moveCommands passes on what the client sends, until the connection ends.
+func (c *tapConn) moveCommands() {
+	defer c.close()
+	r := bufio.NewReader(c.client)
+	for {
+		v, err := readValue(r)
+		if err != nil || len(v.elems) == 0 {
+			return
+		}
+		c.thaw()
+		command := Command{Conn: c.id, Args: v.words()}
+		if command.subscribes() {
+			c.subscriber.Store(true)
+		}
+		if c.pass(v, newFlight(command, c.tap.arrived(command))) != nil {
+			return
+		}
+	}
+}
+
+// errCut ends a connection on purpose.
+var errCut = errors.New("cut by the tap")
+
+// pass sends a command on, or does what its treatment says instead.
+func (c *tapConn) pass(v value, f *flight) error {
+	switch {
+	case f.treatment.Lose == CutRequest:
+		c.close()
+		f.treatment.takesEffect()
+		return errCut
+	case f.treatment.Before != nil:
+		f.treatment.takesEffect()
+		c.await(f.treatment.Before)
+	}
+	if err := c.launch(f); err != nil || f.treatment.Answer != "" {
+		return err
+	}
+	_, err := c.upstream.Write(v.raw)
+	return err
+}
+
+func newFlight(c Command, t Treatment) *flight {
+	f := &flight{treatment: t, expected: 1}
+	if word := strings.ToLower(c.Name()); isSubscription(word) {
+		f.notice = word
+		f.expected = len(c.Args) - 1
+	}
+	return f
+}
+
+// launch queues a command, and answers at once what the tap itself answers when
+// nothing is before it.
+func (c *tapConn) launch(f *flight) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inFlight = append(c.inFlight, f)
+	return c.answer()
+}
+
+// answer sends the answers that are the tap's own and whose turn it is.
+func (c *tapConn) answer() error {
+	for len(c.inFlight) > 0 && c.inFlight[0].treatment.Answer != "" {
+		f := c.inFlight[0]
+		c.inFlight = c.inFlight[1:]
+		if _, err := c.client.Write([]byte("-" + f.treatment.Answer + "\r\n")); err != nil {
+			return err
+		}
+		f.treatment.takesEffect()
+	}
+	return nil
+}
+
+// moveReplies passes on what the server sends, until the connection ends.
+func (c *tapConn) moveReplies() {
+	defer c.close()
+	r := bufio.NewReader(c.upstream)
+	for {
+		v, err := readValue(r)
+		if err != nil {
+			return
+		}
+		c.thaw()
+		if c.reply(v) != nil {
+			return
+		}
+	}
+}
+
+// reply delivers a value to the client, unless it is to be lost.
+func (c *tapConn) reply(v value) error {
+	notice := v.notice(c.subscriber.Load())
+	if isMessage(notice) && c.tap.drops() {
+		return nil
+	}
+	f := c.answered(notice)
+	if f != nil && f.got == 1 { // a subscription's first confirmation stands for all
+		if err := c.treat(f.treatment); err != nil {
+			return err
+		}
+	}
+	return c.deliver(v, f)
+}
+
+// answered finds the command that a value answers: none for a message or another
+// notice that nobody asked for.
+func (c *tapConn) answered(notice string) *flight {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if notice != "" && !isSubscription(notice) {
+		return nil
+	}
+	c.dropOpenEnded(notice)
+	if len(c.inFlight) == 0 || (notice != "" && c.inFlight[0].notice != notice) {
+		return nil
+	}
+	c.inFlight[0].got++
+	return c.inFlight[0]
+}
+
+// dropOpenEnded ends the flight of an UNSUBSCRIBE of all channels, which only the
+// next reply of another kind ends.
+func (c *tapConn) dropOpenEnded(notice string) {
+	for len(c.inFlight) > 0 {
+		f := c.inFlight[0]
+		if f.expected > 0 || f.got == 0 || f.notice == notice {
+			return
+		}
+		c.inFlight = c.inFlight[1:]
+	}
+}
+
+// treat does to a reply what the treatment says. It may wait, so it holds no lock;
+// the command stays in the queue meanwhile, so that nothing overtakes the reply.
+func (c *tapConn) treat(t Treatment) error {
+	if t.After != nil {
+		t.takesEffect()
+		c.await(t.After)
+	}
+	switch t.Lose {
+	case Cut:
+		c.close()
+		t.takesEffect()
+		return errCut
+	case Mute:
+		c.muted = true
+		t.takesEffect()
+	}
+	return nil
+}
+
+// deliver writes a value to the client and takes its command off the queue when
+// that was the last of it. An error reply ends a subscription's flight, too.
+func (c *tapConn) deliver(v value, f *flight) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.muted {
+		if _, err := c.client.Write(v.raw); err != nil {
+			return err
+		}
+	}
+	if f != nil && (f.notice == "" || f.got == f.expected || v.kind == '-') {
+		c.inFlight = c.inFlight[1:]
+	}
+	if c.muted {
+		return nil
+	}
+	return c.answer()
+}

@@ -1,0 +1,168 @@
+package rig
+
+import "sync"
+
+// Loss is what happens to the reply of a command that was executed.
+type Loss int
+
+const (
+	// Deliver loses nothing.
+	Deliver Loss = iota
+	// Cut throws the reply away and closes the connection.
+	Cut
+	// Mute throws the reply away, and with it everything that the server sends on
+	// this connection later. The connection stays open, and what the client sends
+	// is still executed.
+	Mute
+	// CutRequest closes the connection before the command reaches the server: the
+	// only loss after which it was certainly not executed.
+	CutRequest
+)
+
+// Treatment is what a [Tap] does to one command. The zero value passes it on.
+type Treatment struct {
+	// Before, if set, holds the command, and what follows on its connection, until
+	// the channel closes.
+	Before <-chan struct{}
+	// After, if set, holds the reply, and what follows on its connection, until the
+	// channel closes.
+	After <-chan struct{}
+	// Answer, if set, is sent to the client as an error in place of asking the
+	// server, which never sees the command.
+	Answer string
+	// Lose says what happens to the reply.
+	Lose Loss
+
+	reached func() // called when the treatment takes effect, if set
+}
+
+func (t Treatment) takesEffect() {
+	if t.reached != nil {
+		t.reached()
+	}
+}
+
+// Match selects commands.
+type Match func(Command) bool
+
+// Any matches every command.
+func Any(Command) bool { return true }
+
+// Named matches the commands with one of these names.
+func Named(names ...string) Match {
+	return func(c Command) bool {
+		for _, name := range names {
+			if c.Name() == name {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// Mentions matches the commands that have this word among their arguments.
+func Mentions(word string) Match {
+	return func(c Command) bool {
+		for _, arg := range c.Args {
+			if arg == word {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// Both matches what both of two matches do.
+func Both(a, b Match) Match { return func(c Command) bool { return a(c) && b(c) } }
+
+// rule decides about commands; it is asked under the lock of its tap.
+type rule struct {
+	match     Match
+	skip      int // this many matching commands pass first
+	left      int // this many are then treated; negative: all
+	treatment func(Command) Treatment
+}
+
+func (r *rule) judge(c Command) (Treatment, bool) {
+	if r.left == 0 || !r.match(c) {
+		return Treatment{}, false
+	}
+	if r.skip > 0 {
+		r.skip--
+		return Treatment{}, false
+	}
+	r.left--
+	return r.treatment(c), true
+}
+
+func (t *Tap) addRule(r *rule) (remove func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rules = append(t.rules, r)
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		r.left = 0
+	}
+}
+
+// Lose loses the reply of the n-th command from now that matches, counted from 1 over all
+// connections. The channel delivers the command when its reply is thrown away:
+// it has then been executed (but for CutRequest).
+func (t *Tap) Lose(n int, match Match, loss Loss) <-chan Command {
+	hit := make(chan Command, 1)
+	t.addRule(&rule{match: match, skip: n - 1, left: 1, treatment: func(c Command) Treatment {
+		return Treatment{Lose: loss, reached: func() { hit <- c }}
+	}})
+	return hit
+}
+
+// LoseAll loses the reply of every command that matches, until stop is called.
+func (t *Tap) LoseAll(match Match, loss Loss) (stop func()) {
+	return t.addRule(&rule{match: match, left: -1, treatment: func(Command) Treatment {
+		return Treatment{Lose: loss}
+	}})
+}
+
+// Refuse answers every command that matches with an error such as "LOADING try
+// later", without asking the server, until stop is called.
+func (t *Tap) Refuse(match Match, text string) (stop func()) {
+	return t.addRule(&rule{match: match, left: -1, treatment: func(Command) Treatment {
+		return Treatment{Answer: text}
+	}})
+}
+
+// Held is a command or a reply that a tap holds back.
+type Held struct {
+	// Arrived delivers the command once it, or its reply, is held.
+	Arrived <-chan Command
+
+	release chan struct{}
+	once    sync.Once
+}
+
+// Release lets go of what is held, or would be.
+func (h *Held) Release() { h.once.Do(func() { close(h.release) }) }
+
+// HoldCommand keeps the next command that matches from the server until it is
+// released. Other connections are not held up.
+func (t *Tap) HoldCommand(match Match) *Held {
+	return t.hold(match, func(gate <-chan struct{}) Treatment { return Treatment{Before: gate} })
+}
+
+// HoldReply lets the next command that matches be executed and keeps its reply
+// until it is released.
+func (t *Tap) HoldReply(match Match) *Held {
+	return t.hold(match, func(gate <-chan struct{}) Treatment { return Treatment{After: gate} })
+}
+
+func (t *Tap) hold(match Match, how func(gate <-chan struct{}) Treatment) *Held {
+	arrived := make(chan Command, 1)
+	h := &Held{Arrived: arrived, release: make(chan struct{})}
+	t.addRule(&rule{match: match, left: 1, treatment: func(c Command) Treatment {
+		treatment := how(h.release)
+		treatment.reached = func() { arrived <- c }
+		return treatment
+	}})
+	return h
+}
