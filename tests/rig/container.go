@@ -15,9 +15,22 @@ import (
 
 const redisPort = "6379/tcp"
 
+// The rig removes its containers itself: the reaper of testcontainers would be one
+// more image to pull. And a line of log for each step of each container would bury
+// what the tests print.
+func init() {
+	if os.Getenv(envReaper) == "" {
+		_ = os.Setenv(envReaper, "true")
+	}
+	log.SetDefault(log.NewNoopLogger())
+}
+
+// envReaper switches the reaper off when it is "true".
+const envReaper = "TESTCONTAINERS_RYUK_DISABLED"
+
 // dockerHealthy reports whether a Docker daemon answers.
 func dockerHealthy() bool {
-	provider, err := testcontainers.ProviderDocker.GetProvider(testcontainers.WithLogger(log.Default()))
+	provider, err := testcontainers.ProviderDocker.GetProvider()
 	if err != nil {
 		return false
 	}
