@@ -1,0 +1,367 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"time"
+)
+
+// acquire is the one way in for every lock: it finds out for whom, and then takes
+// the lock or enters it again. waits is what the verb means without options.
+func (p *primitive) acquire(ctx context.Context, verb string, waits bool, options []Option) (*Hold, error) {
+	r, err := p.prepare(waits, options)
+	if err != nil {
+		return nil, fail(verb, p.name, err)
+	}
+	if !p.client.begin() {
+		return nil, fail(verb, p.name, ErrNotAcquired, ErrClosed)
+	}
+	defer p.client.working.Done()
+	if r.bounded && r.waits {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.wait)
+		defer cancel()
+	}
+	started := p.client.clock()
+	h, err := p.acquireFor(ctx, r)
+	if err != nil {
+		return nil, fail(verb, p.name, explain(err)...)
+	}
+	if p.client.options.Observer != nil {
+		e := h.tenure.event(EventAcquired)
+		e.Wait = p.client.clock().since(started)
+		p.client.observe(e)
+	}
+	return h, nil
+}
+
+// prepare checks everything that can be checked before anything is sent.
+func (p *primitive) prepare(waits bool, options []Option) (request, error) {
+	if p.invalid != nil {
+		return request{}, p.invalid
+	}
+	r, err := newRequest(p.client.options.Lease, waits, options)
+	if err == nil && !p.kind.reentrant && !r.by.IsZero() {
+		err = invalid("a mutex is not re-entrant and has no use for By")
+	}
+	return r, err
+}
+
+// explain puts the sentinel in front that the error of an attempt stands for. A
+// server that refuses for good is no contention, and is not made to look like it.
+func explain(err error) []error {
+	switch {
+	case errors.Is(err, ErrNotAcquired), errors.Is(err, ErrInvalid), errors.Is(err, ErrWrongKind):
+		return []error{err}
+	case hasCode(err, "WRONGTYPE"):
+		return []error{ErrWrongKind, err}
+	case judge(err) == refused || judge(err) == notNow:
+		if !isContextError(err) {
+			return []error{err}
+		}
+	}
+	return []error{ErrNotAcquired, err}
+}
+
+// acquireFor resolves the owner and takes the turn of its tenure. When the tenure
+// has come to its end meanwhile, the owner is resolved anew.
+func (p *primitive) acquireFor(ctx context.Context, r request) (*Hold, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, contextError(ctx)
+		}
+		t, err := p.resolve(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		if !t.turn.try() {
+			if !r.waits && !t.live() {
+				return nil, ErrNotAcquired
+			}
+			if t.turn.take(ctx) != nil {
+				return nil, contextError(ctx)
+			}
+		}
+		g, again, err := t.enterOrTake(ctx, r)
+		t.turn.give()
+		if !again {
+			if err != nil {
+				return nil, err
+			}
+			return newHold(t, g), nil
+		}
+	}
+}
+
+// resolve finds the tenure that an acquisition is for: that of an explicit owner,
+// of the hold on the context, of the owner on the context, or a fresh one.
+func (p *primitive) resolve(ctx context.Context, r request) (*tenure, error) {
+	if r.by.IsZero() {
+		if h := holdFrom(ctx, p.client, p.key); h != nil {
+			return h.tenure, p.mayEnter(h.tenure)
+		}
+	}
+	owner := r.by
+	if owner.IsZero() && p.kind.reentrant {
+		owner = ownerFrom(ctx)
+	}
+	t := p.client.tenures.find(p, owner)
+	return t, p.mayEnter(t)
+}
+
+// mayEnter refuses what could only wait for itself, or mix two kinds of lock.
+func (p *primitive) mayEnter(t *tenure) error {
+	switch {
+	case t.lock.kind.family != p.kind.family:
+		return ErrWrongKind
+	case !p.kind.reentrant && t.live():
+		return invalid("a mutex is not re-entrant, and the context carries a hold of it")
+	}
+	return nil
+}
+
+// enterOrTake does what the phase of the tenure asks for. The turn is held.
+func (t *tenure) enterOrTake(ctx context.Context, r request) (g *grip, again bool, err error) {
+	t.mu.Lock()
+	phase := t.phase
+	t.mu.Unlock()
+	switch phase {
+	case pending:
+		err = t.takeOutermost(ctx, r)
+		return &t.first, false, err
+	case held:
+		g, err = t.reenter(ctx, r)
+		return g, false, err
+	}
+	return nil, true, nil
+}
+
+// reenter raises the count by one.
+func (t *tenure) reenter(ctx context.Context, r request) (*grip, error) {
+	t.mu.Lock()
+	count := t.count + 1
+	lease := r.lease
+	if t.limit > 0 {
+		lease = min(lease, max(t.limit-t.client.clock().since(t.start), MinLease))
+	}
+	r.lease = lease
+	t.mu.Unlock()
+	a, err := t.ask(ctx, lockAcquire, r.lease, count)
+	switch {
+	case hasCode(err, "LATCHKEY_GONE"):
+		t.lose(ErrLost, "it was gone when it was entered again")
+		return nil, errors.Join(ErrNotAcquired, ErrLost)
+	case err != nil:
+		if a.doubt {
+			t.client.janitor.add(t, 0, r.lease)
+			err = errors.Join(ErrUnknownOutcome, err)
+		}
+		return nil, err
+	}
+	return t.enter(r, a), nil
+}
+
+// takeOutermost takes the lock for a tenure that is pending, and ends the tenure
+// if that fails.
+func (t *tenure) takeOutermost(ctx context.Context, r request) error {
+	t.lease = r.lease // for the undo, until begin sets it
+	err := t.queueAndTake(ctx, r)
+	if err == nil {
+		return nil
+	}
+	t.mu.Lock()
+	t.phase = over
+	doubtful := t.doubtful
+	t.mu.Unlock()
+	t.client.tenures.remove(t)
+	if doubtful {
+		t.client.janitor.add(t, 0, r.lease)
+		return errors.Join(ErrUnknownOutcome, err)
+	}
+	return err
+}
+
+// queueAndTake asks once, or stands in line and asks until the lock is granted.
+func (t *tenure) queueAndTake(ctx context.Context, r request) error {
+	if !r.waits {
+		_, err := t.attempt(ctx, r, t.lock.kind.acquire)
+		return err
+	}
+	g := t.client.gates.use(t.lock.key)
+	defer g.done()
+	if err := g.enter(ctx, t.client.closing); err != nil {
+		return err
+	}
+	defer g.leave()
+	return t.waitInFront(ctx, r, g)
+}
+
+// waitInFront is the wait loop of the library. The front of a gate attempts, and
+// rests until something hints that another attempt may succeed: a message, the
+// beginning or end of the subscription, a release inside this client, the end of
+// the holder's lease, the poll ceiling. The first refusal subscribes, and the
+// confirmation is such a hint, so that a release just before it is not missed.
+func (t *tenure) waitInFront(ctx context.Context, r request, g *gate) error {
+	var last error
+	cmd := t.lock.kind.acquire
+	for round := 0; ; round++ {
+		nap := t.client.pollPause()
+		if round > 0 || !g.heldHere() {
+			g.drain()
+			left, err := t.attempt(ctx, r, cmd)
+			if err == nil || !worthWaiting(err) {
+				return err
+			}
+			last = err
+			nap = t.refused(g, round, left, err)
+			cmd = t.lock.kind.again
+		}
+		if err := t.rest(ctx, g, nap); err != nil {
+			return errors.Join(err, trouble(last))
+		}
+	}
+}
+
+// worthWaiting reports whether an attempt that failed may succeed later.
+func worthWaiting(err error) bool {
+	if isContextError(err) || errors.Is(err, ErrClosed) {
+		return false
+	}
+	return errors.Is(err, ErrNotAcquired) || judge(err) != refused
+}
+
+// trouble is what the caller should know besides that the time is over: that the
+// server failed. That the lock was busy goes without saying.
+func trouble(err error) error {
+	if errors.Is(err, ErrNotAcquired) {
+		return nil
+	}
+	return err
+}
+
+// refused prepares the rest after a failed attempt and returns how long it may
+// take. left is what remains of the holder's lease, negative if it has none.
+func (t *tenure) refused(g *gate, round int, left time.Duration, err error) time.Duration {
+	if !errors.Is(err, ErrNotAcquired) {
+		return jitter(longPause)
+	}
+	if left < 0 {
+		t.client.warnForever(t.lock.key)
+	}
+	kind := t.lock.kind
+	if kind.backoff != nil {
+		g.refused(nil, "")
+		return kind.backoff.pause(round)
+	}
+	g.refused(t.client.notifier, t.lock.channel)
+	pause := t.client.pollPause()
+	if kind.poll > 0 {
+		pause = min(pause, jitter(kind.poll))
+	}
+	if left < 0 {
+		return pause
+	}
+	// A little later than the lease, so that the key is gone, and not with everybody.
+	return min(pause, left+time.Millisecond+rand.N(2*time.Millisecond))
+}
+
+// rest waits for a hint. It returns an error when there is no use in going on.
+func (t *tenure) rest(ctx context.Context, g *gate, nap time.Duration) error {
+	timer := time.NewTimer(nap)
+	defer timer.Stop()
+	select {
+	case <-g.wake:
+	case <-timer.C:
+	case <-ctx.Done():
+		return contextError(ctx)
+	case <-t.client.closing:
+		return ErrClosed
+	}
+	if pause := g.modesty(); pause > 0 {
+		return rest(ctx, t.client.closing, pause)
+	}
+	return nil
+}
+
+// attempt asks the server for the lock once, in the sense of the lock: trouble on
+// the way is overcome within the retry budget. A nil error means that the tenure
+// has begun. ErrNotAcquired comes with what is left of the holder's lease.
+func (t *tenure) attempt(ctx context.Context, r request, cmd command) (left time.Duration, err error) {
+	a, err := t.ask(ctx, cmd, r.lease, 1)
+	if err == nil && cmd == mutexSet && a.null {
+		// Refused, by whoever or whatever is there; it may be ourselves, if the
+		// answer to a first try was lost.
+		t.doubt(a)
+		a, err = t.ask(ctx, mutexAcquire, r.lease, 1)
+	}
+	t.doubt(a)
+	if err == nil {
+		left, err = t.weigh(r, a)
+	}
+	if t.client.options.Observer != nil {
+		e := t.event(EventAttempt)
+		e.Err = err
+		t.client.observe(e)
+	}
+	return left, err
+}
+
+// weigh reads the answer to an attempt.
+func (t *tenure) weigh(r request, a answer) (left time.Duration, err error) {
+	if a.message.IsInt64() {
+		ms, err := a.message.AsInt64()
+		return time.Duration(ms) * time.Millisecond, errors.Join(ErrNotAcquired, err)
+	}
+	return 0, t.accept(r, a)
+}
+
+// accept begins the tenure, unless the answer took so long that nothing of the
+// lease is left.
+func (t *tenure) accept(r request, a answer) error {
+	select {
+	case <-t.client.closing:
+		t.suspect(a)
+		return ErrClosed
+	default:
+	}
+	if r.lease-driftMargin(r.lease) <= t.client.clock().since(a.sent) {
+		t.suspect(a)
+		return errors.Join(ErrNotAcquired, errLate)
+	}
+	t.begin(r, a)
+	return nil
+}
+
+var errLate = errors.New("latchkey: the lease was over when the answer came")
+
+// suspect marks the tenure for undo.
+func (t *tenure) suspect(a answer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.doubtful, t.doubtAt = true, a.sent
+}
+
+// ask sends an acquisition.
+func (t *tenure) ask(ctx context.Context, cmd command, lease time.Duration, count int) (answer, error) {
+	p := t.lock
+	ms := t.client.leaseText(lease)
+	if p.kind.ownerIn == inString {
+		return t.client.caller.call(ctx, t.client.closing, cmd, []string{p.key}, []string{t.wire, ms})
+	}
+	args := []string{t.wire, ms, strconv.Itoa(count), t.guest, t.client.tokenFloor}
+	if p.kind.fenced {
+		return t.client.caller.call(ctx, t.client.closing, cmd, []string{p.key, p.token}, args)
+	}
+	return t.client.caller.call(ctx, t.client.closing, cmd, []string{p.key}, args)
+}
+
+// token reads the fencing token from the reply of an acquisition.
+func (a answer) token() int64 {
+	if !a.message.IsString() {
+		return 0
+	}
+	token, _ := a.message.AsInt64()
+	return token
+}

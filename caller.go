@@ -1,0 +1,178 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Pauses between the attempts at one command, doubled each time.
+const (
+	firstPause = 5 * time.Millisecond
+	longPause  = 250 * time.Millisecond
+)
+
+// errSilent means that a command got no answer in the time it was given.
+var errSilent = errors.New("latchkey: no answer from the server")
+
+// caller sends commands and repeats them while the server is in trouble. It may,
+// because each of them is safe to send twice.
+type caller struct {
+	client rueidis.Client
+	// prompt says that the rueidis client returns as soon as a context ends, which
+	// only one that this package opened is known to do.
+	prompt   bool
+	patience time.Duration // for one command, and for its repetitions together
+	clock    func() stamp
+	slots    *slots
+	sending  sync.WaitGroup
+}
+
+// answer is what came of a call.
+type answer struct {
+	message rueidis.RedisMessage
+	null    bool  // the reply was nil
+	sent    stamp // just before the last attempt
+	// doubt says that an attempt was sent whose outcome is unknown. Even after a
+	// later answer it may yet be executed, late.
+	doubt   bool
+	doubtAt stamp // just before the last such attempt
+}
+
+// call sends a command until there is a definite answer, the server refuses for
+// good, ctx ends, stop closes, or the patience of the client is over. An error
+// together with doubt means that the command may have been executed.
+func (c *caller) call(ctx context.Context, stop <-chan struct{}, cmd command, keys, args []string) (answer, error) {
+	var a answer
+	start := c.clock()
+	for pause := firstPause; ; pause = min(2*pause, longPause) {
+		if ctx.Err() != nil {
+			return a, contextError(ctx)
+		}
+		a.sent = c.clock()
+		message, err := c.once(ctx, cmd, keys, args).ToMessage()
+		switch judge(err) {
+		case answered:
+			a.message, a.null = message, err != nil
+			return a, nil
+		case refused:
+			return a, err
+		case uncertain:
+			a.doubt, a.doubtAt = true, a.sent
+		}
+		if ctx.Err() != nil {
+			return a, errors.Join(contextError(ctx), dropContext(err))
+		}
+		if c.clock().since(start)+pause > c.patience {
+			return a, err
+		}
+		if stopped := rest(ctx, stop, jitter(pause)); stopped != nil {
+			return a, errors.Join(stopped, err)
+		}
+	}
+}
+
+// once sends a command one time and returns when it is answered or ctx ends.
+func (c *caller) once(ctx context.Context, cmd command, keys, args []string) rueidis.RedisResult {
+	if err := c.slots.take(ctx, c.patience); err != nil {
+		return rueidis.NewErrorResult(err)
+	}
+	if !c.prompt {
+		keys, args := slices.Clone(keys), slices.Clone(args)
+		return c.aside(ctx, func(ctx context.Context) rueidis.RedisResult {
+			return cmd.send(ctx, c.client, keys, args)
+		})
+	}
+	result := cmd.send(ctx, c.client, keys, args)
+	if ctx.Err() != nil && isContextError(result.Error()) {
+		c.slots.abandon()
+	} else {
+		c.slots.give()
+	}
+	return result
+}
+
+// detached returns a context for clean-up, which the end of ctx does not touch.
+func (c *caller) detached(ctx context.Context) context.Context {
+	if c.prompt {
+		return context.Background() // our own client has no use for values
+	}
+	return context.WithoutCancel(ctx)
+}
+
+// send makes any other call under the same bounds.
+func (c *caller) send(ctx context.Context, call func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
+	if err := c.slots.take(ctx, c.patience); err != nil {
+		return rueidis.NewErrorResult(err)
+	}
+	return c.aside(ctx, call)
+}
+
+// aside runs a call in a goroutine of its own, so that the caller can leave: a
+// borrowed client may be set up to overlook the end of a context, or to close its
+// shared connection at a deadline. The slot is given back when the call is over.
+func (c *caller) aside(ctx context.Context, send func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
+	done := make(chan rueidis.RedisResult, 1)
+	c.sending.Add(1)
+	go func() {
+		defer c.sending.Done()
+		defer c.slots.give()
+		done <- send(context.WithoutCancel(ctx))
+	}()
+	silence := time.NewTimer(c.patience)
+	defer silence.Stop()
+	select {
+	case result := <-done:
+		return result
+	case <-ctx.Done():
+		return rueidis.NewErrorResult(ctx.Err())
+	case <-silence.C:
+		return rueidis.NewErrorResult(errSilent)
+	}
+}
+
+// rest waits, and tells why if it was cut short.
+func rest(ctx context.Context, stop <-chan struct{}, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-stop:
+		return ErrClosed
+	case <-ctx.Done():
+		return contextError(ctx)
+	}
+}
+
+// jitter spreads d over its second half, so that clients that failed together do
+// not return together.
+func jitter(d time.Duration) time.Duration {
+	return d/2 + rand.N(d/2+1)
+}
+
+// contextError is the error of a context that ended, with its cause.
+func contextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || errors.Is(err, cause) {
+		return err
+	}
+	return errors.Join(err, cause)
+}
+
+func isContextError(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// dropContext removes what the context's own error already says.
+func dropContext(err error) error {
+	if isContextError(err) {
+		return nil
+	}
+	return err
+}

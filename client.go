@@ -1,0 +1,239 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/rueidis"
+)
+
+// Client hands out locks and does their work in the background: one connection for
+// messages, one goroutine that renews, whatever their number. A program needs one
+// client for each Redis. All methods may be called from any goroutine.
+type Client struct {
+	id      string
+	options Options
+	rueidis rueidis.Client
+	owned   bool
+	cluster bool
+	clock   func() stamp
+
+	caller   *caller
+	gates    *gates
+	notifier *notifier
+	watchdog *watchdog
+	janitor  *janitor
+	tenures  *tenures
+
+	publish    string // the command that publishes
+	tokenFloor string // '1' if tokens follow the clock
+	leaseMS    string // the default lease, as it is sent
+
+	mu      sync.RWMutex
+	closing chan struct{} // closed when Close begins: no new work
+	working sync.WaitGroup
+	closed  chan struct{} // closed when Close is done
+	result  error
+
+	warned   sync.Map // what has been warned of, to say it once
+	warnings atomic.Int32
+}
+
+// New makes a client that uses an existing rueidis client, which it does not close.
+// Whatever options that was made with, the promises of this package hold; what they
+// cost it in comfort is in docs/operations.md. A bad option is an ErrInvalid.
+// Nothing is sent.
+func New(client rueidis.Client, options Options) (*Client, error) {
+	if client == nil {
+		return nil, invalid("the rueidis client is nil")
+	}
+	return newClient(client, options, false)
+}
+
+func newClient(client rueidis.Client, options Options, owned bool) (*Client, error) {
+	options = options.withDefaults()
+	if err := options.check(); err != nil {
+		return nil, err
+	}
+	c := &Client{
+		id:      uuid.NewString(),
+		options: options,
+		rueidis: client,
+		owned:   owned,
+		cluster: client.Mode() == rueidis.ClientModeCluster,
+		clock:   systemClock,
+		gates:   newGates(),
+		publish: "PUBLISH",
+		leaseMS: strconv.FormatInt(millis(options.Lease), 10),
+		closing: make(chan struct{}),
+		closed:  make(chan struct{}),
+	}
+	if options.TimeFencing {
+		c.tokenFloor = "1"
+	}
+	c.caller = &caller{
+		client:   client,
+		prompt:   owned,
+		patience: options.RetryBudget,
+		clock:    c.clock,
+		slots:    newSlots(options.MaxInFlight),
+	}
+	c.notifier = newNotifier(c.caller, options.Logger, c.id, 2*options.PollCeiling)
+	c.watchdog = newWatchdog(c)
+	c.janitor = newJanitor(c)
+	c.tenures = newTenures(c)
+	return c, nil
+}
+
+// ID returns the random id of this client, the first part of its owners.
+func (c *Client) ID() string { return c.id }
+
+// NewOwner returns an owner that nobody has, for [By] and [WithOwner].
+func (c *Client) NewOwner() Owner {
+	return Owner{client: c.id, number: c.tenures.number()}
+}
+
+// begin counts a piece of work that Close waits for, unless Close has begun.
+func (c *Client) begin() bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	select {
+	case <-c.closing:
+		return false
+	default:
+		c.working.Add(1)
+		return true
+	}
+}
+
+// Close ends everything: new calls and waiters get ErrClosed, live holds end with
+// that cause and are released, background work stops, and a connection that the
+// client opened is closed. When it returns nil, no goroutine is left.
+//
+// If ctx ends first, Close returns its error and the rest ends by itself; locks
+// that could not be released come back at the end of their leases. Further calls
+// wait for the first, and return what it returned.
+func (c *Client) Close(ctx context.Context) error {
+	if c.startClosing() {
+		go c.finish(ctx)
+	}
+	select {
+	case <-c.closed:
+		return c.result
+	case <-ctx.Done():
+		return fail("close", "client", contextError(ctx))
+	}
+}
+
+// startClosing reports whether this call is the first.
+func (c *Client) startClosing() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.closing:
+		return false
+	default:
+		close(c.closing)
+		return true
+	}
+}
+
+// finish is the work of Close, in its order: waiters leave, holds are released,
+// what is unknown is settled, the helpers stop.
+func (c *Client) finish(ctx context.Context) {
+	defer close(c.closed)
+	c.working.Wait()
+	c.releaseAll(ctx)
+	c.watchdog.close()
+	c.janitor.close(ctx)
+	c.notifier.close()
+	c.caller.sending.Wait()
+	if c.owned {
+		c.rueidis.Close()
+	}
+}
+
+// closeReleases is how many holds Close releases at a time.
+const closeReleases = 64
+
+// releaseAll ends the holds, tells their contexts why, and frees the locks.
+func (c *Client) releaseAll(ctx context.Context) {
+	places := make(chan struct{}, closeReleases)
+	var releasing sync.WaitGroup
+	var mu sync.Mutex
+	for _, t := range c.tenures.all() {
+		places <- struct{}{}
+		releasing.Go(func() {
+			defer func() { <-places }()
+			if err := t.closeDown(ctx); err != nil {
+				mu.Lock()
+				c.result = errors.Join(c.result, err)
+				mu.Unlock()
+			}
+		})
+	}
+	releasing.Wait()
+}
+
+// closeDown ends a tenure because its client is closed, and releases its lock.
+func (t *tenure) closeDown(ctx context.Context) error {
+	if err := t.turn.take(ctx); err != nil {
+		t.end(ErrClosed)
+		return fail("close", t.lock.name, ErrUnknownOutcome, err)
+	}
+	defer t.turn.give()
+	if !t.end(ErrClosed) {
+		return nil
+	}
+	t.gate.released(0)
+	if _, err := t.settle(ctx, nil); err != nil {
+		return fail("close", t.lock.name, err)
+	}
+	t.client.observe(t.event(EventReleased))
+	return nil
+}
+
+// leaseText returns a lease as it is sent; the default one costs nothing.
+func (c *Client) leaseText(lease time.Duration) string {
+	if lease == c.options.Lease {
+		return c.leaseMS
+	}
+	return strconv.FormatInt(millis(lease), 10)
+}
+
+// pollPause is how long a waiter relies on messages this time: up to the ceiling,
+// a quarter less at random, so that clients do not ask together.
+func (c *Client) pollPause() time.Duration {
+	ceiling := c.options.PollCeiling
+	return ceiling - rand.N(ceiling/4+1)
+}
+
+// warnMute says once per channel that the server does not permit the messages that
+// wake waiters.
+func (c *Client) warnMute(channel string) {
+	c.warnOnce("latchkey: the server refuses to publish releases, waiters of other processes poll", channel)
+}
+
+// warnForever says once per key that a lock is held that does not expire.
+func (c *Client) warnForever(key string) {
+	c.warnOnce("latchkey: the key has no expiry, so it is damaged or no lock of ours; waiting all the same", key)
+}
+
+// warnedAtMost bounds how many warnings are remembered; beyond it they stop.
+const warnedAtMost = 100
+
+func (c *Client) warnOnce(text, subject string) {
+	if c.warnings.Load() >= warnedAtMost {
+		return
+	}
+	if _, again := c.warned.LoadOrStore(text+subject, true); !again {
+		c.warnings.Add(1)
+		c.options.Logger.Warn(text, "subject", subject)
+	}
+}

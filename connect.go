@@ -1,0 +1,145 @@
+package latchkey
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Settings of the connections that Connect opens, unless the URL says otherwise.
+const (
+	dialTimeout     = 2 * time.Second
+	keepAlive       = time.Second
+	silenceTimeout  = 2 * time.Second // after which a connection counts as broken
+	topologyRefresh = 2 * time.Second // how often Sentinel is asked for the master
+)
+
+// Connect opens a client for a Redis or Valkey server:
+//
+//	redis://user:password@host:6379/0     one server, or a cluster by any node
+//	rediss://host:6380                    the same with TLS
+//	unix:///run/redis.sock?db=0
+//	redis://h1:26379?addr=h2:26379&master_set=main    by Sentinel
+//
+// Whether a server belongs to a cluster is found out. The parameters dial_timeout,
+// write_timeout, client_name, protocol=2 and skip_verify are understood.
+//
+// Connect returns when the server has answered, when ctx ends, or when the server
+// cannot be reached, after the dial timeout (2 s). Options may be given once.
+func Connect(ctx context.Context, rawURL string, options ...Options) (*Client, error) {
+	settings, o, err := connectSettings(rawURL, options)
+	if err != nil {
+		return nil, err
+	}
+	type opened struct {
+		client rueidis.Client
+		err    error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		client, err := open(ctx, settings)
+		done <- opened{client, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return nil, fail("connect", redacted(rawURL), r.err)
+		}
+		return newClient(r.client, o, true)
+	case <-ctx.Done():
+		go func() {
+			if r := <-done; r.err == nil {
+				r.client.Close()
+			}
+		}()
+		return nil, fail("connect", redacted(rawURL), contextError(ctx))
+	}
+}
+
+// connectSettings checks everything that can be checked before dialling.
+func connectSettings(rawURL string, options []Options) (rueidis.ClientOption, Options, error) {
+	var o Options
+	if len(options) > 1 {
+		return rueidis.ClientOption{}, o, invalid("Connect takes Options once")
+	}
+	if len(options) == 1 {
+		o = options[0]
+	}
+	if err := o.withDefaults().check(); err != nil {
+		return rueidis.ClientOption{}, o, err
+	}
+	settings, err := parseURL(rawURL)
+	return settings, o, err
+}
+
+// parseURL reads what rueidis reads, and refuses what rueidis would misread.
+func parseURL(rawURL string) (rueidis.ClientOption, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return rueidis.ClientOption{}, invalid("the URL cannot be parsed")
+	}
+	if strings.Contains(u.Host, ",") {
+		return rueidis.ClientOption{}, invalid("the URL %q names several hosts; give the others as ?addr=host:port", redacted(rawURL))
+	}
+	if u.Scheme != "unix" {
+		u.Path = strings.TrimSuffix(u.Path, "/")
+	}
+	settings, err := rueidis.ParseURL(u.String())
+	if err != nil {
+		return settings, invalid("the URL %q: %v", redacted(rawURL), err)
+	}
+	setDefault(&settings.Dialer.Timeout, dialTimeout)
+	setDefault(&settings.Dialer.KeepAlive, keepAlive)
+	setDefault(&settings.ConnWriteTimeout, silenceTimeout)
+	settings.Sentinel.TopologyRefreshInterval = topologyRefresh
+	// One connection for all commands keeps those of one key in order, so that a
+	// clean-up does not overtake what it cleans up. Pipelining always, because a
+	// connection that is used by one caller at a time is closed at that caller's
+	// deadline.
+	settings.PipelineMultiplex = -1
+	settings.AlwaysPipelining = true
+	settings.DisableCache = true
+	return settings, nil
+}
+
+// open dials. A single address is taken for a single server, unless that says that
+// it belongs to a cluster.
+func open(ctx context.Context, settings rueidis.ClientOption) (rueidis.Client, error) {
+	if settings.Sentinel.MasterSet != "" {
+		return dial(settings)
+	}
+	single := settings
+	single.ForceSingleClient = true
+	client, err := dial(single)
+	if err != nil && len(settings.InitAddress) == 1 {
+		return nil, err
+	}
+	if err == nil {
+		reply, err := client.Do(ctx, client.B().ClusterInfo().Build()).ToString()
+		if err != nil || !strings.Contains(reply, "cluster_state:") {
+			return client, nil
+		}
+		client.Close()
+	}
+	return dial(settings)
+}
+
+func dial(settings rueidis.ClientOption) (rueidis.Client, error) {
+	client, err := rueidis.NewClient(settings)
+	if err != nil && client != nil {
+		client.Close()
+	}
+	return client, err
+}
+
+// redacted is a URL without its password, for error messages.
+func redacted(rawURL string) string {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return "?"
+	}
+	return u.Redacted()
+}

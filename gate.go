@@ -1,0 +1,290 @@
+package latchkey
+
+import (
+	"container/list"
+	"context"
+	"hash/maphash"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// A gate stands in front of one key. The goroutines of a client that want it form
+// one line, and only the front of the line talks to Redis: ten thousand local
+// waiters cost the server what one costs. While a goroutine of this client holds
+// the key, the front rests until that hold ends, since asking would be in vain.
+//
+// A lock that promises no order may later be handed to the front inside the
+// client; released is the place for that.
+type gate struct {
+	shard *gateShard
+	key   string
+	wake  chan struct{} // holds one signal for the front
+
+	// Guarded by shard.mu.
+	users   int       // goroutines in line or in front, and live holds
+	busy    bool      // somebody is in front
+	line    list.List // of chan struct{}, closed when its owner is in front
+	held    int       // live holds of this client
+	sub     *subscription
+	echoes  int // messages of our own releases that have yet to come back
+	streak  int // releases in a row after which this client took the key again
+	modest  bool
+	retired time.Time // since when nobody uses it, while the subscription lingers
+}
+
+// gates finds the gate of a key. It is split so that locks of different names
+// seldom meet.
+type gates struct {
+	seed   maphash.Seed
+	shards [16]gateShard
+}
+
+type gateShard struct {
+	mu    sync.Mutex
+	gates map[string]*gate
+	spare []*gate // for reuse: an uncontended lock should not allocate one
+}
+
+const (
+	spareGates = 64
+	// streakLimit is how often in a row a client may take a contended key again
+	// before it lets others go first.
+	streakLimit = 16
+	modestPause = 2 * time.Millisecond
+)
+
+func newGates() *gates {
+	g := &gates{seed: maphash.MakeSeed()}
+	for i := range g.shards {
+		g.shards[i].gates = map[string]*gate{}
+	}
+	return g
+}
+
+// use returns the gate of key and counts the caller as a user of it.
+func (g *gates) use(key string) *gate {
+	shard := &g.shards[maphash.String(g.seed, key)%uint64(len(g.shards))]
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	gt := shard.gates[key]
+	if gt == nil {
+		gt = shard.fresh(key)
+		shard.gates[key] = gt
+	}
+	gt.users++
+	return gt
+}
+
+// fresh takes a gate from the spare ones or makes one.
+func (s *gateShard) fresh(key string) *gate {
+	if n := len(s.spare); n > 0 {
+		gt := s.spare[n-1]
+		s.spare = s.spare[:n-1]
+		gt.key = key
+		return gt
+	}
+	return &gate{shard: s, key: key, wake: make(chan struct{}, 1)}
+}
+
+// done ends one use. A gate that nobody uses goes, unless its subscription is to
+// linger: then the notifier retires it.
+func (g *gate) done() {
+	g.shard.mu.Lock()
+	defer g.shard.mu.Unlock()
+	g.users--
+	if g.users > 0 {
+		return
+	}
+	if g.sub != nil {
+		g.retired = time.Now()
+		return
+	}
+	g.shard.drop(g)
+}
+
+// drop removes an unused gate. One that the notifier never knew serves another
+// key. shard.mu is held.
+func (s *gateShard) drop(g *gate) {
+	delete(s.gates, g.key)
+	if g.sub == nil && len(s.spare) < spareGates {
+		g.drain()
+		g.echoes, g.streak, g.modest = 0, 0, false
+		s.spare = append(s.spare, g)
+	}
+}
+
+// enter joins the line and returns when the caller is in front. An error means
+// that ctx ended or the client was closed first.
+func (g *gate) enter(ctx context.Context, stop <-chan struct{}) error {
+	g.shard.mu.Lock()
+	if !g.busy {
+		g.busy = true
+		g.shard.mu.Unlock()
+		return nil
+	}
+	inFront := make(chan struct{})
+	place := g.line.PushBack(inFront)
+	g.shard.mu.Unlock()
+
+	var err error
+	select {
+	case <-inFront:
+		return nil
+	case <-stop:
+		err = ErrClosed
+	case <-ctx.Done():
+		err = contextError(ctx)
+	}
+	g.leaveLine(place)
+	return err
+}
+
+// leaveLine takes a waiter out. If it has come to the front in the meantime, the
+// next one does.
+func (g *gate) leaveLine(place *list.Element) {
+	g.shard.mu.Lock()
+	defer g.shard.mu.Unlock()
+	select {
+	case <-place.Value.(chan struct{}):
+		g.next()
+	default:
+		g.line.Remove(place)
+	}
+}
+
+// leave gives up the front to the next in line.
+func (g *gate) leave() {
+	g.shard.mu.Lock()
+	defer g.shard.mu.Unlock()
+	g.next()
+}
+
+// next moves the line up. shard.mu is held.
+func (g *gate) next() {
+	first := g.line.Front()
+	g.busy = first != nil
+	if g.busy {
+		close(g.line.Remove(first).(chan struct{}))
+	}
+}
+
+// taken counts a live hold of this client, which is a use of the gate too.
+func (g *gate) taken() {
+	g.shard.mu.Lock()
+	defer g.shard.mu.Unlock()
+	g.users++
+	g.held++
+	g.drain()
+}
+
+// heldHere reports whether this client holds the key.
+func (g *gate) heldHere() bool {
+	g.shard.mu.Lock()
+	defer g.shard.mu.Unlock()
+	return g.held > 0
+}
+
+// refused is called when somebody else turned out to hold the key. The front then
+// relies on messages, for which the gate subscribes once.
+func (g *gate) refused(n *notifier, channel string) {
+	g.shard.mu.Lock()
+	defer g.shard.mu.Unlock()
+	g.streak = 0
+	if g.sub == nil && n != nil {
+		g.sub = &subscription{channel: channel, gate: g}
+		n.add(g.sub)
+	}
+}
+
+// releasing is called before a release is sent: its own message is not to wake
+// the front, which released will do.
+func (g *gate) releasing() {
+	g.shard.mu.Lock()
+	defer g.shard.mu.Unlock()
+	if g.sub.live() {
+		g.echoes++
+	}
+}
+
+// released ends a hold of this client and wakes the front. told is how many
+// subscribers heard of it, 0 if that is not known: if others than this client
+// did, it must not take the key again and again.
+func (g *gate) released(told int64) {
+	g.shard.mu.Lock()
+	if g.sub.live() {
+		told--
+	}
+	g.streak++
+	if told <= 0 {
+		g.streak = 0
+	}
+	if g.streak >= streakLimit {
+		g.streak, g.modest = 0, true
+	}
+	g.held--
+	g.shard.mu.Unlock()
+	g.signal()
+	g.done()
+}
+
+// modesty returns for how long the front should let other processes go first.
+func (g *gate) modesty() time.Duration {
+	g.shard.mu.Lock()
+	defer g.shard.mu.Unlock()
+	if !g.modest {
+		return 0
+	}
+	g.modest = false
+	return modestPause/2 + rand.N(modestPause)
+}
+
+// message is called for each message on the key's channel. It never blocks.
+func (g *gate) message() {
+	g.shard.mu.Lock()
+	own := g.echoes > 0
+	if own {
+		g.echoes--
+	}
+	g.shard.mu.Unlock()
+	if !own {
+		g.signal()
+	}
+}
+
+// reconnected is called when the subscription begins or ends: what was published
+// in between is lost, so the front has to look for itself.
+func (g *gate) reconnected() {
+	g.shard.mu.Lock()
+	g.echoes = 0
+	g.shard.mu.Unlock()
+	g.signal()
+}
+
+// signal wakes the front, or whoever comes to the front next. It never blocks.
+func (g *gate) signal() {
+	select {
+	case g.wake <- struct{}{}:
+	default:
+	}
+}
+
+// drain forgets a signal that came before the state was looked at anyway.
+func (g *gate) drain() {
+	select {
+	case <-g.wake:
+	default:
+	}
+}
+
+// retire drops the gate if it has been unused for that long, and reports whether
+// its subscription can go.
+func (g *gate) retire(linger time.Duration) bool {
+	g.shard.mu.Lock()
+	defer g.shard.mu.Unlock()
+	if g.users > 0 || time.Since(g.retired) < linger {
+		return false
+	}
+	g.shard.drop(g)
+	return true
+}

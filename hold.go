@@ -1,0 +1,413 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// Hold is the right to release a lock, and the way to learn that it is lost. It
+// is what every acquisition returns, one for each, re-entries included. Its
+// methods may be called from any goroutine, and on a nil Hold, which is over.
+type Hold struct {
+	tenure *tenure
+	grip   *grip
+}
+
+// grip is what a tenure knows of one hold, guarded by tenure.mu. It is kept apart
+// from the Hold so that a Hold that was dropped without a release can be noticed.
+type grip struct {
+	renew   bool
+	leaving bool // its release has begun, and its count is given up
+	// explained says that this release accounts for the owner being gone.
+	explained bool
+	released  bool
+	told      bool          // Unlock has said so
+	cause     error         // why it was lost
+	lost      chan struct{} // made on demand
+	contexts  map[*heldContext]struct{}
+	limit     *time.Timer // of a re-entry with MaxHold
+}
+
+// heldContext is a context that ends with a hold.
+type heldContext struct{ cancel context.CancelCauseFunc }
+
+func (g *grip) over() bool { return g.released || g.cause != nil }
+
+// end makes a grip over: released, or lost with a cause. It returns the contexts
+// that are to be cancelled once tenure.mu, which is held, is free again.
+func (g *grip) end(cause error) []*heldContext {
+	if g.over() {
+		return nil
+	}
+	g.cause, g.released = cause, cause == nil
+	if g.lost != nil && cause != nil {
+		close(g.lost)
+	}
+	if g.limit != nil {
+		g.limit.Stop()
+	}
+	contexts := make([]*heldContext, 0, len(g.contexts))
+	for c := range g.contexts {
+		contexts = append(contexts, c)
+	}
+	g.contexts = nil
+	return contexts
+}
+
+func cancelAll(contexts []*heldContext, cause error) {
+	for _, c := range contexts {
+		c.cancel(cause)
+	}
+}
+
+// newHold makes the handle, and has a hold that nobody released reported when the
+// garbage collector finds it. It is never released then: the program may still be
+// inside.
+func newHold(t *tenure, g *grip) *Hold {
+	h := &Hold{t, g}
+	runtime.SetFinalizer(h, (*Hold).abandoned)
+	return h
+}
+
+func (h *Hold) abandoned() {
+	if h.Err() == nil {
+		h.tenure.client.options.Logger.Error("latchkey: a hold was dropped without Unlock and stays until the client is closed",
+			"lock", h.tenure.lock.name, "owner", h.tenure.wire)
+	}
+}
+
+// Name returns the name of the lock as the program gave it.
+func (h *Hold) Name() string {
+	if h == nil {
+		return ""
+	}
+	return h.tenure.lock.name
+}
+
+// Owner returns the owner as it stands in Redis. Another process that acquires
+// the lock [By] this owner enters the same hold.
+func (h *Hold) Owner() Owner {
+	if h == nil {
+		return Owner{}
+	}
+	return h.tenure.owner
+}
+
+// Token returns the fencing token of a [FencedLock]: a number that is larger than
+// that of every earlier holder, the same for the whole hold and its re-entries. A
+// store that remembers the largest token it has seen, and refuses smaller ones,
+// is safe from a holder that does not know yet that it lost the lock. Other locks
+// have no tokens and return 0.
+func (h *Hold) Token() int64 {
+	if h == nil {
+		return 0
+	}
+	return h.tenure.token
+}
+
+// Count returns how often this client holds the lock for this owner: 1 for an
+// outermost hold, more with re-entries, 0 when it is over.
+func (h *Hold) Count() int {
+	if h == nil {
+		return 0
+	}
+	h.tenure.mu.Lock()
+	defer h.tenure.mu.Unlock()
+	return h.tenure.count
+}
+
+// ValidFor returns for how long the hold can be relied on if the server is never
+// heard of again, 0 when it is over. It asks nobody. Look at it right before a
+// step that must not happen without the lock; what stalls after the look is for
+// a fencing token to stop.
+func (h *Hold) ValidFor() time.Duration {
+	if h.Err() != nil {
+		return 0
+	}
+	h.tenure.mu.Lock()
+	defer h.tenure.mu.Unlock()
+	return max(h.tenure.valid(), 0)
+}
+
+// Err returns nil while the lock is held, and afterwards why it is not: ErrNotHeld
+// after Unlock, or the cause of the loss (ErrLost, ErrMaxHold, ErrClosed). It is
+// judged at the moment of the call, also when the machine has just woken up and
+// no timer has fired yet.
+func (h *Hold) Err() error {
+	if h == nil {
+		return ErrNotHeld
+	}
+	t := h.tenure
+	t.mu.Lock()
+	expired := t.phase == held && t.valid() <= 0
+	t.mu.Unlock()
+	if expired {
+		t.checkDeadline()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case h.grip.cause != nil:
+		return h.grip.cause
+	case h.grip.released || h.grip.leaving:
+		return ErrNotHeld
+	}
+	return nil
+}
+
+// Lost returns a channel that closes when the hold is lost, at the latest when the
+// lease could run out on the server, whether anything is heard from it or not. It
+// does not close on Unlock.
+func (h *Hold) Lost() <-chan struct{} {
+	if h == nil {
+		closed := make(chan struct{})
+		close(closed)
+		return closed
+	}
+	h.tenure.mu.Lock()
+	defer h.tenure.mu.Unlock()
+	if h.grip.lost == nil {
+		h.grip.lost = make(chan struct{})
+		if h.grip.cause != nil {
+			close(h.grip.lost)
+		}
+	}
+	return h.grip.lost
+}
+
+// holdKey finds the hold of one lock on a context.
+type holdKey struct {
+	client *Client
+	key    string
+}
+
+// Context returns a context for the work under the lock. It ends with parent, with
+// the loss of the hold ([context.Cause] then matches ErrLost, and also ErrMaxHold
+// or ErrClosed if that was the reason) and after Unlock (with the cause
+// ErrNotHeld). An acquisition of the same lock under it is a re-entry; it says
+// nothing about other locks.
+func (h *Hold) Context(parent context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(parent)
+	if h == nil {
+		cancel(ErrNotHeld)
+		return ctx
+	}
+	if err := h.attach(ctx, cancel); err != nil {
+		cancel(err)
+	}
+	return context.WithValue(ctx, holdKey{h.tenure.client, h.tenure.lock.key}, h)
+}
+
+// attach ends a context with the hold, and forgets it when it ends first.
+func (h *Hold) attach(ctx context.Context, cancel context.CancelCauseFunc) error {
+	if err := h.Err(); err != nil {
+		return err
+	}
+	t, g := h.tenure, h.grip
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if g.over() {
+		return errors.Join(ErrNotHeld, g.cause)
+	}
+	if g.contexts == nil {
+		g.contexts = map[*heldContext]struct{}{}
+	}
+	c := &heldContext{cancel}
+	g.contexts[c] = struct{}{}
+	context.AfterFunc(ctx, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(g.contexts, c)
+	})
+	return nil
+}
+
+// holdFrom returns the live hold of a lock that ctx carries, or nil.
+func holdFrom(ctx context.Context, client *Client, key string) *Hold {
+	h, _ := ctx.Value(holdKey{client, key}).(*Hold)
+	if h == nil || h.Err() != nil {
+		return nil
+	}
+	return h
+}
+
+// Extend makes the lease at least d from now, once; it never shortens it. Renewal,
+// if the hold has it, goes on. It fails with ErrNotHeld if the hold is over, and
+// with ErrMaxHold if d would pass the limit of the hold. After another error the
+// lease is what it was, or d.
+func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
+	if err := checkLease("the extension", d); err != nil {
+		return err
+	}
+	if err := h.Err(); err != nil {
+		return fail("extend", h.Name(), ErrNotHeld, err)
+	}
+	t := h.tenure
+	if err := t.turn.take(ctx); err != nil {
+		return fail("extend", h.Name(), contextError(ctx))
+	}
+	defer t.turn.give()
+	return t.extendBy(ctx, d)
+}
+
+// Unlock gives the hold back; the last one of its owner frees the lock and wakes a
+// waiter. It works although ctx has ended: only the values of ctx are used, and the
+// time is bounded by Options.RetryBudget instead.
+//
+// nil means that the hold lasted until this call and is over now. ErrNotHeld means
+// that it was over before: released already, or lost (then ErrLost matches too).
+// With any other error the server could not be reached: the hold is not renewed any
+// more, the release is repeated in the background until its lease has ended, and
+// Unlock may be called again to wait for it.
+func (h *Hold) Unlock(ctx context.Context) error {
+	if h == nil {
+		return ErrNotHeld
+	}
+	t := h.tenure
+	if !t.turn.try() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.client.options.RetryBudget)
+		defer cancel()
+		if err := t.turn.take(ctx); err != nil {
+			return fail("unlock", h.Name(), ErrUnknownOutcome, err)
+		}
+	}
+	defer t.turn.give()
+	err := t.release(ctx, h.grip)
+	if err == nil {
+		runtime.SetFinalizer(h, nil)
+	}
+	return err
+}
+
+// release gives one grip back. The turn is held.
+func (t *tenure) release(ctx context.Context, g *grip) error {
+	explained, err := t.letGo(g)
+	if err != nil || t.toldOnce(g) {
+		return err
+	}
+	a, err := t.settle(t.client.caller.detached(ctx), nil)
+	switch {
+	case err != nil:
+		return t.releaseFailed(a, err)
+	case a.null && !(a.doubt && explained):
+		t.lose(ErrLost, "it was gone when it was released")
+		return fail("unlock", t.lock.name, ErrNotHeld, ErrLost)
+	}
+	t.letGone(g, a)
+	t.toldOnce(g)
+	return nil
+}
+
+// toldOnce reports, and takes note, that a release has been carried out, be it in
+// the background after Unlock had failed.
+func (t *tenure) toldOnce(g *grip) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g.told = g.released
+	return g.told
+}
+
+// letGo takes a grip off the count before anything is sent, so that no renewal
+// and no re-entry can follow. It may be called again after a release that failed.
+// It reports whether an owner that is gone is explained by a release of ours whose
+// answer was lost: the lease was certain to stand, and it was the last hold.
+func (t *tenure) letGo(g *grip) (explained bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case g.told:
+		return false, fail("unlock", t.lock.name, ErrNotHeld)
+	case g.released:
+		return false, nil
+	case t.phase == over:
+		return false, fail("unlock", t.lock.name, ErrNotHeld, g.cause)
+	}
+	if g.leaving {
+		return g.explained, nil
+	}
+	g.explained = t.valid() > 0 && t.count == 1
+	g.leaving = true
+	t.count--
+	if g.renew {
+		t.renewing--
+	}
+	if t.count == 0 {
+		t.phase = leaving
+		t.gate.releasing()
+	}
+	return g.explained, nil
+}
+
+// releaseFailed leaves the rest to the background.
+func (t *tenure) releaseFailed(a answer, err error) error {
+	t.mu.Lock()
+	t.plan()
+	left := t.lease
+	t.mu.Unlock()
+	t.client.janitor.add(t, 0, left)
+	if a.doubt {
+		return fail("unlock", t.lock.name, ErrUnknownOutcome, err)
+	}
+	return fail("unlock", t.lock.name, err)
+}
+
+// letGone ends a grip that the server has taken back, and with the last one the
+// tenure.
+func (t *tenure) letGone(g *grip, a answer) {
+	t.mu.Lock()
+	if t.count > 0 {
+		contexts := g.end(nil)
+		t.entered = slices.DeleteFunc(t.entered, func(e *grip) bool { return e == g })
+		t.plan()
+		t.mu.Unlock()
+		cancelAll(contexts, ErrNotHeld)
+		return
+	}
+	t.mu.Unlock()
+	t.gone(a)
+}
+
+// gone ends a tenure that the server has taken back.
+func (t *tenure) gone(a answer) {
+	if !t.end(nil) {
+		return
+	}
+	told, _ := a.message.AsInt64()
+	if told < 0 {
+		t.client.warnMute(t.lock.channel)
+	}
+	t.gate.released(told)
+	t.client.observe(t.event(EventReleased))
+	t.mu.Lock()
+	doubtful := t.doubtful && t.client.clock().since(t.doubtAt) < t.lease
+	t.mu.Unlock()
+	if doubtful {
+		t.client.janitor.add(t, 0, t.lease)
+	}
+}
+
+// extendBy sends a renewal of one hold. The turn is held.
+func (t *tenure) extendBy(ctx context.Context, d time.Duration) error {
+	t.mu.Lock()
+	passes := t.limit > 0 && t.client.clock().since(t.start)+d > t.limit
+	t.mu.Unlock()
+	if passes {
+		return fail("extend", t.lock.name, ErrMaxHold)
+	}
+	a, err := t.client.caller.call(ctx, t.client.closing, renewScript, []string{t.lock.key}, renewArgs(t, d))
+	if err != nil {
+		if a.doubt {
+			return fail("extend", t.lock.name, ErrUnknownOutcome, err)
+		}
+		return fail("extend", t.lock.name, err)
+	}
+	if results, err := a.message.AsIntSlice(); err != nil || len(results) != 1 || results[0] != 1 {
+		t.lose(ErrLost, "the key is gone or belongs to another owner")
+		return fail("extend", t.lock.name, ErrNotHeld, ErrLost)
+	}
+	t.renewed(a.sent, d)
+	return nil
+}

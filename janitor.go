@@ -1,0 +1,187 @@
+package latchkey
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	firstTidy = 20 * time.Millisecond
+	longTidy  = 5 * time.Second
+)
+
+// janitor undoes what nobody knows the outcome of: an acquisition that was sent
+// and not answered, a release that could not be delivered, a renewal that may have
+// gone out for a hold that is lost. It sets the server's state to that of the
+// client, at once and again until the lease which may have been taken is over, so
+// that a command which is executed late is undone too. It has one goroutine, and
+// that only while there is something to do.
+type janitor struct {
+	client *Client
+	kick   chan struct{}
+	closed chan struct{}
+	tasks  sync.WaitGroup
+
+	mu     sync.Mutex
+	active bool
+	ghosts map[*tenure]*ghost
+}
+
+// ghost is a tenure about which the server may know something else than we do.
+type ghost struct {
+	next, until time.Duration // on the monotonic clock
+	pause       time.Duration
+}
+
+func newJanitor(c *Client) *janitor {
+	return &janitor{
+		client: c,
+		kick:   make(chan struct{}, 1),
+		closed: make(chan struct{}),
+		ghosts: map[*tenure]*ghost{},
+	}
+}
+
+// add has the tenure settled after a delay and then repeatedly for a time.
+func (j *janitor) add(t *tenure, delay, span time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	select {
+	case <-j.closed:
+		return
+	default:
+	}
+	now := j.client.clock().mono
+	g := j.ghosts[t]
+	if g == nil {
+		g = &ghost{next: now + delay}
+		j.ghosts[t] = g
+	}
+	g.pause = firstTidy
+	g.next = min(g.next, now+delay)
+	g.until = max(g.until, now+delay+span+driftMargin(span))
+	if !j.active {
+		j.active = true
+		j.tasks.Go(j.run)
+	}
+	nudge(j.kick)
+}
+
+// run settles what is due until nothing is left.
+func (j *janitor) run() {
+	for {
+		due, wait, idle := j.next()
+		if idle {
+			return
+		}
+		j.tidy(due)
+		if len(due) > 0 {
+			continue
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-j.kick:
+		case <-j.closed:
+		}
+		timer.Stop()
+	}
+}
+
+// next returns what is due, else how long nothing will be. Without any ghosts, or
+// after close, the goroutine is to end.
+func (j *janitor) next() (due []*tenure, wait time.Duration, idle bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now := j.client.clock().mono
+	wait = longTidy
+	for t, g := range j.ghosts {
+		if g.next <= now {
+			due = append(due, t)
+		}
+		wait = min(wait, max(g.next-now, time.Millisecond))
+	}
+	select {
+	case <-j.closed:
+		idle = true
+	default:
+		idle = len(j.ghosts) == 0
+	}
+	j.active = !idle
+	return due, wait, idle
+}
+
+// tidy settles each tenure once. After a failure the rest waits as well: the
+// server is in trouble.
+func (j *janitor) tidy(due []*tenure) {
+	for _, t := range due {
+		if !j.settle(context.Background(), t) {
+			break
+		}
+	}
+	for _, t := range due {
+		j.later(t)
+	}
+}
+
+// later plans the next time, twice as far away as the last, or forgets the tenure
+// when nothing can be executed late any more.
+func (j *janitor) later(t *tenure) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	g, now := j.ghosts[t], j.client.clock().mono
+	if g == nil {
+		return
+	}
+	if now >= g.until {
+		delete(j.ghosts, t)
+		return
+	}
+	g.next = min(now+jitter(g.pause), g.until)
+	g.pause = min(2*g.pause, longTidy)
+}
+
+// settle reports whether the server answered.
+func (j *janitor) settle(ctx context.Context, t *tenure) bool {
+	if !t.turn.try() {
+		return true // whoever has the turn is talking to the server about it
+	}
+	defer t.turn.give()
+	ctx, cancel := context.WithTimeout(ctx, j.client.caller.patience)
+	defer cancel()
+	a, err := t.settle(ctx, j.closed)
+	if err != nil {
+		return judge(err) == refused
+	}
+	t.settled(a)
+	return true
+}
+
+// settled takes note of what the janitor found.
+func (t *tenure) settled(a answer) {
+	t.mu.Lock()
+	phase := t.phase
+	t.mu.Unlock()
+	if phase == leaving {
+		t.gone(a)
+		return
+	}
+	if freed := a.message.IsInt64(); freed && phase == over {
+		t.client.observe(t.event(EventUndone))
+	}
+}
+
+// close settles everything once more and ends the goroutine. What cannot be
+// reached by then is left to its lease.
+func (j *janitor) close(ctx context.Context) {
+	j.mu.Lock()
+	close(j.closed)
+	j.mu.Unlock()
+	j.tasks.Wait()
+	for t := range j.ghosts {
+		if ctx.Err() != nil || !j.settle(ctx, t) {
+			return
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package latchkey
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxNameLength is the longest key, in bytes, that a name may map to.
+const MaxNameLength = 512
+
+// keys holds the names under which one lock lives in Redis, as Redisson spells
+// them. All of them hash to one cluster slot.
+type keys struct {
+	name    string // as the program says it
+	key     string // as Redis knows it
+	channel string
+	token   string // fencing counter
+}
+
+// keysOf maps a name and derives everything else from it. It is the only place
+// where a name is judged.
+func (o *Options) keysOf(name string) (keys, error) {
+	if err := checkName(name); err != nil {
+		return keys{name: name}, err
+	}
+	key := o.KeyPrefix + name
+	if o.NameMapper != nil {
+		key = o.NameMapper(name)
+	}
+	if err := checkName(key); err != nil {
+		return keys{name: name}, err
+	}
+	tag := hashTag(key)
+	return keys{
+		name:    name,
+		key:     key,
+		channel: "redisson_lock__channel:" + tag,
+		token:   "redisson_lock_token:" + tag,
+	}, nil
+}
+
+// hashTag encloses a key in braces, unless it brings its own.
+func hashTag(key string) string {
+	if strings.Contains(key, "{") {
+		return key
+	}
+	return "{" + key + "}"
+}
+
+// checkName refuses names whose derived keys would fall into another cluster
+// slot than the name itself, or that Java could not spell.
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return invalid("the name is empty")
+	case len(name) > MaxNameLength:
+		return invalid("the name has %d bytes, more than %d", len(name), MaxNameLength)
+	case !utf8.ValidString(name):
+		return invalid("the name %q is not UTF-8", name)
+	case !bracesPaired(name):
+		return invalid("the name %q has stray, nested or empty braces", name)
+	}
+	return nil
+}
+
+// bracesPaired reports whether every brace belongs to a pair with something, but
+// no brace, inside.
+func bracesPaired(name string) bool {
+	open := -1
+	for i := range len(name) {
+		switch name[i] {
+		case '{':
+			if open >= 0 {
+				return false
+			}
+			open = i
+		case '}':
+			if open < 0 || open == i-1 {
+				return false
+			}
+			open = -1
+		}
+	}
+	return open < 0
+}

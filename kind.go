@@ -1,0 +1,101 @@
+package latchkey
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Kind names a kind of object.
+type Kind string
+
+// The kinds of objects that stand under a name.
+const (
+	KindNone    Kind = "none"    // nothing: the lock is free
+	KindMutex   Kind = "mutex"   // the plain lock of NewMutex and many other libraries
+	KindLock    Kind = "lock"    // re-entrant lock
+	KindFenced  Kind = "fenced"  // re-entrant lock with fencing tokens
+	KindSpin    Kind = "spin"    // re-entrant lock, waited for without messages
+	KindRWLock  Kind = "rwlock"  // read/write lock
+	KindUnknown Kind = "unknown" // nothing that this package knows
+)
+
+// Where the owner of a lock stands in its key.
+const (
+	inHash   = "hash"
+	inString = "string"
+)
+
+// kind is what tells one exclusive lock from another; everything else they share.
+type kind struct {
+	kind      Kind
+	family    Kind // locks of one family may enter each other's holds
+	acquire   command
+	again     command // after a refusal, when the holder's remaining time matters
+	ownerIn   string
+	reentrant bool
+	fenced    bool
+	poll      time.Duration // a shorter poll ceiling, or 0
+	backoff   *Backoff      // instead of messages, or nil
+}
+
+var (
+	// mutexKind polls more often than the others: users of the same recipe in other
+	// libraries publish nothing when they release.
+	mutexKind = &kind{kind: KindMutex, family: KindMutex, acquire: mutexSet, again: mutexAcquire,
+		ownerIn: inString, poll: 250 * time.Millisecond}
+	lockKind = &kind{kind: KindLock, family: KindLock, acquire: lockAcquire, again: lockAcquire,
+		ownerIn: inHash, reentrant: true}
+	fencedKind = &kind{kind: KindFenced, family: KindFenced, acquire: lockAcquire, again: lockAcquire,
+		ownerIn: inHash, reentrant: true, fenced: true}
+)
+
+// spinKind waits by back-off, and otherwise is the re-entrant lock.
+func spinKind(b Backoff) *kind {
+	k := *lockKind
+	k.kind, k.backoff = KindSpin, &b
+	return &k
+}
+
+// Defaults of [Backoff].
+const (
+	DefaultBackoffInitial    = time.Millisecond
+	DefaultBackoffMax        = 128 * time.Millisecond
+	DefaultBackoffMultiplier = 2.0
+)
+
+// Backoff is how a spin lock spaces its attempts: the first pause is Initial, each
+// further one is Multiplier times as long, up to Max, and every pause is cut short
+// by up to half at random. Zero fields have the defaults, which are Redisson's;
+// Multiplier 1 gives a constant pause.
+type Backoff struct {
+	Initial    time.Duration
+	Max        time.Duration
+	Multiplier float64
+}
+
+func (b Backoff) withDefaults() Backoff {
+	setDefault(&b.Initial, DefaultBackoffInitial)
+	setDefault(&b.Max, max(DefaultBackoffMax, b.Initial))
+	setDefault(&b.Multiplier, DefaultBackoffMultiplier)
+	return b
+}
+
+func (b Backoff) check() error {
+	if b.Initial < time.Millisecond || b.Max < b.Initial || b.Multiplier < 1 || b.Multiplier > 100 {
+		return invalid("the back-off from %v to %v by %v does not grow from at least 1ms", b.Initial, b.Max, b.Multiplier)
+	}
+	return nil
+}
+
+// pause is the rest after attempt number round, counted from 0.
+func (b Backoff) pause(round int) time.Duration {
+	pause := float64(b.Initial)
+	for ; round > 0 && pause < float64(b.Max); round-- {
+		pause *= b.Multiplier
+		if b.Multiplier == 1 {
+			break
+		}
+	}
+	d := time.Duration(min(pause, float64(b.Max)))
+	return d/2 + rand.N(d/2+1)
+}

@@ -1,0 +1,25 @@
+-- Acquire a plain lock by the recipe of the Redis documentation, when the one
+-- command SET NX PX has been refused or its answer was lost.
+--
+-- KEYS[1] lock: a string with the token of its holder
+-- ARGV[1] token
+-- ARGV[2] lease in ms
+--
+-- Reply   nil: acquired
+--         integer: refused; remaining ms of the holder, -1 if it has no expiry
+--         error WRONGTYPE: the key is another kind of object; nothing changed
+--
+-- Cost: 2 commands. Idempotent: its own token is recognised.
+local holder = redis.call('get', KEYS[1])
+if not holder then
+  redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
+  return false
+end
+local ttl = redis.call('pttl', KEYS[1])
+if holder ~= ARGV[1] then
+  return ttl
+end
+if ttl < tonumber(ARGV[2]) then
+  redis.call('pexpire', KEYS[1], ARGV[2])
+end
+return false

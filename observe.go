@@ -1,0 +1,51 @@
+package latchkey
+
+import "time"
+
+// EventType says what happened to a lock.
+type EventType int
+
+// The events of a lock's life.
+const (
+	// EventAttempt: the server was asked for the lock once. Err is nil if it was
+	// granted, ErrNotAcquired if it is held, else what went wrong.
+	EventAttempt EventType = iota + 1
+	// EventAcquired: an outermost acquisition or a re-entry succeeded after Wait.
+	EventAcquired
+	// EventReleased: the lock was given back altogether after Held.
+	EventReleased
+	// EventRenewed: the lease was renewed.
+	EventRenewed
+	// EventLost: the hold ended without a release after Held; Err is the cause.
+	EventLost
+	// EventUndone: an acquisition whose outcome was unknown turned out to have
+	// happened, and was taken back.
+	EventUndone
+)
+
+// String returns the name of the event in lower case.
+func (t EventType) String() string {
+	names := [...]string{"", "attempt", "acquired", "released", "renewed", "lost", "undone"}
+	if t < 1 || int(t) >= len(names) {
+		return "unknown"
+	}
+	return names[t]
+}
+
+// Event is what [Options.Observer] is told, for metrics, traces and logs.
+type Event struct {
+	Type  EventType
+	Kind  Kind
+	Name  string
+	Owner Owner
+	Wait  time.Duration // EventAcquired: from the call to the hold
+	Held  time.Duration // EventReleased, EventLost: since the acquisition
+	Err   error         // EventAttempt, EventLost
+}
+
+// observe tells the observer, if there is one.
+func (c *Client) observe(e Event) {
+	if c.options.Observer != nil {
+		c.options.Observer(e)
+	}
+}

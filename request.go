@@ -1,0 +1,96 @@
+package latchkey
+
+import (
+	"time"
+)
+
+// Option is a setting of one acquisition. Options are made by [Wait], [Lease],
+// [MaxHold] and [By].
+type Option struct {
+	kind  optionKind
+	d     time.Duration
+	owner Owner
+}
+
+type optionKind int
+
+const (
+	optionWait optionKind = iota + 1
+	optionLease
+	optionMaxHold
+	optionBy
+)
+
+// Wait bounds how long the acquisition waits for the lock, besides its context.
+// It makes TryLock wait at all. It must not be negative; Wait(0) is no wait, one
+// attempt.
+func Wait(d time.Duration) Option { return Option{kind: optionWait, d: d} }
+
+// Lease gives the hold a fixed lease: it is not renewed, and is lost when d is over.
+// Fractions of a millisecond are rounded up. On a re-entry the lease can only
+// lengthen what the outer hold has.
+func Lease(d time.Duration) Option { return Option{kind: optionLease, d: d} }
+
+// MaxHold limits a renewed hold: at d its contexts end with ErrMaxHold, a drift
+// margin before the key ends on the server. On an outermost hold the limit binds
+// all re-entries too; on a re-entry it binds that hold alone.
+func MaxHold(d time.Duration) Option { return Option{kind: optionMaxHold, d: d} }
+
+// By acquires for an owner: if the owner holds the lock, it is a re-entry. An owner
+// that another process made is entered as a guest: the lock is free when both have
+// released it.
+func By(owner Owner) Option { return Option{kind: optionBy, owner: owner} }
+
+// request is one acquisition, checked.
+type request struct {
+	wait       time.Duration
+	waits      bool          // for longer than one attempt
+	bounded    bool          // by wait
+	lease      time.Duration // to be sent
+	renewLease time.Duration // of the renewals
+	renew      bool
+	maxHold    time.Duration
+	by         Owner
+}
+
+// newRequest checks the options of one acquisition. waits is what the verb means
+// by itself.
+func newRequest(defaultLease time.Duration, waits bool, options []Option) (request, error) {
+	r := request{waits: waits, lease: defaultLease, renewLease: defaultLease, renew: true}
+	for _, o := range options {
+		if err := r.apply(o); err != nil {
+			return r, err
+		}
+	}
+	switch {
+	case r.maxHold > 0 && !r.renew && r.lease > r.maxHold:
+		return r, invalid("the lease %v is longer than the maximum hold %v", r.lease, r.maxHold)
+	case r.maxHold > 0:
+		r.lease = min(r.lease, r.maxHold)
+	}
+	return r, nil
+}
+
+func (r *request) apply(o Option) error {
+	switch o.kind {
+	case optionWait:
+		if o.d < 0 {
+			return invalid("the wait %v is negative", o.d)
+		}
+		r.wait, r.bounded, r.waits = o.d, true, o.d > 0
+	case optionLease:
+		r.lease, r.renew = o.d, false
+		return checkLease("the lease", o.d)
+	case optionMaxHold:
+		r.maxHold = o.d
+		return checkLease("the maximum hold", o.d)
+	case optionBy:
+		if o.owner.IsZero() {
+			return invalid("the owner is empty")
+		}
+		r.by = o.owner
+	default:
+		return invalid("an Option that no function of this package made")
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package latchkey
+
+import (
+	"context"
+	"embed"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
+
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+// command is a request that is safe to send twice with the same arguments: a
+// script, or the plain SET NX PX. What makes each script so stands in its header.
+type command struct{ lua *rueidis.Lua }
+
+var (
+	lockAcquire  = loadScript("lock_acquire")
+	lockRelease  = loadScript("lock_release")
+	mutexSet     = command{}
+	mutexAcquire = loadScript("mutex_acquire")
+	mutexRelease = loadScript("mutex_release")
+	renewScript  = loadScript("renew")
+	inspectQuery = loadScript("inspect")
+)
+
+// send executes the command once. Scripts go by digest, with the text following
+// if the server does not know it.
+func (c command) send(ctx context.Context, client rueidis.Client, keys, args []string) rueidis.RedisResult {
+	if c.lua == nil {
+		return client.Do(ctx, client.B().Arbitrary("SET").Keys(keys[0]).Args(args[0], "NX", "PX", args[1]).Build())
+	}
+	return c.lua.Exec(ctx, client, keys, args)
+}
+
+// loadScript reads lua/<name>.lua. A script that is missing is a broken build.
+func loadScript(name string) command {
+	return command{rueidis.NewLuaScript(scriptText(name))}
+}
+
+// scriptText returns a script without its comments, which only the reader of the
+// file needs, and with its fragments put in.
+func scriptText(name string) string {
+	raw, err := luaFiles.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err)
+	}
+	var text strings.Builder
+	for line := range strings.Lines(string(raw)) {
+		trimmed := strings.TrimSpace(line)
+		if fragment, found := strings.CutPrefix(trimmed, "--@include "); found {
+			text.WriteString(scriptText(fragment))
+		} else if !strings.HasPrefix(trimmed, "--") {
+			text.WriteString(line)
+		}
+	}
+	return text.String()
+}

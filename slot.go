@@ -1,0 +1,25 @@
+package latchkey
+
+import "strings"
+
+// keySlot returns the cluster slot of a key: CRC-16/XMODEM of its hash tag, or of
+// the whole, as the Redis cluster specification has it.
+func keySlot(key string) uint16 {
+	if open := strings.IndexByte(key, '{'); open >= 0 {
+		if end := strings.IndexByte(key[open+1:], '}'); end > 0 {
+			key = key[open+1 : open+1+end]
+		}
+	}
+	var crc uint16
+	for i := range len(key) {
+		crc ^= uint16(key[i]) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return crc & 16383
+}

@@ -1,0 +1,130 @@
+package latchkey
+
+import "sync"
+
+// tenures knows the live tenures of a client by the number that each of them got,
+// and those of explicit owners, which can be entered again, by lock and owner.
+type tenures struct {
+	client *Client
+
+	mu     sync.Mutex
+	last   uint64
+	live   map[uint64]*tenure
+	byName map[ownedName]*tenure
+	names  map[*tenure]ownedName
+}
+
+type ownedName struct {
+	key   string
+	owner Owner
+}
+
+func newTenures(c *Client) *tenures {
+	return &tenures{
+		client: c,
+		live:   map[uint64]*tenure{},
+		byName: map[ownedName]*tenure{},
+		names:  map[*tenure]ownedName{},
+	}
+}
+
+// number returns a number that this client has not used yet.
+func (s *tenures) number() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	return s.last
+}
+
+// find returns the tenure of an explicit owner on a lock, which may be live or
+// still being acquired, or else a fresh one. The zero owner always gets a fresh
+// one.
+func (s *tenures) find(p *primitive, owner Owner) *tenure {
+	if owner.IsZero() {
+		return s.fresh(p, Owner{client: s.client.id, number: s.number()})
+	}
+	name := ownedName{p.key, owner}
+	s.mu.Lock()
+	t := s.byName[name]
+	if t == nil && owner.client == s.client.id {
+		if live := s.live[owner.number]; live != nil && live.lock.key == p.key {
+			t = live
+		}
+	}
+	s.mu.Unlock()
+	if t != nil && t.usable() {
+		return t
+	}
+	return s.adopt(p, name)
+}
+
+// adopt makes a tenure for an explicit owner, unless another goroutine was quicker.
+// An owner of this client gets a fresh number on the wire, so that a command of an
+// earlier tenure, delivered late, cannot touch this one; an owner of another client
+// has to be itself.
+func (s *tenures) adopt(p *primitive, name ownedName) *tenure {
+	wire := name.owner
+	if wire.client == s.client.id {
+		wire.number = s.number()
+	}
+	t := s.fresh(p, wire)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if other := s.byName[name]; other != nil && other.usable() {
+		return other
+	}
+	s.byName[name] = t
+	s.names[t] = name
+	return t
+}
+
+func (s *tenures) fresh(p *primitive, owner Owner) *tenure {
+	t := &tenure{client: s.client, lock: p, owner: owner, wire: owner.String(), schedule: newSchedule()}
+	if owner.client != s.client.id {
+		t.guest = s.client.id
+	}
+	return t
+}
+
+// add makes a tenure known that has begun.
+func (s *tenures) add(t *tenure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.live[s.id(t)] = t
+}
+
+// id is the number of the owner, or one of our own for an owner of another client.
+func (s *tenures) id(t *tenure) uint64 {
+	if t.guest == "" {
+		return t.owner.number
+	}
+	if t.guestID == 0 {
+		s.last++
+		t.guestID = s.last
+	}
+	return t.guestID
+}
+
+// remove forgets a tenure that is over.
+func (s *tenures) remove(t *tenure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.live, s.id(t))
+	if name, found := s.names[t]; found {
+		delete(s.names, t)
+		if s.byName[name] == t {
+			delete(s.byName, name)
+		}
+	}
+}
+
+// all returns the live tenures.
+func (s *tenures) all() []*tenure {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*tenure, 0, len(s.live))
+	for _, t := range s.live {
+		all = append(all, t)
+	}
+	return all
+}

@@ -1,0 +1,82 @@
+package latchkey
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// turn is a mutex that can be waited for with a context, first come first
+// served. It costs nothing while nobody has to wait. The zero value is free.
+type turn struct {
+	mu    sync.Mutex
+	taken bool
+	queue []chan struct{}
+}
+
+// try takes the turn if it is free.
+func (t *turn) try() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.taken {
+		return false
+	}
+	t.taken = true
+	return true
+}
+
+// take waits for the turn until ctx ends.
+func (t *turn) take(ctx context.Context) error {
+	if t.try() {
+		return nil
+	}
+	granted := t.enqueue()
+	if granted == nil {
+		return nil
+	}
+	select {
+	case <-granted:
+		return nil
+	case <-ctx.Done():
+		t.cancel(granted)
+		return ctx.Err()
+	}
+}
+
+// enqueue joins the line, or takes the turn and returns nil if it has become free.
+func (t *turn) enqueue() chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.taken {
+		t.taken = true
+		return nil
+	}
+	granted := make(chan struct{})
+	t.queue = append(t.queue, granted)
+	return granted
+}
+
+// cancel leaves the line; a turn that was granted in the meantime is passed on.
+func (t *turn) cancel(granted chan struct{}) {
+	t.mu.Lock()
+	i := slices.Index(t.queue, granted)
+	if i >= 0 {
+		t.queue = slices.Delete(t.queue, i, i+1)
+	}
+	t.mu.Unlock()
+	if i < 0 {
+		t.give()
+	}
+}
+
+// give passes the turn to the next in line, or frees it.
+func (t *turn) give() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.queue) == 0 {
+		t.taken = false
+		return
+	}
+	close(t.queue[0])
+	t.queue = t.queue[1:]
+}

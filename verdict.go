@@ -1,0 +1,60 @@
+package latchkey
+
+import (
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
+
+// verdict says what an error tells about a command.
+type verdict int
+
+const (
+	answered  verdict = iota // the server did what the reply says
+	refused                  // the server will not do it, now or later
+	notNow                   // the server did not do it, but may soon
+	notSent                  // the command never reached a server
+	uncertain                // done, not done, or still to be done
+)
+
+// temporaryCodes are refusals that a server in trouble gives before it executes
+// anything.
+var temporaryCodes = []string{"LOADING", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "BUSY ", "max number of clients"}
+
+// judge classifies the error of one command. Codes are looked for anywhere in
+// the text, because servers differ in what they put in front.
+func judge(err error) verdict {
+	var reply *rueidis.RedisError
+	var dial *net.OpError
+	switch {
+	case err == nil || rueidis.IsRedisNil(err):
+		return answered
+	case errors.As(err, &reply):
+		if containsAny(reply.Error(), temporaryCodes) {
+			return notNow
+		}
+		return refused
+	case errors.Is(err, rueidis.ErrClosing), errors.Is(err, errSlots):
+		return notSent
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return notSent
+	}
+	return uncertain
+}
+
+func containsAny(text string, codes []string) bool {
+	for _, code := range codes {
+		if strings.Contains(text, code) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasCode reports whether err is a reply of the server with that code in it.
+func hasCode(err error, code string) bool {
+	var reply *rueidis.RedisError
+	return errors.As(err, &reply) && strings.Contains(reply.Error(), code)
+}

@@ -1,0 +1,368 @@
+package latchkey
+
+import (
+	"container/heap"
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// renewBatch is how many holds one script renews: more would hold the server up.
+	renewBatch = 100
+	// renewFlights is how many such scripts are under way at once.
+	renewFlights = 8
+	// longestSleep bounds how late the watchdog sees that the machine has slept.
+	longestSleep = time.Second
+	// clockJump is how far the clocks may part before every hold is looked at.
+	clockJump = 5 * time.Millisecond
+
+	never = time.Duration(math.MaxInt64)
+)
+
+// watchdog keeps the holds of a client alive and ends those that cannot be kept.
+// It has two goroutines, whatever the number of holds: one keeps time and never
+// waits for the server, so that a loss is signalled when it is due; the other
+// renews, many holds with one script.
+type watchdog struct {
+	client *Client
+	clock  func() stamp
+	kick   chan struct{} // something is due earlier than was planned
+	renew  chan struct{} // something is in due
+	closed chan struct{}
+	tasks  sync.WaitGroup
+
+	mu      sync.Mutex
+	started bool
+	queue   dueQueue
+	due     []*tenure     // to be renewed now
+	wakeAt  time.Duration // when the timekeeper looks next
+}
+
+// schedule is the watchdog's part of a tenure, guarded by watchdog.mu.
+type schedule struct {
+	slot     int           // place in the queue, or -1
+	renewAt  time.Duration // on the monotonic clock
+	deadline time.Duration // when the hold can no longer be relied on
+	period   time.Duration // time between renewals
+}
+
+func newSchedule() schedule { return schedule{slot: -1} }
+
+func (s *schedule) at() time.Duration { return min(s.renewAt, s.deadline) }
+
+func newWatchdog(c *Client) *watchdog {
+	return &watchdog{
+		client: c,
+		clock:  c.clock,
+		kick:   make(chan struct{}, 1),
+		renew:  make(chan struct{}, 1),
+		closed: make(chan struct{}),
+		wakeAt: never,
+	}
+}
+
+// plan sets when a tenure is due for renewal, or never, and when it ends.
+func (w *watchdog) plan(t *tenure, renewAt, deadline, period time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case <-w.closed:
+		return
+	default:
+	}
+	t.schedule.renewAt, t.schedule.deadline, t.schedule.period = renewAt, deadline, period
+	if t.schedule.slot < 0 {
+		heap.Push(&w.queue, t)
+	} else {
+		heap.Fix(&w.queue, t.schedule.slot)
+	}
+	w.start()
+	// The timekeeper is left asleep while it wakes early enough anyway, so that a
+	// short hold costs no switch of goroutines.
+	if t.schedule.at() < w.wakeAt {
+		w.wakeAt = t.schedule.at()
+		nudge(w.kick)
+	}
+}
+
+// start runs the goroutines at the first hold. w.mu is held.
+func (w *watchdog) start() {
+	if w.started {
+		return
+	}
+	w.started = true
+	w.tasks.Go(w.keepTime)
+	w.tasks.Go(w.keepRenewing)
+}
+
+// drop forgets a tenure.
+func (w *watchdog) drop(t *tenure) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t.schedule.slot >= 0 {
+		heap.Remove(&w.queue, t.schedule.slot)
+	}
+}
+
+// close ends both goroutines.
+func (w *watchdog) close() {
+	w.mu.Lock()
+	close(w.closed)
+	w.mu.Unlock()
+	w.tasks.Wait()
+}
+
+// keepTime ends holds at their deadline and passes on those to be renewed.
+func (w *watchdog) keepTime() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	skew := w.skew()
+	for {
+		kicked := false
+		select {
+		case <-timer.C:
+		case <-w.kick:
+			kicked = true
+		case <-w.closed:
+			return
+		}
+		now := w.clock()
+		jumped := now.wall-now.mono > skew+clockJump
+		skew = now.wall - now.mono
+		for _, t := range w.collect(now, jumped) {
+			t.checkDeadline()
+		}
+		timer.Reset(w.sleep(kicked))
+	}
+}
+
+func (w *watchdog) skew() time.Duration {
+	now := w.clock()
+	return now.wall - now.mono
+}
+
+// sleep plans the next look. After a kick it is never put off altogether, even if
+// the hold that kicked is over already: the next one then need not kick.
+func (w *watchdog) sleep(kicked bool) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.clock().mono
+	w.wakeAt = now + longestSleep
+	switch {
+	case len(w.queue) > 0:
+		w.wakeAt = min(w.wakeAt, w.queue[0].schedule.at())
+	case !kicked:
+		w.wakeAt = never
+	}
+	return max(w.wakeAt-now, 0)
+}
+
+// collect moves what is to be renewed to due, and returns what may be past its
+// deadline: after a jump of the wall clock, everything.
+func (w *watchdog) collect(now stamp, jumped bool) (overdue []*tenure) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if jumped {
+		return slices.Clone(w.queue)
+	}
+	ripe := false
+	for len(w.queue) > 0 && w.queue[0].schedule.at() <= now.mono {
+		t := w.queue[0]
+		if t.schedule.deadline <= now.mono {
+			heap.Remove(&w.queue, 0)
+			overdue = append(overdue, t)
+			continue
+		}
+		w.take(t)
+		ripe = true
+	}
+	if ripe {
+		w.takeCompany(now.mono)
+		nudge(w.renew)
+	}
+	return overdue
+}
+
+// take marks a tenure as being renewed: until the result is in, only its
+// deadline counts.
+func (w *watchdog) take(t *tenure) {
+	t.schedule.renewAt = never
+	heap.Fix(&w.queue, t.schedule.slot)
+	w.due = append(w.due, t)
+}
+
+// takeCompany adds holds that are due within half their period. They share a
+// script now and are due together from then on.
+func (w *watchdog) takeCompany(now time.Duration) {
+	for _, t := range slices.Clone(w.queue) {
+		if t.schedule.renewAt != never && t.schedule.renewAt-now <= t.schedule.period/2 {
+			w.take(t)
+		}
+	}
+}
+
+// keepRenewing sends the renewals.
+func (w *watchdog) keepRenewing() {
+	for {
+		select {
+		case <-w.renew:
+			w.mu.Lock()
+			due := w.due
+			w.due = nil
+			w.mu.Unlock()
+			w.renewAll(due)
+		case <-w.closed:
+			return
+		}
+	}
+}
+
+// renewAll renews holds in as few scripts as the cluster slots allow.
+func (w *watchdog) renewAll(due []*tenure) {
+	flights := make(chan struct{}, renewFlights)
+	var under sync.WaitGroup
+	for _, batch := range w.batches(w.reserve(due)) {
+		flights <- struct{}{}
+		under.Go(func() {
+			w.renewBatch(batch)
+			<-flights
+		})
+	}
+	under.Wait()
+}
+
+// renewal is one hold in a batch, with its turn taken: no release of it can begin
+// before the renewal has come back, and none that has begun is followed by one.
+type renewal struct {
+	t     *tenure
+	lease time.Duration
+}
+
+// reserve takes the turn of each tenure that is still to be renewed. One that is
+// busy is looked at again soon.
+func (w *watchdog) reserve(due []*tenure) []renewal {
+	renewals := make([]renewal, 0, len(due))
+	for _, t := range due {
+		if !t.turn.try() {
+			t.renewLater()
+			continue
+		}
+		lease := t.nextLease()
+		if lease <= 0 {
+			t.turn.give()
+			continue
+		}
+		renewals = append(renewals, renewal{t, lease})
+	}
+	return renewals
+}
+
+// batches groups renewals that one script may carry.
+func (w *watchdog) batches(all []renewal) [][]renewal {
+	if !w.client.cluster {
+		return slices.Collect(slices.Chunk(all, renewBatch))
+	}
+	bySlot := map[uint16][]renewal{}
+	for _, r := range all {
+		slot := keySlot(r.t.lock.key)
+		bySlot[slot] = append(bySlot[slot], r)
+	}
+	var batches [][]renewal
+	for _, group := range bySlot {
+		batches = slices.AppendSeq(batches, slices.Chunk(group, renewBatch))
+	}
+	return batches
+}
+
+// renewBatch sends one script and tells each tenure what came of it. If the
+// server refuses a batch, as a proxy or a rule about one of its keys may make it
+// do, each hold is renewed alone.
+func (w *watchdog) renewBatch(batch []renewal) {
+	sent, results, err := w.sendRenewal(batch)
+	if judge(err) == refused && len(batch) > 1 {
+		for i := range batch {
+			w.renewBatch(batch[i : i+1])
+		}
+		return
+	}
+	for i, r := range batch {
+		switch {
+		case err != nil:
+			r.t.renewFailed(err)
+		case results[i] == 1:
+			r.t.renewed(sent, r.lease)
+		default:
+			r.t.lose(ErrLost, "the key is gone or belongs to another owner")
+		}
+		r.t.turn.give()
+	}
+}
+
+func (w *watchdog) sendRenewal(batch []renewal) (sent stamp, results []int64, err error) {
+	keys := make([]string, 0, len(batch))
+	args := make([]string, 0, 3*len(batch))
+	patience := longestSleep * 2
+	for _, r := range batch {
+		keys = append(keys, r.t.lock.key)
+		args = append(args, renewArgs(r.t, r.lease)...)
+		patience = min(patience, max(r.t.lease/6, 10*time.Millisecond))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	sent = w.clock()
+	results, err = w.client.caller.once(ctx, renewScript, keys, args).AsIntSlice()
+	if err == nil && len(results) != len(batch) {
+		err = errSilent
+	}
+	return sent, results, err
+}
+
+func renewArgs(t *tenure, lease time.Duration) []string {
+	return []string{t.lock.kind.ownerIn, t.wire, strconv.FormatInt(millis(lease), 10)}
+}
+
+// renewPeriod is the time between two renewals: a third of the lease, so that two
+// more fit in if one fails, a little less at random so that clients spread.
+func renewPeriod(lease time.Duration) time.Duration {
+	third := lease / 3
+	return third - rand.N(third/16+1)
+}
+
+func nudge(signal chan struct{}) {
+	select {
+	case signal <- struct{}{}:
+	default:
+	}
+}
+
+// dueQueue is a heap of tenures by the time at which they are due.
+type dueQueue []*tenure
+
+func (q dueQueue) Len() int           { return len(q) }
+func (q dueQueue) Less(i, j int) bool { return q[i].schedule.at() < q[j].schedule.at() }
+func (q dueQueue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].schedule.slot, q[j].schedule.slot = i, j
+}
+
+// Push and Pop are for container/heap.
+func (q *dueQueue) Push(x any) {
+	t := x.(*tenure)
+	t.schedule.slot = len(*q)
+	*q = append(*q, t)
+}
+
+// Pop is for container/heap.
+func (q *dueQueue) Pop() any {
+	last := len(*q) - 1
+	t := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	t.schedule.slot = -1
+	return t
+}
