@@ -359,7 +359,7 @@ func (t *tenure) ask(ctx context.Context, cmd command, lease time.Duration, coun
 
 // token reads the fencing token from the reply of an acquisition.
 func (a answer) token() int64 {
-	if !a.message.IsString() {
+	if a.null {
 		return 0
 	}
 	token, _ := a.message.AsInt64()

@@ -178,10 +178,13 @@ func (h *Hold) Lost() <-chan struct{} {
 	return h.grip.lost
 }
 
-// holdKey finds the hold of one lock on a context.
-type holdKey struct {
-	client *Client
-	key    string
+// heldKey is where a context carries the holds under which it runs.
+type heldKey struct{}
+
+// heldChain is the innermost of those holds, and the rest.
+type heldChain struct {
+	hold  *Hold
+	outer *heldChain
 }
 
 // Context returns a context for the work under the lock. It ends with parent, with
@@ -198,7 +201,8 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	if err := h.attach(ctx, cancel); err != nil {
 		cancel(err)
 	}
-	return context.WithValue(ctx, holdKey{h.tenure.client, h.tenure.lock.key}, h)
+	outer, _ := parent.Value(heldKey{}).(*heldChain)
+	return context.WithValue(ctx, heldKey{}, &heldChain{h, outer})
 }
 
 // attach ends a context with the hold, and forgets it when it ends first.
@@ -227,11 +231,14 @@ func (h *Hold) attach(ctx context.Context, cancel context.CancelCauseFunc) error
 
 // holdFrom returns the live hold of a lock that ctx carries, or nil.
 func holdFrom(ctx context.Context, client *Client, key string) *Hold {
-	h, _ := ctx.Value(holdKey{client, key}).(*Hold)
-	if h == nil || h.Err() != nil {
-		return nil
+	chain, _ := ctx.Value(heldKey{}).(*heldChain)
+	for ; chain != nil; chain = chain.outer {
+		t := chain.hold.tenure
+		if t.client == client && t.lock.key == key && chain.hold.Err() == nil {
+			return chain.hold
+		}
 	}
-	return h
+	return nil
 }
 
 // Extend makes the lease at least d from now, once; it never shortens it. Renewal,

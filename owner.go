@@ -26,7 +26,10 @@ func (o Owner) String() string {
 	if o.IsZero() {
 		return ""
 	}
-	return o.client + ":" + strconv.FormatUint(o.number, 10)
+	text := make([]byte, 0, 64)
+	text = append(text, o.client...)
+	text = append(text, ':')
+	return string(strconv.AppendUint(text, o.number, 10))
 }
 
 // IsZero reports whether o is no owner at all.

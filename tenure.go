@@ -58,7 +58,9 @@ func (t *tenure) begin(r request, a answer) {
 	t.phase, t.count = held, 1
 	t.start, t.sent, t.granted = a.sent, a.sent, r.lease
 	t.lease, t.limit = r.renewLease, r.maxHold
-	t.token = a.token()
+	if t.lock.kind.fenced {
+		t.token = a.token()
+	}
 	t.first.renew = r.renew
 	if r.renew {
 		t.renewing = 1

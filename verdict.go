@@ -26,11 +26,17 @@ var temporaryCodes = []string{"LOADING", "READONLY", "CLUSTERDOWN", "TRYAGAIN", 
 // judge classifies the error of one command. Codes are looked for anywhere in
 // the text, because servers differ in what they put in front.
 func judge(err error) verdict {
+	if err == nil || rueidis.IsRedisNil(err) {
+		return answered
+	}
+	return judgeFailure(err)
+}
+
+// judgeFailure is apart because its variables cost an allocation each.
+func judgeFailure(err error) verdict {
 	var reply *rueidis.RedisError
 	var dial *net.OpError
 	switch {
-	case err == nil || rueidis.IsRedisNil(err):
-		return answered
 	case errors.As(err, &reply):
 		if containsAny(reply.Error(), temporaryCodes) {
 			return notNow
@@ -55,6 +61,13 @@ func containsAny(text string, codes []string) bool {
 
 // hasCode reports whether err is a reply of the server with that code in it.
 func hasCode(err error, code string) bool {
+	if err == nil {
+		return false
+	}
+	return codeIn(err, code)
+}
+
+func codeIn(err error, code string) bool {
 	var reply *rueidis.RedisError
 	return errors.As(err, &reply) && strings.Contains(reply.Error(), code)
 }

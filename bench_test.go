@@ -1,0 +1,86 @@
+package latchkey
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/redis/rueidis"
+)
+
+// The benchmarks need a server: LATCHKEY_TEST_REDIS=redis://… go test -bench .
+func benchClient(b *testing.B) *Client {
+	url := os.Getenv("LATCHKEY_TEST_REDIS")
+	if url == "" {
+		b.Skip("LATCHKEY_TEST_REDIS names no server")
+	}
+	c, err := Connect(context.Background(), url)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c
+}
+
+// BenchmarkFloor is what the two scripts cost without the library.
+func BenchmarkFloor(b *testing.B) {
+	c := benchClient(b)
+	each(b, func(key string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			if err := lockAcquire.send(ctx, c.rueidis, []string{key}, []string{"o", "30000", "1", "", ""}).Error(); !rueidis.IsRedisNil(err) {
+				return err
+			}
+			return lockRelease.send(ctx, c.rueidis, []string{key, "ch:{" + key + "}"}, []string{"o", "0", "", "PUBLISH", "30000"}).Error()
+		}
+	})
+}
+
+// BenchmarkLock is the same through the library.
+func BenchmarkLock(b *testing.B) {
+	c := benchClient(b)
+	each(b, func(key string) func(context.Context) error { return pair(c.NewLock(key)) })
+}
+
+// BenchmarkMutex is the plain lock, with one command and one script.
+func BenchmarkMutex(b *testing.B) {
+	c := benchClient(b)
+	each(b, func(key string) func(context.Context) error { return pair(c.NewMutex(key)) })
+}
+
+func pair(l Locker) func(context.Context) error {
+	return func(ctx context.Context) error {
+		h, err := l.Lock(ctx)
+		if err != nil {
+			return err
+		}
+		return h.Unlock(ctx)
+	}
+}
+
+// each runs uncontended pairs from 1, 64 and 256 goroutines.
+func each(b *testing.B, newPair func(key string) func(context.Context) error) {
+	for _, n := range []int{1, 64, 256} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			b.ReportAllocs()
+			done := make(chan error, n)
+			for i := range n {
+				go func() {
+					ctx, pair := context.Background(), newPair("bench:"+strconv.Itoa(i))
+					for range b.N / n {
+						if err := pair(ctx); err != nil {
+							done <- err
+							return
+						}
+					}
+					done <- nil
+				}()
+			}
+			for range n {
+				if err := <-done; err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
