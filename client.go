@@ -48,7 +48,9 @@ type Client struct {
 // New makes a client that uses an existing rueidis client, which it does not close.
 // Whatever options that was made with, the promises of this package hold; what they
 // cost it in comfort is in docs/operations.md. A bad option is an ErrInvalid.
-// Nothing is sent.
+//
+// Nothing is sent, except that a cluster is asked whether it knows sharded messages,
+// for at most Options.RetryBudget.
 func New(client rueidis.Client, options Options) (*Client, error) {
 	if client == nil {
 		return nil, invalid("the rueidis client is nil")
@@ -84,7 +86,14 @@ func newClient(client rueidis.Client, options Options, owned bool) (*Client, err
 		clock:    c.clock,
 		slots:    newSlots(options.MaxInFlight),
 	}
-	c.notifier = newNotifier(c.caller, options.Logger, c.id, 2*options.PollCeiling)
+	sharded, err := shardedMessages(client, options)
+	if err != nil {
+		return nil, fail("connect", "cluster", err)
+	}
+	if sharded {
+		c.publish = "SPUBLISH"
+	}
+	c.notifier = newNotifier(c.caller, options.Logger, c.id, 2*options.PollCeiling, sharded)
 	c.watchdog = newWatchdog(c)
 	c.janitor = newJanitor(c)
 	c.tenures = newTenures(c)
@@ -191,7 +200,7 @@ func (t *tenure) closeDown(ctx context.Context) error {
 	if !t.end(ErrClosed) {
 		return nil
 	}
-	t.gate.released(0)
+	t.freeGate(0)
 	if _, err := t.settle(ctx, nil); err != nil {
 		return fail("close", t.lock.name, err)
 	}

@@ -48,7 +48,11 @@ func Connect(ctx context.Context, rawURL string, options ...Options) (*Client, e
 		if r.err != nil {
 			return nil, fail("connect", redacted(rawURL), r.err)
 		}
-		return newClient(r.client, o, true)
+		c, err := newClient(r.client, o, true)
+		if err != nil {
+			r.client.Close()
+		}
+		return c, err
 	case <-ctx.Done():
 		go func() {
 			if r := <-done; r.err == nil {

@@ -169,11 +169,11 @@ func (g *gate) next() {
 	}
 }
 
-// taken counts a live hold of this client, which is a use of the gate too.
+// taken counts a live hold of this client. The use of the gate that it is was
+// counted before.
 func (g *gate) taken() {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
-	g.users++
 	g.held++
 	g.drain()
 }
@@ -198,20 +198,27 @@ func (g *gate) refused(n *notifier, channel string) {
 }
 
 // releasing is called before a release is sent: its own message is not to wake
-// the front, which released will do.
-func (g *gate) releasing() {
+// the front, which released will do. It reports whether that message will be heard
+// here at all.
+func (g *gate) releasing() bool {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
-	if g.sub.live() {
-		g.echoes++
+	if !g.sub.live() {
+		return false
 	}
+	g.echoes++
+	return true
 }
 
 // released ends a hold of this client and wakes the front. told is how many
 // subscribers heard of it, 0 if that is not known: if others than this client
-// did, it must not take the key again and again.
-func (g *gate) released(told int64) {
+// did, it must not take the key again and again. noEcho says that the message which
+// releasing expected was never published.
+func (g *gate) released(told int64, noEcho bool) {
 	g.shard.mu.Lock()
+	if noEcho && g.echoes > 0 {
+		g.echoes--
+	}
 	if g.sub.live() {
 		told--
 	}

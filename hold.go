@@ -343,7 +343,7 @@ func (t *tenure) letGo(g *grip) (explained bool, err error) {
 	}
 	if t.count == 0 {
 		t.phase = leaving
-		t.gate.releasing()
+		t.echo = t.gate.releasing()
 	}
 	return g.explained, nil
 }
@@ -386,7 +386,7 @@ func (t *tenure) gone(a answer) {
 	if told < 0 {
 		t.client.warnMute(t.lock.channel)
 	}
-	t.gate.released(told)
+	t.freeGate(told)
 	t.client.observe(t.event(EventReleased))
 	t.mu.Lock()
 	doubtful := t.doubtful && t.client.clock().since(t.doubtAt) < t.lease

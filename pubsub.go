@@ -21,56 +21,58 @@ const (
 	missedBeats = 2
 )
 
-var errDeaf = errors.New("latchkey: the subscription connection hears nothing")
+var (
+	errDeaf = errors.New("latchkey: the subscription connection hears nothing")
+	errLink = errors.New("latchkey: the subscription connection broke")
+)
 
 // subscription connects a channel to the gate that waits on it.
 type subscription struct {
 	channel   string
 	gate      *gate
 	confirmed atomic.Bool // the server has confirmed it on the current link
-	asked     *link       // the link on which it was asked for; the notifier's own
+	asked     *link       // the link on which it was asked for, guarded by listener.mu
 }
 
 // live reports whether messages are expected to arrive.
 func (s *subscription) live() bool { return s != nil && s.confirmed.Load() }
 
-// notifier receives the messages of all waiters of a client over one connection
-// of its own. A message is a hint and nothing else: whoever is woken asks the
-// server. Waiters are also woken when the subscription begins, when it ends, and
-// by their own polling, so that no lost message costs more than the poll ceiling.
-//
-// Its goroutine runs only while there are channels to listen to.
+// lost marks the channel as not listened to, and has the waiter look for itself.
+func (s *subscription) lost() {
+	s.confirmed.Store(false)
+	s.gate.reconnected()
+}
+
+// notifier receives the messages of all waiters of a client, over one connection
+// of its own to each server that has a part in them: one in all, except for sharded
+// messages of a cluster. A message is a hint and nothing else: whoever is woken
+// asks the server. Waiters are also woken when the subscription begins, when it
+// ends, and by their own polling, so that no lost message costs more than the poll
+// ceiling.
 type notifier struct {
 	caller   *caller
 	log      *slog.Logger
-	beatName string        // private channel on which the notifier hears itself
+	beatName string        // private channel on which classic listeners hear themselves
 	interval time.Duration // between two beats
-	kick     chan struct{} // there is something to subscribe
+	sharded  bool
 	closed   chan struct{}
+	running  sync.WaitGroup
 
-	mu      sync.Mutex
-	subs    map[string]*subscription
-	running sync.WaitGroup
-	active  bool
+	mu        sync.Mutex
+	listeners map[string]*listener // by the address of the node; "" for classic messages
+	owners    map[uint16]string    // node of a slot, as far as known
 }
 
-// link is one subscription connection.
-type link struct {
-	conn   rueidis.DedicatedClient
-	lost   <-chan error
-	silent atomic.Int32 // beats sent since the last one was heard
-	mute   atomic.Bool  // the server does not permit the beat
-}
-
-func newNotifier(c *caller, log *slog.Logger, id string, interval time.Duration) *notifier {
+func newNotifier(c *caller, log *slog.Logger, id string, interval time.Duration, sharded bool) *notifier {
 	return &notifier{
-		caller:   c,
-		log:      log,
-		beatName: "latchkey:beat:" + id,
-		interval: interval,
-		kick:     make(chan struct{}, 1),
-		closed:   make(chan struct{}),
-		subs:     map[string]*subscription{},
+		caller:    c,
+		log:       log,
+		beatName:  "latchkey:beat:" + id,
+		interval:  interval,
+		sharded:   sharded,
+		closed:    make(chan struct{}),
+		listeners: map[string]*listener{},
+		owners:    map[uint16]string{},
 	}
 }
 
@@ -84,239 +86,330 @@ func (n *notifier) add(s *subscription) {
 		return
 	default:
 	}
-	n.subs[s.channel] = s
-	if !n.active {
-		n.active = true
-		n.running.Go(n.run)
+	address := n.node(s.channel)
+	l := n.listeners[address]
+	if l == nil {
+		l = newListener(n, address)
+		n.listeners[address] = l
 	}
-	select {
-	case n.kick <- struct{}{}:
-	default:
+	l.add(s)
+}
+
+// close ends all listeners and waits for them.
+func (n *notifier) close() {
+	n.mu.Lock()
+	close(n.closed)
+	n.mu.Unlock()
+	n.running.Wait()
+}
+
+// listener keeps one subscription connection. Its goroutine runs only while there
+// are channels to listen to.
+type listener struct {
+	*notifier
+	address string
+	kick    chan struct{} // there is something to subscribe
+
+	mu     sync.Mutex // after notifier.mu
+	subs   map[string]*subscription
+	active bool
+}
+
+// link is a subscription connection that is up.
+type link struct {
+	conn   rueidis.DedicatedClient
+	lost   <-chan error
+	silent atomic.Int32 // beats sent since the last one was heard
+	mute   atomic.Bool  // the server does not permit the beat
+}
+
+func newListener(n *notifier, address string) *listener {
+	return &listener{
+		notifier: n,
+		address:  address,
+		kick:     make(chan struct{}, 1),
+		subs:     map[string]*subscription{},
 	}
+}
+
+func (l *listener) add(s *subscription) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.subs[s.channel] = s
+	if !l.active {
+		l.active = true
+		l.running.Go(l.run)
+	}
+	nudge(l.kick)
 }
 
 // run keeps a link up for as long as there is something to listen to.
-func (n *notifier) run() {
+func (l *listener) run() {
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
-		heard, err := n.listen()
-		if err == nil && n.rest() {
+		worked, err := l.listen()
+		if err == nil && l.idle() {
 			return
 		}
-		if heard {
+		if worked {
 			pause = firstPause
 		}
 		if err != nil {
-			n.log.Warn("latchkey: subscription lost, waiters poll until it is back", "error", err)
+			l.log.Warn("latchkey: subscription lost, waiters poll until it is back", "error", err)
+			l.scatter()
 		}
-		if rest(context.Background(), n.closed, jitter(pause)) != nil {
+		if rest(context.Background(), l.closed, jitter(pause)) != nil {
 			return
 		}
 	}
 }
 
-// rest ends the goroutine if nothing is left to do.
-func (n *notifier) rest() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+// idle ends the goroutine if nothing is left to do.
+func (l *listener) idle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	select {
-	case <-n.closed:
+	case <-l.closed:
 		return true
 	default:
 	}
-	n.active = len(n.subs) > 0
-	return !n.active
+	l.active = len(l.subs) > 0
+	return !l.active
 }
 
 // listen opens a link and serves it until it breaks (an error) or is no longer
 // needed. It reports whether the link worked at all.
-func (n *notifier) listen() (worked bool, err error) {
-	conn, release := n.caller.client.Dedicate()
+func (l *listener) listen() (worked bool, err error) {
+	client := l.client()
+	if client == nil {
+		return false, errLink
+	}
+	conn, release := client.Dedicate()
 	defer release()
 	defer conn.Close()
-	l := &link{conn: conn}
-	l.lost = conn.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage:      func(m rueidis.PubSubMessage) { n.onMessage(l, m.Channel) },
-		OnSubscription: n.onSubscription,
+	k := &link{conn: conn}
+	k.lost = conn.SetPubSubHooks(rueidis.PubSubHooks{
+		OnMessage:      func(m rueidis.PubSubMessage) { l.onMessage(k, m.Channel) },
+		OnSubscription: l.onSubscription,
 	})
-	defer n.unconfirm()
-	if err := n.subscribe(l, []string{n.beatName}); err != nil && judge(err) != refused {
+	defer l.unconfirm()
+	if err := l.hearItself(k); err != nil {
 		return false, err
 	}
-	return true, n.serve(l)
+	return true, l.serve(k)
 }
 
 // serve is the loop of a link that is up.
-func (n *notifier) serve(l *link) error {
-	beat, sweep := time.NewTicker(n.interval), time.NewTicker(subscriptionLinger/2)
+func (l *listener) serve(k *link) error {
+	beat, sweep := time.NewTicker(l.interval), time.NewTicker(subscriptionLinger/2)
 	defer beat.Stop()
 	defer sweep.Stop()
 	for {
-		if err := n.subscribeNew(l); err != nil {
+		if err := l.subscribeNew(k); err != nil {
 			return err
 		}
 		select {
-		case <-n.kick:
-		case err := <-l.lost:
-			return errors.Join(errDeaf, err)
+		case <-l.kick:
+		case err := <-k.lost:
+			return errors.Join(errLink, err)
 		case <-beat.C:
-			if l.silent.Load() >= missedBeats {
+			if k.silent.Load() >= missedBeats {
 				return errDeaf
 			}
-			n.caller.sending.Go(func() { n.beat(l) })
+			l.caller.sending.Go(func() { l.beat(k) })
 		case <-sweep.C:
-			if left, err := n.sweep(l); err != nil || left == 0 {
+			if left, err := l.sweep(k); err != nil || left == 0 {
 				return err
 			}
-		case <-n.closed:
+		case <-l.closed:
 			return nil
 		}
 	}
 }
 
 // subscribeNew asks for every channel that has not been asked for on this link.
-func (n *notifier) subscribeNew(l *link) error {
-	n.mu.Lock()
+func (l *listener) subscribeNew(k *link) error {
+	l.mu.Lock()
 	var channels []string
-	for _, s := range n.subs {
-		if s.asked != l {
-			s.asked = l
+	for _, s := range l.subs {
+		if s.asked != k {
+			s.asked = k
 			channels = append(channels, s.channel)
 		}
 	}
-	n.mu.Unlock()
+	l.mu.Unlock()
+	batch := subscribeBatch
+	if l.sharded {
+		batch = 1 // those of one command would have to share a slot
+	}
 	for len(channels) > 0 {
-		batch := channels[:min(len(channels), subscribeBatch)]
-		channels = channels[len(batch):]
-		if err := n.subscribe(l, batch); err != nil && judge(err) != refused {
+		some := channels[:min(len(channels), batch)]
+		channels = channels[len(some):]
+		if err := l.subscribe(k, some); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// subscribe returns when the server has confirmed. A server that refuses a batch
-// for one of its channels is asked for each alone.
-func (n *notifier) subscribe(l *link, channels []string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), n.caller.patience)
-	defer cancel()
-	err := l.conn.Do(ctx, l.conn.B().Subscribe().Channel(channels...).Build()).Error()
-	if judge(err) != refused {
+// subscribe returns when the server has confirmed, or an error if the link is no
+// good. A server that refuses a batch for one of its channels is asked for each
+// alone; one that refuses a channel leaves its waiters to poll.
+func (l *listener) subscribe(k *link, channels []string) error {
+	err := l.do(k, l.subscribeCommand(k, channels))
+	switch {
+	case judge(err) != refused:
 		return err
-	}
-	if len(channels) == 1 {
-		n.log.Warn("latchkey: the server refuses a subscription, waiters poll", "channel", channels[0], "error", err)
-		l.mute.Store(l.mute.Load() || channels[0] == n.beatName)
-		return err
+	case l.sharded && l.redirect(channels[0], err):
+		return nil
+	case len(channels) == 1:
+		l.log.Warn("latchkey: the server refuses a subscription, waiters poll", "channel", channels[0], "error", err)
+		return nil
 	}
 	for _, channel := range channels {
-		if err := n.subscribe(l, []string{channel}); err != nil && judge(err) != refused {
+		if err := l.subscribe(k, []string{channel}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (l *listener) subscribeCommand(k *link, channels []string) rueidis.Completed {
+	if l.sharded {
+		return k.conn.B().Ssubscribe().Channel(channels...).Build()
+	}
+	return k.conn.B().Subscribe().Channel(channels...).Build()
+}
+
+func (l *listener) do(k *link, cmd rueidis.Completed) error {
+	ctx, cancel := context.WithTimeout(context.Background(), l.caller.patience)
+	defer cancel()
+	return k.conn.Do(ctx, cmd).Error()
 }
 
 // sweep unsubscribes channels that nobody has waited on for a while, and returns
 // how many are left.
-func (n *notifier) sweep(l *link) (left int, err error) {
+func (l *listener) sweep(k *link) (left int, err error) {
 	var idle []string
-	for _, s := range n.snapshot() {
-		if s.gate.retire(subscriptionLinger) && n.forget(s) {
+	for _, s := range l.snapshot() {
+		if s.gate.retire(subscriptionLinger) && l.forget(s) {
 			idle = append(idle, s.channel)
 		}
 	}
-	if len(idle) > 0 {
-		ctx, cancel := context.WithTimeout(context.Background(), n.caller.patience)
-		defer cancel()
-		err = l.conn.Do(ctx, l.conn.B().Unsubscribe().Channel(idle...).Build()).Error()
+	switch {
+	case len(idle) == 0:
+	case l.sharded:
+		for _, channel := range idle {
+			err = errors.Join(err, l.do(k, k.conn.B().Sunsubscribe().Channel(channel).Build()))
+		}
+	default:
+		err = l.do(k, k.conn.B().Unsubscribe().Channel(idle...).Build())
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return len(n.subs), err
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.subs), err
 }
 
 // forget removes a subscription, unless a newer one has taken its place.
-func (n *notifier) forget(s *subscription) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.subs[s.channel] != s {
+func (l *listener) forget(s *subscription) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.subs[s.channel] != s {
 		return false
 	}
-	delete(n.subs, s.channel)
+	delete(l.subs, s.channel)
 	return true
 }
 
-func (n *notifier) snapshot() []*subscription {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	subs := make([]*subscription, 0, len(n.subs))
-	for _, s := range n.subs {
+func (l *listener) snapshot() []*subscription {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	subs := make([]*subscription, 0, len(l.subs))
+	for _, s := range l.subs {
 		subs = append(subs, s)
 	}
 	return subs
 }
 
+// hearItself subscribes to the beat. A server that does not permit it is trusted to
+// tell when the connection breaks.
+func (l *listener) hearItself(k *link) error {
+	if l.sharded {
+		return nil
+	}
+	err := l.do(k, k.conn.B().Subscribe().Channel(l.beatName).Build())
+	if judge(err) == refused {
+		l.log.Warn("latchkey: the server refuses the channel by which a deaf connection is noticed",
+			"channel", l.beatName, "error", err)
+		k.mute.Store(true)
+		return nil
+	}
+	return err
+}
+
 // beat publishes on the private channel through the ordinary connection. A link
 // can go deaf without an error, half open or tied to a server that is no longer
-// the master; then the beat stays away.
-func (n *notifier) beat(l *link) {
-	if l.mute.Load() {
+// the master; then the beat stays away. Sharded channels belong to a node, which
+// says so when it gives them up; there an answer on the link itself will do.
+func (l *listener) beat(k *link) {
+	if k.mute.Load() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), n.interval)
+	ctx, cancel := context.WithTimeout(context.Background(), l.interval)
 	defer cancel()
-	client := n.caller.client
-	l.silent.Add(1) // first, because the beat may be back before the answer
-	err := n.caller.send(ctx, func(ctx context.Context) rueidis.RedisResult {
-		return client.Do(ctx, client.B().Publish().Channel(n.beatName).Message("0").Build())
+	k.silent.Add(1) // first, because the beat may be back before the answer
+	if l.sharded {
+		if k.conn.Do(ctx, k.conn.B().Ping().Build()).Error() == nil {
+			k.silent.Store(0)
+		}
+		return
+	}
+	client := l.caller.client
+	err := l.caller.send(ctx, func(ctx context.Context) rueidis.RedisResult {
+		return client.Do(ctx, client.B().Publish().Channel(l.beatName).Message("0").Build())
 	}).Error()
 	if judge(err) != answered {
-		l.silent.Add(-1)
+		k.silent.Add(-1)
 	}
 	if judge(err) == refused {
-		l.mute.Store(true)
+		k.mute.Store(true)
 	}
 }
 
 // onMessage runs in the reader of the link and must not block.
-func (n *notifier) onMessage(l *link, channel string) {
-	if channel == n.beatName {
-		l.silent.Store(0)
+func (l *listener) onMessage(k *link, channel string) {
+	if channel == l.beatName {
+		k.silent.Store(0)
 		return
 	}
-	if s := n.find(channel); s != nil {
+	if s := l.find(channel); s != nil {
 		s.gate.message()
 	}
 }
 
-// onSubscription runs in the reader of the link and must not block.
-func (n *notifier) onSubscription(e rueidis.PubSubSubscription) {
-	s := n.find(e.Channel)
-	if s == nil {
-		return
+// onSubscription runs in the reader of the link and must not block. A node that
+// gives a slot away ends the subscriptions of its channels by itself.
+func (l *listener) onSubscription(e rueidis.PubSubSubscription) {
+	s := l.find(e.Channel)
+	switch {
+	case s == nil:
+	case e.Kind == "subscribe" || e.Kind == "ssubscribe":
+		s.confirmed.Store(true)
+		s.gate.reconnected()
+	default:
+		s.lost()
+		l.running.Go(func() { l.move(s) })
 	}
-	s.confirmed.Store(e.Kind == "subscribe")
-	s.gate.reconnected()
 }
 
-func (n *notifier) find(channel string) *subscription {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.subs[channel]
+func (l *listener) find(channel string) *subscription {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.subs[channel]
 }
 
 // unconfirm wakes everybody at the end of a link.
-func (n *notifier) unconfirm() {
-	for _, s := range n.snapshot() {
-		s.confirmed.Store(false)
-		s.gate.reconnected()
+func (l *listener) unconfirm() {
+	for _, s := range l.snapshot() {
+		s.lost()
 	}
-}
-
-// close ends the goroutine and waits for it.
-func (n *notifier) close() {
-	n.mu.Lock()
-	close(n.closed)
-	n.mu.Unlock()
-	n.running.Wait()
 }

@@ -24,22 +24,24 @@ type tenure struct {
 
 	schedule schedule // the watchdog's
 
-	mu       sync.Mutex
-	phase    phase
-	count    int // holds of this client that have not been released
-	renewing int // those of them that want renewal
-	cause    error
-	lease    time.Duration // with which it is renewed
-	limit    time.Duration // total time allowed by MaxHold, or 0
-	start    stamp         // before the acquisition was sent
-	sent     stamp         // before the last command that set the lease was sent
-	granted  time.Duration // the lease that it set
-	doubtful bool          // an acquisition may still be executed, late
-	doubtAt  stamp
-	token    int64
-	gate     *gate
-	first    grip    // of the outermost hold
-	entered  []*grip // of the re-entries that have not been released
+	mu        sync.Mutex
+	phase     phase
+	count     int // holds of this client that have not been released
+	renewing  int // those of them that want renewal
+	cause     error
+	lease     time.Duration // with which it is renewed
+	limit     time.Duration // total time allowed by MaxHold, or 0
+	start     stamp         // before the acquisition was sent
+	sent      stamp         // before the last command that set the lease was sent
+	granted   time.Duration // the lease that it set
+	renewedAt stamp         // before the last command that could have set it was sent
+	doubtful  bool          // an acquisition may still be executed, late
+	doubtAt   stamp
+	token     int64
+	gate      *gate
+	echo      bool    // our own message of the release is to be overheard
+	first     grip    // of the outermost hold
+	entered   []*grip // of the re-entries that have not been released
 }
 
 type phase int
@@ -54,9 +56,13 @@ const (
 // begin makes a tenure live after the server has granted it. The lease counts
 // from before the request was sent.
 func (t *tenure) begin(r request, a answer) {
+	t.gate = t.client.gates.use(t.lock.key)
+	t.gate.taken()
+	t.client.tenures.add(t)
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.phase, t.count = held, 1
-	t.start, t.sent, t.granted = a.sent, a.sent, r.lease
+	t.start, t.sent, t.renewedAt, t.granted = a.sent, a.sent, a.sent, r.lease
 	t.lease, t.limit = r.renewLease, r.maxHold
 	if t.lock.kind.fenced {
 		t.token = a.token()
@@ -65,12 +71,7 @@ func (t *tenure) begin(r request, a answer) {
 	if r.renew {
 		t.renewing = 1
 	}
-	t.gate = t.client.gates.use(t.lock.key)
 	t.plan()
-	t.mu.Unlock()
-	t.client.tenures.add(t)
-	t.gate.taken()
-	t.gate.done()
 }
 
 // enter makes a re-entry that the server has confirmed.
@@ -134,7 +135,7 @@ func (t *tenure) plan() {
 	now := t.client.clock().mono
 	renewAt := never
 	if t.phase == held && t.renewing > 0 && !t.atLimit() {
-		renewAt = t.sent.mono + renewPeriod(t.lease)
+		renewAt = t.renewedAt.mono + renewPeriod(t.lease)
 	}
 	t.client.watchdog.plan(t, renewAt, now+t.valid(), t.lease/3)
 }
@@ -174,6 +175,7 @@ func (t *tenure) renewed(sent stamp, lease time.Duration) {
 
 // extend moves the end of the lease, never to an earlier time. t.mu is held.
 func (t *tenure) extend(sent stamp, lease time.Duration) {
+	t.renewedAt = sent
 	if sent.since(t.sent)+lease > t.granted {
 		t.sent, t.granted = sent, lease
 	}
@@ -237,8 +239,14 @@ func (t *tenure) lose(cause error, why string) bool {
 	e := t.event(EventLost)
 	e.Err = cause
 	t.client.observe(e)
-	t.gate.released(0)
+	t.freeGate(0)
 	return true
+}
+
+// freeGate lets the next local waiter try. told is how many subscribers heard of
+// the release, 0 if there was none to hear of.
+func (t *tenure) freeGate(told int64) {
+	t.gate.released(told, t.echo && told <= 0)
 }
 
 // end makes the tenure over, once, and ends everything that depends on it. The

@@ -29,7 +29,7 @@ type event struct {
 }
 
 // backendPrefix begins the line by which the rig in tests/ says what it runs on.
-const backendPrefix = "latchkey tests: "
+const backendPrefix = "rig: backend "
 
 type summary struct {
 	verbose bool

@@ -5,6 +5,7 @@ go 1.25.0
 require (
 	github.com/Shopify/toxiproxy/v2 v2.12.0
 	github.com/alicebob/miniredis/v2 v2.40.0
+	github.com/latchkey-go/latchkey v0.0.0
 	github.com/prometheus/client_golang v1.21.1
 	github.com/redis/rueidis v1.0.79
 	github.com/rs/zerolog v1.33.0

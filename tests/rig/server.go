@@ -93,7 +93,7 @@ func (s *Server) Options(addr string) rueidis.ClientOption {
 // Raw opens a client for assertions, closed at the end of the test.
 func (s *Server) Raw(tb testing.TB) rueidis.Client {
 	tb.Helper()
-	client, err := rueidis.NewClient(s.Options(s.Addr()))
+	client, err := s.Client()
 	if err != nil {
 		tb.Fatalf("rig: cannot connect to %s: %v", s.describe(), err)
 	}
