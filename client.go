@@ -69,7 +69,7 @@ func newClient(client rueidis.Client, options Options, owned bool) (*Client, err
 		rueidis: client,
 		owned:   owned,
 		cluster: client.Mode() == rueidis.ClientModeCluster,
-		clock:   systemClock,
+		clock:   options.clock,
 		gates:   newGates(),
 		publish: "PUBLISH",
 		leaseMS: strconv.FormatInt(millis(options.Lease), 10),

@@ -72,10 +72,11 @@ func newHold(t *tenure, g *grip) *Hold {
 	return h
 }
 
+const droppedHold = "latchkey: a hold was dropped without Unlock and stays until the client is closed"
+
 func (h *Hold) abandoned() {
 	if h.Err() == nil {
-		h.tenure.client.options.Logger.Error("latchkey: a hold was dropped without Unlock and stays until the client is closed",
-			"lock", h.tenure.lock.name, "owner", h.tenure.wire)
+		h.tenure.client.options.Logger.Error(droppedHold, "lock", h.tenure.lock.name, "owner", h.tenure.wire)
 	}
 }
 

@@ -103,6 +103,8 @@ type Options struct {
 	// Observer, if set, is called at each [Event], synchronously and from many
 	// goroutines: it must be quick and must not call back into the client.
 	Observer func(Event)
+
+	clock func() stamp // for tests; default systemClock
 }
 
 // withDefaults fills in what was left out.
@@ -114,6 +116,9 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MaxInFlight, DefaultMaxInFlight)
 	if o.Logger == nil {
 		o.Logger = slog.Default()
+	}
+	if o.clock == nil {
+		o.clock = systemClock
 	}
 	return o
 }

@@ -112,6 +112,7 @@ type listener struct {
 
 	mu     sync.Mutex // after notifier.mu
 	subs   map[string]*subscription
+	ousted []*subscription // the node has ended them
 	active bool
 }
 
@@ -204,6 +205,7 @@ func (l *listener) serve(k *link) error {
 	defer beat.Stop()
 	defer sweep.Stop()
 	for {
+		l.moveOusted()
 		if err := l.subscribeNew(k); err != nil {
 			return err
 		}
@@ -397,7 +399,7 @@ func (l *listener) onSubscription(e rueidis.PubSubSubscription) {
 		s.gate.reconnected()
 	default:
 		s.lost()
-		l.running.Go(func() { l.move(s) })
+		l.oust(s)
 	}
 }
 

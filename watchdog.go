@@ -41,6 +41,7 @@ type watchdog struct {
 	queue   dueQueue
 	due     []*tenure     // to be renewed now
 	wakeAt  time.Duration // when the timekeeper looks next
+	skew    time.Duration // between the clocks, at the last look
 }
 
 // schedule is the watchdog's part of a tenure, guarded by watchdog.mu.
@@ -96,6 +97,8 @@ func (w *watchdog) start() {
 		return
 	}
 	w.started = true
+	now := w.clock()
+	w.skew = now.wall - now.mono
 	w.tasks.Go(w.keepTime)
 	w.tasks.Go(w.keepRenewing)
 }
@@ -121,7 +124,6 @@ func (w *watchdog) close() {
 func (w *watchdog) keepTime() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	skew := w.skew()
 	for {
 		kicked := false
 		select {
@@ -132,18 +134,11 @@ func (w *watchdog) keepTime() {
 			return
 		}
 		now := w.clock()
-		jumped := now.wall-now.mono > skew+clockJump
-		skew = now.wall - now.mono
-		for _, t := range w.collect(now, jumped) {
+		for _, t := range w.collect(now) {
 			t.checkDeadline()
 		}
 		timer.Reset(w.sleep(kicked))
 	}
-}
-
-func (w *watchdog) skew() time.Duration {
-	now := w.clock()
-	return now.wall - now.mono
 }
 
 // sleep plans the next look. After a kick it is never put off altogether, even if
@@ -164,9 +159,11 @@ func (w *watchdog) sleep(kicked bool) time.Duration {
 
 // collect moves what is to be renewed to due, and returns what may be past its
 // deadline: after a jump of the wall clock, everything.
-func (w *watchdog) collect(now stamp, jumped bool) (overdue []*tenure) {
+func (w *watchdog) collect(now stamp) (overdue []*tenure) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	jumped := now.wall-now.mono > w.skew+clockJump
+	w.skew = now.wall - now.mono
 	if jumped {
 		return slices.Clone(w.queue)
 	}

@@ -1,0 +1,219 @@
+package latchkey
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTurn_is_first_come_first_served(t *testing.T) {
+	var turn turn
+	require.NoError(t, turn.take(context.Background()))
+	var order []int
+	var waiting sync.WaitGroup
+	for i := range 5 {
+		granted := turn.enqueue()
+		waiting.Go(func() {
+			<-granted
+			order = append(order, i)
+			turn.give()
+		})
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.ErrorIs(t, turn.take(ctx), context.Canceled, "whoever leaves is skipped")
+	turn.give()
+	waiting.Wait()
+	require.Equal(t, []int{0, 1, 2, 3, 4}, order)
+	require.True(t, turn.try())
+}
+
+func TestTurn_granted_to_a_leaver_is_passed_on(t *testing.T) {
+	var turn turn
+	require.True(t, turn.try())
+	leaver, next := turn.enqueue(), turn.enqueue()
+	turn.give()
+	<-leaver // granted, but its context ended at the same time
+	turn.cancel(leaver)
+	<-next
+}
+
+func TestGate_lets_waiters_in_one_by_one_in_order(t *testing.T) {
+	g := newGates().use("job")
+	ctx := context.Background()
+	require.NoError(t, g.enter(ctx, nil))
+	const waiters = 100
+	entered := make(chan int, waiters)
+	for i := range waiters {
+		before := g.waiting()
+		go func() {
+			if g.enter(ctx, nil) == nil {
+				entered <- i
+				g.leave()
+			}
+		}()
+		require.Eventually(t, func() bool { return g.waiting() > before }, time.Second, time.Microsecond)
+	}
+	g.leave()
+	for i := range waiters {
+		require.Equal(t, i, <-entered)
+	}
+}
+
+func (g *gate) waiting() int {
+	g.shard.mu.Lock()
+	defer g.shard.mu.Unlock()
+	return g.line.Len()
+}
+
+func TestGate_leaver_in_line_is_skipped(t *testing.T) {
+	g := newGates().use("job")
+	require.NoError(t, g.enter(context.Background(), nil))
+	ctx, cancel := context.WithCancel(context.Background())
+	left := make(chan error, 1)
+	go func() { left <- g.enter(ctx, nil) }()
+	require.Eventually(t, func() bool { return g.waiting() == 1 }, time.Second, time.Microsecond)
+	cancel()
+	require.ErrorIs(t, <-left, context.Canceled)
+	require.Zero(t, g.waiting())
+	g.leave()
+	require.NoError(t, g.enter(context.Background(), nil))
+}
+
+func TestGates_vanish_when_unused(t *testing.T) {
+	c := newTestClient(t, Options{})
+	for i := range 1000 {
+		h, err := c.NewLock(uniqueName(t, c) + string(rune('a'+i%26))).Lock(context.Background())
+		require.NoError(t, err)
+		require.NoError(t, h.Unlock(context.Background()))
+	}
+	for i := range c.gates.shards {
+		require.Empty(t, c.gates.shards[i].gates)
+	}
+	require.Empty(t, c.tenures.live)
+	require.Empty(t, c.watchdog.queue)
+}
+
+func TestGate_own_message_wakes_nobody(t *testing.T) {
+	g := newGates().use("job")
+	g.sub = &subscription{gate: g}
+	g.sub.confirmed.Store(true)
+	g.taken()
+	require.True(t, g.releasing())
+	g.message() // our own
+	require.Empty(t, g.wake)
+	g.message() // somebody else's
+	require.Len(t, g.wake, 1)
+	g.drain()
+	require.True(t, g.releasing())
+	g.released(0, true) // nothing was published after all
+	g.drain()
+	g.message()
+	require.Len(t, g.wake, 1, "the next message is not ours")
+}
+
+func TestGate_gives_others_a_chance(t *testing.T) {
+	g := newGates().use("job")
+	for range streakLimit {
+		require.Zero(t, g.modesty())
+		g.users++
+		g.taken()
+		g.released(1, false)
+	}
+	require.Positive(t, g.modesty(), "after many releases of which others heard")
+	require.Zero(t, g.modesty())
+}
+
+// fakeClock has a monotonic and a wall clock that part on request.
+type fakeClock struct{ sleep atomic.Int64 }
+
+func (f *fakeClock) now() stamp {
+	s := systemClock()
+	s.wall += time.Duration(f.sleep.Load())
+	return s
+}
+
+func TestHold_is_lost_when_the_machine_has_slept(t *testing.T) {
+	var clock fakeClock
+	c := newTestClient(t, Options{clock: clock.now, Logger: quiet()})
+	h, err := c.NewLock(uniqueName(t, c)).Lock(context.Background())
+	require.NoError(t, err)
+	work := h.Context(context.Background())
+	clock.sleep.Add(int64(31 * time.Second)) // the monotonic clock stood still
+	require.ErrorIs(t, h.Err(), ErrLost, "the first look tells")
+	<-work.Done()
+	require.ErrorIs(t, context.Cause(work), ErrLost)
+	require.ErrorIs(t, h.Unlock(context.Background()), ErrNotHeld)
+}
+
+func TestWatchdog_notices_that_the_machine_has_slept(t *testing.T) {
+	var clock fakeClock
+	c := newTestClient(t, Options{clock: clock.now, Logger: quiet()})
+	h, err := c.NewLock(uniqueName(t, c)).Lock(context.Background())
+	require.NoError(t, err)
+	clock.sleep.Add(int64(31 * time.Second))
+	select {
+	case <-h.Lost(): // nobody looked
+	case <-time.After(longestSleep + 5*time.Second):
+		t.Fatal("the loss was not signalled")
+	}
+}
+
+func TestStamp_believes_the_clock_that_says_more(t *testing.T) {
+	start := stamp{mono: 10, wall: 100}
+	require.EqualValues(t, 5, stamp{mono: 15, wall: 100}.since(start), "the wall clock was set back")
+	require.EqualValues(t, 50, stamp{mono: 11, wall: 150}.since(start), "the machine slept")
+}
+
+func TestSlots_can_be_waited_for_with_a_context(t *testing.T) {
+	s := newSlots(1)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	require.NoError(t, s.take(ctx, time.Second))
+	start := time.Now()
+	require.ErrorIs(t, s.take(ctx, time.Minute), errSlots)
+	require.ErrorIs(t, s.take(context.Background(), time.Millisecond), errSlots)
+	require.Less(t, time.Since(start), 5*time.Second)
+	s.abandoned = append(s.abandoned, time.Now().Add(-2*abandonedFor))
+	require.NoError(t, s.take(context.Background(), time.Minute), "the slot of a caller that left comes back")
+}
+
+func TestClient_dropped_hold_is_reported(t *testing.T) {
+	logged := make(chan string, 10)
+	c := newTestClient(t, Options{Logger: logTo(logged)})
+	func() {
+		_, err := c.NewLock(uniqueName(t, c)).Lock(context.Background())
+		require.NoError(t, err)
+	}()
+	require.Eventually(t, func() bool {
+		collectGarbage()
+		select {
+		case text := <-logged:
+			return text == droppedHold
+		default:
+			return false
+		}
+	}, 10*time.Second, time.Millisecond)
+}
+
+func TestBorrowed_client_stays_open(t *testing.T) {
+	mine := newTestClient(t, Options{})
+	c, err := New(mine.rueidis, Options{})
+	require.NoError(t, err)
+	h, err := c.NewLock(uniqueName(t, c)).Lock(context.Background())
+	require.NoError(t, err)
+	require.NoError(t, c.Close(context.Background()))
+	require.ErrorIs(t, h.Err(), ErrClosed)
+	require.NoError(t, mine.rueidis.Do(context.Background(), mine.rueidis.B().Ping().Build()).Error())
+	locked, err := mine.NewLock(h.Name()).IsLocked(context.Background())
+	require.NoError(t, err)
+	require.False(t, locked, "Close releases holds")
+	_, err = c.NewLock("x").Lock(context.Background())
+	require.ErrorIs(t, err, ErrClosed)
+	_, err = New(nil, Options{})
+	require.ErrorIs(t, err, ErrInvalid)
+}

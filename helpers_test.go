@@ -1,0 +1,91 @@
+package latchkey
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// newTestClient returns a client of the server that LATCHKEY_TEST_REDIS names, or
+// of an embedded one. Black-box tests against real servers are in tests/.
+func newTestClient(t *testing.T, options Options) *Client {
+	t.Helper()
+	url := os.Getenv("LATCHKEY_TEST_REDIS")
+	if url == "" {
+		server := miniredis.RunT(t)
+		server.ClockTTL(true)
+		url = "redis://" + server.Addr()
+	}
+	c, err := Connect(context.Background(), url, options)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		require.NoError(t, c.Close(ctx))
+	})
+	return c
+}
+
+// uniqueName keeps tests apart that share a server.
+func uniqueName(t *testing.T, c *Client) string { return t.Name() + ":" + c.ID() }
+
+// script runs a script once and returns the reply as a Go value: nil, an int64, a
+// string, or an error.
+func (c *Client) script(cmd command, keys []string, args ...string) any {
+	reply := cmd.send(context.Background(), c.rueidis, keys, args)
+	if err := reply.Error(); err != nil {
+		if rueidis.IsRedisNil(err) {
+			return nil
+		}
+		return err
+	}
+	value, err := reply.ToAny()
+	if err != nil {
+		return err
+	}
+	return value
+}
+
+// hash returns what stands in a lock.
+func (c *Client) hash(t *testing.T, key string) map[string]string {
+	t.Helper()
+	m, err := c.rueidis.Do(context.Background(), c.rueidis.B().Hgetall().Key(key).Build()).AsStrMap()
+	require.NoError(t, err)
+	return m
+}
+
+func (c *Client) pttl(t *testing.T, key string) int64 {
+	t.Helper()
+	ms, err := c.rueidis.Do(context.Background(), c.rueidis.B().Pttl().Key(key).Build()).AsInt64()
+	require.NoError(t, err)
+	return ms
+}
+
+// logTo returns a logger whose messages go to a channel, if there is room.
+func logTo(messages chan string) *slog.Logger {
+	return slog.New(&channelHandler{slog.DiscardHandler, messages})
+}
+
+type channelHandler struct {
+	slog.Handler
+	messages chan string
+}
+
+func (h *channelHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h *channelHandler) Handle(_ context.Context, r slog.Record) error {
+	select {
+	case h.messages <- r.Message:
+	default:
+	}
+	return nil
+}
+
+func collectGarbage() { runtime.GC() }

@@ -1,0 +1,199 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestNames(t *testing.T) {
+	good := []string{"a", "orders:42", "{t}job", "x{a}", "{a}:{b}", "mit Leerzeichen", "schlüssel", strings.Repeat("x", MaxNameLength)}
+	for _, name := range good {
+		require.NoError(t, checkName(name), name)
+	}
+	bad := []string{"", "{}x", "a{}", "a}b", "a{b", "{{a}}", "{a}}", "}a{", "\xff", strings.Repeat("x", MaxNameLength+1)}
+	for _, name := range bad {
+		require.ErrorIs(t, checkName(name), ErrInvalid, name)
+	}
+}
+
+func TestKeys_share_one_slot(t *testing.T) {
+	for _, name := range []string{"a", "orders:42", "{t}job", "x{a}", "{a}:{b}", "schlüssel"} {
+		k, err := (&Options{}).keysOf(name)
+		require.NoError(t, err)
+		require.Equal(t, keySlot(k.key), keySlot(k.channel), name)
+		require.Equal(t, keySlot(k.key), keySlot(k.token), name)
+	}
+}
+
+func FuzzNames(f *testing.F) {
+	f.Add("a{b}c")
+	f.Fuzz(func(t *testing.T, name string) {
+		k, err := (&Options{KeyPrefix: "p:"}).keysOf(name)
+		if err != nil {
+			return
+		}
+		require.Equal(t, keySlot(k.key), keySlot(k.channel))
+		require.Equal(t, keySlot(k.key), keySlot(k.token))
+	})
+}
+
+func TestKeySlot_is_that_of_Redis(t *testing.T) {
+	for key, slot := range map[string]uint16{"123456789": 12739, "foo": 12182, "{foo}bar": 12182, "foo{}{bar}": 8363, "": 0} {
+		require.Equal(t, slot, keySlot(key), key)
+	}
+}
+
+func TestKeys_are_mapped(t *testing.T) {
+	k, err := (&Options{KeyPrefix: "app:"}).keysOf("job")
+	require.NoError(t, err)
+	require.Equal(t, keys{"job", "app:job", "redisson_lock__channel:{app:job}", "redisson_lock_token:{app:job}"}, k)
+	k, err = (&Options{NameMapper: func(string) string { return "{t}mapped" }}).keysOf("job")
+	require.NoError(t, err)
+	require.Equal(t, keys{"job", "{t}mapped", "redisson_lock__channel:{t}mapped", "redisson_lock_token:{t}mapped"}, k)
+	_, err = (&Options{NameMapper: func(string) string { return "{}" }}).keysOf("job")
+	require.ErrorIs(t, err, ErrInvalid)
+}
+
+func TestOptions_are_checked_against_each_other(t *testing.T) {
+	require.NoError(t, Options{}.withDefaults().check())
+	require.NoError(t, Options{Lease: 20 * time.Millisecond}.withDefaults().check(), "the defaults adapt to a short lease")
+	for text, o := range map[string]Options{
+		"Lease":         {Lease: -1},
+		"sub-ms lease":  {Lease: 999 * time.Microsecond},
+		"poll":          {Lease: time.Second, PollCeiling: time.Second},
+		"retry":         {Lease: time.Second, RetryBudget: 2 * time.Second},
+		"negative poll": {PollCeiling: -time.Second},
+		"in flight":     {MaxInFlight: 100000},
+		"two mappings":  {KeyPrefix: "a", NameMapper: strings.ToUpper},
+		"sharded":       {ShardedPubSub: 7},
+		"stale":         {StaleWaiterTimeout: -1},
+	} {
+		require.ErrorIs(t, o.withDefaults().check(), ErrInvalid, text)
+	}
+}
+
+func TestRequests(t *testing.T) {
+	for text, options := range map[string][]Option{
+		"zero lease":      {Lease(0)},
+		"negative lease":  {Lease(-time.Second)},
+		"a bare number":   {Lease(30)},
+		"beyond range":    {Lease(1<<63 - 1)},
+		"negative wait":   {Wait(-1)},
+		"zero limit":      {MaxHold(0)},
+		"no owner":        {By(Owner{})},
+		"zero Option":     {{}},
+		"lease too long":  {Lease(2 * time.Second), MaxHold(time.Second)},
+		"the other order": {MaxHold(time.Second), Lease(2 * time.Second)},
+	} {
+		_, err := newRequest(time.Minute, true, options)
+		require.ErrorIs(t, err, ErrInvalid, text)
+	}
+	r, err := newRequest(time.Minute, false, []Option{Wait(time.Second), MaxHold(time.Second)})
+	require.NoError(t, err)
+	require.True(t, r.waits && r.renew)
+	require.Equal(t, time.Second, r.lease, "the first lease does not pass the limit")
+}
+
+func TestLeases_round_up(t *testing.T) {
+	require.EqualValues(t, 1, millis(time.Millisecond))
+	require.EqualValues(t, 2, millis(time.Millisecond+1))
+	require.EqualValues(t, 1500, millis(1500*time.Millisecond))
+	require.Positive(t, millis(MaxLease))
+}
+
+func TestOwner_survives_printing(t *testing.T) {
+	o := Owner{client: ownerA[:36], number: 7}
+	require.Equal(t, ownerA, o.String())
+	parsed, err := ParseOwner(o.String())
+	require.NoError(t, err)
+	require.Equal(t, o, parsed)
+	require.Empty(t, Owner{}.String())
+	for _, text := range []string{"", "x", "x:1", ownerA[:36], ownerA[:36] + ":", ownerA[:36] + ":-1", ownerA[:36] + ":01",
+		ownerA + ":write", strings.ToUpper(guest1[:35]) + "A:1", "{" + ownerA[:36] + "}:7"} {
+		_, err := ParseOwner(text)
+		require.ErrorIs(t, err, ErrInvalid, text)
+	}
+}
+
+func TestURLs(t *testing.T) {
+	for _, good := range []string{"redis://h", "redis://h:1/", "redis://u:p@h:1/3", "rediss://h", "unix:///run/r.sock?db=2", "redis://h?master_set=m&addr=i:2"} {
+		settings, err := parseURL(good)
+		require.NoError(t, err, good)
+		require.Equal(t, -1, settings.PipelineMultiplex)
+		require.Equal(t, dialTimeout, settings.Dialer.Timeout)
+	}
+	for _, bad := range []string{"", "h:6379", "http://h", "redis://h1:1,h2:2", "redis://h/x", "redis://h/1/2", "redis://u:secret@h/x", "redis://[::1"} {
+		_, err := parseURL(bad)
+		require.ErrorIs(t, err, ErrInvalid, bad)
+		require.NotContains(t, err.Error(), "secret")
+	}
+}
+
+func TestConnect_to_nobody_fails_clearly(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, silent.Close())
+	start := time.Now()
+	_, err = Connect(context.Background(), "redis://:secret@"+silent.Addr().String())
+	require.ErrorContains(t, err, silent.Addr().String())
+	require.NotContains(t, err.Error(), "secret")
+	require.Less(t, time.Since(start), dialTimeout+time.Second)
+	_, err = Connect(context.Background(), "redis://h", Options{}, Options{})
+	require.ErrorIs(t, err, ErrInvalid)
+}
+
+func TestConnect_obeys_its_context(t *testing.T) {
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // accepts and never answers
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, mute.Close()) })
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, err = Connect(ctx, "redis://"+mute.Addr().String())
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestVerdicts(t *testing.T) {
+	dial := &net.OpError{Op: "dial", Err: errors.New("refused")}
+	for err, want := range map[error]verdict{
+		nil: answered, dial: notSent, errSlots: notSent, io.EOF: uncertain, errSilent: uncertain,
+		context.Canceled: uncertain, &net.OpError{Op: "read", Err: io.EOF}: uncertain,
+	} {
+		require.Equal(t, want, judge(err), "%v", err)
+	}
+}
+
+func TestErrors_keep_the_chain(t *testing.T) {
+	err := fail("lock", "job", ErrNotAcquired, nil, context.DeadlineExceeded)
+	require.ErrorIs(t, err, ErrNotAcquired)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Equal(t, `latchkey: lock "job": not acquired: context deadline exceeded`, err.Error())
+	require.ErrorIs(t, ErrMaxHold, ErrLost)
+	require.NotErrorIs(t, ErrLost, ErrMaxHold)
+}
+
+func TestBackoff(t *testing.T) {
+	b := Backoff{}.withDefaults()
+	require.NoError(t, b.check())
+	for round, longest := range []time.Duration{1, 2, 4, 8, 16, 32, 64, 128, 128, 128} {
+		pause := b.pause(round)
+		require.LessOrEqual(t, pause, longest*time.Millisecond)
+		require.GreaterOrEqual(t, pause, longest*time.Millisecond/2)
+	}
+	require.LessOrEqual(t, b.pause(1<<30), 128*time.Millisecond)
+	constant := Backoff{Initial: 64 * time.Millisecond, Multiplier: 1}.withDefaults()
+	require.GreaterOrEqual(t, constant.pause(1<<40), 32*time.Millisecond)
+	for _, bad := range []Backoff{{Initial: -1}, {Initial: time.Microsecond}, {Initial: time.Second, Max: time.Millisecond}, {Multiplier: 0.5}} {
+		require.ErrorIs(t, bad.withDefaults().check(), ErrInvalid)
+	}
+}
+
+// quiet is a logger for tests that provoke warnings.
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

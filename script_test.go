@@ -1,0 +1,203 @@
+package latchkey
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	ownerA = "11111111-1111-4111-8111-111111111111:7"
+	ownerB = "22222222-2222-4222-8222-222222222222:9"
+	guest1 = "33333333-3333-4333-8333-333333333333"
+	guest2 = "44444444-4444-4444-8444-444444444444"
+)
+
+// lockScripts is one lock, driven by its bare scripts. Every call is sent twice,
+// and the second answer has to be the first, as after a lost reply.
+type lockScripts struct {
+	t   *testing.T
+	c   *Client
+	key string
+}
+
+func (s lockScripts) twice(cmd command, keys []string, args ...string) any {
+	s.t.Helper()
+	first := s.c.script(cmd, keys, args...)
+	state := s.c.hash(s.t, s.key)
+	second := s.c.script(cmd, keys, args...)
+	if n, is := first.(int64); is && cmd == lockAcquire && n > 0 {
+		require.InDelta(s.t, n, second, 100, "a refusal tells the remaining time")
+	} else if cmd != lockRelease || first == "HELD" || first == nil {
+		require.Equal(s.t, first, second, "the same command, sent twice")
+	} else {
+		require.Nil(s.t, second, "a release that has happened finds nothing")
+	}
+	require.Equal(s.t, state, s.c.hash(s.t, s.key), "the second time changes nothing")
+	return first
+}
+
+func (s lockScripts) acquire(owner string, count int, guest string) any {
+	s.t.Helper()
+	return s.twice(lockAcquire, []string{s.key}, owner, "30000", strconv.Itoa(count), guest, "")
+}
+
+func (s lockScripts) release(owner string, count int, guest string) any {
+	s.t.Helper()
+	return s.twice(lockRelease, []string{s.key, "channel:{" + s.key + "}"}, owner, strconv.Itoa(count), guest, "PUBLISH", "0")
+}
+
+func newLockScripts(t *testing.T) lockScripts {
+	c := newTestClient(t, Options{})
+	return lockScripts{t, c, uniqueName(t, c)}
+}
+
+func TestLockScripts_sent_twice_count_once(t *testing.T) {
+	s := newLockScripts(t)
+	require.Nil(t, s.acquire(ownerA, 1, ""))
+	require.Nil(t, s.acquire(ownerA, 2, ""))
+	require.Equal(t, map[string]string{ownerA: "2"}, s.c.hash(t, s.key))
+	require.InDelta(t, 30000, s.acquire(ownerB, 1, ""), 1000, "refused with what remains")
+	require.Equal(t, "HELD", s.release(ownerA, 1, ""))
+	require.Nil(t, s.release(ownerB, 0, ""), "not the holder")
+	require.Equal(t, map[string]string{ownerA: "1"}, s.c.hash(t, s.key))
+	require.Equal(t, int64(0), s.release(ownerA, 0, ""))
+	require.Equal(t, int64(-2), s.c.pttl(t, s.key))
+}
+
+func TestLockScripts_reentry_needs_the_hold(t *testing.T) {
+	s := newLockScripts(t)
+	gone := s.c.script(lockAcquire, []string{s.key}, ownerA, "30000", "2", "", "")
+	require.True(t, hasCode(gone.(error), "LATCHKEY_GONE"), "%v", gone)
+	require.Nil(t, s.acquire(ownerB, 1, ""))
+	gone = s.c.script(lockAcquire, []string{s.key}, ownerA, "30000", "2", "", "")
+	require.True(t, hasCode(gone.(error), "LATCHKEY_GONE"), "%v", gone)
+	require.Equal(t, map[string]string{ownerB: "1"}, s.c.hash(t, s.key))
+}
+
+func TestLockScripts_late_copies_do_no_lasting_harm(t *testing.T) {
+	s := newLockScripts(t)
+	require.Nil(t, s.acquire(ownerA, 1, ""))
+	require.Nil(t, s.acquire(ownerA, 2, ""))
+	require.Equal(t, "HELD", s.release(ownerA, 1, ""))
+	require.Nil(t, s.acquire(ownerA, 2, ""), "a late copy of the re-entry")
+	require.Equal(t, int64(0), s.release(ownerA, 0, ""), "the last release frees it all the same")
+	require.Nil(t, s.acquire(ownerB, 1, ""))
+	require.Nil(t, s.release(ownerA, 0, ""), "a late copy of the release finds another holder")
+	require.Equal(t, map[string]string{ownerB: "1"}, s.c.hash(t, s.key))
+}
+
+func TestLockScripts_guests_share_the_hold(t *testing.T) {
+	s := newLockScripts(t)
+	require.Nil(t, s.acquire(ownerA, 1, ""))
+	require.Nil(t, s.acquire(ownerA, 1, guest1))
+	require.Nil(t, s.acquire(ownerA, 2, guest1))
+	require.Nil(t, s.acquire(ownerA, 1, guest2))
+	require.Equal(t, "4", s.c.hash(t, s.key)[ownerA], "1 + 2 + 1")
+	require.Equal(t, "HELD", s.release(ownerA, 0, ""), "the maker leaves, its guests stay")
+	require.Equal(t, "HELD", s.release(ownerA, 0, guest1))
+	require.Equal(t, "HELD", s.release(ownerA, 0, guest1), "a late copy takes nothing from the others")
+	require.Equal(t, "HELD", s.release(ownerA, 0, ""), "nor does one of the maker")
+	require.Equal(t, "1", s.c.hash(t, s.key)[ownerA])
+	require.Equal(t, int64(0), s.release(ownerA, 0, guest2))
+	require.Equal(t, int64(-2), s.c.pttl(t, s.key))
+}
+
+func TestLockScripts_guest_first(t *testing.T) {
+	s := newLockScripts(t)
+	require.Nil(t, s.acquire(ownerA, 1, guest1), "the owner's own client has let go before")
+	require.Nil(t, s.acquire(ownerA, 1, ""))
+	require.Equal(t, "2", s.c.hash(t, s.key)[ownerA])
+	require.Equal(t, "HELD", s.release(ownerA, 0, guest1))
+	require.Equal(t, int64(0), s.release(ownerA, 0, ""))
+}
+
+func TestLockScripts_lease_is_never_shortened(t *testing.T) {
+	s := newLockScripts(t)
+	require.Nil(t, s.acquire(ownerA, 1, ""))
+	require.Nil(t, s.c.script(lockAcquire, []string{s.key}, ownerA, "1000", "2", "", ""))
+	require.Greater(t, s.c.pttl(t, s.key), int64(25000))
+	require.Equal(t, "HELD", s.release(ownerA, 1, ""))
+	require.Greater(t, s.c.pttl(t, s.key), int64(25000))
+	require.Equal(t, []any{int64(1)}, s.c.script(renewScript, []string{s.key}, "hash", ownerA, "1000"))
+	require.Greater(t, s.c.pttl(t, s.key), int64(25000))
+	require.Equal(t, []any{int64(1)}, s.c.script(renewScript, []string{s.key}, "hash", ownerA, "60000"))
+	require.Greater(t, s.c.pttl(t, s.key), int64(55000))
+}
+
+func TestFencedScript_token_only_from_free_to_held(t *testing.T) {
+	s := newLockScripts(t)
+	keys := []string{s.key, "token:{" + s.key + "}"}
+	for want := range 3 {
+		for range 2 {
+			require.Equal(t, strconv.Itoa(want+1), s.c.script(lockAcquire, keys, ownerA, "30000", "1", "", ""))
+		}
+		require.Equal(t, strconv.Itoa(want+1), s.c.script(lockAcquire, keys, ownerA, "30000", "2", "", ""))
+		require.Equal(t, int64(0), s.release(ownerA, 0, ""))
+	}
+}
+
+func TestFencedScript_tokens_follow_the_clock_on_request(t *testing.T) {
+	s := newLockScripts(t)
+	keys := []string{s.key, "token:{" + s.key + "}"}
+	first := s.c.script(lockAcquire, keys, ownerA, "30000", "1", "", "1").(string)
+	require.Equal(t, int64(0), s.release(ownerA, 0, ""))
+	require.NoError(t, s.c.rueidis.Do(context.Background(), s.c.rueidis.B().Del().Key(keys[1]).Build()).Error())
+	second := s.c.script(lockAcquire, keys, ownerB, "30000", "1", "", "1").(string)
+	a, err := strconv.ParseInt(first, 10, 64)
+	require.NoError(t, err)
+	b, err := strconv.ParseInt(second, 10, 64)
+	require.NoError(t, err)
+	require.Greater(t, a, time.Now().Add(-time.Hour).UnixMilli())
+	require.GreaterOrEqual(t, b, a, "the counter was lost in between")
+}
+
+func TestMutexScripts_sent_twice(t *testing.T) {
+	c := newTestClient(t, Options{})
+	key := uniqueName(t, c)
+	keys := []string{key, "channel:{" + key + "}"}
+	require.Equal(t, "OK", c.script(mutexSet, keys, ownerA, "30000"))
+	require.Nil(t, c.script(mutexSet, keys, ownerA, "30000"), "NX does not know its own token")
+	require.Nil(t, c.script(mutexAcquire, keys[:1], ownerA, "30000"), "the script does")
+	require.InDelta(t, 30000, c.script(mutexAcquire, keys[:1], ownerB, "30000"), 1000)
+	require.Nil(t, c.script(mutexRelease, keys, ownerB, "PUBLISH"))
+	require.Equal(t, int64(0), c.script(mutexRelease, keys, ownerA, "PUBLISH"))
+	require.Nil(t, c.script(mutexRelease, keys, ownerA, "PUBLISH"))
+}
+
+func TestRenewScript_bad_keys_do_not_spoil_the_rest(t *testing.T) {
+	c := newTestClient(t, Options{})
+	tag := "{" + uniqueName(t, c) + "}"
+	lock, mutex, list, free := tag+"lock", tag+"mutex", tag+"list", tag+"free"
+	require.Nil(t, c.script(lockAcquire, []string{lock}, ownerA, "30000", "1", "", ""))
+	require.Equal(t, "OK", c.script(mutexSet, []string{mutex}, ownerA, "30000"))
+	require.NoError(t, c.rueidis.Do(context.Background(), c.rueidis.B().Rpush().Key(list).Element("x").Build()).Error())
+	keys := []string{list, lock, free, mutex, mutex, lock}
+	var args []string
+	for _, where := range []string{"hash", "hash", "hash", "string", "hash"} {
+		args = append(args, where, ownerA, "60000")
+	}
+	args = append(args, "hash", ownerB, "60000")
+	require.Equal(t, []any{int64(0), int64(1), int64(0), int64(1), int64(0), int64(0)}, c.script(renewScript, keys, args...))
+	require.Equal(t, int64(-2), c.pttl(t, free), "a renewal creates nothing")
+	require.Equal(t, int64(-1), c.pttl(t, list), "and touches nothing of others")
+}
+
+func TestScripts_have_headers(t *testing.T) {
+	files, err := luaFiles.ReadDir("lua")
+	require.NoError(t, err)
+	for _, file := range files {
+		text, err := luaFiles.ReadFile("lua/" + file.Name())
+		require.NoError(t, err)
+		if strings.HasPrefix(string(text), "-- Fragment") {
+			continue
+		}
+		for _, part := range []string{"KEYS[", "Reply", "Cost:"} {
+			require.Contains(t, string(text), part, file.Name())
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Sharded messages (Redis 7) stay on the node that owns the slot of the channel, so
+// there is a listener for each node. Which node that is, the nodes say themselves:
+// a wrong one answers MOVED, and one that gives a slot away ends its subscriptions.
+
+// errNoSharded means that the servers do not know sharded messages.
+var errNoSharded = errors.New("latchkey: the servers know no sharded messages")
+
+// shardedMessages decides how messages travel, by the rule that Redisson follows:
+// sharded on a cluster whose servers know them, unless the options say otherwise.
+func shardedMessages(client rueidis.Client, o Options) (bool, error) {
+	if client.Mode() != rueidis.ClientModeCluster || o.ShardedPubSub == ShardedOff {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), o.RetryBudget)
+	defer cancel()
+	err := client.Do(ctx, client.B().PubsubShardnumsub().Build()).Error()
+	switch {
+	case judge(err) == answered:
+		return true, nil
+	case judge(err) != refused:
+		return false, err
+	case o.ShardedPubSub == ShardedOn:
+		return false, invalid("Options.ShardedPubSub is ShardedOn: %v", errors.Join(errNoSharded, err))
+	}
+	return false, nil
+}
+
+// node returns the address to listen at for a channel: "" for classic messages,
+// which reach every node. n.mu is held.
+func (n *notifier) node(channel string) string {
+	if !n.sharded {
+		return ""
+	}
+	nodes := n.caller.client.Nodes()
+	if address, known := n.owners[keySlot(channel)]; known && nodes[address] != nil {
+		return address
+	}
+	for address := range nodes {
+		return address // any will do: it knows the right one
+	}
+	return ""
+}
+
+// client returns the client to open the link with, or nil if the node is gone.
+func (l *listener) client() rueidis.Client {
+	if !l.sharded {
+		return l.caller.client
+	}
+	return l.caller.client.Nodes()[l.address]
+}
+
+// movePause keeps a cluster whose nodes contradict each other from being asked in a
+// tight loop.
+const movePause = 50 * time.Millisecond
+
+// redirect moves a subscription to the node that the answer names, and reports
+// whether it named one.
+func (l *listener) redirect(channel string, err error) bool {
+	reply, is := rueidis.IsRedisErr(err)
+	if !is {
+		return false
+	}
+	address, moved := reply.IsMoved()
+	if !moved {
+		return false
+	}
+	slot := keySlot(channel)
+	l.notifier.mu.Lock()
+	contradicts := l.owners[slot] == l.address
+	l.owners[slot] = address
+	l.notifier.mu.Unlock()
+	if contradicts {
+		_ = rest(context.Background(), l.closed, rand.N(movePause))
+	}
+	if s := l.find(channel); s != nil {
+		l.move(s)
+	}
+	return true
+}
+
+// move hands a subscription to the listener of the node that owns it now.
+func (l *listener) move(s *subscription) {
+	if l.forget(s) {
+		l.notifier.add(s)
+	}
+}
+
+// oust notes that the node has ended a subscription: it has given the slot away.
+func (l *listener) oust(s *subscription) {
+	l.mu.Lock()
+	l.ousted = append(l.ousted, s)
+	l.mu.Unlock()
+	nudge(l.kick)
+}
+
+// moveOusted looks for the new owners of slots that the node has given away.
+func (l *listener) moveOusted() {
+	l.mu.Lock()
+	ousted := l.ousted
+	l.ousted = nil
+	l.mu.Unlock()
+	for _, s := range ousted {
+		l.disown(keySlot(s.channel))
+		l.move(s)
+	}
+}
+
+// disown forgets that the node owns a slot.
+func (l *listener) disown(slot uint16) {
+	l.notifier.mu.Lock()
+	defer l.notifier.mu.Unlock()
+	if l.owners[slot] == l.address {
+		delete(l.owners, slot)
+	}
+}
+
+// scatter moves everything away from a node whose link has broken: it may be down
+// for good, and its slots with another.
+func (l *listener) scatter() {
+	if !l.sharded {
+		return
+	}
+	for _, s := range l.snapshot() {
+		l.disown(keySlot(s.channel))
+		l.move(s)
+	}
+}
