@@ -11,6 +11,7 @@ import (
 
 // The benchmarks need a server: LATCHKEY_TEST_REDIS=redis://… go test -bench .
 func benchClient(b *testing.B) *Client {
+	b.Helper()
 	url := os.Getenv("LATCHKEY_TEST_REDIS")
 	if url == "" {
 		b.Skip("LATCHKEY_TEST_REDIS names no server")
@@ -60,6 +61,7 @@ func pair(l Locker) func(context.Context) error {
 
 // each runs uncontended pairs from 1, 64 and 256 goroutines.
 func each(b *testing.B, newPair func(key string) func(context.Context) error) {
+	b.Helper()
 	for _, n := range []int{1, 64, 256} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			b.ReportAllocs()

@@ -63,7 +63,7 @@ func Connect(ctx context.Context, rawURL string, options ...Options) (*Client, e
 	}
 }
 
-// connectSettings checks everything that can be checked before dialling.
+// connectSettings checks everything that can be checked before anything is dialed.
 func connectSettings(rawURL string, options []Options) (rueidis.ClientOption, Options, error) {
 	var o Options
 	if len(options) > 1 {
@@ -122,13 +122,19 @@ func open(ctx context.Context, settings rueidis.ClientOption) (rueidis.Client, e
 		return nil, err
 	}
 	if err == nil {
-		reply, err := client.Do(ctx, client.B().ClusterInfo().Build()).ToString()
-		if err != nil || !strings.Contains(reply, "cluster_state:") {
+		if !inCluster(ctx, client) {
 			return client, nil
 		}
 		client.Close()
 	}
 	return dial(settings)
+}
+
+// inCluster reports whether the server belongs to a cluster. One that does not
+// even know the question does not.
+func inCluster(ctx context.Context, client rueidis.Client) bool {
+	reply, _ := client.Do(ctx, client.B().ClusterInfo().Build()).ToString()
+	return strings.Contains(reply, "cluster_state:")
 }
 
 func dial(settings rueidis.ClientOption) (rueidis.Client, error) {

@@ -159,7 +159,7 @@ func TestWatchdog_notices_that_the_machine_has_slept(t *testing.T) {
 	select {
 	case <-h.Lost(): // nobody looked
 	case <-time.After(longestSleep + 5*time.Second):
-		t.Fatal("the loss was not signalled")
+		t.Fatal("the loss was not signaled")
 	}
 }
 

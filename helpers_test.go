@@ -34,7 +34,10 @@ func newTestClient(t *testing.T, options Options) *Client {
 }
 
 // uniqueName keeps tests apart that share a server.
-func uniqueName(t *testing.T, c *Client) string { return t.Name() + ":" + c.ID() }
+func uniqueName(t *testing.T, c *Client) string {
+	t.Helper()
+	return t.Name() + ":" + c.ID()
+}
 
 // script runs a script once and returns the reply as a Go value: nil, an int64, a
 // string, or an error.

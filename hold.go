@@ -37,7 +37,7 @@ type heldContext struct{ cancel context.CancelCauseFunc }
 func (g *grip) over() bool { return g.released || g.cause != nil }
 
 // end makes a grip over: released, or lost with a cause. It returns the contexts
-// that are to be cancelled once tenure.mu, which is held, is free again.
+// that are to be canceled once tenure.mu, which is held, is free again.
 func (g *grip) end(cause error) []*heldContext {
 	if g.over() {
 		return nil
@@ -300,7 +300,7 @@ func (t *tenure) release(ctx context.Context, g *grip) error {
 	switch {
 	case err != nil:
 		return t.releaseFailed(a, err)
-	case a.null && !(a.doubt && explained):
+	case a.null && (!a.doubt || !explained):
 		t.lose(ErrLost, "it was gone when it was released")
 		return fail("unlock", t.lock.name, ErrNotHeld, ErrLost)
 	}

@@ -182,10 +182,11 @@ func TestErrors_keep_the_chain(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	b := Backoff{}.withDefaults()
 	require.NoError(t, b.check())
-	for round, longest := range []time.Duration{1, 2, 4, 8, 16, 32, 64, 128, 128, 128} {
+	for round, ms := range []int{1, 2, 4, 8, 16, 32, 64, 128, 128, 128} {
+		longest := time.Duration(ms) * time.Millisecond
 		pause := b.pause(round)
-		require.LessOrEqual(t, pause, longest*time.Millisecond)
-		require.GreaterOrEqual(t, pause, longest*time.Millisecond/2)
+		require.LessOrEqual(t, pause, longest)
+		require.GreaterOrEqual(t, pause, longest/2)
 	}
 	require.LessOrEqual(t, b.pause(1<<30), 128*time.Millisecond)
 	constant := Backoff{Initial: 64 * time.Millisecond, Multiplier: 1}.withDefaults()

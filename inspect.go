@@ -57,6 +57,7 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	return c.forceUnlock(ctx, names, "")
 }
 
+// Inspect is part of [Locker].
 func (p *primitive) Inspect(ctx context.Context) (Inspection, error) {
 	if p.invalid != nil {
 		return Inspection{}, fail("inspect", p.name, p.invalid)
@@ -71,6 +72,7 @@ func (p *primitive) Inspect(ctx context.Context) (Inspection, error) {
 	return i, nil
 }
 
+// ForceUnlock is part of [Locker].
 func (p *primitive) ForceUnlock(ctx context.Context) (bool, error) {
 	if p.invalid != nil {
 		return false, fail("force unlock", p.name, p.invalid)

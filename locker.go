@@ -69,16 +69,20 @@ func newPrimitive(c *Client, k *kind, name string) *primitive {
 	return &primitive{keys: names, client: c, kind: k, invalid: err}
 }
 
+// Name is part of [Locker].
 func (p *primitive) Name() string { return p.name }
 
+// Lock is part of [Locker].
 func (p *primitive) Lock(ctx context.Context, options ...Option) (*Hold, error) {
 	return p.acquire(ctx, "lock", true, options)
 }
 
+// TryLock is part of [Locker].
 func (p *primitive) TryLock(ctx context.Context, options ...Option) (*Hold, error) {
 	return p.acquire(ctx, "try lock", false, options)
 }
 
+// Do is part of [Locker].
 func (p *primitive) Do(ctx context.Context, fn func(context.Context) error, options ...Option) (err error) {
 	h, err := p.Lock(ctx, options...)
 	if err != nil {
@@ -95,11 +99,13 @@ func (p *primitive) Do(ctx context.Context, fn func(context.Context) error, opti
 	return fn(h.Context(ctx))
 }
 
+// IsLocked is part of [Locker].
 func (p *primitive) IsLocked(ctx context.Context) (bool, error) {
 	i, err := p.Inspect(ctx)
 	return i.Locked(), err
 }
 
+// RemainingTTL is part of [Locker].
 func (p *primitive) RemainingTTL(ctx context.Context) (time.Duration, error) {
 	i, err := p.Inspect(ctx)
 	return i.TTL, err
@@ -121,6 +127,7 @@ type syncLocker struct {
 	hold    *Hold
 }
 
+// Lock acquires, or panics.
 func (s *syncLocker) Lock() {
 	s.mu.Lock()
 	h, err := s.lock.Lock(s.ctx, s.options...)
@@ -131,6 +138,7 @@ func (s *syncLocker) Lock() {
 	s.hold = h
 }
 
+// Unlock releases, or panics.
 func (s *syncLocker) Unlock() {
 	defer s.mu.Unlock()
 	if err := s.hold.Unlock(s.ctx); err != nil {

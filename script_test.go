@@ -52,6 +52,7 @@ func (s lockScripts) release(owner string, count int, guest string) any {
 }
 
 func newLockScripts(t *testing.T) lockScripts {
+	t.Helper()
 	c := newTestClient(t, Options{})
 	return lockScripts{t, c, uniqueName(t, c)}
 }

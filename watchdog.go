@@ -26,7 +26,7 @@ const (
 
 // watchdog keeps the holds of a client alive and ends those that cannot be kept.
 // It has two goroutines, whatever the number of holds: one keeps time and never
-// waits for the server, so that a loss is signalled when it is due; the other
+// waits for the server, so that a loss is signaled when it is due; the other
 // renews, many holds with one script.
 type watchdog struct {
 	client *Client
