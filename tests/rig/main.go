@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -25,6 +26,9 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	fmt.Printf("rig: backend %s\n", shared.describe())
+	// Parallel tests wait for time to pass more than for a processor. -parallel on
+	// the command line, which is read later, still counts.
+	_ = flag.Set("test.parallel", "8")
 	// What runs now belongs to the backend, not to a test.
 	background := goleak.IgnoreCurrent()
 	code := m.Run()

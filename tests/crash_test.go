@@ -1,0 +1,297 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+const crashLease = time.Second
+
+// keeper holds a lock and says when it loses it. Its arguments: kind of lock, name,
+// server.
+var keeper = rig.Child("keeper", func(ctx context.Context, args []string) error {
+	k, err := kindNamed(args[0])
+	if err != nil {
+		return err
+	}
+	server, err := rig.Attach(args[2])
+	if err != nil {
+		return err
+	}
+	client, closeAll, err := dial(server, server.Addr(), latchkey.Options{Lease: crashLease})
+	if err != nil {
+		return err
+	}
+	hold, err := k.open(client, args[1]).Lock(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println("held")
+	<-hold.Lost()
+	fmt.Println("lost", errors.Is(hold.Err(), latchkey.ErrLost), hold.ValidFor())
+	fmt.Println("unlock", errors.Is(hold.Unlock(ctx), latchkey.ErrNotHeld))
+	return closeAll(ctx)
+})
+
+// A holder that is killed frees its lock within one lease.
+func TestKilledHolderFreesTheLock(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		child := keeper.Start(t, k.name, name, server.Ticket())
+		child.Line(t, soon, "held")
+		waiter := lockInBackground(within(t, soon), k.open(connect(t, server), name))
+		rest(rand.N(crashLease)) // it is renewed meanwhile, so the moment is any
+		require.Empty(t, waiter)
+
+		child.Kill()
+		killed := time.Now()
+		next := rig.Await(t, soon, "the lock", waiter)
+		require.NoError(t, next.err)
+		t.Logf("free %v after the kill, lease %v", next.at.Sub(killed).Round(time.Millisecond), crashLease)
+		assert.Less(t, next.at.Sub(killed), crashLease+leeway)
+		mustUnlock(t, next.hold)
+		assert.NoError(t, free(rig.NewAdmin(t, server), name)())
+	})
+}
+
+// A holder is stopped for longer than its lease and goes on: it knows at once that
+// it lost the lock, and leaves the new holder alone.
+func TestStoppedHolderKnowsThatItLost(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		child := keeper.Start(t, k.name, name, server.Ticket())
+		child.Line(t, soon, "held")
+		child.Stop(t)
+		next := mustLock(t, k.open(connect(t, server), name), latchkey.Lease(20*time.Second))
+		child.Continue(t)
+
+		assert.Equal(t, "true 0s", child.Line(t, soon, "lost"))
+		assert.Equal(t, "true", child.Line(t, soon, "unlock"))
+		child.Wait(t, soon)
+		assert.NoError(t, next.Err())
+		assert.Greater(t, rig.NewAdmin(t, server).PTTL(name), 10*time.Second)
+		mustUnlock(t, next)
+	})
+}
+
+// A waiter that is cancelled leaves no key, no subscription and no goroutine.
+func TestCancelledWaiterLeavesNothing(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		admin := rig.NewAdmin(t, server)
+		holder := mustLock(t, k.open(connect(t, server), name))
+		// What was under way at the moment of the cancellation is undone again and
+		// again for one lease: a short one.
+		lock := k.open(connect(t, server, latchkey.Options{Lease: 2 * time.Second}), name)
+		before := goleak.IgnoreCurrent()
+
+		ctx, cancel := context.WithCancel(t.Context())
+		var waiters []<-chan acquisition
+		for range 50 {
+			waiters = append(waiters, lockInBackground(ctx, lock))
+		}
+		if k.messages {
+			parked(t, admin, name)
+		}
+		cancel()
+		for _, waiter := range waiters {
+			got := rig.Await(t, soon, "a cancelled waiter", waiter)
+			assert.ErrorIs(t, got.err, context.Canceled)
+		}
+		mustUnlock(t, holder)
+		assert.NoError(t, free(admin, name)())
+		rig.Eventually(t, soon, "no goroutine and no subscription is left", func() error {
+			return errors.Join(subscribed(admin, name), goleak.Find(before))
+		})
+	})
+}
+
+func subscribed(admin *rig.Admin, name string) error {
+	if channels := admin.Channels(name); len(channels) > 0 {
+		return fmt.Errorf("subscribed to %v", channels)
+	}
+	return nil
+}
+
+// Acquisitions are cancelled at random instants, around the time that they take.
+// None leaves a hold that nobody knows of.
+func TestCancelledAtRandomInstants(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		const runs, lanes = 2500, 8
+		server, name := rig.Shared(), rig.Name(t)
+		lock := func(lane int) latchkey.Locker {
+			return k.open(connect(t, server), fmt.Sprintf("%s lane %d", name, lane))
+		}
+		var cancelled sync.Map
+		var all sync.WaitGroup
+		for lane := range lanes {
+			l := lock(lane)
+			all.Go(func() { cancelled.Store(lane, cancelOften(t, l, runs/lanes)) })
+		}
+		all.Wait()
+		total := 0
+		cancelled.Range(func(_, n any) bool { total += n.(int); return true })
+		t.Logf("%d of %d were cancelled", total, runs)
+		assert.Positive(t, total, "the test cancelled nothing")
+		rig.Eventually(t, undoBudget, "nothing is held", free(rig.NewAdmin(t, server), name))
+	})
+}
+
+// cancelOften acquires and releases, and returns how often it was cancelled.
+func cancelOften(t *testing.T, lock latchkey.Locker, runs int) (cancelled int) {
+	t.Helper()
+	for range runs {
+		ctx, cancel := context.WithCancel(t.Context())
+		timer := time.AfterFunc(rand.N(500*time.Microsecond), cancel)
+		hold, err := lock.TryLock(ctx)
+		timer.Stop()
+		cancel()
+		switch {
+		case err == nil:
+			assert.NoError(t, hold.Unlock(ctx), "although the context has ended")
+		case errors.Is(err, context.Canceled):
+			assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
+			cancelled++
+		default:
+			// The one before has not been undone yet.
+			assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		}
+	}
+	return cancelled
+}
+
+// Unlock is not stopped by a context that has ended.
+func TestUnlockOnADeadContext(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		hold := mustLock(t, k.open(connect(t, server), name))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		assert.NoError(t, hold.Unlock(ctx))
+		assert.NoError(t, free(rig.NewAdmin(t, server), name)())
+	})
+}
+
+// A cancelled context acquires nothing and sends nothing.
+func TestDeadContextSendsNothing(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		tap := rig.NewTap(t, rig.Shared())
+		lock := k.open(connectVia(t, rig.Shared(), tap.Addr()), rig.Name(t))
+		tap.Forget()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := lock.Lock(ctx)
+		assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		assert.ErrorIs(t, err, context.Canceled)
+		_, err = lock.TryLock(ctx)
+		assert.ErrorIs(t, err, context.Canceled)
+		assert.Empty(t, tap.Commands())
+	})
+}
+
+// Two hundred callers with 200 ms each meet a silent link: all are back in time,
+// and nothing of theirs is left when it heals.
+func TestCallersReturnFromASilentLink(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		const callers, budget = 200, 200 * time.Millisecond
+		link := rig.NewLink(t, rig.Shared())
+		name := rig.Name(t)
+		client := connectVia(t, rig.Shared(), link.Addr())
+		mustUnlock(t, mustLock(t, k.open(client, name)))
+		link.Silence()
+
+		slowest := slowestOf(callers, func(i int) {
+			ctx, cancel := context.WithTimeout(t.Context(), budget)
+			defer cancel()
+			_, err := k.open(client, fmt.Sprintf("%s %d", name, i)).Lock(ctx)
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+			assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		})
+		t.Logf("the slowest of %d callers with %v came back after %v", callers, budget, slowest.Round(time.Millisecond))
+		assert.Less(t, slowest, budget+leeway)
+		link.Heal()
+		rig.Eventually(t, soon, "nothing is held", free(rig.NewAdmin(t, rig.Shared()), name))
+	})
+}
+
+// slowestOf runs n calls at once and returns how long the slowest took.
+func slowestOf(n int, call func(i int)) time.Duration {
+	var mu sync.Mutex
+	var slowest time.Duration
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			start := time.Now()
+			call(i)
+			mu.Lock()
+			defer mu.Unlock()
+			slowest = max(slowest, time.Since(start))
+		})
+	}
+	all.Wait()
+	return slowest
+}
+
+// Replies come later and later, up to well after the lease: either the caller has a
+// lock with validity left, or there is none.
+func TestRepliesDelayedAroundTheLease(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		const lease = 400 * time.Millisecond
+		for _, part := range []float64{0.5, 0.9, 1, 1.5} {
+			t.Run(fmt.Sprint(part), func(t *testing.T) {
+				t.Parallel()
+				server, name := rig.Shared(), rig.Name(t)
+				link, admin := rig.NewLink(t, server), rig.NewAdmin(t, server)
+				lock := k.open(connectVia(t, server, link.Addr()), name)
+				_, err := lock.IsLocked(t.Context()) // the connection is there
+				require.NoError(t, err)
+				link.DelayReplies(time.Duration(part * float64(lease)))
+
+				hold, err := lock.TryLock(within(t, soon), latchkey.Lease(lease))
+				if err == nil {
+					assert.Less(t, part, 1.0)
+					assert.Positive(t, hold.ValidFor())
+					assert.True(t, admin.Exists(name))
+					return
+				}
+				assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
+				rig.Eventually(t, undoBudget, "the undo", free(admin, name))
+			})
+		}
+	})
+}
+
+// The reply arrives when the wait is just over: success, or failure and no key.
+func TestReplyAtTheEndOfTheWait(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		const wait = 100 * time.Millisecond
+		server, name := rig.Shared(), rig.Name(t)
+		link, admin := rig.NewLink(t, server), rig.NewAdmin(t, server)
+		client := connectVia(t, server, link.Addr())
+		_, err := k.open(client, name).IsLocked(t.Context())
+		require.NoError(t, err)
+		link.DelayReplies(wait)
+		for i := range 3 {
+			each := fmt.Sprintf("%s %d", name, i)
+			hold, err := k.open(client, each).TryLock(within(t, soon), latchkey.Wait(wait))
+			if err == nil {
+				mustUnlock(t, hold)
+			} else {
+				assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
+			}
+			rig.Eventually(t, undoBudget, "no key is left", free(admin, each))
+		}
+	})
+}

@@ -1,0 +1,198 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// contention is a number of workers that go through a section under one lock.
+type contention struct {
+	lock    latchkey.Locker
+	section *rig.Section
+	workers int
+	passes  int // of each worker
+	tally   *rig.Tally
+}
+
+func (c *contention) run(ctx context.Context) error {
+	c.tally = rig.NewTally(c.workers)
+	failed := make(chan error, c.workers)
+	var all sync.WaitGroup
+	for worker := range c.workers {
+		all.Go(func() {
+			if err := c.work(ctx, worker); err != nil {
+				failed <- err
+			}
+		})
+	}
+	all.Wait()
+	close(failed)
+	return <-failed
+}
+
+func (c *contention) work(ctx context.Context, worker int) error {
+	for range c.passes {
+		start := time.Now()
+		hold, err := c.lock.Lock(ctx)
+		if err != nil {
+			return err
+		}
+		c.tally.Add(worker, time.Since(start))
+		if err := c.section.Pass(ctx); err != nil {
+			return err
+		}
+		if err := hold.Unlock(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A hundred goroutines share one lock value: never two inside, nobody starves, and
+// nothing stays behind.
+func TestGoroutinesExclude(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		const passes = 100 // 10 000 in all
+		server, name := rig.Shared(), rig.Name(t)
+		c := contention{
+			lock:    k.open(connect(t, server), name),
+			section: rig.NewSection(server.Raw(t), name),
+			workers: 100, passes: passes,
+		}
+		start := time.Now()
+		require.NoError(t, c.run(within(t, 2*time.Minute)))
+		t.Logf("%v; %v in all", c.tally, time.Since(start).Round(time.Millisecond))
+
+		c.section.Verify(t, int64(100*passes))
+		assert.Less(t, c.tally.Longest(), 30*time.Second, "somebody starved")
+		assert.NoError(t, free(rig.NewAdmin(t, server), name)())
+	})
+}
+
+// contender is a process of several goroutines that contend for a lock. Its
+// arguments: kind of lock, name, server, goroutines, passes of each.
+var contender = rig.Child("contender", func(ctx context.Context, args []string) error {
+	k, err := kindNamed(args[0])
+	if err != nil {
+		return err
+	}
+	goroutines, _ := strconv.Atoi(args[3])
+	passes, _ := strconv.Atoi(args[4])
+	return withClients(args[2], func(client *latchkey.Client, raw rueidis.Client) error {
+		c := contention{
+			lock: k.open(client, args[1]), section: rig.NewSection(raw, args[1]),
+			workers: goroutines, passes: passes,
+		}
+		if err := c.run(ctx); err != nil {
+			return err
+		}
+		fmt.Println("longest", c.tally.Longest().Milliseconds())
+		return nil
+	})
+})
+
+// withClients gives a child process a client of the library, and one for the
+// section.
+func withClients(ticket string, use func(*latchkey.Client, rueidis.Client) error) error {
+	server, err := rig.Attach(ticket)
+	if err != nil {
+		return err
+	}
+	raw, err := server.Client()
+	if err != nil {
+		return err
+	}
+	defer raw.Close()
+	client, closeAll, err := dial(server, server.Addr(), latchkey.Options{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(client, raw), closeAll(context.Background()))
+}
+
+// Eight processes of eight goroutines each, 10 000 acquisitions: the same.
+func TestProcessesExclude(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		const processes, goroutines = 8, 8
+		passes := 16
+		if k.name == lockKind.name {
+			passes = 157 // 10 048 in all
+		}
+		server, name := rig.Shared(), rig.Name(t)
+		start := time.Now()
+		var children []*rig.ChildProcess
+		for range processes {
+			children = append(children, contender.Start(t, k.name, name, server.Ticket(),
+				strconv.Itoa(goroutines), strconv.Itoa(passes)))
+		}
+		var longest time.Duration
+		for _, child := range children {
+			longest = max(longest, milliseconds(t, child.Line(t, 2*time.Minute, "longest")))
+			child.Wait(t, soon)
+		}
+		total := processes * goroutines * passes
+		t.Logf("%d acquisitions in %v, the longest wait %v", total, time.Since(start).Round(time.Millisecond), longest)
+
+		rig.NewSection(server.Raw(t), name).Verify(t, int64(total))
+		assert.Less(t, longest, 30*time.Second, "somebody starved")
+		assert.NoError(t, free(rig.NewAdmin(t, server), name)())
+	})
+}
+
+func milliseconds(t *testing.T, text string) time.Duration {
+	t.Helper()
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	return time.Duration(n) * time.Millisecond
+}
+
+// Tokens grow from holder to holder, whichever client they are, and stay what they
+// are for a whole hold.
+func TestFencingTokensGrow(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	var last atomic.Int64
+	var all sync.WaitGroup
+	for range 5 {
+		lock := connect(t, server).NewFencedLock(name)
+		for range 4 {
+			all.Go(func() {
+				for range 25 {
+					assert.NoError(t, lock.Do(t.Context(), func(ctx context.Context) error {
+						return passToken(ctx, lock, &last)
+					}))
+				}
+			})
+		}
+	}
+	all.Wait()
+	assert.Equal(t, int64(500), last.Load(), "each acquisition takes one")
+	inspection, err := connect(t, server).Inspect(t.Context(), name)
+	require.NoError(t, err)
+	assert.Equal(t, int64(500), inspection.Token)
+}
+
+// passToken enters the lock again, compares the tokens, and leaves the own one as
+// the last.
+func passToken(ctx context.Context, lock latchkey.Locker, last *atomic.Int64) error {
+	inner, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	if before := last.Swap(inner.Token()); before >= inner.Token() {
+		return fmt.Errorf("token %d after %d", inner.Token(), before)
+	}
+	return inner.Unlock(ctx)
+}

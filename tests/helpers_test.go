@@ -1,0 +1,246 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+const (
+	// soon is time enough for anything that should happen at once.
+	soon = 10 * time.Second
+	// leeway is what a busy machine may add to a time that is measured.
+	leeway = 500 * time.Millisecond
+)
+
+// kind is one of the locks, for tests of what is common to all.
+type kind struct {
+	name      string
+	open      func(client *latchkey.Client, name string) latchkey.Locker
+	reentrant bool
+	fenced    bool
+	messages  bool // waiters are woken by messages
+}
+
+var (
+	mutexKind = kind{
+		name: "Mutex", messages: true,
+		open: func(c *latchkey.Client, name string) latchkey.Locker { return c.NewMutex(name) },
+	}
+	lockKind = kind{
+		name: "Lock", reentrant: true, messages: true,
+		open: func(c *latchkey.Client, name string) latchkey.Locker { return c.NewLock(name) },
+	}
+	fencedKind = kind{
+		name: "FencedLock", reentrant: true, fenced: true, messages: true,
+		open: func(c *latchkey.Client, name string) latchkey.Locker { return c.NewFencedLock(name) },
+	}
+	spinKind = kind{
+		name: "SpinLock", reentrant: true,
+		open: func(c *latchkey.Client, name string) latchkey.Locker { return c.NewSpinLock(name) },
+	}
+	kinds = []kind{mutexKind, lockKind, fencedKind, spinKind}
+)
+
+func kindNamed(name string) (kind, error) {
+	for _, k := range kinds {
+		if k.name == name {
+			return k, nil
+		}
+	}
+	return kind{}, fmt.Errorf("no kind of lock is called %q", name)
+}
+
+// eachKind runs a test for every kind of lock that all the filters accept.
+func eachKind(t *testing.T, test func(t *testing.T, k kind), filters ...func(kind) bool) {
+	t.Helper()
+	for _, k := range kinds {
+		if accepted(k, filters) {
+			t.Run(k.name, func(t *testing.T) { test(t, k) })
+		}
+	}
+}
+
+func accepted(k kind, filters []func(kind) bool) bool {
+	for _, filter := range filters {
+		if !filter(k) {
+			return false
+		}
+	}
+	return true
+}
+
+func reentrant(k kind) bool { return k.reentrant }
+func messages(k kind) bool  { return k.messages }
+
+// dial opens a client of the library through addr: the server's own address or
+// that of a proxy. The embedded server must not be taken for a cluster, so there
+// the library borrows a client that knows; close ends both.
+func dial(server *rig.Server, addr string, options latchkey.Options) (client *latchkey.Client, closeAll func(context.Context) error, err error) {
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	if !server.Embedded() {
+		client, err = latchkey.Connect(ctx, server.URLVia(addr), options)
+		if err != nil {
+			return nil, nil, err
+		}
+		return client, client.Close, nil
+	}
+	return borrow(server.Options(addr), options)
+}
+
+// borrow lets the library use a rueidis client with settings of the test's own.
+func borrow(option rueidis.ClientOption, options latchkey.Options) (*latchkey.Client, func(context.Context) error, error) {
+	redis, err := rueidis.NewClient(option)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := latchkey.New(redis, options)
+	if err != nil {
+		redis.Close()
+		return nil, nil, err
+	}
+	return client, func(ctx context.Context) error {
+		defer redis.Close()
+		return client.Close(ctx)
+	}, nil
+}
+
+// connectVia is dial, with the client closed at the end of the test. The close
+// may fail, since many tests end with a broken link, but it must end.
+func connectVia(t testing.TB, server *rig.Server, addr string, options ...latchkey.Options) *latchkey.Client {
+	t.Helper()
+	client, closeAll, err := dial(server, addr, append(options, latchkey.Options{})[0])
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		_ = closeAll(ctx)
+	})
+	return client
+}
+
+// connect opens a client of the library that is closed at the end of the test.
+func connect(t testing.TB, server *rig.Server, options ...latchkey.Options) *latchkey.Client {
+	t.Helper()
+	return connectVia(t, server, server.Addr(), options...)
+}
+
+// within is a context for what must be over soon.
+func within(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func mustLock(t testing.TB, lock latchkey.Locker, options ...latchkey.Option) *latchkey.Hold {
+	t.Helper()
+	hold, err := lock.Lock(within(t, soon), options...)
+	require.NoError(t, err)
+	return hold
+}
+
+func mustUnlock(t testing.TB, hold *latchkey.Hold) {
+	t.Helper()
+	require.NoError(t, hold.Unlock(context.Background()))
+}
+
+// acquisition is what came of an acquisition in another goroutine.
+type acquisition struct {
+	hold *latchkey.Hold
+	err  error
+	at   time.Time // when the call returned
+}
+
+// lockInBackground acquires in another goroutine.
+func lockInBackground(ctx context.Context, lock latchkey.Locker, options ...latchkey.Option) <-chan acquisition {
+	done := make(chan acquisition, 1)
+	go func() {
+		hold, err := lock.Lock(ctx, options...)
+		done <- acquisition{hold, err, time.Now()}
+	}()
+	return done
+}
+
+// parked waits until a waiter on the lock has subscribed to its channel, which it
+// does only after it was refused.
+func parked(t testing.TB, admin *rig.Admin, name string) {
+	t.Helper()
+	rig.Eventually(t, soon, "a waiter subscribes", func() error {
+		if len(admin.Channels(name)) == 0 {
+			return errors.New("no subscription")
+		}
+		return nil
+	})
+}
+
+// free returns nil when no key contains the name but fencing counters, which stay
+// for ever.
+func free(admin *rig.Admin, name string) func() error {
+	return func() error {
+		for _, key := range admin.KeysOf(name) {
+			if !strings.HasPrefix(key, "redisson_lock_token:") {
+				return fmt.Errorf("key %s", key)
+			}
+		}
+		return nil
+	}
+}
+
+func tokenKey(name string) string  { return "redisson_lock_token:{" + name + "}" }
+func channelOf(name string) string { return "redisson_lock__channel:{" + name + "}" }
+
+// countInRedis is the hold count that the server has for the lock's only owner: 0
+// for a free lock, 1 for a mutex.
+func countInRedis(t testing.TB, admin *rig.Admin, name string) int64 {
+	t.Helper()
+	switch admin.Text("TYPE", name) {
+	case "none":
+		return 0
+	case "string":
+		return 1
+	}
+	counts := admin.Strings("HVALS", name)
+	if len(counts) == 0 {
+		return 0 // it went away between the two questions
+	}
+	require.Len(t, counts, 1, "one owner")
+	var n int64
+	_, err := fmt.Sscan(counts[0], &n)
+	require.NoError(t, err)
+	return n
+}
+
+// eachName calls f for names "0" to n-1, in so many goroutines at once.
+func eachName(t testing.TB, n, goroutines int, f func(name string)) {
+	t.Helper()
+	names := make(chan string)
+	var all sync.WaitGroup
+	for range goroutines {
+		all.Go(func() {
+			for name := range names {
+				f(name)
+			}
+		})
+	}
+	for i := range n {
+		names <- fmt.Sprintf("name-%d", i)
+	}
+	close(names)
+	all.Wait()
+}

@@ -1,0 +1,199 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// cutRuns is how often a link is cut under a hold.
+const cutRuns = 50
+
+// The link goes silent at a random moment while a renewed lock is held. Every time
+// the hold's context ends before another client has the lock.
+func TestSilentCutIsNoticedInTime(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		const lanes = 10
+		var mu sync.Mutex
+		var margins []time.Duration
+		var all sync.WaitGroup
+		for lane := range lanes {
+			all.Go(func() {
+				for run := range cutRuns / lanes {
+					margin, err := cutOnce(t, k, fmt.Sprintf("%s %d %d", rig.Name(t), lane, run))
+					mu.Lock()
+					if assert.NoError(t, err) {
+						margins = append(margins, margin)
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		all.Wait()
+		require.Len(t, margins, cutRuns)
+		least := margins[0]
+		for _, m := range margins {
+			least = min(least, m)
+		}
+		t.Logf("%d of %d; the least time between the loss and the next holder: %v", len(margins), cutRuns, least)
+		assert.Positive(t, least)
+	}, func(k kind) bool { return k.name != spinKind.name && k.name != fencedKind.name })
+}
+
+// cutOnce returns how long before the next acquisition the first holder knew.
+func cutOnce(t *testing.T, k kind, name string) (margin time.Duration, err error) {
+	t.Helper()
+	const lease = 700 * time.Millisecond
+	options := latchkey.Options{Lease: lease}
+	server := rig.Shared()
+	link := rig.NewLink(t, server)
+	hold := mustLock(t, k.open(connectVia(t, server, link.Addr(), options), name))
+	ended := make(chan time.Time, 1)
+	ctx := hold.Context(t.Context())
+	context.AfterFunc(ctx, func() { ended <- time.Now() })
+	waiter := lockInBackground(within(t, soon), k.open(connect(t, server, options), name))
+
+	rest(rand.N(lease))
+	link.Silence()
+	next := rig.Await(t, soon, "the next holder", waiter)
+	if next.err != nil {
+		return 0, next.err
+	}
+	defer mustUnlock(t, next.hold)
+	select {
+	case at := <-ended:
+		if cause := context.Cause(ctx); !errors.Is(cause, latchkey.ErrLost) {
+			return 0, fmt.Errorf("the context ended with %w", cause)
+		}
+		return next.at.Sub(at), nil
+	default:
+		return 0, errors.New("the next holder has the lock, and the first was not told")
+	}
+}
+
+// rest passes a random time, which is what the fault needs and no synchronisation.
+func rest(d time.Duration) { <-time.After(d) }
+
+// The server stops answering altogether. The hold ends by the client's own clock.
+func TestPausedServerEndsTheHold(t *testing.T) {
+	rig.Need(t, rig.Process)
+	eachKind(t, func(t *testing.T, k kind) {
+		const lease = time.Second
+		server := rig.Fresh(t)
+		hold := mustLock(t, k.open(connect(t, server, latchkey.Options{Lease: lease}), "paused"))
+		server.Pause(t)
+		defer server.Resume(t)
+		start := time.Now()
+		rig.Await(t, lease+leeway, "the loss", hold.Lost())
+		t.Logf("told %v after the pause, lease %v", time.Since(start).Round(time.Millisecond), lease)
+		assert.ErrorIs(t, hold.Err(), latchkey.ErrLost)
+		assert.Zero(t, hold.ValidFor())
+		assert.Less(t, time.Since(start), lease, "told before the lease can be over")
+	})
+}
+
+// What the holder is told when the key goes away under it.
+func TestVanishedKeyIsALoss(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		admin := rig.NewAdmin(t, server)
+		hold := mustLock(t, k.open(connect(t, server, latchkey.Options{Lease: time.Second}), name))
+		ctx := hold.Context(t.Context())
+		admin.Do("DEL", name)
+
+		rig.Await(t, time.Second, "the loss at the next renewal", ctx.Done())
+		assert.ErrorIs(t, context.Cause(ctx), latchkey.ErrLost)
+		assert.NoError(t, free(admin, name)(), "the key is not made again")
+		err := hold.Unlock(t.Context())
+		assert.ErrorIs(t, err, latchkey.ErrNotHeld)
+		assert.ErrorIs(t, err, latchkey.ErrLost)
+	})
+}
+
+// Another client held the lock in between: the first hold is lost for good, and
+// the other's is not touched by its renewal and its release.
+func TestRenewalNeverTakesAnothersHold(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		admin := rig.NewAdmin(t, server)
+		first := mustLock(t, k.open(connect(t, server, latchkey.Options{Lease: time.Second}), name))
+		admin.Do("DEL", name)
+		second := mustLock(t, k.open(connect(t, server), name), latchkey.Lease(20*time.Second))
+
+		rig.Await(t, soon, "the loss", first.Lost())
+		assert.ErrorIs(t, first.Unlock(t.Context()), latchkey.ErrNotHeld)
+		ttl := admin.PTTL(name)
+		assert.Greater(t, ttl, 15*time.Second)
+		assert.LessOrEqual(t, ttl, 20*time.Second)
+		assert.NoError(t, second.Err())
+		mustUnlock(t, second)
+	})
+}
+
+// A lease that is fixed ends when it ends.
+func TestFixedLeaseEnds(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		const lease = 300 * time.Millisecond
+		server, name := rig.Shared(), rig.Name(t)
+		start := time.Now()
+		hold := mustLock(t, k.open(connect(t, server), name), latchkey.Lease(lease))
+		waiter := lockInBackground(within(t, soon), k.open(connect(t, server), name))
+
+		rig.Await(t, lease+leeway, "the loss", hold.Lost())
+		assert.ErrorIs(t, hold.Err(), latchkey.ErrLost)
+		next := rig.Await(t, soon, "the next holder", waiter)
+		require.NoError(t, next.err)
+		assert.GreaterOrEqual(t, next.at.Sub(start), lease)
+		assert.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrLost)
+		assert.NoError(t, next.hold.Err(), "nobody else's hold was touched")
+		mustUnlock(t, next.hold)
+	})
+}
+
+// A stuck worker under a limit: the context ends at the limit, the key is gone
+// soon after, and the renewals up to then kept it.
+func TestMaxHold(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		const lease, limit = 400 * time.Millisecond, 1500 * time.Millisecond
+		server, name := rig.Shared(), rig.Name(t)
+		admin := rig.NewAdmin(t, server)
+		start := time.Now()
+		hold := mustLock(t, k.open(connect(t, server, latchkey.Options{Lease: lease}), name), latchkey.MaxHold(limit))
+		ctx := hold.Context(t.Context())
+
+		rig.Await(t, soon, "the limit", ctx.Done())
+		took := time.Since(start)
+		assert.ErrorIs(t, context.Cause(ctx), latchkey.ErrMaxHold)
+		assert.ErrorIs(t, context.Cause(ctx), latchkey.ErrLost)
+		assert.InDelta(t, limit.Seconds(), took.Seconds(), 0.3)
+		rig.Eventually(t, lease+leeway, "the key goes", free(admin, name))
+		assert.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
+	})
+}
+
+// ForceUnlock by somebody else: the holder is told by its next renewal.
+func TestForceUnlockIsALoss(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		hold := mustLock(t, k.open(connect(t, server, latchkey.Options{Lease: time.Second}), name))
+		operator := connect(t, server)
+		held, err := operator.ForceUnlock(t.Context(), name)
+		require.NoError(t, err)
+		assert.True(t, held)
+		rig.Await(t, time.Second, "the loss", hold.Lost())
+
+		held, err = operator.ForceUnlock(t.Context(), name)
+		require.NoError(t, err)
+		assert.False(t, held, "it is free already")
+	})
+}

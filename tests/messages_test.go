@@ -1,0 +1,288 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// patient makes a waiter rely on messages for longer than any test lasts.
+var patient = latchkey.Options{Lease: time.Minute, PollCeiling: 50 * time.Second}
+
+// polling makes a waiter ask again soon.
+const pollCeiling = 400 * time.Millisecond
+
+var polling = latchkey.Options{Lease: 30 * time.Second, PollCeiling: pollCeiling}
+
+// handOver holds a lock, lets a client wait for it, does something, releases, and
+// returns how long the waiter took from then on.
+func handOver(t *testing.T, k kind, name string, waiting *latchkey.Client, meanwhile func()) time.Duration {
+	t.Helper()
+	server := rig.Shared()
+	holder := mustLock(t, k.open(connect(t, server, patient), name))
+	waiter := lockInBackground(within(t, time.Minute), k.open(waiting, name))
+	if k.messages {
+		parked(t, rig.NewAdmin(t, server), name)
+	}
+	meanwhile()
+	start := time.Now()
+	mustUnlock(t, holder)
+	next := rig.Await(t, time.Minute, "the waiter", waiter)
+	require.NoError(t, next.err)
+	mustUnlock(t, next.hold)
+	return next.at.Sub(start)
+}
+
+// A message is what wakes a waiter: with one that would otherwise sleep for most of
+// a minute, the hand-over is quick.
+func TestMessageWakes(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		took := handOver(t, k, rig.Name(t), connect(t, rig.Shared(), patient), func() {})
+		t.Logf("woken after %v", took)
+		assert.Less(t, took, 2*time.Second)
+	}, messages)
+}
+
+// Every message is dropped. All waiters acquire, each within the poll ceiling of
+// the release before.
+func TestAllMessagesDropped(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		tap := rig.NewTap(t, server)
+		tap.DropMessages(true)
+		holder := mustLock(t, k.open(connect(t, server, polling), name))
+		const clients, each = 3, 2
+		acquired := make(chan acquisition, clients*each)
+		for range clients {
+			lock := k.open(connectVia(t, server, tap.Addr(), polling), name)
+			for range each {
+				waiter := lockInBackground(within(t, time.Minute), lock)
+				go func() { acquired <- <-waiter }()
+			}
+		}
+		if k.messages {
+			rig.Eventually(t, soon, "every client subscribes", func() error {
+				if rig.NewAdmin(t, server).Subscribers(channelOf(name)) < clients {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+		}
+		var longest time.Duration
+		for range clients * each {
+			released := time.Now()
+			mustUnlock(t, holder)
+			next := rig.Await(t, soon, "the next waiter", acquired)
+			require.NoError(t, next.err)
+			longest = max(longest, next.at.Sub(released))
+			holder = next.hold
+		}
+		mustUnlock(t, holder)
+		t.Logf("the longest hand-over of %d: %v, poll ceiling %v, messages dropped: %d",
+			clients*each, longest.Round(time.Millisecond), pollCeiling, tap.DroppedMessages())
+		assert.Less(t, longest, pollCeiling+leeway)
+		if k.messages {
+			assert.Positive(t, tap.DroppedMessages(), "the test dropped nothing")
+		}
+	})
+}
+
+// The subscription connections break at the moment of the release, in several ways.
+// Nobody waits longer than the poll ceiling.
+func TestSubscriptionBreaksAtTheRelease(t *testing.T) {
+	faults := map[string]func(*rig.Tap){
+		"connection cut":    func(tap *rig.Tap) { tap.CutSubscribers() },
+		"connection frozen": func(tap *rig.Tap) { tap.FreezeSubscribers() },
+		"everything cut":    func(tap *rig.Tap) { tap.Cut() },
+	}
+	eachKind(t, func(t *testing.T, k kind) {
+		for name, fault := range faults {
+			t.Run(name, func(t *testing.T) {
+				tap := rig.NewTap(t, rig.Shared())
+				waiting := connectVia(t, rig.Shared(), tap.Addr(), polling)
+				took := handOver(t, k, rig.Name(t), waiting, func() {
+					require.Positive(t, tap.Subscribers())
+					fault(tap)
+				})
+				t.Logf("acquired after %v, poll ceiling %v", took.Round(time.Millisecond), pollCeiling)
+				assert.Less(t, took, pollCeiling+leeway)
+			})
+		}
+	}, messages)
+}
+
+// A subscription that was cut is there again, so that the next release wakes by
+// message.
+func TestSubscriptionComesBack(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		tap := rig.NewTap(t, rig.Shared())
+		admin, name := rig.NewAdmin(t, rig.Shared()), rig.Name(t)
+		waiting := connectVia(t, rig.Shared(), tap.Addr(), patient)
+		took := handOver(t, k, name, waiting, func() {
+			require.Positive(t, tap.CutSubscribers())
+			rig.Eventually(t, soon, "the server notices", func() error {
+				if tap.Subscribers() == 0 {
+					return nil
+				}
+				return errors.New("still subscribed")
+			})
+			parked(t, admin, name)
+		})
+		t.Logf("woken after %v", took)
+		assert.Less(t, took, 2*time.Second)
+	}, messages)
+}
+
+// A frozen subscription looks healthy. It is found out and replaced, without any
+// help by a release or an error.
+func TestDeafSubscriptionIsReplaced(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		tap := rig.NewTap(t, rig.Shared())
+		waiting := connectVia(t, rig.Shared(), tap.Addr(), polling)
+		handOver(t, k, rig.Name(t), waiting, func() {
+			require.Equal(t, 1, tap.FreezeSubscribers())
+			before := tap.Accepted()
+			rig.Eventually(t, 30*time.Second, "a new subscription", func() error {
+				if tap.Accepted() == before {
+					return errors.New("the deaf one is still trusted")
+				}
+				return nil
+			})
+		})
+	}, func(k kind) bool { return k.name == lockKind.name })
+}
+
+// The release falls between the failed attempt and the live subscription: the
+// waiter must look again once the subscription is confirmed.
+func TestReleaseBeforeTheSubscriptionIsConfirmed(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		tap := rig.NewTap(t, server)
+		holder := mustLock(t, k.open(connect(t, server, patient), name))
+		held := tap.HoldCommand(rig.Both(rig.Named("SUBSCRIBE"), rig.Mentions(channelOf(name))))
+		waiter := lockInBackground(within(t, soon), k.open(connectVia(t, server, tap.Addr(), patient), name))
+
+		rig.Await(t, soon, "the subscription", held.Arrived)
+		mustUnlock(t, holder) // its message goes to nobody
+		held.Release()
+		next := rig.Await(t, 2*time.Second, "the waiter looks again", waiter)
+		require.NoError(t, next.err)
+		mustUnlock(t, next.hold)
+	}, messages)
+}
+
+// The same with the confirmation held back: the server would deliver, but the
+// waiter does not know yet.
+func TestReleaseBeforeTheConfirmationArrives(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		tap := rig.NewTap(t, server)
+		holder := mustLock(t, k.open(connect(t, server, patient), name))
+		held := tap.HoldReply(rig.Both(rig.Named("SUBSCRIBE"), rig.Mentions(channelOf(name))))
+		waiter := lockInBackground(within(t, soon), k.open(connectVia(t, server, tap.Addr(), patient), name))
+
+		rig.Await(t, soon, "the confirmation", held.Arrived)
+		mustUnlock(t, holder)
+		held.Release()
+		next := rig.Await(t, 2*time.Second, "the waiter looks again", waiter)
+		require.NoError(t, next.err)
+		mustUnlock(t, next.hold)
+	}, messages)
+}
+
+// Expiry, an operator's DEL, a lost TTL and a flush send no message. The waiter
+// looks again within the poll ceiling, and does not ask all the time meanwhile.
+func TestSilentDisappearance(t *testing.T) {
+	faults := map[string]func(admin *rig.Admin, name string){
+		"deleted": func(admin *rig.Admin, name string) { admin.Do("DEL", name) },
+		"without expiry, then deleted": func(admin *rig.Admin, name string) {
+			admin.Do("PERSIST", name)
+			rest(3 * pollCeiling)
+			admin.Do("DEL", name)
+		},
+		"expired": func(admin *rig.Admin, name string) { admin.Do("PEXPIRE", name, "1") },
+	}
+	eachKind(t, func(t *testing.T, k kind) {
+		for fault, happen := range faults {
+			t.Run(fault, func(t *testing.T) {
+				t.Parallel()
+				server, name := rig.Shared(), rig.Name(t)
+				admin := rig.NewAdmin(t, server)
+				tap := rig.NewTap(t, server)
+				mustLock(t, k.open(connect(t, server), name), latchkey.Lease(20*time.Second))
+				waiter := lockInBackground(within(t, soon), k.open(connectVia(t, server, tap.Addr(), polling), name))
+				if k.messages {
+					parked(t, admin, name)
+				}
+				start := time.Now()
+				happen(admin, name)
+				gone := time.Now()
+				next := rig.Await(t, soon, "the waiter", waiter)
+				require.NoError(t, next.err)
+				mustUnlock(t, next.hold)
+
+				assert.Less(t, next.at.Sub(gone), pollCeiling+leeway)
+				sent, took := len(tap.Commands()), next.at.Sub(start)
+				t.Logf("%d commands in %v", sent, took.Round(time.Millisecond))
+				if k.messages {
+					assert.Less(t, sent, 15+int(10*took.Seconds()), "a hot loop")
+				}
+			})
+		}
+	})
+}
+
+// Two clients wait; one gives up. The other is still woken by message.
+func TestGivingUpLeavesTheOtherWaiter(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		client := connect(t, server, patient)
+		lock := k.open(client, name)
+		holder := mustLock(t, k.open(connect(t, server, patient), name))
+		ctx, giveUp := context.WithCancel(t.Context())
+		quitter := lockInBackground(ctx, lock)
+		stayer := lockInBackground(within(t, soon), lock)
+		parked(t, rig.NewAdmin(t, server), name)
+
+		giveUp()
+		got := rig.Await(t, soon, "the one that gives up", quitter)
+		assert.ErrorIs(t, got.err, context.Canceled)
+		assert.ErrorIs(t, got.err, latchkey.ErrNotAcquired)
+		mustUnlock(t, holder)
+		next := rig.Await(t, 2*time.Second, "the other", stayer)
+		require.NoError(t, next.err)
+		mustUnlock(t, next.hold)
+	}, messages)
+}
+
+// Many names are waited for, one after the other. No subscription and no
+// connection stays.
+func TestSubscriptionsAreGivenUp(t *testing.T) {
+	server := rig.Fresh(t)
+	admin := rig.NewAdmin(t, server)
+	holding, waiting := connect(t, server), connect(t, server)
+	const names = 2000
+	eachName(t, names, 32, func(name string) {
+		hold := mustLock(t, holding.NewLock(name))
+		waiter := lockInBackground(within(t, soon), waiting.NewLock(name))
+		parked(t, admin, name)
+		mustUnlock(t, hold)
+		next := rig.Await(t, soon, "the waiter", waiter)
+		if assert.NoError(t, next.err) {
+			mustUnlock(t, next.hold)
+		}
+	})
+	rig.Eventually(t, soon, "the server's channel list is empty", func() error {
+		if left := admin.Channels("redisson"); len(left) > 0 {
+			return errors.New(left[0])
+		}
+		return nil
+	})
+}
