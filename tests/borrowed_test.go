@@ -1,0 +1,122 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// borrowedSettings are settings of a rueidis client that somebody else has made,
+// and that change how it retries, orders, pools and cancels.
+func borrowedSettings() map[string]func(*rueidis.ClientOption) {
+	return map[string]func(*rueidis.ClientOption){
+		"defaults":          func(*rueidis.ClientOption) {},
+		"no retry":          func(o *rueidis.ClientOption) { o.DisableRetry = true },
+		"always pipelining": func(o *rueidis.ClientOption) { o.AlwaysPipelining = true },
+		"no pipelining":     func(o *rueidis.ClientOption) { o.DisableAutoPipelining = true },
+		"four connections":  func(o *rueidis.ClientOption) { o.PipelineMultiplex = 2 },
+		"RESP2":             func(o *rueidis.ClientOption) { o.AlwaysRESP2 = true },
+		"small ring":        func(o *rueidis.ClientOption) { o.RingScaleEachConn = 8 },
+		"connection life":   func(o *rueidis.ClientOption) { o.ConnLifetime = 100 * time.Millisecond },
+		"cache":             func(o *rueidis.ClientOption) { o.DisableCache = false },
+	}
+}
+
+// eachBorrowed runs a test with two clients of every setting.
+func eachBorrowed(t *testing.T, test func(t *testing.T, tap *rig.Tap, a, b *latchkey.Client)) {
+	t.Helper()
+	for name, set := range borrowedSettings() {
+		t.Run(name, func(t *testing.T) {
+			if name == "cache" {
+				rig.Need(t, rig.Stats) // CLIENT TRACKING, which only a real server knows
+			}
+			server := rig.Shared()
+			tap := rig.NewTap(t, server)
+			test(t, tap, borrowedBy(t, server, tap, set), borrowedBy(t, server, tap, set))
+		})
+	}
+}
+
+func borrowedBy(t *testing.T, server *rig.Server, tap *rig.Tap, set func(*rueidis.ClientOption)) *latchkey.Client {
+	t.Helper()
+	option := server.Options(tap.Addr())
+	option.PipelineMultiplex, option.AlwaysPipelining = 0, false
+	option.ForceSingleClient = true
+	set(&option)
+	client, closeAll, err := borrow(option, latchkey.Options{Lease: 3 * time.Second, RetryBudget: time.Second})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		require.NoError(t, closeAll(ctx))
+	})
+	return client
+}
+
+// FM-58: no promise depends on how a borrowed client is set up.
+func TestBorrowed_clients_exclude_wake_and_renew(t *testing.T) {
+	eachBorrowed(t, func(t *testing.T, _ *rig.Tap, a, b *latchkey.Client) {
+		name := rig.Name(t)
+		var inside, rounds atomic.Int32
+		var workers sync.WaitGroup
+		for i := range 8 {
+			lock := []*latchkey.Client{a, b}[i%2].NewLock(name)
+			workers.Go(func() {
+				for range 25 {
+					err := lock.Do(within(t, 30*time.Second), func(context.Context) error {
+						defer inside.Add(-1)
+						rounds.Add(1)
+						if others := inside.Add(1) - 1; others > 0 {
+							return fmt.Errorf("%d others inside", others)
+						}
+						return nil
+					})
+					assert.NoError(t, err)
+				}
+			})
+		}
+		workers.Wait()
+		require.EqualValues(t, 200, rounds.Load())
+	})
+}
+
+// A call obeys its context although the client does not (FM-05, FM-24), and what it
+// may have acquired is undone.
+func TestBorrowed_clients_obey_contexts_and_undo(t *testing.T) {
+	eachBorrowed(t, func(t *testing.T, tap *rig.Tap, a, b *latchkey.Client) {
+		name := rig.Name(t)
+		openConnections(t, a, b)
+		held := tap.HoldReply(rig.Mentions(name))
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		_, err := a.NewLock(name).Lock(ctx)
+		took := time.Since(start)
+		held.Release()
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+		require.Less(t, took, 100*time.Millisecond+leeway)
+		start = time.Now()
+		mustUnlock(t, mustLock(t, b.NewLock(name)))
+		require.Less(t, time.Since(start), 2*time.Second, "well before the lease of 3 s is over")
+	})
+}
+
+// openConnections opens the connections and loads the scripts.
+func openConnections(t *testing.T, clients ...*latchkey.Client) {
+	t.Helper()
+	for _, client := range clients {
+		mustUnlock(t, mustLock(t, client.NewLock(rig.Name(t)+":warm")))
+	}
+}
