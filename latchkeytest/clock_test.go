@@ -1,0 +1,140 @@
+package latchkeytest_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/latchkeytest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestLeaseRunsOutByItself(t *testing.T) {
+	const lease = 100 * time.Millisecond
+	server := latchkeytest.NewServer(t)
+	dead, heir := server.Client().NewLock("orders"), server.Client().NewLock("orders")
+
+	began := time.Now()
+	_, err := dead.TryLock(t.Context(), latchkey.Lease(lease))
+	require.NoError(t, err)
+	_, err = heir.Lock(t.Context(), latchkey.Wait(10*time.Second))
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, time.Since(began), lease-time.Millisecond)
+}
+
+func TestManualTimeMovesLeases(t *testing.T) {
+	server := latchkeytest.NewServer(t, latchkeytest.ManualTime())
+	dead, heir := server.Client().NewLock("orders"), server.Client().NewLock("orders")
+	_, err := dead.TryLock(t.Context(), latchkey.Lease(time.Hour))
+	require.NoError(t, err)
+
+	server.Advance(time.Hour - time.Millisecond)
+	ttl, err := heir.RemainingTTL(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, time.Millisecond, ttl)
+	_, err = heir.TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+
+	server.Advance(time.Millisecond)
+	_, err = heir.TryLock(t.Context())
+	require.NoError(t, err)
+}
+
+func TestManualTimeStandsStill(t *testing.T) {
+	server := latchkeytest.NewServer(t, latchkeytest.ManualTime())
+	orders := server.Client().NewLock("orders")
+	_, err := orders.TryLock(t.Context(), latchkey.Lease(time.Minute))
+	require.NoError(t, err)
+
+	// The passing of real time is what must have no effect, so it has to pass.
+	time.Sleep(10 * time.Millisecond)
+	ttl, err := orders.RemainingTTL(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, time.Minute, ttl)
+}
+
+func TestManualTimeMovesTheServersClock(t *testing.T) {
+	server := latchkeytest.NewServer(t, latchkeytest.ManualTime())
+	client := raw(t, server)
+
+	before := client.serverTime(t)
+	server.Advance(90 * time.Minute)
+	assert.Equal(t, before.Add(90*time.Minute), client.serverTime(t))
+
+	leapDay := time.Date(2028, time.February, 29, 12, 0, 0, 0, time.UTC)
+	server.SetTime(leapDay)
+	assert.True(t, leapDay.Equal(client.serverTime(t)))
+}
+
+func TestSetTimeBackBringsNothingBack(t *testing.T) {
+	server := latchkeytest.NewServer(t, latchkeytest.ManualTime())
+	client := raw(t, server)
+	start := client.serverTime(t)
+	orders := server.Client().NewLock("orders")
+	_, err := orders.TryLock(t.Context(), latchkey.Lease(time.Minute))
+	require.NoError(t, err)
+
+	server.SetTime(start.Add(time.Hour))
+	server.SetTime(start)
+	locked, err := orders.IsLocked(t.Context())
+	require.NoError(t, err)
+	assert.False(t, locked)
+}
+
+func TestClockIsMovedByHandOnlyIfAskedFor(t *testing.T) {
+	running, err := latchkeytest.Start()
+	require.NoError(t, err)
+	defer running.Close()
+	assert.Panics(t, func() { running.Advance(time.Second) })
+	assert.Panics(t, func() { running.SetTime(time.Now()) })
+
+	manual, err := latchkeytest.Start(latchkeytest.ManualTime())
+	require.NoError(t, err)
+	defer manual.Close()
+	assert.Panics(t, func() { manual.Advance(-time.Second) })
+}
+
+// Also the leak test of this package: a bubble that leaves a goroutine of the
+// server or of a client behind fails.
+func TestAnHourPassesInABubble(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		server := latchkeytest.NewServer(t)
+		doomed := server.Client()
+		began := time.Now()
+		hold, err := doomed.NewLock("orders").TryLock(t.Context(), latchkey.Lease(time.Hour))
+		require.NoError(t, err)
+
+		server.Crash(doomed)
+		inherited, err := server.Client().NewLock("orders").Lock(t.Context())
+		require.NoError(t, err)
+		assert.InDelta(t, time.Hour, time.Since(began), float64(10*time.Millisecond))
+		require.ErrorIs(t, hold.Err(), latchkey.ErrLost)
+		require.NoError(t, inherited.Unlock(t.Context()))
+	})
+}
+
+func TestARenewedHoldOutlivesItsLeaseInABubble(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		server := latchkeytest.NewServer(t)
+		held, other := server.Client().NewLock("orders"), server.Client().NewLock("orders")
+		hold, err := held.Lock(t.Context())
+		require.NoError(t, err)
+
+		time.Sleep(time.Hour)
+		require.NoError(t, hold.Err())
+		_, err = other.TryLock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		require.NoError(t, hold.Unlock(t.Context()))
+	})
+}
+
+// bubble runs test on virtual time. A goroutine in it that is never at rest keeps
+// that time from passing, so real time is limited.
+func bubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	limit := time.AfterFunc(30*time.Second, func() { panic("a busy loop keeps the bubble's time from passing") })
+	defer limit.Stop()
+	synctest.Test(t, test)
+}
