@@ -1,0 +1,87 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
+
+// Check tries out on the server what the client depends on: taking, renewing and
+// releasing a lock of a name of its own ("latchkey:check:" and the client's id),
+// publishing and subscribing, and that keys are not evicted when memory runs short.
+// It returns nil, or everything that is wrong, joined: call it at start-up to learn
+// of a missing permission before the first lock does. It leaves nothing behind.
+//
+// A server that does not let itself be asked about eviction is not blamed for it.
+func (c *Client) Check(ctx context.Context) error {
+	lock := c.NewLock("latchkey:check:" + c.id)
+	if lock.invalid != nil {
+		return fail("check", lock.name, lock.invalid)
+	}
+	problems := errors.Join(
+		checkLock(ctx, lock),
+		c.checkPublish(ctx, lock.channel),
+		c.checkSubscribe(ctx, lock.channel),
+		c.checkEviction(ctx),
+	)
+	if problems == nil {
+		return nil
+	}
+	return fail("check", lock.name, problems)
+}
+
+func checkLock(ctx context.Context, lock *Lock) error {
+	h, err := lock.TryLock(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(h.Extend(ctx, lock.client.options.Lease), h.Unlock(ctx))
+}
+
+func (c *Client) checkPublish(ctx context.Context, channel string) error {
+	err := c.caller.send(ctx, func(ctx context.Context) rueidis.RedisResult {
+		if c.notifier.sharded {
+			return c.rueidis.Do(ctx, c.rueidis.B().Spublish().Channel(channel).Message("0").Build())
+		}
+		return c.rueidis.Do(ctx, c.rueidis.B().Publish().Channel(channel).Message("0").Build())
+	}).Error()
+	if err != nil {
+		return fmt.Errorf("waiters cannot be woken, they poll: %w", err)
+	}
+	return nil
+}
+
+// checkSubscribe asks classically even if messages are sharded: the rights are the
+// same, and any connection will do.
+func (c *Client) checkSubscribe(ctx context.Context, channel string) error {
+	err := c.caller.send(ctx, func(ctx context.Context) rueidis.RedisResult {
+		conn, release := c.rueidis.Dedicate()
+		defer release()
+		defer conn.Close()
+		return conn.Do(ctx, conn.B().Subscribe().Channel(channel, c.notifier.beatName).Build())
+	}).Error()
+	if err != nil {
+		return fmt.Errorf("waiters cannot be woken, they poll: %w", err)
+	}
+	return nil
+}
+
+// checkEviction reports a server that throws keys away when its memory is full. The
+// volatile policies begin with the keys that expire soonest, which is what locks are.
+func (c *Client) checkEviction(ctx context.Context) error {
+	info, err := c.caller.send(ctx, func(ctx context.Context) rueidis.RedisResult {
+		return c.rueidis.Do(ctx, c.rueidis.B().Info().Section("memory").Build())
+	}).ToString()
+	if err != nil || strings.Contains(info, "maxmemory:0\r") {
+		return nil //nolint:nilerr // a server that does not tell is not blamed
+	}
+	_, policy, found := strings.Cut(info, "maxmemory_policy:")
+	policy, _, _ = strings.Cut(policy, "\r")
+	if found && policy != "noeviction" {
+		return fmt.Errorf("the server may evict locks that are held: maxmemory-policy is %s, not noeviction", policy)
+	}
+	return nil
+}
