@@ -1,0 +1,142 @@
+//go:build ignore
+
+// Snippets compiles the Go code in README.md and docs/: a page whose code does
+// not compile fails CI. A block that begins with "package" is a program, one with
+// functions is a file, and any other block is the body of a function with the
+// usual names declared. A name that a snippet leaves unused is no error.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// prelude declares what snippets use and do not explain.
+const prelude = `
+type order struct{ ID int }
+
+var (
+	errBusy error
+	waited  interface{ Observe(float64) }
+)
+
+func work(context.Context) error   { return nil }
+func save(context.Context, int64)  {}
+func charge(context.Context) error { return nil }
+`
+
+const frame = `func snippet(ctx context.Context, client *latchkey.Client, orders, lock *latchkey.Lock, hold *latchkey.Hold) error {
+	{
+%s
+	}
+	return nil
+}
+`
+
+var imports = map[string]string{
+	"context": "context", "errors": "errors", "log": "log", "sql": "database/sql", "sync": "sync",
+	"testing": "testing", "time": "time", "os": "os", "fmt": "fmt", "slog": "log/slog",
+	"latchkey":     "github.com/latchkey-go/latchkey",
+	"latchkeytest": "github.com/latchkey-go/latchkey/latchkeytest",
+	"rueidis":      "github.com/redis/rueidis",
+}
+
+var (
+	block    = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
+	function = regexp.MustCompile(`(?m)^func `)
+	harmless = regexp.MustCompile(`declared and not used|^# |^\s*$|too many errors`)
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "snippets:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp("", "snippets")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	bad, count := 0, 0
+	for _, page := range append([]string{"README.md"}, pages...) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			return err
+		}
+		for _, at := range block.FindAllSubmatchIndex(text, -1) {
+			line := 1 + strings.Count(string(text[:at[2]]), "\n")
+			output, err := compile(scratch, source(string(text[at[2]:at[3]])))
+			if err != nil {
+				return err
+			}
+			if output != "" {
+				bad++
+				fmt.Printf("%s:%d does not compile:\n%s", page, line, output)
+			}
+			count++
+		}
+	}
+	fmt.Printf("%d snippets, %d broken\n", count, bad)
+	if bad > 0 {
+		return fmt.Errorf("%d snippets do not compile", bad)
+	}
+	return nil
+}
+
+// source makes a file of a snippet.
+func source(code string) string {
+	if strings.HasPrefix(code, "package ") {
+		return code
+	}
+	if !function.MatchString(code) {
+		code = fmt.Sprintf(frame, code)
+	}
+	code = prelude + code
+	var head strings.Builder
+	for name, path := range imports {
+		if regexp.MustCompile(`\b` + name + `\.[A-Z]`).MatchString(code) {
+			fmt.Fprintf(&head, "import %q\n", path)
+		}
+	}
+	return "package snippet\n" + head.String() + code
+}
+
+// compile builds a file that only seems to be in this module, and returns the
+// complaints that matter.
+func compile(scratch, text string) (string, error) {
+	file, overlay := filepath.Join(scratch, "snippet.go"), filepath.Join(scratch, "overlay.json")
+	here, err := filepath.Abs(filepath.Join("internal", "snippet", "snippet.go"))
+	if err != nil {
+		return "", err
+	}
+	list, err := json.Marshal(map[string]map[string]string{"Replace": {here: file}})
+	if err != nil {
+		return "", err
+	}
+	for path, content := range map[string][]byte{file: []byte(text), overlay: list} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			return "", err
+		}
+	}
+	build := exec.Command("go", "build", "-gcflags=-e", "-overlay", overlay, "-o", os.DevNull, "./internal/snippet")
+	raw, failed := build.CombinedOutput()
+	var complaints strings.Builder
+	for line := range strings.Lines(string(raw)) {
+		if failed != nil && !harmless.MatchString(line) {
+			complaints.WriteString("  " + line)
+		}
+	}
+	return complaints.String(), nil
+}
