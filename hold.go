@@ -19,16 +19,14 @@ type Hold struct {
 // grip is what a tenure knows of one hold, guarded by tenure.mu. It is kept apart
 // from the Hold so that a Hold that was dropped without a release can be noticed.
 type grip struct {
-	renew   bool
-	leaving bool // its release has begun, and its count is given up
-	// explained says that this release accounts for the owner being gone.
-	explained bool
-	released  bool
-	told      bool          // Unlock has said so
-	cause     error         // why it was lost
-	lost      chan struct{} // made on demand
-	contexts  map[*heldContext]struct{}
-	limit     *time.Timer // of a re-entry with MaxHold
+	renew    bool
+	leaving  bool // its release has begun, and its count is given up
+	released bool
+	told     bool          // Unlock has said so
+	cause    error         // why it was lost
+	lost     chan struct{} // made on demand
+	contexts map[*heldContext]struct{}
+	limit    *time.Timer // of a re-entry with MaxHold
 }
 
 // heldContext is a context that ends with a hold.
@@ -292,15 +290,14 @@ func (h *Hold) Unlock(ctx context.Context) error {
 
 // release gives one grip back. The turn is held.
 func (t *tenure) release(ctx context.Context, g *grip) error {
-	explained, err := t.letGo(g)
-	if err != nil || t.toldOnce(g) {
+	if err := t.letGo(g); err != nil || t.toldOnce(g) {
 		return err
 	}
 	a, err := t.settle(t.client.caller.detached(ctx), nil)
 	switch {
 	case err != nil:
 		return t.releaseFailed(a, err)
-	case a.null && (!a.doubt || !explained):
+	case a.null && !t.explains(a):
 		t.lose(ErrLost, "it was gone when it was released")
 		return fail("unlock", t.lock.name, ErrNotHeld, ErrLost)
 	}
@@ -320,23 +317,17 @@ func (t *tenure) toldOnce(g *grip) bool {
 
 // letGo takes a grip off the count before anything is sent, so that no renewal
 // and no re-entry can follow. It may be called again after a release that failed.
-// It reports whether an owner that is gone is explained by a release of ours whose
-// answer was lost: the lease was certain to stand, and it was the last hold.
-func (t *tenure) letGo(g *grip) (explained bool, err error) {
+func (t *tenure) letGo(g *grip) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case g.told:
-		return false, fail("unlock", t.lock.name, ErrNotHeld)
-	case g.released:
-		return false, nil
+		return fail("unlock", t.lock.name, ErrNotHeld)
+	case g.released, g.leaving && t.phase != over:
+		return nil
 	case t.phase == over:
-		return false, fail("unlock", t.lock.name, ErrNotHeld, g.cause)
+		return fail("unlock", t.lock.name, ErrNotHeld, g.cause)
 	}
-	if g.leaving {
-		return g.explained, nil
-	}
-	g.explained = t.valid() > 0 && t.count == 1
 	g.leaving = true
 	t.count--
 	if g.renew {
@@ -344,14 +335,25 @@ func (t *tenure) letGo(g *grip) (explained bool, err error) {
 	}
 	if t.count == 0 {
 		t.phase = leaving
+		t.stood = t.valid() > 0
 		t.echo = t.gate.releasing()
 	}
-	return g.explained, nil
+	return nil
+}
+
+// explains reports whether an owner that is gone is explained by a release of ours
+// whose answer was lost: the last hold was given back while its lease was certain
+// to stand, and the outcome of sending that is unknown.
+func (t *tenure) explains(a answer) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stood && (a.doubt || t.unheard)
 }
 
 // releaseFailed leaves the rest to the background.
 func (t *tenure) releaseFailed(a answer, err error) error {
 	t.mu.Lock()
+	t.unheard = t.unheard || a.doubt
 	t.plan()
 	left := t.lease
 	t.mu.Unlock()

@@ -164,6 +164,10 @@ func (t *tenure) settled(a answer) {
 	phase := t.phase
 	t.mu.Unlock()
 	if phase == leaving {
+		if a.null && !t.explains(a) {
+			t.lose(ErrLost, "it was gone when it was released")
+			return
+		}
 		t.gone(a)
 		return
 	}

@@ -37,6 +37,8 @@ type tenure struct {
 	renewedAt stamp         // before the last command that could have set it was sent
 	doubtful  bool          // an acquisition may still be executed, late
 	doubtAt   stamp
+	stood     bool // the lease was certain to stand when the last release began
+	unheard   bool // a release was sent whose outcome is unknown
 	token     int64
 	gate      *gate
 	echo      bool    // our own message of the release is to be overheard
