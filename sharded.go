@@ -89,11 +89,16 @@ func (l *listener) redirect(channel string, err error) bool {
 	return true
 }
 
-// move hands a subscription to the listener of the node that owns it now.
+// move hands a subscription to the listener of the node that owns it now. That may
+// be this one again, until the nodes agree.
 func (l *listener) move(s *subscription) {
-	if l.forget(s) {
-		l.notifier.add(s)
+	if !l.forget(s) {
+		return
 	}
+	l.mu.Lock()
+	s.asked = nil
+	l.mu.Unlock()
+	l.notifier.add(s)
 }
 
 // oust notes that the node has ended a subscription: it has given the slot away.

@@ -1,0 +1,96 @@
+package tests
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// byMessage is a poll ceiling that no waiter of a test reaches: whoever wakes
+// sooner was woken by a message.
+const byMessage = 20 * time.Second
+
+func connectCluster(t *testing.T, cluster *rig.Cluster, options latchkey.Options) *latchkey.Client {
+	t.Helper()
+	options.Logger = slog.New(slog.DiscardHandler)
+	client, err := latchkey.Connect(within(t, soon), cluster.URL(), options)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, client.Close(within(t, soon))) })
+	return client
+}
+
+// Waiters on locks of many slots are woken by messages, sharded or not.
+func TestCluster_wakes_waiters_of_every_slot(t *testing.T) {
+	cluster := rig.NewCluster(t)
+	for name, mode := range map[string]latchkey.ShardedPubSub{"sharded": latchkey.ShardedAuto, "classic": latchkey.ShardedOff} {
+		t.Run(name, func(t *testing.T) {
+			options := latchkey.Options{ShardedPubSub: mode, PollCeiling: byMessage, Lease: 2 * byMessage}
+			a, b := connectCluster(t, cluster, options), connectCluster(t, cluster, options)
+			const locks = 30
+			holds := make([]*latchkey.Hold, locks)
+			waiting := make([]<-chan acquisition, locks)
+			for i := range locks {
+				job := fmt.Sprintf("%s:{job %d}", rig.Name(t), i)
+				holds[i] = mustLock(t, a.NewFencedLock(job))
+				waiting[i] = lockInBackground(within(t, byMessage), b.NewFencedLock(job))
+			}
+			// The slowest way to be parked: refused, redirected, subscribed, refused.
+			rest(time.Second)
+			start := time.Now()
+			for i := range locks {
+				mustUnlock(t, holds[i])
+				next := rig.Await(t, soon, "the waiter", waiting[i])
+				require.NoError(t, next.err)
+				mustUnlock(t, next.hold)
+			}
+			t.Logf("%d hand-overs in %v", locks, time.Since(start))
+		})
+	}
+}
+
+// Holds of many slots are renewed, and one whose slot moves is kept.
+func TestCluster_renews_across_slots_and_moves(t *testing.T) {
+	cluster := rig.NewCluster(t)
+	client := connectCluster(t, cluster, latchkey.Options{Lease: time.Second})
+	name := rig.Name(t)
+	holds := make([]*latchkey.Hold, 20)
+	for i := range holds {
+		holds[i] = mustLock(t, client.NewLock(fmt.Sprint(name, i)))
+	}
+	rest(1200 * time.Millisecond)
+	cluster.MoveSlot(holds[0].Name())
+	rest(1200 * time.Millisecond)
+	for _, hold := range holds {
+		require.NoError(t, hold.Err())
+		mustUnlock(t, hold)
+	}
+}
+
+// A waiter whose slot moves to another master hears of the release there (FM-55):
+// the old master ends the subscription, and the new one takes it up.
+func TestCluster_waiter_follows_its_slot(t *testing.T) {
+	cluster := rig.NewCluster(t)
+	options := latchkey.Options{PollCeiling: byMessage, Lease: 2 * byMessage}
+	holder, waiter := connectCluster(t, cluster, options), connectCluster(t, cluster, options)
+	name := rig.Name(t)
+	for range 4 { // the slot passes through every master more than once
+		hold := mustLock(t, holder.NewLock(name))
+		waiting := lockInBackground(within(t, byMessage), waiter.NewLock(name))
+		rest(500 * time.Millisecond)
+		cluster.MoveSlot(name)
+		rest(700 * time.Millisecond) // for the new subscription
+		start := time.Now()
+		mustUnlock(t, hold)
+		next := rig.Await(t, soon, "the waiter", waiting)
+		require.NoError(t, next.err)
+		t.Logf("woken %v after the release", time.Since(start))
+		mustUnlock(t, next.hold)
+	}
+}
