@@ -1,0 +1,133 @@
+package latchkey_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/latchkeytest"
+)
+
+// embedded stands for a Redis server in the examples, so that they run anywhere. A
+// program calls latchkey.Connect(ctx, "redis://localhost:6379") instead.
+func embedded() (*latchkey.Client, func()) {
+	server, err := latchkeytest.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	return server.Client(), server.Close
+}
+
+// A critical section across processes.
+func Example() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	orders := client.NewLock("orders:42") // no state: share it freely
+	err := orders.Do(ctx, func(ctx context.Context) error {
+		fmt.Println("charging order 42") // ctx ends if the lock is lost
+		return ctx.Err()
+	})
+	fmt.Println("done:", err)
+	// Output:
+	// charging order 42
+	// done: <nil>
+}
+
+// Only one process does the work; the others do not wait.
+func ExampleLocker_tryLock() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	report := client.NewLock("nightly-report")
+	for range 2 {
+		hold, err := report.TryLock(ctx)
+		switch {
+		case errors.Is(err, latchkey.ErrNotAcquired):
+			fmt.Println("somebody else is at it")
+		case err != nil:
+			fmt.Println("trouble:", err)
+		default:
+			defer func() { _ = hold.Unlock(ctx) }()
+			fmt.Println("writing the report")
+		}
+	}
+	// Output:
+	// writing the report
+	// somebody else is at it
+}
+
+// A store that remembers the largest token refuses a holder that was replaced
+// without knowing it yet.
+func ExampleFencedLock() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	var largest int64
+	write := func(token int64, text string) {
+		if token < largest {
+			fmt.Println("refused:", text)
+			return
+		}
+		largest = token
+		fmt.Println("written:", text)
+	}
+
+	account := client.NewFencedLock("account:7")
+	slow, _ := account.Lock(ctx, latchkey.Lease(10*time.Millisecond))
+	<-slow.Lost() // a pause longer than the lease
+	quick, err := account.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	write(quick.Token(), "by the new holder")
+	write(slow.Token(), "by the old one")
+	fmt.Println(quick.Unlock(ctx), errors.Is(slow.Unlock(ctx), latchkey.ErrLost))
+	// Output:
+	// written: by the new holder
+	// refused: by the old one
+	// <nil> true
+}
+
+// Code that is called under a lock takes the same lock again.
+func ExampleHold_Context() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	stock := client.NewLock("stock")
+	reserve := func(ctx context.Context) error {
+		return stock.Do(ctx, func(context.Context) error { return nil })
+	}
+	hold, err := stock.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = hold.Unlock(ctx) }()
+	fmt.Println("under the hold:", reserve(hold.Context(ctx)))
+
+	brief, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+	defer cancel()
+	fmt.Println("beside it:", errors.Is(reserve(brief), latchkey.ErrNotAcquired))
+	// Output:
+	// under the hold: <nil>
+	// beside it: true
+}
+
+// A lock for code that expects a sync.Locker.
+func ExampleSyncLocker() {
+	client, done := embedded()
+	defer done()
+
+	mu := latchkey.SyncLocker(context.Background(), client.NewMutex("cache"))
+	mu.Lock()
+	fmt.Println("inside")
+	mu.Unlock()
+	// Output: inside
+}
