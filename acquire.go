@@ -245,6 +245,7 @@ func trouble(err error) error {
 // take. left is what remains of the holder's lease, negative if it has none.
 func (t *tenure) refused(g *gate, round int, left time.Duration, err error) time.Duration {
 	if !errors.Is(err, ErrNotAcquired) {
+		t.client.options.Logger.Warn("latchkey: the server is in trouble, waiting on", "lock", t.lock.name, "error", err)
 		return jitter(longPause)
 	}
 	if left < 0 {

@@ -3,6 +3,7 @@ package latchkey
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // The errors of this package. The set is closed: every error that an operation
@@ -72,23 +73,19 @@ type opError struct {
 }
 
 func (e *opError) Error() string {
-	text := fmt.Sprintf("latchkey: %s %q", e.op, e.name)
+	var text strings.Builder
+	fmt.Fprintf(&text, "latchkey: %s %q", e.op, e.name)
 	for _, cause := range e.causes {
-		text += ": " + trimPrefix(cause.Error())
+		text.WriteString(": ")
+		text.WriteString(oneLine.Replace(cause.Error()))
 	}
-	return text
+	return text.String()
 }
+
+// oneLine keeps joined errors on one line, and the prefix from standing in it twice.
+var oneLine = strings.NewReplacer("\n", "; ", "latchkey: ", "")
 
 func (e *opError) Unwrap() []error { return e.causes }
-
-// trimPrefix keeps "latchkey: " from standing twice in one message.
-func trimPrefix(text string) string {
-	const prefix = "latchkey: "
-	if len(text) > len(prefix) && text[:len(prefix)] == prefix {
-		return text[len(prefix):]
-	}
-	return text
-}
 
 // fail builds the error of an operation from its causes, skipping nil ones.
 func fail(op, name string, causes ...error) error {

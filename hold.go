@@ -30,7 +30,10 @@ type grip struct {
 }
 
 // heldContext is a context that ends with a hold.
-type heldContext struct{ cancel context.CancelCauseFunc }
+type heldContext struct {
+	cancel context.CancelCauseFunc
+	stop   func() bool // no longer forget it when it ends by itself
+}
 
 func (g *grip) over() bool { return g.released || g.cause != nil }
 
@@ -57,6 +60,7 @@ func (g *grip) end(cause error) []*heldContext {
 
 func cancelAll(contexts []*heldContext, cause error) {
 	for _, c := range contexts {
+		c.stop()
 		c.cancel(cause)
 	}
 }
@@ -218,13 +222,13 @@ func (h *Hold) attach(ctx context.Context, cancel context.CancelCauseFunc) error
 	if g.contexts == nil {
 		g.contexts = map[*heldContext]struct{}{}
 	}
-	c := &heldContext{cancel}
-	g.contexts[c] = struct{}{}
-	context.AfterFunc(ctx, func() {
+	c := &heldContext{cancel: cancel}
+	c.stop = context.AfterFunc(ctx, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		delete(g.contexts, c)
 	})
+	g.contexts[c] = struct{}{}
 	return nil
 }
 
