@@ -25,7 +25,7 @@ func (p *primitive) acquire(ctx context.Context, verb string, waits bool, option
 		defer cancel()
 	}
 	started := p.client.clock()
-	h, err := p.acquireFor(ctx, r)
+	h, err := p.acquireFor(ctx, &r)
 	if err != nil {
 		return nil, fail(verb, p.name, explain(err)...)
 	}
@@ -65,16 +65,20 @@ func explain(err error) []error {
 	return []error{ErrNotAcquired, err}
 }
 
-// acquireFor resolves the owner and takes the turn of its tenure. When the tenure
-// has come to its end meanwhile, the owner is resolved anew.
-func (p *primitive) acquireFor(ctx context.Context, r request) (*Hold, error) {
+// acquireFor takes the lock for a fresh owner, or for the one that the call is
+// for, whose tenure it may have to wait for: then it has the turn of that tenure,
+// and when the tenure has come to its end meanwhile, the owner is resolved anew.
+func (p *primitive) acquireFor(ctx context.Context, r *request) (*Hold, error) {
 	for {
-		if err := ctx.Err(); err != nil {
+		if ctx.Err() != nil {
 			return nil, contextError(ctx)
 		}
 		t, err := p.resolve(ctx, r)
 		if err != nil {
 			return nil, err
+		}
+		if t == nil {
+			return p.take(ctx, r, nil)
 		}
 		if !t.turn.try() {
 			if !r.waits && !t.live() {
@@ -84,20 +88,18 @@ func (p *primitive) acquireFor(ctx context.Context, r request) (*Hold, error) {
 				return nil, contextError(ctx)
 			}
 		}
-		g, again, err := t.enterOrTake(ctx, r)
+		h, again, err := t.enterOrTake(ctx, r)
 		t.turn.give()
 		if !again {
-			if err != nil {
-				return nil, err
-			}
-			return newHold(t, g), nil
+			return h, err
 		}
 	}
 }
 
 // resolve finds the tenure that an acquisition is for: that of an explicit owner,
-// of the hold on the context, of the owner on the context, or a fresh one.
-func (p *primitive) resolve(ctx context.Context, r request) (*tenure, error) {
+// of the hold on the context, or of the owner on the context. Without any of them
+// it returns nil: the owner is to be a fresh one.
+func (p *primitive) resolve(ctx context.Context, r *request) (*tenure, error) {
 	if r.by.IsZero() {
 		if h := holdFrom(ctx, p.client, p.key); h != nil {
 			return h.tenure, p.mayEnter(h.tenure)
@@ -106,6 +108,9 @@ func (p *primitive) resolve(ctx context.Context, r request) (*tenure, error) {
 	owner := r.by
 	if owner.IsZero() && p.kind.reentrant {
 		owner = ownerFrom(ctx)
+	}
+	if owner.IsZero() {
+		return nil, nil //nolint:nilnil // no owner is not an error
 	}
 	t := p.client.tenures.find(p, owner)
 	return t, p.mayEnter(t)
@@ -123,23 +128,23 @@ func (p *primitive) mayEnter(t *tenure) error {
 }
 
 // enterOrTake does what the phase of the tenure asks for. The turn is held.
-func (t *tenure) enterOrTake(ctx context.Context, r request) (g *grip, again bool, err error) {
+func (t *tenure) enterOrTake(ctx context.Context, r *request) (h *Hold, again bool, err error) {
 	t.mu.Lock()
 	phase := t.phase
 	t.mu.Unlock()
 	switch phase {
 	case pending:
-		err = t.takeOutermost(ctx, r)
-		return &t.first, false, err
+		h, err = t.lock.take(ctx, r, t)
+		return h, false, err
 	case held:
-		g, err = t.reenter(ctx, r)
-		return g, false, err
+		h, err = t.reenter(ctx, r)
+		return h, false, err
 	}
 	return nil, true, nil
 }
 
 // reenter raises the count by one.
-func (t *tenure) reenter(ctx context.Context, r request) (*grip, error) {
+func (t *tenure) reenter(ctx context.Context, r *request) (*Hold, error) {
 	t.mu.Lock()
 	count := t.count + 1
 	lease := r.lease
@@ -160,16 +165,43 @@ func (t *tenure) reenter(ctx context.Context, r request) (*grip, error) {
 		}
 		return nil, err
 	}
-	return t.enter(r, a), nil
+	return newHold(t, t.enter(r, a)), nil
 }
 
-// takeOutermost takes the lock for a tenure that is pending, and ends the tenure
-// if that fails.
-func (t *tenure) takeOutermost(ctx context.Context, r request) error {
-	t.lease = r.lease // for the undo, until begin sets it
-	err := t.queueAndTake(ctx, r)
+// take asks once, or stands in line and asks until the lock is granted. Without a
+// tenure it makes one for a fresh owner, but only when it is in front: whoever
+// stands in line costs little more than the goroutine.
+func (p *primitive) take(ctx context.Context, r *request, t *tenure) (*Hold, error) {
+	if !r.waits {
+		t = p.orFresh(t)
+		_, err := t.attempt(ctx, r, p.kind.acquire)
+		return t.conclude(r, err)
+	}
+	g := p.client.gates.use(p.key)
+	defer g.done()
+	if err := g.enter(ctx, p.client.closing); err != nil {
+		if t != nil {
+			return t.conclude(r, err)
+		}
+		return nil, err
+	}
+	defer g.leave()
+	t = p.orFresh(t)
+	return t.conclude(r, t.waitInFront(ctx, r, g))
+}
+
+func (p *primitive) orFresh(t *tenure) *tenure {
+	if t != nil {
+		return t
+	}
+	return p.client.tenures.fresh(p, p.client.NewOwner())
+}
+
+// conclude returns the hold of a tenure that has begun. One that has not is over,
+// and undone if it may have begun for the server.
+func (t *tenure) conclude(r *request, err error) (*Hold, error) {
 	if err == nil {
-		return nil
+		return newHold(t, &t.first), nil
 	}
 	t.mu.Lock()
 	t.phase = over
@@ -178,24 +210,9 @@ func (t *tenure) takeOutermost(ctx context.Context, r request) error {
 	t.client.tenures.remove(t)
 	if doubtful {
 		t.client.janitor.add(t, 0, r.lease)
-		return errors.Join(ErrUnknownOutcome, err)
+		err = errors.Join(ErrUnknownOutcome, err)
 	}
-	return err
-}
-
-// queueAndTake asks once, or stands in line and asks until the lock is granted.
-func (t *tenure) queueAndTake(ctx context.Context, r request) error {
-	if !r.waits {
-		_, err := t.attempt(ctx, r, t.lock.kind.acquire)
-		return err
-	}
-	g := t.client.gates.use(t.lock.key)
-	defer g.done()
-	if err := g.enter(ctx, t.client.closing); err != nil {
-		return err
-	}
-	defer g.leave()
-	return t.waitInFront(ctx, r, g)
+	return nil, err
 }
 
 // waitInFront is the wait loop of the library. The front of a gate attempts, and
@@ -203,7 +220,7 @@ func (t *tenure) queueAndTake(ctx context.Context, r request) error {
 // beginning or end of the subscription, a release inside this client, the end of
 // the holder's lease, the poll ceiling. The first refusal subscribes, and the
 // confirmation is such a hint, so that a release just before it is not missed.
-func (t *tenure) waitInFront(ctx context.Context, r request, g *gate) error {
+func (t *tenure) waitInFront(ctx context.Context, r *request, g *gate) error {
 	var last error
 	cmd := t.lock.kind.acquire
 	for round := 0; ; round++ {
@@ -289,7 +306,7 @@ func (t *tenure) rest(ctx context.Context, g *gate, nap time.Duration) error {
 // attempt asks the server for the lock once, in the sense of the lock: trouble on
 // the way is overcome within the retry budget. A nil error means that the tenure
 // has begun. ErrNotAcquired comes with what is left of the holder's lease.
-func (t *tenure) attempt(ctx context.Context, r request, cmd command) (left time.Duration, err error) {
+func (t *tenure) attempt(ctx context.Context, r *request, cmd command) (left time.Duration, err error) {
 	a, err := t.ask(ctx, cmd, r.lease, 1)
 	if err == nil && cmd == mutexSet && a.null {
 		// Refused, by whoever or whatever is there; it may be ourselves, if the
@@ -310,7 +327,7 @@ func (t *tenure) attempt(ctx context.Context, r request, cmd command) (left time
 }
 
 // weigh reads the answer to an attempt.
-func (t *tenure) weigh(r request, a answer) (left time.Duration, err error) {
+func (t *tenure) weigh(r *request, a answer) (left time.Duration, err error) {
 	if a.message.IsInt64() {
 		ms, err := a.message.AsInt64()
 		return time.Duration(ms) * time.Millisecond, errors.Join(ErrNotAcquired, err)
@@ -320,7 +337,7 @@ func (t *tenure) weigh(r request, a answer) (left time.Duration, err error) {
 
 // accept begins the tenure, unless the answer took so long that nothing of the
 // lease is left.
-func (t *tenure) accept(r request, a answer) error {
+func (t *tenure) accept(r *request, a answer) error {
 	select {
 	case <-t.client.closing:
 		t.suspect(a)

@@ -57,7 +57,7 @@ const (
 
 // begin makes a tenure live after the server has granted it. The lease counts
 // from before the request was sent.
-func (t *tenure) begin(r request, a answer) {
+func (t *tenure) begin(r *request, a answer) {
 	t.gate = t.client.gates.use(t.lock.key)
 	t.gate.taken()
 	t.client.tenures.add(t)
@@ -77,7 +77,7 @@ func (t *tenure) begin(r request, a answer) {
 }
 
 // enter makes a re-entry that the server has confirmed.
-func (t *tenure) enter(r request, a answer) *grip {
+func (t *tenure) enter(r *request, a answer) *grip {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := &grip{renew: r.renew}

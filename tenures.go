@@ -37,12 +37,8 @@ func (s *tenures) number() uint64 {
 }
 
 // find returns the tenure of an explicit owner on a lock, which may be live or
-// still being acquired, or else a fresh one. The zero owner always gets a fresh
-// one.
+// still being acquired, or else a fresh one.
 func (s *tenures) find(p *primitive, owner Owner) *tenure {
-	if owner.IsZero() {
-		return s.fresh(p, Owner{client: s.client.id, number: s.number()})
-	}
 	name := ownedName{p.key, owner}
 	s.mu.Lock()
 	t := s.byName[name]
