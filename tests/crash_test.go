@@ -48,6 +48,7 @@ var keeper = rig.Child("keeper", func(ctx context.Context, args []string) error 
 // A holder that is killed frees its lock within one lease.
 func TestKilledHolderFreesTheLock(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
 		child := keeper.Start(t, k.name, name, server.Ticket())
 		child.Line(t, soon, "held")
@@ -70,6 +71,7 @@ func TestKilledHolderFreesTheLock(t *testing.T) {
 // it lost the lock, and leaves the new holder alone.
 func TestStoppedHolderKnowsThatItLost(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
 		child := keeper.Start(t, k.name, name, server.Ticket())
 		child.Line(t, soon, "held")
@@ -248,6 +250,7 @@ func slowestOf(n int, call func(i int)) time.Duration {
 // lock with validity left, or there is none.
 func TestRepliesDelayedAroundTheLease(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		const lease = 400 * time.Millisecond
 		for _, part := range []float64{0.5, 0.9, 1, 1.5} {
 			t.Run(fmt.Sprint(part), func(t *testing.T) {
@@ -276,6 +279,7 @@ func TestRepliesDelayedAroundTheLease(t *testing.T) {
 // The reply arrives when the wait is just over: success, or failure and no key.
 func TestReplyAtTheEndOfTheWait(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		const wait = 100 * time.Millisecond
 		server, name := rig.Shared(), rig.Name(t)
 		link, admin := rig.NewLink(t, server), rig.NewAdmin(t, server)

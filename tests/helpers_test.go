@@ -244,3 +244,15 @@ func eachName(t testing.TB, n, goroutines int, f func(name string)) {
 	close(names)
 	all.Wait()
 }
+
+// subscribeRaw listens to a channel with a plain client.
+func subscribeRaw(t testing.TB, server *rig.Server, channel string) <-chan string {
+	t.Helper()
+	client := server.Raw(t)
+	link, release := client.Dedicate()
+	heard := make(chan string, 100)
+	link.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { heard <- m.Message }})
+	t.Cleanup(func() { link.Close(); release() })
+	require.NoError(t, link.Do(context.Background(), client.B().Subscribe().Channel(channel).Build()).Error())
+	return heard
+}

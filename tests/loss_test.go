@@ -88,6 +88,7 @@ func rest(d time.Duration) { <-time.After(d) }
 func TestPausedServerEndsTheHold(t *testing.T) {
 	rig.Need(t, rig.Process)
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		const lease = time.Second
 		server := rig.Fresh(t)
 		hold := mustLock(t, k.open(connect(t, server, latchkey.Options{Lease: lease}), "paused"))
@@ -105,6 +106,7 @@ func TestPausedServerEndsTheHold(t *testing.T) {
 // What the holder is told when the key goes away under it.
 func TestVanishedKeyIsALoss(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
 		admin := rig.NewAdmin(t, server)
 		hold := mustLock(t, k.open(connect(t, server, latchkey.Options{Lease: time.Second}), name))
@@ -124,6 +126,7 @@ func TestVanishedKeyIsALoss(t *testing.T) {
 // the other's is not touched by its renewal and its release.
 func TestRenewalNeverTakesAnothersHold(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
 		admin := rig.NewAdmin(t, server)
 		first := mustLock(t, k.open(connect(t, server, latchkey.Options{Lease: time.Second}), name))
@@ -143,6 +146,7 @@ func TestRenewalNeverTakesAnothersHold(t *testing.T) {
 // A lease that is fixed ends when it ends.
 func TestFixedLeaseEnds(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		const lease = 300 * time.Millisecond
 		server, name := rig.Shared(), rig.Name(t)
 		start := time.Now()
@@ -164,6 +168,7 @@ func TestFixedLeaseEnds(t *testing.T) {
 // soon after, and the renewals up to then kept it.
 func TestMaxHold(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		const lease, limit = 400 * time.Millisecond, 1500 * time.Millisecond
 		server, name := rig.Shared(), rig.Name(t)
 		admin := rig.NewAdmin(t, server)
@@ -184,6 +189,7 @@ func TestMaxHold(t *testing.T) {
 // ForceUnlock by somebody else: the holder is told by its next renewal.
 func TestForceUnlockIsALoss(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
 		hold := mustLock(t, k.open(connect(t, server, latchkey.Options{Lease: time.Second}), name))
 		operator := connect(t, server)

@@ -32,6 +32,7 @@ var losses = []struct {
 // undone.
 func TestNthReplyLost(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		warmUp(t, k)
 		clean := newLossRun(t, k)
 		clean.lockEnterUnlock()
@@ -155,6 +156,7 @@ func (r *lossRun) released(err error, want int64) {
 // then lets it go.
 func TestNthReplyLostWhileWaiting(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		for _, each := range losses {
 			for n := 1; n <= 6; n++ {
 				t.Run(fmt.Sprintf("%s %d", each.name, n), func(t *testing.T) {
@@ -259,5 +261,25 @@ func TestRepeatedCommandsCountOnce(t *testing.T) {
 		r.tap.Lose(2, rig.Mentions(r.name), rig.Cut)
 		require.NoError(t, hold.Unlock(t.Context()), "a release whose reply was lost twice")
 		r.counts(0)
+	})
+}
+
+// Unlock was executed, its reply was lost, and it said so. "Unlock may be called
+// again to wait for it": the second call must not report a loss.
+func TestUnlockAgainAfterAnUnknownOutcome(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		for range 4 {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				r := newLossRun(t, k)
+				hold := mustLock(t, r.lock)
+				r.tap.Lose(1, rig.Any, rig.Mute)
+				require.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrUnknownOutcome)
+				r.comesToCount(0)
+				assert.NoError(t, hold.Unlock(t.Context()))
+				assert.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
+			})
+		}
 	})
 }

@@ -103,6 +103,7 @@ func TestSubscriptionBreaksAtTheRelease(t *testing.T) {
 		"everything cut":    func(tap *rig.Tap) { tap.Cut() },
 	}
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		for name, fault := range faults {
 			t.Run(name, func(t *testing.T) {
 				tap := rig.NewTap(t, rig.Shared())
@@ -210,6 +211,7 @@ func TestSilentDisappearance(t *testing.T) {
 		"expired": func(admin *rig.Admin, name string) { admin.Do("PEXPIRE", name, "1") },
 	}
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		for fault, happen := range faults {
 			t.Run(fault, func(t *testing.T) {
 				t.Parallel()

@@ -1,0 +1,276 @@
+package tests
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// sendsNothing runs f with a client and fails if a command leaves it.
+func sendsNothing(t *testing.T, f func(client *latchkey.Client)) {
+	t.Helper()
+	tap := rig.NewTap(t, rig.Shared())
+	client := connectVia(t, rig.Shared(), tap.Addr())
+	tap.Forget()
+	f(client)
+	assert.Empty(t, tap.Commands())
+}
+
+func TestBadNames(t *testing.T) {
+	bad := map[string]string{
+		"empty": "", "too long": strings.Repeat("x", latchkey.MaxNameLength+1), "not UTF-8": "a\xffb",
+		"stray opening brace": "a{b", "stray closing brace": "a}b", "empty braces": "a{}b", "nested braces": "{a{b}}",
+	}
+	eachKind(t, func(t *testing.T, k kind) {
+		for what, name := range bad {
+			t.Run(what, func(t *testing.T) {
+				sendsNothing(t, func(client *latchkey.Client) {
+					for _, err := range everyCall(t, client, k.open(client, name)) {
+						assert.ErrorIs(t, err, latchkey.ErrInvalid)
+					}
+				})
+			})
+		}
+	})
+}
+
+// everyCall returns the errors of all operations on a lock.
+func everyCall(t *testing.T, client *latchkey.Client, lock latchkey.Locker) []error {
+	t.Helper()
+	ctx := t.Context()
+	hold, lockErr := lock.Lock(ctx)
+	assert.Nil(t, hold)
+	hold, tryErr := lock.TryLock(ctx)
+	assert.Nil(t, hold)
+	_, lockedErr := lock.IsLocked(ctx)
+	_, ttlErr := lock.RemainingTTL(ctx)
+	_, inspectErr := lock.Inspect(ctx)
+	_, forceErr := lock.ForceUnlock(ctx)
+	_, clientErr := client.Inspect(ctx, lock.Name())
+	_, clientForceErr := client.ForceUnlock(ctx, lock.Name())
+	doErr := lock.Do(ctx, func(context.Context) error { t.Error("it is called"); return nil })
+	return []error{lockErr, tryErr, lockedErr, ttlErr, inspectErr, forceErr, clientErr, clientForceErr, doErr}
+}
+
+// Names that look odd and are good: they can be locked, inspected and unlocked.
+func TestOddNames(t *testing.T) {
+	client, admin := connect(t, rig.Shared()), rig.NewAdmin(t, rig.Shared())
+	for _, odd := range []string{
+		"x", " ", "a b", "a:b", "ä€😀", "{tag}", "{a}{b}", "a\nb", "a\x00b", "*", "[a-z]", `"`, `\`,
+		strings.Repeat("y", 400),
+	} {
+		name := rig.Name(t) + odd
+		hold, err := client.NewFencedLock(name).Lock(t.Context())
+		require.NoError(t, err, "%q", name)
+		assert.True(t, admin.Exists(name))
+		i, err := client.Inspect(t.Context(), name)
+		require.NoError(t, err)
+		assert.True(t, i.Locked())
+		mustUnlock(t, hold)
+		assert.False(t, admin.Exists(name))
+	}
+}
+
+func TestBadDurations(t *testing.T) {
+	bad := map[string]latchkey.Option{
+		"lease 0": latchkey.Lease(0), "lease below zero": latchkey.Lease(-time.Second),
+		"lease below a millisecond": latchkey.Lease(time.Millisecond - 1),
+		"lease 30 without a unit":   latchkey.Lease(30),
+		"lease beyond the range":    latchkey.Lease(math.MaxInt64),
+		"maximum hold 0":            latchkey.MaxHold(0), "maximum hold below zero": latchkey.MaxHold(-1),
+		"maximum hold beyond the range": latchkey.MaxHold(math.MaxInt64),
+		"wait below zero":               latchkey.Wait(-1),
+		"no owner":                      latchkey.By(latchkey.Owner{}),
+		"no option":                     {},
+	}
+	eachKind(t, func(t *testing.T, k kind) {
+		for what, option := range bad {
+			t.Run(what, func(t *testing.T) {
+				sendsNothing(t, func(client *latchkey.Client) {
+					lock := k.open(client, "name")
+					_, err := lock.Lock(t.Context(), option)
+					assert.ErrorIs(t, err, latchkey.ErrInvalid)
+					_, err = lock.TryLock(t.Context(), option)
+					assert.ErrorIs(t, err, latchkey.ErrInvalid)
+				})
+			})
+		}
+	})
+}
+
+// Whatever the duration: an error, or a key with that time to live, to the
+// millisecond, rounded up.
+func TestAnyLeaseIsHonouredOrRefused(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
+		client := connectVia(t, server, tap.Addr())
+		for range 300 {
+			lease := randomDuration()
+			before := time.Now()
+			hold, err := k.open(client, name).TryLock(t.Context(), latchkey.Lease(lease))
+			if err != nil {
+				refusedLease(t, lease, err)
+				continue
+			}
+			ttl, took := admin.PTTL(name), time.Since(before)
+			if lease > 10*time.Second { // or it may be gone by now, and rightly so
+				assert.LessOrEqual(t, ttl, lease+time.Millisecond)
+				assert.GreaterOrEqual(t, ttl, lease-took-time.Millisecond)
+			}
+			if err := hold.Unlock(t.Context()); err != nil {
+				assert.Less(t, lease, 10*time.Second)
+				assert.ErrorIs(t, err, latchkey.ErrLost)
+			}
+		}
+	})
+}
+
+// refusedLease accepts two reasons: the lease is unusable, or so short that it was
+// over when the answer came.
+func refusedLease(t *testing.T, lease time.Duration, err error) {
+	t.Helper()
+	if lease < latchkey.MinLease || lease > latchkey.MaxLease {
+		assert.ErrorIs(t, err, latchkey.ErrInvalid, "%v", lease)
+		return
+	}
+	assert.Less(t, lease, 100*time.Millisecond, "%v", err)
+	assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
+}
+
+// randomDuration is of any magnitude, and sometimes negative.
+func randomDuration() time.Duration {
+	d := time.Duration(rand.Int64() >> rand.IntN(63))
+	if rand.IntN(10) == 0 {
+		return -d
+	}
+	return d
+}
+
+// A lease of a millisecond and a half lasts two, not one.
+func TestLeaseIsRoundedUp(t *testing.T) {
+	tap := rig.NewTap(t, rig.Shared())
+	client := connectVia(t, rig.Shared(), tap.Addr())
+	_, _ = client.NewMutex(rig.Name(t)).TryLock(t.Context(), latchkey.Lease(1500*time.Microsecond))
+	require.NotEmpty(t, tap.Commands())
+	args := tap.Commands()[0].Args
+	assert.Equal(t, "2", args[len(args)-1])
+}
+
+func TestBadOptions(t *testing.T) {
+	bad := map[string]latchkey.Options{
+		"lease below a millisecond":     {Lease: 1},
+		"lease below zero":              {Lease: -time.Second},
+		"lease beyond the range":        {Lease: math.MaxInt64},
+		"poll ceiling beyond the lease": {Lease: time.Second, PollCeiling: 2 * time.Second},
+		"poll ceiling below zero":       {PollCeiling: -1},
+		"retry budget beyond the lease": {Lease: time.Second, RetryBudget: 2 * time.Second},
+		"retry budget below zero":       {RetryBudget: -1},
+		"stale waiters below zero":      {StaleWaiterTimeout: -1},
+		"in flight below zero":          {MaxInFlight: -1},
+		"too many in flight":            {MaxInFlight: 100_000},
+		"prefix and mapper":             {KeyPrefix: "a", NameMapper: func(s string) string { return s }},
+		"unknown pub/sub":               {ShardedPubSub: 77},
+	}
+	for what, options := range bad {
+		t.Run(what, func(t *testing.T) {
+			_, err := latchkey.Connect(t.Context(), rig.Shared().URL(), options)
+			assert.ErrorIs(t, err, latchkey.ErrInvalid)
+			_, err = latchkey.New(rig.Shared().Raw(t), options)
+			assert.ErrorIs(t, err, latchkey.ErrInvalid)
+		})
+	}
+	_, err := latchkey.New(nil, latchkey.Options{})
+	assert.ErrorIs(t, err, latchkey.ErrInvalid)
+}
+
+func TestBadURLs(t *testing.T) {
+	for _, url := range []string{
+		"", "localhost:6379", "http://localhost:6379", "redis://localhost:1,localhost:2", "redis://localhost:x", "%zz",
+	} {
+		_, err := latchkey.Connect(within(t, soon), url)
+		assert.ErrorIs(t, err, latchkey.ErrInvalid, "%q", url)
+	}
+}
+
+// A mapper that gives a bad key is found out when a lock is used.
+func TestBadMappedName(t *testing.T) {
+	client := connect(t, rig.Shared(), latchkey.Options{NameMapper: func(string) string { return "{}" }})
+	_, err := client.NewLock("fine").TryLock(t.Context())
+	assert.ErrorIs(t, err, latchkey.ErrInvalid)
+}
+
+// The key is another kind of object: nothing is changed, whatever is tried.
+func TestWrongKindOfKey(t *testing.T) {
+	others := map[string][]string{
+		"string": {"SET", "", "data"}, "list": {"RPUSH", "", "data"},
+		"set": {"SADD", "", "data"}, "zset": {"ZADD", "", "1", "data"}, "hash": {"HSET", "", "mode", "read"},
+	}
+	eachKind(t, func(t *testing.T, k kind) {
+		for what, command := range others {
+			if what == "string" && !k.reentrant || what == "hash" && !k.reentrant {
+				continue // a foreign string is a held mutex; a hash is covered by the lock below
+			}
+			t.Run(what, func(t *testing.T) {
+				server, name := rig.Shared(), rig.Name(t)
+				admin := rig.NewAdmin(t, server)
+				command[1] = name
+				admin.Do(command...)
+				before := admin.Dump(name)
+				client := connect(t, server)
+				lock := k.open(client, name)
+
+				start := time.Now()
+				hold, err := lock.Lock(within(t, soon))
+				assert.Nil(t, hold)
+				assert.ErrorIs(t, err, latchkey.ErrWrongKind)
+				assert.Less(t, time.Since(start), time.Second, "it is no use to wait")
+				_, err = lock.TryLock(t.Context())
+				assert.ErrorIs(t, err, latchkey.ErrWrongKind)
+				_, err = lock.ForceUnlock(t.Context())
+				assert.ErrorIs(t, err, latchkey.ErrWrongKind)
+				assert.Equal(t, before, admin.Dump(name))
+				admin.Do("DEL", name)
+			})
+		}
+	})
+}
+
+// Mutex and Lock do not mix under one name: each sees the other as another kind.
+func TestLockMeetsMutex(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	client := connect(t, server)
+	hold := mustLock(t, client.NewLock(name))
+	_, err := client.NewMutex(name).TryLock(t.Context())
+	assert.ErrorIs(t, err, latchkey.ErrWrongKind)
+	mustUnlock(t, hold)
+
+	hold = mustLock(t, client.NewMutex(name))
+	_, err = client.NewLock(name).TryLock(t.Context())
+	assert.ErrorIs(t, err, latchkey.ErrWrongKind)
+	mustUnlock(t, hold)
+}
+
+// The methods of a Hold that is nil say that nothing is held.
+func TestNilHold(t *testing.T) {
+	var hold *latchkey.Hold
+	assert.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
+	assert.ErrorIs(t, hold.Extend(t.Context(), time.Second), latchkey.ErrNotHeld)
+	assert.ErrorIs(t, hold.Err(), latchkey.ErrNotHeld)
+	assert.ErrorIs(t, context.Cause(hold.Context(t.Context())), latchkey.ErrNotHeld)
+	rig.Await(t, soon, "the loss", hold.Lost())
+	assert.Zero(t, hold.ValidFor())
+	assert.Zero(t, hold.Token())
+	assert.Zero(t, hold.Count())
+	assert.Empty(t, hold.Name())
+	assert.True(t, hold.Owner().IsZero())
+}

@@ -1,0 +1,135 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// busyClient is a client with many holds and many waiters.
+type busyClient struct {
+	client  *latchkey.Client
+	holds   []*latchkey.Hold
+	waiters []<-chan acquisition
+}
+
+const crowd = 200
+
+// newBusyClient makes the holds with the client itself, and lets waiters wait for
+// what somebody else holds.
+func newBusyClient(t *testing.T, k kind, server *rig.Server, client *latchkey.Client) *busyClient {
+	t.Helper()
+	b := &busyClient{client: client}
+	other := connect(t, server)
+	mustLock(t, k.open(other, "wanted"))
+	for i := range crowd {
+		b.holds = append(b.holds, mustLock(t, k.open(b.client, fmt.Sprint("held ", i))))
+		b.waiters = append(b.waiters, lockInBackground(context.Background(), k.open(b.client, "wanted")))
+	}
+	if k.messages {
+		parked(t, rig.NewAdmin(t, server), "wanted")
+	}
+	return b
+}
+
+// ended checks that every call was ended and every hold told, at the latest now.
+func (b *busyClient) ended(t *testing.T, patience time.Duration) {
+	t.Helper()
+	for _, waiter := range b.waiters {
+		got := rig.Await(t, soon, "a waiter ends", waiter)
+		assert.ErrorIs(t, got.err, latchkey.ErrClosed)
+		assert.Nil(t, got.hold)
+	}
+	for _, hold := range b.holds {
+		ctx := hold.Context(context.Background())
+		if patience > 0 {
+			rig.Await(t, patience, "the end of a hold", ctx.Done())
+		}
+		assert.ErrorIs(t, context.Cause(ctx), latchkey.ErrClosed)
+		assert.ErrorIs(t, hold.Err(), latchkey.ErrClosed)
+	}
+	_, err := b.client.NewLock("late").Lock(t.Context())
+	assert.ErrorIs(t, err, latchkey.ErrClosed)
+}
+
+// Close with the server up: waiters end, holds are released, nothing runs on.
+func TestClose(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server := rig.Fresh(t)
+		admin := rig.NewAdmin(t, server)
+		b := newBusyClient(t, k, server, connect(t, server))
+		start := time.Now()
+		require.NoError(t, b.client.Close(within(t, soon)))
+		t.Logf("closed in %v", time.Since(start).Round(time.Millisecond))
+		b.ended(t, 0)
+		assert.NoError(t, free(admin, "held")(), "the holds were released")
+		assert.NoError(t, b.client.Close(t.Context()), "it may be called again")
+	})
+}
+
+// Close leaves no goroutine, and no connection of its own.
+func TestCloseLeavesNothing(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server := rig.Fresh(t)
+		before := goleak.IgnoreCurrent()
+		client, closeAll, err := dial(server, server.Addr(), latchkey.Options{})
+		require.NoError(t, err)
+		hold := mustLock(t, k.open(client, "held"))
+		other, closeOther, err := dial(server, server.Addr(), latchkey.Options{})
+		require.NoError(t, err)
+		waiter := lockInBackground(context.Background(), k.open(other, "held"))
+		rest(50 * time.Millisecond)
+		require.NoError(t, closeOther(within(t, soon)))
+		assert.ErrorIs(t, rig.Await(t, soon, "the waiter", waiter).err, latchkey.ErrClosed)
+		require.NoError(t, closeAll(within(t, soon)))
+		assert.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
+		assert.NoError(t, goleak.Find(before))
+	})
+}
+
+// Close with a server that is down, or silent: it returns within its budget, and
+// everybody is told.
+func TestCloseWithoutAServer(t *testing.T) {
+	rig.Need(t, rig.Process)
+	faults := map[string]func(*rig.Server, *testing.T){
+		"down":   func(s *rig.Server, t *testing.T) { s.Kill(t) },
+		"silent": func(s *rig.Server, t *testing.T) { s.Pause(t) },
+	}
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		for what, fault := range faults {
+			t.Run(what, func(t *testing.T) {
+				t.Parallel()
+				const budget = time.Second
+				server := rig.Fresh(t)
+				b := newBusyClient(t, k, server, connect(t, server))
+				fault(server, t)
+				start := time.Now()
+				err := b.client.Close(within(t, budget))
+				took := time.Since(start)
+				t.Logf("Close returned %v after %v", err, took.Round(time.Millisecond))
+				assert.Error(t, err, "what could not be released is no success")
+				assert.Less(t, took, budget+leeway)
+				b.ended(t, soon)
+			})
+		}
+	})
+}
+
+// A borrowed client is not closed.
+func TestCloseLeavesABorrowedClientOpen(t *testing.T) {
+	raw := rig.Shared().Raw(t)
+	client, err := latchkey.New(raw, latchkey.Options{})
+	require.NoError(t, err)
+	mustLock(t, client.NewLock(rig.Name(t)))
+	require.NoError(t, client.Close(t.Context()))
+	assert.NoError(t, raw.Do(t.Context(), raw.B().Ping().Build()).Error())
+}

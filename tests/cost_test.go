@@ -1,0 +1,117 @@
+package tests
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// An uncontended lock and unlock are two commands and nothing else, as the server
+// sees it. The first of a kind are more, since the server does not know the scripts.
+func TestLockAndUnlockAreTwoCommands(t *testing.T) {
+	rig.Need(t, rig.Stats)
+	eachKind(t, func(t *testing.T, k kind) {
+		server := rig.Fresh(t)
+		admin := rig.NewAdmin(t, server)
+		lock := k.open(connect(t, server), "quiet")
+		mustUnlock(t, mustLock(t, lock))
+
+		before, monitor := admin.CommandStats(), admin.Watch()
+		for range 10 {
+			mustUnlock(t, mustLock(t, lock))
+		}
+		commands, stats := monitor.Stop(), admin.Since(before)
+		t.Logf("ten times lock and unlock: %v", stats)
+		assert.Len(t, commands, 20)
+		sent := stats["evalsha"]
+		if !k.reentrant {
+			sent += stats["set"] // the plain SET is no script
+		}
+		assert.Equal(t, int64(20), sent)
+		assert.Zero(t, stats["eval"], "the text of a script was sent again")
+		assert.Zero(t, stats["subscribe"])
+	})
+}
+
+// The same without MONITOR: what leaves the client, on every backend.
+func TestLockAndUnlockSendTwoCommands(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		tap := rig.NewTap(t, rig.Shared())
+		lock := k.open(connectVia(t, rig.Shared(), tap.Addr()), rig.Name(t))
+		mustUnlock(t, mustLock(t, lock))
+		tap.Forget()
+		mustUnlock(t, mustLock(t, lock))
+		assert.Len(t, tap.Commands(), 2)
+	})
+}
+
+// A try at a busy lock is one command. That of a mutex is two: a SET that was
+// refused does not tell who holds the key.
+func TestTryAtABusyLockIsOneCommand(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		tap := rig.NewTap(t, server)
+		hold := mustLock(t, k.open(connect(t, server), name))
+		lock := k.open(connectVia(t, server, tap.Addr()), name)
+		_, err := lock.TryLock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		tap.Forget()
+		_, err = lock.TryLock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		if k.reentrant {
+			assert.Len(t, tap.Commands(), 1)
+		} else {
+			assert.Len(t, tap.Commands(), 2)
+		}
+		mustUnlock(t, hold)
+	})
+}
+
+// The script cache is emptied again and again while locks are used: no call fails.
+func TestEmptyScriptCache(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Fresh(t), "scripts"
+		admin := rig.NewAdmin(t, server)
+		lock := k.open(connect(t, server), name)
+		for range 100 {
+			admin.Do("SCRIPT", "FLUSH")
+			hold, err := lock.Lock(t.Context())
+			require.NoError(t, err)
+			admin.Do("SCRIPT", "FLUSH")
+			require.NoError(t, hold.Extend(t.Context(), latchkey.DefaultLease))
+			admin.Do("SCRIPT", "FLUSH")
+			require.NoError(t, hold.Unlock(t.Context()))
+			_, err = lock.Inspect(t.Context())
+			require.NoError(t, err)
+		}
+	})
+}
+
+// No key is touched that was not declared, and all of them contain the name.
+func TestKeysAreDeclared(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		tap := rig.NewTap(t, server)
+		lock := k.open(connectVia(t, server, tap.Addr()), name)
+		mustUnlock(t, mustLock(t, lock))
+		for _, command := range tap.Commands() {
+			if strings.HasPrefix(command.Name(), "EVAL") {
+				for _, key := range declared(t, command) {
+					assert.Contains(t, key, name)
+				}
+			}
+		}
+	})
+}
+
+func declared(t *testing.T, c rig.Command) []string {
+	t.Helper()
+	n := int(c.Args[2][0] - '0')
+	require.LessOrEqual(t, n, 9)
+	return c.Args[3 : 3+n]
+}

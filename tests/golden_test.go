@@ -1,0 +1,228 @@
+package tests
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// The state in Redis of each situation, as Redisson has it: wire format, section 32.
+// Nothing else may stand there: a dump takes every key that contains the name.
+
+const goldenLease = 30 * time.Second
+
+// golden compares a dump. TTLs of the wanted entries are upper limits, and must
+// have been set within the last seconds.
+func golden(t *testing.T, admin *rig.Admin, name string, want map[string]rig.Entry) {
+	t.Helper()
+	got := admin.Dump(name)
+	require.Len(t, got, len(want), "%v", got)
+	for key, entry := range want {
+		require.Contains(t, got, key)
+		found := got[key]
+		if entry.TTL != rig.NoTTL {
+			assert.LessOrEqual(t, found.TTL, entry.TTL)
+			assert.Greater(t, found.TTL, entry.TTL-3*time.Second)
+			found.TTL = entry.TTL
+		}
+		assert.Equal(t, entry, found)
+	}
+}
+
+func hash(owner, count string) rig.Entry {
+	return rig.Entry{Type: "hash", Hash: map[string]string{owner: count}, TTL: goldenLease}
+}
+
+// The owner is a UUID and a number, in Redisson's spelling.
+func requireOwner(t *testing.T, owner string) {
+	t.Helper()
+	require.Regexp(t, `^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]+$`, owner)
+}
+
+// hear subscribes to the lock's channel beside the clients of the library.
+func hear(t *testing.T, server *rig.Server, name string) <-chan string {
+	t.Helper()
+	return subscribeRaw(t, server, channelOf(name))
+}
+
+func TestGoldenReentrantLock(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	admin, heard := rig.NewAdmin(t, server), hear(t, server, name)
+	lock := connect(t, server).NewLock(name)
+
+	hold := mustLock(t, lock)
+	owner := hold.Owner().String()
+	requireOwner(t, owner)
+	golden(t, admin, name, map[string]rig.Entry{name: hash(owner, "1")})
+
+	inner, err := lock.Lock(hold.Context(t.Context()))
+	require.NoError(t, err)
+	assert.Equal(t, 2, hold.Count())
+	golden(t, admin, name, map[string]rig.Entry{name: hash(owner, "2")})
+
+	mustUnlock(t, inner)
+	golden(t, admin, name, map[string]rig.Entry{name: hash(owner, "1")})
+	assert.Empty(t, heard, "no message at a partial release")
+
+	mustUnlock(t, hold)
+	golden(t, admin, name, nil)
+	assert.Equal(t, "0", rig.Await(t, soon, "the message", heard))
+	assert.Empty(t, heard, "one message")
+}
+
+func TestGoldenFencedLock(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	admin := rig.NewAdmin(t, server)
+	lock := connect(t, server).NewFencedLock(name)
+	mustUnlock(t, mustLock(t, lock))
+	mustUnlock(t, mustLock(t, lock))
+
+	hold := mustLock(t, lock)
+	counter := rig.Entry{Type: "string", String: "3", TTL: rig.NoTTL}
+	golden(t, admin, name, map[string]rig.Entry{
+		name: hash(hold.Owner().String(), "1"), tokenKey(name): counter,
+	})
+	assert.Equal(t, int64(3), hold.Token())
+	mustUnlock(t, hold)
+	golden(t, admin, name, map[string]rig.Entry{tokenKey(name): counter})
+}
+
+func TestGoldenSpinLock(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	admin := rig.NewAdmin(t, server)
+	hold := mustLock(t, connect(t, server).NewSpinLock(name))
+	golden(t, admin, name, map[string]rig.Entry{name: hash(hold.Owner().String(), "1")})
+	mustUnlock(t, hold)
+	golden(t, admin, name, nil)
+}
+
+// The recipe of the Redis documentation: a string with a token that nobody else has.
+func TestGoldenMutex(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	admin := rig.NewAdmin(t, server)
+	lock := connect(t, server).NewMutex(name)
+	hold := mustLock(t, lock)
+	golden(t, admin, name, map[string]rig.Entry{
+		name: {Type: "string", String: hold.Owner().String(), TTL: goldenLease},
+	})
+	mustUnlock(t, hold)
+	golden(t, admin, name, nil)
+	other := mustLock(t, lock)
+	assert.NotEqual(t, hold.Owner(), other.Owner(), "a token of its own for each acquisition")
+	mustUnlock(t, other)
+}
+
+// A name with a hash tag of its own keeps it.
+func TestGoldenNameWithATag(t *testing.T) {
+	server := rig.Shared()
+	name := "{" + rig.Name(t) + "}job"
+	admin, heard := rig.NewAdmin(t, server), subscribeRaw(t, server, "redisson_lock__channel:"+name)
+	hold := mustLock(t, connect(t, server).NewFencedLock(name))
+	golden(t, admin, name, map[string]rig.Entry{
+		name:                          hash(hold.Owner().String(), "1"),
+		"redisson_lock_token:" + name: {Type: "string", String: "1", TTL: rig.NoTTL},
+	})
+	mustUnlock(t, hold)
+	assert.Equal(t, "0", rig.Await(t, soon, "the message", heard))
+}
+
+func TestGoldenKeyPrefix(t *testing.T) {
+	server := rig.Shared()
+	name := rig.Name(t)
+	admin := rig.NewAdmin(t, server)
+	hold := mustLock(t, connect(t, server, latchkey.Options{KeyPrefix: "app:"}).NewLock(name))
+	golden(t, admin, name, map[string]rig.Entry{"app:" + name: hash(hold.Owner().String(), "1")})
+	mustUnlock(t, hold)
+}
+
+// What a Redisson process wrote is understood: it excludes, it is inspected, and
+// its release wakes.
+func TestGoldenForeignHolder(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	admin := rig.NewAdmin(t, server)
+	const foreigner = "11111111-2222-3333-4444-555555555555:7"
+	admin.Do("HSET", name, foreigner, "2")
+	admin.Do("PEXPIRE", name, "30000")
+	client := connect(t, server, patient)
+	lock := client.NewLock(name)
+
+	_, err := lock.TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	inspection, err := client.Inspect(t.Context(), name)
+	require.NoError(t, err)
+	assert.Equal(t, latchkey.KindLock, inspection.Kind)
+	assert.Equal(t, []latchkey.Holder{{Owner: foreigner, Count: 2}}, inspection.Holders)
+	assert.InDelta(t, 30, inspection.TTL.Seconds(), 3)
+
+	waiter := lockInBackground(within(t, soon), lock)
+	parked(t, admin, name)
+	admin.Do("DEL", name)
+	admin.Do("PUBLISH", channelOf(name), "0")
+	next := rig.Await(t, 2*time.Second, "the waiter", waiter)
+	require.NoError(t, next.err)
+	mustUnlock(t, next.hold)
+}
+
+// What is said about a lock in each of its states.
+func TestInspection(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		client := connect(t, server)
+		lock := k.open(client, name)
+		assert.Equal(t, name, lock.Name())
+		inspected(t, lock, latchkey.KindNone, 0)
+
+		hold := mustLock(t, lock)
+		want := latchkey.KindLock
+		if !k.reentrant {
+			want = latchkey.KindMutex
+		}
+		i := inspected(t, lock, want, goldenLease)
+		assert.Equal(t, []latchkey.Holder{{Owner: hold.Owner().String(), Count: 1}}, i.Holders)
+		assert.Equal(t, hold.Token(), i.Token)
+		assert.Equal(t, name, i.Key)
+
+		mustUnlock(t, hold)
+		assert.Zero(t, inspected(t, lock, latchkey.KindNone, 0).Holders)
+	})
+}
+
+// inspected asks in every way there is, and checks that the answers agree.
+func inspected(t *testing.T, lock latchkey.Locker, want latchkey.Kind, lease time.Duration) latchkey.Inspection {
+	t.Helper()
+	i, err := lock.Inspect(t.Context())
+	require.NoError(t, err)
+	locked, err := lock.IsLocked(t.Context())
+	require.NoError(t, err)
+	ttl, err := lock.RemainingTTL(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, want, i.Kind)
+	assert.Equal(t, i.Locked(), locked)
+	assert.Equal(t, lease > 0, locked)
+	assert.InDelta(t, lease.Seconds(), ttl.Seconds(), 3)
+	assert.InDelta(t, lease.Seconds(), i.TTL.Seconds(), 3)
+	return i
+}
+
+// A million owners would be too many to lock with; ten thousand holds of one client
+// and some of another are all different.
+func TestOwnersAreUnique(t *testing.T) {
+	a, b := connect(t, rig.Shared()), connect(t, rig.Shared())
+	assert.NotEqual(t, a.ID(), b.ID())
+	seen := map[string]bool{}
+	for range 100_000 {
+		seen[a.NewOwner().String()] = true
+		seen[b.NewOwner().String()] = true
+	}
+	assert.Len(t, seen, 200_000)
+	for owner := range seen {
+		id, _, _ := strings.Cut(owner, ":")
+		require.Contains(t, []string{a.ID(), b.ID()}, id)
+	}
+}

@@ -1,0 +1,152 @@
+package tests
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// A release that is late meets a newer hold of the same client. It has another
+// owner, and survives.
+func TestLateReleaseSparesTheNewerHold(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
+		client := connectVia(t, server, tap.Addr(), brief)
+		lock := k.open(client, name)
+		warmUp(t, k)
+		first := mustLock(t, lock, latchkey.Lease(500*time.Millisecond))
+		taken := tap.Lose(1, rig.Any, rig.CutRequest)
+		heal := tap.LoseAll(rig.Mentions(name), rig.CutRequest)
+		require.Error(t, first.Unlock(t.Context()))
+		heal()
+		second := mustLock(t, lock)
+
+		admin.Do(rig.Await(t, soon, "the release", taken).Args...) // the packet arrives now
+		i, err := lock.Inspect(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []latchkey.Holder{{Owner: second.Owner().String(), Count: 1}}, i.Holders)
+		mustUnlock(t, second)
+	})
+}
+
+// The first Unlock reaches nobody; the second does it.
+func TestUnlockMayBeRepeated(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
+		hold := mustLock(t, k.open(connectVia(t, server, tap.Addr(), brief), name))
+		heal := tap.LoseAll(rig.Mentions(name), rig.CutRequest)
+		err := hold.Unlock(t.Context())
+		require.Error(t, err)
+		assert.NotErrorIs(t, err, latchkey.ErrNotHeld, "nobody knows that")
+		assert.True(t, admin.Exists(name))
+		heal()
+		assert.NoError(t, hold.Unlock(t.Context()))
+		assert.NoError(t, free(admin, name)())
+		assert.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
+	})
+}
+
+// And if nobody calls Unlock again, the release is repeated in the background.
+func TestFailedReleaseIsRepeated(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		tap := rig.NewTap(t, server)
+		hold := mustLock(t, k.open(connectVia(t, server, tap.Addr(), brief), name))
+		heal := tap.LoseAll(rig.Mentions(name), rig.CutRequest)
+		require.Error(t, hold.Unlock(t.Context()))
+		heal()
+		rig.Eventually(t, undoBudget, "the release, long before the lease ends", free(rig.NewAdmin(t, server), name))
+	})
+}
+
+// Of many calls of Unlock at once one releases; the others are told that it is over.
+func TestConcurrentUnlocks(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		lock := k.open(connect(t, server), name)
+		for range 50 {
+			hold := mustLock(t, lock)
+			var mu sync.Mutex
+			released := 0
+			slowestOf(4, func(int) {
+				err := hold.Unlock(t.Context())
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					released++
+				} else {
+					assert.ErrorIs(t, err, latchkey.ErrNotHeld)
+				}
+			})
+			assert.Equal(t, 1, released)
+		}
+	})
+}
+
+// A hold may be released by another goroutine, and its context says what happened.
+func TestHoldContext(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		hold := mustLock(t, k.open(connect(t, rig.Shared()), rig.Name(t)))
+		parent, cancel := context.WithCancel(t.Context())
+		withParent, alone := hold.Context(parent), hold.Context(t.Context())
+		cancel()
+		rig.Await(t, soon, "the end with the parent", withParent.Done())
+		assert.ErrorIs(t, context.Cause(withParent), context.Canceled)
+		assert.NoError(t, alone.Err())
+		assert.NoError(t, hold.Err())
+
+		done := make(chan error)
+		go func() { done <- hold.Unlock(context.Background()) }()
+		require.NoError(t, rig.Await(t, soon, "the release", done))
+		assert.ErrorIs(t, context.Cause(alone), latchkey.ErrNotHeld)
+		assert.NotErrorIs(t, context.Cause(alone), latchkey.ErrLost)
+		assert.ErrorIs(t, hold.Err(), latchkey.ErrNotHeld)
+		select {
+		case <-hold.Lost():
+			t.Error("a release is no loss")
+		default:
+		}
+	})
+}
+
+// SyncLocker is a sync.Locker, and panics where there is no other way.
+func TestSyncLocker(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		lock := k.open(connect(t, server), name)
+		locker := latchkey.SyncLocker(t.Context(), lock)
+		passed, refused := 0, 0
+		section := rig.NewSection(server.Raw(t), name)
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				for range 20 {
+					locker.Lock()
+					if section.Pass(t.Context()) == nil {
+						passed++ // the locker guards it, as the race detector would tell
+					} else {
+						refused++
+					}
+					locker.Unlock()
+				}
+			})
+		}
+		all.Wait()
+		assert.Equal(t, 200, passed)
+		section.Verify(t, 200)
+
+		hold := mustLock(t, lock)
+		impatient := latchkey.SyncLocker(t.Context(), lock, latchkey.Wait(10*time.Millisecond))
+		assert.Panics(t, impatient.Lock)
+		mustUnlock(t, hold)
+	})
+}

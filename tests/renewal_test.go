@@ -1,0 +1,204 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// Renewals fail for more than half of the lease and then work again: the hold
+// survives. Errors of the server and a silent link alike.
+func TestRenewalSurvivesTrouble(t *testing.T) {
+	const lease = time.Second
+	faults := map[string]func(tap *rig.Tap, name string) (stop func()){
+		"refused":      func(tap *rig.Tap, name string) func() { return tap.Refuse(rig.Mentions(name), "LOADING later") },
+		"cut":          func(tap *rig.Tap, name string) func() { return tap.LoseAll(rig.Mentions(name), rig.CutRequest) },
+		"replies lost": func(tap *rig.Tap, name string) func() { return tap.LoseAll(rig.Mentions(name), rig.Cut) },
+	}
+	eachKind(t, func(t *testing.T, k kind) {
+		for what, fault := range faults {
+			t.Run(what, func(t *testing.T) {
+				t.Parallel()
+				server, name := rig.Shared(), rig.Name(t)
+				tap := rig.NewTap(t, server)
+				hold := mustLock(t, k.open(connectVia(t, server, tap.Addr(), latchkey.Options{Lease: lease}), name))
+				for range 3 {
+					heal := fault(tap, name)
+					rest(lease * 6 / 10)
+					heal()
+					rig.Eventually(t, soon, "the hold is renewed", func() error {
+						if hold.ValidFor() < lease*8/10 {
+							return fmt.Errorf("valid for %v, %w", hold.ValidFor(), errors.Join(hold.Err()))
+						}
+						return nil
+					})
+				}
+				assert.NoError(t, hold.Err())
+				mustUnlock(t, hold)
+			})
+		}
+	})
+}
+
+// Renewals fail for longer than the lease: the hold is lost before the key is.
+func TestRenewalThatFailsForTooLong(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		const lease = time.Second
+		server, name := rig.Shared(), rig.Name(t)
+		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
+		hold := mustLock(t, k.open(connectVia(t, server, tap.Addr(), latchkey.Options{Lease: lease}), name))
+		tap.Refuse(rig.Mentions(name), "LOADING later")
+		rig.Await(t, lease+leeway, "the loss", hold.Lost())
+		ttl := admin.PTTL(name)
+		assert.Positive(t, ttl, "the loss is signalled while the key is there")
+		t.Logf("lost %v before the key", ttl)
+		rig.Eventually(t, lease, "the key goes", free(admin, name))
+	})
+}
+
+// One key of a batch is poisoned: the other holds are renewed, and only its own is
+// lost.
+func TestOneBadKeyDoesNotSpoilTheBatch(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		const lease = time.Second
+		server, name := rig.Shared(), rig.Name(t)
+		admin := rig.NewAdmin(t, server)
+		client := connect(t, server, latchkey.Options{Lease: lease})
+		var holds []*latchkey.Hold
+		for i := range 20 {
+			holds = append(holds, mustLock(t, k.open(client, fmt.Sprintf("%s %d", name, i))))
+		}
+		poisoned := holds[7]
+		admin.Do("DEL", poisoned.Name())
+		admin.Do("RPUSH", poisoned.Name(), "poison")
+
+		rig.Await(t, lease+leeway, "the loss", poisoned.Lost())
+		rest(2 * lease)
+		for _, hold := range holds {
+			if hold != poisoned {
+				assert.NoError(t, hold.Err())
+				mustUnlock(t, hold)
+			}
+		}
+		assert.Equal(t, "list", admin.Text("TYPE", poisoned.Name()), "the poison is not touched")
+	})
+}
+
+// From the moment a release begins no renewal of that hold is sent, whatever comes
+// of the release: the key only runs out.
+func TestNoRenewalAfterAFailedRelease(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		const lease = time.Second
+		server, name := rig.Shared(), rig.Name(t)
+		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
+		options := latchkey.Options{Lease: lease, RetryBudget: 200 * time.Millisecond}
+		hold := mustLock(t, k.open(connectVia(t, server, tap.Addr(), options), name))
+		tap.LoseAll(rig.Mentions(name), rig.CutRequest)
+
+		err := hold.Unlock(t.Context())
+		require.Error(t, err)
+		assert.NotErrorIs(t, err, latchkey.ErrNotHeld)
+		last := admin.PTTL(name)
+		rig.Eventually(t, lease+leeway, "the key is gone within one lease", func() error {
+			ttl := admin.PTTL(name)
+			assert.LessOrEqual(t, ttl, last, "it was renewed")
+			last = ttl
+			return free(admin, name)()
+		})
+	})
+}
+
+// Short leases, many goroutines, one name: every live hold is renewed, and none is
+// reported lost.
+func TestNoFalseLoss(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		const lease = 150 * time.Millisecond
+		server, name := rig.Shared(), rig.Name(t)
+		var mu sync.Mutex
+		events := map[latchkey.EventType]int{}
+		client := connect(t, server, latchkey.Options{Lease: lease, Observer: func(e latchkey.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			events[e.Type]++
+		}})
+		lock, end := k.open(client, name), time.Now().Add(3*time.Second)
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				for time.Now().Before(end) {
+					hold, err := lock.Lock(t.Context())
+					if !assert.NoError(t, err) {
+						return
+					}
+					if i == 0 {
+						rest(2 * lease) // long enough to need renewals
+					}
+					assert.NoError(t, hold.Err())
+					assert.NoError(t, hold.Unlock(t.Context()))
+				}
+			})
+		}
+		all.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		t.Logf("events: %v", events)
+		assert.Zero(t, events[latchkey.EventLost])
+		assert.Positive(t, events[latchkey.EventRenewed])
+		assert.Equal(t, events[latchkey.EventAcquired], events[latchkey.EventReleased])
+		assert.NoError(t, free(rig.NewAdmin(t, server), name)())
+	})
+}
+
+// Extend makes the lease longer once, never shorter, and not beyond a limit.
+func TestExtend(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		admin := rig.NewAdmin(t, server)
+		hold := mustLock(t, k.open(connect(t, server), name), latchkey.Lease(5*time.Second))
+		require.NoError(t, hold.Extend(t.Context(), 20*time.Second))
+		assert.InDelta(t, 20, admin.PTTL(name).Seconds(), 2)
+		assert.InDelta(t, 20, hold.ValidFor().Seconds(), 2)
+		require.NoError(t, hold.Extend(t.Context(), time.Second))
+		assert.InDelta(t, 20, admin.PTTL(name).Seconds(), 2)
+		assert.ErrorIs(t, hold.Extend(t.Context(), 0), latchkey.ErrInvalid)
+		mustUnlock(t, hold)
+		assert.ErrorIs(t, hold.Extend(t.Context(), time.Second), latchkey.ErrNotHeld)
+
+		limited := mustLock(t, k.open(connect(t, server), name), latchkey.MaxHold(5*time.Second))
+		assert.ErrorIs(t, limited.Extend(t.Context(), 20*time.Second), latchkey.ErrMaxHold)
+		mustUnlock(t, limited)
+	})
+}
+
+// Do tells the function, and its caller, that the lock was lost.
+func TestDoReportsTheLoss(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		server, name := rig.Shared(), rig.Name(t)
+		lock := k.open(connect(t, server), name)
+		err := lock.Do(t.Context(), func(ctx context.Context) error {
+			rig.Await(t, soon, "the loss", ctx.Done())
+			return nil
+		}, latchkey.Lease(200*time.Millisecond))
+		assert.ErrorIs(t, err, latchkey.ErrLost)
+
+		failure := errors.New("of the work")
+		err = lock.Do(t.Context(), func(context.Context) error { return failure })
+		assert.ErrorIs(t, err, failure)
+		assert.NotErrorIs(t, err, latchkey.ErrLost)
+		assert.Panics(t, func() { _ = lock.Do(t.Context(), func(context.Context) error { panic("at work") }) })
+		assert.NoError(t, free(rig.NewAdmin(t, server), name)(), "released also after a panic")
+	})
+}

@@ -1,0 +1,207 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// many is the number of holds and of waiters that a client must carry with ease.
+const many = 10_000
+
+// Ten thousand holds are renewed for several leases by the same few goroutines as
+// one, in batches.
+func TestManyHoldsAreRenewedTogether(t *testing.T) {
+	rig.Need(t, rig.Stats, rig.Speed)
+	const lease = 4 * time.Second
+	server := rig.Fresh(t)
+	admin := rig.NewAdmin(t, server)
+	client := connect(t, server, latchkey.Options{Lease: lease})
+	first := mustLock(t, client.NewLock("the first"))
+	goroutines := runtime.NumGoroutine()
+
+	var mu sync.Mutex
+	holds := []*latchkey.Hold{first}
+	eachName(t, many-1, 64, func(name string) {
+		hold := mustLock(t, client.NewLock(name))
+		mu.Lock()
+		defer mu.Unlock()
+		holds = append(holds, hold)
+	})
+	assert.InDelta(t, goroutines, runtime.NumGoroutine(), 10, "goroutines for 10 000 holds instead of one")
+
+	before, start := admin.CommandStats(), time.Now()
+	rest(2 * lease)
+	scripts, took := admin.Since(before)["evalsha"], time.Since(start)
+	periods := took.Seconds() / (lease.Seconds() / 3)
+	t.Logf("%d holds: %d renewal scripts in %v, %.1f holds renewed by one, %d goroutines as with one hold (%d)",
+		many, scripts, took.Round(time.Millisecond), many*periods/float64(scripts), runtime.NumGoroutine(), goroutines)
+	assert.Less(t, float64(scripts), periods*many/100*2, "they are not batched")
+	for _, hold := range holds {
+		require.NoError(t, hold.Err())
+	}
+	assert.Equal(t, int64(many), admin.Int("DBSIZE"))
+	unlockAll(t, holds)
+	assert.Zero(t, admin.Int("DBSIZE"))
+}
+
+func unlockAll(t *testing.T, holds []*latchkey.Hold) {
+	t.Helper()
+	each := make(chan *latchkey.Hold)
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			for hold := range each {
+				assert.NoError(t, hold.Unlock(t.Context()))
+			}
+		})
+	}
+	for _, hold := range holds {
+		each <- hold
+	}
+	close(each)
+	all.Wait()
+}
+
+// Ten thousand waiters of one client cost the server what one costs: one
+// subscription, the same connections, the same commands. And each gets its turn.
+func TestManyWaitersCostWhatOneCosts(t *testing.T) {
+	rig.Need(t, rig.Stats, rig.Speed)
+	server := rig.Fresh(t)
+	admin := rig.NewAdmin(t, server)
+	holder := mustLock(t, connect(t, server).NewLock("wanted"))
+	lock := connect(t, server).NewLock("wanted")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+
+	alone := lockInBackground(ctx, lock)
+	parked(t, admin, "wanted")
+	one := idleCost(admin)
+	oneHeap := heapInUse()
+
+	served := make(chan acquisition, many)
+	for range many - 1 {
+		go func() {
+			hold, err := lock.Lock(ctx)
+			served <- acquisition{hold, err, time.Now()}
+			if err == nil {
+				_ = hold.Unlock(ctx)
+			}
+		}()
+	}
+	rest(time.Second) // they all are in line by then; it would only make them cheaper if not
+	all := idleCost(admin)
+	t.Logf("idle cost of one waiter: %v; of %d: %v; heap per waiter %d bytes (with the race detector, if it is on)",
+		one, many, all, (heapInUse()-oneHeap)/many)
+	assert.LessOrEqual(t, all.perSecond, one.perSecond+1)
+	assert.Equal(t, one.connections, all.connections)
+	assert.Equal(t, int64(1), all.subscriptions)
+
+	start := time.Now()
+	mustUnlock(t, holder)
+	got := rig.Await(t, soon, "the first waiter", alone)
+	require.NoError(t, got.err)
+	mustUnlock(t, got.hold)
+	for range many - 1 {
+		require.NoError(t, rig.Await(t, 30*time.Second, "the next waiter", served).err)
+	}
+	t.Logf("all of them served in %v", time.Since(start).Round(time.Millisecond))
+}
+
+// cost is what clients that only wait ask of a server.
+type cost struct {
+	perSecond     float64 // commands
+	pings         float64 // keep-alives of the connections, which are not counted in
+	connections   int
+	subscriptions int64
+}
+
+func (c cost) String() string {
+	return fmt.Sprintf("%.1f commands/s (and %.1f keep-alive pings), %d connections, %d subscription",
+		c.perSecond, c.pings, c.connections, c.subscriptions)
+}
+
+// idleCost counts the commands of a while: waiters' attempts, the renewals of the
+// holder, the beats of the subscription.
+func idleCost(admin *rig.Admin) cost {
+	const during = 5 * time.Second
+	monitor := admin.Watch()
+	rest(during)
+	commands := monitor.Stop()
+	pings := 0
+	for _, command := range commands {
+		if strings.HasPrefix(command, `"PING"`) {
+			pings++
+		}
+	}
+	return cost{
+		perSecond:     float64(len(commands)-pings) / during.Seconds(),
+		pings:         float64(pings) / during.Seconds(),
+		connections:   admin.Connections(),
+		subscriptions: admin.Subscribers(channelOf("wanted")),
+	}
+}
+
+func heapInUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse
+}
+
+// Several clients contend: each release costs a bounded number of commands, however
+// many goroutines wait.
+func TestCommandsPerAcquisitionAreBounded(t *testing.T) {
+	rig.Need(t, rig.Stats)
+	eachKind(t, func(t *testing.T, k kind) {
+		const clients, waiters, passes = 5, 100, 2
+		server := rig.Fresh(t)
+		admin := rig.NewAdmin(t, server)
+		var all sync.WaitGroup
+		monitor := admin.Watch()
+		for range clients {
+			lock := k.open(connect(t, server), "herd")
+			for range waiters {
+				all.Go(func() {
+					for range passes {
+						assert.NoError(t, lock.Do(t.Context(), func(context.Context) error { return nil }))
+					}
+				})
+			}
+		}
+		all.Wait()
+		commands := len(monitor.Stop())
+		each := float64(commands) / (clients * waiters * passes)
+		t.Logf("%d acquisitions by %d goroutines of %d clients: %.2f commands each",
+			clients*waiters*passes, clients*waiters, clients, each)
+		assert.Less(t, each, 2+2*float64(clients), "a lock, an unlock, and for each client an attempt or two")
+	}, messages)
+}
+
+// Names that are used once leave nothing behind in the client.
+func TestManyNamesLeaveNothing(t *testing.T) {
+	const names = 20_000
+	client := connect(t, rig.Shared())
+	use := func(name string) {
+		hold, err := client.NewLock(name).Lock(t.Context())
+		if assert.NoError(t, err) {
+			assert.NoError(t, hold.Unlock(t.Context()))
+		}
+	}
+	eachName(t, names, 16, use)
+	before := heapInUse()
+	eachName(t, names, 16, func(name string) { use("other " + name) })
+	grown := int64(heapInUse()) - int64(before)
+	t.Logf("the heap grew by %d bytes over %d new names", grown, names)
+	assert.Less(t, grown, int64(names*50), "bytes for each name")
+}

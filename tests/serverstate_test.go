@@ -1,0 +1,342 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// brief keeps a client from repeating for long what cannot succeed.
+var brief = latchkey.Options{RetryBudget: 500 * time.Millisecond}
+
+// hasCode checks that the error of the server can be found in err.
+func hasCode(t *testing.T, err error, code string) {
+	t.Helper()
+	var reply *rueidis.RedisError
+	if assert.ErrorAs(t, err, &reply) {
+		assert.Contains(t, reply.Error(), code)
+	}
+}
+
+func TestServerDownAtTheStart(t *testing.T) {
+	rig.Need(t, rig.Process)
+	server := rig.Fresh(t)
+	server.Kill(t)
+	start := time.Now()
+	_, err := latchkey.Connect(within(t, soon), server.URL())
+	var dial *net.OpError
+	assert.ErrorAs(t, err, &dial)
+	assert.Less(t, time.Since(start), 3*time.Second, "the dial timeout is 2 s")
+}
+
+// A server that takes connections and says nothing.
+func TestServerSilentAtTheStart(t *testing.T) {
+	link := rig.NewLink(t, rig.Shared())
+	link.Silence()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	_, err := latchkey.Connect(ctx, link.URL())
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.Less(t, time.Since(start), 300*time.Millisecond+leeway)
+	link.Cut()
+}
+
+// The server dies under a waiter, and is down until the waiter's time is over.
+func TestServerDownWhileWaiting(t *testing.T) {
+	rig.Need(t, rig.Process)
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		server := rig.Fresh(t)
+		admin := rig.NewAdmin(t, server)
+		mustLock(t, k.open(connect(t, server), "down"))
+		const wait = 2 * time.Second
+		start := time.Now()
+		waiter := lockInBackground(within(t, soon), k.open(connect(t, server, brief), "down"), latchkey.Wait(wait))
+		if k.messages {
+			parked(t, admin, "down")
+		}
+		server.Kill(t)
+		got := rig.Await(t, soon, "the waiter", waiter)
+		assert.ErrorIs(t, got.err, latchkey.ErrNotAcquired)
+		assert.ErrorIs(t, got.err, context.DeadlineExceeded)
+		var network *net.OpError
+		assert.ErrorAs(t, got.err, &network, "the network error is in the chain")
+		assert.InDelta(t, wait.Seconds(), got.at.Sub(start).Seconds(), leeway.Seconds(), "neither earlier nor later")
+	})
+}
+
+// The server restarts under a waiter and a holder. It has forgotten the lock: the
+// waiter gets it, the holder is told.
+func TestServerRestarts(t *testing.T) {
+	rig.Need(t, rig.Process)
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		server := rig.Fresh(t)
+		admin := rig.NewAdmin(t, server)
+		options := latchkey.Options{Lease: 3 * time.Second, PollCeiling: time.Second, RetryBudget: time.Second}
+		hold := mustLock(t, k.open(connect(t, server, options), "restarted"))
+		waiter := lockInBackground(within(t, soon), k.open(connect(t, server, options), "restarted"))
+		if k.messages {
+			parked(t, admin, "restarted")
+		}
+		server.Kill(t)
+		server.Restart(t)
+		next := rig.Await(t, soon, "the waiter", waiter)
+		require.NoError(t, next.err)
+		rig.Await(t, 3*time.Second+leeway, "the loss", hold.Lost())
+		mustUnlock(t, next.hold)
+	})
+}
+
+// Out of memory: an acquisition gets the error at once; renewal and release work.
+func TestOutOfMemory(t *testing.T) {
+	rig.Need(t, rig.Settings)
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		const lease = 600 * time.Millisecond
+		server := rig.Fresh(t)
+		admin := rig.NewAdmin(t, server)
+		client := connect(t, server, latchkey.Options{Lease: lease, RetryBudget: lease / 2})
+		lock := k.open(client, "held")
+		hold := mustLock(t, lock)
+		inner := enter(t, k, lock, hold)
+		mustUnlock(t, mustLock(t, k.open(client, "other")))
+		admin.Do("CONFIG", "SET", "maxmemory", "1")
+
+		start := time.Now()
+		_, err := k.open(client, "other").Lock(within(t, soon))
+		hasCode(t, err, "OOM")
+		assert.NotErrorIs(t, err, latchkey.ErrNotAcquired, "it is no contention")
+		assert.Less(t, time.Since(start), time.Second, "and no use to wait")
+
+		rig.Throughout(t, 2*lease, "the hold is renewed", hold.Err)
+		if inner != nil {
+			mustUnlock(t, inner)
+		}
+		assert.NoError(t, hold.Err())
+		mustUnlock(t, hold)
+		assert.NoError(t, free(admin, "held")())
+	})
+}
+
+// enter is a re-entry, or nil for a lock that knows none.
+func enter(t *testing.T, k kind, lock latchkey.Locker, hold *latchkey.Hold) *latchkey.Hold {
+	t.Helper()
+	if !k.reentrant {
+		return nil
+	}
+	inner, err := lock.Lock(hold.Context(t.Context()))
+	require.NoError(t, err)
+	return inner
+}
+
+// narrow connects as a user that has the rights of docs/operations.md for the names
+// that begin with "orders:", and no others.
+func narrow(t *testing.T, server *rig.Server, options latchkey.Options) *latchkey.Client {
+	t.Helper()
+	rig.NewAdmin(t, server).Do(append([]string{"ACL", "SETUSER", "narrow", "reset", "on", ">secret"}, strings.Fields(`
+		-@all +evalsha +eval +set +publish +subscribe +unsubscribe +ping +cluster|info
+		+type +pttl +pexpire +del +get +strlen +incr +time +hset +hmget +hdel +hlen +hgetall +hexists
+		~orders:* ~redisson_lock__channel:{orders:* ~redisson_lock_token:{orders:*
+		&redisson_lock__channel:{orders:* &latchkey:beat:*`)...)...)
+	options.Logger = slog.New(slog.DiscardHandler)
+	client, err := latchkey.Connect(t.Context(), "redis://narrow:secret@"+server.Addr(), options)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close(within(t, soon)) })
+	return client
+}
+
+// The rights of the documentation are enough for a wait, a message, a renewal, a
+// re-entry and a forced release; and they are needed.
+func TestMinimalPermissions(t *testing.T) {
+	rig.Need(t, rig.Settings)
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		server := rig.Fresh(t)
+		options := latchkey.Options{Lease: time.Second, PollCeiling: 900 * time.Millisecond}
+		client := narrow(t, server, options)
+		lock, other := k.open(client, "orders:1"), k.open(narrow(t, server, options), "orders:1")
+
+		hold := mustLock(t, lock)
+		if inner := enter(t, k, lock, hold); inner != nil {
+			mustUnlock(t, inner)
+		}
+		rig.Throughout(t, 2*options.Lease, "it is renewed", hold.Err)
+		waiter := lockInBackground(within(t, soon), other)
+		if k.messages {
+			parked(t, rig.NewAdmin(t, server), "orders:1")
+		}
+		mustUnlock(t, hold)
+		got := rig.Await(t, soon, "the waiter", waiter)
+		require.NoError(t, got.err)
+		forced, err := lock.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		assert.True(t, forced)
+
+		start := time.Now()
+		_, err = k.open(client, "secret").Lock(within(t, soon))
+		hasCode(t, err, "NOPERM")
+		assert.Less(t, time.Since(start), time.Second, "it is no use to wait")
+	})
+}
+
+// A user without the right to publish: the release is a release all the same, and
+// waiters poll.
+func TestNoChannels(t *testing.T) {
+	rig.Need(t, rig.Settings)
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		server := rig.Fresh(t)
+		admin := rig.NewAdmin(t, server)
+		admin.Do("ACL", "SETUSER", "default", "resetchannels")
+		hold := mustLock(t, k.open(connect(t, server, polling), "mute"))
+		waiter := lockInBackground(within(t, soon), k.open(connect(t, server, polling), "mute"))
+		rest(100 * time.Millisecond) // the waiter has been refused its subscription by then
+		released := time.Now()
+		mustUnlock(t, hold)
+		next := rig.Await(t, soon, "the waiter", waiter)
+		require.NoError(t, next.err)
+		assert.Less(t, next.at.Sub(released), pollCeiling+leeway)
+		mustUnlock(t, next.hold)
+		assert.NoError(t, free(admin, "mute")())
+	})
+}
+
+// A server that is read-only, loading, or in some other passing trouble: calls are
+// repeated, and the error surfaces when the budget is spent.
+func TestPassingTrouble(t *testing.T) {
+	for _, text := range []string{
+		"READONLY You can't write against a read only replica.",
+		"LOADING Redis is loading the dataset in memory",
+		"MASTERDOWN Link with MASTER is down",
+		"BUSY Redis is busy running a script.",
+		"NOREPLICAS Not enough good replicas to write.",
+		"CLUSTERDOWN The cluster is down",
+		"TRYAGAIN Multiple keys request during rehashing of slot",
+	} {
+		code, _, _ := strings.Cut(text, " ")
+		t.Run(code, func(t *testing.T) {
+			eachKind(t, func(t *testing.T, k kind) {
+				t.Parallel()
+				server, name := rig.Shared(), rig.Name(t)
+				tap := rig.NewTap(t, server)
+				lock := k.open(connectVia(t, server, tap.Addr(), brief), name)
+				heal := tap.Refuse(rig.Mentions(name), text)
+
+				start := time.Now()
+				_, err := lock.TryLock(t.Context())
+				hasCode(t, err, code)
+				assert.Less(t, time.Since(start), brief.RetryBudget+leeway)
+
+				waiter := lockInBackground(within(t, soon), lock)
+				rest(100 * time.Millisecond) // it is in the trouble by then
+				heal()
+				got := rig.Await(t, soon, "the trouble passes", waiter)
+				require.NoError(t, got.err)
+
+				heal = tap.Refuse(rig.Mentions(name), text)
+				time.AfterFunc(100*time.Millisecond, heal)
+				assert.NoError(t, got.hold.Unlock(t.Context()), "the release is repeated")
+				assert.NoError(t, free(rig.NewAdmin(t, server), name)())
+			})
+		})
+	}
+}
+
+// A server that really became a replica.
+func TestReadOnlyReplica(t *testing.T) {
+	rig.Need(t, rig.Settings, rig.Process)
+	eachKind(t, func(t *testing.T, k kind) {
+		master, server := rig.Fresh(t), rig.Fresh(t)
+		admin := rig.NewAdmin(t, server)
+		lock := k.open(connect(t, server, brief), "name")
+		host, port, err := net.SplitHostPort(master.Addr())
+		require.NoError(t, err)
+		admin.Do("REPLICAOF", host, port)
+		_, err = lock.TryLock(t.Context())
+		hasCode(t, err, "READONLY")
+		admin.Do("REPLICAOF", "NO", "ONE")
+		mustUnlock(t, mustLock(t, lock))
+	})
+}
+
+// A script runs for long and blocks the server: the lock is taken when it is over.
+func TestBusyServer(t *testing.T) {
+	rig.Need(t, rig.Settings)
+	server := rig.Fresh(t, "--busy-reply-threshold", "50")
+	admin, blocked := rig.NewAdmin(t, server), server.Raw(t)
+	lock := connect(t, server).NewLock("busy")
+	done := make(chan error, 1)
+	go func() {
+		done <- blocked.Do(context.Background(), blocked.B().Eval().Script("while true do end").Numkeys(0).Build()).Error()
+	}()
+	rig.Eventually(t, soon, "the server is busy", func() error {
+		if err := ping(t, server); err == nil || !strings.Contains(err.Error(), "BUSY") {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	waiter := lockInBackground(within(t, soon), lock)
+	rest(200 * time.Millisecond)
+	admin.Do("SCRIPT", "KILL")
+	got := rig.Await(t, soon, "the lock", waiter)
+	require.NoError(t, got.err)
+	mustUnlock(t, got.hold)
+	rig.Await(t, soon, "the script ends", done)
+}
+
+func ping(t *testing.T, server *rig.Server) error {
+	t.Helper()
+	client, err := server.Client()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return client.Do(t.Context(), client.B().Get().Key("x").Build()).Error()
+}
+
+// Connections are killed again and again while locks are used.
+func TestKilledConnections(t *testing.T) {
+	rig.Need(t, rig.Settings)
+	eachKind(t, func(t *testing.T, k kind) {
+		server := rig.Fresh(t)
+		admin := rig.NewAdmin(t, server)
+		section := rig.NewSection(rig.Shared().Raw(t), rig.Name(t))
+		stop := make(chan struct{})
+		killed := make(chan int, 1)
+		go func() { killed <- killOften(admin, stop) }()
+		c := contention{lock: k.open(connect(t, server), "killed"), section: section, workers: 4, passes: 100}
+		err := c.run(within(t, time.Minute))
+		close(stop)
+		t.Logf("connections were killed %d times", <-killed)
+		require.NoError(t, err)
+		section.Verify(t, 400)
+		rig.Eventually(t, undoBudget, "nothing is held", free(admin, "killed"))
+	})
+}
+
+func killOften(admin *rig.Admin, stop <-chan struct{}) (times int) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for ; ; times++ {
+		select {
+		case <-stop:
+			return times
+		case <-tick.C:
+			admin.Do("CLIENT", "KILL", "TYPE", "normal")
+			admin.Do("CLIENT", "KILL", "TYPE", "pubsub")
+		}
+	}
+}
