@@ -7,8 +7,9 @@ import (
 	"net"
 	"time"
 
-	"github.com/latchkey-go/latchkey"
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey"
 )
 
 // closeTimeout is for a client that a test left in a state where it cannot be

@@ -5,10 +5,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/latchkeytest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
 func TestLeaseRunsOutByItself(t *testing.T) {
@@ -99,7 +100,8 @@ func TestClockIsMovedByHandOnlyIfAskedFor(t *testing.T) {
 // Also the leak test of this package: a bubble that leaves a goroutine of the
 // server or of a client behind fails.
 func TestAnHourPassesInABubble(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	defer limitRealTime()()
+	synctest.Test(t, func(t *testing.T) {
 		server := latchkeytest.NewServer(t)
 		doomed := server.Client()
 		began := time.Now()
@@ -116,7 +118,8 @@ func TestAnHourPassesInABubble(t *testing.T) {
 }
 
 func TestARenewedHoldOutlivesItsLeaseInABubble(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	defer limitRealTime()()
+	synctest.Test(t, func(t *testing.T) {
 		server := latchkeytest.NewServer(t)
 		held, other := server.Client().NewLock("orders"), server.Client().NewLock("orders")
 		hold, err := held.Lock(t.Context())
@@ -130,11 +133,9 @@ func TestARenewedHoldOutlivesItsLeaseInABubble(t *testing.T) {
 	})
 }
 
-// bubble runs test on virtual time. A goroutine in it that is never at rest keeps
-// that time from passing, so real time is limited.
-func bubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
+// limitRealTime ends a test whose bubble is never at rest, which keeps its time
+// from passing. It is called outside the bubble, and returns what lifts the limit.
+func limitRealTime() func() bool {
 	limit := time.AfterFunc(30*time.Second, func() { panic("a busy loop keeps the bubble's time from passing") })
-	defer limit.Stop()
-	synctest.Test(t, test)
+	return limit.Stop
 }

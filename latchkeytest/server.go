@@ -34,10 +34,11 @@ type ServerOption func(*Server)
 // [Server.URL] is called.
 func NewServer(tb testing.TB, options ...ServerOption) *Server {
 	tb.Helper()
-	s, err := start(tb, options)
+	s, err := Start(options...)
 	if err != nil {
 		tb.Fatalf("latchkeytest: %v", err)
 	}
+	s.tb = tb
 	tb.Cleanup(s.Close)
 	return s
 }
@@ -45,12 +46,8 @@ func NewServer(tb testing.TB, options ...ServerOption) *Server {
 // Start starts a server without a test, for demonstrations and benchmarks. The
 // caller closes it.
 func Start(options ...ServerOption) (*Server, error) {
-	return start(nil, options)
-}
-
-func start(tb testing.TB, options []ServerOption) (*Server, error) {
 	redis := miniredis.NewMiniRedis()
-	s := &Server{tb: tb, redis: redis, network: newNetwork(redis), clock: newClock(redis)}
+	s := &Server{redis: redis, network: newNetwork(redis), clock: newClock(redis)}
 	for _, option := range options {
 		option(s)
 	}

@@ -6,18 +6,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/latchkeytest"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
 func TestURLIsASingleServer(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	client := raw(t, server)
 	assert.Equal(t, rueidis.ClientModeStandalone, client.Mode())
-	assert.Equal(t, server.URL(), server.URL(), "one server has one address")
+	url := server.URL()
+	assert.Equal(t, url, server.URL(), "one server has one address")
 }
 
 func TestConnectAndClientMeet(t *testing.T) {
@@ -55,7 +57,7 @@ func TestStopCutsAndRefuses(t *testing.T) {
 
 	server.Stop()
 	server.Stop()
-	assert.Error(t, client.Do(t.Context(), client.B().Incr().Key("n").Build()).Error())
+	require.Error(t, client.Do(t.Context(), client.B().Incr().Key("n").Build()).Error())
 	_, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: client.addresses(), DisableCache: true})
 	require.Error(t, err, "a stopped server lets nobody in")
 

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/rueidis"
+	"github.com/urfave/cli/v3"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/latchkeytest"
+)
+
+func demoCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "demo",
+		Usage: "watch workers share a lock, and one of them die with it",
+		Description: `Several workers, each a client of its own, advance one counter in Redis by
+reading it and writing it back: first without a lock, then with one. In between
+a worker is killed while it holds the lock. The last line proves, or disproves,
+that no increment was lost and no two workers were inside at once; the exit code
+is 1 if the proof fails.
+
+Nothing needs to be installed: without --redis and LATCHKEY_REDIS the demo brings
+its own server. On yours it uses keys that begin with "latchkey-demo:" and
+removes them at the end.`,
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "workers", Usage: "`NUMBER` of workers, besides the one that dies", Value: 5},
+			&cli.DurationFlag{Name: "for", Usage: "`TIME` that the workers share the lock", Value: 10 * time.Second},
+			&cli.DurationFlag{Name: "lease", Usage: "lease of the worker that dies", Value: 2 * time.Second},
+		},
+		HideHelpCommand: true,
+		OnUsageError:    onUsageError,
+		Action:          demoAction,
+	}
+}
+
+// An act shows one thing. It may prove something by the way.
+type act struct {
+	title string
+	play  func(context.Context, *stage) (*proof, error)
+}
+
+var acts = []act{
+	{"WITHOUT A LOCK", playWithoutLock},
+	{"WITH A LOCK, AND A DEATH", playWithLock},
+}
+
+// proof is what an act showed to be true, or not.
+type proof struct {
+	holds bool
+	text  string
+}
+
+func (p proof) String() string {
+	if p.holds {
+		return "PROOF: " + p.text
+	}
+	return "PROOF FAILED: " + p.text
+}
+
+// stage is what all acts share.
+type stage struct {
+	url      string
+	redis    rueidis.Client // raw: what the workers do is not protected by the library
+	screen   *screen
+	prefix   string // of every key, for this demo alone
+	workers  int
+	duration time.Duration
+	lease    time.Duration
+	options  latchkey.Options
+}
+
+func demoAction(ctx context.Context, cmd *cli.Command) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	s, err := stageFrom(cmd)
+	if err != nil {
+		return err
+	}
+	closeServer, err := s.openServer(cmd)
+	if err != nil {
+		return err
+	}
+	defer closeServer()
+	return s.perform(ctx)
+}
+
+func stageFrom(cmd *cli.Command) (*stage, error) {
+	s := &stage{
+		screen:   newScreen(cmd.Root().Writer),
+		prefix:   "latchkey-demo:" + uuid.NewString()[:8] + ":",
+		workers:  cmd.Int("workers"),
+		duration: cmd.Duration("for"),
+		lease:    cmd.Duration("lease"),
+		options:  latchkey.Options{Logger: logger(cmd)},
+	}
+	switch {
+	case cmd.Args().Present():
+		return nil, usageError("demo takes no arguments")
+	case s.workers < 2 || s.workers > 50:
+		return nil, usageError("--workers must be between 2 and 50")
+	case s.duration < time.Second || s.lease < 100*time.Millisecond:
+		return nil, usageError("--for must be at least 1s and --lease at least 100ms")
+	}
+	return s, nil
+}
+
+// openServer connects to the server that was named, or to one that it starts in
+// this process.
+func (s *stage) openServer(cmd *cli.Command) (closer func(), err error) {
+	server, closeEmbedded := "the server you named", func() {}
+	if s.url = cmd.String("redis"); s.url == "" {
+		embedded, err := latchkeytest.Start()
+		if err != nil {
+			return nil, exitWith(exitSoftware, "the embedded server does not start: %w", err)
+		}
+		server, closeEmbedded = "embedded in this process; --redis URL takes yours", embedded.Close
+		s.url = embedded.URL()
+	}
+	if s.redis, err = rawClient(s.url); err != nil {
+		closeEmbedded()
+		return nil, err
+	}
+	s.screen.say("Latchkey demo. Server: %s.", server)
+	return func() { s.redis.Close(); closeEmbedded() }, nil
+}
+
+// rawClient opens a connection beside the library.
+func rawClient(url string) (rueidis.Client, error) {
+	option, err := rueidis.ParseURL(url)
+	if err != nil {
+		return nil, usageError("--redis: %w", err)
+	}
+	option.DisableCache = true
+	client, err := rueidis.NewClient(option)
+	if err != nil {
+		return nil, exitWith(exitUnavailable, "%w", err)
+	}
+	return client, nil
+}
+
+// perform plays the acts and gives the verdict on all of them.
+func (s *stage) perform(ctx context.Context) error {
+	var proofs []*proof
+	for i, act := range acts {
+		s.screen.say("\n%d. %s", i+1, act.title)
+		proof, err := act.play(ctx, s)
+		if ctx.Err() != nil {
+			return silently(exitSignalled + int(syscall.SIGINT))
+		}
+		if err != nil {
+			return err
+		}
+		if proof != nil {
+			proofs = append(proofs, proof)
+		}
+	}
+	return s.conclude(proofs)
+}
+
+func (s *stage) conclude(proofs []*proof) error {
+	code := 0
+	s.screen.say("")
+	for _, proof := range proofs {
+		s.screen.say("%s", proof)
+		if !proof.holds {
+			code = exitProofFailed
+		}
+	}
+	return silently(code)
+}
+
+// explain says what an act is about, a line for each sentence.
+func (s *stage) explain(lines ...string) {
+	s.screen.say("   %s\n", strings.Join(lines, "\n   "))
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.2fs", d.Seconds()) }

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// playWithoutLock shows that the work really needs protection, and that the
+// counter and the gauge would notice if it had none.
+func playWithoutLock(ctx context.Context, s *stage) (*proof, error) {
+	s.explain(
+		fmt.Sprintf("%d workers read a counter, add one and write it back, all at the same time.", s.workers))
+	arena := newArena(s, "unprotected")
+	defer arena.sweep()
+	crew, err := newCrew(ctx, s, arena, "")
+	if err != nil {
+		return nil, err
+	}
+	crew.start(ctx)
+	_ = pause(ctx, s.duration/10)
+	if err := crew.finish(); err != nil {
+		return nil, err
+	}
+	value, err := arena.read(ctx)
+	if err != nil {
+		return nil, exitWith(exitUnavailable, "reading the counter: %w", err)
+	}
+	s.screen.say("   They made %d increments, and the counter says %d: %d were lost.\n"+
+		"   Up to %d workers were inside at once.", crew.turns(), value, crew.turns()-value, arena.gauge.peak())
+	return nil, nil
+}
+
+// playWithLock shows the same work under a lock, which outlives the death of a
+// holder.
+func playWithLock(ctx context.Context, s *stage) (*proof, error) {
+	s.explain(
+		"The same again, but each worker takes the lock before it touches the counter.",
+		fmt.Sprintf("On the way worker %d, a process of its own, is killed while it holds the lock.", s.workers+1))
+	lock, arena := s.prefix+"lock", newArena(s, "protected")
+	defer arena.sweep()
+	crew, err := newCrew(ctx, s, arena, lock)
+	if err != nil {
+		return nil, err
+	}
+	defer crew.dismiss()
+
+	crew.start(ctx)
+	death := newAccident(s, arena, lock)
+	if err := death.watch(ctx, crew); err != nil {
+		return nil, err
+	}
+	if err := crew.finish(); err != nil {
+		return nil, err
+	}
+	return prove(ctx, crew, death)
+}
+
+// prove holds what the workers say they did against what the server says.
+func prove(ctx context.Context, c *crew, death *accident) (*proof, error) {
+	value, err := c.arena.read(ctx)
+	if err != nil {
+		return nil, exitWith(exitUnavailable, "reading the counter: %w", err)
+	}
+	turns, most := c.turns(), c.arena.gauge.peak()
+	return &proof{
+		holds: value == turns && turns > 0 && most == 1 && death.back,
+		text: fmt.Sprintf("counter %d %s %d increments by %d workers, at most %d inside at any time, %s",
+			value, sign(value, turns), turns, len(c.workers), most, death.outcome()),
+	}, nil
+}
+
+func sign(a, b int64) string {
+	if a == b {
+		return "="
+	}
+	return "≠"
+}
+
+// rows is the state of a crew for the screen.
+func (c *crew) rows() []string {
+	var most int64 = 1
+	for _, w := range c.workers {
+		most = max(most, w.turns.Load())
+	}
+	var rows []string
+	for _, w := range c.workers {
+		turns, wait := w.turns.Load(), time.Duration(w.longest.Load())
+		rows = append(rows, fmt.Sprintf("%-9s %s %6d turns   longest wait %s",
+			w.name, bar(turns, most), turns, seconds(wait)))
+	}
+	return rows
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/latchkeytest"
+)
+
+// brief makes a demo that has time for everything, and not more.
+var brief = []string{"demo", "--for", "2s", "--lease", "400ms"}
+
+func TestDemoProves(t *testing.T) {
+	t.Parallel()
+	got := latchkeyCLI(t, nil, brief...)
+	assert.Zero(t, got.code, got.stderr)
+	assert.Empty(t, got.stderr)
+	assert.Regexp(t, `^PROOF: counter (\d+) = \d+ increments by 5 workers, at most 1 inside at any time, `+
+		`lock came back \d\.\d\ds after a worker died$`, lastLine(got.stdout))
+	assert.NotContains(t, got.stdout, "\x1b", "no terminal, no control characters")
+}
+
+func TestDemoOnANamedServerLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	got := latchkeyCLI(t, server, brief...)
+	assert.Zero(t, got.code, got.stderr)
+	assert.Empty(t, keys(t, rawTo(t, server)))
+}
+
+func TestDemoNoticesALostIncrement(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	demo := invoke(t, server, brief...)
+	client := rawTo(t, server)
+	eventually(t, "the counter is spoilt", func() bool { return spoil(t, client) })
+
+	got := demo.end()
+	assert.Equal(t, exitProofFailed, got.code, got.stderr)
+	assert.Regexp(t, `^PROOF FAILED: counter \d+ ≠ \d+ increments`, lastLine(got.stdout))
+}
+
+// spoil sets the counter far off, as soon as there is one.
+func spoil(t *testing.T, client rueidis.Client) bool {
+	t.Helper()
+	for _, key := range keys(t, client) {
+		if strings.HasSuffix(key, ":protected") {
+			set := client.B().Incrby().Key(key).Increment(1_000_000).Build()
+			require.NoError(t, client.Do(t.Context(), set).Error())
+			value, err := client.Do(t.Context(), client.B().Get().Key(key).Build()).AsInt64()
+			return err == nil && value > 1_000_000
+		}
+	}
+	return false
+}
+
+func TestDemoNoticesALockThatIsTakenAway(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	demo := invoke(t, server, brief...)
+	client, thief := rawTo(t, server), server.Client()
+	eventually(t, "a holder is robbed", func() bool {
+		for _, key := range keys(t, client) {
+			if strings.HasSuffix(key, ":lock") {
+				held, err := thief.ForceUnlock(t.Context(), key)
+				return err == nil && held
+			}
+		}
+		return false
+	})
+	assert.Equal(t, exitProofFailed, demo.end().code)
+}
+
+func keys(t *testing.T, client rueidis.Client) []string {
+	t.Helper()
+	found, err := client.Do(t.Context(), client.B().Keys().Pattern("*").Build()).AsStrSlice()
+	require.NoError(t, err)
+	return found
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+func TestGaugeSeesTwoInside(t *testing.T) {
+	var g gauge
+	g.enter()
+	g.leave()
+	g.enter()
+	assert.Equal(t, 1, g.peak())
+	g.enter()
+	g.leave()
+	assert.Equal(t, 2, g.peak())
+}
+
+func TestGaugeTellsWhoIsNext(t *testing.T) {
+	var g gauge
+	g.enter()
+	next := g.nextEntry()
+	assert.Empty(t, next)
+	before := time.Now()
+	g.enter()
+	assert.False(t, (<-next).Before(before))
+	g.enter() // nobody waits for this one, and it does not block
+}
+
+func TestProofNeedsEveryPart(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	a := &arena{redis: rawTo(t, server), key: "counter"}
+	c := &crew{arena: a, workers: []*worker{{arena: a}}}
+	require.NoError(t, c.workers[0].increment(t.Context()))
+	death := &accident{stage: &stage{}, back: true}
+	holds := func() bool {
+		p, err := prove(t.Context(), c, death)
+		require.NoError(t, err)
+		assert.Equal(t, p.holds, strings.HasPrefix(p.String(), "PROOF: "))
+		return p.holds
+	}
+
+	assert.True(t, holds())
+	death.back = false
+	assert.False(t, holds(), "the lock did not come back")
+	death.back = true
+	a.gauge.most = 2
+	assert.False(t, holds(), "two were inside")
+	a.gauge.most = 1
+	require.NoError(t, a.write(t.Context(), 2))
+	assert.False(t, holds(), "the counter is off")
+}
+
+func TestScreenRedrawsInPlace(t *testing.T) {
+	var out bytes.Buffer
+	s := &screen{out: &out, live: true}
+	s.show([]string{"a", "b"}, "summary")
+	s.say("news")
+	s.show([]string{"c", "d"}, "summary")
+	s.keep()
+	s.say("end")
+	assert.Equal(t, "   a\n   b\n"+
+		"\x1b[2A\x1b[Jnews\n   a\n   b\n"+
+		"\x1b[2A\x1b[J   c\n   d\n"+
+		"end\n", out.String())
+}
+
+func TestScreenWritesLinesWhereNothingCanBeRedrawn(t *testing.T) {
+	var out bytes.Buffer
+	s := newScreen(&out)
+	s.show([]string{"a", "b"}, "summary")
+	s.say("news")
+	assert.Equal(t, "   summary\nnews\n", out.String())
+}
+
+func TestPauseEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(assert.AnError)
+	assert.Equal(t, assert.AnError, pause(ctx, time.Hour))
+	assert.NoError(t, pause(context.Background(), time.Microsecond))
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+// Exit codes, from sysexits.h and the conventions of shells.
+const (
+	exitProofFailed   = 1
+	exitUsage         = 64
+	exitUnavailable   = 69
+	exitSoftware      = 70
+	exitNotAcquired   = 75
+	exitLost          = 76
+	exitNotExecutable = 126
+	exitNotFound      = 127
+	exitSignalled     = 128 // plus the number of the signal
+)
+
+// exitError ends the program with a code. Without err there is nothing to tell:
+// the code is somebody else's, or the reason stands on the screen already.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// silently ends the program with code, which may be 0, and says nothing.
+func silently(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return &exitError{code: code}
+}
+
+func exitWith(code int, format string, args ...any) error {
+	return &exitError{code: code, err: fmt.Errorf(format, args...)}
+}
+
+func usageError(format string, args ...any) error {
+	return exitWith(exitUsage, format, args...)
+}
+
+// libraryError gives an error of the library its exit code.
+func libraryError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, latchkey.ErrInvalid):
+		return &exitError{code: exitUsage, err: err}
+	case errors.Is(err, latchkey.ErrWrongKind):
+		return &exitError{code: exitSoftware, err: err}
+	default:
+		return &exitError{code: exitUnavailable, err: err}
+	}
+}
+
+// report writes the one line that an error is worth and returns the exit code.
+func report(stderr io.Writer, err error) int {
+	if err == nil {
+		return 0
+	}
+	var exit *exitError
+	if !errors.As(err, &exit) {
+		exit = &exitError{code: exitSoftware, err: err}
+	}
+	if exit.err != nil {
+		say(stderr, "%v", exit.err)
+	}
+	return exit.code
+}
+
+// say writes a line that begins with the name of the program, unless the
+// library has put it there.
+func say(stderr io.Writer, format string, args ...any) {
+	const name = "latchkey: "
+	text := fmt.Sprintf(format, args...)
+	if len(text) < len(name) || text[:len(name)] != name {
+		text = name + text
+	}
+	_, _ = fmt.Fprintln(stderr, text)
+}

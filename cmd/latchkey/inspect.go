@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+func inspectCommand() *cli.Command {
+	return &cli.Command{
+		Name:         "inspect",
+		Usage:        "show who holds a lock, how often and for how long",
+		ArgsUsage:    "NAME",
+		Description:  "Reads only. A free lock is an answer and no error: exit code 0.",
+		Flags:        []cli.Flag{jsonFlag()},
+		OnUsageError: onUsageError,
+		Action:       inspect,
+	}
+}
+
+func inspect(ctx context.Context, cmd *cli.Command) error {
+	name, err := oneName(cmd)
+	if err != nil {
+		return err
+	}
+	return query(ctx, cmd, func(client *latchkey.Client) error {
+		found, err := client.Inspect(ctx, name)
+		if err != nil {
+			return libraryError(err)
+		}
+		if cmd.Bool("json") {
+			return writeJSON(cmd.Root().Writer, inspectionJSON(found))
+		}
+		return writeInspection(cmd.Root().Writer, found)
+	})
+}
+
+// inspectionReply is what inspect --json prints; fields may be added to it, not
+// changed.
+type inspectionReply struct {
+	Name    string        `json:"name"`
+	Key     string        `json:"key"`
+	Kind    string        `json:"kind"`
+	Locked  bool          `json:"locked"`
+	TTL     int64         `json:"ttl_ms"` // 0 when free, -1 without expiry
+	Holders []holderReply `json:"holders"`
+	Token   int64         `json:"token"`
+}
+
+type holderReply struct {
+	Owner string `json:"owner"`
+	Count int    `json:"count"`
+}
+
+func inspectionJSON(found latchkey.Inspection) inspectionReply {
+	reply := inspectionReply{
+		Name:    found.Name,
+		Key:     found.Key,
+		Kind:    string(found.Kind),
+		Locked:  found.Locked(),
+		TTL:     found.TTL.Milliseconds(),
+		Holders: []holderReply{},
+		Token:   found.Token,
+	}
+	if found.TTL == latchkey.NoExpiry {
+		reply.TTL = -1
+	}
+	for _, holder := range found.Holders {
+		reply.Holders = append(reply.Holders, holderReply(holder))
+	}
+	return reply
+}
+
+func writeJSON(out io.Writer, reply any) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(reply)
+}
+
+func writeInspection(out io.Writer, found latchkey.Inspection) error {
+	text := state(found)
+	if found.Locked() {
+		text += row("kind", string(found.Kind)) + row("expires", expiry(found.TTL))
+	}
+	if found.Key != found.Name {
+		text += row("key", found.Key)
+	}
+	for _, holder := range found.Holders {
+		text += row("held by", holderText(holder))
+	}
+	if found.Token > 0 {
+		text += row("token", fmt.Sprintf("%d was the last one issued", found.Token))
+	}
+	_, err := io.WriteString(out, text)
+	return err
+}
+
+func state(found latchkey.Inspection) string {
+	switch {
+	case found.Kind == latchkey.KindUnknown:
+		return fmt.Sprintf("%s is something else than a lock\n", found.Name)
+	case found.Locked():
+		return fmt.Sprintf("%s is locked\n", found.Name)
+	default:
+		return fmt.Sprintf("%s is free\n", found.Name)
+	}
+}
+
+func row(title, value string) string {
+	return fmt.Sprintf("  %-8s %s\n", title, value)
+}
+
+func expiry(ttl time.Duration) string {
+	if ttl == latchkey.NoExpiry {
+		return "never"
+	}
+	return fmt.Sprintf("in %v unless renewed", ttl.Round(time.Millisecond))
+}
+
+func holderText(holder latchkey.Holder) string {
+	if holder.Count > 1 {
+		return fmt.Sprintf("%s, %d times", holder.Owner, holder.Count)
+	}
+	return holder.Owner
+}

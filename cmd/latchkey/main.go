@@ -1,0 +1,74 @@
+// Command latchkey shows what the locks of this module do, and brings them to
+// the shell.
+//
+//	latchkey demo                                     workers, one lock, a death, a proof
+//	latchkey run --lock NAME [flags] -- CMD [ARGS…]   run CMD while holding a lock
+//	latchkey inspect NAME [--json]                    who holds it, how often, how long
+//	latchkey unlock --force NAME [--json]             take it away from its holders
+//	latchkey version
+//
+// The server is named by --redis URL or LATCHKEY_REDIS; run, inspect and unlock
+// use redis://localhost:6379 without either, demo an embedded server.
+//
+// # Exit codes
+//
+//	  0  done; for run: the command's own code, whatever it is
+//	  1  the proof of the demo failed
+//	 64  the command line is wrong
+//	 69  the server cannot be reached, or refused
+//	 70  anything else that went wrong here
+//	 75  run: the lock was not acquired in time, try again later
+//	 76  run: the lock was lost before the command ended; the command was ended
+//	126  run: the command cannot be executed
+//	127  run: the command was not found
+//	128+n  ended by signal n: the command, or run itself while it waited
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/urfave/cli/v3"
+)
+
+func main() {
+	err := app(os.Args).Run(context.Background(), os.Args)
+	os.Exit(report(os.Stderr, err))
+}
+
+func app(args []string) *cli.Command {
+	return &cli.Command{
+		Name:            "latchkey",
+		Usage:           "distributed locks for programs and scripts, in Redis or Valkey",
+		Version:         version(),
+		Flags:           []cli.Flag{redisFlag(), verboseFlag()},
+		HideHelpCommand: true,
+		Action:          withoutCommand,
+		OnUsageError:    onUsageError,
+		ExitErrHandler:  leaveErrorsToMain,
+		Commands: []*cli.Command{
+			demoCommand(),
+			victimCommand(),
+			runCommand(args),
+			inspectCommand(),
+			unlockCommand(),
+			versionCommand(),
+		},
+	}
+}
+
+// withoutCommand explains the program to who gave no command, and names the
+// mistake of who gave one that does not exist.
+func withoutCommand(_ context.Context, cmd *cli.Command) error {
+	if cmd.Args().Present() {
+		return usageError("unknown command %q; see latchkey --help", cmd.Args().First())
+	}
+	return cli.ShowRootCommandHelp(cmd)
+}
+
+// onUsageError keeps a mistyped flag from being answered with a page of help.
+func onUsageError(_ context.Context, cmd *cli.Command, err error, _ bool) error {
+	return usageError("%v; see %s --help", err, cmd.FullName())
+}
+
+func leaveErrorsToMain(context.Context, *cli.Command, error) {}

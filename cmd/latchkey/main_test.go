@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/latchkeytest"
+)
+
+// binary is the real program, built once.
+var binary string
+
+func TestMain(m *testing.M) {
+	os.Exit(withBinary(m.Run))
+}
+
+func withBinary(run func() int) int {
+	dir, err := os.MkdirTemp("", "latchkey")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	binary = filepath.Join(dir, "latchkey")
+	build := exec.Command("go", append(append([]string{"build"}, buildFlags...), "-o", binary, ".")...)
+	if output, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%s%v\n", output, err)
+		return 1
+	}
+	return run()
+}
+
+// patience is far more than anything here takes, so that a hang fails in time.
+const testPatience = time.Minute
+
+// invocation is one run of the program.
+type invocation struct {
+	*exec.Cmd
+	t      *testing.T
+	out    *bufio.Reader
+	outEnd io.Closer
+	in     io.WriteCloser
+	stderr bytes.Buffer
+}
+
+// invoke starts the program on a server. It is killed if it outlives the test.
+func invoke(t *testing.T, server *latchkeytest.Server, args ...string) *invocation {
+	t.Helper()
+	url := ""
+	if server != nil {
+		url = server.URL()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), testPatience)
+	t.Cleanup(cancel)
+	i := &invocation{Cmd: exec.CommandContext(ctx, binary, args...), t: t}
+	// The race detector would let each run take a second longer.
+	i.Env = append(os.Environ(), urlEnv+"="+url, tokenEnv+"=", "LATCHKEY="+binary, "GORACE=atexit_sleep_ms=0")
+	i.Stderr = &i.stderr
+	i.pipes()
+	require.NoError(t, i.Start())
+	return i
+}
+
+func (i *invocation) pipes() {
+	stdout, err := i.StdoutPipe()
+	require.NoError(i.t, err)
+	i.out, i.outEnd = bufio.NewReader(stdout), stdout
+	i.in, err = i.StdinPipe()
+	require.NoError(i.t, err)
+}
+
+// line waits for the next line of output.
+func (i *invocation) line() string {
+	i.t.Helper()
+	line, err := i.out.ReadString('\n')
+	require.NoError(i.t, err, "no line came; standard error: %s", &i.stderr)
+	return strings.TrimSuffix(line, "\n")
+}
+
+// result is what is left of an invocation.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// end closes standard input and waits for the end of the program and of everybody
+// who has its output open.
+func (i *invocation) end() result {
+	i.t.Helper()
+	require.NoError(i.t, i.in.Close())
+	stdout, err := io.ReadAll(i.out)
+	require.NoError(i.t, err)
+	err = i.Wait()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		require.NoError(i.t, err)
+	}
+	return result{i.ProcessState.ExitCode(), string(stdout), i.stderr.String()}
+}
+
+func latchkeyCLI(t *testing.T, server *latchkeytest.Server, args ...string) result {
+	t.Helper()
+	return invoke(t, server, args...).end()
+}
+
+// eventually is for what has no event to wait for.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	require.Eventually(t, condition, testPatience, 5*time.Millisecond, what)
+}
+
+// rawTo talks to the server without the library.
+func rawTo(t *testing.T, server *latchkeytest.Server) rueidis.Client {
+	t.Helper()
+	client, err := rawClient(server.URL())
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	return client
+}
+
+func isLocked(t *testing.T, server *latchkeytest.Server, name string) bool {
+	t.Helper()
+	locked, err := server.Client().NewLock(name).IsLocked(t.Context())
+	require.NoError(t, err)
+	return locked
+}
+
+func hold(t *testing.T, lock latchkey.Locker) *latchkey.Hold {
+	t.Helper()
+	held, err := lock.TryLock(t.Context())
+	require.NoError(t, err)
+	return held
+}
+
+func TestMistakesOnTheCommandLine(t *testing.T) {
+	for name, args := range map[string][]string{
+		"unknown command":     {"lock", "orders"},
+		"unknown global flag": {"--nope"},
+		"unknown flag":        {"run", "--nope"},
+		"bad duration":        {"run", "--lock", "orders", "--wait", "soon", "--", "true"},
+		"no lock":             {"run", "--", "true"},
+		"no command":          {"run", "--lock", "orders"},
+		"no dashes":           {"run", "--lock", "orders", "ls", "-l"},
+		"late dashes":         {"run", "--lock", "orders", "ls", "--", "-l"},
+		"negative wait":       {"run", "--lock", "orders", "--wait=-1s", "--", "true"},
+		"no lease":            {"run", "--lock", "orders", "--lease", "0s", "--", "true"},
+		"short lease":         {"run", "--lock", "orders", "--lease", "1us", "--", "true"},
+		"bad lock name":       {"run", "--lock", "{}", "--", "true"},
+		"bad URL":             {"--redis", "localhost", "inspect", "orders"},
+		"inspect nothing":     {"inspect"},
+		"inspect two":         {"inspect", "orders", "invoices"},
+		"unlock nothing":      {"unlock", "--force"},
+		"unlock unforced":     {"unlock", "orders"},
+		"demo of one":         {"demo", "--workers", "1"},
+		"demo with argument":  {"demo", "orders"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := latchkeyCLI(t, latchkeytest.NewServer(t), args...)
+			assert.Equal(t, exitUsage, got.code)
+			assert.Empty(t, got.stdout)
+			assertOneLine(t, got.stderr)
+		})
+	}
+}
+
+func TestHelpIsNoMistake(t *testing.T) {
+	for _, args := range [][]string{{}, {"--help"}, {"run", "--help"}, {"demo", "--help"}} {
+		got := latchkeyCLI(t, nil, args...)
+		assert.Zero(t, got.code)
+		assert.Contains(t, got.stdout, "USAGE")
+		assert.NotContains(t, got.stdout, "demo-victim")
+		assert.Empty(t, got.stderr)
+	}
+}
+
+func TestServerOutOfReach(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	server.URL()
+	server.Stop()
+	for _, args := range [][]string{
+		{"inspect", "orders"},
+		{"unlock", "--force", "orders"},
+		{"run", "--lock", "orders", "--", "true"},
+		{"--redis", server.URL(), "demo"},
+	} {
+		got := latchkeyCLI(t, server, args...)
+		assert.Equal(t, exitUnavailable, got.code, args)
+		assert.Empty(t, got.stdout, args)
+		assertOneLine(t, got.stderr)
+	}
+}
+
+func TestPasswordStaysSecret(t *testing.T) {
+	got := latchkeyCLI(t, nil, "--redis", "redis://user:s3cret@127.0.0.1:1", "inspect", "orders")
+	assert.Equal(t, exitUnavailable, got.code)
+	assert.NotContains(t, got.stderr, "s3cret")
+}
+
+func TestVersion(t *testing.T) {
+	got := latchkeyCLI(t, nil, "version")
+	assert.Zero(t, got.code)
+	assert.Regexp(t, `^latchkey \S+ go\S+\n$`, got.stdout)
+}
+
+func assertOneLine(t *testing.T, text string) {
+	t.Helper()
+	assert.True(t, strings.HasPrefix(text, "latchkey: "), text)
+	assert.Equal(t, 1, strings.Count(text, "\n"), text)
+}

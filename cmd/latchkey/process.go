@@ -1,0 +1,54 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"time"
+)
+
+// groupPoll is how often a group is asked whether anybody is left in it. No
+// event tells: they are not our children.
+const groupPoll = 20 * time.Millisecond
+
+// process is the command that runs under the lock, with the group it leads.
+type process struct {
+	cmd      *exec.Cmd
+	terminal *terminal
+	ended    chan struct{} // closed when the command has ended, not its group
+}
+
+// startProcess gives the command our own files, not copies of what passes
+// through them, so that terminals stay terminals.
+func startProcess(argv, environment []string) (*process, error) {
+	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // its end is a matter of signals, not of contexts
+	cmd.Env = environment
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	p := &process{cmd: cmd, terminal: ownTerminal(), ended: make(chan struct{})}
+	lead(cmd, p.terminal)
+	if err := cmd.Start(); err != nil {
+		p.terminal.takeBack()
+		return nil, err
+	}
+	go p.await()
+	return p, nil
+}
+
+func (p *process) await() {
+	_ = p.cmd.Wait() // how it ended is in ProcessState
+	p.terminal.takeBack()
+	close(p.ended)
+}
+
+// code may be called when ended is closed.
+func (p *process) code() int { return exitCode(p.cmd.ProcessState) }
+
+// endGroup waits until the children of a command that has ended are gone too,
+// and kills those that are still there when grace is over.
+func (p *process) endGroup(grace time.Duration) {
+	for deadline := time.Now().Add(grace); p.groupLives(); time.Sleep(groupPoll) {
+		if time.Now().After(deadline) {
+			p.kill()
+			return
+		}
+	}
+}

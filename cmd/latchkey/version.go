@@ -1,0 +1,31 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/urfave/cli/v3"
+)
+
+func versionCommand() *cli.Command {
+	return &cli.Command{
+		Name:         "version",
+		Usage:        "print the version of this program and of its Go",
+		OnUsageError: onUsageError,
+		Action: func(_ context.Context, cmd *cli.Command) error {
+			_, err := fmt.Fprintf(cmd.Root().Writer, "latchkey %s %s\n", version(), runtime.Version())
+			return err
+		},
+	}
+}
+
+// version is that of the module, which the go command writes into the binary.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}
