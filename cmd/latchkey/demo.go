@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -77,8 +75,6 @@ type stage struct {
 }
 
 func demoAction(ctx context.Context, cmd *cli.Command) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
 	s, err := stageFrom(cmd)
 	if err != nil {
 		return err
@@ -88,7 +84,15 @@ func demoAction(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer closeServer()
-	return s.perform(ctx)
+
+	signals := catchSignals()
+	defer signals.release()
+	ctx, arrived := signals.interrupting(ctx)
+	err = s.perform(ctx)
+	if sig := arrived(); sig != nil {
+		return silently(exitSignalled + signalNumber(sig))
+	}
+	return err
 }
 
 func stageFrom(cmd *cli.Command) (*stage, error) {
@@ -151,9 +155,6 @@ func (s *stage) perform(ctx context.Context) error {
 	for i, act := range acts {
 		s.screen.say("\n%d. %s", i+1, act.title)
 		proof, err := act.play(ctx, s)
-		if ctx.Err() != nil {
-			return silently(exitSignalled + int(syscall.SIGINT))
-		}
 		if err != nil {
 			return err
 		}

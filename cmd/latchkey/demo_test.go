@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -40,25 +42,27 @@ func TestDemoNoticesALostIncrement(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	demo := invoke(t, server, brief...)
 	client := rawTo(t, server)
-	eventually(t, "the counter is spoilt", func() bool { return spoil(t, client) })
+	var spoilt int64
+	eventually(t, "somebody counts on from a wrong value", func() bool {
+		key := keyEnding(t, client, ":protected")
+		if key == "" {
+			return false
+		}
+		value, err := client.Do(t.Context(), client.B().Get().Key(key).Build()).AsInt64()
+		require.NoError(t, err)
+		if spoilt > 0 && value > spoilt {
+			return true
+		}
+		// Not yet, or a worker that had read before wrote after: once more.
+		spoilt = value + 1_000_000
+		set := client.B().Set().Key(key).Value(strconv.FormatInt(spoilt, 10)).Build()
+		require.NoError(t, client.Do(t.Context(), set).Error())
+		return false
+	})
 
 	got := demo.end()
 	assert.Equal(t, exitProofFailed, got.code, got.stderr)
 	assert.Regexp(t, `^PROOF FAILED: counter \d+ ≠ \d+ increments`, lastLine(got.stdout))
-}
-
-// spoil sets the counter far off, as soon as there is one.
-func spoil(t *testing.T, client rueidis.Client) bool {
-	t.Helper()
-	for _, key := range keys(t, client) {
-		if strings.HasSuffix(key, ":protected") {
-			set := client.B().Incrby().Key(key).Increment(1_000_000).Build()
-			require.NoError(t, client.Do(t.Context(), set).Error())
-			value, err := client.Do(t.Context(), client.B().Get().Key(key).Build()).AsInt64()
-			return err == nil && value > 1_000_000
-		}
-	}
-	return false
 }
 
 func TestDemoNoticesALockThatIsTakenAway(t *testing.T) {
@@ -67,15 +71,42 @@ func TestDemoNoticesALockThatIsTakenAway(t *testing.T) {
 	demo := invoke(t, server, brief...)
 	client, thief := rawTo(t, server), server.Client()
 	eventually(t, "a holder is robbed", func() bool {
-		for _, key := range keys(t, client) {
-			if strings.HasSuffix(key, ":lock") {
-				held, err := thief.ForceUnlock(t.Context(), key)
-				return err == nil && held
-			}
+		key := keyEnding(t, client, ":lock")
+		if key == "" {
+			return false
 		}
-		return false
+		held, err := thief.ForceUnlock(t.Context(), key)
+		return err == nil && held
 	})
 	assert.Equal(t, exitProofFailed, demo.end().code)
+}
+
+func TestInterruptedDemoCleansUp(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	demo := invoke(t, server, "demo", "--for", "1m")
+	client := rawTo(t, server)
+	eventually(t, "workers are at work", func() bool { return len(keys(t, client)) > 0 })
+	require.NoError(t, demo.Process.Signal(os.Interrupt))
+
+	got := demo.end()
+	assert.Equal(t, exitSignalled+2, got.code)
+	assert.Empty(t, got.stderr)
+	assert.NotContains(t, got.stdout, "PROOF")
+	assert.Empty(t, keys(t, client))
+}
+
+func TestInterruptedDemoReleasesTheLock(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	demo := invoke(t, server, "demo", "--for", "2s", "--workers", "2")
+	client := rawTo(t, server)
+	eventually(t, "workers hold the lock", func() bool {
+		return keyEnding(t, client, ":lock") != ""
+	})
+	require.NoError(t, demo.Process.Signal(os.Interrupt))
+	assert.Equal(t, exitSignalled+2, demo.end().code)
+	assert.Empty(t, keys(t, client))
 }
 
 func keys(t *testing.T, client rueidis.Client) []string {
@@ -83,6 +114,17 @@ func keys(t *testing.T, client rueidis.Client) []string {
 	found, err := client.Do(t.Context(), client.B().Keys().Pattern("*").Build()).AsStrSlice()
 	require.NoError(t, err)
 	return found
+}
+
+// keyEnding returns "" if there is no such key now.
+func keyEnding(t *testing.T, client rueidis.Client, suffix string) string {
+	t.Helper()
+	for _, key := range keys(t, client) {
+		if strings.HasSuffix(key, suffix) {
+			return key
+		}
+	}
+	return ""
 }
 
 func lastLine(text string) string {

@@ -45,8 +45,8 @@ func withBinary(run func() int) int {
 	return run()
 }
 
-// patience is far more than anything here takes, so that a hang fails in time.
-const testPatience = time.Minute
+// testPatience is far more than anything here takes, so that a hang fails in time.
+const testPatience = 30 * time.Second
 
 // invocation is one run of the program.
 type invocation struct {
@@ -103,8 +103,10 @@ type result struct {
 func (i *invocation) end() result {
 	i.t.Helper()
 	require.NoError(i.t, i.in.Close())
+	limit := time.AfterFunc(testPatience, func() { _ = i.outEnd.Close() })
+	defer limit.Stop()
 	stdout, err := io.ReadAll(i.out)
-	require.NoError(i.t, err)
+	require.NoError(i.t, err, "somebody still has the output open")
 	err = i.Wait()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

@@ -118,7 +118,7 @@ func TestRunForwardsSignals(t *testing.T) {
 
 func TestRunEndsBySignal(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	run := script(t, server, "echo ready; sleep 60; true")
+	run := script(t, server, "echo ready; sleep 600; true")
 	require.Equal(t, "ready", run.line())
 	require.NoError(t, run.Process.Signal(syscall.SIGTERM))
 	assert.Equal(t, result{code: 128 + 15}, run.end(), "the shell and its sleep are both gone")
@@ -199,7 +199,7 @@ func TestLossEndsTheCommand(t *testing.T) {
 
 func TestLossKillsWhoDoesNotListen(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	run := script(t, server, `trap '' TERM; sleep 60 & echo $!; wait; wait`, "--lease", "300ms", "--grace", "50ms")
+	run := script(t, server, `trap '' TERM; sleep 600 & echo $!; wait; wait`, "--lease", "300ms", "--grace", "50ms")
 	child := run.line()
 	forceUnlock(t, server)
 	assert.Equal(t, exitLost, run.end().code)
@@ -208,7 +208,7 @@ func TestLossKillsWhoDoesNotListen(t *testing.T) {
 
 func TestLossKillsChildrenThatOutliveTheCommand(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	run := script(t, server, `(trap '' TERM; echo ready; exec sleep 60) & wait`, "--lease", "300ms", "--grace", "50ms")
+	run := script(t, server, `(trap '' TERM; echo ready; exec sleep 600) & wait`, "--lease", "300ms", "--grace", "50ms")
 	require.Equal(t, "ready", run.line())
 	forceUnlock(t, server)
 	got := run.end() // and with it, of everybody who has its output open
@@ -217,7 +217,7 @@ func TestLossKillsChildrenThatOutliveTheCommand(t *testing.T) {
 
 func TestSilentServerEndsTheCommand(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	run := script(t, server, "echo ready; exec sleep 60", "--lease", "300ms")
+	run := script(t, server, "echo ready; exec sleep 600", "--lease", "300ms")
 	require.Equal(t, "ready", run.line())
 	server.Stop()
 	assert.Equal(t, exitLost, run.end().code)
