@@ -2,8 +2,9 @@ package latchkey
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -130,7 +131,7 @@ func (c *Client) begin() bool {
 // wait for the first, and return what it returned.
 func (c *Client) Close(ctx context.Context) error {
 	if c.startClosing() {
-		go c.finish(ctx)
+		go c.finish(ctx, c.endHolds())
 	}
 	select {
 	case <-c.closed:
@@ -153,12 +154,25 @@ func (c *Client) startClosing() bool {
 	}
 }
 
-// finish is the work of Close, in its order: waiters leave, holds are released,
+// endHolds tells every hold at once that the client is closed, and returns those
+// whose locks are to be released.
+func (c *Client) endHolds() []*tenure {
+	all := c.tenures.all()
+	return slices.DeleteFunc(all, func(t *tenure) bool {
+		if !t.end(ErrClosed) {
+			return true
+		}
+		t.freeGate(0)
+		return false
+	})
+}
+
+// finish is the work of Close, in its order: waiters leave, locks are released,
 // what is unknown is settled, the helpers stop.
-func (c *Client) finish(ctx context.Context) {
+func (c *Client) finish(ctx context.Context, ended []*tenure) {
 	defer close(c.closed)
 	c.working.Wait()
-	c.releaseAll(ctx)
+	c.releaseAll(ctx, append(ended, c.endHolds()...))
 	c.watchdog.close()
 	c.janitor.close(ctx)
 	c.notifier.close()
@@ -168,39 +182,35 @@ func (c *Client) finish(ctx context.Context) {
 	}
 }
 
-// closeReleases is how many holds Close releases at a time.
+// closeReleases is how many locks Close releases at a time.
 const closeReleases = 64
 
-// releaseAll ends the holds, tells their contexts why, and frees the locks.
-func (c *Client) releaseAll(ctx context.Context) {
+// releaseAll frees the locks of tenures that are over. If that fails, it fails for
+// many in the same way: the first error stands for all.
+func (c *Client) releaseAll(ctx context.Context, ended []*tenure) {
 	places := make(chan struct{}, closeReleases)
 	var releasing sync.WaitGroup
-	var mu sync.Mutex
-	for _, t := range c.tenures.all() {
+	var failed atomic.Int32
+	for _, t := range ended {
 		places <- struct{}{}
 		releasing.Go(func() {
 			defer func() { <-places }()
-			if err := t.closeDown(ctx); err != nil {
-				mu.Lock()
-				c.result = errors.Join(c.result, err)
-				mu.Unlock()
+			if err := t.releaseAtClose(ctx); err != nil && failed.Add(1) == 1 {
+				c.result = err
 			}
 		})
 	}
 	releasing.Wait()
+	if n := failed.Load(); n > 1 {
+		c.result = fmt.Errorf("%w (and %d more)", c.result, n-1)
+	}
 }
 
-// closeDown ends a tenure because its client is closed, and releases its lock.
-func (t *tenure) closeDown(ctx context.Context) error {
+func (t *tenure) releaseAtClose(ctx context.Context) error {
 	if err := t.turn.take(ctx); err != nil {
-		t.end(ErrClosed)
 		return fail("close", t.lock.name, ErrUnknownOutcome, err)
 	}
 	defer t.turn.give()
-	if !t.end(ErrClosed) {
-		return nil
-	}
-	t.freeGate(0)
 	if _, err := t.settle(ctx, nil); err != nil {
 		return fail("close", t.lock.name, err)
 	}
