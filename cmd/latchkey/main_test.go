@@ -87,9 +87,16 @@ func (i *invocation) pipes() {
 // line waits for the next line of output.
 func (i *invocation) line() string {
 	i.t.Helper()
+	defer i.limit()()
 	line, err := i.out.ReadString('\n')
 	require.NoError(i.t, err, "no line came; standard error: %s", &i.stderr)
 	return strings.TrimSuffix(line, "\n")
+}
+
+// limit ends the reading of output that never comes, and returns what lifts it. A
+// command that the program failed to end keeps its output open.
+func (i *invocation) limit() func() bool {
+	return time.AfterFunc(testPatience, func() { _ = i.outEnd.Close() }).Stop
 }
 
 // result is what is left of an invocation.
@@ -103,8 +110,7 @@ type result struct {
 func (i *invocation) end() result {
 	i.t.Helper()
 	require.NoError(i.t, i.in.Close())
-	limit := time.AfterFunc(testPatience, func() { _ = i.outEnd.Close() })
-	defer limit.Stop()
+	defer i.limit()()
 	stdout, err := io.ReadAll(i.out)
 	require.NoError(i.t, err, "somebody still has the output open")
 	err = i.Wait()

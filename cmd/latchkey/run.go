@@ -39,6 +39,10 @@ When the lock is lost (taken away by force, or the server was silent for a whole
 lease) the command and its children get SIGTERM and, after --grace, SIGKILL.
 Children that made themselves a process group of their own are not reached.
 
+The command gets the terminal, if there is one. Ctrl-Z there stops the command
+but not this program: the lock stays held, and no shell prompt comes back until
+the command is continued with SIGCONT.
+
 Exit code: the command's own, or 128+n when signal n ended it; 75 when the lock
 was not acquired in time; 76 when it was lost before the command ended; 127 and
 126 when the command was not found or cannot be executed; 69 when the server
