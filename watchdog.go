@@ -18,6 +18,8 @@ const (
 	renewFlights = 8
 	// longestSleep bounds how late the watchdog sees that the machine has slept.
 	longestSleep = time.Second
+	// idleSleep is how long the watchdog sleeps when there is nothing to watch.
+	idleSleep = time.Hour
 	// clockJump is how far the clocks may part before every hold is looked at.
 	clockJump = 5 * time.Millisecond
 
@@ -153,6 +155,7 @@ func (w *watchdog) sleep(kicked bool) time.Duration {
 		w.wakeAt = min(w.wakeAt, w.queue[0].schedule.at())
 	case !kicked:
 		w.wakeAt = never
+		return idleSleep // to be kicked
 	}
 	return max(w.wakeAt-now, 0)
 }
