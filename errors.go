@@ -7,10 +7,11 @@ import (
 )
 
 // The errors of this package. The set is closed: every error that an operation
-// returns matches one of them under [errors.Is], or is an error of the Redis
-// server that no retry can mend (out of memory, no permission, read-only …),
-// which [errors.As] finds as a *rueidis.RedisError. What lies underneath, an
-// error of the server, the network or a context, stays in the chain.
+// returns matches one of them under [errors.Is], or says why the server could not
+// be asked or would not obey: an error of Redis that no retry can mend (out of
+// memory, no permission, read-only …), which [errors.As] finds as a
+// *rueidis.RedisError, or, from calls that acquire nothing, an error of the network
+// or of the context. What lies underneath always stays in the chain.
 var (
 	// ErrNotAcquired means that the budget of the call ended without the lock: it
 	// was busy, the context ended or the wait was over (the error then also matches

@@ -76,8 +76,12 @@ func newHold(t *tenure, g *grip) *Hold {
 
 const droppedHold = "latchkey: a hold was dropped without Unlock and stays until the client is closed"
 
+// abandoned runs in the goroutine of the garbage collector, and only looks.
 func (h *Hold) abandoned() {
-	if h.Err() == nil {
+	h.tenure.mu.Lock()
+	over := h.grip.over() || h.grip.leaving
+	h.tenure.mu.Unlock()
+	if !over {
 		h.tenure.client.options.Logger.Error(droppedHold, "lock", h.tenure.lock.name, "owner", h.tenure.wire)
 	}
 }
@@ -359,7 +363,7 @@ func (t *tenure) releaseFailed(a answer, err error) error {
 	t.mu.Lock()
 	t.unheard = t.unheard || a.doubt
 	t.plan()
-	left := t.lease
+	left := max(t.lease, t.granted)
 	t.mu.Unlock()
 	t.client.janitor.add(t, 0, left)
 	if a.doubt {
@@ -396,10 +400,11 @@ func (t *tenure) gone(a answer) {
 	t.freeGate(told)
 	t.client.observe(t.event(EventReleased))
 	t.mu.Lock()
-	doubtful := t.doubtful && t.client.clock().since(t.doubtAt) < t.lease
+	span := max(t.lease, t.granted)
+	doubtful := t.doubtful && t.client.clock().since(t.doubtAt) < span
 	t.mu.Unlock()
 	if doubtful {
-		t.client.janitor.add(t, 0, t.lease)
+		t.client.janitor.add(t, 0, span)
 	}
 }
 

@@ -227,9 +227,13 @@ func (t *tenure) checkDeadline() {
 // lengthen the life of the key after that, so the key is released in the
 // background as well, when its time should be over.
 func (t *tenure) expire(cause error, why string) {
-	if t.lose(cause, why) {
-		t.client.janitor.add(t, driftMargin(t.lease), t.lease)
+	if !t.lose(cause, why) {
+		return
 	}
+	t.mu.Lock()
+	granted := t.granted
+	t.mu.Unlock()
+	t.client.janitor.add(t, driftMargin(granted), granted)
 }
 
 // lose ends the tenure without a release. Its contexts end with the cause.
