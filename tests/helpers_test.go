@@ -100,7 +100,16 @@ func dial(server *rig.Server, addr string, options latchkey.Options) (client *la
 		}
 		return client, client.Close, nil
 	}
-	return borrow(server.Options(addr), options)
+	return borrow(likeOurs(server.Options(addr)), options)
+}
+
+// likeOurs gives a borrowed client the settings that the library gives its own.
+func likeOurs(option rueidis.ClientOption) rueidis.ClientOption {
+	option.Dialer.KeepAlive = time.Second
+	option.ConnWriteTimeout = 2 * time.Second
+	option.PipelineMultiplex = -1
+	option.AlwaysPipelining = true
+	return option
 }
 
 // borrow lets the library use a rueidis client with settings of the test's own.

@@ -23,6 +23,7 @@ const cutRuns = 50
 // the hold's context ends before another client has the lock.
 func TestSilentCutIsNoticedInTime(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		const lanes = 10
 		var mu sync.Mutex
 		var margins []time.Duration

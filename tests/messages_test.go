@@ -270,8 +270,7 @@ func TestSubscriptionsAreGivenUp(t *testing.T) {
 	server := rig.Fresh(t)
 	admin := rig.NewAdmin(t, server)
 	holding, waiting := connect(t, server), connect(t, server)
-	const names = 2000
-	eachName(t, names, 32, func(name string) {
+	eachName(t, rig.Sized(2000), 32, func(name string) {
 		hold := mustLock(t, holding.NewLock(name))
 		waiter := lockInBackground(within(t, soon), waiting.NewLock(name))
 		parked(t, admin, name)

@@ -133,7 +133,7 @@ func TestNoFalseLoss(t *testing.T) {
 			defer mu.Unlock()
 			events[e.Type]++
 		}})
-		lock, end := k.open(client, name), time.Now().Add(3*time.Second)
+		lock, end := k.open(client, name), time.Now().Add(2*time.Second)
 		var all sync.WaitGroup
 		for i := range 8 {
 			all.Go(func() {

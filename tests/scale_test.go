@@ -104,7 +104,7 @@ func TestManyWaitersCostWhatOneCosts(t *testing.T) {
 	t.Logf("idle cost of one waiter: %v; of %d: %v; heap per waiter %d bytes (with the race detector, if it is on)",
 		one, many, all, (heapInUse()-oneHeap)/many)
 	assert.LessOrEqual(t, all.perSecond, one.perSecond+1)
-	assert.Equal(t, one.connections, all.connections)
+	assert.LessOrEqual(t, all.connections, one.connections)
 	assert.Equal(t, int64(1), all.subscriptions)
 
 	start := time.Now()
@@ -190,6 +190,7 @@ func TestCommandsPerAcquisitionAreBounded(t *testing.T) {
 
 // Names that are used once leave nothing behind in the client.
 func TestManyNamesLeaveNothing(t *testing.T) {
+	rig.Need(t, rig.Speed)
 	const names = 20_000
 	client := connect(t, rig.Shared())
 	use := func(name string) {

@@ -43,6 +43,15 @@ func (c Capability) String() string {
 	return strings.Join(names, ", ")
 }
 
+// Sized is how often something is done: as often as said on a server that keeps its
+// pace, a tenth of it on the embedded one.
+func Sized(full int) int {
+	if shared.able&Speed != 0 {
+		return full
+	}
+	return max(full/10, 1)
+}
+
 // Need skips the test when the backend lacks any of the given capabilities, and
 // says which. On the server backend nothing is ever skipped.
 func Need(tb testing.TB, needs ...Capability) {
