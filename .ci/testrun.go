@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -30,6 +31,8 @@ type event struct {
 
 // backendPrefix begins the line by which the rig in tests/ says what it runs on.
 const backendPrefix = "rig: backend "
+
+var onPort = regexp.MustCompile(` on port \d+`)
 
 type summary struct {
 	verbose bool
@@ -126,7 +129,9 @@ func (s *summary) take(e event) {
 
 func (s *summary) takeOutput(key string, e event) {
 	if text, found := strings.CutPrefix(e.Output, backendPrefix); found {
-		if text = strings.TrimSpace(text); !slices.Contains(s.backends, text) {
+		// Each package has a server of its own, which is not worth a line.
+		text = onPort.ReplaceAllString(strings.TrimSpace(text), "")
+		if !slices.Contains(s.backends, text) {
 			s.backends = append(s.backends, text)
 		}
 	}
