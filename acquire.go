@@ -154,6 +154,7 @@ func (t *tenure) reenter(ctx context.Context, r *request) (*Hold, error) {
 	r.lease = lease
 	t.mu.Unlock()
 	a, err := t.ask(ctx, lockAcquire, r.lease, count)
+	t.doubt(a)
 	switch {
 	case hasCode(err, "LATCHKEY_GONE"):
 		t.lose(ErrLost, "it was gone when it was entered again")
@@ -165,7 +166,14 @@ func (t *tenure) reenter(ctx context.Context, r *request) (*Hold, error) {
 		}
 		return nil, err
 	}
-	return newHold(t, t.enter(r, a)), nil
+	g, cause := t.enter(r, a)
+	if cause != nil {
+		// The tenure ended while the answer was under way, and must not come to life
+		// again: what the server has counted is taken back.
+		t.client.janitor.add(t, 0, r.lease)
+		return nil, errors.Join(ErrNotAcquired, cause)
+	}
+	return newHold(t, g), nil
 }
 
 // take asks once, or stands in line and asks until the lock is granted. Without a
@@ -194,7 +202,7 @@ func (p *primitive) orFresh(t *tenure) *tenure {
 	if t != nil {
 		return t
 	}
-	return p.client.tenures.fresh(p, p.client.NewOwner())
+	return p.client.tenures.fresh(p)
 }
 
 // conclude returns the hold of a tenure that has begun. One that has not is over,
@@ -368,7 +376,7 @@ func (t *tenure) ask(ctx context.Context, cmd command, lease time.Duration, coun
 	if p.kind.ownerIn == inString {
 		return t.client.caller.call(ctx, t.client.closing, cmd, []string{p.key}, []string{t.wire, ms})
 	}
-	args := []string{t.wire, ms, strconv.Itoa(count), t.guest, t.client.tokenFloor}
+	args := []string{t.wire, ms, strconv.Itoa(count), t.part, t.client.tokenFloor}
 	if p.kind.fenced {
 		return t.client.caller.call(ctx, t.client.closing, cmd, []string{p.key, p.token}, args)
 	}

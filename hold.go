@@ -26,7 +26,10 @@ type grip struct {
 	cause    error         // why it was lost
 	lost     chan struct{} // made on demand
 	contexts map[*heldContext]struct{}
-	limit    *time.Timer // of a re-entry with MaxHold
+	// Of a re-entry with MaxHold: the limit, what it counts from, and its timer.
+	max   time.Duration
+	start stamp
+	limit *time.Timer
 }
 
 // heldContext is a context that ends with a hold.
@@ -37,8 +40,27 @@ type heldContext struct {
 
 func (g *grip) over() bool { return g.released || g.cause != nil }
 
-// end makes a grip over: released, or lost with a cause. It returns the contexts
-// that are to be canceled once tenure.mu, which is held, is free again.
+// left is what remains of the grip's own limit.
+func (g *grip) left(now stamp) time.Duration {
+	if g.max == 0 {
+		return never
+	}
+	return g.max - driftMargin(g.max) - now.since(g.start)
+}
+
+// takeContexts returns the contexts that are to be canceled once tenure.mu, which
+// is held, is free again.
+func (g *grip) takeContexts() []*heldContext {
+	contexts := make([]*heldContext, 0, len(g.contexts))
+	for c := range g.contexts {
+		contexts = append(contexts, c)
+	}
+	g.contexts = nil
+	return contexts
+}
+
+// end makes a grip over: released, or lost with a cause. It returns the contexts to
+// cancel. tenure.mu is held.
 func (g *grip) end(cause error) []*heldContext {
 	if g.over() {
 		return nil
@@ -50,12 +72,7 @@ func (g *grip) end(cause error) []*heldContext {
 	if g.limit != nil {
 		g.limit.Stop()
 	}
-	contexts := make([]*heldContext, 0, len(g.contexts))
-	for c := range g.contexts {
-		contexts = append(contexts, c)
-	}
-	g.contexts = nil
-	return contexts
+	return g.takeContexts()
 }
 
 func cancelAll(contexts []*heldContext, cause error) {
@@ -136,7 +153,7 @@ func (h *Hold) ValidFor() time.Duration {
 	}
 	h.tenure.mu.Lock()
 	defer h.tenure.mu.Unlock()
-	return max(h.tenure.valid(), 0)
+	return max(min(h.tenure.valid(), h.grip.left(h.tenure.client.clock())), 0)
 }
 
 // Err returns nil while the lock is held, and afterwards why it is not: ErrNotHeld
@@ -150,16 +167,25 @@ func (h *Hold) Err() error {
 	t := h.tenure
 	t.mu.Lock()
 	expired := t.phase == held && t.valid() <= 0
+	limited := h.grip.left(t.client.clock()) <= 0
 	t.mu.Unlock()
 	if expired {
 		t.checkDeadline()
 	}
+	if limited {
+		t.limitReached(h.grip)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.errOf(h.grip)
+}
+
+// errOf is why a grip is not held, or nil. t.mu is held.
+func (t *tenure) errOf(g *grip) error {
 	switch {
-	case h.grip.cause != nil:
-		return h.grip.cause
-	case h.grip.released || h.grip.leaving:
+	case g.cause != nil:
+		return g.cause
+	case g.released || g.leaving || t.phase != held:
 		return ErrNotHeld
 	}
 	return nil
@@ -195,9 +221,9 @@ type heldChain struct {
 }
 
 // Context returns a context for the work under the lock. It ends with parent, with
-// the loss of the hold ([context.Cause] then matches ErrLost, and also ErrMaxHold
-// or ErrClosed if that was the reason) and after Unlock (with the cause
-// ErrNotHeld). An acquisition of the same lock under it is a re-entry; it says
+// the loss of the hold ([context.Cause] then matches ErrLost, and also ErrMaxHold if
+// that was the reason), with the client (ErrClosed), and when Unlock begins
+// (ErrNotHeld). An acquisition of the same lock under it is a re-entry; it says
 // nothing about other locks.
 func (h *Hold) Context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
@@ -220,8 +246,8 @@ func (h *Hold) attach(ctx context.Context, cancel context.CancelCauseFunc) error
 	t, g := h.tenure, h.grip
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if g.over() {
-		return errors.Join(ErrNotHeld, g.cause)
+	if err := t.errOf(g); err != nil {
+		return err
 	}
 	if g.contexts == nil {
 		g.contexts = map[*heldContext]struct{}{}
@@ -260,11 +286,15 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 		return fail("extend", h.Name(), ErrNotHeld, err)
 	}
 	t := h.tenure
+	if !t.client.begin() {
+		return fail("extend", h.Name(), ErrClosed)
+	}
+	defer t.client.working.Done()
 	if err := t.turn.take(ctx); err != nil {
 		return fail("extend", h.Name(), contextError(ctx))
 	}
 	defer t.turn.give()
-	return t.extendBy(ctx, d)
+	return t.extendBy(ctx, h.grip, d)
 }
 
 // Unlock gives the hold back; the last one of its owner frees the lock and wakes a
@@ -273,33 +303,38 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 //
 // nil means that the hold lasted until this call and is over now. ErrNotHeld means
 // that it was over before: released already, or lost (then ErrLost matches too).
-// With any other error the server could not be reached: the hold is not renewed any
-// more, the release is repeated in the background until its lease has ended, and
-// Unlock may be called again to wait for it.
+// Any other error means that the server could not be reached (ErrUnknownOutcome) or
+// refused: the hold is not renewed any more, the release is repeated in the
+// background until its lease has ended, and Unlock may be called again to wait for
+// it. A connection that has gone silent without breaking may cost a few seconds on
+// top of the budget until that is noticed.
 func (h *Hold) Unlock(ctx context.Context) error {
 	if h == nil {
 		return ErrNotHeld
 	}
-	t := h.tenure
-	if !t.turn.try() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.client.options.RetryBudget)
-		defer cancel()
-		if err := t.turn.take(ctx); err != nil {
-			return fail("unlock", h.Name(), ErrUnknownOutcome, err)
-		}
-	}
-	defer t.turn.give()
-	err := t.release(ctx, h.grip)
+	err := h.tenure.release(ctx, h.grip)
 	if err == nil {
 		runtime.SetFinalizer(h, nil)
 	}
 	return err
 }
 
-// release gives one grip back. The turn is held.
+// release gives one grip back. It begins before the turn is there, so that nothing
+// that holds the turn up can keep the hold alive.
 func (t *tenure) release(ctx context.Context, g *grip) error {
-	if err := t.letGo(g); err != nil || t.toldOnce(g) {
+	if err := t.letGo(g); err != nil {
 		return err
+	}
+	if !t.turn.try() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.client.options.RetryBudget)
+		defer cancel()
+		if err := t.turn.take(ctx); err != nil {
+			return t.releaseFailed(answer{}, err)
+		}
+	}
+	defer t.turn.give()
+	if t.toldOnce(g) {
+		return nil
 	}
 	a, err := t.settle(t.client.caller.detached(ctx), nil)
 	switch {
@@ -327,25 +362,22 @@ func (t *tenure) toldOnce(g *grip) bool {
 // and no re-entry can follow. It may be called again after a release that failed.
 func (t *tenure) letGo(g *grip) error {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	switch {
 	case g.told:
+		t.mu.Unlock()
 		return fail("unlock", t.lock.name, ErrNotHeld)
-	case g.released, g.leaving && t.phase != over:
-		return nil
-	case t.phase == over:
+	case g.cause != nil:
+		t.mu.Unlock()
 		return fail("unlock", t.lock.name, ErrNotHeld, g.cause)
+	case g.released, g.leaving:
+		t.mu.Unlock()
+		return nil
 	}
-	g.leaving = true
-	t.count--
-	if g.renew {
-		t.renewing--
-	}
-	if t.count == 0 {
-		t.phase = leaving
-		t.stood = t.valid() > 0
-		t.echo = t.gate.releasing()
-	}
+	t.uncount(g)
+	contexts := g.takeContexts()
+	t.mu.Unlock()
+	// Before anything is sent: the server may free the lock long before it answers.
+	cancelAll(contexts, ErrNotHeld)
 	return nil
 }
 
@@ -366,10 +398,10 @@ func (t *tenure) releaseFailed(a answer, err error) error {
 	left := max(t.lease, t.granted)
 	t.mu.Unlock()
 	t.client.janitor.add(t, 0, left)
-	if a.doubt {
-		return fail("unlock", t.lock.name, ErrUnknownOutcome, err)
+	if judge(err) == refused {
+		return fail("unlock", t.lock.name, err)
 	}
-	return fail("unlock", t.lock.name, err)
+	return fail("unlock", t.lock.name, ErrUnknownOutcome, err)
 }
 
 // letGone ends a grip that the server has taken back, and with the last one the
@@ -377,11 +409,13 @@ func (t *tenure) releaseFailed(a answer, err error) error {
 func (t *tenure) letGone(g *grip, a answer) {
 	t.mu.Lock()
 	if t.count > 0 {
-		contexts := g.end(nil)
+		g.end(nil)
 		t.entered = slices.DeleteFunc(t.entered, func(e *grip) bool { return e == g })
+		if t.renewing > 0 && t.limit == 0 {
+			t.extend(a.sent, t.lease) // the release has raised it
+		}
 		t.plan()
 		t.mu.Unlock()
-		cancelAll(contexts, ErrNotHeld)
 		return
 	}
 	t.mu.Unlock()
@@ -409,12 +443,9 @@ func (t *tenure) gone(a answer) {
 }
 
 // extendBy sends a renewal of one hold. The turn is held.
-func (t *tenure) extendBy(ctx context.Context, d time.Duration) error {
-	t.mu.Lock()
-	passes := t.limit > 0 && t.client.clock().since(t.start)+d > t.limit
-	t.mu.Unlock()
-	if passes {
-		return fail("extend", t.lock.name, ErrMaxHold)
+func (t *tenure) extendBy(ctx context.Context, g *grip, d time.Duration) error {
+	if err := t.mayExtend(g, d); err != nil {
+		return fail("extend", t.lock.name, err)
 	}
 	a, err := t.client.caller.call(ctx, t.client.closing, renewScript, []string{t.lock.key}, renewArgs(t, d))
 	if err != nil {
@@ -423,10 +454,44 @@ func (t *tenure) extendBy(ctx context.Context, d time.Duration) error {
 		}
 		return fail("extend", t.lock.name, err)
 	}
-	if results, err := a.message.AsIntSlice(); err != nil || len(results) != 1 || results[0] != 1 {
+	results, err := a.message.AsIntSlice()
+	switch {
+	case err != nil || len(results) != 1 || results[0] < 0:
+		return fail("extend", t.lock.name, ErrUnknownOutcome, errors.Join(errReply, err))
+	case results[0] == 0:
 		t.lose(ErrLost, "the key is gone or belongs to another owner")
-		return fail("extend", t.lock.name, ErrNotHeld, ErrLost)
+	default:
+		t.renewed(a.sent, d)
 	}
-	t.renewed(a.sent, d)
+	return t.extended(g, d)
+}
+
+// mayExtend checks, under the turn, that there is something to extend.
+func (t *tenure) mayExtend(g *grip, d time.Duration) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.client.clock()
+	switch {
+	case t.errOf(g) != nil:
+		return errors.Join(ErrNotHeld, t.errOf(g))
+	case t.limit > 0 && now.since(t.start)+d > t.limit, g.max > 0 && now.since(g.start)+d > g.max:
+		return ErrMaxHold
+	}
+	t.unsettled = true
 	return nil
+}
+
+// extended says whether the hold still stands when the answer is in. If it ended
+// meanwhile, the time that the key has got is taken back.
+func (t *tenure) extended(g *grip, d time.Duration) error {
+	t.mu.Lock()
+	err, phase := t.errOf(g), t.phase
+	t.mu.Unlock()
+	if err == nil {
+		return nil
+	}
+	if phase == over {
+		t.client.janitor.add(t, 0, d)
+	}
+	return fail("extend", t.lock.name, ErrNotHeld, err)
 }

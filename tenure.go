@@ -1,7 +1,9 @@
 package latchkey
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -14,13 +16,13 @@ import (
 // Whatever is sent to the server for a tenure (acquire, re-enter, renew, release,
 // undo) is sent under its turn, one after the other.
 type tenure struct {
-	client  *Client
-	lock    *primitive
-	owner   Owner
-	wire    string // the owner as it stands in Redis
-	guest   string // our client id if another client made the owner, else ""
-	guestID uint64 // number of a guest among the tenures, which guard it
-	turn    turn
+	client *Client
+	lock   *primitive
+	owner  Owner
+	wire   string // the owner as it stands in Redis
+	number uint64 // of this tenure in this client
+	part   string // name of our part if another client made the owner, else ""
+	turn   turn
 
 	schedule schedule // the watchdog's
 
@@ -34,7 +36,8 @@ type tenure struct {
 	start     stamp         // before the acquisition was sent
 	sent      stamp         // before the last command that set the lease was sent
 	granted   time.Duration // the lease that it set
-	renewedAt stamp         // before the last command that could have set it was sent
+	renewedAt stamp         // before the last command that set a full lease was sent
+	unsettled bool          // a renewal was sent and has not been answered
 	doubtful  bool          // an acquisition may still be executed, late
 	doubtAt   stamp
 	stood     bool // the lease was certain to stand when the last release began
@@ -76,11 +79,15 @@ func (t *tenure) begin(r *request, a answer) {
 	t.plan()
 }
 
-// enter makes a re-entry that the server has confirmed.
-func (t *tenure) enter(r *request, a answer) *grip {
+// enter makes a re-entry that the server has confirmed, or tells why the tenure can
+// no longer be entered.
+func (t *tenure) enter(r *request, a answer) (g *grip, cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g := &grip{renew: r.renew}
+	if t.phase != held {
+		return nil, cmp.Or(t.cause, ErrNotHeld)
+	}
+	g = &grip{renew: r.renew, start: a.sent, max: r.maxHold}
 	t.entered = append(t.entered, g)
 	t.count++
 	if r.renew {
@@ -88,27 +95,43 @@ func (t *tenure) enter(r *request, a answer) *grip {
 	}
 	t.extend(a.sent, r.lease)
 	t.plan()
-	if r.maxHold > 0 {
-		g.limit = time.AfterFunc(r.maxHold-driftMargin(r.maxHold), func() { t.limitReached(g) })
+	if g.max > 0 {
+		g.limit = time.AfterFunc(g.left(a.sent), func() { t.limitReached(g) })
 	}
-	return g
+	return g, nil
 }
 
-// limitReached ends a re-entry at its own limit. The outer hold goes on.
+// limitReached ends a re-entry at its own limit, and gives its count back in the
+// background. The outer hold goes on.
 func (t *tenure) limitReached(g *grip) {
 	t.mu.Lock()
-	if g.over() {
+	if g.over() || g.leaving || t.phase != held {
 		t.mu.Unlock()
 		return
 	}
-	if g.renew {
-		g.renew = false
-		t.renewing--
-	}
 	contexts := g.end(ErrMaxHold)
+	t.uncount(g)
 	t.plan()
+	lease := max(t.lease, t.granted)
 	t.mu.Unlock()
 	cancelAll(contexts, ErrMaxHold)
+	t.client.janitor.add(t, 0, lease)
+}
+
+// uncount takes a grip off the count. With the last one the tenure is leaving: it
+// is neither renewed nor entered again. t.mu is held.
+func (t *tenure) uncount(g *grip) {
+	g.leaving = true
+	t.count--
+	if g.renew {
+		t.renewing--
+	}
+	t.entered = slices.DeleteFunc(t.entered, func(e *grip) bool { return e == g && e.over() })
+	if t.count == 0 {
+		t.phase = leaving
+		t.stood = t.valid() > 0
+		t.echo = t.gate.releasing()
+	}
 }
 
 // doubt remembers that an acquisition was sent whose outcome is unknown.
@@ -156,6 +179,7 @@ func (t *tenure) nextLease() time.Duration {
 	if t.phase != held || t.renewing == 0 {
 		return 0
 	}
+	t.unsettled = true
 	if t.limit > 0 {
 		return min(t.lease, t.limit-t.client.clock().since(t.start))
 	}
@@ -169,6 +193,7 @@ func (t *tenure) renewed(sent stamp, lease time.Duration) {
 		t.mu.Unlock()
 		return
 	}
+	t.unsettled = false
 	t.extend(sent, lease)
 	t.plan()
 	t.mu.Unlock()
@@ -177,20 +202,16 @@ func (t *tenure) renewed(sent stamp, lease time.Duration) {
 
 // extend moves the end of the lease, never to an earlier time. t.mu is held.
 func (t *tenure) extend(sent stamp, lease time.Duration) {
-	t.renewedAt = sent
+	if lease >= t.lease {
+		t.renewedAt = sent // a shorter one is no reason to renew later
+	}
 	if sent.since(t.sent)+lease > t.granted {
 		t.sent, t.granted = sent, lease
 	}
 }
 
-// renewFailed plans another renewal soon: only the deadline ends a hold that
-// cannot be renewed.
-func (t *tenure) renewFailed(err error) {
-	t.client.options.Logger.Warn("latchkey: renewal failed, repeating it",
-		"lock", t.lock.name, "owner", t.wire, "error", err)
-	t.renewLater()
-}
-
+// renewLater plans another renewal soon: only the deadline ends a hold that cannot
+// be renewed.
 func (t *tenure) renewLater() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -204,49 +225,66 @@ func (t *tenure) renewLater() {
 
 // checkDeadline ends the tenure if its time is over, and otherwise plans anew.
 func (t *tenure) checkDeadline() {
+	if l := t.endIfDue(); l != nil {
+		l.report()
+	}
+}
+
+// loss is a tenure that has ended without a release, and is to be told of.
+type loss struct {
+	t     *tenure
+	cause error
+	why   string
+	// after says that a renewal may yet lengthen the life of the key, so that it
+	// has to be released when its time should be over.
+	after bool
+}
+
+// endIfDue ends the tenure if its time is over, and otherwise plans anew.
+func (t *tenure) endIfDue() *loss {
 	t.mu.Lock()
 	if t.phase != held && t.phase != leaving {
 		t.mu.Unlock()
-		return
+		return nil
 	}
 	if t.valid() > 0 {
 		t.plan()
 		t.mu.Unlock()
-		return
+		return nil
 	}
-	limited := t.limit > 0 && t.client.clock().since(t.start) >= t.limit-driftMargin(t.limit)
+	l := &loss{t: t, cause: ErrLost, why: "its lease ran out before it could be renewed", after: t.unsettled || t.unheard}
+	if t.limit > 0 && t.client.clock().since(t.start) >= t.limit-driftMargin(t.limit) {
+		l.cause, l.why = ErrMaxHold, "its maximum hold time is over"
+	}
 	t.mu.Unlock()
-	if limited {
-		t.expire(ErrMaxHold, "its maximum hold time is over")
-		return
+	if !t.end(l.cause) {
+		return nil
 	}
-	t.expire(ErrLost, "its lease ran out before it could be renewed")
+	return l
 }
 
-// expire ends the tenure at its deadline. A renewal that is still under way may
-// lengthen the life of the key after that, so the key is released in the
-// background as well, when its time should be over.
-func (t *tenure) expire(cause error, why string) {
-	if !t.lose(cause, why) {
+// lose ends the tenure because the server no longer knows it.
+func (t *tenure) lose(cause error, why string) {
+	if t.end(cause) {
+		(&loss{t: t, cause: cause, why: why}).report()
+	}
+}
+
+// report does what may take its time after a loss has been signaled.
+func (l *loss) report() {
+	t := l.t
+	t.freeGate(0)
+	t.client.options.Logger.Warn("latchkey: hold lost: "+l.why, "lock", t.lock.name, "owner", t.wire)
+	e := t.event(EventLost)
+	e.Err = l.cause
+	t.client.observe(e)
+	if !l.after {
 		return
 	}
 	t.mu.Lock()
 	granted := t.granted
 	t.mu.Unlock()
 	t.client.janitor.add(t, driftMargin(granted), granted)
-}
-
-// lose ends the tenure without a release. Its contexts end with the cause.
-func (t *tenure) lose(cause error, why string) bool {
-	if !t.end(cause) {
-		return false
-	}
-	t.client.options.Logger.Warn("latchkey: hold lost: "+why, "lock", t.lock.name, "owner", t.wire)
-	e := t.event(EventLost)
-	e.Err = cause
-	t.client.observe(e)
-	t.freeGate(0)
-	return true
 }
 
 // freeGate lets the next local waiter try. told is how many subscribers heard of
@@ -305,6 +343,14 @@ func (t *tenure) settle(ctx context.Context, stop <-chan struct{}) (answer, erro
 		raise = millis(t.lease)
 	}
 	t.mu.Unlock()
+	a, err := t.sendSettle(ctx, stop, count, raise)
+	if hasCode(err, "WRONGTYPE") {
+		a.null, err = true, nil // somebody put something else in the place of the lock
+	}
+	return a, err
+}
+
+func (t *tenure) sendSettle(ctx context.Context, stop <-chan struct{}, count int, raise int64) (answer, error) {
 	keys := []string{t.lock.key, t.lock.channel}
 	if t.lock.kind.ownerIn == inString {
 		if count > 0 {
@@ -313,7 +359,7 @@ func (t *tenure) settle(ctx context.Context, stop <-chan struct{}) (answer, erro
 		return t.client.caller.call(ctx, stop, mutexRelease, keys, []string{t.wire, t.client.publish})
 	}
 	return t.client.caller.call(ctx, stop, lockRelease, keys,
-		[]string{t.wire, strconv.Itoa(count), t.guest, t.client.publish, strconv.FormatInt(raise, 10)})
+		[]string{t.wire, strconv.Itoa(count), t.part, t.client.publish, strconv.FormatInt(raise, 10)})
 }
 
 // usable reports whether an acquisition by the same owner can wait for, or enter,

@@ -43,7 +43,7 @@ func (s *tenures) find(p *primitive, owner Owner) *tenure {
 	s.mu.Lock()
 	t := s.byName[name]
 	if t == nil && owner.client == s.client.id {
-		if live := s.live[owner.number]; live != nil && live.lock.key == p.key {
+		if live := s.live[owner.number]; live != nil && live.owner == owner && live.lock.key == p.key {
 			t = live
 		}
 	}
@@ -55,15 +55,17 @@ func (s *tenures) find(p *primitive, owner Owner) *tenure {
 }
 
 // adopt makes a tenure for an explicit owner, unless another goroutine was quicker.
-// An owner of this client gets a fresh number on the wire, so that a command of an
-// earlier tenure, delivered late, cannot touch this one; an owner of another client
-// has to be itself.
+// Nothing on the wire is used twice, so that a command of an earlier tenure,
+// delivered late, cannot touch this one: an owner of this client gets a fresh number,
+// and an owner of another client, which has to be itself, a part with a fresh name.
 func (s *tenures) adopt(p *primitive, name ownedName) *tenure {
-	wire := name.owner
-	if wire.client == s.client.id {
-		wire.number = s.number()
+	number := s.number()
+	wire, part := Owner{client: s.client.id, number: number}, ""
+	if name.owner.client != s.client.id {
+		part = wire.String()
+		wire = name.owner
 	}
-	t := s.fresh(p, wire)
+	t := s.make(p, wire, number, part)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if other := s.byName[name]; other != nil && other.usable() {
@@ -74,38 +76,31 @@ func (s *tenures) adopt(p *primitive, name ownedName) *tenure {
 	return t
 }
 
-func (s *tenures) fresh(p *primitive, owner Owner) *tenure {
-	t := &tenure{client: s.client, lock: p, owner: owner, wire: owner.String(), schedule: newSchedule()}
-	if owner.client != s.client.id {
-		t.guest = s.client.id
+// fresh makes a tenure for an owner that nobody has.
+func (s *tenures) fresh(p *primitive) *tenure {
+	number := s.number()
+	return s.make(p, Owner{client: s.client.id, number: number}, number, "")
+}
+
+func (s *tenures) make(p *primitive, owner Owner, number uint64, part string) *tenure {
+	return &tenure{
+		client: s.client, lock: p, number: number,
+		owner: owner, wire: owner.String(), part: part, schedule: newSchedule(),
 	}
-	return t
 }
 
 // add makes a tenure known that has begun.
 func (s *tenures) add(t *tenure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.live[s.id(t)] = t
-}
-
-// id is the number of the owner, or one of our own for an owner of another client.
-func (s *tenures) id(t *tenure) uint64 {
-	if t.guest == "" {
-		return t.owner.number
-	}
-	if t.guestID == 0 {
-		s.last++
-		t.guestID = s.last
-	}
-	return t.guestID
+	s.live[t.number] = t
 }
 
 // remove forgets a tenure that is over.
 func (s *tenures) remove(t *tenure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.live, s.id(t))
+	delete(s.live, t.number)
 	if name, found := s.names[t]; found {
 		delete(s.names, t)
 		if s.byName[name] == t {

@@ -136,8 +136,14 @@ func (w *watchdog) keepTime() {
 			return
 		}
 		now := w.clock()
+		var losses []*loss
 		for _, t := range w.collect(now) {
-			t.checkDeadline()
+			if l := t.endIfDue(); l != nil {
+				losses = append(losses, l)
+			}
+		}
+		for _, l := range losses { // once all of them have been signaled
+			l.report()
 		}
 		timer.Reset(w.sleep(kicked))
 	}
@@ -290,10 +296,14 @@ func (w *watchdog) renewBatch(batch []renewal) {
 		}
 		return
 	}
+	if err != nil {
+		w.client.options.Logger.Warn("latchkey: renewal failed, repeating it",
+			"holds", len(batch), "one of them", batch[0].t.lock.name, "error", err)
+	}
 	for i, r := range batch {
 		switch {
-		case err != nil:
-			r.t.renewFailed(err)
+		case err != nil || results[i] < 0:
+			r.t.renewLater()
 		case results[i] == 1:
 			r.t.renewed(sent, r.lease)
 		default:
@@ -323,7 +333,7 @@ func (w *watchdog) sendRenewal(batch []renewal) (sent stamp, results []int64, er
 }
 
 func renewArgs(t *tenure, lease time.Duration) []string {
-	return []string{t.lock.kind.ownerIn, t.wire, strconv.FormatInt(millis(lease), 10)}
+	return []string{t.lock.kind.ownerIn, t.wire, t.part, strconv.FormatInt(millis(lease), 10)}
 }
 
 // renewPeriod is the time between two renewals: a third of the lease, so that two

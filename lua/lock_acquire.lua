@@ -5,8 +5,8 @@
 -- ARGV[1] owner
 -- ARGV[2] lease in ms
 -- ARGV[3] hold count of this client after this call; above 1 it is a re-entry
--- ARGV[4] '' if the owner was made by this client, else the id of this client,
---         which then is a guest of the owner
+-- ARGV[4] '' if the owner was made by this client, else the name of this guest's
+--         part: the id of the client and a number that it uses once
 -- ARGV[5] '1' if tokens must not fall below the server's clock in ms
 --
 -- Reply   nil, or the fencing token as a string: acquired
@@ -14,9 +14,9 @@
 --         error LATCHKEY_GONE: a re-entry, but the hold is over; nothing changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
--- A guest's part is kept in <owner>@<client>, the sum of all guests in <owner>@;
--- the rest of the count belongs to the client that made the owner. Without guests
--- the hash has the one field that Redisson writes.
+-- A guest's part is kept in <owner>@<part>, the sum of all guests in <owner>@; the
+-- rest of the count belongs to the client that made the owner. Without guests the
+-- hash has the one field that Redisson writes.
 --
 -- Cost: 3 commands when free, 2 when refused, 4 when entered again; a token adds
 -- one. Idempotent: counts are absolute, the token is taken only from free to held.
@@ -63,10 +63,14 @@ if not held[1] then
 end
 
 local guests = tonumber(held[2] or 0)
+local mine = me == '' and held[1] - guests or tonumber(held[3] or 0)
+if count > 1 and mine < 1 then
+  return redis.error_reply('LATCHKEY_GONE the hold is over, others of the same owner go on')
+end
+local more = count - mine
 if me == '' then
-  redis.call('hset', key, owner, count + guests)
+  redis.call('hset', key, owner, held[1] + more)
 else
-  local more = count - tonumber(held[3] or 0)
   redis.call('hset', key, owner, held[1] + more, owner .. '@', guests + more, owner .. '@' .. me, count)
 end
 -- Entering again never shortens what the outer hold has.
