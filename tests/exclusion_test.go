@@ -197,7 +197,7 @@ func passToken(ctx context.Context, lock latchkey.Locker, last *atomic.Int64) er
 		return err
 	}
 	if before := last.Swap(inner.Token()); before >= inner.Token() {
-		return fmt.Errorf("token %d after %d", inner.Token(), before)
+		err = fmt.Errorf("token %d after %d", inner.Token(), before)
 	}
-	return inner.Unlock(ctx)
+	return errors.Join(err, inner.Unlock(ctx))
 }

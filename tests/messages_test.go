@@ -141,23 +141,32 @@ func TestSubscriptionComesBack(t *testing.T) {
 	}, messages)
 }
 
-// A frozen subscription looks healthy. It is found out and replaced, without any
-// help by a release or an error.
+// A subscription that is frozen, or that answers everything and delivers no message,
+// looks healthy. It is found out and replaced, without any help by a release or an
+// error.
 func TestDeafSubscriptionIsReplaced(t *testing.T) {
-	eachKind(t, func(t *testing.T, k kind) {
-		tap := rig.NewTap(t, rig.Shared())
-		waiting := connectVia(t, rig.Shared(), tap.Addr(), polling)
-		handOver(t, k, rig.Name(t), waiting, func() {
-			require.Equal(t, 1, tap.FreezeSubscribers())
-			before := tap.Accepted()
-			rig.Eventually(t, 30*time.Second, "a new subscription", func() error {
-				if tap.Accepted() == before {
-					return errors.New("the deaf one is still trusted")
-				}
-				return nil
+	faults := map[string]func(*rig.Tap){
+		"frozen": func(tap *rig.Tap) { tap.FreezeSubscribers() },
+		"deaf":   func(tap *rig.Tap) { tap.DropMessages(true) },
+	}
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tap := rig.NewTap(t, rig.Shared())
+			waiting := connectVia(t, rig.Shared(), tap.Addr(), polling)
+			handOver(t, lockKind, rig.Name(t), waiting, func() {
+				require.Equal(t, 1, tap.Subscribers())
+				before := tap.Accepted()
+				fault(tap)
+				rig.Eventually(t, soon, "a new subscription", func() error {
+					if tap.Accepted() == before {
+						return errors.New("the deaf one is still trusted")
+					}
+					return nil
+				})
 			})
 		})
-	}, func(k kind) bool { return k.name == lockKind.name })
+	}
 }
 
 // The release falls between the failed attempt and the live subscription: the
