@@ -236,7 +236,7 @@ func (t *tenure) waitInFront(ctx context.Context, r *request, g *gate) error {
 		if round > 0 || !g.heldHere() {
 			g.drain()
 			left, err := t.attempt(ctx, r, cmd)
-			if err == nil || !worthWaiting(err) {
+			if err == nil || !worthWaiting(ctx, err) {
 				return err
 			}
 			last = err
@@ -250,8 +250,8 @@ func (t *tenure) waitInFront(ctx context.Context, r *request, g *gate) error {
 }
 
 // worthWaiting reports whether an attempt that failed may succeed later.
-func worthWaiting(err error) bool {
-	if isContextError(err) || errors.Is(err, ErrClosed) {
+func worthWaiting(ctx context.Context, err error) bool {
+	if ctx.Err() != nil || errors.Is(err, ErrClosed) {
 		return false
 	}
 	return errors.Is(err, ErrNotAcquired) || judge(err) != refused

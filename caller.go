@@ -3,9 +3,11 @@ package latchkey
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -30,7 +32,14 @@ type caller struct {
 	patience time.Duration // for one command, and for its repetitions together
 	clock    func() stamp
 	slots    *slots
-	sending  sync.WaitGroup
+	reserved *slots // for renewals, releases and undo
+	// down says that the connection broke and has not answered since. rueidis may
+	// then overlook contexts, because all callers wait for one of them to dial.
+	down atomic.Bool
+
+	mu      sync.Mutex
+	sending sync.WaitGroup
+	ending  bool // whatever is sent from now on is not waited for
 }
 
 // answer is what came of a call.
@@ -56,6 +65,9 @@ func (c *caller) call(ctx context.Context, stop <-chan struct{}, cmd command, ke
 		}
 		a.sent = c.clock()
 		message, err := c.once(ctx, cmd, keys, args).ToMessage()
+		if ctx.Err() == nil && isContextError(err) {
+			err = fmt.Errorf("%w: %v", errSilent, err) //nolint:errorlint // not the context of the caller
+		}
 		switch judge(err) {
 		case answered:
 			a.message, a.null = message, err != nil
@@ -79,22 +91,41 @@ func (c *caller) call(ctx context.Context, stop <-chan struct{}, cmd command, ke
 
 // once sends a command one time and returns when it is answered or ctx ends.
 func (c *caller) once(ctx context.Context, cmd command, keys, args []string) rueidis.RedisResult {
-	if err := c.slots.take(ctx, c.patience); err != nil {
+	lane := c.lane(cmd)
+	if err := lane.take(ctx, c.patience); err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	if !c.prompt {
+	if !c.prompt || c.down.Load() {
 		keys, args := slices.Clone(keys), slices.Clone(args)
-		return c.aside(ctx, func(ctx context.Context) rueidis.RedisResult {
+		return c.aside(ctx, lane, func(ctx context.Context) rueidis.RedisResult {
 			return cmd.send(ctx, c.client, keys, args)
 		})
 	}
+	sent := time.Now()
 	result := cmd.send(ctx, c.client, keys, args)
 	if ctx.Err() != nil && isContextError(result.Error()) {
-		c.slots.abandon()
-	} else {
-		c.slots.give()
+		lane.abandon()
+		return result
 	}
+	lane.give(sent)
+	c.heard(result)
 	return result
+}
+
+// lane keeps those who want a hold from standing in the way of those who have one.
+func (c *caller) lane(cmd command) *slots {
+	if cmd == renewScript || cmd == lockRelease || cmd == mutexRelease {
+		return c.reserved
+	}
+	return c.slots
+}
+
+// heard notes whether the server is there.
+func (c *caller) heard(result rueidis.RedisResult) {
+	down := result.NonRedisError() != nil
+	if c.down.Load() != down {
+		c.down.Store(down)
+	}
 }
 
 // detached returns a context for clean-up, which the end of ctx does not touch.
@@ -110,20 +141,21 @@ func (c *caller) send(ctx context.Context, call func(context.Context) rueidis.Re
 	if err := c.slots.take(ctx, c.patience); err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	return c.aside(ctx, call)
+	return c.aside(ctx, c.slots, call)
 }
 
 // aside runs a call in a goroutine of its own, so that the caller can leave: a
 // borrowed client may be set up to overlook the end of a context, or to close its
 // shared connection at a deadline. The slot is given back when the call is over.
-func (c *caller) aside(ctx context.Context, send func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
+func (c *caller) aside(ctx context.Context, lane *slots, send func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
 	done := make(chan rueidis.RedisResult, 1)
-	c.sending.Add(1)
-	go func() {
-		defer c.sending.Done()
-		defer c.slots.give()
-		done <- send(context.WithoutCancel(ctx))
-	}()
+	c.background(func() {
+		sent := time.Now()
+		result := send(context.WithoutCancel(ctx))
+		lane.give(sent)
+		c.heard(result)
+		done <- result
+	})
 	silence := time.NewTimer(c.patience)
 	defer silence.Stop()
 	select {
@@ -134,6 +166,25 @@ func (c *caller) aside(ctx context.Context, send func(context.Context) rueidis.R
 	case <-silence.C:
 		return rueidis.NewErrorResult(errSilent)
 	}
+}
+
+// background runs a goroutine that finish waits for, unless that has begun.
+func (c *caller) background(run func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ending {
+		go run()
+		return
+	}
+	c.sending.Go(run)
+}
+
+// finish waits for the goroutines of calls whose callers may have left.
+func (c *caller) finish() {
+	c.mu.Lock()
+	c.ending = true
+	c.mu.Unlock()
+	c.sending.Wait()
 }
 
 // rest waits, and tells why if it was cut short.

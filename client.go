@@ -86,6 +86,7 @@ func newClient(client rueidis.Client, options Options, owned bool) (*Client, err
 		patience: options.RetryBudget,
 		clock:    c.clock,
 		slots:    newSlots(options.MaxInFlight),
+		reserved: newSlots(reservedSlots),
 	}
 	sharded, err := shardedMessages(client, options)
 	if err != nil {
@@ -127,9 +128,16 @@ func (c *Client) begin() bool {
 // client opened is closed. When it returns nil, no goroutine is left.
 //
 // If ctx ends first, Close returns its error and the rest ends by itself; locks
-// that could not be released come back at the end of their leases. Further calls
-// wait for the first, and return what it returned.
+// that could not be released come back at the end of their leases. A ctx that has
+// ended already, as at the end of a program it often has, is replaced by
+// Options.RetryBudget. Further calls wait for the first, and return what it
+// returned.
 func (c *Client) Close(ctx context.Context) error {
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), c.options.RetryBudget)
+		defer cancel()
+	}
 	if c.startClosing() {
 		go c.finish(ctx, c.endHolds())
 	}
@@ -176,7 +184,7 @@ func (c *Client) finish(ctx context.Context, ended []*tenure) {
 	c.watchdog.close()
 	c.janitor.close(ctx)
 	c.notifier.close()
-	c.caller.sending.Wait()
+	c.caller.finish()
 	if c.owned {
 		c.rueidis.Close()
 	}
@@ -191,11 +199,15 @@ func (c *Client) releaseAll(ctx context.Context, ended []*tenure) {
 	places := make(chan struct{}, closeReleases)
 	var releasing sync.WaitGroup
 	var failed atomic.Int32
-	for _, t := range ended {
+	for i, t := range ended {
 		places <- struct{}{}
+		if failed.Load() > 0 {
+			failed.Add(int32(len(ended) - i)) // a silent server would cost the rest as much again
+			break
+		}
 		releasing.Go(func() {
 			defer func() { <-places }()
-			if err := t.releaseAtClose(ctx); err != nil && failed.Add(1) == 1 {
+			if err := t.releaseAtClose(ctx); err != nil && judge(err) != refused && failed.Add(1) == 1 {
 				c.result = err
 			}
 		})

@@ -130,9 +130,15 @@ func open(ctx context.Context, settings rueidis.ClientOption) (rueidis.Client, e
 	return dial(settings)
 }
 
-// inCluster reports whether the server belongs to a cluster. One that does not
-// even know the question does not.
+// inCluster reports whether the server belongs to a cluster. HELLO tells, which no
+// permission is needed for; servers that do not know it without arguments are asked
+// in another way, and one that knows neither is none.
 func inCluster(ctx context.Context, client rueidis.Client) bool {
+	if hello, err := client.Do(ctx, client.B().Arbitrary("HELLO").Build()).ToMap(); err == nil {
+		mode := hello["mode"]
+		text, _ := mode.ToString()
+		return text == "cluster"
+	}
 	reply, _ := client.Do(ctx, client.B().ClusterInfo().Build()).ToString()
 	return strings.Contains(reply, "cluster_state:")
 }

@@ -31,6 +31,7 @@ type janitor struct {
 // ghost is a tenure about which the server may know something else than we do.
 type ghost struct {
 	next, until time.Duration // on the monotonic clock
+	span        time.Duration // the lease in question
 	pause       time.Duration
 }
 
@@ -60,6 +61,7 @@ func (j *janitor) add(t *tenure, delay, span time.Duration) {
 	}
 	g.pause = firstTidy
 	g.next = min(g.next, now+delay)
+	g.span = max(g.span, span)
 	g.until = max(g.until, now+delay+span+driftMargin(span))
 	if !j.active {
 		j.active = true
@@ -112,33 +114,42 @@ func (j *janitor) next() (due []*tenure, wait time.Duration, idle bool) {
 	return due, wait, idle
 }
 
-// tidy settles each tenure once. After a failure the rest waits as well: the
-// server is in trouble.
+// tidiers is how many tenures are settled at once: a server that is silent, one of
+// several perhaps, must not hold up the rest.
+const tidiers = 16
+
+// tidy settles each tenure once.
 func (j *janitor) tidy(due []*tenure) {
+	places := make(chan struct{}, tidiers)
+	var tidying sync.WaitGroup
 	for _, t := range due {
-		if !j.settle(context.Background(), t) {
-			break
-		}
+		places <- struct{}{}
+		tidying.Go(func() {
+			j.later(t, j.settle(context.Background(), t))
+			<-places
+		})
 	}
-	for _, t := range due {
-		j.later(t)
-	}
+	tidying.Wait()
 }
 
 // later plans the next time, twice as far away as the last, or forgets the tenure
-// when nothing can be executed late any more.
-func (j *janitor) later(t *tenure) {
+// when nothing can be executed late any more: its time is over and the server has
+// answered since, or twice its time is over.
+func (j *janitor) later(t *tenure, answered bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	g, now := j.ghosts[t], j.client.clock().mono
 	if g == nil {
 		return
 	}
-	if now >= g.until {
+	if now >= g.until && answered || now >= g.until+g.span {
 		delete(j.ghosts, t)
 		return
 	}
-	g.next = min(now+jitter(g.pause), g.until)
+	g.next = now + jitter(g.pause)
+	if now < g.until {
+		g.next = min(g.next, g.until)
+	}
 	g.pause = min(2*g.pause, longTidy)
 }
 

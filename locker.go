@@ -50,9 +50,10 @@ type Locker interface {
 
 	// ForceUnlock frees the lock whoever holds it, wakes waiters, and reports whether
 	// it was held. The holder learns of it at its next renewal. It removes exactly
-	// the holder that it has found, so that a repetition, or a copy of the command
-	// that arrives late, cannot hit a later one; if the answer was lost and the
-	// lock found free, it reports true.
+	// the owner that it has found, so that a repetition, or a copy of the command
+	// that arrives late, cannot hit a later hold, as long as no owner is used twice;
+	// those of Redisson are, by a thread that locks again. If the answer was lost and
+	// the lock found free, it reports true.
 	ForceUnlock(ctx context.Context) (bool, error)
 }
 

@@ -12,7 +12,8 @@ const (
 	EventAttempt EventType = iota + 1
 	// EventAcquired: an outermost acquisition or a re-entry succeeded after Wait.
 	EventAcquired
-	// EventReleased: the lock was given back altogether after Held.
+	// EventReleased: this client gave the lock back altogether, after Held. Another
+	// client that has joined the hold may keep it.
 	EventReleased
 	// EventRenewed: the lease was renewed.
 	EventRenewed

@@ -148,15 +148,18 @@ func (l *listener) add(s *subscription) {
 func (l *listener) run() {
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		worked, err := l.listen()
-		if err == nil && l.idle() {
-			return
-		}
 		if worked {
 			pause = firstPause
 		}
 		if err != nil {
-			l.log.Warn("latchkey: subscription lost, waiters poll until it is back", "error", err)
+			if pause == firstPause {
+				l.log.Warn("latchkey: subscription lost, waiters poll until it is back", "error", err)
+			}
+			l.retire()
 			l.scatter()
+		}
+		if l.idle() {
+			return
 		}
 		if rest(context.Background(), l.closed, jitter(pause)) != nil {
 			return
@@ -217,7 +220,7 @@ func (l *listener) serve(k *link) error {
 			if k.silent.Load() >= missedBeats {
 				return errDeaf
 			}
-			l.caller.sending.Go(func() { l.beat(k) })
+			l.caller.background(func() { l.beat(k) })
 		case <-sweep.C:
 			if left, err := l.sweep(k); err != nil || left == 0 {
 				return err
@@ -291,12 +294,7 @@ func (l *listener) do(k *link, cmd rueidis.Completed) error {
 // sweep unsubscribes channels that nobody has waited on for a while, and returns
 // how many are left.
 func (l *listener) sweep(k *link) (left int, err error) {
-	var idle []string
-	for _, s := range l.snapshot() {
-		if s.gate.retire(subscriptionLinger) && l.forget(s) {
-			idle = append(idle, s.channel)
-		}
-	}
+	idle := l.retire()
 	switch {
 	case len(idle) == 0:
 	case l.sharded:
@@ -309,6 +307,17 @@ func (l *listener) sweep(k *link) (left int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.subs), err
+}
+
+// retire forgets the channels that nobody has waited on for a while, and returns
+// them.
+func (l *listener) retire() (idle []string) {
+	for _, s := range l.snapshot() {
+		if s.gate.retire(subscriptionLinger) && l.forget(s) {
+			idle = append(idle, s.channel)
+		}
+	}
+	return idle
 }
 
 // forget removes a subscription, unless a newer one has taken its place.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,9 +14,12 @@ var errSlots = errors.New("latchkey: too many commands wait for an answer")
 
 const (
 	// abandonedFor is how long a command whose caller has left is taken to occupy
-	// the connection: a silent one is closed well before that.
+	// the connection at most: a silent one is closed well before that.
 	abandonedFor = 5 * time.Second
 	slotRecheck  = 50 * time.Millisecond
+	// reservedSlots are for what keeps and gives back holds, which must not queue
+	// behind those who want one.
+	reservedSlots = 120
 )
 
 // slots bounds the commands in flight. rueidis makes callers wait without looking
@@ -25,6 +29,7 @@ type slots struct {
 	taken     chan struct{}
 	mu        sync.Mutex
 	abandoned []time.Time // slots of callers that left, oldest first
+	left      atomic.Bool // there are any
 }
 
 func newSlots(n int) *slots { return &slots{taken: make(chan struct{}, n)} }
@@ -39,7 +44,7 @@ func (s *slots) take(ctx context.Context, patience time.Duration) error {
 	recheck := time.NewTicker(slotRecheck)
 	defer recheck.Stop()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		s.reclaim()
+		s.reclaim(time.Now().Add(-abandonedFor))
 		select {
 		case s.taken <- struct{}{}:
 			return nil
@@ -51,22 +56,32 @@ func (s *slots) take(ctx context.Context, patience time.Duration) error {
 	return errSlots
 }
 
-// give frees a slot whose command has been answered.
-func (s *slots) give() { <-s.taken }
+// give frees the slot of a command that was sent at a time and has been answered.
+// Answers come in the order of the commands, so those that were abandoned before
+// are over too.
+func (s *slots) give(sent time.Time) {
+	<-s.taken
+	s.reclaim(sent)
+}
 
 // abandon leaves the slot taken: the command still occupies the connection.
 func (s *slots) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.abandoned = append(s.abandoned, time.Now())
+	s.left.Store(true)
 }
 
-// reclaim frees the slots of commands that must be over by now.
-func (s *slots) reclaim() {
+// reclaim frees the slots that were abandoned before a time.
+func (s *slots) reclaim(before time.Time) {
+	if !s.left.Load() {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.abandoned) > 0 && time.Since(s.abandoned[0]) > abandonedFor {
+	for len(s.abandoned) > 0 && s.abandoned[0].Before(before) {
 		s.abandoned = s.abandoned[1:]
-		s.give()
+		<-s.taken
 	}
+	s.left.Store(len(s.abandoned) > 0)
 }

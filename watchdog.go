@@ -14,8 +14,10 @@ import (
 const (
 	// renewBatch is how many holds one script renews: more would hold the server up.
 	renewBatch = 100
-	// renewFlights is how many such scripts are under way at once.
-	renewFlights = 8
+	// renewFlights is how many such scripts are under way at once; more in a cluster,
+	// where some may wait for a node that does not answer.
+	renewFlights        = 8
+	clusterRenewFlights = 100
 	// longestSleep bounds how late the watchdog sees that the machine has slept.
 	longestSleep = time.Second
 	// idleSleep is how long the watchdog sleeps when there is nothing to watch.
@@ -37,6 +39,8 @@ type watchdog struct {
 	renew  chan struct{} // something is in due
 	closed chan struct{}
 	tasks  sync.WaitGroup
+	// flights holds a place for each renewal that is under way.
+	flights chan struct{}
 
 	mu      sync.Mutex
 	started bool
@@ -59,13 +63,18 @@ func newSchedule() schedule { return schedule{slot: -1} }
 func (s *schedule) at() time.Duration { return min(s.renewAt, s.deadline) }
 
 func newWatchdog(c *Client) *watchdog {
+	flights := renewFlights
+	if c.cluster {
+		flights = clusterRenewFlights
+	}
 	return &watchdog{
-		client: c,
-		clock:  c.clock,
-		kick:   make(chan struct{}, 1),
-		renew:  make(chan struct{}, 1),
-		closed: make(chan struct{}),
-		wakeAt: never,
+		client:  c,
+		clock:   c.clock,
+		kick:    make(chan struct{}, 1),
+		renew:   make(chan struct{}, 1),
+		closed:  make(chan struct{}),
+		flights: make(chan struct{}, flights),
+		wakeAt:  never,
 	}
 }
 
@@ -228,21 +237,23 @@ func (w *watchdog) keepRenewing() {
 	}
 }
 
-// renewAll renews holds in as few scripts as the cluster slots allow.
+// renewAll renews holds in as few scripts as the cluster slots allow. It does not
+// wait for the answers: a node that is silent must not hold up the holds on others.
 func (w *watchdog) renewAll(due []*tenure) {
-	flights := make(chan struct{}, renewFlights)
-	var under sync.WaitGroup
-	for _, batch := range w.batches(w.reserve(due)) {
-		flights <- struct{}{}
-		under.Go(func() {
-			w.renewBatch(batch)
-			<-flights
+	for _, batch := range w.batches(due) {
+		select {
+		case w.flights <- struct{}{}:
+		case <-w.closed:
+			return
+		}
+		w.tasks.Go(func() {
+			w.renewBatch(w.reserve(batch))
+			<-w.flights
 		})
 	}
-	under.Wait()
 }
 
-// renewal is one hold in a batch, with its turn taken: no release of it can begin
+// renewal is one hold in a batch, with its turn taken: no release of it is sent
 // before the renewal has come back, and none that has begun is followed by one.
 type renewal struct {
 	t     *tenure
@@ -251,9 +262,9 @@ type renewal struct {
 
 // reserve takes the turn of each tenure that is still to be renewed. One that is
 // busy is looked at again soon.
-func (w *watchdog) reserve(due []*tenure) []renewal {
-	renewals := make([]renewal, 0, len(due))
-	for _, t := range due {
+func (w *watchdog) reserve(batch []*tenure) []renewal {
+	renewals := make([]renewal, 0, len(batch))
+	for _, t := range batch {
 		if !t.turn.try() {
 			t.renewLater()
 			continue
@@ -268,17 +279,17 @@ func (w *watchdog) reserve(due []*tenure) []renewal {
 	return renewals
 }
 
-// batches groups renewals that one script may carry.
-func (w *watchdog) batches(all []renewal) [][]renewal {
+// batches groups holds that one script may renew.
+func (w *watchdog) batches(all []*tenure) [][]*tenure {
 	if !w.client.cluster {
 		return slices.Collect(slices.Chunk(all, renewBatch))
 	}
-	bySlot := map[uint16][]renewal{}
-	for _, r := range all {
-		slot := keySlot(r.t.lock.key)
-		bySlot[slot] = append(bySlot[slot], r)
+	bySlot := map[uint16][]*tenure{}
+	for _, t := range all {
+		slot := keySlot(t.lock.key)
+		bySlot[slot] = append(bySlot[slot], t)
 	}
-	var batches [][]renewal
+	var batches [][]*tenure
 	for _, group := range bySlot {
 		batches = slices.AppendSeq(batches, slices.Chunk(group, renewBatch))
 	}
@@ -289,6 +300,9 @@ func (w *watchdog) batches(all []renewal) [][]renewal {
 // server refuses a batch, as a proxy or a rule about one of its keys may make it
 // do, each hold is renewed alone.
 func (w *watchdog) renewBatch(batch []renewal) {
+	if len(batch) == 0 {
+		return
+	}
 	sent, results, err := w.sendRenewal(batch)
 	if judge(err) == refused && len(batch) > 1 {
 		for i := range batch {
