@@ -35,7 +35,8 @@ type caller struct {
 	reserved *slots // for renewals, releases and undo
 	// down says that the connection broke and has not answered since. rueidis may
 	// then overlook contexts, because all callers wait for one of them to dial.
-	down atomic.Bool
+	down    atomic.Bool
+	dialing *dialing
 
 	mu      sync.Mutex
 	sending sync.WaitGroup
@@ -47,6 +48,7 @@ type answer struct {
 	message rueidis.RedisMessage
 	null    bool  // the reply was nil
 	sent    stamp // just before the last attempt
+	count   int   // what a release has left of the count, set by tenure.settle
 	// doubt says that an attempt was sent whose outcome is unknown. Even after a
 	// later answer it may yet be executed, late.
 	doubt   bool
@@ -95,7 +97,7 @@ func (c *caller) once(ctx context.Context, cmd command, keys, args []string) rue
 	if err := lane.take(ctx, c.patience); err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	if !c.prompt || c.down.Load() {
+	if !c.prompt || c.down.Load() || c.dialing.Load() > 0 {
 		keys, args := slices.Clone(keys), slices.Clone(args)
 		return c.aside(ctx, lane, func(ctx context.Context) rueidis.RedisResult {
 			return cmd.send(ctx, c.client, keys, args)
@@ -146,26 +148,35 @@ func (c *caller) send(ctx context.Context, call func(context.Context) rueidis.Re
 
 // aside runs a call in a goroutine of its own, so that the caller can leave: a
 // borrowed client may be set up to overlook the end of a context, or to close its
-// shared connection at a deadline. The slot is given back when the call is over.
+// shared connection at a deadline. The slot of a caller that leaves is abandoned.
 func (c *caller) aside(ctx context.Context, lane *slots, send func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
-	done := make(chan rueidis.RedisResult, 1)
+	done := make(chan rueidis.RedisResult) // taken by the caller, or by nobody
+	left := make(chan struct{})
 	c.background(func() {
 		sent := time.Now()
 		result := send(context.WithoutCancel(ctx))
-		lane.give(sent)
 		c.heard(result)
-		done <- result
+		select {
+		case done <- result:
+			lane.give(sent)
+		case <-left:
+			lane.reclaim(sent)
+		}
 	})
 	silence := time.NewTimer(c.patience)
 	defer silence.Stop()
+	var err error
 	select {
 	case result := <-done:
 		return result
 	case <-ctx.Done():
-		return rueidis.NewErrorResult(ctx.Err())
+		err = ctx.Err()
 	case <-silence.C:
-		return rueidis.NewErrorResult(errSilent)
+		err = errSilent
 	}
+	lane.abandon()
+	close(left)
+	return rueidis.NewErrorResult(err)
 }
 
 // background runs a goroutine that finish waits for, unless that has begun.

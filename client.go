@@ -56,10 +56,12 @@ func New(client rueidis.Client, options Options) (*Client, error) {
 	if client == nil {
 		return nil, invalid("the rueidis client is nil")
 	}
-	return newClient(client, options, false)
+	return newClient(client, options, nil)
 }
 
-func newClient(client rueidis.Client, options Options, owned bool) (*Client, error) {
+// newClient makes a client. opening counts the connections of a rueidis client that
+// this package has opened; without it the rueidis client is borrowed.
+func newClient(client rueidis.Client, options Options, opening *dialing) (*Client, error) {
 	options = options.withDefaults()
 	if err := options.check(); err != nil {
 		return nil, err
@@ -68,7 +70,7 @@ func newClient(client rueidis.Client, options Options, owned bool) (*Client, err
 		id:      uuid.NewString(),
 		options: options,
 		rueidis: client,
-		owned:   owned,
+		owned:   opening != nil,
 		cluster: client.Mode() == rueidis.ClientModeCluster,
 		clock:   options.clock,
 		gates:   newGates(),
@@ -82,7 +84,8 @@ func newClient(client rueidis.Client, options Options, owned bool) (*Client, err
 	}
 	c.caller = &caller{
 		client:   client,
-		prompt:   owned,
+		prompt:   opening != nil,
+		dialing:  opening,
 		patience: options.RetryBudget,
 		clock:    c.clock,
 		slots:    newSlots(options.MaxInFlight),

@@ -34,6 +34,8 @@ func Connect(ctx context.Context, rawURL string, options ...Options) (*Client, e
 	if err != nil {
 		return nil, err
 	}
+	opening := new(dialing)
+	opening.watch(&settings)
 	type opened struct {
 		client rueidis.Client
 		err    error
@@ -48,7 +50,7 @@ func Connect(ctx context.Context, rawURL string, options ...Options) (*Client, e
 		if r.err != nil {
 			return nil, fail("connect", redacted(rawURL), r.err)
 		}
-		c, err := newClient(r.client, o, true)
+		c, err := newClient(r.client, o, opening)
 		if err != nil {
 			r.client.Close()
 		}

@@ -333,8 +333,8 @@ func (t *tenure) release(ctx context.Context, g *grip) error {
 		}
 	}
 	defer t.turn.give()
-	if t.toldOnce(g) {
-		return nil
+	if done, err := t.tell(g); done {
+		return err
 	}
 	a, err := t.settle(t.client.caller.detached(ctx), nil)
 	switch {
@@ -345,31 +345,34 @@ func (t *tenure) release(ctx context.Context, g *grip) error {
 		return fail("unlock", t.lock.name, ErrNotHeld, ErrLost)
 	}
 	t.letGone(g, a)
-	t.toldOnce(g)
-	return nil
+	_, err = t.tell(g)
+	return err
 }
 
-// toldOnce reports, and takes note, that a release has been carried out, be it in
-// the background after Unlock had failed.
-func (t *tenure) toldOnce(g *grip) bool {
+// tell says what Unlock has to, if the hold is over by now: nil to the first who asks
+// about a release, be it one in the background after Unlock had failed.
+func (t *tenure) tell(g *grip) (done bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g.told = g.released
-	return g.told
+	switch {
+	case g.cause != nil, g.told:
+		return true, fail("unlock", t.lock.name, ErrNotHeld, g.cause)
+	case g.released:
+		g.told = true
+		return true, nil
+	}
+	return false, nil
 }
 
 // letGo takes a grip off the count before anything is sent, so that no renewal
 // and no re-entry can follow. It may be called again after a release that failed.
 func (t *tenure) letGo(g *grip) error {
 	t.mu.Lock()
-	switch {
-	case g.told:
-		t.mu.Unlock()
-		return fail("unlock", t.lock.name, ErrNotHeld)
-	case g.cause != nil:
+	if g.told || g.cause != nil {
 		t.mu.Unlock()
 		return fail("unlock", t.lock.name, ErrNotHeld, g.cause)
-	case g.released, g.leaving:
+	}
+	if g.released || g.leaving {
 		t.mu.Unlock()
 		return nil
 	}
@@ -387,7 +390,7 @@ func (t *tenure) letGo(g *grip) error {
 func (t *tenure) explains(a answer) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.stood && (a.doubt || t.unheard)
+	return a.count == 0 && t.stood && (a.doubt || t.unheard)
 }
 
 // releaseFailed leaves the rest to the background.
@@ -408,7 +411,7 @@ func (t *tenure) releaseFailed(a answer, err error) error {
 // tenure.
 func (t *tenure) letGone(g *grip, a answer) {
 	t.mu.Lock()
-	if t.count > 0 {
+	if a.count > 0 {
 		g.end(nil)
 		t.entered = slices.DeleteFunc(t.entered, func(e *grip) bool { return e == g })
 		if t.renewing > 0 && t.limit == 0 {

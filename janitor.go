@@ -174,7 +174,7 @@ func (t *tenure) settled(a answer) {
 	t.mu.Lock()
 	phase := t.phase
 	t.mu.Unlock()
-	if phase == leaving {
+	if phase == leaving && a.count == 0 {
 		if a.null && !t.explains(a) {
 			t.lose(ErrLost, "it was gone when it was released")
 			return

@@ -95,7 +95,9 @@ func (p *primitive) Do(ctx context.Context, fn func(context.Context) error, opti
 		if lost != nil {
 			unlocked = fail("do", p.name, lost)
 		}
-		err = errors.Join(err, unlocked)
+		if unlocked != nil {
+			err = errors.Join(err, unlocked)
+		}
 	}()
 	return fn(h.Context(ctx))
 }

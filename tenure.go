@@ -260,12 +260,14 @@ func (t *tenure) endIfDue() *loss {
 	if !t.end(l.cause) {
 		return nil
 	}
+	t.freeGate(0)
 	return l
 }
 
 // lose ends the tenure because the server no longer knows it.
 func (t *tenure) lose(cause error, why string) {
 	if t.end(cause) {
+		t.freeGate(0)
 		(&loss{t: t, cause: cause, why: why}).report()
 	}
 }
@@ -273,7 +275,6 @@ func (t *tenure) lose(cause error, why string) {
 // report does what may take its time after a loss has been signaled.
 func (l *loss) report() {
 	t := l.t
-	t.freeGate(0)
 	t.client.options.Logger.Warn("latchkey: hold lost: "+l.why, "lock", t.lock.name, "owner", t.wire)
 	e := t.event(EventLost)
 	e.Err = l.cause
@@ -347,6 +348,7 @@ func (t *tenure) settle(ctx context.Context, stop <-chan struct{}) (answer, erro
 	if hasCode(err, "WRONGTYPE") {
 		a.null, err = true, nil // somebody put something else in the place of the lock
 	}
+	a.count = count // the count of the tenure may be lower by now
 	return a, err
 }
 

@@ -151,11 +151,22 @@ func (w *watchdog) keepTime() {
 				losses = append(losses, l)
 			}
 		}
-		for _, l := range losses { // once all of them have been signaled
-			l.report()
-		}
+		w.report(losses)
 		timer.Reset(w.sleep(kicked))
 	}
+}
+
+// report tells of losses once all of them have been signaled, and not in the way of
+// the next ones: a log may be slow.
+func (w *watchdog) report(losses []*loss) {
+	if len(losses) == 0 {
+		return
+	}
+	w.tasks.Go(func() {
+		for _, l := range losses {
+			l.report()
+		}
+	})
 }
 
 // sleep plans the next look. After a kick it is never put off altogether, even if

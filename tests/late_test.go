@@ -1,0 +1,314 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// late is a re-entrant lock behind a tap that can hold replies back, and a client
+// beside it that sees what the server does.
+type late struct {
+	tap   *rig.Tap
+	lock  *latchkey.Lock
+	other *latchkey.Lock
+}
+
+func newLate(t *testing.T, options latchkey.Options) late {
+	t.Helper()
+	server, name := rig.Shared(), rig.Name(t)
+	tap := rig.NewTap(t, server)
+	l := late{tap, connectVia(t, server, tap.Addr(), options).NewLock(name), connect(t, server).NewLock(name)}
+	mustUnlock(t, mustLock(t, l.lock)) // the connection is up, the scripts are known
+	return l
+}
+
+// mine matches the commands that name the lock.
+func (l late) mine() rig.Match { return rig.Mentions(l.lock.Name()) }
+
+// A re-entry is executed, but its answer comes after the hold has ended. It must
+// not bring the hold back to life.
+func TestReentryAnsweredAfterTheLoss(t *testing.T) {
+	l := newLate(t, latchkey.Options{})
+	outer := mustLock(t, l.lock, latchkey.Lease(500*time.Millisecond))
+	ctx := context.WithoutCancel(outer.Context(t.Context()))
+	reply := l.tap.HoldReply(l.mine())
+	entering := lockInBackground(ctx, l.lock)
+	<-outer.Lost()
+	reply.Release()
+	entered := rig.Await(t, soon, "the re-entry", entering)
+	require.ErrorIs(t, entered.err, latchkey.ErrNotAcquired)
+	require.ErrorIs(t, entered.err, latchkey.ErrLost)
+	rig.Eventually(t, soon, "the lock is free", func() error {
+		locked, err := l.other.IsLocked(t.Context())
+		if locked {
+			err = errors.Join(err, errors.New("held"))
+		}
+		return err
+	})
+	require.ErrorIs(t, outer.Err(), latchkey.ErrLost)
+}
+
+// The same, with the client closed meanwhile: nothing is left behind.
+func TestReentryAnsweredDuringClose(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	tap := rig.NewTap(t, server)
+	client := connectVia(t, server, tap.Addr())
+	lock := client.NewLock(name)
+	outer := mustLock(t, lock)
+	reply := tap.HoldReply(rig.Mentions(name))
+	entering := lockInBackground(context.WithoutCancel(outer.Context(t.Context())), lock)
+	rig.Await(t, soon, "the re-entry is on its way", reply.Arrived)
+	closed := make(chan error, 1)
+	go func() { closed <- client.Close(within(t, soon)) }()
+	<-outer.Lost() // Close has begun
+	reply.Release()
+	require.ErrorIs(t, rig.Await(t, soon, "the re-entry", entering).err, latchkey.ErrClosed)
+	require.NoError(t, rig.Await(t, soon, "Close", closed))
+	require.NoError(t, free(rig.NewAdmin(t, server), name)())
+}
+
+// An extension whose answer comes after the hold has ended is no success.
+func TestExtensionAnsweredAfterTheLoss(t *testing.T) {
+	l := newLate(t, latchkey.Options{})
+	hold := mustLock(t, l.lock, latchkey.Lease(500*time.Millisecond))
+	reply := l.tap.HoldReply(l.mine())
+	extended := make(chan error, 1)
+	go func() { extended <- hold.Extend(within(t, soon), time.Minute) }()
+	<-hold.Lost()
+	reply.Release()
+	require.ErrorIs(t, rig.Await(t, soon, "Extend", extended), latchkey.ErrNotHeld)
+	mustUnlock(t, mustLock(t, l.other)) // and not only after the minute
+}
+
+// The contexts of a hold end when Unlock begins: the server may free the lock long
+// before it answers.
+func TestContextsEndBeforeTheLockIsFree(t *testing.T) {
+	l := newLate(t, latchkey.Options{})
+	hold := mustLock(t, l.lock)
+	work := hold.Context(t.Context())
+	reply := l.tap.HoldReply(l.mine())
+	unlocked := make(chan error, 1)
+	go func() { unlocked <- hold.Unlock(t.Context()) }()
+	next := mustLock(t, l.other)
+	require.ErrorIs(t, context.Cause(work), latchkey.ErrNotHeld)
+	reply.Release()
+	require.NoError(t, rig.Await(t, soon, "Unlock", unlocked))
+	mustUnlock(t, next)
+}
+
+// A release that has to wait for another command of the hold has begun all the
+// same: when its budget is over, the hold is not renewed, and goes.
+func TestUnlockBehindAStalledReentry(t *testing.T) {
+	l := newLate(t, latchkey.Options{Lease: 2 * time.Second, RetryBudget: 200 * time.Millisecond})
+	outer := mustLock(t, l.lock)
+	command := l.tap.HoldCommand(l.mine())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(outer.Context(t.Context())), time.Second)
+	defer cancel()
+	entering := lockInBackground(ctx, l.lock)
+	rig.Await(t, soon, "the re-entry is on its way", command.Arrived)
+	require.ErrorIs(t, outer.Unlock(t.Context()), latchkey.ErrUnknownOutcome)
+	command.Release()
+	if entered := rig.Await(t, soon, "the re-entry", entering); entered.err == nil {
+		mustUnlock(t, entered.hold)
+	}
+	mustUnlock(t, mustLock(t, l.other))
+	require.Error(t, outer.Err())
+}
+
+// Re-entries and extensions shorter than the lease do not put its renewal off.
+func TestShortReentriesDoNotStarveRenewal(t *testing.T) {
+	t.Parallel()
+	l := newLate(t, latchkey.Options{Lease: time.Second})
+	outer := mustLock(t, l.lock)
+	ctx := outer.Context(t.Context())
+	for range 20 {
+		rest(150 * time.Millisecond)
+		mustUnlock(t, mustLockUnder(ctx, t, l.lock, latchkey.Lease(50*time.Millisecond)))
+		require.NoError(t, outer.Extend(ctx, 10*time.Millisecond))
+	}
+	require.NoError(t, outer.Err())
+	mustUnlock(t, outer)
+}
+
+func mustLockUnder(ctx context.Context, t *testing.T, lock latchkey.Locker, options ...latchkey.Option) *latchkey.Hold {
+	t.Helper()
+	hold, err := lock.Lock(ctx, options...)
+	require.NoError(t, err)
+	return hold
+}
+
+// What is undone of one acquisition of a guest does not touch its next one.
+func TestGuest_undo_spares_the_next_acquisition(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	tap := rig.NewTap(t, server)
+	host, third := connect(t, server).NewLock(name), connect(t, server).NewLock(name)
+	visitor := connectVia(t, server, tap.Addr()).NewLock(name)
+	hosting := mustLock(t, host)
+	reply := tap.HoldReply(rig.Mentions(name))
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := visitor.Lock(ctx, guest(t, hosting))
+	require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+	reply.Release()
+	visit := mustLock(t, visitor, guest(t, hosting))
+	rest(500 * time.Millisecond) // for the undo of the first, several times
+	mustUnlock(t, hosting)
+	_, err = third.TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	require.NoError(t, visit.Err())
+	mustUnlock(t, visit)
+}
+
+// A guest that acquires anew by an owner whose hold was broken does not make the
+// old holder believe that it still holds.
+func TestGuest_does_not_revive_a_broken_hold(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	host := connect(t, server, latchkey.Options{Lease: time.Second}).NewLock(name)
+	visitor, third := connect(t, server).NewLock(name), connect(t, server).NewLock(name)
+	hosting := mustLock(t, host)
+	broken, err := third.ForceUnlock(t.Context())
+	require.NoError(t, err)
+	require.True(t, broken)
+	mustUnlock(t, mustLock(t, third))
+	visit := mustLock(t, visitor, guest(t, hosting))
+	rig.Await(t, soon, "the host is told", hosting.Lost())
+	require.ErrorIs(t, hosting.Unlock(t.Context()), latchkey.ErrNotHeld)
+	require.NoError(t, visit.Err())
+	mustUnlock(t, visit)
+}
+
+// A re-entry that reached its own limit is over for every method, and the outer
+// hold goes on.
+func TestInnerMaxHold(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		lock := k.open(connect(t, rig.Shared()), rig.Name(t))
+		outer := mustLock(t, lock)
+		ctx := outer.Context(t.Context())
+		inner := mustLockUnder(ctx, t, lock, latchkey.MaxHold(300*time.Millisecond))
+		assert.LessOrEqual(t, inner.ValidFor(), 300*time.Millisecond)
+		assert.ErrorIs(t, inner.Extend(t.Context(), time.Minute), latchkey.ErrMaxHold)
+		work := inner.Context(ctx)
+		rig.Await(t, soon, "the limit", inner.Lost())
+		rig.Await(t, soon, "the end of the work", work.Done())
+		assert.ErrorIs(t, context.Cause(work), latchkey.ErrMaxHold)
+		assert.ErrorIs(t, inner.Err(), latchkey.ErrMaxHold)
+		for range 2 {
+			err := inner.Unlock(t.Context())
+			assert.ErrorIs(t, err, latchkey.ErrNotHeld)
+			assert.ErrorIs(t, err, latchkey.ErrLost)
+		}
+		assert.NoError(t, outer.Err())
+		assert.Equal(t, 1, outer.Count())
+		mustUnlock(t, outer)
+		locked, err := lock.IsLocked(t.Context())
+		require.NoError(t, err)
+		assert.False(t, locked)
+	}, reentrant)
+}
+
+// Somebody else's data in the place of the lock: the hold is over, the data stays.
+func TestUnlockMeetsAnotherKindOfKey(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		admin := rig.NewAdmin(t, server)
+		hold := mustLock(t, k.open(connect(t, server), name))
+		admin.Do("DEL", name)
+		admin.Do("RPUSH", name, "data")
+		err := hold.Unlock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrNotHeld)
+		require.ErrorIs(t, err, latchkey.ErrLost)
+		require.EqualValues(t, 1, admin.Int("LLEN", name))
+		admin.Do("DEL", name)
+	})
+}
+
+// While one caller waits for a connection to a silent server, another one's context
+// is obeyed.
+func TestContextIsObeyedWhileAnotherDials(t *testing.T) {
+	rig.Need(t, rig.Process)
+	t.Parallel()
+	server := rig.Fresh(t)
+	client := connect(t, server)
+	mustUnlock(t, mustLock(t, client.NewLock("job")))
+	server.Pause(t)
+	defer server.Resume(t)
+	rest(5 * time.Second) // the connection is given up
+	first := lockInBackground(within(t, 10*time.Second), client.NewLock("one"))
+	rest(100 * time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	_, err := client.NewLock("other").TryLock(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Less(t, time.Since(start), 100*time.Millisecond+leeway)
+	server.Resume(t)
+	mustUnlock(t, rig.Await(t, soon, "the first", first).hold)
+}
+
+// A server that is silent for longer than connections last does not end a wait
+// whose context lives (the library's own time-outs are not the caller's).
+func TestWaitOutlastsASilentServer(t *testing.T) {
+	rig.Need(t, rig.Process)
+	t.Parallel()
+	server := rig.Fresh(t)
+	holder, waiter := connect(t, server).NewLock("job"), connect(t, server).NewLock("job")
+	hold := mustLock(t, holder, latchkey.Lease(3*time.Second))
+	waiting := lockInBackground(within(t, time.Minute), waiter)
+	parked(t, rig.NewAdmin(t, server), "job")
+	server.Pause(t)
+	select {
+	case a := <-waiting:
+		t.Fatalf("the wait ended: %v", a.err)
+	case <-time.After(9 * time.Second):
+	}
+	server.Resume(t)
+	next := rig.Await(t, 3*soon, "the waiter", waiting)
+	require.NoError(t, next.err)
+	require.ErrorIs(t, hold.Err(), latchkey.ErrLost)
+	mustUnlock(t, next.hold)
+}
+
+// A short stall in which many callers leave costs no hold: what keeps holds does not
+// queue behind those who want one.
+func TestShortStallUnderLoad(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	link := rig.NewLink(t, server)
+	client := connectVia(t, server, link.Addr(), latchkey.Options{Lease: 2 * time.Second, MaxInFlight: 16})
+	hold := mustLock(t, client.NewLock(name))
+	link.DelayReplies(400 * time.Millisecond)
+	leaving := make([]<-chan acquisition, 32)
+	for i := range leaving {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		leaving[i] = lockInBackground(ctx, client.NewLock(fmt.Sprint(name, ":crowd", i)))
+	}
+	for _, left := range leaving {
+		require.Error(t, rig.Await(t, soon, "a caller leaves", left).err)
+	}
+	link.Heal()
+	rest(4 * time.Second) // two leases
+	require.NoError(t, hold.Err())
+	mustUnlock(t, hold)
+}
+
+// A context that has ended already does not keep Close from releasing.
+func TestCloseUnderADeadContext(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	client, _, err := dial(server, server.Addr(), latchkey.Options{})
+	require.NoError(t, err)
+	mustLock(t, client.NewLock(name))
+	dead, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, client.Close(dead))
+	require.NoError(t, free(rig.NewAdmin(t, server), name)())
+}
