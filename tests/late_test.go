@@ -304,11 +304,11 @@ func TestShortStallUnderLoad(t *testing.T) {
 // A context that has ended already does not keep Close from releasing.
 func TestCloseUnderADeadContext(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
-	client, _, err := dial(server, server.Addr(), latchkey.Options{})
+	client, closeAll, err := dial(server, server.Addr(), latchkey.Options{})
 	require.NoError(t, err)
 	mustLock(t, client.NewLock(name))
 	dead, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.NoError(t, client.Close(dead))
+	require.NoError(t, closeAll(dead))
 	require.NoError(t, free(rig.NewAdmin(t, server), name)())
 }
