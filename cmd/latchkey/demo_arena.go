@@ -54,7 +54,10 @@ func (a *arena) read(ctx context.Context) (int64, error) {
 	return value, err
 }
 
+// write ends what it began also when ctx ends: a command that is given up could be
+// executed after sweep.
 func (a *arena) write(ctx context.Context, value int64) error {
+	ctx = context.WithoutCancel(ctx)
 	text := strconv.FormatInt(value, 10)
 	return a.redis.Do(ctx, a.redis.B().Set().Key(a.key).Value(text).Ex(leftovers).Build()).Error()
 }
