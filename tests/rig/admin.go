@@ -175,10 +175,12 @@ func (a *Admin) Subscribers(channel string) int64 {
 	return n
 }
 
-// Connections is the number of connections to the server, this one left out.
+// Connections is the number of connections to the server. This one is left out,
+// and so are monitors (flag O): the server may not have noticed yet that one closed.
 func (a *Admin) Connections() int {
 	a.tb.Helper()
-	return strings.Count(a.Text("CLIENT", "LIST"), "\n") - 1
+	list := a.Text("CLIENT", "LIST")
+	return strings.Count(list, "\n") - strings.Count(list, " flags=O ") - 1
 }
 
 // CommandStats is how often each command was executed since the server started.

@@ -45,7 +45,7 @@ func (m *Monitor) Stop() []string {
 		switch {
 		case !found || strings.HasSuffix(origin, " lua"):
 		case strings.Contains(command, marker):
-			_ = m.conn.Close() // or the server would count it as one more connection
+			_ = m.conn.Close()
 			return commands
 		default:
 			commands = append(commands, command)
