@@ -148,7 +148,7 @@ func narrow(t *testing.T, server *rig.Server, options latchkey.Options) *latchke
 	t.Helper()
 	rig.NewAdmin(t, server).Do(append([]string{"ACL", "SETUSER", "narrow", "reset", "on", ">secret"}, strings.Fields(`
 		-@all +evalsha +eval +set +publish +subscribe +unsubscribe +ping +cluster|info
-		+type +pttl +pexpire +del +get +strlen +incr +time +hset +hmget +hdel +hlen +hgetall +hexists
+		+type +pttl +pexpire +del +get +strlen +incr +time +hset +hmget +hdel +hlen +hgetall
 		~orders:* ~redisson_lock__channel:{orders:* ~redisson_lock_token:{orders:*
 		&redisson_lock__channel:{orders:* &latchkey:beat:*`)...)...)
 	options.Logger = slog.New(slog.DiscardHandler)
