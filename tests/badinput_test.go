@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -111,11 +112,13 @@ func TestBadDurations(t *testing.T) {
 // millisecond, rounded up.
 func TestAnyLeaseIsHonouredOrRefused(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
-		server, name := rig.Shared(), rig.Name(t)
+		server := rig.Shared()
 		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
 		client := connectVia(t, server, tap.Addr())
-		for range 300 {
-			lease := randomDuration()
+		for i := range 300 {
+			// A name of its own, because a lease of a few milliseconds is over for
+			// the holder a moment before the key goes.
+			name, lease := fmt.Sprintf("%s %d", rig.Name(t), i), randomDuration()
 			before := time.Now()
 			hold, err := k.open(client, name).TryLock(t.Context(), latchkey.Lease(lease))
 			if err != nil {
