@@ -9,8 +9,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -36,6 +39,7 @@ func withBinary(run func() int) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+	heedSignals()
 	binary = filepath.Join(dir, "latchkey")
 	build := exec.Command("go", append(append([]string{"build"}, buildFlags...), "-o", binary, ".")...)
 	if output, err := build.CombinedOutput(); err != nil {
@@ -43,6 +47,16 @@ func withBinary(run func() int) int {
 		return 1
 	}
 	return run()
+}
+
+// heedSignals undoes what nohup or a job in the background does: a shell cannot trap
+// a signal that its parent ignores, and the tests trap some.
+func heedSignals() {
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 }
 
 // testPatience is far more than anything here takes, so that a hang fails in time.
@@ -55,7 +69,25 @@ type invocation struct {
 	out    *bufio.Reader
 	outEnd io.Closer
 	in     io.WriteCloser
-	stderr bytes.Buffer
+	stderr syncBuffer
+}
+
+// syncBuffer may be read while the program still writes.
+type syncBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
 // invoke starts the program on a server. It is killed if it outlives the test.
