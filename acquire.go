@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"strconv"
 	"time"
 )
 
@@ -153,7 +152,7 @@ func (t *tenure) reenter(ctx context.Context, r *request) (*Hold, error) {
 	}
 	r.lease = lease
 	t.mu.Unlock()
-	a, err := t.ask(ctx, lockAcquire, r.lease, count)
+	a, err := t.ask(ctx, r.lease, count, 0)
 	t.doubt(a)
 	switch {
 	case hasCode(err, "LATCHKEY_GONE"):
@@ -182,7 +181,7 @@ func (t *tenure) reenter(ctx context.Context, r *request) (*Hold, error) {
 func (p *primitive) take(ctx context.Context, r *request, t *tenure) (*Hold, error) {
 	if !r.waits {
 		t = p.orFresh(t)
-		_, err := t.attempt(ctx, r, p.kind.acquire)
+		_, err := t.attempt(ctx, r, 0)
 		return t.conclude(r, err)
 	}
 	g := p.client.gates.use(p.key)
@@ -230,18 +229,16 @@ func (t *tenure) conclude(r *request, err error) (*Hold, error) {
 // confirmation is such a hint, so that a release just before it is not missed.
 func (t *tenure) waitInFront(ctx context.Context, r *request, g *gate) error {
 	var last error
-	cmd := t.lock.kind.acquire
 	for round := 0; ; round++ {
 		nap := t.client.pollPause()
 		if round > 0 || !g.heldHere() {
 			g.drain()
-			left, err := t.attempt(ctx, r, cmd)
+			left, err := t.attempt(ctx, r, round)
 			if err == nil || !worthWaiting(ctx, err) {
 				return err
 			}
 			last = err
 			nap = t.refused(g, round, left, err)
-			cmd = t.lock.kind.again
 		}
 		if err := t.rest(ctx, g, nap); err != nil {
 			return errors.Join(err, trouble(last))
@@ -314,13 +311,13 @@ func (t *tenure) rest(ctx context.Context, g *gate, nap time.Duration) error {
 // attempt asks the server for the lock once, in the sense of the lock: trouble on
 // the way is overcome within the retry budget. A nil error means that the tenure
 // has begun. ErrNotAcquired comes with what is left of the holder's lease.
-func (t *tenure) attempt(ctx context.Context, r *request, cmd command) (left time.Duration, err error) {
-	a, err := t.ask(ctx, cmd, r.lease, 1)
-	if err == nil && cmd == mutexSet && a.null {
-		// Refused, by whoever or whatever is there; it may be ourselves, if the
-		// answer to a first try was lost.
+func (t *tenure) attempt(ctx context.Context, r *request, round int) (left time.Duration, err error) {
+	a, err := t.ask(ctx, r.lease, 1, round)
+	if err == nil && a.bare && a.null {
+		// SET NX was refused, by whoever or whatever is there; it may be ourselves,
+		// if the answer to a first try was lost.
 		t.doubt(a)
-		a, err = t.ask(ctx, mutexAcquire, r.lease, 1)
+		a, err = t.ask(ctx, r.lease, 1, round+1)
 	}
 	t.doubt(a)
 	if err == nil {
@@ -370,17 +367,11 @@ func (t *tenure) suspect(a answer) {
 }
 
 // ask sends an acquisition.
-func (t *tenure) ask(ctx context.Context, cmd command, lease time.Duration, count int) (answer, error) {
-	p := t.lock
-	ms := t.client.leaseText(lease)
-	if p.kind.ownerIn == inString {
-		return t.client.caller.call(ctx, t.client.closing, cmd, []string{p.key}, []string{t.wire, ms})
-	}
-	args := []string{t.wire, ms, strconv.Itoa(count), t.part, t.client.tokenFloor}
-	if p.kind.fenced {
-		return t.client.caller.call(ctx, t.client.closing, cmd, []string{p.key, p.token}, args)
-	}
-	return t.client.caller.call(ctx, t.client.closing, cmd, []string{p.key}, args)
+func (t *tenure) ask(ctx context.Context, lease time.Duration, count, round int) (answer, error) {
+	c := t.lock.kind.protocol.acquire(t, lease, count, round)
+	a, err := t.client.caller.call(ctx, t.client.closing, c.cmd, c.keys, c.args)
+	a.bare = c.cmd.lua == nil
+	return a, err
 }
 
 // token reads the fencing token from the reply of an acquisition.

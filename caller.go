@@ -49,6 +49,7 @@ type answer struct {
 	null    bool  // the reply was nil
 	sent    stamp // just before the last attempt
 	count   int   // what a release has left of the count, set by tenure.settle
+	bare    bool  // of a plain command, which tells less than a script
 	// doubt says that an attempt was sent whose outcome is unknown. Even after a
 	// later answer it may yet be executed, late.
 	doubt   bool
@@ -116,7 +117,7 @@ func (c *caller) once(ctx context.Context, cmd command, keys, args []string) rue
 
 // lane keeps those who want a hold from standing in the way of those who have one.
 func (c *caller) lane(cmd command) *slots {
-	if cmd == renewScript || cmd == lockRelease || cmd == mutexRelease {
+	if cmd.tidies {
 		return c.reserved
 	}
 	return c.slots

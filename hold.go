@@ -450,7 +450,8 @@ func (t *tenure) extendBy(ctx context.Context, g *grip, d time.Duration) error {
 	if err := t.mayExtend(g, d); err != nil {
 		return fail("extend", t.lock.name, err)
 	}
-	a, err := t.client.caller.call(ctx, t.client.closing, renewScript, []string{t.lock.key}, renewArgs(t, d))
+	c := t.lock.kind.protocol.renewal(t, d)
+	a, err := t.client.caller.call(ctx, t.client.closing, c.cmd, c.keys, c.args)
 	if err != nil {
 		if a.doubt {
 			return fail("extend", t.lock.name, ErrUnknownOutcome, err)

@@ -63,7 +63,7 @@ func (p *primitive) Inspect(ctx context.Context) (Inspection, error) {
 		return Inspection{}, fail("inspect", p.name, p.invalid)
 	}
 	i, err := p.client.inspect(ctx, p.keys)
-	if err == nil && i.Locked() && i.Kind != p.storedKind() {
+	if err == nil && i.Locked() && i.Kind != p.kind.stored {
 		err = ErrWrongKind
 	}
 	if err != nil {
@@ -77,15 +77,7 @@ func (p *primitive) ForceUnlock(ctx context.Context) (bool, error) {
 	if p.invalid != nil {
 		return false, fail("force unlock", p.name, p.invalid)
 	}
-	return p.client.forceUnlock(ctx, p.keys, p.storedKind())
-}
-
-// storedKind is the kind that the key alone shows.
-func (p *primitive) storedKind() Kind {
-	if p.kind.ownerIn == inString {
-		return KindMutex
-	}
-	return KindLock
+	return p.client.forceUnlock(ctx, p.keys, p.kind.stored)
 }
 
 // inspect asks the server.

@@ -19,19 +19,13 @@ const (
 	KindUnknown Kind = "unknown" // nothing that this package knows
 )
 
-// Where the owner of a lock stands in its key.
-const (
-	inHash   = "hash"
-	inString = "string"
-)
-
-// kind is what tells one exclusive lock from another; everything else they share.
+// kind is what tells one lock from another; everything else they share.
 type kind struct {
 	kind      Kind
 	family    Kind // locks of one family may enter each other's holds
-	acquire   command
-	again     command // after a refusal, when the holder's remaining time matters
-	ownerIn   string
+	stored    Kind // what the key alone shows
+	protocol  protocol
+	renew     command // the script of the protocol's renewals
 	reentrant bool
 	fenced    bool
 	poll      time.Duration // a shorter poll ceiling, or 0
@@ -41,12 +35,12 @@ type kind struct {
 var (
 	// mutexKind polls more often than the others: users of the same recipe in other
 	// libraries publish nothing when they release.
-	mutexKind = &kind{kind: KindMutex, family: KindMutex, acquire: mutexSet, again: mutexAcquire,
-		ownerIn: inString, poll: 250 * time.Millisecond}
-	lockKind = &kind{kind: KindLock, family: KindLock, acquire: lockAcquire, again: lockAcquire,
-		ownerIn: inHash, reentrant: true}
-	fencedKind = &kind{kind: KindFenced, family: KindFenced, acquire: lockAcquire, again: lockAcquire,
-		ownerIn: inHash, reentrant: true, fenced: true}
+	mutexKind = &kind{kind: KindMutex, family: KindMutex, stored: KindMutex,
+		protocol: stringProtocol{}, renew: renewScript, poll: 250 * time.Millisecond}
+	lockKind = &kind{kind: KindLock, family: KindLock, stored: KindLock,
+		protocol: hashProtocol{}, renew: renewScript, reentrant: true}
+	fencedKind = &kind{kind: KindFenced, family: KindFenced, stored: KindLock,
+		protocol: hashProtocol{}, renew: renewScript, reentrant: true, fenced: true}
 )
 
 // spinKind waits by back-off, and otherwise is the re-entrant lock.

@@ -13,15 +13,20 @@ var luaFiles embed.FS
 
 // command is a request that is safe to send twice with the same arguments: a
 // script, or the plain SET NX PX. What makes each script so stands in its header.
-type command struct{ lua *rueidis.Lua }
+type command struct {
+	lua *rueidis.Lua
+	// tidies says that the command serves holds that exist, and goes before those
+	// who want one.
+	tidies bool
+}
 
 var (
 	lockAcquire  = loadScript("lock_acquire")
-	lockRelease  = loadScript("lock_release")
+	lockRelease  = loadScript("lock_release").first()
 	mutexSet     = command{}
 	mutexAcquire = loadScript("mutex_acquire")
-	mutexRelease = loadScript("mutex_release")
-	renewScript  = loadScript("renew")
+	mutexRelease = loadScript("mutex_release").first()
+	renewScript  = loadScript("renew").first()
 	inspectQuery = loadScript("inspect")
 )
 
@@ -34,9 +39,14 @@ func (c command) send(ctx context.Context, client rueidis.Client, keys, args []s
 	return c.lua.Exec(ctx, client, keys, args)
 }
 
+func (c command) first() command {
+	c.tidies = true
+	return c
+}
+
 // loadScript reads lua/<name>.lua. A script that is missing is a broken build.
 func loadScript(name string) command {
-	return command{rueidis.NewLuaScript(scriptText(name))}
+	return command{lua: rueidis.NewLuaScript(scriptText(name))}
 }
 
 // scriptText returns a script without its comments, which only the reader of the

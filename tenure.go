@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 )
@@ -353,15 +352,11 @@ func (t *tenure) settle(ctx context.Context, stop <-chan struct{}) (answer, erro
 }
 
 func (t *tenure) sendSettle(ctx context.Context, stop <-chan struct{}, count int, raise int64) (answer, error) {
-	keys := []string{t.lock.key, t.lock.channel}
-	if t.lock.kind.ownerIn == inString {
-		if count > 0 {
-			return answer{}, nil
-		}
-		return t.client.caller.call(ctx, stop, mutexRelease, keys, []string{t.wire, t.client.publish})
+	c := t.lock.kind.protocol.release(t, count, raise)
+	if c.keys == nil {
+		return answer{}, nil
 	}
-	return t.client.caller.call(ctx, stop, lockRelease, keys,
-		[]string{t.wire, strconv.Itoa(count), t.part, t.client.publish, strconv.FormatInt(raise, 10)})
+	return t.client.caller.call(ctx, stop, c.cmd, c.keys, c.args)
 }
 
 // usable reports whether an acquisition by the same owner can wait for, or enter,

@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 )
@@ -292,16 +291,20 @@ func (w *watchdog) reserve(batch []*tenure) []renewal {
 
 // batches groups holds that one script may renew.
 func (w *watchdog) batches(all []*tenure) [][]*tenure {
-	if !w.client.cluster {
-		return slices.Collect(slices.Chunk(all, renewBatch))
+	type company struct {
+		script command
+		slot   uint16
 	}
-	bySlot := map[uint16][]*tenure{}
+	groups := map[company][]*tenure{}
 	for _, t := range all {
-		slot := keySlot(t.lock.key)
-		bySlot[slot] = append(bySlot[slot], t)
+		c := company{script: t.lock.kind.renew}
+		if w.client.cluster {
+			c.slot = keySlot(t.lock.key)
+		}
+		groups[c] = append(groups[c], t)
 	}
 	var batches [][]*tenure
-	for _, group := range bySlot {
+	for _, group := range groups {
 		batches = slices.AppendSeq(batches, slices.Chunk(group, renewBatch))
 	}
 	return batches
@@ -339,26 +342,20 @@ func (w *watchdog) renewBatch(batch []renewal) {
 }
 
 func (w *watchdog) sendRenewal(batch []renewal) (sent stamp, results []int64, err error) {
-	keys := make([]string, 0, len(batch))
-	args := make([]string, 0, 3*len(batch))
+	var all call
 	patience := longestSleep * 2
 	for _, r := range batch {
-		keys = append(keys, r.t.lock.key)
-		args = append(args, renewArgs(r.t, r.lease)...)
+		all.add(r.t.lock.kind.protocol.renewal(r.t, r.lease))
 		patience = min(patience, max(r.t.lease/6, 10*time.Millisecond))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	sent = w.clock()
-	results, err = w.client.caller.once(ctx, renewScript, keys, args).AsIntSlice()
+	results, err = w.client.caller.once(ctx, all.cmd, all.keys, all.args).AsIntSlice()
 	if err == nil && len(results) != len(batch) {
 		err = errSilent
 	}
 	return sent, results, err
-}
-
-func renewArgs(t *tenure, lease time.Duration) []string {
-	return []string{t.lock.kind.ownerIn, t.wire, t.part, strconv.FormatInt(millis(lease), 10)}
 }
 
 // renewPeriod is the time between two renewals: a third of the lease, so that two

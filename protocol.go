@@ -1,0 +1,95 @@
+package latchkey
+
+import (
+	"strconv"
+	"time"
+)
+
+// protocol is how a kind of lock stands in Redis: the scripts that change it, and
+// what they are told of a tenure. Every call is safe to send twice, because counts
+// are absolute.
+type protocol interface {
+	// acquire makes the tenure hold the lock count times. round is 0 at the first
+	// attempt of an acquisition.
+	acquire(t *tenure, lease time.Duration, count, round int) call
+	// release lowers the count of the tenure; with 0 it has nothing in Redis any
+	// more. If the lock stays held, its time is raised to raise ms.
+	release(t *tenure, count int, raise int64) call
+	// renewal is one tenure's part of a batch of renewals.
+	renewal(t *tenure, lease time.Duration) call
+}
+
+// call is a command with everything that goes with it.
+type call struct {
+	cmd        command
+	keys, args []string
+}
+
+// add makes one call of several for the same script.
+func (c *call) add(more call) {
+	c.cmd = more.cmd
+	c.keys = append(c.keys, more.keys...)
+	c.args = append(c.args, more.args...)
+}
+
+// Where the owner of a lock stands in its key, in the words of renew.lua.
+const (
+	inHash   = "hash"
+	inString = "string"
+)
+
+// stringProtocol is a token in a string.
+type stringProtocol struct{}
+
+func (stringProtocol) acquire(t *tenure, lease time.Duration, _, round int) call {
+	c := call{mutexAcquire, []string{t.lock.key}, []string{t.wire, t.client.leaseText(lease)}}
+	if round == 0 {
+		c.cmd = mutexSet
+	}
+	return c
+}
+
+// release of a part of a hold that cannot be entered twice is nothing.
+func (stringProtocol) release(t *tenure, count int, _ int64) call {
+	if count > 0 {
+		return call{}
+	}
+	return call{mutexRelease, []string{t.lock.key, t.lock.channel}, []string{t.wire, t.client.publish}}
+}
+
+func (stringProtocol) renewal(t *tenure, lease time.Duration) call {
+	return renewalOf(t, inString, t.wire, lease)
+}
+
+// hashProtocol is a hash with the owner and its count.
+type hashProtocol struct{}
+
+func (hashProtocol) acquire(t *tenure, lease time.Duration, count, _ int) call {
+	c := call{lockAcquire, []string{t.lock.key}, acquireArgs(t, lease, count)}
+	if t.lock.kind.fenced {
+		c.keys = []string{t.lock.key, t.lock.token}
+	}
+	return c
+}
+
+// acquireArgs are what all scripts that acquire a hash are told first.
+func acquireArgs(t *tenure, lease time.Duration, count int) []string {
+	return []string{t.wire, t.client.leaseText(lease), strconv.Itoa(count), t.part, t.client.tokenFloor}
+}
+
+func (hashProtocol) release(t *tenure, count int, raise int64) call {
+	return call{lockRelease, []string{t.lock.key, t.lock.channel}, releaseArgs(t, count, raise)}
+}
+
+// releaseArgs are what all scripts that release a hash are told first.
+func releaseArgs(t *tenure, count int, raise int64) []string {
+	return []string{t.wire, strconv.Itoa(count), t.part, t.client.publish, strconv.FormatInt(raise, 10)}
+}
+
+func (hashProtocol) renewal(t *tenure, lease time.Duration) call {
+	return renewalOf(t, inHash, t.wire, lease)
+}
+
+func renewalOf(t *tenure, where, owner string, lease time.Duration) call {
+	return call{t.lock.kind.renew, []string{t.lock.key}, []string{where, owner, t.part, strconv.FormatInt(millis(lease), 10)}}
+}
