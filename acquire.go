@@ -184,6 +184,9 @@ func (p *primitive) take(ctx context.Context, r *request, t *tenure) (*Hold, err
 		_, err := t.attempt(ctx, r, 0)
 		return t.conclude(r, err)
 	}
+	if p.kind.queued {
+		return p.takeInLine(ctx, r, t)
+	}
 	g := p.client.gates.use(p.key)
 	defer g.done()
 	if err := g.enter(ctx, p.client.closing); err != nil {
@@ -212,12 +215,15 @@ func (t *tenure) conclude(r *request, err error) (*Hold, error) {
 	}
 	t.mu.Lock()
 	t.phase = over
-	doubtful := t.doubtful
+	doubtful, inLine := t.doubtful, t.inLine
 	t.mu.Unlock()
 	t.client.tenures.remove(t)
-	if doubtful {
+	switch {
+	case doubtful:
 		t.client.janitor.add(t, 0, r.lease)
 		err = errors.Join(ErrUnknownOutcome, err)
+	case inLine:
+		t.client.janitor.once(t, t.client.options.StaleWaiterTimeout)
 	}
 	return nil, err
 }
@@ -272,6 +278,9 @@ func (t *tenure) refused(g *gate, round int, left time.Duration, err error) time
 	}
 	if left < 0 {
 		t.client.warnForever(t.lock.key)
+	}
+	if t.place != nil {
+		return t.standInLine(left)
 	}
 	kind := t.lock.kind
 	if kind.backoff != nil {
@@ -336,6 +345,9 @@ func (t *tenure) weigh(r *request, a answer) (left time.Duration, err error) {
 	if a.message.IsInt64() {
 		ms, err := a.message.AsInt64()
 		return time.Duration(ms) * time.Millisecond, errors.Join(ErrNotAcquired, err)
+	}
+	if a.message.IsArray() {
+		return t.lineUp(a)
 	}
 	return 0, t.accept(r, a)
 }

@@ -31,6 +31,7 @@ type Client struct {
 	watchdog *watchdog
 	janitor  *janitor
 	tenures  *tenures
+	lines    *lines
 
 	publish    string // the command that publishes
 	tokenFloor string // '1' if tokens follow the clock
@@ -102,6 +103,7 @@ func newClient(client rueidis.Client, options Options, opening *dialing) (*Clien
 	c.watchdog = newWatchdog(c)
 	c.janitor = newJanitor(c)
 	c.tenures = newTenures(c)
+	c.lines = newLines(c)
 	return c, nil
 }
 
@@ -184,6 +186,7 @@ func (c *Client) finish(ctx context.Context, ended []*tenure) {
 	defer close(c.closed)
 	c.working.Wait()
 	c.releaseAll(ctx, append(ended, c.endHolds()...))
+	c.lines.close()
 	c.watchdog.close()
 	c.janitor.close(ctx)
 	c.notifier.close()

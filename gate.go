@@ -31,6 +31,7 @@ type gate struct {
 	streak  int // releases in a row after which this client took the key again
 	modest  bool
 	retired time.Time // since when nobody uses it, while the subscription lingers
+	brief   bool      // the key is used once, so that there is nothing to linger for
 }
 
 // gates finds the gate of a key. It is split so that locks of different names
@@ -109,9 +110,16 @@ func (s *gateShard) drop(g *gate) {
 	delete(s.gates, g.key)
 	if g.sub == nil && len(s.spare) < spareGates {
 		g.drain()
-		g.echoes, g.streak, g.modest = 0, 0, false
+		g.echoes, g.streak, g.modest, g.brief = 0, 0, false, false
 		s.spare = append(s.spare, g)
 	}
+}
+
+// shortLived says that nobody will come back to this gate.
+func (g *gate) shortLived() {
+	g.shard.mu.Lock()
+	defer g.shard.mu.Unlock()
+	g.brief = true
 }
 
 // enter joins the line and returns when the caller is in front. An error means
@@ -289,7 +297,7 @@ func (g *gate) drain() {
 func (g *gate) retire(linger time.Duration) bool {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
-	if g.users > 0 || time.Since(g.retired) < linger {
+	if g.users > 0 || !g.brief && time.Since(g.retired) < linger {
 		return false
 	}
 	g.shard.drop(g)

@@ -202,11 +202,13 @@ func (c *Client) forceUnlock(ctx context.Context, names keys, want Kind) (bool, 
 // evict removes the one holder of an exclusive lock, and reports whether it was
 // still there.
 func (c *Client) evict(ctx context.Context, names keys, i Inspection) (bool, error) {
-	cmd, args := mutexRelease, []string{i.Holders[0].Owner, c.publish}
+	holder := i.Holders[0].Owner
+	release := call{mutexRelease, []string{names.key, names.channel}, []string{holder, c.publish}}
 	if i.Kind == KindLock {
-		cmd, args = lockRelease, []string{i.Holders[0].Owner, "-1", "", c.publish, "0"}
+		// It may be a fair lock, whose waiters listen elsewhere.
+		release = fairReleaseCall(names, []string{holder, "-1", "", c.publish, "0", names.waiterChannel(""), "0"})
 	}
-	a, err := c.caller.call(ctx, c.closing, cmd, []string{names.key, names.channel}, args)
+	a, err := c.caller.call(ctx, c.closing, release.cmd, release.keys, release.args)
 	if err != nil {
 		if a.doubt {
 			err = errors.Join(ErrUnknownOutcome, err)

@@ -33,6 +33,7 @@ type ghost struct {
 	next, until time.Duration // on the monotonic clock
 	span        time.Duration // the lease in question
 	pause       time.Duration
+	once        bool // nothing can be executed late: one answer is enough
 }
 
 func newJanitor(c *Client) *janitor {
@@ -45,7 +46,12 @@ func newJanitor(c *Client) *janitor {
 }
 
 // add has the tenure settled after a delay and then repeatedly for a time.
-func (j *janitor) add(t *tenure, delay, span time.Duration) {
+func (j *janitor) add(t *tenure, delay, span time.Duration) { j.haunt(t, delay, span, false) }
+
+// once has the tenure settled until the server answers, for that time at most.
+func (j *janitor) once(t *tenure, span time.Duration) { j.haunt(t, 0, span, true) }
+
+func (j *janitor) haunt(t *tenure, delay, span time.Duration, once bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	select {
@@ -56,9 +62,10 @@ func (j *janitor) add(t *tenure, delay, span time.Duration) {
 	now := j.client.clock().mono
 	g := j.ghosts[t]
 	if g == nil {
-		g = &ghost{next: now + delay}
+		g = &ghost{next: now + delay, once: once}
 		j.ghosts[t] = g
 	}
+	g.once = g.once && once
 	g.pause = firstTidy
 	g.next = min(g.next, now+delay)
 	g.span = max(g.span, span)
@@ -125,7 +132,12 @@ func (j *janitor) tidy(due []*tenure) {
 	for _, t := range due {
 		places <- struct{}{}
 		tidying.Go(func() {
-			j.later(t, j.settle(context.Background(), t))
+			answered := false
+			if t.turn.try() { // else whoever has it is talking to the server about it
+				answered = j.settle(context.Background(), t)
+				t.turn.give()
+			}
+			j.later(t, answered)
 			<-places
 		})
 	}
@@ -142,7 +154,7 @@ func (j *janitor) later(t *tenure, answered bool) {
 	if g == nil {
 		return
 	}
-	if now >= g.until && answered || now >= g.until+g.span {
+	if answered && (g.once || now >= g.until) || now >= g.until+g.span {
 		delete(j.ghosts, t)
 		return
 	}
@@ -153,12 +165,8 @@ func (j *janitor) later(t *tenure, answered bool) {
 	g.pause = min(2*g.pause, longTidy)
 }
 
-// settle reports whether the server answered.
+// settle reports whether the server answered. The turn is held.
 func (j *janitor) settle(ctx context.Context, t *tenure) bool {
-	if !t.turn.try() {
-		return true // whoever has the turn is talking to the server about it
-	}
-	defer t.turn.give()
 	ctx, cancel := context.WithTimeout(ctx, j.client.caller.patience)
 	defer cancel()
 	a, err := t.settle(ctx, j.closed)
@@ -195,7 +203,12 @@ func (j *janitor) close(ctx context.Context) {
 	j.mu.Unlock()
 	j.tasks.Wait()
 	for t := range j.ghosts {
-		if ctx.Err() != nil || !j.settle(ctx, t) {
+		if t.turn.take(ctx) != nil {
+			return
+		}
+		answered := j.settle(ctx, t)
+		t.turn.give()
+		if !answered {
 			return
 		}
 	}

@@ -15,6 +15,7 @@ const (
 	KindLock    Kind = "lock"    // re-entrant lock
 	KindFenced  Kind = "fenced"  // re-entrant lock with fencing tokens
 	KindSpin    Kind = "spin"    // re-entrant lock, waited for without messages
+	KindFair    Kind = "fair"    // re-entrant lock, first come first served
 	KindRWLock  Kind = "rwlock"  // read/write lock
 	KindUnknown Kind = "unknown" // nothing that this package knows
 )
@@ -28,6 +29,7 @@ type kind struct {
 	renew     command // the script of the protocol's renewals
 	reentrant bool
 	fenced    bool
+	queued    bool          // waiters stand in a queue on the server
 	poll      time.Duration // a shorter poll ceiling, or 0
 	backoff   *Backoff      // instead of messages, or nil
 }

@@ -14,6 +14,8 @@ const (
 	// DefaultStaleWaiterTimeout is how long a fair lock waits for a queued waiter
 	// that gives no sign of life.
 	DefaultStaleWaiterTimeout = 5 * time.Second
+	// DefaultRedissonFairWait is Redisson's own default.
+	DefaultRedissonFairWait = 5 * time.Minute
 	// DefaultPollCeiling is the longest time for which a waiter relies on messages.
 	DefaultPollCeiling = 2 * time.Second
 	// DefaultRetryBudget is how long an operation without a deadline of its own is
@@ -65,6 +67,11 @@ type Options struct {
 	// no sign of life. Default: DefaultStaleWaiterTimeout.
 	StaleWaiterTimeout time.Duration
 
+	// RedissonFairWait is the fairLockWaitTimeout of the Redisson processes that wait
+	// for the same fair locks, so that waiters here keep their places among theirs.
+	// Without such processes it has no effect. Default: DefaultRedissonFairWait.
+	RedissonFairWait time.Duration
+
 	// PollCeiling bounds how long a waiter relies on messages before it asks the
 	// server again, should a message be lost. Default: DefaultPollCeiling. It
 	// must be shorter than Lease.
@@ -111,6 +118,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	setDefault(&o.Lease, DefaultLease)
 	setDefault(&o.StaleWaiterTimeout, DefaultStaleWaiterTimeout)
+	setDefault(&o.RedissonFairWait, DefaultRedissonFairWait)
 	setDefault(&o.PollCeiling, min(DefaultPollCeiling, o.Lease/2))
 	setDefault(&o.RetryBudget, min(DefaultRetryBudget, o.Lease))
 	setDefault(&o.MaxInFlight, DefaultMaxInFlight)
@@ -142,6 +150,8 @@ func (o Options) check() error {
 		return invalid("Options.RetryBudget %v is not between 1ms and the lease %v", o.RetryBudget, o.Lease)
 	case o.StaleWaiterTimeout < time.Millisecond:
 		return invalid("Options.StaleWaiterTimeout %v is below 1ms", o.StaleWaiterTimeout)
+	case o.RedissonFairWait < time.Millisecond:
+		return invalid("Options.RedissonFairWait %v is below 1ms", o.RedissonFairWait)
 	case o.MaxInFlight < 1 || o.MaxInFlight > maxInFlightLimit:
 		return invalid("Options.MaxInFlight %d is not between 1 and %d", o.MaxInFlight, maxInFlightLimit)
 	case o.KeyPrefix != "" && o.NameMapper != nil:

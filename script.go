@@ -27,6 +27,10 @@ var (
 	mutexAcquire = loadScript("mutex_acquire")
 	mutexRelease = loadScript("mutex_release").first()
 	renewScript  = loadScript("renew").first()
+	fairAcquire  = loadScript("fair_acquire")
+	fairRelease  = loadScript("fair_release").first()
+	fairRefresh  = loadScript("fair_refresh").first()
+	fairWaiters  = loadScript("fair_waiters")
 	inspectQuery = loadScript("inspect")
 )
 

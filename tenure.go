@@ -22,6 +22,7 @@ type tenure struct {
 	number uint64 // of this tenure in this client
 	part   string // name of our part if another client made the owner, else ""
 	turn   turn
+	place  *place // in the queue of a fair lock, while it waits
 
 	schedule schedule // the watchdog's
 
@@ -39,6 +40,7 @@ type tenure struct {
 	unsettled bool          // a renewal was sent and has not been answered
 	doubtful  bool          // an acquisition may still be executed, late
 	doubtAt   stamp
+	inLine    bool // it may stand in the queue on the server
 	stood     bool // the lease was certain to stand when the last release began
 	unheard   bool // a release was sent whose outcome is unknown
 	token     int64
@@ -65,7 +67,7 @@ func (t *tenure) begin(r *request, a answer) {
 	t.client.tenures.add(t)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.phase, t.count = held, 1
+	t.phase, t.count, t.inLine = held, 1, false
 	t.start, t.sent, t.renewedAt, t.granted = a.sent, a.sent, a.sent, r.lease
 	t.lease, t.limit = r.renewLease, r.maxHold
 	if t.lock.kind.fenced {
@@ -357,6 +359,13 @@ func (t *tenure) sendSettle(ctx context.Context, stop <-chan struct{}, count int
 		return answer{}, nil
 	}
 	return t.client.caller.call(ctx, stop, c.cmd, c.keys, c.args)
+}
+
+// mayWait reports whether the server may have the tenure in a queue.
+func (t *tenure) mayWait() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.inLine || t.doubtful
 }
 
 // usable reports whether an acquisition by the same owner can wait for, or enter,

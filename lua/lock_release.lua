@@ -17,41 +17,12 @@
 --
 -- Cost: 3 commands for the last release. Works on a server that is out of memory.
 -- Idempotent: counts are absolute; on a lock of somebody else it does nothing.
+local key, owner, me = KEYS[1], ARGV[1], ARGV[3]
 --@include tell
-local key, owner, count, me = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3]
+--@include lock_leave
 
-local held = redis.call('hmget', key, owner, owner .. '@', owner .. '@' .. me)
-if not held[1] then
-  return false
-end
-
-local guests = tonumber(held[2] or 0)
-local mine = me == '' and held[1] - guests or tonumber(held[3] or 0)
-if count >= 0 and mine < 1 then
-  return false
-end
-local less = mine - count
-local total = held[1] - less
-if count < 0 or total < 1 then
-  redis.call('del', key)
+local left = leave(tonumber(ARGV[2]), tonumber(ARGV[5]))
+if left == 'FREE' then
   return tell(ARGV[4], KEYS[2])
 end
-
--- A write that needs no memory goes first: after it a server at its limit lets
--- the HSET of the lower count pass.
-redis.call('hdel', key, '')
-redis.call('hset', key, owner, total)
-if me ~= '' then
-  redis.call('hset', key, owner .. '@', guests - less, owner .. '@' .. me, count)
-  if count == 0 then
-    redis.call('hdel', key, owner .. '@' .. me)
-  end
-  if guests == less then
-    redis.call('hdel', key, owner .. '@')
-  end
-end
-local lease = tonumber(ARGV[5])
-if lease > 0 and redis.call('pttl', key) < lease then
-  redis.call('pexpire', key, lease)
-end
-return redis.status_reply('HELD')
+return left and redis.status_reply(left)

@@ -50,7 +50,11 @@ var (
 		name: "SpinLock", reentrant: true,
 		open: func(c *latchkey.Client, name string) latchkey.Locker { return c.NewSpinLock(name) },
 	}
-	kinds = []kind{mutexKind, lockKind, fencedKind, spinKind}
+	fairKind = kind{
+		name: "FairLock", reentrant: true, messages: true,
+		open: func(c *latchkey.Client, name string) latchkey.Locker { return c.NewFairLock(name) },
+	}
+	kinds = []kind{mutexKind, lockKind, fencedKind, spinKind, fairKind}
 )
 
 func kindNamed(name string) (kind, error) {

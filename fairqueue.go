@@ -1,0 +1,271 @@
+package latchkey
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// nearest is how many of the waiters of a client for one lock listen for their
+	// turn. The server grants in the order of the line, so that no other can be next.
+	nearest = 4
+	// refreshBatch is how many waiters one script refreshes.
+	refreshBatch = 100
+)
+
+// lines knows who waits for the fair locks of a client. Each waiter stands in the
+// queue on the server; here they stand in the same order, lock by lock. One goroutine
+// keeps all of them alive in the eyes of the server, many with one script, and wakes
+// those who have lost their place or whose turn it is.
+type lines struct {
+	client *Client
+	stale  string // the stale-waiter timeout in ms, as it is sent
+	shift  string // what a Redisson process takes off deadlines, in ms
+	period time.Duration
+	closed chan struct{}
+	tasks  sync.WaitGroup
+
+	mu     sync.Mutex
+	byKey  map[string]*list.List // of *place, by their tickets
+	active bool
+}
+
+// place is one waiter.
+type place struct {
+	t    *tenure
+	gate *gate // of its own channel
+
+	// Guarded by lines.mu.
+	ticket uint64 // 0 before the server has given one
+	elem   *list.Element
+	near   bool
+}
+
+func newLines(c *Client) *lines {
+	o := c.options
+	return &lines{
+		client: c,
+		stale:  strconv.FormatInt(millis(o.StaleWaiterTimeout), 10),
+		shift:  strconv.FormatInt(millis(o.RedissonFairWait), 10),
+		period: max(min(o.StaleWaiterTimeout/3, o.PollCeiling), time.Millisecond),
+		closed: make(chan struct{}),
+		byKey:  map[string]*list.List{},
+	}
+}
+
+// takeInLine waits for a lock that is granted in order. Nobody waits for another
+// waiter of this client first, because the order is the server's.
+func (p *primitive) takeInLine(ctx context.Context, r *request, t *tenure) (*Hold, error) {
+	t = p.orFresh(t)
+	pl := &place{t: t, gate: p.client.gates.use(p.waiterChannel(t.wire))}
+	pl.gate.shortLived()
+	t.place = pl
+	defer func() {
+		t.place = nil
+		p.client.lines.leave(pl)
+	}()
+	return t.conclude(r, t.waitInFront(ctx, r, pl.gate))
+}
+
+// lineUp reads the reply to an attempt that has been given a place in the queue.
+func (t *tenure) lineUp(a answer) (left time.Duration, err error) {
+	reply, err := a.message.ToArray()
+	if err != nil || len(reply) != 2 || t.place == nil {
+		return 0, errReply
+	}
+	pause, err1 := reply[0].AsInt64()
+	ticket, err2 := reply[1].AsUint64()
+	t.mu.Lock()
+	t.inLine = true
+	t.mu.Unlock()
+	t.place.stand(ticket)
+	return time.Duration(pause) * time.Millisecond, errors.Join(ErrNotAcquired, err1, err2)
+}
+
+// standInLine returns how long to rest: as long as the server said if this is one of
+// the next, else until somebody calls.
+func (t *tenure) standInLine(left time.Duration) time.Duration {
+	l := t.client.lines
+	l.mu.Lock()
+	near := t.place.near
+	l.mu.Unlock()
+	switch {
+	case !near:
+		return 4 * t.client.options.StaleWaiterTimeout
+	case left < 0:
+		return t.client.pollPause()
+	}
+	return min(t.client.pollPause(), left+time.Millisecond+rand.N(2*time.Millisecond))
+}
+
+// ticketText is what the server has to be told of the place.
+func (pl *place) ticketText() string {
+	l := pl.t.client.lines
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if pl.ticket == 0 {
+		return ""
+	}
+	return strconv.FormatUint(pl.ticket, 10)
+}
+
+// stand notes that the server has given a place.
+func (pl *place) stand(ticket uint64) {
+	l := pl.t.client.lines
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if pl.elem == nil {
+		l.insert(pl, ticket)
+	}
+}
+
+// insert puts a place in its line. l.mu is held.
+func (l *lines) insert(pl *place, ticket uint64) {
+	pl.ticket = ticket
+	line := l.byKey[pl.t.lock.key]
+	if line == nil {
+		line = list.New()
+		l.byKey[pl.t.lock.key] = line
+	}
+	before := line.Back()
+	for before != nil && before.Value.(*place).ticket > ticket {
+		before = before.Prev()
+	}
+	if before == nil {
+		pl.elem = line.PushFront(pl)
+	} else {
+		pl.elem = line.InsertAfter(pl, before)
+	}
+	l.listen(line)
+	if !l.active {
+		l.active = true
+		l.tasks.Go(l.run)
+	}
+}
+
+// listen lets the first of a line hear of their turn. l.mu is held.
+func (l *lines) listen(line *list.List) {
+	e := line.Front()
+	for i := 0; i < nearest && e != nil; i++ {
+		if pl := e.Value.(*place); !pl.near {
+			pl.near = true
+			pl.gate.refused(l.client.notifier, pl.t.lock.waiterChannel(pl.t.wire))
+		}
+		e = e.Next()
+	}
+}
+
+// leave ends the waiting, one way or the other.
+func (l *lines) leave(pl *place) {
+	l.mu.Lock()
+	if pl.elem != nil {
+		line := l.byKey[pl.t.lock.key]
+		line.Remove(pl.elem)
+		pl.elem = nil
+		if line.Len() == 0 {
+			delete(l.byKey, pl.t.lock.key)
+		}
+		l.listen(line)
+	}
+	l.mu.Unlock()
+	pl.gate.done()
+}
+
+// close ends the goroutine.
+func (l *lines) close() {
+	close(l.closed)
+	l.tasks.Wait()
+}
+
+// run refreshes for as long as anybody waits. After trouble it tries again soon.
+func (l *lines) run() {
+	pause := l.period
+	for rest(context.Background(), l.closed, pause) == nil {
+		batches := l.batches()
+		if batches == nil {
+			return
+		}
+		pause = l.period
+		for _, b := range batches {
+			if err := l.refresh(b); err != nil {
+				l.client.options.Logger.Warn("latchkey: fair waiters could not be refreshed, repeating it", "error", err)
+				pause = min(l.period, jitter(longPause))
+			}
+		}
+	}
+}
+
+// refreshing is what one script is to refresh.
+type refreshing struct {
+	call
+	places []*place
+}
+
+// batches collects all waiters, and ends the work if there are none.
+func (l *lines) batches() []*refreshing {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []*refreshing
+	open := map[uint16]*refreshing{}
+	for key, line := range l.byKey {
+		slot := uint16(0)
+		if l.client.cluster {
+			slot = keySlot(key)
+		}
+		for e := line.Front(); e != nil; {
+			b := open[slot]
+			if b == nil || len(b.places) >= refreshBatch {
+				b = &refreshing{call: call{cmd: fairRefresh, args: []string{l.stale, l.client.publish}}}
+				all, open[slot] = append(all, b), b
+			}
+			e = b.fill(e)
+		}
+	}
+	l.active = all != nil
+	return all
+}
+
+// fill adds waiters of one lock, from e on, and returns the first that found no room.
+func (b *refreshing) fill(e *list.Element) *list.Element {
+	lock := e.Value.(*place).t.lock
+	b.keys = append(b.keys, lock.fairKeys()...)
+	b.args = append(b.args, lock.waiterChannel(""), "")
+	number := len(b.args) - 1
+	for ; e != nil && len(b.places) < refreshBatch; e = e.Next() {
+		pl := e.Value.(*place)
+		b.places = append(b.places, pl)
+		b.args = append(b.args, pl.t.wire)
+	}
+	b.args[number] = strconv.Itoa(len(b.args) - 1 - number)
+	return e
+}
+
+// What fair_refresh.lua says of a waiter that has its place and has to wait on.
+const inPlace = 1
+
+// refresh sends one batch, and wakes those who should ask for themselves.
+func (l *lines) refresh(b *refreshing) error {
+	ctx, cancel := context.WithTimeout(context.Background(), max(l.period, minPatience))
+	defer cancel()
+	states, err := l.client.caller.once(ctx, b.cmd, b.keys, b.args).AsIntSlice()
+	if err == nil && len(states) != len(b.places) {
+		err = errReply
+	}
+	if err != nil {
+		return err
+	}
+	for i, pl := range b.places {
+		if states[i] != inPlace {
+			pl.gate.signal()
+		}
+	}
+	return nil
+}
+
+// minPatience is what a refresh waits for its answer at least.
+const minPatience = 100 * time.Millisecond

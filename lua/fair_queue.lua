@@ -1,0 +1,87 @@
+-- Fragment: the queue of a fair lock. It needs the locals key (the lock), queue,
+-- deadlines, notes, publish and prefix (of the waiters' channels).
+--
+--   queue      list of the owners that wait, in order; Redisson's
+--   deadlines  sorted set owner -> ms at which Redisson gives it up; Redisson's. An
+--              owner is in both or in neither.
+--   notes      hash owner -> "<since µs>:<alive until ms>", for owners of this
+--              library only. The first number is the place, the second the sign of
+--              life: whoever is behind a waiter does not wait longer than that for
+--              it, whatever its deadline. "<since>:0" has left, and stays in the
+--              queue until it comes to an end of it.
+--
+-- No function walks the queue: each looks at a bounded piece at its ends.
+local pruneBatch, pruneBatches, reach = 128, 4, 256
+local now, micros
+local pruned = 0
+
+local function clock()
+  if not now then
+    local time = redis.call('time')
+    micros = time[1] * 1000000 + time[2]
+    now = math.floor(micros / 1000)
+  end
+end
+
+local function since(text)
+  return text and tonumber(string.match(text, '^(%d+):'))
+end
+
+-- expiry tells until when a waiter counts as alive.
+local function expiry(waiter, text)
+  return tonumber(text and string.match(text, ':(%d+)$') or redis.call('zscore', deadlines, waiter) or 0)
+end
+
+local function forget(waiter)
+  redis.call('zrem', deadlines, waiter)
+  redis.call('hdel', notes, waiter)
+end
+
+-- pruneOnce removes the dead from the head of the queue, a batch at most.
+local function pruneOnce()
+  local heads = redis.call('lrange', queue, 0, pruneBatch - 1)
+  local texts = redis.call('hmget', notes, unpack(heads))
+  local dead = {}
+  for i, waiter in ipairs(heads) do
+    if expiry(waiter, texts[i]) > now then
+      break
+    end
+    dead[i] = waiter
+  end
+  if #dead > 0 then
+    redis.call('lpop', queue, #dead)
+    redis.call('zrem', deadlines, unpack(dead))
+    redis.call('hdel', notes, unpack(dead))
+    pruned = pruned + #dead
+  end
+end
+
+-- front returns the first of the queue, after removing those before it that are
+-- dead, and for how many ms it counts as alive: 0 if there are too many dead for
+-- one call.
+local function front()
+  for _ = 0, pruneBatches do
+    local head = redis.call('lindex', queue, 0)
+    if not head then
+      return
+    end
+    clock()
+    local left = expiry(head, redis.call('hget', notes, head)) - now
+    if left > 0 then
+      return head, left
+    end
+    if pruned >= pruneBatch * pruneBatches then
+      return head, 0
+    end
+    pruneOnce()
+  end
+end
+
+-- wake tells the first of the queue that the lock is free. Returns as tell does.
+local function wake()
+  local head, left = front()
+  if not head or left == 0 then
+    return 0
+  end
+  return tell(publish, prefix .. head)
+end

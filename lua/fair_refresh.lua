@@ -1,0 +1,90 @@
+-- Say that waiters of fair locks are alive, many at once, and look how they stand.
+--
+-- KEYS[4i-3] lock, KEYS[4i-2] its queue, KEYS[4i-1] its deadlines, KEYS[4i] its notes
+--         (see fair_queue.lua)
+-- ARGV[1] ms for which the waiters then count as alive
+-- ARGV[2] PUBLISH or SPUBLISH
+-- ARGV[3] on, for each lock: what its waiters' channels begin with, the number of its
+--         waiters in this call, and these
+--
+-- Reply   array, for each waiter: 1 it has its place, 2 it is the first and the lock
+--         is free, 0 it has lost its place and has to ask for it
+--
+-- A sign of life is only ever moved to a later time, and no place is given. Dead heads
+-- are removed, and if the lock is free, the next one is told.
+--
+-- Cost: about 10 commands for each lock and O(log n) for each waiter. Works on a
+-- server that is out of memory. Idempotent.
+local stale, publish = tonumber(ARGV[1]), ARGV[2]
+local key, queue, deadlines, notes, prefix
+--@include tell
+--@include fair_queue
+clock()
+
+-- damaged tells that queue and deadlines differ, so that only a search shows who
+-- has a place.
+local damaged
+
+local function placed(waiter, score)
+  if damaged then
+    return redis.call('lpos', queue, waiter)
+  end
+  return score
+end
+
+-- refresh returns what to reply for the waiters of one lock.
+local function refresh(waiters, reply)
+  local texts = redis.call('hmget', notes, unpack(waiters))
+  local signs, scores = {}, {}
+  local first = redis.call('lindex', queue, 0)
+  for i, waiter in ipairs(waiters) do
+    local text, score = texts[i], redis.call('zscore', deadlines, waiter)
+    local was = text and expiry(waiter, text) or 0
+    if was > 0 and score and placed(waiter, score) then
+      reply[#reply + 1] = 1
+      local raise = math.max(now + stale - was, 0)
+      table.insert(signs, waiter)
+      table.insert(signs, string.format('%.0f:%.0f', since(text), was + raise))
+      -- What Redisson takes off the deadline when somebody ahead acquires stays off,
+      -- down to the sign of life. Nobody is ahead of the first.
+      table.insert(scores, waiter == first and was + raise or math.max(score + raise, was + raise))
+      table.insert(scores, waiter)
+    else
+      reply[#reply + 1] = 0
+    end
+  end
+  if #signs > 0 then
+    redis.call('hdel', notes, '') -- lets the rest pass on a server at its limit
+    redis.call('hset', notes, unpack(signs))
+    redis.call('zadd', deadlines, unpack(scores))
+    redis.call('pexpire', notes, 60000 + 10 * stale)
+  end
+end
+
+local reply, arg = {}, 3
+for i = 1, #KEYS, 4 do
+  key, queue, deadlines, notes = KEYS[i], KEYS[i + 1], KEYS[i + 2], KEYS[i + 3]
+  prefix = ARGV[arg]
+  local waiters = {}
+  for n = 1, tonumber(ARGV[arg + 1]) do
+    waiters[n] = ARGV[arg + 1 + n]
+  end
+  arg = arg + 2 + #waiters
+  damaged = redis.call('llen', queue) ~= redis.call('zcard', deadlines)
+  local first = #reply
+  refresh(waiters, reply)
+  pruned = 0
+  local head, left = front()
+  if head and left > 0 and redis.call('exists', key) == 0 then
+    local ours = false
+    for n, waiter in ipairs(waiters) do
+      if waiter == head and reply[first + n] == 1 then
+        reply[first + n], ours = 2, true
+      end
+    end
+    if pruned > 0 and not ours then
+      tell(publish, prefix .. head)
+    end
+  end
+end
+return reply

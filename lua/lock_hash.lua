@@ -1,0 +1,61 @@
+-- Fragment: the hash of a re-entrant lock, as lock_acquire.lua describes it. It
+-- needs the locals key, owner, lease, count, me and floor, and counter, the key of
+-- the fencing tokens or nil.
+
+-- issue returns the next fencing token.
+local function issue()
+  local value = redis.call('incr', counter)
+  if floor == '1' then
+    local now = redis.call('time')
+    local least = now[1] * 1000 + math.floor(now[2] / 1000)
+    if value < least then
+      value = least
+      redis.call('set', counter, string.format('%.0f', value))
+    end
+  end
+  return string.format('%.0f', value)
+end
+
+-- take makes a free lock the owner's. What can be refused (no memory, a token key
+-- of another type) goes first.
+local function take()
+  local issued = counter and issue()
+  if me == '' then
+    redis.call('hset', key, owner, 1)
+  else
+    redis.call('hset', key, owner, 1, owner .. '@', 1, owner .. '@' .. me, 1)
+  end
+  redis.call('pexpire', key, lease)
+  return issued
+end
+
+-- enter makes the owner of a held lock hold it count times. It returns nothing if
+-- the lock is somebody else's, else true and what the script has to reply.
+local function enter(ttl)
+  local held = redis.call('hmget', key, owner, owner .. '@', owner .. '@' .. me, 'mode')
+  if held[4] then
+    return true, redis.error_reply('WRONGTYPE the key holds a read/write lock')
+  end
+  if not held[1] then
+    if count > 1 then
+      return true, redis.error_reply('LATCHKEY_GONE the hold is over')
+    end
+    return
+  end
+  local guests = tonumber(held[2] or 0)
+  local mine = me == '' and held[1] - guests or tonumber(held[3] or 0)
+  if count > 1 and mine < 1 then
+    return true, redis.error_reply('LATCHKEY_GONE the hold is over, others of the same owner go on')
+  end
+  local more = count - mine
+  if me == '' then
+    redis.call('hset', key, owner, held[1] + more)
+  else
+    redis.call('hset', key, owner, held[1] + more, owner .. '@', guests + more, owner .. '@' .. me, count)
+  end
+  -- Entering again never shortens what the outer hold has.
+  if ttl < lease then
+    redis.call('pexpire', key, lease)
+  end
+  return true, counter and (redis.call('get', counter) or issue())
+end

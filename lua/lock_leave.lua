@@ -1,0 +1,38 @@
+-- Fragment: leave(count, raise) gives back a part of a re-entrant lock or the whole
+-- of it, as lock_release.lua describes it. It needs the locals key, owner and me.
+-- Returns false if this client has no part in the lock, 'HELD' if the owner holds
+-- it still, 'FREE' if it has become free.
+local function leave(count, raise)
+  local held = redis.call('hmget', key, owner, owner .. '@', owner .. '@' .. me)
+  if not held[1] then
+    return false
+  end
+  local guests = tonumber(held[2] or 0)
+  local mine = me == '' and held[1] - guests or tonumber(held[3] or 0)
+  if count >= 0 and mine < 1 then
+    return false
+  end
+  local less = mine - count
+  local total = held[1] - less
+  if count < 0 or total < 1 then
+    redis.call('del', key)
+    return 'FREE'
+  end
+  -- A write that needs no memory goes first: after it a server at its limit lets
+  -- the HSET of the lower count pass.
+  redis.call('hdel', key, '')
+  redis.call('hset', key, owner, total)
+  if me ~= '' then
+    redis.call('hset', key, owner .. '@', guests - less, owner .. '@' .. me, count)
+    if count == 0 then
+      redis.call('hdel', key, owner .. '@' .. me)
+    end
+    if guests == less then
+      redis.call('hdel', key, owner .. '@')
+    end
+  end
+  if raise > 0 and redis.call('pttl', key) < raise then
+    redis.call('pexpire', key, raise)
+  end
+  return 'HELD'
+end
