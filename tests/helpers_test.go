@@ -31,6 +31,7 @@ type kind struct {
 	reentrant bool
 	fenced    bool
 	messages  bool // waiters are woken by messages
+	queued    bool // waiters stand in a queue in Redis
 }
 
 var (
@@ -51,7 +52,7 @@ var (
 		open: func(c *latchkey.Client, name string) latchkey.Locker { return c.NewSpinLock(name) },
 	}
 	fairKind = kind{
-		name: "FairLock", reentrant: true, messages: true,
+		name: "FairLock", reentrant: true, messages: true, queued: true,
 		open: func(c *latchkey.Client, name string) latchkey.Locker { return c.NewFairLock(name) },
 	}
 	kinds = []kind{mutexKind, lockKind, fencedKind, spinKind, fairKind}

@@ -1,6 +1,10 @@
 package rig
 
-import "sync"
+import (
+	"slices"
+	"strings"
+	"sync"
+)
 
 // Loss is what happens to the reply of a command that was executed.
 type Loss int
@@ -57,6 +61,13 @@ func Named(names ...string) Match {
 			}
 		}
 		return false
+	}
+}
+
+// MentionsPrefix matches the commands that have an argument that begins so.
+func MentionsPrefix(prefix string) Match {
+	return func(c Command) bool {
+		return slices.ContainsFunc(c.Args, func(w string) bool { return strings.HasPrefix(w, prefix) })
 	}
 }
 
