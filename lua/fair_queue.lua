@@ -11,7 +11,7 @@
 --              queue until it comes to an end of it.
 --
 -- No function walks the queue: each looks at a bounded piece at its ends.
-local pruneBatch, pruneBatches, reach = 128, 4, 256
+local pruneBatch, pruneBatches, reach = 100, 2, 256
 local now, micros
 local pruned = 0
 

@@ -2,7 +2,10 @@ package tests
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -64,4 +67,330 @@ func TestFairLockIsGrantedInOrder(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// bystanders stands in the queue of a fair lock with many waiters until it is killed. Its
+// arguments: name, server, how many, stale timeout.
+var bystanders = rig.Child("bystanders", func(ctx context.Context, args []string) error {
+	waiters, _ := strconv.Atoi(args[2])
+	stale, err := time.ParseDuration(args[3])
+	if err != nil {
+		return err
+	}
+	server, err := rig.Attach(args[1])
+	if err != nil {
+		return err
+	}
+	client, _, err := dial(server, server.Addr(), latchkey.Options{StaleWaiterTimeout: stale})
+	if err != nil {
+		return err
+	}
+	for range waiters {
+		go func() {
+			if _, err := client.NewFairLock(args[0]).Lock(ctx); err == nil {
+				fmt.Println("held")
+			}
+		}()
+	}
+	select {} // to be killed
+})
+
+// A process dies with all its waiters, and one that is alive is behind them: it waits
+// for one stale period in all. The holder may release before or after, and the head
+// may be dead already when it is told.
+func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
+	const stale = latchkey.DefaultStaleWaiterTimeout
+	deaths := map[string]func(t *testing.T, child *rig.ChildProcess, holder *latchkey.Hold) time.Time{
+		"before the release": func(t *testing.T, child *rig.ChildProcess, holder *latchkey.Hold) time.Time {
+			child.Kill()
+			died := time.Now()
+			mustUnlock(t, holder)
+			return died
+		},
+		"just after the head was told": func(t *testing.T, child *rig.ChildProcess, holder *latchkey.Hold) time.Time {
+			child.Stop(t) // the message reaches a process that does nothing any more
+			mustUnlock(t, holder)
+			child.Kill()
+			return time.Now()
+		},
+	}
+	for _, dead := range []int{5, 50, 500} {
+		for when, death := range deaths {
+			t.Run(fmt.Sprintf("%d/%s", dead, when), func(t *testing.T) {
+				t.Parallel()
+				server, name := rig.Shared(), rig.Name(t)
+				admin, lock := rig.NewAdmin(t, server), connect(t, server).NewFairLock(name)
+				holder := mustLock(t, lock)
+				child := bystanders.Start(t, name, server.Ticket(), strconv.Itoa(dead), stale.String())
+				queueLength(t, admin, name, int64(dead))
+				waiter := lockInBackground(within(t, time.Minute), lock)
+				queueLength(t, admin, name, int64(dead)+1)
+
+				died := death(t, child, holder)
+				next := rig.Await(t, time.Minute, "the one behind the dead", waiter)
+				require.NoError(t, next.err)
+				took := next.at.Sub(died)
+				t.Logf("held %v after the death of %d before it", took.Round(time.Millisecond), dead)
+				assert.Less(t, took, stale+leeway)
+				mustUnlock(t, next.hold)
+				assert.Empty(t, admin.Dump("{"+name+"}"), "nothing is left")
+			})
+		}
+	}
+}
+
+// shortLived is a client for which a stale period is soon over.
+var shortStale = latchkey.Options{StaleWaiterTimeout: 500 * time.Millisecond}
+
+// waitAs lets one waiter join the queue, and reports its number once it is inside.
+func waitAs(t *testing.T, admin *rig.Admin, client *latchkey.Client, name string, number int, inside chan<- int) {
+	t.Helper()
+	waiter := lockInBackground(within(t, time.Minute), client.NewFairLock(name))
+	go func() {
+		next := <-waiter
+		if next.err == nil {
+			inside <- number
+			_ = next.hold.Unlock(context.Background())
+		}
+	}()
+	queueLength(t, admin, name, int64(number)+1)
+}
+
+// Five waiters stay behind a holder that renews for ten stale periods, and keep
+// their order. No time that is stored is further away than one period.
+func TestLiveWaitersKeepTheirPlaces(t *testing.T) {
+	const waiters = 5
+	server, name := rig.Shared(), rig.Name(t)
+	admin := rig.NewAdmin(t, server)
+	holder := mustLock(t, connect(t, server, latchkey.Options{Lease: time.Second}).NewFairLock(name))
+	inside := make(chan int, waiters)
+	for i := range waiters {
+		waitAs(t, admin, connect(t, server, shortStale), name, i, inside)
+	}
+	before := admin.Strings("LRANGE", queueOf(name), "0", "-1")
+	rig.Throughout(t, 10*shortStale.StaleWaiterTimeout, "places and deadlines", func() error {
+		if now := admin.Strings("LRANGE", queueOf(name), "0", "-1"); !slices.Equal(before, now) {
+			return fmt.Errorf("the queue was %v and is %v", before, now)
+		}
+		return deadlinesWithin(admin, name, shortStale.StaleWaiterTimeout)
+	})
+	mustUnlock(t, holder)
+	for want := range waiters {
+		assert.Equal(t, want, rig.Await(t, soon, "the next", inside))
+	}
+}
+
+// deadlinesWithin checks that no waiter counts as alive for longer than that.
+func deadlinesWithin(admin *rig.Admin, name string, period time.Duration) error {
+	clock := admin.Strings("TIME")
+	seconds, _ := strconv.ParseInt(clock[0], 10, 64)
+	latest := (seconds + 1) * 1000
+	last := admin.Strings("ZRANGE", deadlinesOf(name), "-1", "-1")
+	if len(last) == 0 {
+		return errors.New("no deadlines")
+	}
+	text := admin.Text("ZSCORE", deadlinesOf(name), last[0])
+	if score, err := strconv.ParseFloat(text, 64); err != nil || int64(score) > latest+period.Milliseconds() {
+		return fmt.Errorf("a deadline of %v at %v s: %w", text, seconds, err)
+	}
+	return nil
+}
+
+// What stands beside the lock is deleted while five wait: each finds its place
+// again, and all acquire in their order.
+func TestDeletedQueueIsRestored(t *testing.T) {
+	const waiters = 5
+	damages := map[string]func(name string) []string{
+		"the queue":      func(name string) []string { return []string{queueOf(name)} },
+		"the deadlines":  func(name string) []string { return []string{deadlinesOf(name)} },
+		"the notes":      func(name string) []string { return []string{notesOf(name)} },
+		"queue and time": func(name string) []string { return []string{queueOf(name), deadlinesOf(name)} },
+		"everything":     func(name string) []string { return []string{queueOf(name), deadlinesOf(name), notesOf(name)} },
+	}
+	for what, keys := range damages {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			server, name := rig.Shared(), rig.Name(t)
+			admin := rig.NewAdmin(t, server)
+			holder := mustLock(t, connect(t, server).NewFairLock(name))
+			inside := make(chan int, waiters)
+			for i := range waiters {
+				waitAs(t, admin, connect(t, server, shortStale), name, i, inside)
+			}
+			before := admin.Strings("LRANGE", queueOf(name), "0", "-1")
+			admin.Do(append([]string{"DEL"}, keys(name)...)...)
+			rig.Eventually(t, soon, "the queue is what it was", func() error {
+				now := admin.Strings("LRANGE", queueOf(name), "0", "-1")
+				if !slices.Equal(before, now) || admin.Int("ZCARD", deadlinesOf(name)) != waiters || admin.Int("HLEN", notesOf(name)) != waiters {
+					return fmt.Errorf("it was %v and is %v", before, now)
+				}
+				return nil
+			})
+			mustUnlock(t, holder)
+			for want := range waiters {
+				assert.Equal(t, want, rig.Await(t, soon, "the next", inside))
+			}
+		})
+	}
+}
+
+// The queue goes at the moment of the release, with the message: nobody is told, and
+// all acquire.
+func TestQueueGoesWithTheRelease(t *testing.T) {
+	const waiters = 5
+	server, name := rig.Shared(), rig.Name(t)
+	admin := rig.NewAdmin(t, server)
+	holder := mustLock(t, connect(t, server).NewFairLock(name))
+	inside := make(chan int, waiters)
+	for i := range waiters {
+		waitAs(t, admin, connect(t, server, shortStale), name, i, inside)
+	}
+	admin.Do("DEL", queueOf(name), deadlinesOf(name))
+	mustUnlock(t, holder)
+	got := map[int]bool{}
+	for range waiters {
+		got[rig.Await(t, soon, "the next", inside)] = true
+	}
+	assert.Len(t, got, waiters)
+}
+
+// A waiter that leaves, by its context or its time, and is the first when the lock is
+// free, tells the next one at once: well before anybody polls.
+func TestLeavingHeadPassesTheWakeUpOn(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
+	quiet := latchkey.Options{Lease: 2 * time.Minute, PollCeiling: time.Minute, StaleWaiterTimeout: time.Minute}
+	holder := mustLock(t, connect(t, server, quiet).NewFairLock(name))
+	tap.DropMessages(true) // the first is told and does not hear
+	ctx, cancel := context.WithCancel(t.Context())
+	first := lockInBackground(ctx, connectVia(t, server, tap.Addr(), quiet).NewFairLock(name))
+	queueLength(t, admin, name, 1)
+	second := lockInBackground(within(t, soon), connect(t, server, quiet).NewFairLock(name))
+	queueLength(t, admin, name, 2)
+	parked(t, admin, name)
+
+	mustUnlock(t, holder)
+	assert.Empty(t, second, "it is not its turn")
+	cancel()
+	assert.ErrorIs(t, rig.Await(t, soon, "the first", first).err, context.Canceled)
+	next := rig.Await(t, 2*time.Second, "the second is told", second)
+	require.NoError(t, next.err)
+	mustUnlock(t, next.hold)
+}
+
+// A lock is free, and the first of its queue, of Redisson as it looks, never comes.
+// Those behind it wait for its deadline, and hardly ask.
+func TestNobodyHotLoopsBehindADeadHead(t *testing.T) {
+	rig.Need(t, rig.Stats)
+	const clients, each = 4, 25
+	server, name := rig.Fresh(t), rig.Name(t)
+	admin := rig.NewAdmin(t, server)
+	clock, _ := strconv.ParseInt(admin.Strings("TIME")[0], 10, 64)
+	dead := "99999999-9999-4999-8999-999999999999:1"
+	admin.Do("RPUSH", queueOf(name), dead)
+	admin.Do("ZADD", deadlinesOf(name), strconv.FormatInt((clock+8)*1000, 10), dead)
+	acquired := make(chan acquisition, clients*each)
+	for range clients {
+		client := connect(t, server)
+		for range each {
+			waiter := lockInBackground(within(t, time.Minute), client.NewFairLock(name))
+			go func() { acquired <- <-waiter }()
+		}
+	}
+	queueLength(t, admin, name, clients*each+1)
+	rest(time.Second) // subscriptions settle
+	before, start := admin.CommandStats(), time.Now()
+	rest(4 * time.Second)
+	var sent int64
+	for command, n := range admin.Since(before) {
+		if command == "evalsha" || command == "eval" || command == "subscribe" || command == "publish" || command == "ping" {
+			sent += n
+		}
+	}
+	rate := float64(sent) / time.Since(start).Seconds()
+	t.Logf("%.1f commands a second for %d waiters, %.3f for each", rate, clients*each, rate/(clients*each))
+	assert.Less(t, rate/(clients*each), 5.0)
+	assert.Less(t, rate, 50.0, "which is what we measured, with room")
+
+	for range clients * each {
+		next := rig.Await(t, time.Minute, "the next", acquired)
+		require.NoError(t, next.err)
+		mustUnlock(t, next.hold)
+	}
+}
+
+// TryLock does not overtake those who wait.
+func TestTryLockRespectsTheQueue(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	admin := rig.NewAdmin(t, server)
+	admin.Do("RPUSH", queueOf(name), "99999999-9999-4999-8999-999999999999:1")
+	admin.Do("ZADD", deadlinesOf(name), "99999999999999", "99999999-9999-4999-8999-999999999999:1")
+	lock := connect(t, server).NewFairLock(name)
+	_, err := lock.TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	_, err = lock.TryLock(t.Context(), latchkey.Wait(50*time.Millisecond))
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	rig.Eventually(t, soon, "it has left the queue", func() error {
+		if n := admin.Int("LLEN", queueOf(name)); n != 1 {
+			return fmt.Errorf("%d in the queue", n)
+		}
+		return nil
+	})
+	admin.Do("DEL", queueOf(name), deadlinesOf(name))
+	mustUnlock(t, mustLock(t, lock))
+}
+
+// Waiters lists who waits, in order, with ages that grow.
+func TestWaitersAreListed(t *testing.T) {
+	const waiters = 3
+	server, name := rig.Shared(), rig.Name(t)
+	admin, client := rig.NewAdmin(t, server), connect(t, server)
+	lock := client.NewFairLock(name)
+	none, err := lock.Waiters(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, none)
+	holder := mustLock(t, lock)
+	inside := make(chan int, waiters)
+	for i := range waiters {
+		waitAs(t, admin, client, name, i, inside)
+	}
+	admin.Do("RPUSH", queueOf(name), "99999999-9999-4999-8999-999999999999:1")
+	admin.Do("ZADD", deadlinesOf(name), "99999999999999", "99999999-9999-4999-8999-999999999999:1")
+	list, err := lock.Waiters(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, waiters+1)
+	for i, w := range list[:waiters] {
+		assert.Equal(t, admin.Text("LINDEX", queueOf(name), strconv.Itoa(i)), w.Owner)
+		assert.Positive(t, w.Age)
+		assert.InDelta(t, latchkey.DefaultStaleWaiterTimeout, w.Alive, float64(3*time.Second))
+		if i > 0 {
+			assert.Less(t, w.Age, list[i-1].Age, "the later, the younger")
+		}
+	}
+	assert.Equal(t, latchkey.NoAge, list[waiters].Age, "Redisson does not say")
+	mustUnlock(t, holder)
+	for want := range waiters {
+		assert.Equal(t, want, rig.Await(t, soon, "the next", inside))
+	}
+	admin.Do("DEL", queueOf(name), deadlinesOf(name))
+}
+
+// Tokens of a fair lock grow in the order in which it is granted.
+func TestFencedFairLock(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	lock := connect(t, server).NewFencedFairLock(name)
+	for want := range 3 {
+		hold := mustLock(t, lock)
+		assert.EqualValues(t, want+1, hold.Token())
+		waiter := lockInBackground(within(t, soon), lock)
+		queueLength(t, rig.NewAdmin(t, server), name, 1)
+		mustUnlock(t, hold)
+		next := rig.Await(t, soon, "the waiter", waiter)
+		require.NoError(t, next.err)
+		want++
+		admin := rig.NewAdmin(t, server)
+		assert.Equal(t, strconv.FormatInt(next.hold.Token(), 10), admin.Text("GET", tokenKey(name)))
+		mustUnlock(t, next.hold)
+		admin.Do("DECR", tokenKey(name)) // each round took two
+	}
 }

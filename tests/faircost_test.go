@@ -1,0 +1,185 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// scriptTimes lists how long the scripts took that a server has executed since
+// watchScripts, by its own slow log.
+func scriptTimes(t testing.TB, server *rig.Server) []time.Duration {
+	t.Helper()
+	raw := server.Raw(t)
+	entries, err := raw.Do(context.Background(), raw.B().SlowlogGet().Count(100000).Build()).ToArray()
+	require.NoError(t, err)
+	var times []time.Duration
+	for _, entry := range entries {
+		fields, err := entry.ToArray()
+		require.NoError(t, err)
+		words, err := fields[3].AsStrSlice()
+		require.NoError(t, err)
+		if words[0] != "EVALSHA" && words[0] != "EVAL" {
+			continue
+		}
+		took, err := fields[2].AsInt64()
+		require.NoError(t, err)
+		times = append(times, time.Duration(took)*time.Microsecond)
+	}
+	slices.Sort(times)
+	return times
+}
+
+func watchScripts(admin *rig.Admin) {
+	admin.Do("CONFIG", "SET", "slowlog-max-len", "100000")
+	admin.Do("CONFIG", "SET", "slowlog-log-slower-than", "0")
+	admin.Do("SLOWLOG", "RESET")
+}
+
+// strangers puts n waiters of another client at the end of the queue, who are alive
+// for so long, or are dead.
+func strangers(t testing.TB, server *rig.Server, name string, n int, alive time.Duration) {
+	t.Helper()
+	const fill = `
+		local now = redis.call('time')[1] * 1000
+		local alive = now + tonumber(ARGV[3])
+		for i = 1, tonumber(ARGV[1]) do
+		  local owner = '55555555-5555-4555-8555-555555555555:' .. ARGV[2] .. i
+		  redis.call('rpush', KEYS[1], owner)
+		  redis.call('zadd', KEYS[2], alive, owner)
+		  redis.call('hset', KEYS[3], owner, string.format('%.0f:%.0f', now * 1000 + i, alive))
+		end`
+	raw := server.Raw(t)
+	for i := range n / 100 {
+		require.NoError(t, ignoreNil(raw.Do(context.Background(), raw.B().Eval().Script(fill).Numkeys(3).
+			Key(queueOf(name), deadlinesOf(name), notesOf(name)).Arg("100", strconv.Itoa(i)+"x"+strconv.FormatInt(time.Now().UnixNano(), 36),
+				strconv.FormatInt(alive.Milliseconds(), 10)).Build()).Error()))
+	}
+}
+
+func queueSome(t testing.TB, ctx context.Context, admin *rig.Admin, client *latchkey.Client, name string, n int) <-chan acquisition {
+	t.Helper()
+	before := admin.Int("LLEN", queueOf(name))
+	acquired := make(chan acquisition, n)
+	for range n {
+		waiter := lockInBackground(ctx, client.NewFairLock(name))
+		go func() { acquired <- <-waiter }()
+	}
+	rig.Eventually(t, soon, "they are in the queue", func() error {
+		if got := admin.Int("LLEN", queueOf(name)) - before; got < int64(n) {
+			return fmt.Errorf("%d of %d", got, n)
+		}
+		return nil
+	})
+	return acquired
+}
+
+const passDead = "pass over the dead"
+
+// fairCosts measures what the scripts of a fair lock cost in a queue of n.
+func fairCosts(t *testing.T, n int) map[string][]time.Duration {
+	t.Helper()
+	const some = 50
+	server, name := rig.Fresh(t), rig.Name(t)
+	admin, client := rig.NewAdmin(t, server), connect(t, server)
+	costs := map[string][]time.Duration{}
+	phase := func(what string, do func()) {
+		watchScripts(admin)
+		do()
+		costs[what] = scriptTimes(t, server)
+	}
+	leave := func(cancel context.CancelFunc, acquired <-chan acquisition) {
+		cancel()
+		for range some {
+			require.Error(t, rig.Await(t, soon, "a waiter leaves", acquired).err)
+		}
+		rest(200 * time.Millisecond) // the way out of the queue is in the background
+	}
+
+	holder := mustLock(t, client.NewFairLock(name))
+	strangers(t, server, name, n, time.Hour)
+	var acquired <-chan acquisition
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	phase("join the queue", func() { acquired = queueSome(t, ctx, admin, client, name, some) })
+	phase("refresh 50 waiters", func() { rest(2500 * time.Millisecond) })
+	phase("leave its end", func() { leave(cancel, acquired) })
+	phase("try", func() {
+		for range some {
+			_, err := client.NewFairLock(name).TryLock(t.Context())
+			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		}
+	})
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	acquired = queueSome(t, ctx, admin, client, name, some)
+	strangers(t, server, name, n, time.Hour)
+	phase("leave its middle", func() { leave(cancel, acquired) })
+	mustUnlock(t, holder)
+	admin.Do("FLUSHALL")
+
+	holder = mustLock(t, client.NewFairLock(name))
+	acquired = queueSome(t, t.Context(), admin, client, name, some)
+	strangers(t, server, name, n, time.Hour)
+	phase("hand over", func() {
+		for range some {
+			mustUnlock(t, holder)
+			holder = rig.Await(t, soon, "the next", acquired).hold
+		}
+	})
+	admin.Do("FLUSHALL")
+
+	holder = mustLock(t, client.NewFairLock(name))
+	strangers(t, server, name, n, -time.Hour)
+	phase(passDead, func() {
+		waiter := lockInBackground(t.Context(), client.NewFairLock(name))
+		rig.Eventually(t, soon, "the dead are gone", func() error {
+			if left := admin.Int("LLEN", queueOf(name)); left != 1 {
+				return fmt.Errorf("%d in the queue", left)
+			}
+			return nil
+		})
+		mustUnlock(t, holder)
+		holder = rig.Await(t, soon, "the one behind the dead", waiter).hold
+	})
+	mustUnlock(t, holder)
+	return costs
+}
+
+// The scripts of a fair lock cost the same in a queue of a hundred and of fifty
+// thousand, by the clock of the server: less than a millisecond.
+func TestFairScriptsDoNotGrow(t *testing.T) {
+	rig.Need(t, rig.Settings|rig.Stats|rig.Private)
+	small, large := fairCosts(t, 100), fairCosts(t, 50_000)
+	for _, what := range slices.Sorted(maps.Keys(large)) {
+		s, l := small[what], large[what]
+		t.Logf("%-20s in a queue of 100: median %4v, longest %5v; of 50 000: median %4v, longest %5v, over %d scripts",
+			what, median(s), s[len(s)-1], median(l), l[len(l)-1], len(l))
+		assert.Less(t, median(l), time.Millisecond, what)
+		if what != passDead { // which is bounded, but by more than a hundred
+			assert.Less(t, median(l), 4*median(s)+50*time.Microsecond, what)
+		}
+		assert.Less(t, l[len(l)*9/10], time.Millisecond, "nine of ten: %s", what)
+	}
+}
+
+func median(times []time.Duration) time.Duration { return times[len(times)/2] }
+
+// ignoreNil drops the error that a nil reply is.
+func ignoreNil(err error) error {
+	if rueidis.IsRedisNil(err) {
+		return nil
+	}
+	return err
+}
