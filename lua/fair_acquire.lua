@@ -20,7 +20,7 @@
 --         error LATCHKEY_GONE, error WRONGTYPE: as in lock_acquire.lua
 --
 -- A lock that is free goes to the first of the queue, and to anybody if there is no
--- queue. Heads that are dead are removed on the way, at most 200 in one call.
+-- queue. Heads that are dead are removed on the way, at most 100 in one call.
 --
 -- Cost: 4 commands when free and nobody waits, 8 for the first of the queue, about
 -- 15 to join it; O(log n) in the waiters. One that has lost its place by no fault of

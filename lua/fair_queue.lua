@@ -11,7 +11,7 @@
 --              queue until it comes to an end of it.
 --
 -- No function walks the queue: each looks at a bounded piece at its ends.
-local pruneBatch, pruneBatches, reach = 100, 2, 256
+local pruneBatch, reach = 100, 256
 local now, micros
 local pruned = 0
 
@@ -60,7 +60,7 @@ end
 -- dead, and for how many ms it counts as alive: 0 if there are too many dead for
 -- one call.
 local function front()
-  for _ = 0, pruneBatches do
+  for _ = 0, 1 do
     local head = redis.call('lindex', queue, 0)
     if not head then
       return
@@ -70,7 +70,7 @@ local function front()
     if left > 0 then
       return head, left
     end
-    if pruned >= pruneBatch * pruneBatches then
+    if pruned > 0 then
       return head, 0
     end
     pruneOnce()
