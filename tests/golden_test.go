@@ -1,6 +1,8 @@
 package tests
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -225,4 +227,86 @@ func TestOwnersAreUnique(t *testing.T) {
 		id, _, _ := strings.Cut(owner, ":")
 		require.Contains(t, []string{a.ID(), b.ID()}, id)
 	}
+}
+
+// A holds, B and C wait; A unlocks; B acquires. Deadlines are our own: one stale
+// period from the last sign of life, and nobody rewrites another's.
+func TestGoldenFairLock(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
+	slow := latchkey.Options{Lease: 4 * time.Minute, PollCeiling: time.Minute, StaleWaiterTimeout: time.Minute}
+	a := mustLock(t, connect(t, server).NewFairLock(name))
+	golden(t, admin, name, map[string]rig.Entry{name: hash(a.Owner().String(), "1")})
+
+	tap.DropMessages(true) // so that B does not acquire before we have looked
+	waiting := connectVia(t, server, tap.Addr(), slow).NewFairLock(name)
+	first := lockInBackground(within(t, soon), waiting, latchkey.Lease(goldenLease))
+	queueLength(t, admin, name, 1)
+	second := lockInBackground(within(t, soon), waiting)
+	queueLength(t, admin, name, 2)
+	queue := admin.Strings("LRANGE", queueOf(name), "0", "-1")
+	b, c := queue[0], queue[1]
+	requireOwner(t, b)
+	requireOwner(t, c)
+	scores := deadlineScores(admin, name)
+	for _, score := range scores {
+		assert.InDelta(t, time.Now().Add(time.Minute).UnixMilli(), score, 3000)
+	}
+	require.Len(t, scores, 2)
+	goldenFair(t, admin, name, a.Owner().String(), []string{b, c}, scores)
+	rig.Eventually(t, soon, "both listen on channels of their own", func() error {
+		if n := admin.Subscribers(channelOf(name)+":"+b) + admin.Subscribers(channelOf(name)+":"+c); n != 2 {
+			return fmt.Errorf("%d do", n)
+		}
+		return nil
+	})
+
+	toB, toC, toAll := subscribeRaw(t, server, channelOf(name)+":"+b), subscribeRaw(t, server, channelOf(name)+":"+c), hear(t, server, name)
+	mustUnlock(t, a)
+	assert.Equal(t, "0", rig.Await(t, soon, "the message to B", toB))
+	assert.Empty(t, toC)
+	assert.Empty(t, toAll)
+	goldenFair(t, admin, name, "", []string{b, c}, scores)
+
+	tap.DropMessages(false)
+	admin.Do("PUBLISH", channelOf(name)+":"+b, "0")
+	got := rig.Await(t, soon, "B", first)
+	require.NoError(t, got.err)
+	goldenFair(t, admin, name, b, []string{c}, map[string]int64{c: scores[c]})
+	mustUnlock(t, got.hold)
+	got = rig.Await(t, soon, "C", second)
+	require.NoError(t, got.err)
+	goldenFair(t, admin, name, c, nil, nil)
+	mustUnlock(t, got.hold)
+	golden(t, admin, name, nil)
+}
+
+func deadlineScores(admin *rig.Admin, name string) map[string]int64 {
+	scores := map[string]int64{}
+	for _, owner := range admin.Strings("ZRANGE", deadlinesOf(name), "0", "-1") {
+		score, _ := strconv.ParseFloat(admin.Text("ZSCORE", deadlinesOf(name), owner), 64)
+		scores[owner] = int64(score)
+	}
+	return scores
+}
+
+// goldenFair compares everything that Redisson sees of a fair lock. Our own notes
+// stand beside it, for those who wait and no longer.
+func goldenFair(t *testing.T, admin *rig.Admin, name, holder string, queue []string, scores map[string]int64) {
+	t.Helper()
+	found := admin.Dump(name)
+	assert.Equal(t, queue, found[queueOf(name)].Members)
+	assert.Len(t, found[notesOf(name)].Hash, len(queue))
+	keys := 0
+	if holder != "" {
+		keys++
+		assert.Equal(t, map[string]string{holder: "1"}, found[name].Hash)
+	}
+	if len(queue) > 0 {
+		keys += 3
+		assert.Equal(t, scores, deadlineScores(admin, name))
+		assert.Equal(t, rig.NoTTL, found[queueOf(name)].TTL)
+		assert.Equal(t, rig.NoTTL, found[deadlinesOf(name)].TTL)
+	}
+	assert.Len(t, found, keys, "%v", found)
 }

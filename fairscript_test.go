@@ -1,0 +1,295 @@
+package latchkey
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+const ownerC = "22222222-2222-4222-8222-222222222222:10"
+
+// fairScripts is one fair lock, driven by its bare scripts. Every call is sent
+// twice, and the second has to change nothing, as after a lost reply.
+type fairScripts struct {
+	t     *testing.T
+	c     *Client
+	keys  keys
+	stale string
+}
+
+func newFairScripts(t *testing.T) fairScripts {
+	t.Helper()
+	c := newTestClient(t, Options{})
+	names, err := c.options.keysOf(uniqueName(t, c))
+	require.NoError(t, err)
+	return fairScripts{t, c, names, "5000"}
+}
+
+// fairState is everything that stands in Redis, with the times left out that go on.
+type fairState struct {
+	lock    map[string]string
+	queue   []string
+	waiting []string // members of the deadlines, in the order of the queue
+	places  map[string]string
+}
+
+func (s fairScripts) do(words ...string) rueidis.RedisResult {
+	return s.c.rueidis.Do(context.Background(), s.c.rueidis.B().Arbitrary(words...).Build())
+}
+
+func (s fairScripts) state() fairState {
+	s.t.Helper()
+	k := s.keys.fairKeys()
+	state := fairState{lock: s.c.hash(s.t, k[0]), places: map[string]string{}}
+	queue, err := s.do("LRANGE", k[1], "0", "-1").AsStrSlice()
+	require.NoError(s.t, err)
+	state.queue = queue
+	for _, owner := range queue {
+		if s.do("ZSCORE", k[2], owner).Error() == nil {
+			state.waiting = append(state.waiting, owner)
+		}
+	}
+	size, err := s.do("ZCARD", k[2]).AsInt64()
+	require.NoError(s.t, err)
+	require.EqualValues(s.t, len(state.waiting), size, "queue and deadlines have the same members")
+	for owner, note := range s.c.hash(s.t, k[3]) {
+		since, until, _ := strings.Cut(note, ":")
+		if until == "0" {
+			since += " left"
+		}
+		state.places[owner] = since
+	}
+	return state
+}
+
+func (s fairScripts) twice(cmd command, keys []string, args ...string) any {
+	s.t.Helper()
+	first := s.c.script(cmd, keys, args...)
+	state := s.state()
+	second := s.c.script(cmd, keys, args...)
+	require.Equal(s.t, state, s.state(), "the second time changes nothing")
+	if cmd == fairRelease {
+		return first
+	}
+	if queued, is := first.([]any); is && cmd == fairAcquire {
+		require.Equal(s.t, queued[1], second.([]any)[1], "the same ticket")
+	} else if _, is := first.(int64); !is {
+		require.Equal(s.t, first, second)
+	}
+	return first
+}
+
+func (s fairScripts) acquire(owner, stale, ticket string) any {
+	s.t.Helper()
+	return s.twice(fairAcquire, s.keys.fairKeys(), owner, "30000", "1", "", "", "PUBLISH",
+		s.keys.waiterChannel(""), stale, ticket, "300000")
+}
+
+// wait is an attempt that joins the queue, and returns the ticket.
+func (s fairScripts) wait(owner string) string {
+	s.t.Helper()
+	reply, is := s.acquire(owner, s.stale, "").([]any)
+	require.True(s.t, is, "in the queue")
+	return reply[1].(string)
+}
+
+func (s fairScripts) release(owner string, count int, waiting string) any {
+	s.t.Helper()
+	return s.twice(fairRelease, append(s.keys.fairKeys(), s.keys.channel), owner, strconv.Itoa(count), "",
+		"PUBLISH", "0", s.keys.waiterChannel(""), waiting)
+}
+
+func (s fairScripts) refresh(owners ...string) any {
+	s.t.Helper()
+	args := append([]string{s.stale, "PUBLISH", s.keys.waiterChannel(""), strconv.Itoa(len(owners))}, owners...)
+	return s.twice(fairRefresh, s.keys.fairKeys(), args...)
+}
+
+func TestFairScripts_sent_twice_count_once(t *testing.T) {
+	s := newFairScripts(t)
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	ticketB := s.wait(ownerB)
+	ticketC := s.wait(ownerC)
+	require.Less(t, ticketB, ticketC)
+	require.InDelta(t, 30000, s.acquire(ownerC+"1", "", ""), 1000, "one attempt: refused, not queued")
+	state := s.state()
+	require.Equal(t, map[string]string{ownerA: "1"}, state.lock)
+	require.Equal(t, []string{ownerB, ownerC}, state.queue)
+	require.Equal(t, map[string]string{ownerB: ticketB, ownerC: ticketC}, state.places)
+	require.Equal(t, []any{int64(1), int64(1), int64(0)}, s.refresh(ownerB, ownerC, ownerA))
+
+	require.Equal(t, int64(0), s.release(ownerA, 0, "0"))
+	require.Equal(t, []any{int64(2), int64(1)}, s.refresh(ownerB, ownerC), "the first of a free lock is told")
+	require.IsType(t, []any{}, s.acquire(ownerC, s.stale, ticketC), "not its turn")
+	require.Equal(t, int64(0), s.acquire(ownerC+"1", "", ""), "free, but others wait")
+	require.Nil(t, s.acquire(ownerB, s.stale, ticketB))
+	require.Equal(t, []string{ownerC}, s.state().queue)
+	require.Nil(t, s.release(ownerC, 0, "1"), "it leaves the queue")
+	require.Equal(t, int64(0), s.release(ownerB, 0, "0"))
+	require.Equal(t, fairState{lock: map[string]string{}, queue: []string{}, places: map[string]string{}}, s.state())
+}
+
+// No deadline but the own is written, whatever is done: Redisson would move all.
+func TestFairScripts_touch_nobody_else(t *testing.T) {
+	s := newFairScripts(t)
+	deadline := func(owner string) string {
+		score, err := s.do("ZSCORE", s.keys.fairKeys()[2], owner).ToString()
+		require.NoError(t, err)
+		return score
+	}
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	ticketB := s.wait(ownerB)
+	s.wait(ownerC)
+	before := deadline(ownerC)
+	s.wait(ownerC + "1")
+	s.release(ownerC+"1", 0, "1")
+	s.release(ownerA, 0, "0")
+	require.Nil(t, s.acquire(ownerB, s.stale, ticketB))
+	s.release(ownerB, 0, "0")
+	require.Equal(t, before, deadline(ownerC))
+}
+
+func TestFairScripts_late_copies_do_no_lasting_harm(t *testing.T) {
+	s := newFairScripts(t)
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	ticket := s.wait(ownerB)
+	require.Equal(t, int64(0), s.release(ownerA, 0, "0"))
+	require.Nil(t, s.acquire(ownerB, s.stale, ticket))
+	require.Nil(t, s.release(ownerA, 0, "1"), "a late copy of the release")
+	require.Equal(t, []any{int64(0)}, s.refresh(ownerB), "a late refresh gives no place")
+	require.Equal(t, fairState{lock: map[string]string{ownerB: "1"}, queue: []string{}, places: map[string]string{}}, s.state())
+	require.IsType(t, []any{}, s.acquire(ownerA, s.stale, ""), "a late copy of an acquisition waits,")
+	require.Nil(t, s.release(ownerA, 0, "1"), "and is undone")
+	require.Empty(t, s.state().queue)
+}
+
+// In the middle of a long queue nobody is searched for: whoever leaves there is
+// marked, keeps no place, and goes when its turn comes.
+func TestFairScripts_leaver_in_the_middle(t *testing.T) {
+	s := newFairScripts(t)
+	const around = 300
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	first := s.wait(ownerB)
+	others := func(prefix string) {
+		for i := range around {
+			s.c.script(fairAcquire, s.keys.fairKeys(), prefix+strconv.Itoa(i), "30000", "1", "", "", "PUBLISH",
+				s.keys.waiterChannel(""), "60000", "", "300000")
+		}
+	}
+	others("44444444-4444-4444-8444-444444444444:")
+	s.wait(ownerC)
+	others("55555555-5555-4555-8555-555555555555:")
+	s.release(ownerC, 0, "1")
+	state := s.state()
+	require.Len(t, state.queue, 2*around+2, "it stands there still")
+	require.Contains(t, state.places[ownerC], "left")
+	require.Equal(t, []any{int64(0)}, s.refresh(ownerC), "but has no place")
+
+	s.do("LTRIM", s.keys.fairKeys()[1], strconv.Itoa(around+1), "-1") // its turn has come
+	for i := range around {
+		s.do("ZREM", s.keys.fairKeys()[2], "44444444-4444-4444-8444-444444444444:"+strconv.Itoa(i))
+	}
+	s.do("ZREM", s.keys.fairKeys()[2], ownerB)
+	require.Equal(t, int64(0), s.release(ownerA, 0, "0"))
+	state = s.state()
+	require.Equal(t, "55555555-5555-4555-8555-555555555555:0", state.queue[0])
+	require.NotContains(t, state.places, ownerC)
+	require.NotEmpty(t, first)
+}
+
+// A waiter whose place is gone gets it back by its ticket, wherever that was.
+func TestFairScripts_lost_place_is_restored(t *testing.T) {
+	s := newFairScripts(t)
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	var owners, tickets []string
+	for i := range 7 {
+		owners = append(owners, "44444444-4444-4444-8444-444444444444:"+strconv.Itoa(i))
+		tickets = append(tickets, s.wait(owners[i]))
+	}
+	for i, owner := range owners {
+		s.do("LREM", s.keys.fairKeys()[1], "0", owner)
+		s.do("ZREM", s.keys.fairKeys()[2], owner)
+		require.Equal(t, []any{int64(0)}, s.refresh(owner), "it is told")
+		s.acquire(owner, s.stale, tickets[i])
+		require.Equal(t, owners, s.state().queue)
+	}
+}
+
+// Redisson takes its own wait timeout off every deadline when it acquires. A waiter
+// of ours behind one of its own keeps its place all the same; in front of all its
+// deadline is what its sign of life says.
+func TestFairScripts_deadlines_among_waiters_of_Redisson(t *testing.T) {
+	s := newFairScripts(t)
+	k := s.keys.fairKeys()
+	deadline := func(owner string) time.Duration {
+		score, err := s.do("ZSCORE", k[2], owner).AsFloat64()
+		require.NoError(t, err)
+		return time.Duration(score)*time.Millisecond - time.Duration(time.Now().UnixMilli())*time.Millisecond
+	}
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	stranger := "99999999-9999-4999-8999-999999999999:1"
+	s.do("RPUSH", k[1], stranger)
+	s.do("ZADD", k[2], strconv.FormatInt(time.Now().UnixMilli()+330000, 10), stranger)
+	s.wait(ownerB)
+	s.wait(ownerC)
+	require.InDelta(t, 305*time.Second, deadline(ownerB), float64(time.Second))
+	s.refresh(ownerB, ownerC)
+	require.InDelta(t, 305*time.Second, deadline(ownerB), float64(time.Second), "it does not drift away")
+
+	// The stranger acquires, as Redisson does.
+	s.do("LPOP", k[1])
+	s.do("ZREM", k[2], stranger)
+	for _, owner := range []string{ownerB, ownerC} {
+		s.do("ZINCRBY", k[2], "-300000", owner)
+	}
+	require.InDelta(t, 5*time.Second, deadline(ownerB), float64(time.Second), "it is not stale")
+	require.Equal(t, []any{int64(1), int64(1)}, s.refresh(ownerB, ownerC))
+	require.Equal(t, []string{ownerB, ownerC}, s.state().queue)
+}
+
+// Waiters whose clocks are ten minutes fast or slow wait in the order in which they
+// came, and nobody counts as dead.
+func TestFairLock_skewed_clocks_change_nothing(t *testing.T) {
+	c := newTestClient(t, Options{StaleWaiterTimeout: 300 * time.Millisecond})
+	name := uniqueName(t, c)
+	holder, err := c.NewFairLock(name).Lock(t.Context())
+	require.NoError(t, err)
+	inside := make(chan int, 6)
+	for i := range 6 {
+		skew := time.Duration(i%3-1) * 10 * time.Minute
+		waiter := skewed(t, c, skew)
+		go func() {
+			hold, err := waiter.NewFairLock(name).Lock(context.Background())
+			if err == nil {
+				inside <- i
+				_ = hold.Unlock(context.Background())
+			}
+		}()
+		require.Eventually(t, func() bool {
+			list, err := c.NewFairLock(name).Waiters(t.Context())
+			return err == nil && len(list) == i+1
+		}, 5*time.Second, time.Millisecond)
+	}
+	time.Sleep(2 * time.Second) // several stale periods: what is tested is that nothing happens
+	require.NoError(t, holder.Unlock(t.Context()))
+	for want := range 6 {
+		require.Equal(t, want, <-inside)
+	}
+}
+
+// skewed returns another client of the same server whose clocks are off.
+func skewed(t *testing.T, c *Client, skew time.Duration) *Client {
+	t.Helper()
+	other, err := New(c.rueidis, Options{StaleWaiterTimeout: 300 * time.Millisecond, clock: func() stamp {
+		now := systemClock()
+		return stamp{mono: now.mono + skew, wall: now.wall + skew}
+	}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, other.Close(context.Background())) })
+	return other
+}
