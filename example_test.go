@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"sync"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
@@ -130,4 +131,38 @@ func ExampleSyncLocker() {
 	fmt.Println("inside")
 	mu.Unlock()
 	// Output: inside
+}
+
+// A fair lock is granted in the order in which it was asked for.
+func ExampleFairLock() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	desk := client.NewFairLock("ticket-desk")
+	hold, err := desk.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var served sync.WaitGroup
+	for _, customer := range []string{"first", "second", "third"} {
+		before, _ := desk.Waiters(ctx)
+		served.Go(func() {
+			_ = desk.Do(ctx, func(context.Context) error {
+				fmt.Println(customer)
+				return nil
+			})
+		})
+		for waiting := before; len(waiting) == len(before); {
+			waiting, _ = desk.Waiters(ctx) // until the customer is in the queue
+		}
+	}
+	if err := hold.Unlock(ctx); err != nil {
+		log.Fatal(err)
+	}
+	served.Wait()
+	// Output:
+	// first
+	// second
+	// third
 }

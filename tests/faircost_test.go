@@ -64,11 +64,11 @@ func strangers(t testing.TB, server *rig.Server, name string, n int, alive time.
 	for i := range n / 100 {
 		require.NoError(t, ignoreNil(raw.Do(context.Background(), raw.B().Eval().Script(fill).Numkeys(3).
 			Key(queueOf(name), deadlinesOf(name), notesOf(name)).Arg("100", strconv.Itoa(i)+"x"+strconv.FormatInt(time.Now().UnixNano(), 36),
-				strconv.FormatInt(alive.Milliseconds(), 10)).Build()).Error()))
+			strconv.FormatInt(alive.Milliseconds(), 10)).Build()).Error()))
 	}
 }
 
-func queueSome(t testing.TB, ctx context.Context, admin *rig.Admin, client *latchkey.Client, name string, n int) <-chan acquisition {
+func queueSome(ctx context.Context, t testing.TB, admin *rig.Admin, client *latchkey.Client, name string, n int) <-chan acquisition {
 	t.Helper()
 	before := admin.Int("LLEN", queueOf(name))
 	acquired := make(chan acquisition, n)
@@ -112,7 +112,7 @@ func fairCosts(t *testing.T, n int) map[string][]time.Duration {
 	var acquired <-chan acquisition
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	phase("join the queue", func() { acquired = queueSome(t, ctx, admin, client, name, some) })
+	phase("join the queue", func() { acquired = queueSome(ctx, t, admin, client, name, some) })
 	phase("refresh 50 waiters", func() { rest(2500 * time.Millisecond) })
 	phase("leave its end", func() { leave(cancel, acquired) })
 	phase("try", func() {
@@ -123,14 +123,14 @@ func fairCosts(t *testing.T, n int) map[string][]time.Duration {
 	})
 	ctx, cancel = context.WithCancel(t.Context())
 	defer cancel()
-	acquired = queueSome(t, ctx, admin, client, name, some)
+	acquired = queueSome(ctx, t, admin, client, name, some)
 	strangers(t, server, name, n, time.Hour)
 	phase("leave its middle", func() { leave(cancel, acquired) })
 	mustUnlock(t, holder)
 	admin.Do("FLUSHALL")
 
 	holder = mustLock(t, client.NewFairLock(name))
-	acquired = queueSome(t, t.Context(), admin, client, name, some)
+	acquired = queueSome(t.Context(), t, admin, client, name, some)
 	strangers(t, server, name, n, time.Hour)
 	phase("hand over", func() {
 		for range some {
