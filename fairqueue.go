@@ -191,19 +191,38 @@ func (l *lines) run() {
 			return
 		}
 		pause = l.period
-		for _, b := range batches {
-			if err := l.refresh(b); err != nil {
-				l.client.options.Logger.Warn("latchkey: fair waiters could not be refreshed, repeating it", "error", err)
-				pause = min(l.period, jitter(longPause))
-			}
+		if err := l.refreshAll(batches); err != nil {
+			l.client.options.Logger.Warn("latchkey: fair waiters could not be refreshed, repeating it", "error", err)
+			pause = min(l.period, jitter(longPause))
 		}
 	}
+}
+
+// refreshAll sends batches, several at once because the server may be far away, and
+// returns one of the errors.
+func (l *lines) refreshAll(batches []*refreshing) error {
+	failed := make(chan error, len(batches))
+	flights := make(chan struct{}, renewFlights)
+	var refreshing sync.WaitGroup
+	for _, b := range batches {
+		flights <- struct{}{}
+		refreshing.Go(func() {
+			if err := l.refresh(b); err != nil {
+				failed <- err
+			}
+			<-flights
+		})
+	}
+	refreshing.Wait()
+	close(failed)
+	return <-failed
 }
 
 // refreshing is what one script is to refresh.
 type refreshing struct {
 	call
 	places []*place
+	groups [][]*place // the same, lock by lock
 }
 
 // batches collects all waiters, and ends the work if there are none.
@@ -220,7 +239,7 @@ func (l *lines) batches() []*refreshing {
 		for e := line.Front(); e != nil; {
 			b := open[slot]
 			if b == nil || len(b.places) >= refreshBatch {
-				b = &refreshing{call: call{cmd: fairRefresh, args: []string{l.stale, l.client.publish}}}
+				b = l.newRefreshing()
 				all, open[slot] = append(all, b), b
 			}
 			e = b.fill(e)
@@ -230,19 +249,41 @@ func (l *lines) batches() []*refreshing {
 	return all
 }
 
+// newRefreshing makes an empty batch.
+func (l *lines) newRefreshing() *refreshing {
+	return &refreshing{call: call{cmd: fairRefresh, args: []string{l.stale, l.client.publish}}}
+}
+
 // fill adds waiters of one lock, from e on, and returns the first that found no room.
 func (b *refreshing) fill(e *list.Element) *list.Element {
-	lock := e.Value.(*place).t.lock
+	var places []*place
+	for ; e != nil && len(b.places)+len(places) < refreshBatch; e = e.Next() {
+		places = append(places, e.Value.(*place))
+	}
+	b.add(places)
+	return e
+}
+
+// add adds waiters of one lock.
+func (b *refreshing) add(places []*place) {
+	lock := places[0].t.lock
 	b.keys = append(b.keys, lock.fairKeys()...)
-	b.args = append(b.args, lock.waiterChannel(""), "")
-	number := len(b.args) - 1
-	for ; e != nil && len(b.places) < refreshBatch; e = e.Next() {
-		pl := e.Value.(*place)
-		b.places = append(b.places, pl)
+	b.args = append(b.args, lock.waiterChannel(""), strconv.Itoa(len(places)))
+	for _, pl := range places {
 		b.args = append(b.args, pl.t.wire)
 	}
-	b.args[number] = strconv.Itoa(len(b.args) - 1 - number)
-	return e
+	b.places = append(b.places, places...)
+	b.groups = append(b.groups, places)
+}
+
+// split makes a batch for each lock.
+func (l *lines) split(b *refreshing) []*refreshing {
+	each := make([]*refreshing, len(b.groups))
+	for i, places := range b.groups {
+		each[i] = l.newRefreshing()
+		each[i].add(places)
+	}
+	return each
 }
 
 // What fair_refresh.lua says of a waiter that has its place and has to wait on.
@@ -253,11 +294,13 @@ func (l *lines) refresh(b *refreshing) error {
 	ctx, cancel := context.WithTimeout(context.Background(), max(l.period, minPatience))
 	defer cancel()
 	states, err := l.client.caller.once(ctx, b.cmd, b.keys, b.args).AsIntSlice()
-	if err == nil && len(states) != len(b.places) {
-		err = errReply
-	}
-	if err != nil {
+	switch {
+	case judge(err) == refused:
+		return l.refreshEach(b, err)
+	case err != nil:
 		return err
+	case len(states) != len(b.places):
+		return errReply
 	}
 	for i, pl := range b.places {
 		if states[i] != inPlace {
@@ -265,6 +308,20 @@ func (l *lines) refresh(b *refreshing) error {
 		}
 	}
 	return nil
+}
+
+// refreshEach refreshes the locks of a batch one by one, when the server refuses the
+// whole: one damaged key must not cost the others their places. Those who wait for
+// the damaged one ask for themselves, and are told.
+func (l *lines) refreshEach(b *refreshing, refusal error) error {
+	each := l.split(b)
+	if len(each) > 1 {
+		return l.refreshAll(each)
+	}
+	for _, pl := range b.places {
+		pl.gate.signal()
+	}
+	return refusal
 }
 
 // minPatience is what a refresh waits for its answer at least.

@@ -3,6 +3,7 @@ package latchkey
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -202,14 +203,21 @@ func (j *janitor) close(ctx context.Context) {
 	close(j.closed)
 	j.mu.Unlock()
 	j.tasks.Wait()
+	places := make(chan struct{}, closeReleases)
+	var tidying sync.WaitGroup
+	var silent atomic.Bool
 	for t := range j.ghosts {
-		if t.turn.take(ctx) != nil {
-			return
+		places <- struct{}{}
+		if ctx.Err() != nil || silent.Load() {
+			break
 		}
-		answered := j.settle(ctx, t)
-		t.turn.give()
-		if !answered {
-			return
-		}
+		tidying.Go(func() {
+			if t.turn.take(ctx) == nil {
+				silent.CompareAndSwap(false, !j.settle(ctx, t))
+				t.turn.give()
+			}
+			<-places
+		})
 	}
+	tidying.Wait()
 }

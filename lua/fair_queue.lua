@@ -77,10 +77,11 @@ local function front()
   end
 end
 
--- wake tells the first of the queue that the lock is free. Returns as tell does.
+-- wake tells the first of the queue that the lock is free. Returns as tell does. A
+-- queue that is damaged must not turn a lock that is released into an error.
 local function wake()
-  local head, left = front()
-  if not head or left == 0 then
+  local sound, head, left = pcall(front)
+  if not sound or not head or left == 0 then
     return 0
   end
   return tell(publish, prefix .. head)

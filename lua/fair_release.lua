@@ -57,7 +57,7 @@ end
 local count = tonumber(ARGV[2])
 local left = leave(count, tonumber(ARGV[5]))
 if ARGV[7] == '1' then
-  quit()
+  pcall(quit) -- in a damaged queue it has no place anyway
 end
 if left == 'HELD' then
   return redis.status_reply(left)

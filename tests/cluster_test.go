@@ -34,12 +34,18 @@ func TestCluster_wakes_waiters_of_every_slot(t *testing.T) {
 			options := latchkey.Options{ShardedPubSub: mode, PollCeiling: byMessage, Lease: 2 * byMessage}
 			a, b := connectCluster(t, cluster, options), connectCluster(t, cluster, options)
 			const locks = 30
+			lock := func(client *latchkey.Client, i int) latchkey.Locker {
+				job := fmt.Sprintf("%s:{job %d}", t.Name(), i)
+				if i%2 == 0 {
+					return client.NewFairLock(job)
+				}
+				return client.NewFencedLock(job)
+			}
 			holds := make([]*latchkey.Hold, locks)
 			waiting := make([]<-chan acquisition, locks)
 			for i := range locks {
-				job := fmt.Sprintf("%s:{job %d}", rig.Name(t), i)
-				holds[i] = mustLock(t, a.NewFencedLock(job))
-				waiting[i] = lockInBackground(within(t, byMessage), b.NewFencedLock(job))
+				holds[i] = mustLock(t, lock(a, i))
+				waiting[i] = lockInBackground(within(t, byMessage), lock(b, i))
 			}
 			// The slowest way to be parked: refused, redirected, subscribed, refused.
 			rest(time.Second)

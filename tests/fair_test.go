@@ -58,7 +58,9 @@ var bystanders = rig.Child("bystanders", func(ctx context.Context, args []string
 	if err != nil {
 		return err
 	}
-	client, _, err := dial(server, server.Addr(), latchkey.Options{StaleWaiterTimeout: stale})
+	client, _, err := dial(server, server.Addr(), latchkey.Options{
+		StaleWaiterTimeout: stale, PollCeiling: 20 * time.Second,
+	})
 	if err != nil {
 		return err
 	}
@@ -102,6 +104,16 @@ func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 				queueLength(t, admin, name, int64(dead))
 				waiter := lockInBackground(within(t, time.Minute), lock)
 				queueLength(t, admin, name, int64(dead)+1)
+				// An attempt that is under way when its process is stopped may be granted: then
+				// the dead one holds the lock for its lease. It is quiet once the subscriptions
+				// are confirmed.
+				rig.Eventually(t, soon, "the first of both clients listen", func() error {
+					if n := len(admin.Channels(name)); n < 5 {
+						return fmt.Errorf("%d do", n)
+					}
+					return nil
+				})
+				rest(200 * time.Millisecond)
 
 				died := death(t, child, holder)
 				next := rig.Await(t, time.Minute, "the one behind the dead", waiter)
@@ -367,4 +379,38 @@ func TestFencedFairLock(t *testing.T) {
 		hold = next.hold
 	}
 	mustUnlock(t, hold)
+}
+
+// One queue is damaged by something else. Whoever waits there is told, and the
+// waiters of other locks of the same client keep their places.
+func TestOneBadQueueDoesNotSpoilTheRest(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	admin, client := rig.NewAdmin(t, server), connect(t, server, shortStale)
+	good, bad := name+" good", name+" bad"
+	holder, other := mustLock(t, client.NewFairLock(good)), mustLock(t, client.NewFairLock(bad))
+	waiter := lockInBackground(within(t, soon), client.NewFairLock(good))
+	queueLength(t, admin, good, 1)
+	stuck := lockInBackground(within(t, soon), client.NewFairLock(bad))
+	queueLength(t, admin, bad, 1)
+
+	admin.Do("SET", queueOf(bad), "something else")
+	assert.ErrorIs(t, rig.Await(t, soon, "the waiter of the damaged queue", stuck).err, latchkey.ErrWrongKind)
+	place := admin.Strings("LRANGE", queueOf(good), "0", "-1")
+	rig.Throughout(t, 4*shortStale.StaleWaiterTimeout, "the other keeps its place", func() error {
+		if now := admin.Text("HGET", notesOf(good), place[0]); now == "" {
+			return errors.New("it has none")
+		}
+		list, err := client.NewFairLock(good).Waiters(t.Context())
+		if err == nil && (len(list) != 1 || list[0].Alive == 0) {
+			err = fmt.Errorf("%v", list)
+		}
+		return err
+	})
+	mustUnlock(t, holder)
+	next := rig.Await(t, soon, "the other", waiter)
+	require.NoError(t, next.err)
+	mustUnlock(t, next.hold)
+	mustUnlock(t, other) // is released all the same
+	assert.False(t, admin.Exists(bad))
+	admin.Do("DEL", queueOf(bad))
 }
