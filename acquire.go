@@ -52,8 +52,12 @@ func (p *primitive) prepare(waits bool, options []Option) (request, error) {
 // server that refuses for good is no contention, and is not made to look like it.
 func explain(err error) []error {
 	switch {
-	case errors.Is(err, ErrNotAcquired), errors.Is(err, ErrInvalid), errors.Is(err, ErrWrongKind):
+	case errors.Is(err, ErrNotAcquired), errors.Is(err, ErrInvalid), errors.Is(err, ErrWrongKind), errors.Is(err, ErrUpgrade):
 		return []error{err}
+	case hasCode(err, "LATCHKEY_UPGRADE"):
+		return []error{ErrUpgrade}
+	case hasCode(err, "LATCHKEY_GONE"):
+		return []error{ErrNotAcquired, ErrLost}
 	case hasCode(err, "WRONGTYPE"):
 		return []error{ErrWrongKind, err}
 	case judge(err) == refused || judge(err) == notNow:
@@ -99,8 +103,11 @@ func (p *primitive) acquireFor(ctx context.Context, r *request) (*Hold, error) {
 // of the hold on the context, or of the owner on the context. Without any of them
 // it returns nil: the owner is to be a fresh one.
 func (p *primitive) resolve(ctx context.Context, r *request) (*tenure, error) {
+	if p.kind.side != "" {
+		return p.resolveSide(ctx, r)
+	}
 	if r.by.IsZero() {
-		if h := holdFrom(ctx, p.client, p.key); h != nil {
+		if h := holdFrom(ctx, p, ""); h != nil {
 			return h.tenure, p.mayEnter(h.tenure)
 		}
 	}
@@ -179,7 +186,7 @@ func (t *tenure) reenter(ctx context.Context, r *request) (*Hold, error) {
 // tenure it makes one for a fresh owner, but only when it is in front: whoever
 // stands in line costs little more than the goroutine.
 func (p *primitive) take(ctx context.Context, r *request, t *tenure) (*Hold, error) {
-	if !r.waits {
+	if !r.waits || t != nil && t.nestedNumber != "" { // whoever writes need not wait to read
 		t = p.orFresh(t)
 		_, err := t.attempt(ctx, r, 0)
 		return t.conclude(r, err)
@@ -187,17 +194,47 @@ func (p *primitive) take(ctx context.Context, r *request, t *tenure) (*Hold, err
 	if p.kind.queued {
 		return p.takeInLine(ctx, r, t)
 	}
-	g := p.client.gates.use(p.key)
-	defer g.done()
+	main := p.client.gates.use(p.key)
+	defer main.done()
+	g := main.side(p.kind.side)
+	if p.kind.side == KindRead {
+		return p.takeTogether(ctx, r, t, g)
+	}
 	if err := g.enter(ctx, p.client.closing); err != nil {
-		if t != nil {
-			return t.conclude(r, err)
-		}
-		return nil, err
+		return t.concludeIfAny(r, err)
 	}
 	defer g.leave()
 	t = p.orFresh(t)
+	t.waits = true
 	return t.conclude(r, t.waitInFront(ctx, r, g))
+}
+
+// takeTogether is take for a lock that many may hold. Only the front of the line waits
+// on the server; when it gets in, or there is a hint that it may, those behind it try
+// as well, all at once, without leaving the line.
+func (p *primitive) takeTogether(ctx context.Context, r *request, t *tenure, g *gate) (*Hold, error) {
+	s := g.join()
+	for {
+		inFront, err := g.await(ctx, p.client.closing, s)
+		if err != nil {
+			return t.concludeIfAny(r, err)
+		}
+		t = p.orFresh(t)
+		t.waits = true
+		if inFront {
+			break
+		}
+		if _, err := t.attempt(ctx, r, 0); err == nil || !worthWaiting(ctx, err) {
+			g.leaveLine(s)
+			return t.conclude(r, err)
+		}
+	}
+	defer g.leave()
+	err := t.waitInFront(ctx, r, g)
+	if err == nil {
+		g.callAll()
+	}
+	return t.conclude(r, err)
 }
 
 func (p *primitive) orFresh(t *tenure) *tenure {
@@ -205,6 +242,14 @@ func (p *primitive) orFresh(t *tenure) *tenure {
 		return t
 	}
 	return p.client.tenures.fresh(p)
+}
+
+// concludeIfAny is conclude for a line that was left before there was a tenure, too.
+func (t *tenure) concludeIfAny(r *request, err error) (*Hold, error) {
+	if t == nil {
+		return nil, err
+	}
+	return t.conclude(r, err)
 }
 
 // conclude returns the hold of a tenure that has begun. One that has not is over,
@@ -292,6 +337,9 @@ func (t *tenure) refused(g *gate, round int, left time.Duration, err error) time
 	if kind.poll > 0 {
 		pause = min(pause, jitter(kind.poll))
 	}
+	if kind.side == KindWrite {
+		pause = min(pause, t.client.options.StaleWaiterTimeout/3) // to count as alive
+	}
 	if left < 0 {
 		return pause
 	}
@@ -343,6 +391,9 @@ func (t *tenure) attempt(ctx context.Context, r *request, round int) (left time.
 // weigh reads the answer to an attempt.
 func (t *tenure) weigh(r *request, a answer) (left time.Duration, err error) {
 	if a.message.IsInt64() {
+		if t.waits && t.lock.kind.side == KindWrite {
+			t.noted()
+		}
 		ms, err := a.message.AsInt64()
 		return time.Duration(ms) * time.Millisecond, errors.Join(ErrNotAcquired, err)
 	}

@@ -80,9 +80,7 @@ func (t *tenure) lineUp(a answer) (left time.Duration, err error) {
 	}
 	pause, err1 := reply[0].AsInt64()
 	ticket, err2 := reply[1].AsUint64()
-	t.mu.Lock()
-	t.inLine = true
-	t.mu.Unlock()
+	t.noted()
 	t.place.stand(ticket)
 	return time.Duration(pause) * time.Millisecond, errors.Join(ErrNotAcquired, err1, err2)
 }

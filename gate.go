@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,14 +25,16 @@ type gate struct {
 	// Guarded by shard.mu.
 	users   int       // goroutines in line or in front, and live holds
 	busy    bool      // somebody is in front
-	line    list.List // of chan struct{}, closed when its owner is in front
+	line    list.List // of *spot
 	held    int       // live holds of this client
 	sub     *subscription
 	echoes  int // messages of our own releases that have yet to come back
 	streak  int // releases in a row after which this client took the key again
 	modest  bool
-	retired time.Time // since when nobody uses it, while the subscription lingers
-	brief   bool      // the key is used once, so that there is nothing to linger for
+	sides   atomic.Pointer[gateSides] // of a read/write lock
+	retired time.Time                 // since when nobody uses it, while the subscription lingers
+	main    *gate                     // whose side this is, or nil
+	brief   bool                      // the key is used once, so that there is nothing to linger for
 }
 
 // gates finds the gate of a key. It is split so that locks of different names
@@ -110,6 +113,7 @@ func (s *gateShard) drop(g *gate) {
 	delete(s.gates, g.key)
 	if g.sub == nil && len(s.spare) < spareGates {
 		g.drain()
+		g.sides.Store(nil)
 		g.echoes, g.streak, g.modest, g.brief = 0, 0, false, false
 		s.spare = append(s.spare, g)
 	}
@@ -125,39 +129,67 @@ func (g *gate) shortLived() {
 // enter joins the line and returns when the caller is in front. An error means
 // that ctx ended or the client was closed first.
 func (g *gate) enter(ctx context.Context, stop <-chan struct{}) error {
-	g.shard.mu.Lock()
-	if !g.busy {
-		g.busy = true
-		g.shard.mu.Unlock()
+	s := g.join()
+	if s == nil {
 		return nil
 	}
-	inFront := make(chan struct{})
-	place := g.line.PushBack(inFront)
-	g.shard.mu.Unlock()
+	_, err := g.await(ctx, stop, s)
+	return err
+}
 
-	var err error
-	select {
-	case <-inFront:
+// spot is a place in the line.
+type spot struct {
+	elem    *list.Element
+	inFront chan struct{} // closed when the front is reached
+	called  chan struct{} // holds a call to try without leaving the line
+}
+
+// join takes a place in the line, or the front, for which it returns nil.
+func (g *gate) join() *spot {
+	g.shard.mu.Lock()
+	defer g.shard.mu.Unlock()
+	if !g.busy {
+		g.busy = true
 		return nil
+	}
+	s := &spot{inFront: make(chan struct{})}
+	if g.together() {
+		s.called = make(chan struct{}, 1)
+	}
+	s.elem = g.line.PushBack(s)
+	return s
+}
+
+// await returns when the place has become the front, or when it is called. After an
+// error the place is left.
+func (g *gate) await(ctx context.Context, stop <-chan struct{}, s *spot) (inFront bool, err error) {
+	if s == nil {
+		return true, nil
+	}
+	select {
+	case <-s.inFront:
+		return true, nil
+	case <-s.called:
+		return false, nil
 	case <-stop:
 		err = ErrClosed
 	case <-ctx.Done():
 		err = contextError(ctx)
 	}
-	g.leaveLine(place)
-	return err
+	g.leaveLine(s)
+	return false, err
 }
 
 // leaveLine takes a waiter out. If it has come to the front in the meantime, the
 // next one does.
-func (g *gate) leaveLine(place *list.Element) {
+func (g *gate) leaveLine(s *spot) {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
 	select {
-	case <-place.Value.(chan struct{}):
+	case <-s.inFront:
 		g.next()
 	default:
-		g.line.Remove(place)
+		g.line.Remove(s.elem)
 	}
 }
 
@@ -173,7 +205,7 @@ func (g *gate) next() {
 	first := g.line.Front()
 	g.busy = first != nil
 	if g.busy {
-		close(g.line.Remove(first).(chan struct{}))
+		close(g.line.Remove(first).(*spot).inFront)
 	}
 }
 
@@ -196,6 +228,9 @@ func (g *gate) heldHere() bool {
 // refused is called when somebody else turned out to hold the key. The front then
 // relies on messages, for which the gate subscribes once.
 func (g *gate) refused(n *notifier, channel string) {
+	if g.main != nil {
+		g = g.main
+	}
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
 	g.streak = 0
@@ -223,7 +258,21 @@ func (g *gate) releasing() bool {
 // did, it must not take the key again and again. noEcho says that the message which
 // releasing expected was never published.
 func (g *gate) released(told int64, noEcho bool) {
+	g.settleUp(told, noEcho)
+	g.signal()
+	g.done()
+}
+
+// left ends a hold of this client when others still hold the lock: nobody is woken,
+// and noEcho says that a message was expected all the same.
+func (g *gate) left(noEcho bool) {
+	g.settleUp(0, noEcho)
+	g.done()
+}
+
+func (g *gate) settleUp(told int64, noEcho bool) {
 	g.shard.mu.Lock()
+	defer g.shard.mu.Unlock()
 	if noEcho && g.echoes > 0 {
 		g.echoes--
 	}
@@ -238,9 +287,6 @@ func (g *gate) released(told int64, noEcho bool) {
 		g.streak, g.modest = 0, true
 	}
 	g.held--
-	g.shard.mu.Unlock()
-	g.signal()
-	g.done()
 }
 
 // modesty returns for how long the front should let other processes go first.
@@ -278,9 +324,11 @@ func (g *gate) reconnected() {
 
 // signal wakes the front, or whoever comes to the front next. It never blocks.
 func (g *gate) signal() {
-	select {
-	case g.wake <- struct{}{}:
-	default:
+	nudge(g.wake)
+	if s := g.sides.Load(); s != nil {
+		s.write.signal()
+		s.read.signal()
+		s.read.call(calledAtOnce)
 	}
 }
 

@@ -262,12 +262,13 @@ func (h *Hold) attach(ctx context.Context, cancel context.CancelCauseFunc) error
 	return nil
 }
 
-// holdFrom returns the live hold of a lock that ctx carries, or nil.
-func holdFrom(ctx context.Context, client *Client, key string) *Hold {
+// holdFrom returns the live hold of a lock, or of one side of it, that ctx carries, or
+// nil.
+func holdFrom(ctx context.Context, p *primitive, side Kind) *Hold {
 	chain, _ := ctx.Value(heldKey{}).(*heldChain)
 	for ; chain != nil; chain = chain.outer {
 		t := chain.hold.tenure
-		if t.client == client && t.lock.key == key && chain.hold.Err() == nil {
+		if t.client == p.client && t.lock.key == p.key && t.lock.kind.side == side && chain.hold.Err() == nil {
 			return chain.hold
 		}
 	}
@@ -434,7 +435,11 @@ func (t *tenure) gone(a answer) {
 	if told < 0 {
 		t.client.warnMute(t.lock.channel)
 	}
-	t.freeGate(told)
+	if t.lock.kind.side != "" && !a.message.IsInt64() {
+		t.leaveGate()
+	} else {
+		t.freeGate(told)
+	}
 	t.client.observe(t.event(EventReleased))
 	t.mu.Lock()
 	span := max(t.lease, t.granted)

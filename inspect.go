@@ -27,6 +27,7 @@ type Inspection struct {
 type Holder struct {
 	Owner string
 	Count int
+	Write bool // of a read/write lock: it writes; an owner that does both is there twice
 }
 
 // Locked reports whether anybody holds the lock.
@@ -170,11 +171,21 @@ func holders(kind string, content []string) (Kind, []Holder) {
 			list = append(list, Holder{Owner: field, Count: count})
 		}
 	}
+	if found == KindRWLock {
+		markWriters(list)
+	}
 	slices.SortFunc(list, func(a, b Holder) int { return strings.Compare(a.Owner, b.Owner) })
 	if found == KindLock && len(list) != 1 {
 		return KindUnknown, nil
 	}
 	return found, list
+}
+
+// markWriters tells the two sides of a read/write lock apart.
+func markWriters(list []Holder) {
+	for i := range list {
+		list[i].Owner, list[i].Write = strings.CutSuffix(list[i].Owner, ":write")
+	}
 }
 
 // forceUnlock removes the holder that it finds. want is the kind it has to be, or "".
@@ -187,6 +198,8 @@ func (c *Client) forceUnlock(ctx context.Context, names keys, want Kind) (bool, 
 			return held, fail("force unlock", names.name, err)
 		case !i.Locked():
 			return held, nil
+		case want == "" && i.Kind == KindRWLock:
+			return c.forceRW(ctx, names, "")
 		case want != "" && i.Kind != want, i.Kind != KindMutex && i.Kind != KindLock:
 			return false, fail("force unlock", names.name, ErrWrongKind)
 		}

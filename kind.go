@@ -16,6 +16,8 @@ const (
 	KindFenced  Kind = "fenced"  // re-entrant lock with fencing tokens
 	KindSpin    Kind = "spin"    // re-entrant lock, waited for without messages
 	KindFair    Kind = "fair"    // re-entrant lock, first come first served
+	KindRead    Kind = "read"    // the read side of a read/write lock
+	KindWrite   Kind = "write"   // its write side
 	KindRWLock  Kind = "rwlock"  // read/write lock
 	KindUnknown Kind = "unknown" // nothing that this package knows
 )
@@ -29,6 +31,7 @@ type kind struct {
 	renew     command // the script of the protocol's renewals
 	reentrant bool
 	fenced    bool
+	side      Kind          // of a read/write lock, or ""
 	queued    bool          // waiters stand in a queue on the server
 	poll      time.Duration // a shorter poll ceiling, or 0
 	backoff   *Backoff      // instead of messages, or nil

@@ -62,7 +62,8 @@ type primitive struct {
 	keys
 	client  *Client
 	kind    *kind
-	invalid error // why the name cannot be used
+	invalid error      // why the name cannot be used
+	reader  *primitive // of the write side of a read/write lock: the other side
 }
 
 func newPrimitive(c *Client, k *kind, name string) *primitive {

@@ -21,17 +21,24 @@ type command struct {
 }
 
 var (
-	lockAcquire  = loadScript("lock_acquire")
-	lockRelease  = loadScript("lock_release").first()
-	mutexSet     = command{}
-	mutexAcquire = loadScript("mutex_acquire")
-	mutexRelease = loadScript("mutex_release").first()
-	renewScript  = loadScript("renew").first()
-	fairAcquire  = loadScript("fair_acquire")
-	fairRelease  = loadScript("fair_release").first()
-	fairRefresh  = loadScript("fair_refresh").first()
-	fairWaiters  = loadScript("fair_waiters")
-	inspectQuery = loadScript("inspect")
+	lockAcquire    = loadScript("lock_acquire")
+	lockRelease    = loadScript("lock_release").first()
+	mutexSet       = command{}
+	mutexAcquire   = loadScript("mutex_acquire")
+	mutexRelease   = loadScript("mutex_release").first()
+	renewScript    = loadScript("renew").first()
+	fairAcquire    = loadScript("fair_acquire")
+	fairRelease    = loadScript("fair_release").first()
+	fairRefresh    = loadScript("fair_refresh").first()
+	fairWaiters    = loadScript("fair_waiters")
+	rwReadAcquire  = loadScript("rw_read_acquire")
+	rwReadRelease  = loadScript("rw_read_release").first()
+	rwWriteAcquire = loadScript("rw_write_acquire")
+	rwWriteRelease = loadScript("rw_write_release").first()
+	rwDowngrade    = loadScript("rw_downgrade").first()
+	rwRenew        = loadScript("rw_renew").first()
+	rwForce        = loadScript("rw_force")
+	inspectQuery   = loadScript("inspect")
 )
 
 // send executes the command once. Scripts go by digest, with the text following

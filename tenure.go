@@ -22,7 +22,11 @@ type tenure struct {
 	number uint64 // of this tenure in this client
 	part   string // name of our part if another client made the owner, else ""
 	turn   turn
+	waits  bool   // the acquisition waits: see readProtocol, writeProtocol
 	place  *place // in the queue of a fair lock, while it waits
+
+	// Of a tenure that reads for an owner that writes: what tells it from others.
+	nestedNumber string
 
 	schedule schedule // the watchdog's
 
@@ -46,6 +50,7 @@ type tenure struct {
 	token     int64
 	gate      *gate
 	echo      bool    // our own message of the release is to be overheard
+	nested    *tenure // reads for the same owner
 	first     grip    // of the outermost hold
 	entered   []*grip // of the re-entries that have not been released
 }
@@ -295,6 +300,9 @@ func (t *tenure) freeGate(told int64) {
 	t.gate.released(told, t.echo && told <= 0)
 }
 
+// leaveGate is freeGate for a lock that others hold still.
+func (t *tenure) leaveGate() { t.gate.left(t.echo) }
+
 // end makes the tenure over, once, and ends everything that depends on it. The
 // cause is nil after a release.
 func (t *tenure) end(cause error) bool {
@@ -359,6 +367,13 @@ func (t *tenure) sendSettle(ctx context.Context, stop <-chan struct{}, count int
 		return answer{}, nil
 	}
 	return t.client.caller.call(ctx, stop, c.cmd, c.keys, c.args)
+}
+
+// noted remembers that the server has the tenure among those who wait.
+func (t *tenure) noted() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.inLine = true
 }
 
 // mayWait reports whether the server may have the tenure in a queue.

@@ -16,6 +16,7 @@ type tenures struct {
 
 type ownedName struct {
 	key   string
+	side  Kind
 	owner Owner
 }
 
@@ -39,19 +40,26 @@ func (s *tenures) number() uint64 {
 // find returns the tenure of an explicit owner on a lock, which may be live or
 // still being acquired, or else a fresh one.
 func (s *tenures) find(p *primitive, owner Owner) *tenure {
-	name := ownedName{p.key, owner}
-	s.mu.Lock()
-	t := s.byName[name]
-	if t == nil && owner.client == s.client.id {
-		if live := s.live[owner.number]; live != nil && live.owner == owner && live.lock.key == p.key {
-			t = live
-		}
-	}
-	s.mu.Unlock()
-	if t != nil && t.usable() {
+	name := ownedName{p.key, p.kind.side, owner}
+	if t := s.known(name); t != nil && t.usable() {
 		return t
 	}
 	return s.adopt(p, name)
+}
+
+// known returns the tenure of an explicit owner, or the one that the owner was made
+// for, or nil.
+func (s *tenures) known(name ownedName) *tenure {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.byName[name]; t != nil {
+		return t
+	}
+	t := s.live[name.owner.number]
+	if t == nil || t.owner != name.owner || t.lock.key != name.key || t.lock.kind.side != name.side {
+		return nil
+	}
+	return t
 }
 
 // adopt makes a tenure for an explicit owner, unless another goroutine was quicker.

@@ -182,11 +182,14 @@ func TestInspection(t *testing.T) {
 
 		hold := mustLock(t, lock)
 		want := latchkey.KindLock
-		if !k.reentrant {
+		switch {
+		case k.sided:
+			want = latchkey.KindRWLock
+		case !k.reentrant:
 			want = latchkey.KindMutex
 		}
 		i := inspected(t, lock, want, goldenLease)
-		assert.Equal(t, []latchkey.Holder{{Owner: hold.Owner().String(), Count: 1}}, i.Holders)
+		assert.Equal(t, []latchkey.Holder{{Owner: hold.Owner().String(), Count: 1, Write: k.sided}}, i.Holders)
 		assert.Equal(t, hold.Token(), i.Token)
 		assert.Equal(t, name, i.Key)
 

@@ -43,7 +43,7 @@ func TestGuest_takes_a_hold_over(t *testing.T) {
 		next := rig.Await(t, soon, "the next holder", waiting)
 		require.NoError(t, next.err)
 		mustUnlock(t, next.hold)
-	}, reentrant)
+	}, reentrant, guests)
 }
 
 // The parts of maker and guest are counted apart, re-entries included.

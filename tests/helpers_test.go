@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,6 +32,7 @@ type kind struct {
 	reentrant bool
 	fenced    bool
 	messages  bool // waiters are woken by messages
+	sided     bool // a side of a read/write lock
 	queued    bool // waiters stand in a queue in Redis
 }
 
@@ -55,7 +57,11 @@ var (
 		name: "FairLock", reentrant: true, messages: true, queued: true,
 		open: func(c *latchkey.Client, name string) latchkey.Locker { return c.NewFairLock(name) },
 	}
-	kinds = []kind{mutexKind, lockKind, fencedKind, spinKind, fairKind}
+	writeKind = kind{
+		name: "WriteLock", reentrant: true, messages: true, sided: true,
+		open: func(c *latchkey.Client, name string) latchkey.Locker { return c.NewRWLock(name).WriteLock() },
+	}
+	kinds = []kind{mutexKind, lockKind, fencedKind, spinKind, fairKind, writeKind}
 )
 
 func kindNamed(name string) (kind, error) {
@@ -88,6 +94,7 @@ func accepted(k kind, filters []func(kind) bool) bool {
 
 func reentrant(k kind) bool { return k.reentrant }
 func messages(k kind) bool  { return k.messages }
+func guests(k kind) bool    { return !k.sided } // Redisson's format has no room for them
 
 // dial opens a client of the library through addr: the server's own address or
 // that of a proxy. The embedded server must not be taken for a cluster, so there
@@ -219,6 +226,15 @@ func free(admin *rig.Admin, name string) func() error {
 func tokenKey(name string) string  { return "redisson_lock_token:{" + name + "}" }
 func channelOf(name string) string { return "redisson_lock__channel:{" + name + "}" }
 
+// channelOf is where releases of the lock are published, or what the channel of each
+// waiter begins with.
+func (k kind) channelOf(name string) string {
+	if k.sided {
+		return "redisson_rwlock:{" + name + "}"
+	}
+	return channelOf(name)
+}
+
 // countInRedis is the hold count that the server has for the lock's only owner: 0
 // for a free lock, 1 for a mutex.
 func countInRedis(t testing.TB, admin *rig.Admin, name string) int64 {
@@ -229,7 +245,7 @@ func countInRedis(t testing.TB, admin *rig.Admin, name string) int64 {
 	case "string":
 		return 1
 	}
-	counts := admin.Strings("HVALS", name)
+	counts := slices.DeleteFunc(admin.Strings("HVALS", name), func(v string) bool { return v == "read" || v == "write" })
 	if len(counts) == 0 {
 		return 0 // it went away between the two questions
 	}

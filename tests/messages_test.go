@@ -70,7 +70,7 @@ func TestAllMessagesDropped(t *testing.T) {
 		if k.messages {
 			rig.Eventually(t, soon, "every client subscribes", func() error {
 				admin := rig.NewAdmin(t, server)
-				if admin.Subscribers(channelOf(name))+int64(len(admin.Channels(name))) < clients {
+				if admin.Subscribers(k.channelOf(name))+int64(len(admin.Channels(name))) < clients {
 					return errors.New("not yet")
 				}
 				return nil
@@ -177,7 +177,7 @@ func TestReleaseBeforeTheSubscriptionIsConfirmed(t *testing.T) {
 		server, name := rig.Shared(), rig.Name(t)
 		tap := rig.NewTap(t, server)
 		holder := mustLock(t, k.open(connect(t, server, patient), name))
-		held := tap.HoldCommand(rig.Both(rig.Named("SUBSCRIBE"), rig.MentionsPrefix(channelOf(name))))
+		held := tap.HoldCommand(rig.Both(rig.Named("SUBSCRIBE"), rig.MentionsPrefix(k.channelOf(name))))
 		waiter := lockInBackground(within(t, soon), k.open(connectVia(t, server, tap.Addr(), patient), name))
 
 		rig.Await(t, soon, "the subscription", held.Arrived)
@@ -196,7 +196,7 @@ func TestReleaseBeforeTheConfirmationArrives(t *testing.T) {
 		server, name := rig.Shared(), rig.Name(t)
 		tap := rig.NewTap(t, server)
 		holder := mustLock(t, k.open(connect(t, server, patient), name))
-		held := tap.HoldReply(rig.Both(rig.Named("SUBSCRIBE"), rig.MentionsPrefix(channelOf(name))))
+		held := tap.HoldReply(rig.Both(rig.Named("SUBSCRIBE"), rig.MentionsPrefix(k.channelOf(name))))
 		waiter := lockInBackground(within(t, soon), k.open(connectVia(t, server, tap.Addr(), patient), name))
 
 		rig.Await(t, soon, "the confirmation", held.Arrived)

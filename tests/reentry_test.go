@@ -175,7 +175,7 @@ func TestOwnerIsHandedOver(t *testing.T) {
 		assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
 		mustUnlock(t, taker)
 		assert.NoError(t, free(admin, name)())
-	}, reentrant)
+	}, reentrant, guests)
 }
 
 // What is no owner is not parsed.

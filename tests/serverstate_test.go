@@ -152,6 +152,8 @@ func narrow(t *testing.T, server *rig.Server, options latchkey.Options) *latchke
 		+exists +hget +llen +lindex +lrange +lpos +lpush +rpush +linsert +lpop +lrem +zadd +zrem +zscore +zcard
 		~orders:* ~redisson_lock__channel:{orders:* ~redisson_lock_token:{orders:*
 		~redisson_lock_queue:{orders:* ~redisson_lock_timeout:{orders:* ~latchkey_fair:{orders:*
+		+hexists +zrange +zrangebyscore +zremrangebyscore ~latchkey_rw*:{orders:* ~redisson_rwlock:{orders:* ~{orders:*
+		&redisson_rwlock:{orders:*
 		&redisson_lock__channel:{orders:* &latchkey:beat:*`)...)...)
 	options.Logger = slog.New(slog.DiscardHandler)
 	client, err := latchkey.Connect(t.Context(), "redis://narrow:secret@"+server.Addr(), options)

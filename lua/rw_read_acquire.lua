@@ -1,0 +1,90 @@
+-- Acquire a read/write lock for reading, or enter it once more (Redisson
+-- RReadWriteLock).
+--
+-- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw_state.lua)
+-- KEYS[5] lease key of the hold: tag, owner, 'rwlock_timeout' and ARGV[3]
+-- ARGV[1] owner
+-- ARGV[2] lease in ms
+-- ARGV[3] read holds of the owner after this call; above 1 it is a re-entry
+-- ARGV[4] number of this read tenure if the owner writes too, else ''
+-- ARGV[5] '1' if the caller waits
+-- ARGV[6] ms for which waiting writers bar new readers the first time
+--
+-- Reply   nil: acquired
+--         integer: refused; ms after which to ask again, -1 if the lock has no expiry
+--         error LATCHKEY_GONE: the hold to be entered is over; nothing changed
+--         error WRONGTYPE: the key is another kind of object; nothing changed
+--
+-- A new reader is refused while somebody writes, and while a writer waits: for one
+-- bar, then for twice as long after a pause of a fifth, and so on up to a minute at a
+-- time. After a write, waiting readers go first for a tenth of a second. Readers that
+-- read already, and the writer itself, are never refused.
+--
+-- Cost: about 10 commands; O(log n) in the readers. Idempotent: counts are absolute.
+local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local owner, lease, count, number = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+--@include tell
+--@include rw_state
+
+-- barred returns how many ms a new reader is kept out yet, if it is.
+local function barred()
+  if not waitingWriter() then
+    return
+  end
+  local note = redis.call('hmget', notes, 'since', 'open')
+  if tonumber(note[2] or 0) > now then
+    return
+  end
+  local waited, bar = now - tonumber(note[1] or now), tonumber(ARGV[6])
+  local pause = math.ceil(bar / 5)
+  while waited >= bar + pause do
+    waited, bar = waited - bar - pause, math.min(2 * bar, longestBar)
+  end
+  if waited < bar then
+    return bar - waited
+  end
+end
+
+local mode, reads, writes, wrong = look(owner)
+if wrong then
+  return wrong
+end
+local known = redis.call('hget', notes, owner)
+if number ~= '' and known and tonumber(known) > tonumber(number)
+  or count > 1 and reads == 0
+  or number ~= '' and writes == 0 and (reads == 0 or known ~= number) then
+  return redis.error_reply('LATCHKEY_GONE the hold is over')
+end
+
+local pause
+if mode == 'write' and writes == 0 then
+  pause = redis.call('pttl', key)
+elseif mode == 'read' and reads == 0 then
+  pause = barred()
+end
+if pause then
+  if ARGV[5] == '1' then
+    -- Without memory for it, the readers' turn may be missed.
+    redis.pcall('hset', notes, 'readers', string.format('%.0f', clock() + tonumber(ARGV[6])))
+    redis.pcall('pexpire', notes, 2 * longestBar)
+  end
+  return pause
+end
+
+if not mode then
+  redis.call('del', leases)
+  redis.call('hset', key, 'mode', 'read', owner, count)
+else
+  redis.call('hset', key, owner, count)
+end
+if number ~= '' then
+  redis.call('hset', notes, owner, number)
+  raise(notes, 2 * longestBar + lease)
+end
+if redis.call('pttl', KEYS[5]) < lease then
+  redis.call('set', KEYS[5], '1', 'px', lease)
+end
+redis.call('zadd', leases, 'gt', clock() + lease, owner)
+raise(leases, lease)
+raise(key, lease)
+return false

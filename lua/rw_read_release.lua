@@ -1,0 +1,79 @@
+-- Give back a read hold, in part or in whole; also the undo of an acquisition.
+--
+-- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw_state.lua)
+-- KEYS[5] channel
+-- ARGV[1] owner
+-- ARGV[2] read holds of the owner after this call
+-- ARGV[3] number of this read tenure if the owner writes too, else ''
+-- ARGV[4] PUBLISH or SPUBLISH
+-- ARGV[5] ms to which the remaining time is raised if holds are left, or 0
+-- ARGV[6] what the owner's lease keys begin with
+--
+-- Reply   nil: this tenure has no part in the lock; nothing changed
+--         status HELD: the lock is held still, by the owner or others
+--         integer: the lock is free; how many subscribers were told, -1 if the server
+--         refused the message
+--
+-- When the longest lease goes, the time of the lock falls to the longest that is left,
+-- but not if somebody writes or a reader of Redisson is among the rest, whose leases
+-- are not known here.
+--
+-- Cost: about 10 commands and one for each hold that is given back; O(log n) in the
+-- readers. Works on a server that is out of memory. Idempotent: counts are absolute.
+local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local owner, count, number = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+--@include tell
+--@include rw_state
+
+local mode, reads, writes, wrong = look(owner)
+if wrong then
+  return wrong
+end
+if not mode or reads == 0 then
+  redis.call('zrem', leases, owner)
+  return false
+end
+if number ~= '' and redis.call('hget', notes, owner) ~= number then
+  return false
+end
+
+redis.call('hdel', key, '') -- lets the rest pass on a server at its limit
+for i = count + 1, reads do
+  redis.call('del', ARGV[6] .. i)
+end
+if count > 0 then
+  redis.call('hset', key, owner, count)
+  local lease = tonumber(ARGV[5])
+  if lease > 0 then
+    for i = 1, count do
+      raise(ARGV[6] .. i, lease)
+    end
+    redis.call('zadd', leases, 'gt', clock() + lease, owner)
+    raise(leases, lease)
+    raise(key, lease)
+  end
+  return redis.status_reply('HELD')
+end
+
+redis.call('hdel', key, owner)
+redis.call('zrem', leases, owner)
+if writes > 0 then
+  -- The number stays, as a mark against late copies, for as long as the write hold.
+  return redis.status_reply('HELD')
+end
+if number ~= '' then
+  redis.call('hdel', notes, owner)
+end
+reap()
+local left = redis.call('hlen', key) - 1
+if left <= 0 then
+  tidy()
+  return free(ARGV[4], KEYS[5], '0')
+end
+if left == redis.call('zcard', leases) then
+  local last = lastLease()
+  if last and last > 0 then
+    redis.call('pexpire', key, last)
+  end
+end
+return redis.status_reply('HELD')

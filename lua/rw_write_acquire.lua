@@ -1,0 +1,78 @@
+-- Acquire a read/write lock for writing, or enter it once more (Redisson
+-- RReadWriteLock).
+--
+-- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw_state.lua)
+-- ARGV[1] owner
+-- ARGV[2] lease in ms
+-- ARGV[3] write holds of the owner after this call; above 1 it is a re-entry
+-- ARGV[4] ms for which the owner then counts as a waiting writer, '' if it does not
+--         wait
+--
+-- Reply   nil: acquired
+--         integer: refused; ms after which to ask again, -1 if the lock has no expiry
+--         error LATCHKEY_GONE: a re-entry, but the hold is over; nothing changed
+--         error LATCHKEY_UPGRADE: the owner reads, and would wait for itself; nothing
+--         changed
+--         error WRONGTYPE: the key is another kind of object; nothing changed
+--
+-- A writer that waits is noted, and bars new readers (see rw_read_acquire.lua). Readers
+-- whose leases are over are removed, 64 at most in one call.
+--
+-- Cost: about 8 commands; O(log n) in the readers and the waiting writers. Idempotent:
+-- counts are absolute; entering again never adds to a lease nor shortens it.
+local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local owner, lease, count = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+--@include tell
+--@include rw_state
+
+local mode, reads, writes, wrong = look(owner)
+if wrong then
+  return wrong
+end
+if count > 1 and writes == 0 then
+  return redis.error_reply('LATCHKEY_GONE the hold is over')
+end
+if writes > 0 then
+  redis.call('hset', key, owner .. ':write', count)
+  raise(key, lease)
+  return false
+end
+if reads > 0 then
+  return redis.error_reply('LATCHKEY_UPGRADE a reader cannot become a writer')
+end
+
+if mode == 'read' then
+  reap()
+  if redis.call('hlen', key) <= 1 then
+    redis.call('del', key)
+    mode = nil
+  end
+end
+
+local pause
+if mode then
+  pause = redis.call('pttl', key)
+else
+  local open = tonumber(redis.call('hget', notes, 'open') or 0)
+  if open > 0 and open > clock() then
+    pause = open - now
+  end
+end
+if pause then
+  if ARGV[4] ~= '' then
+    if not waitingWriter() then
+      redis.call('hset', notes, 'since', string.format('%.0f', clock()))
+    end
+    redis.call('zadd', writers, 'gt', clock() + tonumber(ARGV[4]), owner)
+    redis.call('zremrangebyscore', writers, '-inf', now - 2 * longestBar)
+    redis.call('pexpire', writers, 2 * longestBar + tonumber(ARGV[4]))
+    raise(notes, 2 * longestBar + tonumber(ARGV[4]))
+  end
+  return pause
+end
+
+redis.call('hset', key, 'mode', 'write', owner .. ':write', count)
+redis.call('pexpire', key, lease)
+redis.call('del', leases)
+redis.call('zrem', writers, owner)
+return false

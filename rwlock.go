@@ -1,0 +1,193 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+)
+
+// RWLock is a read/write lock: many may read, or one may write. On the wire it is
+// Redisson's RReadWriteLock. It hands out its two sides, which are locks.
+//
+// Both are re-entrant. Whoever writes may read as well ([Hold.Context] of a write
+// hold, or an owner), and go on reading when it has stopped to write ([Hold.Downgrade]
+// in one step). Whoever reads cannot write: to ask for it is ErrUpgrade at once, since
+// it would wait for itself.
+//
+// A writer that waits keeps new readers out, but not for ever: for one
+// Options.StaleWaiterTimeout at first, then, after a pause of a fifth of it, for twice as
+// long, up to a minute at a time. So it gets in when the readers that are inside leave
+// within such a time, and no reader is kept out for longer. A waiting writer that has
+// died keeps readers out for one StaleWaiterTimeout. After a write, readers who have
+// been waiting go first for a tenth of a second, so that writers cannot keep them out
+// either. Redisson's readers know nothing of this and are never kept out.
+//
+// Each read hold has its own lease. A reader that crashes is no longer in the way when
+// its lease is over, whatever others do.
+//
+// Owners of other clients cannot join a hold ([By] with one is an ErrInvalid):
+// Redisson's format has no room for it.
+type RWLock struct {
+	read  *ReadLock
+	write *WriteLock
+}
+
+// ReadLock is the side of an [RWLock] that many may hold.
+type ReadLock struct{ *primitive }
+
+// WriteLock is the side of an [RWLock] that one owner may hold, alone.
+type WriteLock struct{ *primitive }
+
+var (
+	_ Locker = (*ReadLock)(nil)
+	_ Locker = (*WriteLock)(nil)
+)
+
+var (
+	readKind = &kind{kind: KindRead, family: KindRWLock, stored: KindRWLock, protocol: readProtocol{},
+		renew: rwRenew, reentrant: true, side: KindRead}
+	writeKind = &kind{kind: KindWrite, family: KindRWLock, stored: KindRWLock, protocol: writeProtocol{},
+		renew: rwRenew, reentrant: true, side: KindWrite}
+)
+
+// NewRWLock returns the read/write lock of that name. Nothing is sent.
+func (c *Client) NewRWLock(name string) *RWLock {
+	read, write := newPrimitive(c, readKind, name), newPrimitive(c, writeKind, name)
+	read.channel = rwChannel(read.key)
+	write.channel, write.reader = read.channel, read
+	return &RWLock{read: &ReadLock{read}, write: &WriteLock{write}}
+}
+
+// Name returns the name as the program gave it.
+func (l *RWLock) Name() string { return l.read.name }
+
+// ReadLock returns the side to read under.
+func (l *RWLock) ReadLock() *ReadLock { return l.read }
+
+// WriteLock returns the side to write under.
+func (l *RWLock) WriteLock() *WriteLock { return l.write }
+
+// IsLocked reports whether anybody reads.
+func (l *ReadLock) IsLocked(ctx context.Context) (bool, error) { return l.isLocked(ctx, false) }
+
+// IsLocked reports whether anybody writes.
+func (l *WriteLock) IsLocked(ctx context.Context) (bool, error) { return l.isLocked(ctx, true) }
+
+func (p *primitive) isLocked(ctx context.Context, write bool) (bool, error) {
+	i, err := p.Inspect(ctx)
+	for _, h := range i.Holders {
+		if h.Write == write {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// ForceUnlock ends all read holds, unless somebody writes, wakes waiters, and reports
+// whether there were any. The holders learn of it at their next renewal. It is sent
+// once: if no answer comes, the error is an ErrUnknownOutcome, and a copy of the command
+// that arrives late may hit later holds.
+func (l *ReadLock) ForceUnlock(ctx context.Context) (bool, error) { return l.forceSide(ctx) }
+
+// ForceUnlock ends the write hold and read holds of the same owner, wakes waiters, and
+// reports whether there was one. What [ReadLock.ForceUnlock] says holds for it.
+func (l *WriteLock) ForceUnlock(ctx context.Context) (bool, error) { return l.forceSide(ctx) }
+
+func (p *primitive) forceSide(ctx context.Context) (bool, error) {
+	if p.invalid != nil {
+		return false, fail("force unlock", p.name, p.invalid)
+	}
+	return p.client.forceRW(ctx, p.keys, p.kind.side)
+}
+
+// forceRW frees a read/write lock that is held in one way, or in any.
+func (c *Client) forceRW(ctx context.Context, names keys, side Kind) (bool, error) {
+	if !c.begin() {
+		return false, fail("force unlock", names.name, ErrClosed)
+	}
+	defer c.working.Done()
+	keys := append(names.rwKeys(), rwChannel(names.key))
+	freed, err := c.caller.once(ctx, rwForce, keys, []string{string(side), c.publish}).AsInt64()
+	switch {
+	case judge(err) == uncertain:
+		err = errors.Join(ErrUnknownOutcome, err)
+	case hasCode(err, "WRONGTYPE"):
+		err = errors.Join(ErrWrongKind, err)
+	}
+	if err != nil {
+		return false, fail("force unlock", names.name, err)
+	}
+	return freed == 1, nil
+}
+
+// rwKeys are the lock and what this library keeps beside it.
+func (k *keys) rwKeys() []string {
+	tag := hashTag(k.key)
+	return append(make([]string, 0, 6), k.key,
+		"latchkey_rw_leases:"+tag, "latchkey_rw_writers:"+tag, "latchkey_rw:"+tag)
+}
+
+func rwChannel(key string) string { return "redisson_rwlock:" + hashTag(key) }
+
+// leaseKeys is what the keys of an owner's read leases begin with.
+func (k *keys) leaseKeys(owner string) string {
+	return hashTag(k.key) + ":" + owner + ":rwlock_timeout:"
+}
+
+// staleText is how long a writer that waits counts as alive, and how long it bars
+// readers the first time.
+func (c *Client) staleText() string { return c.lines.stale }
+
+// readProtocol is a reader in the hash of a read/write lock.
+type readProtocol struct{}
+
+func (readProtocol) acquire(t *tenure, lease time.Duration, count, _ int) call {
+	p, holds := t.lock, strconv.Itoa(count)
+	waits := "0"
+	if t.waits {
+		waits = "1"
+	}
+	return call{rwReadAcquire, append(p.rwKeys(), p.leaseKeys(t.wire)+holds),
+		[]string{t.wire, t.client.leaseText(lease), holds, t.nestedNumber, waits, t.client.staleText()}}
+}
+
+func (readProtocol) release(t *tenure, count int, raise int64) call {
+	p := t.lock
+	return call{rwReadRelease, append(p.rwKeys(), p.channel),
+		[]string{t.wire, strconv.Itoa(count), t.nestedNumber, t.client.publish,
+			strconv.FormatInt(raise, 10), p.leaseKeys(t.wire)}}
+}
+
+func (readProtocol) renewal(t *tenure, lease time.Duration) call { return rwRenewal(t, "read", lease) }
+
+// writeProtocol is the writer in the hash of a read/write lock.
+type writeProtocol struct{}
+
+func (writeProtocol) acquire(t *tenure, lease time.Duration, count, _ int) call {
+	stale := ""
+	if t.waits {
+		stale = t.client.staleText()
+	}
+	return call{rwWriteAcquire, t.lock.rwKeys(),
+		[]string{t.wire, t.client.leaseText(lease), strconv.Itoa(count), stale}}
+}
+
+func (writeProtocol) release(t *tenure, count int, raise int64) call {
+	waiting := "0"
+	if t.mayWait() {
+		waiting = "1"
+	}
+	return call{rwWriteRelease, append(t.lock.rwKeys(), t.lock.channel),
+		[]string{t.wire, strconv.Itoa(count), waiting, t.client.publish, strconv.FormatInt(raise, 10)}}
+}
+
+func (writeProtocol) renewal(t *tenure, lease time.Duration) call {
+	return rwRenewal(t, "write", lease)
+}
+
+func rwRenewal(t *tenure, side string, lease time.Duration) call {
+	keys := t.lock.rwKeys()
+	return call{rwRenew, []string{keys[0], keys[1], keys[3]},
+		[]string{t.wire, side, t.nestedNumber, strconv.FormatInt(millis(lease), 10), t.lock.leaseKeys(t.wire)}}
+}

@@ -1,0 +1,207 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"strconv"
+)
+
+// An owner can have two tenures on one read/write lock, one on each side, under the
+// same name on the wire: whoever writes may read. The tenure that reads is then nested
+// in the one that writes, has a number of its own by which the server tells it from
+// earlier ones, and may outlive it.
+
+// resolveSide is resolve for the sides of a read/write lock.
+func (p *primitive) resolveSide(ctx context.Context, r *request) (*tenure, error) {
+	owner := r.by
+	if owner.IsZero() {
+		if h := holdFrom(ctx, p, p.kind.side); h != nil {
+			return h.tenure, nil
+		}
+		if h := holdFrom(ctx, p, p.kind.otherSide()); h != nil {
+			return h.tenure.otherSide(p)
+		}
+		owner = ownerFrom(ctx)
+	}
+	if owner.IsZero() {
+		return nil, nil //nolint:nilnil // no owner is not an error
+	}
+	if owner.client != p.client.id {
+		return nil, invalid("the owner %v is of another client, which a read/write lock has no room for", owner)
+	}
+	return p.client.tenures.findSide(p, owner)
+}
+
+func (k *kind) otherSide() Kind {
+	if k.side == KindRead {
+		return KindWrite
+	}
+	return KindRead
+}
+
+// otherSide returns the tenure on the side of p for an owner that has t on the other.
+func (t *tenure) otherSide(p *primitive) (*tenure, error) {
+	if p.kind.side == KindWrite {
+		return nil, ErrUpgrade
+	}
+	return t.nest(p), nil
+}
+
+// nest returns the tenure that reads for an owner that writes.
+func (t *tenure) nest(p *primitive) *tenure {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.nested != nil && t.nested.usable() {
+		return t.nested
+	}
+	t.nested = t.client.tenures.nested(p, t.owner)
+	return t.nested
+}
+
+// nested makes a tenure that reads, under the name of an owner that writes.
+func (s *tenures) nested(p *primitive, owner Owner) *tenure {
+	number := s.number()
+	t := s.make(p, owner, number, "")
+	t.nestedNumber = strconv.FormatUint(number, 10)
+	name := ownedName{p.key, p.kind.side, owner}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.byName[name] = t
+	s.names[t] = name
+	return t
+}
+
+// findSide returns the tenure of an explicit owner on a side of a read/write lock.
+func (s *tenures) findSide(p *primitive, owner Owner) (*tenure, error) {
+	if t := s.known(ownedName{p.key, p.kind.side, owner}); t != nil && t.usable() {
+		return t, nil
+	}
+	if other := s.known(ownedName{p.key, p.kind.otherSide(), owner}); other != nil && other.live() {
+		return other.otherSide(p)
+	}
+	return s.adopt(p, ownedName{p.key, p.kind.side, owner}), nil
+}
+
+// Downgrade turns a write hold into a read hold, in one step: nobody else can write in
+// between. The write hold is over, as after Unlock; the read hold that comes back is
+// renewed, and readers who wait are let in. It is for the only hold of its write side:
+// one that has been entered again is an ErrInvalid, as is a hold of any other lock.
+//
+// An error means that neither hold can be relied on: ErrNotHeld if the write hold was
+// over before, else the lock is released in the background, as after an Unlock that
+// failed.
+func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
+	if h == nil {
+		return nil, ErrNotHeld
+	}
+	t := h.tenure
+	if t.lock.kind.side != KindWrite {
+		return nil, fail("downgrade", h.Name(), invalid("only a write hold can be downgraded"))
+	}
+	if !t.client.begin() {
+		return nil, fail("downgrade", h.Name(), ErrClosed)
+	}
+	defer t.client.working.Done()
+	read, err := t.downgrade(ctx, h.grip)
+	if err != nil {
+		return nil, fail("downgrade", h.Name(), err)
+	}
+	return read, nil
+}
+
+func (t *tenure) downgrade(ctx context.Context, g *grip) (*Hold, error) {
+	n := t.nest(t.lock.reader)
+	for _, each := range []*tenure{t, n} {
+		if err := each.turn.take(ctx); err != nil {
+			return nil, contextError(ctx)
+		}
+		defer each.turn.give()
+	}
+	if err := t.mayDowngrade(g); err != nil {
+		return nil, err
+	}
+	if err := t.letGo(g); err != nil {
+		return nil, err
+	}
+	r, err := newRequest(t.client.options.Lease, true, nil)
+	if err != nil {
+		return nil, err
+	}
+	a, err := n.sendDowngrade(&r)
+	switch {
+	case err != nil:
+		n.doubt(a)
+		_, err = n.abandonEntry(&r, err)
+		return nil, errors.Join(err, t.releaseFailed(a, err))
+	case a.null:
+		t.lose(ErrLost, "it was gone when it was downgraded")
+		_, err = n.abandonEntry(&r, ErrLost)
+		return nil, errors.Join(ErrNotHeld, err)
+	}
+	read, err := n.arrive(&r, a)
+	t.gone(a)
+	_, _ = t.tell(g)
+	return read, err
+}
+
+// mayDowngrade checks, under the turn, that the hold is the only one.
+func (t *tenure) mayDowngrade(g *grip) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.errOf(g) != nil:
+		return errors.Join(ErrNotHeld, t.errOf(g))
+	case t.valid() <= 0:
+		return errors.Join(ErrNotHeld, ErrLost)
+	case t.count > 1:
+		return invalid("the write lock is held %d times, and only the last hold can be downgraded", t.count)
+	}
+	return nil
+}
+
+// sendDowngrade asks the server for one read hold more, instead of the write hold. It
+// is not stopped by the end of the caller's context: the write hold is given up.
+func (n *tenure) sendDowngrade(r *request) (answer, error) {
+	holds := strconv.Itoa(n.holds() + 1)
+	p := n.lock
+	return n.client.caller.call(n.client.caller.detached(context.Background()), nil, rwDowngrade,
+		append(p.rwKeys(), p.channel, p.leaseKeys(n.wire)+holds),
+		[]string{n.wire, n.client.leaseText(r.lease), holds, n.nestedNumber, n.client.publish})
+}
+
+func (t *tenure) holds() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.count
+}
+
+// arrive makes the hold of a read that the server has granted, as the first of its
+// tenure or one more.
+func (n *tenure) arrive(r *request, a answer) (*Hold, error) {
+	n.mu.Lock()
+	fresh := n.phase == pending
+	n.mu.Unlock()
+	if fresh {
+		if err := n.accept(r, a); err != nil {
+			return n.conclude(r, err)
+		}
+		return n.conclude(r, nil)
+	}
+	g, cause := n.enter(r, a)
+	if cause != nil {
+		return n.abandonEntry(r, cause)
+	}
+	return newHold(n, g), nil
+}
+
+// abandonEntry gives up a read that was asked for: the server's count is set back.
+func (n *tenure) abandonEntry(r *request, cause error) (*Hold, error) {
+	n.mu.Lock()
+	fresh := n.phase == pending
+	n.mu.Unlock()
+	if fresh {
+		return n.conclude(r, cause)
+	}
+	n.client.janitor.add(n, 0, r.lease)
+	return nil, cause
+}

@@ -1,0 +1,288 @@
+package latchkey
+
+import (
+	"context"
+	"strconv"
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// rwScripts is one read/write lock, driven by its bare scripts. Every call is sent
+// twice, and the second has to change nothing, as after a lost reply.
+type rwScripts struct {
+	t    *testing.T
+	c    *Client
+	keys keys
+}
+
+func newRWScripts(t *testing.T) rwScripts {
+	t.Helper()
+	c := newTestClient(t, Options{})
+	names, err := c.options.keysOf(uniqueName(t, c))
+	require.NoError(t, err)
+	return rwScripts{t, c, names}
+}
+
+func (s rwScripts) do(words ...string) rueidis.RedisResult {
+	return s.c.rueidis.Do(context.Background(), s.c.rueidis.B().Arbitrary(words...).Build())
+}
+
+func (s rwScripts) strings(words ...string) []string {
+	s.t.Helper()
+	values, err := s.do(words...).AsStrSlice()
+	require.NoError(s.t, err)
+	return values
+}
+
+type rwState struct {
+	lock            map[string]string
+	readers, leases []string
+}
+
+func (s rwScripts) state() rwState {
+	s.t.Helper()
+	return rwState{
+		lock:    s.c.hash(s.t, s.keys.key),
+		readers: s.strings("ZRANGE", s.keys.rwKeys()[1], "0", "-1"),
+		leases:  s.strings("KEYS", "*"+s.keys.key+"*rwlock_timeout*"),
+	}
+}
+
+func (s rwScripts) twice(cmd command, keys []string, args ...string) any {
+	s.t.Helper()
+	first := s.c.script(cmd, keys, args...)
+	state := s.state()
+	second := s.c.script(cmd, keys, args...)
+	require.ElementsMatch(s.t, state.leases, s.state().leases)
+	require.Equal(s.t, state.lock, s.state().lock, "the second time changes nothing")
+	require.Equal(s.t, state.readers, s.state().readers)
+	if _, is := first.(error); is {
+		return first
+	}
+	switch n, is := first.(int64); {
+	case is && (cmd == rwReadAcquire || cmd == rwWriteAcquire):
+		require.InDelta(s.t, n, second, 100, "a refusal")
+	case is && cmd == rwDowngrade:
+		require.Equal(s.t, int64(-2), second)
+	case is || cmd == rwReadRelease && first != nil && args[1] == "0":
+		require.Nil(s.t, second, "a release that has happened finds nothing")
+	default:
+		require.Equal(s.t, first, second)
+	}
+	return first
+}
+
+func (s rwScripts) read(owner string, count int, number string, lease ...string) any {
+	s.t.Helper()
+	holds := strconv.Itoa(count)
+	return s.twice(rwReadAcquire, append(s.keys.rwKeys(), s.keys.leaseKeys(owner)+holds),
+		owner, append(lease, "30000")[0], holds, number, "1", "5000")
+}
+
+func (s rwScripts) unread(owner string, count int, number string) any {
+	s.t.Helper()
+	return s.twice(rwReadRelease, append(s.keys.rwKeys(), rwChannel(s.keys.key)),
+		owner, strconv.Itoa(count), number, "PUBLISH", "0", s.keys.leaseKeys(owner))
+}
+
+func (s rwScripts) write(owner string, count int, stale string, lease ...string) any {
+	s.t.Helper()
+	return s.twice(rwWriteAcquire, s.keys.rwKeys(), owner, append(lease, "30000")[0], strconv.Itoa(count), stale)
+}
+
+func (s rwScripts) unwrite(owner string, count int, waiting string) any {
+	s.t.Helper()
+	return s.twice(rwWriteRelease, append(s.keys.rwKeys(), rwChannel(s.keys.key)),
+		owner, strconv.Itoa(count), waiting, "PUBLISH", "0")
+}
+
+func (s rwScripts) renew(owner, side, number, lease string) any {
+	s.t.Helper()
+	k := s.keys.rwKeys()
+	return s.c.script(rwRenew, []string{k[0], k[1], k[3]}, owner, side, number, lease, s.keys.leaseKeys(owner))
+}
+
+// nothingLeft checks that no key of the lock is left.
+func (s rwScripts) nothingLeft() {
+	s.t.Helper()
+	require.Empty(s.t, s.strings("KEYS", "*"+s.keys.key+"*"))
+}
+
+func TestRWScripts_readers_share(t *testing.T) {
+	s := newRWScripts(t)
+	require.Nil(t, s.read(ownerA, 1, ""))
+	require.Nil(t, s.read(ownerA, 2, ""))
+	require.Nil(t, s.read(ownerB, 1, ""))
+	require.InDelta(t, 30000, s.write(ownerC, 1, ""), 1000)
+	state := s.state()
+	require.Equal(t, map[string]string{"mode": "read", ownerA: "2", ownerB: "1"}, state.lock)
+	require.ElementsMatch(t, []string{
+		s.keys.leaseKeys(ownerA) + "1", s.keys.leaseKeys(ownerA) + "2", s.keys.leaseKeys(ownerB) + "1",
+	}, state.leases)
+	require.Equal(t, "HELD", s.unread(ownerA, 1, ""))
+	require.Equal(t, "HELD", s.unread(ownerA, 0, ""))
+	require.Nil(t, s.unread(ownerC, 0, ""))
+	require.Equal(t, int64(0), s.unread(ownerB, 0, ""))
+	s.nothingLeft()
+}
+
+func TestRWScripts_writer_enters_again_and_reads(t *testing.T) {
+	s := newRWScripts(t)
+	require.Nil(t, s.write(ownerA, 1, ""))
+	require.Nil(t, s.write(ownerA, 2, ""))
+	require.LessOrEqual(t, s.c.pttl(t, s.keys.key), int64(30000), "leases do not add up")
+	require.Nil(t, s.read(ownerA, 1, "8"))
+	require.InDelta(t, 30000, s.read(ownerB, 1, ""), 1000)
+	require.Equal(t, map[string]string{"mode": "write", ownerA + ":write": "2", ownerA: "1"}, s.state().lock)
+	require.Equal(t, "HELD", s.unwrite(ownerA, 1, "0"))
+	require.Equal(t, int64(0), s.unwrite(ownerA, 0, "0"))
+	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock)
+	require.Nil(t, s.read(ownerB, 1, ""), "it reads only")
+	require.Equal(t, "HELD", s.unread(ownerA, 0, "8"))
+	require.Equal(t, int64(0), s.unread(ownerB, 0, ""))
+	s.nothingLeft()
+}
+
+func TestRWScripts_upgrade_is_refused(t *testing.T) {
+	s := newRWScripts(t)
+	require.Nil(t, s.read(ownerA, 1, ""))
+	refused := s.c.script(rwWriteAcquire, s.keys.rwKeys(), ownerA, "30000", "1", "5000")
+	require.True(t, hasCode(refused.(error), "LATCHKEY_UPGRADE"), "%v", refused)
+	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock)
+}
+
+func TestRWScripts_downgrade(t *testing.T) {
+	s := newRWScripts(t)
+	require.Nil(t, s.write(ownerA, 1, ""))
+	downgrade := func() any {
+		return s.twice(rwDowngrade, append(s.keys.rwKeys(), rwChannel(s.keys.key), s.keys.leaseKeys(ownerA)+"1"),
+			ownerA, "30000", "1", "8", "PUBLISH")
+	}
+	require.Equal(t, int64(0), downgrade())
+	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock)
+	require.Equal(t, []any{int64(1)}, s.renew(ownerA, "read", "8", "30000"))
+	require.Equal(t, []any{int64(0)}, s.renew(ownerA, "write", "", "30000"))
+	require.Equal(t, int64(0), s.unread(ownerA, 0, "8"))
+	s.nothingLeft()
+	require.Nil(t, s.c.script(rwDowngrade, append(s.keys.rwKeys(), rwChannel(s.keys.key), s.keys.leaseKeys(ownerA)+"1"),
+		ownerA, "30000", "1", "8", "PUBLISH"), "nothing to downgrade")
+	s.nothingLeft()
+}
+
+// A nested read that is given back touches neither the write lease nor the write hold.
+func TestRWScripts_nested_read_leaves_the_write_lease(t *testing.T) {
+	s := newRWScripts(t)
+	require.Nil(t, s.write(ownerA, 1, "", "60000"))
+	require.Nil(t, s.read(ownerA, 1, "8", "1000"))
+	require.Nil(t, s.read(ownerA, 2, "8", "1000"))
+	require.Equal(t, "HELD", s.unread(ownerA, 1, "8"))
+	require.Equal(t, "HELD", s.unread(ownerA, 0, "8"))
+	require.Greater(t, s.c.pttl(t, s.keys.key), int64(55000))
+	require.Equal(t, []any{int64(1)}, s.renew(ownerA, "write", "", "30000"))
+	require.Greater(t, s.c.pttl(t, s.keys.key), int64(55000), "nor does a renewal shorten it")
+}
+
+// What is delivered late of an earlier nested read does not touch the next.
+func TestRWScripts_late_copies_of_nested_reads(t *testing.T) {
+	s := newRWScripts(t)
+	require.Nil(t, s.write(ownerA, 1, ""))
+	require.Nil(t, s.read(ownerA, 1, "8"))
+	require.Equal(t, "HELD", s.unread(ownerA, 0, "8"))
+	require.Nil(t, s.read(ownerA, 1, "9"))
+	require.Nil(t, s.unread(ownerA, 0, "8"), "a late release")
+	gone := s.c.script(rwReadAcquire, append(s.keys.rwKeys(), s.keys.leaseKeys(ownerA)+"2"), ownerA, "30000", "2", "8", "1", "5000")
+	require.True(t, hasCode(gone.(error), "LATCHKEY_GONE"), "a late acquisition: %v", gone)
+	require.Equal(t, map[string]string{"mode": "write", ownerA + ":write": "1", ownerA: "1"}, s.state().lock)
+	require.Equal(t, []any{int64(0)}, s.renew(ownerA, "read", "8", "30000"))
+	require.Equal(t, []any{int64(1)}, s.renew(ownerA, "read", "9", "30000"))
+}
+
+// Each reader has its own lease. One that is over is no longer in a writer's way,
+// whatever the renewals of others; and the lock lasts as long as the longest left.
+func TestRWScripts_leases_of_readers(t *testing.T) {
+	s := newRWScripts(t)
+	require.Nil(t, s.read(ownerA, 1, "", "60000"))
+	require.Nil(t, s.read(ownerB, 1, "", "1000"))
+	require.Greater(t, s.c.pttl(t, s.keys.key), int64(55000), "the shorter does not shorten the longer")
+	require.Equal(t, []any{int64(1)}, s.renew(ownerB, "read", "", "2000"))
+	require.Greater(t, s.c.pttl(t, s.keys.key), int64(55000))
+	require.Equal(t, "HELD", s.unread(ownerA, 0, ""))
+	require.LessOrEqual(t, s.c.pttl(t, s.keys.key), int64(2000), "the longest that is left")
+
+	require.Nil(t, s.read(ownerA, 1, "", "60000"))
+	s.do("ZADD", s.keys.rwKeys()[1], "1", ownerB) // its lease is over
+	require.Equal(t, []any{int64(1)}, s.renew(ownerA, "read", "", "60000"))
+	require.InDelta(t, 60000, s.write(ownerC, 1, ""), 1000)
+	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock, "it is gone")
+	s.do("ZADD", s.keys.rwKeys()[1], "1", ownerA)
+	require.Nil(t, s.write(ownerC, 1, ""))
+}
+
+// A reader of Redisson is in the hash and not among our leases: it is never removed,
+// and the time of the lock is never shortened under it.
+func TestRWScripts_readers_of_Redisson(t *testing.T) {
+	s := newRWScripts(t)
+	stranger := "99999999-9999-4999-8999-999999999999:1"
+	require.Nil(t, s.read(ownerA, 1, "", "60000"))
+	s.do("HSET", s.keys.key, stranger, "1")
+	require.Equal(t, "HELD", s.unread(ownerA, 0, ""))
+	require.Greater(t, s.c.pttl(t, s.keys.key), int64(55000))
+	require.Greater(t, s.write(ownerC, 1, ""), int64(55000))
+	require.Equal(t, map[string]string{"mode": "read", stranger: "1"}, s.state().lock)
+}
+
+func TestRWScripts_waiting_writer_bars_new_readers(t *testing.T) {
+	s := newRWScripts(t)
+	require.Nil(t, s.read(ownerA, 1, ""))
+	require.IsType(t, int64(0), s.write(ownerC, 1, ""), "it does not wait, and bars nobody")
+	require.Nil(t, s.read(ownerB, 1, ""))
+	require.Equal(t, "HELD", s.unread(ownerB, 0, ""))
+
+	require.IsType(t, int64(0), s.write(ownerC, 1, "5000"))
+	require.InDelta(t, 5000, s.read(ownerB, 1, ""), 500, "kept out for a bar")
+	require.Nil(t, s.read(ownerA, 2, ""), "not who reads already")
+	s.do("HINCRBY", s.keys.rwKeys()[3], "since", "-5500")
+	require.Nil(t, s.read(ownerB, 1, ""), "the pause after the bar")
+	require.Equal(t, "HELD", s.unread(ownerB, 0, ""))
+	s.do("HINCRBY", s.keys.rwKeys()[3], "since", "-1000")
+	require.InDelta(t, 9500, s.read(ownerB, 1, ""), 500, "the next bar is twice as long")
+
+	require.Nil(t, s.unwrite(ownerC, 0, "1"), "the writer gives up")
+	require.Nil(t, s.read(ownerB, 1, ""))
+	require.IsType(t, int64(0), s.write(ownerC, 1, "5000"))
+	require.IsType(t, int64(0), s.read(ownerC+"1", 1, ""))
+	s.do("ZADD", s.keys.rwKeys()[2], "1", ownerC) // it has died
+	require.Nil(t, s.read(ownerC+"1", 1, ""))
+}
+
+// After a write, readers who have been waiting go before the next writer.
+func TestRWScripts_readers_turn_after_a_write(t *testing.T) {
+	s := newRWScripts(t)
+	require.Nil(t, s.write(ownerA, 1, "5000"))
+	require.IsType(t, int64(0), s.read(ownerB, 1, ""))
+	require.IsType(t, int64(0), s.write(ownerC, 1, "5000"))
+	require.Equal(t, int64(0), s.unwrite(ownerA, 0, "0"))
+	require.InDelta(t, 100, s.write(ownerC, 1, "5000"), 100)
+	require.Nil(t, s.read(ownerB, 1, ""), "though a writer waits")
+	s.do("HSET", s.keys.rwKeys()[3], "open", "1", "since", "1")
+	require.Equal(t, int64(0), s.unread(ownerB, 0, ""))
+	require.Nil(t, s.write(ownerC, 1, "5000"), "now it is the writer's turn")
+	require.Equal(t, int64(0), s.unwrite(ownerC, 0, "0"))
+	s.nothingLeft()
+}
+
+func TestRWScripts_other_kinds_are_left_alone(t *testing.T) {
+	s := newRWScripts(t)
+	s.do("HSET", s.keys.key, ownerB, "1")
+	for _, try := range []func() any{
+		func() any { return s.read(ownerA, 1, "") },
+		func() any { return s.write(ownerA, 1, "") },
+		func() any { return s.unread(ownerB, 0, "") },
+		func() any { return s.unwrite(ownerB, 0, "0") },
+	} {
+		require.True(t, hasCode(try().(error), "WRONGTYPE"))
+	}
+	require.Equal(t, map[string]string{ownerB: "1"}, s.state().lock)
+}
