@@ -161,12 +161,12 @@ func (t *tenure) mayDowngrade(g *grip) error {
 
 // sendDowngrade asks the server for one read hold more, instead of the write hold. It
 // is not stopped by the end of the caller's context: the write hold is given up.
-func (n *tenure) sendDowngrade(r *request) (answer, error) {
-	holds := strconv.Itoa(n.holds() + 1)
-	p := n.lock
-	return n.client.caller.call(n.client.caller.detached(context.Background()), nil, rwDowngrade,
-		append(p.rwKeys(), p.channel, p.leaseKeys(n.wire)+holds),
-		[]string{n.wire, n.client.leaseText(r.lease), holds, n.nestedNumber, n.client.publish})
+func (t *tenure) sendDowngrade(r *request) (answer, error) {
+	holds := strconv.Itoa(t.holds() + 1)
+	p := t.lock
+	return t.client.caller.call(t.client.caller.detached(context.Background()), nil, rwDowngrade,
+		append(p.rwKeys(), p.channel, p.leaseKeys(t.wire)+holds),
+		[]string{t.wire, t.client.leaseText(r.lease), holds, t.nestedNumber, t.client.publish})
 }
 
 func (t *tenure) holds() int {
@@ -177,31 +177,31 @@ func (t *tenure) holds() int {
 
 // arrive makes the hold of a read that the server has granted, as the first of its
 // tenure or one more.
-func (n *tenure) arrive(r *request, a answer) (*Hold, error) {
-	n.mu.Lock()
-	fresh := n.phase == pending
-	n.mu.Unlock()
+func (t *tenure) arrive(r *request, a answer) (*Hold, error) {
+	t.mu.Lock()
+	fresh := t.phase == pending
+	t.mu.Unlock()
 	if fresh {
-		if err := n.accept(r, a); err != nil {
-			return n.conclude(r, err)
+		if err := t.accept(r, a); err != nil {
+			return t.conclude(r, err)
 		}
-		return n.conclude(r, nil)
+		return t.conclude(r, nil)
 	}
-	g, cause := n.enter(r, a)
+	g, cause := t.enter(r, a)
 	if cause != nil {
-		return n.abandonEntry(r, cause)
+		return t.abandonEntry(r, cause)
 	}
-	return newHold(n, g), nil
+	return newHold(t, g), nil
 }
 
 // abandonEntry gives up a read that was asked for: the server's count is set back.
-func (n *tenure) abandonEntry(r *request, cause error) (*Hold, error) {
-	n.mu.Lock()
-	fresh := n.phase == pending
-	n.mu.Unlock()
+func (t *tenure) abandonEntry(r *request, cause error) (*Hold, error) {
+	t.mu.Lock()
+	fresh := t.phase == pending
+	t.mu.Unlock()
 	if fresh {
-		return n.conclude(r, cause)
+		return t.conclude(r, cause)
 	}
-	n.client.janitor.add(n, 0, r.lease)
+	t.client.janitor.add(t, 0, r.lease)
 	return nil, cause
 }

@@ -15,10 +15,11 @@
 --         error LATCHKEY_GONE: the hold to be entered is over; nothing changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
--- A new reader is refused while somebody writes, and while a writer waits: for one
--- bar, then for twice as long after a pause of a fifth, and so on up to a minute at a
--- time. After a write, waiting readers go first for a tenth of a second. Readers that
--- read already, and the writer itself, are never refused.
+-- A new reader is refused while somebody writes, and while a writer waits, also if
+-- the lock is free and the writer on its way: for one bar, then for twice as long after
+-- a pause of a fifth, and so on up to a minute at a time. After a write, waiting readers
+-- go first for a tenth of a second. Readers that read already, and the writer itself,
+-- are never refused.
 --
 -- Cost: about 10 commands; O(log n) in the readers. Idempotent: counts are absolute.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -59,7 +60,7 @@ end
 local pause
 if mode == 'write' and writes == 0 then
   pause = redis.call('pttl', key)
-elseif mode == 'read' and reads == 0 then
+elseif mode ~= 'write' and reads == 0 then
   pause = barred()
 end
 if pause then

@@ -61,11 +61,16 @@ var (
 		name: "WriteLock", reentrant: true, messages: true, sided: true,
 		open: func(c *latchkey.Client, name string) latchkey.Locker { return c.NewRWLock(name).WriteLock() },
 	}
+	// readKind does not exclude, so that few of the tests of all kinds are for it.
+	readKind = kind{
+		name: "ReadLock", reentrant: true, messages: true, sided: true,
+		open: func(c *latchkey.Client, name string) latchkey.Locker { return c.NewRWLock(name).ReadLock() },
+	}
 	kinds = []kind{mutexKind, lockKind, fencedKind, spinKind, fairKind, writeKind}
 )
 
 func kindNamed(name string) (kind, error) {
-	for _, k := range kinds {
+	for _, k := range append(kinds, readKind) {
 		if k.name == name {
 			return k, nil
 		}

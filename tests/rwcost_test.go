@@ -1,0 +1,99 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// crowdOfReaders lets n readers of other clients hold the lock for an hour.
+func crowdOfReaders(t *testing.T, server *rig.Server, name string, n int) {
+	t.Helper()
+	const fill = `
+		local later = redis.call('time')[1] * 1000 + 3600000
+		redis.call('hset', KEYS[1], 'mode', 'read')
+		for i = 1, tonumber(ARGV[1]) do
+		  local owner = '55555555-5555-4555-8555-555555555555:' .. ARGV[2] .. i
+		  redis.call('hset', KEYS[1], owner, 1)
+		  redis.call('zadd', KEYS[2], later, owner)
+		  redis.call('set', ARGV[3] .. owner .. ':rwlock_timeout:1', 1, 'px', 3600000)
+		end
+		redis.call('pexpire', KEYS[1], 3600000)
+		redis.call('pexpire', KEYS[2], 3600000)`
+	raw := server.Raw(t)
+	for i := range n / 100 {
+		require.NoError(t, ignoreNil(raw.Do(context.Background(), raw.B().Eval().Script(fill).Numkeys(2).
+			Key(name, "latchkey_rw_leases:{"+name+"}").Arg("100", strconv.Itoa(i)+"x", "{"+name+"}:").Build()).Error()))
+	}
+}
+
+// rwCosts measures what the scripts of a read/write lock cost beside n readers.
+func rwCosts(t *testing.T, n int) map[string][]time.Duration {
+	t.Helper()
+	const some = 50
+	server, name := rig.Fresh(t), rig.Name(t)
+	admin := rig.NewAdmin(t, server)
+	rw := connect(t, server, latchkey.Options{Lease: time.Second}).NewRWLock(name)
+	crowdOfReaders(t, server, name, n)
+	costs := map[string][]time.Duration{}
+	phase := func(what string, do func()) {
+		watchScripts(admin)
+		do()
+		costs[what] = scriptTimes(t, server)
+	}
+	var holds []*latchkey.Hold
+	phase("read", func() {
+		for range some {
+			holds = append(holds, mustLock(t, rw.ReadLock()))
+		}
+	})
+	phase("renew 50 readers", func() { rest(2 * time.Second) })
+	phase("try to write", func() {
+		for range some {
+			_, err := rw.WriteLock().TryLock(t.Context())
+			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		}
+	})
+	phase("stop to read", func() {
+		for _, hold := range holds {
+			mustUnlock(t, hold)
+		}
+	})
+	phase("a writer waits, readers are kept out", func() {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		waiter := lockInBackground(ctx, rw.WriteLock())
+		parked(t, admin, name)
+		for range some {
+			_, err := rw.ReadLock().TryLock(t.Context())
+			require.True(t, err == nil || errors.Is(err, latchkey.ErrNotAcquired))
+		}
+		require.Error(t, rig.Await(t, soon, "the writer", waiter).err)
+	})
+	return costs
+}
+
+// The scripts of a read/write lock cost the same beside a hundred readers and beside
+// ten thousand, by the clock of the server: less than a millisecond.
+func TestReadWriteScriptsDoNotGrow(t *testing.T) {
+	rig.Need(t, rig.Settings|rig.Stats|rig.Private)
+	small, large := rwCosts(t, 100), rwCosts(t, 10_000)
+	for _, what := range slices.Sorted(maps.Keys(large)) {
+		s, l := small[what], large[what]
+		t.Logf("%-36s beside 100: median %4v, longest %5v; beside 10 000: median %4v, longest %5v, over %d scripts",
+			what, median(s), s[len(s)-1], median(l), l[len(l)-1], len(l))
+		assert.Less(t, median(l), time.Millisecond, what)
+		assert.Less(t, median(l), 4*median(s)+50*time.Microsecond, what)
+		assert.Less(t, l[len(l)*9/10], time.Millisecond, "nine of ten: %s", what)
+	}
+}
