@@ -305,7 +305,11 @@ func (w *watchdog) batches(all []*tenure) [][]*tenure {
 	}
 	var batches [][]*tenure
 	for _, group := range groups {
-		batches = slices.AppendSeq(batches, slices.Chunk(group, renewBatch))
+		size := renewBatch
+		if group[0].lock.kind.side != "" {
+			size = renewBatch / 4 // a reader takes four times as long
+		}
+		batches = slices.AppendSeq(batches, slices.Chunk(group, size))
 	}
 	return batches
 }

@@ -13,7 +13,7 @@
 -- A renewal never creates a hold, never shortens what it has, and touches no lease but
 -- its own.
 --
--- Cost: about 6 commands for each hold, and one for each of its re-entries. Works on a
+-- Cost: about 5 commands for each hold, and two for each of its re-entries. Works on a
 -- server that is out of memory. Idempotent.
 local key, leases, writers, notes
 --@include tell
@@ -33,6 +33,16 @@ local function holds(owner, side, number)
   return 1, tonumber(state[1])
 end
 
+-- prolong is raise, once for each key and call: many holds are of one lock.
+local raised = {}
+
+local function prolong(what, ms)
+  if (raised[what] or 0) < ms then
+    raise(what, ms)
+    raised[what] = ms
+  end
+end
+
 local renewed = {}
 for i = 1, #KEYS / 3 do
   key, leases, notes = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
@@ -40,8 +50,10 @@ for i = 1, #KEYS / 3 do
   local state, reads = holds(owner, ARGV[5 * i - 3], ARGV[5 * i - 2])
   renewed[i] = state
   if state == 1 then
-    redis.call('hdel', key, '') -- lets the rest pass on a server at its limit
-    raise(key, lease)
+    if not next(raised) then
+      redis.call('hdel', key, '') -- lets the rest pass on a server at its limit
+    end
+    prolong(key, lease)
     for hold = 1, reads or 0 do
       local ttl = redis.call('pttl', ARGV[5 * i] .. hold)
       if ttl == -2 then
@@ -52,7 +64,7 @@ for i = 1, #KEYS / 3 do
     end
     if reads then
       redis.call('zadd', leases, 'gt', clock() + lease, owner)
-      raise(leases, lease)
+      prolong(leases, lease)
     end
     if ARGV[5 * i - 2] ~= '' then
       raise(notes, 2 * longestBar + lease)

@@ -57,7 +57,7 @@ func rwCosts(t *testing.T, n int) map[string][]time.Duration {
 			holds = append(holds, mustLock(t, rw.ReadLock()))
 		}
 	})
-	phase("renew 50 readers", func() { rest(2 * time.Second) })
+	phase("renew 25 readers", func() { rest(2 * time.Second) })
 	phase("try to write", func() {
 		for range some {
 			_, err := rw.WriteLock().TryLock(t.Context())
