@@ -20,8 +20,8 @@ import (
 // long, up to a minute at a time. So it gets in when the readers that are inside leave
 // within such a time, and no reader is kept out for longer. A waiting writer that has
 // died keeps readers out for one StaleWaiterTimeout. After a write, readers who have
-// been waiting go first for a tenth of a second, so that writers cannot keep them out
-// either. Redisson's readers know nothing of this and are never kept out.
+// been waiting go first, all together; the next writer waits for them, or for a tenth of
+// a second if none comes. So writers cannot keep readers out either. Redisson's readers know nothing of this and are never kept out.
 //
 // Each read hold has its own lease. A reader that crashes is no longer in the way when
 // its lease is over, whatever others do.

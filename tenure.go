@@ -136,7 +136,9 @@ func (t *tenure) uncount(g *grip) {
 	if t.count == 0 {
 		t.phase = leaving
 		t.stood = t.valid() > 0
-		t.echo = t.gate.releasing()
+		// While a lock has one holder, nobody else publishes its release. That is not so
+		// for readers, whose own messages are heard like all others.
+		t.echo = t.lock.kind.side == "" && t.gate.releasing()
 	}
 }
 

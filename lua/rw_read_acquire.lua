@@ -18,7 +18,7 @@
 -- A new reader is refused while somebody writes, and while a writer waits, also if
 -- the lock is free and the writer on its way: for one bar, then for twice as long after
 -- a pause of a fifth, and so on up to a minute at a time. After a write, waiting readers
--- go first for a tenth of a second. Readers that read already, and the writer itself,
+-- go first: until they have come and gone, or for a tenth of a second. Readers that read already, and the writer itself,
 -- are never refused.
 --
 -- Cost: about 10 commands; O(log n) in the readers. Idempotent: counts are absolute.

@@ -67,6 +67,7 @@ end
 reap()
 local left = redis.call('hlen', key) - 1
 if left <= 0 then
+  redis.call('hdel', notes, 'open') -- those whose turn it was have come and gone
   tidy()
   return free(ARGV[4], KEYS[5], '0')
 end
