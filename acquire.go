@@ -52,6 +52,8 @@ func (p *primitive) prepare(waits bool, options []Option) (request, error) {
 // server that refuses for good is no contention, and is not made to look like it.
 func explain(err error) []error {
 	switch {
+	case ofContext(err):
+		return []error{ErrNotAcquired, err}
 	case errors.Is(err, ErrNotAcquired), errors.Is(err, ErrInvalid), errors.Is(err, ErrWrongKind), errors.Is(err, ErrUpgrade):
 		return []error{err}
 	case hasCode(err, "LATCHKEY_UPGRADE"):
@@ -91,9 +93,7 @@ func (p *primitive) acquireFor(ctx context.Context, r *request) (*Hold, error) {
 				return nil, contextError(ctx)
 			}
 		}
-		h, again, err := t.enterOrTake(ctx, r)
-		t.turn.give()
-		if !again {
+		if h, again, err := t.enterOrTake(ctx, r); !again {
 			return h, err
 		}
 	}
@@ -133,8 +133,9 @@ func (p *primitive) mayEnter(t *tenure) error {
 	return nil
 }
 
-// enterOrTake does what the phase of the tenure asks for. The turn is held.
+// enterOrTake does what the phase of the tenure asks for. The turn is held, and given.
 func (t *tenure) enterOrTake(ctx context.Context, r *request) (h *Hold, again bool, err error) {
+	defer t.turn.give()
 	t.mu.Lock()
 	phase := t.phase
 	t.mu.Unlock()
@@ -159,8 +160,7 @@ func (t *tenure) reenter(ctx context.Context, r *request) (*Hold, error) {
 	}
 	r.lease = lease
 	t.mu.Unlock()
-	a, err := t.ask(ctx, r.lease, count, 0)
-	t.doubt(a)
+	a, err := t.askToEnter(ctx, r, count)
 	switch {
 	case hasCode(err, "LATCHKEY_GONE"):
 		t.lose(ErrLost, "it was gone when it was entered again")
@@ -180,6 +180,24 @@ func (t *tenure) reenter(ctx context.Context, r *request) (*Hold, error) {
 		return nil, errors.Join(ErrNotAcquired, cause)
 	}
 	return newHold(t, g), nil
+}
+
+// askToEnter repeats the question while the server is in trouble, for as long as the
+// caller waits and the hold stands.
+func (t *tenure) askToEnter(ctx context.Context, r *request, count int) (a answer, err error) {
+	doubt := false
+	for {
+		a, err = t.ask(ctx, r.lease, count, 0)
+		t.doubt(a)
+		doubt = doubt || a.doubt
+		a.doubt = doubt
+		if err == nil || !r.waits || !t.live() || judge(err) == refused || !worthWaiting(ctx, err) {
+			return a, err
+		}
+		if stopped := rest(ctx, t.client.closing, jitter(longPause)); stopped != nil {
+			return a, errors.Join(stopped, err)
+		}
+	}
 }
 
 // take asks once, or stands in line and asks until the lock is granted. Without a
@@ -395,7 +413,7 @@ func (t *tenure) weigh(r *request, a answer) (left time.Duration, err error) {
 			t.noted()
 		}
 		ms, err := a.message.AsInt64()
-		return time.Duration(ms) * time.Millisecond, errors.Join(ErrNotAcquired, err)
+		return fromMillis(ms), errors.Join(ErrNotAcquired, err)
 	}
 	if a.message.IsArray() {
 		return t.lineUp(a)

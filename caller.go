@@ -223,9 +223,34 @@ func jitter(d time.Duration) time.Duration {
 func contextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(err, cause) {
-		return err
+		cause = nil
 	}
-	return errors.Join(err, cause)
+	return &contextFailure{err, cause}
+}
+
+// contextFailure is the end of the caller's context. Its cause may be any error, one of
+// this package or of the server included, and is no answer to what was asked.
+type contextFailure struct{ err, cause error }
+
+func (e *contextFailure) Error() string {
+	if e.cause == nil {
+		return e.err.Error()
+	}
+	return e.err.Error() + "\n" + e.cause.Error()
+}
+
+// Unwrap lets the caller match both.
+func (e *contextFailure) Unwrap() []error {
+	if e.cause == nil {
+		return []error{e.err}
+	}
+	return []error{e.err, e.cause}
+}
+
+// ofContext reports whether the caller's context ended.
+func ofContext(err error) bool {
+	var failure *contextFailure
+	return errors.As(err, &failure)
 }
 
 func isContextError(err error) bool {

@@ -172,6 +172,9 @@ func (c *Client) startClosing() bool {
 func (c *Client) endHolds() []*tenure {
 	all := c.tenures.all()
 	return slices.DeleteFunc(all, func(t *tenure) bool {
+		if t.isLeaving() {
+			return false // its Unlock is under way, and says what came of it
+		}
 		if !t.end(ErrClosed) {
 			return true
 		}
@@ -229,11 +232,34 @@ func (t *tenure) releaseAtClose(ctx context.Context) error {
 		return fail("close", t.lock.name, ErrUnknownOutcome, err)
 	}
 	defer t.turn.give()
-	if _, err := t.settle(ctx, nil); err != nil {
-		return fail("close", t.lock.name, err)
+	unlocking := t.isLeaving()
+	if !unlocking && t.wasReleased() {
+		return nil
 	}
-	t.client.observe(t.event(EventReleased))
+	a, err := t.settle(ctx, nil)
+	switch {
+	case err != nil:
+		return fail("close", t.lock.name, err)
+	case unlocking:
+		t.settled(a)
+	default:
+		t.client.observe(t.event(EventReleased))
+	}
 	return nil
+}
+
+// isLeaving reports whether the last release has begun and nothing has come of it yet.
+func (t *tenure) isLeaving() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.phase == leaving
+}
+
+// wasReleased reports whether the tenure ended by a release.
+func (t *tenure) wasReleased() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.phase == over && t.cause == nil
 }
 
 // leaseText returns a lease as it is sent; the default one costs nothing.

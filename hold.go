@@ -399,7 +399,7 @@ func (t *tenure) releaseFailed(a answer, err error) error {
 	t.mu.Lock()
 	t.unheard = t.unheard || a.doubt
 	t.plan()
-	left := max(t.lease, t.granted)
+	left := t.span()
 	t.mu.Unlock()
 	t.client.janitor.add(t, 0, left)
 	if judge(err) == refused {
@@ -442,7 +442,7 @@ func (t *tenure) gone(a answer) {
 	}
 	t.client.observe(t.event(EventReleased))
 	t.mu.Lock()
-	span := max(t.lease, t.granted)
+	span := t.span()
 	doubtful := t.doubtful && t.client.clock().since(t.doubtAt) < span
 	t.mu.Unlock()
 	if doubtful {
@@ -457,6 +457,11 @@ func (t *tenure) extendBy(ctx context.Context, g *grip, d time.Duration) error {
 	}
 	c := t.lock.kind.protocol.renewal(t, d)
 	a, err := t.client.caller.call(ctx, t.client.closing, c.cmd, c.keys, c.args)
+	if a.doubt {
+		t.mu.Lock()
+		t.longest = max(t.longest, d)
+		t.mu.Unlock()
+	}
 	if err != nil {
 		if a.doubt {
 			return fail("extend", t.lock.name, ErrUnknownOutcome, err)

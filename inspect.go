@@ -143,6 +143,14 @@ func remaining(ms int64) time.Duration {
 	case ms < 0:
 		return 0
 	}
+	return fromMillis(ms)
+}
+
+// fromMillis is a duration of ms, or the longest that there is.
+func fromMillis(ms int64) time.Duration {
+	if ms > int64((NoExpiry-1)/time.Millisecond) {
+		return NoExpiry - 1
+	}
 	return time.Duration(ms) * time.Millisecond
 }
 

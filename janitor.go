@@ -52,6 +52,7 @@ func (j *janitor) add(t *tenure, delay, span time.Duration) { j.haunt(t, delay, 
 // once has the tenure settled until the server answers, for that time at most.
 func (j *janitor) once(t *tenure, span time.Duration) { j.haunt(t, 0, span, true) }
 
+// haunt has the tenure settled after a delay, once or repeatedly.
 func (j *janitor) haunt(t *tenure, delay, span time.Duration, once bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

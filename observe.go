@@ -1,6 +1,9 @@
 package latchkey
 
-import "time"
+import (
+	"runtime/debug"
+	"time"
+)
 
 // EventType says what happened to a lock.
 type EventType int
@@ -44,9 +47,16 @@ type Event struct {
 	Err   error         // EventAttempt, EventLost
 }
 
-// observe tells the observer, if there is one.
+// observe tells the observer, if there is one. One that panics must not leave a lock
+// half taken.
 func (c *Client) observe(e Event) {
-	if c.options.Observer != nil {
-		c.options.Observer(e)
+	if c.options.Observer == nil {
+		return
 	}
+	defer func() {
+		if cause := recover(); cause != nil {
+			c.options.Logger.Error("latchkey: the observer panicked", "event", e.Type, "panic", cause, "stack", string(debug.Stack()))
+		}
+	}()
+	c.options.Observer(e)
 }

@@ -108,7 +108,8 @@ type Options struct {
 	Logger *slog.Logger
 
 	// Observer, if set, is called at each [Event], synchronously and from many
-	// goroutines: it must be quick and must not call back into the client.
+	// goroutines: it must be quick and must not call back into the client. If it
+	// panics, that is logged and the work goes on.
 	Observer func(Event)
 
 	clock func() stamp // for tests; default systemClock

@@ -44,9 +44,10 @@ type tenure struct {
 	unsettled bool          // a renewal was sent and has not been answered
 	doubtful  bool          // an acquisition may still be executed, late
 	doubtAt   stamp
-	inLine    bool // it may stand in the queue on the server
-	stood     bool // the lease was certain to stand when the last release began
-	unheard   bool // a release was sent whose outcome is unknown
+	longest   time.Duration // the longest lease that an extension of unknown outcome may have set
+	inLine    bool          // it may stand in the queue on the server
+	stood     bool          // the lease was certain to stand when the last release began
+	unheard   bool          // a release was sent whose outcome is unknown
 	token     int64
 	gate      *gate
 	echo      bool    // our own message of the release is to be overheard
@@ -102,7 +103,7 @@ func (t *tenure) enter(r *request, a answer) (g *grip, cause error) {
 	t.extend(a.sent, r.lease)
 	t.plan()
 	if g.max > 0 {
-		g.limit = time.AfterFunc(g.left(a.sent), func() { t.limitReached(g) })
+		g.limit = time.AfterFunc(g.left(t.client.clock()), func() { t.limitReached(g) })
 	}
 	return g, nil
 }
@@ -122,6 +123,23 @@ func (t *tenure) limitReached(g *grip) {
 	t.mu.Unlock()
 	cancelAll(contexts, ErrMaxHold)
 	t.client.janitor.add(t, 0, lease)
+}
+
+// endLimited ends the re-entries whose own limit is over, should their timers not have
+// noticed that the machine slept.
+func (t *tenure) endLimited() {
+	now := t.client.clock()
+	t.mu.Lock()
+	var over []*grip
+	for _, g := range t.entered {
+		if g.left(now) <= 0 {
+			over = append(over, g)
+		}
+	}
+	t.mu.Unlock()
+	for _, g := range over {
+		t.limitReached(g)
+	}
 }
 
 // uncount takes a grip off the count. With the last one the tenure is leaving: it
@@ -243,9 +261,12 @@ type loss struct {
 	t     *tenure
 	cause error
 	why   string
-	// after says that a renewal may yet lengthen the life of the key, so that it
-	// has to be released when its time should be over.
+	// after says that a command which is under way may yet lengthen the life of the
+	// key, or take it anew, so that it has to be released when its time should be over.
 	after bool
+	// alone says that nobody else is known to keep the key alive. Guests, or those whose
+	// guest this is, may: then our part is to be taken out, once.
+	alone bool
 }
 
 // endIfDue ends the tenure if its time is over, and otherwise plans anew.
@@ -260,7 +281,7 @@ func (t *tenure) endIfDue() *loss {
 		t.mu.Unlock()
 		return nil
 	}
-	l := &loss{t: t, cause: ErrLost, why: "its lease ran out before it could be renewed", after: t.unsettled || t.unheard}
+	l := &loss{t: t, cause: ErrLost, why: "its lease ran out before it could be renewed", after: t.mayLast(), alone: !t.lock.kind.guests()}
 	if t.limit > 0 && t.client.clock().since(t.start) >= t.limit-driftMargin(t.limit) {
 		l.cause, l.why = ErrMaxHold, "its maximum hold time is over"
 	}
@@ -272,12 +293,32 @@ func (t *tenure) endIfDue() *loss {
 	return l
 }
 
-// lose ends the tenure because the server no longer knows it.
+// mayLast reports whether something is under way that may give the key more time than
+// is known here. t.mu is held.
+func (t *tenure) mayLast() bool {
+	return t.unsettled || t.unheard || t.longest > 0 || t.doubtful && t.client.clock().since(t.doubtAt) < t.span()
+}
+
+// span is the longest time for which the key may live. t.mu is held.
+func (t *tenure) span() time.Duration { return max(t.lease, t.granted, t.longest) }
+
+// lose ends the tenure because the server no longer knows it, and tells.
 func (t *tenure) lose(cause error, why string) {
-	if t.end(cause) {
-		t.freeGate(0)
-		(&loss{t: t, cause: cause, why: why}).report()
+	if l := t.endLost(cause, why); l != nil {
+		l.report()
 	}
+}
+
+// endLost ends the tenure because the server no longer knows it.
+func (t *tenure) endLost(cause error, why string) *loss {
+	t.mu.Lock()
+	after := t.mayLast()
+	t.mu.Unlock()
+	if !t.end(cause) {
+		return nil
+	}
+	t.freeGate(0)
+	return &loss{t: t, cause: cause, why: why, after: after, alone: true}
 }
 
 // report does what may take its time after a loss has been signaled.
@@ -287,13 +328,17 @@ func (l *loss) report() {
 	e := t.event(EventLost)
 	e.Err = l.cause
 	t.client.observe(e)
-	if !l.after {
-		return
-	}
 	t.mu.Lock()
-	granted := t.granted
+	margin, span := driftMargin(t.granted), t.span()
 	t.mu.Unlock()
-	t.client.janitor.add(t, driftMargin(granted), granted)
+	// Not before the key is gone by itself: whoever holds it no longer may need a moment
+	// to stop.
+	switch {
+	case l.after:
+		t.client.janitor.add(t, margin, span)
+	case !l.alone:
+		t.client.janitor.haunt(t, margin, span, true)
+	}
 }
 
 // freeGate lets the next local waiter try. told is how many subscribers heard of

@@ -37,6 +37,8 @@ func judgeFailure(err error) verdict {
 	var reply *rueidis.RedisError
 	var dial *net.OpError
 	switch {
+	case ofContext(err):
+		return uncertain
 	case errors.As(err, &reply):
 		if containsAny(reply.Error(), temporaryCodes) {
 			return notNow
@@ -69,5 +71,5 @@ func hasCode(err error, code string) bool {
 
 func codeIn(err error, code string) bool {
 	var reply *rueidis.RedisError
-	return errors.As(err, &reply) && strings.Contains(reply.Error(), code)
+	return !ofContext(err) && errors.As(err, &reply) && strings.Contains(reply.Error(), code)
 }

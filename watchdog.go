@@ -148,6 +148,8 @@ func (w *watchdog) keepTime() {
 		for _, t := range w.collect(now) {
 			if l := t.endIfDue(); l != nil {
 				losses = append(losses, l)
+			} else {
+				t.endLimited()
 			}
 		}
 		w.report(losses)
@@ -328,10 +330,7 @@ func (w *watchdog) renewBatch(batch []renewal) {
 		}
 		return
 	}
-	if err != nil {
-		w.client.options.Logger.Warn("latchkey: renewal failed, repeating it",
-			"holds", len(batch), "one of them", batch[0].t.lock.name, "error", err)
-	}
+	var losses []*loss
 	for i, r := range batch {
 		switch {
 		case err != nil || results[i] < 0:
@@ -339,9 +338,18 @@ func (w *watchdog) renewBatch(batch []renewal) {
 		case results[i] == 1:
 			r.t.renewed(sent, r.lease)
 		default:
-			r.t.lose(ErrLost, "the key is gone or belongs to another owner")
+			if l := r.t.endLost(ErrLost, "the key is gone or belongs to another owner"); l != nil {
+				losses = append(losses, l)
+			}
 		}
 		r.t.turn.give()
+	}
+	if err != nil {
+		w.client.options.Logger.Warn("latchkey: renewal failed, repeating it",
+			"holds", len(batch), "one of them", batch[0].t.lock.name, "error", err)
+	}
+	for _, l := range losses {
+		l.report()
 	}
 }
 
