@@ -1,0 +1,230 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// How holds end when something is under way, and what is told of it.
+
+// vanishes checks that a key goes, within a time that is far less than its own.
+func vanishes(t *testing.T, admin *rig.Admin, name string) {
+	t.Helper()
+	rig.Eventually(t, soon, "the key is given back", free(admin, name))
+}
+
+// An extension is executed and its answer lost, and then nothing can be sent until
+// the hold is lost. What the extension gave the key is taken back.
+func TestExtensionInDoubtIsTakenBack(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
+	options := latchkey.Options{RetryBudget: 300 * time.Millisecond}
+	hold := mustLock(t, connectVia(t, server, tap.Addr(), options).NewLock(name), latchkey.Lease(time.Second))
+	require.NoError(t, hold.Extend(t.Context(), 10*time.Millisecond)) // the server knows the script
+	heal := tap.LoseAll(rig.Mentions(name), rig.Cut)
+	require.ErrorIs(t, hold.Extend(t.Context(), time.Hour), latchkey.ErrUnknownOutcome)
+	heal()
+	heal = tap.LoseAll(rig.Any, rig.CutRequest)
+	rig.Await(t, soon, "the loss", hold.Lost())
+	rest(2 * time.Second) // longer than the lease that is known
+	assert.Greater(t, admin.PTTL(name), 50*time.Minute)
+	heal()
+	vanishes(t, admin, name)
+}
+
+// Of two who share a hold one runs out of time, and the other gives back its own part:
+// then the lock is free.
+func TestPartThatRanOutIsTakenOut(t *testing.T) {
+	shared := map[string]func(t *testing.T, maker, taker, other latchkey.Locker){
+		"the maker's": func(t *testing.T, maker, taker, other latchkey.Locker) {
+			first := mustLock(t, maker, latchkey.Lease(500*time.Millisecond))
+			second := mustLock(t, taker, latchkey.By(first.Owner()))
+			rig.Await(t, soon, "the loss", first.Lost())
+			require.ErrorIs(t, first.Unlock(t.Context()), latchkey.ErrNotHeld)
+			mustUnlock(t, second)
+			mustUnlock(t, mustLock(t, other, latchkey.Wait(5*time.Second)))
+		},
+		"the guest's": func(t *testing.T, maker, taker, other latchkey.Locker) {
+			first := mustLock(t, maker)
+			second := mustLock(t, taker, latchkey.By(first.Owner()), latchkey.MaxHold(500*time.Millisecond))
+			rig.Await(t, soon, "the loss", second.Lost())
+			mustUnlock(t, first)
+			mustUnlock(t, mustLock(t, other, latchkey.Wait(5*time.Second)))
+		},
+	}
+	for whose, test := range shared {
+		t.Run(whose, func(t *testing.T) {
+			t.Parallel()
+			server, name := rig.Shared(), rig.Name(t)
+			test(t, connect(t, server).NewLock(name), connect(t, server).NewLock(name), connect(t, server).NewLock(name))
+		})
+	}
+}
+
+// The first try of an acquisition arrives after the hold, which the second try got, is
+// lost: it is undone as it would be after an Unlock.
+func TestLateAcquisitionAfterTheLossIsUndone(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
+	lock := connectVia(t, server, tap.Addr()).NewLock(name)
+	mustUnlock(t, mustLock(t, lock))
+	late := tap.Lose(1, rig.Mentions(name), rig.CutRequest)
+	hold := mustLock(t, lock, latchkey.Lease(2*time.Second))
+	command := rig.Await(t, soon, "the first try", late)
+	rig.Await(t, soon, "the loss", hold.Lost())
+	rig.Eventually(t, soon, "the key goes", free(admin, name))
+	admin.Do(command.Args...)
+	start := time.Now()
+	vanishes(t, admin, name)
+	assert.Less(t, time.Since(start), 1500*time.Millisecond, "the lease would be 2 s")
+}
+
+// The context of a call ends because something else failed, with an error of this
+// package. That is no answer about this lock.
+func TestCauseOfTheContextIsNoAnswer(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	client := connect(t, server)
+	held := mustLock(t, connect(t, server).NewLock(name))
+	rig.NewAdmin(t, server).Do("RPUSH", name+":list", "x")
+	for _, sibling := range []string{name + ":list", ""} {
+		_, cause := client.NewLock(sibling).TryLock(t.Context())
+		ctx, cancel := context.WithCancelCause(t.Context())
+		waiter := lockInBackground(ctx, client.NewLock(name))
+		cancel(fmt.Errorf("a sibling failed: %w", cause))
+		got := rig.Await(t, soon, "the waiter", waiter)
+		assert.ErrorIs(t, got.err, latchkey.ErrNotAcquired)
+		assert.ErrorIs(t, got.err, context.Canceled)
+		assert.ErrorIs(t, got.err, cause, "it can be found all the same")
+	}
+	mustUnlock(t, held)
+}
+
+// The observer panics. The lock is held or not, as if it had not.
+func TestObserverThatPanicsBreaksNothing(t *testing.T) {
+	for _, event := range []latchkey.EventType{latchkey.EventAttempt, latchkey.EventAcquired, latchkey.EventReleased} {
+		t.Run(event.String(), func(t *testing.T) {
+			server, name := rig.Shared(), rig.Name(t)
+			client := connect(t, server, latchkey.Options{Observer: func(e latchkey.Event) {
+				if e.Type == event {
+					panic("observer")
+				}
+			}})
+			lock, task := client.NewLock(name), latchkey.WithOwner(t.Context(), client.NewOwner())
+			other := mustLock(t, connect(t, server).NewLock(name))
+			_, err := lock.TryLock(task)
+			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+			mustUnlock(t, other)
+			for range 2 {
+				hold, err := lock.TryLock(task)
+				require.NoError(t, err)
+				mustUnlock(t, hold)
+			}
+			assert.NoError(t, free(rig.NewAdmin(t, server), name)())
+		})
+	}
+}
+
+// The answer to a re-entry with a limit takes most of it: the limit counts from the
+// request, for the context as for ValidFor.
+func TestLimitOfAReentryCountsFromTheRequest(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	link := rig.NewLink(t, server)
+	lock := connectVia(t, server, link.Addr()).NewLock(name)
+	outer := mustLock(t, lock)
+	link.DelayReplies(1500 * time.Millisecond)
+	inner, err := lock.Lock(outer.Context(t.Context()), latchkey.MaxHold(2*time.Second))
+	require.NoError(t, err)
+	returned, valid := time.Now(), inner.ValidFor()
+	rig.Await(t, soon, "the end", inner.Context(t.Context()).Done())
+	assert.Less(t, time.Since(returned), valid+leeway)
+	link.Heal()
+}
+
+// A hundred holds are lost at once, and the log is slow. Nobody waits for it.
+func TestLossesDoNotWaitForTheLog(t *testing.T) {
+	server := rig.Fresh(t)
+	const holds = 100
+	slow := slog.New(slowHandler{slog.DiscardHandler})
+	client := connect(t, server, latchkey.Options{Lease: 3 * time.Second, Logger: slow})
+	var lost []<-chan struct{}
+	for i := range holds {
+		lost = append(lost, mustLock(t, client.NewLock(fmt.Sprint("lost ", i))).Lost())
+	}
+	rig.NewAdmin(t, server).Do("FLUSHALL")
+	rig.Await(t, soon, "the first loss", lost[0])
+	start := time.Now()
+	for _, l := range lost {
+		rig.Await(t, soon, "a loss", l)
+	}
+	assert.Less(t, time.Since(start), 20*time.Millisecond*holds, "the log alone takes longer")
+}
+
+// slowHandler is a log that blocks.
+type slowHandler struct{ slog.Handler }
+
+func (slowHandler) Enabled(context.Context, slog.Level) bool { return true }
+func (slowHandler) Handle(context.Context, slog.Record) error {
+	rest(50 * time.Millisecond)
+	return nil
+}
+func (h slowHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
+func (h slowHandler) WithGroup(string) slog.Handler      { return h }
+
+// The server is loading for longer than the retry budget. A re-entry waits for it as
+// any acquisition does.
+func TestReentryWaitsForTheServer(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		server, name := rig.Shared(), rig.Name(t)
+		tap := rig.NewTap(t, server)
+		lock := k.open(connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: 200 * time.Millisecond}), name)
+		outer := mustLock(t, lock)
+		heal := tap.Refuse(rig.Mentions(name), "LOADING Redis is loading the dataset in memory")
+		time.AfterFunc(time.Second, heal)
+		inner, err := lock.Lock(outer.Context(within(t, soon)))
+		require.NoError(t, err)
+		mustUnlock(t, inner)
+		mustUnlock(t, outer)
+	}, reentrant)
+}
+
+// Close begins while a release is under way: Unlock says what came of it.
+func TestUnlockDuringClose(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		tap := rig.NewTap(t, server)
+		client := connectVia(t, server, tap.Addr())
+		hold, other := mustLock(t, k.open(client, name)), mustLock(t, k.open(client, "beside "+name))
+		reply := tap.HoldReply(rig.Mentions(name))
+		unlocked, closed := make(chan error, 1), make(chan error, 1)
+		go func() { unlocked <- hold.Unlock(t.Context()) }()
+		rig.Await(t, soon, "the release is on its way", reply.Arrived)
+		go func() { closed <- client.Close(within(t, soon)) }()
+		rig.Await(t, soon, "Close has begun", other.Lost())
+		reply.Release()
+		assert.NoError(t, rig.Await(t, soon, "Unlock", unlocked))
+		assert.NoError(t, rig.Await(t, soon, "Close", closed))
+	})
+}
+
+// A foreign key that lives for longer than a duration can say.
+func TestTimeBeyondDurations(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	rig.NewAdmin(t, server).Do("SET", name, "v", "PX", "10000000000000")
+	mutex := connect(t, server).NewMutex(name)
+	ttl, err := mutex.RemainingTTL(t.Context())
+	require.NoError(t, err)
+	assert.Greater(t, ttl, 290*365*24*time.Hour)
+	assert.NotEqual(t, latchkey.NoExpiry, ttl)
+	_, err = mutex.TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+}
