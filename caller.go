@@ -225,14 +225,14 @@ func contextError(ctx context.Context) error {
 	if cause == nil || errors.Is(err, cause) {
 		cause = nil
 	}
-	return &contextFailure{err, cause}
+	return &endedContextError{err, cause}
 }
 
-// contextFailure is the end of the caller's context. Its cause may be any error, one of
+// endedContextError is the end of the caller's context. Its cause may be any error, one of
 // this package or of the server included, and is no answer to what was asked.
-type contextFailure struct{ err, cause error }
+type endedContextError struct{ err, cause error }
 
-func (e *contextFailure) Error() string {
+func (e *endedContextError) Error() string {
 	if e.cause == nil {
 		return e.err.Error()
 	}
@@ -240,7 +240,7 @@ func (e *contextFailure) Error() string {
 }
 
 // Unwrap lets the caller match both.
-func (e *contextFailure) Unwrap() []error {
+func (e *endedContextError) Unwrap() []error {
 	if e.cause == nil {
 		return []error{e.err}
 	}
@@ -249,7 +249,7 @@ func (e *contextFailure) Unwrap() []error {
 
 // ofContext reports whether the caller's context ended.
 func ofContext(err error) bool {
-	var failure *contextFailure
+	var failure *endedContextError
 	return errors.As(err, &failure)
 }
 
