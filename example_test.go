@@ -166,3 +166,33 @@ func ExampleFairLock() {
 	// second
 	// third
 }
+
+// A writer goes on reading what it has written, and nobody writes in between.
+func ExampleHold_Downgrade() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	config := client.NewRWLock("config")
+	write, err := config.WriteLock().Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = config.ReadLock().TryLock(ctx)
+	fmt.Println("others read:", !errors.Is(err, latchkey.ErrNotAcquired))
+
+	read, err := write.Downgrade(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	other, err := config.ReadLock().TryLock(ctx)
+	fmt.Println("others read:", err == nil)
+	_, err = config.WriteLock().TryLock(read.Context(ctx))
+	fmt.Println("a reader writes:", !errors.Is(err, latchkey.ErrUpgrade))
+	fmt.Println(other.Unlock(ctx), read.Unlock(ctx))
+	// Output:
+	// others read: false
+	// others read: true
+	// a reader writes: false
+	// <nil> <nil>
+}
