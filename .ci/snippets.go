@@ -27,6 +27,7 @@ var (
 
 func work(context.Context) error   { return nil }
 func save(context.Context, int64)  {}
+func change(context.Context) error { return nil }
 func charge(context.Context) error { return nil }
 `
 

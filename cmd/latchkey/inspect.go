@@ -56,6 +56,7 @@ type inspectionReply struct {
 type holderReply struct {
 	Owner string `json:"owner"`
 	Count int    `json:"count"`
+	Write bool   `json:"write,omitempty"` // of a read/write lock
 }
 
 func inspectionJSON(found latchkey.Inspection) inspectionReply {
@@ -93,7 +94,7 @@ func writeInspection(out io.Writer, found latchkey.Inspection) error {
 		text += row("key", found.Key)
 	}
 	for _, holder := range found.Holders {
-		text += row("held by", holderText(holder))
+		text += row("held by", holderText(found, holder))
 	}
 	if found.Token > 0 {
 		text += row("token", fmt.Sprintf("%d was the last one issued", found.Token))
@@ -124,9 +125,13 @@ func expiry(ttl time.Duration) string {
 	return fmt.Sprintf("in %v unless renewed", ttl.Round(time.Millisecond))
 }
 
-func holderText(holder latchkey.Holder) string {
-	if holder.Count > 1 {
-		return fmt.Sprintf("%s, %d times", holder.Owner, holder.Count)
+func holderText(found latchkey.Inspection, holder latchkey.Holder) string {
+	text := holder.Owner
+	if found.Kind == latchkey.KindRWLock {
+		text += map[bool]string{true: ", writing", false: ", reading"}[holder.Write]
 	}
-	return holder.Owner
+	if holder.Count > 1 {
+		text += fmt.Sprintf(", %d times", holder.Count)
+	}
+	return text
 }

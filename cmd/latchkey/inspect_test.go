@@ -51,6 +51,24 @@ func TestInspectForPeople(t *testing.T) {
 		"  held by  "+held.Owner().String()+", 2 times\n", got.stdout)
 }
 
+func TestInspectReadersAndWriters(t *testing.T) {
+	server := latchkeytest.NewServer(t, latchkeytest.ManualTime())
+	orders := server.Client().NewRWLock("orders")
+	held := hold(t, orders.WriteLock())
+	_, err := orders.ReadLock().TryLock(held.Context(t.Context()))
+	require.NoError(t, err)
+	owner := held.Owner().String()
+
+	got := latchkeyCLI(t, server, "inspect", "orders")
+	assert.Contains(t, got.stdout, "  held by  "+owner+", writing\n")
+	assert.Contains(t, got.stdout, "  held by  "+owner+", reading\n")
+
+	got = latchkeyCLI(t, server, "inspect", "orders", "--json")
+	var reply inspectionReply
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &reply))
+	assert.ElementsMatch(t, []holderReply{{owner, 1, true}, {owner, 1, false}}, reply.Holders)
+}
+
 func TestInspectOfSomethingElse(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	client := rawTo(t, server)
