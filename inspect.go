@@ -55,7 +55,7 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, fail("force unlock", name, err)
 	}
-	return c.forceUnlock(ctx, names, "")
+	return c.forceUnlock(ctx, names, nil)
 }
 
 // Inspect is part of [Locker].
@@ -78,7 +78,7 @@ func (p *primitive) ForceUnlock(ctx context.Context) (bool, error) {
 	if p.invalid != nil {
 		return false, fail("force unlock", p.name, p.invalid)
 	}
-	return p.client.forceUnlock(ctx, p.keys, p.kind.stored)
+	return p.client.forceUnlock(ctx, p.keys, p.kind)
 }
 
 // inspect asks the server.
@@ -196,8 +196,8 @@ func markWriters(list []Holder) {
 	}
 }
 
-// forceUnlock removes the holder that it finds. want is the kind it has to be, or "".
-func (c *Client) forceUnlock(ctx context.Context, names keys, want Kind) (bool, error) {
+// forceUnlock removes the holders that it finds. want is the kind it has to be, or nil.
+func (c *Client) forceUnlock(ctx context.Context, names keys, want *kind) (bool, error) {
 	held := false
 	for {
 		i, err := c.inspect(ctx, names)
@@ -206,10 +206,10 @@ func (c *Client) forceUnlock(ctx context.Context, names keys, want Kind) (bool, 
 			return held, fail("force unlock", names.name, err)
 		case !i.Locked():
 			return held, nil
-		case want == "" && i.Kind == KindRWLock:
-			return c.forceRW(ctx, names, "")
-		case want != "" && i.Kind != want, i.Kind != KindMutex && i.Kind != KindLock:
+		case i.Kind == KindUnknown, want != nil && i.Kind != want.stored:
 			return false, fail("force unlock", names.name, ErrWrongKind)
+		case want != nil && want.side != "" && i.heldBy() != want.side:
+			return held, nil
 		}
 		held = true
 		gone, err := c.evict(ctx, names, i)
@@ -220,23 +220,33 @@ func (c *Client) forceUnlock(ctx context.Context, names keys, want Kind) (bool, 
 	}
 }
 
-// evict removes the one holder of an exclusive lock, and reports whether it was
-// still there.
-func (c *Client) evict(ctx context.Context, names keys, i Inspection) (bool, error) {
-	holder := i.Holders[0].Owner
-	release := call{mutexRelease, []string{names.key, names.channel}, []string{holder, c.publish}}
-	if i.Kind == KindLock {
-		// It may be a fair lock, whose waiters listen elsewhere.
-		release = fairReleaseCall(names, []string{holder, "-1", "", c.publish, "0", names.waiterChannel(""), "0"})
-	}
-	a, err := c.caller.call(ctx, c.closing, release.cmd, release.keys, release.args)
-	if err != nil {
-		if a.doubt {
-			err = errors.Join(ErrUnknownOutcome, err)
+// evict removes the holders that were found, and reports whether any was still there.
+func (c *Client) evict(ctx context.Context, names keys, i Inspection) (gone bool, err error) {
+	for _, each := range evictions(names, i, c.publish) {
+		a, err := c.caller.call(ctx, c.closing, each.cmd, each.keys, each.args)
+		switch {
+		case err != nil && a.doubt:
+			return gone, fail("force unlock", names.name, ErrUnknownOutcome, err)
+		case err != nil:
+			return gone, fail("force unlock", names.name, err)
 		}
-		return false, fail("force unlock", names.name, err)
+		gone = gone || !a.null
 	}
-	return !a.null, nil
+	return gone, nil
+}
+
+// evictions are the releases of all holders that were found, whoever they are.
+func evictions(names keys, i Inspection, publish string) []call {
+	switch i.Kind {
+	case KindRWLock:
+		return rwEvictions(names, i.Holders, publish)
+	case KindMutex:
+		return []call{{mutexRelease, []string{names.key, names.channel}, []string{i.Holders[0].Owner, publish}}}
+	default:
+		// It may be a fair lock, whose waiters listen elsewhere.
+		args := []string{i.Holders[0].Owner, "-1", "", publish, "0", names.waiterChannel(""), "0"}
+		return []call{fairReleaseCall(names, args)}
+	}
 }
 
 // parseCount reads a hold count.

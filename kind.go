@@ -48,9 +48,6 @@ var (
 		protocol: hashProtocol{}, renew: renewScript, reentrant: true, fenced: true}
 )
 
-// guests reports whether owners of other clients can join a hold.
-func (k *kind) guests() bool { return k.reentrant && k.side == "" }
-
 // spinKind waits by back-off, and otherwise is the re-entrant lock.
 func spinKind(b Backoff) *kind {
 	k := *lockKind

@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"time"
 )
@@ -85,40 +84,51 @@ func (p *primitive) isLocked(ctx context.Context, write bool) (bool, error) {
 }
 
 // ForceUnlock ends all read holds, unless somebody writes, wakes waiters, and reports
-// whether there were any. The holders learn of it at their next renewal. It is sent
-// once: if no answer comes, the error is an ErrUnknownOutcome, and a copy of the command
-// that arrives late may hit later holds.
-func (l *ReadLock) ForceUnlock(ctx context.Context) (bool, error) { return l.forceSide(ctx) }
-
-// ForceUnlock ends the write hold and read holds of the same owner, wakes waiters, and
-// reports whether there was one. What [ReadLock.ForceUnlock] says holds for it.
-func (l *WriteLock) ForceUnlock(ctx context.Context) (bool, error) { return l.forceSide(ctx) }
-
-func (p *primitive) forceSide(ctx context.Context) (bool, error) {
-	if p.invalid != nil {
-		return false, fail("force unlock", p.name, p.invalid)
-	}
-	return p.client.forceRW(ctx, p.keys, p.kind.side)
+// whether there were any. Otherwise it is as [Locker] says.
+func (l *ReadLock) ForceUnlock(ctx context.Context) (bool, error) {
+	return l.primitive.ForceUnlock(ctx)
 }
 
-// forceRW frees a read/write lock that is held in one way, or in any.
-func (c *Client) forceRW(ctx context.Context, names keys, side Kind) (bool, error) {
-	if !c.begin() {
-		return false, fail("force unlock", names.name, ErrClosed)
-	}
-	defer c.working.Done()
+// ForceUnlock ends the write hold and read holds of the same owner, wakes waiters, and
+// reports whether there was one. Otherwise it is as [Locker] says.
+func (l *WriteLock) ForceUnlock(ctx context.Context) (bool, error) {
+	return l.primitive.ForceUnlock(ctx)
+}
+
+// evictBatch is how many holders one script removes, so that none takes long.
+const evictBatch = 200
+
+// rwEvictions takes all holders out of a read/write lock.
+func rwEvictions(names keys, holders []Holder, publish string) (calls []call) {
 	keys := append(names.rwKeys(), rwChannel(names.key))
-	freed, err := c.caller.once(ctx, rwForce, keys, []string{string(side), c.publish}).AsInt64()
-	switch {
-	case judge(err) == uncertain:
-		err = errors.Join(ErrUnknownOutcome, err)
-	case hasCode(err, "WRONGTYPE"):
-		err = errors.Join(ErrWrongKind, err)
+	for len(holders) > 0 || calls == nil {
+		some := holders[:min(len(holders), evictBatch)]
+		holders = holders[len(some):]
+		args := []string{publish}
+		for _, h := range some {
+			args = append(args, h.field())
+		}
+		calls = append(calls, call{rwEvict, keys, args})
 	}
-	if err != nil {
-		return false, fail("force unlock", names.name, err)
+	return calls
+}
+
+// field is the holder in the hash of a read/write lock.
+func (h Holder) field() string {
+	if h.Write {
+		return h.Owner + ":write"
 	}
-	return freed == 1, nil
+	return h.Owner
+}
+
+// heldBy tells the side on which a read/write lock is held.
+func (i *Inspection) heldBy() Kind {
+	for _, h := range i.Holders {
+		if h.Write {
+			return KindWrite
+		}
+	}
+	return KindRead
 }
 
 // rwKeys are the lock and what this library keeps beside it.

@@ -41,10 +41,13 @@ func (k *kind) otherSide() Kind {
 
 // otherSide returns the tenure on the side of p for an owner that has t on the other.
 func (t *tenure) otherSide(p *primitive) (*tenure, error) {
-	if p.kind.side == KindWrite {
-		return nil, ErrUpgrade
+	switch {
+	case p.kind.side == KindRead:
+		return t.nest(p), nil
+	case t.writer != nil && t.writer.live():
+		return t.writer, nil
 	}
-	return t.nest(p), nil
+	return nil, ErrUpgrade
 }
 
 // nest returns the tenure that reads for an owner that writes.
@@ -55,6 +58,7 @@ func (t *tenure) nest(p *primitive) *tenure {
 		return t.nested
 	}
 	t.nested = t.client.tenures.nested(p, t.owner)
+	t.nested.writer = t
 	return t.nested
 }
 
@@ -84,7 +88,7 @@ func (s *tenures) findSide(p *primitive, owner Owner) (*tenure, error) {
 
 // Downgrade turns a write hold into a read hold, in one step: nobody else can write in
 // between. The write hold is over, as after Unlock; the read hold that comes back is
-// renewed, and readers who wait are let in. It is for the only hold of its write side:
+// renewed, within what is left of MaxHold, and readers who wait are let in. It is for the only hold of its write side:
 // one that has been entered again is an ErrInvalid, as is a hold of any other lock.
 //
 // An error means that neither hold can be relied on: ErrNotHeld if the write hold was
@@ -120,11 +124,11 @@ func (t *tenure) downgrade(ctx context.Context, g *grip) (*Hold, error) {
 	if err := t.mayDowngrade(g); err != nil {
 		return nil, err
 	}
-	if err := t.letGo(g); err != nil {
+	r, err := t.downgraded(g)
+	if err != nil {
 		return nil, err
 	}
-	r, err := newRequest(t.client.options.Lease, true, nil)
-	if err != nil {
+	if err := t.letGo(g); err != nil {
 		return nil, err
 	}
 	a, err := n.sendDowngrade(&r)
@@ -157,6 +161,22 @@ func (t *tenure) mayDowngrade(g *grip) error {
 		return invalid("the write lock is held %d times, and only the last hold can be downgraded", t.count)
 	}
 	return nil
+}
+
+// downgraded is the request for the read hold: what is left of the limit of the write
+// hold goes on binding it.
+func (t *tenure) downgraded(g *grip) (request, error) {
+	now := t.client.clock()
+	left := g.left(now)
+	t.mu.Lock()
+	if t.limit > 0 {
+		left = min(left, t.limit-now.since(t.start))
+	}
+	t.mu.Unlock()
+	if left == never {
+		return newRequest(t.client.options.Lease, true, nil)
+	}
+	return newRequest(t.client.options.Lease, true, []Option{MaxHold(max(left, MinLease))})
 }
 
 // sendDowngrade asks the server for one read hold more, instead of the write hold. It

@@ -37,7 +37,7 @@ var (
 	rwWriteRelease = loadScript("rw_write_release").first()
 	rwDowngrade    = loadScript("rw_downgrade").first()
 	rwRenew        = loadScript("rw_renew").first()
-	rwForce        = loadScript("rw_force")
+	rwEvict        = loadScript("rw_evict").first()
 	inspectQuery   = loadScript("inspect")
 )
 

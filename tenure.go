@@ -25,8 +25,10 @@ type tenure struct {
 	waits  bool   // the acquisition waits: see readProtocol, writeProtocol
 	place  *place // in the queue of a fair lock, while it waits
 
-	// Of a tenure that reads for an owner that writes: what tells it from others.
+	// Of a tenure that reads for an owner that writes: what tells it from others, and
+	// the tenure that writes.
 	nestedNumber string
+	writer       *tenure
 
 	schedule schedule // the watchdog's
 
@@ -264,8 +266,8 @@ type loss struct {
 	// after says that a command which is under way may yet lengthen the life of the
 	// key, or take it anew, so that it has to be released when its time should be over.
 	after bool
-	// alone says that nobody else is known to keep the key alive. Guests, or those whose
-	// guest this is, may: then our part is to be taken out, once.
+	// alone says that nobody else is known to keep the key alive. Guests, those whose
+	// guest this is, and other readers may: then our part is to be taken out, once.
 	alone bool
 }
 
@@ -281,7 +283,7 @@ func (t *tenure) endIfDue() *loss {
 		t.mu.Unlock()
 		return nil
 	}
-	l := &loss{t: t, cause: ErrLost, why: "its lease ran out before it could be renewed", after: t.mayLast(), alone: !t.lock.kind.guests()}
+	l := &loss{t: t, cause: ErrLost, why: "its lease ran out before it could be renewed", after: t.mayLast(), alone: !t.lock.kind.reentrant}
 	if t.limit > 0 && t.client.clock().since(t.start) >= t.limit-driftMargin(t.limit) {
 		l.cause, l.why = ErrMaxHold, "its maximum hold time is over"
 	}

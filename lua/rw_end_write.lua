@@ -16,6 +16,7 @@ local function endWrite(reads)
     raise(notes, 2 * longestBar)
   end
   redis.call('hdel', key, owner .. ':write')
+  redis.call('zrem', leases, owner .. ':write')
   if reads == 0 then
     redis.call('hdel', notes, owner)
     if not waiting then
@@ -24,9 +25,6 @@ local function endWrite(reads)
     return free(publish, channel, '1')
   end
   redis.call('hset', key, 'mode', 'read')
-  local last = lastLease()
-  if last and last > 0 then
-    redis.call('pexpire', key, last)
-  end
+  fall()
   return tell(publish, channel, '1')
 end

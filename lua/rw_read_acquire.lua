@@ -18,8 +18,9 @@
 -- A new reader is refused while somebody writes, and while a writer waits, also if
 -- the lock is free and the writer on its way: for one bar, then for twice as long after
 -- a pause of a fifth, and so on up to a minute at a time. After a write, waiting readers
--- go first: until they have come and gone, or for a tenth of a second. Readers that read already, and the writer itself,
--- are never refused.
+-- go first: until they have come and gone, or for a tenth of a second. Readers that
+-- read already, and the writer itself, are never refused. A writer whose lease is over
+-- is removed, if its own reads have kept the lock alive.
 --
 -- Cost: about 10 commands; O(log n) in the readers. Idempotent: counts are absolute.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -50,6 +51,9 @@ local mode, reads, writes, wrong = look(owner)
 if wrong then
   return wrong
 end
+if mode == 'write' and writes == 0 then
+  mode = reap(mode)
+end
 local known = redis.call('hget', notes, owner)
 if number ~= '' and known and tonumber(known) > tonumber(number)
   or count > 1 and reads == 0
@@ -73,8 +77,8 @@ if pause then
 end
 
 if not mode then
-  redis.call('del', leases)
   redis.call('hset', key, 'mode', 'read', owner, count)
+  redis.call('del', leases) -- after what a server at its limit refuses
 else
   redis.call('hset', key, owner, count)
 end
@@ -85,7 +89,5 @@ end
 if redis.call('pttl', KEYS[5]) < lease then
   redis.call('set', KEYS[5], '1', 'px', lease)
 end
-redis.call('zadd', leases, 'gt', clock() + lease, owner)
-raise(leases, lease)
-raise(key, lease)
+hold(owner, lease)
 return false

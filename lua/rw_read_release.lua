@@ -15,8 +15,8 @@
 --         refused the message
 --
 -- When the longest lease goes, the time of the lock falls to the longest that is left,
--- but not if somebody writes or a reader of Redisson is among the rest, whose leases
--- are not known here.
+-- the owner's write hold included, but not if a reader of Redisson is among the rest,
+-- whose leases are not known here.
 --
 -- Cost: about 10 commands and one for each hold that is given back; O(log n) in the
 -- readers. Works on a server that is out of memory. Idempotent: counts are absolute.
@@ -48,33 +48,21 @@ if count > 0 then
     for i = 1, count do
       raise(ARGV[6] .. i, lease)
     end
-    redis.call('zadd', leases, 'gt', clock() + lease, owner)
-    raise(leases, lease)
-    raise(key, lease)
+    hold(owner, lease)
   end
   return redis.status_reply('HELD')
 end
 
 redis.call('hdel', key, owner)
 redis.call('zrem', leases, owner)
-if writes > 0 then
-  -- The number stays, as a mark against late copies, for as long as the write hold.
-  return redis.status_reply('HELD')
-end
-if number ~= '' then
+if number ~= '' and writes == 0 then
+  -- Else it stays, as a mark against late copies, for as long as the write hold.
   redis.call('hdel', notes, owner)
 end
-reap()
-local left = redis.call('hlen', key) - 1
-if left <= 0 then
+if not reap(mode) or redis.call('hlen', key) <= 1 then
   redis.call('hdel', notes, 'open') -- those whose turn it was have come and gone
   tidy()
   return free(ARGV[4], KEYS[5], '0')
 end
-if left == redis.call('zcard', leases) then
-  local last = lastLease()
-  if last and last > 0 then
-    redis.call('pexpire', key, last)
-  end
-end
+fall()
 return redis.status_reply('HELD')

@@ -62,10 +62,9 @@ for i = 1, #KEYS / 3 do
         redis.call('pexpire', ARGV[5 * i] .. hold, lease)
       end
     end
-    if reads then
-      redis.call('zadd', leases, 'gt', clock() + lease, owner)
-      prolong(leases, lease)
-    end
+    local field = reads and owner or owner .. ':write'
+    redis.call('zadd', leases, 'gt', string.format('%.0f', clock() + lease), field)
+    prolong(leases, lease)
     if ARGV[5 * i - 2] ~= '' then
       raise(notes, 2 * longestBar + lease)
     end

@@ -2,9 +2,10 @@
 --
 --   key      hash: mode = read or write, <owner> = read holds, <owner>:write = write
 --            holds; Redisson's, which allows no other field
---   leases   sorted set owner -> ms at which the lease of its read holds is over, for
---            readers of this library only. Redisson sees the lease keys instead, and
---            has to look at all of them to know who still reads.
+--   leases   sorted set: field of the hash -> ms at which the lease of these holds is
+--            over, for owners of this library only. Redisson knows that of readers by
+--            their lease keys, and has to look at all of them to know who still reads;
+--            that of a writer is lost on it when the writer reads as well.
 --   writers  sorted set owner -> ms until which a waiting writer counts as alive
 --   notes    hash: since = ms from which waiting writers bar new readers, readers =
 --            ms until which readers are known to wait, open = ms until which it is
@@ -40,18 +41,43 @@ local function raise(what, ms)
   end
 end
 
--- reap removes readers whose leases are over, a batch at most. A crashed one is not
--- kept by the renewals of the others.
-local function reap()
-  local over = redis.call('zrangebyscore', leases, '-inf', clock(), 'limit', 0, reapBatch)
-  if #over > 0 then
-    redis.call('hdel', key, unpack(over))
-    redis.call('zrem', leases, unpack(over))
-    redis.call('hdel', notes, unpack(over))
-  end
+-- isWrite tells the field of a writer from that of a reader.
+local function isWrite(field)
+  return string.sub(field, -6) == ':write'
 end
 
--- lastLease returns how many ms the longest lease of our readers goes on, nil if we
+-- remove takes holders out of the lock and returns the mode that it has then, nil if
+-- it is free, and how many of them there were.
+local function remove(fields, mode)
+  local gone = 0
+  for _, field in ipairs(fields) do
+    if redis.call('hdel', key, field) == 1 then
+      gone = gone + 1
+      mode = isWrite(field) and 'read' or mode
+    end
+    redis.call('zrem', leases, field)
+    redis.call('hdel', notes, field)
+  end
+  if redis.call('hlen', key) <= 1 then
+    redis.call('del', key, leases)
+    return nil, gone
+  end
+  redis.call('hset', key, 'mode', mode)
+  return mode, gone
+end
+
+-- reap removes holds whose leases are over, a batch at most, and returns the mode of
+-- the lock then: nil if it is free. One that crashed is not kept by the renewals of
+-- others, nor is a write hold by those of its owner's reads.
+local function reap(mode)
+  local over = redis.call('zrangebyscore', leases, '-inf', clock(), 'limit', 0, reapBatch)
+  if #over == 0 then
+    return mode
+  end
+  return (remove(over, mode))
+end
+
+-- lastLease returns how many ms the longest lease of our holds goes on, nil if we
 -- have none. One that the hash does not know any more does not count.
 local function lastLease()
   for _ = 1, 8 do
@@ -70,6 +96,24 @@ end
 local function waitingWriter()
   local last = redis.call('zrange', writers, -1, -1, 'withscores')
   return last[1] and tonumber(last[2]) > clock()
+end
+
+-- fall lets the time of the lock fall to the longest lease that is left, unless a
+-- holder of Redisson is in it, whose lease is not known here.
+local function fall()
+  if redis.call('hlen', key) - 1 == redis.call('zcard', leases) then
+    local last = lastLease()
+    if last and last > 0 then
+      redis.call('pexpire', key, last)
+    end
+  end
+end
+
+-- hold notes the lease of an owner's holds on one side, which is never shortened.
+local function hold(field, lease)
+  redis.call('zadd', leases, 'gt', string.format('%.0f', clock() + lease), field)
+  raise(leases, lease)
+  raise(key, lease)
 end
 
 -- tidy removes what stands beside the lock when nobody needs it.

@@ -15,7 +15,7 @@
 --         changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
--- A writer that waits is noted, and bars new readers (see rw_read_acquire.lua). Readers
+-- A writer that waits is noted, and bars new readers (see rw_read_acquire.lua). Holders
 -- whose leases are over are removed, 64 at most in one call.
 --
 -- Cost: about 8 commands; O(log n) in the readers and the waiting writers. Idempotent:
@@ -34,19 +34,15 @@ if count > 1 and writes == 0 then
 end
 if writes > 0 then
   redis.call('hset', key, owner .. ':write', count)
-  raise(key, lease)
+  hold(owner .. ':write', lease)
   return false
 end
 if reads > 0 then
   return redis.error_reply('LATCHKEY_UPGRADE a reader cannot become a writer')
 end
 
-if mode == 'read' then
-  reap()
-  if redis.call('hlen', key) <= 1 then
-    redis.call('del', key)
-    mode = nil
-  end
+if mode then
+  mode = reap(mode)
 end
 
 local pause
@@ -72,7 +68,7 @@ if pause then
 end
 
 redis.call('hset', key, 'mode', 'write', owner .. ':write', count)
-redis.call('pexpire', key, lease)
 redis.call('del', leases)
+hold(owner .. ':write', lease)
 redis.call('zrem', writers, owner)
 return false

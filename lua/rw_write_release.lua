@@ -46,7 +46,7 @@ if count > 0 then
   redis.call('hset', key, owner .. ':write', count)
   local lease = tonumber(ARGV[5])
   if lease > 0 then
-    raise(key, lease)
+    hold(owner .. ':write', lease)
   end
   return redis.status_reply('HELD')
 end

@@ -1,0 +1,38 @@
+-- Take holders out of a read/write lock by force.
+--
+-- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw_state.lua)
+-- KEYS[5] channel
+-- ARGV[1] PUBLISH or SPUBLISH
+-- ARGV[2...] their fields: <owner> or <owner>:write
+--
+-- Reply   nil: none of them holds the lock; nothing changed
+--         status OK: they hold it no more
+--         error WRONGTYPE: the key is another kind of object; nothing changed
+--
+-- Lease keys are left to expire, as Redisson leaves them. A lock without any holder is
+-- removed.
+--
+-- Cost: about 8 commands and one for each holder. Works on a server that is out of
+-- memory. Idempotent: it removes those that it names.
+local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+--@include tell
+--@include rw_state
+local mode, _, _, wrong = look('')
+if wrong then
+  return wrong
+end
+if not mode then
+  return false
+end
+local left, gone = remove({unpack(ARGV, 2)}, mode)
+if not left then
+  tidy()
+  free(ARGV[1], KEYS[5], mode == 'read' and '0' or '1')
+elseif gone == 0 then
+  return false
+elseif left ~= mode then
+  tell(ARGV[1], KEYS[5], '1')
+else
+  fall()
+end
+return redis.status_reply('OK')

@@ -1,0 +1,131 @@
+package tests
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// A write hold whose lease is over is over for everybody, although the reads of its
+// owner keep the lock alive: readers come in, and nothing is left in the end.
+func TestWriteLeaseEndsBesideARenewedRead(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	rw := connect(t, server, byMessageOnly).NewRWLock(name)
+	write := mustLock(t, rw.WriteLock(), latchkey.Lease(400*time.Millisecond))
+	read, err := rw.ReadLock().Lock(write.Context(within(t, soon)))
+	require.NoError(t, err)
+	others := connect(t, server, byMessageOnly).NewRWLock(name)
+
+	other := mustLock(t, others.ReadLock())
+	assert.ErrorIs(t, write.Err(), latchkey.ErrLost, "it was told before")
+	require.NoError(t, read.Err(), "the read goes on")
+	_, err = others.WriteLock().TryLock(t.Context())
+	assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	mustUnlock(t, read)
+	mustUnlock(t, other)
+	assert.ErrorIs(t, write.Unlock(t.Context()), latchkey.ErrNotHeld)
+	rig.Eventually(t, soon, "nothing is left", free(rig.NewAdmin(t, server), name))
+}
+
+// The process of such a writer need not live to see to it: the next who comes does.
+func TestWriteLeaseEndsBesideTheReadOfADeadProcess(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	admin, link := rig.NewAdmin(t, server), rig.NewLink(t, server)
+	rw := connectVia(t, server, link.Addr()).NewRWLock(name)
+	write := mustLock(t, rw.WriteLock(), latchkey.Lease(300*time.Millisecond))
+	_, err := rw.ReadLock().Lock(write.Context(within(t, soon)), latchkey.Lease(time.Minute))
+	require.NoError(t, err)
+	link.Cut()
+
+	others := connect(t, server).NewRWLock(name)
+	mustUnlock(t, mustLock(t, others.ReadLock()))
+	assert.Equal(t, "read", admin.Dump(name)[name].Hash["mode"])
+	_, err = others.WriteLock().TryLock(t.Context())
+	assert.ErrorIs(t, err, latchkey.ErrNotAcquired, "somebody reads")
+}
+
+// A server without memory refuses new holds and lets those that exist go, or go on as
+// readers.
+func TestReadWriteLockWithoutMemory(t *testing.T) {
+	rig.Need(t, rig.Settings)
+	server := rig.Fresh(t)
+	admin, client := rig.NewAdmin(t, server), connect(t, server)
+	rw := client.NewRWLock("busy")
+	read := mustLock(t, rw.ReadLock())
+	write := mustLock(t, client.NewRWLock("written").WriteLock())
+	mustUnlock(t, mustLock(t, client.NewRWLock("free").ReadLock()))
+	admin.Do("CONFIG", "SET", "maxmemory", "1")
+
+	for _, name := range []string{"busy", "free"} {
+		_, err := client.NewRWLock(name).ReadLock().TryLock(t.Context())
+		assert.ErrorContains(t, err, "OOM")
+	}
+	read2, err := write.Downgrade(t.Context())
+	require.NoError(t, err)
+	mustUnlock(t, read2)
+	mustUnlock(t, read)
+	assert.Empty(t, admin.Dump("busy"))
+}
+
+// Under a read that is nested in a write, the write side is entered again.
+func TestWriteUnderANestedRead(t *testing.T) {
+	rw := connect(t, rig.Shared()).NewRWLock(rig.Name(t))
+	write := mustLock(t, rw.WriteLock())
+	read, err := rw.ReadLock().Lock(write.Context(within(t, soon)))
+	require.NoError(t, err)
+	again, err := rw.WriteLock().TryLock(read.Context(context.Background()))
+	require.NoError(t, err)
+	assert.Equal(t, 2, write.Count())
+	mustUnlock(t, again)
+	mustUnlock(t, write)
+	_, err = rw.WriteLock().TryLock(read.Context(context.Background()))
+	assert.ErrorIs(t, err, latchkey.ErrUpgrade, "now it would be an upgrade")
+	mustUnlock(t, read)
+}
+
+func TestDowngradeKeepsTheLimit(t *testing.T) {
+	rw := connect(t, rig.Shared()).NewRWLock(rig.Name(t))
+	write := mustLock(t, rw.WriteLock(), latchkey.MaxHold(time.Second))
+	read, err := write.Downgrade(t.Context())
+	require.NoError(t, err)
+	assert.LessOrEqual(t, read.ValidFor(), time.Second)
+	rig.Await(t, soon, "the end of the read", read.Lost())
+	assert.ErrorIs(t, read.Err(), latchkey.ErrMaxHold)
+}
+
+// Force ends those whom it has found: all readers, also more than one script removes, or
+// the writer with its own reads; and it leaves the other side alone.
+func TestForceUnlockOfReadersAndWriters(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	rw := connect(t, server).NewRWLock(name)
+	for range 450 {
+		mustLock(t, rw.ReadLock(), latchkey.Lease(time.Minute))
+	}
+	freed, err := rw.WriteLock().ForceUnlock(t.Context())
+	require.NoError(t, err)
+	assert.False(t, freed, "nobody writes")
+
+	writer := lockInBackground(within(t, soon), connect(t, server, byMessageOnly).NewRWLock(name).WriteLock())
+	parked(t, rig.NewAdmin(t, server), name)
+	freed, err = rw.ReadLock().ForceUnlock(t.Context())
+	require.NoError(t, err)
+	assert.True(t, freed)
+	got := <-writer
+	require.NoError(t, got.err, "it was woken")
+
+	_, err = rw.ReadLock().Lock(got.hold.Context(within(t, soon)))
+	assert.ErrorIs(t, err, latchkey.ErrNotAcquired, "a context of another client's hold enters nothing")
+	freed, err = rw.ReadLock().ForceUnlock(t.Context())
+	require.NoError(t, err)
+	assert.False(t, freed, "somebody writes")
+	freed, err = rw.WriteLock().ForceUnlock(t.Context())
+	require.NoError(t, err)
+	assert.True(t, freed)
+	assert.ErrorIs(t, got.hold.Unlock(t.Context()), latchkey.ErrNotHeld)
+}
