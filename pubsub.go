@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -110,8 +111,10 @@ type listener struct {
 	address string
 	kick    chan struct{} // there is something to subscribe
 
-	mu     sync.Mutex // after notifier.mu
-	subs   map[string]*subscription
+	mu sync.Mutex // after notifier.mu
+	// subs are by their channels. The keys a and {a} share one, and semaphores of both
+	// kinds do. A slice that was handed out is never changed.
+	subs   map[string][]*subscription
 	ousted []*subscription // the node has ended them
 	active bool
 }
@@ -129,14 +132,14 @@ func newListener(n *notifier, address string) *listener {
 		notifier: n,
 		address:  address,
 		kick:     make(chan struct{}, 1),
-		subs:     map[string]*subscription{},
+		subs:     map[string][]*subscription{},
 	}
 }
 
 func (l *listener) add(s *subscription) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.subs[s.channel] = s
+	l.subs[s.channel] = append(slices.Clone(l.subs[s.channel]), s)
 	if !l.active {
 		l.active = true
 		l.running.Go(l.run)
@@ -231,14 +234,19 @@ func (l *listener) serve(k *link) error {
 	}
 }
 
-// subscribeNew asks for every channel that has not been asked for on this link.
+// subscribeNew asks for every channel that has not been asked for on this link, or not
+// by everybody: to ask again does no harm, and is confirmed again.
 func (l *listener) subscribeNew(k *link) error {
 	l.mu.Lock()
 	var channels []string
-	for _, s := range l.subs {
-		if s.asked != k {
+	for channel, subs := range l.subs {
+		fresh := false
+		for _, s := range subs {
+			fresh = fresh || s.asked != k
 			s.asked = k
-			channels = append(channels, s.channel)
+		}
+		if fresh {
+			channels = append(channels, channel)
 		}
 	}
 	l.mu.Unlock()
@@ -313,32 +321,38 @@ func (l *listener) sweep(k *link) (left int, err error) {
 // them.
 func (l *listener) retire() (idle []string) {
 	for _, s := range l.snapshot() {
-		if s.gate.retire(subscriptionLinger) && l.forget(s) {
+		if s.gate.retire(subscriptionLinger) && l.forget(s) && len(l.find(s.channel)) == 0 {
 			idle = append(idle, s.channel)
 		}
 	}
 	return idle
 }
 
-// forget removes a subscription, unless a newer one has taken its place.
+// forget removes a subscription, and reports whether it was there.
 func (l *listener) forget(s *subscription) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.subs[s.channel] != s {
+	subs := l.subs[s.channel]
+	i := slices.Index(subs, s)
+	switch {
+	case i < 0:
 		return false
+	case len(subs) == 1:
+		delete(l.subs, s.channel)
+	default:
+		l.subs[s.channel] = slices.Delete(slices.Clone(subs), i, i+1)
 	}
-	delete(l.subs, s.channel)
 	return true
 }
 
 func (l *listener) snapshot() []*subscription {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	subs := make([]*subscription, 0, len(l.subs))
-	for _, s := range l.subs {
-		subs = append(subs, s)
+	all := make([]*subscription, 0, len(l.subs))
+	for _, subs := range l.subs {
+		all = append(all, subs...)
 	}
-	return subs
+	return all
 }
 
 // hearItself subscribes to the beat. A server that does not permit it is trusted to
@@ -392,7 +406,7 @@ func (l *listener) onMessage(k *link, channel string) {
 		k.silent.Store(0)
 		return
 	}
-	if s := l.find(channel); s != nil {
+	for _, s := range l.find(channel) {
 		s.gate.message()
 	}
 }
@@ -400,19 +414,19 @@ func (l *listener) onMessage(k *link, channel string) {
 // onSubscription runs in the reader of the link and must not block. A node that
 // gives a slot away ends the subscriptions of its channels by itself.
 func (l *listener) onSubscription(e rueidis.PubSubSubscription) {
-	s := l.find(e.Channel)
-	switch {
-	case s == nil:
-	case e.Kind == "subscribe" || e.Kind == "ssubscribe":
-		s.confirmed.Store(true)
-		s.gate.reconnected()
-	default:
-		s.lost()
-		l.oust(s)
+	begins := e.Kind == "subscribe" || e.Kind == "ssubscribe"
+	for _, s := range l.find(e.Channel) {
+		if begins {
+			s.confirmed.Store(true)
+			s.gate.reconnected()
+		} else {
+			s.lost()
+			l.oust(s)
+		}
 	}
 }
 
-func (l *listener) find(channel string) *subscription {
+func (l *listener) find(channel string) []*subscription {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.subs[channel]

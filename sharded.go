@@ -83,7 +83,7 @@ func (l *listener) redirect(channel string, err error) bool {
 	if contradicts {
 		_ = rest(context.Background(), l.closed, rand.N(movePause))
 	}
-	if s := l.find(channel); s != nil {
+	for _, s := range l.find(channel) {
 		l.move(s)
 	}
 	return true
