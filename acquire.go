@@ -3,7 +3,6 @@ package latchkey
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 )
 
@@ -289,98 +288,6 @@ func (t *tenure) conclude(r *request, err error) (*Hold, error) {
 		t.client.janitor.once(t, t.client.options.StaleWaiterTimeout)
 	}
 	return nil, err
-}
-
-// waitInFront is the wait loop of the library. The front of a gate attempts, and
-// rests until something hints that another attempt may succeed: a message, the
-// beginning or end of the subscription, a release inside this client, the end of
-// the holder's lease, the poll ceiling. The first refusal subscribes, and the
-// confirmation is such a hint, so that a release just before it is not missed.
-func (t *tenure) waitInFront(ctx context.Context, r *request, g *gate) error {
-	var last error
-	for round := 0; ; round++ {
-		nap := t.client.pollPause()
-		if round > 0 || !g.heldHere() {
-			g.drain()
-			left, err := t.attempt(ctx, r, round)
-			if err == nil || !worthWaiting(ctx, err) {
-				return err
-			}
-			last = err
-			nap = t.refused(g, round, left, err)
-		}
-		if err := t.rest(ctx, g, nap); err != nil {
-			return errors.Join(err, trouble(last))
-		}
-	}
-}
-
-// worthWaiting reports whether an attempt that failed may succeed later.
-func worthWaiting(ctx context.Context, err error) bool {
-	if ctx.Err() != nil || errors.Is(err, ErrClosed) {
-		return false
-	}
-	return errors.Is(err, ErrNotAcquired) || judge(err) != refused
-}
-
-// trouble is what the caller should know besides that the time is over: that the
-// server failed. That the lock was busy goes without saying.
-func trouble(err error) error {
-	if errors.Is(err, ErrNotAcquired) {
-		return nil
-	}
-	return err
-}
-
-// refused prepares the rest after a failed attempt and returns how long it may
-// take. left is what remains of the holder's lease, negative if it has none.
-func (t *tenure) refused(g *gate, round int, left time.Duration, err error) time.Duration {
-	if !errors.Is(err, ErrNotAcquired) {
-		t.client.options.Logger.Warn("latchkey: the server is in trouble, waiting on", "lock", t.lock.name, "error", err)
-		return jitter(longPause)
-	}
-	if left < 0 {
-		t.client.warnForever(t.lock.key)
-	}
-	if t.place != nil {
-		return t.standInLine(left)
-	}
-	kind := t.lock.kind
-	if kind.backoff != nil {
-		g.refused(nil, "")
-		return kind.backoff.pause(round)
-	}
-	g.refused(t.client.notifier, t.lock.channel)
-	pause := t.client.pollPause()
-	if kind.poll > 0 {
-		pause = min(pause, jitter(kind.poll))
-	}
-	if kind.side == KindWrite {
-		pause = min(pause, t.client.options.StaleWaiterTimeout/3) // to count as alive
-	}
-	if left < 0 {
-		return pause
-	}
-	// A little later than the lease, so that the key is gone, and not with everybody.
-	return min(pause, left+time.Millisecond+rand.N(2*time.Millisecond))
-}
-
-// rest waits for a hint. It returns an error when there is no use in going on.
-func (t *tenure) rest(ctx context.Context, g *gate, nap time.Duration) error {
-	timer := time.NewTimer(nap)
-	defer timer.Stop()
-	select {
-	case <-g.wake:
-	case <-timer.C:
-	case <-ctx.Done():
-		return contextError(ctx)
-	case <-t.client.closing:
-		return ErrClosed
-	}
-	if pause := g.modesty(); pause > 0 {
-		return rest(ctx, t.client.closing, pause)
-	}
-	return nil
 }
 
 // attempt asks the server for the lock once, in the sense of the lock: trouble on

@@ -32,6 +32,7 @@ type kind struct {
 	reentrant bool
 	fenced    bool
 	side      Kind          // of a read/write lock, or ""
+	shared    bool          // several may have it
 	queued    bool          // waiters stand in a queue on the server
 	poll      time.Duration // a shorter poll ceiling, or 0
 	backoff   *Backoff      // instead of messages, or nil

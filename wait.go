@@ -1,0 +1,138 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// asker is whoever stands in front of a gate: an acquisition, or what else waits for a
+// change on the server.
+type asker interface {
+	// ask asks the server once. ErrNotAcquired means that it is not time yet, and comes
+	// with the ms after which to ask again if nothing is heard, negative if that is not
+	// known.
+	ask(ctx context.Context, round int) (left time.Duration, err error)
+	// pause prepares the rest after such an answer, and returns how long it may take.
+	pause(g *gate, round int, left time.Duration) time.Duration
+	// what names the object, for the log.
+	what() string
+}
+
+// waitInFront is the wait loop of the library. The front of a gate asks, and rests
+// until something hints that asking again may succeed: a message, the beginning or end
+// of the subscription, a release inside this client, the end of the holder's lease, the
+// poll ceiling. The first refusal subscribes, and the confirmation is such a hint, so
+// that a release just before it is not missed.
+func (c *Client) waitInFront(ctx context.Context, g *gate, a asker) error {
+	var last error
+	for round := 0; ; round++ {
+		nap := c.pollPause()
+		if round > 0 || !g.heldHere() {
+			g.drain()
+			left, err := a.ask(ctx, round)
+			if err == nil || !worthWaiting(ctx, err) {
+				return err
+			}
+			last = err
+			nap = c.nap(g, a, round, left, err)
+		}
+		if err := c.rest(ctx, g, nap); err != nil {
+			return errors.Join(err, trouble(last))
+		}
+	}
+}
+
+// nap is how long to rest after a failure.
+func (c *Client) nap(g *gate, a asker, round int, left time.Duration, err error) time.Duration {
+	if errors.Is(err, ErrNotAcquired) {
+		return a.pause(g, round, left)
+	}
+	c.options.Logger.Warn("latchkey: the server is in trouble, waiting on", "lock", a.what(), "error", err)
+	return jitter(longPause)
+}
+
+// worthWaiting reports whether an attempt that failed may succeed later.
+func worthWaiting(ctx context.Context, err error) bool {
+	if ctx.Err() != nil || errors.Is(err, ErrClosed) {
+		return false
+	}
+	return errors.Is(err, ErrNotAcquired) || judge(err) != refused
+}
+
+// trouble is what the caller should know besides that the time is over: that the
+// server failed. That the lock was busy goes without saying.
+func trouble(err error) error {
+	if errors.Is(err, ErrNotAcquired) {
+		return nil
+	}
+	return err
+}
+
+// rest waits for a hint. It returns an error when there is no use in going on.
+func (c *Client) rest(ctx context.Context, g *gate, nap time.Duration) error {
+	timer := time.NewTimer(nap)
+	defer timer.Stop()
+	select {
+	case <-g.wake:
+	case <-timer.C:
+	case <-ctx.Done():
+		return contextError(ctx)
+	case <-c.closing:
+		return ErrClosed
+	}
+	if pause := g.modesty(); pause > 0 {
+		return rest(ctx, c.closing, pause)
+	}
+	return nil
+}
+
+// until shortens a pause to what is left of something, a little later so that it is
+// over by then, and not with everybody. Negative means that it has no end.
+func until(left, pause time.Duration) time.Duration {
+	if left < 0 {
+		return pause
+	}
+	return min(pause, left+time.Millisecond+rand.N(2*time.Millisecond))
+}
+
+// tenureAsker is a tenure that is to begin.
+type tenureAsker struct {
+	*tenure
+	request *request
+}
+
+func (a tenureAsker) ask(ctx context.Context, round int) (time.Duration, error) {
+	return a.attempt(ctx, a.request, round)
+}
+
+func (a tenureAsker) what() string { return a.lock.name }
+
+// pause relies on messages, or on what else wakes the waiters of a kind of lock.
+func (a tenureAsker) pause(g *gate, round int, left time.Duration) time.Duration {
+	c, kind := a.client, a.lock.kind
+	if left < 0 && !kind.shared {
+		c.warnForever(a.lock.key)
+	}
+	if a.place != nil {
+		return a.standInLine(left)
+	}
+	if kind.backoff != nil {
+		g.refused(nil, "")
+		return kind.backoff.pause(round)
+	}
+	g.refused(c.notifier, a.lock.channel)
+	pause := c.pollPause()
+	if kind.poll > 0 {
+		pause = min(pause, jitter(kind.poll))
+	}
+	if kind.side == KindWrite {
+		pause = min(pause, c.options.StaleWaiterTimeout/3) // to count as alive
+	}
+	return until(left, pause)
+}
+
+func (t *tenure) waitInFront(ctx context.Context, r *request, g *gate) error {
+	return t.client.waitInFront(ctx, g, tenureAsker{t, r})
+}
