@@ -17,11 +17,8 @@ func (p *primitive) acquire(ctx context.Context, verb string, waits bool, option
 		return nil, fail(verb, p.name, ErrNotAcquired, ErrClosed)
 	}
 	defer p.client.working.Done()
-	if r.bounded && r.waits {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, r.wait)
-		defer cancel()
-	}
+	ctx, cancel := r.bound(ctx)
+	defer cancel()
 	started := p.client.clock()
 	h, err := p.acquireFor(ctx, &r)
 	if err != nil {
@@ -41,6 +38,9 @@ func (p *primitive) prepare(waits bool, options []Option) (request, error) {
 		return request{}, p.invalid
 	}
 	r, err := newRequest(p.client.options.Lease, waits, options)
+	if err == nil && r.awaitSet && !p.kind.shared {
+		err = invalid("a lock need not be set")
+	}
 	if err == nil && !p.kind.reentrant && !r.by.IsZero() {
 		err = invalid("a mutex is not re-entrant and has no use for By")
 	}
@@ -59,6 +59,8 @@ func explain(err error) []error {
 		return []error{ErrUpgrade}
 	case hasCode(err, "LATCHKEY_GONE"):
 		return []error{ErrNotAcquired, ErrLost}
+	case hasCode(err, "LATCHKEY_UNSET"):
+		return []error{ErrNotSet}
 	case hasCode(err, "WRONGTYPE"):
 		return []error{ErrWrongKind, err}
 	case judge(err) == refused || judge(err) == notNow:

@@ -32,6 +32,7 @@ type Client struct {
 	janitor  *janitor
 	tenures  *tenures
 	lines    *lines
+	lanes    lanes
 
 	publish    string // the command that publishes
 	tokenFloor string // '1' if tokens follow the clock

@@ -47,6 +47,10 @@ var (
 	// for itself.
 	ErrUpgrade = errors.New("latchkey: read lock cannot be upgraded")
 
+	// ErrNotSet means that the semaphore or latch is not there: nobody has set its
+	// permits or its count.
+	ErrNotSet = errors.New("latchkey: not set")
+
 	// ErrWrongKind means that the key belongs to another kind of object. Nothing was
 	// changed.
 	ErrWrongKind = errors.New("latchkey: key is another kind of object")

@@ -26,10 +26,18 @@ type janitor struct {
 
 	mu     sync.Mutex
 	active bool
-	ghosts map[*tenure]*ghost
+	ghosts map[unsettled]*ghost
 }
 
-// ghost is a tenure about which the server may know something else than we do.
+// unsettled is what the server may know something else about than we do.
+type unsettled interface {
+	// seat is the turn under which it is settled.
+	seat() *turn
+	// settleUp sets the server right, and reports whether it has answered for good.
+	settleUp(ctx context.Context, stop <-chan struct{}) bool
+}
+
+// ghost is when something is settled next, and until when.
 type ghost struct {
 	next, until time.Duration // on the monotonic clock
 	span        time.Duration // the lease in question
@@ -42,18 +50,18 @@ func newJanitor(c *Client) *janitor {
 		client: c,
 		kick:   make(chan struct{}, 1),
 		closed: make(chan struct{}),
-		ghosts: map[*tenure]*ghost{},
+		ghosts: map[unsettled]*ghost{},
 	}
 }
 
-// add has the tenure settled after a delay and then repeatedly for a time.
-func (j *janitor) add(t *tenure, delay, span time.Duration) { j.haunt(t, delay, span, false) }
+// add has something settled after a delay and then repeatedly for a time.
+func (j *janitor) add(t unsettled, delay, span time.Duration) { j.haunt(t, delay, span, false) }
 
-// once has the tenure settled until the server answers, for that time at most.
-func (j *janitor) once(t *tenure, span time.Duration) { j.haunt(t, 0, span, true) }
+// once has something settled until the server answers, for that time at most.
+func (j *janitor) once(t unsettled, span time.Duration) { j.haunt(t, 0, span, true) }
 
-// haunt has the tenure settled after a delay, once or repeatedly.
-func (j *janitor) haunt(t *tenure, delay, span time.Duration, once bool) {
+// haunt has something settled after a delay, once or repeatedly.
+func (j *janitor) haunt(t unsettled, delay, span time.Duration, once bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	select {
@@ -102,7 +110,7 @@ func (j *janitor) run() {
 
 // next returns what is due, else how long nothing will be. Without any ghosts, or
 // after close, the goroutine is to end.
-func (j *janitor) next() (due []*tenure, wait time.Duration, idle bool) {
+func (j *janitor) next() (due []unsettled, wait time.Duration, idle bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	now := j.client.clock().mono
@@ -123,21 +131,21 @@ func (j *janitor) next() (due []*tenure, wait time.Duration, idle bool) {
 	return due, wait, idle
 }
 
-// tidiers is how many tenures are settled at once: a server that is silent, one of
+// tidiers is how many things are settled at once: a server that is silent, one of
 // several perhaps, must not hold up the rest.
 const tidiers = 16
 
-// tidy settles each tenure once.
-func (j *janitor) tidy(due []*tenure) {
+// tidy settles each once.
+func (j *janitor) tidy(due []unsettled) {
 	places := make(chan struct{}, tidiers)
 	var tidying sync.WaitGroup
 	for _, t := range due {
 		places <- struct{}{}
 		tidying.Go(func() {
 			answered := false
-			if t.turn.try() { // else whoever has it is talking to the server about it
+			if t.seat().try() { // else whoever has it is talking to the server about it
 				answered = j.settle(context.Background(), t)
-				t.turn.give()
+				t.seat().give()
 			}
 			j.later(t, answered)
 			<-places
@@ -146,10 +154,10 @@ func (j *janitor) tidy(due []*tenure) {
 	tidying.Wait()
 }
 
-// later plans the next time, twice as far away as the last, or forgets the tenure
+// later plans the next time, twice as far away as the last, or forgets the matter
 // when nothing can be executed late any more: its time is over and the server has
 // answered since, or twice its time is over.
-func (j *janitor) later(t *tenure, answered bool) {
+func (j *janitor) later(t unsettled, answered bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	g, now := j.ghosts[t], j.client.clock().mono
@@ -168,10 +176,16 @@ func (j *janitor) later(t *tenure, answered bool) {
 }
 
 // settle reports whether the server answered. The turn is held.
-func (j *janitor) settle(ctx context.Context, t *tenure) bool {
+func (j *janitor) settle(ctx context.Context, t unsettled) bool {
 	ctx, cancel := context.WithTimeout(ctx, j.client.caller.patience)
 	defer cancel()
-	a, err := t.settle(ctx, j.closed)
+	return t.settleUp(ctx, j.closed)
+}
+
+func (t *tenure) seat() *turn { return &t.turn }
+
+func (t *tenure) settleUp(ctx context.Context, stop <-chan struct{}) bool {
+	a, err := t.settle(ctx, stop)
 	if err != nil {
 		return judge(err) == refused
 	}
@@ -213,9 +227,9 @@ func (j *janitor) close(ctx context.Context) {
 			break
 		}
 		tidying.Go(func() {
-			if t.turn.take(ctx) == nil {
+			if t.seat().take(ctx) == nil {
 				silent.CompareAndSwap(false, !j.settle(ctx, t))
-				t.turn.give()
+				t.seat().give()
 			}
 			<-places
 		})

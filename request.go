@@ -1,6 +1,8 @@
 package latchkey
 
 import (
+	"context"
+	"errors"
 	"time"
 )
 
@@ -19,6 +21,8 @@ const (
 	optionLease
 	optionMaxHold
 	optionBy
+	optionAwaitSet
+	optionTTL
 )
 
 // Wait bounds how long the acquisition waits for the lock, besides its context.
@@ -41,6 +45,14 @@ func MaxHold(d time.Duration) Option { return Option{kind: optionMaxHold, d: d} 
 // released it.
 func By(owner Owner) Option { return Option{kind: optionBy, owner: owner} }
 
+// AwaitSet lets whoever waits for a semaphore or a latch wait also until somebody sets
+// its permits or its count, instead of failing with ErrNotSet.
+func AwaitSet() Option { return Option{kind: optionAwaitSet} }
+
+// TTL gives a semaphore or a latch that is set a time to live, after which it goes by
+// itself.
+func TTL(d time.Duration) Option { return Option{kind: optionTTL, d: d} }
+
 // request is one acquisition, checked.
 type request struct {
 	wait       time.Duration
@@ -51,6 +63,7 @@ type request struct {
 	renew      bool
 	maxHold    time.Duration
 	by         Owner
+	awaitSet   bool
 }
 
 // newRequest checks the options of one acquisition. waits is what the verb means
@@ -71,6 +84,46 @@ func newRequest(defaultLease time.Duration, waits bool, options []Option) (reque
 	return r, nil
 }
 
+// waitRequest checks the options of a call that waits for something without a lease.
+func waitRequest(c *Client, waits bool, options []Option) (request, error) {
+	r, err := newRequest(c.options.Lease, waits, options)
+	if err == nil && (!r.renew || r.maxHold > 0 || !r.by.IsZero()) {
+		err = invalid("there is no lease and no owner here: only Wait and AwaitSet apply")
+	}
+	return r, err
+}
+
+// onlyTTL is the time to live among the options of a call that sets something, in ms as
+// it is sent.
+func onlyTTL(options []Option) (ms string, err error) {
+	for _, o := range options {
+		if o.kind != optionTTL {
+			return "", invalid("only TTL applies here")
+		}
+		if ms, err = ttlText(o.d); err != nil {
+			return "", err
+		}
+	}
+	return ms, nil
+}
+
+// bound applies the wait of the request to its context.
+func (r *request) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.bounded && r.waits {
+		return context.WithTimeout(ctx, r.wait)
+	}
+	return ctx, func() {}
+}
+
+// waitForSet makes something to wait for of the refusal that nobody has set it yet, if
+// the caller asked for that.
+func (r *request) waitForSet(err error) error {
+	if r.awaitSet && r.waits && hasCode(err, "LATCHKEY_UNSET") {
+		return errors.Join(ErrNotAcquired, ErrNotSet)
+	}
+	return err
+}
+
 func (r *request) apply(o Option) error {
 	switch o.kind {
 	case optionWait:
@@ -89,6 +142,10 @@ func (r *request) apply(o Option) error {
 			return invalid("the owner is empty")
 		}
 		r.by = o.owner
+	case optionAwaitSet:
+		r.awaitSet = true
+	case optionTTL:
+		return invalid("a time to live is set with the permits or the count")
 	default:
 		return invalid("an Option that no function of this package made")
 	}

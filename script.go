@@ -39,6 +39,14 @@ var (
 	rwRenew        = loadScript("rw_renew").first()
 	rwEvict        = loadScript("rw_evict").first()
 	inspectQuery   = loadScript("inspect")
+	semAcquire     = loadScript("sem_acquire")
+	semUndo        = loadScript("sem_undo").first()
+	semRelease     = loadScript("sem_release").first()
+	semSet         = loadScript("sem_set")
+	semDrain       = loadScript("sem_drain")
+	semDelete      = loadScript("sem_delete")
+	semExpire      = loadScript("sem_expire")
+	semAvailable   = loadScript("sem_available")
 )
 
 // send executes the command once. Scripts go by digest, with the text following

@@ -64,7 +64,10 @@ func worthWaiting(ctx context.Context, err error) bool {
 // trouble is what the caller should know besides that the time is over: that the
 // server failed. That the lock was busy goes without saying.
 func trouble(err error) error {
-	if errors.Is(err, ErrNotAcquired) {
+	switch {
+	case errors.Is(err, ErrNotSet):
+		return ErrNotSet
+	case errors.Is(err, ErrNotAcquired):
 		return nil
 	}
 	return err

@@ -1,0 +1,37 @@
+-- Fragment: an operation that counts once, however often it is sent. It needs the
+-- locals note (key of its lane) and number.
+--
+--   note   string: the number of the last operation of the lane, a space, its result
+--
+-- A lane of a client serves one operation after the other, with growing numbers. So a
+-- copy that arrives late is the operation that is noted, or one that is past: it is
+-- answered from the note, or refused, for as long as the note lives. That is longer
+-- than TCP keeps on to deliver.
+local memory = 1200000
+local void = 'void'
+
+-- recall returns the result of this operation if it was executed before, or an error
+-- reply if it is past or was given up. Both are nil if it is new.
+local function recall()
+  local last = redis.call('get', note)
+  if not last then
+    return
+  end
+  local of, result = string.match(last, '^(%d+) (.*)$')
+  if of == number and result ~= void then
+    return result
+  end
+  if of == number or tonumber(of) > tonumber(number) then
+    return nil, redis.error_reply('LATCHKEY_PAST the operation is over')
+  end
+end
+
+-- remember notes the result.
+local function remember(result)
+  redis.call('set', note, number .. ' ' .. result, 'px', memory)
+end
+
+-- room lets the rest of the script pass on a server that is at its memory limit.
+local function room()
+  redis.call('del', note)
+end

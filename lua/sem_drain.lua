@@ -1,0 +1,30 @@
+-- Acquire all permits that a semaphore has, or pay its debt.
+--
+-- KEYS[1] permits, KEYS[2] note (see op.lua)
+-- ARGV[1] number of the operation
+--
+-- Reply   integer: how many there were, negative if it was a debt
+--         error LATCHKEY_UNSET: nobody has set the permits; nothing changed
+--         error LATCHKEY_PAST: the operation was given up; nothing changed
+--
+-- Cost: 4 commands. Idempotent: the operation is noted. What it took is given back by
+-- sem_undo.lua.
+local key, note, number = KEYS[1], KEYS[2], ARGV[1]
+local reserve, publish, channel
+--@include tell
+--@include op
+--@include sem_state
+
+local done, past = recall()
+if done or past then
+  return past or tonumber(done)
+end
+local free, wrong = look()
+if not free then
+  return wrong or unset()
+end
+if free ~= 0 then
+  redis.call('decrby', key, free)
+end
+remember(free)
+return free

@@ -1,0 +1,52 @@
+-- Give permits to a semaphore: release, or add to what there is.
+--
+-- KEYS[1] permits, KEYS[2] total (see sem_state.lua), KEYS[3] note (see op.lua)
+-- KEYS[4] channel
+-- ARGV[1] number of the operation
+-- ARGV[2] how many; negative takes them away
+-- ARGV[3] 'release', 'release if set' or 'add', which changes the total
+-- ARGV[4] PUBLISH or SPUBLISH
+--
+-- Reply   integer: 1 done, 0 nobody has set the permits; nothing changed
+--         error LATCHKEY_RANGE: there would be more than Redisson can count
+--         error LATCHKEY_PAST: the operation is over
+--
+-- A counter that is not there is created, unless ARGV[3] forbids it.
+--
+-- Cost: at most 7 commands. Works on a server that is out of memory. Idempotent: the
+-- operation is noted.
+local key, total, note, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local number, n, how, publish = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local reserve
+--@include tell
+--@include op
+--@include sem_state
+
+local done, past = recall()
+if done or past then
+  return past or tonumber(done)
+end
+local free, wrong = look()
+if wrong then
+  return wrong
+end
+if not free and how == 'release if set' then
+  return 0
+end
+if math.abs((free or 0) + n) > most then
+  return redis.error_reply('LATCHKEY_RANGE more permits than can be counted')
+end
+room()
+local now = redis.call('incrby', key, n)
+if how == 'add' then
+  if not free then
+    redis.call('set', total, n)
+  elseif redis.call('exists', total) == 1 then
+    redis.call('incrby', total, n)
+  end
+end
+remember(1)
+if n > 0 then
+  announce(now)
+end
+return 1

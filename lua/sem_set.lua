@@ -1,0 +1,60 @@
+-- Set the permits of a semaphore.
+--
+-- KEYS[1] permits, KEYS[2] total (see sem_state.lua), KEYS[3] note (see op.lua)
+-- KEYS[4] channel
+-- ARGV[1] number of the operation
+-- ARGV[2] how many
+-- ARGV[3] ms that the semaphore lives, or ''
+-- ARGV[4] '1' if permits that are set already are to be changed
+-- ARGV[5] PUBLISH or SPUBLISH
+--
+-- Reply   integer: 1 set by this call, 0 they were set before; nothing changed
+--         error LATCHKEY_UNSET: they are to be changed, but it is not known how many
+--         there are in all; nothing changed
+--         error LATCHKEY_PAST: the operation is over
+--
+-- Changing moves the available permits by what the total moves; it may make them
+-- negative.
+--
+-- Cost: at most 7 commands. Idempotent: the operation is noted.
+local key, total, note, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local number, n, ttl, publish = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[5]
+local reserve
+--@include tell
+--@include op
+--@include sem_state
+
+local done, past = recall()
+if done or past then
+  return past or tonumber(done)
+end
+local free, wrong = look()
+if wrong then
+  return wrong
+end
+if free and ARGV[4] ~= '1' then
+  return 0
+end
+if free then
+  local all = tonumber(redis.call('get', total) or nil)
+  if not all then
+    return unset()
+  end
+  redis.call('set', total, n, 'keepttl')
+  local now = redis.call('incrby', key, n - all)
+  remember(1)
+  if n > all then
+    announce(now)
+  end
+  return 1
+end
+for _, each in ipairs({key, total}) do
+  if ttl == '' then
+    redis.call('set', each, n)
+  else
+    redis.call('set', each, n, 'px', ttl)
+  end
+end
+remember(1)
+announce(n)
+return 1

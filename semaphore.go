@@ -1,0 +1,324 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strconv"
+	"time"
+)
+
+// maxCount is the largest number that Redisson can count.
+const maxCount = math.MaxInt32
+
+// Semaphore is a counting semaphore, on the wire Redisson's RSemaphore: a number of
+// permits that anybody may take and give. Permits have no owner: one that a crashed
+// process had is gone until somebody gives it back. Use [PermitSemaphore] where that
+// matters.
+//
+// Every operation counts once, however often it has to be sent. Those that give (all
+// but Acquire, TryAcquire and Drain) return ErrUnknownOutcome when no answer came in
+// time; they are then repeated in the background until the server answers, so do not
+// repeat them. An acquisition without an answer is undone there.
+//
+// The permits have to be set once, by TrySetPermits: until then acquisitions fail with
+// ErrNotSet, unless they are told to wait for it ([AwaitSet]).
+//
+// Waiters of one client are served first come first served, whatever number they ask
+// for. Among clients there is no order, but whoever has been waiting in front of its
+// client for a fifth of Options.StaleWaiterTimeout may have permits kept for it, one at
+// a time: others, of this library, then get only what is left beside, so that a large
+// request is not starved by small ones. A waiter that died has them kept for one
+// StaleWaiterTimeout at most.
+type Semaphore struct {
+	object
+
+	total, reserve string // keys
+}
+
+// NewSemaphore returns the semaphore of that name. Nothing is sent.
+func (c *Client) NewSemaphore(name string) *Semaphore {
+	o := newObject(c, name, semaphoreChannel)
+	tag := hashTag(o.key)
+	return &Semaphore{object: o, total: "latchkey_sc_total:" + tag, reserve: "latchkey_sc_reserve:" + tag}
+}
+
+func semaphoreChannel(key string) string { return "redisson_sc:" + hashTag(key) }
+
+// Acquire takes n permits, all or none, waiting until ctx ends or the time of [Wait] is
+// over. The error is nil if they are taken, and otherwise as that of [Locker] says, or
+// ErrNotSet. Of the options, Wait and [AwaitSet] apply.
+func (s *Semaphore) Acquire(ctx context.Context, n int, options ...Option) error {
+	return s.acquire(ctx, "acquire", true, n, options)
+}
+
+// TryAcquire takes n permits if there are as many, or waits for as long as [Wait] says.
+// ErrNotAcquired means that there are not.
+func (s *Semaphore) TryAcquire(ctx context.Context, n int, options ...Option) error {
+	return s.acquire(ctx, "try acquire", false, n, options)
+}
+
+// Release gives n permits, and wakes as many waiters as they are enough for. Nobody
+// checks that they were taken before. A semaphore that is not there comes into being
+// with them; see [Semaphore.ReleaseIfExists]. It works although ctx has ended: the time
+// is bounded by Options.RetryBudget instead.
+func (s *Semaphore) Release(ctx context.Context, n int) error {
+	_, err := s.give(s.client.caller.detached(ctx), "release", "release", n)
+	return err
+}
+
+// ReleaseIfExists is Release for a semaphore that may have been deleted, or have come
+// to the end of its time: it is not made anew. It reports whether it was there.
+func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
+	return s.give(s.client.caller.detached(ctx), "release if exists", "release if set", n)
+}
+
+// AddPermits adds n permits to those that there are, or takes them away if n is
+// negative: fewer than none may be left then, until enough are released.
+func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
+	if n == 0 || n < -maxCount || n > maxCount {
+		return fail("add permits", s.name, invalid("%d is no number of permits to add", n))
+	}
+	_, err := s.send(ctx, "add permits", "add", n)
+	return err
+}
+
+// TrySetPermits sets the permits of a semaphore that is not there, and reports whether
+// it did; one that is there stays as it is. With [TTL] the semaphore goes when the time
+// is over.
+func (s *Semaphore) TrySetPermits(ctx context.Context, n int, options ...Option) (bool, error) {
+	return s.set(ctx, "try set permits", "", n, options)
+}
+
+// SetPermits changes how many permits there are in all, those included that are taken:
+// to set the same number twice changes nothing. It sets them if nobody has. The total
+// is what was set, and added, by this library; of a semaphore that Redisson made it is
+// not known (ErrNotSet): use AddPermits.
+func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
+	_, err := s.set(ctx, "set permits", "1", n, nil)
+	return err
+}
+
+// Drain takes all permits that there are, and returns how many; a negative number is a
+// debt that it has paid.
+func (s *Semaphore) Drain(ctx context.Context) (int, error) {
+	if s.invalid != nil {
+		return 0, fail("drain", s.name, s.invalid)
+	}
+	if !s.client.begin() {
+		return 0, fail("drain", s.name, ErrClosed)
+	}
+	defer s.client.working.Done()
+	o := s.client.newOp(s.key)
+	o.settle = s.undo(o)
+	a, err := s.client.caller.call(ctx, s.client.closing, semDrain, []string{s.key, o.note}, []string{o.number})
+	if a.doubt && err != nil {
+		o.unknown()
+	} else {
+		o.over()
+	}
+	if err != nil {
+		return 0, fail("drain", s.name, explainObject(a, err)...)
+	}
+	return intOf(a)
+}
+
+// Available returns how many permits there are, negative if it is a debt, and
+// ErrNotSet if nobody has set them.
+func (s *Semaphore) Available(ctx context.Context) (int, error) {
+	a, err := s.query(ctx, "available", call{semAvailable, []string{s.key}, nil})
+	if err != nil {
+		return 0, err
+	}
+	return intOf(a)
+}
+
+// Expire lets the semaphore go after d, or never with NoExpiry, and reports whether it
+// is there.
+func (s *Semaphore) Expire(ctx context.Context, d time.Duration) (bool, error) {
+	ms, err := ttlText(d)
+	if err != nil {
+		return false, fail("expire", s.name, err)
+	}
+	a, err := s.query(ctx, "expire", call{semExpire, []string{s.key, s.total}, []string{ms}})
+	if err != nil {
+		return false, err
+	}
+	n, err := intOf(a)
+	return n == 1, err
+}
+
+// Delete removes the semaphore and reports whether it was there. Its waiters get
+// ErrNotSet, or wait on if they were told to.
+func (s *Semaphore) Delete(ctx context.Context) (bool, error) {
+	a, err := s.query(ctx, "delete", call{semDelete, []string{s.key, s.channel, s.total, s.reserve}, []string{s.client.publish}})
+	if err != nil {
+		return false, err
+	}
+	n, err := intOf(a)
+	return n == 1 || a.doubt, err
+}
+
+func ttlText(d time.Duration) (string, error) {
+	if d == NoExpiry {
+		return "", nil
+	}
+	return strconv.FormatInt(millis(d), 10), checkLease("the time to live", d)
+}
+
+// give is send for what is counted from one on.
+func (s *Semaphore) give(ctx context.Context, verb, how string, n int) (bool, error) {
+	if err := checkCount(n); err != nil {
+		return false, fail(verb, s.name, err)
+	}
+	return s.send(ctx, verb, how, n)
+}
+
+func (s *Semaphore) send(ctx context.Context, verb, how string, n int) (bool, error) {
+	a, err := s.count(ctx, verb, func(o *op) call {
+		return call{semRelease, []string{s.key, s.total, o.note, s.channel},
+			[]string{o.number, strconv.Itoa(n), how, s.client.publish}}
+	})
+	if err != nil {
+		return false, err
+	}
+	done, err := intOf(a)
+	return done == 1, err
+}
+
+func (s *Semaphore) set(ctx context.Context, verb, change string, n int, options []Option) (bool, error) {
+	ttl, err := onlyTTL(options)
+	if err == nil {
+		err = checkTotal(n)
+	}
+	if err != nil {
+		return false, fail(verb, s.name, err)
+	}
+	a, err := s.count(ctx, verb, func(o *op) call {
+		return call{semSet, []string{s.key, s.total, o.note, s.channel},
+			[]string{o.number, strconv.Itoa(n), ttl, change, s.client.publish}}
+	})
+	if err != nil {
+		return false, err
+	}
+	done, err := intOf(a)
+	return done == 1, err
+}
+
+func checkCount(n int) error {
+	if n < 1 || n > maxCount {
+		return invalid("%d is no number of permits to take or give", n)
+	}
+	return nil
+}
+
+func checkTotal(n int) error {
+	if n < 0 || n > maxCount {
+		return invalid("%d is no number of permits to have", n)
+	}
+	return nil
+}
+
+// acquire is Acquire and TryAcquire.
+func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int, options []Option) error {
+	r, err := waitRequest(s.client, waits, options)
+	if err = errors.Join(s.invalid, err, checkCount(n)); err != nil {
+		return fail(verb, s.name, err)
+	}
+	if !s.client.begin() {
+		return fail(verb, s.name, ErrNotAcquired, ErrClosed)
+	}
+	defer s.client.working.Done()
+	ctx, cancel := r.bound(ctx)
+	defer cancel()
+	w := &wanted{Semaphore: s, request: &r, n: strconv.Itoa(n), op: s.client.newOp(s.key), since: s.client.clock()}
+	if err := w.conclude(w.acquire(ctx)); err != nil {
+		return fail(verb, s.name, explain(err)...)
+	}
+	return nil
+}
+
+func (s *Semaphore) undo(o *op) call {
+	return call{semUndo, []string{s.key, s.reserve, o.note, s.channel}, []string{s.client.id, o.number, s.client.publish}}
+}
+
+// wanted is one acquisition of permits.
+type wanted struct {
+	*Semaphore
+
+	request *request
+	op      *op
+	n       string
+	since   stamp // when it came to the front
+	doubt   bool  // it may have been executed, or may yet be
+	kept    bool  // permits may be kept for it
+}
+
+// acquire asks once, or stands in line and asks until there are enough.
+func (w *wanted) acquire(ctx context.Context) error {
+	if !w.request.waits {
+		_, err := w.ask(ctx, 0)
+		return err
+	}
+	g := w.client.gates.use(w.key)
+	defer g.done()
+	if err := g.enter(ctx, w.client.closing); err != nil {
+		return err
+	}
+	defer g.leave()
+	w.since = w.client.clock()
+	return w.client.waitInFront(ctx, g, w)
+}
+
+// ask is part of [asker].
+func (w *wanted) ask(ctx context.Context, _ int) (time.Duration, error) {
+	keep := ""
+	if w.request.waits && w.client.clock().since(w.since) > w.client.patienceInFront() {
+		keep, w.kept = w.client.staleText(), true
+	}
+	a, err := w.client.caller.call(ctx, w.client.closing, semAcquire,
+		[]string{w.key, w.reserve, w.op.note, w.channel},
+		[]string{w.client.id, w.op.number, w.n, keep, w.client.publish})
+	w.doubt = w.doubt || a.doubt
+	if err != nil {
+		return -1, w.request.waitForSet(err)
+	}
+	if a.message.IsInt64() {
+		ms, err := a.message.AsInt64()
+		return fromMillis(ms), errors.Join(ErrNotAcquired, err)
+	}
+	select {
+	case <-w.client.closing:
+		w.doubt = true // to be given back
+		return 0, ErrClosed
+	default:
+		return 0, nil
+	}
+}
+
+// pause is part of [asker].
+func (w *wanted) pause(g *gate, _ int, left time.Duration) time.Duration {
+	g.refused(w.client.notifier, w.channel)
+	pause := min(w.client.pollPause(), max(w.client.patienceInFront(), time.Millisecond))
+	return until(left, pause)
+}
+
+func (w *wanted) what() string { return w.name }
+
+// conclude ends the operation, and has it undone if it has failed and left anything.
+func (w *wanted) conclude(err error) error {
+	if err == nil || !w.doubt && !w.kept {
+		w.op.over()
+		return err
+	}
+	w.op.settle = w.undo(w.op)
+	w.op.unknown()
+	if w.doubt {
+		return errors.Join(ErrUnknownOutcome, err)
+	}
+	return err
+}
+
+// patienceInFront is how long a waiter stands in front before permits are kept for it;
+// also how often it then gives a sign of life.
+func (c *Client) patienceInFront() time.Duration { return c.options.StaleWaiterTimeout / 5 }
