@@ -61,7 +61,7 @@ func newLines(c *Client) *lines {
 // takeInLine waits for a lock that is granted in order. Nobody waits for another
 // waiter of this client first, because the order is the server's.
 func (p *primitive) takeInLine(ctx context.Context, r *request, t *tenure) (*Hold, error) {
-	t = p.orFresh(t)
+	t = p.orFresh(t, r)
 	pl := &place{t: t, gate: p.client.gates.use(p.waiterChannel(t.wire))}
 	pl.gate.shortLived()
 	t.place = pl

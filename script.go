@@ -47,6 +47,13 @@ var (
 	semDelete      = loadScript("sem_delete")
 	semExpire      = loadScript("sem_expire")
 	semAvailable   = loadScript("sem_available")
+	permitAcquire  = loadScript("permit_acquire")
+	permitLeave    = loadScript("permit_leave").first()
+	permitRelease  = loadScript("permit_release").first()
+	permitRenew    = loadScript("permit_renew").first()
+	permitLease    = loadScript("permit_lease")
+	permitCount    = loadScript("permit_count")
+	permitSet      = loadScript("permit_set")
 )
 
 // send executes the command once. Scripts go by digest, with the text following
