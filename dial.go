@@ -13,7 +13,13 @@ import (
 // dialing counts the connections that are being opened: from the dial to the first
 // answer. While there is one, rueidis may make callers wait for it without looking
 // at their contexts.
-type dialing struct{ atomic.Int32 }
+type dialing struct {
+	atomic.Int32
+
+	// breaks counts the connections that have ended: the next command may be the one
+	// that dials.
+	breaks atomic.Int64
+}
 
 // watch has the connections of a client counted.
 func (d *dialing) watch(settings *rueidis.ClientOption) {
@@ -28,7 +34,11 @@ func (d *dialing) watch(settings *rueidis.ClientOption) {
 			d.Add(-1)
 			return nil, err
 		}
-		return &openingConn{Conn: conn, opened: sync.OnceFunc(func() { d.Add(-1) })}, nil
+		return &openingConn{
+			Conn:   conn,
+			opened: sync.OnceFunc(func() { d.Add(-1) }),
+			broken: sync.OnceFunc(func() { d.breaks.Add(1) }),
+		}, nil
 	}
 }
 
@@ -40,16 +50,20 @@ func dialTCP(ctx context.Context, address string, dialer *net.Dialer, config *tl
 }
 
 // openingConn is a connection that is open when the server has said something, or
-// is closed.
+// is closed, and tells of its end before rueidis hears of it.
 type openingConn struct {
 	net.Conn
 	opened func()
+	broken func()
 	heard  bool // only the reader looks at it
 }
 
 // Read is part of [net.Conn].
 func (c *openingConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	if err != nil {
+		c.broken()
+	}
 	if !c.heard {
 		c.heard = true
 		c.opened()
@@ -59,6 +73,7 @@ func (c *openingConn) Read(b []byte) (int, error) {
 
 // Close is part of [net.Conn].
 func (c *openingConn) Close() error {
+	c.broken()
 	c.opened()
 	return c.Conn.Close()
 }
