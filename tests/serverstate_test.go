@@ -154,6 +154,8 @@ func narrow(t *testing.T, server *rig.Server, options latchkey.Options) *latchke
 		~redisson_lock_queue:{orders:* ~redisson_lock_timeout:{orders:* ~latchkey_fair:{orders:*
 		+hexists +zrange +zrangebyscore +zremrangebyscore ~latchkey_rw*:{orders:* ~redisson_rwlock:{orders:* ~{orders:*
 		&redisson_rwlock:{orders:*
+		+incrby +decrby +persist +zcount +zmscore ~redisson_sc:{orders:* ~latchkey_sc_*:{orders:* ~latchkey_op:{orders:*
+		~latchkey_permit_void:{orders:* &redisson_sc:{orders:*
 		&redisson_lock__channel:{orders:* &latchkey:beat:*`)...)...)
 	options.Logger = slog.New(slog.DiscardHandler)
 	client, err := latchkey.Connect(t.Context(), "redis://narrow:secret@"+server.Addr(), options)
