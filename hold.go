@@ -97,8 +97,10 @@ const droppedHold = "latchkey: a hold was dropped without Unlock and stays until
 func (h *Hold) abandoned() {
 	h.tenure.mu.Lock()
 	over := h.grip.over() || h.grip.leaving
+	// A permit that ends by itself may be left to whoever has its id.
+	left := h.tenure.lock.kind.shared && !h.grip.renew
 	h.tenure.mu.Unlock()
-	if !over {
+	if !over && !left {
 		h.tenure.client.options.Logger.Error(droppedHold, "lock", h.tenure.lock.name, "owner", h.tenure.wire)
 	}
 }

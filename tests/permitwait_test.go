@@ -24,6 +24,7 @@ var byMessages = latchkey.Options{PollCeiling: 20 * time.Second, StaleWaiterTime
 // Ten permits are released at once: ten waiters in ten processes all have one after two
 // round trips, by the messages alone.
 func TestReleaseOfManyWakesAsMany(t *testing.T) {
+	rig.Need(t, rig.Stats)
 	server := rig.Shared()
 	admin := rig.NewAdmin(t, server)
 	giver := newSemaphore(t, connect(t, server), 0)
