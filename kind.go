@@ -20,6 +20,8 @@ const (
 	KindWrite   Kind = "write"   // its write side
 	KindRWLock  Kind = "rwlock"  // read/write lock
 	KindPermit  Kind = "permit"  // a permit of a semaphore that has leases
+	KindMulti   Kind = "multi"   // several locks, all of them
+	KindRed     Kind = "red"     // several locks, a majority of them
 	KindUnknown Kind = "unknown" // nothing that this package knows
 )
 
