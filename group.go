@@ -161,22 +161,26 @@ func (g *group) attach(ctx context.Context, cancel context.CancelCauseFunc) erro
 	if g.state.over() || g.state.leaving {
 		return cmp.Or(g.state.cause, ErrNotHeld)
 	}
-	g.state.attach(&g.mu, ctx, cancel)
+	g.state.attach(ctx, &g.mu, cancel)
 	return nil
 }
 
 // inherit gives a context what the members' contexts would carry, so that each of their
 // locks can be entered again under it.
 func (g *group) inherit(ctx context.Context) context.Context {
+	chain, _ := ctx.Value(heldKey{}).(*heldChain)
+	return context.WithValue(ctx, heldKey{}, g.chain(chain))
+}
+
+func (g *group) chain(outer *heldChain) *heldChain {
 	for _, h := range g.present() {
 		if h.group != nil {
-			ctx = h.group.inherit(ctx)
-			continue
+			outer = h.group.chain(outer)
+		} else {
+			outer = &heldChain{h, outer}
 		}
-		outer, _ := ctx.Value(heldKey{}).(*heldChain)
-		ctx = context.WithValue(ctx, heldKey{}, &heldChain{h, outer})
 	}
-	return ctx
+	return outer
 }
 
 // unlock releases every member.

@@ -280,13 +280,13 @@ func (h *Hold) attach(ctx context.Context, cancel context.CancelCauseFunc) error
 	if err := t.errOf(g); err != nil {
 		return err
 	}
-	g.attach(&t.mu, ctx, cancel)
+	g.attach(ctx, &t.mu, cancel)
 	return nil
 }
 
 // attach has a context canceled with the grip, and forgets it when it ends first. mu
 // guards the grip, and is held.
-func (g *grip) attach(mu *sync.Mutex, ctx context.Context, cancel context.CancelCauseFunc) {
+func (g *grip) attach(ctx context.Context, mu *sync.Mutex, cancel context.CancelCauseFunc) {
 	if g.contexts == nil {
 		g.contexts = map[*heldContext]struct{}{}
 	}
