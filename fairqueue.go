@@ -4,7 +4,6 @@ import (
 	"container/list"
 	"context"
 	"errors"
-	"math/rand/v2"
 	"strconv"
 	"sync"
 	"time"
@@ -86,19 +85,16 @@ func (t *tenure) lineUp(a answer) (left time.Duration, err error) {
 }
 
 // standInLine returns how long to rest: as long as the server said if this is one of
-// the next, else until somebody calls.
+// the next, or has no place in the line yet, else until somebody calls.
 func (t *tenure) standInLine(left time.Duration) time.Duration {
 	l := t.client.lines
 	l.mu.Lock()
-	near := t.place.near
+	behind := t.place.elem != nil && !t.place.near
 	l.mu.Unlock()
-	switch {
-	case !near:
+	if behind {
 		return 4 * t.client.options.StaleWaiterTimeout
-	case left < 0:
-		return t.client.pollPause()
 	}
-	return min(t.client.pollPause(), left+time.Millisecond+rand.N(2*time.Millisecond))
+	return until(left, t.client.pollPause())
 }
 
 // ticketText is what the server has to be told of the place.
