@@ -252,6 +252,22 @@ func TestFairScripts_deadlines_among_waiters_of_Redisson(t *testing.T) {
 	require.Equal(t, []string{ownerB, ownerC}, s.state().queue)
 }
 
+// The key of the lock has become something else: a release is an error, and a waiter
+// leaves the queue all the same.
+func TestFairScripts_leaving_a_wrong_key(t *testing.T) {
+	s := newFairScripts(t)
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	s.wait(ownerB)
+	s.do("SET", s.keys.key, "something else")
+	for range 2 {
+		reply := s.c.script(fairRelease, append(s.keys.fairKeys(), s.keys.channel), ownerB, "0", "", "PUBLISH", "0",
+			s.keys.waiterChannel(""), "1")
+		require.ErrorContains(t, reply.(error), "WRONGTYPE")
+	}
+	s.do("DEL", s.keys.key)
+	require.Equal(t, fairState{lock: map[string]string{}, queue: []string{}, places: map[string]string{}}, s.state())
+}
+
 // Waiters whose clocks are ten minutes fast or slow wait in the order in which they
 // came, and nobody counts as dead.
 func TestFairLock_skewed_clocks_change_nothing(t *testing.T) {

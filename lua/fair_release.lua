@@ -20,8 +20,9 @@
 --
 -- Cost: about 6 commands for the last release; O(log n) in the waiters. An owner
 -- that leaves the queue is taken out of it if it is among the 256 at either end, and
--- otherwise marked to be removed when it gets there. Works on a server that is out
--- of memory. Idempotent: counts are absolute; on a lock of somebody else it does
+-- otherwise marked to be removed when it gets there, also if the key of the lock has
+-- become something else, which is an error. Works on a server that is out of memory.
+-- Idempotent: counts are absolute; on a lock of somebody else it does
 -- nothing but tell the queue that it is free, which is never wrong.
 local key, queue, deadlines, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, me, publish, prefix = ARGV[1], ARGV[3], ARGV[4], ARGV[6]
@@ -54,11 +55,11 @@ local function quit()
   redis.call('zadd', deadlines, 0, owner)
 end
 
-local count = tonumber(ARGV[2])
-local left = leave(count, tonumber(ARGV[5]))
 if ARGV[7] == '1' then
   pcall(quit) -- in a damaged queue it has no place anyway
 end
+local count = tonumber(ARGV[2])
+local left = leave(count, tonumber(ARGV[5]))
 if left == 'HELD' then
   return redis.status_reply(left)
 end
