@@ -350,6 +350,142 @@ func TestFairScripts_revived_waiter_keeps_its_deadline(t *testing.T) {
 	require.InDelta(t, 305*time.Second, s.deadline(ownerB), float64(time.Second))
 }
 
+// A Redisson waiter counts its deadline from that of the last. The dead of this
+// library do not stay there: not when somebody comes, leaves, or is refreshed.
+func TestFairScripts_no_dead_at_the_end(t *testing.T) {
+	acts := map[string]func(s fairScripts){
+		"who comes":   func(s fairScripts) { s.wait(ownerC); s.release(ownerC, 0, "1") },
+		"who leaves":  func(s fairScripts) { s.release(ownerC, 0, "1") },
+		"who is here": func(s fairScripts) { s.refresh(ownerB) },
+	}
+	for what, act := range acts {
+		t.Run(what, func(t *testing.T) {
+			s := newFairScripts(t)
+			require.Nil(t, s.acquire(ownerA, s.stale, ""))
+			s.wait(ownerB)
+			for i := range 5 {
+				dead := "44444444-4444-4444-8444-444444444444:" + strconv.Itoa(i)
+				s.wait(dead)
+				s.age(dead, 10*time.Minute)
+			}
+			act(s)
+			state := s.state()
+			require.Equal(t, []string{ownerB}, state.queue)
+			require.Len(t, state.places, 1)
+		})
+	}
+}
+
+// Who leaves the middle is not dead long ago, and is out of the queue once nobody is
+// behind it.
+func TestFairScripts_leaver_does_not_stay_at_the_end(t *testing.T) {
+	s := newFairScripts(t)
+	const around = 300
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	s.stranger(1)
+	others := func(from, to int) {
+		for i := from; i < to; i++ {
+			s.join("44444444-4444-4444-8444-444444444444:" + strconv.Itoa(i))
+		}
+	}
+	others(0, around)
+	s.wait(ownerC)
+	others(around, 2*around)
+	s.release(ownerC, 0, "1")
+	require.InDelta(t, 300*time.Second, s.deadline(ownerC), float64(2*time.Second), "dies now, but for the stranger's wait")
+	for i := around; i < 2*around; i++ {
+		s.c.script(fairRelease, append(s.keys.fairKeys(), s.keys.channel), "44444444-4444-4444-8444-444444444444:"+strconv.Itoa(i),
+			"0", "", "PUBLISH", "0", s.keys.waiterChannel(""), "1")
+	}
+	state := s.state()
+	require.Len(t, state.queue, around+1)
+	require.NotContains(t, state.places, ownerC)
+}
+
+// Notes of waiters whom Redisson has removed do not add up.
+func TestFairScripts_leaked_notes_are_swept(t *testing.T) {
+	s := newFairScripts(t)
+	notes := s.keys.fairKeys()[3]
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	s.wait(ownerB)
+	const leaked, come = 50, 400
+	for i := range leaked {
+		s.do("HSET", notes, "55555555-5555-4555-8555-555555555555:"+strconv.Itoa(i), "17:42")
+	}
+	for i := range come {
+		owner := "44444444-4444-4444-8444-444444444444:" + strconv.Itoa(i)
+		s.join(owner)
+		s.c.script(fairRelease, append(s.keys.fairKeys(), s.keys.channel), owner, "0", "", "PUBLISH", "0", s.keys.waiterChannel(""), "1")
+	}
+	require.Less(t, len(s.state().places), 10)
+	s.do("HSET", notes, ownerC, "17:42")
+	s.release(ownerB, 0, "1")
+	require.Empty(t, s.state().places, "the last takes all with it")
+}
+
+// The clock of the server was set back by more than a waiter may be ahead: its life is
+// taken back to where it would be, so that its death is noticed.
+func TestFairScripts_clock_set_back(t *testing.T) {
+	acts := map[string]func(s fairScripts, ticket string){
+		"refreshed": func(s fairScripts, _ string) { s.refresh(ownerB) },
+		"asks":      func(s fairScripts, ticket string) { s.acquire(ownerB, s.stale, ticket) },
+	}
+	for what, act := range acts {
+		t.Run(what, func(t *testing.T) {
+			s := newFairScripts(t)
+			require.Nil(t, s.acquire(ownerA, s.stale, ""))
+			s.stranger(1)
+			ticket := s.wait(ownerB)
+			s.age(ownerB, -40*time.Second)
+			act(s, ticket)
+			require.InDelta(t, 45*time.Second, s.life(ownerB), float64(time.Second), "a small step is waited for")
+			s.age(ownerB, -time.Hour)
+			act(s, ticket)
+			require.InDelta(t, 5*time.Second, s.life(ownerB), float64(time.Second))
+			require.InDelta(t, 305*time.Second, s.deadline(ownerB), float64(time.Second))
+		})
+	}
+}
+
+// A lock is free, and nobody in its long queue is alive: one attempt gets it.
+func TestFairScripts_one_attempt_passes_over_any_number_of_dead(t *testing.T) {
+	s := newFairScripts(t)
+	k := s.keys.fairKeys()
+	for what, stale := range map[string]string{"does not wait": "", "waits": s.stale} {
+		for i := range 500 {
+			dead := "44444444-4444-4444-8444-444444444444:" + strconv.Itoa(i)
+			s.do("RPUSH", k[1], dead)
+			s.do("ZADD", k[2], "42", dead)
+			s.do("HSET", k[3], dead, "17:42")
+		}
+		require.Nil(t, s.acquire(ownerA, stale, ""), what)
+		require.Empty(t, s.state().queue, what)
+		require.Empty(t, s.state().places, what)
+		s.do("DEL", k[0])
+	}
+}
+
+// One that is alive behind as many dead keeps its place.
+func TestFairScripts_one_alive_behind_many_dead(t *testing.T) {
+	s := newFairScripts(t)
+	k := s.keys.fairKeys()
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	s.wait(ownerB)
+	for i := range 250 {
+		dead := "44444444-4444-4444-8444-444444444444:" + strconv.Itoa(i)
+		s.do("LPUSH", k[1], dead)
+		s.do("ZADD", k[2], "42", dead)
+		s.do("HSET", k[3], dead, "17:42")
+	}
+	s.do("DEL", k[0])
+	for range 2 {
+		require.Equal(t, int64(0), s.c.script(fairAcquire, k, ownerC, "30000", "1", "", "", "PUBLISH",
+			s.keys.waiterChannel(""), "", "", "300000"))
+	}
+	require.Equal(t, int64(0), s.acquire(ownerC, "", ""))
+	require.Equal(t, []string{ownerB}, s.state().queue)
+}
+
 // The key of the lock has become something else: a release is an error, and a waiter
 // leaves the queue all the same.
 func TestFairScripts_leaving_a_wrong_key(t *testing.T) {

@@ -54,14 +54,27 @@ local function lead(size, shift)
   return leadWithin(4, shift) or size > 4 and leadWithin(reach, shift) or size * shift
 end
 
+-- sweep looks at some of the notes, and removes those of whom Redisson has removed:
+-- with each that comes, so that they stay fewer than those who wait.
+local function sweep()
+  local some = redis.call('hrandfield', notes, 4, 'withvalues')
+  for i = 1, #some, 2 do
+    if expiry(some[i], some[i + 1]) <= now and not redis.call('zscore', deadlines, some[i]) then
+      redis.call('hdel', notes, some[i])
+    end
+  end
+end
+
 -- enqueue gives the owner a place: at the end if it has no ticket.
 local function enqueue(ticket, alive, shift)
+  trim()
   local size = redis.call('llen', queue)
   local deadline = alive
   if size == 0 then
     redis.call('del', deadlines, notes) -- of a queue that has been deleted
   else
     deadline = alive + lead(size, shift)
+    sweep()
   end
   local last = size > 0 and since(redis.call('hget', notes, redis.call('lindex', queue, -1)))
   local fresh = not ticket
@@ -92,7 +105,7 @@ local function stand(stale, ticket, shift)
   ticket = tonumber(ticket) or since(text)
   if not queued then
     ticket = enqueue(ticket, alive, shift)
-  elseif not score or was <= now then
+  elseif not score or was <= now or renewed(was, stale) < was then
     ticket = ticket or micros
     local raise = was > 0 and alive - was or 0 -- what Redisson will take off stays on
     redis.call('hset', notes, owner, string.format('%.0f:%.0f', ticket, alive))
