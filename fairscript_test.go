@@ -227,6 +227,7 @@ func TestFairScripts_late_copies_do_no_lasting_harm(t *testing.T) {
 // marked, keeps no place, and goes when its turn comes.
 func TestFairScripts_leaver_in_the_middle(t *testing.T) {
 	s := newFairScripts(t)
+	s.stale = "60000" // the test may take longer than the usual
 	const around = 300
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
 	first := s.wait(ownerB)
@@ -309,7 +310,7 @@ func TestFairScripts_deadline_counts_waiters_of_Redisson(t *testing.T) {
 	}
 	for what, c := range map[string]struct {
 		prepare   func(s fairScripts)
-		strangers time.Duration
+		strangers int
 	}{
 		"behind three":           {func(s fairScripts) { strangers(s, 1, 3) }, 3},
 		"with a note of its own": {func(s fairScripts) { strangers(s, 1, 3); ghost(s, ownerC) }, 3},
@@ -330,10 +331,11 @@ func TestFairScripts_deadline_counts_waiters_of_Redisson(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := newFairScripts(t)
+			s.stale = "60000" // the test may take longer than the usual
 			require.Nil(t, s.acquire(ownerA, s.stale, ""))
 			c.prepare(s)
 			s.wait(ownerC)
-			require.InDelta(t, c.strangers*300*time.Second+5*time.Second, s.deadline(ownerC), float64(2*time.Second))
+			require.InDelta(t, time.Duration(c.strangers)*300*time.Second+60*time.Second, s.deadline(ownerC), float64(2*time.Second))
 		})
 	}
 }
@@ -380,6 +382,7 @@ func TestFairScripts_no_dead_at_the_end(t *testing.T) {
 // behind it.
 func TestFairScripts_leaver_does_not_stay_at_the_end(t *testing.T) {
 	s := newFairScripts(t)
+	s.stale = "60000" // the test may take longer than the usual
 	const around = 300
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
 	s.stranger(1)
@@ -405,6 +408,7 @@ func TestFairScripts_leaver_does_not_stay_at_the_end(t *testing.T) {
 // Notes of waiters whom Redisson has removed do not add up.
 func TestFairScripts_leaked_notes_are_swept(t *testing.T) {
 	s := newFairScripts(t)
+	s.stale = "60000" // the test may take longer than the usual
 	notes := s.keys.fairKeys()[3]
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
 	s.wait(ownerB)
@@ -450,6 +454,7 @@ func TestFairScripts_clock_set_back(t *testing.T) {
 // A lock is free, and nobody in its long queue is alive: one attempt gets it.
 func TestFairScripts_one_attempt_passes_over_any_number_of_dead(t *testing.T) {
 	s := newFairScripts(t)
+	s.stale = "60000" // the test may take longer than the usual
 	k := s.keys.fairKeys()
 	for what, stale := range map[string]string{"does not wait": "", "waits": s.stale} {
 		for i := range 500 {
@@ -468,6 +473,7 @@ func TestFairScripts_one_attempt_passes_over_any_number_of_dead(t *testing.T) {
 // One that is alive behind as many dead keeps its place.
 func TestFairScripts_one_alive_behind_many_dead(t *testing.T) {
 	s := newFairScripts(t)
+	s.stale = "60000" // the test may take longer than the usual
 	k := s.keys.fairKeys()
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
 	s.wait(ownerB)

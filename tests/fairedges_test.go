@@ -2,6 +2,10 @@ package tests
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,4 +33,51 @@ func TestFairGrantThatComesTooLate(t *testing.T) {
 	require.NoError(t, next.err)
 	assert.Less(t, next.at.Sub(start), 3*time.Second)
 	_ = next.hold.Unlock(context.Background()) // its lease is short
+}
+
+// One node of a cluster is silent, and many wait there, each in a slot of its own. A
+// waiter on another node does not count as dead for a moment.
+func TestSilentNodeCostsNobodyElseAPlace(t *testing.T) {
+	const crowd, stale = 200, 4 * time.Second
+	cluster := rig.NewCluster(t)
+	cluster.ServePartly()
+	holder := connectCluster(t, cluster, latchkey.Options{Lease: time.Minute})
+	client := connectCluster(t, cluster, latchkey.Options{StaleWaiterTimeout: stale})
+	good := t.Name()
+	alive, admin := cluster.Serving(good)
+	var silent *rig.Server
+	for i, waiting := 0, 0; waiting < crowd; i++ {
+		name := fmt.Sprintf("%s %d", good, i)
+		server, there := cluster.Serving(name)
+		if server == alive || silent != nil && server != silent {
+			continue
+		}
+		silent = server
+		waiting++
+		mustLock(t, holder.NewFairLock(name))
+		lockInBackground(t.Context(), client.NewFairLock(name))
+		queueLength(t, there, name, 1)
+	}
+	hold := mustLock(t, holder.NewFairLock(good))
+	waiter := lockInBackground(within(t, time.Minute), client.NewFairLock(good))
+	queueLength(t, admin, good, 1)
+	me := admin.Text("LINDEX", queueOf(good), "0")
+
+	silent.Pause(t)
+	defer silent.Resume(t)
+	least := stale
+	rig.Throughout(t, 4*stale, "the waiter is alive", func() error {
+		_, until, _ := strings.Cut(admin.Text("HGET", notesOf(good), me), ":")
+		ms, err := strconv.ParseInt(until, 10, 64)
+		least = min(least, time.Until(time.UnixMilli(ms)))
+		if least <= 0 {
+			err = errors.Join(err, fmt.Errorf("it counts as dead since %v", -least))
+		}
+		return err
+	})
+	t.Logf("it had %v left at least", least)
+	mustUnlock(t, hold)
+	next := rig.Await(t, soon, "the waiter", waiter)
+	require.NoError(t, next.err)
+	mustUnlock(t, next.hold)
 }
