@@ -65,6 +65,8 @@ func TestKeys_are_mapped(t *testing.T) {
 func TestOptions_are_checked_against_each_other(t *testing.T) {
 	require.NoError(t, Options{}.withDefaults().check())
 	require.NoError(t, Options{Lease: 20 * time.Millisecond}.withDefaults().check(), "the defaults adapt to a short lease")
+	longest := Options{StaleWaiterTimeout: MaxStaleWaiterTimeout, RedissonFairWait: MaxRedissonFairWait}
+	require.NoError(t, longest.withDefaults().check(), "the bounds themselves are accepted")
 	for text, o := range map[string]Options{
 		"Lease":         {Lease: -1},
 		"sub-ms lease":  {Lease: 999 * time.Microsecond},
@@ -75,6 +77,9 @@ func TestOptions_are_checked_against_each_other(t *testing.T) {
 		"two mappings":  {KeyPrefix: "a", NameMapper: strings.ToUpper},
 		"sharded":       {ShardedPubSub: 7},
 		"stale":         {StaleWaiterTimeout: -1},
+		"never stale":   {StaleWaiterTimeout: MaxStaleWaiterTimeout + 1},
+		"fair wait":     {RedissonFairWait: -1},
+		"long fair":     {RedissonFairWait: MaxRedissonFairWait + 1},
 	} {
 		require.ErrorIs(t, o.withDefaults().check(), ErrInvalid, text)
 	}
