@@ -37,7 +37,6 @@ type caller struct {
 	// then overlook contexts, because all callers wait for one of them to dial.
 	down    atomic.Bool
 	dialing *dialing
-	mended  atomic.Int64 // how many breaks had happened when an answered command was sent
 
 	mu      sync.Mutex
 	sending sync.WaitGroup
@@ -80,9 +79,6 @@ func (c *caller) call(ctx context.Context, stop <-chan struct{}, cmd command, ke
 			return a, err
 		case uncertain:
 			a.doubt, a.doubtAt = true, a.sent
-		case shut:
-			a.doubt, a.doubtAt = true, a.sent
-			return a, err
 		}
 		if ctx.Err() != nil {
 			return a, errors.Join(contextError(ctx), dropContext(err))
@@ -99,11 +95,10 @@ func (c *caller) call(ctx context.Context, stop <-chan struct{}, cmd command, ke
 // once sends a command one time and returns when it is answered or ctx ends.
 func (c *caller) once(ctx context.Context, cmd command, keys, args []string) rueidis.RedisResult {
 	lane := c.lane(cmd)
-	if err := lane.take(ctx, c.patience, c.probe); err != nil {
+	if err := lane.take(ctx, c.patience); err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	breaks := c.breaks()
-	if !c.prompt || c.down.Load() || c.dialing.Load() > 0 || breaks != c.mended.Load() {
+	if !c.prompt || c.down.Load() || c.dialing.Load() > 0 {
 		keys, args := slices.Clone(keys), slices.Clone(args)
 		return c.aside(ctx, lane, func(ctx context.Context) rueidis.RedisResult {
 			return cmd.send(ctx, c.client, keys, args)
@@ -116,32 +111,8 @@ func (c *caller) once(ctx context.Context, cmd command, keys, args []string) rue
 		return result
 	}
 	lane.give(sent)
-	c.heard(result, breaks)
+	c.heard(result)
 	return result
-}
-
-// breaks is how many connections have ended.
-func (c *caller) breaks() int64 {
-	if !c.prompt {
-		return 0
-	}
-	return c.dialing.breaks.Load()
-}
-
-// probe sends a command that nobody waits for, beyond the bound but one at a time: its
-// answer tells that those before it are over, when all slots are abandoned and no other
-// command could find out.
-func (c *caller) probe(lane *slots) {
-	if !lane.probing.CompareAndSwap(false, true) {
-		return
-	}
-	c.background(func() {
-		defer lane.probing.Store(false)
-		sent := time.Now()
-		if c.client.Do(context.Background(), c.client.B().Ping().Build()).NonRedisError() == nil {
-			lane.reclaim(sent)
-		}
-	})
 }
 
 // lane keeps those who want a hold from standing in the way of those who have one.
@@ -152,13 +123,9 @@ func (c *caller) lane(cmd command) *slots {
 	return c.slots
 }
 
-// heard notes whether the server is there, after a command that was sent when so many
-// connections had ended.
-func (c *caller) heard(result rueidis.RedisResult, breaks int64) {
+// heard notes whether the server is there.
+func (c *caller) heard(result rueidis.RedisResult) {
 	down := result.NonRedisError() != nil
-	if !down && c.mended.Load() < breaks {
-		c.mended.Store(breaks)
-	}
 	if c.down.Load() != down {
 		c.down.Store(down)
 	}
@@ -174,7 +141,7 @@ func (c *caller) detached(ctx context.Context) context.Context {
 
 // send makes any other call under the same bounds.
 func (c *caller) send(ctx context.Context, call func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
-	if err := c.slots.take(ctx, c.patience, c.probe); err != nil {
+	if err := c.slots.take(ctx, c.patience); err != nil {
 		return rueidis.NewErrorResult(err)
 	}
 	return c.aside(ctx, c.slots, call)
@@ -185,17 +152,16 @@ func (c *caller) send(ctx context.Context, call func(context.Context) rueidis.Re
 // shared connection at a deadline. The slot of a caller that leaves is abandoned.
 func (c *caller) aside(ctx context.Context, lane *slots, send func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
 	done := make(chan rueidis.RedisResult) // taken by the caller, or by nobody
-	left := make(chan *abandoned, 1)
+	left := make(chan struct{})
 	c.background(func() {
-		sent, breaks := time.Now(), c.breaks()
+		sent := time.Now()
 		result := send(context.WithoutCancel(ctx))
-		c.heard(result, breaks)
+		c.heard(result)
 		select {
 		case done <- result:
 			lane.give(sent)
-		case a := <-left:
+		case <-left:
 			lane.reclaim(sent)
-			lane.regain(a)
 		}
 	})
 	silence := time.NewTimer(c.patience)
@@ -209,7 +175,8 @@ func (c *caller) aside(ctx context.Context, lane *slots, send func(context.Conte
 	case <-silence.C:
 		err = errSilent
 	}
-	left <- lane.abandon()
+	lane.abandon()
+	close(left)
 	return rueidis.NewErrorResult(err)
 }
 

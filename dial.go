@@ -13,13 +13,7 @@ import (
 // dialing counts the connections that are being opened: from the dial to the first
 // answer. While there is one, rueidis may make callers wait for it without looking
 // at their contexts.
-type dialing struct {
-	atomic.Int32
-
-	// breaks counts the connections that have ended: the next command may be the one
-	// that dials.
-	breaks atomic.Int64
-}
+type dialing struct{ atomic.Int32 }
 
 // watch has the connections of a client counted.
 func (d *dialing) watch(settings *rueidis.ClientOption) {
@@ -34,11 +28,7 @@ func (d *dialing) watch(settings *rueidis.ClientOption) {
 			d.Add(-1)
 			return nil, err
 		}
-		return &openingConn{
-			Conn:   conn,
-			opened: sync.OnceFunc(func() { d.Add(-1) }),
-			broken: sync.OnceFunc(func() { d.breaks.Add(1) }),
-		}, nil
+		return &openingConn{Conn: conn, opened: sync.OnceFunc(func() { d.Add(-1) })}, nil
 	}
 }
 
@@ -50,20 +40,16 @@ func dialTCP(ctx context.Context, address string, dialer *net.Dialer, config *tl
 }
 
 // openingConn is a connection that is open when the server has said something, or
-// is closed, and tells of its end before rueidis hears of it.
+// is closed.
 type openingConn struct {
 	net.Conn
 	opened func()
-	broken func()
 	heard  bool // only the reader looks at it
 }
 
 // Read is part of [net.Conn].
 func (c *openingConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if err != nil {
-		c.broken()
-	}
 	if !c.heard {
 		c.heard = true
 		c.opened()
@@ -73,7 +59,6 @@ func (c *openingConn) Read(b []byte) (int, error) {
 
 // Close is part of [net.Conn].
 func (c *openingConn) Close() error {
-	c.broken()
 	c.opened()
 	return c.Conn.Close()
 }

@@ -3,7 +3,6 @@ package latchkey
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,19 +28,14 @@ const (
 type slots struct {
 	taken     chan struct{}
 	mu        sync.Mutex
-	abandoned []*abandoned // slots of callers that left, oldest first
-	left      atomic.Bool  // there are any
-	probing   atomic.Bool
+	abandoned []time.Time // slots of callers that left, oldest first
+	left      atomic.Bool // there are any
 }
-
-// abandoned is the slot of a command whose caller has left before the answer.
-type abandoned struct{ at time.Time }
 
 func newSlots(n int) *slots { return &slots{taken: make(chan struct{}, n)} }
 
-// take waits for a slot until ctx ends or the time is over. If abandoned commands are
-// in the way, probe finds out whether they have been answered.
-func (s *slots) take(ctx context.Context, patience time.Duration, probe func(*slots)) error {
+// take waits for a slot until ctx ends or the time is over.
+func (s *slots) take(ctx context.Context, patience time.Duration) error {
 	select {
 	case s.taken <- struct{}{}:
 		return nil
@@ -51,9 +45,6 @@ func (s *slots) take(ctx context.Context, patience time.Duration, probe func(*sl
 	defer recheck.Stop()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		s.reclaim(time.Now().Add(-abandonedFor))
-		if s.left.Load() {
-			probe(s)
-		}
 		select {
 		case s.taken <- struct{}{}:
 			return nil
@@ -74,23 +65,11 @@ func (s *slots) give(sent time.Time) {
 }
 
 // abandon leaves the slot taken: the command still occupies the connection.
-func (s *slots) abandon() *abandoned {
+func (s *slots) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := &abandoned{time.Now()}
-	s.abandoned = append(s.abandoned, a)
+	s.abandoned = append(s.abandoned, time.Now())
 	s.left.Store(true)
-	return a
-}
-
-// regain frees an abandoned slot, unless that has been done.
-func (s *slots) regain(a *abandoned) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if i := slices.Index(s.abandoned, a); i >= 0 {
-		s.abandoned = slices.Delete(s.abandoned, i, i+1)
-		<-s.taken
-	}
 }
 
 // reclaim frees the slots that were abandoned before a time.
@@ -100,7 +79,7 @@ func (s *slots) reclaim(before time.Time) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.abandoned) > 0 && s.abandoned[0].at.Before(before) {
+	for len(s.abandoned) > 0 && s.abandoned[0].Before(before) {
 		s.abandoned = s.abandoned[1:]
 		<-s.taken
 	}

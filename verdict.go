@@ -17,7 +17,6 @@ const (
 	notNow                   // the server did not do it, but may soon
 	notSent                  // the command never reached a server
 	uncertain                // done, not done, or still to be done
-	shut                     // the same, and nothing can be sent any more
 )
 
 // temporaryCodes are refusals that a server in trouble gives before it executes
@@ -45,9 +44,7 @@ func judgeFailure(err error) verdict {
 			return notNow
 		}
 		return refused
-	case errors.Is(err, rueidis.ErrClosing):
-		return shut // also said of what was under way when the client was closed
-	case errors.Is(err, errSlots):
+	case errors.Is(err, rueidis.ErrClosing), errors.Is(err, errSlots):
 		return notSent
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return notSent
