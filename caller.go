@@ -95,12 +95,13 @@ func (c *caller) call(ctx context.Context, stop <-chan struct{}, cmd command, ke
 // once sends a command one time and returns when it is answered or ctx ends.
 func (c *caller) once(ctx context.Context, cmd command, keys, args []string) rueidis.RedisResult {
 	lane := c.lane(cmd)
-	if err := lane.take(ctx, c.patience); err != nil {
+	probe, err := lane.take(ctx, c.patience)
+	if err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	if !c.prompt || c.down.Load() || c.dialing.Load() > 0 {
+	if probe || !c.prompt || c.down.Load() || c.dialing.Load() > 0 {
 		keys, args := slices.Clone(keys), slices.Clone(args)
-		return c.aside(ctx, lane, func(ctx context.Context) rueidis.RedisResult {
+		return c.aside(ctx, lane, probe, func(ctx context.Context) rueidis.RedisResult {
 			return cmd.send(ctx, c.client, keys, args)
 		})
 	}
@@ -141,18 +142,20 @@ func (c *caller) detached(ctx context.Context) context.Context {
 
 // send makes any other call under the same bounds.
 func (c *caller) send(ctx context.Context, call func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
-	if err := c.slots.take(ctx, c.patience); err != nil {
+	probe, err := c.slots.take(ctx, c.patience)
+	if err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	return c.aside(ctx, c.slots, call)
+	return c.aside(ctx, c.slots, probe, call)
 }
 
 // aside runs a call in a goroutine of its own, so that the caller can leave: a
 // borrowed client may be set up to overlook the end of a context, or to close its
-// shared connection at a deadline. The slot of a caller that leaves is abandoned.
-func (c *caller) aside(ctx context.Context, lane *slots, send func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
+// shared connection at a deadline. The slot of a caller that leaves is abandoned
+// until the answer comes.
+func (c *caller) aside(ctx context.Context, lane *slots, probe bool, send func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
 	done := make(chan rueidis.RedisResult) // taken by the caller, or by nobody
-	left := make(chan struct{})
+	left := make(chan int64, 1)            // the number of the departure
 	c.background(func() {
 		sent := time.Now()
 		result := send(context.WithoutCancel(ctx))
@@ -160,8 +163,11 @@ func (c *caller) aside(ctx context.Context, lane *slots, send func(context.Conte
 		select {
 		case done <- result:
 			lane.give(sent)
-		case <-left:
-			lane.reclaim(sent)
+		case number := <-left:
+			lane.settle(number, sent)
+		}
+		if probe {
+			lane.probed()
 		}
 	})
 	silence := time.NewTimer(c.patience)
@@ -175,8 +181,7 @@ func (c *caller) aside(ctx context.Context, lane *slots, send func(context.Conte
 	case <-silence.C:
 		err = errSilent
 	}
-	lane.abandon()
-	close(left)
+	left <- lane.abandon()
 	return rueidis.NewErrorResult(err)
 }
 
