@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -33,10 +32,7 @@ type caller struct {
 	clock    func() stamp
 	slots    *slots
 	reserved *slots // for renewals, releases and undo
-	// down says that the connection broke and has not answered since. rueidis may
-	// then overlook contexts, because all callers wait for one of them to dial.
-	down    atomic.Bool
-	dialing *dialing
+	dialing  *dialing
 
 	mu      sync.Mutex
 	sending sync.WaitGroup
@@ -99,7 +95,8 @@ func (c *caller) once(ctx context.Context, cmd command, keys, args []string) rue
 	if err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	if probe || !c.prompt || c.down.Load() || c.dialing.Load() > 0 {
+	era, steady := c.dialing.look()
+	if probe || !c.prompt || !steady {
 		keys, args := slices.Clone(keys), slices.Clone(args)
 		return c.aside(ctx, lane, probe, func(ctx context.Context) rueidis.RedisResult {
 			return cmd.send(ctx, c.client, keys, args)
@@ -112,7 +109,7 @@ func (c *caller) once(ctx context.Context, cmd command, keys, args []string) rue
 		return result
 	}
 	lane.give(sent)
-	c.heard(result)
+	c.heard(era, result)
 	return result
 }
 
@@ -124,12 +121,14 @@ func (c *caller) lane(cmd command) *slots {
 	return c.slots
 }
 
-// heard notes whether the server is there.
-func (c *caller) heard(result rueidis.RedisResult) {
-	down := result.NonRedisError() != nil
-	if c.down.Load() != down {
-		c.down.Store(down)
+// heard notes whether the server is there, by the result of a command that was sent
+// in an era of dialing.
+func (c *caller) heard(era int64, result rueidis.RedisResult) {
+	if result.NonRedisError() != nil {
+		c.dialing.broke()
+		return
 	}
+	c.dialing.answered(era)
 }
 
 // detached returns a context for clean-up, which the end of ctx does not touch.
@@ -158,8 +157,9 @@ func (c *caller) aside(ctx context.Context, lane *slots, probe bool, send func(c
 	left := make(chan int64, 1)            // the number of the departure
 	c.background(func() {
 		sent := time.Now()
+		era, _ := c.dialing.look()
 		result := send(context.WithoutCancel(ctx))
-		c.heard(result)
+		c.heard(era, result)
 		select {
 		case done <- result:
 			lane.give(sent)

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -72,4 +73,33 @@ func borrowed(t *testing.T, server *rig.Server, options latchkey.Options) *latch
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, closeAll(within(t, soon))) })
 	return client
+}
+
+// When the connection is broken and the server does not answer on a new one, the
+// caller that comes first, for whom it is opened, obeys its context all the same.
+func TestCancellationIsObeyedWhenTheConnectionIsBroken(t *testing.T) {
+	rig.Need(t, rig.Process)
+	server := rig.Fresh(t)
+	tap := rig.NewTap(t, server)
+	lock := connectVia(t, server, tap.Addr()).NewLock(rig.Name(t))
+	mustUnlock(t, mustLock(t, lock))
+	server.Pause(t)
+	defer server.Resume(t)
+	opened := tap.Accepted()
+	tap.Cut()
+	rest(50 * time.Millisecond) // nothing tells that the client has noticed
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	locked := lockInBackground(ctx, lock)
+	rig.Eventually(t, soon, "a new connection", func() error {
+		if tap.Accepted() == opened {
+			return errors.New("none")
+		}
+		return nil
+	})
+	cancel()
+	canceled := time.Now()
+	got := rig.Await(t, soon, "Lock", locked)
+	require.ErrorIs(t, got.err, context.Canceled)
+	require.Less(t, got.at.Sub(canceled), leeway)
 }
