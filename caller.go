@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -33,6 +34,8 @@ type caller struct {
 	slots    *slots
 	reserved *slots // for renewals, releases and undo
 	dialing  *dialing
+	// closed says that the last command found the rueidis client closed.
+	closed atomic.Bool
 
 	mu      sync.Mutex
 	sending sync.WaitGroup
@@ -79,7 +82,7 @@ func (c *caller) call(ctx context.Context, stop <-chan struct{}, cmd command, ke
 		if ctx.Err() != nil {
 			return a, errors.Join(contextError(ctx), dropContext(err))
 		}
-		if c.clock().since(start)+pause > c.patience {
+		if errors.Is(err, errGone) || c.clock().since(start)+pause > c.patience {
 			return a, err
 		}
 		if stopped := rest(ctx, stop, jitter(pause)); stopped != nil {
@@ -99,7 +102,7 @@ func (c *caller) once(ctx context.Context, cmd command, keys, args []string) rue
 	if probe || !c.prompt || !steady {
 		keys, args := slices.Clone(keys), slices.Clone(args)
 		return c.aside(ctx, lane, probe, func(ctx context.Context) rueidis.RedisResult {
-			return cmd.send(ctx, c.client, keys, args)
+			return c.deliver(ctx, cmd, keys, args)
 		})
 	}
 	sent := time.Now()
@@ -113,6 +116,19 @@ func (c *caller) once(ctx context.Context, cmd command, keys, args []string) rue
 	return result
 }
 
+// deliver sends a command, unless a question that changes nothing finds the rueidis
+// client closed. Of a command for which that came out on the way nobody knows how far
+// it got; one that is held back here was never sent.
+func (c *caller) deliver(ctx context.Context, cmd command, keys, args []string) rueidis.RedisResult {
+	if c.closed.Load() {
+		err := c.client.Do(ctx, c.client.B().Ping().Build()).Error()
+		if errors.Is(err, rueidis.ErrClosing) {
+			return rueidis.NewErrorResult(errGone)
+		}
+	}
+	return cmd.send(ctx, c.client, keys, args)
+}
+
 // lane keeps those who want a hold from standing in the way of those who have one.
 func (c *caller) lane(cmd command) *slots {
 	if cmd.tidies {
@@ -124,11 +140,15 @@ func (c *caller) lane(cmd command) *slots {
 // heard notes whether the server is there, by the result of a command that was sent
 // in an era of dialing.
 func (c *caller) heard(era int64, result rueidis.RedisResult) {
-	if result.NonRedisError() != nil {
+	err := result.NonRedisError()
+	if err != nil {
 		c.dialing.broke()
-		return
+	} else {
+		c.dialing.answered(era)
 	}
-	c.dialing.answered(era)
+	if closed := errors.Is(err, rueidis.ErrClosing); c.closed.Load() != closed {
+		c.closed.Store(closed)
+	}
 }
 
 // detached returns a context for clean-up, which the end of ctx does not touch.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -102,4 +103,54 @@ func TestCancellationIsObeyedWhenTheConnectionIsBroken(t *testing.T) {
 	got := rig.Await(t, soon, "Lock", locked)
 	require.ErrorIs(t, got.err, context.Canceled)
 	require.Less(t, got.at.Sub(canceled), leeway)
+}
+
+// A command may be under way when the rueidis client is closed: what it did is not
+// known, and is not said to be.
+func TestOutcomeIsUnknownWhenTheBorrowedClientIsClosed(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	tap := rig.NewTap(t, server)
+	redis, client := borrowedTwo(t, server, tap.Addr())
+	reply := tap.HoldReply(rig.Mentions(name))
+	defer reply.Release()
+	locked := make(chan error, 1)
+	go func() { _, err := client.NewLock(name).TryLock(t.Context()); locked <- err }()
+	rig.Await(t, soon, "the command is executed", reply.Arrived)
+	go redis.Close()
+	err := rig.Await(t, soon, "TryLock", locked)
+	require.ErrorIs(t, err, rueidis.ErrClosing)
+	require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+}
+
+// borrowedTwo returns a rueidis client, and one of the library that uses it and has
+// been used.
+func borrowedTwo(t *testing.T, server *rig.Server, addr string) (rueidis.Client, *latchkey.Client) {
+	t.Helper()
+	redis, err := rueidis.NewClient(likeOurs(server.Options(addr)))
+	require.NoError(t, err)
+	t.Cleanup(redis.Close)
+	client, err := latchkey.New(redis, latchkey.Options{RetryBudget: soon})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close(within(t, soon)) }) // its server is gone
+	mustUnlock(t, mustLock(t, client.NewLock(rig.Name(t))))
+	return redis, client
+}
+
+// Nothing can come of a rueidis client that is closed: calls end long before their
+// budget, those that are not sent are not said to be in doubt, and Close ends.
+func TestAClosedBorrowedClientIsGivenUp(t *testing.T) {
+	server := rig.Shared()
+	redis, client := borrowedTwo(t, server, server.Addr())
+	hold := mustLock(t, client.NewLock(rig.Name(t)))
+	redis.Close()
+	start := time.Now()
+	_, err := client.NewLock(rig.Name(t)).TryLock(t.Context())
+	require.ErrorIs(t, err, rueidis.ErrClosing)
+	_, err = client.NewLock(rig.Name(t)).TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	require.ErrorIs(t, err, rueidis.ErrClosing)
+	require.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
+	require.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrUnknownOutcome)
+	require.ErrorIs(t, client.Close(within(t, soon)), rueidis.ErrClosing)
+	require.Less(t, time.Since(start), 2*time.Second)
 }
