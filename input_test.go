@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 )
 
@@ -169,6 +170,7 @@ func TestVerdicts(t *testing.T) {
 	dial := &net.OpError{Op: "dial", Err: errors.New("refused")}
 	for err, want := range map[error]verdict{
 		nil: answered, dial: notSent, errSlots: notSent, io.EOF: uncertain, errSilent: uncertain,
+		rueidis.ErrClosing: uncertain, errGone: notSent,
 		context.Canceled: uncertain, &net.OpError{Op: "read", Err: io.EOF}: uncertain,
 	} {
 		require.Equal(t, want, judge(err), "%v", err)
