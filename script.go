@@ -47,6 +47,10 @@ var (
 	semDelete      = loadScript("sem_delete")
 	semExpire      = loadScript("sem_expire")
 	semAvailable   = loadScript("sem_available")
+	latchLook      = loadScript("latch_look")
+	latchSet       = loadScript("latch_set")
+	latchCount     = loadScript("latch_count").first()
+	latchDelete    = loadScript("latch_delete")
 )
 
 // send executes the command once. Scripts go by digest, with the text following
