@@ -24,7 +24,7 @@ import (
 // what is delivered late does not touch a later round. Every change counts once, however
 // often it has to be sent. One that was sent and not answered in time returns
 // ErrUnknownOutcome; it is repeated in the background until the server answers, so do not
-// repeat it.
+// repeat it. Any other error means that nothing was changed.
 //
 // Rounds of Redisson are understood, but Redisson does not number them: one that it ends
 // and begins anew between two looks of this library is taken for the same.
@@ -77,6 +77,9 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...Opti
 // nothing; of one that nobody has set it returns ErrNotSet, and of one that has expired
 // ErrGone. It works although ctx has ended: the time is bounded by twice
 // Options.RetryBudget instead.
+//
+// If the server is silent from the start, so that the round is not known, the count goes
+// in the background to the round that there is when the server answers again.
 //
 // Anybody may count, and as often as it likes. See [CountDownLatch.CountDownAs].
 func (l *CountDownLatch) CountDown(ctx context.Context) (left int, err error) {

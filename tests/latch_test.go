@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"sync"
@@ -836,4 +837,35 @@ func TestCluster_latch(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The rights of docs/latch.md are enough.
+func TestLatchPermissions(t *testing.T) {
+	rig.Need(t, rig.Settings)
+	server, ctx := rig.Fresh(t), t.Context()
+	rig.NewAdmin(t, server).Do(append([]string{"ACL", "SETUSER", "latches", "reset", "on", ">secret"}, strings.Fields(`
+		-@all +evalsha +eval +subscribe +unsubscribe +ping &latchkey:beat:*
+		+get +set +decrby +del +hmget +hset +hdel +persist +pexpire +pexpireat +sadd +time +publish
+		~job ~latchkey_latch:{job} ~latchkey_latch_done:{job} ~latchkey_op:{job}:*
+		&redisson_countdownlatch__channel__{job}`)...)...)
+	client, err := latchkey.Connect(ctx, "redis://latches:secret@"+server.Addr(), latchkey.Options{Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, client.Close(within(t, soon))) })
+	latch := client.NewCountDownLatch("job")
+	heard := subscribeRaw(t, server, latchChannelOf("job"))
+	for _, options := range [][]latchkey.Option{nil, {latchkey.TTL(time.Minute)}} {
+		setLatch(t, latch, 2, options...)
+		assert.Equal(t, "1", rig.Await(t, soon, "the message of the set", heard))
+		opened := awaitInBackground(within(t, soon), latch)
+		quietFor(t, opened)
+		_, err = latch.CountDownAs(ctx, "a")
+		require.NoError(t, err)
+		countDown(t, latch, 0)
+		assert.Equal(t, "0", rig.Await(t, soon, "the message of zero", heard))
+		require.NoError(t, rig.Await(t, soon, "the awaiter", opened))
+		_, err = latch.Delete(ctx)
+		require.NoError(t, err)
+	}
+	setLatch(t, latch, 1, latchkey.TTL(100*time.Millisecond))
+	assert.ErrorIs(t, latch.Await(within(t, soon)), latchkey.ErrGone)
 }
