@@ -51,6 +51,10 @@ var (
 	// permits or its count.
 	ErrNotSet = errors.New("latchkey: not set")
 
+	// ErrGone means that the latch was deleted, or came to the end of its time to live,
+	// before it opened; or that the server has lost it.
+	ErrGone = errors.New("latchkey: latch gone")
+
 	// ErrWrongKind means that the key belongs to another kind of object. Nothing was
 	// changed.
 	ErrWrongKind = errors.New("latchkey: key is another kind of object")

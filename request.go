@@ -25,6 +25,7 @@ const (
 	optionAwaitSet
 	optionTTL
 	optionTogether // how many permits are acquired at once
+	optionUnsetIsOpen
 )
 
 // Wait bounds how long the acquisition waits for the lock, besides its context.
@@ -55,6 +56,11 @@ func AwaitSet() Option { return Option{kind: optionAwaitSet} }
 // TTL gives a semaphore or a latch that is set a time to live, after which it goes by
 // itself.
 func TTL(d time.Duration) Option { return Option{kind: optionTTL, d: d} }
+
+// UnsetIsOpen lets Await of a latch that is not there succeed, as Redisson's does: nobody
+// has set its count, or it was deleted, or has come to the end of its time to live, also
+// while it was awaited. It excludes [AwaitSet].
+func UnsetIsOpen() Option { return Option{kind: optionUnsetIsOpen} }
 
 // request is one acquisition, checked.
 type request struct {
@@ -162,6 +168,8 @@ func (r *request) apply(o Option) error {
 		r.together = o.n
 	case optionTTL:
 		return invalid("a time to live is set with the permits or the count")
+	case optionUnsetIsOpen:
+		return invalid("only a latch that is awaited may be unset and open")
 	default:
 		return invalid("an Option that no function of this package made")
 	}

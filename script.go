@@ -54,6 +54,10 @@ var (
 	permitLease    = loadScript("permit_lease")
 	permitCount    = loadScript("permit_count")
 	permitSet      = loadScript("permit_set")
+	latchLook      = loadScript("latch_look")
+	latchSet       = loadScript("latch_set")
+	latchCount     = loadScript("latch_count").first()
+	latchDelete    = loadScript("latch_delete")
 )
 
 // send executes the command once. Scripts go by digest, with the text following

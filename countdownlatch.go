@@ -1,0 +1,362 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// CountDownLatch lets any number of goroutines, in any number of processes, wait until
+// something has happened a number of times. On the wire it is Redisson's
+// RCountDownLatch.
+//
+// A latch is used in rounds. TrySetCount begins one: the latch is closed. CountDown
+// counts down, and when nothing is left the latch is open and the round is over: who
+// awaits it goes on, and so does who comes later, until TrySetCount begins the next
+// round. Whoever awaits a round is told what became of that round, also if the next one
+// has begun by the time it looks.
+//
+// Every operation first looks which round there is, and then changes that one or none:
+// what is delivered late does not touch a later round. Every change counts once, however
+// often it has to be sent. One that was sent and not answered in time returns
+// ErrUnknownOutcome; it is repeated in the background until the server answers, so do not
+// repeat it. Any other error means that nothing was changed.
+//
+// Rounds of Redisson are understood, but Redisson does not number them: one that it ends
+// and begins anew between two looks of this library is taken for the same.
+type CountDownLatch struct {
+	object
+
+	state, done string // keys
+}
+
+// NewCountDownLatch returns the latch of that name. Nothing is sent.
+func (c *Client) NewCountDownLatch(name string) *CountDownLatch {
+	o := newObject(c, name, c.latchChannel)
+	tag := hashTag(o.key)
+	return &CountDownLatch{object: o, state: "latchkey_latch:" + tag, done: "latchkey_latch_done:" + tag}
+}
+
+// latchChannel is Redisson's. That of a key with braces of its own belongs to another
+// slot, which sharded messages do not permit and where Redisson fails altogether.
+func (c *Client) latchChannel(key string) string {
+	if c.publish == "SPUBLISH" && strings.Contains(key, "{") {
+		return "latchkey_latch__channel:" + key
+	}
+	return "redisson_countdownlatch__channel__{" + key + "}"
+}
+
+// TrySetCount closes the latch for n counts, from 1 to 2147483647, and reports whether it
+// did. A latch that is closed stays as it is. With [TTL] the round ends when the time is
+// over: who awaits it gets ErrGone.
+func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...Option) (bool, error) {
+	const verb = "try set count"
+	ttl, err := onlyTTL(options)
+	if err = errors.Join(l.invalid, err, checkDown(n)); err != nil {
+		return false, fail(verb, l.name, err)
+	}
+	v, err := l.now(ctx, verb)
+	if err != nil || v.what == latchClosed {
+		return false, err
+	}
+	a, err := l.count(ctx, verb, func(o *op) call {
+		return call{latchSet, l.noted(o), []string{o.number, v.round, strconv.Itoa(n), ttl, l.client.publish, l.channel}}
+	})
+	if err != nil {
+		return false, err
+	}
+	done, err := intOf(a)
+	return done == 1, err
+}
+
+// CountDown counts once, and returns what is left. On a latch that is open it does
+// nothing; of one that nobody has set it returns ErrNotSet, and of one that has expired
+// ErrGone. It works although ctx has ended: the time is bounded by twice
+// Options.RetryBudget instead.
+//
+// If the server is silent from the start, so that the round is not known, the count goes
+// in the background to the round that there is when the server answers again.
+//
+// Anybody may count, and as often as it likes. See [CountDownLatch.CountDownAs].
+func (l *CountDownLatch) CountDown(ctx context.Context) (left int, err error) {
+	return l.countDown(ctx, "count down", 1, "")
+}
+
+// CountDownN is CountDown for n counts at once, or for those that are left.
+func (l *CountDownLatch) CountDownN(ctx context.Context, n int) (left int, err error) {
+	return l.countDown(ctx, "count down", n, "")
+}
+
+// CountDownAs is CountDown for a participant, of which the first in a round counts,
+// whoever calls it: also a process that was restarted and does its work again. The
+// participant is a text of 1 to MaxNameLength bytes.
+func (l *CountDownLatch) CountDownAs(ctx context.Context, participant string) (left int, err error) {
+	if n := len(participant); n == 0 || n > MaxNameLength || !utf8.ValidString(participant) {
+		return 0, fail("count down", l.name, l.invalid, invalid("%q is no name of a participant", participant))
+	}
+	return l.countDown(ctx, "count down", 1, participant)
+}
+
+func (l *CountDownLatch) countDown(ctx context.Context, verb string, n int, participant string) (int, error) {
+	if err := errors.Join(l.invalid, checkDown(n)); err != nil {
+		return 0, fail(verb, l.name, err)
+	}
+	in := func(round string) func(*op) call {
+		return func(o *op) call {
+			return call{latchCount, l.noted(o),
+				[]string{o.number, round, strconv.Itoa(n), participant, l.client.publish, l.channel}}
+		}
+	}
+	ctx = l.client.caller.detached(ctx)
+	v, a, err := l.look(ctx, "", false)
+	if a.doubt && err != nil {
+		// The server is silent. The count is not to be lost, so it goes to whichever
+		// round there is when it speaks again.
+		o := l.client.newOp(l.key)
+		o.settle = in("")(o)
+		o.unknown()
+		return 0, fail(verb, l.name, ErrUnknownOutcome, err)
+	}
+	if err != nil {
+		return 0, fail(verb, l.name, explainObject(answer{}, err)...)
+	}
+	if v.what != latchClosed {
+		return 0, l.settled(verb, v)
+	}
+	a, err = l.count(ctx, verb, in(v.round))
+	if err != nil {
+		return 0, err
+	}
+	left, err := intOf(a)
+	if left < 0 {
+		return 0, fail(verb, l.name, ErrGone)
+	}
+	return left, err
+}
+
+// Count returns what is left to count, 0 if the latch is open. Of a latch that nobody has
+// set it returns ErrNotSet, and of one that has expired ErrGone.
+func (l *CountDownLatch) Count(ctx context.Context) (int, error) {
+	v, err := l.now(ctx, "count")
+	if err != nil {
+		return 0, err
+	}
+	return v.left, l.settled("count", v)
+}
+
+// Delete removes the latch, open or closed, and reports whether it was there. Who awaits
+// it while it is closed gets ErrGone, and whoever comes later ErrNotSet.
+func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
+	const verb = "delete"
+	for {
+		v, err := l.now(ctx, verb)
+		if err != nil || v.what == latchUnset {
+			return false, err
+		}
+		a, err := l.count(ctx, verb, func(o *op) call {
+			return call{latchDelete, l.noted(o), []string{o.number, v.round, l.client.publish, l.channel}}
+		})
+		if err != nil {
+			return false, err
+		}
+		if n, err := intOf(a); n >= 0 || err != nil {
+			return n == 1, err
+		}
+	}
+}
+
+// Await waits until the latch is open: the round that it finds, or if it finds none and
+// has [AwaitSet], the first one that then begins. It waits until ctx ends or the time of
+// [Wait] is over; with Wait(0) it only looks. The error is nil if the round has opened,
+// however long ago, and otherwise one of
+//
+//   - ErrNotSet: nobody has set the count
+//   - ErrGone: the round was deleted or expired before it opened, or the server has lost it
+//   - ErrNotAcquired: it was closed for as long as the call could wait, as [Locker] says
+//   - ErrClosed, ErrInvalid, ErrWrongKind
+//
+// Of the options, Wait, AwaitSet and [UnsetIsOpen] apply. The awaiters of one client cost
+// the server a look each when they come and when they go, and in between what one costs.
+func (l *CountDownLatch) Await(ctx context.Context, options ...Option) error {
+	const verb = "await"
+	lenient := func(o Option) bool { return o.kind == optionUnsetIsOpen }
+	w := &awaiter{CountDownLatch: l, lenient: slices.ContainsFunc(options, lenient)}
+	r, err := waitRequest(l.client, true, slices.DeleteFunc(slices.Clone(options), lenient))
+	if r.awaitSet && w.lenient {
+		err = invalid("a latch that is not set is awaited, or open")
+	}
+	if err = errors.Join(l.invalid, err); err != nil {
+		return fail(verb, l.name, err)
+	}
+	if !l.client.begin() {
+		return fail(verb, l.name, ErrNotAcquired, ErrClosed)
+	}
+	defer l.client.working.Done()
+	ctx, cancel := r.bound(ctx)
+	defer cancel()
+	w.request = &r
+	if err := w.await(ctx); err != nil {
+		return fail(verb, l.name, explain(err)...)
+	}
+	if w.verdict != nil {
+		return fail(verb, l.name, w.verdict)
+	}
+	return nil
+}
+
+func checkDown(n int) error {
+	if n < 1 || n > maxCount {
+		return invalid("%d is no number to count", n)
+	}
+	return nil
+}
+
+// What latch_look.lua says of a latch or a round.
+const (
+	latchClosed  = "closed"
+	latchOpen    = "open"
+	latchGone    = "gone"
+	latchExpired = "expired"
+	latchUnset   = "unset"
+)
+
+// latchView is a latch as the server sees it.
+type latchView struct {
+	what  string
+	round string
+	left  int
+	ends  time.Duration // until the round expires, or negative
+}
+
+// look asks for the state of the latch, or of the given round, or of the one that
+// follows it.
+func (l *CountDownLatch) look(ctx context.Context, round string, following bool) (latchView, answer, error) {
+	if !l.client.begin() {
+		return latchView{}, answer{}, ErrClosed
+	}
+	defer l.client.working.Done()
+	args := []string{round, ""}
+	if following {
+		args[1] = "1"
+	}
+	a, err := l.client.caller.call(ctx, l.client.closing, latchLook, []string{l.key, l.state, l.done}, args)
+	if err != nil {
+		return latchView{}, a, err
+	}
+	words, err := a.message.AsStrSlice()
+	if err != nil || len(words) != 4 {
+		return latchView{}, a, errors.Join(errReply, err)
+	}
+	left, err := strconv.Atoi(words[2])
+	ms, err2 := strconv.ParseInt(words[3], 10, 64)
+	if err = errors.Join(err, err2); err != nil {
+		return latchView{}, a, errors.Join(errReply, err)
+	}
+	return latchView{what: words[0], round: words[1], left: left, ends: fromMillis(ms)}, a, nil
+}
+
+// now is look for operations that wait for nothing. It changes nothing, so that there is
+// no unknown outcome.
+func (l *CountDownLatch) now(ctx context.Context, verb string) (latchView, error) {
+	if l.invalid != nil {
+		return latchView{}, fail(verb, l.name, l.invalid)
+	}
+	v, _, err := l.look(ctx, "", false)
+	if err != nil {
+		return v, fail(verb, l.name, explainObject(answer{}, err)...)
+	}
+	return v, nil
+}
+
+// settled is the error of an operation that needs a latch which was set.
+func (l *CountDownLatch) settled(verb string, v latchView) error {
+	switch v.what {
+	case latchUnset:
+		return fail(verb, l.name, ErrNotSet)
+	case latchExpired:
+		return fail(verb, l.name, ErrGone)
+	}
+	return nil
+}
+
+func (l *CountDownLatch) noted(o *op) []string { return []string{l.key, l.state, l.done, o.note} }
+
+// awaiter is one Await.
+type awaiter struct {
+	*CountDownLatch
+
+	request   *request
+	lenient   bool   // a latch that is not there is open
+	round     string // the round that is awaited, once it is known
+	following bool   // or that it is the one after it
+	verdict   error  // what came of it, once it is decided
+}
+
+// await returns nil when the matter is decided. Who waits stands in a line with the
+// others of this client. Only the front of it waits on the server; when there is a hint,
+// or the matter is decided for it, those behind look as well, all at once, without
+// leaving the line: each awaits a round of its own.
+func (w *awaiter) await(ctx context.Context) error {
+	_, err := w.ask(ctx, 0)
+	if err == nil || !w.request.waits || !worthWaiting(ctx, err) {
+		return err
+	}
+	main := w.client.gates.use(w.key)
+	defer main.done()
+	g := main.side(KindRead)
+	s := g.join()
+	for {
+		inFront, err := g.await(ctx, w.client.closing, s)
+		if err != nil {
+			return err
+		}
+		if inFront {
+			break
+		}
+		if _, err := w.ask(ctx, 0); err == nil || !worthWaiting(ctx, err) {
+			g.leaveLine(s)
+			return err
+		}
+	}
+	defer g.leave()
+	err = w.client.waitInFront(ctx, g, w)
+	if err == nil {
+		g.callAll()
+	}
+	return err
+}
+
+// ask is part of [asker]. It asks for the round that it found at first.
+func (w *awaiter) ask(ctx context.Context, _ int) (time.Duration, error) {
+	v, _, err := w.look(ctx, w.round, w.following)
+	if err != nil {
+		return -1, err
+	}
+	switch {
+	case v.what == latchClosed:
+		w.round, w.following = v.round, false
+		return v.ends, ErrNotAcquired
+	case v.what == latchOpen, w.lenient:
+		return 0, nil
+	case v.what != latchGone && w.request.awaitSet && w.request.waits:
+		w.round, w.following = v.round, true
+		return -1, errors.Join(ErrNotAcquired, ErrNotSet)
+	case v.what == latchUnset:
+		w.verdict = ErrNotSet
+	default:
+		w.verdict = ErrGone
+	}
+	return 0, nil
+}
+
+// pause is part of [asker].
+func (w *awaiter) pause(g *gate, _ int, left time.Duration) time.Duration {
+	g.refused(w.client.notifier, w.channel)
+	return until(left, w.client.pollPause())
+}
+
+func (w *awaiter) what() string { return w.name }

@@ -1,0 +1,344 @@
+package latchkey
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// latchScripts is one latch, driven by its bare scripts. Every call is sent twice, and
+// the second has to answer the same and change nothing, as after a lost reply.
+type latchScripts struct {
+	t      *testing.T
+	l      *CountDownLatch
+	number *int
+}
+
+func newLatchScripts(t *testing.T) latchScripts {
+	t.Helper()
+	c := newTestClient(t, Options{})
+	return latchScripts{t, c.NewCountDownLatch(uniqueName(t, c)), new(int)}
+}
+
+func (s latchScripts) do(words ...string) rueidis.RedisResult {
+	c := s.l.client.rueidis
+	return c.Do(context.Background(), c.B().Arbitrary(words...).Build())
+}
+
+// dump is everything that stands on the server.
+func (s latchScripts) dump() string {
+	s.t.Helper()
+	count, _ := s.do("GET", s.l.key).ToString()
+	done, err := s.do("SMEMBERS", s.l.done).AsStrSlice()
+	require.NoError(s.t, err)
+	return fmt.Sprint(count, s.l.client.hash(s.t, s.l.state), done)
+}
+
+// op is a new operation, number and note; note is what it is sent with.
+func (s latchScripts) op() (number string, keys []string) {
+	*s.number++
+	return strconv.Itoa(*s.number), []string{s.l.key, s.l.state, s.l.done, "latchkey_op:{" + s.l.key + "}:test:1"}
+}
+
+func (s latchScripts) twice(cmd command, keys []string, args ...string) any {
+	s.t.Helper()
+	first := withoutTime(s.l.client.script(cmd, keys, args...))
+	state := s.dump()
+	require.Equal(s.t, first, withoutTime(s.l.client.script(cmd, keys, args...)), "the same command, sent twice")
+	require.Equal(s.t, state, s.dump(), "the second time changes nothing")
+	return first
+}
+
+// withoutTime leaves out of a look what goes on.
+func withoutTime(reply any) any {
+	if words, is := reply.([]any); is {
+		return words[:3]
+	}
+	return reply
+}
+
+func (s latchScripts) set(last string, n int, ttl string) any {
+	s.t.Helper()
+	number, keys := s.op()
+	return s.twice(latchSet, keys, number, last, strconv.Itoa(n), ttl, "PUBLISH", s.l.channel)
+}
+
+func (s latchScripts) down(round string, n int, who string) any {
+	s.t.Helper()
+	number, keys := s.op()
+	return s.twice(latchCount, keys, number, round, strconv.Itoa(n), who, "PUBLISH", s.l.channel)
+}
+
+func (s latchScripts) remove(round string) any {
+	s.t.Helper()
+	number, keys := s.op()
+	return s.twice(latchDelete, keys, number, round, "PUBLISH", s.l.channel)
+}
+
+// look returns what the server says, and the round.
+func (s latchScripts) look(round ...string) (what, which string) {
+	s.t.Helper()
+	reply := s.twice(latchLook, []string{s.l.key, s.l.state, s.l.done}, append(round, "", "")[:2]...)
+	words, is := reply.([]any)
+	require.True(s.t, is, "%v", reply)
+	return words[0].(string), words[1].(string)
+}
+
+func (s latchScripts) is(want string, round ...string) string {
+	s.t.Helper()
+	what, which := s.look(round...)
+	require.Equal(s.t, want, what)
+	return which
+}
+
+// opened runs a whole round.
+func (s latchScripts) opened() string {
+	s.t.Helper()
+	_, last := s.look()
+	require.Equal(s.t, int64(1), s.set(last, 1, ""))
+	round := s.is("closed")
+	require.Equal(s.t, int64(0), s.down(round, 1, ""))
+	return round
+}
+
+func TestLatchScripts_a_round(t *testing.T) {
+	s := newLatchScripts(t)
+	require.Equal(t, "0", s.is("unset"))
+	require.Equal(t, int64(-1), s.down("", 1, ""), "nobody has set it")
+	require.Equal(t, int64(1), s.set("0", 3, ""))
+	require.Equal(t, int64(0), s.set("0", 5, ""), "it is closed")
+	round := s.is("closed")
+	require.InDelta(t, time.Now().UnixMicro(), number(t, round), 60e6)
+	require.Equal(t, int64(0), s.set(round, 5, ""))
+	require.Equal(t, int64(2), s.down(round, 1, ""))
+	require.Equal(t, int64(0), s.down(round, 7, ""), "more than is left")
+	require.Equal(t, round, s.is("open"))
+	require.Equal(t, int64(0), s.down(round, 1, ""), "harmless")
+	require.Equal(t, int64(-2), s.l.client.pttl(t, s.l.key), "Redisson's key is gone")
+	require.Equal(t, int64(-1), s.l.client.pttl(t, s.l.state), "who comes late passes")
+
+	require.Equal(t, int64(1), s.set(round, 1, ""))
+	next := s.is("closed")
+	require.Greater(t, number(t, next), number(t, round))
+	s.is("open", round)
+	require.Equal(t, int64(0), s.set(round, 1, ""), "a copy that is late finds another round")
+	require.Equal(t, int64(0), s.down(round, 1, ""), "so does a count")
+	require.Equal(t, next, s.is("closed"))
+}
+
+func number(t *testing.T, round string) float64 {
+	t.Helper()
+	n, err := strconv.ParseFloat(round, 64)
+	require.NoError(t, err)
+	return n
+}
+
+// A copy that is delivered after the lane has gone on does nothing.
+func TestLatchScripts_late_copies(t *testing.T) {
+	s := newLatchScripts(t)
+	require.Equal(t, int64(1), s.set("0", 9, ""))
+	round := s.is("closed")
+	old, keys := s.op()
+	require.Equal(t, int64(8), s.down(round, 1, ""))
+	before := s.dump()
+	for cmd, args := range map[*command][]string{
+		&latchSet:    {old, round, "4", "", "PUBLISH", s.l.channel},
+		&latchCount:  {old, round, "1", "", "PUBLISH", s.l.channel},
+		&latchDelete: {old, round, "PUBLISH", s.l.channel},
+	} {
+		reply, is := s.l.client.script(*cmd, keys, args...).(error)
+		require.True(t, is && hasCode(reply, "LATCHKEY_PAST"), "%v", reply)
+	}
+	require.Equal(t, before, s.dump())
+}
+
+func TestLatchScripts_participants_count_once_in_a_round(t *testing.T) {
+	s := newLatchScripts(t)
+	require.Equal(t, int64(1), s.set("0", 2, "60000"))
+	round := s.is("closed")
+	require.Equal(t, int64(1), s.down(round, 1, "a"))
+	require.Equal(t, int64(1), s.down(round, 1, "a"), "another call of the same")
+	require.InDelta(t, 60000, s.l.client.pttl(t, s.l.done), 1000)
+	require.Equal(t, int64(0), s.down(round, 1, "b"))
+	require.Equal(t, int64(-2), s.l.client.pttl(t, s.l.done))
+	require.Equal(t, int64(1), s.set(round, 2, ""))
+	require.Equal(t, int64(0), s.down(round, 1, "b"), "late")
+	round = s.is("closed")
+	require.Equal(t, int64(1), s.down(round, 1, "b"))
+	require.Equal(t, int64(1), s.remove(round))
+	require.Equal(t, int64(-2), s.l.client.pttl(t, s.l.done))
+}
+
+func TestLatchScripts_deletion(t *testing.T) {
+	s := newLatchScripts(t)
+	require.Equal(t, int64(0), s.remove("0"), "nothing is there")
+	require.Equal(t, "[]", strings.TrimPrefix(s.dump(), "map[] "))
+	require.Equal(t, int64(1), s.set("0", 2, ""))
+	round := s.is("closed")
+	require.Equal(t, int64(-1), s.remove("7"), "another round")
+	require.Equal(t, int64(1), s.remove(round))
+	require.Equal(t, int64(0), s.remove(round))
+	require.Equal(t, int64(-2), s.l.client.pttl(t, s.l.key))
+	require.InDelta(t, 600000, s.l.client.pttl(t, s.l.state), 1000, "awaiters find out")
+	s.is("gone", round)
+	require.Equal(t, int64(-1), s.down(round, 1, ""))
+	require.Equal(t, round, s.is("unset"))
+
+	require.Equal(t, int64(1), s.set(round, 1, ""))
+	require.Equal(t, int64(-1), s.l.client.pttl(t, s.l.state))
+	s.is("gone", round)
+	second := s.is("closed")
+	require.Equal(t, int64(0), s.down(second, 1, ""))
+	require.Equal(t, int64(1), s.remove(second), "an open one is there, too")
+	s.is("open", second)
+	s.is("unset")
+}
+
+func TestLatchScripts_expiry(t *testing.T) {
+	s := newLatchScripts(t)
+	require.Equal(t, int64(1), s.set("0", 2, "60000"))
+	round := s.is("closed")
+	require.InDelta(t, 60000, s.l.client.pttl(t, s.l.key), 1000)
+	require.InDelta(t, 660000, s.l.client.pttl(t, s.l.state), 1000)
+	s.do("DEL", s.l.key)
+	s.do("HSET", s.l.state, "until", "1000") // its time is over
+	require.Equal(t, round, s.is("expired"))
+	s.is("gone", round)
+	require.Equal(t, int64(-1), s.down(round, 1, ""))
+	require.Equal(t, int64(0), s.remove(round), "there is none")
+	s.is("unset")
+	s.is("gone", round)
+
+	require.Equal(t, int64(1), s.set(round, 1, "60000"))
+	require.Equal(t, int64(0), s.down("", 1, ""))
+	require.InDelta(t, 660000, s.l.client.pttl(t, s.l.state), 1000)
+	s.do("HSET", s.l.state, "until", "1000")
+	s.is("open")
+}
+
+// A time to live runs out by itself.
+func TestLatchScripts_time_passes(t *testing.T) {
+	s := newLatchScripts(t)
+	require.Equal(t, int64(1), s.set("0", 1, "300"))
+	round := s.is("closed")
+	require.Eventually(t, func() bool {
+		reply := s.l.client.script(latchLook, []string{s.l.key, s.l.state, s.l.done}, "", "")
+		return reply.([]any)[0] == "expired"
+	}, 5*time.Second, time.Millisecond)
+	s.is("gone", round)
+}
+
+// What Redisson does with the bare key is understood.
+func TestLatchScripts_Redisson(t *testing.T) {
+	s := newLatchScripts(t)
+	s.do("SET", s.l.key, "2")
+	first := s.is("closed")
+	require.Equal(t, int64(1), s.down(first, 1, "a"))
+	s.do("DEL", s.l.key) // counted down, or deleted: nobody can tell
+	require.Equal(t, first, s.is("open"))
+	s.do("SET", s.l.key, "1")
+	second := s.is("closed")
+	require.NotEqual(t, first, second)
+	s.is("open", first)
+	require.Equal(t, int64(1), s.remove(second))
+	s.do("SET", s.l.key, "1")
+	require.Equal(t, int64(0), s.down("", 1, "a"), "a new round")
+	require.Equal(t, int64(-1), s.l.client.pttl(t, s.l.state), "the deleted one no longer counts")
+
+	s.do("DEL", s.l.state)
+	s.do("SET", s.l.key, "0")
+	zero := s.is("open")
+	require.Equal(t, zero, s.is("open"), "not a round for each look")
+	require.Equal(t, int64(1), s.set(zero, 3, ""))
+	s.do("SET", s.l.key, "-1")
+	s.is("open")
+}
+
+// Only what is known to have opened counts as open, for as long as rounds are remembered.
+func TestLatchScripts_rounds_that_nobody_knows(t *testing.T) {
+	s := newLatchScripts(t)
+	first := s.opened()
+	lost := integer(number(t, first) + 1) // by a failover, say
+	second := s.opened()
+	s.is("open", first)
+	s.is("gone", lost)
+	s.is("gone", integer(number(t, first)-1))
+	s.is("gone", integer(number(t, second)+1e9))
+	for range 8 {
+		s.opened()
+	}
+	s.is("open", first)
+	s.do("DEL", s.l.state)
+	s.is("gone", first)
+	s.do("SET", s.l.key, "5")
+	s.is("gone", first)
+	s.is("closed")
+}
+
+func integer(n float64) string { return strconv.FormatFloat(n, 'f', 0, 64) }
+
+// Who has waited for a latch to be set awaits the first round since.
+func TestLatchScripts_the_round_that_follows(t *testing.T) {
+	s := newLatchScripts(t)
+	require.Equal(t, "0", s.is("unset", "0", "1"))
+	first := s.opened()
+	second := s.opened()
+	require.Equal(t, first, s.is("open", "0", "1"))
+	require.Equal(t, second, s.is("open", first, "1"))
+	require.Equal(t, second, s.is("unset", second, "1"))
+	require.Equal(t, int64(1), s.set(second, 1, ""))
+	third := s.is("closed", second, "1")
+	require.Equal(t, third, s.is("closed"))
+	require.Equal(t, int64(1), s.remove(third))
+	s.is("gone", second, "1")
+	require.Equal(t, first, s.is("open", integer(number(t, third)+1e9), "1"), "what it knew is lost")
+}
+
+// On a server that was emptied nothing fails, and nothing comes to life.
+func TestLatchScripts_empty_server(t *testing.T) {
+	s := newLatchScripts(t)
+	round := integer(float64(time.Now().UnixMicro()))
+	s.is("gone", round)
+	require.Equal(t, int64(-1), s.down(round, 1, ""))
+	require.Equal(t, int64(-1), s.down(round, 1, "a"))
+	require.Equal(t, int64(-1), s.remove(round))
+	require.Equal(t, "map[] []", s.dump())
+	require.Equal(t, int64(1), s.set(round, 1, ""), "it is free")
+}
+
+func TestLatchScripts_other_kinds_are_left_alone(t *testing.T) {
+	for _, occupy := range [][]string{{"HSET", "", "a", "1"}, {"SET", "", "a token"}, {"SET", "", "1.5"}, {"RPUSH", "", "1"}} {
+		t.Run(strings.Join(occupy, " "), func(t *testing.T) {
+			s := newLatchScripts(t)
+			occupy[1] = s.l.key
+			require.NoError(t, s.do(occupy...).Error())
+			for _, try := range []func() any{
+				func() any { return s.set("0", 1, "") },
+				func() any { return s.down("", 1, "") },
+				func() any { return s.down("7", 1, "a") },
+				func() any { return s.remove("0") },
+				func() any { return s.twice(latchLook, []string{s.l.key, s.l.state, s.l.done}, "", "") },
+			} {
+				reply, is := try().(error)
+				require.True(t, is && hasCode(reply, "WRONGTYPE"), "%v", reply)
+			}
+			require.Equal(t, int64(-2), s.l.client.pttl(t, s.l.state))
+		})
+	}
+}
+
+func TestLatch_channel(t *testing.T) {
+	c := newTestClient(t, Options{})
+	require.Equal(t, "redisson_countdownlatch__channel__{job}", c.NewCountDownLatch("job").channel)
+	require.Equal(t, "redisson_countdownlatch__channel__{{t}job}", c.NewCountDownLatch("{t}job").channel)
+	require.Equal(t, "latchkey_latch:{t}job", c.NewCountDownLatch("{t}job").state)
+	sharded := &Client{publish: "SPUBLISH"}
+	require.Equal(t, "redisson_countdownlatch__channel__{job}", sharded.latchChannel("job"))
+	require.Equal(t, keySlot("{t}job"), keySlot(sharded.latchChannel("{t}job")))
+}

@@ -1,0 +1,59 @@
+-- Count a latch down.
+--
+-- KEYS[1] count, KEYS[2] state, KEYS[3] participants (see latch_state.lua)
+-- KEYS[4] note (see op.lua)
+-- ARGV[1] number of the operation
+-- ARGV[2] the round, '' for the current one
+-- ARGV[3] by how much
+-- ARGV[4] participant, who counts once in a round, or ''
+-- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
+--
+-- Reply   integer: what is left; 0 also if the round was open before
+--         -1 the round was deleted or expired; nothing changed
+--         error LATCHKEY_PAST: the operation is over
+--
+-- Who awaits it is told when nothing is left, and only then.
+--
+-- Cost: at most 14 commands. Works on a server that is out of memory. Idempotent: the
+-- operation is noted.
+local key, latch, done, note = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local number, which, n, who = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+--@include tell
+--@include op
+--@include latch_state
+
+local before, past_it = recall()
+if before or past_it then
+  return past_it or tonumber(before)
+end
+local wrong = sync()
+if wrong then
+  return wrong
+end
+if which == '' then
+  which = round
+end
+room()
+local what = fate(which)
+if what ~= 'closed' then
+  local nothing = what == 'open' and 0 or -1
+  remember(nothing)
+  return nothing
+end
+if who ~= '' then
+  if redis.call('sadd', done, who) == 0 then
+    remember(integer(left))
+    return left
+  end
+  if ends then
+    redis.call('pexpireat', done, integer(ends))
+  end
+end
+left = math.max(0, redis.call('decrby', key, n))
+remember(integer(left))
+if left == 0 then
+  redis.call('del', key)
+  finish('open')
+  tell(ARGV[5], ARGV[6], '0')
+end
+return left

@@ -1,0 +1,49 @@
+-- Delete a latch.
+--
+-- KEYS[1] count, KEYS[2] state, KEYS[3] participants (see latch_state.lua)
+-- KEYS[4] note (see op.lua)
+-- ARGV[1] number of the operation
+-- ARGV[2] its last round, as seen before
+-- ARGV[3] PUBLISH or SPUBLISH, ARGV[4] channel
+--
+-- Reply   integer: 1 it is deleted, 0 there was none
+--         -1 another round has begun; nothing changed
+--         error LATCHKEY_PAST: the operation is over
+--
+-- Who awaits it is told, and finds out. Redisson's own message would leave the awaiters
+-- of Redisson asleep.
+--
+-- Cost: at most 14 commands. Works on a server that is out of memory. Idempotent: the
+-- operation is noted.
+local key, latch, done, note = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local number, which = ARGV[1], ARGV[2]
+--@include tell
+--@include op
+--@include latch_state
+
+local before, past_it = recall()
+if before or past_it then
+  return past_it or tonumber(before)
+end
+local wrong = sync()
+if wrong then
+  return wrong
+end
+if round ~= which then
+  return -1
+end
+room()
+local there = (state == 'set' or state == 'open') and 1 or 0
+local closed = state == 'set'
+redis.call('del', key)
+if closed then
+  finish('deleted')
+elseif round ~= '0' then
+  redis.call('hset', latch, 'state', 'deleted')
+end
+redis.call('pexpire', latch, remembered)
+remember(there)
+if closed then
+  tell(ARGV[3], ARGV[4], '0')
+end
+return there

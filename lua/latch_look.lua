@@ -1,0 +1,41 @@
+-- Tell the state of a latch, or what has become of one of its rounds.
+--
+-- KEYS[1] count, KEYS[2] state, KEYS[3] participants (see latch_state.lua)
+-- ARGV[1] the round in question, '' for the state of the latch
+-- ARGV[2] '1' if the round after that one is in question
+--
+-- Reply   list of strings: what, round, count, ms until the round expires or -1
+--
+--           closed   it has to be counted down
+--           open     it has been
+--           gone     the round was deleted or expired, or nobody knows it any more
+--           expired  the latch expired, and nobody has set it since
+--           unset    nobody has set it; the round is the last that was, or 0
+--
+-- Cost: 2 commands, at most 14 if Redisson or time has changed it. Works on a server that
+-- is out of memory. Idempotent.
+local key, latch, done = KEYS[1], KEYS[2], KEYS[3]
+--@include latch_state
+
+local wrong = sync()
+if wrong then
+  return wrong
+end
+local which, what = ARGV[1], nil
+if ARGV[2] == '1' then
+  which = following(which)
+  if not which then
+    return {'unset', ARGV[1], '0', '-1'}
+  end
+end
+if which ~= '' then
+  what = fate(which)
+else
+  which = round
+  what = state == 'set' and 'closed' or state == 'deleted' and 'unset' or state
+end
+local ms = -1
+if what == 'closed' and ends then
+  ms = math.max(0, ends - math.floor(micros() / 1000))
+end
+return {what, which, integer(math.max(0, left)), integer(ms)}

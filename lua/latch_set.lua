@@ -1,0 +1,45 @@
+-- Set the count of a latch that is not closed: begin a round.
+--
+-- KEYS[1] count, KEYS[2] state, KEYS[3] participants (see latch_state.lua)
+-- KEYS[4] note (see op.lua)
+-- ARGV[1] number of the operation
+-- ARGV[2] the last round, as seen before; 0 if there was none
+-- ARGV[3] the count, at least 1
+-- ARGV[4] ms after which the latch expires, or ''
+-- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
+--
+-- Reply   integer: 1 set by this call, 0 it is closed, or somebody has set it since;
+--         nothing changed
+--         error LATCHKEY_PAST: the operation is over
+--
+-- Naming the last round keeps a copy that is executed late from beginning one that nobody
+-- wants any more.
+--
+-- Cost: at most 14 commands. Idempotent: the operation is noted.
+local key, latch, done, note = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local number, last, n, ttl = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+--@include tell
+--@include op
+--@include latch_state
+
+local before, past_it = recall()
+if before or past_it then
+  return past_it or tonumber(before)
+end
+local wrong = sync()
+if wrong then
+  return wrong
+end
+if state == 'set' or round ~= last and round ~= '0' then
+  return 0
+end
+redis.call('set', key, n)
+local at
+if ttl ~= '' then
+  at = math.floor(micros() / 1000) + tonumber(ttl)
+  redis.call('pexpireat', key, integer(at))
+end
+begin(at)
+remember(1)
+tell(ARGV[5], ARGV[6], '1')
+return 1

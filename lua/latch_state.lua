@@ -1,0 +1,133 @@
+-- Fragment: a latch. It needs the locals key, latch and done.
+--
+--   key    string: the count, Redisson's; deleted when it comes to zero
+--   latch  hash: what Redisson does not know
+--            round  the current or last round, a growing number: µs when it began
+--            state  set, open, deleted or expired
+--            until  ms at which the round expires, if it does
+--            past   the last rounds that are over, in order
+--            gone   the last rounds that were over before they opened
+--   done   set: participants that have counted in this round
+--
+-- A round ends when the count comes to zero, or when the latch is deleted or expires. The
+-- hash remains, so that who awaits the round finds out, whatever has begun since; of a
+-- latch that is deleted or expires only for a while.
+local remembered = 600000 -- ms
+local rounds = 8 -- in past and in gone
+
+local left, round, state, ends, past, gone
+
+local function micros()
+  local t = redis.call('time')
+  return tonumber(t[1]) * 1000000 + tonumber(t[2])
+end
+
+local function integer(n)
+  return string.format('%.0f', n)
+end
+
+-- pass lets the rest of the script write on a server that is at its memory limit.
+local function pass()
+  redis.call('hdel', latch, '-')
+end
+
+local function words(list)
+  local _, n = string.gsub(list, '%d+', '')
+  return n
+end
+
+local function append(list, each)
+  list = list == '' and each or list .. ' ' .. each
+  if words(list) > rounds then
+    list = string.match(list, '^%d+ (.*)$')
+  end
+  return list
+end
+
+local function listed(list, each)
+  return string.find(' ' .. list .. ' ', ' ' .. each .. ' ', 1, true)
+end
+
+-- begin starts a round, that expires at the given ms or never.
+local function begin(at)
+  pass()
+  round = integer(math.max(micros(), tonumber(round) + 1))
+  state, ends = 'set', at
+  redis.call('hset', latch, 'round', round, 'state', state)
+  if at then
+    redis.call('hset', latch, 'until', integer(at))
+    redis.call('pexpireat', latch, integer(at + remembered))
+  else
+    redis.call('hdel', latch, 'until')
+    redis.call('persist', latch)
+  end
+  redis.call('del', done)
+end
+
+-- finish ends the round: open, deleted or expired.
+local function finish(how)
+  pass()
+  state, past = how, append(past, round)
+  redis.call('hset', latch, 'state', state, 'past', past)
+  if how ~= 'open' then
+    gone = append(gone, round)
+    redis.call('hset', latch, 'gone', gone)
+  end
+  redis.call('del', done)
+end
+
+-- sync reads the state, and notes what Redisson or time has done to it. A key that is no
+-- count is an error.
+local function sync()
+  local value = redis.call('get', key)
+  left = tonumber(string.match(value or '0', '^-?%d+$') or nil)
+  if not left then
+    return redis.error_reply('WRONGTYPE the key holds no count')
+  end
+  local found = redis.call('hmget', latch, 'round', 'state', 'until', 'past', 'gone')
+  round, state, ends = found[1] or '0', found[2] or 'unset', tonumber(found[3] or nil)
+  past, gone = found[4] or '', found[5] or ''
+  if left > 0 then
+    if state ~= 'set' then
+      begin()
+    end
+  elseif state == 'set' then
+    local expired = not value and ends and micros() >= ends * 1000
+    finish(expired and 'expired' or 'open')
+  elseif value and state ~= 'open' then -- Redisson lets it be set to zero
+    begin()
+    finish('open')
+  end
+end
+
+-- fate tells what has become of a round: closed, open or gone. One that is not among
+-- those remembered, and not older than they, never was here: a failover has lost it, or
+-- all was lost since.
+local function fate(which)
+  if which == round and state == 'set' then
+    return 'closed'
+  end
+  if listed(gone, which) then
+    return 'gone'
+  end
+  if listed(past, which) or words(past) == rounds and tonumber(which) < tonumber(string.match(past, '%d+')) then
+    return 'open'
+  end
+  return 'gone'
+end
+
+-- following returns the first round after the given one that is remembered, if any.
+local function following(which)
+  local last = tonumber(which)
+  if last > tonumber(round) then
+    last = 0 -- that one was lost
+  end
+  for each in string.gmatch(past, '%d+') do
+    if tonumber(each) > last then
+      return each
+    end
+  end
+  if state == 'set' and tonumber(round) > last then
+    return round
+  end
+end
