@@ -255,3 +255,57 @@ func ExamplePermitSemaphore_Release() {
 	// [released] <nil>
 	// [unknown] true
 }
+
+// Workers wait at a gate until everything that they need has started.
+func Example_startupGate() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	gate := client.NewCountDownLatch("started")
+	if _, err := gate.TrySetCount(ctx, 2); err != nil {
+		log.Fatal(err)
+	}
+	var started atomic.Int32
+	var workers sync.WaitGroup
+	for range 3 {
+		workers.Go(func() {
+			if err := gate.Await(ctx); err != nil {
+				log.Fatal(err)
+			}
+			fmt.Println("a worker begins, with", started.Load(), "services")
+		})
+	}
+	for _, service := range []string{"database", "cache", "cache"} { // the cache was restarted
+		if service != "cache" || started.Load() < 2 {
+			started.Add(1)
+		}
+		if _, err := gate.CountDownAs(ctx, service); err != nil {
+			log.Fatal(err)
+		}
+	}
+	workers.Wait()
+	// Output:
+	// a worker begins, with 2 services
+	// a worker begins, with 2 services
+	// a worker begins, with 2 services
+}
+
+// Two accounts are locked together, in whichever order the program names them.
+func ExampleMultiLock() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	transfer := func(from, to string) error {
+		both := latchkey.NewMultiLock(client.NewLock(from), client.NewLock(to))
+		return both.Do(ctx, func(context.Context) error { return nil })
+	}
+	var transfers sync.WaitGroup
+	for range 10 {
+		transfers.Go(func() { fmt.Print(transfer("a", "b"), " ") })
+		transfers.Go(func() { fmt.Print(transfer("b", "a"), " ") })
+	}
+	transfers.Wait()
+	// Output: <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil>
+}
