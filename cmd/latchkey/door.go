@@ -35,3 +35,11 @@ func (d lockDoor) tryEnter(ctx context.Context, options ...latchkey.Option) (gua
 type lockGuard struct{ *latchkey.Hold }
 
 func (g lockGuard) Release(ctx context.Context) error { return g.Unlock(ctx) }
+
+type permitDoor struct{ *latchkey.PermitSemaphore }
+
+func (d permitDoor) enter(ctx context.Context) (guard, error) { return d.Acquire(ctx) }
+
+func (d permitDoor) tryEnter(ctx context.Context, options ...latchkey.Option) (guard, error) {
+	return d.TryAcquire(ctx, options...)
+}

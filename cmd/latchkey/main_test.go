@@ -101,7 +101,7 @@ func invoke(t *testing.T, server *latchkeytest.Server, args ...string) *invocati
 	t.Cleanup(cancel)
 	i := &invocation{Cmd: exec.CommandContext(ctx, binary, args...), t: t}
 	// The race detector would let each run take a second longer.
-	i.Env = append(os.Environ(), urlEnv+"="+url, tokenEnv+"=", "LATCHKEY="+binary, "GORACE=atexit_sleep_ms=0")
+	i.Env = append(os.Environ(), urlEnv+"="+url, tokenEnv+"=", permitEnv+"=", "LATCHKEY="+binary, "GORACE=atexit_sleep_ms=0")
 	i.Stderr = &i.stderr
 	i.pipes()
 	require.NoError(t, i.Start())
@@ -206,6 +206,19 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"inspect two":         {"inspect", "orders", "invoices"},
 		"unlock nothing":      {"unlock", "--force"},
 		"unlock unforced":     {"unlock", "orders"},
+		"sem what":            {"sem", "orders"},
+		"sem flag":            {"sem", "--nope"},
+		"sem run no name":     {"sem", "run", "--permits", "2", "--", "true"},
+		"sem run no permits":  {"sem", "run", "--name", "orders", "--", "true"},
+		"sem run of none":     {"sem", "run", "--name", "orders", "--permits", "0", "--", "true"},
+		"sem run too many":    {"sem", "run", "--name", "orders", "--permits", "9999999999", "--", "true"},
+		"sem run nothing":     {"sem", "run", "--name", "orders", "--permits", "2"},
+		"sem run no dashes":   {"sem", "run", "--name", "orders", "--permits", "2", "ls", "-l"},
+		"sem run bad name":    {"sem", "run", "--name", "{}", "--permits", "2", "--", "true"},
+		"sem inspect nothing": {"sem", "inspect"},
+		"sem set nothing":     {"sem", "set", "orders"},
+		"sem set a word":      {"sem", "set", "orders", "many"},
+		"sem set negative":    {"sem", "set", "orders", "-1"},
 		"demo of one":         {"demo", "--workers", "1"},
 		"demo with argument":  {"demo", "orders"},
 	} {
@@ -220,7 +233,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 }
 
 func TestHelpIsNoMistake(t *testing.T) {
-	for _, args := range [][]string{{}, {"--help"}, {"run", "--help"}, {"demo", "--help"}} {
+	for _, args := range [][]string{{}, {"--help"}, {"run", "--help"}, {"sem"}, {"sem", "run", "--help"}, {"demo", "--help"}} {
 		got := latchkeyCLI(t, nil, args...)
 		assert.Zero(t, got.code)
 		assert.Contains(t, got.stdout, "USAGE")
@@ -237,6 +250,9 @@ func TestServerOutOfReach(t *testing.T) {
 		{"inspect", "orders"},
 		{"unlock", "--force", "orders"},
 		{"run", "--lock", "orders", "--", "true"},
+		{"sem", "inspect", "orders"},
+		{"sem", "set", "orders", "2"},
+		{"sem", "run", "--name", "orders", "--permits", "2", "--", "true"},
 		{"--redis", server.URL(), "demo"},
 	} {
 		got := latchkeyCLI(t, server, args...)
