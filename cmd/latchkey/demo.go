@@ -90,14 +90,7 @@ func demoAction(ctx context.Context, cmd *cli.Command) error {
 	}
 	defer closeServer()
 
-	signals := catchSignals()
-	defer signals.release()
-	ctx, arrived := signals.interrupting(ctx)
-	err = s.perform(ctx)
-	if sig := arrived(); sig != nil {
-		return silently(exitSignalled + signalNumber(sig))
-	}
-	return err
+	return interruptibly(ctx, s.perform)
 }
 
 func stageFrom(cmd *cli.Command) (*stage, error) {

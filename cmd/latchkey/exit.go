@@ -62,6 +62,8 @@ func libraryError(err error) error {
 		return &exitError{code: exitUsage, err: err}
 	case errors.Is(err, latchkey.ErrWrongKind), errors.Is(err, latchkey.ErrNotSet):
 		return &exitError{code: exitSoftware, err: err}
+	case errors.Is(err, latchkey.ErrGone):
+		return &exitError{code: exitLost, err: err}
 	default:
 		return &exitError{code: exitUnavailable, err: err}
 	}

@@ -1,5 +1,5 @@
-// Command latchkey shows what the locks and semaphores of this module do, and
-// brings them to the shell.
+// Command latchkey shows what the locks, semaphores and latches of this module
+// do, and brings them to the shell.
 //
 //	latchkey demo                                     workers, one lock, a death, a proof
 //	latchkey run --lock NAME [flags] -- CMD [ARGS…]   run CMD while holding a lock
@@ -9,6 +9,12 @@
 //	                                                  run CMD, at most N at once
 //	latchkey sem inspect NAME [--json]                its permits, how many are free
 //	latchkey sem set NAME N [--json]                  set how many there are
+//	latchkey latch set NAME N [--ttl 1h] [--json]     close a latch for N counts
+//	latchkey latch down NAME [--n 1 | --as PARTICIPANT] [--json]
+//	                                                  count it down
+//	latchkey latch wait NAME [--wait 60s]             wait until it is open
+//	latchkey latch inspect NAME [--json]              whether it is, and what is left
+//	latchkey latch delete NAME [--json]
 //	latchkey version
 //
 // The server is named by --redis URL or LATCHKEY_REDIS; without either, demo uses
@@ -20,12 +26,15 @@
 //	  1  the proof of the demo failed
 //	 64  the command line is wrong
 //	 69  the server cannot be reached, or refused
-//	 70  anything else that went wrong here
-//	 75  run: the lock or permit was not acquired in time, try again later
-//	 76  run: it was lost before the command ended; the command was ended
+//	 70  anything else that went wrong here, such as a name of another kind, or a
+//	     latch that nobody has set
+//	 75  run: the lock or permit was not acquired in time, try again later;
+//	     latch wait: the latch was not open in time
+//	 76  run: it was lost before the command ended; the command was ended;
+//	     latch: it was deleted or expired before it opened
 //	126  run: the command cannot be executed
 //	127  run: the command was not found
-//	128+n  ended by signal n: the command, or run itself while it waited
+//	128+n  ended by signal n: the command, or this program while it waited
 package main
 
 import (
@@ -43,7 +52,7 @@ func main() {
 func app(args []string) *cli.Command {
 	return &cli.Command{
 		Name:            "latchkey",
-		Usage:           "distributed locks and semaphores for programs and scripts, in Redis or Valkey",
+		Usage:           "distributed locks, semaphores and latches for programs and scripts, in Redis or Valkey",
 		Version:         version(),
 		Flags:           []cli.Flag{redisFlag(), verboseFlag()},
 		HideHelpCommand: true,
@@ -57,6 +66,7 @@ func app(args []string) *cli.Command {
 			inspectCommand(),
 			unlockCommand(),
 			semCommand(args),
+			latchCommand(),
 			versionCommand(),
 		},
 	}

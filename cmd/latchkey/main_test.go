@@ -219,6 +219,19 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"sem set nothing":     {"sem", "set", "orders"},
 		"sem set a word":      {"sem", "set", "orders", "many"},
 		"sem set negative":    {"sem", "set", "orders", "-1"},
+		"latch what":          {"latch", "orders"},
+		"latch set nothing":   {"latch", "set", "orders"},
+		"latch set a word":    {"latch", "set", "orders", "many"},
+		"latch set zero":      {"latch", "set", "orders", "0"},
+		"latch set no time":   {"latch", "set", "orders", "1", "--ttl", "0s"},
+		"latch down nothing":  {"latch", "down"},
+		"latch down zero":     {"latch", "down", "orders", "--n", "0"},
+		"latch down both":     {"latch", "down", "orders", "--n", "1", "--as", "me"},
+		"latch down nobody":   {"latch", "down", "orders", "--as", ""},
+		"latch wait nothing":  {"latch", "wait"},
+		"latch wait negative": {"latch", "wait", "orders", "--wait=-1s"},
+		"latch wait bad name": {"latch", "wait", "{}"},
+		"latch delete two":    {"latch", "delete", "orders", "invoices"},
 		"demo of one":         {"demo", "--workers", "1"},
 		"demo with argument":  {"demo", "orders"},
 	} {
@@ -233,7 +246,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 }
 
 func TestHelpIsNoMistake(t *testing.T) {
-	for _, args := range [][]string{{}, {"--help"}, {"run", "--help"}, {"sem"}, {"sem", "run", "--help"}, {"demo", "--help"}} {
+	for _, args := range [][]string{{}, {"--help"}, {"run", "--help"}, {"sem"}, {"sem", "run", "--help"}, {"latch"}, {"latch", "wait", "--help"}, {"demo", "--help"}} {
 		got := latchkeyCLI(t, nil, args...)
 		assert.Zero(t, got.code)
 		assert.Contains(t, got.stdout, "USAGE")
@@ -253,6 +266,10 @@ func TestServerOutOfReach(t *testing.T) {
 		{"sem", "inspect", "orders"},
 		{"sem", "set", "orders", "2"},
 		{"sem", "run", "--name", "orders", "--permits", "2", "--", "true"},
+		{"latch", "set", "orders", "2"},
+		{"latch", "down", "orders"},
+		{"latch", "wait", "orders"},
+		{"latch", "wait", "orders", "--wait", "100ms"},
 		{"--redis", server.URL(), "demo"},
 	} {
 		got := latchkeyCLI(t, server, args...)
