@@ -36,7 +36,7 @@ func jsonFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "json", Usage: "write the answer as JSON"}
 }
 
-// serverURL is where run, inspect and unlock go. An empty variable in the
+// serverURL is where all commands but demo go. An empty variable in the
 // environment counts as none.
 func serverURL(cmd *cli.Command) string {
 	if url := cmd.String("redis"); url != "" {
@@ -82,7 +82,8 @@ func closeClient(client *latchkey.Client) {
 // oneName returns the only argument of a command.
 func oneName(cmd *cli.Command) (string, error) {
 	if cmd.Args().Len() != 1 {
-		return "", usageError("%s takes exactly one NAME, not %d; see latchkey %[1]s --help", cmd.Name, cmd.Args().Len())
+		return "", usageError("%s takes exactly one NAME, not %d; see %s --help",
+			cmd.Name, cmd.Args().Len(), cmd.FullName())
 	}
 	return cmd.Args().First(), nil
 }

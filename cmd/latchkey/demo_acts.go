@@ -13,7 +13,7 @@ func playWithoutLock(ctx context.Context, s *stage) (*proof, error) {
 		fmt.Sprintf("%d workers read a counter, add one and write it back, all at the same time.", s.workers))
 	arena := newArena(s, "unprotected")
 	defer arena.sweep()
-	crew, err := newCrew(ctx, s, arena, "")
+	crew, err := newCrew(ctx, s, &arena.gauge, arena.increment, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -37,32 +37,28 @@ func playWithLock(ctx context.Context, s *stage) (*proof, error) {
 	s.explain(
 		"The same again, but each worker takes the lock before it touches the counter.",
 		fmt.Sprintf("On the way worker %d, a process of its own, is killed while it holds the lock.", s.workers+1))
-	lock, arena := s.prefix+"lock", newArena(s, "protected")
+	arena := newArena(s, "protected")
 	defer arena.sweep()
-	crew, err := newCrew(ctx, s, arena, lock)
+	prize := theLock(s.prefix + "lock")
+	crew, err := newCrew(ctx, s, &arena.gauge, arena.increment, prize.door)
 	if err != nil {
 		return nil, err
 	}
 	defer crew.dismiss()
-
-	crew.start(ctx)
-	death := newAccident(s, arena, lock)
+	death := newAccident(s, prize)
 	if err := death.watch(ctx, crew); err != nil {
 		return nil, err
 	}
-	if err := crew.finish(); err != nil {
-		return nil, err
-	}
-	return prove(ctx, crew, death)
+	return prove(ctx, arena, crew, death)
 }
 
 // prove holds what the workers say they did against what the server says.
-func prove(ctx context.Context, c *crew, death *accident) (*proof, error) {
-	value, err := c.arena.read(ctx)
+func prove(ctx context.Context, a *arena, c *crew, death *accident) (*proof, error) {
+	value, err := a.read(ctx)
 	if err != nil {
 		return nil, exitWith(exitUnavailable, "reading the counter: %w", err)
 	}
-	turns, most := c.turns(), c.arena.gauge.peak()
+	turns, most := c.turns(), c.gauge.peak()
 	return &proof{
 		holds: value == turns && turns > 0 && most == 1 && death.back,
 		text: fmt.Sprintf("counter %d %s %d increments by %d workers, at most %d inside at any time, %s",

@@ -87,6 +87,7 @@ type gauge struct {
 	mu     sync.Mutex
 	inside int
 	most   int
+	full   int // how many are to be inside until next is told
 	next   chan<- time.Time
 }
 
@@ -95,7 +96,7 @@ func (g *gauge) enter() {
 	defer g.mu.Unlock()
 	g.inside++
 	g.most = max(g.most, g.inside)
-	if g.next != nil {
+	if g.next != nil && g.inside >= g.full {
 		g.next <- time.Now()
 		g.next = nil
 	}
@@ -107,17 +108,25 @@ func (g *gauge) leave() {
 	g.inside--
 }
 
+// leaveUntil is leave, and returns a channel that gets the moment at which
+// somebody enters as the n-th of those that are then inside.
+func (g *gauge) leaveUntil(n int) <-chan time.Time {
+	next := make(chan time.Time, 1)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.inside--
+	g.full, g.next = n, next
+	return next
+}
+
+func (g *gauge) now() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.inside
+}
+
 func (g *gauge) peak() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.most
-}
-
-// nextEntry returns a channel that gets the moment at which somebody enters.
-func (g *gauge) nextEntry() <-chan time.Time {
-	next := make(chan time.Time, 1)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.next = next
-	return next
 }

@@ -14,14 +14,15 @@ import (
 // breather is how long a worker does something else between two turns.
 const breather = time.Millisecond
 
-// worker increments the counter of an arena again and again.
+// worker does its task again and again.
 type worker struct {
 	name    string
-	arena   *arena
-	client  *latchkey.Client // nil without a lock
-	lock    latchkey.Locker
+	task    func(context.Context) error
+	client  *latchkey.Client // nil without a door
+	door    door
+	inside  atomic.Bool
 	turns   atomic.Int64
-	longest atomic.Int64 // wait for the lock
+	longest atomic.Int64 // wait at the door
 }
 
 // work goes on until the shift is over. It finishes the turn that it is in, which
@@ -36,24 +37,26 @@ func (w *worker) work(ctx, shift context.Context) error {
 }
 
 func (w *worker) turn(ctx, shift context.Context) error {
-	if w.lock == nil {
-		return w.increment(ctx)
+	if w.door == nil {
+		return w.do(ctx)
 	}
 	began := time.Now()
-	hold, err := w.lock.Lock(shift)
+	g, err := w.door.enter(shift)
 	if err != nil {
 		return unlessOver(shift, err)
 	}
 	w.longest.Store(max(w.longest.Load(), int64(time.Since(began))))
-	if err := w.increment(hold.Context(ctx)); err != nil {
-		_ = hold.Unlock(ctx)
+	if err := w.do(g.Context(ctx)); err != nil {
+		_ = g.Release(ctx)
 		return err
 	}
-	return hold.Unlock(ctx)
+	return g.Release(ctx)
 }
 
-func (w *worker) increment(ctx context.Context) error {
-	if err := w.arena.increment(ctx); err != nil {
+func (w *worker) do(ctx context.Context) error {
+	w.inside.Store(true)
+	defer w.inside.Store(false)
+	if err := w.task(ctx); err != nil {
 		return err
 	}
 	w.turns.Add(1)
@@ -71,37 +74,31 @@ func unlessOver(shift context.Context, err error) error {
 // crew is all workers of an act.
 type crew struct {
 	workers []*worker
-	arena   *arena
+	gauge   *gauge
 	failed  chan error // the first failure
 	end     context.CancelFunc
 	wg      sync.WaitGroup
 }
 
-// newCrew hires workers; with a lock, each has a client and so connections of its
+// newCrew hires workers; with a door, each has a client and so connections of its
 // own, as if it were another process.
-func newCrew(ctx context.Context, s *stage, arena *arena, lock string) (*crew, error) {
-	c := &crew{arena: arena, failed: make(chan error, 1), end: func() {}}
+func newCrew(ctx context.Context, s *stage, g *gauge, task func(context.Context) error,
+	doorOf func(*latchkey.Client) door) (*crew, error) {
+	c := &crew{gauge: g, failed: make(chan error, 1), end: func() {}}
 	for i := range s.workers {
-		w := &worker{name: fmt.Sprintf("worker %d", i+1), arena: arena}
+		w := &worker{name: fmt.Sprintf("worker %d", i+1), task: task}
 		c.workers = append(c.workers, w)
-		if lock == "" {
+		if doorOf == nil {
 			continue
 		}
-		if err := w.takeUp(ctx, s, lock); err != nil {
+		client, err := latchkey.Connect(ctx, s.url, s.options)
+		if err != nil {
 			c.dismiss()
-			return nil, err
+			return nil, libraryError(err)
 		}
+		w.client, w.door = client, doorOf(client)
 	}
 	return c, nil
-}
-
-func (w *worker) takeUp(ctx context.Context, s *stage, lock string) error {
-	client, err := latchkey.Connect(ctx, s.url, s.options)
-	if err != nil {
-		return libraryError(err)
-	}
-	w.client, w.lock = client, client.NewLock(lock)
-	return nil
 }
 
 func (c *crew) start(ctx context.Context) {
@@ -135,7 +132,7 @@ func (c *crew) finish() error {
 	}
 }
 
-// failure tells a worker whose lock was taken from it, which disproves the whole
+// failure tells a worker whose lock or permit was taken from it, which disproves the whole
 // thing, from one that could not reach the server.
 func failure(err error) error {
 	if errors.Is(err, latchkey.ErrLost) || errors.Is(err, latchkey.ErrNotHeld) {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// insideWord is what the victim writes when it has the lock.
+	// insideWord is what the victim writes when it has the lock or permit.
 	insideWord = "inside"
 	// patience is for a busy machine: how long an expected event may take beyond
 	// the time that it needs.
@@ -34,13 +34,14 @@ func victimCommand() *cli.Command {
 		HideHelpCommand: true,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "lock"},
+			&cli.StringFlag{Name: "pool"},
 			&cli.DurationFlag{Name: "lease"},
 		},
 		Action: beVictim,
 	}
 }
 
-// beVictim takes the lock, says so, and keeps it until it is killed. It ends by
+// beVictim takes the lock or permit, says so, and keeps it until it is killed. It ends by
 // itself when the demo is gone, which closes its standard input.
 func beVictim(ctx context.Context, cmd *cli.Command) error {
 	client, err := connect(ctx, cmd, latchkey.Options{Lease: cmd.Duration("lease")})
@@ -48,38 +49,44 @@ func beVictim(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer closeClient(client)
-	if _, err := client.NewLock(cmd.String("lock")).Lock(ctx); err != nil {
+	var d door = lockDoor{client.NewLock(cmd.String("lock"))}
+	if pool := cmd.String("pool"); pool != "" {
+		d = permitDoor{client.NewPermitSemaphore(pool)}
+	}
+	g, err := d.enter(ctx)
+	if err != nil {
 		return libraryError(err)
 	}
 	fmt.Println(insideWord)
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	return nil
+	return release(g)
 }
 
-// accident is the death of a worker that holds the lock, and what comes after.
+// accident is the death of a worker that holds a lock or permit, and what comes
+// after.
 type accident struct {
 	stage *stage
-	arena *arena
-	lock  string
+	prize prize
 
 	mu     sync.Mutex
 	status string
-	after  time.Duration // from the death to the next entry
+	after  time.Duration // from the death to the return
 	back   bool
 }
 
-func newAccident(s *stage, arena *arena, lock string) *accident {
-	return &accident{stage: s, arena: arena, lock: lock, status: "not here yet"}
+func newAccident(s *stage, p prize) *accident {
+	return &accident{stage: s, prize: p, status: "not here yet"}
 }
 
-// watch lets the accident happen and shows the crew meanwhile, until its time is
-// over and the lock has come back.
+// watch lets a crew work and the accident happen, and shows both, until the time
+// of the act is over and the prize has come back.
 func (a *accident) watch(ctx context.Context, c *crew) error {
+	c.start(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	happened := make(chan error, 1)
 	go func() {
 		defer close(happened)
-		happened <- a.happen(ctx)
+		happened <- a.happen(ctx, c.gauge)
 	}()
 	defer func() {
 		cancel()
@@ -110,41 +117,42 @@ func (a *accident) watch(ctx context.Context, c *crew) error {
 	}
 	screen.show(a.rows(c), a.summary(c, time.Since(began)))
 	screen.keep()
-	return nil
+	return c.finish()
 }
 
-// happen runs in its own goroutine, from the quiet before to the lock's return.
-func (a *accident) happen(ctx context.Context) error {
+// happen runs in its own goroutine, from the quiet before to the return.
+func (a *accident) happen(ctx context.Context, g *gauge) error {
 	if err := pause(ctx, a.stage.duration/4); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.stage.lease+patience)
+	ctx, cancel := context.WithTimeout(ctx, a.prize.stay+a.stage.lease+patience)
 	defer cancel()
-	died, next, err := a.kill(ctx)
+	died, next, err := a.kill(ctx, g)
 	if err != nil {
 		return exitWith(exitSoftware, "%s: %w", a.name(), err)
 	}
 	return a.awaitReturn(ctx, died, next)
 }
 
-// kill starts the victim, waits until it is inside and kills it there. Nobody can
-// have entered between its death and the channel that tells who is next.
-func (a *accident) kill(ctx context.Context) (died time.Time, next <-chan time.Time, err error) {
-	victim, err := startVictim(ctx, a.stage, a.lock)
+// kill starts the victim, waits until it is inside and kills it there. It counts
+// as inside for as long as it certainly is: the gauge forgets it right before.
+func (a *accident) kill(ctx context.Context, g *gauge) (died time.Time, next <-chan time.Time, err error) {
+	victim, err := startVictim(ctx, a.stage, a.prize)
 	if err != nil {
 		return died, nil, err
 	}
 	defer victim.end()
-	a.set("waiting for the lock")
+	a.set("waiting for " + a.prize.one)
 	if err := victim.awaitInside(); err != nil {
 		return died, nil, err
 	}
-	a.arena.gauge.enter()
-	defer a.arena.gauge.leave()
-	next = a.arena.gauge.nextEntry()
+	g.enter()
+	a.set("inside")
+	_ = pause(ctx, a.prize.stay) // if it is interrupted, so is what follows
+	next = g.leaveUntil(a.prize.room)
 	died = time.Now()
 	victim.end()
-	a.set("KILLED while it held the lock; it will never unlock")
+	a.set("KILLED while it held " + a.prize.one + "; it will never give it back")
 	return died, next, nil
 }
 
@@ -154,7 +162,7 @@ func (a *accident) awaitReturn(ctx context.Context, died time.Time, next <-chan 
 		a.returned(entered.Sub(died))
 		return nil
 	case <-ctx.Done():
-		a.set("KILLED, and the lock has not come back")
+		a.set("KILLED, and the " + a.prize.kind + " has not come back")
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return nil // the proof tells
 		}
@@ -163,7 +171,7 @@ func (a *accident) awaitReturn(ctx context.Context, died time.Time, next <-chan 
 }
 
 func (a *accident) returned(after time.Duration) {
-	a.set("killed; the lock came back " + seconds(after) + " later")
+	a.set("killed; the " + a.prize.kind + " came back " + seconds(after) + " later")
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.after, a.back = after, true
@@ -179,34 +187,48 @@ func (a *accident) name() string { return fmt.Sprintf("worker %d", a.stage.worke
 
 // story tells what happened, where it happened.
 func (a *accident) story() string {
-	text := fmt.Sprintf("Worker %d was killed while it held the lock.", a.stage.workers+1)
+	text := fmt.Sprintf("Worker %d was killed while it held %s.", a.stage.workers+1, a.prize.one)
 	if !a.back {
-		return text + " The lock has not come back."
+		return text + " The " + a.prize.kind + " has not come back."
 	}
-	return text + fmt.Sprintf(" Nobody unlocked it:\n   its lease of %v ran out, and the others went on %s after the death.",
-		a.stage.lease, seconds(a.after))
+	return text + fmt.Sprintf(" Nobody gave it back:\n   its lease of %v ran out, and %s %s after the death.",
+		a.stage.lease, a.prize.again, seconds(a.after))
 }
 
 // outcome ends the proof.
 func (a *accident) outcome() string {
 	if !a.back {
-		return "and the lock did not come back after a worker died"
+		return "and the " + a.prize.kind + " did not come back after a worker died"
 	}
-	return fmt.Sprintf("lock came back %s after a worker died", seconds(a.after))
+	return fmt.Sprintf("%s came back %s after a worker died", a.prize.kind, seconds(a.after))
 }
 
 func (a *accident) rows(c *crew) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return append(c.rows(), fmt.Sprintf("%-9s %s", a.name(), a.status))
+	rows := c.rows()
+	if !a.prize.shared() {
+		return append(rows, fmt.Sprintf("%-9s %s", a.name(), a.status))
+	}
+	for i, w := range c.workers {
+		if w.inside.Load() {
+			rows[i] += "   inside"
+		}
+	}
+	inside, room := c.gauge.now(), a.prize.room
+	return append(rows, fmt.Sprintf("%-9s %s", a.name(), a.status),
+		fmt.Sprintf("%-9s %s %6d of %d", "inside", bar(int64(inside), int64(room)), inside, room))
 }
 
 // summary is the whole state in one line.
 func (a *accident) summary(c *crew, elapsed time.Duration) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return fmt.Sprintf("%4.1fs  %d increments, longest wait %s; %s: %s",
-		elapsed.Seconds(), c.turns(), seconds(c.longestWait()), a.name(), a.status)
+	text := fmt.Sprintf("%4.1fs  %d %s", elapsed.Seconds(), c.turns(), a.prize.tasks)
+	if a.prize.shared() {
+		text += fmt.Sprintf(", %d of %d inside", c.gauge.now(), a.prize.room)
+	}
+	return text + fmt.Sprintf(", longest wait %s; %s: %s", seconds(c.longestWait()), a.name(), a.status)
 }
 
 // victim is the process that will be killed.
@@ -216,12 +238,12 @@ type victim struct {
 	end    func() // kills it and waits until it is gone; may be called again
 }
 
-func startVictim(ctx context.Context, s *stage, lock string) (*victim, error) {
+func startVictim(ctx context.Context, s *stage, p prize) (*victim, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, self, "demo-victim", "--lock", lock, "--lease", s.lease.String())
+	cmd := exec.CommandContext(ctx, self, "demo-victim", "--"+p.flag, p.key, "--lease", s.lease.String())
 	// By the environment, because a URL may contain a password and everybody can
 	// read the arguments of a process.
 	cmd.Env = append(os.Environ(), urlEnv+"="+s.url)
@@ -246,7 +268,7 @@ func startVictim(ctx context.Context, s *stage, lock string) (*victim, error) {
 func (v *victim) awaitInside() error {
 	line, err := bufio.NewReader(v.output).ReadString('\n')
 	if err != nil || line != insideWord+"\n" {
-		return fmt.Errorf("it never had the lock (%q, %w)", line, err)
+		return fmt.Errorf("it never was inside (%q, %w)", line, err)
 	}
 	return nil
 }

@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,8 +26,10 @@ func TestDemoProves(t *testing.T) {
 	got := latchkeyCLI(t, nil, brief...)
 	assert.Zero(t, got.code, got.stderr)
 	assert.Empty(t, got.stderr)
-	assert.Regexp(t, `^PROOF: counter (\d+) = \d+ increments by 5 workers, at most 1 inside at any time, `+
-		`lock came back \d\.\d\ds after a worker died$`, lastLine(got.stdout))
+	assert.Regexp(t, `\n\nPROOF: counter (\d+) = \d+ increments by 5 workers, at most 1 inside at any time, `+
+		`lock came back \d\.\d\ds after a worker died\n`+
+		`PROOF: \d+ jobs by 5 workers with 3 permits, at most 3 inside at any time, `+
+		`permit came back \d\.\d\ds after a worker died\n$`, got.stdout)
 	assert.NotContains(t, got.stdout, "\x1b", "no terminal, no control characters")
 }
 
@@ -35,6 +39,7 @@ func TestDemoOnANamedServerLeavesNothingBehind(t *testing.T) {
 	got := latchkeyCLI(t, server, brief...)
 	assert.Zero(t, got.code, got.stderr)
 	assert.Empty(t, keys(t, rawTo(t, server)))
+	assertNotesExpire(t, rawTo(t, server))
 }
 
 func TestDemoNoticesALostIncrement(t *testing.T) {
@@ -62,7 +67,7 @@ func TestDemoNoticesALostIncrement(t *testing.T) {
 
 	got := demo.end()
 	assert.Equal(t, exitProofFailed, got.code, got.stderr)
-	assert.Regexp(t, `^PROOF FAILED: counter \d+ ≠ \d+ increments`, lastLine(got.stdout))
+	assert.Regexp(t, `(?m)^PROOF FAILED: counter \d+ ≠ \d+ increments`, got.stdout)
 }
 
 func TestDemoNoticesALockThatIsTakenAway(t *testing.T) {
@@ -109,11 +114,79 @@ func TestInterruptedDemoReleasesTheLock(t *testing.T) {
 	assert.Empty(t, keys(t, client))
 }
 
+func TestDemoNoticesTooManyInside(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	demo := invoke(t, server, brief...)
+	key := awaitKey(t, server, ":pool")
+	require.NoError(t, server.Client().NewPermitSemaphore(key).SetPermits(t.Context(), 4))
+	got := demo.end()
+	assert.Equal(t, exitProofFailed, got.code, got.stderr)
+	assert.Regexp(t, `(?m)^PROOF FAILED: \d+ jobs by 5 workers with 3 permits, at most [45] inside`, got.stdout)
+}
+
+func TestDemoNoticesAPermitThatIsTakenAway(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	demo := invoke(t, server, brief...)
+	key := awaitKey(t, server, ":pool")
+	client, pool := rawTo(t, server), server.Client().NewPermitSemaphore(key)
+	eventually(t, "a holder is robbed", func() bool {
+		ids, err := client.Do(t.Context(), client.B().Zrange().Key("{"+key+"}:timeout").Min("0").Max("0").Build()).AsStrSlice()
+		if err != nil || len(ids) == 0 {
+			return false
+		}
+		_, err = pool.Release(t.Context(), hex.EncodeToString([]byte(ids[0])))
+		return err == nil
+	})
+	got := demo.end()
+	assert.Equal(t, exitProofFailed, got.code)
+	assert.Contains(t, got.stderr, "PROOF FAILED")
+}
+
+func TestInterruptedDemoRemovesThePool(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	demo := invoke(t, server, "demo", "--for", "1s", "--lease", "400ms")
+	awaitKey(t, server, ":pool")
+	require.NoError(t, demo.Process.Signal(os.Interrupt))
+	assert.Equal(t, exitSignalled+2, demo.end().code)
+	assert.Empty(t, keys(t, rawTo(t, server)))
+}
+
+func awaitKey(t *testing.T, server *latchkeytest.Server, suffix string) (key string) {
+	t.Helper()
+	client := rawTo(t, server)
+	eventually(t, "there is a key "+suffix, func() bool {
+		key = keyEnding(t, client, suffix)
+		return key != ""
+	})
+	return key
+}
+
+// keys are all but the notes of the library.
 func keys(t *testing.T, client rueidis.Client) []string {
 	t.Helper()
-	found, err := client.Do(t.Context(), client.B().Keys().Pattern("*").Build()).AsStrSlice()
+	return slices.DeleteFunc(keysLike(t, client, "*"), isNote)
+}
+
+func isNote(key string) bool { return strings.HasPrefix(key, "latchkey_op:") }
+
+func keysLike(t *testing.T, client rueidis.Client, pattern string) []string {
+	t.Helper()
+	found, err := client.Do(t.Context(), client.B().Keys().Pattern(pattern).Build()).AsStrSlice()
 	require.NoError(t, err)
 	return found
+}
+
+func assertNotesExpire(t *testing.T, client rueidis.Client) {
+	t.Helper()
+	for _, key := range keysLike(t, client, "latchkey_op:*") {
+		left, err := client.Do(t.Context(), client.B().Ttl().Key(key).Build()).AsInt64()
+		require.NoError(t, err)
+		assert.Positive(t, left, key)
+		assert.LessOrEqual(t, left, int64(1200), key)
+	}
 }
 
 // keyEnding returns "" if there is no such key now.
@@ -125,11 +198,6 @@ func keyEnding(t *testing.T, client rueidis.Client, suffix string) string {
 		}
 	}
 	return ""
-}
-
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return lines[len(lines)-1]
 }
 
 func TestGaugeSeesTwoInside(t *testing.T) {
@@ -146,7 +214,11 @@ func TestGaugeSeesTwoInside(t *testing.T) {
 func TestGaugeTellsWhoIsNext(t *testing.T) {
 	var g gauge
 	g.enter()
-	next := g.nextEntry()
+	next := g.leaveUntil(2)
+	g.enter()
+	assert.Empty(t, next)
+	g.leave()
+	g.enter()
 	assert.Empty(t, next)
 	before := time.Now()
 	g.enter()
@@ -157,11 +229,11 @@ func TestGaugeTellsWhoIsNext(t *testing.T) {
 func TestProofNeedsEveryPart(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	a := &arena{redis: rawTo(t, server), key: "counter"}
-	c := &crew{arena: a, workers: []*worker{{arena: a}}}
-	require.NoError(t, c.workers[0].increment(t.Context()))
-	death := &accident{stage: &stage{}, back: true}
+	c := &crew{gauge: &a.gauge, workers: []*worker{{task: a.increment}}}
+	require.NoError(t, c.workers[0].do(t.Context()))
+	death := &accident{stage: &stage{}, prize: theLock("lock"), back: true}
 	holds := func() bool {
-		p, err := prove(t.Context(), c, death)
+		p, err := prove(t.Context(), a, c, death)
 		require.NoError(t, err)
 		assert.Equal(t, p.holds, strings.HasPrefix(p.String(), "PROOF: "))
 		return p.holds
@@ -176,6 +248,29 @@ func TestProofNeedsEveryPart(t *testing.T) {
 	a.gauge.most = 1
 	require.NoError(t, a.write(t.Context(), 2))
 	assert.False(t, holds(), "the counter is off")
+}
+
+func TestProofOfThePoolNeedsEveryPart(t *testing.T) {
+	g := &gauge{most: 2}
+	c := &crew{gauge: g, workers: make([]*worker, 3)}
+	for i := range c.workers {
+		c.workers[i] = &worker{}
+	}
+	death := &accident{stage: &stage{}, prize: aPermit("pool", 2, 0), back: true}
+	holds := func() bool { return provePool(c, death).holds }
+
+	assert.False(t, holds(), "nobody did anything")
+	c.workers[0].turns.Store(1)
+	assert.True(t, holds())
+	death.back = false
+	assert.False(t, holds(), "the permit did not come back")
+	death.back = true
+	g.most = 3
+	assert.False(t, holds(), "too many were inside")
+	g.most = 1
+	assert.False(t, holds(), "it never was full")
+	g.most, c.workers = 2, c.workers[:2]
+	assert.False(t, holds(), "there was no need for a limit")
 }
 
 func TestScreenRedrawsInPlace(t *testing.T) {

@@ -60,8 +60,10 @@ func libraryError(err error) error {
 		return nil
 	case errors.Is(err, latchkey.ErrInvalid):
 		return &exitError{code: exitUsage, err: err}
-	case errors.Is(err, latchkey.ErrWrongKind):
+	case errors.Is(err, latchkey.ErrWrongKind), errors.Is(err, latchkey.ErrNotSet):
 		return &exitError{code: exitSoftware, err: err}
+	case errors.Is(err, latchkey.ErrGone):
+		return &exitError{code: exitLost, err: err}
 	default:
 		return &exitError{code: exitUnavailable, err: err}
 	}

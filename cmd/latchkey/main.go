@@ -1,27 +1,40 @@
-// Command latchkey shows what the locks of this module do, and brings them to
-// the shell.
+// Command latchkey shows what the locks, semaphores and latches of this module
+// do, and brings them to the shell.
 //
 //	latchkey demo                                     workers, one lock, a death, a proof
 //	latchkey run --lock NAME [flags] -- CMD [ARGS…]   run CMD while holding a lock
 //	latchkey inspect NAME [--json]                    who holds it, how often, how long
 //	latchkey unlock --force NAME [--json]             take it away from its holders
+//	latchkey sem run --name POOL --permits N [flags] -- CMD [ARGS…]
+//	                                                  run CMD, at most N at once
+//	latchkey sem inspect NAME [--json]                its permits, how many are free
+//	latchkey sem set NAME N [--json]                  set how many there are
+//	latchkey latch set NAME N [--ttl 1h] [--json]     close a latch for N counts
+//	latchkey latch down NAME [--n 1 | --as PARTICIPANT] [--json]
+//	                                                  count it down
+//	latchkey latch wait NAME [--wait 60s]             wait until it is open
+//	latchkey latch inspect NAME [--json]              whether it is, and what is left
+//	latchkey latch delete NAME [--json]
 //	latchkey version
 //
-// The server is named by --redis URL or LATCHKEY_REDIS; run, inspect and unlock
-// use redis://localhost:6379 without either, demo an embedded server.
+// The server is named by --redis URL or LATCHKEY_REDIS; without either, demo uses
+// an embedded server and the others redis://localhost:6379.
 //
 // # Exit codes
 //
-//	  0  done; for run: the command's own code, whatever it is
+//	  0  done; for run and sem run: the command's own code, whatever it is
 //	  1  the proof of the demo failed
 //	 64  the command line is wrong
 //	 69  the server cannot be reached, or refused
-//	 70  anything else that went wrong here
-//	 75  run: the lock was not acquired in time, try again later
-//	 76  run: the lock was lost before the command ended; the command was ended
+//	 70  anything else that went wrong here, such as a name of another kind, or a
+//	     latch that nobody has set
+//	 75  run: the lock or permit was not acquired in time, try again later;
+//	     latch wait: the latch was not open in time
+//	 76  run: it was lost before the command ended; the command was ended;
+//	     latch: it was deleted or expired before it opened
 //	126  run: the command cannot be executed
 //	127  run: the command was not found
-//	128+n  ended by signal n: the command, or run itself while it waited
+//	128+n  ended by signal n: the command, or this program while it waited
 package main
 
 import (
@@ -39,7 +52,7 @@ func main() {
 func app(args []string) *cli.Command {
 	return &cli.Command{
 		Name:            "latchkey",
-		Usage:           "distributed locks for programs and scripts, in Redis or Valkey",
+		Usage:           "distributed locks, semaphores and latches for programs and scripts, in Redis or Valkey",
 		Version:         version(),
 		Flags:           []cli.Flag{redisFlag(), verboseFlag()},
 		HideHelpCommand: true,
@@ -52,6 +65,8 @@ func app(args []string) *cli.Command {
 			runCommand(args),
 			inspectCommand(),
 			unlockCommand(),
+			semCommand(args),
+			latchCommand(),
 			versionCommand(),
 		},
 	}
@@ -64,6 +79,24 @@ func withoutCommand(_ context.Context, cmd *cli.Command) error {
 		return usageError("unknown command %q; see latchkey --help", cmd.Args().First())
 	}
 	return cli.ShowRootCommandHelp(cmd)
+}
+
+// group is a command that only has others below it. Without any of them it explains
+// itself.
+func group(name, usage string, commands ...*cli.Command) *cli.Command {
+	return &cli.Command{
+		Name:            name,
+		Usage:           usage,
+		Commands:        commands,
+		HideHelpCommand: true,
+		OnUsageError:    onUsageError,
+		Action: func(_ context.Context, cmd *cli.Command) error {
+			if cmd.Args().Present() {
+				return usageError("unknown command %q; see %s --help", cmd.Args().First(), cmd.FullName())
+			}
+			return cli.ShowSubcommandHelp(cmd)
+		},
+	}
 }
 
 // onUsageError keeps a mistyped flag from being answered with a page of help.

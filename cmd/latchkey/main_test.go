@@ -101,7 +101,7 @@ func invoke(t *testing.T, server *latchkeytest.Server, args ...string) *invocati
 	t.Cleanup(cancel)
 	i := &invocation{Cmd: exec.CommandContext(ctx, binary, args...), t: t}
 	// The race detector would let each run take a second longer.
-	i.Env = append(os.Environ(), urlEnv+"="+url, tokenEnv+"=", "LATCHKEY="+binary, "GORACE=atexit_sleep_ms=0")
+	i.Env = append(os.Environ(), urlEnv+"="+url, tokenEnv+"=", permitEnv+"=", "LATCHKEY="+binary, "GORACE=atexit_sleep_ms=0")
 	i.Stderr = &i.stderr
 	i.pipes()
 	require.NoError(t, i.Start())
@@ -206,6 +206,32 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"inspect two":         {"inspect", "orders", "invoices"},
 		"unlock nothing":      {"unlock", "--force"},
 		"unlock unforced":     {"unlock", "orders"},
+		"sem what":            {"sem", "orders"},
+		"sem flag":            {"sem", "--nope"},
+		"sem run no name":     {"sem", "run", "--permits", "2", "--", "true"},
+		"sem run no permits":  {"sem", "run", "--name", "orders", "--", "true"},
+		"sem run of none":     {"sem", "run", "--name", "orders", "--permits", "0", "--", "true"},
+		"sem run too many":    {"sem", "run", "--name", "orders", "--permits", "9999999999", "--", "true"},
+		"sem run nothing":     {"sem", "run", "--name", "orders", "--permits", "2"},
+		"sem run no dashes":   {"sem", "run", "--name", "orders", "--permits", "2", "ls", "-l"},
+		"sem run bad name":    {"sem", "run", "--name", "{}", "--permits", "2", "--", "true"},
+		"sem inspect nothing": {"sem", "inspect"},
+		"sem set nothing":     {"sem", "set", "orders"},
+		"sem set a word":      {"sem", "set", "orders", "many"},
+		"sem set negative":    {"sem", "set", "orders", "-1"},
+		"latch what":          {"latch", "orders"},
+		"latch set nothing":   {"latch", "set", "orders"},
+		"latch set a word":    {"latch", "set", "orders", "many"},
+		"latch set zero":      {"latch", "set", "orders", "0"},
+		"latch set no time":   {"latch", "set", "orders", "1", "--ttl", "0s"},
+		"latch down nothing":  {"latch", "down"},
+		"latch down zero":     {"latch", "down", "orders", "--n", "0"},
+		"latch down both":     {"latch", "down", "orders", "--n", "1", "--as", "me"},
+		"latch down nobody":   {"latch", "down", "orders", "--as", ""},
+		"latch wait nothing":  {"latch", "wait"},
+		"latch wait negative": {"latch", "wait", "orders", "--wait=-1s"},
+		"latch wait bad name": {"latch", "wait", "{}"},
+		"latch delete two":    {"latch", "delete", "orders", "invoices"},
 		"demo of one":         {"demo", "--workers", "1"},
 		"demo with argument":  {"demo", "orders"},
 	} {
@@ -220,7 +246,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 }
 
 func TestHelpIsNoMistake(t *testing.T) {
-	for _, args := range [][]string{{}, {"--help"}, {"run", "--help"}, {"demo", "--help"}} {
+	for _, args := range [][]string{{}, {"--help"}, {"run", "--help"}, {"sem"}, {"sem", "run", "--help"}, {"latch"}, {"latch", "wait", "--help"}, {"demo", "--help"}} {
 		got := latchkeyCLI(t, nil, args...)
 		assert.Zero(t, got.code)
 		assert.Contains(t, got.stdout, "USAGE")
@@ -237,6 +263,13 @@ func TestServerOutOfReach(t *testing.T) {
 		{"inspect", "orders"},
 		{"unlock", "--force", "orders"},
 		{"run", "--lock", "orders", "--", "true"},
+		{"sem", "inspect", "orders"},
+		{"sem", "set", "orders", "2"},
+		{"sem", "run", "--name", "orders", "--permits", "2", "--", "true"},
+		{"latch", "set", "orders", "2"},
+		{"latch", "down", "orders"},
+		{"latch", "wait", "orders"},
+		{"latch", "wait", "orders", "--wait", "100ms"},
 		{"--redis", server.URL(), "demo"},
 	} {
 		got := latchkeyCLI(t, server, args...)

@@ -10,7 +10,7 @@ import (
 // event tells: they are not our children.
 const groupPoll = 20 * time.Millisecond
 
-// process is the command that runs under the lock, with the group it leads.
+// process is the command that runs behind a door, with the group it leads.
 type process struct {
 	cmd      *exec.Cmd
 	terminal *terminal

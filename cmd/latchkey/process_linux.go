@@ -10,5 +10,5 @@ import (
 func init() { runtime.LockOSThread() }
 
 // followIntoDeath ends the command if this program is killed: nobody would renew
-// its lock any more.
+// its lock or permit any more.
 func followIntoDeath(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGTERM }

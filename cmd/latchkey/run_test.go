@@ -160,7 +160,7 @@ func TestRunWaits(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	held := hold(t, server.Client().NewLock("orders"))
 	run := script(t, server, "echo ran")
-	awaitWaiter(t, server, "orders")
+	awaitListener(t, server, "redisson_lock__channel:{orders}", 1)
 	require.NoError(t, held.Unlock(t.Context()))
 	assert.Equal(t, result{stdout: "ran\n"}, run.end())
 }
@@ -169,20 +169,19 @@ func TestSignalEndsTheWait(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	held := hold(t, server.Client().NewLock("orders"))
 	run := script(t, server, "echo ran")
-	awaitWaiter(t, server, "orders")
+	awaitListener(t, server, "redisson_lock__channel:{orders}", 1)
 	require.NoError(t, run.Process.Signal(syscall.SIGINT))
 	assert.Equal(t, result{code: 128 + 2}, run.end())
 	require.NoError(t, held.Unlock(t.Context()))
 }
 
-// awaitWaiter returns when a process listens for the release of a lock.
-func awaitWaiter(t *testing.T, server *latchkeytest.Server, name string) {
+// awaitListener returns when so many processes listen for what is said on a channel.
+func awaitListener(t *testing.T, server *latchkeytest.Server, channel string, processes int64) {
 	t.Helper()
 	client := rawTo(t, server)
-	channel := "redisson_lock__channel:{" + name + "}"
 	eventually(t, "a waiter listens", func() bool {
 		counts, err := client.Do(t.Context(), client.B().PubsubNumsub().Channel(channel).Build()).AsIntMap()
-		return err == nil && counts[channel] > 0
+		return err == nil && counts[channel] >= processes
 	})
 }
 

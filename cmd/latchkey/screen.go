@@ -84,6 +84,6 @@ func (s *screen) erase() {
 func (s *screen) print(text string) { _, _ = io.WriteString(s.out, text) }
 
 func bar(value, most int64) string {
-	filled := int(value * barWidth / most)
+	filled := int(min(value, most) * barWidth / most)
 	return strings.Repeat("█", filled) + strings.Repeat("░", barWidth-filled)
 }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// signals are those sent to this program that are meant for the command.
+// signals are those sent to this program, most of them meant for its command.
 type signals struct {
 	inbox chan os.Signal
 }
@@ -44,6 +44,19 @@ func (s *signals) interrupting(parent context.Context) (context.Context, func() 
 		cancel()
 		return <-caught
 	}
+}
+
+// interruptibly does something that ends, with the code that shells give it, when
+// a signal arrives.
+func interruptibly(ctx context.Context, do func(context.Context) error) error {
+	signals := catchSignals()
+	defer signals.release()
+	ctx, arrived := signals.interrupting(ctx)
+	err := do(ctx)
+	if sig := arrived(); sig != nil {
+		return silently(exitSignalled + signalNumber(sig))
+	}
+	return err
 }
 
 func signalNumber(sig os.Signal) int {

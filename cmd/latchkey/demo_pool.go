@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+// playPool shows a semaphore that lets some of many workers work at once, and that
+// the permit of a worker that dies comes back.
+func playPool(ctx context.Context, s *stage) (*proof, error) {
+	permits, job := (s.workers+1)/2, s.duration/50
+	s.explain(
+		fmt.Sprintf("%d workers have jobs to do, of %v each. A semaphore has %d permits: no more may work at once.", s.workers, job, permits),
+		fmt.Sprintf("On the way worker %d, a process of its own, is killed while it holds a permit.", s.workers+1))
+	prize := aPermit(s.prefix+"pool", permits, s.duration/10)
+	remove, err := s.setUpPool(ctx, prize.key, permits)
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
+
+	g := &gauge{}
+	crew, err := newCrew(ctx, s, g, func(ctx context.Context) error { return g.linger(ctx, job) }, prize.door)
+	if err != nil {
+		return nil, err
+	}
+	defer crew.dismiss()
+	death := newAccident(s, prize)
+	if err := death.watch(ctx, crew); err != nil {
+		return nil, err
+	}
+	return provePool(crew, death), nil
+}
+
+// setUpPool sets the permits, and returns what removes them, also when the demo was
+// interrupted.
+func (s *stage) setUpPool(ctx context.Context, key string, permits int) (remove func(), err error) {
+	client, err := latchkey.Connect(ctx, s.url, s.options)
+	if err != nil {
+		return nil, libraryError(err)
+	}
+	pool := client.NewPermitSemaphore(key)
+	remove = func() {
+		ctx, cancel := context.WithTimeout(context.Background(), sweepTimeout)
+		defer cancel()
+		_, _ = pool.Delete(ctx)
+		closeClient(client)
+	}
+	if _, err := pool.TrySetPermits(ctx, permits, latchkey.TTL(leftovers)); err != nil {
+		remove()
+		return nil, libraryError(err)
+	}
+	return remove, nil
+}
+
+// linger is a job in which nothing is done but to be there.
+func (g *gauge) linger(ctx context.Context, d time.Duration) error {
+	g.enter()
+	defer g.leave()
+	return pause(ctx, d)
+}
+
+// provePool holds what the gauge saw against what the semaphore is to allow. If it
+// never was full, nothing is proved.
+func provePool(c *crew, death *accident) *proof {
+	jobs, most, permits := c.turns(), c.gauge.peak(), death.prize.room
+	return &proof{
+		holds: jobs > 0 && most == permits && len(c.workers) > permits && death.back,
+		text: fmt.Sprintf("%d jobs by %d workers with %d permits, at most %d inside at any time, %s",
+			jobs, len(c.workers), permits, most, death.outcome()),
+	}
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+// guard is the right to be inside: a hold of a lock, or a permit of a semaphore.
+type guard interface {
+	Context(parent context.Context) context.Context
+	Lost() <-chan struct{}
+	Release(ctx context.Context) error
+}
+
+// door is where guards are given out.
+type door interface {
+	enter(ctx context.Context) (guard, error)
+	tryEnter(ctx context.Context, options ...latchkey.Option) (guard, error)
+}
+
+type lockDoor struct{ latchkey.Locker }
+
+func (d lockDoor) enter(ctx context.Context) (guard, error) {
+	hold, err := d.Lock(ctx)
+	return lockGuard{hold}, err
+}
+
+func (d lockDoor) tryEnter(ctx context.Context, options ...latchkey.Option) (guard, error) {
+	hold, err := d.TryLock(ctx, options...)
+	return lockGuard{hold}, err
+}
+
+// lockGuard is a hold under the names that it shares with a permit.
+type lockGuard struct{ *latchkey.Hold }
+
+func (g lockGuard) Release(ctx context.Context) error { return g.Unlock(ctx) }
+
+type permitDoor struct{ *latchkey.PermitSemaphore }
+
+func (d permitDoor) enter(ctx context.Context) (guard, error) { return d.Acquire(ctx) }
+
+func (d permitDoor) tryEnter(ctx context.Context, options ...latchkey.Option) (guard, error) {
+	return d.TryAcquire(ctx, options...)
+}

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/urfave/cli/v3"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+const defaultGrace = 5 * time.Second
+
+// job is a command that is to run behind a door, and what the command line says
+// of how.
+type job struct {
+	cmd   *cli.Command
+	wait  time.Duration
+	waits bool // wait is a limit; otherwise there is none
+	lease time.Duration
+	grace time.Duration
+	argv  []string
+
+	thing       string // what it runs under, for messages
+	busy        string // why it was not let in
+	open        func(context.Context, *latchkey.Client) (door, error)
+	environment func(guard) []string
+}
+
+// jobFlags are those that all commands have which run a command.
+func jobFlags(thing string) []cli.Flag {
+	return []cli.Flag{
+		&cli.DurationFlag{Name: "wait", Usage: "give up after `TIME` with exit code 75; 0s tries once", DefaultText: "wait for ever"},
+		&cli.DurationFlag{Name: "lease", Usage: "`TIME` for which the " + thing + " outlives this program if it is killed", Value: latchkey.DefaultLease},
+		&cli.DurationFlag{Name: "grace", Usage: "`TIME` between SIGTERM and SIGKILL when the " + thing + " is lost", Value: defaultGrace},
+	}
+}
+
+// jobHelp is what is to be said of all of them.
+func jobHelp(thing string) string {
+	return fmt.Sprintf(`Standard input, output and error are the command's. SIGINT, SIGTERM, SIGHUP and
+SIGQUIT are passed on to the command and its children, SIGUSR1 and SIGUSR2 to
+the command alone. A signal that arrives before the %[1]s does ends the wait.
+
+When the %[1]s is lost (taken away, or the server was silent for a whole lease)
+the command and its children get SIGTERM and, after --grace, SIGKILL. Children
+that made themselves a process group of their own are not reached.
+
+The command gets the terminal, if there is one. Ctrl-Z there stops the command
+but not this program: the %[1]s stays held, and no shell prompt comes back until
+the command is continued with SIGCONT.
+
+Exit code: the command's own, or 128+n when signal n ended it; 75 when the %[1]s
+was not acquired in time; 76 when it was lost before the command ended; 127 and
+126 when the command was not found or cannot be executed; 69 when the server
+cannot be reached; 64 for a mistake on the command line.`, thing)
+}
+
+// jobFrom reads what jobFlags offers. The synopsis is how the user began.
+func jobFrom(cmd *cli.Command, args []string, synopsis string) (job, error) {
+	j := job{
+		cmd:   cmd,
+		wait:  cmd.Duration("wait"),
+		waits: cmd.IsSet("wait"),
+		lease: cmd.Duration("lease"),
+		grace: cmd.Duration("grace"),
+		argv:  cmd.Args().Slice(),
+	}
+	return j, j.check(args, synopsis)
+}
+
+func (j job) check(args []string, synopsis string) error {
+	switch {
+	case len(j.argv) == 0:
+		return usageError("run needs a command: latchkey %s -- CMD [ARGS…]", synopsis)
+	case !afterDashes(j.argv, args):
+		return usageError("put -- in front of the command: latchkey %s -- %s …", synopsis, j.argv[0])
+	case j.wait < 0 || j.grace < 0 || j.lease <= 0:
+		return usageError("--wait and --grace must not be negative, and --lease must be positive")
+	}
+	return executable(j.argv[0])
+}
+
+// afterDashes reports whether argv is what follows the first "--". Without the
+// dashes, flags of the command would have been taken for ours.
+func afterDashes(argv, args []string) bool {
+	dashes := slices.Index(args, "--")
+	return dashes >= 0 && len(args)-dashes-1 == len(argv)
+}
+
+// executable finds a mistyped command before anybody waits for it.
+func executable(name string) error {
+	_, err := exec.LookPath(name)
+	return startError(err)
+}
+
+// startError gives the reason why a command does not start the code that shells
+// give it.
+func startError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
+		return exitWith(exitNotFound, "%w", err)
+	default:
+		return exitWith(exitNotExecutable, "%w", err)
+	}
+}
+
+// run does the job from the connection to the exit code.
+func (j job) run(ctx context.Context) error {
+	signals := catchSignals()
+	defer signals.release()
+
+	client, g, err := j.enter(ctx, signals)
+	if err != nil {
+		return err
+	}
+	defer closeClient(client)
+	return j.perform(g, signals)
+}
+
+// enter connects and acquires, until a signal says otherwise.
+func (j job) enter(ctx context.Context, signals *signals) (*latchkey.Client, guard, error) {
+	ctx, arrived := signals.interrupting(ctx)
+	client, err := connect(ctx, j.cmd, latchkey.Options{Lease: j.lease})
+	var g guard
+	if err == nil {
+		g, err = j.acquire(ctx, client)
+	}
+	if sig := arrived(); sig != nil {
+		err = silently(exitSignalled + signalNumber(sig))
+	}
+	if err != nil && client != nil {
+		closeClient(client) // releases what came together with the signal
+	}
+	return client, g, err
+}
+
+func (j job) acquire(ctx context.Context, client *latchkey.Client) (guard, error) {
+	d, err := j.open(ctx, client)
+	if err != nil {
+		return nil, libraryError(err)
+	}
+	g, err := j.ask(ctx, d)
+	if isBusy(err) {
+		return nil, exitWith(exitNotAcquired, "%s, waited %v", j.busy, j.wait)
+	}
+	return g, libraryError(err)
+}
+
+func (j job) ask(ctx context.Context, d door) (guard, error) {
+	switch {
+	case !j.waits:
+		return d.enter(ctx)
+	case j.wait == 0:
+		return d.tryEnter(ctx)
+	default:
+		return d.tryEnter(ctx, latchkey.Wait(j.wait))
+	}
+}
+
+// isBusy tells what others held to the end from a server that could not be asked.
+func isBusy(err error) bool {
+	var network *net.OpError
+	var server *rueidis.RedisError
+	return errors.Is(err, latchkey.ErrNotAcquired) && !errors.As(err, &network) && !errors.As(err, &server)
+}
+
+// perform runs the command under the guard and releases it.
+func (j job) perform(g guard, signals *signals) error {
+	p, err := startProcess(j.argv, j.environment(g))
+	if err != nil {
+		_ = release(g)
+		return startError(err)
+	}
+	lost := j.supervise(p, g, signals.inbox)
+	if lost {
+		p.endGroup(j.grace)
+	}
+	return j.verdict(p.code(), lost, release(g))
+}
+
+// supervise waits for the end of the command and reports whether the guard was
+// lost before.
+func (j job) supervise(p *process, g guard, inbox <-chan os.Signal) (lost bool) {
+	var graceOver <-chan time.Time
+	loss := g.Lost()
+	for {
+		select {
+		case <-p.ended:
+			return lost
+		case sig := <-inbox:
+			p.pass(sig)
+		case <-loss:
+			loss, lost = nil, true
+			j.say("%s is lost, ending the command", j.thing)
+			p.pass(syscall.SIGTERM)
+			graceOver = time.After(j.grace)
+		case <-graceOver:
+			graceOver = nil
+			p.kill()
+		}
+	}
+}
+
+func (j job) say(format string, args ...any) { say(j.cmd.Root().ErrWriter, format, args...) }
+
+// release has its own context, because signals must not keep from others what we
+// no longer need.
+func release(g guard) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	return g.Release(ctx)
+}
+
+// verdict turns the end of command and guard into one exit code. A command that
+// ended by itself after its guard was gone did part of its work unprotected, and
+// its own code would hide that.
+func (j job) verdict(code int, lost bool, released error) error {
+	switch {
+	case lost:
+		return silently(exitLost)
+	case errors.Is(released, latchkey.ErrNotHeld):
+		return exitWith(exitLost, "%s was lost before the command ended, with code %d", j.thing, code)
+	case released != nil:
+		j.say("%s stays until its lease of %v is over: %v", j.thing, j.lease, released)
+	}
+	return silently(code)
+}

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+func latchCommand() *cli.Command {
+	return group("latch", "let programs wait until something has happened a number of times",
+		latchSetCommand(),
+		latchDownCommand(),
+		latchWaitCommand(),
+		latchInspectCommand(),
+		latchDeleteCommand(),
+	)
+}
+
+// latchSubcommand fills in what all of them have.
+func latchSubcommand(cmd *cli.Command) *cli.Command {
+	cmd.HideHelpCommand, cmd.OnUsageError = true, onUsageError
+	if cmd.ArgsUsage == "" {
+		cmd.ArgsUsage = "NAME"
+	}
+	return cmd
+}
+
+func latchSetCommand() *cli.Command {
+	return latchSubcommand(&cli.Command{
+		Name:      "set",
+		Usage:     "close a latch until it has been counted down N times",
+		ArgsUsage: "NAME N",
+		Description: `Shows the latch as inspect does. One that is closed already stays as it is, and a
+line on standard error says so; the exit code is 0 all the same, so that each of
+several programs may begin with it.
+
+With --ttl the latch goes when the time is over. Who waits for it then is told
+that it is gone, with exit code 76.`,
+		Flags: []cli.Flag{
+			&cli.DurationFlag{Name: "ttl", Usage: "`TIME` for which the latch stays", DefaultText: "until it is deleted"},
+			jsonFlag(),
+		},
+		Action: latchSet,
+	})
+}
+
+func latchSet(ctx context.Context, cmd *cli.Command) error {
+	name, n, err := nameAndNumber(cmd)
+	if err != nil {
+		return err
+	}
+	var options []latchkey.Option
+	if cmd.IsSet("ttl") {
+		options = append(options, latchkey.TTL(cmd.Duration("ttl")))
+	}
+	return query(ctx, cmd, func(client *latchkey.Client) error {
+		l := client.NewCountDownLatch(name)
+		done, err := l.TrySetCount(ctx, n, options...)
+		if err != nil {
+			return libraryError(err)
+		}
+		if !done {
+			say(cmd.Root().ErrWriter, "%q was closed already and stays as it is", name)
+		}
+		return showLatch(ctx, cmd, l)
+	})
+}
+
+func latchDownCommand() *cli.Command {
+	return latchSubcommand(&cli.Command{
+		Name:  "down",
+		Usage: "count a latch down",
+		Description: `Counts once, or N times, and shows what is left as inspect does. At zero the
+latch opens. On one that is open it does nothing.
+
+With --as only the first count of each participant counts, so that a program that
+was restarted may do its work, and count, again. That is also the way to repeat a
+count after exit code 69: nobody knows then whether it arrived.
+
+Exit code: 70 when nobody has set the latch, 76 when its time is over.`,
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "n", Usage: "count `N` times at once", Value: 1},
+			&cli.StringFlag{Name: "as", Usage: "count once for this `PARTICIPANT`"},
+			jsonFlag(),
+		},
+		Action: latchDown,
+	})
+}
+
+func latchDown(ctx context.Context, cmd *cli.Command) error {
+	name, err := oneName(cmd)
+	if err != nil {
+		return err
+	}
+	if cmd.IsSet("n") && cmd.IsSet("as") {
+		return usageError("a participant counts once: --n and --as exclude each other")
+	}
+	return query(ctx, cmd, func(client *latchkey.Client) error {
+		l := client.NewCountDownLatch(name)
+		var left int
+		if cmd.IsSet("as") {
+			left, err = l.CountDownAs(ctx, cmd.String("as"))
+		} else {
+			left, err = l.CountDownN(ctx, cmd.Int("n"))
+		}
+		if err != nil {
+			return libraryError(err)
+		}
+		return writeLatch(cmd, latchOf(name, left))
+	})
+}
+
+func latchWaitCommand() *cli.Command {
+	return latchSubcommand(&cli.Command{
+		Name:  "wait",
+		Usage: "wait until a latch is open: a gate for scripts that start something",
+		Description: `Waits until the latch has been counted down, and until it has been set, if nobody
+has done that yet. It goes on at once if the latch was opened before.
+
+Exit code: 0 when the latch is open; 75 when it was not in time; 76 when it was
+deleted or its time was over before it opened; 128+n when signal n ended the
+wait; 69 when the server cannot be reached; 64 for a mistake on the command line.`,
+		Flags: []cli.Flag{
+			&cli.DurationFlag{Name: "wait", Usage: "give up after `TIME` with exit code 75; 0s only looks", DefaultText: "wait for ever"},
+		},
+		Action: latchWait,
+	})
+}
+
+func latchWait(ctx context.Context, cmd *cli.Command) error {
+	name, err := oneName(cmd)
+	if err != nil {
+		return err
+	}
+	limit := cmd.Duration("wait")
+	options := []latchkey.Option{latchkey.AwaitSet()}
+	if cmd.IsSet("wait") {
+		options = append(options, latchkey.Wait(limit))
+	}
+	if limit < 0 {
+		return usageError("--wait must not be negative")
+	}
+	return interruptibly(ctx, func(ctx context.Context) error {
+		return query(ctx, cmd, func(client *latchkey.Client) error {
+			err := client.NewCountDownLatch(name).Await(ctx, options...)
+			return awaited(err, name, limit, cmd.IsSet("wait") && limit == 0)
+		})
+	})
+}
+
+// awaited gives the end of a wait its exit code. Who only looks does not wait for
+// one that is not set, but is told the same as who did for a moment.
+func awaited(err error, name string, limit time.Duration, onlyLooks bool) error {
+	notSet := errors.Is(err, latchkey.ErrNotSet)
+	switch {
+	case isBusy(err) && !notSet:
+		return exitWith(exitNotAcquired, "%q is closed, waited %v", name, limit)
+	case isBusy(err), onlyLooks && (notSet || errors.Is(err, latchkey.ErrGone)):
+		return exitWith(exitNotAcquired, "%q is not set, waited %v", name, limit)
+	default:
+		return libraryError(err)
+	}
+}
+
+func latchInspectCommand() *cli.Command {
+	return latchSubcommand(&cli.Command{
+		Name:  "inspect",
+		Usage: "show whether a latch is open, and how much is left to count",
+		Description: "Reads only. A latch that nobody has set, or whose time is over, is an answer and\n" +
+			"no error: exit code 0.",
+		Flags: []cli.Flag{jsonFlag()},
+		Action: func(ctx context.Context, cmd *cli.Command) error {
+			name, err := oneName(cmd)
+			if err != nil {
+				return err
+			}
+			return query(ctx, cmd, func(client *latchkey.Client) error {
+				return showLatch(ctx, cmd, client.NewCountDownLatch(name))
+			})
+		},
+	})
+}
+
+func latchDeleteCommand() *cli.Command {
+	return latchSubcommand(&cli.Command{
+		Name:  "delete",
+		Usage: "remove a latch, open or closed",
+		Description: `Who waits for it is told that it is gone, with exit code 76; whoever comes later
+waits for it to be set again. One that was not there is no error: exit code 0.`,
+		Flags:  []cli.Flag{jsonFlag()},
+		Action: latchDelete,
+	})
+}
+
+// latchDeleteReply is what latch delete --json prints.
+type latchDeleteReply struct {
+	Name  string `json:"name"`
+	There bool   `json:"was_there"`
+}
+
+func latchDelete(ctx context.Context, cmd *cli.Command) error {
+	name, err := oneName(cmd)
+	if err != nil {
+		return err
+	}
+	return query(ctx, cmd, func(client *latchkey.Client) error {
+		there, err := client.NewCountDownLatch(name).Delete(ctx)
+		if err != nil {
+			return libraryError(err)
+		}
+		out := cmd.Root().Writer
+		if cmd.Bool("json") {
+			return writeJSON(out, latchDeleteReply{Name: name, There: there})
+		}
+		text := "was not there"
+		if there {
+			text = "is deleted"
+		}
+		_, err = fmt.Fprintf(out, "%s %s\n", name, text)
+		return err
+	})
+}
+
+// latchReply is what --json prints of a latch; fields may be added to it, not
+// changed.
+type latchReply struct {
+	Name  string `json:"name"`
+	State string `json:"state"` // closed, open, unset or expired
+	Left  int    `json:"left"`
+}
+
+func latchOf(name string, left int) latchReply {
+	if left > 0 {
+		return latchReply{Name: name, State: "closed", Left: left}
+	}
+	return latchReply{Name: name, State: "open"}
+}
+
+func showLatch(ctx context.Context, cmd *cli.Command, l *latchkey.CountDownLatch) error {
+	left, err := l.Count(ctx)
+	switch {
+	case errors.Is(err, latchkey.ErrNotSet):
+		return writeLatch(cmd, latchReply{Name: l.Name(), State: "unset"})
+	case errors.Is(err, latchkey.ErrGone):
+		return writeLatch(cmd, latchReply{Name: l.Name(), State: "expired"})
+	case err != nil:
+		return libraryError(err)
+	}
+	return writeLatch(cmd, latchOf(l.Name(), left))
+}
+
+func writeLatch(cmd *cli.Command, reply latchReply) error {
+	out := cmd.Root().Writer
+	if cmd.Bool("json") {
+		return writeJSON(out, reply)
+	}
+	text := map[string]string{
+		"closed":  fmt.Sprintf("is closed, left to count: %d", reply.Left),
+		"open":    "is open",
+		"unset":   "is not set",
+		"expired": "has expired",
+	}[reply.State]
+	_, err := fmt.Fprintf(out, "%s %s\n", reply.Name, text)
+	return err
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+const permitEnv = "LATCHKEY_PERMIT"
+
+func semCommand(args []string) *cli.Command {
+	return group("sem", "limit how many do something at once, on all machines together",
+		semRunCommand(args),
+		semInspectCommand(),
+		semSetCommand(),
+	)
+}
+
+func semRunCommand(args []string) *cli.Command {
+	return &cli.Command{
+		Name:      "run",
+		Usage:     "run a command while holding one of N permits",
+		UsageText: "latchkey sem run --name POOL --permits N [--set] [--wait 10s] [--lease 30s] -- CMD [ARGS…]",
+		Description: `Waits for a permit of the semaphore, runs the command, and releases the permit
+when the command has ended, however it ended. So at most N such commands run at
+once, on all machines that use the same server. The permit is renewed for as
+long as the command runs; if this program is killed, the permit comes back when
+the lease is over. ` + permitEnv + ` in the command's environment is its id.
+
+The first to come sets the semaphore to N permits. If it has another number of
+them, that number applies, and a line on standard error says so; with --set it
+is changed to N. If there are fewer than are held then, nobody loses one, but
+nobody gets one either until enough are released.
+
+` + jobHelp("permit"),
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "name", Usage: "`POOL` of permits: the name of the semaphore"},
+			&cli.IntFlag{Name: "permits", Usage: "`N` such commands may run at once", HideDefault: true},
+			&cli.BoolFlag{Name: "set", Usage: "change the semaphore to N permits if it has another number of them"},
+		}, jobFlags("permit")...),
+		HideHelpCommand: true,
+		OnUsageError:    onUsageError,
+		Action: func(ctx context.Context, cmd *cli.Command) error {
+			return semRun(ctx, cmd, args)
+		},
+	}
+}
+
+func semRun(ctx context.Context, cmd *cli.Command, args []string) error {
+	name, permits, set := cmd.String("name"), cmd.Int("permits"), cmd.Bool("set")
+	if name == "" || permits < 1 {
+		return usageError("sem run needs --name POOL and --permits N, from 1 on; see latchkey sem run --help")
+	}
+	j, err := jobFrom(cmd, args, fmt.Sprintf("sem run --name %s --permits %d", name, permits))
+	if err != nil {
+		return err
+	}
+	j.thing = fmt.Sprintf("the permit of %q", name)
+	j.busy = fmt.Sprintf("all permits of %q are held", name)
+	j.open = func(ctx context.Context, client *latchkey.Client) (door, error) {
+		s := client.NewPermitSemaphore(name)
+		return permitDoor{s}, j.provide(ctx, s, name, permits, set)
+	}
+	j.environment = func(g guard) []string {
+		return append(os.Environ(), permitEnv+"="+g.(*latchkey.Permit).ID())
+	}
+	return j.run(ctx)
+}
+
+// provide makes sure that there are permits: as many as are asked for, or as many
+// as somebody else has set.
+func (j job) provide(ctx context.Context, s *latchkey.PermitSemaphore, name string, permits int, set bool) error {
+	if set {
+		return s.SetPermits(ctx, permits)
+	}
+	done, err := s.TrySetPermits(ctx, permits)
+	if done || err != nil {
+		return err
+	}
+	total, err := s.Permits(ctx)
+	if err == nil && total != permits {
+		j.say("%q has permits: %d, not %d; --set changes that", name, total, permits)
+	}
+	return err
+}
+
+func semInspectCommand() *cli.Command {
+	return &cli.Command{
+		Name:            "inspect",
+		Usage:           "show how many permits a semaphore has, and how many are acquired",
+		ArgsUsage:       "NAME",
+		Description:     "Reads only. A semaphore that nobody has set is an answer and no error: exit code 0.",
+		Flags:           []cli.Flag{jsonFlag()},
+		HideHelpCommand: true,
+		OnUsageError:    onUsageError,
+		Action: func(ctx context.Context, cmd *cli.Command) error {
+			name, err := oneName(cmd)
+			if err != nil {
+				return err
+			}
+			return query(ctx, cmd, func(client *latchkey.Client) error {
+				return showSemaphore(ctx, cmd, client.NewPermitSemaphore(name), name)
+			})
+		},
+	}
+}
+
+func semSetCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "set",
+		Usage:     "set how many permits a semaphore has",
+		ArgsUsage: "NAME N",
+		Description: `Changes the number of a semaphore, or makes the semaphore, and shows it as
+inspect does. If there are fewer permits than are held then, nobody loses one,
+but nobody gets one either until enough are released: 0 lets those finish who
+are at work, and nobody begin.`,
+		Flags:           []cli.Flag{jsonFlag()},
+		HideHelpCommand: true,
+		OnUsageError:    onUsageError,
+		Action: func(ctx context.Context, cmd *cli.Command) error {
+			name, permits, err := nameAndNumber(cmd)
+			if err != nil {
+				return err
+			}
+			return query(ctx, cmd, func(client *latchkey.Client) error {
+				s := client.NewPermitSemaphore(name)
+				if err := s.SetPermits(ctx, permits); err != nil {
+					return libraryError(err)
+				}
+				return showSemaphore(ctx, cmd, s, name)
+			})
+		},
+	}
+}
+
+// nameAndNumber returns the two arguments of a command that sets something.
+func nameAndNumber(cmd *cli.Command) (string, int, error) {
+	if cmd.Args().Len() != 2 {
+		return "", 0, usageError("%s takes a NAME and a number, not %d arguments; see %s --help",
+			cmd.Name, cmd.Args().Len(), cmd.FullName())
+	}
+	number, err := strconv.Atoi(cmd.Args().Get(1))
+	if err != nil {
+		return "", 0, usageError("%q is no number; see %s --help", cmd.Args().Get(1), cmd.FullName())
+	}
+	return cmd.Args().First(), number, nil
+}
+
+// semaphoreReply is what sem inspect --json and sem set --json print; fields may
+// be added to it, not changed.
+type semaphoreReply struct {
+	Name      string `json:"name"`
+	Set       bool   `json:"set"`
+	Permits   int    `json:"permits"`
+	Acquired  int    `json:"acquired"`
+	Available int    `json:"available"` // negative if more are acquired than there are
+}
+
+func showSemaphore(ctx context.Context, cmd *cli.Command, s *latchkey.PermitSemaphore, name string) error {
+	reply, err := lookAtSemaphore(ctx, s, name)
+	if err != nil {
+		return libraryError(err)
+	}
+	out := cmd.Root().Writer
+	switch {
+	case cmd.Bool("json"):
+		return writeJSON(out, reply)
+	case !reply.Set:
+		_, err = fmt.Fprintf(out, "%s is not set\n", name)
+	default:
+		_, err = fmt.Fprintf(out, "%s has permits: %d, acquired: %d, available: %d\n",
+			name, reply.Permits, reply.Acquired, reply.Available)
+	}
+	return err
+}
+
+// lookAtSemaphore asks twice, and the numbers fit together all the same: the total
+// does not change when somebody acquires or releases in between.
+func lookAtSemaphore(ctx context.Context, s *latchkey.PermitSemaphore, name string) (semaphoreReply, error) {
+	reply := semaphoreReply{Name: name}
+	total, err := s.Permits(ctx)
+	if err == nil {
+		reply.Available, err = s.Available(ctx)
+	}
+	switch {
+	case errors.Is(err, latchkey.ErrNotSet):
+		return semaphoreReply{Name: name}, nil
+	case err != nil:
+		return reply, err
+	}
+	reply.Set, reply.Permits, reply.Acquired = true, total, total-reply.Available
+	return reply, nil
+}
