@@ -104,8 +104,11 @@ func (p *primitive) acquireFor(ctx context.Context, r *request) (*Hold, error) {
 // of the hold on the context, or of the owner on the context. Without any of them
 // it returns nil: the owner is to be a fresh one.
 func (p *primitive) resolve(ctx context.Context, r *request) (*tenure, error) {
-	if p.kind.side != "" {
+	switch {
+	case p.kind.side != "":
 		return p.resolveSide(ctx, r)
+	case p.kind.shared:
+		return nil, nil //nolint:nilnil // a permit has no owner
 	}
 	if r.by.IsZero() {
 		if h := holdFrom(ctx, p, ""); h != nil {
@@ -206,7 +209,7 @@ func (t *tenure) askToEnter(ctx context.Context, r *request, count int) (a answe
 // stands in line costs little more than the goroutine.
 func (p *primitive) take(ctx context.Context, r *request, t *tenure) (*Hold, error) {
 	if !r.waits || t != nil && t.nestedNumber != "" { // whoever writes need not wait to read
-		t = p.orFresh(t)
+		t = p.orFresh(t, r)
 		_, err := t.attempt(ctx, r, 0)
 		return t.conclude(r, err)
 	}
@@ -215,7 +218,7 @@ func (p *primitive) take(ctx context.Context, r *request, t *tenure) (*Hold, err
 	}
 	main := p.client.gates.use(p.key)
 	defer main.done()
-	g := main.side(p.kind.side)
+	g := main.side(p.kind.line())
 	if p.kind.side == KindRead {
 		return p.takeTogether(ctx, r, t, g)
 	}
@@ -223,8 +226,8 @@ func (p *primitive) take(ctx context.Context, r *request, t *tenure) (*Hold, err
 		return t.concludeIfAny(r, err)
 	}
 	defer g.leave()
-	t = p.orFresh(t)
-	t.waits = true
+	t = p.orFresh(t, r)
+	t.waits, t.since = true, p.client.clock()
 	return t.conclude(r, t.waitInFront(ctx, r, g))
 }
 
@@ -238,7 +241,7 @@ func (p *primitive) takeTogether(ctx context.Context, r *request, t *tenure, g *
 		if err != nil {
 			return t.concludeIfAny(r, err)
 		}
-		t = p.orFresh(t)
+		t = p.orFresh(t, r)
 		t.waits = true
 		if inFront {
 			break
@@ -256,9 +259,12 @@ func (p *primitive) takeTogether(ctx context.Context, r *request, t *tenure, g *
 	return t.conclude(r, err)
 }
 
-func (p *primitive) orFresh(t *tenure) *tenure {
-	if t != nil {
+func (p *primitive) orFresh(t *tenure, r *request) *tenure {
+	switch {
+	case t != nil:
 		return t
+	case p.kind.shared:
+		return p.client.tenures.permits(p, r.together)
 	}
 	return p.client.tenures.fresh(p)
 }
@@ -277,6 +283,15 @@ func (t *tenure) conclude(r *request, err error) (*Hold, error) {
 	if err == nil {
 		return newHold(t, &t.first), nil
 	}
+	if t.giveUp(r) {
+		err = errors.Join(ErrUnknownOutcome, err)
+	}
+	return nil, err
+}
+
+// giveUp ends a tenure that has not begun, and its company, and has undone what may
+// have begun for the server. It reports whether anything may.
+func (t *tenure) giveUp(r *request) (doubtful bool) {
 	t.mu.Lock()
 	t.phase = over
 	doubtful, inLine := t.doubtful, t.inLine
@@ -285,11 +300,13 @@ func (t *tenure) conclude(r *request, err error) (*Hold, error) {
 	switch {
 	case doubtful:
 		t.client.janitor.add(t, 0, r.lease)
-		err = errors.Join(ErrUnknownOutcome, err)
 	case inLine:
 		t.client.janitor.once(t, t.client.options.StaleWaiterTimeout)
 	}
-	return nil, err
+	for _, other := range t.company {
+		other.giveUp(r)
+	}
+	return doubtful
 }
 
 // attempt asks the server for the lock once, in the sense of the lock: trouble on
@@ -304,6 +321,7 @@ func (t *tenure) attempt(ctx context.Context, r *request, round int) (left time.
 		a, err = t.ask(ctx, r.lease, 1, round+1)
 	}
 	t.doubt(a)
+	err = r.waitForSet(err)
 	if err == nil {
 		left, err = t.weigh(r, a)
 	}
@@ -350,11 +368,7 @@ func (t *tenure) accept(r *request, a answer) error {
 var errLate = errors.New("latchkey: the lease was over when the answer came")
 
 // suspect marks the tenure for undo.
-func (t *tenure) suspect(a answer) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.doubtful, t.doubtAt = true, a.sent
-}
+func (t *tenure) suspect(a answer) { t.doubtSince(a.sent) }
 
 // ask sends an acquisition.
 func (t *tenure) ask(ctx context.Context, lease time.Duration, count, round int) (answer, error) {

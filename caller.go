@@ -33,10 +33,9 @@ type caller struct {
 	clock    func() stamp
 	slots    *slots
 	reserved *slots // for renewals, releases and undo
-	// down says that the connection broke and has not answered since. rueidis may
-	// then overlook contexts, because all callers wait for one of them to dial.
-	down    atomic.Bool
-	dialing *dialing
+	dialing  *dialing
+	// closed says that the last command found the rueidis client closed.
+	closed atomic.Bool
 
 	mu      sync.Mutex
 	sending sync.WaitGroup
@@ -83,7 +82,7 @@ func (c *caller) call(ctx context.Context, stop <-chan struct{}, cmd command, ke
 		if ctx.Err() != nil {
 			return a, errors.Join(contextError(ctx), dropContext(err))
 		}
-		if c.clock().since(start)+pause > c.patience {
+		if errors.Is(err, errGone) || c.clock().since(start)+pause > c.patience {
 			return a, err
 		}
 		if stopped := rest(ctx, stop, jitter(pause)); stopped != nil {
@@ -95,13 +94,15 @@ func (c *caller) call(ctx context.Context, stop <-chan struct{}, cmd command, ke
 // once sends a command one time and returns when it is answered or ctx ends.
 func (c *caller) once(ctx context.Context, cmd command, keys, args []string) rueidis.RedisResult {
 	lane := c.lane(cmd)
-	if err := lane.take(ctx, c.patience); err != nil {
+	probe, err := lane.take(ctx, c.patience)
+	if err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	if !c.prompt || c.down.Load() || c.dialing.Load() > 0 {
+	era, steady := c.dialing.look()
+	if probe || !c.prompt || !steady {
 		keys, args := slices.Clone(keys), slices.Clone(args)
-		return c.aside(ctx, lane, func(ctx context.Context) rueidis.RedisResult {
-			return cmd.send(ctx, c.client, keys, args)
+		return c.aside(ctx, lane, probe, func(ctx context.Context) rueidis.RedisResult {
+			return c.deliver(ctx, cmd, keys, args)
 		})
 	}
 	sent := time.Now()
@@ -111,8 +112,21 @@ func (c *caller) once(ctx context.Context, cmd command, keys, args []string) rue
 		return result
 	}
 	lane.give(sent)
-	c.heard(result)
+	c.heard(era, result)
 	return result
+}
+
+// deliver sends a command, unless a question that changes nothing finds the rueidis
+// client closed. Of a command for which that came out on the way nobody knows how far
+// it got; one that is held back here was never sent.
+func (c *caller) deliver(ctx context.Context, cmd command, keys, args []string) rueidis.RedisResult {
+	if c.closed.Load() {
+		err := c.client.Do(ctx, c.client.B().Ping().Build()).Error()
+		if errors.Is(err, rueidis.ErrClosing) {
+			return rueidis.NewErrorResult(errGone)
+		}
+	}
+	return cmd.send(ctx, c.client, keys, args)
 }
 
 // lane keeps those who want a hold from standing in the way of those who have one.
@@ -123,11 +137,17 @@ func (c *caller) lane(cmd command) *slots {
 	return c.slots
 }
 
-// heard notes whether the server is there.
-func (c *caller) heard(result rueidis.RedisResult) {
-	down := result.NonRedisError() != nil
-	if c.down.Load() != down {
-		c.down.Store(down)
+// heard notes whether the server is there, by the result of a command that was sent
+// in an era of dialing.
+func (c *caller) heard(era int64, result rueidis.RedisResult) {
+	err := result.NonRedisError()
+	if err != nil {
+		c.dialing.broke()
+	} else {
+		c.dialing.answered(era)
+	}
+	if closed := errors.Is(err, rueidis.ErrClosing); c.closed.Load() != closed {
+		c.closed.Store(closed)
 	}
 }
 
@@ -141,27 +161,33 @@ func (c *caller) detached(ctx context.Context) context.Context {
 
 // send makes any other call under the same bounds.
 func (c *caller) send(ctx context.Context, call func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
-	if err := c.slots.take(ctx, c.patience); err != nil {
+	probe, err := c.slots.take(ctx, c.patience)
+	if err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	return c.aside(ctx, c.slots, call)
+	return c.aside(ctx, c.slots, probe, call)
 }
 
 // aside runs a call in a goroutine of its own, so that the caller can leave: a
 // borrowed client may be set up to overlook the end of a context, or to close its
-// shared connection at a deadline. The slot of a caller that leaves is abandoned.
-func (c *caller) aside(ctx context.Context, lane *slots, send func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
+// shared connection at a deadline. The slot of a caller that leaves is abandoned
+// until the answer comes.
+func (c *caller) aside(ctx context.Context, lane *slots, probe bool, send func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
 	done := make(chan rueidis.RedisResult) // taken by the caller, or by nobody
-	left := make(chan struct{})
+	left := make(chan int64, 1)            // the number of the departure
 	c.background(func() {
 		sent := time.Now()
+		era, _ := c.dialing.look()
 		result := send(context.WithoutCancel(ctx))
-		c.heard(result)
+		c.heard(era, result)
 		select {
 		case done <- result:
 			lane.give(sent)
-		case <-left:
-			lane.reclaim(sent)
+		case number := <-left:
+			lane.settle(number, sent)
+		}
+		if probe {
+			lane.probed()
 		}
 	})
 	silence := time.NewTimer(c.patience)
@@ -175,8 +201,7 @@ func (c *caller) aside(ctx context.Context, lane *slots, send func(context.Conte
 	case <-silence.C:
 		err = errSilent
 	}
-	lane.abandon()
-	close(left)
+	left <- lane.abandon()
 	return rueidis.NewErrorResult(err)
 }
 

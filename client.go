@@ -1,6 +1,7 @@
 package latchkey
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -87,7 +88,7 @@ func newClient(client rueidis.Client, options Options, opening *dialing) (*Clien
 	c.caller = &caller{
 		client:   client,
 		prompt:   opening != nil,
-		dialing:  opening,
+		dialing:  cmp.Or(opening, new(dialing)),
 		patience: options.RetryBudget,
 		clock:    c.clock,
 		slots:    newSlots(options.MaxInFlight),

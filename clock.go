@@ -21,7 +21,7 @@ func (s stamp) since(earlier stamp) time.Duration {
 }
 
 // timerLateness is how late a busy machine may run what is due.
-const timerLateness = 20 * time.Millisecond
+const timerLateness = 50 * time.Millisecond
 
 // driftMargin is how much earlier than the server the client lets a lease end: one
 // per cent and two milliseconds for clocks that drift, the allowance of the Redlock

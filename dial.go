@@ -10,25 +10,50 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// dialing counts the connections that are being opened: from the dial to the first
-// answer. While there is one, rueidis may make callers wait for it without looking
-// at their contexts.
-type dialing struct{ atomic.Int32 }
+// dialing knows when rueidis may make callers wait without looking at their contexts:
+// while a connection is being opened, and as soon as one is broken, because the next
+// caller then opens another and the rest wait for that.
+type dialing struct {
+	opening atomic.Int32 // from the dial to the first answer
+	breaks  atomic.Int64 // connections that ended and commands that failed, ever
+	heard   atomic.Int64 // what breaks was when a command was sent that has been answered
+}
 
-// watch has the connections of a client counted.
+// look reports whether a command that is sent now finds a connection, and returns
+// what answered has to know about it. An answer from before a break proves nothing.
+func (d *dialing) look() (era int64, steady bool) {
+	era = d.breaks.Load()
+	return era, d.heard.Load() == era && d.opening.Load() == 0
+}
+
+// answered notes the answer to a command that was sent in an era.
+func (d *dialing) answered(era int64) {
+	if d.heard.Load() < era {
+		d.heard.Store(era)
+	}
+}
+
+// broke notes that there may be no connection.
+func (d *dialing) broke() { d.breaks.Add(1) }
+
+// watch has the connections of a client noticed.
 func (d *dialing) watch(settings *rueidis.ClientOption) {
 	dial := settings.DialCtxFn
 	if dial == nil {
 		dial = dialTCP
 	}
 	settings.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
-		d.Add(1)
+		d.opening.Add(1)
 		conn, err := dial(ctx, address, dialer, config)
 		if err != nil {
-			d.Add(-1)
+			d.opening.Add(-1)
 			return nil, err
 		}
-		return &openingConn{Conn: conn, opened: sync.OnceFunc(func() { d.Add(-1) })}, nil
+		return &watchedConn{
+			Conn:   conn,
+			opened: sync.OnceFunc(func() { d.opening.Add(-1) }),
+			broke:  sync.OnceFunc(d.broke),
+		}, nil
 	}
 }
 
@@ -39,17 +64,20 @@ func dialTCP(ctx context.Context, address string, dialer *net.Dialer, config *tl
 	return (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, "tcp", address)
 }
 
-// openingConn is a connection that is open when the server has said something, or
-// is closed.
-type openingConn struct {
+// watchedConn is a connection that is open when the server has said something, or it
+// has ended. Its end is noted before rueidis learns of it.
+type watchedConn struct {
 	net.Conn
-	opened func()
-	heard  bool // only the reader looks at it
+	opened, broke func()
+	heard         bool // only the reader looks at it
 }
 
 // Read is part of [net.Conn].
-func (c *openingConn) Read(b []byte) (int, error) {
+func (c *watchedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	if err != nil {
+		c.broke()
+	}
 	if !c.heard {
 		c.heard = true
 		c.opened()
@@ -57,8 +85,18 @@ func (c *openingConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// Write is part of [net.Conn].
+func (c *watchedConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	if err != nil {
+		c.broke()
+	}
+	return n, err
+}
+
 // Close is part of [net.Conn].
-func (c *openingConn) Close() error {
+func (c *watchedConn) Close() error {
+	c.broke()
 	c.opened()
 	return c.Conn.Close()
 }

@@ -169,29 +169,6 @@ func TestStamp_believes_the_clock_that_says_more(t *testing.T) {
 	require.EqualValues(t, 50, stamp{mono: 11, wall: 150}.since(start), "the machine slept")
 }
 
-func TestSlots_can_be_waited_for_with_a_context(t *testing.T) {
-	s := newSlots(1)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-	defer cancel()
-	require.NoError(t, s.take(ctx, time.Second))
-	start := time.Now()
-	require.ErrorIs(t, s.take(ctx, time.Minute), errSlots)
-	require.ErrorIs(t, s.take(context.Background(), time.Millisecond), errSlots)
-	require.Less(t, time.Since(start), 5*time.Second)
-	s.abandon()
-	s.abandoned[0] = time.Now().Add(-2 * abandonedFor)
-	require.NoError(t, s.take(context.Background(), time.Minute), "the slot of a caller that left comes back")
-}
-
-func TestSlots_of_callers_that_left_come_back_with_a_later_answer(t *testing.T) {
-	s := newSlots(2)
-	require.NoError(t, s.take(context.Background(), time.Second))
-	s.abandon()
-	require.NoError(t, s.take(context.Background(), time.Second))
-	s.give(time.Now())
-	require.Empty(t, s.taken, "answers come in order")
-}
-
 func TestClient_dropped_hold_is_reported(t *testing.T) {
 	logged := make(chan string, 10)
 	c := newTestClient(t, Options{Logger: logTo(logged)})

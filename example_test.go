@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
@@ -195,4 +196,62 @@ func ExampleHold_Downgrade() {
 	// others read: true
 	// a reader writes: false
 	// <nil> <nil>
+}
+
+// Ten jobs, and at most three at once, in however many processes.
+func Example_workerPool() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	pool := client.NewPermitSemaphore("workers")
+	if _, err := pool.TrySetPermits(ctx, 3); err != nil {
+		log.Fatal(err)
+	}
+	var inside, most, jobs atomic.Int32
+	var workers sync.WaitGroup
+	for range 10 {
+		workers.Go(func() {
+			permit, err := pool.Acquire(ctx)
+			if err != nil {
+				log.Fatal(err)
+			}
+			defer func() { _ = permit.Release(ctx) }()
+			if now := inside.Add(1); now > most.Load() {
+				most.Store(now)
+			}
+			jobs.Add(1) // the job, under permit.Context(ctx)
+			inside.Add(-1)
+		})
+	}
+	workers.Wait()
+	free, err := pool.Available(ctx)
+	fmt.Println(jobs.Load(), "jobs, at most three at once:", most.Load() <= 3)
+	fmt.Println(free, "permits are free again", err)
+	// Output:
+	// 10 jobs, at most three at once: true
+	// 3 permits are free again <nil>
+}
+
+// A permit that one process has taken is given back by another, which has its id.
+func ExamplePermitSemaphore_Release() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	pool := client.NewPermitSemaphore("licences")
+	if _, err := pool.TrySetPermits(ctx, 1); err != nil {
+		log.Fatal(err)
+	}
+	permit, err := pool.Acquire(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	states, err := pool.Release(ctx, permit.ID())
+	fmt.Println(states, err)
+	states, err = pool.Release(ctx, permit.ID())
+	fmt.Println(states, errors.Is(err, latchkey.ErrNotHeld))
+	// Output:
+	// [released] <nil>
+	// [unknown] true
 }

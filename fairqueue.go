@@ -4,7 +4,6 @@ import (
 	"container/list"
 	"context"
 	"errors"
-	"math/rand/v2"
 	"strconv"
 	"sync"
 	"time"
@@ -19,20 +18,24 @@ const (
 )
 
 // lines knows who waits for the fair locks of a client. Each waiter stands in the
-// queue on the server; here they stand in the same order, lock by lock. One goroutine
-// keeps all of them alive in the eyes of the server, many with one script, and wakes
-// those who have lost their place or whose turn it is.
+// queue on the server; here they stand in the same order, lock by lock. A goroutine
+// keeps time, and one for each node keeps the waiters there alive in the eyes of the
+// server, many with one script, and wakes those who have lost their place or whose turn
+// it is.
 type lines struct {
 	client *Client
 	stale  string // the stale-waiter timeout in ms, as it is sent
 	shift  string // what a Redisson process takes off deadlines, in ms
 	period time.Duration
-	closed chan struct{}
+	nodes  *nodes
+	open   context.Context // ends with close
+	end    context.CancelFunc
 	tasks  sync.WaitGroup
 
 	mu     sync.Mutex
 	byKey  map[string]*list.List // of *place, by their tickets
 	active bool
+	busy   map[string]bool // nodes to which the last refresh is still under way
 }
 
 // place is one waiter.
@@ -48,20 +51,24 @@ type place struct {
 
 func newLines(c *Client) *lines {
 	o := c.options
+	open, end := context.WithCancel(context.Background())
 	return &lines{
 		client: c,
 		stale:  strconv.FormatInt(millis(o.StaleWaiterTimeout), 10),
 		shift:  strconv.FormatInt(millis(o.RedissonFairWait), 10),
 		period: max(min(o.StaleWaiterTimeout/3, o.PollCeiling), time.Millisecond),
-		closed: make(chan struct{}),
+		nodes:  &nodes{client: c},
+		open:   open,
+		end:    end,
 		byKey:  map[string]*list.List{},
+		busy:   map[string]bool{},
 	}
 }
 
 // takeInLine waits for a lock that is granted in order. Nobody waits for another
 // waiter of this client first, because the order is the server's.
 func (p *primitive) takeInLine(ctx context.Context, r *request, t *tenure) (*Hold, error) {
-	t = p.orFresh(t)
+	t = p.orFresh(t, r)
 	pl := &place{t: t, gate: p.client.gates.use(p.waiterChannel(t.wire))}
 	pl.gate.shortLived()
 	t.place = pl
@@ -86,19 +93,16 @@ func (t *tenure) lineUp(a answer) (left time.Duration, err error) {
 }
 
 // standInLine returns how long to rest: as long as the server said if this is one of
-// the next, else until somebody calls.
+// the next, or has no place in the line yet, else until somebody calls.
 func (t *tenure) standInLine(left time.Duration) time.Duration {
 	l := t.client.lines
 	l.mu.Lock()
-	near := t.place.near
+	behind := t.place.elem != nil && !t.place.near
 	l.mu.Unlock()
-	switch {
-	case !near:
+	if behind {
 		return 4 * t.client.options.StaleWaiterTimeout
-	case left < 0:
-		return t.client.pollPause()
 	}
-	return min(t.client.pollPause(), left+time.Millisecond+rand.N(2*time.Millisecond))
+	return until(left, t.client.pollPause())
 }
 
 // ticketText is what the server has to be told of the place.
@@ -174,41 +178,87 @@ func (l *lines) leave(pl *place) {
 	pl.gate.done()
 }
 
-// close ends the goroutine.
+// close ends the goroutines.
 func (l *lines) close() {
-	close(l.closed)
+	l.end()
 	l.tasks.Wait()
 }
 
-// run refreshes for as long as anybody waits. After trouble it tries again soon.
+// run refreshes once in a period for as long as anybody waits, and does not wait for the
+// answers: a node that is silent must not cost those elsewhere their places.
 func (l *lines) run() {
-	pause := l.period
-	for rest(context.Background(), l.closed, pause) == nil {
-		batches := l.batches()
-		if batches == nil {
+	for {
+		if l.nodes.due() {
+			l.tasks.Go(func() { l.nodes.learn(l.open) })
+		}
+		if rest(l.open, nil, l.period) != nil {
 			return
 		}
-		pause = l.period
-		if err := l.refreshAll(batches); err != nil {
-			l.client.options.Logger.Warn("latchkey: fair waiters could not be refreshed, repeating it", "error", err)
-			pause = min(l.period, jitter(longPause))
+		due, flights := l.due()
+		if due == nil {
+			return
+		}
+		for node, batches := range due {
+			l.tasks.Go(func() { l.refreshNode(node, batches, flights) })
 		}
 	}
 }
 
+// due collects what is to be refreshed now, by node, and how many scripts may be under
+// way to each. It ends the work if nobody waits. A node whose last refresh is still under
+// way is left out, and the others are marked as busy.
+func (l *lines) due() (due map[string][]*refreshing, flights int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	due = l.batches(func(string) bool { return true })
+	if len(due) == 0 {
+		l.active = false
+		return nil, 0
+	}
+	flights = min(renewFlights, max(1, clusterRenewFlights/len(due)))
+	for node := range due {
+		if l.busy[node] {
+			delete(due, node)
+		} else {
+			l.busy[node] = true
+		}
+	}
+	return due, flights
+}
+
+// refreshNode refreshes the waiters on one node. After trouble it tries again soon.
+func (l *lines) refreshNode(node string, batches []*refreshing, flights int) {
+	for {
+		err := l.refreshAll(batches, flights)
+		if err == nil || l.open.Err() != nil {
+			break
+		}
+		l.client.options.Logger.Warn("latchkey: fair waiters could not be refreshed, repeating it", "node", node, "error", err)
+		if rest(l.open, nil, min(l.period, jitter(longPause))) != nil {
+			break
+		}
+		l.mu.Lock()
+		batches = l.batches(func(n string) bool { return n == node })[node]
+		l.mu.Unlock()
+	}
+	l.mu.Lock()
+	delete(l.busy, node)
+	l.mu.Unlock()
+}
+
 // refreshAll sends batches, several at once because the server may be far away, and
 // returns one of the errors.
-func (l *lines) refreshAll(batches []*refreshing) error {
+func (l *lines) refreshAll(batches []*refreshing, flights int) error {
 	failed := make(chan error, len(batches))
-	flights := make(chan struct{}, renewFlights)
+	underWay := make(chan struct{}, flights)
 	var refreshing sync.WaitGroup
 	for _, b := range batches {
-		flights <- struct{}{}
+		underWay <- struct{}{}
 		refreshing.Go(func() {
 			if err := l.refresh(b); err != nil {
 				failed <- err
 			}
-			<-flights
+			<-underWay
 		})
 	}
 	refreshing.Wait()
@@ -223,27 +273,25 @@ type refreshing struct {
 	groups [][]*place // the same, lock by lock
 }
 
-// batches collects all waiters, and ends the work if there are none.
-func (l *lines) batches() []*refreshing {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var all []*refreshing
+// batches collects the waiters on the nodes that are wanted. l.mu is held.
+func (l *lines) batches(wanted func(node string) bool) map[string][]*refreshing {
+	all := map[string][]*refreshing{}
 	open := map[uint16]*refreshing{}
 	for key, line := range l.byKey {
-		slot := uint16(0)
+		slot, node := uint16(0), ""
 		if l.client.cluster {
 			slot = keySlot(key)
+			node = l.nodes.of(slot)
 		}
-		for e := line.Front(); e != nil; {
+		for e := line.Front(); e != nil && wanted(node); {
 			b := open[slot]
 			if b == nil || len(b.places) >= refreshBatch {
 				b = l.newRefreshing()
-				all, open[slot] = append(all, b), b
+				all[node], open[slot] = append(all[node], b), b
 			}
 			e = b.fill(e)
 		}
 	}
-	l.active = all != nil
 	return all
 }
 
@@ -289,7 +337,7 @@ const inPlace = 1
 
 // refresh sends one batch, and wakes those who should ask for themselves.
 func (l *lines) refresh(b *refreshing) error {
-	ctx, cancel := context.WithTimeout(context.Background(), max(l.period, minPatience))
+	ctx, cancel := context.WithTimeout(l.open, max(l.period, minPatience))
 	defer cancel()
 	states, err := l.client.caller.once(ctx, b.cmd, b.keys, b.args).AsIntSlice()
 	switch {
@@ -314,7 +362,7 @@ func (l *lines) refresh(b *refreshing) error {
 func (l *lines) refreshEach(b *refreshing, refusal error) error {
 	each := l.split(b)
 	if len(each) > 1 {
-		return l.refreshAll(each)
+		return l.refreshAll(each, 1)
 	}
 	for _, pl := range b.places {
 		pl.gate.signal()

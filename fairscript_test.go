@@ -110,6 +110,61 @@ func (s fairScripts) refresh(owners ...string) any {
 	return s.twice(fairRefresh, s.keys.fairKeys(), args...)
 }
 
+// join is wait for one of a crowd, sent once.
+func (s fairScripts) join(owner string) {
+	s.t.Helper()
+	require.IsType(s.t, []any{}, s.c.script(fairAcquire, s.keys.fairKeys(), owner, "30000", "1", "", "", "PUBLISH",
+		s.keys.waiterChannel(""), "60000", "", "300000"))
+}
+
+// stranger puts a waiter of Redisson at the end of the queue, of whom there are so many.
+func (s fairScripts) stranger(number int) string {
+	s.t.Helper()
+	owner, k := "99999999-9999-4999-8999-999999999999:"+strconv.Itoa(number), s.keys.fairKeys()
+	until := time.Now().UnixMilli() + 30000 + int64(number)*300000
+	require.NoError(s.t, s.do("RPUSH", k[1], owner).Error())
+	require.NoError(s.t, s.do("ZADD", k[2], strconv.FormatInt(until, 10), owner).Error())
+	return owner
+}
+
+// strangerAcquires takes the first of the queue out of it, as Redisson does.
+func (s fairScripts) strangerAcquires(owner string) {
+	s.t.Helper()
+	k := s.keys.fairKeys()
+	s.do("LPOP", k[1])
+	s.do("ZREM", k[2], owner)
+	for _, other := range s.state().queue {
+		require.NoError(s.t, s.do("ZINCRBY", k[2], "-300000", other).Error())
+	}
+}
+
+// deadline is in how much time Redisson gives the owner up.
+func (s fairScripts) deadline(owner string) time.Duration {
+	s.t.Helper()
+	score, err := s.do("ZSCORE", s.keys.fairKeys()[2], owner).AsFloat64()
+	require.NoError(s.t, err)
+	return time.Duration(int64(score)-time.Now().UnixMilli()) * time.Millisecond
+}
+
+// life is for how long the owner counts as alive.
+func (s fairScripts) life(owner string) time.Duration {
+	s.t.Helper()
+	_, until, _ := strings.Cut(s.c.hash(s.t, s.keys.fairKeys()[3])[owner], ":")
+	ms, err := strconv.ParseInt(until, 10, 64)
+	require.NoError(s.t, err)
+	return time.Duration(ms-time.Now().UnixMilli()) * time.Millisecond
+}
+
+// age makes a waiter look as if that time had passed since its last sign of life.
+func (s fairScripts) age(owner string, by time.Duration) {
+	s.t.Helper()
+	k := s.keys.fairKeys()
+	until := time.Now().Add(s.life(owner) - by).UnixMilli()
+	since, _, _ := strings.Cut(s.c.hash(s.t, k[3])[owner], ":")
+	require.NoError(s.t, s.do("HSET", k[3], owner, since+":"+strconv.FormatInt(until, 10)).Error())
+	require.NoError(s.t, s.do("ZINCRBY", k[2], strconv.FormatInt(-by.Milliseconds(), 10), owner).Error())
+}
+
 func TestFairScripts_sent_twice_count_once(t *testing.T) {
 	s := newFairScripts(t)
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
@@ -172,13 +227,13 @@ func TestFairScripts_late_copies_do_no_lasting_harm(t *testing.T) {
 // marked, keeps no place, and goes when its turn comes.
 func TestFairScripts_leaver_in_the_middle(t *testing.T) {
 	s := newFairScripts(t)
+	s.stale = "60000" // the test may take longer than the usual
 	const around = 300
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
 	first := s.wait(ownerB)
 	others := func(prefix string) {
 		for i := range around {
-			s.c.script(fairAcquire, s.keys.fairKeys(), prefix+strconv.Itoa(i), "30000", "1", "", "", "PUBLISH",
-				s.keys.waiterChannel(""), "60000", "", "300000")
+			s.join(prefix + strconv.Itoa(i))
 		}
 	}
 	others("44444444-4444-4444-8444-444444444444:")
@@ -225,31 +280,232 @@ func TestFairScripts_lost_place_is_restored(t *testing.T) {
 // deadline is what its sign of life says.
 func TestFairScripts_deadlines_among_waiters_of_Redisson(t *testing.T) {
 	s := newFairScripts(t)
-	k := s.keys.fairKeys()
-	deadline := func(owner string) time.Duration {
-		score, err := s.do("ZSCORE", k[2], owner).AsFloat64()
-		require.NoError(t, err)
-		return time.Duration(score)*time.Millisecond - time.Duration(time.Now().UnixMilli())*time.Millisecond
-	}
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
-	stranger := "99999999-9999-4999-8999-999999999999:1"
-	s.do("RPUSH", k[1], stranger)
-	s.do("ZADD", k[2], strconv.FormatInt(time.Now().UnixMilli()+330000, 10), stranger)
+	stranger := s.stranger(1)
 	s.wait(ownerB)
 	s.wait(ownerC)
-	require.InDelta(t, 305*time.Second, deadline(ownerB), float64(time.Second))
+	require.InDelta(t, 305*time.Second, s.deadline(ownerB), float64(time.Second))
 	s.refresh(ownerB, ownerC)
-	require.InDelta(t, 305*time.Second, deadline(ownerB), float64(time.Second), "it does not drift away")
+	require.InDelta(t, 305*time.Second, s.deadline(ownerB), float64(time.Second), "it does not drift away")
 
-	// The stranger acquires, as Redisson does.
-	s.do("LPOP", k[1])
-	s.do("ZREM", k[2], stranger)
-	for _, owner := range []string{ownerB, ownerC} {
-		s.do("ZINCRBY", k[2], "-300000", owner)
-	}
-	require.InDelta(t, 5*time.Second, deadline(ownerB), float64(time.Second), "it is not stale")
+	s.strangerAcquires(stranger)
+	require.InDelta(t, 5*time.Second, s.deadline(ownerB), float64(time.Second), "it is not stale")
 	require.Equal(t, []any{int64(1), int64(1)}, s.refresh(ownerB, ownerC))
 	require.Equal(t, []string{ownerB, ownerC}, s.state().queue)
+}
+
+// What else stands in the notes does not count: a note of the waiter itself, or of
+// others, whom Redisson has removed. Nor do dead waiters of this library.
+func TestFairScripts_deadline_counts_waiters_of_Redisson(t *testing.T) {
+	ghost := func(s fairScripts, owner string) { s.do("HSET", s.keys.fairKeys()[3], owner, "17:42") }
+	ghosts := func(s fairScripts) {
+		for i := range 9 {
+			ghost(s, "44444444-4444-4444-8444-444444444444:"+strconv.Itoa(i))
+		}
+	}
+	strangers := func(s fairScripts, from, to int) {
+		for i := from; i <= to; i++ {
+			s.stranger(i)
+		}
+	}
+	for what, c := range map[string]struct {
+		prepare   func(s fairScripts)
+		strangers int
+	}{
+		"behind three":           {func(s fairScripts) { strangers(s, 1, 3) }, 3},
+		"with a note of its own": {func(s fairScripts) { strangers(s, 1, 3); ghost(s, ownerC) }, 3},
+		"among leaked notes":     {func(s fairScripts) { strangers(s, 1, 3); ghosts(s) }, 3},
+		"behind one of ours":     {func(s fairScripts) { strangers(s, 1, 2); s.wait(ownerB); ghosts(s) }, 2},
+		"on both sides of ours":  {func(s fairScripts) { strangers(s, 1, 2); s.wait(ownerB); strangers(s, 3, 9) }, 9},
+		"behind ours, in front":  {func(s fairScripts) { s.wait(ownerB); strangers(s, 1, 7) }, 7},
+		"of whom one acquired": {func(s fairScripts) {
+			first := s.stranger(1)
+			strangers(s, 2, 3)
+			s.wait(ownerB)
+			strangers(s, 4, 4)
+			s.strangerAcquires(first)
+			s.do("DEL", s.keys.key)
+			s.acquire(ownerA, s.stale, "")
+		}, 3},
+		"more than are looked at": {func(s fairScripts) { s.wait(ownerB); strangers(s, 1, 300) }, 301},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := newFairScripts(t)
+			s.stale = "60000" // the test may take longer than the usual
+			require.Nil(t, s.acquire(ownerA, s.stale, ""))
+			c.prepare(s)
+			s.wait(ownerC)
+			require.InDelta(t, time.Duration(c.strangers)*300*time.Second+60*time.Second, s.deadline(ownerC), float64(2*time.Second))
+		})
+	}
+}
+
+// A waiter that comes back to life where it stands has still as much to lose.
+func TestFairScripts_revived_waiter_keeps_its_deadline(t *testing.T) {
+	s := newFairScripts(t)
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	s.stranger(1)
+	ticket := s.wait(ownerB)
+	s.age(ownerB, 100*time.Second)
+	require.InDelta(t, 205*time.Second, s.deadline(ownerB), float64(time.Second))
+	require.IsType(t, []any{}, s.acquire(ownerB, s.stale, ticket))
+	require.InDelta(t, 305*time.Second, s.deadline(ownerB), float64(time.Second))
+}
+
+// A Redisson waiter counts its deadline from that of the last. The dead of this
+// library do not stay there: not when somebody comes, leaves, or is refreshed.
+func TestFairScripts_no_dead_at_the_end(t *testing.T) {
+	acts := map[string]func(s fairScripts){
+		"who comes":   func(s fairScripts) { s.wait(ownerC); s.release(ownerC, 0, "1") },
+		"who leaves":  func(s fairScripts) { s.release(ownerC, 0, "1") },
+		"who is here": func(s fairScripts) { s.refresh(ownerB) },
+	}
+	for what, act := range acts {
+		t.Run(what, func(t *testing.T) {
+			s := newFairScripts(t)
+			require.Nil(t, s.acquire(ownerA, s.stale, ""))
+			s.wait(ownerB)
+			for i := range 5 {
+				dead := "44444444-4444-4444-8444-444444444444:" + strconv.Itoa(i)
+				s.wait(dead)
+				s.age(dead, 10*time.Minute)
+			}
+			act(s)
+			state := s.state()
+			require.Equal(t, []string{ownerB}, state.queue)
+			require.Len(t, state.places, 1)
+		})
+	}
+}
+
+// Who leaves the middle is not dead long ago, and is out of the queue once nobody is
+// behind it.
+func TestFairScripts_leaver_does_not_stay_at_the_end(t *testing.T) {
+	s := newFairScripts(t)
+	s.stale = "60000" // the test may take longer than the usual
+	const around = 300
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	s.stranger(1)
+	others := func(from, to int) {
+		for i := from; i < to; i++ {
+			s.join("44444444-4444-4444-8444-444444444444:" + strconv.Itoa(i))
+		}
+	}
+	others(0, around)
+	s.wait(ownerC)
+	others(around, 2*around)
+	s.release(ownerC, 0, "1")
+	require.InDelta(t, 300*time.Second, s.deadline(ownerC), float64(2*time.Second), "dies now, but for the stranger's wait")
+	for i := around; i < 2*around; i++ {
+		s.c.script(fairRelease, append(s.keys.fairKeys(), s.keys.channel), "44444444-4444-4444-8444-444444444444:"+strconv.Itoa(i),
+			"0", "", "PUBLISH", "0", s.keys.waiterChannel(""), "1")
+	}
+	state := s.state()
+	require.Len(t, state.queue, around+1)
+	require.NotContains(t, state.places, ownerC)
+}
+
+// Notes of waiters whom Redisson has removed do not add up.
+func TestFairScripts_leaked_notes_are_swept(t *testing.T) {
+	s := newFairScripts(t)
+	s.stale = "60000" // the test may take longer than the usual
+	notes := s.keys.fairKeys()[3]
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	s.wait(ownerB)
+	const leaked, come = 50, 400
+	for i := range leaked {
+		s.do("HSET", notes, "55555555-5555-4555-8555-555555555555:"+strconv.Itoa(i), "17:42")
+	}
+	for i := range come {
+		owner := "44444444-4444-4444-8444-444444444444:" + strconv.Itoa(i)
+		s.join(owner)
+		s.c.script(fairRelease, append(s.keys.fairKeys(), s.keys.channel), owner, "0", "", "PUBLISH", "0", s.keys.waiterChannel(""), "1")
+	}
+	require.Less(t, len(s.state().places), 10)
+	s.do("HSET", notes, ownerC, "17:42")
+	s.release(ownerB, 0, "1")
+	require.Empty(t, s.state().places, "the last takes all with it")
+}
+
+// The clock of the server was set back by more than a waiter may be ahead: its life is
+// taken back to where it would be, so that its death is noticed.
+func TestFairScripts_clock_set_back(t *testing.T) {
+	acts := map[string]func(s fairScripts, ticket string){
+		"refreshed": func(s fairScripts, _ string) { s.refresh(ownerB) },
+		"asks":      func(s fairScripts, ticket string) { s.acquire(ownerB, s.stale, ticket) },
+	}
+	for what, act := range acts {
+		t.Run(what, func(t *testing.T) {
+			s := newFairScripts(t)
+			require.Nil(t, s.acquire(ownerA, s.stale, ""))
+			s.stranger(1)
+			ticket := s.wait(ownerB)
+			s.age(ownerB, -40*time.Second)
+			act(s, ticket)
+			require.InDelta(t, 45*time.Second, s.life(ownerB), float64(time.Second), "a small step is waited for")
+			s.age(ownerB, -time.Hour)
+			act(s, ticket)
+			require.InDelta(t, 5*time.Second, s.life(ownerB), float64(time.Second))
+			require.InDelta(t, 305*time.Second, s.deadline(ownerB), float64(time.Second))
+		})
+	}
+}
+
+// A lock is free, and nobody in its long queue is alive: one attempt gets it.
+func TestFairScripts_one_attempt_passes_over_any_number_of_dead(t *testing.T) {
+	s := newFairScripts(t)
+	s.stale = "60000" // the test may take longer than the usual
+	k := s.keys.fairKeys()
+	for what, stale := range map[string]string{"does not wait": "", "waits": s.stale} {
+		for i := range 500 {
+			dead := "44444444-4444-4444-8444-444444444444:" + strconv.Itoa(i)
+			s.do("RPUSH", k[1], dead)
+			s.do("ZADD", k[2], "42", dead)
+			s.do("HSET", k[3], dead, "17:42")
+		}
+		require.Nil(t, s.acquire(ownerA, stale, ""), what)
+		require.Empty(t, s.state().queue, what)
+		require.Empty(t, s.state().places, what)
+		s.do("DEL", k[0])
+	}
+}
+
+// One that is alive behind as many dead keeps its place.
+func TestFairScripts_one_alive_behind_many_dead(t *testing.T) {
+	s := newFairScripts(t)
+	s.stale = "60000" // the test may take longer than the usual
+	k := s.keys.fairKeys()
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	s.wait(ownerB)
+	for i := range 250 {
+		dead := "44444444-4444-4444-8444-444444444444:" + strconv.Itoa(i)
+		s.do("LPUSH", k[1], dead)
+		s.do("ZADD", k[2], "42", dead)
+		s.do("HSET", k[3], dead, "17:42")
+	}
+	s.do("DEL", k[0])
+	for range 2 {
+		require.Equal(t, int64(0), s.c.script(fairAcquire, k, ownerC, "30000", "1", "", "", "PUBLISH",
+			s.keys.waiterChannel(""), "", "", "300000"))
+	}
+	require.Equal(t, int64(0), s.acquire(ownerC, "", ""))
+	require.Equal(t, []string{ownerB}, s.state().queue)
+}
+
+// The key of the lock has become something else: a release is an error, and a waiter
+// leaves the queue all the same.
+func TestFairScripts_leaving_a_wrong_key(t *testing.T) {
+	s := newFairScripts(t)
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	s.wait(ownerB)
+	s.do("SET", s.keys.key, "something else")
+	for range 2 {
+		reply := s.c.script(fairRelease, append(s.keys.fairKeys(), s.keys.channel), ownerB, "0", "", "PUBLISH", "0",
+			s.keys.waiterChannel(""), "1")
+		require.ErrorContains(t, reply.(error), "WRONGTYPE")
+	}
+	s.do("DEL", s.keys.key)
+	require.Equal(t, fairState{lock: map[string]string{}, queue: []string{}, places: map[string]string{}}, s.state())
 }
 
 // Waiters whose clocks are ten minutes fast or slow wait in the order in which they

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -14,6 +15,7 @@ import (
 type Hold struct {
 	tenure *tenure
 	grip   *grip
+	group  *group // instead of both, of a lock that is several
 }
 
 // grip is what a tenure knows of one hold, guarded by tenure.mu. It is kept apart
@@ -86,7 +88,7 @@ func cancelAll(contexts []*heldContext, cause error) {
 // garbage collector finds it. It is never released then: the program may still be
 // inside.
 func newHold(t *tenure, g *grip) *Hold {
-	h := &Hold{t, g}
+	h := &Hold{tenure: t, grip: g}
 	runtime.SetFinalizer(h, (*Hold).abandoned)
 	return h
 }
@@ -97,8 +99,10 @@ const droppedHold = "latchkey: a hold was dropped without Unlock and stays until
 func (h *Hold) abandoned() {
 	h.tenure.mu.Lock()
 	over := h.grip.over() || h.grip.leaving
+	// A permit that ends by itself may be left to whoever has its id.
+	left := h.tenure.lock.kind.shared && !h.grip.renew
 	h.tenure.mu.Unlock()
-	if !over {
+	if !over && !left {
 		h.tenure.client.options.Logger.Error(droppedHold, "lock", h.tenure.lock.name, "owner", h.tenure.wire)
 	}
 }
@@ -108,13 +112,17 @@ func (h *Hold) Name() string {
 	if h == nil {
 		return ""
 	}
+	if h.group != nil {
+		return h.group.name
+	}
 	return h.tenure.lock.name
 }
 
 // Owner returns the owner as it stands in Redis. Another process that acquires
-// the lock [By] this owner enters the same hold.
+// the lock [By] this owner enters the same hold. A [MultiLock] and a [RedLock] have no
+// owner of their own.
 func (h *Hold) Owner() Owner {
-	if h == nil {
+	if h == nil || h.group != nil {
 		return Owner{}
 	}
 	return h.tenure.owner
@@ -126,7 +134,7 @@ func (h *Hold) Owner() Owner {
 // is safe from a holder that does not know yet that it lost the lock. Other locks
 // have no tokens and return 0.
 func (h *Hold) Token() int64 {
-	if h == nil {
+	if h == nil || h.group != nil {
 		return 0
 	}
 	return h.tenure.token
@@ -135,8 +143,11 @@ func (h *Hold) Token() int64 {
 // Count returns how often this client holds the lock for this owner: 1 for an
 // outermost hold, more with re-entries, 0 when it is over.
 func (h *Hold) Count() int {
-	if h == nil {
+	switch {
+	case h == nil:
 		return 0
+	case h.group != nil:
+		return h.group.count()
 	}
 	h.tenure.mu.Lock()
 	defer h.tenure.mu.Unlock()
@@ -148,8 +159,11 @@ func (h *Hold) Count() int {
 // step that must not happen without the lock; what stalls after the look is for
 // a fencing token to stop.
 func (h *Hold) ValidFor() time.Duration {
-	if h.Err() != nil {
+	switch {
+	case h.Err() != nil:
 		return 0
+	case h.group != nil:
+		return h.group.validFor()
 	}
 	h.tenure.mu.Lock()
 	defer h.tenure.mu.Unlock()
@@ -161,8 +175,11 @@ func (h *Hold) ValidFor() time.Duration {
 // judged at the moment of the call, also when the machine has just woken up and
 // no timer has fired yet.
 func (h *Hold) Err() error {
-	if h == nil {
+	switch {
+	case h == nil:
 		return ErrNotHeld
+	case h.group != nil:
+		return h.group.err()
 	}
 	t := h.tenure
 	t.mu.Lock()
@@ -200,15 +217,23 @@ func (h *Hold) Lost() <-chan struct{} {
 		close(closed)
 		return closed
 	}
-	h.tenure.mu.Lock()
-	defer h.tenure.mu.Unlock()
-	if h.grip.lost == nil {
-		h.grip.lost = make(chan struct{})
-		if h.grip.cause != nil {
-			close(h.grip.lost)
+	if h.group != nil {
+		return h.group.state.whenLost(&h.group.mu)
+	}
+	return h.grip.whenLost(&h.tenure.mu)
+}
+
+// whenLost returns the channel that closes with the loss. mu guards the grip.
+func (g *grip) whenLost(mu *sync.Mutex) <-chan struct{} {
+	mu.Lock()
+	defer mu.Unlock()
+	if g.lost == nil {
+		g.lost = make(chan struct{})
+		if g.cause != nil {
+			close(g.lost)
 		}
 	}
-	return h.grip.lost
+	return g.lost
 }
 
 // heldKey is where a context carries the holds under which it runs.
@@ -234,12 +259,18 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	if err := h.attach(ctx, cancel); err != nil {
 		cancel(err)
 	}
+	if h.group != nil {
+		return h.group.inherit(ctx)
+	}
 	outer, _ := parent.Value(heldKey{}).(*heldChain)
 	return context.WithValue(ctx, heldKey{}, &heldChain{h, outer})
 }
 
 // attach ends a context with the hold, and forgets it when it ends first.
 func (h *Hold) attach(ctx context.Context, cancel context.CancelCauseFunc) error {
+	if h.group != nil {
+		return h.group.attach(ctx, cancel)
+	}
 	if err := h.Err(); err != nil {
 		return err
 	}
@@ -249,17 +280,23 @@ func (h *Hold) attach(ctx context.Context, cancel context.CancelCauseFunc) error
 	if err := t.errOf(g); err != nil {
 		return err
 	}
+	g.attach(ctx, &t.mu, cancel)
+	return nil
+}
+
+// attach has a context canceled with the grip, and forgets it when it ends first. mu
+// guards the grip, and is held.
+func (g *grip) attach(ctx context.Context, mu *sync.Mutex, cancel context.CancelCauseFunc) {
 	if g.contexts == nil {
 		g.contexts = map[*heldContext]struct{}{}
 	}
 	c := &heldContext{cancel: cancel}
 	c.stop = context.AfterFunc(ctx, func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
+		mu.Lock()
+		defer mu.Unlock()
 		delete(g.contexts, c)
 	})
 	g.contexts[c] = struct{}{}
-	return nil
 }
 
 // holdFrom returns the live hold of a lock, or of one side of it, that ctx carries, or
@@ -286,6 +323,9 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	if err := h.Err(); err != nil {
 		return fail("extend", h.Name(), ErrNotHeld, err)
 	}
+	if h.group != nil {
+		return h.group.extend(ctx, d)
+	}
 	t := h.tenure
 	if !t.client.begin() {
 		return fail("extend", h.Name(), ErrClosed)
@@ -310,8 +350,11 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 // it. A connection that has gone silent without breaking may cost a few seconds on
 // top of the budget until that is noticed.
 func (h *Hold) Unlock(ctx context.Context) error {
-	if h == nil {
+	switch {
+	case h == nil:
 		return ErrNotHeld
+	case h.group != nil:
+		return h.group.unlock(ctx)
 	}
 	err := h.tenure.release(ctx, h.grip)
 	if err == nil {

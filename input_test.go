@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 )
 
@@ -65,6 +66,8 @@ func TestKeys_are_mapped(t *testing.T) {
 func TestOptions_are_checked_against_each_other(t *testing.T) {
 	require.NoError(t, Options{}.withDefaults().check())
 	require.NoError(t, Options{Lease: 20 * time.Millisecond}.withDefaults().check(), "the defaults adapt to a short lease")
+	longest := Options{StaleWaiterTimeout: MaxStaleWaiterTimeout, RedissonFairWait: MaxRedissonFairWait}
+	require.NoError(t, longest.withDefaults().check(), "the bounds themselves are accepted")
 	for text, o := range map[string]Options{
 		"Lease":         {Lease: -1},
 		"sub-ms lease":  {Lease: 999 * time.Microsecond},
@@ -75,6 +78,9 @@ func TestOptions_are_checked_against_each_other(t *testing.T) {
 		"two mappings":  {KeyPrefix: "a", NameMapper: strings.ToUpper},
 		"sharded":       {ShardedPubSub: 7},
 		"stale":         {StaleWaiterTimeout: -1},
+		"never stale":   {StaleWaiterTimeout: MaxStaleWaiterTimeout + 1},
+		"fair wait":     {RedissonFairWait: -1},
+		"long fair":     {RedissonFairWait: MaxRedissonFairWait + 1},
 	} {
 		require.ErrorIs(t, o.withDefaults().check(), ErrInvalid, text)
 	}
@@ -164,6 +170,7 @@ func TestVerdicts(t *testing.T) {
 	dial := &net.OpError{Op: "dial", Err: errors.New("refused")}
 	for err, want := range map[error]verdict{
 		nil: answered, dial: notSent, errSlots: notSent, io.EOF: uncertain, errSilent: uncertain,
+		rueidis.ErrClosing: uncertain, errGone: notSent,
 		context.Canceled: uncertain, &net.OpError{Op: "read", Err: io.EOF}: uncertain,
 	} {
 		require.Equal(t, want, judge(err), "%v", err)

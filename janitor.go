@@ -76,6 +76,9 @@ func (j *janitor) haunt(t unsettled, delay, span time.Duration, once bool) {
 		j.ghosts[t] = g
 	}
 	g.once = g.once && once
+	if span >= permanentLease {
+		g.once, span = true, opMemory // a mark stops what is executed late
+	}
 	g.pause = firstTidy
 	g.next = min(g.next, now+delay)
 	g.span = max(g.span, span)

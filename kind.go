@@ -19,6 +19,9 @@ const (
 	KindRead    Kind = "read"    // the read side of a read/write lock
 	KindWrite   Kind = "write"   // its write side
 	KindRWLock  Kind = "rwlock"  // read/write lock
+	KindPermit  Kind = "permit"  // a permit of a semaphore that has leases
+	KindMulti   Kind = "multi"   // several locks, all of them
+	KindRed     Kind = "red"     // several locks, a majority of them
 	KindUnknown Kind = "unknown" // nothing that this package knows
 )
 
@@ -48,6 +51,18 @@ var (
 	fencedKind = &kind{kind: KindFenced, family: KindFenced, stored: KindLock,
 		protocol: hashProtocol{}, renew: renewScript, reentrant: true, fenced: true}
 )
+
+// line is the side of the gate whose line its waiters form. The front of those who may
+// share does not wait for a hold of this client to end.
+func (k *kind) line() Kind {
+	if k.shared {
+		return KindWrite
+	}
+	return k.side
+}
+
+// alone reports whether a lock of this kind has one holder at a time.
+func (k *kind) alone() bool { return k.side == "" && !k.shared }
 
 // spinKind waits by back-off, and otherwise is the re-entrant lock.
 func spinKind(b Backoff) *kind {

@@ -85,8 +85,13 @@ func (p *primitive) TryLock(ctx context.Context, options ...Option) (*Hold, erro
 }
 
 // Do is part of [Locker].
-func (p *primitive) Do(ctx context.Context, fn func(context.Context) error, options ...Option) (err error) {
-	h, err := p.Lock(ctx, options...)
+func (p *primitive) Do(ctx context.Context, fn func(context.Context) error, options ...Option) error {
+	return do(ctx, p, fn, options)
+}
+
+// do is Do of every lock.
+func do(ctx context.Context, lock Locker, fn func(context.Context) error, options []Option) (err error) {
+	h, err := lock.Lock(ctx, options...)
 	if err != nil {
 		return err
 	}
@@ -94,7 +99,7 @@ func (p *primitive) Do(ctx context.Context, fn func(context.Context) error, opti
 		lost := h.Err()
 		unlocked := h.Unlock(ctx)
 		if lost != nil {
-			unlocked = fail("do", p.name, lost)
+			unlocked = fail("do", lock.Name(), lost)
 		}
 		if unlocked != nil {
 			err = errors.Join(err, unlocked)

@@ -31,6 +31,12 @@ const (
 	MaxLease = 10 * 365 * 24 * time.Hour
 )
 
+// Bounds of [Options] for fair locks: whoever has died is not waited for longer.
+const (
+	MaxStaleWaiterTimeout = time.Hour
+	MaxRedissonFairWait   = 24 * time.Hour
+)
+
 // NoExpiry is what RemainingTTL reports for a key without an expiry, which no
 // participant of the protocol writes.
 const NoExpiry = time.Duration(math.MaxInt64)
@@ -64,12 +70,14 @@ type Options struct {
 	Lease time.Duration
 
 	// StaleWaiterTimeout is how long a fair lock waits for a queued waiter that gives
-	// no sign of life. Default: DefaultStaleWaiterTimeout.
+	// no sign of life. Default: DefaultStaleWaiterTimeout; at least 1 ms, at most
+	// MaxStaleWaiterTimeout.
 	StaleWaiterTimeout time.Duration
 
 	// RedissonFairWait is the fairLockWaitTimeout of the Redisson processes that wait
 	// for the same fair locks, so that waiters here keep their places among theirs.
-	// Without such processes it has no effect. Default: DefaultRedissonFairWait.
+	// Without such processes it has no effect. Default: DefaultRedissonFairWait; at least
+	// 1 ms, at most MaxRedissonFairWait.
 	RedissonFairWait time.Duration
 
 	// PollCeiling bounds how long a waiter relies on messages before it asks the
@@ -149,10 +157,10 @@ func (o Options) check() error {
 		return invalid("Options.PollCeiling %v is not between 1ms and the lease %v", o.PollCeiling, o.Lease)
 	case o.RetryBudget < time.Millisecond || o.RetryBudget > o.Lease:
 		return invalid("Options.RetryBudget %v is not between 1ms and the lease %v", o.RetryBudget, o.Lease)
-	case o.StaleWaiterTimeout < time.Millisecond:
-		return invalid("Options.StaleWaiterTimeout %v is below 1ms", o.StaleWaiterTimeout)
-	case o.RedissonFairWait < time.Millisecond:
-		return invalid("Options.RedissonFairWait %v is below 1ms", o.RedissonFairWait)
+	case o.StaleWaiterTimeout < time.Millisecond || o.StaleWaiterTimeout > MaxStaleWaiterTimeout:
+		return invalid("Options.StaleWaiterTimeout %v is not between 1ms and %v", o.StaleWaiterTimeout, MaxStaleWaiterTimeout)
+	case o.RedissonFairWait < time.Millisecond || o.RedissonFairWait > MaxRedissonFairWait:
+		return invalid("Options.RedissonFairWait %v is not between 1ms and %v", o.RedissonFairWait, MaxRedissonFairWait)
 	case o.MaxInFlight < 1 || o.MaxInFlight > maxInFlightLimit:
 		return invalid("Options.MaxInFlight %d is not between 1 and %d", o.MaxInFlight, maxInFlightLimit)
 	case o.KeyPrefix != "" && o.NameMapper != nil:

@@ -12,6 +12,7 @@ type Option struct {
 	kind  optionKind
 	d     time.Duration
 	owner Owner
+	n     int
 }
 
 type optionKind int
@@ -24,6 +25,7 @@ const (
 	optionAwaitSet
 	optionTTL
 	optionUnsetIsOpen
+	optionTogether // how many permits are acquired at once
 )
 
 // Wait bounds how long the acquisition waits for the lock, besides its context.
@@ -33,7 +35,8 @@ func Wait(d time.Duration) Option { return Option{kind: optionWait, d: d} }
 
 // Lease gives the hold a fixed lease: it is not renewed, and is lost when d is over.
 // Fractions of a millisecond are rounded up. On a re-entry the lease can only
-// lengthen what the outer hold has.
+// lengthen what the outer hold has. A permit, and nothing else, may have the lease
+// NoExpiry, which does not end: it is gone for good if its holder crashes.
 func Lease(d time.Duration) Option { return Option{kind: optionLease, d: d} }
 
 // MaxHold limits a renewed hold: at d its contexts end with ErrMaxHold, a drift
@@ -70,7 +73,12 @@ type request struct {
 	maxHold    time.Duration
 	by         Owner
 	awaitSet   bool
+	permanent  bool
+	together   int
 }
+
+// permanentLease stands for a lease that does not end.
+const permanentLease = 100 * 365 * 24 * time.Hour
 
 // newRequest checks the options of one acquisition. waits is what the verb means
 // by itself.
@@ -82,6 +90,8 @@ func newRequest(defaultLease time.Duration, waits bool, options []Option) (reque
 		}
 	}
 	switch {
+	case r.permanent && r.together == 0:
+		return r, invalid("only permits may be without an end")
 	case r.maxHold > 0 && !r.renew && r.lease > r.maxHold:
 		return r, invalid("the lease %v is longer than the maximum hold %v", r.lease, r.maxHold)
 	case r.maxHold > 0:
@@ -139,6 +149,10 @@ func (r *request) apply(o Option) error {
 		r.wait, r.bounded, r.waits = o.d, true, o.d > 0
 	case optionLease:
 		r.lease, r.renew = o.d, false
+		if o.d == NoExpiry {
+			r.lease, r.permanent = permanentLease, true
+			return nil
+		}
 		return checkLease("the lease", o.d)
 	case optionMaxHold:
 		r.maxHold = o.d
@@ -150,6 +164,8 @@ func (r *request) apply(o Option) error {
 		r.by = o.owner
 	case optionAwaitSet:
 		r.awaitSet = true
+	case optionTogether:
+		r.together = o.n
 	case optionTTL:
 		return invalid("a time to live is set with the permits or the count")
 	case optionUnsetIsOpen:

@@ -99,7 +99,7 @@ func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 		return nil, ErrNotHeld
 	}
 	t := h.tenure
-	if t.lock.kind.side != KindWrite {
+	if t == nil || t.lock.kind.side != KindWrite {
 		return nil, fail("downgrade", h.Name(), invalid("only a write hold can be downgraded"))
 	}
 	if !t.client.begin() {

@@ -51,6 +51,13 @@ var (
 	latchSet       = loadScript("latch_set")
 	latchCount     = loadScript("latch_count").first()
 	latchDelete    = loadScript("latch_delete")
+	permitAcquire  = loadScript("permit_acquire")
+	permitLeave    = loadScript("permit_leave").first()
+	permitRelease  = loadScript("permit_release").first()
+	permitRenew    = loadScript("permit_renew").first()
+	permitLease    = loadScript("permit_lease")
+	permitCount    = loadScript("permit_count")
+	permitSet      = loadScript("permit_set")
 )
 
 // send executes the command once. Scripts go by digest, with the text following

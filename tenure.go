@@ -24,6 +24,12 @@ type tenure struct {
 	turn   turn
 	waits  bool   // the acquisition waits: see readProtocol, writeProtocol
 	place  *place // in the queue of a fair lock, while it waits
+	since  stamp  // when it came to the front of its line, if it waits
+
+	// Of a permit that was asked for together with others: those others, until they
+	// have begun with it or are given up.
+	company   []*tenure
+	permanent bool // it was asked for without an end of its lease
 
 	// Of a tenure that reads for an owner that writes: what tells it from others, and
 	// the tenure that writes.
@@ -86,6 +92,9 @@ func (t *tenure) begin(r *request, a answer) {
 		t.renewing = 1
 	}
 	t.plan()
+	for _, other := range t.company {
+		other.begin(r, a)
+	}
 }
 
 // enter makes a re-entry that the server has confirmed, or tells why the tenure can
@@ -158,18 +167,24 @@ func (t *tenure) uncount(g *grip) {
 		t.stood = t.valid() > 0
 		// While a lock has one holder, nobody else publishes its release. That is not so
 		// for readers, whose own messages are heard like all others.
-		t.echo = t.lock.kind.side == "" && t.gate.releasing()
+		t.echo = t.lock.kind.alone() && t.gate.releasing()
 	}
 }
 
 // doubt remembers that an acquisition was sent whose outcome is unknown.
 func (t *tenure) doubt(a answer) {
-	if !a.doubt {
-		return
+	if a.doubt {
+		t.doubtSince(a.doubtAt)
 	}
+}
+
+func (t *tenure) doubtSince(sent stamp) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.doubtful, t.doubtAt = true, a.doubtAt
+	t.doubtful, t.doubtAt = true, sent
+	t.mu.Unlock()
+	for _, other := range t.company {
+		other.doubtSince(sent)
+	}
 }
 
 // valid returns for how long the hold can be relied on, without asking anybody.

@@ -2,11 +2,17 @@ package latchkey
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 
 	"github.com/redis/rueidis"
 )
+
+// errGone means that the rueidis client was found closed before the command was sent.
+// A mere ErrClosing does not: whatever is on its way when a connection is closed, by
+// its owner or in a failover, gets that too.
+var errGone = fmt.Errorf("latchkey: not sent: %w", rueidis.ErrClosing)
 
 // verdict says what an error tells about a command.
 type verdict int
@@ -44,7 +50,7 @@ func judgeFailure(err error) verdict {
 			return notNow
 		}
 		return refused
-	case errors.Is(err, rueidis.ErrClosing), errors.Is(err, errSlots):
+	case errors.Is(err, errGone), errors.Is(err, errSlots):
 		return notSent
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return notSent

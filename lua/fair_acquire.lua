@@ -20,10 +20,11 @@
 --         error LATCHKEY_GONE, error WRONGTYPE: as in lock_acquire.lua
 --
 -- A lock that is free goes to the first of the queue, and to anybody if there is no
--- queue. Heads that are dead are removed on the way, at most 100 in one call.
+-- queue. Heads that are dead are removed on the way, at most 100 in one call, or all if
+-- nobody is alive. Who joins the queue removes as many from its end.
 --
 -- Cost: 4 commands when free and nobody waits, 8 for the first of the queue, about
--- 15 to join it; O(log n) in the waiters. One that has lost its place by no fault of
+-- 20 to join it, and among waiters of Redisson a look at the last 256; O(log n) in the waiters. One that has lost its place by no fault of
 -- its own costs O(n) list steps once, to get it back. Idempotent: counts are absolute,
 -- an owner stands in the queue once.
 local key, queue, deadlines, notes, counter = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

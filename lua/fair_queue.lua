@@ -8,7 +8,8 @@
 --              library only. The first number is the place, the second the sign of
 --              life: whoever is behind a waiter does not wait longer than that for
 --              it, whatever its deadline. "<since>:0" has left, and stays in the
---              queue until it comes to an end of it.
+--              queue until it comes to an end of it. What Redisson has removed from
+--              the other two may stand here for a while.
 --
 -- No function walks the queue: each looks at a bounded piece at its ends.
 local pruneBatch, reach = 100, 256
@@ -56,6 +57,50 @@ local function pruneOnce()
   end
 end
 
+-- over removes the whole queue if nobody in it is alive by the deadlines, as
+-- Redisson would, one by one.
+local function over()
+  local latest = redis.call('zrange', deadlines, -1, -1, 'withscores')[2]
+  if not latest or tonumber(latest) > now or redis.call('llen', queue) ~= redis.call('zcard', deadlines) then
+    return false
+  end
+  redis.call('unlink', queue, deadlines, notes)
+  return true
+end
+
+-- trim removes the dead of this library from the end of the queue, a batch at most: a
+-- Redisson waiter that comes counts its deadline from the last one's.
+local function trim()
+  local last = redis.call('lindex', queue, -1)
+  local text = last and redis.call('hget', notes, last)
+  if not text or expiry(last, text) > now then
+    return
+  end
+  local tail = redis.call('lrange', queue, -pruneBatch, -1)
+  local texts = redis.call('hmget', notes, unpack(tail))
+  local dead = {}
+  for i = #tail, 1, -1 do
+    if not texts[i] or expiry(tail[i], texts[i]) > now then
+      break
+    end
+    table.insert(dead, tail[i])
+  end
+  redis.call('rpop', queue, #dead)
+  redis.call('zrem', deadlines, unpack(dead))
+  redis.call('hdel', notes, unpack(dead))
+  if #dead == pruneBatch then
+    over()
+  end
+end
+
+-- renewed returns until when a waiter is to count as alive that has just given a sign
+-- of life. That time only rises, unless it is so far ahead that the clock of the server
+-- must have been set back: a waiter that dies would live until that moment comes again.
+local function renewed(was, stale)
+  local alive = now + stale
+  return was > now + 10 * stale and alive or math.max(was, alive)
+end
+
 -- front returns the first of the queue, after removing those before it that are
 -- dead, and for how many ms it counts as alive: 0 if there are too many dead for
 -- one call.
@@ -71,6 +116,9 @@ local function front()
       return head, left
     end
     if pruned > 0 then
+      if over() then
+        return
+      end
       return head, 0
     end
     pruneOnce()

@@ -10,8 +10,9 @@
 -- Reply   array, for each waiter: 1 it has its place, 2 it is the first and the lock
 --         is free, 0 it has lost its place and has to ask for it
 --
--- A sign of life is only ever moved to a later time, and no place is given. Dead heads
--- are removed, and if the lock is free, the next one is told.
+-- A sign of life is only ever moved to a later time, unless the clock of the server was
+-- set back, and no place is given. The dead at both ends are removed, at most 100 at
+-- each, and if the lock is free, the next one is told.
 --
 -- Cost: about 10 commands for each lock and O(log n) for each waiter. Works on a
 -- server that is out of memory. Idempotent.
@@ -42,7 +43,7 @@ local function refresh(waiters, reply)
     local was = text and expiry(waiter, text) or 0
     if was > 0 and score and placed(waiter, score) then
       reply[#reply + 1] = 1
-      local raise = math.max(now + stale - was, 0)
+      local raise = renewed(was, stale) - was
       table.insert(signs, waiter)
       table.insert(signs, string.format('%.0f:%.0f', since(text), was + raise))
       -- What Redisson takes off the deadline when somebody ahead acquires stays off,
@@ -73,6 +74,7 @@ for i = 1, #KEYS, 4 do
   damaged = redis.call('llen', queue) ~= redis.call('zcard', deadlines)
   local first = #reply
   refresh(waiters, reply)
+  trim()
   pruned = 0
   local head, left = front()
   if head and left > 0 and redis.call('exists', key) == 0 then

@@ -20,17 +20,19 @@
 --
 -- Cost: about 6 commands for the last release; O(log n) in the waiters. An owner
 -- that leaves the queue is taken out of it if it is among the 256 at either end, and
--- otherwise marked to be removed when it gets there. Works on a server that is out
--- of memory. Idempotent: counts are absolute; on a lock of somebody else it does
--- nothing but tell the queue that it is free, which is never wrong.
+-- otherwise marked to be removed when it gets there; at most 100 who are dead go from
+-- either end with it. It leaves the queue also if the key of the lock has become
+-- something else, which is an error. Works on a server that is out of memory.
+-- Idempotent: counts are absolute; on a lock of somebody else it does nothing but
+-- tell the queue that it is free, which is never wrong.
 local key, queue, deadlines, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, me, publish, prefix = ARGV[1], ARGV[3], ARGV[4], ARGV[6]
 --@include tell
 --@include lock_leave
 --@include fair_queue
 
--- quit takes the owner out of the queue.
-local function quit()
+-- withdraw takes the owner out of the queue.
+local function withdraw()
   local text = redis.call('hget', notes, owner)
   local score = redis.call('zscore', deadlines, owner)
   if not text and not score then
@@ -51,14 +53,25 @@ local function quit()
   -- the others pass.
   redis.call('hdel', notes, '')
   redis.call('hset', notes, owner, string.format('%.0f:0', since(text) or 0))
-  redis.call('zadd', deadlines, 0, owner)
+  -- By its deadline it dies now. That is not in the past, and has still what Redisson
+  -- will take off, because Redisson counts from it for whoever comes next.
+  redis.call('zadd', deadlines, score - math.max(expiry(owner, text) - now, 0), owner)
 end
 
-local count = tonumber(ARGV[2])
-local left = leave(count, tonumber(ARGV[5]))
+local function quit()
+  clock()
+  withdraw()
+  trim()
+  if redis.call('exists', queue) == 0 then
+    redis.call('del', notes) -- of those whom Redisson has removed
+  end
+end
+
 if ARGV[7] == '1' then
   pcall(quit) -- in a damaged queue it has no place anyway
 end
+local count = tonumber(ARGV[2])
+local left = leave(count, tonumber(ARGV[5]))
 if left == 'HELD' then
   return redis.status_reply(left)
 end

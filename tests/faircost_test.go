@@ -140,16 +140,35 @@ func fairCosts(t *testing.T, n int) map[string][]time.Duration {
 	})
 	admin.Do("FLUSHALL")
 
+	strangers(t, server, name, n, time.Hour)
+	admin.Do("DEL", notesOf(name)) // so that they look like waiters of Redisson
+	phase("come and go behind Redisson", func() {
+		for range some {
+			_, err := client.NewFairLock(name).TryLock(t.Context(), latchkey.Wait(5*time.Millisecond))
+			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		}
+	})
+	admin.Do("FLUSHALL")
+
+	strangers(t, server, name, n, -time.Hour)
+	phase("try where all are dead", func() {
+		hold, err := client.NewFairLock(name).TryLock(t.Context())
+		require.NoError(t, err)
+		mustUnlock(t, hold)
+	})
+
 	holder = mustLock(t, client.NewFairLock(name))
 	strangers(t, server, name, n, -time.Hour)
+	strangers(t, server, name, 100, time.Minute) // or all would go at once
 	phase(passDead, func() {
 		waiter := lockInBackground(t.Context(), client.NewFairLock(name))
 		rig.Eventually(t, soon, "the dead are gone", func() error {
-			if left := admin.Int("LLEN", queueOf(name)); left != 1 {
+			if left := admin.Int("LLEN", queueOf(name)); left != 101 {
 				return fmt.Errorf("%d in the queue", left)
 			}
 			return nil
 		})
+		admin.Do("DEL", queueOf(name), deadlinesOf(name))
 		mustUnlock(t, holder)
 		holder = rig.Await(t, soon, "the one behind the dead", waiter).hold
 	})
@@ -164,7 +183,7 @@ func TestFairScriptsDoNotGrow(t *testing.T) {
 	small, large := fairCosts(t, 100), fairCosts(t, 50_000)
 	for _, what := range slices.Sorted(maps.Keys(large)) {
 		s, l := small[what], large[what]
-		t.Logf("%-20s in a queue of 100: median %4v, longest %5v; of 50 000: median %4v, longest %5v, over %d scripts",
+		t.Logf("%-27s in a queue of 100: median %4v, longest %5v; of 50 000: median %4v, longest %5v, over %d scripts",
 			what, median(s), s[len(s)-1], median(l), l[len(l)-1], len(l))
 		assert.Less(t, median(l), time.Millisecond, what)
 		if what != passDead { // which is bounded, but by more than a hundred

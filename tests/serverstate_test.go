@@ -148,12 +148,14 @@ func narrow(t *testing.T, server *rig.Server, options latchkey.Options) *latchke
 	t.Helper()
 	rig.NewAdmin(t, server).Do(append([]string{"ACL", "SETUSER", "narrow", "reset", "on", ">secret"}, strings.Fields(`
 		-@all +evalsha +eval +set +publish +subscribe +unsubscribe +ping +cluster|info
-		+type +pttl +pexpire +del +get +strlen +incr +time +hset +hmget +hdel +hlen +hgetall
-		+exists +hget +llen +lindex +lrange +lpos +lpush +rpush +linsert +lpop +lrem +zadd +zrem +zscore +zcard
+		+type +pttl +pexpire +del +unlink +get +strlen +incr +time +hset +hmget +hdel +hlen +hgetall +hrandfield
+		+exists +hget +llen +lindex +lrange +lpos +lpush +rpush +linsert +lpop +rpop +lrem +zadd +zrem +zscore +zcard
 		~orders:* ~redisson_lock__channel:{orders:* ~redisson_lock_token:{orders:*
 		~redisson_lock_queue:{orders:* ~redisson_lock_timeout:{orders:* ~latchkey_fair:{orders:*
 		+hexists +zrange +zrangebyscore +zremrangebyscore ~latchkey_rw*:{orders:* ~redisson_rwlock:{orders:* ~{orders:*
 		&redisson_rwlock:{orders:*
+		+incrby +decrby +persist +zcount +zmscore ~redisson_sc:{orders:* ~latchkey_sc_*:{orders:* ~latchkey_op:{orders:*
+		~latchkey_permit_void:{orders:* &redisson_sc:{orders:*
 		&redisson_lock__channel:{orders:* &latchkey:beat:*`)...)...)
 	options.Logger = slog.New(slog.DiscardHandler)
 	client, err := latchkey.Connect(t.Context(), "redis://narrow:secret@"+server.Addr(), options)

@@ -88,6 +88,21 @@ func (c *Cluster) must(err error) {
 // URL is the address of one node; a client finds the others.
 func (c *Cluster) URL() string { return c.nodes[0].URL() }
 
+// ServePartly lets the masters serve on while one of them is gone.
+func (c *Cluster) ServePartly() {
+	c.tb.Helper()
+	for _, node := range c.nodes {
+		c.must(node.admin.Do("CONFIG", "SET", "cluster-require-full-coverage", "no").Error())
+	}
+}
+
+// Serving returns the master that serves a key, and a connection to it.
+func (c *Cluster) Serving(key string) (*Server, *Admin) {
+	c.tb.Helper()
+	node, _ := c.owner(strconv.FormatInt(c.nodes[0].admin.Int("CLUSTER", "KEYSLOT", key), 10))
+	return node.Server, node.admin
+}
+
 // MoveSlot moves the slot of a key, with the keys in it, to the next master.
 func (c *Cluster) MoveSlot(key string) {
 	c.tb.Helper()

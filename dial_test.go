@@ -1,0 +1,49 @@
+package latchkey
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func steady(d *dialing) bool {
+	_, steady := d.look()
+	return steady
+}
+
+// The answers of a connection may be looked at after its end.
+func TestDialing_answers_from_before_a_break_prove_nothing(t *testing.T) {
+	d := new(dialing)
+	require.True(t, steady(d))
+	before, _ := d.look()
+	d.broke()
+	d.answered(before)
+	require.False(t, steady(d))
+	after, _ := d.look()
+	d.answered(after)
+	d.answered(before)
+	require.True(t, steady(d))
+}
+
+// Every way in which a connection ends is noted before rueidis hears of it.
+func TestDialing_notices_the_end_of_a_connection(t *testing.T) {
+	for name, use := range map[string]func(net.Conn) error{
+		"read":  func(c net.Conn) error { _, err := c.Read(make([]byte, 1)); return err },
+		"write": func(c net.Conn) error { _, err := c.Write([]byte{1}); return err },
+		"close": func(c net.Conn) error { _ = c.Close(); return io.EOF },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := new(dialing)
+			here, there := net.Pipe()
+			conn := &watchedConn{Conn: here, opened: func() {}, broke: sync.OnceFunc(d.broke)}
+			require.NoError(t, there.Close())
+			require.Error(t, use(conn))
+			require.False(t, steady(d))
+			require.NoError(t, conn.Close())
+			require.EqualValues(t, 1, d.breaks.Load(), "one end")
+		})
+	}
+}

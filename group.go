@@ -1,0 +1,287 @@
+package latchkey
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// group is several holds that are one, for as long as enough of them last. Its state is
+// that of a grip, guarded by mu.
+type group struct {
+	name string
+	need int // how many of the members have to last
+
+	mu      sync.Mutex
+	members []*Hold // by the order of the locks; nil where there is none
+	alive   int
+	open    bool // all that there were to begin with have been added
+	state   grip
+	mending *time.Timer // looks for members that are missing, or nil
+	// Of a release: how many members were held until then, and whether it is to be
+	// repeated because the outcome of some is unknown.
+	confirmed int
+	again     bool
+}
+
+// newGroup makes a group for n locks without any member yet.
+func newGroup(name string, n, need int) *group {
+	return &group{name: name, need: need, members: make([]*Hold, n)}
+}
+
+// add makes a hold a member. It reports false if the group is over, and the hold is to
+// be released.
+func (g *group) add(i int, h *Hold) bool {
+	g.mu.Lock()
+	if g.state.over() || g.state.leaving {
+		g.mu.Unlock()
+		return false
+	}
+	g.members[i] = h
+	g.alive++
+	g.mu.Unlock()
+	if err := h.attach(context.Background(), func(cause error) { g.ended(i, h, cause) }); err != nil {
+		g.ended(i, h, err)
+	}
+	return true
+}
+
+// ended takes note that a member is over.
+func (g *group) ended(i int, h *Hold, cause error) {
+	g.mu.Lock()
+	var contexts []*heldContext
+	if g.members[i] == h && !g.state.leaving {
+		g.members[i] = nil
+		g.alive--
+	}
+	if g.open && g.alive < g.need && !g.state.leaving {
+		contexts = g.state.end(cmp.Or(cause, ErrLost))
+	}
+	g.mu.Unlock()
+	cancelAll(contexts, cause)
+}
+
+// begin makes the group a hold, and tells why if too few members are left for it.
+func (g *group) begin() error {
+	g.mu.Lock()
+	g.open = true
+	if g.alive < g.need {
+		_ = g.state.end(ErrLost)
+	}
+	g.mu.Unlock()
+	return g.err()
+}
+
+// held is how many members are there.
+func (g *group) held() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.alive
+}
+
+// missing are the places of members that are not there, nil if the group is over.
+func (g *group) missing() []int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.state.over() || g.state.leaving {
+		return nil
+	}
+	var places []int
+	for i, h := range g.members {
+		if h == nil {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// present returns the members that are there.
+func (g *group) present() []*Hold {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(g.members), func(h *Hold) bool { return h == nil })
+}
+
+// err is why the group is not held, or nil. Every member is looked at.
+func (g *group) err() error {
+	for _, h := range g.present() {
+		_ = h.Err() // which tells the group, should the time of the member be over
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.state.cause != nil:
+		return g.state.cause
+	case g.state.released || g.state.leaving:
+		return ErrNotHeld
+	}
+	return nil
+}
+
+// validFor is for how long enough members can be relied on.
+func (g *group) validFor() time.Duration {
+	if g.err() != nil {
+		return 0
+	}
+	var times []time.Duration
+	for _, h := range g.present() {
+		times = append(times, h.ValidFor())
+	}
+	slices.SortFunc(times, func(a, b time.Duration) int { return cmp.Compare(b, a) })
+	if len(times) < g.need {
+		return 0
+	}
+	return times[g.need-1]
+}
+
+// count is how often the members are held by their owners.
+func (g *group) count() int {
+	if g.err() != nil {
+		return 0
+	}
+	least := 0
+	for _, h := range g.present() {
+		if n := h.Count(); least == 0 || n < least {
+			least = n
+		}
+	}
+	return least
+}
+
+// attach ends a context with the group.
+func (g *group) attach(ctx context.Context, cancel context.CancelCauseFunc) error {
+	if err := g.err(); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.state.over() || g.state.leaving {
+		return cmp.Or(g.state.cause, ErrNotHeld)
+	}
+	g.state.attach(ctx, &g.mu, cancel)
+	return nil
+}
+
+// inherit gives a context what the members' contexts would carry, so that each of their
+// locks can be entered again under it.
+func (g *group) inherit(ctx context.Context) context.Context {
+	chain, _ := ctx.Value(heldKey{}).(*heldChain)
+	return context.WithValue(ctx, heldKey{}, g.chain(chain))
+}
+
+func (g *group) chain(outer *heldChain) *heldChain {
+	for _, h := range g.present() {
+		if h.group != nil {
+			outer = h.group.chain(outer)
+		} else {
+			outer = &heldChain{h, outer}
+		}
+	}
+	return outer
+}
+
+// unlock releases every member.
+func (g *group) unlock(ctx context.Context) error {
+	lost := g.err()
+	g.mu.Lock()
+	if g.state.told {
+		g.mu.Unlock()
+		return fail("unlock", g.name, ErrNotHeld)
+	}
+	g.state.leaving = true
+	contexts := g.state.takeContexts()
+	if g.mending != nil {
+		g.mending.Stop()
+	}
+	members := slices.Clone(g.members)
+	g.mu.Unlock()
+	cancelAll(contexts, ErrNotHeld)
+	return g.settle(lost, members, releaseAll(ctx, members))
+}
+
+// settle says what a release of the members means. Those that were released are not
+// released again.
+func (g *group) settle(lost error, members []*Hold, errs []error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	lasted, unknown := 0, false
+	for i, h := range members {
+		switch {
+		case h == nil:
+		case errs[i] == nil:
+			g.members[i] = nil
+			lasted++
+		case errors.Is(errs[i], ErrNotHeld):
+			g.members[i] = nil
+		default:
+			unknown = true
+		}
+	}
+	g.alive -= lasted
+	g.confirmed += lasted
+	switch {
+	case lost != nil && !g.again:
+		g.state.told = true
+		return fail("unlock", g.name, append([]error{ErrNotHeld, lost}, errs...)...)
+	case g.confirmed >= g.need:
+		g.state.told, g.state.released = true, true
+		return nil
+	case unknown:
+		g.again = true // Unlock may be called again
+		return fail("unlock", g.name, errs...)
+	}
+	g.state.told = true
+	return fail("unlock", g.name, append([]error{ErrNotHeld, ErrLost}, errs...)...)
+}
+
+// releaseAll unlocks holds, all at once, and returns their errors by their places.
+func releaseAll(ctx context.Context, holds []*Hold) []error {
+	return atOnce(holds, func(h *Hold) error {
+		if h == nil {
+			return nil
+		}
+		return h.Unlock(ctx)
+	})
+}
+
+// indexes are the places of all.
+func indexes[T any](all []T) []int {
+	places := make([]int, len(all))
+	for i := range places {
+		places[i] = i
+	}
+	return places
+}
+
+// atOnce calls f for each of several things at the same time.
+func atOnce[T any](all []T, f func(T) error) []error {
+	errs := make([]error, len(all))
+	var calls sync.WaitGroup
+	for i, each := range all {
+		calls.Go(func() { errs[i] = f(each) })
+	}
+	calls.Wait()
+	return errs
+}
+
+// extend extends every member, and fails if too few could be.
+func (g *group) extend(ctx context.Context, d time.Duration) error {
+	if err := g.err(); err != nil {
+		return fail("extend", g.name, ErrNotHeld, err)
+	}
+	members := g.present()
+	errs := atOnce(members, func(h *Hold) error { return h.Extend(ctx, d) })
+	done := 0
+	for _, err := range errs {
+		if err == nil {
+			done++
+		}
+	}
+	if done < g.need {
+		return fail("extend", g.name, errs...)
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+-- Give back permits by their ids, whoever acquired them.
+--
+-- KEYS[1] permits, KEYS[2] ids (see permit_state.lua), KEYS[3] note (see op.lua)
+-- KEYS[4] channel
+-- ARGV[1] number of the operation
+-- ARGV[2] PUBLISH or SPUBLISH
+-- ARGV[3...] ids, as bytes
+--
+-- Reply   string with a letter for each id: R released, E its lease was over, U unknown
+--         error LATCHKEY_PAST: the operation is over
+--
+-- One that has expired and was not put back yet becomes available too.
+--
+-- Cost: 2 commands for each id and about 6. Works on a server that is out of memory.
+-- Idempotent: the operation is noted.
+local key, held, note, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local number, publish = ARGV[1], ARGV[2]
+local reserve
+--@include tell
+--@include op
+--@include sem_state
+--@include permit_state
+
+local done, past = recall()
+if done or past then
+  return past or done
+end
+local free, wrong = look()
+if wrong then
+  return wrong
+end
+local scores = redis.call('zmscore', held, unpack(ARGV, 3))
+room()
+local report, back = {}, 0
+for i, score in ipairs(scores) do
+  if not score then
+    report[i] = 'U'
+  else
+    report[i] = lapsed(score) and 'E' or 'R'
+    back = back + redis.call('zrem', held, ARGV[i + 2])
+  end
+end
+if free and back > 0 then
+  announce(redis.call('incrby', key, back))
+end
+local result = table.concat(report)
+remember(result)
+return result

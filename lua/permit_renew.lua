@@ -1,0 +1,32 @@
+-- Renew permits of any semaphores.
+--
+-- KEYS[i]     ids (see permit_state.lua)
+-- ARGV[2i-1]  id, as bytes
+-- ARGV[2i]    lease in ms
+--
+-- Reply   array: 1 renewed, 0 not held, -1 the server would not tell
+--
+-- A renewal never gives a permit anew and never shortens its lease.
+--
+-- Cost: 2 commands for each permit, O(log p). Works on a server that is out of memory,
+-- since a member that is there needs none. Idempotent.
+local key, held, reserve, publish, channel
+--@include tell
+--@include permit_state
+
+if KEYS[1] then
+  redis.pcall('zrem', KEYS[1], '') -- lets the rest pass on a server at its limit
+end
+local renewed = {}
+for i, each in ipairs(KEYS) do
+  local score = redis.pcall('zscore', each, ARGV[2 * i - 1])
+  if type(score) == 'table' and score['err'] then
+    renewed[i] = string.find(score['err'], 'WRONGTYPE', 1, true) and 0 or -1
+  elseif not score or lapsed(score) then
+    renewed[i] = 0
+  else
+    redis.call('zadd', each, 'xx', 'gt', ends(ARGV[2 * i]), ARGV[2 * i - 1])
+    renewed[i] = 1
+  end
+end
+return renewed

@@ -1,0 +1,62 @@
+-- Set how many permits there are in all, or add to it.
+--
+-- KEYS[1] permits, KEYS[2] ids (see permit_state.lua), KEYS[3] note (see op.lua)
+-- KEYS[4] channel
+-- ARGV[1] number of the operation
+-- ARGV[2] how many
+-- ARGV[3] 'try' if they are not set, 'set', or 'add'
+-- ARGV[4] ms that the semaphore lives if it is not there, or ''
+-- ARGV[5] PUBLISH or SPUBLISH
+--
+-- Reply   integer: 1 done by this call, 0 they were set before; nothing changed
+--         error LATCHKEY_RANGE: there would be more than Redisson can count
+--         error LATCHKEY_PAST: the operation is over
+--
+-- Ids that are left of a semaphore whose number has gone count as held.
+--
+-- Cost: about 8 commands; O(log p). Works on a server that is out of memory if the
+-- semaphore is there. Idempotent: the operation is noted.
+local key, held, note, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local number, n, how, ttl, publish = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
+local reserve
+--@include tell
+--@include op
+--@include sem_state
+--@include permit_state
+
+local done, past = recall()
+if done or past then
+  return past or tonumber(done)
+end
+local free, wrong = look()
+if wrong then
+  return wrong
+end
+if free and how == 'try' then
+  return 0
+end
+local all = (free or 0) + redis.call('zcard', held)
+local move = n
+if how ~= 'add' then
+  move = n - all
+end
+if math.abs(all + move) > most then
+  return redis.error_reply('LATCHKEY_RANGE more permits than can be counted')
+end
+if free then
+  room()
+  free = redis.call('incrby', key, move)
+else
+  free = all + move - redis.call('zcard', held)
+  if ttl == '' then
+    redis.call('set', key, free)
+  else
+    redis.call('set', key, free, 'px', ttl)
+    redis.call('pexpire', held, ttl)
+  end
+end
+remember(1)
+if move > 0 then
+  announce(free + expired())
+end
+return 1

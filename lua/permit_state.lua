@@ -1,0 +1,61 @@
+-- Fragment: a semaphore whose permits have ids and leases. It needs the locals key,
+-- held, publish and channel.
+--
+--   key    string: permits that are in nobody's hand, may be negative; Redisson's
+--   held   sorted set: id -> ms at which its lease is over, or the number that stands
+--          for never; Redisson's
+--
+-- All permits together are the number and the size of the set. Those whose lease is over
+-- count as available; they are put back in batches, by whoever needs them.
+local never = 922337203685477
+local reapBatch = 64
+local now
+
+local function clock()
+  if not now then
+    local time = redis.call('time')
+    now = time[1] * 1000 + math.floor(time[2] / 1000)
+  end
+  return now
+end
+
+-- ends is the score of a lease that begins now; '' is one without an end.
+local function ends(lease)
+  if lease == '' then
+    return string.format('%.0f', never)
+  end
+  return string.format('%.0f', clock() + tonumber(lease))
+end
+
+-- lapsed tells whether a score is past.
+local function lapsed(score)
+  return tonumber(score) >= 0 and tonumber(score) <= clock()
+end
+
+-- expired returns how many permits have expired that were not put back yet.
+local function expired()
+  return redis.call('zcount', held, 0, clock())
+end
+
+-- putBack takes expired permits from the set and makes them available, n or a batch at
+-- most, and returns how many. If nobody has set the permits, they are not made anew.
+local function putBack(n)
+  local over = redis.call('zrangebyscore', held, 0, clock(), 'limit', 0, math.max(n, reapBatch))
+  if #over == 0 then
+    return 0
+  end
+  redis.call('zrem', held, unpack(over))
+  if redis.call('exists', key) == 1 then
+    redis.call('incrby', key, #over)
+  end
+  return #over
+end
+
+-- nextEnd returns ms until the next lease ends, -1 if none does.
+local function nextEnd()
+  local first = redis.call('zrangebyscore', held, 0, '(' .. string.format('%.0f', never), 'withscores', 'limit', 0, 1)
+  if not first[2] then
+    return -1
+  end
+  return math.max(math.ceil(tonumber(first[2])) - clock(), 0)
+end

@@ -1,0 +1,229 @@
+package latchkey
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// MultiLock is several locks that are acquired together, all or none. They may be of any
+// kind, also of different clients and servers, and several themselves. It stores nothing
+// of its own, as Redisson's RedissonMultiLock does not.
+//
+// Members are waited for in one order everywhere: that of their keys, then of their
+// kinds. Whoever waits for one holds only members that come before it. So groups that
+// overlap cannot wait for each other in a circle. Members of the same key on different
+// servers have no order among them; a wait for one of those is given up after about a
+// second, everything is released, and tried again after a moment.
+//
+// The hold is lost when one member is. Unlock releases all of them, whatever becomes of
+// some. A failover that loses one member loses the whole: see [RedLock] for the opposite.
+//
+// The options of an acquisition apply to each member, but [Wait] and the context to the
+// whole, and [By] not at all.
+type MultiLock struct{ several }
+
+// NewMultiLock returns the lock that is all of the locks given. One that stands there twice
+// counts once. Nothing is sent. No lock at all, or two sides of a read/write lock, are an
+// ErrInvalid of every method.
+func NewMultiLock(locks ...Locker) *MultiLock {
+	members, err := inOrder(flat(locks))
+	return &MultiLock{several{kind: KindMulti, members: members, need: len(members), invalid: err}}
+}
+
+var _ Locker = (*MultiLock)(nil)
+
+// Lock is part of [Locker].
+func (l *MultiLock) Lock(ctx context.Context, options ...Option) (*Hold, error) {
+	return l.acquire(ctx, "lock", true, options, l.take)
+}
+
+// TryLock is part of [Locker].
+func (l *MultiLock) TryLock(ctx context.Context, options ...Option) (*Hold, error) {
+	return l.acquire(ctx, "try lock", false, options, l.take)
+}
+
+// Do is part of [Locker].
+func (l *MultiLock) Do(ctx context.Context, fn func(context.Context) error, options ...Option) error {
+	return do(ctx, l, fn, options)
+}
+
+// flat takes MultiLocks apart: all of all is all.
+func flat(locks []Locker) (all []Locker) {
+	for _, l := range locks {
+		if m, is := l.(*MultiLock); is {
+			all = append(all, m.members...)
+		} else {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// placed is a lock that knows its place in the order: a primitive, by its key and kind.
+type placed interface{ base() *primitive }
+
+func (p *primitive) base() *primitive { return p }
+
+// place is what locks are ordered by.
+func orderOf(l Locker) (key, kind string) {
+	if p, is := l.(placed); is {
+		return p.base().key, string(p.base().kind.kind)
+	}
+	return l.Name(), ""
+}
+
+// inOrder sorts locks, and drops those that are there twice.
+func inOrder(locks []Locker) ([]Locker, error) {
+	if len(locks) == 0 || slices.Contains(locks, nil) {
+		return nil, invalid("no lock")
+	}
+	sorted := slices.Clone(locks)
+	slices.SortStableFunc(sorted, func(a, b Locker) int {
+		keyA, kindA := orderOf(a)
+		keyB, kindB := orderOf(b)
+		return cmp.Or(strings.Compare(keyA, keyB), strings.Compare(kindA, kindB))
+	})
+	var kept []Locker
+	for _, l := range sorted {
+		switch twin := twinOf(l, kept); {
+		case twin == nil:
+			kept = append(kept, l)
+		case twin.base().kind.kind != l.(placed).base().kind.kind:
+			return nil, invalid("the lock %q stands there twice, in different kinds", l.Name())
+		}
+	}
+	return kept, nil
+}
+
+// twinOf returns the one of the locks that has the same key on the same client, or nil.
+func twinOf(l Locker, locks []Locker) placed {
+	p, is := l.(placed)
+	if !is {
+		return nil
+	}
+	for _, other := range locks {
+		o, is := other.(placed)
+		if is && o.base().client == p.base().client && o.base().key == p.base().key {
+			return o
+		}
+	}
+	return nil
+}
+
+// tied reports whether a member has no order against another.
+func (l *MultiLock) tied() bool {
+	for i := 1; i < len(l.members); i++ {
+		a, _ := orderOf(l.members[i-1])
+		b, _ := orderOf(l.members[i])
+		if a == b {
+			return true
+		}
+	}
+	return false
+}
+
+// take acquires all members: those that are free at once, all at the same time; at the
+// first in order that is not it lets the ones after it go, waits, and goes on.
+func (l *MultiLock) take(ctx context.Context, r *request, options []Option) (*Hold, error) {
+	for {
+		holds := make([]*Hold, len(l.members))
+		err := l.takeInOrder(ctx, r, options, holds)
+		if err == nil {
+			h, err := l.whole(ctx, r, holds)
+			if err == nil || !r.waits || ctx.Err() != nil {
+				return h, err
+			}
+			continue // the first lease was over when the last member came
+		}
+		releaseAll(context.WithoutCancel(ctx), holds)
+		if !errors.Is(err, errTied) {
+			return nil, err
+		}
+		if err := rest(ctx, nil, jitter(tiedPause)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+const (
+	tiedPatience = time.Second
+	tiedPause    = 100 * time.Millisecond
+)
+
+// errTied means that a wait was given up because it might be one in a circle.
+var errTied = errors.New("latchkey: another order of the same keys may be waiting")
+
+// takeInOrder fills holds. What it has taken when it fails is left there.
+func (l *MultiLock) takeInOrder(ctx context.Context, r *request, options []Option, holds []*Hold) error {
+	for from := 0; from < len(holds); {
+		first, err := l.tryFrom(ctx, options, holds, from)
+		if err == nil {
+			return nil
+		}
+		if !r.waits || !worthWaiting(ctx, err) {
+			return err
+		}
+		if holds[first], err = l.await(ctx, l.members[first], options); err != nil {
+			return err
+		}
+		from = first + 1
+	}
+	return nil
+}
+
+// tryFrom tries all members from one on, and lets go of what it got behind the first that
+// was busy.
+func (l *MultiLock) tryFrom(ctx context.Context, options []Option, holds []*Hold, from int) (first int, err error) {
+	places := make([]int, 0, len(holds)-from)
+	for i := from; i < len(holds); i++ {
+		places = append(places, i)
+	}
+	errs := atOnce(places, func(i int) (err error) {
+		holds[i], err = l.members[i].TryLock(ctx, options...)
+		return err
+	})
+	for i, err := range errs {
+		if err != nil {
+			first = from + i
+			releaseAll(context.WithoutCancel(ctx), holds[first:])
+			clear(holds[first:])
+			return first, err
+		}
+	}
+	return 0, nil
+}
+
+// await waits for one member.
+func (l *MultiLock) await(ctx context.Context, member Locker, options []Option) (*Hold, error) {
+	if !l.tied() {
+		return member.Lock(ctx, options...)
+	}
+	h, err := member.TryLock(ctx, append(slices.Clone(options), Wait(tiedPatience/2+rand.N(tiedPatience)))...)
+	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return nil, errTied
+	}
+	return h, err
+}
+
+// whole makes one hold of all. Fixed leases begin anew, so that the whole has what was
+// asked for, however long the last member took.
+func (l *MultiLock) whole(ctx context.Context, r *request, holds []*Hold) (*Hold, error) {
+	g := newGroup(l.Name(), len(holds), len(holds))
+	for i, h := range holds {
+		g.add(i, h)
+	}
+	h, err := l.finish(g)
+	if err != nil || r.renew {
+		return h, err
+	}
+	if err := g.extend(ctx, r.lease); err != nil {
+		_ = g.unlock(ctx)
+		return nil, errors.Join(ErrNotAcquired, err)
+	}
+	return h, nil
+}

@@ -1,0 +1,287 @@
+package latchkey
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"time"
+)
+
+// Permit is a permit of a [PermitSemaphore] that this process has acquired. Its methods
+// may be called from any goroutine, and on a nil Permit, which is over.
+type Permit struct{ hold *Hold }
+
+func (p *Permit) inner() *Hold {
+	if p == nil {
+		return nil
+	}
+	return p.hold
+}
+
+// ID returns the id of the permit, in the hexadecimal digits that Redisson uses. Anybody
+// who has it can release the permit.
+func (p *Permit) ID() string {
+	if p == nil {
+		return ""
+	}
+	return p.hold.tenure.wire
+}
+
+// Release gives the permit back, as [Hold.Unlock] gives back a lock, with its errors.
+func (p *Permit) Release(ctx context.Context) error { return p.inner().Unlock(ctx) }
+
+// Context returns a context for the work under the permit. It ends as [Hold.Context]
+// does: at the latest when the server could give the permit to somebody else.
+func (p *Permit) Context(parent context.Context) context.Context { return p.inner().Context(parent) }
+
+// Lost returns a channel that closes when the permit is lost, not when it is released.
+func (p *Permit) Lost() <-chan struct{} { return p.inner().Lost() }
+
+// Err returns nil while the permit is held, and afterwards why it is not, as [Hold.Err].
+func (p *Permit) Err() error { return p.inner().Err() }
+
+// ValidFor returns for how long the permit can be relied on if the server is never
+// heard of again: NoExpiry for one without an end, 0 when it is over.
+func (p *Permit) ValidFor() time.Duration {
+	left := p.inner().ValidFor()
+	if left > MaxLease {
+		return NoExpiry
+	}
+	return left
+}
+
+// Extend makes the lease at least d from now, once, as [Hold.Extend] does.
+func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
+	return p.inner().Extend(ctx, d)
+}
+
+// PermitState is what became of a permit that was to be released.
+type PermitState int
+
+const (
+	// PermitUndecided means that no answer came: the release is repeated in the
+	// background.
+	PermitUndecided PermitState = iota
+	// PermitReleased means that it was held until now.
+	PermitReleased
+	// PermitExpired means that its lease was over: somebody else may have had it since.
+	PermitExpired
+	// PermitUnknown means that there is no permit with that id, or not any more.
+	PermitUnknown
+)
+
+// String returns a word for the state.
+func (s PermitState) String() string {
+	switch s {
+	case PermitReleased:
+		return "released"
+	case PermitExpired:
+		return "expired"
+	case PermitUnknown:
+		return "unknown"
+	}
+	return "undecided"
+}
+
+// releaseBatch is how many permits one script releases.
+const releaseBatch = 100
+
+// Release gives permits back by their ids, whoever acquired them, and returns for each
+// what became of it. The error is nil if all were released, and matches ErrNotHeld if
+// some were not. A permit that another process renews is lost to it: it learns of that
+// at its next renewal. It works although ctx has ended.
+func (s *PermitSemaphore) Release(ctx context.Context, ids ...string) ([]PermitState, error) {
+	if err := checkIDs(ids); err != nil {
+		return nil, fail("release", s.name, err)
+	}
+	states := make([]PermitState, len(ids))
+	var errs []error
+	var others []int // which are not this client's own
+	for i, id := range ids {
+		if t := s.own(id); t != nil {
+			states[i], errs = releaseOwn(ctx, t, errs)
+		} else {
+			others = append(others, i)
+		}
+	}
+	for len(others) > 0 {
+		some := others[:min(len(others), releaseBatch)]
+		others = others[len(some):]
+		errs = append(errs, s.releaseByID(ctx, ids, some, states))
+	}
+	return states, s.verdict(states, errors.Join(errs...))
+}
+
+// verdict is the error of a release with such results.
+func (s *PermitSemaphore) verdict(states []PermitState, err error) error {
+	if err != nil {
+		return err
+	}
+	for _, state := range states {
+		if state != PermitReleased {
+			return fail("release", s.name, ErrNotHeld)
+		}
+	}
+	return nil
+}
+
+// own returns the tenure of a permit that this client holds, or nil.
+func (s *PermitSemaphore) own(id string) *tenure {
+	t := s.client.tenures.known(permitName(s.key, id))
+	if t == nil || !t.live() {
+		return nil
+	}
+	return t
+}
+
+func releaseOwn(ctx context.Context, t *tenure, errs []error) (PermitState, []error) {
+	err := t.release(ctx, &t.first)
+	switch {
+	case err == nil:
+		return PermitReleased, errs
+	case errors.Is(err, ErrLost):
+		return PermitExpired, errs
+	case errors.Is(err, ErrNotHeld):
+		return PermitUnknown, errs
+	}
+	return PermitUndecided, append(errs, err)
+}
+
+// releaseByID releases some of the ids and fills in what became of them.
+func (s *PermitSemaphore) releaseByID(ctx context.Context, ids []string, some []int, states []PermitState) error {
+	a, err := s.count(s.client.caller.detached(ctx), "release", func(o *op) call {
+		args := []string{o.number, s.client.publish}
+		for _, i := range some {
+			args = append(args, rawID(ids[i]))
+		}
+		return call{permitRelease, []string{s.key, s.held(), o.note, s.channel}, args}
+	})
+	if err != nil {
+		return err
+	}
+	report, err := a.message.ToString()
+	if err != nil || len(report) != len(some) {
+		return fail("release", s.name, ErrUnknownOutcome, errors.Join(errReply, err))
+	}
+	for at, i := range some {
+		states[i] = map[byte]PermitState{'R': PermitReleased, 'E': PermitExpired, 'U': PermitUnknown}[report[at]]
+	}
+	return nil
+}
+
+// LeaseTime returns what is left of a permit's lease, NoExpiry if it does not end, and
+// ErrNotHeld if nobody holds a permit with that id.
+func (s *PermitSemaphore) LeaseTime(ctx context.Context, id string) (time.Duration, error) {
+	_, left, err := s.lease(ctx, "lease time", id, "", "")
+	return left, err
+}
+
+// UpdateLease makes the lease of a permit d from now, longer or shorter, or without an
+// end with NoExpiry. A permit of this client is not renewed from then on, also after an
+// error; one of another process may be, and is then as long as that process makes it.
+func (s *PermitSemaphore) UpdateLease(ctx context.Context, id string, d time.Duration) error {
+	ms, err := ttlText(d)
+	if err != nil {
+		return fail("update lease", s.name, err)
+	}
+	if t := s.own(id); t != nil {
+		if err := t.turn.take(ctx); err != nil {
+			return fail("update lease", s.name, contextError(ctx))
+		}
+		defer t.turn.give()
+		t.fixLease(s.client.clock(), min(d, permanentLease), true)
+	}
+	a, _, err := s.lease(ctx, "update lease", id, "1", ms)
+	switch t := s.own(id); {
+	case t == nil:
+	case err == nil:
+		t.fixLease(a.sent, min(d, permanentLease), false)
+	case errors.Is(err, ErrNotHeld):
+		t.lose(ErrLost, "it was gone when its lease was set")
+	}
+	return err
+}
+
+// fixLease ends the renewal of a permit whose lease is being set: from now on it ends
+// after that lease, or after the one that it has, whichever is shorter; once the server
+// has answered, after that lease.
+func (t *tenure) fixLease(sent stamp, lease time.Duration, shorter bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.phase != held {
+		return
+	}
+	t.renewing, t.first.renew = 0, false
+	t.longest = max(t.longest, lease)
+	if !shorter || t.granted-sent.since(t.sent) > lease {
+		t.sent, t.granted = sent, lease
+	}
+	t.plan()
+}
+
+// lease asks for the lease of a permit, or sets it.
+func (s *PermitSemaphore) lease(ctx context.Context, verb, id, set, ms string) (answer, time.Duration, error) {
+	if err := checkIDs([]string{id}); err != nil {
+		return answer{}, 0, fail(verb, s.name, err)
+	}
+	a, err := s.query(ctx, verb, call{permitLease, []string{s.key, s.held()}, []string{rawID(id), set, ms}})
+	if err != nil {
+		return a, 0, err
+	}
+	if a.null {
+		return a, 0, fail(verb, s.name, ErrNotHeld)
+	}
+	left, err := a.message.AsInt64()
+	if err != nil {
+		return a, 0, fail(verb, s.name, errReply, err)
+	}
+	return a, remaining(left), nil
+}
+
+// permits makes the tenures of permits that are asked for together, and returns the one
+// that asks.
+func (s *tenures) permits(p *primitive, n int) (leader *tenure) {
+	all := make([]*tenure, n)
+	for i := range all {
+		t := s.make(p, Owner{}, s.number(), "")
+		t.wire = newPermitID()
+		all[i] = t
+		s.mu.Lock()
+		name := permitName(p.key, t.wire)
+		s.byName[name], s.names[t] = t, name
+		s.mu.Unlock()
+	}
+	all[0].company = all[1:]
+	return all[0]
+}
+
+// permitName is under which name a permit is known. It has no owner.
+func permitName(key, id string) ownedName {
+	return ownedName{key: key, side: KindPermit, owner: Owner{client: id}}
+}
+
+func newPermitID() string {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
+}
+
+// rawID is an id as it stands in Redis.
+func rawID(id string) string {
+	raw, _ := hex.DecodeString(id) // checked before
+	return string(raw)
+}
+
+func checkIDs(ids []string) error {
+	if len(ids) == 0 {
+		return invalid("no id")
+	}
+	for _, id := range ids {
+		raw, err := hex.DecodeString(id)
+		if err != nil || len(raw) == 0 || hex.EncodeToString(raw) != id {
+			return invalid("%q is no id of a permit", id)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,293 @@
+package latchkey
+
+import (
+	"context"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// semScripts is one semaphore, driven by its bare scripts. Every call is sent twice, and
+// the second has to change nothing, as after a lost reply.
+type semScripts struct {
+	t                   *testing.T
+	c                   *Client
+	key                 string
+	total, reserve, ids string
+	channel             string
+	numbers             int
+}
+
+const semClient = "55555555-5555-4555-8555-555555555555"
+
+func newSemScripts(t *testing.T) *semScripts {
+	t.Helper()
+	c := newTestClient(t, Options{})
+	s := c.NewSemaphore(uniqueName(t, c))
+	return &semScripts{t: t, c: c, key: s.key, total: s.total, reserve: s.reserve, ids: idsKey(s.key), channel: s.channel}
+}
+
+func (s *semScripts) note(lane int) string {
+	return "latchkey_op:{" + s.key + "}:" + semClient + ":" + strconv.Itoa(lane)
+}
+
+// number returns the number of the next operation.
+func (s *semScripts) number() string {
+	s.numbers++
+	return strconv.Itoa(s.numbers)
+}
+
+type semState struct {
+	free, total, reserve string
+	ids                  []string
+}
+
+func (s *semScripts) state() semState {
+	s.t.Helper()
+	get := func(key string) string {
+		text, _ := s.c.rueidis.Do(context.Background(), s.c.rueidis.B().Get().Key(key).Build()).ToString()
+		return text
+	}
+	ids, err := s.c.rueidis.Do(context.Background(), s.c.rueidis.B().Zrange().Key(s.ids).Min("0").Max("-1").Build()).AsStrSlice()
+	require.NoError(s.t, err)
+	return semState{get(s.key), get(s.total), get(s.reserve), ids}
+}
+
+// twice sends a call two times. The reply is the same, unless the call is one of those
+// whose repetition finds nothing.
+func (s *semScripts) twice(cmd command, keys []string, args ...string) any {
+	s.t.Helper()
+	first := s.c.script(cmd, keys, args...)
+	state := s.state()
+	second := s.c.script(cmd, keys, args...)
+	after := s.state()
+	require.ElementsMatch(s.t, state.ids, after.ids, "the second time changes nothing")
+	state.ids, after.ids = nil, nil
+	require.Equal(s.t, state, after, "the second time changes nothing")
+	switch n, is := first.(int64); {
+	case cmd == semUndo:
+		require.Equal(s.t, int64(0), second, "it is undone")
+	case cmd == permitLeave:
+		require.Nil(s.t, second, "it is gone")
+	case cmd == permitAcquire && is && n > 0:
+		require.InDelta(s.t, n, second, 100, "a refusal")
+	default:
+		require.Equal(s.t, first, second)
+	}
+	return first
+}
+
+func (s *semScripts) take(lane, n int, number, keep string) any {
+	s.t.Helper()
+	return s.twice(semAcquire, []string{s.key, s.reserve, s.note(lane), s.channel}, semClient, number, strconv.Itoa(n), keep, "PUBLISH")
+}
+
+func (s *semScripts) undo(lane int, number string) any {
+	s.t.Helper()
+	return s.twice(semUndo, []string{s.key, s.reserve, s.note(lane), s.channel}, semClient, number, "PUBLISH")
+}
+
+func (s *semScripts) give(n int, how string) any {
+	s.t.Helper()
+	return s.twice(semRelease, []string{s.key, s.total, s.note(1), s.channel}, s.number(), strconv.Itoa(n), how, "PUBLISH")
+}
+
+func (s *semScripts) set(n int, change string) any {
+	s.t.Helper()
+	return s.twice(semSet, []string{s.key, s.total, s.note(1), s.channel}, s.number(), strconv.Itoa(n), "", change, "PUBLISH")
+}
+
+func (s *semScripts) free(want int) {
+	s.t.Helper()
+	require.Equal(s.t, strconv.Itoa(want), s.state().free)
+}
+
+func requireCode(t *testing.T, reply any, code string) {
+	t.Helper()
+	err, is := reply.(error)
+	require.True(t, is, "%v", reply)
+	require.True(t, hasCode(err, code), "%v", err)
+}
+
+func TestSemScripts_count_once(t *testing.T) {
+	s := newSemScripts(t)
+	requireCode(t, s.take(1, 1, s.number(), ""), "LATCHKEY_UNSET")
+	require.Equal(t, int64(0), s.give(1, "release if set"))
+	require.Equal(t, int64(1), s.set(5, ""))
+	require.Equal(t, int64(0), s.set(9, ""))
+	require.Equal(t, "OK", s.take(1, 3, s.number(), ""))
+	s.free(2)
+	require.Equal(t, int64(-1), s.take(1, 3, s.number(), ""))
+	require.Equal(t, int64(1), s.set(7, "1"))
+	s.free(4)
+	require.Equal(t, int64(1), s.give(2, "release"))
+	require.Equal(t, int64(1), s.give(-7, "add"))
+	s.free(-1)
+	require.Equal(t, "0", s.state().total)
+	require.Equal(t, int64(1), s.give(maxCount, "add"))
+	requireCode(t, s.give(5, "add"), "LATCHKEY_RANGE")
+}
+
+// What was undone, or is past in its lane, is not executed any more when it arrives.
+func TestSemScripts_late_copies(t *testing.T) {
+	s := newSemScripts(t)
+	s.set(5, "")
+	taken, never, next := s.number(), s.number(), s.number()
+	require.Equal(t, "OK", s.take(1, 2, taken, ""))
+	require.Equal(t, int64(2), s.undo(1, taken))
+	s.free(5)
+	requireCode(t, s.take(1, 2, taken, ""), "LATCHKEY_PAST")
+	require.Equal(t, int64(0), s.undo(1, never), "before it was executed")
+	requireCode(t, s.take(1, 2, never, ""), "LATCHKEY_PAST")
+	require.Equal(t, "OK", s.take(1, 1, next, ""))
+	requireCode(t, s.take(1, 2, never, ""), "LATCHKEY_PAST")
+	require.Equal(t, int64(0), s.undo(1, never), "an undo that is past")
+	s.free(4)
+}
+
+func TestSemScripts_drain_and_its_undo(t *testing.T) {
+	s := newSemScripts(t)
+	drain := func(number string) any {
+		return s.twice(semDrain, []string{s.key, s.note(1)}, number)
+	}
+	requireCode(t, drain(s.number()), "LATCHKEY_UNSET")
+	s.set(5, "")
+	number := s.number()
+	require.Equal(t, int64(5), drain(number))
+	s.free(0)
+	require.Equal(t, int64(5), s.undo(1, number))
+	s.free(5)
+	s.give(-8, "add")
+	number = s.number()
+	require.Equal(t, int64(-3), drain(number), "a debt is paid")
+	s.free(0)
+	require.Equal(t, int64(-3), s.undo(1, number))
+	s.free(-3)
+}
+
+// Permits are kept for who has waited long; others get what is left beside.
+func TestSemScripts_reservation(t *testing.T) {
+	s := newSemScripts(t)
+	s.set(5, "")
+	large := s.number()
+	require.Equal(t, int64(-1), s.take(3, 7, large, "5000"))
+	refused := s.c.script(semAcquire, []string{s.key, s.reserve, s.note(2), s.channel}, semClient, s.number(), "1", "5000", "PUBLISH")
+	require.InDelta(t, 5000, refused, 1000, "until the reservation is over")
+	s.give(3, "release")
+	require.Equal(t, "OK", s.take(2, 1, s.number(), ""), "eight, of which seven are kept")
+	require.Equal(t, "OK", s.take(3, 7, large, "5000"))
+	require.Empty(t, s.state().reserve)
+	s.free(0)
+	large = s.number()
+	require.Equal(t, int64(-1), s.take(3, 7, large, "5000"))
+	require.Equal(t, int64(0), s.undo(3, large))
+	require.Empty(t, s.state().reserve, "it was given up")
+}
+
+func (s *semScripts) permit(ids []string, lease, keep string) any {
+	s.t.Helper()
+	keys := []string{s.key, s.ids, s.reserve, s.channel}
+	if lease == "" {
+		keys = append(keys, s.key+":void:"+ids[0])
+	}
+	return s.twice(permitAcquire, keys, append([]string{lease, keep, "PUBLISH", "who" + ids[0]}, ids...)...)
+}
+
+func (s *semScripts) leave(id, mark string) any {
+	s.t.Helper()
+	return s.twice(permitLeave, []string{s.key, s.ids, s.reserve, s.channel, s.key + ":void:" + id}, id, "who"+id, "PUBLISH", mark)
+}
+
+func (s *semScripts) release(ids ...string) any {
+	s.t.Helper()
+	return s.twice(permitRelease, []string{s.key, s.ids, s.note(1), s.channel}, append([]string{s.number(), "PUBLISH"}, ids...)...)
+}
+
+func (s *semScripts) setPermits(n int, how string) any {
+	s.t.Helper()
+	return s.twice(permitSet, []string{s.key, s.ids, s.note(1), s.channel}, s.number(), strconv.Itoa(n), how, "", "PUBLISH")
+}
+
+// lapse lets the lease of a permit be over.
+func (s *semScripts) lapse(id string) {
+	s.c.rueidis.Do(context.Background(), s.c.rueidis.B().Zadd().Key(s.ids).ScoreMember().ScoreMember(1000, id).Build())
+}
+
+func (s *semScripts) counts(free, held int64) {
+	s.t.Helper()
+	require.Equal(s.t, []any{free, held}, s.twice(permitCount, []string{s.key, s.ids}))
+}
+
+func TestPermitScripts(t *testing.T) {
+	s := newSemScripts(t)
+	requireCode(t, s.permit([]string{"a"}, "30000", ""), "LATCHKEY_UNSET")
+	require.Equal(t, int64(1), s.setPermits(4, "try"))
+	require.Equal(t, int64(0), s.setPermits(9, "try"))
+	require.Nil(t, s.permit([]string{"a", "b"}, "30000", ""))
+	require.Nil(t, s.permit([]string{"c"}, "", ""))
+	s.counts(1, 3)
+	require.InDelta(t, 30000, s.permit([]string{"d", "e"}, "30000", ""), 1000, "until the next lease ends")
+	require.Equal(t, "RU", s.release("a", "x"))
+	require.Equal(t, int64(0), s.leave("b", ""))
+	require.Nil(t, s.leave("x", ""), "unknown")
+	s.counts(3, 1)
+	require.Equal(t, int64(1), s.setPermits(0, "set"))
+	s.counts(-1, 1)
+	require.Equal(t, int64(1), s.setPermits(2, "add"))
+	s.counts(1, 1)
+	require.Equal(t, []any{int64(1), int64(0)}, s.twice(permitRenew, []string{s.ids, s.ids}, "c", "30000", "x", "30000"))
+	require.Equal(t, int64(-1), s.twice(permitLease, []string{s.key, s.ids}, "c", "", ""), "a renewal never shortens")
+	require.Equal(t, int64(0), s.leave("c", "1000"))
+	requireCode(t, s.permit([]string{"c"}, "", ""), "LATCHKEY_PAST")
+}
+
+// What has expired is available, is put back once, and is not renewed.
+func TestPermitScripts_expiry(t *testing.T) {
+	s := newSemScripts(t)
+	s.setPermits(3, "try")
+	s.permit([]string{"a", "b", "c"}, "30000", "")
+	s.lapse("a")
+	s.lapse("b")
+	s.counts(2, 1)
+	require.Equal(t, []any{int64(0)}, s.twice(permitRenew, []string{s.ids}, "a", "30000"))
+	require.Nil(t, s.twice(permitLease, []string{s.key, s.ids}, "a", "1", "30000"))
+	require.Equal(t, "ER", s.release("a", "c"))
+	s.counts(3, 0)
+	require.Nil(t, s.permit([]string{"d", "e"}, "30000", ""))
+	s.counts(1, 2)
+	s.free(1)
+	s.lapse("d")
+	require.Nil(t, s.leave("d", ""), "it is given back, and was lost before")
+	s.counts(2, 1)
+}
+
+// Ids that are left of a semaphore that has gone do not make permits.
+func TestPermitScripts_number_has_gone(t *testing.T) {
+	s := newSemScripts(t)
+	s.setPermits(3, "try")
+	s.permit([]string{"a", "b"}, "30000", "")
+	s.c.rueidis.Do(context.Background(), s.c.rueidis.B().Del().Key(s.key).Build())
+	requireCode(t, s.permit([]string{"c"}, "30000", ""), "LATCHKEY_UNSET")
+	require.Equal(t, int64(1), s.setPermits(3, "try"))
+	s.counts(1, 2)
+	require.Equal(t, "RR", s.release("a", "b"))
+	s.counts(3, 0)
+}
+
+func TestSemScripts_other_kinds_are_left_alone(t *testing.T) {
+	s := newSemScripts(t)
+	s.c.rueidis.Do(context.Background(), s.c.rueidis.B().Hset().Key(s.key).FieldValue().FieldValue("a", "1").Build())
+	for _, try := range []func() any{
+		func() any { return s.take(1, 1, s.number(), "") },
+		func() any { return s.give(1, "release") },
+		func() any { return s.set(1, "") },
+		func() any { return s.permit([]string{"a"}, "30000", "") },
+		func() any { return s.release("a") },
+		func() any { return s.setPermits(1, "try") },
+		func() any { return s.twice(semDelete, []string{s.key, s.channel, s.total}, "PUBLISH") },
+	} {
+		requireCode(t, try(), "WRONGTYPE")
+	}
+	require.Equal(t, map[string]string{"a": "1"}, s.c.hash(t, s.key))
+}

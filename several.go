@@ -1,0 +1,129 @@
+package latchkey
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+)
+
+// several is what MultiLock and RedLock share: members, and how many of them have to be
+// held.
+type several struct {
+	kind    Kind
+	members []Locker
+	need    int
+	invalid error
+}
+
+// Name is part of [Locker]: the names of the members.
+func (l *several) Name() string {
+	names := make([]string, len(l.members))
+	for i, m := range l.members {
+		names[i] = m.Name()
+	}
+	return string(l.kind) + "(" + strings.Join(names, ", ") + ")"
+}
+
+// acquire checks the request, bounds it and has it done.
+func (l *several) acquire(ctx context.Context, verb string, waits bool, options []Option,
+	take func(context.Context, *request, []Option) (*Hold, error),
+) (*Hold, error) {
+	r, err := newRequest(DefaultLease, waits, options)
+	switch {
+	case l.invalid != nil:
+		err = l.invalid
+	case err == nil && !r.by.IsZero():
+		err = invalid("members of several clients have no owner in common")
+	case err == nil && r.awaitSet:
+		err = invalid("a lock need not be set")
+	}
+	if err != nil {
+		return nil, fail(verb, l.Name(), err)
+	}
+	ctx, cancel := r.bound(ctx)
+	defer cancel()
+	h, err := take(ctx, &r, memberOptions(options))
+	if err != nil {
+		return nil, fail(verb, l.Name(), explain(err)...)
+	}
+	return h, nil
+}
+
+// memberOptions are the options of each member: the wait is the whole's.
+func memberOptions(options []Option) []Option {
+	return slices.DeleteFunc(slices.Clone(options), func(o Option) bool { return o.kind == optionWait })
+}
+
+// finish makes a hold of a group that is complete, unless it is over already.
+func (l *several) finish(g *group) (*Hold, error) {
+	h := &Hold{group: g}
+	if err := g.begin(); err != nil {
+		_ = g.unlock(context.Background())
+		return nil, errors.Join(ErrNotAcquired, err)
+	}
+	return h, nil
+}
+
+// IsLocked reports whether somebody holds as many members as it takes.
+func (l *several) IsLocked(ctx context.Context) (bool, error) {
+	i, err := l.Inspect(ctx)
+	return i.Locked(), err
+}
+
+// RemainingTTL returns how long enough members stay held if nobody renews them.
+func (l *several) RemainingTTL(ctx context.Context) (time.Duration, error) {
+	i, err := l.Inspect(ctx)
+	return i.TTL, err
+}
+
+// Inspect tells who holds the members; those of all stand in one list. The kind is
+// KindNone unless as many members are held as it takes.
+func (l *several) Inspect(ctx context.Context) (Inspection, error) {
+	whole := Inspection{Name: l.Name(), Kind: KindNone}
+	if l.invalid != nil {
+		return whole, fail("inspect", whole.Name, l.invalid)
+	}
+	found := make([]Inspection, len(l.members))
+	errs := atOnce(indexes(l.members), func(i int) (err error) {
+		found[i], err = l.members[i].Inspect(ctx)
+		return err
+	})
+	var times []time.Duration
+	failed := 0
+	for i, each := range found {
+		whole.Holders = append(whole.Holders, each.Holders...)
+		switch {
+		case errs[i] != nil:
+			failed++
+		case each.Locked():
+			times = append(times, each.TTL)
+		}
+	}
+	if failed > len(l.members)-l.need {
+		return whole, fail("inspect", whole.Name, errs...)
+	}
+	slices.SortFunc(times, func(a, b time.Duration) int { return cmp.Compare(b, a) })
+	if len(times) >= l.need {
+		whole.Kind, whole.TTL = l.kind, times[l.need-1]
+	}
+	return whole, nil
+}
+
+// ForceUnlock frees every member, and reports whether any was held.
+func (l *several) ForceUnlock(ctx context.Context) (bool, error) {
+	if l.invalid != nil {
+		return false, fail("force unlock", l.Name(), l.invalid)
+	}
+	held := make([]bool, len(l.members))
+	errs := atOnce(indexes(l.members), func(i int) (err error) {
+		held[i], err = l.members[i].ForceUnlock(ctx)
+		return err
+	})
+	if err := errors.Join(errs...); err != nil {
+		return slices.Contains(held, true), fail("force unlock", l.Name(), err)
+	}
+	return slices.Contains(held, true), nil
+}

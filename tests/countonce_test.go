@@ -1,0 +1,223 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// counted is an operation that changes a number, and what is available before and after
+// it. An acquisition that fails is undone; everything else is repeated until it is done.
+type counted struct {
+	name          string
+	before, after int
+	acquires      bool
+	do            func(ctx context.Context, c *latchkey.Client, name string) error
+}
+
+// firstOf drops what else an operation tells.
+func firstOf[T any](_ T, err error) error { return err }
+
+var onSemaphores = []counted{
+	{"Acquire", 5, 3, true, func(ctx context.Context, c *latchkey.Client, name string) error {
+		return c.NewSemaphore(name).Acquire(ctx, 2)
+	}},
+	{"TryAcquire", 5, 3, true, func(ctx context.Context, c *latchkey.Client, name string) error {
+		return c.NewSemaphore(name).TryAcquire(ctx, 2)
+	}},
+	{"Drain", 5, 0, true, func(ctx context.Context, c *latchkey.Client, name string) error {
+		n, err := c.NewSemaphore(name).Drain(ctx)
+		if err == nil && n != 5 {
+			return fmt.Errorf("drained %d", n)
+		}
+		return err
+	}},
+	{"Release", 5, 7, false, func(ctx context.Context, c *latchkey.Client, name string) error {
+		return c.NewSemaphore(name).Release(ctx, 2)
+	}},
+	{"ReleaseIfExists", 5, 7, false, func(ctx context.Context, c *latchkey.Client, name string) error {
+		return firstOf(c.NewSemaphore(name).ReleaseIfExists(ctx, 2))
+	}},
+	{"AddPermits", 5, 7, false, func(ctx context.Context, c *latchkey.Client, name string) error {
+		return c.NewSemaphore(name).AddPermits(ctx, 2)
+	}},
+	{"SetPermits", 5, 9, false, func(ctx context.Context, c *latchkey.Client, name string) error {
+		return c.NewSemaphore(name).SetPermits(ctx, 9)
+	}},
+}
+
+// With an acquisition of one permit of a PermitSemaphore, and its release.
+var onPermits = []counted{
+	{"AcquireN", 5, 3, true, func(ctx context.Context, c *latchkey.Client, name string) error {
+		return firstOf(c.NewPermitSemaphore(name).AcquireN(ctx, 2))
+	}},
+	{"AcquireN for ever", 5, 3, true, func(ctx context.Context, c *latchkey.Client, name string) error {
+		return firstOf(c.NewPermitSemaphore(name).AcquireN(ctx, 2, latchkey.Lease(latchkey.NoExpiry)))
+	}},
+	{"AddPermits", 5, 7, false, func(ctx context.Context, c *latchkey.Client, name string) error {
+		return c.NewPermitSemaphore(name).AddPermits(ctx, 2)
+	}},
+	{"SetPermits", 5, 9, false, func(ctx context.Context, c *latchkey.Client, name string) error {
+		return c.NewPermitSemaphore(name).SetPermits(ctx, 9)
+	}},
+}
+
+// Every operation with the reply of its n-th command lost, or the command itself: it
+// counts once, or not at all if it is an acquisition that failed.
+func TestOperationsCountOnce(t *testing.T) {
+	t.Run("Semaphore", func(t *testing.T) {
+		countOnce(t, onSemaphores,
+			func(t *testing.T, c *latchkey.Client, name string) error {
+				return firstOf(c.NewSemaphore(name).TrySetPermits(t.Context(), 5))
+			},
+			func(ctx context.Context, c *latchkey.Client, name string) (int, error) {
+				return c.NewSemaphore(name).Available(ctx)
+			})
+	})
+	t.Run("PermitSemaphore", func(t *testing.T) {
+		countOnce(t, onPermits,
+			func(t *testing.T, c *latchkey.Client, name string) error {
+				return firstOf(c.NewPermitSemaphore(name).TrySetPermits(t.Context(), 5))
+			},
+			func(ctx context.Context, c *latchkey.Client, name string) (int, error) {
+				return c.NewPermitSemaphore(name).Available(ctx)
+			})
+	})
+}
+
+type (
+	preparation func(t *testing.T, c *latchkey.Client, name string) error
+	reading     func(ctx context.Context, c *latchkey.Client, name string) (int, error)
+)
+
+func countOnce(t *testing.T, operations []counted, prepare preparation, read reading) {
+	t.Helper()
+	for _, o := range operations {
+		for _, each := range losses {
+			for n := 1; n <= 3; n++ {
+				t.Run(fmt.Sprintf("%s, %s %d", o.name, each.name, n), func(t *testing.T) {
+					t.Parallel()
+					countsOnce(t, o, each.loss, n, prepare, read)
+				})
+			}
+		}
+	}
+}
+
+func countsOnce(t *testing.T, o counted, loss rig.Loss, n int, prepare preparation, read reading) {
+	t.Helper()
+	server, name := rig.Shared(), rig.Name(t)
+	witness, tap := connect(t, server), rig.NewTap(t, server)
+	require.NoError(t, prepare(t, witness, name))
+	client := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: time.Second})
+	for range n {
+		tap.Lose(1, rig.Mentions(name), loss) // one after the other: of the repetitions too
+	}
+	err := o.do(t.Context(), client, name)
+	want := o.after
+	if err != nil {
+		require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+		if o.acquires {
+			want = o.before
+		}
+	}
+	check := func() error {
+		if got, err := read(t.Context(), witness, name); err != nil || got != want {
+			return errors.Join(err, fmt.Errorf("%d available, not %d", got, want))
+		}
+		return nil
+	}
+	if err == nil {
+		require.NoError(t, check())
+		return
+	}
+	rig.Eventually(t, 2*undoBudget, "what was told becomes true", check)
+}
+
+// TrySetPermits tells the truth although its reply was lost: it was this call.
+func TestSettingTellsWhoDidIt(t *testing.T) {
+	server := rig.Shared()
+	tap := rig.NewTap(t, server)
+	client := connectVia(t, server, tap.Addr())
+	for range 3 {
+		name := rig.Name(t)
+		tap.Lose(1, rig.Mentions(name), rig.Cut)
+		set, err := client.NewSemaphore(name).TrySetPermits(t.Context(), 1)
+		require.NoError(t, err)
+		assert.True(t, set)
+		tap.Lose(1, rig.Mentions(name+"p"), rig.Cut)
+		set, err = client.NewPermitSemaphore(name+"p").TrySetPermits(t.Context(), 1)
+		require.NoError(t, err)
+		assert.True(t, set)
+	}
+}
+
+// A release by id tells the truth although its reply was lost.
+func TestReleaseByIDTellsTheTruth(t *testing.T) {
+	server := rig.Shared()
+	s := newPermits(t, connect(t, server), 3)
+	p, err := s.AcquireN(t.Context(), 2, latchkey.Lease(time.Minute))
+	require.NoError(t, err)
+	tap := rig.NewTap(t, server)
+	other := connectVia(t, server, tap.Addr()).NewPermitSemaphore(s.Name())
+	for _, each := range p {
+		tap.Lose(1, rig.Mentions(s.Name()), rig.Cut)
+		states, err := other.Release(t.Context(), each.ID())
+		require.NoError(t, err)
+		assert.Equal(t, []latchkey.PermitState{latchkey.PermitReleased}, states)
+	}
+	counts(t, s, 3, 0)
+}
+
+// An acquisition that is executed after it was given up, and after its undo, takes
+// nothing.
+func TestAcquisitionOfPermitsExecutedLate(t *testing.T) {
+	late := map[string]func(ctx context.Context, c *latchkey.Client, name string) error{
+		"Semaphore": onSemaphores[0].do, "PermitSemaphore": onPermits[0].do, "PermitSemaphore for ever": onPermits[1].do,
+	}
+	for what, acquire := range late {
+		t.Run(what, func(t *testing.T) {
+			server, name := rig.Shared(), rig.Name(t)
+			witness, tap := connect(t, server), rig.NewTap(t, server)
+			free := func() (int, error) { return witness.NewSemaphore(name).Available(t.Context()) }
+			if what != "Semaphore" {
+				free = func() (int, error) { return witness.NewPermitSemaphore(name).Available(t.Context()) }
+			}
+			_, err := witness.NewSemaphore(name).TrySetPermits(t.Context(), 5)
+			require.NoError(t, err)
+			require.NoError(t, acquire(t.Context(), witness, name), "the server must know the script that is sent late")
+			client := connectVia(t, server, tap.Addr())
+			first := tap.Lose(1, rig.Mentions(name), rig.CutRequest)
+			heal := tap.LoseAll(rig.Mentions(name), rig.CutRequest)
+			require.ErrorIs(t, acquire(within(t, 100*time.Millisecond), client, name), latchkey.ErrUnknownOutcome)
+			tap.Forget()
+			heal()
+			rig.Eventually(t, soon, "an undo arrives", func() error {
+				if len(tap.Commands()) == 0 {
+					return errors.New("nothing was sent")
+				}
+				return nil
+			})
+			raw := server.Raw(t)
+			late := raw.Do(t.Context(), raw.B().Arbitrary(rig.Await(t, soon, "the acquisition", first).Args...).Build())
+			if err := late.Error(); err != nil && !rueidis.IsRedisNil(err) {
+				require.ErrorContains(t, err, "LATCHKEY_PAST")
+			}
+			rig.Eventually(t, soon, "nothing was taken for good", func() error {
+				if n, err := free(); n != 3 || err != nil {
+					return errors.Join(err, fmt.Errorf("%d available", n))
+				}
+				return nil
+			})
+		})
+	}
+}

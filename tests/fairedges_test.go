@@ -1,0 +1,83 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// The answer to the first attempt comes when the lease that it grants is over. The
+// waiter has no place in the queue then, so that nobody would call it: it asks again.
+func TestFairGrantThatComesTooLate(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	tap := rig.NewTap(t, server)
+	client := connectVia(t, server, tap.Addr())
+	mustUnlock(t, mustLock(t, client.NewFairLock(name+" before"))) // the script is known
+	held := tap.HoldReply(rig.Both(rig.Named("EVALSHA", "EVAL"), rig.Mentions(name)))
+	start := time.Now()
+	waiter := lockInBackground(within(t, time.Minute), client.NewFairLock(name), latchkey.Lease(200*time.Millisecond))
+	rig.Await(t, soon, "the answer is held back", held.Arrived)
+	rest(400 * time.Millisecond) // twice the lease
+	held.Release()
+	next := rig.Await(t, time.Minute, "the lock", waiter)
+	require.NoError(t, next.err)
+	assert.Less(t, next.at.Sub(start), 3*time.Second)
+	_ = next.hold.Unlock(context.Background()) // its lease is short
+}
+
+// One node of a cluster is silent, and many wait there, each in a slot of its own. A
+// waiter on another node does not count as dead for a moment.
+func TestSilentNodeCostsNobodyElseAPlace(t *testing.T) {
+	const crowd, stale = 200, 4 * time.Second
+	cluster := rig.NewCluster(t)
+	cluster.ServePartly()
+	holder := connectCluster(t, cluster, latchkey.Options{Lease: time.Minute})
+	client := connectCluster(t, cluster, latchkey.Options{StaleWaiterTimeout: stale})
+	good := t.Name()
+	alive, admin := cluster.Serving(good)
+	var silent *rig.Server
+	for i, waiting := 0, 0; waiting < crowd; i++ {
+		name := fmt.Sprintf("%s %d", good, i)
+		server, there := cluster.Serving(name)
+		if server == alive || silent != nil && server != silent {
+			continue
+		}
+		silent = server
+		waiting++
+		mustLock(t, holder.NewFairLock(name))
+		lockInBackground(t.Context(), client.NewFairLock(name))
+		queueLength(t, there, name, 1)
+	}
+	hold := mustLock(t, holder.NewFairLock(good))
+	waiter := lockInBackground(within(t, time.Minute), client.NewFairLock(good))
+	queueLength(t, admin, good, 1)
+	me := admin.Text("LINDEX", queueOf(good), "0")
+
+	silent.Pause(t)
+	defer silent.Resume(t)
+	least := stale
+	rig.Throughout(t, 4*stale, "the waiter is alive", func() error {
+		_, until, _ := strings.Cut(admin.Text("HGET", notesOf(good), me), ":")
+		ms, err := strconv.ParseInt(until, 10, 64)
+		least = min(least, time.Until(time.UnixMilli(ms)))
+		if least <= 0 {
+			err = errors.Join(err, fmt.Errorf("it counts as dead since %v", -least))
+		}
+		return err
+	})
+	t.Logf("it had %v left at least", least)
+	mustUnlock(t, hold)
+	next := rig.Await(t, soon, "the waiter", waiter)
+	require.NoError(t, next.err)
+	mustUnlock(t, next.hold)
+}

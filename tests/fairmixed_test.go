@@ -1,0 +1,226 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// What Redisson does with a fair lock, in scripts of our own, as its wire format has it.
+// KEYS are lock, queue, deadlines. Each begins with the removal of dead heads.
+const (
+	javaPrune = `
+		local now = redis.call('time')
+		now = now[1] * 1000 + math.floor(now[2] / 1000)
+		while true do
+		  local head = redis.call('lindex', KEYS[2], 0)
+		  local score = head and redis.call('zscore', KEYS[3], head)
+		  if not score or tonumber(score) > now then break end
+		  redis.call('zrem', KEYS[3], head)
+		  redis.call('lpop', KEYS[2])
+		end `
+	// ARGV owner, wait timeout. Replies -1 if it has acquired.
+	javaAcquire = javaPrune + `
+		local head = redis.call('lindex', KEYS[2], 0)
+		if redis.call('exists', KEYS[1]) == 0 and (not head or head == ARGV[1]) then
+		  redis.call('lpop', KEYS[2])
+		  redis.call('zrem', KEYS[3], ARGV[1])
+		  for _, other in ipairs(redis.call('zrange', KEYS[3], 0, -1)) do
+		    redis.call('zincrby', KEYS[3], -ARGV[2], other)
+		  end
+		  redis.call('hset', KEYS[1], ARGV[1], 1)
+		  redis.call('pexpire', KEYS[1], 30000)
+		  return -1
+		end
+		if redis.call('zscore', KEYS[3], ARGV[1]) then return 0 end
+		local last = redis.call('lindex', KEYS[2], -1)
+		local score = last and redis.call('zscore', KEYS[3], last)
+		local ahead = score and score - now or redis.call('pttl', KEYS[1])
+		redis.call('zadd', KEYS[3], now + ahead + ARGV[2], ARGV[1])
+		redis.call('rpush', KEYS[2], ARGV[1])
+		return ahead`
+	// ARGV owner, channel.
+	javaUnlock = javaPrune + `
+		if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end
+		redis.call('del', KEYS[1])
+		local head = redis.call('lindex', KEYS[2], 0)
+		if head then redis.call('publish', ARGV[2] .. ':' .. head, '0') end
+		return 1`
+)
+
+// javaFair is Redisson's side of a fair lock.
+type javaFair struct {
+	t    *testing.T
+	raw  rueidis.Client
+	name string
+}
+
+func (j javaFair) run(script string, args ...string) int64 {
+	j.t.Helper()
+	reply, err := j.raw.Do(context.Background(), j.raw.B().Eval().Script(script).Numkeys(3).
+		Key(j.name, queueOf(j.name), deadlinesOf(j.name)).Arg(args...).Build()).AsInt64()
+	require.NoError(j.t, err)
+	return reply
+}
+
+func javaOwner(i int) string { return "99999999-9999-4999-8999-999999999999:" + strconv.Itoa(i) }
+
+func (j javaFair) acquire(i int) bool {
+	j.t.Helper()
+	return j.run(javaAcquire, javaOwner(i), "300000") == -1
+}
+
+func (j javaFair) unlock(i int) {
+	j.t.Helper()
+	require.EqualValues(j.t, 1, j.run(javaUnlock, javaOwner(i), channelOf(j.name)), "it held the lock")
+}
+
+// deadline is in how much time Redisson gives an owner up.
+func (j javaFair) deadline(admin *rig.Admin, owner string) time.Duration {
+	j.t.Helper()
+	ms, err := strconv.ParseFloat(admin.Text("ZSCORE", deadlinesOf(j.name), owner), 64)
+	require.NoError(j.t, err, "it waits")
+	return time.Until(time.UnixMilli(int64(ms)))
+}
+
+// A Java process holds the lock shortly before a Go waiter and another Java waiter. The
+// Go waiter is not overtaken, whatever notes Redisson has left behind: those of waiters
+// of a Go process that died, or its own.
+func TestJavaDoesNotOvertakeALiveWaiter(t *testing.T) {
+	for what, prepare := range map[string]func(t *testing.T, admin *rig.Admin, name string){
+		"no notes": func(*testing.T, *rig.Admin, string) {},
+		"notes of the dead": func(_ *testing.T, admin *rig.Admin, name string) {
+			for i := range 3 {
+				admin.Do("HSET", notesOf(name), "44444444-4444-4444-8444-444444444444:"+strconv.Itoa(i), "17:42")
+			}
+		},
+	} {
+		for _, removed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, removed once %v", what, removed), func(t *testing.T) {
+				t.Parallel()
+				server, name := rig.Shared(), rig.Name(t)
+				admin := rig.NewAdmin(t, server)
+				java := javaFair{t, server.Raw(t), name}
+				require.True(t, java.acquire(0))
+				require.False(t, java.acquire(1))
+				prepare(t, admin, name)
+				waiter := lockInBackground(within(t, time.Minute), connect(t, server).NewFairLock(name))
+				queueLength(t, admin, name, 2)
+				me := admin.Text("LINDEX", queueOf(name), "1")
+				if removed { // as Redisson does with a process that is stopped for a while
+					admin.Do("LREM", queueOf(name), "1", me)
+					admin.Do("ZREM", deadlinesOf(name), me)
+					queueLength(t, admin, name, 2)
+				}
+				require.False(t, java.acquire(2))
+				java.unlock(0)
+				require.True(t, java.acquire(1))
+				java.unlock(1) // removes whose deadline is over
+				assert.False(t, java.acquire(2), "the Go waiter is in front of it")
+				next := rig.Await(t, soon, "the Go waiter", waiter)
+				require.NoError(t, next.err)
+				mustUnlock(t, next.hold)
+				assert.True(t, java.acquire(2))
+				java.unlock(2)
+			})
+		}
+	}
+}
+
+// A thousand Go waiters leave the end of a queue, most of them from its middle, and a
+// Java waiter that comes then has its time.
+func TestJavaComesAfterManyWhoLeft(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	admin, client := rig.NewAdmin(t, server), connect(t, server)
+	java := javaFair{t, server.Raw(t), name}
+	holder := mustLock(t, client.NewFairLock(name))
+	first := lockInBackground(within(t, time.Minute), client.NewFairLock(name))
+	queueLength(t, admin, name, 1)
+	const leaving = 1000
+	ctx, cancel := context.WithCancel(t.Context())
+	crowd := queueSome(ctx, t, admin, client, name, leaving)
+	cancel()
+	for range leaving {
+		require.Error(t, rig.Await(t, soon, "a waiter leaves", crowd).err)
+	}
+	rig.Eventually(t, soon, "they are out of the queue", func() error {
+		if n := admin.Int("LLEN", queueOf(name)); n != 1 {
+			return fmt.Errorf("%d are in it", n)
+		}
+		return nil
+	})
+	require.False(t, java.acquire(1))
+	assert.Greater(t, java.deadline(admin, javaOwner(1)), 4*time.Minute)
+	second := lockInBackground(within(t, time.Minute), client.NewFairLock(name))
+	queueLength(t, admin, name, 3)
+	mustUnlock(t, holder)
+	mustUnlock(t, rig.Await(t, soon, "the first", first).hold)
+	assert.True(t, java.acquire(1), "it is the next")
+	assert.Empty(t, second)
+	java.unlock(1)
+	mustUnlock(t, rig.Await(t, soon, "the second", second).hold)
+}
+
+// A Go process died long ago and left its place behind a live waiter: no refresh leaves
+// it at the end, where Java would count from it.
+func TestJavaComesAfterADeadGoWaiter(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	admin := rig.NewAdmin(t, server)
+	java := javaFair{t, server.Raw(t), name}
+	holder := mustLock(t, connect(t, server).NewFairLock(name))
+	waiter := lockInBackground(within(t, time.Minute), connect(t, server, shortStale).NewFairLock(name))
+	queueLength(t, admin, name, 1)
+	dead, died := "55555555-5555-4555-8555-555555555555:7", time.Now().Add(-6*time.Minute)
+	admin.Do("RPUSH", queueOf(name), dead)
+	admin.Do("ZADD", deadlinesOf(name), strconv.FormatInt(died.UnixMilli(), 10), dead)
+	admin.Do("HSET", notesOf(name), dead, fmt.Sprintf("%d:%d", died.UnixMicro(), died.UnixMilli()))
+	rig.Eventually(t, soon, "it is gone", func() error {
+		if last := admin.Text("LINDEX", queueOf(name), "-1"); last == dead {
+			return fmt.Errorf("%s is the last", last)
+		}
+		return nil
+	})
+	require.False(t, java.acquire(1))
+	assert.Greater(t, java.deadline(admin, javaOwner(1)), 4*time.Minute)
+	mustUnlock(t, holder)
+	mustUnlock(t, rig.Await(t, soon, "the waiter", waiter).hold)
+	assert.True(t, java.acquire(1))
+	java.unlock(1)
+}
+
+// The process of a waiter whose sign of life is from before the server's clock was set
+// back by a minute is killed. Whoever waits behind it does not wait for that minute.
+func TestClockSetBackHidesNoDeath(t *testing.T) {
+	const stale = time.Second
+	server, name := rig.Shared(), rig.Name(t)
+	admin := rig.NewAdmin(t, server)
+	holder := mustLock(t, connect(t, server).NewFairLock(name))
+	child := bystanders.Start(t, name, server.Ticket(), "1", stale.String())
+	queueLength(t, admin, name, 1)
+	owner, before := admin.Text("LINDEX", queueOf(name), "0"), time.Now().Add(time.Minute)
+	admin.Do("HSET", notesOf(name), owner, fmt.Sprintf("%d:%d", before.UnixMicro(), before.UnixMilli()))
+	admin.Do("ZADD", deadlinesOf(name), strconv.FormatInt(before.UnixMilli(), 10), owner)
+	rig.Eventually(t, soon, "its life is what it would be", func() error {
+		list, err := connect(t, server).NewFairLock(name).Waiters(t.Context())
+		if err == nil && (len(list) != 1 || list[0].Alive > 2*stale) {
+			err = fmt.Errorf("%v", list)
+		}
+		return err
+	})
+	child.Kill()
+	waiter := lockInBackground(within(t, time.Minute), connect(t, server, latchkey.Options{StaleWaiterTimeout: stale}).NewFairLock(name))
+	queueLength(t, admin, name, 2)
+	mustUnlock(t, holder)
+	next := rig.Await(t, stale+leeway, "the one behind the dead", waiter)
+	require.NoError(t, next.err)
+	mustUnlock(t, next.hold)
+}

@@ -1,0 +1,243 @@
+package tests
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// capacity is how many permits the semaphores of the histories have.
+const capacity = 10
+
+// hoarder does random things with a semaphore, until it is killed or its time is over.
+// Its arguments: name, ticket of the server, address to reach it by, file of its diary,
+// for how long.
+var hoarder = rig.Child("hoarder", func(_ context.Context, args []string) error {
+	lasts, err := time.ParseDuration(args[4])
+	if err != nil {
+		return err
+	}
+	file, err := os.Create(args[3])
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lasts)
+	defer cancel()
+	fmt.Println("begins")
+	server, err := rig.Attach(args[1])
+	if err != nil {
+		return err
+	}
+	client, closeAll, err := dial(server, args[2], latchkey.Options{Lease: time.Second, RetryBudget: 500 * time.Millisecond})
+	if err != nil {
+		return err
+	}
+	failed := make(chan error, 4)
+	for range cap(failed) {
+		go func() { failed <- hoard(ctx, client.NewPermitSemaphore(args[0]), file) }()
+	}
+	for range cap(failed) {
+		err = errors.Join(err, <-failed)
+	}
+	return errors.Join(err, closeAll(context.Background()), file.Close())
+})
+
+// hoard takes permits and gives them back in all the ways there are. Each stay is
+// written twice, at its beginning and at its end: what a kill leaves without an end was
+// held until then.
+func hoard(ctx context.Context, s *latchkey.PermitSemaphore, file *os.File) error {
+	for ctx.Err() == nil {
+		options := []latchkey.Option{latchkey.Wait(rand.N(300 * time.Millisecond))}
+		if rand.IntN(3) == 0 {
+			options = append(options, latchkey.Lease(200*time.Millisecond+rand.N(time.Second)))
+		}
+		permits, err := s.AcquireN(context.Background(), 1+rand.IntN(4), options...)
+		if errors.Is(err, latchkey.ErrNotAcquired) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, p := range permits {
+			if err := entry(file, "+", p); err != nil {
+				return err
+			}
+		}
+		rest(rand.N(5 * time.Millisecond))
+		for _, p := range permits {
+			if err := errors.Join(entry(file, "-", p), letGo(s, p)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// entry notes the beginning or the end of a stay, and for how long it may be relied on.
+func entry(file *os.File, sign string, p *latchkey.Permit) error {
+	now := time.Now()
+	valid := p.ValidFor()
+	_, err := fmt.Fprintf(file, "%s %s %d %d\n", sign, p.ID(), now.UnixNano(), now.Add(valid).UnixNano())
+	return err
+}
+
+// letGo releases a permit, by itself or by its id, or leaves it to its lease. A network
+// that fails is no fault of the library.
+func letGo(s *latchkey.PermitSemaphore, p *latchkey.Permit) (err error) {
+	if rand.IntN(2) == 0 {
+		err = p.Release(context.Background())
+	} else {
+		_, err = s.Release(context.Background(), p.ID())
+	}
+	if errors.Is(err, latchkey.ErrUnknownOutcome) || errors.Is(err, latchkey.ErrNotHeld) {
+		return nil
+	}
+	return err
+}
+
+// Eight processes, which are killed and replaced, do random things with ten permits
+// over a network that loses replies. At every moment those who hold a permit and those
+// that are available are ten together, on the server; and by their own account no more
+// than ten hold one. LATCHKEY_TEST_PERMIT_TIME sets for how long.
+func TestHistoryOfPermits(t *testing.T) {
+	const processes = 8
+	lasts := 8 * time.Second
+	if text := os.Getenv("LATCHKEY_TEST_PERMIT_TIME"); text != "" {
+		var err error
+		lasts, err = time.ParseDuration(text)
+		require.NoError(t, err)
+	}
+	server := rig.Shared()
+	witness := connect(t, server)
+	s := newPermits(t, witness, capacity)
+	tap := rig.NewTap(t, server)
+	ctx, cancel := context.WithTimeout(t.Context(), lasts)
+	defer cancel()
+
+	var files []string
+	start := func() *rig.ChildProcess {
+		files = append(files, filepath.Join(t.TempDir(), strconv.Itoa(len(files))))
+		address := server.Addr()
+		if len(files)%2 == 0 {
+			address = tap.Addr()
+		}
+		child := hoarder.Start(t, s.Name(), server.Ticket(), address, files[len(files)-1], lasts.String())
+		child.Line(t, soon, "begins")
+		return child
+	}
+	var children []*rig.ChildProcess
+	for range processes {
+		children = append(children, start())
+	}
+	steps, kills, lost := 0, 0, 0
+	raw := server.Raw(t)
+	killing, losing := time.NewTicker(1500*time.Millisecond), time.NewTicker(200*time.Millisecond)
+	defer killing.Stop()
+	defer losing.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-killing.C:
+			i := rand.IntN(processes)
+			children[i].Kill()
+			children[i] = start()
+			kills++
+		case <-losing.C:
+			tap.Lose(1+rand.IntN(5), rig.Mentions(s.Name()), losses[rand.IntN(2)].loss)
+			lost++
+		default:
+			steps++
+			require.NoError(t, sum(t.Context(), raw, s.Name()))
+		}
+	}
+	for _, child := range children {
+		child.Kill()
+	}
+	rig.Eventually(t, 5*time.Second, "all permits come back", func() error {
+		if n, err := s.Available(t.Context()); n != capacity || err != nil {
+			return errors.Join(err, fmt.Errorf("%d available", n))
+		}
+		return nil
+	})
+	stays, most := checkPermits(t, files)
+	t.Logf("%d permits granted, at most %d at once; sums right at %d moments; %d kills, %d losses", stays, most, steps, kills, lost)
+	assert.LessOrEqual(t, most, capacity)
+	assert.Greater(t, stays, 100)
+	assert.Positive(t, kills)
+}
+
+// sum checks, at one moment, that permits that are held and permits that are not are as
+// many as there are.
+func sum(ctx context.Context, raw rueidis.Client, name string) error {
+	reply := raw.DoMulti(ctx,
+		raw.B().Multi().Build(), raw.B().Get().Key(name).Build(), raw.B().Zcard().Key(idsOf(name)).Build(), raw.B().Exec().Build())
+	values, err := reply[3].ToArray()
+	if err != nil {
+		return err
+	}
+	free, err1 := values[0].AsInt64()
+	held, err2 := values[1].AsInt64()
+	if free+held != capacity || free < 0 {
+		err = fmt.Errorf("%d available and %d held of %d", free, held, capacity)
+	}
+	return errors.Join(err, err1, err2)
+}
+
+// checkPermits reads the diaries, and returns how many stays there were and how many at
+// once at most. A stay ends where its process said so, or where its validity did.
+func checkPermits(t *testing.T, files []string) (stays, most int) {
+	t.Helper()
+	type moment struct {
+		at    int64
+		delta int
+	}
+	var moments []moment
+	for _, name := range files {
+		open := map[string]int64{} // until when each is valid
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		for line := range strings.Lines(string(text)) {
+			var sign, id string
+			var at, until int64
+			if n, _ := fmt.Sscanf(line, "%s %s %d %d", &sign, &id, &at, &until); n < 4 {
+				continue // torn by a kill
+			}
+			if sign == "+" {
+				stays++
+				open[id] = until
+				moments = append(moments, moment{at, 1})
+				continue
+			}
+			if until <= at { // it was lost, at a time that nobody wrote down
+				at = min(at, open[id])
+			}
+			moments = append(moments, moment{at, -1})
+			delete(open, id)
+		}
+		for _, until := range open { // renewed for as long as it lived, at least so long
+			moments = append(moments, moment{until, -1})
+		}
+	}
+	slices.SortFunc(moments, func(a, b moment) int { return cmp.Or(cmp.Compare(a.at, b.at), a.delta-b.delta) })
+	inside := 0
+	for _, m := range moments {
+		inside += m.delta
+		most = max(most, inside)
+	}
+	return stays, most
+}

@@ -1,0 +1,208 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// The rights of the documentation are enough for everything that semaphores do.
+func TestMinimalPermissionsOfSemaphores(t *testing.T) {
+	rig.Need(t, rig.Settings)
+	server, ctx := rig.Fresh(t), t.Context()
+	client := narrow(t, server, latchkey.Options{Lease: time.Second, PollCeiling: 900 * time.Millisecond, StaleWaiterTimeout: 500 * time.Millisecond})
+	admin := rig.NewAdmin(t, server)
+
+	s := client.NewSemaphore("orders:1")
+	_, err := s.TrySetPermits(ctx, 5)
+	require.NoError(t, err)
+	require.NoError(t, s.Acquire(ctx, 2))
+	waiting := make(chan error, 1)
+	go func() { waiting <- s.Acquire(within(t, soon), 5) }()
+	rig.Eventually(t, soon, "permits are kept", func() error {
+		if !admin.Exists("latchkey_sc_reserve:{orders:1}") {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	require.NoError(t, s.Release(ctx, 2))
+	require.NoError(t, rig.Await(t, soon, "the waiter", waiting))
+	require.NoError(t, s.AddPermits(ctx, 1))
+	require.NoError(t, s.SetPermits(ctx, 9))
+	_, err = s.Drain(ctx)
+	require.NoError(t, err)
+	_, err = s.Expire(ctx, latchkey.NoExpiry)
+	require.NoError(t, err)
+	_, err = s.Delete(ctx)
+	require.NoError(t, err)
+
+	p := client.NewPermitSemaphore("orders:2")
+	_, err = p.TrySetPermits(ctx, 50)
+	require.NoError(t, err)
+	forever, err := p.Acquire(ctx, latchkey.Lease(latchkey.NoExpiry))
+	require.NoError(t, err)
+	require.NoError(t, forever.Release(ctx))
+	useEverything(t, p, 50)
+	held, err := p.Acquire(ctx)
+	require.NoError(t, err)
+	rig.Throughout(t, 2*time.Second, "it is renewed", held.Err)
+	_, err = p.Delete(ctx)
+	require.NoError(t, err)
+	assert.Empty(t, admin.Strings("ACL", "LOG"), "nothing was denied")
+}
+
+// Out of memory: acquisitions get the error at once, releases and renewals work.
+func TestSemaphoresWithoutMemory(t *testing.T) {
+	rig.Need(t, rig.Settings)
+	server, ctx := rig.Fresh(t), t.Context()
+	admin := rig.NewAdmin(t, server)
+	const lease = 600 * time.Millisecond
+	client := connect(t, server, latchkey.Options{Lease: lease, RetryBudget: lease / 2})
+	s, p := newSemaphore(t, client, 5), newPermits(t, client, 5)
+	require.NoError(t, s.Acquire(ctx, 2))
+	permits, err := p.AcquireN(ctx, 3)
+	require.NoError(t, err)
+	other := connect(t, server).NewPermitSemaphore(p.Name())
+	_, err = other.Release(ctx, permits[2].ID()) // the script is known
+	require.NoError(t, err)
+	require.NoError(t, s.Release(ctx, 1))
+	admin.Do("CONFIG", "SET", "maxmemory", "1")
+
+	assert.ErrorContains(t, s.Acquire(ctx, 1), "OOM")
+	_, err = p.Acquire(ctx)
+	assert.ErrorContains(t, err, "OOM")
+	assert.NotErrorIs(t, err, latchkey.ErrNotAcquired, "it is no contention")
+	rig.Throughout(t, 2*lease, "the permit is renewed", permits[0].Err)
+	require.NoError(t, permits[0].Release(ctx))
+	_, err = other.Release(ctx, permits[1].ID())
+	require.NoError(t, err)
+	require.NoError(t, s.Release(ctx, 1))
+	assert.Equal(t, 5, available(t, s))
+	counts(t, p, 5, 0)
+}
+
+// Without messages waiters poll.
+func TestSemaphoresWithoutChannels(t *testing.T) {
+	rig.Need(t, rig.Settings)
+	server := rig.Fresh(t)
+	rig.NewAdmin(t, server).Do("ACL", "SETUSER", "default", "resetchannels")
+	s := newSemaphore(t, connect(t, server, polling), 0)
+	waiting := make(chan error, 1)
+	waiter := connect(t, server, polling).NewSemaphore(s.Name())
+	go func() { waiting <- waiter.Acquire(within(t, soon), 2) }()
+	rest(100 * time.Millisecond) // the waiter has been refused its subscription by then
+	start := time.Now()
+	require.NoError(t, s.Release(t.Context(), 2))
+	require.NoError(t, rig.Await(t, soon, "the waiter", waiting))
+	assert.Less(t, time.Since(start), pollCeiling+leeway)
+}
+
+// Close ends waiters and gives permits back.
+func TestCloseWithPermits(t *testing.T) {
+	server, ctx := rig.Shared(), t.Context()
+	s := newPermits(t, connect(t, server), 3)
+	client := connect(t, server)
+	mine := client.NewPermitSemaphore(s.Name())
+	permits, err := mine.AcquireN(ctx, 3)
+	require.NoError(t, err)
+	waiting := make(chan error, 2)
+	go func() { waiting <- firstOf(mine.Acquire(ctx)) }()
+	go func() { waiting <- client.NewSemaphore(s.Name()).Acquire(ctx, 1) }()
+	parked(t, rig.NewAdmin(t, server), s.Name())
+	require.NoError(t, client.Close(within(t, soon)))
+	for range 2 {
+		assert.ErrorIs(t, rig.Await(t, soon, "a waiter", waiting), latchkey.ErrClosed)
+	}
+	assert.ErrorIs(t, permits[0].Err(), latchkey.ErrClosed)
+	counts(t, s, 3, 0)
+	_, err = mine.Acquire(ctx)
+	assert.ErrorIs(t, err, latchkey.ErrClosed)
+	assert.ErrorIs(t, client.NewSemaphore(s.Name()).Release(ctx, 1), latchkey.ErrClosed)
+}
+
+// Bad arguments are told before anything is sent.
+func TestBadInputOfSemaphores(t *testing.T) {
+	server, ctx := rig.Shared(), t.Context()
+	tap := rig.NewTap(t, server)
+	client := connectVia(t, server, tap.Addr())
+	name := rig.Name(t)
+	s, p := client.NewSemaphore(name), client.NewPermitSemaphore(name)
+	tap.Forget()
+	for i, err := range []error{
+		s.Acquire(ctx, 0), s.Acquire(ctx, -1), s.TryAcquire(ctx, 1<<40), s.Release(ctx, 0), firstOf(s.ReleaseIfExists(ctx, -1)),
+		s.AddPermits(ctx, 0), s.AddPermits(ctx, -1<<40), firstOf(s.TrySetPermits(ctx, -1)), s.SetPermits(ctx, -1),
+		s.Acquire(ctx, 1, latchkey.Lease(time.Second)), s.Acquire(ctx, 1, latchkey.MaxHold(time.Second)),
+		s.Acquire(ctx, 1, latchkey.By(client.NewOwner())), s.Acquire(ctx, 1, latchkey.TTL(time.Second)), s.Acquire(ctx, 1, latchkey.Wait(-1)),
+		firstOf(s.TrySetPermits(ctx, 1, latchkey.Wait(1))), firstOf(s.TrySetPermits(ctx, 1, latchkey.TTL(0))), firstOf(s.Expire(ctx, 0)),
+		firstOf(p.AcquireN(ctx, 0)), firstOf(p.AcquireN(ctx, 1001)), firstOf(p.Acquire(ctx, latchkey.Lease(0))),
+		firstOf(p.Acquire(ctx, latchkey.By(client.NewOwner()))), firstOf(p.LeaseTime(ctx, "zz")), p.UpdateLease(ctx, "aa", -1),
+		firstOf(client.NewLock(name).TryLock(ctx, latchkey.Lease(latchkey.NoExpiry))), firstOf(client.NewLock(name).TryLock(ctx, latchkey.AwaitSet())),
+		client.NewSemaphore("{}").Acquire(ctx, 1), firstOf(client.NewPermitSemaphore("").Acquire(ctx)),
+	} {
+		assert.ErrorIs(t, err, latchkey.ErrInvalid, "%d", i)
+	}
+	assert.Empty(t, tap.Commands(), "nothing was sent")
+}
+
+// Another kind of object under the name: nothing is changed.
+func TestSemaphoresAndOtherKinds(t *testing.T) {
+	server, ctx := rig.Shared(), t.Context()
+	admin, client := rig.NewAdmin(t, server), connect(t, server)
+	for what, command := range map[string][]string{
+		"hash": {"HSET", "", "a", "1"}, "list": {"RPUSH", "", "a"}, "text": {"SET", "", "no number"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			name := rig.Name(t)
+			command[1] = name
+			admin.Do(command...)
+			before := admin.Dump(name)
+			s, p := client.NewSemaphore(name), client.NewPermitSemaphore(name)
+			for i, err := range []error{
+				s.Acquire(ctx, 1), s.Release(ctx, 1), s.AddPermits(ctx, 1), firstOf(s.TrySetPermits(ctx, 1)), firstOf(s.Drain(ctx)),
+				firstOf(s.Available(ctx)), firstOf(p.Acquire(ctx)), firstOf(p.TrySetPermits(ctx, 1)), firstOf(p.Available(ctx)),
+			} {
+				assert.ErrorIs(t, err, latchkey.ErrWrongKind, "%d", i)
+			}
+			assert.Equal(t, before, admin.Dump(name))
+		})
+	}
+}
+
+// Semaphores of many slots of a cluster, with messages of either kind.
+func TestCluster_semaphores(t *testing.T) {
+	cluster := rig.NewCluster(t)
+	for what, mode := range map[string]latchkey.ShardedPubSub{"sharded": latchkey.ShardedAuto, "classic": latchkey.ShardedOff} {
+		t.Run(what, func(t *testing.T) {
+			options := latchkey.Options{ShardedPubSub: mode, PollCeiling: byMessage, Lease: 2 * byMessage, StaleWaiterTimeout: 10 * byMessage}
+			a, b := connectCluster(t, cluster, options), connectCluster(t, cluster, options)
+			ctx := within(t, byMessage)
+			granted := make(chan error, 20)
+			var permits []*latchkey.Permit
+			for i := range cap(granted) {
+				name := fmt.Sprintf("%s:{pool %d}", t.Name(), i)
+				p := a.NewPermitSemaphore(name)
+				require.NoError(t, firstOf(p.TrySetPermits(ctx, 1)))
+				permit, err := p.Acquire(ctx)
+				require.NoError(t, err)
+				permits = append(permits, permit)
+				go func() {
+					next, err := b.NewPermitSemaphore(name).Acquire(ctx)
+					granted <- errors.Join(err, next.Release(context.WithoutCancel(ctx)))
+				}()
+			}
+			rest(time.Second) // the slowest way to be parked
+			for _, permit := range permits {
+				require.NoError(t, permit.Release(ctx))
+				require.NoError(t, rig.Await(t, soon, "the waiter", granted))
+			}
+		})
+	}
+}

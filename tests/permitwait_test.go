@@ -1,0 +1,306 @@
+package tests
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// byMessages lets nobody poll, nor keep permits, while a test runs.
+var byMessages = latchkey.Options{PollCeiling: 20 * time.Second, StaleWaiterTimeout: 5 * time.Minute}
+
+// Ten permits are released at once: ten waiters in ten processes all have one after two
+// round trips, by the messages alone.
+func TestReleaseOfManyWakesAsMany(t *testing.T) {
+	rig.Need(t, rig.Stats)
+	server := rig.Shared()
+	admin := rig.NewAdmin(t, server)
+	giver := newSemaphore(t, connect(t, server), 0)
+	took := make(chan error, 10)
+	for range cap(took) {
+		s := connect(t, server, byMessages).NewSemaphore(giver.Name())
+		go func() { took <- s.Acquire(within(t, soon), 1) }()
+	}
+	rig.Eventually(t, soon, "all listen", func() error {
+		if n := admin.Subscribers(semaphoreChannelOf(giver.Name())); n < int64(cap(took)) {
+			return fmt.Errorf("%d", n)
+		}
+		return nil
+	})
+	before := admin.CommandStats()
+	start := time.Now()
+	require.NoError(t, giver.Release(t.Context(), cap(took)))
+	for range cap(took) {
+		require.NoError(t, rig.Await(t, soon, "a waiter", took))
+	}
+	t.Logf("ten waiters in ten clients have their permits after %v", time.Since(start))
+	assert.Less(t, time.Since(start), time.Second)
+	assert.LessOrEqual(t, admin.Since(before)["evalsha"], int64(cap(took)+1), "one attempt each")
+	assert.Zero(t, available(t, giver))
+}
+
+// The waiters of one client are served in turn, also by a release that was of several,
+// and a large request among them is not overtaken.
+func TestLargeRequestIsNotOvertakenByItsOwnClient(t *testing.T) {
+	server := rig.Shared()
+	giver := newSemaphore(t, connect(t, server), 0)
+	s := connect(t, server, byMessages).NewSemaphore(giver.Name())
+	admin := rig.NewAdmin(t, server)
+	type grant struct {
+		who int
+		err error
+	}
+	granted := make(chan grant, 4)
+	ask := func(who, n int) {
+		go func() { granted <- grant{who, s.Acquire(within(t, soon), n)} }()
+	}
+	ask(0, 7)
+	parked(t, admin, giver.Name())
+	for who := 1; who < 4; who++ {
+		ask(who, 1)
+	}
+	for range 6 {
+		require.NoError(t, giver.Release(t.Context(), 1))
+	}
+	select {
+	case g := <-granted:
+		t.Fatalf("%d was granted before there were seven: %v", g.who, g.err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	require.NoError(t, giver.Release(t.Context(), 4))
+	first := rig.Await(t, soon, "the large one", granted)
+	assert.Zero(t, first.who)
+	require.NoError(t, first.err)
+	for range 3 {
+		require.NoError(t, rig.Await(t, soon, "a small one", granted).err)
+	}
+	assert.Zero(t, available(t, giver))
+}
+
+// Eight processes want one permit each, again and again, and two want seven of the ten:
+// whoever has waited for long has permits kept for it, so that the longest wait is
+// bounded.
+func TestLargeRequestsAreNotStarved(t *testing.T) {
+	server := rig.Shared()
+	options := latchkey.Options{StaleWaiterTimeout: time.Second}
+	giver := newSemaphore(t, connect(t, server, options), capacity)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
+	defer cancel()
+	var mu sync.Mutex
+	longest, times := map[int]time.Duration{}, map[int]int{}
+	var all sync.WaitGroup
+	for i := range 10 {
+		n := 1
+		if i >= 8 {
+			n = 7
+		}
+		s := connect(t, server, options).NewSemaphore(giver.Name())
+		for range 3 { // local ones wait too
+			all.Go(func() {
+				for ctx.Err() == nil {
+					start := time.Now()
+					if !assert.NoError(t, s.Acquire(context.WithoutCancel(ctx), n)) {
+						return
+					}
+					mu.Lock()
+					longest[n] = max(longest[n], time.Since(start))
+					times[n]++
+					mu.Unlock()
+					rest(10 * time.Millisecond)
+					assert.NoError(t, s.Release(context.WithoutCancel(ctx), n))
+				}
+			})
+		}
+	}
+	all.Wait()
+	t.Logf("one of ten: %d times, longest wait %v; seven of ten: %d times, longest wait %v", times[1], longest[1], times[7], longest[7])
+	assert.Less(t, longest[7], 4*time.Second)
+	assert.Less(t, longest[1], 4*time.Second)
+	assert.GreaterOrEqual(t, times[7], 6)
+	assert.Equal(t, capacity, available(t, giver))
+	assert.Empty(t, slices.DeleteFunc(keysLeft(rig.NewAdmin(t, server), giver.Name()), func(key string) bool {
+		return key == giver.Name() || key == "latchkey_sc_total:{"+giver.Name()+"}"
+	}))
+}
+
+// Permits that are kept for a waiter that has died, or given up, are free again.
+func TestPermitsKeptForTheDeadComeBack(t *testing.T) {
+	server := rig.Shared()
+	options := latchkey.Options{StaleWaiterTimeout: 500 * time.Millisecond}
+	giver := newSemaphore(t, connect(t, server, options), 5)
+	admin := rig.NewAdmin(t, server)
+	reservation := "latchkey_sc_reserve:{" + giver.Name() + "}"
+	kept := func() error {
+		if !admin.Exists(reservation) {
+			return errors.New("none")
+		}
+		return nil
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	gaveUp := make(chan error, 1)
+	s := connect(t, server, options).NewSemaphore(giver.Name())
+	go func() { gaveUp <- s.Acquire(ctx, 9) }()
+	rig.Eventually(t, soon, "permits are kept", kept)
+	require.ErrorIs(t, giver.TryAcquire(t.Context(), 1), latchkey.ErrNotAcquired)
+	cancel()
+	require.ErrorIs(t, <-gaveUp, context.Canceled)
+	rig.Eventually(t, soon, "they are let go", func() error { return giver.TryAcquire(t.Context(), 1) })
+
+	link := rig.NewLink(t, server)
+	dead := connectVia(t, server, link.Addr(), options).NewSemaphore(giver.Name())
+	dying, end := context.WithCancel(t.Context())
+	go func() { gaveUp <- dead.Acquire(dying, 9) }()
+	rig.Eventually(t, soon, "permits are kept", kept)
+	link.Cut()
+	start := time.Now()
+	require.NoError(t, giver.Acquire(within(t, soon), 1))
+	assert.Less(t, time.Since(start), 500*time.Millisecond+700*time.Millisecond)
+	end()
+	require.Error(t, <-gaveUp)
+}
+
+// holdAll takes all permits and waits to be killed. Its arguments: name, ticket, how
+// many, for which lease.
+var holdAll = rig.Child("hold-all", func(ctx context.Context, args []string) error {
+	server, err := rig.Attach(args[1])
+	if err != nil {
+		return err
+	}
+	n, err1 := strconv.Atoi(args[2])
+	lease, err2 := time.ParseDuration(args[3])
+	client, _, err3 := dial(server, server.Addr(), latchkey.Options{Lease: lease})
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return err
+	}
+	if _, err := client.NewPermitSemaphore(args[0]).AcquireN(ctx, n); err != nil {
+		return err
+	}
+	fmt.Println("holds")
+	select {}
+})
+
+// The holder of all permits is killed: a waiter gets in within one lease, without any
+// other traffic.
+func TestPermitsOfAKilledProcessComeBack(t *testing.T) {
+	server := rig.Shared()
+	const lease = time.Second
+	s := newPermits(t, connect(t, server, latchkey.Options{PollCeiling: 20 * time.Second}), capacity)
+	child := holdAll.Start(t, s.Name(), server.Ticket(), strconv.Itoa(capacity), lease.String())
+	child.Line(t, soon, "holds")
+	taken := make(chan error, 1)
+	go func() {
+		_, err := s.AcquireN(within(t, soon), capacity)
+		taken <- err
+	}()
+	parked(t, rig.NewAdmin(t, server), s.Name())
+	child.Kill()
+	start := time.Now()
+	require.NoError(t, rig.Await(t, soon, "the waiter", taken))
+	t.Logf("%d permits taken %v after their holder was killed, lease %v", capacity, time.Since(start), lease)
+	assert.Less(t, time.Since(start), lease+300*time.Millisecond)
+	counts(t, s, 0, capacity)
+}
+
+// Ten thousand and a hundred thousand permits have expired: every call works, counts
+// truly, and none takes the server long.
+func TestManyExpiredPermits(t *testing.T) {
+	rig.Need(t, rig.Settings)
+	for _, n := range []int{10_000, 100_000} {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			server, ctx := rig.Fresh(t), t.Context()
+			admin := rig.NewAdmin(t, server)
+			s := connect(t, server).NewPermitSemaphore("pool")
+			warm, err := s.TrySetPermits(ctx, n)
+			require.True(t, warm, err)
+			expire(admin, s.Name(), n)
+			useEverything(t, s, n) // the scripts are loaded by it
+			expire(admin, s.Name(), n)
+			admin.Do("CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "1000")
+			admin.Do("SLOWLOG", "RESET")
+			useEverything(t, s, n)
+			slowest := slowestScript(t, admin)
+			t.Logf("%d expired permits: the slowest script took %v", n, slowest)
+			assert.Less(t, slowest, 3*time.Millisecond, "with all allowance for a machine that is busy otherwise")
+		})
+	}
+}
+
+// expire makes n of the permits that are available ones that have expired.
+func expire(admin *rig.Admin, name string, n int) {
+	for start := 0; start < n; start += 1000 {
+		words := []string{"ZADD", idsOf(name)}
+		for i := start; i < start+1000; i++ {
+			id := make([]byte, 16)
+			binary.BigEndian.PutUint64(id, uint64(i))
+			words = append(words, "1000", string(id))
+		}
+		admin.Do(words...)
+	}
+	admin.Do("SET", name, "0")
+	admin.Do("ZREMRANGEBYRANK", idsOf(name), strconv.Itoa(n), "-1")
+}
+
+// useEverything calls whatever a semaphore can do, with n permits in all, of which all
+// are available.
+func useEverything(t *testing.T, s *latchkey.PermitSemaphore, n int) {
+	t.Helper()
+	ctx := t.Context()
+	counts(t, s, n, 0)
+	permits, err := s.AcquireN(ctx, 20)
+	require.NoError(t, err)
+	p, err := s.TryAcquire(ctx)
+	require.NoError(t, err)
+	counts(t, s, n-21, 21)
+	_, err = s.LeaseTime(ctx, p.ID())
+	require.NoError(t, err)
+	require.NoError(t, s.UpdateLease(ctx, p.ID(), time.Minute))
+	require.NoError(t, p.Extend(ctx, 2*time.Minute))
+	require.NoError(t, p.Release(ctx))
+	ids := make([]string, 0, len(permits))
+	for _, p := range permits {
+		ids = append(ids, p.ID())
+	}
+	_, err = s.Release(ctx, ids...)
+	require.NoError(t, err)
+	require.NoError(t, s.AddPermits(ctx, 5))
+	require.NoError(t, s.SetPermits(ctx, n))
+	_, err = s.TrySetPermits(ctx, 1)
+	require.NoError(t, err)
+	counts(t, s, n, 0)
+}
+
+// slowestScript is the time of the slowest script in the slow log.
+func slowestScript(t *testing.T, admin *rig.Admin) time.Duration {
+	t.Helper()
+	entries, err := admin.Do("SLOWLOG", "GET", "1000").ToArray()
+	require.NoError(t, err)
+	var slowest time.Duration
+	scripts := 0
+	for _, entry := range entries {
+		fields, err := entry.ToArray()
+		require.NoError(t, err)
+		words, err := fields[3].AsStrSlice()
+		require.NoError(t, err)
+		if words[0] != "EVALSHA" && words[0] != "EVAL" {
+			continue
+		}
+		scripts++
+		micros, err := fields[2].AsInt64()
+		require.NoError(t, err)
+		slowest = max(slowest, time.Duration(micros)*time.Microsecond)
+	}
+	assert.Greater(t, scripts, 20)
+	return slowest
+}

@@ -1,0 +1,281 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// masters are independent servers, and links to them.
+type masters struct {
+	servers []*rig.Server
+	links   []*rig.Link
+	admins  []*rig.Admin
+}
+
+func newMasters(t *testing.T, n int) *masters {
+	t.Helper()
+	rig.Need(t, rig.Process)
+	m := &masters{}
+	for range n {
+		server := rig.Fresh(t)
+		m.servers = append(m.servers, server)
+		m.links = append(m.links, rig.NewLink(t, server))
+		m.admins = append(m.admins, rig.NewAdmin(t, server))
+	}
+	return m
+}
+
+// lock is a RedLock of new clients, through the links.
+func (m *masters) lock(t *testing.T, name string, options ...latchkey.Options) *latchkey.RedLock {
+	t.Helper()
+	var members []latchkey.Locker
+	for i, server := range m.servers {
+		members = append(members, connectVia(t, server, m.links[i].Addr(), options...).NewMutex(name))
+	}
+	return latchkey.NewRedLock(members...)
+}
+
+// held is on how many servers the key is.
+func (m *masters) held(name string, servers ...int) (n int) {
+	for i, admin := range m.admins {
+		if len(servers) > 0 && !contains(servers, i) {
+			continue
+		}
+		if admin.Exists(name) {
+			n++
+		}
+	}
+	return n
+}
+
+func contains(all []int, n int) bool {
+	for _, each := range all {
+		if each == n {
+			return true
+		}
+	}
+	return false
+}
+
+// comesTo waits until the key is on n of the servers.
+func (m *masters) comesTo(t *testing.T, name string, n int, servers ...int) {
+	t.Helper()
+	rig.Eventually(t, soon, fmt.Sprintf("%d servers have it", n), func() error {
+		if got := m.held(name, servers...); got != n {
+			return fmt.Errorf("%d have it", got)
+		}
+		return nil
+	})
+}
+
+func TestRedLock(t *testing.T) {
+	m := newMasters(t, 5)
+	first, second := m.lock(t, "x"), m.lock(t, "x")
+	hold := mustLock(t, first)
+	m.comesTo(t, "x", 5)
+	_, err := second.TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	locked, err := second.IsLocked(t.Context())
+	require.NoError(t, err)
+	assert.True(t, locked)
+	waiting := lockInBackground(within(t, soon), second)
+	mustUnlock(t, hold)
+	assert.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
+	next := rig.Await(t, soon, "the waiter", waiting)
+	require.NoError(t, next.err)
+	mustUnlock(t, next.hold)
+	m.comesTo(t, "x", 0)
+}
+
+// Any two of five are silent, or gone: the lock is granted, lasts and is released.
+func TestRedLockWithoutAMinority(t *testing.T) {
+	for what, fail := range map[string]func(*rig.Link){"silent": (*rig.Link).Silence, "gone": (*rig.Link).Cut} {
+		t.Run(what, func(t *testing.T) {
+			m := newMasters(t, 5)
+			const lease = 900 * time.Millisecond
+			options := latchkey.Options{Lease: lease, RetryBudget: 300 * time.Millisecond}
+			l, rival := m.lock(t, "x", options), m.lock(t, "x", options)
+			mustUnlock(t, mustLock(t, l))
+			fail(m.links[0])
+			fail(m.links[3])
+			start := time.Now()
+			hold := mustLock(t, l)
+			assert.Less(t, time.Since(start), 500*time.Millisecond, "nobody waits for those who are silent")
+			rig.Throughout(t, 2*lease, "a majority is renewed", hold.Err)
+			_, err := rival.TryLock(t.Context())
+			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+			require.NoError(t, hold.Unlock(t.Context()))
+			m.comesTo(t, "x", 0, 1, 2, 4)
+		})
+	}
+}
+
+// Three of five are gone: not acquired within the budget, and nothing is left behind on
+// the others.
+func TestRedLockWithoutAMajority(t *testing.T) {
+	m := newMasters(t, 5)
+	l := m.lock(t, "x", latchkey.Options{Lease: 5 * time.Second, RetryBudget: 200 * time.Millisecond})
+	for i := range 3 {
+		m.links[i].Cut()
+	}
+	start := time.Now()
+	_, err := l.Lock(within(t, time.Second))
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.Less(t, time.Since(start), 1800*time.Millisecond)
+	m.comesTo(t, "x", 0, 3, 4)
+	_, err = l.TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	assert.ErrorContains(t, err, "refused", "the error tells what became of the members")
+	m.comesTo(t, "x", 0, 3, 4)
+}
+
+// The hold ends when its majority does, before anybody else can have one.
+func TestRedLockIsLostWithItsMajority(t *testing.T) {
+	m := newMasters(t, 3)
+	const lease = 900 * time.Millisecond
+	hold := mustLock(t, m.lock(t, "x", latchkey.Options{Lease: lease}))
+	m.comesTo(t, "x", 3)
+	ctx := hold.Context(t.Context())
+	other := lockInBackground(within(t, soon), m.lock(t, "x", latchkey.Options{Lease: lease}))
+	m.links[0].Silence()
+	rig.Throughout(t, lease, "two are enough", hold.Err)
+	m.links[1].Silence()
+	rig.Await(t, 2*lease, "the loss", ctx.Done())
+	assert.ErrorIs(t, context.Cause(ctx), latchkey.ErrLost)
+	assert.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrLost)
+	m.links[0].Heal()
+	m.links[1].Heal()
+	got := rig.Await(t, soon, "the next", other)
+	require.NoError(t, got.err)
+	mustUnlock(t, got.hold)
+}
+
+// A member that is back, or has forgotten, is taken again while the hold lasts.
+func TestRedLockMendsItself(t *testing.T) {
+	m := newMasters(t, 3)
+	l := m.lock(t, "x", latchkey.Options{Lease: 600 * time.Millisecond, RetryBudget: 200 * time.Millisecond})
+	m.links[0].Cut()
+	hold := mustLock(t, l)
+	m.comesTo(t, "x", 2)
+	m.links[0].Mend()
+	m.comesTo(t, "x", 3)
+	m.admins[1].Do("DEL", "x")
+	m.comesTo(t, "x", 3)
+	m.links[0].Cut()
+	m.admins[2].Do("DEL", "x")
+	require.NoError(t, hold.Err(), "two were enough all the time")
+	m.comesTo(t, "x", 2, 1, 2)
+	mustUnlock(t, hold)
+	m.comesTo(t, "x", 0, 1, 2)
+}
+
+// Replies that take their time are taken off what is left of the lease, and a lease of
+// which too little is left is no hold.
+func TestRedLockValidity(t *testing.T) {
+	m := newMasters(t, 3)
+	var members []latchkey.Locker
+	for i, server := range m.servers {
+		members = append(members, connectVia(t, server, m.links[i].Addr()).NewMutex("x"))
+	}
+	l := latchkey.NewRedLockWith(latchkey.RedLockOptions{MemberTimeout: 2 * time.Second}, members...)
+	mustUnlock(t, mustLock(t, l))
+	const lease = time.Second
+	m.links[0].DelayReplies(300 * time.Millisecond)
+	m.links[1].DelayReplies(300 * time.Millisecond)
+	hold, err := l.TryLock(t.Context(), latchkey.Lease(lease))
+	require.NoError(t, err)
+	assert.LessOrEqual(t, hold.ValidFor(), lease-300*time.Millisecond, "the second answer took so long")
+	assert.Greater(t, hold.ValidFor(), 400*time.Millisecond)
+	mustUnlock(t, hold)
+	m.comesTo(t, "x", 0)
+	for _, link := range m.links[:2] {
+		link.Heal()
+		link.DelayReplies(880 * time.Millisecond)
+	}
+	_, err = l.TryLock(t.Context(), latchkey.Lease(lease))
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired, "less than a tenth of the lease is left")
+	m.comesTo(t, "x", 0)
+}
+
+// The same server twice is one vote counted twice.
+func TestRedLockOnOneServer(t *testing.T) {
+	rig.Need(t, rig.Stats)
+	server, name := rig.Shared(), rig.Name(t)
+	l := latchkey.NewRedLock(connect(t, server).NewMutex(name), connect(t, server).NewMutex(name), connect(t, server).NewMutex(name))
+	_, err := l.TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	require.NoError(t, free(rig.NewAdmin(t, server), name)())
+}
+
+// While servers fail, two at any moment, processes contend: never two are inside, and the
+// lock is granted all the time.
+func TestRedLockUnderContention(t *testing.T) {
+	m := newMasters(t, 5)
+	const lease = 700 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
+	defer cancel()
+	var inside, passes, losses atomic.Int32
+	var last atomic.Int64
+	last.Store(time.Now().UnixNano())
+	var longest atomic.Int64
+	var all sync.WaitGroup
+	for range 4 {
+		l := m.lock(t, "x", latchkey.Options{Lease: lease, RetryBudget: 200 * time.Millisecond})
+		all.Go(func() {
+			for ctx.Err() == nil {
+				hold, err := l.Lock(ctx)
+				if err != nil {
+					continue
+				}
+				if n := inside.Add(1); n > 1 {
+					t.Errorf("%d are inside", n)
+				}
+				now := time.Now().UnixNano()
+				longest.Store(max(longest.Load(), now-last.Swap(now)))
+				work := hold.Context(context.Background())
+				select {
+				case <-work.Done():
+					losses.Add(1)
+				case <-time.After(10 * time.Millisecond):
+				}
+				inside.Add(-1)
+				passes.Add(1)
+				_ = hold.Unlock(context.WithoutCancel(ctx))
+			}
+		})
+	}
+	for round := 0; ctx.Err() == nil; round++ {
+		a, b := round%5, (round+2)%5
+		m.links[a].Silence()
+		m.links[b].Cut()
+		_ = pause(ctx, 500*time.Millisecond)
+		m.links[a].Heal()
+		m.links[b].Mend()
+		_ = pause(ctx, 100*time.Millisecond)
+	}
+	all.Wait()
+	t.Logf("%d passes, %d losses, the longest time without a grant %v", passes.Load(), losses.Load(), time.Duration(longest.Load()))
+	assert.Greater(t, passes.Load(), int32(10))
+}
+
+// pause waits, or less if ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return errors.New("over")
+	}
+}

@@ -1,0 +1,156 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// stall has so many callers give up on a server that stands still.
+func stall(t *testing.T, server *rig.Server, client *latchkey.Client, callers int) {
+	t.Helper()
+	server.Pause(t)
+	name := rig.Name(t)
+	var leaving sync.WaitGroup
+	for i := range callers {
+		leaving.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			_, err := client.NewLock(fmt.Sprint(name, i)).TryLock(ctx)
+			assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		})
+	}
+	leaving.Wait()
+	server.Resume(t)
+}
+
+// Callers that gave up on a short stall of the server, as many as may be in flight,
+// do not lock out those who come after it.
+func TestStallDoesNotOutlastTheServer(t *testing.T) {
+	rig.Need(t, rig.Process)
+	for name, open := range map[string]func(*testing.T, *rig.Server) (*latchkey.Client, int){
+		"own": func(t *testing.T, s *rig.Server) (*latchkey.Client, int) {
+			return connect(t, s), latchkey.DefaultMaxInFlight
+		},
+		"own, one in flight": func(t *testing.T, s *rig.Server) (*latchkey.Client, int) {
+			return connect(t, s, latchkey.Options{MaxInFlight: 1}), 1
+		},
+		"borrowed": func(t *testing.T, s *rig.Server) (*latchkey.Client, int) {
+			return borrowed(t, s, latchkey.Options{MaxInFlight: 64}), 64
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := rig.Fresh(t)
+			client, callers := open(t, server)
+			lock := client.NewLock(rig.Name(t))
+			mustUnlock(t, mustLock(t, lock))
+			for range 3 {
+				stall(t, server, client, callers)
+				start := time.Now()
+				hold, err := lock.TryLock(t.Context())
+				took := time.Since(start)
+				require.NoError(t, err)
+				require.Less(t, took, time.Second)
+				mustUnlock(t, hold)
+			}
+		})
+	}
+}
+
+// borrowed is a client of the library that uses a rueidis client of the test.
+func borrowed(t *testing.T, server *rig.Server, options latchkey.Options) *latchkey.Client {
+	t.Helper()
+	client, closeAll, err := borrow(likeOurs(server.Options(server.Addr())), options)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, closeAll(within(t, soon))) })
+	return client
+}
+
+// When the connection is broken and the server does not answer on a new one, the
+// caller that comes first, for whom it is opened, obeys its context all the same.
+func TestCancellationIsObeyedWhenTheConnectionIsBroken(t *testing.T) {
+	rig.Need(t, rig.Process)
+	server := rig.Fresh(t)
+	tap := rig.NewTap(t, server)
+	lock := connectVia(t, server, tap.Addr()).NewLock(rig.Name(t))
+	mustUnlock(t, mustLock(t, lock))
+	server.Pause(t)
+	defer server.Resume(t)
+	opened := tap.Accepted()
+	tap.Cut()
+	rest(50 * time.Millisecond) // nothing tells that the client has noticed
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	locked := lockInBackground(ctx, lock)
+	rig.Eventually(t, soon, "a new connection", func() error {
+		if tap.Accepted() == opened {
+			return errors.New("none")
+		}
+		return nil
+	})
+	cancel()
+	canceled := time.Now()
+	got := rig.Await(t, soon, "Lock", locked)
+	require.ErrorIs(t, got.err, context.Canceled)
+	require.Less(t, got.at.Sub(canceled), leeway)
+}
+
+// A command may be under way when the rueidis client is closed: what it did is not
+// known, and is not said to be.
+func TestOutcomeIsUnknownWhenTheBorrowedClientIsClosed(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	tap := rig.NewTap(t, server)
+	redis, client := borrowedTwo(t, server, tap.Addr())
+	reply := tap.HoldReply(rig.Mentions(name))
+	defer reply.Release()
+	locked := make(chan error, 1)
+	go func() { _, err := client.NewLock(name).TryLock(t.Context()); locked <- err }()
+	rig.Await(t, soon, "the command is executed", reply.Arrived)
+	go redis.Close()
+	err := rig.Await(t, soon, "TryLock", locked)
+	require.ErrorIs(t, err, rueidis.ErrClosing)
+	require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+}
+
+// borrowedTwo returns a rueidis client, and one of the library that uses it and has
+// been used.
+func borrowedTwo(t *testing.T, server *rig.Server, addr string) (rueidis.Client, *latchkey.Client) {
+	t.Helper()
+	redis, err := rueidis.NewClient(likeOurs(server.Options(addr)))
+	require.NoError(t, err)
+	t.Cleanup(redis.Close)
+	client, err := latchkey.New(redis, latchkey.Options{RetryBudget: soon})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close(within(t, soon)) }) // its server is gone
+	mustUnlock(t, mustLock(t, client.NewLock(rig.Name(t))))
+	return redis, client
+}
+
+// Nothing can come of a rueidis client that is closed: calls end long before their
+// budget, those that are not sent are not said to be in doubt, and Close ends.
+func TestAClosedBorrowedClientIsGivenUp(t *testing.T) {
+	server := rig.Shared()
+	redis, client := borrowedTwo(t, server, server.Addr())
+	hold := mustLock(t, client.NewLock(rig.Name(t)))
+	redis.Close()
+	start := time.Now()
+	_, err := client.NewLock(rig.Name(t)).TryLock(t.Context())
+	require.ErrorIs(t, err, rueidis.ErrClosing)
+	_, err = client.NewLock(rig.Name(t)).TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	require.ErrorIs(t, err, rueidis.ErrClosing)
+	require.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
+	require.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrUnknownOutcome)
+	require.ErrorIs(t, client.Close(within(t, soon)), rueidis.ErrClosing)
+	require.Less(t, time.Since(start), 2*time.Second)
+}
