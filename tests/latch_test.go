@@ -335,6 +335,26 @@ func TestLatchOpens(t *testing.T) {
 	t.Logf("20 awaiters woken in %v", time.Since(start))
 }
 
+// The last count falls between the look and the live subscription. Everybody looks again
+// when that is confirmed.
+func TestLatchOpensBeforeTheSubscriptionIsConfirmed(t *testing.T) {
+	server := rig.Shared()
+	tap := rig.NewTap(t, server)
+	latch := newLatch(t, connect(t, server), 1)
+	held := tap.HoldCommand(rig.Both(rig.Named("SUBSCRIBE"), rig.Mentions(latchChannelOf(latch.Name()))))
+	waiting := connectVia(t, server, tap.Addr(), patient).NewCountDownLatch(latch.Name())
+	var all []<-chan error
+	for range 100 {
+		all = append(all, awaitInBackground(within(t, soon), waiting))
+	}
+	rig.Await(t, soon, "the subscription", held.Arrived)
+	countDown(t, latch, 0) // its message goes to nobody
+	held.Release()
+	for _, each := range all {
+		require.NoError(t, rig.Await(t, 2*time.Second, "an awaiter looks again", each))
+	}
+}
+
 // latchAwaiter is a process with many awaiters. Its arguments: name, the server's ticket,
 // the address to go by, how many.
 var latchAwaiter = rig.Child("latch awaiter", func(ctx context.Context, args []string) error {
