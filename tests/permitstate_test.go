@@ -14,7 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// The rights of the documentation are enough for everything that semaphores do.
+// The rights of the documentation are enough for everything that semaphores and latches
+// do.
 func TestMinimalPermissionsOfSemaphores(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	server, ctx := rig.Fresh(t), t.Context()
@@ -55,6 +56,18 @@ func TestMinimalPermissionsOfSemaphores(t *testing.T) {
 	require.NoError(t, err)
 	rig.Throughout(t, 2*time.Second, "it is renewed", held.Err)
 	_, err = p.Delete(ctx)
+	require.NoError(t, err)
+
+	latch := client.NewCountDownLatch("orders:3")
+	_, err = latch.TrySetCount(ctx, 2, latchkey.TTL(time.Minute))
+	require.NoError(t, err)
+	go func() { waiting <- latch.Await(within(t, soon)) }()
+	_, err = latch.CountDownAs(ctx, "one")
+	require.NoError(t, err)
+	_, err = latch.CountDown(ctx)
+	require.NoError(t, err)
+	require.NoError(t, rig.Await(t, soon, "the awaiter", waiting))
+	_, err = latch.Delete(ctx)
 	require.NoError(t, err)
 	assert.Empty(t, admin.Strings("ACL", "LOG"), "nothing was denied")
 }

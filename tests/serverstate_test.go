@@ -156,6 +156,7 @@ func narrow(t *testing.T, server *rig.Server, options latchkey.Options) *latchke
 		&redisson_rwlock:{orders:*
 		+incrby +decrby +persist +zcount +zmscore ~redisson_sc:{orders:* ~latchkey_sc_*:{orders:* ~latchkey_op:{orders:*
 		~latchkey_permit_void:{orders:* &redisson_sc:{orders:*
+		+sadd +pexpireat ~latchkey_latch*:{orders:* &redisson_countdownlatch__channel__{orders:*
 		&redisson_lock__channel:{orders:* &latchkey:beat:*`)...)...)
 	options.Logger = slog.New(slog.DiscardHandler)
 	client, err := latchkey.Connect(t.Context(), "redis://narrow:secret@"+server.Addr(), options)
