@@ -85,7 +85,10 @@ func queueSome(ctx context.Context, t testing.TB, admin *rig.Admin, client *latc
 	return acquired
 }
 
-const passDead = "pass over the dead"
+const (
+	passDead = "pass over the dead"
+	tryDead  = "try where all are dead"
+)
 
 // fairCosts measures what the scripts of a fair lock cost in a queue of n.
 func fairCosts(t *testing.T, n int) map[string][]time.Duration {
@@ -150,12 +153,18 @@ func fairCosts(t *testing.T, n int) map[string][]time.Duration {
 	})
 	admin.Do("FLUSHALL")
 
-	strangers(t, server, name, n, -time.Hour)
-	phase("try where all are dead", func() {
-		hold, err := client.NewFairLock(name).TryLock(t.Context())
-		require.NoError(t, err)
-		mustUnlock(t, hold)
-	})
+	var tries []time.Duration
+	for range 5 {
+		strangers(t, server, name, n, -time.Hour)
+		phase(tryDead, func() {
+			hold, err := client.NewFairLock(name).TryLock(t.Context())
+			require.NoError(t, err)
+			mustUnlock(t, hold)
+		})
+		tries = append(tries, costs[tryDead]...)
+	}
+	slices.Sort(tries)
+	costs[tryDead] = tries
 
 	holder = mustLock(t, client.NewFairLock(name))
 	strangers(t, server, name, n, -time.Hour)
@@ -189,7 +198,7 @@ func TestFairScriptsDoNotGrow(t *testing.T) {
 		if what != passDead { // which is bounded, but by more than a hundred
 			assert.Less(t, median(l), 4*median(s)+50*time.Microsecond, what)
 		}
-		assert.Less(t, l[len(l)*9/10], time.Millisecond, "nine of ten: %s", what)
+		assert.Less(t, l[(len(l)-1)*9/10], time.Millisecond, "nine of ten: %s", what)
 	}
 }
 
