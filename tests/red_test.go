@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,20 +38,25 @@ func newMasters(t *testing.T, n int) *masters {
 	return m
 }
 
-// lock is a RedLock of new clients, through the links.
-func (m *masters) lock(t *testing.T, name string, options ...latchkey.Options) *latchkey.RedLock {
+// mutexes are locks of new clients, through the links.
+func (m *masters) mutexes(t *testing.T, name string, options ...latchkey.Options) (members []latchkey.Locker) {
 	t.Helper()
-	var members []latchkey.Locker
 	for i, server := range m.servers {
 		members = append(members, connectVia(t, server, m.links[i].Addr(), options...).NewMutex(name))
 	}
-	return latchkey.NewRedLock(members...)
+	return members
+}
+
+// lock is a RedLock of them.
+func (m *masters) lock(t *testing.T, name string, options ...latchkey.Options) *latchkey.RedLock {
+	t.Helper()
+	return latchkey.NewRedLock(m.mutexes(t, name, options...)...)
 }
 
 // held is on how many servers the key is.
 func (m *masters) held(name string, servers ...int) (n int) {
 	for i, admin := range m.admins {
-		if len(servers) > 0 && !contains(servers, i) {
+		if len(servers) > 0 && !slices.Contains(servers, i) {
 			continue
 		}
 		if admin.Exists(name) {
@@ -57,15 +64,6 @@ func (m *masters) held(name string, servers ...int) (n int) {
 		}
 	}
 	return n
-}
-
-func contains(all []int, n int) bool {
-	for _, each := range all {
-		if each == n {
-			return true
-		}
-	}
-	return false
 }
 
 // comesTo waits until the key is on n of the servers.
@@ -185,11 +183,7 @@ func TestRedLockMendsItself(t *testing.T) {
 // which too little is left is no hold.
 func TestRedLockValidity(t *testing.T) {
 	m := newMasters(t, 3)
-	var members []latchkey.Locker
-	for i, server := range m.servers {
-		members = append(members, connectVia(t, server, m.links[i].Addr()).NewMutex("x"))
-	}
-	l := latchkey.NewRedLockWith(latchkey.RedLockOptions{MemberTimeout: 2 * time.Second}, members...)
+	l := latchkey.NewRedLockWith(latchkey.RedLockOptions{MemberTimeout: 2 * time.Second}, m.mutexes(t, "x")...)
 	mustUnlock(t, mustLock(t, l))
 	const lease = time.Second
 	m.links[0].DelayReplies(300 * time.Millisecond)
@@ -279,3 +273,6 @@ func pause(ctx context.Context, d time.Duration) error {
 		return errors.New("over")
 	}
 }
+
+// jitterOf is a random time up to d.
+func jitterOf(d time.Duration) time.Duration { return rand.N(d) }
