@@ -20,15 +20,8 @@ local number, which = ARGV[1], ARGV[2]
 --@include tell
 --@include op
 --@include latch_state
+--@include latch_once
 
-local before, past_it = recall()
-if before or past_it then
-  return past_it or tonumber(before)
-end
-local wrong = sync()
-if wrong then
-  return wrong
-end
 if round ~= which then
   return -1
 end

@@ -21,15 +21,8 @@ local number, last, n, ttl = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --@include tell
 --@include op
 --@include latch_state
+--@include latch_once
 
-local before, past_it = recall()
-if before or past_it then
-  return past_it or tonumber(before)
-end
-local wrong = sync()
-if wrong then
-  return wrong
-end
 if state == 'set' or round ~= last and round ~= '0' then
   return 0
 end

@@ -9,15 +9,7 @@
 -- count as available; they are put back in batches, by whoever needs them.
 local never = 922337203685477
 local reapBatch = 64
-local now
-
-local function clock()
-  if not now then
-    local time = redis.call('time')
-    now = time[1] * 1000 + math.floor(time[2] / 1000)
-  end
-  return now
-end
+--@include clock
 
 -- ends is the score of a lease that begins now; '' is one without an end.
 local function ends(lease)

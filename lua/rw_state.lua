@@ -14,15 +14,7 @@
 --
 -- No function looks at all readers or writers.
 local reapBatch, turn, longestBar = 64, 100, 60000
-local now
-
-local function clock()
-  if not now then
-    local time = redis.call('time')
-    now = time[1] * 1000 + math.floor(time[2] / 1000)
-  end
-  return now
-end
+--@include clock
 
 -- look returns mode, the read holds and the write holds of an owner. A key that is
 -- another lock's is an error.

@@ -21,15 +21,8 @@ local reserve
 --@include tell
 --@include op
 --@include sem_state
+--@include sem_once
 
-local done, past = recall()
-if done or past then
-  return past or tonumber(done)
-end
-local free, wrong = look()
-if wrong then
-  return wrong
-end
 if not free and how == 'release if set' then
   return 0
 end

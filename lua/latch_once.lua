@@ -1,0 +1,10 @@
+-- Fragment: what a script that changes a latch once begins with. It ends the script if
+-- the operation was executed before, or is past, or if the key holds something else.
+local before, past_it = recall()
+if before or past_it then
+  return past_it or tonumber(before)
+end
+local wrong = sync()
+if wrong then
+  return wrong
+end
