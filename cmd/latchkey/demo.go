@@ -17,15 +17,17 @@ import (
 func demoCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "demo",
-		Usage: "watch workers share a lock and a pool, and some of them die",
+		Usage: "watch workers share a lock and a pool, die, and start together",
 		Description: `Several workers, each a client of its own, advance one counter in Redis by
 reading it and writing it back: first without a lock, then with one. On the way
 a worker is killed while it holds the lock. Then they do jobs under a semaphore
 that has fewer permits than there are workers, and again one is killed while it
-holds a permit. The last lines prove, or disprove, that no increment was lost,
-that no two workers had the lock at once and never more than there are permits
-worked at once, and that what the dead held came back; the exit code is 1 if one
-of the proofs fails. It all takes less than half a minute.
+holds a permit. At last they wait at a latch until all preparations are done.
+
+The last lines prove, or disprove, that no increment was lost, that no two
+workers had the lock at once and never more than there are permits worked at
+once, that what the dead held came back, and that nobody passed the latch early;
+the exit code is 1 if one of the proofs fails. It all takes half a minute.
 
 Nothing needs to be installed: without --redis and LATCHKEY_REDIS the demo brings
 its own server. On yours it uses keys with "latchkey-demo:" in their names and
@@ -52,6 +54,7 @@ var acts = []act{
 	{"WITHOUT A LOCK", playWithoutLock},
 	{"WITH A LOCK, AND A DEATH", playWithLock},
 	{"A POOL WITH A LIMIT, AND A DEATH", playPool},
+	{"A COMMON START", playLatch},
 }
 
 // proof is what an act showed to be true, or not.
@@ -131,6 +134,19 @@ func (s *stage) openServer(cmd *cli.Command) (closer func(), err error) {
 	}
 	s.screen.say("Latchkey demo. Server: %s.", server)
 	return func() { s.redis.Close(); closeEmbedded() }, nil
+}
+
+// connect makes a client, for one who works as if it were a process of its own.
+func (s *stage) connect(ctx context.Context) (*latchkey.Client, error) {
+	client, err := latchkey.Connect(ctx, s.url, s.options)
+	return client, libraryError(err)
+}
+
+// remove deletes something, also when the demo was interrupted.
+func remove(deletes func(context.Context) (bool, error)) {
+	ctx, cancel := context.WithTimeout(context.Background(), sweepTimeout)
+	defer cancel()
+	_, _ = deletes(ctx)
 }
 
 // rawClient opens a connection beside the library.

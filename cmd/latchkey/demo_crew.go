@@ -91,10 +91,10 @@ func newCrew(ctx context.Context, s *stage, g *gauge, task func(context.Context)
 		if doorOf == nil {
 			continue
 		}
-		client, err := latchkey.Connect(ctx, s.url, s.options)
+		client, err := s.connect(ctx)
 		if err != nil {
 			c.dismiss()
-			return nil, libraryError(err)
+			return nil, err
 		}
 		w.client, w.door = client, doorOf(client)
 	}

@@ -15,13 +15,18 @@ func playPool(ctx context.Context, s *stage) (*proof, error) {
 	s.explain(
 		fmt.Sprintf("%d workers have jobs to do, of %v each. A semaphore has %d permits: no more may work at once.", s.workers, job, permits),
 		fmt.Sprintf("On the way worker %d, a process of its own, is killed while it holds a permit.", s.workers+1))
-	prize := aPermit(s.prefix+"pool", permits, s.duration/10)
-	remove, err := s.setUpPool(ctx, prize.key, permits)
+	client, err := s.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer remove()
+	defer closeClient(client)
+	pool := client.NewPermitSemaphore(s.prefix + "pool")
+	if _, err := pool.TrySetPermits(ctx, permits, latchkey.TTL(leftovers)); err != nil {
+		return nil, libraryError(err)
+	}
+	defer remove(pool.Delete)
 
+	prize := aPermit(pool.Name(), permits, s.duration/10)
 	g := &gauge{}
 	crew, err := newCrew(ctx, s, g, func(ctx context.Context) error { return g.linger(ctx, job) }, prize.door)
 	if err != nil {
@@ -33,27 +38,6 @@ func playPool(ctx context.Context, s *stage) (*proof, error) {
 		return nil, err
 	}
 	return provePool(crew, death), nil
-}
-
-// setUpPool sets the permits, and returns what removes them, also when the demo was
-// interrupted.
-func (s *stage) setUpPool(ctx context.Context, key string, permits int) (remove func(), err error) {
-	client, err := latchkey.Connect(ctx, s.url, s.options)
-	if err != nil {
-		return nil, libraryError(err)
-	}
-	pool := client.NewPermitSemaphore(key)
-	remove = func() {
-		ctx, cancel := context.WithTimeout(context.Background(), sweepTimeout)
-		defer cancel()
-		_, _ = pool.Delete(ctx)
-		closeClient(client)
-	}
-	if _, err := pool.TrySetPermits(ctx, permits, latchkey.TTL(leftovers)); err != nil {
-		remove()
-		return nil, libraryError(err)
-	}
-	return remove, nil
 }
 
 // linger is a job in which nothing is done but to be there.

@@ -29,7 +29,9 @@ func TestDemoProves(t *testing.T) {
 	assert.Regexp(t, `\n\nPROOF: counter (\d+) = \d+ increments by 5 workers, at most 1 inside at any time, `+
 		`lock came back \d\.\d\ds after a worker died\n`+
 		`PROOF: \d+ jobs by 5 workers with 3 permits, at most 3 inside at any time, `+
-		`permit came back \d\.\d\ds after a worker died\n$`, got.stdout)
+		`permit came back \d\.\d\ds after a worker died\n`+
+		`PROOF: 5 of 5 workers passed the latch, 0 of them before all 3 preparations were done\n$`, got.stdout)
+	assert.Regexp(t, `(?m)(^   preparation 2 is reported, 1 to go; .*\n){2}`, got.stdout, "it counts once")
 	assert.NotContains(t, got.stdout, "\x1b", "no terminal, no control characters")
 }
 
@@ -154,6 +156,42 @@ func TestInterruptedDemoRemovesThePool(t *testing.T) {
 	assert.Empty(t, keys(t, rawTo(t, server)))
 }
 
+func TestDemoNoticesWhoPassesTheLatchEarly(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	client := server.Client()
+	demo := invoke(t, server, "demo", "--for", "3s", "--lease", "100ms")
+	key := awaitKey(t, server, ":latch")
+	_, err := client.NewCountDownLatch(key).CountDownN(t.Context(), steps)
+	require.NoError(t, err)
+	got := demo.end()
+	assert.Equal(t, exitProofFailed, got.code, got.stderr)
+	assert.Regexp(t, `(?m)^PROOF FAILED: 5 of 5 workers passed the latch, [1-5] of them before`, got.stdout)
+}
+
+func TestDemoNoticesALatchThatIsGone(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	client := server.Client()
+	demo := invoke(t, server, "demo", "--for", "3s", "--lease", "100ms")
+	key := awaitKey(t, server, ":latch")
+	_, err := client.NewCountDownLatch(key).Delete(t.Context())
+	require.NoError(t, err)
+	got := demo.end()
+	assert.Equal(t, exitProofFailed, got.code)
+	assert.Contains(t, got.stderr, "PROOF FAILED")
+}
+
+func TestInterruptedDemoRemovesTheLatch(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	demo := invoke(t, server, "demo", "--for", "2s", "--lease", "100ms")
+	awaitKey(t, server, ":latch")
+	require.NoError(t, demo.Process.Signal(os.Interrupt))
+	assert.Equal(t, exitSignalled+2, demo.end().code)
+	assert.Empty(t, keys(t, rawTo(t, server)))
+}
+
 func awaitKey(t *testing.T, server *latchkeytest.Server, suffix string) (key string) {
 	t.Helper()
 	client := rawTo(t, server)
@@ -164,13 +202,15 @@ func awaitKey(t *testing.T, server *latchkeytest.Server, suffix string) (key str
 	return key
 }
 
-// keys are all but the notes of the library.
+// keys are all but the notes of the library, of operations and of a latch that was.
 func keys(t *testing.T, client rueidis.Client) []string {
 	t.Helper()
 	return slices.DeleteFunc(keysLike(t, client, "*"), isNote)
 }
 
-func isNote(key string) bool { return strings.HasPrefix(key, "latchkey_op:") }
+func isNote(key string) bool {
+	return strings.HasPrefix(key, "latchkey_op:") || strings.HasPrefix(key, "latchkey_latch:")
+}
 
 func keysLike(t *testing.T, client rueidis.Client, pattern string) []string {
 	t.Helper()
@@ -181,7 +221,7 @@ func keysLike(t *testing.T, client rueidis.Client, pattern string) []string {
 
 func assertNotesExpire(t *testing.T, client rueidis.Client) {
 	t.Helper()
-	for _, key := range keysLike(t, client, "latchkey_op:*") {
+	for _, key := range slices.DeleteFunc(keysLike(t, client, "*"), func(key string) bool { return !isNote(key) }) {
 		left, err := client.Do(t.Context(), client.B().Ttl().Key(key).Build()).AsInt64()
 		require.NoError(t, err)
 		assert.Positive(t, left, key)
@@ -271,6 +311,22 @@ func TestProofOfThePoolNeedsEveryPart(t *testing.T) {
 	assert.False(t, holds(), "it never was full")
 	g.most, c.workers = 2, c.workers[:2]
 	assert.False(t, holds(), "there was no need for a limit")
+}
+
+func TestProofOfTheLatchNeedsEveryPart(t *testing.T) {
+	l := &startLine{stage: &stage{workers: 2}}
+	holds := func() bool { return l.prove().holds }
+	l.done.Store(steps)
+	l.passed.Store(2)
+	assert.True(t, holds())
+	l.early.Store(1)
+	assert.False(t, holds(), "one was early")
+	l.early.Store(0)
+	l.passed.Store(1)
+	assert.False(t, holds(), "one did not pass")
+	l.passed.Store(2)
+	l.done.Store(steps - 1)
+	assert.False(t, holds(), "not all was done")
 }
 
 func TestScreenRedrawsInPlace(t *testing.T) {

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+// steps are what has to be done before workers may begin.
+const steps = 3
+
+// playLatch shows workers that begin when all preparations are done, and not
+// before, although one of these is reported twice.
+func playLatch(ctx context.Context, s *stage) (*proof, error) {
+	s.explain(
+		fmt.Sprintf("%d workers must not begin before %d preparations are done. They wait at a latch.", s.workers, steps),
+		"The second preparation is reported twice, as by a process that was restarted.")
+	client, err := s.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer closeClient(client)
+	latch := client.NewCountDownLatch(s.prefix + "latch")
+	if _, err := latch.TrySetCount(ctx, steps, latchkey.TTL(leftovers)); err != nil {
+		return nil, libraryError(err)
+	}
+	defer remove(latch.Delete)
+
+	start := &startLine{stage: s, pause: s.duration / 10}
+	ctx, cancel := context.WithCancel(ctx)
+	defer start.dismiss()
+	defer cancel()
+	if err := start.call(ctx, latch.Name()); err != nil {
+		return nil, err
+	}
+	if err := start.prepare(ctx, latch); err != nil {
+		return nil, err
+	}
+	start.runners.Wait()
+	return start.prove(), nil
+}
+
+// startLine is where workers wait, and who counts them there. What is done is not
+// in Redis: it must not depend on what it is to judge.
+type startLine struct {
+	stage   *stage
+	pause   time.Duration // that a preparation takes
+	clients []*latchkey.Client
+	runners sync.WaitGroup
+	done    atomic.Int64 // preparations, before the latch is told
+	passed  atomic.Int64
+	early   atomic.Int64 // passed before all was done
+}
+
+// call lets the workers come, each with a client of its own, and wait.
+func (l *startLine) call(ctx context.Context, latch string) error {
+	for range l.stage.workers {
+		client, err := l.stage.connect(ctx)
+		if err != nil {
+			return err
+		}
+		l.clients = append(l.clients, client)
+	}
+	for _, client := range l.clients {
+		l.runners.Go(func() { l.run(ctx, client.NewCountDownLatch(latch)) })
+	}
+	return nil
+}
+
+// dismiss closes the clients of workers that are through, or were told to give up.
+func (l *startLine) dismiss() {
+	l.runners.Wait()
+	for _, client := range l.clients {
+		closeClient(client)
+	}
+}
+
+// run is a worker. It is one that did not pass, if the latch does not open for it.
+func (l *startLine) run(ctx context.Context, latch *latchkey.CountDownLatch) {
+	if latch.Await(ctx, latchkey.Wait(2*steps*l.pause+patience)) != nil {
+		return
+	}
+	if l.done.Load() < steps {
+		l.early.Add(1)
+	}
+	l.passed.Add(1)
+}
+
+// prepare does the preparations one by one.
+func (l *startLine) prepare(ctx context.Context, latch *latchkey.CountDownLatch) error {
+	for i := range steps {
+		if err := pause(ctx, l.pause); err != nil {
+			return err
+		}
+		l.done.Add(1)
+		reports := 1
+		if i == 1 {
+			reports = 2
+		}
+		for range reports {
+			if err := l.report(ctx, latch, i+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *startLine) report(ctx context.Context, latch *latchkey.CountDownLatch, step int) error {
+	waiting := l.stage.workers - int(l.passed.Load()) // before they are told
+	left, err := latch.CountDownAs(ctx, fmt.Sprintf("preparation %d", step))
+	if errors.Is(err, latchkey.ErrNotSet) || errors.Is(err, latchkey.ErrGone) {
+		return exitWith(exitProofFailed, "PROOF FAILED: %w", err)
+	}
+	if err != nil {
+		return libraryError(err)
+	}
+	l.stage.screen.say("   preparation %d is reported, %d to go; %d workers wait", step, left, waiting)
+	return nil
+}
+
+func (l *startLine) prove() *proof {
+	passed, early := l.passed.Load(), l.early.Load()
+	return &proof{
+		holds: early == 0 && passed == int64(l.stage.workers) && l.done.Load() == steps,
+		text: fmt.Sprintf("%d of %d workers passed the latch, %d of them before all %d preparations were done",
+			passed, l.stage.workers, early, steps),
+	}
+}
