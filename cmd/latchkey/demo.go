@@ -142,7 +142,8 @@ func (s *stage) connect(ctx context.Context) (*latchkey.Client, error) {
 	return client, libraryError(err)
 }
 
-// remove deletes something, also when the demo was interrupted.
+// remove deletes something, also when the demo was interrupted. What makes it must
+// not be interrupted: a command that is given up could be executed after this one.
 func remove(deletes func(context.Context) (bool, error)) {
 	ctx, cancel := context.WithTimeout(context.Background(), sweepTimeout)
 	defer cancel()

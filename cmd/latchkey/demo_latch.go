@@ -26,10 +26,10 @@ func playLatch(ctx context.Context, s *stage) (*proof, error) {
 	}
 	defer closeClient(client)
 	latch := client.NewCountDownLatch(s.prefix + "latch")
-	if _, err := latch.TrySetCount(ctx, steps, latchkey.TTL(leftovers)); err != nil {
+	defer remove(latch.Delete)
+	if _, err := latch.TrySetCount(context.WithoutCancel(ctx), steps, latchkey.TTL(leftovers)); err != nil {
 		return nil, libraryError(err)
 	}
-	defer remove(latch.Delete)
 
 	start := &startLine{stage: s, pause: s.duration / 10}
 	ctx, cancel := context.WithCancel(ctx)

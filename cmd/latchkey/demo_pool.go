@@ -21,10 +21,10 @@ func playPool(ctx context.Context, s *stage) (*proof, error) {
 	}
 	defer closeClient(client)
 	pool := client.NewPermitSemaphore(s.prefix + "pool")
-	if _, err := pool.TrySetPermits(ctx, permits, latchkey.TTL(leftovers)); err != nil {
+	defer remove(pool.Delete)
+	if _, err := pool.TrySetPermits(context.WithoutCancel(ctx), permits, latchkey.TTL(leftovers)); err != nil {
 		return nil, libraryError(err)
 	}
-	defer remove(pool.Delete)
 
 	prize := aPermit(pool.Name(), permits, s.duration/10)
 	g := &gauge{}
