@@ -248,7 +248,7 @@ func (p *primitive) takeTogether(ctx context.Context, r *request, t *tenure, g *
 		}
 		if _, err := t.attempt(ctx, r, 0); err == nil || !worthWaiting(ctx, err) {
 			g.leaveLine(s)
-			return t.conclude(r, err)
+			return t.conclude(r, ended(ctx, err))
 		}
 	}
 	defer g.leave()

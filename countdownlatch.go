@@ -303,7 +303,7 @@ type awaiter struct {
 func (w *awaiter) await(ctx context.Context) error {
 	_, err := w.ask(ctx, 0)
 	if err == nil || !w.request.waits || !worthWaiting(ctx, err) {
-		return err
+		return ended(ctx, err)
 	}
 	main := w.client.gates.use(w.key)
 	defer main.done()
@@ -319,7 +319,7 @@ func (w *awaiter) await(ctx context.Context) error {
 		}
 		if _, err := w.ask(ctx, 0); err == nil || !worthWaiting(ctx, err) {
 			g.leaveLine(s)
-			return err
+			return ended(ctx, err)
 		}
 	}
 	defer g.leave()

@@ -136,7 +136,7 @@ func (l *MultiLock) take(ctx context.Context, r *request, options []Option) (*Ho
 		if err == nil {
 			h, err := l.whole(ctx, r, holds)
 			if err == nil || !r.waits || ctx.Err() != nil {
-				return h, err
+				return h, ended(ctx, err)
 			}
 			continue // the first lease was over when the last member came
 		}
@@ -166,7 +166,7 @@ func (l *MultiLock) takeInOrder(ctx context.Context, r *request, options []Optio
 			return nil
 		}
 		if !r.waits || !worthWaiting(ctx, err) {
-			return err
+			return ended(ctx, err)
 		}
 		if holds[first], err = l.await(ctx, l.members[first], options); err != nil {
 			return err

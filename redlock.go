@@ -99,7 +99,7 @@ func (l *RedLock) take(ctx context.Context, r *request, options []Option) (*Hold
 	for {
 		h, err := l.round(ctx, r, options)
 		if err == nil || !r.waits || !worthWaiting(ctx, err) {
-			return h, err
+			return h, ended(ctx, err)
 		}
 		if stopped := rest(ctx, nil, jitter(l.options.RetryDelay)); stopped != nil {
 			return nil, errors.Join(stopped, err)

@@ -33,7 +33,7 @@ func (c *Client) waitInFront(ctx context.Context, g *gate, a asker) error {
 			g.drain()
 			left, err := a.ask(ctx, round)
 			if err == nil || !worthWaiting(ctx, err) {
-				return err
+				return ended(ctx, err)
 			}
 			last = err
 			nap = c.nap(g, a, round, left, err)
@@ -59,6 +59,14 @@ func worthWaiting(ctx context.Context, err error) bool {
 		return false
 	}
 	return errors.Is(err, ErrNotAcquired) || judge(err) != refused
+}
+
+// ended adds the end of the context to an answer that came with it.
+func ended(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || ofContext(err) {
+		return err
+	}
+	return errors.Join(contextError(ctx), trouble(err))
 }
 
 // trouble is what the caller should know besides that the time is over: that the
