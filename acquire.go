@@ -25,9 +25,11 @@ func (p *primitive) acquire(ctx context.Context, verb string, waits bool, option
 		return nil, fail(verb, p.name, explain(err)...)
 	}
 	if p.client.options.Observer != nil {
-		e := h.tenure.event(EventAcquired)
-		e.Wait = p.client.clock().since(started)
-		p.client.observe(e)
+		for _, t := range append([]*tenure{h.tenure}, h.tenure.company...) {
+			e := t.event(EventAcquired)
+			e.Wait = p.client.clock().since(started)
+			p.client.observe(e)
+		}
 	}
 	return h, nil
 }
@@ -313,6 +315,7 @@ func (t *tenure) giveUp(r *request) (doubtful bool) {
 // the way is overcome within the retry budget. A nil error means that the tenure
 // has begun. ErrNotAcquired comes with what is left of the holder's lease.
 func (t *tenure) attempt(ctx context.Context, r *request, round int) (left time.Duration, err error) {
+	left = -1
 	a, err := t.ask(ctx, r.lease, 1, round)
 	if err == nil && a.bare && a.null {
 		// SET NX was refused, by whoever or whatever is there; it may be ourselves,

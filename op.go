@@ -12,6 +12,9 @@ import (
 // how long one whose outcome is unknown is settled in the background at most.
 const opMemory = 20 * time.Minute
 
+// opMargin is how much earlier the background stops to settle.
+const opMargin = time.Minute
+
 // op is an operation on a counter: it changes a number, so that sent twice it would
 // count twice. The server notes the last one of each lane. A lane of this client
 // serves one operation at a time, with growing numbers, so that the notes are few.
@@ -21,6 +24,7 @@ type op struct {
 	number string
 	note   string // the key of the note
 	turn   turn
+	began  stamp
 	settle call // what settles it if its outcome is unknown: itself, or its undo
 }
 
@@ -56,6 +60,7 @@ func (c *Client) newOp(key string) *op {
 	return &op{
 		client: c,
 		lane:   lane,
+		began:  c.clock(),
 		number: strconv.FormatUint(c.tenures.number(), 10),
 		note:   "latchkey_op:" + hashTag(key) + ":" + c.id + ":" + strconv.Itoa(lane),
 	}
@@ -68,7 +73,14 @@ func (o *op) unknown() { o.client.janitor.once(o, opMemory) }
 
 func (o *op) seat() *turn { return &o.turn }
 
+// settleUp is part of [unsettled]. It ends while the server is certain to remember what
+// it has done.
 func (o *op) settleUp(ctx context.Context, stop <-chan struct{}) bool {
+	if o.client.clock().since(o.began) > opMemory-opMargin-2*o.client.caller.patience {
+		o.client.options.Logger.Error("latchkey: an operation whose outcome is unknown was given up", "note", o.note)
+		o.over()
+		return true
+	}
 	a, err := o.client.caller.call(ctx, stop, o.settle.cmd, o.settle.keys, o.settle.args)
 	if err != nil && (judge(err) != refused || a.doubt) {
 		return false
@@ -114,6 +126,19 @@ func (o *object) query(ctx context.Context, verb string, c call) (answer, error)
 // count sends an operation that counts once. If its outcome stays unknown, it is
 // repeated in the background.
 func (o *object) count(ctx context.Context, verb string, build func(*op) call) (answer, error) {
+	return o.perform(ctx, verb, build, build)
+}
+
+// once sends an operation that takes effect once, and not late: if its outcome stays
+// unknown, it is given up in the background.
+func (o *object) once(ctx context.Context, verb string, build func(*op) call) (answer, error) {
+	return o.perform(ctx, verb, build, func(each *op) call {
+		return call{opVoid, []string{each.note}, []string{each.number}}
+	})
+}
+
+// perform sends an operation, and leaves it to settle if its outcome is unknown.
+func (o *object) perform(ctx context.Context, verb string, build, settle func(*op) call) (answer, error) {
 	if o.invalid != nil {
 		return answer{}, fail(verb, o.name, o.invalid)
 	}
@@ -122,8 +147,8 @@ func (o *object) count(ctx context.Context, verb string, build func(*op) call) (
 	}
 	defer o.client.working.Done()
 	each := o.client.newOp(o.key)
-	each.settle = build(each)
-	c := each.settle
+	c := build(each)
+	each.settle = settle(each)
 	a, err := o.client.caller.call(ctx, nil, c.cmd, c.keys, c.args)
 	switch {
 	case err == nil:

@@ -115,15 +115,12 @@ func (s *PermitSemaphore) Release(ctx context.Context, ids ...string) ([]PermitS
 
 // verdict is the error of a release with such results.
 func (s *PermitSemaphore) verdict(states []PermitState, err error) error {
-	if err != nil {
-		return err
-	}
 	for _, state := range states {
-		if state != PermitReleased {
-			return fail("release", s.name, ErrNotHeld)
+		if state == PermitExpired || state == PermitUnknown {
+			return errors.Join(fail("release", s.name, ErrNotHeld), err)
 		}
 	}
-	return nil
+	return err
 }
 
 // own returns the tenure of a permit that this client holds, or nil.
@@ -173,34 +170,67 @@ func (s *PermitSemaphore) releaseByID(ctx context.Context, ids []string, some []
 // LeaseTime returns what is left of a permit's lease, NoExpiry if it does not end, and
 // ErrNotHeld if nobody holds a permit with that id.
 func (s *PermitSemaphore) LeaseTime(ctx context.Context, id string) (time.Duration, error) {
-	_, left, err := s.lease(ctx, "lease time", id, "", "")
-	return left, err
+	if err := checkIDs([]string{id}); err != nil {
+		return 0, fail("lease time", s.name, err)
+	}
+	a, err := s.query(ctx, "lease time", call{permitLease, []string{s.key, s.held()}, []string{rawID(id)}})
+	switch {
+	case err != nil:
+		return 0, err
+	case a.null:
+		return 0, fail("lease time", s.name, ErrNotHeld)
+	}
+	left, err := a.message.AsInt64()
+	return remaining(left), err
 }
 
 // UpdateLease makes the lease of a permit d from now, longer or shorter, or without an
 // end with NoExpiry. A permit of this client is not renewed from then on, also after an
 // error; one of another process may be, and is then as long as that process makes it.
 func (s *PermitSemaphore) UpdateLease(ctx context.Context, id string, d time.Duration) error {
+	const verb = "update lease"
 	ms, err := ttlText(d)
-	if err != nil {
-		return fail("update lease", s.name, err)
+	if err = errors.Join(err, checkIDs([]string{id})); err != nil {
+		return fail(verb, s.name, err)
 	}
-	if t := s.own(id); t != nil {
-		if err := t.turn.take(ctx); err != nil {
-			return fail("update lease", s.name, contextError(ctx))
-		}
-		defer t.turn.give()
-		t.fixLease(s.client.clock(), min(d, permanentLease), true)
+	t := s.own(id)
+	if t == nil {
+		_, err = s.update(ctx, verb, id, ms)
+		return err
 	}
-	a, _, err := s.lease(ctx, "update lease", id, "1", ms)
-	switch t := s.own(id); {
-	case t == nil:
+	if err := t.turn.take(ctx); err != nil {
+		return fail(verb, s.name, contextError(ctx))
+	}
+	defer t.turn.give()
+	t.fixLease(s.client.clock(), min(d, permanentLease), true)
+	a, err := s.update(ctx, verb, id, ms)
+	switch {
 	case err == nil:
 		t.fixLease(a.sent, min(d, permanentLease), false)
 	case errors.Is(err, ErrNotHeld):
 		t.lose(ErrLost, "it was gone when its lease was set")
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if lost := t.errOf(&t.first); err == nil && lost != nil {
+		return fail(verb, s.name, ErrNotHeld, lost)
+	}
 	return err
+}
+
+// update sets a lease. If no answer comes, it is not set late.
+func (s *PermitSemaphore) update(ctx context.Context, verb, id, ms string) (answer, error) {
+	a, err := s.once(ctx, verb, func(o *op) call {
+		return call{permitUpdate, []string{s.key, s.held(), o.note, s.channel},
+			[]string{o.number, rawID(id), ms, s.client.publish}}
+	})
+	if err != nil {
+		return a, err
+	}
+	if set, err := yes(a, nil); !set {
+		return a, fail(verb, s.name, ErrNotHeld, err)
+	}
+	return a, nil
 }
 
 // fixLease ends the renewal of a permit whose lease is being set: from now on it ends
@@ -220,25 +250,6 @@ func (t *tenure) fixLease(sent stamp, lease time.Duration, shorter bool) {
 	t.plan()
 }
 
-// lease asks for the lease of a permit, or sets it.
-func (s *PermitSemaphore) lease(ctx context.Context, verb, id, set, ms string) (answer, time.Duration, error) {
-	if err := checkIDs([]string{id}); err != nil {
-		return answer{}, 0, fail(verb, s.name, err)
-	}
-	a, err := s.query(ctx, verb, call{permitLease, []string{s.key, s.held()}, []string{rawID(id), set, ms}})
-	if err != nil {
-		return a, 0, err
-	}
-	if a.null {
-		return a, 0, fail(verb, s.name, ErrNotHeld)
-	}
-	left, err := a.message.AsInt64()
-	if err != nil {
-		return a, 0, fail(verb, s.name, errReply, err)
-	}
-	return a, remaining(left), nil
-}
-
 // permits makes the tenures of permits that are asked for together, and returns the one
 // that asks.
 func (s *tenures) permits(p *primitive, n int) (leader *tenure) {
@@ -247,6 +258,7 @@ func (s *tenures) permits(p *primitive, n int) (leader *tenure) {
 		t := s.make(p, Owner{}, s.number(), "")
 		t.wire = newPermitID()
 		all[i] = t
+		t.leader = all[0].wire
 		s.mu.Lock()
 		name := permitName(p.key, t.wire)
 		s.byName[name], s.names[t] = t, name

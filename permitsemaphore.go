@@ -118,15 +118,10 @@ func (s *PermitSemaphore) AddPermits(ctx context.Context, n int) error {
 }
 
 func (s *PermitSemaphore) set(ctx context.Context, verb, how string, n int, ttl string) (bool, error) {
-	a, err := s.count(ctx, verb, func(o *op) call {
+	return yes(s.count(ctx, verb, func(o *op) call {
 		return call{permitSet, []string{s.key, s.held(), o.note, s.channel},
 			[]string{o.number, strconv.Itoa(n), how, ttl, s.client.publish}}
-	})
-	if err != nil {
-		return false, err
-	}
-	done, err := intOf(a)
-	return done == 1, err
+	}))
 }
 
 // Available returns how many permits can be acquired, those included whose lease is
@@ -167,25 +162,14 @@ func (s *PermitSemaphore) Expire(ctx context.Context, d time.Duration) (bool, er
 	if err != nil {
 		return false, fail("expire", s.name, err)
 	}
-	a, err := s.query(ctx, "expire", call{semExpire, []string{s.key, s.held()}, []string{ms}})
-	if err != nil {
-		return false, err
-	}
-	n, err := intOf(a)
-	return n == 1, err
+	return s.expire(ctx, ms, s.held())
 }
 
 // Delete removes the semaphore and reports whether it was there. Its permits are lost;
 // their holders learn of it at the next renewal. Its waiters get ErrNotSet, or wait on
 // if they were told to.
 func (s *PermitSemaphore) Delete(ctx context.Context) (bool, error) {
-	a, err := s.query(ctx, "delete", call{semDelete,
-		[]string{s.key, s.channel, s.held(), reserveKey(s.key)}, []string{s.client.publish}})
-	if err != nil {
-		return false, err
-	}
-	n, err := intOf(a)
-	return n == 1 || a.doubt, err
+	return s.delete(ctx, s.held(), reserveKey(s.key))
 }
 
 // held is the key of the ids.
@@ -200,7 +184,7 @@ type permitProtocol struct{}
 func (permitProtocol) keys(t *tenure) []string {
 	keys := append(make([]string, 0, 5), t.lock.key, idsKey(t.lock.key), reserveKey(t.lock.key), t.lock.channel)
 	if t.permanent {
-		keys = append(keys, "latchkey_permit_void:"+hashTag(t.lock.key)+":"+t.wire)
+		keys = append(keys, "latchkey_permit_void:"+hashTag(t.lock.key)+":"+t.leader)
 	}
 	return keys
 }

@@ -52,6 +52,8 @@ var (
 	permitRelease  = loadScript("permit_release").first()
 	permitRenew    = loadScript("permit_renew").first()
 	permitLease    = loadScript("permit_lease")
+	permitUpdate   = loadScript("permit_update")
+	opVoid         = loadScript("op_void").first()
 	permitCount    = loadScript("permit_count")
 	permitSet      = loadScript("permit_set")
 	latchLook      = loadScript("latch_look")

@@ -93,7 +93,7 @@ func (s *Semaphore) TrySetPermits(ctx context.Context, n int, options ...Option)
 // SetPermits changes how many permits there are in all, those included that are taken:
 // to set the same number twice changes nothing. It sets them if nobody has. The total
 // is what was set, and added, by this library; of a semaphore that Redisson made it is
-// not known (ErrNotSet): use AddPermits.
+// not known (ErrNotSet), and of one that Redisson has changed it is wrong: use AddPermits.
 func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
 	_, err := s.set(ctx, "set permits", "1", n, nil)
 	return err
@@ -140,23 +140,36 @@ func (s *Semaphore) Expire(ctx context.Context, d time.Duration) (bool, error) {
 	if err != nil {
 		return false, fail("expire", s.name, err)
 	}
-	a, err := s.query(ctx, "expire", call{semExpire, []string{s.key, s.total}, []string{ms}})
-	if err != nil {
-		return false, err
-	}
-	n, err := intOf(a)
-	return n == 1, err
+	return s.expire(ctx, ms, s.total)
 }
 
 // Delete removes the semaphore and reports whether it was there. Its waiters get
 // ErrNotSet, or wait on if they were told to.
 func (s *Semaphore) Delete(ctx context.Context) (bool, error) {
-	a, err := s.query(ctx, "delete", call{semDelete, []string{s.key, s.channel, s.total, s.reserve}, []string{s.client.publish}})
+	return s.delete(ctx, s.total, s.reserve)
+}
+
+// expire is Expire of both kinds of semaphore.
+func (o *object) expire(ctx context.Context, ms string, beside ...string) (bool, error) {
+	return yes(o.once(ctx, "expire", func(each *op) call {
+		return call{semExpire, append([]string{o.key, each.note}, beside...), []string{each.number, ms}}
+	}))
+}
+
+// delete is Delete of both kinds of semaphore.
+func (o *object) delete(ctx context.Context, beside ...string) (bool, error) {
+	return yes(o.once(ctx, "delete", func(each *op) call {
+		return call{semDelete, append([]string{o.key, each.note, o.channel}, beside...), []string{each.number, o.client.publish}}
+	}))
+}
+
+// yes reads an answer that is 1 or 0.
+func yes(a answer, err error) (bool, error) {
 	if err != nil {
 		return false, err
 	}
 	n, err := intOf(a)
-	return n == 1 || a.doubt, err
+	return n == 1, err
 }
 
 func ttlText(d time.Duration) (string, error) {
@@ -175,15 +188,10 @@ func (s *Semaphore) give(ctx context.Context, verb, how string, n int) (bool, er
 }
 
 func (s *Semaphore) send(ctx context.Context, verb, how string, n int) (bool, error) {
-	a, err := s.count(ctx, verb, func(o *op) call {
+	return yes(s.count(ctx, verb, func(o *op) call {
 		return call{semRelease, []string{s.key, s.total, o.note, s.channel},
 			[]string{o.number, strconv.Itoa(n), how, s.client.publish}}
-	})
-	if err != nil {
-		return false, err
-	}
-	done, err := intOf(a)
-	return done == 1, err
+	}))
 }
 
 func (s *Semaphore) set(ctx context.Context, verb, change string, n int, options []Option) (bool, error) {
@@ -194,15 +202,10 @@ func (s *Semaphore) set(ctx context.Context, verb, change string, n int, options
 	if err != nil {
 		return false, fail(verb, s.name, err)
 	}
-	a, err := s.count(ctx, verb, func(o *op) call {
+	return yes(s.count(ctx, verb, func(o *op) call {
 		return call{semSet, []string{s.key, s.total, o.note, s.channel},
 			[]string{o.number, strconv.Itoa(n), ttl, change, s.client.publish}}
-	})
-	if err != nil {
-		return false, err
-	}
-	done, err := intOf(a)
-	return done == 1, err
+	}))
 }
 
 func checkCount(n int) error {
@@ -231,7 +234,7 @@ func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 	defer s.client.working.Done()
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
-	w := &wanted{Semaphore: s, request: &r, n: strconv.Itoa(n), op: s.client.newOp(s.key), since: s.client.clock()}
+	w := &wanted{Semaphore: s, request: &r, n: strconv.Itoa(n), since: s.client.clock()}
 	if err := w.conclude(w.acquire(ctx)); err != nil {
 		return fail(verb, s.name, explain(err)...)
 	}
@@ -247,7 +250,7 @@ type wanted struct {
 	*Semaphore
 
 	request *request
-	op      *op
+	op      *op // nil before it has asked
 	n       string
 	since   stamp // when it came to the front
 	doubt   bool  // it may have been executed, or may yet be
@@ -272,12 +275,15 @@ func (w *wanted) acquire(ctx context.Context) error {
 
 // ask is part of [asker].
 func (w *wanted) ask(ctx context.Context, _ int) (time.Duration, error) {
+	if w.op == nil {
+		w.op = w.client.newOp(w.key)
+	}
 	keep := ""
 	if w.request.waits && w.client.clock().since(w.since) > w.client.patienceInFront() {
 		keep, w.kept = w.client.staleText(), true
 	}
 	a, err := w.client.caller.call(ctx, w.client.closing, semAcquire,
-		[]string{w.key, w.reserve, w.op.note, w.channel},
+		[]string{w.key, w.reserve, w.op.note, w.channel, w.total},
 		[]string{w.client.id, w.op.number, w.n, keep, w.client.publish})
 	w.doubt = w.doubt || a.doubt
 	if err != nil {
@@ -307,7 +313,10 @@ func (w *wanted) what() string { return w.name }
 
 // conclude ends the operation, and has it undone if it has failed and left anything.
 func (w *wanted) conclude(err error) error {
-	if err == nil || !w.doubt && !w.kept {
+	switch {
+	case w.op == nil:
+		return err
+	case err == nil, !w.doubt && !w.kept:
 		w.op.over()
 		return err
 	}

@@ -70,8 +70,8 @@ func (s *semScripts) twice(cmd command, keys []string, args ...string) any {
 		require.Equal(s.t, int64(0), second, "it is undone")
 	case cmd == permitLeave:
 		require.Nil(s.t, second, "it is gone")
-	case cmd == permitAcquire && is && n > 0:
-		require.InDelta(s.t, n, second, 100, "a refusal")
+	case is && n > 0 && (cmd == permitAcquire || cmd == permitLease):
+		require.InDelta(s.t, n, second, 100, "a time that passes")
 	default:
 		require.Equal(s.t, first, second)
 	}
@@ -80,7 +80,7 @@ func (s *semScripts) twice(cmd command, keys []string, args ...string) any {
 
 func (s *semScripts) take(lane, n int, number, keep string) any {
 	s.t.Helper()
-	return s.twice(semAcquire, []string{s.key, s.reserve, s.note(lane), s.channel}, semClient, number, strconv.Itoa(n), keep, "PUBLISH")
+	return s.twice(semAcquire, []string{s.key, s.reserve, s.note(lane), s.channel, s.total}, semClient, number, strconv.Itoa(n), keep, "PUBLISH")
 }
 
 func (s *semScripts) undo(lane int, number string) any {
@@ -169,10 +169,13 @@ func TestSemScripts_drain_and_its_undo(t *testing.T) {
 // Permits are kept for who has waited long; others get what is left beside.
 func TestSemScripts_reservation(t *testing.T) {
 	s := newSemScripts(t)
-	s.set(5, "")
+	s.set(9, "")
+	require.Equal(t, "OK", s.take(4, 4, s.number(), ""))
+	require.Equal(t, int64(-1), s.take(3, 10, s.number(), "5000"))
+	require.Empty(t, s.state().reserve, "there will never be so many")
 	large := s.number()
 	require.Equal(t, int64(-1), s.take(3, 7, large, "5000"))
-	refused := s.c.script(semAcquire, []string{s.key, s.reserve, s.note(2), s.channel}, semClient, s.number(), "1", "5000", "PUBLISH")
+	refused := s.c.script(semAcquire, []string{s.key, s.reserve, s.note(2), s.channel, s.total}, semClient, s.number(), "1", "5000", "PUBLISH")
 	require.InDelta(t, 5000, refused, 1000, "until the reservation is over")
 	s.give(3, "release")
 	require.Equal(t, "OK", s.take(2, 1, s.number(), ""), "eight, of which seven are kept")
@@ -237,7 +240,7 @@ func TestPermitScripts(t *testing.T) {
 	require.Equal(t, int64(1), s.setPermits(2, "add"))
 	s.counts(1, 1)
 	require.Equal(t, []any{int64(1), int64(0)}, s.twice(permitRenew, []string{s.ids, s.ids}, "c", "30000", "x", "30000"))
-	require.Equal(t, int64(-1), s.twice(permitLease, []string{s.key, s.ids}, "c", "", ""), "a renewal never shortens")
+	require.Equal(t, int64(-1), s.twice(permitLease, []string{s.key, s.ids}, "c"), "a renewal never shortens")
 	require.Equal(t, int64(0), s.leave("c", "1000"))
 	requireCode(t, s.permit([]string{"c"}, "", ""), "LATCHKEY_PAST")
 }
@@ -251,7 +254,7 @@ func TestPermitScripts_expiry(t *testing.T) {
 	s.lapse("b")
 	s.counts(2, 1)
 	require.Equal(t, []any{int64(0)}, s.twice(permitRenew, []string{s.ids}, "a", "30000"))
-	require.Nil(t, s.twice(permitLease, []string{s.key, s.ids}, "a", "1", "30000"))
+	require.Equal(t, int64(0), s.twice(permitUpdate, []string{s.key, s.ids, s.note(2), s.channel}, s.number(), "a", "30000", "PUBLISH"))
 	require.Equal(t, "ER", s.release("a", "c"))
 	s.counts(3, 0)
 	require.Nil(t, s.permit([]string{"d", "e"}, "30000", ""))
@@ -285,7 +288,9 @@ func TestSemScripts_other_kinds_are_left_alone(t *testing.T) {
 		func() any { return s.permit([]string{"a"}, "30000", "") },
 		func() any { return s.release("a") },
 		func() any { return s.setPermits(1, "try") },
-		func() any { return s.twice(semDelete, []string{s.key, s.channel, s.total}, "PUBLISH") },
+		func() any {
+			return s.twice(semDelete, []string{s.key, s.note(1), s.channel, s.total}, s.number(), "PUBLISH")
+		},
 	} {
 		requireCode(t, try(), "WRONGTYPE")
 	}

@@ -29,7 +29,8 @@ type tenure struct {
 	// Of a permit that was asked for together with others: those others, until they
 	// have begun with it or are given up.
 	company   []*tenure
-	permanent bool // it was asked for without an end of its lease
+	leader    string // the wire name of the one that asks
+	permanent bool   // it was asked for without an end of its lease
 
 	// Of a tenure that reads for an owner that writes: what tells it from others, and
 	// the tenure that writes.

@@ -138,8 +138,11 @@ func (a tenureAsker) pause(g *gate, round int, left time.Duration) time.Duration
 	if kind.poll > 0 {
 		pause = min(pause, jitter(kind.poll))
 	}
-	if kind.side == KindWrite {
+	switch {
+	case kind.side == KindWrite:
 		pause = min(pause, c.options.StaleWaiterTimeout/3) // to count as alive
+	case kind.shared:
+		pause = min(pause, max(c.patienceInFront(), time.Millisecond)) // the same
 	}
 	return until(left, pause)
 }

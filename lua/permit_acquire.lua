@@ -16,8 +16,10 @@
 --         error LATCHKEY_UNSET: nobody has set the permits; nothing was acquired
 --         error LATCHKEY_PAST: the acquisition was given up; nothing changed
 --
--- Cost: about 9 commands; O(n log p) for n ids among p that are held. Permits whose lease
--- is over are put back, 64 or n at most. Idempotent while any of the ids is held; ids
+-- Who waits for more than there are in all keeps nobody from anything.
+--
+-- Cost: about 10 commands; O(n log p) for n ids among p that are held. Permits whose lease
+-- is over are put back, 64 or n at most. Idempotent, but that the lease begins anew: ids
 -- are used once.
 local key, held, reserve, channel, publish = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[3]
 local me, n = ARGV[4], #ARGV - 4
@@ -25,44 +27,61 @@ local me, n = ARGV[4], #ARGV - 4
 --@include sem_state
 --@include permit_state
 
-for _, score in ipairs(redis.call('zmscore', held, unpack(ARGV, 5))) do
-  if score then
-    return false
+-- Of a repetition some or all ids may be held already, and some may have expired since:
+-- what is missing is acquired again, and the lease of all begins anew.
+local live, over = 0, {}
+for i, score in ipairs(redis.call('zmscore', held, unpack(ARGV, 5))) do
+  if score and lapsed(score) then
+    over[#over + 1] = ARGV[i + 4]
+  elseif score then
+    live = live + 1
   end
 end
-if KEYS[5] and redis.call('exists', KEYS[5]) == 1 then
+n = n - live
+if live == 0 and KEYS[5] and redis.call('exists', KEYS[5]) == 1 then
   return redis.error_reply('LATCHKEY_PAST the acquisition was given up')
 end
 local free, wrong = look()
 if not free then
   return wrong or unset()
 end
-local back = putBack(n)
+if #over > 0 then
+  redis.call('zrem', held, unpack(over))
+  redis.call('incrby', key, #over)
+end
+local back = #over + putBack(n)
 free = free + back
 local who, kept = reserved()
 local mine = who == me
 if mine then
   kept = 0
 end
-if free < n + (kept or 0) then
+if n > 0 and free < n + (kept or 0) then
   local pause = nextEnd()
-  if ARGV[2] ~= '' and (mine or not who) then
+  if back > 0 then
+    announce(free) -- others may want fewer
+  end
+  if ARGV[2] ~= '' and (mine or not who) and n <= free + redis.call('zcard', held) then
     redis.call('set', reserve, me .. ' ' .. n, 'px', ARGV[2])
   elseif who and free >= n then
     pause = redis.call('pttl', reserve)
   end
   return pause
 end
-redis.call('decrby', key, n)
+if n > 0 then
+  redis.call('decrby', key, n)
+end
 local members, score = {}, ends(ARGV[1])
 for i = 5, #ARGV do
   members[#members + 1] = score
   members[#members + 1] = ARGV[i]
 end
-redis.call('zadd', held, unpack(members))
+redis.call('zadd', held, 'gt', unpack(members))
 local ttl = redis.call('pttl', key)
 if ttl > 0 then
   redis.call('pexpire', held, ttl)
+else
+  redis.call('persist', held)
 end
 if mine then
   redis.call('del', reserve)

@@ -36,8 +36,9 @@ for i, score in ipairs(scores) do
   if not score then
     report[i] = 'U'
   else
-    report[i] = lapsed(score) and 'E' or 'R'
-    back = back + redis.call('zrem', held, ARGV[i + 2])
+    local gone = redis.call('zrem', held, ARGV[i + 2]) -- 0 if the id is named twice
+    report[i] = gone == 0 and 'U' or lapsed(score) and 'E' or 'R'
+    back = back + gone
   end
 end
 if free and back > 0 then

@@ -2,6 +2,7 @@
 --
 -- KEYS[1] permits, KEYS[2] reservation (see sem_state.lua), KEYS[3] note (see op.lua)
 -- KEYS[4] channel
+-- KEYS[5] total (see sem_state.lua)
 -- ARGV[1] client, ARGV[2] number of the operation
 -- ARGV[3] how many
 -- ARGV[4] ms for which they are to be kept for this operation if there are not enough,
@@ -12,6 +13,8 @@
 --         integer: refused; ms after which to ask again, -1 if that is not known
 --         error LATCHKEY_UNSET: nobody has set the permits; nothing changed
 --         error LATCHKEY_PAST: the operation was given up; nothing changed
+--
+-- Who waits for more than there are in all keeps nobody from anything.
 --
 -- Who has been waiting for long may have one reservation: until it is granted, gives up
 -- or shows no sign of life, others get only what is left beside it.
@@ -45,7 +48,7 @@ if free >= n + (kept or 0) then
   end
   return redis.status_reply('OK')
 end
-if ARGV[4] ~= '' and (mine or not who) then
+if ARGV[4] ~= '' and (mine or not who) and n <= tonumber(redis.call('get', KEYS[5]) or n) then
   redis.call('set', reserve, me .. ' ' .. n, 'px', ARGV[4])
 elseif who and free >= n then
   return redis.call('pttl', reserve)

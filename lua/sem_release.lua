@@ -31,7 +31,9 @@ if math.abs((free or 0) + n) > most then
 end
 room()
 local now = redis.call('incrby', key, n)
-if how == 'add' then
+if not free and how ~= 'add' then
+  redis.call('del', total) -- of a semaphore that has gone
+elseif how == 'add' then
   if not free then
     redis.call('set', total, n)
   elseif redis.call('exists', total) == 1 then

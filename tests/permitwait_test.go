@@ -139,7 +139,8 @@ func TestLargeRequestsAreNotStarved(t *testing.T) {
 func TestPermitsKeptForTheDeadComeBack(t *testing.T) {
 	server := rig.Shared()
 	options := latchkey.Options{StaleWaiterTimeout: 500 * time.Millisecond}
-	giver := newSemaphore(t, connect(t, server, options), 5)
+	giver := newSemaphore(t, connect(t, server, options), 10)
+	require.NoError(t, giver.Acquire(t.Context(), 5))
 	admin := rig.NewAdmin(t, server)
 	reservation := "latchkey_sc_reserve:{" + giver.Name() + "}"
 	kept := func() error {

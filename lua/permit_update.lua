@@ -1,0 +1,37 @@
+-- Set the lease of a permit, longer or shorter.
+--
+-- KEYS[1] permits, KEYS[2] ids (see permit_state.lua), KEYS[3] note (see op.lua)
+-- KEYS[4] channel
+-- ARGV[1] number of the operation
+-- ARGV[2] id, as bytes
+-- ARGV[3] ms from now, '' without an end
+-- ARGV[4] PUBLISH or SPUBLISH
+--
+-- Reply   integer: 1 set, 0 the permit is not held, or its lease is over
+--         error LATCHKEY_PAST: the operation is over
+--
+-- Who waits is told of an earlier end.
+--
+-- Cost: at most 7 commands; O(log p). Works on a server that is out of memory.
+-- Idempotent: the operation is noted, so that a copy that is late shortens nothing.
+local held, note, channel, number, publish = KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[4]
+local key, reserve
+--@include tell
+--@include op
+--@include permit_state
+local done, past = recall()
+if done or past then
+  return past or tonumber(done)
+end
+local score = redis.call('zscore', held, ARGV[2])
+if not score or lapsed(score) then
+  return 0
+end
+room()
+local later = ends(ARGV[3])
+redis.call('zadd', held, 'xx', later, ARGV[2])
+remember(1)
+if tonumber(later) < tonumber(score) then
+  tell(publish, channel, '0')
+end
+return 1

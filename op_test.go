@@ -1,0 +1,65 @@
+package latchkey
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// An operation in doubt is not repeated when the server may have forgotten it.
+func TestOps_in_doubt_are_given_up_in_time(t *testing.T) {
+	c := newTestClient(t, Options{})
+	var offset time.Duration
+	c.clock = func() stamp { s := systemClock(); return stamp{s.mono + offset, s.wall + offset} }
+	s := c.NewSemaphore(uniqueName(t, c))
+	_, err := s.TrySetPermits(t.Context(), 5)
+	require.NoError(t, err)
+	o := c.newOp(s.key)
+	o.settle = call{semRelease, []string{s.key, s.total, o.note, s.channel}, []string{o.number, strconv.Itoa(1), "release", c.publish}}
+	require.Equal(t, int64(1), c.script(o.settle.cmd, o.settle.keys, o.settle.args...)) // executed, its reply lost
+	c.janitor.mu.Lock()
+	c.janitor.active = true // no goroutine: the test is it
+	c.janitor.mu.Unlock()
+	o.unknown()
+	// the server cannot be reached for 25 minutes: nothing is settled
+	for offset < 25*time.Minute {
+		offset += time.Minute
+		c.janitor.later(o, false)
+	}
+	require.NoError(t, c.rueidis.Do(t.Context(), c.rueidis.B().Del().Key(o.note).Build()).Error()) // its 20 minutes are over
+	due, _, _ := c.janitor.next()
+	if len(due) == 0 {
+		offset += 10 * time.Second
+		due, _, _ = c.janitor.next()
+	}
+	c.janitor.tidy(due)
+	n, err := s.Available(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 6, n, "released once")
+}
+
+// What is undone in the name of an acquisition of several is undone for all of them.
+func TestPermitScripts_one_mark_for_all(t *testing.T) {
+	s := newSemScripts(t)
+	s.setPermits(3, "try")
+	mark := s.key + ":void:a"
+	require.Nil(t, s.c.script(permitLeave, []string{s.key, s.ids, s.reserve, s.channel, mark}, "b", "whob", "PUBLISH", "1000"))
+	requireCode(t, s.permit([]string{"a", "b"}, "", ""), "LATCHKEY_PAST")
+	s.counts(3, 0)
+}
+
+// A repetition acquires anew what has expired since, and begins the lease of all again.
+func TestPermitScripts_repeated_late(t *testing.T) {
+	s := newSemScripts(t)
+	s.setPermits(4, "try")
+	require.Nil(t, s.permit([]string{"a", "b", "c"}, "1000", ""))
+	s.lapse("b")
+	require.Equal(t, "R", s.release("c"))
+	require.Nil(t, s.permit([]string{"a", "b", "c"}, "30000", ""))
+	s.counts(1, 3)
+	for _, id := range []string{"a", "b", "c"} {
+		require.InDelta(t, 30000, s.twice(permitLease, []string{s.key, s.ids}, id), 1000)
+	}
+}

@@ -1,0 +1,312 @@
+package tests
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// Who waits for permits to be set asks as seldom as who waits for permits.
+func TestAwaitSetIsNoHotLoop(t *testing.T) {
+	rig.Need(t, rig.Stats)
+	server := rig.Shared()
+	admin := rig.NewAdmin(t, server)
+	for _, what := range []string{"sem", "permit"} {
+		t.Run(what, func(t *testing.T) {
+			c := connect(t, server)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			name := rig.Name(t)
+			go func() {
+				if what == "sem" {
+					done <- c.NewSemaphore(name).Acquire(ctx, 1, latchkey.AwaitSet())
+				} else {
+					_, err := c.NewPermitSemaphore(name).Acquire(ctx, latchkey.AwaitSet())
+					done <- err
+				}
+			}()
+			rest(300 * time.Millisecond)
+			before := admin.CommandStats()
+			rest(time.Second)
+			n := admin.Since(before)["evalsha"]
+			cancel()
+			<-done
+			assert.LessOrEqual(t, n, int64(5), "attempts in one second of waiting")
+		})
+	}
+}
+
+// An acquisition whose replies were lost for a while believes in the lease that the server
+// has given, also when the first had ended by then.
+func TestRepeatedAcquisitionKnowsItsLease(t *testing.T) {
+	for _, outage := range []time.Duration{700 * time.Millisecond, 1200 * time.Millisecond} {
+		t.Run(outage.String(), func(t *testing.T) {
+			server := rig.Shared()
+			s := newPermits(t, connect(t, server), 1)
+			warm, err := s.Acquire(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, warm.Release(t.Context()))
+			tap := rig.NewTap(t, server)
+			mine := connectVia(t, server, tap.Addr()).NewPermitSemaphore(s.Name())
+			heal := tap.LoseAll(rig.Mentions(s.Name()), rig.Cut)
+			time.AfterFunc(outage, heal)
+			p, err := mine.Acquire(within(t, soon), latchkey.Lease(time.Second))
+			require.NoError(t, err)
+			t.Logf("valid for %v", p.ValidFor())
+			left, err := s.LeaseTime(t.Context(), p.ID())
+			t.Logf("the server says %v %v", left, err)
+			assert.NoError(t, err, "the server knows it as held")
+			assert.LessOrEqual(t, p.ValidFor(), left+10*time.Millisecond)
+			other, err := s.Acquire(within(t, soon))
+			require.NoError(t, err)
+			assert.Error(t, p.Err(), "two hold the one permit")
+			_ = other.Release(t.Context())
+		})
+	}
+}
+
+// Who waits for more than there are has nothing kept for it.
+func TestImpossibleRequestKeepsNobodyOut(t *testing.T) {
+	server := rig.Shared()
+	options := latchkey.Options{StaleWaiterTimeout: 500 * time.Millisecond}
+	s := newPermits(t, connect(t, server, options), 10)
+	greedy := connect(t, server, options).NewPermitSemaphore(s.Name())
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- firstOf(greedy.AcquireN(ctx, 20)) }()
+	parked(t, rig.NewAdmin(t, server), s.Name())
+	rest(500 * time.Millisecond) // it would have had them kept by then
+	p, err := s.Acquire(within(t, 3*time.Second))
+	assert.NoError(t, err, "10 of 10 are free")
+	_ = p.Release(t.Context())
+	cancel()
+	<-done
+}
+
+// Permits stay kept for a waiter that is alive, whatever its poll ceiling.
+func TestPermitsStayKeptForAWaiter(t *testing.T) {
+	server := rig.Shared()
+	options := latchkey.Options{StaleWaiterTimeout: 500 * time.Millisecond, Lease: time.Minute, PollCeiling: 20 * time.Second}
+	s := newPermits(t, connect(t, server, options), 2)
+	a, err := s.Acquire(t.Context())
+	require.NoError(t, err)
+	_, err = s.Acquire(t.Context())
+	require.NoError(t, err)
+	big := connect(t, server, options).NewPermitSemaphore(s.Name())
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- firstOf(big.AcquireN(ctx, 2)) }()
+	rest(400 * time.Millisecond)
+	require.NoError(t, a.Release(t.Context())) // big asks, and has them kept
+	rest(100 * time.Millisecond)
+	small := connect(t, server, options).NewPermitSemaphore(s.Name())
+	_, err = small.TryAcquire(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired, "kept")
+	rest(1500 * time.Millisecond)
+	_, err = small.TryAcquire(t.Context())
+	assert.ErrorIs(t, err, latchkey.ErrNotAcquired, "the large request is alive and in front, but was overtaken")
+	cancel()
+	<-done
+}
+
+// A lease that is shortened wakes who waits for its end.
+func TestWaiterHearsOfAShorterLease(t *testing.T) {
+	server := rig.Shared()
+	s := newPermits(t, connect(t, server, byMessages), 1)
+	p, err := s.Acquire(t.Context(), latchkey.Lease(8*time.Second))
+	require.NoError(t, err)
+	waiting := make(chan error, 1)
+	w := connect(t, server, byMessages).NewPermitSemaphore(s.Name())
+	go func() { waiting <- firstOf(w.Acquire(within(t, 15*time.Second))) }()
+	parked(t, rig.NewAdmin(t, server), s.Name())
+	rest(100 * time.Millisecond)
+	require.NoError(t, s.UpdateLease(t.Context(), p.ID(), 200*time.Millisecond))
+	start := time.Now()
+	require.NoError(t, <-waiting)
+	assert.Less(t, time.Since(start), time.Second, "when the lease ends, without any other traffic")
+}
+
+// The same when another process shortens it.
+func TestWaiterHearsOfALeaseShortenedByOthers(t *testing.T) {
+	server := rig.Shared()
+	s := newPermits(t, connect(t, server, byMessages), 1)
+	p, err := s.Acquire(t.Context(), latchkey.Lease(6*time.Second))
+	require.NoError(t, err)
+	waiting := make(chan error, 1)
+	w := connect(t, server, byMessages).NewPermitSemaphore(s.Name())
+	go func() { waiting <- firstOf(w.Acquire(within(t, 15*time.Second))) }()
+	parked(t, rig.NewAdmin(t, server), s.Name())
+	rest(100 * time.Millisecond)
+	require.NoError(t, connect(t, server).NewPermitSemaphore(s.Name()).UpdateLease(t.Context(), p.ID(), 200*time.Millisecond))
+	start := time.Now()
+	require.NoError(t, <-waiting)
+	assert.Less(t, time.Since(start), time.Second)
+}
+
+// A copy of UpdateLease that is executed late, after the next, changes nothing.
+func TestLateCopyOfALeaseChangesNothing(t *testing.T) {
+	server := rig.Shared()
+	s := newPermits(t, connect(t, server), 1)
+	p0, err := s.Acquire(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, s.UpdateLease(t.Context(), p0.ID(), time.Minute))
+	require.NoError(t, p0.Release(t.Context()))
+	tap := rig.NewTap(t, server)
+	mine := connectVia(t, server, tap.Addr()).NewPermitSemaphore(s.Name())
+	p, err := mine.Acquire(t.Context())
+	require.NoError(t, err)
+	first := tap.Lose(1, rig.Mentions(s.Name()), rig.CutRequest)
+	require.NoError(t, mine.UpdateLease(t.Context(), p.ID(), time.Second)) // the second copy is answered
+	require.NoError(t, mine.UpdateLease(t.Context(), p.ID(), latchkey.NoExpiry))
+	raw := server.Raw(t)
+	raw.Do(t.Context(), raw.B().Arbitrary(rig.Await(t, soon, "the first copy", first).Args...).Build())
+	other, err := s.Acquire(within(t, 3*time.Second))
+	assert.Error(t, err, "held for ever by another; its holder says %v", p.Err())
+	_ = other.Release(t.Context())
+}
+
+// A copy of Delete that is executed late does not delete the next semaphore.
+func TestLateCopyOfADeletion(t *testing.T) {
+	server := rig.Shared()
+	s := newSemaphore(t, connect(t, server), 5)
+	_, err := s.Delete(t.Context())
+	require.NoError(t, err)
+	_, err = s.TrySetPermits(t.Context(), 5)
+	require.NoError(t, err)
+	tap := rig.NewTap(t, server)
+	mine := connectVia(t, server, tap.Addr()).NewSemaphore(s.Name())
+	first := tap.Lose(1, rig.Mentions(s.Name()), rig.CutRequest)
+	_, err = mine.Delete(t.Context())
+	require.NoError(t, err)
+	_, err = mine.TrySetPermits(t.Context(), 7)
+	require.NoError(t, err)
+	raw := server.Raw(t)
+	raw.Do(t.Context(), raw.B().Arbitrary(rig.Await(t, soon, "the first copy", first).Args...).Build())
+	n, err := mine.Available(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 7, n)
+}
+
+// Permits that were put back for a request that is refused all the same are told of.
+func TestPermitsPutBackAtARefusalAreTold(t *testing.T) {
+	server := rig.Shared()
+	s := newPermits(t, connect(t, server), 2)
+	_, err := s.Acquire(t.Context(), latchkey.Lease(50*time.Millisecond))
+	require.NoError(t, err)
+	_, err = s.Acquire(t.Context())
+	require.NoError(t, err)
+	heard := subscribeRaw(t, server, semaphoreChannelOf(s.Name()))
+	rest(100 * time.Millisecond)
+	_, err = s.TryAcquireN(t.Context(), 2)
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	select {
+	case m := <-heard:
+		assert.Equal(t, "1", m)
+	case <-time.After(500 * time.Millisecond):
+		t.Error("one is available on the wire, nobody was told")
+	}
+}
+
+// eventCounts counts events.
+type eventCounts struct {
+	mu sync.Mutex
+	n  map[latchkey.EventType]int
+}
+
+func (e *eventCounts) count(x latchkey.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.n[x.Type]++
+}
+
+// Every permit that is acquired has its event, also of several at once.
+func TestEventsOfPermits(t *testing.T) {
+	server := rig.Shared()
+	e := eventCounts{n: map[latchkey.EventType]int{}}
+	s := newPermits(t, connect(t, server, latchkey.Options{Observer: e.count}), 5)
+	ps, err := s.AcquireN(t.Context(), 5)
+	require.NoError(t, err)
+	for _, p := range ps {
+		require.NoError(t, p.Release(t.Context()))
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	assert.Equal(t, e.n[latchkey.EventReleased], e.n[latchkey.EventAcquired])
+}
+
+// When Redisson has taken the time to live off the number, the ids lose theirs too.
+func TestIdsLiveAsLongAsTheirNumber(t *testing.T) {
+	server := rig.Shared()
+	admin := rig.NewAdmin(t, server)
+	s := connect(t, server).NewPermitSemaphore(rig.Name(t))
+	_, err := s.TrySetPermits(t.Context(), 3, latchkey.TTL(time.Second))
+	require.NoError(t, err)
+	_, err = s.Acquire(t.Context())
+	require.NoError(t, err)
+	admin.Do("SET", s.Name(), "4") // Redisson's addPermits(2)
+	p, err := s.Acquire(t.Context())
+	require.NoError(t, err)
+	rest(1200 * time.Millisecond)
+	all, err := s.Permits(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 5, all)
+	_ = p
+}
+
+// An id that is named twice is released once.
+func TestIDNamedTwiceIsReleasedOnce(t *testing.T) {
+	server := rig.Shared()
+	s := newPermits(t, connect(t, server), 5)
+	ps, err := s.AcquireN(t.Context(), 2)
+	require.NoError(t, err)
+	st, err := s.Release(t.Context(), ps[0].ID(), ps[0].ID())
+	assert.ErrorIs(t, err, latchkey.ErrNotHeld)
+	assert.Equal(t, []latchkey.PermitState{latchkey.PermitReleased, latchkey.PermitUnknown}, st)
+	st, err = connect(t, server).NewPermitSemaphore(s.Name()).Release(t.Context(), ps[1].ID(), ps[1].ID())
+	assert.ErrorIs(t, err, latchkey.ErrNotHeld)
+	assert.Equal(t, []latchkey.PermitState{latchkey.PermitReleased, latchkey.PermitUnknown}, st)
+}
+
+// UpdateLease does not succeed on a permit that was lost before the answer came.
+func TestLeaseOfAPermitThatIsLost(t *testing.T) {
+	server := rig.Shared()
+	s0 := newPermits(t, connect(t, server), 1)
+	tap := rig.NewTap(t, server)
+	s := connectVia(t, server, tap.Addr()).NewPermitSemaphore(s0.Name())
+	p, err := s.Acquire(t.Context(), latchkey.Lease(500*time.Millisecond))
+	require.NoError(t, err)
+	held := tap.HoldReply(rig.Mentions(s.Name()))
+	done := make(chan error, 1)
+	go func() { done <- s.UpdateLease(t.Context(), p.ID(), time.Minute) }()
+	rig.Await(t, soon, "loss", p.Lost())
+	held.Release()
+	err = <-done
+	assert.Error(t, err, "the permit says %v", p.Err())
+}
+
+// Local waiters share the notes of operations.
+func TestNotesAreFew(t *testing.T) {
+	server := rig.Shared()
+	admin := rig.NewAdmin(t, server)
+	c := connect(t, server)
+	s := newSemaphore(t, c, 1)
+	var all sync.WaitGroup
+	require.NoError(t, s.Acquire(t.Context(), 1))
+	for range 300 {
+		all.Go(func() {
+			assert.NoError(t, s.Acquire(context.Background(), 1))
+			assert.NoError(t, s.Release(context.Background(), 1))
+		})
+	}
+	rest(200 * time.Millisecond)
+	require.NoError(t, s.Release(t.Context(), 1))
+	all.Wait()
+	assert.Less(t, len(admin.Keys("latchkey_op:{"+s.Name()+"}*")), 50)
+}
