@@ -37,7 +37,7 @@ func TestAwaitSetIsNoHotLoop(t *testing.T) {
 			rest(time.Second)
 			n := admin.Since(before)["evalsha"]
 			cancel()
-			<-done
+			require.ErrorIs(t, <-done, context.Canceled)
 			assert.LessOrEqual(t, n, int64(5), "attempts in one second of waiting")
 		})
 	}
@@ -87,7 +87,7 @@ func TestImpossibleRequestKeepsNobodyOut(t *testing.T) {
 	assert.NoError(t, err, "10 of 10 are free")
 	_ = p.Release(t.Context())
 	cancel()
-	<-done
+	require.ErrorIs(t, <-done, context.Canceled)
 }
 
 // Permits stay kept for a waiter that is alive, whatever its poll ceiling.
@@ -113,7 +113,7 @@ func TestPermitsStayKeptForAWaiter(t *testing.T) {
 	_, err = small.TryAcquire(t.Context())
 	assert.ErrorIs(t, err, latchkey.ErrNotAcquired, "the large request is alive and in front, but was overtaken")
 	cancel()
-	<-done
+	require.ErrorIs(t, <-done, context.Canceled)
 }
 
 // A lease that is shortened wakes who waits for its end.
