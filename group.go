@@ -36,7 +36,7 @@ func newGroup(name string, n, need int) *group {
 // be released.
 func (g *group) add(i int, h *Hold) bool {
 	g.mu.Lock()
-	if g.state.over() || g.state.leaving {
+	if g.state.over() || g.state.leaving || g.members[i] != nil {
 		g.mu.Unlock()
 		return false
 	}
@@ -57,11 +57,21 @@ func (g *group) ended(i int, h *Hold, cause error) {
 		g.members[i] = nil
 		g.alive--
 	}
-	if g.open && g.alive < g.need && !g.state.leaving {
+	ends := g.open && g.alive < g.need && !g.state.leaving && !g.state.over()
+	if ends {
 		contexts = g.state.end(cmp.Or(cause, ErrLost))
 	}
 	g.mu.Unlock()
 	cancelAll(contexts, cause)
+	if ends {
+		g.letGo()
+	}
+}
+
+// letGo releases what is left of a group that is lost, a moment after that was told:
+// nobody is to be kept out by a hold that is none.
+func (g *group) letGo() {
+	time.AfterFunc(timerLateness, func() { releaseAll(context.Background(), g.present()) })
 }
 
 // begin makes the group a hold, and tells why if too few members are left for it.
@@ -282,6 +292,9 @@ func (g *group) extend(ctx context.Context, d time.Duration) error {
 	}
 	if done < g.need {
 		return fail("extend", g.name, errs...)
+	}
+	if err := g.err(); err != nil {
+		return fail("extend", g.name, ErrNotHeld, err) // it took too long
 	}
 	return nil
 }

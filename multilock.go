@@ -31,7 +31,11 @@ type MultiLock struct{ several }
 // counts once. Nothing is sent. No lock at all, or two sides of a read/write lock, are an
 // ErrInvalid of every method.
 func NewMultiLock(locks ...Locker) *MultiLock {
-	members, err := inOrder(flat(locks))
+	all, err := flat(locks)
+	if err != nil {
+		return &MultiLock{several{kind: KindMulti, invalid: err}}
+	}
+	members, err := inOrder(all)
 	return &MultiLock{several{kind: KindMulti, members: members, need: len(members), invalid: err}}
 }
 
@@ -53,15 +57,21 @@ func (l *MultiLock) Do(ctx context.Context, fn func(context.Context) error, opti
 }
 
 // flat takes MultiLocks apart: all of all is all.
-func flat(locks []Locker) (all []Locker) {
+func flat(locks []Locker) (all []Locker, err error) {
 	for _, l := range locks {
-		if m, is := l.(*MultiLock); is {
-			all = append(all, m.members...)
-		} else {
+		m, is := l.(*MultiLock)
+		switch {
+		case !is:
 			all = append(all, l)
+		case m == nil:
+			return nil, invalid("no lock")
+		case m.invalid != nil:
+			return nil, m.invalid
+		default:
+			all = append(all, m.members...)
 		}
 	}
-	return all
+	return all, nil
 }
 
 // placed is a lock that knows its place in the order: a primitive, by its key and kind.
@@ -91,6 +101,8 @@ func inOrder(locks []Locker) ([]Locker, error) {
 	var kept []Locker
 	for _, l := range sorted {
 		switch twin := twinOf(l, kept); {
+		case twin == nil && slices.Contains(kept, l):
+			// The same object, of whatever kind.
 		case twin == nil:
 			kept = append(kept, l)
 		case twin.base().kind.kind != l.(placed).base().kind.kind:
@@ -138,7 +150,11 @@ func (l *MultiLock) take(ctx context.Context, r *request, options []Option) (*Ho
 			if err == nil || !r.waits || ctx.Err() != nil {
 				return h, ended(ctx, err)
 			}
-			continue // the first lease was over when the last member came
+			// The first lease was over when the last member came.
+			if stopped := rest(ctx, nil, jitter(tiedPause)); stopped != nil {
+				return nil, errors.Join(stopped, err)
+			}
+			continue
 		}
 		releaseAll(context.WithoutCancel(ctx), holds)
 		if !errors.Is(err, errTied) {
@@ -218,7 +234,7 @@ func (l *MultiLock) whole(ctx context.Context, r *request, holds []*Hold) (*Hold
 		g.add(i, h)
 	}
 	h, err := l.finish(g)
-	if err != nil || r.renew {
+	if err != nil || r.renew || r.maxHold > 0 {
 		return h, err
 	}
 	if err := g.extend(ctx, r.lease); err != nil {

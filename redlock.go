@@ -93,6 +93,9 @@ func (l *RedLock) Do(ctx context.Context, fn func(context.Context) error, option
 
 // take goes round until a majority is held.
 func (l *RedLock) take(ctx context.Context, r *request, options []Option) (*Hold, error) {
+	if ctx.Err() != nil {
+		return nil, contextError(ctx)
+	}
 	if err := l.checkServers(ctx); err != nil {
 		return nil, err
 	}
@@ -124,12 +127,27 @@ func (l *RedLock) round(ctx context.Context, r *request, options []Option) (*Hol
 	if err != nil {
 		t.cancel()
 		l.abandon(g, r)
-		return nil, errors.Join(append([]error{ErrNotAcquired, err}, failures...)...)
+		return nil, l.defeat(err, failures)
 	}
-	if r.renew {
+	if r.renew && r.maxHold == 0 { // else a member that came later would last longer
 		l.mendLater(g, r, options)
 	}
 	return h, nil
+}
+
+// defeat is the error of a round. If too many members fail in a way that waiting cannot
+// mend, it is theirs.
+func (l *RedLock) defeat(err error, failures []error) error {
+	hopeless := 0
+	for _, failure := range failures {
+		if !ofContext(failure) && !worthWaiting(context.Background(), failure) {
+			hopeless++
+		}
+	}
+	if hopeless > len(l.members)-l.need {
+		return errors.Join(failures...)
+	}
+	return errors.Join(append([]error{ErrNotAcquired, err}, failures...)...)
 }
 
 var errTooFew = errors.New("latchkey: no majority")
