@@ -56,8 +56,11 @@ type Client struct {
 // Nothing is sent, except that a cluster is asked whether it knows sharded messages,
 // for at most Options.RetryBudget.
 func New(client rueidis.Client, options Options) (*Client, error) {
-	if client == nil {
+	switch {
+	case client == nil:
 		return nil, invalid("the rueidis client is nil")
+	case options.AddressMapper != nil:
+		return nil, invalid("Options.AddressMapper is for Connect; this client has been opened already")
 	}
 	return newClient(client, options, nil)
 }

@@ -78,6 +78,9 @@ func connectSettings(rawURL string, options []Options) (rueidis.ClientOption, Op
 		return rueidis.ClientOption{}, o, err
 	}
 	settings, err := parseURL(rawURL)
+	if o.AddressMapper != nil {
+		settings.DialCtxFn = mappedDial(settings.DialCtxFn, o.AddressMapper)
+	}
 	return settings, o, err
 }
 

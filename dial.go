@@ -36,12 +36,27 @@ func (d *dialing) answered(era int64) {
 // broke notes that there may be no connection.
 func (d *dialing) broke() { d.breaks.Add(1) }
 
+// dialFunc is how rueidis opens a connection; it is nil where nothing is special.
+type dialFunc = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
+
+// mappedDial dials addresses as they are to be reached from here.
+func mappedDial(dial dialFunc, mapped func(string) string) dialFunc {
+	dial = orTCP(dial)
+	return func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
+		return dial(ctx, mapped(address), dialer, config)
+	}
+}
+
+func orTCP(dial dialFunc) dialFunc {
+	if dial == nil {
+		return dialTCP
+	}
+	return dial
+}
+
 // watch has the connections of a client noticed.
 func (d *dialing) watch(settings *rueidis.ClientOption) {
-	dial := settings.DialCtxFn
-	if dial == nil {
-		dial = dialTCP
-	}
+	dial := orTCP(settings.DialCtxFn)
 	settings.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 		d.opening.Add(1)
 		conn, err := dial(ctx, address, dialer, config)

@@ -103,6 +103,12 @@ type Options struct {
 	// deterministic. It excludes KeyPrefix.
 	NameMapper func(name string) string
 
+	// AddressMapper turns an address (host:port) that a Sentinel, a cluster or the URL
+	// names into the one to dial from here, for servers behind NAT, in containers, or
+	// at the end of a tunnel: Redisson's NatMapper. It is for [Connect], which opens the
+	// connections. Certificates are checked against the host of the URL all the same.
+	AddressMapper func(address string) string
+
 	// ShardedPubSub selects how messages travel in a cluster. Default: ShardedAuto.
 	ShardedPubSub ShardedPubSub
 

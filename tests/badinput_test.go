@@ -197,6 +197,28 @@ func TestBadOptions(t *testing.T) {
 	}
 	_, err := latchkey.New(nil, latchkey.Options{})
 	assert.ErrorIs(t, err, latchkey.ErrInvalid)
+	unmapped := latchkey.Options{AddressMapper: func(s string) string { return s }}
+	_, err = latchkey.New(rig.Shared().Raw(t), unmapped)
+	assert.ErrorIs(t, err, latchkey.ErrInvalid, "the connections are somebody else's")
+}
+
+// Servers are dialed where the mapper says, whatever they are called where they stand.
+func TestAddressMapper(t *testing.T) {
+	rig.Need(t, rig.Private)
+	server, asked := rig.Fresh(t), make(chan string, 100)
+	client, err := latchkey.Connect(within(t, soon), server.URLVia("redis.internal:6379"), latchkey.Options{
+		AddressMapper: func(address string) string {
+			asked <- address
+			return server.Addr()
+		},
+	})
+	require.NoError(t, err)
+	mustUnlock(t, mustLock(t, client.NewLock(rig.Name(t))))
+	require.NoError(t, client.Close(within(t, soon)))
+	close(asked)
+	for address := range asked {
+		assert.Equal(t, "redis.internal:6379", address)
+	}
 }
 
 func TestBadURLs(t *testing.T) {
