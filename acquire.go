@@ -285,10 +285,23 @@ func (t *tenure) conclude(r *request, err error) (*Hold, error) {
 	if err == nil {
 		return newHold(t, &t.first), nil
 	}
-	if t.giveUp(r) {
+	known := errors.Is(err, ErrNotReplicated) && t.takeBack()
+	if t.giveUp(r) && !known {
 		err = errors.Join(ErrUnknownOutcome, err)
 	}
 	return nil, err
+}
+
+// takeBack undoes what the server has granted and nobody is to have, at once, and
+// reports whether the server said so. Nobody else knows the tenure yet.
+func (t *tenure) takeBack() bool {
+	for _, each := range append([]*tenure{t}, t.company...) {
+		if !t.client.janitor.settle(context.Background(), each) {
+			return false
+		}
+		each.client.observe(each.event(EventUndone))
+	}
+	return true
 }
 
 // giveUp ends a tenure that has not begun, and its company, and has undone what may
@@ -378,6 +391,9 @@ func (t *tenure) ask(ctx context.Context, lease time.Duration, count, round int)
 	c := t.lock.kind.protocol.acquire(t, lease, count, round)
 	a, err := t.client.caller.call(ctx, t.client.closing, c.cmd, c.keys, c.args)
 	a.bare = c.cmd.lua == nil
+	if err == nil && t.client.acks != nil && a.granted() {
+		return t.client.confirm(ctx, a, t.lock.kind.protocol.acquire(t, lease, count, round+1))
+	}
 	return a, err
 }
 

@@ -99,7 +99,7 @@ func (c *caller) once(ctx context.Context, cmd command, keys, args []string) rue
 		return rueidis.NewErrorResult(err)
 	}
 	era, steady := c.dialing.look()
-	if probe || !c.prompt || !steady {
+	if probe || !c.prompt || !steady || cmd.acks != nil {
 		keys, args := slices.Clone(keys), slices.Clone(args)
 		return c.aside(ctx, lane, probe, func(ctx context.Context) rueidis.RedisResult {
 			return c.deliver(ctx, cmd, keys, args)

@@ -31,6 +31,7 @@ type Client struct {
 	notifier *notifier
 	watchdog *watchdog
 	janitor  *janitor
+	acks     *acks // nil if nothing has to be confirmed
 	tenures  *tenures
 	lines    *lines
 	lanes    lanes
@@ -53,8 +54,8 @@ type Client struct {
 // Whatever options that was made with, the promises of this package hold; what they
 // cost it in comfort is in docs/operations.md. A bad option is an ErrInvalid.
 //
-// Nothing is sent, except that a cluster is asked whether it knows sharded messages,
-// for at most Options.RetryBudget.
+// Nothing is sent, except that a cluster is asked whether it knows sharded messages, and
+// WAIT is tried if Options.Replicas asks for it, for at most Options.RetryBudget each.
 func New(client rueidis.Client, options Options) (*Client, error) {
 	switch {
 	case client == nil:
@@ -103,6 +104,10 @@ func newClient(client rueidis.Client, options Options, opening *dialing) (*Clien
 	}
 	if sharded {
 		c.publish = "SPUBLISH"
+	}
+	c.acks = newAcks(options.Replicas, c.id)
+	if err := c.acks.check(c.caller); err != nil {
+		return nil, fail("connect", "replicas", err)
 	}
 	c.notifier = newNotifier(c.caller, options.Logger, c.id, 2*options.PollCeiling, sharded)
 	c.watchdog = newWatchdog(c)

@@ -43,6 +43,10 @@ var (
 	// what could not be reached.
 	ErrUnknownOutcome = errors.New("latchkey: outcome unknown")
 
+	// ErrNotReplicated means that fewer replicas than [Options.Replicas] asks for have
+	// confirmed an acquisition in time. It was undone, and nothing is held.
+	ErrNotReplicated = errors.New("latchkey: too few replicas")
+
 	// ErrUpgrade means that a reader asked for the write lock, which could only wait
 	// for itself.
 	ErrUpgrade = errors.New("latchkey: read lock cannot be upgraded")

@@ -499,8 +499,8 @@ func (t *tenure) extendBy(ctx context.Context, g *grip, d time.Duration) error {
 		return fail("extend", t.lock.name, err)
 	}
 	c := t.lock.kind.protocol.renewal(t, d)
-	a, err := t.client.caller.call(ctx, t.client.closing, c.cmd, c.keys, c.args)
-	if a.doubt {
+	a, err := t.client.caller.call(ctx, t.client.closing, c.cmd.confirmed(t.client.acks), c.keys, c.args)
+	if a.doubt || errors.Is(err, ErrNotReplicated) {
 		t.mu.Lock()
 		t.longest = max(t.longest, d)
 		t.mu.Unlock()

@@ -62,8 +62,13 @@ func (c *Client) newOp(key string) *op {
 		lane:   lane,
 		began:  c.clock(),
 		number: strconv.FormatUint(c.tenures.number(), 10),
-		note:   "latchkey_op:" + hashTag(key) + ":" + c.id + ":" + strconv.Itoa(lane),
+		note:   opKey(key, c.id, strconv.Itoa(lane)),
 	}
+}
+
+// opKey is a key beside another that belongs to one client.
+func opKey(key, client, what string) string {
+	return "latchkey_op:" + hashTag(key) + ":" + client + ":" + what
 }
 
 func (o *op) over() { o.client.lanes.give(o.lane) }

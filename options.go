@@ -112,6 +112,9 @@ type Options struct {
 	// ShardedPubSub selects how messages travel in a cluster. Default: ShardedAuto.
 	ShardedPubSub ShardedPubSub
 
+	// Replicas has acquisitions and renewals confirmed by replicas. Default: off.
+	Replicas Replicas
+
 	// TimeFencing keeps fencing tokens growing when their counter is lost (failover,
 	// eviction, flush): a token is then at least the server's time in milliseconds.
 	// Default: off, tokens count 1, 2, 3 … as Redisson's do.
@@ -137,6 +140,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.PollCeiling, min(DefaultPollCeiling, o.Lease/2))
 	setDefault(&o.RetryBudget, min(DefaultRetryBudget, o.Lease))
 	setDefault(&o.MaxInFlight, DefaultMaxInFlight)
+	setDefault(&o.Replicas.Timeout, min(DefaultReplicaTimeout, o.RetryBudget/2))
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -169,6 +173,10 @@ func (o Options) check() error {
 		return invalid("Options.RedissonFairWait %v is not between 1ms and %v", o.RedissonFairWait, MaxRedissonFairWait)
 	case o.MaxInFlight < 1 || o.MaxInFlight > maxInFlightLimit:
 		return invalid("Options.MaxInFlight %d is not between 1 and %d", o.MaxInFlight, maxInFlightLimit)
+	case o.Replicas.Min < 0:
+		return invalid("Options.Replicas.Min is negative")
+	case o.Replicas.Timeout < time.Millisecond || o.Replicas.Timeout >= o.RetryBudget:
+		return invalid("Options.Replicas.Timeout %v is not between 1ms and the retry budget %v", o.Replicas.Timeout, o.RetryBudget)
 	case o.KeyPrefix != "" && o.NameMapper != nil:
 		return invalid("Options.KeyPrefix and Options.NameMapper exclude each other")
 	case o.ShardedPubSub < ShardedAuto || o.ShardedPubSub > ShardedOff:

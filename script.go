@@ -2,7 +2,9 @@ package latchkey
 
 import (
 	"context"
+	"crypto/sha1" //nolint:gosec // by which Redis knows scripts
 	"embed"
+	"encoding/hex"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -14,7 +16,9 @@ var luaFiles embed.FS
 // command is a request that is safe to send twice with the same arguments: a
 // script, or the plain SET NX PX. What makes each script so stands in its header.
 type command struct {
-	lua *rueidis.Lua
+	lua          *rueidis.Lua
+	text, digest string // of the script
+	acks         *acks  // who have to confirm it, or nil
 	// tidies says that the command serves holds that exist, and goes before those
 	// who want one.
 	tidies bool
@@ -65,7 +69,10 @@ var (
 // send executes the command once. Scripts go by digest, with the text following
 // if the server does not know it.
 func (c command) send(ctx context.Context, client rueidis.Client, keys, args []string) rueidis.RedisResult {
-	if c.lua == nil {
+	switch {
+	case c.acks != nil:
+		return c.acks.send(ctx, client, c, keys, args)
+	case c.lua == nil:
 		return client.Do(ctx, client.B().Arbitrary("SET").Keys(keys[0]).Args(args[0], "NX", "PX", args[1]).Build())
 	}
 	return c.lua.Exec(ctx, client, keys, args)
@@ -78,7 +85,9 @@ func (c command) first() command {
 
 // loadScript reads lua/<name>.lua. A script that is missing is a broken build.
 func loadScript(name string) command {
-	return command{lua: rueidis.NewLuaScript(scriptText(name))}
+	text := scriptText(name)
+	digest := sha1.Sum([]byte(text)) //nolint:gosec // by which Redis knows scripts
+	return command{lua: rueidis.NewLuaScript(text), text: text, digest: hex.EncodeToString(digest[:])}
 }
 
 // scriptText returns a script without its comments, which only the reader of the

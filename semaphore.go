@@ -282,9 +282,12 @@ func (w *wanted) ask(ctx context.Context, _ int) (time.Duration, error) {
 	if w.request.waits && w.client.clock().since(w.since) > w.client.patienceInFront() {
 		keep, w.kept = w.client.staleText(), true
 	}
-	a, err := w.client.caller.call(ctx, w.client.closing, semAcquire,
-		[]string{w.key, w.reserve, w.op.note, w.channel, w.total},
-		[]string{w.client.id, w.op.number, w.n, keep, w.client.publish})
+	c := call{semAcquire, []string{w.key, w.reserve, w.op.note, w.channel, w.total},
+		[]string{w.client.id, w.op.number, w.n, keep, w.client.publish}}
+	a, err := w.client.caller.call(ctx, w.client.closing, c.cmd, c.keys, c.args)
+	if err == nil && w.client.acks != nil && a.granted() {
+		a, err = w.client.confirm(ctx, a, c)
+	}
 	w.doubt = w.doubt || a.doubt
 	if err != nil {
 		return -1, w.request.waitForSet(err)
@@ -321,6 +324,9 @@ func (w *wanted) conclude(err error) error {
 		return err
 	}
 	w.op.settle = w.undo(w.op)
+	if errors.Is(err, ErrNotReplicated) && w.client.janitor.settle(context.Background(), w.op) {
+		return err
+	}
 	w.op.unknown()
 	if w.doubt {
 		return errors.Join(ErrUnknownOutcome, err)

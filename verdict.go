@@ -27,7 +27,10 @@ const (
 
 // temporaryCodes are refusals that a server in trouble gives before it executes
 // anything.
-var temporaryCodes = []string{"LOADING", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "BUSY ", "max number of clients"}
+var temporaryCodes = []string{
+	"LOADING", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "BUSY ", "max number of clients",
+	"UNBLOCKED", // the master of those who wait for replicas is none any more
+}
 
 // judge classifies the error of one command. Codes are looked for anywhere in
 // the text, because servers differ in what they put in front.
@@ -50,7 +53,9 @@ func judgeFailure(err error) verdict {
 			return notNow
 		}
 		return refused
-	case errors.Is(err, errGone), errors.Is(err, errSlots):
+	case errors.Is(err, ErrNotReplicated):
+		return refused
+	case errors.Is(err, errGone), errors.Is(err, errSlots), errors.Is(err, errElsewhere):
 		return notSent
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return notSent

@@ -3,6 +3,7 @@ package latchkey
 import (
 	"container/heap"
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -324,7 +325,7 @@ func (w *watchdog) renewBatch(batch []renewal) {
 		return
 	}
 	sent, results, err := w.sendRenewal(batch)
-	if judge(err) == refused && len(batch) > 1 {
+	if judge(err) == refused && len(batch) > 1 && !errors.Is(err, ErrNotReplicated) {
 		for i := range batch {
 			w.renewBatch(batch[i : i+1])
 		}
@@ -363,7 +364,7 @@ func (w *watchdog) sendRenewal(batch []renewal) (sent stamp, results []int64, er
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	sent = w.clock()
-	results, err = w.client.caller.once(ctx, all.cmd, all.keys, all.args).AsIntSlice()
+	results, err = w.client.caller.once(ctx, all.cmd.confirmed(w.client.acks), all.keys, all.args).AsIntSlice()
 	if err == nil && len(results) != len(batch) {
 		err = errSilent
 	}

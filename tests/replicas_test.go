@@ -1,0 +1,179 @@
+package tests
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// confirmed asks for one replica, and fails early.
+func confirmed(timeout time.Duration) latchkey.Options {
+	return latchkey.Options{Replicas: latchkey.Replicas{Min: 1, Timeout: timeout}}
+}
+
+// Whoever has a hold has it on the replica too, which is behind for everybody else.
+func TestReplicas_have_what_is_granted(t *testing.T) {
+	const lag = 100 * time.Millisecond
+	r := rig.NewReplicated(t, 1, lag)
+	replica := rig.NewAdmin(t, r.Replicas[0])
+	client, hasty := connect(t, r.Master, confirmed(time.Second)), connect(t, r.Master)
+	eachKind(t, func(t *testing.T, k kind) {
+		for range 3 {
+			name := rig.Name(t)
+			hold := mustLock(t, k.open(client, name))
+			assert.True(t, replica.Exists(name), "confirmed, and there")
+			mustUnlock(t, hold)
+			name = rig.Name(t)
+			hold = mustLock(t, k.open(hasty, name))
+			assert.False(t, replica.Exists(name), "or else the replica is not behind")
+			mustUnlock(t, hold)
+		}
+	})
+	t.Run("Semaphore", func(t *testing.T) {
+		s := newSemaphore(t, client, 3)
+		require.NoError(t, s.Acquire(t.Context(), 1))
+		assert.Equal(t, "2", replica.Text("GET", s.Name()))
+	})
+	t.Run("PermitSemaphore", func(t *testing.T) {
+		s := newPermits(t, client, 3)
+		permits, err := s.AcquireN(t.Context(), 2)
+		require.NoError(t, err)
+		assert.Equal(t, "1", replica.Text("GET", s.Name()))
+		for _, permit := range permits {
+			require.NoError(t, permit.Release(t.Context()))
+		}
+	})
+}
+
+// With too few replicas nothing is acquired, and nothing stays behind (FM-52).
+func TestReplicas_too_few(t *testing.T) {
+	const timeout = 300 * time.Millisecond
+	r := rig.NewReplicated(t, 1, 0)
+	admin := rig.NewAdmin(t, r.Master)
+	client := connect(t, r.Master, confirmed(timeout))
+	s, p := newSemaphore(t, client, 3), newPermits(t, client, 3)
+	r.Replicas[0].Pause(t)
+	// tooLate checks an acquisition that only the replica stands in the way of.
+	tooLate := func(t *testing.T, acquire func() error) {
+		t.Helper()
+		start := time.Now()
+		err := acquire()
+		assert.ErrorIs(t, err, latchkey.ErrNotReplicated)
+		assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome, "it has been undone")
+		assert.ErrorContains(t, err, "0 of 1")
+		assert.Less(t, time.Since(start), timeout+2*leeway)
+	}
+	for what, options := range map[string][]latchkey.Option{"renewed": nil, "leased": {latchkey.Lease(time.Minute)}} {
+		eachKind(t, func(t *testing.T, k kind) {
+			t.Run(what, func(t *testing.T) {
+				name := rig.Name(t)
+				tooLate(t, func() error { _, err := k.open(client, name).Lock(within(t, soon), options...); return err })
+				assert.False(t, admin.Exists(name), "undone when the error is there")
+				rig.Eventually(t, soon, "nothing is left but what goes by itself", free(admin, name))
+			})
+		})
+	}
+	t.Run("Semaphore", func(t *testing.T) {
+		tooLate(t, func() error { return s.Acquire(t.Context(), 2) })
+		assert.Equal(t, 3, available(t, s))
+	})
+	t.Run("PermitSemaphore", func(t *testing.T) {
+		tooLate(t, func() error { _, err := p.AcquireN(t.Context(), 2); return err })
+		counts(t, p, 3, 0)
+	})
+	r.Replicas[0].Resume(t)
+	r.AwaitInStep()
+	mustUnlock(t, mustLock(t, client.NewLock(rig.Name(t))))
+}
+
+// Whoever waits for a replica keeps nobody else of the client from working.
+func TestReplicas_hold_up_nobody_else(t *testing.T) {
+	r := rig.NewReplicated(t, 1, 0)
+	client, admin := connect(t, r.Master, confirmed(2*time.Second)), rig.NewAdmin(t, r.Master)
+	name := rig.Name(t)
+	r.Replicas[0].Pause(t)
+	waiting := lockInBackground(within(t, soon), client.NewLock(name))
+	rig.Eventually(t, soon, "it waits for the replica", func() error {
+		if list := admin.Text("CLIENT", "LIST", "TYPE", "normal"); !strings.Contains(list, " flags=b ") {
+			return fmt.Errorf("nobody waits: %s", list)
+		}
+		return nil
+	})
+	start := time.Now()
+	locked, err := client.NewLock(name).IsLocked(t.Context())
+	require.NoError(t, err)
+	assert.True(t, locked)
+	assert.Less(t, time.Since(start), leeway)
+	assert.ErrorIs(t, rig.Await(t, soon, "the end of it", waiting).err, latchkey.ErrNotReplicated)
+}
+
+// A server that forbids WAIT says so when the client is made, and only to those who ask
+// for it.
+func TestReplicas_without_the_command(t *testing.T) {
+	rig.Need(t, rig.Settings)
+	server := rig.Fresh(t, "--rename-command", "WAIT", "")
+	_, err := latchkey.Connect(within(t, soon), server.URL(), confirmed(time.Second))
+	require.Error(t, err)
+	assert.ErrorContains(t, err, "WAIT, which Options.Replicas needs")
+	assert.ErrorContains(t, err, "unknown command")
+	_, err = latchkey.New(server.Raw(t), confirmed(time.Second))
+	assert.ErrorContains(t, err, "WAIT, which Options.Replicas needs")
+	mustUnlock(t, mustLock(t, connect(t, server).NewLock(rig.Name(t))))
+}
+
+// A hold is not relied on for longer than the replica is known to have it.
+func TestReplicas_confirm_renewals(t *testing.T) {
+	const lease = 1500 * time.Millisecond
+	r := rig.NewReplicated(t, 1, 0)
+	options := confirmed(200 * time.Millisecond)
+	options.Lease = lease
+	client := connect(t, r.Master, options)
+	hold := mustLock(t, client.NewLock(rig.Name(t)))
+	rig.Throughout(t, 2*lease, "it is renewed", hold.Err)
+	require.NoError(t, hold.Extend(t.Context(), lease))
+
+	r.Replicas[0].Pause(t)
+	start := time.Now()
+	assert.ErrorIs(t, hold.Extend(t.Context(), 10*lease), latchkey.ErrNotReplicated)
+	rig.Await(t, 2*lease, "the loss", hold.Lost())
+	assert.LessOrEqual(t, time.Since(start), lease+leeway, "the replica may have it for no longer")
+	assert.ErrorIs(t, hold.Err(), latchkey.ErrLost)
+	r.Replicas[0].Resume(t)
+	r.AwaitInStep()
+	rig.Eventually(t, soon, "it is free for others", func() error {
+		next, err := client.NewLock(hold.Name()).TryLock(t.Context())
+		if err == nil {
+			mustUnlock(t, next)
+		}
+		return err
+	})
+}
+
+// Replies are lost at every step of a confirmed acquisition: whoever is told that he has
+// it has it, and nothing else stays.
+func TestReplicas_lost_replies(t *testing.T) {
+	r := rig.NewReplicated(t, 1, 0)
+	admin := rig.NewAdmin(t, r.Master)
+	for _, loss := range []rig.Loss{rig.Cut, rig.CutRequest} {
+		for n := 1; n <= 5; n++ {
+			t.Run(fmt.Sprint(loss, n), func(t *testing.T) {
+				tap := rig.NewTap(t, r.Master)
+				client := connectVia(t, r.Master, tap.Addr(), confirmed(300*time.Millisecond))
+				name := rig.Name(t)
+				tap.Lose(n, rig.Any, loss)
+				hold, err := client.NewLock(name).Lock(within(t, soon))
+				require.NoError(t, err, "it tries again")
+				assert.EqualValues(t, 1, countInRedis(t, admin, name))
+				mustUnlock(t, hold)
+				rig.Eventually(t, soon, "nothing is left but what goes by itself", free(admin, name))
+			})
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package rig
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Replicated is a master with replicas, for one test, without anything that would
+// promote one of them by itself.
+type Replicated struct {
+	tb       testing.TB
+	Master   *Server
+	Replicas []*Server
+}
+
+// NewReplicated starts a master and so many replicas, and waits until all of them
+// are in step. Replication lags behind as long as is said.
+func NewReplicated(tb testing.TB, replicas int, lag time.Duration) *Replicated {
+	tb.Helper()
+	Need(tb, Process)
+	r := &Replicated{tb: tb, Master: Fresh(tb, "--repl-diskless-sync-delay", "0", "--repl-timeout", "600")}
+	link := NewLink(tb, r.Master)
+	if lag > 0 {
+		link.DelayReplies(lag)
+	}
+	host, port, _ := net.SplitHostPort(link.Addr())
+	for range replicas {
+		r.Replicas = append(r.Replicas, Fresh(tb, "--replicaof", host+" "+port, "--repl-timeout", "600"))
+	}
+	r.AwaitInStep()
+	return r
+}
+
+// AwaitInStep waits until every replica confirms what the master writes.
+func (r *Replicated) AwaitInStep() {
+	r.tb.Helper()
+	client, admin := r.Master.Raw(r.tb), NewAdmin(r.tb, r.Master)
+	Eventually(r.tb, startPatience, "the replicas are in step", func() error {
+		b := client.B()
+		results := client.DoMulti(background(),
+			b.Set().Key("rig-in-step").Value("").Px(time.Second).Build(),
+			b.Wait().Numreplicas(int64(len(r.Replicas))).Timeout(500).Build())
+		n, err := results[1].AsInt64()
+		// Whatever was written before a replica came counts as confirmed.
+		info := admin.Text("INFO", "replication")
+		if err == nil && (n < int64(len(r.Replicas)) || strings.Contains(info, "offset=0,")) {
+			err = fmt.Errorf("%d of %d: %s", n, len(r.Replicas), info)
+		}
+		return err
+	})
+}
+
+// Promote makes a master of a replica, as a failover would.
+func (r *Replicated) Promote(i int) *Server {
+	r.tb.Helper()
+	NewAdmin(r.tb, r.Replicas[i]).Do("REPLICAOF", "NO", "ONE")
+	return r.Replicas[i]
+}
