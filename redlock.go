@@ -26,7 +26,7 @@ import (
 // What it does not give: it is no consensus. A server that forgets the lock (a restart
 // without persistence, a failover of a member) may help another majority; clocks that run
 // at different rates break the arithmetic; code that is paused is not stopped, and there
-// are no fencing tokens across servers. docs/topologies.md has the whole of it.
+// are no fencing tokens across servers. docs/several.md has the whole of it.
 //
 // [By] does not apply: members of several clients have no owner in common.
 type RedLock struct {

@@ -53,7 +53,8 @@ func newAcks(r Replicas, id string) *acks {
 	return &acks{r, make(chan struct{}, maxWaits), id}
 }
 
-// check finds out whether the server knows WAIT, before the first lock does.
+// check finds out whether the server knows WAIT, before the first lock does. The name
+// of some key leads to a master, which is the one to ask.
 func (r *acks) check(c *caller) error {
 	if r == nil {
 		return nil
@@ -61,7 +62,12 @@ func (r *acks) check(c *caller) error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.patience)
 	defer cancel()
 	err := c.send(ctx, func(ctx context.Context) rueidis.RedisResult {
-		return c.client.Do(ctx, c.client.B().Wait().Numreplicas(0).Timeout(1).Build())
+		conn, release := c.client.Dedicate()
+		defer release()
+		b := conn.B()
+		return conn.DoMulti(ctx,
+			b.Exists().Key(opKey(r.id, r.id, "ack")).Build(),
+			b.Wait().Numreplicas(0).Timeout(1).Build())[1]
 	}).Error()
 	if err != nil {
 		return fmt.Errorf("the command WAIT, which Options.Replicas needs, fails: %w", err)
