@@ -1,12 +1,10 @@
 package latchkey
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -28,14 +26,11 @@ import (
 type MultiLock struct{ several }
 
 // NewMultiLock returns the lock that is all of the locks given. One that stands there twice
-// counts once. Nothing is sent. No lock at all, or two sides of a read/write lock, are an
-// ErrInvalid of every method.
+// counts once. Nothing is sent. No lock at all, one that cannot be used, and two that have
+// a key in common without being the same (the sides of a read/write lock, a RedLock and
+// its member, two RedLocks over one lock) are an ErrInvalid of every method.
 func NewMultiLock(locks ...Locker) *MultiLock {
-	all, err := flat(locks)
-	if err != nil {
-		return &MultiLock{several{kind: KindMulti, invalid: err}}
-	}
-	members, err := inOrder(all)
+	members, err := inOrder(flat(locks))
 	return &MultiLock{several{kind: KindMulti, members: members, need: len(members), invalid: err}}
 }
 
@@ -54,77 +49,6 @@ func (l *MultiLock) TryLock(ctx context.Context, options ...Option) (*Hold, erro
 // Do is part of [Locker].
 func (l *MultiLock) Do(ctx context.Context, fn func(context.Context) error, options ...Option) error {
 	return do(ctx, l, fn, options)
-}
-
-// flat takes MultiLocks apart: all of all is all.
-func flat(locks []Locker) (all []Locker, err error) {
-	for _, l := range locks {
-		m, is := l.(*MultiLock)
-		switch {
-		case !is:
-			all = append(all, l)
-		case m == nil:
-			return nil, invalid("no lock")
-		case m.invalid != nil:
-			return nil, m.invalid
-		default:
-			all = append(all, m.members...)
-		}
-	}
-	return all, nil
-}
-
-// placed is a lock that knows its place in the order: a primitive, by its key and kind.
-type placed interface{ base() *primitive }
-
-func (p *primitive) base() *primitive { return p }
-
-// place is what locks are ordered by.
-func orderOf(l Locker) (key, kind string) {
-	if p, is := l.(placed); is {
-		return p.base().key, string(p.base().kind.kind)
-	}
-	return l.Name(), ""
-}
-
-// inOrder sorts locks, and drops those that are there twice.
-func inOrder(locks []Locker) ([]Locker, error) {
-	if len(locks) == 0 || slices.Contains(locks, nil) {
-		return nil, invalid("no lock")
-	}
-	sorted := slices.Clone(locks)
-	slices.SortStableFunc(sorted, func(a, b Locker) int {
-		keyA, kindA := orderOf(a)
-		keyB, kindB := orderOf(b)
-		return cmp.Or(strings.Compare(keyA, keyB), strings.Compare(kindA, kindB))
-	})
-	var kept []Locker
-	for _, l := range sorted {
-		switch twin := twinOf(l, kept); {
-		case twin == nil && slices.Contains(kept, l):
-			// The same object, of whatever kind.
-		case twin == nil:
-			kept = append(kept, l)
-		case twin.base().kind.kind != l.(placed).base().kind.kind:
-			return nil, invalid("the lock %q stands there twice, in different kinds", l.Name())
-		}
-	}
-	return kept, nil
-}
-
-// twinOf returns the one of the locks that has the same key on the same client, or nil.
-func twinOf(l Locker, locks []Locker) placed {
-	p, is := l.(placed)
-	if !is {
-		return nil
-	}
-	for _, other := range locks {
-		o, is := other.(placed)
-		if is && o.base().client == p.base().client && o.base().key == p.base().key {
-			return o
-		}
-	}
-	return nil
 }
 
 // tied reports whether a member has no order against another.
