@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -14,6 +15,11 @@ import (
 type group struct {
 	name string
 	need int // how many of the members have to last
+	// patience is for how long members that are silent are waited for when they are not
+	// needed.
+	patience time.Duration
+
+	releasing sync.Mutex // one release after the other
 
 	mu      sync.Mutex
 	members []*Hold // by the order of the locks; nil where there is none
@@ -28,8 +34,37 @@ type group struct {
 }
 
 // newGroup makes a group for n locks without any member yet.
-func newGroup(name string, n, need int) *group {
-	return &group{name: name, need: need, members: make([]*Hold, n)}
+func newGroup(name string, n, need int, patience time.Duration) *group {
+	return &group{name: name, need: need, patience: patience, members: make([]*Hold, n)}
+}
+
+// newGroupHold makes the handle, whose loss is noticed as that of any other: see newHold.
+func newGroupHold(g *group) *Hold {
+	h := &Hold{group: g}
+	runtime.SetFinalizer(h, (*Hold).abandoned)
+	return h
+}
+
+// dropped reports a group whose handle the garbage collector has found.
+func (g *group) dropped() {
+	g.mu.Lock()
+	over := g.state.over() || g.state.leaving
+	g.mu.Unlock()
+	if client := g.client(); !over && client != nil {
+		client.options.Logger.Error(droppedHold, "lock", g.name)
+	}
+}
+
+// client is that of one of the members, nil if there is none.
+func (g *group) client() *Client {
+	members := g.present()
+	switch {
+	case len(members) == 0:
+		return nil
+	case members[0].group != nil:
+		return members[0].group.client()
+	}
+	return members[0].tenure.client
 }
 
 // add makes a hold a member. It reports false if the group is over, and the hold is to
@@ -71,7 +106,7 @@ func (g *group) ended(i int, h *Hold, cause error) {
 // letGo releases what is left of a group that is lost, a moment after that was told:
 // nobody is to be kept out by a hold that is none.
 func (g *group) letGo() {
-	time.AfterFunc(timerLateness, func() { releaseAll(context.Background(), g.present()) })
+	time.AfterFunc(timerLateness, func() { giveBack(g.present(), g.patience) })
 }
 
 // begin makes the group a hold, and tells why if too few members are left for it.
@@ -175,32 +210,24 @@ func (g *group) attach(ctx context.Context, cancel context.CancelCauseFunc) erro
 	return nil
 }
 
-// inherit gives a context what the members' contexts would carry, so that each of their
-// locks can be entered again under it.
-func (g *group) inherit(ctx context.Context) context.Context {
-	chain, _ := ctx.Value(heldKey{}).(*heldChain)
-	return context.WithValue(ctx, heldKey{}, g.chain(chain))
-}
-
-func (g *group) chain(outer *heldChain) *heldChain {
-	for _, h := range g.present() {
-		if h.group != nil {
-			outer = h.group.chain(outer)
-		} else {
-			outer = &heldChain{h, outer}
+// find returns the live hold of a lock, or of one side of it, among the members that are
+// there now: also one that came late.
+func (g *group) find(p *primitive, side Kind) *Hold {
+	if g.err() != nil {
+		return nil
+	}
+	for _, member := range g.present() {
+		if h := member.find(p, side); h != nil {
+			return h
 		}
 	}
-	return outer
+	return nil
 }
 
-// unlock releases every member.
-func (g *group) unlock(ctx context.Context) error {
-	lost := g.err()
+// leave begins the end of a group: it takes no members any more. It returns those that it
+// has.
+func (g *group) leave() []*Hold {
 	g.mu.Lock()
-	if g.state.told {
-		g.mu.Unlock()
-		return fail("unlock", g.name, ErrNotHeld)
-	}
 	g.state.leaving = true
 	contexts := g.state.takeContexts()
 	if g.mending != nil {
@@ -209,7 +236,29 @@ func (g *group) unlock(ctx context.Context) error {
 	members := slices.Clone(g.members)
 	g.mu.Unlock()
 	cancelAll(contexts, ErrNotHeld)
-	return g.settle(lost, members, releaseAll(ctx, members))
+	return members
+}
+
+// abandon ends a group that has not become a hold.
+func (g *group) abandon() { giveBack(g.leave(), g.patience) }
+
+// unlock releases every member. Who comes second waits for the first.
+func (g *group) unlock(ctx context.Context) error {
+	g.releasing.Lock()
+	defer g.releasing.Unlock()
+	lost := g.err()
+	g.mu.Lock()
+	told, again, cause := g.state.told, g.again, g.state.cause
+	g.mu.Unlock()
+	if told {
+		return fail("unlock", g.name, ErrNotHeld, cause)
+	}
+	enough := g.need
+	if lost != nil && !again {
+		enough = 0 // whatever comes of it, it is no release
+	}
+	members := g.leave()
+	return g.settle(lost, members, most(members, enough, g.patience, func(h *Hold) error { return h.Unlock(ctx) }))
 }
 
 // settle says what a release of the members means. Those that were released are not
@@ -247,14 +296,47 @@ func (g *group) settle(lost error, members []*Hold, errs []error) error {
 	return fail("unlock", g.name, append([]error{ErrNotHeld, ErrLost}, errs...)...)
 }
 
-// releaseAll unlocks holds, all at once, and returns their errors by their places.
-func releaseAll(ctx context.Context, holds []*Hold) []error {
-	return atOnce(holds, func(h *Hold) error {
+// giveBack unlocks holds that nobody relies on. Those that are silent are left to the
+// background after a while.
+func giveBack(holds []*Hold, patience time.Duration) {
+	most(holds, 0, patience, func(h *Hold) error { return h.Unlock(context.Background()) })
+}
+
+// most calls f for holds, all at once, and returns their errors by their places. When it
+// has succeeded for enough of them, the others are waited for only a while: an errSilent
+// stands for their results.
+func most(holds []*Hold, enough int, patience time.Duration, f func(*Hold) error) []error {
+	errs := make([]error, len(holds))
+	type result struct {
+		place int
+		err   error
+	}
+	results := make(chan result, len(holds))
+	left := 0
+	for i, h := range holds {
 		if h == nil {
-			return nil
+			continue
 		}
-		return h.Unlock(ctx)
-	})
+		left++
+		errs[i] = errSilent
+		go func() { results <- result{i, f(h)} }()
+	}
+	var silence <-chan time.Time
+	for ; left > 0; left-- {
+		if enough <= 0 && silence == nil {
+			silence = time.After(patience)
+		}
+		select {
+		case r := <-results:
+			errs[r.place] = r.err
+			if r.err == nil {
+				enough--
+			}
+		case <-silence:
+			return errs
+		}
+	}
+	return errs
 }
 
 // indexes are the places of all.
@@ -283,7 +365,7 @@ func (g *group) extend(ctx context.Context, d time.Duration) error {
 		return fail("extend", g.name, ErrNotHeld, err)
 	}
 	members := g.present()
-	errs := atOnce(members, func(h *Hold) error { return h.Extend(ctx, d) })
+	errs := most(members, g.need, g.patience, func(h *Hold) error { return h.Extend(ctx, d) })
 	done := 0
 	for _, err := range errs {
 		if err == nil {

@@ -97,6 +97,10 @@ const droppedHold = "latchkey: a hold was dropped without Unlock and stays until
 
 // abandoned runs in the goroutine of the garbage collector, and only looks.
 func (h *Hold) abandoned() {
+	if h.group != nil {
+		h.group.dropped()
+		return
+	}
 	h.tenure.mu.Lock()
 	over := h.grip.over() || h.grip.leaving
 	// A permit that ends by itself may be left to whoever has its id.
@@ -259,9 +263,6 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	if err := h.attach(ctx, cancel); err != nil {
 		cancel(err)
 	}
-	if h.group != nil {
-		return h.group.inherit(ctx)
-	}
 	outer, _ := parent.Value(heldKey{}).(*heldChain)
 	return context.WithValue(ctx, heldKey{}, &heldChain{h, outer})
 }
@@ -304,10 +305,22 @@ func (g *grip) attach(ctx context.Context, mu *sync.Mutex, cancel context.Cancel
 func holdFrom(ctx context.Context, p *primitive, side Kind) *Hold {
 	chain, _ := ctx.Value(heldKey{}).(*heldChain)
 	for ; chain != nil; chain = chain.outer {
-		t := chain.hold.tenure
-		if t.client == p.client && t.lock.key == p.key && t.lock.kind.side == side && chain.hold.Err() == nil {
-			return chain.hold
+		if h := chain.hold.find(p, side); h != nil {
+			return h
 		}
+	}
+	return nil
+}
+
+// find returns the hold itself, or the one of its members, if it is a live one of a lock,
+// or of one side of it, or nil.
+func (h *Hold) find(p *primitive, side Kind) *Hold {
+	if h.group != nil {
+		return h.group.find(p, side)
+	}
+	t := h.tenure
+	if t.client == p.client && t.lock.key == p.key && t.lock.kind.side == side && h.Err() == nil {
+		return h
 	}
 	return nil
 }
@@ -354,7 +367,9 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	case h == nil:
 		return ErrNotHeld
 	case h.group != nil:
-		return h.group.unlock(ctx)
+		err := h.group.unlock(ctx)
+		runtime.KeepAlive(h) // until then it is no hold that was dropped
+		return err
 	}
 	err := h.tenure.release(ctx, h.grip)
 	if err == nil {

@@ -63,31 +63,29 @@ func (l *MultiLock) tied() bool {
 	return false
 }
 
-// take acquires all members: those that are free at once, all at the same time; at the
-// first in order that is not it lets the ones after it go, waits, and goes on.
+// take goes round until all members are held.
 func (l *MultiLock) take(ctx context.Context, r *request, options []Option) (*Hold, error) {
 	for {
-		holds := make([]*Hold, len(l.members))
-		err := l.takeInOrder(ctx, r, options, holds)
-		if err == nil {
-			h, err := l.whole(ctx, r, holds)
-			if err == nil || !r.waits || ctx.Err() != nil {
-				return h, ended(ctx, err)
-			}
-			// The first lease was over when the last member came.
-			if stopped := rest(ctx, nil, jitter(tiedPause)); stopped != nil {
-				return nil, errors.Join(stopped, err)
-			}
-			continue
+		h, again, err := l.round(ctx, r, options)
+		if err == nil || !again || !r.waits || ctx.Err() != nil {
+			return h, ended(ctx, err)
 		}
-		releaseAll(context.WithoutCancel(ctx), holds)
-		if !errors.Is(err, errTied) {
-			return nil, err
-		}
-		if err := rest(ctx, nil, jitter(tiedPause)); err != nil {
-			return nil, err
+		if stopped := rest(ctx, nil, jitter(tiedPause)); stopped != nil {
+			return nil, errors.Join(stopped, trouble(err))
 		}
 	}
+}
+
+// round acquires all members, and makes one hold of them. After an error nothing is
+// held; again tells whether another round may go better.
+func (l *MultiLock) round(ctx context.Context, r *request, options []Option) (h *Hold, again bool, err error) {
+	holds := make([]*Hold, len(l.members))
+	if err := l.takeInOrder(ctx, r, options, holds); err != nil {
+		giveBack(holds, maxMemberTimeout)
+		return nil, errors.Is(err, errTied), err
+	}
+	h, err = l.whole(ctx, r, holds)
+	return h, !hopeless(err), err
 }
 
 const (
@@ -98,14 +96,16 @@ const (
 // errTied means that a wait was given up because it might be one in a circle.
 var errTied = errors.New("latchkey: another order of the same keys may be waiting")
 
-// takeInOrder fills holds. What it has taken when it fails is left there.
+// takeInOrder fills holds: with those that are free at once, all at the same time; at the
+// first in order that is not it lets the ones after it go, waits, and goes on. What it has
+// taken when it fails is left there.
 func (l *MultiLock) takeInOrder(ctx context.Context, r *request, options []Option, holds []*Hold) error {
 	for from := 0; from < len(holds); {
 		first, err := l.tryFrom(ctx, options, holds, from)
 		if err == nil {
 			return nil
 		}
-		if !r.waits || !worthWaiting(ctx, err) {
+		if !r.waits || ctx.Err() != nil || hopeless(err) {
 			return ended(ctx, err)
 		}
 		if holds[first], err = l.await(ctx, l.members[first], options); err != nil {
@@ -127,15 +127,18 @@ func (l *MultiLock) tryFrom(ctx context.Context, options []Option, holds []*Hold
 		holds[i], err = l.members[i].TryLock(ctx, options...)
 		return err
 	})
-	for i, err := range errs {
-		if err != nil {
-			first = from + i
-			releaseAll(context.WithoutCancel(ctx), holds[first:])
-			clear(holds[first:])
-			return first, err
-		}
+	first = slices.IndexFunc(errs, func(err error) bool { return err != nil })
+	if first < 0 {
+		return 0, nil
 	}
-	return 0, nil
+	err = errs[first]
+	if i := slices.IndexFunc(errs, hopeless); i >= 0 {
+		err = errs[i] // there is nothing to wait for
+	}
+	first += from
+	giveBack(holds[first:], maxMemberTimeout)
+	clear(holds[first:])
+	return first, err
 }
 
 // await waits for one member.
@@ -151,19 +154,19 @@ func (l *MultiLock) await(ctx context.Context, member Locker, options []Option) 
 }
 
 // whole makes one hold of all. Fixed leases begin anew, so that the whole has what was
-// asked for, however long the last member took.
+// asked for, however long the last member took; unless that would pass their limit.
 func (l *MultiLock) whole(ctx context.Context, r *request, holds []*Hold) (*Hold, error) {
-	g := newGroup(l.Name(), len(holds), len(holds))
+	g := newGroup(l.Name(), len(holds), len(holds), maxMemberTimeout)
 	for i, h := range holds {
 		g.add(i, h)
 	}
-	h, err := l.finish(g)
-	if err != nil || r.renew || r.maxHold > 0 {
-		return h, err
+	err := g.begin() // the lease of the first may have been over when the last one came
+	if err == nil && !r.renew && r.maxHold == 0 {
+		err = g.extend(ctx, r.lease)
 	}
-	if err := g.extend(ctx, r.lease); err != nil {
-		_ = g.unlock(ctx)
-		return nil, errors.Join(ErrNotAcquired, err)
+	if err != nil {
+		g.abandon()
+		return nil, err
 	}
-	return h, nil
+	return newGroupHold(g), nil
 }

@@ -4,11 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"sync"
 	"time"
-
-	"github.com/redis/rueidis"
 )
 
 // RedLock is a majority of several locks on independent servers: the algorithm of the
@@ -32,9 +28,7 @@ import (
 type RedLock struct {
 	several
 	options RedLockOptions
-
-	checking sync.Mutex
-	checked  bool // the servers are different ones
+	servers *redServers
 }
 
 // RedLockOptions are the settings of a [RedLock].
@@ -57,9 +51,9 @@ const (
 )
 
 // NewRedLock returns the lock that is a majority of the locks given, with default
-// settings. Nothing is sent. No lock at all, and a lock that stands there twice, are an
-// ErrInvalid of every method; so are two locks on one server, which the first acquisition
-// finds out.
+// settings. Nothing is sent. No lock at all, one that cannot be used, and one that stands
+// there twice, also inside of another, are an ErrInvalid of every method; so are two locks
+// on one server, which is found out when both servers have answered.
 func NewRedLock(locks ...Locker) *RedLock { return NewRedLockWith(RedLockOptions{}, locks...) }
 
 // NewRedLockWith is NewRedLock with settings.
@@ -73,7 +67,8 @@ func NewRedLockWith(options RedLockOptions, locks ...Locker) *RedLock {
 		err = invalid("a time is negative")
 	}
 	setDefault(&options.RetryDelay, DefaultRetryDelay)
-	return &RedLock{several: several{kind: KindRed, members: members, need: len(members)/2 + 1, invalid: err}, options: options}
+	need := len(members)/2 + 1
+	return &RedLock{several{KindRed, members, need, err}, options, newRedServers(members, need)}
 }
 
 // Lock is part of [Locker].
@@ -96,12 +91,12 @@ func (l *RedLock) take(ctx context.Context, r *request, options []Option) (*Hold
 	if ctx.Err() != nil {
 		return nil, contextError(ctx)
 	}
-	if err := l.checkServers(ctx); err != nil {
+	if err := l.servers.check(ctx); err != nil {
 		return nil, err
 	}
 	for {
-		h, err := l.round(ctx, r, options)
-		if err == nil || !r.waits || !worthWaiting(ctx, err) {
+		h, again, err := l.round(ctx, r, options)
+		if err == nil || !again || !r.waits || ctx.Err() != nil {
 			return h, ended(ctx, err)
 		}
 		if stopped := rest(ctx, nil, jitter(l.options.RetryDelay)); stopped != nil {
@@ -110,44 +105,58 @@ func (l *RedLock) take(ctx context.Context, r *request, options []Option) (*Hold
 	}
 }
 
-// round tries all members at once.
-func (l *RedLock) round(ctx context.Context, r *request, options []Option) (*Hold, error) {
-	g := newGroup(l.Name(), len(l.members), l.need)
+// round tries all members at once. After an error nothing is held but what is being
+// released; again tells whether another round may go better.
+func (l *RedLock) round(ctx context.Context, r *request, options []Option) (h *Hold, again bool, err error) {
+	g := newGroup(l.Name(), len(l.members), l.need, l.memberTimeout(r))
 	t := l.try(ctx, l.memberTimeout(r), options)
 	failures := t.gather(ctx, g)
-	var h *Hold
-	err := errTooFew
-	if g.held() >= l.need {
-		h, err = l.finish(g)
-	}
-	if err == nil && g.validFor() < leastValidity(r) {
-		err = errLate
-	}
-	go t.collect(g)
-	if err != nil {
+	if err := g.elect(r); err != nil {
 		t.cancel()
-		l.abandon(g, r)
-		return nil, l.defeat(err, failures)
+		go t.collect(g)
+		g.abandon()
+		again, err = l.defeat(err, failures)
+		return nil, again, err
 	}
-	if r.renew && r.maxHold == 0 { // else a member that came later would last longer
-		l.mendLater(g, r, options)
-	}
-	return h, nil
+	go func() {
+		t.collect(g)
+		if r.renew && r.maxHold == 0 { // else a member that came later would last longer
+			l.mendLater(context.WithoutCancel(ctx), g, r, options)
+		}
+	}()
+	return newGroupHold(g), false, nil
 }
 
-// defeat is the error of a round. If too many members fail in a way that waiting cannot
-// mend, it is theirs.
-func (l *RedLock) defeat(err error, failures []error) error {
-	hopeless := 0
+// elect makes a hold of the majority that there is, or is not.
+func (g *group) elect(r *request) error {
+	switch {
+	case g.held() < g.need:
+		return errTooFew
+	case g.begin() != nil:
+		return g.err()
+	case g.validFor() < leastValidity(r):
+		return errLate
+	}
+	return nil
+}
+
+// defeat is the error of a round, and whether another may go better. If too many members
+// fail in a way that waiting cannot mend, it is theirs; what a few say of themselves is
+// told, but it is not the word of the whole.
+func (l *RedLock) defeat(err error, failures []error) (again bool, _ error) {
+	causes := []error{ErrNotAcquired, err}
+	var final []error
 	for _, failure := range failures {
-		if !ofContext(failure) && !worthWaiting(context.Background(), failure) {
-			hopeless++
+		if hopeless(failure) {
+			final = append(final, failure)
+			failure = errors.New(failure.Error())
 		}
+		causes = append(causes, failure)
 	}
-	if hopeless > len(l.members)-l.need {
-		return errors.Join(failures...)
+	if len(final) > len(l.members)-l.need {
+		return false, errors.Join(final...)
 	}
-	return errors.Join(append([]error{ErrNotAcquired, err}, failures...)...)
+	return true, errors.Join(causes...)
 }
 
 var errTooFew = errors.New("latchkey: no majority")
@@ -172,6 +181,7 @@ type tries struct {
 	outcomes chan outcome
 	left     int
 	members  []Locker
+	timeout  time.Duration
 	cancel   context.CancelFunc
 }
 
@@ -186,12 +196,10 @@ type outcome struct {
 // is needed no more is released when it comes.
 func (l *RedLock) try(ctx context.Context, timeout time.Duration, options []Option, places ...int) *tries {
 	if places == nil {
-		for i := range l.members {
-			places = append(places, i)
-		}
+		places = indexes(l.members)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
-	t := &tries{make(chan outcome, len(places)), len(places), l.members, cancel}
+	t := &tries{make(chan outcome, len(places)), len(places), l.members, timeout, cancel}
 	for _, i := range places {
 		go func() {
 			h, err := l.members[i].TryLock(ctx, options...)
@@ -204,19 +212,61 @@ func (l *RedLock) try(ctx context.Context, timeout time.Duration, options []Opti
 // gather fills the group until it is complete or cannot be any more, and returns what
 // stood in its way.
 func (t *tries) gather(ctx context.Context, g *group) (failures []error) {
-	for spare := len(t.members) - g.need; g.held() < g.need && len(failures) <= spare; t.left-- {
+	for t.left > 0 && g.held() < g.need && t.open(failures, g.need) {
 		select {
 		case o := <-t.outcomes:
+			t.left--
 			if o.err == nil {
 				g.add(o.place, o.hold)
 			} else {
-				failures = append(failures, fmt.Errorf("%s: %w", t.members[o.place].Name(), o.err))
+				failures = append(failures, t.failure(o))
 			}
 		case <-ctx.Done():
 			return append(failures, contextError(ctx))
 		}
 	}
 	return failures
+}
+
+// open reports whether the members that are missing can still turn the outcome: to a
+// majority, or to the certainty that there will never be one.
+func (t *tries) open(failures []error, need int) bool {
+	spare := len(t.members) - need
+	final := 0
+	for _, failure := range failures {
+		if hopeless(failure) {
+			final++
+		}
+	}
+	return len(failures) <= spare || final > 0 && final <= spare && final+t.left > spare
+}
+
+// failure is the error of a member. The end of its time is not that of the caller's.
+func (t *tries) failure(o outcome) error {
+	err := o.err
+	if isContextError(err) {
+		err = errors.Join(fmt.Errorf("no answer within %v", t.timeout), besidesContext(err))
+	}
+	return fmt.Errorf("%s: %w", t.members[o.place].Name(), err)
+}
+
+// besidesContext is what an error says besides that a context ended, nil if nothing.
+func besidesContext(err error) error {
+	if err == ErrNotAcquired { //nolint:errorlint // the leaf, not what contains it
+		return nil
+	}
+	if !isContextError(err) {
+		return err
+	}
+	all, are := err.(interface{ Unwrap() []error })
+	if !are {
+		return nil
+	}
+	var rest []error
+	for _, each := range all.Unwrap() {
+		rest = append(rest, besidesContext(each))
+	}
+	return errors.Join(rest...)
 }
 
 // collect waits for the rest: members that come late join the group, or are released if
@@ -230,25 +280,9 @@ func (t *tries) collect(g *group) {
 	}
 }
 
-// abandon releases what a round has got. A member that is silent is left to the
-// background.
-func (l *RedLock) abandon(g *group, r *request) {
-	released := make(chan struct{})
-	go func() {
-		_ = g.unlock(context.Background())
-		close(released)
-	}()
-	silence := time.NewTimer(l.memberTimeout(r))
-	defer silence.Stop()
-	select {
-	case <-released:
-	case <-silence.C:
-	}
-}
-
 // mendLater has members that are missing tried again, for as long as the hold lasts: the
 // more there are, the more may be lost.
-func (l *RedLock) mendLater(g *group, r *request, options []Option) {
+func (l *RedLock) mendLater(ctx context.Context, g *group, r *request, options []Option) {
 	period := max(g.validFor()/3, minMemberTimeout)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -257,50 +291,8 @@ func (l *RedLock) mendLater(g *group, r *request, options []Option) {
 	}
 	g.mending = time.AfterFunc(period, func() {
 		if places := g.missing(); len(places) > 0 {
-			l.try(context.Background(), l.memberTimeout(r), options, places...).collect(g)
+			l.try(ctx, l.memberTimeout(r), options, places...).collect(g)
 		}
-		l.mendLater(g, r, options)
+		l.mendLater(ctx, g, r, options)
 	})
-}
-
-// checkServers finds out, once, whether two members are on one server: that would be one
-// vote counted twice. A server that does not tell is believed.
-func (l *RedLock) checkServers(ctx context.Context) error {
-	l.checking.Lock()
-	defer l.checking.Unlock()
-	if l.checked {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, maxMemberTimeout)
-	defer cancel()
-	ids := make([]string, len(l.members))
-	_ = atOnce(indexes(l.members), func(i int) error {
-		if p, is := l.members[i].(placed); is {
-			ids[i] = p.base().client.serverID(ctx)
-		}
-		return nil
-	})
-	seen := map[string]string{}
-	for i, id := range ids {
-		if other, twice := seen[id]; id != "" && twice {
-			return invalid("%q and %q are on one server", other, l.members[i].Name())
-		}
-		seen[id] = l.members[i].Name()
-	}
-	l.checked = true
-	return nil
-}
-
-// serverID is what a server calls itself while it runs, or "".
-func (c *Client) serverID(ctx context.Context) string {
-	if c.cluster || !c.begin() {
-		return ""
-	}
-	defer c.working.Done()
-	info, _ := c.caller.send(ctx, func(ctx context.Context) rueidis.RedisResult {
-		return c.rueidis.Do(ctx, c.rueidis.B().Info().Section("server").Build())
-	}).ToString()
-	_, id, _ := strings.Cut(info, "run_id:")
-	id, _, _ = strings.Cut(id, "\r")
-	return id
 }

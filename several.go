@@ -57,14 +57,17 @@ func memberOptions(options []Option) []Option {
 	return slices.DeleteFunc(slices.Clone(options), func(o Option) bool { return o.kind == optionWait })
 }
 
-// finish makes a hold of a group that is complete, unless it is over already.
-func (l *several) finish(g *group) (*Hold, error) {
-	h := &Hold{group: g}
-	if err := g.begin(); err != nil {
-		_ = g.unlock(context.Background())
-		return nil, errors.Join(ErrNotAcquired, err)
+// hopeless reports whether waiting cannot mend what came of a member.
+func hopeless(err error) bool {
+	if ofContext(err) {
+		return false
 	}
-	return h, nil
+	for _, final := range []error{ErrClosed, ErrInvalid, ErrWrongKind, ErrUpgrade} {
+		if errors.Is(err, final) {
+			return true
+		}
+	}
+	return !errors.Is(err, ErrNotAcquired) && judge(err) == refused
 }
 
 // IsLocked reports whether somebody holds as many members as it takes.
@@ -80,7 +83,8 @@ func (l *several) RemainingTTL(ctx context.Context) (time.Duration, error) {
 }
 
 // Inspect tells who holds the members; those of all stand in one list. The kind is
-// KindNone unless as many members are held as it takes.
+// KindNone unless as many members are held as it takes. It is an error if that depends on
+// members that did not answer, or if too few did.
 func (l *several) Inspect(ctx context.Context) (Inspection, error) {
 	whole := Inspection{Name: l.Name(), Kind: KindNone}
 	if l.invalid != nil {
@@ -102,7 +106,7 @@ func (l *several) Inspect(ctx context.Context) (Inspection, error) {
 			times = append(times, each.TTL)
 		}
 	}
-	if failed > len(l.members)-l.need {
+	if few := failed > len(l.members)-l.need; few || len(times) < l.need && len(times)+failed >= l.need {
 		return whole, fail("inspect", whole.Name, errs...)
 	}
 	slices.SortFunc(times, func(a, b time.Duration) int { return cmp.Compare(b, a) })

@@ -1,0 +1,296 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// pair is a MultiLock of two, the second of which somebody else holds.
+type pair struct {
+	admin   *rig.Admin
+	a, b    string
+	lock    *latchkey.MultiLock
+	blocker *latchkey.Hold
+}
+
+func newPair(t *testing.T, options ...latchkey.Options) *pair {
+	t.Helper()
+	server, name := rig.Shared(), rig.Name(t)
+	client := connect(t, server, options...)
+	p := &pair{admin: rig.NewAdmin(t, server), a: name + "a", b: name + "b"}
+	p.lock = latchkey.NewMultiLock(client.NewLock(p.a), client.NewLock(p.b))
+	p.blocker = mustLock(t, connect(t, server).NewLock(p.b))
+	return p
+}
+
+// wait has the pair waited for, and returns when the first is held and the second is not.
+func (p *pair) wait(t *testing.T, options ...latchkey.Option) <-chan acquisition {
+	t.Helper()
+	waiting := lockInBackground(within(t, soon), p.lock, options...)
+	parked(t, p.admin, p.b)
+	require.True(t, p.admin.Exists(p.a))
+	return waiting
+}
+
+// What was held first is gone when the last member comes. Everything is taken anew, after
+// a rest, and the whole has the lease that was asked for.
+func TestMultiLockTakesAnewWhatIsGone(t *testing.T) {
+	for what, gone := range map[string]struct {
+		lease time.Duration
+		take  func(p *pair)
+	}{
+		"its lease was over": {time.Second, func(*pair) {}},
+		"it was taken away":  {5 * time.Second, func(p *pair) { p.admin.Do("DEL", p.a) }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			p := newPair(t)
+			waiting := p.wait(t, latchkey.Lease(gone.lease))
+			gone.take(p)
+			rig.Eventually(t, soon, "the first is gone", free(p.admin, p.a))
+			released := time.Now()
+			mustUnlock(t, p.blocker)
+			next := rig.Await(t, soon, "both", waiting)
+			require.NoError(t, next.err)
+			require.NoError(t, next.hold.Err())
+			assert.GreaterOrEqual(t, next.at.Sub(released), 50*time.Millisecond, "it rests")
+			assert.Greater(t, next.hold.ValidFor(), gone.lease/3)
+			mustUnlock(t, next.hold)
+			rig.Eventually(t, soon, "nothing is left", free(p.admin, p.a))
+		})
+	}
+}
+
+// A fixed lease that may not be longer than the maximum hold does not begin anew.
+func TestMultiLockKeepsToMaxHold(t *testing.T) {
+	p := newPair(t)
+	const lease = 5 * time.Second
+	waiting := p.wait(t, latchkey.Lease(lease), latchkey.MaxHold(lease))
+	mustUnlock(t, p.blocker)
+	next := rig.Await(t, soon, "both", waiting)
+	require.NoError(t, next.err)
+	assert.LessOrEqual(t, next.hold.ValidFor(), lease)
+	mustUnlock(t, next.hold)
+}
+
+// What is left of a hold that is lost is released without an Unlock: it would keep others
+// out for nothing.
+func TestLostMultiLockFreesItsMembers(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	admin, client := rig.NewAdmin(t, server), connect(t, server, latchkey.Options{Lease: 600 * time.Millisecond})
+	hold := mustLock(t, latchkey.NewMultiLock(client.NewLock(name+"a"), client.NewLock(name+"b"), client.NewLock(name+"c")))
+	freed, err := connect(t, server).NewLock(name + "b").ForceUnlock(t.Context())
+	require.NoError(t, err)
+	require.True(t, freed)
+	rig.Await(t, soon, "the loss", hold.Lost())
+	rig.Eventually(t, soon, "the others are free", free(admin, name))
+	err = hold.Unlock(t.Context())
+	assert.ErrorIs(t, err, latchkey.ErrNotHeld)
+	assert.ErrorIs(t, err, latchkey.ErrLost)
+	err = hold.Unlock(t.Context())
+	assert.ErrorIs(t, err, latchkey.ErrNotHeld)
+	assert.ErrorIs(t, err, latchkey.ErrLost, "however often it is asked")
+}
+
+// One of many calls of Unlock is told that it was the one, and whoever locks then is left
+// alone.
+func TestGroupUnlockedByMany(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	client := connect(t, server)
+	var locks []latchkey.Locker
+	for i := range 4 {
+		locks = append(locks, client.NewLock(fmt.Sprint(name, i)))
+	}
+	for what, l := range map[string]latchkey.Locker{"multi": latchkey.NewMultiLock(locks...), "nested": latchkey.NewMultiLock(locks[0], foreign{latchkey.NewMultiLock(locks[1:]...)})} {
+		for range rig.Sized(200) {
+			hold := mustLock(t, l)
+			var unlocked atomic.Int32
+			var all sync.WaitGroup
+			for range 3 {
+				all.Go(func() {
+					switch err := hold.Unlock(context.Background()); {
+					case err == nil:
+						unlocked.Add(1)
+					case errors.Is(err, latchkey.ErrLost) || !errors.Is(err, latchkey.ErrNotHeld):
+						t.Errorf("%s: %v", what, err)
+					}
+				})
+			}
+			all.Wait()
+			require.Equal(t, int32(1), unlocked.Load(), what)
+		}
+	}
+}
+
+// foreign hides what a lock is from the groups that it is in.
+type foreign struct{ latchkey.Locker }
+
+// A member that cannot be had ends the wait for one that is busy.
+func TestMultiLockReturnsWhatCannotBeMended(t *testing.T) {
+	p := newPair(t)
+	client := connect(t, rig.Shared())
+	p.admin.Do("RPUSH", p.b+"list", "1")
+	defer p.admin.Do("DEL", p.b+"list")
+	_, err := latchkey.NewMultiLock(client.NewLock(p.a), client.NewLock(p.b), client.NewLock(p.b+"list")).Lock(within(t, soon))
+	require.ErrorIs(t, err, latchkey.ErrWrongKind)
+	require.NotErrorIs(t, err, latchkey.ErrNotAcquired)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	mustUnlock(t, p.blocker)
+}
+
+// Whoever leaves does not wait for a server that is silent, and what he held there is
+// released when it is heard again.
+func TestMultiLockIsLeftAtOnce(t *testing.T) {
+	m := newMasters(t, 2)
+	members := m.mutexes(t, "x")
+	blocker := mustLock(t, connect(t, m.servers[1]).NewMutex("x"))
+	ctx, cancel := context.WithCancel(t.Context())
+	waiting := lockInBackground(ctx, latchkey.NewMultiLock(members[0], connect(t, m.servers[1]).NewMutex("x2"), members[1]))
+	m.comesTo(t, "x", 2)
+	m.links[0].Silence()
+	left := time.Now()
+	cancel()
+	got := rig.Await(t, soon, "the one who leaves", waiting)
+	require.ErrorIs(t, got.err, context.Canceled)
+	require.ErrorIs(t, got.err, latchkey.ErrNotAcquired)
+	assert.Less(t, got.at.Sub(left), 2*time.Second, "the retry budget is three")
+	m.links[0].Heal()
+	m.comesTo(t, "x", 0, 0)
+	mustUnlock(t, blocker)
+}
+
+// errorsLogged collects what is logged as an error.
+type errorsLogged struct {
+	slog.Handler
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *errorsLogged) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= slog.LevelError
+}
+
+func (l *errorsLogged) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, err := l.text.WriteString(r.Message)
+	return err
+}
+
+func (l *errorsLogged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// A hold of several that nobody released is reported, as that of one is.
+func TestDroppedGroupIsReported(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	log := &errorsLogged{Handler: slog.DiscardHandler}
+	client := connect(t, server, latchkey.Options{Logger: slog.New(log)})
+	l := latchkey.NewMultiLock(client.NewLock(name+"a"), client.NewLock(name+"b"))
+	mustUnlock(t, mustLock(t, l))
+	runtime.GC()
+	assert.Empty(t, log.String())
+	func() { _ = mustLock(t, l) }()
+	rig.Eventually(t, soon, "the report", func() error {
+		runtime.GC()
+		if !strings.Contains(log.String(), "dropped without Unlock") {
+			return errors.New("none")
+		}
+		return nil
+	})
+	locked, err := l.IsLocked(t.Context())
+	require.NoError(t, err)
+	assert.True(t, locked, "it is not released: the program may still be inside")
+}
+
+// groupKeeper holds a MultiLock or a RedLock over servers. Its arguments: which, name, the
+// servers.
+var groupKeeper = rig.Child("groupKeeper", func(ctx context.Context, args []string) error {
+	var members []latchkey.Locker
+	for _, ticket := range args[2:] {
+		server, err := rig.Attach(ticket)
+		if err != nil {
+			return err
+		}
+		client, _, err := dial(server, server.Addr(), latchkey.Options{Lease: crashLease})
+		if err != nil {
+			return err
+		}
+		members = append(members, client.NewLock(args[1]))
+	}
+	hold, err := groupOf(args[0], members).Lock(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println("held")
+	<-hold.Lost()
+	return hold.Err()
+})
+
+func groupOf(which string, members []latchkey.Locker) latchkey.Locker {
+	if which == "red" {
+		return latchkey.NewRedLock(members...)
+	}
+	return latchkey.NewMultiLock(members...)
+}
+
+// A holder that is killed frees every member within one lease.
+func TestKilledHolderFreesTheGroup(t *testing.T) {
+	m := newMasters(t, 3)
+	for _, which := range []string{"multi", "red"} {
+		t.Run(which, func(t *testing.T) {
+			args := []string{which, which}
+			var members []latchkey.Locker
+			for _, server := range m.servers {
+				args = append(args, server.Ticket())
+				members = append(members, connect(t, server, latchkey.Options{Lease: crashLease}).NewLock(which))
+			}
+			child := groupKeeper.Start(t, args...)
+			child.Line(t, soon, "held")
+			waiter := lockInBackground(within(t, soon), groupOf(which, members))
+			rest(rand.N(crashLease)) // it is renewed meanwhile, so the moment is any
+			require.Empty(t, waiter)
+			child.Kill()
+			killed := time.Now()
+			next := rig.Await(t, soon, "the group", waiter)
+			require.NoError(t, next.err)
+			// Members that are mended, or tied, cost another round.
+			assert.Less(t, next.at.Sub(killed), crashLease+2*time.Second)
+			mustUnlock(t, next.hold)
+			m.comesTo(t, which, 0)
+		})
+	}
+}
+
+// Acquisitions of groups are cancelled at random instants. Nothing is left behind on any
+// server.
+func TestGroupsCancelledAtRandomInstants(t *testing.T) {
+	m := newMasters(t, 3)
+	for _, which := range []string{"multi", "red"} {
+		t.Run(which, func(t *testing.T) {
+			var all sync.WaitGroup
+			for range 3 { // the same members: they also meet
+				l := groupOf(which, m.mutexes(t, which))
+				all.Go(func() { cancelOften(t, l, rig.Sized(300)) })
+			}
+			all.Wait()
+			m.comesTo(t, which, 0)
+		})
+	}
+}
