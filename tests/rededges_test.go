@@ -1,0 +1,412 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// atOnce is far less than a wait of soon, and than the retry budget.
+const atOnce = 2 * time.Second
+
+// clients are new clients of the masters, through the links.
+func (m *masters) clients(t *testing.T, options ...latchkey.Options) (all []*latchkey.Client) {
+	t.Helper()
+	for i, server := range m.servers {
+		all = append(all, connectVia(t, server, m.links[i].Addr(), options...))
+	}
+	return all
+}
+
+// each opens a lock with every client.
+func each[L latchkey.Locker](clients []*latchkey.Client, open func(*latchkey.Client) L) (members []latchkey.Locker) {
+	for _, client := range clients {
+		members = append(members, open(client))
+	}
+	return members
+}
+
+func lockX(c *latchkey.Client) *latchkey.Lock { return c.NewLock("x") }
+
+func mutexX(c *latchkey.Client) *latchkey.Mutex { return c.NewMutex("x") }
+
+// takeAway has somebody else hold the key on one server, who gives it back when the round
+// that met him is over.
+func (m *masters) takeAway(server int, name string) {
+	m.admins[server].Do("SET", name, "somebody", "PX", "60000")
+}
+
+func (m *masters) giveBackAfterTheRound(t *testing.T, server int, name string) {
+	t.Helper()
+	rig.Throughout(t, 300*time.Millisecond, "somebody has it", func() error {
+		if kind := m.admins[server].Text("TYPE", name); kind != "string" {
+			return fmt.Errorf("it is a %s", kind)
+		}
+		return nil
+	})
+	m.admins[server].Do("DEL", name)
+}
+
+// With a maximum hold, a member that comes free is left alone: its time would begin later.
+func TestRedLockWithMaxHoldDoesNotMend(t *testing.T) {
+	m := newMasters(t, 3)
+	l := m.lock(t, "x")
+	m.takeAway(0, "x")
+	const limit = 2 * time.Second
+	hold := mustLock(t, l, latchkey.MaxHold(limit))
+	m.giveBackAfterTheRound(t, 0, "x")
+	rig.Throughout(t, limit/2, "it is not mended", func() error { return free(m.admins[0], "x")() })
+	rig.Await(t, soon, "the end", hold.Lost())
+	assert.ErrorIs(t, hold.Err(), latchkey.ErrMaxHold)
+	m.comesTo(t, "x", 0)
+}
+
+// A member that is late is not asked for a second time: read locks would grant that, and
+// one of the two holds would be known to nobody.
+func TestRedLockAsksForAPlaceOnce(t *testing.T) {
+	m := newMasters(t, 3)
+	tap := rig.NewTap(t, m.servers[0])
+	const lease = 1200 * time.Millisecond // it looks for missing members three times in that
+	clients := m.clients(t, latchkey.Options{Lease: lease})
+	clients[0] = connectVia(t, m.servers[0], tap.Addr(), latchkey.Options{Lease: lease})
+	l := latchkey.NewRedLockWith(latchkey.RedLockOptions{MemberTimeout: lease},
+		each(clients, func(c *latchkey.Client) *latchkey.ReadLock { return c.NewRWLock("x").ReadLock() })...)
+	warm := mustLock(t, l)
+	m.comesTo(t, "x", 3)
+	mustUnlock(t, warm)
+	m.comesTo(t, "x", 0)
+	tap.Forget()
+	reply := tap.HoldReply(rig.Mentions("x"))
+	hold := mustLock(t, l)
+	rig.Await(t, soon, "the late answer", reply.Arrived)
+	rig.Throughout(t, lease*2/3, "it is asked once", func() error {
+		if n := len(tap.Commands()); n > 1 {
+			return fmt.Errorf("%d commands: %v", n, tap.Commands())
+		}
+		return nil
+	})
+	reply.Release()
+	m.comesTo(t, "x", 3)
+	mustUnlock(t, hold)
+	m.comesTo(t, "x", 0)
+}
+
+// A majority that will never grant ends the wait, with its error alone.
+func TestRedLockWithAHopelessMajority(t *testing.T) {
+	m := newMasters(t, 3)
+	for what, c := range map[string]struct {
+		want  error
+		spoil func(t *testing.T, ctx context.Context, clients []*latchkey.Client) context.Context
+	}{
+		"another kind": {latchkey.ErrWrongKind, func(_ *testing.T, ctx context.Context, _ []*latchkey.Client) context.Context {
+			for _, admin := range m.admins[:2] {
+				admin.Do("RPUSH", "x", "1")
+			}
+			return ctx
+		}},
+		"closed": {latchkey.ErrClosed, func(t *testing.T, ctx context.Context, clients []*latchkey.Client) context.Context {
+			t.Helper()
+			for _, client := range clients[:2] {
+				require.NoError(t, client.Close(ctx))
+			}
+			return ctx
+		}},
+		"a mutex once more": {latchkey.ErrInvalid, func(t *testing.T, ctx context.Context, clients []*latchkey.Client) context.Context {
+			t.Helper()
+			for _, client := range clients[:2] {
+				ctx = mustLock(t, client.NewMutex("x")).Context(ctx) //nolint:fatcontext // one hold under another
+			}
+			return ctx
+		}},
+	} {
+		for _, third := range []string{"free", "busy"} {
+			t.Run(what+", the third "+third, func(t *testing.T) {
+				clients := m.clients(t)
+				l := latchkey.NewRedLock(each(clients, lockX)...)
+				if c.want == latchkey.ErrInvalid { //nolint:errorlint // which of the cases it is
+					l = latchkey.NewRedLock(each(clients, mutexX)...)
+				}
+				ctx := c.spoil(t, within(t, soon), clients)
+				if third == "busy" {
+					mustLock(t, connect(t, m.servers[2]).NewLock("x"))
+					m.links[1].DelayReplies(30 * time.Millisecond) // when the round is lost already
+					defer m.links[1].Heal()
+				}
+				start := time.Now()
+				_, err := l.Lock(ctx)
+				require.ErrorIs(t, err, c.want)
+				require.NotErrorIs(t, err, context.DeadlineExceeded)
+				assert.Less(t, time.Since(start), atOnce)
+				if c.want != latchkey.ErrClosed { //nolint:errorlint // which of the cases it is
+					assert.NotErrorIs(t, err, latchkey.ErrNotAcquired)
+				}
+				if third == "free" {
+					m.comesTo(t, "x", 0, 2)
+				}
+				for _, admin := range m.admins {
+					admin.Do("DEL", "x")
+				}
+			})
+		}
+	}
+}
+
+// One client is closed. The others are enough, to lock and to wait, and what the closed
+// one says is not said of the whole.
+func TestRedLockWithAClosedMember(t *testing.T) {
+	m := newMasters(t, 3)
+	clients := m.clients(t)
+	l := latchkey.NewRedLock(each(clients, mutexX)...)
+	require.NoError(t, clients[0].Close(t.Context()))
+	mustUnlock(t, mustLock(t, l))
+	m.comesTo(t, "x", 0)
+
+	rival := mustLock(t, m.lock(t, "x"))
+	m.comesTo(t, "x", 3)
+	_, err := l.Lock(t.Context(), latchkey.Wait(300*time.Millisecond))
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	require.ErrorIs(t, err, context.DeadlineExceeded, "it waited")
+	require.NotErrorIs(t, err, latchkey.ErrClosed)
+	require.ErrorContains(t, err, "closed")
+	_, err = latchkey.NewMultiLock(l, clients[1].NewMutex("y")).Lock(t.Context(), latchkey.Wait(300*time.Millisecond))
+	require.ErrorIs(t, err, context.DeadlineExceeded, "as a member, too")
+	waiting := lockInBackground(within(t, soon), l)
+	rest(300 * time.Millisecond) // some rounds
+	require.Empty(t, waiting)
+	mustUnlock(t, rival)
+	next := rig.Await(t, soon, "the majority", waiting)
+	require.NoError(t, next.err)
+	mustUnlock(t, next.hold)
+	m.comesTo(t, "x", 0)
+}
+
+// A majority is extended, and lost before the last one has answered: that is no extension.
+func TestRedLockExtendedAndLost(t *testing.T) {
+	m := newMasters(t, 3)
+	const lease = 3 * time.Second
+	// The third is waited for: it may take as long as a member may be tried.
+	l := latchkey.NewRedLockWith(latchkey.RedLockOptions{MemberTimeout: 5 * time.Second},
+		m.mutexes(t, "x", latchkey.Options{Lease: lease, RetryBudget: lease})...)
+	hold := mustLock(t, l)
+	m.comesTo(t, "x", 3)
+	m.links[2].SilenceReplies()
+	extended := make(chan error, 1)
+	go func() { extended <- hold.Extend(context.Background(), 20*time.Second) }()
+	for _, admin := range m.admins[:2] {
+		rig.Eventually(t, soon, "the extension", func() error {
+			if left := admin.PTTL("x"); left < 10*time.Second {
+				return fmt.Errorf("%v left", left)
+			}
+			return nil
+		})
+		admin.Do("SET", "x", "somebody", "PX", "60000") // so that it cannot be mended either
+	}
+	rig.Await(t, soon, "the loss", hold.Lost())
+	require.ErrorIs(t, rig.Await(t, soon, "the end of Extend", extended), latchkey.ErrNotHeld)
+	m.links[2].Heal()
+	m.comesTo(t, "x", 0, 2)
+}
+
+// Servers that are silent from the beginning are waited for by nobody, and not for who they
+// are either. When they are back it is noticed that one is there twice.
+func TestRedLockOnServersThatAreSilentAtFirst(t *testing.T) {
+	m := newMasters(t, 4)
+	again := rig.NewLink(t, m.servers[0])
+	twin := connectVia(t, m.servers[0], again.Addr()).NewMutex("y")
+	l := latchkey.NewRedLock(append(m.mutexes(t, "x"), twin)...)
+	m.links[3].Silence()
+	again.Silence()
+	for range 3 {
+		start := time.Now()
+		hold := mustLock(t, l)
+		assert.Less(t, time.Since(start), 450*time.Millisecond, "to ask the silent ones takes half a second")
+		mustUnlock(t, hold)
+	}
+	m.links[3].Heal()
+	again.Heal()
+	rig.Eventually(t, soon, "the twin is noticed", func() error {
+		hold, err := l.TryLock(t.Context())
+		_ = hold.Unlock(context.Background())
+		if !errors.Is(err, latchkey.ErrInvalid) {
+			return errors.Join(errors.New("it is not"), err)
+		}
+		return nil
+	})
+	m.comesTo(t, "x", 0)
+}
+
+// The time that a member has is not the caller's, and does not hide what he did.
+func TestRedLockTellsWhoseTimeWasOver(t *testing.T) {
+	m := newMasters(t, 3)
+	l := m.lock(t, "x")
+	mustUnlock(t, mustLock(t, l))
+	m.comesTo(t, "x", 0)
+	m.links[0].Silence()
+	m.links[1].Silence()
+	_, err := l.TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "no answer within")
+	ctx, cancel := context.WithCancel(t.Context())
+	waiting := lockInBackground(ctx, l)
+	rest(300 * time.Millisecond) // some rounds
+	cancel()
+	got := rig.Await(t, soon, "the one who leaves", waiting)
+	require.ErrorIs(t, got.err, context.Canceled)
+	require.NotErrorIs(t, got.err, context.DeadlineExceeded)
+	m.comesTo(t, "x", 0, 2)
+
+	m.links[0].Heal()
+	m.links[1].Heal()
+	m.links[0].Cut()
+	m.links[1].Cut()
+	_, err = l.TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	var network *net.OpError
+	require.ErrorAs(t, err, &network, "what was wrong with the member is still there")
+	m.comesTo(t, "x", 0, 2)
+}
+
+// A member that came while the hold lasted can be entered again like all others: under a
+// context that is older, and by the owner of the context that it was acquired under.
+func TestRedLockReentersWhatWasMended(t *testing.T) {
+	m := newMasters(t, 3)
+	clients := m.clients(t, latchkey.Options{Lease: 600 * time.Millisecond, RetryBudget: 300 * time.Millisecond})
+	l := latchkey.NewRedLock(each(clients, lockX)...)
+	owned := latchkey.WithOwner(t.Context(), clients[0].NewOwner())
+	m.takeAway(0, "x")
+	hold, err := l.Lock(owned)
+	require.NoError(t, err)
+	ctx := hold.Context(t.Context())
+	m.giveBackAfterTheRound(t, 0, "x")
+	m.comesTo(t, "x", 3)
+	for what, under := range map[string]context.Context{"the hold's context": ctx, "the owner": owned} {
+		rig.Eventually(t, soon, "the member is known", func() error {
+			inner, err := clients[0].NewLock("x").TryLock(under)
+			if err != nil {
+				return fmt.Errorf("under %s: %w", what, err)
+			}
+			assert.Equal(t, int64(2), countInRedis(t, m.admins[0], "x"), what)
+			return inner.Unlock(t.Context())
+		})
+	}
+	mustUnlock(t, hold)
+	_, err = clients[0].NewLock("x").TryLock(context.WithoutCancel(ctx))
+	require.NoError(t, err, "no hold is found in a context that has none any more")
+	m.admins[0].Do("DEL", "x")
+	m.comesTo(t, "x", 0)
+}
+
+// Whether a majority is held is unknown if that depends on servers that are away.
+func TestRedLockIsLockedOrNobodyKnows(t *testing.T) {
+	m := newMasters(t, 5)
+	l := m.lock(t, "x", latchkey.Options{RetryBudget: 200 * time.Millisecond})
+	hold := mustLock(t, l)
+	m.comesTo(t, "x", 5)
+	m.links[0].Cut()
+	m.links[1].Cut()
+	locked, err := l.IsLocked(t.Context())
+	require.NoError(t, err)
+	assert.True(t, locked, "three of five")
+	mustUnlock(t, hold)
+	m.comesTo(t, "x", 0, 2, 3, 4)
+	locked, err = l.IsLocked(t.Context())
+	require.NoError(t, err)
+	assert.False(t, locked, "no two can be a majority")
+	m.admins[4].Do("SET", "x", "somebody", "PX", "60000")
+	_, err = l.IsLocked(t.Context())
+	require.Error(t, err, "one is held, two are unknown")
+	_, err = l.RemainingTTL(t.Context())
+	require.Error(t, err)
+}
+
+// A member is lost before the others have answered, and with it the last chance of this
+// round: the round ends.
+func TestRedLockDoesNotHangOnAMemberThatIsLostEarly(t *testing.T) {
+	m := newMasters(t, 3)
+	tap := rig.NewTap(t, m.servers[2])
+	acquired := make(chan struct{}, 10)
+	clients := m.clients(t)
+	clients[0] = connect(t, m.servers[0], latchkey.Options{Observer: func(e latchkey.Event) {
+		if e.Type == latchkey.EventAcquired {
+			acquired <- struct{}{}
+		}
+	}})
+	clients[2] = connectVia(t, m.servers[2], tap.Addr())
+	l := latchkey.NewRedLockWith(latchkey.RedLockOptions{MemberTimeout: soon}, each(clients, mutexX)...)
+	warm := mustLock(t, l)
+	m.comesTo(t, "x", 3)
+	mustUnlock(t, warm)
+	m.comesTo(t, "x", 0)
+	<-acquired
+	m.admins[1].Do("SET", "x", "somebody", "PX", "60000")
+	reply := tap.HoldReply(rig.Mentions("x"))
+	done := make(chan error, 1)
+	go func() {
+		_, err := l.TryLock(context.Background())
+		done <- err
+	}()
+	rig.Await(t, soon, "the late answer", reply.Arrived)
+	rig.Await(t, soon, "the early one", acquired)
+	require.NoError(t, clients[0].Close(t.Context()))
+	m.comesTo(t, "x", 0, 0)
+	reply.Release()
+	require.ErrorIs(t, rig.Await(t, soon, "the end of the round", done), latchkey.ErrNotAcquired)
+	m.comesTo(t, "x", 0, 2)
+}
+
+// One of five stops answering while the lock is held. Neither an extension nor the release
+// waits for it, and its key goes as soon as it is back.
+func TestRedLockLeavesASilentServerBehind(t *testing.T) {
+	m := newMasters(t, 5)
+	hold := mustLock(t, m.lock(t, "x"))
+	m.comesTo(t, "x", 5)
+	m.servers[2].Pause(t)
+	start := time.Now()
+	require.NoError(t, hold.Extend(t.Context(), time.Minute))
+	require.NoError(t, hold.Unlock(t.Context()))
+	assert.Less(t, time.Since(start), atOnce, "the retry budget is three seconds, each")
+	m.comesTo(t, "x", 0, 0, 1, 3, 4)
+	m.servers[2].Resume(t)
+	m.comesTo(t, "x", 0)
+}
+
+// Members that grant after the round was given up are released long before their leases
+// are over.
+func TestRedLockReleasesWhoComesTooLate(t *testing.T) {
+	m := newMasters(t, 3)
+	clients := m.clients(t)
+	var taps []*rig.Tap
+	var held []*rig.Held
+	for i := range 2 {
+		tap := rig.NewTap(t, m.servers[i])
+		clients[i] = connectVia(t, m.servers[i], tap.Addr())
+		mustUnlock(t, mustLock(t, clients[i].NewMutex("x")))
+		tap.Forget()
+		taps = append(taps, tap)
+		held = append(held, tap.HoldCommand(rig.Mentions("x")))
+	}
+	_, err := latchkey.NewRedLock(each(clients, mutexX)...).TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	m.comesTo(t, "x", 0, 2)
+	for i, tap := range taps {
+		held[i].Release() // now it is granted
+		rig.Eventually(t, soon, "the release", func() error {
+			if n := len(tap.Commands()); n < 2 {
+				return fmt.Errorf("%d commands", n)
+			}
+			return nil
+		})
+	}
+	m.comesTo(t, "x", 0)
+}
