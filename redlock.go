@@ -275,7 +275,7 @@ func (t *tries) collect(g *group) {
 	defer t.cancel()
 	for ; t.left > 0; t.left-- {
 		if o := <-t.outcomes; o.err == nil && !g.add(o.place, o.hold) {
-			_ = o.hold.Unlock(context.Background())
+			giveBack([]*Hold{o.hold}, 0) // it may have fallen silent, and others come behind it
 		}
 	}
 }

@@ -163,7 +163,8 @@ func TestRedLockIsLostWithItsMajority(t *testing.T) {
 // A member that is back, or has forgotten, is taken again while the hold lasts.
 func TestRedLockMendsItself(t *testing.T) {
 	m := newMasters(t, 3)
-	l := m.lock(t, "x", latchkey.Options{Lease: 600 * time.Millisecond, RetryBudget: 200 * time.Millisecond})
+	const lease = 600 * time.Millisecond
+	l := m.lock(t, "x", latchkey.Options{Lease: lease, RetryBudget: 200 * time.Millisecond})
 	m.links[0].Cut()
 	hold := mustLock(t, l)
 	m.comesTo(t, "x", 2)
@@ -175,6 +176,7 @@ func TestRedLockMendsItself(t *testing.T) {
 	m.admins[2].Do("DEL", "x")
 	require.NoError(t, hold.Err(), "two were enough all the time")
 	m.comesTo(t, "x", 2, 1, 2)
+	rig.Throughout(t, lease, "it lasts without the one that is away", hold.Err)
 	mustUnlock(t, hold)
 	m.comesTo(t, "x", 0, 1, 2)
 }

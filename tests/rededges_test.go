@@ -410,3 +410,33 @@ func TestRedLockReleasesWhoComesTooLate(t *testing.T) {
 	}
 	m.comesTo(t, "x", 0)
 }
+
+// Two members come when the lock was released already, and the first of them falls silent
+// before it can be released. The other is not held up by that.
+func TestRedLockReleasesLateMembersAtOnce(t *testing.T) {
+	m := newMasters(t, 5)
+	clients := m.clients(t)
+	var taps []*rig.Tap
+	var replies []*rig.Held
+	for i := range 2 {
+		tap := rig.NewTap(t, m.servers[i])
+		clients[i] = connectVia(t, m.servers[i], tap.Addr())
+		mustUnlock(t, mustLock(t, clients[i].NewMutex("x")))
+		taps = append(taps, tap)
+		replies = append(replies, tap.HoldReply(rig.Mentions("x")))
+	}
+	l := latchkey.NewRedLockWith(latchkey.RedLockOptions{MemberTimeout: soon}, each(clients, mutexX)...)
+	hold := mustLock(t, l)
+	for _, reply := range replies {
+		rig.Await(t, soon, "a late answer", reply.Arrived)
+	}
+	mustUnlock(t, hold)
+	silent := taps[0].HoldCommand(rig.Mentions("x"))
+	defer silent.Release()
+	replies[0].Release()
+	rig.Await(t, soon, "the release that is not answered", silent.Arrived)
+	start := time.Now()
+	replies[1].Release()
+	m.comesTo(t, "x", 0, 1, 2, 3, 4)
+	assert.Less(t, time.Since(start), atOnce, "the retry budget is three seconds")
+}
