@@ -52,6 +52,7 @@ func (w *twins) handOver(t *testing.T, i int) {
 // other has been gone for so long that its subscription has ended. It all works
 // again once nothing is subscribed any more.
 func TestChannelShared_wakes_both_waiters(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
 	holding, waiting := connect(t, server, patient), connect(t, server, patient)
@@ -111,6 +112,7 @@ func TestChannelShared_second_waiter_looks_again(t *testing.T) {
 
 // Two waiters on one channel leave no goroutine and no connection when they are done.
 func TestChannelShared_leaves_nothing(t *testing.T) {
+	t.Parallel()
 	server := rig.Fresh(t)
 	admin := rig.NewAdmin(t, server)
 	before := goleak.IgnoreCurrent()
@@ -134,6 +136,7 @@ func TestChannelShared_leaves_nothing(t *testing.T) {
 
 // In a cluster both are woken, sharded or not, and also after the slot has moved.
 func TestChannelShared_in_a_cluster(t *testing.T) {
+	t.Parallel()
 	cluster := rig.NewCluster(t)
 	for mode, option := range map[string]latchkey.ShardedPubSub{"sharded": latchkey.ShardedAuto, "classic": latchkey.ShardedOff} {
 		t.Run(mode, func(t *testing.T) {

@@ -28,6 +28,7 @@ func connectCluster(t *testing.T, cluster *rig.Cluster, options latchkey.Options
 
 // Waiters on locks of many slots are woken by messages, sharded or not.
 func TestCluster_wakes_waiters_of_every_slot(t *testing.T) {
+	t.Parallel()
 	cluster := rig.NewCluster(t)
 	for name, mode := range map[string]latchkey.ShardedPubSub{"sharded": latchkey.ShardedAuto, "classic": latchkey.ShardedOff} {
 		t.Run(name, func(t *testing.T) {
@@ -63,6 +64,7 @@ func TestCluster_wakes_waiters_of_every_slot(t *testing.T) {
 
 // Holds of many slots are renewed, and one whose slot moves is kept.
 func TestCluster_renews_across_slots_and_moves(t *testing.T) {
+	t.Parallel()
 	cluster := rig.NewCluster(t)
 	client := connectCluster(t, cluster, latchkey.Options{Lease: time.Second})
 	name := rig.Name(t)
@@ -82,6 +84,7 @@ func TestCluster_renews_across_slots_and_moves(t *testing.T) {
 // A waiter whose slot moves to another master hears of the release there (FM-55):
 // the old master ends the subscription, and the new one takes it up.
 func TestCluster_waiter_follows_its_slot(t *testing.T) {
+	t.Parallel()
 	cluster := rig.NewCluster(t)
 	options := latchkey.Options{PollCeiling: byMessage, Lease: 2 * byMessage}
 	holder, waiter := connectCluster(t, cluster, options), connectCluster(t, cluster, options)

@@ -74,6 +74,7 @@ var onPermits = []counted{
 // Every operation with the reply of its n-th command lost, or the command itself: it
 // counts once, or not at all if it is an acquisition that failed.
 func TestOperationsCountOnce(t *testing.T) {
+	t.Parallel()
 	t.Run("Semaphore", func(t *testing.T) {
 		countOnce(t, onSemaphores,
 			func(t *testing.T, c *latchkey.Client, name string) error {

@@ -25,6 +25,7 @@ func vanishes(t *testing.T, admin *rig.Admin, name string) {
 // An extension is executed and its answer lost, and then nothing can be sent until
 // the hold is lost. What the extension gave the key is taken back.
 func TestExtensionInDoubtIsTakenBack(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
 	options := latchkey.Options{RetryBudget: 300 * time.Millisecond}

@@ -148,6 +148,7 @@ func waitAs(t *testing.T, admin *rig.Admin, client *latchkey.Client, name string
 // Five waiters stay behind a holder that renews for ten stale periods, and keep
 // their order. No time that is stored is further away than one period.
 func TestLiveWaitersKeepTheirPlaces(t *testing.T) {
+	t.Parallel()
 	const waiters = 5
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)

@@ -38,6 +38,7 @@ func TestFairGrantThatComesTooLate(t *testing.T) {
 // One node of a cluster is silent, and many wait there, each in a slot of its own. A
 // waiter on another node does not count as dead for a moment.
 func TestSilentNodeCostsNobodyElseAPlace(t *testing.T) {
+	t.Parallel()
 	const crowd, stale = 200, 4 * time.Second
 	cluster := rig.NewCluster(t)
 	cluster.ServePartly()

@@ -22,6 +22,7 @@ func guest(t *testing.T, hold *latchkey.Hold) latchkey.Option {
 // Hand-over: the new process enters, the old one leaves, and nobody gets in
 // between. The hold lives by the guest's renewal from then on.
 func TestGuest_takes_a_hold_over(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
 		options := latchkey.Options{Lease: time.Second}

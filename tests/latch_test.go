@@ -838,6 +838,7 @@ func mentioning(tap *rig.Tap, name string) (found []rig.Command) {
 
 // In a cluster a latch works whatever its name, by message.
 func TestCluster_latch(t *testing.T) {
+	t.Parallel()
 	cluster := rig.NewCluster(t)
 	for what, mode := range map[string]latchkey.ShardedPubSub{"sharded": latchkey.ShardedAuto, "classic": latchkey.ShardedOff} {
 		t.Run(what, func(t *testing.T) {

@@ -277,6 +277,7 @@ func TestGivingUpLeavesTheOtherWaiter(t *testing.T) {
 // Many names are waited for, one after the other. No subscription and no
 // connection stays.
 func TestSubscriptionsAreGivenUp(t *testing.T) {
+	t.Parallel()
 	server := rig.Fresh(t)
 	admin := rig.NewAdmin(t, server)
 	holding, waiting := connect(t, server), connect(t, server)

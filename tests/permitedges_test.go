@@ -46,6 +46,7 @@ func TestAwaitSetIsNoHotLoop(t *testing.T) {
 // An acquisition whose replies were lost for a while believes in the lease that the server
 // has given, also when the first had ended by then.
 func TestRepeatedAcquisitionKnowsItsLease(t *testing.T) {
+	t.Parallel()
 	for _, outage := range []time.Duration{700 * time.Millisecond, 1200 * time.Millisecond} {
 		t.Run(outage.String(), func(t *testing.T) {
 			server := rig.Shared()
@@ -152,6 +153,7 @@ func TestWaiterHearsOfALeaseShortenedByOthers(t *testing.T) {
 
 // A copy of UpdateLease that is executed late, after the next, changes nothing.
 func TestLateCopyOfALeaseChangesNothing(t *testing.T) {
+	t.Parallel()
 	server := rig.Shared()
 	s := newPermits(t, connect(t, server), 1)
 	p0, err := s.Acquire(t.Context())

@@ -191,6 +191,7 @@ func TestSemaphoresAndOtherKinds(t *testing.T) {
 
 // Semaphores of many slots of a cluster, with messages of either kind.
 func TestCluster_semaphores(t *testing.T) {
+	t.Parallel()
 	cluster := rig.NewCluster(t)
 	for what, mode := range map[string]latchkey.ShardedPubSub{"sharded": latchkey.ShardedAuto, "classic": latchkey.ShardedOff} {
 		t.Run(what, func(t *testing.T) {

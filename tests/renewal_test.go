@@ -18,6 +18,7 @@ import (
 // Renewals fail for more than half of the lease and then work again: the hold
 // survives. Errors of the server and a silent link alike.
 func TestRenewalSurvivesTrouble(t *testing.T) {
+	t.Parallel()
 	const lease = time.Second
 	faults := map[string]func(tap *rig.Tap, name string) (stop func()){
 		"refused":      func(tap *rig.Tap, name string) func() { return tap.Refuse(rig.Mentions(name), "LOADING later") },

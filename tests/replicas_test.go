@@ -20,6 +20,7 @@ func confirmed(timeout time.Duration) latchkey.Options {
 
 // Whoever has a hold has it on the replica too, which is behind for everybody else.
 func TestReplicas_have_what_is_granted(t *testing.T) {
+	t.Parallel()
 	const lag = 100 * time.Millisecond
 	r := rig.NewReplicated(t, 1, lag)
 	replica := rig.NewAdmin(t, r.Replicas[0])
@@ -54,6 +55,7 @@ func TestReplicas_have_what_is_granted(t *testing.T) {
 
 // With too few replicas nothing is acquired, and nothing stays behind (FM-52).
 func TestReplicas_too_few(t *testing.T) {
+	t.Parallel()
 	const timeout = 300 * time.Millisecond
 	r := rig.NewReplicated(t, 1, 0)
 	admin := rig.NewAdmin(t, r.Master)
@@ -95,6 +97,7 @@ func TestReplicas_too_few(t *testing.T) {
 
 // Whoever waits for a replica keeps nobody else of the client from working.
 func TestReplicas_hold_up_nobody_else(t *testing.T) {
+	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
 	client, admin := connect(t, r.Master, confirmed(2*time.Second)), rig.NewAdmin(t, r.Master)
 	name := rig.Name(t)
@@ -130,6 +133,7 @@ func TestReplicas_without_the_command(t *testing.T) {
 
 // A hold is not relied on for longer than the replica is known to have it.
 func TestReplicas_confirm_renewals(t *testing.T) {
+	t.Parallel()
 	const lease = 1500 * time.Millisecond
 	r := rig.NewReplicated(t, 1, 0)
 	options := confirmed(200 * time.Millisecond)
@@ -159,6 +163,7 @@ func TestReplicas_confirm_renewals(t *testing.T) {
 // Replies are lost at every step of a confirmed acquisition: whoever is told that he has
 // it has it, and nothing else stays.
 func TestReplicas_lost_replies(t *testing.T) {
+	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
 	admin := rig.NewAdmin(t, r.Master)
 	for _, loss := range []rig.Loss{rig.Cut, rig.CutRequest} {

@@ -35,6 +35,7 @@ func TestWriteLeaseEndsBesideARenewedRead(t *testing.T) {
 
 // The process of such a writer need not live to see to it: the next who comes does.
 func TestWriteLeaseEndsBesideTheReadOfADeadProcess(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	admin, link := rig.NewAdmin(t, server), rig.NewLink(t, server)
 	rw := connectVia(t, server, link.Addr()).NewRWLock(name)
@@ -102,6 +103,7 @@ func TestDowngradeKeepsTheLimit(t *testing.T) {
 // Force ends those whom it has found: all readers, also more than one script removes, or
 // the writer with its own reads; and it leaves the other side alone.
 func TestForceUnlockOfReadersAndWriters(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	rw := connect(t, server).NewRWLock(name)
 	for range 450 {

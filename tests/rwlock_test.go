@@ -88,6 +88,7 @@ func TestGoldenReadWriteLock(t *testing.T) {
 // A downgrade is one step: readers come in at once, writers do not, and the hold is
 // renewed.
 func TestDowngrade(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	options := byMessageOnly
 	options.Lease, options.PollCeiling = time.Second, 900*time.Millisecond
@@ -284,6 +285,7 @@ func TestKilledReaderIsForgotten(t *testing.T) {
 
 // A read inside a write is given back: the write hold keeps its lease and is renewed.
 func TestNestedReadDoesNotCutTheWrite(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	rw := connect(t, server, latchkey.Options{Lease: time.Second}).NewRWLock(name)
 	other := connect(t, server).NewRWLock(name).ReadLock()
@@ -360,6 +362,7 @@ func TestEndlessReadersLetAWriterIn(t *testing.T) {
 
 // A process that waits to write is killed. Readers are kept out for one stale period.
 func TestDeadWaitingWriterBarsForOnePeriod(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	rw := connect(t, server).NewRWLock(name)
 	hold := mustLock(t, rw.ReadLock())
