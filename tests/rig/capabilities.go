@@ -18,6 +18,8 @@ const (
 	Stats
 	// Settings is CONFIG, ACL and CLIENT KILL on a private server.
 	Settings
+	// Topology is several servers of the test's own, linked as it wants.
+	Topology
 	// Speed is a server that keeps its pace with thousands of keys.
 	Speed
 )
@@ -30,6 +32,7 @@ var capabilityNames = []struct {
 	{Process, "control of the server process"},
 	{Stats, "INFO and MONITOR"},
 	{Settings, "CONFIG and ACL"},
+	{Topology, "topologies of the test's own"},
 	{Speed, "the speed of a real server"},
 }
 

@@ -1,155 +1,309 @@
 package rig
 
 import (
-	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
-// Cluster is a Redis Cluster of three masters, for one test.
-type Cluster struct {
-	tb    testing.TB
-	nodes []*clusterNode
-}
+const (
+	// clusterTimeout is how long a node of a test's own cluster may be silent before
+	// the others take it for dead.
+	clusterTimeout = 1500 * time.Millisecond
+	// healPatience is how long a topology may take until it is whole again.
+	healPatience = 30 * time.Second
+)
 
-type clusterNode struct {
-	*Server
-	admin *Admin
-	id    string
-}
+// Cluster is a Redis Cluster of three masters, each with a replica, for one test.
+type Cluster struct{ ensemble }
 
-const clusterSlots = 16384
-
-// NewCluster starts the masters, shares the slots out and waits until all of them
-// agree.
+// NewCluster starts a cluster and waits until all of its nodes agree.
 func NewCluster(tb testing.TB) *Cluster {
 	tb.Helper()
-	Need(tb, Process)
-	c := &Cluster{tb: tb}
-	for range 3 {
-		c.start()
-	}
-	c.join()
-	Eventually(tb, startPatience, "the cluster is complete", c.complete)
-	return c
-}
-
-func (c *Cluster) start() {
-	bus, err := freePort()
+	Need(tb, Topology)
+	nodes, err := startCluster(3, 1, clusterTimeout, nil)
 	if err != nil {
-		c.tb.Fatalf("rig: %v", err)
+		tb.Fatalf("rig: cluster: %v", err)
 	}
-	server := Fresh(c.tb, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-port", strconv.Itoa(bus))
-	node := &clusterNode{Server: server, admin: NewAdmin(c.tb, server)}
-	node.id = node.admin.Text("CLUSTER", "MYID")
-	c.nodes = append(c.nodes, node)
-	node.admin.Do("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(len(c.nodes)))
-	first := c.nodes[0]
-	if node == first {
-		return
-	}
-	host, port, _ := net.SplitHostPort(node.Addr())
-	c.must(first.admin.Do("CLUSTER", "MEET", host, port, strconv.Itoa(bus)).Error())
+	tb.Cleanup(func() { closeNodes(nodes) })
+	return &Cluster{ensemble{tb, nodes}}
 }
 
-func (c *Cluster) join() {
-	share := clusterSlots / len(c.nodes)
-	for i, node := range c.nodes {
-		last := (i+1)*share - 1
-		if i == len(c.nodes)-1 {
-			last = clusterSlots - 1
+// startCluster returns the nodes of a cluster that serves, the masters first.
+func startCluster(masters, replicas int, timeout time.Duration, settings []string) (nodes []*node, err error) {
+	for range startTries {
+		if nodes, err = tryCluster(masters, replicas, timeout, settings); err == nil {
+			return nodes, nil
 		}
-		c.must(node.admin.Do("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(i*share), strconv.Itoa(last)).Error())
+		closeNodes(nodes)
 	}
+	return nil, err
 }
 
-// complete returns nil when every node knows the others and serves.
-func (c *Cluster) complete() error {
-	for _, node := range c.nodes {
-		info := node.admin.Text("CLUSTER", "INFO")
-		known := fmt.Sprintf("cluster_known_nodes:%d", len(c.nodes))
-		if !strings.Contains(info, "cluster_state:ok") || !strings.Contains(info, known) {
-			return errors.New(info)
+func tryCluster(masters, replicas int, timeout time.Duration, settings []string) (nodes []*node, err error) {
+	plan, ghosts, err := seats(masters, replicas)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range plan {
+		n, err := s.start(plan, ghosts, timeout, settings)
+		if err != nil {
+			return nodes, err
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, inaugurate(nodes, masters, ghosts)
+}
+
+// inaugurate has the first nodes take over from the ghosts, which are then forgotten,
+// and waits until all nodes serve.
+func inaugurate(nodes []*node, masters int, ghosts []*seat) error {
+	for _, n := range nodes[:masters] {
+		if err := n.takeOver(); err != nil {
+			return err
+		}
+	}
+	if err := until("the replicas follow their masters", func() error { return led(nodes, masters) }); err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		for _, ghost := range ghosts {
+			if _, err := n.ask("CLUSTER", "FORGET", ghost.id); err != nil {
+				return err
+			}
+		}
+	}
+	return until("the cluster is whole", func() error { return clusterWhole(nodes, masters) })
+}
+
+// takeOver makes a replica the master, and not before it serves.
+func (n *node) takeOver() error {
+	err := until("a replica serves", n.serving)
+	if err == nil {
+		_, err = n.ask("CLUSTER", "FAILOVER", "TAKEOVER")
+	}
+	return err
+}
+
+// serving returns nil when the node has all it needs to serve.
+func (n *node) serving() error {
+	info, err := n.ask("CLUSTER", "INFO")
+	if err == nil && !strings.Contains(info, "cluster_state:ok") {
+		err = fmt.Errorf("%s does not serve: %s", n.Addr(), info)
+	}
+	return err
+}
+
+// led returns nil when the planned masters have the slots, as every node sees it, and
+// the replicas follow them. A node that forgot a ghost before it knows who came after
+// would miss slots.
+func led(nodes []*node, masters int) error {
+	for i, n := range nodes {
+		fields, err := n.replication()
+		if err != nil {
+			return err
+		}
+		leader := nodes[i%masters].process.port
+		if i >= masters && fields["master_port"] != strconv.Itoa(leader) {
+			return fmt.Errorf("%s does not follow %d", n.Addr(), leader)
+		}
+		view, err := n.view()
+		if err != nil {
+			return err
+		}
+		for _, peer := range view {
+			if peer.ghost() && len(peer.slots) > 0 {
+				return fmt.Errorf("%s knows nobody who has taken over %v", n.Addr(), peer.slots)
+			}
 		}
 	}
 	return nil
 }
 
-func (c *Cluster) must(err error) {
-	c.tb.Helper()
-	if err != nil {
-		c.tb.Fatalf("rig: cluster: %v", err)
+// clusterWhole returns nil when every node serves and sees the others do so.
+func clusterWhole(nodes []*node, masters int) error {
+	serving, err := leaders(nodes)
+	if err == nil && len(serving) != masters {
+		err = fmt.Errorf("%d masters", len(serving))
 	}
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if err := n.content(len(nodes), masters); err != nil {
+			return fmt.Errorf("%s: %w", n.Addr(), err)
+		}
+	}
+	return nil
 }
 
-// URL is the address of one node; a client finds the others.
-func (c *Cluster) URL() string { return c.nodes[0].URL() }
+// content returns nil when the node serves, knows so many others, all well, and so
+// many masters with slots among them.
+func (n *node) content(nodes, masters int) error {
+	if err := n.serving(); err != nil {
+		return err
+	}
+	view, err := n.view()
+	if err != nil {
+		return err
+	}
+	serving := 0
+	for _, peer := range view {
+		if err := peer.well(); err != nil {
+			return err
+		}
+		if len(peer.slots) > 0 {
+			serving++
+		}
+	}
+	if len(view) != nodes || serving != masters {
+		return fmt.Errorf("it knows %d nodes, %d of them with slots", len(view), serving)
+	}
+	return nil
+}
+
+// URL names all nodes.
+func (c *Cluster) URL() string { return clusterURL(c.nodes).String() }
+
+func clusterURL(nodes []*node) *url.URL {
+	query := url.Values{}
+	for _, n := range nodes[1:] {
+		query.Add("addr", n.Addr())
+	}
+	return &url.URL{Scheme: "redis", Host: nodes[0].Addr(), RawQuery: query.Encode()}
+}
 
 // ServePartly lets the masters serve on while one of them is gone.
 func (c *Cluster) ServePartly() {
 	c.tb.Helper()
-	for _, node := range c.nodes {
-		c.must(node.admin.Do("CONFIG", "SET", "cluster-require-full-coverage", "no").Error())
+	for _, n := range c.nodes {
+		c.must(n.do("CONFIG", "SET", "cluster-require-full-coverage", "no").Error())
 	}
 }
 
 // Serving returns the master that serves a key, and a connection to it.
 func (c *Cluster) Serving(key string) (*Server, *Admin) {
 	c.tb.Helper()
-	node, _ := c.owner(strconv.FormatInt(c.nodes[0].admin.Int("CLUSTER", "KEYSLOT", key), 10))
-	return node.Server, node.admin
+	n := c.owner(key)
+	return n.Server, c.admin(n)
+}
+
+// Replica returns the replica of the master that serves a key, and a connection to it.
+func (c *Cluster) Replica(key string) (*Server, *Admin) {
+	c.tb.Helper()
+	n := c.follower(c.owner(key))
+	return n.Server, c.admin(n)
+}
+
+// Failover lets the replica of the master that serves a key take its place, in
+// agreement with it, and waits until all nodes know.
+func (c *Cluster) Failover(key string) {
+	c.tb.Helper()
+	from := c.owner(key)
+	c.must(c.follower(from).do("CLUSTER", "FAILOVER").Error())
+	c.Successor(key, from.Server)
+	c.await()
+}
+
+// Kill ends the master that serves a key without warning, and returns it.
+func (c *Cluster) Kill(key string) *Server { c.tb.Helper(); return c.kill(c.owner(key)) }
+
+// Pause stops the process of the master that serves a key, and returns it.
+func (c *Cluster) Pause(key string) *Server { c.tb.Helper(); return c.pause(c.owner(key)) }
+
+// Successor waits until a key is served by another than before, and returns it.
+func (c *Cluster) Successor(key string, of *Server) *Server {
+	c.tb.Helper()
+	var found *node
+	Eventually(c.tb, healPatience, "a failover", func() (err error) {
+		found, err = c.find(key, of)
+		return err
+	})
+	return found.Server
+}
+
+// Heal starts what was killed, lets go on what was paused, and waits until the cluster
+// is whole.
+func (c *Cluster) Heal() {
+	c.tb.Helper()
+	c.revive()
+	c.await()
+}
+
+func (c *Cluster) await() {
+	c.tb.Helper()
+	Eventually(c.tb, healPatience, "the cluster is whole", func() error { return clusterWhole(c.nodes, 3) })
 }
 
 // MoveSlot moves the slot of a key, with the keys in it, to the next master.
 func (c *Cluster) MoveSlot(key string) {
 	c.tb.Helper()
-	slot := strconv.FormatInt(c.nodes[0].admin.Int("CLUSTER", "KEYSLOT", key), 10)
-	from, to := c.owner(slot)
-	c.must(to.admin.Do("CLUSTER", "SETSLOT", slot, "IMPORTING", from.id).Error())
-	c.must(from.admin.Do("CLUSTER", "SETSLOT", slot, "MIGRATING", to.id).Error())
+	slot := strconv.Itoa(Slot(key))
+	from := c.owner(key)
+	to := c.after(from)
+	c.must(to.do("CLUSTER", "SETSLOT", slot, "IMPORTING", c.id(from)).Error())
+	c.must(from.do("CLUSTER", "SETSLOT", slot, "MIGRATING", c.id(to)).Error())
 	host, port, _ := net.SplitHostPort(to.Addr())
-	for _, moving := range from.admin.Strings("CLUSTER", "GETKEYSINSLOT", slot, "1000") {
-		c.must(from.admin.Do("MIGRATE", host, port, moving, "0", "5000").Error())
+	for _, moving := range c.admin(from).Strings("CLUSTER", "GETKEYSINSLOT", slot, "1000") {
+		c.must(from.do("MIGRATE", host, port, moving, "0", "5000").Error())
 	}
-	for _, node := range []*clusterNode{to, from} {
-		c.must(node.admin.Do("CLUSTER", "SETSLOT", slot, "NODE", to.id).Error())
+	for _, n := range []*node{to, from} {
+		c.must(n.do("CLUSTER", "SETSLOT", slot, "NODE", c.id(to)).Error())
 	}
 }
 
-// owner finds who serves a slot, and who is to serve it next.
-func (c *Cluster) owner(slot string) (from, to *clusterNode) {
+func (c *Cluster) id(n *node) string {
 	c.tb.Helper()
-	for i, node := range c.nodes {
-		if node.serves(slot) {
-			return node, c.nodes[(i+1)%len(c.nodes)]
-		}
-	}
-	c.tb.Fatalf("rig: nobody serves slot %s", slot)
-	return nil, nil
+	id, err := n.ask("CLUSTER", "MYID")
+	c.must(err)
+	return id
 }
 
-// serves reports whether the node's own line in CLUSTER NODES names the slot.
-func (n *clusterNode) serves(slot string) bool {
-	want, _ := strconv.Atoi(slot)
-	for line := range strings.Lines(n.admin.Text("CLUSTER", "NODES")) {
-		fields := strings.Fields(line)
-		if len(fields) < 8 || !strings.Contains(fields[2], "myself") {
-			continue
-		}
-		for _, span := range fields[8:] {
-			low, high, ranged := strings.Cut(span, "-")
-			if !ranged {
-				high = low
-			}
-			from, err1 := strconv.Atoi(low)
-			to, err2 := strconv.Atoi(high)
-			if err1 == nil && err2 == nil && from <= want && want <= to {
-				return true
-			}
+// after returns the master that comes after another.
+func (c *Cluster) after(n *node) *node {
+	c.tb.Helper()
+	masters, err := leaders(c.nodes)
+	c.must(err)
+	for i, master := range masters {
+		if master == n {
+			return masters[(i+1)%len(masters)]
 		}
 	}
-	return false
+	c.tb.Fatalf("rig: %s is no master", n.Addr())
+	return nil
+}
+
+// owner is the master that serves a key.
+func (c *Cluster) owner(key string) *node {
+	c.tb.Helper()
+	n, err := c.find(key, nil)
+	c.must(err)
+	return n
+}
+
+// find looks for the master that serves a key and is not the given one.
+func (c *Cluster) find(key string, but *Server) (*node, error) {
+	slot := Slot(key)
+	n := c.first(func(n *node) bool { return n.Server != but && n.serves(slot) })
+	if n == nil {
+		return nil, fmt.Errorf("nobody serves %q", key)
+	}
+	return n, nil
+}
+
+// follower is the replica of a master.
+func (c *Cluster) follower(of *node) *node {
+	c.tb.Helper()
+	n := c.first(func(n *node) bool {
+		fields, err := n.replication()
+		return err == nil && fields["role"] == "slave" && fields["master_port"] == strconv.Itoa(of.process.port)
+	})
+	if n == nil {
+		c.tb.Fatalf("rig: %s has no replica", of.Addr())
+	}
+	return n
 }

@@ -18,20 +18,61 @@ import (
 // startPatience is how long a server may take to answer its first PING.
 const startPatience = 10 * time.Second
 
+// startTries is how often it is tried with other ports.
+const startTries = 5
+
 // localProcess is a redis-server or valkey-server that the rig started.
 type localProcess struct {
 	binary string
 	dir    string
 	port   int
+	config string // name of a configuration in dir, if there is one
 	args   []string
 
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when cmd is reaped
+	paused bool
 }
 
 // startLocal starts the server binary from PATH, without persistence, on a free
 // loopback port.
 func startLocal(settings []string) (*Server, error) {
+	p, err := startSomewhere(settings)
+	if err != nil {
+		return nil, err
+	}
+	return p.server(), nil
+}
+
+// startSomewhere tries a few ports: between finding a free one and the server
+// taking it, somebody else may be quicker.
+func startSomewhere(settings []string) (p *localProcess, err error) {
+	for range startTries {
+		var port int
+		if port, err = freePort(); err != nil {
+			return nil, err
+		}
+		if p, err = startAt(port, settings...); err == nil {
+			return p, nil
+		}
+	}
+	return nil, err
+}
+
+func startAt(port int, settings ...string) (*localProcess, error) {
+	p, err := newProcess(port, settings...)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.start(); err != nil {
+		p.remove()
+		return nil, err
+	}
+	return p, nil
+}
+
+// newProcess makes a server that is still to be started, with a folder of its own.
+func newProcess(port int, settings ...string) (*localProcess, error) {
 	binary := serverBinary()
 	if binary == "" {
 		return nil, errors.New("neither redis-server nor valkey-server is in PATH")
@@ -40,12 +81,7 @@ func startLocal(settings []string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &localProcess{binary: binary, dir: dir, args: settings}
-	if err := p.startSomewhere(); err != nil {
-		p.remove()
-		return nil, err
-	}
-	return p.server(), nil
+	return &localProcess{binary: binary, dir: dir, port: port, args: settings}, nil
 }
 
 func (p *localProcess) server() *Server {
@@ -53,24 +89,10 @@ func (p *localProcess) server() *Server {
 		kind:    kindServer,
 		detail:  fmt.Sprintf("%s on port %d", filepath.Base(p.binary), p.port),
 		url:     url.URL{Scheme: "redis", Host: p.addr()},
-		able:    Private | Process | Stats | Settings | Speed,
+		able:    Private | Process | Stats | Settings | Topology | Speed,
 		process: p,
 		stop:    p.remove,
 	}
-}
-
-// startSomewhere tries a few ports: between finding a free one and the server
-// taking it, somebody else may be quicker.
-func (p *localProcess) startSomewhere() (err error) {
-	for range 5 {
-		if p.port, err = freePort(); err != nil {
-			return err
-		}
-		if err = p.start(); err == nil {
-			return nil
-		}
-	}
-	return err
 }
 
 func (p *localProcess) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port)) }
@@ -78,14 +100,20 @@ func (p *localProcess) addr() string { return net.JoinHostPort("127.0.0.1", strc
 func (p *localProcess) log() string { return filepath.Join(p.dir, "server.log") }
 
 func (p *localProcess) commandLine() []string {
-	return append([]string{
+	var words []string
+	if p.config != "" {
+		words = append(words, filepath.Join(p.dir, p.config))
+	}
+	words = append(words,
 		"--port", strconv.Itoa(p.port), "--bind", "127.0.0.1", "--dir", p.dir,
-		"--save", "", "--appendonly", "no", "--logfile", p.log(),
-	}, p.args...)
+		"--save", "", "--appendonly", "no", "--logfile", p.log())
+	return append(words, p.args...)
 }
 
-// start launches the process and returns when it answers.
+// start launches the process and returns when it answers. What a replica has got from
+// its master may lie in its folder, and must not come back.
 func (p *localProcess) start() error {
+	_ = os.Remove(filepath.Join(p.dir, "dump.rdb"))
 	p.cmd = exec.Command(p.binary, p.commandLine()...)
 	p.cmd.SysProcAttr = dieWithParent()
 	if err := p.cmd.Start(); err != nil {
@@ -107,8 +135,32 @@ func reap(cmd *exec.Cmd, exited chan<- struct{}) {
 	close(exited)
 }
 
-func (p *localProcess) pause(tb testing.TB)  { tb.Helper(); p.signal(tb, syscall.SIGSTOP) }
-func (p *localProcess) resume(tb testing.TB) { tb.Helper(); p.signal(tb, syscall.SIGCONT) }
+// write puts a file into the folder of the server.
+func (p *localProcess) write(name, text string) error {
+	return os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600)
+}
+
+func (p *localProcess) pause(tb testing.TB) {
+	tb.Helper()
+	p.signal(tb, syscall.SIGSTOP)
+	p.paused = true
+}
+
+func (p *localProcess) resume(tb testing.TB) {
+	tb.Helper()
+	p.paused = false
+	p.signal(tb, syscall.SIGCONT)
+}
+
+// ended reports whether the process is gone.
+func (p *localProcess) ended() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
 
 func (p *localProcess) signal(tb testing.TB, signal os.Signal) {
 	tb.Helper()
@@ -121,6 +173,7 @@ func (p *localProcess) signal(tb testing.TB, signal os.Signal) {
 func (p *localProcess) kill() {
 	_ = p.cmd.Process.Kill() // an error only says that it has ended
 	<-p.exited
+	p.paused = false
 }
 
 func (p *localProcess) remove() {
@@ -128,15 +181,6 @@ func (p *localProcess) remove() {
 		p.kill()
 	}
 	_ = os.RemoveAll(p.dir)
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // awaitPong polls until a server answers PING at addr, or its process has ended.

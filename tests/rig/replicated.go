@@ -20,7 +20,7 @@ type Replicated struct {
 // are in step. Replication lags behind as long as is said.
 func NewReplicated(tb testing.TB, replicas int, lag time.Duration) *Replicated {
 	tb.Helper()
-	Need(tb, Process)
+	Need(tb, Topology)
 	r := &Replicated{tb: tb, Master: Fresh(tb, "--repl-diskless-sync-delay", "0", "--repl-timeout", "600")}
 	link := NewLink(tb, r.Master)
 	if lag > 0 {

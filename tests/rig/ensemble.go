@@ -1,0 +1,57 @@
+package rig
+
+import "testing"
+
+// ensemble is the data nodes of a topology that belongs to one test.
+type ensemble struct {
+	tb    testing.TB
+	nodes []*node
+}
+
+// pause stops the process of a node where it stands.
+func (e *ensemble) pause(n *node) *Server { e.tb.Helper(); n.Pause(e.tb); return n.Server }
+
+func (e *ensemble) kill(n *node) *Server { e.tb.Helper(); n.Kill(e.tb); return n.Server }
+
+// revive starts every node again that was killed and lets those go on that were
+// paused.
+func (e *ensemble) revive() {
+	e.tb.Helper()
+	for _, n := range e.nodes {
+		if n.process.ended() {
+			n.Restart(e.tb)
+		} else {
+			n.Resume(e.tb)
+		}
+	}
+}
+
+// admin looks at a node over the connection that the topology has to it.
+func (e *ensemble) admin(n *node) *Admin {
+	return &Admin{tb: e.tb, server: n.Server, client: n.client}
+}
+
+// first returns the first node for which is is true; nodes that cannot answer are not
+// asked.
+func (e *ensemble) first(is func(*node) bool) *node {
+	for _, n := range e.nodes {
+		if n.up() && is(n) {
+			return n
+		}
+	}
+	return nil
+}
+
+func (e *ensemble) must(err error) {
+	e.tb.Helper()
+	if err != nil {
+		e.tb.Fatalf("rig: %v", err)
+	}
+}
+
+// closeNodes ends nodes in any state.
+func closeNodes(nodes []*node) {
+	for _, n := range nodes {
+		n.close()
+	}
+}

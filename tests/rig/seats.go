@@ -1,0 +1,95 @@
+package rig
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const clusterSlots = 16384
+
+// seat is the place of a node in a cluster that is to be started. Every node is given
+// the file in which a node of a cluster keeps what it knows, so that nobody has to be
+// introduced to anybody.
+//
+// A master that starts waits two seconds before it serves. Therefore all nodes start
+// as replicas of masters that do not exist, and those that are to be masters take
+// over from these.
+type seat struct {
+	id        string
+	port, bus int
+	ghost     *seat  // the master that does not exist; nil for itself
+	master    bool   // it takes over
+	slots     string // of a ghost
+}
+
+// seats plans a cluster: the masters in the order of their slots, then the replicas
+// of each.
+func seats(masters, replicas int) (nodes, ghosts []*seat, err error) {
+	ports, err := freePorts(2 * masters * (1 + replicas))
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range masters {
+		first, last := i*clusterSlots/masters, (i+1)*clusterSlots/masters-1
+		ghosts = append(ghosts, &seat{id: nodeID(), port: 1, bus: 1, slots: fmt.Sprintf("%d-%d", first, last)})
+	}
+	for i := range masters * (1 + replicas) {
+		nodes = append(nodes, &seat{
+			id: nodeID(), port: ports[2*i], bus: ports[2*i+1],
+			ghost: ghosts[i%masters], master: i < masters,
+		})
+	}
+	return nodes, ghosts, nil
+}
+
+func nodeID() string {
+	return fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32())
+}
+
+// line is what nodes.conf says about a seat.
+func (s *seat) line(flags, master string, epoch int) string {
+	return fmt.Sprintf("%s 127.0.0.1:%d@%d %s %s 0 0 %d connected %s\n", s.id, s.port, s.bus, flags, master, epoch, s.slots)
+}
+
+// configuration is nodes.conf for this one of the nodes.
+func (s *seat) configuration(nodes, ghosts []*seat) string {
+	var text strings.Builder
+	for i, ghost := range ghosts {
+		text.WriteString(ghost.line("master", "-", i+1))
+	}
+	for _, n := range nodes {
+		flags := "slave"
+		if n == s {
+			flags = "myself,slave"
+		}
+		text.WriteString(n.line(flags, n.ghost.id, 0))
+	}
+	fmt.Fprintf(&text, "vars currentEpoch %d lastVoteEpoch 0\n", len(ghosts))
+	return text.String()
+}
+
+// start starts the server of a seat.
+func (s *seat) start(nodes, ghosts []*seat, timeout time.Duration, settings []string) (*node, error) {
+	p, err := newProcess(s.port, append([]string{
+		"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(s.bus), "--cluster-announce-ip", "127.0.0.1",
+		"--cluster-node-timeout", strconv.FormatInt(timeout.Milliseconds(), 10), "--repl-diskless-sync-delay", "0",
+	}, settings...)...)
+	if err != nil {
+		return nil, err
+	}
+	err = p.write("nodes.conf", s.configuration(nodes, ghosts))
+	if err == nil {
+		err = p.start()
+	}
+	if err == nil {
+		var n *node
+		if n, err = newNode(p); err == nil {
+			return n, nil
+		}
+	}
+	p.remove()
+	return nil, err
+}

@@ -1,0 +1,132 @@
+package rig
+
+import (
+	"fmt"
+	"net"
+	"testing"
+	"time"
+)
+
+// sentinelDown is how long a master of a test's own may be silent before its Sentinels
+// take it for dead.
+const sentinelDown = time.Second
+
+// Sentinel is a master with replicas that three Sentinels watch, for one test.
+type Sentinel struct {
+	ensemble
+	watchers []*node
+}
+
+// NewSentinel starts a master with so many replicas and its Sentinels, and waits until
+// these see all.
+func NewSentinel(tb testing.TB, replicas int) *Sentinel {
+	tb.Helper()
+	Need(tb, Topology)
+	nodes, watchers, err := startSentinel(replicas, 3, sentinelDown, nil)
+	if err != nil {
+		tb.Fatalf("rig: Sentinel: %v", err)
+	}
+	tb.Cleanup(func() { closeNodes(watchers); closeNodes(nodes) })
+	return &Sentinel{ensemble{tb, nodes}, watchers}
+}
+
+func startSentinel(replicas, watchers int, down time.Duration, settings []string) (nodes, watching []*node, err error) {
+	if nodes, err = startReplicated(replicas, settings); err != nil {
+		return nil, nil, err
+	}
+	if watching, err = startWatchers(watchers, nodes, down); err != nil {
+		closeNodes(nodes)
+		return nil, nil, err
+	}
+	return nodes, watching, nil
+}
+
+// URL names the Sentinels.
+func (s *Sentinel) URL() string { return watchersURL(s.watchers).String() }
+
+// Master returns the server that the Sentinels name, and a connection to it.
+func (s *Sentinel) Master() (*Server, *Admin) {
+	s.tb.Helper()
+	n := s.master()
+	return n.Server, s.admin(n)
+}
+
+func (s *Sentinel) master() *node {
+	s.tb.Helper()
+	n, err := s.elected(s.watchers[0])
+	s.must(err)
+	return n
+}
+
+// Replicas returns the others.
+func (s *Sentinel) Replicas() []*Server {
+	s.tb.Helper()
+	master, all := s.master(), []*Server(nil)
+	for _, n := range s.nodes {
+		if n != master {
+			all = append(all, n.Server)
+		}
+	}
+	return all
+}
+
+// elected is the master as one of the Sentinels names it.
+func (s *Sentinel) elected(by *node) (*node, error) {
+	address, err := by.do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterSet).AsStrSlice()
+	if err != nil || len(address) != 2 {
+		return nil, fmt.Errorf("%s names no master: %w", by.Addr(), err)
+	}
+	n := byAddr(s.nodes, net.JoinHostPort(address[0], address[1]))
+	if n == nil {
+		return nil, fmt.Errorf("%s names the stranger %v", by.Addr(), address)
+	}
+	return n, nil
+}
+
+// Failover has a Sentinel put a replica in the place of the master, which lives on,
+// and waits until all of them name it. The old master learns of it some time later.
+func (s *Sentinel) Failover() *Server {
+	s.tb.Helper()
+	old := s.master()
+	s.must(s.watchers[0].do("SENTINEL", "FAILOVER", masterSet).Error())
+	return s.Successor(old.Server)
+}
+
+// Kill ends the master without warning, and returns it.
+func (s *Sentinel) Kill() *Server { s.tb.Helper(); return s.kill(s.master()) }
+
+// Pause stops the process of the master, and returns it.
+func (s *Sentinel) Pause() *Server { s.tb.Helper(); return s.pause(s.master()) }
+
+// Successor waits until all Sentinels name another master than before, and returns it.
+func (s *Sentinel) Successor(of *Server) *Server {
+	s.tb.Helper()
+	var found *Server
+	Eventually(s.tb, healPatience, "a failover", func() error {
+		for _, w := range s.watchers {
+			n, err := s.elected(w)
+			if err != nil {
+				return err
+			}
+			if n.Server == of {
+				return fmt.Errorf("%s names %s", w.Addr(), n.Addr())
+			}
+			found = n.Server
+		}
+		return nil
+	})
+	return found
+}
+
+// Heal starts what was killed, lets go on what was paused, and waits until there is one
+// master, the others are its replicas, and the Sentinels see nothing amiss.
+func (s *Sentinel) Heal() {
+	s.tb.Helper()
+	s.revive()
+	Eventually(s.tb, healPatience, "all is well", func() error {
+		if err := replicated(s.nodes); err != nil {
+			return err
+		}
+		return watched(s.watchers, s.nodes)
+	})
+}
