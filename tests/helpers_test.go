@@ -111,13 +111,27 @@ func dial(server *rig.Server, addr string, options latchkey.Options) (client *la
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
 	if !server.Embedded() {
-		client, err = latchkey.Connect(ctx, server.URLVia(addr), options)
+		client, err = latchkey.Connect(ctx, server.URLVia(addr), routed(server, addr, options))
 		if err != nil {
 			return nil, nil, err
 		}
 		return client, client.Close, nil
 	}
 	return borrow(likeOurs(server.Options(addr)), options)
+}
+
+// routed sends a client of the library by way of addr where it learns the addresses of
+// the servers from others.
+func routed(server *rig.Server, addr string, options latchkey.Options) latchkey.Options {
+	route, own := server.Route(addr), options.AddressMapper
+	switch {
+	case route == nil:
+	case own == nil:
+		options.AddressMapper = route
+	default:
+		options.AddressMapper = func(address string) string { return route(own(address)) }
+	}
+	return options
 }
 
 // likeOurs gives a borrowed client the settings that the library gives its own.
@@ -280,7 +294,7 @@ func eachName(t testing.TB, n, goroutines int, f func(name string)) {
 	all.Wait()
 }
 
-// subscribeRaw listens to a channel with a plain client.
+// subscribeRaw listens to a channel of locks with a plain client.
 func subscribeRaw(t testing.TB, server *rig.Server, channel string) <-chan string {
 	t.Helper()
 	client := server.Raw(t)
@@ -288,6 +302,6 @@ func subscribeRaw(t testing.TB, server *rig.Server, channel string) <-chan strin
 	heard := make(chan string, 100)
 	link.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { heard <- m.Message }})
 	t.Cleanup(func() { link.Close(); release() })
-	require.NoError(t, link.Do(context.Background(), client.B().Subscribe().Channel(channel).Build()).Error())
+	require.NoError(t, link.Do(context.Background(), server.Subscribe(client, channel)).Error())
 	return heard
 }

@@ -42,12 +42,13 @@ func TestServerDownAtTheStart(t *testing.T) {
 
 // A server that takes connections and says nothing.
 func TestServerSilentAtTheStart(t *testing.T) {
-	link := rig.NewLink(t, rig.Shared())
+	server := rig.Shared()
+	link := rig.NewLink(t, server)
 	link.Silence()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	start := time.Now()
-	_, err := latchkey.Connect(ctx, link.URL())
+	_, err := latchkey.Connect(ctx, server.URLVia(link.Addr()), routed(server, link.Addr(), latchkey.Options{}))
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 	assert.Less(t, time.Since(start), 300*time.Millisecond+leeway)
 	link.Cut()
@@ -159,7 +160,7 @@ func narrow(t *testing.T, server *rig.Server, options latchkey.Options) *latchke
 		+sadd +pexpireat ~latchkey_latch*:{orders:* &redisson_countdownlatch__channel__{orders:*
 		&redisson_lock__channel:{orders:* &latchkey:beat:*`)...)...)
 	options.Logger = slog.New(slog.DiscardHandler)
-	client, err := latchkey.Connect(t.Context(), "redis://narrow:secret@"+server.Addr(), options)
+	client, err := latchkey.Connect(t.Context(), server.URLAs("narrow", "secret"), options)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close(within(t, soon)) })
 	return client

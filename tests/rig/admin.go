@@ -10,7 +10,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Admin looks at a server from the side, over a connection of its own.
+// Admin looks at a server from the side, over connections of its own. Of a cluster it
+// sees all of it.
 type Admin struct {
 	tb     testing.TB
 	server *Server
@@ -23,11 +24,42 @@ func NewAdmin(tb testing.TB, server *Server) *Admin {
 	return &Admin{tb: tb, server: server, client: server.Raw(tb)}
 }
 
+// everyNode is one client for each data node; masters is one for each that takes
+// commands.
+func (a *Admin) everyNode() []rueidis.Client {
+	if !a.server.Clustered() {
+		return []rueidis.Client{a.client}
+	}
+	nodes := a.client.Nodes()
+	all := make([]rueidis.Client, len(a.server.nodes))
+	for i, addr := range a.server.nodes {
+		all[i] = nodes[addr]
+	}
+	return all
+}
+
+func (a *Admin) masters() []rueidis.Client { return a.everyNode()[:max(a.server.masters, 1)] }
+
 // Do runs a command and returns its reply; a Redis error fails the test, a nil
-// reply does not.
+// reply does not. In a cluster a command without a key goes to all masters, and
+// the first answers for all.
 func (a *Admin) Do(words ...string) rueidis.RedisResult {
 	a.tb.Helper()
-	result := a.client.Do(background(), a.client.B().Arbitrary(words[0]).Args(words[1:]...).Build())
+	if !a.server.Clustered() || keyAt(words) > 0 {
+		return a.ask(a.client, words...)
+	}
+	var first rueidis.RedisResult
+	for i, client := range a.masters() {
+		if result := a.ask(client, words...); i == 0 {
+			first = result
+		}
+	}
+	return first
+}
+
+func (a *Admin) ask(client rueidis.Client, words ...string) rueidis.RedisResult {
+	a.tb.Helper()
+	result := client.Do(background(), Build(client, words...))
 	if err := result.Error(); err != nil && !rueidis.IsRedisNil(err) {
 		a.tb.Fatalf("rig: %s: %v", strings.Join(words, " "), err)
 	}
@@ -80,11 +112,18 @@ type Entry struct {
 const NoTTL = -time.Millisecond
 
 // Keys returns the keys that match a pattern of SCAN.
-func (a *Admin) Keys(pattern string) []string {
+func (a *Admin) Keys(pattern string) (keys []string) {
 	a.tb.Helper()
-	var keys []string
+	for _, client := range a.masters() {
+		keys = append(keys, a.keysOn(client, pattern)...)
+	}
+	return keys
+}
+
+func (a *Admin) keysOn(client rueidis.Client, pattern string) (keys []string) {
+	a.tb.Helper()
 	for cursor := uint64(0); ; {
-		page, err := a.Do("SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", "1000").AsScanEntry()
+		page, err := a.ask(client, "SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", "1000").AsScanEntry()
 		a.check(err)
 		keys = append(keys, page.Elements...)
 		if cursor = page.Cursor; cursor == 0 {
@@ -153,34 +192,18 @@ func (a *Admin) PTTL(key string) time.Duration {
 // Exists reports whether a key exists.
 func (a *Admin) Exists(key string) bool { a.tb.Helper(); return a.Int("EXISTS", key) == 1 }
 
-// Channels returns the channels that have a subscriber and contain the name.
-func (a *Admin) Channels(name string) []string {
-	a.tb.Helper()
-	var found []string
-	for _, channel := range a.Strings("PUBSUB", "CHANNELS") {
-		if strings.Contains(channel, name) {
-			found = append(found, channel)
-		}
-	}
-	return found
-}
-
-// Subscribers is how many connections subscribe to a channel.
-func (a *Admin) Subscribers(channel string) int64 {
-	a.tb.Helper()
-	reply, err := a.Do("PUBSUB", "NUMSUB", channel).ToArray()
-	a.check(err)
-	n, err := reply[1].AsInt64()
-	a.check(err)
-	return n
-}
-
-// Connections is the number of connections to the server. This one is left out,
-// and so are monitors (flag O): the server may not have noticed yet that one closed.
+// Connections is the number of connections to the server, or to the first master. This
+// one is left out, and so are those of Sentinels and of the rig, and monitors (flag O):
+// the server may not have noticed yet that one closed.
 func (a *Admin) Connections() int {
 	a.tb.Helper()
-	list := a.Text("CLIENT", "LIST")
-	return strings.Count(list, "\n") - strings.Count(list, " flags=O ") - 1
+	n := -1
+	for line := range strings.Lines(a.Text("CLIENT", "LIST")) {
+		if !strings.Contains(line, " flags=O ") && !strings.Contains(line, " name=sentinel-") && !strings.Contains(line, " name="+rigName+" ") {
+			n++
+		}
+	}
+	return n
 }
 
 // CommandStats is how often each command was executed since the server started.
@@ -188,14 +211,23 @@ func (a *Admin) Connections() int {
 func (a *Admin) CommandStats() map[string]int64 {
 	a.tb.Helper()
 	stats := make(map[string]int64)
-	for line := range strings.Lines(a.Text("INFO", "commandstats")) {
+	for _, client := range a.masters() {
+		text, err := a.ask(client, "INFO", "commandstats").ToString()
+		a.check(err)
+		count(stats, text)
+	}
+	return stats
+}
+
+// count adds up what INFO says about commands.
+func count(stats map[string]int64, info string) {
+	for line := range strings.Lines(info) {
 		name, rest, _ := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
 		calls, _, found := strings.Cut(rest, ",")
 		if n, err := strconv.ParseInt(calls, 10, 64); found && err == nil {
-			stats[name] = n
+			stats[name] += n
 		}
 	}
-	return stats
 }
 
 // Since returns what was executed after an earlier CommandStats, without the

@@ -1,25 +1,37 @@
 package rig
 
 import (
+	"encoding/json"
 	"net/url"
-	"strings"
 
 	"github.com/redis/rueidis"
 )
 
+// ticket is what a [Server.Ticket] says.
+type ticket struct {
+	Kind, URL string
+	Nodes     []string
+	Masters   int
+}
+
 // Ticket says in one word how another process reaches this server; see [Attach].
-func (s *Server) Ticket() string { return s.kind + "+" + s.URL() }
+func (s *Server) Ticket() string {
+	text, _ := json.Marshal(ticket{s.kind, s.URL(), s.nodes, s.masters}) // strings and numbers: no error
+	return string(text)
+}
 
 // Attach returns the server that a [Server.Ticket] of another process stands for.
 // It is for child processes, which must not start servers of their own.
-func Attach(ticket string) (*Server, error) {
-	u, err := url.Parse(ticket)
+func Attach(text string) (*Server, error) {
+	var t ticket
+	if err := json.Unmarshal([]byte(text), &t); err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(t.URL)
 	if err != nil {
 		return nil, err
 	}
-	kind, scheme, _ := strings.Cut(u.Scheme, "+")
-	u.Scheme = scheme
-	return &Server{kind: kind, detail: "attached", url: *u}, nil
+	return &Server{kind: t.Kind, detail: "attached", url: *u, nodes: t.Nodes, masters: t.Masters}, nil
 }
 
 // Client opens a plain client; the caller closes it.

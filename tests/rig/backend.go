@@ -8,10 +8,12 @@ import (
 	"os/exec"
 )
 
-// The backends, in the order in which they are tried.
+// The backends, in the order in which they are tried; a topology must be asked for.
 const (
 	kindURL       = "url"
 	kindServer    = "server"
+	kindSentinel  = "sentinel"
+	kindCluster   = "cluster"
 	kindContainer = "container"
 	kindEmbedded  = "embedded"
 )
@@ -19,7 +21,7 @@ const (
 // The environment variables that steer the choice.
 const (
 	envURL     = "LATCHKEY_TEST_REDIS"   // URL of a server that is there already
-	envBackend = "LATCHKEY_TEST_BACKEND" // server, container or embedded: force it
+	envBackend = "LATCHKEY_TEST_BACKEND" // server, sentinel, cluster, container or embedded: force it
 	envImage   = "LATCHKEY_TEST_IMAGE"   // image for the container backend
 )
 
@@ -35,10 +37,14 @@ func openBackend() (*Server, error) {
 	switch forced := os.Getenv(envBackend); forced {
 	case "":
 		return firstBackend()
+	case kindSentinel:
+		return startSharedSentinel()
+	case kindCluster:
+		return startSharedCluster()
 	case kindServer, kindContainer, kindEmbedded:
 		return startPrivate(forced, nil)
 	default:
-		return nil, fmt.Errorf("%s=%q is not server, container or embedded", envBackend, forced)
+		return nil, fmt.Errorf("%s=%q is not server, sentinel, cluster, container or embedded", envBackend, forced)
 	}
 }
 

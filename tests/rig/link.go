@@ -13,31 +13,49 @@ import (
 )
 
 // Link is a network link to a server that can be slowed down, silenced and cut.
-// It knows bytes, not commands; for those see [Tap].
+// It knows bytes, not commands; for those see [Tap]. To a topology it is the links to
+// all data nodes; what happens to it happens to all of them.
 type Link struct {
-	tb     testing.TB
-	server *Server
-	proxy  *toxiproxy.Proxy
-	toxics []string
+	tb      testing.TB
+	proxies []*toxiproxy.Proxy // one for each end of the server
+	toxics  []string
 }
 
 // NewLink puts a link in front of the server, removed at the end of the test.
 func NewLink(tb testing.TB, server *Server) *Link {
 	tb.Helper()
-	api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(prometheus.NewRegistry()), zerolog.Nop())
-	proxy := toxiproxy.NewProxy(api, "link", "127.0.0.1:0", server.Addr())
-	if err := proxy.Start(); err != nil {
-		tb.Fatalf("rig: link: %v", err)
+	l := &Link{tb: tb}
+	var err error
+	for range startTries {
+		if err = l.start(server); err == nil {
+			tb.Cleanup(l.Cut)
+			return l
+		}
+		l.Cut()
 	}
-	tb.Cleanup(proxy.Stop)
-	return &Link{tb: tb, server: server, proxy: proxy}
+	tb.Fatalf("rig: link: %v", err)
+	return nil
+}
+
+func (l *Link) start(server *Server) error {
+	addrs, err := server.proxyAddrs()
+	if err != nil {
+		return err
+	}
+	l.proxies = nil
+	api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(prometheus.NewRegistry()), zerolog.Nop())
+	for i, end := range server.ends() {
+		proxy := toxiproxy.NewProxy(api, "link", addrs[i], end)
+		if err := proxy.Start(); err != nil {
+			return err
+		}
+		l.proxies = append(l.proxies, proxy)
+	}
+	return nil
 }
 
 // Addr is where a client connects to go through the link.
-func (l *Link) Addr() string { return l.proxy.Listen }
-
-// URL is the server's URL by way of the link.
-func (l *Link) URL() string { return l.server.URLVia(l.Addr()) }
+func (l *Link) Addr() string { return l.proxies[0].Listen }
 
 // DelayReplies lets everything that the server sends arrive later by d.
 func (l *Link) DelayReplies(d time.Duration) { l.tb.Helper(); l.delay("downstream", d) }
@@ -69,21 +87,29 @@ func (l *Link) SilenceReplies() {
 func (l *Link) Heal() {
 	l.tb.Helper()
 	for _, name := range l.toxics {
-		if err := l.proxy.Toxics.RemoveToxic(context.Background(), name); err != nil {
-			l.tb.Errorf("rig: link: %v", err)
+		for _, proxy := range l.proxies {
+			if err := proxy.Toxics.RemoveToxic(context.Background(), name); err != nil {
+				l.tb.Errorf("rig: link: %v", err)
+			}
 		}
 	}
 	l.toxics = nil
 }
 
 // Cut closes all connections and refuses new ones, as a server that is down.
-func (l *Link) Cut() { l.proxy.Stop() }
+func (l *Link) Cut() {
+	for _, proxy := range l.proxies {
+		proxy.Stop()
+	}
+}
 
 // Mend ends a Cut.
 func (l *Link) Mend() {
 	l.tb.Helper()
-	if err := l.proxy.Start(); err != nil {
-		l.tb.Fatalf("rig: link: %v", err)
+	for _, proxy := range l.proxies {
+		if err := proxy.Start(); err != nil {
+			l.tb.Fatalf("rig: link: %v", err)
+		}
 	}
 }
 
@@ -91,8 +117,10 @@ func (l *Link) add(kind, stream, attributes string) {
 	l.tb.Helper()
 	name := kind + "-" + stream
 	body := fmt.Sprintf(`{"name":%q,"type":%q,"stream":%q,"attributes":%s}`, name, kind, stream, attributes)
-	if _, err := l.proxy.Toxics.AddToxicJson(strings.NewReader(body)); err != nil {
-		l.tb.Fatalf("rig: link: %v", err)
+	for _, proxy := range l.proxies {
+		if _, err := proxy.Toxics.AddToxicJson(strings.NewReader(body)); err != nil {
+			l.tb.Fatalf("rig: link: %v", err)
+		}
 	}
 	l.toxics = append(l.toxics, name)
 }

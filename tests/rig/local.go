@@ -28,6 +28,9 @@ type localProcess struct {
 	port   int
 	config string // name of a configuration in dir, if there is one
 	args   []string
+	// A server that must not be seen before it is ready listens nowhere at first:
+	// prepare is called before each start, and debut when it runs.
+	prepare, debut func() error
 
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when cmd is reaped
@@ -114,6 +117,25 @@ func (p *localProcess) commandLine() []string {
 // its master may lie in its folder, and must not come back.
 func (p *localProcess) start() error {
 	_ = os.Remove(filepath.Join(p.dir, "dump.rdb"))
+	if err := p.launch(); err != nil {
+		return err
+	}
+	err := called(p.debut)
+	if err == nil {
+		err = awaitPong(p.addr(), p.exited)
+	}
+	if err != nil {
+		p.kill()
+		text, _ := os.ReadFile(p.log())
+		return fmt.Errorf("%w; the server's log: %s", err, text)
+	}
+	return nil
+}
+
+func (p *localProcess) launch() error {
+	if err := called(p.prepare); err != nil {
+		return err
+	}
 	p.cmd = exec.Command(p.binary, p.commandLine()...)
 	p.cmd.SysProcAttr = dieWithParent()
 	if err := p.cmd.Start(); err != nil {
@@ -121,12 +143,14 @@ func (p *localProcess) start() error {
 	}
 	p.exited = make(chan struct{})
 	go reap(p.cmd, p.exited)
-	if err := awaitPong(p.addr(), p.exited); err != nil {
-		p.kill()
-		text, _ := os.ReadFile(p.log())
-		return fmt.Errorf("%w; the server's log: %s", err, text)
-	}
 	return nil
+}
+
+func called(hook func() error) error {
+	if hook == nil {
+		return nil
+	}
+	return hook()
 }
 
 // reap collects the process when it ends; how it ended does not matter.

@@ -2,30 +2,50 @@ package rig
 
 import (
 	"bufio"
+	"cmp"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
 // Monitor records every command that clients send to a server, as its MONITOR
-// shows them. What scripts execute is left out.
+// shows them; to a cluster, to any of its masters. What scripts execute is left out.
 type Monitor struct {
 	tb    testing.TB
 	admin *Admin
+	taps  []*monitored
+}
+
+// monitored is the MONITOR of one server.
+type monitored struct {
+	tb    testing.TB
 	conn  net.Conn
 	lines *bufio.Reader
 }
 
+// seen is a command with the server's time.
+type seen struct{ at, command string }
+
 // Watch starts recording.
 func (a *Admin) Watch() *Monitor {
 	a.tb.Helper()
-	conn, err := net.Dial("tcp", a.server.Addr())
+	m := &Monitor{tb: a.tb, admin: a}
+	for _, addr := range a.server.ends()[:max(a.server.masters, 1)] {
+		m.taps = append(m.taps, a.watch(addr))
+	}
+	return m
+}
+
+func (a *Admin) watch(addr string) *monitored {
+	a.tb.Helper()
+	conn, err := net.Dial("tcp", addr)
 	a.check(err)
 	a.tb.Cleanup(func() { _ = conn.Close() })
 	_, err = conn.Write([]byte("MONITOR\r\n"))
 	a.check(err)
-	m := &Monitor{tb: a.tb, admin: a, conn: conn, lines: bufio.NewReader(conn)}
+	m := &monitored{tb: a.tb, conn: conn, lines: bufio.NewReader(conn)}
 	if ok := m.line(); ok != "+OK" {
 		a.tb.Fatalf("rig: MONITOR: %s", ok)
 	}
@@ -38,7 +58,21 @@ func (m *Monitor) Stop() []string {
 	m.tb.Helper()
 	const marker = "latchkey-rig-end-of-record"
 	m.admin.Do("ECHO", marker)
-	var commands []string
+	var all []seen
+	for _, tap := range m.taps {
+		all = append(all, tap.until(marker)...)
+	}
+	slices.SortStableFunc(all, func(a, b seen) int { return cmp.Compare(a.at, b.at) })
+	commands := make([]string, len(all))
+	for i, s := range all {
+		commands[i] = s.command
+	}
+	return commands
+}
+
+// until reads what was recorded before a marker.
+func (m *monitored) until(marker string) (commands []seen) {
+	m.tb.Helper()
 	for {
 		// +1700000000.000000 [0 127.0.0.1:1234] "SET" "key" "value"
 		origin, command, found := strings.Cut(m.line(), "] ")
@@ -48,12 +82,13 @@ func (m *Monitor) Stop() []string {
 			_ = m.conn.Close()
 			return commands
 		default:
-			commands = append(commands, command)
+			at, _, _ := strings.Cut(origin, " ")
+			commands = append(commands, seen{at, command})
 		}
 	}
 }
 
-func (m *Monitor) line() string {
+func (m *monitored) line() string {
 	m.tb.Helper()
 	_ = m.conn.SetReadDeadline(time.Now().Add(5 * time.Second))
 	line, err := m.lines.ReadString('\n')

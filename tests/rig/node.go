@@ -18,9 +18,14 @@ type node struct {
 	client rueidis.Client
 }
 
+// rigName is the name of the connections of nodes.
+const rigName = "latchkey-rig"
+
 func newNode(p *localProcess) (*node, error) {
 	server := p.server()
-	client, err := server.Client()
+	option := server.Options(server.Addr())
+	option.ClientName = rigName
+	client, err := rueidis.NewClient(option)
 	if err != nil {
 		return nil, err
 	}

@@ -71,17 +71,21 @@ func (s *seat) configuration(nodes, ghosts []*seat) string {
 	return text.String()
 }
 
-// start starts the server of a seat.
-func (s *seat) start(nodes, ghosts []*seat, timeout time.Duration, settings []string) (*node, error) {
-	p, err := newProcess(s.port, append([]string{
+// process is the server of a seat, still to be started.
+func (s *seat) process(timeout time.Duration, settings []string) (*localProcess, error) {
+	return newProcess(s.port, append([]string{
 		"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(s.bus), "--cluster-announce-ip", "127.0.0.1",
 		"--cluster-node-timeout", strconv.FormatInt(timeout.Milliseconds(), 10), "--repl-diskless-sync-delay", "0",
 	}, settings...)...)
+}
+
+// start starts the server of a seat.
+func (s *seat) start(nodes, ghosts []*seat, timeout time.Duration, settings []string) (*node, error) {
+	p, err := s.process(timeout, settings)
 	if err != nil {
 		return nil, err
 	}
-	err = p.write("nodes.conf", s.configuration(nodes, ghosts))
-	if err == nil {
+	if err = p.write("nodes.conf", s.configuration(nodes, ghosts)); err == nil {
 		err = p.start()
 	}
 	if err == nil {

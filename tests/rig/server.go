@@ -12,9 +12,11 @@ import (
 
 // Server is a Redis server under test.
 type Server struct {
-	kind    string // the backend: url, server, container, embedded
+	kind    string // the backend: url, server, sentinel, cluster, container, embedded
 	detail  string
 	url     url.URL
+	nodes   []string // addresses of the data nodes that clients learn of, the masters first
+	masters int      // how many of them are masters
 	able    Capability
 	process *localProcess // nil unless the process is ours to control
 	stop    func()
@@ -47,6 +49,10 @@ func startPrivate(kind string, settings []string) (*Server, error) {
 	switch kind {
 	case kindServer:
 		return startLocal(settings)
+	case kindSentinel:
+		return freshSentinel(settings)
+	case kindCluster:
+		return freshCluster(settings)
 	case kindContainer:
 		return startContainer(settings)
 	case kindEmbedded:
@@ -68,17 +74,36 @@ func (s *Server) close() {
 // not take for a cluster.
 func (s *Server) Embedded() bool { return s.kind == kindEmbedded }
 
-// Addr is the server's host and port.
-func (s *Server) Addr() string { return s.url.Host }
+// Clustered reports whether the server is a cluster: messages are sharded, and the keys
+// of one command have to share a slot.
+func (s *Server) Clustered() bool { return s.kind == kindCluster }
+
+// Addr is the server's host and port, or those of the first master.
+func (s *Server) Addr() string {
+	if len(s.nodes) > 0 {
+		return s.nodes[0]
+	}
+	return s.url.Host
+}
 
 // URL is the server's address as a client takes it.
 func (s *Server) URL() string { return s.url.String() }
 
-// URLVia is the server's URL with another host and port: those of a proxy.
+// URLVia is the URL for clients that go through addr, a proxy. Where they learn the
+// addresses of the servers from others, it is [Server.Route] that leads them there.
 func (s *Server) URLVia(addr string) string {
 	via := s.url
-	via.Host = addr
+	if len(s.nodes) == 0 {
+		via.Host = addr
+	}
 	return via.String()
+}
+
+// URLAs is the URL for clients of another user.
+func (s *Server) URLAs(user, password string) string {
+	as := s.url
+	as.User = url.UserPassword(user, password)
+	return as.String()
 }
 
 // Options are the settings of a plain rueidis client of this server, reached at
@@ -86,7 +111,11 @@ func (s *Server) URLVia(addr string) string {
 func (s *Server) Options(addr string) rueidis.ClientOption {
 	option := rueidis.MustParseURL(s.URLVia(addr))
 	option.DisableCache = true
-	option.ForceSingleClient = true
+	option.PipelineMultiplex = -1 // one connection to each server
+	option.ForceSingleClient = len(s.nodes) == 0
+	if route := s.Route(addr); route != nil {
+		routed(&option, route)
+	}
 	return option
 }
 

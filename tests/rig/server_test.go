@@ -89,7 +89,7 @@ func TestLinkSilenceAndCut(t *testing.T) {
 }
 
 func do2(ctx context.Context, client rueidis.Client, words ...string) error {
-	return client.Do(ctx, client.B().Arbitrary(words[0]).Args(words[1:]...).Build()).Error()
+	return client.Do(ctx, rig.Build(client, words...)).Error()
 }
 
 func TestAdminDump(t *testing.T) {

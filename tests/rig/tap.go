@@ -11,11 +11,14 @@ import (
 // single commands, their replies, messages and subscription connections as a test
 // wants (see [Treatment]). Commands that only set up or probe a connection are
 // passed on, and neither recorded nor counted.
+//
+// In front of a topology it is one tap for the connections to all data nodes; clients
+// get there by [Server.Route].
 type Tap struct {
-	server   *Server
-	listener net.Listener
-	running  sync.WaitGroup
-	done     chan struct{} // closed by Stop
+	server    *Server
+	listeners []net.Listener // one for each end of the server
+	running   sync.WaitGroup
+	done      chan struct{} // closed by Stop
 
 	mu       sync.Mutex
 	conns    map[*tapConn]struct{}
@@ -29,24 +32,51 @@ type Tap struct {
 // NewTap puts a tap in front of the server, stopped at the end of the test.
 func NewTap(tb testing.TB, server *Server) *Tap {
 	tb.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	t := &Tap{server: server, done: make(chan struct{}), conns: make(map[*tapConn]struct{})}
+	if err := t.listen(); err != nil {
 		tb.Fatalf("rig: tap: %v", err)
 	}
-	t := &Tap{
-		server: server, listener: listener, done: make(chan struct{}),
-		conns: make(map[*tapConn]struct{}),
+	for i, end := range server.ends() {
+		t.running.Go(func() { t.accept(t.listeners[i], end) })
 	}
-	t.running.Go(t.accept)
 	tb.Cleanup(t.Stop)
 	return t
 }
 
-// Addr is where a client connects to go through the tap.
-func (t *Tap) Addr() string { return t.listener.Addr().String() }
+func (t *Tap) listen() (err error) {
+	for range startTries {
+		if err = t.tryListen(); err == nil {
+			return nil
+		}
+		t.closeListeners()
+	}
+	return err
+}
 
-// URL is the server's URL by way of the tap.
-func (t *Tap) URL() string { return t.server.URLVia(t.Addr()) }
+func (t *Tap) tryListen() error {
+	addrs, err := t.server.proxyAddrs()
+	if err != nil {
+		return err
+	}
+	for _, addr := range addrs {
+		listener, err := net.Listen("tcp", addr)
+		if err != nil {
+			return err
+		}
+		t.listeners = append(t.listeners, listener)
+	}
+	return nil
+}
+
+func (t *Tap) closeListeners() {
+	for _, listener := range t.listeners {
+		_ = listener.Close()
+	}
+	t.listeners = nil
+}
+
+// Addr is where a client connects to go through the tap.
+func (t *Tap) Addr() string { return t.listeners[0].Addr().String() }
 
 // Stop closes the tap and all its connections, and returns when nothing of it runs.
 func (t *Tap) Stop() {
@@ -55,7 +85,9 @@ func (t *Tap) Stop() {
 		close(t.done)
 	}
 	t.mu.Unlock()
-	_ = t.listener.Close()
+	for _, listener := range t.listeners {
+		_ = listener.Close()
+	}
 	t.Cut()
 	t.running.Wait()
 }
@@ -69,20 +101,20 @@ func (t *Tap) stopped() bool {
 	}
 }
 
-func (t *Tap) accept() {
+func (t *Tap) accept(listener net.Listener, end string) {
 	for {
-		client, err := t.listener.Accept()
+		client, err := listener.Accept()
 		if err != nil {
 			return
 		}
-		t.open(client)
+		t.open(client, end)
 	}
 }
 
 // open connects to the server and moves what the two sides send. A server that is
 // down makes the client's connection end at once.
-func (t *Tap) open(client net.Conn) {
-	upstream, err := net.Dial("tcp", t.server.Addr())
+func (t *Tap) open(client net.Conn, end string) {
+	upstream, err := net.Dial("tcp", end)
 	if err != nil {
 		_ = client.Close()
 		return

@@ -35,7 +35,7 @@ func through(t *testing.T, tap *rig.Tap, change ...func(*rueidis.ClientOption)) 
 func resp2(option *rueidis.ClientOption) { option.AlwaysRESP2 = true }
 
 func do(client rueidis.Client, words ...string) rueidis.RedisResult {
-	return client.Do(context.Background(), client.B().Arbitrary(words[0]).Args(words[1:]...).Build())
+	return client.Do(context.Background(), rig.Build(client, words...))
 }
 
 func TestTapPassesEverythingOn(t *testing.T) {
@@ -205,7 +205,7 @@ func subscribe(t *testing.T, client rueidis.Client, channel string) (messages <-
 	received := make(chan string, 100)
 	lost = link.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { received <- m.Message }})
 	t.Cleanup(func() { link.Close(); release() })
-	require.NoError(t, link.Do(t.Context(), client.B().Subscribe().Channel(channel).Build()).Error())
+	require.NoError(t, link.Do(t.Context(), rig.Shared().Subscribe(client, channel)).Error())
 	return received, lost
 }
 
@@ -224,7 +224,7 @@ func TestTapDropsOnlyMessages(t *testing.T) {
 
 			messages, _ := subscribe(t, client, channel)
 			assert.Equal(t, 1, tap.Subscribers())
-			require.Equal(t, int64(1), admin.Int("PUBLISH", channel, "dropped"))
+			require.Equal(t, int64(1), admin.Publish(channel, "dropped"))
 			rig.Eventually(t, soon, "the tap sees the message", func() error {
 				if tap.DroppedMessages() == 0 {
 					return fmt.Errorf("none")
@@ -234,7 +234,7 @@ func TestTapDropsOnlyMessages(t *testing.T) {
 			assert.NoError(t, do(client, "SET", channel, "message").Error())
 
 			tap.DropMessages(false)
-			require.Equal(t, int64(1), admin.Int("PUBLISH", channel, "delivered"))
+			require.Equal(t, int64(1), admin.Publish(channel, "delivered"))
 			assert.Equal(t, "delivered", rig.Await(t, soon, "a message", messages))
 			assert.Equal(t, 1, tap.DroppedMessages())
 		})
@@ -257,7 +257,7 @@ func TestTapFreezeSubscribers(t *testing.T) {
 	messages, lost := subscribe(t, client, channel)
 	require.Equal(t, 1, tap.FreezeSubscribers())
 
-	require.Equal(t, int64(1), rig.NewAdmin(t, rig.Shared()).Int("PUBLISH", channel, "unheard"))
+	require.Equal(t, int64(1), rig.NewAdmin(t, rig.Shared()).Publish(channel, "unheard"))
 	assert.NoError(t, do(client, "SET", "a", "1").Error())
 	rig.Throughout(t, 100*time.Millisecond, "silence and no error", func() error {
 		if len(messages)+len(lost) > 0 {
@@ -310,10 +310,11 @@ func TestTapStopEndsWhatItHolds(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- do(client, "SET", "a", "1").Error() }()
 	rig.Await(t, soon, "the command", hold.Arrived)
-	assert.Equal(t, 1, tap.Connections())
+	open := tap.Connections()
+	assert.Positive(t, open)
 
 	tap.Stop()
 	assert.Error(t, rig.Await(t, soon, "the end of the call", done))
 	assert.Zero(t, tap.Connections())
-	assert.Equal(t, 1, tap.Accepted())
+	assert.Equal(t, open, tap.Accepted())
 }

@@ -77,9 +77,10 @@ func startWatcher(port int, config string) (*node, error) {
 		w, err = newNode(p)
 	}
 	if err == nil {
-		// Else they would look at roles every ten seconds, and leave a master of old what
-		// it was for eight. A server that cannot be told so only takes longer.
-		_ = w.do("SENTINEL", "DEBUG", "INFO-PERIOD", "500", "PUBLISH-PERIOD", "250").Error()
+		// Else they would look at roles every ten seconds, leave a master of old what it was
+		// for eight, and ping just once in the time after which they take it for dead. A
+		// server that cannot be told so only takes longer.
+		_ = w.do("SENTINEL", "DEBUG", "INFO-PERIOD", "500", "PUBLISH-PERIOD", "250", "PING-PERIOD", "100").Error()
 		return w, nil
 	}
 	p.remove()

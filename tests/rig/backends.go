@@ -1,0 +1,105 @@
+package rig
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+// On the backends cluster and sentinel a client finds the servers by asking. The shared
+// server is then a whole topology; one that a test starts for itself is a topology of
+// one process, so that to pause, to kill or to reconfigure it means what it means
+// everywhere. No server is ever taken for dead, however busy the machine is: tests in
+// which that is to happen have rigs of their own ([NewCluster], [NewSentinel]).
+
+// nobodyDies is a time of silence that is not reached.
+const nobodyDies = time.Hour
+
+const sharedMasters = 3
+
+func startSharedCluster() (*Server, error) {
+	nodes, err := startCluster(sharedMasters, 1, nobodyDies, nil)
+	if err != nil {
+		return nil, err
+	}
+	s := nodes[0].Server
+	return &Server{
+		kind:    kindCluster,
+		detail:  fmt.Sprintf("%s, %d masters, %[2]d replicas", filepath.Base(s.process.binary), sharedMasters),
+		url:     s.url,
+		nodes:   part(nodes),
+		masters: sharedMasters,
+		able:    s.able &^ Topology,
+		stop:    func() { stopAll(nodes) },
+	}, nil
+}
+
+func freshCluster(settings []string) (*Server, error) {
+	p, err := startAlone(settings)
+	if err != nil {
+		return nil, err
+	}
+	s := p.server()
+	s.kind, s.nodes, s.masters = kindCluster, []string{s.Addr()}, 1
+	s.able &^= Topology
+	return s, nil
+}
+
+func startSharedSentinel() (*Server, error) {
+	nodes, watchers, err := startSentinel(1, 3, nobodyDies, nil)
+	if err != nil {
+		return nil, err
+	}
+	s := watchedServer(nodes, watchers)
+	s.process = nil
+	s.detail += ", 1 replica"
+	return s, nil
+}
+
+func freshSentinel(settings []string) (*Server, error) {
+	nodes, watchers, err := startSentinel(0, 1, nobodyDies, settings)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range watchers {
+		w.keepQuiet()
+	}
+	return watchedServer(nodes, watchers), nil
+}
+
+func watchedServer(nodes, watchers []*node) *Server {
+	s := nodes[0].Server
+	all := append(watchers, nodes...)
+	return &Server{
+		kind:    kindSentinel,
+		detail:  fmt.Sprintf("%s, %d Sentinels", filepath.Base(s.process.binary), len(watchers)),
+		url:     *watchersURL(watchers),
+		nodes:   part(nodes),
+		masters: 1,
+		able:    s.able &^ Topology,
+		process: s.process,
+		stop:    func() { stopAll(all) },
+	}
+}
+
+// keepQuiet has a Sentinel send nothing of its own to the master, so that a test sees
+// there what it has sent itself.
+func (n *node) keepQuiet() {
+	const never = "86400000"
+	_ = n.do("SENTINEL", "DEBUG", "INFO-PERIOD", never, "PING-PERIOD", never, "PUBLISH-PERIOD", never).Error()
+}
+
+// part closes the connections of the rig to the nodes and returns their addresses.
+func part(nodes []*node) (addresses []string) {
+	for _, n := range nodes {
+		n.client.Close()
+		addresses = append(addresses, n.Addr())
+	}
+	return addresses
+}
+
+func stopAll(nodes []*node) {
+	for _, n := range nodes {
+		n.close()
+	}
+}

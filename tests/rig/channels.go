@@ -1,0 +1,79 @@
+package rig
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
+
+// Channels returns the channels that have a subscriber and contain the name, sharded
+// ones included.
+func (a *Admin) Channels(name string) (found []string) {
+	a.tb.Helper()
+	for _, client := range a.everyNode() {
+		for _, question := range a.perScope("CHANNELS", "SHARDCHANNELS") {
+			list, err := a.ask(client, "PUBSUB", question).AsStrSlice()
+			a.check(err)
+			found = append(found, list...)
+		}
+	}
+	slices.Sort(found)
+	return slices.DeleteFunc(slices.Compact(found), func(channel string) bool {
+		return !strings.Contains(channel, name) || channel == sentinelHello
+	})
+}
+
+// sentinelHello is the channel at which Sentinels listen.
+const sentinelHello = "__sentinel__:hello"
+
+// Subscribers is how many connections subscribe to a channel, sharded or not.
+func (a *Admin) Subscribers(channel string) (total int64) {
+	a.tb.Helper()
+	for _, client := range a.everyNode() {
+		for _, question := range a.perScope("NUMSUB", "SHARDNUMSUB") {
+			total += a.subscribers(client, question, channel)
+		}
+	}
+	return total
+}
+
+func (a *Admin) subscribers(client rueidis.Client, question, channel string) int64 {
+	a.tb.Helper()
+	reply, err := a.ask(client, "PUBSUB", question, channel).ToArray()
+	a.check(err)
+	n, err := reply[1].AsInt64()
+	a.check(err)
+	return n
+}
+
+// perScope are the questions that a server understands.
+func (a *Admin) perScope(classic, sharded string) []string {
+	if a.server.Clustered() {
+		return []string{classic, sharded}
+	}
+	return []string{classic}
+}
+
+// Publish sends a message in the way that the locks use on this server, and returns how
+// many connections got it.
+func (a *Admin) Publish(channel, message string) int64 {
+	a.tb.Helper()
+	return a.Int(a.server.PublishCommand(), channel, message)
+}
+
+// PublishCommand is how messages of locks are sent on this server.
+func (s *Server) PublishCommand() string {
+	if s.Clustered() {
+		return "SPUBLISH"
+	}
+	return "PUBLISH"
+}
+
+// Subscribe makes the command by which a client listens for messages of locks.
+func (s *Server) Subscribe(client rueidis.Client, channel string) rueidis.Completed {
+	if s.Clustered() {
+		return client.B().Ssubscribe().Channel(channel).Build()
+	}
+	return client.B().Subscribe().Channel(channel).Build()
+}
