@@ -2,6 +2,7 @@ package rig_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,9 +22,12 @@ func TestSentinelFailsOverAndHeals(t *testing.T) {
 		"kill": sentinel.Kill, "pause": sentinel.Pause,
 		"order": func() *rig.Server { master, _ := sentinel.Master(); sentinel.Failover(); return master },
 	} {
+		t0 := time.Now()
 		struck := strike()
 		next := sentinel.Successor(struck)
+		t.Log(what, time.Since(t0))
 		sentinel.Heal()
+		t.Log("healed", time.Since(t0))
 		master, admin := sentinel.Master()
 		assert.Equal(t, next.Addr(), master.Addr(), what)
 		assert.Equal(t, struck.Addr(), sentinel.Replicas()[0].Addr(), what)

@@ -78,9 +78,10 @@ func startWatcher(port int, config string) (*node, error) {
 	}
 	if err == nil {
 		// Else they would look at roles every ten seconds, leave a master of old what it was
-		// for eight, and ping just once in the time after which they take it for dead. A
-		// server that cannot be told so only takes longer.
-		_ = w.do("SENTINEL", "DEBUG", "INFO-PERIOD", "500", "PUBLISH-PERIOD", "250", "PING-PERIOD", "100").Error()
+		// for eight, and ping just once in the time after which they take it for dead. (A
+		// replica is no candidate if it has said nothing for five times that.) A server
+		// that cannot be told so only takes longer.
+		_ = w.do("SENTINEL", "DEBUG", "INFO-PERIOD", "500", "PUBLISH-PERIOD", "250", "PING-PERIOD", "400").Error()
 		return w, nil
 	}
 	p.remove()
