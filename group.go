@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -143,11 +144,16 @@ func (g *group) missing() []int {
 	return places
 }
 
-// present returns the members that are there.
-func (g *group) present() []*Hold {
+// places returns the members by the order of the locks, nil where there is none.
+func (g *group) places() []*Hold {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(g.members), func(h *Hold) bool { return h == nil })
+	return slices.Clone(g.members)
+}
+
+// present returns the members that are there.
+func (g *group) present() []*Hold {
+	return slices.DeleteFunc(g.places(), func(h *Hold) bool { return h == nil })
 }
 
 // err is why the group is not held, or nil. Every member is looked at.
@@ -318,7 +324,7 @@ func most(holds []*Hold, enough int, patience time.Duration, f func(*Hold) error
 			continue
 		}
 		left++
-		errs[i] = errSilent
+		errs[i] = ofMember(i, errSilent)
 		go func() { results <- result{i, f(h)} }()
 	}
 	var silence <-chan time.Time
@@ -328,7 +334,7 @@ func most(holds []*Hold, enough int, patience time.Duration, f func(*Hold) error
 		}
 		select {
 		case r := <-results:
-			errs[r.place] = r.err
+			errs[r.place] = ofMember(r.place, r.err)
 			if r.err == nil {
 				enough--
 			}
@@ -337,6 +343,14 @@ func most(holds []*Hold, enough int, patience time.Duration, f func(*Hold) error
 		}
 	}
 	return errs
+}
+
+// ofMember says whose error it is: the members of a group often share their name.
+func ofMember(place int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("member %d: %w", place+1, err)
 }
 
 // indexes are the places of all.
@@ -364,11 +378,11 @@ func (g *group) extend(ctx context.Context, d time.Duration) error {
 	if err := g.err(); err != nil {
 		return fail("extend", g.name, ErrNotHeld, err)
 	}
-	members := g.present()
+	members := g.places()
 	errs := most(members, g.need, g.patience, func(h *Hold) error { return h.Extend(ctx, d) })
 	done := 0
-	for _, err := range errs {
-		if err == nil {
+	for i, err := range errs {
+		if members[i] != nil && err == nil {
 			done++
 		}
 	}

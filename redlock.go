@@ -24,6 +24,9 @@ import (
 // at different rates break the arithmetic; code that is paused is not stopped, and there
 // are no fencing tokens across servers. docs/several.md has the whole of it.
 //
+// Errors say which member failed in which way. Members are counted from 1 in the order
+// of their keys; those of one key, as they usually are, in the order they were given.
+//
 // [By] does not apply: members of several clients have no owner in common.
 type RedLock struct {
 	several
@@ -247,7 +250,7 @@ func (t *tries) failure(o outcome) error {
 	if isContextError(err) {
 		err = errors.Join(fmt.Errorf("no answer within %v", t.timeout), besidesContext(err))
 	}
-	return fmt.Errorf("%s: %w", t.members[o.place].Name(), err)
+	return ofMember(o.place, fmt.Errorf("%s: %w", t.members[o.place].Name(), err))
 }
 
 // besidesContext is what an error says besides that a context ended, nil if nothing.
