@@ -1,0 +1,374 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// topology is something that survives its master.
+type topology struct {
+	url  string
+	ways map[string]func() // to lose the master; they return when there is another
+	heal func()            // brings back what was lost
+}
+
+// shard is where in a cluster everything happens that the tests below look at.
+const shard = "{shard}"
+
+func sentinels(t *testing.T) topology {
+	s := rig.NewSentinel(t, 1)
+	return topology{s.URL(), map[string]func(){
+		"asked":  func() { s.Failover() },
+		"killed": func() { s.Successor(s.Kill()) },
+		"paused": func() { s.Successor(s.Pause()) },
+	}, s.Heal}
+}
+
+func clusters(t *testing.T) topology {
+	c := rig.NewCluster(t)
+	return topology{c.URL(), map[string]func(){
+		"asked":  func() { c.Failover(shard) },
+		"killed": func() { c.Successor(shard, c.Kill(shard)) },
+		"paused": func() { c.Successor(shard, c.Pause(shard)) },
+	}, c.Heal}
+}
+
+// failovers is how many there are of each way: in the short form one, with
+// acknowledgement of one way only.
+func failovers() (n int, short bool) {
+	n, err := strconv.Atoi(os.Getenv("LATCHKEY_TEST_FAILOVERS"))
+	if err != nil {
+		return 1, true
+	}
+	return n, false
+}
+
+// Whatever is under way when the master goes (a hold, its renewal, a wait, a release, an
+// acquisition, of every kind) goes on with the next one, or is told that it is over.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T) topology{"Sentinel": sentinels, "Cluster": clusters} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			top := open(t)
+			_, short := failovers()
+			for _, way := range []string{"asked", "killed", "paused"} {
+				t.Run(way, func(t *testing.T) {
+					newCampaign(t, top, latchkey.Options{Lease: 4 * time.Second}).run(top.ways[way])
+				})
+				if short && way != "killed" {
+					continue
+				}
+				t.Run(way+" with acknowledgement", func(t *testing.T) {
+					c := newCampaign(t, top, latchkey.Options{Lease: 20 * time.Second, Replicas: latchkey.Replicas{Min: 1}})
+					c.run(top.ways[way])
+					assert.Equal(t, c.holds, c.kept, "a hold that was granted survives")
+					assert.Zero(t, c.guard.overlaps, "and is the only one")
+				})
+			}
+		})
+	}
+}
+
+// campaign is many failovers, and what came of them.
+type campaign struct {
+	t       *testing.T
+	top     topology
+	options latchkey.Options
+	a, b    *latchkey.Client
+	witness *latchkey.Client // knows what the replica has
+	prefix  string
+	guard   guard
+
+	holds, kept, told int
+	wait              time.Duration // of the waiter that waited longest after the end of all trouble
+}
+
+func newCampaign(t *testing.T, top topology, options latchkey.Options) *campaign {
+	c := &campaign{t: t, top: top, options: options, prefix: rig.Name(t) + shard, guard: guard{inside: map[string][]*visit{}}}
+	c.a, c.b = c.connect(options), c.connect(options)
+	c.witness = c.connect(latchkey.Options{Replicas: latchkey.Replicas{Min: 1}})
+	return c
+}
+
+// replicate returns when the replica has what was there when it was called: what a
+// failover forgets because the replica was behind is a matter of Redis.
+func (c *campaign) replicate() {
+	_ = c.insist(c.witness.NewMutex(c.prefix + "witness")).Unlock(context.Background())
+}
+
+func (c *campaign) connect(options latchkey.Options) *latchkey.Client {
+	options.Logger = slog.New(slog.DiscardHandler)
+	client, err := latchkey.Connect(within(c.t, soon), c.top.url, options)
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { assert.NoError(c.t, client.Close(within(c.t, soon))) })
+	return client
+}
+
+func (c *campaign) run(lose func()) {
+	var churn sync.WaitGroup
+	ctx, stop := context.WithCancel(c.t.Context())
+	defer func() { stop(); churn.Wait() }()
+	for i := range 6 {
+		churn.Go(func() { c.churn(ctx, i) })
+	}
+	n, _ := failovers()
+	for i := range n {
+		c.round(i, lose)
+	}
+	stop()
+	churn.Wait()
+	c.t.Logf("%d failovers: of %d holds %d were kept and %d told; %d grants, the longest time without one %v; "+
+		"%d times two held at once, for %v at most; the last waiter was served %v after the end of all trouble",
+		n, c.holds, c.kept, c.told, c.guard.grants, c.guard.gap, c.guard.overlaps, c.guard.longest, c.wait)
+	assert.Less(c.t, c.guard.longest, c.options.Lease+leeway, "a hold outlives its lease")
+}
+
+// churn acquires and releases without end.
+func (c *campaign) churn(ctx context.Context, i int) {
+	client := []*latchkey.Client{c.a, c.b}[i%2]
+	for ctx.Err() == nil {
+		k := kinds[rand.N(len(kinds))]
+		lock := k.open(client, c.prefix+"churn"+k.name)
+		hold, err := lock.Lock(ctx)
+		if err != nil {
+			rest(10 * time.Millisecond)
+			continue
+		}
+		c.guard.stay(lock.Name(), hold, time.After(rand.N(3*time.Millisecond)))
+		_ = hold.Unlock(context.Background()) // it may be lost, and says so
+	}
+}
+
+// round is one failover.
+func (c *campaign) round(i int, lose func()) {
+	name := fmt.Sprint(c.prefix, i)
+	var staying, leaving []*occupant
+	for _, k := range kinds {
+		staying = append(staying, c.stay(k, name+"stays"))
+		leaving = append(leaving, c.stay(k, name+"leaves"))
+	}
+	others := c.others(name)
+	c.replicate()
+	var departures sync.WaitGroup
+	for _, s := range leaving {
+		departures.Go(func() { rest(rand.N(3 * time.Second)); s.leave() })
+	}
+	lose()
+	departures.Wait()
+	c.top.heal()
+	whole := time.Now()
+	rest(c.options.Lease/3 + leeway) // for the next renewal
+	for _, s := range staying {
+		c.judge(s)
+	}
+	for _, s := range append(staying, leaving...) {
+		next := rig.Await(c.t, c.options.Lease+soon, "the waiter for "+s.kind.name, s.next)
+		require.NoError(c.t, next.err, s.kind.name)
+		c.wait = max(c.wait, next.at.Sub(whole))
+	}
+	others()
+	c.guard.wantGrant(c.t, whole)
+}
+
+// occupant is somebody who holds a lock that somebody else waits for.
+type occupant struct {
+	kind  kind
+	hold  *latchkey.Hold
+	leave func()
+	gone  chan error // of the release
+	next  <-chan acquisition
+}
+
+func (c *campaign) stay(k kind, name string) *occupant {
+	name += k.name
+	s := &occupant{kind: k, gone: make(chan error, 1)}
+	s.hold = c.insist(k.open(c.a, name))
+	leave := make(chan time.Time)
+	s.leave = sync.OnceFunc(func() { close(leave) })
+	go func() {
+		c.guard.stay(name, s.hold, leave)
+		s.gone <- s.hold.Unlock(context.Background())
+	}()
+	next := make(chan acquisition, 1)
+	s.next = next
+	go func() {
+		hold := c.insist(k.open(c.b, name))
+		at, done := time.Now(), make(chan time.Time)
+		close(done)
+		c.guard.stay(name, hold, done)
+		_ = hold.Unlock(context.Background())
+		next <- acquisition{hold, nil, at}
+	}()
+	return s
+}
+
+// insist acquires, however often the replicas are missing.
+func (c *campaign) insist(lock latchkey.Locker) *latchkey.Hold {
+	for {
+		hold, err := lock.Lock(c.t.Context())
+		if err == nil {
+			return hold
+		}
+		if c.t.Context().Err() != nil {
+			return hold
+		}
+		rest(20 * time.Millisecond)
+	}
+}
+
+// judge finds out what a holder knows, and whether it is true.
+func (c *campaign) judge(s *occupant) {
+	c.holds++
+	known := s.hold.Err()
+	i, err := s.kind.open(c.b, s.hold.Name()).Inspect(within(c.t, soon))
+	require.NoError(c.t, err)
+	truth := false
+	for _, h := range i.Holders {
+		truth = truth || h.Owner == s.hold.Owner().String()
+	}
+	if known == nil {
+		assert.True(c.t, truth, "%s: the holder does not know that it has lost the lock", s.kind.name)
+		c.kept++
+	} else {
+		assert.ErrorIs(c.t, known, latchkey.ErrLost)
+		c.told++
+	}
+	s.leave()
+	if err := rig.Await(c.t, soon, "the release", s.gone); err != nil {
+		assert.ErrorIs(c.t, err, latchkey.ErrNotHeld, s.kind.name)
+	}
+}
+
+// others has what is no lock go through a failover: waiters for a permit and for a latch.
+// What it returns ends their wait, and checks that all of them come back.
+func (c *campaign) others(name string) (end func()) {
+	ctx := within(c.t, time.Minute)
+	sem, latch := c.a.NewSemaphore(name+"sem"), c.a.NewCountDownLatch(name+"latch")
+	permits := c.a.NewPermitSemaphore(name + "permits")
+	for _, set := range []func() (bool, error){
+		func() (bool, error) { return sem.TrySetPermits(ctx, 1) },
+		func() (bool, error) { return permits.TrySetPermits(ctx, 1) },
+		func() (bool, error) { return latch.TrySetCount(ctx, 1) },
+	} {
+		_, err := set()
+		require.NoError(c.t, err)
+	}
+	require.NoError(c.t, sem.Acquire(ctx, 1))
+	permit, err := permits.Acquire(ctx)
+	require.NoError(c.t, err)
+	back := make(chan error, 3)
+	go func() { back <- c.again(ctx, func() error { return c.b.NewSemaphore(sem.Name()).Acquire(ctx, 1) }) }()
+	go func() {
+		back <- c.again(ctx, func() error { _, err := c.b.NewPermitSemaphore(permits.Name()).Acquire(ctx); return err })
+	}()
+	go func() { back <- c.b.NewCountDownLatch(latch.Name()).Await(ctx) }()
+	return func() {
+		require.NoError(c.t, sem.Release(ctx, 1))
+		if err := permit.Release(ctx); err != nil {
+			assert.ErrorIs(c.t, err, latchkey.ErrNotHeld)
+		}
+		_, err := latch.CountDown(ctx)
+		require.NoError(c.t, err)
+		for range 3 {
+			assert.NoError(c.t, rig.Await(c.t, c.options.Lease+soon, "a waiter", back))
+		}
+	}
+}
+
+// again repeats an acquisition for which the replicas are missing.
+func (c *campaign) again(ctx context.Context, acquire func() error) error {
+	for {
+		err := acquire()
+		if ctx.Err() != nil || !errors.Is(err, latchkey.ErrNotReplicated) {
+			return err
+		}
+		rest(20 * time.Millisecond)
+	}
+}
+
+// guard sees whether two are inside at once. All of its holders are in this process,
+// so that there is one clock.
+type guard struct {
+	mu       sync.Mutex
+	inside   map[string][]*visit // by name, in the order of arrival
+	overlaps int
+	longest  time.Duration
+	grants   int
+	last     time.Time
+	gap      time.Duration
+}
+
+// stay is inside for as long as the hold lasts, or until it is time to leave.
+func (g *guard) stay(name string, hold *latchkey.Hold, leave <-chan time.Time) {
+	if hold == nil || hold.Err() != nil {
+		return
+	}
+	v := g.enter(name)
+	defer g.leave(name, v)
+	select {
+	case <-leave:
+	case <-hold.Lost():
+	}
+}
+
+// visit is one of those who are inside.
+type visit struct{ joined time.Time } // when the next one came, if one has
+
+func (g *guard) enter(name string) *visit {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	if g.grants++; g.grants > 1 {
+		g.gap = max(g.gap, now.Sub(g.last))
+	}
+	g.last = now
+	for _, v := range g.inside[name] {
+		if v.joined.IsZero() {
+			g.overlaps++
+			v.joined = now
+		}
+	}
+	v := &visit{}
+	g.inside[name] = append(g.inside[name], v)
+	return v
+}
+
+// leave measures for how long the visitor was not alone and did not know, whether or not
+// the other is still there.
+func (g *guard) leave(name string, v *visit) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !v.joined.IsZero() {
+		g.longest = max(g.longest, time.Since(v.joined))
+	}
+	g.inside[name] = slices.DeleteFunc(g.inside[name], func(other *visit) bool { return other == v })
+}
+
+// wantGrant waits until somebody has acquired something after a time.
+func (g *guard) wantGrant(t *testing.T, after time.Time) {
+	t.Helper()
+	rig.Eventually(t, soon, "locks are granted again", func() error {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.last.Before(after) {
+			return fmt.Errorf("the last one was at %v", g.last)
+		}
+		return nil
+	})
+}
