@@ -104,6 +104,42 @@ func TestPausedServerEndsTheHold(t *testing.T) {
 	})
 }
 
+// A server that is stopped for less than a lease costs nobody anything. After more than
+// a lease the hold is over for everybody, and whoever has waited has the lock.
+func TestServerStoppedForLessAndMoreThanALease(t *testing.T) {
+	rig.Need(t, rig.Process)
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		const lease = 2 * time.Second
+		server := rig.Fresh(t)
+		options := latchkey.Options{Lease: lease}
+		first, next := k.open(connect(t, server, options), "stopped"), k.open(connect(t, server, options), "stopped")
+		hold := mustLock(t, first)
+		waiting := lockInBackground(within(t, time.Minute), next)
+		stop := func(d time.Duration) {
+			server.Pause(t)
+			rest(d)
+			server.Resume(t)
+		}
+		stop(lease / 3)
+		rig.Throughout(t, 3*lease/2, "the hold lasts", hold.Err)
+		stop(lease / 3)
+		mustUnlock(t, hold)
+		second := rig.Await(t, soon, "the waiter", waiting)
+		require.NoError(t, second.err)
+
+		waiting = lockInBackground(within(t, time.Minute), first)
+		stop(2 * lease)
+		require.ErrorIs(t, second.hold.Err(), latchkey.ErrLost)
+		third := rig.Await(t, soon, "whoever waits", waiting)
+		require.NoError(t, third.err)
+		require.ErrorIs(t, second.hold.Unlock(t.Context()), latchkey.ErrNotHeld)
+		require.NoError(t, third.hold.Err(), "it is not touched by the release of another")
+		mustUnlock(t, third.hold)
+		rig.Eventually(t, soon, "nothing is left", free(rig.NewAdmin(t, server), "stopped"))
+	})
+}
+
 // What the holder is told when the key goes away under it.
 func TestVanishedKeyIsALoss(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
