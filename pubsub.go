@@ -270,6 +270,9 @@ func (l *listener) subscribeNew(k *link) error {
 func (l *listener) subscribe(k *link, channels []string) error {
 	err := l.do(k, l.subscribeCommand(k, channels))
 	switch {
+	case err == nil && l.sharded:
+		l.own(channels[0])
+		return nil
 	case judge(err) != refused:
 		return err
 	case l.sharded && l.redirect(channels[0], err):

@@ -89,6 +89,15 @@ func (l *listener) redirect(channel string, err error) bool {
 	return true
 }
 
+// own notes that the node takes subscriptions to the channels of a slot. It may be a
+// replica of the master that does; without a note the next channel of the slot, or the
+// next lock with the same one, might go to the other.
+func (l *listener) own(channel string) {
+	l.notifier.mu.Lock()
+	defer l.notifier.mu.Unlock()
+	l.owners[keySlot(channel)] = l.address
+}
+
 // move hands a subscription to the listener of the node that owns it now. That may
 // be this one again, until the nodes agree.
 func (l *listener) move(s *subscription) {
