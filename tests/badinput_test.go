@@ -203,8 +203,9 @@ func TestBadOptions(t *testing.T) {
 }
 
 // Servers are dialed where the mapper says, whatever they are called where they stand.
+// Where servers name others, every test with a proxy is one of the mapper.
 func TestAddressMapper(t *testing.T) {
-	rig.Need(t, rig.Private)
+	rig.Need(t, rig.Private, rig.Single)
 	server, asked := rig.Fresh(t), make(chan string, 100)
 	client, err := latchkey.Connect(within(t, soon), server.URLVia("redis.internal:6379"), latchkey.Options{
 		AddressMapper: func(address string) string {

@@ -51,7 +51,6 @@ func borrowedBy(t *testing.T, server *rig.Server, tap *rig.Tap, set func(*rueidi
 	t.Helper()
 	option := server.Options(tap.Addr())
 	option.PipelineMultiplex, option.AlwaysPipelining = 0, false
-	option.ForceSingleClient = true
 	set(&option)
 	client, closeAll, err := borrow(option, latchkey.Options{Lease: 3 * time.Second, RetryBudget: time.Second})
 	require.NoError(t, err)

@@ -165,7 +165,7 @@ func TestGoldenForeignHolder(t *testing.T) {
 	waiter := lockInBackground(within(t, soon), lock)
 	parked(t, admin, name)
 	admin.Do("DEL", name)
-	admin.Do("PUBLISH", channelOf(name), "0")
+	admin.Publish(channelOf(name), "0")
 	next := rig.Await(t, 2*time.Second, "the waiter", waiter)
 	require.NoError(t, next.err)
 	mustUnlock(t, next.hold)
@@ -272,7 +272,7 @@ func TestGoldenFairLock(t *testing.T) {
 	goldenFair(t, admin, name, "", []string{b, c}, scores)
 
 	tap.DropMessages(false)
-	admin.Do("PUBLISH", channelOf(name)+":"+b, "0")
+	admin.Publish(channelOf(name)+":"+b, "0")
 	got := rig.Await(t, soon, "B", first)
 	require.NoError(t, got.err)
 	goldenFair(t, admin, name, b, []string{c}, map[string]int64{c: scores[c]})

@@ -120,6 +120,14 @@ func dial(server *rig.Server, addr string, options latchkey.Options) (client *la
 	return borrow(likeOurs(server.Options(addr)), options)
 }
 
+// notInCluster skips a test of something that a cluster does not have.
+func notInCluster(t *testing.T, why string) {
+	t.Helper()
+	if rig.Shared().Clustered() {
+		t.Skip("in a cluster: " + why)
+	}
+}
+
 // routed sends a client of the library by way of addr where it learns the addresses of
 // the servers from others.
 func routed(server *rig.Server, addr string, options latchkey.Options) latchkey.Options {

@@ -19,7 +19,14 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-func latchChannelOf(name string) string { return "redisson_countdownlatch__channel__{" + name + "}" }
+// latchChannelOf is Redisson's channel, but for a name with braces in a cluster, where
+// that one belongs to another slot.
+func latchChannelOf(name string) string {
+	if rig.Shared().Clustered() && strings.Contains(name, "{") {
+		return "latchkey_latch__channel:" + name
+	}
+	return "redisson_countdownlatch__channel__{" + name + "}"
+}
 
 // setLatch sets the count, which must be new.
 func setLatch(t *testing.T, latch *latchkey.CountDownLatch, n int, options ...latchkey.Option) {
@@ -341,7 +348,7 @@ func TestLatchOpensBeforeTheSubscriptionIsConfirmed(t *testing.T) {
 	server := rig.Shared()
 	tap := rig.NewTap(t, server)
 	latch := newLatch(t, connect(t, server), 1)
-	held := tap.HoldCommand(rig.Both(rig.Named("SUBSCRIBE"), rig.Mentions(latchChannelOf(latch.Name()))))
+	held := tap.HoldCommand(rig.Both(rig.Subscribing, rig.Mentions(latchChannelOf(latch.Name()))))
 	waiting := connectVia(t, server, tap.Addr(), patient).NewCountDownLatch(latch.Name())
 	var all []<-chan error
 	for range 100 {
@@ -672,12 +679,12 @@ func TestLatchOfRedisson(t *testing.T) {
 	latch := connect(t, server, patient).NewCountDownLatch(name)
 	javaSets := func(n string) {
 		admin.Do("SET", name, n)
-		admin.Do("PUBLISH", latchChannelOf(name), "1")
+		admin.Publish(latchChannelOf(name), "1")
 	}
 	javaCounts := func() {
 		if admin.Int("DECR", name) == 0 {
 			admin.Do("DEL", name)
-			admin.Do("PUBLISH", latchChannelOf(name), "0")
+			admin.Publish(latchChannelOf(name), "0")
 		}
 	}
 	first := awaitInBackground(within(t, soon), latch, latchkey.AwaitSet())
@@ -709,7 +716,7 @@ func TestLatchOfRedisson(t *testing.T) {
 	assert.NoError(t, latch.Await(within(t, soon)))
 	setLatch(t, latch, 1)
 	admin.Do("DEL", name) // its delete; its message wakes nobody of its own, but ours
-	admin.Do("PUBLISH", latchChannelOf(name), "1")
+	admin.Publish(latchChannelOf(name), "1")
 	assert.NoError(t, latch.Await(within(t, soon)))
 }
 
@@ -758,6 +765,7 @@ func TestLatchOutOfMemory(t *testing.T) {
 // Close ends whoever awaits, and leaves no goroutine.
 func TestLatchClose(t *testing.T) {
 	server := rig.Fresh(t)
+	admin := rig.NewAdmin(t, server)
 	before := goleak.IgnoreCurrent()
 	client, closeAll, err := dial(server, server.Addr(), latchkey.Options{})
 	require.NoError(t, err)
@@ -766,18 +774,7 @@ func TestLatchClose(t *testing.T) {
 	for range 50 {
 		all = append(all, awaitInBackground(context.Background(), latch))
 	}
-	rig.Eventually(t, soon, "they listen", func() error {
-		redis, err := server.Client()
-		if err != nil {
-			return err
-		}
-		defer redis.Close()
-		channels, err := redis.Do(t.Context(), redis.B().PubsubChannels().Build()).AsStrSlice()
-		if err == nil && !strings.Contains(strings.Join(channels, " "), latch.Name()) {
-			err = errors.New("no subscription")
-		}
-		return err
-	})
+	parked(t, admin, latch.Name())
 	require.NoError(t, closeAll(within(t, soon)))
 	for _, each := range all {
 		err := rig.Await(t, soon, "an awaiter", each)
@@ -864,12 +861,12 @@ func TestCluster_latch(t *testing.T) {
 func TestLatchPermissions(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	server, ctx := rig.Fresh(t), t.Context()
-	rig.NewAdmin(t, server).Do(append([]string{"ACL", "SETUSER", "latches", "reset", "on", ">secret"}, strings.Fields(`
+	grant(t, server, "latches", `
 		-@all +evalsha +eval +subscribe +unsubscribe +ping &latchkey:beat:*
 		+get +set +decrby +del +hmget +hset +hdel +persist +pexpire +pexpireat +sadd +time +publish
 		~job ~latchkey_latch:{job} ~latchkey_latch_done:{job} ~latchkey_op:{job}:*
-		&redisson_countdownlatch__channel__{job}`)...)...)
-	client, err := latchkey.Connect(ctx, "redis://latches:secret@"+server.Addr(), latchkey.Options{Logger: slog.New(slog.DiscardHandler)})
+		&redisson_countdownlatch__channel__{job}`)
+	client, err := latchkey.Connect(ctx, server.URLAs("latches", "secret"), latchkey.Options{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, client.Close(within(t, soon))) })
 	latch := client.NewCountDownLatch("job")

@@ -153,10 +153,13 @@ func TestDeafSubscriptionIsReplaced(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name == "deaf" {
+				notInCluster(t, "a node that gives a channel up says so, and its answers are believed")
+			}
 			tap := rig.NewTap(t, rig.Shared())
 			waiting := connectVia(t, rig.Shared(), tap.Addr(), polling)
 			handOver(t, lockKind, rig.Name(t), waiting, func() {
-				require.Equal(t, 1, tap.Subscribers())
+				require.Positive(t, tap.Subscribers())
 				before := tap.Accepted()
 				fault(tap)
 				rig.Eventually(t, soon, "a new subscription", func() error {
@@ -177,7 +180,7 @@ func TestReleaseBeforeTheSubscriptionIsConfirmed(t *testing.T) {
 		server, name := rig.Shared(), rig.Name(t)
 		tap := rig.NewTap(t, server)
 		holder := mustLock(t, k.open(connect(t, server, patient), name))
-		held := tap.HoldCommand(rig.Both(rig.Named("SUBSCRIBE"), rig.MentionsPrefix(k.channelOf(name))))
+		held := tap.HoldCommand(rig.Both(rig.Subscribing, rig.MentionsPrefix(k.channelOf(name))))
 		waiter := lockInBackground(within(t, soon), k.open(connectVia(t, server, tap.Addr(), patient), name))
 
 		rig.Await(t, soon, "the subscription", held.Arrived)
@@ -196,7 +199,7 @@ func TestReleaseBeforeTheConfirmationArrives(t *testing.T) {
 		server, name := rig.Shared(), rig.Name(t)
 		tap := rig.NewTap(t, server)
 		holder := mustLock(t, k.open(connect(t, server, patient), name))
-		held := tap.HoldReply(rig.Both(rig.Named("SUBSCRIBE"), rig.MentionsPrefix(k.channelOf(name))))
+		held := tap.HoldReply(rig.Both(rig.Subscribing, rig.MentionsPrefix(k.channelOf(name))))
 		waiter := lockInBackground(within(t, soon), k.open(connectVia(t, server, tap.Addr(), patient), name))
 
 		rig.Await(t, soon, "the confirmation", held.Arrived)

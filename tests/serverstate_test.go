@@ -143,11 +143,25 @@ func enter(t *testing.T, k kind, lock latchkey.Locker, hold *latchkey.Hold) *lat
 	return inner
 }
 
+// grant makes a user with these rights and those that docs/operations.md adds for a
+// cluster or for Sentinel.
+func grant(t *testing.T, server *rig.Server, user, rights string) {
+	t.Helper()
+	words := append([]string{"ACL", "SETUSER", user, "reset", "on", ">secret"}, strings.Fields(rights)...)
+	switch {
+	case server.Clustered():
+		words = append(words, strings.Fields("+cluster|slots +cluster|shards +pubsub|shardnumsub +spublish +ssubscribe +sunsubscribe")...)
+	case server.Watched():
+		words = append(words, "+role")
+	}
+	rig.NewAdmin(t, server).Do(words...)
+}
+
 // narrow connects as a user that has the rights of docs/operations.md for the names
 // that begin with "orders:", and no others.
 func narrow(t *testing.T, server *rig.Server, options latchkey.Options) *latchkey.Client {
 	t.Helper()
-	rig.NewAdmin(t, server).Do(append([]string{"ACL", "SETUSER", "narrow", "reset", "on", ">secret"}, strings.Fields(`
+	grant(t, server, "narrow", `
 		-@all +evalsha +eval +set +publish +subscribe +unsubscribe +ping +cluster|info
 		+type +pttl +pexpire +del +unlink +get +strlen +incr +time +hset +hmget +hdel +hlen +hgetall +hrandfield
 		+exists +hget +llen +lindex +lrange +lpos +lpush +rpush +linsert +lpop +rpop +lrem +zadd +zrem +zscore +zcard
@@ -158,7 +172,7 @@ func narrow(t *testing.T, server *rig.Server, options latchkey.Options) *latchke
 		+incrby +decrby +persist +zcount +zmscore ~redisson_sc:{orders:* ~latchkey_sc_*:{orders:* ~latchkey_op:{orders:*
 		~latchkey_permit_void:{orders:* &redisson_sc:{orders:*
 		+sadd +pexpireat ~latchkey_latch*:{orders:* &redisson_countdownlatch__channel__{orders:*
-		&redisson_lock__channel:{orders:* &latchkey:beat:*`)...)...)
+		&redisson_lock__channel:{orders:* &latchkey:beat:*`)
 	options.Logger = slog.New(slog.DiscardHandler)
 	client, err := latchkey.Connect(t.Context(), server.URLAs("narrow", "secret"), options)
 	require.NoError(t, err)
@@ -266,6 +280,7 @@ func TestPassingTrouble(t *testing.T) {
 // A server that really became a replica.
 func TestReadOnlyReplica(t *testing.T) {
 	rig.Need(t, rig.Settings, rig.Process)
+	notInCluster(t, "a replica of a cluster sends clients to its master")
 	eachKind(t, func(t *testing.T, k kind) {
 		master, server := rig.Fresh(t), rig.Fresh(t)
 		admin := rig.NewAdmin(t, server)

@@ -16,12 +16,30 @@ type Admin struct {
 	tb     testing.TB
 	server *Server
 	client rueidis.Client
+	nodes  []rueidis.Client // of a cluster: one for each node, which knows only that
 }
 
 // NewAdmin connects an Admin to the server itself, past any proxy.
 func NewAdmin(tb testing.TB, server *Server) *Admin {
 	tb.Helper()
-	return &Admin{tb: tb, server: server, client: server.Raw(tb)}
+	a := &Admin{tb: tb, server: server, client: server.Raw(tb)}
+	if server.Clustered() {
+		a.nodes = a.connect()
+	}
+	return a
+}
+
+// connect opens a connection to each node.
+func (a *Admin) connect() []rueidis.Client {
+	a.tb.Helper()
+	all := make([]rueidis.Client, len(a.server.nodes))
+	for i, addr := range a.server.nodes {
+		client, err := single(addr)
+		a.check(err)
+		a.tb.Cleanup(client.Close)
+		all[i] = client
+	}
+	return all
 }
 
 // everyNode is one client for each data node; masters is one for each that takes
@@ -30,12 +48,7 @@ func (a *Admin) everyNode() []rueidis.Client {
 	if !a.server.Clustered() {
 		return []rueidis.Client{a.client}
 	}
-	nodes := a.client.Nodes()
-	all := make([]rueidis.Client, len(a.server.nodes))
-	for i, addr := range a.server.nodes {
-		all[i] = nodes[addr]
-	}
-	return all
+	return a.nodes
 }
 
 func (a *Admin) masters() []rueidis.Client { return a.everyNode()[:max(a.server.masters, 1)] }

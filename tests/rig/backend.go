@@ -71,7 +71,7 @@ func useURL(text string) (*Server, error) {
 	if u.Scheme != "redis" {
 		return nil, fmt.Errorf("%s: the proxies of the rig need a redis:// URL", envURL)
 	}
-	return &Server{kind: kindURL, detail: u.Host, url: *u, able: Stats | Speed}, nil
+	return &Server{kind: kindURL, detail: u.Host, url: *u, able: Stats | Single | Speed}, nil
 }
 
 // serverBinary finds redis-server or valkey-server in PATH.

@@ -29,7 +29,7 @@ func startSharedCluster() (*Server, error) {
 		url:     s.url,
 		nodes:   part(nodes),
 		masters: sharedMasters,
-		able:    s.able &^ Topology,
+		able:    s.able &^ (Topology | Single),
 		stop:    func() { stopAll(nodes) },
 	}, nil
 }
@@ -41,7 +41,7 @@ func freshCluster(settings []string) (*Server, error) {
 	}
 	s := p.server()
 	s.kind, s.nodes, s.masters = kindCluster, []string{s.Addr()}, 1
-	s.able &^= Topology
+	s.able &^= Topology | Single
 	return s, nil
 }
 
@@ -76,7 +76,7 @@ func watchedServer(nodes, watchers []*node) *Server {
 		url:     *watchersURL(watchers),
 		nodes:   part(nodes),
 		masters: 1,
-		able:    s.able &^ Topology,
+		able:    s.able &^ (Topology | Single),
 		process: s.process,
 		stop:    func() { stopAll(all) },
 	}

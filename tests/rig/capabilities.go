@@ -20,6 +20,8 @@ const (
 	Settings
 	// Topology is several servers of the test's own, linked as it wants.
 	Topology
+	// Single is one server at the one address that is in its URL.
+	Single
 	// Speed is a server that keeps its pace with thousands of keys.
 	Speed
 )
@@ -33,6 +35,7 @@ var capabilityNames = []struct {
 	{Stats, "INFO and MONITOR"},
 	{Settings, "CONFIG and ACL"},
 	{Topology, "topologies of the test's own"},
+	{Single, "a single server"},
 	{Speed, "the speed of a real server"},
 }
 

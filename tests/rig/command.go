@@ -30,15 +30,15 @@ func shorten(word string) string {
 	return word
 }
 
-// setup are the commands by which clients open, probe and close connections.
+// setup are the commands by which clients open, probe and close connections, and find out
+// what they are connected to.
 var setup = map[string]bool{
 	"HELLO": true, "AUTH": true, "CLIENT": true, "PING": true, "SELECT": true,
-	"CLUSTER": true, "COMMAND": true, "ROLE": true, "INFO": true, "QUIT": true,
+	"CLUSTER": true, "PUBSUB": true, "COMMAND": true, "ROLE": true, "INFO": true, "QUIT": true,
 }
 
-// subscribes reports whether the command turns its connection into one for
-// messages.
-func (c Command) subscribes() bool {
+// Subscribing matches the commands that turn their connection into one for messages.
+func Subscribing(c Command) bool {
 	switch c.Name() {
 	case "SUBSCRIBE", "SSUBSCRIBE", "PSUBSCRIBE":
 		return true

@@ -81,7 +81,7 @@ func containerServer(ctx context.Context, c testcontainers.Container, image stri
 		kind:   kindContainer,
 		detail: image,
 		url:    url.URL{Scheme: "redis", Host: addr},
-		able:   Private | Stats | Settings | Speed,
+		able:   Private | Stats | Settings | Single | Speed,
 		stop:   stop,
 	}, nil
 }

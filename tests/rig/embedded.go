@@ -18,7 +18,7 @@ func startEmbedded() (*Server, error) {
 		kind:   kindEmbedded,
 		detail: "miniredis in this process",
 		url:    url.URL{Scheme: "redis", Host: m.Addr()},
-		able:   Private,
+		able:   Private | Single,
 		stop:   m.Close,
 	}, nil
 }

@@ -92,7 +92,7 @@ func (p *localProcess) server() *Server {
 		kind:    kindServer,
 		detail:  fmt.Sprintf("%s on port %d", filepath.Base(p.binary), p.port),
 		url:     url.URL{Scheme: "redis", Host: p.addr()},
-		able:    Private | Process | Stats | Settings | Topology | Speed,
+		able:    Private | Process | Stats | Settings | Topology | Single | Speed,
 		process: p,
 		stop:    p.remove,
 	}

@@ -18,18 +18,24 @@ type node struct {
 	client rueidis.Client
 }
 
-// rigName is the name of the connections of nodes.
+// rigName is the name of connections that are not those of a test.
 const rigName = "latchkey-rig"
 
 func newNode(p *localProcess) (*node, error) {
-	server := p.server()
-	option := server.Options(server.Addr())
-	option.ClientName = rigName
-	client, err := rueidis.NewClient(option)
+	client, err := single(p.addr())
 	if err != nil {
 		return nil, err
 	}
-	return &node{server, client}, nil
+	return &node{p.server(), client}, nil
+}
+
+// single opens a connection to one server, whatever it belongs to.
+func single(addr string) (rueidis.Client, error) {
+	return rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{addr}, ClientName: rigName,
+		ForceSingleClient: true, DisableCache: true, PipelineMultiplex: -1,
+		ReadBufferEachConn: 16 << 10, WriteBufferEachConn: 16 << 10, RingScaleEachConn: 8, // there are many
+	})
 }
 
 func (n *node) close() {

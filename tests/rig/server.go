@@ -78,6 +78,9 @@ func (s *Server) Embedded() bool { return s.kind == kindEmbedded }
 // of one command have to share a slot.
 func (s *Server) Clustered() bool { return s.kind == kindCluster }
 
+// Watched reports whether clients ask Sentinels for the server.
+func (s *Server) Watched() bool { return s.kind == kindSentinel }
+
 // Addr is the server's host and port, or those of the first master.
 func (s *Server) Addr() string {
 	if len(s.nodes) > 0 {

@@ -77,7 +77,7 @@ func (c *tapConn) moveCommands() {
 		}
 		c.thaw()
 		command := Command{Conn: c.id, Args: v.words()}
-		if command.subscribes() {
+		if Subscribing(command) {
 			c.subscriber.Store(true)
 		}
 		if c.pass(v, newFlight(command, c.tap.arrived(command))) != nil {
