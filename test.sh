@@ -70,4 +70,4 @@ done
 
 # A result against a server is no result of the files alone: nothing is cached.
 # shellcheck disable=SC2086 # two words, or none
-exec go run .ci/testrun.go $race -count=1 -timeout=15m $packages "$@"
+exec go run .ci/testrun.go $race -count=1 -timeout=30m $packages "$@"
