@@ -11,16 +11,16 @@ import (
 
 // Main runs the tests of a package: it starts the shared server, says which
 // backend it is, runs the tests, stops the server and fails the run when a
-// goroutine is left. In a process that was started by a [ChildProgram] it runs that
-// child instead.
-func Main(m *testing.M) {
+// goroutine is left. What tests shared is stopped by the functions in after. In a
+// process that was started by a [ChildProgram] it runs that child instead.
+func Main(m *testing.M, after ...func()) {
 	if child, ok := childToRun(); ok {
 		os.Exit(child())
 	}
-	os.Exit(runTests(m))
+	os.Exit(runTests(m, after))
 }
 
-func runTests(m *testing.M) int {
+func runTests(m *testing.M, after []func()) int {
 	if err := openShared(); err != nil {
 		fmt.Fprintln(os.Stderr, "rig: no backend:", err)
 		return 1
@@ -32,6 +32,9 @@ func runTests(m *testing.M) int {
 	// What runs now belongs to the backend, not to a test.
 	background := goleak.IgnoreCurrent()
 	code := m.Run()
+	for _, stop := range after {
+		stop()
+	}
 	if code == 0 {
 		code = leakCheck(background)
 	}

@@ -1,0 +1,12 @@
+// Package interop proves that Latchkey and the released Redisson share locks,
+// semaphores and latches. Its tests start a small Java program, in driver/, which
+// does with Redisson what they tell it, and use the same names with this library
+// at the same time.
+//
+// Java 17, Maven, and what Maven downloads are needed; without them the tests are
+// skipped and say so. The program is built once for each version of Redisson and
+// kept in the user's cache directory.
+//
+//	LATCHKEY_TEST_REDISSON=4.7.0        the versions to test against, by commas
+//	LATCHKEY_TEST_INTEROP_TIME=5m       how long each contest lasts, with more processes
+package interop

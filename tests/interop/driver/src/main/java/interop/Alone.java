@@ -1,0 +1,31 @@
+package interop;
+
+import org.redisson.api.RLock;
+import org.redisson.api.RedissonClient;
+
+/** One lock that excludes. */
+final class Alone implements Contender {
+    private final RLock lock;
+    private final Counter counter;
+    private final String name;
+    private final Diary diary;
+
+    Alone(RedissonClient client, String kind, String name, Diary diary) {
+        lock = Locks.open(client, kind, name);
+        counter = new Counter(client, name);
+        this.name = name;
+        this.diary = diary;
+    }
+
+    @Override
+    public boolean pass() {
+        long start = Clock.nanos();
+        lock.lock();
+        long from = Clock.nanos();
+        diary.waited(from - start);
+        counter.count();
+        diary.stay(name, from, Clock.nanos(), ALONE, 0);
+        lock.unlock();
+        return true;
+    }
+}

@@ -1,0 +1,51 @@
+package interop;
+
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import org.redisson.Redisson;
+import org.redisson.api.RedissonClient;
+import org.redisson.client.codec.StringCodec;
+import org.redisson.config.Config;
+
+/** The Redisson clients that are open, by the names that the Go side gave them. */
+final class Clients {
+    private final Map<String, RedissonClient> open = new ConcurrentHashMap<>();
+
+    RedissonClient get(String name) {
+        RedissonClient client = open.get(name);
+        if (client == null) {
+            throw new IllegalStateException("no client " + name);
+        }
+        return client;
+    }
+
+    Object execute(String operation, Command command) {
+        String name = command.text("client");
+        switch (operation) {
+            case "open" -> open.put(name, Redisson.create(config(command)));
+            case "close" -> open.remove(name).shutdown(0, 5, TimeUnit.SECONDS);
+            case "id" -> {
+                return ((Redisson) get(name)).getId();
+            }
+            default -> throw new IllegalArgumentException(operation);
+        }
+        return null;
+    }
+
+    private static Config config(Command command) {
+        Config config = new Config();
+        config.setCodec(StringCodec.INSTANCE);
+        config.setThreads(4);
+        config.setNettyThreads(4);
+        // Cluster settings and those of one server have common names, so that a setting finds its place by itself.
+        Object servers = command.has("cluster")
+                ? config.useClusterServers().addNodeAddress(command.text("cluster")).setScanInterval(1000)
+                        .setMasterConnectionMinimumIdleSize(2).setMasterConnectionPoolSize(16)
+                        .setSlaveConnectionMinimumIdleSize(2).setSlaveConnectionPoolSize(16)
+                : config.useSingleServer().setAddress(command.text("address"))
+                        .setConnectionMinimumIdleSize(2).setConnectionPoolSize(32);
+        Settings.apply(command.object("settings"), config, servers);
+        return config;
+    }
+}

@@ -1,0 +1,30 @@
+package interop;
+
+import java.util.concurrent.ThreadLocalRandom;
+import org.redisson.api.RSemaphore;
+import org.redisson.api.RedissonClient;
+
+/** One or two permits of a semaphore. */
+final class Pool implements Contender {
+    private final RSemaphore semaphore;
+    private final String name;
+    private final Diary diary;
+
+    Pool(RedissonClient client, String name, Diary diary) {
+        semaphore = client.getSemaphore(name);
+        this.name = name;
+        this.diary = diary;
+    }
+
+    @Override
+    public boolean pass() throws InterruptedException {
+        int permits = 1 + ThreadLocalRandom.current().nextInt(2);
+        long start = Clock.nanos();
+        semaphore.acquire(permits);
+        long from = Clock.nanos();
+        diary.waited(from - start);
+        diary.stay(name, from, Clock.nanos(), permits, 0);
+        semaphore.release(permits);
+        return true;
+    }
+}

@@ -1,0 +1,88 @@
+package interop
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// connect opens a client of this library, closed at the end of the test.
+func connect(t *testing.T, url string, options ...latchkey.Options) *latchkey.Client {
+	t.Helper()
+	option := append(options, latchkey.Options{})[0]
+	if option.Logger == nil {
+		option.Logger = slog.New(slog.DiscardHandler)
+	}
+	client, err := latchkey.Connect(within(t, soon), url, option)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		require.NoError(t, client.Close(ctx))
+	})
+	return client
+}
+
+// within is a context for what must be over soon.
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// lockOf opens a lock by the name that the driver has for its kind.
+func lockOf(client *latchkey.Client, kind, name string) latchkey.Locker {
+	switch kind {
+	case "lock":
+		return client.NewLock(name)
+	case "spin":
+		return client.NewSpinLock(name)
+	case "fenced":
+		return client.NewFencedLock(name)
+	case "fair":
+		return client.NewFairLock(name)
+	case "read":
+		return client.NewRWLock(name).ReadLock()
+	case "write":
+		return client.NewRWLock(name).WriteLock()
+	}
+	panic(fmt.Sprintf("no kind of lock is called %q", kind))
+}
+
+// locks are the kinds that exclude.
+var locks = []string{"lock", "spin", "fenced", "fair", "write"}
+
+// result is what came of something that ran in another goroutine.
+type result[T any] struct {
+	value T
+	err   error
+	at    time.Time // when it returned
+}
+
+func inBackground[T any](f func() (T, error)) <-chan result[T] {
+	done := make(chan result[T], 1)
+	go func() {
+		v, err := f()
+		done <- result[T]{v, err, time.Now()}
+	}()
+	return done
+}
+
+// subscribed waits until so many connections listen to a channel.
+func subscribed(t *testing.T, admin *rig.Admin, channel string, n int64) {
+	t.Helper()
+	rig.Eventually(t, soon, "a waiter listens to "+channel, func() error {
+		if got := admin.Subscribers(channel); got < n {
+			return fmt.Errorf("%d of %d", got, n)
+		}
+		return nil
+	})
+}

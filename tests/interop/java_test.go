@@ -1,0 +1,102 @@
+package interop
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// soon is time enough for anything that should happen at once, on a busy machine.
+const soon = 15 * time.Second
+
+// java is a Redisson client, for one test.
+type java struct {
+	t   *testing.T
+	jvm *jvm
+	id  string
+}
+
+var clients atomic.Int64
+
+// openJava opens a Redisson client for one server in the shared JVM of a version.
+// Settings have the names that Redisson's documentation uses.
+func openJava(t *testing.T, version string, server *rig.Server, settings ...fields) *java {
+	t.Helper()
+	return openIn(t, sharedJVM(t, version), fields{"address": "redis://" + server.Addr()}, settings...)
+}
+
+// openIn opens a Redisson client in a JVM; where says for which servers.
+func openIn(t *testing.T, j *jvm, where fields, settings ...fields) *java {
+	t.Helper()
+	c := &java{t: t, jvm: j, id: fmt.Sprint("client-", clients.Add(1))}
+	if len(settings) > 0 {
+		where["settings"] = settings[0]
+	}
+	c.on("main").do("client.open", where)
+	t.Cleanup(func() {
+		select {
+		case <-j.exited: // the test has killed it
+		default:
+			c.on("main").do("client.close", nil)
+			j.checkLog(t)
+		}
+	})
+	return c
+}
+
+// thread is one of the client's threads. Locks belong to threads.
+type thread struct {
+	*java
+	name string
+}
+
+func (c *java) on(name string) thread { return thread{c, name} }
+
+// start begins an operation in the thread.
+func (th thread) start(op string, f fields) <-chan answer {
+	all := fields{"client": th.id}
+	for name, value := range f {
+		all[name] = value
+	}
+	return th.jvm.send(th.id+"-"+th.name, op, all)
+}
+
+// try executes an operation and returns what came of it.
+func (th thread) try(op string, f fields) answer {
+	th.t.Helper()
+	return rig.Await(th.t, soon, "Java's answer to "+op, th.start(op, f))
+}
+
+// do executes an operation, which must succeed.
+func (th thread) do(op string, f fields) answer {
+	th.t.Helper()
+	a := th.try(op, f)
+	require.NoError(th.t, a.err(), op)
+	return a
+}
+
+// value reads the result of an operation.
+func value[T any](t testing.TB, a answer) T {
+	t.Helper()
+	var v T
+	require.NoError(t, a.err())
+	require.NoError(t, json.Unmarshal(a.Value, &v))
+	return v
+}
+
+// number, text and truth execute an operation and return its result.
+func (th thread) number(op string, f fields) int64 {
+	th.t.Helper()
+	return value[int64](th.t, th.do(op, f))
+}
+
+func (th thread) truth(op string, f fields) bool {
+	th.t.Helper()
+	return value[bool](th.t, th.do(op, f))
+}

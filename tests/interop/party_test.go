@@ -1,0 +1,192 @@
+package interop
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+// patience is for how long anybody waits for what another test step will release.
+const patience = 45 * time.Second
+
+// party is one side's way to hold something and to wait for it. Two of them, one of
+// each side, play the tests in which something goes from one side to the other.
+type party struct {
+	hold    func()
+	release func() time.Time        // returns when it began
+	wait    func() <-chan time.Time // delivers when it was granted; closes if it was refused
+	leave   func()                  // gives back what wait got
+}
+
+// play is what a test of one primitive needs: both parties, for a fresh name.
+type play func(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide party)
+
+// plays are the primitives whose waiters are woken by messages, and spin locks apart
+// from them. A side of a read/write lock waits for a holder of the other.
+var plays = map[string]play{
+	"lock":        lockPlay("lock", "lock"),
+	"fenced":      lockPlay("fenced", "fenced"),
+	"fair":        lockPlay("fair", "fair"),
+	"write":       lockPlay("write", "write"),
+	"write, read": lockPlay("write", "read"),
+	"read, write": lockPlay("read", "write"),
+	"multi":       multiPlay,
+	"semaphore":   semaphorePlay,
+	"permit":      permitPlay,
+	"latch":       latchPlay,
+}
+
+// goParty makes a party of functions that may fail.
+func goParty(t *testing.T, hold, release, wait, leave func(context.Context) error) party {
+	t.Helper()
+	must := func(f func(context.Context) error) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		require.NoError(t, f(ctx))
+	}
+	return party{
+		hold:    func() { must(hold) },
+		release: func() time.Time { began := time.Now(); must(release); return began },
+		wait:    func() <-chan time.Time { return goWait(t, wait) },
+		leave:   func() { must(leave) },
+	}
+}
+
+func goWait(t *testing.T, wait func(context.Context) error) <-chan time.Time {
+	t.Helper()
+	granted := make(chan time.Time, 1)
+	go func() {
+		defer close(granted)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := wait(ctx); assert.NoError(t, err, "a waiter") {
+			granted <- time.Now()
+		}
+	}()
+	return granted
+}
+
+// javaWait turns an answer into the time at which it was granted.
+func javaWait(t *testing.T, answers <-chan answer) <-chan time.Time {
+	t.Helper()
+	granted := make(chan time.Time, 1)
+	go func() {
+		defer close(granted)
+		if a := <-answers; assert.NoError(t, a.err(), "a waiter in Java") {
+			granted <- a.ended()
+		}
+	}()
+	return granted
+}
+
+// locker acquires and releases through a hold that it keeps.
+type locker struct {
+	lock latchkey.Locker
+	hold *latchkey.Hold
+}
+
+func (l *locker) acquire(ctx context.Context) (err error) {
+	l.hold, err = l.lock.Lock(ctx)
+	return err
+}
+
+func (l *locker) release(ctx context.Context) error { return l.hold.Unlock(ctx) }
+
+// lockPlay holds by a lock of one kind and waits by one of another.
+func lockPlay(holds, waits string) play {
+	return func(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide party) {
+		t.Helper()
+		holder, waiter := &locker{lock: lockOf(g, holds, name)}, &locker{lock: lockOf(g, waits, name)}
+		goSide = goParty(t, holder.acquire, holder.release, waiter.acquire, waiter.release)
+		return goSide, javaLocking(t, j, fields{"kind": holds, "name": name}, fields{"kind": waits, "name": name})
+	}
+}
+
+func javaLocking(t *testing.T, j *java, held, waited fields) party {
+	t.Helper()
+	holder, waiter := j.on("holder"), j.on("waiter")
+	return party{
+		hold:    func() { holder.do("lock.lock", held) },
+		release: func() time.Time { return holder.do("lock.unlock", held).began() },
+		wait:    func() <-chan time.Time { return javaWait(t, waiter.start("lock.lock", waited)) },
+		leave:   func() { waiter.do("lock.unlock", waited) },
+	}
+}
+
+func multiPlay(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide party) {
+	t.Helper()
+	names := []string{name + ":1", name + ":2"}
+	both := latchkey.NewMultiLock(g.NewLock(names[0]), g.NewLock(names[1]))
+	holder, waiter := &locker{lock: both}, &locker{lock: both}
+	goSide = goParty(t, holder.acquire, holder.release, waiter.acquire, waiter.release)
+	return goSide, javaLocking(t, j, fields{"names": names}, fields{"names": names})
+}
+
+// semaphorePlay is about a single permit.
+func semaphorePlay(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide party) {
+	t.Helper()
+	s := g.NewSemaphore(name)
+	_, err := s.TrySetPermits(within(t, soon), 1)
+	require.NoError(t, err)
+	acquire := func(ctx context.Context) error { return s.Acquire(ctx, 1) }
+	release := func(ctx context.Context) error { return s.Release(ctx, 1) }
+	f := fields{"name": name}
+	holder, waiter := j.on("holder"), j.on("waiter")
+	return goParty(t, acquire, release, acquire, release), party{
+		hold:    func() { holder.do("semaphore.acquire", f) },
+		release: func() time.Time { return holder.do("semaphore.release", f).began() },
+		wait:    func() <-chan time.Time { return javaWait(t, waiter.start("semaphore.acquire", f)) },
+		leave:   func() { waiter.do("semaphore.release", f) },
+	}
+}
+
+func permitPlay(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide party) {
+	t.Helper()
+	s := g.NewPermitSemaphore(name)
+	_, err := s.TrySetPermits(within(t, soon), 1)
+	require.NoError(t, err)
+	var permit *latchkey.Permit
+	acquire := func(ctx context.Context) (err error) {
+		permit, err = s.Acquire(ctx)
+		return err
+	}
+	release := func(ctx context.Context) error { return permit.Release(ctx) }
+	return goParty(t, acquire, release, acquire, release), javaPermits(t, j, name)
+}
+
+func javaPermits(t *testing.T, j *java, name string) party {
+	t.Helper()
+	var id string
+	f := fields{"name": name, "lease": 60_000}
+	holder, waiter := j.on("holder"), j.on("waiter")
+	return party{
+		hold: func() { id = value[[]string](t, holder.do("permit.acquire", f))[0] },
+		release: func() time.Time {
+			return holder.do("permit.release", fields{"name": name, "permit": id}).began()
+		},
+		wait:  func() <-chan time.Time { return javaWait(t, waiter.start("permit.acquire", f)) },
+		leave: func() { holder.do("permit.delete", f) },
+	}
+}
+
+// latchPlay holds by a count of one, and waits by awaiting it.
+func latchPlay(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide party) {
+	t.Helper()
+	l := g.NewCountDownLatch(name)
+	set := func(ctx context.Context) error { _, err := l.TrySetCount(ctx, 1); return err }
+	count := func(ctx context.Context) error { _, err := l.CountDown(ctx); return err }
+	nothing := func(context.Context) error { return nil }
+	f := fields{"name": name, "n": 1, "wait": patience.Milliseconds()}
+	holder, waiter := j.on("holder"), j.on("waiter")
+	return goParty(t, set, count, func(ctx context.Context) error { return l.Await(ctx) }, nothing), party{
+		hold:    func() { holder.do("latch.trySet", f) },
+		release: func() time.Time { return holder.do("latch.countDown", f).began() },
+		wait:    func() <-chan time.Time { return javaWait(t, waiter.start("latch.await", f)) },
+		leave:   func() {},
+	}
+}

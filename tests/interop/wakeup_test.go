@@ -1,0 +1,97 @@
+package interop
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+const (
+	// wakeCeiling is how long a waiter of ours sleeps here if no message reaches it; one
+	// of Redisson sleeps until the lease is over, 30 s.
+	wakeCeiling = 20 * time.Second
+	// wakeLimit is far below that, and far above what a busy machine needs.
+	wakeLimit  = 2 * time.Second
+	wakeRounds = 25
+)
+
+// A release on one side wakes a waiter on the other by a message, not by a poll or the
+// end of a lease.
+func TestWakeUp(t *testing.T) {
+	rig.Need(t, rig.Stats)
+	eachVersion(t, func(t *testing.T, version string) {
+		server := rig.Shared()
+		stage := stage{
+			client: connect(t, server.URL(), latchkey.Options{PollCeiling: wakeCeiling}),
+			java:   openJava(t, version, server),
+			ears:   serverEars(rig.NewAdmin(t, server)),
+		}
+		for kind, play := range plays {
+			t.Run(kind, func(t *testing.T) { stage.measure(t, play) })
+		}
+	})
+}
+
+// ears tell whether somebody listens to a channel that has the name in it.
+type ears func(name string) bool
+
+func serverEars(admin *rig.Admin) ears {
+	return func(name string) bool { return len(admin.Channels(name)) > 0 }
+}
+
+// stage is where things go from one side to the other.
+type stage struct {
+	client *latchkey.Client
+	java   *java
+	ears   ears
+}
+
+func (s stage) measure(t *testing.T, play play) {
+	t.Helper()
+	toGo, toJava := make([]time.Duration, wakeRounds), make([]time.Duration, wakeRounds)
+	for i := range wakeRounds {
+		// A name of its own for each, since a subscription may linger.
+		name := rig.Name(t)
+		goSide, javaSide := play(t, s.client, s.java, name)
+		toGo[i] = s.pass(t, name, javaSide, goSide)
+		name = rig.Name(t)
+		goSide, javaSide = play(t, s.client, s.java, name)
+		toJava[i] = s.pass(t, name, goSide, javaSide)
+	}
+	report(t, "Java releases, Go acquires", toGo)
+	report(t, "Go releases, Java acquires", toJava)
+}
+
+// pass lets one party hold and release what the other waits for, and returns how long
+// the way took.
+func (s stage) pass(t *testing.T, name string, from, to party) time.Duration {
+	t.Helper()
+	from.hold()
+	granted := to.wait()
+	rig.Eventually(t, soon, "the waiter listens", func() error {
+		if !s.ears(name) {
+			return errors.New("nobody")
+		}
+		return nil
+	})
+	released := from.release()
+	at := rig.Await(t, patience+soon, "the waiter acquires", granted)
+	to.leave()
+	return at.Sub(released)
+}
+
+// report prints median and 99th percentile, and fails if anybody waited long.
+func report(t *testing.T, what string, times []time.Duration) {
+	t.Helper()
+	slices.Sort(times)
+	n := len(times)
+	median, p99 := times[n/2], times[min(n-1, n*99/100)]
+	t.Logf("%s: median %v, p99 %v", what, median.Round(10*time.Microsecond), p99.Round(10*time.Microsecond))
+	assert.Less(t, p99, wakeLimit, "%s: somebody was not woken", what)
+}
