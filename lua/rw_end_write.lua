@@ -22,9 +22,9 @@ local function endWrite(reads)
     if not waiting then
       redis.call('del', writers, notes)
     end
-    return free(publish, channel, '1')
+    return free(publish, channel, true)
   end
   redis.call('hset', key, 'mode', 'read')
   fall()
-  return tell(publish, channel, '1')
+  return tellAll(publish, channel)
 end

@@ -27,11 +27,11 @@ end
 local left, gone = remove({unpack(ARGV, 2)}, mode)
 if not left then
   tidy()
-  free(ARGV[1], KEYS[5], mode == 'read' and '0' or '1')
+  free(ARGV[1], KEYS[5], mode ~= 'read')
 elseif gone == 0 then
   return false
 elseif left ~= mode then
-  tell(ARGV[1], KEYS[5], '1')
+  tellAll(ARGV[1], KEYS[5])
 else
   fall()
 end

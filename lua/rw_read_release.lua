@@ -62,7 +62,7 @@ end
 if not reap(mode) or redis.call('hlen', key) <= 1 then
   redis.call('hdel', notes, 'open') -- those whose turn it was have come and gone
   tidy()
-  return free(ARGV[4], KEYS[5], '0')
+  return free(ARGV[4], KEYS[5])
 end
 fall()
 return redis.status_reply('HELD')

@@ -115,8 +115,18 @@ local function tidy()
   end
 end
 
--- free removes the lock and tells everybody: '1' after a write, '0' after a read.
-local function free(publish, channel, message)
+-- tellAll wakes everybody who waits, with '1'. A thread of Redisson that has been
+-- refused and does not sleep yet is deaf to it, and would sleep until the lease that
+-- it has seen is over: it counts only those that sleep already. The '0' after it is
+-- for that one.
+local function tellAll(publish, channel)
+  local told = tell(publish, channel, '1')
+  tell(publish, channel)
+  return told
+end
+
+-- free removes the lock and tells whoever waits: everybody after a write.
+local function free(publish, channel, written)
   redis.call('del', key, leases)
-  return tell(publish, channel, message)
+  return written and tellAll(publish, channel) or tell(publish, channel)
 end

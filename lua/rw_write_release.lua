@@ -27,7 +27,7 @@ local owner, count, publish, channel = ARGV[1], tonumber(ARGV[2]), ARGV[4], KEYS
 local function stopWaiting()
   if redis.call('zrem', writers, owner) == 1 and not waitingWriter() then
     redis.call('hdel', notes, 'since')
-    tell(publish, channel, '1')
+    tellAll(publish, channel)
   end
 end
 
