@@ -9,11 +9,13 @@ import org.redisson.api.RedissonClient;
 /** One or two permits that have leases. */
 final class Lending implements Contender {
     private final RPermitExpirableSemaphore semaphore;
+    private final Counter counter;
     private final String name;
     private final Diary diary;
 
     Lending(RedissonClient client, String name, Diary diary) {
         semaphore = client.getPermitExpirableSemaphore(name);
+        counter = new Counter(client, name);
         this.name = name;
         this.diary = diary;
     }
@@ -25,6 +27,7 @@ final class Lending implements Contender {
         List<String> ids = semaphore.acquire(permits, 30, TimeUnit.SECONDS);
         long from = Clock.nanos();
         diary.waited(from - start);
+        counter.watch(); // which only takes time
         diary.stay(name, from, Clock.nanos(), permits, 0);
         if (permits == 1) {
             semaphore.release(ids.get(0));

@@ -7,11 +7,13 @@ import org.redisson.api.RedissonClient;
 /** One or two permits of a semaphore. */
 final class Pool implements Contender {
     private final RSemaphore semaphore;
+    private final Counter counter;
     private final String name;
     private final Diary diary;
 
     Pool(RedissonClient client, String name, Diary diary) {
         semaphore = client.getSemaphore(name);
+        counter = new Counter(client, name);
         this.name = name;
         this.diary = diary;
     }
@@ -23,6 +25,7 @@ final class Pool implements Contender {
         semaphore.acquire(permits);
         long from = Clock.nanos();
         diary.waited(from - start);
+        counter.watch(); // which only takes time
         diary.stay(name, from, Clock.nanos(), permits, 0);
         semaphore.release(permits);
         return true;

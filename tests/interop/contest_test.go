@@ -1,0 +1,117 @@
+package interop
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// contest is what a process of this library is told to do; the driver is told the same.
+type contest struct {
+	Ticket  string `json:"ticket"` // the server
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Threads int    `json:"threads"`
+	Millis  int64  `json:"millis"`
+	Diary   string `json:"diary"`   // the file for the stays
+	Parties int    `json:"parties"` // of a latch: all threads of all processes
+	Until   int64  `json:"until"`   // of a latch: when rounds end, in ns of the clock
+}
+
+// outcome is what the threads of a process achieved.
+type outcome struct {
+	Passes  int64 `json:"passes"`
+	Longest int64 `json:"longest"` // ns that anybody waited
+}
+
+// contestant is a process of this library in a contest. Contest.java is the same for
+// Redisson.
+var contestant = rig.Child("contestant", func(ctx context.Context, args []string) error {
+	c := contest{}
+	if err := json.Unmarshal([]byte(args[0]), &c); err != nil {
+		return err
+	}
+	server, err := rig.Attach(c.Ticket)
+	if err != nil {
+		return err
+	}
+	raw, err := server.Client()
+	if err != nil {
+		return err
+	}
+	defer raw.Close()
+	client, err := latchkey.Connect(ctx, server.URL(), latchkey.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	result, err := c.run(ctx, client, raw)
+	if err == nil {
+		text, _ := json.Marshal(result)
+		fmt.Println("outcome", string(text))
+	}
+	return errors.Join(err, client.Close(ctx))
+})
+
+// run lets the threads contend until the time is over, and writes down their stays.
+func (c contest) run(ctx context.Context, client *latchkey.Client, raw rueidis.Client) (outcome, error) {
+	file, err := os.Create(c.Diary)
+	if err != nil {
+		return outcome{}, err
+	}
+	defer file.Close()
+	diaries, failures := make([]diary, c.Threads), make([]error, c.Threads)
+	var all sync.WaitGroup
+	for i := range c.Threads {
+		all.Go(func() { failures[i] = c.contend(ctx, newContender(c, client, raw, &diaries[i]), &diaries[i]) })
+	}
+	all.Wait()
+	result, out := outcome{}, bufio.NewWriter(file)
+	for _, d := range diaries {
+		result.Passes += d.passes
+		result.Longest = max(result.Longest, d.longest)
+		_, err := out.Write(d.stays)
+		failures = append(failures, err)
+	}
+	return result, errors.Join(append(failures, out.Flush())...)
+}
+
+func (c contest) contend(ctx context.Context, pass contender, d *diary) error {
+	end := time.Now().Add(time.Duration(c.Millis) * time.Millisecond)
+	for time.Now().Before(end) {
+		again, err := pass(ctx)
+		if err != nil || !again {
+			return err
+		}
+		d.passes++
+	}
+	return nil
+}
+
+// diary is what one thread notes of its stays; history_test.go reads it.
+type diary struct {
+	stays   []byte
+	passes  int64
+	longest int64
+}
+
+func (d *diary) stay(key string, from, to time.Time, weight int, token int64) {
+	d.stays = fmt.Appendln(d.stays, from.UnixNano(), to.UnixNano(), weight, token, key)
+}
+
+// waited notes a wait that is over now, and returns the time.
+func (d *diary) waited(since time.Time) time.Time {
+	now := time.Now()
+	d.longest = max(d.longest, int64(now.Sub(since)))
+	return now
+}

@@ -1,0 +1,157 @@
+package interop
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// contestants says how many contend, and for how long.
+type contestants struct {
+	processes, threads int // of this library; and threads of each JVM
+	lasts              time.Duration
+}
+
+// chosen is a short contest, unless the long one is asked for.
+func chosen(t *testing.T) contestants {
+	t.Helper()
+	text := os.Getenv("LATCHKEY_TEST_INTEROP_TIME")
+	if text == "" {
+		return contestants{processes: 2, threads: 2, lasts: 4 * time.Second}
+	}
+	lasts, err := time.ParseDuration(text)
+	require.NoError(t, err)
+	return contestants{processes: 4, threads: 4, lasts: lasts}
+}
+
+// Processes of this library and of two versions of Redisson contend for one name: what
+// all have written down shows that never too many were inside.
+func TestExclusion(t *testing.T) {
+	rig.Need(t, rig.Stats)
+	for _, kind := range []string{"lock", "fenced", "spin", "fair", "rw", "semaphore", "permit", "latch", "multi"} {
+		t.Run(kind, func(t *testing.T) {
+			arena := newArena(t, kind)
+			outcomes := arena.run()
+			stays := readDiaries(t, arena.diaries)
+			assert.Empty(t, judge(stays, arena.capacity()))
+			for side, o := range outcomes {
+				assert.Positive(t, o.Passes, "%s never came in", side)
+				t.Logf("%s: %d passes, %.0f/s, the longest wait %v", side, o.Passes,
+					float64(o.Passes)/arena.lasts.Seconds(), time.Duration(o.Longest).Round(time.Millisecond))
+			}
+			arena.checkCounters(stays)
+		})
+	}
+}
+
+// arena is a contest about one name, of both sides.
+type arena struct {
+	contestants
+	t       *testing.T
+	server  *rig.Server
+	admin   *rig.Admin
+	java    []*java
+	contest contest
+	dir     string
+	diaries []string
+}
+
+func newArena(t *testing.T, kind string) *arena {
+	t.Helper()
+	server := rig.Shared()
+	a := &arena{contestants: chosen(t), t: t, server: server, admin: rig.NewAdmin(t, server), dir: t.TempDir()}
+	for _, version := range versions() {
+		a.java = append(a.java, openJava(t, version, server))
+	}
+	a.contest = contest{
+		Ticket: server.Ticket(), Kind: kind, Name: rig.Name(t), Threads: a.threads, Millis: a.lasts.Milliseconds(),
+		Parties: a.threads * (a.processes + len(a.java)), Until: time.Now().Add(a.lasts).UnixNano(),
+	}
+	if kind == "semaphore" || kind == "permit" {
+		a.admin.Do("SET", a.contest.Name, strconv.Itoa(poolSize))
+	}
+	return a
+}
+
+func (a *arena) capacity() int {
+	if a.contest.Kind == "semaphore" || a.contest.Kind == "permit" {
+		return poolSize
+	}
+	return alone
+}
+
+// run lets all contend and returns what each side achieved.
+func (a *arena) run() map[string]outcome {
+	a.t.Helper()
+	var children []*rig.ChildProcess
+	for range a.processes {
+		job, err := json.Marshal(a.job())
+		require.NoError(a.t, err)
+		children = append(children, contestant.Start(a.t, string(job)))
+	}
+	answers := map[string]<-chan answer{}
+	for _, j := range a.java {
+		answers["Redisson "+j.jvm.version] = j.on("contest").start("contest.run", a.javaJob())
+	}
+	outcomes := map[string]outcome{}
+	for side, c := range answers {
+		outcomes[side] = value[outcome](a.t, rig.Await(a.t, a.lasts+time.Minute, side, c))
+	}
+	outcomes["Go"] = a.childOutcomes(children)
+	return outcomes
+}
+
+func (a *arena) childOutcomes(children []*rig.ChildProcess) (sum outcome) {
+	a.t.Helper()
+	for _, child := range children {
+		o := outcome{}
+		require.NoError(a.t, json.Unmarshal([]byte(child.Line(a.t, a.lasts+time.Minute, "outcome")), &o))
+		child.Wait(a.t, soon)
+		sum.Passes += o.Passes
+		sum.Longest = max(sum.Longest, o.Longest)
+	}
+	return sum
+}
+
+// job is the contest with a diary of its own.
+func (a *arena) job() contest {
+	job := a.contest
+	job.Diary = filepath.Join(a.dir, strconv.Itoa(len(a.diaries)))
+	a.diaries = append(a.diaries, job.Diary)
+	return job
+}
+
+func (a *arena) javaJob() (f fields) {
+	a.t.Helper()
+	text, err := json.Marshal(a.job())
+	require.NoError(a.t, err)
+	require.NoError(a.t, json.Unmarshal(text, &f))
+	f["until"] = a.contest.Until // which as a float would lose digits
+	return f
+}
+
+// checkCounters compares each unprotected counter with the stays that counted.
+func (a *arena) checkCounters(stays []stay) {
+	a.t.Helper()
+	counted := map[string]int64{}
+	for _, s := range stays {
+		if s.weight == alone {
+			counted[s.key]++
+		}
+	}
+	for _, key := range a.admin.Keys("interop-counter:*" + strings.TrimPrefix(a.contest.Name, "TestExclusion/") + "*") {
+		name := strings.TrimSuffix(strings.TrimPrefix(key, "interop-counter:{"), "}")
+		assert.Equal(a.t, counted[name], a.admin.Int("GET", key), "the unprotected counter %s", key)
+		delete(counted, name)
+	}
+	assert.Empty(a.t, counted, "no counter")
+}
