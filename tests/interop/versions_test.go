@@ -1,9 +1,12 @@
 package interop
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // latest and oldest are the released versions of Redisson that the promise is for.
@@ -30,3 +33,20 @@ func eachVersion(t *testing.T, test func(t *testing.T, version string)) {
 		})
 	}
 }
+
+// before reports whether a version is older than one that changed something.
+func before(t *testing.T, version string, major, minor int) bool {
+	t.Helper()
+	var ma, mi int
+	_, err := fmt.Sscanf(version, "%d.%d", &ma, &mi)
+	require.NoError(t, err, version)
+	return ma < major || ma == major && mi < minor
+}
+
+// fairHangs reports whether fair waiters of a version sleep on when the holder has
+// died: before 3.32.0 one that is refused after the time that it was first told gets a
+// negative hint, which Redisson takes for no limit. Java holders do that to it, too.
+func fairHangs(t *testing.T, version string) bool { t.Helper(); return before(t, version, 3, 32) }
+
+// fairWaitFixed reports whether a version lacks the setting fairLockWaitTimeout.
+func fairWaitFixed(t *testing.T, version string) bool { t.Helper(); return before(t, version, 3, 46) }

@@ -1,0 +1,166 @@
+package interop
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// turn is a waiter's time with the fair lock.
+type turn struct {
+	number   int // its place in the queue
+	side     string
+	from, to int64
+}
+
+// queue is a fair lock with waiters of both sides.
+type queue struct {
+	t      *testing.T
+	admin  *rig.Admin
+	name   string
+	client *latchkey.Client
+	java   *java
+	turns  chan turn
+	length int64 // waiters that have come
+}
+
+func newQueue(t *testing.T, version string, fairWait time.Duration) *queue {
+	t.Helper()
+	server, options, settings := rig.Shared(), latchkey.Options{}, fields{}
+	if fairWait != 0 {
+		options.RedissonFairWait = fairWait
+		settings["fairLockWaitTimeout"] = fairWait.Milliseconds()
+	}
+	return &queue{
+		t: t, admin: rig.NewAdmin(t, server), name: rig.Name(t),
+		client: connect(t, server.URL(), options), java: openJava(t, version, server, settings),
+		turns: make(chan turn, 100),
+	}
+}
+
+// grown waits until one more stands in the queue.
+func (q *queue) grown() {
+	q.t.Helper()
+	q.length++
+	rig.Eventually(q.t, soon, "a waiter stands in the queue", func() error {
+		if n := q.admin.Int("LLEN", "redisson_lock_queue:{"+q.name+"}"); n != q.length {
+			return fmt.Errorf("%d of %d", n, q.length)
+		}
+		return nil
+	})
+}
+
+// stay is how long each waiter keeps the lock, in ms.
+const stayMillis = 5
+
+// addGo lets a waiter of this library come.
+func (q *queue) addGo(number int) {
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		hold, err := q.client.NewFairLock(q.name).Lock(ctx)
+		from := time.Now()
+		if !assert.NoError(q.t, err, "waiter %d", number) {
+			q.turns <- turn{number: number}
+			return
+		}
+		timer := time.NewTimer(stayMillis * time.Millisecond)
+		<-timer.C
+		to := time.Now()
+		assert.NoError(q.t, hold.Unlock(context.Background()))
+		q.turns <- turn{number, "Go", from.UnixNano(), to.UnixNano()}
+	}()
+	q.grown()
+}
+
+// addJava lets a waiter of Redisson come.
+func (q *queue) addJava(number int) {
+	answers := q.java.on("waiter-"+strconv.Itoa(number)).start("lock.pass",
+		fields{"kind": "fair", "name": q.name, "millis": stayMillis})
+	go func() {
+		a := <-answers
+		times := []int64{0, 0}
+		if assert.NoError(q.t, a.err(), "waiter %d", number) {
+			assert.NoError(q.t, json.Unmarshal(a.Value, &times))
+		}
+		q.turns <- turn{number, "Java", times[0], times[1]}
+	}()
+	q.grown()
+}
+
+// served waits until n waiters have had their turns, and checks that they had them one
+// after the other, in the order in which they came.
+func (q *queue) served(n int) {
+	q.t.Helper()
+	turns := make([]turn, n)
+	for i := range turns {
+		turns[i] = rig.Await(q.t, 90*time.Second, "the next waiter's turn", q.turns)
+	}
+	slices.SortFunc(turns, func(a, b turn) int { return cmp.Compare(a.from, b.from) })
+	for i := 1; i < n; i++ {
+		a, b := turns[i-1], turns[i]
+		assert.Less(q.t, a.number, b.number, "%s came before %s and was served after it", b.side, a.side)
+		assert.LessOrEqual(q.t, a.to, b.from, "%d and %d had the lock at once", a.number, b.number)
+	}
+	q.t.Logf("%d waiters in %v", n, time.Duration(turns[n-1].to-turns[0].from).Round(time.Millisecond))
+}
+
+// fairWait is the fairLockWaitTimeout that the page on compatibility recommends.
+const fairWait = 5 * time.Second
+
+// fairWaits are the settings of the Java side under which queues are tried: 0 is the
+// default.
+func fairWaits(t *testing.T, version string) []time.Duration {
+	t.Helper()
+	if fairWaitFixed(t, version) {
+		return []time.Duration{0}
+	}
+	return []time.Duration{fairWait, 0}
+}
+
+func eachFairWait(t *testing.T, test func(t *testing.T, version string, wait time.Duration)) {
+	t.Helper()
+	rig.Need(t, rig.Stats)
+	eachVersion(t, func(t *testing.T, version string) {
+		for _, wait := range fairWaits(t, version) {
+			t.Run("FairWait"+wait.String(), func(t *testing.T) {
+				t.Parallel()
+				test(t, version, wait)
+			})
+		}
+	})
+}
+
+// Fifty waiters, alternating, are served in the order in which they came, after a hold
+// that is longer than Redisson's wait timeout of 5 s.
+func TestMixedQueue(t *testing.T) {
+	t.Parallel()
+	eachFairWait(t, func(t *testing.T, version string, wait time.Duration) {
+		q := newQueue(t, version, wait)
+		hold, err := q.client.NewFairLock(q.name).Lock(within(t, soon))
+		require.NoError(t, err)
+		for i := range 25 {
+			q.addGo(2 * i)
+			q.addJava(2*i + 1)
+		}
+		rig.Throughout(t, fairWait+time.Second, "all wait", func() error {
+			if n := q.admin.Int("LLEN", "redisson_lock_queue:{"+q.name+"}"); n != 50 {
+				return fmt.Errorf("%d are in the queue", n)
+			}
+			return nil
+		})
+		require.NoError(t, hold.Unlock(context.Background()))
+		q.served(50)
+	})
+}

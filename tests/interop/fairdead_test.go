@@ -1,0 +1,123 @@
+package interop
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// bystanders is a process of this library whose waiters will die. Its arguments:
+// server, name, how many.
+var bystanders = rig.Child("bystanders", func(ctx context.Context, args []string) error {
+	server, err := rig.Attach(args[0])
+	if err != nil {
+		return err
+	}
+	client, err := latchkey.Connect(ctx, server.URL(), latchkey.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(args[2])
+	if err != nil {
+		return err
+	}
+	for range n {
+		go func() { _, _ = client.NewFairLock(args[1]).Lock(ctx) }()
+	}
+	select {}
+})
+
+// dead is how many die.
+const dead = 3
+
+// addDeadGo lets waiters of this library come and kills them.
+func (q *queue) addDeadGo() {
+	q.t.Helper()
+	child := bystanders.Start(q.t, rig.Shared().Ticket(), q.name, strconv.Itoa(dead))
+	q.length += dead - 1
+	q.grown()
+	child.Kill()
+}
+
+// addDeadJava lets waiters of Redisson come and kills them.
+func (q *queue) addDeadJava(version string, settings fields) {
+	q.t.Helper()
+	own := startJVM(q.t, version)
+	j := openIn(q.t, own, fields{"address": "redis://" + rig.Shared().Addr()}, settings)
+	for i := range dead {
+		j.on(strconv.Itoa(i)).start("lock.lock", fields{"kind": "fair", "name": q.name})
+		q.grown()
+	}
+	own.kill()
+}
+
+// around lets waiters of both sides come before and after some that die, and returns
+// how long all who live wait from the release on.
+func (q *queue) around(die func()) time.Duration {
+	q.t.Helper()
+	hold, err := q.client.NewFairLock(q.name).Lock(within(q.t, soon))
+	require.NoError(q.t, err)
+	for i := range 4 {
+		q.addGo(2 * i)
+		q.addJava(2*i + 1)
+	}
+	die()
+	for i := range 4 {
+		q.addJava(100 + 2*i)
+		q.addGo(101 + 2*i)
+	}
+	released := time.Now()
+	require.NoError(q.t, hold.Unlock(context.Background()))
+	q.served(16)
+	return time.Since(released)
+}
+
+// Dead waiters of this library are passed over all together, whatever Redisson's wait
+// timeout is, as long as somebody of this library waits.
+func TestMixedQueueWithDeadGo(t *testing.T) {
+	t.Parallel()
+	eachFairWait(t, func(t *testing.T, version string, wait time.Duration) {
+		q := newQueue(t, version, wait)
+		took := q.around(q.addDeadGo)
+		assert.Less(t, took, latchkey.DefaultStaleWaiterTimeout+3*time.Second)
+	})
+}
+
+// Dead waiters of Redisson are waited for, each for its wait timeout, and one lease.
+func TestMixedQueueWithDeadJava(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Stats)
+	q := newQueue(t, latest, fairWait)
+	// The first of them is waited for from the release on at least, since each
+	// acquisition takes a wait timeout off.
+	took := q.around(func() { q.addDeadJava(latest, fields{"fairLockWaitTimeout": fairWait.Milliseconds()}) })
+	assert.Less(t, took, latchkey.DefaultLease+dead*fairWait+5*time.Second)
+}
+
+// With Redisson's default nobody passes a dead Java waiter for more than five minutes,
+// also among Java processes. The page on compatibility recommends a shorter setting.
+func TestDeadJavaWaiterByDefault(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Stats)
+	eachVersion(t, func(t *testing.T, version string) {
+		q := newQueue(t, version, 0)
+		hold, err := q.client.NewFairLock(q.name).Lock(within(t, soon))
+		require.NoError(t, err)
+		q.addDeadJava(version, fields{})
+		require.NoError(t, hold.Unlock(context.Background()))
+		deadlines, err := q.admin.Do("ZRANGE", "redisson_lock_timeout:{"+q.name+"}", "0", "0", "WITHSCORES").AsZScores()
+		require.NoError(t, err)
+		left := time.Until(time.UnixMilli(int64(deadlines[0].Score)))
+		assert.InDelta(t, latchkey.DefaultRedissonFairWait+latchkey.DefaultLease, left, float64(30*time.Second))
+		_, err = q.client.NewFairLock(q.name).TryLock(within(t, soon), latchkey.Wait(time.Second))
+		assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	})
+}

@@ -1,0 +1,122 @@
+package interop
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// shortLease is the lease, and the watchdog timeout of Redisson, in tests that wait for
+// its end.
+const shortLease = 3 * time.Second
+
+// lasting is something that is held for as long as its process lives, and what waits
+// for it: kinds of locks, "multi" or "permit".
+type lasting struct {
+	Holds, Waits string
+	Name         string
+}
+
+// allLasting are one of each kind, with names of their own.
+func allLasting(t *testing.T) (all []lasting) {
+	t.Helper()
+	for _, kind := range append(locks, "multi", "permit") {
+		all = append(all, lasting{kind, kind, rig.Name(t)})
+	}
+	return append(all, lasting{"read", "write", rig.Name(t)}, lasting{"write", "read", rig.Name(t)})
+}
+
+// prepare sets the only permit.
+func (l lasting) prepare(admin *rig.Admin) {
+	if l.Holds == "permit" {
+		admin.Do("SET", l.Name, "1")
+	}
+}
+
+// goAcquire acquires by this library; what it gets is never released but by the end of
+// the client.
+func goAcquire(ctx context.Context, client *latchkey.Client, kind, name string, options ...latchkey.Option) (err error) {
+	switch kind {
+	case "multi":
+		_, err = latchkey.NewMultiLock(client.NewLock(name+":1"), client.NewLock(name+":2")).TryLock(ctx, options...)
+	case "permit":
+		_, err = client.NewPermitSemaphore(name).TryAcquire(ctx, options...)
+	default:
+		_, err = lockOf(client, kind, name).TryLock(ctx, options...)
+	}
+	return err
+}
+
+// javaTry starts an attempt of Redisson that waits at most so long.
+func javaTry(th thread, kind, name string, wait time.Duration) <-chan answer {
+	f := fields{"name": name, "kind": kind, "wait": wait.Milliseconds()}
+	switch kind {
+	case "multi":
+		f["names"] = []string{name + ":1", name + ":2"}
+	case "permit":
+		f["lease"] = shortLease.Milliseconds() // Redisson renews no permit
+		return th.start("permit.try", f)
+	}
+	return th.start("lock.try", f)
+}
+
+// javaGot reports whether an attempt has succeeded.
+func javaGot(t *testing.T, a answer) bool {
+	t.Helper()
+	require.NoError(t, a.err())
+	switch string(a.Value) {
+	case "true":
+		return true
+	case "false", "[]":
+		return false
+	}
+	return assert.NotEmpty(t, value[[]string](t, a))
+}
+
+// keeper is a process of this library that holds everything it is told to until it is
+// killed.
+var keeper = rig.Child("keeper", func(ctx context.Context, args []string) error {
+	var all []lasting
+	if err := json.Unmarshal([]byte(args[1]), &all); err != nil {
+		return err
+	}
+	server, err := rig.Attach(args[0])
+	if err != nil {
+		return err
+	}
+	client, err := latchkey.Connect(ctx, server.URL(), latchkey.Options{
+		Lease: shortLease, Logger: slog.New(slog.DiscardHandler),
+	})
+	for _, l := range all {
+		if err == nil {
+			err = goAcquire(ctx, client, l.Holds, l.Name)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Println("holding")
+	select {}
+})
+
+// waitFor acquires with Wait and tells when.
+func waitFor(t *testing.T, client *latchkey.Client, l lasting, wait time.Duration) <-chan result[bool] {
+	t.Helper()
+	return inBackground(func() (bool, error) {
+		err := goAcquire(within(t, wait+soon), client, l.Waits, l.Name, latchkey.Wait(wait))
+		if errors.Is(err, latchkey.ErrNotAcquired) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+}

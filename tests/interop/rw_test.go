@@ -1,0 +1,204 @@
+package interop
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// shelf is a read/write lock and a client of each side.
+type shelf struct {
+	t           *testing.T
+	admin       *rig.Admin
+	name        string
+	lock        *latchkey.RWLock
+	java        *java
+	read, write fields
+}
+
+func newShelf(t *testing.T, version string, options latchkey.Options, settings fields) *shelf {
+	t.Helper()
+	server, name := rig.Shared(), rig.Name(t)
+	return &shelf{
+		t: t, admin: rig.NewAdmin(t, server), name: name,
+		lock: connect(t, server.URL(), options).NewRWLock(name), java: openJava(t, version, server, settings),
+		read:  fields{"kind": "read", "name": name},
+		write: fields{"kind": "write", "name": name},
+	}
+}
+
+func eachShelf(t *testing.T, options latchkey.Options, settings fields, test func(t *testing.T, s *shelf)) {
+	t.Helper()
+	rig.Need(t, rig.Stats)
+	eachVersion(t, func(t *testing.T, version string) { test(t, newShelf(t, version, options, settings)) })
+}
+
+func (s *shelf) goRead() *latchkey.Hold  { s.t.Helper(); return mustLock(s.t, s.lock.ReadLock()) }
+func (s *shelf) goWrite() *latchkey.Hold { s.t.Helper(); return mustLock(s.t, s.lock.WriteLock()) }
+
+func mustLock(t *testing.T, lock latchkey.Locker, options ...latchkey.Option) *latchkey.Hold {
+	t.Helper()
+	hold, err := lock.Lock(within(t, soon), options...)
+	require.NoError(t, err)
+	return hold
+}
+
+func mustUnlock(t *testing.T, hold *latchkey.Hold) {
+	t.Helper()
+	require.NoError(t, hold.Unlock(context.Background()))
+}
+
+// nobodyWrites checks that neither side can write now.
+func (s *shelf) nobodyWrites() {
+	s.t.Helper()
+	_, err := s.lock.WriteLock().TryLock(within(s.t, soon))
+	require.ErrorIs(s.t, err, latchkey.ErrNotAcquired)
+	require.False(s.t, s.java.on("other").truth("lock.try", s.write))
+}
+
+// readable checks that both sides can come in to read, and leave.
+func (s *shelf) readable() {
+	s.t.Helper()
+	mustUnlock(s.t, s.goRead())
+	other := s.java.on("other")
+	require.True(s.t, other.truth("lock.try", s.read))
+	other.do("lock.unlock", s.read)
+}
+
+// unreadable checks that neither side can read now.
+func (s *shelf) unreadable() {
+	s.t.Helper()
+	_, err := s.lock.ReadLock().TryLock(within(s.t, soon))
+	require.ErrorIs(s.t, err, latchkey.ErrNotAcquired)
+	require.False(s.t, s.java.on("other").truth("lock.try", s.read))
+}
+
+// free checks that both sides can write, and that nothing of Redisson's format stays.
+func (s *shelf) free() {
+	s.t.Helper()
+	mustUnlock(s.t, s.goWrite())
+	other := s.java.on("other")
+	require.True(s.t, other.truth("lock.try", s.write))
+	other.do("lock.unlock", s.write)
+	for _, key := range s.admin.KeysOf(s.name) {
+		if !strings.HasPrefix(key, "redisson_unlock_latch:") {
+			assert.Failf(s.t, "something is left", "%s", key)
+		}
+	}
+}
+
+// Whoever of the readers leaves, the others of either side go on to read, and nobody
+// writes, also after the lease that the first came with.
+func TestReadersOfBothSides(t *testing.T) {
+	t.Parallel()
+	short := latchkey.Options{Lease: shortLease}
+	watchdog := fields{"lockWatchdogTimeout": shortLease.Milliseconds()}
+	eachShelf(t, short, watchdog, func(t *testing.T, s *shelf) {
+		one, two := s.java.on("one"), s.java.on("two")
+		first, second := s.goRead(), s.goRead()
+		again, err := s.lock.ReadLock().Lock(first.Context(within(t, soon)))
+		require.NoError(t, err)
+		one.do("lock.lock", s.read)
+		one.do("lock.lock", s.read)
+		two.do("lock.lock", s.read)
+		assert.EqualValues(t, 2, one.number("lock.holdCount", s.read))
+
+		s.nobodyWrites()
+		one.do("lock.unlock", s.read)
+		mustUnlock(t, again)
+		two.do("lock.unlock", s.read)
+		one.do("lock.unlock", s.read)
+		s.nobodyWrites() // only Go reads
+		rig.Throughout(t, twoLeases, "Go goes on reading", first.Err)
+		one.do("lock.lock", s.read)
+		mustUnlock(t, second)
+		mustUnlock(t, first)
+		s.nobodyWrites() // only Java reads
+		rig.Throughout(t, twoLeases, "Java goes on reading", func() error {
+			require.True(t, one.truth("lock.isHeld", s.read))
+			return nil
+		})
+		s.readable()
+		one.do("lock.unlock", s.read)
+		s.free()
+	})
+}
+
+// A writer of Redisson that goes on reading lets readers of both sides in, and no writer
+// before it has left.
+func TestJavaDowngrade(t *testing.T) {
+	t.Parallel()
+	eachShelf(t, latchkey.Options{}, nil, func(t *testing.T, s *shelf) {
+		one := s.java.on("one")
+		one.do("lock.lock", s.write)
+		one.do("lock.lock", s.write)
+		s.unreadable()
+		one.do("lock.lock", s.read)
+		one.do("lock.unlock", s.write)
+		s.unreadable()
+		waiting := inBackground(func() (*latchkey.Hold, error) { return s.lock.ReadLock().Lock(within(t, soon)) })
+		one.do("lock.unlock", s.write)
+		reader := rig.Await(t, soon, "a waiting reader of Go, which Redisson does not wake", waiting)
+		require.NoError(t, reader.err)
+		s.nobodyWrites()
+		s.readable()
+		one.do("lock.unlock", s.read)
+		s.nobodyWrites()
+		mustUnlock(t, reader.value)
+		s.free()
+	})
+}
+
+// A writer of this library that goes on reading wakes readers of Redisson.
+func TestGoDowngrade(t *testing.T) {
+	t.Parallel()
+	eachShelf(t, latchkey.Options{PollCeiling: wakeCeiling}, nil, func(t *testing.T, s *shelf) {
+		one := s.java.on("one")
+		writer := s.goWrite()
+		s.unreadable()
+		waiting := one.start("lock.lock", s.read)
+		subscribed(t, s.admin, "redisson_rwlock:{"+s.name+"}", 1)
+		began := time.Now()
+		reader, err := writer.Downgrade(within(t, soon))
+		require.NoError(t, err)
+		a := rig.Await(t, 2*wakeCeiling, "a waiting reader of Java", waiting)
+		require.NoError(t, a.err())
+		assert.Less(t, a.ended().Sub(began), wakeLimit)
+		s.nobodyWrites()
+		mustUnlock(t, reader)
+		s.nobodyWrites()
+		s.readable()
+		one.do("lock.unlock", s.read)
+		s.free()
+	})
+}
+
+// A writer of this library that has entered the read side as well, and leaves the write
+// side first, is a reader for Redisson.
+func TestGoWriterReads(t *testing.T) {
+	t.Parallel()
+	eachShelf(t, latchkey.Options{}, nil, func(t *testing.T, s *shelf) {
+		writer := s.goWrite()
+		reader, err := s.lock.ReadLock().Lock(writer.Context(within(t, soon)))
+		require.NoError(t, err)
+		other := s.java.on("other")
+		assert.True(t, other.truth("lock.isLocked", s.write))
+		assert.True(t, other.truth("lock.isLocked", s.read), "a writer that reads")
+		s.unreadable()
+		mustUnlock(t, writer)
+		assert.False(t, other.truth("lock.isLocked", s.write))
+		assert.True(t, other.truth("lock.isLocked", s.read))
+		s.nobodyWrites()
+		s.readable()
+		require.NoError(t, reader.Err())
+		mustUnlock(t, reader)
+		s.free()
+	})
+}

@@ -1,0 +1,80 @@
+package interop
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// A reader of this library that has been killed does not keep writers out when the
+// readers of Redisson who were with it have left. Redisson before 4.4.0 renews the
+// leases of all readers, also of those that are dead, for as long as one of its own
+// reads; what comes after that is the same.
+func TestKilledGoReader(t *testing.T) {
+	t.Parallel()
+	watchdog := fields{"lockWatchdogTimeout": shortLease.Milliseconds()}
+	eachShelf(t, latchkey.Options{}, watchdog, func(t *testing.T, s *shelf) {
+		text, err := json.Marshal([]lasting{{Holds: "read", Name: s.name}})
+		require.NoError(t, err)
+		victim := keeper.Start(t, rig.Shared().Ticket(), string(text))
+		victim.Line(t, soon, "holding")
+		one := s.java.on("one")
+		one.do("lock.lock", s.read)
+		victim.Kill()
+
+		waiting := s.java.on("writer").start("lock.try", merge(s.write, fields{"wait": soon.Milliseconds()}))
+		rig.Throughout(t, twoLeases, "the reader of Java keeps the lock", func() error {
+			require.Empty(t, waiting)
+			return nil
+		})
+		one.do("lock.unlock", s.read)
+		a := rig.Await(t, 2*soon, "the writer of Java", waiting)
+		require.True(t, value[bool](t, a))
+		s.java.on("writer").do("lock.unlock", s.write)
+		s.free()
+	})
+}
+
+// A reader of Redisson that has been killed does not keep writers out for longer than
+// its lease, and a lease of ours.
+func TestKilledJavaReader(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Stats)
+	eachVersion(t, func(t *testing.T, version string) {
+		s := newShelf(t, version, latchkey.Options{Lease: shortLease}, nil)
+		own := startJVM(t, version)
+		dying := openIn(t, own, fields{"address": "redis://" + rig.Shared().Addr()},
+			fields{"lockWatchdogTimeout": shortLease.Milliseconds()})
+		reader := s.goRead()
+		dying.on("one").do("lock.lock", s.read)
+		own.kill()
+		writer := inBackground(func() (*latchkey.Hold, error) { return s.lock.WriteLock().Lock(within(t, 2*soon)) })
+		rig.Throughout(t, twoLeases, "the reader of Go keeps the lock", func() error {
+			require.Empty(t, writer)
+			return reader.Err()
+		})
+		mustUnlock(t, reader)
+		released := time.Now()
+		got := rig.Await(t, 2*soon, "the writer", writer)
+		require.NoError(t, got.err)
+		assert.Less(t, got.at.Sub(released), recovery)
+		mustUnlock(t, got.value)
+		s.free()
+	})
+}
+
+func merge(all ...fields) fields {
+	merged := fields{}
+	for _, f := range all {
+		for name, value := range f {
+			merged[name] = value
+		}
+	}
+	return merged
+}

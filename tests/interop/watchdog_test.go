@@ -1,0 +1,125 @@
+package interop
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// twoLeases is longer than any hold lasts that is not renewed.
+const twoLeases = 2*shortLease + shortLease/2
+
+// What this library holds survives two leases with Redisson contending for it.
+func TestGoHoldsAreRenewed(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Stats)
+	eachVersion(t, func(t *testing.T, version string) {
+		server := rig.Shared()
+		client := connect(t, server.URL(), latchkey.Options{Lease: shortLease})
+		j := openJava(t, version, server)
+		all, answers := allLasting(t), map[lasting]<-chan answer{}
+		for _, l := range all {
+			l.prepare(rig.NewAdmin(t, server))
+			require.NoError(t, goAcquire(within(t, soon), client, l.Holds, l.Name))
+			answers[l] = javaTry(j.on(l.Name), l.Waits, l.Name, twoLeases)
+		}
+		for l, c := range answers {
+			got := javaGot(t, rig.Await(t, twoLeases+soon, "Java gives up", c))
+			assert.False(t, got, "%v was taken away by Redisson", l)
+		}
+	})
+}
+
+// What Redisson holds survives two of its watchdog timeouts with this library contending
+// for it. Its permits are not renewed.
+func TestJavaHoldsAreRenewed(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Stats)
+	eachVersion(t, func(t *testing.T, version string) {
+		server := rig.Shared()
+		client := connect(t, server.URL())
+		j := openJava(t, version, server, fields{"lockWatchdogTimeout": shortLease.Milliseconds()})
+		waiting := map[lasting]<-chan result[bool]{}
+		for _, l := range allLasting(t) {
+			if l.Holds == "permit" {
+				continue
+			}
+			require.True(t, javaGot(t, rig.Await(t, soon, "Java acquires", javaTry(j.on(l.Name), l.Holds, l.Name, 0))), l)
+			waiting[l] = waitFor(t, client, l, twoLeases)
+		}
+		for l, c := range waiting {
+			got := rig.Await(t, twoLeases+soon, "Go gives up", c)
+			require.NoError(t, got.err, l)
+			assert.False(t, got.value, "%v was taken away by Go", l)
+		}
+	})
+}
+
+// recovery is how soon after a death what it held has a new holder: the lease, and what
+// a waiter needs to notice.
+const recovery = shortLease + 2*time.Second
+
+// What a killed JVM held comes to Go when its lease is over.
+func TestKilledJVM(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Stats)
+	eachVersion(t, func(t *testing.T, version string) {
+		server := rig.Shared()
+		client := connect(t, server.URL())
+		own := startJVM(t, version)
+		j := openIn(t, own, fields{"address": "redis://" + server.Addr()},
+			fields{"lockWatchdogTimeout": shortLease.Milliseconds()})
+		waiting := map[lasting]<-chan result[bool]{}
+		for _, l := range allLasting(t) {
+			l.prepare(rig.NewAdmin(t, server))
+			require.True(t, javaGot(t, rig.Await(t, soon, "Java acquires", javaTry(j.on(l.Name), l.Holds, l.Name, 0))), l)
+			waiting[l] = waitFor(t, client, l, soon)
+		}
+		own.kill()
+		death := time.Now()
+		for l, c := range waiting {
+			got := rig.Await(t, 2*soon, "Go acquires or gives up", c)
+			require.NoError(t, got.err, l)
+			assert.True(t, got.value, "%v never came to Go", l)
+			assert.Less(t, got.at.Sub(death), recovery, "%v", l)
+		}
+	})
+}
+
+// What a killed process of this library held comes to Java when its lease is over.
+func TestKilledGo(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Stats)
+	eachVersion(t, func(t *testing.T, version string) {
+		server := rig.Shared()
+		j := openJava(t, version, server)
+		all := allLasting(t)
+		for _, l := range all {
+			l.prepare(rig.NewAdmin(t, server))
+		}
+		text, err := json.Marshal(all)
+		require.NoError(t, err)
+		victim := keeper.Start(t, server.Ticket(), string(text))
+		victim.Line(t, soon, "holding")
+		answers := map[lasting]<-chan answer{}
+		for _, l := range all {
+			if l.Waits == "fair" && fairHangs(t, version) {
+				continue
+			}
+			answers[l] = javaTry(j.on(l.Name), l.Waits, l.Name, soon)
+		}
+		victim.Kill()
+		death := time.Now()
+		for l, c := range answers {
+			a := rig.Await(t, 2*soon, "Java acquires or gives up", c)
+			assert.True(t, javaGot(t, a), "%v never came to Java", l)
+			assert.Less(t, a.ended().Sub(death), recovery, "%v", l)
+		}
+	})
+}
