@@ -2,6 +2,7 @@ package interop
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -77,4 +78,33 @@ func merge(all ...fields) fields {
 		}
 	}
 	return merged
+}
+
+// The watchdog of a reader of Redisson sets the time of the lock to its own timeout, also
+// when a reader of this library has a longer lease; before 4.4.0 also the lease of that
+// reader. The page on compatibility says what follows. Should this fail, Redisson has
+// changed.
+func TestJavaReaderCutsLongLease(t *testing.T) {
+	t.Parallel()
+	watchdog := fields{"lockWatchdogTimeout": shortLease.Milliseconds()}
+	eachShelf(t, latchkey.Options{}, watchdog, func(t *testing.T, s *shelf) {
+		reader := mustLock(t, s.lock.ReadLock(), latchkey.Lease(time.Minute))
+		one := s.java.on("one")
+		one.do("lock.lock", s.read)
+		rig.Eventually(t, soon, "the time of the lock is cut", func() error {
+			if left := s.admin.PTTL(s.name); left > shortLease {
+				return fmt.Errorf("%v", left)
+			}
+			return nil
+		})
+		one.do("lock.unlock", s.read)
+		left := s.admin.PTTL(s.name)
+		if before(t, s.java.jvm.version, 4, 4) {
+			assert.LessOrEqual(t, left, shortLease)
+		} else {
+			assert.Greater(t, left, shortLease, "its release sets the time right")
+		}
+		mustUnlock(t, reader)
+		s.free()
+	})
 }

@@ -45,6 +45,16 @@ func serverEars(admin *rig.Admin) ears {
 	return func(name string) bool { return len(admin.Channels(name)) > 0 }
 }
 
+func listening(t *testing.T, ears ears, name string) {
+	t.Helper()
+	rig.Eventually(t, soon, "a waiter listens", func() error {
+		if !ears(name) {
+			return errors.New("nobody")
+		}
+		return nil
+	})
+}
+
 // stage is where things go from one side to the other.
 type stage struct {
 	client *latchkey.Client
@@ -74,12 +84,7 @@ func (s stage) pass(t *testing.T, name string, from, to party) time.Duration {
 	t.Helper()
 	from.hold()
 	granted := to.wait()
-	rig.Eventually(t, soon, "the waiter listens", func() error {
-		if !s.ears(name) {
-			return errors.New("nobody")
-		}
-		return nil
-	})
+	listening(t, s.ears, name)
 	released := from.release()
 	at := rig.Await(t, patience+soon, "the waiter acquires", granted)
 	to.leave()

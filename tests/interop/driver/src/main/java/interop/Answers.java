@@ -23,10 +23,19 @@ final class Answers {
             answer.put("value", doors.execute(command));
         } catch (Throwable e) {
             answer.put("error", e.getClass().getName());
-            answer.put("message", String.valueOf(e.getMessage()));
+            answer.put("message", whole(e));
         }
         answer.put("ended", Clock.nanos());
         write(GSON.toJson(answer));
+    }
+
+    /** The message of an exception and of those that caused it. */
+    private static String whole(Throwable e) {
+        StringBuilder text = new StringBuilder(String.valueOf(e.getMessage()));
+        for (Throwable cause = e.getCause(); cause != null; cause = cause.getCause()) {
+            text.append("; caused by ").append(cause);
+        }
+        return text.toString();
     }
 
     private synchronized void write(String line) {

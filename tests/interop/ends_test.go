@@ -1,0 +1,117 @@
+package interop
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// notHeld is what Redisson throws when somebody releases what it does not hold.
+const notHeld = "java.lang.IllegalMonitorStateException"
+
+// oneSecond is a lease that is not renewed.
+const oneSecond = time.Second
+
+// This library can take a lock from Redisson by force. The thread that had it is told when
+// it releases.
+func TestGoForces(t *testing.T) {
+	t.Parallel()
+	eachPairing(t, allKinds, latchkey.Options{}, func(t *testing.T, p *pairing) {
+		one, two := p.java.on("one"), p.java.on("two")
+		one.do("lock.lock", p.f)
+		waiting := two.start("lock.try", merge(p.f, fields{"wait": patience.Milliseconds()}))
+		if p.kind != "spin" && p.kind != "read" { // which need no message
+			listening(t, serverEars(p.admin), p.name)
+		}
+		freed, err := p.lock.ForceUnlock(within(t, soon))
+		require.NoError(t, err)
+		assert.True(t, freed)
+		a := rig.Await(t, soon, "the next thread", waiting)
+		assert.True(t, value[bool](t, a), "it waits for its whole lease otherwise")
+		assert.False(t, one.truth("lock.isHeld", p.f))
+		assert.Equal(t, notHeld, one.try("lock.unlock", p.f).Error)
+		two.do("lock.unlock", p.f)
+		freed, err = p.lock.ForceUnlock(within(t, soon))
+		require.NoError(t, err)
+		assert.False(t, freed, "it is free")
+	})
+}
+
+// Redisson can take a lock from this library by force. The hold is lost, and says so.
+func TestJavaForces(t *testing.T) {
+	t.Parallel()
+	eachPairing(t, allKinds, latchkey.Options{Lease: shortLease}, func(t *testing.T, p *pairing) {
+		p.endsLost(mustLock(t, p.lock), func() {
+			assert.True(t, p.java.on("one").truth("lock.force", p.f))
+		})
+		assert.False(t, p.java.on("one").truth("lock.force", p.f), "it is free")
+	})
+}
+
+// endsLost takes a hold away and checks that it says so: it is renewed after a third of
+// the lease at most.
+func (p *pairing) endsLost(hold *latchkey.Hold, take func()) {
+	p.t.Helper()
+	work := hold.Context(p.t.Context())
+	take()
+	rig.Await(p.t, shortLease, "the hold is lost", hold.Lost())
+	assert.ErrorIs(p.t, hold.Err(), latchkey.ErrLost)
+	assert.ErrorIs(p.t, context.Cause(work), latchkey.ErrLost)
+	err := hold.Unlock(context.Background())
+	assert.ErrorIs(p.t, err, latchkey.ErrNotHeld)
+	assert.ErrorIs(p.t, err, latchkey.ErrLost)
+}
+
+// A lock object of Redisson that is deleted is a lost hold here, and free for the next.
+func TestJavaDeletes(t *testing.T) {
+	t.Parallel()
+	eachPairing(t, allKinds, latchkey.Options{Lease: shortLease}, func(t *testing.T, p *pairing) {
+		one := p.java.on("one")
+		p.endsLost(mustLock(t, p.lock), func() { assert.True(t, one.truth("lock.delete", p.f)) })
+		one.do("lock.lock", p.f)
+		one.do("lock.unlock", p.f)
+		mustUnlock(t, mustLock(t, p.lock))
+	})
+}
+
+// A fixed lease of Redisson that is over frees the lock for this library; the thread that
+// had it is told when it releases.
+func TestJavaLeaseEnds(t *testing.T) {
+	t.Parallel()
+	eachPairing(t, locks, latchkey.Options{}, func(t *testing.T, p *pairing) {
+		one := p.java.on("one")
+		one.do("lock.lock", merge(p.f, fields{"lease": oneSecond.Milliseconds()}))
+		began := time.Now()
+		hold := mustLock(t, p.lock)
+		assert.Less(t, time.Since(began), oneSecond+time.Second)
+		assert.Equal(t, notHeld, one.try("lock.unlock", p.f).Error)
+		mustUnlock(t, hold)
+	})
+}
+
+// A fixed lease of this library that is over frees the lock for Redisson; the hold says
+// that it is lost before.
+func TestGoLeaseEnds(t *testing.T) {
+	t.Parallel()
+	eachPairing(t, locks, latchkey.Options{}, func(t *testing.T, p *pairing) {
+		if p.kind == "fair" && fairHangs(t, p.java.jvm.version) {
+			t.Log("fair waiters of this version sleep on: see fairHangs")
+			return
+		}
+		hold := mustLock(t, p.lock, latchkey.Lease(oneSecond))
+		one := p.java.on("one")
+		a := rig.Await(t, oneSecond+time.Second, "Java acquires",
+			one.start("lock.try", merge(p.f, fields{"wait": patience.Milliseconds()})))
+		require.True(t, value[bool](t, a))
+		assert.ErrorIs(t, hold.Err(), latchkey.ErrLost)
+		assert.ErrorIs(t, hold.Unlock(context.Background()), latchkey.ErrNotHeld)
+		assert.True(t, one.truth("lock.isHeld", p.f), "the late release does not touch it")
+		one.do("lock.unlock", p.f)
+	})
+}

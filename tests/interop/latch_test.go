@@ -1,0 +1,155 @@
+package interop
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// gatehouse is a latch and a client of each side.
+type gatehouse struct {
+	t     *testing.T
+	admin *rig.Admin
+	name  string
+	latch *latchkey.CountDownLatch
+	thread
+}
+
+func eachGatehouse(t *testing.T, test func(t *testing.T, g *gatehouse)) {
+	t.Helper()
+	rig.Need(t, rig.Stats)
+	eachVersion(t, func(t *testing.T, version string) {
+		server, name := rig.Shared(), rig.Name(t)
+		client := connect(t, server.URL(), latchkey.Options{PollCeiling: wakeCeiling})
+		test(t, &gatehouse{
+			t: t, admin: rig.NewAdmin(t, server), name: name,
+			latch: client.NewCountDownLatch(name), thread: openJava(t, version, server).on("main"),
+		})
+	})
+}
+
+func (g *gatehouse) f(n int) fields {
+	return fields{"name": g.name, "n": n, "wait": patience.Milliseconds()}
+}
+
+// left compares the counts of both sides.
+func (g *gatehouse) left(want int) {
+	g.t.Helper()
+	got, err := g.latch.Count(within(g.t, soon))
+	require.NoError(g.t, err)
+	assert.Equal(g.t, want, got, "for Go")
+	assert.EqualValues(g.t, want, g.number("latch.count", g.f(0)), "for Java")
+}
+
+func (g *gatehouse) set(n int) bool {
+	g.t.Helper()
+	done, err := g.latch.TrySetCount(within(g.t, soon), n)
+	require.NoError(g.t, err)
+	return done
+}
+
+func (g *gatehouse) count() {
+	g.t.Helper()
+	_, err := g.latch.CountDown(within(g.t, soon))
+	require.NoError(g.t, err)
+}
+
+// awaiters lets one of each side wait.
+func (g *gatehouse) awaiters() (<-chan result[int], <-chan answer) {
+	g.t.Helper()
+	goWaiter := inBackground(func() (int, error) { return 0, g.latch.Await(within(g.t, patience)) })
+	javaWaiter := g.on("waiter").start("latch.await", g.f(0))
+	subscribed(g.t, g.admin, "redisson_countdownlatch__channel__{"+g.name+"}", 2)
+	return goWaiter, javaWaiter
+}
+
+// Every operation on a latch by one side is seen by both.
+func TestLatchQueries(t *testing.T) {
+	t.Parallel()
+	eachGatehouse(t, func(t *testing.T, g *gatehouse) {
+		assert.True(t, g.truth("latch.trySet", g.f(4)))
+		assert.False(t, g.set(7), "Java has set it")
+		g.left(4)
+		g.count()
+		g.left(3)
+		g.do("latch.countDown", g.f(0))
+		g.left(2)
+		_, err := g.latch.CountDownAs(within(t, soon), "participant")
+		require.NoError(t, err)
+		_, err = g.latch.CountDownAs(within(t, soon), "participant")
+		require.NoError(t, err)
+		g.left(1)
+		g.count()
+		g.left(0)
+		assert.True(t, g.truth("latch.await", g.f(0)))
+		require.NoError(t, g.latch.Await(within(t, soon)))
+
+		assert.True(t, g.set(2))
+		assert.False(t, g.truth("latch.trySet", g.f(3)), "Go has set it")
+		g.left(2)
+		g.do("latch.countDown", g.f(0))
+		g.do("latch.countDown", g.f(0))
+		g.left(0)
+		assert.True(t, g.truth("latch.trySet", g.f(1)), "a new round")
+		g.left(1)
+		assert.True(t, g.truth("latch.delete", g.f(0)))
+		assert.Zero(t, g.number("latch.count", g.f(0)))
+	})
+}
+
+// The last count of either side lets the awaiters of both go on, round after round.
+func TestLatchOpens(t *testing.T) {
+	t.Parallel()
+	eachGatehouse(t, func(t *testing.T, g *gatehouse) {
+		for round := range 10 {
+			require.True(t, g.set(2))
+			goWaiter, javaWaiter := g.awaiters()
+			last := func() { g.count() }
+			if round%2 == 0 {
+				g.count()
+				last = func() { g.do("latch.countDown", g.f(0)) }
+			} else {
+				g.do("latch.countDown", g.f(0))
+			}
+			began := time.Now()
+			last()
+			got := rig.Await(t, patience, "Go goes on", goWaiter)
+			require.NoError(t, got.err)
+			assert.Less(t, got.at.Sub(began), wakeLimit)
+			a := rig.Await(t, patience, "Java goes on", javaWaiter)
+			require.True(t, value[bool](t, a))
+			assert.Less(t, a.ended().Sub(began), wakeLimit)
+		}
+	})
+}
+
+// A latch that is deleted by this library releases all awaiters: ours with an error.
+// Redisson's own deletion wakes nobody of its own, and is an open latch here: it removes
+// the same key as the last count.
+func TestLatchDeleted(t *testing.T) {
+	t.Parallel()
+	eachGatehouse(t, func(t *testing.T, g *gatehouse) {
+		require.True(t, g.set(2))
+		goWaiter, javaWaiter := g.awaiters()
+		gone, err := g.latch.Delete(context.Background())
+		require.NoError(t, err)
+		assert.True(t, gone)
+		assert.ErrorIs(t, rig.Await(t, wakeLimit, "Go is told", goWaiter).err, latchkey.ErrGone)
+		assert.True(t, value[bool](t, rig.Await(t, wakeLimit, "Java goes on", javaWaiter)))
+
+		require.True(t, g.set(2))
+		goWaiter, javaWaiter = g.awaiters()
+		assert.True(t, g.truth("latch.delete", g.f(0)))
+		assert.NoError(t, rig.Await(t, wakeLimit, "Go goes on", goWaiter).err)
+		assert.Empty(t, javaWaiter)
+		require.True(t, g.set(1)) // for the awaiter of Java, which waits on
+		g.count()
+		assert.True(t, value[bool](t, rig.Await(t, wakeLimit, "Java goes on", javaWaiter)))
+	})
+}

@@ -1,0 +1,126 @@
+package interop
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// pairing is one lock of one kind, and a client of each side.
+type pairing struct {
+	t     *testing.T
+	admin *rig.Admin
+	kind  string
+	name  string
+	lock  latchkey.Locker
+	java  *java
+	f     fields
+}
+
+// eachPairing runs a test for every kind of lock, with every version of Redisson.
+func eachPairing(t *testing.T, kinds []string, options latchkey.Options, test func(t *testing.T, p *pairing)) {
+	t.Helper()
+	rig.Need(t, rig.Stats)
+	eachVersion(t, func(t *testing.T, version string) {
+		server := rig.Shared()
+		client, j := connect(t, server.URL(), options), openJava(t, version, server)
+		for _, kind := range kinds {
+			t.Run(kind, func(t *testing.T) {
+				t.Parallel()
+				name := rig.Name(t)
+				test(t, &pairing{
+					t: t, admin: rig.NewAdmin(t, server), kind: kind, name: name, lock: lockOf(client, kind, name),
+					java: j.as(t), f: fields{"kind": kind, "name": name},
+				})
+			})
+		}
+	})
+}
+
+// as is the client in a subtest.
+func (c *java) as(t *testing.T) *java {
+	t.Helper()
+	return &java{t: t, jvm: c.jvm, id: c.id}
+}
+
+// allKinds are the locks that exclude, and readers.
+var allKinds = append([]string{"read"}, locks...)
+
+// What one side holds is seen by the queries of the other.
+func TestLockQueries(t *testing.T) {
+	t.Parallel()
+	eachPairing(t, allKinds, latchkey.Options{}, func(t *testing.T, p *pairing) {
+		ctx, one := within(t, soon), p.java.on("one")
+		hold := mustLock(t, p.lock)
+		again := mustLock(t, p.lock, latchkey.By(hold.Owner()))
+		assert.True(t, one.truth("lock.isLocked", p.f))
+		assert.False(t, one.truth("lock.isHeld", p.f))
+		assert.Zero(t, one.number("lock.holdCount", p.f))
+		assert.InDelta(t, latchkey.DefaultLease.Milliseconds(), one.number("lock.remaining", p.f), 5000)
+		mustUnlock(t, again)
+		assert.True(t, one.truth("lock.isLocked", p.f))
+		mustUnlock(t, hold)
+		assert.False(t, one.truth("lock.isLocked", p.f))
+
+		one.do("lock.lock", p.f)
+		one.do("lock.lock", p.f)
+		locked, err := p.lock.IsLocked(ctx)
+		require.NoError(t, err)
+		assert.True(t, locked)
+		left, err := p.lock.RemainingTTL(ctx)
+		require.NoError(t, err)
+		// Redisson adds up the times of a write lock that is entered again.
+		assert.Less(t, left, 2*latchkey.DefaultLease+time.Second)
+		assert.Greater(t, left, latchkey.DefaultLease-5*time.Second)
+		assert.Equal(t, []latchkey.Holder{{Owner: p.javaOwner("one"), Count: 2, Write: p.kind == "write"}}, p.holders())
+		one.do("lock.unlock", p.f)
+		assert.Equal(t, 1, p.holders()[0].Count)
+		one.do("lock.unlock", p.f)
+		locked, err = p.lock.IsLocked(ctx)
+		require.NoError(t, err)
+		assert.False(t, locked)
+	})
+}
+
+func (p *pairing) holders() []latchkey.Holder {
+	p.t.Helper()
+	inspection, err := p.lock.Inspect(within(p.t, soon))
+	require.NoError(p.t, err)
+	return inspection.Holders
+}
+
+// javaOwner is the owner that a thread of Redisson is.
+func (p *pairing) javaOwner(name string) string {
+	p.t.Helper()
+	id := value[string](p.t, p.java.on("main").do("client.id", nil))
+	return fmt.Sprintf("%s:%d", id, p.java.on(name).number("lock.threadId", p.f))
+}
+
+// Tokens of one name grow, whichever side takes them.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	eachPairing(t, []string{"fenced"}, latchkey.Options{}, func(t *testing.T, p *pairing) {
+		one, last := p.java.on("one"), int64(0)
+		for range 5 {
+			hold := mustLock(t, p.lock)
+			assert.Equal(t, last+1, hold.Token())
+			assert.Equal(t, hold.Token(), one.number("lock.token", p.f))
+			mustUnlock(t, hold)
+			last = one.number("lock.lockToken", p.f)
+			assert.Equal(t, hold.Token()+1, last)
+			one.do("lock.lock", p.f)
+			last++ // Redisson takes one for a re-entry as well
+			inspection, err := p.lock.Inspect(within(t, soon))
+			require.NoError(t, err)
+			assert.Equal(t, last, inspection.Token)
+			one.do("lock.unlock", p.f)
+			one.do("lock.unlock", p.f)
+		}
+	})
+}
