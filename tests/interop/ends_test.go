@@ -27,7 +27,7 @@ func TestGoForces(t *testing.T) {
 		one.do("lock.lock", p.f)
 		waiting := two.start("lock.try", merge(p.f, fields{"wait": patience.Milliseconds()}))
 		if p.kind != "spin" && p.kind != "read" { // which need no message
-			listening(t, serverEars(p.admin), p.name)
+			listening(t, onServer(t).ears, p.name)
 		}
 		freed, err := p.lock.ForceUnlock(within(t, soon))
 		require.NoError(t, err)

@@ -5,10 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -36,19 +36,10 @@ func chosen(t *testing.T) contestants {
 // Processes of this library and of two versions of Redisson contend for one name: what
 // all have written down shows that never too many were inside.
 func TestExclusion(t *testing.T) {
-	rig.Need(t, rig.Stats)
+	rig.Need(t, rig.Stats, rig.Single)
 	for _, kind := range []string{"lock", "fenced", "spin", "fair", "rw", "semaphore", "permit", "latch", "multi"} {
 		t.Run(kind, func(t *testing.T) {
-			arena := newArena(t, kind)
-			outcomes := arena.run()
-			stays := readDiaries(t, arena.diaries)
-			assert.Empty(t, judge(stays, arena.capacity()))
-			for side, o := range outcomes {
-				assert.Positive(t, o.Passes, "%s never came in", side)
-				t.Logf("%s: %d passes, %.0f/s, the longest wait %v", side, o.Passes,
-					float64(o.Passes)/arena.lasts.Seconds(), time.Duration(o.Longest).Round(time.Millisecond))
-			}
-			arena.checkCounters(stays)
+			newArena(t, onServer(t), kind).hold()
 		})
 	}
 }
@@ -57,27 +48,26 @@ func TestExclusion(t *testing.T) {
 type arena struct {
 	contestants
 	t       *testing.T
-	server  *rig.Server
-	admin   *rig.Admin
+	raw     rueidis.Client
 	java    []*java
 	contest contest
 	dir     string
 	diaries []string
 }
 
-func newArena(t *testing.T, kind string) *arena {
+func newArena(t *testing.T, where place, kind string) *arena {
 	t.Helper()
-	server := rig.Shared()
-	a := &arena{contestants: chosen(t), t: t, server: server, admin: rig.NewAdmin(t, server), dir: t.TempDir()}
+	a := &arena{contestants: chosen(t), t: t, raw: where.raw(t), dir: t.TempDir()}
 	for _, version := range versions() {
-		a.java = append(a.java, openJava(t, version, server))
+		a.java = append(a.java, where.java(t, version))
 	}
 	a.contest = contest{
-		Ticket: server.Ticket(), Kind: kind, Name: rig.Name(t), Threads: a.threads, Millis: a.lasts.Milliseconds(),
+		URL: where.url, Kind: kind, Name: rig.Name(t), Threads: a.threads, Millis: a.lasts.Milliseconds(),
 		Parties: a.threads * (a.processes + len(a.java)), Until: time.Now().Add(a.lasts).UnixNano(),
 	}
 	if kind == "semaphore" || kind == "permit" {
-		a.admin.Do("SET", a.contest.Name, strconv.Itoa(poolSize))
+		permits := a.raw.B().Set().Key(a.contest.Name).Value(strconv.Itoa(poolSize)).Build()
+		require.NoError(t, a.raw.Do(t.Context(), permits).Error())
 	}
 	return a
 }
@@ -87,6 +77,20 @@ func (a *arena) capacity() int {
 		return poolSize
 	}
 	return alone
+}
+
+// hold holds the contest and judges it.
+func (a *arena) hold() {
+	a.t.Helper()
+	outcomes := a.run()
+	stays := readDiaries(a.t, a.diaries)
+	assert.Empty(a.t, judge(stays, a.capacity()))
+	for side, o := range outcomes {
+		assert.Positive(a.t, o.Passes, "%s never came in", side)
+		a.t.Logf("%s: %d passes, %.0f/s, the longest wait %v", side, o.Passes,
+			float64(o.Passes)/a.lasts.Seconds(), time.Duration(o.Longest).Round(time.Millisecond))
+	}
+	a.checkCounters(stays)
 }
 
 // run lets all contend and returns what each side achieved.
@@ -148,10 +152,9 @@ func (a *arena) checkCounters(stays []stay) {
 			counted[s.key]++
 		}
 	}
-	for _, key := range a.admin.Keys("interop-counter:*" + strings.TrimPrefix(a.contest.Name, "TestExclusion/") + "*") {
-		name := strings.TrimSuffix(strings.TrimPrefix(key, "interop-counter:{"), "}")
-		assert.Equal(a.t, counted[name], a.admin.Int("GET", key), "the unprotected counter %s", key)
-		delete(counted, name)
+	for name, want := range counted {
+		got, err := counter{a.raw, name}.read(a.t.Context())
+		require.NoError(a.t, err)
+		assert.Equal(a.t, want, got, "the unprotected counter of %s", name)
 	}
-	assert.Empty(a.t, counted, "no counter")
 }

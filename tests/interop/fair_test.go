@@ -131,7 +131,7 @@ func fairWaits(t *testing.T, version string) []time.Duration {
 
 func eachFairWait(t *testing.T, test func(t *testing.T, version string, wait time.Duration)) {
 	t.Helper()
-	rig.Need(t, rig.Stats)
+	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
 		for _, wait := range fairWaits(t, version) {
 			t.Run("FairWait"+wait.String(), func(t *testing.T) {

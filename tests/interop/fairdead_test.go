@@ -94,7 +94,7 @@ func TestMixedQueueWithDeadGo(t *testing.T) {
 // Dead waiters of Redisson are waited for, each for its wait timeout, and one lease.
 func TestMixedQueueWithDeadJava(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats)
+	rig.Need(t, rig.Stats, rig.Single)
 	q := newQueue(t, latest, fairWait)
 	// The first of them is waited for from the release on at least, since each
 	// acquisition takes a wait timeout off.
@@ -106,7 +106,7 @@ func TestMixedQueueWithDeadJava(t *testing.T) {
 // also among Java processes. The page on compatibility recommends a shorter setting.
 func TestDeadJavaWaiterByDefault(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats)
+	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
 		q := newQueue(t, version, 0)
 		hold, err := q.client.NewFairLock(q.name).Lock(within(t, soon))

@@ -35,8 +35,10 @@ func openJava(t *testing.T, version string, server *rig.Server, settings ...fiel
 func openIn(t *testing.T, j *jvm, where fields, settings ...fields) *java {
 	t.Helper()
 	c := &java{t: t, jvm: j, id: fmt.Sprint("client-", clients.Add(1))}
-	if len(settings) > 0 && settings[0] != nil {
-		where["settings"] = settings[0]
+	for _, each := range settings {
+		if each != nil {
+			where = merge(where, fields{"settings": each})
+		}
 	}
 	c.on("main").do("client.open", where)
 	t.Cleanup(func() {

@@ -23,7 +23,7 @@ type gatehouse struct {
 
 func eachGatehouse(t *testing.T, test func(t *testing.T, g *gatehouse)) {
 	t.Helper()
-	rig.Need(t, rig.Stats)
+	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
 		server, name := rig.Shared(), rig.Name(t)
 		client := connect(t, server.URL(), latchkey.Options{PollCeiling: wakeCeiling})

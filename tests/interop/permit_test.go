@@ -24,7 +24,7 @@ type bench struct {
 
 func eachBench(t *testing.T, options latchkey.Options, test func(t *testing.T, b *bench)) {
 	t.Helper()
-	rig.Need(t, rig.Stats)
+	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
 		server, name := rig.Shared(), rig.Name(t)
 		client := connect(t, server.URL(), options)

@@ -26,7 +26,7 @@ type pairing struct {
 // eachPairing runs a test for every kind of lock, with every version of Redisson.
 func eachPairing(t *testing.T, kinds []string, options latchkey.Options, test func(t *testing.T, p *pairing)) {
 	t.Helper()
-	rig.Need(t, rig.Stats)
+	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
 		server := rig.Shared()
 		client, j := connect(t, server.URL(), options), openJava(t, version, server)

@@ -36,7 +36,7 @@ func newShelf(t *testing.T, version string, options latchkey.Options, settings f
 
 func eachShelf(t *testing.T, options latchkey.Options, settings fields, test func(t *testing.T, s *shelf)) {
 	t.Helper()
-	rig.Need(t, rig.Stats)
+	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) { test(t, newShelf(t, version, options, settings)) })
 }
 

@@ -46,7 +46,7 @@ func TestKilledGoReader(t *testing.T) {
 // its lease, and a lease of ours.
 func TestKilledJavaReader(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats)
+	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
 		s := newShelf(t, version, latchkey.Options{Lease: shortLease}, nil)
 		own := startJVM(t, version)

@@ -15,7 +15,7 @@ import (
 // Every operation on a semaphore by one side is seen by the queries of both.
 func TestSemaphoreQueries(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats)
+	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
 		server, name, ctx := rig.Shared(), rig.Name(t), within(t, soon)
 		s := connect(t, server.URL()).NewSemaphore(name)
@@ -80,7 +80,7 @@ func TestSemaphoreQueries(t *testing.T) {
 // available.
 func TestSemaphoreWakers(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats)
+	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
 		server := rig.Shared()
 		admin := rig.NewAdmin(t, server)
@@ -121,7 +121,7 @@ func TestSemaphoreWakers(t *testing.T) {
 // wait on.
 func TestDebtIsNoWakeUp(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats)
+	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
 		server, name := rig.Shared(), rig.Name(t)
 		s := connect(t, server.URL(), latchkey.Options{PollCeiling: wakeCeiling}).NewSemaphore(name)

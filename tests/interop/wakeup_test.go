@@ -24,25 +24,21 @@ const (
 // A release on one side wakes a waiter on the other by a message, not by a poll or the
 // end of a lease.
 func TestWakeUp(t *testing.T) {
-	rig.Need(t, rig.Stats)
+	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
-		server := rig.Shared()
-		stage := stage{
-			client: connect(t, server.URL(), latchkey.Options{PollCeiling: wakeCeiling}),
-			java:   openJava(t, version, server),
-			ears:   serverEars(rig.NewAdmin(t, server)),
-		}
+		where := onServer(t)
+		stage := where.stage(t, version, latchkey.Options{}, nil)
 		for kind, play := range plays {
-			t.Run(kind, func(t *testing.T) { stage.measure(t, play) })
+			t.Run(kind, func(t *testing.T) { stage.measure(t, play, wakeRounds) })
 		}
 	})
 }
 
-// ears tell whether somebody listens to a channel that has the name in it.
-type ears func(name string) bool
-
-func serverEars(admin *rig.Admin) ears {
-	return func(name string) bool { return len(admin.Channels(name)) > 0 }
+// stage opens a client of each side.
+func (p place) stage(t *testing.T, version string, options latchkey.Options, settings fields) stage {
+	t.Helper()
+	options.PollCeiling = wakeCeiling
+	return stage{client: p.connect(t, options), java: p.java(t, version, settings), ears: p.ears}
 }
 
 func listening(t *testing.T, ears ears, name string) {
@@ -62,10 +58,10 @@ type stage struct {
 	ears   ears
 }
 
-func (s stage) measure(t *testing.T, play play) {
+func (s stage) measure(t *testing.T, play play, rounds int) {
 	t.Helper()
-	toGo, toJava := make([]time.Duration, wakeRounds), make([]time.Duration, wakeRounds)
-	for i := range wakeRounds {
+	toGo, toJava := make([]time.Duration, rounds), make([]time.Duration, rounds)
+	for i := range rounds {
 		// A name of its own for each, since a subscription may linger.
 		name := rig.Name(t)
 		goSide, javaSide := play(t, s.client, s.java, name)

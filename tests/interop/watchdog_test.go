@@ -18,7 +18,7 @@ const twoLeases = 2*shortLease + shortLease/2
 // What this library holds survives two leases with Redisson contending for it.
 func TestGoHoldsAreRenewed(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats)
+	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
 		server := rig.Shared()
 		client := connect(t, server.URL(), latchkey.Options{Lease: shortLease})
@@ -40,7 +40,7 @@ func TestGoHoldsAreRenewed(t *testing.T) {
 // for it. Its permits are not renewed.
 func TestJavaHoldsAreRenewed(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats)
+	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
 		server := rig.Shared()
 		client := connect(t, server.URL())
@@ -68,7 +68,7 @@ const recovery = shortLease + 2*time.Second
 // What a killed JVM held comes to Go when its lease is over.
 func TestKilledJVM(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats)
+	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
 		server := rig.Shared()
 		client := connect(t, server.URL())
@@ -95,7 +95,7 @@ func TestKilledJVM(t *testing.T) {
 // What a killed process of this library held comes to Java when its lease is over.
 func TestKilledGo(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats)
+	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
 		server := rig.Shared()
 		j := openJava(t, version, server)
