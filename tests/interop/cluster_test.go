@@ -44,3 +44,31 @@ func TestClusterExclusion(t *testing.T) {
 		t.Run(kind, func(t *testing.T) { newArena(t, where, kind).hold() })
 	}
 }
+
+// What is promised of holds, their ends and queues holds on a cluster as on one server.
+func TestCluster(t *testing.T) {
+	rig.Need(t, rig.Topology)
+	where := onCluster(t, rig.NewCluster(t), true)
+	pairings := func(options latchkey.Options, test func(*testing.T, *pairing)) func(*testing.T, place) {
+		return func(t *testing.T, where place) {
+			t.Helper()
+			pairingsAt(t, where, allKinds, options, test)
+		}
+	}
+	for what, test := range map[string]func(*testing.T, place){
+		"GoHoldsAreRenewed":    goHoldsAreRenewed,
+		"JavaHoldsAreRenewed":  javaHoldsAreRenewed,
+		"KilledJVM":            killedJVM,
+		"KilledGo":             killedGo,
+		"MixedQueue":           mixedQueue,
+		"MixedQueueWithDeadGo": deadGoIsPassed,
+		"GoForces":             pairings(latchkey.Options{}, goForces),
+		"JavaForces":           pairings(latchkey.Options{Lease: shortLease}, javaForces),
+		"JavaDeletes":          pairings(latchkey.Options{Lease: shortLease}, javaDeletes),
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			test(t, where)
+		})
+	}
+}

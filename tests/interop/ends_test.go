@@ -22,36 +22,51 @@ const oneSecond = time.Second
 // it releases.
 func TestGoForces(t *testing.T) {
 	t.Parallel()
-	eachPairing(t, allKinds, latchkey.Options{}, func(t *testing.T, p *pairing) {
-		one, two := p.java.on("one"), p.java.on("two")
-		one.do("lock.lock", p.f)
-		waiting := two.start("lock.try", merge(p.f, fields{"wait": patience.Milliseconds()}))
-		if p.kind != "spin" && p.kind != "read" { // which need no message
-			listening(t, onServer(t).ears, p.name)
-		}
-		freed, err := p.lock.ForceUnlock(within(t, soon))
-		require.NoError(t, err)
-		assert.True(t, freed)
-		a := rig.Await(t, soon, "the next thread", waiting)
-		assert.True(t, value[bool](t, a), "it waits for its whole lease otherwise")
-		assert.False(t, one.truth("lock.isHeld", p.f))
-		assert.Equal(t, notHeld, one.try("lock.unlock", p.f).Error)
-		two.do("lock.unlock", p.f)
-		freed, err = p.lock.ForceUnlock(within(t, soon))
-		require.NoError(t, err)
-		assert.False(t, freed, "it is free")
-	})
+	eachPairing(t, allKinds, latchkey.Options{}, goForces)
+}
+
+func goForces(t *testing.T, p *pairing) {
+	t.Helper()
+	one, two := p.java.on("one"), p.java.on("two")
+	one.do("lock.lock", p.f)
+	acquire := func() <-chan answer {
+		return two.start("lock.try", merge(p.f, fields{"wait": patience.Milliseconds()}))
+	}
+	var waiting <-chan answer
+	if p.kind != "read" { // which would be let in
+		waiting = acquire()
+	}
+	if p.kind != "spin" && p.kind != "read" { // which need no message
+		listening(t, p.ears, p.name)
+	}
+	freed, err := p.lock.ForceUnlock(within(t, soon))
+	require.NoError(t, err)
+	assert.True(t, freed)
+	if p.kind == "read" {
+		waiting = acquire()
+	}
+	a := rig.Await(t, soon, "the next thread", waiting)
+	assert.True(t, value[bool](t, a), "it waits for its whole lease otherwise")
+	assert.False(t, one.truth("lock.isHeld", p.f))
+	assert.Equal(t, notHeld, one.try("lock.unlock", p.f).Error)
+	two.do("lock.unlock", p.f)
+	freed, err = p.lock.ForceUnlock(within(t, soon))
+	require.NoError(t, err)
+	assert.False(t, freed, "it is free")
 }
 
 // Redisson can take a lock from this library by force. The hold is lost, and says so.
 func TestJavaForces(t *testing.T) {
 	t.Parallel()
-	eachPairing(t, allKinds, latchkey.Options{Lease: shortLease}, func(t *testing.T, p *pairing) {
-		p.endsLost(mustLock(t, p.lock), func() {
-			assert.True(t, p.java.on("one").truth("lock.force", p.f))
-		})
-		assert.False(t, p.java.on("one").truth("lock.force", p.f), "it is free")
+	eachPairing(t, allKinds, latchkey.Options{Lease: shortLease}, javaForces)
+}
+
+func javaForces(t *testing.T, p *pairing) {
+	t.Helper()
+	p.endsLost(mustLock(t, p.lock), func() {
+		assert.True(t, p.java.on("one").truth("lock.force", p.f))
 	})
+	assert.False(t, p.java.on("one").truth("lock.force", p.f), "it is free")
 }
 
 // endsLost takes a hold away and checks that it says so: it is renewed after a third of
@@ -71,47 +86,56 @@ func (p *pairing) endsLost(hold *latchkey.Hold, take func()) {
 // A lock object of Redisson that is deleted is a lost hold here, and free for the next.
 func TestJavaDeletes(t *testing.T) {
 	t.Parallel()
-	eachPairing(t, allKinds, latchkey.Options{Lease: shortLease}, func(t *testing.T, p *pairing) {
-		one := p.java.on("one")
-		p.endsLost(mustLock(t, p.lock), func() { assert.True(t, one.truth("lock.delete", p.f)) })
-		one.do("lock.lock", p.f)
-		one.do("lock.unlock", p.f)
-		mustUnlock(t, mustLock(t, p.lock))
-	})
+	eachPairing(t, allKinds, latchkey.Options{Lease: shortLease}, javaDeletes)
+}
+
+func javaDeletes(t *testing.T, p *pairing) {
+	t.Helper()
+	one := p.java.on("one")
+	p.endsLost(mustLock(t, p.lock), func() { assert.True(t, one.truth("lock.delete", p.f)) })
+	one.do("lock.lock", p.f)
+	one.do("lock.unlock", p.f)
+	mustUnlock(t, mustLock(t, p.lock))
 }
 
 // A fixed lease of Redisson that is over frees the lock for this library; the thread that
 // had it is told when it releases.
 func TestJavaLeaseEnds(t *testing.T) {
 	t.Parallel()
-	eachPairing(t, locks, latchkey.Options{}, func(t *testing.T, p *pairing) {
-		one := p.java.on("one")
-		one.do("lock.lock", merge(p.f, fields{"lease": oneSecond.Milliseconds()}))
-		began := time.Now()
-		hold := mustLock(t, p.lock)
-		assert.Less(t, time.Since(began), oneSecond+time.Second)
-		assert.Equal(t, notHeld, one.try("lock.unlock", p.f).Error)
-		mustUnlock(t, hold)
-	})
+	eachPairing(t, locks, latchkey.Options{}, javaLeaseEnds)
+}
+
+func javaLeaseEnds(t *testing.T, p *pairing) {
+	t.Helper()
+	one := p.java.on("one")
+	one.do("lock.lock", merge(p.f, fields{"lease": oneSecond.Milliseconds()}))
+	began := time.Now()
+	hold := mustLock(t, p.lock)
+	assert.Less(t, time.Since(began), oneSecond+time.Second)
+	assert.Equal(t, notHeld, one.try("lock.unlock", p.f).Error)
+	mustUnlock(t, hold)
 }
 
 // A fixed lease of this library that is over frees the lock for Redisson; the hold says
 // that it is lost before.
 func TestGoLeaseEnds(t *testing.T) {
 	t.Parallel()
-	eachPairing(t, locks, latchkey.Options{}, func(t *testing.T, p *pairing) {
-		if p.kind == "fair" && fairHangs(t, p.java.jvm.version) {
-			t.Log("fair waiters of this version sleep on: see fairHangs")
-			return
-		}
-		hold := mustLock(t, p.lock, latchkey.Lease(oneSecond))
-		one := p.java.on("one")
-		a := rig.Await(t, oneSecond+time.Second, "Java acquires",
-			one.start("lock.try", merge(p.f, fields{"wait": patience.Milliseconds()})))
-		require.True(t, value[bool](t, a))
-		assert.ErrorIs(t, hold.Err(), latchkey.ErrLost)
-		assert.ErrorIs(t, hold.Unlock(context.Background()), latchkey.ErrNotHeld)
-		assert.True(t, one.truth("lock.isHeld", p.f), "the late release does not touch it")
-		one.do("lock.unlock", p.f)
-	})
+	eachPairing(t, locks, latchkey.Options{}, goLeaseEnds)
+}
+
+func goLeaseEnds(t *testing.T, p *pairing) {
+	t.Helper()
+	if p.kind == "fair" && fairHangs(t, p.java.jvm.version) {
+		t.Log("fair waiters of this version sleep on: see fairHangs")
+		return
+	}
+	hold := mustLock(t, p.lock, latchkey.Lease(oneSecond))
+	one := p.java.on("one")
+	a := rig.Await(t, oneSecond+time.Second, "Java acquires",
+		one.start("lock.try", merge(p.f, fields{"wait": patience.Milliseconds()})))
+	require.True(t, value[bool](t, a))
+	assert.ErrorIs(t, hold.Err(), latchkey.ErrLost)
+	assert.ErrorIs(t, hold.Unlock(context.Background()), latchkey.ErrNotHeld)
+	assert.True(t, one.truth("lock.isHeld", p.f), "the late release does not touch it")
+	one.do("lock.unlock", p.f)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -27,7 +28,8 @@ type turn struct {
 // queue is a fair lock with waiters of both sides.
 type queue struct {
 	t      *testing.T
-	admin  *rig.Admin
+	where  place
+	raw    rueidis.Client
 	name   string
 	client *latchkey.Client
 	java   *java
@@ -35,18 +37,32 @@ type queue struct {
 	length int64 // waiters that have come
 }
 
-func newQueue(t *testing.T, version string, fairWait time.Duration) *queue {
+func newQueue(t *testing.T, where place, version string, fairWait time.Duration) *queue {
 	t.Helper()
-	server, options, settings := rig.Shared(), latchkey.Options{}, fields{}
+	options, settings := latchkey.Options{}, fields{}
 	if fairWait != 0 {
 		options.RedissonFairWait = fairWait
 		settings["fairLockWaitTimeout"] = fairWait.Milliseconds()
 	}
 	return &queue{
-		t: t, admin: rig.NewAdmin(t, server), name: rig.Name(t),
-		client: connect(t, server.URL(), options), java: openJava(t, version, server, settings),
+		t: t, where: where, raw: where.raw(t), name: rig.Name(t),
+		client: where.connect(t, options), java: where.java(t, version, settings),
 		turns: make(chan turn, 100),
 	}
+}
+
+// do runs a command about the key that is its second word.
+func (q *queue) do(words ...string) rueidis.RedisResult {
+	q.t.Helper()
+	return q.raw.Do(within(q.t, soon), q.raw.B().Arbitrary(words[0]).Keys(words[1]).Args(words[2:]...).Build())
+}
+
+// stand is how many stand in the queue.
+func (q *queue) stand() int64 {
+	q.t.Helper()
+	n, err := q.do("LLEN", "redisson_lock_queue:{"+q.name+"}").AsInt64()
+	require.NoError(q.t, err)
+	return n
 }
 
 // grown waits until one more stands in the queue.
@@ -54,7 +70,7 @@ func (q *queue) grown() {
 	q.t.Helper()
 	q.length++
 	rig.Eventually(q.t, soon, "a waiter stands in the queue", func() error {
-		if n := q.admin.Int("LLEN", "redisson_lock_queue:{"+q.name+"}"); n != q.length {
+		if n := q.stand(); n != q.length {
 			return fmt.Errorf("%d of %d", n, q.length)
 		}
 		return nil
@@ -131,7 +147,6 @@ func fairWaits(t *testing.T, version string) []time.Duration {
 
 func eachFairWait(t *testing.T, test func(t *testing.T, version string, wait time.Duration)) {
 	t.Helper()
-	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
 		for _, wait := range fairWaits(t, version) {
 			t.Run("FairWait"+wait.String(), func(t *testing.T) {
@@ -146,8 +161,14 @@ func eachFairWait(t *testing.T, test func(t *testing.T, version string, wait tim
 // that is longer than Redisson's wait timeout of 5 s.
 func TestMixedQueue(t *testing.T) {
 	t.Parallel()
+	rig.Need(t, rig.Stats, rig.Single)
+	mixedQueue(t, onServer(t))
+}
+
+func mixedQueue(t *testing.T, where place) {
+	t.Helper()
 	eachFairWait(t, func(t *testing.T, version string, wait time.Duration) {
-		q := newQueue(t, version, wait)
+		q := newQueue(t, where, version, wait)
 		hold, err := q.client.NewFairLock(q.name).Lock(within(t, soon))
 		require.NoError(t, err)
 		for i := range 25 {
@@ -155,7 +176,7 @@ func TestMixedQueue(t *testing.T) {
 			q.addJava(2*i + 1)
 		}
 		rig.Throughout(t, fairWait+time.Second, "all wait", func() error {
-			if n := q.admin.Int("LLEN", "redisson_lock_queue:{"+q.name+"}"); n != 50 {
+			if n := q.stand(); n != 50 {
 				return fmt.Errorf("%d are in the queue", n)
 			}
 			return nil

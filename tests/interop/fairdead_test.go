@@ -15,13 +15,9 @@ import (
 )
 
 // bystanders is a process of this library whose waiters will die. Its arguments:
-// server, name, how many.
+// URL, name, how many.
 var bystanders = rig.Child("bystanders", func(ctx context.Context, args []string) error {
-	server, err := rig.Attach(args[0])
-	if err != nil {
-		return err
-	}
-	client, err := latchkey.Connect(ctx, server.URL(), latchkey.Options{Logger: slog.New(slog.DiscardHandler)})
+	client, err := latchkey.Connect(ctx, args[0], latchkey.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
@@ -41,7 +37,7 @@ const dead = 3
 // addDeadGo lets waiters of this library come and kills them.
 func (q *queue) addDeadGo() {
 	q.t.Helper()
-	child := bystanders.Start(q.t, rig.Shared().Ticket(), q.name, strconv.Itoa(dead))
+	child := bystanders.Start(q.t, q.where.url, q.name, strconv.Itoa(dead))
 	q.length += dead - 1
 	q.grown()
 	child.Kill()
@@ -51,7 +47,7 @@ func (q *queue) addDeadGo() {
 func (q *queue) addDeadJava(version string, settings fields) {
 	q.t.Helper()
 	own := startJVM(q.t, version)
-	j := openIn(q.t, own, fields{"address": "redis://" + rig.Shared().Addr()}, settings)
+	j := openIn(q.t, own, q.where.where, settings)
 	for i := range dead {
 		j.on(strconv.Itoa(i)).start("lock.lock", fields{"kind": "fair", "name": q.name})
 		q.grown()
@@ -84,8 +80,14 @@ func (q *queue) around(die func()) time.Duration {
 // timeout is, as long as somebody of this library waits.
 func TestMixedQueueWithDeadGo(t *testing.T) {
 	t.Parallel()
+	rig.Need(t, rig.Stats, rig.Single)
+	deadGoIsPassed(t, onServer(t))
+}
+
+func deadGoIsPassed(t *testing.T, where place) {
+	t.Helper()
 	eachFairWait(t, func(t *testing.T, version string, wait time.Duration) {
-		q := newQueue(t, version, wait)
+		q := newQueue(t, where, version, wait)
 		took := q.around(q.addDeadGo)
 		assert.Less(t, took, latchkey.DefaultStaleWaiterTimeout+3*time.Second)
 	})
@@ -95,7 +97,7 @@ func TestMixedQueueWithDeadGo(t *testing.T) {
 func TestMixedQueueWithDeadJava(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Stats, rig.Single)
-	q := newQueue(t, latest, fairWait)
+	q := newQueue(t, onServer(t), latest, fairWait)
 	// The first of them is waited for from the release on at least, since each
 	// acquisition takes a wait timeout off.
 	took := q.around(func() { q.addDeadJava(latest, fields{"fairLockWaitTimeout": fairWait.Milliseconds()}) })
@@ -108,12 +110,12 @@ func TestDeadJavaWaiterByDefault(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
-		q := newQueue(t, version, 0)
+		q := newQueue(t, onServer(t), version, 0)
 		hold, err := q.client.NewFairLock(q.name).Lock(within(t, soon))
 		require.NoError(t, err)
 		q.addDeadJava(version, fields{})
 		require.NoError(t, hold.Unlock(context.Background()))
-		deadlines, err := q.admin.Do("ZRANGE", "redisson_lock_timeout:{"+q.name+"}", "0", "0", "WITHSCORES").AsZScores()
+		deadlines, err := q.do("ZRANGE", "redisson_lock_timeout:{"+q.name+"}", "0", "0", "WITHSCORES").AsZScores()
 		require.NoError(t, err)
 		left := time.Until(time.UnixMilli(int64(deadlines[0].Score)))
 		assert.InDelta(t, latchkey.DefaultRedissonFairWait+latchkey.DefaultLease, left, float64(30*time.Second))

@@ -37,9 +37,10 @@ func allLasting(t *testing.T) (all []lasting) {
 }
 
 // prepare sets the only permit.
-func (l lasting) prepare(admin *rig.Admin) {
+func (l lasting) prepare(t *testing.T, client *latchkey.Client) {
+	t.Helper()
 	if l.Holds == "permit" {
-		admin.Do("SET", l.Name, "1")
+		require.NoError(t, client.NewPermitSemaphore(l.Name).SetPermits(within(t, soon), 1))
 	}
 }
 
@@ -84,17 +85,13 @@ func javaGot(t *testing.T, a answer) bool {
 }
 
 // keeper is a process of this library that holds everything it is told to until it is
-// killed.
+// killed. Its arguments: URL, what to hold.
 var keeper = rig.Child("keeper", func(ctx context.Context, args []string) error {
 	var all []lasting
 	if err := json.Unmarshal([]byte(args[1]), &all); err != nil {
 		return err
 	}
-	server, err := rig.Attach(args[0])
-	if err != nil {
-		return err
-	}
-	client, err := latchkey.Connect(ctx, server.URL(), latchkey.Options{
+	client, err := latchkey.Connect(ctx, args[0], latchkey.Options{
 		Lease: shortLease, Logger: slog.New(slog.DiscardHandler),
 	})
 	for _, l := range all {

@@ -23,7 +23,7 @@ func TestKilledGoReader(t *testing.T) {
 	eachShelf(t, latchkey.Options{}, watchdog, func(t *testing.T, s *shelf) {
 		text, err := json.Marshal([]lasting{{Holds: "read", Name: s.name}})
 		require.NoError(t, err)
-		victim := keeper.Start(t, rig.Shared().Ticket(), string(text))
+		victim := keeper.Start(t, rig.Shared().URL(), string(text))
 		victim.Line(t, soon, "holding")
 		one := s.java.on("one")
 		one.do("lock.lock", s.read)

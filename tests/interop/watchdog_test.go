@@ -19,13 +19,17 @@ const twoLeases = 2*shortLease + shortLease/2
 func TestGoHoldsAreRenewed(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Stats, rig.Single)
+	goHoldsAreRenewed(t, onServer(t))
+}
+
+func goHoldsAreRenewed(t *testing.T, where place) {
+	t.Helper()
 	eachVersion(t, func(t *testing.T, version string) {
-		server := rig.Shared()
-		client := connect(t, server.URL(), latchkey.Options{Lease: shortLease})
-		j := openJava(t, version, server)
+		client := where.connect(t, latchkey.Options{Lease: shortLease})
+		j := where.java(t, version)
 		all, answers := allLasting(t), map[lasting]<-chan answer{}
 		for _, l := range all {
-			l.prepare(rig.NewAdmin(t, server))
+			l.prepare(t, client)
 			require.NoError(t, goAcquire(within(t, soon), client, l.Holds, l.Name))
 			answers[l] = javaTry(j.on(l.Name), l.Waits, l.Name, twoLeases)
 		}
@@ -41,10 +45,14 @@ func TestGoHoldsAreRenewed(t *testing.T) {
 func TestJavaHoldsAreRenewed(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Stats, rig.Single)
+	javaHoldsAreRenewed(t, onServer(t))
+}
+
+func javaHoldsAreRenewed(t *testing.T, where place) {
+	t.Helper()
 	eachVersion(t, func(t *testing.T, version string) {
-		server := rig.Shared()
-		client := connect(t, server.URL())
-		j := openJava(t, version, server, fields{"lockWatchdogTimeout": shortLease.Milliseconds()})
+		client := where.connect(t)
+		j := where.java(t, version, fields{"lockWatchdogTimeout": shortLease.Milliseconds()})
 		waiting := map[lasting]<-chan result[bool]{}
 		for _, l := range allLasting(t) {
 			if l.Holds == "permit" {
@@ -69,15 +77,19 @@ const recovery = shortLease + 2*time.Second
 func TestKilledJVM(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Stats, rig.Single)
+	killedJVM(t, onServer(t))
+}
+
+func killedJVM(t *testing.T, where place) {
+	t.Helper()
 	eachVersion(t, func(t *testing.T, version string) {
-		server := rig.Shared()
-		client := connect(t, server.URL())
+		client := where.connect(t)
 		own := startJVM(t, version)
-		j := openIn(t, own, fields{"address": "redis://" + server.Addr()},
+		j := openIn(t, own, where.where,
 			fields{"lockWatchdogTimeout": shortLease.Milliseconds()})
 		waiting := map[lasting]<-chan result[bool]{}
 		for _, l := range allLasting(t) {
-			l.prepare(rig.NewAdmin(t, server))
+			l.prepare(t, client)
 			require.True(t, javaGot(t, rig.Await(t, soon, "Java acquires", javaTry(j.on(l.Name), l.Holds, l.Name, 0))), l)
 			waiting[l] = waitFor(t, client, l, soon)
 		}
@@ -96,16 +108,20 @@ func TestKilledJVM(t *testing.T) {
 func TestKilledGo(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Stats, rig.Single)
+	killedGo(t, onServer(t))
+}
+
+func killedGo(t *testing.T, where place) {
+	t.Helper()
 	eachVersion(t, func(t *testing.T, version string) {
-		server := rig.Shared()
-		j := openJava(t, version, server)
+		client, j := where.connect(t), where.java(t, version)
 		all := allLasting(t)
 		for _, l := range all {
-			l.prepare(rig.NewAdmin(t, server))
+			l.prepare(t, client)
 		}
 		text, err := json.Marshal(all)
 		require.NoError(t, err)
-		victim := keeper.Start(t, server.Ticket(), string(text))
+		victim := keeper.Start(t, where.url, string(text))
 		victim.Line(t, soon, "holding")
 		answers := map[lasting]<-chan answer{}
 		for _, l := range all {

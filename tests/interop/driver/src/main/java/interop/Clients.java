@@ -7,6 +7,7 @@ import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
 import org.redisson.config.Config;
+import org.redisson.config.ReadMode;
 
 /** The Redisson clients that are open, by the names that the Go side gave them. */
 final class Clients {
@@ -41,6 +42,7 @@ final class Clients {
         // Cluster settings and those of one server have common names, so that a setting finds its place by itself.
         Object servers = command.has("cluster")
                 ? config.useClusterServers().addNodeAddress(command.text("cluster")).setScanInterval(1000)
+                        .setReadMode(ReadMode.MASTER) // queries of replicas may be late, which is no matter here
                         .setMasterConnectionMinimumIdleSize(2).setMasterConnectionPoolSize(16)
                         .setSlaveConnectionMinimumIdleSize(2).setSlaveConnectionPoolSize(16)
                 : config.useSingleServer().setAddress(command.text("address"))
