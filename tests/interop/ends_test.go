@@ -76,6 +76,7 @@ func (p *pairing) endsLost(hold *latchkey.Hold, take func()) {
 	work := hold.Context(p.t.Context())
 	take()
 	rig.Await(p.t, shortLease, "the hold is lost", hold.Lost())
+	rig.Await(p.t, soon, "its context ends", work.Done())
 	assert.ErrorIs(p.t, hold.Err(), latchkey.ErrLost)
 	assert.ErrorIs(p.t, context.Cause(work), latchkey.ErrLost)
 	err := hold.Unlock(context.Background())

@@ -1,9 +1,12 @@
 package interop
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
 // checkLog fails the test if Redisson has logged an error or an exception since the
@@ -33,4 +36,29 @@ func firstComplaint(log string) string {
 		}
 	}
 	return ""
+}
+
+// The check sees what Redisson logs: here of a message that is no number.
+func TestLogIsChecked(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Stats, rig.Single)
+	eachVersion(t, func(t *testing.T, version string) {
+		where, name := onServer(t), rig.Name(t)
+		own := launch(t, version, t.TempDir())
+		t.Cleanup(own.kill)
+		j := openIn(t, own, where.where)
+		hold := mustLock(t, where.connect(t).NewLock(name))
+		j.on("waiter").start("lock.lock", fields{"kind": "lock", "name": name})
+		listening(t, where.ears, name)
+		rig.NewAdmin(t, rig.Shared()).Do("PUBLISH", "redisson_lock__channel:{"+name+"}", "garbage")
+		rig.Eventually(t, soon, "Redisson complains", func() error {
+			text, err := os.ReadFile(own.log)
+			if err == nil && firstComplaint(string(text)) == "" {
+				err = errors.New("not yet")
+			}
+			return err
+		})
+		own.kill() // before its log is checked
+		mustUnlock(t, hold)
+	})
 }
