@@ -473,8 +473,8 @@ func (t *tenure) letGone(g *grip, a answer) {
 	if a.count > 0 {
 		g.end(nil)
 		t.entered = slices.DeleteFunc(t.entered, func(e *grip) bool { return e == g })
-		if t.renewing > 0 && t.limit == 0 {
-			t.extend(a.sent, t.lease) // the release has raised it
+		if t.renewing > 0 && t.limit == 0 && t.client.acks == nil {
+			t.extend(a.sent, t.lease) // the release has raised it, which no replica confirms
 		}
 		t.plan()
 		t.mu.Unlock()
