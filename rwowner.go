@@ -184,9 +184,13 @@ func (t *tenure) downgraded(g *grip) (request, error) {
 func (t *tenure) sendDowngrade(r *request) (answer, error) {
 	holds := strconv.Itoa(t.holds() + 1)
 	p := t.lock
-	return t.client.caller.call(t.client.caller.detached(context.Background()), nil, rwDowngrade,
+	a, err := t.client.caller.call(t.client.caller.detached(context.Background()), nil, rwDowngrade.confirmed(t.client.acks),
 		append(p.rwKeys(), p.channel, p.leaseKeys(t.wire)+holds),
 		[]string{t.wire, t.client.leaseText(r.lease), holds, t.nestedNumber, t.client.publish})
+	if errors.Is(err, ErrNotReplicated) && !a.doubt {
+		a.doubt, a.doubtAt = true, a.sent // it was done, and is to be undone
+	}
+	return a, err
 }
 
 func (t *tenure) holds() int {

@@ -33,6 +33,28 @@ func TestReplicas_inner_release(t *testing.T) {
 	mustUnlock(t, outer)
 }
 
+// A downgrade is relied on only if replicas have confirmed it.
+func TestReplicas_downgrade(t *testing.T) {
+	t.Parallel()
+	r := rig.NewReplicated(t, 1, 0)
+	admin, replica := rig.NewAdmin(t, r.Master), rig.NewAdmin(t, r.Replicas[0])
+	client := connect(t, r.Master, confirmed(300*time.Millisecond))
+	name := rig.Name(t)
+	write := mustLock(t, client.NewRWLock(name).WriteLock())
+	read, err := write.Downgrade(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "read", replica.Text("HGET", name, "mode"))
+	mustUnlock(t, read)
+
+	write = mustLock(t, client.NewRWLock(name).WriteLock())
+	r.Replicas[0].Pause(t)
+	_, err = write.Downgrade(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotReplicated)
+	rig.Eventually(t, soon, "neither hold stays", free(admin, name))
+	require.Error(t, write.Err())
+	r.Replicas[0].Resume(t)
+}
+
 func mustReenter(t *testing.T, outer *latchkey.Hold, lock latchkey.Locker) *latchkey.Hold {
 	t.Helper()
 	hold, err := lock.Lock(outer.Context(within(t, soon)))
