@@ -93,15 +93,18 @@ func (c *caller) call(ctx context.Context, stop <-chan struct{}, cmd command, ke
 
 // once sends a command one time and returns when it is answered or ctx ends.
 func (c *caller) once(ctx context.Context, cmd command, keys, args []string) rueidis.RedisResult {
+	if cmd.acks != nil {
+		return c.onceConfirmed(ctx, cmd, slices.Clone(keys), slices.Clone(args))
+	}
 	lane := c.lane(cmd)
 	probe, err := lane.take(ctx, c.patience)
 	if err != nil {
 		return rueidis.NewErrorResult(err)
 	}
 	era, steady := c.dialing.look()
-	if probe || !c.prompt || !steady || cmd.acks != nil {
+	if probe || !c.prompt || !steady {
 		keys, args := slices.Clone(keys), slices.Clone(args)
-		return c.aside(ctx, lane, probe, func(ctx context.Context) rueidis.RedisResult {
+		return c.aside(ctx, lane, probe, c.patience, func(ctx context.Context) rueidis.RedisResult {
 			return c.deliver(ctx, cmd, keys, args)
 		})
 	}
@@ -116,6 +119,24 @@ func (c *caller) once(ctx context.Context, cmd command, keys, args []string) rue
 	return result
 }
 
+// onceConfirmed is once for a command that replicas have to confirm.
+func (c *caller) onceConfirmed(ctx context.Context, cmd command, keys, args []string) rueidis.RedisResult {
+	give, err := cmd.acks.place(ctx, c.patience)
+	if err != nil {
+		return rueidis.NewErrorResult(err)
+	}
+	lane := c.lane(cmd)
+	probe, err := lane.take(ctx, c.patience)
+	if err != nil {
+		give()
+		return rueidis.NewErrorResult(err)
+	}
+	return c.aside(ctx, lane, probe, max(c.patience, cmd.acks.patience()), func(ctx context.Context) rueidis.RedisResult {
+		defer give()
+		return c.deliver(ctx, cmd, keys, args)
+	})
+}
+
 // deliver sends a command, unless a question that changes nothing finds the rueidis
 // client closed. Of a command for which that came out on the way nobody knows how far
 // it got; one that is held back here was never sent.
@@ -125,6 +146,9 @@ func (c *caller) deliver(ctx context.Context, cmd command, keys, args []string) 
 		if errors.Is(err, rueidis.ErrClosing) {
 			return rueidis.NewErrorResult(errGone)
 		}
+	}
+	if cmd.acks != nil {
+		return cmd.acks.send(ctx, c, cmd, keys, args)
 	}
 	return cmd.send(ctx, c.client, keys, args)
 }
@@ -141,7 +165,7 @@ func (c *caller) lane(cmd command) *slots {
 // in an era of dialing.
 func (c *caller) heard(era int64, result rueidis.RedisResult) {
 	err := result.NonRedisError()
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrNotReplicated) {
 		c.dialing.broke()
 	} else {
 		c.dialing.answered(era)
@@ -165,14 +189,16 @@ func (c *caller) send(ctx context.Context, call func(context.Context) rueidis.Re
 	if err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	return c.aside(ctx, c.slots, probe, call)
+	return c.aside(ctx, c.slots, probe, c.patience, call)
 }
 
 // aside runs a call in a goroutine of its own, so that the caller can leave: a
 // borrowed client may be set up to overlook the end of a context, or to close its
 // shared connection at a deadline. The slot of a caller that leaves is abandoned
 // until the answer comes.
-func (c *caller) aside(ctx context.Context, lane *slots, probe bool, send func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
+func (c *caller) aside(
+	ctx context.Context, lane *slots, probe bool, patience time.Duration, send func(context.Context) rueidis.RedisResult,
+) rueidis.RedisResult {
 	done := make(chan rueidis.RedisResult) // taken by the caller, or by nobody
 	left := make(chan int64, 1)            // the number of the departure
 	c.background(func() {
@@ -190,7 +216,7 @@ func (c *caller) aside(ctx context.Context, lane *slots, probe bool, send func(c
 			lane.probed()
 		}
 	})
-	silence := time.NewTimer(c.patience)
+	silence := time.NewTimer(patience)
 	defer silence.Stop()
 	var err error
 	select {

@@ -32,6 +32,7 @@ type Client struct {
 	watchdog *watchdog
 	janitor  *janitor
 	acks     *acks // nil if nothing has to be confirmed
+	renewals *acks // the same for renewals, which must not queue behind acquisitions
 	tenures  *tenures
 	lines    *lines
 	lanes    lanes
@@ -105,7 +106,8 @@ func newClient(client rueidis.Client, options Options, opening *dialing) (*Clien
 	if sharded {
 		c.publish = "SPUBLISH"
 	}
-	c.acks = newAcks(options.Replicas, c.id)
+	c.acks = newAcks(options.Replicas, c.id, maxWaits)
+	c.renewals = newAcks(options.Replicas, c.id, 2*c.renewFlights()) // some may have been left behind
 	if err := c.acks.check(c.caller); err != nil {
 		return nil, fail("connect", "replicas", err)
 	}

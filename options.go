@@ -162,6 +162,9 @@ func (o Options) check() error {
 	if err := checkLease("Options.Lease", o.Lease); err != nil {
 		return err
 	}
+	if err := o.Replicas.check(o.RetryBudget); err != nil {
+		return err
+	}
 	switch {
 	case o.PollCeiling < time.Millisecond || o.PollCeiling >= o.Lease:
 		return invalid("Options.PollCeiling %v is not between 1ms and the lease %v", o.PollCeiling, o.Lease)
@@ -173,10 +176,6 @@ func (o Options) check() error {
 		return invalid("Options.RedissonFairWait %v is not between 1ms and %v", o.RedissonFairWait, MaxRedissonFairWait)
 	case o.MaxInFlight < 1 || o.MaxInFlight > maxInFlightLimit:
 		return invalid("Options.MaxInFlight %d is not between 1 and %d", o.MaxInFlight, maxInFlightLimit)
-	case o.Replicas.Min < 0:
-		return invalid("Options.Replicas.Min is negative")
-	case o.Replicas.Timeout < time.Millisecond || o.Replicas.Timeout >= o.RetryBudget:
-		return invalid("Options.Replicas.Timeout %v is not between 1ms and the retry budget %v", o.Replicas.Timeout, o.RetryBudget)
 	case o.KeyPrefix != "" && o.NameMapper != nil:
 		return invalid("Options.KeyPrefix and Options.NameMapper exclude each other")
 	case o.ShardedPubSub < ShardedAuto || o.ShardedPubSub > ShardedOff:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -33,24 +34,42 @@ type Replicas struct {
 // DefaultReplicaTimeout is the default of [Replicas].
 const DefaultReplicaTimeout = time.Second
 
-// maxWaits is how many commands of a client wait for replicas at the same time. Each
+func (r Replicas) check(budget time.Duration) error {
+	off := r.Min == 0
+	switch {
+	case r.Min < 0:
+		return invalid("Options.Replicas.Min is negative")
+	case off && r.Timeout >= 0: // which nobody uses
+		return nil
+	case r.Timeout < time.Millisecond || r.Timeout >= budget:
+		return invalid("Options.Replicas.Timeout %v is not between 1ms and the retry budget %v", r.Timeout, budget)
+	}
+	return nil
+}
+
+// maxWaits is how many acquisitions of a client wait for replicas at the same time. Each
 // has a connection to itself meanwhile.
 const maxWaits = 16
+
+// waitSlack is how much later than asked for the answer to WAIT may come: the server
+// looks at its clock ten times a second.
+const waitSlack = 250 * time.Millisecond
 
 // acks has commands confirmed by replicas.
 type acks struct {
 	Replicas
 
-	waits chan struct{} // a place for each that waits
-	id    string
+	places chan struct{} // one for each that waits
+	id     string
+	sent   sync.Map // the digests of the scripts that were sent as text
 }
 
 // newAcks returns nil if nothing is to be confirmed.
-func newAcks(r Replicas, id string) *acks {
+func newAcks(r Replicas, id string, places int) *acks {
 	if r.Min == 0 {
 		return nil
 	}
-	return &acks{r, make(chan struct{}, maxWaits), id}
+	return &acks{Replicas: r, places: make(chan struct{}, places), id: id}
 }
 
 // check finds out whether the server knows WAIT, before the first lock does. The name
@@ -62,10 +81,10 @@ func (r *acks) check(c *caller) error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.patience)
 	defer cancel()
 	err := c.send(ctx, func(ctx context.Context) rueidis.RedisResult {
-		conn, release := c.client.Dedicate()
+		send, release := openSender(c.client)
 		defer release()
-		b := conn.B()
-		return conn.DoMulti(ctx,
+		b := c.client.B()
+		return send(ctx,
 			b.Exists().Key(opKey(r.id, r.id, "ack")).Build(),
 			b.Wait().Numreplicas(0).Timeout(1).Build())[1]
 	}).Error()
@@ -81,28 +100,58 @@ func (c command) confirmed(r *acks) command {
 	return c
 }
 
+// patience is how long one command and its confirmation may take.
+func (r *acks) patience() time.Duration { return r.Timeout + waitSlack }
+
+// place waits for a place among those who wait for replicas. It is waited for before
+// anything is sent, so that who leaves meanwhile has left nothing to be executed late.
+func (r *acks) place(ctx context.Context, patience time.Duration) (give func(), err error) {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case r.places <- struct{}{}:
+		return func() { <-r.places }, nil
+	case <-ctx.Done():
+		return nil, errSlots
+	case <-timer.C:
+		return nil, &tooFewError{cause: errSlots}
+	}
+}
+
+// sender sends commands one after the other over one connection.
+type sender func(ctx context.Context, commands ...rueidis.Completed) []rueidis.RedisResult
+
+// openSender returns a sender that follows no redirection, which would tear apart what
+// belongs together. What blocks has a connection of its own anyway; only the client of a
+// cluster has to be asked not to follow, and for that cleans the connection up when it
+// is released, which takes a round trip.
+func openSender(client rueidis.Client) (send sender, release func()) {
+	if client.Mode() != rueidis.ClientModeCluster {
+		return client.DoMulti, func() {}
+	}
+	conn, release := client.Dedicate()
+	return conn.DoMulti, release
+}
+
 // send executes a script, and returns its reply if enough replicas have it.
 //
 // WAIT counts the replicas that have what its own connection has written. So there is
 // one for the three commands: the script, which may find that everything is as it should
-// be and write nothing; a write, which it cannot do without; and WAIT. A redirection
-// would tear them apart, which is why rueidis is asked for a connection that follows none.
-func (r *acks) send(ctx context.Context, client rueidis.Client, script command, keys, args []string) rueidis.RedisResult {
-	ctx, cancel := context.WithTimeout(ctx, r.Timeout+silenceTimeout)
-	defer cancel()
-	select {
-	case r.waits <- struct{}{}:
-		defer func() { <-r.waits }()
-	case <-ctx.Done():
-		return rueidis.NewErrorResult(errSlots)
+// be and write nothing; a write, which it cannot do without; and WAIT. The first time the
+// script goes as text: to find out that the server does not know it takes as long as the
+// replicas do.
+func (r *acks) send(ctx context.Context, c *caller, script command, keys, args []string) rueidis.RedisResult {
+	send, release := openSender(c.client)
+	defer c.background(release) // nobody has to wait for it
+	how, what := "EVALSHA", script.digest
+	if _, sent := r.sent.LoadOrStore(script.digest, true); !sent {
+		how, what = "EVAL", script.text
 	}
-	conn, release := client.Dedicate()
-	defer release()
-	result := r.sendOver(ctx, conn, "EVALSHA", script.digest, keys, args)
+	result := r.sendOver(ctx, send, c.client.B(), how, what, keys, args)
 	if hasCode(result.Error(), "NOSCRIPT") {
-		result = r.sendOver(ctx, conn, "EVAL", script.text, keys, args)
+		result = r.sendOver(ctx, send, c.client.B(), "EVAL", script.text, keys, args)
 	}
-	if err := result.Error(); hasCode(err, "MOVED ") || hasCode(err, "ASK ") {
+	if err := result.Error(); redirected(err) {
 		return rueidis.NewErrorResult(fmt.Errorf("%w: %v", errElsewhere, err)) //nolint:errorlint // no refusal
 	}
 	return result
@@ -111,24 +160,56 @@ func (r *acks) send(ctx context.Context, client rueidis.Client, script command, 
 // errElsewhere means that another node of the cluster has the key.
 var errElsewhere = errors.New("latchkey: the slot is on another node")
 
-func (r *acks) sendOver(ctx context.Context, conn rueidis.DedicatedClient, eval, script string, keys, args []string) rueidis.RedisResult {
-	b := conn.B()
-	results := conn.DoMulti(ctx,
+func redirected(err error) bool { return hasCode(err, "MOVED ") || hasCode(err, "ASK ") }
+
+// sendOver gives up a script that the server does not know if the replicas do not even
+// confirm the write.
+func (r *acks) sendOver(ctx context.Context, send sender, b rueidis.Builder, eval, script string, keys, args []string) rueidis.RedisResult {
+	ctx, cancel := context.WithTimeout(ctx, r.Timeout+silenceTimeout)
+	defer cancel()
+	results := send(ctx,
 		b.Arbitrary(eval, script, strconv.Itoa(len(keys))).Keys(keys...).Args(args...).Build(),
 		b.Set().Key(opKey(keys[0], r.id, "ack")).Value("").Px(r.Timeout).Build(),
-		b.Wait().Numreplicas(int64(r.Min)).Timeout(r.Timeout.Milliseconds()).Build())
-	if err := results[0].Error(); err != nil && !rueidis.IsRedisNil(err) {
+		r.wait(b))
+	if err := results[0].Error(); err != nil && !rueidis.IsRedisNil(err) && !hasCode(err, "NOSCRIPT") {
 		return results[0]
 	}
-	n, err := results[2].AsInt64()
-	err = errors.Join(results[1].Error(), err)
-	switch {
-	case judge(err) == uncertain, judge(err) == notNow:
+	err := r.shortage(results[1].Error(), results[2])
+	if hasCode(err, "OOM ") || hasCode(err, "ASK ") {
+		err = r.touch(ctx, send, b, keys)
+	}
+	if err != nil {
 		return rueidis.NewErrorResult(err)
-	case err != nil || n < int64(r.Min):
-		return rueidis.NewErrorResult(&tooFewError{n, r.Min, err})
 	}
 	return results[0]
+}
+
+// touch is the write on a server that has no memory for a new key, or that is about to
+// hand its slot over and has no place for one.
+func (r *acks) touch(ctx context.Context, send sender, b rueidis.Builder, keys []string) error {
+	results := send(ctx, b.Arbitrary("EVAL", touchScript.text, strconv.Itoa(len(keys))).Keys(keys...).Build(), r.wait(b))
+	touched, err := results[0].AsInt64()
+	if err == nil && touched == 0 {
+		return &tooFewError{wanted: r.Min}
+	}
+	return r.shortage(err, results[1])
+}
+
+func (r *acks) wait(b rueidis.Builder) rueidis.Completed {
+	return b.Wait().Numreplicas(int64(r.Min)).Timeout(r.Timeout.Milliseconds()).Build()
+}
+
+// shortage is why a write is not confirmed, or nil.
+func (r *acks) shortage(written error, waited rueidis.RedisResult) error {
+	n, err := waited.AsInt64()
+	if err == nil && n < int64(r.Min) {
+		return &tooFewError{n, r.Min, nil}
+	}
+	err = errors.Join(written, err)
+	if v := judge(err); v == refused && !redirected(err) {
+		return &tooFewError{n, r.Min, err}
+	}
+	return err
 }
 
 // tooFewError is an ErrNotReplicated with what the server said.
@@ -155,11 +236,15 @@ func (e *tooFewError) Unwrap() []error {
 
 // confirm has an acquisition that was granted confirmed: it is sent once more, which
 // changes nothing unless a failover has forgotten it meanwhile. Whatever comes of it,
-// the first one was granted; an error leaves that in doubt.
+// the first one was granted; an error leaves that in doubt, unless it is that there are
+// too few replicas, after which it is undone at once.
 func (c *Client) confirm(ctx context.Context, first answer, again call) (answer, error) {
 	a, err := c.caller.call(ctx, c.closing, again.cmd.confirmed(c.acks), again.keys, again.args)
-	if err != nil {
+	switch {
+	case err != nil && !errors.Is(err, ErrNotReplicated):
 		a.doubt, a.doubtAt = true, a.sent
+	case !a.doubt:
+		a.doubt, a.doubtAt = first.doubt, first.doubtAt
 	}
 	a.sent = first.sent
 	return a, err

@@ -64,15 +64,13 @@ var (
 	latchSet       = loadScript("latch_set")
 	latchCount     = loadScript("latch_count").first()
 	latchDelete    = loadScript("latch_delete")
+	touchScript    = loadScript("touch")
 )
 
 // send executes the command once. Scripts go by digest, with the text following
 // if the server does not know it.
 func (c command) send(ctx context.Context, client rueidis.Client, keys, args []string) rueidis.RedisResult {
-	switch {
-	case c.acks != nil:
-		return c.acks.send(ctx, client, c, keys, args)
-	case c.lua == nil:
+	if c.lua == nil {
 		return client.Do(ctx, client.B().Arbitrary("SET").Keys(keys[0]).Args(args[0], "NX", "PX", args[1]).Build())
 	}
 	return c.lua.Exec(ctx, client, keys, args)

@@ -62,18 +62,22 @@ func newSchedule() schedule { return schedule{slot: -1} }
 
 func (s *schedule) at() time.Duration { return min(s.renewAt, s.deadline) }
 
-func newWatchdog(c *Client) *watchdog {
-	flights := renewFlights
+// renewFlights is how many renewals may be under way at once.
+func (c *Client) renewFlights() int {
 	if c.cluster {
-		flights = clusterRenewFlights
+		return clusterRenewFlights
 	}
+	return renewFlights
+}
+
+func newWatchdog(c *Client) *watchdog {
 	return &watchdog{
 		client:  c,
 		clock:   c.clock,
 		kick:    make(chan struct{}, 1),
 		renew:   make(chan struct{}, 1),
 		closed:  make(chan struct{}),
-		flights: make(chan struct{}, flights),
+		flights: make(chan struct{}, c.renewFlights()),
 		wakeAt:  never,
 	}
 }
@@ -361,10 +365,13 @@ func (w *watchdog) sendRenewal(batch []renewal) (sent stamp, results []int64, er
 		all.add(r.t.lock.kind.protocol.renewal(r.t, r.lease))
 		patience = min(patience, max(r.t.lease/6, 10*time.Millisecond))
 	}
+	if r := w.client.renewals; r != nil {
+		patience = max(patience, r.patience()) // whoever confirms within that is in time
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	sent = w.clock()
-	results, err = w.client.caller.once(ctx, all.cmd.confirmed(w.client.acks), all.keys, all.args).AsIntSlice()
+	results, err = w.client.caller.once(ctx, all.cmd.confirmed(w.client.renewals), all.keys, all.args).AsIntSlice()
 	if err == nil && len(results) != len(batch) {
 		err = errSilent
 	}

@@ -1,6 +1,10 @@
 package tests
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -10,6 +14,72 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
+
+// An attempt whose answer never came may be executed late, and is undone then, also if
+// the next attempt was confirmed at once (FM-01).
+func TestReplicas_late_attempts_are_undone(t *testing.T) {
+	t.Parallel()
+	r := rig.NewReplicated(t, 1, 0)
+	tap, admin := rig.NewTap(t, r.Master), rig.NewAdmin(t, r.Master)
+	options := confirmed(time.Second)
+	options.RetryBudget = soon // the next attempt is made by the same call
+	client := connectVia(t, r.Master, tap.Addr(), options)
+	mustUnlock(t, mustLock(t, client.NewFencedLock(rig.Name(t))))
+	name := rig.Name(t)
+	late := tap.HoldCommand(rig.Mentions(name))
+	hold := mustLock(t, client.NewFencedLock(name))
+	rig.Await(t, soon, "the first attempt is held", late.Arrived)
+	mustUnlock(t, hold)
+	require.False(t, admin.Exists(name))
+	late.Release()
+	rig.Eventually(t, soon, "it is executed late", func() error {
+		if token := admin.Text("GET", tokenKey(name)); token != "2" {
+			return errors.New(token)
+		}
+		return nil
+	})
+	rig.Eventually(t, undoBudget+time.Second, "and undone", free(admin, name))
+}
+
+// Renewals do not queue behind those who want a lock.
+func TestReplicas_renewals_go_first(t *testing.T) {
+	t.Parallel()
+	const lag, lease = 300 * time.Millisecond, 3 * time.Second
+	r := rig.NewReplicated(t, 1, lag)
+	options := confirmed(time.Second)
+	options.Lease = lease
+	client := connect(t, r.Master, options)
+	hold := mustLock(t, client.NewLock(rig.Name(t)))
+	ctx, cancel := context.WithCancel(within(t, 4*lease))
+	var crowd sync.WaitGroup
+	for i := range 200 {
+		lock := client.NewLock(fmt.Sprint(rig.Name(t), i))
+		crowd.Go(func() {
+			for ctx.Err() == nil {
+				if h, err := lock.Lock(ctx); err == nil {
+					_ = h.Unlock(context.Background())
+				}
+			}
+		})
+	}
+	rig.Throughout(t, 2*lease+lease/2, "it is renewed", hold.Err)
+	cancel()
+	crowd.Wait()
+	mustUnlock(t, hold)
+}
+
+// A replica that confirms within Replicas.Timeout confirms in time, also if that is
+// long in proportion to the lease.
+func TestReplicas_slow_renewals(t *testing.T) {
+	t.Parallel()
+	const lease = 2 * time.Second
+	r := rig.NewReplicated(t, 1, 600*time.Millisecond)
+	options := confirmed(900 * time.Millisecond)
+	options.Lease = lease
+	hold := mustLock(t, connect(t, r.Master, options).NewLock(rig.Name(t)))
+	rig.Throughout(t, 3*lease, "it is renewed", hold.Err)
+	mustUnlock(t, hold)
+}
 
 // The release of an inner hold raises the time of the lock, but no replica has confirmed
 // that.
@@ -55,6 +125,85 @@ func TestReplicas_downgrade(t *testing.T) {
 	r.Replicas[0].Resume(t)
 }
 
+// A server that is out of memory still lets holds be renewed.
+func TestReplicas_out_of_memory(t *testing.T) {
+	t.Parallel()
+	const lease = 1500 * time.Millisecond
+	r := rig.NewReplicated(t, 1, 0)
+	options := confirmed(300 * time.Millisecond)
+	options.Lease = lease
+	client := connect(t, r.Master, options)
+	permits := newPermits(t, client, 3)
+	var holds []*latchkey.Hold
+	eachKind(t, func(t *testing.T, k kind) { holds = append(holds, mustLock(t, k.open(client, rig.Name(t)))) })
+	permit, err := permits.Acquire(t.Context())
+	require.NoError(t, err)
+	rig.NewAdmin(t, r.Master).Do("CONFIG", "SET", "maxmemory", "1")
+	rig.Throughout(t, 2*lease, "they are renewed", func() error {
+		failed := []error{permit.Err()}
+		for _, h := range holds {
+			failed = append(failed, h.Err())
+		}
+		return errors.Join(failed...)
+	})
+	_, err = client.NewLock(rig.Name(t)).TryLock(t.Context())
+	require.ErrorContains(t, err, "OOM")
+	r.Replicas[0].Pause(t)
+	for _, h := range holds {
+		rig.Await(t, 2*lease, "the loss", h.Lost())
+	}
+	r.Replicas[0].Resume(t)
+}
+
+// The answer "too few" is waited for, however close the time of the replicas is to the
+// retry budget.
+func TestReplicas_long_timeout(t *testing.T) {
+	t.Parallel()
+	r := rig.NewReplicated(t, 1, 0)
+	options := confirmed(950 * time.Millisecond)
+	options.RetryBudget = time.Second
+	client := connect(t, r.Master, options)
+	mustUnlock(t, mustLock(t, client.NewLock(rig.Name(t))))
+	r.Replicas[0].Pause(t)
+	start := time.Now()
+	_, err := client.NewLock(rig.Name(t)).TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotReplicated)
+	assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
+	assert.Less(t, time.Since(start), 950*time.Millisecond+leeway)
+	r.Replicas[0].Resume(t)
+}
+
+// A budget that leaves no room for half of it is nothing to those who wait for no replica.
+func TestReplicas_off_needs_no_timeout(t *testing.T) {
+	t.Parallel()
+	connect(t, rig.Shared(), latchkey.Options{RetryBudget: time.Millisecond})
+}
+
+// Off, nothing of it is sent; on, an acquisition costs one round trip more.
+func TestReplicas_cost(t *testing.T) {
+	t.Parallel()
+	r := rig.NewReplicated(t, 1, 0)
+	eachKind(t, func(t *testing.T, k kind) {
+		names := func(options ...latchkey.Options) (sent []string) {
+			tap := rig.NewTap(t, r.Master)
+			client := connectVia(t, r.Master, tap.Addr(), options...)
+			lock := k.open(client, rig.Name(t))
+			mustUnlock(t, mustLock(t, lock)) // the scripts are known
+			tap.Forget()
+			mustUnlock(t, mustLock(t, lock))
+			for _, c := range tap.Commands() {
+				sent = append(sent, c.Name())
+			}
+			return sent
+		}
+		first := "EVALSHA"
+		if k.name == "Mutex" {
+			first = "SET"
+		}
+		assert.Equal(t, []string{first, "EVALSHA"}, names())
+		assert.Equal(t, []string{first, "EVALSHA", "SET", "WAIT", "EVALSHA"}, names(confirmed(time.Second)))
+	})
+}
 func mustReenter(t *testing.T, outer *latchkey.Hold, lock latchkey.Locker) *latchkey.Hold {
 	t.Helper()
 	hold, err := lock.Lock(outer.Context(within(t, soon)))

@@ -42,7 +42,7 @@ func (r *Replicated) AwaitInStep() {
 		b := client.B()
 		results := client.DoMulti(background(),
 			b.Set().Key("rig-in-step").Value("").Px(time.Second).Build(),
-			b.Wait().Numreplicas(int64(len(r.Replicas))).Timeout(500).Build())
+			b.Wait().Numreplicas(int64(len(r.Replicas))).Timeout(2000).Build())
 		n, err := results[1].AsInt64()
 		// Whatever was written before a replica came counts as confirmed.
 		info := admin.Text("INFO", "replication")

@@ -1,0 +1,25 @@
+-- Write something that changes nothing, for WAIT to wait for, where a new key cannot be
+-- written.
+--
+-- KEYS[i] any keys
+--
+-- Reply   1: written; 0: none of the keys is there
+--
+-- Sets the time of the first key that is there to what it is, which is a write to
+-- Redis.
+--
+-- Cost: 2 commands, 3 for a key without an expiry. Works on a server that is out of
+-- memory. Idempotent.
+for _, key in ipairs(KEYS) do
+  local ttl = redis.call('pttl', key)
+  if ttl > 0 then
+    redis.call('pexpire', key, ttl)
+    return 1
+  end
+  if ttl == -1 then
+    redis.call('pexpire', key, 3600000)
+    redis.call('persist', key)
+    return 1
+  end
+end
+return 0
