@@ -172,11 +172,7 @@ func (t *tenure) reenter(ctx context.Context, r *request) (*Hold, error) {
 		t.lose(ErrLost, "it was gone when it was entered again")
 		return nil, errors.Join(ErrNotAcquired, ErrLost)
 	case err != nil:
-		if a.doubt {
-			t.client.janitor.add(t, 0, r.lease)
-			err = errors.Join(ErrUnknownOutcome, err)
-		}
-		return nil, err
+		return nil, t.entryFailed(r, a, err)
 	}
 	g, cause := t.enter(r, a)
 	if cause != nil {
@@ -186,6 +182,19 @@ func (t *tenure) reenter(ctx context.Context, r *request) (*Hold, error) {
 		return nil, errors.Join(ErrNotAcquired, cause)
 	}
 	return newHold(t, g), nil
+}
+
+// entryFailed sets the server's count back if the re-entry may have been counted.
+func (t *tenure) entryFailed(r *request, a answer, err error) error {
+	counted := errors.Is(err, ErrNotReplicated)
+	known := counted && t.client.janitor.settle(context.Background(), t)
+	if a.doubt || counted && !known {
+		t.client.janitor.add(t, 0, r.lease)
+	}
+	if !known && (a.doubt || counted) {
+		return errors.Join(ErrUnknownOutcome, err)
+	}
+	return err
 }
 
 // askToEnter repeats the question while the server is in trouble, for as long as the
@@ -285,7 +294,11 @@ func (t *tenure) conclude(r *request, err error) (*Hold, error) {
 	if err == nil {
 		return newHold(t, &t.first), nil
 	}
-	known := errors.Is(err, ErrNotReplicated) && t.takeBack()
+	granted := errors.Is(err, ErrNotReplicated)
+	known := granted && t.takeBack()
+	if granted && !known {
+		t.doubtSince(t.client.clock())
+	}
 	if t.giveUp(r) && !known {
 		err = errors.Join(ErrUnknownOutcome, err)
 	}

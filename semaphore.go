@@ -316,19 +316,20 @@ func (w *wanted) what() string { return w.name }
 
 // conclude ends the operation, and has it undone if it has failed and left anything.
 func (w *wanted) conclude(err error) error {
+	granted := errors.Is(err, ErrNotReplicated)
 	switch {
 	case w.op == nil:
 		return err
-	case err == nil, !w.doubt && !w.kept:
+	case err == nil, !w.doubt && !w.kept && !granted:
 		w.op.over()
 		return err
 	}
 	w.op.settle = w.undo(w.op)
-	if errors.Is(err, ErrNotReplicated) && w.client.janitor.settle(context.Background(), w.op) {
+	if granted && w.client.janitor.settle(context.Background(), w.op) {
 		return err
 	}
 	w.op.unknown()
-	if w.doubt {
+	if w.doubt || granted {
 		return errors.Join(ErrUnknownOutcome, err)
 	}
 	return err

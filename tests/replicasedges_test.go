@@ -81,6 +81,58 @@ func TestReplicas_slow_renewals(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
+// A connection on which the server has fallen silent is not used again.
+func TestReplicas_silent_connection(t *testing.T) {
+	t.Parallel()
+	r := rig.NewReplicated(t, 1, 0)
+	tap := rig.NewTap(t, r.Master)
+	options := confirmed(200 * time.Millisecond)
+	options.RetryBudget = 4 * time.Second
+	client := connectVia(t, r.Master, tap.Addr(), options)
+	mustUnlock(t, mustLock(t, client.NewLock(rig.Name(t))))
+	hit := tap.Lose(1, rig.Named("WAIT"), rig.Mute)
+	hold, err := client.NewLock(rig.Name(t)).TryLock(t.Context())
+	rig.Await(t, soon, "the loss", hit)
+	require.NoError(t, err, "it tries again, on another connection")
+	mustUnlock(t, hold)
+}
+
+// A re-entry that is not confirmed is undone at once, and the outer hold stands.
+func TestReplicas_reentry(t *testing.T) {
+	t.Parallel()
+	r := rig.NewReplicated(t, 1, 0)
+	admin := rig.NewAdmin(t, r.Master)
+	client := connect(t, r.Master, confirmed(300*time.Millisecond))
+	reenter := func(t *testing.T, k kind) {
+		name := rig.Name(t)
+		lock := k.open(client, name)
+		outer := mustLock(t, lock)
+		r.Replicas[0].Pause(t)
+		_, err := lock.Lock(outer.Context(within(t, soon)))
+		counted := countInRedis(t, admin, name)
+		r.Replicas[0].Resume(t)
+		require.ErrorIs(t, err, latchkey.ErrNotReplicated)
+		assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome, "it has been undone")
+		assert.EqualValues(t, 1, counted)
+		require.NoError(t, outer.Err())
+		assert.Equal(t, 1, outer.Count())
+		r.AwaitInStep()
+		inner := mustReenter(t, outer, lock)
+		assert.Equal(t, 2, outer.Count())
+		mustUnlock(t, inner)
+		mustUnlock(t, outer)
+		rig.Eventually(t, soon, "nothing is left", free(admin, name))
+	}
+	eachKind(t, reenter, reentrant)
+}
+
+func mustReenter(t *testing.T, outer *latchkey.Hold, lock latchkey.Locker) *latchkey.Hold {
+	t.Helper()
+	hold, err := lock.Lock(outer.Context(within(t, soon)))
+	require.NoError(t, err)
+	return hold
+}
+
 // The release of an inner hold raises the time of the lock, but no replica has confirmed
 // that.
 func TestReplicas_inner_release(t *testing.T) {
@@ -173,10 +225,118 @@ func TestReplicas_long_timeout(t *testing.T) {
 	r.Replicas[0].Resume(t)
 }
 
+// Many who wait for a replica that is gone are not kept much longer than their budget,
+// and leave nothing.
+func TestReplicas_crowd(t *testing.T) {
+	t.Parallel()
+	r := rig.NewReplicated(t, 1, 0)
+	admin := rig.NewAdmin(t, r.Master)
+	options := confirmed(500 * time.Millisecond)
+	options.RetryBudget = 1500 * time.Millisecond
+	client := connect(t, r.Master, options)
+	name := rig.Name(t)
+	try := func(i int) error {
+		start := time.Now()
+		_, err := client.NewLock(fmt.Sprint(name, i)).TryLock(t.Context())
+		assert.Less(t, time.Since(start), options.RetryBudget+options.Replicas.Timeout+2*leeway, "%d", i)
+		return err
+	}
+	r.Replicas[0].Pause(t)
+	var crowd sync.WaitGroup
+	for i := range 200 {
+		crowd.Go(func() {
+			err := try(i)
+			assert.True(t, errors.Is(err, latchkey.ErrNotReplicated) || errors.Is(err, latchkey.ErrNotAcquired), "%v", err)
+			assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome, "nothing is unknown: it has been undone")
+		})
+	}
+	crowd.Wait()
+	rig.Eventually(t, 2*time.Second, "nothing is left", free(admin, name))
+	r.Replicas[0].Resume(t)
+	r.AwaitInStep()
+	mustUnlock(t, mustLock(t, client.NewLock(name)))
+	assert.Less(t, admin.Connections(), 40)
+}
+
 // A budget that leaves no room for half of it is nothing to those who wait for no replica.
 func TestReplicas_off_needs_no_timeout(t *testing.T) {
 	t.Parallel()
 	connect(t, rig.Shared(), latchkey.Options{RetryBudget: time.Millisecond})
+}
+
+// Whoever gives up while the replicas are waited for is told why, and nothing stays.
+func TestReplicas_context_ends_meanwhile(t *testing.T) {
+	t.Parallel()
+	r := rig.NewReplicated(t, 1, 0)
+	admin := rig.NewAdmin(t, r.Master)
+	client := connect(t, r.Master, confirmed(2*time.Second))
+	r.Replicas[0].Pause(t)
+	eachKind(t, func(t *testing.T, k kind) {
+		name := rig.Name(t)
+		start := time.Now()
+		_, err := k.open(client, name).Lock(within(t, 200*time.Millisecond))
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Less(t, time.Since(start), 200*time.Millisecond+leeway)
+		rig.Eventually(t, soon, "nothing is left", free(admin, name))
+	})
+	r.Replicas[0].Resume(t)
+}
+
+// Close is not held up by more than the replicas may take.
+func TestReplicas_close_meanwhile(t *testing.T) {
+	t.Parallel()
+	r := rig.NewReplicated(t, 1, 0)
+	admin := rig.NewAdmin(t, r.Master)
+	client := connect(t, r.Master, confirmed(time.Second))
+	r.Replicas[0].Pause(t)
+	name := rig.Name(t)
+	var waiting []<-chan acquisition
+	for i := range 20 {
+		waiting = append(waiting, lockInBackground(within(t, soon), client.NewLock(fmt.Sprint(name, i))))
+	}
+	rig.Eventually(t, soon, "they are on their way", func() error {
+		if n := len(admin.KeysOf(name)); n < 20 {
+			return fmt.Errorf("%d", n)
+		}
+		return nil
+	})
+	start := time.Now()
+	require.NoError(t, client.Close(within(t, soon)))
+	assert.Less(t, time.Since(start), 3*time.Second+leeway)
+	for _, w := range waiting {
+		require.Error(t, rig.Await(t, soon, "the end", w).err)
+	}
+	require.NoError(t, free(admin, name)())
+	r.Replicas[0].Resume(t)
+}
+
+// When the first of a line is not confirmed, the next one tries.
+func TestReplicas_line_moves_on(t *testing.T) {
+	t.Parallel()
+	r := rig.NewReplicated(t, 1, 0)
+	admin := rig.NewAdmin(t, r.Master)
+	client, other := connect(t, r.Master, confirmed(300*time.Millisecond)), connect(t, r.Master)
+	eachKind(t, func(t *testing.T, k kind) {
+		name := rig.Name(t)
+		held := mustLock(t, k.open(other, name))
+		first := lockInBackground(within(t, soon), k.open(client, name))
+		if k.messages {
+			parked(t, admin, name)
+		}
+		second := make(chan acquisition, 1)
+		go func() {
+			h, err := k.open(client, name).TryLock(within(t, soon), latchkey.Wait(soon))
+			second <- acquisition{hold: h, err: err}
+		}()
+		r.Replicas[0].Pause(t)
+		mustUnlock(t, held)
+		assert.ErrorIs(t, rig.Await(t, soon, "the first", first).err, latchkey.ErrNotReplicated)
+		assert.ErrorIs(t, rig.Await(t, soon, "the second", second).err, latchkey.ErrNotReplicated)
+		r.Replicas[0].Resume(t)
+		r.AwaitInStep()
+		rig.Eventually(t, soon, "nothing is left", free(admin, name))
+	})
 }
 
 // Off, nothing of it is sent; on, an acquisition costs one round trip more.
@@ -203,10 +363,4 @@ func TestReplicas_cost(t *testing.T) {
 		assert.Equal(t, []string{first, "EVALSHA"}, names())
 		assert.Equal(t, []string{first, "EVALSHA", "SET", "WAIT", "EVALSHA"}, names(confirmed(time.Second)))
 	})
-}
-func mustReenter(t *testing.T, outer *latchkey.Hold, lock latchkey.Locker) *latchkey.Hold {
-	t.Helper()
-	hold, err := lock.Lock(outer.Context(within(t, soon)))
-	require.NoError(t, err)
-	return hold
 }
