@@ -148,6 +148,10 @@ func (r *acks) send(ctx context.Context, c *caller, script command, keys, args [
 		how, what = "EVAL", script.text
 	}
 	result := r.sendOver(ctx, send, c.client.B(), how, what, keys, args)
+	if importer := importing(c.client, result.Error()); importer != nil {
+		send = importer
+		result = r.sendOver(ctx, send, c.client.B(), "EVAL", script.text, keys, args)
+	}
 	if hasCode(result.Error(), "NOSCRIPT") {
 		result = r.sendOver(ctx, send, c.client.B(), "EVAL", script.text, keys, args)
 	}
@@ -161,6 +165,35 @@ func (r *acks) send(ctx context.Context, c *caller, script command, keys, args [
 var errElsewhere = errors.New("latchkey: the slot is on another node")
 
 func redirected(err error) bool { return hasCode(err, "MOVED ") || hasCode(err, "ASK ") }
+
+// importing returns a sender to the node to which a key has moved before its slot has, or
+// nil if err is not about that.
+func importing(client rueidis.Client, err error) sender {
+	var reply *rueidis.RedisError
+	if !errors.As(err, &reply) {
+		return nil
+	}
+	address, is := reply.IsAsk()
+	if !is {
+		return nil
+	}
+	node := client.Nodes()[address]
+	if node == nil {
+		return nil
+	}
+	return func(ctx context.Context, commands ...rueidis.Completed) (results []rueidis.RedisResult) {
+		all := make([]rueidis.Completed, 0, 2*len(commands))
+		for _, c := range commands {
+			all = append(all, client.B().Asking().Build(), c)
+		}
+		for i, result := range node.DoMulti(ctx, all...) {
+			if i%2 == 1 {
+				results = append(results, result)
+			}
+		}
+		return results
+	}
+}
 
 // sendOver gives up a script that the server does not know if the replicas do not even
 // confirm the write.

@@ -242,18 +242,31 @@ func (c *Cluster) await() {
 // MoveSlot moves the slot of a key, with the keys in it, to the next master.
 func (c *Cluster) MoveSlot(key string) {
 	c.tb.Helper()
+	moveKeys, finish := c.BeginMove(key)
+	moveKeys()
+	finish()
+}
+
+// BeginMove is MoveSlot in its steps: what it returns moves the keys, and ends it.
+func (c *Cluster) BeginMove(key string) (moveKeys, finish func()) {
+	c.tb.Helper()
 	slot := strconv.Itoa(Slot(key))
 	from := c.owner(key)
 	to := c.after(from)
 	c.must(to.do("CLUSTER", "SETSLOT", slot, "IMPORTING", c.id(from)).Error())
 	c.must(from.do("CLUSTER", "SETSLOT", slot, "MIGRATING", c.id(to)).Error())
 	host, port, _ := net.SplitHostPort(to.Addr())
-	for _, moving := range c.admin(from).Strings("CLUSTER", "GETKEYSINSLOT", slot, "1000") {
-		c.must(from.do("MIGRATE", host, port, moving, "0", "5000").Error())
+	moveKeys = func() {
+		for _, moving := range c.admin(from).Strings("CLUSTER", "GETKEYSINSLOT", slot, "1000") {
+			c.must(from.do("MIGRATE", host, port, moving, "0", "5000").Error())
+		}
 	}
-	for _, n := range []*node{to, from} {
-		c.must(n.do("CLUSTER", "SETSLOT", slot, "NODE", c.id(to)).Error())
+	finish = func() {
+		for _, n := range []*node{to, from} {
+			c.must(n.do("CLUSTER", "SETSLOT", slot, "NODE", c.id(to)).Error())
+		}
 	}
+	return moveKeys, finish
 }
 
 func (c *Cluster) id(n *node) string {

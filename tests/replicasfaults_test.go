@@ -1,0 +1,339 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// taker is one way to take something that is to be confirmed: it returns what gives it
+// back, and what the replica has to have.
+type taker struct {
+	name string
+	take func(ctx context.Context, client *latchkey.Client, name string) (giveBack func() error, key, want string, err error)
+}
+
+func giving(h *latchkey.Hold, err error) (func() error, error) {
+	return func() error { return h.Unlock(context.Background()) }, err
+}
+
+var takers = func() (all []taker) {
+	for _, k := range append(kinds, readKind) {
+		all = append(all, taker{k.name, func(ctx context.Context, c *latchkey.Client, name string) (func() error, string, string, error) {
+			give, err := giving(k.open(c, name).Lock(ctx))
+			return give, name, "", err
+		}})
+	}
+	return append(all,
+		taker{"reentry", func(ctx context.Context, c *latchkey.Client, name string) (func() error, string, string, error) {
+			outer, err := c.NewLock(name).Lock(ctx)
+			if err != nil {
+				return nil, "", "", err
+			}
+			inner, err := c.NewLock(name).Lock(outer.Context(ctx))
+			return func() error {
+				if inner != nil {
+					err = inner.Unlock(context.Background())
+				}
+				return errors.Join(err, outer.Unlock(context.Background()))
+			}, name, "2", err
+		}},
+		taker{"nested read", func(ctx context.Context, c *latchkey.Client, name string) (func() error, string, string, error) {
+			outer, err := c.NewRWLock(name).WriteLock().Lock(ctx)
+			if err != nil {
+				return nil, "", "", err
+			}
+			inner, err := c.NewRWLock(name).ReadLock().Lock(outer.Context(ctx))
+			return func() error {
+				if inner != nil {
+					err = inner.Unlock(context.Background())
+				}
+				return errors.Join(err, outer.Unlock(context.Background()))
+			}, name, "", err
+		}},
+		taker{"permits", func(ctx context.Context, c *latchkey.Client, name string) (func() error, string, string, error) {
+			s := c.NewPermitSemaphore(name)
+			if _, err := s.TrySetPermits(ctx, 5); err != nil {
+				return nil, "", "", err
+			}
+			permits, err := s.AcquireN(ctx, 3)
+			return func() (err error) {
+				for _, p := range permits {
+					err = errors.Join(err, p.Release(context.Background()))
+				}
+				return err
+			}, name, "2", err
+		}},
+		taker{"endless permit", func(ctx context.Context, c *latchkey.Client, name string) (func() error, string, string, error) {
+			s := c.NewPermitSemaphore(name)
+			if _, err := s.TrySetPermits(ctx, 5); err != nil {
+				return nil, "", "", err
+			}
+			permit, err := s.Acquire(ctx, latchkey.Lease(latchkey.NoExpiry))
+			return func() error { return permit.Release(context.Background()) }, name, "4", err
+		}},
+		taker{"semaphore", func(ctx context.Context, c *latchkey.Client, name string) (func() error, string, string, error) {
+			s := c.NewSemaphore(name)
+			if _, err := s.TrySetPermits(ctx, 5); err != nil {
+				return nil, "", "", err
+			}
+			err := s.Acquire(ctx, 3)
+			return func() error { return s.Release(context.Background(), 3) }, name, "2", err
+		}},
+	)
+}()
+
+// has checks what a server has of it.
+func (k taker) has(admin *rig.Admin, key, want string) error {
+	if !admin.Exists(key) {
+		return errors.New("it is not there")
+	}
+	if want == "" {
+		return nil
+	}
+	dump := fmt.Sprint(admin.Dump(key)[key])
+	if !strings.Contains(dump, want) {
+		return fmt.Errorf("%s instead of %s", dump, want)
+	}
+	return nil
+}
+
+// clean returns nil when nothing is held.
+func clean(admin *rig.Admin, name string) func() error {
+	return func() error {
+		switch admin.Text("TYPE", name) {
+		case "string":
+			if v := admin.Text("GET", name); v != "5" {
+				return fmt.Errorf("%s", v)
+			}
+			return nil
+		case "none":
+			return free(admin, name)()
+		}
+		return errors.New(admin.Text("TYPE", name))
+	}
+}
+
+// The reply of the n-th command is lost, for each way to take something. Whoever is told
+// that he has it, has it on the replica too; and nothing else stays.
+func TestReplicas_nth_reply_lost(t *testing.T) {
+	t.Parallel()
+	r := rig.NewReplicated(t, 1, 0)
+	for _, k := range takers {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			for n := 1; n <= 7; n++ {
+				for _, each := range losses {
+					if each.loss != rig.Mute { // which costs seconds each time
+						k.losing(t, r, n, rig.Any, each.loss)
+					}
+				}
+			}
+			k.losing(t, r, 1, rig.Named("WAIT"), rig.Mute)
+		})
+	}
+}
+
+func (k taker) losing(t *testing.T, r *rig.Replicated, n int, match rig.Match, loss rig.Loss) {
+	t.Helper()
+	tap := rig.NewTap(t, r.Master)
+	options := confirmed(300 * time.Millisecond)
+	options.RetryBudget = 4 * time.Second
+	client := connectVia(t, r.Master, tap.Addr(), options)
+	name := rig.Name(t)
+	tap.Lose(n, match, loss)
+	giveBack, key, want, err := k.take(within(t, soon), client, name)
+	if err == nil {
+		assert.NoError(t, k.has(rig.NewAdmin(t, r.Replicas[0]), key, want), "%v %d", loss, n)
+	}
+	if giveBack != nil {
+		err = errors.Join(err, giveBack())
+	}
+	t.Log(loss, n, err)
+	rig.Eventually(t, 2*soon, "nothing is held", clean(rig.NewAdmin(t, r.Master), name))
+}
+
+// The scripts are flushed again and again.
+func TestReplicas_scripts_flushed(t *testing.T) {
+	t.Parallel()
+	r := rig.NewReplicated(t, 1, 0)
+	admin, replica := rig.NewAdmin(t, r.Master), rig.NewAdmin(t, r.Replicas[0])
+	options := confirmed(500 * time.Millisecond)
+	options.Lease = 900 * time.Millisecond
+	client := connect(t, r.Master, options)
+	hold := mustLock(t, client.NewLock(rig.Name(t)))
+	for _, k := range takers {
+		for range 3 {
+			admin.Do("SCRIPT", "FLUSH")
+			giveBack, key, want, err := k.take(within(t, soon), client, rig.Name(t))
+			require.NoError(t, err, k.name)
+			assert.NoError(t, k.has(replica, key, want), k.name)
+			assert.NoError(t, giveBack(), k.name)
+		}
+	}
+	require.NoError(t, hold.Err())
+	mustUnlock(t, hold)
+}
+
+// A borrowed client confirms whatever its settings.
+func TestReplicas_borrowed(t *testing.T) {
+	t.Parallel()
+	r := rig.NewReplicated(t, 1, 0)
+	replica := rig.NewAdmin(t, r.Replicas[0])
+	for what, set := range map[string]func(*rueidis.ClientOption){
+		"default":     func(*rueidis.ClientOption) {},
+		"RESP2":       func(o *rueidis.ClientOption) { o.AlwaysRESP2, o.DisableCache = true, true },
+		"no pipeline": func(o *rueidis.ClientOption) { o.DisableAutoPipelining = true },
+		"short lives": func(o *rueidis.ClientOption) { o.ConnLifetime = 50 * time.Millisecond },
+		"small pool":  func(o *rueidis.ClientOption) { o.BlockingPoolSize = 2 },
+		"cleaned up":  func(o *rueidis.ClientOption) { o.BlockingPoolCleanup = 10 * time.Millisecond },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			option := r.Master.Options(r.Master.Addr())
+			set(&option)
+			options := confirmed(time.Second)
+			options.Lease = 5 * time.Second
+			client, closeAll, err := borrow(option, options)
+			require.NoError(t, err)
+			hold := mustLock(t, client.NewLock(rig.Name(t)))
+			var crowd sync.WaitGroup
+			name := rig.Name(t)
+			for i := range 4 {
+				crowd.Go(func() {
+					for n := range 4 {
+						for j, k := range takers {
+							giveBack, key, want, err := k.take(within(t, soon), client, fmt.Sprint(name, i, n, j))
+							if !assert.NoError(t, err, k.name) {
+								return
+							}
+							assert.NoError(t, k.has(replica, key, want), k.name)
+							assert.NoError(t, giveBack(), k.name)
+						}
+					}
+				})
+			}
+			crowd.Wait()
+			require.NoError(t, hold.Err())
+			mustUnlock(t, hold)
+			require.NoError(t, closeAll(within(t, soon)))
+		})
+	}
+}
+
+// Many holds are renewed while the replica comes and goes for less than their lease; one
+// that is gone is told alone.
+func TestReplicas_come_and_go(t *testing.T) {
+	t.Parallel()
+	const lease = 3 * time.Second
+	r := rig.NewReplicated(t, 1, 0)
+	admin := rig.NewAdmin(t, r.Master)
+	options := confirmed(200 * time.Millisecond)
+	options.Lease = lease
+	client := connect(t, r.Master, options)
+	var holds []*latchkey.Hold
+	for i := range 250 {
+		holds = append(holds, mustLock(t, kinds[i%len(kinds)].open(client, rig.Name(t))))
+	}
+	stood := func() error {
+		for _, h := range holds[1:] {
+			if err := h.Err(); err != nil {
+				return fmt.Errorf("%s: %w", h.Name(), err)
+			}
+		}
+		return nil
+	}
+	for range 4 {
+		r.Replicas[0].Pause(t)
+		rig.Throughout(t, lease/4, "they stand", stood)
+		r.Replicas[0].Resume(t)
+		rig.Throughout(t, lease/2, "they stand", stood)
+	}
+	admin.Do("DEL", holds[0].Name())
+	rig.Await(t, lease, "one is lost", holds[0].Lost())
+	rig.Throughout(t, lease, "the others are not", stood)
+	for _, h := range holds[1:] {
+		mustUnlock(t, h)
+	}
+}
+
+// The owner that was refused for want of replicas can try again, here and as a guest.
+func TestReplicas_owner_tries_again(t *testing.T) {
+	t.Parallel()
+	r := rig.NewReplicated(t, 1, 0)
+	admin := rig.NewAdmin(t, r.Master)
+	client, guest := connect(t, r.Master, confirmed(300*time.Millisecond)), connect(t, r.Master, confirmed(300*time.Millisecond))
+	eachKind(t, func(t *testing.T, k kind) {
+		owner, name := client.NewOwner(), rig.Name(t)
+		lock := k.open(client, name)
+		r.Replicas[0].Pause(t)
+		_, err := lock.Lock(within(t, soon), latchkey.By(owner))
+		require.ErrorIs(t, err, latchkey.ErrNotReplicated)
+		require.False(t, admin.Exists(name))
+		r.Replicas[0].Resume(t)
+		r.AwaitInStep()
+		hold, err := lock.Lock(within(t, soon), latchkey.By(owner))
+		require.NoError(t, err)
+		if guests(k) {
+			before := admin.Dump(name)
+			r.Replicas[0].Pause(t)
+			_, err = k.open(guest, name).Lock(within(t, soon), latchkey.By(hold.Owner()))
+			require.ErrorIs(t, err, latchkey.ErrNotReplicated)
+			assert.Equal(t, before[name].Hash, admin.Dump(name)[name].Hash)
+			r.Replicas[0].Resume(t)
+			r.AwaitInStep()
+			second, err := k.open(guest, name).Lock(within(t, soon), latchkey.By(hold.Owner()))
+			require.NoError(t, err)
+			mustUnlock(t, second)
+		}
+		mustUnlock(t, hold)
+		rig.Eventually(t, soon, "nothing is left", free(admin, name))
+	}, reentrant)
+}
+
+// The replicas of the shard that has the key confirm, and go on doing so while the slot
+// moves to another shard.
+func TestReplicas_in_a_cluster(t *testing.T) {
+	t.Parallel()
+	const lease = 1500 * time.Millisecond
+	cluster := rig.NewCluster(t)
+	options := confirmed(500 * time.Millisecond)
+	options.Lease = lease
+	client := connectCluster(t, cluster, options)
+	for _, k := range takers {
+		name := rig.Name(t)
+		giveBack, key, want, err := k.take(within(t, soon), client, name)
+		require.NoError(t, err, k.name)
+		_, replica := cluster.Replica(name)
+		replica.Do("READONLY")
+		assert.NoError(t, k.has(replica, key, want), k.name)
+		assert.NoError(t, giveBack(), k.name)
+	}
+	name := rig.Name(t)
+	lock := client.NewLock(name)
+	hold := mustLock(t, lock)
+	moveKeys, finish := cluster.BeginMove(name)
+	rig.Throughout(t, 2*lease, "it is renewed before the key moves", hold.Err)
+	moveKeys()
+	rig.Throughout(t, 2*lease, "and after it has", hold.Err)
+	finish()
+	rig.Throughout(t, 2*lease, "and when the slot has", hold.Err)
+	mustUnlock(t, mustReenter(t, hold, lock))
+	mustUnlock(t, hold)
+	paused, _ := cluster.Replica(name)
+	paused.Pause(t)
+	_, err := lock.TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotReplicated)
+	paused.Resume(t)
+}
