@@ -44,7 +44,8 @@ var (
 	ErrUnknownOutcome = errors.New("latchkey: outcome unknown")
 
 	// ErrNotReplicated means that fewer replicas than [Options.Replicas] asks for have
-	// confirmed an acquisition in time. It was undone, and nothing is held.
+	// confirmed an acquisition in time. It was undone, and nothing is held; or no more
+	// than before, if it was a re-entry.
 	ErrNotReplicated = errors.New("latchkey: too few replicas")
 
 	// ErrUpgrade means that a reader asked for the write lock, which could only wait

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -25,7 +26,8 @@ type Replicas struct {
 	// Min is how many replicas have to confirm. Default: 0, nothing is waited for and
 	// WAIT is not needed.
 	Min int
-	// Timeout is how long they may take. It must be shorter than Options.RetryBudget.
+	// Timeout is how long they may take. It must be shorter than Options.RetryBudget, and
+	// should be well under a third of the lease, so that renewals are in time.
 	// Default: DefaultReplicaTimeout, or half the RetryBudget if that is less. The server looks at
 	// its clock ten times a second, so that it may be 100 ms longer.
 	Timeout time.Duration
@@ -72,26 +74,31 @@ func newAcks(r Replicas, id string, places int) *acks {
 	return &acks{Replicas: r, places: make(chan struct{}, places), id: id}
 }
 
-// check finds out whether the server knows WAIT, before the first lock does. The name
-// of some key leads to a master, which is the one to ask.
+// check finds out whether the server knows WAIT, before the first lock does.
 func (r *acks) check(c *caller) error {
 	if r == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.patience)
 	defer cancel()
-	err := c.send(ctx, func(ctx context.Context) rueidis.RedisResult {
-		send, release := openSender(c.client)
-		defer release()
-		b := c.client.B()
-		return send(ctx,
-			b.Exists().Key(opKey(r.id, r.id, "ack")).Build(),
-			b.Wait().Numreplicas(0).Timeout(1).Build())[1]
-	}).Error()
-	if err != nil {
+	if err := c.send(ctx, func(ctx context.Context) rueidis.RedisResult { return r.try(ctx, c.client) }).Error(); err != nil {
 		return fmt.Errorf("the command WAIT, which Options.Replicas needs, fails: %w", err)
 	}
 	return nil
+}
+
+// try sends WAIT. In a cluster the name of some key leads to a master, which is the one
+// to ask.
+func (r *acks) try(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	send, release := openSender(client)
+	defer release()
+	b := client.B()
+	commands := []rueidis.Completed{b.Wait().Numreplicas(0).Timeout(1).Build()}
+	if client.Mode() == rueidis.ClientModeCluster {
+		commands = slices.Insert(commands, 0, b.Exists().Key(opKey(r.id, r.id, "ack")).Build())
+	}
+	results := send(ctx, commands...)
+	return results[len(results)-1]
 }
 
 // confirmed is the command as it is sent if replicas have to confirm it.

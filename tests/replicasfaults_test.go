@@ -337,3 +337,33 @@ func TestReplicas_in_a_cluster(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrNotReplicated)
 	paused.Resume(t)
 }
+
+// The rights of docs/operations.md and WAIT are enough, and nothing else is tried.
+func TestReplicas_minimal_permissions(t *testing.T) {
+	t.Parallel()
+	r := rig.NewReplicated(t, 1, 0)
+	admin, replica := rig.NewAdmin(t, r.Master), rig.NewAdmin(t, r.Replicas[0])
+	narrow(t, r.Master, latchkey.Options{}) // makes the user
+	admin.Do("ACL", "SETUSER", "narrow", "+wait")
+	options := confirmed(300 * time.Millisecond)
+	options.Lease = time.Second
+	client, err := latchkey.Connect(t.Context(), "redis://narrow:secret@"+r.Master.Addr(), options)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, client.Close(within(t, soon))) })
+	hold := mustLock(t, client.NewLock("orders:held"))
+	for _, k := range takers {
+		name := "orders:" + k.name
+		giveBack, key, want, err := k.take(within(t, soon), client, name)
+		require.NoError(t, err, k.name)
+		assert.NoError(t, k.has(replica, key, want), k.name)
+		assert.NoError(t, giveBack(), k.name)
+	}
+	rig.Throughout(t, time.Second, "it is renewed", hold.Err)
+	admin.Do("CONFIG", "SET", "maxmemory", "1")
+	rig.Throughout(t, 2*time.Second, "without memory too", hold.Err)
+	admin.Do("CONFIG", "SET", "maxmemory", "0")
+	mustUnlock(t, hold)
+	log, err := admin.Do("ACL", "LOG").ToArray()
+	require.NoError(t, err)
+	assert.Empty(t, log, "%v", log)
+}
