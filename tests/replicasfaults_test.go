@@ -367,3 +367,65 @@ func TestReplicas_minimal_permissions(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, log, "%v", log)
 }
+
+// Of several locks none stays when the replicas of one do not confirm, and a majority
+// gets along without it.
+func TestReplicas_of_several(t *testing.T) {
+	t.Parallel()
+	var masters []*rig.Replicated
+	var locks []latchkey.Locker
+	name := rig.Name(t)
+	for range 3 {
+		r := rig.NewReplicated(t, 1, 0)
+		masters = append(masters, r)
+		locks = append(locks, connect(t, r.Master, confirmed(200*time.Millisecond)).NewLock(name))
+	}
+	masters[1].Replicas[0].Pause(t)
+	_, err := latchkey.NewMultiLock(locks...).Lock(within(t, soon))
+	require.ErrorIs(t, err, latchkey.ErrNotReplicated)
+	for _, r := range masters {
+		rig.Eventually(t, soon, "none stays", free(rig.NewAdmin(t, r.Master), name))
+	}
+	most := latchkey.NewRedLock(locks...)
+	hold, err := most.Lock(within(t, soon))
+	require.NoError(t, err)
+	assert.True(t, rig.NewAdmin(t, masters[0].Replicas[0]).Exists(name))
+	assert.True(t, rig.NewAdmin(t, masters[2].Replicas[0]).Exists(name))
+	mustUnlock(t, hold)
+	masters[2].Replicas[0].Pause(t)
+	_, err = most.TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	for _, r := range masters {
+		rig.Eventually(t, soon, "none stays", free(rig.NewAdmin(t, r.Master), name))
+	}
+	masters[1].Replicas[0].Resume(t)
+	masters[2].Replicas[0].Resume(t)
+}
+
+// A semaphore that has permits kept for one who waited long has them back, all of them,
+// when the replicas do not confirm.
+func TestReplicas_kept_permits(t *testing.T) {
+	t.Parallel()
+	r := rig.NewReplicated(t, 1, 0)
+	options := confirmed(300 * time.Millisecond)
+	options.StaleWaiterTimeout = time.Second
+	client := connect(t, r.Master, options)
+	s := newSemaphore(t, client, 3)
+	require.NoError(t, s.Acquire(t.Context(), 2))
+	waiting := make(chan error, 1)
+	go func() { waiting <- s.Acquire(within(t, soon), 3) }()
+	rig.Eventually(t, soon, "permits are kept", func() error {
+		if !rig.NewAdmin(t, r.Master).Exists("latchkey_sc_reserve:{" + s.Name() + "}") {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	r.Replicas[0].Pause(t)
+	require.NoError(t, s.Release(t.Context(), 2))
+	require.ErrorIs(t, rig.Await(t, soon, "the answer", waiting), latchkey.ErrNotReplicated)
+	assert.Equal(t, 3, available(t, s))
+	assert.False(t, rig.NewAdmin(t, r.Master).Exists("latchkey_sc_reserve:{"+s.Name()+"}"))
+	r.Replicas[0].Resume(t)
+	r.AwaitInStep()
+	require.NoError(t, s.TryAcquire(t.Context(), 3), "nothing is kept")
+}
