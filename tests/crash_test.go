@@ -122,7 +122,8 @@ func TestCancelledWaiterLeavesNothing(t *testing.T) {
 	})
 }
 
-// lone is a server without others to which a client might connect at any time.
+// lone is a server without others: a client might connect to these at any time, and that
+// of many clients at once takes its time.
 func lone(t *testing.T) *rig.Server {
 	t.Helper()
 	if rig.Shared().Clustered() {

@@ -337,10 +337,10 @@ func TestKilledConnections(t *testing.T) {
 		server := rig.Fresh(t)
 		admin := rig.NewAdmin(t, server)
 		section := rig.NewSection(rig.Shared().Raw(t), rig.Name(t))
+		c := contention{lock: k.open(connect(t, server), "killed"), section: section, workers: 4, passes: 100}
 		stop := make(chan struct{})
 		killed := make(chan int, 1)
 		go func() { killed <- killOften(admin, stop) }()
-		c := contention{lock: k.open(connect(t, server), "killed"), section: section, workers: 4, passes: 100}
 		err := c.run(within(t, time.Minute))
 		close(stop)
 		t.Logf("connections were killed %d times", <-killed)
