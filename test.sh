@@ -14,9 +14,14 @@
 #   a container of the image LATCHKEY_TEST_IMAGE, if Docker answers
 #   embedded   an in-process server; nothing else is needed
 #
-# LATCHKEY_TEST_BACKEND=server|container|embedded forces one. What a backend cannot
-# do is skipped, and said at the end. The race detector is on if a C compiler is
-# there.
+# LATCHKEY_TEST_BACKEND=server|container|embedded forces one. Two more, which need
+# redis-server or valkey-server in PATH (and Linux), have to be asked for:
+#
+#   sentinel   a master with a replica, by three Sentinels
+#   cluster    three masters with a replica each
+#
+# What a backend cannot do is skipped, and said at the end. The race detector is on if
+# a C compiler is there.
 set -eu
 cd "$(dirname "$0")"
 
@@ -43,7 +48,7 @@ install_server() {
 
 if [ -z "${LATCHKEY_TEST_REDIS-}" ] && ! has_server; then
   case ${LATCHKEY_TEST_BACKEND:-server} in
-  server)
+  server | sentinel | cluster)
     if [ "${LATCHKEY_TEST_INSTALL:-1}" != 0 ] && has apt-get && [ "$(id -u)" = 0 ]; then
       echo "test.sh: no redis-server in PATH, installing it"
       (install_server)

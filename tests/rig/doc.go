@@ -1,7 +1,7 @@
-// Package rig is what the black-box tests of Latchkey stand on: a Redis server
-// chosen from what the machine offers, proxies that break the link to it in
-// exact ways, child processes to kill, and judges that tell whether exclusion
-// held.
+// Package rig is what the black-box tests of Latchkey stand on: a Redis server or a
+// whole topology, chosen from what the machine offers, proxies that break the link to
+// it in exact ways, topologies that fail over, child processes to kill, and judges
+// that tell whether exclusion held.
 //
 // A test binary calls [Main] from TestMain. Tests share one server ([Shared]) and
 // keep apart by unique names ([Name]), or start one of their own ([Fresh]) when
