@@ -55,8 +55,9 @@ type Client struct {
 // Whatever options that was made with, the promises of this package hold; what they
 // cost it in comfort is in docs/operations.md. A bad option is an ErrInvalid.
 //
-// Nothing is sent, except that a cluster is asked whether it knows sharded messages, and
-// WAIT is tried if Options.Replicas asks for it, for at most Options.RetryBudget each.
+// Nothing is sent, except that a cluster is asked whether it knows sharded messages, for
+// at most two seconds or Options.RetryBudget, whichever is longer, and that WAIT is tried
+// if Options.Replicas asks for it, for at most Options.RetryBudget.
 func New(client rueidis.Client, options Options) (*Client, error) {
 	switch {
 	case client == nil:

@@ -22,7 +22,9 @@ func shardedMessages(client rueidis.Client, o Options) (bool, error) {
 	if client.Mode() != rueidis.ClientModeCluster || o.ShardedPubSub == ShardedOff {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), o.RetryBudget)
+	// A client is opened once: a short lease, which bounds the budget, is no reason to
+	// fail.
+	ctx, cancel := context.WithTimeout(context.Background(), max(o.RetryBudget, dialTimeout))
 	defer cancel()
 	err := client.Do(ctx, client.B().PubsubShardnumsub().Build()).Error()
 	switch {
