@@ -14,6 +14,8 @@
 #   a container of the image LATCHKEY_TEST_IMAGE, if Docker answers
 #   embedded   an in-process server; nothing else is needed
 #
+# Those in tests/interop need Java and Maven as well, and skip without them.
+#
 # LATCHKEY_TEST_BACKEND=server|container|embedded forces one. Two more, which need
 # redis-server or valkey-server in PATH (and Linux), have to be asked for:
 #

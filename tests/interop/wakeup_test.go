@@ -56,6 +56,7 @@ type stage struct {
 	client *latchkey.Client
 	java   *java
 	ears   ears
+	prefix string // of every name
 }
 
 func (s stage) measure(t *testing.T, play play, rounds int) {
@@ -63,10 +64,10 @@ func (s stage) measure(t *testing.T, play play, rounds int) {
 	toGo, toJava := make([]time.Duration, rounds), make([]time.Duration, rounds)
 	for i := range rounds {
 		// A name of its own for each, since a subscription may linger.
-		name := rig.Name(t)
+		name := s.prefix + rig.Name(t)
 		goSide, javaSide := play(t, s.client, s.java, name)
 		toGo[i] = s.pass(t, name, javaSide, goSide)
-		name = rig.Name(t)
+		name = s.prefix + rig.Name(t)
 		goSide, javaSide = play(t, s.client, s.java, name)
 		toJava[i] = s.pass(t, name, goSide, javaSide)
 	}
