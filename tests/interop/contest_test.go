@@ -1,7 +1,6 @@
 package interop
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,25 +60,19 @@ var contestant = rig.Child("contestant", func(ctx context.Context, args []string
 
 // run lets the threads contend until the time is over, and writes down their stays.
 func (c contest) run(ctx context.Context, client *latchkey.Client, raw rueidis.Client) (outcome, error) {
-	file, err := os.Create(c.Diary)
-	if err != nil {
-		return outcome{}, err
-	}
-	defer file.Close()
 	diaries, failures := make([]diary, c.Threads), make([]error, c.Threads)
 	var all sync.WaitGroup
 	for i := range c.Threads {
 		all.Go(func() { failures[i] = c.contend(ctx, newContender(c, client, raw, &diaries[i]), &diaries[i]) })
 	}
 	all.Wait()
-	result, out := outcome{}, bufio.NewWriter(file)
+	result, text := outcome{}, []byte(nil)
 	for _, d := range diaries {
 		result.Passes += d.passes
 		result.Longest = max(result.Longest, d.longest)
-		_, err := out.Write(d.stays)
-		failures = append(failures, err)
+		text = append(text, d.stays...)
 	}
-	return result, errors.Join(append(failures, out.Flush())...)
+	return result, errors.Join(errors.Join(failures...), os.WriteFile(c.Diary, text, 0o600))
 }
 
 func (c contest) contend(ctx context.Context, pass contender, d *diary) error {

@@ -83,7 +83,7 @@ func compile(version, home string) driver {
 	if err != nil {
 		return driver{err: err}
 	}
-	defer os.RemoveAll(work)
+	defer func() { _ = os.RemoveAll(work) }()
 	out, err := exec.Command("mvn", "-q", "-B", "-f", "driver/pom.xml", "-Dredisson.version="+version, "-Dbuild="+work,
 		"compiler:compile", "dependency:copy-dependencies").CombinedOutput()
 	switch {

@@ -15,8 +15,8 @@ import (
 // notHeld is what Redisson throws when somebody releases what it does not hold.
 const notHeld = "java.lang.IllegalMonitorStateException"
 
-// oneSecond is a lease that is not renewed.
-const oneSecond = time.Second
+// fixedLease is one that is not renewed.
+const fixedLease = time.Second
 
 // This library can take a lock from Redisson by force. The thread that had it is told when
 // it releases.
@@ -109,10 +109,10 @@ func TestJavaLeaseEnds(t *testing.T) {
 func javaLeaseEnds(t *testing.T, p *pairing) {
 	t.Helper()
 	one := p.java.on("one")
-	one.do("lock.lock", merge(p.f, fields{"lease": oneSecond.Milliseconds()}))
+	one.do("lock.lock", merge(p.f, fields{"lease": fixedLease.Milliseconds()}))
 	began := time.Now()
 	hold := mustLock(t, p.lock)
-	assert.Less(t, time.Since(began), oneSecond+time.Second)
+	assert.Less(t, time.Since(began), fixedLease+time.Second)
 	assert.Equal(t, notHeld, one.try("lock.unlock", p.f).Error)
 	mustUnlock(t, hold)
 }
@@ -130,9 +130,9 @@ func goLeaseEnds(t *testing.T, p *pairing) {
 		t.Log("fair waiters of this version sleep on: see fairHangs")
 		return
 	}
-	hold := mustLock(t, p.lock, latchkey.Lease(oneSecond))
+	hold := mustLock(t, p.lock, latchkey.Lease(fixedLease))
 	one := p.java.on("one")
-	a := rig.Await(t, oneSecond+time.Second, "Java acquires",
+	a := rig.Await(t, fixedLease+time.Second, "Java acquires",
 		one.start("lock.try", merge(p.f, fields{"wait": patience.Milliseconds()})))
 	require.True(t, value[bool](t, a))
 	assert.ErrorIs(t, hold.Err(), latchkey.ErrLost)

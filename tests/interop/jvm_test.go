@@ -82,7 +82,7 @@ func (j *jvm) run() error {
 	if err != nil {
 		return err
 	}
-	defer log.Close() // the child has its own
+	defer func() { _ = log.Close() }() // the child has its own
 	j.cmd.Stderr = log
 	output, err := j.cmd.StdoutPipe()
 	if err != nil {
