@@ -22,7 +22,7 @@ func TestNameMapper(t *testing.T) {
 		stage := where.stage(t, version, latchkey.Options{KeyPrefix: "app:"}, fields{"nameMapper": "app:"})
 		for kind, play := range plays {
 			if kind == "fair" && before(t, version, 3, 52) {
-				continue // it maps the lock, and neither its queue nor its deadlines
+				continue // see TestQueueIsNotMapped
 			}
 			t.Run(kind, func(t *testing.T) { stage.measure(t, play, fewRounds) })
 		}
@@ -30,6 +30,28 @@ func TestNameMapper(t *testing.T) {
 		stage.java.on("main").do("lock.lock", fields{"kind": "lock", "name": name})
 		assert.True(t, rig.NewAdmin(t, rig.Shared()).Exists("app:"+name))
 		stage.java.on("main").do("lock.unlock", fields{"kind": "lock", "name": name})
+	})
+}
+
+// Redisson before 3.52.0 maps the name of a fair lock, and not those of its queue and its
+// deadlines.
+func TestQueueIsNotMapped(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Stats, rig.Single)
+	eachVersion(t, func(t *testing.T, version string) {
+		where, name := onServer(t), rig.Name(t)
+		admin, j := rig.NewAdmin(t, rig.Shared()), where.java(t, version, fields{"nameMapper": "app:"})
+		f := fields{"kind": "fair", "name": name}
+		j.on("holder").do("lock.lock", f)
+		waiting := j.on("waiter").start("lock.lock", f)
+		listening(t, where.ears, name)
+		assert.True(t, admin.Exists("app:"+name))
+		mapped := !before(t, version, 3, 52)
+		assert.Equal(t, mapped, admin.Exists("redisson_lock_queue:{app:"+name+"}"))
+		assert.Equal(t, !mapped, admin.Exists("redisson_lock_queue:{"+name+"}"))
+		j.on("holder").do("lock.unlock", f)
+		require.NoError(t, rig.Await(t, soon, "the waiter", waiting).err())
+		j.on("waiter").do("lock.unlock", f)
 	})
 }
 
