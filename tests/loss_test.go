@@ -34,7 +34,7 @@ func TestSilentCutIsNoticedInTime(t *testing.T) {
 		for lane := range lanes {
 			all.Go(func() {
 				for run := range cutRuns / lanes {
-					margin, err := cutOnce(t, k, server, fmt.Sprintf("%s %d %d", rig.Name(t), lane, run))
+					margin, err := cutInTime(t, k, server, fmt.Sprintf("%s %d %d", rig.Name(t), lane, run))
 					mu.Lock()
 					if assert.NoError(t, err) {
 						margins = append(margins, margin)
@@ -52,6 +52,24 @@ func TestSilentCutIsNoticedInTime(t *testing.T) {
 		t.Logf("%d of %d; the least time between the loss and the next holder: %v", len(margins), cutRuns, least)
 		assert.Positive(t, least)
 	}, func(k kind) bool { return k.name != spinKind.name && k.name != fencedKind.name })
+}
+
+// cutInTime is cutOnce on a machine that has time for this process: the library allows for
+// timers that are 50 ms late, and nobody can be told of anything while he does not run.
+func cutInTime(t *testing.T, k kind, server *rig.Server, name string) (margin time.Duration, err error) {
+	t.Helper()
+	const tries = 5
+	late := rig.WatchLateness(t)
+	for try := range tries {
+		late.Worst()
+		margin, err = cutOnce(t, k, server, fmt.Sprint(name, try))
+		worst := late.Worst()
+		if err == nil || worst < 20*time.Millisecond {
+			return margin, err
+		}
+		t.Logf("%v, on a machine that was %v late: again", err, worst)
+	}
+	return margin, err
 }
 
 // cutOnce returns how long before the next acquisition the first holder knew.
@@ -72,7 +90,7 @@ func cutOnce(t *testing.T, k kind, server *rig.Server, name string) (margin time
 	if next.err != nil {
 		return 0, next.err
 	}
-	defer mustUnlock(t, next.hold)
+	defer func() { _ = next.hold.Unlock(context.Background()) }() // its lease is short, too
 	select {
 	case at := <-ended:
 		if cause := context.Cause(ctx); !errors.Is(cause, latchkey.ErrLost) {
