@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/tests/rig"
@@ -16,7 +16,8 @@ const (
 	// wakeCeiling is how long a waiter of ours sleeps here if no message reaches it; one
 	// of Redisson sleeps until the lease is over, 30 s.
 	wakeCeiling = 20 * time.Second
-	// wakeLimit is far below that, and far above what a busy machine needs.
+	// wakeLimit is far below that, and far above what a busy machine needs: the medians
+	// are some milliseconds.
 	wakeLimit  = 2 * time.Second
 	wakeRounds = 25
 )
@@ -85,15 +86,15 @@ func (s stage) pass(t *testing.T, name string, from, to party) time.Duration {
 	released := from.release()
 	at := rig.Await(t, patience+soon, "the waiter acquires", granted)
 	to.leave()
-	return at.Sub(released)
+	took := at.Sub(released)
+	require.Less(t, took, wakeLimit, "the waiter was not woken")
+	return took
 }
 
-// report prints median and 99th percentile, and fails if anybody waited long.
+// report prints median and 99th percentile.
 func report(t *testing.T, what string, times []time.Duration) {
 	t.Helper()
 	slices.Sort(times)
 	n := len(times)
-	median, p99 := times[n/2], times[min(n-1, n*99/100)]
-	t.Logf("%s: median %v, p99 %v", what, median.Round(10*time.Microsecond), p99.Round(10*time.Microsecond))
-	assert.Less(t, p99, wakeLimit, "%s: somebody was not woken", what)
+	t.Logf("%s: median %v, p99 %v", what, times[n/2].Round(10*time.Microsecond), times[n*99/100].Round(10*time.Microsecond))
 }
