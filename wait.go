@@ -33,7 +33,7 @@ func (c *Client) waitInFront(ctx context.Context, g *gate, a asker) error {
 			g.drain()
 			left, err := a.ask(ctx, round)
 			if err == nil || !worthWaiting(ctx, err) {
-				return ended(ctx, err)
+				return ended(ctx, err, last)
 			}
 			last = err
 			nap = c.nap(g, a, round, left, err)
@@ -61,12 +61,18 @@ func worthWaiting(ctx context.Context, err error) bool {
 	return errors.Is(err, ErrNotAcquired) || judge(err) != refused
 }
 
-// ended adds the end of the context to an answer that came with it.
-func ended(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil || ofContext(err) {
+// ended adds the end of the context to an answer that came with it, and what was the
+// matter before: whoever leaves with a command under way knows no more of that than that
+// it was not answered.
+func ended(ctx context.Context, err error, before ...error) error {
+	if err == nil || ctx.Err() == nil {
 		return err
 	}
-	return errors.Join(contextError(ctx), trouble(err))
+	earlier := trouble(errors.Join(before...))
+	if ofContext(err) {
+		return errors.Join(err, earlier)
+	}
+	return errors.Join(contextError(ctx), trouble(err), earlier)
 }
 
 // trouble is what the caller should know besides that the time is over: that the

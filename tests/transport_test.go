@@ -139,10 +139,16 @@ func borrowedTwo(t *testing.T, server *rig.Server, addr string) (rueidis.Client,
 // Nothing can come of a rueidis client that is closed: calls end long before their
 // budget, those that are not sent are not said to be in doubt, and Close ends.
 func TestAClosedBorrowedClientIsGivenUp(t *testing.T) {
-	server := rig.Shared()
+	server := lone(t)
 	redis, client := borrowedTwo(t, server, server.Addr())
 	hold := mustLock(t, client.NewLock(rig.Name(t)))
 	redis.Close()
+	rig.Eventually(t, soon, "it is closed, which a client of a cluster does in the background", func() error {
+		if err := redis.Do(t.Context(), redis.B().Ping().Build()).Error(); !errors.Is(err, rueidis.ErrClosing) {
+			return fmt.Errorf("it answers %w", err)
+		}
+		return nil
+	})
 	start := time.Now()
 	_, err := client.NewLock(rig.Name(t)).TryLock(t.Context())
 	require.ErrorIs(t, err, rueidis.ErrClosing)
