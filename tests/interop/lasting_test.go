@@ -60,15 +60,21 @@ func goAcquire(ctx context.Context, client *latchkey.Client, kind, name string, 
 
 // javaTry starts an attempt of Redisson that waits at most so long.
 func javaTry(th thread, kind, name string, wait time.Duration) <-chan answer {
-	f := fields{"name": name, "kind": kind, "wait": wait.Milliseconds()}
-	switch kind {
-	case "multi":
-		f["names"] = []string{name + ":1", name + ":2"}
-	case "permit":
+	f := merge(lasting{Holds: kind, Name: name}.inJava(), fields{"wait": wait.Milliseconds()})
+	if kind == "permit" {
 		f["lease"] = shortLease.Milliseconds() // Redisson renews no permit
 		return th.start("permit.try", f)
 	}
 	return th.start("lock.try", f)
+}
+
+// inJava names what is held for the driver.
+func (l lasting) inJava() fields {
+	f := fields{"name": l.Name, "kind": l.Holds}
+	if l.Holds == "multi" {
+		f["names"] = []string{l.Name + ":1", l.Name + ":2"}
+	}
+	return f
 }
 
 // javaGot reports whether an attempt has succeeded.
