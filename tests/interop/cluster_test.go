@@ -3,72 +3,40 @@ package interop
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// clusterKinds are the primitives that are tried on a cluster.
-var clusterKinds = []string{"lock", "fair", "semaphore", "latch", "permit", "write"}
+// What is promised on a cluster is what is promised on one server: the backend cluster
+// runs all tests of this package there. Those of this file are about clusters alone, and
+// bring their own.
 
-// On a cluster both sides use sharded messages by themselves, since its servers know
-// them.
-func TestClusterWakeUp(t *testing.T) {
-	rig.Need(t, rig.Topology)
-	cluster := rig.NewCluster(t)
-	t.Run("all", func(t *testing.T) {
-		eachVersion(t, func(t *testing.T, version string) {
-			stage := onCluster(t, cluster, true).stage(t, version, latchkey.Options{}, nil)
-			for _, kind := range clusterKinds {
-				t.Run(kind, func(t *testing.T) { stage.measure(t, plays[kind], wakeRounds) })
-			}
-		})
-	})
-}
-
-// A fleet that is told to use classic messages needs the same on this side.
+// A fleet that is told to use classic messages in a cluster needs the same on this side.
 func TestClusterClassic(t *testing.T) {
-	rig.Need(t, rig.Topology)
-	where := onCluster(t, rig.NewCluster(t), false)
+	where := at(t, rig.NewCluster(t).Server())
 	stage := where.stage(t, latest, latchkey.Options{ShardedPubSub: latchkey.ShardedOff},
 		fields{"shardedSubscriptionMode": "OFF"})
-	for _, kind := range clusterKinds {
+	for _, kind := range []string{"lock", "fair", "write", "semaphore", "permit", "latch"} {
 		t.Run(kind, func(t *testing.T) { stage.measure(t, plays[kind], wakeRounds) })
 	}
 }
 
-// Exclusion on a cluster.
-func TestClusterExclusion(t *testing.T) {
-	rig.Need(t, rig.Topology)
-	where := onCluster(t, rig.NewCluster(t), true)
-	for _, kind := range []string{"lock", "fair", "semaphore", "latch"} {
-		t.Run(kind, func(t *testing.T) { newArena(t, where, kind).hold() })
-	}
-}
-
-// What is promised of holds, their ends and queues holds on a cluster as on one server.
-func TestCluster(t *testing.T) {
-	rig.Need(t, rig.Topology)
-	where := onCluster(t, rig.NewCluster(t), true)
-	pairings := func(options latchkey.Options, test func(*testing.T, *pairing)) func(*testing.T, place) {
-		return func(t *testing.T, where place) {
-			t.Helper()
-			pairingsAt(t, where, allKinds, options, test)
-		}
-	}
-	for what, test := range map[string]func(*testing.T, place){
-		"GoHoldsAreRenewed":    goHoldsAreRenewed,
-		"JavaHoldsAreRenewed":  javaHoldsAreRenewed,
-		"KilledJVM":            killedJVM,
-		"KilledGo":             killedGo,
-		"MixedQueue":           mixedQueue,
-		"MixedQueueWithDeadGo": deadGoIsPassed,
-		"GoForces":             pairings(latchkey.Options{}, goForces),
-		"JavaForces":           pairings(latchkey.Options{Lease: shortLease}, javaForces),
-		"JavaDeletes":          pairings(latchkey.Options{Lease: shortLease}, javaDeletes),
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			test(t, where)
+// Redisson cannot use latches whose names have braces on a cluster: its second key has
+// them twice. Those of this library can be used there, without it.
+func TestClusterLatchWithBraces(t *testing.T) {
+	where := at(t, rig.NewCluster(t).Server())
+	latch := where.connect(t).NewCountDownLatch("{tag}" + rig.Name(t))
+	t.Run("all", func(t *testing.T) {
+		eachVersion(t, func(t *testing.T, version string) {
+			a := where.java(t, version).on("main").try("latch.trySet", fields{"name": latch.Name(), "n": 1})
+			assert.Contains(t, a.Message, "same slot", "Redisson has learned it")
 		})
-	}
+	})
+	_, err := latch.TrySetCount(within(t, soon), 1)
+	require.NoError(t, err)
+	_, err = latch.CountDown(within(t, soon))
+	require.NoError(t, err)
 }

@@ -37,7 +37,7 @@ func goForces(t *testing.T, p *pairing) {
 		waiting = acquire()
 	}
 	if p.kind != "spin" && p.kind != "read" { // which need no message
-		listening(t, p.ears, p.name)
+		listening(t, p.admin, p.name)
 	}
 	freed, err := p.lock.ForceUnlock(within(t, soon))
 	require.NoError(t, err)

@@ -36,10 +36,9 @@ func chosen(t *testing.T) contestants {
 // Processes of this library and of two versions of Redisson contend for one name: what
 // all have written down shows that never too many were inside.
 func TestExclusion(t *testing.T) {
-	rig.Need(t, rig.Stats, rig.Single)
 	for _, kind := range []string{"lock", "fenced", "spin", "fair", "rw", "semaphore", "permit", "latch", "multi"} {
 		t.Run(kind, func(t *testing.T) {
-			newArena(t, onServer(t), kind).hold()
+			newArena(t, here(t), kind).hold()
 		})
 	}
 }
@@ -62,7 +61,7 @@ func newArena(t *testing.T, where place, kind string) *arena {
 		a.java = append(a.java, where.java(t, version))
 	}
 	a.contest = contest{
-		URL: where.url, Kind: kind, Name: rig.Name(t), Threads: a.threads, Millis: a.lasts.Milliseconds(),
+		URL: where.server.URL(), Kind: kind, Name: rig.Name(t), Threads: a.threads, Millis: a.lasts.Milliseconds(),
 		Parties: a.threads * (a.processes + len(a.java)), Until: time.Now().Add(a.lasts).UnixNano(),
 	}
 	if kind == "semaphore" || kind == "permit" {

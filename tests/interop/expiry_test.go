@@ -24,9 +24,8 @@ type expiring interface {
 // A semaphore that is given a time to live by one side goes on both.
 func TestSemaphoresExpire(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
-		where := onServer(t)
+		where := here(t)
 		client, j := where.connect(t), where.java(t, version).on("main")
 		for object, open := range map[string]func(name string) expiring{
 			"semaphore": func(name string) expiring { return client.NewSemaphore(name) },

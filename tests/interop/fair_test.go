@@ -161,12 +161,7 @@ func eachFairWait(t *testing.T, test func(t *testing.T, version string, wait tim
 // that is longer than Redisson's wait timeout of 5 s.
 func TestMixedQueue(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats, rig.Single)
-	mixedQueue(t, onServer(t))
-}
-
-func mixedQueue(t *testing.T, where place) {
-	t.Helper()
+	where := here(t)
 	eachFairWait(t, func(t *testing.T, version string, wait time.Duration) {
 		q := newQueue(t, where, version, wait)
 		hold, err := q.client.NewFairLock(q.name).Lock(within(t, soon))

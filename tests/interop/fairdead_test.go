@@ -37,7 +37,7 @@ const dead = 3
 // addDeadGo lets waiters of this library come and kills them.
 func (q *queue) addDeadGo() {
 	q.t.Helper()
-	child := bystanders.Start(q.t, q.where.url, q.name, strconv.Itoa(dead))
+	child := bystanders.Start(q.t, q.where.server.URL(), q.name, strconv.Itoa(dead))
 	q.length += dead - 1
 	q.grown()
 	child.Kill()
@@ -47,7 +47,7 @@ func (q *queue) addDeadGo() {
 func (q *queue) addDeadJava(version string, settings fields) {
 	q.t.Helper()
 	own := startJVM(q.t, version)
-	j := openIn(q.t, own, q.where.where, settings)
+	j := q.where.javaIn(q.t, own, settings)
 	for i := range dead {
 		j.on(strconv.Itoa(i)).start("lock.lock", fields{"kind": "fair", "name": q.name})
 		q.grown()
@@ -80,12 +80,7 @@ func (q *queue) around(die func()) time.Duration {
 // timeout is, as long as somebody of this library waits.
 func TestMixedQueueWithDeadGo(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats, rig.Single)
-	deadGoIsPassed(t, onServer(t))
-}
-
-func deadGoIsPassed(t *testing.T, where place) {
-	t.Helper()
+	where := here(t)
 	eachFairWait(t, func(t *testing.T, version string, wait time.Duration) {
 		q := newQueue(t, where, version, wait)
 		took := q.around(q.addDeadGo)
@@ -96,8 +91,7 @@ func deadGoIsPassed(t *testing.T, where place) {
 // Dead waiters of Redisson are waited for, each for its wait timeout, and one lease.
 func TestMixedQueueWithDeadJava(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats, rig.Single)
-	q := newQueue(t, onServer(t), latest, fairWait)
+	q := newQueue(t, here(t), latest, fairWait)
 	// The first of them is waited for from the release on at least, since each
 	// acquisition takes a wait timeout off.
 	took := q.around(func() { q.addDeadJava(latest, fields{"fairLockWaitTimeout": fairWait.Milliseconds()}) })
@@ -108,9 +102,8 @@ func TestMixedQueueWithDeadJava(t *testing.T) {
 // also among Java processes. The page on compatibility recommends a shorter setting.
 func TestDeadJavaWaiterByDefault(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
-		q := newQueue(t, onServer(t), version, 0)
+		q := newQueue(t, here(t), version, 0)
 		hold, err := q.client.NewFairLock(q.name).Lock(within(t, soon))
 		require.NoError(t, err)
 		q.addDeadJava(version, fields{})

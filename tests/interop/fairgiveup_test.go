@@ -38,9 +38,8 @@ func (q *queue) addBrief(side string, number int) <-chan struct{} {
 // Waiters of either side that give up do not change the order of the others.
 func TestMixedQueueWithImpatient(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats, rig.Single)
 	eachFairWait(t, func(t *testing.T, version string, wait time.Duration) {
-		q := newQueue(t, onServer(t), version, wait)
+		q := newQueue(t, here(t), version, wait)
 		hold, err := q.client.NewFairLock(q.name).Lock(within(t, soon))
 		require.NoError(t, err)
 		var gone []<-chan struct{}

@@ -24,16 +24,10 @@ type java struct {
 
 var clients atomic.Int64
 
-// openJava opens a Redisson client for one server in the shared JVM of a version.
-// Settings have the names that Redisson's documentation uses.
-func openJava(t *testing.T, version string, server *rig.Server, settings ...fields) *java {
+// javaIn opens a client of Redisson at the place in a JVM.
+func (p place) javaIn(t *testing.T, j *jvm, settings ...fields) *java {
 	t.Helper()
-	return openIn(t, sharedJVM(t, version), fields{"address": "redis://" + server.Addr()}, settings...)
-}
-
-// openIn opens a Redisson client in a JVM; where says for which servers.
-func openIn(t *testing.T, j *jvm, where fields, settings ...fields) *java {
-	t.Helper()
+	where := p.address()
 	c := &java{t: t, jvm: j, id: fmt.Sprint("client-", clients.Add(1))}
 	for _, each := range settings {
 		if each != nil {

@@ -41,16 +41,15 @@ func firstComplaint(log string) string {
 // The check sees what Redisson logs: here of a message that is no number.
 func TestLogIsChecked(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
-		where, name := onServer(t), rig.Name(t)
+		where, name := here(t), rig.Name(t)
 		own := launch(t, version, t.TempDir())
 		t.Cleanup(own.kill)
-		j := openIn(t, own, where.where)
+		j := where.javaIn(t, own)
 		hold := mustLock(t, where.connect(t).NewLock(name))
 		j.on("waiter").start("lock.lock", fields{"kind": "lock", "name": name})
-		listening(t, where.ears, name)
-		rig.NewAdmin(t, rig.Shared()).Do("PUBLISH", "redisson_lock__channel:{"+name+"}", "garbage")
+		listening(t, where.admin, name)
+		where.admin.Publish("redisson_lock__channel:{"+name+"}", "garbage")
 		rig.Eventually(t, soon, "Redisson complains", func() error {
 			text, err := os.ReadFile(own.log)
 			if err == nil && firstComplaint(string(text)) == "" {

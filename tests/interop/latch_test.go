@@ -23,13 +23,12 @@ type gatehouse struct {
 
 func eachGatehouse(t *testing.T, test func(t *testing.T, g *gatehouse)) {
 	t.Helper()
-	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
-		server, name := rig.Shared(), rig.Name(t)
-		client := connect(t, server.URL(), latchkey.Options{PollCeiling: wakeCeiling})
+		where, name := here(t), rig.Name(t)
+		client := where.connect(t, latchkey.Options{PollCeiling: wakeCeiling})
 		test(t, &gatehouse{
-			t: t, admin: rig.NewAdmin(t, server), name: name,
-			latch: client.NewCountDownLatch(name), thread: openJava(t, version, server).on("main"),
+			t: t, admin: where.admin, name: name,
+			latch: client.NewCountDownLatch(name), thread: where.java(t, version).on("main"),
 		})
 	})
 }

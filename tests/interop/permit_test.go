@@ -24,13 +24,12 @@ type bench struct {
 
 func eachBench(t *testing.T, options latchkey.Options, test func(t *testing.T, b *bench)) {
 	t.Helper()
-	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
-		server, name := rig.Shared(), rig.Name(t)
-		client := connect(t, server.URL(), options)
+		where, name := here(t), rig.Name(t)
+		client := where.connect(t, options)
 		test(t, &bench{
-			t: t, admin: rig.NewAdmin(t, server), name: name, client: client,
-			s: client.NewPermitSemaphore(name), thread: openJava(t, version, server).on("main"),
+			t: t, admin: where.admin, name: name, client: client,
+			s: client.NewPermitSemaphore(name), thread: where.java(t, version).on("main"),
 		})
 	})
 }

@@ -1,8 +1,6 @@
 package interop
 
 import (
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/redis/rueidis"
@@ -12,87 +10,57 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// place is where both sides meet: one server, or a cluster.
+// place is where both sides meet: one server, a cluster, or what Sentinels watch.
 type place struct {
-	url   string
-	where fields // the same for the driver
-	ears  ears
+	server *rig.Server
+	admin  *rig.Admin
 }
 
-// ears tell whether somebody listens to a channel that has the name in it.
-type ears func(name string) bool
-
-// onServer is the server that all tests share.
-func onServer(t *testing.T) place {
+// here is the place that all tests share.
+func here(t *testing.T) place {
 	t.Helper()
-	server := rig.Shared()
-	admin := rig.NewAdmin(t, server)
-	return place{
-		url: server.URL(), where: fields{"address": "redis://" + server.Addr()},
-		ears: func(name string) bool { return len(admin.Channels(name)) > 0 },
-	}
+	rig.Need(t, rig.Stats)
+	return at(t, rig.Shared())
 }
 
-// onCluster is a cluster, with sharded messages or with classic ones.
-func onCluster(t *testing.T, cluster *rig.Cluster, sharded bool) place {
+func at(t *testing.T, server *rig.Server) place {
 	t.Helper()
-	which := "CHANNELS"
-	if sharded {
-		which = "SHARDCHANNELS"
-	}
-	nodes := eachNode(t, cluster.URL())
-	return place{
-		url: cluster.URL(), where: fields{"cluster": "redis://" + addresses(cluster.URL())[0]},
-		ears: func(name string) bool {
-			return slices.ContainsFunc(nodes, func(node rueidis.Client) bool { return heardOn(t, node, which, name) })
-		},
-	}
+	return place{server, rig.NewAdmin(t, server)}
 }
 
-// addresses are the servers that a URL names.
-func addresses(text string) []string {
-	return rueidis.MustParseURL(text).InitAddress
-}
-
-// eachNode opens a connection to each server that a URL names.
-func eachNode(t *testing.T, url string) (nodes []rueidis.Client) {
-	t.Helper()
-	for _, address := range addresses(url) {
-		node, err := rueidis.NewClient(rueidis.ClientOption{
-			InitAddress: []string{address}, ForceSingleClient: true, DisableCache: true,
-		})
-		require.NoError(t, err)
-		t.Cleanup(node.Close)
-		nodes = append(nodes, node)
+// address is the place for the driver.
+func (p place) address() fields {
+	option := rueidis.MustParseURL(p.server.URL())
+	var all []string
+	for _, address := range option.InitAddress {
+		all = append(all, "redis://"+address)
 	}
-	return nodes
-}
-
-// heardOn reports whether a channel of a node, of one of its two kinds, has the name in
-// it.
-func heardOn(t *testing.T, node rueidis.Client, which, name string) bool {
-	t.Helper()
-	channels, err := node.Do(within(t, soon), node.B().Arbitrary("PUBSUB", which).Build()).AsStrSlice()
-	require.NoError(t, err)
-	return slices.ContainsFunc(channels, func(channel string) bool { return strings.Contains(channel, name) })
+	switch {
+	case option.Sentinel.MasterSet != "":
+		return fields{"sentinels": all, "masterName": option.Sentinel.MasterSet}
+	case p.server.Clustered():
+		return fields{"cluster": all[0]}
+	}
+	return fields{"address": all[0]}
 }
 
 // connect opens a client of this library at the place.
 func (p place) connect(t *testing.T, options ...latchkey.Options) *latchkey.Client {
 	t.Helper()
-	return connect(t, p.url, options...)
+	return connect(t, p.server.URL(), options...)
 }
 
-// java opens a client of Redisson there.
+// java opens a client of Redisson there, in the shared JVM of a version. Settings have
+// the names that Redisson's documentation uses.
 func (p place) java(t *testing.T, version string, settings ...fields) *java {
 	t.Helper()
-	return openIn(t, sharedJVM(t, version), p.where, settings...)
+	return p.javaIn(t, sharedJVM(t, version), settings...)
 }
 
 // raw opens a plain client there.
 func (p place) raw(t *testing.T) rueidis.Client {
 	t.Helper()
-	client, err := openRaw(p.url)
+	client, err := openRaw(p.server.URL())
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	return client

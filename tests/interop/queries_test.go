@@ -14,25 +14,19 @@ import (
 
 // pairing is one lock of one kind, and a client of each side.
 type pairing struct {
-	t    *testing.T
-	ears ears
-	kind string
-	name string
-	lock latchkey.Locker
-	java *java
-	f    fields
+	t     *testing.T
+	admin *rig.Admin
+	kind  string
+	name  string
+	lock  latchkey.Locker
+	java  *java
+	f     fields
 }
 
 // eachPairing runs a test for every kind of lock, with every version of Redisson.
 func eachPairing(t *testing.T, kinds []string, options latchkey.Options, test func(t *testing.T, p *pairing)) {
 	t.Helper()
-	rig.Need(t, rig.Stats, rig.Single)
-	pairingsAt(t, onServer(t), kinds, options, test)
-}
-
-// pairingsAt is eachPairing anywhere.
-func pairingsAt(t *testing.T, where place, kinds []string, options latchkey.Options, test func(t *testing.T, p *pairing)) {
-	t.Helper()
+	where := here(t)
 	eachVersion(t, func(t *testing.T, version string) {
 		client, j := where.connect(t, options), where.java(t, version)
 		for _, kind := range kinds {
@@ -40,7 +34,7 @@ func pairingsAt(t *testing.T, where place, kinds []string, options latchkey.Opti
 				t.Parallel()
 				name := rig.Name(t)
 				test(t, &pairing{
-					t: t, ears: where.ears, kind: kind, name: name, lock: lockOf(client, kind, name),
+					t: t, admin: where.admin, kind: kind, name: name, lock: lockOf(client, kind, name),
 					java: j.as(t), f: fields{"kind": kind, "name": name},
 				})
 			})

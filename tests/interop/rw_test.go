@@ -16,6 +16,7 @@ import (
 // shelf is a read/write lock and a client of each side.
 type shelf struct {
 	t           *testing.T
+	where       place
 	admin       *rig.Admin
 	name        string
 	lock        *latchkey.RWLock
@@ -25,10 +26,10 @@ type shelf struct {
 
 func newShelf(t *testing.T, version string, options latchkey.Options, settings fields) *shelf {
 	t.Helper()
-	server, name := rig.Shared(), rig.Name(t)
+	where, name := here(t), rig.Name(t)
 	return &shelf{
-		t: t, admin: rig.NewAdmin(t, server), name: name,
-		lock: connect(t, server.URL(), options).NewRWLock(name), java: openJava(t, version, server, settings),
+		t: t, where: where, admin: where.admin, name: name,
+		lock: where.connect(t, options).NewRWLock(name), java: where.java(t, version, settings),
 		read:  fields{"kind": "read", "name": name},
 		write: fields{"kind": "write", "name": name},
 	}
@@ -36,7 +37,6 @@ func newShelf(t *testing.T, version string, options latchkey.Options, settings f
 
 func eachShelf(t *testing.T, options latchkey.Options, settings fields, test func(t *testing.T, s *shelf)) {
 	t.Helper()
-	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) { test(t, newShelf(t, version, options, settings)) })
 }
 

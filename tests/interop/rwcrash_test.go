@@ -23,7 +23,7 @@ func TestKilledGoReader(t *testing.T) {
 	eachShelf(t, latchkey.Options{}, watchdog, func(t *testing.T, s *shelf) {
 		text, err := json.Marshal([]lasting{{Holds: "read", Name: s.name}})
 		require.NoError(t, err)
-		victim := keeper.Start(t, rig.Shared().URL(), string(text))
+		victim := keeper.Start(t, s.where.server.URL(), string(text))
 		victim.Line(t, soon, "holding")
 		one := s.java.on("one")
 		one.do("lock.lock", s.read)
@@ -46,12 +46,10 @@ func TestKilledGoReader(t *testing.T) {
 // its lease, and a lease of ours.
 func TestKilledJavaReader(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
 		s := newShelf(t, version, latchkey.Options{Lease: shortLease}, nil)
 		own := startJVM(t, version)
-		dying := openIn(t, own, fields{"address": "redis://" + rig.Shared().Addr()},
-			fields{"lockWatchdogTimeout": shortLease.Milliseconds()})
+		dying := s.where.javaIn(t, own, fields{"lockWatchdogTimeout": shortLease.Milliseconds()})
 		reader := s.goRead()
 		dying.on("one").do("lock.lock", s.read)
 		own.kill()

@@ -15,11 +15,10 @@ import (
 // Every operation on a semaphore by one side is seen by the queries of both.
 func TestSemaphoreQueries(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
-		server, name, ctx := rig.Shared(), rig.Name(t), within(t, soon)
-		s := connect(t, server.URL()).NewSemaphore(name)
-		j := openJava(t, version, server).on("main")
+		where, name, ctx := here(t), rig.Name(t), within(t, soon)
+		s := where.connect(t).NewSemaphore(name)
+		j := where.java(t, version).on("main")
 		f := func(n int) fields { return fields{"name": name, "n": n} }
 		available := func(want int) {
 			t.Helper()
@@ -80,12 +79,10 @@ func TestSemaphoreQueries(t *testing.T) {
 // available.
 func TestSemaphoreWakers(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
-		server := rig.Shared()
-		admin := rig.NewAdmin(t, server)
-		client := connect(t, server.URL(), latchkey.Options{PollCeiling: wakeCeiling})
-		j := openJava(t, version, server)
+		where := here(t)
+		client := where.connect(t, latchkey.Options{PollCeiling: wakeCeiling})
+		j := where.java(t, version)
 		for what, wake := range map[string]func(s *latchkey.Semaphore, name string) error{
 			"Go release": func(s *latchkey.Semaphore, _ string) error { return s.Release(t.Context(), 2) },
 			"Go add":     func(s *latchkey.Semaphore, _ string) error { return s.AddPermits(t.Context(), 2) },
@@ -104,7 +101,7 @@ func TestSemaphoreWakers(t *testing.T) {
 			require.NoError(t, s.Acquire(t.Context(), 1))
 			goWaiter := inBackground(func() (int, error) { return 0, s.Acquire(within(t, patience), 1) })
 			javaWaiter := j.on("waiter").start("semaphore.acquire", fields{"name": name})
-			subscribed(t, admin, "redisson_sc:{"+name+"}", 2)
+			subscribed(t, where.admin, "redisson_sc:{"+name+"}", 2)
 			began := time.Now()
 			require.NoError(t, wake(s, name), what)
 			got := rig.Await(t, patience, what+" wakes Go", goWaiter)
@@ -121,14 +118,13 @@ func TestSemaphoreWakers(t *testing.T) {
 // wait on.
 func TestDebtIsNoWakeUp(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
-		server, name := rig.Shared(), rig.Name(t)
-		s := connect(t, server.URL(), latchkey.Options{PollCeiling: wakeCeiling}).NewSemaphore(name)
-		j := openJava(t, version, server).on("main")
+		where, name := here(t), rig.Name(t)
+		s := where.connect(t, latchkey.Options{PollCeiling: wakeCeiling}).NewSemaphore(name)
+		j := where.java(t, version).on("main")
 		j.do("semaphore.trySet", fields{"name": name, "n": 0})
 		waiter := inBackground(func() (int, error) { return 0, s.Acquire(within(t, patience), 1) })
-		subscribed(t, rig.NewAdmin(t, server), "redisson_sc:{"+name+"}", 1)
+		subscribed(t, where.admin, "redisson_sc:{"+name+"}", 1)
 		j.do("semaphore.add", fields{"name": name, "n": -2})
 		require.NoError(t, s.Release(context.Background(), 2)) // the debt is paid
 		require.Empty(t, waiter)

@@ -16,16 +16,15 @@ import (
 // again after its poll ceiling.
 func TestSpinAndOrdinary(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
 		const ceiling = 2 * time.Second
-		where, name := onServer(t), rig.Name(t)
+		where, name := here(t), rig.Name(t)
 		client, j := where.connect(t, latchkey.Options{PollCeiling: ceiling}), where.java(t, version)
 		spin, ordinary := fields{"kind": "spin", "name": name}, fields{"kind": "lock", "name": name}
 
 		hold := mustLock(t, client.NewSpinLock(name))
 		waiting := j.on("waiter").start("lock.lock", ordinary)
-		listening(t, where.ears, name)
+		listening(t, where.admin, name)
 		began := time.Now()
 		mustUnlock(t, hold)
 		a := rig.Await(t, patience, "Java acquires", waiting)
@@ -35,7 +34,7 @@ func TestSpinAndOrdinary(t *testing.T) {
 
 		j.on("holder").do("lock.lock", spin)
 		goWaiting := inBackground(func() (*latchkey.Hold, error) { return client.NewLock(name).Lock(within(t, patience)) })
-		listening(t, where.ears, name)
+		listening(t, where.admin, name)
 		released := j.on("holder").do("lock.unlock", spin)
 		got := rig.Await(t, patience, "Go acquires", goWaiting)
 		require.NoError(t, got.err)

@@ -25,9 +25,8 @@ const (
 // A release on one side wakes a waiter on the other by a message, not by a poll or the
 // end of a lease.
 func TestWakeUp(t *testing.T) {
-	rig.Need(t, rig.Stats, rig.Single)
 	eachVersion(t, func(t *testing.T, version string) {
-		where := onServer(t)
+		where := here(t)
 		stage := where.stage(t, version, latchkey.Options{}, nil)
 		for kind, play := range plays {
 			t.Run(kind, func(t *testing.T) { stage.measure(t, play, wakeRounds) })
@@ -39,13 +38,14 @@ func TestWakeUp(t *testing.T) {
 func (p place) stage(t *testing.T, version string, options latchkey.Options, settings fields) stage {
 	t.Helper()
 	options.PollCeiling = wakeCeiling
-	return stage{client: p.connect(t, options), java: p.java(t, version, settings), ears: p.ears}
+	return stage{client: p.connect(t, options), java: p.java(t, version, settings), admin: p.admin}
 }
 
-func listening(t *testing.T, ears ears, name string) {
+// listening waits until somebody listens to a channel that has the name in it.
+func listening(t *testing.T, admin *rig.Admin, name string) {
 	t.Helper()
 	rig.Eventually(t, soon, "a waiter listens", func() error {
-		if !ears(name) {
+		if len(admin.Channels(name)) == 0 {
 			return errors.New("nobody")
 		}
 		return nil
@@ -56,7 +56,7 @@ func listening(t *testing.T, ears ears, name string) {
 type stage struct {
 	client *latchkey.Client
 	java   *java
-	ears   ears
+	admin  *rig.Admin
 	prefix string // of every name
 }
 
@@ -82,7 +82,7 @@ func (s stage) pass(t *testing.T, name string, from, to party) time.Duration {
 	t.Helper()
 	from.hold()
 	granted := to.wait()
-	listening(t, s.ears, name)
+	listening(t, s.admin, name)
 	released := from.release()
 	at := rig.Await(t, patience+soon, "the waiter acquires", granted)
 	to.leave()

@@ -18,12 +18,7 @@ const twoLeases = 2*shortLease + shortLease/2
 // What this library holds survives two leases with Redisson contending for it.
 func TestGoHoldsAreRenewed(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats, rig.Single)
-	goHoldsAreRenewed(t, onServer(t))
-}
-
-func goHoldsAreRenewed(t *testing.T, where place) {
-	t.Helper()
+	where := here(t)
 	eachVersion(t, func(t *testing.T, version string) {
 		client := where.connect(t, latchkey.Options{Lease: shortLease})
 		j := where.java(t, version)
@@ -44,12 +39,7 @@ func goHoldsAreRenewed(t *testing.T, where place) {
 // for it. Its permits are not renewed.
 func TestJavaHoldsAreRenewed(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats, rig.Single)
-	javaHoldsAreRenewed(t, onServer(t))
-}
-
-func javaHoldsAreRenewed(t *testing.T, where place) {
-	t.Helper()
+	where := here(t)
 	eachVersion(t, func(t *testing.T, version string) {
 		client := where.connect(t)
 		j := where.java(t, version, fields{"lockWatchdogTimeout": shortLease.Milliseconds()})
@@ -77,17 +67,11 @@ const recovery = shortLease + 2*time.Second
 // What a killed JVM held comes to Go when its lease is over.
 func TestKilledJVM(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats, rig.Single)
-	killedJVM(t, onServer(t))
-}
-
-func killedJVM(t *testing.T, where place) {
-	t.Helper()
+	where := here(t)
 	eachVersion(t, func(t *testing.T, version string) {
 		client := where.connect(t)
 		own := startJVM(t, version)
-		j := openIn(t, own, where.where,
-			fields{"lockWatchdogTimeout": shortLease.Milliseconds()})
+		j := where.javaIn(t, own, fields{"lockWatchdogTimeout": shortLease.Milliseconds()})
 		waiting := map[lasting]<-chan result[bool]{}
 		for _, l := range allLasting(t) {
 			l.prepare(t, client)
@@ -108,12 +92,7 @@ func killedJVM(t *testing.T, where place) {
 // What a killed process of this library held comes to Java when its lease is over.
 func TestKilledGo(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats, rig.Single)
-	killedGo(t, onServer(t))
-}
-
-func killedGo(t *testing.T, where place) {
-	t.Helper()
+	where := here(t)
 	eachVersion(t, func(t *testing.T, version string) {
 		client, j := where.connect(t), where.java(t, version)
 		all := allLasting(t)
@@ -122,7 +101,7 @@ func killedGo(t *testing.T, where place) {
 		}
 		text, err := json.Marshal(all)
 		require.NoError(t, err)
-		victim := keeper.Start(t, where.url, string(text))
+		victim := keeper.Start(t, where.server.URL(), string(text))
 		victim.Line(t, soon, "holding")
 		answers := map[lasting]<-chan answer{}
 		for _, l := range all {

@@ -22,16 +22,23 @@ func startSharedCluster() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s := clusterOf(nodes)
+	part(nodes)
+	s.stop = func() { stopAll(nodes) }
+	return s, nil
+}
+
+// clusterOf takes the nodes of a cluster for one server.
+func clusterOf(nodes []*node) *Server {
 	s := nodes[0].Server
 	return &Server{
 		kind:    kindCluster,
 		detail:  fmt.Sprintf("%s, %d masters, %[2]d replicas", filepath.Base(s.process.binary), sharedMasters),
 		url:     s.url,
-		nodes:   part(nodes),
+		nodes:   addressesOf(nodes),
 		masters: sharedMasters,
 		able:    s.able &^ (Topology | Single),
-		stop:    func() { stopAll(nodes) },
-	}, nil
+	}
 }
 
 func freshCluster(settings []string) (*Server, error) {
@@ -70,11 +77,12 @@ func freshSentinel(settings []string) (*Server, error) {
 func watchedServer(nodes, watchers []*node) *Server {
 	s := nodes[0].Server
 	all := append(watchers, nodes...)
+	part(nodes)
 	return &Server{
 		kind:    kindSentinel,
 		detail:  fmt.Sprintf("%s, %d Sentinels", filepath.Base(s.process.binary), len(watchers)),
 		url:     *watchersURL(watchers),
-		nodes:   part(nodes),
+		nodes:   addressesOf(nodes),
 		masters: 1,
 		able:    s.able &^ (Topology | Single),
 		process: s.process,
@@ -89,10 +97,15 @@ func (n *node) keepQuiet() {
 	_ = n.do("SENTINEL", "DEBUG", "INFO-PERIOD", never, "PING-PERIOD", never, "PUBLISH-PERIOD", never).Error()
 }
 
-// part closes the connections of the rig to the nodes and returns their addresses.
-func part(nodes []*node) (addresses []string) {
+// part closes the connections of the rig to the nodes.
+func part(nodes []*node) {
 	for _, n := range nodes {
 		n.client.Close()
+	}
+}
+
+func addressesOf(nodes []*node) (addresses []string) {
+	for _, n := range nodes {
 		addresses = append(addresses, n.Addr())
 	}
 	return addresses

@@ -169,6 +169,9 @@ func (n *node) content(nodes, masters int) error {
 // URL names all nodes.
 func (c *Cluster) URL() string { return clusterURL(c.nodes).String() }
 
+// Server is the cluster as a whole, as the backend cluster is one.
+func (c *Cluster) Server() *Server { return clusterOf(c.nodes) }
+
 func clusterURL(nodes []*node) *url.URL {
 	query := url.Values{}
 	for _, n := range nodes[1:] {

@@ -6,6 +6,7 @@ import java.util.concurrent.TimeUnit;
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
+import org.redisson.config.BaseMasterSlaveServersConfig;
 import org.redisson.config.Config;
 import org.redisson.config.ReadMode;
 
@@ -39,15 +40,27 @@ final class Clients {
         config.setCodec(StringCodec.INSTANCE);
         config.setThreads(4);
         config.setNettyThreads(4);
-        // Cluster settings and those of one server have common names, so that a setting finds its place by itself.
-        Object servers = command.has("cluster")
-                ? config.useClusterServers().addNodeAddress(command.text("cluster")).setScanInterval(1000)
-                        .setReadMode(ReadMode.MASTER) // queries of replicas may be late, which is no matter here
-                        .setMasterConnectionMinimumIdleSize(2).setMasterConnectionPoolSize(16)
-                        .setSlaveConnectionMinimumIdleSize(2).setSlaveConnectionPoolSize(16)
-                : config.useSingleServer().setAddress(command.text("address"))
-                        .setConnectionMinimumIdleSize(2).setConnectionPoolSize(32);
-        Settings.apply(command.object("settings"), config, servers);
+        Settings.apply(command.object("settings"), config, servers(config, command));
         return config;
+    }
+
+    /** The settings for the servers; of all topologies they have common names, so that a setting finds its place. */
+    private static Object servers(Config config, Command command) {
+        if (command.has("cluster")) {
+            return small(config.useClusterServers().addNodeAddress(command.text("cluster")).setScanInterval(1000));
+        }
+        if (command.has("sentinels")) {
+            return small(config.useSentinelServers().addSentinelAddress(command.texts("sentinels").toArray(String[]::new))
+                    .setMasterName(command.text("masterName")).setScanInterval(1000));
+        }
+        return config.useSingleServer().setAddress(command.text("address"))
+                .setConnectionMinimumIdleSize(2).setConnectionPoolSize(32);
+    }
+
+    /** Queries go to masters: of replicas they may be late, which is no matter here. */
+    private static Object small(BaseMasterSlaveServersConfig<?> servers) {
+        return servers.setReadMode(ReadMode.MASTER)
+                .setMasterConnectionMinimumIdleSize(2).setMasterConnectionPoolSize(32)
+                .setSlaveConnectionMinimumIdleSize(2).setSlaveConnectionPoolSize(32);
     }
 }
