@@ -96,6 +96,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 // Close with a server that is down, or silent: it returns within its budget, and
 // everybody is told.
 func TestCloseWithoutAServer(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Process)
 	faults := map[string]func(*rig.Server, *testing.T){
 		"down":   func(s *rig.Server, t *testing.T) { s.Kill(t) },

@@ -74,6 +74,7 @@ func TestTryAtABusyLockIsOneCommand(t *testing.T) {
 
 // The script cache is emptied again and again while locks are used: no call fails.
 func TestEmptyScriptCache(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Fresh(t), "scripts"
 		admin := rig.NewAdmin(t, server)

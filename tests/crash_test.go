@@ -47,6 +47,7 @@ var keeper = rig.Child("keeper", func(ctx context.Context, args []string) error 
 
 // A holder that is killed frees its lock within one lease.
 func TestKilledHolderFreesTheLock(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
@@ -70,6 +71,7 @@ func TestKilledHolderFreesTheLock(t *testing.T) {
 // A holder is stopped for longer than its lease and goes on: it knows at once that
 // it lost the lock, and leaves the new holder alone.
 func TestStoppedHolderKnowsThatItLost(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
@@ -96,7 +98,7 @@ func TestCancelledWaiterLeavesNothing(t *testing.T) {
 		holder := mustLock(t, k.open(connect(t, server), name))
 		// What was under way at the moment of the cancellation is undone again and
 		// again for one lease: a short one.
-		lock := k.open(connect(t, server, latchkey.Options{Lease: 2 * time.Second}), name)
+		lock := k.open(connect(t, server, latchkey.Options{Lease: 500 * time.Millisecond}), name)
 		before := goleak.IgnoreCurrent()
 
 		ctx, cancel := context.WithCancel(t.Context())
@@ -273,6 +275,7 @@ func slowestOf(n int, call func(i int)) time.Duration {
 // Replies come later and later, up to well after the lease: either the caller has a
 // lock with validity left, or there is none.
 func TestRepliesDelayedAroundTheLease(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		const lease = 400 * time.Millisecond

@@ -74,6 +74,7 @@ func TestPartThatRanOutIsTakenOut(t *testing.T) {
 // The first try of an acquisition arrives after the hold, which the second try got, is
 // lost: it is undone as it would be after an Unlock.
 func TestLateAcquisitionAfterTheLossIsUndone(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
 	lock := connectVia(t, server, tap.Addr()).NewLock(name)
@@ -137,6 +138,7 @@ func TestObserverThatPanicsBreaksNothing(t *testing.T) {
 // The answer to a re-entry with a limit takes most of it: the limit counts from the
 // request, for the context as for ValidFor.
 func TestLimitOfAReentryCountsFromTheRequest(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	link := rig.NewLink(t, server)
 	lock := connectVia(t, server, link.Addr()).NewLock(name)
@@ -183,6 +185,7 @@ func (h slowHandler) WithGroup(string) slog.Handler      { return h }
 // The server is loading for longer than the retry budget. A re-entry waits for it as
 // any acquisition does.
 func TestReentryWaitsForTheServer(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)

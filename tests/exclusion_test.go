@@ -65,7 +65,7 @@ func (c *contention) work(ctx context.Context, worker int) error {
 // nothing stays behind.
 func TestGoroutinesExclude(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
-		passes := 30
+		passes := 10
 		if k.name == lockKind.name {
 			passes = 100 // 10 000 in all
 		}

@@ -271,6 +271,7 @@ func TestLeavingHeadPassesTheWakeUpOn(t *testing.T) {
 // A lock is free, and the first of its queue, of Redisson as it looks, never comes.
 // Those behind it wait for its deadline, and hardly ask.
 func TestNobodyHotLoopsBehindADeadHead(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Stats)
 	const clients, each = 4, 25
 	server, name := rig.Fresh(t), rig.Name(t)
@@ -385,6 +386,7 @@ func TestFencedFairLock(t *testing.T) {
 // One queue is damaged by something else. Whoever waits there is told, and the
 // waiters of other locks of the same client keep their places.
 func TestOneBadQueueDoesNotSpoilTheRest(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	admin, client := rig.NewAdmin(t, server), connect(t, server, shortStale)
 	good, bad := name+" good", name+" bad"

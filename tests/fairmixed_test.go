@@ -96,6 +96,7 @@ func (j javaFair) deadline(admin *rig.Admin, owner string) time.Duration {
 // Go waiter is not overtaken, whatever notes Redisson has left behind: those of waiters
 // of a Go process that died, or its own.
 func TestJavaDoesNotOvertakeALiveWaiter(t *testing.T) {
+	t.Parallel()
 	for what, prepare := range map[string]func(t *testing.T, admin *rig.Admin, name string){
 		"no notes": func(*testing.T, *rig.Admin, string) {},
 		"notes of the dead": func(_ *testing.T, admin *rig.Admin, name string) {
@@ -200,6 +201,7 @@ func TestJavaComesAfterADeadGoWaiter(t *testing.T) {
 // The process of a waiter whose sign of life is from before the server's clock was set
 // back by a minute is killed. Whoever waits behind it does not wait for that minute.
 func TestClockSetBackHidesNoDeath(t *testing.T) {
+	t.Parallel()
 	const stale = time.Second
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)

@@ -252,6 +252,7 @@ func groupOf(which string, members []latchkey.Locker) latchkey.Locker {
 
 // A holder that is killed frees every member within one lease.
 func TestKilledHolderFreesTheGroup(t *testing.T) {
+	t.Parallel()
 	m := newMasters(t, 3)
 	for _, which := range []string{"multi", "red"} {
 		t.Run(which, func(t *testing.T) {

@@ -225,6 +225,7 @@ func TestLatchOfAnotherKind(t *testing.T) {
 // Every reply of every operation is lost in turn, in every way. It counts once, and the
 // caller is told the truth or that nobody knows.
 func TestLatchOperationsCountOnce(t *testing.T) {
+	t.Parallel()
 	operations := map[string]struct {
 		do   func(ctx context.Context, latch *latchkey.CountDownLatch) (any, error)
 		says any

@@ -189,6 +189,7 @@ func TestGuest_does_not_revive_a_broken_hold(t *testing.T) {
 // A re-entry that reached its own limit is over for every method, and the outer
 // hold goes on.
 func TestInnerMaxHold(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		lock := k.open(connect(t, rig.Shared()), rig.Name(t))
 		outer := mustLock(t, lock)

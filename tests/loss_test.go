@@ -107,6 +107,7 @@ func rest(d time.Duration) { <-time.After(d) }
 
 // The server stops answering altogether. The hold ends by the client's own clock.
 func TestPausedServerEndsTheHold(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Process)
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
@@ -127,6 +128,7 @@ func TestPausedServerEndsTheHold(t *testing.T) {
 // A server that is stopped for less than a lease costs nobody anything. After more than
 // a lease the hold is over for everybody, and whoever has waited has the lock.
 func TestServerStoppedForLessAndMoreThanALease(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Process)
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
@@ -224,6 +226,7 @@ func TestFixedLeaseEnds(t *testing.T) {
 // A stuck worker under a limit: the context ends at the limit, the key is gone
 // soon after, and the renewals up to then kept it.
 func TestMaxHold(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		const lease, limit = 400 * time.Millisecond, 1500 * time.Millisecond

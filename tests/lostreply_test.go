@@ -31,6 +31,7 @@ var losses = []struct {
 // again and unlocks. Whatever the caller was told is true, and what failed is
 // undone.
 func TestNthReplyLost(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		warmUp(t, k)
@@ -155,6 +156,7 @@ func (r *lossRun) released(err error, want int64) {
 // A waiter's replies are lost, one by one, while another client holds the lock and
 // then lets it go.
 func TestNthReplyLostWhileWaiting(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		for _, each := range losses {
@@ -268,6 +270,7 @@ func TestRepeatedCommandsCountOnce(t *testing.T) {
 // again to wait for it": no later call reports a loss, and in the end one says that
 // the lock was released.
 func TestUnlockAgainAfterAnUnknownOutcome(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		for range 2 { // the background may be quicker, or the second call

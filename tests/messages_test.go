@@ -53,6 +53,7 @@ func TestMessageWakes(t *testing.T) {
 // Every message is dropped. All waiters acquire, each within the poll ceiling of
 // the release before.
 func TestAllMessagesDropped(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
 		tap := rig.NewTap(t, server)
@@ -98,6 +99,7 @@ func TestAllMessagesDropped(t *testing.T) {
 // The subscription connections break at the moment of the release, in several ways.
 // Nobody waits longer than the poll ceiling.
 func TestSubscriptionBreaksAtTheRelease(t *testing.T) {
+	t.Parallel()
 	faults := map[string]func(*rig.Tap){
 		"connection cut":    func(tap *rig.Tap) { tap.CutSubscribers() },
 		"connection frozen": func(tap *rig.Tap) { tap.FreezeSubscribers() },
@@ -146,6 +148,7 @@ func TestSubscriptionComesBack(t *testing.T) {
 // looks healthy. It is found out and replaced, without any help by a release or an
 // error.
 func TestDeafSubscriptionIsReplaced(t *testing.T) {
+	t.Parallel()
 	faults := map[string]func(*rig.Tap){
 		"frozen": func(tap *rig.Tap) { tap.FreezeSubscribers() },
 		"deaf":   func(tap *rig.Tap) { tap.DropMessages(true) },
@@ -214,6 +217,7 @@ func TestReleaseBeforeTheConfirmationArrives(t *testing.T) {
 // Expiry, an operator's DEL, a lost TTL and a flush send no message. The waiter
 // looks again within the poll ceiling, and does not ask all the time meanwhile.
 func TestSilentDisappearance(t *testing.T) {
+	t.Parallel()
 	faults := map[string]func(admin *rig.Admin, name string){
 		"deleted": func(admin *rig.Admin, name string) { admin.Do("DEL", name) },
 		"without expiry, then deleted": func(admin *rig.Admin, name string) {

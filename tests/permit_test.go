@@ -169,6 +169,7 @@ func TestReleaseTellsEachApart(t *testing.T) {
 
 // A permit is renewed; one that somebody else has released is lost.
 func TestPermitsAreRenewed(t *testing.T) {
+	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()
 	const lease = 600 * time.Millisecond
 	client := connect(t, server, latchkey.Options{Lease: lease})

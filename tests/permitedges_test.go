@@ -93,6 +93,7 @@ func TestImpossibleRequestKeepsNobodyOut(t *testing.T) {
 
 // Permits stay kept for a waiter that is alive, whatever its poll ceiling.
 func TestPermitsStayKeptForAWaiter(t *testing.T) {
+	t.Parallel()
 	server := rig.Shared()
 	options := latchkey.Options{StaleWaiterTimeout: 500 * time.Millisecond, Lease: time.Minute, PollCeiling: 20 * time.Second}
 	s := newPermits(t, connect(t, server, options), 2)
@@ -245,6 +246,7 @@ func TestEventsOfPermits(t *testing.T) {
 
 // When Redisson has taken the time to live off the number, the ids lose theirs too.
 func TestIdsLiveAsLongAsTheirNumber(t *testing.T) {
+	t.Parallel()
 	server := rig.Shared()
 	admin := rig.NewAdmin(t, server)
 	s := connect(t, server).NewPermitSemaphore(rig.Name(t))

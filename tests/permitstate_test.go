@@ -17,6 +17,7 @@ import (
 // The rights of the documentation are enough for everything that semaphores and latches
 // do.
 func TestMinimalPermissionsOfSemaphores(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Settings)
 	server, ctx := rig.Fresh(t), t.Context()
 	client := narrow(t, server, latchkey.Options{Lease: time.Second, PollCeiling: 900 * time.Millisecond, StaleWaiterTimeout: 500 * time.Millisecond})
@@ -76,6 +77,7 @@ func TestMinimalPermissionsOfSemaphores(t *testing.T) {
 
 // Out of memory: acquisitions get the error at once, releases and renewals work.
 func TestSemaphoresWithoutMemory(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Settings)
 	server, ctx := rig.Fresh(t), t.Context()
 	admin := rig.NewAdmin(t, server)

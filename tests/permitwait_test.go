@@ -195,6 +195,7 @@ var holdAll = rig.Child("hold-all", func(ctx context.Context, args []string) err
 // The holder of all permits is killed: a waiter gets in within one lease, without any
 // other traffic.
 func TestPermitsOfAKilledProcessComeBack(t *testing.T) {
+	t.Parallel()
 	server := rig.Shared()
 	const lease = time.Second
 	s := newPermits(t, connect(t, server, latchkey.Options{PollCeiling: 20 * time.Second}), capacity)

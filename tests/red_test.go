@@ -100,6 +100,7 @@ func TestRedLock(t *testing.T) {
 func TestRedLockWithoutAMinority(t *testing.T) {
 	for what, fail := range map[string]func(*rig.Link){"silent": (*rig.Link).Silence, "gone": (*rig.Link).Cut} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			m := newMasters(t, 5)
 			const lease = 2 * time.Second
 			options := latchkey.Options{Lease: lease, RetryBudget: 300 * time.Millisecond}

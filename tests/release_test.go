@@ -16,6 +16,7 @@ import (
 // A release that is late meets a newer hold of the same client. It has another
 // owner, and survives.
 func TestLateReleaseSparesTheNewerHold(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
 		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
@@ -39,6 +40,7 @@ func TestLateReleaseSparesTheNewerHold(t *testing.T) {
 
 // The first Unlock reaches nobody; the second does it.
 func TestUnlockMayBeRepeated(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
 		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
@@ -57,6 +59,7 @@ func TestUnlockMayBeRepeated(t *testing.T) {
 
 // And if nobody calls Unlock again, the release is repeated in the background.
 func TestFailedReleaseIsRepeated(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
 		tap := rig.NewTap(t, server)
@@ -120,6 +123,7 @@ func TestHoldContext(t *testing.T) {
 
 // SyncLocker is a sync.Locker, and panics where there is no other way.
 func TestSyncLocker(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
 		lock := k.open(connect(t, server), name)

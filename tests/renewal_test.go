@@ -52,6 +52,7 @@ func TestRenewalSurvivesTrouble(t *testing.T) {
 
 // Renewals fail for longer than the lease: the hold is lost before the key is.
 func TestRenewalThatFailsForTooLong(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		const lease = time.Second
@@ -75,6 +76,7 @@ func TestRenewalThatFailsForTooLong(t *testing.T) {
 // One key of a batch is poisoned: the other holds are renewed, and only its own is
 // lost.
 func TestOneBadKeyDoesNotSpoilTheBatch(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		const lease = time.Second
@@ -104,6 +106,7 @@ func TestOneBadKeyDoesNotSpoilTheBatch(t *testing.T) {
 // From the moment a release begins no renewal of that hold is sent, whatever comes
 // of the release: the key only runs out.
 func TestNoRenewalAfterAFailedRelease(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		const lease = time.Second
@@ -139,7 +142,7 @@ func TestNoFalseLoss(t *testing.T) {
 			defer mu.Unlock()
 			events[e.Type]++
 		}})
-		lock, end := k.open(client, name), time.Now().Add(2*time.Second)
+		lock, end := k.open(client, name), time.Now().Add(time.Second)
 		var all sync.WaitGroup
 		for i := range 8 {
 			all.Go(func() {

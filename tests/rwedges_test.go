@@ -91,6 +91,7 @@ func TestWriteUnderANestedRead(t *testing.T) {
 }
 
 func TestDowngradeKeepsTheLimit(t *testing.T) {
+	t.Parallel()
 	rw := connect(t, rig.Shared()).NewRWLock(rig.Name(t))
 	write := mustLock(t, rw.WriteLock(), latchkey.MaxHold(time.Second))
 	read, err := write.Downgrade(t.Context())

@@ -237,6 +237,7 @@ func TestReadWriteLockIsNoOtherLock(t *testing.T) {
 // The lease of each reader is its own: two seconds after they came, the longer one is
 // still protected, in whatever order they came.
 func TestLeasesOfReadersDoNotTouchEachOther(t *testing.T) {
+	t.Parallel()
 	for _, leases := range [][2]time.Duration{{10 * time.Second, time.Second}, {time.Second, 10 * time.Second}} {
 		t.Run(fmt.Sprint(leases), func(t *testing.T) {
 			t.Parallel()
@@ -265,6 +266,7 @@ func TestLeasesOfReadersDoNotTouchEachOther(t *testing.T) {
 // A reader is killed while two others read in turns that overlap, and renew: a
 // writer comes in when its lease is over and the others have left.
 func TestKilledReaderIsForgotten(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	child := keeper.Start(t, "ReadLock", name, server.Ticket())
 	child.Line(t, soon, "held")

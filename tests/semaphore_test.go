@@ -87,6 +87,7 @@ func TestSemaphoreAdministration(t *testing.T) {
 }
 
 func TestSemaphoreWithATimeToLive(t *testing.T) {
+	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()
 	admin := rig.NewAdmin(t, server)
 	s := connect(t, server).NewSemaphore(rig.Name(t))

@@ -56,6 +56,7 @@ func TestServerSilentAtTheStart(t *testing.T) {
 
 // The server dies under a waiter, and is down until the waiter's time is over.
 func TestServerDownWhileWaiting(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Process)
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
@@ -81,6 +82,7 @@ func TestServerDownWhileWaiting(t *testing.T) {
 // The server restarts under a waiter and a holder. It has forgotten the lock: the
 // waiter gets it, the holder is told.
 func TestServerRestarts(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Process)
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
@@ -103,6 +105,7 @@ func TestServerRestarts(t *testing.T) {
 
 // Out of memory: an acquisition gets the error at once; renewal and release work.
 func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Settings)
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
@@ -183,6 +186,7 @@ func narrow(t *testing.T, server *rig.Server, options latchkey.Options) *latchke
 // The rights of the documentation are enough for a wait, a message, a renewal, a
 // re-entry and a forced release; and they are needed.
 func TestMinimalPermissions(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Settings)
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
@@ -239,6 +243,7 @@ func TestNoChannels(t *testing.T) {
 // A server that is read-only, loading, or in some other passing trouble: calls are
 // repeated, and the error surfaces when the budget is spent.
 func TestPassingTrouble(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{
 		"READONLY You can't write against a read only replica.",
 		"LOADING Redis is loading the dataset in memory",
@@ -279,6 +284,7 @@ func TestPassingTrouble(t *testing.T) {
 
 // A server that really became a replica.
 func TestReadOnlyReplica(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Settings, rig.Process)
 	notInCluster(t, "a replica of a cluster sends clients to its master")
 	eachKind(t, func(t *testing.T, k kind) {
@@ -332,6 +338,7 @@ func ping(t *testing.T, server *rig.Server) error {
 
 // Connections are killed again and again while locks are used.
 func TestKilledConnections(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Settings)
 	eachKind(t, func(t *testing.T, k kind) {
 		server := rig.Fresh(t)
