@@ -97,6 +97,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 // everybody is told.
 func TestCloseWithoutAServer(t *testing.T) {
 	t.Parallel()
+	rig.Long(t)
 	rig.Need(t, rig.Process)
 	faults := map[string]func(*rig.Server, *testing.T){
 		"down":   func(s *rig.Server, t *testing.T) { s.Kill(t) },

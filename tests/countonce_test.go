@@ -75,6 +75,7 @@ var onPermits = []counted{
 // counts once, or not at all if it is an acquisition that failed.
 func TestOperationsCountOnce(t *testing.T) {
 	t.Parallel()
+	rig.Long(t)
 	t.Run("Semaphore", func(t *testing.T) {
 		countOnce(t, onSemaphores,
 			func(t *testing.T, c *latchkey.Client, name string) error {

@@ -92,36 +92,52 @@ func TestStoppedHolderKnowsThatItLost(t *testing.T) {
 
 // A waiter that is cancelled leaves no key, no subscription and no goroutine.
 func TestCancelledWaiterLeavesNothing(t *testing.T) {
-	eachKind(t, func(t *testing.T, k kind) {
-		server, name := lone(t), rig.Name(t)
-		admin := rig.NewAdmin(t, server)
-		holder := mustLock(t, k.open(connect(t, server), name))
-		// What was under way at the moment of the cancellation is undone again and
-		// again for one lease: a short one.
-		lock := k.open(connect(t, server, latchkey.Options{Lease: 500 * time.Millisecond}), name)
-		before := goleak.IgnoreCurrent()
+	server := lone(t)
+	admin := rig.NewAdmin(t, server)
+	client := connect(t, server)
+	// What was under way at the moment of the cancellation is undone again and
+	// again for one lease: a short one.
+	impatient := connect(t, server, latchkey.Options{Lease: 500 * time.Millisecond})
+	var holders []*latchkey.Hold
+	names := map[string]kind{}
+	for _, k := range kinds {
+		name := rig.Name(t)
+		names[name] = k
+		holders = append(holders, mustLock(t, k.open(client, name)))
+	}
+	before := goleak.IgnoreCurrent()
 
-		ctx, cancel := context.WithCancel(t.Context())
-		var waiters []<-chan acquisition
+	ctx, cancel := context.WithCancel(t.Context())
+	var waiters []<-chan acquisition
+	for name, k := range names {
 		for range 50 {
-			waiters = append(waiters, lockInBackground(ctx, lock))
+			waiters = append(waiters, lockInBackground(ctx, k.open(impatient, name)))
 		}
+	}
+	for name, k := range names {
 		if k.messages {
 			parked(t, admin, name)
 		}
-		cancel()
-		for _, waiter := range waiters {
-			got := rig.Await(t, soon, "a cancelled waiter", waiter)
-			assert.ErrorIs(t, got.err, context.Canceled)
-		}
+	}
+	cancel()
+	for _, waiter := range waiters {
+		got := rig.Await(t, soon, "a cancelled waiter", waiter)
+		assert.ErrorIs(t, got.err, context.Canceled)
+	}
+	for _, holder := range holders {
 		mustUnlock(t, holder)
-		if !k.queued { // else the way out of the queue is in the background
-			assert.NoError(t, free(admin, name)())
+	}
+	for name, k := range names {
+		if !k.queued && !k.sided { // else the way out of the line is in the background
+			assert.NoError(t, free(admin, name)(), k.name)
 		}
-		rig.Eventually(t, soon, "no key, no goroutine and no subscription is left", func() error {
-			return errors.Join(free(admin, name)(), subscribed(admin, name), leaked(server, before))
+	}
+	rig.Eventually(t, soon, "no goroutine is left", func() error { return leaked(server, before) })
+	for name, k := range names {
+		rig.Eventually(t, soon, "no key and no subscription of a "+k.name+" is left", func() error {
+			return errors.Join(free(admin, name)(), subscribed(admin, name))
 		})
-	})
+	}
 }
 
 // lone is a server without others: a client might connect to these at any time, and that

@@ -154,6 +154,7 @@ func TestLimitOfAReentryCountsFromTheRequest(t *testing.T) {
 
 // A hundred holds are lost at once, and the log is slow. Nobody waits for it.
 func TestLossesDoNotWaitForTheLog(t *testing.T) {
+	t.Parallel()
 	server := rig.Fresh(t)
 	const holds = 100
 	slow := slog.New(slowHandler{slog.DiscardHandler})

@@ -188,6 +188,7 @@ func fairCosts(t *testing.T, n int) map[string][]time.Duration {
 // The scripts of a fair lock cost the same in a queue of a hundred and of fifty
 // thousand, by the clock of the server: less than a millisecond.
 func TestFairScriptsDoNotGrow(t *testing.T) {
+	rig.Long(t)
 	rig.Need(t, rig.Settings|rig.Stats|rig.Private)
 	small, large := fairCosts(t, 100), fairCosts(t, 50_000)
 	for _, what := range slices.Sorted(maps.Keys(large)) {

@@ -107,6 +107,7 @@ func grants(t *testing.T, admin *rig.Admin, name string, want int64) []string {
 // A thousand acquisitions are begun one after the other by eight processes, and are
 // granted in that order. LATCHKEY_TEST_FAIR_RUNS sets how often this is tried.
 func TestThousandAreGrantedInTheirOrder(t *testing.T) {
+	rig.Long(t)
 	const waiters = 1000
 	runs, _ := strconv.Atoi(os.Getenv("LATCHKEY_TEST_FAIR_RUNS"))
 	for run := range max(runs, 1) {

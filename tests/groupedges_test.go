@@ -50,6 +50,7 @@ func (p *pair) wait(t *testing.T, options ...latchkey.Option) <-chan acquisition
 // What was held first is gone when the last member comes. Everything is taken anew, after
 // a rest, and the whole has the lease that was asked for.
 func TestMultiLockTakesAnewWhatIsGone(t *testing.T) {
+	t.Parallel()
 	for what, gone := range map[string]struct {
 		lease time.Duration
 		take  func(p *pair)

@@ -226,6 +226,7 @@ func TestLatchOfAnotherKind(t *testing.T) {
 // caller is told the truth or that nobody knows.
 func TestLatchOperationsCountOnce(t *testing.T) {
 	t.Parallel()
+	rig.Long(t)
 	operations := map[string]struct {
 		do   func(ctx context.Context, latch *latchkey.CountDownLatch) (any, error)
 		says any
@@ -792,6 +793,7 @@ func TestLatchClose(t *testing.T) {
 
 // Ten thousand awaiters of one client cost, while they wait, what one costs.
 func TestLatchAwaitersCostWhatOneCosts(t *testing.T) {
+	rig.Long(t)
 	rig.Need(t, rig.Stats, rig.Speed)
 	server := rig.Fresh(t)
 	tap := rig.NewTap(t, server)

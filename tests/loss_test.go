@@ -16,15 +16,12 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// cutRuns is how often a link is cut under a hold.
-const cutRuns = 50
-
 // The link goes silent at a random moment while a renewed lock is held. Every time
 // the hold's context ends before another client has the lock.
 func TestSilentCutIsNoticedInTime(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		lanes, server := 10, lone(t)
+		runs, lanes, server := max(rig.Sized(50), 10), 10, lone(t)
 		if server.Clustered() {
 			lanes = 5 // to open a client takes more there, and has to be done within the lease
 		}
@@ -33,7 +30,7 @@ func TestSilentCutIsNoticedInTime(t *testing.T) {
 		var all sync.WaitGroup
 		for lane := range lanes {
 			all.Go(func() {
-				for run := range cutRuns / lanes {
+				for run := range runs / lanes {
 					margin, err := cutInTime(t, k, server, fmt.Sprintf("%s %d %d", rig.Name(t), lane, run))
 					mu.Lock()
 					if assert.NoError(t, err) {
@@ -44,12 +41,12 @@ func TestSilentCutIsNoticedInTime(t *testing.T) {
 			})
 		}
 		all.Wait()
-		require.Len(t, margins, cutRuns)
+		require.Len(t, margins, runs)
 		least := margins[0]
 		for _, m := range margins {
 			least = min(least, m)
 		}
-		t.Logf("%d of %d; the least time between the loss and the next holder: %v", len(margins), cutRuns, least)
+		t.Logf("%d of %d; the least time between the loss and the next holder: %v", len(margins), runs, least)
 		assert.Positive(t, least)
 	}, func(k kind) bool { return k.name != spinKind.name && k.name != fencedKind.name })
 }
@@ -129,6 +126,7 @@ func TestPausedServerEndsTheHold(t *testing.T) {
 // a lease the hold is over for everybody, and whoever has waited has the lock.
 func TestServerStoppedForLessAndMoreThanALease(t *testing.T) {
 	t.Parallel()
+	rig.Long(t)
 	rig.Need(t, rig.Process)
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()

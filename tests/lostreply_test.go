@@ -32,6 +32,7 @@ var losses = []struct {
 // undone.
 func TestNthReplyLost(t *testing.T) {
 	t.Parallel()
+	rig.Long(t)
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		warmUp(t, k)
@@ -157,6 +158,7 @@ func (r *lossRun) released(err error, want int64) {
 // then lets it go.
 func TestNthReplyLostWhileWaiting(t *testing.T) {
 	t.Parallel()
+	rig.Long(t)
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		for _, each := range losses {
@@ -271,6 +273,7 @@ func TestRepeatedCommandsCountOnce(t *testing.T) {
 // the lock was released.
 func TestUnlockAgainAfterAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
+	rig.Long(t)
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		for range 2 { // the background may be quicker, or the second call

@@ -108,6 +108,7 @@ func TestSemaphoresWithoutMemory(t *testing.T) {
 
 // Without messages waiters poll.
 func TestSemaphoresWithoutChannels(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Settings)
 	server := rig.Fresh(t)
 	rig.NewAdmin(t, server).Do("ACL", "SETUSER", "default", "resetchannels")

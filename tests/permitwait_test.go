@@ -93,6 +93,7 @@ func TestLargeRequestIsNotOvertakenByItsOwnClient(t *testing.T) {
 // whoever has waited for long has permits kept for it, so that the longest wait is
 // bounded.
 func TestLargeRequestsAreNotStarved(t *testing.T) {
+	t.Parallel()
 	server := rig.Shared()
 	options := latchkey.Options{StaleWaiterTimeout: time.Second}
 	giver := newSemaphore(t, connect(t, server, options), capacity)

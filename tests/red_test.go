@@ -28,6 +28,7 @@ type masters struct {
 func newMasters(t *testing.T, n int) *masters {
 	t.Helper()
 	rig.Need(t, rig.Process)
+	rig.Long(t) // it takes as many servers
 	m := &masters{}
 	for range n {
 		server := rig.Fresh(t)
@@ -98,6 +99,7 @@ func TestRedLock(t *testing.T) {
 
 // Any two of five are silent, or gone: the lock is granted, lasts and is released.
 func TestRedLockWithoutAMinority(t *testing.T) {
+	t.Parallel()
 	for what, fail := range map[string]func(*rig.Link){"silent": (*rig.Link).Silence, "gone": (*rig.Link).Cut} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -123,6 +125,7 @@ func TestRedLockWithoutAMinority(t *testing.T) {
 // Three of five are gone: not acquired within the budget, and nothing is left behind on
 // the others.
 func TestRedLockWithoutAMajority(t *testing.T) {
+	t.Parallel()
 	m := newMasters(t, 5)
 	l := m.lock(t, "x", latchkey.Options{Lease: 5 * time.Second, RetryBudget: 200 * time.Millisecond})
 	for i := range 3 {
@@ -142,6 +145,7 @@ func TestRedLockWithoutAMajority(t *testing.T) {
 
 // The hold ends when its majority does, before anybody else can have one.
 func TestRedLockIsLostWithItsMajority(t *testing.T) {
+	t.Parallel()
 	m := newMasters(t, 3)
 	const lease = 900 * time.Millisecond
 	hold := mustLock(t, m.lock(t, "x", latchkey.Options{Lease: lease}))

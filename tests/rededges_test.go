@@ -58,6 +58,7 @@ func (m *masters) giveBackAfterTheRound(t *testing.T, server int, name string) {
 
 // With a maximum hold, a member that comes free is left alone: its time would begin later.
 func TestRedLockWithMaxHoldDoesNotMend(t *testing.T) {
+	t.Parallel()
 	m := newMasters(t, 3)
 	l := m.lock(t, "x")
 	m.takeAway(0, "x")
@@ -191,6 +192,7 @@ func TestRedLockWithAClosedMember(t *testing.T) {
 
 // A majority is extended, and lost before the last one has answered: that is no extension.
 func TestRedLockExtendedAndLost(t *testing.T) {
+	t.Parallel()
 	m := newMasters(t, 3)
 	const lease = 3 * time.Second
 	// The third is waited for: it may take as long as a member may be tried.
@@ -312,6 +314,7 @@ func TestRedLockReentersWhatWasMended(t *testing.T) {
 
 // Whether a majority is held is unknown if that depends on servers that are away.
 func TestRedLockIsLockedOrNobodyKnows(t *testing.T) {
+	t.Parallel()
 	m := newMasters(t, 5)
 	l := m.lock(t, "x", latchkey.Options{RetryBudget: 200 * time.Millisecond})
 	hold := mustLock(t, l)

@@ -19,6 +19,7 @@ import (
 // survives. Errors of the server and a silent link alike.
 func TestRenewalSurvivesTrouble(t *testing.T) {
 	t.Parallel()
+	rig.Long(t)
 	const lease = time.Second
 	faults := map[string]func(tap *rig.Tap, name string) (stop func()){
 		"refused":      func(tap *rig.Tap, name string) func() { return tap.Refuse(rig.Mentions(name), "LOADING later") },

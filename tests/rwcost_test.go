@@ -86,6 +86,7 @@ func rwCosts(t *testing.T, n int) map[string][]time.Duration {
 // The scripts of a read/write lock cost the same beside a hundred readers and beside
 // ten thousand, by the clock of the server: less than a millisecond.
 func TestReadWriteScriptsDoNotGrow(t *testing.T) {
+	rig.Long(t)
 	rig.Need(t, rig.Settings|rig.Stats|rig.Private)
 	small, large := rwCosts(t, 100), rwCosts(t, 10_000)
 	for _, what := range slices.Sorted(maps.Keys(large)) {

@@ -335,6 +335,7 @@ func TestWriteLeasesDoNotAddUp(t *testing.T) {
 // Readers come and go without end, and overlap. A writer that asks is in as soon as
 // those who were inside have left.
 func TestEndlessReadersLetAWriterIn(t *testing.T) {
+	t.Parallel()
 	const reads = 200 * time.Millisecond
 	server, name := rig.Shared(), rig.Name(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -22,6 +22,7 @@ const many = 10_000
 // Ten thousand holds are renewed for several leases by the same few goroutines as
 // one, in batches.
 func TestManyHoldsAreRenewedTogether(t *testing.T) {
+	rig.Long(t)
 	rig.Need(t, rig.Stats, rig.Speed)
 	const lease = 4 * time.Second
 	server := rig.Fresh(t)
@@ -84,6 +85,7 @@ func unlockAll(t *testing.T, holds []*latchkey.Hold) {
 // Ten thousand waiters of one client cost the server what one costs: one
 // subscription, the same connections, the same commands. And each gets its turn.
 func TestManyWaitersCostWhatOneCosts(t *testing.T) {
+	rig.Long(t)
 	rig.Need(t, rig.Stats, rig.Speed)
 	server := rig.Fresh(t)
 	admin := rig.NewAdmin(t, server)

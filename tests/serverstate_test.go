@@ -221,6 +221,7 @@ func TestMinimalPermissions(t *testing.T) {
 // A user without the right to publish: the release is a release all the same, and
 // waiters poll.
 func TestNoChannels(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Settings)
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()

@@ -49,10 +49,19 @@ func (c Capability) String() string {
 	return strings.Join(names, ", ")
 }
 
+// Long skips a long test in short mode (go test -short): one that shows the same on
+// every backend, or takes its time for being sure.
+func Long(tb testing.TB) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("a long one: not with -short")
+	}
+}
+
 // Sized is how often something is done: as often as said on a server that keeps its
-// pace, a tenth of it on the embedded one.
+// pace, a tenth of it on the embedded one, and in short mode.
 func Sized(full int) int {
-	if shared.able&Speed != 0 {
+	if shared.able&Speed != 0 && !testing.Short() {
 		return full
 	}
 	return max(full/10, 1)

@@ -28,7 +28,7 @@ func runTests(m *testing.M, after []func()) int {
 	fmt.Printf("rig: backend %s\n", shared.describe())
 	// Parallel tests wait for time to pass more than for a processor. -parallel on
 	// the command line, which is read later, still counts.
-	_ = flag.Set("test.parallel", "8")
+	_ = flag.Set("test.parallel", "12")
 	// What runs now belongs to the backend, not to a test.
 	background := goleak.IgnoreCurrent()
 	code := m.Run()
