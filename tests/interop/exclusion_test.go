@@ -26,7 +26,7 @@ func chosen(t *testing.T) contestants {
 	t.Helper()
 	text := os.Getenv("LATCHKEY_TEST_INTEROP_TIME")
 	if text == "" {
-		return contestants{processes: 2, threads: 2, lasts: 4 * time.Second}
+		return contestants{processes: 2, threads: 2, lasts: 3 * time.Second}
 	}
 	lasts, err := time.ParseDuration(text)
 	require.NoError(t, err)
