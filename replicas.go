@@ -155,8 +155,8 @@ func (r *acks) send(ctx context.Context, c *caller, script command, keys, args [
 		how, what = "EVAL", script.text
 	}
 	result := r.sendOver(ctx, send, c.client.B(), how, what, keys, args)
-	if importer := importing(c.client, result.Error()); importer != nil {
-		send = importer
+	if other := elsewhere(c.client, result.Error()); other != nil {
+		send = other
 		result = r.sendOver(ctx, send, c.client.B(), "EVAL", script.text, keys, args)
 	}
 	if hasCode(result.Error(), "NOSCRIPT") {
@@ -173,25 +173,32 @@ var errElsewhere = errors.New("latchkey: the slot is on another node")
 
 func redirected(err error) bool { return hasCode(err, "MOVED ") || hasCode(err, "ASK ") }
 
-// importing returns a sender to the node to which a key has moved before its slot has, or
-// nil if err is not about that.
-func importing(client rueidis.Client, err error) sender {
+// elsewhere returns a sender to the node that err names as the one that has the key, or
+// nil. The client itself knows of a slot that has moved after up to a second only, and of
+// keys that have moved before their slot never.
+func elsewhere(client rueidis.Client, err error) sender {
 	var reply *rueidis.RedisError
 	if !errors.As(err, &reply) {
 		return nil
 	}
-	address, is := reply.IsAsk()
-	if !is {
-		return nil
+	moved, hasMoved := reply.IsMoved()
+	asked, importing := reply.IsAsk()
+	node := client.Nodes()[moved+asked]
+	switch {
+	case node != nil && hasMoved:
+		return node.DoMulti
+	case node != nil && importing:
+		return asking(node)
 	}
-	node := client.Nodes()[address]
-	if node == nil {
-		return nil
-	}
+	return nil
+}
+
+// asking sends to a node that has keys of a slot that is not yet its own.
+func asking(node rueidis.Client) sender {
 	return func(ctx context.Context, commands ...rueidis.Completed) (results []rueidis.RedisResult) {
 		all := make([]rueidis.Completed, 0, 2*len(commands))
 		for _, c := range commands {
-			all = append(all, client.B().Asking().Build(), c)
+			all = append(all, node.B().Asking().Build(), c)
 		}
 		for i, result := range node.DoMulti(ctx, all...) {
 			if i%2 == 1 {
