@@ -15,7 +15,17 @@ type keys struct {
 	key     string // as Redis knows it
 	channel string
 	token   string // fencing counter
+
+	sent [2]string // key and channel, as commands are given them
 }
+
+// listenOn sets the channel.
+func (k *keys) listenOn(channel string) { k.channel, k.sent = channel, [2]string{k.key, channel} }
+
+// alone is the key for a command, and withChannel the key and the channel, without an
+// allocation for each command.
+func (k *keys) alone() []string       { return k.sent[:1:1] }
+func (k *keys) withChannel() []string { return k.sent[:2:2] }
 
 // keysOf maps a name and derives everything else from it. It is the only place
 // where a name is judged.
@@ -31,12 +41,9 @@ func (o *Options) keysOf(name string) (keys, error) {
 		return keys{name: name}, err
 	}
 	tag := hashTag(key)
-	return keys{
-		name:    name,
-		key:     key,
-		channel: "redisson_lock__channel:" + tag,
-		token:   "redisson_lock_token:" + tag,
-	}, nil
+	k := keys{name: name, key: key, token: "redisson_lock_token:" + tag}
+	k.listenOn("redisson_lock__channel:" + tag)
+	return k, nil
 }
 
 // hashTag encloses a key in braces, unless it brings its own.

@@ -42,7 +42,7 @@ const (
 type stringProtocol struct{}
 
 func (stringProtocol) acquire(t *tenure, lease time.Duration, _, round int) call {
-	c := call{mutexAcquire, []string{t.lock.key}, []string{t.wire, t.client.leaseText(lease)}}
+	c := call{mutexAcquire, t.lock.alone(), []string{t.wire, t.client.leaseText(lease)}}
 	if round == 0 {
 		c.cmd = mutexSet
 	}
@@ -54,7 +54,7 @@ func (stringProtocol) release(t *tenure, count int, _ int64) call {
 	if count > 0 {
 		return call{}
 	}
-	return call{mutexRelease, []string{t.lock.key, t.lock.channel}, []string{t.wire, t.client.publish}}
+	return call{mutexRelease, t.lock.withChannel(), []string{t.wire, t.client.publish}}
 }
 
 func (stringProtocol) renewal(t *tenure, lease time.Duration) call {
@@ -65,7 +65,7 @@ func (stringProtocol) renewal(t *tenure, lease time.Duration) call {
 type hashProtocol struct{}
 
 func (hashProtocol) acquire(t *tenure, lease time.Duration, count, _ int) call {
-	c := call{lockAcquire, []string{t.lock.key}, acquireArgs(t, lease, count)}
+	c := call{lockAcquire, t.lock.alone(), acquireArgs(t, lease, count)}
 	if t.lock.kind.fenced {
 		c.keys = []string{t.lock.key, t.lock.token}
 	}
@@ -78,7 +78,7 @@ func acquireArgs(t *tenure, lease time.Duration, count int) []string {
 }
 
 func (hashProtocol) release(t *tenure, count int, raise int64) call {
-	return call{lockRelease, []string{t.lock.key, t.lock.channel}, releaseArgs(t, count, raise)}
+	return call{lockRelease, t.lock.withChannel(), releaseArgs(t, count, raise)}
 }
 
 // releaseArgs are what all scripts that release a hash are told first.
@@ -91,5 +91,5 @@ func (hashProtocol) renewal(t *tenure, lease time.Duration) call {
 }
 
 func renewalOf(t *tenure, where, owner string, lease time.Duration) call {
-	return call{t.lock.kind.renew, []string{t.lock.key}, []string{where, owner, t.part, strconv.FormatInt(millis(lease), 10)}}
+	return call{t.lock.kind.renew, t.lock.alone(), []string{where, owner, t.part, strconv.FormatInt(millis(lease), 10)}}
 }

@@ -75,6 +75,8 @@ type request struct {
 	awaitSet   bool
 	permanent  bool
 	together   int
+
+	tenure *tenure // that is to begin, of a request that waits in front
 }
 
 // permanentLease stands for a lease that does not end.

@@ -53,8 +53,10 @@ var (
 // NewRWLock returns the read/write lock of that name. Nothing is sent.
 func (c *Client) NewRWLock(name string) *RWLock {
 	read, write := newPrimitive(c, readKind, name), newPrimitive(c, writeKind, name)
-	read.channel = rwChannel(read.key)
-	write.channel, write.reader = read.channel, read
+	for _, side := range []*primitive{read, write} {
+		side.listenOn(rwChannel(side.key))
+	}
+	write.reader = read
 	return &RWLock{read: &ReadLock{read}, write: &WriteLock{write}}
 }
 

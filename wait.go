@@ -114,32 +114,28 @@ func until(left, pause time.Duration) time.Duration {
 	return min(pause, left+time.Millisecond+rand.N(2*time.Millisecond))
 }
 
-// tenureAsker is a tenure that is to begin.
-type tenureAsker struct {
-	*tenure
-	request *request
+// An acquisition asks for the tenure that is to begin.
+func (r *request) ask(ctx context.Context, round int) (time.Duration, error) {
+	return r.tenure.attempt(ctx, r, round)
 }
 
-func (a tenureAsker) ask(ctx context.Context, round int) (time.Duration, error) {
-	return a.attempt(ctx, a.request, round)
-}
-
-func (a tenureAsker) what() string { return a.lock.name }
+func (r *request) what() string { return r.tenure.lock.name }
 
 // pause relies on messages, or on what else wakes the waiters of a kind of lock.
-func (a tenureAsker) pause(g *gate, round int, left time.Duration) time.Duration {
-	c, kind := a.client, a.lock.kind
+func (r *request) pause(g *gate, round int, left time.Duration) time.Duration {
+	t := r.tenure
+	c, kind := t.client, t.lock.kind
 	if left < 0 && !kind.shared {
-		c.warnForever(a.lock.key)
+		c.warnForever(t.lock.key)
 	}
-	if a.place != nil {
-		return a.standInLine(left)
+	if t.place != nil {
+		return t.standInLine(left)
 	}
 	if kind.backoff != nil {
 		g.refused(nil, "")
 		return kind.backoff.pause(round)
 	}
-	g.refused(c.notifier, a.lock.channel)
+	g.refused(c.notifier, t.lock.channel)
 	pause := c.pollPause()
 	if kind.poll > 0 {
 		pause = min(pause, jitter(kind.poll))
@@ -154,5 +150,6 @@ func (a tenureAsker) pause(g *gate, round int, left time.Duration) time.Duration
 }
 
 func (t *tenure) waitInFront(ctx context.Context, r *request, g *gate) error {
-	return t.client.waitInFront(ctx, g, tenureAsker{t, r})
+	r.tenure = t
+	return t.client.waitInFront(ctx, g, r)
 }
