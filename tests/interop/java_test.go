@@ -34,7 +34,8 @@ func (p place) javaIn(t *testing.T, j *jvm, settings ...fields) *java {
 			where = merge(where, fields{"settings": each})
 		}
 	}
-	c.on("main").do("client.open", where)
+	opened := rig.Await(t, patience, "a client of Redisson", c.on("main").start("client.open", where))
+	require.NoError(t, opened.err())
 	t.Cleanup(func() {
 		select {
 		case <-j.exited: // the test has killed it

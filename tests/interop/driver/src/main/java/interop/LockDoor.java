@@ -28,6 +28,9 @@ final class LockDoor {
                 lock.unlock();
                 yield null;
             }
+            case "lockFor" -> lock.lockAsync(command.number("owner")).toCompletableFuture().get();
+            case "unlockFor" -> lock.unlockAsync(command.number("owner")).toCompletableFuture().get();
+            case "isHeldFor" -> lock.isHeldByThread(command.number("owner"));
             case "pass" -> pass(command.number("millis"));
             case "force" -> lock.forceUnlock();
             case "isLocked" -> lock.isLocked();

@@ -14,8 +14,19 @@ final class Locks {
             case "fair" -> client.getFairLock(name);
             case "read" -> client.getReadWriteLock(name).readLock();
             case "write" -> client.getReadWriteLock(name).writeLock();
+            case "once" -> recent(client, "getNonReentrantLock", name);
+            case "fair once" -> recent(client, "getNonReentrantFairLock", name);
             default -> throw new IllegalArgumentException(kind);
         };
+    }
+
+    /** A lock that the older versions do not have. */
+    private static RLock recent(RedissonClient client, String method, String name) {
+        try {
+            return (RLock) RedissonClient.class.getMethod(method, String.class).invoke(client, name);
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalArgumentException(method, e);
+        }
     }
 
     /** All of several locks, in the order given. */
