@@ -177,41 +177,30 @@ func TestDeafSubscriptionIsReplaced(t *testing.T) {
 }
 
 // The release falls between the failed attempt and the live subscription: the
-// waiter must look again once the subscription is confirmed.
+// waiter must look again once the subscription is confirmed. Either the server does not
+// deliver yet, or it would, and the waiter does not know.
 func TestReleaseBeforeTheSubscriptionIsConfirmed(t *testing.T) {
-	eachKind(t, func(t *testing.T, k kind) {
-		server, name := rig.Shared(), rig.Name(t)
-		tap := rig.NewTap(t, server)
-		holder := mustLock(t, k.open(connect(t, server, patient), name))
-		held := tap.HoldCommand(rig.Both(rig.Subscribing, rig.MentionsPrefix(k.channelOf(name))))
-		waiter := lockInBackground(within(t, soon), k.open(connectVia(t, server, tap.Addr(), patient), name))
+	for what, hold := range map[string]func(*rig.Tap, rig.Match) *rig.Held{
+		"subscription held back": (*rig.Tap).HoldCommand,
+		"confirmation held back": (*rig.Tap).HoldReply,
+	} {
+		t.Run(what, func(t *testing.T) {
+			eachKind(t, func(t *testing.T, k kind) {
+				server, name := rig.Shared(), rig.Name(t)
+				tap := rig.NewTap(t, server)
+				holder := mustLock(t, k.open(connect(t, server, patient), name))
+				held := hold(tap, rig.Both(rig.Subscribing, rig.MentionsPrefix(k.channelOf(name))))
+				waiter := lockInBackground(within(t, soon), k.open(connectVia(t, server, tap.Addr(), patient), name))
 
-		rig.Await(t, soon, "the subscription", held.Arrived)
-		mustUnlock(t, holder) // its message goes to nobody
-		held.Release()
-		next := rig.Await(t, 2*time.Second, "the waiter looks again", waiter)
-		require.NoError(t, next.err)
-		mustUnlock(t, next.hold)
-	}, messages)
-}
-
-// The same with the confirmation held back: the server would deliver, but the
-// waiter does not know yet.
-func TestReleaseBeforeTheConfirmationArrives(t *testing.T) {
-	eachKind(t, func(t *testing.T, k kind) {
-		server, name := rig.Shared(), rig.Name(t)
-		tap := rig.NewTap(t, server)
-		holder := mustLock(t, k.open(connect(t, server, patient), name))
-		held := tap.HoldReply(rig.Both(rig.Subscribing, rig.MentionsPrefix(k.channelOf(name))))
-		waiter := lockInBackground(within(t, soon), k.open(connectVia(t, server, tap.Addr(), patient), name))
-
-		rig.Await(t, soon, "the confirmation", held.Arrived)
-		mustUnlock(t, holder)
-		held.Release()
-		next := rig.Await(t, 2*time.Second, "the waiter looks again", waiter)
-		require.NoError(t, next.err)
-		mustUnlock(t, next.hold)
-	}, messages)
+				rig.Await(t, soon, what, held.Arrived)
+				mustUnlock(t, holder) // its message goes to nobody, or is not listened to
+				held.Release()
+				next := rig.Await(t, 2*time.Second, "the waiter looks again", waiter)
+				require.NoError(t, next.err)
+				mustUnlock(t, next.hold)
+			}, messages)
+		})
+	}
 }
 
 // Expiry, an operator's DEL, a lost TTL and a flush send no message. The waiter

@@ -118,38 +118,29 @@ func TestPermitsStayKeptForAWaiter(t *testing.T) {
 	require.ErrorIs(t, <-done, context.Canceled)
 }
 
-// A lease that is shortened wakes who waits for its end.
+// A lease that is shortened, by its own process or by another, wakes who waits for its
+// end.
 func TestWaiterHearsOfAShorterLease(t *testing.T) {
-	server := rig.Shared()
-	s := newPermits(t, connect(t, server, byMessages), 1)
-	p, err := s.Acquire(t.Context(), latchkey.Lease(8*time.Second))
-	require.NoError(t, err)
-	waiting := make(chan error, 1)
-	w := connect(t, server, byMessages).NewPermitSemaphore(s.Name())
-	go func() { waiting <- firstOf(w.Acquire(within(t, 15*time.Second))) }()
-	parked(t, rig.NewAdmin(t, server), s.Name())
-	rest(100 * time.Millisecond)
-	require.NoError(t, s.UpdateLease(t.Context(), p.ID(), 200*time.Millisecond))
-	start := time.Now()
-	require.NoError(t, <-waiting)
-	assert.Less(t, time.Since(start), time.Second, "when the lease ends, without any other traffic")
-}
-
-// The same when another process shortens it.
-func TestWaiterHearsOfALeaseShortenedByOthers(t *testing.T) {
-	server := rig.Shared()
-	s := newPermits(t, connect(t, server, byMessages), 1)
-	p, err := s.Acquire(t.Context(), latchkey.Lease(6*time.Second))
-	require.NoError(t, err)
-	waiting := make(chan error, 1)
-	w := connect(t, server, byMessages).NewPermitSemaphore(s.Name())
-	go func() { waiting <- firstOf(w.Acquire(within(t, 15*time.Second))) }()
-	parked(t, rig.NewAdmin(t, server), s.Name())
-	rest(100 * time.Millisecond)
-	require.NoError(t, connect(t, server).NewPermitSemaphore(s.Name()).UpdateLease(t.Context(), p.ID(), 200*time.Millisecond))
-	start := time.Now()
-	require.NoError(t, <-waiting)
-	assert.Less(t, time.Since(start), time.Second)
+	for _, who := range []string{"its own process", "another"} {
+		t.Run(who, func(t *testing.T) {
+			server := rig.Shared()
+			s := newPermits(t, connect(t, server, byMessages), 1)
+			p, err := s.Acquire(t.Context(), latchkey.Lease(8*time.Second))
+			require.NoError(t, err)
+			waiting := make(chan error, 1)
+			w := connect(t, server, byMessages).NewPermitSemaphore(s.Name())
+			go func() { waiting <- firstOf(w.Acquire(within(t, 15*time.Second))) }()
+			parked(t, rig.NewAdmin(t, server), s.Name())
+			rest(100 * time.Millisecond)
+			if who == "another" {
+				s = connect(t, server).NewPermitSemaphore(s.Name())
+			}
+			require.NoError(t, s.UpdateLease(t.Context(), p.ID(), 200*time.Millisecond))
+			start := time.Now()
+			require.NoError(t, <-waiting)
+			assert.Less(t, time.Since(start), time.Second, "when the lease ends, without any other traffic")
+		})
+	}
 }
 
 // A copy of UpdateLease that is executed late, after the next, changes nothing.
