@@ -46,7 +46,8 @@ func MaxHold(d time.Duration) Option { return Option{kind: optionMaxHold, d: d} 
 
 // By acquires for an owner: if the owner holds the lock, it is a re-entry. An owner
 // that another process made is entered as a guest: the lock is free when both have
-// released it.
+// released it. A thread of Redisson as the owner must not have a shorter lease than its
+// guest: whatever it does sets the time of the lock to that.
 func By(owner Owner) Option { return Option{kind: optionBy, owner: owner} }
 
 // AwaitSet lets whoever waits for a semaphore or a latch wait also until somebody sets

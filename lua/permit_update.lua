@@ -10,7 +10,8 @@
 -- Reply   integer: 1 set, 0 the permit is not held, or its lease is over
 --         error LATCHKEY_PAST: the operation is over
 --
--- Who waits is told of an earlier end.
+-- Who waits is told of an earlier end: with '1', since Redisson wakes as many as the
+-- message says.
 --
 -- Cost: at most 7 commands; O(log p). Works on a server that is out of memory.
 -- Idempotent: the operation is noted, so that a copy that is late shortens nothing.
@@ -32,6 +33,6 @@ local later = ends(ARGV[3])
 redis.call('zadd', held, 'xx', later, ARGV[2])
 remember(1)
 if tonumber(later) < tonumber(score) then
-  tell(publish, channel, '0')
+  tell(publish, channel, '1')
 end
 return 1

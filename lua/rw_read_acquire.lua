@@ -71,7 +71,7 @@ if pause then
   if ARGV[5] == '1' then
     -- Without memory for it, the readers' turn may be missed.
     redis.pcall('hset', notes, 'readers', string.format('%.0f', clock() + tonumber(ARGV[6])))
-    redis.pcall('pexpire', notes, 2 * longestBar)
+    raise(notes, 2 * longestBar)
   end
   return pause
 end

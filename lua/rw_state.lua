@@ -90,10 +90,29 @@ local function waitingWriter()
   return last[1] and tonumber(last[2]) > clock()
 end
 
+-- allOurs tells whether all holders are of this library. A lease that Redisson ended by
+-- force may still be noted and must not stand for a holder of Redisson; beyond a
+-- batch that is not looked into, and the answer is no.
+local function allOurs()
+  local n = redis.call('zcard', leases)
+  if n == 0 or n > reapBatch or redis.call('hlen', key) - 1 ~= n then
+    return false
+  end
+  local fields = redis.call('zrange', leases, 0, -1)
+  local all = true
+  for i, holds in ipairs(redis.call('hmget', key, unpack(fields))) do
+    if not holds then
+      redis.call('zrem', leases, fields[i])
+      all = false
+    end
+  end
+  return all
+end
+
 -- fall lets the time of the lock fall to the longest lease that is left, unless a
--- holder of Redisson is in it, whose lease is not known here.
+-- holder of Redisson may be in it, whose lease is not known here.
 local function fall()
-  if redis.call('hlen', key) - 1 == redis.call('zcard', leases) then
+  if allOurs() then
     local last = lastLease()
     if last and last > 0 then
       redis.call('pexpire', key, last)

@@ -132,3 +132,20 @@ func TestForceUnlockOfReadersAndWriters(t *testing.T) {
 	assert.True(t, freed)
 	assert.ErrorIs(t, got.hold.Unlock(t.Context()), latchkey.ErrNotHeld)
 }
+
+// What is noted of a nested read hold stays for as long as its lease, also when another
+// reader has been refused.
+func TestNotesOutliveTheLeaseOfANestedRead(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	lock := connect(t, server).NewRWLock(name)
+	writer := mustLock(t, lock.WriteLock(), latchkey.Lease(time.Hour))
+	reader, err := lock.ReadLock().Lock(writer.Context(t.Context()), latchkey.Lease(time.Hour))
+	require.NoError(t, err)
+	other := connect(t, server).NewRWLock(name).ReadLock()
+	_, err = other.TryLock(t.Context(), latchkey.Wait(100*time.Millisecond))
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	assert.Greater(t, rig.NewAdmin(t, server).PTTL("latchkey_rw:{"+name+"}"), 59*time.Minute)
+	mustUnlock(t, writer)
+	mustUnlock(t, reader)
+}

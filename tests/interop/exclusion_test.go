@@ -90,6 +90,21 @@ func (a *arena) hold() {
 			float64(o.Passes)/a.lasts.Seconds(), time.Duration(o.Longest).Round(time.Millisecond))
 	}
 	a.checkCounters(stays)
+	if a.capacity() == poolSize {
+		a.checkPool()
+	}
+}
+
+// checkPool checks that all permits have come back: the counter, and no id is held.
+func (a *arena) checkPool() {
+	a.t.Helper()
+	left, err := readNumber(a.t.Context(), a.raw, a.contest.Name)
+	require.NoError(a.t, err)
+	assert.EqualValues(a.t, poolSize, left, "permits at the end")
+	ids := a.raw.B().Zcard().Key("{" + a.contest.Name + "}:timeout").Build()
+	held, err := a.raw.Do(a.t.Context(), ids).AsInt64()
+	require.NoError(a.t, err)
+	assert.Zero(a.t, held, "ids that are held at the end")
 }
 
 // run lets all contend and returns what each side achieved.

@@ -80,13 +80,15 @@ func crowded(key string, stays []stay, capacity int) string {
 	return fmt.Sprintf("%s: %d times of %d were too many inside", key, moments, len(stays))
 }
 
+// unordered says where a token was not larger than the one before. A lock without tokens
+// has none at all.
 func unordered(key string, stays []stay) string {
+	if !slices.ContainsFunc(stays, func(s stay) bool { return s.token > 0 }) {
+		return ""
+	}
 	stays = slices.SortedFunc(slices.Values(stays), func(a, b stay) int { return cmp.Compare(a.from, b.from) })
 	last := int64(0)
 	for _, s := range stays {
-		if s.token == 0 {
-			return ""
-		}
 		if s.token <= last {
 			return fmt.Sprintf("%s: token %d after %d", key, s.token, last)
 		}
@@ -103,6 +105,10 @@ func TestJudge(t *testing.T) {
 	assert.Empty(t, judge([]stay{one, two}, 1))
 	two.key, two.from, one.token, two.token = "k", 5, 2, 1
 	assert.Contains(t, judge([]stay{one, two}, 1), "token 1 after 2")
-	one.token = 0
+	one.token, two.token = 1, 0
+	assert.Contains(t, judge([]stay{one, two}, 1), "token 0 after 1")
+	one.token, two.token = 0, 1
+	assert.Contains(t, judge([]stay{one, two}, 1), "token 0 after 0")
+	two.token = 0
 	assert.Empty(t, judge([]stay{one, two}, 1))
 }

@@ -263,3 +263,19 @@ func (b *bench) woken(side string, wake func() error) time.Duration {
 	require.NoError(b.t, a.err())
 	return a.ended().Sub(began)
 }
+
+// A waiter of Redisson learns of a lease that is made shorter here.
+func TestShorterLeaseWakesJava(t *testing.T) {
+	t.Parallel()
+	eachBench(t, latchkey.Options{}, func(t *testing.T, b *bench) {
+		b.s = b.fresh(1)
+		id := b.javaAcquire(1, time.Minute)[0]
+		waiting := b.on("waiter").start("permit.acquire", b.f("lease", 60_000))
+		subscribed(t, b.admin, "redisson_sc:{"+b.name+"}", 1)
+		began := time.Now()
+		require.NoError(t, b.s.UpdateLease(within(t, soon), id, 500*time.Millisecond))
+		a := rig.Await(t, patience, "Java acquires", waiting)
+		require.NoError(t, a.err())
+		assert.Less(t, a.ended().Sub(began), 500*time.Millisecond+wakeLimit)
+	})
+}

@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -104,5 +105,24 @@ func TestJavaReaderCutsLongLease(t *testing.T) {
 		}
 		mustUnlock(t, reader)
 		s.free()
+	})
+}
+
+// A lease of this library that ended by Redisson's force does not count as a reader: it
+// would hide a reader of Redisson, whose lock must not be cut to a lease of ours.
+func TestForcedReaderIsForgotten(t *testing.T) {
+	t.Parallel()
+	eachShelf(t, latchkey.Options{}, nil, func(t *testing.T, s *shelf) {
+		one := s.java.on("one")
+		forced := s.goRead()
+		require.True(t, one.truth("lock.force", s.read))
+		one.do("lock.lock", s.read) // for 30 s, renewed after 10
+		short := mustLock(t, s.lock.ReadLock(), latchkey.Lease(shortLease))
+		mustUnlock(t, s.goRead())
+		assert.Greater(t, s.admin.PTTL(s.name), 10*time.Second, "the lock that Redisson's reader holds")
+		assert.ErrorIs(t, forced.Unlock(context.Background()), latchkey.ErrNotHeld)
+		mustUnlock(t, short)
+		one.do("lock.unlock", s.read)
+		mustUnlock(t, s.goWrite())
 	})
 }
