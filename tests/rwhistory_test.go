@@ -189,7 +189,7 @@ func TestHistoryOfAReadWriteLock(t *testing.T) {
 	const processes = 8
 	lasts := os.Getenv("LATCHKEY_TEST_RW_TIME")
 	if lasts == "" {
-		lasts = fmt.Sprint(rig.Sized(8), "s")
+		lasts = rig.Lasting(8 * time.Second).String()
 	}
 	server, name := rig.Shared(), rig.Name(t)
 	var children []*rig.ChildProcess

@@ -3,6 +3,7 @@ package rig
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // Capability is something that only some backends can do.
@@ -56,6 +57,14 @@ func Long(tb testing.TB) {
 	if testing.Short() {
 		tb.Skip("a long one: not with -short")
 	}
+}
+
+// Lasting is how long something goes on: half as long in short mode.
+func Lasting(full time.Duration) time.Duration {
+	if testing.Short() {
+		return full / 2
+	}
+	return full
 }
 
 // Sized is how often something is done: as often as said on a server that keeps its
