@@ -69,21 +69,6 @@ local function reap(mode)
   return (remove(over, mode))
 end
 
--- lastLease returns how many ms the longest lease of our holds goes on, nil if we
--- have none. One that the hash does not know any more does not count.
-local function lastLease()
-  for _ = 1, 8 do
-    local last = redis.call('zrange', leases, -1, -1, 'withscores')
-    if not last[1] then
-      return
-    end
-    if redis.call('hexists', key, last[1]) == 1 then
-      return tonumber(last[2]) - clock()
-    end
-    redis.call('zrem', leases, last[1])
-  end
-end
-
 -- waitingWriter tells whether a writer waits that is alive.
 local function waitingWriter()
   local last = redis.call('zrange', writers, -1, -1, 'withscores')
@@ -113,8 +98,8 @@ end
 -- holder of Redisson may be in it, whose lease is not known here.
 local function fall()
   if allOurs() then
-    local last = lastLease()
-    if last and last > 0 then
+    local last = tonumber(redis.call('zrange', leases, -1, -1, 'withscores')[2]) - clock()
+    if last > 0 then
       redis.call('pexpire', key, last)
     end
   end

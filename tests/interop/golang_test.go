@@ -3,32 +3,12 @@ package interop
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
-
-// connect opens a client of this library, closed at the end of the test.
-func connect(t *testing.T, url string, options ...latchkey.Options) *latchkey.Client {
-	t.Helper()
-	option := append(options, latchkey.Options{})[0]
-	if option.Logger == nil {
-		option.Logger = slog.New(slog.DiscardHandler)
-	}
-	client, err := latchkey.Connect(within(t, soon), url, option)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), soon)
-		defer cancel()
-		require.NoError(t, client.Close(ctx))
-	})
-	return client
-}
 
 // within is a context for what must be over soon.
 func within(t *testing.T, d time.Duration) context.Context {

@@ -82,11 +82,7 @@ func TestGuestOfJava(t *testing.T) {
 			for _, first := range []string{"Go", "Java"} {
 				t.Run(kind+", "+first+" leaves first", func(t *testing.T) {
 					t.Parallel()
-					p := &pairing{
-						t: t, admin: where.admin, kind: kind, name: rig.Name(t), java: j.as(t),
-					}
-					p.lock, p.f = lockOf(client, kind, p.name), fields{"kind": kind, "name": p.name}
-					p.guest(first)
+					where.pairing(t, client, j, kind).guest(first)
 				})
 			}
 		}

@@ -1,6 +1,8 @@
 package interop
 
 import (
+	"context"
+	"log/slog"
 	"testing"
 
 	"github.com/redis/rueidis"
@@ -44,10 +46,21 @@ func (p place) address() fields {
 	return fields{"address": all[0]}
 }
 
-// connect opens a client of this library at the place.
+// connect opens a client of this library at the place, closed at the end of the test.
 func (p place) connect(t *testing.T, options ...latchkey.Options) *latchkey.Client {
 	t.Helper()
-	return connect(t, p.server.URL(), options...)
+	option := append(options, latchkey.Options{})[0]
+	if option.Logger == nil {
+		option.Logger = slog.New(slog.DiscardHandler)
+	}
+	client, err := latchkey.Connect(within(t, soon), p.server.URL(), option)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		require.NoError(t, client.Close(ctx))
+	})
+	return client
 }
 
 // java opens a client of Redisson there, in the shared JVM of a version. Settings have

@@ -32,14 +32,20 @@ func eachPairing(t *testing.T, kinds []string, options latchkey.Options, test fu
 		for _, kind := range kinds {
 			t.Run(kind, func(t *testing.T) {
 				t.Parallel()
-				name := rig.Name(t)
-				test(t, &pairing{
-					t: t, admin: where.admin, kind: kind, name: name, lock: lockOf(client, kind, name),
-					java: j.as(t), f: fields{"kind": kind, "name": name},
-				})
+				test(t, where.pairing(t, client, j, kind))
 			})
 		}
 	})
+}
+
+// pairing is one lock of a kind for two clients.
+func (p place) pairing(t *testing.T, client *latchkey.Client, j *java, kind string) *pairing {
+	t.Helper()
+	name := rig.Name(t)
+	return &pairing{
+		t: t, admin: p.admin, kind: kind, name: name, lock: lockOf(client, kind, name),
+		java: j.as(t), f: fields{"kind": kind, "name": name},
+	}
 }
 
 // as is the client in a subtest.

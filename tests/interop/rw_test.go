@@ -56,11 +56,14 @@ func mustUnlock(t *testing.T, hold *latchkey.Hold) {
 }
 
 // nobodyWrites checks that neither side can write now.
-func (s *shelf) nobodyWrites() {
+func (s *shelf) nobodyWrites() { s.t.Helper(); s.refused(s.lock.WriteLock(), s.write) }
+
+// refused checks that neither side can have one side of the lock now.
+func (s *shelf) refused(lock latchkey.Locker, f fields) {
 	s.t.Helper()
-	_, err := s.lock.WriteLock().TryLock(within(s.t, soon))
+	_, err := lock.TryLock(within(s.t, soon))
 	require.ErrorIs(s.t, err, latchkey.ErrNotAcquired)
-	require.False(s.t, s.java.on("other").truth("lock.try", s.write))
+	require.False(s.t, s.java.on("other").truth("lock.try", f))
 }
 
 // readable checks that both sides can come in to read, and leave.
@@ -73,12 +76,7 @@ func (s *shelf) readable() {
 }
 
 // unreadable checks that neither side can read now.
-func (s *shelf) unreadable() {
-	s.t.Helper()
-	_, err := s.lock.ReadLock().TryLock(within(s.t, soon))
-	require.ErrorIs(s.t, err, latchkey.ErrNotAcquired)
-	require.False(s.t, s.java.on("other").truth("lock.try", s.read))
-}
+func (s *shelf) unreadable() { s.t.Helper(); s.refused(s.lock.ReadLock(), s.read) }
 
 // free checks that both sides can write, and that nothing of Redisson's format stays.
 func (s *shelf) free() {
