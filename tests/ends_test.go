@@ -223,6 +223,9 @@ func TestUnlockDuringClose(t *testing.T) {
 
 // A foreign key that lives for longer than a duration can say.
 func TestTimeBeyondDurations(t *testing.T) {
+	if rig.Shared().Embedded() {
+		t.Skip("miniredis counts in durations itself: there the key has ended")
+	}
 	server, name := rig.Shared(), rig.Name(t)
 	rig.NewAdmin(t, server).Do("SET", name, "v", "PX", "10000000000000")
 	mutex := connect(t, server).NewMutex(name)
