@@ -139,6 +139,7 @@ func clientOf(owner string) string {
 
 // A thousand arrive at once. The order is that in which the server saw them.
 func TestThousandWithinASecond(t *testing.T) {
+	rig.Need(t, rig.Speed) // the arrivals are to be within a second
 	const waiters = 1000
 	admin, name, holder, finish := queueRun(t, 1)
 	start := time.Now()
