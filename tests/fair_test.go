@@ -79,16 +79,16 @@ var bystanders = rig.Child("bystanders", func(ctx context.Context, args []string
 // may be dead already when it is told.
 func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 	const stale = latchkey.DefaultStaleWaiterTimeout
-	deaths := map[string]func(t *testing.T, child *rig.ChildProcess, holder *latchkey.Hold) time.Time{
-		"before the release": func(t *testing.T, child *rig.ChildProcess, holder *latchkey.Hold) time.Time {
+	deaths := map[string]func(t *testing.T, child *rig.ChildProcess, release func()) time.Time{
+		"before the release": func(_ *testing.T, child *rig.ChildProcess, release func()) time.Time {
 			child.Kill()
 			died := time.Now()
-			mustUnlock(t, holder)
+			release()
 			return died
 		},
-		"just after the head was told": func(t *testing.T, child *rig.ChildProcess, holder *latchkey.Hold) time.Time {
+		"just after the head was told": func(t *testing.T, child *rig.ChildProcess, release func()) time.Time {
 			child.Stop(t) // the message reaches a process that does nothing any more
-			mustUnlock(t, holder)
+			release()
 			child.Kill()
 			return time.Now()
 		},
@@ -104,18 +104,19 @@ func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 				queueLength(t, admin, name, int64(dead))
 				waiter := lockInBackground(within(t, time.Minute), lock)
 				queueLength(t, admin, name, int64(dead)+1)
-				// An attempt that is under way when its process is stopped may be granted: then
-				// the dead one holds the lock for its lease. It is quiet once the subscriptions
-				// are confirmed.
 				rig.Eventually(t, soon, "the first of both clients listen", func() error {
 					if n := len(admin.Channels(name)); n < 5 {
 						return fmt.Errorf("%d do", n)
 					}
 					return nil
 				})
-				rest(200 * time.Millisecond)
 
-				died := death(t, child, holder)
+				died := death(t, child, func() {
+					// An attempt that was under way would be granted after the release, and the
+					// dead hold the lock for a lease. What answers now has executed it.
+					admin.PTTL(name)
+					mustUnlock(t, holder)
+				})
 				next := rig.Await(t, time.Minute, "the one behind the dead", waiter)
 				require.NoError(t, next.err)
 				took := next.at.Sub(died)

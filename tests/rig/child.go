@@ -136,16 +136,20 @@ func (c *ChildProcess) Kill() {
 	<-c.exited
 }
 
-// Stop takes the processor away from the child (SIGSTOP).
-func (c *ChildProcess) Stop(tb testing.TB) { tb.Helper(); c.signal(tb, syscall.SIGSTOP) }
+// Stop takes the processor away from the child (SIGSTOP): when it returns, the child
+// does nothing any more. What it has sent before may still be on its way.
+func (c *ChildProcess) Stop(tb testing.TB) {
+	tb.Helper()
+	if err := freeze(c.cmd.Process); err != nil {
+		tb.Fatalf("rig: a child does not stop: %v", err)
+	}
+}
 
 // Continue gives it back (SIGCONT).
-func (c *ChildProcess) Continue(tb testing.TB) { tb.Helper(); c.signal(tb, syscall.SIGCONT) }
-
-func (c *ChildProcess) signal(tb testing.TB, signal os.Signal) {
+func (c *ChildProcess) Continue(tb testing.TB) {
 	tb.Helper()
-	if err := c.cmd.Process.Signal(signal); err != nil {
-		tb.Fatalf("rig: %v to a child: %v", signal, err)
+	if err := c.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		tb.Fatalf("rig: a child does not go on: %v", err)
 	}
 }
 

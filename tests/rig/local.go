@@ -166,14 +166,18 @@ func (p *localProcess) write(name, text string) error {
 
 func (p *localProcess) pause(tb testing.TB) {
 	tb.Helper()
-	p.signal(tb, syscall.SIGSTOP)
+	if err := freeze(p.cmd.Process); err != nil {
+		tb.Fatalf("rig: the server does not stop: %v", err)
+	}
 	p.paused = true
 }
 
 func (p *localProcess) resume(tb testing.TB) {
 	tb.Helper()
 	p.paused = false
-	p.signal(tb, syscall.SIGCONT)
+	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		tb.Fatalf("rig: the server does not go on: %v", err)
+	}
 }
 
 // ended reports whether the process is gone.
@@ -183,13 +187,6 @@ func (p *localProcess) ended() bool {
 		return true
 	default:
 		return false
-	}
-}
-
-func (p *localProcess) signal(tb testing.TB, signal os.Signal) {
-	tb.Helper()
-	if err := p.cmd.Process.Signal(signal); err != nil {
-		tb.Fatalf("rig: %v to the server: %v", signal, err)
 	}
 }
 
