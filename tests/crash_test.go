@@ -127,11 +127,6 @@ func TestCancelledWaiterLeavesNothing(t *testing.T) {
 	for _, holder := range holders {
 		mustUnlock(t, holder)
 	}
-	for name, k := range names {
-		if !k.queued && !k.sided { // else the way out of the line is in the background
-			assert.NoError(t, free(admin, name)(), k.name)
-		}
-	}
 	rig.Eventually(t, soon, "no goroutine is left", func() error { return leaked(server, before) })
 	for name, k := range names {
 		rig.Eventually(t, soon, "no key and no subscription of a "+k.name+" is left", func() error {

@@ -26,9 +26,14 @@ func runTests(m *testing.M, after []func()) int {
 		return 1
 	}
 	fmt.Printf("rig: backend %s\n", shared.describe())
-	// Parallel tests wait for time to pass more than for a processor. -parallel on
-	// the command line, which is read later, still counts.
-	_ = flag.Set("test.parallel", "12")
+	// Parallel tests wait for time to pass more than for a processor; with the server in
+	// this process they wait for that too. -parallel on the command line, which is read
+	// later, still counts.
+	parallel := "12"
+	if shared.able&Speed == 0 {
+		parallel = "4"
+	}
+	_ = flag.Set("test.parallel", parallel)
 	// What runs now belongs to the backend, not to a test.
 	background := goleak.IgnoreCurrent()
 	code := m.Run()
