@@ -84,6 +84,7 @@ var bystanders = rig.Child("bystanders", func(ctx context.Context, args []string
 // for one stale period in all. The holder may release before or after, and the head
 // may be dead already when it is told.
 func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
+	t.Parallel()
 	const stale = latchkey.DefaultStaleWaiterTimeout
 	deaths := map[string]func(t *testing.T, child *rig.ChildProcess, holder *latchkey.Hold) time.Time{
 		"before the release": func(t *testing.T, child *rig.ChildProcess, holder *latchkey.Hold) time.Time {
