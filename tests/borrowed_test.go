@@ -64,6 +64,7 @@ func borrowedBy(t *testing.T, server *rig.Server, tap *rig.Tap, set func(*rueidi
 
 // FM-58: no promise depends on how a borrowed client is set up.
 func TestBorrowed_clients_exclude_wake_and_renew(t *testing.T) {
+	t.Parallel()
 	eachBorrowed(t, func(t *testing.T, _ *rig.Tap, a, b *latchkey.Client) {
 		name := rig.Name(t)
 		var inside, rounds atomic.Int32

@@ -77,6 +77,7 @@ func unsubscribed(admin *rig.Admin, name string) func() error {
 
 // A subscription connection that is cut comes back for both.
 func TestChannelShared_comes_back_for_both(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
 	w := newTwins(t, connect(t, server, patient), connectVia(t, server, tap.Addr(), patient), name)

@@ -183,6 +183,7 @@ func TestReleaseByIDTellsTheTruth(t *testing.T) {
 // An acquisition that is executed after it was given up, and after its undo, takes
 // nothing.
 func TestAcquisitionOfPermitsExecutedLate(t *testing.T) {
+	t.Parallel()
 	late := map[string]func(ctx context.Context, c *latchkey.Client, name string) error{
 		"Semaphore": onSemaphores[0].do, "PermitSemaphore": onPermits[0].do, "PermitSemaphore for ever": onPermits[1].do,
 	}

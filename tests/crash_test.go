@@ -316,6 +316,7 @@ func TestRepliesDelayedAroundTheLease(t *testing.T) {
 
 // The reply arrives when the wait is just over: success, or failure and no key.
 func TestReplyAtTheEndOfTheWait(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		const wait = 100 * time.Millisecond

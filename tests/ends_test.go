@@ -45,6 +45,7 @@ func TestExtensionInDoubtIsTakenBack(t *testing.T) {
 // Of two who share a hold one runs out of time, and the other gives back its own part:
 // then the lock is free.
 func TestPartThatRanOutIsTakenOut(t *testing.T) {
+	t.Parallel()
 	shared := map[string]func(t *testing.T, maker, taker, other latchkey.Locker){
 		"the maker's": func(t *testing.T, maker, taker, other latchkey.Locker) {
 			first := mustLock(t, maker, latchkey.Lease(500*time.Millisecond))

@@ -192,6 +192,7 @@ func deadlinesWithin(admin *rig.Admin, name string, period time.Duration) error 
 // What stands beside the lock is deleted while five wait: each finds its place
 // again, and all acquire in their order.
 func TestDeletedQueueIsRestored(t *testing.T) {
+	t.Parallel()
 	const waiters = 5
 	damages := map[string]func(name string) []string{
 		"the queue":      func(name string) []string { return []string{queueOf(name)} },

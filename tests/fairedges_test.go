@@ -19,6 +19,7 @@ import (
 // The answer to the first attempt comes when the lease that it grants is over. The
 // waiter has no place in the queue then, so that nobody would call it: it asks again.
 func TestFairGrantThatComesTooLate(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	tap := rig.NewTap(t, server)
 	client := connectVia(t, server, tap.Addr())

@@ -91,6 +91,7 @@ func TestMultiLockKeepsToMaxHold(t *testing.T) {
 // What is left of a hold that is lost is released without an Unlock: it would keep others
 // out for nothing.
 func TestLostMultiLockFreesItsMembers(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	admin, client := rig.NewAdmin(t, server), connect(t, server, latchkey.Options{Lease: 600 * time.Millisecond})
 	hold := mustLock(t, latchkey.NewMultiLock(client.NewLock(name+"a"), client.NewLock(name+"b"), client.NewLock(name+"c")))
@@ -156,6 +157,7 @@ func TestMultiLockReturnsWhatCannotBeMended(t *testing.T) {
 // Whoever leaves does not wait for a server that is silent, and what he held there is
 // released when it is heard again.
 func TestMultiLockIsLeftAtOnce(t *testing.T) {
+	t.Parallel()
 	m := newMasters(t, 2)
 	members := m.mutexes(t, "x")
 	blocker := mustLock(t, connect(t, m.servers[1]).NewMutex("x"))

@@ -605,6 +605,7 @@ func TestLatchDelayedOperations(t *testing.T) {
 // At the end of its time to live a latch frees whoever awaits it, with an error; and says
 // so to whoever comes later. A participant that died does not keep others waiting.
 func TestLatchExpires(t *testing.T) {
+	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()
 	admin := rig.NewAdmin(t, server)
 	const ttl = 700 * time.Millisecond
@@ -636,6 +637,7 @@ func TestLatchExpires(t *testing.T) {
 
 // Who waits until somebody sets the count awaits the first round that then begins.
 func TestLatchAwaitSet(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	tap := rig.NewTap(t, server)
 	latch := connect(t, server).NewCountDownLatch(name)

@@ -37,6 +37,7 @@ func (l late) mine() rig.Match { return rig.Mentions(l.lock.Name()) }
 // A re-entry is executed, but its answer comes after the hold has ended. It must
 // not bring the hold back to life.
 func TestReentryAnsweredAfterTheLoss(t *testing.T) {
+	t.Parallel()
 	l := newLate(t, latchkey.Options{})
 	outer := mustLock(t, l.lock, latchkey.Lease(500*time.Millisecond))
 	ctx := context.WithoutCancel(outer.Context(t.Context()))
@@ -78,6 +79,7 @@ func TestReentryAnsweredDuringClose(t *testing.T) {
 
 // An extension whose answer comes after the hold has ended is no success.
 func TestExtensionAnsweredAfterTheLoss(t *testing.T) {
+	t.Parallel()
 	l := newLate(t, latchkey.Options{})
 	hold := mustLock(t, l.lock, latchkey.Lease(500*time.Millisecond))
 	reply := l.tap.HoldReply(l.mine())
@@ -108,6 +110,7 @@ func TestContextsEndBeforeTheLockIsFree(t *testing.T) {
 // A release that has to wait for another command of the hold has begun all the
 // same: when its budget is over, the hold is not renewed, and goes.
 func TestUnlockBehindAStalledReentry(t *testing.T) {
+	t.Parallel()
 	l := newLate(t, latchkey.Options{Lease: 2 * time.Second, RetryBudget: 200 * time.Millisecond})
 	outer := mustLock(t, l.lock)
 	command := l.tap.HoldCommand(l.mine())
@@ -148,6 +151,7 @@ func mustLockUnder(ctx context.Context, t *testing.T, lock latchkey.Locker, opti
 
 // What is undone of one acquisition of a guest does not touch its next one.
 func TestGuest_undo_spares_the_next_acquisition(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	tap := rig.NewTap(t, server)
 	host, third := connect(t, server).NewLock(name), connect(t, server).NewLock(name)
@@ -171,6 +175,7 @@ func TestGuest_undo_spares_the_next_acquisition(t *testing.T) {
 // A guest that acquires anew by an owner whose hold was broken does not make the
 // old holder believe that it still holds.
 func TestGuest_does_not_revive_a_broken_hold(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	host := connect(t, server, latchkey.Options{Lease: time.Second}).NewLock(name)
 	visitor, third := connect(t, server).NewLock(name), connect(t, server).NewLock(name)

@@ -162,6 +162,7 @@ func TestServerStoppedForLessAndMoreThanALease(t *testing.T) {
 
 // What the holder is told when the key goes away under it.
 func TestVanishedKeyIsALoss(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
@@ -182,6 +183,7 @@ func TestVanishedKeyIsALoss(t *testing.T) {
 // Another client held the lock in between: the first hold is lost for good, and
 // the other's is not touched by its renewal and its release.
 func TestRenewalNeverTakesAnothersHold(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
@@ -202,6 +204,7 @@ func TestRenewalNeverTakesAnothersHold(t *testing.T) {
 
 // A lease that is fixed ends when it ends.
 func TestFixedLeaseEnds(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		const lease = 300 * time.Millisecond
@@ -246,6 +249,7 @@ func TestMaxHold(t *testing.T) {
 
 // ForceUnlock by somebody else: the holder is told by its next renewal.
 func TestForceUnlockIsALoss(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)

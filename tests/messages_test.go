@@ -125,6 +125,7 @@ func TestSubscriptionBreaksAtTheRelease(t *testing.T) {
 // A subscription that was cut is there again, so that the next release wakes by
 // message.
 func TestSubscriptionComesBack(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		tap := rig.NewTap(t, rig.Shared())
 		admin, name := rig.NewAdmin(t, rig.Shared()), rig.Name(t)

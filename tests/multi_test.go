@@ -77,6 +77,7 @@ func TestMultiLockLeavesNothingBehind(t *testing.T) {
 
 // The whole is lost with any of its members.
 func TestMultiLockIsLostWithAMember(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	admin, client := rig.NewAdmin(t, server), connect(t, server, latchkey.Options{Lease: 600 * time.Millisecond})
 	hold := mustLock(t, latchkey.NewMultiLock(client.NewLock(name+"a"), client.NewLock(name+"b")))

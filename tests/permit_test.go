@@ -220,6 +220,7 @@ func TestLeaseOfAPermitIsSet(t *testing.T) {
 
 // A waiter wakes at the next expiry, without any other traffic.
 func TestWaiterWakesWhenAPermitExpires(t *testing.T) {
+	t.Parallel()
 	server := rig.Shared()
 	options := latchkey.Options{PollCeiling: 20 * time.Second}
 	s := newPermits(t, connect(t, server, options), 1)

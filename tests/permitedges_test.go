@@ -75,6 +75,7 @@ func TestRepeatedAcquisitionKnowsItsLease(t *testing.T) {
 
 // Who waits for more than there are has nothing kept for it.
 func TestImpossibleRequestKeepsNobodyOut(t *testing.T) {
+	t.Parallel()
 	server := rig.Shared()
 	options := latchkey.Options{StaleWaiterTimeout: 500 * time.Millisecond}
 	s := newPermits(t, connect(t, server, options), 10)
@@ -121,6 +122,7 @@ func TestPermitsStayKeptForAWaiter(t *testing.T) {
 // A lease that is shortened, by its own process or by another, wakes who waits for its
 // end.
 func TestWaiterHearsOfAShorterLease(t *testing.T) {
+	t.Parallel()
 	for _, who := range []string{"its own process", "another"} {
 		t.Run(who, func(t *testing.T) {
 			server := rig.Shared()
@@ -271,6 +273,7 @@ func TestIDNamedTwiceIsReleasedOnce(t *testing.T) {
 
 // UpdateLease does not succeed on a permit that was lost before the answer came.
 func TestLeaseOfAPermitThatIsLost(t *testing.T) {
+	t.Parallel()
 	server := rig.Shared()
 	s0 := newPermits(t, connect(t, server), 1)
 	tap := rig.NewTap(t, server)

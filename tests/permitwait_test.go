@@ -139,6 +139,7 @@ func TestLargeRequestsAreNotStarved(t *testing.T) {
 
 // Permits that are kept for a waiter that has died, or given up, are free again.
 func TestPermitsKeptForTheDeadComeBack(t *testing.T) {
+	t.Parallel()
 	server := rig.Shared()
 	options := latchkey.Options{StaleWaiterTimeout: 500 * time.Millisecond}
 	giver := newSemaphore(t, connect(t, server, options), 10)

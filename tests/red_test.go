@@ -167,6 +167,7 @@ func TestRedLockIsLostWithItsMajority(t *testing.T) {
 
 // A member that is back, or has forgotten, is taken again while the hold lasts.
 func TestRedLockMendsItself(t *testing.T) {
+	t.Parallel()
 	m := newMasters(t, 3)
 	const lease = 600 * time.Millisecond
 	l := m.lock(t, "x", latchkey.Options{Lease: lease, RetryBudget: 200 * time.Millisecond})

@@ -74,6 +74,7 @@ func TestRedLockWithMaxHoldDoesNotMend(t *testing.T) {
 // A member that is late is not asked for a second time: read locks would grant that, and
 // one of the two holds would be known to nobody.
 func TestRedLockAsksForAPlaceOnce(t *testing.T) {
+	t.Parallel()
 	m := newMasters(t, 3)
 	tap := rig.NewTap(t, m.servers[0])
 	const lease = 1200 * time.Millisecond // it looks for missing members three times in that
@@ -103,6 +104,7 @@ func TestRedLockAsksForAPlaceOnce(t *testing.T) {
 
 // A majority that will never grant ends the wait, with its error alone.
 func TestRedLockWithAHopelessMajority(t *testing.T) {
+	t.Parallel()
 	m := newMasters(t, 3)
 	for what, c := range map[string]struct {
 		want  error
@@ -164,6 +166,7 @@ func TestRedLockWithAHopelessMajority(t *testing.T) {
 // One client is closed. The others are enough, to lock and to wait, and what the closed
 // one says is not said of the whole.
 func TestRedLockWithAClosedMember(t *testing.T) {
+	t.Parallel()
 	m := newMasters(t, 3)
 	clients := m.clients(t)
 	l := latchkey.NewRedLock(each(clients, mutexX)...)
@@ -221,6 +224,7 @@ func TestRedLockExtendedAndLost(t *testing.T) {
 // Servers that are silent from the beginning are waited for by nobody, and not for who they
 // are either. When they are back it is noticed that one is there twice.
 func TestRedLockOnServersThatAreSilentAtFirst(t *testing.T) {
+	t.Parallel()
 	notInCluster(t, "it has no name of its own by which it would be known again")
 	m := newMasters(t, 4)
 	again := rig.NewLink(t, m.servers[0])
@@ -249,6 +253,7 @@ func TestRedLockOnServersThatAreSilentAtFirst(t *testing.T) {
 
 // The time that a member has is not the caller's, and does not hide what he did.
 func TestRedLockTellsWhoseTimeWasOver(t *testing.T) {
+	t.Parallel()
 	m := newMasters(t, 3)
 	l := m.lock(t, "x")
 	mustUnlock(t, mustLock(t, l))
@@ -285,6 +290,7 @@ func TestRedLockTellsWhoseTimeWasOver(t *testing.T) {
 // A member that came while the hold lasted can be entered again like all others: under a
 // context that is older, and by the owner of the context that it was acquired under.
 func TestRedLockReentersWhatWasMended(t *testing.T) {
+	t.Parallel()
 	m := newMasters(t, 3)
 	clients := m.clients(t, latchkey.Options{Lease: 600 * time.Millisecond, RetryBudget: 300 * time.Millisecond})
 	l := latchkey.NewRedLock(each(clients, lockX)...)
@@ -374,6 +380,7 @@ func TestRedLockDoesNotHangOnAMemberThatIsLostEarly(t *testing.T) {
 // One of five stops answering while the lock is held. Neither an extension nor the release
 // waits for it, and its key goes as soon as it is back.
 func TestRedLockLeavesASilentServerBehind(t *testing.T) {
+	t.Parallel()
 	m := newMasters(t, 5)
 	hold := mustLock(t, m.lock(t, "x"))
 	m.comesTo(t, "x", 5)
@@ -390,6 +397,7 @@ func TestRedLockLeavesASilentServerBehind(t *testing.T) {
 // Members that grant after the round was given up are released long before their leases
 // are over.
 func TestRedLockReleasesWhoComesTooLate(t *testing.T) {
+	t.Parallel()
 	m := newMasters(t, 3)
 	clients := m.clients(t)
 	var taps []*rig.Tap

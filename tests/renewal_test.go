@@ -194,6 +194,7 @@ func TestExtend(t *testing.T) {
 
 // Do tells the function, and its caller, that the lock was lost.
 func TestDoReportsTheLoss(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)

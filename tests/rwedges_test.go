@@ -15,6 +15,7 @@ import (
 // A write hold whose lease is over is over for everybody, although the reads of its
 // owner keep the lock alive: readers come in, and nothing is left in the end.
 func TestWriteLeaseEndsBesideARenewedRead(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	rw := connect(t, server, byMessageOnly).NewRWLock(name)
 	write := mustLock(t, rw.WriteLock(), latchkey.Lease(400*time.Millisecond))

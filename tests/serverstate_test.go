@@ -42,6 +42,7 @@ func TestServerDownAtTheStart(t *testing.T) {
 
 // A server that takes connections and says nothing.
 func TestServerSilentAtTheStart(t *testing.T) {
+	t.Parallel()
 	server := rig.Shared()
 	link := rig.NewLink(t, server)
 	link.Silence()

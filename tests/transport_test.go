@@ -108,6 +108,7 @@ func TestCancellationIsObeyedWhenTheConnectionIsBroken(t *testing.T) {
 // A command may be under way when the rueidis client is closed: what it did is not
 // known, and is not said to be.
 func TestOutcomeIsUnknownWhenTheBorrowedClientIsClosed(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	tap := rig.NewTap(t, server)
 	redis, client := borrowedTwo(t, server, tap.Addr())

@@ -31,7 +31,7 @@ func runTests(m *testing.M, after []func()) int {
 	// later, still counts.
 	parallel := "12"
 	if shared.able&Speed == 0 {
-		parallel = "4"
+		parallel = "8"
 	}
 	_ = flag.Set("test.parallel", parallel)
 	// What runs now belongs to the backend, not to a test.
