@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -181,20 +180,15 @@ func passGroup(client *latchkey.Client, raw rueidis.Client, name string) error {
 // Twenty groups with random members in random order, in eight processes: none waits for
 // ever, and no member has two holders. LATCHKEY_TEST_MULTI_TIME sets for how long.
 func TestOverlappingGroups(t *testing.T) {
-	lasts := os.Getenv("LATCHKEY_TEST_MULTI_TIME")
-	if lasts == "" {
-		lasts = "5s"
-	}
+	lasts := rig.Campaign(t, "LATCHKEY_TEST_MULTI_TIME", 5*time.Second)
 	server, name := rig.Shared(), rig.Name(t)
 	var children []*rig.ChildProcess
 	for range 8 {
-		children = append(children, grouper.Start(t, name, server.Ticket(), lasts))
+		children = append(children, grouper.Start(t, name, server.Ticket(), lasts.String()))
 	}
-	limit, err := time.ParseDuration(lasts)
-	require.NoError(t, err)
 	var passes []int
 	for _, child := range children {
-		n, err := strconv.Atoi(child.Line(t, limit+time.Minute, "passes"))
+		n, err := strconv.Atoi(child.Line(t, lasts+time.Minute, "passes"))
 		require.NoError(t, err)
 		passes = append(passes, n)
 		child.Wait(t, soon)

@@ -117,12 +117,7 @@ func letGo(s *latchkey.PermitSemaphore, p *latchkey.Permit) (err error) {
 // than ten hold one. LATCHKEY_TEST_PERMIT_TIME sets for how long.
 func TestHistoryOfPermits(t *testing.T) {
 	const processes = 8
-	lasts := rig.Lasting(8 * time.Second)
-	if text := os.Getenv("LATCHKEY_TEST_PERMIT_TIME"); text != "" {
-		var err error
-		lasts, err = time.ParseDuration(text)
-		require.NoError(t, err)
-	}
+	lasts := rig.Campaign(t, "LATCHKEY_TEST_PERMIT_TIME", 8*time.Second)
 	server := rig.Shared()
 	witness := connect(t, server)
 	s := newPermits(t, witness, capacity)

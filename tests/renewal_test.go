@@ -143,7 +143,7 @@ func TestNoFalseLoss(t *testing.T) {
 			defer mu.Unlock()
 			events[e.Type]++
 		}})
-		lock, end := k.open(client, name), time.Now().Add(time.Second)
+		lock, end := k.open(client, name), time.Now().Add(rig.Lasting(time.Second))
 		var all sync.WaitGroup
 		for i := range 8 {
 			all.Go(func() {

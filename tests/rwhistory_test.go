@@ -187,22 +187,17 @@ func (w walk) downgrade(hold *latchkey.Hold, s stay) (*latchkey.Hold, error) {
 // readers were together. LATCHKEY_TEST_RW_TIME sets for how long.
 func TestHistoryOfAReadWriteLock(t *testing.T) {
 	const processes = 8
-	lasts := os.Getenv("LATCHKEY_TEST_RW_TIME")
-	if lasts == "" {
-		lasts = rig.Lasting(8 * time.Second).String()
-	}
+	lasts := rig.Campaign(t, "LATCHKEY_TEST_RW_TIME", 8*time.Second)
 	server, name := rig.Shared(), rig.Name(t)
 	var children []*rig.ChildProcess
 	var files []string
 	for i := range processes {
 		files = append(files, filepath.Join(t.TempDir(), strconv.Itoa(i)))
-		children = append(children, wanderer.Start(t, name, server.Ticket(), files[i], lasts))
+		children = append(children, wanderer.Start(t, name, server.Ticket(), files[i], lasts.String()))
 	}
-	limit, err := time.ParseDuration(lasts)
-	require.NoError(t, err)
 	var longest time.Duration
 	for _, child := range children {
-		longest = max(longest, milliseconds(t, child.Line(t, limit+time.Minute, "longest")))
+		longest = max(longest, milliseconds(t, child.Line(t, lasts+time.Minute, "longest")))
 		child.Wait(t, soon)
 	}
 	history := readDiaries(t, files)

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,21 @@ func Lasting(full time.Duration) time.Duration {
 		return full / 2
 	}
 	return full
+}
+
+// Campaign is how long a random history lasts: as the environment variable says, for a
+// long campaign, or as [Lasting].
+func Campaign(tb testing.TB, variable string, full time.Duration) time.Duration {
+	tb.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return Lasting(full)
+	}
+	lasts, err := time.ParseDuration(text)
+	if err != nil {
+		tb.Fatalf("rig: %s: %v", variable, err)
+	}
+	return lasts
 }
 
 // Sized is how often something is done: as often as said on a server that keeps its
