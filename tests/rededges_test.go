@@ -202,7 +202,15 @@ func TestRedLockExtendedAndLost(t *testing.T) {
 	l := latchkey.NewRedLockWith(latchkey.RedLockOptions{MemberTimeout: 5 * time.Second},
 		m.mutexes(t, "x", latchkey.Options{Lease: lease, RetryBudget: lease})...)
 	hold := mustLock(t, l)
-	m.comesTo(t, "x", 3)
+	rig.Eventually(t, soon, "all are members, the last one too, and are extended", func() error {
+		err := hold.Extend(t.Context(), 2*lease)
+		for _, admin := range m.admins {
+			if left := admin.PTTL("x"); left <= lease {
+				err = errors.Join(err, fmt.Errorf("%v left", left))
+			}
+		}
+		return err
+	})
 	m.links[2].SilenceReplies()
 	extended := make(chan error, 1)
 	go func() { extended <- hold.Extend(context.Background(), 20*time.Second) }()
