@@ -31,7 +31,11 @@ func TestSilentCutIsNoticedInTime(t *testing.T) {
 		for lane := range lanes {
 			all.Go(func() {
 				for run := range runs / lanes {
-					margin, err := cutInTime(t, k, server, fmt.Sprintf("%s %d %d", rig.Name(t), lane, run))
+					var margin time.Duration
+					err := rig.InTime(t, func(before int) (err error) {
+						margin, err = cutOnce(t, k, server, fmt.Sprintf("%s %d %d %d", rig.Name(t), lane, run, before))
+						return err
+					})
 					mu.Lock()
 					if assert.NoError(t, err) {
 						margins = append(margins, margin)
@@ -49,24 +53,6 @@ func TestSilentCutIsNoticedInTime(t *testing.T) {
 		t.Logf("%d of %d; the least time between the loss and the next holder: %v", len(margins), runs, least)
 		assert.Positive(t, least)
 	}, func(k kind) bool { return k.name != spinKind.name && k.name != fencedKind.name })
-}
-
-// cutInTime is cutOnce on a machine that has time for this process: the library allows for
-// timers that are 50 ms late, and nobody can be told of anything while he does not run.
-func cutInTime(t *testing.T, k kind, server *rig.Server, name string) (margin time.Duration, err error) {
-	t.Helper()
-	const tries = 5
-	late := rig.WatchLateness(t)
-	for try := range tries {
-		late.Worst()
-		margin, err = cutOnce(t, k, server, fmt.Sprint(name, try))
-		worst := late.Worst()
-		if err == nil || worst < 20*time.Millisecond {
-			return margin, err
-		}
-		t.Logf("%v, on a machine that was %v late: again", err, worst)
-	}
-	return margin, err
 }
 
 // cutOnce returns how long before the next acquisition the first holder knew.
@@ -110,15 +96,22 @@ func TestPausedServerEndsTheHold(t *testing.T) {
 		t.Parallel()
 		const lease = time.Second
 		server := rig.Fresh(t)
-		hold := mustLock(t, k.open(connect(t, server, latchkey.Options{Lease: lease}), "paused"))
-		server.Pause(t)
-		defer server.Resume(t)
-		start := time.Now()
-		rig.Await(t, lease+leeway, "the loss", hold.Lost())
-		t.Logf("told %v after the pause, lease %v", time.Since(start).Round(time.Millisecond), lease)
-		assert.ErrorIs(t, hold.Err(), latchkey.ErrLost)
-		assert.Zero(t, hold.ValidFor())
-		assert.Less(t, time.Since(start), lease, "told before the lease can be over")
+		client := connect(t, server, latchkey.Options{Lease: lease})
+		require.NoError(t, rig.InTime(t, func(before int) error {
+			hold := mustLock(t, k.open(client, fmt.Sprint("paused", before)))
+			server.Pause(t)
+			defer server.Resume(t)
+			start := time.Now()
+			rig.Await(t, lease+leeway, "the loss", hold.Lost())
+			took := time.Since(start)
+			t.Logf("told %v after the pause, lease %v", took.Round(time.Millisecond), lease)
+			assert.ErrorIs(t, hold.Err(), latchkey.ErrLost)
+			assert.Zero(t, hold.ValidFor())
+			if took >= lease {
+				return fmt.Errorf("told %v after the pause: the lease can be over", took)
+			}
+			return nil
+		}))
 	})
 }
 
