@@ -349,7 +349,7 @@ func TestKilledConnections(t *testing.T) {
 		c := contention{lock: k.open(connect(t, server), "killed"), section: section, workers: 4, passes: 100}
 		stop := make(chan struct{})
 		killed := make(chan int, 1)
-		go func() { killed <- killOften(admin, stop) }()
+		go func() { killed <- killOften(t, admin, server, stop) }()
 		err := c.run(within(t, time.Minute))
 		close(stop)
 		t.Logf("connections were killed %d times", <-killed)
@@ -359,14 +359,14 @@ func TestKilledConnections(t *testing.T) {
 	})
 }
 
-func killOften(admin *rig.Admin, stop <-chan struct{}) (times int) {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
+// killOften leaves as much time between as it takes to connect, and a little more.
+func killOften(t *testing.T, admin *rig.Admin, server *rig.Server, stop <-chan struct{}) (times int) {
 	for ; ; times++ {
 		select {
 		case <-stop:
 			return times
-		case <-tick.C:
+		case <-time.After(20 * time.Millisecond):
+			_ = ping(t, server) // whatever it answers
 			admin.Do("CLIENT", "KILL", "TYPE", "normal")
 			admin.Do("CLIENT", "KILL", "TYPE", "pubsub")
 		}
