@@ -135,41 +135,52 @@ func TestNoRenewalAfterAFailedRelease(t *testing.T) {
 // reported lost.
 func TestNoFalseLoss(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
-		const lease = 150 * time.Millisecond
-		server, name := rig.Shared(), rig.Name(t)
-		var mu sync.Mutex
-		events := map[latchkey.EventType]int{}
-		client := connect(t, server, latchkey.Options{Lease: lease, Observer: func(e latchkey.Event) {
-			mu.Lock()
-			defer mu.Unlock()
-			events[e.Type]++
-		}})
-		lock, end := k.open(client, name), time.Now().Add(rig.Lasting(time.Second))
-		var all sync.WaitGroup
-		for i := range 8 {
-			all.Go(func() {
-				for time.Now().Before(end) {
-					hold, err := lock.Lock(t.Context())
-					if !assert.NoError(t, err) {
-						return
-					}
-					if i == 0 {
-						rest(2 * lease) // long enough to need renewals
-					}
-					assert.NoError(t, hold.Err())
-					assert.NoError(t, hold.Unlock(t.Context()))
-				}
-			})
-		}
-		all.Wait()
+		require.NoError(t, rig.InTime(t, func(before int) error {
+			return holdBusily(t, k, fmt.Sprint(rig.Name(t), before))
+		}))
+	})
+}
+
+// holdBusily says what went wrong while many held a lock, one of them for longer than a
+// lease.
+func holdBusily(t *testing.T, k kind, name string) error {
+	const lease = 150 * time.Millisecond
+	var mu sync.Mutex
+	events := map[latchkey.EventType]int{}
+	client := connect(t, rig.Shared(), latchkey.Options{Lease: lease, Observer: func(e latchkey.Event) {
 		mu.Lock()
 		defer mu.Unlock()
-		t.Logf("events: %v", events)
-		assert.Zero(t, events[latchkey.EventLost])
-		assert.Positive(t, events[latchkey.EventRenewed])
-		assert.Equal(t, events[latchkey.EventAcquired], events[latchkey.EventReleased])
-		assert.NoError(t, free(rig.NewAdmin(t, server), name)())
-	})
+		events[e.Type]++
+	}})
+	lock, end := k.open(client, name), time.Now().Add(rig.Lasting(time.Second))
+	var all sync.WaitGroup
+	errs := make([]error, 8)
+	for i := range errs {
+		all.Go(func() {
+			for errs[i] == nil && time.Now().Before(end) {
+				hold, err := lock.Lock(t.Context())
+				if err == nil && i == 0 {
+					rest(2 * lease) // long enough to need renewals
+				}
+				if err == nil {
+					err = errors.Join(hold.Err(), hold.Unlock(t.Context()))
+				}
+				errs[i] = err
+			}
+		})
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	t.Logf("events: %v", events)
+	if events[latchkey.EventLost] > 0 || events[latchkey.EventRenewed] == 0 ||
+		events[latchkey.EventAcquired] != events[latchkey.EventReleased] {
+		return fmt.Errorf("events: %v", events)
+	}
+	return free(rig.NewAdmin(t, rig.Shared()), name)()
 }
 
 // Extend makes the lease longer once, never shorter, and not beyond a limit.

@@ -30,7 +30,11 @@ func runTests(m *testing.M, after []func()) int {
 	// this process they wait for that too. -parallel on the command line, which is read
 	// later, still counts.
 	parallel := "12"
-	if shared.able&Speed == 0 {
+	switch {
+	case shared.able&Speed != 0:
+	case raceDetector:
+		parallel = "3" // which makes that server ten times slower
+	default:
 		parallel = "8"
 	}
 	_ = flag.Set("test.parallel", parallel)
