@@ -100,7 +100,7 @@ func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 			return time.Now()
 		},
 	}
-	for _, dead := range slices.Compact([]int{5, 50, rig.Sized(500)}) {
+	for _, dead := range slices.Compact([]int{5, 50, rig.Paced(500)}) {
 		for when, death := range deaths {
 			t.Run(fmt.Sprintf("%d/%s", dead, when), func(t *testing.T) {
 				t.Parallel()

@@ -229,7 +229,9 @@ func TestAcquisitionExecutedAfterItsUndo(t *testing.T) {
 		r.tap.Forget()
 		heal()
 		rig.Eventually(t, soon, "an undo arrives", r.sentSomething)
-		heal = r.tap.LoseAll(rig.Mentions(r.name), rig.CutRequest) // it is repeated, and must not come between
+		// The undo is repeated, and must not come between: no other one gets through, and
+		// what has is executed before the server answers this.
+		heal = r.tap.LoseAll(rig.Mentions(r.name), rig.CutRequest)
 		r.admin.PTTL(r.name)
 		r.admin.Do(rig.Await(t, soon, "the acquisition", first).Args...)
 		r.counts(1)

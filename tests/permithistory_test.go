@@ -172,7 +172,7 @@ func TestHistoryOfPermits(t *testing.T) {
 	stays, most := checkPermits(t, files)
 	t.Logf("%d permits granted, at most %d at once; sums right at %d moments; %d kills, %d losses", stays, most, steps, kills, lost)
 	assert.LessOrEqual(t, most, capacity)
-	assert.Greater(t, stays, rig.Sized(100))
+	assert.Greater(t, stays, rig.Paced(100))
 	assert.Positive(t, kills)
 }
 

@@ -211,7 +211,7 @@ func TestHistoryOfAReadWriteLock(t *testing.T) {
 	require.NoError(t, err)
 	t.Logf("%d stays, %d of them to write; up to %d readers together; the longest wait %v", len(history), writes, together, longest)
 	assert.Greater(t, together, 1, "readers read together")
-	assert.Greater(t, writes, rig.Sized(100))
+	assert.Greater(t, writes, rig.Paced(100))
 	rig.Eventually(t, soon, "nothing is left", free(rig.NewAdmin(t, server), name))
 }
 

@@ -24,13 +24,12 @@ type contestants struct {
 // chosen is a short contest, unless the long one is asked for.
 func chosen(t *testing.T) contestants {
 	t.Helper()
-	text := os.Getenv("LATCHKEY_TEST_INTEROP_TIME")
-	if text == "" {
-		return contestants{processes: 2, threads: 2, lasts: 3 * time.Second}
+	const variable = "LATCHKEY_TEST_INTEROP_TIME"
+	each := 2
+	if os.Getenv(variable) != "" {
+		each = 4
 	}
-	lasts, err := time.ParseDuration(text)
-	require.NoError(t, err)
-	return contestants{processes: 4, threads: 4, lasts: lasts}
+	return contestants{processes: each, threads: each, lasts: rig.Campaign(t, variable, 3*time.Second)}
 }
 
 // Processes of this library and of two versions of Redisson contend for one name: what

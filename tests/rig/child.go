@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -138,20 +137,10 @@ func (c *ChildProcess) Kill() {
 
 // Stop takes the processor away from the child (SIGSTOP): when it returns, the child
 // does nothing any more. What it has sent before may still be on its way.
-func (c *ChildProcess) Stop(tb testing.TB) {
-	tb.Helper()
-	if err := freeze(c.cmd.Process); err != nil {
-		tb.Fatalf("rig: a child does not stop: %v", err)
-	}
-}
+func (c *ChildProcess) Stop(tb testing.TB) { tb.Helper(); freeze(tb, c.cmd.Process) }
 
 // Continue gives it back (SIGCONT).
-func (c *ChildProcess) Continue(tb testing.TB) {
-	tb.Helper()
-	if err := c.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		tb.Fatalf("rig: a child does not go on: %v", err)
-	}
-}
+func (c *ChildProcess) Continue(tb testing.TB) { tb.Helper(); thaw(tb, c.cmd.Process) }
 
 // Wait waits for the child to end by itself and fails the test when it ends with
 // an error or too late.

@@ -5,22 +5,39 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"testing"
 )
 
 // freeze takes the processor away from a child of this process, and returns when all
 // its threads stand still. SIGSTOP alone does not say when that is: on a busy machine
 // they run on until each has been scheduled once more.
-func freeze(child *os.Process) error {
-	if err := child.Signal(syscall.SIGSTOP); err != nil {
-		return err
+func freeze(tb testing.TB, child *os.Process) {
+	tb.Helper()
+	err := child.Signal(syscall.SIGSTOP)
+	if err == nil {
+		err = awaitStop(child.Pid)
 	}
+	if err != nil {
+		tb.Fatalf("rig: process %d does not stop: %v", child.Pid, err)
+	}
+}
+
+func awaitStop(pid int) error {
 	var status syscall.WaitStatus
-	_, err := syscall.Wait4(child.Pid, &status, syscall.WUNTRACED, nil)
+	err := error(syscall.EINTR)
 	for errors.Is(err, syscall.EINTR) {
-		_, err = syscall.Wait4(child.Pid, &status, syscall.WUNTRACED, nil)
+		_, err = syscall.Wait4(pid, &status, syscall.WUNTRACED, nil)
 	}
 	if err == nil && !status.Stopped() {
 		err = fmt.Errorf("it has ended: %v", status)
 	}
 	return err
+}
+
+// thaw gives the processor back.
+func thaw(tb testing.TB, child *os.Process) {
+	tb.Helper()
+	if err := child.Signal(syscall.SIGCONT); err != nil {
+		tb.Fatalf("rig: process %d does not go on: %v", child.Pid, err)
+	}
 }

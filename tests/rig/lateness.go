@@ -1,7 +1,6 @@
 package rig
 
 import (
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -18,44 +17,33 @@ const (
 // is told how often it has been.
 func InTime(tb testing.TB, try func(before int) error) (err error) {
 	tb.Helper()
-	late := watchLateness(tb)
 	for before := range punctualTries {
-		late.Worst()
+		worst := watchLateness()
 		err = try(before)
-		worst := late.Worst()
-		if err == nil || worst < tooLate {
+		late := worst()
+		if err == nil || late < tooLate {
 			return err
 		}
-		tb.Logf("%v, on a machine that was %v late: again", err, worst)
+		tb.Logf("%v, on a machine that was %v late: again", err, late)
 	}
 	return err
 }
 
-// lateness watches how late this process gets a processor.
-type lateness struct{ worst atomic.Int64 }
-
-// watchLateness watches until the end of the test.
-func watchLateness(tb testing.TB) *lateness {
-	tb.Helper()
-	l, done, stopped := &lateness{}, make(chan struct{}), make(chan struct{})
+// watchLateness watches how late this process gets a processor, until it is asked how
+// late that was at most.
+func watchLateness() (worst func() time.Duration) {
+	done, result := make(chan struct{}), make(chan time.Duration)
 	go func() {
-		defer close(stopped)
-		l.watch(done)
-	}()
-	tb.Cleanup(func() { close(done); <-stopped })
-	return l
-}
-
-func (l *lateness) watch(done <-chan struct{}) {
-	for due := time.Now().Add(latenessTick); ; due = time.Now().Add(latenessTick) {
-		select {
-		case <-done:
-			return
-		case <-time.After(latenessTick):
-			l.worst.Store(max(l.worst.Load(), int64(time.Since(due))))
+		var late time.Duration
+		for due := time.Now().Add(latenessTick); ; due = time.Now().Add(latenessTick) {
+			select {
+			case <-done:
+				result <- late
+				return
+			case <-time.After(latenessTick):
+				late = max(late, time.Since(due))
+			}
 		}
-	}
+	}()
+	return func() time.Duration { close(done); return <-result }
 }
-
-// Worst is how late the process was at most since it was last asked.
-func (l *lateness) Worst() time.Duration { return time.Duration(l.worst.Swap(0)) }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -166,18 +165,14 @@ func (p *localProcess) write(name, text string) error {
 
 func (p *localProcess) pause(tb testing.TB) {
 	tb.Helper()
-	if err := freeze(p.cmd.Process); err != nil {
-		tb.Fatalf("rig: the server does not stop: %v", err)
-	}
+	freeze(tb, p.cmd.Process)
 	p.paused = true
 }
 
 func (p *localProcess) resume(tb testing.TB) {
 	tb.Helper()
 	p.paused = false
-	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		tb.Fatalf("rig: the server does not go on: %v", err)
-	}
+	thaw(tb, p.cmd.Process)
 }
 
 // ended reports whether the process is gone.
