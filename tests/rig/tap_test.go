@@ -173,6 +173,30 @@ func TestTapHoldReply(t *testing.T) {
 	assert.NoError(t, rig.Await(t, soon, "the reply", done))
 }
 
+func TestTapHoldReplies(t *testing.T) {
+	tap := rig.NewTap(t, rig.Shared())
+	key := rig.Name(t)
+	hold := tap.HoldReplies(rig.Mentions(key))
+	done := make(chan error, 2)
+	for range 2 {
+		client := through(t, tap)
+		go func() { done <- do(client, "INCR", key).Error() }()
+	}
+	admin := rig.NewAdmin(t, rig.Shared())
+	rig.Eventually(t, soon, "both are executed", func() error {
+		if n := admin.Text("GET", key); n != "2" {
+			return fmt.Errorf("%s executed", n)
+		}
+		return nil
+	})
+	assert.Empty(t, done, "no reply is delivered")
+
+	hold.Release()
+	for range 2 {
+		assert.NoError(t, rig.Await(t, soon, "the reply", done))
+	}
+}
+
 // The tap's own answers keep their place among the replies of a pipeline.
 func TestTapRefuse(t *testing.T) {
 	tap := rig.NewTap(t, rig.Shared())

@@ -145,7 +145,7 @@ func (t *Tap) Refuse(match Match, text string) (stop func()) {
 
 // Held is a command or a reply that a tap holds back.
 type Held struct {
-	// Arrived delivers the command once it, or its reply, is held.
+	// Arrived delivers the command, or the first, once it, or its reply, is held.
 	Arrived <-chan Command
 
 	release chan struct{}
@@ -158,21 +158,30 @@ func (h *Held) Release() { h.once.Do(func() { close(h.release) }) }
 // HoldCommand keeps the next command that matches from the server until it is
 // released. Other connections are not held up.
 func (t *Tap) HoldCommand(match Match) *Held {
-	return t.hold(match, func(gate <-chan struct{}) Treatment { return Treatment{Before: gate} })
+	return t.hold(match, 1, func(gate <-chan struct{}) Treatment { return Treatment{Before: gate} })
 }
 
 // HoldReply lets the next command that matches be executed and keeps its reply
 // until it is released.
-func (t *Tap) HoldReply(match Match) *Held {
-	return t.hold(match, func(gate <-chan struct{}) Treatment { return Treatment{After: gate} })
-}
+func (t *Tap) HoldReply(match Match) *Held { return t.hold(match, 1, afterwards) }
 
-func (t *Tap) hold(match Match, how func(gate <-chan struct{}) Treatment) *Held {
+// HoldReplies does so with every command that matches: a client that sends one again
+// on another connection waits for its reply there, too.
+func (t *Tap) HoldReplies(match Match) *Held { return t.hold(match, -1, afterwards) }
+
+func afterwards(gate <-chan struct{}) Treatment { return Treatment{After: gate} }
+
+func (t *Tap) hold(match Match, left int, how func(gate <-chan struct{}) Treatment) *Held {
 	arrived := make(chan Command, 1)
 	h := &Held{Arrived: arrived, release: make(chan struct{})}
-	t.addRule(&rule{match: match, left: 1, treatment: func(c Command) Treatment {
+	t.addRule(&rule{match: match, left: left, treatment: func(c Command) Treatment {
 		treatment := how(h.release)
-		treatment.reached = func() { arrived <- c }
+		treatment.reached = func() {
+			select {
+			case arrived <- c:
+			default: // not the first
+			}
+		}
 		return treatment
 	}})
 	return h
