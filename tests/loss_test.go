@@ -226,15 +226,16 @@ func TestMaxHold(t *testing.T) {
 		const lease, limit = 400 * time.Millisecond, 1500 * time.Millisecond
 		server, name := rig.Shared(), rig.Name(t)
 		admin := rig.NewAdmin(t, server)
+		lock := k.open(connect(t, server, latchkey.Options{Lease: lease}), name)
 		start := time.Now()
-		hold := mustLock(t, k.open(connect(t, server, latchkey.Options{Lease: lease}), name), latchkey.MaxHold(limit))
+		hold := mustLock(t, lock, latchkey.MaxHold(limit))
 		ctx := hold.Context(t.Context())
 
 		rig.Await(t, soon, "the limit", ctx.Done())
 		took := time.Since(start)
 		assert.ErrorIs(t, context.Cause(ctx), latchkey.ErrMaxHold)
 		assert.ErrorIs(t, context.Cause(ctx), latchkey.ErrLost)
-		assert.InDelta(t, limit.Seconds(), took.Seconds(), 0.3)
+		assert.InDelta(t, limit.Seconds(), took.Seconds(), leeway.Seconds())
 		rig.Eventually(t, lease+leeway, "the key goes", free(admin, name))
 		assert.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
 	})

@@ -195,5 +195,5 @@ func TestOverlappingGroups(t *testing.T) {
 	}
 	slices.Sort(passes)
 	t.Logf("passes of each process: %v", passes)
-	assert.Greater(t, passes[0], 5)
+	assert.Positive(t, passes[0], "nobody starves")
 }

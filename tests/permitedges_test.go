@@ -243,18 +243,20 @@ func TestIdsLiveAsLongAsTheirNumber(t *testing.T) {
 	server := rig.Shared()
 	admin := rig.NewAdmin(t, server)
 	s := connect(t, server).NewPermitSemaphore(rig.Name(t))
-	_, err := s.TrySetPermits(t.Context(), 3, latchkey.TTL(time.Second))
+	_, err := s.TrySetPermits(t.Context(), 3, latchkey.TTL(time.Minute))
 	require.NoError(t, err)
 	_, err = s.Acquire(t.Context())
 	require.NoError(t, err)
+	assert.InDelta(t, time.Minute, admin.PTTL(idsOf(s.Name())), float64(30*time.Second), "they had one")
 	admin.Do("SET", s.Name(), "4") // Redisson's addPermits(2)
-	p, err := s.Acquire(t.Context())
+	_, err = s.Acquire(t.Context())
 	require.NoError(t, err)
-	rest(1200 * time.Millisecond)
+	for _, key := range []string{s.Name(), idsOf(s.Name())} {
+		assert.Equal(t, rig.NoTTL, admin.PTTL(key), key)
+	}
 	all, err := s.Permits(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, 5, all)
-	_ = p
 }
 
 // An id that is named twice is released once.
