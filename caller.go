@@ -46,6 +46,7 @@ type caller struct {
 type answer struct {
 	message rueidis.RedisMessage
 	null    bool  // the reply was nil
+	asked   stamp // just before the first attempt
 	sent    stamp // just before the last attempt
 	count   int   // what a release has left of the count, set by tenure.settle
 	bare    bool  // of a plain command, which tells less than a script
@@ -59,8 +60,7 @@ type answer struct {
 // good, ctx ends, stop closes, or the patience of the client is over. An error
 // together with doubt means that the command may have been executed.
 func (c *caller) call(ctx context.Context, stop <-chan struct{}, cmd command, keys, args []string) (answer, error) {
-	var a answer
-	start := c.clock()
+	a := answer{asked: c.clock()}
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		if ctx.Err() != nil {
 			return a, contextError(ctx)
@@ -82,7 +82,7 @@ func (c *caller) call(ctx context.Context, stop <-chan struct{}, cmd command, ke
 		if ctx.Err() != nil {
 			return a, errors.Join(contextError(ctx), dropContext(err))
 		}
-		if errors.Is(err, errGone) || c.clock().since(start)+pause > c.patience {
+		if errors.Is(err, errGone) || c.clock().since(a.asked)+pause > c.patience {
 			return a, err
 		}
 		if stopped := rest(ctx, stop, jitter(pause)); stopped != nil {

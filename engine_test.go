@@ -204,3 +204,34 @@ func TestBorrowed_client_stays_open(t *testing.T) {
 	_, err = New(nil, Options{})
 	require.ErrorIs(t, err, ErrInvalid)
 }
+
+// owed is something to settle with a server that is silent.
+type owed struct {
+	turn  turn
+	asked *atomic.Int32
+}
+
+func (o *owed) seat() *turn { return &o.turn }
+
+func (o *owed) settleUp(context.Context, <-chan struct{}) bool {
+	o.asked.Add(1)
+	time.Sleep(20 * time.Millisecond) // of silence
+	return false
+}
+
+// Closing waits for what is under way, not for all that is owed: with a silent server
+// each would take its time.
+func TestJanitor_close_does_not_ask_for_everything(t *testing.T) {
+	j := newJanitor(newTestClient(t, Options{}))
+	var asked atomic.Int32
+	const all = 2000
+	for range all {
+		j.add(&owed{asked: &asked}, time.Millisecond, time.Minute)
+	}
+	for asked.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	before := asked.Load()
+	j.close(t.Context())
+	require.Less(t, asked.Load()-before, int32(all/4))
+}

@@ -490,7 +490,7 @@ func (t *tenure) gone(a answer) {
 		return
 	}
 	told, _ := a.message.AsInt64()
-	if told < 0 {
+	if told == -1 {
 		t.client.warnMute(t.lock.channel)
 	}
 	if t.lock.kind.side != "" && !a.message.IsInt64() {

@@ -143,7 +143,12 @@ func (j *janitor) tidy(due []unsettled) {
 	places := make(chan struct{}, tidiers)
 	var tidying sync.WaitGroup
 	for _, t := range due {
-		places <- struct{}{}
+		select {
+		case places <- struct{}{}:
+		case <-j.closed: // which looks at each once more itself, and sooner gives up
+			tidying.Wait()
+			return
+		}
 		tidying.Go(func() {
 			answered := false
 			if t.seat().try() { // else whoever has it is talking to the server about it

@@ -50,6 +50,17 @@ func TestPermitScripts_one_mark_for_all(t *testing.T) {
 	s.counts(3, 0)
 }
 
+// So it is when others of them are held still: what was released does not come back.
+func TestPermitScripts_one_mark_beside_held_ones(t *testing.T) {
+	s := newSemScripts(t)
+	s.setPermits(4, "try")
+	require.Nil(t, s.permit([]string{"a", "b", "c"}, "", ""))
+	mark := s.key + ":void:a"
+	require.NotNil(t, s.c.script(permitLeave, []string{s.key, s.ids, s.reserve, s.channel, mark}, "b", "whob", "PUBLISH", "1000"))
+	requireCode(t, s.permit([]string{"a", "b", "c"}, "", ""), "LATCHKEY_PAST")
+	s.counts(2, 2)
+}
+
 // A repetition acquires anew what has expired since, and begins the lease of all again.
 func TestPermitScripts_repeated_late(t *testing.T) {
 	s := newSemScripts(t)

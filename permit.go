@@ -203,10 +203,10 @@ func (s *PermitSemaphore) UpdateLease(ctx context.Context, id string, d time.Dur
 	}
 	defer t.turn.give()
 	t.fixLease(s.client.clock(), min(d, permanentLease), true)
-	a, err := s.update(ctx, verb, id, ms)
+	sent, err := s.update(ctx, verb, id, ms)
 	switch {
 	case err == nil:
-		t.fixLease(a.sent, min(d, permanentLease), false)
+		t.fixLease(sent, min(d, permanentLease), false)
 	case errors.Is(err, ErrNotHeld):
 		t.lose(ErrLost, "it was gone when its lease was set")
 	}
@@ -218,19 +218,24 @@ func (s *PermitSemaphore) UpdateLease(ctx context.Context, id string, d time.Dur
 	return err
 }
 
-// update sets a lease. If no answer comes, it is not set late.
-func (s *PermitSemaphore) update(ctx context.Context, verb, id, ms string) (answer, error) {
+// update sets a lease, which begins no earlier than sent. If no answer comes, it is not
+// set late.
+func (s *PermitSemaphore) update(ctx context.Context, verb, id, ms string) (sent stamp, err error) {
 	a, err := s.once(ctx, verb, func(o *op) call {
-		return call{permitUpdate, []string{s.key, s.held(), o.note, s.channel},
+		return call{permitUpdate.confirmed(s.client.acks), []string{s.key, s.held(), o.note, s.channel},
 			[]string{o.number, rawID(id), ms, s.client.publish}}
 	})
 	if err != nil {
-		return a, err
+		return sent, err
 	}
-	if set, err := yes(a, nil); !set {
-		return a, fail(verb, s.name, ErrNotHeld, err)
+	switch set, err := a.message.AsInt64(); set {
+	case 1:
+		return a.sent, nil
+	case 2:
+		return a.asked, nil // by an earlier attempt
+	default:
+		return sent, fail(verb, s.name, ErrNotHeld, err)
 	}
-	return a, nil
 }
 
 // fixLease ends the renewal of a permit whose lease is being set: from now on it ends

@@ -179,6 +179,10 @@ func (t *tenure) downgraded(g *grip) (request, error) {
 	return newRequest(t.client.options.Lease, true, []Option{MaxHold(max(left, MinLease))})
 }
 
+// downgradedBefore is the reply of rw_downgrade.lua to a repetition, which changes
+// nothing.
+const downgradedBefore = -2
+
 // sendDowngrade asks the server for one read hold more, instead of the write hold. It
 // is not stopped by the end of the caller's context: the write hold is given up.
 func (t *tenure) sendDowngrade(r *request) (answer, error) {
@@ -187,6 +191,9 @@ func (t *tenure) sendDowngrade(r *request) (answer, error) {
 	a, err := t.client.caller.call(t.client.caller.detached(context.Background()), nil, rwDowngrade.confirmed(t.client.acks),
 		append(p.rwKeys(), p.channel, p.leaseKeys(t.wire)+holds),
 		[]string{t.wire, t.client.leaseText(r.lease), holds, t.nestedNumber, t.client.publish})
+	if told, _ := a.message.AsInt64(); told == downgradedBefore {
+		a.sent = a.asked // by an earlier attempt, with which the lease began
+	}
 	if errors.Is(err, ErrNotReplicated) && !a.doubt {
 		a.doubt, a.doubtAt = true, a.sent // it was done, and is to be undone
 	}

@@ -74,13 +74,26 @@ func (s *tenures) adopt(p *primitive, name ownedName) *tenure {
 		wire = name.owner
 	}
 	t := s.make(p, wire, number, part)
+	var over *tenure
+	for {
+		known := s.enter(name, over, t)
+		if known == t || known.usable() {
+			return known
+		}
+		over = known
+	}
+}
+
+// enter makes a tenure known by a name, in place of one that is over, and returns the
+// one that is known then. It does not look into another tenure: who has the lock of that
+// one may be about to come for the lock of these.
+func (s *tenures) enter(name ownedName, over, t *tenure) *tenure {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if other := s.byName[name]; other != nil && other.usable() {
+	if other := s.byName[name]; other != nil && other != over {
 		return other
 	}
-	s.byName[name] = t
-	s.names[t] = name
+	s.byName[name], s.names[t] = t, name
 	return t
 }
 

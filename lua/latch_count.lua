@@ -29,9 +29,9 @@ end
 room()
 local what = fate(which)
 if what ~= 'closed' then
-  local nothing = what == 'open' and 0 or -1
-  remember(nothing)
-  return nothing
+  local answer = what == 'open' and 0 or -1
+  remember(answer)
+  return answer
 end
 if who ~= '' then
   if redis.call('sadd', done, who) == 0 then

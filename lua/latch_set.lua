@@ -24,7 +24,7 @@ local number, last, n, ttl = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --@include latch_once
 
 if state == 'set' or round ~= last and round ~= '0' then
-  return 0
+  return nothing()
 end
 redis.call('set', key, n)
 local at

@@ -35,3 +35,11 @@ end
 local function room()
   redis.call('del', note)
 end
+
+-- nothing is the result of an operation that found nothing to do. It is noted like any
+-- other: a copy that is late may find something.
+local function nothing()
+  room()
+  remember(0)
+  return 0
+end

@@ -38,7 +38,7 @@ for i, score in ipairs(redis.call('zmscore', held, unpack(ARGV, 5))) do
   end
 end
 n = n - live
-if live == 0 and KEYS[5] and redis.call('exists', KEYS[5]) == 1 then
+if n > 0 and KEYS[5] and redis.call('exists', KEYS[5]) == 1 then
   return redis.error_reply('LATCHKEY_PAST the acquisition was given up')
 end
 local free, wrong = look()

@@ -26,7 +26,7 @@ local reserve
 --@include sem_once
 
 if free and how == 'try' then
-  return 0
+  return nothing()
 end
 local all = (free or 0) + redis.call('zcard', held)
 local move = n

@@ -7,7 +7,8 @@
 -- ARGV[3] ms from now, '' without an end
 -- ARGV[4] PUBLISH or SPUBLISH
 --
--- Reply   integer: 1 set, 0 the permit is not held, or its lease is over
+-- Reply   integer: 1 set, 2 it was set by an earlier copy, 0 the permit is not held, or
+--         its lease is over
 --         error LATCHKEY_PAST: the operation is over
 --
 -- Who waits is told of an earlier end: with '1', since Redisson wakes as many as the
@@ -31,7 +32,7 @@ end
 room()
 local later = ends(ARGV[3])
 redis.call('zadd', held, 'xx', later, ARGV[2])
-remember(1)
+remember(2)
 if tonumber(later) < tonumber(score) then
   tell(publish, channel, '1')
 end

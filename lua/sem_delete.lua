@@ -12,7 +12,7 @@
 --
 -- Who waits is told, and finds out.
 --
--- Cost: at most 6 commands. Works on a server that is out of memory. Idempotent: the
+-- Cost: at most 7 commands. Works on a server that is out of memory. Idempotent: the
 -- operation is noted, so that a copy that is late does not delete the next one.
 local note, number = KEYS[2], ARGV[1]
 --@include tell
@@ -27,7 +27,7 @@ if kind ~= 'string' and kind ~= 'none' then
 end
 redis.call('del', KEYS[1], unpack(KEYS, 4))
 if kind == 'none' then
-  return 0
+  return nothing()
 end
 remember(1)
 tell(ARGV[2], KEYS[3], '0')

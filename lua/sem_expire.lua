@@ -18,7 +18,7 @@ if done or past then
   return past or tonumber(done)
 end
 if redis.call('exists', KEYS[1]) == 0 then
-  return 0
+  return nothing()
 end
 room()
 for i, key in ipairs(KEYS) do

@@ -24,7 +24,7 @@ local reserve
 --@include sem_once
 
 if not free and how == 'release if set' then
-  return 0
+  return nothing()
 end
 if math.abs((free or 0) + n) > most then
   return redis.error_reply('LATCHKEY_RANGE more permits than can be counted')

@@ -26,7 +26,7 @@ local reserve
 --@include sem_once
 
 if free and ARGV[4] ~= '1' then
-  return 0
+  return nothing()
 end
 if free then
   local all = tonumber(redis.call('get', total) or nil)

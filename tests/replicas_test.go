@@ -131,6 +131,22 @@ func TestReplicas_without_the_command(t *testing.T) {
 	mustUnlock(t, mustLock(t, connect(t, server).NewLock(rig.Name(t))))
 }
 
+// The lease that is set for a permit is confirmed, too, or not relied on.
+func TestReplicas_confirm_the_lease_of_a_permit(t *testing.T) {
+	t.Parallel()
+	r := rig.NewReplicated(t, 1, 0)
+	s := newPermits(t, connect(t, r.Master, confirmed(200*time.Millisecond)), 1)
+	p, err := s.Acquire(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, s.UpdateLease(t.Context(), p.ID(), time.Minute))
+	require.Greater(t, p.ValidFor(), 50*time.Second)
+
+	r.Replicas[0].Pause(t)
+	require.ErrorIs(t, s.UpdateLease(t.Context(), p.ID(), time.Hour), latchkey.ErrNotReplicated)
+	assert.LessOrEqual(t, p.ValidFor(), time.Minute, "what the replica has")
+	r.Replicas[0].Resume(t)
+}
+
 // A hold is not relied on for longer than the replica is known to have it.
 func TestReplicas_confirm_renewals(t *testing.T) {
 	t.Parallel()

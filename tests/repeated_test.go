@@ -1,0 +1,168 @@
+package tests
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// repeatedAfter has the next command for a name executed and its reply lost, and the
+// repetitions refused for that long.
+func repeatedAfter(tap *rig.Tap, name string, d time.Duration) {
+	executed := tap.Lose(1, rig.Mentions(name), rig.Cut)
+	stop := tap.Refuse(rig.Mentions(name), "LOADING later")
+	go func() {
+		<-executed
+		time.AfterFunc(d, stop)
+	}()
+}
+
+// notLongerThan checks that nobody believes in a hold for longer than the server keeps it.
+func notLongerThan(t *testing.T, believed func() time.Duration, kept func(context.Context) (time.Duration, error)) {
+	t.Helper()
+	asked := time.Now()
+	valid := believed()
+	left, err := kept(t.Context())
+	require.NoError(t, err)
+	t.Logf("valid for %v, the server says %v", valid, left)
+	assert.LessOrEqual(t, valid, left+time.Since(asked)+time.Millisecond)
+	assert.Positive(t, valid)
+}
+
+// A downgrade whose reply is lost is repeated, and finds that it was done: the read lease
+// has begun with the first attempt.
+func TestRepeatedDowngradeProlongsNothing(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	tap := rig.NewTap(t, server)
+	client := connectVia(t, server, tap.Addr())
+	warm, err := mustLock(t, client.NewRWLock(name+"warm").WriteLock()).Downgrade(t.Context())
+	require.NoError(t, err)
+	mustUnlock(t, warm)
+	writer := mustLock(t, client.NewRWLock(name).WriteLock())
+	repeatedAfter(tap, name, 700*time.Millisecond)
+	reader, err := writer.Downgrade(t.Context())
+	require.NoError(t, err)
+	notLongerThan(t, reader.ValidFor, connect(t, server).NewRWLock(name).ReadLock().RemainingTTL)
+	mustUnlock(t, reader)
+}
+
+// So it is with the lease of a permit, which begins when it was set first.
+func TestRepeatedUpdateOfALeaseProlongsNothing(t *testing.T) {
+	t.Parallel()
+	server := rig.Shared()
+	s := newPermits(t, connect(t, server), 1)
+	tap := rig.NewTap(t, server)
+	mine := connectVia(t, server, tap.Addr()).NewPermitSemaphore(s.Name())
+	p, err := mine.Acquire(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, mine.UpdateLease(t.Context(), p.ID(), time.Minute)) // the server knows the script
+	repeatedAfter(tap, s.Name(), 700*time.Millisecond)
+	require.NoError(t, mine.UpdateLease(t.Context(), p.ID(), 5*time.Second))
+	notLongerThan(t, p.ValidFor, func(ctx context.Context) (time.Duration, error) { return s.LeaseTime(ctx, p.ID()) })
+	require.NoError(t, p.Release(t.Context()))
+}
+
+// An operation that has found nothing to do is over: a copy that arrives late does nothing
+// to what somebody else has made since.
+func TestLateCopyOfWhatFoundNothing(t *testing.T) {
+	server := rig.Shared()
+	for what, k := range map[string]struct {
+		there bool // when the operation comes
+		do    func(ctx context.Context, c *latchkey.Client, name string) (bool, error)
+	}{
+		"release if exists": {false, func(ctx context.Context, c *latchkey.Client, name string) (bool, error) {
+			return c.NewSemaphore(name).ReleaseIfExists(ctx, 5)
+		}},
+		"delete": {false, func(ctx context.Context, c *latchkey.Client, name string) (bool, error) {
+			return c.NewSemaphore(name).Delete(ctx)
+		}},
+		"expire": {false, func(ctx context.Context, c *latchkey.Client, name string) (bool, error) {
+			return c.NewSemaphore(name).Expire(ctx, time.Minute)
+		}},
+		"try set permits": {true, func(ctx context.Context, c *latchkey.Client, name string) (bool, error) {
+			return c.NewSemaphore(name).TrySetPermits(ctx, 5)
+		}},
+		"try set permits with ids": {true, func(ctx context.Context, c *latchkey.Client, name string) (bool, error) {
+			return c.NewPermitSemaphore(name).TrySetPermits(ctx, 5)
+		}},
+	} {
+		t.Run(strings.ReplaceAll(what, " ", "_"), func(t *testing.T) {
+			name := rig.Name(t)
+			somebody := connect(t, server).NewSemaphore(name)
+			turn := func(there bool) {
+				var done bool
+				var err error
+				if there {
+					done, err = somebody.TrySetPermits(t.Context(), 10)
+				} else {
+					done, err = somebody.Delete(t.Context())
+				}
+				require.NoError(t, err)
+				require.True(t, done)
+			}
+			if k.there {
+				turn(true)
+			}
+			tap := rig.NewTap(t, server)
+			mine := connectVia(t, server, tap.Addr())
+			first := tap.Lose(1, rig.Mentions(name), rig.CutRequest)
+			done, err := k.do(t.Context(), mine, name)
+			require.NoError(t, err)
+			require.False(t, done)
+			turn(!k.there)
+			admin := rig.NewAdmin(t, server)
+			before := admin.Dump(name)
+			admin.Do(rig.Await(t, soon, "the first copy", first).Args...)
+			after := admin.Dump(name)
+			assert.Equal(t, before[name], after[name])
+			assert.Len(t, after, len(before))
+		})
+	}
+}
+
+// All that one owner does at the same time comes to an end.
+func TestOneOwnerOnBothSides(t *testing.T) {
+	t.Parallel()
+	client := connect(t, rig.Shared())
+	rw := client.NewRWLock(rig.Name(t))
+	ctx := latchkey.WithOwner(within(t, time.Minute), client.NewOwner())
+	stop := time.Now().Add(rig.Lasting(4 * time.Second))
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for time.Now().Before(stop) {
+				if hold, err := rw.WriteLock().TryLock(ctx); err == nil {
+					_ = hold.Unlock(ctx)
+				}
+			}
+		})
+		all.Go(func() {
+			for time.Now().Before(stop) {
+				if hold, err := rw.ReadLock().TryLock(ctx); err == nil {
+					_ = hold.Unlock(ctx)
+				}
+			}
+		})
+		all.Go(func() {
+			for time.Now().Before(stop) {
+				if hold, err := rw.WriteLock().TryLock(ctx); err == nil {
+					if read, err := hold.Downgrade(ctx); err == nil {
+						_ = read.Unlock(ctx)
+					}
+				}
+			}
+		})
+	}
+	over := make(chan struct{})
+	go func() { all.Wait(); close(over) }()
+	rig.Await(t, soon+4*time.Second, "their end", over)
+}
