@@ -35,6 +35,7 @@ type Client struct {
 	renewals *acks // the same for renewals, which must not queue behind acquisitions
 	tenures  *tenures
 	lines    *lines
+	nodes    *nodes
 	lanes    lanes
 
 	publish    string // the command that publishes
@@ -116,6 +117,7 @@ func newClient(client rueidis.Client, options Options, opening *dialing) (*Clien
 	c.watchdog = newWatchdog(c)
 	c.janitor = newJanitor(c)
 	c.tenures = newTenures(c)
+	c.nodes = &nodes{client: c}
 	c.lines = newLines(c)
 	return c, nil
 }

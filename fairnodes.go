@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// ownersAge is for how long the fair queues rely on what they know of a cluster.
+	// ownersAge is for how long a client relies on what it knows of a cluster.
 	// Nothing depends on it but who has to wait for whom.
 	ownersAge = 10 * time.Second
 	// ownersPatience is how long to wait for the answer of one node.

@@ -57,7 +57,7 @@ func newLines(c *Client) *lines {
 		stale:  strconv.FormatInt(millis(o.StaleWaiterTimeout), 10),
 		shift:  strconv.FormatInt(millis(o.RedissonFairWait), 10),
 		period: max(min(o.StaleWaiterTimeout/3, o.PollCeiling), time.Millisecond),
-		nodes:  &nodes{client: c},
+		nodes:  c.nodes,
 		open:   open,
 		end:    end,
 		byKey:  map[string]*list.List{},

@@ -14,9 +14,10 @@ import (
 const (
 	// renewBatch is how many holds one script renews: more would hold the server up.
 	renewBatch = 100
-	// renewFlights is how many such scripts are under way at once; more in a cluster,
-	// where some may wait for a node that does not answer.
+	// renewFlights is how many such scripts are under way at once to a server; to a node
+	// of a cluster more, since each is for one slot; and to a cluster altogether.
 	renewFlights        = 8
+	nodeRenewFlights    = 16
 	clusterRenewFlights = 100
 	// longestSleep bounds how late the watchdog sees that the machine has slept.
 	longestSleep = time.Second
@@ -35,19 +36,27 @@ const (
 type watchdog struct {
 	client *Client
 	clock  func() stamp
-	kick   chan struct{} // something is due earlier than was planned
-	renew  chan struct{} // something is in due
-	closed chan struct{}
+	kick   chan struct{}   // something is due earlier than was planned
+	renew  chan struct{}   // something is in due
+	open   context.Context // until close
+	end    func()
+	closed <-chan struct{}
 	tasks  sync.WaitGroup
-	// flights holds a place for each renewal that is under way.
-	flights chan struct{}
 
 	mu      sync.Mutex
 	started bool
+	routes  map[string]*route // by node
 	queue   dueQueue
 	due     []*tenure     // to be renewed now
 	wakeAt  time.Duration // when the timekeeper looks next
 	skew    time.Duration // between the clocks, at the last look
+}
+
+// route is the way to one node, so that one that is silent holds up no other.
+type route struct {
+	waiting []*tenure     // to be renewed as soon as those before them are under way
+	busy    bool          // somebody takes care of them
+	flights chan struct{} // holds a place for each renewal that is under way
 }
 
 // schedule is the watchdog's part of a tenure, guarded by watchdog.mu.
@@ -71,14 +80,17 @@ func (c *Client) renewFlights() int {
 }
 
 func newWatchdog(c *Client) *watchdog {
+	open, end := context.WithCancel(context.Background())
 	return &watchdog{
-		client:  c,
-		clock:   c.clock,
-		kick:    make(chan struct{}, 1),
-		renew:   make(chan struct{}, 1),
-		closed:  make(chan struct{}),
-		flights: make(chan struct{}, c.renewFlights()),
-		wakeAt:  never,
+		client: c,
+		clock:  c.clock,
+		kick:   make(chan struct{}, 1),
+		renew:  make(chan struct{}, 1),
+		open:   open,
+		end:    end,
+		closed: open.Done(),
+		routes: map[string]*route{},
+		wakeAt: never,
 	}
 }
 
@@ -116,6 +128,14 @@ func (w *watchdog) start() {
 	w.skew = now.wall - now.mono
 	w.tasks.Go(w.keepTime)
 	w.tasks.Go(w.keepRenewing)
+	w.learnNodes()
+}
+
+// learnNodes finds out which node has which hold, if it is time to.
+func (w *watchdog) learnNodes() {
+	if w.client.nodes.due() {
+		w.tasks.Go(func() { w.client.nodes.learn(w.open) })
+	}
 }
 
 // drop forgets a tenure.
@@ -130,7 +150,7 @@ func (w *watchdog) drop(t *tenure) {
 // close ends both goroutines.
 func (w *watchdog) close() {
 	w.mu.Lock()
-	close(w.closed)
+	w.end()
 	w.mu.Unlock()
 	w.tasks.Wait()
 }
@@ -238,36 +258,71 @@ func (w *watchdog) takeCompany(now time.Duration) {
 	}
 }
 
-// keepRenewing sends the renewals.
+// keepRenewing has the renewals sent, and does not wait for it: a node that is silent
+// must not hold up the holds on others.
 func (w *watchdog) keepRenewing() {
 	for {
 		select {
 		case <-w.renew:
+			w.learnNodes()
 			w.mu.Lock()
-			due := w.due
+			for _, t := range w.due {
+				w.send(t)
+			}
 			w.due = nil
 			w.mu.Unlock()
-			w.renewAll(due)
 		case <-w.closed:
 			return
 		}
 	}
 }
 
-// renewAll renews holds in as few scripts as the cluster slots allow. It does not
-// wait for the answers: a node that is silent must not hold up the holds on others.
-func (w *watchdog) renewAll(due []*tenure) {
+// send has a hold renewed on the node that has it. w.mu is held.
+func (w *watchdog) send(t *tenure) {
+	node, flights := "", renewFlights
+	if w.client.cluster {
+		node, flights = w.client.nodes.of(keySlot(t.lock.key)), nodeRenewFlights
+	}
+	r := w.routes[node]
+	if r == nil {
+		r = &route{flights: make(chan struct{}, flights)}
+		w.routes[node] = r
+	}
+	r.waiting = append(r.waiting, t)
+	if !r.busy {
+		r.busy = true
+		w.tasks.Go(func() { w.serve(r) })
+	}
+}
+
+// serve renews what waits for a node, until nothing does.
+func (w *watchdog) serve(r *route) {
+	for {
+		w.mu.Lock()
+		waiting := r.waiting
+		r.waiting, r.busy = nil, len(waiting) > 0
+		w.mu.Unlock()
+		if len(waiting) == 0 || !w.renewAll(r, waiting) {
+			return
+		}
+	}
+}
+
+// renewAll renews holds in as few scripts as the cluster slots allow, and does not wait
+// for the answers. It reports whether there is time for more.
+func (w *watchdog) renewAll(r *route, due []*tenure) bool {
 	for _, batch := range w.batches(due) {
 		select {
-		case w.flights <- struct{}{}:
+		case r.flights <- struct{}{}:
 		case <-w.closed:
-			return
+			return false
 		}
 		w.tasks.Go(func() {
 			w.renewBatch(w.reserve(batch))
-			<-w.flights
+			<-r.flights
 		})
 	}
+	return true
 }
 
 // renewal is one hold in a batch, with its turn taken: no release of it is sent

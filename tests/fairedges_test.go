@@ -83,3 +83,45 @@ func TestSilentNodeCostsNobodyElseAPlace(t *testing.T) {
 	require.NoError(t, next.err)
 	mustUnlock(t, next.hold)
 }
+
+// Nor does it cost anybody else a hold, however many of its own wait for their renewal.
+func TestSilentNodeCostsNobodyElseAHold(t *testing.T) {
+	t.Parallel()
+	rig.Long(t)
+	const crowd, lease = 1200, 6 * time.Second
+	cluster := rig.NewCluster(t)
+	cluster.ServePartly()
+	client := connectCluster(t, cluster, latchkey.Options{Lease: lease})
+	alive, _ := cluster.Serving(t.Name())
+	var silent *rig.Server
+	var good []*latchkey.Hold
+	for i, doomed := 0, 0; doomed < crowd || len(good) < 50; i++ {
+		name := fmt.Sprintf("%s %d", t.Name(), i)
+		switch server, _ := cluster.Serving(name); {
+		case server == alive:
+			if len(good) < 50 {
+				good = append(good, mustLock(t, client.NewLock(name)))
+			}
+		case silent == nil || server == silent:
+			silent = server
+			mustLock(t, client.NewLock(name))
+			doomed++
+		}
+	}
+	silent.Pause(t)
+	defer silent.Resume(t)
+	least := lease
+	rig.Throughout(t, 3*lease, "the others are held", func() error {
+		for _, hold := range good {
+			least = min(least, hold.ValidFor())
+			if err := hold.Err(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	t.Logf("they had %v left at least", least)
+	for _, hold := range good {
+		mustUnlock(t, hold)
+	}
+}
