@@ -297,7 +297,12 @@ func TestLatchScripts_the_round_that_follows(t *testing.T) {
 	require.Equal(t, third, s.is("closed"))
 	require.Equal(t, int64(1), s.remove(third))
 	s.is("gone", second, "1")
-	require.Equal(t, first, s.is("open", integer(number(t, third)+1e9), "1"), "what it knew is lost")
+
+	lost := integer(number(t, third) + 60e6)
+	require.Equal(t, third, s.is("unset", lost, "1"), "what it knew is lost; what opened before that is not the next")
+	require.Equal(t, int64(1), s.set(third, 1, ""))
+	fourth := s.is("closed", third, "1")
+	require.Equal(t, fourth, s.is("closed", lost, "1"))
 }
 
 // On a server that was emptied nothing fails, and nothing comes to life.

@@ -10,7 +10,7 @@
 --           open     it has been
 --           gone     the round was deleted or expired, or nobody knows it any more
 --           expired  the latch expired, and nobody has set it since
---           unset    nobody has set it; the round is the last that was, or 0
+--           unset    nobody has set it; the round is the last that is known, or 0
 --
 -- Cost: 2 commands, at most 14 if Redisson or time has changed it. Works on a server that
 -- is out of memory. Idempotent.
@@ -25,7 +25,8 @@ local which, what = ARGV[1], nil
 if ARGV[2] == '1' then
   which = following(which)
   if not which then
-    return {'unset', ARGV[1], '0', '-1'}
+    local lost = tonumber(ARGV[1]) > tonumber(round)
+    return {'unset', lost and round or ARGV[1], '0', '-1'}
   end
 end
 if which ~= '' then

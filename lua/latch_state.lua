@@ -117,10 +117,12 @@ local function fate(which)
 end
 
 -- following returns the first round after the given one that is remembered, if any.
+-- Of one that a failover has lost all that is remembered came before: then only a round
+-- that is closed is to come yet.
 local function following(which)
   local last = tonumber(which)
   if last > tonumber(round) then
-    last = 0 -- that one was lost
+    return state == 'set' and round or nil
   end
   for each in string.gmatch(past, '%d+') do
     if tonumber(each) > last then
