@@ -223,7 +223,7 @@ func TestMaxHold(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		const lease, limit = 400 * time.Millisecond, 1500 * time.Millisecond
+		const lease, limit = time.Second, 2500 * time.Millisecond
 		server, name := rig.Shared(), rig.Name(t)
 		admin := rig.NewAdmin(t, server)
 		lock := k.open(connect(t, server, latchkey.Options{Lease: lease}), name)
