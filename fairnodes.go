@@ -3,6 +3,7 @@ package latchkey
 import (
 	"context"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,6 +40,13 @@ func (n *nodes) of(slot uint16) string {
 		return ""
 	}
 	return owners.names[owners.of[slot]]
+}
+
+// keepKnown has the nodes asked, by one of these tasks, if it is time to.
+func (n *nodes) keepKnown(ctx context.Context, tasks *sync.WaitGroup) {
+	if n.due() {
+		tasks.Go(func() { n.learn(ctx) })
+	}
 }
 
 // due reports whether it is time to ask. Whoever is told so has to call learn.

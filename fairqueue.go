@@ -27,7 +27,6 @@ type lines struct {
 	stale  string // the stale-waiter timeout in ms, as it is sent
 	shift  string // what a Redisson process takes off deadlines, in ms
 	period time.Duration
-	nodes  *nodes
 	open   context.Context // ends with close
 	end    context.CancelFunc
 	tasks  sync.WaitGroup
@@ -57,7 +56,6 @@ func newLines(c *Client) *lines {
 		stale:  strconv.FormatInt(millis(o.StaleWaiterTimeout), 10),
 		shift:  strconv.FormatInt(millis(o.RedissonFairWait), 10),
 		period: max(min(o.StaleWaiterTimeout/3, o.PollCeiling), time.Millisecond),
-		nodes:  c.nodes,
 		open:   open,
 		end:    end,
 		byKey:  map[string]*list.List{},
@@ -188,9 +186,7 @@ func (l *lines) close() {
 // answers: a node that is silent must not cost those elsewhere their places.
 func (l *lines) run() {
 	for {
-		if l.nodes.due() {
-			l.tasks.Go(func() { l.nodes.learn(l.open) })
-		}
+		l.client.nodes.keepKnown(l.open, &l.tasks)
 		if rest(l.open, nil, l.period) != nil {
 			return
 		}
@@ -281,7 +277,7 @@ func (l *lines) batches(wanted func(node string) bool) map[string][]*refreshing 
 		slot, node := uint16(0), ""
 		if l.client.cluster {
 			slot = keySlot(key)
-			node = l.nodes.of(slot)
+			node = l.client.nodes.of(slot)
 		}
 		for e := line.Front(); e != nil && wanted(node); {
 			b := open[slot]

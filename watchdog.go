@@ -40,7 +40,6 @@ type watchdog struct {
 	renew  chan struct{}   // something is in due
 	open   context.Context // until close
 	end    func()
-	closed <-chan struct{}
 	tasks  sync.WaitGroup
 
 	mu      sync.Mutex
@@ -88,7 +87,6 @@ func newWatchdog(c *Client) *watchdog {
 		renew:  make(chan struct{}, 1),
 		open:   open,
 		end:    end,
-		closed: open.Done(),
 		routes: map[string]*route{},
 		wakeAt: never,
 	}
@@ -99,7 +97,7 @@ func (w *watchdog) plan(t *tenure, renewAt, deadline, period time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
-	case <-w.closed:
+	case <-w.open.Done():
 		return
 	default:
 	}
@@ -128,14 +126,7 @@ func (w *watchdog) start() {
 	w.skew = now.wall - now.mono
 	w.tasks.Go(w.keepTime)
 	w.tasks.Go(w.keepRenewing)
-	w.learnNodes()
-}
-
-// learnNodes finds out which node has which hold, if it is time to.
-func (w *watchdog) learnNodes() {
-	if w.client.nodes.due() {
-		w.tasks.Go(func() { w.client.nodes.learn(w.open) })
-	}
+	w.client.nodes.keepKnown(w.open, &w.tasks)
 }
 
 // drop forgets a tenure.
@@ -165,7 +156,7 @@ func (w *watchdog) keepTime() {
 		case <-timer.C:
 		case <-w.kick:
 			kicked = true
-		case <-w.closed:
+		case <-w.open.Done():
 			return
 		}
 		now := w.clock()
@@ -264,14 +255,14 @@ func (w *watchdog) keepRenewing() {
 	for {
 		select {
 		case <-w.renew:
-			w.learnNodes()
+			w.client.nodes.keepKnown(w.open, &w.tasks)
 			w.mu.Lock()
 			for _, t := range w.due {
 				w.send(t)
 			}
 			w.due = nil
 			w.mu.Unlock()
-		case <-w.closed:
+		case <-w.open.Done():
 			return
 		}
 	}
@@ -314,7 +305,7 @@ func (w *watchdog) renewAll(r *route, due []*tenure) bool {
 	for _, batch := range w.batches(due) {
 		select {
 		case r.flights <- struct{}{}:
-		case <-w.closed:
+		case <-w.open.Done():
 			return false
 		}
 		w.tasks.Go(func() {
