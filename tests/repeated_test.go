@@ -137,30 +137,27 @@ func TestOneOwnerOnBothSides(t *testing.T) {
 	ctx := latchkey.WithOwner(within(t, time.Minute), client.NewOwner())
 	stop := time.Now().Add(rig.Lasting(4 * time.Second))
 	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			for time.Now().Before(stop) {
-				if hold, err := rw.WriteLock().TryLock(ctx); err == nil {
-					_ = hold.Unlock(ctx)
-				}
+	unlock := func(hold *latchkey.Hold, err error) {
+		if err == nil {
+			_ = hold.Unlock(ctx)
+		}
+	}
+	for _, once := range []func(){
+		func() { unlock(rw.WriteLock().TryLock(ctx)) },
+		func() { unlock(rw.ReadLock().TryLock(ctx)) },
+		func() {
+			if hold, err := rw.WriteLock().TryLock(ctx); err == nil {
+				unlock(hold.Downgrade(ctx))
 			}
-		})
-		all.Go(func() {
-			for time.Now().Before(stop) {
-				if hold, err := rw.ReadLock().TryLock(ctx); err == nil {
-					_ = hold.Unlock(ctx)
+		},
+	} {
+		for range 4 {
+			all.Go(func() {
+				for time.Now().Before(stop) {
+					once()
 				}
-			}
-		})
-		all.Go(func() {
-			for time.Now().Before(stop) {
-				if hold, err := rw.WriteLock().TryLock(ctx); err == nil {
-					if read, err := hold.Downgrade(ctx); err == nil {
-						_ = read.Unlock(ctx)
-					}
-				}
-			}
-		})
+			})
+		}
 	}
 	over := make(chan struct{})
 	go func() { all.Wait(); close(over) }()
