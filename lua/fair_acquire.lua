@@ -20,7 +20,7 @@
 --         error LATCHKEY_GONE, error WRONGTYPE: as in lock_acquire.lua
 --
 -- A lock that is free goes to the first of the queue, and to anybody if there is no
--- queue. Heads that are dead are removed on the way, at most 100 in one call, or all if
+-- queue. Heads that are dead are removed on the way, at most 64 in one call, or all if
 -- nobody is alive. Who joins the queue removes as many from its end.
 --
 -- Cost: 4 commands when free and nobody waits, 8 for the first of the queue, about

@@ -12,7 +12,7 @@
 --              the other two may stand here for a while.
 --
 -- No function walks the queue: each looks at a bounded piece at its ends.
-local pruneBatch, reach = 100, 256
+local pruneBatch, reach = 64, 256
 local now, micros
 local pruned = 0
 

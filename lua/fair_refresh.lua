@@ -11,7 +11,7 @@
 --         is free, 0 it has lost its place and has to ask for it
 --
 -- A sign of life is only ever moved to a later time, unless the clock of the server was
--- set back, and no place is given. The dead at both ends are removed, at most 100 at
+-- set back, and no place is given. The dead at both ends are removed, at most 64 at
 -- each, and if the lock is free, the next one is told.
 --
 -- Cost: about 10 commands for each lock and O(log n) for each waiter. Works on a

@@ -20,7 +20,7 @@
 --
 -- Cost: about 6 commands for the last release; O(log n) in the waiters. An owner
 -- that leaves the queue is taken out of it if it is among the 256 at either end, and
--- otherwise marked to be removed when it gets there; at most 100 who are dead go from
+-- otherwise marked to be removed when it gets there; at most 64 who are dead go from
 -- either end with it. It leaves the queue also if the key of the lock has become
 -- something else, which is an error. Works on a server that is out of memory.
 -- Idempotent: counts are absolute; on a lock of somebody else it does nothing but

@@ -231,13 +231,17 @@ func TestManyExpiredPermits(t *testing.T) {
 			require.True(t, warm, err)
 			expire(admin, s.Name(), n)
 			useEverything(t, s, n) // the scripts are loaded by it
-			expire(admin, s.Name(), n)
-			admin.Do("CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "1000")
-			admin.Do("SLOWLOG", "RESET")
-			useEverything(t, s, n)
-			slowest := slowestScript(t, admin)
-			t.Logf("%d expired permits: the slowest script took %v", n, slowest)
-			assert.Less(t, slowest, 3*time.Millisecond, "with all allowance for a machine that is busy otherwise")
+			slowest := time.Hour
+			for chance := 0; chance < costChances && slowest >= time.Millisecond; chance++ {
+				expire(admin, s.Name(), n)
+				watchScripts(admin)
+				useEverything(t, s, n)
+				times := scriptTimes(t, admin)
+				require.Greater(t, len(times), 20)
+				slowest = times[len(times)-1]
+				t.Logf("%d expired permits: the slowest of %d scripts took %v", n, len(times), slowest)
+			}
+			assert.Less(t, slowest, time.Millisecond)
 		})
 	}
 }
@@ -284,28 +288,4 @@ func useEverything(t *testing.T, s *latchkey.PermitSemaphore, n int) {
 	_, err = s.TrySetPermits(ctx, 1)
 	require.NoError(t, err)
 	counts(t, s, n, 0)
-}
-
-// slowestScript is the time of the slowest script in the slow log.
-func slowestScript(t *testing.T, admin *rig.Admin) time.Duration {
-	t.Helper()
-	entries, err := admin.Do("SLOWLOG", "GET", "1000").ToArray()
-	require.NoError(t, err)
-	var slowest time.Duration
-	scripts := 0
-	for _, entry := range entries {
-		fields, err := entry.ToArray()
-		require.NoError(t, err)
-		words, err := fields[3].AsStrSlice()
-		require.NoError(t, err)
-		if words[0] != "EVALSHA" && words[0] != "EVAL" {
-			continue
-		}
-		scripts++
-		micros, err := fields[2].AsInt64()
-		require.NoError(t, err)
-		slowest = max(slowest, time.Duration(micros)*time.Microsecond)
-	}
-	assert.Greater(t, scripts, 20)
-	return slowest
 }
