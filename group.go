@@ -20,6 +20,10 @@ type group struct {
 	// needed.
 	patience time.Duration
 
+	// arriving is closed when all that were asked to become members have answered or
+	// had their time, or nil if all answer before there is a hold.
+	arriving chan struct{}
+
 	releasing sync.Mutex // one release after the other
 
 	mu      sync.Mutex
@@ -373,8 +377,15 @@ func atOnce[T any](all []T, f func(T) error) []error {
 	return errs
 }
 
-// extend extends every member, and fails if too few could be.
+// extend extends every member, and fails if too few could be. Who is about to become one
+// is waited for: others may be silent by now, and its lease is to be as long as theirs.
 func (g *group) extend(ctx context.Context, d time.Duration) error {
+	if g.arriving != nil {
+		select {
+		case <-g.arriving:
+		case <-ctx.Done():
+		}
+	}
 	if err := g.err(); err != nil {
 		return fail("extend", g.name, ErrNotHeld, err)
 	}

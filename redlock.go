@@ -121,8 +121,10 @@ func (l *RedLock) round(ctx context.Context, r *request, options []Option) (h *H
 		again, err = l.defeat(err, failures)
 		return nil, again, err
 	}
+	g.arriving = make(chan struct{})
 	go func() {
 		t.collect(g)
+		close(g.arriving)
 		if r.renew && r.maxHold == 0 { // else a member that came later would last longer
 			l.mendLater(context.WithoutCancel(ctx), g, r, options)
 		}

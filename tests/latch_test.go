@@ -642,7 +642,7 @@ func TestLatchAwaitSet(t *testing.T) {
 	tap := rig.NewTap(t, server)
 	latch := connect(t, server).NewCountDownLatch(name)
 	waiting := connectVia(t, server, tap.Addr(), patient).NewCountDownLatch(name)
-	err := waiting.Await(within(t, soon), latchkey.AwaitSet(), latchkey.Wait(50*time.Millisecond))
+	err := waiting.Await(within(t, soon), latchkey.AwaitSet(), latchkey.Wait(time.Second))
 	assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	assert.ErrorIs(t, err, latchkey.ErrNotSet, "that is why")
 	assert.ErrorIs(t, waiting.Await(within(t, soon), latchkey.AwaitSet(), latchkey.Wait(0)), latchkey.ErrNotSet)

@@ -402,6 +402,40 @@ func TestRedLockLeavesASilentServerBehind(t *testing.T) {
 	m.comesTo(t, "x", 0)
 }
 
+// Extend waits for members that are on their way: another may have fallen silent since
+// the lock was granted, and theirs complete the majority.
+func TestRedLockExtendsMembersThatAreOnTheirWay(t *testing.T) {
+	t.Parallel()
+	m := newMasters(t, 5)
+	clients := m.clients(t)
+	var held []*rig.Held
+	for i := 3; i < 5; i++ {
+		tap := rig.NewTap(t, m.servers[i])
+		clients[i] = connectVia(t, m.servers[i], tap.Addr())
+		mustUnlock(t, mustLock(t, clients[i].NewMutex("x")))
+		held = append(held, tap.HoldReplies(rig.Mentions("x")))
+	}
+	options := latchkey.RedLockOptions{MemberTimeout: 2 * time.Second}
+	hold := mustLock(t, latchkey.NewRedLockWith(options, each(clients, mutexX)...))
+	m.links[2].Silence()
+	extended := make(chan error, 1)
+	go func() { extended <- hold.Extend(t.Context(), time.Minute) }()
+	rig.Throughout(t, 100*time.Millisecond, "it waits for them", func() error {
+		if len(extended) > 0 {
+			return errors.New("it is over")
+		}
+		return nil
+	})
+	for _, each := range held {
+		each.Release()
+	}
+	require.NoError(t, rig.Await(t, soon, "the end of Extend", extended))
+	assert.Greater(t, hold.ValidFor(), latchkey.DefaultLease)
+	m.links[2].Heal()
+	mustUnlock(t, hold)
+	m.comesTo(t, "x", 0)
+}
+
 // Members that grant after the round was given up are released long before their leases
 // are over.
 func TestRedLockReleasesWhoComesTooLate(t *testing.T) {
