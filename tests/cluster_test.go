@@ -65,16 +65,17 @@ func TestCluster_wakes_waiters_of_every_slot(t *testing.T) {
 // Holds of many slots are renewed, and one whose slot moves is kept.
 func TestCluster_renews_across_slots_and_moves(t *testing.T) {
 	t.Parallel()
+	const lease = 2 * time.Second
 	cluster := rig.NewCluster(t)
-	client := connectCluster(t, cluster, latchkey.Options{Lease: time.Second})
+	client := connectCluster(t, cluster, latchkey.Options{Lease: lease})
 	name := rig.Name(t)
 	holds := make([]*latchkey.Hold, 20)
 	for i := range holds {
 		holds[i] = mustLock(t, client.NewLock(fmt.Sprint(name, i)))
 	}
-	rest(1200 * time.Millisecond)
+	rest(lease + lease/5)
 	cluster.MoveSlot(holds[0].Name())
-	rest(1200 * time.Millisecond)
+	rest(lease + lease/5)
 	for _, hold := range holds {
 		require.NoError(t, hold.Err())
 		mustUnlock(t, hold)

@@ -155,7 +155,7 @@ func TestLiveWaitersKeepTheirPlaces(t *testing.T) {
 	const waiters = 5
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
-	holder := mustLock(t, connect(t, server, latchkey.Options{Lease: time.Second}).NewFairLock(name))
+	holder := mustLock(t, connect(t, server, latchkey.Options{Lease: 2 * time.Second}).NewFairLock(name))
 	inside := make(chan int, waiters)
 	for i := range waiters {
 		waitAs(t, admin, connect(t, server, shortStale), name, i, inside)

@@ -24,8 +24,10 @@ func guest(t *testing.T, hold *latchkey.Hold) latchkey.Option {
 func TestGuest_takes_a_hold_over(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		const lease = 2 * time.Second
 		server, name := rig.Shared(), rig.Name(t)
-		options := latchkey.Options{Lease: time.Second}
+		options := latchkey.Options{Lease: lease}
 		maker, taker := connect(t, server, options), connect(t, server, options)
 		other := k.open(connect(t, server, options), name)
 		first := mustLock(t, k.open(maker, name))
@@ -37,7 +39,7 @@ func TestGuest_takes_a_hold_over(t *testing.T) {
 		select {
 		case <-waiting:
 			t.Fatal("the lock was given away while the guest held it")
-		case <-time.After(2500 * time.Millisecond): // more than two leases
+		case <-time.After(2*lease + lease/2):
 		}
 		require.NoError(t, second.Err())
 		mustUnlock(t, second)

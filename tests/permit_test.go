@@ -171,7 +171,7 @@ func TestReleaseTellsEachApart(t *testing.T) {
 func TestPermitsAreRenewed(t *testing.T) {
 	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()
-	const lease = 600 * time.Millisecond
+	const lease = 1500 * time.Millisecond
 	client := connect(t, server, latchkey.Options{Lease: lease})
 	s := newPermits(t, client, 3)
 	permits, err := s.AcquireN(ctx, 2)

@@ -20,7 +20,7 @@ func TestMinimalPermissionsOfSemaphores(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
 	server, ctx := rig.Fresh(t), t.Context()
-	client := narrow(t, server, latchkey.Options{Lease: time.Second, PollCeiling: 900 * time.Millisecond, StaleWaiterTimeout: 500 * time.Millisecond})
+	client := narrow(t, server, latchkey.Options{Lease: 2 * time.Second, PollCeiling: 900 * time.Millisecond, StaleWaiterTimeout: 500 * time.Millisecond})
 	admin := rig.NewAdmin(t, server)
 
 	s := client.NewSemaphore("orders:1")
@@ -55,7 +55,7 @@ func TestMinimalPermissionsOfSemaphores(t *testing.T) {
 	useEverything(t, p, 50)
 	held, err := p.Acquire(ctx)
 	require.NoError(t, err)
-	rig.Throughout(t, 2*time.Second, "it is renewed", held.Err)
+	rig.Throughout(t, 3*time.Second, "it is renewed", held.Err)
 	_, err = p.Delete(ctx)
 	require.NoError(t, err)
 
@@ -81,7 +81,7 @@ func TestSemaphoresWithoutMemory(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	server, ctx := rig.Fresh(t), t.Context()
 	admin := rig.NewAdmin(t, server)
-	const lease = 600 * time.Millisecond
+	const lease = 1500 * time.Millisecond
 	client := connect(t, server, latchkey.Options{Lease: lease, RetryBudget: lease / 2})
 	s, p := newSemaphore(t, client, 5), newPermits(t, client, 5)
 	require.NoError(t, s.Acquire(ctx, 2))

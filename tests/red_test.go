@@ -147,7 +147,7 @@ func TestRedLockWithoutAMajority(t *testing.T) {
 func TestRedLockIsLostWithItsMajority(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
-	const lease = 900 * time.Millisecond
+	const lease = 2 * time.Second
 	hold := mustLock(t, m.lock(t, "x", latchkey.Options{Lease: lease}))
 	m.comesTo(t, "x", 3)
 	ctx := hold.Context(t.Context())
@@ -169,7 +169,7 @@ func TestRedLockIsLostWithItsMajority(t *testing.T) {
 func TestRedLockMendsItself(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
-	const lease = 600 * time.Millisecond
+	const lease = 1500 * time.Millisecond
 	l := m.lock(t, "x", latchkey.Options{Lease: lease, RetryBudget: 200 * time.Millisecond})
 	m.links[0].Cut()
 	hold := mustLock(t, l)

@@ -77,7 +77,7 @@ func TestRedLockAsksForAPlaceOnce(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
 	tap := rig.NewTap(t, m.servers[0])
-	const lease = 1200 * time.Millisecond // it looks for missing members three times in that
+	const lease = 2 * time.Second // it looks for missing members three times in that
 	clients := m.clients(t, latchkey.Options{Lease: lease})
 	clients[0] = connectVia(t, m.servers[0], tap.Addr(), latchkey.Options{Lease: lease})
 	l := latchkey.NewRedLockWith(latchkey.RedLockOptions{MemberTimeout: lease},
@@ -300,7 +300,7 @@ func TestRedLockTellsWhoseTimeWasOver(t *testing.T) {
 func TestRedLockReentersWhatWasMended(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
-	clients := m.clients(t, latchkey.Options{Lease: 600 * time.Millisecond, RetryBudget: 300 * time.Millisecond})
+	clients := m.clients(t, latchkey.Options{Lease: 1500 * time.Millisecond, RetryBudget: 300 * time.Millisecond})
 	l := latchkey.NewRedLock(each(clients, lockX)...)
 	owned := latchkey.WithOwner(t.Context(), clients[0].NewOwner())
 	m.takeAway(0, "x")

@@ -271,7 +271,7 @@ func TestKilledReaderIsForgotten(t *testing.T) {
 	child := keeper.Start(t, "ReadLock", name, server.Ticket())
 	child.Line(t, soon, "held")
 	admin := rig.NewAdmin(t, server)
-	options := latchkey.Options{Lease: crashLease}
+	options := latchkey.Options{Lease: 2 * crashLease}
 	rw := connect(t, server, options).NewRWLock(name)
 	hold := mustLock(t, rw.ReadLock())
 	child.Kill()
@@ -297,7 +297,7 @@ func TestKilledReaderIsForgotten(t *testing.T) {
 func TestNestedReadDoesNotCutTheWrite(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
-	rw := connect(t, server, latchkey.Options{Lease: time.Second}).NewRWLock(name)
+	rw := connect(t, server, latchkey.Options{Lease: 2 * time.Second}).NewRWLock(name)
 	other := connect(t, server).NewRWLock(name).ReadLock()
 	writer := mustLock(t, rw.WriteLock())
 	for range 3 {

@@ -110,7 +110,7 @@ func TestOutOfMemory(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		const lease = 600 * time.Millisecond
+		const lease = 1500 * time.Millisecond
 		server := rig.Fresh(t)
 		admin := rig.NewAdmin(t, server)
 		client := connect(t, server, latchkey.Options{Lease: lease, RetryBudget: lease / 2})
@@ -192,7 +192,7 @@ func TestMinimalPermissions(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		server := rig.Fresh(t)
-		options := latchkey.Options{Lease: time.Second, PollCeiling: 900 * time.Millisecond}
+		options := latchkey.Options{Lease: 2 * time.Second, PollCeiling: 900 * time.Millisecond}
 		client := narrow(t, server, options)
 		lock, other := k.open(client, "orders:1"), k.open(narrow(t, server, options), "orders:1")
 
