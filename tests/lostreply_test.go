@@ -195,6 +195,7 @@ func loseNthOfWaiter(t *testing.T, k kind, n int, loss rig.Loss) {
 func TestReplyTooLateForTheCaller(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		r := newLossRun(t, k)
+		mustUnlock(t, mustLock(t, r.lock)) // the server knows the script, or its first reply would be that
 		held := r.tap.HoldReply(rig.Mentions(r.name))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

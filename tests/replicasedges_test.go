@@ -72,9 +72,9 @@ func TestReplicas_renewals_go_first(t *testing.T) {
 // long in proportion to the lease.
 func TestReplicas_slow_renewals(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second
-	r := rig.NewReplicated(t, 1, 600*time.Millisecond)
-	options := confirmed(900 * time.Millisecond)
+	const lease = 3 * time.Second
+	r := rig.NewReplicated(t, 1, 700*time.Millisecond)
+	options := confirmed(1400 * time.Millisecond)
 	options.Lease = lease
 	hold := mustLock(t, connect(t, r.Master, options).NewLock(rig.Name(t)))
 	rig.Throughout(t, 3*lease, "it is renewed", hold.Err)
@@ -86,7 +86,7 @@ func TestReplicas_silent_connection(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
 	tap := rig.NewTap(t, r.Master)
-	options := confirmed(200 * time.Millisecond)
+	options := confirmed(600 * time.Millisecond)
 	options.RetryBudget = 4 * time.Second
 	client := connectVia(t, r.Master, tap.Addr(), options)
 	mustUnlock(t, mustLock(t, client.NewLock(rig.Name(t))))
@@ -102,7 +102,7 @@ func TestReplicas_reentry(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
 	admin := rig.NewAdmin(t, r.Master)
-	client := connect(t, r.Master, confirmed(300*time.Millisecond))
+	client := connect(t, r.Master, confirmed(600*time.Millisecond))
 	reenter := func(t *testing.T, k kind) {
 		name := rig.Name(t)
 		lock := k.open(client, name)
@@ -137,9 +137,9 @@ func mustReenter(t *testing.T, outer *latchkey.Hold, lock latchkey.Locker) *latc
 // that.
 func TestReplicas_inner_release(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second
+	const lease = 3 * time.Second
 	r := rig.NewReplicated(t, 1, 0)
-	options := confirmed(200 * time.Millisecond)
+	options := confirmed(600 * time.Millisecond)
 	options.Lease = lease
 	client := connect(t, r.Master, options)
 	lock := client.NewLock(rig.Name(t))
@@ -160,7 +160,7 @@ func TestReplicas_downgrade(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
 	admin, replica := rig.NewAdmin(t, r.Master), rig.NewAdmin(t, r.Replicas[0])
-	client := connect(t, r.Master, confirmed(300*time.Millisecond))
+	client := connect(t, r.Master, confirmed(600*time.Millisecond))
 	name := rig.Name(t)
 	write := mustLock(t, client.NewRWLock(name).WriteLock())
 	read, err := write.Downgrade(t.Context())
@@ -180,9 +180,9 @@ func TestReplicas_downgrade(t *testing.T) {
 // A server that is out of memory still lets holds be renewed.
 func TestReplicas_out_of_memory(t *testing.T) {
 	t.Parallel()
-	const lease = 1500 * time.Millisecond
+	const lease = 2 * time.Second
 	r := rig.NewReplicated(t, 1, 0)
-	options := confirmed(300 * time.Millisecond)
+	options := confirmed(600 * time.Millisecond)
 	options.Lease = lease
 	client := connect(t, r.Master, options)
 	permits := newPermits(t, client, 3)
@@ -316,7 +316,7 @@ func TestReplicas_line_moves_on(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
 	admin := rig.NewAdmin(t, r.Master)
-	client, other := connect(t, r.Master, confirmed(300*time.Millisecond)), connect(t, r.Master)
+	client, other := connect(t, r.Master, confirmed(600*time.Millisecond)), connect(t, r.Master)
 	eachKind(t, func(t *testing.T, k kind) {
 		name := rig.Name(t)
 		held := mustLock(t, k.open(other, name))

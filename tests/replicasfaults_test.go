@@ -148,7 +148,7 @@ func TestReplicas_nth_reply_lost(t *testing.T) {
 func (k taker) losing(t *testing.T, r *rig.Replicated, n int, match rig.Match, loss rig.Loss) {
 	t.Helper()
 	tap := rig.NewTap(t, r.Master)
-	options := confirmed(300 * time.Millisecond)
+	options := confirmed(600 * time.Millisecond)
 	options.RetryBudget = 4 * time.Second
 	client := connectVia(t, r.Master, tap.Addr(), options)
 	name := rig.Name(t)
@@ -236,10 +236,10 @@ func TestReplicas_borrowed(t *testing.T) {
 // that is gone is told alone.
 func TestReplicas_come_and_go(t *testing.T) {
 	t.Parallel()
-	const lease = 3 * time.Second
+	const lease = 4 * time.Second
 	r := rig.NewReplicated(t, 1, 0)
 	admin := rig.NewAdmin(t, r.Master)
-	options := confirmed(200 * time.Millisecond)
+	options := confirmed(600 * time.Millisecond)
 	options.Lease = lease
 	client := connect(t, r.Master, options)
 	var holds []*latchkey.Hold
@@ -273,7 +273,7 @@ func TestReplicas_owner_tries_again(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
 	admin := rig.NewAdmin(t, r.Master)
-	client, guest := connect(t, r.Master, confirmed(300*time.Millisecond)), connect(t, r.Master, confirmed(300*time.Millisecond))
+	client, guest := connect(t, r.Master, confirmed(600*time.Millisecond)), connect(t, r.Master, confirmed(600*time.Millisecond))
 	eachKind(t, func(t *testing.T, k kind) {
 		owner, name := client.NewOwner(), rig.Name(t)
 		lock := k.open(client, name)
@@ -350,7 +350,7 @@ func TestReplicas_minimal_permissions(t *testing.T) {
 	admin, replica := rig.NewAdmin(t, r.Master), rig.NewAdmin(t, r.Replicas[0])
 	narrow(t, r.Master, latchkey.Options{}) // makes the user
 	admin.Do("ACL", "SETUSER", "narrow", "+wait")
-	options := confirmed(300 * time.Millisecond)
+	options := confirmed(600 * time.Millisecond)
 	options.Lease = 2 * time.Second
 	client, err := latchkey.Connect(t.Context(), "redis://narrow:secret@"+r.Master.Addr(), options)
 	require.NoError(t, err)
@@ -383,7 +383,7 @@ func TestReplicas_of_several(t *testing.T) {
 	for range 3 {
 		r := rig.NewReplicated(t, 1, 0)
 		masters = append(masters, r)
-		locks = append(locks, connect(t, r.Master, confirmed(200*time.Millisecond)).NewLock(name))
+		locks = append(locks, connect(t, r.Master, confirmed(600*time.Millisecond)).NewLock(name))
 	}
 	masters[1].Replicas[0].Pause(t)
 	_, err := latchkey.NewMultiLock(locks...).Lock(within(t, soon))
@@ -391,7 +391,7 @@ func TestReplicas_of_several(t *testing.T) {
 	for _, r := range masters {
 		rig.Eventually(t, soon, "none stays", free(rig.NewAdmin(t, r.Master), name))
 	}
-	most := latchkey.NewRedLock(locks...)
+	most := latchkey.NewRedLockWith(latchkey.RedLockOptions{MemberTimeout: 3 * time.Second}, locks...)
 	hold, err := most.Lock(within(t, soon))
 	require.NoError(t, err)
 	assert.True(t, rig.NewAdmin(t, masters[0].Replicas[0]).Exists(name))
@@ -399,7 +399,8 @@ func TestReplicas_of_several(t *testing.T) {
 	mustUnlock(t, hold)
 	masters[2].Replicas[0].Pause(t)
 	_, err = most.TryLock(t.Context())
-	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	// It may meet what was sent to mend the first hold, and is on its way out.
+	require.True(t, errors.Is(err, latchkey.ErrNotReplicated) || errors.Is(err, latchkey.ErrNotAcquired), "%v", err)
 	for _, r := range masters {
 		rig.Eventually(t, soon, "none stays", free(rig.NewAdmin(t, r.Master), name))
 	}
@@ -412,7 +413,7 @@ func TestReplicas_of_several(t *testing.T) {
 func TestReplicas_kept_permits(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
-	options := confirmed(300 * time.Millisecond)
+	options := confirmed(600 * time.Millisecond)
 	options.StaleWaiterTimeout = time.Second
 	client := connect(t, r.Master, options)
 	s := newSemaphore(t, client, 3)

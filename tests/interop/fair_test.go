@@ -39,7 +39,12 @@ type queue struct {
 
 func newQueue(t *testing.T, where place, version string, fairWait time.Duration) *queue {
 	t.Helper()
-	options, settings := latchkey.Options{}, fields{}
+	return newQueueWith(t, where, version, fairWait, latchkey.Options{})
+}
+
+func newQueueWith(t *testing.T, where place, version string, fairWait time.Duration, options latchkey.Options) *queue {
+	t.Helper()
+	settings := fields{}
 	if fairWait != 0 {
 		options.RedissonFairWait = fairWait
 		settings["fairLockWaitTimeout"] = fairWait.Milliseconds()
@@ -163,7 +168,9 @@ func TestMixedQueue(t *testing.T) {
 	t.Parallel()
 	where := here(t)
 	eachFairWait(t, func(t *testing.T, version string, wait time.Duration) {
-		q := newQueue(t, where, version, wait)
+		// The place of a Java waiter behind one of ours lasts for that and its own wait
+		// timeout, and the hold takes longer than the sum of 5 s each on a busy machine.
+		q := newQueueWith(t, where, version, wait, latchkey.Options{StaleWaiterTimeout: 20 * time.Second})
 		hold, err := q.client.NewFairLock(q.name).Lock(within(t, soon))
 		require.NoError(t, err)
 		for i := range 25 {

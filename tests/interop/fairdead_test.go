@@ -43,16 +43,20 @@ func (q *queue) addDeadGo() {
 	child.Kill()
 }
 
-// addDeadJava lets waiters of Redisson come and kills them.
-func (q *queue) addDeadJava(version string, settings fields) {
+// deadJava starts a process whose waiters come, and are killed, when that is called: Java
+// takes long to start, and others may wait by then whose places do not last for ever.
+func (q *queue) deadJava(version string, settings fields) (come func()) {
 	q.t.Helper()
 	own := startJVM(q.t, version)
 	j := q.where.javaIn(q.t, own, settings)
-	for i := range dead {
-		j.on(strconv.Itoa(i)).start("lock.lock", fields{"kind": "fair", "name": q.name})
-		q.grown()
+	return func() {
+		q.t.Helper()
+		for i := range dead {
+			j.on(strconv.Itoa(i)).start("lock.lock", fields{"kind": "fair", "name": q.name})
+			q.grown()
+		}
+		own.kill()
 	}
-	own.kill()
 }
 
 // around lets waiters of both sides come before and after some that die, and returns
@@ -94,7 +98,7 @@ func TestMixedQueueWithDeadJava(t *testing.T) {
 	q := newQueue(t, here(t), latest, fairWait)
 	// The first of them is waited for from the release on at least, since each
 	// acquisition takes a wait timeout off.
-	took := q.around(func() { q.addDeadJava(latest, fields{"fairLockWaitTimeout": fairWait.Milliseconds()}) })
+	took := q.around(q.deadJava(latest, fields{"fairLockWaitTimeout": fairWait.Milliseconds()}))
 	assert.Less(t, took, latchkey.DefaultLease+dead*fairWait+5*time.Second)
 }
 
@@ -104,9 +108,10 @@ func TestDeadJavaWaiterByDefault(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {
 		q := newQueue(t, here(t), version, 0)
+		come := q.deadJava(version, fields{})
 		hold, err := q.client.NewFairLock(q.name).Lock(within(t, soon))
 		require.NoError(t, err)
-		q.addDeadJava(version, fields{})
+		come()
 		require.NoError(t, hold.Unlock(context.Background()))
 		deadlines, err := q.do("ZRANGE", "redisson_lock_timeout:{"+q.name+"}", "0", "0", "WITHSCORES").AsZScores()
 		require.NoError(t, err)
