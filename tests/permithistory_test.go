@@ -122,8 +122,6 @@ func TestHistoryOfPermits(t *testing.T) {
 	witness := connect(t, server)
 	s := newPermits(t, witness, capacity)
 	tap := rig.NewTap(t, server)
-	ctx, cancel := context.WithTimeout(t.Context(), lasts)
-	defer cancel()
 
 	var files []string
 	start := func() *rig.ChildProcess {
@@ -132,7 +130,7 @@ func TestHistoryOfPermits(t *testing.T) {
 		if len(files)%2 == 0 {
 			address = tap.Addr()
 		}
-		child := hoarder.Start(t, s.Name(), server.Ticket(), address, files[len(files)-1], lasts.String())
+		child := hoarder.Start(t, s.Name(), server.Ticket(), address, files[len(files)-1], (lasts + soon).String())
 		child.Line(t, soon, "begins")
 		return child
 	}
@@ -140,6 +138,8 @@ func TestHistoryOfPermits(t *testing.T) {
 	for range processes {
 		children = append(children, start())
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), lasts)
+	defer cancel()
 	steps, kills, lost := 0, 0, 0
 	raw := server.Raw(t)
 	killing, losing := time.NewTicker(1500*time.Millisecond), time.NewTicker(200*time.Millisecond)
