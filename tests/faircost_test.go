@@ -16,10 +16,14 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// scriptTimes lists how long the scripts took that a server has executed since
-// watchScripts, by its own slow log.
-func scriptTimes(t testing.TB, admin *rig.Admin) []time.Duration {
+// scriptTimes lists how long the scripts take that a server executes meanwhile, by its own
+// slow log, the shortest first.
+func scriptTimes(t testing.TB, admin *rig.Admin, meanwhile func()) []time.Duration {
 	t.Helper()
+	admin.Do("CONFIG", "SET", "slowlog-max-len", "100000")
+	admin.Do("CONFIG", "SET", "slowlog-log-slower-than", "0")
+	admin.Do("SLOWLOG", "RESET")
+	meanwhile()
 	entries, err := admin.Do("SLOWLOG", "GET", "100000").ToArray()
 	require.NoError(t, err)
 	var times []time.Duration
@@ -37,12 +41,6 @@ func scriptTimes(t testing.TB, admin *rig.Admin) []time.Duration {
 	}
 	slices.Sort(times)
 	return times
-}
-
-func watchScripts(admin *rig.Admin) {
-	admin.Do("CONFIG", "SET", "slowlog-max-len", "100000")
-	admin.Do("CONFIG", "SET", "slowlog-log-slower-than", "0")
-	admin.Do("SLOWLOG", "RESET")
 }
 
 // strangers puts n waiters of another client at the end of the queue, who are alive
@@ -95,11 +93,7 @@ func fairCosts(t *testing.T, n int) map[string][]time.Duration {
 	server, name := rig.Fresh(t), rig.Name(t)
 	admin, client := rig.NewAdmin(t, server), connect(t, server)
 	costs := map[string][]time.Duration{}
-	phase := func(what string, do func()) {
-		watchScripts(admin)
-		do()
-		costs[what] = scriptTimes(t, admin)
-	}
+	phase := func(what string, do func()) { costs[what] = scriptTimes(t, admin, do) }
 	leave := func(cancel context.CancelFunc, acquired <-chan acquisition) {
 		cancel()
 		for range some {
@@ -207,9 +201,9 @@ func flat(t *testing.T, measure func(t *testing.T, n int) map[string][]time.Dura
 			s, l := small[what], large[what]
 			t.Logf("%-36s beside 100: median %4v, longest %5v; beside many: median %4v, longest %5v, over %d scripts",
 				what, median(s), s[len(s)-1], median(l), l[len(l)-1], len(l))
-			faults[what] = tooDear(s, l, asked(what))
-			if faults[what] == "" {
-				delete(faults, what)
+			delete(faults, what)
+			if fault := tooDear(s, l, asked(what)); fault != "" {
+				faults[what] = fault
 			}
 		}
 		if len(faults) == 0 {

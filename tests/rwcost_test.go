@@ -43,11 +43,7 @@ func rwCosts(t *testing.T, n int) map[string][]time.Duration {
 	rw := connect(t, server, latchkey.Options{Lease: time.Second}).NewRWLock(name)
 	crowdOfReaders(t, server, name, n)
 	costs := map[string][]time.Duration{}
-	phase := func(what string, do func()) {
-		watchScripts(admin)
-		do()
-		costs[what] = scriptTimes(t, admin)
-	}
+	phase := func(what string, do func()) { costs[what] = scriptTimes(t, admin, do) }
 	var holds []*latchkey.Hold
 	phase("read", func() {
 		for range some {
