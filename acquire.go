@@ -19,16 +19,14 @@ func (p *primitive) acquire(ctx context.Context, verb string, waits bool, option
 	defer p.client.working.Done()
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
-	started := p.client.clock()
+	r.began = p.client.clock()
 	h, err := p.acquireFor(ctx, &r)
 	if err != nil {
-		return nil, fail(verb, p.name, explain(err)...)
+		return nil, fail(verb, p.name, explain(p.client.wrongKind(ctx, p.keys, p.kind.stored, err))...)
 	}
 	if p.client.options.Observer != nil {
 		for _, t := range append([]*tenure{h.tenure}, h.tenure.company...) {
-			e := t.event(EventAcquired)
-			e.Wait = p.client.clock().since(started)
-			p.client.observe(e)
+			t.observe(Event{Type: EventAcquired, Wait: p.client.clock().since(r.began)})
 		}
 	}
 	return h, nil
@@ -63,8 +61,6 @@ func explain(err error) []error {
 		return []error{ErrNotAcquired, ErrLost}
 	case hasCode(err, "LATCHKEY_UNSET"):
 		return []error{ErrNotSet}
-	case hasCode(err, "WRONGTYPE"):
-		return []error{ErrWrongKind, err}
 	case judge(err) == refused || judge(err) == notNow:
 		if !isContextError(err) {
 			return []error{err}
@@ -96,8 +92,15 @@ func (p *primitive) acquireFor(ctx context.Context, r *request) (*Hold, error) {
 				return nil, contextError(ctx)
 			}
 		}
-		if h, again, err := t.enterOrTake(ctx, r); !again {
+		h, again, err := t.enterOrTake(ctx, r)
+		if !again {
 			return h, err
+		}
+		if err == nil {
+			continue
+		}
+		if stopped := rest(ctx, p.client.closing, jitter(longPause)); stopped != nil {
+			return nil, errors.Join(stopped, err)
 		}
 	}
 }
@@ -132,14 +135,16 @@ func (p *primitive) resolve(ctx context.Context, r *request) (*tenure, error) {
 func (p *primitive) mayEnter(t *tenure) error {
 	switch {
 	case t.lock.kind.family != p.kind.family:
-		return ErrWrongKind
+		return notA(p.kind.stored, nouns[t.lock.kind.stored], nil)
 	case !p.kind.reentrant && t.live():
 		return invalid("a mutex is not re-entrant, and the context carries a hold of it")
 	}
 	return nil
 }
 
-// enterOrTake does what the phase of the tenure asks for. The turn is held, and given.
+// enterOrTake does what the phase of the tenure asks for. The turn is held, and given. It
+// reports whether the owner is to be resolved anew, with an error if that is to be after a
+// pause: then others have their turn in between, the renewal above all.
 func (t *tenure) enterOrTake(ctx context.Context, r *request) (h *Hold, again bool, err error) {
 	defer t.turn.give()
 	t.mu.Lock()
@@ -150,14 +155,13 @@ func (t *tenure) enterOrTake(ctx context.Context, r *request) (h *Hold, again bo
 		h, err = t.lock.take(ctx, r, t)
 		return h, false, err
 	case held:
-		h, err = t.reenter(ctx, r)
-		return h, false, err
+		return t.reenter(ctx, r)
 	}
 	return nil, true, nil
 }
 
-// reenter raises the count by one.
-func (t *tenure) reenter(ctx context.Context, r *request) (*Hold, error) {
+// reenter raises the count by one. It reports whether it may succeed later.
+func (t *tenure) reenter(ctx context.Context, r *request) (h *Hold, again bool, err error) {
 	t.mu.Lock()
 	count := t.count + 1
 	lease := r.lease
@@ -166,30 +170,32 @@ func (t *tenure) reenter(ctx context.Context, r *request) (*Hold, error) {
 	}
 	r.lease = lease
 	t.mu.Unlock()
-	a, err := t.askToEnter(ctx, r, count)
+	a, again, err := t.askToEnter(ctx, r, count)
 	switch {
+	case again:
+		return nil, true, err
 	case hasCode(err, "LATCHKEY_GONE"):
 		t.lose(ErrLost, "it was gone when it was entered again")
-		return nil, errors.Join(ErrNotAcquired, ErrLost)
+		return nil, false, errors.Join(ErrNotAcquired, ErrLost)
 	case err != nil:
-		return nil, t.entryFailed(r, a, err)
+		return nil, false, t.entryFailed(r, a, err)
 	}
 	g, cause := t.enter(r, a)
 	if cause != nil {
 		// The tenure ended while the answer was under way, and must not come to life
 		// again: what the server has counted is taken back.
-		t.client.janitor.add(t, 0, r.lease)
-		return nil, errors.Join(ErrNotAcquired, cause)
+		t.undoLater(0, r.lease)
+		return nil, false, errors.Join(ErrNotAcquired, cause)
 	}
-	return newHold(t, g), nil
+	return newHold(t, g), false, nil
 }
 
 // entryFailed sets the server's count back if the re-entry may have been counted.
 func (t *tenure) entryFailed(r *request, a answer, err error) error {
 	counted := errors.Is(err, ErrNotReplicated)
-	known := counted && t.client.janitor.settle(context.Background(), t)
+	known := counted && t.client.undo.atOnce(t.setRight)
 	if a.doubt || counted && !known {
-		t.client.janitor.add(t, 0, r.lease)
+		t.undoLater(0, r.lease)
 	}
 	if !known && (a.doubt || counted) {
 		return errors.Join(ErrUnknownOutcome, err)
@@ -197,22 +203,30 @@ func (t *tenure) entryFailed(r *request, a answer, err error) error {
 	return err
 }
 
-// askToEnter repeats the question while the server is in trouble, for as long as the
-// caller waits and the hold stands.
-func (t *tenure) askToEnter(ctx context.Context, r *request, count int) (a answer, err error) {
-	doubt := false
-	for {
-		a, err = t.ask(ctx, r.lease, count, 0)
+// askToEnter asks the server to count one hold more. If the server does not do it now, the
+// question is to be asked again, for as long as the call may take and the hold stands;
+// after an attempt whose outcome is unknown that is done here, before anything else is sent.
+func (t *tenure) askToEnter(ctx context.Context, r *request, count int) (a answer, again bool, err error) {
+	for doubt := false; ; {
+		a, err = t.ask(ctx, r, count, 0)
 		t.doubt(a)
 		doubt = doubt || a.doubt
 		a.doubt = doubt
-		if err == nil || !r.waits || !t.live() || judge(err) == refused || !worthWaiting(ctx, err) {
-			return a, err
+		if err == nil || !t.live() || judge(err) == refused || !worthWaiting(ctx, err) || !t.client.hasTime(r) {
+			return a, false, err
+		}
+		if !doubt {
+			return a, true, err
 		}
 		if stopped := rest(ctx, t.client.closing, jitter(longPause)); stopped != nil {
-			return a, errors.Join(stopped, err)
+			return a, false, errors.Join(stopped, err)
 		}
 	}
+}
+
+// hasTime reports whether a request may go on after trouble with the server.
+func (c *Client) hasTime(r *request) bool {
+	return r.waits || c.clock().since(r.began)+longPause < c.caller.patience
 }
 
 // take asks once, or stands in line and asks until the lock is granted. Without a
@@ -297,7 +311,7 @@ func (t *tenure) conclude(r *request, err error) (*Hold, error) {
 	granted := errors.Is(err, ErrNotReplicated)
 	known := granted && t.takeBack()
 	if granted && !known {
-		t.doubtSince(t.client.clock())
+		t.refuse()
 	}
 	if t.giveUp(r) && !known {
 		err = errors.Join(ErrUnknownOutcome, err)
@@ -309,32 +323,33 @@ func (t *tenure) conclude(r *request, err error) (*Hold, error) {
 // reports whether the server said so. Nobody else knows the tenure yet.
 func (t *tenure) takeBack() bool {
 	for _, each := range append([]*tenure{t}, t.company...) {
-		if !t.client.janitor.settle(context.Background(), each) {
+		if !t.client.undo.atOnce(each.setRight) {
 			return false
 		}
-		each.client.observe(each.event(EventUndone))
+		each.observe(Event{Type: EventUndone})
 	}
 	return true
 }
 
 // giveUp ends a tenure that has not begun, and its company, and has undone what may
 // have begun for the server. It reports whether anything may.
-func (t *tenure) giveUp(r *request) (doubtful bool) {
+func (t *tenure) giveUp(r *request) (begun bool) {
 	t.mu.Lock()
 	t.phase = over
-	doubtful, inLine := t.doubtful, t.inLine
+	begun = t.doubtful || t.unwanted
+	inLine := t.inLine
 	t.mu.Unlock()
 	t.client.tenures.remove(t)
 	switch {
-	case doubtful:
-		t.client.janitor.add(t, 0, r.lease)
+	case begun:
+		t.undoLater(0, r.lease)
 	case inLine:
-		t.client.janitor.once(t, t.client.options.StaleWaiterTimeout)
+		t.undoLater(0, t.client.options.StaleWaiterTimeout)
 	}
 	for _, other := range t.company {
 		other.giveUp(r)
 	}
-	return doubtful
+	return begun
 }
 
 // attempt asks the server for the lock once, in the sense of the lock: trouble on
@@ -342,23 +357,19 @@ func (t *tenure) giveUp(r *request) (doubtful bool) {
 // has begun. ErrNotAcquired comes with what is left of the holder's lease.
 func (t *tenure) attempt(ctx context.Context, r *request, round int) (left time.Duration, err error) {
 	left = -1
-	a, err := t.ask(ctx, r.lease, 1, round)
+	a, err := t.ask(ctx, r, 1, round)
 	if err == nil && a.bare && a.null {
 		// SET NX was refused, by whoever or whatever is there; it may be ourselves,
 		// if the answer to a first try was lost.
 		t.doubt(a)
-		a, err = t.ask(ctx, r.lease, 1, round+1)
+		a, err = t.ask(ctx, r, 1, round+1)
 	}
 	t.doubt(a)
 	err = r.waitForSet(err)
 	if err == nil {
 		left, err = t.weigh(r, a)
 	}
-	if t.client.options.Observer != nil {
-		e := t.event(EventAttempt)
-		e.Err = err
-		t.client.observe(e)
-	}
+	t.observe(Event{Type: EventAttempt, Err: err})
 	return left, err
 }
 
@@ -382,12 +393,12 @@ func (t *tenure) weigh(r *request, a answer) (left time.Duration, err error) {
 func (t *tenure) accept(r *request, a answer) error {
 	select {
 	case <-t.client.closing:
-		t.suspect(a)
+		t.refuse()
 		return ErrClosed
 	default:
 	}
 	if r.lease-driftMargin(r.lease) <= t.client.clock().since(a.sent) {
-		t.suspect(a)
+		t.refuse()
 		return errors.Join(ErrNotAcquired, errLate)
 	}
 	t.begin(r, a)
@@ -396,16 +407,23 @@ func (t *tenure) accept(r *request, a answer) error {
 
 var errLate = errors.New("latchkey: the lease was over when the answer came")
 
-// suspect marks the tenure for undo.
-func (t *tenure) suspect(a answer) { t.doubtSince(a.sent) }
+// refuse marks what the server has granted for undo.
+func (t *tenure) refuse() {
+	for _, each := range append([]*tenure{t}, t.company...) {
+		each.mu.Lock()
+		each.unwanted = true
+		each.mu.Unlock()
+	}
+}
 
 // ask sends an acquisition.
-func (t *tenure) ask(ctx context.Context, lease time.Duration, count, round int) (answer, error) {
-	c := t.lock.kind.protocol.acquire(t, lease, count, round)
-	a, err := t.client.caller.call(ctx, t.client.closing, c.cmd, c.keys, c.args)
+func (t *tenure) ask(ctx context.Context, r *request, count, round int) (answer, error) {
+	t.counting(count)
+	c := t.lock.kind.protocol.acquire(t, r.lease, count, round)
+	a, err := t.client.caller.callOn(ctx, t.client.closing, t.terms(r.waits), c.cmd, c.keys, c.args)
 	a.bare = c.cmd.lua == nil
 	if err == nil && t.client.acks != nil && a.granted() {
-		return t.client.confirm(ctx, a, t.lock.kind.protocol.acquire(t, lease, count, round+1))
+		return t.client.confirm(ctx, a, t.lock.kind.protocol.acquire(t, r.lease, count, round+1))
 	}
 	return a, err
 }

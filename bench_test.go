@@ -32,7 +32,7 @@ func BenchmarkFloor(b *testing.B) {
 			if err := lockAcquire.send(ctx, c.rueidis, []string{key}, []string{"o", "30000", "1", "", ""}).Error(); !rueidis.IsRedisNil(err) {
 				return err
 			}
-			return lockRelease.send(ctx, c.rueidis, []string{key, "ch:{" + key + "}"}, []string{"o", "0", "", "PUBLISH", "30000"}).Error()
+			return lockRelease.send(ctx, c.rueidis, []string{key}, []string{"o", "0", "", "PUBLISH", "ch:{" + key + "}", "30000"}).Error()
 		}
 	})
 }

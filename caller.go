@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -26,14 +25,14 @@ var errSilent = errors.New("latchkey: no answer from the server")
 // because each of them is safe to send twice.
 type caller struct {
 	client rueidis.Client
-	// prompt says that the rueidis client returns as soon as a context ends, which
-	// only one that this package opened is known to do.
+	// prompt says that the rueidis client returns as soon as a context ends, and sends
+	// nothing for one that has ended, which only one that this package opened is known
+	// to do.
 	prompt   bool
 	patience time.Duration // for one command, and for its repetitions together
 	clock    func() stamp
-	slots    *slots
-	reserved *slots // for renewals, releases and undo
-	dialing  *dialing
+	topology *topology
+	ends     sharedDeadline
 	// closed says that the last command found the rueidis client closed.
 	closed atomic.Bool
 
@@ -54,19 +53,43 @@ type answer struct {
 	// later answer it may yet be executed, late.
 	doubt   bool
 	doubtAt stamp // just before the last such attempt
+	// doubtEra is the era in which all such attempts were sent, or noEra.
+	doubtEra era
+}
+
+// limit is when the time of a call is over, which counts from its beginning: for a slot
+// among the commands in flight, the answer, and the repetitions.
+type limit struct {
+	at time.Time
+	// loose says that the caller waits on anyway. On a connection that is up it may then
+	// be exceeded by as long as it takes to notice that the server is silent.
+	loose bool
 }
 
 // call sends a command until there is a definite answer, the server refuses for
 // good, ctx ends, stop closes, or the patience of the client is over. An error
 // together with doubt means that the command may have been executed.
 func (c *caller) call(ctx context.Context, stop <-chan struct{}, cmd command, keys, args []string) (answer, error) {
+	return c.callOn(ctx, stop, terms{patience: c.patience}, cmd, keys, args)
+}
+
+// terms bound a call, besides its context.
+type terms struct {
+	patience time.Duration // for the command and its repetitions together
+	waits    bool          // the caller goes on when the patience is over
+}
+
+// callOn is call on other terms than those of the client.
+func (c *caller) callOn(ctx context.Context, stop <-chan struct{}, on terms, cmd command, keys, args []string) (answer, error) {
 	a := answer{asked: c.clock()}
+	end := limit{time.Now().Add(on.patience), on.waits}
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		if ctx.Err() != nil {
 			return a, contextError(ctx)
 		}
 		a.sent = c.clock()
-		message, err := c.once(ctx, cmd, keys, args).ToMessage()
+		result, sentIn := c.attempt(ctx, end, cmd, keys, args)
+		message, err := result.ToMessage()
 		if ctx.Err() == nil && isContextError(err) {
 			err = fmt.Errorf("%w: %v", errSilent, err) //nolint:errorlint // not the context of the caller
 		}
@@ -77,12 +100,16 @@ func (c *caller) call(ctx context.Context, stop <-chan struct{}, cmd command, ke
 		case refused:
 			return a, err
 		case uncertain:
-			a.doubt, a.doubtAt = true, a.sent
+			if a.doubt {
+				sentIn = a.doubtEra.common(sentIn)
+			}
+			a.doubt, a.doubtAt, a.doubtEra = true, a.sent, sentIn
 		}
+		err = explained(err)
 		if ctx.Err() != nil {
 			return a, errors.Join(contextError(ctx), dropContext(err))
 		}
-		if errors.Is(err, errGone) || c.clock().since(a.asked)+pause > c.patience {
+		if errors.Is(err, errGone) || c.clock().since(a.asked)+pause > on.patience {
 			return a, err
 		}
 		if stopped := rest(ctx, stop, jitter(pause)); stopped != nil {
@@ -91,47 +118,78 @@ func (c *caller) call(ctx context.Context, stop <-chan struct{}, cmd command, ke
 	}
 }
 
-// once sends a command one time and returns when it is answered or ctx ends.
+// once sends a command one time and returns when it is answered or ctx ends, which has a
+// deadline.
 func (c *caller) once(ctx context.Context, cmd command, keys, args []string) rueidis.RedisResult {
-	if cmd.acks != nil {
-		return c.onceConfirmed(ctx, cmd, slices.Clone(keys), slices.Clone(args))
-	}
-	lane := c.lane(cmd)
-	probe, err := lane.take(ctx, c.patience)
-	if err != nil {
-		return rueidis.NewErrorResult(err)
-	}
-	era, steady := c.dialing.look()
-	if probe || !c.prompt || !steady {
-		keys, args := slices.Clone(keys), slices.Clone(args)
-		return c.aside(ctx, lane, probe, c.patience, func(ctx context.Context) rueidis.RedisResult {
-			return c.deliver(ctx, cmd, keys, args)
-		})
-	}
-	sent := time.Now()
-	result := cmd.send(ctx, c.client, keys, args)
-	if ctx.Err() != nil && isContextError(result.Error()) {
-		lane.abandon()
-		return result
-	}
-	lane.give(sent)
-	c.heard(era, result)
+	deadline, _ := ctx.Deadline()
+	result, _ := c.attempt(ctx, limit{at: deadline}, cmd, keys, args)
 	return result
 }
 
-// onceConfirmed is once for a command that replicas have to confirm.
-func (c *caller) onceConfirmed(ctx context.Context, cmd command, keys, args []string) rueidis.RedisResult {
-	give, err := cmd.acks.place(ctx, c.patience)
+// attempt sends a command one time and returns when it is answered, ctx ends, or the
+// time is over. sentIn is noEra if more may be sent for it afterwards, or over another
+// connection.
+func (c *caller) attempt(ctx context.Context, end limit, cmd command, keys, args []string) (result rueidis.RedisResult, sentIn era) {
+	n := c.node(keys[0])
+	if cmd.acks != nil {
+		return c.confirmed(ctx, n, end.at, cmd, slices.Clone(keys), slices.Clone(args)), noEra
+	}
+	lane := n.lane(cmd)
+	slot, err := lane.take(ctx, end.at)
+	if err != nil {
+		return rueidis.NewErrorResult(err), noEra
+	}
+	era, steady := n.steady()
+	within := c.direct(ctx, end)
+	if slot.probe || !steady || within == nil {
+		keys, args := slices.Clone(keys), slices.Clone(args)
+		return c.aside(ctx, n, lane, slot, end.at, func(ctx context.Context) rueidis.RedisResult {
+			return c.deliver(ctx, cmd, keys, args)
+		}), noEra
+	}
+	result = cmd.send(within, c.client, keys, args)
+	if within.Err() != nil && isContextError(result.Error()) {
+		lane.abandon()
+		return result, era
+	}
+	lane.give(slot)
+	c.heard(n, era, result)
+	return result, era
+}
+
+// direct returns the context with which a command is sent on a connection that is up, so
+// that rueidis returns in time; or nil if that does not do it.
+func (c *caller) direct(ctx context.Context, end limit) context.Context {
+	deadline, bounded := ctx.Deadline()
+	switch {
+	case !c.prompt:
+		return nil
+	case end.loose, bounded && !deadline.After(end.at):
+		return ctx
+	case ctx.Done() == nil:
+		return c.ends.context(end.at, c.patience)
+	}
+	return nil
+}
+
+// confirmed is attempt for a command that replicas have to confirm. Once it has a place
+// they have the time that they were given, since it would be in doubt otherwise.
+func (c *caller) confirmed(ctx context.Context, n *node, end time.Time, cmd command, keys, args []string) rueidis.RedisResult {
+	give, err := cmd.acks.place(ctx, n, end)
 	if err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	lane := c.lane(cmd)
-	probe, err := lane.take(ctx, c.patience)
+	lane := n.lane(cmd)
+	slot, err := lane.take(ctx, end)
 	if err != nil {
 		give()
 		return rueidis.NewErrorResult(err)
 	}
-	return c.aside(ctx, lane, probe, max(c.patience, cmd.acks.patience()), func(ctx context.Context) rueidis.RedisResult {
+	slot = slot.unheard() // it has a connection of its own
+	if least := time.Now().Add(cmd.acks.patience()); end.Before(least) {
+		end = least
+	}
+	return c.aside(ctx, n, lane, slot, end, func(ctx context.Context) rueidis.RedisResult {
 		defer give()
 		return c.deliver(ctx, cmd, keys, args)
 	})
@@ -142,33 +200,42 @@ func (c *caller) onceConfirmed(ctx context.Context, cmd command, keys, args []st
 // it got; one that is held back here was never sent.
 func (c *caller) deliver(ctx context.Context, cmd command, keys, args []string) rueidis.RedisResult {
 	if c.closed.Load() {
-		err := c.client.Do(ctx, c.client.B().Ping().Build()).Error()
+		err := c.client.Do(context.WithoutCancel(ctx), c.client.B().Exists().Key(keys[0]).Build()).Error()
 		if errors.Is(err, rueidis.ErrClosing) {
 			return rueidis.NewErrorResult(errGone)
 		}
 	}
-	if cmd.acks != nil {
-		return cmd.acks.send(ctx, c, cmd, keys, args)
+	if cmd.acks == nil {
+		return cmd.send(ctx, c.client, keys, args)
 	}
-	return cmd.send(ctx, c.client, keys, args)
+	if ctx.Err() != nil { // it passes: rueidis is given contexts that are made of this one
+		return rueidis.NewErrorResult(ctx.Err())
+	}
+	return cmd.acks.send(ctx, c, cmd, keys, args)
 }
 
-// lane keeps those who want a hold from standing in the way of those who have one.
-func (c *caller) lane(cmd command) *slots {
-	if cmd.tidies {
-		return c.reserved
+// node returns the node that serves a key, as far as is known.
+func (c *caller) node(key string) *node {
+	if !c.topology.cluster {
+		return c.topology.common
 	}
-	return c.slots
+	n := c.topology.serving(keySlot(key))
+	_, steady := n.steady()
+	c.keepKnown(!steady)
+	return n
 }
 
-// heard notes whether the server is there, by the result of a command that was sent
-// in an era of dialing.
-func (c *caller) heard(era int64, result rueidis.RedisResult) {
+// heard notes whether a node is there, by the result of a command that was sent in an
+// era of dialing.
+func (c *caller) heard(n *node, sentIn era, result rueidis.RedisResult) {
 	err := result.NonRedisError()
-	if err != nil && !errors.Is(err, ErrNotReplicated) {
-		c.dialing.broke()
-	} else {
-		c.dialing.answered(era)
+	switch {
+	case errors.Is(err, errUnsent): // which says nothing new
+		return
+	case err != nil && !errors.Is(err, ErrNotReplicated):
+		n.dialing.broke()
+	default:
+		n.dialing.answered(sentIn)
 	}
 	if closed := errors.Is(err, rueidis.ErrClosing); c.closed.Load() != closed {
 		c.closed.Store(closed)
@@ -183,91 +250,14 @@ func (c *caller) detached(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// send makes any other call under the same bounds.
-func (c *caller) send(ctx context.Context, call func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
-	probe, err := c.slots.take(ctx, c.patience)
+// send makes any other call to a node under the same bounds.
+func (c *caller) send(ctx context.Context, n *node, call func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
+	end := time.Now().Add(c.patience)
+	slot, err := n.ordinary.take(ctx, end)
 	if err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	return c.aside(ctx, c.slots, probe, c.patience, call)
-}
-
-// aside runs a call in a goroutine of its own, so that the caller can leave: a
-// borrowed client may be set up to overlook the end of a context, or to close its
-// shared connection at a deadline. The slot of a caller that leaves is abandoned
-// until the answer comes.
-func (c *caller) aside(
-	ctx context.Context, lane *slots, probe bool, patience time.Duration, send func(context.Context) rueidis.RedisResult,
-) rueidis.RedisResult {
-	done := make(chan rueidis.RedisResult) // taken by the caller, or by nobody
-	left := make(chan int64, 1)            // the number of the departure
-	c.background(func() {
-		sent := time.Now()
-		era, _ := c.dialing.look()
-		result := send(context.WithoutCancel(ctx))
-		c.heard(era, result)
-		select {
-		case done <- result:
-			lane.give(sent)
-		case number := <-left:
-			lane.settle(number, sent)
-		}
-		if probe {
-			lane.probed()
-		}
-	})
-	silence := time.NewTimer(patience)
-	defer silence.Stop()
-	var err error
-	select {
-	case result := <-done:
-		return result
-	case <-ctx.Done():
-		err = ctx.Err()
-	case <-silence.C:
-		err = errSilent
-	}
-	left <- lane.abandon()
-	return rueidis.NewErrorResult(err)
-}
-
-// background runs a goroutine that finish waits for, unless that has begun.
-func (c *caller) background(run func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ending {
-		go run()
-		return
-	}
-	c.sending.Go(run)
-}
-
-// finish waits for the goroutines of calls whose callers may have left.
-func (c *caller) finish() {
-	c.mu.Lock()
-	c.ending = true
-	c.mu.Unlock()
-	c.sending.Wait()
-}
-
-// rest waits, and tells why if it was cut short.
-func rest(ctx context.Context, stop <-chan struct{}, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-stop:
-		return ErrClosed
-	case <-ctx.Done():
-		return contextError(ctx)
-	}
-}
-
-// jitter spreads d over its second half, so that clients that failed together do
-// not return together.
-func jitter(d time.Duration) time.Duration {
-	return d/2 + rand.N(d/2+1)
+	return c.aside(ctx, n, n.ordinary, slot, end, call)
 }
 
 // contextError is the error of a context that ended, with its cause.

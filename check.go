@@ -42,11 +42,12 @@ func checkLock(ctx context.Context, lock *Lock) error {
 }
 
 func (c *Client) checkPublish(ctx context.Context, channel string) error {
-	err := c.caller.send(ctx, func(ctx context.Context) rueidis.RedisResult {
-		if c.notifier.sharded {
-			return c.rueidis.Do(ctx, c.rueidis.B().Spublish().Channel(channel).Message("0").Build())
-		}
-		return c.rueidis.Do(ctx, c.rueidis.B().Publish().Channel(channel).Message("0").Build())
+	publish := c.rueidis.B().Publish().Channel(channel).Message("0").Build
+	if c.notifier.sharded {
+		publish = c.rueidis.B().Spublish().Channel(channel).Message("0").Build
+	}
+	err := c.caller.send(ctx, c.caller.node(channel), func(ctx context.Context) rueidis.RedisResult {
+		return c.rueidis.Do(ctx, publish())
 	}).Error()
 	if err != nil {
 		return fmt.Errorf("waiters cannot be woken, they poll: %w", err)
@@ -57,12 +58,13 @@ func (c *Client) checkPublish(ctx context.Context, channel string) error {
 // checkSubscribe asks classically even if messages are sharded: the rights are the
 // same, and any connection will do.
 func (c *Client) checkSubscribe(ctx context.Context, channel string) error {
-	err := c.caller.send(ctx, func(ctx context.Context) rueidis.RedisResult {
-		conn, release := c.rueidis.Dedicate()
+	_, reply := c.caller.ask(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+		conn, release := client.Dedicate()
 		defer release()
 		defer conn.Close()
 		return conn.Do(ctx, conn.B().Subscribe().Channel(channel, c.notifier.beatName).Build())
-	}).Error()
+	})
+	err := reply.Error()
 	if err != nil {
 		return fmt.Errorf("waiters cannot be woken, they poll: %w", err)
 	}
@@ -72,9 +74,10 @@ func (c *Client) checkSubscribe(ctx context.Context, channel string) error {
 // checkEviction reports a server that throws keys away when its memory is full. The
 // volatile policies begin with the keys that expire soonest, which is what locks are.
 func (c *Client) checkEviction(ctx context.Context) error {
-	info, err := c.caller.send(ctx, func(ctx context.Context) rueidis.RedisResult {
-		return c.rueidis.Do(ctx, c.rueidis.B().Info().Section("memory").Build())
-	}).ToString()
+	_, reply := c.caller.ask(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+		return client.Do(ctx, client.B().Info().Section("memory").Build())
+	})
+	info, err := reply.ToString()
 	if err != nil || strings.Contains(info, "maxmemory:0\r") {
 		return nil //nolint:nilerr // a server that does not tell is not blamed
 	}

@@ -30,13 +30,15 @@ type Client struct {
 	gates    *gates
 	notifier *notifier
 	watchdog *watchdog
-	janitor  *janitor
+	undo     *undo
 	acks     *acks // nil if nothing has to be confirmed
 	renewals *acks // the same for renewals, which must not queue behind acquisitions
 	tenures  *tenures
 	lines    *lines
-	nodes    *nodes
+	topology *topology
+	identity identity
 	lanes    lanes
+	reporter *reporter
 
 	publish    string // the command that publishes
 	tokenFloor string // '1' if tokens follow the clock
@@ -47,18 +49,16 @@ type Client struct {
 	working sync.WaitGroup
 	closed  chan struct{} // closed when Close is done
 	result  error
-
-	warned   sync.Map // what has been warned of, to say it once
-	warnings atomic.Int32
 }
 
 // New makes a client that uses an existing rueidis client, which it does not close.
 // Whatever options that was made with, the promises of this package hold; what they
 // cost it in comfort is in docs/operations.md. A bad option is an ErrInvalid.
 //
-// Nothing is sent, except that a cluster is asked whether it knows sharded messages, for
-// at most two seconds or Options.RetryBudget, whichever is longer, and that WAIT is tried
-// if Options.Replicas asks for it, for at most Options.RetryBudget.
+// Nothing is sent, except that a cluster is asked which node serves what, and whether it
+// knows sharded messages, for at most two seconds or Options.RetryBudget, whichever is
+// longer, and that WAIT is tried if Options.Replicas asks for it, for at most
+// Options.RetryBudget.
 func New(client rueidis.Client, options Options) (*Client, error) {
 	switch {
 	case client == nil:
@@ -69,9 +69,9 @@ func New(client rueidis.Client, options Options) (*Client, error) {
 	return newClient(client, options, nil)
 }
 
-// newClient makes a client. opening counts the connections of a rueidis client that
-// this package has opened; without it the rueidis client is borrowed.
-func newClient(client rueidis.Client, options Options, opening *dialing) (*Client, error) {
+// newClient makes a client. topology knows the connections of a rueidis client that this
+// package has opened; without it the rueidis client is borrowed.
+func newClient(client rueidis.Client, options Options, topology *topology) (*Client, error) {
 	options = options.withDefaults()
 	if err := options.check(); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func newClient(client rueidis.Client, options Options, opening *dialing) (*Clien
 		id:      uuid.NewString(),
 		options: options,
 		rueidis: client,
-		owned:   opening != nil,
+		owned:   topology != nil,
 		cluster: client.Mode() == rueidis.ClientModeCluster,
 		clock:   options.clock,
 		gates:   newGates(),
@@ -94,14 +94,13 @@ func newClient(client rueidis.Client, options Options, opening *dialing) (*Clien
 	}
 	c.caller = &caller{
 		client:   client,
-		prompt:   opening != nil,
-		dialing:  cmp.Or(opening, new(dialing)),
+		prompt:   topology != nil,
+		topology: cmp.Or(topology, newTopology(c.cluster, options.MaxInFlight)),
 		patience: options.RetryBudget,
 		clock:    c.clock,
-		slots:    newSlots(options.MaxInFlight),
-		reserved: newSlots(reservedSlots),
 	}
-	sharded, err := shardedMessages(client, options)
+	c.topology = c.caller.topology
+	sharded, err := c.caller.meetCluster(options)
 	if err != nil {
 		return nil, fail("connect", "cluster", err)
 	}
@@ -113,11 +112,11 @@ func newClient(client rueidis.Client, options Options, opening *dialing) (*Clien
 	if err := c.acks.check(c.caller); err != nil {
 		return nil, fail("connect", "replicas", err)
 	}
-	c.notifier = newNotifier(c.caller, options.Logger, c.id, 2*options.PollCeiling, sharded)
+	c.reporter = newReporter(options)
+	c.notifier = newNotifier(c.caller, c.reporter, c.id, 2*options.PollCeiling, sharded)
 	c.watchdog = newWatchdog(c)
-	c.janitor = newJanitor(c)
+	c.undo = newUndo(c)
 	c.tenures = newTenures(c)
-	c.nodes = &nodes{client: c}
 	c.lines = newLines(c)
 	return c, nil
 }
@@ -145,7 +144,8 @@ func (c *Client) begin() bool {
 
 // Close ends everything: new calls and waiters get ErrClosed, live holds end with
 // that cause and are released, background work stops, and a connection that the
-// client opened is closed. When it returns nil, no goroutine is left.
+// client opened is closed. What the logger and the observer have not been told is
+// delivered, for Options.RetryBudget at most. When it returns nil, no goroutine is left.
 //
 // If ctx ends first, Close returns its error and the rest ends by itself; locks
 // that could not be released come back at the end of their leases. A ctx that has
@@ -199,18 +199,21 @@ func (c *Client) endHolds() []*tenure {
 }
 
 // finish is the work of Close, in its order: waiters leave, locks are released,
-// what is unknown is settled, the helpers stop.
+// what is unknown is settled, the helpers stop, and the last of it is told.
 func (c *Client) finish(ctx context.Context, ended []*tenure) {
 	defer close(c.closed)
 	c.working.Wait()
 	c.releaseAll(ctx, append(ended, c.endHolds()...))
 	c.lines.close()
 	c.watchdog.close()
-	c.janitor.close(ctx)
+	c.undo.close(ctx)
 	c.notifier.close()
 	c.caller.finish()
 	if c.owned {
 		c.rueidis.Close()
+	}
+	if err := c.reporter.close(ctx, c.options.RetryBudget); err != nil && c.result == nil {
+		c.result = fail("close", "client", err)
 	}
 }
 
@@ -258,7 +261,7 @@ func (t *tenure) releaseAtClose(ctx context.Context) error {
 	case unlocking:
 		t.settled(a)
 	default:
-		t.client.observe(t.event(EventReleased))
+		t.observe(Event{Type: EventReleased})
 	}
 	return nil
 }
@@ -290,28 +293,4 @@ func (c *Client) leaseText(lease time.Duration) string {
 func (c *Client) pollPause() time.Duration {
 	ceiling := c.options.PollCeiling
 	return ceiling - rand.N(ceiling/4+1)
-}
-
-// warnMute says once per channel that the server does not permit the messages that
-// wake waiters.
-func (c *Client) warnMute(channel string) {
-	c.warnOnce("latchkey: the server refuses to publish releases, waiters of other processes poll", channel)
-}
-
-// warnForever says once per key that a lock is held that does not expire.
-func (c *Client) warnForever(key string) {
-	c.warnOnce("latchkey: the key has no expiry, so it is damaged or no lock of ours; waiting all the same", key)
-}
-
-// warnedAtMost bounds how many warnings are remembered; beyond it they stop.
-const warnedAtMost = 100
-
-func (c *Client) warnOnce(text, subject string) {
-	if c.warnings.Load() >= warnedAtMost {
-		return
-	}
-	if _, again := c.warned.LoadOrStore(text+subject, true); !again {
-		c.warnings.Add(1)
-		c.options.Logger.Warn(text, "subject", subject)
-	}
 }

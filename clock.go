@@ -20,6 +20,9 @@ func (s stamp) since(earlier stamp) time.Duration {
 	return max(s.mono-earlier.mono, s.wall-earlier.wall)
 }
 
+// before is the instant that was so long ago.
+func (s stamp) before(d time.Duration) stamp { return stamp{s.mono - d, s.wall - d} }
+
 // timerLateness is how late a busy machine may run what is due.
 const timerLateness = 50 * time.Millisecond
 

@@ -15,6 +15,7 @@ const (
 	keepAlive       = time.Second
 	silenceTimeout  = 2 * time.Second // after which a connection counts as broken
 	topologyRefresh = 2 * time.Second // how often Sentinel is asked for the master
+	maxRedirections = 8               // of one command: nodes that disagree send it round for ever
 )
 
 // Connect opens a client for a Redis or Valkey server:
@@ -34,23 +35,22 @@ func Connect(ctx context.Context, rawURL string, options ...Options) (*Client, e
 	if err != nil {
 		return nil, err
 	}
-	opening := new(dialing)
-	opening.watch(&settings)
 	type opened struct {
-		client rueidis.Client
-		err    error
+		client   rueidis.Client
+		topology *topology
+		err      error
 	}
 	done := make(chan opened, 1)
 	go func() {
-		client, err := open(ctx, settings)
-		done <- opened{client, err}
+		client, topology, err := open(ctx, settings, o.withDefaults().MaxInFlight)
+		done <- opened{client, topology, err}
 	}()
 	select {
 	case r := <-done:
 		if r.err != nil {
 			return nil, fail("connect", redacted(rawURL), r.err)
 		}
-		c, err := newClient(r.client, o, opening)
+		c, err := newClient(r.client, o, r.topology)
 		if err != nil {
 			r.client.Close()
 		}
@@ -104,6 +104,7 @@ func parseURL(rawURL string) (rueidis.ClientOption, error) {
 	setDefault(&settings.Dialer.KeepAlive, keepAlive)
 	setDefault(&settings.ConnWriteTimeout, silenceTimeout)
 	settings.Sentinel.TopologyRefreshInterval = topologyRefresh
+	settings.ClusterOption.MaxMovedRedirections = maxRedirections
 	// One connection for all commands keeps those of one key in order, so that a
 	// clean-up does not overtake what it cleans up. Pipelining always, because a
 	// connection that is used by one caller at a time is closed at that caller's
@@ -116,36 +117,63 @@ func parseURL(rawURL string) (rueidis.ClientOption, error) {
 
 // open dials. A single address is taken for a single server, unless that says that
 // it belongs to a cluster.
-func open(ctx context.Context, settings rueidis.ClientOption) (rueidis.Client, error) {
+func open(ctx context.Context, settings rueidis.ClientOption, inFlight int) (rueidis.Client, *topology, error) {
 	if settings.Sentinel.MasterSet != "" {
-		return dial(settings)
+		return dialAs(newTopology(false, inFlight), settings)
 	}
 	single := settings
 	single.ForceSingleClient = true
-	client, err := dial(single)
-	if err != nil && len(settings.InitAddress) == 1 {
-		return nil, err
-	}
+	client, one, err := dialAs(newTopology(false, inFlight), single)
 	if err == nil {
-		if !inCluster(ctx, client) {
-			return client, nil
+		var clustered bool
+		if clustered, err = inCluster(ctx, client); err == nil && !clustered {
+			return client, one, nil
 		}
 		client.Close()
 	}
-	return dial(settings)
+	if err != nil && len(settings.InitAddress) == 1 {
+		return nil, nil, err
+	}
+	return dialAs(newTopology(true, inFlight), settings)
 }
 
-// inCluster reports whether the server belongs to a cluster. HELLO tells, which no
-// permission is needed for; servers that do not know it without arguments are asked
-// in another way, and one that knows neither is none.
-func inCluster(ctx context.Context, client rueidis.Client) bool {
-	if hello, err := client.Do(ctx, client.B().Arbitrary("HELLO").Build()).ToMap(); err == nil {
+// dialAs dials what is or is not a cluster, and has the topology notice the connections.
+func dialAs(t *topology, settings rueidis.ClientOption) (rueidis.Client, *topology, error) {
+	t.watch(&settings)
+	client, err := dial(settings)
+	return client, t, err
+}
+
+// inCluster reports whether the server belongs to a cluster. One that is in trouble is
+// asked again for a while, since a wrong guess would lose the keys of all other nodes.
+func inCluster(ctx context.Context, client rueidis.Client) (clustered bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	for pause := firstPause; ; pause = min(2*pause, longPause) {
+		clustered, err = askForCluster(ctx, client)
+		if err == nil || judge(err) == refused || rest(ctx, nil, pause) != nil {
+			return clustered, err
+		}
+	}
+}
+
+// askForCluster asks HELLO, which no permission is needed for. Servers that do not know
+// it without arguments are asked in another way, and one that refuses both is none.
+func askForCluster(ctx context.Context, client rueidis.Client) (clustered bool, err error) {
+	reply := client.Do(ctx, client.B().Arbitrary("HELLO").Build())
+	if hello, err := reply.ToMap(); err == nil {
 		mode := hello["mode"]
 		text, _ := mode.ToString()
-		return text == "cluster"
+		return text == "cluster", nil
 	}
-	reply, _ := client.Do(ctx, client.B().ClusterInfo().Build()).ToString()
-	return strings.Contains(reply, "cluster_state:")
+	if err := reply.Error(); judge(err) != answered && judge(err) != refused {
+		return false, err
+	}
+	info, err := client.Do(ctx, client.B().ClusterInfo().Build()).ToString()
+	if judge(err) == refused {
+		return false, nil
+	}
+	return strings.Contains(info, "cluster_state:"), err
 }
 
 func dial(settings rueidis.ClientOption) (rueidis.Client, error) {

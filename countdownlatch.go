@@ -27,7 +27,8 @@ import (
 // repeat it. Any other error means that nothing was changed.
 //
 // Rounds of Redisson are understood, but Redisson does not number them: one that it ends
-// and begins anew between two looks of this library is taken for the same.
+// and begins anew between two looks of this library is taken for the same. It removes a
+// latch that opens, so that a process that comes late has to await it with [UnsetIsOpen].
 type CountDownLatch struct {
 	object
 
@@ -36,10 +37,12 @@ type CountDownLatch struct {
 
 // NewCountDownLatch returns the latch of that name. Nothing is sent.
 func (c *Client) NewCountDownLatch(name string) *CountDownLatch {
-	o := newObject(c, name, c.latchChannel)
+	o := newObject(c, KindLatch, name, c.latchChannel)
 	tag := hashTag(o.key)
-	return &CountDownLatch{object: o, state: "latchkey_latch:" + tag, done: "latchkey_latch_done:" + tag}
+	return &CountDownLatch{object: o, state: latchKey(tag), done: "latchkey_latch_done:" + tag}
 }
+
+func latchKey(tag string) string { return "latchkey_latch:" + tag }
 
 // latchChannel is Redisson's. That of a key with braces of its own belongs to another
 // slot, which sharded messages do not permit and where Redisson fails altogether.
@@ -122,7 +125,7 @@ func (l *CountDownLatch) countDown(ctx context.Context, verb string, n int, part
 		return 0, fail(verb, l.name, ErrUnknownOutcome, err)
 	}
 	if err != nil {
-		return 0, fail(verb, l.name, explainObject(answer{}, err)...)
+		return 0, fail(verb, l.name, l.explain(ctx, answer{}, err)...)
 	}
 	if v.what != latchClosed {
 		return 0, l.settled(verb, v)
@@ -174,7 +177,8 @@ func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
 // [Wait] is over; with Wait(0) it only looks. The error is nil if the round has opened,
 // however long ago, and otherwise one of
 //
-//   - ErrNotSet: nobody has set the count
+//   - ErrNotSet: nobody has set the count, or Redisson has opened the latch before anybody
+//     of this library saw it closed: where Redisson counts, use [UnsetIsOpen]
 //   - ErrGone: the round was deleted or expired before it opened, or the server has lost it
 //   - ErrNotAcquired: it was closed for as long as the call could wait, as [Locker] says
 //   - ErrClosed, ErrInvalid, ErrWrongKind
@@ -200,7 +204,7 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...Option) error {
 	defer cancel()
 	w.request = &r
 	if err := w.await(ctx); err != nil {
-		return fail(verb, l.name, explain(err)...)
+		return fail(verb, l.name, explain(l.client.wrongKind(ctx, l.keys, l.kind, err))...)
 	}
 	if w.verdict != nil {
 		return fail(verb, l.name, w.verdict)
@@ -267,7 +271,7 @@ func (l *CountDownLatch) now(ctx context.Context, verb string) (latchView, error
 	}
 	v, _, err := l.look(ctx, "", false)
 	if err != nil {
-		return v, fail(verb, l.name, explainObject(answer{}, err)...)
+		return v, fail(verb, l.name, l.explain(ctx, answer{}, err)...)
 	}
 	return v, nil
 }
@@ -330,6 +334,13 @@ func (w *awaiter) await(ctx context.Context) error {
 	return err
 }
 
+// errUnset says what ErrNotSet may mean to an awaiter: Redisson removes a latch when it
+// opens, and keeps no memory of it.
+var errUnset = &subError{
+	text:   ErrNotSet.Error() + ", or opened by Redisson before anybody of this library saw it: UnsetIsOpen takes it for open",
+	parent: ErrNotSet,
+}
+
 // ask is part of [asker]. It asks for the round that it found at first.
 func (w *awaiter) ask(ctx context.Context, _ int) (time.Duration, error) {
 	v, _, err := w.look(ctx, w.round, w.following)
@@ -346,7 +357,7 @@ func (w *awaiter) ask(ctx context.Context, _ int) (time.Duration, error) {
 		w.round, w.following = v.round, true
 		return -1, errors.Join(ErrNotAcquired, ErrNotSet)
 	case v.what == latchUnset:
-		w.verdict = ErrNotSet
+		w.verdict = errUnset
 	default:
 		w.verdict = ErrGone
 	}

@@ -3,38 +3,64 @@ package latchkey
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 
 	"github.com/redis/rueidis"
 )
 
-// dialing knows when rueidis may make callers wait without looking at their contexts:
-// while a connection is being opened, and as soon as one is broken, because the next
-// caller then opens another and the rest wait for that.
+// dialing knows of one node when rueidis may make callers wait without looking at their
+// contexts: while a connection is being opened, and as soon as one is broken, because the
+// next caller then opens another and the rest wait for that.
 type dialing struct {
-	opening atomic.Int32 // from the dial to the first answer
-	breaks  atomic.Int64 // connections that ended and commands that failed, ever
-	heard   atomic.Int64 // what breaks was when a command was sent that has been answered
+	opening atomic.Int32  // from the dial to the first answer
+	breaks  atomic.Int64  // connections that ended and commands that failed, ever
+	heard   atomic.Int64  // what breaks was when a command was sent that has been answered
+	all     *atomic.Int64 // the breaks of all nodes
 }
+
+// era is a time in which no connection broke: to a node, and to any node, of which rueidis
+// may have chosen another than we think. A client of our own has one connection for all
+// commands to a node. So if one command is answered in the era in which another was sent
+// before, that has been executed already, or never will be.
+type era struct{ here, anywhere int64 }
+
+// noEra is the era of a command of which nothing like that can be said.
+var noEra = era{-1, -1}
+
+// common is the era of two commands.
+func (e era) common(other era) era {
+	if e != other {
+		return noEra
+	}
+	return e
+}
+
+// still reports whether it is that era now.
+func (t *topology) still(e era) bool { return e.anywhere == t.breaks.Load() }
 
 // look reports whether a command that is sent now finds a connection, and returns
 // what answered has to know about it. An answer from before a break proves nothing.
-func (d *dialing) look() (era int64, steady bool) {
-	era = d.breaks.Load()
-	return era, d.heard.Load() == era && d.opening.Load() == 0
+func (d *dialing) look() (now era, steady bool) {
+	now = era{anywhere: d.all.Load(), here: d.breaks.Load()}
+	return now, d.heard.Load() == now.here && d.opening.Load() == 0
 }
 
 // answered notes the answer to a command that was sent in an era.
-func (d *dialing) answered(era int64) {
-	if d.heard.Load() < era {
-		d.heard.Store(era)
+func (d *dialing) answered(sentIn era) {
+	if d.heard.Load() < sentIn.here {
+		d.heard.Store(sentIn.here)
 	}
 }
 
 // broke notes that there may be no connection.
-func (d *dialing) broke() { d.breaks.Add(1) }
+func (d *dialing) broke() {
+	d.breaks.Add(1)
+	d.all.Add(1)
+}
 
 // dialFunc is how rueidis opens a connection; it is nil where nothing is special.
 type dialFunc = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
@@ -55,14 +81,15 @@ func orTCP(dial dialFunc) dialFunc {
 }
 
 // watch has the connections of a client noticed.
-func (d *dialing) watch(settings *rueidis.ClientOption) {
+func (t *topology) watch(settings *rueidis.ClientOption) {
 	dial := orTCP(settings.DialCtxFn)
 	settings.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
+		d := &t.node(address).dialing
 		d.opening.Add(1)
 		conn, err := dial(ctx, address, dialer, config)
 		if err != nil {
 			d.opening.Add(-1)
-			return nil, err
+			return nil, &unopenedError{err}
 		}
 		return &watchedConn{
 			Conn:   conn,
@@ -93,6 +120,9 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 	if err != nil {
 		c.broke()
 	}
+	if !c.heard && n == 0 && err != nil {
+		err = &unopenedError{err}
+	}
 	if !c.heard {
 		c.heard = true
 		c.opened()
@@ -115,3 +145,22 @@ func (c *watchedConn) Close() error {
 	c.opened()
 	return c.Conn.Close()
 }
+
+// unopenedError is why a connection was not opened: it failed before the server had said
+// anything. rueidis gives that error to all commands that wait for the connection, none
+// of which was sent.
+type unopenedError struct{ err error }
+
+func (e *unopenedError) Error() string { return e.err.Error() }
+
+// Is finds errUnsent, and the cause. That the server was too slow is not for rueidis to
+// find, which would take it for the end of a caller's context.
+func (e *unopenedError) Is(target error) bool {
+	if target == os.ErrDeadlineExceeded || isContextError(target) {
+		return false
+	}
+	return target == errUnsent || errors.Is(e.err, target)
+}
+
+// As finds what the network said.
+func (e *unopenedError) As(target any) bool { return errors.As(e.err, target) }

@@ -2,6 +2,7 @@ package latchkey
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -163,6 +164,48 @@ func TestWatchdog_notices_that_the_machine_has_slept(t *testing.T) {
 	}
 }
 
+// Contexts end soon after the machine has woken up: how soon does not depend on anything
+// that happens.
+func TestContext_ends_soon_after_the_machine_has_slept(t *testing.T) {
+	var clock fakeClock
+	c := newTestClient(t, Options{clock: clock.now, Logger: quiet()})
+	var late time.Duration
+	const times = 5
+	for i := range times {
+		h, err := c.NewLock(fmt.Sprint(uniqueName(t, c), i)).Lock(context.Background(), Lease(time.Minute))
+		require.NoError(t, err)
+		work := h.Context(context.Background())
+		require.Eventually(t, c.watchdog.asleep, time.Minute, time.Microsecond)
+		clock.sleep.Add(int64(time.Minute))
+		awake := time.Now()
+		<-work.Done()
+		late += time.Since(awake)
+	}
+	require.Less(t, late/times, 250*time.Millisecond, "on average")
+}
+
+// asleep reports whether the timekeeper rests.
+func (w *watchdog) asleep() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.wakeAt > w.clock().mono && len(w.kick) == 0
+}
+
+// The machine sleeps for a good part of the lease. The hold is renewed at once: what is
+// left of the lease is not enough to wait for a third of it.
+func TestWatchdog_renews_what_the_machine_has_nearly_overslept(t *testing.T) {
+	var clock fakeClock
+	c := newTestClient(t, Options{clock: clock.now, Logger: quiet()})
+	h, err := c.NewLock(uniqueName(t, c)).Lock(context.Background())
+	require.NoError(t, err)
+	require.Eventually(t, c.watchdog.asleep, time.Minute, time.Microsecond)
+	clock.sleep.Add(int64(DefaultLease * 8 / 10))
+	require.Less(t, h.ValidFor(), DefaultLease/4)
+	require.Eventually(t, func() bool { return h.Err() != nil || h.ValidFor() > DefaultLease/2 }, DefaultLease, time.Millisecond)
+	require.NoError(t, h.Err())
+	require.NoError(t, h.Unlock(context.Background()))
+}
+
 func TestStamp_believes_the_clock_that_says_more(t *testing.T) {
 	start := stamp{mono: 10, wall: 100}
 	require.EqualValues(t, 5, stamp{mono: 15, wall: 100}.since(start), "the wall clock was set back")
@@ -180,7 +223,7 @@ func TestClient_dropped_hold_is_reported(t *testing.T) {
 		collectGarbage()
 		select {
 		case text := <-logged:
-			return text == droppedHold
+			return text == noticeUnreleased.text
 		default:
 			return false
 		}
@@ -203,33 +246,4 @@ func TestBorrowed_client_stays_open(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 	_, err = New(nil, Options{})
 	require.ErrorIs(t, err, ErrInvalid)
-}
-
-// owed is something to settle with a server that is silent.
-type owed struct {
-	turn  turn
-	asked *atomic.Int32
-}
-
-func (o *owed) seat() *turn { return &o.turn }
-
-func (o *owed) settleUp(context.Context, <-chan struct{}) bool {
-	o.asked.Add(1)
-	time.Sleep(20 * time.Millisecond) // the time that a silent server costs
-	return false
-}
-
-// Closing waits for what is under way, not for all that is owed: with a silent server
-// each would take its time.
-func TestJanitor_close_does_not_ask_for_everything(t *testing.T) {
-	j := newJanitor(newTestClient(t, Options{}))
-	var asked atomic.Int32
-	const all = 2000
-	for range all {
-		j.add(&owed{asked: &asked}, time.Millisecond, time.Minute)
-	}
-	require.Eventually(t, func() bool { return asked.Load() > 0 }, time.Minute, time.Millisecond)
-	before := asked.Load()
-	j.close(t.Context())
-	require.Less(t, asked.Load()-before, int32(all/4))
 }

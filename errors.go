@@ -1,6 +1,7 @@
 package latchkey
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -60,8 +61,8 @@ var (
 	// before it opened; or that the server has lost it.
 	ErrGone = errors.New("latchkey: latch gone")
 
-	// ErrWrongKind means that the key belongs to another kind of object. Nothing was
-	// changed.
+	// ErrWrongKind means that the key belongs to another kind of object, or holds data of
+	// an application. Nothing was changed. The text says what is there.
 	ErrWrongKind = errors.New("latchkey: key is another kind of object")
 
 	// ErrInvalid means that an argument is unusable: a bad name, a lease that is
@@ -110,6 +111,26 @@ func fail(op, name string, causes ...error) error {
 		}
 	}
 	return e
+}
+
+// kindError is ErrWrongKind with what is under the name.
+type kindError struct {
+	text  string
+	cause error // the reply of the server, or nil
+}
+
+func (e *kindError) Error() string { return ErrWrongKind.Error() + ": " + e.text }
+
+func (e *kindError) Unwrap() []error {
+	if e.cause == nil {
+		return []error{ErrWrongKind}
+	}
+	return []error{ErrWrongKind, e.cause}
+}
+
+// notA is the error of a key that is one thing, in words, and should be another.
+func notA(want Kind, found string, cause error) error {
+	return &kindError{cmp.Or(found, "something else") + ", not " + nouns[want], cause}
 }
 
 // invalid builds an ErrInvalid that names the value at fault.

@@ -17,7 +17,7 @@ import (
 // keeps its place however long it waits, and gets it back if Redis forgot it. One
 // that gives no sign of life for Options.StaleWaiterTimeout, because its process was
 // killed or cut off, is passed over; if many are, that time passes once, not once for
-// each. A TryLock that does not wait succeeds only if nobody waits.
+// each. The sign of life of a waiter of Redisson is its subscription. A TryLock that does not wait succeeds only if nobody waits.
 //
 // Do not use a name as a FairLock here and as another lock there: they exclude each
 // other, but the other lock knows no queue and wakes nobody in it.
@@ -68,11 +68,7 @@ func (fairProtocol) release(t *tenure, count int, raise int64) call {
 	if t.mayWait() {
 		waiting = "1"
 	}
-	return fairReleaseCall(t.lock.keys, append(releaseArgs(t, count, raise), t.lock.waiterChannel(""), waiting))
-}
-
-func fairReleaseCall(k keys, args []string) call {
-	return call{fairRelease, append(k.fairKeys(), k.channel), args}
+	return call{fairRelease, t.lock.fairKeys(), append(releaseArgs(t, count, raise), waiting, t.client.lines.stale)}
 }
 
 // fairKeys are those of every script for a fair lock.
@@ -119,7 +115,7 @@ func (l *FairLock) Waiters(ctx context.Context) ([]Waiter, error) {
 		args := []string{strconv.Itoa(from), strconv.Itoa(from + waitersPage - 1)}
 		a, err := l.client.caller.call(ctx, l.client.closing, fairWaiters, l.fairKeys(), args)
 		if err != nil {
-			return nil, fail("waiters", l.name, wrongKind(err), err)
+			return nil, fail("waiters", l.name, l.client.wrongKind(ctx, l.keys, KindLock, err))
 		}
 		page, size, err := readWaiters(a.message)
 		if err != nil {
@@ -160,11 +156,3 @@ func readWaiters(reply rueidis.RedisMessage) (page []Waiter, size int64, err err
 // leftLongAgo is more ms than any waiter can have been dead: the sign of life of one
 // that has left is set to the beginning of time.
 const leftLongAgo = 10 * 365 * 24 * 3600 * 1000
-
-// wrongKind is ErrWrongKind if that is what the server complains about.
-func wrongKind(err error) error {
-	if hasCode(err, "WRONGTYPE") {
-		return ErrWrongKind
-	}
-	return nil
-}

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"log/slog"
 	"strconv"
 	"sync"
 	"time"
@@ -15,6 +16,10 @@ const (
 	nearest = 4
 	// refreshBatch is how many waiters one script refreshes.
 	refreshBatch = 100
+	// nodeRefreshes is how many of these scripts are under way at once to a node, and
+	// clusterRefreshes to all nodes together.
+	nodeRefreshes    = 8
+	clusterRefreshes = 100
 )
 
 // lines knows who waits for the fair locks of a client. Each waiter stands in the
@@ -87,7 +92,7 @@ func (t *tenure) lineUp(a answer) (left time.Duration, err error) {
 	ticket, err2 := reply[1].AsUint64()
 	t.noted()
 	t.place.stand(ticket)
-	return time.Duration(pause) * time.Millisecond, errors.Join(ErrNotAcquired, err1, err2)
+	return fromMillis(pause), errors.Join(ErrNotAcquired, err1, err2)
 }
 
 // standInLine returns how long to rest: as long as the server said if this is one of
@@ -186,7 +191,6 @@ func (l *lines) close() {
 // answers: a node that is silent must not cost those elsewhere their places.
 func (l *lines) run() {
 	for {
-		l.client.nodes.keepKnown(l.open, &l.tasks)
 		if rest(l.open, nil, l.period) != nil {
 			return
 		}
@@ -211,7 +215,7 @@ func (l *lines) due() (due map[string][]*refreshing, flights int) {
 		l.active = false
 		return nil, 0
 	}
-	flights = min(renewFlights, max(1, clusterRenewFlights/len(due)))
+	flights = min(nodeRefreshes, max(1, clusterRefreshes/len(due)))
 	for node := range due {
 		if l.busy[node] {
 			delete(due, node)
@@ -229,7 +233,7 @@ func (l *lines) refreshNode(node string, batches []*refreshing, flights int) {
 		if err == nil || l.open.Err() != nil {
 			break
 		}
-		l.client.options.Logger.Warn("latchkey: fair waiters could not be refreshed, repeating it", "node", node, "error", err)
+		l.client.reporter.log(noticeRefresh, node, slog.Any("error", err))
 		if rest(l.open, nil, min(l.period, jitter(longPause))) != nil {
 			break
 		}
@@ -277,7 +281,7 @@ func (l *lines) batches(wanted func(node string) bool) map[string][]*refreshing 
 		slot, node := uint16(0), ""
 		if l.client.cluster {
 			slot = keySlot(key)
-			node = l.client.nodes.of(slot)
+			node = l.client.topology.of(slot)
 		}
 		for e := line.Front(); e != nil && wanted(node); {
 			b := open[slot]
@@ -337,7 +341,7 @@ func (l *lines) refresh(b *refreshing) error {
 	defer cancel()
 	states, err := l.client.caller.once(ctx, b.cmd, b.keys, b.args).AsIntSlice()
 	switch {
-	case judge(err) == refused:
+	case divisible(err):
 		return l.refreshEach(b, err)
 	case err != nil:
 		return err
@@ -354,11 +358,15 @@ func (l *lines) refresh(b *refreshing) error {
 
 // refreshEach refreshes the locks of a batch one by one, when the server refuses the
 // whole: one damaged key must not cost the others their places. Those who wait for
-// the damaged one ask for themselves, and are told.
+// the damaged one ask for themselves, and are told. To those whose slot is half moved the
+// server would tell nothing else.
 func (l *lines) refreshEach(b *refreshing, refusal error) error {
 	each := l.split(b)
-	if len(each) > 1 {
+	switch {
+	case len(each) > 1:
 		return l.refreshAll(each, 1)
+	case judge(refusal) != refused:
+		return refusal
 	}
 	for _, pl := range b.places {
 		pl.gate.signal()

@@ -32,6 +32,8 @@ type group struct {
 	open    bool // all that there were to begin with have been added
 	state   grip
 	mending *time.Timer // looks for members that are missing, or nil
+	// confined binds members that come from now on, or is nil.
+	confined *confinement
 	// Of a release: how many members were held until then, and whether it is to be
 	// repeated because the outcome of some is unknown.
 	confirmed int
@@ -56,7 +58,7 @@ func (g *group) dropped() {
 	over := g.state.over() || g.state.leaving
 	g.mu.Unlock()
 	if client := g.client(); !over && client != nil {
-		client.options.Logger.Error(droppedHold, "lock", g.name)
+		client.reporter.log(noticeUnreleased, g.name)
 	}
 }
 
@@ -82,8 +84,12 @@ func (g *group) add(i int, h *Hold) bool {
 	}
 	g.members[i] = h
 	g.alive++
+	confined := g.confined
 	g.mu.Unlock()
-	if err := h.attach(context.Background(), func(cause error) { g.ended(i, h, cause) }); err != nil {
+	if confined != nil {
+		h.confine(*confined)
+	}
+	if err := h.onEnd(func(cause error) { g.ended(i, h, cause) }); err != nil {
 		g.ended(i, h, err)
 	}
 	return true
@@ -92,17 +98,17 @@ func (g *group) add(i int, h *Hold) bool {
 // ended takes note that a member is over.
 func (g *group) ended(i int, h *Hold, cause error) {
 	g.mu.Lock()
-	var contexts []*heldContext
+	var endings []*ending
 	if g.members[i] == h && !g.state.leaving {
 		g.members[i] = nil
 		g.alive--
 	}
 	ends := g.open && g.alive < g.need && !g.state.leaving && !g.state.over()
 	if ends {
-		contexts = g.state.end(cmp.Or(cause, ErrLost))
+		endings = g.state.end(cmp.Or(cause, ErrLost))
 	}
 	g.mu.Unlock()
-	cancelAll(contexts, cause)
+	endAll(endings, cause)
 	if ends {
 		g.letGo()
 	}
@@ -111,7 +117,7 @@ func (g *group) ended(i int, h *Hold, cause error) {
 // letGo releases what is left of a group that is lost, a moment after that was told:
 // nobody is to be kept out by a hold that is none.
 func (g *group) letGo() {
-	time.AfterFunc(timerLateness, func() { giveBack(g.present(), g.patience) })
+	time.AfterFunc(timerLateness, func() { giveBack(context.Background(), g.present(), g.patience) })
 }
 
 // begin makes the group a hold, and tells why if too few members are left for it.
@@ -167,13 +173,7 @@ func (g *group) err() error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch {
-	case g.state.cause != nil:
-		return g.state.cause
-	case g.state.released || g.state.leaving:
-		return ErrNotHeld
-	}
-	return nil
+	return g.state.ended()
 }
 
 // validFor is for how long enough members can be relied on.
@@ -206,20 +206,6 @@ func (g *group) count() int {
 	return least
 }
 
-// attach ends a context with the group.
-func (g *group) attach(ctx context.Context, cancel context.CancelCauseFunc) error {
-	if err := g.err(); err != nil {
-		return err
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.state.over() || g.state.leaving {
-		return cmp.Or(g.state.cause, ErrNotHeld)
-	}
-	g.state.attach(ctx, &g.mu, cancel)
-	return nil
-}
-
 // find returns the live hold of a lock, or of one side of it, among the members that are
 // there now: also one that came late.
 func (g *group) find(p *primitive, side Kind) *Hold {
@@ -239,18 +225,18 @@ func (g *group) find(p *primitive, side Kind) *Hold {
 func (g *group) leave() []*Hold {
 	g.mu.Lock()
 	g.state.leaving = true
-	contexts := g.state.takeContexts()
+	endings := g.state.takeEndings()
 	if g.mending != nil {
 		g.mending.Stop()
 	}
 	members := slices.Clone(g.members)
 	g.mu.Unlock()
-	cancelAll(contexts, ErrNotHeld)
+	endAll(endings, ErrNotHeld)
 	return members
 }
 
 // abandon ends a group that has not become a hold.
-func (g *group) abandon() { giveBack(g.leave(), g.patience) }
+func (g *group) abandon(ctx context.Context) { giveBack(ctx, g.leave(), g.patience) }
 
 // unlock releases every member. Who comes second waits for the first.
 func (g *group) unlock(ctx context.Context) error {
@@ -268,7 +254,7 @@ func (g *group) unlock(ctx context.Context) error {
 		enough = 0 // whatever comes of it, it is no release
 	}
 	members := g.leave()
-	return g.settle(lost, members, most(members, enough, g.patience, func(h *Hold) error { return h.Unlock(ctx) }))
+	return g.settle(lost, members, most(context.Background(), members, enough, g.patience, func(h *Hold) error { return h.Unlock(ctx) }))
 }
 
 // settle says what a release of the members means. Those that were released are not
@@ -306,16 +292,16 @@ func (g *group) settle(lost error, members []*Hold, errs []error) error {
 	return fail("unlock", g.name, append([]error{ErrNotHeld, ErrLost}, errs...)...)
 }
 
-// giveBack unlocks holds that nobody relies on. Those that are silent are left to the
-// background after a while.
-func giveBack(holds []*Hold, patience time.Duration) {
-	most(holds, 0, patience, func(h *Hold) error { return h.Unlock(context.Background()) })
+// giveBack unlocks holds that nobody relies on. After a while, or when ctx ends, those that
+// are silent are left to the background.
+func giveBack(ctx context.Context, holds []*Hold, patience time.Duration) {
+	most(ctx, holds, 0, patience, func(h *Hold) error { return h.Unlock(context.Background()) })
 }
 
 // most calls f for holds, all at once, and returns their errors by their places. When it
 // has succeeded for enough of them, the others are waited for only a while: an errSilent
-// stands for their results.
-func most(holds []*Hold, enough int, patience time.Duration, f func(*Hold) error) []error {
+// stands for their results. When ctx ends, none is waited for.
+func most(ctx context.Context, holds []*Hold, enough int, patience time.Duration, f func(*Hold) error) []error {
 	errs := make([]error, len(holds))
 	type result struct {
 		place int
@@ -343,6 +329,8 @@ func most(holds []*Hold, enough int, patience time.Duration, f func(*Hold) error
 				enough--
 			}
 		case <-silence:
+			return errs
+		case <-ctx.Done():
 			return errs
 		}
 	}
@@ -390,7 +378,7 @@ func (g *group) extend(ctx context.Context, d time.Duration) error {
 		return fail("extend", g.name, ErrNotHeld, err)
 	}
 	members := g.places()
-	errs := most(members, g.need, g.patience, func(h *Hold) error { return h.Extend(ctx, d) })
+	errs := most(context.Background(), members, g.need, g.patience, func(h *Hold) error { return h.Extend(ctx, d) })
 	done := 0
 	for i, err := range errs {
 		if members[i] != nil && err == nil {

@@ -3,6 +3,7 @@ package latchkey
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"runtime"
 	"slices"
 	"sync"
@@ -24,23 +25,28 @@ type grip struct {
 	renew    bool
 	leaving  bool // its release has begun, and its count is given up
 	released bool
-	told     bool          // Unlock has said so
-	cause    error         // why it was lost
-	lost     chan struct{} // made on demand
-	contexts map[*heldContext]struct{}
+	told     bool            // Unlock has said so
+	cause    error           // why it was lost
+	lost     chan struct{}   // made on demand
+	endings  map[any]*ending // contexts by their parents, and groups
 	// Of a re-entry with MaxHold: the limit, what it counts from, and its timer.
 	max   time.Duration
 	start stamp
 	limit *time.Timer
 }
 
-// heldContext is a context that ends with a hold.
-type heldContext struct {
-	cancel context.CancelCauseFunc
-	stop   func() bool // no longer forget it when it ends by itself
-}
-
 func (g *grip) over() bool { return g.released || g.cause != nil }
+
+// ended is why the hold is over, or nil.
+func (g *grip) ended() error {
+	switch {
+	case g.cause != nil:
+		return g.cause
+	case g.released || g.leaving:
+		return ErrNotHeld
+	}
+	return nil
+}
 
 // left is what remains of the grip's own limit.
 func (g *grip) left(now stamp) time.Duration {
@@ -50,20 +56,9 @@ func (g *grip) left(now stamp) time.Duration {
 	return g.max - driftMargin(g.max) - now.since(g.start)
 }
 
-// takeContexts returns the contexts that are to be canceled once tenure.mu, which
-// is held, is free again.
-func (g *grip) takeContexts() []*heldContext {
-	contexts := make([]*heldContext, 0, len(g.contexts))
-	for c := range g.contexts {
-		contexts = append(contexts, c)
-	}
-	g.contexts = nil
-	return contexts
-}
-
-// end makes a grip over: released, or lost with a cause. It returns the contexts to
-// cancel. tenure.mu is held.
-func (g *grip) end(cause error) []*heldContext {
+// end makes a grip over: released, or lost with a cause. It returns what
+// ends with it. What guards the grip is held.
+func (g *grip) end(cause error) []*ending {
 	if g.over() {
 		return nil
 	}
@@ -74,14 +69,7 @@ func (g *grip) end(cause error) []*heldContext {
 	if g.limit != nil {
 		g.limit.Stop()
 	}
-	return g.takeContexts()
-}
-
-func cancelAll(contexts []*heldContext, cause error) {
-	for _, c := range contexts {
-		c.stop()
-		c.cancel(cause)
-	}
+	return g.takeEndings()
 }
 
 // newHold makes the handle, and has a hold that nobody released reported when the
@@ -92,8 +80,6 @@ func newHold(t *tenure, g *grip) *Hold {
 	runtime.SetFinalizer(h, (*Hold).abandoned)
 	return h
 }
-
-const droppedHold = "latchkey: a hold was dropped without Unlock and stays until the client is closed"
 
 // abandoned runs in the goroutine of the garbage collector, and only looks.
 func (h *Hold) abandoned() {
@@ -107,7 +93,7 @@ func (h *Hold) abandoned() {
 	left := h.tenure.lock.kind.shared && !h.grip.renew
 	h.tenure.mu.Unlock()
 	if !over && !left {
-		h.tenure.client.options.Logger.Error(droppedHold, "lock", h.tenure.lock.name, "owner", h.tenure.wire)
+		h.tenure.client.reporter.log(noticeUnreleased, h.tenure.lock.name, slog.String("owner", h.tenure.wire))
 	}
 }
 
@@ -191,7 +177,7 @@ func (h *Hold) Err() error {
 	limited := h.grip.left(t.client.clock()) <= 0
 	t.mu.Unlock()
 	if expired {
-		t.checkDeadline()
+		t.endIfDue()
 	}
 	if limited {
 		t.limitReached(h.grip)
@@ -203,13 +189,10 @@ func (h *Hold) Err() error {
 
 // errOf is why a grip is not held, or nil. t.mu is held.
 func (t *tenure) errOf(g *grip) error {
-	switch {
-	case g.cause != nil:
-		return g.cause
-	case g.released || g.leaving || t.phase != held:
-		return ErrNotHeld
+	if err := g.ended(); err != nil || t.phase == held {
+		return err
 	}
-	return nil
+	return ErrNotHeld
 }
 
 // Lost returns a channel that closes when the hold is lost, at the latest when the
@@ -238,78 +221,6 @@ func (g *grip) whenLost(mu *sync.Mutex) <-chan struct{} {
 		}
 	}
 	return g.lost
-}
-
-// heldKey is where a context carries the holds under which it runs.
-type heldKey struct{}
-
-// heldChain is the innermost of those holds, and the rest.
-type heldChain struct {
-	hold  *Hold
-	outer *heldChain
-}
-
-// Context returns a context for the work under the lock. It ends with parent, with
-// the loss of the hold ([context.Cause] then matches ErrLost, and also ErrMaxHold if
-// that was the reason), with the client (ErrClosed), and when Unlock begins
-// (ErrNotHeld). An acquisition of the same lock under it is a re-entry; it says
-// nothing about other locks.
-func (h *Hold) Context(parent context.Context) context.Context {
-	ctx, cancel := context.WithCancelCause(parent)
-	if h == nil {
-		cancel(ErrNotHeld)
-		return ctx
-	}
-	if err := h.attach(ctx, cancel); err != nil {
-		cancel(err)
-	}
-	outer, _ := parent.Value(heldKey{}).(*heldChain)
-	return context.WithValue(ctx, heldKey{}, &heldChain{h, outer})
-}
-
-// attach ends a context with the hold, and forgets it when it ends first.
-func (h *Hold) attach(ctx context.Context, cancel context.CancelCauseFunc) error {
-	if h.group != nil {
-		return h.group.attach(ctx, cancel)
-	}
-	if err := h.Err(); err != nil {
-		return err
-	}
-	t, g := h.tenure, h.grip
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err := t.errOf(g); err != nil {
-		return err
-	}
-	g.attach(ctx, &t.mu, cancel)
-	return nil
-}
-
-// attach has a context canceled with the grip, and forgets it when it ends first. mu
-// guards the grip, and is held.
-func (g *grip) attach(ctx context.Context, mu *sync.Mutex, cancel context.CancelCauseFunc) {
-	if g.contexts == nil {
-		g.contexts = map[*heldContext]struct{}{}
-	}
-	c := &heldContext{cancel: cancel}
-	c.stop = context.AfterFunc(ctx, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		delete(g.contexts, c)
-	})
-	g.contexts[c] = struct{}{}
-}
-
-// holdFrom returns the live hold of a lock, or of one side of it, that ctx carries, or
-// nil.
-func holdFrom(ctx context.Context, p *primitive, side Kind) *Hold {
-	chain, _ := ctx.Value(heldKey{}).(*heldChain)
-	for ; chain != nil; chain = chain.outer {
-		if h := chain.hold.find(p, side); h != nil {
-			return h
-		}
-	}
-	return nil
 }
 
 // find returns the hold itself, or the one of its members, if it is a live one of a lock,
@@ -436,10 +347,10 @@ func (t *tenure) letGo(g *grip) error {
 		return nil
 	}
 	t.uncount(g)
-	contexts := g.takeContexts()
+	endings := g.takeEndings()
 	t.mu.Unlock()
 	// Before anything is sent: the server may free the lock long before it answers.
-	cancelAll(contexts, ErrNotHeld)
+	endAll(endings, ErrNotHeld)
 	return nil
 }
 
@@ -459,7 +370,7 @@ func (t *tenure) releaseFailed(a answer, err error) error {
 	t.plan()
 	left := t.span()
 	t.mu.Unlock()
-	t.client.janitor.add(t, 0, left)
+	t.undoLater(0, left)
 	if judge(err) == refused {
 		return fail("unlock", t.lock.name, err)
 	}
@@ -491,20 +402,20 @@ func (t *tenure) gone(a answer) {
 	}
 	told, _ := a.message.AsInt64()
 	if told == -1 {
-		t.client.warnMute(t.lock.channel)
+		t.client.reporter.log(noticePublish, t.lock.channel)
 	}
+	t.observe(Event{Type: EventReleased}) // before the next one can acquire
 	if t.lock.kind.side != "" && !a.message.IsInt64() {
 		t.leaveGate()
 	} else {
 		t.freeGate(told)
 	}
-	t.client.observe(t.event(EventReleased))
 	t.mu.Lock()
 	span := t.span()
-	doubtful := t.doubtful && t.client.clock().since(t.doubtAt) < span
+	late := t.mayComeLate(0) && !t.client.topology.still(t.doubtEra)
 	t.mu.Unlock()
-	if doubtful {
-		t.client.janitor.add(t, 0, span)
+	if late {
+		t.undoLater(undoPause, span) // this release was the first undo
 	}
 }
 
@@ -520,10 +431,13 @@ func (t *tenure) extendBy(ctx context.Context, g *grip, d time.Duration) error {
 		t.longest = max(t.longest, d)
 		t.mu.Unlock()
 	}
-	if err != nil {
-		if a.doubt {
-			return fail("extend", t.lock.name, ErrUnknownOutcome, err)
-		}
+	switch {
+	case denied(err):
+		t.lose(ErrLost, "the key is gone or belongs to another owner")
+		return t.extended(g, d)
+	case err != nil && a.doubt:
+		return fail("extend", t.lock.name, ErrUnknownOutcome, err)
+	case err != nil:
 		return fail("extend", t.lock.name, err)
 	}
 	results, err := a.message.AsIntSlice()
@@ -563,7 +477,7 @@ func (t *tenure) extended(g *grip, d time.Duration) error {
 		return nil
 	}
 	if phase == over {
-		t.client.janitor.add(t, 0, d)
+		t.undoLater(0, d)
 	}
 	return fail("extend", t.lock.name, ErrNotHeld, err)
 }

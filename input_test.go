@@ -55,13 +55,13 @@ func TestKeySlot_is_that_of_Redis(t *testing.T) {
 func TestKeys_are_mapped(t *testing.T) {
 	k, err := (&Options{KeyPrefix: "app:"}).keysOf("job")
 	require.NoError(t, err)
-	names := func(k keys) []string { return append(k.withChannel(), k.name, k.key, k.channel, k.token) }
+	names := func(k keys) []string { return append(k.alone(), k.name, k.key, k.channel, k.token) }
 	channel := "redisson_lock__channel:{app:job}"
-	require.Equal(t, []string{"app:job", channel, "job", "app:job", channel, "redisson_lock_token:{app:job}"}, names(k))
+	require.Equal(t, []string{"app:job", "job", "app:job", channel, "redisson_lock_token:{app:job}"}, names(k))
 	k, err = (&Options{NameMapper: func(string) string { return "{t}mapped" }}).keysOf("job")
 	require.NoError(t, err)
 	channel = "redisson_lock__channel:{t}mapped"
-	require.Equal(t, []string{"{t}mapped", channel, "job", "{t}mapped", channel, "redisson_lock_token:{t}mapped"}, names(k))
+	require.Equal(t, []string{"{t}mapped", "job", "{t}mapped", channel, "redisson_lock_token:{t}mapped"}, names(k))
 	_, err = (&Options{NameMapper: func(string) string { return "{}" }}).keysOf("job")
 	require.ErrorIs(t, err, ErrInvalid)
 }

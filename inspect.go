@@ -1,6 +1,7 @@
 package latchkey
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -15,11 +16,16 @@ import (
 type Inspection struct {
 	Name string
 	Key  string // as it is in Redis
-	// Kind is KindMutex, KindLock (which re-entrant, fenced and spin locks share),
-	// KindRWLock, KindNone for a free lock, or KindUnknown for anything else.
-	Kind    Kind
+	// Kind is KindMutex, KindLock (which re-entrant, fenced and spin locks share) or
+	// KindRWLock; KindNone for a free name; KindSemaphore, KindLatch or KindNumber; or
+	// KindUnknown for anything else. Data of an application that looks like the token of
+	// a mutex is taken for one.
+	Kind Kind
+	// What is the kind in words, also of what is no object of this library: "a lock",
+	// "a list", "a hash without any lock owner". It is "" for a free name.
+	What    string
 	TTL     time.Duration // 0 when free, NoExpiry if the key does not expire
-	Holders []Holder      // in the order of their owners
+	Holders []Holder      // of a lock, in the order of their owners
 	Token   int64         // the last fencing token issued under the name, 0 if none
 }
 
@@ -30,8 +36,14 @@ type Holder struct {
 	Write bool // of a read/write lock: it writes; an owner that does both is there twice
 }
 
-// Locked reports whether anybody holds the lock.
-func (i Inspection) Locked() bool { return i.Kind != KindNone && i.Kind != "" }
+// Locked reports whether there is a lock that somebody holds.
+func (i Inspection) Locked() bool {
+	switch i.Kind {
+	case KindMutex, KindLock, KindRWLock, KindMulti, KindRed:
+		return true
+	}
+	return false
+}
 
 // Inspect tells what stands under a name, whatever kind of lock it is. The server
 // that decides about the lock is asked, never a replica.
@@ -47,9 +59,10 @@ func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 	return i, nil
 }
 
-// ForceUnlock frees the lock of that name whoever holds it and whichever kind of
-// exclusive lock it is, as [Locker.ForceUnlock] does. A key that is no such lock is
-// an ErrWrongKind and stays as it is.
+// ForceUnlock frees the lock of that name whoever holds it and whichever kind of lock
+// it is, as [Locker.ForceUnlock] does. Any other key is an ErrWrongKind and stays as it
+// is. So does a string that is no [Owner], since data of an application may look like the
+// token of a mutex of another library: use ForceUnlock of the [Mutex].
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	names, err := c.options.keysOf(name)
 	if err != nil {
@@ -64,8 +77,8 @@ func (p *primitive) Inspect(ctx context.Context) (Inspection, error) {
 		return Inspection{}, fail("inspect", p.name, p.invalid)
 	}
 	i, err := p.client.inspect(ctx, p.keys)
-	if err == nil && i.Locked() && i.Kind != p.kind.stored {
-		err = ErrWrongKind
+	if err == nil && i.Kind != KindNone && i.Kind != p.kind.stored {
+		err = notA(p.kind.stored, i.What, nil)
 	}
 	if err != nil {
 		return i, fail("inspect", p.name, err)
@@ -92,7 +105,22 @@ func (c *Client) inspect(ctx context.Context, names keys) (Inspection, error) {
 	if err != nil {
 		return i, err
 	}
-	return i, i.read(a.message)
+	if err = i.read(a.message); err == nil && i.Kind == KindNumber {
+		i.Kind = c.kindOfNumber(ctx, names.key)
+		i.What = nouns[i.Kind]
+	}
+	return i, err
+}
+
+// kindOfNumber is KindSemaphore or KindLatch if what stands beside a number tells.
+func (c *Client) kindOfNumber(ctx context.Context, key string) Kind {
+	tag := hashTag(key)
+	a, err := c.caller.call(ctx, c.closing, inspectNumber, []string{latchKey(tag), totalKey(tag), idsKey(key)}, nil)
+	if err != nil {
+		return KindNumber
+	}
+	found, _ := a.message.ToString()
+	return cmp.Or(Kind(found), KindNumber)
 }
 
 // read takes the reply of inspect.lua apart.
@@ -101,7 +129,7 @@ func (i *Inspection) read(reply rueidis.RedisMessage) error {
 	if err != nil || len(parts) != 4 {
 		return errors.Join(errReply, err)
 	}
-	kind, err1 := parts[0].ToString()
+	redisType, err1 := parts[0].ToString()
 	ttl, err2 := parts[1].AsInt64()
 	content, err3 := parts[3].AsStrSlice()
 	if err := errors.Join(err1, err2, err3); err != nil {
@@ -111,26 +139,48 @@ func (i *Inspection) read(reply rueidis.RedisMessage) error {
 		i.Token, _ = parts[2].AsInt64()
 	}
 	i.TTL = remaining(ttl)
-	i.Kind, i.Holders = holders(kind, content)
-	if i.TTL == NoExpiry && !i.ownedByClient() {
-		// A lock always expires. A string or a hash that does not is most likely
-		// data of an application, unless it names an owner of the known shape.
-		i.Kind = KindUnknown
-	}
+	i.recognize(redisType, content)
 	return nil
 }
 
-// ownedByClient reports whether the only holder is an owner as clients make them.
-func (i *Inspection) ownedByClient() bool {
-	if i.Kind != KindLock && i.Kind != KindRWLock {
-		return false
+// recognize finds out what the key is, by the rule in shape.go.
+func (i *Inspection) recognize(redisType string, content []string) {
+	expires := i.TTL != NoExpiry
+	i.Kind = KindUnknown
+	switch {
+	case redisType == "none":
+		i.Kind = KindNone
+		return
+	case redisType == "hash":
+		i.Kind, i.Holders = hashShape(content)
+	case redisType != "string" || len(content) != 1:
+	case isNumber(content[0]):
+		i.Kind = KindNumber
+	case isToken(content[0], expires):
+		i.Kind, i.Holders = KindMutex, []Holder{{Owner: content[0], Count: 1}}
 	}
-	for _, h := range i.Holders {
-		if _, err := ParseOwner(strings.TrimSuffix(h.Owner, ":write")); err != nil {
-			return false
-		}
+	if i.Kind == KindRWLock {
+		markWriters(i.Holders)
 	}
-	return true
+	slices.SortFunc(i.Holders, func(a, b Holder) int { return strings.Compare(a.Owner, b.Owner) })
+	if i.What = nouns[i.Kind]; i.What == "" {
+		i.What = foreignNoun(redisType, expires, content)
+	}
+}
+
+// wrongKind replaces the server's complaint about the type of a key by an ErrWrongKind
+// that says what is there. Any other error stays as it is.
+func (c *Client) wrongKind(ctx context.Context, names keys, want Kind, err error) error {
+	if !hasCode(err, "WRONGTYPE") || errors.Is(err, ErrWrongKind) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*longPause)
+	defer cancel()
+	i, failed := c.inspect(ctx, names)
+	if failed == nil && (i.Kind == want || i.Kind == KindNumber && (want == KindSemaphore || want == KindLatch)) {
+		return &kindError{"what belongs to " + nouns[want] + " is something else", err}
+	}
+	return notA(want, i.What, err)
 }
 
 var errReply = errors.New("latchkey: reply not understood")
@@ -154,41 +204,6 @@ func fromMillis(ms int64) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// holders reads who holds a lock from the content of its key.
-func holders(kind string, content []string) (Kind, []Holder) {
-	switch {
-	case kind == "none":
-		return KindNone, nil
-	case kind == "string" && len(content) == 1:
-		return KindMutex, []Holder{{Owner: content[0], Count: 1}}
-	case kind != "hash" || len(content) == 0:
-		return KindUnknown, nil
-	}
-	found := KindLock
-	var list []Holder
-	for pair := range slices.Chunk(content, 2) {
-		field, value := pair[0], pair[1]
-		switch count, ok := parseCount(value); {
-		case field == "mode":
-			found = KindRWLock
-		case strings.Contains(field, "@"):
-			// The part of a guest, which the owner's own field includes.
-		case !ok:
-			return KindUnknown, nil
-		default:
-			list = append(list, Holder{Owner: field, Count: count})
-		}
-	}
-	if found == KindRWLock {
-		markWriters(list)
-	}
-	slices.SortFunc(list, func(a, b Holder) int { return strings.Compare(a.Owner, b.Owner) })
-	if found == KindLock && len(list) != 1 {
-		return KindUnknown, nil
-	}
-	return found, list
-}
-
 // markWriters tells the two sides of a read/write lock apart.
 func markWriters(list []Holder) {
 	for i := range list {
@@ -204,10 +219,14 @@ func (c *Client) forceUnlock(ctx context.Context, names keys, want *kind) (bool,
 		switch {
 		case err != nil:
 			return held, fail("force unlock", names.name, err)
-		case !i.Locked():
+		case i.Kind == KindNone:
 			return held, nil
-		case i.Kind == KindUnknown, want != nil && i.Kind != want.stored:
-			return false, fail("force unlock", names.name, ErrWrongKind)
+		case want != nil && i.Kind != want.stored:
+			return held, fail("force unlock", names.name, notA(want.stored, i.What, nil))
+		case want == nil && i.Kind == KindMutex && !isOwner(i.Holders[0].Owner):
+			return held, fail("force unlock", names.name, errMutexByName)
+		case !i.Locked():
+			return held, fail("force unlock", names.name, notA(KindLock, i.What, nil))
 		case want != nil && want.side != "" && i.heldBy() != want.side:
 			return held, nil
 		}
@@ -220,15 +239,20 @@ func (c *Client) forceUnlock(ctx context.Context, names keys, want *kind) (bool,
 	}
 }
 
+// errMutexByName refuses to remove a token that anybody may have made.
+var errMutexByName error = &kindError{
+	text: "a string, which may be a mutex or data of an application; ForceUnlock of a Mutex removes it",
+}
+
 // evict removes the holders that were found, and reports whether any was still there.
 func (c *Client) evict(ctx context.Context, names keys, i Inspection) (gone bool, err error) {
-	for _, each := range evictions(names, i, c.publish) {
+	for _, each := range c.evictions(names, i) {
 		a, err := c.caller.call(ctx, c.closing, each.cmd, each.keys, each.args)
 		switch {
 		case err != nil && a.doubt:
 			return gone, fail("force unlock", names.name, ErrUnknownOutcome, err)
 		case err != nil:
-			return gone, fail("force unlock", names.name, err)
+			return gone, fail("force unlock", names.name, c.wrongKind(ctx, names, i.Kind, err))
 		}
 		gone = gone || !a.null
 	}
@@ -236,16 +260,16 @@ func (c *Client) evict(ctx context.Context, names keys, i Inspection) (gone bool
 }
 
 // evictions are the releases of all holders that were found, whoever they are.
-func evictions(names keys, i Inspection, publish string) []call {
+func (c *Client) evictions(names keys, i Inspection) []call {
 	switch i.Kind {
 	case KindRWLock:
-		return rwEvictions(names, i.Holders, publish)
+		return rwEvictions(names, i.Holders, c.publish)
 	case KindMutex:
-		return []call{{mutexRelease, []string{names.key, names.channel}, []string{i.Holders[0].Owner, publish}}}
+		return []call{{mutexRelease, []string{names.key}, []string{i.Holders[0].Owner, c.publish, names.channel}}}
 	default:
 		// It may be a fair lock, whose waiters listen elsewhere.
-		args := []string{i.Holders[0].Owner, "-1", "", publish, "0", names.waiterChannel(""), "0"}
-		return []call{fairReleaseCall(names, args)}
+		args := []string{i.Holders[0].Owner, "-1", "", c.publish, names.channel, "0", "0", c.lines.stale}
+		return []call{{fairRelease, names.fairKeys(), args}}
 	}
 }
 

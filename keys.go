@@ -16,16 +16,11 @@ type keys struct {
 	channel string
 	token   string // fencing counter
 
-	sent [2]string // key and channel, as commands are given them
+	sent [1]string // the key, as commands are given it
 }
 
-// listenOn sets the channel.
-func (k *keys) listenOn(channel string) { k.channel, k.sent = channel, [2]string{k.key, channel} }
-
-// alone is the key for a command, and withChannel the key and the channel, without an
-// allocation for each command.
-func (k *keys) alone() []string       { return k.sent[:1:1] }
-func (k *keys) withChannel() []string { return k.sent[:2:2] }
+// alone is the key for a command, without an allocation for each command.
+func (k *keys) alone() []string { return k.sent[:] }
 
 // keysOf maps a name and derives everything else from it. It is the only place
 // where a name is judged.
@@ -41,9 +36,10 @@ func (o *Options) keysOf(name string) (keys, error) {
 		return keys{name: name}, err
 	}
 	tag := hashTag(key)
-	k := keys{name: name, key: key, token: "redisson_lock_token:" + tag}
-	k.listenOn("redisson_lock__channel:" + tag)
-	return k, nil
+	return keys{
+		name: name, key: key, sent: [1]string{key},
+		channel: "redisson_lock__channel:" + tag, token: "redisson_lock_token:" + tag,
+	}, nil
 }
 
 // hashTag encloses a key in braces, unless it brings its own.

@@ -1,14 +1,11 @@
 package latchkey
 
-import (
-	"math/rand/v2"
-	"time"
-)
+import "time"
 
 // Kind names a kind of object.
 type Kind string
 
-// The kinds of objects that stand under a name.
+// The kinds of objects, of holds and of what [Client.Inspect] finds.
 const (
 	KindNone    Kind = "none"    // nothing: the lock is free
 	KindMutex   Kind = "mutex"   // the plain lock of NewMutex and many other libraries
@@ -23,6 +20,12 @@ const (
 	KindMulti   Kind = "multi"   // several locks, all of them
 	KindRed     Kind = "red"     // several locks, a majority of them
 	KindUnknown Kind = "unknown" // nothing that this package knows
+
+	// A semaphore and a latch are numbers in Redis. What this library keeps beside them
+	// tells which it is; without that it may also be a counter of an application.
+	KindSemaphore Kind = "semaphore"
+	KindLatch     Kind = "latch"
+	KindNumber    Kind = "number"
 )
 
 // kind is what tells one lock from another; everything else they share.
@@ -111,6 +114,5 @@ func (b Backoff) pause(round int) time.Duration {
 			break
 		}
 	}
-	d := time.Duration(min(pause, float64(b.Max)))
-	return d/2 + rand.N(d/2+1)
+	return jitter(time.Duration(min(pause, float64(b.Max))))
 }

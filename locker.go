@@ -111,13 +111,16 @@ func do(ctx context.Context, lock Locker, fn func(context.Context) error, option
 // IsLocked is part of [Locker].
 func (p *primitive) IsLocked(ctx context.Context) (bool, error) {
 	i, err := p.Inspect(ctx)
-	return i.Locked(), err
+	return err == nil && i.Locked(), err
 }
 
 // RemainingTTL is part of [Locker].
 func (p *primitive) RemainingTTL(ctx context.Context) (time.Duration, error) {
 	i, err := p.Inspect(ctx)
-	return i.TTL, err
+	if err != nil {
+		return 0, err
+	}
+	return i.TTL, nil
 }
 
 // SyncLocker makes a [sync.Locker] of a lock, for code that knows no errors. Its

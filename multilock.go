@@ -22,7 +22,9 @@ import (
 // some. A failover that loses one member loses the whole: see [RedLock] for the opposite.
 //
 // The options of an acquisition apply to each member, but [Wait] and the context to the
-// whole, and [By] not at all.
+// whole, and [By] not at all. [Lease] and [MaxHold] begin when the last member is there:
+// until then those that are held are renewed, so that a member may be waited for longer
+// than they allow. A process that dies while it waits keeps them no longer than that lease.
 type MultiLock struct{ several }
 
 // NewMultiLock returns the lock that is all of the locks given. One that stands there twice
@@ -65,6 +67,9 @@ func (l *MultiLock) tied() bool {
 
 // take goes round until all members are held.
 func (l *MultiLock) take(ctx context.Context, r *request, options []Option) (*Hold, error) {
+	if r.confines() {
+		options = append(options, Option{kind: optionUntilWhole})
+	}
 	for {
 		h, again, err := l.round(ctx, r, options)
 		if err == nil || !again || !r.waits || ctx.Err() != nil {
@@ -81,7 +86,7 @@ func (l *MultiLock) take(ctx context.Context, r *request, options []Option) (*Ho
 func (l *MultiLock) round(ctx context.Context, r *request, options []Option) (h *Hold, again bool, err error) {
 	holds := make([]*Hold, len(l.members))
 	if err := l.takeInOrder(ctx, r, options, holds); err != nil {
-		giveBack(holds, maxMemberTimeout)
+		giveBack(ctx, holds, maxMemberTimeout)
 		return nil, errors.Is(err, errTied), err
 	}
 	h, err = l.whole(ctx, r, holds)
@@ -136,7 +141,7 @@ func (l *MultiLock) tryFrom(ctx context.Context, options []Option, holds []*Hold
 		err = errs[i] // there is nothing to wait for
 	}
 	first += from
-	giveBack(holds[first:], maxMemberTimeout)
+	giveBack(ctx, holds[first:], maxMemberTimeout)
 	clear(holds[first:])
 	return first, err
 }
@@ -154,19 +159,25 @@ func (l *MultiLock) await(ctx context.Context, member Locker, options []Option) 
 }
 
 // whole makes one hold of all. Fixed leases begin anew, so that the whole has what was
-// asked for, however long the last member took; unless that would pass their limit.
+// asked for, however long the last member took.
 func (l *MultiLock) whole(ctx context.Context, r *request, holds []*Hold) (*Hold, error) {
 	g := newGroup(l.Name(), len(holds), len(holds), maxMemberTimeout)
 	for i, h := range holds {
 		g.add(i, h)
 	}
-	err := g.begin() // the lease of the first may have been over when the last one came
-	if err == nil && !r.renew && r.maxHold == 0 {
+	err := g.begin() // the first may have been lost when the last one came
+	if r.confines() {
+		g.confine(confinement{fixed: !r.renew})
+	}
+	if err == nil && !r.renew && (r.maxHold == 0 || r.confines()) {
 		err = g.extend(ctx, r.lease)
 	}
 	if err != nil {
-		g.abandon()
+		g.abandon(ctx)
 		return nil, err
+	}
+	if r.confines() {
+		g.confine(confinement{!r.renew, r.maxHold, time.Now()})
 	}
 	return newGroupHold(g), nil
 }

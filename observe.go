@@ -1,9 +1,6 @@
 package latchkey
 
-import (
-	"runtime/debug"
-	"time"
-)
+import "time"
 
 // EventType says what happened to a lock.
 type EventType int
@@ -47,16 +44,16 @@ type Event struct {
 	Err   error         // EventAttempt, EventLost
 }
 
-// observe tells the observer, if there is one. One that panics must not leave a lock
-// half taken.
-func (c *Client) observe(e Event) {
-	if c.options.Observer == nil {
+// observe has the observer, if there is one, told what happened to the tenure.
+func (t *tenure) observe(e Event) {
+	if t.client.options.Observer == nil {
 		return
 	}
-	defer func() {
-		if cause := recover(); cause != nil {
-			c.options.Logger.Error("latchkey: the observer panicked", "event", e.Type, "panic", cause, "stack", string(debug.Stack()))
-		}
-	}()
-	c.options.Observer(e)
+	e.Kind, e.Name, e.Owner = t.lock.kind.kind, t.lock.name, t.owner
+	if e.Type == EventLost || e.Type == EventReleased {
+		t.mu.Lock()
+		e.Held = t.client.clock().since(t.taken)
+		t.mu.Unlock()
+	}
+	t.client.reporter.observe(e)
 }

@@ -3,62 +3,75 @@ package latchkey
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 )
 
-// opMemory is how long the server remembers an operation, as op.lua has it, and for
-// how long one whose outcome is unknown is settled in the background at most.
-const opMemory = 20 * time.Minute
+// opMemory is how long the server remembers an operation, as op.lua has it: for as long
+// as a copy may be delivered late.
+const opMemory = lateDelivery
 
-// opMargin is how much earlier the background stops to settle.
+// opMargin is how much earlier the background gives up an operation: it must not send one
+// that the server may have forgotten.
 const opMargin = time.Minute
 
 // op is an operation on a counter: it changes a number, so that sent twice it would
-// count twice. The server notes the last one of each lane. A lane of this client
-// serves one operation at a time, with growing numbers, so that the notes are few.
+// count twice. The server notes the last one of each lane. A lane of this client and an
+// object serves one operation at a time, with growing numbers.
 type op struct {
 	client *Client
+	key    string // of the object
 	lane   int
 	number string
 	note   string // the key of the note
-	turn   turn
 	began  stamp
 	settle call // what settles it if its outcome is unknown: itself, or its undo
 }
 
-// lanes are the numbers of the lanes of a client that are not in use.
+// lanes are those in use, by the key of the object. An operation takes the first that is
+// free, so that the server has one note for each object and each operation that was under
+// way on it at the same time.
 type lanes struct {
 	mu   sync.Mutex
-	free []int
-	made int
+	busy map[string][]bool
 }
 
-func (l *lanes) take() int {
+func (l *lanes) take(key string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n := len(l.free); n > 0 {
-		lane := l.free[n-1]
-		l.free = l.free[:n-1]
-		return lane
+	if l.busy == nil {
+		l.busy = map[string][]bool{}
 	}
-	l.made++
-	return l.made
+	busy := l.busy[key]
+	lane := slices.Index(busy, false)
+	if lane < 0 {
+		lane = len(busy)
+		busy = append(busy, false)
+	}
+	busy[lane] = true
+	l.busy[key] = busy
+	return lane + 1
 }
 
-func (l *lanes) give(lane int) {
+func (l *lanes) give(key string, lane int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.free = append(l.free, lane)
+	busy := l.busy[key]
+	busy[lane-1] = false
+	if !slices.Contains(busy, true) {
+		delete(l.busy, key)
+	}
 }
 
 // newOp begins an operation on the object of that key. over has to be called when its
 // outcome is known.
 func (c *Client) newOp(key string) *op {
-	lane := c.lanes.take()
+	lane := c.lanes.take(key)
 	return &op{
 		client: c,
+		key:    key,
 		lane:   lane,
 		began:  c.clock(),
 		number: strconv.FormatUint(c.tenures.number(), 10),
@@ -71,42 +84,44 @@ func opKey(key, client, what string) string {
 	return "latchkey_op:" + hashTag(key) + ":" + client + ":" + what
 }
 
-func (o *op) over() { o.client.lanes.give(o.lane) }
+func (o *op) over() { o.client.lanes.give(o.key, o.lane) }
 
 // unknown leaves it to the background to settle the operation.
-func (o *op) unknown() { o.client.janitor.once(o, opMemory) }
+func (o *op) unknown() { o.client.undo.add(o, undoPlan{key: o.note, lease: opMemory}) }
 
-func (o *op) seat() *turn { return &o.turn }
-
-// settleUp is part of [unsettled]. It ends while the server is certain to remember what
-// it has done.
-func (o *op) settleUp(ctx context.Context, stop <-chan struct{}) bool {
+// undo is part of [undoable]. It ends while the server is certain to remember what it has
+// done.
+func (o *op) undo(ctx context.Context, stop <-chan struct{}) verdict {
 	if o.client.clock().since(o.began) > opMemory-opMargin-2*o.client.caller.patience {
-		o.client.options.Logger.Error("latchkey: an operation whose outcome is unknown was given up", "note", o.note)
+		o.client.reporter.log(noticeGivenUp, o.note)
 		o.over()
-		return true
+		return refused
 	}
 	a, err := o.client.caller.call(ctx, stop, o.settle.cmd, o.settle.keys, o.settle.args)
-	if err != nil && (judge(err) != refused || a.doubt) {
-		return false
+	switch v := judge(err); {
+	case v == refused && a.doubt:
+		return notNow // an earlier attempt may have been executed
+	case !final(v):
+		return v
 	}
 	o.over()
-	return true
+	return answered
 }
 
 // object is a named thing that is no lock: it has no owner and no lease.
 type object struct {
 	keys
 	client  *Client
+	kind    Kind
 	invalid error // why the name cannot be used
 }
 
-func newObject(c *Client, name string, channel func(key string) string) object {
+func newObject(c *Client, kind Kind, name string, channel func(key string) string) object {
 	names, err := c.options.keysOf(name)
 	if err == nil {
 		names.channel = channel(names.key)
 	}
-	return object{keys: names, client: c, invalid: err}
+	return object{keys: names, client: c, kind: kind, invalid: err}
 }
 
 // Name returns the name as the program gave it.
@@ -123,7 +138,7 @@ func (o *object) query(ctx context.Context, verb string, c call) (answer, error)
 	defer o.client.working.Done()
 	a, err := o.client.caller.call(ctx, o.client.closing, c.cmd, c.keys, c.args)
 	if err != nil {
-		return a, fail(verb, o.name, explainObject(a, err)...)
+		return a, fail(verb, o.name, o.explain(ctx, a, err)...)
 	}
 	return a, nil
 }
@@ -164,11 +179,11 @@ func (o *object) perform(ctx context.Context, verb string, build, settle func(*o
 	default:
 		each.over()
 	}
-	return a, fail(verb, o.name, explainObject(a, err)...)
+	return a, fail(verb, o.name, o.explain(ctx, a, err)...)
 }
 
-// explainObject puts the sentinel in front that an error stands for.
-func explainObject(a answer, err error) []error {
+// explain puts the sentinel in front that an error stands for.
+func (o *object) explain(ctx context.Context, a answer, err error) []error {
 	switch {
 	case a.doubt:
 		return []error{ErrUnknownOutcome, err}
@@ -177,7 +192,7 @@ func explainObject(a answer, err error) []error {
 	case hasCode(err, "LATCHKEY_RANGE"):
 		return []error{invalid("the sum is more than %d", maxCount)}
 	case hasCode(err, "WRONGTYPE"):
-		return []error{ErrWrongKind, err}
+		return []error{o.client.wrongKind(ctx, o.keys, o.kind, err)}
 	}
 	return []error{err}
 }

@@ -17,24 +17,11 @@ func TestOps_in_doubt_are_given_up_in_time(t *testing.T) {
 	_, err := s.TrySetPermits(t.Context(), 5)
 	require.NoError(t, err)
 	o := c.newOp(s.key)
-	o.settle = call{semRelease, []string{s.key, s.total, o.note, s.channel}, []string{o.number, strconv.Itoa(1), "release", c.publish}}
-	require.Equal(t, int64(1), c.script(o.settle.cmd, o.settle.keys, o.settle.args...)) // executed, its reply lost
-	c.janitor.mu.Lock()
-	c.janitor.active = true // no goroutine: the test is it
-	c.janitor.mu.Unlock()
-	o.unknown()
-	// the server cannot be reached for 25 minutes: nothing is settled
-	for offset < 25*time.Minute {
-		offset += time.Minute
-		c.janitor.later(o, false)
-	}
+	o.settle = call{semRelease, []string{s.key, s.total, o.note}, []string{o.number, strconv.Itoa(1), "release", c.publish, s.channel}}
+	require.Equal(t, int64(1), c.script(o.settle.cmd, o.settle.keys, o.settle.args...))            // executed, its reply lost
+	offset = 25 * time.Minute                                                                      // in which the server could not be reached
 	require.NoError(t, c.rueidis.Do(t.Context(), c.rueidis.B().Del().Key(o.note).Build()).Error()) // its 20 minutes are over
-	due, _, _ := c.janitor.next()
-	if len(due) == 0 {
-		offset += 10 * time.Second
-		due, _, _ = c.janitor.next()
-	}
-	c.janitor.tidy(due)
+	require.True(t, c.undo.atOnce(o.undo), "it is given up")
 	n, err := s.Available(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 6, n, "released once")
@@ -45,7 +32,7 @@ func TestPermitScripts_one_mark_for_all(t *testing.T) {
 	s := newSemScripts(t)
 	s.setPermits(3, "try")
 	mark := s.key + ":void:a"
-	require.Nil(t, s.c.script(permitLeave, []string{s.key, s.ids, s.reserve, s.channel, mark}, "b", "whob", "PUBLISH", "1000"))
+	require.Nil(t, s.c.script(permitLeave, []string{s.key, s.ids, s.reserve, mark}, "b", "whob", "PUBLISH", s.channel, "1000"))
 	requireCode(t, s.permit([]string{"a", "b"}, "", ""), "LATCHKEY_PAST")
 	s.counts(3, 0)
 }
@@ -56,7 +43,7 @@ func TestPermitScripts_one_mark_beside_held_ones(t *testing.T) {
 	s.setPermits(4, "try")
 	require.Nil(t, s.permit([]string{"a", "b", "c"}, "", ""))
 	mark := s.key + ":void:a"
-	require.NotNil(t, s.c.script(permitLeave, []string{s.key, s.ids, s.reserve, s.channel, mark}, "b", "whob", "PUBLISH", "1000"))
+	require.NotNil(t, s.c.script(permitLeave, []string{s.key, s.ids, s.reserve, mark}, "b", "whob", "PUBLISH", s.channel, "1000"))
 	requireCode(t, s.permit([]string{"a", "b", "c"}, "", ""), "LATCHKEY_PAST")
 	s.counts(2, 2)
 }

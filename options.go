@@ -21,7 +21,7 @@ const (
 	// DefaultRetryBudget is how long an operation without a deadline of its own is
 	// repeated while the server cannot be reached.
 	DefaultRetryBudget = 3 * time.Second
-	// DefaultMaxInFlight is how many commands of one client wait for an answer.
+	// DefaultMaxInFlight is how many commands of one client wait for the answer of one server.
 	DefaultMaxInFlight = 512
 )
 
@@ -90,8 +90,10 @@ type Options struct {
 	// failing over. Default: DefaultRetryBudget. It must not exceed Lease.
 	RetryBudget time.Duration
 
-	// MaxInFlight bounds how many commands of this client wait for an answer at once,
-	// so that a hung server cannot hold callers past their deadlines. Default:
+	// MaxInFlight bounds how many commands of this client wait for an answer of one
+	// server at once, so that a hung server cannot hold callers past their deadlines. In
+	// a cluster each node has that bound for itself: one that is silent takes nothing
+	// from the others. 120 more are reserved for renewals, releases and undo. Default:
 	// DefaultMaxInFlight; at most 896.
 	MaxInFlight int
 
@@ -121,12 +123,18 @@ type Options struct {
 	TimeFencing bool
 
 	// Logger receives what a user should know and no error can tell: lost holds,
-	// messages that may not be published, damaged keys. Default: slog.Default().
+	// messages that may not be published, damaged keys. Default: slog.Default(). The
+	// same line about the same subject is logged once in ten seconds (an hour, for what
+	// only a change of settings can mend), about eight subjects at most; what is left
+	// out is counted, and logged as "repeated" at the end of that time.
 	Logger *slog.Logger
 
-	// Observer, if set, is called at each [Event], synchronously and from many
-	// goroutines: it must be quick and must not call back into the client. If it
-	// panics, that is logged and the work goes on.
+	// Observer, if set, is called at each [Event], soon after it happened.
+	//
+	// Logger and Observer are called from one goroutine at a time, in the order in which
+	// things happened. No lock waits for them: they may block or panic, and cost their
+	// own reports only. An event that finds 8,192 others waiting is dropped, and the log
+	// says how many were. Client.Close delivers what is left, so neither may wait for it.
 	Observer func(Event)
 
 	clock func() stamp // for tests; default systemClock

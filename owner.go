@@ -54,6 +54,11 @@ func ParseOwner(text string) (Owner, error) {
 	return Owner{client: client, number: number}, nil
 }
 
+func isOwner(text string) bool {
+	_, err := ParseOwner(text)
+	return err == nil
+}
+
 type ownerKey struct{}
 
 // WithOwner returns a context under which acquisitions that do not re-enter a

@@ -148,11 +148,11 @@ func releaseOwn(ctx context.Context, t *tenure, errs []error) (PermitState, []er
 // releaseByID releases some of the ids and fills in what became of them.
 func (s *PermitSemaphore) releaseByID(ctx context.Context, ids []string, some []int, states []PermitState) error {
 	a, err := s.count(s.client.caller.detached(ctx), "release", func(o *op) call {
-		args := []string{o.number, s.client.publish}
+		args := []string{o.number, s.client.publish, s.channel}
 		for _, i := range some {
 			args = append(args, rawID(ids[i]))
 		}
-		return call{permitRelease, []string{s.key, s.held(), o.note, s.channel}, args}
+		return call{permitRelease, []string{s.key, s.held(), o.note}, args}
 	})
 	if err != nil {
 		return err
@@ -222,10 +222,13 @@ func (s *PermitSemaphore) UpdateLease(ctx context.Context, id string, d time.Dur
 // set late.
 func (s *PermitSemaphore) update(ctx context.Context, verb, id, ms string) (sent stamp, err error) {
 	a, err := s.once(ctx, verb, func(o *op) call {
-		return call{permitUpdate.confirmed(s.client.acks), []string{s.key, s.held(), o.note, s.channel},
-			[]string{o.number, rawID(id), ms, s.client.publish}}
+		return call{permitUpdate.confirmed(s.client.acks), []string{s.key, s.held(), o.note},
+			[]string{o.number, rawID(id), ms, s.client.publish, s.channel}}
 	})
-	if err != nil {
+	switch {
+	case denied(err):
+		return sent, fail(verb, s.name, ErrNotHeld)
+	case err != nil:
 		return sent, err
 	}
 	switch set, err := a.message.AsInt64(); set {

@@ -25,12 +25,12 @@ type PermitSemaphore struct {
 	permits *primitive
 }
 
-var permitKind = &kind{kind: KindPermit, family: KindPermit, stored: KindPermit,
+var permitKind = &kind{kind: KindPermit, family: KindPermit, stored: KindSemaphore,
 	protocol: permitProtocol{}, renew: permitRenew, shared: true}
 
 // NewPermitSemaphore returns the semaphore of that name. Nothing is sent.
 func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
-	s := &PermitSemaphore{object: newObject(c, name, semaphoreChannel)}
+	s := &PermitSemaphore{object: newObject(c, KindSemaphore, name, semaphoreChannel)}
 	s.permits = &primitive{keys: s.keys, client: c, kind: permitKind, invalid: s.invalid}
 	return s
 }
@@ -119,8 +119,8 @@ func (s *PermitSemaphore) AddPermits(ctx context.Context, n int) error {
 
 func (s *PermitSemaphore) set(ctx context.Context, verb, how string, n int, ttl string) (bool, error) {
 	return yes(s.count(ctx, verb, func(o *op) call {
-		return call{permitSet, []string{s.key, s.held(), o.note, s.channel},
-			[]string{o.number, strconv.Itoa(n), how, ttl, s.client.publish}}
+		return call{permitSet, []string{s.key, s.held(), o.note},
+			[]string{o.number, strconv.Itoa(n), how, ttl, s.client.publish, s.channel}}
 	}))
 }
 
@@ -182,7 +182,7 @@ func reserveKey(key string) string { return "latchkey_sc_reserve:" + hashTag(key
 type permitProtocol struct{}
 
 func (permitProtocol) keys(t *tenure) []string {
-	keys := append(make([]string, 0, 5), t.lock.key, idsKey(t.lock.key), reserveKey(t.lock.key), t.lock.channel)
+	keys := append(make([]string, 0, 4), t.lock.key, idsKey(t.lock.key), reserveKey(t.lock.key))
 	if t.permanent {
 		keys = append(keys, "latchkey_permit_void:"+hashTag(t.lock.key)+":"+t.leader)
 	}
@@ -199,7 +199,7 @@ func (p permitProtocol) acquire(t *tenure, lease time.Duration, _, _ int) call {
 	if t.permanent = lease == permanentLease; t.permanent {
 		ms = ""
 	}
-	args := []string{ms, keep, t.client.publish, t.wire, rawID(t.wire)}
+	args := []string{ms, keep, t.client.publish, t.lock.channel, t.wire, rawID(t.wire)}
 	for _, other := range t.company {
 		other.permanent = t.permanent
 		args = append(args, rawID(other.wire))
@@ -213,9 +213,9 @@ func (p permitProtocol) release(t *tenure, count int, _ int64) call {
 	}
 	mark := ""
 	if t.permanent && t.mayWait() {
-		mark = strconv.FormatInt(millis(opMemory), 10)
+		mark = strconv.FormatInt(millis(lateDelivery), 10)
 	}
-	return call{permitLeave, p.keys(t), []string{rawID(t.wire), t.wire, t.client.publish, mark}}
+	return call{permitLeave, p.keys(t), []string{rawID(t.wire), t.wire, t.client.publish, t.lock.channel, mark}}
 }
 
 func (permitProtocol) renewal(t *tenure, lease time.Duration) call {

@@ -19,6 +19,13 @@ type protocol interface {
 	renewal(t *tenure, lease time.Duration) call
 }
 
+// keyByKey is a protocol whose holds have several keys, each of which can be renewed by
+// itself.
+type keyByKey interface {
+	// renewals renew a hold if all of them say so, one after the other.
+	renewals(t *tenure, lease time.Duration) []call
+}
+
 // call is a command with everything that goes with it.
 type call struct {
 	cmd        command
@@ -54,7 +61,7 @@ func (stringProtocol) release(t *tenure, count int, _ int64) call {
 	if count > 0 {
 		return call{}
 	}
-	return call{mutexRelease, t.lock.withChannel(), []string{t.wire, t.client.publish}}
+	return call{mutexRelease, t.lock.alone(), []string{t.wire, t.client.publish, t.lock.channel}}
 }
 
 func (stringProtocol) renewal(t *tenure, lease time.Duration) call {
@@ -78,12 +85,12 @@ func acquireArgs(t *tenure, lease time.Duration, count int) []string {
 }
 
 func (hashProtocol) release(t *tenure, count int, raise int64) call {
-	return call{lockRelease, t.lock.withChannel(), releaseArgs(t, count, raise)}
+	return call{lockRelease, t.lock.alone(), releaseArgs(t, count, raise)}
 }
 
 // releaseArgs are what all scripts that release a hash are told first.
 func releaseArgs(t *tenure, count int, raise int64) []string {
-	return []string{t.wire, strconv.Itoa(count), t.part, t.client.publish, strconv.FormatInt(raise, 10)}
+	return []string{t.wire, strconv.Itoa(count), t.part, t.client.publish, t.lock.channel, strconv.FormatInt(raise, 10)}
 }
 
 func (hashProtocol) renewal(t *tenure, lease time.Duration) call {

@@ -52,7 +52,7 @@ func (s *subscription) lost() {
 // ceiling.
 type notifier struct {
 	caller   *caller
-	log      *slog.Logger
+	reporter *reporter
 	beatName string        // private channel on which classic listeners hear themselves
 	interval time.Duration // between two beats
 	sharded  bool
@@ -64,10 +64,10 @@ type notifier struct {
 	owners    map[uint16]string    // node of a slot, as far as known
 }
 
-func newNotifier(c *caller, log *slog.Logger, id string, interval time.Duration, sharded bool) *notifier {
+func newNotifier(c *caller, r *reporter, id string, interval time.Duration, sharded bool) *notifier {
 	return &notifier{
 		caller:    c,
-		log:       log,
+		reporter:  r,
 		beatName:  "latchkey:beat:" + id,
 		interval:  interval,
 		sharded:   sharded,
@@ -156,7 +156,7 @@ func (l *listener) run() {
 		}
 		if err != nil {
 			if pause == firstPause {
-				l.log.Warn("latchkey: subscription lost, waiters poll until it is back", "error", err)
+				l.reporter.log(noticeSubscription, l.address, slog.Any("error", err))
 			}
 			l.retire()
 			l.scatter()
@@ -278,7 +278,7 @@ func (l *listener) subscribe(k *link, channels []string) error {
 	case l.sharded && l.redirect(channels[0], err):
 		return nil
 	case len(channels) == 1:
-		l.log.Warn("latchkey: the server refuses a subscription, waiters poll", "channel", channels[0], "error", err)
+		l.reporter.log(noticeSubscribe, channels[0], slog.Any("error", err))
 		return nil
 	}
 	for _, channel := range channels {
@@ -366,8 +366,7 @@ func (l *listener) hearItself(k *link) error {
 	}
 	err := l.do(k, k.conn.B().Subscribe().Channel(l.beatName).Build())
 	if judge(err) == refused {
-		l.log.Warn("latchkey: the server refuses the channel by which a deaf connection is noticed",
-			"channel", l.beatName, "error", err)
+		l.reporter.log(noticeBeat, l.beatName, slog.Any("error", err))
 		k.mute.Store(true)
 		return nil
 	}
@@ -391,10 +390,10 @@ func (l *listener) beat(k *link) {
 		}
 		return
 	}
-	client := l.caller.client
-	err := l.caller.send(ctx, func(ctx context.Context) rueidis.RedisResult {
+	_, reply := l.caller.ask(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().Publish().Channel(l.beatName).Message("0").Build())
-	}).Error()
+	})
+	err := reply.Error()
 	if judge(err) != answered {
 		k.silent.Add(-1)
 	}

@@ -97,11 +97,18 @@ func (l *RedLock) take(ctx context.Context, r *request, options []Option) (*Hold
 	if err := l.servers.check(ctx); err != nil {
 		return nil, err
 	}
+	var before error // what the round before the last has met
 	for {
 		h, again, err := l.round(ctx, r, options)
-		if err == nil || !again || !r.waits || ctx.Err() != nil {
-			return h, ended(ctx, err)
+		switch {
+		case err == nil:
+			return h, nil
+		case !again || !r.waits:
+			return nil, ended(ctx, err)
+		case ctx.Err() != nil:
+			return nil, errors.Join(ended(ctx, err), before)
 		}
+		before = err
 		if stopped := rest(ctx, nil, jitter(l.options.RetryDelay)); stopped != nil {
 			return nil, errors.Join(stopped, err)
 		}
@@ -117,7 +124,7 @@ func (l *RedLock) round(ctx context.Context, r *request, options []Option) (h *H
 	if err := g.elect(r); err != nil {
 		t.cancel()
 		go t.collect(g)
-		g.abandon()
+		g.abandon(ctx)
 		again, err = l.defeat(err, failures)
 		return nil, again, err
 	}
@@ -280,7 +287,7 @@ func (t *tries) collect(g *group) {
 	defer t.cancel()
 	for ; t.left > 0; t.left-- {
 		if o := <-t.outcomes; o.err == nil && !g.add(o.place, o.hold) {
-			giveBack([]*Hold{o.hold}, 0) // it may have fallen silent, and others come behind it
+			giveBack(context.Background(), []*Hold{o.hold}, 0) // it may have fallen silent, and others come behind it
 		}
 	}
 }
@@ -291,7 +298,7 @@ func (l *RedLock) mendLater(ctx context.Context, g *group, r *request, options [
 	period := max(g.validFor()/3, minMemberTimeout)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.state.over() || g.state.leaving {
+	if g.state.over() || g.state.leaving || g.confined != nil {
 		return
 	}
 	g.mending = time.AfterFunc(period, func() {

@@ -2,11 +2,8 @@ package latchkey
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/redis/rueidis"
 )
 
 // redServers finds out whether two members are on one server: that would be one vote
@@ -18,7 +15,7 @@ type redServers struct {
 	heard   chan struct{} // closed when so much is known that nobody waits any more
 
 	mu      sync.Mutex
-	ids     map[int]string // by the places of the members; "" of who does not tell
+	ids     map[int]string // by the places of the members; "" of a server that does not tell
 	looking bool
 	hearing sync.Once
 	twice   error
@@ -28,8 +25,8 @@ func newRedServers(members []Locker, need int) *redServers {
 	return &redServers{members: members, need: need, heard: make(chan struct{}), ids: map[int]string{}}
 }
 
-// check is an ErrInvalid once two members are known to be on one server. Who does not tell
-// is believed.
+// check is an ErrInvalid once two members are known to be on one server. A server that does
+// not tell counts as one of its own.
 func (s *redServers) check(ctx context.Context) error {
 	if places := s.startLooking(); places != nil {
 		go s.look(places)
@@ -44,20 +41,36 @@ func (s *redServers) check(ctx context.Context) error {
 	return s.twice
 }
 
-// startLooking returns the members whose servers are not known, nil if somebody is looking
-// already.
+// startLooking returns the members whose servers neither this lock nor their clients know,
+// nil if there are none, or somebody is looking already.
 func (s *redServers) startLooking() (places []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.looking {
 		return nil
 	}
-	for i := range s.members {
-		if _, known := s.ids[i]; !known {
-			places = append(places, i)
+	silent := 0
+	for i, l := range s.members {
+		if _, known := s.ids[i]; known {
+			continue
+		}
+		if id, known := knownServerOf(l); known {
+			s.note(i, id)
+			continue
+		}
+		places = append(places, i)
+		if p, is := l.(placed); is && p.base().client.identity.overdue() {
+			silent++
 		}
 	}
 	s.looking = places != nil
+	switch {
+	case len(s.ids) < s.need:
+	case silent == len(places): // which have been waited for
+		s.tell()
+	default:
+		time.AfterFunc(minMemberTimeout, s.tell)
+	}
 	return places
 }
 
@@ -84,15 +97,20 @@ func (s *redServers) learn(ctx context.Context, i int) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.note(i, id)
+	if len(s.ids) == s.need {
+		time.AfterFunc(minMemberTimeout, s.tell)
+	}
+}
+
+// note takes note of what the server of a member calls itself. s.mu is held.
+func (s *redServers) note(i int, id string) {
 	for other, known := range s.ids {
 		if id != "" && id == known {
 			s.twice = invalid("%q and %q are on one server", s.members[other].Name(), s.members[i].Name())
 		}
 	}
 	s.ids[i] = id
-	if len(s.ids) == s.need {
-		time.AfterFunc(minMemberTimeout, s.tell)
-	}
 }
 
 func serverOf(ctx context.Context, l Locker) (id string, told bool) {
@@ -102,17 +120,10 @@ func serverOf(ctx context.Context, l Locker) (id string, told bool) {
 	return "", true
 }
 
-// serverID is what a server calls itself while it runs, "" if it does not want to tell. It
-// reports false if it may yet tell.
-func (c *Client) serverID(ctx context.Context) (id string, told bool) {
-	if c.cluster || !c.begin() {
-		return "", true
+// knownServerOf is serverOf without asking anybody.
+func knownServerOf(l Locker) (id string, known bool) {
+	if p, is := l.(placed); is {
+		return p.base().client.knownServerID()
 	}
-	defer c.working.Done()
-	info, err := c.caller.send(ctx, func(ctx context.Context) rueidis.RedisResult {
-		return c.rueidis.Do(ctx, c.rueidis.B().Info().Section("server").Build())
-	}).ToString()
-	_, id, _ = strings.Cut(info, "run_id:")
-	id, _, _ = strings.Cut(id, "\r")
-	return id, err == nil || judge(err) == refused
+	return "", true
 }

@@ -49,8 +49,8 @@ func (r Replicas) check(budget time.Duration) error {
 	return nil
 }
 
-// maxWaits is how many acquisitions of a client wait for replicas at the same time. Each
-// has a connection to itself meanwhile.
+// maxWaits is how many acquisitions of a client wait for the replicas of one node at the
+// same time. Each has a connection to itself meanwhile.
 const maxWaits = 16
 
 // waitSlack is how much later than asked for the answer to WAIT may come: the server
@@ -61,17 +61,18 @@ const waitSlack = 250 * time.Millisecond
 type acks struct {
 	Replicas
 
-	places chan struct{} // one for each that waits
 	id     string
+	most   int      // commands that wait for the replicas of one node
+	places sync.Map // for each *node a chan struct{} with one for each that waits
 	sent   sync.Map // the digests of the scripts that were sent as text
 }
 
 // newAcks returns nil if nothing is to be confirmed.
-func newAcks(r Replicas, id string, places int) *acks {
+func newAcks(r Replicas, id string, most int) *acks {
 	if r.Min == 0 {
 		return nil
 	}
-	return &acks{Replicas: r, places: make(chan struct{}, places), id: id}
+	return &acks{Replicas: r, id: id, most: most}
 }
 
 // check finds out whether the server knows WAIT, before the first lock does.
@@ -81,7 +82,8 @@ func (r *acks) check(c *caller) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.patience)
 	defer cancel()
-	if err := c.send(ctx, func(ctx context.Context) rueidis.RedisResult { return r.try(ctx, c.client) }).Error(); err != nil {
+	key := opKey(r.id, r.id, "ack")
+	if err := c.send(ctx, c.node(key), func(ctx context.Context) rueidis.RedisResult { return r.try(ctx, c.client, key) }).Error(); err != nil {
 		return fmt.Errorf("the command WAIT, which Options.Replicas needs, fails: %w", err)
 	}
 	return nil
@@ -89,13 +91,13 @@ func (r *acks) check(c *caller) error {
 
 // try sends WAIT. In a cluster the name of some key leads to a master, which is the one
 // to ask.
-func (r *acks) try(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+func (r *acks) try(ctx context.Context, client rueidis.Client, key string) rueidis.RedisResult {
 	send, release := openSender(client)
 	defer release()
 	b := client.B()
 	commands := []rueidis.Completed{b.Wait().Numreplicas(0).Timeout(1).Build()}
 	if client.Mode() == rueidis.ClientModeCluster {
-		commands = slices.Insert(commands, 0, b.Exists().Key(opKey(r.id, r.id, "ack")).Build())
+		commands = slices.Insert(commands, 0, b.Exists().Key(key).Build())
 	}
 	results := send(ctx, commands...)
 	return results[len(results)-1]
@@ -110,14 +112,20 @@ func (c command) confirmed(r *acks) command {
 // patience is how long one command and its confirmation may take.
 func (r *acks) patience() time.Duration { return r.Timeout + waitSlack }
 
-// place waits for a place among those who wait for replicas. It is waited for before
-// anything is sent, so that who leaves meanwhile has left nothing to be executed late.
-func (r *acks) place(ctx context.Context, patience time.Duration) (give func(), err error) {
-	timer := time.NewTimer(patience)
+// place waits for a place among those who wait for the replicas of a node. It is waited
+// for before anything is sent, so that who leaves meanwhile has left nothing to be
+// executed late.
+func (r *acks) place(ctx context.Context, n *node, until time.Time) (give func(), err error) {
+	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
+	known, found := r.places.Load(n)
+	if !found {
+		known, _ = r.places.LoadOrStore(n, make(chan struct{}, r.most))
+	}
+	places := known.(chan struct{})
 	select {
-	case r.places <- struct{}{}:
-		return func() { <-r.places }, nil
+	case places <- struct{}{}:
+		return func() { <-places }, nil
 	case <-ctx.Done():
 		return nil, errSlots
 	case <-timer.C:
@@ -148,6 +156,7 @@ func openSender(client rueidis.Client) (send sender, release func()) {
 // script goes as text: to find out that the server does not know it takes as long as the
 // replicas do.
 func (r *acks) send(ctx context.Context, c *caller, script command, keys, args []string) rueidis.RedisResult {
+	keys = script.keysFor(c.client, keys)
 	send, release := openSender(c.client)
 	defer c.background(release) // nobody has to wait for it
 	how, what := "EVALSHA", script.digest
@@ -225,10 +234,34 @@ func (r *acks) sendOver(ctx context.Context, send sender, b rueidis.Builder, eva
 	if hasCode(err, "OOM ") || hasCode(err, "ASK ") {
 		err = r.touch(ctx, send, b, keys)
 	}
-	if err != nil {
-		return rueidis.NewErrorResult(err)
+	if err == nil {
+		return results[0]
 	}
-	return results[0]
+	if few := (*tooFewError)(nil); errors.As(err, &few) {
+		few.reply, _ = results[0].ToMessage()
+	}
+	return rueidis.NewErrorResult(err)
+}
+
+// denials are what a script says of several holds if replicas did not confirm it, or nil.
+// That a hold is not there (0) needs no confirmation, and nothing else counts.
+func denials(err error) []int64 {
+	var few *tooFewError
+	if !errors.As(err, &few) {
+		return nil
+	}
+	results, _ := few.reply.AsIntSlice()
+	return results
+}
+
+// denied is denials for a script that is about one hold.
+func denied(err error) bool {
+	var few *tooFewError
+	if !errors.As(err, &few) {
+		return false
+	}
+	n, err := few.reply.AsInt64()
+	return err == nil && n == 0 || slices.Equal(denials(few), []int64{0})
 }
 
 // touch is the write on a server that has no memory for a new key, or that is about to
@@ -250,11 +283,11 @@ func (r *acks) wait(b rueidis.Builder) rueidis.Completed {
 func (r *acks) shortage(written error, waited rueidis.RedisResult) error {
 	n, err := waited.AsInt64()
 	if err == nil && n < int64(r.Min) {
-		return &tooFewError{n, r.Min, nil}
+		return &tooFewError{confirmed: n, wanted: r.Min}
 	}
 	err = errors.Join(written, err)
 	if v := judge(err); v == refused && !redirected(err) {
-		return &tooFewError{n, r.Min, err}
+		return &tooFewError{confirmed: n, wanted: r.Min, cause: err}
 	}
 	return err
 }
@@ -263,7 +296,8 @@ func (r *acks) shortage(written error, waited rueidis.RedisResult) error {
 type tooFewError struct {
 	confirmed int64
 	wanted    int
-	cause     error // of WAIT, or nil
+	cause     error                // of WAIT, or nil
+	reply     rueidis.RedisMessage // of the script
 }
 
 func (e *tooFewError) Error() string {
@@ -289,9 +323,9 @@ func (c *Client) confirm(ctx context.Context, first answer, again call) (answer,
 	a, err := c.caller.call(ctx, c.closing, again.cmd.confirmed(c.acks), again.keys, again.args)
 	switch {
 	case err != nil && !errors.Is(err, ErrNotReplicated):
-		a.doubt, a.doubtAt = true, a.sent
+		a.doubt, a.doubtAt, a.doubtEra = true, a.sent, noEra
 	case !a.doubt:
-		a.doubt, a.doubtAt = first.doubt, first.doubtAt
+		a.doubt, a.doubtAt, a.doubtEra = first.doubt, first.doubtAt, first.doubtEra
 	}
 	a.sent = first.sent
 	return a, err

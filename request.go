@@ -26,6 +26,7 @@ const (
 	optionTTL
 	optionTogether // how many permits are acquired at once
 	optionUnsetIsOpen
+	optionUntilWhole // renewed without a limit, until it is confined
 )
 
 // Wait bounds how long the acquisition waits for the lock, besides its context.
@@ -58,8 +59,8 @@ func AwaitSet() Option { return Option{kind: optionAwaitSet} }
 // itself.
 func TTL(d time.Duration) Option { return Option{kind: optionTTL, d: d} }
 
-// UnsetIsOpen lets Await of a latch that is not there succeed, as Redisson's does: nobody
-// has set its count, or it was deleted, or has come to the end of its time to live, also
+// UnsetIsOpen lets Await of a latch that is not there succeed, as Redisson's does:
+// Redisson has opened it, or nobody has set its count, or it was deleted, or has come to the end of its time to live, also
 // while it was awaited. It excludes [AwaitSet].
 func UnsetIsOpen() Option { return Option{kind: optionUnsetIsOpen} }
 
@@ -75,8 +76,10 @@ type request struct {
 	by         Owner
 	awaitSet   bool
 	permanent  bool
+	untilWhole bool // see confinement
 	together   int
 
+	began  stamp   // when the call did
 	tenure *tenure // that is to begin, of a request that waits in front
 }
 
@@ -99,6 +102,9 @@ func newRequest(defaultLease time.Duration, waits bool, options []Option) (reque
 		return r, invalid("the lease %v is longer than the maximum hold %v", r.lease, r.maxHold)
 	case r.maxHold > 0:
 		r.lease = min(r.lease, r.maxHold)
+	}
+	if r.untilWhole {
+		r.renew, r.renewLease, r.maxHold = true, r.lease, 0
 	}
 	return r, nil
 }
@@ -167,6 +173,8 @@ func (r *request) apply(o Option) error {
 		r.by = o.owner
 	case optionAwaitSet:
 		r.awaitSet = true
+	case optionUntilWhole:
+		r.untilWhole = true
 	case optionTogether:
 		r.together = o.n
 	case optionTTL:

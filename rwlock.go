@@ -54,7 +54,7 @@ var (
 func (c *Client) NewRWLock(name string) *RWLock {
 	read, write := newPrimitive(c, readKind, name), newPrimitive(c, writeKind, name)
 	for _, side := range []*primitive{read, write} {
-		side.listenOn(rwChannel(side.key))
+		side.channel = rwChannel(side.key)
 	}
 	write.reader = read
 	return &RWLock{read: &ReadLock{read}, write: &WriteLock{write}}
@@ -77,12 +77,15 @@ func (l *WriteLock) IsLocked(ctx context.Context) (bool, error) { return l.isLoc
 
 func (p *primitive) isLocked(ctx context.Context, write bool) (bool, error) {
 	i, err := p.Inspect(ctx)
+	if err != nil {
+		return false, err
+	}
 	for _, h := range i.Holders {
 		if h.Write == write {
-			return true, err
+			return true, nil
 		}
 	}
-	return false, err
+	return false, nil
 }
 
 // ForceUnlock ends all read holds, unless somebody writes, wakes waiters, and reports
@@ -102,11 +105,11 @@ const evictBatch = 200
 
 // rwEvictions takes all holders out of a read/write lock.
 func rwEvictions(names keys, holders []Holder, publish string) (calls []call) {
-	keys := append(names.rwKeys(), rwChannel(names.key))
+	keys := names.rwKeys()
 	for len(holders) > 0 || calls == nil {
 		some := holders[:min(len(holders), evictBatch)]
 		holders = holders[len(some):]
-		args := []string{publish}
+		args := []string{publish, rwChannel(names.key)}
 		for _, h := range some {
 			args = append(args, h.field())
 		}
@@ -147,6 +150,15 @@ func (k *keys) leaseKeys(owner string) string {
 	return hashTag(k.key) + ":" + owner + ":rwlock_timeout:"
 }
 
+// appendLeaseKeys adds the lease keys of an owner's first read holds.
+func (k *keys) appendLeaseKeys(to []string, owner string, holds int) []string {
+	prefix := k.leaseKeys(owner)
+	for i := range holds {
+		to = append(to, prefix+strconv.Itoa(i+1))
+	}
+	return to
+}
+
 // staleText is how long a writer that waits counts as alive, and how long it bars
 // readers the first time.
 func (c *Client) staleText() string { return c.lines.stale }
@@ -166,12 +178,17 @@ func (readProtocol) acquire(t *tenure, lease time.Duration, count, _ int) call {
 
 func (readProtocol) release(t *tenure, count int, raise int64) call {
 	p := t.lock
-	return call{rwReadRelease, append(p.rwKeys(), p.channel),
-		[]string{t.wire, strconv.Itoa(count), t.nestedNumber, t.client.publish,
-			strconv.FormatInt(raise, 10), p.leaseKeys(t.wire)}}
+	return call{rwReadRelease, p.appendLeaseKeys(p.rwKeys(), t.wire, t.mostHolds()),
+		[]string{t.wire, strconv.Itoa(count), t.nestedNumber, t.client.publish, p.channel, strconv.FormatInt(raise, 10)}}
 }
 
-func (readProtocol) renewal(t *tenure, lease time.Duration) call { return rwRenewal(t, "read", lease) }
+func (readProtocol) renewal(t *tenure, lease time.Duration) call {
+	return rwRenewal(t, "read", t.holds(), lease)
+}
+
+func (readProtocol) renewals(t *tenure, lease time.Duration) []call {
+	return rwRenewals(t, t.wire, t.holds(), lease)
+}
 
 // writeProtocol is the writer in the hash of a read/write lock.
 type writeProtocol struct{}
@@ -190,16 +207,42 @@ func (writeProtocol) release(t *tenure, count int, raise int64) call {
 	if t.mayWait() {
 		waiting = "1"
 	}
-	return call{rwWriteRelease, append(t.lock.rwKeys(), t.lock.channel),
-		[]string{t.wire, strconv.Itoa(count), waiting, t.client.publish, strconv.FormatInt(raise, 10)}}
+	return call{rwWriteRelease, t.lock.rwKeys(),
+		[]string{t.wire, strconv.Itoa(count), waiting, t.client.publish, t.lock.channel, strconv.FormatInt(raise, 10)}}
 }
 
 func (writeProtocol) renewal(t *tenure, lease time.Duration) call {
-	return rwRenewal(t, "write", lease)
+	return rwRenewal(t, "write", 0, lease)
 }
 
-func rwRenewal(t *tenure, side string, lease time.Duration) call {
-	keys := t.lock.rwKeys()
-	return call{rwRenew, []string{keys[0], keys[1], keys[3]},
-		[]string{t.wire, side, t.nestedNumber, strconv.FormatInt(millis(lease), 10), t.lock.leaseKeys(t.wire)}}
+func (writeProtocol) renewals(t *tenure, lease time.Duration) []call {
+	return rwRenewals(t, t.wire+":write", 0, lease)
+}
+
+// rwRenewals begin with the leases and end with the lock, which decides.
+func rwRenewals(t *tenure, field string, reads int, lease time.Duration) []call {
+	all := t.lock.rwKeys()
+	renew := func(what, key string) call {
+		return call{rwRenewKey, []string{key}, []string{what, field, strconv.FormatInt(millis(lease), 10), t.nestedNumber}}
+	}
+	calls := []call{renew("leases", all[1])}
+	for _, key := range t.lock.appendLeaseKeys(nil, t.wire, reads) {
+		calls = append(calls, renew("lease key", key))
+	}
+	if t.nestedNumber != "" {
+		calls = append(calls, renew("notes", all[3]))
+	}
+	return append(calls, renew("lock", all[0]))
+}
+
+// rwRenewal names no key that need not be there: while the slot of the lock migrates, a
+// script of several keys finds all of them on one node or is refused.
+func rwRenewal(t *tenure, side string, reads int, lease time.Duration) call {
+	all := t.lock.rwKeys()
+	keys := t.lock.appendLeaseKeys(all[:2:2], t.wire, reads)
+	if t.nestedNumber != "" {
+		keys = append(keys, all[3])
+	}
+	return call{rwRenew, keys,
+		[]string{t.wire, side, t.nestedNumber, strconv.FormatInt(millis(lease), 10), strconv.Itoa(reads)}}
 }

@@ -108,13 +108,14 @@ func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 	defer t.client.working.Done()
 	read, err := t.downgrade(ctx, h.grip)
 	if err != nil {
-		return nil, fail("downgrade", h.Name(), err)
+		return nil, fail("downgrade", h.Name(), t.client.wrongKind(ctx, t.lock.keys, KindRWLock, err))
 	}
 	return read, nil
 }
 
 func (t *tenure) downgrade(ctx context.Context, g *grip) (*Hold, error) {
 	n := t.nest(t.lock.reader)
+	defer n.forgetUnused()
 	for _, each := range []*tenure{t, n} {
 		if err := each.turn.take(ctx); err != nil {
 			return nil, contextError(ctx)
@@ -186,24 +187,19 @@ const downgradedBefore = -2
 // sendDowngrade asks the server for one read hold more, instead of the write hold. It
 // is not stopped by the end of the caller's context: the write hold is given up.
 func (t *tenure) sendDowngrade(r *request) (answer, error) {
-	holds := strconv.Itoa(t.holds() + 1)
-	p := t.lock
+	count := t.holds() + 1
+	t.counting(count)
+	p, holds := t.lock, strconv.Itoa(count)
 	a, err := t.client.caller.call(t.client.caller.detached(context.Background()), nil, rwDowngrade.confirmed(t.client.acks),
-		append(p.rwKeys(), p.channel, p.leaseKeys(t.wire)+holds),
-		[]string{t.wire, t.client.leaseText(r.lease), holds, t.nestedNumber, t.client.publish})
+		append(p.rwKeys(), p.leaseKeys(t.wire)+holds),
+		[]string{t.wire, t.client.leaseText(r.lease), holds, t.nestedNumber, t.client.publish, p.channel})
 	if told, _ := a.message.AsInt64(); told == downgradedBefore {
 		a.sent = a.asked // by an earlier attempt, with which the lease began
 	}
 	if errors.Is(err, ErrNotReplicated) && !a.doubt {
-		a.doubt, a.doubtAt = true, a.sent // it was done, and is to be undone
+		a.doubt, a.doubtAt, a.doubtEra = true, a.sent, noEra // it was done, and is to be undone
 	}
 	return a, err
-}
-
-func (t *tenure) holds() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.count
 }
 
 // arrive makes the hold of a read that the server has granted, as the first of its
@@ -233,6 +229,6 @@ func (t *tenure) abandonEntry(r *request, cause error) (*Hold, error) {
 	if fresh {
 		return t.conclude(r, cause)
 	}
-	t.client.janitor.add(t, 0, r.lease)
+	t.undoLater(0, r.lease)
 	return nil, cause
 }

@@ -85,8 +85,9 @@ func (s rwScripts) read(owner string, count int, number string, lease ...string)
 
 func (s rwScripts) unread(owner string, count int, number string) any {
 	s.t.Helper()
-	return s.twice(rwReadRelease, append(s.keys.rwKeys(), rwChannel(s.keys.key)),
-		owner, strconv.Itoa(count), number, "PUBLISH", "0", s.keys.leaseKeys(owner))
+	const most = 3 // holds in these tests
+	return s.twice(rwReadRelease, s.keys.appendLeaseKeys(s.keys.rwKeys(), owner, most),
+		owner, strconv.Itoa(count), number, "PUBLISH", rwChannel(s.keys.key), "0")
 }
 
 func (s rwScripts) write(owner string, count int, stale string, lease ...string) any {
@@ -96,19 +97,26 @@ func (s rwScripts) write(owner string, count int, stale string, lease ...string)
 
 func (s rwScripts) unwrite(owner string, count int, waiting string) any {
 	s.t.Helper()
-	return s.twice(rwWriteRelease, append(s.keys.rwKeys(), rwChannel(s.keys.key)),
-		owner, strconv.Itoa(count), waiting, "PUBLISH", "0")
+	return s.twice(rwWriteRelease, s.keys.rwKeys(),
+		owner, strconv.Itoa(count), waiting, "PUBLISH", rwChannel(s.keys.key), "0")
 }
 
 func (s rwScripts) renew(owner, side, number, lease string) any {
 	s.t.Helper()
-	k := s.keys.rwKeys()
-	return s.c.script(rwRenew, []string{k[0], k[1], k[3]}, owner, side, number, lease, s.keys.leaseKeys(owner))
+	all, reads := s.keys.rwKeys(), 0
+	if side == "read" {
+		reads, _ = strconv.Atoi(s.c.hash(s.t, s.keys.key)[owner])
+	}
+	keys := s.keys.appendLeaseKeys(all[:2:2], owner, reads)
+	if number != "" {
+		keys = append(keys, all[3])
+	}
+	return s.c.script(rwRenew, keys, owner, side, number, lease, strconv.Itoa(reads))
 }
 
 func (s rwScripts) evict(fields ...string) any {
 	s.t.Helper()
-	return s.twice(rwEvict, append(s.keys.rwKeys(), rwChannel(s.keys.key)), append([]string{"PUBLISH"}, fields...)...)
+	return s.twice(rwEvict, s.keys.rwKeys(), append([]string{"PUBLISH", rwChannel(s.keys.key)}, fields...)...)
 }
 
 // nothingLeft checks that no key of the lock is left.
@@ -164,8 +172,8 @@ func TestRWScripts_downgrade(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.write(ownerA, 1, ""))
 	downgrade := func() any {
-		return s.twice(rwDowngrade, append(s.keys.rwKeys(), rwChannel(s.keys.key), s.keys.leaseKeys(ownerA)+"1"),
-			ownerA, "30000", "1", "8", "PUBLISH")
+		return s.twice(rwDowngrade, append(s.keys.rwKeys(), s.keys.leaseKeys(ownerA)+"1"),
+			ownerA, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.key))
 	}
 	require.Equal(t, int64(0), downgrade())
 	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock)
@@ -173,8 +181,8 @@ func TestRWScripts_downgrade(t *testing.T) {
 	require.Equal(t, []any{int64(0)}, s.renew(ownerA, "write", "", "30000"))
 	require.Equal(t, int64(0), s.unread(ownerA, 0, "8"))
 	s.nothingLeft()
-	require.Nil(t, s.c.script(rwDowngrade, append(s.keys.rwKeys(), rwChannel(s.keys.key), s.keys.leaseKeys(ownerA)+"1"),
-		ownerA, "30000", "1", "8", "PUBLISH"), "nothing to downgrade")
+	require.Nil(t, s.c.script(rwDowngrade, append(s.keys.rwKeys(), s.keys.leaseKeys(ownerA)+"1"),
+		ownerA, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.key)), "nothing to downgrade")
 	s.nothingLeft()
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha1" //nolint:gosec // by which Redis knows scripts
 	"embed"
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -22,6 +23,8 @@ type command struct {
 	// tidies says that the command serves holds that exist, and goes before those
 	// who want one.
 	tidies bool
+	// guarded says that in a cluster one key more is named, which never exists.
+	guarded bool
 }
 
 var (
@@ -35,35 +38,37 @@ var (
 	fairRelease    = loadScript("fair_release").first()
 	fairRefresh    = loadScript("fair_refresh").first()
 	fairWaiters    = loadScript("fair_waiters")
-	rwReadAcquire  = loadScript("rw_read_acquire")
-	rwReadRelease  = loadScript("rw_read_release").first()
-	rwWriteAcquire = loadScript("rw_write_acquire")
-	rwWriteRelease = loadScript("rw_write_release").first()
-	rwDowngrade    = loadScript("rw_downgrade").first()
+	rwReadAcquire  = loadScript("rw_read_acquire").whole()
+	rwReadRelease  = loadScript("rw_read_release").whole().first()
+	rwWriteAcquire = loadScript("rw_write_acquire").whole()
+	rwWriteRelease = loadScript("rw_write_release").whole().first()
+	rwDowngrade    = loadScript("rw_downgrade").whole().first()
 	rwRenew        = loadScript("rw_renew").first()
-	rwEvict        = loadScript("rw_evict").first()
+	rwRenewKey     = loadScript("rw_renew_key").first()
+	rwEvict        = loadScript("rw_evict").whole().first()
 	inspectQuery   = loadScript("inspect")
-	semAcquire     = loadScript("sem_acquire")
-	semUndo        = loadScript("sem_undo").first()
-	semRelease     = loadScript("sem_release").first()
-	semSet         = loadScript("sem_set")
-	semDrain       = loadScript("sem_drain")
-	semDelete      = loadScript("sem_delete")
-	semExpire      = loadScript("sem_expire")
+	inspectNumber  = loadScript("inspect_number")
+	semAcquire     = loadScript("sem_acquire").whole()
+	semUndo        = loadScript("sem_undo").whole().first()
+	semRelease     = loadScript("sem_release").whole().first()
+	semSet         = loadScript("sem_set").whole()
+	semDrain       = loadScript("sem_drain").whole()
+	semDelete      = loadScript("sem_delete").whole()
+	semExpire      = loadScript("sem_expire").whole()
 	semAvailable   = loadScript("sem_available")
-	permitAcquire  = loadScript("permit_acquire")
-	permitLeave    = loadScript("permit_leave").first()
-	permitRelease  = loadScript("permit_release").first()
+	permitAcquire  = loadScript("permit_acquire").whole()
+	permitLeave    = loadScript("permit_leave").whole().first()
+	permitRelease  = loadScript("permit_release").whole().first()
 	permitRenew    = loadScript("permit_renew").first()
 	permitLease    = loadScript("permit_lease")
-	permitUpdate   = loadScript("permit_update")
+	permitUpdate   = loadScript("permit_update").whole()
 	opVoid         = loadScript("op_void").first()
 	permitCount    = loadScript("permit_count")
-	permitSet      = loadScript("permit_set")
-	latchLook      = loadScript("latch_look")
-	latchSet       = loadScript("latch_set")
-	latchCount     = loadScript("latch_count").first()
-	latchDelete    = loadScript("latch_delete")
+	permitSet      = loadScript("permit_set").whole()
+	latchLook      = loadScript("latch_look").whole()
+	latchSet       = loadScript("latch_set").whole()
+	latchCount     = loadScript("latch_count").whole().first()
+	latchDelete    = loadScript("latch_delete").whole()
 	touchScript    = loadScript("touch")
 )
 
@@ -73,12 +78,28 @@ func (c command) send(ctx context.Context, client rueidis.Client, keys, args []s
 	if c.lua == nil {
 		return client.Do(ctx, client.B().Arbitrary("SET").Keys(keys[0]).Args(args[0], "NX", "PX", args[1]).Build())
 	}
-	return c.lua.Exec(ctx, client, keys, args)
+	return c.lua.Exec(ctx, client, c.keysFor(client, keys), args)
 }
 
 func (c command) first() command {
 	c.tidies = true
 	return c
+}
+
+// whole is for a script of several keys that looks again at one which it may have deleted.
+// While the slot migrates, Redis would stop it there, with half of it done. A key among them
+// that never exists has Redis refuse it before it begins.
+func (c command) whole() command {
+	c.guarded = true
+	return c
+}
+
+// keysFor are the keys as they are sent.
+func (c command) keysFor(client rueidis.Client, keys []string) []string {
+	if !c.guarded || client.Mode() != rueidis.ClientModeCluster {
+		return keys
+	}
+	return append(slices.Clip(keys), "latchkey_op:"+hashTag(keys[0])+":never")
 }
 
 // loadScript reads lua/<name>.lua. A script that is missing is a broken build.

@@ -28,8 +28,12 @@ const maxCount = math.MaxInt32
 // for. Among clients there is no order, but whoever has been waiting in front of its
 // client for a fifth of Options.StaleWaiterTimeout may have permits kept for it, one at
 // a time: others, of this library, then get only what is left beside, so that a large
-// request is not starved by small ones. A waiter that died has them kept for one
-// StaleWaiterTimeout at most.
+// request is not starved by small ones. That lasts for one StaleWaiterTimeout at first,
+// then, after a pause that is as long, for twice as long, up to a minute at a time; so a
+// large request is granted when one such time outlasts the uses of the permits, and one
+// that can never be granted takes no more than half of the time from others. A waiter
+// that died has permits kept for one StaleWaiterTimeout at most. Nothing is kept while
+// it is not known how many permits there are in all: see SetPermits.
 type Semaphore struct {
 	object
 
@@ -38,10 +42,12 @@ type Semaphore struct {
 
 // NewSemaphore returns the semaphore of that name. Nothing is sent.
 func (c *Client) NewSemaphore(name string) *Semaphore {
-	o := newObject(c, name, semaphoreChannel)
+	o := newObject(c, KindSemaphore, name, semaphoreChannel)
 	tag := hashTag(o.key)
-	return &Semaphore{object: o, total: "latchkey_sc_total:" + tag, reserve: "latchkey_sc_reserve:" + tag}
+	return &Semaphore{object: o, total: totalKey(tag), reserve: "latchkey_sc_reserve:" + tag}
 }
+
+func totalKey(tag string) string { return "latchkey_sc_total:" + tag }
 
 func semaphoreChannel(key string) string { return "redisson_sc:" + hashTag(key) }
 
@@ -118,7 +124,7 @@ func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 		o.over()
 	}
 	if err != nil {
-		return 0, fail("drain", s.name, explainObject(a, err)...)
+		return 0, fail("drain", s.name, s.explain(ctx, a, err)...)
 	}
 	return intOf(a)
 }
@@ -159,7 +165,8 @@ func (o *object) expire(ctx context.Context, ms string, beside ...string) (bool,
 // delete is Delete of both kinds of semaphore.
 func (o *object) delete(ctx context.Context, beside ...string) (bool, error) {
 	return yes(o.once(ctx, "delete", func(each *op) call {
-		return call{semDelete, append([]string{o.key, each.note, o.channel}, beside...), []string{each.number, o.client.publish}}
+		return call{semDelete, append([]string{o.key, each.note}, beside...),
+			[]string{each.number, o.client.publish, o.channel}}
 	}))
 }
 
@@ -189,8 +196,8 @@ func (s *Semaphore) give(ctx context.Context, verb, how string, n int) (bool, er
 
 func (s *Semaphore) send(ctx context.Context, verb, how string, n int) (bool, error) {
 	return yes(s.count(ctx, verb, func(o *op) call {
-		return call{semRelease, []string{s.key, s.total, o.note, s.channel},
-			[]string{o.number, strconv.Itoa(n), how, s.client.publish}}
+		return call{semRelease, []string{s.key, s.total, o.note},
+			[]string{o.number, strconv.Itoa(n), how, s.client.publish, s.channel}}
 	}))
 }
 
@@ -203,8 +210,8 @@ func (s *Semaphore) set(ctx context.Context, verb, change string, n int, options
 		return false, fail(verb, s.name, err)
 	}
 	return yes(s.count(ctx, verb, func(o *op) call {
-		return call{semSet, []string{s.key, s.total, o.note, s.channel},
-			[]string{o.number, strconv.Itoa(n), ttl, change, s.client.publish}}
+		return call{semSet, []string{s.key, s.total, o.note},
+			[]string{o.number, strconv.Itoa(n), ttl, change, s.client.publish, s.channel}}
 	}))
 }
 
@@ -236,13 +243,14 @@ func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 	defer cancel()
 	w := &wanted{Semaphore: s, request: &r, n: strconv.Itoa(n), since: s.client.clock()}
 	if err := w.conclude(w.acquire(ctx)); err != nil {
-		return fail(verb, s.name, explain(err)...)
+		return fail(verb, s.name, explain(s.client.wrongKind(ctx, s.keys, s.kind, err))...)
 	}
 	return nil
 }
 
 func (s *Semaphore) undo(o *op) call {
-	return call{semUndo, []string{s.key, s.reserve, o.note, s.channel}, []string{s.client.id, o.number, s.client.publish}}
+	return call{semUndo, []string{s.key, s.reserve, o.note},
+		[]string{s.client.id, o.number, s.client.publish, s.channel}}
 }
 
 // wanted is one acquisition of permits.
@@ -282,9 +290,9 @@ func (w *wanted) ask(ctx context.Context, _ int) (time.Duration, error) {
 	if w.request.waits && w.client.clock().since(w.since) > w.client.patienceInFront() {
 		keep, w.kept = w.client.staleText(), true
 	}
-	c := call{semAcquire, []string{w.key, w.reserve, w.op.note, w.channel, w.total},
-		[]string{w.client.id, w.op.number, w.n, keep, w.client.publish}}
-	a, err := w.client.caller.call(ctx, w.client.closing, c.cmd, c.keys, c.args)
+	c := call{semAcquire, []string{w.key, w.reserve, w.op.note, w.total},
+		[]string{w.client.id, w.op.number, w.n, keep, w.client.publish, w.channel}}
+	a, err := w.client.caller.callOn(ctx, w.client.closing, terms{w.client.caller.patience, w.request.waits}, c.cmd, c.keys, c.args)
 	if err == nil && w.client.acks != nil && a.granted() {
 		a, err = w.client.confirm(ctx, a, c)
 	}
@@ -325,7 +333,7 @@ func (w *wanted) conclude(err error) error {
 		return err
 	}
 	w.op.settle = w.undo(w.op)
-	if granted && w.client.janitor.settle(context.Background(), w.op) {
+	if granted && w.client.undo.atOnce(w.op.undo) {
 		return err
 	}
 	w.op.unknown()

@@ -3,7 +3,9 @@ package latchkey
 import (
 	"context"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -80,22 +82,22 @@ func (s *semScripts) twice(cmd command, keys []string, args ...string) any {
 
 func (s *semScripts) take(lane, n int, number, keep string) any {
 	s.t.Helper()
-	return s.twice(semAcquire, []string{s.key, s.reserve, s.note(lane), s.channel, s.total}, semClient, number, strconv.Itoa(n), keep, "PUBLISH")
+	return s.twice(semAcquire, []string{s.key, s.reserve, s.note(lane), s.total}, semClient, number, strconv.Itoa(n), keep, "PUBLISH", s.channel)
 }
 
 func (s *semScripts) undo(lane int, number string) any {
 	s.t.Helper()
-	return s.twice(semUndo, []string{s.key, s.reserve, s.note(lane), s.channel}, semClient, number, "PUBLISH")
+	return s.twice(semUndo, []string{s.key, s.reserve, s.note(lane)}, semClient, number, "PUBLISH", s.channel)
 }
 
 func (s *semScripts) give(n int, how string) any {
 	s.t.Helper()
-	return s.twice(semRelease, []string{s.key, s.total, s.note(1), s.channel}, s.number(), strconv.Itoa(n), how, "PUBLISH")
+	return s.twice(semRelease, []string{s.key, s.total, s.note(1)}, s.number(), strconv.Itoa(n), how, "PUBLISH", s.channel)
 }
 
 func (s *semScripts) set(n int, change string) any {
 	s.t.Helper()
-	return s.twice(semSet, []string{s.key, s.total, s.note(1), s.channel}, s.number(), strconv.Itoa(n), "", change, "PUBLISH")
+	return s.twice(semSet, []string{s.key, s.total, s.note(1)}, s.number(), strconv.Itoa(n), "", change, "PUBLISH", s.channel)
 }
 
 func (s *semScripts) free(want int) {
@@ -166,50 +168,124 @@ func TestSemScripts_drain_and_its_undo(t *testing.T) {
 	s.free(-3)
 }
 
+// kept is how many permits are kept for somebody.
+func (s *semScripts) kept() string {
+	s.t.Helper()
+	words := strings.Fields(s.state().reserve)
+	if len(words) == 0 || number(s.t, words[3]) <= float64(time.Now().UnixMilli()) {
+		return "0"
+	}
+	return words[1]
+}
+
+// elapse lets so many ms of a reservation pass.
+func (s *semScripts) elapse(ms int) {
+	s.t.Helper()
+	words := strings.Fields(s.state().reserve)
+	for _, i := range []int{2, 3} {
+		words[i] = integer(number(s.t, words[i]) - float64(ms))
+	}
+	set := s.c.rueidis.B().Set().Key(s.reserve).Value(strings.Join(words, " ")).Px(time.Minute).Build()
+	require.NoError(s.t, s.c.rueidis.Do(context.Background(), set).Error())
+}
+
 // Permits are kept for who has waited long; others get what is left beside.
 func TestSemScripts_reservation(t *testing.T) {
 	s := newSemScripts(t)
 	s.set(9, "")
 	require.Equal(t, "OK", s.take(4, 4, s.number(), ""))
 	require.Equal(t, int64(-1), s.take(3, 10, s.number(), "5000"))
-	require.Empty(t, s.state().reserve, "there will never be so many")
+	require.Equal(t, "0", s.kept(), "there will never be so many")
 	large := s.number()
 	require.Equal(t, int64(-1), s.take(3, 7, large, "5000"))
-	refused := s.c.script(semAcquire, []string{s.key, s.reserve, s.note(2), s.channel, s.total}, semClient, s.number(), "1", "5000", "PUBLISH")
+	require.Equal(t, "7", s.kept())
+	refused := s.c.script(semAcquire, []string{s.key, s.reserve, s.note(2), s.total}, semClient, s.number(), "1", "5000", "PUBLISH", s.channel)
 	require.InDelta(t, 5000, refused, 1000, "until the reservation is over")
 	s.give(3, "release")
 	require.Equal(t, "OK", s.take(2, 1, s.number(), ""), "eight, of which seven are kept")
 	require.Equal(t, "OK", s.take(3, 7, large, "5000"))
-	require.Empty(t, s.state().reserve)
+	require.Equal(t, "0", s.kept())
 	s.free(0)
+	s.elapse(10000)
 	large = s.number()
 	require.Equal(t, int64(-1), s.take(3, 7, large, "5000"))
+	require.Equal(t, "7", s.kept())
 	require.Equal(t, int64(0), s.undo(3, large))
-	require.Empty(t, s.state().reserve, "it was given up")
+	require.Equal(t, "0", s.kept(), "it was given up")
+}
+
+// After a bar comes a pause that is as long, then others first, then twice the bar.
+func TestSemScripts_bars_and_pauses(t *testing.T) {
+	s := newSemScripts(t)
+	s.set(9, "")
+	require.Equal(t, "OK", s.take(4, 4, s.number(), ""))
+	asks := func(lane int) func() string {
+		number := s.number()
+		return func() string {
+			// Not twice: the second is a sign of life.
+			require.Equal(t, int64(-1), s.c.script(semAcquire, []string{s.key, s.reserve, s.note(lane), s.total},
+				semClient, number, strconv.Itoa(9-lane), "5000", "PUBLISH", s.channel))
+			return s.kept()
+		}
+	}
+	first, second := asks(1), asks(2)
+	require.Equal(t, "8", first())
+	require.Equal(t, "8", second(), "one at a time")
+	s.elapse(5000)
+	require.Equal(t, "0", first())
+	require.Equal(t, "0", second(), "nobody has any kept now")
+	s.elapse(5500)
+	require.Equal(t, "0", first(), "others go first")
+	require.Equal(t, "7", second())
+	words := strings.Fields(s.state().reserve)
+	require.Equal(t, "10000", words[4])
+	s.elapse(4000)
+	require.Equal(t, "7", second(), "a sign of life")
+	s.elapse(5500)
+	require.Equal(t, "0", first(), "it is dead: the pause is as long as it had them")
+	s.elapse(10000)
+	require.Equal(t, "8", first())
+	require.Equal(t, "10000", strings.Fields(s.state().reserve)[4], "that bar was not too short")
+}
+
+// The clock of the server is set back by an hour, which a reservation must not last. The
+// one for whom permits were kept acquires them all the same.
+func TestSemScripts_clock_set_back(t *testing.T) {
+	s := newSemScripts(t)
+	s.set(9, "")
+	require.Equal(t, "OK", s.take(4, 4, s.number(), ""))
+	large := s.number()
+	require.Equal(t, int64(-1), s.take(3, 7, large, "5000"))
+	s.elapse(-3600000)
+	require.Equal(t, "OK", s.take(2, 1, s.number(), ""), "nothing is kept from others for an hour")
+	s.elapse(-3600000)
+	s.give(5, "release")
+	require.Equal(t, "OK", s.take(3, 7, large, "5000"))
+	s.free(2)
 }
 
 func (s *semScripts) permit(ids []string, lease, keep string) any {
 	s.t.Helper()
-	keys := []string{s.key, s.ids, s.reserve, s.channel}
+	keys := []string{s.key, s.ids, s.reserve}
 	if lease == "" {
 		keys = append(keys, s.key+":void:"+ids[0])
 	}
-	return s.twice(permitAcquire, keys, append([]string{lease, keep, "PUBLISH", "who" + ids[0]}, ids...)...)
+	return s.twice(permitAcquire, keys, append([]string{lease, keep, "PUBLISH", s.channel, "who" + ids[0]}, ids...)...)
 }
 
 func (s *semScripts) leave(id, mark string) any {
 	s.t.Helper()
-	return s.twice(permitLeave, []string{s.key, s.ids, s.reserve, s.channel, s.key + ":void:" + id}, id, "who"+id, "PUBLISH", mark)
+	return s.twice(permitLeave, []string{s.key, s.ids, s.reserve, s.key + ":void:" + id}, id, "who"+id, "PUBLISH", s.channel, mark)
 }
 
 func (s *semScripts) release(ids ...string) any {
 	s.t.Helper()
-	return s.twice(permitRelease, []string{s.key, s.ids, s.note(1), s.channel}, append([]string{s.number(), "PUBLISH"}, ids...)...)
+	return s.twice(permitRelease, []string{s.key, s.ids, s.note(1)}, append([]string{s.number(), "PUBLISH", s.channel}, ids...)...)
 }
 
 func (s *semScripts) setPermits(n int, how string) any {
 	s.t.Helper()
-	return s.twice(permitSet, []string{s.key, s.ids, s.note(1), s.channel}, s.number(), strconv.Itoa(n), how, "", "PUBLISH")
+	return s.twice(permitSet, []string{s.key, s.ids, s.note(1)}, s.number(), strconv.Itoa(n), how, "", "PUBLISH", s.channel)
 }
 
 // lapse lets the lease of a permit be over.
@@ -254,7 +330,7 @@ func TestPermitScripts_expiry(t *testing.T) {
 	s.lapse("b")
 	s.counts(2, 1)
 	require.Equal(t, []any{int64(0)}, s.twice(permitRenew, []string{s.ids}, "a", "30000"))
-	require.Equal(t, int64(0), s.twice(permitUpdate, []string{s.key, s.ids, s.note(2), s.channel}, s.number(), "a", "30000", "PUBLISH"))
+	require.Equal(t, int64(0), s.twice(permitUpdate, []string{s.key, s.ids, s.note(2)}, s.number(), "a", "30000", "PUBLISH", s.channel))
 	require.Equal(t, "ER", s.release("a", "c"))
 	s.counts(3, 0)
 	require.Nil(t, s.permit([]string{"d", "e"}, "30000", ""))
@@ -289,7 +365,7 @@ func TestSemScripts_other_kinds_are_left_alone(t *testing.T) {
 		func() any { return s.release("a") },
 		func() any { return s.setPermits(1, "try") },
 		func() any {
-			return s.twice(semDelete, []string{s.key, s.note(1), s.channel, s.total}, s.number(), "PUBLISH")
+			return s.twice(semDelete, []string{s.key, s.note(1), s.total}, s.number(), "PUBLISH", s.channel)
 		},
 	} {
 		requireCode(t, try(), "WRONGTYPE")

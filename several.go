@@ -62,7 +62,7 @@ func hopeless(err error) bool {
 	if ofContext(err) {
 		return false
 	}
-	for _, final := range []error{ErrClosed, ErrInvalid, ErrWrongKind, ErrUpgrade} {
+	for _, final := range []error{ErrClosed, ErrInvalid, ErrWrongKind, ErrUpgrade, errGone} {
 		if errors.Is(err, final) {
 			return true
 		}

@@ -16,23 +16,34 @@ import (
 // errNoSharded means that the servers do not know sharded messages.
 var errNoSharded = errors.New("latchkey: the servers know no sharded messages")
 
-// shardedMessages decides how messages travel, by the rule that Redisson follows:
-// sharded on a cluster whose servers know them, unless the options say otherwise.
-func shardedMessages(client rueidis.Client, o Options) (bool, error) {
-	if client.Mode() != rueidis.ClientModeCluster || o.ShardedPubSub == ShardedOff {
+// meetCluster asks a cluster who serves what, and decides how messages travel. A client
+// is opened once: a short lease, which bounds the budget, is no reason to fail.
+func (c *caller) meetCluster(o Options) (sharded bool, err error) {
+	if !c.topology.cluster {
 		return false, nil
 	}
-	// A client is opened once: a short lease, which bounds the budget, is no reason to
-	// fail.
 	ctx, cancel := context.WithTimeout(context.Background(), max(o.RetryBudget, dialTimeout))
 	defer cancel()
-	err := client.Do(ctx, client.B().PubsubShardnumsub().Build()).Error()
+	c.learn(ctx)
+	return c.shardedMessages(ctx, o.ShardedPubSub)
+}
+
+// shardedMessages decides how messages travel, by the rule that Redisson follows:
+// sharded on a cluster whose servers know them, unless the options say otherwise.
+func (c *caller) shardedMessages(ctx context.Context, wanted ShardedPubSub) (bool, error) {
+	if wanted == ShardedOff {
+		return false, nil
+	}
+	_, reply := c.ask(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+		return client.Do(ctx, client.B().PubsubShardnumsub().Build())
+	})
+	err := reply.Error()
 	switch {
 	case judge(err) == answered:
 		return true, nil
 	case judge(err) != refused:
 		return false, err
-	case o.ShardedPubSub == ShardedOn:
+	case wanted == ShardedOn:
 		return false, invalid("Options.ShardedPubSub is ShardedOn: %v", errors.Join(errNoSharded, err))
 	}
 	return false, nil
@@ -44,8 +55,11 @@ func (n *notifier) node(channel string) string {
 	if !n.sharded {
 		return ""
 	}
-	nodes := n.caller.client.Nodes()
-	if address, known := n.owners[keySlot(channel)]; known && nodes[address] != nil {
+	nodes, slot := n.caller.client.Nodes(), keySlot(channel)
+	if address, known := n.owners[slot]; known && nodes[address] != nil {
+		return address
+	}
+	if address := n.caller.topology.of(slot); nodes[address] != nil {
 		return address
 	}
 	for address := range nodes {

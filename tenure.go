@@ -3,6 +3,7 @@ package latchkey
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -42,17 +43,21 @@ type tenure struct {
 	mu        sync.Mutex
 	phase     phase
 	count     int // holds of this client that have not been released
+	most      int // how many the server may have counted
 	renewing  int // those of them that want renewal
 	cause     error
 	lease     time.Duration // with which it is renewed
 	limit     time.Duration // total time allowed by MaxHold, or 0
-	start     stamp         // before the acquisition was sent
+	start     stamp         // what the limit counts from: before the acquisition was sent, or later
+	taken     stamp         // before the acquisition was sent
 	sent      stamp         // before the last command that set the lease was sent
 	granted   time.Duration // the lease that it set
 	renewedAt stamp         // before the last command that set a full lease was sent
 	unsettled bool          // a renewal was sent and has not been answered
 	doubtful  bool          // an acquisition may still be executed, late
 	doubtAt   stamp
+	doubtEra  era           // in which all of them were sent, or noEra
+	unwanted  bool          // the server has granted what nobody is to have
 	longest   time.Duration // the longest lease that an extension of unknown outcome may have set
 	inLine    bool          // it may stand in the queue on the server
 	stood     bool          // the lease was certain to stand when the last release began
@@ -83,7 +88,7 @@ func (t *tenure) begin(r *request, a answer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.phase, t.count, t.inLine = held, 1, false
-	t.start, t.sent, t.renewedAt, t.granted = a.sent, a.sent, a.sent, r.lease
+	t.taken, t.start, t.sent, t.renewedAt, t.granted = a.sent, a.sent, a.sent, a.sent, r.lease
 	t.lease, t.limit = r.renewLease, r.maxHold
 	if t.lock.kind.fenced {
 		t.token = a.token()
@@ -115,9 +120,14 @@ func (t *tenure) enter(r *request, a answer) (g *grip, cause error) {
 	t.extend(a.sent, r.lease)
 	t.plan()
 	if g.max > 0 {
-		g.limit = time.AfterFunc(g.left(t.client.clock()), func() { t.limitReached(g) })
+		t.limitGrip(g)
 	}
 	return g, nil
+}
+
+// limitGrip sets the timer of a re-entry that has a limit of its own. t.mu is held.
+func (t *tenure) limitGrip(g *grip) {
+	g.limit = time.AfterFunc(g.left(t.client.clock()), func() { t.limitReached(g) })
 }
 
 // limitReached ends a re-entry at its own limit, and gives its count back in the
@@ -128,13 +138,13 @@ func (t *tenure) limitReached(g *grip) {
 		t.mu.Unlock()
 		return
 	}
-	contexts := g.end(ErrMaxHold)
+	endings := g.end(ErrMaxHold)
 	t.uncount(g)
 	t.plan()
 	lease := max(t.lease, t.granted)
 	t.mu.Unlock()
-	cancelAll(contexts, ErrMaxHold)
-	t.client.janitor.add(t, 0, lease)
+	endAll(endings, ErrMaxHold)
+	t.undoLater(0, lease)
 }
 
 // endLimited ends the re-entries whose own limit is over, should their timers not have
@@ -174,18 +184,24 @@ func (t *tenure) uncount(g *grip) {
 
 // doubt remembers that an acquisition was sent whose outcome is unknown.
 func (t *tenure) doubt(a answer) {
-	if a.doubt {
-		t.doubtSince(a.doubtAt)
+	if !a.doubt {
+		return
+	}
+	t.mu.Lock()
+	if t.doubtful {
+		a.doubtEra = t.doubtEra.common(a.doubtEra)
+	}
+	t.doubtful, t.doubtAt, t.doubtEra = true, a.doubtAt, a.doubtEra
+	t.mu.Unlock()
+	for _, other := range t.company {
+		other.doubt(a)
 	}
 }
 
-func (t *tenure) doubtSince(sent stamp) {
-	t.mu.Lock()
-	t.doubtful, t.doubtAt = true, sent
-	t.mu.Unlock()
-	for _, other := range t.company {
-		other.doubtSince(sent)
-	}
+// mayComeLate reports whether an acquisition may still be executed, which may have asked
+// for that lease. t.mu is held.
+func (t *tenure) mayComeLate(lease time.Duration) bool {
+	return t.doubtful && t.client.clock().since(t.doubtAt) < max(lease, t.span())
 }
 
 // valid returns for how long the hold can be relied on, without asking anybody.
@@ -201,12 +217,13 @@ func (t *tenure) valid() time.Duration {
 
 // plan tells the watchdog when to renew and when to give up. t.mu is held.
 func (t *tenure) plan() {
-	now := t.client.clock().mono
+	now := t.client.clock()
 	renewAt := never
 	if t.phase == held && t.renewing > 0 && !t.atLimit() {
-		renewAt = t.renewedAt.mono + renewPeriod(t.lease)
+		// By the clock that says more, as the end of the lease is.
+		renewAt = now.mono + renewPeriod(t.lease) - now.since(t.renewedAt)
 	}
-	t.client.watchdog.plan(t, renewAt, now+t.valid(), t.lease/3)
+	t.client.watchdog.plan(t, renewAt, now.mono+t.valid(), t.lease/3)
 }
 
 // atLimit reports whether the key already ends at the limit, so that a renewal
@@ -241,7 +258,7 @@ func (t *tenure) renewed(sent stamp, lease time.Duration) {
 	t.extend(sent, lease)
 	t.plan()
 	t.mu.Unlock()
-	t.client.observe(t.event(EventRenewed))
+	t.observe(Event{Type: EventRenewed})
 }
 
 // extend moves the end of the lease, never to an earlier time. t.mu is held.
@@ -267,96 +284,65 @@ func (t *tenure) renewLater() {
 	t.client.watchdog.plan(t, now+jitter(pause), now+t.valid(), t.lease/3)
 }
 
-// checkDeadline ends the tenure if its time is over, and otherwise plans anew.
-func (t *tenure) checkDeadline() {
-	if l := t.endIfDue(); l != nil {
-		l.report()
-	}
-}
-
-// loss is a tenure that has ended without a release, and is to be told of.
-type loss struct {
-	t     *tenure
-	cause error
-	why   string
-	// after says that a command which is under way may yet lengthen the life of the
-	// key, or take it anew, so that it has to be released when its time should be over.
-	after bool
-	// alone says that nobody else is known to keep the key alive. Guests, those whose
-	// guest this is, and other readers may: then our part is to be taken out, once.
-	alone bool
-}
-
-// endIfDue ends the tenure if its time is over, and otherwise plans anew.
-func (t *tenure) endIfDue() *loss {
+// endIfDue ends the tenure if its time is over, and otherwise plans anew. It reports
+// whether it has ended the tenure.
+func (t *tenure) endIfDue() bool {
 	t.mu.Lock()
 	if t.phase != held && t.phase != leaving {
 		t.mu.Unlock()
-		return nil
+		return false
 	}
 	if t.valid() > 0 {
 		t.plan()
 		t.mu.Unlock()
-		return nil
+		return false
 	}
-	l := &loss{t: t, cause: ErrLost, why: "its lease ran out before it could be renewed", after: t.mayLast(), alone: !t.lock.kind.reentrant}
+	cause, why := ErrLost, "its lease ran out before it could be renewed"
 	if t.limit > 0 && t.client.clock().since(t.start) >= t.limit-driftMargin(t.limit) {
-		l.cause, l.why = ErrMaxHold, "its maximum hold time is over"
+		cause, why = ErrMaxHold, "its maximum hold time is over"
 	}
+	after := t.mayLast()
 	t.mu.Unlock()
-	if !t.end(l.cause) {
-		return nil
-	}
-	t.freeGate(0)
-	return l
+	return t.endLost(cause, why, after, !t.lock.kind.reentrant)
 }
 
 // mayLast reports whether something is under way that may give the key more time than
 // is known here. t.mu is held.
 func (t *tenure) mayLast() bool {
-	return t.unsettled || t.unheard || t.longest > 0 || t.doubtful && t.client.clock().since(t.doubtAt) < t.span()
+	return t.unsettled || t.unheard || t.longest > 0 || t.mayComeLate(0)
 }
 
 // span is the longest time for which the key may live. t.mu is held.
 func (t *tenure) span() time.Duration { return max(t.lease, t.granted, t.longest) }
 
-// lose ends the tenure because the server no longer knows it, and tells.
+// lose ends the tenure because the server no longer knows it.
 func (t *tenure) lose(cause error, why string) {
-	if l := t.endLost(cause, why); l != nil {
-		l.report()
-	}
-}
-
-// endLost ends the tenure because the server no longer knows it.
-func (t *tenure) endLost(cause error, why string) *loss {
 	t.mu.Lock()
 	after := t.mayLast()
 	t.mu.Unlock()
-	if !t.end(cause) {
-		return nil
-	}
-	t.freeGate(0)
-	return &loss{t: t, cause: cause, why: why, after: after, alone: true}
+	t.endLost(cause, why, after, true)
 }
 
-// report does what may take its time after a loss has been signaled.
-func (l *loss) report() {
-	t := l.t
-	t.client.options.Logger.Warn("latchkey: hold lost: "+l.why, "lock", t.lock.name, "owner", t.wire)
-	e := t.event(EventLost)
-	e.Err = l.cause
-	t.client.observe(e)
+// endLost ends the tenure without a release, unless it is over already. after says that a
+// command which is under way may yet lengthen the life of the key, or take it anew, so
+// that it has to be released when its time should be over. alone says that nobody else is
+// known to keep the key alive. Guests, those whose guest this is, and other readers may:
+// then our part is to be taken out, once.
+func (t *tenure) endLost(cause error, why string, after, alone bool) bool {
+	if !t.end(cause) {
+		return false
+	}
+	t.client.reporter.log(noticeLost(why), t.lock.name, slog.String("owner", t.wire))
+	t.observe(Event{Type: EventLost, Err: cause})
+	t.freeGate(0)
 	t.mu.Lock()
 	margin, span := driftMargin(t.granted), t.span()
 	t.mu.Unlock()
-	// Not before the key is gone by itself: whoever holds it no longer may need a moment
-	// to stop.
-	switch {
-	case l.after:
-		t.client.janitor.add(t, margin, span)
-	case !l.alone:
-		t.client.janitor.haunt(t, margin, span, true)
+	if after || !alone {
+		// Not before the key is gone by itself: the holder may need a moment to stop.
+		t.undoLater(margin, span)
 	}
+	return true
 }
 
 // freeGate lets the next local waiter try. told is how many subscribers heard of
@@ -377,9 +363,9 @@ func (t *tenure) end(cause error) bool {
 		return false
 	}
 	t.phase, t.cause, t.count = over, cause, 0
-	contexts := t.first.end(cause)
+	endings := t.first.end(cause)
 	for _, g := range t.entered {
-		contexts = append(contexts, g.end(cause)...)
+		endings = append(endings, g.end(cause)...)
 	}
 	t.client.watchdog.drop(t)
 	t.mu.Unlock()
@@ -387,7 +373,7 @@ func (t *tenure) end(cause error) bool {
 	if cause == nil {
 		cause = ErrNotHeld
 	}
-	cancelAll(contexts, cause)
+	endAll(endings, cause)
 	return true
 }
 
@@ -396,16 +382,6 @@ func (t *tenure) live() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.phase == held
-}
-
-func (t *tenure) event(kind EventType) Event {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	e := Event{Type: kind, Kind: t.lock.kind.kind, Name: t.lock.name, Owner: t.owner}
-	if kind == EventLost || kind == EventReleased {
-		e.Held = t.client.clock().since(t.start)
-	}
-	return e
 }
 
 // settle makes the server's count equal to ours. It is the release, and the undo
@@ -423,7 +399,32 @@ func (t *tenure) settle(ctx context.Context, stop <-chan struct{}) (answer, erro
 		a.null, err = true, nil // somebody put something else in the place of the lock
 	}
 	a.count = count // the count of the tenure may be lower by now
+	t.mu.Lock()
+	if err == nil && !t.doubtful {
+		t.most = count
+	}
+	t.mu.Unlock()
 	return a, err
+}
+
+// counting notes that the server is about to be asked to count so many holds.
+func (t *tenure) counting(count int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.most = max(t.most, count)
+}
+
+// holds is how many there are, and mostHolds how many the server may have counted.
+func (t *tenure) holds() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.count
+}
+
+func (t *tenure) mostHolds() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.most
 }
 
 func (t *tenure) sendSettle(ctx context.Context, stop <-chan struct{}, count int, raise int64) (answer, error) {
@@ -431,7 +432,19 @@ func (t *tenure) sendSettle(ctx context.Context, stop <-chan struct{}, count int
 	if c.keys == nil {
 		return answer{}, nil
 	}
-	return t.client.caller.call(ctx, stop, c.cmd, c.keys, c.args)
+	return t.client.caller.callOn(ctx, stop, t.terms(false), c.cmd, c.keys, c.args)
+}
+
+// terms bound an acquisition or a release. The call has the turn of the tenure, for which
+// the next renewal waits: while the tenure is held, that is a sixth of the lease at most.
+func (t *tenure) terms(waits bool) terms {
+	on := terms{t.client.caller.patience, waits}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.phase == held {
+		on.patience = min(on.patience, max(t.lease/6, firstPause))
+	}
+	return on
 }
 
 // noted remembers that the server has the tenure among those who wait.

@@ -130,6 +130,24 @@ func (s *tenures) remove(t *tenure) {
 	}
 }
 
+// forgetUnused ends a tenure for which nothing was asked of the server, unless another
+// goroutine is about to. One that finds it over resolves its owner anew.
+func (t *tenure) forgetUnused() {
+	if !t.turn.try() {
+		return
+	}
+	defer t.turn.give()
+	t.mu.Lock()
+	unused := t.phase == pending
+	if unused {
+		t.phase = over
+	}
+	t.mu.Unlock()
+	if unused {
+		t.client.tenures.remove(t)
+	}
+}
+
 // all returns the live tenures.
 func (s *tenures) all() []*tenure {
 	s.mu.Lock()

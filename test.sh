@@ -16,6 +16,7 @@
 #
 # Those in tests/interop need Java and Maven as well, and skip without them.
 #
+# LATCHKEY_TEST_SERVER names the program of another server than the one in PATH.
 # LATCHKEY_TEST_BACKEND=server|container|embedded forces one. Two more, which need
 # redis-server or valkey-server in PATH (and Linux), have to be asked for:
 #
@@ -30,7 +31,7 @@ cd "$(dirname "$0")"
 command -v go >/dev/null || { echo "test.sh: Go is not in PATH" >&2; exit 1; }
 
 has() { command -v "$1" >/dev/null 2>&1; }
-has_server() { has redis-server || has valkey-server; }
+has_server() { [ -n "${LATCHKEY_TEST_SERVER-}" ] || has redis-server || has valkey-server; }
 
 # install_server brings redis-server without its system service; its failure is
 # no failure of the tests.

@@ -3,7 +3,7 @@ package latchkey
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
+	"log/slog"
 	"time"
 )
 
@@ -28,7 +28,7 @@ type asker interface {
 func (c *Client) waitInFront(ctx context.Context, g *gate, a asker) error {
 	var last error
 	for round := 0; ; round++ {
-		nap := c.pollPause()
+		pause := c.pollPause()
 		if round > 0 || !g.heldHere() {
 			g.drain()
 			left, err := a.ask(ctx, round)
@@ -36,26 +36,26 @@ func (c *Client) waitInFront(ctx context.Context, g *gate, a asker) error {
 				return ended(ctx, err, last)
 			}
 			last = err
-			nap = c.nap(g, a, round, left, err)
+			pause = c.pause(g, a, round, left, err)
 		}
-		if err := c.rest(ctx, g, nap); err != nil {
+		if err := c.rest(ctx, g, pause); err != nil {
 			return errors.Join(err, trouble(last))
 		}
 	}
 }
 
-// nap is how long to rest after a failure.
-func (c *Client) nap(g *gate, a asker, round int, left time.Duration, err error) time.Duration {
+// pause is how long to rest after a failure.
+func (c *Client) pause(g *gate, a asker, round int, left time.Duration, err error) time.Duration {
 	if errors.Is(err, ErrNotAcquired) {
 		return a.pause(g, round, left)
 	}
-	c.options.Logger.Warn("latchkey: the server is in trouble, waiting on", "lock", a.what(), "error", err)
+	c.reporter.log(noticeTrouble, a.what(), slog.Any("error", err))
 	return jitter(longPause)
 }
 
 // worthWaiting reports whether an attempt that failed may succeed later.
 func worthWaiting(ctx context.Context, err error) bool {
-	if ctx.Err() != nil || errors.Is(err, ErrClosed) {
+	if ctx.Err() != nil || errors.Is(err, ErrClosed) || errors.Is(err, errGone) {
 		return false
 	}
 	return errors.Is(err, ErrNotAcquired) || judge(err) != refused
@@ -88,30 +88,14 @@ func trouble(err error) error {
 }
 
 // rest waits for a hint. It returns an error when there is no use in going on.
-func (c *Client) rest(ctx context.Context, g *gate, nap time.Duration) error {
-	timer := time.NewTimer(nap)
-	defer timer.Stop()
-	select {
-	case <-g.wake:
-	case <-timer.C:
-	case <-ctx.Done():
-		return contextError(ctx)
-	case <-c.closing:
-		return ErrClosed
+func (c *Client) rest(ctx context.Context, g *gate, pause time.Duration) error {
+	if err := nap(ctx, c.closing, g.wake, pause); err != nil {
+		return err
 	}
 	if pause := g.modesty(); pause > 0 {
 		return rest(ctx, c.closing, pause)
 	}
 	return nil
-}
-
-// until shortens a pause to what is left of something, a little later so that it is
-// over by then, and not with everybody. Negative means that it has no end.
-func until(left, pause time.Duration) time.Duration {
-	if left < 0 {
-		return pause
-	}
-	return min(pause, left+time.Millisecond+rand.N(2*time.Millisecond))
 }
 
 // An acquisition asks for the tenure that is to begin.
@@ -126,7 +110,7 @@ func (r *request) pause(g *gate, round int, left time.Duration) time.Duration {
 	t := r.tenure
 	c, kind := t.client, t.lock.kind
 	if left < 0 && !kind.shared {
-		c.warnForever(t.lock.key)
+		c.reporter.log(noticeNoExpiry, t.lock.key)
 	}
 	if t.place != nil {
 		return t.standInLine(left)

@@ -3,7 +3,6 @@ package latchkey
 import (
 	"container/heap"
 	"context"
-	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -12,15 +11,13 @@ import (
 )
 
 const (
-	// renewBatch is how many holds one script renews: more would hold the server up.
-	renewBatch = 100
-	// renewFlights is how many such scripts are under way at once to a server; to a node
-	// of a cluster more, since each is for one slot; and to a cluster altogether.
-	renewFlights        = 8
-	nodeRenewFlights    = 16
-	clusterRenewFlights = 100
-	// longestSleep bounds how late the watchdog sees that the machine has slept.
-	longestSleep = time.Second
+	// renewFlights is how many renewals are under way at once to a server; to a node
+	// of a cluster more, since each is for one slot.
+	renewFlights     = 8
+	nodeRenewFlights = 16
+	// longestSleep bounds how late the watchdog sees that the machine has slept. Each look
+	// costs a tenth of a millisecond of processor time.
+	longestSleep = 200 * time.Millisecond
 	// idleSleep is how long the watchdog sleeps when there is nothing to watch.
 	idleSleep = time.Hour
 	// clockJump is how far the clocks may part before every hold is looked at.
@@ -70,10 +67,10 @@ func newSchedule() schedule { return schedule{slot: -1} }
 
 func (s *schedule) at() time.Duration { return min(s.renewAt, s.deadline) }
 
-// renewFlights is how many renewals may be under way at once.
+// renewFlights is how many renewals may be under way to one node at once.
 func (c *Client) renewFlights() int {
 	if c.cluster {
-		return clusterRenewFlights
+		return nodeRenewFlights
 	}
 	return renewFlights
 }
@@ -126,7 +123,6 @@ func (w *watchdog) start() {
 	w.skew = now.wall - now.mono
 	w.tasks.Go(w.keepTime)
 	w.tasks.Go(w.keepRenewing)
-	w.client.nodes.keepKnown(w.open, &w.tasks)
 }
 
 // drop forgets a tenure.
@@ -160,30 +156,13 @@ func (w *watchdog) keepTime() {
 			return
 		}
 		now := w.clock()
-		var losses []*loss
 		for _, t := range w.collect(now) {
-			if l := t.endIfDue(); l != nil {
-				losses = append(losses, l)
-			} else {
+			if !t.endIfDue() {
 				t.endLimited()
 			}
 		}
-		w.report(losses)
 		timer.Reset(w.sleep(kicked))
 	}
-}
-
-// report tells of losses once all of them have been signaled, and not in the way of
-// the next ones: a log may be slow.
-func (w *watchdog) report(losses []*loss) {
-	if len(losses) == 0 {
-		return
-	}
-	w.tasks.Go(func() {
-		for _, l := range losses {
-			l.report()
-		}
-	})
 }
 
 // sleep plans the next look. After a kick it is never put off altogether, even if
@@ -255,7 +234,6 @@ func (w *watchdog) keepRenewing() {
 	for {
 		select {
 		case <-w.renew:
-			w.client.nodes.keepKnown(w.open, &w.tasks)
 			w.mu.Lock()
 			for _, t := range w.due {
 				w.send(t)
@@ -270,13 +248,13 @@ func (w *watchdog) keepRenewing() {
 
 // send has a hold renewed on the node that has it. w.mu is held.
 func (w *watchdog) send(t *tenure) {
-	node, flights := "", renewFlights
+	node := ""
 	if w.client.cluster {
-		node, flights = w.client.nodes.of(keySlot(t.lock.key)), nodeRenewFlights
+		node = w.client.topology.of(keySlot(t.lock.key))
 	}
 	r := w.routes[node]
 	if r == nil {
-		r = &route{flights: make(chan struct{}, flights)}
+		r = &route{flights: make(chan struct{}, w.client.renewFlights())}
 		w.routes[node] = r
 	}
 	r.waiting = append(r.waiting, t)
@@ -297,131 +275,6 @@ func (w *watchdog) serve(r *route) {
 			return
 		}
 	}
-}
-
-// renewAll renews holds in as few scripts as the cluster slots allow, and does not wait
-// for the answers. It reports whether there is time for more.
-func (w *watchdog) renewAll(r *route, due []*tenure) bool {
-	for _, batch := range w.batches(due) {
-		select {
-		case r.flights <- struct{}{}:
-		case <-w.open.Done():
-			return false
-		}
-		w.tasks.Go(func() {
-			w.renewBatch(w.reserve(batch))
-			<-r.flights
-		})
-	}
-	return true
-}
-
-// renewal is one hold in a batch, with its turn taken: no release of it is sent
-// before the renewal has come back, and none that has begun is followed by one.
-type renewal struct {
-	t     *tenure
-	lease time.Duration
-}
-
-// reserve takes the turn of each tenure that is still to be renewed. One that is
-// busy is looked at again soon.
-func (w *watchdog) reserve(batch []*tenure) []renewal {
-	renewals := make([]renewal, 0, len(batch))
-	for _, t := range batch {
-		if !t.turn.try() {
-			t.renewLater()
-			continue
-		}
-		lease := t.nextLease()
-		if lease <= 0 {
-			t.turn.give()
-			continue
-		}
-		renewals = append(renewals, renewal{t, lease})
-	}
-	return renewals
-}
-
-// batches groups holds that one script may renew.
-func (w *watchdog) batches(all []*tenure) [][]*tenure {
-	type company struct {
-		script command
-		slot   uint16
-	}
-	groups := map[company][]*tenure{}
-	for _, t := range all {
-		c := company{script: t.lock.kind.renew}
-		if w.client.cluster {
-			c.slot = keySlot(t.lock.key)
-		}
-		groups[c] = append(groups[c], t)
-	}
-	var batches [][]*tenure
-	for _, group := range groups {
-		size := renewBatch
-		if group[0].lock.kind.side != "" {
-			size = renewBatch / 4 // a reader takes four times as long
-		}
-		batches = slices.AppendSeq(batches, slices.Chunk(group, size))
-	}
-	return batches
-}
-
-// renewBatch sends one script and tells each tenure what came of it. If the
-// server refuses a batch, as a proxy or a rule about one of its keys may make it
-// do, each hold is renewed alone.
-func (w *watchdog) renewBatch(batch []renewal) {
-	if len(batch) == 0 {
-		return
-	}
-	sent, results, err := w.sendRenewal(batch)
-	if judge(err) == refused && len(batch) > 1 && !errors.Is(err, ErrNotReplicated) {
-		for i := range batch {
-			w.renewBatch(batch[i : i+1])
-		}
-		return
-	}
-	var losses []*loss
-	for i, r := range batch {
-		switch {
-		case err != nil || results[i] < 0:
-			r.t.renewLater()
-		case results[i] == 1:
-			r.t.renewed(sent, r.lease)
-		default:
-			if l := r.t.endLost(ErrLost, "the key is gone or belongs to another owner"); l != nil {
-				losses = append(losses, l)
-			}
-		}
-		r.t.turn.give()
-	}
-	if err != nil {
-		w.client.options.Logger.Warn("latchkey: renewal failed, repeating it",
-			"holds", len(batch), "one of them", batch[0].t.lock.name, "error", err)
-	}
-	for _, l := range losses {
-		l.report()
-	}
-}
-
-func (w *watchdog) sendRenewal(batch []renewal) (sent stamp, results []int64, err error) {
-	var all call
-	patience := longestSleep * 2
-	for _, r := range batch {
-		all.add(r.t.lock.kind.protocol.renewal(r.t, r.lease))
-		patience = min(patience, max(r.t.lease/6, 10*time.Millisecond))
-	}
-	if r := w.client.renewals; r != nil {
-		patience = max(patience, r.patience()) // whoever confirms within that is in time
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	sent = w.clock()
-	results, err = w.client.caller.once(ctx, all.cmd.confirmed(w.client.renewals), all.keys, all.args).AsIntSlice()
-	if err == nil && len(results) != len(batch) {
-		err = errSilent
-	}
-	return sent, results, err
 }
 
 // renewPeriod is the time between two renewals: a third of the lease, so that two

@@ -1,6 +1,8 @@
 package latchkeytest_test
 
 import (
+	"bytes"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,6 +132,30 @@ func TestARenewedHoldOutlivesItsLeaseInABubble(t *testing.T) {
 		_, err = other.TryLock(t.Context())
 		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 		require.NoError(t, hold.Unlock(t.Context()))
+	})
+}
+
+// The observer and the log are called in the bubble too, and are quiet when it is at rest.
+func TestEventsAndTheLogInABubble(t *testing.T) {
+	defer limitRealTime()()
+	synctest.Test(t, func(t *testing.T) {
+		server := latchkeytest.NewServer(t)
+		var events []latchkey.EventType
+		var log bytes.Buffer
+		client := server.Client(latchkey.Options{
+			Logger:   slog.New(slog.NewTextHandler(&log, nil)),
+			Observer: func(e latchkey.Event) { events = append(events, e.Type) },
+		})
+		_, err := client.NewLock("orders").Lock(t.Context(), latchkey.Lease(time.Hour))
+		require.NoError(t, err)
+		synctest.Wait()
+		assert.Equal(t, []latchkey.EventType{latchkey.EventAttempt, latchkey.EventAcquired}, events)
+		assert.Empty(t, log.String())
+
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		assert.Equal(t, latchkey.EventLost, events[len(events)-1])
+		assert.Contains(t, log.String(), "hold lost")
 	})
 }
 

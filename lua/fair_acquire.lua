@@ -7,8 +7,9 @@
 -- ARGV[1] to ARGV[5] as in lock_acquire.lua: owner, lease, count, part, floor
 -- ARGV[6] PUBLISH or SPUBLISH
 -- ARGV[7] what the waiters' channels begin with
--- ARGV[8] '' for one attempt, else the ms for which the owner, which then waits in
---         the queue, counts as alive
+-- ARGV[8] '' for one attempt, else the ms for which the owner counts as alive when it
+--         joins the queue, or comes back to life in it. One that is alive there is kept
+--         so by fair_refresh.lua, not by asking
 -- ARGV[9] the ticket of an earlier call, or ''
 -- ARGV[10] ms that a Redisson process takes off all deadlines when it acquires
 --
@@ -24,9 +25,10 @@
 -- nobody is alive. Who joins the queue removes as many from its end.
 --
 -- Cost: 4 commands when free and nobody waits, 8 for the first of the queue, about
--- 20 to join it, and among waiters of Redisson a look at the last 256; O(log n) in the waiters. One that has lost its place by no fault of
--- its own costs O(n) list steps once, to get it back. Idempotent: counts are absolute,
--- an owner stands in the queue once.
+-- 20 to join it, and among waiters of Redisson a look at the last 256; 3 more if one of
+-- Redisson is the first; O(log n) in the waiters. One that has lost its place by no
+-- fault of its own costs O(n) list steps once, to get it back. Idempotent: counts are
+-- absolute, an owner stands in the queue once.
 local key, queue, deadlines, notes, counter = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local owner, lease, count, me, floor = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local publish, prefix, stale = ARGV[6], ARGV[7], tonumber(ARGV[8])
@@ -54,7 +56,8 @@ if ttl == -2 and not waited and not redis.call('lindex', queue, 0) then
 end
 local ticket
 if stale then
-  ticket = stand(stale, ARGV[9], tonumber(ARGV[10]))
+  issuable()
+  ticket = stand(ARGV[9], tonumber(ARGV[10]))
 end
 local head, left = front()
 if ttl == -2 and (not head or head == owner) then
@@ -63,12 +66,10 @@ if ttl == -2 and (not head or head == owner) then
     redis.call('lpop', queue)
   end
   forget(owner)
-  if redis.call('exists', queue) == 0 then
-    redis.call('del', notes) -- of those whom Redisson has removed
-  end
+  clear()
   return issued
 end
-if ttl == -2 and pruned > 0 and left > 0 then
+if ttl == -2 and (pruned > 0 or moved) and left > 0 then
   tell(publish, prefix .. head)
 end
 if not stale then

@@ -1,15 +1,18 @@
 -- Fragment: the queue of a fair lock. It needs the locals key (the lock), queue,
--- deadlines, notes, publish and prefix (of the waiters' channels).
+-- deadlines, notes, publish and prefix (of the waiters' channels), and stale: the ms
+-- for which a waiter counts as alive after a sign of life, or nil if this script does
+-- not know.
 --
 --   queue      list of the owners that wait, in order; Redisson's
 --   deadlines  sorted set owner -> ms at which Redisson gives it up; Redisson's. An
 --              owner is in both or in neither.
 --   notes      hash owner -> "<since µs>:<alive until ms>", for owners of this
---              library only. The first number is the place, the second the sign of
---              life: whoever is behind a waiter does not wait longer than that for
---              it, whatever its deadline. "<since>:0" has left, and stays in the
---              queue until it comes to an end of it. What Redisson has removed from
---              the other two may stand here for a while.
+--              library. The first number is the place, the second the sign of life:
+--              whoever is behind a waiter does not wait longer than that for it,
+--              whatever its deadline. "<since>:0" has left, and stays in the queue
+--              until it comes to an end of it. What Redisson has removed from the
+--              other two may stand here for a while. What is noted about waiters of
+--              Redisson stands in fair_listeners.lua.
 --
 -- No function walks the queue: each looks at a bounded piece at its ends.
 local pruneBatch, reach = 64, 256
@@ -24,6 +27,7 @@ local function clock()
   end
 end
 
+-- since tells since when a waiter of this library waits, nil of any other.
 local function since(text)
   return text and tonumber(string.match(text, '^(%d+):'))
 end
@@ -38,10 +42,32 @@ local function forget(waiter)
   redis.call('hdel', notes, waiter)
 end
 
+-- keep lets the notes expire some time after the last of them was written.
+local function keep()
+  redis.call('pexpire', notes, 60000 + 10 * (stale or 0))
+end
+
+-- clear removes what stands beside a queue that is gone: notes of waiters whom Redisson
+-- has removed, and deadlines that keep them from ever joining again.
+local function clear()
+  if redis.call('exists', queue) == 0 then
+    redis.call('del', deadlines, notes)
+  end
+end
+
+-- within tells from which end of the queue a waiter is found, 1 or -1; nil if it is not
+-- near either.
+local function within(waiter)
+  return redis.call('lpos', queue, waiter, 'maxlen', reach) and 1
+    or redis.call('lpos', queue, waiter, 'rank', -1, 'maxlen', reach) and -1
+end
+--@include fair_listeners
+
 -- pruneOnce removes the dead from the head of the queue, a batch at most.
 local function pruneOnce()
   local heads = redis.call('lrange', queue, 0, pruneBatch - 1)
   local texts = redis.call('hmget', notes, unpack(heads))
+  listen(heads, texts)
   local dead = {}
   for i, waiter in ipairs(heads) do
     if expiry(waiter, texts[i]) > now then
@@ -73,14 +99,14 @@ end
 local function trim()
   local last = redis.call('lindex', queue, -1)
   local text = last and redis.call('hget', notes, last)
-  if not text or expiry(last, text) > now then
+  if not since(text) or expiry(last, text) > now then
     return
   end
   local tail = redis.call('lrange', queue, -pruneBatch, -1)
   local texts = redis.call('hmget', notes, unpack(tail))
   local dead = {}
   for i = #tail, 1, -1 do
-    if not texts[i] or expiry(tail[i], texts[i]) > now then
+    if not since(texts[i]) or expiry(tail[i], texts[i]) > now then
       break
     end
     table.insert(dead, tail[i])
@@ -96,7 +122,7 @@ end
 -- renewed returns until when a waiter is to count as alive that has just given a sign
 -- of life. That time only rises, unless it is so far ahead that the clock of the server
 -- must have been set back: a waiter that dies would live until that moment comes again.
-local function renewed(was, stale)
+local function renewed(was)
   local alive = now + stale
   return was > now + 10 * stale and alive or math.max(was, alive)
 end
@@ -111,7 +137,9 @@ local function front()
       return
     end
     clock()
-    local left = expiry(head, redis.call('hget', notes, head)) - now
+    local text = {redis.call('hget', notes, head)}
+    listen({head}, text)
+    local left = expiry(head, text[1]) - now
     if left > 0 then
       return head, left
     end

@@ -14,7 +14,8 @@
 -- set back, and no place is given. The dead at both ends are removed, at most 64 at
 -- each, and if the lock is free, the next one is told.
 --
--- Cost: about 10 commands for each lock and O(log n) for each waiter. Works on a
+-- Cost: about 10 commands for each lock, 4 more if others wait for it, and O(log n)
+-- for each waiter. Works on a
 -- server that is out of memory. Idempotent.
 local stale, publish = tonumber(ARGV[1]), ARGV[2]
 local key, queue, deadlines, notes, prefix
@@ -23,27 +24,33 @@ local key, queue, deadlines, notes, prefix
 clock()
 
 -- damaged tells that queue and deadlines differ, so that only a search shows who
--- has a place.
+-- has a place. Nobody is searched for in the middle of a long queue: whoever has lost
+-- its place there finds out when it asks.
 local damaged
 
-local function placed(waiter, score)
-  if damaged then
-    return redis.call('lpos', queue, waiter)
+local function placed(waiter, size)
+  return not damaged or size > 2 * reach or within(waiter)
+end
+
+-- mend removes a deadline that is over and belongs to nobody in the queue.
+local function mend()
+  local first = redis.call('zrange', deadlines, 0, 0, 'withscores')
+  if first[2] and tonumber(first[2]) <= now and not redis.call('lpos', queue, first[1]) then
+    redis.call('zrem', deadlines, first[1])
   end
-  return score
 end
 
 -- refresh returns what to reply for the waiters of one lock.
-local function refresh(waiters, reply)
+local function refresh(waiters, reply, size)
   local texts = redis.call('hmget', notes, unpack(waiters))
   local signs, scores = {}, {}
   local first = redis.call('lindex', queue, 0)
   for i, waiter in ipairs(waiters) do
     local text, score = texts[i], redis.call('zscore', deadlines, waiter)
-    local was = text and expiry(waiter, text) or 0
-    if was > 0 and score and placed(waiter, score) then
+    local was = since(text) and expiry(waiter, text) or 0
+    if was > 0 and score and placed(waiter, size) then
       reply[#reply + 1] = 1
-      local raise = renewed(was, stale) - was
+      local raise = renewed(was) - was
       table.insert(signs, waiter)
       table.insert(signs, string.format('%.0f:%.0f', since(text), was + raise))
       -- What Redisson takes off the deadline when somebody ahead acquires stays off,
@@ -58,7 +65,15 @@ local function refresh(waiters, reply)
     redis.call('hdel', notes, '') -- lets the rest pass on a server at its limit
     redis.call('hset', notes, unpack(signs))
     redis.call('zadd', deadlines, unpack(scores))
-    redis.call('pexpire', notes, 60000 + 10 * stale)
+    keep()
+  end
+end
+
+-- hear looks after those of Redisson among the first in the queue.
+local function hear()
+  local heads = redis.call('lrange', queue, 0, pruneBatch - 1)
+  if #heads > 0 then
+    listen(heads, redis.call('hmget', notes, unpack(heads)))
   end
 end
 
@@ -71,10 +86,17 @@ for i = 1, #KEYS, 4 do
     waiters[n] = ARGV[arg + 1 + n]
   end
   arg = arg + 2 + #waiters
-  damaged = redis.call('llen', queue) ~= redis.call('zcard', deadlines)
+  local size, known = redis.call('llen', queue), redis.call('zcard', deadlines)
+  damaged = size ~= known
+  if damaged then
+    mend()
+  end
   local first = #reply
-  refresh(waiters, reply)
+  refresh(waiters, reply, size)
   trim()
+  if size > #waiters then
+    hear()
+  end
   pruned = 0
   local head, left = front()
   if head and left > 0 and redis.call('exists', key) == 0 then

@@ -3,12 +3,12 @@
 --
 -- KEYS[1] lock hash (see lock_acquire.lua)
 -- KEYS[2] queue, KEYS[3] deadlines, KEYS[4] notes (see fair_queue.lua)
--- KEYS[5] channel of the lock, which a forced release tells too: it does not know
---         what kind of lock it is
--- ARGV[1] to ARGV[5] as in lock_release.lua: owner, count, part, PUBLISH or
---         SPUBLISH, raise
--- ARGV[6] what the waiters' channels begin with
+-- ARGV[1] to ARGV[6] as in lock_release.lua: owner, count, part, PUBLISH or
+--         SPUBLISH, channel, raise. Each waiter has a channel of its own, which begins
+--         with that of the lock; a forced release tells that one too, since it does not
+--         know what kind of lock it is
 -- ARGV[7] '1' if the owner may stand in the queue
+-- ARGV[8] ms for which a waiter counts as alive after a sign of life
 --
 -- Reply   nil: this client has no part in the lock; if it stood in the queue, it
 --         does no more
@@ -18,15 +18,17 @@
 --
 -- Whenever the lock is free afterwards, the first of the queue is told.
 --
--- Cost: about 6 commands for the last release; O(log n) in the waiters. An owner
--- that leaves the queue is taken out of it if it is among the 256 at either end, and
--- otherwise marked to be removed when it gets there; at most 64 who are dead go from
--- either end with it. It leaves the queue also if the key of the lock has become
--- something else, which is an error. Works on a server that is out of memory.
+-- Cost: about 6 commands for the last release, 3 more if a waiter of Redisson is the
+-- first; O(log n) in the waiters. An owner that leaves the queue is taken out of it if
+-- it is among the 256 at either end, and otherwise marked to be removed when it gets
+-- there; at most 64 who are dead go from either end with it. It leaves the queue also if
+-- the key of the lock has become something else, which is an error. Works on a server
+-- that is out of memory.
 -- Idempotent: counts are absolute; on a lock of somebody else it does nothing but
 -- tell the queue that it is free, which is never wrong.
 local key, queue, deadlines, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local owner, me, publish, prefix = ARGV[1], ARGV[3], ARGV[4], ARGV[6]
+local owner, me, publish, channel = ARGV[1], ARGV[3], ARGV[4], ARGV[5]
+local prefix, stale = channel .. ':', tonumber(ARGV[8])
 --@include tell
 --@include lock_leave
 --@include fair_queue
@@ -38,12 +40,9 @@ local function withdraw()
   if not text and not score then
     return
   end
-  if redis.call('lpos', queue, owner, 'maxlen', reach) then
-    redis.call('lrem', queue, 1, owner)
-    return forget(owner)
-  end
-  if redis.call('lpos', queue, owner, 'rank', -1, 'maxlen', reach) then
-    redis.call('lrem', queue, -1, owner)
+  local side = within(owner)
+  if side then
+    redis.call('lrem', queue, side, owner)
     return forget(owner)
   end
   if not score or redis.call('llen', queue) <= reach then
@@ -53,6 +52,7 @@ local function withdraw()
   -- the others pass.
   redis.call('hdel', notes, '')
   redis.call('hset', notes, owner, string.format('%.0f:0', since(text) or 0))
+  keep()
   -- By its deadline it dies now. That is not in the past, and has still what Redisson
   -- will take off, because Redisson counts from it for whoever comes next.
   redis.call('zadd', deadlines, score - math.max(expiry(owner, text) - now, 0), owner)
@@ -62,16 +62,14 @@ local function quit()
   clock()
   withdraw()
   trim()
-  if redis.call('exists', queue) == 0 then
-    redis.call('del', notes) -- of those whom Redisson has removed
-  end
+  clear()
 end
 
 if ARGV[7] == '1' then
   pcall(quit) -- in a damaged queue it has no place anyway
 end
 local count = tonumber(ARGV[2])
-local left = leave(count, tonumber(ARGV[5]))
+local left = leave(count, tonumber(ARGV[6]))
 if left == 'HELD' then
   return redis.status_reply(left)
 end
@@ -80,6 +78,6 @@ if not left and redis.call('exists', key) == 1 then
 end
 local told = wake()
 if count < 0 then
-  told = math.max(told, 0) + math.max(tell(publish, KEYS[5]), 0)
+  told = math.max(told, 0) + math.max(tell(publish, channel), 0)
 end
 return left and told

@@ -1,32 +1,89 @@
--- Fragment: stand(stale, ticket, shift) gives the owner its place in the queue of
+-- Fragment: stand(ticket, shift) gives the owner its place in the queue of
 -- fair_queue.lua, or finds that it has it. Besides that fragment it needs the local
 -- owner. Returns the ticket: since when the owner waits, in µs.
 --
---   stale   ms for which the owner then counts as alive
 --   ticket  what an earlier call returned, or ''. Whoever has lost its place (to a
 --           Redisson process, to an eviction, to a restart) gets it back by it.
 --   shift   ms that a Redisson process takes off all deadlines when it acquires
 
--- place inserts the owner by its ticket. Those of Redisson have none and count as
--- older. This is the way back after a loss, and only the insertion itself, if it is
--- in the middle, takes longer in a longer queue.
-local function place(ticket, size)
+-- lastTicket returns the last entry with a ticket in a piece of the queue, other than the
+-- owner: its index and the ticket.
+local function lastTicket(first, last)
+  local width = 4
+  while last >= first do
+    local from = math.max(first, last - width + 1)
+    local some = redis.call('lrange', queue, from, last)
+    local texts = redis.call('hmget', notes, unpack(some))
+    for i = #some, 1, -1 do
+      local ticket = since(texts[i])
+      if ticket and ticket > 0 and some[i] ~= owner then
+        return from + i - 1, ticket
+      end
+    end
+    last, width = from - 1, math.min(4 * width, reach)
+  end
+end
+
+-- following returns the index of the first entry with a larger ticket, or size: tickets
+-- grow along the queue. Waiters of Redisson have none, and do not count.
+local function following(ticket, size)
   local low, high = 0, size
   while low < high do
     local middle = math.floor((low + high) / 2)
-    local other = since(redis.call('hget', notes, redis.call('lindex', queue, middle)))
-    if other and other > ticket then
-      high = middle
+    local index, other = lastTicket(low, middle)
+    if index and other > ticket then
+      high = index
     else
       low = middle + 1
     end
   end
-  if low == size then
+  return high
+end
+
+-- place inserts the owner by its ticket. This is the way back after a loss, and takes
+-- longer only where many of Redisson stand in a row, or for an insertion in the middle
+-- of a long queue.
+local function place(ticket, size)
+  local index = following(ticket, size)
+  if index == size then
     redis.call('rpush', queue, owner)
-  elseif low == 0 then
+  elseif index == 0 then
     redis.call('lpush', queue, owner)
   else
-    redis.call('linsert', queue, 'before', redis.call('lindex', queue, low), owner)
+    redis.call('linsert', queue, 'before', redis.call('lindex', queue, index), owner)
+  end
+end
+
+local moved -- whether somebody was brought before the owner
+
+-- reorder puts the owner, whose note was lost, in order with those who have theirs: one
+-- that came back meanwhile did not know its ticket. The owner goes before the first with
+-- a larger ticket. Or those go before the owner that have smaller ones and stand behind
+-- it: they came to the end of the queue for want of larger ones.
+local function reorder(ticket, size)
+  local index = following(ticket, size)
+  if index < (redis.call('lpos', queue, owner) or 0) then
+    local other = redis.call('lindex', queue, index)
+    redis.call('lrem', queue, 0, owner)
+    redis.call('linsert', queue, 'before', other, owner)
+    return
+  end
+  local tail = redis.call('lrange', queue, -reach, -1)
+  local texts = redis.call('hmget', notes, unpack(tail))
+  local earlier = {}
+  for i = #tail, 1, -1 do
+    if tail[i] == owner then
+      break
+    end
+    local other = since(texts[i])
+    if other and other > 0 and other < ticket then
+      table.insert(earlier, 1, tail[i])
+    end
+  end
+  for _, waiter in ipairs(earlier) do
+    redis.call('lrem', queue, -1, waiter)
+    redis.call('linsert', queue, 'before', owner, waiter)
+    moved = true
   end
 end
 
@@ -34,13 +91,14 @@ end
 local function leadWithin(depth, shift)
   local tail = redis.call('lrange', queue, -depth, -1)
   local texts = redis.call('hmget', notes, unpack(tail))
+  listen(tail, texts) -- the sooner they are known, the better
   local strangers = 0
   for i = #tail, 1, -1 do
-    local alive = texts[i] and expiry(tail[i], texts[i]) or 0
+    local alive = since(texts[i]) and expiry(tail[i], texts[i]) or 0
     local score = alive > 0 and redis.call('zscore', deadlines, tail[i])
     if score then
       return math.max(score - alive, 0) + strangers * shift
-    elseif not texts[i] then
+    elseif not since(texts[i]) then
       strangers = strangers + 1
     end
   end
@@ -48,16 +106,19 @@ end
 
 -- lead returns how much waiters of Redisson will take off a deadline at the end of
 -- the queue when they acquire: as much as is to come off that of the last of ours, and
--- a shift for each of theirs behind it. If none of ours is near, it is as if all were
--- theirs: too much only means that Redisson finds out later that the owner has died.
+-- a shift for each of theirs behind it, and never more than if all were theirs. If none
+-- of ours is near, it is that: too much only means that Redisson finds out later that
+-- the owner has died.
 local function lead(size, shift)
-  return leadWithin(4, shift) or size > 4 and leadWithin(reach, shift) or size * shift
+  local all = size * shift
+  return math.min(all, leadWithin(4, shift) or size > 4 and leadWithin(reach, shift) or all)
 end
 
 -- sweep looks at some of the notes, and removes those of whom Redisson has removed:
 -- with each that comes, so that they stay fewer than those who wait.
 local function sweep()
-  local some = redis.call('hrandfield', notes, 4, 'withvalues')
+  -- Before 6.2.5 the reply for a key that is missing is null.
+  local some = redis.call('hrandfield', notes, 4, 'withvalues') or {}
   for i = 1, #some, 2 do
     if expiry(some[i], some[i + 1]) <= now and not redis.call('zscore', deadlines, some[i]) then
       redis.call('hdel', notes, some[i])
@@ -92,25 +153,31 @@ local function enqueue(ticket, alive, shift)
   return ticket
 end
 
-local function stand(stale, ticket, shift)
+local function stand(ticket, shift)
   clock()
   local text = redis.call('hget', notes, owner)
   local score = redis.call('zscore', deadlines, owner)
-  local queued = score
-  if redis.call('llen', queue) ~= redis.call('zcard', deadlines) then
+  local queued, size = score, redis.call('llen', queue)
+  if size ~= redis.call('zcard', deadlines) then
     -- One of the two keys is damaged: only the queue itself can tell.
     queued = redis.call('lpos', queue, owner)
   end
-  local alive, was = now + stale, text and expiry(owner, text) or 0
+  local alive, was = now + stale, since(text) and expiry(owner, text) or 0
   ticket = tonumber(ticket) or since(text)
   if not queued then
     ticket = enqueue(ticket, alive, shift)
-  elseif not score or was <= now or renewed(was, stale) < was then
-    ticket = ticket or micros
-    local raise = was > 0 and alive - was or 0 -- what Redisson will take off stays on
+  elseif not score or was <= now or renewed(was) < was then
+    local known = ticket
+    ticket = known or micros
+    -- What Redisson will take off stays on.
+    local deadline = was > 0 and score and score + alive - was or alive + lead(size, shift)
     redis.call('hset', notes, owner, string.format('%.0f:%.0f', ticket, alive))
-    redis.call('zadd', deadlines, math.max(alive, (score or 0) + raise), owner)
+    redis.call('zadd', deadlines, math.max(alive, deadline), owner)
+    -- A ticket that is made up here is later than the place, and must not cost it.
+    if known and not since(text) then
+      reorder(known, size)
+    end
   end
-  redis.call('pexpire', notes, 60000 + 10 * stale)
+  keep()
   return ticket
 end

@@ -7,7 +7,7 @@
 --         since it came (-1 if only Redisson knows), ms for which it counts as alive
 --
 -- Cost: O(length of the piece). Writes nothing.
-local key, queue, deadlines, notes, publish, prefix = KEYS[1], KEYS[2], KEYS[3], KEYS[4], '', ''
+local key, queue, deadlines, notes, publish, prefix, stale = KEYS[1], KEYS[2], KEYS[3], KEYS[4], '', '', nil
 --@include tell
 --@include fair_queue
 clock()

@@ -8,13 +8,14 @@
 --
 -- Reply   integer: 1 it is deleted, 0 there was none
 --         -1 another round has begun; nothing changed
+--         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_PAST: the operation is over
 --
 -- Who awaits it is told, and finds out. Redisson's own message would leave the awaiters
 -- of Redisson asleep.
 --
--- Cost: at most 14 commands. Works on a server that is out of memory. Idempotent: the
--- operation is noted.
+-- Cost: at most 14 commands, 30 if Redisson or time has changed the latch. Works on a
+-- server that is out of memory. Idempotent: the operation is noted.
 local key, latch, done, note = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local number, which = ARGV[1], ARGV[2]
 --@include tell

@@ -12,8 +12,10 @@
 --           expired  the latch expired, and nobody has set it since
 --           unset    nobody has set it; the round is the last that is known, or 0
 --
--- Cost: 2 commands, at most 14 if Redisson or time has changed it. Works on a server that
--- is out of memory. Idempotent.
+--         error WRONGTYPE: the key is another kind of object
+--
+-- Cost: 2 commands, 5 of a round that expires, at most 20 if Redisson or time has changed
+-- it. Works on a server that is out of memory. Idempotent.
 local key, latch, done = KEYS[1], KEYS[2], KEYS[3]
 --@include latch_state
 

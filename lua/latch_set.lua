@@ -10,12 +10,14 @@
 --
 -- Reply   integer: 1 set by this call, 0 it is closed, or somebody has set it since;
 --         nothing changed
+--         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_PAST: the operation is over
 --
 -- Naming the last round keeps a copy that is executed late from beginning one that nobody
 -- wants any more.
 --
--- Cost: at most 14 commands. Idempotent: the operation is noted.
+-- Cost: at most 15 commands, 22 if Redisson or time has changed the latch. Idempotent: the
+-- operation is noted.
 local key, latch, done, note = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local number, last, n, ttl = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --@include tell

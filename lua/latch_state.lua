@@ -76,24 +76,47 @@ local function finish(how)
   redis.call('del', done)
 end
 
+-- overdue tells how a round that has an expiry was ended by something other than its own
+-- last count, nil if it was not. Redisson may have set the next count since: its key has
+-- no expiry. In the last millisecond of a round its own key is still there.
+local function overdue(value)
+  local late = micros() >= ends * 1000
+  local ttl = value and redis.call('pttl', key) or -2
+  if late and ttl ~= 0 then
+    return 'expired'
+  elseif ttl == -1 then
+    return 'open' -- counted down or deleted: nobody can tell
+  end
+end
+
+-- expiry returns the ms at which the key expires, no later than it does; nil if it does not.
+local function expiry()
+  local at = math.floor(micros() / 1000)
+  local ttl = redis.call('pttl', key)
+  return ttl >= 0 and at + ttl or nil
+end
+
 -- sync reads the state, and notes what Redisson or time has done to it. A key that is no
 -- count is an error.
 local function sync()
   local value = redis.call('get', key)
   left = tonumber(string.match(value or '0', '^-?%d+$') or nil)
-  if not left then
+  if not left or value and #value > 20 then
     return redis.error_reply('WRONGTYPE the key holds no count')
   end
   local found = redis.call('hmget', latch, 'round', 'state', 'until', 'past', 'gone')
   round, state, ends = found[1] or '0', found[2] or 'unset', tonumber(found[3] or nil)
   past, gone = found[4] or '', found[5] or ''
+  local how = state == 'set' and ends and overdue(value)
+  if how then
+    finish(how)
+  end
   if left > 0 then
     if state ~= 'set' then
-      begin()
+      begin(expiry())
     end
   elseif state == 'set' then
-    local expired = not value and ends and micros() >= ends * 1000
-    finish(expired and 'expired' or 'open')
+    finish('open')
   elseif value and state ~= 'open' then -- Redisson lets it be set to zero
     begin()
     finish('open')

@@ -18,7 +18,7 @@
 -- rest of the count belongs to the client that made the owner. Without guests the
 -- hash has the one field that Redisson writes.
 --
--- Cost: 3 commands when free, 2 when refused, 4 when entered again; a token adds
+-- Cost: 3 commands when free or refused, 4 when entered again; a token adds
 -- one. Idempotent: counts are absolute, the token is taken only from free to held.
 local key, counter, floor = KEYS[1], KEYS[2], ARGV[5]
 local owner, lease, count, me = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]

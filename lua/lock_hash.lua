@@ -5,6 +5,9 @@
 -- issue returns the next fencing token.
 local function issue()
   local value = redis.call('incr', counter)
+  if value > 9007199254740992 then
+    return redis.call('get', counter) -- the script's own numbers are not exact there
+  end
   if floor == '1' then
     local now = redis.call('time')
     local least = now[1] * 1000 + math.floor(now[2] / 1000)
@@ -14,6 +17,16 @@ local function issue()
     end
   end
   return string.format('%.0f', value)
+end
+
+-- issuable fails as issue would, and changes nothing: the key of the tokens may hold
+-- something else.
+local function issuable()
+  local value = counter and redis.call('get', counter)
+  if value and not string.match(value, '^-?%d+$') then
+    redis.call('incr', counter)
+  end
+  return value
 end
 
 -- take makes a free lock the owner's. What can be refused (no memory, a token key
@@ -40,6 +53,10 @@ local function enter(ttl)
     if count > 1 then
       return true, redis.error_reply('LATCHKEY_GONE the hold is over')
     end
+    --@include shape_hash
+    if isForeign(key) then
+      return true, redis.error_reply('WRONGTYPE the key holds a hash that is no lock')
+    end
     return
   end
   local guests = tonumber(held[2] or 0)
@@ -47,6 +64,7 @@ local function enter(ttl)
   if count > 1 and mine < 1 then
     return true, redis.error_reply('LATCHKEY_GONE the hold is over, others of the same owner go on')
   end
+  local token = issuable() or counter and issue()
   local more = count - mine
   if me == '' then
     redis.call('hset', key, owner, held[1] + more)
@@ -57,5 +75,5 @@ local function enter(ttl)
   if ttl < lease then
     redis.call('pexpire', key, lease)
   end
-  return true, counter and (redis.call('get', counter) or issue())
+  return true, token
 end

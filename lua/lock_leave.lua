@@ -3,9 +3,15 @@
 -- Returns false if this client has no part in the lock, 'HELD' if the owner holds
 -- it still, 'FREE' if it has become free.
 local function leave(count, raise)
-  local held = redis.call('hmget', key, owner, owner .. '@', owner .. '@' .. me)
+  local held = redis.call('hmget', key, owner, owner .. '@', owner .. '@' .. me, 'mode')
   if not held[1] then
     return false
+  end
+  if count < 0 then
+    --@include shape_hash
+    if held[4] or isForeign(key) then
+      return false
+    end
   end
   local guests = tonumber(held[2] or 0)
   local mine = me == '' and held[1] - guests or tonumber(held[3] or 0)

@@ -9,17 +9,22 @@
 --         integer: refused; remaining ms of the holder, -1 if it has no expiry
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
--- Cost: 2 commands. Idempotent: its own token is recognised.
-local holder = redis.call('get', KEYS[1])
-if not holder then
+-- Cost: 3 commands. Idempotent: its own token is recognised.
+local ttl = redis.call('pttl', KEYS[1])
+if ttl == -2 then
   redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
   return false
 end
-local ttl = redis.call('pttl', KEYS[1])
-if holder ~= ARGV[1] then
-  return ttl
+--@include shape_token
+local size = redis.call('strlen', KEYS[1])
+local holder = size <= longestToken and redis.call('get', KEYS[1])
+if holder == ARGV[1] then
+  if ttl < tonumber(ARGV[2]) then
+    redis.call('pexpire', KEYS[1], ARGV[2])
+  end
+  return false
 end
-if ttl < tonumber(ARGV[2]) then
-  redis.call('pexpire', KEYS[1], ARGV[2])
+if size > longestToken or holder and not isToken(holder, ttl) then
+  return redis.error_reply('WRONGTYPE the key holds a string that is no token of a lock')
 end
-return false
+return ttl

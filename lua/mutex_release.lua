@@ -2,9 +2,8 @@
 -- acquisition and the forced release.
 --
 -- KEYS[1] lock: a string with the token of its holder
--- KEYS[2] channel of the lock
 -- ARGV[1] token
--- ARGV[2] PUBLISH or SPUBLISH
+-- ARGV[2] PUBLISH or SPUBLISH, ARGV[3] channel of the lock
 --
 -- Reply   nil: the token does not hold the lock; nothing changed
 --         integer: the lock is free; how many subscribers were told, -1 if the
@@ -17,4 +16,4 @@ if redis.call('get', KEYS[1]) ~= ARGV[1] then
   return false
 end
 redis.call('del', KEYS[1])
-return tell(ARGV[2], KEYS[2])
+return tell(ARGV[2], ARGV[3])

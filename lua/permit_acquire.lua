@@ -1,44 +1,47 @@
 -- Acquire permits with ids, all or none (Redisson RPermitExpirableSemaphore).
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua)
--- KEYS[3] reservation (see sem_state.lua)
--- KEYS[4] channel
--- KEYS[5] mark of an acquisition that was given up, for leases without an end only
+-- KEYS[3] reservation (see sem_reserve.lua)
+-- KEYS[4] mark of an acquisition that was given up, for leases without an end only
 -- ARGV[1] lease in ms, '' without an end
 -- ARGV[2] ms for which permits are to be kept for this acquisition if there are not
 --         enough, '' if it has not waited for long
--- ARGV[3] PUBLISH or SPUBLISH
--- ARGV[4] who: names the acquisition, the same in all its attempts
--- ARGV[5...] ids, as bytes
+-- ARGV[3] PUBLISH or SPUBLISH, ARGV[4] channel
+-- ARGV[5] who: names the acquisition, the same in all its attempts
+-- ARGV[6...] ids, as bytes
 --
 -- Reply   nil: acquired
 --         integer: refused; ms after which to ask again, -1 if that is not known
+--         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_UNSET: nobody has set the permits; nothing was acquired
 --         error LATCHKEY_PAST: the acquisition was given up; nothing changed
 --
--- Who waits for more than there are in all keeps nobody from anything.
+-- One acquisition at a time that has been waiting for long may have its permits kept: then
+-- others get only what is left beside them. One for more than there are in all keeps
+-- nobody from anything.
 --
--- Cost: about 10 commands; O(n log p) for n ids among p that are held. Permits whose lease
+-- Cost: about 12 commands; O(n log p) for n ids among p that are held. Permits whose lease
 -- is over are put back, 64 or n at most. Idempotent, but that the lease begins anew: ids
 -- are used once.
-local key, held, reserve, channel, publish = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[3]
-local me, n = ARGV[4], #ARGV - 4
+local key, held, reserve, publish, channel = KEYS[1], KEYS[2], KEYS[3], ARGV[3], ARGV[4]
+local me, n = ARGV[5], #ARGV - 5
 --@include tell
 --@include sem_state
 --@include permit_state
+--@include sem_reserve
 
 -- Of a repetition some or all ids may be held already, and some may have expired since:
 -- what is missing is acquired again, and the lease of all begins anew.
 local live, over = 0, {}
-for i, score in ipairs(redis.call('zmscore', held, unpack(ARGV, 5))) do
+for i, score in ipairs(redis.call('zmscore', held, unpack(ARGV, 6))) do
   if score and lapsed(score) then
-    over[#over + 1] = ARGV[i + 4]
+    over[#over + 1] = ARGV[i + 5]
   elseif score then
     live = live + 1
   end
 end
 n = n - live
-if n > 0 and KEYS[5] and redis.call('exists', KEYS[5]) == 1 then
+if n > 0 and KEYS[4] and redis.call('exists', KEYS[4]) == 1 then
   return redis.error_reply('LATCHKEY_PAST the acquisition was given up')
 end
 local free, wrong = look()
@@ -51,28 +54,22 @@ if #over > 0 then
 end
 local back = #over + putBack(n)
 free = free + back
-local who, kept = reserved()
-local mine = who == me
-if mine then
-  kept = 0
-end
-if n > 0 and free < n + (kept or 0) then
-  local pause = nextEnd()
+local last = reserved()
+local kept, left = keptForOthers(last)
+if n > 0 and free < n + kept then
   if back > 0 then
-    announce(free) -- others may want fewer
+    offer(free) -- others may want fewer
   end
-  if ARGV[2] ~= '' and (mine or not who) and n <= free + redis.call('zcard', held) then
-    redis.call('set', reserve, me .. ' ' .. n, 'px', ARGV[2])
-  elseif who and free >= n then
-    pause = redis.call('pttl', reserve)
+  if ARGV[2] ~= '' and n <= free + redis.call('zcard', held) then
+    keep(last, n, tonumber(ARGV[2]))
   end
-  return pause
+  return free >= n and left or nextEnd()
 end
 if n > 0 then
   redis.call('decrby', key, n)
 end
 local members, score = {}, ends(ARGV[1])
-for i = 5, #ARGV do
+for i = 6, #ARGV do
   members[#members + 1] = score
   members[#members + 1] = ARGV[i]
 end
@@ -83,10 +80,7 @@ if ttl > 0 then
 else
   redis.call('persist', held)
 end
-if mine then
-  redis.call('del', reserve)
-end
-if mine or back > 0 then
-  announce(free - n)
+if letGo(last) or back > 0 then
+  offer(free - n)
 end
 return false

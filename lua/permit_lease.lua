@@ -5,12 +5,18 @@
 --
 -- Reply   nil: the permit is not held, or its lease is over
 --         integer: ms that are left, -1 without an end
+--         error WRONGTYPE: the key is another kind of object
 --
--- Cost: 2 commands; O(log p). Changes nothing.
-local held = KEYS[2]
-local key, reserve, publish, channel
+-- Cost: 3 commands; O(log p). Changes nothing.
+local key, held = KEYS[1], KEYS[2]
+local publish, channel
 --@include tell
+--@include sem_state
 --@include permit_state
+local _, wrong = look()
+if wrong then
+  return wrong
+end
 local score = redis.call('zscore', held, ARGV[1])
 if not score or lapsed(score) then
   return false

@@ -10,7 +10,7 @@
 --
 -- Cost: 2 commands for each permit, O(log p). Works on a server that is out of memory,
 -- since a member that is there needs none. Idempotent.
-local key, held, reserve, publish, channel
+local key, held, publish, channel
 --@include tell
 --@include permit_state
 

@@ -1,14 +1,14 @@
 -- Set how many permits there are in all, or add to it.
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua), KEYS[3] note (see op.lua)
--- KEYS[4] channel
 -- ARGV[1] number of the operation
 -- ARGV[2] how many
 -- ARGV[3] 'try' if they are not set, 'set', or 'add'
 -- ARGV[4] ms that the semaphore lives if it is not there, or ''
--- ARGV[5] PUBLISH or SPUBLISH
+-- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
 --
 -- Reply   integer: 1 done by this call, 0 they were set before; nothing changed
+--         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_RANGE: there would be more than Redisson can count
 --         error LATCHKEY_PAST: the operation is over
 --
@@ -16,9 +16,9 @@
 --
 -- Cost: about 8 commands; O(log p). Works on a server that is out of memory if the
 -- semaphore is there. Idempotent: the operation is noted.
-local key, held, note, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local number, n, how, ttl, publish = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
-local reserve
+local key, held, note = KEYS[1], KEYS[2], KEYS[3]
+local number, n, how, ttl = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local publish, channel = ARGV[5], ARGV[6]
 --@include tell
 --@include op
 --@include sem_state
@@ -43,6 +43,7 @@ else
   free = all + move - redis.call('zcard', held)
   if ttl == '' then
     redis.call('set', key, free)
+    redis.call('persist', held) -- of ids that have outlived the number
   else
     redis.call('set', key, free, 'px', ttl)
     redis.call('pexpire', held, ttl)
@@ -50,6 +51,6 @@ else
 end
 remember(1)
 if move > 0 then
-  announce(free + expired())
+  offer(free)
 end
 return 1

@@ -29,6 +29,12 @@ local function expired()
   return redis.call('zcount', held, 0, clock())
 end
 
+-- offer is announce (sem_state.lua) of the permits in nobody's hand and of those that have
+-- expired.
+local function offer(free)
+  return announce(free + expired())
+end
+
 -- putBack takes expired permits from the set and makes them available, n or a batch at
 -- most, and returns how many. If nobody has set the permits, they are not made anew.
 local function putBack(n)

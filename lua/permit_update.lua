@@ -1,30 +1,29 @@
 -- Set the lease of a permit, longer or shorter.
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua), KEYS[3] note (see op.lua)
--- KEYS[4] channel
 -- ARGV[1] number of the operation
 -- ARGV[2] id, as bytes
 -- ARGV[3] ms from now, '' without an end
--- ARGV[4] PUBLISH or SPUBLISH
+-- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
 --
 -- Reply   integer: 1 set, 2 it was set by an earlier copy, 0 the permit is not held, or
 --         its lease is over
+--         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_PAST: the operation is over
 --
 -- Who waits is told of an earlier end: with '1', since Redisson wakes as many as the
 -- message says.
 --
--- Cost: at most 7 commands; O(log p). Works on a server that is out of memory.
+-- Cost: at most 8 commands; O(log p). Works on a server that is out of memory.
 -- Idempotent: the operation is noted, so that a copy that is late shortens nothing.
-local held, note, channel, number, publish = KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[4]
-local key, reserve
+local key, held, note, number = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
+local publish, channel = ARGV[4], ARGV[5]
 --@include tell
 --@include op
+--@include sem_state
 --@include permit_state
-local done, past = recall()
-if done or past then
-  return past or tonumber(done)
-end
+--@include sem_once
+
 local score = redis.call('zscore', held, ARGV[2])
 if not score or lapsed(score) then
   return 0

@@ -1,22 +1,23 @@
 -- Turn a write hold into a read hold, in one step.
 --
 -- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw_state.lua)
--- KEYS[5] channel
--- KEYS[6] lease key of the new read hold
+-- KEYS[5] lease key of the new read hold
 -- ARGV[1] owner
 -- ARGV[2] lease in ms
 -- ARGV[3] read holds of the owner after this call
 -- ARGV[4] number of the read tenure
--- ARGV[5] PUBLISH or SPUBLISH
+-- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
 --
 -- Reply   nil: the owner does not write; nothing changed
 --         integer: it reads and nobody writes; how many subscribers were told, -1 if
 --         the server refused the message, -2 if it was so before
+--         error WRONGTYPE: the key is another kind of object; nothing changed
 --
 -- Cost: about 15 commands; O(log n) in the readers. Works on a server that is out of
 -- memory. Idempotent: counts are absolute.
-local key, leases, writers, notes, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local owner, lease, count, number, publish = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local owner, lease, count, number = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+local publish, channel = ARGV[5], ARGV[6]
 --@include tell
 --@include rw_state
 --@include rw_end_write
@@ -35,6 +36,5 @@ redis.call('hdel', key, '') -- lets the rest pass on a server at its limit
 redis.call('hset', key, owner, count)
 redis.call('hset', notes, owner, number)
 raise(notes, 2 * longestBar + lease)
-redis.call('set', KEYS[6], '1', 'px', lease)
-hold(owner, lease)
+hold(owner, lease, reads > 0, KEYS[5])
 return endWrite(count)

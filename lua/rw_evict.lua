@@ -1,9 +1,8 @@
 -- Take holders out of a read/write lock by force.
 --
 -- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw_state.lua)
--- KEYS[5] channel
--- ARGV[1] PUBLISH or SPUBLISH
--- ARGV[2...] their fields: <owner> or <owner>:write
+-- ARGV[1] PUBLISH or SPUBLISH, ARGV[2] channel
+-- ARGV[3...] their fields: <owner> or <owner>:write
 --
 -- Reply   nil: none of them holds the lock; nothing changed
 --         status OK: they hold it no more
@@ -15,6 +14,7 @@
 -- Cost: about 8 commands and one for each holder. Works on a server that is out of
 -- memory. Idempotent: it removes those that it names.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local publish, channel = ARGV[1], ARGV[2]
 --@include tell
 --@include rw_state
 local mode, _, _, wrong = look('')
@@ -24,14 +24,14 @@ end
 if not mode then
   return false
 end
-local left, gone = remove({unpack(ARGV, 2)}, mode)
+local left, gone = remove({unpack(ARGV, 3)}, mode)
 if not left then
   tidy()
-  free(ARGV[1], KEYS[5], mode ~= 'read')
+  free(publish, channel, mode ~= 'read')
 elseif gone == 0 then
   return false
 elseif left ~= mode then
-  tellAll(ARGV[1], KEYS[5])
+  tellAll(publish, channel)
 else
   fall()
 end

@@ -86,8 +86,5 @@ if number ~= '' then
   redis.call('hset', notes, owner, number)
   raise(notes, 2 * longestBar + lease)
 end
-if redis.call('pttl', KEYS[5]) < lease then
-  redis.call('set', KEYS[5], '1', 'px', lease)
-end
-hold(owner, lease)
+hold(owner, lease, reads > 0, KEYS[5])
 return false

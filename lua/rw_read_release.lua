@@ -1,18 +1,18 @@
 -- Give back a read hold, in part or in whole; also the undo of an acquisition.
 --
 -- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw_state.lua)
--- KEYS[5] channel
+-- KEYS[4+i] lease key of hold i of the owner, for all that it may have had
 -- ARGV[1] owner
 -- ARGV[2] read holds of the owner after this call
 -- ARGV[3] number of this read tenure if the owner writes too, else ''
--- ARGV[4] PUBLISH or SPUBLISH
--- ARGV[5] ms to which the remaining time is raised if holds are left, or 0
--- ARGV[6] what the owner's lease keys begin with
+-- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
+-- ARGV[6] ms to which the remaining time is raised if holds are left, or 0
 --
 -- Reply   nil: this tenure has no part in the lock; nothing changed
 --         status HELD: the lock is held still, by the owner or others
 --         integer: the lock is free; how many subscribers were told, -1 if the server
 --         refused the message
+--         error WRONGTYPE: the key is another kind of object; nothing changed
 --
 -- When the longest lease goes, the time of the lock falls to the longest that is left,
 -- the owner's write hold included, but not if a reader of Redisson is among the rest,
@@ -38,18 +38,12 @@ if number ~= '' and redis.call('hget', notes, owner) ~= number then
 end
 
 redis.call('hdel', key, '') -- lets the rest pass on a server at its limit
-for i = count + 1, reads do
-  redis.call('del', ARGV[6] .. i)
+for i = 5 + count, #KEYS do
+  redis.call('del', KEYS[i])
 end
 if count > 0 then
   redis.call('hset', key, owner, count)
-  local lease = tonumber(ARGV[5])
-  if lease > 0 then
-    for i = 1, count do
-      raise(ARGV[6] .. i, lease)
-    end
-    hold(owner, lease)
-  end
+  hold(owner, tonumber(ARGV[6]), true, KEYS[4 + count])
   return redis.status_reply('HELD')
 end
 
@@ -62,7 +56,7 @@ end
 if not reap(mode) or redis.call('hlen', key) <= 1 then
   redis.call('hdel', notes, 'open') -- those whose turn it was have come and gone
   tidy()
-  return free(ARGV[4], KEYS[5])
+  return free(ARGV[4], ARGV[5])
 end
 fall()
 return redis.status_reply('HELD')

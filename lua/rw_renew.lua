@@ -1,11 +1,12 @@
 -- Renew many holds of read/write locks.
 --
--- KEYS[3i-2] lock, KEYS[3i-1] leases, KEYS[3i] notes (see rw_state.lua)
+-- KEYS       for each: lock, leases, the lease key of each read hold, and with a number
+--            the notes (see rw_state.lua)
 -- ARGV[5i-4] owner
 -- ARGV[5i-3] 'read' or 'write'
 -- ARGV[5i-2] number of the read tenure if the owner writes too, else ''
 -- ARGV[5i-1] lease in ms
--- ARGV[5i]   what the owner's lease keys begin with
+-- ARGV[5i]   how many lease keys there are
 --
 -- Reply   array: 1 renewed, 0 not held in that way by that owner, -1 the server would
 --         not tell
@@ -13,7 +14,7 @@
 -- A renewal never creates a hold, never shortens what it has, and touches no lease but
 -- its own.
 --
--- Cost: about 5 commands for each hold, and two for each of its re-entries. Works on a
+-- Cost: about 6 commands for each hold, and two for each of its re-entries. Works on a
 -- server that is out of memory. Idempotent.
 local key, leases, writers, notes
 --@include tell
@@ -44,28 +45,30 @@ local function prolong(what, ms)
 end
 
 local renewed = {}
-for i = 1, #KEYS / 3 do
-  key, leases, notes = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
-  local owner, lease = ARGV[5 * i - 4], tonumber(ARGV[5 * i - 1])
-  local state, reads = holds(owner, ARGV[5 * i - 3], ARGV[5 * i - 2])
+local at = 1
+for i = 1, #ARGV / 5 do
+  local owner, number, lease, leaseKeys = ARGV[5 * i - 4], ARGV[5 * i - 2], tonumber(ARGV[5 * i - 1]), at + 2
+  key, leases, at = KEYS[at], KEYS[at + 1], leaseKeys + ARGV[5 * i]
+  if number ~= '' then
+    notes, at = KEYS[at], at + 1
+  end
+  local state, reads = holds(owner, ARGV[5 * i - 3], number)
   renewed[i] = state
   if state == 1 then
     if not next(raised) then
       redis.call('hdel', key, '') -- lets the rest pass on a server at its limit
     end
     prolong(key, lease)
-    for hold = 1, reads or 0 do
-      local ttl = redis.call('pttl', ARGV[5 * i] .. hold)
-      if ttl == -2 then
-        redis.call('set', ARGV[5 * i] .. hold, '1', 'px', lease)
-      elseif ttl < lease then
-        redis.call('pexpire', ARGV[5 * i] .. hold, lease)
+    local left = lengthen(reads and owner or owner .. ':write', lease, true)
+    local last = math.min(reads or 0, tonumber(ARGV[5 * i]))
+    for hold = 1, last do
+      local leaseKey, ms = KEYS[leaseKeys + hold - 1], hold == last and left or lease
+      if redis.call('pttl', leaseKey) < ms then
+        redis.call('set', leaseKey, '1', 'px', ms)
       end
     end
-    local field = reads and owner or owner .. ':write'
-    redis.call('zadd', leases, 'gt', string.format('%.0f', clock() + lease), field)
-    prolong(leases, lease)
-    if ARGV[5 * i - 2] ~= '' then
+    prolong(leases, left)
+    if number ~= '' then
       raise(notes, 2 * longestBar + lease)
     end
   end

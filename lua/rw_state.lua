@@ -17,13 +17,20 @@ local reapBatch, turn, longestBar = 64, 100, 60000
 --@include clock
 
 -- look returns mode, the read holds and the write holds of an owner. A key that is
--- another lock's is an error.
+-- another lock's, or no lock's, is an error.
 local function look(owner)
   local state = redis.call('hmget', key, 'mode', owner, owner .. ':write')
-  if not state[1] and redis.call('exists', key) == 1 then
-    return nil, nil, nil, redis.error_reply('WRONGTYPE the key holds another kind of lock')
+  local mode, foreign = state[1], false
+  if not mode then
+    foreign = redis.call('exists', key) == 1
+  elseif not (state[2] or state[3]) then
+    --@include shape_hash
+    foreign = isForeign(key)
   end
-  return state[1], tonumber(state[2] or 0), tonumber(state[3] or 0)
+  if foreign then
+    return nil, nil, nil, redis.error_reply('WRONGTYPE the key holds no read/write lock')
+  end
+  return mode, tonumber(state[2] or 0), tonumber(state[3] or 0)
 end
 
 -- raise lets a key live for ms at least.
@@ -105,11 +112,29 @@ local function fall()
   end
 end
 
--- hold notes the lease of an owner's holds on one side, which is never shortened.
-local function hold(field, lease)
-  redis.call('zadd', leases, 'gt', string.format('%.0f', clock() + lease), field)
+-- lengthen notes the lease of an owner's holds on one side, and returns the ms that it
+-- has then: it is never shortened. Of a hold that was there before and whose lease is
+-- not known any more, all is known that the lock has outlived it.
+local function lengthen(field, lease, before)
+  local score = tonumber(redis.call('zscore', leases, field) or nil)
+  if score then
+    lease = math.max(lease, score - clock())
+  elseif before then
+    lease = math.max(lease, redis.call('pttl', key))
+  end
+  redis.call('zadd', leases, string.format('%.0f', clock() + lease), field)
+  return lease
+end
+
+-- hold is lengthen, and lets the lock live for as long. The last lease key of a reader is
+-- given too, so that Redisson knows of that lease whichever of its holds go.
+local function hold(field, lease, before, leaseKey)
+  lease = lengthen(field, lease, before)
   raise(leases, lease)
   raise(key, lease)
+  if leaseKey and lease > math.max(redis.call('pttl', leaseKey), 0) then
+    redis.call('set', leaseKey, '1', 'px', lease)
+  end
 end
 
 -- tidy removes what stands beside the lock when nobody needs it.

@@ -34,7 +34,7 @@ if count > 1 and writes == 0 then
 end
 if writes > 0 then
   redis.call('hset', key, owner .. ':write', count)
-  hold(owner .. ':write', lease)
+  hold(owner .. ':write', lease, true)
   return false
 end
 if reads > 0 then

@@ -2,22 +2,23 @@
 -- reads; also the undo of an acquisition, and the way out for a writer that waits.
 --
 -- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw_state.lua)
--- KEYS[5] channel
 -- ARGV[1] owner
 -- ARGV[2] write holds of the owner after this call
 -- ARGV[3] '1' if the owner may be noted as a waiting writer
--- ARGV[4] PUBLISH or SPUBLISH
--- ARGV[5] ms to which the remaining time is raised if holds are left, or 0
+-- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
+-- ARGV[6] ms to which the remaining time is raised if holds are left, or 0
 --
 -- Reply   nil: this tenure does not hold the lock; nothing changed
 --         status HELD: the owner holds it still for writing
 --         integer: nobody writes any more; how many subscribers were told, -1 if the
 --         server refused the message
+--         error WRONGTYPE: the key is another kind of object; the owner is no waiting
+--         writer any more, and nothing else changed
 --
 -- Cost: about 8 commands; O(log n) in the readers and the waiting writers. Works on
 -- a server that is out of memory. Idempotent: counts are absolute.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local owner, count, publish, channel = ARGV[1], tonumber(ARGV[2]), ARGV[4], KEYS[5]
+local owner, count, publish, channel = ARGV[1], tonumber(ARGV[2]), ARGV[4], ARGV[5]
 --@include tell
 --@include rw_state
 --@include rw_end_write
@@ -44,9 +45,9 @@ end
 redis.call('hdel', key, '') -- lets the rest pass on a server at its limit
 if count > 0 then
   redis.call('hset', key, owner .. ':write', count)
-  local lease = tonumber(ARGV[5])
+  local lease = tonumber(ARGV[6])
   if lease > 0 then
-    hold(owner .. ':write', lease)
+    hold(owner .. ':write', lease, true)
   end
   return redis.status_reply('HELD')
 end

@@ -4,13 +4,14 @@
 -- ARGV[1] number of the operation
 --
 -- Reply   integer: how many there were, negative if it was a debt
+--         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_UNSET: nobody has set the permits; nothing changed
 --         error LATCHKEY_PAST: the operation was given up; nothing changed
 --
 -- Cost: 4 commands. Idempotent: the operation is noted. What it took is given back by
 -- sem_undo.lua.
 local key, note, number = KEYS[1], KEYS[2], ARGV[1]
-local reserve, publish, channel
+local publish, channel
 --@include tell
 --@include op
 --@include sem_state

@@ -7,27 +7,29 @@
 -- ARGV[2] ms, or '' for none
 --
 -- Reply   integer: 1 done, 0 there is none
+--         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_PAST: the operation is over
 --
 -- Cost: a command for each key, and 4. Works on a server that is out of memory.
 -- Idempotent: the operation is noted.
-local note, number = KEYS[2], ARGV[1]
+local key, note, number = KEYS[1], KEYS[2], ARGV[1]
+local publish, channel
+--@include tell
 --@include op
-local done, past = recall()
-if done or past then
-  return past or tonumber(done)
-end
-if redis.call('exists', KEYS[1]) == 0 then
+--@include sem_state
+--@include sem_once
+
+if not free then
   return nothing()
 end
 room()
-for i, key in ipairs(KEYS) do
+for i, each in ipairs(KEYS) do
   if i == 2 then
     remember(1)
   elseif ARGV[2] == '' then
-    redis.call('persist', key)
+    redis.call('persist', each)
   else
-    redis.call('pexpire', key, ARGV[2])
+    redis.call('pexpire', each, ARGV[2])
   end
 end
 return 1

@@ -1,13 +1,13 @@
 -- Give permits to a semaphore: release, or add to what there is.
 --
 -- KEYS[1] permits, KEYS[2] total (see sem_state.lua), KEYS[3] note (see op.lua)
--- KEYS[4] channel
 -- ARGV[1] number of the operation
 -- ARGV[2] how many; negative takes them away
 -- ARGV[3] 'release', 'release if set' or 'add', which changes the total
--- ARGV[4] PUBLISH or SPUBLISH
+-- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
 --
 -- Reply   integer: 1 done, 0 nobody has set the permits; nothing changed
+--         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_RANGE: there would be more than Redisson can count
 --         error LATCHKEY_PAST: the operation is over
 --
@@ -15,9 +15,9 @@
 --
 -- Cost: at most 7 commands. Works on a server that is out of memory. Idempotent: the
 -- operation is noted.
-local key, total, note, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local number, n, how, publish = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local reserve
+local key, total, note = KEYS[1], KEYS[2], KEYS[3]
+local number, n, how = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local publish, channel = ARGV[4], ARGV[5]
 --@include tell
 --@include op
 --@include sem_state

@@ -1,25 +1,26 @@
 -- Set the permits of a semaphore.
 --
 -- KEYS[1] permits, KEYS[2] total (see sem_state.lua), KEYS[3] note (see op.lua)
--- KEYS[4] channel
 -- ARGV[1] number of the operation
 -- ARGV[2] how many
 -- ARGV[3] ms that the semaphore lives, or ''
 -- ARGV[4] '1' if permits that are set already are to be changed
--- ARGV[5] PUBLISH or SPUBLISH
+-- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
 --
 -- Reply   integer: 1 set by this call, 0 they were set before; nothing changed
+--         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_UNSET: they are to be changed, but it is not known how many
 --         there are in all; nothing changed
+--         error LATCHKEY_RANGE: there would be more than Redisson can count
 --         error LATCHKEY_PAST: the operation is over
 --
 -- Changing moves the available permits by what the total moves; it may make them
 -- negative.
 --
 -- Cost: at most 7 commands. Idempotent: the operation is noted.
-local key, total, note, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local number, n, ttl, publish = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[5]
-local reserve
+local key, total, note = KEYS[1], KEYS[2], KEYS[3]
+local number, n, ttl = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local publish, channel = ARGV[5], ARGV[6]
 --@include tell
 --@include op
 --@include sem_state
@@ -32,6 +33,9 @@ if free then
   local all = tonumber(redis.call('get', total) or nil)
   if not all then
     return unset()
+  end
+  if free + n - all > most then
+    return redis.error_reply('LATCHKEY_RANGE more permits than can be counted')
   end
   redis.call('set', total, n, 'keepttl')
   local now = redis.call('incrby', key, n - all)

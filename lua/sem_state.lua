@@ -1,22 +1,22 @@
--- Fragment: the counter of a semaphore. It needs the locals key, reserve, publish and
--- channel.
+-- Fragment: the counter of a semaphore. It needs the locals key, publish and channel.
 --
---   key      string: available permits, may be negative; Redisson's
---   reserve  string: who has been waiting for long, a space, and how many permits it
---            waits for; they are kept for it
---   total    string: all permits, of a counter that was set here; moves with what sets
---            and adds permits, not with what takes and gives them
+--   key    string: available permits, may be negative; Redisson's
+--   total  string: all permits, of a counter that was set here; moves with what sets and
+--          adds permits, not with what takes and gives them
 local most = 2147483647 -- Redisson's integers
 
--- look returns how many permits there are, nil if none were ever set. A string that is
--- no number is an error.
+-- look returns how many permits there are, nil if none were ever set. What is no number
+-- that the server can add to is an error, which is returned and not thrown: some scripts
+-- have more to do.
 local function look()
-  local value = redis.call('get', key)
+  local value = redis.pcall('get', key)
   if not value then
     return
+  elseif type(value) == 'table' then
+    return nil, value
   end
   local n = tonumber(value)
-  if not n then
+  if not n or math.abs(n) > 2 ^ 53 or string.format('%.0f', n) ~= value then
     return nil, redis.error_reply('WRONGTYPE the key holds no number of permits')
   end
   return n
@@ -33,13 +33,4 @@ local function announce(n)
     return tell(publish, channel, string.format('%.0f', n))
   end
   return 0
-end
-
--- reserved returns who the permits are kept for, and how many.
-local function reserved()
-  local kept = redis.call('get', reserve)
-  if kept then
-    local who, n = string.match(kept, '^(%S+) (%d+)$')
-    return who, tonumber(n)
-  end
 end

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -223,4 +225,27 @@ func TestAcquisitionOfPermitsExecutedLate(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What the server notes so that operations count once is one note for each name, not one
+// for each goroutine that has used it: as many as were under way at once.
+func TestNotesOfOperationsAreFew(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	client := connect(t, server)
+	const names, goroutines = 100, 8
+	var all sync.WaitGroup
+	for g := range goroutines {
+		all.Go(func() {
+			for i := range 2 * names {
+				s := client.NewSemaphore(fmt.Sprint(name, "-", (i+g*names/goroutines)%names))
+				assert.NoError(t, s.Release(t.Context(), 1))
+			}
+		})
+	}
+	all.Wait()
+	keys := rig.NewAdmin(t, server).Keys("latchkey_op:*" + name + "-*")
+	slices.Sort(keys)
+	notes := len(slices.Compact(keys)) // a replica has them too
+	t.Logf("%d notes of %d names", notes, names)
+	assert.Less(t, notes, 2*names)
 }

@@ -5,6 +5,7 @@ go 1.25.0
 require (
 	github.com/Shopify/toxiproxy/v2 v2.12.0
 	github.com/alicebob/miniredis/v2 v2.40.0
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/go-redsync/redsync/v4 v4.13.0
 	github.com/latchkey-go/latchkey v0.0.0
 	github.com/prometheus/client_golang v1.21.1

@@ -51,29 +51,20 @@ func (p *pair) wait(t *testing.T, options ...latchkey.Option) <-chan acquisition
 // a rest, and the whole has the lease that was asked for.
 func TestMultiLockTakesAnewWhatIsGone(t *testing.T) {
 	t.Parallel()
-	for what, gone := range map[string]struct {
-		lease time.Duration
-		take  func(p *pair)
-	}{
-		"its lease was over": {time.Second, func(*pair) {}},
-		"it was taken away":  {5 * time.Second, func(p *pair) { p.admin.Do("DEL", p.a) }},
-	} {
-		t.Run(what, func(t *testing.T) {
-			p := newPair(t)
-			waiting := p.wait(t, latchkey.Lease(gone.lease))
-			gone.take(p)
-			rig.Eventually(t, soon, "the first is gone", free(p.admin, p.a))
-			released := time.Now()
-			mustUnlock(t, p.blocker)
-			next := rig.Await(t, soon, "both", waiting)
-			require.NoError(t, next.err)
-			require.NoError(t, next.hold.Err())
-			assert.GreaterOrEqual(t, next.at.Sub(released), 50*time.Millisecond, "it rests")
-			assert.Greater(t, next.hold.ValidFor(), gone.lease/3)
-			mustUnlock(t, next.hold)
-			rig.Eventually(t, soon, "nothing is left", free(p.admin, p.a))
-		})
-	}
+	const lease = 5 * time.Second
+	p := newPair(t)
+	waiting := p.wait(t, latchkey.Lease(lease))
+	p.admin.Do("DEL", p.a)
+	rig.Eventually(t, soon, "the first is gone", free(p.admin, p.a))
+	released := time.Now()
+	mustUnlock(t, p.blocker)
+	next := rig.Await(t, soon, "both", waiting)
+	require.NoError(t, next.err)
+	require.NoError(t, next.hold.Err())
+	assert.GreaterOrEqual(t, next.at.Sub(released), 50*time.Millisecond, "it rests")
+	assert.Greater(t, next.hold.ValidFor(), lease/3)
+	mustUnlock(t, next.hold)
+	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.a))
 }
 
 // A fixed lease that may not be longer than the maximum hold does not begin anew.

@@ -217,7 +217,9 @@ func TestReplyTooLateForTheCaller(t *testing.T) {
 // undo: a packet that was late on a connection of which nobody knows any more. It
 // is undone all the same.
 func TestAcquisitionExecutedAfterItsUndo(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		r := newLossRun(t, k)
 		warmUp(t, k) // the server must know the script that is sent late
 		first := r.tap.Lose(1, rig.Mentions(r.name), rig.CutRequest)

@@ -226,15 +226,18 @@ func (e *eventCounts) count(x latchkey.Event) {
 func TestEventsOfPermits(t *testing.T) {
 	server := rig.Shared()
 	e := eventCounts{n: map[latchkey.EventType]int{}}
-	s := newPermits(t, connect(t, server, latchkey.Options{Observer: e.count}), 5)
+	client := connect(t, server, latchkey.Options{Observer: e.count})
+	s := newPermits(t, client, 5)
 	ps, err := s.AcquireN(t.Context(), 5)
 	require.NoError(t, err)
 	for _, p := range ps {
 		require.NoError(t, p.Release(t.Context()))
 	}
+	require.NoError(t, client.Close(t.Context()), "which delivers all events")
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	assert.Equal(t, e.n[latchkey.EventReleased], e.n[latchkey.EventAcquired])
+	assert.Equal(t, 5, e.n[latchkey.EventAcquired])
+	assert.Equal(t, 5, e.n[latchkey.EventReleased])
 }
 
 // When Redisson has taken the time to live off the number, the ids lose theirs too.

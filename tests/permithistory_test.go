@@ -1,10 +1,10 @@
 package tests
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/history"
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
@@ -92,8 +93,7 @@ func hoard(ctx context.Context, s *latchkey.PermitSemaphore, file *os.File) erro
 // entry notes the beginning or the end of a stay, and for how long it may be relied on.
 func entry(file *os.File, sign string, p *latchkey.Permit) error {
 	now := time.Now()
-	valid := p.ValidFor()
-	_, err := fmt.Fprintf(file, "%s %s %d %d\n", sign, p.ID(), now.UnixNano(), now.Add(valid).UnixNano())
+	_, err := fmt.Fprintf(file, "%s %s %d %d\n", sign, p.ID(), now.UnixNano(), now.Add(p.ValidFor()).UnixNano())
 	return err
 }
 
@@ -116,8 +116,12 @@ func letGo(s *latchkey.PermitSemaphore, p *latchkey.Permit) (err error) {
 // that are available are ten together, on the server; and by their own account no more
 // than ten hold one. LATCHKEY_TEST_PERMIT_TIME sets for how long.
 func TestHistoryOfPermits(t *testing.T) {
+	rig.Repeated(t, "LATCHKEY_TEST_PERMIT_TIME", 8*time.Second, historyOfPermits)
+}
+
+func historyOfPermits(t *testing.T, lasts time.Duration) {
+	t.Helper()
 	const processes = 8
-	lasts := rig.Campaign(t, "LATCHKEY_TEST_PERMIT_TIME", 8*time.Second)
 	server := rig.Shared()
 	witness := connect(t, server)
 	s := newPermits(t, witness, capacity)
@@ -169,10 +173,10 @@ func TestHistoryOfPermits(t *testing.T) {
 		}
 		return nil
 	})
-	stays, most := checkPermits(t, files)
-	t.Logf("%d permits granted, at most %d at once; sums right at %d moments; %d kills, %d losses", stays, most, steps, kills, lost)
-	assert.LessOrEqual(t, most, capacity)
-	assert.Greater(t, stays, rig.Paced(100))
+	stays := readPermits(t, files)
+	history.CheckStays(t, capacity, stays)
+	t.Logf("%d permits granted; sums right at %d moments; %d kills, %d losses", len(stays), steps, kills, lost)
+	assert.Greater(t, len(stays), rig.Paced(100))
 	assert.Positive(t, kills)
 }
 
@@ -193,46 +197,34 @@ func sum(ctx context.Context, raw rueidis.Client, name string) error {
 	return errors.Join(err, err1, err2)
 }
 
-// checkPermits reads the diaries, and returns how many stays there were and how many at
-// once at most. A stay ends where its process said so, or where its validity did.
-func checkPermits(t *testing.T, files []string) (stays, most int) {
+// readPermits reads the diaries. A stay ends where its process said so, or where its
+// validity did.
+func readPermits(t *testing.T, files []string) (stays []history.Stay) {
 	t.Helper()
-	type moment struct {
-		at    int64
-		delta int
-	}
-	var moments []moment
 	for _, name := range files {
-		open := map[string]int64{} // until when each is valid
+		open := map[string]history.Stay{} // as if each ended with its validity
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
 		for line := range strings.Lines(string(text)) {
 			var sign, id string
 			var at, until int64
-			if n, _ := fmt.Sscanf(line, "%s %s %d %d", &sign, &id, &at, &until); n < 4 {
+			if _, err := fmt.Sscanf(line, "%s %s %d %d\n", &sign, &id, &at, &until); err != nil {
 				continue // torn by a kill
 			}
 			if sign == "+" {
-				stays++
-				open[id] = until
-				moments = append(moments, moment{at, 1})
+				open[id] = history.Stay{From: at, To: until, Permits: 1}
 				continue
 			}
-			if until <= at { // it was lost, at a time that nobody wrote down
-				at = min(at, open[id])
+			s := open[id]
+			if until > at {
+				s.To = at
+			} else {
+				s.To = min(at, s.To) // it was lost, at a time that nobody wrote down
 			}
-			moments = append(moments, moment{at, -1})
+			stays = append(stays, s)
 			delete(open, id)
 		}
-		for _, until := range open { // renewed for as long as it lived, at least so long
-			moments = append(moments, moment{until, -1})
-		}
+		stays = slices.AppendSeq(stays, maps.Values(open)) // renewed for as long as it lived, at least so long
 	}
-	slices.SortFunc(moments, func(a, b moment) int { return cmp.Or(cmp.Compare(a.at, b.at), a.delta-b.delta) })
-	inside := 0
-	for _, m := range moments {
-		inside += m.delta
-		most = max(most, inside)
-	}
-	return stays, most
+	return stays
 }

@@ -171,7 +171,7 @@ func holdBusily(t *testing.T, k kind, name string) error {
 		})
 	}
 	all.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(errors.Join(errs...), client.Close(t.Context())); err != nil { // which delivers all events
 		return err
 	}
 	events.mu.Lock()

@@ -30,7 +30,7 @@ func crowdOfReaders(t *testing.T, server *rig.Server, name string, n int) {
 	raw := server.Raw(t)
 	for i := range n / 100 {
 		require.NoError(t, ignoreNil(raw.Do(context.Background(), raw.B().Eval().Script(fill).Numkeys(2).
-			Key(name, "latchkey_rw_leases:{"+name+"}").Arg("100", strconv.Itoa(i)+"x", "{"+name+"}:").Build()).Error()))
+			Key(name, "latchkey_rw_leases:{"+name+"}").Arg("100", strconv.Itoa(i)+"000", "{"+name+"}:").Build()).Error()))
 	}
 }
 

@@ -150,3 +150,42 @@ func TestNotesOutliveTheLeaseOfANestedRead(t *testing.T) {
 	mustUnlock(t, writer)
 	mustUnlock(t, reader)
 }
+
+// A downgrade that fails leaves nothing in memory, whatever the reason.
+func TestFailedDowngradesLeaveNothingInMemory(t *testing.T) {
+	rig.Need(t, rig.Speed)
+	client, name := connect(t, rig.Shared()), rig.Name(t)
+	for what, fail := range map[string]func(lock *latchkey.WriteLock, hold *latchkey.Hold){
+		"released": func(_ *latchkey.WriteLock, hold *latchkey.Hold) {
+			mustUnlock(t, hold)
+			_, err := hold.Downgrade(t.Context())
+			require.ErrorIs(t, err, latchkey.ErrNotHeld)
+		},
+		"entered again": func(lock *latchkey.WriteLock, hold *latchkey.Hold) {
+			again, err := lock.Lock(hold.Context(t.Context()))
+			require.NoError(t, err)
+			_, err = hold.Downgrade(t.Context())
+			require.ErrorIs(t, err, latchkey.ErrInvalid)
+			mustUnlock(t, again)
+			mustUnlock(t, hold)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			repeat := func(n int) {
+				for range n {
+					lock := client.NewRWLock(name).WriteLock()
+					hold, err := lock.Lock(t.Context()) // mustLock would leave a context behind
+					require.NoError(t, err)
+					fail(lock, hold)
+				}
+			}
+			const n = 2000
+			repeat(100)
+			before := heapInUse()
+			repeat(n)
+			grown := int64(heapInUse()) - int64(before)
+			t.Logf("the heap grew by %d bytes over %d failures", grown, n)
+			assert.Less(t, grown, int64(n*500), "bytes for each failure")
+		})
+	}
+}

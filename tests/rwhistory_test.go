@@ -2,13 +2,9 @@ package tests
 
 import (
 	"bufio"
-	"container/heap"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -23,17 +19,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/history"
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// stay is a time that an owner spent under one side of a lock, by the clock of the
-// machine: from after the acquisition to before the release, so that the server's
-// view of it is longer.
-type stay struct {
-	Lock, Owner uint64
-	Write       bool
-	From, To    int64
-}
+// shares is the capacity of a read/write lock in a history: a reader takes one of them, a
+// writer all.
+const shares = 1000
 
 // diary collects stays and writes them to a file.
 type diary struct {
@@ -42,22 +34,17 @@ type diary struct {
 	longest time.Duration // that anybody waited
 }
 
-func (d *diary) write(s stay) error {
+func (d *diary) write(s history.Stay) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return binary.Write(d.file, binary.LittleEndian, s)
+	_, err := d.file.Write(s.Append(nil))
+	return err
 }
 
 func (d *diary) waited(t time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.longest = max(d.longest, t)
-}
-
-func hash64(text string) uint64 {
-	h := fnv.New64a()
-	_, _ = io.WriteString(h, text)
-	return h.Sum64()
 }
 
 // wanderer does random things with a read/write lock. Its arguments: name, server,
@@ -119,15 +106,17 @@ func (w walk) step(ctx context.Context) error {
 		return err
 	}
 	w.diary.waited(time.Since(started))
-	s := stay{Lock: hash64(name), Owner: hash64(hold.Owner().String()), Write: write, From: time.Now().UnixNano()}
+	s := history.Stay{Key: name, From: time.Now().UnixNano(), Permits: 1}
 	if err := w.inside(hold, rw, write); err != nil {
 		return err
 	}
-	if write && rand.IntN(3) == 0 {
+	switch {
+	case write && rand.IntN(3) == 0:
 		if hold, err = w.downgrade(hold, s); err != nil {
 			return err
 		}
-		s.Write = false // nobody else wrote from the beginning of the write to the end of the read
+	case write:
+		s.Permits = shares
 	}
 	s.To = time.Now().UnixNano()
 	return errors.Join(hold.Err(), w.diary.write(s), hold.Unlock(ctx))
@@ -173,9 +162,9 @@ func (w walk) inside(hold *latchkey.Hold, rw *latchkey.RWLock, write bool) error
 	return err
 }
 
-// downgrade ends the write and goes on reading.
-func (w walk) downgrade(hold *latchkey.Hold, s stay) (*latchkey.Hold, error) {
-	s.To = time.Now().UnixNano()
+// downgrade ends the write and goes on reading: it gives all shares but one back.
+func (w walk) downgrade(hold *latchkey.Hold, s history.Stay) (*latchkey.Hold, error) {
+	s.Permits, s.To = shares-1, time.Now().UnixNano()
 	read, err := hold.Downgrade(context.Background())
 	if err == nil {
 		rest(rand.N(time.Millisecond))
@@ -186,8 +175,12 @@ func (w walk) downgrade(hold *latchkey.Hold, s stay) (*latchkey.Hold, error) {
 // Eight processes do random things with two locks. Whoever wrote was alone, and
 // readers were together. LATCHKEY_TEST_RW_TIME sets for how long.
 func TestHistoryOfAReadWriteLock(t *testing.T) {
+	rig.Repeated(t, "LATCHKEY_TEST_RW_TIME", 8*time.Second, historyOfAReadWriteLock)
+}
+
+func historyOfAReadWriteLock(t *testing.T, lasts time.Duration) {
+	t.Helper()
 	const processes = 8
-	lasts := rig.Campaign(t, "LATCHKEY_TEST_RW_TIME", 8*time.Second)
 	server, name := rig.Shared(), rig.Name(t)
 	var children []*rig.ChildProcess
 	var files []string
@@ -200,93 +193,13 @@ func TestHistoryOfAReadWriteLock(t *testing.T) {
 		longest = max(longest, milliseconds(t, child.Line(t, lasts+time.Minute, "longest")))
 		child.Wait(t, soon)
 	}
-	history := readDiaries(t, files)
-	var writes int
-	for _, s := range history {
-		if s.Write {
-			writes++
-		}
-	}
-	together, err := checkHistory(history)
+	stays, err := history.Read(files...)
 	require.NoError(t, err)
-	t.Logf("%d stays, %d of them to write; up to %d readers together; the longest wait %v", len(history), writes, together, longest)
-	assert.Greater(t, together, 1, "readers read together")
+	history.CheckStays(t, shares, stays)
+	reads := slices.DeleteFunc(slices.Clone(stays), func(s history.Stay) bool { return s.Permits > 1 })
+	writes := len(stays) - len(reads)
+	t.Logf("%d stays, %d of them to write; the longest wait %v", len(stays), writes, longest)
+	assert.False(t, history.Fit(1, reads), "readers read together")
 	assert.Greater(t, writes, rig.Paced(100))
 	rig.Eventually(t, soon, "nothing is left", free(rig.NewAdmin(t, server), name))
-}
-
-func readDiaries(t *testing.T, files []string) []stay {
-	t.Helper()
-	var history []stay
-	for _, name := range files {
-		file, err := os.Open(name)
-		require.NoError(t, err)
-		for reader := bufio.NewReader(file); ; {
-			var s stay
-			if err := binary.Read(reader, binary.LittleEndian, &s); err != nil {
-				require.ErrorIs(t, err, io.EOF)
-				break
-			}
-			history = append(history, s)
-		}
-		require.NoError(t, file.Close())
-	}
-	slices.SortFunc(history, func(a, b stay) int { return int(a.From - b.From) })
-	return history
-}
-
-// checkHistory walks through stays in the order of their beginnings, and returns how
-// many owners read at once, at most.
-func checkHistory(history []stay) (together int, err error) {
-	inside := map[uint64]*present{}
-	for _, s := range history {
-		p := inside[s.Lock]
-		if p == nil {
-			p = &present{}
-			inside[s.Lock] = p
-		}
-		for len(*p) > 0 && (*p)[0].To <= s.From {
-			heap.Pop(p)
-		}
-		for _, other := range *p {
-			if other.Owner != s.Owner && (other.Write || s.Write) {
-				return 0, fmt.Errorf("%+v and %+v were inside together", other, s)
-			}
-		}
-		heap.Push(p, s)
-		together = max(together, len(*p))
-	}
-	return together, nil
-}
-
-// present are the stays that have not ended, as a heap by their ends.
-type present []stay
-
-func (p present) Len() int           { return len(p) }
-func (p present) Less(i, j int) bool { return p[i].To < p[j].To }
-func (p present) Swap(i, j int)      { p[i], p[j] = p[j], p[i] }
-
-// Push and Pop are for container/heap.
-func (p *present) Push(x any) { *p = append(*p, x.(stay)) }
-
-// Pop is for container/heap.
-func (p *present) Pop() any {
-	last := len(*p) - 1
-	s := (*p)[last]
-	*p = (*p)[:last]
-	return s
-}
-
-// The checker itself finds what it should.
-func TestHistoryChecker(t *testing.T) {
-	alone := []stay{{Owner: 1, Write: true, From: 0, To: 10}, {Owner: 2, From: 10, To: 20}, {Owner: 3, From: 11, To: 15}}
-	together, err := checkHistory(alone)
-	require.NoError(t, err)
-	assert.Equal(t, 2, together)
-	_, err = checkHistory(append(alone, stay{Owner: 4, Write: true, From: 19, To: 21}))
-	require.Error(t, err)
-	_, err = checkHistory([]stay{{Owner: 1, Write: true, From: 0, To: 10}, {Owner: 2, From: 9, To: 12}})
-	require.Error(t, err)
-	_, err = checkHistory([]stay{{Owner: 1, Write: true, From: 0, To: 10}, {Owner: 1, From: 5, To: 12}})
-	require.NoError(t, err, "a writer that reads")
 }

@@ -47,6 +47,7 @@ type inspectionReply struct {
 	Name    string        `json:"name"`
 	Key     string        `json:"key"`
 	Kind    string        `json:"kind"`
+	What    string        `json:"what,omitempty"` // in words, of what is no lock
 	Locked  bool          `json:"locked"`
 	TTL     int64         `json:"ttl_ms"` // 0 when free, -1 without expiry
 	Holders []holderReply `json:"holders"`
@@ -69,6 +70,9 @@ func inspectionJSON(found latchkey.Inspection) inspectionReply {
 		Holders: []holderReply{},
 		Token:   found.Token,
 	}
+	if !found.Locked() {
+		reply.What = found.What
+	}
 	if found.TTL == latchkey.NoExpiry {
 		reply.TTL = -1
 	}
@@ -87,8 +91,11 @@ func writeJSON(out io.Writer, reply any) error {
 
 func writeInspection(out io.Writer, found latchkey.Inspection) error {
 	text := state(found)
-	if found.Locked() {
-		text += row("kind", string(found.Kind)) + row("expires", expiry(found.TTL))
+	if found.Kind != latchkey.KindNone {
+		text += row("kind", string(found.Kind)) + row("expires", expiry(found))
+	}
+	if found.What != "" && !found.Locked() {
+		text += row("what", found.What)
 	}
 	if found.Key != found.Name {
 		text += row("key", found.Key)
@@ -105,10 +112,10 @@ func writeInspection(out io.Writer, found latchkey.Inspection) error {
 
 func state(found latchkey.Inspection) string {
 	switch {
-	case found.Kind == latchkey.KindUnknown:
-		return fmt.Sprintf("%s is something else than a lock\n", found.Name)
 	case found.Locked():
 		return fmt.Sprintf("%s is locked\n", found.Name)
+	case found.Kind != latchkey.KindNone:
+		return fmt.Sprintf("%s is something else than a lock\n", found.Name)
 	default:
 		return fmt.Sprintf("%s is free\n", found.Name)
 	}
@@ -118,15 +125,21 @@ func row(title, value string) string {
 	return fmt.Sprintf("  %-8s %s\n", title, value)
 }
 
-func expiry(ttl time.Duration) string {
-	if ttl == latchkey.NoExpiry {
+func expiry(found latchkey.Inspection) string {
+	switch {
+	case found.TTL == latchkey.NoExpiry:
 		return "never"
+	case !found.Locked():
+		return fmt.Sprintf("in %v", found.TTL.Round(time.Millisecond))
 	}
-	return fmt.Sprintf("in %v unless renewed", ttl.Round(time.Millisecond))
+	return fmt.Sprintf("in %v unless renewed", found.TTL.Round(time.Millisecond))
 }
 
 func holderText(found latchkey.Inspection, holder latchkey.Holder) string {
 	text := holder.Owner
+	if found.Kind == latchkey.KindMutex {
+		text = mutexHolder(holder.Owner)
+	}
 	if found.Kind == latchkey.KindRWLock {
 		text += map[bool]string{true: ", writing", false: ", reading"}[holder.Write]
 	}
@@ -134,4 +147,13 @@ func holderText(found latchkey.Inspection, holder latchkey.Holder) string {
 		text += fmt.Sprintf(", %d times", holder.Count)
 	}
 	return text
+}
+
+// mutexHolder is the token of a mutex. One that this library has not made may be
+// anything.
+func mutexHolder(token string) string {
+	if _, err := latchkey.ParseOwner(token); err != nil {
+		return fmt.Sprintf("%.80q, if it is a mutex: data of an application can look the same", token)
+	}
+	return token
 }

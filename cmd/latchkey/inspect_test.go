@@ -111,7 +111,7 @@ func TestUnlockAsJSON(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	hold(t, server.Client().NewMutex("orders"))
 
-	got := latchkeyCLI(t, server, "unlock", "--force", "--json", "orders")
+	got := latchkeyCLI(t, server, "unlock", "--force", "--kind", "mutex", "--json", "orders")
 	assert.Zero(t, got.code)
 	assert.JSONEq(t, `{"name": "orders", "was_held": true}`, got.stdout)
 	got = latchkeyCLI(t, server, "unlock", "orders", "--force", "--json")
@@ -129,4 +129,91 @@ func TestUnlockLeavesOtherThingsAlone(t *testing.T) {
 	exists, err := client.Do(t.Context(), client.B().Exists().Key("list").Build()).AsBool()
 	require.NoError(t, err)
 	assert.True(t, exists)
+}
+
+// A string is removed only by who says that it is a mutex: data of an application can
+// look the same.
+func TestUnlockOfAMutexAsksForItsKind(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	mutex := server.Client().NewMutex("orders")
+	hold(t, mutex)
+	assertLocked := func(want bool) {
+		locked, err := mutex.IsLocked(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, want, locked)
+	}
+
+	got := latchkeyCLI(t, server, "unlock", "--force", "orders")
+	assert.Equal(t, exitSoftware, got.code)
+	assertOneLine(t, got.stderr)
+	assert.Contains(t, got.stderr, "latchkey unlock --force --kind mutex orders", "the refusal says what to do")
+	assertLocked(true)
+
+	got = latchkeyCLI(t, server, "unlock", "--force", "--kind", "lock", "orders")
+	assert.Equal(t, exitSoftware, got.code)
+	assert.Contains(t, got.stderr, "a mutex, not a lock")
+	assertLocked(true)
+
+	got = latchkeyCLI(t, server, "unlock", "--force", "--kind", "mutex", "orders")
+	assert.Equal(t, result{stdout: "orders is unlocked\n"}, got)
+	assertLocked(false)
+
+	got = latchkeyCLI(t, server, "unlock", "--force", "--kind", "semaphore", "orders")
+	assert.Equal(t, exitUsage, got.code)
+}
+
+func TestUnlockByKind(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	client := server.Client()
+	for kind, lock := range map[string]latchkey.Locker{
+		"lock": client.NewFencedLock("l"), "rwlock": client.NewRWLock("r").ReadLock(), "mutex": client.NewMutex("m"),
+	} {
+		hold(t, lock)
+		got := latchkeyCLI(t, server, "unlock", "--force", "--kind", kind, lock.Name())
+		assert.Equal(t, result{stdout: lock.Name() + " is unlocked\n"}, got)
+		got = latchkeyCLI(t, server, "unlock", "--force", "--kind", kind, lock.Name())
+		assert.Equal(t, result{stdout: lock.Name() + " was free already\n"}, got)
+	}
+}
+
+// Data of an application, a semaphore and a latch are named, stay as they are, and no
+// value is taken for a holder.
+func TestInspectAndUnlockOfForeignData(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	client, raw := server.Client(), rawTo(t, server)
+	for name, words := range map[string][]string{
+		"text":    {"SET", "text", "hello world", "EX", "100"},
+		"number":  {"SET", "number", "3", "EX", "100"},
+		"record":  {"HSET", "record", "name", "Ann"},
+		"session": {"SET", "session", "alice@example.com", "EX", "100"},
+	} {
+		require.NoError(t, raw.Do(t.Context(), raw.B().Arbitrary(words...).Build()).Error(), name)
+	}
+	_, err := client.NewSemaphore("pool").TrySetPermits(t.Context(), 3, latchkey.TTL(time.Minute))
+	require.NoError(t, err)
+	_, err = client.NewCountDownLatch("ready").TrySetCount(t.Context(), 2, latchkey.TTL(time.Minute))
+	require.NoError(t, err)
+
+	for name, what := range map[string]string{
+		"text": "a string that is no token of a lock", "number": "a number (a semaphore, a latch or a counter)",
+		"record": "a hash without any lock owner", "pool": "a semaphore", "ready": "a latch",
+	} {
+		got := latchkeyCLI(t, server, "inspect", name)
+		assert.Zero(t, got.code)
+		assert.Contains(t, got.stdout, "  what     "+what+"\n")
+		assert.NotContains(t, got.stdout, "held by")
+		for _, flags := range [][]string{{}, {"--kind", "mutex"}, {"--kind", "lock"}, {"--kind", "rwlock"}} {
+			got = latchkeyCLI(t, server, append(append([]string{"unlock", "--force"}, flags...), name)...)
+			assert.Equal(t, exitSoftware, got.code, "%s %v", name, flags)
+			assert.Contains(t, got.stderr, what)
+		}
+		exists, err := raw.Do(t.Context(), raw.B().Exists().Key(name).Build()).AsBool()
+		require.NoError(t, err)
+		assert.True(t, exists, name)
+	}
+	got := latchkeyCLI(t, server, "inspect", "session")
+	assert.Contains(t, got.stdout, "data of an application can look the same")
+	got = latchkeyCLI(t, server, "unlock", "--force", "session")
+	assert.Equal(t, exitSoftware, got.code)
+	assert.Contains(t, got.stderr, "alice@example.com")
 }

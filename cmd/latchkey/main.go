@@ -4,7 +4,8 @@
 //	latchkey demo                                     workers, one lock, a death, a proof
 //	latchkey run --lock NAME [flags] -- CMD [ARGS…]   run CMD while holding a lock
 //	latchkey inspect NAME [--json]                    who holds it, how often, how long
-//	latchkey unlock --force NAME [--json]             take it away from its holders
+//	latchkey unlock --force NAME [--kind mutex] [--json]
+//	                                                  take it away from its holders
 //	latchkey sem run --name POOL --permits N [flags] -- CMD [ARGS…]
 //	                                                  run CMD, at most N at once
 //	latchkey sem inspect NAME [--json]                its permits, how many are free

@@ -17,9 +17,12 @@ func unlockCommand() *cli.Command {
 		Description: "Its holders are not asked. Those that use this library learn of it at their next\n" +
 			"renewal, within a third of their lease; until then they may go on working as if\n" +
 			"they held it. Use it when a holder is known to be gone and its lease is long.\n" +
-			"A lock that was free already is no error: exit code 0.",
+			"A lock that was free already is no error: exit code 0.\n\n" +
+			"What is no lock stays as it is: exit code 70. A mutex is a string in Redis, and\n" +
+			"data of an application can look the same, so --kind mutex is needed to remove one.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "yes, from under its holders"},
+			&cli.StringFlag{Name: "kind", Usage: "only if it is a `KIND`: mutex, lock or rwlock"},
 			jsonFlag(),
 		},
 		OnUsageError: onUsageError,
@@ -42,13 +45,64 @@ func unlock(ctx context.Context, cmd *cli.Command) error {
 		return usageError("unlock would take %q away from a holder that may be at work; "+
 			"look with: latchkey inspect %[1]s; then, if you are sure: latchkey unlock --force %[1]s", name)
 	}
+	force, err := forceBy(cmd.String("kind"))
+	if err != nil {
+		return err
+	}
 	return query(ctx, cmd, func(client *latchkey.Client) error {
-		held, err := client.ForceUnlock(ctx, name)
+		held, err := force(ctx, client, name)
 		if err != nil {
-			return libraryError(err)
+			return err
 		}
 		return writeUnlocked(cmd, unlockReply{Name: name, Held: held})
 	})
+}
+
+type forcing func(ctx context.Context, client *latchkey.Client, name string) (held bool, err error)
+
+// forceBy is the way to force a lock of that kind, or of the kind that the key shows.
+func forceBy(kind string) (forcing, error) {
+	switch kind {
+	case "":
+		return forceByKey, nil
+	case string(latchkey.KindMutex):
+		return func(ctx context.Context, client *latchkey.Client, name string) (bool, error) {
+			held, err := client.NewMutex(name).ForceUnlock(ctx)
+			return held, libraryError(err)
+		}, nil
+	case string(latchkey.KindLock):
+		return func(ctx context.Context, client *latchkey.Client, name string) (bool, error) {
+			held, err := client.NewLock(name).ForceUnlock(ctx)
+			return held, libraryError(err)
+		}, nil
+	case string(latchkey.KindRWLock):
+		return forceBothSides, nil
+	}
+	return nil, usageError("--kind %q is not mutex, lock or rwlock", kind)
+}
+
+// forceByKey refuses a mutex: the key does not tell it from data of an application.
+func forceByKey(ctx context.Context, client *latchkey.Client, name string) (bool, error) {
+	found, err := client.Inspect(ctx, name)
+	if err != nil {
+		return false, libraryError(err)
+	}
+	if found.Kind == latchkey.KindMutex {
+		return false, exitWith(exitSoftware, "%q is a string with the value %.80q, which may be a mutex or data of an application; "+
+			"if it is a mutex: latchkey unlock --force --kind mutex %[1]s", name, found.Holders[0].Owner)
+	}
+	held, err := client.ForceUnlock(ctx, name)
+	return held, libraryError(err)
+}
+
+func forceBothSides(ctx context.Context, client *latchkey.Client, name string) (bool, error) {
+	lock := client.NewRWLock(name)
+	wrote, err := lock.WriteLock().ForceUnlock(ctx)
+	if err != nil {
+		return wrote, libraryError(err)
+	}
+	read, err := lock.ReadLock().ForceUnlock(ctx)
+	return wrote || read, libraryError(err)
 }
 
 func writeUnlocked(cmd *cli.Command, reply unlockReply) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/history"
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
@@ -87,15 +88,15 @@ func (c contest) contend(ctx context.Context, pass contender, d *diary) error {
 	return nil
 }
 
-// diary is what one thread notes of its stays; history_test.go reads it.
+// diary is what one thread notes of its stays.
 type diary struct {
-	stays   []byte
+	stays   []byte // as history.Read understands them
 	passes  int64
 	longest int64
 }
 
-func (d *diary) stay(key string, from, to time.Time, weight int, token int64) {
-	d.stays = fmt.Appendln(d.stays, from.UnixNano(), to.UnixNano(), weight, token, key)
+func (d *diary) stay(key string, from, to time.Time, permits int, token int64) {
+	d.stays = history.Stay{Key: key, From: from.UnixNano(), To: to.UnixNano(), Permits: permits, Token: token}.Append(d.stays)
 }
 
 // waited notes a wait that is over now, and returns the time.

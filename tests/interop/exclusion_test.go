@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/tests/history"
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
@@ -21,23 +22,21 @@ type contestants struct {
 	lasts              time.Duration
 }
 
-// chosen is a short contest, unless the long one is asked for.
-func chosen(t *testing.T) contestants {
-	t.Helper()
+// Processes of this library and of two versions of Redisson contend for one name: what
+// all have written down shows that never too many were inside. LATCHKEY_TEST_INTEROP_TIME
+// sets for how long, and then more of them contend.
+func TestExclusion(t *testing.T) {
 	const variable = "LATCHKEY_TEST_INTEROP_TIME"
 	each := 2
 	if os.Getenv(variable) != "" {
 		each = 4
 	}
-	return contestants{processes: each, threads: each, lasts: rig.Campaign(t, variable, 3*time.Second)}
-}
-
-// Processes of this library and of two versions of Redisson contend for one name: what
-// all have written down shows that never too many were inside.
-func TestExclusion(t *testing.T) {
 	for _, kind := range []string{"lock", "fenced", "spin", "fair", "rw", "semaphore", "permit", "latch", "multi"} {
 		t.Run(kind, func(t *testing.T) {
-			newArena(t, here(t), kind).hold()
+			rig.Repeated(t, variable, 3*time.Second, func(t *testing.T, lasts time.Duration) {
+				t.Helper()
+				newArena(t, here(t), kind, contestants{processes: each, threads: each, lasts: lasts}).hold()
+			})
 		})
 	}
 }
@@ -53,9 +52,9 @@ type arena struct {
 	diaries []string
 }
 
-func newArena(t *testing.T, where place, kind string) *arena {
+func newArena(t *testing.T, where place, kind string, who contestants) *arena {
 	t.Helper()
-	a := &arena{contestants: chosen(t), t: t, raw: where.raw(t), dir: t.TempDir()}
+	a := &arena{contestants: who, t: t, raw: where.raw(t), dir: t.TempDir()}
 	for _, version := range versions() {
 		a.java = append(a.java, where.java(t, version))
 	}
@@ -77,12 +76,13 @@ func (a *arena) capacity() int {
 	return alone
 }
 
-// hold holds the contest and judges it.
+// hold holds the contest and checks what came of it.
 func (a *arena) hold() {
 	a.t.Helper()
 	outcomes := a.run()
-	stays := readDiaries(a.t, a.diaries)
-	assert.Empty(a.t, judge(stays, a.capacity()))
+	stays, err := history.Read(a.diaries...)
+	require.NoError(a.t, err)
+	history.CheckStays(a.t, a.capacity(), stays)
 	for side, o := range outcomes {
 		assert.Positive(a.t, o.Passes, "%s never came in", side)
 		a.t.Logf("%s: %d passes, %.0f/s, the longest wait %v", side, o.Passes,
@@ -157,12 +157,12 @@ func (a *arena) javaJob() (f fields) {
 }
 
 // checkCounters compares each unprotected counter with the stays that counted.
-func (a *arena) checkCounters(stays []stay) {
+func (a *arena) checkCounters(stays []history.Stay) {
 	a.t.Helper()
 	counted := map[string]int64{}
 	for _, s := range stays {
-		if s.weight == alone {
-			counted[s.key]++
+		if s.Permits == alone {
+			counted[s.Key]++
 		}
 	}
 	for name, want := range counted {

@@ -2,6 +2,7 @@ package interop
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strconv"
 	"testing"
@@ -45,18 +46,35 @@ func (q *queue) addDeadGo() {
 
 // deadJava starts a process whose waiters come, and are killed, when that is called: Java
 // takes long to start, and others may wait by then whose places do not last for ever.
-func (q *queue) deadJava(version string, settings fields) (come func()) {
+// If it is to be seen, somebody of this library sees that it listens before it dies.
+func (q *queue) deadJava(version string, settings fields, seen bool) (come func()) {
 	q.t.Helper()
 	own := startJVM(q.t, version)
 	j := q.where.javaIn(q.t, own, settings)
+	id := value[string](q.t, j.on("main").do("client.id", nil))
 	return func() {
 		q.t.Helper()
 		for i := range dead {
 			j.on(strconv.Itoa(i)).start("lock.lock", fields{"kind": "fair", "name": q.name})
 			q.grown()
 		}
+		if seen {
+			q.sees(id)
+		}
 		own.kill()
 	}
+}
+
+// sees waits until somebody of this library has seen that a client of Redisson listens.
+func (q *queue) sees(id string) {
+	q.t.Helper()
+	rig.Eventually(q.t, soon, "its subscription is seen", func() error {
+		there, err := q.do("HEXISTS", "latchkey_fair:{"+q.name+"}", id).AsBool()
+		if err == nil && !there {
+			err = errors.New("it is not noted")
+		}
+		return err
+	})
 }
 
 // around lets waiters of both sides come before and after some that die, and returns
@@ -92,23 +110,29 @@ func TestMixedQueueWithDeadGo(t *testing.T) {
 	})
 }
 
-// Dead waiters of Redisson are waited for, each for its wait timeout, and one lease.
+// So are dead waiters of Redisson.
 func TestMixedQueueWithDeadJava(t *testing.T) {
 	t.Parallel()
-	q := newQueue(t, here(t), latest, fairWait)
-	// The first of them is waited for from the release on at least, since each
-	// acquisition takes a wait timeout off.
-	took := q.around(q.deadJava(latest, fields{"fairLockWaitTimeout": fairWait.Milliseconds()}))
-	assert.Less(t, took, latchkey.DefaultLease+dead*fairWait+5*time.Second)
+	where := here(t)
+	eachFairWait(t, func(t *testing.T, version string, wait time.Duration) {
+		q := newQueue(t, where, version, wait)
+		settings := fields{}
+		if wait != 0 {
+			settings["fairLockWaitTimeout"] = wait.Milliseconds()
+		}
+		took := q.around(q.deadJava(version, settings, true))
+		assert.Less(t, took, latchkey.DefaultStaleWaiterTimeout+5*time.Second)
+		t.Log("all who live were served within", took)
+	})
 }
 
-// With Redisson's default nobody passes a dead Java waiter for more than five minutes,
-// also among Java processes. The page on compatibility recommends a shorter setting.
-func TestDeadJavaWaiterByDefault(t *testing.T) {
+// A process of Redisson that died before anybody of this library saw it listen may listen
+// elsewhere: it keeps its places for up to five minutes, as among Java processes.
+func TestDeadJavaThatNobodySaw(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {
 		q := newQueue(t, here(t), version, 0)
-		come := q.deadJava(version, fields{})
+		come := q.deadJava(version, fields{}, false)
 		hold, err := q.client.NewFairLock(q.name).Lock(within(t, soon))
 		require.NoError(t, err)
 		come()

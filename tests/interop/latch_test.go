@@ -128,6 +128,33 @@ func TestLatchOpens(t *testing.T) {
 	})
 }
 
+// Java opens a latch, which removes it, before a process of this library comes: to that
+// it looks as if nobody had set it. It passes if it says that it would as a process of
+// Java, and is told so if it does not.
+func TestGoComesAfterJavaHasOpened(t *testing.T) {
+	t.Parallel()
+	eachGatehouse(t, func(t *testing.T, g *gatehouse) {
+		assert.True(t, g.truth("latch.trySet", g.f(1)))
+		g.do("latch.countDown", g.f(0))
+		assert.True(t, g.truth("latch.await", g.f(0)), "Java passes")
+		err := g.latch.Await(within(t, soon))
+		require.ErrorIs(t, err, latchkey.ErrNotSet)
+		assert.ErrorContains(t, err, "UnsetIsOpen")
+		require.NoError(t, g.latch.Await(within(t, soon), latchkey.UnsetIsOpen()))
+	})
+}
+
+// Once anybody of this library has seen the latch closed, all who come late pass.
+func TestGoComesLateToALatchThatGoHasSeen(t *testing.T) {
+	t.Parallel()
+	eachGatehouse(t, func(t *testing.T, g *gatehouse) {
+		assert.True(t, g.truth("latch.trySet", g.f(2)))
+		g.count()
+		g.do("latch.countDown", g.f(0))
+		require.NoError(t, here(t).connect(t).NewCountDownLatch(g.name).Await(within(t, soon)))
+	})
+}
+
 // A latch that is deleted by this library releases all awaiters: ours with an error.
 func TestLatchDeleted(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -70,9 +71,14 @@ func (a *Admin) Do(words ...string) rueidis.RedisResult {
 	return first
 }
 
+// adminPatience is more than any command of a test takes: none waits for ever.
+const adminPatience = time.Minute
+
 func (a *Admin) ask(client rueidis.Client, words ...string) rueidis.RedisResult {
 	a.tb.Helper()
-	result := client.Do(background(), Build(client, words...))
+	ctx, cancel := context.WithTimeout(background(), adminPatience)
+	defer cancel()
+	result := client.Do(ctx, Build(client, words...))
 	if err := result.Error(); err != nil && !rueidis.IsRedisNil(err) {
 		a.tb.Fatalf("rig: %s: %v", strings.Join(words, " "), err)
 	}

@@ -27,7 +27,8 @@ func tryAlone(settings []string) (*localProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.args = append(p.args, "--port", "0", "--unixsocket", p.socket(), "--cluster-announce-port", strconv.Itoa(p.port))
+	p.args = append(p.args, "--port", "0", "--unixsocket", p.socket(),
+		"--cluster-port", strconv.Itoa(nodes[0].bus), "--cluster-announce-port", strconv.Itoa(p.port))
 	p.prepare = func() error { return p.write("nodes.conf", nodes[0].configuration(nodes, ghosts)) }
 	p.debut = func() error { return p.reign(ghosts[0]) }
 	if err := p.start(); err != nil {

@@ -6,6 +6,9 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
 )
 
 // The backends, in the order in which they are tried; a topology must be asked for.
@@ -23,6 +26,7 @@ const (
 	envURL     = "LATCHKEY_TEST_REDIS"   // URL of a server that is there already
 	envBackend = "LATCHKEY_TEST_BACKEND" // server, sentinel, cluster, container or embedded: force it
 	envImage   = "LATCHKEY_TEST_IMAGE"   // image for the container backend
+	envServer  = "LATCHKEY_TEST_SERVER"  // program of the server that the rig starts, instead of the one in PATH
 )
 
 // openShared starts the server that the whole test binary uses.
@@ -74,9 +78,23 @@ func useURL(text string) (*Server, error) {
 	return &Server{kind: kindURL, detail: u.Host, url: *u, able: Stats | Single | Speed}, nil
 }
 
-// serverBinary finds redis-server or valkey-server in PATH.
+// serverBinary finds the server that is asked for, or redis-server or valkey-server in
+// PATH. It is "" if there is none.
 func serverBinary() string {
+	if named := os.Getenv(envServer); named != "" {
+		return named
+	}
 	redis, _ := exec.LookPath("redis-server")
 	valkey, _ := exec.LookPath("valkey-server")
 	return cmp.Or(redis, valkey)
 }
+
+// serverVersion is the name and the version of the server, such as "redis-server 7.0.15",
+// as far as it tells.
+var serverVersion = sync.OnceValue(func() string {
+	binary := serverBinary()
+	text, _ := exec.Command(binary, "--version").Output()
+	_, version, _ := strings.Cut(string(text), " v=")
+	version, _, _ = strings.Cut(version, " ")
+	return strings.TrimSpace(filepath.Base(binary) + " " + version)
+})

@@ -2,7 +2,6 @@ package rig
 
 import (
 	"fmt"
-	"path/filepath"
 	"time"
 )
 
@@ -33,7 +32,7 @@ func clusterOf(nodes []*node) *Server {
 	s := nodes[0].Server
 	return &Server{
 		kind:    kindCluster,
-		detail:  fmt.Sprintf("%s, %d masters, %[2]d replicas", filepath.Base(s.process.binary), sharedMasters),
+		detail:  fmt.Sprintf("%s, %d masters, %[2]d replicas", serverVersion(), sharedMasters),
 		url:     s.url,
 		nodes:   addressesOf(nodes),
 		masters: sharedMasters,
@@ -80,7 +79,7 @@ func watchedServer(nodes, watchers []*node) *Server {
 	part(nodes)
 	return &Server{
 		kind:    kindSentinel,
-		detail:  fmt.Sprintf("%s, %d Sentinels", filepath.Base(s.process.binary), len(watchers)),
+		detail:  fmt.Sprintf("%s, %d Sentinels", serverVersion(), len(watchers)),
 		url:     *watchersURL(watchers),
 		nodes:   addressesOf(nodes),
 		masters: 1,

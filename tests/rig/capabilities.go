@@ -83,6 +83,15 @@ func Campaign(tb testing.TB, variable string, full time.Duration) time.Duration 
 	return lasts
 }
 
+// Repeated runs a random history, and again until a long campaign is over: one that is
+// checked in pieces takes no longer for being long.
+func Repeated(t *testing.T, variable string, full time.Duration, run func(t *testing.T, lasts time.Duration)) {
+	t.Helper()
+	for left := Campaign(t, variable, full); left > 0 && !t.Failed(); left -= full {
+		t.Run(left.String(), func(t *testing.T) { run(t, min(left, full)) })
+	}
+}
+
 // Sized is how often something is done: as often as said on a server that keeps its
 // pace, a tenth of it on the embedded one, and in short mode.
 func Sized(full int) int {

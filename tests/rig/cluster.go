@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -18,19 +19,37 @@ const (
 	healPatience = 30 * time.Second
 )
 
-// Cluster is a Redis Cluster of three masters, each with a replica, for one test.
-type Cluster struct{ ensemble }
+// Cluster is a Redis Cluster of three masters, for one test.
+type Cluster struct {
+	ensemble
 
-// NewCluster starts a cluster and waits until all of its nodes agree.
+	// moving is had by who moves keys: a node that sends one serves nobody meanwhile, so
+	// that two that send to each other would wait for each other.
+	moving sync.Mutex
+}
+
+// NewCluster starts a cluster in which each master has a replica, and waits until all of its nodes agree.
 func NewCluster(tb testing.TB) *Cluster {
 	tb.Helper()
+	return newCluster(tb, 1, clusterTimeout)
+}
+
+// NewStubbornCluster starts a cluster without replicas in which nobody is ever taken for
+// dead: a master that is paused stays the one that serves its slots.
+func NewStubbornCluster(tb testing.TB) *Cluster {
+	tb.Helper()
+	return newCluster(tb, 0, nobodyDies)
+}
+
+func newCluster(tb testing.TB, replicas int, timeout time.Duration) *Cluster {
+	tb.Helper()
 	Need(tb, Topology)
-	nodes, err := startCluster(3, 1, clusterTimeout, nil)
+	nodes, err := startCluster(3, replicas, timeout, nil)
 	if err != nil {
 		tb.Fatalf("rig: cluster: %v", err)
 	}
 	tb.Cleanup(func() { closeNodes(nodes) })
-	return &Cluster{ensemble{tb, nodes}}
+	return &Cluster{ensemble: ensemble{tb, nodes}}
 }
 
 // startCluster returns the nodes of a cluster that serves, the masters first.
@@ -246,12 +265,16 @@ func (c *Cluster) await() {
 func (c *Cluster) MoveSlot(key string) {
 	c.tb.Helper()
 	moveKeys, finish := c.BeginMove(key)
-	moveKeys()
+	moveKeys(EveryKey)
 	finish()
 }
 
-// BeginMove is MoveSlot in its steps: what it returns moves the keys, and ends it.
-func (c *Cluster) BeginMove(key string) (moveKeys, finish func()) {
+// EveryKey chooses all keys of a slot.
+func EveryKey(string) bool { return true }
+
+// BeginMove is MoveSlot in its steps: what it returns moves some of the keys that are
+// left, and ends it once all have been moved.
+func (c *Cluster) BeginMove(key string) (moveKeys func(which func(key string) bool), finish func()) {
 	c.tb.Helper()
 	slot := strconv.Itoa(Slot(key))
 	from := c.owner(key)
@@ -259,17 +282,62 @@ func (c *Cluster) BeginMove(key string) (moveKeys, finish func()) {
 	c.must(to.do("CLUSTER", "SETSLOT", slot, "IMPORTING", c.id(from)).Error())
 	c.must(from.do("CLUSTER", "SETSLOT", slot, "MIGRATING", c.id(to)).Error())
 	host, port, _ := net.SplitHostPort(to.Addr())
-	moveKeys = func() {
+	moveKeys = func(which func(key string) bool) {
+		c.tb.Helper()
+		c.moving.Lock()
+		defer c.moving.Unlock()
 		for _, moving := range c.admin(from).Strings("CLUSTER", "GETKEYSINSLOT", slot, "1000") {
-			c.must(from.do("MIGRATE", host, port, moving, "0", "5000").Error())
+			if which(moving) {
+				c.must(from.do("MIGRATE", host, port, moving, "0", "5000").Error())
+			}
 		}
 	}
 	finish = func() {
-		for _, n := range []*node{to, from} {
-			c.must(n.do("CLUSTER", "SETSLOT", slot, "NODE", c.id(to)).Error())
-		}
+		c.tb.Helper()
+		Eventually(c.tb, healPatience, "the slot has moved", func() error { return c.handOver(slot, to) })
 	}
 	return moveKeys, finish
+}
+
+// Disagree has two masters, one of which has the slot of a key, each take the other for
+// the one that has it, until agree is called.
+func (c *Cluster) Disagree(key string) (agree func()) {
+	c.tb.Helper()
+	slot, owner := strconv.Itoa(Slot(key)), c.owner(key)
+	other := c.after(owner)
+	c.must(other.do("CLUSTER", "SETSLOT", slot, "NODE", c.id(owner)).Error())
+	c.must(owner.do("CLUSTER", "SETSLOT", slot, "NODE", c.id(other)).Error())
+	return func() {
+		c.tb.Helper()
+		Eventually(c.tb, healPatience, "the nodes agree", func() error { return c.handOver(slot, owner) })
+	}
+}
+
+// handOver tells all masters who has a slot, and returns nil once they know: of slots that
+// move at the same time a node may forget one for a claim that is out of date.
+func (c *Cluster) handOver(slot string, to *node) error {
+	masters, err := leaders(c.nodes)
+	if err != nil {
+		return err
+	}
+	id := c.id(to)
+	for _, n := range append([]*node{to}, masters...) {
+		if err := n.do("CLUSTER", "SETSLOT", slot, "NODE", id).Error(); err != nil {
+			return err
+		}
+	}
+	return settled(masters, slot, to)
+}
+
+// settled returns nil if of all masters the one has the slot, and none of the others.
+func settled(masters []*node, slot string, to *node) error {
+	number, err := strconv.Atoi(slot)
+	for _, n := range masters {
+		if n.serves(number) != (n == to) {
+			err = fmt.Errorf("%s is wrong about slot %s", n.Addr(), slot)
+		}
+	}
+	return err
 }
 
 func (c *Cluster) id(n *node) string {

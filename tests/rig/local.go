@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,6 +28,7 @@ type localProcess struct {
 	port   int
 	config string // name of a configuration in dir, if there is one
 	args   []string
+	leader []string // the setting that makes it a replica when it is started again, or nil
 	// A server that must not be seen before it is ready listens nowhere at first:
 	// prepare is called before each start, and debut when it runs.
 	prepare, debut func() error
@@ -89,7 +91,7 @@ func newProcess(port int, settings ...string) (*localProcess, error) {
 func (p *localProcess) server() *Server {
 	return &Server{
 		kind:    kindServer,
-		detail:  fmt.Sprintf("%s on port %d", filepath.Base(p.binary), p.port),
+		detail:  fmt.Sprintf("%s on port %d", serverVersion(), p.port),
 		url:     url.URL{Scheme: "redis", Host: p.addr()},
 		able:    Private | Process | Stats | Settings | Topology | Single | Speed,
 		process: p,
@@ -109,7 +111,7 @@ func (p *localProcess) commandLine() []string {
 	words = append(words,
 		"--port", strconv.Itoa(p.port), "--bind", "127.0.0.1", "--dir", p.dir,
 		"--save", "", "--appendonly", "no", "--logfile", p.log())
-	return append(words, p.args...)
+	return slices.Concat(words, p.args, p.leader)
 }
 
 // start launches the process and returns when it answers. What a replica has got from
@@ -163,10 +165,14 @@ func (p *localProcess) write(name, text string) error {
 	return os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600)
 }
 
+// pause does nothing to a server that is paused, which a test that failed may leave
+// behind: nothing would tell that it stops once more.
 func (p *localProcess) pause(tb testing.TB) {
 	tb.Helper()
-	freeze(tb, p.cmd.Process)
-	p.paused = true
+	if !p.paused {
+		freeze(tb, p.cmd.Process)
+		p.paused = true
+	}
 }
 
 func (p *localProcess) resume(tb testing.TB) {

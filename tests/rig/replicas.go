@@ -11,7 +11,7 @@ func startReplicated(replicas int, settings []string) (nodes []*node, err error)
 	for i := range 1 + replicas {
 		words := settings
 		if i > 0 {
-			words = append(words, "--replicaof", "127.0.0.1 "+strconv.Itoa(nodes[0].process.port))
+			words = append(words, "--replicaof", "127.0.0.1", strconv.Itoa(nodes[0].process.port))
 		}
 		n, err := startNode(words)
 		if err != nil {

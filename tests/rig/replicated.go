@@ -28,7 +28,7 @@ func NewReplicated(tb testing.TB, replicas int, lag time.Duration) *Replicated {
 	}
 	host, port, _ := net.SplitHostPort(link.Addr())
 	for range replicas {
-		r.Replicas = append(r.Replicas, Fresh(tb, "--replicaof", host+" "+port, "--repl-timeout", "600"))
+		r.Replicas = append(r.Replicas, Fresh(tb, "--replicaof", host, port, "--repl-timeout", "600"))
 	}
 	r.AwaitInStep()
 	return r

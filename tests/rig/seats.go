@@ -28,7 +28,7 @@ type seat struct {
 // seats plans a cluster: the masters in the order of their slots, then the replicas
 // of each.
 func seats(masters, replicas int) (nodes, ghosts []*seat, err error) {
-	ports, err := freePorts(2 * masters * (1 + replicas))
+	ports, err := freeNodePorts(masters * (1 + replicas))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -38,7 +38,7 @@ func seats(masters, replicas int) (nodes, ghosts []*seat, err error) {
 	}
 	for i := range masters * (1 + replicas) {
 		nodes = append(nodes, &seat{
-			id: nodeID(), port: ports[2*i], bus: ports[2*i+1],
+			id: nodeID(), port: ports[i], bus: ports[i] + busOffset,
 			ghost: ghosts[i%masters], master: i < masters,
 		})
 	}
@@ -74,7 +74,7 @@ func (s *seat) configuration(nodes, ghosts []*seat) string {
 // process is the server of a seat, still to be started.
 func (s *seat) process(timeout time.Duration, settings []string) (*localProcess, error) {
 	return newProcess(s.port, append([]string{
-		"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(s.bus), "--cluster-announce-ip", "127.0.0.1",
+		"--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1",
 		"--cluster-node-timeout", strconv.FormatInt(timeout.Milliseconds(), 10), "--repl-diskless-sync-delay", "0",
 	}, settings...)...)
 }

@@ -3,6 +3,7 @@ package rig
 import (
 	"fmt"
 	"net"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -118,10 +119,24 @@ func (s *Sentinel) Successor(of *Server) *Server {
 	return found
 }
 
+// rejoin has a node that was killed start as a replica of the master that there is now.
+// As a master it would be empty, and a Sentinel that has not heard the latest could make
+// the true one its replica.
+func (s *Sentinel) rejoin() {
+	s.tb.Helper()
+	master := s.master()
+	for _, n := range s.nodes {
+		if n != master && n.process.ended() {
+			n.process.leader = []string{"--replicaof", "127.0.0.1", strconv.Itoa(master.process.port)}
+		}
+	}
+}
+
 // Heal starts what was killed, lets go on what was paused, and waits until there is one
 // master, the others are its replicas, and the Sentinels see nothing amiss.
 func (s *Sentinel) Heal() {
 	s.tb.Helper()
+	s.rejoin()
 	s.revive()
 	Eventually(s.tb, healPatience, "all is well", func() error {
 		if err := replicated(s.nodes); err != nil {

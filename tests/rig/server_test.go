@@ -28,6 +28,16 @@ func TestFreshTakesSettings(t *testing.T) {
 	assert.Equal(t, map[string]string{"maxmemory": "3145728"}, settings)
 }
 
+// A test that failed may leave a server paused for the next.
+func TestPausedTwice(t *testing.T) {
+	rig.Need(t, rig.Process)
+	server := rig.Fresh(t)
+	server.Pause(t)
+	server.Pause(t)
+	server.Resume(t)
+	require.NoError(t, do(server.Raw(t), "PING").Error())
+}
+
 func TestPausedServerIsSilent(t *testing.T) {
 	rig.Need(t, rig.Process)
 	server := rig.Fresh(t)

@@ -3,7 +3,7 @@ package interop;
 import java.io.IOException;
 import java.io.Writer;
 
-/** What one thread notes of its stays; see history_test.go for the format. */
+/** What one thread notes of its stays; history.Stay has the format. */
 final class Diary {
     private final StringBuilder stays = new StringBuilder();
     private long longest;

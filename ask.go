@@ -1,0 +1,58 @@
+package latchkey
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// askPause is how long one node of a cluster may take before another is asked as well.
+const askPause = 50 * time.Millisecond
+
+// question is something that any node can answer.
+type question func(ctx context.Context, client rueidis.Client) rueidis.RedisResult
+
+// ask puts a question to the server. In a cluster no node that is silent is waited for:
+// after a moment another one is asked as well, and the first answer counts. It returns
+// the address from which that came.
+func (c *caller) ask(ctx context.Context, q question) (address string, result rueidis.RedisResult) {
+	if !c.topology.cluster {
+		return "", c.put(ctx, peer{c.topology.common, c.client}, q)
+	}
+	type reply struct {
+		address string
+		result  rueidis.RedisResult
+	}
+	peers := c.topology.peers(c.client)
+	replies := make(chan reply, len(peers))
+	next := time.NewTimer(0)
+	defer next.Stop()
+	last := reply{"", rueidis.NewErrorResult(errSilent)}
+	for asked, heard := 0, 0; heard < len(peers); {
+		select {
+		case <-next.C:
+			if asked == len(peers) {
+				continue
+			}
+			p := peers[asked]
+			asked++
+			c.background(func() { replies <- reply{p.address, c.put(ctx, p, q)} })
+			next.Reset(askPause)
+		case last = <-replies:
+			heard++
+			if v := judge(last.result.Error()); v == answered || v == refused {
+				return last.address, last.result
+			}
+			next.Reset(0)
+		case <-ctx.Done():
+			return "", rueidis.NewErrorResult(ctx.Err())
+		}
+	}
+	return last.address, last.result
+}
+
+// put puts a question to one node.
+func (c *caller) put(ctx context.Context, p peer, q question) rueidis.RedisResult {
+	return c.send(ctx, p.node, func(ctx context.Context) rueidis.RedisResult { return q(ctx, p.client) })
+}

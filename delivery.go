@@ -1,0 +1,134 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// errUnsent means that a command waited for a connection and was not sent.
+var errUnsent = errors.New("latchkey: not sent: there is no connection")
+
+// delivery is the context of a command that is sent on behalf of a caller who may leave.
+// It does not end while the command is under way, because a borrowed client may be set up
+// to overlook the end of a context, or to close its shared connection at a deadline. But
+// rueidis looks at a context once more when it has a connection, just before it sends: a
+// command whose caller has left by then is withheld.
+type delivery struct {
+	context.Context // without an end
+
+	state atomic.Int32
+}
+
+const (
+	underWay int32 = iota // to the connection
+	passed                // it is sent, or about to be
+	deserted              // the caller has left
+)
+
+func newDelivery(ctx context.Context) *delivery {
+	return &delivery{Context: context.WithoutCancel(ctx)}
+}
+
+// Err is part of [context.Context].
+func (d *delivery) Err() error {
+	d.state.CompareAndSwap(underWay, passed)
+	if d.state.Load() == deserted {
+		return errUnsent
+	}
+	return nil
+}
+
+// desert has the command withheld, and reports whether it was in time for that.
+func (d *delivery) desert() bool { return d.state.Swap(deserted) == underWay }
+
+// stuck reports whether the command did not come as far as a connection.
+func (d *delivery) stuck() bool { return d.state.Load() == underWay }
+
+// aside runs a call in a goroutine of its own, so that the caller can leave. The slot of
+// a caller that leaves is abandoned until the answer comes.
+func (c *caller) aside(
+	ctx context.Context, n *node, lane *inflight, slot ticket, end time.Time, send func(context.Context) rueidis.RedisResult,
+) rueidis.RedisResult {
+	done := make(chan rueidis.RedisResult) // taken by the caller, or by nobody
+	left := make(chan int64, 1)            // the number of the departure
+	d := newDelivery(ctx)
+	c.background(func() {
+		era, _ := n.dialing.look()
+		result := send(d)
+		if errors.Is(result.NonRedisError(), errUnsent) {
+			slot = slot.unheard()
+		}
+		c.heard(n, era, result)
+		select {
+		case done <- result:
+			lane.give(slot)
+		case number := <-left:
+			lane.settle(slot, number)
+		}
+	})
+	silence := time.NewTimer(time.Until(end))
+	defer silence.Stop()
+	err := errSilent
+	select {
+	case result := <-done:
+		if failure := result.NonRedisError(); failure != nil && c.prompt && d.stuck() {
+			return rueidis.NewErrorResult(fmt.Errorf("%w: %w", errUnsent, failure))
+		}
+		return result
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-silence.C:
+	}
+	if d.desert() && c.prompt {
+		err = errUnsent
+	}
+	left <- lane.abandon()
+	return rueidis.NewErrorResult(err)
+}
+
+// background runs a goroutine that finish waits for, unless that has begun.
+func (c *caller) background(run func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ending {
+		go run()
+		return
+	}
+	c.sending.Go(run)
+}
+
+// finish waits for the goroutines of calls whose callers may have left.
+func (c *caller) finish() {
+	c.mu.Lock()
+	c.ending = true
+	c.mu.Unlock()
+	c.sending.Wait()
+}
+
+// sharedDeadline makes contexts that end when the time of a call is over, or a little
+// later: those which begin together share one, so that it costs the single call nothing.
+type sharedDeadline struct{ latest atomic.Pointer[endingContext] }
+
+type endingContext struct {
+	context.Context
+
+	at  time.Time
+	end context.CancelFunc
+}
+
+// context returns a context that ends at a time, or later by a sixteenth of the patience
+// at most.
+func (s *sharedDeadline) context(at time.Time, patience time.Duration) context.Context {
+	if c := s.latest.Load(); c != nil && !c.at.Before(at) {
+		return c
+	}
+	c := &endingContext{at: at.Add(patience / 16)}
+	c.Context, c.end = context.WithDeadline(context.Background(), c.at)
+	s.latest.Store(c)
+	return c
+}

@@ -1,0 +1,204 @@
+package latchkey
+
+import (
+	"context"
+	"reflect"
+	"sync"
+)
+
+// heldKey is where a context carries the holds under which it runs.
+type heldKey struct{}
+
+// heldChain is the innermost of those holds, and the rest.
+type heldChain struct {
+	hold  *Hold
+	outer *heldChain
+}
+
+// Context returns a context for the work under the lock. It ends with parent, with
+// the loss of the hold ([context.Cause] then matches ErrLost, and also ErrMaxHold if
+// that was the reason), with the client (ErrClosed), and when Unlock begins
+// (ErrNotHeld). An acquisition of the same lock under it is a re-entry; it says
+// nothing about other locks.
+//
+// After the machine has slept it ends within a fifth of a second; Err and ValidFor tell
+// at once.
+//
+// A hold keeps some 700 bytes for each parent, until that ends or the hold does, however
+// often it is the parent (unless it cannot be compared). All parents that never end, such
+// as [context.Background], count as one; so do all contexts that another hold returns for
+// one parent.
+func (h *Hold) Context(parent context.Context) context.Context {
+	if h == nil {
+		return endedContext(parent, ErrNotHeld)
+	}
+	outer, _ := parent.Value(heldKey{}).(*heldChain)
+	life, err := h.lifeUnder(rootOf(parent))
+	if err != nil {
+		return endedContext(parent, err)
+	}
+	return &heldContext{Context: parent, life: life, chain: &heldChain{h, outer}}
+}
+
+// rootOf returns what ends when parent does, the same for as many parents as it can be.
+func rootOf(parent context.Context) context.Context {
+	if held, is := parent.(*heldContext); is {
+		return held.life
+	}
+	if parent.Done() == nil {
+		return context.Background()
+	}
+	return parent
+}
+
+func endedContext(parent context.Context, cause error) context.Context {
+	ctx, cancel := context.WithCancelCause(parent)
+	cancel(cause)
+	return ctx
+}
+
+// heldContext has the values of its parent, and ends with that and with a hold.
+type heldContext struct {
+	context.Context // the parent
+
+	life  context.Context // of the hold, under what ends with the parent
+	chain *heldChain
+}
+
+// Done is part of [context.Context].
+func (c *heldContext) Done() <-chan struct{} { return c.life.Done() }
+
+// Err is part of [context.Context].
+func (c *heldContext) Err() error { return c.life.Err() }
+
+// Value is part of [context.Context]. What package context looks for to find out who
+// cancels, and why, is the life's; its other values are the parent's.
+func (c *heldContext) Value(key any) any {
+	if key == (heldKey{}) {
+		return c.chain
+	}
+	if value := c.life.Value(key); value != nil {
+		return value
+	}
+	return c.Context.Value(key)
+}
+
+// ending is what ends with a hold: a context, or the part of the hold in a group. It does
+// not refer to the Hold, so that one that was dropped can be noticed.
+type ending struct {
+	ctx  context.Context // nil for a group
+	end  context.CancelCauseFunc
+	stop func() bool // no longer forgets the ending when ctx ends; nil for a group
+}
+
+func endAll(endings []*ending, cause error) {
+	for _, e := range endings {
+		if e.stop != nil {
+			e.stop()
+		}
+		e.end(cause)
+	}
+}
+
+// lifeUnder returns a context that ends with the hold and with parent, the same for one
+// parent, or says why the hold is over.
+func (h *Hold) lifeUnder(parent context.Context) (context.Context, error) {
+	if err := h.Err(); err != nil {
+		return nil, err
+	}
+	var key any // nil if parent cannot be found again
+	if reflect.ValueOf(parent).Comparable() {
+		key = parent
+	}
+	g, mu := h.state()
+	if e := g.endingOf(mu, key); e != nil {
+		return e.ctx, nil
+	}
+	ctx, cancel := context.WithCancelCause(parent)
+	e := &ending{ctx: ctx, end: cancel}
+	if key == nil {
+		key = e
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if err := g.ended(); err != nil {
+		cancel(err)
+		return nil, err
+	}
+	if other := g.endings[key]; other != nil {
+		cancel(nil) // another goroutine was quicker
+		return other.ctx, nil
+	}
+	e.stop = context.AfterFunc(ctx, func() { g.forget(mu, key) })
+	g.keep(key, e)
+	return ctx, nil
+}
+
+// onEnd has f called with the end of the hold, unless it is over already.
+func (h *Hold) onEnd(f context.CancelCauseFunc) error {
+	if err := h.Err(); err != nil {
+		return err
+	}
+	g, mu := h.state()
+	mu.Lock()
+	defer mu.Unlock()
+	if err := g.ended(); err != nil {
+		return err
+	}
+	e := &ending{end: f}
+	g.keep(e, e)
+	return nil
+}
+
+// state is what is known of the hold, and what guards it.
+func (h *Hold) state() (*grip, *sync.Mutex) {
+	if h.group != nil {
+		return &h.group.state, &h.group.mu
+	}
+	return h.grip, &h.tenure.mu
+}
+
+// endingOf is the context under a parent, or nil. mu guards the grip.
+func (g *grip) endingOf(mu *sync.Mutex, key any) *ending {
+	mu.Lock()
+	defer mu.Unlock()
+	return g.endings[key]
+}
+
+// forget drops an ending that has ended first. mu guards the grip.
+func (g *grip) forget(mu *sync.Mutex, key any) {
+	mu.Lock()
+	defer mu.Unlock()
+	delete(g.endings, key)
+}
+
+// keep adds an ending. What guards the grip is held.
+func (g *grip) keep(key any, e *ending) {
+	if g.endings == nil {
+		g.endings = map[any]*ending{}
+	}
+	g.endings[key] = e
+}
+
+// takeEndings returns what is to be ended once what guards the grip, which is held, is
+// free again.
+func (g *grip) takeEndings() []*ending {
+	endings := make([]*ending, 0, len(g.endings))
+	for _, e := range g.endings {
+		endings = append(endings, e)
+	}
+	g.endings = nil
+	return endings
+}
+
+// holdFrom returns the live hold of a lock, or of one side of it, that ctx carries, or
+// nil.
+func holdFrom(ctx context.Context, p *primitive, side Kind) *Hold {
+	chain, _ := ctx.Value(heldKey{}).(*heldChain)
+	for ; chain != nil; chain = chain.outer {
+		if h := chain.hold.find(p, side); h != nil {
+			return h
+		}
+	}
+	return nil
+}

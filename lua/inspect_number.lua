@@ -1,0 +1,15 @@
+-- Tell what a number is: a semaphore or a latch.
+--
+-- KEYS[1] state of a latch (see latch_state.lua)
+-- KEYS[2] total (see sem_state.lua), KEYS[3] ids (see permit_state.lua)
+--
+-- Reply   string: 'latch' or 'semaphore' by what this library keeps beside the number,
+--         '' if it keeps nothing
+--
+-- A script of its own, since not everybody who may inspect a lock may see these keys.
+--
+-- Cost: at most 2 commands. Writes nothing.
+if redis.call('hget', KEYS[1], 'state') == 'set' then
+  return 'latch'
+end
+return redis.call('exists', KEYS[2], KEYS[3]) > 0 and 'semaphore' or ''

@@ -1,0 +1,46 @@
+-- Renew one hold of a read/write lock in one of its keys, when they are not all on one
+-- node because their slot migrates.
+--
+-- KEYS[1] lock, leases or notes (see rw_state.lua), or a lease key
+-- ARGV[1] which of them: 'lock', 'leases', 'notes' or 'lease key'
+-- ARGV[2] field of the hold: <owner> or <owner>:write
+-- ARGV[3] lease in ms
+-- ARGV[4] of notes: number of the read tenure
+--
+-- Reply   array: 1 renewed, 0 the lock or the notes do not know the hold, -1 the server
+--         would not tell
+--
+-- A hold is renewed when all of its keys have said so, the lock last: a hold that is in
+-- the lock then was in it all the time. A lease that is not noted is not created.
+--
+-- Cost: at most 4 commands. Works on a server that is out of memory. Idempotent: a lease
+-- is never shortened.
+local key, what, field, lease = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])
+--@include clock
+
+local function holds()
+  local state = redis.pcall('hget', key, field)
+  if type(state) == 'table' then
+    return string.find(state['err'], 'WRONGTYPE', 1, true) and 0 or -1
+  end
+  return state and (what == 'lock' or state == ARGV[4]) and 1 or 0
+end
+
+local state = 1
+if what == 'lock' or what == 'notes' then
+  state = holds()
+end
+if state ~= 1 then
+  return {state}
+end
+if what == 'leases' then
+  redis.call('zrem', key, '') -- lets the rest pass on a server at its limit
+  redis.call('zadd', key, 'xx', 'gt', string.format('%.0f', clock() + lease), field)
+elseif what == 'lease key' and redis.call('pttl', key) == -2 then
+  redis.call('del', key) -- the same
+  redis.call('set', key, '1', 'px', lease)
+end
+if redis.call('pttl', key) < lease then
+  redis.call('pexpire', key, lease)
+end
+return {1}

@@ -1,0 +1,356 @@
+package latchkey
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func init() { models["fair"] = newFairModel }
+
+// fairModel is the fair lock: one owner at a time, in the order in which they came. A
+// waiter that gives signs of life keeps its place.
+type fairModel struct {
+	*lockModel
+
+	waiters map[*party]*fairWaiter
+	waits   map[*javaThread]bool // those that stand in the queue
+
+	queue, deadlines, notes entry
+	lost                    bool // the notes were lost, and with them who came first
+}
+
+// fairWaiter is what a party knows of its place.
+type fairWaiter struct {
+	ticket uint64 // 0: not told yet
+	asked  int64  // ms: the first attempt since which it can have the place
+	sign   int64  // ms: the last sign of life, 0 if it has no place
+	// odd says that its place is not that of its ticket. The first ticket may have been lost
+	// before it was told; or a late copy of the first attempt may have given another place, after
+	// the waiter had died and lost its own.
+	odd    bool
+	broken bool // it may have no place: it was told so, or damage is done
+}
+
+// stale is how long a waiter counts as alive, in ms.
+var stale = millis(DefaultStaleWaiterTimeout)
+
+func newFairModel(w *world) model {
+	m := &fairModel{lockModel: newLockModel(w, fairKind), waiters: map[*party]*fairWaiter{}, waits: map[*javaThread]bool{}}
+	for _, p := range m.parties {
+		p.onGrant = func(any) { m.granted(p) }
+		p.onRefusal = func(reply any) { m.refused(p, reply) }
+		p.onAsk = func() { m.asks(p) }
+	}
+	return m
+}
+
+// waiter is what a party knows of its place, nil if it wants none.
+func (m *fairModel) waiter(p *party) *fairWaiter {
+	if p.t == nil || p.phase != pending || p.t.place == nil {
+		delete(m.waiters, p)
+		return nil
+	}
+	if f := m.waiters[p]; f != nil && p.round > 0 {
+		return f
+	}
+	m.waiters[p] = &fairWaiter{}
+	return m.waiters[p]
+}
+
+// live reports whether a party has to have its place. One that has died may have got
+// another by a late copy of its first attempt.
+func (m *fairModel) live(p *party) bool {
+	f := m.waiter(p)
+	if f == nil {
+		return false
+	}
+	if noted := m.noted(p.t.wire); noted > 0 && noted != f.ticket {
+		return false
+	}
+	return !f.broken && f.sign > 0 && f.ticket > 0 && m.w.ms() < f.sign+stale
+}
+
+// noted is the ticket of an owner that the server knows, or 0.
+func (m *fairModel) noted(owner string) uint64 {
+	since, _, _ := strings.Cut(m.notes.fields[owner], ":")
+	ticket, _ := strconv.ParseUint(since, 10, 64)
+	return ticket
+}
+
+func (m *fairModel) asks(p *party) {
+	if p.round == 1 {
+		delete(m.waiters, p)
+	}
+	if f := m.waiter(p); f != nil && f.asked == 0 {
+		f.asked = m.w.ms()
+	}
+}
+
+func (m *fairModel) refused(p *party, reply any) {
+	f := m.waiter(p)
+	list, queued := reply.([]any)
+	if f == nil || !queued {
+		if queued {
+			m.w.fail("%s is queued and did not want to wait", p.name)
+		}
+		return
+	}
+	ticket, err := strconv.ParseUint(list[1].(string), 10, 64)
+	if err != nil || f.ticket > 0 && ticket != f.ticket {
+		m.w.fail("%s is told the ticket %v after %d", p.name, list[1], f.ticket)
+	}
+	f.odd = f.odd || f.ticket == 0 && m.lost
+	f.ticket, p.t.place.ticket = ticket, ticket
+	if f.sign == 0 {
+		f.sign = f.asked
+	}
+}
+
+// granted checks that nobody was before who is granted a free lock.
+func (m *fairModel) granted(p *party) {
+	f := m.waiters[p]
+	delete(m.waiters, p)
+	if m.before.ttl == -2 && len(p.grips) == 1 {
+		m.overtakes(p.name, p.t.wire, f)
+	}
+}
+
+// overtakes fails if somebody who is alive came before an owner that is granted a free lock.
+// Who has lost its place and has a ticket may come to the front from outside the queue.
+func (m *fairModel) overtakes(name, owner string, f *fairWaiter) {
+	at := slices.Index(m.queue.list, owner)
+	ticket := m.noted(owner) // it may not have been told
+	if f != nil && f.ticket > 0 {
+		ticket = f.ticket
+	}
+	ticketed := ticket > 0
+	for _, other := range m.parties {
+		if !m.live(other) {
+			continue
+		}
+		if before := slices.Index(m.queue.list, other.t.wire); !ticketed && (at < 0 || before < at) {
+			m.w.fail("%s overtakes %s", name, other.name)
+		}
+		if ticketed && !(f != nil && f.odd) && !m.waiter(other).odd && m.noted(other.t.wire) > 0 && ticket > m.waiter(other).ticket {
+			m.w.fail("%s, with a later ticket, overtakes %s", name, other.name)
+		}
+	}
+	for _, j := range m.java {
+		deadline, _ := strconv.ParseInt(m.deadlines.fields[j.owner], 10, 64)
+		before := slices.Index(m.queue.list, j.owner)
+		if m.waits[j] && deadline > m.w.ms() && before >= 0 && (at < 0 && !ticketed || before < at) {
+			m.w.fail("%s overtakes %s", name, j.name)
+		}
+	}
+}
+
+func (m *fairModel) actions() []modelAction {
+	actions := m.lockModel.actions()
+	actions = slices.DeleteFunc(actions, func(a modelAction) bool {
+		return a.name == "java" || a.name == "damage" || a.name == "force"
+	})
+	return append(actions,
+		modelAction{"refresh", 25, m.refresh},
+		modelAction{"java", 20, m.javaActs},
+		modelAction{"damage", 2, m.damage},
+		modelAction{"force", 1, m.force})
+}
+
+// refresh gives signs of life for the waiters of a client.
+func (m *fairModel) refresh(d dice) {
+	c := m.w.clients[d[0]%len(m.w.clients)]
+	var places []*place
+	var parties []*party
+	names := ""
+	for _, p := range m.parties {
+		if f := m.waiter(p); f != nil && f.ticket > 0 && p.lock.client == c {
+			places, parties = append(places, p.t.place), append(parties, p)
+			names += p.name + " "
+		}
+	}
+	if places == nil {
+		return
+	}
+	b := c.lines.newRefreshing()
+	b.add(places)
+	msg := &message{what: names + "alive", words: m.w.words(b.call), light: true, silent: func() {}}
+	msg.answered = func(reply any) {
+		states, is := reply.([]any)
+		if !is || len(states) != len(places) {
+			m.w.fail("%s: %v", msg.what, reply)
+		}
+		for i, p := range parties {
+			f := m.waiter(p)
+			switch {
+			case states[i] != int64(0):
+				f.sign, f.broken = msg.sent/1000, false
+			default: // it has to ask for its place
+				f.sign, f.asked, f.broken = 0, 0, true
+			}
+		}
+	}
+	m.w.send(msg, d.fate())
+}
+
+func (m *fairModel) javaActs(d dice) {
+	j, k := m.java[d[0]%len(m.java)], m.lock.keys
+	switch {
+	case d[1]%20 == 0:
+		j.crash()
+		m.waits[j] = false
+	case j.count > 0 && d[1]%3 == 0:
+		j.renew(k)
+	case j.count > 0 && d[1]%3 == 1:
+		stood := j.holds()
+		j.released(stood, j.fair("unlocks", javaFairUnlock, k))
+	case m.waits[j] && d[1]%9 == 2:
+		j.fair("cancels", javaFairCancel, k)
+		m.waits[j] = false
+	case m.waits[j] || d[2]%3 > 0:
+		m.javaTakes(j, j.fair("locks", javaFairLock, k), true)
+	default:
+		m.javaTakes(j, j.fair("tries to lock", javaFairTry, k), false)
+	}
+}
+
+func (m *fairModel) javaTakes(j *javaThread, reply any, waits bool) {
+	if reply == nil && m.before.ttl == -2 {
+		m.overtakes(j.name, j.owner, nil)
+	}
+	m.waits[j] = waits && reply != nil
+	j.granted(reply)
+}
+
+// damage deletes keys. Without the notes everybody keeps its place; who has lost it
+// otherwise gets it back when it asks.
+func (m *fairModel) damage(d dice) {
+	keys := m.lock.fairKeys()
+	i := d[0] % 7
+	switch {
+	case i < 4:
+		m.w.say("%s is deleted", keys[i])
+		m.w.must("DEL", keys[i])
+	case i < 6:
+		i = 3
+		m.w.say("%s is deleted", keys[i])
+		m.w.must("DEL", keys[i])
+	default:
+		m.w.say("all is deleted")
+		m.w.must("FLUSHALL")
+	}
+	if i == 0 || i == 6 {
+		m.excuse()
+	}
+	m.lost = m.lost || i == 3 || i == 6
+	if i == 3 || i == 0 {
+		return
+	}
+	for _, f := range m.waiters {
+		f.broken = true
+	}
+	clear(m.waits)
+}
+
+func (m *fairModel) check() {
+	m.lockModel.check()
+	all := m.w.state(m.lock.fairKeys()[1:]...)
+	m.queue, m.deadlines, m.notes = all[0], all[1], all[2]
+	m.lost = m.lost && len(m.queue.list) > 0
+	for _, p := range m.parties {
+		if f := m.waiter(p); f != nil && f.ticket > 0 && m.noted(p.t.wire) > f.ticket {
+			f.odd = true
+		}
+		if !m.live(p) || slices.Contains(m.queue.list, p.t.wire) {
+			continue
+		}
+		if m.before.count(p.t.wire) > 0 { // by a late copy of its attempts
+			m.waiters[p].sign, m.waiters[p].asked = 0, 0
+		} else {
+			m.w.fail("%s has lost its place, %d ms after its last sign of life", p.name, m.w.ms()-m.waiters[p].sign)
+		}
+	}
+	m.ordered()
+}
+
+// ordered checks that those who are alive stand in the order in which they came, as soon as
+// the server knows that order.
+func (m *fairModel) ordered() {
+	var last *party
+	for _, owner := range m.queue.list {
+		for _, p := range m.parties {
+			if p.t == nil || p.t.wire != owner || !m.live(p) || m.waiters[p].odd || m.noted(owner) == 0 {
+				continue
+			}
+			if last != nil && m.waiters[last].ticket > m.waiters[p].ticket {
+				m.w.fail("%s stands before %s, who came first: %v", last.name, p.name, m.lineUp())
+			}
+			last = p
+		}
+	}
+}
+
+// lineUp names those in the queue.
+func (m *fairModel) lineUp() (names []string) {
+	for _, owner := range m.queue.list {
+		name := "somebody"
+		for _, p := range m.parties {
+			if p.t != nil && p.t.wire == owner {
+				name = p.name
+			}
+		}
+		for _, j := range m.java {
+			if j.owner == owner {
+				name = j.name
+			}
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// finish lets everybody have its turn.
+func (m *fairModel) finish() {
+	for len(m.w.late) > 0 {
+		m.w.deliver(0)
+	}
+	for _, j := range m.java {
+		if slices.Contains(m.queue.list, j.owner) {
+			j.fair("cancels", javaFairCancel, m.lock.keys)
+		}
+		j.crash()
+	}
+	clear(m.waits)
+	waiting := func(p *party) bool { return p.t != nil && p.phase == pending }
+	for turn := 0; slices.ContainsFunc(m.parties, waiting); turn++ {
+		if turn > 1000 {
+			m.w.fail("nobody is granted the lock for more than an hour: %v", m.lineUp())
+		}
+		for _, p := range m.parties {
+			switch {
+			case waiting(p):
+				p.ask(0)
+			case p.t != nil:
+				p.leave()
+			case len(p.toUndo) > 0:
+				p.undo(0, 0)
+			}
+			m.check()
+		}
+		m.w.advance(4000)
+	}
+	m.w.settleAll(m.parties, m.java)
+	m.advanceDeadlines()
+	m.w.nothingLeft(m.lock.fairKeys()[2])
+}
+
+// advanceDeadlines lets pass all that stands in the queue of waiters that have died, and
+// has somebody come by.
+func (m *fairModel) advanceDeadlines() {
+	p := m.parties[0]
+	p.want(modelLeases[1], false, 0)
+	if p.t == nil {
+		m.w.fail("%s is refused when all others are gone: %v", p.name, m.w.state(m.lock.fairKeys()...))
+	}
+	p.leave()
+}

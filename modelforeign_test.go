@@ -1,0 +1,141 @@
+package latchkey
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// An operation of one kind changes nothing about an object of another kind.
+
+// foreigners are the kinds of objects, by what their keys look like, each with the
+// operations of that kind.
+var foreigners = map[string]func(c *Client) []func(){
+	"counter": func(c *Client) []func() {
+		return append(append(semaphoreOperations(c), permitOperations(c)...), latchOperations(c)...)
+	},
+	"string": func(c *Client) []func() { return lockOperations(newPrimitive(c, mutexKind, modelName)) },
+	"hash": func(c *Client) []func() {
+		return slices.Concat(lockOperations(newPrimitive(c, lockKind, modelName)),
+			lockOperations(newPrimitive(c, fairKind, modelName)))
+	},
+	"rwlock": func(c *Client) []func() {
+		l := c.NewRWLock(modelName)
+		return append(lockOperations(l.read.primitive), lockOperations(l.write.primitive)...)
+	},
+}
+
+// intrude has an operation sent that is meant for another kind of object than the one
+// that is there, which looks like own.
+func (w *world) intrude(d dice, key, own string) {
+	if w.state(key)[0].kind == "none" {
+		return
+	}
+	kinds := slices.Sorted(maps.Keys(foreigners))
+	kinds = slices.DeleteFunc(kinds, func(kind string) bool { return kind == own })
+	c := w.clients[d[0]%len(w.clients)]
+	kind := kinds[d[1]%len(kinds)]
+	operations := foreigners[kind](c)
+	operation := operations[d[2]%len(operations)]
+	words := w.record(operation)
+	if words == nil {
+		return // it was answered without a change
+	}
+	before := w.dump()
+	reply := w.do(words...)
+	what := fmt.Sprintf("an operation for a %s, %s,", kind, w.describe(words))
+	w.say("%s -> %s", what, show(reply))
+	after := w.dump()
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if before[name] != after[name] {
+			w.fail("%s changes %s of another kind from %s to %s", what, name, before[name], after[name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if before[name] == "" {
+			w.fail("%s makes %s beside an object of another kind: %s", what, name, after[name])
+		}
+	}
+}
+
+// dump is all that is there, but for the notes of operations.
+func (w *world) dump() map[string]string {
+	keys := slices.DeleteFunc(w.everything(), func(key string) bool { return strings.HasPrefix(key, "latchkey_op:") })
+	all := map[string]string{}
+	for i, e := range w.state(keys...) {
+		slices.Sort(e.list)
+		all[keys[i]] = fmt.Sprint(e)
+	}
+	return all
+}
+
+// describe names the script of a command and its arguments.
+func (w *world) describe(words []string) string {
+	if words[0] != "EVALSHA" {
+		return strings.Join(words, " ")
+	}
+	return w.names[words[1]] + " " + strings.Join(words[3:], " ")
+}
+
+func lockOperations(p *primitive) []func() {
+	send := func(build func(t *tenure) call) func() {
+		return func() {
+			c := build(p.client.tenures.fresh(p))
+			c.cmd.send(context.Background(), p.client.rueidis, c.keys, c.args)
+		}
+	}
+	lease := 5 * time.Second
+	return []func(){
+		send(func(t *tenure) call { return p.kind.protocol.acquire(t, lease, 1, 0) }),
+		send(func(t *tenure) call { return p.kind.protocol.acquire(t, lease, 1, 1) }),
+		send(func(t *tenure) call { return p.kind.protocol.release(t, 0, 0) }),
+		send(func(t *tenure) call { return p.kind.protocol.renewal(t, lease) }),
+	}
+}
+
+func semaphoreOperations(c *Client) []func() {
+	s, ctx := c.NewSemaphore(modelName), context.Background()
+	return []func(){
+		func() { _, _ = s.TrySetPermits(ctx, 3) },
+		func() { _ = s.SetPermits(ctx, 3) },
+		func() { _ = s.AddPermits(ctx, 3) },
+		func() { _ = s.Release(ctx, 1) },
+		func() { _, _ = s.ReleaseIfExists(ctx, 1) },
+		func() { _ = s.TryAcquire(ctx, 1) },
+		func() { _, _ = s.Drain(ctx) },
+		func() { _, _ = s.Expire(ctx, time.Second) },
+		func() { _, _ = s.Expire(ctx, NoExpiry) },
+		func() { _, _ = s.Delete(ctx) },
+		func() { _, _ = s.Available(ctx) },
+	}
+}
+
+func permitOperations(c *Client) []func() {
+	s, ctx := c.NewPermitSemaphore(modelName), context.Background()
+	return []func(){
+		func() { _, _ = s.TrySetPermits(ctx, 3) },
+		func() { _ = s.SetPermits(ctx, 3) },
+		func() { _ = s.AddPermits(ctx, 3) },
+		func() { _, _ = s.TryAcquire(ctx) },
+		func() { _, _ = s.Release(ctx, strings.Repeat("00", 16)) },
+		func() { _ = s.UpdateLease(ctx, strings.Repeat("00", 16), time.Second) },
+		func() { _, _ = s.Expire(ctx, time.Second) },
+		func() { _, _ = s.Expire(ctx, NoExpiry) },
+		func() { _, _ = s.Delete(ctx) },
+		func() { _, _ = s.Available(ctx) },
+	}
+}
+
+func latchOperations(c *Client) []func() {
+	l, ctx := c.NewCountDownLatch(modelName), context.Background()
+	return []func(){
+		func() { _, _ = l.TrySetCount(ctx, 3) },
+		func() { _, _ = l.CountDown(ctx) },
+		func() { _, _ = l.CountDownAs(ctx, "somebody") },
+		func() { _, _ = l.Delete(ctx) },
+		func() { _ = l.Await(ctx, Wait(0)) },
+	}
+}

@@ -1,0 +1,240 @@
+package latchkey
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+func init() {
+	models["mutex"] = func(w *world) model { return newLockModel(w, mutexKind) }
+	models["lock"] = func(w *world) model { return newLockModel(w, lockKind) }
+	models["fenced"] = func(w *world) model { return newLockModel(w, fencedKind) }
+}
+
+// lockModel is the mutex, the re-entrant lock and the fenced lock: one owner at a time,
+// with its guests; tokens that grow.
+type lockModel struct {
+	w       *world
+	kind    *kind
+	lock    *primitive // of the first client
+	parties []*party
+	java    []*javaThread
+
+	before    entry  // the lock as it was after the last step
+	token     int64  // the largest that was given
+	tokenOf   string // and to which owner
+	lostCount bool   // the counter of tokens was deleted
+	looks     string // what the key looks like
+}
+
+func newLockModel(w *world, kind *kind) *lockModel {
+	m := &lockModel{w: w, kind: kind, before: entry{kind: "none", ttl: -2}, looks: "hash"}
+	if kind == mutexKind {
+		m.looks = "string"
+	}
+	for i, c := range w.clients {
+		lock := newPrimitive(c, kind, modelName)
+		if i == 0 {
+			m.lock = lock
+		}
+		for n := range 2 {
+			m.add(&party{w: w, name: fmt.Sprintf("G%d%c", i+1, 'a'+n), lock: lock,
+				tenure: func() *tenure { return c.tenures.fresh(lock) }})
+		}
+	}
+	hosts := m.parties
+	for i, c := range w.clients {
+		if kind.reentrant && !kind.queued { // in a queue a guest and its host are one
+			m.addGuest(c, hosts[(2*i+2)%len(hosts)])
+		}
+	}
+	if kind.reentrant {
+		m.java = []*javaThread{newJavaThread(w, 1), newJavaThread(w, 2)}
+	}
+	return m
+}
+
+func (m *lockModel) add(p *party) {
+	p.onGrant = func(reply any) { m.granted(p, reply) }
+	p.onRefusal = func(any) {
+		if m.before.ttl == -2 {
+			m.w.fail("%s is refused, and the lock is free", p.name)
+		}
+	}
+	m.parties = append(m.parties, p)
+}
+
+// addGuest lets a client join the holds of a party of another.
+func (m *lockModel) addGuest(c *Client, host *party) {
+	lock := newPrimitive(c, m.kind, modelName)
+	guest := &party{w: m.w, name: host.name + "*", lock: lock}
+	guest.tenure = func() *tenure {
+		number := c.tenures.number()
+		owner := Owner{client: host.lock.client.id, number: 1 << 40}
+		if host.t != nil {
+			owner = host.t.owner
+		}
+		return c.tenures.make(lock, owner, number, Owner{client: c.id, number: number}.String())
+	}
+	m.add(guest)
+}
+
+// granted checks the token of a hold that was granted.
+func (m *lockModel) granted(p *party, reply any) {
+	if !m.kind.fenced {
+		return
+	}
+	text, _ := reply.(string)
+	token, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case err != nil:
+		m.w.fail("%s gets the token %v", p.name, reply)
+	case m.lostCount:
+		m.lostCount = false
+	case p.t.wire == m.tokenOf && token < m.token || p.t.wire != m.tokenOf && token <= m.token:
+		m.w.fail("%s gets the token %d after %d", p.name, token, m.token)
+	}
+	m.token, m.tokenOf = token, p.t.wire
+}
+
+func (m *lockModel) actions() []modelAction {
+	actions := []modelAction{
+		{"act", 50, func(d dice) { m.parties[d[0]%len(m.parties)].act(d) }},
+		{"renew", 10, func(d dice) { renewAll(m.w, m.parties[d[0]%len(m.parties):], d.fate()) }},
+		{"late", 8, func(d dice) { m.w.deliver(d[0]) }},
+		{"wait", 12, func(d dice) { m.w.advance(modelPause(d)) }},
+		{"crash", 3, func(d dice) { m.parties[d[0]%len(m.parties)].crash() }},
+		{"damage", 1, m.damage},
+		{"force", 1, m.force},
+		{"foreign", 3, func(d dice) { m.w.intrude(d, m.lock.key, m.looks) }},
+	}
+	if m.java != nil {
+		actions = append(actions, modelAction{"java", 12, m.javaActs})
+	}
+	return actions
+}
+
+// modelPause is for how many ms nothing happens.
+func modelPause(d dice) int64 {
+	pauses := []int64{1, 10, 100, 500, 999, 1000, 1500, 3000, 4999, 10000, 20000, 30001}
+	return pauses[d[0]%len(pauses)]
+}
+
+func (m *lockModel) javaActs(d dice) {
+	j := m.java[d[0]%len(m.java)]
+	switch {
+	case d[1]%10 == 0:
+		j.crash()
+	case j.count > 0 && d[1]%3 == 0:
+		j.renew(m.lock.keys)
+	case j.count > 0 && d[1]%3 == 1:
+		j.unlock(m.lock.keys)
+	default:
+		j.lock(m.lock.keys)
+	}
+}
+
+// damage deletes keys.
+func (m *lockModel) damage(d dice) {
+	if m.kind.fenced && d[0]%3 == 0 {
+		m.w.say("the counter of the tokens is deleted")
+		m.w.must("DEL", m.lock.token)
+		m.lostCount, m.token = true, 0
+		return
+	}
+	if d[0]%3 == 1 {
+		m.w.say("all is deleted")
+		m.w.must("FLUSHALL")
+		m.lostCount, m.token = true, 0
+	} else {
+		m.w.say("the lock is deleted")
+		m.w.must("DEL", m.lock.key)
+	}
+	m.excuse()
+}
+
+// excuse lets holds end that something outside has ended.
+func (m *lockModel) excuse() {
+	for _, p := range m.parties {
+		p.excused = p.t != nil && p.phase != pending
+	}
+	for _, j := range m.java {
+		j.crash()
+	}
+}
+
+// force is ForceUnlock.
+func (m *lockModel) force(dice) {
+	if m.w.force(m.lock) {
+		m.excuse()
+	}
+}
+
+// force ends all holds, and reports whether there were any.
+func (w *world) force(p *primitive) bool {
+	words := w.record(func() { _, _ = p.client.ForceUnlock(context.Background(), modelName) })
+	if words != nil {
+		w.send(&message{what: "force", words: words, light: true, answered: func(any) {}}, 0)
+	}
+	return words != nil
+}
+
+func (m *lockModel) check() {
+	lock := m.w.state(m.lock.key)[0]
+	m.before = lock
+	owner, holder := "", ""
+	alone := func(name, wire string) {
+		if owner != "" && owner != wire {
+			m.w.fail("%s and %s hold the lock", holder, name)
+		}
+		owner, holder = wire, name
+	}
+	for _, p := range m.parties {
+		p.end()
+		if p.holds() {
+			alone(p.name, p.t.wire)
+			m.stands(p, lock)
+		}
+	}
+	for _, j := range m.java {
+		if j.holds() {
+			alone(j.name, j.owner)
+		}
+	}
+}
+
+// stands checks that the server knows of a hold, for as long as the client relies on it.
+func (m *lockModel) stands(p *party, lock entry) {
+	mine := lock.count(p.t.wire) - lock.count(p.t.wire+"@")
+	switch {
+	case m.kind == mutexKind:
+		if lock.text != p.t.wire {
+			m.w.fail("the server does not know of the hold of %s", p.name)
+		}
+		mine = 1
+	case p.t.part != "":
+		mine = lock.count(p.t.wire + "@" + p.t.part)
+	}
+	if mine < 1 {
+		m.w.fail("the server does not know of the hold of %s", p.name)
+	}
+	if lock.ttl < p.left() {
+		m.w.fail("the lock ends after %d ms, and %s relies on it for %d", lock.ttl, p.name, p.left())
+	}
+}
+
+func (m *lockModel) finish() {
+	m.w.settleAll(m.parties, m.java)
+	m.w.nothingLeft(m.lock.token)
+}
+
+// nothingLeft checks that no keys are left but some.
+func (w *world) nothingLeft(but ...string) {
+	for _, key := range w.everything() {
+		if !slices.Contains(but, key) {
+			w.fail("%s is left over: %v", key, w.state(key)[0])
+		}
+	}
+}

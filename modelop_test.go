@@ -1,0 +1,180 @@
+package latchkey
+
+import (
+	"strconv"
+	"strings"
+)
+
+// opReference is what the server has to remember of operations that count once: the last
+// of each lane, for a time.
+type opReference struct {
+	w     *world
+	notes map[string]opNote
+}
+
+type opNote struct {
+	number uint64
+	result any // nil if it was given up
+	at     int64
+}
+
+// operation is one of them, as its command names it.
+type operation struct {
+	script string
+	note   string
+	number uint64
+	args   []string
+}
+
+// arg is an argument, ” if the script takes fewer.
+func (o operation) arg(i int) string {
+	if i < len(o.args) {
+		return o.args[i]
+	}
+	return ""
+}
+
+// operationOf reads a command of a script that notes its operation.
+func (w *world) operationOf(words []string) operation {
+	keys, _ := strconv.Atoi(words[2])
+	o := operation{script: w.names[words[1]], args: words[3+keys:]}
+	for _, key := range words[3 : 3+keys] {
+		if strings.HasPrefix(key, "latchkey_op:") {
+			o.note = key
+		}
+	}
+	number := o.args[0]
+	if o.script == "sem_acquire" || o.script == "sem_undo" {
+		number = o.args[1]
+	}
+	o.number, _ = strconv.ParseUint(number, 10, 64)
+	return o
+}
+
+// recall returns what the server knows of an operation: its result, or that it is past.
+func (r *opReference) recall(o operation) (result any, past bool) {
+	last, noted := r.notes[o.note]
+	if !noted || r.w.ms() > last.at+millis(opMemory) {
+		return nil, false
+	}
+	if last.number == o.number && last.result != nil {
+		return last.result, false
+	}
+	return nil, last.number >= o.number
+}
+
+func (r *opReference) remember(o operation, result any) {
+	r.notes[o.note] = opNote{o.number, result, r.w.ms()}
+}
+
+// once returns the reply to an operation: that of perform, which remembers its result, or
+// what it was before.
+func (r *opReference) once(o operation, perform func() any) any {
+	result, past := r.recall(o)
+	switch {
+	case past:
+		return replyError("LATCHKEY_PAST")
+	case result != nil:
+		return result
+	}
+	return perform()
+}
+
+// done remembers a result and returns it.
+func (r *opReference) done(o operation, result any) any {
+	r.remember(o, result)
+	return result
+}
+
+// void is op_void.lua.
+func (r *opReference) void(o operation) any {
+	if result, past := r.recall(o); past || result != nil {
+		return int64(0)
+	}
+	r.remember(o, nil)
+	return int64(1)
+}
+
+// expect compares a reply with what it has to be.
+func (w *world) expect(what string, reply, want any) {
+	if code, is := want.(replyError); is && hasErrorCode(reply, string(code)) {
+		return
+	}
+	if reply != want {
+		w.fail("%s gets %s, and has to get %s", what, show(reply), show(want))
+	}
+}
+
+// operator is a client that performs one operation after the other.
+type operator struct {
+	w       *world
+	name    string
+	client  *Client
+	settle  *message // what settles its last operation; nil if that is settled
+	execute func(o operation) any
+}
+
+// Ways to settle an operation that is not answered.
+type settling int
+
+const (
+	repeated settling = iota // it is sent again
+	voided                   // it is given up
+	undone                   // what it took is given back
+)
+
+// perform sends an operation. A light one works on a server without memory.
+func (p *operator) perform(what string, way settling, light bool, send func(), fate int) {
+	words := p.w.record(send)
+	if words == nil {
+		return // answered without a change
+	}
+	m := p.message(what, words, light)
+	m.answered = func(any) { p.settle = nil }
+	m.silent = func() {
+		if p.settle != nil {
+			return
+		}
+		p.settle = m
+		if way != repeated {
+			p.settle = p.settling(what, way, p.w.operationOf(words))
+		}
+	}
+	p.w.send(m, fate)
+}
+
+// settling is what ends an operation, whatever has come of it.
+func (p *operator) settling(what string, way settling, o operation) *message {
+	c := call{opVoid, []string{o.note}, []string{strconv.FormatUint(o.number, 10)}}
+	if way == undone {
+		c = p.client.NewSemaphore(modelName).undo(&op{note: o.note, number: strconv.FormatUint(o.number, 10)})
+	}
+	m := p.message("no longer "+what, p.w.words(c), true)
+	m.answered = func(any) { p.settle = nil }
+	m.silent = func() {}
+	return m
+}
+
+// message is a command whose every execution is compared with the reference.
+func (p *operator) message(what string, words []string, light bool) *message {
+	o, execute := p.w.operationOf(words), p.execute
+	m := &message{what: p.name + " " + what, words: words, light: light}
+	m.seen = func(reply any) {
+		if outOfMemory(reply) {
+			return
+		}
+		switch want := execute(o).(type) {
+		case judged:
+			want(reply)
+		default:
+			p.w.expect(m.what, reply, want)
+		}
+	}
+	return m
+}
+
+// judged is what a reference replies that has to see the reply first.
+type judged func(reply any)
+
+// retry sends again what settles the last operation.
+func (p *operator) retry(fate int) { p.w.send(p.settle, fate) }

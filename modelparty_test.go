@@ -1,0 +1,382 @@
+package latchkey
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// party is one owner that wants, has or leaves a lock, as its client sees it. It sends
+// what a tenure sends: counts are absolute, one command after the other, what was not
+// answered is repeated or undone.
+type party struct {
+	w      *world
+	name   string
+	lock   *primitive
+	tenure func() *tenure // makes a new one
+	writer *party         // under whose hold it reads, if it does
+
+	t       *tenure // nil: it wants nothing
+	phase   phase   // pending, held or leaving
+	lease   modelLease
+	waits   bool
+	round   int          // attempts of the acquisition
+	grips   []modelLease // of the holds that have not been released
+	sent    int64        // ms: before the command was sent that has set the lease
+	granted int64        // the lease that it set, in ms
+	unheard bool         // a release was not answered
+	owing   bool         // the count of the server may be another
+	excused bool         // damage has ended the hold, and it has not been told yet
+	toUndo  []*tenure    // over, but the server may know or yet hear of them
+
+	unset     func() bool // whether there is nothing to acquire yet
+	onAsk     func()
+	onGrant   func(reply any)
+	onRefusal func(reply any)
+}
+
+// modelLease is what an acquisition asks for.
+type modelLease struct {
+	ms    int64
+	renew bool
+}
+
+var modelLeases = []modelLease{{30000, true}, {30000, false}, {1000, false}, {5000, false}, {1000, true}}
+
+func (l modelLease) String() string {
+	if l.renew {
+		return fmt.Sprintf("%d ms, renewed", l.ms)
+	}
+	return fmt.Sprintf("%d ms", l.ms)
+}
+
+func fromMS(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+
+// left is for how many ms the client relies on its hold, without the margin for clocks
+// that drift: here there is one clock.
+func (p *party) left() int64 {
+	if p.t == nil || p.phase != held {
+		return 0
+	}
+	return max(p.sent+p.granted-p.w.ms(), 0)
+}
+
+// holds reports whether the client relies on its hold, and is right to.
+func (p *party) holds() bool { return p.left() > 0 && !p.excused }
+
+// want begins an acquisition.
+func (p *party) want(lease modelLease, waits bool, fate int) {
+	p.t, p.phase, p.lease, p.waits, p.round = p.tenure(), pending, lease, waits, 0
+	p.t.waits, p.t.since = waits, p.t.client.clock()
+	if waits && p.lock.kind.queued {
+		p.t.place = &place{t: p.t}
+	}
+	p.grips, p.unheard, p.owing, p.excused = nil, false, false, false
+	p.ask(fate)
+}
+
+// ask is one attempt.
+func (p *party) ask(fate int) {
+	p.t.counting(1)
+	c := p.lock.kind.protocol.acquire(p.t, fromMS(p.lease.ms), 1, p.round)
+	t, bare := p.t, c.cmd.lua == nil
+	p.round++
+	if p.onAsk != nil {
+		p.onAsk()
+	}
+	m := &message{what: fmt.Sprintf("%s acquires for %v", p.name, p.lease), words: p.w.words(c)}
+	m.silent = func() { t.doubtful = true }
+	m.answered = func(reply any) {
+		switch r := reply.(type) {
+		case replyError:
+			unset := p.unset != nil && p.unset() && hasErrorCode(r, "LATCHKEY_UNSET")
+			if !outOfMemory(r) && !unset && !(hasErrorCode(r, "LATCHKEY_GONE") && p.writerGone()) {
+				p.w.fail("%s gets %v", m.what, r)
+			}
+			p.giveUp()
+		case int64, []any:
+			p.refused(reply)
+		case nil:
+			if bare { // it may be ourselves, if an answer was lost
+				t.doubtful = true
+				return
+			}
+			p.accept(m, reply)
+		default:
+			p.accept(m, reply)
+		}
+	}
+	p.w.send(m, fate)
+}
+
+// writerGone reports whether the write hold is over under which the party wants to read.
+func (p *party) writerGone() bool {
+	return p.writer != nil && (!p.writer.holds() || p.writer.t.owner != p.t.owner)
+}
+
+func (p *party) accept(m *message, reply any) {
+	p.phase, p.grips = held, []modelLease{p.lease}
+	p.t.count = 1
+	p.sent, p.granted = m.sent/1000, p.lease.ms
+	p.t.inLine, p.t.place = false, nil
+	if p.onGrant != nil {
+		p.onGrant(reply)
+	}
+}
+
+func (p *party) refused(reply any) {
+	if p.onRefusal != nil {
+		p.onRefusal(reply)
+	}
+	if _, queued := reply.([]any); queued || p.waits && p.lock.kind.side == KindWrite {
+		p.t.inLine = true
+	}
+	if !p.waits {
+		p.giveUp()
+	}
+}
+
+// giveUp ends an acquisition, and has it undone if it may have left something.
+func (p *party) giveUp() {
+	if p.t.doubtful || p.t.inLine {
+		p.undoLater()
+	}
+	p.t.place = nil
+	p.t = nil
+}
+
+// enter is a re-entry.
+func (p *party) enter(lease modelLease, fate int) {
+	t, count := p.t, len(p.grips)+1
+	t.counting(count)
+	c := p.lock.kind.protocol.acquire(p.t, fromMS(lease.ms), count, 0)
+	m := &message{what: fmt.Sprintf("%s enters for the time number %d for %v", p.name, count, lease), words: p.w.words(c)}
+	m.silent = func() { p.owing, t.doubtful = true, true }
+	m.answered = func(reply any) {
+		switch {
+		case hasErrorCode(reply, "LATCHKEY_GONE"):
+			p.lost("when it is entered again")
+		case outOfMemory(reply):
+		case isReplyError(reply):
+			p.w.fail("%s gets %v", m.what, reply)
+		default:
+			if _, refused := reply.(int64); refused {
+				p.w.fail("%s, and is refused", m.what)
+			}
+			p.grips = append(p.grips, lease)
+			t.count = count
+			p.extend(m.sent/1000, lease.ms)
+			if p.onGrant != nil {
+				p.onGrant(reply)
+			}
+		}
+	}
+	p.w.send(m, fate)
+}
+
+func isReplyError(reply any) bool {
+	_, is := reply.(replyError)
+	return is
+}
+
+// extend moves the end of the lease, never to an earlier time.
+func (p *party) extend(sent, lease int64) {
+	if sent+lease > p.sent+p.granted {
+		p.sent, p.granted = sent, lease
+	}
+}
+
+// lost is what the client concludes when the server says that it holds nothing.
+func (p *party) lost(when string) {
+	if p.holds() {
+		p.w.fail("%s loses its hold %s, %d ms before the end of its lease", p.name, when, p.left())
+	}
+	p.over()
+}
+
+// over ends the tenure. What may be left of it is undone later.
+func (p *party) over() {
+	p.undoLater()
+	p.t = nil
+}
+
+// undoLater has what may be left of the tenure undone, and of those that were acquired with it.
+func (p *party) undoLater() { p.toUndo = append(append(p.toUndo, p.t), p.t.company...) }
+
+// release gives one hold back.
+func (p *party) release(pick, fate int) {
+	i := pick % len(p.grips)
+	p.grips = slices.Delete(p.grips, i, i+1)
+	stood := p.holds()
+	if len(p.grips) == 0 {
+		p.phase = leaving
+	}
+	p.settle(stood, fate)
+}
+
+// renewal is the lease for a renewal, 0 if no hold wants one.
+func (p *party) renewal() int64 {
+	if p.t == nil || p.phase != held {
+		return 0
+	}
+	for _, g := range p.grips {
+		if g.renew {
+			return g.ms
+		}
+	}
+	return 0
+}
+
+// settle makes the count of the server equal to that of the client. stood says that the
+// hold was certain when the last release began.
+func (p *party) settle(stood bool, fate int) {
+	t, count := p.t, len(p.grips)
+	t.count = count
+	c := p.lock.kind.protocol.release(t, count, p.renewal())
+	if c.keys == nil {
+		p.owing = false
+		return
+	}
+	m := &message{what: fmt.Sprintf("%s releases down to %d", p.name, count), words: p.w.words(c), light: true}
+	m.silent = func() { p.unheard, p.owing = true, true }
+	m.answered = func(reply any) {
+		if isReplyError(reply) {
+			p.w.fail("%s gets %v", m.what, reply)
+		}
+		p.owing = false
+		if !t.doubtful {
+			t.most = count
+		}
+		switch {
+		case count == 0:
+			if reply == nil && stood && !p.unheard && !p.excused {
+				p.w.fail("%s finds nothing to release before its lease is over", p.name)
+			}
+			if t.doubtful || p.unheard {
+				p.toUndo = append(p.toUndo, t)
+			}
+			p.toUndo = append(p.toUndo, t.company...)
+			p.t = nil
+		case reply == nil:
+			p.lost("when it is released in part")
+		}
+	}
+	p.w.send(m, fate)
+}
+
+// undo settles what may be left of a tenure that is over.
+func (p *party) undo(pick, fate int) {
+	i := pick % len(p.toUndo)
+	t := p.toUndo[i]
+	c := p.lock.kind.protocol.release(t, 0, 0)
+	m := &message{what: p.name + " undoes what is over", words: p.w.words(c), light: true, silent: func() {}}
+	m.answered = func(any) { p.toUndo = slices.Delete(p.toUndo, i, i+1) }
+	p.w.send(m, fate)
+}
+
+// renew renews holds of one client with one command.
+func renewAll(w *world, parties []*party, fate int) {
+	var c call
+	var due []*party // each as often as it has permits
+	var tenures []*tenure
+	name := ""
+	for _, p := range parties {
+		if p.renewal() == 0 || due != nil && p.lock.client != due[0].lock.client {
+			continue
+		}
+		for _, t := range append([]*tenure{p.t}, p.t.company...) {
+			c.add(p.lock.kind.protocol.renewal(t, fromMS(p.renewal())))
+			due, tenures = append(due, p), append(tenures, p.t)
+		}
+		name += p.name + " "
+	}
+	if due == nil {
+		return
+	}
+	m := &message{what: name + "renewed", words: w.words(c), light: true, silent: func() {}}
+	m.answered = func(reply any) {
+		states, is := reply.([]any)
+		if !is || len(states) != len(due) {
+			w.fail("%s: %v", m.what, reply)
+		}
+		for i, p := range due {
+			if p.t != tenures[i] {
+				continue // lost with one before it
+			}
+			if states[i] != int64(1) {
+				p.lost("when it is renewed")
+			} else if i+1 == len(due) || due[i+1] != p {
+				p.extend(m.sent/1000, p.renewal())
+			}
+		}
+	}
+	w.send(m, fate)
+}
+
+// settleAll gives everything back and lets all that is late arrive, and then an hour go by.
+func (w *world) settleAll(parties []*party, java []*javaThread) {
+	for _, p := range parties {
+		p.leave()
+	}
+	for _, j := range java {
+		j.crash()
+	}
+	for len(w.late) > 0 {
+		w.deliver(0)
+	}
+	w.advance(3600_000)
+}
+
+// crash forgets everything. Copies that are on their way arrive all the same.
+func (p *party) crash() {
+	if p.t != nil {
+		p.w.say("%s crashes", p.name)
+	}
+	p.t, p.toUndo = nil, nil
+}
+
+// act lets the party do one of what it can do now.
+func (p *party) act(d dice) {
+	fate := d.fate()
+	switch {
+	case p.t == nil && len(p.toUndo) > 0 && d[1]%2 == 0:
+		p.undo(d[2], fate)
+	case p.t == nil:
+		p.want(modelLeases[d[1]%len(modelLeases)], d[2]%2 == 0, fate)
+	case p.phase == pending && d[1]%5 == 0:
+		p.w.say("%s gives up", p.name)
+		p.giveUp()
+	case p.phase == pending:
+		p.ask(fate)
+	case p.phase == leaving:
+		p.settle(false, fate)
+	case p.owing && d[1]%2 == 0:
+		p.settle(p.holds(), fate)
+	case p.lock.kind.reentrant && len(p.grips) < 4 && d[1]%5 < 2:
+		p.enter(modelLeases[d[2]%len(modelLeases)], fate)
+	default:
+		p.release(d[2], fate)
+	}
+}
+
+// end notes that the lease is over.
+func (p *party) end() {
+	if p.t != nil && p.phase == held && p.left() == 0 {
+		p.w.say("the lease of %s is over", p.name)
+		p.over()
+	}
+}
+
+// leave gives everything back.
+func (p *party) leave() {
+	if p.t != nil && p.phase == pending {
+		p.giveUp()
+	}
+	if p.t != nil {
+		p.grips, p.phase = nil, leaving
+		p.settle(false, 0)
+	}
+	for len(p.toUndo) > 0 {
+		p.undo(0, 0)
+	}
+}

@@ -1,0 +1,324 @@
+package latchkey
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+func init() { models["permits"] = newPermitModel }
+
+// permitModel is the semaphore whose permits have ids and leases: no permit is made or lost,
+// those that are acquired together are all or none, and a lease lasts.
+type permitModel struct {
+	w         *world
+	notes     opReference
+	operators []*operator
+	parties   []*party
+	keys      *PermitSemaphore
+	java      []string // ids that a process of Redisson has
+	ids       int      // that were made
+
+	set    bool  // somebody has set the permits
+	total  int64 // in all
+	ends   int64 // ms, 0: never
+	keptAt int64 // ms: the last time that a waiter may have had permits kept for it
+}
+
+func newPermitModel(w *world) model {
+	m := &permitModel{w: w, notes: opReference{w, map[string]opNote{}}}
+	for i, c := range w.clients {
+		s := c.NewPermitSemaphore(modelName)
+		m.keys = s
+		m.operators = append(m.operators, &operator{w: w, name: fmt.Sprintf("G%d", i+1), client: c, execute: m.execute})
+		for n, size := range []int{1, 1, 2, 5} {
+			p := &party{w: w, name: fmt.Sprintf("G%d%c", i+1, 'a'+n), lock: s.permits}
+			p.tenure = func() *tenure { return m.tenure(s.permits, size) }
+			p.unset = func() bool { return !m.set }
+			p.onAsk = func() { m.asks(p) }
+			p.onRefusal = func(any) { m.refused(p) }
+			m.parties = append(m.parties, p)
+		}
+	}
+	return m
+}
+
+// tenure is that of permits that are acquired together, with ids that are the same each
+// time.
+func (m *permitModel) tenure(s *primitive, size int) *tenure {
+	leader := s.client.tenures.permits(s, size)
+	for _, t := range together(leader) {
+		m.ids++
+		t.wire = fmt.Sprintf("%032x", m.ids)
+		t.leader = leader.wire
+	}
+	return leader
+}
+
+func together(t *tenure) []*tenure { return append([]*tenure{t}, t.company...) }
+
+func (m *permitModel) actions() []modelAction {
+	return []modelAction{
+		{"set", 5, m.change},
+		{"act", 50, func(d dice) { m.parties[d[0]%len(m.parties)].act(d) }},
+		{"renew", 10, func(d dice) { renewAll(m.w, m.parties[d[0]%len(m.parties):], d.fate()) }},
+		{"release", 4, m.release},
+		{"expire", 1, m.expire},
+		{"retry", 10, func(d dice) { m.retryOne(m.operators[d[0]%len(m.operators)], d.fate()) }},
+		{"late", 8, func(d dice) { m.w.deliver(d[0]) }},
+		{"wait", 12, func(d dice) { m.advance(modelPause(d)) }},
+		{"crash", 3, func(d dice) { m.parties[d[0]%len(m.parties)].crash() }},
+		{"java", 10, m.javaActs},
+		{"foreign", 3, func(d dice) { m.w.intrude(d, m.keys.key, "counter") }},
+		{"patience", 1, m.patience},
+		{"damage", 1, m.damage},
+	}
+}
+
+func (m *permitModel) advance(ms int64) {
+	m.w.advance(ms)
+	m.lapse()
+}
+
+// lapse lets the semaphore go when its time is over.
+func (m *permitModel) lapse() {
+	if m.set && m.ends > 0 && m.w.expired(m.ends) {
+		m.gone()
+	}
+}
+
+// gone is the end of the semaphore, and of its permits.
+func (m *permitModel) gone() {
+	m.set, m.total, m.ends, m.java = false, 0, 0, nil
+	for _, p := range m.parties {
+		p.excused = p.t != nil && p.phase != pending
+	}
+}
+
+// free is how many there are to acquire, and how many are held.
+func (m *permitModel) free() (free, held int64) {
+	words := m.w.state(m.keys.key, idsKey(m.keys.key))
+	free, held = numeral(words[0].text), int64(len(words[1].list))
+	for _, score := range words[1].fields {
+		if numeral(score) <= m.w.ms() {
+			free++
+		}
+	}
+	return free, held
+}
+
+// execute is the reference of the scripts that count once.
+func (m *permitModel) execute(o operation) any {
+	m.lapse()
+	if o.script == "op_void" {
+		return m.notes.void(o)
+	}
+	return m.notes.once(o, func() any {
+		switch o.script {
+		case "permit_set":
+			return m.changed(o)
+		case "permit_release":
+			return judged(func(reply any) { m.notes.remember(o, reply) })
+		case "sem_expire":
+			if !m.set {
+				return m.notes.done(o, int64(0))
+			}
+			m.ends = 0
+			if o.arg(1) != "" {
+				m.ends = m.w.ms() + numeral(o.arg(1))
+			}
+			return m.notes.done(o, int64(1))
+		case "sem_delete":
+			was := m.set
+			m.gone()
+			if was {
+				return m.notes.done(o, int64(1))
+			}
+			return m.notes.done(o, int64(0))
+		}
+		panic("model: no reference of " + o.script)
+	})
+}
+
+func (m *permitModel) changed(o operation) any {
+	n, how := numeral(o.arg(1)), o.arg(2)
+	if m.set && how == "try" {
+		return m.notes.done(o, int64(0))
+	}
+	if !m.set {
+		_, held := m.free()
+		m.set, m.total, m.ends = true, held, 0
+		if o.arg(3) != "" {
+			m.ends = m.w.ms() + numeral(o.arg(3))
+		}
+	}
+	if how == "add" {
+		m.total += n
+	} else {
+		m.total = n
+	}
+	return m.notes.done(o, int64(1))
+}
+
+func (m *permitModel) change(d dice) {
+	o, ctx := m.operators[d[0]%len(m.operators)], context.Background()
+	if o.settle != nil {
+		return
+	}
+	s, n := o.client.NewPermitSemaphore(modelName), 1+d[1]%7
+	switch d[2] % 4 {
+	case 0, 1:
+		o.perform(fmt.Sprintf("sets %d permits if none are", n), repeated, false, func() { _, _ = s.TrySetPermits(ctx, n) }, d.fate())
+	case 2:
+		o.perform(fmt.Sprintf("sets %d permits", n), repeated, false, func() { _ = s.SetPermits(ctx, n) }, d.fate())
+	default:
+		o.perform(fmt.Sprintf("adds %d permits", n-3), repeated, false, func() { _ = s.AddPermits(ctx, n-3) }, d.fate())
+	}
+}
+
+// release gives a permit of somebody else back.
+func (m *permitModel) release(d dice) {
+	o, p := m.operators[d[0]%len(m.operators)], m.parties[d[1]%len(m.parties)]
+	if o.settle != nil || p.t == nil || p.phase != held {
+		return
+	}
+	s, id := o.client.NewPermitSemaphore(modelName), p.t.wire
+	p.excused = true
+	o.perform("releases that of "+p.name, repeated, true, func() { _, _ = s.Release(context.Background(), id) }, d.fate())
+}
+
+func (m *permitModel) expire(d dice) {
+	o, ctx := m.operators[d[0]%len(m.operators)], context.Background()
+	if o.settle != nil {
+		return
+	}
+	s := o.client.NewPermitSemaphore(modelName)
+	switch d[1] % 3 {
+	case 0:
+		o.perform("has it expire after 5000 ms", voided, true, func() { _, _ = s.Expire(ctx, 5*time.Second) }, d.fate())
+	case 1:
+		o.perform("has it not expire", voided, true, func() { _, _ = s.Expire(ctx, NoExpiry) }, d.fate())
+	default:
+		o.perform("deletes it", voided, true, func() { _, _ = s.Delete(ctx) }, d.fate())
+	}
+}
+
+func (m *permitModel) retryOne(o *operator, fate int) {
+	if o.settle != nil {
+		o.retry(fate)
+	}
+}
+
+// asks notes that permits may be kept for a waiter.
+func (m *permitModel) asks(p *party) {
+	if p.t.inLine {
+		m.keptAt = m.w.ms()
+	}
+}
+
+func (m *permitModel) refused(p *party) {
+	free, _ := m.free()
+	if free >= int64(len(together(p.t))) && (m.keptAt == 0 || m.w.ms() > m.keptAt+keeping) {
+		m.w.fail("%s is refused, and there are %d", p.name, free)
+	}
+}
+
+// patience has somebody ask for one permit, again and again, while others wait and hold as
+// they do. If there is one all the time, it is granted in the end.
+func (m *permitModel) patience(d dice) {
+	p := m.parties[4*(d[0]%len(m.operators))]
+	if p.t != nil || len(p.toUndo) > 0 {
+		return
+	}
+	m.w.steady = true
+	defer func() { m.w.steady = false }()
+	for range 200 {
+		m.advance(1000)
+		for _, other := range m.parties {
+			other.end()
+			if other.t != nil && other.phase == pending && other.waits {
+				other.ask(0)
+			}
+			renewAll(m.w, []*party{other}, 0)
+		}
+		if free, _ := m.free(); !m.set || free < 1 {
+			return
+		}
+		if p.want(modelLeases[1], false, 0); p.t != nil || len(p.toUndo) > 0 {
+			return
+		}
+	}
+	free, _ := m.free()
+	m.w.fail("%s wants 1 permit, and for 200 s gets none of %d", p.name, free)
+}
+
+// damage deletes everything.
+func (m *permitModel) damage(dice) {
+	m.w.say("all is deleted")
+	m.w.must("FLUSHALL")
+	m.gone()
+	clear(m.notes.notes)
+}
+
+func (m *permitModel) javaActs(d dice) {
+	m.lapse()
+	if !m.set {
+		return
+	}
+	key := m.keys.key
+	switch {
+	case d[0]%4 == 0:
+		m.w.javaPermits("counts", javaPermitCount, key, 1000)
+	case d[0]%4 == 1 && len(m.java) > 0:
+		m.w.javaPermits("releases", javaPermitRelease, key, 0, m.java[0])
+		m.java = m.java[1:]
+	default:
+		n := 1 + d[1]%2
+		args := []string{strconv.FormatInt(m.w.ms()+5000, 10)}
+		for range n {
+			m.ids++
+			args = append(args, rawID(fmt.Sprintf("%032x", m.ids)))
+		}
+		if m.w.javaPermits(fmt.Sprintf("acquires %d", n), javaPermitAcquire, key, n, args...) == int64(1) {
+			m.java = append(m.java, args[1:]...)
+		}
+	}
+}
+
+func (m *permitModel) check() {
+	m.lapse()
+	words := m.w.state(m.keys.key, idsKey(m.keys.key))
+	permits, ids := words[0], words[1]
+	if m.set != (permits.kind == "string") {
+		m.w.fail("the semaphore is there: %v, and has to be: %v", permits.kind != "none", m.set)
+	}
+	if all := numeral(permits.text) + int64(len(ids.list)); m.set && all != m.total {
+		m.w.fail("there are %s permits and %d are held, and in all there are %d", permits.text, len(ids.list), m.total)
+	}
+	for _, p := range m.parties {
+		p.end()
+		if !p.holds() {
+			continue
+		}
+		for _, t := range together(p.t) {
+			score, there := ids.fields[rawID(t.wire)]
+			if !there || numeral(score) < p.sent+p.granted {
+				m.w.fail("the lease of %s ends at %q, and it relies on it until %d", p.name, score, p.sent+p.granted)
+			}
+		}
+	}
+}
+
+func (m *permitModel) finish() {
+	for _, o := range m.operators {
+		m.retryOne(o, 0)
+	}
+	m.w.settleAll(m.parties, nil)
+	m.lapse()
+	free, held := m.free()
+	if m.set && free != m.total {
+		m.w.fail("all is given back, and there are %d of %d, %d are held", free, m.total, held)
+	}
+	m.w.nothingLeft(m.keys.key, idsKey(m.keys.key))
+}

@@ -1,0 +1,235 @@
+package latchkey
+
+import "fmt"
+
+func init() { models["rwlock"] = newRWModel }
+
+// rwModel is the read/write lock: many may read, or one may write, and read besides.
+type rwModel struct {
+	w       *world
+	lock    *primitive
+	parties []*party
+	java    []*javaThread
+	writes  map[*javaThread]bool // those of them that write
+
+	before []entry
+}
+
+func newRWModel(w *world) model {
+	m := &rwModel{w: w, writes: map[*javaThread]bool{}, before: []entry{{ttl: -2}}}
+	for i, c := range w.clients {
+		l := c.NewRWLock(modelName)
+		read, write := l.read.primitive, l.write.primitive
+		if i == 0 {
+			m.lock = write
+		}
+		m.add(&party{w: w, name: fmt.Sprintf("R%d", i+1), lock: read,
+			tenure: func() *tenure { return c.tenures.fresh(read) }})
+		writer := &party{w: w, name: fmt.Sprintf("W%d", i+1), lock: write,
+			tenure: func() *tenure { return c.tenures.fresh(write) }}
+		m.add(writer)
+		m.add(&party{w: w, name: fmt.Sprintf("W%dr", i+1), lock: read, writer: writer,
+			tenure: func() *tenure { return c.tenures.nested(read, writer.t.owner) }})
+	}
+	m.java = []*javaThread{newJavaThread(w, 1), newJavaThread(w, 2)}
+	return m
+}
+
+func (m *rwModel) add(p *party) {
+	p.onRefusal = func(reply any) {
+		ms, _ := reply.(int64)
+		if m.before[0].ttl == -2 && (ms < 1 || ms > 60000) {
+			m.w.fail("%s is refused for %d ms, and the lock is free", p.name, ms)
+		}
+	}
+	m.parties = append(m.parties, p)
+}
+
+func (m *rwModel) actions() []modelAction {
+	return []modelAction{
+		{"act", 55, func(d dice) { m.act(m.parties[d[0]%len(m.parties)], d) }},
+		{"renew", 10, func(d dice) { renewAll(m.w, m.parties[d[0]%len(m.parties):], d.fate()) }},
+		{"downgrade", 4, func(d dice) { m.downgrade(m.parties[d[0]%len(m.parties)], d) }},
+		{"late", 8, func(d dice) { m.w.deliver(d[0]) }},
+		{"wait", 12, func(d dice) { m.w.advance(modelPause(d)) }},
+		{"crash", 3, func(d dice) { m.parties[d[0]%len(m.parties)].crash() }},
+		{"damage", 4, m.damage},
+		{"force", 1, m.force},
+		{"foreign", 3, func(d dice) { m.w.intrude(d, m.lock.key, "rwlock") }},
+		{"java", 14, m.javaActs},
+	}
+}
+
+// act lets a party do something. Only who writes can read besides.
+func (m *rwModel) act(p *party, d dice) {
+	if p.t == nil && p.writer != nil && p.writer.left() == 0 && len(p.toUndo) == 0 {
+		return
+	}
+	if p.t == nil && p.writer != nil && p.writer.left() == 0 {
+		p.undo(d[2], d.fate())
+		return
+	}
+	p.act(d)
+}
+
+// downgrade turns the only write hold into a read hold.
+func (m *rwModel) downgrade(reader *party, d dice) {
+	writer := reader.writer
+	if writer == nil || writer.left() == 0 || len(writer.grips) != 1 ||
+		reader.t != nil && (reader.phase != held || reader.t.owner != writer.t.owner) {
+		return
+	}
+	fresh := reader.t == nil
+	if fresh {
+		reader.t, reader.phase, reader.grips = reader.tenure(), pending, nil
+		reader.unheard, reader.owing, reader.excused = false, false, false
+	}
+	stood, lease := writer.holds(), modelLease{30000, true}
+	words := m.w.record(func() { _, _ = reader.t.sendDowngrade(&request{lease: fromMS(lease.ms)}) })
+	writer.grips, writer.phase = nil, leaving
+	msg := &message{what: writer.name + " downgrades", words: words, light: true}
+	msg.silent = func() {
+		reader.t.doubtful = true
+		if fresh {
+			reader.giveUp()
+		} else {
+			reader.owing = true
+		}
+		writer.unheard = true
+	}
+	msg.answered = func(reply any) {
+		writer.t = nil
+		switch {
+		case isReplyError(reply):
+			m.w.fail("%s gets %v", msg.what, reply)
+		case reply != nil:
+			reader.grips = append(reader.grips, lease)
+			reader.t.count = len(reader.grips)
+			reader.phase = held
+			if fresh {
+				reader.sent, reader.granted = msg.sent/1000, lease.ms
+			} else {
+				reader.extend(msg.sent/1000, lease.ms)
+			}
+		case stood:
+			m.w.fail("%s has lost its hold when it downgrades", writer.name)
+		default:
+			reader.t.doubtful = true
+			reader.giveUp()
+		}
+	}
+	m.w.send(msg, d.fate())
+}
+
+func (m *rwModel) javaActs(d dice) {
+	j := m.java[d[0]%len(m.java)]
+	k := m.lock.keys
+	write := m.writes[j]
+	switch {
+	case d[1]%10 == 0:
+		j.crash()
+	case !j.holds():
+		write = d[2]%3 == 0
+		m.writes[j] = write
+		if write {
+			j.writeLock(k)
+		} else {
+			j.readLock(k)
+		}
+	case d[1]%3 == 0 && write:
+		j.writeRenew(k)
+	case d[1]%3 == 0:
+		j.readRenew(k)
+	case write:
+		j.writeUnlock(k)
+	default:
+		j.readUnlock(k)
+	}
+}
+
+// damage deletes keys. Without those that this library keeps beside the lock, nobody else
+// gets in, and nobody is told that a hold is lost; but who reads under a write hold is known
+// by the notes only.
+func (m *rwModel) damage(d dice) {
+	keys := m.lock.rwKeys()
+	switch i := []int{0, 1, 1, 2, 3, 4}[d[0]%6]; {
+	case i < 4:
+		m.w.say("%s is deleted", keys[i])
+		m.w.must("DEL", keys[i])
+		m.excuse(i == 0, i == 0 || i == 3)
+	default:
+		m.w.say("all is deleted")
+		m.w.must("FLUSHALL")
+		m.excuse(true, true)
+	}
+}
+
+func (m *rwModel) excuse(all, nested bool) {
+	for _, p := range m.parties {
+		if p.t != nil && p.phase != pending && (all || nested && p.writer != nil) {
+			p.excused = true
+		}
+	}
+	for _, j := range m.java {
+		if all {
+			j.crash()
+		}
+	}
+}
+
+// force is ForceUnlock.
+func (m *rwModel) force(dice) {
+	if m.w.force(m.lock) {
+		m.excuse(true, true)
+	}
+}
+
+// rwHolder is who relies on a hold.
+type rwHolder struct {
+	name, owner  string
+	writes, java bool
+}
+
+func (m *rwModel) check() {
+	m.before = m.w.state(m.lock.rwKeys()[:1]...)
+	var all []rwHolder
+	for _, p := range m.parties {
+		p.end()
+		if p.holds() {
+			h := rwHolder{name: p.name, owner: p.t.wire, writes: p.lock.kind.side == KindWrite}
+			all = append(all, h)
+			m.stands(p, h)
+		}
+	}
+	for _, j := range m.java {
+		if j.holds() {
+			all = append(all, rwHolder{j.name, j.owner, m.writes[j], true})
+		}
+	}
+	for i, a := range all {
+		for _, b := range all[:i] {
+			if a.owner != b.owner && (a.writes || b.writes) && !(a.java && b.java) {
+				m.w.fail("%s and %s hold the lock", b.name, a.name)
+			}
+		}
+	}
+}
+
+// stands checks that the server knows of a hold, for as long as the client relies on it.
+func (m *rwModel) stands(p *party, h rwHolder) {
+	lock, field := m.before[0], h.owner
+	if h.writes {
+		field += ":write"
+	}
+	if lock.count(field) < 1 || h.writes && lock.fields["mode"] != "write" {
+		m.w.fail("the server does not know of the hold of %s, which relies on it for %d ms", p.name, p.left())
+	}
+	if lock.ttl < p.left() {
+		m.w.fail("the lock ends after %d ms, and %s relies on it for %d", lock.ttl, p.name, p.left())
+	}
+}
+
+func (m *rwModel) finish() {
+	m.w.settleAll(m.parties, m.java)
+	m.w.nothingLeft()
+}

@@ -1,0 +1,466 @@
+package latchkey
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+func init() { models["semaphore"] = newSemaphoreModel }
+
+// semaphoreModel is the semaphore: a number, on which every operation counts once.
+type semaphoreModel struct {
+	w       *world
+	notes   opReference
+	clients []*semaphoreClient
+	keys    *Semaphore // for its keys
+
+	set   bool  // somebody has set the permits
+	free  int64 // how many there are
+	total int64 // in all, or unknown
+	ends  int64 // ms, 0: never
+	knows int64 // ms until which the total is known, 0: for ever
+
+	keptAt int64 // ms: the last time that a waiter may have had permits kept for it
+}
+
+// unknown stands for a total that only Redisson knows.
+const unknown = math.MinInt64
+
+// semaphoreClient performs one operation at a time.
+type semaphoreClient struct {
+	operator
+
+	semaphore *Semaphore
+	wanted    *wanted // an acquisition that waits, or is being given up
+	n         int64   // how many it wants
+}
+
+func newSemaphoreModel(w *world) model {
+	m := &semaphoreModel{w: w, notes: opReference{w, map[string]opNote{}}, total: unknown}
+	for i, c := range w.clients {
+		s := &semaphoreClient{semaphore: c.NewSemaphore(modelName)}
+		s.operator = operator{w: w, name: fmt.Sprintf("G%d", i+1), client: c, execute: m.execute}
+		m.clients = append(m.clients, s)
+	}
+	m.keys = m.clients[0].semaphore
+	return m
+}
+
+func (m *semaphoreModel) actions() []modelAction {
+	return []modelAction{
+		{"set", 6, m.change},
+		{"acquire", 30, m.acquire},
+		{"release", 20, m.release},
+		{"drain", 3, m.drain},
+		{"expire", 2, m.expire},
+		{"retry", 20, func(d dice) { m.retryOne(m.client(d), d.fate()) }},
+		{"late", 10, func(d dice) { m.w.deliver(d[0]) }},
+		{"wait", 10, func(d dice) { m.advance(modelPause(d)) }},
+		{"crash", 2, func(d dice) { m.client(d).forget() }},
+		{"damage", 1, m.damage},
+		{"java", 12, m.javaActs},
+		{"foreign", 3, func(d dice) { m.w.intrude(d, m.keys.key, "counter") }},
+		{"patience", 2, m.patience},
+	}
+}
+
+func (m *semaphoreModel) client(d dice) *semaphoreClient { return m.clients[d[0]%len(m.clients)] }
+
+func (s *semaphoreClient) idle() bool { return s.settle == nil && s.wanted == nil }
+
+func (s *semaphoreClient) forget() { s.settle, s.wanted = nil, nil }
+
+func (m *semaphoreModel) advance(ms int64) {
+	m.w.advance(ms)
+	m.lapse()
+}
+
+// lapse lets the semaphore go when its time is over.
+func (m *semaphoreModel) lapse() {
+	if m.knows > 0 && m.w.expired(m.knows) {
+		m.total, m.knows = unknown, 0
+	}
+	if m.set && m.ends > 0 && m.w.expired(m.ends) {
+		m.set, m.free, m.ends = false, 0, 0
+	}
+}
+
+// forgetAll is the state of a semaphore that is not there.
+func (m *semaphoreModel) forgetAll() {
+	m.set, m.free, m.ends, m.total, m.knows = false, 0, 0, unknown, 0
+}
+
+// execute is the reference of the scripts.
+func (m *semaphoreModel) execute(o operation) any {
+	m.lapse()
+	switch o.script {
+	case "op_void":
+		return m.notes.void(o)
+	case "sem_undo":
+		return m.undone(o)
+	}
+	return m.notes.once(o, func() any {
+		n := numeral(o.arg(1))
+		switch o.script {
+		case "sem_release":
+			return m.released(o, n, o.arg(2))
+		case "sem_set":
+			return m.changed(o, n, o.arg(2), o.arg(3) == "1")
+		case "sem_drain":
+			if !m.set {
+				return replyError("LATCHKEY_UNSET")
+			}
+			drained := m.free
+			m.free = 0
+			return m.notes.done(o, drained)
+		case "sem_expire":
+			if !m.set {
+				return m.notes.done(o, int64(0))
+			}
+			m.ends = 0
+			if o.arg(1) != "" {
+				m.ends = m.w.ms() + n
+			}
+			if m.knows = m.ends; m.total == unknown {
+				m.knows = 0
+			}
+			return m.notes.done(o, int64(1))
+		case "sem_delete":
+			was := m.set
+			m.forgetAll()
+			if was {
+				return m.notes.done(o, int64(1))
+			}
+			return m.notes.done(o, int64(0))
+		}
+		panic("model: no reference of " + o.script)
+	})
+}
+
+func numeral(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}
+
+func (m *semaphoreModel) released(o operation, n int64, how string) any {
+	switch {
+	case !m.set && how == "release if set":
+		return m.notes.done(o, int64(0))
+	case !m.set:
+		m.forgetAll()
+		m.set, m.free = true, n
+		if how == "add" {
+			m.total = n
+		}
+	default:
+		m.free += n
+		if how == "add" && m.total != unknown {
+			m.total += n
+		}
+	}
+	return m.notes.done(o, int64(1))
+}
+
+func (m *semaphoreModel) changed(o operation, n int64, ttl string, change bool) any {
+	switch {
+	case m.set && !change:
+		return m.notes.done(o, int64(0))
+	case m.set && m.total == unknown:
+		return replyError("LATCHKEY_UNSET")
+	case m.set:
+		m.free += n - m.total
+		m.total = n
+	default:
+		m.forgetAll()
+		m.set, m.free, m.total = true, n, n
+		if ttl != "" {
+			m.ends = m.w.ms() + numeral(ttl)
+			m.knows = m.ends
+		}
+	}
+	return m.notes.done(o, int64(1))
+}
+
+func (m *semaphoreModel) undone(o operation) any {
+	result, past := m.notes.recall(o)
+	if past {
+		return int64(0)
+	}
+	m.notes.remember(o, nil)
+	back, _ := result.(int64)
+	if !m.set {
+		return int64(0)
+	}
+	m.free += back
+	return back
+}
+
+func (m *semaphoreModel) change(d dice) {
+	s, ctx := m.client(d), context.Background()
+	if !s.idle() {
+		return
+	}
+	n := 1 + d[1]%10
+	var what string
+	var light bool
+	var send func()
+	switch d[2] % 4 {
+	case 0:
+		what, send = fmt.Sprintf("sets %d permits if none are", n), func() { _, _ = s.semaphore.TrySetPermits(ctx, n) }
+	case 1:
+		what = fmt.Sprintf("sets %d permits for 5000 ms if none are", n)
+		send = func() { _, _ = s.semaphore.TrySetPermits(ctx, n, TTL(5*time.Second)) }
+	case 2:
+		what, send = fmt.Sprintf("sets %d permits", n), func() { _ = s.semaphore.SetPermits(ctx, n) }
+	default:
+		n -= 5
+		what, light, send = fmt.Sprintf("adds %d permits", n), true, func() { _ = s.semaphore.AddPermits(ctx, n) }
+	}
+	s.perform(what, repeated, light, send, d.fate())
+}
+
+func (m *semaphoreModel) release(d dice) {
+	s, ctx := m.client(d), context.Background()
+	if !s.idle() {
+		return
+	}
+	n := 1 + d[1]%3
+	what, send := fmt.Sprintf("releases %d", n), func() { _ = s.semaphore.Release(ctx, n) }
+	if d[2]%4 == 0 {
+		what, send = what+" if set", func() { _, _ = s.semaphore.ReleaseIfExists(ctx, n) }
+	}
+	s.perform(what, repeated, true, send, d.fate())
+}
+
+func (m *semaphoreModel) drain(d dice) {
+	if s := m.client(d); s.idle() {
+		s.perform("drains", undone, false, func() { _, _ = s.semaphore.Drain(context.Background()) }, d.fate())
+	}
+}
+
+func (m *semaphoreModel) expire(d dice) {
+	s, ctx := m.client(d), context.Background()
+	if !s.idle() {
+		return
+	}
+	switch d[1] % 3 {
+	case 0:
+		s.perform("has it expire after 5000 ms", voided, true, func() { _, _ = s.semaphore.Expire(ctx, 5*time.Second) }, d.fate())
+	case 1:
+		s.perform("has it not expire", voided, true, func() { _, _ = s.semaphore.Expire(ctx, NoExpiry) }, d.fate())
+	default:
+		s.perform("deletes it", voided, true, func() { _, _ = s.semaphore.Delete(ctx) }, d.fate())
+	}
+}
+
+// acquire begins an acquisition, or goes on with it, or gives it up.
+func (m *semaphoreModel) acquire(d dice) {
+	s := m.client(d)
+	switch {
+	case s.settle != nil:
+	case s.wanted == nil:
+		sizes := []int64{1, 1, 2, 3, 7, 100}
+		m.want(s, sizes[d[1]%len(sizes)], d[2]%3 > 0, d.fate())
+	case d[1]%6 == 0:
+		m.w.say("%s gives up", s.name)
+		m.conclude(s)
+	default:
+		m.ask(s, d.fate())
+	}
+}
+
+func (m *semaphoreModel) want(s *semaphoreClient, n int64, waits bool, fate int) {
+	r, err := waitRequest(s.client, waits, nil)
+	if err != nil {
+		panic(err)
+	}
+	s.n, s.wanted = n, &wanted{Semaphore: s.semaphore, request: &r, n: strconv.FormatInt(n, 10), since: s.client.clock()}
+	m.ask(s, fate)
+}
+
+// ask is one attempt.
+func (m *semaphoreModel) ask(s *semaphoreClient, fate int) {
+	wanted, n := s.wanted, s.n
+	words := m.w.record(func() { _, _ = wanted.ask(context.Background(), 0) })
+	o := m.w.operationOf(words)
+	msg := &message{what: fmt.Sprintf("%s acquires %d", s.name, n), words: words}
+	msg.seen = func(reply any) { m.acquired(msg.what, o, n, reply) }
+	msg.silent = func() { wanted.doubt = true }
+	msg.answered = func(reply any) {
+		if _, refused := reply.(int64); refused && wanted.request.waits {
+			return
+		}
+		if reply == "OK" {
+			wanted.op.over()
+			s.wanted = nil
+			return
+		}
+		m.conclude(s)
+	}
+	m.w.send(msg, fate)
+}
+
+// conclude ends an acquisition that is not granted.
+func (m *semaphoreModel) conclude(s *semaphoreClient) {
+	over := s.wanted.op.over
+	if s.wanted.doubt || s.wanted.kept {
+		s.settle = s.settling(fmt.Sprintf("acquires %d", s.n), undone, operation{
+			note: s.wanted.op.note, number: uint64(numeral(s.wanted.op.number)),
+		})
+		s.settle.answered = func(any) {
+			s.settle = nil
+			over()
+		}
+	} else {
+		over()
+	}
+	s.wanted = nil
+}
+
+// keeping is for how many ms a waiter may keep permits from others at most, whatever it
+// wants, and after it has died.
+const keeping = 120_000
+
+// acquired is the reference of sem_acquire.lua.
+func (m *semaphoreModel) acquired(what string, o operation, n int64, reply any) {
+	if outOfMemory(reply) {
+		return
+	}
+	m.lapse()
+	kept := m.keptAt > 0 && m.w.ms() < m.keptAt+keeping
+	if o.arg(3) != "" {
+		m.keptAt = m.w.ms()
+	}
+	result, past := m.notes.recall(o)
+	_, refused := reply.(int64)
+	switch {
+	case past:
+		m.w.expect(what, reply, replyError("LATCHKEY_PAST"))
+	case result != nil:
+		m.w.expect(what, reply, "OK")
+	case !m.set:
+		m.w.expect(what, reply, replyError("LATCHKEY_UNSET"))
+	case refused && (m.free < n || kept):
+	case m.free < n:
+		m.w.fail("%s gets %s, and there are %d", what, show(reply), m.free)
+	default:
+		m.w.expect(what, reply, "OK")
+		m.free -= n
+		m.notes.remember(o, n)
+	}
+}
+
+// patience has somebody ask for one permit, again and again, while others wait as they are.
+// If there is one all the time, it is granted in the end.
+func (m *semaphoreModel) patience(d dice) {
+	s := m.client(d)
+	if !s.idle() {
+		return
+	}
+	steady := m.w.steady
+	m.w.steady = true
+	defer func() { m.w.steady = steady }()
+	for range 200 {
+		m.advance(1000)
+		if !m.set || m.free < 1 {
+			return
+		}
+		for _, other := range m.clients {
+			if other.wanted != nil {
+				m.ask(other, 0)
+			}
+		}
+		free := m.free
+		if free < 1 {
+			return
+		}
+		m.want(s, 1, false, 0)
+		if m.free < free {
+			return
+		}
+	}
+	m.w.fail("%s wants 1 permit, and for 200 s gets none of %d", s.name, m.free)
+}
+
+func (m *semaphoreModel) retryOne(s *semaphoreClient, fate int) {
+	if s.settle != nil {
+		s.retry(fate)
+	}
+}
+
+// damage deletes keys.
+func (m *semaphoreModel) damage(d dice) {
+	switch d[0] % 3 {
+	case 0:
+		m.w.say("the permits are deleted")
+		m.w.must("DEL", m.keys.key)
+		m.set, m.free, m.ends = false, 0, 0
+	case 1:
+		m.w.say("the total is deleted")
+		m.w.must("DEL", m.keys.total)
+		m.total, m.knows = unknown, 0
+	default:
+		m.w.say("all is deleted")
+		m.w.must("FLUSHALL")
+		m.forgetAll()
+		clear(m.notes.notes)
+	}
+}
+
+func (m *semaphoreModel) javaActs(d dice) {
+	n := int64(1 + d[1]%3)
+	switch d[0] % 8 {
+	case 0:
+		m.w.java("drains", javaDrain, m.keys.key)
+		m.free = 0
+		if m.set {
+			m.ends = 0
+		}
+	case 1:
+		if n = int64(1 + d[1]%10); m.w.java(fmt.Sprintf("sets %d permits", n), javaSetOnce, m.keys.key, n) == int64(1) {
+			m.set, m.free, m.ends = true, n, 0
+		}
+	case 2:
+		m.w.java(fmt.Sprintf("adds %d", n), javaAdd, m.keys.key, n)
+		m.set, m.free, m.ends = true, m.free+n, 0
+	case 3, 4:
+		m.w.java(fmt.Sprintf("releases %d", n), javaRelease, m.keys.key, n)
+		m.set, m.free = true, m.free+n
+	default:
+		if m.w.java(fmt.Sprintf("tries to acquire %d", n), javaAcquire, m.keys.key, n) == int64(1) {
+			m.free -= n
+		}
+	}
+}
+
+func (m *semaphoreModel) check() {
+	m.lapse()
+	e := m.w.state(m.keys.key)[0]
+	if m.set != (e.kind == "string") {
+		m.w.fail("the semaphore is there: %v, and has to be: %v", e.kind != "none", m.set)
+	}
+	if m.set && numeral(e.text) != m.free {
+		m.w.fail("there are %s permits, and have to be %d", e.text, m.free)
+	}
+	if m.set && e.ttl != max(m.ends-m.w.ms(), -1) && !(m.ends == 0 && e.ttl == -1) {
+		m.w.fail("the semaphore lives for %d ms, and has to for %d", e.ttl, m.ends-m.w.ms())
+	}
+}
+
+func (m *semaphoreModel) finish() {
+	for _, s := range m.clients {
+		if s.wanted != nil {
+			m.conclude(s)
+		}
+		m.retryOne(s, 0)
+	}
+	for len(m.w.late) > 0 {
+		m.w.deliver(0)
+	}
+	m.advance(3600_000)
+	m.check()
+	m.w.nothingLeft(m.keys.key, m.keys.total)
+}

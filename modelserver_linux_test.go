@@ -1,0 +1,100 @@
+package latchkey
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// realModelServer starts redis-server or valkey-server, or what LATCHKEY_TEST_MODEL_SERVER
+// names, with a wall clock that the test moves. Without one it says why.
+func realModelServer(t *testing.T) (s *modelServer, without string) {
+	t.Helper()
+	program, err := modelServerProgram()
+	if err != nil {
+		return nil, "no server: " + err.Error()
+	}
+	dir := t.TempDir()
+	library := filepath.Join(dir, "clock.so")
+	out, err := exec.Command("cc", "-shared", "-fPIC", "-O2", "-o", library, "testdata/clock.c").CombinedOutput()
+	if err != nil {
+		return nil, fmt.Sprintf("no C compiler for the clock of the server: %v %s", err, out)
+	}
+	s = &modelServer{name: filepath.Base(program), network: "unix", address: filepath.Join(dir, "socket"), pause: 10}
+	s.set = fileClock(t, filepath.Join(dir, "clock"))
+	s.set(modelEpoch)
+	command := exec.Command(program, "--port", "0", "--unixsocket", s.address, "--save", "", "--appendonly", "no", "--dir", dir)
+	command.Env = append(os.Environ(), "LD_PRELOAD="+library, "LATCHKEY_TEST_CLOCK="+filepath.Join(dir, "clock"))
+	command.Stdout, command.Stderr = io.Discard, io.Discard
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, command.Start())
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial(s.network, s.address)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	}, 30*time.Second, 5*time.Millisecond, "the server does not start")
+	s.connect(t)
+	s.full = func(on bool) {
+		limit := "0"
+		if on {
+			limit = "1"
+		}
+		s.must("CONFIG", "SET", "maxmemory", limit)
+	}
+	if !s.obeys() {
+		return nil, s.name + " does not take its time from the functions of the C library"
+	}
+	return s, ""
+}
+
+func modelServerProgram() (string, error) {
+	if name := os.Getenv("LATCHKEY_TEST_MODEL_SERVER"); name != "" {
+		return exec.LookPath(name)
+	}
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		program, err = exec.LookPath("valkey-server")
+	}
+	return program, err
+}
+
+// fileClock is a clock in a file, as testdata/clock.c reads it.
+func fileClock(t *testing.T, name string) func(micros int64) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(name, make([]byte, 8), 0o600))
+	file, err := os.OpenFile(name, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer func() { _ = file.Close() }()
+	page, err := syscall.Mmap(int(file.Fd()), 0, 8, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = syscall.Munmap(page) })
+	return func(micros int64) { binary.NativeEndian.PutUint64(page, uint64(micros)) }
+}
+
+// obeys reports whether the server's time is what the test sets.
+func (s *modelServer) obeys() bool {
+	for _, at := range []int64{modelEpoch + 7_000_000, modelEpoch} {
+		s.set(at)
+		now, is := s.must("TIME").([]any)
+		if !is || now[0] != strconv.FormatInt(at/1_000_000, 10) || now[1] != strconv.FormatInt(at%1_000_000, 10) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,194 @@
+package latchkey
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha1" //nolint:gosec // by which Redis knows scripts
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// A model runs against a server whose clock the test moves.
+type modelServer struct {
+	name    string
+	network string
+	address string
+	// set moves the clock, to µs since 1970.
+	set func(micros int64)
+	// full makes the server refuse what needs memory, or permit it again; nil if the
+	// server cannot.
+	full func(on bool)
+	// pause is how much time passes between two commands, in µs.
+	pause int64
+	// early says that a key is gone in the last ms of its time already.
+	early bool
+
+	conn    net.Conn
+	replies *bufio.Reader
+	loaded  map[string]string // text of scripts by their digests
+	names   map[string]string // and the names of those of the library
+}
+
+// embeddedModelServer is miniredis. It knows no limit of memory, and a key has its time to
+// the µs: so that it comes out even, whole ms pass.
+func embeddedModelServer(t *testing.T) *modelServer {
+	t.Helper()
+	redis := miniredis.RunT(t)
+	redis.SetTime(time.UnixMicro(modelEpoch))
+	redis.ClockTTL(true)
+	s := &modelServer{name: "embedded", network: "tcp", address: redis.Addr(), pause: 1000, early: true}
+	s.set = func(micros int64) {
+		redis.SetTime(time.UnixMicro(micros))
+		redis.DB(0) // lets expire what is over by then
+	}
+	s.connect(t)
+	return s
+}
+
+func (s *modelServer) connect(t *testing.T) {
+	t.Helper()
+	conn, err := net.Dial(s.network, s.address)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	s.conn, s.replies, s.loaded, s.names = conn, bufio.NewReader(conn), map[string]string{}, map[string]string{}
+	files, err := luaFiles.ReadDir("lua")
+	require.NoError(t, err)
+	for _, file := range files {
+		name := strings.TrimSuffix(file.Name(), ".lua")
+		script := loadScript(name)
+		s.loaded[script.digest], s.names[script.digest] = script.text, name
+	}
+}
+
+// replyError is an error that the server has replied.
+type replyError string
+
+func (e replyError) Error() string { return string(e) }
+
+// do executes a command. The reply is nil, an int64, a string, a []any or an replyError.
+func (s *modelServer) do(words ...string) any {
+	s.write(words)
+	reply := s.read()
+	if err, is := reply.(replyError); is && strings.HasPrefix(string(err), "NOSCRIPT") {
+		words = append([]string{"EVAL", s.loaded[words[1]]}, words[2:]...)
+		s.write(words)
+		reply = s.read()
+	}
+	return reply
+}
+
+func (s *modelServer) write(words []string) {
+	out := make([]byte, 0, 512)
+	out = append(out, '*')
+	out = strconv.AppendInt(out, int64(len(words)), 10)
+	for _, word := range words {
+		out = append(out, "\r\n$"...)
+		out = strconv.AppendInt(out, int64(len(word)), 10)
+		out = append(out, "\r\n"...)
+		out = append(out, word...)
+	}
+	out = append(out, "\r\n"...)
+	if _, err := s.conn.Write(out); err != nil {
+		panic(fmt.Errorf("model: writing to the server: %w", err))
+	}
+}
+
+func (s *modelServer) read() any {
+	line, err := s.replies.ReadString('\n')
+	if err != nil || len(line) < 3 {
+		panic(fmt.Errorf("model: reading from the server: %q, %w", line, err))
+	}
+	text := line[1 : len(line)-2]
+	switch line[0] {
+	case '+':
+		return text
+	case '-':
+		return replyError(text)
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case err != nil:
+		panic(fmt.Errorf("model: a reply from the server: %q, %w", line, err))
+	case line[0] == ':':
+		return n
+	case n < 0:
+		return nil
+	case line[0] == '$':
+		body := make([]byte, n+2)
+		if _, err := io.ReadFull(s.replies, body); err != nil {
+			panic(fmt.Errorf("model: reading from the server: %w", err))
+		}
+		return string(body[:n])
+	}
+	list := make([]any, n)
+	for i := range list {
+		list[i] = s.read()
+	}
+	return list
+}
+
+// must is do for what has to succeed.
+func (s *modelServer) must(words ...string) any {
+	reply := s.do(words...)
+	if err, is := reply.(replyError); is {
+		panic(fmt.Errorf("model: %q: %w", words[0], err))
+	}
+	return reply
+}
+
+// script executes a script that is no part of the library.
+func (s *modelServer) script(script modelScript, keys []string, args ...string) any {
+	return s.do(script.words(s, keys, args)...)
+}
+
+// modelScript is such a script.
+type modelScript struct{ text, digest string }
+
+func newModelScript(text string) modelScript {
+	digest := sha1.Sum([]byte(text)) //nolint:gosec // by which Redis knows scripts
+	return modelScript{text, hex.EncodeToString(digest[:])}
+}
+
+func (m modelScript) words(s *modelServer, keys, args []string) []string {
+	s.loaded[m.digest] = m.text
+	words := append([]string{"EVALSHA", m.digest, strconv.Itoa(len(keys))}, keys...)
+	return append(words, args...)
+}
+
+// recorder stands in the place of the connection of a Client: it takes down what would be
+// sent, and refuses it. Only looks that change nothing are executed, since what follows depends
+// on them.
+type recorder struct {
+	rueidis.Client
+
+	sent []string
+}
+
+func (r *recorder) Do(ctx context.Context, c rueidis.Completed) rueidis.RedisResult {
+	words := c.Commands()
+	if asks(latchLook, words[1]) || asks(inspectQuery, words[1]) {
+		return r.Client.Do(ctx, c)
+	}
+	if r.sent == nil { // what follows asks why the first was refused
+		r.sent = slices.Clone(words)
+	}
+	return rueidis.NewErrorResult(&rueidis.RedisError{})
+}
+
+func asks(question command, word string) bool {
+	return word == question.digest || word == question.text
+}
+
+func (*recorder) Mode() rueidis.ClientMode { return rueidis.ClientModeStandalone }
+func (*recorder) Close()                   {}

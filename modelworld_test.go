@@ -1,0 +1,309 @@
+package latchkey
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// modelEpoch is when every sequence begins, in µs since 1970.
+const modelEpoch int64 = 1_900_000_000_000_000
+
+const modelName = "thing" // of the object that a sequence is about
+
+// world is what a sequence runs in: a server, its time, clients, and the wire between
+// them, on which messages are lost, doubled and late.
+type world struct {
+	*modelServer
+
+	now     int64 // µs since 1970, on the server and on all clients
+	clients []*Client
+	wire    *recorder
+	log     []string
+	late    []*message // copies that have not arrived yet
+	steady  bool       // the wire does no harm
+	limited bool       // the server has no memory
+}
+
+// violation is a property that does not hold.
+type violation struct{ text string }
+
+func newWorld(t *testing.T, s *modelServer) *world {
+	t.Helper()
+	builders, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{s.address}, ForceSingleClient: true, DisableCache: true,
+		DialCtxFn: func(ctx context.Context, _ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return d.DialContext(ctx, s.network, s.address)
+		},
+	})
+	require.NoError(t, err)
+	t.Cleanup(builders.Close)
+	w := &world{modelServer: s, wire: &recorder{Client: builders}}
+	for range 3 {
+		c, err := newClient(w.wire, Options{Logger: slog.New(slog.DiscardHandler), clock: w.stamp}, newTopology(false, DefaultMaxInFlight))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
+		w.clients = append(w.clients, c)
+	}
+	return w
+}
+
+// begin is the beginning of a sequence: nothing is there, and all names begin anew.
+func (w *world) begin() {
+	w.now, w.log, w.late, w.steady = modelEpoch, nil, nil, false
+	if w.limited {
+		w.limit(false)
+	}
+	w.must("FLUSHALL")
+	w.set(w.now)
+	for i, c := range w.clients {
+		c.id = fmt.Sprintf("%08d-0000-4000-8000-000000000000", i+1)
+		c.tenures = newTenures(c)
+		c.lanes = lanes{}
+	}
+}
+
+func (w *world) stamp() stamp { return stamp{time.Duration(w.now) * 1000, time.Duration(w.now) * 1000} }
+
+// ms is the time in ms, as scripts see it.
+func (w *world) ms() int64 { return w.now / 1000 }
+
+// expired reports whether a key is gone that expires at that time, in ms.
+func (w *world) expired(at int64) bool { return w.ms() > at || w.early && w.ms() == at }
+
+func (w *world) advance(ms int64) {
+	w.now += ms * 1000
+	w.set(w.now)
+	w.say("%d ms later", ms)
+	w.late = slices.DeleteFunc(w.late, func(m *message) bool { return w.now-m.sent > longestDelay })
+}
+
+// tick lets as little time pass as there is between two commands.
+func (w *world) tick() {
+	w.now += w.pause
+	w.set(w.now)
+}
+
+// longestDelay is how late a copy of a command arrives at most, in µs.
+const longestDelay = 15 * 60 * 1_000_000
+
+func (w *world) say(format string, args ...any) {
+	at := strconv.FormatFloat(float64(w.now-modelEpoch)/1_000_000, 'f', 3, 64)
+	w.log = append(w.log, fmt.Sprintf("%9ss  ", at)+fmt.Sprintf(format, args...))
+}
+
+// fail ends the sequence.
+func (w *world) fail(format string, args ...any) {
+	panic(violation{fmt.Sprintf(format, args...)})
+}
+
+// message is a command on its way.
+type message struct {
+	what  string // for the log
+	words []string
+	sent  int64 // µs
+
+	seen     func(reply any) // what the reference makes of each execution, if anything
+	answered func(reply any) // what its client makes of the answer
+	silent   func()          // what its client does if no answer comes
+	light    bool            // it has to work on a server without memory
+}
+
+// record returns the command that a client would send.
+func (w *world) record(send func()) []string {
+	w.wire.sent = nil
+	send()
+	return w.wire.sent
+}
+
+// words are those of a call.
+func (w *world) words(c call) []string {
+	return w.record(func() { c.cmd.send(context.Background(), w.wire, c.keys, c.args) })
+}
+
+// Fates of a message, of 100.
+const (
+	fateLost      = 56 // executed, but the answer is lost
+	fateDouble    = 66 // executed twice in a row
+	fateStraggler = 74 // executed and answered, and once more later
+	fateLate      = 80 // not answered, and executed later
+	fateNever     = 87 // not answered and never executed
+	fateFull      = 92 // executed while the server has no memory
+)
+
+// send sends a message and has it meet its fate, 0 to 99.
+func (w *world) send(m *message, fate int) {
+	m.sent = w.now
+	if w.steady {
+		fate = 0
+	}
+	switch {
+	case fate >= fateFull && w.full != nil:
+		w.limit(true)
+		reply := w.execute(m, "without memory")
+		w.limit(false)
+		if outOfMemory(reply) && m.light {
+			w.fail("%s fails on a server without memory: %v", m.what, reply)
+		}
+		m.answered(reply)
+	case fate >= fateNever && fate < fateFull:
+		w.say("%s: lost on the way", m.what)
+		m.silent()
+	case fate >= fateLate && fate < fateNever:
+		w.say("%s: held up", m.what)
+		w.late = append(w.late, m)
+		m.silent()
+	case fate >= fateStraggler && fate < fateLate:
+		reply := w.execute(m, "another copy is held up")
+		w.late = append(w.late, m)
+		m.answered(reply)
+	case fate >= fateDouble && fate < fateStraggler:
+		reply := w.execute(m, "")
+		w.execute(m, "again")
+		m.answered(reply)
+	case fate >= fateLost && fate < fateDouble:
+		w.execute(m, "answer lost")
+		m.silent()
+	default:
+		m.answered(w.execute(m, ""))
+	}
+}
+
+// limit takes the memory from the server, or gives it back.
+func (w *world) limit(on bool) {
+	w.limited = on
+	w.full(on)
+}
+
+func (w *world) execute(m *message, how string) any {
+	w.tick()
+	reply := w.do(m.words...)
+	if how != "" {
+		how = " (" + how + ")"
+	}
+	w.say("%s%s -> %s", m.what, how, show(reply))
+	if m.seen != nil {
+		m.seen(reply)
+	}
+	return reply
+}
+
+// deliver executes a copy that is late.
+func (w *world) deliver(pick int) {
+	if len(w.late) == 0 {
+		return
+	}
+	i := pick % len(w.late)
+	m := w.late[i]
+	w.late = slices.Delete(w.late, i, i+1)
+	w.execute(m, "late")
+}
+
+func outOfMemory(reply any) bool { return hasErrorCode(reply, "OOM") }
+
+func hasErrorCode(reply any, code string) bool {
+	err, is := reply.(replyError)
+	return is && strings.Contains(string(err), code)
+}
+
+func show(reply any) string {
+	switch r := reply.(type) {
+	case nil:
+		return "nil"
+	case replyError:
+		return "error " + strings.Fields(string(r))[0]
+	case string:
+		return strconv.Quote(r)
+	}
+	return fmt.Sprint(reply)
+}
+
+// entry is what stands under a key.
+type entry struct {
+	kind   string
+	ttl    int64
+	text   string
+	fields map[string]string // of a hash, or the scores of a sorted set
+	list   []string          // of a list, or the members of a set or sorted set
+}
+
+var modelState = newModelScript(`
+local state = {}
+for i, key in ipairs(KEYS) do
+  local kind = redis.call('type', key)['ok']
+  local content = {}
+  if kind == 'hash' then
+    content = redis.call('hgetall', key)
+  elseif kind == 'string' then
+    content = {redis.call('get', key)}
+  elseif kind == 'list' then
+    content = redis.call('lrange', key, 0, -1)
+  elseif kind == 'set' then
+    content = redis.call('smembers', key)
+  elseif kind == 'zset' then
+    content = redis.call('zrange', key, 0, -1, 'withscores')
+  end
+  state[i] = {kind, redis.call('pttl', key), content}
+end
+return state`)
+
+// state reads keys.
+func (w *world) state(keys ...string) []entry {
+	reply, is := w.script(modelState, keys).([]any)
+	if !is {
+		panic(fmt.Sprint("model: the state cannot be read: ", reply))
+	}
+	entries := make([]entry, len(reply))
+	for i, each := range reply {
+		parts := each.([]any)
+		entries[i] = newEntry(parts[0].(string), parts[1].(int64), parts[2].([]any))
+	}
+	return entries
+}
+
+func newEntry(kind string, ttl int64, content []any) entry {
+	e := entry{kind: kind, ttl: ttl}
+	for i, each := range content {
+		text := each.(string)
+		switch {
+		case kind == "string":
+			e.text = text
+		case kind != "hash" && kind != "zset":
+			e.list = append(e.list, text)
+		case i%2 == 0:
+			e.list = append(e.list, text)
+		default:
+			if e.fields == nil {
+				e.fields = map[string]string{}
+			}
+			e.fields[e.list[i/2]] = text
+		}
+	}
+	return e
+}
+
+// count is a number in a hash, 0 if there is none.
+func (e entry) count(field string) int {
+	n, _ := strconv.Atoi(e.fields[field])
+	return n
+}
+
+// everything lists all keys, in order.
+func (w *world) everything() []string {
+	var keys []string
+	for _, key := range w.must("KEYS", "*").([]any) {
+		keys = append(keys, key.(string))
+	}
+	slices.Sort(keys)
+	return keys
+}

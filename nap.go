@@ -1,0 +1,51 @@
+package latchkey
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// Bounds of every pause in a wait loop. A loop asks for what it needs, which is less than
+// the longest by far; they are for what it may have got wrong.
+const (
+	shortestNap = time.Millisecond / 2
+	longestNap  = 4 * MaxStaleWaiterTimeout
+)
+
+// nap rests in a wait loop until d is over or there is a hint. All pauses of all wait loops
+// come by here, so that none can spin. It tells why if it was cut short.
+func nap(ctx context.Context, stop, hint <-chan struct{}, d time.Duration) error {
+	timer := time.NewTimer(min(max(d, shortestNap), longestNap))
+	defer timer.Stop()
+	select {
+	case <-hint:
+		return nil
+	case <-timer.C:
+		return nil
+	case <-stop:
+		return ErrClosed
+	case <-ctx.Done():
+		return contextError(ctx)
+	}
+}
+
+// rest is nap where nothing hints.
+func rest(ctx context.Context, stop <-chan struct{}, d time.Duration) error {
+	return nap(ctx, stop, nil, d)
+}
+
+// jitter spreads d over its second half, so that clients that failed together do
+// not return together.
+func jitter(d time.Duration) time.Duration {
+	return d/2 + rand.N(d/2+1)
+}
+
+// until shortens a pause to what is left of something, a little later so that it is
+// over by then, and not with everybody. Negative means that it has no end.
+func until(left, pause time.Duration) time.Duration {
+	if left < 0 || left >= pause { // left may be more than can be added to
+		return pause
+	}
+	return min(pause, left+time.Millisecond+rand.N(2*time.Millisecond))
+}

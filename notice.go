@@ -1,0 +1,63 @@
+package latchkey
+
+import (
+	"log/slog"
+	"time"
+)
+
+// notice is a kind of line in the log.
+type notice struct {
+	level slog.Level
+	text  string
+	about string        // the name of the subject
+	every time.Duration // how often it is logged about one subject at most
+}
+
+const (
+	// noticePeriod is for what happens, and may happen again.
+	noticePeriod = 10 * time.Second
+	// standingPeriod is for what stays as it is until somebody changes a setting.
+	standingPeriod = time.Hour
+)
+
+var (
+	noticePublish = notice{slog.LevelWarn,
+		"latchkey: the server refuses to publish releases, waiters of other processes poll", "channel", standingPeriod}
+	noticeSubscribe = notice{slog.LevelWarn,
+		"latchkey: the server refuses a subscription, waiters poll", "channel", standingPeriod}
+	noticeBeat = notice{slog.LevelWarn,
+		"latchkey: the server refuses the channel by which a deaf connection is noticed", "channel", standingPeriod}
+	noticeNoExpiry = notice{slog.LevelWarn,
+		"latchkey: the key has no expiry, so it is damaged or no lock of ours; waiting all the same", "key", standingPeriod}
+	noticeTrouble = notice{slog.LevelWarn,
+		"latchkey: the server is in trouble, waiting on", "lock", noticePeriod}
+	noticeSubscription = notice{slog.LevelWarn,
+		"latchkey: subscription lost, waiters poll until it is back", "node", noticePeriod}
+	noticeRenewal = notice{slog.LevelWarn,
+		"latchkey: renewal failed, repeating it", "lock", noticePeriod}
+	noticeRefresh = notice{slog.LevelWarn,
+		"latchkey: fair waiters could not be refreshed, repeating it", "node", noticePeriod}
+	noticeGivenUp = notice{slog.LevelError,
+		"latchkey: an operation whose outcome is unknown was given up", "note", noticePeriod}
+	noticeUnreleased = notice{slog.LevelError,
+		"latchkey: a hold was dropped without Unlock and stays until the client is closed", "lock", noticePeriod}
+	noticePanic = notice{slog.LevelError,
+		"latchkey: the observer panicked", "event", noticePeriod}
+	noticeDropped = notice{slog.LevelWarn,
+		"latchkey: an event was dropped because the observer is too slow", "event", noticePeriod}
+)
+
+// noticeLost is for a hold that ended without a release.
+func noticeLost(why string) notice {
+	return notice{slog.LevelWarn, "latchkey: hold lost: " + why, "lock", noticePeriod}
+}
+
+// line is the notice about a subject, as it goes to the log.
+func (n notice) line(subject string, attrs []slog.Attr) *slog.Record {
+	line := slog.NewRecord(time.Now(), n.level, n.text, 0)
+	if subject != "" {
+		line.AddAttrs(slog.String(n.about, subject))
+	}
+	line.AddAttrs(attrs...)
+	return &line
+}

@@ -1,0 +1,224 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+)
+
+// renewBatch is how many holds one script renews: more would hold the server up.
+const renewBatch = 100
+
+// renewPatience is how long a renewal waits for its answer at most.
+const renewPatience = 2 * time.Second
+
+// renewAll renews holds in as few scripts as the cluster slots allow, and does not wait
+// for the answers. It reports whether there is time for more.
+func (w *watchdog) renewAll(r *route, due []*tenure) bool {
+	for _, batch := range w.batches(due) {
+		if !w.renewSoon(r, batch) {
+			return false
+		}
+	}
+	return true
+}
+
+// renewSoon renews a batch as soon as there is a place for it on the route, and does not
+// wait for the answer. A batch that is refused as a whole is divided, and its parts wait
+// for places like any other: nothing of it is held meanwhile.
+func (w *watchdog) renewSoon(r *route, batch []*tenure) bool {
+	select {
+	case r.flights <- struct{}{}:
+	case <-w.open.Done():
+		return false
+	}
+	w.tasks.Go(func() {
+		parts := w.renewBatch(w.reserve(r, batch))
+		<-r.flights
+		for _, part := range parts {
+			w.renewSoon(r, part)
+		}
+	})
+	return true
+}
+
+// renewal is one hold in a batch, with its turn taken: no release of it is sent
+// before the renewal has come back, and none that has begun is followed by one.
+type renewal struct {
+	t     *tenure
+	lease time.Duration
+}
+
+// reserve takes the turn of each tenure that is still to be renewed. One that is busy is
+// renewed alone when it has its turn.
+func (w *watchdog) reserve(r *route, batch []*tenure) []renewal {
+	renewals := make([]renewal, 0, len(batch))
+	for _, t := range batch {
+		if !t.turn.try() {
+			w.tasks.Go(func() { w.renewInTurn(r, t) })
+			continue
+		}
+		renewals = t.reserved(renewals)
+	}
+	return renewals
+}
+
+// reserved adds the tenure, whose turn has been taken, to those that are to be renewed,
+// or gives the turn back if there is nothing to renew.
+func (t *tenure) reserved(renewals []renewal) []renewal {
+	lease := t.nextLease()
+	if lease <= 0 {
+		t.turn.give()
+		return renewals
+	}
+	return append(renewals, renewal{t, lease})
+}
+
+// renewInTurn waits for the turn of a tenure in line with those who want it for something
+// else: one that tries again and again must not keep a renewal out.
+func (w *watchdog) renewInTurn(r *route, t *tenure) {
+	t.mu.Lock()
+	period := t.lease / 3
+	t.mu.Unlock()
+	ctx, cancel := context.WithTimeout(w.open, period)
+	defer cancel()
+	if t.turn.take(ctx) != nil {
+		t.renewLater()
+		return
+	}
+	select {
+	case r.flights <- struct{}{}:
+		w.renewBatch(t.reserved(nil))
+		<-r.flights
+	default: // a release must not wait for the turn until others are answered
+		t.turn.give()
+		t.renewLater()
+	}
+}
+
+// batches groups holds that one script may renew.
+func (w *watchdog) batches(all []*tenure) [][]*tenure {
+	type company struct {
+		script command
+		slot   uint16
+	}
+	groups := map[company][]*tenure{}
+	for _, t := range all {
+		c := company{script: t.lock.kind.renew}
+		if w.client.cluster {
+			c.slot = keySlot(t.lock.key)
+		}
+		groups[c] = append(groups[c], t)
+	}
+	var batches [][]*tenure
+	for _, group := range groups {
+		size := renewBatch
+		if group[0].lock.kind.side != "" {
+			size = renewBatch / 4 // a reader takes four times as long
+		}
+		batches = slices.AppendSeq(batches, slices.Chunk(group, size))
+	}
+	return batches
+}
+
+// renewBatch sends one script, tells each tenure what came of it, and gives the turns
+// back. It returns what is to be sent again in parts, if the server refuses a batch for
+// one of its keys.
+func (w *watchdog) renewBatch(batch []renewal) (parts [][]*tenure) {
+	if len(batch) == 0 {
+		return nil
+	}
+	sent, results, err := w.sendRenewal(batch)
+	switch {
+	case len(batch) > 1 && divisible(err):
+		return divide(batch)
+	case len(batch) == 1 && hasCode(err, "TRYAGAIN"):
+		results, err = w.renewKeyByKey(batch[0], err)
+	}
+	for i, r := range batch {
+		switch {
+		case i < len(results) && results[i] == 0:
+			r.t.lose(ErrLost, "the key is gone or belongs to another owner")
+		case err != nil || results[i] < 0:
+			r.t.renewLater()
+		default:
+			r.t.renewed(sent, r.lease)
+		}
+		r.t.turn.give()
+	}
+	if err != nil {
+		w.client.reporter.log(noticeRenewal, batch[0].t.lock.name, slog.Int("holds", len(batch)), slog.Any("error", err))
+	}
+	return nil
+}
+
+// divisible reports whether parts of a batch may fare better than the whole: a proxy, or
+// a rule about one of the keys, may have refused it, or some of the keys are on one node
+// and some on another, because their slot migrates.
+func divisible(err error) bool {
+	return hasCode(err, "TRYAGAIN") || judge(err) == refused && !errors.Is(err, ErrNotReplicated)
+}
+
+// divide gives the turns of a batch back and returns its halves.
+func divide(batch []renewal) [][]*tenure {
+	all := make([]*tenure, len(batch))
+	for i, r := range batch {
+		r.t.turn.give()
+		all[i] = r.t
+	}
+	half := len(all) / 2
+	return [][]*tenure{all[:half], all[half:]}
+}
+
+func (w *watchdog) sendRenewal(batch []renewal) (sent stamp, results []int64, err error) {
+	var all call
+	patience := renewPatience
+	for _, r := range batch {
+		all.add(r.t.lock.kind.protocol.renewal(r.t, r.lease))
+		patience = min(patience, r.patience())
+	}
+	sent = w.clock()
+	results, err = w.ask(all, patience)
+	if err == nil && len(results) != len(batch) {
+		results, err = nil, errSilent
+	}
+	return sent, results, err
+}
+
+// patience is how long to wait for the answer to a renewal.
+func (r renewal) patience() time.Duration { return max(r.t.lease/6, 10*time.Millisecond) }
+
+// ask sends renewals. With an error come those results that count all the same: see denials.
+func (w *watchdog) ask(c call, patience time.Duration) ([]int64, error) {
+	if r := w.client.renewals; r != nil {
+		patience = max(patience, r.patience()) // whoever confirms within that is in time
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	results, err := w.client.caller.once(ctx, c.cmd.confirmed(w.client.renewals), c.keys, c.args).AsIntSlice()
+	if err != nil {
+		results = denials(err)
+	}
+	return results, err
+}
+
+// renewKeyByKey renews one hold with a command for each of its keys, which the server has
+// refused to look at together. It is renewed if all of them say so.
+func (w *watchdog) renewKeyByKey(r renewal, refusal error) ([]int64, error) {
+	p, is := r.t.lock.kind.protocol.(keyByKey)
+	if !is {
+		return nil, refusal
+	}
+	for _, c := range p.renewals(r.t, r.lease) {
+		results, err := w.ask(c, r.patience())
+		switch {
+		case err == nil && len(results) != 1:
+			return nil, errReply
+		case err != nil || results[0] != 1:
+			return results, err
+		}
+	}
+	return []int64{1}, nil
+}

@@ -1,0 +1,123 @@
+package latchkey
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// What the key of each kind of object looks like. The scripts follow the same rule by
+// lua/shape_hash.lua and lua/shape_token.lua, and a test gives both the same examples.
+//
+//	type    content                                          what it is
+//	hash    fields are owners, values are counts             a lock
+//	        the same, and mode = read or write               a read/write lock
+//	        anything else                                    foreign
+//	string  an integer of at most 20 characters              a number: a semaphore, a latch or
+//	                                                         a counter; what stands beside it
+//	                                                         may tell which
+//	        a token, with an expiry                          a mutex
+//	        an owner, without an expiry                      a mutex, damaged
+//	        anything else                                    foreign
+//	other                                                    foreign
+//
+// An owner is a UUID, a colon and an integer: Redisson's threads and the owners of this
+// library. Redisson's transactions and its writers add ":" and more, guests of this
+// library add "@" and more. A lock always expires; one that does not, with an owner in
+// it, is damaged and not foreign: waiters wait for it and report it.
+//
+// A token is what a recipe with SET NX PX stores, of 8 to 1024 bytes:
+//
+//	not UTF-8, 64 bytes at most     random bytes
+//	begins with 22 characters out   redis-py (32 hex digits), node-redlock (32), redlock-py (22
+//	of A-Z a-z 0-9 _ -              letters and digits), redislock (22, then metadata of any
+//	                                kind), UUIDs, the owners of this library
+//	other text                      redsync (base64), ShedLock, what users make up; but no
+//	                                blanks, no JSON object or array, and not only digits,
+//	                                signs and points in up to 20 characters
+//
+// Some data of applications has the same form as a token, such as the id of a session.
+// So nothing that takes only a name removes a string that is not exactly an owner.
+//
+// Scripts look at 4 fields of a hash, since data of an application may be large, and
+// inspection looks at all.
+
+const (
+	minToken      = 8
+	longestToken  = 1024
+	longestBytes  = 64
+	longestNumber = 20
+)
+
+var (
+	ownerShape  = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}:-?[0-9]+($|[:@])`)
+	countShape  = regexp.MustCompile(`^[0-9]+$`)
+	numberShape = regexp.MustCompile(`^-?[0-9]+$`)
+	randomStart = regexp.MustCompile(`^[A-Za-z0-9_-]{22}`)
+)
+
+// isNumber reports whether a string is a count of permits or of a latch.
+func isNumber(value string) bool {
+	return len(value) <= longestNumber && numberShape.MatchString(value)
+}
+
+// isToken reports whether a string is the token of a lock.
+func isToken(value string, expires bool) bool {
+	switch {
+	case len(value) < minToken, len(value) > longestToken, !expires && !ownerShape.MatchString(value):
+		return false
+	case !utf8.ValidString(value):
+		return len(value) <= longestBytes
+	case randomStart.MatchString(value):
+		return true
+	}
+	return !strings.ContainsAny(value, " \t\n\v\f\r") && value[0] != '{' && value[0] != '[' &&
+		(len(value) > longestNumber || strings.Trim(value, "-+.0123456789") != "")
+}
+
+// hashShape is the kind of lock that a hash is, or KindUnknown, and its owners.
+func hashShape(content []string) (Kind, []Holder) {
+	found := KindLock
+	var list []Holder
+	for pair := range slices.Chunk(content, 2) {
+		field, value := pair[0], pair[1]
+		switch count, _ := parseCount(value); {
+		case field == "mode" && (value == "read" || value == "write"):
+			found = KindRWLock
+		case !ownerShape.MatchString(field) || !countShape.MatchString(value):
+			return KindUnknown, nil
+		case strings.Contains(field, "@"):
+			// The part of a guest, which the owner's own field includes.
+		default:
+			list = append(list, Holder{Owner: field, Count: count})
+		}
+	}
+	if len(list) == 0 {
+		return KindUnknown, nil
+	}
+	return found, list
+}
+
+// nouns are the kinds in words, for errors and for people.
+var nouns = map[Kind]string{
+	KindMutex: "a mutex", KindLock: "a lock", KindRWLock: "a read/write lock",
+	KindSemaphore: "a semaphore", KindLatch: "a latch", KindNumber: "a number (a semaphore, a latch or a counter)",
+}
+
+// foreignNoun is data of an application in words.
+func foreignNoun(redisType string, expires bool, content []string) string {
+	switch {
+	case redisType == "hash" && len(content) == 0:
+		return "a hash with too many fields for a lock"
+	case redisType == "hash":
+		return "a hash without any lock owner"
+	case redisType == "zset":
+		return "a sorted set"
+	case redisType != "string":
+		return "a " + redisType
+	case len(content) == 1 && !expires && isToken(content[0], true):
+		return "a string that does not expire"
+	}
+	return "a string that is no token of a lock"
+}

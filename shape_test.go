@@ -1,0 +1,134 @@
+package latchkey
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What the fragments in lua/ say of a key.
+const (
+	askString = `return isToken(redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1])) and 1 or 0`
+	askHash   = `return isForeign(KEYS[1]) and 0 or 1`
+)
+
+// askShape runs a line of Lua behind the fragment that has the rule.
+func askShape(t *testing.T, c *Client, line, key string) bool {
+	t.Helper()
+	script := scriptText("shape_token") + line
+	yes, err := c.rueidis.Do(context.Background(), c.rueidis.B().Eval().Script(script).Numkeys(1).Key(key).Build()).AsBool()
+	require.NoError(t, err)
+	return yes
+}
+
+func store(t *testing.T, c *Client, words ...string) {
+	t.Helper()
+	require.NoError(t, c.rueidis.Do(context.Background(), c.rueidis.B().Arbitrary(words...).Build()).Error())
+}
+
+const anOwner = "11111111-1111-4111-8111-111111111111:7"
+
+// stringShapes are examples of strings, and whether they are tokens with an expiry.
+var stringShapes = map[string]bool{
+	"": false, "x": false, "locked": false, "1234567": false, "somebody": true, "processing": true,
+	"1": false, "-5": false, "1700000000": false, "1700000000123456789": false, "-1700000000123456789": false,
+	"12345678901234567890123456789012": true, "192.168.100.200": false, "2026-01-01": false, "1700000000.25": false,
+	"hello world": false, "two\nlines": false, "tab\there": false, "größe und maß": false, "größe_und_maß": true,
+	`{"a":1,"b":2}`: false, `["abcdef"]`: false, `"11111111-1111-4111-8111-111111111111"`: true,
+	anOwner: true, anOwner + ":write": true, "9f0c2f3a8b7a11eeb9620242ac120002": true, "q83vEjRWeJCrze8SNFZ4kA==": true,
+	"ab+/EjRWeJCrze8SNFZ4kA==": true, "q83vEjRWeJCrze8SNFZ4kA": true, `q83vEjRWeJCrze8SNFZ4kA{"my": "host"}`: true,
+	"q83vEjRWeJCrze8SNFZ4 A": false, strings.Repeat("x", 1024): true, strings.Repeat("x", 1025): false,
+	"\x9c\x01 \xff\x00\n{\xe2\x28\xa1": true, "{\xff aaaaaaaa": true, "\xff" + strings.Repeat(" ", 63): true,
+	"\xff" + strings.Repeat(" ", 64): false, "\xc0\x80 a b c d": true, "\xed\xa0\x80 a b c d": true,
+	"\xf4\x90\x80\x80 a b c": true, "\U0010ffff a b c": false, "\xe0\x80\x80 a b c": true, "日本語 です ね": false, "日本語ですね": true,
+	"end is cut \xe2\x82": true, "\x00\x00\x00\x00\x00\x00\x00\x00": true,
+}
+
+func TestShapeOfStrings(t *testing.T) {
+	c := newTestClient(t, Options{})
+	key := uniqueName(t, c)
+	for value, want := range stringShapes {
+		require.Equal(t, want, isToken(value, true), "%q", value)
+		require.Equal(t, want && ownerShape.MatchString(value), isToken(value, false), "%q", value)
+		agreeOnString(t, c, key, value)
+	}
+	for range 500 {
+		agreeOnString(t, c, key, randomValue())
+	}
+}
+
+// agreeOnString checks that the scripts and inspection say the same of a string.
+func agreeOnString(t *testing.T, c *Client, key, value string) {
+	t.Helper()
+	store(t, c, "SET", key, value)
+	require.Equal(t, isToken(value, false), askShape(t, c, askString, key), "%q without an expiry", value)
+	store(t, c, "SET", key, value, "PX", "60000")
+	require.Equal(t, isToken(value, true), askShape(t, c, askString, key), "%q", value)
+}
+
+// randomValue is bytes of which many are at an edge of the rule.
+func randomValue() string {
+	edges := []byte("0-+. {[_a\x00\t\n\r\x0e\x7f\x80\x8f\x90\x9f\xa0\xbf\xc1\xc2\xdf\xe0\xed\xef\xf0\xf4\xf5\xff")
+	value := make([]byte, rand.IntN(30))
+	for i := range value {
+		value[i] = edges[rand.IntN(len(edges))]
+	}
+	return string(value)
+}
+
+func TestShapeOfHashes(t *testing.T) {
+	c := newTestClient(t, Options{})
+	for i, each := range []struct {
+		content []string
+		want    Kind
+	}{
+		{[]string{anOwner, "1"}, KindLock},
+		{[]string{anOwner, "12", anOwner + "@", "3", anOwner + "@part", "3"}, KindLock},
+		{[]string{strings.ToUpper("aaaaaaaa" + anOwner[8:]), "1"}, KindLock},
+		{[]string{"11111111-1111-4111-8111-111111111111:-9", "1"}, KindLock},
+		{[]string{anOwner + ":0f2a", "1"}, KindLock},
+		{[]string{"mode", "read", anOwner, "1"}, KindRWLock},
+		{[]string{"mode", "write", anOwner + ":write", "1", anOwner, "2"}, KindRWLock},
+		{[]string{"mode", "write", anOwner + ":write:0f2a", "1"}, KindRWLock},
+		{[]string{"mode", "read"}, KindUnknown},
+		{[]string{"mode", "express", anOwner, "1"}, KindUnknown},
+		{[]string{"mode", "read", "name", "1"}, KindUnknown},
+		{[]string{"name", "Ann", "email", "x"}, KindUnknown},
+		{[]string{anOwner, "Ann"}, KindUnknown},
+		{[]string{anOwner, "-1"}, KindUnknown},
+		{[]string{anOwner, "1", "name", "1"}, KindUnknown},
+		{[]string{anOwner + "x", "1"}, KindUnknown},
+		{[]string{"x" + anOwner, "1"}, KindUnknown},
+		{[]string{"11111111-1111-4111-8111-111111111111", "1"}, KindUnknown},
+		{[]string{"11111111-1111-4111-8111-111111111111:", "1"}, KindUnknown},
+		{[]string{"@", "1"}, KindUnknown},
+		{[]string{"a", "1", "b", "1", "c", "1", "d", "1", "e", "1", "f", "1"}, KindUnknown},
+	} {
+		key := uniqueName(t, c) + strings.Repeat("x", i)
+		store(t, c, append([]string{"HSET", key}, each.content...)...)
+		kind, _ := hashShape(each.content)
+		require.Equal(t, each.want, kind, "%q", each.content)
+		require.Equal(t, each.want != KindUnknown, askShape(t, c, askHash, key), "%q", each.content)
+	}
+}
+
+// A forced release names the holder that inspection found. If data of an application has
+// taken the place of the lock since, or a lock of another kind, it stays.
+func TestForcedReleaseChecksTheKind(t *testing.T) {
+	for _, content := range [][]string{
+		{anOwner, "1", "name", "Ann"}, {anOwner, "Ann"}, {"mode", "read", anOwner, "1"}, {"name", "Ann"},
+	} {
+		c := newTestClient(t, Options{})
+		names, err := c.options.keysOf(uniqueName(t, c))
+		require.NoError(t, err)
+		store(t, c, append([]string{"HSET", names.key}, content...)...)
+		before := c.hash(t, names.key)
+		for _, each := range c.evictions(names, Inspection{Kind: KindLock, Holders: []Holder{{Owner: anOwner, Count: 1}}}) {
+			require.Nil(t, c.script(each.cmd, each.keys, each.args...), "%q", content)
+		}
+		require.Equal(t, before, c.hash(t, names.key))
+	}
+}

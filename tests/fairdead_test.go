@@ -1,0 +1,210 @@
+package tests
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// deadStale is the period after which waiters that give no sign of life are passed over.
+const deadStale = 2 * time.Second
+
+// javaProcess is where waiters of a Java process listen: each to its own channel.
+type javaProcess struct {
+	javaFair
+	admin *rig.Admin
+	link  rueidis.DedicatedClient
+	Kill  func()
+}
+
+// javaAt starts a Java process without waiters.
+func javaAt(t *testing.T, server *rig.Server, name string) *javaProcess {
+	t.Helper()
+	raw := server.Raw(t)
+	link, release := raw.Dedicate()
+	t.Cleanup(func() { link.Close(); release() })
+	return &javaProcess{javaFair{t, raw, name}, rig.NewAdmin(t, server), link, link.Close}
+}
+
+// join lets a thread join the queue.
+func (j *javaProcess) join(i int) {
+	j.t.Helper()
+	require.False(j.t, j.acquire(i))
+}
+
+// listen lets threads that wait subscribe, as they do when they have joined the queue.
+func (j *javaProcess) listen(threads ...int) {
+	j.t.Helper()
+	for _, i := range threads {
+		channel := channelOf(j.name) + ":" + javaOwner(i)
+		require.NoError(j.t, j.link.Do(j.t.Context(), j.link.B().Subscribe().Channel(channel).Build()).Error())
+	}
+}
+
+// counted waits until a client of this library has seen that the process listens.
+func (j *javaProcess) counted() {
+	j.t.Helper()
+	rig.Eventually(j.t, soon, "its subscription is seen", func() error {
+		return j.noted(clientOf(javaOwner(0)))
+	})
+}
+
+func (j *javaProcess) noted(field string) error {
+	if j.admin.Int("HEXISTS", notesOf(j.name), field) == 0 {
+		return errors.New("it is not noted")
+	}
+	return nil
+}
+
+// waitBehind lets a Go waiter come, with a short period.
+func waitBehind(t *testing.T, server *rig.Server, admin *rig.Admin, name string) <-chan acquisition {
+	t.Helper()
+	options := latchkey.Options{StaleWaiterTimeout: deadStale}
+	before := admin.Int("LLEN", queueOf(name))
+	waiter := lockInBackground(within(t, time.Minute), connect(t, server, options).NewFairLock(name))
+	queueLength(t, admin, name, before+1)
+	return waiter
+}
+
+// A Java process is killed while its threads wait, one after the other, for minutes each by
+// their deadlines. Whoever comes after them waits for one period.
+func TestDeadJavaWaitersCostOnePeriod(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Stats) // a run id, without which nobody is believed to be dead
+	notInCluster(t, "the process listens to classic messages")
+	server, name := rig.Fresh(t), "dead"
+	java := javaAt(t, server, name)
+	require.True(t, java.acquire(0))
+	for i := 1; i <= 10; i++ {
+		java.join(i)
+		java.listen(i)
+	}
+	waiter := waitBehind(t, server, java.admin, name)
+	java.counted()
+	java.join(11) // and has not subscribed yet when it dies
+	second := waitBehind(t, server, java.admin, name)
+	java.Kill()
+	java.unlock(0)
+	start := time.Now()
+	next := rig.Await(t, 3*deadStale, "the Go waiter", waiter)
+	require.NoError(t, next.err)
+	t.Logf("%v after the release", next.at.Sub(start))
+	mustUnlock(t, next.hold)
+	next = rig.Await(t, 3*deadStale, "the Go waiter behind the last", second)
+	require.NoError(t, next.err)
+	mustUnlock(t, next.hold)
+}
+
+// A thread of Java that may still come is not passed over, however long it takes.
+func TestLiveJavaWaiterKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	cases := map[string]func(java *javaProcess){
+		"listens": func(java *javaProcess) { java.listen(1) },
+		// At a replica, or by the other kind of messages.
+		"listens elsewhere": func(*javaProcess) {},
+	}
+	for what, act := range cases {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			server := rig.Fresh(t)
+			java := javaAt(t, server, what)
+			require.True(t, java.acquire(0))
+			java.join(1)
+			act(java)
+			waiter := waitBehind(t, server, java.admin, what)
+			java.unlock(0)
+			java.comesLate(waiter)
+		})
+	}
+}
+
+// A thread of Redisson joins the queue first, and subscribes then. Nor is it passed over
+// when its process is known to listen, and the lock is free before it does.
+func TestJavaWaiterThatHasYetToListen(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Stats) // a run id, without which nobody is believed to be dead
+	notInCluster(t, "the process listens to classic messages")
+	server, name := rig.Fresh(t), "late"
+	java := javaAt(t, server, name)
+	require.True(t, java.acquire(0))
+	java.join(2)
+	java.listen(2)
+	first := waitBehind(t, server, java.admin, name)
+	java.counted()
+	java.unlock(0)
+	require.True(t, java.acquire(2))
+	java.join(1)
+	java.unlock(2)
+	next := rig.Await(t, soon, "the Go waiter", first)
+	require.NoError(t, next.err)
+	second := waitBehind(t, server, java.admin, name)
+	mustUnlock(t, next.hold)
+	rig.Eventually(t, soon, "its silence is noted", func() error { return java.noted(javaOwner(1)) })
+	java.listen(1)
+	java.comesLate(second)
+}
+
+func (j *javaProcess) isFirst() error {
+	if head := j.admin.Text("LINDEX", queueOf(j.name), "0"); head != javaOwner(1) {
+		return errors.New(head + " is the first")
+	}
+	return nil
+}
+
+// comesLate checks that thread 1 keeps its place at the head of the queue for some
+// periods, and that the one behind it has its turn then.
+func (j *javaProcess) comesLate(behind <-chan acquisition) {
+	j.t.Helper()
+	rig.Throughout(j.t, 4*deadStale, "it keeps its place", j.isFirst)
+	assert.Empty(j.t, behind, "nobody was let in before it")
+	require.True(j.t, j.acquire(1))
+	j.unlock(1)
+	next := rig.Await(j.t, soon, "the Go waiter", behind)
+	require.NoError(j.t, next.err)
+	mustUnlock(j.t, next.hold)
+}
+
+// A thread listens at the master. After a failover it has yet to find the new one: that
+// nobody listens there is no sign of its death.
+func TestLiveJavaWaiterAfterAFailover(t *testing.T) {
+	t.Parallel()
+	r := rig.NewReplicated(t, 1, 0)
+	java := javaAt(t, r.Master, "failover")
+	require.True(t, java.acquire(0))
+	java.join(1)
+	java.listen(1)
+	waitBehind(t, r.Master, java.admin, "failover")
+	java.counted()
+	r.AwaitInStep()
+	next := r.Promote(0)
+	moved := javaAt(t, next, "failover")
+	require.NoError(t, moved.noted(clientOf(javaOwner(0))))
+	waitBehind(t, next, moved.admin, "failover")
+	moved.unlock(0)
+	rig.Throughout(t, 4*deadStale, "it keeps its place", moved.isFirst)
+}
+
+// In a cluster with classic messages a server does not know who listens at another.
+func TestLiveJavaWaiterInAClusterWithClassicMessages(t *testing.T) {
+	t.Parallel()
+	cluster := rig.NewCluster(t)
+	server, _ := cluster.Serving("classic")
+	java := javaAt(t, server, "classic")
+	require.True(t, java.acquire(0))
+	java.join(1)
+	java.listen(1)
+	client := connectCluster(t, cluster, latchkey.Options{ShardedPubSub: latchkey.ShardedOff, StaleWaiterTimeout: deadStale})
+	waiter := lockInBackground(within(t, time.Minute), client.NewFairLock("classic"))
+	queueLength(t, java.admin, "classic", 2)
+	rig.Throughout(t, deadStale, "it keeps its place", java.isFirst)
+	java.Kill() // or has moved its subscription
+	java.unlock(0)
+	java.comesLate(waiter)
+}

@@ -1,0 +1,240 @@
+package tests
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// put stores something under a name, with commands in which @ stands for the name.
+func put(admin *rig.Admin, name string, commands ...string) {
+	for _, each := range commands {
+		words := strings.Split(each, "|")
+		for i := range words {
+			words[i] = strings.ReplaceAll(words[i], "@", name)
+		}
+		admin.Do(words...)
+	}
+}
+
+// content is a dump without the times that go on.
+func content(admin *rig.Admin, name string) map[string]rig.Entry {
+	dump := admin.Dump(name)
+	for key, entry := range dump {
+		entry.TTL = min(entry.TTL, 0) // only whether there is one
+		dump[key] = entry
+	}
+	return dump
+}
+
+// foreignData is what no protocol of locks writes, and how the library names it.
+var foreignData = map[string]struct {
+	commands []string
+	found    string
+}{
+	"a record":                 {[]string{"HSET|@|name|Ann|email|ann@example.com"}, "a hash without any lock owner"},
+	"a record with an expiry":  {[]string{"HSET|@|name|Ann|email|x", "PEXPIRE|@|600000"}, "a hash without any lock owner"},
+	"a record with a mode":     {[]string{"HSET|@|mode|express|carrier|x", "PEXPIRE|@|600000"}, "a hash without any lock owner"},
+	"a record whose mode fits": {[]string{"HSET|@|mode|read|name|x", "PEXPIRE|@|600000"}, "a hash without any lock owner"},
+	"a mode and nothing else":  {[]string{"HSET|@|mode|read"}, "a hash without any lock owner"},
+	"numbers by name":          {[]string{"HSET|@|visits|7|clicks|9", "PEXPIRE|@|600000"}, "a hash without any lock owner"},
+	"many fields":              {[]string{"HSET|@|a|1|b|2|c|3|d|4|e|5|f|6|g|7|h|8|i|9"}, "a hash without any lock owner"},
+	"text with blanks":         {[]string{"SET|@|hello world|PX|600000"}, "a string that is no token of a lock"},
+	"JSON":                     {[]string{`SET|@|{"user":42,"cart":[]}|PX|600000`}, "a string that is no token of a lock"},
+	"a flag":                   {[]string{"SET|@|locked|PX|600000"}, "a string that is no token of a lock"},
+	"a long text":              {[]string{"SET|@|" + strings.Repeat("x", 5000) + "|PX|600000"}, "a string that is no token of a lock"},
+	"a token without expiry":   {[]string{"SET|@|0123456789abcdef0123456789abcdef"}, "a string that does not expire"},
+	"a number":                 {[]string{"SET|@|3"}, "a number (a semaphore, a latch or a counter)"},
+	"a number with an expiry":  {[]string{"SET|@|1700000000|PX|600000"}, "a number (a semaphore, a latch or a counter)"},
+	"a list":                   {[]string{"RPUSH|@|a"}, "a list"},
+	"a set":                    {[]string{"SADD|@|a", "PEXPIRE|@|600000"}, "a set"},
+	"a sorted set":             {[]string{"ZADD|@|1|a"}, "a sorted set"},
+}
+
+// Data of an application stands under the name of a lock: nobody waits for it, nothing
+// changes it, and the error says what is there.
+func TestForeignDataIsNoLock(t *testing.T) {
+	t.Parallel()
+	for what, each := range foreignData {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			for _, k := range append([]kind{readKind}, kinds...) {
+				t.Run(k.name, func(t *testing.T) {
+					server, name := rig.Shared(), rig.Name(t)
+					admin, client := rig.NewAdmin(t, server), connect(t, server)
+					put(admin, name, each.commands...)
+					before := content(admin, name)
+					lock := k.open(client, name)
+
+					hold, err := lock.Lock(within(t, soon))
+					assert.Nil(t, hold)
+					assertForeign(t, err, name, each.found)
+					_, err = lock.TryLock(t.Context())
+					assertForeign(t, err, name, each.found)
+					_, err = lock.ForceUnlock(t.Context())
+					assertForeign(t, err, name, each.found)
+					_, err = client.ForceUnlock(t.Context(), name)
+					assertForeign(t, err, name, each.found)
+					_, err = lock.Inspect(t.Context())
+					assertForeign(t, err, name, each.found)
+					locked, err := lock.IsLocked(t.Context())
+					assert.False(t, locked)
+					assertForeign(t, err, name, each.found)
+					_, err = lock.RemainingTTL(t.Context())
+					assertForeign(t, err, name, each.found)
+					assert.Equal(t, before, content(admin, name))
+					admin.Do("DEL", name)
+				})
+			}
+		})
+	}
+}
+
+func assertForeign(t *testing.T, err error, name, found string) {
+	t.Helper()
+	if !assert.ErrorIs(t, err, latchkey.ErrWrongKind) {
+		return
+	}
+	assert.ErrorContains(t, err, name)
+	assert.ErrorContains(t, err, found)
+	assert.NotContains(t, err.Error(), "WRONGTYPE")
+}
+
+// Inspection by name says what is there, and takes no value for a holder.
+func TestInspectionOfForeignData(t *testing.T) {
+	server := rig.Shared()
+	admin, client := rig.NewAdmin(t, server), connect(t, server)
+	for what, each := range foreignData {
+		t.Run(what, func(t *testing.T) {
+			name := rig.Name(t)
+			put(admin, name, each.commands...)
+			found, err := client.Inspect(t.Context(), name)
+			require.NoError(t, err)
+			assert.Empty(t, found.Holders)
+			assert.False(t, found.Locked())
+			assert.Equal(t, each.found, found.What)
+			admin.Do("DEL", name)
+		})
+	}
+}
+
+// A waiter whose lock is replaced by something else is told at once when it looks.
+func TestWaiterFindsForeignData(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		server, name := rig.Shared(), rig.Name(t)
+		admin := rig.NewAdmin(t, server)
+		mustLock(t, k.open(connect(t, server), name))
+		waiter := lockInBackground(within(t, time.Minute), k.open(connect(t, server, polling), name))
+		if k.messages {
+			parked(t, admin, name)
+		}
+		put(admin, name, "EVAL|redis.call('del', KEYS[1]) redis.call('hset', KEYS[1], 'name', 'Ann')|1|@")
+		got := rig.Await(t, soon, "the waiter", waiter)
+		assertForeign(t, got.err, name, "a hash without any lock owner")
+		assert.Equal(t, map[string]string{"name": "Ann"}, admin.Dump(name)[name].Hash)
+		admin.Do("DEL", name)
+	})
+}
+
+// heldElsewhere are holders that other libraries leave in Redis, and ours.
+var heldElsewhere = map[string]struct {
+	kind     latchkey.Kind
+	commands []string
+}{
+	"redis-py":            {latchkey.KindMutex, []string{"SET|@|9f0c2f3a8b7a11eeb9620242ac120002|PX|600000"}},
+	"redis-py, digits":    {latchkey.KindMutex, []string{"SET|@|12345678901234567890123456789012|PX|600000"}},
+	"redsync":             {latchkey.KindMutex, []string{"SET|@|q83vEjRWeJCrze8SNFZ4kA==|PX|600000"}},
+	"redislock":           {latchkey.KindMutex, []string{"SET|@|q83vEjRWeJCrze8SNFZ4kA|PX|600000"}},
+	"redislock, metadata": {latchkey.KindMutex, []string{`SET|@|q83vEjRWeJCrze8SNFZ4kA{"host": "my host"}|PX|600000`}},
+	"redlock-py":          {latchkey.KindMutex, []string{"SET|@|Zx81aBcD9eFgH0iJkLmN2o|PX|600000"}},
+	"pottery, Spring":     {latchkey.KindMutex, []string{"SET|@|7a6b5c4d-1111-4222-8333-444455556666|PX|600000"}},
+	"Spring, Jackson":     {latchkey.KindMutex, []string{`SET|@|"7a6b5c4d-1111-4222-8333-444455556666"|PX|600000`}},
+	"ShedLock":            {latchkey.KindMutex, []string{"SET|@|ADDED:2026-01-01T00:00:00.000Z@host-1|PX|600000"}},
+	"Medallion":           {latchkey.KindMutex, []string{"SET|@|HOST_17_0123456789abcdef0123456789abcdef|PX|600000"}},
+	"Laravel, serialized": {latchkey.KindMutex, []string{`SET|@|s:16:"AbCdEfGhIjKlMnOp";|PX|600000`}},
+	"random bytes":        {latchkey.KindMutex, []string{"SET|@|\x9c\x01 \xff\x00\n{\xe2\x28\xa1\x80\x07 \xfe\xc3\x28\x11\x90\x81\x7f|PX|600000"}},
+	"ours":                {latchkey.KindMutex, []string{"SET|@|7a6b5c4d-1111-4222-8333-444455556666:7|PX|600000"}},
+	"ours, damaged":       {latchkey.KindMutex, []string{"SET|@|7a6b5c4d-1111-4222-8333-444455556666:7"}},
+	"RLock":               {latchkey.KindLock, []string{"HSET|@|7a6b5c4d-1111-4222-8333-444455556666:1|2", "PEXPIRE|@|600000"}},
+	"RLock, damaged":      {latchkey.KindLock, []string{"HSET|@|7a6b5c4d-1111-4222-8333-444455556666:1|2"}},
+	"RLock, odd thread":   {latchkey.KindLock, []string{"HSET|@|7a6b5c4d-1111-4222-8333-444455556666:-12|1", "PEXPIRE|@|600000"}},
+	"RLock, transaction": {latchkey.KindLock, []string{
+		"HSET|@|7a6b5c4d-1111-4222-8333-444455556666:1:0f2a|1", "PEXPIRE|@|600000",
+	}},
+	"RReadWriteLock": {latchkey.KindRWLock, []string{
+		"HSET|@|mode|read|7a6b5c4d-1111-4222-8333-444455556666:1|1|7a6b5c4d-1111-4222-8333-444455556666:2|1", "PEXPIRE|@|600000",
+	}},
+	"RReadWriteLock, writer": {latchkey.KindRWLock, []string{
+		"HSET|@|mode|write|7a6b5c4d-1111-4222-8333-444455556666:1:write|1", "PEXPIRE|@|600000",
+	}},
+	"RReadWriteLock, transaction": {latchkey.KindRWLock, []string{
+		"HSET|@|mode|write|7a6b5c4d-1111-4222-8333-444455556666:1:write:0f2a|1", "PEXPIRE|@|600000",
+	}},
+}
+
+// What other libraries store is a lock that is held, never something foreign; and to
+// the other kinds it is that kind.
+func TestLocksOfOtherLibrariesAreLocks(t *testing.T) {
+	names := map[latchkey.Kind]string{
+		latchkey.KindMutex: "a mutex", latchkey.KindLock: "a lock", latchkey.KindRWLock: "a read/write lock",
+	}
+	server := rig.Shared()
+	admin, client := rig.NewAdmin(t, server), connect(t, server)
+	for what, each := range heldElsewhere {
+		t.Run(what, func(t *testing.T) {
+			name := rig.Name(t)
+			put(admin, name, each.commands...)
+			found, err := client.Inspect(t.Context(), name)
+			require.NoError(t, err)
+			assert.Equal(t, each.kind, found.Kind)
+			assert.Equal(t, names[each.kind], found.What)
+			assert.True(t, found.Locked())
+			assert.NotEmpty(t, found.Holders)
+			before := content(admin, name)
+			for _, k := range kinds {
+				_, err := k.open(client, name).TryLock(t.Context())
+				if storedKind(k) == each.kind {
+					assert.ErrorIs(t, err, latchkey.ErrNotAcquired, k.name)
+				} else {
+					assertForeign(t, err, name, names[each.kind]+", not "+names[storedKind(k)])
+				}
+			}
+			assert.Equal(t, before, content(admin, name))
+			admin.Do("DEL", name)
+		})
+	}
+}
+
+// storedKind is the kind that a key of this kind of lock is found to be.
+func storedKind(k kind) latchkey.Kind {
+	switch {
+	case k.sided:
+		return latchkey.KindRWLock
+	case k.reentrant:
+		return latchkey.KindLock
+	}
+	return latchkey.KindMutex
+}
+
+// A token that this library has not made may be data of an application: it is removed
+// only by who says that it is a mutex.
+func TestTokenIsRemovedOnlyAsAMutex(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	admin, client := rig.NewAdmin(t, server), connect(t, server)
+	put(admin, name, "SET|@|alice@example.com|PX|600000")
+	_, err := client.ForceUnlock(t.Context(), name)
+	assertForeign(t, err, name, "a string, which may be a mutex or data of an application")
+	assert.True(t, admin.Exists(name))
+	held, err := client.NewMutex(name).ForceUnlock(t.Context())
+	require.NoError(t, err)
+	assert.True(t, held)
+	assert.False(t, admin.Exists(name))
+}

@@ -1,0 +1,50 @@
+package tests
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// A group cannot be had, and a member that it got is slow to take back. The deadline of
+// the caller is kept all the same, and in the end nothing is held.
+func TestGroupsKeepToTheDeadline(t *testing.T) {
+	const deadline = 100 * time.Millisecond
+	for what, group := range map[string]func(members []latchkey.Locker) latchkey.Locker{
+		"MultiLock": func(members []latchkey.Locker) latchkey.Locker { return latchkey.NewMultiLock(members...) },
+		"RedLock": func(members []latchkey.Locker) latchkey.Locker {
+			return latchkey.NewRedLockWith(latchkey.RedLockOptions{MemberTimeout: soon}, members...)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			m := newMasters(t, 3)
+			tap := rig.NewTap(t, m.servers[0])
+			clients := m.clients(t)
+			clients[0] = connectVia(t, m.servers[0], tap.Addr())
+			lock := group(each(clients, mutexX))
+			mustUnlock(t, mustLock(t, lock)) // the servers know the scripts, and are known
+			m.comesTo(t, "x", 0)
+			m.takeAway(1, "x")
+			m.takeAway(2, "x")
+			m.links[1].DelayReplies(deadline / 4) // the first member is taken before the others refuse
+			m.links[2].DelayReplies(deadline / 4)
+			taken := tap.HoldReplies(rig.Both(rig.Mentions("x"), rig.Named("EVALSHA")))
+			ctx, cancel := context.WithTimeout(t.Context(), deadline)
+			defer cancel()
+			start := time.Now()
+			_, err := lock.TryLock(ctx)
+			took := time.Since(start)
+			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+			assert.Less(t, took, 450*time.Millisecond, "a member is waited for 500 ms, or as long as it may take")
+			taken.Release()
+			m.comesTo(t, "x", 0, 0)
+		})
+	}
+}

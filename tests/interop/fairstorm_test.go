@@ -1,0 +1,115 @@
+package interop
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// stormLease is the lease of all who contend in a storm.
+const stormLease = 3 * time.Second
+
+// storm is a fair lock for which goroutines contend all the time.
+type storm struct {
+	t    *testing.T
+	lock *latchkey.FairLock
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	mu      sync.Mutex
+	passes  int
+	longest time.Duration // that anybody waited
+}
+
+func startStorm(t *testing.T, lock *latchkey.FairLock, contenders int) *storm {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	s := &storm{t: t, lock: lock, stop: stop}
+	for range contenders {
+		s.done.Go(func() {
+			for ctx.Err() == nil {
+				s.pass()
+			}
+		})
+	}
+	return s
+}
+
+func (s *storm) pass() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	start := time.Now()
+	hold, err := s.lock.Lock(ctx)
+	waited := time.Since(start)
+	if assert.NoError(s.t, err) {
+		assert.NoError(s.t, hold.Unlock(context.Background()))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.passes++
+	s.longest = max(s.longest, waited)
+}
+
+func (s *storm) passed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.passes
+}
+
+// A JVM is killed while its threads wait, or one of them holds the lock. Whoever waits
+// behind them waits for the lease of the one and for one period for all others, whatever
+// Redisson's wait timeout is.
+func TestKilledJVMInAStormOfFairWaiters(t *testing.T) {
+	t.Parallel()
+	eachVersion(t, func(t *testing.T, version string) {
+		where, name := here(t), rig.Name(t)
+		client := where.connect(t, latchkey.Options{Lease: stormLease})
+		for range 3 {
+			own := startJVM(t, version)
+			j := where.javaIn(t, own, fields{"lockWatchdogTimeout": stormLease.Milliseconds()})
+			s := startStorm(t, client.NewFairLock(name), 4)
+			first, last := contend(j, name)
+			rig.Await(t, patience, "Java contends", first)
+			rig.Eventually(t, patience, "Go contends", s.after(50))
+			own.kill()
+			require.NotEmpty(t, rig.Await(t, soon, "its last answer", last).Error, "it was killed in the middle")
+			rig.Eventually(t, time.Minute, "the others go on", s.after(s.passed()+50))
+			s.stop()
+			s.done.Wait()
+			t.Logf("%d passes, nobody waited longer than %v", s.passes, s.longest)
+			assert.Less(t, s.longest, stormLease+latchkey.DefaultStaleWaiterTimeout+4*time.Second)
+		}
+	})
+}
+
+// contend lets six threads of Redisson contend, and returns when the last of them has
+// passed once, and a pass that it will not come to.
+func contend(j *java, name string) (first, last <-chan answer) {
+	for _, thread := range []string{"a", "b", "c", "d", "e", "f"} {
+		for i := range 500 {
+			last = j.on(thread).start("lock.pass", fields{"kind": "fair", "name": name, "millis": stayMillis})
+			if i == 0 {
+				first = last
+			}
+		}
+	}
+	return first, last
+}
+
+// after is a condition: so many have passed.
+func (s *storm) after(passes int) func() error {
+	return func() error {
+		if n := s.passed(); n < passes {
+			return fmt.Errorf("%d of %d", n, passes)
+		}
+		return nil
+	}
+}

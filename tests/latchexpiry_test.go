@@ -1,0 +1,101 @@
+package tests
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// expiredUnseen has a round of two counts expire, of which "a" has made one, without any
+// look of this library at it.
+func expiredUnseen(t *testing.T, admin *rig.Admin, latch *latchkey.CountDownLatch) {
+	t.Helper()
+	setLatch(t, latch, 2, latchkey.TTL(200*time.Millisecond))
+	left, err := latch.CountDownAs(t.Context(), "a")
+	require.NoError(t, err)
+	require.Equal(t, 1, left)
+	rig.Eventually(t, soon, "the round expires", func() error {
+		if admin.Exists(latch.Name()) {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+}
+
+// A round expires, and nobody looks before Java sets the next one. That is another
+// round: who awaits it passes when it opens, and who has counted in the first counts.
+func TestLatchThatExpiredUnseenAndJavasNext(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Stats)
+	server, name := rig.Fresh(t), rig.Name(t)
+	admin := rig.NewAdmin(t, server)
+	latch := connect(t, server, patient).NewCountDownLatch(name)
+	expiredUnseen(t, admin, latch)
+	admin.Do("SET", name, "3") // Java's trySetCount
+	admin.Publish(latchChannelOf(name), "1")
+
+	for range 2 {
+		left, err := latch.CountDownAs(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, 2, left, "it counts once in this round")
+	}
+	opened := awaitInBackground(within(t, soon), latch)
+	parked(t, admin, name)
+	before := admin.CommandStats()
+	rest(500 * time.Millisecond)
+	assert.Less(t, admin.Since(before)["evalsha"], int64(10), "looks of an awaiter of a closed latch")
+	admin.Do("DEL", name) // Java's last countDown
+	admin.Publish(latchChannelOf(name), "0")
+	assert.NoError(t, rig.Await(t, soon, "the awaiter", opened))
+}
+
+// Who awaits a round with an end is told of that, also if Java has begun the next one by
+// the time it looks.
+func TestAwaiterOfARoundThatExpiredBeforeJavasNext(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	tap := rig.NewTap(t, server)
+	latch := connectVia(t, server, tap.Addr(), patient).NewCountDownLatch(name)
+	admin := rig.NewAdmin(t, server)
+	setLatch(t, latch, 2, latchkey.TTL(500*time.Millisecond))
+	opened := awaitInBackground(within(t, soon), latch)
+	parked(t, admin, name)
+	held := tap.HoldCommand(rig.Mentions(name))
+	rig.Await(t, soon, "it looks at the end", held.Arrived)
+	rig.Eventually(t, soon, "the round expires", func() error {
+		if admin.Exists(name) {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+	admin.Do("SET", name, "3")
+	held.Release()
+	assert.ErrorIs(t, rig.Await(t, soon, "the awaiter", opened), latchkey.ErrGone)
+}
+
+// Also in the last millisecond of a round with an end a participant counts once.
+func TestParticipantsCountOnceUntilTheEnd(t *testing.T) {
+	rig.Need(t, rig.Speed)
+	latch := connect(t, rig.Shared()).NewCountDownLatch(rig.Name(t))
+	for range 60 {
+		const counts = 1_000_000
+		setLatch(t, latch, counts, latchkey.TTL(5*time.Millisecond))
+		for i := 1; ; i++ {
+			if _, err := latch.CountDownAs(t.Context(), fmt.Sprint(i)); err != nil {
+				break // the round is over
+			}
+			left, err := latch.CountDownAs(t.Context(), "a")
+			if err != nil {
+				break
+			}
+			require.Equal(t, counts-i-1, left, "one participant and %d others have counted", i)
+		}
+	}
+}

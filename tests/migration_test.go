@@ -1,0 +1,272 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// halves are the states in which the keys of a slot that migrates may be for as long as
+// the migration takes.
+var halves = map[string]func(key string) bool{
+	"nothing moved":  func(string) bool { return false },
+	"locks moved":    isLock,
+	"the rest moved": func(key string) bool { return !isLock(key) },
+	"some moved":     everySecond(),
+	"all moved":      rig.EveryKey,
+}
+
+// isLock tells the key of a lock from what stands beside it, which has a prefix or a suffix.
+func isLock(key string) bool {
+	return strings.HasPrefix(key, "{") && !strings.Contains(key, "timeout")
+}
+
+func everySecond() func(string) bool {
+	n := 0
+	return func(string) bool { n++; return n%2 == 0 }
+}
+
+// guarded is something that is held while its slot migrates.
+type guarded struct {
+	what    string
+	lock    latchkey.Locker // nil for a permit
+	err     func() error
+	release func(context.Context) error
+	single  bool // it has one key, so that it can be released and acquired at any time
+}
+
+func guardOne(t *testing.T, what string, lock latchkey.Locker, single bool) guarded {
+	t.Helper()
+	hold := mustLock(t, lock)
+	return guarded{what, lock, hold.Err, hold.Unlock, single}
+}
+
+// guardAll holds one of each kind, all in the slot of a tag.
+func guardAll(t *testing.T, client *latchkey.Client, tag string) []guarded {
+	t.Helper()
+	name := func(what string) string { return tag + ":" + what }
+	var all []guarded
+	for _, k := range append(kinds, readKind) {
+		all = append(all, guardOne(t, k.name, k.open(client, name(k.name)), !k.fenced && !k.queued && !k.sided))
+	}
+	several := latchkey.NewMultiLock(client.NewLock(name("a")), client.NewLock(name("b")), client.NewMutex(name("c")))
+	all = append(all, guardOne(t, "MultiLock", several, true))
+	both := client.NewRWLock(name("both"))
+	write := mustLock(t, both.WriteLock())
+	read, err := both.ReadLock().Lock(write.Context(within(t, soon)))
+	require.NoError(t, err)
+	again, err := both.ReadLock().Lock(read.Context(within(t, soon)))
+	require.NoError(t, err)
+	for what, hold := range map[string]*latchkey.Hold{"outer": write, "nested": read, "nested again": again} {
+		all = append(all, guarded{what, both.WriteLock(), hold.Err, hold.Unlock, false})
+	}
+	pool := client.NewPermitSemaphore(name("pool"))
+	_, err = pool.TrySetPermits(t.Context(), 1)
+	require.NoError(t, err)
+	permit, err := pool.Acquire(within(t, soon))
+	require.NoError(t, err)
+	return append(all, guarded{"Permit", nil, permit.Err, permit.Release, false})
+}
+
+// A slot that stays half moved for three leases costs no hold of any kind. What has one
+// key can be released and acquired meanwhile, and everything when the move is over.
+func TestMigration_nothing_is_lost(t *testing.T) {
+	t.Parallel()
+	const lease = 3 * time.Second
+	cluster := rig.NewCluster(t)
+	for half, which := range halves {
+		t.Run(half, func(t *testing.T) {
+			t.Parallel()
+			client := connectCluster(t, cluster, latchkey.Options{Lease: lease})
+			tag := "{" + rig.Name(t) + "}"
+			all := guardAll(t, client, tag)
+			moveKeys, finish := cluster.BeginMove(tag)
+			moveKeys(which)
+			rest(3 * lease)
+			for _, each := range all {
+				assert.NoError(t, each.err(), "%s in a slot that is half moved", each.what)
+				if each.single {
+					assert.NoError(t, each.release(context.Background()), "release of %s", each.what)
+					hold, err := each.lock.TryLock(within(t, soon))
+					if assert.NoError(t, err, "new acquisition of %s", each.what) {
+						assert.NoError(t, hold.Unlock(context.Background()), "its release, of %s", each.what)
+					}
+				}
+			}
+			moveKeys(rig.EveryKey)
+			finish()
+			for _, each := range all {
+				if !each.single {
+					assert.NoError(t, each.release(context.Background()), "release of %s after the move", each.what)
+				}
+			}
+			for _, each := range all {
+				if each.lock != nil {
+					mustUnlock(t, mustLock(t, each.lock))
+				}
+			}
+		})
+	}
+}
+
+// A hold is renewed also while its owner waits to enter it again, or gives a part of it
+// back, which the server cannot do before its slot has moved.
+func TestMigration_owners_who_wait_keep_their_holds(t *testing.T) {
+	t.Parallel()
+	const lease = 3 * time.Second
+	cluster := rig.NewCluster(t)
+	client := connectCluster(t, cluster, latchkey.Options{Lease: lease, RetryBudget: lease})
+	tag := "{" + rig.Name(t) + "}"
+	entering, leaving := client.NewRWLock(tag+":1").ReadLock(), client.NewRWLock(tag+":2").ReadLock()
+	outer, kept := mustLock(t, entering), mustLock(t, leaving)
+	inner, err := leaving.Lock(kept.Context(t.Context()))
+	require.NoError(t, err)
+	moveKeys, finish := cluster.BeginMove(tag)
+	moveKeys(isLock)
+	entered := lockInBackground(outer.Context(within(t, time.Minute)), entering)
+	left := make(chan error, 1)
+	go func() { left <- inner.Unlock(context.Background()) }()
+	rig.Throughout(t, 3*lease, "they are held", func() error { return errors.Join(outer.Err(), kept.Err()) })
+	moveKeys(rig.EveryKey)
+	finish()
+	got := rig.Await(t, soon, "the re-entry", entered)
+	require.NoError(t, got.err)
+	rig.Await(t, soon, "the release", left) // which may have been left to the background
+	mustUnlock(t, got.hold)
+	mustUnlock(t, outer)
+	mustUnlock(t, kept)
+}
+
+// What the server cannot do while its slot is half moved fails with an error that says
+// so, and what was begun is finished when the slot has moved.
+func TestMigration_says_what_stalls(t *testing.T) {
+	t.Parallel()
+	cluster := rig.NewCluster(t)
+	for half, which := range halves {
+		t.Run(half, func(t *testing.T) {
+			t.Parallel()
+			client := connectCluster(t, cluster, latchkey.Options{RetryBudget: 300 * time.Millisecond})
+			tag := "{" + rig.Name(t) + "}"
+			all := guardAll(t, client, tag)
+			moveKeys, finish := cluster.BeginMove(tag)
+			moveKeys(which)
+			works := map[string]string{}
+			try := func(what string, ask func(context.Context) error) {
+				works[what] = "works"
+				err := ask(within(t, soon))
+				for tries := 1; err != nil && !strings.Contains(err.Error(), "slot is being moved"); tries++ {
+					require.Less(t, tries, 5, "%s: %v", what, err) // a busy machine may not answer in time
+					err = ask(within(t, soon))
+				}
+				if err != nil {
+					works[what] = "stalls"
+				}
+			}
+			for _, each := range all {
+				try("release of "+each.what, each.release)
+			}
+			for what, ask := range questions(client, tag+":new") {
+				try(what, ask)
+			}
+			for _, what := range slices.Sorted(maps.Keys(works)) {
+				t.Logf("%s: %s %s", half, what, works[what])
+			}
+			for _, what := range ofOneKey {
+				assert.Equal(t, "works", works[what], what)
+			}
+			moveKeys(rig.EveryKey)
+			finish()
+			for _, each := range all {
+				if each.lock != nil {
+					mustUnlock(t, mustLock(t, each.lock))
+				}
+			}
+			for what, ask := range questions(client, tag+":newer") {
+				assert.NoError(t, ask(within(t, soon)), what)
+			}
+		})
+	}
+}
+
+// ofOneKey is what needs one key, and works at any time.
+var ofOneKey = []string{
+	"new Mutex", "new Lock", "new SpinLock", "release of Mutex", "release of Lock", "release of SpinLock",
+	"release of FencedLock", "release of MultiLock",
+}
+
+// questions are first calls for objects that are not there.
+func questions(client *latchkey.Client, name string) map[string]func(context.Context) error {
+	all := map[string]func(context.Context) error{}
+	for _, k := range append(kinds, readKind) {
+		all["new "+k.name] = func(ctx context.Context) error {
+			_, err := k.open(client, name+k.name).TryLock(ctx)
+			return err
+		}
+	}
+	all["new Semaphore"] = func(ctx context.Context) error {
+		_, err := client.NewSemaphore(name+"s").TrySetPermits(ctx, 1)
+		return err
+	}
+	all["new PermitSemaphore"] = func(ctx context.Context) error {
+		_, err := client.NewPermitSemaphore(name+"p").TrySetPermits(ctx, 1)
+		return err
+	}
+	all["new CountDownLatch"] = func(ctx context.Context) error {
+		_, err := client.NewCountDownLatch(name+"l").TrySetCount(ctx, 1)
+		return err
+	}
+	return all
+}
+
+// A release of several keys happens as a whole or not at all, also when all of its keys are
+// there and it deletes some of them: what waits gets the lock once the slot has moved.
+func TestMigration_releases_are_whole(t *testing.T) {
+	t.Parallel()
+	cluster := rig.NewCluster(t)
+	for _, which := range []string{"nothing moved", "all moved"} {
+		t.Run(which, func(t *testing.T) {
+			t.Parallel()
+			options := latchkey.Options{RetryBudget: 300 * time.Millisecond, PollCeiling: time.Second}
+			client, other := connectCluster(t, cluster, options), connectCluster(t, cluster, options)
+			name := rig.Name(t)
+			reader := mustLock(t, client.NewRWLock(name).ReadLock())
+			writer := lockInBackground(within(t, 2*soon), other.NewRWLock(name).WriteLock())
+			rest(time.Second) // the writer waits, so that all keys of the lock are there
+			moveKeys, finish := cluster.BeginMove(name)
+			moveKeys(halves[which])
+			require.ErrorContains(t, reader.Unlock(context.Background()), "slot is being moved")
+			moveKeys(rig.EveryKey)
+			finish()
+			next := rig.Await(t, soon, "the writer", writer)
+			require.NoError(t, next.err)
+			mustUnlock(t, next.hold)
+		})
+	}
+}
+
+// Nodes that send each other everything about a slot cost a call the budget that it has.
+func TestMigration_nodes_that_disagree(t *testing.T) {
+	t.Parallel()
+	cluster := rig.NewCluster(t)
+	client := connectCluster(t, cluster, latchkey.Options{RetryBudget: 500 * time.Millisecond})
+	lock := client.NewLock(rig.Name(t))
+	agree := cluster.Disagree(lock.Name())
+	tried := make(chan error, 1)
+	go func() {
+		_, err := lock.TryLock(context.Background())
+		tried <- err
+	}()
+	require.ErrorContains(t, rig.Await(t, soon, "the end of TryLock", tried), "MOVED")
+	agree()
+	mustUnlock(t, mustLock(t, lock))
+}

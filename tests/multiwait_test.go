@@ -1,0 +1,101 @@
+package tests
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// The last member is busy for longer than the lease, or the maximum hold, again and again.
+// The group is acquired all the same, and then has what was asked for, and no more.
+func TestMultiLockOutlastsItsLease(t *testing.T) {
+	const short = 600 * time.Millisecond
+	for what, c := range map[string]struct {
+		options []latchkey.Option
+		ends    error
+	}{
+		"Lease":             {[]latchkey.Option{latchkey.Lease(short)}, latchkey.ErrLost},
+		"MaxHold":           {[]latchkey.Option{latchkey.MaxHold(short)}, latchkey.ErrMaxHold},
+		"Lease and MaxHold": {[]latchkey.Option{latchkey.Lease(short), latchkey.MaxHold(short)}, latchkey.ErrLost},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			server, name := rig.Shared(), rig.Name(t)
+			client, admin := connect(t, server), rig.NewAdmin(t, server)
+			stop := busy(t, server, name+"b", short+short/6)
+			lock := latchkey.NewMultiLock(client.NewLock(name+"a"), client.NewFairLock(name+"b"))
+			hold, err := lock.Lock(within(t, soon), c.options...)
+			got := time.Now()
+			require.NoError(t, err)
+			assert.LessOrEqual(t, hold.ValidFor(), short)
+			stop()
+			require.NoError(t, hold.Err())
+			rig.Await(t, soon, "the end", hold.Lost())
+			assert.ErrorIs(t, hold.Err(), c.ends)
+			assert.Greater(t, time.Since(got), short/2)
+			rig.Eventually(t, soon, "nothing is left", free(admin, name))
+			assert.Less(t, time.Since(got), short+2*time.Second, "it was not renewed any more")
+		})
+	}
+}
+
+// busy has rivals hold a fair lock in turns, so that it is free at no time, for so long each.
+func busy(t *testing.T, server *rig.Server, name string, each time.Duration) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	for range 2 {
+		rival := connect(t, server).NewFairLock(name)
+		hold, err := rival.Lock(within(t, soon))
+		require.NoError(t, err)
+		go func() {
+			for ctx.Err() == nil {
+				rest(each)
+				_ = hold.Unlock(context.Background())
+				if hold, err = rival.Lock(ctx); err != nil {
+					return
+				}
+			}
+			_ = hold.Unlock(context.Background())
+		}()
+	}
+	return cancel
+}
+
+// A nested group keeps to the limits of the whole, with the members that come late, too.
+func TestMultiLockConfinesNestedGroups(t *testing.T) {
+	t.Parallel()
+	m := newMasters(t, 3)
+	const short = time.Second
+	for what, c := range map[string]struct {
+		option latchkey.Option
+		ends   error
+	}{
+		"Lease":   {latchkey.Lease(short), latchkey.ErrLost},
+		"MaxHold": {latchkey.MaxHold(short), latchkey.ErrMaxHold},
+	} {
+		t.Run(what, func(t *testing.T) {
+			client := connect(t, m.servers[0])
+			blocker := mustLock(t, client.NewLock("z"))
+			red := latchkey.NewRedLock(each(m.clients(t), mutexX)...)
+			waiting := lockInBackground(within(t, soon), latchkey.NewMultiLock(red, connect(t, m.servers[0]).NewLock("z")), c.option)
+			parked(t, m.admins[0], "z")
+			rest(2 * short)
+			m.comesTo(t, "x", 3) // held, and kept
+			mustUnlock(t, blocker)
+			got := rig.Await(t, soon, "both", waiting)
+			require.NoError(t, got.err)
+			require.LessOrEqual(t, got.hold.ValidFor(), short)
+			rig.Await(t, soon, "the end", got.hold.Lost())
+			require.ErrorIs(t, got.hold.Err(), c.ends)
+			m.comesTo(t, "x", 0)
+			m.comesTo(t, "z", 0)
+			assert.Less(t, time.Since(got.at), short+2*time.Second)
+		})
+	}
+}

@@ -1,0 +1,77 @@
+package tests
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// Keys may live for longer than a duration can say: other programs write such times. Who
+// waits for one asks as seldom as for any other.
+func TestWaitersDoNotSpinOnTimesBeyondDurations(t *testing.T) {
+	t.Parallel()
+	server := rig.Shared()
+	if server.Embedded() {
+		t.Skip("miniredis counts in durations itself: there the key has ended")
+	}
+	const beyond = "9999999999" // s; 292 years are 9.2e9
+	admin := rig.NewAdmin(t, server)
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			name := rig.Name(t)
+			hold := mustLock(t, k.open(connect(t, server), name), latchkey.Lease(time.Hour))
+			require.EqualValues(t, 1, admin.Int("EXPIRE", name, beyond))
+			fewAttempts(t, server, name, func(ctx context.Context, client *latchkey.Client) error {
+				_, err := k.open(client, name).Lock(ctx)
+				return err
+			})
+			mustUnlock(t, hold)
+		})
+	}
+	t.Run("Semaphore", func(t *testing.T) {
+		t.Parallel()
+		s := newSemaphore(t, connect(t, server), 1)
+		require.NoError(t, s.Acquire(t.Context(), 1))
+		require.EqualValues(t, 1, admin.Int("EXPIRE", s.Name(), beyond))
+		fewAttempts(t, server, s.Name(), func(ctx context.Context, client *latchkey.Client) error {
+			return client.NewSemaphore(s.Name()).Acquire(ctx, 1)
+		})
+	})
+	t.Run("CountDownLatch", func(t *testing.T) {
+		t.Parallel()
+		latch := connect(t, server).NewCountDownLatch(rig.Name(t))
+		_, err := latch.TrySetCount(t.Context(), 1)
+		require.NoError(t, err)
+		for _, key := range admin.KeysOf(latch.Name()) {
+			require.EqualValues(t, 1, admin.Int("EXPIRE", key, beyond))
+		}
+		fewAttempts(t, server, latch.Name(), func(ctx context.Context, client *latchkey.Client) error {
+			return client.NewCountDownLatch(latch.Name()).Await(ctx)
+		})
+	})
+}
+
+// fewAttempts counts the commands about a name while a client waits for half a second.
+func fewAttempts(t *testing.T, server *rig.Server, name string, wait func(context.Context, *latchkey.Client) error) {
+	t.Helper()
+	tap := rig.NewTap(t, server)
+	client := connectVia(t, server, tap.Addr())
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, wait(ctx, client), latchkey.ErrNotAcquired)
+	mentioned := 0
+	for _, c := range tap.Commands() {
+		if rig.Mentions(name)(c) {
+			mentioned++
+		}
+	}
+	t.Logf("%d commands", mentioned)
+	assert.Less(t, mentioned, 40, "a spin lock, which asks most, has 12 pauses in that time")
+}

@@ -1,0 +1,146 @@
+package tests
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+var documentedUser = regexp.MustCompile(`(?s)redis-cli ACL SETUSER latchkey (.*?)\n` + "```")
+
+// documentedACL returns the arguments of one of the ACL SETUSER lines of
+// docs/operations.md, as a shell passes them on: 0 for all names, 1 for what names with
+// hash tags need besides.
+func documentedACL(t *testing.T, which int) []string {
+	t.Helper()
+	page, err := os.ReadFile("../docs/operations.md")
+	require.NoError(t, err)
+	lines := documentedUser.FindAllStringSubmatch(string(page), -1)
+	require.Greater(t, len(lines), which)
+	return strings.Fields(strings.NewReplacer("'", "", "\\", "").Replace(lines[which][1]))
+}
+
+// documentedRights are those arguments without what makes the user.
+func documentedRights(t *testing.T, which int) string {
+	t.Helper()
+	words := strings.Join(documentedACL(t, which), " ")
+	_, rights, found := strings.Cut(words, ">SECRET ")
+	require.True(t, found, words)
+	return rights
+}
+
+// The lines of the documentation make a user who may do everything with its names, with
+// and without hash tags.
+func TestDocumentedPermissions(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Settings)
+	for name, lines := range map[string]int{"orders:1": 1, "orders:{7}:1": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := rig.Fresh(t)
+			admin := rig.NewAdmin(t, server)
+			for which := range lines {
+				admin.Do(append([]string{"ACL", "SETUSER", "latchkey"}, documentedACL(t, which)...)...)
+			}
+			if server.Clustered() || server.Watched() {
+				t.Skip("what these need besides is tested with the first line")
+			}
+			client, err := latchkey.Connect(t.Context(), server.URLAs("latchkey", "SECRET"),
+				latchkey.Options{Lease: 900 * time.Millisecond, PollCeiling: 800 * time.Millisecond})
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = client.Close(within(t, soon)) })
+			for _, k := range append(kinds, readKind) {
+				lockThrough(t, admin, client, k, name+k.name)
+			}
+			semaphoresThrough(t, client, name)
+			latchThrough(t, client, name+"latch")
+			nothingDenied(t, admin)
+		})
+	}
+}
+
+// lockThrough goes through the life of a lock: re-entry, renewal, a message to a waiter where
+// there are any, and the forced end.
+func lockThrough(t *testing.T, admin *rig.Admin, client *latchkey.Client, k kind, name string) {
+	t.Helper()
+	lock := k.open(client, name)
+	hold := mustLock(t, lock)
+	if k.reentrant {
+		mustUnlock(t, mustReenter(t, hold, lock))
+	}
+	rig.Throughout(t, time.Second, "it is renewed", hold.Err)
+	if k.messages && k.name != readKind.name {
+		waiter := lockInBackground(within(t, soon), lock)
+		parked(t, admin, name)
+		mustUnlock(t, hold)
+		next := rig.Await(t, soon, "the waiter", waiter)
+		require.NoError(t, next.err)
+		hold = next.hold
+	}
+	_, err := lock.Inspect(t.Context())
+	require.NoError(t, err)
+	forced, err := lock.ForceUnlock(t.Context())
+	require.NoError(t, err)
+	require.True(t, forced)
+	require.Error(t, hold.Unlock(context.Background()))
+}
+
+func semaphoresThrough(t *testing.T, client *latchkey.Client, name string) {
+	t.Helper()
+	ctx := within(t, soon)
+	s := client.NewSemaphore(name + "s")
+	_, err := s.TrySetPermits(ctx, 2)
+	require.NoError(t, err)
+	require.NoError(t, s.Acquire(ctx, 2))
+	require.ErrorIs(t, s.TryAcquire(ctx, 1, latchkey.Wait(time.Second)), latchkey.ErrNotAcquired)
+	require.NoError(t, s.Release(ctx, 2))
+	require.NoError(t, s.SetPermits(ctx, 3))
+	_, err = s.Drain(ctx)
+	require.NoError(t, err)
+	_, err = s.Expire(ctx, time.Minute)
+	require.NoError(t, err)
+	_, err = s.Delete(ctx)
+	require.NoError(t, err)
+
+	p := client.NewPermitSemaphore(name + "p")
+	_, err = p.TrySetPermits(ctx, 2)
+	require.NoError(t, err)
+	permit, err := p.Acquire(ctx)
+	require.NoError(t, err)
+	forever, err := p.Acquire(ctx, latchkey.Lease(latchkey.NoExpiry))
+	require.NoError(t, err)
+	_, err = p.TryAcquire(ctx, latchkey.Wait(time.Second))
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	require.NoError(t, p.UpdateLease(ctx, forever.ID(), time.Minute))
+	require.NoError(t, permit.Release(ctx))
+	require.NoError(t, forever.Release(ctx))
+	_, err = p.Available(ctx)
+	require.NoError(t, err)
+	_, err = p.Delete(ctx)
+	require.NoError(t, err)
+}
+
+func latchThrough(t *testing.T, client *latchkey.Client, name string) {
+	t.Helper()
+	ctx := within(t, soon)
+	l := client.NewCountDownLatch(name)
+	_, err := l.TrySetCount(ctx, 2, latchkey.TTL(time.Minute))
+	require.NoError(t, err)
+	opened := make(chan error, 1)
+	go func() { opened <- l.Await(ctx) }()
+	_, err = l.CountDownAs(ctx, "me")
+	require.NoError(t, err)
+	_, err = l.CountDown(ctx)
+	require.NoError(t, err)
+	require.NoError(t, rig.Await(t, soon, "the latch", opened))
+	_, err = l.Delete(ctx)
+	require.NoError(t, err)
+}

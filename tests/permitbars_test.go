@@ -1,0 +1,144 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// Permits are kept for a waiter for one such time at first, then for twice as long.
+var keepsShortly = latchkey.Options{StaleWaiterTimeout: 250 * time.Millisecond, PollCeiling: 100 * time.Millisecond}
+
+// pool is a semaphore of either kind: take returns what gives the permits back.
+type pool struct {
+	prepare func(t *testing.T, server *rig.Server, name string) // leaves some available
+	take    func(ctx context.Context, c *latchkey.Client, name string, n int, options ...latchkey.Option) (give func() error, err error)
+}
+
+func takeCounted(ctx context.Context, c *latchkey.Client, name string, n int, options ...latchkey.Option) (func() error, error) {
+	s := c.NewSemaphore(name)
+	return func() error { return s.Release(context.WithoutCancel(ctx), n) }, s.TryAcquire(ctx, n, options...)
+}
+
+func takePermits(ctx context.Context, c *latchkey.Client, name string, n int, options ...latchkey.Option) (func() error, error) {
+	permits, err := c.NewPermitSemaphore(name).TryAcquireN(ctx, n, options...)
+	give := func() error {
+		for _, p := range permits {
+			if err := p.Release(context.WithoutCancel(ctx)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return give, err
+}
+
+// Ten permits in all, of which four are lost for good, unless Redisson has set them.
+var pools = map[string]pool{
+	"Semaphore": {func(t *testing.T, server *rig.Server, name string) {
+		s := connect(t, server).NewSemaphore(name)
+		require.NoError(t, s.SetPermits(t.Context(), 10))
+		require.NoError(t, s.Acquire(t.Context(), 4))
+	}, takeCounted},
+	"Semaphore of Redisson": {func(t *testing.T, server *rig.Server, name string) {
+		rig.NewAdmin(t, server).Do("SET", name, "6")
+	}, takeCounted},
+	"PermitSemaphore": {func(t *testing.T, server *rig.Server, name string) {
+		s := connect(t, server).NewPermitSemaphore(name)
+		require.NoError(t, s.SetPermits(t.Context(), 10))
+		_, err := s.AcquireN(t.Context(), 4, latchkey.Lease(latchkey.NoExpiry))
+		require.NoError(t, err)
+	}, takePermits},
+}
+
+// Requests that can never be satisfied wait. Others get permits for nearly half of the
+// time, however many such requests there are.
+func TestRequestsThatCannotBeSatisfiedStarveNobody(t *testing.T) {
+	t.Parallel()
+	for what, p := range pools {
+		for _, waiters := range []int{1, 3} {
+			t.Run(what, func(t *testing.T) {
+				t.Parallel()
+				server, name := rig.Shared(), rig.Name(t)
+				p.prepare(t, server, name)
+				ctx, cancel := context.WithCancel(t.Context())
+				var all sync.WaitGroup
+				for range waiters {
+					client := connect(t, server, keepsShortly)
+					all.Go(func() {
+						_, err := p.take(ctx, client, name, 7, latchkey.Wait(time.Minute))
+						assert.ErrorIs(t, err, context.Canceled)
+					})
+				}
+				parked(t, rig.NewAdmin(t, server), name)
+				other, tries, got := connect(t, server, keepsShortly), 0, 0
+				for start := time.Now(); time.Since(start) < 4*time.Second; tries++ {
+					if give, err := p.take(t.Context(), other, name, 1); err == nil {
+						got++
+						require.NoError(t, give())
+					}
+					rest(10 * time.Millisecond)
+				}
+				cancel()
+				all.Wait()
+				t.Logf("%s, %d waiters: %d of %d tries of others succeed", what, waiters, got, tries)
+				assert.Greater(t, got, tries/6, "nearly half, on a machine that has time")
+			})
+		}
+	}
+}
+
+// All permits are in use again and again, one at a time and for longer than the first
+// times for which any are kept for a waiter. One who wants six gets them, also while
+// somebody waits for more than there are.
+func TestALargeRequestOutlastsLongUses(t *testing.T) {
+	t.Parallel()
+	for what, p := range pools {
+		if what == "Semaphore of Redisson" {
+			continue // its total is not known
+		}
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			server, name := rig.Shared(), rig.Name(t)
+			p.prepare(t, server, name)
+			ctx, cancel := context.WithCancel(t.Context())
+			var all sync.WaitGroup
+			for range 8 {
+				client := connect(t, server, keepsShortly)
+				all.Go(func() {
+					for ctx.Err() == nil {
+						if give, err := p.take(ctx, client, name, 1, latchkey.Wait(time.Minute)); err == nil {
+							rest(700 * time.Millisecond)
+							assert.NoError(t, give())
+						}
+					}
+				})
+			}
+			witness := connect(t, server).NewSemaphore(name)
+			rig.Eventually(t, soon, "all are in use", func() error {
+				if n, err := witness.Available(t.Context()); n > 0 || err != nil {
+					return errors.Join(err, fmt.Errorf("%d available", n))
+				}
+				return nil
+			})
+			impossible, large := connect(t, server, keepsShortly), connect(t, server, keepsShortly)
+			all.Go(func() { _, _ = p.take(ctx, impossible, name, 7, latchkey.Wait(time.Minute)) })
+			start := time.Now()
+			give, err := p.take(t.Context(), large, name, 6, latchkey.Wait(time.Minute))
+			t.Logf("%s: six of six after %v, uses take 700 ms", what, time.Since(start).Round(time.Millisecond))
+			cancel()
+			require.NoError(t, err)
+			require.NoError(t, give())
+			all.Wait()
+		})
+	}
+}

@@ -1,0 +1,290 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// logFunc is a log that is a function.
+type logFunc func(slog.Record)
+
+func (f logFunc) Enabled(context.Context, slog.Level) bool           { return true }
+func (f logFunc) Handle(_ context.Context, record slog.Record) error { f(record); return nil }
+func (f logFunc) WithAttrs([]slog.Attr) slog.Handler                 { return f }
+func (f logFunc) WithGroup(string) slog.Handler                      { return f }
+
+// stuck blocks whoever calls it until the test ends, and says that it was called.
+func stuck(t *testing.T) (called chan struct{}, block func()) {
+	t.Helper()
+	called, end := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(end) })
+	var once sync.Once
+	return called, func() {
+		once.Do(func() { close(called) })
+		<-end
+	}
+}
+
+// renewedSince waits until every hold has got its whole lease after a time.
+func renewedSince(t *testing.T, since time.Time, lease time.Duration, holds ...*latchkey.Hold) {
+	t.Helper()
+	rig.Eventually(t, soon, "every hold is renewed", func() error {
+		for _, hold := range holds {
+			require.NoError(t, hold.Err())
+			if had := time.Since(since) + hold.ValidFor(); had < lease*95/100 { // the rest is the margin
+				return fmt.Errorf("it had %v of %v then", had, lease)
+			}
+		}
+		return nil
+	})
+}
+
+// The log blocks, as a pipe does that nobody reads, when renewals fail for a while. They
+// go on when the server is back, and so does everything else; Close does not wait for the
+// log for ever.
+func TestLogThatBlocksStopsNothing(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Speed)
+	const lease = 6 * time.Second
+	server, name := rig.Shared(), rig.Name(t)
+	link := rig.NewLink(t, server)
+	called, block := stuck(t)
+	client := connectVia(t, server, link.Addr(), latchkey.Options{
+		Lease: lease, RetryBudget: time.Second, Logger: slog.New(logFunc(func(slog.Record) { block() })),
+	})
+	var holds []*latchkey.Hold
+	for i := range 1000 {
+		holds = append(holds, mustLock(t, client.NewLock(fmt.Sprint(name, i))))
+	}
+	link.Silence()
+	rig.Await(t, soon, "a line", called)
+	link.Heal()
+	healed := time.Now()
+	renewedSince(t, healed, lease, holds...)
+
+	other := mustLock(t, connect(t, server).NewLock(name))
+	waiter := lockInBackground(within(t, soon), client.NewLock(name))
+	parked(t, rig.NewAdmin(t, server), name)
+	mustUnlock(t, other)
+	mustUnlock(t, rig.Await(t, soon, "the waiter", waiter).hold)
+	closed := make(chan error, 1)
+	go func() { closed <- client.Close(context.Background()) }()
+	require.Error(t, rig.Await(t, soon, "Close", closed), "a goroutine is left")
+	require.NoError(t, free(rig.NewAdmin(t, server), name)())
+}
+
+// The observer does not return from its first event. No lock waits for it: acquisition,
+// renewal, hand-over, loss and undo go on.
+func TestObserverThatBlocksStopsNothing(t *testing.T) {
+	t.Parallel()
+	const lease = 2 * time.Second
+	server, name := rig.Shared(), rig.Name(t)
+	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
+	called, block := stuck(t)
+	client := connectVia(t, server, tap.Addr(), latchkey.Options{
+		Lease: lease, Observer: func(latchkey.Event) { block() },
+	})
+	first := lockInBackground(within(t, soon), client.NewLock(name))
+	rig.Await(t, soon, "the first event", called)
+	hold := rig.Await(t, soon, "the lock", first).hold
+	waiter := lockInBackground(within(t, soon), client.NewLock(name))
+	renewedSince(t, time.Now(), lease, hold)
+	mustUnlock(t, hold)
+	next := rig.Await(t, soon, "the next in line", waiter).hold
+	admin.Do("DEL", name)
+	rig.Await(t, soon, "the loss", next.Lost())
+
+	heal := tap.LoseAll(rig.Mentions(name), rig.Cut)
+	_, err := client.NewLock(name).Lock(within(t, time.Second))
+	require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+	heal()
+	rig.Eventually(t, soon, "nothing is left", free(admin, name))
+}
+
+// The log panics. Nobody else does.
+func TestLogThatPanicsBreaksNothing(t *testing.T) {
+	t.Parallel()
+	const lease = 2 * time.Second
+	server, name := rig.Shared(), rig.Name(t)
+	lines := make(chan string, 1000)
+	client := connect(t, server, latchkey.Options{
+		Lease: lease,
+		Logger: slog.New(logFunc(func(r slog.Record) {
+			lines <- r.Message
+			panic("the log")
+		})),
+	})
+	lost, kept := mustLock(t, client.NewLock(name)), mustLock(t, client.NewLock(name+" kept"))
+	rig.NewAdmin(t, server).Do("DEL", name)
+	rig.Await(t, soon, "the loss", lost.Lost())
+	rig.Await(t, soon, "the line", lines)
+	renewedSince(t, time.Now(), lease, kept)
+	mustUnlock(t, kept)
+}
+
+// The server is silent for long, under a hold that is to be renewed and a waiter. Each
+// trouble is logged once, and the rest of it counted.
+func TestSameTroubleIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	link := rig.NewLink(t, server)
+	lines := make(chan string, 1000)
+	const lease = 4 * time.Second
+	client := connectVia(t, server, link.Addr(), latchkey.Options{
+		Lease: lease, RetryBudget: 200 * time.Millisecond,
+		Logger: slog.New(logFunc(func(r slog.Record) { lines <- r.Message })),
+	})
+	other := mustLock(t, connect(t, server).NewLock(name))
+	hold := mustLock(t, client.NewLock(name+" held"))
+	waiter := lockInBackground(within(t, lease), client.NewLock(name))
+	parked(t, rig.NewAdmin(t, server), name)
+	link.Silence()
+	rig.Await(t, soon, "the loss", hold.Lost())
+	rig.Await(t, soon, "the waiter", waiter)
+	link.Heal()
+	mustUnlock(t, other)
+	require.NoError(t, client.Close(within(t, soon)))
+	close(lines)
+	times := map[string]int{}
+	for line := range lines {
+		times[line]++
+	}
+	t.Logf("%v", times)
+	for line, n := range times {
+		assert.LessOrEqual(t, n, 2, "%s: once, and how often it was repeated", line)
+	}
+	assert.NotEmpty(t, times)
+}
+
+// Thousands of holds are lost at once. That takes a few lines, which together tell of all.
+func TestManyLossesAreFewLines(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Speed)
+	const holds = 2000
+	server := rig.Fresh(t)
+	var lines, told atomic.Int64
+	client := connect(t, server, latchkey.Options{Logger: slog.New(logFunc(func(r slog.Record) {
+		if !strings.HasPrefix(r.Message, "latchkey: hold lost") {
+			return
+		}
+		lines.Add(1)
+		told.Add(1)
+		r.Attrs(func(a slog.Attr) bool {
+			if a.Key == "repeated" {
+				told.Add(a.Value.Int64() - 1)
+			}
+			return true
+		})
+	})), Lease: 6 * time.Second})
+	var lost []*latchkey.Hold
+	for i := range holds {
+		lost = append(lost, mustLock(t, client.NewLock(fmt.Sprint("lost ", i))))
+	}
+	rig.NewAdmin(t, server).Do("FLUSHALL")
+	for _, hold := range lost {
+		rig.Await(t, soon, "a loss", hold.Lost())
+	}
+	require.NoError(t, client.Close(within(t, soon)))
+	assert.EqualValues(t, holds, told.Load())
+	assert.Less(t, lines.Load(), int64(50), "nine for each way to learn of it, on a busy machine again after ten seconds")
+}
+
+// Events come one after the other, in the order in which things happened, and all of them
+// are there when Close has returned.
+func TestEventsComeInOrder(t *testing.T) {
+	t.Parallel()
+	const names, goroutines, rounds = 4, 4, 50
+	server, name := rig.Shared(), rig.Name(t)
+	var inside, together atomic.Int32
+	events := map[string][]latchkey.Event{}
+	var mu sync.Mutex
+	client := connect(t, server, latchkey.Options{Observer: func(e latchkey.Event) {
+		if inside.Add(1) > 1 {
+			together.Add(1)
+		}
+		defer inside.Add(-1)
+		mu.Lock()
+		defer mu.Unlock()
+		if e.Type != latchkey.EventAttempt {
+			events[e.Name] = append(events[e.Name], e)
+		}
+	}})
+	var all sync.WaitGroup
+	for i := range names * goroutines {
+		all.Go(func() {
+			lock := client.NewLock(fmt.Sprint(name, i%names))
+			for range rounds {
+				assert.NoError(t, lock.Do(within(t, time.Minute), func(context.Context) error { return nil }))
+			}
+		})
+	}
+	all.Wait()
+	require.NoError(t, client.Close(within(t, soon)))
+	assert.Zero(t, together.Load(), "one at a time")
+	for name, events := range events {
+		require.Len(t, events, 2*goroutines*rounds, name)
+		for i, e := range events {
+			want := latchkey.EventAcquired
+			if i%2 == 1 {
+				want = latchkey.EventReleased
+				assert.Equal(t, events[i-1].Owner, e.Owner)
+			}
+			require.Equal(t, want, e.Type, "event %d of %s", i, name)
+		}
+	}
+}
+
+// An observer that cannot keep up with the locks costs them nothing, and the events that
+// it misses are counted in the log.
+func TestEventsThatFindNoRoomAreCounted(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Speed)
+	server, name := rig.Shared(), rig.Name(t)
+	var seen, dropped atomic.Int64
+	gate := make(chan struct{})
+	client := connect(t, server, latchkey.Options{
+		Observer: func(latchkey.Event) { <-gate; seen.Add(1) },
+		Logger: slog.New(logFunc(func(r slog.Record) {
+			if !strings.Contains(r.Message, "was dropped because") {
+				return
+			}
+			dropped.Add(1)
+			r.Attrs(func(a slog.Attr) bool {
+				if a.Key == "repeated" {
+					dropped.Add(a.Value.Int64() - 1)
+				}
+				return true
+			})
+		})),
+	})
+	const goroutines, rounds = 16, 190 // three events each
+	var all sync.WaitGroup
+	for i := range goroutines {
+		all.Go(func() {
+			lock := client.NewLock(fmt.Sprint(name, i))
+			for range rounds {
+				hold, err := lock.Lock(t.Context())
+				if assert.NoError(t, err) {
+					assert.NoError(t, hold.Unlock(t.Context()))
+				}
+			}
+		})
+	}
+	all.Wait()
+	close(gate)
+	require.NoError(t, client.Close(within(t, soon)))
+	assert.EqualValues(t, 3*goroutines*rounds, seen.Load()+dropped.Load())
+	assert.Positive(t, dropped.Load(), "there were more than are kept")
+}

@@ -1,0 +1,195 @@
+package tests
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// What a reader of Redisson does, in scripts of our own, as its wire format has it.
+// KEYS is the lock; ARGV are what its lease keys begin with, the owner, and the lease
+// or the channel.
+const (
+	javaReadLock = `
+		local mode = redis.call('hget', KEYS[1], 'mode')
+		if not mode then redis.call('hset', KEYS[1], 'mode', 'read') end
+		if mode == 'write' and redis.call('hexists', KEYS[1], ARGV[2] .. ':write') == 0 then return 0 end
+		local i = redis.call('hincrby', KEYS[1], ARGV[2], 1)
+		redis.call('set', ARGV[1] .. ':' .. ARGV[2] .. ':rwlock_timeout:' .. i, 1, 'px', ARGV[3])
+		redis.call('pexpire', KEYS[1], math.max(redis.call('pttl', KEYS[1]), ARGV[3]))
+		return 1`
+	// It keeps the lock for as long as the longest lease key of any holder.
+	javaReadUnlock = `
+		local i = redis.call('hincrby', KEYS[1], ARGV[2], -1)
+		if i == 0 then redis.call('hdel', KEYS[1], ARGV[2]) end
+		redis.call('del', ARGV[1] .. ':' .. ARGV[2] .. ':rwlock_timeout:' .. (i + 1))
+		if redis.call('hlen', KEYS[1]) > 1 then
+		  local longest = -3
+		  for _, field in ipairs(redis.call('hkeys', KEYS[1])) do
+		    local holds = tonumber(redis.call('hget', KEYS[1], field))
+		    for n = 1, holds or 0 do
+		      longest = math.max(longest, redis.call('pttl', ARGV[1] .. ':' .. field .. ':rwlock_timeout:' .. n))
+		    end
+		  end
+		  if longest > 0 then
+		    redis.call('pexpire', KEYS[1], longest)
+		    return 0
+		  end
+		  if redis.call('hget', KEYS[1], 'mode') == 'write' then return 0 end
+		end
+		redis.call('del', KEYS[1])
+		redis.call('publish', ARGV[3], '0')
+		return 1`
+)
+
+// javaRW is Redisson's side of a read/write lock.
+type javaRW struct {
+	t    *testing.T
+	raw  rueidis.Client
+	name string
+}
+
+func (j javaRW) run(script, last string) int64 {
+	j.t.Helper()
+	reply, err := j.raw.Do(context.Background(), j.raw.B().Eval().Script(script).Numkeys(1).Key(j.name).
+		Arg("{"+j.name+"}", javaOwner(1), last).Build()).AsInt64()
+	require.NoError(j.t, err)
+	return reply
+}
+
+// reads has a thread come and go.
+func (j javaRW) reads() {
+	j.t.Helper()
+	require.EqualValues(j.t, 1, j.run(javaReadLock, "30000"))
+	j.run(javaReadUnlock, rwChannelOf(j.name))
+}
+
+// excludes checks that a hold which is certain to last keeps a writer out, for longer
+// than every shorter lease of the test.
+func excludes(t *testing.T, server *rig.Server, hold *latchkey.Hold) {
+	t.Helper()
+	writer, err := connect(t, server).NewRWLock(hold.Name()).WriteLock().TryLock(t.Context(), latchkey.Wait(time.Second))
+	if err == nil {
+		defer mustUnlock(t, writer)
+	}
+	require.NoError(t, hold.Err())
+	assert.Greater(t, hold.ValidFor(), 10*time.Second)
+	assert.ErrorIs(t, err, latchkey.ErrNotAcquired, "a writer got in while a hold was valid for %v", hold.ValidFor())
+}
+
+// Of a lock that was entered again one hold is given back, and a Java reader comes and
+// goes. What is left of the holds is found by Java for as long as it is valid.
+func TestJavaLeavesALockThatWasReleasedInPart(t *testing.T) {
+	t.Parallel()
+	const short = 300 * time.Millisecond
+	start := func(t *testing.T, again ...latchkey.Option) (server *rig.Server, java javaRW, outer, inner *latchkey.Hold) {
+		t.Parallel()
+		server = rig.Shared()
+		name := rig.Name(t)
+		lock := connect(t, server).NewRWLock(name).ReadLock()
+		outer = mustLock(t, lock, latchkey.Lease(short))
+		inner, err := lock.Lock(outer.Context(within(t, soon)), again...)
+		require.NoError(t, err)
+		return server, javaRW{t, server.Raw(t), name}, outer, inner
+	}
+	t.Run("the outer, whose lease is over", func(t *testing.T) {
+		server, java, outer, inner := start(t)
+		admin := rig.NewAdmin(t, server)
+		first := "{" + java.name + "}:" + outer.Owner().String() + ":rwlock_timeout:1"
+		rig.Eventually(t, soon, "the first lease ends", func() error {
+			if admin.Exists(first) {
+				return assert.AnError
+			}
+			return nil
+		})
+		mustUnlock(t, outer)
+		java.reads()
+		excludes(t, server, inner)
+		mustUnlock(t, inner)
+	})
+	t.Run("the inner, whose lease is longer", func(t *testing.T) {
+		server, java, outer, inner := start(t, latchkey.Lease(time.Minute))
+		mustUnlock(t, inner)
+		java.reads()
+		excludes(t, server, outer)
+		mustUnlock(t, outer)
+	})
+}
+
+// The server evicts what is noted beside a lock. Whoever then enters the lock again, or
+// renews it, for a shorter time than it has, does not shorten it.
+func TestHoldsOutliveTheirEvictedLeases(t *testing.T) {
+	t.Parallel()
+	const short = 300 * time.Millisecond
+	for side, open := range map[string]func(*latchkey.RWLock) latchkey.Locker{
+		"read":  func(l *latchkey.RWLock) latchkey.Locker { return l.ReadLock() },
+		"write": func(l *latchkey.RWLock) latchkey.Locker { return l.WriteLock() },
+	} {
+		beside := func(hold *latchkey.Hold) context.Context {
+			if side == "write" {
+				return hold.Context(within(t, time.Minute)) // whoever writes may read
+			}
+			return within(t, time.Minute)
+		}
+		t.Run(side+", entered again", func(t *testing.T) {
+			t.Parallel()
+			server, name := rig.Shared(), rig.Name(t)
+			rw := connect(t, server).NewRWLock(name)
+			lock := open(rw)
+			hold := mustLock(t, lock, latchkey.Lease(time.Minute))
+			evictLeases(t, server, name)
+			again, err := lock.Lock(hold.Context(within(t, soon)), latchkey.Lease(short))
+			require.NoError(t, err)
+			readOnce(beside(hold), t, rw)
+			excludes(t, server, hold)
+			mustUnlock(t, again)
+			mustUnlock(t, hold)
+		})
+		t.Run(side+", renewed", func(t *testing.T) {
+			t.Parallel()
+			server, name := rig.Shared(), rig.Name(t)
+			link, renewed := rig.NewLink(t, server), make(chan struct{}, 100)
+			rw := connectVia(t, server, link.Addr(), latchkey.Options{
+				Lease: short,
+				Observer: func(e latchkey.Event) {
+					if e.Type == latchkey.EventRenewed {
+						renewed <- struct{}{}
+					}
+				},
+			}).NewRWLock(name)
+			hold := mustLock(t, open(rw))
+			require.NoError(t, hold.Extend(t.Context(), time.Minute))
+			evictLeases(t, server, name)
+			for len(renewed) > 0 {
+				<-renewed
+			}
+			for range 2 { // the first may have been under way
+				rig.Await(t, soon, "a renewal", renewed)
+			}
+			readOnce(beside(hold), t, rw)
+			link.Cut()
+			excludes(t, server, hold)
+		})
+	}
+}
+
+func evictLeases(t *testing.T, server *rig.Server, name string) {
+	t.Helper()
+	rig.NewAdmin(t, server).Do("DEL", "latchkey_rw_leases:{"+name+"}")
+}
+
+// readOnce has a read hold with a long lease come and go, so that what is noted of leases
+// stays.
+func readOnce(ctx context.Context, t *testing.T, rw *latchkey.RWLock) {
+	t.Helper()
+	read, err := rw.ReadLock().Lock(ctx, latchkey.Lease(time.Minute))
+	require.NoError(t, err)
+	mustUnlock(t, read)
+}

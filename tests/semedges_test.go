@@ -1,0 +1,144 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// While an acquisition without an answer is given up, something else is in the place of
+// the semaphore. The acquisition, executed later, takes nothing all the same.
+func TestAcquisitionGivenUpWhileAnotherKindIsThere(t *testing.T) {
+	rig.Need(t, rig.Stats)
+	for what, acquire := range map[string]counted{"Semaphore": onSemaphores[0], "PermitSemaphore for ever": onPermits[1]} {
+		t.Run(what, func(t *testing.T) {
+			server, name := rig.Fresh(t), rig.Name(t)
+			admin, witness, tap := rig.NewAdmin(t, server), connect(t, server), rig.NewTap(t, server)
+			_, err := witness.NewSemaphore(name).TrySetPermits(t.Context(), 5)
+			require.NoError(t, err)
+			require.NoError(t, acquire.do(t.Context(), witness, name), "the server must know the script that is sent late")
+			client := connectVia(t, server, tap.Addr())
+			first := tap.Lose(1, rig.Mentions(name), rig.CutRequest)
+			heal := tap.LoseAll(rig.Mentions(name), rig.CutRequest)
+			require.ErrorIs(t, acquire.do(within(t, 100*time.Millisecond), client, name), latchkey.ErrUnknownOutcome)
+			admin.Do("RENAME", name, "{"+name+"}aside")
+			admin.Do("HSET", name, "another", "kind")
+			before := admin.CommandStats()
+			tap.Forget()
+			heal()
+			rig.Eventually(t, soon, "it is given up", func() error {
+				if admin.Since(before)["evalsha"]+admin.Since(before)["eval"] == 0 {
+					return errors.New("nothing was executed")
+				}
+				return nil
+			})
+			admin.Do("RENAME", "{"+name+"}aside", name)
+			raw := server.Raw(t)
+			late := raw.Do(t.Context(), raw.B().Arbitrary(rig.Await(t, soon, "the acquisition", first).Args...).Build())
+			if err := late.Error(); err != nil && !rueidis.IsRedisNil(err) {
+				require.ErrorContains(t, err, "LATCHKEY_PAST")
+			}
+			assert.Equal(t, 3, available(t, witness.NewSemaphore(name)))
+		})
+	}
+}
+
+// A string that is no number of permits is left alone by everything.
+func TestNoNumberOfPermits(t *testing.T) {
+	server, ctx := rig.Shared(), t.Context()
+	for _, value := range []string{"1.5", "0x10", " 7", "1e3", "007", "99999999999999999999"} {
+		t.Run(value, func(t *testing.T) {
+			admin := rig.NewAdmin(t, server)
+			s := newSemaphore(t, connect(t, server), 5)
+			pool := connect(t, server).NewPermitSemaphore(s.Name())
+			admin.Do("SET", s.Name(), value)
+			for what, try := range map[string]func() error{
+				"Acquire":       func() error { return s.TryAcquire(ctx, 1) },
+				"Release":       func() error { return s.Release(ctx, 1) },
+				"AddPermits":    func() error { return s.AddPermits(ctx, 1) },
+				"SetPermits":    func() error { return s.SetPermits(ctx, 9) },
+				"Available":     func() error { return firstOf(s.Available(ctx)) },
+				"Drain":         func() error { return firstOf(s.Drain(ctx)) },
+				"permits":       func() error { return firstOf(pool.TryAcquire(ctx)) },
+				"SetPermits, 2": func() error { return pool.SetPermits(ctx, 9) },
+			} {
+				assert.ErrorIs(t, try(), latchkey.ErrWrongKind, what)
+				assert.Equal(t, value, admin.Text("GET", s.Name()), what)
+				assert.Equal(t, "5", admin.Text("GET", "latchkey_sc_total:{"+s.Name()+"}"), what)
+			}
+		})
+	}
+}
+
+// There are never more permits than Redisson can count.
+func TestSetPermitsBeyondWhatCanBeCounted(t *testing.T) {
+	s := newSemaphore(t, connect(t, rig.Shared()), 1)
+	require.NoError(t, s.Release(t.Context(), math.MaxInt32-1))
+	assert.ErrorIs(t, s.SetPermits(t.Context(), math.MaxInt32), latchkey.ErrInvalid)
+	assert.Equal(t, math.MaxInt32, available(t, s))
+}
+
+// A release tells of all permits that are available, those included whose leases are
+// over: a process of Redisson wakes as many waiters.
+func TestReleaseTellsOfExpiredPermits(t *testing.T) {
+	for what, release := range map[string]func(ctx context.Context, s *latchkey.PermitSemaphore, p *latchkey.Permit) error{
+		"by its holder": func(ctx context.Context, _ *latchkey.PermitSemaphore, p *latchkey.Permit) error {
+			return p.Release(ctx)
+		},
+		"by its id": func(ctx context.Context, s *latchkey.PermitSemaphore, p *latchkey.Permit) error {
+			return firstOf(s.Release(ctx, p.ID()))
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			server, ctx := rig.Shared(), t.Context()
+			s := newPermits(t, connect(t, server), 3)
+			p, err := s.Acquire(ctx)
+			require.NoError(t, err)
+			_, err = s.AcquireN(ctx, 2, latchkey.Lease(20*time.Millisecond))
+			require.NoError(t, err)
+			rig.Eventually(t, soon, "two leases end", func() error {
+				if n, err := s.Available(ctx); n != 2 || err != nil {
+					return errors.Join(err, fmt.Errorf("%d available", n))
+				}
+				return nil
+			})
+			heard := subscribeRaw(t, server, semaphoreChannelOf(s.Name()))
+			require.NoError(t, release(ctx, connect(t, server).NewPermitSemaphore(s.Name()), p))
+			assert.Equal(t, "3", rig.Await(t, soon, "the message", heard))
+		})
+	}
+}
+
+// Permits that are held outlive the number, and the time to live that it had, when the
+// semaphore is set anew without one.
+func TestPermitsOutliveTheTimeToLiveOfASemaphoreThatIsSetAnew(t *testing.T) {
+	t.Parallel()
+	server, ctx := rig.Shared(), t.Context()
+	s := connect(t, server).NewPermitSemaphore(rig.Name(t))
+	_, err := s.TrySetPermits(ctx, 3, latchkey.TTL(500*time.Millisecond))
+	require.NoError(t, err)
+	p, err := s.Acquire(ctx)
+	require.NoError(t, err)
+	rig.NewAdmin(t, server).Do("DEL", s.Name())
+	set, err := s.TrySetPermits(ctx, 3)
+	require.NoError(t, err)
+	require.True(t, set)
+	rig.Throughout(t, time.Second, "one of three is held", func() error {
+		if n, err := s.Acquired(ctx); n != 1 || err != nil {
+			return errors.Join(err, fmt.Errorf("%d are held", n))
+		}
+		return nil
+	})
+	assert.NoError(t, p.Release(ctx))
+	counts(t, s, 3, 0)
+}

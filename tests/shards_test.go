@@ -1,0 +1,144 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// shards is a cluster of three masters, one of which is going to be silent, with names of
+// locks on each.
+type shards struct {
+	*rig.Cluster
+	silent   *rig.Server
+	onSilent []string // names of locks there
+	onOthers []string // names on the other two, in turn
+	admins   []*rig.Admin
+}
+
+// newShards returns a cluster with so many names on each master, each in a slot of its own.
+func newShards(t *testing.T, names int) *shards {
+	t.Helper()
+	s := &shards{Cluster: rig.NewStubbornCluster(t)}
+	byMaster := map[*rig.Server][]string{}
+	var masters []*rig.Server
+	for i, full := 0, 0; full < 3; i++ {
+		name := fmt.Sprintf("%s %d", t.Name(), i)
+		master, admin := s.Serving(name)
+		if byMaster[master] == nil {
+			masters = append(masters, master)
+			s.admins = append(s.admins, admin)
+		}
+		if len(byMaster[master]) == names {
+			continue
+		}
+		byMaster[master] = append(byMaster[master], name)
+		if len(byMaster[master]) == names {
+			full++
+		}
+	}
+	s.silent, s.onSilent = masters[0], byMaster[masters[0]]
+	for i := range names {
+		s.onOthers = append(s.onOthers, byMaster[masters[1]][i], byMaster[masters[2]][i])
+	}
+	return s
+}
+
+// hush stops the master, and lets it go on at the end of the test.
+func (s *shards) hush(t *testing.T) {
+	t.Helper()
+	s.silent.Pause(t)
+	t.Cleanup(func() { s.silent.Resume(t) })
+}
+
+// besiege has a crowd want the names of locks there until the end of the test, each
+// for a second at a time.
+func (s *shards) besiege(t *testing.T, client *latchkey.Client, crowd int) {
+	t.Helper()
+	ctx, end := context.WithCancel(t.Context())
+	var wanting sync.WaitGroup
+	t.Cleanup(func() { end(); wanting.Wait() })
+	for i := range crowd {
+		lock := client.NewLock("{" + s.onSilent[i%len(s.onSilent)] + "}" + fmt.Sprint(" crowd ", i))
+		wanting.Go(func() {
+			for ctx.Err() == nil {
+				patience, cancel := context.WithTimeout(ctx, time.Second)
+				if hold, err := lock.Lock(patience); err == nil {
+					_ = hold.Unlock(ctx)
+				}
+				cancel()
+			}
+		})
+	}
+}
+
+// pace is what a number of workers got done.
+type pace struct {
+	took   []time.Duration // by each call
+	failed int             // calls that acquired nothing
+	per    float64         // acquisitions in a second
+}
+
+func (p pace) p99() time.Duration { return p.took[len(p.took)*99/100] }
+
+func (p pace) String() string {
+	return fmt.Sprintf("%.0f acquisitions/s, p50 %v, p99 %v", p.per, p.took[len(p.took)/2].Round(10*time.Microsecond), p.p99().Round(10*time.Microsecond))
+}
+
+// work has one worker for each name lock and unlock for a while.
+func work(t *testing.T, client *latchkey.Client, names []string, lasts time.Duration) pace {
+	t.Helper()
+	var mu sync.Mutex
+	var p pace
+	var working sync.WaitGroup
+	start := time.Now()
+	for _, name := range names {
+		lock := client.NewLock(name)
+		working.Go(func() {
+			var took []time.Duration
+			failed := 0
+			for time.Since(start) < lasts {
+				ctx, cancel := context.WithTimeout(context.Background(), soon)
+				asked := time.Now()
+				hold, err := lock.Lock(ctx)
+				took = append(took, time.Since(asked))
+				if err == nil {
+					_ = hold.Unlock(ctx) // which a busy machine may not answer in time
+				} else {
+					failed++
+				}
+				cancel()
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			p.took = append(p.took, took...)
+			p.failed += failed
+		})
+	}
+	working.Wait()
+	p.per = float64(len(p.took)-p.failed) / time.Since(start).Seconds()
+	slices.Sort(p.took)
+	return p
+}
+
+// listening waits until a waiter has subscribed on one of the nodes that answer.
+func (s *shards) listening(t *testing.T, name string) {
+	t.Helper()
+	rig.Eventually(t, soon, "a waiter subscribes", func() error {
+		for _, admin := range s.admins[1:] {
+			for _, question := range []string{"CHANNELS", "SHARDCHANNELS"} {
+				if len(admin.Strings("PUBSUB", question, "*"+name+"*")) > 0 {
+					return nil
+				}
+			}
+		}
+		return errors.New("no subscription")
+	})
+}

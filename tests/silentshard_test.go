@@ -1,0 +1,177 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// More than 512 goroutines work on three shards, and one shard stops to answer: locks of
+// the others are taken as fast as before. LATCHKEY_TEST_SILENCE=30s measures for so long,
+// and asks for nine tenths of the pace and at most twice the time.
+func TestSilentShard_locks_of_others_go_on(t *testing.T) {
+	lasts, least, most := 4*time.Second, 0.5, 4.0
+	if os.Getenv("LATCHKEY_TEST_SILENCE") != "" {
+		lasts, least, most = rig.Campaign(t, "LATCHKEY_TEST_SILENCE", lasts), 0.9, 2
+	}
+	s := newShards(t, 64)
+	client := connectCluster(t, s.Cluster, latchkey.Options{})
+	s.besiege(t, client, 640)
+	work(t, client, s.onOthers, lasts/4) // scripts are loaded, connections are opened
+	before := work(t, client, s.onOthers, lasts)
+	s.hush(t)
+	during := work(t, client, s.onOthers, lasts)
+	s.silent.Resume(t)
+	after := work(t, client, s.onOthers, lasts)
+	t.Logf("before: %v", before)
+	t.Logf("during: %v", during)
+	t.Logf("after:  %v", after)
+	// The machine may have been busy with something else before, or after.
+	assert.GreaterOrEqual(t, during.per, least*min(before.per, after.per))
+	assert.LessOrEqual(t, during.p99().Seconds(), most*max(before.p99(), after.p99()).Seconds())
+}
+
+// 4000 tries with 200 ms, in a cluster with a silent shard: no call outlasts its deadline
+// (FM-05), neither there nor elsewhere.
+func TestSilentShard_deadlines_are_kept(t *testing.T) {
+	const callers, patience, margin = 4000, 200 * time.Millisecond, 2 * time.Second
+	s := newShards(t, 64)
+	client := connectCluster(t, s.Cluster, latchkey.Options{})
+	work(t, client, s.onOthers, time.Second/10)
+	work(t, client, s.onSilent, time.Second/10)
+	s.hush(t)
+	names := append(slices.Clone(s.onOthers), s.onSilent...)
+	over := rig.NewTally(callers) // by how much calls outlast their deadlines
+	for range 3 {
+		var trying sync.WaitGroup
+		for i := range callers {
+			lock := client.NewLock("{" + names[i%len(names)] + "}" + fmt.Sprint(i))
+			trying.Go(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), patience)
+				defer cancel()
+				if hold, err := lock.TryLock(ctx); err == nil {
+					_ = hold.Unlock(context.Background())
+					return
+				}
+				<-ctx.Done()
+				deadline, _ := ctx.Deadline()
+				over.Add(i, time.Since(deadline))
+			})
+		}
+		trying.Wait()
+	}
+	t.Logf("the last call came back %v after its deadline", over.Longest())
+	assert.Less(t, over.Longest(), margin)
+}
+
+// Holds of other shards are renewed and released while the renewals and releases of the
+// silent one, more than are reserved, get no answer.
+func TestSilentShard_renewals_and_releases_of_others_go_on(t *testing.T) {
+	const lease, names = 6 * time.Second, 300
+	s := newShards(t, names)
+	client := connectCluster(t, s.Cluster, latchkey.Options{Lease: lease})
+	kept := make([]*latchkey.Hold, 0, 50)
+	for _, name := range s.onOthers[:cap(kept)] {
+		kept = append(kept, mustLock(t, client.NewLock(name)))
+	}
+	stuck := make([]*latchkey.Hold, 0, names)
+	for _, name := range s.onSilent {
+		stuck = append(stuck, mustLock(t, client.NewLock(name)))
+	}
+	s.hush(t)
+	s.besiege(t, client, 600)
+	var releasing sync.WaitGroup
+	for _, hold := range stuck {
+		releasing.Go(func() { _ = hold.Unlock(context.Background()) })
+	}
+	rig.Throughout(t, 2*lease, "the others are held", func() error {
+		for _, hold := range kept {
+			if err := hold.Err(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	start := time.Now()
+	for _, hold := range kept {
+		mustUnlock(t, hold)
+	}
+	took := time.Since(start)
+	t.Logf("%d releases in %v", len(kept), took)
+	require.Less(t, took, 2*time.Second)
+	releasing.Wait()
+}
+
+// An acquisition on another shard whose outcome is unknown is undone at once, and not when
+// its lease is over.
+func TestSilentShard_undo_of_others_goes_on(t *testing.T) {
+	s := newShards(t, 200)
+	server := s.Server()
+	tap := rig.NewTap(t, server)
+	client, other := connectVia(t, server, tap.Addr()), connectCluster(t, s.Cluster, latchkey.Options{})
+	work(t, client, s.onOthers, time.Second/10)
+	work(t, client, s.onSilent, time.Second/10)
+	s.hush(t)
+	s.besiege(t, client, 600)
+	rest(2 * time.Second) // some hundred outcomes are unknown there
+	for _, name := range s.onOthers[:4] {
+		name = "{" + name + "} in doubt"
+		reply := tap.HoldReply(rig.Mentions(name))
+		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+		_, err := client.NewLock(name).TryLock(ctx)
+		cancel()
+		reply.Release()
+		require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+		start := time.Now()
+		mustUnlock(t, mustLock(t, other.NewLock(name)))
+		assert.Less(t, time.Since(start), 3*time.Second)
+	}
+}
+
+// A client can be opened while a shard is silent, and serves the others.
+func TestSilentShard_clients_can_be_opened(t *testing.T) {
+	s := newShards(t, 4)
+	s.hush(t)
+	for range 5 {
+		client := connectCluster(t, s.Cluster, latchkey.Options{})
+		assert.Zero(t, work(t, client, s.onOthers, time.Second/10).failed)
+	}
+}
+
+// A waiter for a lock of another shard is woken by its release.
+func TestSilentShard_waiters_of_others_are_woken(t *testing.T) {
+	for name, mode := range map[string]latchkey.ShardedPubSub{"sharded": latchkey.ShardedAuto, "classic": latchkey.ShardedOff} {
+		t.Run(name, func(t *testing.T) {
+			s := newShards(t, 30)
+			options := latchkey.Options{ShardedPubSub: mode, PollCeiling: byMessage, Lease: 2 * byMessage}
+			holder, waiter := connectCluster(t, s.Cluster, options), connectCluster(t, s.Cluster, options)
+			work(t, waiter, s.onSilent, time.Second/10)
+			s.hush(t)
+			s.besiege(t, waiter, 600)
+			var slowest time.Duration
+			for _, name := range s.onOthers {
+				hold := mustLock(t, holder.NewLock(name))
+				waiting := lockInBackground(within(t, byMessage), waiter.NewLock(name))
+				s.listening(t, name)
+				start := time.Now()
+				mustUnlock(t, hold)
+				next := rig.Await(t, soon, "the waiter", waiting)
+				require.NoError(t, next.err)
+				slowest = max(slowest, next.at.Sub(start))
+				mustUnlock(t, next.hold)
+			}
+			t.Logf("woken %v after the release at the latest", slowest)
+			assert.Less(t, slowest, 2*time.Second)
+		})
+	}
+}

@@ -1,0 +1,200 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// attempts are calls that try for a lock while no reply comes: each is executed, or will
+// be, and its caller leaves without knowing.
+func attempts(t *testing.T, client *latchkey.Client, tap *rig.Tap, name string, n int, options ...latchkey.Option) {
+	t.Helper()
+	replies := tap.HoldReplies(rig.Mentions(name))
+	var leaving sync.WaitGroup
+	for range n {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		leaving.Go(func() { _, _ = client.NewLock(name).TryLock(ctx, options...) })
+	}
+	leaving.Wait()
+	replies.Release()
+}
+
+// costs fails when a tap has seen more commands that name a lock than that, at any time
+// of a while.
+func costs(t *testing.T, tap *rig.Tap, name string, limit int, during time.Duration) {
+	t.Helper()
+	sent := 0
+	rig.Throughout(t, during, "the commands are few", func() error {
+		sent = 0
+		for _, command := range tap.Commands() {
+			if rig.Mentions(name)(command) {
+				sent++
+			}
+		}
+		if sent > limit {
+			return fmt.Errorf("%d commands, more than %d", sent, limit)
+		}
+		return nil
+	})
+	t.Logf("%d commands", sent)
+}
+
+// On a client of our own the answer to the first undo proves that nothing comes later:
+// a call that timed out costs one command more, however long its lease.
+func TestUndo_ends_with_its_proof(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	if server.Embedded() {
+		t.Skip("the client is a borrowed one there")
+	}
+	tap := rig.NewTap(t, server)
+	client := connectVia(t, server, tap.Addr())
+	mustUnlock(t, mustLock(t, client.NewLock(name))) // the server knows the scripts
+	const calls = 40
+	tap.Forget()
+	attempts(t, client, tap, name, calls, latchkey.Lease(time.Hour))
+	rig.Eventually(t, soon, "the undo", free(rig.NewAdmin(t, server), name))
+	costs(t, tap, name, 2*calls, 5*time.Second)
+}
+
+// Without that proof, the undo of one call is three commands at most, over a lease
+// that is not longer than the default.
+func TestUndo_costs_three_commands(t *testing.T) {
+	t.Parallel()
+	rig.Long(t)
+	server, name := rig.Shared(), rig.Name(t)
+	tap := rig.NewTap(t, server)
+	client, closeAll, err := borrow(likeOurs(server.Options(tap.Addr())), latchkey.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, closeAll(within(t, soon))) })
+	mustUnlock(t, mustLock(t, client.NewLock(name)))
+	const calls = 20
+	tap.Forget()
+	attempts(t, client, tap, name, calls)
+	rig.Eventually(t, soon, "the undo", free(rig.NewAdmin(t, server), name))
+	costs(t, tap, name, calls+3*calls, latchkey.DefaultLease+5*time.Second)
+}
+
+// While a server is silent, undo waits for it with one probe: afterwards each call that
+// failed meanwhile costs no more than any other.
+func TestUndo_after_an_outage(t *testing.T) {
+	rig.Need(t, rig.Process, rig.Stats)
+	t.Parallel()
+	server := rig.Fresh(t)
+	client := connect(t, server)
+	admin := rig.NewAdmin(t, server)
+	mustUnlock(t, mustLock(t, client.NewLock("warm")))
+	before := admin.CommandStats()
+	server.Pause(t)
+	end := time.Now().Add(rig.Lasting(6 * time.Second))
+	var failed, doubtful atomic.Int64
+	var callers sync.WaitGroup
+	for i := range 100 {
+		callers.Go(func() {
+			for k := 0; time.Now().Before(end); k++ {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+				_, err := client.NewLock(fmt.Sprint("name ", i, " ", k)).TryLock(ctx)
+				cancel()
+				failed.Add(1)
+				if errors.Is(err, latchkey.ErrUnknownOutcome) {
+					doubtful.Add(1)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	server.Resume(t)
+	mustUnlock(t, mustLock(t, client.NewLock("after")))
+	var scripts int64
+	limit := 4*doubtful.Load() + 100 // itself, executed late, and its undo
+	rig.Throughout(t, 8*time.Second, "the commands are few", func() error {
+		sent := admin.Since(before)
+		scripts = sent["evalsha"] + sent["eval"]
+		if scripts > limit {
+			return fmt.Errorf("%d commands, for %d calls whose outcome was unknown", scripts, doubtful.Load())
+		}
+		return nil
+	})
+	rig.Eventually(t, soon, "nothing is held", func() error {
+		if keys := admin.Keys("name *"); len(keys) > 0 {
+			return fmt.Errorf("%d keys", len(keys))
+		}
+		return nil
+	})
+	t.Logf("%d calls failed, %d with an unknown outcome; %d commands", failed.Load(), doubtful.Load(), scripts)
+}
+
+// A node that is silent does not delay the undo of what is on others.
+func TestUndo_is_per_node(t *testing.T) {
+	t.Parallel()
+	cluster := rig.NewCluster(t)
+	cluster.ServePartly()
+	client := connectCluster(t, cluster, latchkey.Options{})
+	names := byNode(t, cluster, rig.Name(t), 2)
+	silent, other := names[0], names[1]
+	for _, name := range names {
+		mustUnlock(t, mustLock(t, client.NewLock(name)))
+	}
+	_, replica := cluster.Replica(silent)
+	replica.Do("CONFIG", "SET", "cluster-replica-no-failover", "yes")
+	cluster.Pause(silent)
+	defer func() {
+		replica.Do("CONFIG", "SET", "cluster-replica-no-failover", "no")
+		cluster.Heal()
+	}()
+	leaveWithout(t, client, silent, 300)
+	rest(time.Second) // so that undo is busy with them
+
+	answering := cluster.Pause(other)
+	leaveWithout(t, client, other, 1)
+	answering.Resume(t)
+	_, admin := cluster.Serving(other)
+	start := time.Now()
+	rig.Eventually(t, 5*time.Second, "the undo on the node that answers", func() error {
+		if admin.Exists(other) {
+			return errors.New("held")
+		}
+		return nil
+	})
+	t.Logf("undone after %v", time.Since(start))
+}
+
+// leaveWithout has so many callers give up on a lock of a node that does not answer.
+func leaveWithout(t *testing.T, client *latchkey.Client, name string, callers int) {
+	t.Helper()
+	var leaving sync.WaitGroup
+	for range callers {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		leaving.Go(func() {
+			_, _ = client.NewLock(name).TryLock(ctx)
+		})
+	}
+	leaving.Wait()
+}
+
+// byNode returns names that so many different masters serve.
+func byNode(t *testing.T, cluster *rig.Cluster, prefix string, n int) (names []string) {
+	t.Helper()
+	known := map[string]bool{}
+	for i := 0; len(names) < n; i++ {
+		name := fmt.Sprintf("%s:{%d}", prefix, i)
+		server, _ := cluster.Serving(name)
+		if !known[server.Addr()] {
+			known[server.Addr()] = true
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,159 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// object is one object under a name: how it comes there, and all its operations.
+type object struct {
+	sort string // what the key is found to be
+	make func(t *testing.T, client *latchkey.Client, name string)
+	use  func(ctx context.Context, client *latchkey.Client, name string) map[string]error
+}
+
+const anID = "000102030405060708090a0b0c0d0e0f"
+
+var objects = map[string]object{
+	"mutex":      lockObject("a mutex", func(c *latchkey.Client, n string) latchkey.Locker { return c.NewMutex(n) }),
+	"lock":       lockObject("a lock", func(c *latchkey.Client, n string) latchkey.Locker { return c.NewLock(n) }),
+	"fair lock":  lockObject("a lock", func(c *latchkey.Client, n string) latchkey.Locker { return c.NewFencedFairLock(n) }),
+	"spin lock":  lockObject("a lock", func(c *latchkey.Client, n string) latchkey.Locker { return c.NewSpinLock(n) }),
+	"read lock":  lockObject("a read/write lock", func(c *latchkey.Client, n string) latchkey.Locker { return c.NewRWLock(n).ReadLock() }),
+	"write lock": lockObject("a read/write lock", func(c *latchkey.Client, n string) latchkey.Locker { return c.NewRWLock(n).WriteLock() }),
+
+	"semaphore":             {"a semaphore", makeSemaphore(), useSemaphore},
+	"semaphore with a TTL":  {"a semaphore", makeSemaphore(latchkey.TTL(time.Hour)), useSemaphore},
+	"permits":               {"a semaphore", makePermits(), usePermits},
+	"permits with a TTL":    {"a semaphore", makePermits(latchkey.TTL(time.Hour)), usePermits},
+	"latch":                 {"a latch", makeLatch(), useLatch},
+	"latch with a TTL":      {"a latch", makeLatch(latchkey.TTL(time.Hour)), useLatch},
+	"record of application": {"a hash without any lock owner", putRecord, nil},
+}
+
+func putRecord(t *testing.T, _ *latchkey.Client, name string) {
+	t.Helper()
+	put(rig.NewAdmin(t, rig.Shared()), name, "HSET|@|name|Ann", "PEXPIRE|@|3600000")
+}
+
+func lockObject(sort string, open func(*latchkey.Client, string) latchkey.Locker) object {
+	return object{
+		sort: sort,
+		make: func(t *testing.T, client *latchkey.Client, name string) {
+			t.Helper()
+			mustLock(t, open(client, name), latchkey.Lease(time.Hour))
+		},
+		use: func(ctx context.Context, client *latchkey.Client, name string) map[string]error {
+			lock := open(client, name)
+			return map[string]error{
+				"Lock": firstOf(lock.Lock(ctx)), "TryLock": firstOf(lock.TryLock(ctx)),
+				"Do":       lock.Do(ctx, func(context.Context) error { return nil }),
+				"IsLocked": firstOf(lock.IsLocked(ctx)), "RemainingTTL": firstOf(lock.RemainingTTL(ctx)),
+				"Inspect": firstOf(lock.Inspect(ctx)), "ForceUnlock": firstOf(lock.ForceUnlock(ctx)),
+			}
+		},
+	}
+}
+
+func makeSemaphore(options ...latchkey.Option) func(*testing.T, *latchkey.Client, string) {
+	return func(t *testing.T, client *latchkey.Client, name string) {
+		t.Helper()
+		require.NoError(t, firstOf(client.NewSemaphore(name).TrySetPermits(t.Context(), 5, options...)))
+	}
+}
+
+func useSemaphore(ctx context.Context, client *latchkey.Client, name string) map[string]error {
+	s := client.NewSemaphore(name)
+	return map[string]error{
+		"Acquire": s.Acquire(ctx, 1), "TryAcquire": s.TryAcquire(ctx, 100), "Release": s.Release(ctx, 1),
+		"ReleaseIfExists": firstOf(s.ReleaseIfExists(ctx, 1)), "AddPermits": s.AddPermits(ctx, 1),
+		"TrySetPermits": firstOf(s.TrySetPermits(ctx, 1)), "SetPermits": s.SetPermits(ctx, 3),
+		"Drain": firstOf(s.Drain(ctx)), "Available": firstOf(s.Available(ctx)),
+		"Expire": firstOf(s.Expire(ctx, time.Millisecond)), "Expire never": firstOf(s.Expire(ctx, latchkey.NoExpiry)),
+		"Delete": firstOf(s.Delete(ctx)),
+	}
+}
+
+func makePermits(options ...latchkey.Option) func(*testing.T, *latchkey.Client, string) {
+	return func(t *testing.T, client *latchkey.Client, name string) {
+		t.Helper()
+		s := client.NewPermitSemaphore(name)
+		require.NoError(t, firstOf(s.TrySetPermits(t.Context(), 5, options...)))
+		require.NoError(t, firstOf(s.Acquire(t.Context(), latchkey.Lease(time.Hour))))
+	}
+}
+
+func usePermits(ctx context.Context, client *latchkey.Client, name string) map[string]error {
+	s := client.NewPermitSemaphore(name)
+	return map[string]error{
+		"Acquire": firstOf(s.Acquire(ctx)), "AcquireN": firstOf(s.AcquireN(ctx, 2)), "TryAcquire": firstOf(s.TryAcquireN(ctx, 100)),
+		"TrySetPermits": firstOf(s.TrySetPermits(ctx, 1)), "SetPermits": s.SetPermits(ctx, 3), "AddPermits": s.AddPermits(ctx, 1),
+		"Available": firstOf(s.Available(ctx)), "Acquired": firstOf(s.Acquired(ctx)), "Permits": firstOf(s.Permits(ctx)),
+		"Release": firstOf(s.Release(ctx, anID)), "LeaseTime": firstOf(s.LeaseTime(ctx, anID)), "UpdateLease": s.UpdateLease(ctx, anID, time.Hour),
+		"Expire": firstOf(s.Expire(ctx, time.Millisecond)), "Expire never": firstOf(s.Expire(ctx, latchkey.NoExpiry)),
+		"Delete": firstOf(s.Delete(ctx)),
+	}
+}
+
+func makeLatch(options ...latchkey.Option) func(*testing.T, *latchkey.Client, string) {
+	return func(t *testing.T, client *latchkey.Client, name string) {
+		t.Helper()
+		require.NoError(t, firstOf(client.NewCountDownLatch(name).TrySetCount(t.Context(), 5, options...)))
+	}
+}
+
+func useLatch(ctx context.Context, client *latchkey.Client, name string) map[string]error {
+	l := client.NewCountDownLatch(name)
+	return map[string]error{
+		"Await": l.Await(ctx), "Count": firstOf(l.Count(ctx)), "CountDown": firstOf(l.CountDown(ctx)),
+		"CountDownN": firstOf(l.CountDownN(ctx, 9)), "CountDownAs": firstOf(l.CountDownAs(ctx, "me")),
+		"TrySetCount": firstOf(l.TrySetCount(ctx, 3)), "Delete": firstOf(l.Delete(ctx)),
+	}
+}
+
+// Every operation of every kind of object on the key of every other kind: it is refused
+// at once, the error says what is there, and not a byte changes.
+func TestEachKindOnTheKeyOfEachOther(t *testing.T) {
+	t.Parallel()
+	for there, owner := range objects {
+		t.Run(there, func(t *testing.T) {
+			t.Parallel()
+			server, base := rig.Shared(), rig.Name(t)
+			admin, client, stranger := rig.NewAdmin(t, server), connect(t, server), connect(t, server)
+			for asked, user := range objects {
+				if user.use == nil || user.sort == owner.sort || isNumber(user) && isNumber(owner) {
+					continue
+				}
+				name := base + " " + asked
+				owner.make(t, client, name)
+				before := content(admin, name)
+				for operation, err := range user.use(within(t, soon), stranger, name) {
+					assertWrongKind(t, err, asked+" "+operation, name, owner.sort)
+				}
+				assert.Equal(t, before, content(admin, name), asked)
+			}
+		})
+	}
+}
+
+// isNumber tells the kinds of objects that are a number in Redis, which their operations
+// cannot tell from each other.
+func isNumber(o object) bool { return o.sort == "a semaphore" || o.sort == "a latch" }
+
+func assertWrongKind(t *testing.T, err error, what, name, found string) {
+	t.Helper()
+	if !assert.ErrorIs(t, err, latchkey.ErrWrongKind, what) {
+		return
+	}
+	assert.ErrorContains(t, err, fmt.Sprintf("%q: key is another kind of object: %s, not ", name, found), what)
+	assert.Equal(t, 1, strings.Count(err.Error(), "latchkey: "), what)
+}

@@ -1,0 +1,231 @@
+package latchkey
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+const (
+	// topologyAge is for how long a client relies on what it knows of a cluster, and
+	// troubledAge the same while a node is in trouble. Nothing depends on it but who has
+	// to wait for whom.
+	topologyAge = 10 * time.Second
+	troubledAge = time.Second
+	// topologyPatience is how long to wait for an answer.
+	topologyPatience = time.Second
+)
+
+// node is a server to which commands go. What happens to one does not concern another:
+// each has bounds of its own for the commands in flight.
+type node struct {
+	address  string
+	dialing  dialing
+	ordinary *inflight
+	reserved *inflight // for renewals, releases and undo
+}
+
+func (t *topology) newNode(address string) *node {
+	return &node{
+		address:  address,
+		dialing:  dialing{all: &t.breaks},
+		ordinary: newInflight(t.limit),
+		reserved: newInflight(reservedSlots),
+	}
+}
+
+// lane keeps those who want a hold from standing in the way of those who have one.
+func (n *node) lane(cmd command) *inflight {
+	if cmd.tidies {
+		return n.reserved
+	}
+	return n.ordinary
+}
+
+// steady reports whether a command that is sent now finds a connection on which nothing
+// is overdue, and returns what dialing has to know about its answer.
+func (n *node) steady() (now era, steady bool) {
+	now, steady = n.dialing.look()
+	return now, steady && !n.ordinary.left.Load() && !n.reserved.left.Load()
+}
+
+// topology knows the nodes, and which of them serves which slot of a cluster, so that one
+// that is silent holds up nobody who waits elsewhere. Without a cluster there is one
+// node: that of Sentinel's master is another now and then, and still the same for us.
+type topology struct {
+	cluster bool
+	limit   int
+	common  *node        // serves everything, as long as nothing else is known
+	breaks  atomic.Int64 // of connections to any node
+
+	mu     sync.Mutex
+	nodes  map[string]*node // by address
+	owners atomic.Pointer[slotOwners]
+	asking atomic.Bool
+	asked  atomic.Int64 // when they were asked last, as a time.Duration on the monotonic clock
+}
+
+// slotOwners says who serves each slot.
+type slotOwners struct {
+	nodes []*node
+	of    [1 << 14]uint16
+}
+
+func newTopology(cluster bool, limit int) *topology {
+	t := &topology{cluster: cluster, limit: limit, nodes: map[string]*node{}}
+	t.common = t.newNode("")
+	return t
+}
+
+// node returns the node with an address.
+func (t *topology) node(address string) *node {
+	if !t.cluster {
+		return t.common
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.nodes[address]
+	if n == nil {
+		n = t.newNode(address)
+		t.nodes[address] = n
+	}
+	return n
+}
+
+// serving returns the node that serves a slot.
+func (t *topology) serving(slot uint16) *node {
+	owners := t.owners.Load()
+	if owners == nil {
+		return t.common
+	}
+	return owners.nodes[owners.of[slot]]
+}
+
+// of is the address of the node that serves a slot: as long as that is not known, the
+// same for all.
+func (t *topology) of(slot uint16) string { return t.serving(slot).address }
+
+// peer is a node that can be asked.
+type peer struct {
+	*node
+	client rueidis.Client
+}
+
+// peers are the nodes of a cluster in the order in which to ask them: at first masters,
+// to which there are connections, and at last those that may be silent.
+func (t *topology) peers(client rueidis.Client) []peer {
+	var all []peer
+	for address, each := range client.Nodes() {
+		all = append(all, peer{t.node(address), each})
+	}
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	owners := t.owners.Load()
+	rank := func(p peer) (rank int) {
+		if _, steady := p.steady(); !steady {
+			rank += 2
+		}
+		if owners != nil && !slices.Contains(owners.nodes, p.node) {
+			rank++
+		}
+		return rank
+	}
+	slices.SortStableFunc(all, func(a, b peer) int { return rank(a) - rank(b) })
+	return all
+}
+
+// due reports whether it is time to ask. Whoever is told so has to call learn.
+func (t *topology) due(now time.Duration, troubled bool) bool {
+	age := topologyAge
+	if troubled || t.owners.Load() == nil {
+		age = troubledAge
+	}
+	return now-time.Duration(t.asked.Load()) > age && t.asking.CompareAndSwap(false, true)
+}
+
+// keepKnown has the nodes of a cluster asked in the background if it is time to.
+func (c *caller) keepKnown(troubled bool) {
+	if c.topology.due(c.clock().mono, troubled) {
+		c.background(func() { c.learn(context.Background()) })
+	}
+}
+
+// learn asks the nodes who serves what.
+func (c *caller) learn(ctx context.Context) {
+	t := c.topology
+	defer t.asking.Store(false)
+	t.asked.Store(int64(c.clock().mono))
+	ctx, cancel := context.WithTimeout(ctx, topologyPatience)
+	defer cancel()
+	address, reply := c.ask(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+		return client.Do(ctx, client.B().ClusterSlots().Build())
+	})
+	ranges, err := reply.ToArray()
+	if err != nil {
+		return
+	}
+	if owners := t.read(ranges, address); owners != nil {
+		t.owners.Store(owners)
+		t.forget(c.client.Nodes(), owners)
+	}
+}
+
+// forget drops the nodes that are gone.
+func (t *topology) forget(there map[string]rueidis.Client, owners *slotOwners) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for address, n := range t.nodes {
+		if there[address] == nil && !slices.Contains(owners.nodes, n) {
+			delete(t.nodes, address)
+		}
+	}
+}
+
+// read takes the reply to CLUSTER SLOTS apart: for each range of slots the first, the
+// last, and its nodes, the master first. It returns nil for anything else.
+func (t *topology) read(ranges []rueidis.RedisMessage, from string) *slotOwners {
+	owners := &slotOwners{nodes: []*node{t.common}}
+	for _, r := range ranges {
+		parts, err := r.ToArray()
+		if err != nil || len(parts) < 3 {
+			return nil
+		}
+		first, err1 := parts[0].AsInt64()
+		last, err2 := parts[1].AsInt64()
+		master, err3 := parts[2].ToArray()
+		if err1 != nil || err2 != nil || err3 != nil || len(master) < 2 || first < 0 || last >= int64(len(owners.of)) {
+			return nil
+		}
+		number := owners.number(t.node(addressOf(master, from)))
+		for slot := first; slot <= last; slot++ {
+			owners.of[slot] = number
+		}
+	}
+	return owners
+}
+
+// addressOf is the address of a node, as rueidis writes it. A node that does not know
+// its own host has that of the one that answered.
+func addressOf(node []rueidis.RedisMessage, from string) string {
+	host, _ := node[0].ToString()
+	port, _ := node[1].AsInt64()
+	if host == "" {
+		host, _, _ = net.SplitHostPort(from)
+	}
+	return net.JoinHostPort(host, strconv.FormatInt(port, 10))
+}
+
+func (o *slotOwners) number(n *node) uint16 {
+	i := slices.Index(o.nodes, n)
+	if i < 0 {
+		i = len(o.nodes)
+		o.nodes = append(o.nodes, n)
+	}
+	return uint16(i)
+}

@@ -1,0 +1,267 @@
+package latchkey
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+)
+
+// undo sets the server's state to that of the client where the outcome of a command is
+// unknown: an acquisition that was sent and not answered, a release that could not be
+// delivered, a renewal that may have gone out for a hold that is lost. It does so at
+// once, and again until nothing can be executed late any more:
+//
+//	what may be executed late            undo is sent               until
+//	-----------------------------------  -------------------------  --------------------------
+//	nothing that counts: a release, a    at once                    it is answered
+//	renewal, an operation with a note
+//
+//	an acquisition that was sent in the  at once                    it is answered
+//	era of the answer
+//
+//	any other acquisition                at once, after undoPause,  it is answered after the
+//	                                     after pauses that grow,    end of the window
+//	                                     at the end of the window
+//
+// The window is the lease that the acquisition asked for, but lateDelivery at most. So
+// three commands are sent for the default lease of 30 s or a shorter one, and five for the
+// longest. An acquisition that is executed late stays until the next of them, or until its
+// lease is over if that is sooner.
+//
+// A command without an answer does not count. What is due stays due, in the line of its
+// node (see undoRoute), until the lease is over even if it was taken at the last moment.
+type undo struct {
+	client *Client
+	open   context.Context // until close
+	end    context.CancelFunc
+	tasks  sync.WaitGroup
+
+	mu      sync.Mutex
+	pending map[undoable]*pendingUndo
+	queue   undoQueue   // those that are to wait
+	timer   *time.Timer // for the first of them, nil before there was one
+	routes  map[string]*undoRoute
+}
+
+const (
+	// lateDelivery is for how long a command is taken to be on its way at most. It is
+	// longer than TCP keeps on to deliver.
+	lateDelivery = 20 * time.Minute
+	// undoPause is the first pause between two commands, or a fifteenth of the window if
+	// that is less; each further one is undoGrowth times as long.
+	undoPause  = 2 * time.Second
+	undoGrowth = 16
+	// undoRetry is the pause after an answer that means "not now".
+	undoRetry = longPause
+)
+
+// undoable is what the server may know otherwise than the client.
+type undoable interface {
+	// undo sets the server right once, and tells how the server took that.
+	undo(ctx context.Context, stop <-chan struct{}) verdict
+}
+
+// undoPlan is what undo has to know of something.
+type undoPlan struct {
+	key   string
+	delay time.Duration // before the first command
+	lease time.Duration // that the server may have given
+	late  bool          // to an acquisition that may be executed late
+	era   era           // in which that was sent
+}
+
+// pendingUndo is something that is to be undone, guarded by undo.mu. Its times are on the
+// monotonic clock.
+type pendingUndo struct {
+	what   undoable
+	slot   uint16
+	place  int           // in the queue, or -1: it is in the line of its node, or under way
+	again  bool          // it was added once more meanwhile
+	due    time.Duration // when the next command is to be sent
+	pause  time.Duration // after the answer to that
+	late   bool          // an acquisition may be executed late
+	era    era           // in which that was sent
+	window time.Duration // when the lease that it asked for is over
+	expiry time.Duration // when nothing is left to undo, answered or not
+}
+
+func newUndo(c *Client) *undo {
+	open, end := context.WithCancel(context.Background())
+	return &undo{client: c, open: open, end: end, pending: map[undoable]*pendingUndo{}, routes: map[string]*undoRoute{}}
+}
+
+// add has something undone.
+func (u *undo) add(what undoable, plan undoPlan) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.open.Err() != nil {
+		return
+	}
+	start := u.client.clock().mono + plan.delay
+	lease := min(plan.lease+driftMargin(plan.lease), lateDelivery)
+	p := &pendingUndo{
+		what: what, slot: keySlot(plan.key), due: start, pause: min(undoPause, lease/(undoGrowth-1)),
+		late: plan.late, era: plan.era, window: start + lease, expiry: start + lease,
+	}
+	if p.late {
+		p.expiry += lateDelivery
+	}
+	switch known := u.pending[what]; {
+	case known == nil:
+		u.pending[what] = p
+		heap.Push(&u.queue, p)
+	case known.place >= 0:
+		p.due = min(p.due, known.due)
+		known.merge(p)
+		heap.Fix(&u.queue, known.place)
+	default:
+		known.again = true
+		known.merge(p)
+	}
+	u.arm()
+}
+
+// merge makes one of two that undo the same.
+func (p *pendingUndo) merge(more *pendingUndo) {
+	switch {
+	case p.late && more.late:
+		p.era = p.era.common(more.era)
+	case more.late:
+		p.late, p.era = true, more.era
+	}
+	p.due, p.pause = more.due, more.pause
+	p.window, p.expiry = max(p.window, more.window), max(p.expiry, more.expiry)
+}
+
+// arm sets the timer for the first in the queue. u.mu is held.
+func (u *undo) arm() {
+	if len(u.queue) == 0 || u.open.Err() != nil {
+		return
+	}
+	wait := max(u.queue[0].due-u.client.clock().mono, 0)
+	if u.timer == nil {
+		u.timer = time.AfterFunc(wait, u.dispatch)
+		return
+	}
+	u.timer.Reset(wait)
+}
+
+// dispatch passes on what is due.
+func (u *undo) dispatch() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.open.Err() != nil {
+		return
+	}
+	now := u.client.clock().mono
+	for len(u.queue) > 0 && u.queue[0].due <= now {
+		u.send(heap.Pop(&u.queue).(*pendingUndo))
+	}
+	u.arm()
+}
+
+// attempt undoes something once, and plans the next time or forgets it. It reports whether
+// the node was heard.
+func (u *undo) attempt(p *pendingUndo) (heard bool) {
+	v := u.try(context.Background(), p.what.undo)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := u.client.clock().mono
+	switch {
+	case p.again:
+		p.again = false
+	case final(v) && u.ended(p, now), now >= p.expiry:
+		delete(u.pending, p.what)
+		return v.heard()
+	case final(v):
+		p.due = min(now+p.pause, p.window)
+		p.pause *= undoGrowth
+	case v == notNow:
+		p.due = now + jitter(undoRetry)
+	default:
+		u.send(p)
+		return false
+	}
+	heap.Push(&u.queue, p)
+	u.arm()
+	return v.heard()
+}
+
+// ended reports whether nothing can be executed late after an answer that has just come.
+// u.mu is held.
+func (u *undo) ended(p *pendingUndo, now time.Duration) bool {
+	return !p.late || now >= p.window || u.client.topology.still(p.era)
+}
+
+// try undoes something once, within the patience of the client.
+func (u *undo) try(ctx context.Context, once func(context.Context, <-chan struct{}) verdict) verdict {
+	ctx, cancel := context.WithTimeout(ctx, u.client.caller.patience)
+	defer cancel()
+	return once(ctx, u.open.Done())
+}
+
+// atOnce undoes something for a call that has to tell of it, and reports whether that is
+// done.
+func (u *undo) atOnce(once func(context.Context, <-chan struct{}) verdict) bool {
+	return final(u.try(context.Background(), once))
+}
+
+// final reports whether the server has said what it had to.
+func final(v verdict) bool { return v == answered || v == refused }
+
+// heard reports whether the server has said anything.
+func (v verdict) heard() bool { return final(v) || v == notNow }
+
+// close undoes everything once more. What cannot be reached by then is left to its lease.
+func (u *undo) close(ctx context.Context) {
+	u.mu.Lock()
+	u.end()
+	if u.timer != nil {
+		u.timer.Stop()
+	}
+	u.mu.Unlock()
+	u.tasks.Wait()
+	places := make(chan struct{}, closeReleases)
+	var last sync.WaitGroup
+	var silent sync.Map // nodes
+	for what, p := range u.pending {
+		places <- struct{}{}
+		node := u.node(p)
+		last.Go(func() {
+			defer func() { <-places }()
+			if _, is := silent.Load(node); !is && ctx.Err() == nil && !u.try(ctx, what.undo).heard() {
+				silent.Store(node, true)
+			}
+		})
+	}
+	last.Wait()
+}
+
+// undoQueue is a heap by the time at which something is due.
+type undoQueue []*pendingUndo
+
+func (q undoQueue) Len() int           { return len(q) }
+func (q undoQueue) Less(i, j int) bool { return q[i].due < q[j].due }
+
+func (q undoQueue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].place, q[j].place = i, j
+}
+
+// Push is part of [heap.Interface].
+func (q *undoQueue) Push(x any) {
+	p := x.(*pendingUndo)
+	p.place = len(*q)
+	*q = append(*q, p)
+}
+
+// Pop is part of [heap.Interface].
+func (q *undoQueue) Pop() any {
+	all := *q
+	last := len(all) - 1
+	p := all[last]
+	all[last], p.place = nil, -1
+	*q = all[:last]
+	return p
+}

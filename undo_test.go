@@ -1,0 +1,83 @@
+package latchkey
+
+import (
+	"container/heap"
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// owed is something to be undone by a server that answers as it is told to.
+type owed struct {
+	asked   *atomic.Int32
+	verdict verdict
+	takes   time.Duration
+}
+
+func (o *owed) undo(context.Context, <-chan struct{}) verdict {
+	o.asked.Add(1)
+	time.Sleep(o.takes)
+	return o.verdict
+}
+
+// Closing waits for what is under way, not for all that is owed: with a silent server
+// each would take its time.
+func TestUndo_close_does_not_ask_for_everything(t *testing.T) {
+	u := newUndo(newTestClient(t, Options{}))
+	var asked atomic.Int32
+	const all = 2000
+	for range all {
+		u.add(&owed{&asked, uncertain, 20 * time.Millisecond}, undoPlan{lease: time.Minute})
+	}
+	require.Eventually(t, func() bool { return asked.Load() > 0 }, time.Minute, time.Millisecond)
+	before := asked.Load()
+	u.close(t.Context())
+	require.Less(t, asked.Load()-before, int32(all/4))
+}
+
+// While a server is silent, nothing is asked twice before all have been, and what waits
+// for it is bounded.
+func TestUndo_waits_for_a_silent_server_with_one_probe(t *testing.T) {
+	u := newUndo(newTestClient(t, Options{}))
+	defer u.close(t.Context())
+	var asked atomic.Int32
+	plan := undoPlan{lease: time.Minute, late: true, era: noEra}
+	u.add(&owed{&asked, uncertain, 0}, plan)
+	require.Eventually(t, func() bool { return asked.Load() == 1 }, time.Minute, time.Millisecond)
+	for range undoLine + 1000 {
+		u.add(&owed{&asked, uncertain, 0}, plan)
+	}
+	probes := asked.Load()
+	require.Eventually(t, func() bool { return asked.Load() >= probes+3 }, time.Minute, time.Millisecond)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	require.LessOrEqual(t, len(u.pending), undoLine+1)
+}
+
+// The times at which the undo of an acquisition is repeated, by its lease.
+func TestUndo_schedule(t *testing.T) {
+	for lease, commands := range map[time.Duration]int{
+		100 * time.Millisecond: 3, time.Second: 3, DefaultLease: 3, time.Minute: 4, time.Hour: 5, MaxLease: 5,
+	} {
+		c := newTestClient(t, Options{})
+		var now time.Duration
+		c.clock = func() stamp { return stamp{now, now} }
+		u := newUndo(c)
+		var asked atomic.Int32
+		p := &owed{&asked, answered, 0}
+		u.add(p, undoPlan{delay: time.Hour, lease: lease, late: true, era: noEra})
+		u.timer.Stop()
+		start, last := u.pending[p].due, time.Duration(0)
+		for u.pending[p] != nil {
+			now = u.pending[p].due
+			last = now - start
+			u.attempt(heap.Pop(&u.queue).(*pendingUndo))
+			u.timer.Stop()
+		}
+		require.EqualValues(t, commands, asked.Load(), "%v", lease)
+		require.Equal(t, min(lease+driftMargin(lease), lateDelivery), last, "%v", lease)
+	}
+}
