@@ -205,7 +205,8 @@ func (t *tenure) entryFailed(r *request, a answer, err error) error {
 
 // askToEnter asks the server to count one hold more. If the server does not do it now, the
 // question is to be asked again, for as long as the call may take and the hold stands;
-// after an attempt whose outcome is unknown that is done here, before anything else is sent.
+// after an attempt whose outcome is unknown that is done here, before anything else is sent
+// but a renewal.
 func (t *tenure) askToEnter(ctx context.Context, r *request, count int) (a answer, again bool, err error) {
 	for doubt := false; ; {
 		a, err = t.ask(ctx, r, count, 0)
@@ -221,6 +222,7 @@ func (t *tenure) askToEnter(ctx context.Context, r *request, count int) (a answe
 		if stopped := rest(ctx, t.client.closing, jitter(longPause)); stopped != nil {
 			return a, false, errors.Join(stopped, err)
 		}
+		t.turn.lend()
 	}
 }
 

@@ -17,7 +17,7 @@ func TestTurn_is_first_come_first_served(t *testing.T) {
 	var order []int
 	var waiting sync.WaitGroup
 	for i := range 5 {
-		granted := turn.enqueue()
+		granted := turn.enqueue(false)
 		waiting.Go(func() {
 			<-granted
 			order = append(order, i)
@@ -36,11 +36,33 @@ func TestTurn_is_first_come_first_served(t *testing.T) {
 func TestTurn_granted_to_a_leaver_is_passed_on(t *testing.T) {
 	var turn turn
 	require.True(t, turn.try())
-	leaver, next := turn.enqueue(), turn.enqueue()
+	leaver, next := turn.enqueue(false), turn.enqueue(false)
 	turn.give()
 	<-leaver // granted, but its context ended at the same time
 	turn.cancel(leaver)
 	<-next
+}
+
+func TestTurn_is_lent_to_the_renewal_first(t *testing.T) {
+	var turn turn
+	require.True(t, turn.try())
+	turn.lend() // to nobody
+	first, renewal := turn.enqueue(false), turn.enqueue(true)
+	var order []string
+	var waiting sync.WaitGroup
+	for what, granted := range map[string]chan struct{}{"first": first, "renewal": renewal} {
+		waiting.Go(func() {
+			<-granted
+			order = append(order, what)
+			turn.give()
+		})
+	}
+	turn.lend()
+	order = append(order, "lender")
+	turn.give()
+	waiting.Wait()
+	require.Equal(t, []string{"renewal", "lender", "first"}, order)
+	require.True(t, turn.try())
 }
 
 func TestGate_lets_waiters_in_one_by_one_in_order(t *testing.T) {

@@ -84,7 +84,7 @@ func (w *watchdog) renewInTurn(r *route, t *tenure) {
 	t.mu.Unlock()
 	ctx, cancel := context.WithTimeout(w.open, period)
 	defer cancel()
-	if t.turn.take(ctx) != nil {
+	if t.turn.takeToRenew(ctx) != nil {
 		t.renewLater()
 		return
 	}

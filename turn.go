@@ -12,6 +12,8 @@ type turn struct {
 	mu    sync.Mutex
 	taken bool
 	queue []chan struct{}
+	// renewal is the place in the queue of the renewal, of which there is one at a time.
+	renewal chan struct{}
 }
 
 // try takes the turn if it is free.
@@ -27,10 +29,16 @@ func (t *turn) try() bool {
 
 // take waits for the turn until ctx ends.
 func (t *turn) take(ctx context.Context) error {
-	if t.try() {
-		return nil
-	}
-	granted := t.enqueue()
+	return t.wait(ctx, false)
+}
+
+// takeToRenew is take for a renewal, to which the turn may be lent.
+func (t *turn) takeToRenew(ctx context.Context) error {
+	return t.wait(ctx, true)
+}
+
+func (t *turn) wait(ctx context.Context, renews bool) error {
+	granted := t.enqueue(renews)
 	if granted == nil {
 		return nil
 	}
@@ -44,7 +52,7 @@ func (t *turn) take(ctx context.Context) error {
 }
 
 // enqueue joins the line, or takes the turn and returns nil if it has become free.
-func (t *turn) enqueue() chan struct{} {
+func (t *turn) enqueue(renews bool) chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.taken {
@@ -53,6 +61,9 @@ func (t *turn) enqueue() chan struct{} {
 	}
 	granted := make(chan struct{})
 	t.queue = append(t.queue, granted)
+	if renews {
+		t.renewal = granted
+	}
 	return granted
 }
 
@@ -79,4 +90,20 @@ func (t *turn) give() {
 	}
 	close(t.queue[0])
 	t.queue = t.queue[1:]
+}
+
+// lend lets a renewal that waits for the turn have it first, and returns when the turn is
+// back. What else waits goes on waiting.
+func (t *turn) lend() {
+	t.mu.Lock()
+	i := slices.Index(t.queue, t.renewal)
+	if i < 0 {
+		t.mu.Unlock()
+		return
+	}
+	back := make(chan struct{})
+	t.queue = slices.Insert(slices.Delete(t.queue, i, i+1), 0, back)
+	close(t.renewal)
+	t.mu.Unlock()
+	<-back
 }

@@ -63,7 +63,8 @@ func judgeFailure(err error) verdict {
 		return refused
 	case errors.Is(err, ErrNotReplicated):
 		return refused
-	case errors.Is(err, errGone), errors.Is(err, errSlots), errors.Is(err, errUnsent), errors.Is(err, errElsewhere):
+	case errors.Is(err, errGone), errors.Is(err, errSlots), errors.Is(err, errUnsent), errors.Is(err, errElsewhere),
+		errors.Is(err, rueidis.ErrNoSlot):
 		return notSent
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return notSent

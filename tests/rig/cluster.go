@@ -294,6 +294,8 @@ func (c *Cluster) BeginMove(key string) (moveKeys func(which func(key string) bo
 	}
 	finish = func() {
 		c.tb.Helper()
+		c.moving.Lock() // a node that gives one slot away while it gets another may claim both
+		defer c.moving.Unlock()
 		Eventually(c.tb, healPatience, "the slot has moved", func() error { return c.handOver(slot, to) })
 	}
 	return moveKeys, finish
