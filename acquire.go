@@ -8,8 +8,8 @@ import (
 
 // acquire is the one way in for every lock: it finds out for whom, and then takes
 // the lock or enters it again. waits is what the verb means without options.
-func (p *primitive) acquire(ctx context.Context, verb string, waits bool, options []Option) (*Hold, error) {
-	r, err := p.prepare(waits, options)
+func (p *primitive) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error) {
+	r, err := p.prepare(waits, settings)
 	if err != nil {
 		return nil, fail(verb, p.name, err)
 	}
@@ -33,14 +33,11 @@ func (p *primitive) acquire(ctx context.Context, verb string, waits bool, option
 }
 
 // prepare checks everything that can be checked before anything is sent.
-func (p *primitive) prepare(waits bool, options []Option) (request, error) {
+func (p *primitive) prepare(waits bool, settings []setting) (request, error) {
 	if p.invalid != nil {
 		return request{}, p.invalid
 	}
-	r, err := newRequest(p.client.options.Lease, waits, options)
-	if err == nil && r.awaitSet && !p.kind.shared {
-		err = invalid("a lock need not be set")
-	}
+	r, err := newRequest(p.client.options.Lease, waits, settings)
 	if err == nil && !p.kind.reentrant && !r.by.IsZero() {
 		err = invalid("a mutex is not re-entrant and has no use for By")
 	}

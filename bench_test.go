@@ -16,7 +16,7 @@ func benchClient(b *testing.B) *Client {
 	if url == "" {
 		b.Skip("LATCHKEY_TEST_REDIS names no server")
 	}
-	c, err := Connect(context.Background(), url)
+	c, err := Connect(context.Background(), url, Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

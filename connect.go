@@ -29,9 +29,9 @@ const (
 // write_timeout, client_name, protocol=2 and skip_verify are understood.
 //
 // Connect returns when the server has answered, when ctx ends, or when the server
-// cannot be reached, after the dial timeout (2 s). Options may be given once.
-func Connect(ctx context.Context, rawURL string, options ...Options) (*Client, error) {
-	settings, o, err := connectSettings(rawURL, options)
+// cannot be reached, after the dial timeout (2 s).
+func Connect(ctx context.Context, rawURL string, options Options) (*Client, error) {
+	settings, err := connectSettings(rawURL, options)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func Connect(ctx context.Context, rawURL string, options ...Options) (*Client, e
 	}
 	done := make(chan opened, 1)
 	go func() {
-		client, topology, err := open(ctx, settings, o.withDefaults().MaxInFlight)
+		client, topology, err := open(ctx, settings, options.withDefaults().MaxInFlight)
 		done <- opened{client, topology, err}
 	}()
 	select {
@@ -50,7 +50,7 @@ func Connect(ctx context.Context, rawURL string, options ...Options) (*Client, e
 		if r.err != nil {
 			return nil, fail("connect", redacted(rawURL), r.err)
 		}
-		c, err := newClient(r.client, o, r.topology)
+		c, err := newClient(r.client, options, r.topology)
 		if err != nil {
 			r.client.Close()
 		}
@@ -66,22 +66,15 @@ func Connect(ctx context.Context, rawURL string, options ...Options) (*Client, e
 }
 
 // connectSettings checks everything that can be checked before anything is dialed.
-func connectSettings(rawURL string, options []Options) (rueidis.ClientOption, Options, error) {
-	var o Options
-	if len(options) > 1 {
-		return rueidis.ClientOption{}, o, invalid("Connect takes Options once")
-	}
-	if len(options) == 1 {
-		o = options[0]
-	}
+func connectSettings(rawURL string, o Options) (rueidis.ClientOption, error) {
 	if err := o.withDefaults().check(); err != nil {
-		return rueidis.ClientOption{}, o, err
+		return rueidis.ClientOption{}, err
 	}
 	settings, err := parseURL(rawURL)
 	if o.AddressMapper != nil {
 		settings.DialCtxFn = mappedDial(settings.DialCtxFn, o.AddressMapper)
 	}
-	return settings, o, err
+	return settings, err
 }
 
 // parseURL reads what rueidis reads, and refuses what rueidis would misread.

@@ -75,7 +75,7 @@ func TestConnect_does_not_guess_whether_there_is_a_cluster(t *testing.T) {
 				}
 				return "+OK\r\n"
 			})
-			c, err := Connect(context.Background(), "redis://"+addr)
+			c, err := Connect(context.Background(), "redis://"+addr, Options{})
 			if err == nil {
 				_ = c.Close(context.Background())
 			}
@@ -96,7 +96,7 @@ func TestConnect_asks_in_another_way_where_HELLO_is_refused(t *testing.T) {
 		}
 		return "+OK\r\n"
 	})
-	c, err := Connect(context.Background(), "redis://"+addr)
+	c, err := Connect(context.Background(), "redis://"+addr, Options{})
 	require.NoError(t, err)
 	require.False(t, c.cluster)
 	require.NoError(t, c.Close(context.Background()))

@@ -3,7 +3,6 @@ package latchkey
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,9 +55,9 @@ func (c *Client) latchChannel(key string) string {
 // TrySetCount closes the latch for n counts, from 1 to 2147483647, and reports whether it
 // did. A latch that is closed stays as it is. With [TTL] the round ends when the time is
 // over: who awaits it gets ErrGone.
-func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...Option) (bool, error) {
+func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetOption) (bool, error) {
 	const verb = "try set count"
-	ttl, err := onlyTTL(options)
+	ttl, err := timeToLive(options)
 	if err = errors.Join(l.invalid, err, checkDown(n)); err != nil {
 		return false, fail(verb, l.name, err)
 	}
@@ -174,7 +173,7 @@ func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
 
 // Await waits until the latch is open: the round that it finds, or if it finds none and
 // has [AwaitSet], the first one that then begins. It waits until ctx ends or the time of
-// [Wait] is over; with Wait(0) it only looks. The error is nil if the round has opened,
+// [Wait] is over. The error is nil if the round has opened,
 // however long ago, and otherwise one of
 //
 //   - ErrNotSet: nobody has set the count, or Redisson has opened the latch before anybody
@@ -185,12 +184,10 @@ func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
 //
 // Of the options, Wait, AwaitSet and [UnsetIsOpen] apply. The awaiters of one client cost
 // the server a look each when they come and when they go, and in between what one costs.
-func (l *CountDownLatch) Await(ctx context.Context, options ...Option) error {
+func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) error {
 	const verb = "await"
-	lenient := func(o Option) bool { return o.kind == optionUnsetIsOpen }
-	w := &awaiter{CountDownLatch: l, lenient: slices.ContainsFunc(options, lenient)}
-	r, err := waitRequest(l.client, true, slices.DeleteFunc(slices.Clone(options), lenient))
-	if r.awaitSet && w.lenient {
+	r, err := newRequest(l.client.options.Lease, true, settingsOf(options))
+	if r.awaitSet && r.unsetIsOpen {
 		err = invalid("a latch that is not set is awaited, or open")
 	}
 	if err = errors.Join(l.invalid, err); err != nil {
@@ -202,7 +199,7 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...Option) error {
 	defer l.client.working.Done()
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
-	w.request = &r
+	w := &awaiter{CountDownLatch: l, request: &r}
 	if err := w.await(ctx); err != nil {
 		return fail(verb, l.name, explain(l.client.wrongKind(ctx, l.keys, l.kind, err))...)
 	}
@@ -294,7 +291,6 @@ type awaiter struct {
 	*CountDownLatch
 
 	request   *request
-	lenient   bool   // a latch that is not there is open
 	round     string // the round that is awaited, once it is known
 	following bool   // or that it is the one after it
 	verdict   error  // what came of it, once it is decided
@@ -351,7 +347,7 @@ func (w *awaiter) ask(ctx context.Context, _ int) (time.Duration, error) {
 	case v.what == latchClosed:
 		w.round, w.following = v.round, false
 		return v.ends, ErrNotAcquired
-	case v.what == latchOpen, w.lenient:
+	case v.what == latchOpen, w.request.unsetIsOpen:
 		return 0, nil
 	case v.what != latchGone && w.request.awaitSet && w.request.waits:
 		w.round, w.following = v.round, true

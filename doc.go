@@ -9,7 +9,7 @@
 // number of goroutines. What an acquisition returns is a [Hold], and the hold
 // is the right to release:
 //
-//	client, err := latchkey.Connect(ctx, "redis://localhost:6379")
+//	client, err := latchkey.Connect(ctx, "redis://localhost:6379", latchkey.Options{})
 //	defer client.Close(ctx)
 //
 //	orders := client.NewLock("orders:42")

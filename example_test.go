@@ -14,7 +14,7 @@ import (
 )
 
 // embedded stands for a Redis server in the examples, so that they run anywhere. A
-// program calls latchkey.Connect(ctx, "redis://localhost:6379") instead.
+// program calls latchkey.Connect(ctx, "redis://localhost:6379", latchkey.Options{}) instead.
 func embedded() (*latchkey.Client, func()) {
 	server, err := latchkeytest.Start()
 	if err != nil {
@@ -175,20 +175,20 @@ func ExampleHold_Downgrade() {
 	defer done()
 
 	config := client.NewRWLock("config")
-	write, err := config.WriteLock().Lock(ctx)
+	write, err := config.Writer().Lock(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, err = config.ReadLock().TryLock(ctx)
+	_, err = config.Reader().TryLock(ctx)
 	fmt.Println("others read:", !errors.Is(err, latchkey.ErrNotAcquired))
 
 	read, err := write.Downgrade(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	other, err := config.ReadLock().TryLock(ctx)
+	other, err := config.Reader().TryLock(ctx)
 	fmt.Println("others read:", err == nil)
-	_, err = config.WriteLock().TryLock(read.Context(ctx))
+	_, err = config.Writer().TryLock(read.Context(ctx))
 	fmt.Println("a reader writes:", !errors.Is(err, latchkey.ErrUpgrade))
 	fmt.Println(other.Unlock(ctx), read.Unlock(ctx))
 	// Output:

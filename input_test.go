@@ -90,7 +90,7 @@ func TestOptions_are_checked_against_each_other(t *testing.T) {
 }
 
 func TestRequests(t *testing.T) {
-	for text, options := range map[string][]Option{
+	for text, options := range map[string][]LockOption{
 		"zero lease":      {Lease(0)},
 		"negative lease":  {Lease(-time.Second)},
 		"a bare number":   {Lease(30)},
@@ -98,14 +98,15 @@ func TestRequests(t *testing.T) {
 		"negative wait":   {Wait(-1)},
 		"zero limit":      {MaxHold(0)},
 		"no owner":        {By(Owner{})},
-		"zero Option":     {{}},
+		"no option":       {nil},
+		"no wait":         {Wait(0)},
 		"lease too long":  {Lease(2 * time.Second), MaxHold(time.Second)},
 		"the other order": {MaxHold(time.Second), Lease(2 * time.Second)},
 	} {
-		_, err := newRequest(time.Minute, true, options)
+		_, err := newRequest(time.Minute, true, settingsOf(options))
 		require.ErrorIs(t, err, ErrInvalid, text)
 	}
-	r, err := newRequest(time.Minute, false, []Option{Wait(time.Second), MaxHold(time.Second)})
+	r, err := newRequest(time.Minute, true, settingsOf([]LockOption{Wait(time.Second), MaxHold(time.Second)}))
 	require.NoError(t, err)
 	require.True(t, r.waits && r.renew)
 	require.Equal(t, time.Second, r.lease, "the first lease does not pass the limit")
@@ -151,12 +152,10 @@ func TestConnect_to_nobody_fails_clearly(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, silent.Close())
 	start := time.Now()
-	_, err = Connect(context.Background(), "redis://:secret@"+silent.Addr().String())
+	_, err = Connect(context.Background(), "redis://:secret@"+silent.Addr().String(), Options{})
 	require.ErrorContains(t, err, silent.Addr().String())
 	require.NotContains(t, err.Error(), "secret")
 	require.Less(t, time.Since(start), dialTimeout+time.Second)
-	_, err = Connect(context.Background(), "redis://h", Options{}, Options{})
-	require.ErrorIs(t, err, ErrInvalid)
 }
 
 func TestConnect_obeys_its_context(t *testing.T) {
@@ -165,7 +164,7 @@ func TestConnect_obeys_its_context(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, mute.Close()) })
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	_, err = Connect(ctx, "redis://"+mute.Addr().String())
+	_, err = Connect(ctx, "redis://"+mute.Addr().String(), Options{})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 

@@ -22,7 +22,9 @@ func flat(locks []Locker) (all []Locker) {
 	for _, l := range locks {
 		m, is := l.(*MultiLock)
 		if is && m != nil && m.invalid == nil {
-			all = append(all, m.members...)
+			for _, inner := range m.members {
+				all = append(all, inner)
+			}
 		} else {
 			all = append(all, l)
 		}
@@ -32,7 +34,7 @@ func flat(locks []Locker) (all []Locker) {
 
 // inOrder sorts locks, drops those that are there twice, and refuses what cannot be used,
 // or not together.
-func inOrder(locks []Locker) (kept []Locker, err error) {
+func inOrder(locks []Locker) (kept []member, err error) {
 	if err := usable(locks); err != nil {
 		return nil, err
 	}
@@ -48,7 +50,7 @@ func inOrder(locks []Locker) (kept []Locker, err error) {
 			return nil, err
 		}
 		if !twice {
-			kept = append(kept, l)
+			kept = append(kept, l.(member)) // see usable
 		}
 	}
 	return kept, nil
@@ -61,6 +63,9 @@ func usable(locks []Locker) error {
 		return invalid("no lock")
 	}
 	for _, l := range locks {
+		if _, is := l.(member); !is {
+			return invalid("%q is no lock of this package", l.Name())
+		}
 		if err := faultOf(l); err != nil {
 			return err
 		}
@@ -93,7 +98,7 @@ func orderOf(l Locker) (key, kind string) {
 
 // among reports whether a lock is one of the others. One that shares a key with another
 // without being the same could only wait for that.
-func among(others []Locker, l Locker) (bool, error) {
+func among(others []member, l Locker) (bool, error) {
 	for _, other := range others {
 		switch {
 		case same(l, other):
@@ -105,9 +110,9 @@ func among(others []Locker, l Locker) (bool, error) {
 	return false, nil
 }
 
-// same reports whether two are one lock. Lockers of other packages need not be comparable.
+// same reports whether two are one lock.
 func same(a, b Locker) bool {
-	if reflect.ValueOf(a).Comparable() && a == b {
+	if a == b {
 		return true
 	}
 	p, is := a.(placed)

@@ -106,8 +106,8 @@ func semaphoreOperations(c *Client) []func() {
 		func() { _, _ = s.ReleaseIfExists(ctx, 1) },
 		func() { _ = s.TryAcquire(ctx, 1) },
 		func() { _, _ = s.Drain(ctx) },
-		func() { _, _ = s.Expire(ctx, time.Second) },
-		func() { _, _ = s.Expire(ctx, NoExpiry) },
+		func() { _, _ = s.SetTTL(ctx, time.Second) },
+		func() { _, _ = s.SetTTL(ctx, NoExpiry) },
 		func() { _, _ = s.Delete(ctx) },
 		func() { _, _ = s.Available(ctx) },
 	}
@@ -121,9 +121,9 @@ func permitOperations(c *Client) []func() {
 		func() { _ = s.AddPermits(ctx, 3) },
 		func() { _, _ = s.TryAcquire(ctx) },
 		func() { _, _ = s.Release(ctx, strings.Repeat("00", 16)) },
-		func() { _ = s.UpdateLease(ctx, strings.Repeat("00", 16), time.Second) },
-		func() { _, _ = s.Expire(ctx, time.Second) },
-		func() { _, _ = s.Expire(ctx, NoExpiry) },
+		func() { _ = s.SetLease(ctx, strings.Repeat("00", 16), time.Second) },
+		func() { _, _ = s.SetTTL(ctx, time.Second) },
+		func() { _, _ = s.SetTTL(ctx, NoExpiry) },
 		func() { _, _ = s.Delete(ctx) },
 		func() { _, _ = s.Available(ctx) },
 	}
@@ -136,6 +136,6 @@ func latchOperations(c *Client) []func() {
 		func() { _, _ = l.CountDown(ctx) },
 		func() { _, _ = l.CountDownAs(ctx, "somebody") },
 		func() { _, _ = l.Delete(ctx) },
-		func() { _ = l.Await(ctx, Wait(0)) },
+		func() { _ = l.Await(ctx, Wait(time.Millisecond)) },
 	}
 }

@@ -178,7 +178,7 @@ func (m *latchModel) set(d dice) {
 	if c.settle != nil {
 		return
 	}
-	var options []Option
+	var options []SetOption
 	ms := []int64{0, 0, 1000, 500, 10}[d[2]%5]
 	what := fmt.Sprintf("sets the count %d", n)
 	if ms > 0 {

@@ -196,9 +196,9 @@ func (m *permitModel) expire(d dice) {
 	s := o.client.NewPermitSemaphore(modelName)
 	switch d[1] % 3 {
 	case 0:
-		o.perform("has it expire after 5000 ms", voided, true, func() { _, _ = s.Expire(ctx, 5*time.Second) }, d.fate())
+		o.perform("has it expire after 5000 ms", voided, true, func() { _, _ = s.SetTTL(ctx, 5*time.Second) }, d.fate())
 	case 1:
-		o.perform("has it not expire", voided, true, func() { _, _ = s.Expire(ctx, NoExpiry) }, d.fate())
+		o.perform("has it not expire", voided, true, func() { _, _ = s.SetTTL(ctx, NoExpiry) }, d.fate())
 	default:
 		o.perform("deletes it", voided, true, func() { _, _ = s.Delete(ctx) }, d.fate())
 	}

@@ -248,9 +248,9 @@ func (m *semaphoreModel) expire(d dice) {
 	}
 	switch d[1] % 3 {
 	case 0:
-		s.perform("has it expire after 5000 ms", voided, true, func() { _, _ = s.semaphore.Expire(ctx, 5*time.Second) }, d.fate())
+		s.perform("has it expire after 5000 ms", voided, true, func() { _, _ = s.semaphore.SetTTL(ctx, 5*time.Second) }, d.fate())
 	case 1:
-		s.perform("has it not expire", voided, true, func() { _, _ = s.semaphore.Expire(ctx, NoExpiry) }, d.fate())
+		s.perform("has it not expire", voided, true, func() { _, _ = s.semaphore.SetTTL(ctx, NoExpiry) }, d.fate())
 	default:
 		s.perform("deletes it", voided, true, func() { _, _ = s.semaphore.Delete(ctx) }, d.fate())
 	}
@@ -273,7 +273,7 @@ func (m *semaphoreModel) acquire(d dice) {
 }
 
 func (m *semaphoreModel) want(s *semaphoreClient, n int64, waits bool, fate int) {
-	r, err := waitRequest(s.client, waits, nil)
+	r, err := newRequest(s.client.options.Lease, waits, nil)
 	if err != nil {
 		panic(err)
 	}

@@ -39,18 +39,22 @@ func NewMultiLock(locks ...Locker) *MultiLock {
 var _ Locker = (*MultiLock)(nil)
 
 // Lock is part of [Locker].
-func (l *MultiLock) Lock(ctx context.Context, options ...Option) (*Hold, error) {
-	return l.acquire(ctx, "lock", true, options, l.take)
+func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
+	return l.acquire(ctx, "lock", true, settingsOf(options))
 }
 
 // TryLock is part of [Locker].
-func (l *MultiLock) TryLock(ctx context.Context, options ...Option) (*Hold, error) {
-	return l.acquire(ctx, "try lock", false, options, l.take)
+func (l *MultiLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
+	return l.acquire(ctx, "try lock", false, settingsOf(options))
+}
+
+func (l *MultiLock) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error) {
+	return l.acquireBy(ctx, verb, waits, settings, l.take)
 }
 
 // Do is part of [Locker].
-func (l *MultiLock) Do(ctx context.Context, fn func(context.Context) error, options ...Option) error {
-	return do(ctx, l, fn, options)
+func (l *MultiLock) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
+	return do(ctx, l, fn, settingsOf(options))
 }
 
 // tied reports whether a member has no order against another.
@@ -66,12 +70,12 @@ func (l *MultiLock) tied() bool {
 }
 
 // take goes round until all members are held.
-func (l *MultiLock) take(ctx context.Context, r *request, options []Option) (*Hold, error) {
+func (l *MultiLock) take(ctx context.Context, r *request, settings []setting) (*Hold, error) {
 	if r.confines() {
-		options = append(options, Option{kind: optionUntilWhole})
+		settings = append(settings, setting{kind: settingUntilWhole})
 	}
 	for {
-		h, again, err := l.round(ctx, r, options)
+		h, again, err := l.round(ctx, r, settings)
 		if err == nil || !again || !r.waits || ctx.Err() != nil {
 			return h, ended(ctx, err)
 		}
@@ -83,9 +87,9 @@ func (l *MultiLock) take(ctx context.Context, r *request, options []Option) (*Ho
 
 // round acquires all members, and makes one hold of them. After an error nothing is
 // held; again tells whether another round may go better.
-func (l *MultiLock) round(ctx context.Context, r *request, options []Option) (h *Hold, again bool, err error) {
+func (l *MultiLock) round(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error) {
 	holds := make([]*Hold, len(l.members))
-	if err := l.takeInOrder(ctx, r, options, holds); err != nil {
+	if err := l.takeInOrder(ctx, r, settings, holds); err != nil {
 		giveBack(ctx, holds, maxMemberTimeout)
 		return nil, errors.Is(err, errTied), err
 	}
@@ -104,16 +108,16 @@ var errTied = errors.New("latchkey: another order of the same keys may be waitin
 // takeInOrder fills holds: with those that are free at once, all at the same time; at the
 // first in order that is not it lets the ones after it go, waits, and goes on. What it has
 // taken when it fails is left there.
-func (l *MultiLock) takeInOrder(ctx context.Context, r *request, options []Option, holds []*Hold) error {
+func (l *MultiLock) takeInOrder(ctx context.Context, r *request, settings []setting, holds []*Hold) error {
 	for from := 0; from < len(holds); {
-		first, err := l.tryFrom(ctx, options, holds, from)
+		first, err := l.tryFrom(ctx, settings, holds, from)
 		if err == nil {
 			return nil
 		}
 		if !r.waits || ctx.Err() != nil || hopeless(err) {
 			return ended(ctx, err)
 		}
-		if holds[first], err = l.await(ctx, l.members[first], options); err != nil {
+		if holds[first], err = l.await(ctx, l.members[first], settings); err != nil {
 			return err
 		}
 		from = first + 1
@@ -123,13 +127,13 @@ func (l *MultiLock) takeInOrder(ctx context.Context, r *request, options []Optio
 
 // tryFrom tries all members from one on, and lets go of what it got behind the first that
 // was busy.
-func (l *MultiLock) tryFrom(ctx context.Context, options []Option, holds []*Hold, from int) (first int, err error) {
+func (l *MultiLock) tryFrom(ctx context.Context, settings []setting, holds []*Hold, from int) (first int, err error) {
 	places := make([]int, 0, len(holds)-from)
 	for i := from; i < len(holds); i++ {
 		places = append(places, i)
 	}
 	errs := atOnce(places, func(i int) (err error) {
-		holds[i], err = l.members[i].TryLock(ctx, options...)
+		holds[i], err = l.members[i].acquire(ctx, "try lock", false, settings)
 		return err
 	})
 	first = slices.IndexFunc(errs, func(err error) bool { return err != nil })
@@ -147,11 +151,11 @@ func (l *MultiLock) tryFrom(ctx context.Context, options []Option, holds []*Hold
 }
 
 // await waits for one member.
-func (l *MultiLock) await(ctx context.Context, member Locker, options []Option) (*Hold, error) {
+func (l *MultiLock) await(ctx context.Context, member member, settings []setting) (*Hold, error) {
 	if !l.tied() {
-		return member.Lock(ctx, options...)
+		return member.acquire(ctx, "lock", true, settings)
 	}
-	h, err := member.TryLock(ctx, append(slices.Clone(options), Wait(tiedPatience/2+rand.N(tiedPatience)))...)
+	h, err := member.acquire(ctx, "lock", true, append(slices.Clone(settings), setting{kind: settingWait, d: tiedPatience/2 + rand.N(tiedPatience)}))
 	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		return nil, errTied
 	}

@@ -17,7 +17,7 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 	polling := []asker{&wanted{Semaphore: c.NewSemaphore("s")}, &awaiter{CountDownLatch: c.NewCountDownLatch("l")}}
 	for _, p := range []*primitive{
 		c.NewMutex("mutex").primitive, c.NewLock("lock").primitive, c.NewFencedLock("fenced").primitive,
-		rw.WriteLock().base(), rw.ReadLock().base(), c.NewPermitSemaphore("permits").permits,
+		rw.Writer().base(), rw.Reader().base(), c.NewPermitSemaphore("permits").permits,
 	} {
 		polling = append(polling, requestFor(p))
 	}
@@ -29,7 +29,7 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 	behind.stands(nearest)
 	for ceiling, askers := range map[time.Duration][]asker{
 		c.options.PollCeiling:            append(polling, front),
-		DefaultBackoffMax:                {requestFor(c.NewSpinLock("spin").primitive)},
+		DefaultBackoffMax:                {requestFor(c.NewSpinLock("spin", Backoff{}).primitive)},
 		4 * c.options.StaleWaiterTimeout: {behind},
 	} {
 		for _, a := range askers {

@@ -37,7 +37,7 @@ const (
 	MaxRedissonFairWait   = 24 * time.Hour
 )
 
-// NoExpiry is what RemainingTTL reports for a key without an expiry, which no
+// NoExpiry is what RemainingLease reports for a key without an expiry, which no
 // participant of the protocol writes.
 const NoExpiry = time.Duration(math.MaxInt64)
 

@@ -167,28 +167,28 @@ func (s *PermitSemaphore) releaseByID(ctx context.Context, ids []string, some []
 	return nil
 }
 
-// LeaseTime returns what is left of a permit's lease, NoExpiry if it does not end, and
+// RemainingLease returns what is left of a permit's lease, NoExpiry if it does not end, and
 // ErrNotHeld if nobody holds a permit with that id.
-func (s *PermitSemaphore) LeaseTime(ctx context.Context, id string) (time.Duration, error) {
+func (s *PermitSemaphore) RemainingLease(ctx context.Context, id string) (time.Duration, error) {
 	if err := checkIDs([]string{id}); err != nil {
-		return 0, fail("lease time", s.name, err)
+		return 0, fail("remaining lease", s.name, err)
 	}
-	a, err := s.query(ctx, "lease time", call{permitLease, []string{s.key, s.held()}, []string{rawID(id)}})
+	a, err := s.query(ctx, "remaining lease", call{permitLease, []string{s.key, s.held()}, []string{rawID(id)}})
 	switch {
 	case err != nil:
 		return 0, err
 	case a.null:
-		return 0, fail("lease time", s.name, ErrNotHeld)
+		return 0, fail("remaining lease", s.name, ErrNotHeld)
 	}
 	left, err := a.message.AsInt64()
 	return remaining(left), err
 }
 
-// UpdateLease makes the lease of a permit d from now, longer or shorter, or without an
+// SetLease makes the lease of a permit d from now, longer or shorter, or without an
 // end with NoExpiry. A permit of this client is not renewed from then on, also after an
 // error; one of another process may be, and is then as long as that process makes it.
-func (s *PermitSemaphore) UpdateLease(ctx context.Context, id string, d time.Duration) error {
-	const verb = "update lease"
+func (s *PermitSemaphore) SetLease(ctx context.Context, id string, d time.Duration) error {
+	const verb = "set lease"
 	ms, err := ttlText(d)
 	if err = errors.Join(err, checkIDs([]string{id})); err != nil {
 		return fail(verb, s.name, err)

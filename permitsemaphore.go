@@ -3,7 +3,6 @@ package latchkey
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -41,24 +40,25 @@ const maxPermits = 1000
 // Acquire takes a permit, waiting until ctx ends or the time of [Wait] is over. A nil
 // error means that it is held; the errors are those of [Locker], and ErrNotSet. The
 // options are Wait, Lease, [MaxHold] and [AwaitSet].
-func (s *PermitSemaphore) Acquire(ctx context.Context, options ...Option) (*Permit, error) {
-	return one(s.acquire(ctx, "acquire", true, 1, options))
+func (s *PermitSemaphore) Acquire(ctx context.Context, options ...PermitOption) (*Permit, error) {
+	return one(s.acquire(ctx, "acquire", true, 1, settingsOf(options)))
 }
 
-// TryAcquire takes a permit if there is one, or waits for as long as [Wait] says.
-func (s *PermitSemaphore) TryAcquire(ctx context.Context, options ...Option) (*Permit, error) {
-	return one(s.acquire(ctx, "try acquire", false, 1, options))
+// TryAcquire takes a permit if there is one, and does not wait. ErrNotAcquired means that
+// there is none; the other errors are those of Acquire.
+func (s *PermitSemaphore) TryAcquire(ctx context.Context, options ...TryPermitOption) (*Permit, error) {
+	return one(s.acquire(ctx, "try acquire", false, 1, settingsOf(options)))
 }
 
 // AcquireN takes n permits at once or none, as Acquire does; n is 1 000 at most. Each
 // is released, renewed and lost for itself.
-func (s *PermitSemaphore) AcquireN(ctx context.Context, n int, options ...Option) ([]*Permit, error) {
-	return s.acquire(ctx, "acquire", true, n, options)
+func (s *PermitSemaphore) AcquireN(ctx context.Context, n int, options ...PermitOption) ([]*Permit, error) {
+	return s.acquire(ctx, "acquire", true, n, settingsOf(options))
 }
 
 // TryAcquireN is TryAcquire for n permits at once or none.
-func (s *PermitSemaphore) TryAcquireN(ctx context.Context, n int, options ...Option) ([]*Permit, error) {
-	return s.acquire(ctx, "try acquire", false, n, options)
+func (s *PermitSemaphore) TryAcquireN(ctx context.Context, n int, options ...TryPermitOption) ([]*Permit, error) {
+	return s.acquire(ctx, "try acquire", false, n, settingsOf(options))
 }
 
 func one(permits []*Permit, err error) (*Permit, error) {
@@ -68,11 +68,11 @@ func one(permits []*Permit, err error) (*Permit, error) {
 	return permits[0], nil
 }
 
-func (s *PermitSemaphore) acquire(ctx context.Context, verb string, waits bool, n int, options []Option) ([]*Permit, error) {
+func (s *PermitSemaphore) acquire(ctx context.Context, verb string, waits bool, n int, settings []setting) ([]*Permit, error) {
 	if n < 1 || n > maxPermits {
 		return nil, fail(verb, s.name, invalid("%d is no number of permits to acquire at once", n))
 	}
-	h, err := s.permits.acquire(ctx, verb, waits, append(slices.Clone(options), Option{kind: optionTogether, n: n}))
+	h, err := s.permits.acquire(ctx, verb, waits, append(settings, setting{kind: settingTogether, n: n}))
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +87,8 @@ func (s *PermitSemaphore) acquire(ctx context.Context, verb string, waits bool, 
 // TrySetPermits sets how many permits there are in all, of a semaphore that is not
 // there, and reports whether it did; one that is there stays as it is. With [TTL] the
 // semaphore goes when the time is over, and its permits with it.
-func (s *PermitSemaphore) TrySetPermits(ctx context.Context, n int, options ...Option) (bool, error) {
-	ttl, err := onlyTTL(options)
+func (s *PermitSemaphore) TrySetPermits(ctx context.Context, n int, options ...SetOption) (bool, error) {
+	ttl, err := timeToLive(options)
 	if err == nil {
 		err = checkTotal(n)
 	}
@@ -155,14 +155,14 @@ func (s *PermitSemaphore) counts(ctx context.Context, verb string) (free, held i
 	return int(counts[0]), int(counts[1]), nil
 }
 
-// Expire lets the semaphore go after d, with its permits, or never with NoExpiry, and
+// SetTTL sets the time to live of the semaphore and its permits, or none with NoExpiry, and
 // reports whether it is there.
-func (s *PermitSemaphore) Expire(ctx context.Context, d time.Duration) (bool, error) {
+func (s *PermitSemaphore) SetTTL(ctx context.Context, d time.Duration) (bool, error) {
 	ms, err := ttlText(d)
 	if err != nil {
-		return false, fail("expire", s.name, err)
+		return false, fail("set ttl", s.name, err)
 	}
-	return s.expire(ctx, ms, s.held())
+	return s.setTTL(ctx, ms, s.held())
 }
 
 // Delete removes the semaphore and reports whether it was there. Its permits are lost;

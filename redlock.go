@@ -48,19 +48,15 @@ var _ Locker = (*RedLock)(nil)
 
 // Defaults of [RedLockOptions].
 const (
-	minMemberTimeout  = 50 * time.Millisecond
-	maxMemberTimeout  = 500 * time.Millisecond
-	DefaultRetryDelay = 200 * time.Millisecond
+	minMemberTimeout         = 50 * time.Millisecond
+	maxMemberTimeout         = 500 * time.Millisecond
+	DefaultRedLockRetryDelay = 200 * time.Millisecond
 )
 
-// NewRedLock returns the lock that is a majority of the locks given, with default
-// settings. Nothing is sent. No lock at all, one that cannot be used, and one that stands
+// NewRedLock returns the lock that is a majority of the locks given. Nothing is sent. No lock at all, one that cannot be used, and one that stands
 // there twice, also inside of another, are an ErrInvalid of every method; so are two locks
 // on one server, which is found out when both servers have answered.
-func NewRedLock(locks ...Locker) *RedLock { return NewRedLockWith(RedLockOptions{}, locks...) }
-
-// NewRedLockWith is NewRedLock with settings.
-func NewRedLockWith(options RedLockOptions, locks ...Locker) *RedLock {
+func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	members, err := inOrder(locks)
 	switch {
 	case err != nil:
@@ -69,28 +65,32 @@ func NewRedLockWith(options RedLockOptions, locks ...Locker) *RedLock {
 	case options.MemberTimeout < 0 || options.RetryDelay < 0:
 		err = invalid("a time is negative")
 	}
-	setDefault(&options.RetryDelay, DefaultRetryDelay)
+	setDefault(&options.RetryDelay, DefaultRedLockRetryDelay)
 	need := len(members)/2 + 1
 	return &RedLock{several{KindRed, members, need, err}, options, newRedServers(members, need)}
 }
 
 // Lock is part of [Locker].
-func (l *RedLock) Lock(ctx context.Context, options ...Option) (*Hold, error) {
-	return l.acquire(ctx, "lock", true, options, l.take)
+func (l *RedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
+	return l.acquire(ctx, "lock", true, settingsOf(options))
 }
 
 // TryLock is part of [Locker]: one round, or as many as fit into [Wait].
-func (l *RedLock) TryLock(ctx context.Context, options ...Option) (*Hold, error) {
-	return l.acquire(ctx, "try lock", false, options, l.take)
+func (l *RedLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
+	return l.acquire(ctx, "try lock", false, settingsOf(options))
+}
+
+func (l *RedLock) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error) {
+	return l.acquireBy(ctx, verb, waits, settings, l.take)
 }
 
 // Do is part of [Locker].
-func (l *RedLock) Do(ctx context.Context, fn func(context.Context) error, options ...Option) error {
-	return do(ctx, l, fn, options)
+func (l *RedLock) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
+	return do(ctx, l, fn, settingsOf(options))
 }
 
 // take goes round until a majority is held.
-func (l *RedLock) take(ctx context.Context, r *request, options []Option) (*Hold, error) {
+func (l *RedLock) take(ctx context.Context, r *request, settings []setting) (*Hold, error) {
 	if ctx.Err() != nil {
 		return nil, contextError(ctx)
 	}
@@ -99,7 +99,7 @@ func (l *RedLock) take(ctx context.Context, r *request, options []Option) (*Hold
 	}
 	var before error // what the round before the last has met
 	for {
-		h, again, err := l.round(ctx, r, options)
+		h, again, err := l.round(ctx, r, settings)
 		switch {
 		case err == nil:
 			return h, nil
@@ -117,9 +117,9 @@ func (l *RedLock) take(ctx context.Context, r *request, options []Option) (*Hold
 
 // round tries all members at once. After an error nothing is held but what is being
 // released; again tells whether another round may go better.
-func (l *RedLock) round(ctx context.Context, r *request, options []Option) (h *Hold, again bool, err error) {
+func (l *RedLock) round(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error) {
 	g := newGroup(l.Name(), len(l.members), l.need, l.memberTimeout(r))
-	t := l.try(ctx, l.memberTimeout(r), options)
+	t := l.try(ctx, l.memberTimeout(r), settings)
 	failures := t.gather(ctx, g)
 	if err := g.elect(r); err != nil {
 		t.cancel()
@@ -133,7 +133,7 @@ func (l *RedLock) round(ctx context.Context, r *request, options []Option) (h *H
 		t.collect(g)
 		close(g.arriving)
 		if r.renew && r.maxHold == 0 { // else a member that came later would last longer
-			l.mendLater(context.WithoutCancel(ctx), g, r, options)
+			l.mendLater(context.WithoutCancel(ctx), g, r, settings)
 		}
 	}()
 	return newGroupHold(g), false, nil
@@ -192,7 +192,7 @@ func (l *RedLock) memberTimeout(r *request) time.Duration {
 type tries struct {
 	outcomes chan outcome
 	left     int
-	members  []Locker
+	members  []member
 	timeout  time.Duration
 	cancel   context.CancelFunc
 }
@@ -206,7 +206,7 @@ type outcome struct {
 
 // try begins to try some members, or all. It does not end with the caller's context: who
 // is needed no more is released when it comes.
-func (l *RedLock) try(ctx context.Context, timeout time.Duration, options []Option, places ...int) *tries {
+func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []setting, places ...int) *tries {
 	if places == nil {
 		places = indexes(l.members)
 	}
@@ -214,7 +214,7 @@ func (l *RedLock) try(ctx context.Context, timeout time.Duration, options []Opti
 	t := &tries{make(chan outcome, len(places)), len(places), l.members, timeout, cancel}
 	for _, i := range places {
 		go func() {
-			h, err := l.members[i].TryLock(ctx, options...)
+			h, err := l.members[i].acquire(ctx, "try lock", false, settings)
 			t.outcomes <- outcome{i, h, err}
 		}()
 	}
@@ -294,7 +294,7 @@ func (t *tries) collect(g *group) {
 
 // mendLater has members that are missing tried again, for as long as the hold lasts: the
 // more there are, the more may be lost.
-func (l *RedLock) mendLater(ctx context.Context, g *group, r *request, options []Option) {
+func (l *RedLock) mendLater(ctx context.Context, g *group, r *request, settings []setting) {
 	period := max(g.validFor()/3, minMemberTimeout)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -303,8 +303,8 @@ func (l *RedLock) mendLater(ctx context.Context, g *group, r *request, options [
 	}
 	g.mending = time.AfterFunc(period, func() {
 		if places := g.missing(); len(places) > 0 {
-			l.try(ctx, l.memberTimeout(r), options, places...).collect(g)
+			l.try(ctx, l.memberTimeout(r), settings, places...).collect(g)
 		}
-		l.mendLater(ctx, g, r, options)
+		l.mendLater(ctx, g, r, settings)
 	})
 }

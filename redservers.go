@@ -10,7 +10,7 @@ import (
 // counted twice. Each server is asked until it has told what it calls itself; only the
 // first acquisition waits for that, and not for servers that are silent.
 type redServers struct {
-	members []Locker
+	members []member
 	need    int
 	heard   chan struct{} // closed when so much is known that nobody waits any more
 
@@ -21,7 +21,7 @@ type redServers struct {
 	twice   error
 }
 
-func newRedServers(members []Locker, need int) *redServers {
+func newRedServers(members []member, need int) *redServers {
 	return &redServers{members: members, need: need, heard: make(chan struct{}), ids: map[int]string{}}
 }
 

@@ -6,78 +6,21 @@ import (
 	"time"
 )
 
-// Option is a setting of one acquisition. Options are made by [Wait], [Lease],
-// [MaxHold] and [By].
-type Option struct {
-	kind  optionKind
-	d     time.Duration
-	owner Owner
-	n     int
-}
-
-type optionKind int
-
-const (
-	optionWait optionKind = iota + 1
-	optionLease
-	optionMaxHold
-	optionBy
-	optionAwaitSet
-	optionTTL
-	optionTogether // how many permits are acquired at once
-	optionUnsetIsOpen
-	optionUntilWhole // renewed without a limit, until it is confined
-)
-
-// Wait bounds how long the acquisition waits for the lock, besides its context.
-// It makes TryLock wait at all. It must not be negative; Wait(0) is no wait, one
-// attempt.
-func Wait(d time.Duration) Option { return Option{kind: optionWait, d: d} }
-
-// Lease gives the hold a fixed lease: it is not renewed, and is lost when d is over.
-// Fractions of a millisecond are rounded up. On a re-entry the lease can only
-// lengthen what the outer hold has. A permit, and nothing else, may have the lease
-// NoExpiry, which does not end: it is gone for good if its holder crashes.
-func Lease(d time.Duration) Option { return Option{kind: optionLease, d: d} }
-
-// MaxHold limits a renewed hold: at d its contexts end with ErrMaxHold, a drift
-// margin before the key ends on the server. On an outermost hold the limit binds
-// all re-entries too; on a re-entry it binds that hold alone.
-func MaxHold(d time.Duration) Option { return Option{kind: optionMaxHold, d: d} }
-
-// By acquires for an owner: if the owner holds the lock, it is a re-entry. An owner
-// that another process made is entered as a guest: the lock is free when both have
-// released it. A thread of Redisson as the owner must not have a shorter lease than its
-// guest: whatever it does sets the time of the lock to that.
-func By(owner Owner) Option { return Option{kind: optionBy, owner: owner} }
-
-// AwaitSet lets whoever waits for a semaphore or a latch wait also until somebody sets
-// its permits or its count, instead of failing with ErrNotSet.
-func AwaitSet() Option { return Option{kind: optionAwaitSet} }
-
-// TTL gives a semaphore or a latch that is set a time to live, after which it goes by
-// itself.
-func TTL(d time.Duration) Option { return Option{kind: optionTTL, d: d} }
-
-// UnsetIsOpen lets Await of a latch that is not there succeed, as Redisson's does:
-// Redisson has opened it, or nobody has set its count, or it was deleted, or has come to the end of its time to live, also
-// while it was awaited. It excludes [AwaitSet].
-func UnsetIsOpen() Option { return Option{kind: optionUnsetIsOpen} }
-
 // request is one acquisition, checked.
 type request struct {
-	wait       time.Duration
-	waits      bool          // for longer than one attempt
-	bounded    bool          // by wait
-	lease      time.Duration // to be sent
-	renewLease time.Duration // of the renewals
-	renew      bool
-	maxHold    time.Duration
-	by         Owner
-	awaitSet   bool
-	permanent  bool
-	untilWhole bool // see confinement
-	together   int
+	wait        time.Duration
+	waits       bool          // for longer than one attempt
+	bounded     bool          // by wait
+	lease       time.Duration // to be sent
+	renewLease  time.Duration // of the renewals
+	renew       bool
+	maxHold     time.Duration
+	by          Owner
+	awaitSet    bool
+	unsetIsOpen bool
+	permanent   bool
+	untilWhole  bool // see confinement
+	together    int
 
 	began  stamp   // when the call did
 	tenure *tenure // that is to begin, of a request that waits in front
@@ -88,10 +31,10 @@ const permanentLease = 100 * 365 * 24 * time.Hour
 
 // newRequest checks the options of one acquisition. waits is what the verb means
 // by itself.
-func newRequest(defaultLease time.Duration, waits bool, options []Option) (request, error) {
+func newRequest(defaultLease time.Duration, waits bool, settings []setting) (request, error) {
 	r := request{waits: waits, lease: defaultLease, renewLease: defaultLease, renew: true}
-	for _, o := range options {
-		if err := r.apply(o); err != nil {
+	for _, each := range settings {
+		if err := r.apply(each); err != nil {
 			return r, err
 		}
 	}
@@ -109,32 +52,24 @@ func newRequest(defaultLease time.Duration, waits bool, options []Option) (reque
 	return r, nil
 }
 
-// waitRequest checks the options of a call that waits for something without a lease.
-func waitRequest(c *Client, waits bool, options []Option) (request, error) {
-	r, err := newRequest(c.options.Lease, waits, options)
-	if err == nil && (!r.renew || r.maxHold > 0 || !r.by.IsZero()) {
-		err = invalid("there is no lease and no owner here: only Wait and AwaitSet apply")
-	}
-	return r, err
-}
-
-// onlyTTL is the time to live among the options of a call that sets something, in ms as
-// it is sent.
-func onlyTTL(options []Option) (ms string, err error) {
-	for _, o := range options {
-		if o.kind != optionTTL {
-			return "", invalid("only TTL applies here")
+// timeToLive is what the options of a call that sets something say, in ms as it is sent.
+func timeToLive(options []SetOption) (ms string, err error) {
+	for _, each := range settingsOf(options) {
+		if each.kind != settingTTL {
+			return "", errNoOption
 		}
-		if ms, err = ttlText(o.d); err != nil {
+		if ms, err = ttlText(each.d); err != nil {
 			return "", err
 		}
 	}
 	return ms, nil
 }
 
+var errNoOption = invalid("an option is nil")
+
 // bound applies the wait of the request to its context.
 func (r *request) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	if r.bounded && r.waits {
+	if r.bounded {
 		return context.WithTimeout(ctx, r.wait)
 	}
 	return ctx, func() {}
@@ -149,40 +84,38 @@ func (r *request) waitForSet(err error) error {
 	return err
 }
 
-func (r *request) apply(o Option) error {
-	switch o.kind {
-	case optionWait:
-		if o.d < 0 {
-			return invalid("the wait %v is negative", o.d)
+func (r *request) apply(s setting) error {
+	switch s.kind {
+	case settingWait:
+		if s.d <= 0 {
+			return invalid("the wait %v is not positive; to make one attempt, call the method that begins with Try", s.d)
 		}
-		r.wait, r.bounded, r.waits = o.d, true, o.d > 0
-	case optionLease:
-		r.lease, r.renew = o.d, false
-		if o.d == NoExpiry {
+		r.wait, r.bounded = s.d, true
+	case settingLease:
+		r.lease, r.renew = s.d, false
+		if s.d == NoExpiry {
 			r.lease, r.permanent = permanentLease, true
 			return nil
 		}
-		return checkLease("the lease", o.d)
-	case optionMaxHold:
-		r.maxHold = o.d
-		return checkLease("the maximum hold", o.d)
-	case optionBy:
-		if o.owner.IsZero() {
+		return checkLease("the lease", s.d)
+	case settingMaxHold:
+		r.maxHold = s.d
+		return checkLease("the maximum hold", s.d)
+	case settingBy:
+		if s.owner.IsZero() {
 			return invalid("the owner is empty")
 		}
-		r.by = o.owner
-	case optionAwaitSet:
+		r.by = s.owner
+	case settingAwaitSet:
 		r.awaitSet = true
-	case optionUntilWhole:
+	case settingUnsetIsOpen:
+		r.unsetIsOpen = true
+	case settingUntilWhole:
 		r.untilWhole = true
-	case optionTogether:
-		r.together = o.n
-	case optionTTL:
-		return invalid("a time to live is set with the permits or the count")
-	case optionUnsetIsOpen:
-		return invalid("only a latch that is awaited may be unset and open")
+	case settingTogether:
+		r.together = s.n
 	default:
-		return invalid("an Option that no function of this package made")
+		return errNoOption
 	}
 	return nil
 }

@@ -63,11 +63,11 @@ func (c *Client) NewRWLock(name string) *RWLock {
 // Name returns the name as the program gave it.
 func (l *RWLock) Name() string { return l.read.name }
 
-// ReadLock returns the side to read under.
-func (l *RWLock) ReadLock() *ReadLock { return l.read }
+// Reader returns the side to read under.
+func (l *RWLock) Reader() *ReadLock { return l.read }
 
-// WriteLock returns the side to write under.
-func (l *RWLock) WriteLock() *WriteLock { return l.write }
+// Writer returns the side to write under.
+func (l *RWLock) Writer() *WriteLock { return l.write }
 
 // IsLocked reports whether anybody reads.
 func (l *ReadLock) IsLocked(ctx context.Context) (bool, error) { return l.isLocked(ctx, false) }

@@ -177,7 +177,7 @@ func (t *tenure) downgraded(g *grip) (request, error) {
 	if left == never {
 		return newRequest(t.client.options.Lease, true, nil)
 	}
-	return newRequest(t.client.options.Lease, true, []Option{MaxHold(max(left, MinLease))})
+	return newRequest(t.client.options.Lease, true, []setting{{kind: settingMaxHold, d: max(left, MinLease)}})
 }
 
 // downgradedBefore is the reply of rw_downgrade.lua to a repetition, which changes

@@ -54,14 +54,15 @@ func semaphoreChannel(key string) string { return "redisson_sc:" + hashTag(key) 
 // Acquire takes n permits, all or none, waiting until ctx ends or the time of [Wait] is
 // over. The error is nil if they are taken, and otherwise as that of [Locker] says, or
 // ErrNotSet. Of the options, Wait and [AwaitSet] apply.
-func (s *Semaphore) Acquire(ctx context.Context, n int, options ...Option) error {
-	return s.acquire(ctx, "acquire", true, n, options)
+func (s *Semaphore) Acquire(ctx context.Context, n int, options ...AcquireOption) error {
+	return s.acquire(ctx, "acquire", true, n, settingsOf(options))
 }
 
-// TryAcquire takes n permits if there are as many, or waits for as long as [Wait] says.
-// ErrNotAcquired means that there are not.
-func (s *Semaphore) TryAcquire(ctx context.Context, n int, options ...Option) error {
-	return s.acquire(ctx, "try acquire", false, n, options)
+// TryAcquire takes n permits if there are as many, all or none, and does not wait.
+// ErrNotAcquired means that there are fewer; the other errors are those of Acquire. An
+// attempt that meets a server in trouble is repeated for Options.RetryBudget.
+func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
+	return s.acquire(ctx, "try acquire", false, n, nil)
 }
 
 // Release gives n permits, and wakes as many waiters as they are enough for. Nobody
@@ -92,7 +93,7 @@ func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
 // TrySetPermits sets the permits of a semaphore that is not there, and reports whether
 // it did; one that is there stays as it is. With [TTL] the semaphore goes when the time
 // is over.
-func (s *Semaphore) TrySetPermits(ctx context.Context, n int, options ...Option) (bool, error) {
+func (s *Semaphore) TrySetPermits(ctx context.Context, n int, options ...SetOption) (bool, error) {
 	return s.set(ctx, "try set permits", "", n, options)
 }
 
@@ -139,14 +140,14 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 	return intOf(a)
 }
 
-// Expire lets the semaphore go after d, or never with NoExpiry, and reports whether it
+// SetTTL sets the time to live of the semaphore, or none with NoExpiry, and reports whether it
 // is there.
-func (s *Semaphore) Expire(ctx context.Context, d time.Duration) (bool, error) {
+func (s *Semaphore) SetTTL(ctx context.Context, d time.Duration) (bool, error) {
 	ms, err := ttlText(d)
 	if err != nil {
-		return false, fail("expire", s.name, err)
+		return false, fail("set ttl", s.name, err)
 	}
-	return s.expire(ctx, ms, s.total)
+	return s.setTTL(ctx, ms, s.total)
 }
 
 // Delete removes the semaphore and reports whether it was there. Its waiters get
@@ -155,9 +156,9 @@ func (s *Semaphore) Delete(ctx context.Context) (bool, error) {
 	return s.delete(ctx, s.total, s.reserve)
 }
 
-// expire is Expire of both kinds of semaphore.
-func (o *object) expire(ctx context.Context, ms string, beside ...string) (bool, error) {
-	return yes(o.once(ctx, "expire", func(each *op) call {
+// setTTL is SetTTL of both kinds of semaphore.
+func (o *object) setTTL(ctx context.Context, ms string, beside ...string) (bool, error) {
+	return yes(o.once(ctx, "set ttl", func(each *op) call {
 		return call{semExpire, append([]string{o.key, each.note}, beside...), []string{each.number, ms}}
 	}))
 }
@@ -201,8 +202,8 @@ func (s *Semaphore) send(ctx context.Context, verb, how string, n int) (bool, er
 	}))
 }
 
-func (s *Semaphore) set(ctx context.Context, verb, change string, n int, options []Option) (bool, error) {
-	ttl, err := onlyTTL(options)
+func (s *Semaphore) set(ctx context.Context, verb, change string, n int, options []SetOption) (bool, error) {
+	ttl, err := timeToLive(options)
 	if err == nil {
 		err = checkTotal(n)
 	}
@@ -230,8 +231,8 @@ func checkTotal(n int) error {
 }
 
 // acquire is Acquire and TryAcquire.
-func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int, options []Option) error {
-	r, err := waitRequest(s.client, waits, options)
+func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int, settings []setting) error {
+	r, err := newRequest(s.client.options.Lease, waits, settings)
 	if err = errors.Join(s.invalid, err, checkCount(n)); err != nil {
 		return fail(verb, s.name, err)
 	}

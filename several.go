@@ -13,7 +13,7 @@ import (
 // held.
 type several struct {
 	kind    Kind
-	members []Locker
+	members []member
 	need    int
 	invalid error
 }
@@ -27,34 +27,32 @@ func (l *several) Name() string {
 	return string(l.kind) + "(" + strings.Join(names, ", ") + ")"
 }
 
-// acquire checks the request, bounds it and has it done.
-func (l *several) acquire(ctx context.Context, verb string, waits bool, options []Option,
-	take func(context.Context, *request, []Option) (*Hold, error),
+// acquireBy checks the request, bounds it and has it done.
+func (l *several) acquireBy(ctx context.Context, verb string, waits bool, settings []setting,
+	take func(context.Context, *request, []setting) (*Hold, error),
 ) (*Hold, error) {
-	r, err := newRequest(DefaultLease, waits, options)
+	r, err := newRequest(DefaultLease, waits, settings)
 	switch {
 	case l.invalid != nil:
 		err = l.invalid
 	case err == nil && !r.by.IsZero():
 		err = invalid("members of several clients have no owner in common")
-	case err == nil && r.awaitSet:
-		err = invalid("a lock need not be set")
 	}
 	if err != nil {
 		return nil, fail(verb, l.Name(), err)
 	}
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
-	h, err := take(ctx, &r, memberOptions(options))
+	h, err := take(ctx, &r, forMembers(settings))
 	if err != nil {
 		return nil, fail(verb, l.Name(), explain(err)...)
 	}
 	return h, nil
 }
 
-// memberOptions are the options of each member: the wait is the whole's.
-func memberOptions(options []Option) []Option {
-	return slices.DeleteFunc(slices.Clone(options), func(o Option) bool { return o.kind == optionWait })
+// forMembers are the settings for each member: the wait is the whole's.
+func forMembers(settings []setting) []setting {
+	return slices.DeleteFunc(slices.Clone(settings), func(s setting) bool { return s.kind == settingWait })
 }
 
 // hopeless reports whether waiting cannot mend what came of a member.
@@ -76,8 +74,8 @@ func (l *several) IsLocked(ctx context.Context) (bool, error) {
 	return i.Locked(), err
 }
 
-// RemainingTTL returns how long enough members stay held if nobody renews them.
-func (l *several) RemainingTTL(ctx context.Context) (time.Duration, error) {
+// RemainingLease returns how long enough members stay held if nobody renews them.
+func (l *several) RemainingLease(ctx context.Context) (time.Duration, error) {
 	i, err := l.Inspect(ctx)
 	return i.TTL, err
 }

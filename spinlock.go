@@ -8,15 +8,10 @@ type SpinLock struct{ *primitive }
 
 var _ Locker = (*SpinLock)(nil)
 
-// NewSpinLock returns the spin lock of that name, with the default back-off or
-// with the one given. A back-off that does not grow from at least a millisecond
+// NewSpinLock returns the spin lock of that name. A back-off that does not grow from at least a millisecond
 // makes every method fail with ErrInvalid. Nothing is sent.
-func (c *Client) NewSpinLock(name string, backoff ...Backoff) *SpinLock {
-	var b Backoff
-	if len(backoff) > 0 {
-		b = backoff[0]
-	}
-	b = b.withDefaults()
+func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
+	b := backoff.withDefaults()
 	p := newPrimitive(c, spinKind(b), name)
 	if p.invalid == nil {
 		p.invalid = b.check()

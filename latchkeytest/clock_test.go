@@ -34,7 +34,7 @@ func TestManualTimeMovesLeases(t *testing.T) {
 	require.NoError(t, err)
 
 	server.Advance(time.Hour - time.Millisecond)
-	ttl, err := heir.RemainingTTL(t.Context())
+	ttl, err := heir.RemainingLease(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, time.Millisecond, ttl)
 	_, err = heir.TryLock(t.Context())
@@ -53,7 +53,7 @@ func TestManualTimeStandsStill(t *testing.T) {
 
 	// The passing of real time is what must have no effect, so it has to pass.
 	time.Sleep(10 * time.Millisecond)
-	ttl, err := orders.RemainingTTL(t.Context())
+	ttl, err := orders.RemainingLease(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, time.Minute, ttl)
 }

@@ -24,7 +24,7 @@ func TestURLIsASingleServer(t *testing.T) {
 
 func TestConnectAndClientMeet(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	connected, err := latchkey.Connect(t.Context(), server.URL())
+	connected, err := latchkey.Connect(t.Context(), server.URL(), latchkey.Options{})
 	require.NoError(t, err)
 	defer closeClient(t, connected)
 
@@ -101,7 +101,7 @@ func TestClosingReleasesPort(t *testing.T) {
 	require.NoError(t, err)
 	url := server.URL()
 	server.Close()
-	_, err = latchkey.Connect(t.Context(), url)
+	_, err = latchkey.Connect(t.Context(), url, latchkey.Options{})
 	require.Error(t, err)
 }
 

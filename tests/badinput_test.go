@@ -45,7 +45,7 @@ func TestBadNames(t *testing.T) {
 }
 
 // everyCall returns the errors of all operations on a lock.
-func everyCall(t *testing.T, client *latchkey.Client, lock latchkey.Locker) []error {
+func everyCall(t *testing.T, client *latchkey.Client, lock anyLock) []error {
 	t.Helper()
 	ctx := t.Context()
 	hold, lockErr := lock.Lock(ctx)
@@ -53,7 +53,7 @@ func everyCall(t *testing.T, client *latchkey.Client, lock latchkey.Locker) []er
 	hold, tryErr := lock.TryLock(ctx)
 	assert.Nil(t, hold)
 	_, lockedErr := lock.IsLocked(ctx)
-	_, ttlErr := lock.RemainingTTL(ctx)
+	_, ttlErr := lock.RemainingLease(ctx)
 	_, inspectErr := lock.Inspect(ctx)
 	_, forceErr := lock.ForceUnlock(ctx)
 	_, clientErr := client.Inspect(ctx, lock.Name())
@@ -82,16 +82,15 @@ func TestOddNames(t *testing.T) {
 }
 
 func TestBadDurations(t *testing.T) {
-	bad := map[string]latchkey.Option{
+	bad := map[string]latchkey.TryLockOption{
 		"lease 0": latchkey.Lease(0), "lease below zero": latchkey.Lease(-time.Second),
 		"lease below a millisecond": latchkey.Lease(time.Millisecond - 1),
 		"lease 30 without a unit":   latchkey.Lease(30),
 		"lease beyond the range":    latchkey.Lease(math.MaxInt64),
 		"maximum hold 0":            latchkey.MaxHold(0), "maximum hold below zero": latchkey.MaxHold(-1),
 		"maximum hold beyond the range": latchkey.MaxHold(math.MaxInt64),
-		"wait below zero":               latchkey.Wait(-1),
 		"no owner":                      latchkey.By(latchkey.Owner{}),
-		"no option":                     {},
+		"no option":                     nil,
 	}
 	eachKind(t, func(t *testing.T, k kind) {
 		for what, option := range bad {
@@ -226,7 +225,7 @@ func TestBadURLs(t *testing.T) {
 	for _, url := range []string{
 		"", "localhost:6379", "http://localhost:6379", "redis://localhost:1,localhost:2", "redis://localhost:x", "%zz",
 	} {
-		_, err := latchkey.Connect(within(t, soon), url)
+		_, err := latchkey.Connect(within(t, soon), url, latchkey.Options{})
 		assert.ErrorIs(t, err, latchkey.ErrInvalid, "%q", url)
 	}
 }

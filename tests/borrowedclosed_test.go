@@ -44,7 +44,7 @@ func waits() map[string]func(t *testing.T, other, here *latchkey.Client, name st
 		},
 		"RedLock": func(t *testing.T, other, here *latchkey.Client, name string) func(context.Context) error {
 			mustLock(t, other.NewLock(name))
-			red := latchkey.NewRedLock(here.NewLock(name))
+			red := latchkey.NewRedLock(latchkey.RedLockOptions{}, here.NewLock(name))
 			return func(ctx context.Context) error { _, err := red.Lock(ctx); return err }
 		},
 	}

@@ -35,7 +35,7 @@ func TestCluster_wakes_waiters_of_every_slot(t *testing.T) {
 			options := latchkey.Options{ShardedPubSub: mode, PollCeiling: byMessage, Lease: 2 * byMessage}
 			a, b := connectCluster(t, cluster, options), connectCluster(t, cluster, options)
 			const locks = 30
-			lock := func(client *latchkey.Client, i int) latchkey.Locker {
+			lock := func(client *latchkey.Client, i int) anyLock {
 				job := fmt.Sprintf("%s:{job %d}", t.Name(), i)
 				if i%2 == 0 {
 					return client.NewFairLock(job)

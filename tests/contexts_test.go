@@ -46,7 +46,7 @@ func under(t *testing.T, f func(t *testing.T, hold *latchkey.Hold, lose func(), 
 				t.Parallel()
 				server, name := rig.Shared(), rig.Name(t)
 				admin, client := rig.NewAdmin(t, server), connect(t, server, latchkey.Options{Lease: time.Second})
-				var lock latchkey.Locker = client.NewLock(name)
+				var lock anyLock = client.NewLock(name)
 				if several {
 					lock = latchkey.NewMultiLock(lock, client.NewLock(name+" too"))
 				}

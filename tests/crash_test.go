@@ -182,7 +182,7 @@ func TestCancelledAtRandomInstants(t *testing.T) {
 		const lanes = 8
 		runs := rig.Sized(2500)
 		server, name := rig.Shared(), rig.Name(t)
-		lock := func(lane int) latchkey.Locker {
+		lock := func(lane int) anyLock {
 			return k.open(connect(t, server), fmt.Sprintf("%s lane %d", name, lane))
 		}
 		var cancelled sync.Map
@@ -201,7 +201,7 @@ func TestCancelledAtRandomInstants(t *testing.T) {
 }
 
 // cancelOften acquires and releases, and returns how often it was cancelled.
-func cancelOften(t *testing.T, lock latchkey.Locker, runs int) (cancelled int) {
+func cancelOften(t *testing.T, lock anyLock, runs int) (cancelled int) {
 	t.Helper()
 	for range runs {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -340,7 +340,7 @@ func TestReplyAtTheEndOfTheWait(t *testing.T) {
 		link.DelayReplies(wait)
 		for i := range 3 {
 			each := fmt.Sprintf("%s %d", name, i)
-			hold, err := k.open(client, each).TryLock(within(t, soon), latchkey.Wait(wait))
+			hold, err := k.open(client, each).Lock(within(t, soon), latchkey.Wait(wait))
 			if err == nil {
 				mustUnlock(t, hold)
 			} else {

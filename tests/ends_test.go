@@ -46,8 +46,8 @@ func TestExtensionInDoubtIsTakenBack(t *testing.T) {
 // then the lock is free.
 func TestPartThatRanOutIsTakenOut(t *testing.T) {
 	t.Parallel()
-	shared := map[string]func(t *testing.T, maker, taker, other latchkey.Locker){
-		"the maker's": func(t *testing.T, maker, taker, other latchkey.Locker) {
+	shared := map[string]func(t *testing.T, maker, taker, other anyLock){
+		"the maker's": func(t *testing.T, maker, taker, other anyLock) {
 			first := mustLock(t, maker, latchkey.Lease(500*time.Millisecond))
 			second := mustLock(t, taker, latchkey.By(first.Owner()))
 			rig.Await(t, soon, "the loss", first.Lost())
@@ -55,7 +55,7 @@ func TestPartThatRanOutIsTakenOut(t *testing.T) {
 			mustUnlock(t, second)
 			mustUnlock(t, mustLock(t, other, latchkey.Wait(5*time.Second)))
 		},
-		"the guest's": func(t *testing.T, maker, taker, other latchkey.Locker) {
+		"the guest's": func(t *testing.T, maker, taker, other anyLock) {
 			first := mustLock(t, maker)
 			second := mustLock(t, taker, latchkey.By(first.Owner()), latchkey.MaxHold(500*time.Millisecond))
 			rig.Await(t, soon, "the loss", second.Lost())
@@ -234,7 +234,7 @@ func TestTimeBeyondDurations(t *testing.T) {
 	}
 	rig.NewAdmin(t, server).Do("SET", name, "a-foreign-token", "PX", "10000000000000")
 	mutex := connect(t, server).NewMutex(name)
-	ttl, err := mutex.RemainingTTL(t.Context())
+	ttl, err := mutex.RemainingLease(t.Context())
 	require.NoError(t, err)
 	assert.Greater(t, ttl, 290*365*24*time.Hour)
 	assert.NotEqual(t, latchkey.NoExpiry, ttl)

@@ -20,7 +20,7 @@ import (
 
 // contention is a number of workers that go through a section under one lock.
 type contention struct {
-	lock    latchkey.Locker
+	lock    anyLock
 	section *rig.Section
 	workers int
 	passes  int // of each worker
@@ -191,7 +191,7 @@ func TestFencingTokensGrow(t *testing.T) {
 
 // passToken enters the lock again, compares the tokens, and leaves the own one as
 // the last.
-func passToken(ctx context.Context, lock latchkey.Locker, last *atomic.Int64) error {
+func passToken(ctx context.Context, lock anyLock, last *atomic.Int64) error {
 	inner, err := lock.Lock(ctx)
 	if err != nil {
 		return err

@@ -219,7 +219,7 @@ func (c *campaign) stay(k kind, name string) *occupant {
 }
 
 // insist acquires, however often the replicas are missing.
-func (c *campaign) insist(lock latchkey.Locker) *latchkey.Hold {
+func (c *campaign) insist(lock anyLock) *latchkey.Hold {
 	for {
 		hold, err := lock.Lock(c.t.Context())
 		if err == nil {

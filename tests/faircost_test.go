@@ -139,7 +139,7 @@ func fairCosts(t *testing.T, n int) map[string][]time.Duration {
 	admin.Do("DEL", notesOf(name)) // so that they look like waiters of Redisson
 	phase("come and go behind Redisson", func() {
 		for range some {
-			_, err := client.NewFairLock(name).TryLock(t.Context(), latchkey.Wait(5*time.Millisecond))
+			_, err := client.NewFairLock(name).Lock(t.Context(), latchkey.Wait(5*time.Millisecond))
 			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 		}
 	})

@@ -86,7 +86,7 @@ func TestForeignDataIsNoLock(t *testing.T) {
 					locked, err := lock.IsLocked(t.Context())
 					assert.False(t, locked)
 					assertForeign(t, err, name, each.found)
-					_, err = lock.RemainingTTL(t.Context())
+					_, err = lock.RemainingLease(t.Context())
 					assertForeign(t, err, name, each.found)
 					assert.Equal(t, before, content(admin, name))
 					admin.Do("DEL", name)

@@ -98,7 +98,7 @@ func TestGoldenFencedLock(t *testing.T) {
 func TestGoldenSpinLock(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
-	hold := mustLock(t, connect(t, server).NewSpinLock(name))
+	hold := mustLock(t, connect(t, server).NewSpinLock(name, latchkey.Backoff{}))
 	golden(t, admin, name, map[string]rig.Entry{name: hash(hold.Owner().String(), "1")})
 	mustUnlock(t, hold)
 	golden(t, admin, name, nil)
@@ -199,13 +199,13 @@ func TestInspection(t *testing.T) {
 }
 
 // inspected asks in every way there is, and checks that the answers agree.
-func inspected(t *testing.T, lock latchkey.Locker, want latchkey.Kind, lease time.Duration) latchkey.Inspection {
+func inspected(t *testing.T, lock anyLock, want latchkey.Kind, lease time.Duration) latchkey.Inspection {
 	t.Helper()
 	i, err := lock.Inspect(t.Context())
 	require.NoError(t, err)
 	locked, err := lock.IsLocked(t.Context())
 	require.NoError(t, err)
-	ttl, err := lock.RemainingTTL(t.Context())
+	ttl, err := lock.RemainingLease(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, want, i.Kind)
 	assert.Equal(t, i.Locked(), locked)

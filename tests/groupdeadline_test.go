@@ -16,10 +16,10 @@ import (
 // the caller is kept all the same, and in the end nothing is held.
 func TestGroupsKeepToTheDeadline(t *testing.T) {
 	const deadline = 100 * time.Millisecond
-	for what, group := range map[string]func(members []latchkey.Locker) latchkey.Locker{
-		"MultiLock": func(members []latchkey.Locker) latchkey.Locker { return latchkey.NewMultiLock(members...) },
-		"RedLock": func(members []latchkey.Locker) latchkey.Locker {
-			return latchkey.NewRedLockWith(latchkey.RedLockOptions{MemberTimeout: soon}, members...)
+	for what, group := range map[string]func(members []latchkey.Locker) anyLock{
+		"MultiLock": func(members []latchkey.Locker) anyLock { return latchkey.NewMultiLock(members...) },
+		"RedLock": func(members []latchkey.Locker) anyLock {
+			return latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: soon}, members...)
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

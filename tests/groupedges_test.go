@@ -39,7 +39,7 @@ func newPair(t *testing.T, options ...latchkey.Options) *pair {
 }
 
 // wait has the pair waited for, and returns when the first is held and the second is not.
-func (p *pair) wait(t *testing.T, options ...latchkey.Option) <-chan acquisition {
+func (p *pair) wait(t *testing.T, options ...latchkey.LockOption) <-chan acquisition {
 	t.Helper()
 	waiting := lockInBackground(within(t, soon), p.lock, options...)
 	parked(t, p.admin, p.b)
@@ -130,7 +130,7 @@ func TestGroupUnlockedByMany(t *testing.T) {
 }
 
 // foreign hides what a lock is from the groups that it is in.
-type foreign struct{ latchkey.Locker }
+type foreign struct{ anyLock }
 
 // A member that cannot be had ends the wait for one that is busy.
 func TestMultiLockReturnsWhatCannotBeMended(t *testing.T) {
@@ -237,9 +237,9 @@ var groupKeeper = rig.Child("groupKeeper", func(ctx context.Context, args []stri
 	return hold.Err()
 })
 
-func groupOf(which string, members []latchkey.Locker) latchkey.Locker {
+func groupOf(which string, members []latchkey.Locker) anyLock {
 	if which == "red" {
-		return latchkey.NewRedLock(members...)
+		return latchkey.NewRedLock(latchkey.RedLockOptions{}, members...)
 	}
 	return latchkey.NewMultiLock(members...)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // guest parses the owner of a hold as another process would.
-func guest(t *testing.T, hold *latchkey.Hold) latchkey.Option {
+func guest(t *testing.T, hold *latchkey.Hold) latchkey.TryLockOption {
 	t.Helper()
 	owner, err := latchkey.ParseOwner(hold.Owner().String())
 	require.NoError(t, err)

@@ -28,7 +28,7 @@ const (
 // kind is one of the locks, for tests of what is common to all.
 type kind struct {
 	name      string
-	open      func(client *latchkey.Client, name string) latchkey.Locker
+	open      func(client *latchkey.Client, name string) anyLock
 	reentrant bool
 	fenced    bool
 	messages  bool // waiters are woken by messages
@@ -39,32 +39,32 @@ type kind struct {
 var (
 	mutexKind = kind{
 		name: "Mutex", messages: true,
-		open: func(c *latchkey.Client, name string) latchkey.Locker { return c.NewMutex(name) },
+		open: func(c *latchkey.Client, name string) anyLock { return c.NewMutex(name) },
 	}
 	lockKind = kind{
 		name: "Lock", reentrant: true, messages: true,
-		open: func(c *latchkey.Client, name string) latchkey.Locker { return c.NewLock(name) },
+		open: func(c *latchkey.Client, name string) anyLock { return c.NewLock(name) },
 	}
 	fencedKind = kind{
 		name: "FencedLock", reentrant: true, fenced: true, messages: true,
-		open: func(c *latchkey.Client, name string) latchkey.Locker { return c.NewFencedLock(name) },
+		open: func(c *latchkey.Client, name string) anyLock { return c.NewFencedLock(name) },
 	}
 	spinKind = kind{
 		name: "SpinLock", reentrant: true,
-		open: func(c *latchkey.Client, name string) latchkey.Locker { return c.NewSpinLock(name) },
+		open: func(c *latchkey.Client, name string) anyLock { return c.NewSpinLock(name, latchkey.Backoff{}) },
 	}
 	fairKind = kind{
 		name: "FairLock", reentrant: true, messages: true, queued: true,
-		open: func(c *latchkey.Client, name string) latchkey.Locker { return c.NewFairLock(name) },
+		open: func(c *latchkey.Client, name string) anyLock { return c.NewFairLock(name) },
 	}
 	writeKind = kind{
 		name: "WriteLock", reentrant: true, messages: true, sided: true,
-		open: func(c *latchkey.Client, name string) latchkey.Locker { return c.NewRWLock(name).WriteLock() },
+		open: func(c *latchkey.Client, name string) anyLock { return c.NewRWLock(name).Writer() },
 	}
 	// readKind does not exclude, so that few of the tests of all kinds are for it.
 	readKind = kind{
 		name: "ReadLock", reentrant: true, messages: true, sided: true,
-		open: func(c *latchkey.Client, name string) latchkey.Locker { return c.NewRWLock(name).ReadLock() },
+		open: func(c *latchkey.Client, name string) anyLock { return c.NewRWLock(name).Reader() },
 	}
 	kinds = []kind{mutexKind, lockKind, fencedKind, spinKind, fairKind, writeKind}
 )
@@ -196,7 +196,7 @@ func within(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-func mustLock(t testing.TB, lock latchkey.Locker, options ...latchkey.Option) *latchkey.Hold {
+func mustLock(t testing.TB, lock latchkey.Locker, options ...latchkey.LockOption) *latchkey.Hold {
 	t.Helper()
 	hold, err := lock.Lock(within(t, soon), options...)
 	require.NoError(t, err)
@@ -216,7 +216,7 @@ type acquisition struct {
 }
 
 // lockInBackground acquires in another goroutine.
-func lockInBackground(ctx context.Context, lock latchkey.Locker, options ...latchkey.Option) <-chan acquisition {
+func lockInBackground(ctx context.Context, lock latchkey.Locker, options ...latchkey.LockOption) <-chan acquisition {
 	done := make(chan acquisition, 1)
 	go func() {
 		hold, err := lock.Lock(ctx, options...)
@@ -312,4 +312,13 @@ func subscribeRaw(t testing.TB, server *rig.Server, channel string) <-chan strin
 	t.Cleanup(func() { link.Close(); release() })
 	require.NoError(t, link.Do(context.Background(), server.Subscribe(client, channel)).Error())
 	return heard
+}
+
+// anyLock is what every lock has.
+type anyLock interface {
+	latchkey.Locker
+	IsLocked(ctx context.Context) (bool, error)
+	RemainingLease(ctx context.Context) (time.Duration, error)
+	Inspect(ctx context.Context) (latchkey.Inspection, error)
+	ForceUnlock(ctx context.Context) (bool, error)
 }

@@ -30,7 +30,7 @@ func latchChannelOf(name string) string {
 }
 
 // setLatch sets the count, which must be new.
-func setLatch(t *testing.T, latch *latchkey.CountDownLatch, n int, options ...latchkey.Option) {
+func setLatch(t *testing.T, latch *latchkey.CountDownLatch, n int, options ...latchkey.SetOption) {
 	t.Helper()
 	set, err := latch.TrySetCount(t.Context(), n, options...)
 	require.NoError(t, err)
@@ -38,7 +38,7 @@ func setLatch(t *testing.T, latch *latchkey.CountDownLatch, n int, options ...la
 }
 
 // newLatch returns a latch of a fresh name that is closed for n counts.
-func newLatch(t *testing.T, client *latchkey.Client, n int, options ...latchkey.Option) *latchkey.CountDownLatch {
+func newLatch(t *testing.T, client *latchkey.Client, n int, options ...latchkey.SetOption) *latchkey.CountDownLatch {
 	t.Helper()
 	latch := client.NewCountDownLatch(rig.Name(t))
 	setLatch(t, latch, n, options...)
@@ -60,7 +60,7 @@ func left(t *testing.T, latch *latchkey.CountDownLatch) int {
 }
 
 // awaitInBackground awaits in another goroutine.
-func awaitInBackground(ctx context.Context, latch *latchkey.CountDownLatch, options ...latchkey.Option) <-chan error {
+func awaitInBackground(ctx context.Context, latch *latchkey.CountDownLatch, options ...latchkey.AwaitOption) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- latch.Await(ctx, options...) }()
 	return done
@@ -189,19 +189,15 @@ func TestLatchBadInput(t *testing.T) {
 			_, err := latch.CountDownAs(ctx, who)
 			assert.ErrorIs(t, err, latchkey.ErrInvalid)
 		}
-		for _, options := range [][]latchkey.Option{
-			{latchkey.Lease(time.Second)}, {latchkey.MaxHold(time.Second)}, {latchkey.By(client.NewOwner())},
-			{latchkey.Wait(-1)}, {latchkey.TTL(time.Second)}, {{}}, {latchkey.AwaitSet(), latchkey.UnsetIsOpen()},
+		for _, options := range [][]latchkey.AwaitOption{
+			{latchkey.Wait(-1)}, {latchkey.Wait(0)}, {nil}, {latchkey.AwaitSet(), latchkey.UnsetIsOpen()},
 		} {
 			assert.ErrorIs(t, latch.Await(ctx, options...), latchkey.ErrInvalid)
 		}
-		for _, option := range []latchkey.Option{latchkey.TTL(0), latchkey.TTL(-1), latchkey.Wait(1), latchkey.UnsetIsOpen()} {
+		for _, option := range []latchkey.SetOption{latchkey.TTL(0), latchkey.TTL(-1), nil} {
 			_, err := latch.TrySetCount(ctx, 1, option)
 			assert.ErrorIs(t, err, latchkey.ErrInvalid)
 		}
-		_, err := client.NewLock("name").Lock(ctx, latchkey.UnsetIsOpen())
-		assert.ErrorIs(t, err, latchkey.ErrInvalid)
-		assert.ErrorIs(t, client.NewSemaphore("name").Acquire(ctx, 1, latchkey.UnsetIsOpen()), latchkey.ErrInvalid)
 	})
 }
 
@@ -884,7 +880,7 @@ func TestLatchPermissions(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, client.Close(within(t, soon))) })
 	latch := client.NewCountDownLatch("job")
 	heard := subscribeRaw(t, server, latchChannelOf("job"))
-	for _, options := range [][]latchkey.Option{nil, {latchkey.TTL(time.Minute)}} {
+	for _, options := range [][]latchkey.SetOption{nil, {latchkey.TTL(time.Minute)}} {
 		setLatch(t, latch, 2, options...)
 		assert.Equal(t, "1", rig.Await(t, soon, "the message of the set", heard))
 		opened := awaitInBackground(within(t, soon), latch)

@@ -142,7 +142,7 @@ func TestShortReentriesDoNotStarveRenewal(t *testing.T) {
 	mustUnlock(t, outer)
 }
 
-func mustLockUnder(ctx context.Context, t *testing.T, lock latchkey.Locker, options ...latchkey.Option) *latchkey.Hold {
+func mustLockUnder(ctx context.Context, t *testing.T, lock anyLock, options ...latchkey.LockOption) *latchkey.Hold {
 	t.Helper()
 	hold, err := lock.Lock(ctx, options...)
 	require.NoError(t, err)

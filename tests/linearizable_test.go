@@ -68,7 +68,7 @@ func TestLocksAreLinearizable(t *testing.T) {
 }
 
 // tryOnce tries a lock and releases it, and records both. It takes so many shares.
-func tryOnce(ctx context.Context, lock latchkey.Locker, n, caller int, calls *record[history.PermitCall]) error {
+func tryOnce(ctx context.Context, lock anyLock, n, caller int, calls *record[history.PermitCall]) error {
 	call := history.PermitCall{Key: lock.Name(), Caller: caller, What: history.Take, N: n, Begin: now()}
 	hold, err := lock.TryLock(ctx)
 	call.End = now()
@@ -96,10 +96,10 @@ func TestReadWriteLocksAreLinearizable(t *testing.T) {
 	everybody(t, func(client *latchkey.Client, caller int) error {
 		for range rig.Sized(300) {
 			rw := client.NewRWLock(name)
-			var side latchkey.Locker = rw.ReadLock()
+			var side anyLock = rw.Reader()
 			n := 1
 			if rand.IntN(2) == 0 {
-				side, n = rw.WriteLock(), shares
+				side, n = rw.Writer(), shares
 			}
 			if err := tryOnce(t.Context(), side, n, caller, &calls); err != nil {
 				return err

@@ -66,7 +66,7 @@ type lossRun struct {
 	name    string
 	tap     *rig.Tap
 	admin   *rig.Admin
-	lock    latchkey.Locker
+	lock    anyLock
 	outcome outcome
 }
 

@@ -38,13 +38,13 @@ func isLock(key string) bool {
 // guarded is something that is held while its slot migrates.
 type guarded struct {
 	what    string
-	lock    latchkey.Locker // nil for a permit
+	lock    anyLock // nil for a permit
 	err     func() error
 	release func(context.Context) error
 	single  bool // it has one key, so that it can be released and acquired at any time
 }
 
-func guardOne(t *testing.T, what string, lock latchkey.Locker, single bool) guarded {
+func guardOne(t *testing.T, what string, lock anyLock, single bool) guarded {
 	t.Helper()
 	hold := mustLock(t, lock)
 	return guarded{what, lock, hold.Err, hold.Unlock, single}
@@ -61,13 +61,13 @@ func guardAll(t *testing.T, client *latchkey.Client, tag string) []guarded {
 	several := latchkey.NewMultiLock(client.NewLock(name("a")), client.NewLock(name("b")), client.NewMutex(name("c")))
 	all = append(all, guardOne(t, "MultiLock", several, true))
 	both := client.NewRWLock(name("both"))
-	write := mustLock(t, both.WriteLock())
-	read, err := both.ReadLock().Lock(write.Context(within(t, soon)))
+	write := mustLock(t, both.Writer())
+	read, err := both.Reader().Lock(write.Context(within(t, soon)))
 	require.NoError(t, err)
-	again, err := both.ReadLock().Lock(read.Context(within(t, soon)))
+	again, err := both.Reader().Lock(read.Context(within(t, soon)))
 	require.NoError(t, err)
 	for what, hold := range map[string]*latchkey.Hold{"outer": write, "nested": read, "nested again": again} {
-		all = append(all, guarded{what, both.WriteLock(), hold.Err, hold.Unlock, false})
+		all = append(all, guarded{what, both.Writer(), hold.Err, hold.Unlock, false})
 	}
 	pool := client.NewPermitSemaphore(name("pool"))
 	_, err = pool.TrySetPermits(t.Context(), 1)
@@ -126,7 +126,7 @@ func TestMigration_owners_who_wait_keep_their_holds(t *testing.T) {
 	cluster := rig.NewCluster(t)
 	client := connectCluster(t, cluster, latchkey.Options{Lease: lease, RetryBudget: lease})
 	tag := "{" + rig.Name(t) + "}"
-	entering, leaving := client.NewRWLock(tag+":1").ReadLock(), client.NewRWLock(tag+":2").ReadLock()
+	entering, leaving := client.NewRWLock(tag+":1").Reader(), client.NewRWLock(tag+":2").Reader()
 	outer, kept := mustLock(t, entering), mustLock(t, leaving)
 	inner, err := leaving.Lock(kept.Context(t.Context()))
 	require.NoError(t, err)
@@ -154,7 +154,7 @@ func TestMigration_doubtful_reentry_keeps_the_hold(t *testing.T) {
 	cluster := rig.NewCluster(t)
 	client := connectCluster(t, cluster, latchkey.Options{Lease: lease, RetryBudget: lease})
 	tag := "{" + rig.Name(t) + "}"
-	reader := client.NewRWLock(tag).ReadLock()
+	reader := client.NewRWLock(tag).Reader()
 	hold := mustLock(t, reader)
 	moveKeys, finish := cluster.BeginMove(tag)
 	moveKeys(isLock)
@@ -269,8 +269,8 @@ func TestMigration_releases_are_whole(t *testing.T) {
 			options := latchkey.Options{RetryBudget: 2 * time.Second, PollCeiling: time.Second}
 			client, other := connectCluster(t, cluster, options), connectCluster(t, cluster, options)
 			name := rig.Name(t)
-			reader := mustLock(t, client.NewRWLock(name).ReadLock())
-			writer := lockInBackground(within(t, 2*soon), other.NewRWLock(name).WriteLock())
+			reader := mustLock(t, client.NewRWLock(name).Reader())
+			writer := lockInBackground(within(t, 2*soon), other.NewRWLock(name).Writer())
 			rest(time.Second) // the writer waits, so that all keys of the lock are there
 			moveKeys, finish := cluster.BeginMove(name)
 			moveKeys(halves()[which])

@@ -25,7 +25,7 @@ func TestMultiLock(t *testing.T) {
 	admin := rig.NewAdmin(t, server)
 	a, b := connect(t, server), connect(t, server)
 	multi := func(c *latchkey.Client) *latchkey.MultiLock {
-		return latchkey.NewMultiLock(c.NewLock(name+"1"), c.NewFairLock(name+"2"), c.NewRWLock(name+"3").WriteLock(), c.NewMutex(name+"4"))
+		return latchkey.NewMultiLock(c.NewLock(name+"1"), c.NewFairLock(name+"2"), c.NewRWLock(name+"3").Writer(), c.NewMutex(name+"4"))
 	}
 	hold := mustLock(t, multi(a))
 	assert.Contains(t, hold.Name(), "multi(")
@@ -67,7 +67,7 @@ func TestMultiLockLeavesNothingBehind(t *testing.T) {
 		holder := mustLock(t, connect(t, server).NewLock(name+strconv.Itoa(i)))
 		_, err := latchkey.NewMultiLock(locks...).TryLock(t.Context())
 		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-		_, err = latchkey.NewMultiLock(locks...).TryLock(t.Context(), latchkey.Wait(50*time.Millisecond))
+		_, err = latchkey.NewMultiLock(locks...).Lock(t.Context(), latchkey.Wait(50*time.Millisecond))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		mustUnlock(t, holder)
 		rig.Eventually(t, soon, "nothing is left", free(admin, name))
@@ -97,10 +97,10 @@ func TestMultiLocksThatMakeNoSense(t *testing.T) {
 	client, name := connect(t, rig.Shared()), rig.Name(t)
 	rw := client.NewRWLock(name)
 	lock := client.NewLock(name + "1")
-	for what, l := range map[string]latchkey.Locker{
-		"none": latchkey.NewMultiLock(), "nil": latchkey.NewMultiLock(lock, nil), "two sides": latchkey.NewMultiLock(rw.ReadLock(), rw.WriteLock()),
-		"none red": latchkey.NewRedLock(), "twice red": latchkey.NewRedLock(lock, lock, client.NewLock(name+"2")),
-		"bad red": latchkey.NewRedLockWith(latchkey.RedLockOptions{RetryDelay: -1}, lock),
+	for what, l := range map[string]anyLock{
+		"none": latchkey.NewMultiLock(), "nil": latchkey.NewMultiLock(lock, nil), "two sides": latchkey.NewMultiLock(rw.Reader(), rw.Writer()),
+		"none red": latchkey.NewRedLock(latchkey.RedLockOptions{}), "twice red": latchkey.NewRedLock(latchkey.RedLockOptions{}, lock, lock, client.NewLock(name+"2")),
+		"bad red": latchkey.NewRedLock(latchkey.RedLockOptions{RetryDelay: -1}, lock),
 	} {
 		_, err := l.TryLock(t.Context())
 		assert.ErrorIs(t, err, latchkey.ErrInvalid, what)

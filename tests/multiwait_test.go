@@ -17,12 +17,12 @@ import (
 func TestMultiLockOutlastsItsLease(t *testing.T) {
 	const short = 600 * time.Millisecond
 	for what, c := range map[string]struct {
-		options []latchkey.Option
+		options []latchkey.LockOption
 		ends    error
 	}{
-		"Lease":             {[]latchkey.Option{latchkey.Lease(short)}, latchkey.ErrLost},
-		"MaxHold":           {[]latchkey.Option{latchkey.MaxHold(short)}, latchkey.ErrMaxHold},
-		"Lease and MaxHold": {[]latchkey.Option{latchkey.Lease(short), latchkey.MaxHold(short)}, latchkey.ErrLost},
+		"Lease":             {[]latchkey.LockOption{latchkey.Lease(short)}, latchkey.ErrLost},
+		"MaxHold":           {[]latchkey.LockOption{latchkey.MaxHold(short)}, latchkey.ErrMaxHold},
+		"Lease and MaxHold": {[]latchkey.LockOption{latchkey.Lease(short), latchkey.MaxHold(short)}, latchkey.ErrLost},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -73,7 +73,7 @@ func TestMultiLockConfinesNestedGroups(t *testing.T) {
 	m := newMasters(t, 3)
 	const short = time.Second
 	for what, c := range map[string]struct {
-		option latchkey.Option
+		option latchkey.LockOption
 		ends   error
 	}{
 		"Lease":   {latchkey.Lease(short), latchkey.ErrLost},
@@ -82,7 +82,7 @@ func TestMultiLockConfinesNestedGroups(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			client := connect(t, m.servers[0])
 			blocker := mustLock(t, client.NewLock("z"))
-			red := latchkey.NewRedLock(each(m.clients(t), mutexX)...)
+			red := latchkey.NewRedLock(latchkey.RedLockOptions{}, each(m.clients(t), mutexX)...)
 			waiting := lockInBackground(within(t, soon), latchkey.NewMultiLock(red, connect(t, m.servers[0]).NewLock("z")), c.option)
 			parked(t, m.admins[0], "z")
 			rest(2 * short)

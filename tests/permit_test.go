@@ -198,23 +198,23 @@ func TestLeaseOfAPermitIsSet(t *testing.T) {
 	s := newPermits(t, connect(t, server), 2)
 	p, err := s.Acquire(ctx)
 	require.NoError(t, err)
-	left, err := s.LeaseTime(ctx, p.ID())
+	left, err := s.RemainingLease(ctx, p.ID())
 	require.NoError(t, err)
 	assert.InDelta(t, latchkey.DefaultLease, left, float64(2*time.Second))
-	require.NoError(t, s.UpdateLease(ctx, p.ID(), latchkey.NoExpiry))
-	left, err = s.LeaseTime(ctx, p.ID())
+	require.NoError(t, s.SetLease(ctx, p.ID(), latchkey.NoExpiry))
+	left, err = s.RemainingLease(ctx, p.ID())
 	require.NoError(t, err)
 	assert.Equal(t, latchkey.NoExpiry, left)
-	require.NoError(t, s.UpdateLease(ctx, p.ID(), 100*time.Millisecond))
+	require.NoError(t, s.SetLease(ctx, p.ID(), 100*time.Millisecond))
 	assert.LessOrEqual(t, p.ValidFor(), 100*time.Millisecond)
 	rig.Await(t, soon, "its end", p.Lost())
 	rig.Eventually(t, soon, "its end on the server", func() error {
-		if _, err := s.LeaseTime(ctx, p.ID()); !errors.Is(err, latchkey.ErrNotHeld) {
+		if _, err := s.RemainingLease(ctx, p.ID()); !errors.Is(err, latchkey.ErrNotHeld) {
 			return errors.New("still held")
 		}
 		return nil
 	})
-	assert.ErrorIs(t, s.UpdateLease(ctx, p.ID(), time.Second), latchkey.ErrNotHeld)
+	assert.ErrorIs(t, s.SetLease(ctx, p.ID(), time.Second), latchkey.ErrNotHeld)
 	counts(t, s, 2, 0)
 }
 

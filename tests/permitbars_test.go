@@ -21,17 +21,29 @@ var keepsShortly = latchkey.Options{StaleWaiterTimeout: 250 * time.Millisecond, 
 // pool is a semaphore of either kind: take returns what gives the permits back.
 type pool struct {
 	prepare func(t *testing.T, server *rig.Server, name string) // leaves some available
-	take    func(ctx context.Context, c *latchkey.Client, name string, n int, options ...latchkey.Option) (give func() error, err error)
+	// take waits for the permits for as long as wait says, or tries if that is 0.
+	take func(ctx context.Context, c *latchkey.Client, name string, n int, wait time.Duration) (give func() error, err error)
 }
 
-func takeCounted(ctx context.Context, c *latchkey.Client, name string, n int, options ...latchkey.Option) (func() error, error) {
+func takeCounted(ctx context.Context, c *latchkey.Client, name string, n int, wait time.Duration) (give func() error, err error) {
 	s := c.NewSemaphore(name)
-	return func() error { return s.Release(context.WithoutCancel(ctx), n) }, s.TryAcquire(ctx, n, options...)
+	if wait > 0 {
+		err = s.Acquire(ctx, n, latchkey.Wait(wait))
+	} else {
+		err = s.TryAcquire(ctx, n)
+	}
+	return func() error { return s.Release(context.WithoutCancel(ctx), n) }, err
 }
 
-func takePermits(ctx context.Context, c *latchkey.Client, name string, n int, options ...latchkey.Option) (func() error, error) {
-	permits, err := c.NewPermitSemaphore(name).TryAcquireN(ctx, n, options...)
-	give := func() error {
+func takePermits(ctx context.Context, c *latchkey.Client, name string, n int, wait time.Duration) (give func() error, err error) {
+	s := c.NewPermitSemaphore(name)
+	var permits []*latchkey.Permit
+	if wait > 0 {
+		permits, err = s.AcquireN(ctx, n, latchkey.Wait(wait))
+	} else {
+		permits, err = s.TryAcquireN(ctx, n)
+	}
+	give = func() error {
 		for _, p := range permits {
 			if err := p.Release(context.WithoutCancel(ctx)); err != nil {
 				return err
@@ -75,14 +87,14 @@ func TestRequestsThatCannotBeSatisfiedStarveNobody(t *testing.T) {
 				for range waiters {
 					client := connect(t, server, keepsShortly)
 					all.Go(func() {
-						_, err := p.take(ctx, client, name, 7, latchkey.Wait(time.Minute))
+						_, err := p.take(ctx, client, name, 7, time.Minute)
 						assert.ErrorIs(t, err, context.Canceled)
 					})
 				}
 				parked(t, rig.NewAdmin(t, server), name)
 				other, tries, got := connect(t, server, keepsShortly), 0, 0
 				for start := time.Now(); time.Since(start) < 4*time.Second; tries++ {
-					if give, err := p.take(t.Context(), other, name, 1); err == nil {
+					if give, err := p.take(t.Context(), other, name, 1, 0); err == nil {
 						got++
 						require.NoError(t, give())
 					}
@@ -116,7 +128,7 @@ func TestALargeRequestOutlastsLongUses(t *testing.T) {
 				client := connect(t, server, keepsShortly)
 				all.Go(func() {
 					for ctx.Err() == nil {
-						if give, err := p.take(ctx, client, name, 1, latchkey.Wait(time.Minute)); err == nil {
+						if give, err := p.take(ctx, client, name, 1, time.Minute); err == nil {
 							rest(700 * time.Millisecond)
 							assert.NoError(t, give())
 						}
@@ -131,9 +143,9 @@ func TestALargeRequestOutlastsLongUses(t *testing.T) {
 				return nil
 			})
 			impossible, large := connect(t, server, keepsShortly), connect(t, server, keepsShortly)
-			all.Go(func() { _, _ = p.take(ctx, impossible, name, 7, latchkey.Wait(time.Minute)) })
+			all.Go(func() { _, _ = p.take(ctx, impossible, name, 7, time.Minute) })
 			start := time.Now()
-			give, err := p.take(t.Context(), large, name, 6, latchkey.Wait(time.Minute))
+			give, err := p.take(t.Context(), large, name, 6, time.Minute)
 			t.Logf("%s: six of six after %v, uses take 700 ms", what, time.Since(start).Round(time.Millisecond))
 			cancel()
 			require.NoError(t, err)

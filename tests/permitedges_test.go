@@ -61,7 +61,7 @@ func TestRepeatedAcquisitionKnowsItsLease(t *testing.T) {
 			p, err := mine.Acquire(within(t, soon), latchkey.Lease(time.Second))
 			require.NoError(t, err)
 			t.Logf("valid for %v", p.ValidFor())
-			left, err := s.LeaseTime(t.Context(), p.ID())
+			left, err := s.RemainingLease(t.Context(), p.ID())
 			t.Logf("the server says %v %v", left, err)
 			assert.NoError(t, err, "the server knows it as held")
 			assert.LessOrEqual(t, p.ValidFor(), left+10*time.Millisecond)
@@ -137,7 +137,7 @@ func TestWaiterHearsOfAShorterLease(t *testing.T) {
 			if who == "another" {
 				s = connect(t, server).NewPermitSemaphore(s.Name())
 			}
-			require.NoError(t, s.UpdateLease(t.Context(), p.ID(), 200*time.Millisecond))
+			require.NoError(t, s.SetLease(t.Context(), p.ID(), 200*time.Millisecond))
 			start := time.Now()
 			require.NoError(t, <-waiting)
 			assert.Less(t, time.Since(start), time.Second, "when the lease ends, without any other traffic")
@@ -145,22 +145,22 @@ func TestWaiterHearsOfAShorterLease(t *testing.T) {
 	}
 }
 
-// A copy of UpdateLease that is executed late, after the next, changes nothing.
+// A copy of SetLease that is executed late, after the next, changes nothing.
 func TestLateCopyOfALeaseChangesNothing(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
 	s := newPermits(t, connect(t, server), 1)
 	p0, err := s.Acquire(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, s.UpdateLease(t.Context(), p0.ID(), time.Minute))
+	require.NoError(t, s.SetLease(t.Context(), p0.ID(), time.Minute))
 	require.NoError(t, p0.Release(t.Context()))
 	tap := rig.NewTap(t, server)
 	mine := connectVia(t, server, tap.Addr()).NewPermitSemaphore(s.Name())
 	p, err := mine.Acquire(t.Context())
 	require.NoError(t, err)
 	first := tap.Lose(1, rig.Mentions(s.Name()), rig.CutRequest)
-	require.NoError(t, mine.UpdateLease(t.Context(), p.ID(), time.Second)) // the second copy is answered
-	require.NoError(t, mine.UpdateLease(t.Context(), p.ID(), latchkey.NoExpiry))
+	require.NoError(t, mine.SetLease(t.Context(), p.ID(), time.Second)) // the second copy is answered
+	require.NoError(t, mine.SetLease(t.Context(), p.ID(), latchkey.NoExpiry))
 	raw := server.Raw(t)
 	raw.Do(t.Context(), raw.B().Arbitrary(rig.Await(t, soon, "the first copy", first).Args...).Build())
 	other, err := s.Acquire(within(t, 3*time.Second))
@@ -276,7 +276,7 @@ func TestIDNamedTwiceIsReleasedOnce(t *testing.T) {
 	assert.Equal(t, []latchkey.PermitState{latchkey.PermitReleased, latchkey.PermitUnknown}, st)
 }
 
-// UpdateLease does not succeed on a permit that was lost before the answer came.
+// SetLease does not succeed on a permit that was lost before the answer came.
 func TestLeaseOfAPermitThatIsLost(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -287,7 +287,7 @@ func TestLeaseOfAPermitThatIsLost(t *testing.T) {
 	require.NoError(t, err)
 	held := tap.HoldReply(rig.Mentions(s.Name()))
 	done := make(chan error, 1)
-	go func() { done <- s.UpdateLease(t.Context(), p.ID(), time.Minute) }()
+	go func() { done <- s.SetLease(t.Context(), p.ID(), time.Minute) }()
 	rig.Await(t, soon, "loss", p.Lost())
 	held.Release()
 	err = <-done

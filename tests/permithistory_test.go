@@ -64,7 +64,7 @@ var hoarder = rig.Child("hoarder", func(_ context.Context, args []string) error 
 // held until then.
 func hoard(ctx context.Context, s *latchkey.PermitSemaphore, file *os.File) error {
 	for ctx.Err() == nil {
-		options := []latchkey.Option{latchkey.Wait(rand.N(300 * time.Millisecond))}
+		options := []latchkey.PermitOption{latchkey.Wait(rand.N(300 * time.Millisecond))}
 		if rand.IntN(3) == 0 {
 			options = append(options, latchkey.Lease(200*time.Millisecond+rand.N(time.Second)))
 		}

@@ -41,7 +41,7 @@ func TestMinimalPermissionsOfSemaphores(t *testing.T) {
 	require.NoError(t, s.SetPermits(ctx, 9))
 	_, err = s.Drain(ctx)
 	require.NoError(t, err)
-	_, err = s.Expire(ctx, latchkey.NoExpiry)
+	_, err = s.SetTTL(ctx, latchkey.NoExpiry)
 	require.NoError(t, err)
 	_, err = s.Delete(ctx)
 	require.NoError(t, err)
@@ -155,12 +155,11 @@ func TestBadInputOfSemaphores(t *testing.T) {
 	for i, err := range []error{
 		s.Acquire(ctx, 0), s.Acquire(ctx, -1), s.TryAcquire(ctx, 1<<40), s.Release(ctx, 0), firstOf(s.ReleaseIfExists(ctx, -1)),
 		s.AddPermits(ctx, 0), s.AddPermits(ctx, -1<<40), firstOf(s.TrySetPermits(ctx, -1)), s.SetPermits(ctx, -1),
-		s.Acquire(ctx, 1, latchkey.Lease(time.Second)), s.Acquire(ctx, 1, latchkey.MaxHold(time.Second)),
-		s.Acquire(ctx, 1, latchkey.By(client.NewOwner())), s.Acquire(ctx, 1, latchkey.TTL(time.Second)), s.Acquire(ctx, 1, latchkey.Wait(-1)),
-		firstOf(s.TrySetPermits(ctx, 1, latchkey.Wait(1))), firstOf(s.TrySetPermits(ctx, 1, latchkey.TTL(0))), firstOf(s.Expire(ctx, 0)),
+		s.Acquire(ctx, 1, latchkey.Wait(-1)), s.Acquire(ctx, 1, latchkey.Wait(0)), s.Acquire(ctx, 1, nil),
+		firstOf(s.TrySetPermits(ctx, 1, nil)), firstOf(s.TrySetPermits(ctx, 1, latchkey.TTL(0))), firstOf(s.SetTTL(ctx, 0)),
 		firstOf(p.AcquireN(ctx, 0)), firstOf(p.AcquireN(ctx, 1001)), firstOf(p.Acquire(ctx, latchkey.Lease(0))),
-		firstOf(p.Acquire(ctx, latchkey.By(client.NewOwner()))), firstOf(p.LeaseTime(ctx, "zz")), p.UpdateLease(ctx, "aa", -1),
-		firstOf(client.NewLock(name).TryLock(ctx, latchkey.Lease(latchkey.NoExpiry))), firstOf(client.NewLock(name).TryLock(ctx, latchkey.AwaitSet())),
+		firstOf(p.Acquire(ctx, nil)), firstOf(p.RemainingLease(ctx, "zz")), p.SetLease(ctx, "aa", -1),
+		firstOf(client.NewLock(name).TryLock(ctx, latchkey.Lease(latchkey.NoExpiry))), firstOf(client.NewLock(name).Lock(ctx, latchkey.Wait(0))),
 		client.NewSemaphore("{}").Acquire(ctx, 1), firstOf(client.NewPermitSemaphore("").Acquire(ctx)),
 	} {
 		assert.ErrorIs(t, err, latchkey.ErrInvalid, "%d", i)

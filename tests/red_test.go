@@ -51,7 +51,7 @@ func (m *masters) mutexes(t *testing.T, name string, options ...latchkey.Options
 // lock is a RedLock of them.
 func (m *masters) lock(t *testing.T, name string, options ...latchkey.Options) *latchkey.RedLock {
 	t.Helper()
-	return latchkey.NewRedLock(m.mutexes(t, name, options...)...)
+	return latchkey.NewRedLock(latchkey.RedLockOptions{}, m.mutexes(t, name, options...)...)
 }
 
 // held is on how many servers the key is.
@@ -191,7 +191,7 @@ func TestRedLockMendsItself(t *testing.T) {
 // which too little is left is no hold.
 func TestRedLockValidity(t *testing.T) {
 	m := newMasters(t, 3)
-	l := latchkey.NewRedLockWith(latchkey.RedLockOptions{MemberTimeout: 2 * time.Second}, m.mutexes(t, "x")...)
+	l := latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: 2 * time.Second}, m.mutexes(t, "x")...)
 	mustUnlock(t, mustLock(t, l))
 	const lease = time.Second
 	m.links[0].DelayReplies(300 * time.Millisecond)
@@ -216,7 +216,7 @@ func TestRedLockOnOneServer(t *testing.T) {
 	rig.Need(t, rig.Stats)
 	notInCluster(t, "it has no name of its own by which it would be known again")
 	server, name := rig.Shared(), rig.Name(t)
-	l := latchkey.NewRedLock(connect(t, server).NewMutex(name), connect(t, server).NewMutex(name), connect(t, server).NewMutex(name))
+	l := latchkey.NewRedLock(latchkey.RedLockOptions{}, connect(t, server).NewMutex(name), connect(t, server).NewMutex(name), connect(t, server).NewMutex(name))
 	_, err := l.TryLock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 	require.NoError(t, free(rig.NewAdmin(t, server), name)())

@@ -28,7 +28,7 @@ func (m *masters) clients(t *testing.T, options ...latchkey.Options) (all []*lat
 }
 
 // each opens a lock with every client.
-func each[L latchkey.Locker](clients []*latchkey.Client, open func(*latchkey.Client) L) (members []latchkey.Locker) {
+func each[L anyLock](clients []*latchkey.Client, open func(*latchkey.Client) L) (members []latchkey.Locker) {
 	for _, client := range clients {
 		members = append(members, open(client))
 	}
@@ -80,8 +80,8 @@ func TestRedLockAsksForAPlaceOnce(t *testing.T) {
 	const lease = 2 * time.Second // it looks for missing members three times in that
 	clients := m.clients(t, latchkey.Options{Lease: lease})
 	clients[0] = connectVia(t, m.servers[0], tap.Addr(), latchkey.Options{Lease: lease})
-	l := latchkey.NewRedLockWith(latchkey.RedLockOptions{MemberTimeout: lease},
-		each(clients, func(c *latchkey.Client) *latchkey.ReadLock { return c.NewRWLock("x").ReadLock() })...)
+	l := latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: lease},
+		each(clients, func(c *latchkey.Client) *latchkey.ReadLock { return c.NewRWLock("x").Reader() })...)
 	warm := mustLock(t, l)
 	m.comesTo(t, "x", 3)
 	mustUnlock(t, warm)
@@ -134,9 +134,9 @@ func TestRedLockWithAHopelessMajority(t *testing.T) {
 		for _, third := range []string{"free", "busy"} {
 			t.Run(what+", the third "+third, func(t *testing.T) {
 				clients := m.clients(t)
-				l := latchkey.NewRedLock(each(clients, lockX)...)
+				l := latchkey.NewRedLock(latchkey.RedLockOptions{}, each(clients, lockX)...)
 				if c.want == latchkey.ErrInvalid { //nolint:errorlint // which of the cases it is
-					l = latchkey.NewRedLock(each(clients, mutexX)...)
+					l = latchkey.NewRedLock(latchkey.RedLockOptions{}, each(clients, mutexX)...)
 				}
 				ctx := c.spoil(t, within(t, soon), clients)
 				if third == "busy" {
@@ -169,7 +169,7 @@ func TestRedLockWithAClosedMember(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
 	clients := m.clients(t)
-	l := latchkey.NewRedLock(each(clients, mutexX)...)
+	l := latchkey.NewRedLock(latchkey.RedLockOptions{}, each(clients, mutexX)...)
 	require.NoError(t, clients[0].Close(t.Context()))
 	mustUnlock(t, mustLock(t, l))
 	m.comesTo(t, "x", 0)
@@ -199,7 +199,7 @@ func TestRedLockExtendedAndLost(t *testing.T) {
 	m := newMasters(t, 3)
 	const lease = 3 * time.Second
 	// The third is waited for: it may take as long as a member may be tried.
-	l := latchkey.NewRedLockWith(latchkey.RedLockOptions{MemberTimeout: 5 * time.Second},
+	l := latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: 5 * time.Second},
 		m.mutexes(t, "x", latchkey.Options{Lease: lease, RetryBudget: lease})...)
 	hold := mustLock(t, l)
 	rig.Eventually(t, soon, "all are members, the last one too, and are extended", func() error {
@@ -237,7 +237,7 @@ func TestRedLockOnServersThatAreSilentAtFirst(t *testing.T) {
 	m := newMasters(t, 4)
 	again := rig.NewLink(t, m.servers[0])
 	twin := connectVia(t, m.servers[0], again.Addr()).NewMutex("y")
-	l := latchkey.NewRedLock(append(m.mutexes(t, "x"), twin)...)
+	l := latchkey.NewRedLock(latchkey.RedLockOptions{}, append(m.mutexes(t, "x"), twin)...)
 	m.links[3].Silence()
 	again.Silence()
 	for range 3 {
@@ -301,7 +301,7 @@ func TestRedLockReentersWhatWasMended(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
 	clients := m.clients(t, latchkey.Options{Lease: 1500 * time.Millisecond, RetryBudget: 300 * time.Millisecond})
-	l := latchkey.NewRedLock(each(clients, lockX)...)
+	l := latchkey.NewRedLock(latchkey.RedLockOptions{}, each(clients, lockX)...)
 	owned := latchkey.WithOwner(t.Context(), clients[0].NewOwner())
 	m.takeAway(0, "x")
 	hold, err := l.Lock(owned)
@@ -346,7 +346,7 @@ func TestRedLockIsLockedOrNobodyKnows(t *testing.T) {
 	m.admins[4].Do("SET", "x", "somebody", "PX", "60000")
 	_, err = l.IsLocked(t.Context())
 	require.Error(t, err, "one is held, two are unknown")
-	_, err = l.RemainingTTL(t.Context())
+	_, err = l.RemainingLease(t.Context())
 	require.Error(t, err)
 }
 
@@ -363,7 +363,7 @@ func TestRedLockDoesNotHangOnAMemberThatIsLostEarly(t *testing.T) {
 		}
 	}})
 	clients[2] = connectVia(t, m.servers[2], tap.Addr())
-	l := latchkey.NewRedLockWith(latchkey.RedLockOptions{MemberTimeout: soon}, each(clients, mutexX)...)
+	l := latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: soon}, each(clients, mutexX)...)
 	warm := mustLock(t, l)
 	m.comesTo(t, "x", 3)
 	mustUnlock(t, warm)
@@ -416,7 +416,7 @@ func TestRedLockExtendsMembersThatAreOnTheirWay(t *testing.T) {
 		held = append(held, tap.HoldReplies(rig.Mentions("x")))
 	}
 	options := latchkey.RedLockOptions{MemberTimeout: 2 * time.Second}
-	hold := mustLock(t, latchkey.NewRedLockWith(options, each(clients, mutexX)...))
+	hold := mustLock(t, latchkey.NewRedLock(options, each(clients, mutexX)...))
 	m.links[2].Silence()
 	extended := make(chan error, 1)
 	go func() { extended <- hold.Extend(t.Context(), time.Minute) }()
@@ -452,7 +452,7 @@ func TestRedLockReleasesWhoComesTooLate(t *testing.T) {
 		taps = append(taps, tap)
 		held = append(held, tap.HoldCommand(rig.Mentions("x")))
 	}
-	_, err := latchkey.NewRedLock(each(clients, mutexX)...).TryLock(t.Context())
+	_, err := latchkey.NewRedLock(latchkey.RedLockOptions{}, each(clients, mutexX)...).TryLock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	m.comesTo(t, "x", 0, 2)
 	for i, tap := range taps {
@@ -481,7 +481,7 @@ func TestRedLockReleasesLateMembersAtOnce(t *testing.T) {
 		taps = append(taps, tap)
 		replies = append(replies, tap.HoldReply(rig.Mentions("x")))
 	}
-	l := latchkey.NewRedLockWith(latchkey.RedLockOptions{MemberTimeout: soon}, each(clients, mutexX)...)
+	l := latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: soon}, each(clients, mutexX)...)
 	hold := mustLock(t, l)
 	for _, reply := range replies {
 		rig.Await(t, soon, "a late answer", reply.Arrived)

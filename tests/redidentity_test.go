@@ -21,7 +21,9 @@ func TestRedLockIsFreeToMake(t *testing.T) {
 	tap := rig.NewTap(t, m.servers[0])
 	clients := m.clients(t)
 	clients[0] = connectVia(t, m.servers[0], tap.Addr())
-	use := func() { mustUnlock(t, mustLock(t, latchkey.NewRedLock(each(clients, mutexX)...))) }
+	use := func() {
+		mustUnlock(t, mustLock(t, latchkey.NewRedLock(latchkey.RedLockOptions{}, each(clients, mutexX)...)))
+	}
 	asked := int64(0) // by ourselves, too
 	infos := func() int64 { asked++; return m.admins[0].CommandStats()["info"] - asked + 1 }
 	before := infos()
@@ -54,7 +56,7 @@ func TestRedLockIsFreeToMakeBesideASilentMember(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, hold.Unlock(context.Background()))
 	}
-	one := latchkey.NewRedLock(each(clients, mutexX)...)
+	one := latchkey.NewRedLock(latchkey.RedLockOptions{}, each(clients, mutexX)...)
 	use(one)
 	const uses = 20
 	start := time.Now()
@@ -64,7 +66,7 @@ func TestRedLockIsFreeToMakeBesideASilentMember(t *testing.T) {
 	control := time.Since(start)
 	start = time.Now()
 	for range uses {
-		use(latchkey.NewRedLock(each(clients, mutexX)...))
+		use(latchkey.NewRedLock(latchkey.RedLockOptions{}, each(clients, mutexX)...))
 	}
 	took := time.Since(start)
 	t.Logf("one lock %v, a new one each time %v", control, took)

@@ -44,7 +44,7 @@ func TestRedLockAndRedsync(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	for range 2 {
-		l := latchkey.NewRedLockWith(latchkey.RedLockOptions{RetryDelay: 4 * time.Millisecond}, m.mutexes(t, "x")...)
+		l := latchkey.NewRedLock(latchkey.RedLockOptions{RetryDelay: 4 * time.Millisecond}, m.mutexes(t, "x")...)
 		all.Go(func() {
 			for total.Load() < rounds {
 				hold, err := l.Lock(within(t, soon))

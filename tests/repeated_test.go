@@ -44,14 +44,14 @@ func TestRepeatedDowngradeProlongsNothing(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	tap := rig.NewTap(t, server)
 	client := connectVia(t, server, tap.Addr())
-	warm, err := mustLock(t, client.NewRWLock(name+"warm").WriteLock()).Downgrade(t.Context())
+	warm, err := mustLock(t, client.NewRWLock(name+"warm").Writer()).Downgrade(t.Context())
 	require.NoError(t, err)
 	mustUnlock(t, warm)
-	writer := mustLock(t, client.NewRWLock(name).WriteLock())
+	writer := mustLock(t, client.NewRWLock(name).Writer())
 	repeatedAfter(tap, name, 700*time.Millisecond)
 	reader, err := writer.Downgrade(t.Context())
 	require.NoError(t, err)
-	notLongerThan(t, reader.ValidFor, connect(t, server).NewRWLock(name).ReadLock().RemainingTTL)
+	notLongerThan(t, reader.ValidFor, connect(t, server).NewRWLock(name).Reader().RemainingLease)
 	mustUnlock(t, reader)
 }
 
@@ -64,10 +64,10 @@ func TestRepeatedUpdateOfALeaseProlongsNothing(t *testing.T) {
 	mine := connectVia(t, server, tap.Addr()).NewPermitSemaphore(s.Name())
 	p, err := mine.Acquire(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, mine.UpdateLease(t.Context(), p.ID(), time.Minute)) // the server knows the script
+	require.NoError(t, mine.SetLease(t.Context(), p.ID(), time.Minute)) // the server knows the script
 	repeatedAfter(tap, s.Name(), 700*time.Millisecond)
-	require.NoError(t, mine.UpdateLease(t.Context(), p.ID(), 5*time.Second))
-	notLongerThan(t, p.ValidFor, func(ctx context.Context) (time.Duration, error) { return s.LeaseTime(ctx, p.ID()) })
+	require.NoError(t, mine.SetLease(t.Context(), p.ID(), 5*time.Second))
+	notLongerThan(t, p.ValidFor, func(ctx context.Context) (time.Duration, error) { return s.RemainingLease(ctx, p.ID()) })
 	require.NoError(t, p.Release(t.Context()))
 }
 
@@ -85,8 +85,8 @@ func TestLateCopyOfWhatFoundNothing(t *testing.T) {
 		"delete": {false, func(ctx context.Context, c *latchkey.Client, name string) (bool, error) {
 			return c.NewSemaphore(name).Delete(ctx)
 		}},
-		"expire": {false, func(ctx context.Context, c *latchkey.Client, name string) (bool, error) {
-			return c.NewSemaphore(name).Expire(ctx, time.Minute)
+		"set ttl": {false, func(ctx context.Context, c *latchkey.Client, name string) (bool, error) {
+			return c.NewSemaphore(name).SetTTL(ctx, time.Minute)
 		}},
 		"try set permits": {true, func(ctx context.Context, c *latchkey.Client, name string) (bool, error) {
 			return c.NewSemaphore(name).TrySetPermits(ctx, 5)
@@ -143,10 +143,10 @@ func TestOneOwnerOnBothSides(t *testing.T) {
 		}
 	}
 	for _, once := range []func(){
-		func() { unlock(rw.WriteLock().TryLock(ctx)) },
-		func() { unlock(rw.ReadLock().TryLock(ctx)) },
+		func() { unlock(rw.Writer().TryLock(ctx)) },
+		func() { unlock(rw.Reader().TryLock(ctx)) },
 		func() {
-			if hold, err := rw.WriteLock().TryLock(ctx); err == nil {
+			if hold, err := rw.Writer().TryLock(ctx); err == nil {
 				unlock(hold.Downgrade(ctx))
 			}
 		},

@@ -72,7 +72,7 @@ func TestReplicas_too_few(t *testing.T) {
 		assert.ErrorContains(t, err, "0 of 1")
 		assert.Less(t, time.Since(start), timeout+2*leeway)
 	}
-	for what, options := range map[string][]latchkey.Option{"renewed": nil, "leased": {latchkey.Lease(time.Minute)}} {
+	for what, options := range map[string][]latchkey.LockOption{"renewed": nil, "leased": {latchkey.Lease(time.Minute)}} {
 		eachKind(t, func(t *testing.T, k kind) {
 			t.Run(what, func(t *testing.T) {
 				name := rig.Name(t)
@@ -138,11 +138,11 @@ func TestReplicas_confirm_the_lease_of_a_permit(t *testing.T) {
 	s := newPermits(t, connect(t, r.Master, confirmed(600*time.Millisecond)), 1)
 	p, err := s.Acquire(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, s.UpdateLease(t.Context(), p.ID(), time.Minute))
+	require.NoError(t, s.SetLease(t.Context(), p.ID(), time.Minute))
 	require.Greater(t, p.ValidFor(), 50*time.Second)
 
 	r.Replicas[0].Pause(t)
-	require.ErrorIs(t, s.UpdateLease(t.Context(), p.ID(), time.Hour), latchkey.ErrNotReplicated)
+	require.ErrorIs(t, s.SetLease(t.Context(), p.ID(), time.Hour), latchkey.ErrNotReplicated)
 	assert.LessOrEqual(t, p.ValidFor(), time.Minute, "what the replica has")
 	r.Replicas[0].Resume(t)
 }

@@ -126,7 +126,7 @@ func TestReplicas_reentry(t *testing.T) {
 	eachKind(t, reenter, reentrant)
 }
 
-func mustReenter(t *testing.T, outer *latchkey.Hold, lock latchkey.Locker) *latchkey.Hold {
+func mustReenter(t *testing.T, outer *latchkey.Hold, lock anyLock) *latchkey.Hold {
 	t.Helper()
 	hold, err := lock.Lock(outer.Context(within(t, soon)))
 	require.NoError(t, err)
@@ -162,13 +162,13 @@ func TestReplicas_downgrade(t *testing.T) {
 	admin, replica := rig.NewAdmin(t, r.Master), rig.NewAdmin(t, r.Replicas[0])
 	client := connect(t, r.Master, confirmed(600*time.Millisecond))
 	name := rig.Name(t)
-	write := mustLock(t, client.NewRWLock(name).WriteLock())
+	write := mustLock(t, client.NewRWLock(name).Writer())
 	read, err := write.Downgrade(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, "read", replica.Text("HGET", name, "mode"))
 	mustUnlock(t, read)
 
-	write = mustLock(t, client.NewRWLock(name).WriteLock())
+	write = mustLock(t, client.NewRWLock(name).Writer())
 	r.Replicas[0].Pause(t)
 	_, err = write.Downgrade(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrNotReplicated)
@@ -326,7 +326,7 @@ func TestReplicas_line_moves_on(t *testing.T) {
 		}
 		second := make(chan acquisition, 1)
 		go func() {
-			h, err := k.open(client, name).TryLock(within(t, soon), latchkey.Wait(soon))
+			h, err := k.open(client, name).Lock(within(t, soon), latchkey.Wait(soon))
 			second <- acquisition{hold: h, err: err}
 		}()
 		r.Replicas[0].Pause(t)

@@ -50,11 +50,11 @@ var takers = func() (all []taker) {
 			}, name, "2", err
 		}},
 		taker{"nested read", func(ctx context.Context, c *latchkey.Client, name string) (func() error, string, string, error) {
-			outer, err := c.NewRWLock(name).WriteLock().Lock(ctx)
+			outer, err := c.NewRWLock(name).Writer().Lock(ctx)
 			if err != nil {
 				return nil, "", "", err
 			}
-			inner, err := c.NewRWLock(name).ReadLock().Lock(outer.Context(ctx))
+			inner, err := c.NewRWLock(name).Reader().Lock(outer.Context(ctx))
 			return func() error {
 				if inner != nil {
 					err = inner.Unlock(context.Background())
@@ -389,7 +389,7 @@ func TestReplicas_of_several(t *testing.T) {
 	for _, r := range masters {
 		rig.Eventually(t, soon, "none stays", free(rig.NewAdmin(t, r.Master), name))
 	}
-	most := latchkey.NewRedLockWith(latchkey.RedLockOptions{MemberTimeout: 3 * time.Second}, locks...)
+	most := latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: 3 * time.Second}, locks...)
 	hold, err := most.Lock(within(t, soon))
 	require.NoError(t, err)
 	assert.True(t, rig.NewAdmin(t, masters[0].Replicas[0]).Exists(name))

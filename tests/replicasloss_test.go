@@ -66,5 +66,5 @@ func TestReplicas_extension_of_nothing_needs_no_confirmation(t *testing.T) {
 	}
 	_, err = connect(t, r.Master).NewPermitSemaphore(permits.Name()).Release(t.Context(), permit.ID())
 	require.NoError(t, err)
-	assert.ErrorIs(t, permits.UpdateLease(t.Context(), permit.ID(), time.Hour), latchkey.ErrNotHeld)
+	assert.ErrorIs(t, permits.SetLease(t.Context(), permit.ID(), time.Hour), latchkey.ErrNotHeld)
 }

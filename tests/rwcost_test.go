@@ -47,13 +47,13 @@ func rwCosts(t *testing.T, n int) map[string][]time.Duration {
 	var holds []*latchkey.Hold
 	phase("read", func() {
 		for range some {
-			holds = append(holds, mustLock(t, rw.ReadLock()))
+			holds = append(holds, mustLock(t, rw.Reader()))
 		}
 	})
 	phase("renew 25 readers", func() { rest(2 * time.Second) })
 	phase("try to write", func() {
 		for range some {
-			_, err := rw.WriteLock().TryLock(t.Context())
+			_, err := rw.Writer().TryLock(t.Context())
 			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 		}
 	})
@@ -65,10 +65,10 @@ func rwCosts(t *testing.T, n int) map[string][]time.Duration {
 	phase("a writer waits, readers are kept out", func() {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		waiter := lockInBackground(ctx, rw.WriteLock())
+		waiter := lockInBackground(ctx, rw.Writer())
 		parked(t, admin, name)
 		for range some {
-			_, err := rw.ReadLock().TryLock(t.Context())
+			_, err := rw.Reader().TryLock(t.Context())
 			require.True(t, err == nil || errors.Is(err, latchkey.ErrNotAcquired))
 		}
 		require.Error(t, rig.Await(t, soon, "the writer", waiter).err)

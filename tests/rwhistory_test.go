@@ -96,10 +96,10 @@ func (w walk) step(ctx context.Context) error {
 	name := fmt.Sprint(w.name, rand.IntN(2))
 	rw := w.client.NewRWLock(name)
 	started := time.Now()
-	var lock latchkey.Locker = rw.ReadLock()
+	var lock anyLock = rw.Reader()
 	write := rand.IntN(4) == 0
 	if write {
-		lock = rw.WriteLock()
+		lock = rw.Writer()
 	}
 	hold, err := w.acquire(ctx, lock)
 	if hold == nil {
@@ -123,14 +123,14 @@ func (w walk) step(ctx context.Context) error {
 }
 
 // acquire waits, or tries, or gives up soon. Without a hold and an error it was busy.
-func (w walk) acquire(ctx context.Context, lock latchkey.Locker) (*latchkey.Hold, error) {
+func (w walk) acquire(ctx context.Context, lock anyLock) (*latchkey.Hold, error) {
 	var hold *latchkey.Hold
 	var err error
 	switch rand.IntN(4) {
 	case 0:
 		hold, err = lock.TryLock(ctx)
 	case 1:
-		hold, err = lock.TryLock(ctx, latchkey.Wait(rand.N(5*time.Millisecond)))
+		hold, err = lock.Lock(ctx, latchkey.Wait(rand.N(5*time.Millisecond)))
 	default:
 		hold, err = lock.Lock(ctx)
 	}
@@ -147,11 +147,11 @@ func (w walk) inside(hold *latchkey.Hold, rw *latchkey.RWLock, write bool) error
 	var err error
 	switch what := rand.IntN(6); {
 	case what == 0:
-		inner, err = rw.ReadLock().Lock(ctx)
+		inner, err = rw.Reader().Lock(ctx)
 	case what == 1 && write:
-		inner, err = rw.WriteLock().Lock(ctx)
+		inner, err = rw.Writer().Lock(ctx)
 	case what == 2 && !write:
-		if _, err := rw.WriteLock().Lock(ctx); !errors.Is(err, latchkey.ErrUpgrade) {
+		if _, err := rw.Writer().Lock(ctx); !errors.Is(err, latchkey.ErrUpgrade) {
 			return fmt.Errorf("an upgrade: %w", err)
 		}
 	}

@@ -51,12 +51,12 @@ func TestGoldenReadWriteLock(t *testing.T) {
 	admin, heard := rig.NewAdmin(t, server), subscribeRaw(t, server, rwChannelOf(name))
 	rw := connect(t, server).NewRWLock(name)
 
-	first := mustLock(t, rw.ReadLock())
+	first := mustLock(t, rw.Reader())
 	a := first.Owner().String()
 	requireOwner(t, a)
-	second, err := rw.ReadLock().Lock(first.Context(t.Context()))
+	second, err := rw.Reader().Lock(first.Context(t.Context()))
 	require.NoError(t, err)
-	other := mustLock(t, rw.ReadLock())
+	other := mustLock(t, rw.Reader())
 	b := other.Owner().String()
 	goldenRW(t, admin, name, map[string]string{"mode": "read", a: "2", b: "1"},
 		leaseKeyOf(name, a, 1), leaseKeyOf(name, a, 2), leaseKeyOf(name, b, 1))
@@ -68,9 +68,9 @@ func TestGoldenReadWriteLock(t *testing.T) {
 	assert.Empty(t, admin.Dump(name))
 	assert.Equal(t, "0", rig.Await(t, soon, "the message of the last read", heard))
 
-	writer := mustLock(t, rw.WriteLock())
+	writer := mustLock(t, rw.Writer())
 	a = writer.Owner().String()
-	nested, err := rw.ReadLock().Lock(writer.Context(t.Context()))
+	nested, err := rw.Reader().Lock(writer.Context(t.Context()))
 	require.NoError(t, err)
 	goldenRW(t, admin, name, map[string]string{"mode": "write", a + ":write": "1", a: "1"}, leaseKeyOf(name, a, 1))
 	mustUnlock(t, writer)
@@ -79,7 +79,7 @@ func TestGoldenReadWriteLock(t *testing.T) {
 	mustUnlock(t, nested)
 	assert.Equal(t, "0", rig.Await(t, soon, "the last read", heard))
 
-	mustUnlock(t, mustLock(t, rw.WriteLock()))
+	mustUnlock(t, mustLock(t, rw.Writer()))
 	wokenAll(t, heard)
 	assert.Empty(t, heard)
 	assert.Empty(t, admin.Dump(name), "nothing is left")
@@ -102,9 +102,9 @@ func TestDowngrade(t *testing.T) {
 	options.Lease, options.PollCeiling = time.Second, 900*time.Millisecond
 	rw := connect(t, server, options).NewRWLock(name)
 	other := connect(t, server, byMessageOnly).NewRWLock(name)
-	writer := mustLock(t, rw.WriteLock())
+	writer := mustLock(t, rw.Writer())
 	writing := writer.Context(t.Context())
-	reader := lockInBackground(within(t, soon), other.ReadLock())
+	reader := lockInBackground(within(t, soon), other.Reader())
 	parked(t, rig.NewAdmin(t, server), name)
 
 	hold, err := writer.Downgrade(t.Context())
@@ -119,17 +119,17 @@ func TestDowngrade(t *testing.T) {
 	mustUnlock(t, came.hold)
 
 	rig.Throughout(t, 3*options.Lease, "it reads, and nobody writes", func() error {
-		_, err := other.WriteLock().TryLock(t.Context())
+		_, err := other.Writer().TryLock(t.Context())
 		if !errors.Is(err, latchkey.ErrNotAcquired) {
 			return fmt.Errorf("a writer: %w", err)
 		}
 		return hold.Err()
 	})
-	mustUnlock(t, mustLock(t, other.ReadLock()))
-	_, err = rw.WriteLock().TryLock(hold.Context(t.Context()))
+	mustUnlock(t, mustLock(t, other.Reader()))
+	_, err = rw.Writer().TryLock(hold.Context(t.Context()))
 	require.ErrorIs(t, err, latchkey.ErrUpgrade)
 	mustUnlock(t, hold)
-	mustUnlock(t, mustLock(t, other.WriteLock()))
+	mustUnlock(t, mustLock(t, other.Writer()))
 }
 
 // Every reply to a downgrade is lost in turn: the caller is told the truth.
@@ -138,12 +138,12 @@ func TestDowngradeWithALostReply(t *testing.T) {
 	tap := rig.NewTap(t, server)
 	rw := connectVia(t, server, tap.Addr()).NewRWLock(name)
 	other := connect(t, server).NewRWLock(name)
-	writer := mustLock(t, rw.WriteLock())
+	writer := mustLock(t, rw.Writer())
 	tap.Lose(1, rig.Mentions(name), rig.Cut)
 	hold, err := writer.Downgrade(t.Context())
 	require.NoError(t, err)
-	mustUnlock(t, mustLock(t, other.ReadLock()))
-	_, err = other.WriteLock().TryLock(t.Context())
+	mustUnlock(t, mustLock(t, other.Reader()))
+	_, err = other.Writer().TryLock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	mustUnlock(t, hold)
 	assert.NoError(t, free(rig.NewAdmin(t, server), name)())
@@ -151,17 +151,17 @@ func TestDowngradeWithALostReply(t *testing.T) {
 
 func TestDowngradeIsForTheOnlyWriteHold(t *testing.T) {
 	rw := connect(t, rig.Shared()).NewRWLock(rig.Name(t))
-	reader := mustLock(t, rw.ReadLock())
+	reader := mustLock(t, rw.Reader())
 	_, err := reader.Downgrade(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 	mustUnlock(t, reader)
-	outer := mustLock(t, rw.WriteLock())
-	inner, err := rw.WriteLock().Lock(outer.Context(t.Context()))
+	outer := mustLock(t, rw.Writer())
+	inner, err := rw.Writer().Lock(outer.Context(t.Context()))
 	require.NoError(t, err)
 	_, err = outer.Downgrade(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 	mustUnlock(t, inner)
-	read, err := rw.ReadLock().Lock(outer.Context(t.Context()))
+	read, err := rw.Reader().Lock(outer.Context(t.Context()))
 	require.NoError(t, err)
 	hold, err := outer.Downgrade(t.Context())
 	require.NoError(t, err)
@@ -179,14 +179,14 @@ func TestUpgradeIsRefusedAtOnce(t *testing.T) {
 		client := connect(t, server)
 		rw := client.NewRWLock(name)
 		ctx := latchkey.WithOwner(t.Context(), client.NewOwner())
-		hold, err := rw.ReadLock().Lock(ctx)
+		hold, err := rw.Reader().Lock(ctx)
 		require.NoError(t, err)
 		for _, upgrade := range []context.Context{hold.Context(t.Context()), ctx} {
 			all.Go(func() {
 				start := time.Now()
-				_, err := rw.WriteLock().Lock(upgrade)
+				_, err := rw.Writer().Lock(upgrade)
 				assert.ErrorIs(t, err, latchkey.ErrUpgrade)
-				_, err = rw.WriteLock().TryLock(upgrade, latchkey.Wait(time.Minute))
+				_, err = rw.Writer().Lock(upgrade, latchkey.Wait(time.Minute))
 				assert.ErrorIs(t, err, latchkey.ErrUpgrade)
 				assert.Less(t, time.Since(start), leeway)
 			})
@@ -201,12 +201,12 @@ func TestUpgradeIsRefusedAtOnce(t *testing.T) {
 func TestReadWriteLockIsNoOtherLock(t *testing.T) {
 	server, client := rig.Shared(), connect(t, rig.Shared())
 	admin := rig.NewAdmin(t, server)
-	open := map[string]func(name string) latchkey.Locker{
-		"lock":  func(name string) latchkey.Locker { return client.NewLock(name) },
-		"fair":  func(name string) latchkey.Locker { return client.NewFairLock(name) },
-		"mutex": func(name string) latchkey.Locker { return client.NewMutex(name) },
-		"read":  func(name string) latchkey.Locker { return client.NewRWLock(name).ReadLock() },
-		"write": func(name string) latchkey.Locker { return client.NewRWLock(name).WriteLock() },
+	open := map[string]func(name string) anyLock{
+		"lock":  func(name string) anyLock { return client.NewLock(name) },
+		"fair":  func(name string) anyLock { return client.NewFairLock(name) },
+		"mutex": func(name string) anyLock { return client.NewMutex(name) },
+		"read":  func(name string) anyLock { return client.NewRWLock(name).Reader() },
+		"write": func(name string) anyLock { return client.NewRWLock(name).Writer() },
 	}
 	related := map[string]bool{"lock fair": true, "fair lock": true, "read write": true, "write read": true}
 	for held := range open {
@@ -244,12 +244,12 @@ func TestLeasesOfReadersDoNotTouchEachOther(t *testing.T) {
 			server, name := rig.Shared(), rig.Name(t)
 			var long *latchkey.Hold
 			for _, lease := range leases {
-				hold := mustLock(t, connect(t, server).NewRWLock(name).ReadLock(), latchkey.Lease(lease))
+				hold := mustLock(t, connect(t, server).NewRWLock(name).Reader(), latchkey.Lease(lease))
 				if lease > time.Second {
 					long = hold
 				}
 			}
-			writer := connect(t, server).NewRWLock(name).WriteLock()
+			writer := connect(t, server).NewRWLock(name).Writer()
 			rig.Throughout(t, 2*time.Second, "no writer comes in", func() error {
 				_, err := writer.TryLock(t.Context())
 				if !errors.Is(err, latchkey.ErrNotAcquired) {
@@ -273,17 +273,17 @@ func TestKilledReaderIsForgotten(t *testing.T) {
 	admin := rig.NewAdmin(t, server)
 	options := latchkey.Options{Lease: 2 * crashLease}
 	rw := connect(t, server, options).NewRWLock(name)
-	hold := mustLock(t, rw.ReadLock())
+	hold := mustLock(t, rw.Reader())
 	child.Kill()
 	killed := time.Now()
 	for time.Since(killed) < 2*crashLease {
-		next := mustLock(t, rw.ReadLock())
+		next := mustLock(t, rw.Reader())
 		rest(crashLease / 4)
 		mustUnlock(t, hold)
 		hold = next
 	}
 	assert.Len(t, admin.Strings("HKEYS", name), 2, "only who reads, and the mode: the release of a reader has removed it")
-	writer := lockInBackground(within(t, soon), connect(t, server).NewRWLock(name).WriteLock())
+	writer := lockInBackground(within(t, soon), connect(t, server).NewRWLock(name).Writer())
 	parked(t, admin, name)
 	mustUnlock(t, hold)
 	start := time.Now()
@@ -298,10 +298,10 @@ func TestNestedReadDoesNotCutTheWrite(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	rw := connect(t, server, latchkey.Options{Lease: 2 * time.Second}).NewRWLock(name)
-	other := connect(t, server).NewRWLock(name).ReadLock()
-	writer := mustLock(t, rw.WriteLock())
+	other := connect(t, server).NewRWLock(name).Reader()
+	writer := mustLock(t, rw.Writer())
 	for range 3 {
-		read, err := rw.ReadLock().Lock(writer.Context(t.Context()), latchkey.Lease(300*time.Millisecond))
+		read, err := rw.Reader().Lock(writer.Context(t.Context()), latchkey.Lease(300*time.Millisecond))
 		require.NoError(t, err)
 		mustUnlock(t, read)
 	}
@@ -319,7 +319,7 @@ func TestNestedReadDoesNotCutTheWrite(t *testing.T) {
 // The write lock is entered ten times: the time that is left is one lease, not ten.
 func TestWriteLeasesDoNotAddUp(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
-	write := connect(t, server).NewRWLock(name).WriteLock()
+	write := connect(t, server).NewRWLock(name).Writer()
 	holds := []*latchkey.Hold{mustLock(t, write)}
 	for range 9 {
 		inner, err := write.Lock(holds[0].Context(t.Context()))
@@ -342,7 +342,7 @@ func TestEndlessReadersLetAWriterIn(t *testing.T) {
 	var all sync.WaitGroup
 	var entered atomic.Int64
 	for range 4 {
-		read := connect(t, server).NewRWLock(name).ReadLock()
+		read := connect(t, server).NewRWLock(name).Reader()
 		for range 3 {
 			all.Go(func() {
 				for ctx.Err() == nil {
@@ -356,7 +356,7 @@ func TestEndlessReadersLetAWriterIn(t *testing.T) {
 		}
 	}
 	rest(2 * reads)
-	write := connect(t, server).NewRWLock(name).WriteLock()
+	write := connect(t, server).NewRWLock(name).Writer()
 	for range 5 {
 		start, before := time.Now(), entered.Load()
 		hold := mustLock(t, write)
@@ -376,10 +376,10 @@ func TestDeadWaitingWriterBarsForOnePeriod(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	rw := connect(t, server).NewRWLock(name)
-	hold := mustLock(t, rw.ReadLock())
+	hold := mustLock(t, rw.Reader())
 	child := keeper.Start(t, "WriteLock", name, server.Ticket())
 	rig.Eventually(t, soon, "the writer keeps readers out", func() error {
-		other, err := rw.ReadLock().TryLock(t.Context())
+		other, err := rw.Reader().TryLock(t.Context())
 		if err == nil {
 			return errors.Join(errors.New("a reader came in"), other.Unlock(t.Context()))
 		}
@@ -387,7 +387,7 @@ func TestDeadWaitingWriterBarsForOnePeriod(t *testing.T) {
 	})
 	child.Kill()
 	killed := time.Now()
-	reader := rig.Await(t, soon, "a reader", lockInBackground(within(t, soon), rw.ReadLock()))
+	reader := rig.Await(t, soon, "a reader", lockInBackground(within(t, soon), rw.Reader()))
 	require.NoError(t, reader.err)
 	t.Logf("in %v after the death of the writer", reader.at.Sub(killed).Round(time.Millisecond))
 	assert.Less(t, reader.at.Sub(killed), latchkey.DefaultStaleWaiterTimeout+leeway)
@@ -399,11 +399,11 @@ func TestDeadWaitingWriterBarsForOnePeriod(t *testing.T) {
 func TestWriterThatGivesUpLetsReadersIn(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
-	hold := mustLock(t, connect(t, server).NewRWLock(name).ReadLock())
+	hold := mustLock(t, connect(t, server).NewRWLock(name).Reader())
 	ctx, cancel := context.WithCancel(t.Context())
-	writer := lockInBackground(ctx, connect(t, server, byMessageOnly).NewRWLock(name).WriteLock())
+	writer := lockInBackground(ctx, connect(t, server, byMessageOnly).NewRWLock(name).Writer())
 	parked(t, admin, name)
-	reader := lockInBackground(within(t, soon), connect(t, server, byMessageOnly).NewRWLock(name).ReadLock())
+	reader := lockInBackground(within(t, soon), connect(t, server, byMessageOnly).NewRWLock(name).Reader())
 	rig.Eventually(t, soon, "both wait", func() error {
 		if admin.Subscribers(rwChannelOf(name)) != 2 {
 			return errors.New("not yet")
@@ -424,10 +424,10 @@ func TestWriterThatGivesUpLetsReadersIn(t *testing.T) {
 func TestAllReadersComeInTogether(t *testing.T) {
 	const clients, each = 4, 25
 	server, name := rig.Shared(), rig.Name(t)
-	writer := mustLock(t, connect(t, server).NewRWLock(name).WriteLock())
+	writer := mustLock(t, connect(t, server).NewRWLock(name).Writer())
 	acquired := make(chan acquisition, clients*each)
 	for range clients {
-		read := connect(t, server, byMessageOnly).NewRWLock(name).ReadLock()
+		read := connect(t, server, byMessageOnly).NewRWLock(name).Reader()
 		for range each {
 			waiter := lockInBackground(within(t, soon), read)
 			go func() { acquired <- <-waiter }()
@@ -462,9 +462,9 @@ func TestLastReaderWakesAWriter(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	var holds []*latchkey.Hold
 	for range 10 {
-		holds = append(holds, mustLock(t, connect(t, server).NewRWLock(name).ReadLock()))
+		holds = append(holds, mustLock(t, connect(t, server).NewRWLock(name).Reader()))
 	}
-	writer := lockInBackground(within(t, soon), connect(t, server, byMessageOnly).NewRWLock(name).WriteLock())
+	writer := lockInBackground(within(t, soon), connect(t, server, byMessageOnly).NewRWLock(name).Writer())
 	parked(t, rig.NewAdmin(t, server), name)
 	for _, hold := range holds {
 		require.Empty(t, writer, "somebody reads")
@@ -481,7 +481,7 @@ func TestEndlessWritersLetReadersIn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	for range 3 {
-		write := connect(t, server).NewRWLock(name).WriteLock()
+		write := connect(t, server).NewRWLock(name).Writer()
 		for range 2 {
 			all.Go(func() {
 				for ctx.Err() == nil {
@@ -491,7 +491,7 @@ func TestEndlessWritersLetReadersIn(t *testing.T) {
 		}
 	}
 	rest(200 * time.Millisecond)
-	read := connect(t, server).NewRWLock(name).ReadLock()
+	read := connect(t, server).NewRWLock(name).Reader()
 	for range 10 {
 		start := time.Now()
 		hold := mustLock(t, read)
@@ -510,31 +510,31 @@ func TestSidesOfAReadWriteLock(t *testing.T) {
 	rw := client.NewRWLock(name)
 	locked := func(read, write bool) {
 		t.Helper()
-		is, err := rw.ReadLock().IsLocked(t.Context())
+		is, err := rw.Reader().IsLocked(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, read, is, "read")
-		is, err = rw.WriteLock().IsLocked(t.Context())
+		is, err = rw.Writer().IsLocked(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, write, is, "write")
 	}
-	force := func(lock latchkey.Locker, want bool) {
+	force := func(lock anyLock, want bool) {
 		t.Helper()
 		freed, err := lock.ForceUnlock(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, want, freed)
 	}
 	locked(false, false)
-	force(rw.ReadLock(), false)
-	reader := mustLock(t, rw.ReadLock())
+	force(rw.Reader(), false)
+	reader := mustLock(t, rw.Reader())
 	locked(true, false)
-	force(rw.WriteLock(), false)
-	force(rw.ReadLock(), true)
+	force(rw.Writer(), false)
+	force(rw.Reader(), true)
 	require.ErrorIs(t, reader.Unlock(t.Context()), latchkey.ErrLost)
 	locked(false, false)
 
-	writer := mustLock(t, rw.WriteLock())
+	writer := mustLock(t, rw.Writer())
 	locked(false, true)
-	nested, err := rw.ReadLock().Lock(writer.Context(t.Context()))
+	nested, err := rw.Reader().Lock(writer.Context(t.Context()))
 	require.NoError(t, err)
 	locked(true, true)
 	inspection, err := client.Inspect(t.Context(), name)
@@ -542,7 +542,7 @@ func TestSidesOfAReadWriteLock(t *testing.T) {
 	assert.ElementsMatch(t, []latchkey.Holder{
 		{Owner: writer.Owner().String(), Count: 1}, {Owner: writer.Owner().String(), Count: 1, Write: true},
 	}, inspection.Holders)
-	force(rw.ReadLock(), false)
+	force(rw.Reader(), false)
 	freed, err := client.ForceUnlock(t.Context(), name)
 	require.NoError(t, err)
 	assert.True(t, freed)

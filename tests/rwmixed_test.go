@@ -75,7 +75,7 @@ func (j javaRW) reads() {
 // than every shorter lease of the test.
 func excludes(t *testing.T, server *rig.Server, hold *latchkey.Hold) {
 	t.Helper()
-	writer, err := connect(t, server).NewRWLock(hold.Name()).WriteLock().TryLock(t.Context(), latchkey.Wait(time.Second))
+	writer, err := connect(t, server).NewRWLock(hold.Name()).Writer().Lock(t.Context(), latchkey.Wait(time.Second))
 	if err == nil {
 		defer mustUnlock(t, writer)
 	}
@@ -89,11 +89,11 @@ func excludes(t *testing.T, server *rig.Server, hold *latchkey.Hold) {
 func TestJavaLeavesALockThatWasReleasedInPart(t *testing.T) {
 	t.Parallel()
 	const short = 300 * time.Millisecond
-	start := func(t *testing.T, again ...latchkey.Option) (server *rig.Server, java javaRW, outer, inner *latchkey.Hold) {
+	start := func(t *testing.T, again ...latchkey.LockOption) (server *rig.Server, java javaRW, outer, inner *latchkey.Hold) {
 		t.Parallel()
 		server = rig.Shared()
 		name := rig.Name(t)
-		lock := connect(t, server).NewRWLock(name).ReadLock()
+		lock := connect(t, server).NewRWLock(name).Reader()
 		outer = mustLock(t, lock, latchkey.Lease(short))
 		inner, err := lock.Lock(outer.Context(within(t, soon)), again...)
 		require.NoError(t, err)
@@ -128,9 +128,9 @@ func TestJavaLeavesALockThatWasReleasedInPart(t *testing.T) {
 func TestHoldsOutliveTheirEvictedLeases(t *testing.T) {
 	t.Parallel()
 	const short = 300 * time.Millisecond
-	for side, open := range map[string]func(*latchkey.RWLock) latchkey.Locker{
-		"read":  func(l *latchkey.RWLock) latchkey.Locker { return l.ReadLock() },
-		"write": func(l *latchkey.RWLock) latchkey.Locker { return l.WriteLock() },
+	for side, open := range map[string]func(*latchkey.RWLock) anyLock{
+		"read":  func(l *latchkey.RWLock) anyLock { return l.Reader() },
+		"write": func(l *latchkey.RWLock) anyLock { return l.Writer() },
 	} {
 		beside := func(hold *latchkey.Hold) context.Context {
 			if side == "write" {
@@ -189,7 +189,7 @@ func evictLeases(t *testing.T, server *rig.Server, name string) {
 // stays.
 func readOnce(ctx context.Context, t *testing.T, rw *latchkey.RWLock) {
 	t.Helper()
-	read, err := rw.ReadLock().Lock(ctx, latchkey.Lease(time.Minute))
+	read, err := rw.Reader().Lock(ctx, latchkey.Lease(time.Minute))
 	require.NoError(t, err)
 	mustUnlock(t, read)
 }

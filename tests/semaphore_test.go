@@ -108,10 +108,10 @@ func TestSemaphoreWithATimeToLive(t *testing.T) {
 	_, err = s.Drain(ctx)
 	require.NoError(t, err)
 	lives("after a drain")
-	_, err = s.Expire(ctx, latchkey.NoExpiry)
+	_, err = s.SetTTL(ctx, latchkey.NoExpiry)
 	require.NoError(t, err)
 	assert.Negative(t, admin.PTTL(s.Name()))
-	_, err = s.Expire(ctx, 50*time.Millisecond)
+	_, err = s.SetTTL(ctx, 50*time.Millisecond)
 	require.NoError(t, err)
 	assert.ErrorIs(t, s.Acquire(within(t, soon), 1), latchkey.ErrNotSet, "who waits is told that it is gone")
 }

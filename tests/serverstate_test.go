@@ -34,7 +34,7 @@ func TestServerDownAtTheStart(t *testing.T) {
 	server := rig.Fresh(t)
 	server.Kill(t)
 	start := time.Now()
-	_, err := latchkey.Connect(within(t, soon), server.URL())
+	_, err := latchkey.Connect(within(t, soon), server.URL(), latchkey.Options{})
 	var dial *net.OpError
 	assert.ErrorAs(t, err, &dial)
 	assert.Less(t, time.Since(start), 3*time.Second, "the dial timeout is 2 s")
@@ -137,7 +137,7 @@ func TestOutOfMemory(t *testing.T) {
 }
 
 // enter is a re-entry, or nil for a lock that knows none.
-func enter(t *testing.T, k kind, lock latchkey.Locker, hold *latchkey.Hold) *latchkey.Hold {
+func enter(t *testing.T, k kind, lock anyLock, hold *latchkey.Hold) *latchkey.Hold {
 	t.Helper()
 	if !k.reentrant {
 		return nil

@@ -17,7 +17,7 @@ import (
 
 // attempts are calls that try for a lock while no reply comes: each is executed, or will
 // be, and its caller leaves without knowing.
-func attempts(t *testing.T, client *latchkey.Client, tap *rig.Tap, name string, n int, options ...latchkey.Option) {
+func attempts(t *testing.T, client *latchkey.Client, tap *rig.Tap, name string, n int, options ...latchkey.TryLockOption) {
 	t.Helper()
 	replies := tap.HoldReplies(rig.Mentions(name))
 	var leaving sync.WaitGroup

@@ -24,12 +24,12 @@ type object struct {
 const anID = "000102030405060708090a0b0c0d0e0f"
 
 var objects = map[string]object{
-	"mutex":      lockObject("a mutex", func(c *latchkey.Client, n string) latchkey.Locker { return c.NewMutex(n) }),
-	"lock":       lockObject("a lock", func(c *latchkey.Client, n string) latchkey.Locker { return c.NewLock(n) }),
-	"fair lock":  lockObject("a lock", func(c *latchkey.Client, n string) latchkey.Locker { return c.NewFencedFairLock(n) }),
-	"spin lock":  lockObject("a lock", func(c *latchkey.Client, n string) latchkey.Locker { return c.NewSpinLock(n) }),
-	"read lock":  lockObject("a read/write lock", func(c *latchkey.Client, n string) latchkey.Locker { return c.NewRWLock(n).ReadLock() }),
-	"write lock": lockObject("a read/write lock", func(c *latchkey.Client, n string) latchkey.Locker { return c.NewRWLock(n).WriteLock() }),
+	"mutex":      lockObject("a mutex", func(c *latchkey.Client, n string) anyLock { return c.NewMutex(n) }),
+	"lock":       lockObject("a lock", func(c *latchkey.Client, n string) anyLock { return c.NewLock(n) }),
+	"fair lock":  lockObject("a lock", func(c *latchkey.Client, n string) anyLock { return c.NewFencedFairLock(n) }),
+	"spin lock":  lockObject("a lock", func(c *latchkey.Client, n string) anyLock { return c.NewSpinLock(n, latchkey.Backoff{}) }),
+	"read lock":  lockObject("a read/write lock", func(c *latchkey.Client, n string) anyLock { return c.NewRWLock(n).Reader() }),
+	"write lock": lockObject("a read/write lock", func(c *latchkey.Client, n string) anyLock { return c.NewRWLock(n).Writer() }),
 
 	"semaphore":             {"a semaphore", makeSemaphore(), useSemaphore},
 	"semaphore with a TTL":  {"a semaphore", makeSemaphore(latchkey.TTL(time.Hour)), useSemaphore},
@@ -45,7 +45,7 @@ func putRecord(t *testing.T, _ *latchkey.Client, name string) {
 	put(rig.NewAdmin(t, rig.Shared()), name, "HSET|@|name|Ann", "PEXPIRE|@|3600000")
 }
 
-func lockObject(sort string, open func(*latchkey.Client, string) latchkey.Locker) object {
+func lockObject(sort string, open func(*latchkey.Client, string) anyLock) object {
 	return object{
 		sort: sort,
 		make: func(t *testing.T, client *latchkey.Client, name string) {
@@ -57,14 +57,14 @@ func lockObject(sort string, open func(*latchkey.Client, string) latchkey.Locker
 			return map[string]error{
 				"Lock": firstOf(lock.Lock(ctx)), "TryLock": firstOf(lock.TryLock(ctx)),
 				"Do":       lock.Do(ctx, func(context.Context) error { return nil }),
-				"IsLocked": firstOf(lock.IsLocked(ctx)), "RemainingTTL": firstOf(lock.RemainingTTL(ctx)),
+				"IsLocked": firstOf(lock.IsLocked(ctx)), "RemainingLease": firstOf(lock.RemainingLease(ctx)),
 				"Inspect": firstOf(lock.Inspect(ctx)), "ForceUnlock": firstOf(lock.ForceUnlock(ctx)),
 			}
 		},
 	}
 }
 
-func makeSemaphore(options ...latchkey.Option) func(*testing.T, *latchkey.Client, string) {
+func makeSemaphore(options ...latchkey.SetOption) func(*testing.T, *latchkey.Client, string) {
 	return func(t *testing.T, client *latchkey.Client, name string) {
 		t.Helper()
 		require.NoError(t, firstOf(client.NewSemaphore(name).TrySetPermits(t.Context(), 5, options...)))
@@ -78,12 +78,12 @@ func useSemaphore(ctx context.Context, client *latchkey.Client, name string) map
 		"ReleaseIfExists": firstOf(s.ReleaseIfExists(ctx, 1)), "AddPermits": s.AddPermits(ctx, 1),
 		"TrySetPermits": firstOf(s.TrySetPermits(ctx, 1)), "SetPermits": s.SetPermits(ctx, 3),
 		"Drain": firstOf(s.Drain(ctx)), "Available": firstOf(s.Available(ctx)),
-		"Expire": firstOf(s.Expire(ctx, time.Millisecond)), "Expire never": firstOf(s.Expire(ctx, latchkey.NoExpiry)),
+		"Expire": firstOf(s.SetTTL(ctx, time.Millisecond)), "SetTTL never": firstOf(s.SetTTL(ctx, latchkey.NoExpiry)),
 		"Delete": firstOf(s.Delete(ctx)),
 	}
 }
 
-func makePermits(options ...latchkey.Option) func(*testing.T, *latchkey.Client, string) {
+func makePermits(options ...latchkey.SetOption) func(*testing.T, *latchkey.Client, string) {
 	return func(t *testing.T, client *latchkey.Client, name string) {
 		t.Helper()
 		s := client.NewPermitSemaphore(name)
@@ -98,13 +98,13 @@ func usePermits(ctx context.Context, client *latchkey.Client, name string) map[s
 		"Acquire": firstOf(s.Acquire(ctx)), "AcquireN": firstOf(s.AcquireN(ctx, 2)), "TryAcquire": firstOf(s.TryAcquireN(ctx, 100)),
 		"TrySetPermits": firstOf(s.TrySetPermits(ctx, 1)), "SetPermits": s.SetPermits(ctx, 3), "AddPermits": s.AddPermits(ctx, 1),
 		"Available": firstOf(s.Available(ctx)), "Acquired": firstOf(s.Acquired(ctx)), "Permits": firstOf(s.Permits(ctx)),
-		"Release": firstOf(s.Release(ctx, anID)), "LeaseTime": firstOf(s.LeaseTime(ctx, anID)), "UpdateLease": s.UpdateLease(ctx, anID, time.Hour),
-		"Expire": firstOf(s.Expire(ctx, time.Millisecond)), "Expire never": firstOf(s.Expire(ctx, latchkey.NoExpiry)),
+		"Release": firstOf(s.Release(ctx, anID)), "RemainingLease": firstOf(s.RemainingLease(ctx, anID)), "SetLease": s.SetLease(ctx, anID, time.Hour),
+		"Expire": firstOf(s.SetTTL(ctx, time.Millisecond)), "SetTTL never": firstOf(s.SetTTL(ctx, latchkey.NoExpiry)),
 		"Delete": firstOf(s.Delete(ctx)),
 	}
 }
 
-func makeLatch(options ...latchkey.Option) func(*testing.T, *latchkey.Client, string) {
+func makeLatch(options ...latchkey.SetOption) func(*testing.T, *latchkey.Client, string) {
 	return func(t *testing.T, client *latchkey.Client, name string) {
 		t.Helper()
 		require.NoError(t, firstOf(client.NewCountDownLatch(name).TrySetCount(t.Context(), 5, options...)))

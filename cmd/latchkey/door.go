@@ -15,19 +15,23 @@ type guard interface {
 
 // door is where guards are given out.
 type door interface {
-	enter(ctx context.Context) (guard, error)
-	tryEnter(ctx context.Context, options ...latchkey.Option) (guard, error)
+	enter(ctx context.Context, options ...latchkey.WaitOption) (guard, error)
+	tryEnter(ctx context.Context) (guard, error)
 }
 
 type lockDoor struct{ latchkey.Locker }
 
-func (d lockDoor) enter(ctx context.Context) (guard, error) {
-	hold, err := d.Lock(ctx)
+func (d lockDoor) enter(ctx context.Context, options ...latchkey.WaitOption) (guard, error) {
+	each := make([]latchkey.LockOption, len(options))
+	for i, o := range options {
+		each[i] = o
+	}
+	hold, err := d.Lock(ctx, each...)
 	return lockGuard{hold}, err
 }
 
-func (d lockDoor) tryEnter(ctx context.Context, options ...latchkey.Option) (guard, error) {
-	hold, err := d.TryLock(ctx, options...)
+func (d lockDoor) tryEnter(ctx context.Context) (guard, error) {
+	hold, err := d.TryLock(ctx)
 	return lockGuard{hold}, err
 }
 
@@ -38,8 +42,12 @@ func (g lockGuard) Release(ctx context.Context) error { return g.Unlock(ctx) }
 
 type permitDoor struct{ *latchkey.PermitSemaphore }
 
-func (d permitDoor) enter(ctx context.Context) (guard, error) { return d.Acquire(ctx) }
-
-func (d permitDoor) tryEnter(ctx context.Context, options ...latchkey.Option) (guard, error) {
-	return d.TryAcquire(ctx, options...)
+func (d permitDoor) enter(ctx context.Context, options ...latchkey.WaitOption) (guard, error) {
+	each := make([]latchkey.PermitOption, len(options))
+	for i, o := range options {
+		each[i] = o
+	}
+	return d.Acquire(ctx, each...)
 }
+
+func (d permitDoor) tryEnter(ctx context.Context) (guard, error) { return d.TryAcquire(ctx) }

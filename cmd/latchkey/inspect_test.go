@@ -54,8 +54,8 @@ func TestInspectForPeople(t *testing.T) {
 func TestInspectReadersAndWriters(t *testing.T) {
 	server := latchkeytest.NewServer(t, latchkeytest.ManualTime())
 	orders := server.Client().NewRWLock("orders")
-	held := hold(t, orders.WriteLock())
-	_, err := orders.ReadLock().TryLock(held.Context(t.Context()))
+	held := hold(t, orders.Writer())
+	_, err := orders.Reader().TryLock(held.Context(t.Context()))
 	require.NoError(t, err)
 	owner := held.Owner().String()
 
@@ -166,7 +166,7 @@ func TestUnlockByKind(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	client := server.Client()
 	for kind, lock := range map[string]latchkey.Locker{
-		"lock": client.NewFencedLock("l"), "rwlock": client.NewRWLock("r").ReadLock(), "mutex": client.NewMutex("m"),
+		"lock": client.NewFencedLock("l"), "rwlock": client.NewRWLock("r").Reader(), "mutex": client.NewMutex("m"),
 	} {
 		hold(t, lock)
 		got := latchkeyCLI(t, server, "unlock", "--force", "--kind", kind, lock.Name())

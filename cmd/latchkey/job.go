@@ -164,7 +164,7 @@ func (j job) ask(ctx context.Context, d door) (guard, error) {
 	case j.wait == 0:
 		return d.tryEnter(ctx)
 	default:
-		return d.tryEnter(ctx, latchkey.Wait(j.wait))
+		return d.enter(ctx, latchkey.Wait(j.wait))
 	}
 }
 

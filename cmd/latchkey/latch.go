@@ -54,7 +54,7 @@ func latchSet(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	var options []latchkey.Option
+	var options []latchkey.SetOption
 	if cmd.IsSet("ttl") {
 		options = append(options, latchkey.TTL(cmd.Duration("ttl")))
 	}
@@ -138,8 +138,9 @@ func latchWait(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	limit := cmd.Duration("wait")
-	options := []latchkey.Option{latchkey.AwaitSet()}
-	if cmd.IsSet("wait") {
+	onlyLooks := cmd.IsSet("wait") && limit == 0
+	options := []latchkey.AwaitOption{latchkey.AwaitSet()}
+	if limit > 0 {
 		options = append(options, latchkey.Wait(limit))
 	}
 	if limit < 0 {
@@ -147,8 +148,15 @@ func latchWait(ctx context.Context, cmd *cli.Command) error {
 	}
 	return interruptibly(ctx, func(ctx context.Context) error {
 		return query(ctx, cmd, func(client *latchkey.Client) error {
-			err := client.NewCountDownLatch(name).Await(ctx, options...)
-			return awaited(err, name, limit, cmd.IsSet("wait") && limit == 0)
+			l := client.NewCountDownLatch(name)
+			if onlyLooks {
+				left, err := l.Count(ctx)
+				if left > 0 {
+					err = latchkey.ErrNotAcquired
+				}
+				return awaited(err, name, limit, true)
+			}
+			return awaited(l.Await(ctx, options...), name, limit, false)
 		})
 	})
 }

@@ -22,7 +22,7 @@ func ready(server *latchkeytest.Server) *latchkey.CountDownLatch {
 }
 
 // setReady closes the latch "ready" for n counts.
-func setReady(t *testing.T, server *latchkeytest.Server, n int, options ...latchkey.Option) *latchkey.CountDownLatch {
+func setReady(t *testing.T, server *latchkeytest.Server, n int, options ...latchkey.SetOption) *latchkey.CountDownLatch {
 	t.Helper()
 	l := ready(server)
 	done, err := l.TrySetCount(t.Context(), n, options...)

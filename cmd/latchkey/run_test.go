@@ -86,11 +86,11 @@ func TestRunRenewsItsLease(t *testing.T) {
 	run := script(t, server, "echo ready; cat", "--lease", lease.String())
 	require.Equal(t, "ready", run.line())
 
-	before, err := orders.RemainingTTL(t.Context())
+	before, err := orders.RemainingLease(t.Context())
 	require.NoError(t, err)
 	assert.LessOrEqual(t, before, lease)
 	eventually(t, "the lease grows again", func() bool {
-		now, err := orders.RemainingTTL(t.Context())
+		now, err := orders.RemainingLease(t.Context())
 		grown := now > before
 		before = now
 		return err == nil && grown

@@ -74,7 +74,7 @@ func TestSemRunOfWhatCannotRun(t *testing.T) {
 func TestSemRunTellsTheIDOfThePermit(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	run := pooled(t, server, 2, "echo $LATCHKEY_PERMIT; cat")
-	left, err := pool(server).LeaseTime(t.Context(), run.line())
+	left, err := pool(server).RemainingLease(t.Context(), run.line())
 	require.NoError(t, err)
 	assert.Positive(t, left)
 	assert.Zero(t, run.end().code)

@@ -97,11 +97,11 @@ func forceByKey(ctx context.Context, client *latchkey.Client, name string) (bool
 
 func forceBothSides(ctx context.Context, client *latchkey.Client, name string) (bool, error) {
 	lock := client.NewRWLock(name)
-	wrote, err := lock.WriteLock().ForceUnlock(ctx)
+	wrote, err := lock.Writer().ForceUnlock(ctx)
 	if err != nil {
 		return wrote, libraryError(err)
 	}
-	read, err := lock.ReadLock().ForceUnlock(ctx)
+	read, err := lock.Reader().ForceUnlock(ctx)
 	return wrote || read, libraryError(err)
 }
 

@@ -81,7 +81,7 @@ func readNumber(ctx context.Context, raw rueidis.Client, key string) (int64, err
 
 // single is one lock that excludes.
 type single struct {
-	lock    latchkey.Locker
+	lock    anyLock
 	counter counter
 	diary   *diary
 }
@@ -132,9 +132,9 @@ type library struct {
 
 func (l library) pass(ctx context.Context) (bool, error) {
 	choice := rand.IntN(10)
-	var side latchkey.Locker = l.lock.ReadLock()
+	var side anyLock = l.lock.Reader()
 	if choice >= 6 {
-		side = l.lock.WriteLock()
+		side = l.lock.Writer()
 	}
 	start := time.Now()
 	hold, err := side.Lock(ctx)

@@ -16,8 +16,8 @@ import (
 
 // expiring is what both kinds of semaphores have.
 type expiring interface {
-	TrySetPermits(ctx context.Context, n int, options ...latchkey.Option) (bool, error)
-	Expire(ctx context.Context, d time.Duration) (bool, error)
+	TrySetPermits(ctx context.Context, n int, options ...latchkey.SetOption) (bool, error)
+	SetTTL(ctx context.Context, d time.Duration) (bool, error)
 	Available(ctx context.Context) (int, error)
 }
 
@@ -48,7 +48,7 @@ func TestSemaphoresExpire(t *testing.T) {
 			set, err := s.TrySetPermits(t.Context(), 3)
 			require.NoError(t, err)
 			assert.True(t, set)
-			done, err := s.Expire(t.Context(), 300*time.Millisecond)
+			done, err := s.SetTTL(t.Context(), 300*time.Millisecond)
 			require.NoError(t, err)
 			assert.True(t, done)
 			gone()

@@ -141,7 +141,7 @@ func TestDeadJavaThatNobodySaw(t *testing.T) {
 		require.NoError(t, err)
 		left := time.Until(time.UnixMilli(int64(deadlines[0].Score)))
 		assert.InDelta(t, latchkey.DefaultRedissonFairWait+latchkey.DefaultLease, left, float64(30*time.Second))
-		_, err = q.client.NewFairLock(q.name).TryLock(within(t, soon), latchkey.Wait(time.Second))
+		_, err = q.client.NewFairLock(q.name).Lock(within(t, soon), latchkey.Wait(time.Second))
 		assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	})
 }

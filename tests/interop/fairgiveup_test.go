@@ -20,7 +20,7 @@ func (q *queue) addBrief(side string, number int) <-chan struct{} {
 	if side == "Go" {
 		go func() {
 			defer close(gone)
-			_, err := q.client.NewFairLock(q.name).TryLock(context.Background(), latchkey.Wait(wait))
+			_, err := q.client.NewFairLock(q.name).Lock(context.Background(), latchkey.Wait(wait))
 			assert.ErrorIs(q.t, err, latchkey.ErrNotAcquired)
 		}()
 	} else {

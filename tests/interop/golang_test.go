@@ -19,20 +19,20 @@ func within(t *testing.T, d time.Duration) context.Context {
 }
 
 // lockOf opens a lock by the name that the driver has for its kind.
-func lockOf(client *latchkey.Client, kind, name string) latchkey.Locker {
+func lockOf(client *latchkey.Client, kind, name string) anyLock {
 	switch kind {
 	case "lock":
 		return client.NewLock(name)
 	case "spin":
-		return client.NewSpinLock(name)
+		return client.NewSpinLock(name, latchkey.Backoff{})
 	case "fenced":
 		return client.NewFencedLock(name)
 	case "fair":
 		return client.NewFairLock(name)
 	case "read":
-		return client.NewRWLock(name).ReadLock()
+		return client.NewRWLock(name).Reader()
 	case "write":
-		return client.NewRWLock(name).WriteLock()
+		return client.NewRWLock(name).Writer()
 	}
 	panic(fmt.Sprintf("no kind of lock is called %q", kind))
 }

@@ -44,16 +44,27 @@ func (l lasting) prepare(t *testing.T, client *latchkey.Client) {
 	}
 }
 
-// goAcquire acquires by this library; what it gets is never released but by the end of
-// the client.
-func goAcquire(ctx context.Context, client *latchkey.Client, kind, name string, options ...latchkey.Option) (err error) {
+// goAcquire acquires by this library, and waits if there is a time for that; what it gets
+// is never released but by the end of the client.
+func goAcquire(ctx context.Context, client *latchkey.Client, kind, name string, wait time.Duration) (err error) {
+	var lock latchkey.Locker
 	switch kind {
 	case "multi":
-		_, err = latchkey.NewMultiLock(client.NewLock(name+":1"), client.NewLock(name+":2")).TryLock(ctx, options...)
+		lock = latchkey.NewMultiLock(client.NewLock(name+":1"), client.NewLock(name+":2"))
 	case "permit":
-		_, err = client.NewPermitSemaphore(name).TryAcquire(ctx, options...)
+		if wait > 0 {
+			_, err = client.NewPermitSemaphore(name).Acquire(ctx, latchkey.Wait(wait))
+		} else {
+			_, err = client.NewPermitSemaphore(name).TryAcquire(ctx)
+		}
+		return err
 	default:
-		_, err = lockOf(client, kind, name).TryLock(ctx, options...)
+		lock = lockOf(client, kind, name)
+	}
+	if wait > 0 {
+		_, err = lock.Lock(ctx, latchkey.Wait(wait))
+	} else {
+		_, err = lock.TryLock(ctx)
 	}
 	return err
 }
@@ -102,7 +113,7 @@ var keeper = rig.Child("keeper", func(ctx context.Context, args []string) error 
 	})
 	for _, l := range all {
 		if err == nil {
-			err = goAcquire(ctx, client, l.Holds, l.Name)
+			err = goAcquire(ctx, client, l.Holds, l.Name, 0)
 		}
 	}
 	if err != nil {
@@ -116,7 +127,7 @@ var keeper = rig.Child("keeper", func(ctx context.Context, args []string) error 
 func waitFor(t *testing.T, client *latchkey.Client, l lasting, wait time.Duration) <-chan result[bool] {
 	t.Helper()
 	return inBackground(func() (bool, error) {
-		err := goAcquire(within(t, wait+soon), client, l.Waits, l.Name, latchkey.Wait(wait))
+		err := goAcquire(within(t, wait+soon), client, l.Waits, l.Name, wait)
 		if errors.Is(err, latchkey.ErrNotAcquired) {
 			return false, nil
 		}

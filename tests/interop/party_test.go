@@ -86,7 +86,7 @@ func javaWait(t *testing.T, answers <-chan answer) <-chan time.Time {
 
 // locker acquires and releases through a hold that it keeps.
 type locker struct {
-	lock latchkey.Locker
+	lock anyLock
 	hold *latchkey.Hold
 }
 

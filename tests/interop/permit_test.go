@@ -57,7 +57,7 @@ func (b *bench) counts(available, acquired int) {
 	}
 }
 
-func (b *bench) acquire(options ...latchkey.Option) *latchkey.Permit {
+func (b *bench) acquire(options ...latchkey.TryPermitOption) *latchkey.Permit {
 	b.t.Helper()
 	permit, err := b.s.TryAcquire(within(b.t, soon), options...)
 	require.NoError(b.t, err)
@@ -77,7 +77,7 @@ func (b *bench) javaAcquire(n int, lease time.Duration) []string {
 // tell.
 func (b *bench) left(id string, want time.Duration) {
 	b.t.Helper()
-	got, err := b.s.LeaseTime(within(b.t, soon), id)
+	got, err := b.s.RemainingLease(within(b.t, soon), id)
 	require.NoError(b.t, err)
 	javas := got
 	if !before(b.t, b.jvm.version, 3, 41) {
@@ -118,9 +118,9 @@ func TestPermitQueries(t *testing.T) {
 		b.counts(2, 2)
 		assert.True(t, b.truth("permit.updateLease", b.f("permit", ids[1], "lease", 60_000)))
 		b.left(ids[1], time.Minute)
-		require.NoError(t, b.s.UpdateLease(ctx, ids[1], 2*time.Minute))
+		require.NoError(t, b.s.SetLease(ctx, ids[1], 2*time.Minute))
 		b.left(ids[1], 2*time.Minute)
-		require.NoError(t, b.s.UpdateLease(ctx, ids[1], latchkey.NoExpiry))
+		require.NoError(t, b.s.SetLease(ctx, ids[1], latchkey.NoExpiry))
 		b.left(ids[1], latchkey.NoExpiry)
 		b.do("permit.release", b.f("permit", ids[1]))
 		require.NoError(t, permit.Release(ctx))
@@ -273,7 +273,7 @@ func TestShorterLeaseWakesJava(t *testing.T) {
 		waiting := b.on("waiter").start("permit.acquire", b.f("lease", 60_000))
 		subscribed(t, b.admin, "redisson_sc:{"+b.name+"}", 1)
 		began := time.Now()
-		require.NoError(t, b.s.UpdateLease(within(t, soon), id, 500*time.Millisecond))
+		require.NoError(t, b.s.SetLease(within(t, soon), id, 500*time.Millisecond))
 		a := rig.Await(t, patience, "Java acquires", waiting)
 		require.NoError(t, a.err())
 		assert.Less(t, a.ended().Sub(began), 500*time.Millisecond+wakeLimit)

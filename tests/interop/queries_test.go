@@ -18,7 +18,7 @@ type pairing struct {
 	admin *rig.Admin
 	kind  string
 	name  string
-	lock  latchkey.Locker
+	lock  anyLock
 	java  *java
 	f     fields
 }
@@ -78,7 +78,7 @@ func TestLockQueries(t *testing.T) {
 		locked, err := p.lock.IsLocked(ctx)
 		require.NoError(t, err)
 		assert.True(t, locked)
-		left, err := p.lock.RemainingTTL(ctx)
+		left, err := p.lock.RemainingLease(ctx)
 		require.NoError(t, err)
 		// Redisson adds up the times of a write lock that is entered again.
 		assert.Less(t, left, 2*latchkey.DefaultLease+time.Second)

@@ -40,10 +40,10 @@ func eachShelf(t *testing.T, options latchkey.Options, settings fields, test fun
 	eachVersion(t, func(t *testing.T, version string) { test(t, newShelf(t, version, options, settings)) })
 }
 
-func (s *shelf) goRead() *latchkey.Hold  { s.t.Helper(); return mustLock(s.t, s.lock.ReadLock()) }
-func (s *shelf) goWrite() *latchkey.Hold { s.t.Helper(); return mustLock(s.t, s.lock.WriteLock()) }
+func (s *shelf) goRead() *latchkey.Hold  { s.t.Helper(); return mustLock(s.t, s.lock.Reader()) }
+func (s *shelf) goWrite() *latchkey.Hold { s.t.Helper(); return mustLock(s.t, s.lock.Writer()) }
 
-func mustLock(t *testing.T, lock latchkey.Locker, options ...latchkey.Option) *latchkey.Hold {
+func mustLock(t *testing.T, lock anyLock, options ...latchkey.LockOption) *latchkey.Hold {
 	t.Helper()
 	hold, err := lock.Lock(within(t, soon), options...)
 	require.NoError(t, err)
@@ -56,10 +56,10 @@ func mustUnlock(t *testing.T, hold *latchkey.Hold) {
 }
 
 // nobodyWrites checks that neither side can write now.
-func (s *shelf) nobodyWrites() { s.t.Helper(); s.refused(s.lock.WriteLock(), s.write) }
+func (s *shelf) nobodyWrites() { s.t.Helper(); s.refused(s.lock.Writer(), s.write) }
 
 // refused checks that neither side can have one side of the lock now.
-func (s *shelf) refused(lock latchkey.Locker, f fields) {
+func (s *shelf) refused(lock anyLock, f fields) {
 	s.t.Helper()
 	_, err := lock.TryLock(within(s.t, soon))
 	require.ErrorIs(s.t, err, latchkey.ErrNotAcquired)
@@ -76,7 +76,7 @@ func (s *shelf) readable() {
 }
 
 // unreadable checks that neither side can read now.
-func (s *shelf) unreadable() { s.t.Helper(); s.refused(s.lock.ReadLock(), s.read) }
+func (s *shelf) unreadable() { s.t.Helper(); s.refused(s.lock.Reader(), s.read) }
 
 // free checks that both sides can write, and that nothing of Redisson's format stays.
 func (s *shelf) free() {
@@ -101,7 +101,7 @@ func TestReadersOfBothSides(t *testing.T) {
 	eachShelf(t, short, watchdog, func(t *testing.T, s *shelf) {
 		one, two := s.java.on("one"), s.java.on("two")
 		first, second := s.goRead(), s.goRead()
-		again, err := s.lock.ReadLock().Lock(first.Context(within(t, soon)))
+		again, err := s.lock.Reader().Lock(first.Context(within(t, soon)))
 		require.NoError(t, err)
 		one.do("lock.lock", s.read)
 		one.do("lock.lock", s.read)
@@ -141,7 +141,7 @@ func TestJavaDowngrade(t *testing.T) {
 		one.do("lock.lock", s.read)
 		one.do("lock.unlock", s.write)
 		s.unreadable()
-		waiting := inBackground(func() (*latchkey.Hold, error) { return s.lock.ReadLock().Lock(within(t, soon)) })
+		waiting := inBackground(func() (*latchkey.Hold, error) { return s.lock.Reader().Lock(within(t, soon)) })
 		one.do("lock.unlock", s.write)
 		reader := rig.Await(t, soon, "a waiting reader of Go, which Redisson does not wake", waiting)
 		require.NoError(t, reader.err)
@@ -184,7 +184,7 @@ func TestGoWriterReads(t *testing.T) {
 	t.Parallel()
 	eachShelf(t, latchkey.Options{}, nil, func(t *testing.T, s *shelf) {
 		writer := s.goWrite()
-		reader, err := s.lock.ReadLock().Lock(writer.Context(within(t, soon)))
+		reader, err := s.lock.Reader().Lock(writer.Context(within(t, soon)))
 		require.NoError(t, err)
 		other := s.java.on("other")
 		assert.True(t, other.truth("lock.isLocked", s.write))
@@ -199,4 +199,13 @@ func TestGoWriterReads(t *testing.T) {
 		mustUnlock(t, reader)
 		s.free()
 	})
+}
+
+// anyLock is what every lock has.
+type anyLock interface {
+	latchkey.Locker
+	IsLocked(ctx context.Context) (bool, error)
+	RemainingLease(ctx context.Context) (time.Duration, error)
+	Inspect(ctx context.Context) (latchkey.Inspection, error)
+	ForceUnlock(ctx context.Context) (bool, error)
 }

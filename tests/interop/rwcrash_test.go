@@ -54,7 +54,7 @@ func TestKilledJavaReader(t *testing.T) {
 		reader := s.goRead()
 		dying.on("one").do("lock.lock", s.read)
 		own.kill()
-		writer := inBackground(func() (*latchkey.Hold, error) { return s.lock.WriteLock().Lock(within(t, 2*soon)) })
+		writer := inBackground(func() (*latchkey.Hold, error) { return s.lock.Writer().Lock(within(t, 2*soon)) })
 		rig.Throughout(t, twoLeases, "the reader of Go keeps the lock", func() error {
 			require.Empty(t, writer)
 			return reader.Err()
@@ -87,7 +87,7 @@ func TestJavaReaderCutsLongLease(t *testing.T) {
 	t.Parallel()
 	watchdog := fields{"lockWatchdogTimeout": shortLease.Milliseconds()}
 	eachShelf(t, latchkey.Options{}, watchdog, func(t *testing.T, s *shelf) {
-		reader := mustLock(t, s.lock.ReadLock(), latchkey.Lease(time.Minute))
+		reader := mustLock(t, s.lock.Reader(), latchkey.Lease(time.Minute))
 		one := s.java.on("one")
 		one.do("lock.lock", s.read)
 		rig.Eventually(t, soon, "the time of the lock is cut", func() error {
@@ -117,7 +117,7 @@ func TestForcedReaderIsForgotten(t *testing.T) {
 		forced := s.goRead()
 		require.True(t, one.truth("lock.force", s.read))
 		one.do("lock.lock", s.read) // for 30 s, renewed after 10
-		short := mustLock(t, s.lock.ReadLock(), latchkey.Lease(shortLease))
+		short := mustLock(t, s.lock.Reader(), latchkey.Lease(shortLease))
 		mustUnlock(t, s.goRead())
 		assert.Greater(t, s.admin.PTTL(s.name), 10*time.Second, "the lock that Redisson's reader holds")
 		assert.ErrorIs(t, forced.Unlock(context.Background()), latchkey.ErrNotHeld)

@@ -22,7 +22,7 @@ func TestSpinAndOrdinary(t *testing.T) {
 		client, j := where.connect(t, latchkey.Options{PollCeiling: ceiling}), where.java(t, version)
 		spin, ordinary := fields{"kind": "spin", "name": name}, fields{"kind": "lock", "name": name}
 
-		hold := mustLock(t, client.NewSpinLock(name))
+		hold := mustLock(t, client.NewSpinLock(name, latchkey.Backoff{}))
 		waiting := j.on("waiter").start("lock.lock", ordinary)
 		listening(t, where.admin, name)
 		began := time.Now()

@@ -25,7 +25,7 @@ func TestGoHoldsAreRenewed(t *testing.T) {
 		all, answers := allLasting(t), map[lasting]<-chan answer{}
 		for _, l := range all {
 			l.prepare(t, client)
-			require.NoError(t, goAcquire(within(t, soon), client, l.Holds, l.Name))
+			require.NoError(t, goAcquire(within(t, soon), client, l.Holds, l.Name, 0))
 			answers[l] = javaTry(j.on(l.Name), l.Waits, l.Name, twoLeases)
 		}
 		for l, c := range answers {

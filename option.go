@@ -1,0 +1,151 @@
+package latchkey
+
+import "time"
+
+// A LockOption is a setting of one acquisition of a lock that may wait: [Wait], [Lease],
+// [MaxHold] or [By].
+type LockOption interface {
+	setting() setting
+	forLock()
+}
+
+// A TryLockOption is a setting of one attempt at a lock: [Lease], [MaxHold] or [By].
+type TryLockOption interface {
+	LockOption
+	forTryLock()
+}
+
+// An AcquireOption is a setting of [Semaphore.Acquire]: [Wait] or [AwaitSet].
+type AcquireOption interface {
+	setting() setting
+	forAcquire()
+}
+
+// A PermitOption is a setting of [PermitSemaphore.Acquire]: [Wait], [AwaitSet], [Lease] or
+// [MaxHold].
+type PermitOption interface {
+	setting() setting
+	forPermit()
+}
+
+// A TryPermitOption is a setting of [PermitSemaphore.TryAcquire]: [Lease] or [MaxHold].
+type TryPermitOption interface {
+	PermitOption
+	forTryPermit()
+}
+
+// An AwaitOption is a setting of [CountDownLatch.Await]: [Wait], [AwaitSet] or
+// [UnsetIsOpen].
+type AwaitOption interface {
+	setting() setting
+	forAwait()
+}
+
+// A SetOption is a setting of a call that sets the permits of a semaphore or the count of a
+// latch: [TTL].
+type SetOption interface {
+	setting() setting
+	forSet()
+}
+
+// A WaitOption is made by [Wait].
+type WaitOption interface {
+	LockOption
+	AcquireOption
+	PermitOption
+	AwaitOption
+}
+
+// A LeaseOption is made by [Lease] and [MaxHold].
+type LeaseOption interface {
+	TryLockOption
+	TryPermitOption
+}
+
+// An AwaitSetOption is made by [AwaitSet].
+type AwaitSetOption interface {
+	AcquireOption
+	PermitOption
+	AwaitOption
+}
+
+// Wait bounds how long a call waits, besides its context. It must be positive: a call that
+// is not to wait at all is TryLock or TryAcquire.
+func Wait(d time.Duration) WaitOption { return setting{kind: settingWait, d: d} }
+
+// Lease gives the hold a fixed lease: it is not renewed, and is lost when d is over.
+// Fractions of a millisecond are rounded up. On a re-entry the lease can only
+// lengthen what the outer hold has. A permit, and nothing else, may have the lease
+// NoExpiry, which does not end: it is gone for good if its holder crashes.
+func Lease(d time.Duration) LeaseOption { return setting{kind: settingLease, d: d} }
+
+// MaxHold limits a renewed hold: at d its contexts end with ErrMaxHold, a drift
+// margin before the key ends on the server. On an outermost hold the limit binds
+// all re-entries too; on a re-entry it binds that hold alone. Together with [Lease], which
+// must not be longer, it limits what [Hold.Extend] can reach.
+func MaxHold(d time.Duration) LeaseOption { return setting{kind: settingMaxHold, d: d} }
+
+// By acquires for an owner: if the owner holds the lock, it is a re-entry. An owner
+// that another process made is entered as a guest: the lock is free when both have
+// released it. A thread of Redisson as the owner must not have a shorter lease than its
+// guest: every operation of a Redisson owner sets the time of the lock to its own lease.
+func By(owner Owner) TryLockOption { return setting{kind: settingBy, owner: owner} }
+
+// AwaitSet lets a call that waits for a semaphore or a latch wait also until somebody sets
+// its permits or its count, instead of failing with ErrNotSet.
+func AwaitSet() AwaitSetOption { return setting{kind: settingAwaitSet} }
+
+// TTL gives a semaphore or a latch that is set a time to live. When it is over the
+// semaphore or latch is gone.
+func TTL(d time.Duration) SetOption { return setting{kind: settingTTL, d: d} }
+
+// UnsetIsOpen lets Await of a latch that is not there succeed, as Redisson's does:
+// Redisson has opened it, or nobody has set its count, or it was deleted, or its time to
+// live is over, also while it was awaited. It excludes [AwaitSet].
+func UnsetIsOpen() AwaitOption { return setting{kind: settingUnsetIsOpen} }
+
+// setting is every option. The interfaces above tell the compiler which call takes which.
+type setting struct {
+	kind  settingKind
+	d     time.Duration
+	owner Owner
+	n     int
+}
+
+type settingKind int
+
+const (
+	settingWait settingKind = iota + 1
+	settingLease
+	settingMaxHold
+	settingBy
+	settingAwaitSet
+	settingTTL
+	settingUnsetIsOpen
+	settingTogether   // how many permits are acquired at once
+	settingUntilWhole // renewed without a limit, until it is confined
+)
+
+func (s setting) setting() setting { return s }
+
+func (setting) forLock()      {}
+func (setting) forTryLock()   {}
+func (setting) forAcquire()   {}
+func (setting) forPermit()    {}
+func (setting) forTryPermit() {}
+func (setting) forAwait()     {}
+func (setting) forSet()       {}
+
+// settingsOf are the settings of one call. A nil option is one that nobody made.
+func settingsOf[O interface{ setting() setting }](options []O) []setting {
+	if len(options) == 0 {
+		return nil
+	}
+	settings := make([]setting, len(options))
+	for i, o := range options {
+		if any(o) != nil {
+			settings[i] = o.setting()
+		}
+	}
+	return settings
+}
