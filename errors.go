@@ -8,18 +8,24 @@ import (
 )
 
 // The errors of this package. The set is closed: every error that an operation
-// returns matches one of them under [errors.Is], or says why the server could not
-// be asked or would not obey: an error of Redis that no retry can mend (out of
-// memory, no permission, read-only …), which [errors.As] finds as a
-// *rueidis.RedisError, or, from calls that acquire nothing, an error of the network
-// or of the context. What lies underneath always stays in the chain.
+// returns matches one of them under [errors.Is], or says why the server refuses: an
+// error of Redis that no retry can mend (out of memory, no permission …), which
+// [errors.As] finds as a *rueidis.RedisError. What lies underneath, such as an error of
+// the network or of the context, always stays in the chain.
 var (
-	// ErrNotAcquired means that the budget of the call ended without the lock: it
-	// was busy, the context ended or the wait was over (the error then also matches
-	// the context's error), or the server could not be reached (the error then also
-	// wraps the network error). Nothing is held. A try that meets a busy lock
-	// returns it with no other cause.
+	// ErrNotAcquired means that somebody else has it: the lock was busy when it was tried,
+	// or until the context ended (the error then also matches the context's error) or the
+	// time of [Wait] was over; or, with [AwaitSet], nobody has set it (ErrNotSet matches
+	// too). Of a [RedLock] it means that others kept it from a majority. Nothing is held.
+	// No error matches both ErrNotAcquired and ErrUnavailable.
 	ErrNotAcquired = errors.New("latchkey: not acquired")
+
+	// ErrUnavailable means that the server could not be asked, did not answer in time, or
+	// is in no state to answer: it loads its data, fails over, or moves the slot of the
+	// key. The last attempt counts: a lock that was busy at first, on a server that is gone
+	// at the end, is ErrUnavailable. If the context ended, its error matches too; if a
+	// request was sent and not answered, ErrUnknownOutcome. Try again later.
+	ErrUnavailable = errors.New("latchkey: server unavailable")
 
 	// ErrNotHeld means that the hold is over: it was released before, or it was lost
 	// (the error then also matches ErrLost). Nobody else's hold was touched.
@@ -131,6 +137,17 @@ func (e *kindError) Unwrap() []error {
 // notA is the error of a key that is one thing, in words, and should be another.
 func notA(want Kind, found string, cause error) error {
 	return &kindError{cmp.Or(found, "something else") + ", not " + nouns[want], cause}
+}
+
+// unavailable puts ErrUnavailable in front of what kept the server from answering.
+func unavailable(err error) error {
+	switch {
+	case err == nil:
+		return ErrUnavailable
+	case errors.Is(err, ErrUnavailable):
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
 // invalid builds an ErrInvalid that names the value at fault.
