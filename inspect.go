@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -183,27 +182,6 @@ func (c *Client) wrongKind(ctx context.Context, names keys, want Kind, err error
 	return notA(want, i.What, err)
 }
 
-var errReply = errors.New("latchkey: reply not understood")
-
-// remaining turns PTTL into a duration.
-func remaining(ms int64) time.Duration {
-	switch {
-	case ms == -1:
-		return NoExpiry
-	case ms < 0:
-		return 0
-	}
-	return fromMillis(ms)
-}
-
-// fromMillis is a duration of ms, or the longest that there is.
-func fromMillis(ms int64) time.Duration {
-	if ms > int64((NoExpiry-1)/time.Millisecond) {
-		return NoExpiry - 1
-	}
-	return time.Duration(ms) * time.Millisecond
-}
-
 // markWriters tells the two sides of a read/write lock apart.
 func markWriters(list []Holder) {
 	for i := range list {
@@ -271,10 +249,4 @@ func (c *Client) evictions(names keys, i Inspection) []call {
 		args := []string{i.Holders[0].Owner, "-1", "", c.publish, names.channel, "0", "0", c.lines.stale}
 		return []call{{fairRelease, names.fairKeys(), args}}
 	}
-}
-
-// parseCount reads a hold count.
-func parseCount(text string) (int, bool) {
-	count, err := strconv.Atoi(text)
-	return count, err == nil
 }

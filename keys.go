@@ -1,9 +1,6 @@
 package latchkey
 
-import (
-	"strings"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // MaxNameLength is the longest key, in bytes, that a name may map to.
 const MaxNameLength = 512
@@ -40,14 +37,6 @@ func (o *Options) keysOf(name string) (keys, error) {
 		name: name, key: key, sent: [1]string{key},
 		channel: "redisson_lock__channel:" + tag, token: "redisson_lock_token:" + tag,
 	}, nil
-}
-
-// hashTag encloses a key in braces, unless it brings its own.
-func hashTag(key string) string {
-	if strings.Contains(key, "{") {
-		return key
-	}
-	return "{" + key + "}"
 }
 
 // checkName refuses names whose derived keys would fall into another cluster

@@ -30,23 +30,6 @@ type member interface {
 	ForceUnlock(ctx context.Context) (bool, error)
 }
 
-// primitive is the working part of every exclusive lock.
-type primitive struct {
-	keys
-	client  *Client
-	kind    *kind
-	invalid error      // why the name cannot be used
-	reader  *primitive // of the write side of a read/write lock: the other side
-}
-
-func newPrimitive(c *Client, k *kind, name string) *primitive {
-	names, err := c.options.keysOf(name)
-	return &primitive{keys: names, client: c, kind: k, invalid: err}
-}
-
-// Name returns the name as the program gave it.
-func (p *primitive) Name() string { return p.name }
-
 // Lock acquires the lock. It waits until ctx ends or the time of [Wait] is over. The
 // options are Wait, [Lease], [MaxHold] and [By].
 //

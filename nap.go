@@ -49,3 +49,10 @@ func until(left, pause time.Duration) time.Duration {
 	}
 	return min(pause, left+time.Millisecond+rand.N(2*time.Millisecond))
 }
+
+func nudge(signal chan struct{}) {
+	select {
+	case signal <- struct{}{}:
+	default:
+	}
+}

@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -77,11 +76,6 @@ func (c *Client) newOp(key string) *op {
 		number: strconv.FormatUint(c.tenures.number(), 10),
 		note:   opKey(key, c.id, strconv.Itoa(lane)),
 	}
-}
-
-// opKey is a key beside another that belongs to one client.
-func opKey(key, client, what string) string {
-	return "latchkey_op:" + hashTag(key) + ":" + client + ":" + what
 }
 
 func (o *op) over() { o.client.lanes.give(o.key, o.lane) }
@@ -195,13 +189,4 @@ func (o *object) explain(ctx context.Context, a answer, err error) []error {
 		return []error{o.client.wrongKind(ctx, o.keys, o.kind, err)}
 	}
 	return []error{err}
-}
-
-// intOf reads an integer reply.
-func intOf(a answer) (int, error) {
-	n, err := a.message.AsInt64()
-	if err != nil {
-		return 0, errors.Join(errReply, err)
-	}
-	return int(n), nil
 }

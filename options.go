@@ -199,8 +199,3 @@ func checkLease(what string, d time.Duration) error {
 	}
 	return nil
 }
-
-// millis rounds up: a lease of 1.5 ms must not end after one.
-func millis(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
-}

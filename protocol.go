@@ -26,19 +26,6 @@ type keyByKey interface {
 	renewals(t *tenure, lease time.Duration) []call
 }
 
-// call is a command with everything that goes with it.
-type call struct {
-	cmd        command
-	keys, args []string
-}
-
-// add makes one call of several for the same script.
-func (c *call) add(more call) {
-	c.cmd = more.cmd
-	c.keys = append(c.keys, more.keys...)
-	c.args = append(c.args, more.args...)
-}
-
 // Where the owner of a lock stands in its key, in the words of renew.lua.
 const (
 	inHash   = "hash"

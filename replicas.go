@@ -315,22 +315,6 @@ func (e *tooFewError) Unwrap() []error {
 	return []error{ErrNotReplicated, e.cause}
 }
 
-// confirm has an acquisition that was granted confirmed: it is sent once more, which
-// changes nothing unless a failover has forgotten it meanwhile. Whatever comes of it,
-// the first one was granted; an error leaves that in doubt, unless it is that there are
-// too few replicas, after which it is undone at once.
-func (c *Client) confirm(ctx context.Context, first answer, again call) (answer, error) {
-	a, err := c.caller.call(ctx, c.closing, again.cmd.confirmed(c.acks), again.keys, again.args)
-	switch {
-	case err != nil && !errors.Is(err, ErrNotReplicated):
-		a.doubt, a.doubtAt, a.doubtEra = true, a.sent, noEra
-	case !a.doubt:
-		a.doubt, a.doubtAt, a.doubtEra = first.doubt, first.doubtAt, first.doubtEra
-	}
-	a.sent = first.sent
-	return a, err
-}
-
 // granted reports whether the answer to an acquisition says yes.
 func (a answer) granted() bool {
 	return !a.message.IsInt64() && !a.message.IsArray() && !(a.bare && a.null)

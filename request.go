@@ -3,6 +3,7 @@ package latchkey
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 )
 
@@ -118,4 +119,11 @@ func (r *request) apply(s setting) error {
 		return errNoOption
 	}
 	return nil
+}
+
+func ttlText(d time.Duration) (string, error) {
+	if d == NoExpiry {
+		return "", nil
+	}
+	return strconv.FormatInt(millis(d), 10), checkLease("the time to live", d)
 }

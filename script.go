@@ -127,3 +127,16 @@ func scriptText(name string) string {
 	}
 	return text.String()
 }
+
+// call is a command with everything that goes with it.
+type call struct {
+	cmd        command
+	keys, args []string
+}
+
+// add makes one call of several for the same script.
+func (c *call) add(more call) {
+	c.cmd = more.cmd
+	c.keys = append(c.keys, more.keys...)
+	c.args = append(c.args, more.args...)
+}

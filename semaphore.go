@@ -3,13 +3,9 @@ package latchkey
 import (
 	"context"
 	"errors"
-	"math"
 	"strconv"
 	"time"
 )
-
-// maxCount is the largest number that Redisson can count.
-const maxCount = math.MaxInt32
 
 // Semaphore is a counting semaphore, on the wire Redisson's RSemaphore: a number of
 // permits that anybody may take and give. Permits have no owner: one that a crashed
@@ -169,22 +165,6 @@ func (o *object) delete(ctx context.Context, beside ...string) (bool, error) {
 		return call{semDelete, append([]string{o.key, each.note}, beside...),
 			[]string{each.number, o.client.publish, o.channel}}
 	}))
-}
-
-// yes reads an answer that is 1 or 0.
-func yes(a answer, err error) (bool, error) {
-	if err != nil {
-		return false, err
-	}
-	n, err := intOf(a)
-	return n == 1, err
-}
-
-func ttlText(d time.Duration) (string, error) {
-	if d == NoExpiry {
-		return "", nil
-	}
-	return strconv.FormatInt(millis(d), 10), checkLease("the time to live", d)
 }
 
 // give is send for what is counted from one on.

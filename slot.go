@@ -23,3 +23,16 @@ func keySlot(key string) uint16 {
 	}
 	return crc & 16383
 }
+
+// hashTag encloses a key in braces, unless it brings its own.
+func hashTag(key string) string {
+	if strings.Contains(key, "{") {
+		return key
+	}
+	return "{" + key + "}"
+}
+
+// opKey is a key beside another that belongs to one client.
+func opKey(key, client, what string) string {
+	return "latchkey_op:" + hashTag(key) + ":" + client + ":" + what
+}

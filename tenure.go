@@ -468,3 +468,12 @@ func (t *tenure) usable() bool {
 	defer t.mu.Unlock()
 	return t.phase == pending || t.phase == held
 }
+
+// token reads the fencing token from the reply of an acquisition.
+func (a answer) token() int64 {
+	if a.null {
+		return 0
+	}
+	token, _ := a.message.AsInt64()
+	return token
+}

@@ -284,13 +284,6 @@ func renewPeriod(lease time.Duration) time.Duration {
 	return third - rand.N(third/16+1)
 }
 
-func nudge(signal chan struct{}) {
-	select {
-	case signal <- struct{}{}:
-	default:
-	}
-}
-
 // dueQueue is a heap of tenures by the time at which they are due.
 type dueQueue []*tenure
 

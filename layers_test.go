@@ -1,0 +1,109 @@
+package latchkey
+
+import (
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// floors says on which floor each file of the package is, the lowest first. A file refers
+// to its own floor and to those below it.
+var floors = []string{
+	0: "doc errors owner",
+	1: "clock slot turn verdict script inflight dial topology ask caller delivery nap replicas reply",
+	2: "keys options option report notice observe kind shape",
+	3: "gate gatesides pubsub sharded",
+	4: "client connect hold heldcontext confine tenure tenures watchdog renewal undo undoroute undotenure op primitive protocol request identity",
+	5: "acquire wait locker",
+	6: "mutex rlock fencedlock spinlock fairlock fairqueue rwlock rwowner semaphore permitsemaphore permit countdownlatch",
+	7: "inspect check several members group multilock redlock redservers",
+}
+
+// upward are the references that are still to go. None may be added.
+var upward = []string{
+	"acquire → fairqueue", "acquire → inspect", "acquire → permit", "acquire → rwowner", "client → fairqueue",
+	"confine → group", "countdownlatch → inspect", "errors → kind", "errors → shape", "fairlock → inspect",
+	"heldcontext → group", "hold → group", "identity → redlock", "kind → protocol",
+	"locker → inspect", "nap → options", "observe → client", "observe → primitive", "observe → tenure",
+	"op → inspect", "replicas → connect", "reply → options", "rwlock → inspect", "rwowner → inspect",
+	"semaphore → inspect", "shape → inspect", "sharded → connect", "tenure → fairqueue", "wait → fairqueue",
+	"wait → semaphore",
+}
+
+// A file refers to nothing on a floor above its own.
+func TestLayers(t *testing.T) {
+	floorOf := map[string]int{}
+	for floor, files := range floors {
+		for _, file := range strings.Fields(files) {
+			floorOf[file] = floor
+		}
+	}
+	files, uses := references(t)
+	for _, file := range files {
+		require.Contains(t, floorOf, file, "the file is on no floor: see floors")
+	}
+	require.Len(t, files, len(floorOf), "a file that is on a floor is gone")
+	found := map[string][]string{}
+	for u, names := range uses {
+		if floorOf[u.from] < floorOf[u.to] {
+			found[u.from+" → "+u.to] = slices.Sorted(maps.Keys(names))
+		}
+	}
+	for arrow, names := range found {
+		assert.Contains(t, upward, arrow, "%s refers to a floor above: %v", arrow, names)
+	}
+	for _, arrow := range upward {
+		assert.Contains(t, found, arrow, "this reference is gone: take it out of the list")
+	}
+}
+
+// use is a reference from one file to a name in another.
+type use struct{ from, to string }
+
+// references type-checks the package without what it imports, and returns its files, and
+// the names by which they refer to each other.
+func references(t *testing.T) (files []string, uses map[use]map[string]bool) {
+	t.Helper()
+	set := token.NewFileSet()
+	var parsed []*ast.File
+	paths, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		file, err := parser.ParseFile(set, path, text, 0)
+		require.NoError(t, err)
+		parsed = append(parsed, file)
+		files = append(files, strings.TrimSuffix(path, ".go"))
+	}
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
+	config := types.Config{Importer: importer.ForCompiler(set, "source", nil), Error: func(error) {}}
+	pkg, _ := config.Check("latchkey", set, parsed, info)
+	uses = map[use]map[string]bool{}
+	name := func(at token.Pos) string { return strings.TrimSuffix(set.Position(at).Filename, ".go") }
+	for ident, object := range info.Uses {
+		if object.Pkg() != pkg {
+			continue
+		}
+		u := use{name(ident.Pos()), name(object.Pos())}
+		if uses[u] == nil {
+			uses[u] = map[string]bool{}
+		}
+		uses[u][object.Name()] = true
+	}
+	return files, uses
+}

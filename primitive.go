@@ -1,0 +1,18 @@
+package latchkey
+
+// primitive is the working part of every exclusive lock.
+type primitive struct {
+	keys
+	client  *Client
+	kind    *kind
+	invalid error      // why the name cannot be used
+	reader  *primitive // of the write side of a read/write lock: the other side
+}
+
+func newPrimitive(c *Client, k *kind, name string) *primitive {
+	names, err := c.options.keysOf(name)
+	return &primitive{keys: names, client: c, kind: k, invalid: err}
+}
+
+// Name returns the name as the program gave it.
+func (p *primitive) Name() string { return p.name }

@@ -1,0 +1,63 @@
+package latchkey
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"time"
+)
+
+// Numbers and times as they are sent to the server and come back.
+
+var errReply = errors.New("latchkey: reply not understood")
+
+// remaining turns PTTL into a duration.
+func remaining(ms int64) time.Duration {
+	switch {
+	case ms == -1:
+		return NoExpiry
+	case ms < 0:
+		return 0
+	}
+	return fromMillis(ms)
+}
+
+// fromMillis is a duration of ms, or the longest that there is.
+func fromMillis(ms int64) time.Duration {
+	if ms > int64((NoExpiry-1)/time.Millisecond) {
+		return NoExpiry - 1
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// parseCount reads a hold count.
+func parseCount(text string) (int, bool) {
+	count, err := strconv.Atoi(text)
+	return count, err == nil
+}
+
+// intOf reads an integer reply.
+func intOf(a answer) (int, error) {
+	n, err := a.message.AsInt64()
+	if err != nil {
+		return 0, errors.Join(errReply, err)
+	}
+	return int(n), nil
+}
+
+// yes reads an answer that is 1 or 0.
+func yes(a answer, err error) (bool, error) {
+	if err != nil {
+		return false, err
+	}
+	n, err := intOf(a)
+	return n == 1, err
+}
+
+// millis rounds up: a lease of 1.5 ms must not end after one.
+func millis(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}
+
+// maxCount is the largest number that Redisson can count.
+const maxCount = math.MaxInt32
