@@ -9,18 +9,18 @@ import (
 )
 
 // FairLock is a re-entrant lock that is granted in the order in which it was asked
-// for, among all waiters of all processes: on the wire Redisson's fair lock. What
-// holds for [Lock] holds for it, besides the order, and it costs a waiter more: each
-// one stands in a queue in Redis.
+// for, among all waiters of all processes: on the wire Redisson's fair lock. Apart from the
+// order it behaves as a [Lock] does. A waiter costs more: each one has a place in a queue in
+// Redis.
 //
-// The order is that in which the server saw the waiters come. One that is alive
-// keeps its place however long it waits, and gets it back if Redis forgot it. One
-// that gives no sign of life for Options.StaleWaiterTimeout, because its process was
-// killed or cut off, is passed over; if many are, that time passes once, not once for
-// each. The sign of life of a waiter of Redisson is its subscription. A TryLock that does not wait succeeds only if nobody waits.
+// The order is that in which the server saw the waiters come. A waiter that is alive keeps
+// its place however long it waits, and gets it back if Redis lost it. A waiter that is silent
+// for Options.StaleWaiterTimeout, because its process was killed or cut off, is passed
+// over; if many are silent, that time passes once, not once for each. A waiter of
+// Redisson counts as alive as long as its subscription stands.
 //
-// Do not use a name as a FairLock here and as another lock there: they exclude each
-// other, but the other lock knows no queue and wakes nobody in it.
+// Do not use a name as a FairLock in one place and as another lock in another: they exclude
+// each other, but the other lock does not know the queue and wakes no waiter in it.
 type FairLock struct{ *primitive }
 
 var _ Locker = (*FairLock)(nil)
@@ -30,11 +30,67 @@ func (c *Client) NewFairLock(name string) *FairLock {
 	return &FairLock{newPrimitive(c, fairKind, name)}
 }
 
-// NewFencedFairLock returns the fair lock of that name, with fencing tokens as a
-// [FencedLock] has them. Redisson has no such lock; to its fair lock, with which it
-// shares the name, it is one. Nothing is sent.
+// NewFencedFairLock returns the fair lock of that name, whose holds have fencing tokens as
+// those of a [FencedLock] do. Redisson has no such lock; its fair lock of the same name sees
+// an ordinary fair lock. Nothing is sent.
 func (c *Client) NewFencedFairLock(name string) *FairLock {
 	return &FairLock{newPrimitive(c, fencedFairKind, name)}
+}
+
+// Lock acquires the lock in its turn: it waits until nobody holds the lock and everybody who
+// asked for it before, in any process, has had it or has left; until ctx ends or the time of
+// [Wait] is over; with neither, without a limit. The other options are [Lease], [MaxHold] and
+// [By].
+//
+// The place in the queue is that of the first attempt that reached the server. It is kept
+// for as long as this process is alive and reaches the server, and is taken again, in
+// the old order, if the server lost it. A process that is silent for
+// Options.StaleWaiterTimeout (5 s by default) is passed over until it is heard of again.
+// If the next waiter dies, the lock idles for one StaleWaiterTimeout.
+//
+// A Lock that gives up leaves the queue and passes its wake-up on. If the server cannot be
+// told, the next waiter waits for one StaleWaiterTimeout. [FairLock.Waiters] shows the queue.
+//
+// The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after
+// Lock returns does not affect the hold. If ctx carries a hold of this lock
+// ([Hold.Context]), or By or [WithOwner] name its owner, Lock enters that hold again at once,
+// whoever is waiting, and returns a Hold of its own, which needs its own Unlock.
+//
+// A nil error means that you hold the lock. After any other error this call holds nothing,
+// and a hold that it was to enter again stands as before. A context that has already ended
+// is an error even if the lock is free. While the server cannot be reached, Lock goes on
+// trying. The error matches one of
+//
+//   - ErrNotAcquired: somebody else held the lock until ctx ended or the time of Wait was over
+//   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
+//     over. If a request was sent and not answered, the error also matches
+//     ErrUnknownOutcome: the client undoes in the background what the request may have acquired
+//   - ErrNotReplicated: too few of the replicas that [Options.Replicas] asks for confirmed
+//     the acquisition; it was undone
+//   - ErrLost: the hold to be entered again was lost before this call entered it
+//   - ErrClosed: the client is closed, or was closed during the call
+//   - ErrWrongKind: the key is another kind of object, or data of an application
+//   - ErrInvalid: the name or an option cannot be used; nothing was sent
+//   - *rueidis.RedisError: the server refuses for a reason that waiting does not change,
+//     such as a missing permission or a lack of memory
+//
+// If ctx ended during the call, the error also matches that of ctx. The end of Wait matches
+// no error of a context.
+func (l *FairLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
+	return l.acquire(ctx, "lock", true, settingsOf(options))
+}
+
+// TryLock makes one attempt to acquire the lock. It does not join the queue, and succeeds only
+// if nobody holds the lock and nobody waits for it. The options are [Lease], [MaxHold] and [By].
+//
+// ErrNotAcquired means that somebody else holds the lock or waits for it; a waiter that has
+// died counts until it has been silent for Options.StaleWaiterTimeout.
+// ErrUnavailable means that the server could not be asked: an attempt that meets a server in
+// trouble (silent, loading, failing over) is repeated until it is answered, ctx ends, or
+// Options.RetryBudget is spent. All other errors, the re-entry of a hold on ctx, and what is
+// left behind are as for Lock.
+func (l *FairLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
+	return l.acquire(ctx, "try lock", false, settingsOf(options))
 }
 
 var (

@@ -44,8 +44,14 @@ func (i Inspection) Locked() bool {
 	return false
 }
 
-// Inspect tells what stands under a name, whatever kind of lock it is. The server
-// that decides about the lock is asked, never a replica.
+// Inspect asks the server what is stored under a name, whatever kind of object it is. The
+// server that decides about the lock is asked, never a replica. The answer may be out of date
+// when it arrives; a name that is free has the kind [KindNone]. What is no object of this
+// library is no error: Kind is [KindUnknown], and What says what it is.
+//
+// It is repeated for Options.RetryBudget while the server is in trouble. The error matches
+// ErrUnavailable if the server could not be asked until then or until ctx ended, ErrClosed,
+// ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
 func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 	names, err := c.options.keysOf(name)
 	if err != nil {
@@ -58,10 +64,20 @@ func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 	return i, nil
 }
 
-// ForceUnlock frees the lock of that name whoever holds it and whichever kind of lock
-// it is, as [Locker.ForceUnlock] does. Any other key is an ErrWrongKind and stays as it
-// is. So does a string that is no [Owner], since data of an application may look like the
-// token of a mutex of another library: use ForceUnlock of the [Mutex].
+// ForceUnlock frees the lock of that name whoever holds it and whichever kind of lock it is,
+// wakes waiters, and reports whether anybody held it. It removes exactly the holders that it
+// saw: a hold that begins after it has looked is not touched.
+//
+// Anything but a lock is an ErrWrongKind and stays as it is. So does a string that is no
+// [Owner], since data of an application may look like the token of a mutex of another
+// library: to remove such a token, use [Mutex.ForceUnlock].
+//
+// The former holders are not asked. Those of this library learn of it at their next renewal,
+// a third of their lease later at most, and their holds end with ErrLost. Until then they work
+// on, and two may be inside.
+//
+// The other errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not
+// answered. It may or may not have happened, and may be repeated.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	names, err := c.options.keysOf(name)
 	if err != nil {
@@ -70,7 +86,14 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	return c.forceUnlock(ctx, names, nil)
 }
 
-// Inspect is part of [Locker].
+// Inspect asks the server who holds the lock, how often, and for how long. The server that
+// decides about the lock is asked, never a replica. The answer may be out of date when it
+// arrives. A lock that is free has the kind [KindNone] and no holders.
+//
+// It is repeated for Options.RetryBudget while the server is in trouble. The error matches
+// ErrUnavailable if the server could not be asked until then or until ctx ended, ErrClosed,
+// ErrWrongKind if the key is another kind of object (the Inspection then says what it is),
+// ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
 func (p *primitive) Inspect(ctx context.Context) (Inspection, error) {
 	if p.invalid != nil {
 		return Inspection{}, fail("inspect", p.name, p.invalid)
@@ -85,7 +108,16 @@ func (p *primitive) Inspect(ctx context.Context) (Inspection, error) {
 	return i, nil
 }
 
-// ForceUnlock is part of [Locker].
+// ForceUnlock frees the lock whoever holds it, however often, wakes a waiter, and reports
+// whether anybody held it. It removes exactly the owner that it saw: a hold that begins after
+// it has looked is not touched.
+//
+// The former holder is not asked. If it is a client of this library, its hold ends with
+// ErrLost at its next renewal, a third of its lease later at most. Until then it works on,
+// and two may be inside.
+//
+// The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not
+// answered. It may or may not have happened, and may be repeated.
 func (p *primitive) ForceUnlock(ctx context.Context) (bool, error) {
 	if p.invalid != nil {
 		return false, fail("force unlock", p.name, p.invalid)

@@ -9,7 +9,8 @@ import (
 
 // Locker is what all locks have in common, and what [NewMultiLock], [NewRedLock] and
 // [SyncLocker] take. Only the locks of this package are Lockers. Each type documents its
-// methods; any number of goroutines may share one lock.
+// methods in full: see [Lock.Lock], [FairLock.Lock] and so on. Any number of goroutines may
+// share one lock.
 type Locker interface {
 	// Name returns the name as the program gave it.
 	Name() string
@@ -30,41 +31,61 @@ type member interface {
 	ForceUnlock(ctx context.Context) (bool, error)
 }
 
-// Lock acquires the lock. It waits until ctx ends or the time of [Wait] is over. The
-// options are Wait, [Lease], [MaxHold] and [By].
+// Lock acquires the lock, and waits while somebody else holds it: until ctx ends or the time
+// of [Wait] is over; with neither, without a limit. The other options are [Lease], [MaxHold]
+// and [By].
 //
-// A nil error means that the lock is held; with any other error it is not. While the server
-// cannot be reached, Lock goes on trying. A context that has already ended gets an error
-// even if the lock is free. Cancelling ctx after Lock returns does not affect the hold.
+// The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after
+// Lock returns does not affect the hold. If ctx carries a hold of this lock
+// ([Hold.Context]), or By or [WithOwner] name its owner, Lock enters that hold again at once
+// and returns a Hold of its own, which needs its own Unlock.
 //
-// The error matches one of
+// A nil error means that you hold the lock. After any other error this call holds nothing,
+// and a hold that it was to enter again stands as before. A context that has already ended
+// is an error even if the lock is free. While the server cannot be reached, Lock goes on
+// trying. The error matches one of
 //
-//   - ErrNotAcquired: somebody else held the lock until ctx ended (the error then also
-//     matches that of ctx) or the time of Wait was over
-//   - ErrUnavailable: the server could not be asked until then. If a request was sent and not
-//     answered, the error also matches ErrUnknownOutcome, and what may have been acquired
-//     is undone in the background
-//   - ErrClosed: the client is closed
+//   - ErrNotAcquired: somebody else held the lock until ctx ended or the time of Wait was over
+//   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
+//     over. If a request was sent and not answered, the error also matches
+//     ErrUnknownOutcome: the client undoes in the background what the request may have acquired
+//   - ErrNotReplicated: too few of the replicas that [Options.Replicas] asks for confirmed
+//     the acquisition; it was undone
+//   - ErrLost: the hold to be entered again was lost before this call entered it
+//   - ErrClosed: the client is closed, or was closed during the call
 //   - ErrWrongKind: the key is another kind of object, or data of an application
-//   - ErrInvalid: the name or an option is unusable; nothing was sent
-//   - *rueidis.RedisError: the server refuses for a reason that waiting cannot mend, such as
-//     a missing permission or no memory
+//   - ErrInvalid: the name or an option cannot be used; nothing was sent
+//   - *rueidis.RedisError: the server refuses for a reason that waiting does not change,
+//     such as a missing permission or a lack of memory
+//
+// If ctx ended during the call, the error also matches that of ctx. The end of Wait matches
+// no error of a context.
 func (p *primitive) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return p.acquire(ctx, "lock", true, settingsOf(options))
 }
 
-// TryLock makes one attempt and does not wait. The options are [Lease], [MaxHold] and [By].
-// ErrNotAcquired means that somebody else holds the lock; the other errors are those of
-// Lock. An attempt that meets a server in trouble is repeated for Options.RetryBudget.
+// TryLock makes one attempt to acquire the lock and does not wait for its holder. The options
+// are [Lease], [MaxHold] and [By].
+//
+// ErrNotAcquired means that somebody else holds the lock. ErrUnavailable means that the
+// server could not be asked: an attempt that meets a server in trouble (silent, loading,
+// failing over) is repeated until it is answered, ctx ends, or Options.RetryBudget is spent.
+// All other errors, the re-entry of a hold on ctx, and what is left behind are as for Lock.
 func (p *primitive) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
 	return p.acquire(ctx, "try lock", false, settingsOf(options))
 }
 
-// Do acquires the lock as Lock does, calls fn with a context of the hold ([Hold.Context],
-// [HoldFrom]), and releases the lock, also when fn panics.
+// Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,
+// and releases the lock when fn returns or panics.
 //
-// It returns the error of the acquisition, without calling fn; or the error of fn joined
-// with the loss of the hold, if it was lost while fn ran, and with the error of Unlock.
+// The context of fn carries the hold: it ends when the hold is lost (its cause then matches
+// ErrLost) or ctx ends, an acquisition of this lock under it is a re-entry, and [HoldFrom]
+// returns the hold. The release does not depend on ctx, as that of [Hold.Unlock].
+//
+// If the lock is not acquired, Do returns the error of Lock and does not call fn.
+// Otherwise it returns the error of fn, joined with that of [Hold.Err] (ErrLost, ErrMaxHold,
+// ErrClosed) if the hold ended while fn ran, also if fn returned nil, or with the error of
+// Unlock if the release failed.
 func (p *primitive) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
 	return do(ctx, p, fn, settingsOf(options))
 }
@@ -88,15 +109,21 @@ func do(ctx context.Context, lock Locker, fn func(context.Context) error, settin
 	return fn(h.Context(ctx))
 }
 
-// IsLocked reports whether anybody holds the lock. The answer may be out of date when it
-// arrives: to do something only if the lock is free, acquire it.
+// IsLocked asks the server whether anybody holds the lock, this client included. The answer
+// may be out of date when it arrives. Don't branch on it; acquire the lock.
+//
+// The errors are those of Inspect.
 func (p *primitive) IsLocked(ctx context.Context) (bool, error) {
 	i, err := p.Inspect(ctx)
 	return err == nil && i.Locked(), err
 }
 
-// RemainingLease returns how long the lock stays held if nobody renews it: 0 if it is free,
-// NoExpiry if its key, against all rules, does not expire.
+// RemainingLease asks the server how long the lock stays held if nobody renews it: 0 if it is
+// free, [NoExpiry] if its key has lost its expiry, which only a foreign command can do. A
+// holder that is alive renews its lease, so the lock may stay held for longer. For how long
+// your own hold lasts, [Hold.ValidFor] tells without asking.
+//
+// The errors are those of Inspect.
 func (p *primitive) RemainingLease(ctx context.Context) (time.Duration, error) {
 	i, err := p.Inspect(ctx)
 	if err != nil {
@@ -105,10 +132,11 @@ func (p *primitive) RemainingLease(ctx context.Context) (time.Duration, error) {
 	return i.TTL, nil
 }
 
-// SyncLocker makes a [sync.Locker] of a lock, for code that knows no errors. Its
-// Lock waits until ctx ends; it panics when the lock is not acquired, and its Unlock
-// panics when the hold had been lost or the server could not be reached. The result
-// excludes goroutines that share it from each other, too.
+// SyncLocker makes a [sync.Locker] of a lock, for code that has no room for errors. Its Lock
+// waits until ctx ends, and panics with the error of [Locker].Lock if the lock is not
+// acquired. Its Unlock panics with the error of [Hold.Unlock] if the hold was lost or could
+// not be released. Nothing else tells of a loss: use it only where a hold is much shorter
+// than its lease. Goroutines that share the result exclude each other, too.
 func SyncLocker(ctx context.Context, lock Locker, options ...LockOption) sync.Locker {
 	return &syncLocker{ctx: ctx, lock: lock, settings: settingsOf(options)}
 }

@@ -38,12 +38,41 @@ func NewMultiLock(locks ...Locker) *MultiLock {
 
 var _ Locker = (*MultiLock)(nil)
 
-// Lock is part of [Locker].
+// Lock acquires all members, or none. It waits while somebody else holds one of them: until
+// ctx ends or the time of [Wait] is over; with neither, without a limit. While it waits for a
+// member it holds those before it, and no others.
+//
+// The other options are [Lease] and [MaxHold]. They apply to the whole and begin when the last
+// member is held; without Lease every member is renewed until Unlock. [By] is an ErrInvalid.
+// A member of which ctx carries a hold ([Hold.Context]) is entered again. Cancelling ctx after
+// Lock returns does not affect the hold.
+//
+// A nil error means that you hold every member. After any other error nothing is held: what
+// was acquired is released, in the background once the time is over. The text names the member
+// at fault. The error matches one of
+//
+//   - ErrNotAcquired: somebody else held a member until ctx ended or the time of Wait was over
+//   - ErrUnavailable: the server of a member could not be asked, or did not answer, when the
+//     time was over. If a request was sent and not answered, the error also matches
+//     ErrUnknownOutcome: the client undoes in the background what the request may have acquired
+//   - ErrNotReplicated, ErrLost, ErrClosed, ErrWrongKind, ErrUpgrade: one member failed in that
+//     way, as its own Lock does; the others are not waited for
+//   - ErrInvalid: the members or an option cannot be used; nothing was sent
+//   - *rueidis.RedisError: a server refuses for a reason that waiting does not change
+//
+// If ctx ended during the call, the error also matches that of ctx. The end of Wait matches
+// no error of a context.
 func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return l.acquire(ctx, "lock", true, settingsOf(options))
 }
 
-// TryLock is part of [Locker].
+// TryLock makes one attempt to acquire all members at the same time, and does not wait. The
+// options are [Lease] and [MaxHold].
+//
+// ErrNotAcquired means that somebody else holds a member; the members that were free have
+// been released again. ErrUnavailable means that the server of a member could not be asked: an
+// attempt that meets a server in trouble is repeated until it is answered, ctx ends, or
+// Options.RetryBudget of that client is spent. All other errors are as for Lock.
 func (l *MultiLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
 	return l.acquire(ctx, "try lock", false, settingsOf(options))
 }
@@ -52,7 +81,17 @@ func (l *MultiLock) acquire(ctx context.Context, verb string, waits bool, settin
 	return l.acquireBy(ctx, verb, waits, settings, l.take)
 }
 
-// Do is part of [Locker].
+// Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,
+// and releases the lock when fn returns or panics.
+//
+// The context of fn carries the hold: it ends when the hold is lost (its cause then matches
+// ErrLost) or ctx ends, an acquisition of a member under it is a re-entry, and [HoldFrom]
+// returns the hold. The release does not depend on ctx, as that of [Hold.Unlock].
+//
+// If the lock is not acquired, Do returns the error of Lock and does not call fn.
+// Otherwise it returns the error of fn, joined with that of [Hold.Err] (ErrLost, ErrMaxHold,
+// ErrClosed) if the hold ended while fn ran, also if fn returned nil, or with the error of
+// Unlock if the release failed.
 func (l *MultiLock) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
 	return do(ctx, l, fn, settingsOf(options))
 }

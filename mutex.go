@@ -1,13 +1,14 @@
 package latchkey
 
+import "context"
+
 // Mutex is the plain lock of the Redis documentation: SET name token NX PX, and a
 // compare-and-delete. It shares its keys with redis-py, redsync, node-redlock and
-// everything else that follows the recipe. It is the cheapest lock, and it is not
-// re-entrant: an acquisition under the context of its own hold is an ErrInvalid,
-// and owners mean nothing to it.
+// other libraries that follow the recipe. It is the cheapest lock, and it is not
+// re-entrant.
 //
 // Releases by this package wake waiters at once. Other users of the recipe publish
-// nothing, so that a waiter also asks four times a second.
+// nothing, so a waiter also asks four times a second.
 type Mutex struct{ *primitive }
 
 var _ Locker = (*Mutex)(nil)
@@ -15,4 +16,79 @@ var _ Locker = (*Mutex)(nil)
 // NewMutex returns the plain lock of that name. Nothing is sent.
 func (c *Client) NewMutex(name string) *Mutex {
 	return &Mutex{newPrimitive(c, mutexKind, name)}
+}
+
+// Lock acquires the mutex, and waits while somebody else holds it: until ctx ends or the time
+// of [Wait] is over; with neither, without a limit. The other options are [Lease] and
+// [MaxHold].
+//
+// A mutex is not re-entrant. Under the context of its own hold ([Hold.Context]) Lock returns
+// ErrInvalid at once, as it does with [By]; an owner that [WithOwner] put on ctx has no effect.
+//
+// The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after
+// Lock returns does not affect the hold.
+//
+// A nil error means that you hold the mutex. After any other error this call holds nothing. A
+// context that has already ended is an error even if the mutex is free. While the server
+// cannot be reached, Lock goes on trying. The error matches one of
+//
+//   - ErrNotAcquired: somebody else held the mutex until ctx ended or the time of Wait was over
+//   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
+//     over. If a request was sent and not answered, the error also matches
+//     ErrUnknownOutcome: the client undoes in the background what the request may have acquired
+//   - ErrNotReplicated: too few of the replicas that [Options.Replicas] asks for confirmed
+//     the acquisition; it was undone
+//   - ErrClosed: the client is closed, or was closed during the call
+//   - ErrWrongKind: the key is a lock or another kind of object, or data of an application
+//   - ErrInvalid: a re-entry, or the name or an option cannot be used; nothing was sent
+//   - *rueidis.RedisError: the server refuses for a reason that waiting does not change,
+//     such as a missing permission or a lack of memory
+//
+// If ctx ended during the call, the error also matches that of ctx. The end of Wait matches
+// no error of a context.
+func (m *Mutex) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
+	return m.acquire(ctx, "lock", true, settingsOf(options))
+}
+
+// TryLock makes one attempt to acquire the mutex and does not wait for its holder. The options
+// are [Lease] and [MaxHold].
+//
+// ErrNotAcquired means that somebody else holds the mutex. Under the context of its own hold
+// TryLock returns ErrInvalid: a mutex is not re-entrant. ErrUnavailable means that the server
+// could not be asked: an attempt that meets a server in trouble (silent, loading, failing
+// over) is repeated until it is answered, ctx ends, or Options.RetryBudget is spent. The
+// other errors and what is left behind are as for Lock.
+func (m *Mutex) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
+	return m.acquire(ctx, "try lock", false, settingsOf(options))
+}
+
+// Do acquires the mutex as Lock does, with the same options and the same waiting, calls fn,
+// and releases the mutex when fn returns or panics.
+//
+// The context of fn carries the hold: it ends when the hold is lost (its cause then matches
+// ErrLost) or ctx ends, and [HoldFrom] returns the hold. Another acquisition of the mutex
+// under it is an ErrInvalid. The release does not depend on ctx, as that of [Hold.Unlock].
+//
+// If the mutex is not acquired, Do returns the error of Lock and does not call fn.
+// Otherwise it returns the error of fn, joined with that of [Hold.Err] (ErrLost, ErrMaxHold,
+// ErrClosed) if the hold ended while fn ran, also if fn returned nil, or with the error of
+// Unlock if the release failed.
+func (m *Mutex) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
+	return do(ctx, m, fn, settingsOf(options))
+}
+
+// ForceUnlock deletes the token of the mutex, whoever wrote it, wakes waiters, and reports
+// whether there was one. Any token that another library may have written is removed, also one
+// that only looks like a token and is data of an application: see [Client.ForceUnlock], which
+// removes tokens of this library only. A hold that begins after ForceUnlock has looked is not
+// touched.
+//
+// The former holder is not asked. If it is a client of this library, its hold ends with
+// ErrLost at its next renewal, a third of its lease later at most. Until then it works on,
+// and two may be inside.
+//
+// The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not
+// answered. It may or may not have happened, and may be repeated.
+func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
+	return m.primitive.ForceUnlock(ctx)
 }

@@ -70,12 +70,41 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	return &RedLock{several{KindRed, members, need, err}, options, newRedServers(members, need)}
 }
 
-// Lock is part of [Locker].
+// Lock acquires a majority of the members. It tries all of them at once, each for
+// RedLockOptions.MemberTimeout, and if it does not get a majority releases what it got and
+// tries again after a random pause of at most RedLockOptions.RetryDelay: until ctx ends or the
+// time of [Wait] is over; with neither, without a limit.
+//
+// The other options are [Lease] and [MaxHold], of every member. [By] is an ErrInvalid. Without
+// Lease the members are renewed until Unlock. A member of which ctx carries a hold
+// ([Hold.Context]) is entered again. Cancelling ctx after Lock returns does not affect the hold.
+//
+// A nil error means that you hold a majority, for [Hold.ValidFor] at least. After any other
+// error nothing is held: members that were acquired, or may have been, are released, in the
+// background where a server does not answer. The text says which member failed in which way.
+// The error matches one of
+//
+//   - ErrNotAcquired: others held so many members that there was no majority, until ctx ended
+//     or the time of Wait was over
+//   - ErrUnavailable: so many servers could not be asked, or did not answer, that there was no
+//     majority in the last round. If requests were sent and not answered, the error also
+//     matches ErrUnknownOutcome: the clients undo in the background what they may have acquired
+//   - ErrClosed, ErrWrongKind, *rueidis.RedisError and others: so many members failed for good
+//     that there cannot be a majority; returned at once
+//   - ErrInvalid: the members or an option cannot be used, which may be found out when the
+//     servers have answered
+//
+// If ctx ended during the call, the error also matches that of ctx. The end of Wait, and of a
+// member's time, matches no error of a context.
 func (l *RedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return l.acquire(ctx, "lock", true, settingsOf(options))
 }
 
-// TryLock is part of [Locker]: one round, or as many as fit into [Wait].
+// TryLock makes one attempt: it tries all members at once, each for
+// RedLockOptions.MemberTimeout, and does not try again. The options are [Lease] and [MaxHold].
+//
+// ErrNotAcquired means that others hold too many members. ErrUnavailable means that too many
+// servers could not be asked or did not answer. All other errors are as for Lock.
 func (l *RedLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
 	return l.acquire(ctx, "try lock", false, settingsOf(options))
 }
@@ -84,7 +113,17 @@ func (l *RedLock) acquire(ctx context.Context, verb string, waits bool, settings
 	return l.acquireBy(ctx, verb, waits, settings, l.take)
 }
 
-// Do is part of [Locker].
+// Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,
+// and releases the lock when fn returns or panics.
+//
+// The context of fn carries the hold: it ends when the hold is lost (its cause then matches
+// ErrLost) or ctx ends, an acquisition of a member under it is a re-entry, and [HoldFrom]
+// returns the hold. The release does not depend on ctx, as that of [Hold.Unlock].
+//
+// If the lock is not acquired, Do returns the error of Lock and does not call fn.
+// Otherwise it returns the error of fn, joined with that of [Hold.Err] (ErrLost, ErrMaxHold,
+// ErrClosed) if the hold ended while fn ran, also if fn returned nil, or with the error of
+// Unlock if the release failed.
 func (l *RedLock) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
 	return do(ctx, l, fn, settingsOf(options))
 }

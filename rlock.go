@@ -2,10 +2,10 @@ package latchkey
 
 // Lock is the re-entrant lock, on the wire Redisson's RLock. An acquisition under
 // the context of a hold ([Hold.Context]), or by the same owner ([By], [WithOwner]),
-// enters it once more; the lock is free after as many releases.
+// enters the hold again; the lock is free after as many releases.
 //
-// It promises no order among waiters of different processes; those of one client
-// are served first come first served.
+// It promises no order among waiters of different processes. Waiters of one client
+// are served first come, first served.
 type Lock struct{ *primitive }
 
 var _ Locker = (*Lock)(nil)

@@ -7,23 +7,25 @@ import (
 )
 
 // RWLock is a read/write lock: many may read, or one may write. On the wire it is
-// Redisson's RReadWriteLock. It hands out its two sides, which are locks.
+// Redisson's RReadWriteLock. [RWLock.Reader] and [RWLock.Writer] return its two sides, which
+// are locks; they do not lock.
 //
-// Both are re-entrant. Whoever writes may read as well ([Hold.Context] of a write
-// hold, or an owner), and go on reading when it has stopped to write ([Hold.Downgrade]
-// in one step). Whoever reads cannot write: to ask for it is ErrUpgrade at once, since
-// it would wait for itself.
+// Both sides are re-entrant. A writer may read as well (under [Hold.Context] of its write
+// hold, or by its owner), and go on reading after it has released the write hold;
+// [Hold.Downgrade] does both in one step. A reader cannot become a writer: it gets ErrUpgrade
+// at once, since it would wait for itself.
 //
-// A writer that waits keeps new readers out, but not for ever: for one
+// A waiting writer keeps new readers out, but not for ever: for one
 // Options.StaleWaiterTimeout at first, then, after a pause of a fifth of it, for twice as
-// long, up to a minute at a time. So it gets in when the readers that are inside leave
+// long, up to a minute at a time. So a writer gets in when the readers that are inside leave
 // within such a time, and no reader is kept out for longer. A waiting writer that has
-// died keeps readers out for one StaleWaiterTimeout. After a write, readers who have
+// died keeps readers out for one StaleWaiterTimeout. After a write, readers that have
 // been waiting go first, all together; the next writer waits for them, or for a tenth of
-// a second if none comes. So writers cannot keep readers out either. Redisson's readers know nothing of this and are never kept out.
+// a second if none comes. So writers cannot keep readers out either. Readers of Redisson do
+// not know of this and are never kept out.
 //
-// Each read hold has its own lease. A reader that crashes is no longer in the way when
-// its lease is over, whatever others do.
+// Each read hold has its own lease. A reader that crashes stops blocking writers when its
+// lease is over, whatever other readers do.
 //
 // Owners of other clients cannot join a hold ([By] with one is an ErrInvalid):
 // Redisson's format has no room for it.
@@ -63,16 +65,136 @@ func (c *Client) NewRWLock(name string) *RWLock {
 // Name returns the name as the program gave it.
 func (l *RWLock) Name() string { return l.read.name }
 
-// Reader returns the side to read under.
+// Reader returns the side to read under. It does not lock: call [ReadLock.Lock] on it.
 func (l *RWLock) Reader() *ReadLock { return l.read }
 
-// Writer returns the side to write under.
+// Writer returns the side to write under. It does not lock: call [WriteLock.Lock] on it.
 func (l *RWLock) Writer() *WriteLock { return l.write }
 
-// IsLocked reports whether anybody reads.
+// Lock acquires the lock to read, together with other readers. It waits while an owner other
+// than the caller's writes, and while a writer waits whose turn it is; until ctx ends or the
+// time of [Wait] is over; with neither, without a limit. The other options are [Lease],
+// [MaxHold] and [By].
+//
+// A waiting writer keeps new readers out for one Options.StaleWaiterTimeout at first, then for
+// longer, up to a minute at a time; in between readers come in. A waiting writer that has
+// died keeps them out for one StaleWaiterTimeout.
+//
+// If ctx carries a read or write hold of this lock ([Hold.Context]), or By or [WithOwner] name
+// the owner of one, Lock does not wait and returns a read hold of its own, which needs its own
+// Unlock and may outlive the write hold. An owner of another client is an ErrInvalid.
+//
+// The client renews the hold until Unlock, unless Lease fixes its lease; each read hold has
+// its own lease. Cancelling ctx after Lock returns does not affect the hold.
+//
+// A nil error means that you hold the lock to read. After any other error this call holds nothing,
+// and a hold that it was to enter again stands as before. A context that has already ended
+// is an error even if nobody writes. While the server cannot be reached, Lock goes on
+// trying. The error matches one of
+//
+//   - ErrNotAcquired: somebody else wrote, or waited to write, until ctx ended or the time
+//     of Wait was over
+//   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
+//     over. If a request was sent and not answered, the error also matches
+//     ErrUnknownOutcome: the client undoes in the background what the request may have acquired
+//   - ErrNotReplicated: too few of the replicas that [Options.Replicas] asks for confirmed
+//     the acquisition; it was undone
+//   - ErrLost: the hold to be entered again was lost before this call entered it
+//   - ErrClosed: the client is closed, or was closed during the call
+//   - ErrWrongKind: the key is another kind of object, or data of an application
+//   - ErrInvalid: the name or an option cannot be used; nothing was sent
+//   - *rueidis.RedisError: the server refuses for a reason that waiting does not change,
+//     such as a missing permission or a lack of memory
+//
+// If ctx ended during the call, the error also matches that of ctx. The end of Wait matches
+// no error of a context.
+func (l *ReadLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
+	return l.acquire(ctx, "lock", true, settingsOf(options))
+}
+
+// TryLock makes one attempt to acquire the lock to read and does not wait. The options are
+// [Lease], [MaxHold] and [By]. It succeeds beside other readers, and under a write hold of the
+// caller's own.
+//
+// ErrNotAcquired means that somebody else writes, or that a waiting writer keeps new readers
+// out.
+// ErrUnavailable means that the server could not be asked: an attempt that meets a server in
+// trouble (silent, loading, failing over) is repeated until it is answered, ctx ends, or
+// Options.RetryBudget is spent. All other errors, the re-entry of a hold on ctx, and what is
+// left behind are as for Lock.
+func (l *ReadLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
+	return l.acquire(ctx, "try lock", false, settingsOf(options))
+}
+
+// Lock acquires the lock to write, alone. It waits while anybody else reads or writes; until
+// ctx ends or the time of [Wait] is over; with neither, without a limit. The other options are
+// [Lease], [MaxHold] and [By].
+//
+// While it waits it keeps new readers out: for one Options.StaleWaiterTimeout at first, then,
+// after a pause of a fifth of it, for twice as long, up to a minute at a time. So it gets in
+// when the readers that are inside leave within such a time. A Lock that gives up lets readers
+// in at once; if the server cannot be told, after one StaleWaiterTimeout. Readers of
+// Redisson are never kept out. There is no order among writers of different processes.
+//
+// If ctx carries a write hold of this lock ([Hold.Context]), or By or [WithOwner] name its
+// owner, Lock enters that hold again at once and returns a Hold of its own, which needs its
+// own Unlock. If they name a hold that only reads, Lock returns ErrUpgrade at once, since it
+// would wait for itself. An owner of another client is an ErrInvalid.
+//
+// The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after
+// Lock returns does not affect the hold. [Hold.Downgrade] turns it into a read hold.
+//
+// A nil error means that you hold the lock to write. After any other error this call holds nothing,
+// and a hold that it was to enter again stands as before. A context that has already ended
+// is an error even if the lock is free. While the server cannot be reached, Lock goes on
+// trying. The error matches one of
+//
+//   - ErrNotAcquired: somebody else read or wrote until ctx ended or the time of Wait was
+//     over
+//   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
+//     over. If a request was sent and not answered, the error also matches
+//     ErrUnknownOutcome: the client undoes in the background what the request may have acquired
+//   - ErrNotReplicated: too few of the replicas that [Options.Replicas] asks for confirmed
+//     the acquisition; it was undone
+//   - ErrLost: the hold to be entered again was lost before this call entered it
+//   - ErrUpgrade: the caller reads; its read hold stands
+//   - ErrClosed: the client is closed, or was closed during the call
+//   - ErrWrongKind: the key is another kind of object, or data of an application
+//   - ErrInvalid: the name or an option cannot be used; nothing was sent
+//   - *rueidis.RedisError: the server refuses for a reason that waiting does not change,
+//     such as a missing permission or a lack of memory
+//
+// If ctx ended during the call, the error also matches that of ctx. The end of Wait matches
+// no error of a context.
+func (l *WriteLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
+	return l.acquire(ctx, "lock", true, settingsOf(options))
+}
+
+// TryLock makes one attempt to acquire the lock to write, does not wait, and keeps no readers
+// out. The options are [Lease], [MaxHold] and [By].
+//
+// ErrNotAcquired means that somebody else reads or writes. ErrUpgrade means that the caller
+// reads: release the read hold first.
+// ErrUnavailable means that the server could not be asked: an attempt that meets a server in
+// trouble (silent, loading, failing over) is repeated until it is answered, ctx ends, or
+// Options.RetryBudget is spent. All other errors, the re-entry of a hold on ctx, and what is
+// left behind are as for Lock.
+func (l *WriteLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
+	return l.acquire(ctx, "try lock", false, settingsOf(options))
+}
+
+// IsLocked asks the server whether anybody holds the lock to read, this client included. It
+// is false while a writer that does not read holds the lock. The answer may be out of date
+// when it arrives. Don't branch on it; acquire the lock.
+//
+// The errors are those of Inspect.
 func (l *ReadLock) IsLocked(ctx context.Context) (bool, error) { return l.isLocked(ctx, false) }
 
-// IsLocked reports whether anybody writes.
+// IsLocked asks the server whether anybody holds the lock to write, this client included. It
+// is false while others read. The answer may be out of date when it arrives. Don't branch on
+// it; acquire the lock.
+//
+// The errors are those of Inspect.
 func (l *WriteLock) IsLocked(ctx context.Context) (bool, error) { return l.isLocked(ctx, true) }
 
 func (p *primitive) isLocked(ctx context.Context, write bool) (bool, error) {
@@ -88,16 +210,74 @@ func (p *primitive) isLocked(ctx context.Context, write bool) (bool, error) {
 	return false, nil
 }
 
-// ForceUnlock ends all read holds, unless somebody writes, wakes waiters, and reports
-// whether there were any. Otherwise it is as [Locker] says.
+// ForceUnlock ends all read holds unless somebody writes, wakes waiters, and reports whether
+// it ended any. While somebody writes it does nothing, and reports false.
+//
+// The former holders are not asked. Those of this library learn of it at their next renewal,
+// a third of their lease later at most, and their holds end with ErrLost. Until then they work
+// on, beside whoever acquires. A hold that begins after ForceUnlock has looked is not touched.
+//
+// The errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not
+// answered. It may or may not have happened, and may be repeated.
 func (l *ReadLock) ForceUnlock(ctx context.Context) (bool, error) {
 	return l.primitive.ForceUnlock(ctx)
 }
 
-// ForceUnlock ends the write hold and read holds of the same owner, wakes waiters, and
-// reports whether there was one. Otherwise it is as [Locker] says.
+// ForceUnlock ends the write hold, and read holds of the same owner, wakes waiters, and
+// reports whether there was one. While others read it does nothing, and reports false.
+//
+// The former holders are not asked. Those of this library learn of it at their next renewal,
+// a third of their lease later at most, and their holds end with ErrLost. Until then they work
+// on, beside whoever acquires. A hold that begins after ForceUnlock has looked is not touched.
+//
+// The errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not
+// answered. It may or may not have happened, and may be repeated.
 func (l *WriteLock) ForceUnlock(ctx context.Context) (bool, error) {
 	return l.primitive.ForceUnlock(ctx)
+}
+
+// RemainingLease asks the server how long the lock as a whole stays held, by readers or a
+// writer, if nobody renews it: 0 if it is free, [NoExpiry] if its key has lost its expiry,
+// which only a foreign command can do. Holders that are alive renew their leases, so the lock
+// may stay held for longer.
+//
+// The errors are those of Inspect.
+func (l *ReadLock) RemainingLease(ctx context.Context) (time.Duration, error) {
+	return l.primitive.RemainingLease(ctx)
+}
+
+// Inspect asks the server who reads and who writes: it shows both sides of the lock, and for
+// each [Holder] on which side it is. The answer may be out of date when it arrives. A lock
+// that is free has the kind [KindNone] and no holders.
+//
+// It is repeated for Options.RetryBudget while the server is in trouble. The error matches
+// ErrUnavailable if the server could not be asked until then or until ctx ended, ErrClosed,
+// ErrWrongKind if the key is another kind of object (the Inspection then says what it is),
+// ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
+func (l *ReadLock) Inspect(ctx context.Context) (Inspection, error) {
+	return l.primitive.Inspect(ctx)
+}
+
+// RemainingLease asks the server how long the lock as a whole stays held, by readers or a
+// writer, if nobody renews it: 0 if it is free, [NoExpiry] if its key has lost its expiry,
+// which only a foreign command can do. Holders that are alive renew their leases, so the lock
+// may stay held for longer.
+//
+// The errors are those of Inspect.
+func (l *WriteLock) RemainingLease(ctx context.Context) (time.Duration, error) {
+	return l.primitive.RemainingLease(ctx)
+}
+
+// Inspect asks the server who reads and who writes: it shows both sides of the lock, and for
+// each [Holder] on which side it is. The answer may be out of date when it arrives. A lock
+// that is free has the kind [KindNone] and no holders.
+//
+// It is repeated for Options.RetryBudget while the server is in trouble. The error matches
+// ErrUnavailable if the server could not be asked until then or until ctx ended, ErrClosed,
+// ErrWrongKind if the key is another kind of object (the Inspection then says what it is),
+// ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
+func (l *WriteLock) Inspect(ctx context.Context) (Inspection, error) {
+	return l.primitive.Inspect(ctx)
 }
 
 // evictBatch is how many holders one script removes, so that none takes long.

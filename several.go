@@ -18,7 +18,7 @@ type several struct {
 	invalid error
 }
 
-// Name is part of [Locker]: the names of the members.
+// Name returns the kind and the names of the members, such as "multi(a, b)".
 func (l *several) Name() string {
 	names := make([]string, len(l.members))
 	for i, m := range l.members {
@@ -68,21 +68,34 @@ func hopeless(err error) bool {
 	return !errors.Is(err, ErrNotAcquired) && judge(err) == refused
 }
 
-// IsLocked reports whether somebody holds as many members as it takes.
+// IsLocked asks the servers of all members whether as many of them are held as the lock
+// needs: all of a [MultiLock], more than half of a [RedLock], whoever holds them. The answer
+// may be out of date when it arrives. Don't branch on it; acquire the lock.
+//
+// The errors are those of Inspect.
 func (l *several) IsLocked(ctx context.Context) (bool, error) {
 	i, err := l.Inspect(ctx)
 	return i.Locked(), err
 }
 
-// RemainingLease returns how long enough members stay held if nobody renews them.
+// RemainingLease asks the servers how long enough members stay held if nobody renews them: all
+// of a [MultiLock], more than half of a [RedLock]. It is 0 if too few are held.
+//
+// The errors are those of Inspect.
 func (l *several) RemainingLease(ctx context.Context) (time.Duration, error) {
 	i, err := l.Inspect(ctx)
 	return i.TTL, err
 }
 
-// Inspect tells who holds the members; those of all stand in one list. The kind is
-// KindNone unless as many members are held as it takes. It is an error if that depends on
-// members that did not answer, or if too few did.
+// Inspect asks the servers of all members who holds them, and lists the holders of all of them
+// together. Kind is [KindMulti] or [KindRed] if enough members are held, all of a [MultiLock] or
+// more than half of a [RedLock], and [KindNone] otherwise. The answer may be out of date when it
+// arrives.
+//
+// If the answer depends on members that could not be inspected, or if too few could be, the
+// error joins theirs. The error matches ErrUnavailable if their servers could not be asked
+// within the RetryBudget of their clients or until ctx ended, ErrClosed, ErrWrongKind, ErrInvalid
+// if the members cannot be used, or is a *rueidis.RedisError if a server refuses.
 func (l *several) Inspect(ctx context.Context) (Inspection, error) {
 	whole := Inspection{Name: l.Name(), Kind: KindNone}
 	if l.invalid != nil {
@@ -114,7 +127,15 @@ func (l *several) Inspect(ctx context.Context) (Inspection, error) {
 	return whole, nil
 }
 
-// ForceUnlock frees every member, and reports whether any was held.
+// ForceUnlock frees every member whoever holds it, and reports whether any was held. It
+// removes exactly the owners that it saw: a hold that begins after it has looked is not touched.
+//
+// The former holders are not asked. Those of this library learn of it at their next renewal,
+// a third of their lease later at most, and their holds end with ErrLost. Until then they work
+// on, beside whoever acquires.
+//
+// Every member is tried. The error joins those of the members that failed: those of Inspect, and
+// ErrUnknownOutcome for a removal that was sent and not answered. It may be repeated.
 func (l *several) ForceUnlock(ctx context.Context) (bool, error) {
 	if l.invalid != nil {
 		return false, fail("force unlock", l.Name(), l.invalid)

@@ -1,15 +1,17 @@
 package latchkey
 
-// SpinLock is a re-entrant [Lock] that is waited for without messages, by asking
-// again after growing pauses: Redisson's spin lock. It suits servers where pub/sub
-// is not available or too expensive. Its releases wake the waiters of a Lock of
-// the same name all the same.
+import "context"
+
+// SpinLock is a re-entrant [Lock] whose waiters use no messages: they ask again after
+// growing pauses, as those of Redisson's spin lock do. It suits servers where pub/sub is
+// unavailable or too expensive. Its releases wake the waiters of a Lock of the same name all
+// the same.
 type SpinLock struct{ *primitive }
 
 var _ Locker = (*SpinLock)(nil)
 
-// NewSpinLock returns the spin lock of that name. A back-off that does not grow from at least a millisecond
-// makes every method fail with ErrInvalid. Nothing is sent.
+// NewSpinLock returns the spin lock of that name; the zero [Backoff] means the defaults. With
+// a Backoff that cannot be used every method returns ErrInvalid. Nothing is sent.
 func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 	b := backoff.withDefaults()
 	p := newPrimitive(c, spinKind(b), name)
@@ -17,4 +19,42 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 		p.invalid = b.check()
 	}
 	return &SpinLock{p}
+}
+
+// Lock acquires the lock, and waits while somebody else holds it: until ctx ends or the time
+// of [Wait] is over; with neither, without a limit. The other options are [Lease], [MaxHold]
+// and [By].
+//
+// Lock subscribes to nothing. It asks the server again after pauses that grow from
+// Backoff.Initial to Backoff.Max, by the factor Backoff.Multiplier; up to half of each is
+// random. So it may notice a release one longest pause late, and a waiter costs commands for
+// as long as it waits. Of the waiters of one client only the first asks.
+//
+// The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after
+// Lock returns does not affect the hold. If ctx carries a hold of this lock
+// ([Hold.Context]), or By or [WithOwner] name its owner, Lock enters that hold again at once
+// and returns a Hold of its own, which needs its own Unlock.
+//
+// A nil error means that you hold the lock. After any other error this call holds nothing,
+// and a hold that it was to enter again stands as before. A context that has already ended
+// is an error even if the lock is free. While the server cannot be reached, Lock goes on
+// trying. The error matches one of
+//
+//   - ErrNotAcquired: somebody else held the lock until ctx ended or the time of Wait was over
+//   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
+//     over. If a request was sent and not answered, the error also matches
+//     ErrUnknownOutcome: the client undoes in the background what the request may have acquired
+//   - ErrNotReplicated: too few of the replicas that [Options.Replicas] asks for confirmed
+//     the acquisition; it was undone
+//   - ErrLost: the hold to be entered again was lost before this call entered it
+//   - ErrClosed: the client is closed, or was closed during the call
+//   - ErrWrongKind: the key is another kind of object, or data of an application
+//   - ErrInvalid: the name or an option cannot be used; nothing was sent
+//   - *rueidis.RedisError: the server refuses for a reason that waiting does not change,
+//     such as a missing permission or a lack of memory
+//
+// If ctx ended during the call, the error also matches that of ctx. The end of Wait matches
+// no error of a context.
+func (l *SpinLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
+	return l.acquire(ctx, "lock", true, settingsOf(options))
 }

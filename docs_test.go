@@ -1,0 +1,99 @@
+package latchkey
+
+import (
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestDocumentation reads the documentation as go doc shows it: methods that come from an
+// embedded type stand among those of each type that has them.
+func TestDocumentation(t *testing.T) {
+	pkg := documentation(t)
+	for _, f := range pkg.Funcs {
+		checkDocumented(t, f.Name, f.Doc)
+	}
+	for _, each := range pkg.Types {
+		checkDocumented(t, each.Name, each.Doc)
+		for _, f := range append(each.Funcs, each.Methods...) {
+			checkDocumented(t, each.Name+"."+f.Name, f.Doc)
+		}
+	}
+}
+
+// TestContractsAreInFull sees that whoever reads the documentation of one method of one lock
+// learns each error that it returns.
+func TestContractsAreInFull(t *testing.T) {
+	methods := map[string]string{}
+	for _, each := range documentation(t).Types {
+		for _, f := range each.Methods {
+			methods[each.Name+"."+f.Name] = f.Doc
+		}
+	}
+	common := []string{"ErrNotAcquired", "ErrUnavailable", "ErrUnknownOutcome", "ErrClosed", "ErrWrongKind", "ErrInvalid", "*rueidis.RedisError"}
+	for _, lock := range []string{"Mutex", "Lock", "FencedLock", "SpinLock", "FairLock", "ReadLock", "WriteLock", "MultiLock", "RedLock"} {
+		contains(t, methods, lock+".Lock", append(common, "[Wait]", "[Lease]", "[MaxHold]", "[By]", "nil error", "ctx ended", "background")...)
+		contains(t, methods, lock+".TryLock", "ErrNotAcquired", "ErrUnavailable", "[Lease]", "not", "as for Lock")
+		contains(t, methods, lock+".Do", "error of Lock", "error of fn", "ErrLost", "panics", "[HoldFrom]")
+		contains(t, methods, lock+".IsLocked", "out of date", "errors")
+		contains(t, methods, lock+".RemainingLease", "0 if", "errors")
+		contains(t, methods, lock+".Inspect", "ErrUnavailable", "ErrClosed", "ErrWrongKind", "ErrInvalid")
+		contains(t, methods, lock+".ForceUnlock", "reports", "renewal", "ErrUnknownOutcome")
+	}
+	contains(t, methods, "Mutex.Lock", "not re-entrant")
+	contains(t, methods, "FencedLock.Lock", "[Hold.Token]")
+	contains(t, methods, "SpinLock.Lock", "Backoff.Max")
+	contains(t, methods, "FairLock.Lock", "StaleWaiterTimeout", "queue")
+	contains(t, methods, "ReadLock.Lock", "waiting writer")
+	contains(t, methods, "WriteLock.Lock", "ErrUpgrade", "keeps new readers out")
+	contains(t, methods, "RedLock.Lock", "majority", "MemberTimeout")
+}
+
+func contains(t *testing.T, docs map[string]string, method string, words ...string) {
+	t.Helper()
+	text, found := docs[method]
+	require.True(t, found, "there is no %s", method)
+	text = strings.Join(strings.Fields(text), " ")
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			t.Errorf("the documentation of %s does not say %q", method, word)
+		}
+	}
+}
+
+// checkDocumented wants a sentence at least, and one that says what it is about itself.
+func checkDocumented(t *testing.T, name, text string) {
+	t.Helper()
+	sentence := new(doc.Package).Synopsis(text)
+	switch {
+	case len(strings.Fields(sentence)) < 3 || !strings.HasSuffix(strings.TrimSpace(text), ".") && !strings.Contains(text, ". "):
+		t.Errorf("%s: the documentation is no sentence: %q", name, text)
+	case strings.Contains(text, "part of ["):
+		t.Errorf("%s: the documentation refers to an interface instead of telling: %q", name, text)
+	}
+}
+
+// documentation is that of this package, without its tests.
+func documentation(t *testing.T) *doc.Package {
+	t.Helper()
+	entries, err := os.ReadDir(".")
+	require.NoError(t, err)
+	set := token.NewFileSet()
+	var files []*ast.File
+	for _, e := range entries {
+		if name := e.Name(); strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+			f, err := parser.ParseFile(set, name, nil, parser.ParseComments)
+			require.NoError(t, err)
+			files = append(files, f)
+		}
+	}
+	pkg, err := doc.NewFromFiles(set, files, "github.com/latchkey-go/latchkey")
+	require.NoError(t, err)
+	return pkg
+}
