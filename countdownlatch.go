@@ -13,21 +13,20 @@ import (
 // something has happened a number of times. On the wire it is Redisson's
 // RCountDownLatch.
 //
-// A latch is used in rounds. TrySetCount begins one: the latch is closed. CountDown
-// counts down, and when nothing is left the latch is open and the round is over: who
-// awaits it goes on, and so does who comes later, until TrySetCount begins the next
-// round. Whoever awaits a round is told what became of that round, also if the next one
-// has begun by the time it looks.
+// A latch is used in rounds. TrySetCount begins a round: the latch is closed. CountDown
+// counts down, and at zero the latch is open and the round is over: waiting calls of Await
+// return, and so do later ones, until TrySetCount begins the next round. An Await reports
+// what became of the round that it found, even if the next one has begun in the meantime.
 //
-// Every operation first looks which round there is, and then changes that one or none:
-// what is delivered late does not touch a later round. Every change counts once, however
-// often it has to be sent. One that was sent and not answered in time returns
-// ErrUnknownOutcome; it is repeated in the background until the server answers, so do not
-// repeat it. Any other error means that nothing was changed.
+// Every operation first asks which round there is, and then changes that round or none: a
+// command that is delivered late does not touch a later round. Every change counts once,
+// however often it has to be sent. ErrUnknownOutcome means that a change was sent and not
+// answered in time; it is repeated in the background until the server answers, so do not
+// repeat it. After any other error nothing was changed.
 //
-// Rounds of Redisson are understood, but Redisson does not number them: one that it ends
-// and begins anew between two looks of this library is taken for the same. It removes a
-// latch that opens, so that a process that comes late has to await it with [UnsetIsOpen].
+// Rounds of Redisson are understood, but Redisson does not number them: if it ends one round
+// and begins another between two questions of this library, the two count as one. Redisson
+// removes a latch that opens, so a process that comes late has to await it with [UnsetIsOpen].
 type CountDownLatch struct {
 	object
 
@@ -52,9 +51,15 @@ func (c *Client) latchChannel(key string) string {
 	return "redisson_countdownlatch__channel__{" + key + "}"
 }
 
-// TrySetCount closes the latch for n counts, from 1 to 2147483647, and reports whether it
-// did. A latch that is closed stays as it is. With [TTL] the round ends when the time is
-// over: who awaits it gets ErrGone.
+// TrySetCount begins a round: it closes the latch for n counts, from 1 to 2147483647, and
+// reports whether it did. A latch that is closed stays as it is, and the result is false. With
+// [TTL] the round ends when the time is over: calls of Await then get ErrGone.
+//
+// It does not wait; while the server is in trouble it is repeated for Options.RetryBudget. The
+// error matches ErrUnavailable if the server could not be asked, ErrUnknownOutcome as well if
+// the change was sent and not answered (it is then repeated in the background: do not
+// repeat it), ErrClosed, ErrWrongKind, ErrInvalid for a bad n or TTL, or is a *rueidis.RedisError
+// if the server refuses.
 func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetOption) (bool, error) {
 	const verb = "try set count"
 	ttl, err := timeToLive(options)
@@ -75,27 +80,33 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetO
 	return done == 1, err
 }
 
-// CountDown counts once, and returns what is left. On a latch that is open it does
-// nothing; of one that nobody has set it returns ErrNotSet, and of one that has expired
-// ErrGone. It works although ctx has ended: the time is bounded by twice
-// Options.RetryBudget instead.
+// CountDown counts once, wakes waiting calls of Await if that was the last count, and returns
+// the number of counts left. On a latch that is open it does nothing and returns 0. It works
+// although ctx has ended: the time is bounded by twice Options.RetryBudget instead.
 //
-// If the server is silent from the start, so that the round is not known, the count goes
-// in the background to the round that there is when the server answers again.
+// Anybody may count, and as often as it likes; see [CountDownLatch.CountDownAs].
 //
-// Anybody may count, and as often as it likes. See [CountDownLatch.CountDownAs].
+// The error matches ErrNotSet if nobody has set the latch, ErrGone if it has expired,
+// ErrUnavailable if the server could not be asked, ErrUnknownOutcome as well if the count may
+// still take effect, ErrClosed, ErrWrongKind, ErrInvalid, or is a *rueidis.RedisError if the
+// server refuses. After ErrUnknownOutcome the count is repeated in the background, for up to
+// 20 minutes, and counts once: do not repeat it. If the server is silent from the start of the
+// call, so that the round is not known, the count goes to the round that there is when the
+// server answers again. After any other error nothing was counted.
 func (l *CountDownLatch) CountDown(ctx context.Context) (left int, err error) {
 	return l.countDown(ctx, "count down", 1, "")
 }
 
-// CountDownN is CountDown for n counts at once, or for those that are left.
+// CountDownN counts n times at once, from 1 to 2147483647, or as often as there are counts left,
+// and returns the number of counts left. In all else it is like CountDown.
 func (l *CountDownLatch) CountDownN(ctx context.Context, n int) (left int, err error) {
 	return l.countDown(ctx, "count down", n, "")
 }
 
-// CountDownAs is CountDown for a participant, of which the first in a round counts,
-// whoever calls it: also a process that was restarted and does its work again. The
-// participant is a text of 1 to MaxNameLength bytes.
+// CountDownAs counts once for a participant in a round, whoever calls it and however often:
+// also if a process was restarted and does its work again. The participant is a text of 1 to
+// MaxNameLength bytes. A call for a participant that has counted changes nothing and returns the
+// number of counts left. In all else it is like CountDown.
 func (l *CountDownLatch) CountDownAs(ctx context.Context, participant string) (left int, err error) {
 	if n := len(participant); n == 0 || n > MaxNameLength || !utf8.ValidString(participant) {
 		return 0, fail("count down", l.name, l.invalid, invalid("%q is no name of a participant", participant))
@@ -140,8 +151,10 @@ func (l *CountDownLatch) countDown(ctx context.Context, verb string, n int, part
 	return left, err
 }
 
-// Count returns what is left to count, 0 if the latch is open. Of a latch that nobody has
-// set it returns ErrNotSet, and of one that has expired ErrGone.
+// Count asks the server how many counts are left, 0 if the latch is open. The answer may be out
+// of date when it arrives. The error matches ErrNotSet if nobody has set the latch, ErrGone if
+// it has expired, ErrUnavailable if the server could not be asked, ErrClosed, ErrWrongKind,
+// ErrInvalid, or is a *rueidis.RedisError if the server refuses.
 func (l *CountDownLatch) Count(ctx context.Context) (int, error) {
 	v, err := l.now(ctx, "count")
 	if err != nil {
@@ -150,8 +163,13 @@ func (l *CountDownLatch) Count(ctx context.Context) (int, error) {
 	return v.left, l.settled("count", v)
 }
 
-// Delete removes the latch, open or closed, and reports whether it was there. Who awaits
-// it while it is closed gets ErrGone, and whoever comes later ErrNotSet.
+// Delete removes the latch, open or closed, and reports whether it was there. Calls of Await
+// that wait for its round get ErrGone; later calls find no latch (ErrNotSet).
+//
+// It does not wait; while the server is in trouble it is repeated for Options.RetryBudget. The
+// error matches ErrUnavailable if the server could not be asked, ErrUnknownOutcome as well if
+// the deletion was sent and not answered, ErrClosed, ErrWrongKind, ErrInvalid, or is a
+// *rueidis.RedisError if the server refuses.
 func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
 	const verb = "delete"
 	for {
@@ -171,19 +189,27 @@ func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
 	}
 }
 
-// Await waits until the latch is open: the round that it finds, or if it finds none and
-// has [AwaitSet], the first one that then begins. It waits until ctx ends or the time of
-// [Wait] is over. The error is nil if the round has opened,
-// however long ago, and otherwise one of
+// Await waits until the latch is open: it waits for the round that it finds, or, with
+// [AwaitSet], if it finds none, for the first one that begins. It waits until ctx ends or the
+// time of [Wait] is over; with neither, without a limit. The other option is [UnsetIsOpen].
 //
-//   - ErrNotSet: nobody has set the count, or Redisson has opened the latch before anybody
-//     of this library saw it closed: where Redisson counts, use [UnsetIsOpen]
+// A nil error means that the round has opened, however long ago. Otherwise the error matches one of
+//
+//   - ErrNotSet: nobody has set the count, or Redisson opened the latch before a client of
+//     this library saw it closed: where Redisson counts, use [UnsetIsOpen]
 //   - ErrGone: the round was deleted or expired before it opened, or the server has lost it
-//   - ErrNotAcquired: it was closed for as long as the call could wait, as [Locker] says
-//   - ErrClosed, ErrInvalid, ErrWrongKind
+//   - ErrNotAcquired: the latch was closed until ctx ended or the time of Wait was over; with
+//     AwaitSet, ErrNotSet matches too if nobody has set it
+//   - ErrUnavailable: the server could not be asked, or did not answer, when the time was over
+//   - ErrClosed: the client is closed, or was closed during the call
+//   - ErrWrongKind: the key holds something else
+//   - ErrInvalid: the name or an option cannot be used; nothing was sent
+//   - *rueidis.RedisError: the server refuses for a reason that waiting does not change
 //
-// Of the options, Wait, AwaitSet and [UnsetIsOpen] apply. The awaiters of one client cost
-// the server a look each when they come and when they go, and in between what one costs.
+// If ctx ended during the call, the error also matches that of ctx. The end of Wait matches
+// no error of a context. Nothing is left behind in any case. Each Await of a client costs the
+// server a question when it begins and when it ends; while they wait, all together cost what
+// one does.
 func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) error {
 	const verb = "await"
 	r, err := newRequest(l.client.options.Lease, true, settingsOf(options))
@@ -296,8 +322,7 @@ type awaiter struct {
 	verdict   error  // what came of it, once it is decided
 }
 
-// await returns nil when the matter is decided. Who waits stands in a line with the
-// others of this client. Only the front of it waits on the server; when there is a hint,
+// await returns nil when the outcome is known. The awaiters of this client stand in one line. Only the front of it waits on the server; when there is a hint,
 // or the matter is decided for it, those behind look as well, all at once, without
 // leaving the line: each awaits a round of its own.
 func (w *awaiter) await(ctx context.Context) error {

@@ -1,41 +1,51 @@
-// Package latchkey gives Go programs the synchronizers of
-// java.util.concurrent, shared by every process that reaches the same Redis or
-// Valkey server. Keys, channels and messages are those of Redisson, so a Go
-// service and a Java service can hold, wait for and release the same lock.
+// Package latchkey gives Go programs the synchronizers of java.util.concurrent, across
+// processes: every process that reaches the same Redis or Valkey server can share them. Keys,
+// channels and messages are those of Redisson, so a Go service and a Java service can hold,
+// wait for and release the same lock.
 //
 // # Locks and holds
 //
-// A lock is a name with settings and no state: share one value between any
-// number of goroutines. What an acquisition returns is a [Hold], and the hold
-// is the right to release:
+// A lock is a name with settings and no state: share one value between any number of
+// goroutines. An acquisition returns a [Hold], and the hold is the right to release. Do
+// acquires, runs a function under the hold, and releases:
 //
 //	client, err := latchkey.Connect(ctx, "redis://localhost:6379", latchkey.Options{})
-//	defer client.Close(ctx)
-//
-//	orders := client.NewLock("orders:42")
-//	hold, err := orders.Lock(ctx)
 //	if err != nil {
 //		return err
 //	}
-//	defer hold.Unlock(ctx)
-//	return charge(hold.Context(ctx), order)
+//	defer client.Close(ctx)
 //
-// A nil error means that the lock is held; any error means that it is not.
+//	orders := client.NewLock("orders:42")
+//	err = orders.Do(ctx, func(ctx context.Context) error {
+//		return charge(ctx, order) // ctx ends if the lock is lost
+//	}, latchkey.Wait(2*time.Second))
+//	switch {
+//	case errors.Is(err, latchkey.ErrNotAcquired):
+//		// orders:42 is locked elsewhere: 409 Conflict, try later
+//	case errors.Is(err, latchkey.ErrUnavailable):
+//		// the server could not be asked: 503 Service Unavailable
+//	case errors.Is(err, latchkey.ErrLost):
+//		// the lock was lost while charge ran: check its work
+//	}
+//
+// A nil error from an acquisition means that you hold the lock; any error means that you do
+// not. Lock waits for the holder, until its context ends or the time of [Wait] is over; TryLock
+// makes one attempt.
 //
 // # Ownership
 //
-// Every acquisition gets an owner of its own, so one shared lock value excludes
-// goroutines from each other as a mutex does. Re-entry is asked for and never
-// guessed: an acquisition under [Hold.Context] of the same lock re-enters, and
-// so does one with [By] or [WithOwner]. No goroutine number is involved, and a
-// hold may be released by another goroutine than the one that acquired it.
+// Every acquisition gets an owner of its own, so one shared lock value excludes goroutines
+// from each other as a mutex does. Re-entry is explicit: an acquisition under [Hold.Context]
+// of the same lock re-enters, and so does one with [By] or [WithOwner]. No goroutine number is
+// involved, and a hold may be released by another goroutine than the one that acquired it.
 //
 // # Loss
 //
-// A hold is a lease that the client renews. When it can no longer be sure that
-// the lease stands, the contexts made by [Hold.Context] end with the cause
-// [ErrLost], and [Hold.Lost] closes. That happens before the server could give
-// the lock to anybody else, also when nothing can be heard from the server. What
-// no lock in Redis can promise is written in docs/guarantees.md; a fencing token
-// ([FencedLock]) closes the gap that remains.
+// A hold is a lease that the client renews. When the client can no longer be sure that the
+// lease stands, the contexts made by [Hold.Context] end with the cause [ErrLost], [Hold.Lost]
+// closes, and [Hold.Unlock] returns ErrLost. That happens before the server gives the lock to
+// anybody else, also when the server is silent, except after a failover that lost the lock, a
+// forced unlock, or another removal of the key from outside; then the next renewal finds out.
+// docs/guarantees.md says what no lock in Redis can promise. A fencing token ([FencedLock])
+// closes the gap that remains.
 package latchkey
