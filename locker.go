@@ -8,9 +8,9 @@ import (
 )
 
 // Locker is what all locks have in common, and what [NewMultiLock], [NewRedLock] and
-// [SyncLocker] take. Only the locks of this package are Lockers. Each type documents its
-// methods in full: see [Lock.Lock], [FairLock.Lock] and so on. Any number of goroutines may
-// share one lock.
+// [SyncLocker] take. Only the locks of this package are Lockers, and types that embed one; such a
+// type counts as the lock it embeds. Each type documents its methods in full: see
+// [Lock.Lock], [FairLock.Lock] and so on. Any number of goroutines may share one lock.
 type Locker interface {
 	// Name returns the name as the program gave it.
 	Name() string
@@ -21,14 +21,20 @@ type Locker interface {
 	// Do acquires the lock, calls fn, and releases the lock.
 	Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error
 
+	self() member // without what embeds it
 	acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error)
 }
 
-// member is what a lock that is several needs of each.
+// member is a lock as a lock that is several sees it: a primitive, or itself several.
 type member interface {
-	Locker
+	Name() string
+	acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error)
 	Inspect(ctx context.Context) (Inspection, error)
 	ForceUnlock(ctx context.Context) (bool, error)
+	fault() error              // why it cannot be used, or nil
+	order() (key, kind string) // what members are ordered by
+	primitives() []*primitive  // what it comes down to
+	noun() string
 }
 
 // Lock acquires the lock, and waits while somebody else holds it: until ctx ends or the time

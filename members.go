@@ -7,139 +7,146 @@ import (
 	"strings"
 )
 
-// placed is a lock that knows its place in the order: a primitive, by its key and kind.
-type placed interface{ base() *primitive }
+func (p *primitive) self() member              { return p }
+func (p *primitive) fault() error              { return p.invalid }
+func (p *primitive) order() (key, kind string) { return p.key, string(p.kind.kind) }
+func (p *primitive) primitives() []*primitive  { return []*primitive{p} }
 
-func (p *primitive) base() *primitive { return p }
+func (p *primitive) noun() string {
+	switch p.kind.kind {
+	case KindRead, KindWrite:
+		return "the " + string(p.kind.kind) + " lock"
+	case KindMutex:
+		return "the mutex"
+	}
+	return "the lock"
+}
 
-// grouped is a lock that is several.
-type grouped interface{ inside() *several }
+func (l *several) self() member              { return l }
+func (l *several) order() (key, kind string) { return l.Name(), "" }
 
-func (l *several) inside() *several { return l }
+func (l *several) noun() string {
+	if l.kind == KindRed {
+		return "the RedLock"
+	}
+	return "the MultiLock"
+}
 
-// flat takes MultiLocks apart: all of all is all. One that cannot be used stays as it is.
-func flat(locks []Locker) (all []Locker) {
-	for _, l := range locks {
-		m, is := l.(*MultiLock)
-		if is && m != nil && m.invalid == nil {
-			for _, inner := range m.members {
-				all = append(all, inner)
-			}
+// fault is that of the members, or that there are none: nobody has made this group.
+func (l *several) fault() error {
+	if l.invalid == nil && len(l.members) == 0 {
+		return errNoMembers
+	}
+	return l.invalid
+}
+
+func (l *several) primitives() (all []*primitive) {
+	for _, m := range l.members {
+		all = append(all, m.primitives()...)
+	}
+	return all
+}
+
+var errNoMembers = invalid("there are no members")
+
+// memberOf returns the lock that l is or embeds, nil if that is a nil pointer.
+func memberOf(l Locker) (m member) {
+	defer func() { _ = recover() }() // there is no other way to find a nil pointer that is embedded
+	if m = l.self(); reflect.ValueOf(m).IsNil() {
+		return nil
+	}
+	return m
+}
+
+// membersOf are the locks that the program gave. It is an error if one of them cannot be
+// used, as far as that can be known without asking anybody: nothing is to be sent for the
+// others then.
+func membersOf(locks []Locker) ([]member, error) {
+	if len(locks) == 0 {
+		return nil, errNoMembers
+	}
+	members := make([]member, len(locks))
+	for i, l := range locks {
+		members[i] = memberOf(l)
+		if members[i] == nil {
+			return nil, invalid("member %d is nil", i+1)
+		}
+		if err := members[i].fault(); err != nil {
+			return nil, ofMember(i, err)
+		}
+	}
+	return members, nil
+}
+
+// flat takes MultiLocks apart: all of all is all.
+func flat(members []member) (all []member) {
+	for _, m := range members {
+		if s, is := m.(*several); is && s.kind == KindMulti {
+			all = append(all, s.members...)
 		} else {
-			all = append(all, l)
+			all = append(all, m)
 		}
 	}
 	return all
 }
 
-// inOrder sorts locks, drops those that are there twice, and refuses what cannot be used,
-// or not together.
-func inOrder(locks []Locker) (kept []member, err error) {
-	if err := usable(locks); err != nil {
-		return nil, err
-	}
-	sorted := slices.Clone(locks)
-	slices.SortStableFunc(sorted, func(a, b Locker) int {
-		keyA, kindA := orderOf(a)
-		keyB, kindB := orderOf(b)
+// inOrder sorts members by what they are ordered by.
+func inOrder(members []member) []member {
+	return slices.SortedStableFunc(slices.Values(members), func(a, b member) int {
+		keyA, kindA := a.order()
+		keyB, kindB := b.order()
 		return cmp.Or(strings.Compare(keyA, keyB), strings.Compare(kindA, kindB))
 	})
-	for _, l := range sorted {
-		twice, err := among(kept, l)
-		if err != nil {
-			return nil, err
+}
+
+// once refuses a lock that is there twice.
+func once(members []member) error {
+	for i, m := range members {
+		if first := slices.IndexFunc(members[:i], func(other member) bool { return same(m, other) }); first >= 0 {
+			return invalid("members %d and %d are the same lock, %q", first+1, i+1, m.Name())
 		}
-		if !twice {
-			kept = append(kept, l.(member)) // see usable
+	}
+	return nil
+}
+
+// distinct drops what is there twice. Two members that have a key in common without being
+// the same are an error: one could only wait for the other.
+func distinct(members []member) (kept []member, err error) {
+	for _, m := range members {
+		if slices.ContainsFunc(kept, func(other member) bool { return same(m, other) }) {
+			continue
 		}
+		for _, other := range kept {
+			if key, share := sharedKey(m, other); share {
+				return nil, invalid("%s %q and %s %q cannot be members together: both need the key %q",
+					other.noun(), other.Name(), m.noun(), m.Name(), key)
+			}
+		}
+		kept = append(kept, m)
 	}
 	return kept, nil
 }
 
-// usable tells what is wrong with one of the locks, as far as it can be known without
-// asking anybody: nothing is to be sent for the others then.
-func usable(locks []Locker) error {
-	if len(locks) == 0 || slices.ContainsFunc(locks, isNil) {
-		return invalid("no lock")
-	}
-	for _, l := range locks {
-		if _, is := l.(member); !is {
-			return invalid("%q is no lock of this package", l.Name())
-		}
-		if err := faultOf(l); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func isNil(l Locker) bool {
-	v := reflect.ValueOf(l)
-	return l == nil || v.Kind() == reflect.Pointer && v.IsNil()
-}
-
-func faultOf(l Locker) error {
-	switch l := l.(type) {
-	case placed:
-		return l.base().invalid
-	case grouped:
-		return l.inside().invalid
-	}
-	return nil
-}
-
-// orderOf is what locks are ordered by.
-func orderOf(l Locker) (key, kind string) {
-	if p, is := l.(placed); is {
-		return p.base().key, string(p.base().kind.kind)
-	}
-	return l.Name(), ""
-}
-
-// among reports whether a lock is one of the others. One that shares a key with another
-// without being the same could only wait for that.
-func among(others []member, l Locker) (bool, error) {
-	for _, other := range others {
-		switch {
-		case same(l, other):
-			return true, nil
-		case shareKey(l, other):
-			return false, invalid("%q and %q are not two locks, but have a key in common", other.Name(), l.Name())
-		}
-	}
-	return false, nil
-}
-
 // same reports whether two are one lock.
-func same(a, b Locker) bool {
+func same(a, b member) bool {
 	if a == b {
 		return true
 	}
-	p, is := a.(placed)
-	o, too := b.(placed)
-	return is && too && sameKey(p.base(), o.base()) && p.base().kind.kind == o.base().kind.kind
+	p, is := a.(*primitive)
+	o, too := b.(*primitive)
+	return is && too && sameKey(p, o) && p.kind.kind == o.kind.kind
 }
 
-func shareKey(a, b Locker) bool {
-	for _, p := range primitivesOf(a) {
-		if slices.ContainsFunc(primitivesOf(b), func(o *primitive) bool { return sameKey(p, o) }) {
-			return true
+// sharedKey returns a key that both members need.
+func sharedKey(a, b member) (key string, share bool) {
+	for _, p := range a.primitives() {
+		for _, o := range b.primitives() {
+			if sameKey(p, o) {
+				return p.key, true
+			}
 		}
 	}
-	return false
+	return "", false
 }
 
 func sameKey(a, b *primitive) bool { return a.client == b.client && a.key == b.key }
-
-// primitivesOf are the locks that a lock comes down to, as far as they are known.
-func primitivesOf(l Locker) (all []*primitive) {
-	switch l := l.(type) {
-	case placed:
-		return []*primitive{l.base()}
-	case grouped:
-		for _, m := range l.inside().members {
-			all = append(all, primitivesOf(m)...)
-		}
-	}
-	return all
-}

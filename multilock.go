@@ -32,8 +32,13 @@ type MultiLock struct{ several }
 // a key in common without being the same (the sides of a read/write lock, a RedLock and
 // its member, two RedLocks over one lock) are an ErrInvalid of every method.
 func NewMultiLock(locks ...Locker) *MultiLock {
-	members, err := inOrder(flat(locks))
-	return &MultiLock{several{kind: KindMulti, members: members, need: len(members), invalid: err}}
+	members, err := membersOf(locks)
+	if err == nil {
+		members, err = distinct(inOrder(flat(members)))
+	}
+	l := &MultiLock{several{kind: KindMulti, members: members, need: len(members), invalid: err}}
+	l.several.take = l.takeAll
+	return l
 }
 
 var _ Locker = (*MultiLock)(nil)
@@ -77,10 +82,6 @@ func (l *MultiLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hol
 	return l.acquire(ctx, "try lock", false, settingsOf(options))
 }
 
-func (l *MultiLock) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error) {
-	return l.acquireBy(ctx, verb, waits, settings, l.take)
-}
-
 // Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,
 // and releases the lock when fn returns or panics.
 //
@@ -99,8 +100,8 @@ func (l *MultiLock) Do(ctx context.Context, fn func(context.Context) error, opti
 // tied reports whether a member has no order against another.
 func (l *MultiLock) tied() bool {
 	for i := 1; i < len(l.members); i++ {
-		a, _ := orderOf(l.members[i-1])
-		b, _ := orderOf(l.members[i])
+		a, _ := l.members[i-1].order()
+		b, _ := l.members[i].order()
 		if a == b {
 			return true
 		}
@@ -108,8 +109,8 @@ func (l *MultiLock) tied() bool {
 	return false
 }
 
-// take goes round until all members are held.
-func (l *MultiLock) take(ctx context.Context, r *request, settings []setting) (*Hold, error) {
+// takeAll goes round until all members are held.
+func (l *MultiLock) takeAll(ctx context.Context, r *request, settings []setting) (*Hold, error) {
 	if r.confines() {
 		settings = append(settings, setting{kind: settingUntilWhole})
 	}

@@ -17,7 +17,7 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 	polling := []asker{&wanted{Semaphore: c.NewSemaphore("s")}, &awaiter{CountDownLatch: c.NewCountDownLatch("l")}}
 	for _, p := range []*primitive{
 		c.NewMutex("mutex").primitive, c.NewLock("lock").primitive, c.NewFencedLock("fenced").primitive,
-		rw.Writer().base(), rw.Reader().base(), c.NewPermitSemaphore("permits").permits,
+		rw.Writer().primitive, rw.Reader().primitive, c.NewPermitSemaphore("permits").permits,
 	} {
 		polling = append(polling, requestFor(p))
 	}

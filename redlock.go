@@ -25,7 +25,7 @@ import (
 // are no fencing tokens across servers. docs/several.md has the whole of it.
 //
 // Errors say which member failed in which way. Members are counted from 1 in the order
-// of their keys; those of one key, as they usually are, in the order they were given.
+// they were given.
 //
 // [By] does not apply: members of several clients have no owner in common.
 type RedLock struct {
@@ -57,17 +57,21 @@ const (
 // there twice, also inside of another, are an ErrInvalid of every method; so are two locks
 // on one server, which is found out when both servers have answered.
 func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
-	members, err := inOrder(locks)
-	switch {
-	case err != nil:
-	case len(members) < len(locks):
-		err = invalid("a lock stands there twice")
-	case options.MemberTimeout < 0 || options.RetryDelay < 0:
+	members, err := membersOf(locks)
+	if err == nil {
+		err = once(members)
+	}
+	if err == nil {
+		_, err = distinct(members)
+	}
+	if err == nil && (options.MemberTimeout < 0 || options.RetryDelay < 0) {
 		err = invalid("a time is negative")
 	}
 	setDefault(&options.RetryDelay, DefaultRedLockRetryDelay)
 	need := len(members)/2 + 1
-	return &RedLock{several{KindRed, members, need, err}, options, newRedServers(members, need)}
+	l := &RedLock{several{kind: KindRed, members: members, need: need, invalid: err}, options, newRedServers(members, need)}
+	l.several.take = l.takeMajority
+	return l
 }
 
 // Lock acquires a majority of the members. It tries all of them at once, each for
@@ -109,10 +113,6 @@ func (l *RedLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold,
 	return l.acquire(ctx, "try lock", false, settingsOf(options))
 }
 
-func (l *RedLock) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error) {
-	return l.acquireBy(ctx, verb, waits, settings, l.take)
-}
-
 // Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,
 // and releases the lock when fn returns or panics.
 //
@@ -128,8 +128,8 @@ func (l *RedLock) Do(ctx context.Context, fn func(context.Context) error, option
 	return do(ctx, l, fn, settingsOf(options))
 }
 
-// take goes round until a majority is held.
-func (l *RedLock) take(ctx context.Context, r *request, settings []setting) (*Hold, error) {
+// takeMajority goes round until a majority is held.
+func (l *RedLock) takeMajority(ctx context.Context, r *request, settings []setting) (*Hold, error) {
 	if ctx.Err() != nil {
 		return nil, contextError(ctx)
 	}

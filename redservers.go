@@ -59,7 +59,7 @@ func (s *redServers) startLooking() (places []int) {
 			continue
 		}
 		places = append(places, i)
-		if p, is := l.(placed); is && p.base().client.identity.overdue() {
+		if p, is := l.(*primitive); is && p.client.identity.overdue() {
 			silent++
 		}
 	}
@@ -113,17 +113,17 @@ func (s *redServers) note(i int, id string) {
 	s.ids[i] = id
 }
 
-func serverOf(ctx context.Context, l Locker) (id string, told bool) {
-	if p, is := l.(placed); is {
-		return p.base().client.serverID(ctx)
+func serverOf(ctx context.Context, l member) (id string, told bool) {
+	if p, is := l.(*primitive); is {
+		return p.client.serverID(ctx)
 	}
 	return "", true
 }
 
 // knownServerOf is serverOf without asking anybody.
-func knownServerOf(l Locker) (id string, known bool) {
-	if p, is := l.(placed); is {
-		return p.base().client.knownServerID()
+func knownServerOf(l member) (id string, known bool) {
+	if p, is := l.(*primitive); is {
+		return p.client.knownServerID()
 	}
 	return "", true
 }

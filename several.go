@@ -16,6 +16,8 @@ type several struct {
 	members []member
 	need    int
 	invalid error
+	// take acquires as many members as it takes.
+	take func(ctx context.Context, r *request, settings []setting) (*Hold, error)
 }
 
 // Name returns the kind and the names of the members, such as "multi(a, b)".
@@ -27,14 +29,12 @@ func (l *several) Name() string {
 	return string(l.kind) + "(" + strings.Join(names, ", ") + ")"
 }
 
-// acquireBy checks the request, bounds it and has it done.
-func (l *several) acquireBy(ctx context.Context, verb string, waits bool, settings []setting,
-	take func(context.Context, *request, []setting) (*Hold, error),
-) (*Hold, error) {
+// acquire checks the request, bounds it and has it done.
+func (l *several) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error) {
 	r, err := newRequest(DefaultLease, waits, settings)
 	switch {
-	case l.invalid != nil:
-		err = l.invalid
+	case l.fault() != nil:
+		err = l.fault()
 	case err == nil && !r.by.IsZero():
 		err = invalid("members of several clients have no owner in common")
 	}
@@ -43,7 +43,7 @@ func (l *several) acquireBy(ctx context.Context, verb string, waits bool, settin
 	}
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
-	h, err := take(ctx, &r, forMembers(settings))
+	h, err := l.take(ctx, &r, forMembers(settings))
 	if err != nil {
 		return nil, fail(verb, l.Name(), explain(err)...)
 	}
@@ -98,8 +98,8 @@ func (l *several) RemainingLease(ctx context.Context) (time.Duration, error) {
 // if the members cannot be used, or is a *rueidis.RedisError if a server refuses.
 func (l *several) Inspect(ctx context.Context) (Inspection, error) {
 	whole := Inspection{Name: l.Name(), Kind: KindNone}
-	if l.invalid != nil {
-		return whole, fail("inspect", whole.Name, l.invalid)
+	if err := l.fault(); err != nil {
+		return whole, fail("inspect", whole.Name, err)
 	}
 	found := make([]Inspection, len(l.members))
 	errs := atOnce(indexes(l.members), func(i int) (err error) {
@@ -137,8 +137,8 @@ func (l *several) Inspect(ctx context.Context) (Inspection, error) {
 // Every member is tried. The error joins those of the members that failed: those of Inspect, and
 // ErrUnknownOutcome for a removal that was sent and not answered. It may be repeated.
 func (l *several) ForceUnlock(ctx context.Context) (bool, error) {
-	if l.invalid != nil {
-		return false, fail("force unlock", l.Name(), l.invalid)
+	if err := l.fault(); err != nil {
+		return false, fail("force unlock", l.Name(), err)
 	}
 	held := make([]bool, len(l.members))
 	errs := atOnce(indexes(l.members), func(i int) (err error) {

@@ -108,7 +108,7 @@ func TestGroupUnlockedByMany(t *testing.T) {
 	for i := range 4 {
 		locks = append(locks, client.NewLock(fmt.Sprint(name, i)))
 	}
-	for what, l := range map[string]latchkey.Locker{"multi": latchkey.NewMultiLock(locks...), "nested": latchkey.NewMultiLock(locks[0], foreign{latchkey.NewMultiLock(locks[1:]...)})} {
+	for what, l := range map[string]latchkey.Locker{"multi": latchkey.NewMultiLock(locks...), "nested": latchkey.NewMultiLock(locks[0], latchkey.NewRedLock(latchkey.RedLockOptions{}, latchkey.NewMultiLock(locks[1:]...)))} {
 		for range rig.Sized(200) {
 			hold := mustLock(t, l)
 			var unlocked atomic.Int32
@@ -128,9 +128,6 @@ func TestGroupUnlockedByMany(t *testing.T) {
 		}
 	}
 }
-
-// foreign hides what a lock is from the groups that it is in.
-type foreign struct{ anyLock }
 
 // A member that cannot be had ends the wait for one that is busy.
 func TestMultiLockReturnsWhatCannotBeMended(t *testing.T) {

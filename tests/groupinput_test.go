@@ -53,22 +53,48 @@ func TestMultiLockOfOneMajorityTwice(t *testing.T) {
 	m.comesTo(t, "x", 0)
 }
 
-// noted is a lock of another package, of a type that cannot be compared.
+// noted is a lock with something of the program's own, of a type that cannot be compared.
 type noted struct {
-	anyLock
+	latchkey.Locker
 	notes []string
 }
 
-// Locks of other packages are members like all others.
-func TestMultiLockOfForeignLocks(t *testing.T) {
+// account is a lock with a field more.
+type account struct {
+	*latchkey.FencedLock
+	owner string
+}
+
+// A type of the program that embeds a lock counts as that lock: together with others, twice,
+// and in a group of groups.
+func TestGroupsOfWrappedLocks(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	client := connect(t, server)
-	wrap := func(l anyLock) anyLock { return noted{l, []string{"seen"}} }
-	a, b := client.NewLock(name+"a"), client.NewLock(name+"b")
-	hold := mustLock(t, latchkey.NewMultiLock(wrap(a), wrap(b)))
-	_, err := connect(t, server).NewLock(name + "b").TryLock(t.Context())
-	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-	mustUnlock(t, hold)
-	mustUnlock(t, mustLock(t, latchkey.NewRedLock(latchkey.RedLockOptions{}, wrap(a), wrap(b), client.NewLock(name+"c"))))
+	a, b := client.NewFencedLock(name+"a"), client.NewFencedLock(name+"b")
+	for what, l := range map[string]latchkey.Locker{
+		"interfaces": latchkey.NewMultiLock(noted{a, []string{"seen"}}, noted{b, nil}, b),
+		"pointers":   latchkey.NewMultiLock(account{a, "ann"}, &account{b, "bob"}),
+		"a group":    latchkey.NewMultiLock(a, noted{latchkey.NewMultiLock(noted{a, nil}, b), nil}),
+		"red":        latchkey.NewRedLock(latchkey.RedLockOptions{}, latchkey.NewMultiLock(noted{a, nil}, account{b, "bob"})),
+	} {
+		hold := mustLock(t, l)
+		_, err := connect(t, server).NewFencedLock(name + "b").TryLock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired, what)
+		inner, err := a.TryLock(hold.Context(t.Context()))
+		require.NoError(t, err, "%s: the member is known under the hold's context", what)
+		mustUnlock(t, inner)
+		mustUnlock(t, hold)
+	}
 	rig.Eventually(t, soon, "nothing is left", free(rig.NewAdmin(t, server), name))
+	for what, l := range map[string]latchkey.Locker{
+		"an interface": noted{}, "a pointer": account{}, "a nil pointer": (*account)(nil), "no lock made": &latchkey.FencedLock{},
+	} {
+		_, err := latchkey.NewMultiLock(a, l).TryLock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrInvalid, what)
+		require.ErrorContains(t, err, "member 2 is nil", what)
+	}
+	_, err := latchkey.NewRedLock(latchkey.RedLockOptions{}, noted{a, nil}, account{a, "ann"}).TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrInvalid, "one lock has one vote")
+	_, err = new(latchkey.MultiLock).TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrInvalid, "a group that nobody has made")
 }
