@@ -68,8 +68,8 @@ else
   echo "test.sh: no C compiler (or no race detector for this platform): running without -race"
 fi
 
-# Without a package among the arguments: all of them.
-packages='./... ./tests/...'
+# Without a package among the arguments: all of all modules in go.work.
+packages='./... ./cmd/latchkey ./tests/...'
 for argument in "$@"; do
   case $argument in
   . | ./* | github.com/*) packages= ;;

@@ -1,0 +1,78 @@
+package latchkey_test
+
+import (
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// goCommand runs the go command in the root of the repository and returns what it prints.
+func goCommand(t *testing.T, args ...string) []byte {
+	t.Helper()
+	output, err := exec.CommandContext(t.Context(), "go", args...).Output()
+	require.NoError(t, err)
+	return output
+}
+
+// What a module requires leaks into every program that uses it, as the least version it can
+// have. A new requirement has to be added here, with a reason.
+func TestModuleRequirements(t *testing.T) {
+	t.Parallel()
+	want := map[string]string{
+		"github.com/redis/rueidis":         "the client",
+		"github.com/google/uuid":           "owners",
+		"golang.org/x/sys":                 "required by rueidis",
+		"github.com/alicebob/miniredis/v2": "the server of latchkeytest",
+		"github.com/yuin/gopher-lua":       "required by miniredis",
+		"github.com/stretchr/testify":      "tests",
+		"go.yaml.in/yaml/v3":               "required by testify",
+	}
+	var module struct {
+		Require []struct{ Path string }
+		Replace []any
+	}
+	require.NoError(t, json.Unmarshal(goCommand(t, "mod", "edit", "-json"), &module))
+	for _, required := range module.Require {
+		assert.Contains(t, want, required.Path, "go.mod requires what is not in the list")
+	}
+	assert.Empty(t, module.Replace, "go.mod has replace directives, which do nothing for users")
+}
+
+// A program that uses the library compiles these modules, and no others.
+func TestModulesThatUsersCompile(t *testing.T) {
+	t.Parallel()
+	list := func(pattern string) []string {
+		output := goCommand(t, "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", pattern)
+		modules := strings.Fields(string(output))
+		slices.Sort(modules)
+		return slices.Compact(modules)
+	}
+	assert.Subset(t, []string{
+		"github.com/latchkey-go/latchkey", "github.com/redis/rueidis", "github.com/google/uuid", "golang.org/x/sys",
+	}, list("."))
+	assert.Subset(t, []string{
+		"github.com/latchkey-go/latchkey", "github.com/redis/rueidis", "github.com/google/uuid", "golang.org/x/sys",
+		"github.com/alicebob/miniredis/v2", "github.com/yuin/gopher-lua",
+	}, list("./latchkeytest"))
+}
+
+// The go command refuses to install a program from a module with replace directives.
+func TestCommandCanBeInstalled(t *testing.T) {
+	t.Parallel()
+	var module struct {
+		Require []struct{ Path string }
+		Replace []any
+		Exclude []any
+	}
+	require.NoError(t, json.Unmarshal(goCommand(t, "mod", "edit", "-json", "cmd/latchkey/go.mod"), &module))
+	assert.Empty(t, module.Replace)
+	assert.Empty(t, module.Exclude)
+	assert.True(t, slices.ContainsFunc(module.Require, func(required struct{ Path string }) bool {
+		return required.Path == "github.com/latchkey-go/latchkey"
+	}), "the command does not require the library")
+}
