@@ -2,20 +2,9 @@ package latchkey
 
 import (
 	"context"
-	"net/url"
 	"strings"
-	"time"
 
 	"github.com/redis/rueidis"
-)
-
-// Settings of the connections that Connect opens, unless the URL says otherwise.
-const (
-	dialTimeout     = 2 * time.Second
-	keepAlive       = time.Second
-	silenceTimeout  = 2 * time.Second // after which a connection counts as broken
-	topologyRefresh = 2 * time.Second // how often Sentinel is asked for the master
-	maxRedirections = 8               // of one command: nodes that disagree send it round for ever
 )
 
 // Connect opens a client for a Redis or Valkey server:
@@ -25,92 +14,107 @@ const (
 //	unix:///run/redis.sock?db=0
 //	redis://h1:26379?addr=h2:26379&master_set=main    by Sentinel
 //
-// Whether a server belongs to a cluster is found out. The parameters dial_timeout,
-// write_timeout, client_name, protocol=2 and skip_verify are understood.
+// valkey:// and valkeys:// are the same as redis:// and rediss://. Connect finds out
+// whether the server belongs to a cluster. These parameters can follow a question mark;
+// any other is an [ErrInvalid]:
 //
-// Connect returns when the server has answered, when ctx ends, or when the server
-// cannot be reached, after the dial timeout (2 s).
+//	addr=host:port       a further Sentinel, or a further node of the cluster; repeatable
+//	master_set=name      the name by which the Sentinels know the master
+//	db=0                 the number of the database, if the path does not give it
+//	client_name=name     what CLIENT LIST calls the connections
+//	dial_timeout=2s      for opening a connection, TLS included
+//	write_timeout=2s     after which a silent connection is closed
+//	protocol=2           RESP2, for servers and proxies that do not know RESP3 (protocol=3)
+//	skip_verify=true     rediss only: accept any certificate
+//
+// Connect blocks until the server has answered, until ctx ends, or until the server
+// cannot be reached, which takes the dial timeout (2 s) at most. The error says how far it
+// came. With [Options.LazyConnect] it does not block and needs no server.
+//
+// Use [Open] for client certificates, changing credentials, or a dialer of your own.
 func Connect(ctx context.Context, rawURL string, options Options) (*Client, error) {
-	settings, err := connectSettings(rawURL, options)
+	settings, err := parseURL(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	type opened struct {
-		client   rueidis.Client
-		topology *topology
-		err      error
+	return open(ctx, redacted(rawURL), settings, options)
+}
+
+// Open is [Connect] with the settings of the rueidis library in place of a URL, for what
+// a URL cannot express: TLSConfig with certificates of the client or an authority of your
+// own, AuthCredentialsFn for passwords that change, DialCtxFn for tunnels. InitAddress
+// names the server, the nodes, or, with Sentinel.MasterSet, the Sentinels.
+//
+// Open sets what locks need: DisableCache, AlwaysPipelining, a PipelineMultiplex of -1
+// (one connection for each server), and, unless you set them, the timeouts of Connect,
+// Sentinel.TopologyRefreshInterval and ClusterOption.MaxMovedRedirections. A field that
+// contradicts that is an [ErrInvalid] that names it; nothing is dialed then.
+// docs/operations.md lists these fields.
+//
+// The functions in settings are called for as long as the client lives. Open takes over
+// nothing else: you may change or reuse settings when it returns.
+func Open(ctx context.Context, settings rueidis.ClientOption, options Options) (*Client, error) {
+	return open(ctx, strings.Join(settings.InitAddress, ","), settings, options)
+}
+
+// open is Connect and Open. name says in errors which server is meant.
+func open(ctx context.Context, name string, settings rueidis.ClientOption, options Options) (*Client, error) {
+	if err := options.withDefaults().check(); err != nil {
+		return nil, err
 	}
+	settings, err := completed(settings)
+	if err != nil {
+		return nil, err
+	}
+	var stage progress
+	settings.DialCtxFn = stage.noted(orTCP(settings.DialCtxFn))
+	if options.AddressMapper != nil {
+		settings.DialCtxFn = mappedDial(settings.DialCtxFn, options.AddressMapper)
+	}
+	r, err := dialWithin(ctx, settings, options.withDefaults().MaxInFlight)
+	switch {
+	case ofContext(err):
+		return nil, fail("connect", name, stage.reached(), err)
+	case err != nil:
+		return nil, fail("connect", name, err)
+	}
+	c, err := newClient(r.client, options, r.topology)
+	if err != nil {
+		r.client.Close()
+	}
+	return c, err
+}
+
+// opened is a rueidis client with what is known of its connections.
+type opened struct {
+	client   rueidis.Client
+	topology *topology
+	err      error
+}
+
+// dialWithin dials until ctx ends, which rueidis does not look at.
+func dialWithin(ctx context.Context, settings rueidis.ClientOption, inFlight int) (opened, error) {
 	done := make(chan opened, 1)
 	go func() {
-		client, topology, err := open(ctx, settings, options.withDefaults().MaxInFlight)
+		client, topology, err := dialAny(ctx, settings, inFlight)
 		done <- opened{client, topology, err}
 	}()
 	select {
 	case r := <-done:
-		if r.err != nil {
-			return nil, fail("connect", redacted(rawURL), r.err)
-		}
-		c, err := newClient(r.client, options, r.topology)
-		if err != nil {
-			r.client.Close()
-		}
-		return c, err
+		return r, r.err
 	case <-ctx.Done():
 		go func() {
 			if r := <-done; r.err == nil {
 				r.client.Close()
 			}
 		}()
-		return nil, fail("connect", redacted(rawURL), contextError(ctx))
+		return opened{}, contextError(ctx)
 	}
 }
 
-// connectSettings checks everything that can be checked before anything is dialed.
-func connectSettings(rawURL string, o Options) (rueidis.ClientOption, error) {
-	if err := o.withDefaults().check(); err != nil {
-		return rueidis.ClientOption{}, err
-	}
-	settings, err := parseURL(rawURL)
-	if o.AddressMapper != nil {
-		settings.DialCtxFn = mappedDial(settings.DialCtxFn, o.AddressMapper)
-	}
-	return settings, err
-}
-
-// parseURL reads what rueidis reads, and refuses what rueidis would misread.
-func parseURL(rawURL string) (rueidis.ClientOption, error) {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		return rueidis.ClientOption{}, invalid("the URL cannot be parsed")
-	}
-	if strings.Contains(u.Host, ",") {
-		return rueidis.ClientOption{}, invalid("the URL %q names several hosts; give the others as ?addr=host:port", redacted(rawURL))
-	}
-	if u.Scheme != "unix" {
-		u.Path = strings.TrimSuffix(u.Path, "/")
-	}
-	settings, err := rueidis.ParseURL(u.String())
-	if err != nil {
-		return settings, invalid("the URL %q: %v", redacted(rawURL), err)
-	}
-	setDefault(&settings.Dialer.Timeout, dialTimeout)
-	setDefault(&settings.Dialer.KeepAlive, keepAlive)
-	setDefault(&settings.ConnWriteTimeout, silenceTimeout)
-	settings.Sentinel.TopologyRefreshInterval = topologyRefresh
-	settings.ClusterOption.MaxMovedRedirections = maxRedirections
-	// One connection for all commands keeps those of one key in order, so that a
-	// clean-up does not overtake what it cleans up. Pipelining always, because a
-	// connection that is used by one caller at a time is closed at that caller's
-	// deadline.
-	settings.PipelineMultiplex = -1
-	settings.AlwaysPipelining = true
-	settings.DisableCache = true
-	return settings, nil
-}
-
-// open dials. A single address is taken for a single server, unless that says that
+// dialAny dials. A single address is taken for a single server, unless that says that
 // it belongs to a cluster.
-func open(ctx context.Context, settings rueidis.ClientOption, inFlight int) (rueidis.Client, *topology, error) {
+func dialAny(ctx context.Context, settings rueidis.ClientOption, inFlight int) (rueidis.Client, *topology, error) {
 	if settings.Sentinel.MasterSet != "" {
 		return dialAs(newTopology(false, inFlight), settings)
 	}
@@ -175,13 +179,4 @@ func dial(settings rueidis.ClientOption) (rueidis.Client, error) {
 		client.Close()
 	}
 	return client, err
-}
-
-// redacted is a URL without its password, for error messages.
-func redacted(rawURL string) string {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		return "?"
-	}
-	return u.Redacted()
 }

@@ -24,7 +24,7 @@ var floors = []string{
 	1: "clock slot turn verdict script inflight dial topology ask caller delivery nap replicas reply",
 	2: "keys options option report notice observe kind shape",
 	3: "gate gatesides pubsub sharded",
-	4: "client connect hold heldcontext confine tenure tenures watchdog renewal undo undoroute undotenure op primitive protocol request identity",
+	4: "client clientoption connect connecturl hold heldcontext confine tenure tenures watchdog renewal undo undoroute undotenure op primitive protocol request identity",
 	5: "acquire wait locker",
 	6: "mutex rlock fencedlock spinlock fairlock fairqueue rwlock rwowner semaphore permitsemaphore permit countdownlatch",
 	7: "inspect check several members group multilock redlock redservers",
@@ -36,8 +36,8 @@ var upward = []string{
 	"confine → group", "countdownlatch → inspect", "errors → kind", "errors → shape", "fairlock → inspect",
 	"heldcontext → group", "hold → group", "identity → redlock", "kind → protocol",
 	"locker → inspect", "nap → options", "observe → client", "observe → primitive", "observe → tenure",
-	"op → inspect", "replicas → connect", "reply → options", "rwlock → inspect", "rwowner → inspect",
-	"semaphore → inspect", "shape → inspect", "sharded → connect", "tenure → fairqueue", "wait → fairqueue",
+	"op → inspect", "reply → options", "rwlock → inspect", "rwowner → inspect",
+	"semaphore → inspect", "shape → inspect", "tenure → fairqueue", "wait → fairqueue",
 	"wait → semaphore",
 }
 

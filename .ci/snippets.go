@@ -41,7 +41,7 @@ const frame = `func snippet(ctx context.Context, client *latchkey.Client, orders
 
 var imports = map[string]string{
 	"context": "context", "errors": "errors", "log": "log", "sql": "database/sql", "sync": "sync",
-	"testing": "testing", "time": "time", "os": "os", "fmt": "fmt", "slog": "log/slog",
+	"testing": "testing", "tls": "crypto/tls", "x509": "crypto/x509", "time": "time", "os": "os", "fmt": "fmt", "slog": "log/slog",
 	"latchkey":     "github.com/latchkey-go/latchkey",
 	"latchkeytest": "github.com/latchkey-go/latchkey/latchkeytest",
 	"rueidis":      "github.com/redis/rueidis",

@@ -1,0 +1,90 @@
+package latchkey
+
+import (
+	"slices"
+
+	"github.com/redis/rueidis"
+)
+
+// Bounds of what a caller may set. rueidis queues 2 to the power of ringScale commands on
+// a connection, more than maxInFlightLimit; the pool is for subscriptions and for commands
+// that wait for replicas.
+const (
+	ringScale    = 10
+	leastPooling = 64
+)
+
+// completed checks settings of a caller and adds what locks need.
+func completed(settings rueidis.ClientOption) (rueidis.ClientOption, error) {
+	if len(settings.InitAddress) == 0 || slices.Contains(settings.InitAddress, "") {
+		return settings, invalid("ClientOption.InitAddress names no server; want host:port")
+	}
+	for _, c := range conflicts(&settings) {
+		if c.set {
+			return settings, invalid("ClientOption.%s: %s", c.field, c.why)
+		}
+	}
+	settings.InitAddress = slices.Clone(settings.InitAddress) // rueidis may shuffle it
+	setDefault(&settings.Dialer.Timeout, dialTimeout)
+	setDefault(&settings.Dialer.KeepAlive, keepAlive)
+	setDefault(&settings.Sentinel.Dialer.Timeout, settings.Dialer.Timeout)
+	setDefault(&settings.ConnWriteTimeout, silenceTimeout)
+	setDefault(&settings.Sentinel.TopologyRefreshInterval, topologyRefresh)
+	setDefault(&settings.ClusterOption.MaxMovedRedirections, maxRedirections)
+	settings.AuthCredentialsFn = beforehand(settings.AuthCredentialsFn)
+	// One connection for all commands keeps those of one key in order, so that a
+	// clean-up does not overtake what it cleans up. Pipelining always, because a
+	// connection that is used by one caller at a time is closed at that caller's
+	// deadline.
+	settings.PipelineMultiplex = -1
+	settings.AlwaysPipelining = true
+	settings.DisableCache = true
+	return settings, nil
+}
+
+// conflict is a field that is set to what locks cannot work with.
+type conflict struct {
+	field string
+	set   bool
+	why   string
+}
+
+// conflicts are the fields that the caller may not set, or not so.
+func conflicts(s *rueidis.ClientOption) []conflict {
+	const (
+		cache    = "client-side caching is off, because locks must not be cached"
+		replicas = "locks are decided on the master only"
+		order    = "locks need one connection for each server, which keeps commands in order"
+		negative = "it must not be negative"
+	)
+	return []conflict{
+		{"DialFn", s.DialFn != nil, "use DialCtxFn"},
+		{"NewCacheStoreFn", s.NewCacheStoreFn != nil, cache},
+		{"OnInvalidations", s.OnInvalidations != nil, cache},
+		{"ClientTrackingOptions", s.ClientTrackingOptions != nil, cache},
+		{"CacheSizeEachConn", s.CacheSizeEachConn != 0, cache},
+		{"SendToReplicas", s.SendToReplicas != nil, replicas},
+		{"ReplicaSelector", s.ReplicaSelector != nil, replicas},
+		{"ReadNodeSelector", s.ReadNodeSelector != nil, replicas},
+		{"ReplicaOnly", s.ReplicaOnly, replicas},
+		{"Standalone.ReplicaAddress", len(s.Standalone.ReplicaAddress) > 0, replicas},
+		{"Standalone.EnableRedirect", s.Standalone.EnableRedirect, "redirections of a single server are not followed"},
+		{"PipelineMultiplex", s.PipelineMultiplex > 0, order},
+		{"DisableAutoPipelining", s.DisableAutoPipelining, order},
+		{"ConnLifetime", s.ConnLifetime != 0, "commands in flight at its end would be sent again"},
+		{"ForceSingleClient", s.ForceSingleClient, "whether the server belongs to a cluster is found out"},
+		{"RingScaleEachConn", s.RingScaleEachConn != 0 && s.RingScaleEachConn < ringScale,
+			"below 10, callers would wait for each other past their deadlines"},
+		{"BlockingPoolSize", s.BlockingPoolSize != 0 && s.BlockingPoolSize < leastPooling,
+			"below 64 there may be no connection for subscriptions and Options.Replicas"},
+		{"AuthCredentialsFn", s.AuthCredentialsFn != nil && (s.Username != "" || s.Password != ""),
+			"it excludes Username and Password"},
+		{"Dialer.Timeout", s.Dialer.Timeout < 0, negative},
+		{"Dialer.KeepAlive", s.Dialer.KeepAlive < 0, negative + ": a silent server would not be noticed"},
+		{"ConnWriteTimeout", s.ConnWriteTimeout < 0, negative + ": a silent server would not be noticed"},
+		{"Sentinel.Dialer.Timeout", s.Sentinel.Dialer.Timeout < 0, negative},
+		{"Sentinel.TopologyRefreshInterval", s.Sentinel.TopologyRefreshInterval < 0, negative},
+		{"ClusterOption.MaxMovedRedirections", s.ClusterOption.MaxMovedRedirections < 0, negative},
+		{"ClusterOption.ShardsRefreshInterval", s.ClusterOption.ShardsRefreshInterval < 0, negative},
+	}
+}

@@ -1,0 +1,123 @@
+package latchkey
+
+import (
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// urlParameters are the parameters of a URL for [Connect], and which may be repeated.
+var urlParameters = map[string]bool{
+	"addr": true, "master_set": false, "db": false, "client_name": false, "dial_timeout": false,
+	"write_timeout": false, "protocol": false, "skip_verify": false,
+}
+
+// urlForm is what an error says that a URL should be.
+const urlForm = "want redis://host:port"
+
+// parseURL reads what rueidis reads, and refuses what rueidis would misread or ignore.
+func parseURL(rawURL string) (rueidis.ClientOption, error) {
+	u, err := url.Parse(rawURL)
+	switch {
+	case !strings.Contains(rawURL, "://"):
+		return rueidis.ClientOption{}, invalid("%q is no URL of a server; %s", redacted(rawURL), urlForm)
+	case err != nil:
+		return rueidis.ClientOption{}, invalid("the URL of the server cannot be parsed; %s", urlForm)
+	}
+	if fault := urlFault(u); fault != "" {
+		return rueidis.ClientOption{}, invalid("the URL %q %s", redacted(rawURL), fault)
+	}
+	if u.Scheme != "unix" {
+		u.Path = strings.TrimSuffix(u.Path, "/")
+	}
+	settings, err := rueidis.ParseURL(u.String())
+	if err != nil {
+		return settings, invalid("the URL %q: %s", redacted(rawURL), strings.TrimPrefix(err.Error(), "redis: "))
+	}
+
+	return settings, nil
+}
+
+// urlFault says what is wrong with a URL, or nothing.
+func urlFault(u *url.URL) string {
+	switch u.Scheme {
+	case "redis", "rediss", "valkey", "valkeys":
+	case "unix":
+		if u.Host != "" || u.Path == "" {
+			return "names no socket; want unix:///path/of/socket"
+		}
+	default:
+		return "has an unknown scheme; " + urlForm + ", rediss://host:port or unix:///path"
+	}
+	switch {
+	case strings.Contains(u.Host, ","):
+		return "names several hosts; give the others as ?addr=host:port"
+	case u.Fragment != "":
+		return "has a fragment (#…); write # in a password as %23"
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return "has parameters that cannot be parsed"
+	}
+	return parameterFault(u, query)
+}
+
+// parameterFault is urlFault for what follows the question mark.
+func parameterFault(u *url.URL, query url.Values) string {
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		repeatable, known := urlParameters[name]
+		switch {
+		case !known:
+			return "has the unknown parameter " + name + "; known are " + strings.Join(slices.Sorted(maps.Keys(urlParameters)), ", ")
+		case !repeatable && len(query[name]) > 1:
+			return "has the parameter " + name + " more than once"
+		case query[name][0] == "" && name != "skip_verify":
+			return "has the parameter " + name + " without a value"
+		}
+	}
+	switch secure := u.Scheme == "rediss" || u.Scheme == "valkeys"; {
+	case query.Has("skip_verify") && !secure:
+		return "has skip_verify, which is for rediss://"
+	case query.Has("protocol") && query.Get("protocol") != "2" && query.Get("protocol") != "3":
+		return "has a protocol that is not 2 or 3"
+	case query.Has("addr") && u.Scheme == "unix":
+		return "has addr, which is not for sockets"
+	case query.Has("db") && u.Scheme != "unix" && strings.Trim(u.Path, "/") != "":
+		return "has two databases, in the path and as db"
+	}
+	for _, addr := range query["addr"] { // rueidis takes another host without a port for the first one
+		if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" {
+			return "has an addr that is not host:port"
+		}
+	}
+	for _, name := range []string{"dial_timeout", "write_timeout"} {
+		if d, err := time.ParseDuration(query.Get(name)); query.Has(name) && (err != nil || d <= 0) {
+			return "has a " + name + " that is no positive duration such as 2s"
+		}
+	}
+	return ""
+}
+
+// redacted is a URL without its password and without parameters that are not known, for
+// error messages.
+func redacted(rawURL string) string {
+	u, err := url.Parse(rawURL)
+	switch {
+	case err != nil && !strings.ContainsAny(rawURL, "@?"):
+		return rawURL
+	case err != nil, u.Opaque != "" && strings.Contains(rawURL, "@"):
+		return "?"
+	}
+	query := u.Query()
+	maps.DeleteFunc(query, func(name string, _ []string) bool {
+		_, known := urlParameters[name]
+		return !known
+	})
+	u.RawQuery = query.Encode()
+	return u.Redacted()
+}

@@ -1,0 +1,123 @@
+package latchkey
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Each message says what is wrong with the URL and what is wanted. No secret is in it.
+func TestConnect_says_what_is_wrong_with_a_URL(t *testing.T) {
+	known := "known are addr, client_name, db, dial_timeout, master_set, protocol, skip_verify, write_timeout"
+	for url, want := range map[string]string{
+		"":                                "\"\" is no URL of a server; want redis://host:port",
+		"localhost:6379":                  `"localhost:6379" is no URL of a server; want redis://host:port`,
+		"127.0.0.1:6379":                  `"127.0.0.1:6379" is no URL of a server; want redis://host:port`,
+		"user:secret@localhost":           `"?" is no URL of a server; want redis://host:port`,
+		"http://localhost":                `the URL "http://localhost" has an unknown scheme; want redis://host:port, rediss://host:port or unix:///path`,
+		"redis://a:secret@%zz":            "the URL of the server cannot be parsed; want redis://host:port",
+		"redis://h:1,g:2":                 `the URL "redis://h:1,g:2" names several hosts; give the others as ?addr=host:port`,
+		"redis://h?addr=g":                `the URL "redis://h?addr=g" has an addr that is not host:port`,
+		"redis://h,g":                     `the URL "redis://h,g" names several hosts; give the others as ?addr=host:port`,
+		"redis://h?pool_size=10":          `the URL "redis://h" has the unknown parameter pool_size; ` + known,
+		"redis://u:secret@h?pass=secret2": `the URL "redis://u:xxxxx@h" has the unknown parameter pass; ` + known,
+		"redis://h?db=1&db=2":             `the URL "redis://h?db=1&db=2" has the parameter db more than once`,
+		"redis://h/1?db=2":                `the URL "redis://h/1?db=2" has two databases, in the path and as db`,
+		"redis://h/one":                   `the URL "redis://h/one": invalid database number: "one"`,
+		"redis://h?master_set=":           `the URL "redis://h?master_set=" has the parameter master_set without a value`,
+		"redis://h?skip_verify=true":      `the URL "redis://h?skip_verify=true" has skip_verify, which is for rediss://`,
+		"redis://h?protocol=4":            `the URL "redis://h?protocol=4" has a protocol that is not 2 or 3`,
+		"redis://h?dial_timeout=5":        `the URL "redis://h?dial_timeout=5" has a dial_timeout that is no positive duration such as 2s`,
+		"redis://h?write_timeout=-1s":     `the URL "redis://h?write_timeout=-1s" has a write_timeout that is no positive duration such as 2s`,
+		"redis://h#x":                     `the URL "redis://h#x" has a fragment (#…); write # in a password as %23`,
+		"unix://run/redis.sock":           `the URL "unix://run/redis.sock" names no socket; want unix:///path/of/socket`,
+	} {
+		t.Run(url, func(t *testing.T) {
+			_, err := Connect(context.Background(), url, Options{})
+			require.ErrorIs(t, err, ErrInvalid)
+			assert.Equal(t, "latchkey: invalid argument: "+want, err.Error())
+			assert.NotContains(t, err.Error(), "secret")
+		})
+	}
+}
+
+// Every parameter that Connect knows has its effect.
+func TestConnect_understands_what_it_knows(t *testing.T) {
+	settings, err := parseURL("rediss://u:p@h:1/3?addr=g:2&addr=i:6379&client_name=me&dial_timeout=5s&write_timeout=7s" +
+		"&protocol=2&skip_verify=true&master_set=main")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"h:1", "g:2", "i:6379"}, settings.InitAddress)
+	assert.Equal(t, "u p me main", strings.Join(
+		[]string{settings.Username, settings.Password, settings.ClientName, settings.Sentinel.MasterSet}, " "))
+	assert.Equal(t, 3, settings.SelectDB)
+	assert.Equal(t, 5*time.Second, settings.Dialer.Timeout)
+	assert.Equal(t, 7*time.Second, settings.ConnWriteTimeout)
+	assert.True(t, settings.AlwaysRESP2)
+	assert.True(t, settings.TLSConfig.InsecureSkipVerify)
+	settings, err = parseURL("unix:///run/redis.sock?db=4")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"/run/redis.sock"}, settings.InitAddress)
+	assert.Equal(t, 4, settings.SelectDB)
+}
+
+// TLS with a port that does not speak it is told from a server that is silent, whether
+// the dial timeout or the caller ends it.
+func TestConnect_says_that_there_was_no_TLS_handshake(t *testing.T) {
+	mute := silent(t)
+	_, err := Connect(context.Background(), "rediss://"+mute+"?dial_timeout=50ms", Options{})
+	require.EqualError(t, err, `latchkey: connect "rediss://`+mute+`?dial_timeout=50ms": no TLS handshake with `+mute+
+		": no answer in time; is this the port for TLS (rediss)?")
+
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, err = Connect(ctx, "rediss://"+mute, Options{})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.EqualError(t, err, `latchkey: connect "rediss://`+mute+`": no TLS handshake with `+mute+
+		" so far: context deadline exceeded")
+
+	plain := scripted(t, func(string) string { return "" })
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	go answerAll(listener, "-ERR unknown command\r\n")
+	_, err = Connect(context.Background(), "rediss://"+listener.Addr().String(), Options{})
+	require.ErrorContains(t, err, "the server answers without TLS; is this the port for TLS (rediss)?")
+	_, err = Connect(context.Background(), "rediss://"+plain, Options{})
+	require.ErrorContains(t, err, "no TLS handshake with "+plain)
+}
+
+// silent is a server that accepts connections and says nothing.
+func silent(t *testing.T) (addr string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	return listener.Addr().String()
+}
+
+// answerAll says the same to everybody.
+func answerAll(listener net.Listener, text string) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = conn.Write([]byte(text))
+		_ = conn.Close()
+	}
+}
+
+// A caller whose context ends learns how far it came.
+func TestConnect_says_how_far_it_came(t *testing.T) {
+	mute := silent(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_, err := Connect(ctx, "redis://"+mute, Options{})
+	require.EqualError(t, err, `latchkey: connect "redis://`+mute+`": connected to `+mute+
+		", which has not answered so far: context deadline exceeded")
+}
