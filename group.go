@@ -28,6 +28,7 @@ type group struct {
 
 	mu      sync.Mutex
 	members []*Hold // by the order of the locks; nil where there is none
+	latest  []*Hold // the same with those that are over
 	alive   int
 	open    bool // all that there were to begin with have been added
 	state   grip
@@ -42,7 +43,7 @@ type group struct {
 
 // newGroup makes a group for n locks without any member yet.
 func newGroup(name string, n, need int, patience time.Duration) *group {
-	return &group{name: name, need: need, patience: patience, members: make([]*Hold, n)}
+	return &group{name: name, need: need, patience: patience, members: make([]*Hold, n), latest: make([]*Hold, n)}
 }
 
 // newGroupHold makes the handle, whose loss is noticed as that of any other: see newHold.
@@ -82,7 +83,7 @@ func (g *group) add(i int, h *Hold) bool {
 		g.mu.Unlock()
 		return false
 	}
-	g.members[i] = h
+	g.members[i], g.latest[i] = h, h
 	g.alive++
 	confined := g.confined
 	g.mu.Unlock()

@@ -122,7 +122,7 @@ func (h *Hold) Owner() Owner {
 // that of every earlier holder, the same for the whole hold and its re-entries. A
 // store that remembers the largest token it has seen, and refuses smaller ones,
 // is safe from a holder that does not know yet that it lost the lock. Other locks
-// have no tokens and return 0.
+// have no tokens and return 0; for the members of a [MultiLock] see [Hold.Member].
 func (h *Hold) Token() int64 {
 	if h == nil || h.group != nil {
 		return 0

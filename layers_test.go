@@ -27,7 +27,7 @@ var floors = []string{
 	4: "client clientoption connect connecturl hold heldcontext confine tenure tenures watchdog renewal undo undoroute undotenure op primitive protocol request identity",
 	5: "acquire wait locker",
 	6: "mutex rlock fencedlock spinlock fairlock fairqueue rwlock rwowner semaphore permitsemaphore permit countdownlatch",
-	7: "inspect check several members group multilock redlock redservers",
+	7: "inspect check several members group holdmembers multilock redlock redservers",
 }
 
 // upward are the references that are still to go. None may be added.
