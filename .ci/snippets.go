@@ -21,14 +21,15 @@ const prelude = `
 type order struct{ ID int }
 
 var (
-	errBusy error
-	waited  interface{ Observe(float64) }
+	errBusy, errDown error
+	waited           interface{ Observe(float64) }
 )
 
-func work(context.Context) error   { return nil }
-func save(context.Context, int64)  {}
-func change(context.Context) error { return nil }
-func charge(context.Context) error { return nil }
+func work(context.Context) error         { return nil }
+func load(context.Context) error         { return nil }
+func store(context.Context, int64) error { return nil }
+func change(context.Context) error       { return nil }
+func charge(context.Context) error       { return nil }
 `
 
 const frame = `func snippet(ctx context.Context, client *latchkey.Client, orders, lock *latchkey.Lock, hold *latchkey.Hold) error {
