@@ -119,7 +119,10 @@ func (p *primitive) resolve(ctx context.Context, r *request) (*tenure, error) {
 	}
 	owner := r.by
 	if owner.IsZero() && p.kind.reentrant {
-		owner = ownerFrom(ctx)
+		var err error
+		if owner, err = ownerFrom(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if owner.IsZero() {
 		return nil, nil //nolint:nilnil // no owner is not an error

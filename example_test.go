@@ -225,9 +225,9 @@ func Example_workerPool() {
 		})
 	}
 	workers.Wait()
-	free, err := pool.Available(ctx)
+	stats, err := pool.Stats(ctx)
 	fmt.Println(jobs.Load(), "jobs, at most three at once:", most.Load() <= 3)
-	fmt.Println(free, "permits are free again", err)
+	fmt.Println(stats.Available, "permits are free again", err)
 	// Output:
 	// 10 jobs, at most three at once: true
 	// 3 permits are free again <nil>

@@ -139,25 +139,29 @@ func (k *keys) waiterChannel(owner string) string { return k.channel + ":" + own
 
 // Waiter is an owner that waits for a fair lock.
 type Waiter struct {
-	Owner string
-	// Age is how long it has been waiting, or NoAge for a waiter of Redisson, which
-	// does not say.
+	// Owner is the owner that the waiter will be once it holds the lock.
+	Owner Owner
+	// Age is how long it has been waiting, by the clock of the server. It is 0 if AgeKnown
+	// is false.
 	Age time.Duration
+	// AgeKnown is false for a waiter of Redisson, which does not say since when it waits.
+	AgeKnown bool
 	// Alive is for how long it keeps its place without another sign of life, 0 if it
 	// will be passed over.
 	Alive time.Duration
 }
 
-// NoAge is the Age of a waiter that is not of this library.
-const NoAge = time.Duration(-1)
-
 // waitersPage is how many waiters are asked for at a time, so that no list holds the
 // server up.
 const waitersPage = 500
 
-// Waiters lists who waits for the lock, in the order in which it will be granted. A
-// long list is read in pieces, and waiters who come or go meanwhile may be missed or
-// be named where they were.
+// Waiters lists the owners that wait for the lock, in the order in which it will be granted
+// to them; nil if there are none. It asks the server 500 waiters at a time, and repeats a
+// question for Options.RetryBudget at most. In a list of more than 500, waiters that come or
+// go meanwhile may be missing or listed twice. It changes nothing.
+//
+// The error matches ErrInvalid for a bad name (nothing was sent), ErrWrongKind if the key is
+// no lock, ErrClosed, or ErrUnavailable if the server did not answer.
 func (l *FairLock) Waiters(ctx context.Context) ([]Waiter, error) {
 	if l.invalid != nil {
 		return nil, fail("waiters", l.name, l.invalid)
@@ -193,15 +197,16 @@ func readWaiters(reply rueidis.RedisMessage) (page []Waiter, size int64, err err
 	}
 	size, err = parts[0].AsInt64()
 	for i := 1; i < len(parts) && err == nil; i += 3 {
-		var age, alive int64
-		w := Waiter{Age: NoAge}
-		w.Owner, err = parts[i].ToString()
-		age, _ = parts[i+1].AsInt64()
-		alive, _ = parts[i+2].AsInt64()
-		if age >= 0 {
-			w.Age = time.Duration(age) * time.Microsecond
+		var owner string
+		owner, err = parts[i].ToString()
+		age, _ := parts[i+1].AsInt64()
+		alive, _ := parts[i+2].AsInt64()
+		w := Waiter{
+			Owner:    ownerOf(owner),
+			Age:      time.Duration(max(age, 0)) * time.Microsecond,
+			AgeKnown: age >= 0,
+			Alive:    time.Duration(max(alive, 0)) * time.Millisecond,
 		}
-		w.Alive = time.Duration(max(alive, 0)) * time.Millisecond
 		if alive > -leftLongAgo {
 			page = append(page, w)
 		}

@@ -18,8 +18,11 @@ type heldChain struct {
 // Context returns a context for the work under the lock. It ends with parent, with
 // the loss of the hold ([context.Cause] then matches ErrLost, and also ErrMaxHold if
 // that was the reason), with the client (ErrClosed), and when Unlock begins
-// (ErrNotHeld). An acquisition of the same lock under it is a re-entry; it says
-// nothing about other locks.
+// (ErrNotHeld). Of a hold that is over already it has ended when it is returned. It asks
+// nobody.
+//
+// An acquisition of the same lock under it is a re-entry; other locks are not concerned.
+// [HoldFrom] finds the hold in it, and in contexts that are derived from it.
 //
 // After the machine has slept it ends within a fifth of a second; Err and ValidFor tell
 // at once.
@@ -35,10 +38,49 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	outer, _ := parent.Value(heldKey{}).(*heldChain)
 	life, err := h.lifeUnder(rootOf(parent))
 	if err != nil {
-		return endedContext(parent, err)
+		life = endedContext(parent, err)
 	}
 	return &heldContext{Context: parent, life: life, chain: &heldChain{h, outer}}
 }
+
+// HoldFrom returns the hold of the innermost lock under which ctx runs: the one whose
+// [Hold.Context], or whose Do, made ctx or the nearest of its ancestors. Inside Do it gives
+// the hold, and with it the fencing token:
+//
+//	err := lock.Do(ctx, func(ctx context.Context) error {
+//		return save(ctx, latchkey.HoldFrom(ctx).Token())
+//	})
+//
+// It returns nil if ctx runs under no lock, and a nil Hold behaves as one that was released.
+// It asks nobody, and a hold that is over is returned all the same: see [Hold.Err]. Permits
+// are passed over: see [PermitFrom]. Of a [MultiLock] or a [RedLock] it is the hold of all
+// members together.
+func HoldFrom(ctx context.Context) *Hold {
+	return innermost(ctx, func(h *Hold) bool { return !h.ofPermit() })
+}
+
+// PermitFrom returns the innermost permit under which ctx runs, as [HoldFrom] returns a hold:
+// inside [PermitSemaphore.Do] it gives the permit, and with it the id. It returns nil if ctx
+// runs under no permit, and a nil Permit behaves as one that was released.
+func PermitFrom(ctx context.Context) *Permit {
+	if h := innermost(ctx, (*Hold).ofPermit); h != nil {
+		return &Permit{h}
+	}
+	return nil
+}
+
+// innermost returns the innermost hold on ctx that is wanted, or nil.
+func innermost(ctx context.Context, wanted func(*Hold) bool) *Hold {
+	chain, _ := ctx.Value(heldKey{}).(*heldChain)
+	for ; chain != nil; chain = chain.outer {
+		if wanted(chain.hold) {
+			return chain.hold
+		}
+	}
+	return nil
+}
+
+func (h *Hold) ofPermit() bool { return h.group == nil && h.tenure.lock.kind.kind == KindPermit }
 
 // rootOf returns what ends when parent does, the same for as many parents as it can be.
 func rootOf(parent context.Context) context.Context {

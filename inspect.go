@@ -11,9 +11,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Inspection is what stood under a name at one moment.
+// Inspection is what one name had in Redis at one moment.
 type Inspection struct {
-	Name string
+	Name string // as the program gave it
 	Key  string // as it is in Redis
 	// Kind is KindMutex, KindLock (which re-entrant, fenced and spin locks share) or
 	// KindRWLock; KindNone for a free name; KindSemaphore, KindLatch or KindNumber; or
@@ -23,19 +23,22 @@ type Inspection struct {
 	// What is the kind in words, also of what is no object of this library: "a lock",
 	// "a list", "a hash without any lock owner". It is "" for a free name.
 	What    string
-	TTL     time.Duration // 0 when free, NoExpiry if the key does not expire
-	Holders []Holder      // of a lock, in the order of their owners
+	TTL     time.Duration // time until the key expires: 0 when free, NoExpiry if it does not
+	Holders []Holder      // of a lock, in the order of their owners; empty otherwise
 	Token   int64         // the last fencing token issued under the name, 0 if none
 }
 
-// Holder is an owner that holds a lock, and how often it has entered.
+// Holder is an owner that holds a lock.
 type Holder struct {
-	Owner string
-	Count int
+	// Owner is the owner as it stands in Redis. That of a mutex is its token; one that
+	// another library has made cannot be used with [By].
+	Owner Owner
+	Count int  // how often the owner has entered, from 1 on
 	Write bool // of a read/write lock: it writes; an owner that does both is there twice
 }
 
-// Locked reports whether there is a lock that somebody holds.
+// Locked reports whether the name is a lock, and held. A semaphore, a latch and data of an
+// application are not locked.
 func (i Inspection) Locked() bool {
 	switch i.Kind {
 	case KindMutex, KindLock, KindRWLock, KindMulti, KindRed:
@@ -68,9 +71,9 @@ func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 // wakes waiters, and reports whether anybody held it. It removes exactly the holders that it
 // saw: a hold that begins after it has looked is not touched.
 //
-// Anything but a lock is an ErrWrongKind and stays as it is. So does a string that is no
-// [Owner], since data of an application may look like the token of a mutex of another
-// library: to remove such a token, use [Mutex.ForceUnlock].
+// Anything but a lock is an ErrWrongKind and stays as it is. So does a string that is not of
+// the shape that [ParseOwner] reads, since data of an application may look like the token
+// of a mutex of another library: to remove such a token, use [Mutex.ForceUnlock].
 //
 // The former holders are not asked. Those of this library learn of it at their next renewal,
 // a third of their lease later at most, and their holds end with ErrLost. Until then they work
@@ -188,12 +191,12 @@ func (i *Inspection) recognize(redisType string, content []string) {
 	case isNumber(content[0]):
 		i.Kind = KindNumber
 	case isToken(content[0], expires):
-		i.Kind, i.Holders = KindMutex, []Holder{{Owner: content[0], Count: 1}}
+		i.Kind, i.Holders = KindMutex, []Holder{{Owner: ownerOf(content[0]), Count: 1}}
 	}
 	if i.Kind == KindRWLock {
 		markWriters(i.Holders)
 	}
-	slices.SortFunc(i.Holders, func(a, b Holder) int { return strings.Compare(a.Owner, b.Owner) })
+	slices.SortFunc(i.Holders, func(a, b Holder) int { return strings.Compare(a.Owner.String(), b.Owner.String()) })
 	if i.What = nouns[i.Kind]; i.What == "" {
 		i.What = foreignNoun(redisType, expires, content)
 	}
@@ -217,7 +220,8 @@ func (c *Client) wrongKind(ctx context.Context, names keys, want Kind, err error
 // markWriters tells the two sides of a read/write lock apart.
 func markWriters(list []Holder) {
 	for i := range list {
-		list[i].Owner, list[i].Write = strings.CutSuffix(list[i].Owner, ":write")
+		text, write := strings.CutSuffix(list[i].Owner.String(), ":write")
+		list[i].Owner, list[i].Write = ownerOf(text), write
 	}
 }
 
@@ -233,7 +237,7 @@ func (c *Client) forceUnlock(ctx context.Context, names keys, want *kind) (bool,
 			return held, nil
 		case want != nil && i.Kind != want.stored:
 			return held, fail("force unlock", names.name, notA(want.stored, i.What, nil))
-		case want == nil && i.Kind == KindMutex && !isOwner(i.Holders[0].Owner):
+		case want == nil && i.Kind == KindMutex && !i.Holders[0].Owner.reentrant():
 			return held, fail("force unlock", names.name, errMutexByName)
 		case !i.Locked():
 			return held, fail("force unlock", names.name, notA(KindLock, i.What, nil))
@@ -275,10 +279,10 @@ func (c *Client) evictions(names keys, i Inspection) []call {
 	case KindRWLock:
 		return rwEvictions(names, i.Holders, c.publish)
 	case KindMutex:
-		return []call{{mutexRelease, []string{names.key}, []string{i.Holders[0].Owner, c.publish, names.channel}}}
+		return []call{{mutexRelease, []string{names.key}, []string{i.Holders[0].Owner.String(), c.publish, names.channel}}}
 	default:
 		// It may be a fair lock, whose waiters listen elsewhere.
-		args := []string{i.Holders[0].Owner, "-1", "", c.publish, names.channel, "0", "0", c.lines.stale}
+		args := []string{i.Holders[0].Owner.String(), "-1", "", c.publish, names.channel, "0", "0", c.lines.stale}
 		return []call{{fairRelease, names.fairKeys(), args}}
 	}
 }

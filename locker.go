@@ -97,16 +97,21 @@ func (p *primitive) Do(ctx context.Context, fn func(context.Context) error, opti
 }
 
 // do is Do of every lock.
-func do(ctx context.Context, lock Locker, fn func(context.Context) error, settings []setting) (err error) {
+func do(ctx context.Context, lock Locker, fn func(context.Context) error, settings []setting) error {
 	h, err := lock.acquire(ctx, "lock", true, settings)
 	if err != nil {
 		return err
 	}
+	return h.during(ctx, fn)
+}
+
+// during calls fn under the hold, and releases the hold.
+func (h *Hold) during(ctx context.Context, fn func(context.Context) error) (err error) {
 	defer func() {
 		lost := h.Err()
 		unlocked := h.Unlock(ctx)
 		if lost != nil {
-			unlocked = fail("do", lock.Name(), lost)
+			unlocked = fail("do", h.Name(), lost)
 		}
 		if unlocked != nil {
 			err = errors.Join(err, unlocked)

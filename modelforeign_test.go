@@ -109,7 +109,7 @@ func semaphoreOperations(c *Client) []func() {
 		func() { _, _ = s.SetTTL(ctx, time.Second) },
 		func() { _, _ = s.SetTTL(ctx, NoExpiry) },
 		func() { _, _ = s.Delete(ctx) },
-		func() { _, _ = s.Available(ctx) },
+		func() { _, _ = s.Stats(ctx) },
 	}
 }
 
@@ -125,7 +125,7 @@ func permitOperations(c *Client) []func() {
 		func() { _, _ = s.SetTTL(ctx, time.Second) },
 		func() { _, _ = s.SetTTL(ctx, NoExpiry) },
 		func() { _, _ = s.Delete(ctx) },
-		func() { _, _ = s.Available(ctx) },
+		func() { _, _ = s.Stats(ctx) },
 	}
 }
 

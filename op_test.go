@@ -22,9 +22,9 @@ func TestOps_in_doubt_are_given_up_in_time(t *testing.T) {
 	offset = 25 * time.Minute                                                                      // in which the server could not be reached
 	require.NoError(t, c.rueidis.Do(t.Context(), c.rueidis.B().Del().Key(o.note).Build()).Error()) // its 20 minutes are over
 	require.True(t, c.undo.atOnce(o.undo), "it is given up")
-	n, err := s.Available(t.Context())
+	stats, err := s.Stats(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, 6, n, "released once")
+	require.Equal(t, 6, stats.Available, "released once")
 }
 
 // What is undone in the name of an acquisition of several is undone for all of them.

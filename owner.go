@@ -2,29 +2,36 @@ package latchkey
 
 import (
 	"context"
+	"log/slog"
 	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
 )
 
-// Owner names who holds a lock, in the shape that Redisson uses: the id of a
-// client and a number. It is a value to compare, print and parse; the zero value
-// is no owner.
+// Owner names the holder of a lock. Owners are comparable with ==, and the zero Owner is
+// none.
 //
-// Owners are made by the library, one for each outermost acquisition. A program
-// needs one only to re-enter a lock without the context of its hold ([By],
-// [WithOwner]), or to join a hold from another process ([ParseOwner]).
+// The library makes an owner for each outermost acquisition, in the shape that Redisson
+// uses: the id of a client, a colon and a number. You need one to re-enter a lock without
+// the context of its hold ([By], [WithOwner]), to join a hold from another process
+// ([ParseOwner]), or to compare it with what [Client.Inspect], [FairLock.Waiters] or an
+// [Event] reports.
+//
+// An owner that was reported may be of any other shape: the token of a mutex that another
+// library holds, or the id of a [Permit]. Such an owner is carried as text. It is good to
+// print and to compare, and [By] and [WithOwner] refuse it.
 type Owner struct {
 	client string
 	number uint64
+	text   string // instead of both: an owner that cannot re-enter, as it stands in Redis
 }
 
-// String returns the owner as it stands in Redis, the client's id and the
-// number separated by a colon, or "" for the zero Owner.
+// String returns the owner exactly as it stands in Redis, or "" for the zero Owner. A token
+// of another library may be any bytes, also such as are not UTF-8.
 func (o Owner) String() string {
-	if o.IsZero() {
-		return ""
+	if o.client == "" {
+		return o.text
 	}
 	text := make([]byte, 0, 64)
 	text = append(text, o.client...)
@@ -33,30 +40,62 @@ func (o Owner) String() string {
 }
 
 // IsZero reports whether o is no owner at all.
-func (o Owner) IsZero() bool { return o.client == "" }
+func (o Owner) IsZero() bool { return o == Owner{} }
 
-// ParseOwner reads what [Owner.String] wrote, in this or in another process.
-// Anything else is an ErrInvalid.
+// MarshalText returns the bytes of [Owner.String], and no error. In JSON, which has no other
+// text than UTF-8, an owner that is not UTF-8 does not survive.
+func (o Owner) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText sets o to the owner that [Owner.MarshalText] wrote, and returns no error. It
+// takes any text, since Inspect may report any; to read an owner for [By], use [ParseOwner].
+func (o *Owner) UnmarshalText(text []byte) error {
+	*o = ownerOf(string(text))
+	return nil
+}
+
+// LogValue returns the text of [Owner.String]: it is part of [slog.LogValuer].
+func (o Owner) LogValue() slog.Value { return slog.StringValue(o.String()) }
+
+// ParseOwner reads what [Owner.String] wrote for an owner of this library, in this or in
+// another process, or the id and thread of a Redisson client. Anything else is an ErrInvalid.
 //
-// A process that joins a hold by such an owner shares it: the lock is free when
-// every process has released its part. Hand-over is therefore: the new process
-// acquires with [By], then the old one unlocks.
+// A process that joins a hold by such an owner shares it: the lock is free when every
+// process has released its part. To hand a lock over, the new process acquires it with
+// [By], then the old one unlocks.
 func ParseOwner(text string) (Owner, error) {
 	client, digits, found := strings.Cut(text, ":")
 	id, err := uuid.Parse(client)
 	if !found || err != nil || id.String() != client {
-		return Owner{}, invalid("owner %q is not a client id and a number", text)
+		return Owner{}, invalid("owner %.80q is not a client id and a number", text)
 	}
 	number, err := strconv.ParseUint(digits, 10, 63)
 	if err != nil || strconv.FormatUint(number, 10) != digits {
-		return Owner{}, invalid("owner %q is not a client id and a number", text)
+		return Owner{}, invalid("owner %.80q is not a client id and a number", text)
 	}
 	return Owner{client: client, number: number}, nil
 }
 
-func isOwner(text string) bool {
-	_, err := ParseOwner(text)
-	return err == nil
+// ownerOf is the owner that stands in Redis as text, whoever wrote it.
+func ownerOf(text string) Owner {
+	owner, err := ParseOwner(text)
+	if err != nil {
+		return Owner{text: text}
+	}
+	return owner
+}
+
+// reentrant reports whether o has the shape of an owner that can re-enter a lock.
+func (o Owner) reentrant() bool { return o.client != "" }
+
+// mayReenter is an ErrInvalid if o cannot re-enter any lock.
+func (o Owner) mayReenter() error {
+	if o.IsZero() {
+		return invalid("the owner is empty")
+	}
+	if !o.reentrant() {
+		return invalid("owner %.80q cannot re-enter a lock: it is neither an owner of this library nor a thread of Redisson", o.text)
+	}
+	return nil
 }
 
 type ownerKey struct{}
@@ -64,7 +103,8 @@ type ownerKey struct{}
 // WithOwner returns a context under which acquisitions that do not re-enter a
 // hold of their own lock belong to owner: two acquisitions of one lock by one
 // owner are a hold and its re-entry, whatever goroutine makes them. The zero
-// Owner takes an owner off the context again.
+// Owner takes an owner off the context again. With an owner that cannot re-enter,
+// such as the token of a mutex, these acquisitions return ErrInvalid and send nothing.
 //
 // The owner names a logical task of one client, usually made by
 // [Client.NewOwner]. Each outermost acquisition still gets a number of its own
@@ -73,7 +113,11 @@ func WithOwner(ctx context.Context, owner Owner) context.Context {
 	return context.WithValue(ctx, ownerKey{}, owner)
 }
 
-func ownerFrom(ctx context.Context) Owner {
+// ownerFrom returns the owner that ctx carries, or none.
+func ownerFrom(ctx context.Context) (Owner, error) {
 	owner, _ := ctx.Value(ownerKey{}).(Owner)
-	return owner
+	if owner.IsZero() {
+		return owner, nil
+	}
+	return owner, owner.mayReenter()
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Permit is a permit of a [PermitSemaphore] that this process has acquired. Its methods
-// may be called from any goroutine, and on a nil Permit, which is over.
+// may be called from any goroutine. A nil Permit behaves as one that was released.
 type Permit struct{ hold *Hold }
 
 func (p *Permit) inner() *Hold {
@@ -28,21 +28,34 @@ func (p *Permit) ID() string {
 	return p.hold.tenure.wire
 }
 
-// Release gives the permit back, as [Hold.Unlock] gives back a lock, with its errors.
+// Release gives the permit back, and wakes a waiter. It works although ctx has ended: only
+// the values of ctx are used, and the time is bounded by Options.RetryBudget instead.
+//
+// nil means that the permit lasted until this call and is over now. ErrNotHeld means that it
+// was over before: released already, or lost (then ErrLost matches too). Any other error
+// means that no answer came (ErrUnknownOutcome), that the server could not be asked
+// (ErrUnavailable) or that it refused: the permit is not renewed any more, the release is
+// repeated in the background until its lease has ended, and you may call Release again to
+// wait for it.
 func (p *Permit) Release(ctx context.Context) error { return p.inner().Unlock(ctx) }
 
-// Context returns a context for the work under the permit. It ends as [Hold.Context]
-// does: at the latest when the server could give the permit to somebody else.
+// Context returns a context for the work under the permit. It ends with parent, with the loss
+// of the permit ([context.Cause] then matches ErrLost, and also ErrMaxHold if that was the
+// reason), with the client (ErrClosed), and when Release begins (ErrNotHeld): at the latest
+// when the server could give the permit to somebody else. It asks nobody. [PermitFrom] finds
+// the permit in it, and in contexts that are derived from it.
 func (p *Permit) Context(parent context.Context) context.Context { return p.inner().Context(parent) }
 
-// Lost returns a channel that closes when the permit is lost, not when it is released.
+// Lost returns a channel that closes when the permit is lost, at the latest when its lease
+// could run out on the server. It does not close on Release.
 func (p *Permit) Lost() <-chan struct{} { return p.inner().Lost() }
 
-// Err returns nil while the permit is held, and afterwards why it is not, as [Hold.Err].
+// Err returns nil while the permit is held, and afterwards why it is not: ErrNotHeld after
+// Release, or the cause of the loss (ErrLost, ErrMaxHold, ErrClosed). It asks nobody.
 func (p *Permit) Err() error { return p.inner().Err() }
 
 // ValidFor returns for how long the permit can be relied on if the server is never
-// heard of again: NoExpiry for one without an end, 0 when it is over.
+// heard of again: NoExpiry for one without an end, 0 when it is over. It asks nobody.
 func (p *Permit) ValidFor() time.Duration {
 	left := p.inner().ValidFor()
 	if left > MaxLease {
@@ -51,7 +64,10 @@ func (p *Permit) ValidFor() time.Duration {
 	return left
 }
 
-// Extend makes the lease at least d from now, once, as [Hold.Extend] does.
+// Extend makes the lease at least d from now, once; it never shortens it. Renewal, if the
+// permit has it, goes on. d is from MinLease to MaxLease, else the error is ErrInvalid. The
+// error matches ErrNotHeld if the permit is over, and ErrMaxHold if d would pass the limit of
+// [MaxHold]. After another error, such as ErrUnavailable, the lease is what it was, or d.
 func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 	return p.inner().Extend(ctx, d)
 }
@@ -87,10 +103,17 @@ func (s PermitState) String() string {
 // releaseBatch is how many permits one script releases.
 const releaseBatch = 100
 
-// Release gives permits back by their ids, whoever acquired them, and returns for each
-// what became of it. The error is nil if all were released, and matches ErrNotHeld if
-// some were not. A permit that another process renews is lost to it: it learns of that
-// at its next renewal. It works although ctx has ended.
+// Release gives permits back by their ids, whoever acquired them, wakes waiters, and returns
+// for each id what became of it, in the order of the ids. A permit that another process
+// renews is lost to it: it learns of that at its next renewal. It works although ctx has
+// ended: the time is bounded by Options.RetryBudget instead, for each 100 ids.
+//
+// The error is nil if all were released. It matches ErrNotHeld if some are [PermitExpired] or
+// [PermitUnknown]; and ErrUnknownOutcome if no answer came for some, which are
+// [PermitUndecided] and are released in the background. It is ErrInvalid, and nothing was
+// sent, if there is no id or one cannot be the id of a permit. ErrUnavailable, ErrClosed,
+// ErrWrongKind and a *rueidis.RedisError are possible for those that are PermitUndecided; they
+// were not released.
 func (s *PermitSemaphore) Release(ctx context.Context, ids ...string) ([]PermitState, error) {
 	if err := checkIDs(ids); err != nil {
 		return nil, fail("release", s.name, err)
@@ -167,8 +190,12 @@ func (s *PermitSemaphore) releaseByID(ctx context.Context, ids []string, some []
 	return nil
 }
 
-// RemainingLease returns what is left of a permit's lease, NoExpiry if it does not end, and
-// ErrNotHeld if nobody holds a permit with that id.
+// RemainingLease returns what is left of the lease of the permit with that id, NoExpiry if it
+// does not end. It changes nothing; the answer may be out of date when it arrives.
+//
+// The error matches ErrNotHeld if nobody holds a permit with that id, ErrInvalid if it cannot
+// be an id (nothing was sent), ErrWrongKind, ErrClosed, or ErrUnavailable if the server did
+// not answer within Options.RetryBudget.
 func (s *PermitSemaphore) RemainingLease(ctx context.Context, id string) (time.Duration, error) {
 	if err := checkIDs([]string{id}); err != nil {
 		return 0, fail("remaining lease", s.name, err)
@@ -184,9 +211,16 @@ func (s *PermitSemaphore) RemainingLease(ctx context.Context, id string) (time.D
 	return remaining(left), err
 }
 
-// SetLease makes the lease of a permit d from now, longer or shorter, or without an
-// end with NoExpiry. A permit of this client is not renewed from then on, also after an
-// error; one of another process may be, and is then as long as that process makes it.
+// SetLease makes the lease of the permit with that id d from now, longer or shorter, or
+// without an end with NoExpiry. A permit of this client is not renewed from then on, also
+// after an error; one of another process may be, and is then as long as that process makes
+// it. ctx bounds the call.
+//
+// The error matches ErrNotHeld if nobody holds a permit with that id (and also ErrLost if it
+// was one of this client), and ErrInvalid if it cannot be an id or d is not from MinLease to
+// MaxLease (nothing was sent). ErrUnknownOutcome means that no answer came: the lease is what
+// it was, or d, and does not change late. After ErrUnavailable, ErrClosed or ErrWrongKind it
+// is what it was.
 func (s *PermitSemaphore) SetLease(ctx context.Context, id string, d time.Duration) error {
 	const verb = "set lease"
 	ms, err := ttlText(d)
@@ -263,8 +297,7 @@ func (t *tenure) fixLease(sent stamp, lease time.Duration, shorter bool) {
 func (s *tenures) permits(p *primitive, n int) (leader *tenure) {
 	all := make([]*tenure, n)
 	for i := range all {
-		t := s.make(p, Owner{}, s.number(), "")
-		t.wire = newPermitID()
+		t := s.make(p, Owner{text: newPermitID()}, s.number(), "")
 		all[i] = t
 		t.leader = all[0].wire
 		s.mu.Lock()
@@ -276,9 +309,9 @@ func (s *tenures) permits(p *primitive, n int) (leader *tenure) {
 	return all[0]
 }
 
-// permitName is under which name a permit is known. It has no owner.
+// permitName is under which name a permit is known. Its id stands for an owner.
 func permitName(key, id string) ownedName {
-	return ownedName{key: key, side: KindPermit, owner: Owner{client: id}}
+	return ownedName{key: key, side: KindPermit, owner: Owner{text: id}}
 }
 
 func newPermitID() string {
@@ -295,12 +328,12 @@ func rawID(id string) string {
 
 func checkIDs(ids []string) error {
 	if len(ids) == 0 {
-		return invalid("no id")
+		return invalid("no permit id")
 	}
 	for _, id := range ids {
 		raw, err := hex.DecodeString(id)
 		if err != nil || len(raw) == 0 || hex.EncodeToString(raw) != id {
-			return invalid("%q is no id of a permit", id)
+			return invalid("invalid permit id %.80q, want the hexadecimal digits of Permit.ID", id)
 		}
 	}
 	return nil

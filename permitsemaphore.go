@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"time"
 )
@@ -10,7 +9,8 @@ import (
 // PermitSemaphore is a semaphore whose permits have ids and leases, on the wire
 // Redisson's RPermitExpirableSemaphore. A permit is renewed for as long as its process
 // lives, unless [Lease] fixes its lease, so that the permits of a process that crashed
-// come back by themselves. That makes it the one for worker pools.
+// come back by themselves. That makes it the one for worker pools. Any number of goroutines
+// may share one PermitSemaphore.
 //
 // The permits have to be set once, by TrySetPermits: until then acquisitions fail with
 // ErrNotSet, unless they are told to wait for it ([AwaitSet]). Waiters are served as
@@ -37,28 +37,62 @@ func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
 // maxPermits is how many permits one call acquires.
 const maxPermits = 1000
 
-// Acquire takes a permit, waiting until ctx ends or the time of [Wait] is over. A nil
-// error means that it is held; the errors are those of [Locker], and ErrNotSet. The
-// options are Wait, Lease, [MaxHold] and [AwaitSet].
+// Acquire takes a permit. It waits until ctx ends or the time of [Wait] is over. The options
+// are Wait, [Lease], [MaxHold] and [AwaitSet].
+//
+// A nil error means that the permit is held, until you release it or it is lost
+// ([Permit.Context]); with any other error it is not. A context that has already ended gets
+// an error even if there is a permit. Cancelling ctx after Acquire returns does not affect
+// the permit.
+//
+// The error matches one of
+//
+//   - ErrNotAcquired: there was none until ctx ended (the error then also matches that of
+//     ctx) or the time of Wait was over; with AwaitSet also: nobody had set them until then
+//   - ErrNotSet: the semaphore is not there
+//   - ErrUnavailable: the server could not be asked until then. If a request was sent and not
+//     answered, the error also matches ErrUnknownOutcome, and what may have been acquired
+//     is undone in the background
+//   - ErrNotReplicated: too few replicas have confirmed it, and it was undone
+//   - ErrClosed: the client is closed
+//   - ErrWrongKind: the key is another kind of object, or data of an application
+//   - ErrInvalid: the name or an option is unusable; nothing was sent
+//   - *rueidis.RedisError: the server refuses for a reason that waiting cannot mend
 func (s *PermitSemaphore) Acquire(ctx context.Context, options ...PermitOption) (*Permit, error) {
 	return one(s.acquire(ctx, "acquire", true, 1, settingsOf(options)))
 }
 
 // TryAcquire takes a permit if there is one, and does not wait. ErrNotAcquired means that
-// there is none; the other errors are those of Acquire.
+// there is none, or that it is reserved for a request that has been waiting; the other errors
+// are those of Acquire. An attempt that meets a server in trouble is repeated for
+// Options.RetryBudget.
 func (s *PermitSemaphore) TryAcquire(ctx context.Context, options ...TryPermitOption) (*Permit, error) {
 	return one(s.acquire(ctx, "try acquire", false, 1, settingsOf(options)))
 }
 
-// AcquireN takes n permits at once or none, as Acquire does; n is 1 000 at most. Each
-// is released, renewed and lost for itself.
+// AcquireN takes n permits at once or none, as Acquire does, with its errors; n is 1,000 at
+// most. Each is released, renewed and lost for itself.
 func (s *PermitSemaphore) AcquireN(ctx context.Context, n int, options ...PermitOption) ([]*Permit, error) {
 	return s.acquire(ctx, "acquire", true, n, settingsOf(options))
 }
 
-// TryAcquireN is TryAcquire for n permits at once or none.
+// TryAcquireN is TryAcquire for n permits at once or none; n is 1,000 at most.
 func (s *PermitSemaphore) TryAcquireN(ctx context.Context, n int, options ...TryPermitOption) ([]*Permit, error) {
 	return s.acquire(ctx, "try acquire", false, n, settingsOf(options))
+}
+
+// Do acquires a permit as Acquire does, calls fn with a context of the permit
+// ([Permit.Context], [PermitFrom]), and releases the permit, also when fn panics.
+//
+// It returns the error of the acquisition, without calling fn; or the error of fn joined
+// with the loss of the permit, if it was lost while fn ran, and with the error of
+// [Permit.Release].
+func (s *PermitSemaphore) Do(ctx context.Context, fn func(context.Context) error, options ...PermitOption) error {
+	p, err := s.Acquire(ctx, options...)
+	if err != nil {
+		return err
+	}
+	return p.hold.during(ctx, fn)
 }
 
 func one(permits []*Permit, err error) (*Permit, error) {
@@ -70,7 +104,7 @@ func one(permits []*Permit, err error) (*Permit, error) {
 
 func (s *PermitSemaphore) acquire(ctx context.Context, verb string, waits bool, n int, settings []setting) ([]*Permit, error) {
 	if n < 1 || n > maxPermits {
-		return nil, fail(verb, s.name, invalid("%d is no number of permits to acquire at once", n))
+		return nil, fail(verb, s.name, invalid("%d permits at once, want at least 1 and at most %d", n, maxPermits))
 	}
 	h, err := s.permits.acquire(ctx, verb, waits, append(settings, setting{kind: settingTogether, n: n}))
 	if err != nil {
@@ -85,8 +119,12 @@ func (s *PermitSemaphore) acquire(ctx context.Context, verb string, waits bool, 
 }
 
 // TrySetPermits sets how many permits there are in all, of a semaphore that is not
-// there, and reports whether it did; one that is there stays as it is. With [TTL] the
-// semaphore goes when the time is over, and its permits with it.
+// there, wakes those who wait for that, and reports whether it did; one that is there stays
+// as it is. With [TTL] the semaphore ends when the time is over, and its permits with it. n is
+// 0 or more.
+//
+// The errors are those of [Semaphore.Release]: after ErrUnknownOutcome do not repeat it, after
+// any other nothing has changed. ctx bounds the call.
 func (s *PermitSemaphore) TrySetPermits(ctx context.Context, n int, options ...SetOption) (bool, error) {
 	ttl, err := timeToLive(options)
 	if err == nil {
@@ -98,8 +136,9 @@ func (s *PermitSemaphore) TrySetPermits(ctx context.Context, n int, options ...S
 	return s.set(ctx, "try set permits", "try", n, ttl)
 }
 
-// SetPermits changes how many permits there are in all, or sets it. If fewer remain
-// than are held, nobody acquires until enough have been released; nobody loses one.
+// SetPermits changes how many permits there are in all, or sets it. To set the same number
+// twice changes nothing. If fewer remain than are held, nobody acquires until enough have
+// been released; nobody loses one. The errors are those of TrySetPermits.
 func (s *PermitSemaphore) SetPermits(ctx context.Context, n int) error {
 	if err := checkTotal(n); err != nil {
 		return fail("set permits", s.name, err)
@@ -108,10 +147,12 @@ func (s *PermitSemaphore) SetPermits(ctx context.Context, n int) error {
 	return err
 }
 
-// AddPermits adds n permits, or takes them away if n is negative.
+// AddPermits adds n permits, and wakes waiters, or takes them away if n is negative, as
+// SetPermits does. A semaphore that is not there is made, with n permits. n is from
+// -2,147,483,647 to 2,147,483,647 and not 0. The errors are those of TrySetPermits.
 func (s *PermitSemaphore) AddPermits(ctx context.Context, n int) error {
-	if n == 0 || n < -maxCount || n > maxCount {
-		return fail("add permits", s.name, invalid("%d is no number of permits to add", n))
+	if err := checkAdded(n); err != nil {
+		return fail("add permits", s.name, err)
 	}
 	_, err := s.set(ctx, "add permits", "add", n, "")
 	return err
@@ -124,39 +165,9 @@ func (s *PermitSemaphore) set(ctx context.Context, verb, how string, n int, ttl 
 	}))
 }
 
-// Available returns how many permits can be acquired, those included whose lease is
-// over; negative if more are held than there are.
-func (s *PermitSemaphore) Available(ctx context.Context) (int, error) {
-	free, _, err := s.counts(ctx, "available")
-	return free, err
-}
-
-// Acquired returns how many permits are held.
-func (s *PermitSemaphore) Acquired(ctx context.Context) (int, error) {
-	_, held, err := s.counts(ctx, "acquired")
-	return held, err
-}
-
-// Permits returns how many permits there are in all.
-func (s *PermitSemaphore) Permits(ctx context.Context) (int, error) {
-	free, held, err := s.counts(ctx, "permits")
-	return free + held, err
-}
-
-func (s *PermitSemaphore) counts(ctx context.Context, verb string) (free, held int, err error) {
-	a, err := s.query(ctx, verb, call{permitCount, []string{s.key, s.held()}, nil})
-	if err != nil {
-		return 0, 0, err
-	}
-	counts, err := a.message.AsIntSlice()
-	if err != nil || len(counts) != 2 {
-		return 0, 0, errors.Join(errReply, err)
-	}
-	return int(counts[0]), int(counts[1]), nil
-}
-
-// SetTTL sets the time to live of the semaphore and its permits, or none with NoExpiry, and
-// reports whether it is there.
+// SetTTL makes the semaphore and its permits end in d, or never with NoExpiry, and reports
+// whether it is there. The leases of permits that are held stay as they are, but end with the
+// semaphore. The errors are those of [Semaphore.SetTTL].
 func (s *PermitSemaphore) SetTTL(ctx context.Context, d time.Duration) (bool, error) {
 	ms, err := ttlText(d)
 	if err != nil {
@@ -167,7 +178,7 @@ func (s *PermitSemaphore) SetTTL(ctx context.Context, d time.Duration) (bool, er
 
 // Delete removes the semaphore and reports whether it was there. Its permits are lost;
 // their holders learn of it at the next renewal. Its waiters get ErrNotSet, or wait on
-// if they were told to.
+// if they were told to. The errors are those of [Semaphore.SetTTL].
 func (s *PermitSemaphore) Delete(ctx context.Context) (bool, error) {
 	return s.delete(ctx, s.held(), reserveKey(s.key))
 }

@@ -103,10 +103,8 @@ func (r *request) apply(s setting) error {
 		r.maxHold = s.d
 		return checkLease("the maximum hold", s.d)
 	case settingBy:
-		if s.owner.IsZero() {
-			return invalid("the owner is empty")
-		}
 		r.by = s.owner
+		return s.owner.mayReenter()
 	case settingAwaitSet:
 		r.awaitSet = true
 	case settingUnsetIsOpen:

@@ -301,9 +301,9 @@ func rwEvictions(names keys, holders []Holder, publish string) (calls []call) {
 // field is the holder in the hash of a read/write lock.
 func (h Holder) field() string {
 	if h.Write {
-		return h.Owner + ":write"
+		return h.Owner.String() + ":write"
 	}
-	return h.Owner
+	return h.Owner.String()
 }
 
 // heldBy tells the side on which a read/write lock is held.

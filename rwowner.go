@@ -21,7 +21,10 @@ func (p *primitive) resolveSide(ctx context.Context, r *request) (*tenure, error
 		if h := holdFrom(ctx, p, p.kind.otherSide()); h != nil {
 			return h.tenure.otherSide(p)
 		}
-		owner = ownerFrom(ctx)
+		var err error
+		if owner, err = ownerFrom(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if owner.IsZero() {
 		return nil, nil //nolint:nilnil // no owner is not an error

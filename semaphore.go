@@ -10,26 +10,27 @@ import (
 // Semaphore is a counting semaphore, on the wire Redisson's RSemaphore: a number of
 // permits that anybody may take and give. Permits have no owner: one that a crashed
 // process had is gone until somebody gives it back. Use [PermitSemaphore] where that
-// matters.
+// matters. Any number of goroutines may share one Semaphore.
 //
-// Every operation counts once, however often it has to be sent. Those that give (all
-// but Acquire, TryAcquire and Drain) return ErrUnknownOutcome when no answer came in
+// Every operation counts once, however often it has to be sent. Release, ReleaseIfExists,
+// AddPermits, TrySetPermits and SetPermits return ErrUnknownOutcome when no answer came in
 // time; they are then repeated in the background until the server answers, so do not
-// repeat them. An acquisition without an answer is undone there.
+// repeat them. Acquire, TryAcquire and Drain without an answer are undone there, SetTTL and
+// Delete are given up there: they were executed, or will never be.
 //
 // The permits have to be set once, by TrySetPermits: until then acquisitions fail with
 // ErrNotSet, unless they are told to wait for it ([AwaitSet]).
 //
 // Waiters of one client are served first come first served, whatever number they ask
-// for. Among clients there is no order, but whoever has been waiting in front of its
-// client for a fifth of Options.StaleWaiterTimeout may have permits kept for it, one at
-// a time: others, of this library, then get only what is left beside, so that a large
+// for. Among clients there is no order. A request that has been first in its client for a
+// fifth of Options.StaleWaiterTimeout may have permits reserved for it, one request at a
+// time: others, of this library, can take only unreserved permits, so that a large
 // request is not starved by small ones. That lasts for one StaleWaiterTimeout at first,
-// then, after a pause that is as long, for twice as long, up to a minute at a time; so a
+// then, after a pause that is as long, for twice as long, up to a minute at a time. So a
 // large request is granted when one such time outlasts the uses of the permits, and one
 // that can never be granted takes no more than half of the time from others. A waiter
-// that died has permits kept for one StaleWaiterTimeout at most. Nothing is kept while
-// it is not known how many permits there are in all: see SetPermits.
+// that died has permits reserved for one StaleWaiterTimeout at most. Nothing is reserved
+// while it is not known how many permits there are in all: see SetPermits.
 type Semaphore struct {
 	object
 
@@ -47,63 +48,108 @@ func totalKey(tag string) string { return "latchkey_sc_total:" + tag }
 
 func semaphoreChannel(key string) string { return "redisson_sc:" + hashTag(key) }
 
-// Acquire takes n permits, all or none, waiting until ctx ends or the time of [Wait] is
-// over. The error is nil if they are taken, and otherwise as that of [Locker] says, or
-// ErrNotSet. Of the options, Wait and [AwaitSet] apply.
+// Acquire takes n permits, all or none. It waits until ctx ends or the time of [Wait] is
+// over. The options are Wait and [AwaitSet]. A nil error means that the permits are taken;
+// with any other error none is. A context that has already ended gets an error even if there
+// are permits.
+//
+// The error matches one of
+//
+//   - ErrNotAcquired: there were fewer than n until ctx ended (the error then also matches
+//     that of ctx) or the time of Wait was over; with AwaitSet also: nobody had set them
+//     until then
+//   - ErrNotSet: the semaphore is not there
+//   - ErrUnavailable: the server could not be asked until then. If a request was sent and not
+//     answered, the error also matches ErrUnknownOutcome, and what may have been taken is
+//     given back in the background
+//   - ErrNotReplicated: too few replicas have confirmed it, and it was undone
+//   - ErrClosed: the client is closed
+//   - ErrWrongKind: the key is another kind of object, or data of an application
+//   - ErrInvalid: the name, n (1 to 2,147,483,647) or an option is unusable; nothing was sent
+//   - *rueidis.RedisError: the server refuses for a reason that waiting cannot mend
 func (s *Semaphore) Acquire(ctx context.Context, n int, options ...AcquireOption) error {
 	return s.acquire(ctx, "acquire", true, n, settingsOf(options))
 }
 
 // TryAcquire takes n permits if there are as many, all or none, and does not wait.
-// ErrNotAcquired means that there are fewer; the other errors are those of Acquire. An
-// attempt that meets a server in trouble is repeated for Options.RetryBudget.
+// ErrNotAcquired means that there are fewer, or that they are reserved for a request that
+// has been waiting; the other errors are those of Acquire. An attempt that meets a server in
+// trouble is repeated for Options.RetryBudget.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 	return s.acquire(ctx, "try acquire", false, n, nil)
 }
 
 // Release gives n permits, and wakes as many waiters as they are enough for. Nobody
-// checks that they were taken before. A semaphore that is not there comes into being
-// with them; see [Semaphore.ReleaseIfExists]. It works although ctx has ended: the time
+// checks that they were taken before. A semaphore that is not there is made, with n
+// permits; see [Semaphore.ReleaseIfExists]. It works although ctx has ended: the time
 // is bounded by Options.RetryBudget instead.
+//
+// The error matches one of
+//
+//   - ErrUnknownOutcome: it was sent and not answered; it is repeated in the background, so
+//     do not repeat it
+//   - ErrUnavailable, without ErrUnknownOutcome: the server could not be asked; no permit was
+//     given, and you may repeat it
+//   - ErrClosed, ErrWrongKind: no permit was given
+//   - ErrInvalid: the name or n (1 to 2,147,483,647) is unusable, or there would be more
+//     permits than Redisson can count; no permit was given
+//   - *rueidis.RedisError: the server refuses
 func (s *Semaphore) Release(ctx context.Context, n int) error {
 	_, err := s.give(s.client.caller.detached(ctx), "release", "release", n)
 	return err
 }
 
-// ReleaseIfExists is Release for a semaphore that may have been deleted, or have come
-// to the end of its time: it is not made anew. It reports whether it was there.
+// ReleaseIfExists is Release for a semaphore that may have been deleted, or have come to
+// the end of its TTL: it is not made anew. It reports whether it was there; false, with a
+// nil error, means that no permit was given. The errors are those of Release.
 func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 	return s.give(s.client.caller.detached(ctx), "release if exists", "release if set", n)
 }
 
-// AddPermits adds n permits to those that there are, or takes them away if n is
-// negative: fewer than none may be left then, until enough are released.
+// AddPermits adds n permits to those that there are, and wakes waiters, or takes them away if
+// n is negative: the number available may then be negative until enough are released. A
+// semaphore that is not there is made, with n permits.
+//
+// The errors are those of [Semaphore.Release]; n is from -2,147,483,647 to 2,147,483,647 and
+// not 0. ctx bounds the call.
 func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
-	if n == 0 || n < -maxCount || n > maxCount {
-		return fail("add permits", s.name, invalid("%d is no number of permits to add", n))
+	if err := checkAdded(n); err != nil {
+		return fail("add permits", s.name, err)
 	}
 	_, err := s.send(ctx, "add permits", "add", n)
 	return err
 }
 
-// TrySetPermits sets the permits of a semaphore that is not there, and reports whether
-// it did; one that is there stays as it is. With [TTL] the semaphore goes when the time
-// is over.
+// TrySetPermits sets the permits of a semaphore that is not there, wakes those who wait for
+// that, and reports whether it did; one that is there stays as it is. With [TTL] the
+// semaphore ends when the time is over. n is 0 or more.
+//
+// The errors are those of [Semaphore.Release]. ctx bounds the call.
 func (s *Semaphore) TrySetPermits(ctx context.Context, n int, options ...SetOption) (bool, error) {
 	return s.set(ctx, "try set permits", "", n, options)
 }
 
 // SetPermits changes how many permits there are in all, those included that are taken:
-// to set the same number twice changes nothing. It sets them if nobody has. The total
-// is what was set, and added, by this library; of a semaphore that Redisson made it is
-// not known (ErrNotSet), and of one that Redisson has changed it is wrong: use AddPermits.
+// to set the same number twice changes nothing. It sets them if nobody has. The number
+// available may then be negative until enough are released. n is 0 or more.
+//
+// The total is what was set, and added, by this library; of a semaphore that Redisson made
+// it is not known (ErrNotSet, and nothing is changed), and of one that Redisson has changed
+// it is wrong: use AddPermits. The other errors are those of [Semaphore.Release]. ctx bounds
+// the call.
 func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
 	_, err := s.set(ctx, "set permits", "1", n, nil)
 	return err
 }
 
-// Drain takes all permits that there are, and returns how many; a negative number is a
-// debt that it has paid.
+// Drain takes all permits that are available, and returns how many. A negative number means
+// that so many were missing, and none is now. It does not wait for permits; ctx and
+// Options.RetryBudget bound the call.
+//
+// With any error but ErrUnknownOutcome nothing was taken; after that one, what may have been
+// taken is given back in the background. ErrNotSet means that the semaphore is not there. The
+// other errors are ErrUnavailable, ErrClosed, ErrWrongKind, ErrInvalid for a bad name, and a
+// *rueidis.RedisError with which the server refuses.
 func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	if s.invalid != nil {
 		return 0, fail("drain", s.name, s.invalid)
@@ -126,18 +172,14 @@ func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	return intOf(a)
 }
 
-// Available returns how many permits there are, negative if it is a debt, and
-// ErrNotSet if nobody has set them.
-func (s *Semaphore) Available(ctx context.Context) (int, error) {
-	a, err := s.query(ctx, "available", call{semAvailable, []string{s.key}, nil})
-	if err != nil {
-		return 0, err
-	}
-	return intOf(a)
-}
-
-// SetTTL sets the time to live of the semaphore, or none with NoExpiry, and reports whether it
-// is there.
+// SetTTL makes the semaphore end in d, or never with NoExpiry, and reports whether it is there.
+// d is from MinLease to MaxLease. When the time is over the semaphore is gone, and its waiters
+// get ErrNotSet, or wait on if they were told to. ctx bounds the call.
+//
+// ErrUnknownOutcome means that it was sent and not answered: it took effect, or never will,
+// and you may repeat it. With any other error nothing was changed: ErrUnavailable, ErrClosed,
+// ErrWrongKind, ErrInvalid for a bad name or d, or a *rueidis.RedisError with which the server
+// refuses.
 func (s *Semaphore) SetTTL(ctx context.Context, d time.Duration) (bool, error) {
 	ms, err := ttlText(d)
 	if err != nil {
@@ -147,7 +189,7 @@ func (s *Semaphore) SetTTL(ctx context.Context, d time.Duration) (bool, error) {
 }
 
 // Delete removes the semaphore and reports whether it was there. Its waiters get
-// ErrNotSet, or wait on if they were told to.
+// ErrNotSet, or wait on if they were told to. The errors are those of [Semaphore.SetTTL].
 func (s *Semaphore) Delete(ctx context.Context) (bool, error) {
 	return s.delete(ctx, s.total, s.reserve)
 }
@@ -198,14 +240,21 @@ func (s *Semaphore) set(ctx context.Context, verb, change string, n int, options
 
 func checkCount(n int) error {
 	if n < 1 || n > maxCount {
-		return invalid("%d is no number of permits to take or give", n)
+		return invalid("%d permits, want at least 1 and at most %d", n, maxCount)
 	}
 	return nil
 }
 
 func checkTotal(n int) error {
 	if n < 0 || n > maxCount {
-		return invalid("%d is no number of permits to have", n)
+		return invalid("%d permits in all, want at least 0 and at most %d", n, maxCount)
+	}
+	return nil
+}
+
+func checkAdded(n int) error {
+	if n == 0 || n < -maxCount || n > maxCount {
+		return invalid("%d permits to add, want at most %d, or at least %d but not 0", n, maxCount, -maxCount)
 	}
 	return nil
 }

@@ -295,7 +295,7 @@ func (s *semScripts) lapse(id string) {
 
 func (s *semScripts) counts(free, held int64) {
 	s.t.Helper()
-	require.Equal(s.t, []any{free, held}, s.twice(permitCount, []string{s.key, s.ids}))
+	require.Equal(s.t, []any{free, held, int64(-1)}, s.twice(permitStats, []string{s.key, s.ids}))
 }
 
 func TestPermitScripts(t *testing.T) {

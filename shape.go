@@ -90,7 +90,7 @@ func hashShape(content []string) (Kind, []Holder) {
 		case strings.Contains(field, "@"):
 			// The part of a guest, which the owner's own field includes.
 		default:
-			list = append(list, Holder{Owner: field, Count: count})
+			list = append(list, Holder{Owner: ownerOf(field), Count: count})
 		}
 	}
 	if len(list) == 0 {

@@ -126,7 +126,7 @@ func TestForcedReleaseChecksTheKind(t *testing.T) {
 		require.NoError(t, err)
 		store(t, c, append([]string{"HSET", names.key}, content...)...)
 		before := c.hash(t, names.key)
-		for _, each := range c.evictions(names, Inspection{Kind: KindLock, Holders: []Holder{{Owner: anOwner, Count: 1}}}) {
+		for _, each := range c.evictions(names, Inspection{Kind: KindLock, Holders: []Holder{{Owner: ownerOf(anOwner), Count: 1}}}) {
 			require.Nil(t, c.script(each.cmd, each.keys, each.args...), "%q", content)
 		}
 		require.Equal(t, before, c.hash(t, names.key))

@@ -84,7 +84,7 @@ func TestOperationsCountOnce(t *testing.T) {
 				return firstOf(c.NewSemaphore(name).TrySetPermits(t.Context(), 5))
 			},
 			func(ctx context.Context, c *latchkey.Client, name string) (int, error) {
-				return c.NewSemaphore(name).Available(ctx)
+				return freeIn(ctx, c.NewSemaphore(name))
 			})
 	})
 	t.Run("PermitSemaphore", func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestOperationsCountOnce(t *testing.T) {
 				return firstOf(c.NewPermitSemaphore(name).TrySetPermits(t.Context(), 5))
 			},
 			func(ctx context.Context, c *latchkey.Client, name string) (int, error) {
-				return c.NewPermitSemaphore(name).Available(ctx)
+				return freeIn(ctx, c.NewPermitSemaphore(name))
 			})
 	})
 }
@@ -193,9 +193,9 @@ func TestAcquisitionOfPermitsExecutedLate(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			server, name := rig.Shared(), rig.Name(t)
 			witness, tap := connect(t, server), rig.NewTap(t, server)
-			free := func() (int, error) { return witness.NewSemaphore(name).Available(t.Context()) }
+			free := func() (int, error) { return freeIn(t.Context(), witness.NewSemaphore(name)) }
 			if what != "Semaphore" {
-				free = func() (int, error) { return witness.NewPermitSemaphore(name).Available(t.Context()) }
+				free = func() (int, error) { return freeIn(t.Context(), witness.NewPermitSemaphore(name)) }
 			}
 			_, err := witness.NewSemaphore(name).TrySetPermits(t.Context(), 5)
 			require.NoError(t, err)

@@ -240,7 +240,7 @@ func (c *campaign) judge(s *occupant) {
 	require.NoError(c.t, err)
 	truth := false
 	for _, h := range i.Holders {
-		truth = truth || h.Owner == s.hold.Owner().String()
+		truth = truth || h.Owner == s.hold.Owner()
 	}
 	if known == nil {
 		assert.True(c.t, truth, "%s: the holder does not know that it has lost the lock", s.kind.name)

@@ -357,20 +357,24 @@ func TestWaitersAreListed(t *testing.T) {
 	for i := range waiters {
 		waitAs(t, admin, client, name, i, inside)
 	}
-	admin.Do("RPUSH", queueOf(name), "99999999-9999-4999-8999-999999999999:1")
-	admin.Do("ZADD", deadlinesOf(name), "99999999999999", "99999999-9999-4999-8999-999999999999:1")
+	const redissons = "99999999-9999-4999-8999-999999999999:1"
+	admin.Do("RPUSH", queueOf(name), redissons)
+	admin.Do("ZADD", deadlinesOf(name), "99999999999999", redissons)
 	list, err := lock.Waiters(t.Context())
 	require.NoError(t, err)
 	require.Len(t, list, waiters+1)
 	for i, w := range list[:waiters] {
-		assert.Equal(t, admin.Text("LINDEX", queueOf(name), strconv.Itoa(i)), w.Owner)
+		assert.Equal(t, admin.Text("LINDEX", queueOf(name), strconv.Itoa(i)), w.Owner.String())
+		assert.True(t, w.AgeKnown)
 		assert.Positive(t, w.Age)
 		assert.InDelta(t, latchkey.DefaultStaleWaiterTimeout, w.Alive, float64(3*time.Second))
 		if i > 0 {
 			assert.Less(t, w.Age, list[i-1].Age, "the later, the younger")
 		}
 	}
-	assert.Equal(t, latchkey.NoAge, list[waiters].Age, "Redisson does not say")
+	assert.False(t, list[waiters].AgeKnown, "Redisson does not say")
+	assert.Zero(t, list[waiters].Age)
+	assert.Equal(t, redissons, list[waiters].Owner.String())
 	mustUnlock(t, holder)
 	for want := range waiters {
 		assert.Equal(t, want, rig.Await(t, soon, "the next", inside))

@@ -159,7 +159,7 @@ func TestGoldenForeignHolder(t *testing.T) {
 	inspection, err := client.Inspect(t.Context(), name)
 	require.NoError(t, err)
 	assert.Equal(t, latchkey.KindLock, inspection.Kind)
-	assert.Equal(t, []latchkey.Holder{{Owner: foreigner, Count: 2}}, inspection.Holders)
+	assert.Equal(t, []latchkey.Holder{{Owner: ownerOf(t, foreigner), Count: 2}}, inspection.Holders)
 	assert.InDelta(t, 30, inspection.TTL.Seconds(), 3)
 
 	waiter := lockInBackground(within(t, soon), lock)
@@ -189,7 +189,7 @@ func TestInspection(t *testing.T) {
 			want = latchkey.KindMutex
 		}
 		i := inspected(t, lock, want, goldenLease)
-		assert.Equal(t, []latchkey.Holder{{Owner: hold.Owner().String(), Count: 1, Write: k.sided}}, i.Holders)
+		assert.Equal(t, []latchkey.Holder{{Owner: hold.Owner(), Count: 1, Write: k.sided}}, i.Holders)
 		assert.Equal(t, hold.Token(), i.Token)
 		assert.Equal(t, name, i.Key)
 

@@ -124,7 +124,7 @@ func TestSemaphoresAreLinearizable(t *testing.T) {
 			switch rand.IntN(6) {
 			case 0:
 				call.What = history.Free
-				call.N, err = s.Available(ctx)
+				call.N, err = freeIn(ctx, s)
 			case 1:
 				call.What = history.Drain
 				call.N, err = s.Drain(ctx)

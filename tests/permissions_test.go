@@ -122,7 +122,7 @@ func semaphoresThrough(t *testing.T, client *latchkey.Client, name string) {
 	require.NoError(t, p.SetLease(ctx, forever.ID(), time.Minute))
 	require.NoError(t, permit.Release(ctx))
 	require.NoError(t, forever.Release(ctx))
-	_, err = p.Available(ctx)
+	_, err = p.Stats(ctx)
 	require.NoError(t, err)
 	_, err = p.Delete(ctx)
 	require.NoError(t, err)

@@ -29,13 +29,10 @@ func newPermits(t *testing.T, client *latchkey.Client, permits int) *latchkey.Pe
 // counts checks how many permits are available and held.
 func counts(t *testing.T, s *latchkey.PermitSemaphore, available, acquired int) {
 	t.Helper()
-	free, err := s.Available(t.Context())
+	stats, err := s.Stats(t.Context())
 	require.NoError(t, err)
-	held, err := s.Acquired(t.Context())
-	require.NoError(t, err)
-	all, err := s.Permits(t.Context())
-	require.NoError(t, err)
-	assert.Equal(t, []int{available, acquired, available + acquired}, []int{free, held, all}, "available, held, all")
+	assert.Equal(t, []int{available, acquired, available + acquired},
+		[]int{stats.Available, stats.Acquired, stats.Total}, "available, acquired, all")
 }
 
 func idsOf(name string) string { return "{" + name + "}:timeout" }
@@ -82,7 +79,7 @@ func TestPermitsAreSetOnce(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrNotSet)
 	_, err = s.TryAcquire(ctx)
 	require.ErrorIs(t, err, latchkey.ErrNotSet)
-	_, err = s.Available(ctx)
+	_, err = s.Stats(ctx)
 	require.ErrorIs(t, err, latchkey.ErrNotSet)
 	waiting := make(chan error, 1)
 	go func() {
@@ -140,7 +137,7 @@ func TestReleaseTellsEachApart(t *testing.T) {
 	require.NoError(t, err)
 	rig.Await(t, soon, "the end of the lease", brief.Lost())
 	rig.Eventually(t, soon, "the server sees it too", func() error {
-		if n, err := s.Acquired(ctx); n != 2 || err != nil {
+		if n, err := acquiredIn(ctx, s); n != 2 || err != nil {
 			return errors.Join(errors.New("not yet"), err)
 		}
 		return nil
@@ -177,7 +174,7 @@ func TestPermitsAreRenewed(t *testing.T) {
 	permits, err := s.AcquireN(ctx, 2)
 	require.NoError(t, err)
 	rig.Throughout(t, 3*lease, "both are held", func() error {
-		n, err := s.Acquired(ctx)
+		n, err := acquiredIn(ctx, s)
 		if n != 2 {
 			err = errors.Join(err, errors.New("lost on the server"))
 		}

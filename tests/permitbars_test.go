@@ -137,7 +137,7 @@ func TestALargeRequestOutlastsLongUses(t *testing.T) {
 			}
 			witness := connect(t, server).NewSemaphore(name)
 			rig.Eventually(t, soon, "all are in use", func() error {
-				if n, err := witness.Available(t.Context()); n > 0 || err != nil {
+				if n, err := freeIn(t.Context(), witness); n > 0 || err != nil {
 					return errors.Join(err, fmt.Errorf("%d available", n))
 				}
 				return nil

@@ -185,7 +185,7 @@ func TestLateCopyOfADeletion(t *testing.T) {
 	require.NoError(t, err)
 	raw := server.Raw(t)
 	raw.Do(t.Context(), raw.B().Arbitrary(rig.Await(t, soon, "the first copy", first).Args...).Build())
-	n, err := mine.Available(t.Context())
+	n, err := freeIn(t.Context(), mine)
 	require.NoError(t, err)
 	assert.Equal(t, 7, n)
 }
@@ -257,9 +257,9 @@ func TestIdsLiveAsLongAsTheirNumber(t *testing.T) {
 	for _, key := range []string{s.Name(), idsOf(s.Name())} {
 		assert.Equal(t, rig.NoTTL, admin.PTTL(key), key)
 	}
-	all, err := s.Permits(t.Context())
+	stats, err := s.Stats(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, 5, all)
+	assert.Equal(t, 5, stats.Total)
 }
 
 // An id that is named twice is released once.

@@ -168,7 +168,7 @@ func historyOfPermits(t *testing.T, lasts time.Duration) {
 		child.Kill()
 	}
 	rig.Eventually(t, 5*time.Second, "all permits come back", func() error {
-		if n, err := s.Available(t.Context()); n != capacity || err != nil {
+		if n, err := freeIn(t.Context(), s); n != capacity || err != nil {
 			return errors.Join(err, fmt.Errorf("%d available", n))
 		}
 		return nil

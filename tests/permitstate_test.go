@@ -182,7 +182,7 @@ func TestSemaphoresAndOtherKinds(t *testing.T) {
 			s, p := client.NewSemaphore(name), client.NewPermitSemaphore(name)
 			for i, err := range []error{
 				s.Acquire(ctx, 1), s.Release(ctx, 1), s.AddPermits(ctx, 1), firstOf(s.TrySetPermits(ctx, 1)), firstOf(s.Drain(ctx)),
-				firstOf(s.Available(ctx)), firstOf(p.Acquire(ctx)), firstOf(p.TrySetPermits(ctx, 1)), firstOf(p.Available(ctx)),
+				firstOf(s.Stats(ctx)), firstOf(p.Acquire(ctx)), firstOf(p.TrySetPermits(ctx, 1)), firstOf(p.Stats(ctx)),
 			} {
 				assert.ErrorIs(t, err, latchkey.ErrWrongKind, "%d", i)
 			}

@@ -33,7 +33,7 @@ func TestLateReleaseSparesTheNewerHold(t *testing.T) {
 		admin.Do(rig.Await(t, soon, "the release", taken).Args...) // the packet arrives now
 		i, err := lock.Inspect(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, []latchkey.Holder{{Owner: second.Owner().String(), Count: 1, Write: k.sided}}, i.Holders)
+		assert.Equal(t, []latchkey.Holder{{Owner: second.Owner(), Count: 1, Write: k.sided}}, i.Holders)
 		mustUnlock(t, second)
 	})
 }

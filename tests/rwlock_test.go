@@ -540,7 +540,7 @@ func TestSidesOfAReadWriteLock(t *testing.T) {
 	inspection, err := client.Inspect(t.Context(), name)
 	require.NoError(t, err)
 	assert.ElementsMatch(t, []latchkey.Holder{
-		{Owner: writer.Owner().String(), Count: 1}, {Owner: writer.Owner().String(), Count: 1, Write: true},
+		{Owner: writer.Owner(), Count: 1}, {Owner: writer.Owner(), Count: 1, Write: true},
 	}, inspection.Holders)
 	force(rw.Reader(), false)
 	freed, err := client.ForceUnlock(t.Context(), name)

@@ -25,7 +25,7 @@ func newSemaphore(t *testing.T, client *latchkey.Client, permits int) *latchkey.
 
 func available(t *testing.T, s *latchkey.Semaphore) int {
 	t.Helper()
-	n, err := s.Available(t.Context())
+	n, err := freeIn(t.Context(), s)
 	require.NoError(t, err)
 	return n
 }
@@ -80,7 +80,7 @@ func TestSemaphoreAdministration(t *testing.T) {
 	there, err = s.ReleaseIfExists(ctx, 1)
 	require.NoError(t, err)
 	assert.False(t, there)
-	_, err = s.Available(ctx)
+	_, err = s.Stats(ctx)
 	assert.ErrorIs(t, err, latchkey.ErrNotSet)
 	assert.ErrorIs(t, s.Acquire(ctx, 1), latchkey.ErrNotSet)
 	assert.False(t, admin.Exists(s.Name()))

@@ -67,7 +67,7 @@ func TestNoNumberOfPermits(t *testing.T) {
 				"Release":       func() error { return s.Release(ctx, 1) },
 				"AddPermits":    func() error { return s.AddPermits(ctx, 1) },
 				"SetPermits":    func() error { return s.SetPermits(ctx, 9) },
-				"Available":     func() error { return firstOf(s.Available(ctx)) },
+				"Stats":         func() error { return firstOf(s.Stats(ctx)) },
 				"Drain":         func() error { return firstOf(s.Drain(ctx)) },
 				"permits":       func() error { return firstOf(pool.TryAcquire(ctx)) },
 				"SetPermits, 2": func() error { return pool.SetPermits(ctx, 9) },
@@ -107,7 +107,7 @@ func TestReleaseTellsOfExpiredPermits(t *testing.T) {
 			_, err = s.AcquireN(ctx, 2, latchkey.Lease(20*time.Millisecond))
 			require.NoError(t, err)
 			rig.Eventually(t, soon, "two leases end", func() error {
-				if n, err := s.Available(ctx); n != 2 || err != nil {
+				if n, err := freeIn(ctx, s); n != 2 || err != nil {
 					return errors.Join(err, fmt.Errorf("%d available", n))
 				}
 				return nil
@@ -134,7 +134,7 @@ func TestPermitsOutliveTheTimeToLiveOfASemaphoreThatIsSetAnew(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, set)
 	rig.Throughout(t, time.Second, "one of three is held", func() error {
-		if n, err := s.Acquired(ctx); n != 1 || err != nil {
+		if n, err := acquiredIn(ctx, s); n != 1 || err != nil {
 			return errors.Join(err, fmt.Errorf("%d are held", n))
 		}
 		return nil

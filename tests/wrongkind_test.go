@@ -77,7 +77,7 @@ func useSemaphore(ctx context.Context, client *latchkey.Client, name string) map
 		"Acquire": s.Acquire(ctx, 1), "TryAcquire": s.TryAcquire(ctx, 100), "Release": s.Release(ctx, 1),
 		"ReleaseIfExists": firstOf(s.ReleaseIfExists(ctx, 1)), "AddPermits": s.AddPermits(ctx, 1),
 		"TrySetPermits": firstOf(s.TrySetPermits(ctx, 1)), "SetPermits": s.SetPermits(ctx, 3),
-		"Drain": firstOf(s.Drain(ctx)), "Available": firstOf(s.Available(ctx)),
+		"Drain": firstOf(s.Drain(ctx)), "Stats": firstOf(s.Stats(ctx)),
 		"Expire": firstOf(s.SetTTL(ctx, time.Millisecond)), "SetTTL never": firstOf(s.SetTTL(ctx, latchkey.NoExpiry)),
 		"Delete": firstOf(s.Delete(ctx)),
 	}
@@ -97,7 +97,7 @@ func usePermits(ctx context.Context, client *latchkey.Client, name string) map[s
 	return map[string]error{
 		"Acquire": firstOf(s.Acquire(ctx)), "AcquireN": firstOf(s.AcquireN(ctx, 2)), "TryAcquire": firstOf(s.TryAcquireN(ctx, 100)),
 		"TrySetPermits": firstOf(s.TrySetPermits(ctx, 1)), "SetPermits": s.SetPermits(ctx, 3), "AddPermits": s.AddPermits(ctx, 1),
-		"Available": firstOf(s.Available(ctx)), "Acquired": firstOf(s.Acquired(ctx)), "Permits": firstOf(s.Permits(ctx)),
+		"Stats":   firstOf(s.Stats(ctx)),
 		"Release": firstOf(s.Release(ctx, anID)), "RemainingLease": firstOf(s.RemainingLease(ctx, anID)), "SetLease": s.SetLease(ctx, anID, time.Hour),
 		"Expire": firstOf(s.SetTTL(ctx, time.Millisecond)), "SetTTL never": firstOf(s.SetTTL(ctx, latchkey.NoExpiry)),
 		"Delete": firstOf(s.Delete(ctx)),

@@ -55,9 +55,9 @@ type inspectionReply struct {
 }
 
 type holderReply struct {
-	Owner string `json:"owner"`
-	Count int    `json:"count"`
-	Write bool   `json:"write,omitempty"` // of a read/write lock
+	Owner latchkey.Owner `json:"owner"`
+	Count int            `json:"count"`
+	Write bool           `json:"write,omitempty"` // of a read/write lock
 }
 
 func inspectionJSON(found latchkey.Inspection) inspectionReply {
@@ -136,9 +136,9 @@ func expiry(found latchkey.Inspection) string {
 }
 
 func holderText(found latchkey.Inspection, holder latchkey.Holder) string {
-	text := holder.Owner
+	text := holder.Owner.String()
 	if found.Kind == latchkey.KindMutex {
-		text = mutexHolder(holder.Owner)
+		text = mutexHolder(text)
 	}
 	if found.Kind == latchkey.KindRWLock {
 		text += map[bool]string{true: ", writing", false: ", reading"}[holder.Write]

@@ -57,11 +57,11 @@ func TestInspectReadersAndWriters(t *testing.T) {
 	held := hold(t, orders.Writer())
 	_, err := orders.Reader().TryLock(held.Context(t.Context()))
 	require.NoError(t, err)
-	owner := held.Owner().String()
+	owner := held.Owner()
 
 	got := latchkeyCLI(t, server, "inspect", "orders")
-	assert.Contains(t, got.stdout, "  held by  "+owner+", writing\n")
-	assert.Contains(t, got.stdout, "  held by  "+owner+", reading\n")
+	assert.Contains(t, got.stdout, "  held by  "+owner.String()+", writing\n")
+	assert.Contains(t, got.stdout, "  held by  "+owner.String()+", reading\n")
 
 	got = latchkeyCLI(t, server, "inspect", "orders", "--json")
 	var reply inspectionReply

@@ -83,9 +83,9 @@ func (j job) provide(ctx context.Context, s *latchkey.PermitSemaphore, name stri
 	if done || err != nil {
 		return err
 	}
-	total, err := s.Permits(ctx)
-	if err == nil && total != permits {
-		j.say("%q has permits: %d, not %d; --set changes that", name, total, permits)
+	stats, err := s.Stats(ctx)
+	if err == nil && stats.Total != permits {
+		j.say("%q has permits: %d, not %d; --set changes that", name, stats.Total, permits)
 	}
 	return err
 }
@@ -160,6 +160,7 @@ type semaphoreReply struct {
 	Permits   int    `json:"permits"`
 	Acquired  int    `json:"acquired"`
 	Available int    `json:"available"` // negative if more are acquired than there are
+	TTL       int64  `json:"ttl_ms"`    // 0 when not set, -1 without an end
 }
 
 func showSemaphore(ctx context.Context, cmd *cli.Command, s *latchkey.PermitSemaphore, name string) error {
@@ -180,20 +181,18 @@ func showSemaphore(ctx context.Context, cmd *cli.Command, s *latchkey.PermitSema
 	return err
 }
 
-// lookAtSemaphore asks twice, and the numbers fit together all the same: the total
-// does not change when somebody acquires or releases in between.
 func lookAtSemaphore(ctx context.Context, s *latchkey.PermitSemaphore, name string) (semaphoreReply, error) {
 	reply := semaphoreReply{Name: name}
-	total, err := s.Permits(ctx)
-	if err == nil {
-		reply.Available, err = s.Available(ctx)
-	}
+	stats, err := s.Stats(ctx)
 	switch {
 	case errors.Is(err, latchkey.ErrNotSet):
-		return semaphoreReply{Name: name}, nil
+		return reply, nil
 	case err != nil:
 		return reply, err
 	}
-	reply.Set, reply.Permits, reply.Acquired = true, total, total-reply.Available
+	reply.Set, reply.Permits, reply.Acquired, reply.Available = true, stats.Total, stats.Acquired, stats.Available
+	if reply.TTL = stats.TTL.Milliseconds(); stats.TTL == latchkey.NoExpiry {
+		reply.TTL = -1
+	}
 	return reply, nil
 }

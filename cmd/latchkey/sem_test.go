@@ -31,22 +31,21 @@ func pool(server *latchkeytest.Server) *latchkey.PermitSemaphore {
 	return server.Client().NewPermitSemaphore("pool")
 }
 
-// count is one of the numbers of a semaphore.
-func count(t *testing.T, server *latchkeytest.Server, what func(*latchkey.PermitSemaphore) (int, error)) int {
+func stats(t *testing.T, server *latchkeytest.Server) latchkey.PermitStats {
 	t.Helper()
-	n, err := what(pool(server))
+	stats, err := pool(server).Stats(t.Context())
 	require.NoError(t, err)
-	return n
+	return stats
 }
 
 func acquired(t *testing.T, server *latchkeytest.Server) int {
 	t.Helper()
-	return count(t, server, func(s *latchkey.PermitSemaphore) (int, error) { return s.Acquired(t.Context()) })
+	return stats(t, server).Acquired
 }
 
 func permits(t *testing.T, server *latchkeytest.Server) int {
 	t.Helper()
-	return count(t, server, func(s *latchkey.PermitSemaphore) (int, error) { return s.Permits(t.Context()) })
+	return stats(t, server).Total
 }
 
 func TestSemRunPassesExitCodeAndReleases(t *testing.T) {
@@ -236,7 +235,7 @@ func TestSemInspect(t *testing.T) {
 	assert.Equal(t, result{stdout: "pool is not set\n"}, latchkeyCLI(t, server, "sem", "inspect", "pool"))
 	got := latchkeyCLI(t, server, "sem", "inspect", "pool", "--json")
 	assert.Zero(t, got.code, "it is an answer, not an error")
-	assert.JSONEq(t, `{"name": "pool", "set": false, "permits": 0, "acquired": 0, "available": 0}`, got.stdout)
+	assert.JSONEq(t, `{"name": "pool", "set": false, "permits": 0, "acquired": 0, "available": 0, "ttl_ms": 0}`, got.stdout)
 
 	require.NoError(t, pool(server).SetPermits(t.Context(), 5))
 	_, err := pool(server).AcquireN(t.Context(), 2)
@@ -245,7 +244,7 @@ func TestSemInspect(t *testing.T) {
 	assert.Equal(t, result{stdout: "pool has permits: 5, acquired: 2, available: 3\n"}, got)
 	got = latchkeyCLI(t, server, "sem", "inspect", "--json", "pool")
 	assert.Zero(t, got.code)
-	assert.JSONEq(t, `{"name": "pool", "set": true, "permits": 5, "acquired": 2, "available": 3}`, got.stdout)
+	assert.JSONEq(t, `{"name": "pool", "set": true, "permits": 5, "acquired": 2, "available": 3, "ttl_ms": -1}`, got.stdout)
 }
 
 func TestSemSet(t *testing.T) {
@@ -257,7 +256,7 @@ func TestSemSet(t *testing.T) {
 	got = latchkeyCLI(t, server, "sem", "set", "pool", "0")
 	assert.Equal(t, result{stdout: "pool has permits: 0, acquired: 2, available: -2\n"}, got)
 	got = latchkeyCLI(t, server, "sem", "set", "pool", "4", "--json")
-	assert.JSONEq(t, `{"name": "pool", "set": true, "permits": 4, "acquired": 2, "available": 2}`, got.stdout)
+	assert.JSONEq(t, `{"name": "pool", "set": true, "permits": 4, "acquired": 2, "available": 2, "ttl_ms": -1}`, got.stdout)
 }
 
 func TestSemOfSomethingElse(t *testing.T) {

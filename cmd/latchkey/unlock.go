@@ -89,7 +89,7 @@ func forceByKey(ctx context.Context, client *latchkey.Client, name string) (bool
 	}
 	if found.Kind == latchkey.KindMutex {
 		return false, exitWith(exitSoftware, "%q is a string with the value %.80q, which may be a mutex or data of an application; "+
-			"if it is a mutex: latchkey unlock --force --kind mutex %[1]s", name, found.Holders[0].Owner)
+			"if it is a mutex: latchkey unlock --force --kind mutex %[1]s", name, found.Holders[0].Owner.String())
 	}
 	held, err := client.ForceUnlock(ctx, name)
 	return held, libraryError(err)

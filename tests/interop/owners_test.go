@@ -59,7 +59,7 @@ func TestOwnersByNumber(t *testing.T) {
 		one.do("lock.lockFor", f)
 		two.do("lock.lockFor", f) // once more, in another thread
 		id := value[string](t, one.do("client.id", nil))
-		assert.Equal(t, []latchkey.Holder{{Owner: fmt.Sprint(id, ":123456789012"), Count: 2, Write: p.kind == "write"}}, p.holders())
+		assert.Equal(t, []latchkey.Holder{{Owner: ownerOf(t, fmt.Sprint(id, ":123456789012")), Count: 2, Write: p.kind == "write"}}, p.holders())
 		_, err := p.lock.TryLock(within(t, soon))
 		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 		assert.True(t, two.truth("lock.isHeldFor", f))
@@ -114,4 +114,12 @@ func (p *pairing) guest(first string) {
 		mustUnlock(p.t, guest)
 	}
 	mustUnlock(p.t, mustLock(p.t, p.lock))
+}
+
+// ownerOf is the owner of that text.
+func ownerOf(t *testing.T, text string) latchkey.Owner {
+	t.Helper()
+	owner, err := latchkey.ParseOwner(text)
+	require.NoError(t, err)
+	return owner
 }

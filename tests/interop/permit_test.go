@@ -1,7 +1,6 @@
 package interop
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -46,13 +45,11 @@ func (b *bench) f(pairs ...any) fields {
 // counts compares the queries of both sides.
 func (b *bench) counts(available, acquired int) {
 	b.t.Helper()
-	for what, got := range map[string]func(context.Context) (int, error){
-		"available": b.s.Available, "acquired": b.s.Acquired, "permits": b.s.Permits,
-	} {
-		want := map[string]int{"available": available, "acquired": acquired, "permits": available + acquired}[what]
-		n, err := got(within(b.t, soon))
-		require.NoError(b.t, err)
-		assert.Equal(b.t, want, n, "%s for Go", what)
+	stats, err := b.s.Stats(within(b.t, soon))
+	require.NoError(b.t, err)
+	got := map[string]int{"available": stats.Available, "acquired": stats.Acquired, "permits": stats.Total}
+	for what, want := range map[string]int{"available": available, "acquired": acquired, "permits": available + acquired} {
+		assert.Equal(b.t, want, got[what], "%s for Go", what)
 		assert.EqualValues(b.t, want, b.number("permit."+what, b.f()), "%s for Java", what)
 	}
 }
@@ -199,7 +196,7 @@ func TestPermitsExpire(t *testing.T) {
 		rig.Await(t, recovery, "the holder learns of it", renewed.Lost())
 		b.counts(1, 0)
 		assert.True(t, b.truth("permit.delete", b.f()))
-		_, err := b.s.Available(ctx)
+		_, err := b.s.Stats(ctx)
 		assert.ErrorIs(t, err, latchkey.ErrNotSet)
 	})
 }

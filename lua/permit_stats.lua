@@ -1,0 +1,22 @@
+-- Tell how many permits of a semaphore are available and how many are acquired.
+--
+-- KEYS[1] permits, KEYS[2] ids (see permit_state.lua)
+--
+-- Reply   array: available, those included whose lease is over, negative if more are acquired
+--         than there are; acquired; ms until the semaphore ends, -1 without an end
+--         error WRONGTYPE: the key is another kind of object
+--         error LATCHKEY_UNSET: nobody has set them
+--
+-- Cost: 5 commands; O(log p) for p ids, however many have expired. Idempotent: changes
+-- nothing.
+local key, held = KEYS[1], KEYS[2]
+local publish, channel
+--@include tell
+--@include sem_state
+--@include permit_state
+local free, wrong = look()
+if not free then
+  return wrong or unset()
+end
+local over = expired()
+return {free + over, redis.call('zcard', held) - over, redis.call('pttl', key)}

@@ -1,0 +1,142 @@
+package tests
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// ownerOf is the owner that stands in Redis as text.
+func ownerOf(t *testing.T, text string) latchkey.Owner {
+	t.Helper()
+	var owner latchkey.Owner
+	require.NoError(t, owner.UnmarshalText([]byte(text)))
+	return owner
+}
+
+const redissonThread = "9f0c2f3a-8b7a-41ee-b962-0242ac120002:71"
+
+// An owner of any shape prints as it stands in Redis, and survives text, JSON and the keys of
+// a map; only the zero Owner is none.
+func TestOwnerText(t *testing.T) {
+	client := connect(t, rig.Shared())
+	for what, text := range map[string]string{
+		"of this library": client.NewOwner().String(), "a thread of Redisson": redissonThread,
+		"a transaction of Redisson": redissonThread + ":0f2a", "a client id in capitals": strings.ToUpper(redissonThread),
+		"a number with zeros": redissonThread[:37] + "007", "base64": "q83vEjRWeJCrze8SNFZ4kA==",
+		"with a colon": "host:7", "with a quote": `a"b`, "umlauts": "ä:1",
+	} {
+		owner := ownerOf(t, text)
+		assert.Equal(t, text, owner.String(), what)
+		assert.False(t, owner.IsZero(), what)
+		encoded, err := json.Marshal(map[latchkey.Owner]latchkey.Holder{owner: {Owner: owner, Count: 1}})
+		require.NoError(t, err)
+		var decoded map[latchkey.Owner]latchkey.Holder
+		require.NoError(t, json.Unmarshal(encoded, &decoded))
+		assert.Equal(t, owner, decoded[owner].Owner, what)
+		assert.True(t, owner == decoded[owner].Owner, "%s: comparable", what)
+	}
+	bytesOnly := ownerOf(t, "\xff\x00\xfe")
+	text, err := bytesOnly.MarshalText()
+	require.NoError(t, err)
+	assert.Equal(t, "\xff\x00\xfe", string(text))
+
+	zero := ownerOf(t, "")
+	assert.True(t, zero.IsZero())
+	assert.Equal(t, latchkey.Owner{}, zero)
+	assert.Empty(t, zero.String())
+}
+
+// Owners and events are logged as text and attributes.
+func TestOwnersAreLogged(t *testing.T) {
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	owner := ownerOf(t, redissonThread)
+	logger.Info("here", "owner", owner, "event", latchkey.Event{
+		Type: latchkey.EventLost, Kind: latchkey.KindLock, Name: "job", Owner: owner, Held: time.Second, Err: latchkey.ErrLost,
+	})
+	assert.Contains(t, log.String(), " owner="+redissonThread+" event.type=lost event.kind=lock event.name=job event.owner="+
+		redissonThread+" event.held=1s event.err=\"latchkey: hold lost\"")
+}
+
+// Each kind of lock reports the owner of its hold, as the hold does.
+func TestHoldersHaveTheOwnerOfTheHold(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		lock := k.open(connect(t, rig.Shared()), rig.Name(t))
+		hold := mustLock(t, lock)
+		found, err := lock.Inspect(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []latchkey.Holder{{Owner: hold.Owner(), Count: 1, Write: k.sided}}, found.Holders)
+		mustUnlock(t, hold)
+	})
+}
+
+// The owner of another library is reported as it stands, and cannot re-enter: By and
+// WithOwner refuse it before anything is sent. So they do with the id of a permit.
+func TestOwnersThatCannotReenter(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	admin := rig.NewAdmin(t, server)
+	const token = "q83vEjRWeJCrze8SNFZ4kA==" // as redsync has them
+	admin.Do("SET", name, token, "PX", "60000")
+	found, err := connect(t, server).Inspect(t.Context(), name)
+	require.NoError(t, err)
+	require.Len(t, found.Holders, 1)
+	foreign := found.Holders[0].Owner
+	assert.Equal(t, token, foreign.String())
+
+	eachKind(t, func(t *testing.T, k kind) {
+		sendsNothing(t, func(client *latchkey.Client) {
+			lock := k.open(client, "name")
+			_, err := lock.Lock(t.Context(), latchkey.By(foreign))
+			require.ErrorIs(t, err, latchkey.ErrInvalid)
+			assert.Contains(t, err.Error(), `owner "`+token+`" cannot re-enter a lock`)
+			_, err = lock.TryLock(t.Context(), latchkey.By(foreign))
+			require.ErrorIs(t, err, latchkey.ErrInvalid)
+			if k.reentrant {
+				_, err = lock.Lock(latchkey.WithOwner(t.Context(), foreign))
+				require.ErrorIs(t, err, latchkey.ErrInvalid)
+			}
+		})
+	})
+	admin.Do("DEL", name)
+}
+
+// What happens to a permit is told under its id, of each that is acquired together.
+func TestPermitEventsHaveTheirID(t *testing.T) {
+	t.Parallel()
+	events := make(chan latchkey.Event, 100)
+	client := connect(t, rig.Shared(), latchkey.Options{Observer: func(e latchkey.Event) { events <- e }})
+	s := newPermits(t, client, 3)
+	permits, err := s.AcquireN(t.Context(), 2)
+	require.NoError(t, err)
+	seen := map[latchkey.EventType][]string{}
+	await := func(n int) {
+		for range n {
+			e := rig.Await(t, soon, "an event", events)
+			assert.Equal(t, latchkey.KindPermit, e.Kind)
+			assert.Equal(t, s.Name(), e.Name)
+			seen[e.Type] = append(seen[e.Type], e.Owner.String())
+		}
+	}
+	await(3)
+	ids := []string{permits[0].ID(), permits[1].ID()}
+	assert.Equal(t, ids[:1], seen[latchkey.EventAttempt])
+	assert.ElementsMatch(t, ids, seen[latchkey.EventAcquired])
+	require.NoError(t, permits[0].Release(t.Context()))
+	_, err = connect(t, rig.Shared()).NewPermitSemaphore(s.Name()).Release(t.Context(), ids[1])
+	require.NoError(t, err)
+	require.ErrorIs(t, permits[1].Release(context.Background()), latchkey.ErrLost)
+	await(2)
+	assert.Equal(t, ids[:1], seen[latchkey.EventReleased])
+	assert.Equal(t, ids[1:], seen[latchkey.EventLost])
+}
