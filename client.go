@@ -64,7 +64,9 @@ func New(client rueidis.Client, options Options) (*Client, error) {
 	case client == nil:
 		return nil, invalid("the rueidis client is nil")
 	case options.AddressMapper != nil:
-		return nil, invalid("Options.AddressMapper is for Connect; this client has been opened already")
+		return nil, invalid("Options.AddressMapper is for Connect and Open; this client has been opened already")
+	case options.LazyConnect:
+		return nil, invalid("Options.LazyConnect is for Connect and Open; this client has been opened already")
 	}
 	return newClient(client, options, nil)
 }
@@ -109,8 +111,10 @@ func newClient(client rueidis.Client, options Options, topology *topology) (*Cli
 	}
 	c.acks = newAcks(options.Replicas, c.id, maxWaits)
 	c.renewals = newAcks(options.Replicas, c.id, 2*c.renewFlights()) // some may have been left behind
-	if err := c.acks.check(c.caller); err != nil {
-		return nil, fail("connect", "replicas", err)
+	if !options.LazyConnect {
+		if err := c.acks.check(c.caller); err != nil {
+			return nil, fail("connect", "replicas", err)
+		}
 	}
 	c.reporter = newReporter(options)
 	c.notifier = newNotifier(c.caller, c.reporter, c.id, 2*options.PollCeiling, sharded)

@@ -71,6 +71,9 @@ func open(ctx context.Context, name string, settings rueidis.ClientOption, optio
 	if options.AddressMapper != nil {
 		settings.DialCtxFn = mappedDial(settings.DialCtxFn, options.AddressMapper)
 	}
+	if options.LazyConnect {
+		return lazily(settings, options)
+	}
 	r, err := dialWithin(ctx, settings, options.withDefaults().MaxInFlight)
 	switch {
 	case ofContext(err):

@@ -5,9 +5,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -50,7 +53,7 @@ func serveScripted(conn net.Conn, answer func(string) string) {
 			words = append(words, strings.ToUpper(string(word[:size])))
 		}
 		reply := answer(strings.Join(words, " "))
-		if reply == "" {
+		if reply == "" || reply == "cut" {
 			return
 		}
 		if _, err := io.WriteString(conn, reply); err != nil {
@@ -100,4 +103,102 @@ func TestConnect_asks_in_another_way_where_HELLO_is_refused(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, c.cluster)
 	require.NoError(t, c.Close(context.Background()))
+}
+
+// lazy is a client of a scripted server that counts the commands which are not part of
+// connecting.
+func lazy(t *testing.T, options Options, answer func(command string) string) (c *Client, commands *atomic.Int32) {
+	t.Helper()
+	commands = new(atomic.Int32)
+	addr := scripted(t, func(command string) string {
+		if reply := answer(command); reply != "" {
+			return reply
+		}
+		switch {
+		case strings.HasPrefix(command, "HELLO 3"):
+			return helloReply
+		case strings.HasPrefix(command, "CLIENT"), command == "PING":
+			return "+OK\r\n"
+		}
+		commands.Add(1)
+		return "+OK\r\n"
+	})
+	options.LazyConnect, options.RetryBudget = true, 2*time.Second
+	options.Logger = slog.New(slog.DiscardHandler)
+	c, err := Connect(context.Background(), "redis://"+addr, options)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
+	return c, commands
+}
+
+const clusterReply = "%1\r\n$4\r\nmode\r\n$7\r\ncluster\r\n"
+
+// A cluster is not taken for a single server, of which each key would be anywhere.
+func TestLazyConnect_sends_nothing_to_a_cluster(t *testing.T) {
+	c, commands := lazy(t, Options{}, func(command string) string {
+		if command == "HELLO" {
+			return clusterReply
+		}
+		return ""
+	})
+	for _, acquire := range []func() error{
+		func() error { _, err := c.NewLock("x").TryLock(context.Background()); return err },
+		func() error { _, err := c.NewLock("x").Lock(context.Background()); return err }, // which would wait for ever
+	} {
+		err := acquire()
+		require.ErrorIs(t, err, ErrInvalid)
+		require.NotErrorIs(t, err, ErrUnknownOutcome)
+		require.ErrorContains(t, err, "this server belongs to a cluster, so make its client without it")
+	}
+	require.Zero(t, commands.Load())
+}
+
+// As long as the server does not say what it is, nothing is sent; the call waits for it.
+func TestLazyConnect_does_not_guess_what_the_server_is(t *testing.T) {
+	for name, trouble := range map[string]string{"loading": "-LOADING later\r\n", "cut": "cut"} {
+		t.Run(name, func(t *testing.T) {
+			var asked, early atomic.Int32
+			c, _ := lazy(t, Options{}, func(command string) string {
+				switch {
+				case command == "HELLO" && asked.Add(1) <= 3:
+					return trouble
+				case command == "HELLO":
+					return helloReply
+				case strings.HasPrefix(command, "SET ") && asked.Load() <= 3:
+					early.Add(1)
+				}
+				return ""
+			})
+			h, err := c.NewMutex("x").Lock(context.Background(), Wait(10*time.Second))
+			require.NoError(t, err)
+			require.Zero(t, early.Load())
+			_ = h.Unlock(context.Background())
+		})
+	}
+}
+
+// That WAIT is forbidden comes out before the first lock is taken without it.
+func TestLazyConnect_tries_WAIT_first(t *testing.T) {
+	c, commands := lazy(t, Options{Replicas: Replicas{Min: 1}}, func(command string) string {
+		switch {
+		case command == "HELLO":
+			return helloReply
+		case strings.HasPrefix(command, "WAIT"):
+			return "-NOPERM no permission\r\n"
+		}
+		return ""
+	})
+	_, err := c.NewLock("x").Lock(context.Background())
+	require.ErrorContains(t, err, "the command WAIT, which Options.Replicas needs, fails: NOPERM")
+	require.Zero(t, commands.Load())
+}
+
+// Where it makes no sense it is refused at once.
+func TestLazyConnect_is_refused_for_several_nodes_and_for_New(t *testing.T) {
+	_, err := Connect(context.Background(), "redis://a:1?addr=b:1", Options{LazyConnect: true})
+	require.ErrorIs(t, err, ErrInvalid)
+	require.ErrorContains(t, err, "there are 2 addresses and no master_set")
+	c, _ := lazy(t, Options{}, func(string) string { return "" })
+	_, err = New(c.rueidis, Options{LazyConnect: true})
+	require.ErrorIs(t, err, ErrInvalid)
 }

@@ -23,6 +23,10 @@ const (
 	maxRedirections = 8               // of one command: nodes that disagree send it round for ever
 )
 
+// errLazyCluster is an ErrInvalid that comes out only when the server can be asked.
+var errLazyCluster = fmt.Errorf("%w: Options.LazyConnect is for single servers and Sentinel; "+
+	"this server belongs to a cluster, so make its client without it", ErrInvalid)
+
 // dialing knows of one node when rueidis may make callers wait without looking at their
 // contexts: while a connection is being opened, and as soon as one is broken, because the
 // next caller then opens another and the rest wait for that.

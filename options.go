@@ -113,9 +113,21 @@ type Options struct {
 
 	// AddressMapper turns an address (host:port) that a Sentinel, a cluster or the URL
 	// names into the one to dial from here, for servers behind NAT, in containers, or
-	// at the end of a tunnel: Redisson's NatMapper. It is for [Connect], which opens the
-	// connections. Certificates are checked against the host of the URL all the same.
+	// at the end of a tunnel: Redisson's NatMapper. It is for [Connect] and [Open], which
+	// open the connections. Certificates are checked against the host of the URL, or of the
+	// address before it is mapped.
 	AddressMapper func(address string) string
+
+	// LazyConnect has [Connect] and [Open] return at once, without dialing: the server may
+	// be down. The first operation connects. Until the server can be reached, operations
+	// fail as they do when a server goes down later, without having sent anything: a try
+	// after RetryBudget, a Lock when its context or Wait ends. They work when it is back.
+	//
+	// It is for single servers and Sentinel. What Connect finds out by asking, it finds
+	// out before the first command is sent: with a server that belongs to a cluster every
+	// operation is an [ErrInvalid], and one that forbids WAIT to a client with Replicas
+	// fails each. Default: off, so that a wrong address or password is found at the start.
+	LazyConnect bool
 
 	// ShardedPubSub selects how messages travel in a cluster. Default: ShardedAuto.
 	ShardedPubSub ShardedPubSub

@@ -83,10 +83,15 @@ func (r *acks) check(c *caller) error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.patience)
 	defer cancel()
 	key := opKey(r.id, r.id, "ack")
-	if err := c.send(ctx, c.node(key), func(ctx context.Context) rueidis.RedisResult { return r.try(ctx, c.client, key) }).Error(); err != nil {
-		return fmt.Errorf("the command WAIT, which Options.Replicas needs, fails: %w", err)
+	return waitRefused(c.send(ctx, c.node(key), func(ctx context.Context) rueidis.RedisResult { return r.try(ctx, c.client, key) }).Error())
+}
+
+// waitRefused is the error of WAIT with what it means, or nil.
+func waitRefused(err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("the command WAIT, which Options.Replicas needs, fails: %w", err)
 }
 
 // try sends WAIT. In a cluster the name of some key leads to a master, which is the one

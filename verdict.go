@@ -61,7 +61,7 @@ func judgeFailure(err error) verdict {
 			return uncertain
 		}
 		return refused
-	case errors.Is(err, ErrNotReplicated):
+	case errors.Is(err, ErrNotReplicated), errors.Is(err, errLazyCluster):
 		return refused
 	case errors.Is(err, errGone), errors.Is(err, errSlots), errors.Is(err, errUnsent), errors.Is(err, errElsewhere),
 		errors.Is(err, rueidis.ErrNoSlot):
