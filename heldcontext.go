@@ -59,16 +59,6 @@ func HoldFrom(ctx context.Context) *Hold {
 	return innermost(ctx, func(h *Hold) bool { return !h.ofPermit() })
 }
 
-// PermitFrom returns the innermost permit under which ctx runs, as [HoldFrom] returns a hold:
-// inside [PermitSemaphore.Do] it gives the permit, and with it the id. It returns nil if ctx
-// runs under no permit, and a nil Permit behaves as one that was released.
-func PermitFrom(ctx context.Context) *Permit {
-	if h := innermost(ctx, (*Hold).ofPermit); h != nil {
-		return &Permit{h}
-	}
-	return nil
-}
-
 // innermost returns the innermost hold on ctx that is wanted, or nil.
 func innermost(ctx context.Context, wanted func(*Hold) bool) *Hold {
 	chain, _ := ctx.Value(heldKey{}).(*heldChain)

@@ -26,7 +26,7 @@ var floors = []string{
 	3: "gate gatesides pubsub sharded",
 	4: "client clientoption connect connecturl lazy hold heldcontext confine tenure tenures watchdog renewal undo undoroute undotenure op primitive protocol request identity",
 	5: "acquire wait locker",
-	6: "mutex rlock fencedlock spinlock fairlock fairqueue rwlock rwowner semaphore permitsemaphore permit countdownlatch",
+	6: "mutex rlock fencedlock spinlock fairlock fairqueue rwlock rwowner semaphore permitsemaphore semstats permit countdownlatch",
 	7: "inspect check several members group holdmembers multilock redlock redservers",
 }
 

@@ -50,8 +50,8 @@ type Event struct {
 	Err   error         // EventAttempt, EventLost
 }
 
-// LogValue returns the event as a group of attributes, without those that do not apply: it is
-// part of [slog.LogValuer].
+// LogValue returns the event as a group of attributes, without those that do not apply, so
+// that package log/slog logs it so.
 func (e Event) LogValue() slog.Value {
 	attrs := []slog.Attr{
 		slog.String("type", e.Type.String()), slog.String("kind", string(e.Kind)),

@@ -53,7 +53,7 @@ func (o *Owner) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// LogValue returns the text of [Owner.String]: it is part of [slog.LogValuer].
+// LogValue returns the text of [Owner.String], so that package log/slog logs it so.
 func (o Owner) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
 // ParseOwner reads what [Owner.String] wrote for an owner of this library, in this or in

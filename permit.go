@@ -72,6 +72,16 @@ func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 	return p.inner().Extend(ctx, d)
 }
 
+// PermitFrom returns the innermost permit under which ctx runs, as [HoldFrom] returns a hold:
+// inside [PermitSemaphore.Do] it gives the permit, and with it the id. It returns nil if ctx
+// runs under no permit, and a nil Permit behaves as one that was released.
+func PermitFrom(ctx context.Context) *Permit {
+	if h := innermost(ctx, (*Hold).ofPermit); h != nil {
+		return &Permit{h}
+	}
+	return nil
+}
+
 // PermitState is what became of a permit that was to be released.
 type PermitState int
 

@@ -247,14 +247,14 @@ func checkCount(n int) error {
 
 func checkTotal(n int) error {
 	if n < 0 || n > maxCount {
-		return invalid("%d permits in all, want at least 0 and at most %d", n, maxCount)
+		return invalid("%d permits, want at least 0 and at most %d", n, maxCount)
 	}
 	return nil
 }
 
 func checkAdded(n int) error {
 	if n == 0 || n < -maxCount || n > maxCount {
-		return invalid("%d permits to add, want at most %d, or at least %d but not 0", n, maxCount, -maxCount)
+		return invalid("%d permits to add, want a number other than 0 from %d to %d", n, -maxCount, maxCount)
 	}
 	return nil
 }

@@ -1,0 +1,68 @@
+package tests
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+// What is wrong with a permit id or with a number of permits is said with its bounds, and
+// nothing is sent.
+func TestMessagesOfPermits(t *testing.T) {
+	sendsNothing(t, func(client *latchkey.Client) {
+		ctx, pool, budget := t.Context(), client.NewPermitSemaphore("pool"), client.NewSemaphore("budget")
+		const (
+			badID = `invalid permit id "nonsense", want the hexadecimal digits of Permit.ID`
+			few   = "want at least 1 and at most 1000"
+			every = "want at least 1 and at most 2147483647"
+		)
+		for want, err := range map[string]error{
+			`release "pool": ` + badID:                                         firstOf(pool.Release(ctx, "nonsense")),
+			`remaining lease "pool": ` + badID:                                 firstOf(pool.RemainingLease(ctx, "nonsense")),
+			`set lease "pool": ` + badID:                                       pool.SetLease(ctx, "nonsense", latchkey.DefaultLease),
+			`release "pool": no permit id`:                                     firstOf(pool.Release(ctx)),
+			`acquire "pool": 2000 permits at once, ` + few:                     firstOf(pool.AcquireN(ctx, 2000)),
+			`try acquire "pool": 0 permits at once, ` + few:                    firstOf(pool.TryAcquireN(ctx, 0)),
+			`acquire "budget": 0 permits, ` + every:                            budget.Acquire(ctx, 0),
+			`release "budget": -1 permits, ` + every:                           budget.Release(ctx, -1),
+			`set permits "budget": -1 permits, want at least 0`:                budget.SetPermits(ctx, -1),
+			`add permits "pool": 0 permits to add, want a number other than 0`: pool.AddPermits(ctx, 0),
+		} {
+			want := "latchkey: " + strings.Replace(want, "\": ", "\": invalid argument: ", 1)
+			require.ErrorIs(t, err, latchkey.ErrInvalid, want)
+			assert.True(t, strings.HasPrefix(err.Error(), want), "%v, want %s", err, want)
+		}
+	})
+}
+
+// An option that a call has no use for does not compile: each marked line of the program is
+// refused by the compiler for the option type that the mark names, and no other line is.
+func TestOptionsThatDoNotCompile(t *testing.T) {
+	t.Parallel()
+	const file = "testdata/options/main.go"
+	source, err := os.ReadFile(file)
+	require.NoError(t, err)
+	want := map[string]string{} // the marks, by line
+	for i, line := range strings.Split(string(source), "\n") {
+		if _, mark, marked := strings.Cut(line, "// error: "); marked {
+			want[fmt.Sprint(i+1)] = mark
+		}
+	}
+	require.Greater(t, len(want), 20)
+	output, err := exec.Command("go", "build", "-gcflags=-e", "-o", os.DevNull, "./"+file).CombinedOutput()
+	require.Error(t, err, "it compiles")
+	refused := regexp.MustCompile(`(?m)main\.go:(\d+):\d+: (.*)$`).FindAllStringSubmatch(string(output), -1)
+	require.Len(t, refused, len(want), "%s", output)
+	for _, each := range refused {
+		assert.NotEmpty(t, want[each[1]], "line %s: %s", each[1], each[2])
+		assert.Contains(t, each[2], want[each[1]], "line %s", each[1])
+	}
+}
