@@ -35,7 +35,7 @@ var upward = []string{
 	"acquire → fairqueue", "acquire → inspect", "acquire → permit", "acquire → rwowner", "client → fairqueue",
 	"confine → group", "countdownlatch → inspect", "errors → kind", "errors → shape", "fairlock → inspect",
 	"heldcontext → group", "hold → group", "identity → redlock", "kind → protocol",
-	"locker → inspect", "nap → options", "observe → client", "observe → primitive", "observe → tenure",
+	"locker → inspect", "mutex → inspect", "nap → options", "observe → client", "observe → primitive", "observe → tenure",
 	"op → inspect", "reply → options", "rwlock → inspect", "rwowner → inspect",
 	"semaphore → inspect", "shape → inspect", "tenure → fairqueue", "wait → fairqueue",
 	"wait → semaphore",
