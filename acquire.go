@@ -14,7 +14,7 @@ func (p *primitive) acquire(ctx context.Context, verb string, waits bool, settin
 		return nil, fail(verb, p.name, err)
 	}
 	if !p.client.begin() {
-		return nil, fail(verb, p.name, ErrNotAcquired, ErrClosed)
+		return nil, fail(verb, p.name, ErrClosed)
 	}
 	defer p.client.working.Done()
 	ctx, cancel := r.bound(ctx)
@@ -44,28 +44,6 @@ func (p *primitive) prepare(waits bool, settings []setting) (request, error) {
 	return r, err
 }
 
-// explain puts the sentinel in front that the error of an attempt stands for. A
-// server that refuses for good is no contention, and is not made to look like it.
-func explain(err error) []error {
-	switch {
-	case ofContext(err):
-		return []error{ErrNotAcquired, err}
-	case errors.Is(err, ErrNotAcquired), errors.Is(err, ErrInvalid), errors.Is(err, ErrWrongKind), errors.Is(err, ErrUpgrade):
-		return []error{err}
-	case hasCode(err, "LATCHKEY_UPGRADE"):
-		return []error{ErrUpgrade}
-	case hasCode(err, "LATCHKEY_GONE"):
-		return []error{ErrNotAcquired, ErrLost}
-	case hasCode(err, "LATCHKEY_UNSET"):
-		return []error{ErrNotSet}
-	case judge(err) == refused || judge(err) == notNow:
-		if !isContextError(err) {
-			return []error{err}
-		}
-	}
-	return []error{ErrNotAcquired, err}
-}
-
 // acquireFor takes the lock for a fresh owner, or for the one that the call is
 // for, whose tenure it may have to wait for: then it has the turn of that tenure,
 // and when the tenure has come to its end meanwhile, the owner is resolved anew.
@@ -86,7 +64,7 @@ func (p *primitive) acquireFor(ctx context.Context, r *request) (*Hold, error) {
 				return nil, ErrNotAcquired
 			}
 			if t.turn.take(ctx) != nil {
-				return nil, contextError(ctx)
+				return nil, t.withoutTurn(contextError(ctx))
 			}
 		}
 		h, again, err := t.enterOrTake(ctx, r)
@@ -97,9 +75,19 @@ func (p *primitive) acquireFor(ctx context.Context, r *request) (*Hold, error) {
 			continue
 		}
 		if stopped := rest(ctx, p.client.closing, jitter(longPause)); stopped != nil {
-			return nil, errors.Join(stopped, err)
+			return nil, stoppedAfter(err, stopped)
 		}
 	}
+}
+
+// withoutTurn is the error of a call that has waited in vain for another of the same
+// owner: one that uses the lock has to wait for the server only, one that acquires it for
+// what that meets.
+func (t *tenure) withoutTurn(err error) error {
+	if g := t.client.gates.known(t.lock.key); g != nil && !t.live() {
+		return g.side(t.lock.kind.line()).ended(err, nil)
+	}
+	return unavailable(err)
 }
 
 // resolve finds the tenure that an acquisition is for: that of an explicit owner,
@@ -185,7 +173,7 @@ func (t *tenure) reenter(ctx context.Context, r *request) (h *Hold, again bool, 
 		// The tenure ended while the answer was under way, and must not come to life
 		// again: what the server has counted is taken back.
 		t.undoLater(0, r.lease)
-		return nil, false, errors.Join(ErrNotAcquired, cause)
+		return nil, false, notEntered(cause)
 	}
 	return newHold(t, g), false, nil
 }
@@ -198,7 +186,7 @@ func (t *tenure) entryFailed(r *request, a answer, err error) error {
 		t.undoLater(0, r.lease)
 	}
 	if !known && (a.doubt || counted) {
-		return errors.Join(ErrUnknownOutcome, err)
+		return errors.Join(err, ErrUnknownOutcome)
 	}
 	return err
 }
@@ -220,7 +208,7 @@ func (t *tenure) askToEnter(ctx context.Context, r *request, count int) (a answe
 			return a, true, err
 		}
 		if stopped := rest(ctx, t.client.closing, jitter(longPause)); stopped != nil {
-			return a, false, errors.Join(stopped, err)
+			return a, false, stoppedAfter(err, stopped)
 		}
 		t.turn.lend()
 	}
@@ -250,7 +238,7 @@ func (p *primitive) take(ctx context.Context, r *request, t *tenure) (*Hold, err
 		return p.takeTogether(ctx, r, t, g)
 	}
 	if err := g.enter(ctx, p.client.closing); err != nil {
-		return t.concludeIfAny(r, err)
+		return t.concludeIfAny(r, g.ended(err, nil))
 	}
 	defer g.leave()
 	t = p.orFresh(t, r)
@@ -263,20 +251,22 @@ func (p *primitive) take(ctx context.Context, r *request, t *tenure) (*Hold, err
 // as well, all at once, without leaving the line.
 func (p *primitive) takeTogether(ctx context.Context, r *request, t *tenure, g *gate) (*Hold, error) {
 	s := g.join()
+	var last error
 	for {
 		inFront, err := g.await(ctx, p.client.closing, s)
 		if err != nil {
-			return t.concludeIfAny(r, err)
+			return t.concludeIfAny(r, g.ended(err, last))
 		}
 		t = p.orFresh(t, r)
 		t.waits = true
 		if inFront {
 			break
 		}
-		if _, err := t.attempt(ctx, r, 0); err == nil || !worthWaiting(ctx, err) {
+		if _, err = t.attempt(ctx, r, 0); err == nil || !worthWaiting(ctx, err) {
 			g.leaveLine(s)
-			return t.conclude(r, ended(ctx, err))
+			return t.conclude(r, g.ended(err, last))
 		}
+		last = err
 	}
 	defer g.leave()
 	err := t.waitInFront(ctx, r, g)
@@ -316,7 +306,7 @@ func (t *tenure) conclude(r *request, err error) (*Hold, error) {
 		t.refuse()
 	}
 	if t.giveUp(r) && !known {
-		err = errors.Join(ErrUnknownOutcome, err)
+		err = errors.Join(err, ErrUnknownOutcome)
 	}
 	return nil, err
 }
@@ -401,7 +391,7 @@ func (t *tenure) accept(r *request, a answer) error {
 	}
 	if r.lease-driftMargin(r.lease) <= t.client.clock().since(a.sent) {
 		t.refuse()
-		return errors.Join(ErrNotAcquired, errLate)
+		return unavailable(errLate)
 	}
 	t.begin(r, a)
 	return nil

@@ -67,8 +67,9 @@ type limit struct {
 }
 
 // call sends a command until there is a definite answer, the server refuses for
-// good, ctx ends, stop closes, or the patience of the client is over. An error
-// together with doubt means that the command may have been executed.
+// good, ctx ends, stop closes, or the patience of the client is over. The error is the
+// refusal, ErrClosed, or an ErrUnavailable. An error together with doubt means that the
+// command may have been executed.
 func (c *caller) call(ctx context.Context, stop <-chan struct{}, cmd command, keys, args []string) (answer, error) {
 	return c.callOn(ctx, stop, terms{patience: c.patience}, cmd, keys, args)
 }
@@ -85,7 +86,7 @@ func (c *caller) callOn(ctx context.Context, stop <-chan struct{}, on terms, cmd
 	end := limit{time.Now().Add(on.patience), on.waits}
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		if ctx.Err() != nil {
-			return a, contextError(ctx)
+			return a, unavailable(contextError(ctx))
 		}
 		a.sent = c.clock()
 		result, sentIn := c.attempt(ctx, end, cmd, keys, args)
@@ -107,13 +108,16 @@ func (c *caller) callOn(ctx context.Context, stop <-chan struct{}, on terms, cmd
 		}
 		err = explained(err)
 		if ctx.Err() != nil {
-			return a, errors.Join(contextError(ctx), dropContext(err))
+			if isContextError(err) {
+				err = errSilent
+			}
+			return a, unavailable(errors.Join(err, contextError(ctx)))
 		}
 		if errors.Is(err, errGone) || c.clock().since(a.asked)+pause > on.patience {
-			return a, err
+			return a, unavailable(err)
 		}
 		if stopped := rest(ctx, stop, jitter(pause)); stopped != nil {
-			return a, errors.Join(stopped, err)
+			return a, stoppedAfter(err, stopped)
 		}
 	}
 }
@@ -258,50 +262,4 @@ func (c *caller) send(ctx context.Context, n *node, call func(context.Context) r
 		return rueidis.NewErrorResult(err)
 	}
 	return c.aside(ctx, n, n.ordinary, slot, end, call)
-}
-
-// contextError is the error of a context that ended, with its cause.
-func contextError(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if cause == nil || errors.Is(err, cause) {
-		cause = nil
-	}
-	return &endedContextError{err, cause}
-}
-
-// endedContextError is the end of the caller's context. Its cause may be any error, one of
-// this package or of the server included, and is no answer to what was asked.
-type endedContextError struct{ err, cause error }
-
-func (e *endedContextError) Error() string {
-	if e.cause == nil {
-		return e.err.Error()
-	}
-	return e.err.Error() + "\n" + e.cause.Error()
-}
-
-// Unwrap lets the caller match both.
-func (e *endedContextError) Unwrap() []error {
-	if e.cause == nil {
-		return []error{e.err}
-	}
-	return []error{e.err, e.cause}
-}
-
-// ofContext reports whether the caller's context ended.
-func ofContext(err error) bool {
-	var failure *endedContextError
-	return errors.As(err, &failure)
-}
-
-func isContextError(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// dropContext removes what the context's own error already says.
-func dropContext(err error) error {
-	if isContextError(err) {
-		return nil
-	}
-	return err
 }

@@ -251,7 +251,7 @@ func (c *Client) releaseAll(ctx context.Context, ended []*tenure) {
 
 func (t *tenure) releaseAtClose(ctx context.Context) error {
 	if err := t.turn.take(ctx); err != nil {
-		return fail("close", t.lock.name, ErrUnknownOutcome, err)
+		return fail("close", t.lock.name, ErrUnknownOutcome, unavailable(contextError(ctx)))
 	}
 	defer t.turn.give()
 	unlocking := t.isLeaving()

@@ -220,7 +220,7 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) erro
 		return fail(verb, l.name, err)
 	}
 	if !l.client.begin() {
-		return fail(verb, l.name, ErrNotAcquired, ErrClosed)
+		return fail(verb, l.name, ErrClosed)
 	}
 	defer l.client.working.Done()
 	ctx, cancel := r.bound(ctx)
@@ -326,9 +326,9 @@ type awaiter struct {
 // or the matter is decided for it, those behind look as well, all at once, without
 // leaving the line: each awaits a round of its own.
 func (w *awaiter) await(ctx context.Context) error {
-	_, err := w.ask(ctx, 0)
-	if err == nil || !w.request.waits || !worthWaiting(ctx, err) {
-		return ended(ctx, err)
+	_, last := w.ask(ctx, 0)
+	if last == nil || !w.request.waits || !worthWaiting(ctx, last) {
+		return last
 	}
 	main := w.client.gates.use(w.key)
 	defer main.done()
@@ -337,18 +337,19 @@ func (w *awaiter) await(ctx context.Context) error {
 	for {
 		inFront, err := g.await(ctx, w.client.closing, s)
 		if err != nil {
-			return err
+			return g.ended(err, last)
 		}
 		if inFront {
 			break
 		}
-		if _, err := w.ask(ctx, 0); err == nil || !worthWaiting(ctx, err) {
+		if _, err = w.ask(ctx, 0); err == nil || !worthWaiting(ctx, err) {
 			g.leaveLine(s)
-			return ended(ctx, err)
+			return g.ended(err, last)
 		}
+		last = err
 	}
 	defer g.leave()
-	err = w.client.waitInFront(ctx, g, w)
+	err := w.client.waitInFront(ctx, g, w)
 	if err == nil {
 		g.callAll()
 	}

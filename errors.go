@@ -139,17 +139,6 @@ func notA(want Kind, found string, cause error) error {
 	return &kindError{cmp.Or(found, "something else") + ", not " + nouns[want], cause}
 }
 
-// unavailable puts ErrUnavailable in front of what kept the server from answering.
-func unavailable(err error) error {
-	switch {
-	case err == nil:
-		return ErrUnavailable
-	case errors.Is(err, ErrUnavailable):
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrUnavailable, err)
-}
-
 // invalid builds an ErrInvalid that names the value at fault.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))

@@ -35,6 +35,8 @@ type gate struct {
 	retired time.Time                 // since when nobody uses it, while the subscription lingers
 	main    *gate                     // whose side this is, or nil
 	brief   bool                      // the key is used once, so that there is nothing to linger for
+	asking  time.Time                 // since when the front waits for an answer, or zero
+	last    error                     // what the last answer was, for as long as anybody uses the gate
 }
 
 // gates finds the gate of a key. It is split so that locks of different names
@@ -100,6 +102,7 @@ func (g *gate) done() {
 	if g.users > 0 {
 		return
 	}
+	g.forget()
 	if g.sub != nil {
 		g.retired = time.Now()
 		return
@@ -215,7 +218,50 @@ func (g *gate) taken() {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
 	g.held++
+	g.asking, g.last = time.Time{}, ErrNotAcquired
 	g.drain()
+}
+
+// asks notes that the front asks the server.
+func (g *gate) asks() {
+	g.shard.mu.Lock()
+	defer g.shard.mu.Unlock()
+	g.asking = time.Now()
+}
+
+// told notes why the front has to go on waiting.
+func (g *gate) told(err error) {
+	g.shard.mu.Lock()
+	defer g.shard.mu.Unlock()
+	g.asking, g.last = time.Time{}, err
+}
+
+// ended is the error of a wait that has ended with err: what is known to whoever is in
+// front decides, or what the waiter was told last itself.
+func (g *gate) ended(err, last error) error {
+	g.shard.mu.Lock()
+	defer g.shard.mu.Unlock()
+	if g.last != nil {
+		last = g.last
+	}
+	return waitEnded(err, last, g.held > 0, !g.asking.IsZero() && time.Since(g.asking) > cutOff)
+}
+
+// forget drops what those knew who used the gate. shard.mu is held.
+func (g *gate) forget() {
+	g.asking, g.last = time.Time{}, nil
+	if s := g.sides.Load(); s != nil {
+		s.read.forget()
+		s.write.forget()
+	}
+}
+
+// known returns the gate of a key, or nil if nobody uses it.
+func (g *gates) known(key string) *gate {
+	shard := &g.shards[maphash.String(g.seed, key)%uint64(len(g.shards))]
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	return shard.gates[key]
 }
 
 // heldHere reports whether this client holds the key.

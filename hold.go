@@ -242,10 +242,10 @@ func (h *Hold) find(p *primitive, side Kind) *Hold {
 // lease is what it was, or d.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	if err := checkLease("the extension", d); err != nil {
-		return err
+		return fail("extend", h.Name(), err)
 	}
 	if err := h.Err(); err != nil {
-		return fail("extend", h.Name(), ErrNotHeld, err)
+		return fail("extend", h.Name(), notHeld(err))
 	}
 	if h.group != nil {
 		return h.group.extend(ctx, d)
@@ -256,7 +256,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	}
 	defer t.client.working.Done()
 	if err := t.turn.take(ctx); err != nil {
-		return fail("extend", h.Name(), contextError(ctx))
+		return fail("extend", h.Name(), unavailable(contextError(ctx)))
 	}
 	defer t.turn.give()
 	return t.extendBy(ctx, h.grip, d)
@@ -299,7 +299,7 @@ func (t *tenure) release(ctx context.Context, g *grip) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.client.options.RetryBudget)
 		defer cancel()
 		if err := t.turn.take(ctx); err != nil {
-			return t.releaseFailed(answer{}, err)
+			return t.releaseFailed(answer{}, unavailable(errSilent))
 		}
 	}
 	defer t.turn.give()
@@ -443,7 +443,7 @@ func (t *tenure) extendBy(ctx context.Context, g *grip, d time.Duration) error {
 	results, err := a.message.AsIntSlice()
 	switch {
 	case err != nil || len(results) != 1 || results[0] < 0:
-		return fail("extend", t.lock.name, ErrUnknownOutcome, errors.Join(errReply, err))
+		return fail("extend", t.lock.name, ErrUnknownOutcome, unavailable(errors.Join(errReply, err)))
 	case results[0] == 0:
 		t.lose(ErrLost, "the key is gone or belongs to another owner")
 	default:
@@ -459,7 +459,7 @@ func (t *tenure) mayExtend(g *grip, d time.Duration) error {
 	now := t.client.clock()
 	switch {
 	case t.errOf(g) != nil:
-		return errors.Join(ErrNotHeld, t.errOf(g))
+		return notHeld(t.errOf(g))
 	case t.limit > 0 && now.since(t.start)+d > t.limit, g.max > 0 && now.since(g.start)+d > g.max:
 		return ErrMaxHold
 	}
@@ -479,5 +479,5 @@ func (t *tenure) extended(g *grip, d time.Duration) error {
 	if phase == over {
 		t.undoLater(0, d)
 	}
-	return fail("extend", t.lock.name, ErrNotHeld, err)
+	return fail("extend", t.lock.name, notHeld(err))
 }

@@ -21,7 +21,7 @@ import (
 // to its own floor and to those below it.
 var floors = []string{
 	0: "doc errors owner",
-	1: "clock slot turn verdict script inflight dial topology ask caller delivery nap replicas reply",
+	1: "clock slot turn outcome script inflight dial topology ask caller delivery nap replicas reply",
 	2: "keys options option report notice observe kind shape",
 	3: "gate gatesides pubsub sharded",
 	4: "client clientoption connect connecturl lazy hold heldcontext confine tenure tenures watchdog renewal undo undoroute undotenure op primitive protocol request identity",

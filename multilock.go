@@ -120,7 +120,7 @@ func (l *MultiLock) takeAll(ctx context.Context, r *request, settings []setting)
 			return h, ended(ctx, err)
 		}
 		if stopped := rest(ctx, nil, jitter(tiedPause)); stopped != nil {
-			return nil, errors.Join(stopped, trouble(err))
+			return nil, ended(ctx, err)
 		}
 	}
 }
@@ -196,7 +196,7 @@ func (l *MultiLock) await(ctx context.Context, member member, settings []setting
 		return member.acquire(ctx, "lock", true, settings)
 	}
 	h, err := member.acquire(ctx, "lock", true, append(slices.Clone(settings), setting{kind: settingWait, d: tiedPatience/2 + rand.N(tiedPatience)}))
-	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+	if err != nil && ctx.Err() == nil && waitOver(err) {
 		return nil, errTied
 	}
 	return h, err

@@ -243,7 +243,7 @@ func (s *PermitSemaphore) SetLease(ctx context.Context, id string, d time.Durati
 		return err
 	}
 	if err := t.turn.take(ctx); err != nil {
-		return fail(verb, s.name, contextError(ctx))
+		return fail(verb, s.name, unavailable(contextError(ctx)))
 	}
 	defer t.turn.give()
 	t.fixLease(s.client.clock(), min(d, permanentLease), true)

@@ -9,7 +9,8 @@ import (
 
 // Numbers and times as they are sent to the server and come back.
 
-var errReply = errors.New("latchkey: reply not understood")
+// errReply means that the server answers what no script of ours replies.
+var errReply error = &subError{"latchkey: reply not understood", ErrUnavailable}
 
 // remaining turns PTTL into a duration.
 func remaining(ms int64) time.Duration {

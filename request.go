@@ -71,7 +71,7 @@ var errNoOption = invalid("an option is nil")
 // bound applies the wait of the request to its context.
 func (r *request) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if r.bounded {
-		return context.WithTimeout(ctx, r.wait)
+		return context.WithTimeoutCause(ctx, r.wait, &waitOverError{r.wait})
 	}
 	return ctx, func() {}
 }

@@ -121,7 +121,7 @@ func (t *tenure) downgrade(ctx context.Context, g *grip) (*Hold, error) {
 	defer n.forgetUnused()
 	for _, each := range []*tenure{t, n} {
 		if err := each.turn.take(ctx); err != nil {
-			return nil, contextError(ctx)
+			return nil, unavailable(contextError(ctx))
 		}
 		defer each.turn.give()
 	}
@@ -158,7 +158,7 @@ func (t *tenure) mayDowngrade(g *grip) error {
 	defer t.mu.Unlock()
 	switch {
 	case t.errOf(g) != nil:
-		return errors.Join(ErrNotHeld, t.errOf(g))
+		return notHeld(t.errOf(g))
 	case t.valid() <= 0:
 		return errors.Join(ErrNotHeld, ErrLost)
 	case t.count > 1:

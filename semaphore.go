@@ -266,7 +266,7 @@ func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 		return fail(verb, s.name, err)
 	}
 	if !s.client.begin() {
-		return fail(verb, s.name, ErrNotAcquired, ErrClosed)
+		return fail(verb, s.name, ErrClosed)
 	}
 	defer s.client.working.Done()
 	ctx, cancel := r.bound(ctx)
@@ -304,7 +304,7 @@ func (w *wanted) acquire(ctx context.Context) error {
 	g := w.client.gates.use(w.key)
 	defer g.done()
 	if err := g.enter(ctx, w.client.closing); err != nil {
-		return err
+		return g.ended(err, nil)
 	}
 	defer g.leave()
 	w.since = w.client.clock()
@@ -368,7 +368,7 @@ func (w *wanted) conclude(err error) error {
 	}
 	w.op.unknown()
 	if w.doubt || granted {
-		return errors.Join(ErrUnknownOutcome, err)
+		return errors.Join(err, ErrUnknownOutcome)
 	}
 	return err
 }

@@ -26,20 +26,20 @@ type asker interface {
 // poll ceiling. The first refusal subscribes, and the confirmation is such a hint, so
 // that a release just before it is not missed.
 func (c *Client) waitInFront(ctx context.Context, g *gate, a asker) error {
-	var last error
 	for round := 0; ; round++ {
 		pause := c.pollPause()
 		if round > 0 || !g.heldHere() {
 			g.drain()
+			g.asks()
 			left, err := a.ask(ctx, round)
 			if err == nil || !worthWaiting(ctx, err) {
-				return ended(ctx, err, last)
+				return g.ended(err, nil)
 			}
-			last = err
+			g.told(err)
 			pause = c.pause(g, a, round, left, err)
 		}
 		if err := c.rest(ctx, g, pause); err != nil {
-			return errors.Join(err, trouble(last))
+			return g.ended(err, nil)
 		}
 	}
 }
@@ -51,40 +51,6 @@ func (c *Client) pause(g *gate, a asker, round int, left time.Duration, err erro
 	}
 	c.reporter.log(noticeTrouble, a.what(), slog.Any("error", err))
 	return jitter(longPause)
-}
-
-// worthWaiting reports whether an attempt that failed may succeed later.
-func worthWaiting(ctx context.Context, err error) bool {
-	if ctx.Err() != nil || errors.Is(err, ErrClosed) || errors.Is(err, errGone) {
-		return false
-	}
-	return errors.Is(err, ErrNotAcquired) || judge(err) != refused
-}
-
-// ended adds the end of the context to an answer that came with it, and what was the
-// matter before: whoever leaves with a command under way knows no more of that than that
-// it was not answered.
-func ended(ctx context.Context, err error, before ...error) error {
-	if err == nil || ctx.Err() == nil {
-		return err
-	}
-	earlier := trouble(errors.Join(before...))
-	if ofContext(err) {
-		return errors.Join(err, earlier)
-	}
-	return errors.Join(contextError(ctx), trouble(err), earlier)
-}
-
-// trouble is what the caller should know besides that the time is over: that the
-// server failed. That the lock was busy goes without saying.
-func trouble(err error) error {
-	switch {
-	case errors.Is(err, ErrNotSet):
-		return ErrNotSet
-	case errors.Is(err, ErrNotAcquired):
-		return nil
-	}
-	return err
 }
 
 // rest waits for a hint. It returns an error when there is no use in going on.

@@ -213,11 +213,10 @@ func cancelOften(t *testing.T, lock anyLock, runs int) (cancelled int) {
 		case err == nil:
 			assert.NoError(t, hold.Unlock(ctx), "although the context has ended")
 		case errors.Is(err, context.Canceled):
-			assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
+			toldUnavailable(t, err)
 			cancelled++
 		default:
-			// The one before has not been undone yet.
-			assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
+			toldBusy(t, err) // the one before has not been undone yet
 		}
 	}
 	return cancelled
@@ -244,9 +243,10 @@ func TestDeadContextSendsNothing(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := lock.Lock(ctx)
-		assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		toldUnavailable(t, err)
 		assert.ErrorIs(t, err, context.Canceled)
 		_, err = lock.TryLock(ctx)
+		toldUnavailable(t, err)
 		assert.ErrorIs(t, err, context.Canceled)
 		assert.Empty(t, tap.Commands())
 	})
@@ -268,7 +268,7 @@ func TestCallersReturnFromASilentLink(t *testing.T) {
 			defer cancel()
 			_, err := k.open(client, fmt.Sprintf("%s %d", name, i)).Lock(ctx)
 			assert.ErrorIs(t, err, context.DeadlineExceeded)
-			assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
+			toldUnavailable(t, err)
 		})
 		t.Logf("the slowest of %d callers with %v came back after %v", callers, budget, slowest.Round(time.Millisecond))
 		assert.Less(t, slowest, budget+leeway)
@@ -319,7 +319,8 @@ func TestRepliesDelayedAroundTheLease(t *testing.T) {
 					assert.True(t, admin.Exists(name))
 					return
 				}
-				assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
+				toldUnavailable(t, err)
+				assert.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
 				rig.Eventually(t, undoBudget, "the undo", free(admin, name))
 			})
 		}
@@ -344,7 +345,8 @@ func TestReplyAtTheEndOfTheWait(t *testing.T) {
 			if err == nil {
 				mustUnlock(t, hold)
 			} else {
-				assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
+				toldUnavailable(t, err)
+				assert.NotErrorIs(t, err, context.DeadlineExceeded, "the caller's context goes on")
 			}
 			rig.Eventually(t, undoBudget, "no key is left", free(admin, each))
 		}

@@ -225,8 +225,9 @@ func latchCall(ctx context.Context, latch *latchkey.CountDownLatch) (call histor
 		call.What = history.LatchCount
 		call.N, err = latch.Count(ctx)
 	case 2:
-		if err = latch.Await(ctx, latchkey.Wait(0)); errors.Is(err, latchkey.ErrNotAcquired) {
-			return call, nil
+		err = latch.Await(ctx, latchkey.Wait(time.Millisecond))
+		if errors.Is(err, latchkey.ErrNotAcquired) || errors.Is(err, latchkey.ErrUnavailable) {
+			return call, nil // it is closed, or the answer took longer
 		}
 		call.What = history.LatchAwait
 	default:

@@ -95,6 +95,7 @@ func TestSemaphoresWithoutMemory(t *testing.T) {
 	_, err = p.Acquire(ctx)
 	assert.ErrorContains(t, err, "OOM")
 	assert.NotErrorIs(t, err, latchkey.ErrNotAcquired, "it is no contention")
+	assert.NotErrorIs(t, err, latchkey.ErrUnavailable, "it answers")
 	rig.Throughout(t, 2*lease, "the permit is renewed", permits[0].Err)
 	require.NoError(t, permits[0].Release(ctx))
 	_, err = other.Release(ctx, permits[1].ID())

@@ -246,7 +246,7 @@ func TestReplicas_crowd(t *testing.T) {
 	for i := range 200 {
 		crowd.Go(func() {
 			err := try(i)
-			assert.True(t, errors.Is(err, latchkey.ErrNotReplicated) || errors.Is(err, latchkey.ErrNotAcquired), "%v", err)
+			assert.True(t, errors.Is(err, latchkey.ErrNotReplicated) || errors.Is(err, latchkey.ErrUnavailable), "%v", err)
 			assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome, "nothing is unknown: it has been undone")
 		})
 	}
@@ -275,7 +275,7 @@ func TestReplicas_context_ends_meanwhile(t *testing.T) {
 		name := rig.Name(t)
 		start := time.Now()
 		_, err := k.open(client, name).Lock(within(t, 200*time.Millisecond))
-		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		toldUnavailable(t, err)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Less(t, time.Since(start), 200*time.Millisecond+leeway)
 		rig.Eventually(t, soon, "nothing is left", free(admin, name))

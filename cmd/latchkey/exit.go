@@ -64,6 +64,8 @@ func libraryError(err error) error {
 		return &exitError{code: exitSoftware, err: err}
 	case errors.Is(err, latchkey.ErrGone):
 		return &exitError{code: exitLost, err: err}
+	case errors.Is(err, latchkey.ErrUnavailable):
+		return exitWith(exitUnavailable, "%w (try again when the server answers)", err)
 	default:
 		return &exitError{code: exitUnavailable, err: err}
 	}

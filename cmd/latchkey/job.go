@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
 	"syscall"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/urfave/cli/v3"
 
 	"github.com/latchkey-go/latchkey"
@@ -61,7 +59,7 @@ the command is continued with SIGCONT.
 Exit code: the command's own, or 128+n when signal n ended it; 75 when the %[1]s
 was not acquired in time; 76 when it was lost before the command ended; 127 and
 126 when the command was not found or cannot be executed; 69 when the server
-cannot be reached; 64 for a mistake on the command line.`, thing)
+cannot be reached or does not answer; 64 for a mistake on the command line.`, thing)
 }
 
 // jobFrom reads what jobFlags offers. The synopsis is how the user began.
@@ -151,7 +149,7 @@ func (j job) acquire(ctx context.Context, client *latchkey.Client) (guard, error
 		return nil, libraryError(err)
 	}
 	g, err := j.ask(ctx, d)
-	if isBusy(err) {
+	if errors.Is(err, latchkey.ErrNotAcquired) {
 		return nil, exitWith(exitNotAcquired, "%s, waited %v", j.busy, j.wait)
 	}
 	return g, libraryError(err)
@@ -166,13 +164,6 @@ func (j job) ask(ctx context.Context, d door) (guard, error) {
 	default:
 		return d.enter(ctx, latchkey.Wait(j.wait))
 	}
-}
-
-// isBusy tells what others held to the end from a server that could not be asked.
-func isBusy(err error) bool {
-	var network *net.OpError
-	var server *rueidis.RedisError
-	return errors.Is(err, latchkey.ErrNotAcquired) && !errors.As(err, &network) && !errors.As(err, &server)
 }
 
 // perform runs the command under the guard and releases it.

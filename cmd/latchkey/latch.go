@@ -164,11 +164,11 @@ func latchWait(ctx context.Context, cmd *cli.Command) error {
 // awaited gives the end of a wait its exit code. Who only looks does not wait for
 // one that is not set, but is told the same as who did for a moment.
 func awaited(err error, name string, limit time.Duration, onlyLooks bool) error {
-	notSet := errors.Is(err, latchkey.ErrNotSet)
+	busy, notSet := errors.Is(err, latchkey.ErrNotAcquired), errors.Is(err, latchkey.ErrNotSet)
 	switch {
-	case isBusy(err) && !notSet:
+	case busy && !notSet:
 		return exitWith(exitNotAcquired, "%q is closed, waited %v", name, limit)
-	case isBusy(err), onlyLooks && (notSet || errors.Is(err, latchkey.ErrGone)):
+	case busy, onlyLooks && (notSet || errors.Is(err, latchkey.ErrGone)):
 		return exitWith(exitNotAcquired, "%q is not set, waited %v", name, limit)
 	default:
 		return libraryError(err)

@@ -1,0 +1,277 @@
+package tests
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// toldBusy checks that a call was told that somebody else has it, and nothing of the server.
+func toldBusy(t testing.TB, err error) {
+	t.Helper()
+	assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	assert.NotErrorIs(t, err, latchkey.ErrUnavailable)
+}
+
+// toldUnavailable checks that a call was told that the server could not be asked, and not that
+// anybody has what it wants.
+func toldUnavailable(t testing.TB, err error) {
+	t.Helper()
+	assert.ErrorIs(t, err, latchkey.ErrUnavailable)
+	assert.NotErrorIs(t, err, latchkey.ErrNotAcquired)
+}
+
+// way is a way to acquire something, of any kind.
+type way struct {
+	name string
+	wait func(ctx context.Context, options ...latchkey.WaitOption) error
+	try  func(ctx context.Context) error // or nil
+}
+
+// waysThrough are all the ways to acquire something through a client. Somebody else has it
+// all, through the other client.
+func waysThrough(t *testing.T, client, other *latchkey.Client) []way {
+	t.Helper()
+	ctx := within(t, soon)
+	var ways []way
+	for _, k := range append(kinds[:len(kinds):len(kinds)], readKind) {
+		if k.name == readKind.name {
+			mustLock(t, other.NewRWLock(k.name).Writer())
+		} else {
+			mustLock(t, k.open(other, k.name))
+		}
+		lock := k.open(client, k.name)
+		ways = append(ways, way{k.name,
+			func(ctx context.Context, options ...latchkey.WaitOption) error {
+				_, err := lock.Lock(ctx, as(options, func(o latchkey.WaitOption) latchkey.LockOption { return o })...)
+				return err
+			},
+			func(ctx context.Context) error { _, err := lock.TryLock(ctx); return err },
+		})
+	}
+	for _, set := range []func(context.Context, int, ...latchkey.SetOption) (bool, error){
+		other.NewSemaphore("semaphore").TrySetPermits, other.NewPermitSemaphore("permits").TrySetPermits,
+	} {
+		_, err := set(ctx, 1)
+		require.NoError(t, err)
+	}
+	require.NoError(t, other.NewSemaphore("semaphore").Acquire(ctx, 1))
+	_, err := other.NewPermitSemaphore("permits").Acquire(ctx)
+	require.NoError(t, err)
+	_, err = other.NewCountDownLatch("latch").TrySetCount(ctx, 1)
+	require.NoError(t, err)
+	semaphore, permits, latch := client.NewSemaphore("semaphore"), client.NewPermitSemaphore("permits"), client.NewCountDownLatch("latch")
+	return append(ways,
+		way{"Semaphore", func(ctx context.Context, options ...latchkey.WaitOption) error {
+			return semaphore.Acquire(ctx, 1, as(options, func(o latchkey.WaitOption) latchkey.AcquireOption { return o })...)
+		}, func(ctx context.Context) error { return semaphore.TryAcquire(ctx, 1) }},
+		way{"PermitSemaphore", func(ctx context.Context, options ...latchkey.WaitOption) error {
+			_, err := permits.Acquire(ctx, as(options, func(o latchkey.WaitOption) latchkey.PermitOption { return o })...)
+			return err
+		}, func(ctx context.Context) error { _, err := permits.TryAcquire(ctx); return err }},
+		way{"CountDownLatch", func(ctx context.Context, options ...latchkey.WaitOption) error {
+			return latch.Await(ctx, as(options, func(o latchkey.WaitOption) latchkey.AwaitOption { return o })...)
+		}, nil},
+	)
+}
+
+// as turns the options of one family of calls into those of another.
+func as[T any](options []latchkey.WaitOption, one func(latchkey.WaitOption) T) []T {
+	all := make([]T, len(options))
+	for i, o := range options {
+		all[i] = one(o)
+	}
+	return all
+}
+
+// outages are the ways of a server not to answer.
+var outages = map[string]struct {
+	begin   func(*testing.T, *rig.Server)
+	unknown bool // a request was sent and not answered
+}{
+	"dead":   {func(t *testing.T, s *rig.Server) { s.Kill(t) }, false},
+	"silent": {func(t *testing.T, s *rig.Server) { s.Pause(t); t.Cleanup(func() { s.Resume(t) }) }, true},
+}
+
+// Of every kind, a lock that is busy and a server that is dead are told apart, however the
+// call is bounded, and in the middle of a wait too: the last attempt counts.
+func TestUnavailableIsNoContention(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Process)
+	const wait = 600 * time.Millisecond
+	for name, outage := range outages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := rig.Fresh(t)
+			client := connect(t, server, latchkey.Options{RetryBudget: 300 * time.Millisecond, PollCeiling: 200 * time.Millisecond})
+			ways := waysThrough(t, client, connect(t, server, patient))
+			for _, w := range ways {
+				if w.try != nil {
+					toldBusy(t, w.try(t.Context()))
+				}
+				err := w.wait(t.Context(), latchkey.Wait(wait))
+				toldBusy(t, err)
+				assert.NotErrorIs(t, err, context.DeadlineExceeded, "%s: the caller's context goes on", w.name)
+				err = w.wait(within(t, wait))
+				toldBusy(t, err)
+				assert.ErrorIs(t, err, context.DeadlineExceeded, w.name)
+			}
+			outage.begin(t, server)
+			for _, w := range ways {
+				t.Run(w.name, func(t *testing.T) {
+					if w.try != nil {
+						err := w.try(t.Context())
+						toldUnavailable(t, err)
+						assert.NotErrorIs(t, err, context.DeadlineExceeded, "the caller's context goes on")
+						if outage.unknown {
+							assert.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+						}
+					}
+					err := w.wait(t.Context(), latchkey.Wait(wait))
+					toldUnavailable(t, err)
+					assert.NotErrorIs(t, err, context.DeadlineExceeded, "the caller's context goes on")
+					err = w.wait(within(t, wait))
+					toldUnavailable(t, err)
+					assert.ErrorIs(t, err, context.DeadlineExceeded)
+					ctx, cancel := context.WithCancel(t.Context())
+					time.AfterFunc(wait, cancel)
+					err = w.wait(ctx)
+					toldUnavailable(t, err)
+					assert.ErrorIs(t, err, context.Canceled)
+				})
+			}
+		})
+	}
+}
+
+// Busy at first and dead at the end is ErrUnavailable, also to those who wait in line behind
+// others of their client and never asked.
+func TestUnavailableInTheMiddleOfAWait(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Process)
+	const waiters = 3
+	for name, outage := range outages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := rig.Fresh(t)
+			client := connect(t, server, latchkey.Options{RetryBudget: 300 * time.Millisecond, PollCeiling: 200 * time.Millisecond})
+			ways := waysThrough(t, client, connect(t, server, patient))
+			results := make(chan error, waiters*len(ways))
+			for _, w := range ways {
+				for range waiters {
+					go func() { results <- w.wait(context.Background(), latchkey.Wait(3*time.Second)) }()
+				}
+			}
+			rest(300 * time.Millisecond) // they are told that it is busy
+			outage.begin(t, server)
+			for range cap(results) {
+				toldUnavailable(t, rig.Await(t, soon, "a waiter", results))
+			}
+		})
+	}
+}
+
+// A lock that this client holds is busy, whatever becomes of the server: the hold lasts for
+// as long as its lease.
+func TestHeldHereIsBusyWithoutAServer(t *testing.T) {
+	rig.Need(t, rig.Process)
+	server := rig.Fresh(t)
+	client := connect(t, server, patient)
+	hold := mustLock(t, client.NewLock("here"))
+	server.Kill(t)
+	_, err := client.NewLock("here").Lock(t.Context(), latchkey.Wait(300*time.Millisecond))
+	toldBusy(t, err)
+	require.NoError(t, hold.Err())
+	_, err = client.NewLock("here").TryLock(t.Context())
+	toldUnavailable(t, err)
+}
+
+// ErrClosed stands alone, in calls that come after Close and in those under way.
+func TestClosedIsNeitherBusyNorUnavailable(t *testing.T) {
+	server := lone(t)
+	client, closeAll, err := dial(server, server.Addr(), latchkey.Options{})
+	require.NoError(t, err)
+	ways := waysThrough(t, client, connect(t, server, patient))
+	under := make(chan error, len(ways))
+	for _, w := range ways {
+		go func() { under <- w.wait(context.Background()) }()
+	}
+	rest(200 * time.Millisecond)
+	require.NoError(t, closeAll(within(t, soon)))
+	alone := func(err error) {
+		t.Helper()
+		assert.ErrorIs(t, err, latchkey.ErrClosed)
+		for _, other := range []error{latchkey.ErrNotAcquired, latchkey.ErrUnavailable, context.Canceled, context.DeadlineExceeded} {
+			assert.NotErrorIs(t, err, other)
+		}
+	}
+	for _, w := range ways {
+		alone(rig.Await(t, soon, "a waiter", under))
+		alone(w.wait(t.Context()))
+		if w.try != nil {
+			alone(w.try(t.Context()))
+		}
+	}
+}
+
+// Operations that acquire nothing are told in the same words, beside ErrUnknownOutcome where
+// they change something.
+func TestUnavailableToAllOperations(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Process)
+	server := rig.Fresh(t)
+	client := connect(t, server, latchkey.Options{RetryBudget: 200 * time.Millisecond, Lease: time.Minute})
+	ctx := t.Context()
+	lock, rw := client.NewLock("lock"), client.NewRWLock("rw")
+	hold, write := mustLock(t, lock), mustLock(t, rw.Writer())
+	s, p, l := client.NewSemaphore("s"), client.NewPermitSemaphore("p"), client.NewCountDownLatch("l")
+	server.Pause(t)
+	defer server.Resume(t)
+	for name, query := range map[string]func() error{
+		"Inspect":        func() error { return firstOf(lock.Inspect(ctx)) },
+		"Client.Inspect": func() error { return firstOf(client.Inspect(ctx, "lock")) },
+		"IsLocked":       func() error { return firstOf(lock.IsLocked(ctx)) },
+		"RemainingLease": func() error { return firstOf(lock.RemainingLease(ctx)) },
+		"Waiters":        func() error { return firstOf(client.NewFairLock("fair").Waiters(ctx)) },
+		"permit's lease": func() error { return firstOf(p.RemainingLease(ctx, "0123456789abcdef0123456789abcdef")) },
+		"Count":          func() error { return firstOf(l.Count(ctx)) },
+		"Delete latch":   func() error { return firstOf(l.Delete(ctx)) },
+		"TrySetCount":    func() error { return firstOf(l.TrySetCount(ctx, 1)) },
+		"Check":          func() error { return client.Check(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := query()
+			toldUnavailable(t, err)
+			assert.NotErrorIs(t, err, context.DeadlineExceeded)
+		})
+	}
+	for name, change := range map[string]func() error{
+		"ForceUnlock":   func() error { return firstOf(lock.ForceUnlock(ctx)) },
+		"Extend":        func() error { return hold.Extend(ctx, time.Hour) },
+		"Unlock":        func() error { return hold.Unlock(ctx) },
+		"Downgrade":     func() error { return firstOf(write.Downgrade(ctx)) },
+		"Release":       func() error { return s.Release(ctx, 1) },
+		"TrySetPermits": func() error { return firstOf(s.TrySetPermits(ctx, 1)) },
+		"SetTTL":        func() error { return firstOf(s.SetTTL(ctx, time.Hour)) },
+		"Drain":         func() error { return firstOf(s.Drain(ctx)) },
+		"CountDown":     func() error { return firstOf(l.CountDown(ctx)) },
+		"permit's SetLease": func() error {
+			return p.SetLease(ctx, "0123456789abcdef0123456789abcdef", time.Minute)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := change()
+			toldUnavailable(t, err)
+			assert.NotErrorIs(t, err, context.DeadlineExceeded)
+			if name != "ForceUnlock" { // which looks first
+				assert.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+			}
+		})
+	}
+}
