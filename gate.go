@@ -1,6 +1,7 @@
 package latchkey
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"hash/maphash"
@@ -222,18 +223,22 @@ func (g *gate) taken() {
 	g.drain()
 }
 
-// asks notes that the front asks the server.
+// asks notes that the front asks the server. It counts from the first question that has
+// not been answered, even if the one who asked it has left.
 func (g *gate) asks() {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
-	g.asking = time.Now()
+	if g.asking.IsZero() {
+		g.asking = time.Now()
+	}
 }
 
-// told notes why the front has to go on waiting.
+// told notes what has come of the question: err is why the front has to go on waiting, or
+// nil if somebody acquires.
 func (g *gate) told(err error) {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
-	g.asking, g.last = time.Time{}, err
+	g.asking, g.last = time.Time{}, cmp.Or(err, ErrNotAcquired)
 }
 
 // ended is the error of a wait that has ended with err: what is known to whoever is in

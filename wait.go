@@ -32,10 +32,12 @@ func (c *Client) waitInFront(ctx context.Context, g *gate, a asker) error {
 			g.drain()
 			g.asks()
 			left, err := a.ask(ctx, round)
+			if !ofContext(err) {
+				g.told(err)
+			}
 			if err == nil || !worthWaiting(ctx, err) {
 				return g.ended(err, nil)
 			}
-			g.told(err)
 			pause = c.pause(g, a, round, left, err)
 		}
 		if err := c.rest(ctx, g, pause); err != nil {
