@@ -17,7 +17,7 @@ import (
 // its place however long it waits, and gets it back if Redis lost it. A waiter that is silent
 // for Options.StaleWaiterTimeout, because its process was killed or cut off, is passed
 // over; if many are silent, that time passes once, not once for each. A waiter of
-// Redisson counts as alive as long as its subscription stands.
+// Redisson counts as alive while it is subscribed.
 //
 // Do not use a name as a FairLock in one place and as another lock in another: they exclude
 // each other, but the other lock does not know the queue and wakes no waiter in it.
@@ -57,7 +57,7 @@ func (c *Client) NewFencedFairLock(name string) *FairLock {
 // whoever is waiting, and returns a Hold of its own, which needs its own Unlock.
 //
 // A nil error means that you hold the lock. After any other error this call holds nothing,
-// and a hold that it was to enter again stands as before. A context that has already ended
+// and a hold that it was to enter again is not affected. A context that has already ended
 // is an error even if the lock is free. While the server cannot be reached, Lock goes on
 // trying. The error matches one of
 //

@@ -47,7 +47,7 @@ type member interface {
 // and returns a Hold of its own, which needs its own Unlock.
 //
 // A nil error means that you hold the lock. After any other error this call holds nothing,
-// and a hold that it was to enter again stands as before. A context that has already ended
+// and a hold that it was to enter again is not affected. A context that has already ended
 // is an error even if the lock is free. While the server cannot be reached, Lock goes on
 // trying. The error matches one of
 //

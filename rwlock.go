@@ -88,7 +88,7 @@ func (l *RWLock) Writer() *WriteLock { return l.write }
 // its own lease. Cancelling ctx after Lock returns does not affect the hold.
 //
 // A nil error means that you hold the lock to read. After any other error this call holds nothing,
-// and a hold that it was to enter again stands as before. A context that has already ended
+// and a hold that it was to enter again is not affected. A context that has already ended
 // is an error even if nobody writes. While the server cannot be reached, Lock goes on
 // trying. The error matches one of
 //
@@ -145,7 +145,7 @@ func (l *ReadLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold
 // Lock returns does not affect the hold. [Hold.Downgrade] turns it into a read hold.
 //
 // A nil error means that you hold the lock to write. After any other error this call holds nothing,
-// and a hold that it was to enter again stands as before. A context that has already ended
+// and a hold that it was to enter again is not affected. A context that has already ended
 // is an error even if the lock is free. While the server cannot be reached, Lock goes on
 // trying. The error matches one of
 //
@@ -157,7 +157,7 @@ func (l *ReadLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold
 //   - ErrNotReplicated: too few of the replicas that [Options.Replicas] asks for confirmed
 //     the acquisition; it was undone
 //   - ErrLost: the hold to be entered again was lost before this call entered it
-//   - ErrUpgrade: the caller reads; its read hold stands
+//   - ErrUpgrade: the caller reads; its read hold is not affected
 //   - ErrClosed: the client is closed, or was closed during the call
 //   - ErrWrongKind: the key is another kind of object, or data of an application
 //   - ErrInvalid: the name or an option cannot be used; nothing was sent
