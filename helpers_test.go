@@ -23,6 +23,12 @@ func newTestClient(t *testing.T, options Options) *Client {
 		server.ClockTTL(true)
 		url = "redis://" + server.Addr()
 	}
+	return newClientOf(t, url, options)
+}
+
+// newClientOf returns a client of the server at a URL.
+func newClientOf(t *testing.T, url string, options Options) *Client {
+	t.Helper()
 	c, err := Connect(context.Background(), url, options)
 	require.NoError(t, err)
 	t.Cleanup(func() {
