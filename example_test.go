@@ -13,7 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
-// embedded stands for a Redis server in the examples, so that they run anywhere. A
+// embedded starts a server in place of Redis, so that the examples run anywhere. A
 // program calls latchkey.Connect(ctx, "redis://localhost:6379", latchkey.Options{}) instead.
 func embedded() (*latchkey.Client, func()) {
 	server, err := latchkeytest.Start()
@@ -23,49 +23,63 @@ func embedded() (*latchkey.Client, func()) {
 	return server.Client(), server.Close
 }
 
-// A critical section across processes.
+// A critical section across processes. Busy, unreachable and lost are different errors.
 func Example() {
 	ctx := context.Background()
 	client, done := embedded()
 	defer done()
 
+	charge := func(ctx context.Context) error {
+		fmt.Println("charging order 42")
+		return ctx.Err() // ctx ends if the lock is lost
+	}
 	orders := client.NewLock("orders:42") // no state: share it freely
-	err := orders.Do(ctx, func(ctx context.Context) error {
-		fmt.Println("charging order 42") // ctx ends if the lock is lost
-		return ctx.Err()
-	})
-	fmt.Println("done:", err)
+	err := orders.Do(ctx, charge, latchkey.Wait(2*time.Second))
+	switch {
+	case err == nil:
+		fmt.Println("charged")
+	case errors.Is(err, latchkey.ErrNotAcquired):
+		fmt.Println("orders:42 is locked elsewhere") // 409 Conflict
+	case errors.Is(err, latchkey.ErrUnavailable):
+		fmt.Println("cannot reach the lock server:", err) // 503 Service Unavailable
+	case errors.Is(err, latchkey.ErrLost):
+		fmt.Println("lost the lock while charging:", err) // check what was done
+	default:
+		fmt.Println("error:", err)
+	}
 	// Output:
 	// charging order 42
-	// done: <nil>
+	// charged
 }
 
-// Only one process does the work; the others do not wait.
-func ExampleLocker_tryLock() {
+// Only one process does the work; the others do not wait. The error of Unlock is kept: it
+// matches ErrLost if the lock was lost meanwhile.
+func ExampleLock_TryLock() {
 	ctx := context.Background()
 	client, done := embedded()
 	defer done()
 
 	report := client.NewLock("nightly-report")
-	for range 2 {
+	write := func() (err error) {
 		hold, err := report.TryLock(ctx)
-		switch {
-		case errors.Is(err, latchkey.ErrNotAcquired):
-			fmt.Println("somebody else is at it")
-		case err != nil:
-			fmt.Println("trouble:", err)
-		default:
-			defer func() { _ = hold.Unlock(ctx) }()
-			fmt.Println("writing the report")
+		if err != nil {
+			return err
 		}
+		defer func() { err = errors.Join(err, hold.Unlock(ctx)) }()
+		_, err = report.TryLock(ctx) // another process
+		fmt.Println("another process gets it:", !errors.Is(err, latchkey.ErrNotAcquired))
+		fmt.Println("writing the report")
+		return hold.Context(ctx).Err()
 	}
+	fmt.Println(write())
 	// Output:
+	// another process gets it: false
 	// writing the report
-	// somebody else is at it
+	// <nil>
 }
 
-// A store that remembers the largest token refuses a holder that was replaced
-// without knowing it yet.
+// A store that remembers the largest token refuses a holder that lost the lock and has not
+// noticed yet.
 func ExampleFencedLock() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -82,7 +96,10 @@ func ExampleFencedLock() {
 	}
 
 	account := client.NewFencedLock("account:7")
-	slow, _ := account.Lock(ctx, latchkey.Lease(10*time.Millisecond))
+	slow, err := account.Lock(ctx, latchkey.Lease(10*time.Millisecond))
+	if err != nil {
+		log.Fatal(err)
+	}
 	<-slow.Lost() // a pause longer than the lease
 	quick, err := account.Lock(ctx)
 	if err != nil {
@@ -97,7 +114,26 @@ func ExampleFencedLock() {
 	// <nil> true
 }
 
-// Code that is called under a lock takes the same lock again.
+// Inside Do the hold is at hand, and with it the fencing token.
+func ExampleHoldFrom() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	save := func(_ context.Context, token int64) error {
+		fmt.Println("saving with token", token)
+		return nil
+	}
+	err := client.NewFencedLock("account:8").Do(ctx, func(ctx context.Context) error {
+		return save(ctx, latchkey.HoldFrom(ctx).Token())
+	})
+	fmt.Println(err)
+	// Output:
+	// saving with token 1
+	// <nil>
+}
+
+// Code that is called under a lock acquires the same lock again.
 func ExampleHold_Context() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -111,15 +147,16 @@ func ExampleHold_Context() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer func() { _ = hold.Unlock(ctx) }()
 	fmt.Println("under the hold:", reserve(hold.Context(ctx)))
 
 	brief, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancel()
 	fmt.Println("beside it:", errors.Is(reserve(brief), latchkey.ErrNotAcquired))
+	fmt.Println("released:", hold.Unlock(ctx))
 	// Output:
 	// under the hold: <nil>
 	// beside it: true
+	// released: <nil>
 }
 
 // A lock for code that expects a sync.Locker.
@@ -145,17 +182,26 @@ func ExampleFairLock() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	queue := func() int {
+		waiters, err := desk.Waiters(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		return len(waiters)
+	}
 	var served sync.WaitGroup
-	for _, customer := range []string{"first", "second", "third"} {
-		before, _ := desk.Waiters(ctx)
+	for i, customer := range []string{"first", "second", "third"} {
 		served.Go(func() {
-			_ = desk.Do(ctx, func(context.Context) error {
+			err := desk.Do(ctx, func(context.Context) error {
 				fmt.Println(customer)
 				return nil
 			})
+			if err != nil {
+				log.Fatal(err)
+			}
 		})
-		for waiting := before; len(waiting) == len(before); {
-			waiting, _ = desk.Waiters(ctx) // until the customer is in the queue
+		for queue() <= i { // until the customer is in the queue
+			time.Sleep(time.Millisecond)
 		}
 	}
 	if err := hold.Unlock(ctx); err != nil {
@@ -168,7 +214,7 @@ func ExampleFairLock() {
 	// third
 }
 
-// A writer goes on reading what it has written, and nobody writes in between.
+// A writer goes on reading the data that it has written, and nobody writes in between.
 func ExampleHold_Downgrade() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -212,16 +258,17 @@ func Example_workerPool() {
 	var workers sync.WaitGroup
 	for range 10 {
 		workers.Go(func() {
-			permit, err := pool.Acquire(ctx)
+			err := pool.Do(ctx, func(context.Context) error { // its context ends if the permit is lost
+				if now := inside.Add(1); now > most.Load() {
+					most.Store(now)
+				}
+				jobs.Add(1)
+				inside.Add(-1)
+				return nil
+			})
 			if err != nil {
 				log.Fatal(err)
 			}
-			defer func() { _ = permit.Release(ctx) }()
-			if now := inside.Add(1); now > most.Load() {
-				most.Store(now)
-			}
-			jobs.Add(1) // the job, under permit.Context(ctx)
-			inside.Add(-1)
 		})
 	}
 	workers.Wait()
@@ -233,7 +280,7 @@ func Example_workerPool() {
 	// 3 permits are free again <nil>
 }
 
-// A permit that one process has taken is given back by another, which has its id.
+// One process acquires a permit, and another, which has its id, releases it.
 func ExamplePermitSemaphore_Release() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -256,7 +303,7 @@ func ExamplePermitSemaphore_Release() {
 	// [unknown] true
 }
 
-// Workers wait at a gate until everything that they need has started.
+// Workers wait at a gate until all services have started. A service that is restarted counts once.
 func Example_startupGate() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -276,8 +323,8 @@ func Example_startupGate() {
 			fmt.Println("a worker begins, with", started.Load(), "services")
 		})
 	}
-	for _, service := range []string{"database", "cache", "cache"} { // the cache was restarted
-		if service != "cache" || started.Load() < 2 {
+	for _, service := range []string{"cache", "cache", "database"} { // the cache was restarted
+		if service == "database" || started.Load() == 0 {
 			started.Add(1)
 		}
 		if _, err := gate.CountDownAs(ctx, service); err != nil {
@@ -308,4 +355,45 @@ func ExampleMultiLock() {
 	}
 	transfers.Wait()
 	// Output: <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil>
+}
+
+// The hold of several locks gives the hold of each, and so their fencing tokens.
+func ExampleHold_Member() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	both := latchkey.NewMultiLock(client.NewFencedLock("account:1"), client.NewFencedLock("account:2"))
+	err := both.Do(ctx, func(ctx context.Context) error {
+		hold := latchkey.HoldFrom(ctx)
+		for _, account := range []string{"account:1", "account:2"} {
+			fmt.Println(account, "token", hold.Member(account).Token())
+		}
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// account:1 token 1
+	// account:2 token 1
+	// <nil>
+}
+
+// A program starts although its server is down: busy and unreachable are told apart.
+func ExampleOptions_lazyConnect() {
+	ctx := context.Background()
+	client, err := latchkey.Connect(ctx, "redis://localhost:1", latchkey.Options{
+		LazyConnect: true,
+		RetryBudget: 50 * time.Millisecond,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = client.NewLock("orders:42").TryLock(ctx)
+	fmt.Println("busy:", errors.Is(err, latchkey.ErrNotAcquired))
+	fmt.Println("unavailable:", errors.Is(err, latchkey.ErrUnavailable))
+	fmt.Println(client.Close(ctx))
+	// Output:
+	// busy: false
+	// unavailable: true
+	// <nil>
 }
