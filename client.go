@@ -104,7 +104,7 @@ func newClient(client rueidis.Client, options Options, topology *topology) (*Cli
 	c.topology = c.caller.topology
 	sharded, err := c.caller.meetCluster(options)
 	if err != nil {
-		return nil, fail("connect", "cluster", err)
+		return nil, fail("connect", "cluster", unanswered(err))
 	}
 	if sharded {
 		c.publish = "SPUBLISH"
@@ -113,7 +113,7 @@ func newClient(client rueidis.Client, options Options, topology *topology) (*Cli
 	c.renewals = newAcks(options.Replicas, c.id, 2*c.renewFlights()) // some may have been left behind
 	if !options.LazyConnect {
 		if err := c.acks.check(c.caller); err != nil {
-			return nil, fail("connect", "replicas", err)
+			return nil, fail("connect", "replicas", unanswered(err))
 		}
 	}
 	c.reporter = newReporter(options)

@@ -2,6 +2,7 @@ package latchkey
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -28,8 +29,10 @@ import (
 //	skip_verify=true     rediss only: accept any certificate
 //
 // Connect blocks until the server has answered, until ctx ends, or until the server
-// cannot be reached, which takes the dial timeout (2 s) at most. The error says how far it
-// came. With [Options.LazyConnect] it does not block and needs no server.
+// cannot be reached, which takes the dial timeout (2 s) at most. Then the error matches
+// [ErrUnavailable], and also that of ctx if that ended, and says how far it came. A refusal
+// of the server (a wrong password) is found as a *rueidis.RedisError. With
+// [Options.LazyConnect] Connect does not block and needs no server.
 //
 // Use [Open] for client certificates, changing credentials, or a dialer of your own.
 func Connect(ctx context.Context, rawURL string, options Options) (*Client, error) {
@@ -77,15 +80,24 @@ func open(ctx context.Context, name string, settings rueidis.ClientOption, optio
 	r, err := dialWithin(ctx, settings, options.withDefaults().MaxInFlight)
 	switch {
 	case ofContext(err):
-		return nil, fail("connect", name, stage.reached(), err)
+		return nil, fail("connect", name, ErrUnavailable, stage.reached(), err)
 	case err != nil:
-		return nil, fail("connect", name, err)
+		return nil, fail("connect", name, unanswered(err))
 	}
 	c, err := newClient(r.client, options, r.topology)
 	if err != nil {
 		r.client.Close()
 	}
 	return c, err
+}
+
+// unanswered adds to what kept a client from being made that the server could not be asked,
+// unless it has refused.
+func unanswered(err error) error {
+	if errors.Is(err, ErrInvalid) || judge(err) == refused {
+		return err
+	}
+	return unavailable(err)
 }
 
 // opened is a rueidis client with what is known of its connections.

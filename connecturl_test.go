@@ -70,14 +70,14 @@ func TestConnect_understands_what_it_knows(t *testing.T) {
 func TestConnect_says_that_there_was_no_TLS_handshake(t *testing.T) {
 	mute := silent(t)
 	_, err := Connect(context.Background(), "rediss://"+mute+"?dial_timeout=50ms", Options{})
-	require.EqualError(t, err, `latchkey: connect "rediss://`+mute+`?dial_timeout=50ms": no TLS handshake with `+mute+
+	require.EqualError(t, err, `latchkey: connect "rediss://`+mute+`?dial_timeout=50ms": server unavailable: no TLS handshake with `+mute+
 		": no answer in time; is this the port for TLS (rediss)?")
 
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	_, err = Connect(ctx, "rediss://"+mute, Options{})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.EqualError(t, err, `latchkey: connect "rediss://`+mute+`": no TLS handshake with `+mute+
+	require.EqualError(t, err, `latchkey: connect "rediss://`+mute+`": server unavailable: no TLS handshake with `+mute+
 		" so far: context deadline exceeded")
 
 	plain := scripted(t, func(string) string { return "" })
@@ -118,6 +118,8 @@ func TestConnect_says_how_far_it_came(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	_, err := Connect(ctx, "redis://"+mute, Options{})
-	require.EqualError(t, err, `latchkey: connect "redis://`+mute+`": connected to `+mute+
+	require.ErrorIs(t, err, ErrUnavailable)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.EqualError(t, err, `latchkey: connect "redis://`+mute+`": server unavailable: connected to `+mute+
 		", which has not answered so far: context deadline exceeded")
 }

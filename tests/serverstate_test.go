@@ -37,6 +37,8 @@ func TestServerDownAtTheStart(t *testing.T) {
 	_, err := latchkey.Connect(within(t, soon), server.URL(), latchkey.Options{})
 	var dial *net.OpError
 	assert.ErrorAs(t, err, &dial)
+	assert.ErrorIs(t, err, latchkey.ErrUnavailable)
+	assert.NotErrorIs(t, err, context.DeadlineExceeded, "nobody's context ended")
 	assert.Less(t, time.Since(start), 3*time.Second, "the dial timeout is 2 s")
 }
 
