@@ -43,6 +43,18 @@ func BenchmarkLock(b *testing.B) {
 	each(b, func(key string) func(context.Context) error { return pair(c.NewLock(key)) })
 }
 
+// BenchmarkBorrowed is BenchmarkLock with a client that New has borrowed, which is not known
+// to return when a context ends.
+func BenchmarkBorrowed(b *testing.B) {
+	own := benchClient(b)
+	c, err := New(own.rueidis, Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = c.Close(context.Background()) })
+	each(b, func(key string) func(context.Context) error { return pair(c.NewLock(key)) })
+}
+
 // BenchmarkMutex is the plain lock, with one command and one script.
 func BenchmarkMutex(b *testing.B) {
 	c := benchClient(b)

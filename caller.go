@@ -33,6 +33,7 @@ type caller struct {
 	clock    func() stamp
 	topology *topology
 	ends     sharedDeadline
+	errands  sync.Pool // each an *errand
 	// closed says that the last command found the rueidis client closed.
 	closed atomic.Bool
 

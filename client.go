@@ -52,8 +52,16 @@ type Client struct {
 }
 
 // New makes a client that uses an existing rueidis client, which it does not close.
-// Whatever options that was made with, the promises of this package hold; what they
-// cost it in comfort is in docs/operations.md. A bad option is an ErrInvalid.
+// Whatever options that was made with, the promises of this package hold. A bad option is
+// an ErrInvalid.
+//
+// Prefer [Open] with the settings of that client, unless you have to share its
+// connections: of a borrowed client nobody knows whether it returns when a context ends, so
+// every command is sent from a goroutine of its own, on copies of its keys and arguments,
+// with a timer, and a context that does not end. That is 15 allocations more for each
+// uncontended Lock and Unlock. Its connections are not seen either: an attempt that was not
+// answered is undone up to five times instead of once. docs/operations.md has the settings
+// of the rueidis client that fit best.
 //
 // Nothing is sent, except that a cluster is asked which node serves what, and whether it
 // knows sharded messages, for at most two seconds or Options.RetryBudget, whichever is

@@ -31,7 +31,10 @@ const (
 )
 
 func newDelivery(ctx context.Context) *delivery {
-	return &delivery{Context: context.WithoutCancel(ctx)}
+	if ctx.Done() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return &delivery{Context: ctx}
 }
 
 // Err is part of [context.Context].
@@ -49,13 +52,29 @@ func (d *delivery) desert() bool { return d.state.Swap(deserted) == underWay }
 // stuck reports whether the command did not come as far as a connection.
 func (d *delivery) stuck() bool { return d.state.Load() == underWay }
 
+// errand is how a caller and the goroutine that sends on its behalf hear of each other. It
+// can be used again when the caller has got the result: the goroutine has let go of it then.
+type errand struct {
+	done    chan rueidis.RedisResult // taken by the caller, or by nobody
+	left    chan int64               // the number of the departure
+	silence *time.Timer
+}
+
+// errand returns one whose silence begins at end.
+func (c *caller) errand(end time.Time) *errand {
+	if e, again := c.errands.Get().(*errand); again {
+		e.silence.Reset(time.Until(end))
+		return e
+	}
+	return &errand{make(chan rueidis.RedisResult), make(chan int64, 1), time.NewTimer(time.Until(end))}
+}
+
 // aside runs a call in a goroutine of its own, so that the caller can leave. The slot of
 // a caller that leaves is abandoned until the answer comes.
 func (c *caller) aside(
 	ctx context.Context, n *node, lane *inflight, slot ticket, end time.Time, send func(context.Context) rueidis.RedisResult,
 ) rueidis.RedisResult {
-	done := make(chan rueidis.RedisResult) // taken by the caller, or by nobody
-	left := make(chan int64, 1)            // the number of the departure
+	e := c.errand(end)
 	d := newDelivery(ctx)
 	c.background(func() {
 		era, _ := n.dialing.look()
@@ -65,29 +84,30 @@ func (c *caller) aside(
 		}
 		c.heard(n, era, result)
 		select {
-		case done <- result:
+		case e.done <- result:
 			lane.give(slot)
-		case number := <-left:
+		case number := <-e.left:
 			lane.settle(slot, number)
 		}
 	})
-	silence := time.NewTimer(time.Until(end))
-	defer silence.Stop()
 	err := errSilent
 	select {
-	case result := <-done:
+	case result := <-e.done:
+		e.silence.Stop() // before somebody else sets it
+		c.errands.Put(e)
 		if failure := result.NonRedisError(); failure != nil && c.prompt && d.stuck() {
 			return rueidis.NewErrorResult(fmt.Errorf("%w: %w", errUnsent, failure))
 		}
 		return result
 	case <-ctx.Done():
 		err = ctx.Err()
-	case <-silence.C:
+	case <-e.silence.C:
 	}
+	e.silence.Stop()
 	if d.desert() && c.prompt {
 		err = errUnsent
 	}
-	left <- lane.abandon()
+	e.left <- lane.abandon()
 	return rueidis.NewErrorResult(err)
 }
 
