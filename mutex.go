@@ -28,14 +28,14 @@ func (c *Client) NewMutex(name string) *Mutex {
 // The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after
 // Lock returns does not affect the hold.
 //
-// A nil error means that you hold the mutex. After any other error this call holds nothing. A
-// context that has already ended is an error even if the mutex is free. While the server
-// cannot be reached, Lock goes on trying. The error matches one of
+// A nil error means that you hold the mutex. After any other error this call holds nothing.
+// While the server cannot be reached, Lock goes on trying. The error matches one of
 //
 //   - ErrNotAcquired: somebody else held the mutex until ctx ended or the time of Wait was over
 //   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
-//     over. If a request was sent and not answered, the error also matches
-//     ErrUnknownOutcome: the client undoes in the background what the request may have acquired
+//     over, or ctx had ended before the call. If a request was sent and not answered, the
+//     error also matches ErrUnknownOutcome: the client undoes in the background what the
+//     request may have acquired
 //   - ErrNotReplicated: too few of the replicas that [Options.Replicas] asks for confirmed
 //     the acquisition; it was undone
 //   - ErrClosed: the client is closed, or was closed during the call
@@ -44,8 +44,8 @@ func (c *Client) NewMutex(name string) *Mutex {
 //   - *rueidis.RedisError: the server refuses for a reason that waiting does not change,
 //     such as a missing permission or a lack of memory
 //
-// If ctx ended during the call, the error also matches that of ctx. The end of Wait matches
-// no error of a context.
+// No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
+// ended, the error also matches that of ctx. The end of Wait matches no error of a context.
 func (m *Mutex) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return m.acquire(ctx, "lock", true, settingsOf(options))
 }

@@ -72,8 +72,8 @@ func (l *RWLock) Reader() *ReadLock { return l.read }
 func (l *RWLock) Writer() *WriteLock { return l.write }
 
 // Lock acquires the lock to read, together with other readers. It waits while an owner other
-// than the caller's writes, and while a writer waits whose turn it is; until ctx ends or the
-// time of [Wait] is over; with neither, without a limit. The other options are [Lease],
+// than the caller's writes, and while a waiting writer keeps new readers out; until ctx ends
+// or the time of [Wait] is over; with neither, without a limit. The other options are [Lease],
 // [MaxHold] and [By].
 //
 // A waiting writer keeps new readers out for one Options.StaleWaiterTimeout at first, then for
@@ -88,26 +88,27 @@ func (l *RWLock) Writer() *WriteLock { return l.write }
 // its own lease. Cancelling ctx after Lock returns does not affect the hold.
 //
 // A nil error means that you hold the lock to read. After any other error this call holds nothing,
-// and a hold that it was to enter again is not affected. A context that has already ended
-// is an error even if nobody writes. While the server cannot be reached, Lock goes on
-// trying. The error matches one of
+// and a hold that it was to enter again is not affected. While the server cannot be
+// reached, Lock goes on trying. The error matches one of
 //
 //   - ErrNotAcquired: somebody else wrote, or waited to write, until ctx ended or the time
 //     of Wait was over
 //   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
-//     over. If a request was sent and not answered, the error also matches
-//     ErrUnknownOutcome: the client undoes in the background what the request may have acquired
+//     over, or ctx had ended before the call. If a request was sent and not answered, the
+//     error also matches ErrUnknownOutcome: the client undoes in the background what the
+//     request may have acquired
 //   - ErrNotReplicated: too few of the replicas that [Options.Replicas] asks for confirmed
 //     the acquisition; it was undone
-//   - ErrLost: the hold to be entered again was lost before this call entered it
+//   - ErrNotAcquired and ErrLost: the hold to be entered again was lost before this call
+//     entered it
 //   - ErrClosed: the client is closed, or was closed during the call
 //   - ErrWrongKind: the key is another kind of object, or data of an application
 //   - ErrInvalid: the name or an option cannot be used; nothing was sent
 //   - *rueidis.RedisError: the server refuses for a reason that waiting does not change,
 //     such as a missing permission or a lack of memory
 //
-// If ctx ended during the call, the error also matches that of ctx. The end of Wait matches
-// no error of a context.
+// No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
+// ended, the error also matches that of ctx. The end of Wait matches no error of a context.
 func (l *ReadLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return l.acquire(ctx, "lock", true, settingsOf(options))
 }
@@ -145,18 +146,19 @@ func (l *ReadLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold
 // Lock returns does not affect the hold. [Hold.Downgrade] turns it into a read hold.
 //
 // A nil error means that you hold the lock to write. After any other error this call holds nothing,
-// and a hold that it was to enter again is not affected. A context that has already ended
-// is an error even if the lock is free. While the server cannot be reached, Lock goes on
-// trying. The error matches one of
+// and a hold that it was to enter again is not affected. While the server cannot be
+// reached, Lock goes on trying. The error matches one of
 //
 //   - ErrNotAcquired: somebody else read or wrote until ctx ended or the time of Wait was
 //     over
 //   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
-//     over. If a request was sent and not answered, the error also matches
-//     ErrUnknownOutcome: the client undoes in the background what the request may have acquired
+//     over, or ctx had ended before the call. If a request was sent and not answered, the
+//     error also matches ErrUnknownOutcome: the client undoes in the background what the
+//     request may have acquired
 //   - ErrNotReplicated: too few of the replicas that [Options.Replicas] asks for confirmed
 //     the acquisition; it was undone
-//   - ErrLost: the hold to be entered again was lost before this call entered it
+//   - ErrNotAcquired and ErrLost: the hold to be entered again was lost before this call
+//     entered it
 //   - ErrUpgrade: the caller reads; its read hold is not affected
 //   - ErrClosed: the client is closed, or was closed during the call
 //   - ErrWrongKind: the key is another kind of object, or data of an application
@@ -164,8 +166,8 @@ func (l *ReadLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold
 //   - *rueidis.RedisError: the server refuses for a reason that waiting does not change,
 //     such as a missing permission or a lack of memory
 //
-// If ctx ended during the call, the error also matches that of ctx. The end of Wait matches
-// no error of a context.
+// No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
+// ended, the error also matches that of ctx. The end of Wait matches no error of a context.
 func (l *WriteLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return l.acquire(ctx, "lock", true, settingsOf(options))
 }

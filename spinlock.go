@@ -36,25 +36,26 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 // and returns a Hold of its own, which needs its own Unlock.
 //
 // A nil error means that you hold the lock. After any other error this call holds nothing,
-// and a hold that it was to enter again is not affected. A context that has already ended
-// is an error even if the lock is free. While the server cannot be reached, Lock goes on
-// trying. The error matches one of
+// and a hold that it was to enter again is not affected. While the server cannot be
+// reached, Lock goes on trying. The error matches one of
 //
 //   - ErrNotAcquired: somebody else held the lock until ctx ended or the time of Wait was over
 //   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
-//     over. If a request was sent and not answered, the error also matches
-//     ErrUnknownOutcome: the client undoes in the background what the request may have acquired
+//     over, or ctx had ended before the call. If a request was sent and not answered, the
+//     error also matches ErrUnknownOutcome: the client undoes in the background what the
+//     request may have acquired
 //   - ErrNotReplicated: too few of the replicas that [Options.Replicas] asks for confirmed
 //     the acquisition; it was undone
-//   - ErrLost: the hold to be entered again was lost before this call entered it
+//   - ErrNotAcquired and ErrLost: the hold to be entered again was lost before this call
+//     entered it
 //   - ErrClosed: the client is closed, or was closed during the call
 //   - ErrWrongKind: the key is another kind of object, or data of an application
 //   - ErrInvalid: the name or an option cannot be used; nothing was sent
 //   - *rueidis.RedisError: the server refuses for a reason that waiting does not change,
 //     such as a missing permission or a lack of memory
 //
-// If ctx ended during the call, the error also matches that of ctx. The end of Wait matches
-// no error of a context.
+// No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
+// ended, the error also matches that of ctx. The end of Wait matches no error of a context.
 func (l *SpinLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return l.acquire(ctx, "lock", true, settingsOf(options))
 }
