@@ -64,7 +64,7 @@ func (p *primitive) acquireFor(ctx context.Context, r *request) (*Hold, error) {
 				return nil, ErrNotAcquired
 			}
 			if t.turn.take(ctx) != nil {
-				return nil, t.withoutTurn(contextError(ctx))
+				return nil, t.withoutTurn(ctx)
 			}
 		}
 		h, again, err := t.enterOrTake(ctx, r)
@@ -83,9 +83,10 @@ func (p *primitive) acquireFor(ctx context.Context, r *request) (*Hold, error) {
 // withoutTurn is the error of a call that has waited in vain for another of the same
 // owner: one that uses the lock has to wait for the server only, one that acquires it for
 // what that meets.
-func (t *tenure) withoutTurn(err error) error {
+func (t *tenure) withoutTurn(ctx context.Context) error {
+	err := contextError(ctx)
 	if g := t.client.gates.known(t.lock.key); g != nil && !t.live() {
-		return g.side(t.lock.kind.line()).ended(err, nil)
+		return g.side(t.lock.kind.line()).ended(ctx, err, nil)
 	}
 	return unavailable(err)
 }
@@ -238,7 +239,7 @@ func (p *primitive) take(ctx context.Context, r *request, t *tenure) (*Hold, err
 		return p.takeTogether(ctx, r, t, g)
 	}
 	if err := g.enter(ctx, p.client.closing); err != nil {
-		return t.concludeIfAny(r, g.ended(err, nil))
+		return t.concludeIfAny(r, g.ended(ctx, err, nil))
 	}
 	defer g.leave()
 	t = p.orFresh(t, r)
@@ -255,7 +256,7 @@ func (p *primitive) takeTogether(ctx context.Context, r *request, t *tenure, g *
 	for {
 		inFront, err := g.await(ctx, p.client.closing, s)
 		if err != nil {
-			return t.concludeIfAny(r, g.ended(err, last))
+			return t.concludeIfAny(r, g.ended(ctx, err, last))
 		}
 		t = p.orFresh(t, r)
 		t.waits = true
@@ -264,7 +265,7 @@ func (p *primitive) takeTogether(ctx context.Context, r *request, t *tenure, g *
 		}
 		if _, err = t.attempt(ctx, r, 0); err == nil || !worthWaiting(ctx, err) {
 			g.leaveLine(s)
-			return t.conclude(r, g.ended(err, last))
+			return t.conclude(r, g.ended(ctx, err, last))
 		}
 		last = err
 	}
@@ -372,12 +373,48 @@ func (t *tenure) weigh(r *request, a answer) (left time.Duration, err error) {
 			t.noted()
 		}
 		ms, err := a.message.AsInt64()
-		return fromMillis(ms), errors.Join(ErrNotAcquired, err)
+		if err != nil {
+			return 0, errors.Join(errReply, err)
+		}
+		left = fromMillis(ms)
+		return left, t.refusedBy("", left)
 	}
 	if a.message.IsArray() {
-		return t.lineUp(a)
+		if t.place != nil {
+			return t.lineUp(a)
+		}
+		return t.heldBy(a)
 	}
 	return 0, t.accept(r, a)
+}
+
+// heldBy reads the reply to an attempt that names the holder.
+func (t *tenure) heldBy(a answer) (left time.Duration, err error) {
+	reply, err := a.message.ToArray()
+	if err != nil || len(reply) != 2 {
+		return 0, errReply
+	}
+	ms, err1 := reply[0].AsInt64()
+	holder, err2 := reply[1].ToString()
+	if err := errors.Join(err1, err2); err != nil {
+		return 0, errors.Join(errReply, err)
+	}
+	left = fromMillis(ms)
+	return left, t.refusedBy(holder, left)
+}
+
+// refusedBy is the error of an attempt that met a holder, or "" if it is not known which.
+func (t *tenure) refusedBy(holder string, left time.Duration) error {
+	e := &busyError{holder: holder, left: left, at: time.Now()}
+	if t.lock.kind.shared {
+		return ErrNotAcquired // what is left is that of one of many
+	}
+	g := t.client.gates.known(t.lock.key)
+	e.here = g != nil && g.heldHere()
+	if t.lock.kind.side != "" {
+		e.left = -1 // it may be the turn of others
+	}
+	return e
 }
 
 // accept begins the tenure, unless the answer took so long that nothing of the

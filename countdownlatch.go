@@ -328,7 +328,7 @@ type awaiter struct {
 func (w *awaiter) await(ctx context.Context) error {
 	_, last := w.ask(ctx, 0)
 	if last == nil || !w.request.waits || !worthWaiting(ctx, last) {
-		return last
+		return ended(ctx, last)
 	}
 	main := w.client.gates.use(w.key)
 	defer main.done()
@@ -337,14 +337,14 @@ func (w *awaiter) await(ctx context.Context) error {
 	for {
 		inFront, err := g.await(ctx, w.client.closing, s)
 		if err != nil {
-			return g.ended(err, last)
+			return g.ended(ctx, err, last)
 		}
 		if inFront {
 			break
 		}
 		if _, err = w.ask(ctx, 0); err == nil || !worthWaiting(ctx, err) {
 			g.leaveLine(s)
-			return g.ended(err, last)
+			return g.ended(ctx, err, last)
 		}
 		last = err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // The errors of this package. The set is closed: every error that an operation
@@ -95,12 +96,23 @@ type opError struct {
 
 func (e *opError) Error() string {
 	var text strings.Builder
+	if wrong, is := e.only().(*kindError); is { //nolint:errorlint // the error itself
+		return fmt.Sprintf("latchkey: %s: %q is %s", e.op, e.name, wrong.text)
+	}
 	fmt.Fprintf(&text, "latchkey: %s %q", e.op, e.name)
 	for _, cause := range e.causes {
 		text.WriteString(": ")
 		text.WriteString(oneLine.Replace(cause.Error()))
 	}
 	return text.String()
+}
+
+// only is the cause, if there is one only.
+func (e *opError) only() error {
+	if len(e.causes) == 1 {
+		return e.causes[0]
+	}
+	return nil
 }
 
 // oneLine keeps joined errors on one line, and the prefix from standing in it twice.
@@ -125,13 +137,56 @@ type kindError struct {
 	cause error // the reply of the server, or nil
 }
 
-func (e *kindError) Error() string { return ErrWrongKind.Error() + ": " + e.text }
+func (e *kindError) Error() string { return "latchkey: the key is " + e.text }
 
 func (e *kindError) Unwrap() []error {
 	if e.cause == nil {
 		return []error{ErrWrongKind}
 	}
 	return []error{ErrWrongKind, e.cause}
+}
+
+// busyError is ErrNotAcquired with what is known of the holder.
+type busyError struct {
+	holder string        // its owner, or ""
+	left   time.Duration // of its lease at that time, negative if that is not known
+	at     time.Time
+	here   bool // it is this client
+}
+
+func (e *busyError) Error() string {
+	who := e.holder
+	if e.here {
+		who = strings.TrimSpace("this client " + e.holder)
+	}
+	if who == "" && e.left >= 0 {
+		who = "somebody else"
+	}
+	text := ErrNotAcquired.Error()
+	if who != "" {
+		text += ": held by " + who
+	}
+	switch left := e.left; {
+	case left >= time.Second:
+		text += ", " + left.Truncate(time.Second).String() + " left"
+	case left > 0:
+		text += ", " + left.Truncate(time.Millisecond).String() + " left"
+	}
+	if e.here {
+		text += ": use the context of the hold"
+	}
+	return text
+}
+
+func (e *busyError) Unwrap() error { return ErrNotAcquired }
+
+// later is the same at the end of a wait: less is left.
+func (e *busyError) later() *busyError {
+	later := *e
+	if e.left >= 0 {
+		later.left = max(e.left-time.Since(e.at), -1)
+	}
+	return &later
 }
 
 // notA is the error of a key that is one thing, in words, and should be another.

@@ -85,14 +85,21 @@ func (p *primitive) takeInLine(ctx context.Context, r *request, t *tenure) (*Hol
 // lineUp reads the reply to an attempt that has been given a place in the queue.
 func (t *tenure) lineUp(a answer) (left time.Duration, err error) {
 	reply, err := a.message.ToArray()
-	if err != nil || len(reply) != 2 || t.place == nil {
+	if err != nil || len(reply) < 2 {
 		return 0, errReply
 	}
 	pause, err1 := reply[0].AsInt64()
 	ticket, err2 := reply[1].AsUint64()
 	t.noted()
 	t.place.stand(ticket)
-	return fromMillis(pause), errors.Join(ErrNotAcquired, err1, err2)
+	if err := errors.Join(err1, err2); err != nil {
+		return 0, errors.Join(errReply, err)
+	}
+	holder := ""
+	if len(reply) > 2 {
+		holder, _ = reply[2].ToString()
+	}
+	return fromMillis(pause), t.refusedBy(holder, -1) // the pause may end sooner than the lease
 }
 
 // standInLine returns how long to rest: as long as the server said if this is one of

@@ -76,8 +76,8 @@ func (s fairScripts) twice(cmd command, keys []string, args ...string) any {
 	if cmd == fairRelease {
 		return first
 	}
-	if queued, is := first.([]any); is && cmd == fairAcquire {
-		require.Equal(s.t, queued[1], second.([]any)[1], "the same ticket")
+	if refused, is := first.([]any); is && cmd == fairAcquire {
+		require.Equal(s.t, refused[1:], second.([]any)[1:], "the same ticket, the same holder")
 	} else if _, is := first.(int64); !is {
 		require.Equal(s.t, first, second)
 	}
@@ -171,7 +171,9 @@ func TestFairScripts_sent_twice_count_once(t *testing.T) {
 	ticketB := s.wait(ownerB)
 	ticketC := s.wait(ownerC)
 	require.Less(t, ticketB, ticketC)
-	require.InDelta(t, 30000, s.acquire(ownerC+"1", "", ""), 1000, "one attempt: refused, not queued")
+	refused := s.acquire(ownerC+"1", "", "").([]any)
+	require.InDelta(t, 30000, refused[0], 1000, "one attempt: refused, not queued")
+	require.Equal(t, ownerA, refused[1])
 	state := s.state()
 	require.Equal(t, map[string]string{ownerA: "1"}, state.lock)
 	require.Equal(t, []string{ownerB, ownerC}, state.queue)

@@ -243,11 +243,14 @@ func (g *gate) told(err error) {
 
 // ended is the error of a wait that has ended with err: what is known to whoever is in
 // front decides, or what the waiter was told last itself.
-func (g *gate) ended(err, last error) error {
+func (g *gate) ended(ctx context.Context, err, last error) error {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
 	if g.last != nil {
 		last = g.last
+	}
+	if err != nil && ctx.Err() != nil && !ofContext(err) && !isFinal(err) {
+		last, err = err, contextError(ctx) // the answer came together with the end
 	}
 	return waitEnded(err, last, g.held > 0, !g.asking.IsZero() && time.Since(g.asking) > cutOff)
 }

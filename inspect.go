@@ -212,7 +212,7 @@ func (c *Client) wrongKind(ctx context.Context, names keys, want Kind, err error
 	defer cancel()
 	i, failed := c.inspect(ctx, names)
 	if failed == nil && (i.Kind == want || i.Kind == KindNumber && (want == KindSemaphore || want == KindLatch)) {
-		return &kindError{"what belongs to " + nouns[want] + " is something else", err}
+		return &kindError{nouns[want] + ", but a key that belongs to it holds something else", err}
 	}
 	return notA(want, i.What, err)
 }

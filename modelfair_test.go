@@ -89,11 +89,12 @@ func (m *fairModel) asks(p *party) {
 
 func (m *fairModel) refused(p *party, reply any) {
 	f := m.waiter(p)
-	list, queued := reply.([]any)
-	if f == nil || !queued {
-		if queued {
-			m.w.fail("%s is queued and did not want to wait", p.name)
-		}
+	list, is := reply.([]any)
+	if !p.waits || !is {
+		return // an array names the holder to who does not wait
+	}
+	if f == nil {
+		m.w.fail("%s is queued and did not want to wait", p.name)
 		return
 	}
 	ticket, err := strconv.ParseUint(list[1].(string), 10, 64)

@@ -128,7 +128,7 @@ func (p *party) refused(reply any) {
 	if p.onRefusal != nil {
 		p.onRefusal(reply)
 	}
-	if _, queued := reply.([]any); queued || p.waits && p.lock.kind.side == KindWrite {
+	if _, is := reply.([]any); is && p.lock.kind.queued && p.waits || p.waits && p.lock.kind.side == KindWrite {
 		p.t.inLine = true
 	}
 	if !p.waits {
@@ -160,7 +160,8 @@ func (p *party) enter(lease modelLease, fate int) {
 		case isReplyError(reply):
 			p.w.fail("%s gets %v", m.what, reply)
 		default:
-			if _, refused := reply.(int64); refused {
+			switch reply.(type) {
+			case int64, []any:
 				p.w.fail("%s, and is refused", m.what)
 			}
 			p.grips = append(p.grips, lease)

@@ -235,23 +235,27 @@ const cutOff = longPause
 // client holds what is waited for, and silent that a question has been under way for
 // longer than cutOff.
 func waitEnded(err, last error, heldHere, silent bool) error {
+	var trouble error // of an attempt before, which tells more than silence
+	if !errors.Is(last, ErrNotAcquired) {
+		trouble = last
+	}
 	switch {
 	case err == nil || !ofContext(err):
 		return err
 	case heldHere:
-		return errors.Join(ErrNotAcquired, errHeldHere, endOf(err))
+		return errors.Join(&busyError{left: -1, here: true}, endOf(err))
 	case besidesEnd(err):
-		return unavailable(err)
+		return unavailable(errors.Join(trouble, err))
 	case last == nil, silent:
-		return unavailable(errors.Join(errSilent, endOf(err)))
-	case errors.Is(last, ErrNotAcquired):
+		return unavailable(errors.Join(trouble, errSilent, endOf(err)))
+	case trouble == nil:
+		if held, is := last.(*busyError); is { //nolint:errorlint // the error itself
+			last = held.later()
+		}
 		return errors.Join(last, endOf(err))
 	}
-	return unavailable(errors.Join(last, err))
+	return unavailable(errors.Join(trouble, err))
 }
-
-// errHeldHere says who holds a lock that is waited for inside the client.
-var errHeldHere = errors.New("latchkey: held by this client")
 
 // ended adds the end of the context to what has come of a call.
 func ended(ctx context.Context, err error) error {

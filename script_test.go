@@ -30,8 +30,9 @@ func (s lockScripts) twice(cmd command, keys []string, args ...string) any {
 	first := s.c.script(cmd, keys, args...)
 	state := s.c.hash(s.t, s.key)
 	second := s.c.script(cmd, keys, args...)
-	if n, is := first.(int64); is && cmd == lockAcquire && n > 0 {
-		require.InDelta(s.t, n, second, 1000, "a refusal tells the remaining time")
+	if refused, is := first.([]any); is && cmd == lockAcquire {
+		require.InDelta(s.t, refused[0], second.([]any)[0], 1000, "a refusal tells the remaining time")
+		require.Equal(s.t, refused[1], second.([]any)[1], "and who holds the lock")
 	} else if cmd == lockRelease && args[1] == "0" {
 		require.Nil(s.t, second, "a release that has happened finds nothing")
 	} else {
@@ -62,7 +63,9 @@ func TestLockScripts_sent_twice_count_once(t *testing.T) {
 	require.Nil(t, s.acquire(ownerA, 1, ""))
 	require.Nil(t, s.acquire(ownerA, 2, ""))
 	require.Equal(t, map[string]string{ownerA: "2"}, s.c.hash(t, s.key))
-	require.InDelta(t, 30000, s.acquire(ownerB, 1, ""), 1000, "refused with what remains")
+	refused := s.acquire(ownerB, 1, "").([]any)
+	require.InDelta(t, 30000, refused[0], 1000, "refused with what remains")
+	require.Equal(t, ownerA, refused[1], "and who has it")
 	require.Equal(t, "HELD", s.release(ownerA, 1, ""))
 	require.Nil(t, s.release(ownerB, 0, ""), "not the holder")
 	require.Equal(t, map[string]string{ownerA: "1"}, s.c.hash(t, s.key))
@@ -170,7 +173,9 @@ func TestMutexScripts_sent_twice(t *testing.T) {
 	require.Equal(t, "OK", c.script(mutexSet, keys, ownerA, "30000"))
 	require.Nil(t, c.script(mutexSet, keys, ownerA, "30000"), "NX does not know its own token")
 	require.Nil(t, c.script(mutexAcquire, keys, ownerA, "30000"), "the script does")
-	require.InDelta(t, 30000, c.script(mutexAcquire, keys, ownerB, "30000"), 1000)
+	refused := c.script(mutexAcquire, keys, ownerB, "30000").([]any)
+	require.InDelta(t, 30000, refused[0], 1000)
+	require.Equal(t, ownerA, refused[1])
 	require.Nil(t, c.script(mutexRelease, keys, ownerB, "PUBLISH", channel))
 	require.Equal(t, int64(0), c.script(mutexRelease, keys, ownerA, "PUBLISH", channel))
 	require.Nil(t, c.script(mutexRelease, keys, ownerA, "PUBLISH", channel))

@@ -304,7 +304,7 @@ func (w *wanted) acquire(ctx context.Context) error {
 	g := w.client.gates.use(w.key)
 	defer g.done()
 	if err := g.enter(ctx, w.client.closing); err != nil {
-		return g.ended(err, nil)
+		return g.ended(ctx, err, nil)
 	}
 	defer g.leave()
 	w.since = w.client.clock()

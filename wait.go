@@ -36,12 +36,12 @@ func (c *Client) waitInFront(ctx context.Context, g *gate, a asker) error {
 				g.told(err)
 			}
 			if err == nil || !worthWaiting(ctx, err) {
-				return g.ended(err, nil)
+				return g.ended(ctx, err, nil)
 			}
 			pause = c.pause(g, a, round, left, err)
 		}
 		if err := c.rest(ctx, g, pause); err != nil {
-			return g.ended(err, nil)
+			return g.ended(ctx, err, nil)
 		}
 	}
 }

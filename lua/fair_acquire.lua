@@ -14,10 +14,10 @@
 -- ARGV[10] ms that a Redisson process takes off all deadlines when it acquires
 --
 -- Reply   nil, or the fencing token as a string: acquired
---         integer: refused; remaining ms of the holder, 0 if the lock is free but
---         others wait, -1 if it has no expiry
+--         array: refused, one attempt; remaining ms of the holder, -1 if it has no
+--         expiry, and its owner; or an integer alone, 0 if the lock is free but others wait
 --         array: refused and in the queue; ms after which to ask again (-1: the
---         holder has no expiry) and the ticket
+--         holder has no expiry), the ticket, and the owner of the holder if there is one
 --         error LATCHKEY_GONE, error WRONGTYPE: as in lock_acquire.lua
 --
 -- A lock that is free goes to the first of the queue, and to anybody if there is no
@@ -38,18 +38,20 @@ local publish, prefix, stale = ARGV[6], ARGV[7], tonumber(ARGV[8])
 --@include fair_stand
 
 local ttl = redis.call('pttl', key)
+local holder
 if ttl ~= -2 then
   local entered, reply = enter(ttl)
   if entered then
     return reply
   end
+  holder = reply
 elseif count > 1 then
   return redis.error_reply('LATCHKEY_GONE the hold is over')
 end
 
 local waited = ARGV[9] ~= ''
 if ttl ~= -2 and not stale then
-  return ttl
+  return holder and {ttl, holder} or ttl
 end
 if ttl == -2 and not waited and not redis.call('lindex', queue, 0) then
   return take()
@@ -79,4 +81,4 @@ local pause = ttl
 if ttl == -2 or head ~= owner and (ttl < 0 or left < ttl) then
   pause = left
 end
-return {pause, string.format('%.0f', ticket)}
+return {pause, string.format('%.0f', ticket), holder}

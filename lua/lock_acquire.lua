@@ -10,7 +10,8 @@
 -- ARGV[5] '1' if tokens must not fall below the server's clock in ms
 --
 -- Reply   nil, or the fencing token as a string: acquired
---         integer: refused; remaining ms of the holder, -1 if it has no expiry
+--         array: refused; remaining ms of the holder, -1 if it has no expiry, and its
+--         owner; or the integer alone if it went just now
 --         error LATCHKEY_GONE: a re-entry, but the hold is over; nothing changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
@@ -35,4 +36,4 @@ local entered, reply = enter(ttl)
 if entered then
   return reply
 end
-return ttl
+return reply and {ttl, reply} or ttl

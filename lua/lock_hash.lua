@@ -42,8 +42,8 @@ local function take()
   return issued
 end
 
--- enter makes the owner of a held lock hold it count times. It returns nothing if
--- the lock is somebody else's, else true and what the script has to reply.
+-- enter makes the owner of a held lock hold it count times. It returns false and who
+-- holds it if the lock is somebody else's, else true and what the script has to reply.
 local function enter(ttl)
   local held = redis.call('hmget', key, owner, owner .. '@', owner .. '@' .. me, 'mode')
   if held[4] then
@@ -54,10 +54,11 @@ local function enter(ttl)
       return true, redis.error_reply('LATCHKEY_GONE the hold is over')
     end
     --@include shape_hash
-    if isForeign(key) then
+    local foreign, holder = isForeign(key)
+    if foreign then
       return true, redis.error_reply('WRONGTYPE the key holds a hash that is no lock')
     end
-    return
+    return false, holder
   end
   local guests = tonumber(held[2] or 0)
   local mine = me == '' and held[1] - guests or tonumber(held[3] or 0)

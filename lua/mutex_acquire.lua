@@ -6,7 +6,8 @@
 -- ARGV[2] lease in ms
 --
 -- Reply   nil: acquired
---         integer: refused; remaining ms of the holder, -1 if it has no expiry
+--         array: refused; remaining ms of the holder, -1 if it has no expiry, and its
+--         token; or the integer alone if it went just now
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
 -- Cost: 3 commands. Idempotent: its own token is recognised.
@@ -27,4 +28,4 @@ end
 if size > longestToken or holder and not isToken(holder, ttl) then
   return redis.error_reply('WRONGTYPE the key holds a string that is no token of a lock')
 end
-return ttl
+return holder and {ttl, holder} or ttl

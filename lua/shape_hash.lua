@@ -17,18 +17,19 @@ local function isOwner(text)
   return last ~= nil and string.find(text, '^[:@]', last + 1) ~= nil or last == #text
 end
 
--- isForeign tells whether a hash is no lock. It looks at a few fields only, since data of
--- an application may be large: all of a lock are owners, and none of anything else.
+-- isForeign tells whether a hash is no lock, and an owner if it is one. It looks at a few
+-- fields only, since data of an application may be large: all of a lock are owners, and
+-- none of anything else.
 local function isForeign(key)
   local some = redis.call('hrandfield', key, sample, 'withvalues') or {}
-  local owners = 0
+  local owners, holder = 0, nil
   for i = 1, #some, 2 do
     local field, value = some[i], some[i + 1]
     if isOwner(field) and string.find(value, '^%d+$') then
-      owners = owners + 1
+      owners, holder = owners + 1, string.match(field, '^[^@]*')
     elseif field ~= 'mode' or value ~= 'read' and value ~= 'write' then
       return true
     end
   end
-  return owners == 0 and #some > 0 -- else its time has ended just now
+  return owners == 0 and #some > 0, holder -- without any its time has ended just now
 end

@@ -154,6 +154,6 @@ func assertWrongKind(t *testing.T, err error, what, name, found string) {
 	if !assert.ErrorIs(t, err, latchkey.ErrWrongKind, what) {
 		return
 	}
-	assert.ErrorContains(t, err, fmt.Sprintf("%q: key is another kind of object: %s, not ", name, found), what)
+	assert.ErrorContains(t, err, fmt.Sprintf("%q is %s, not ", name, found), what)
 	assert.Equal(t, 1, strings.Count(err.Error(), "latchkey: "), what)
 }

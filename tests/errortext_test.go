@@ -1,0 +1,98 @@
+package tests
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// What the messages say. Each test is one line of what users asked for.
+
+// text checks what an error says, as a regular expression.
+func text(t *testing.T, want string, err error) {
+	t.Helper()
+	require.Error(t, err)
+	assert.Regexp(t, want, err.Error())
+}
+
+// A busy lock is told with its holder and what is left of the lease, by a try and by a wait
+// that is over, and nothing is asked for that.
+func TestTextBusy(t *testing.T) {
+	server := rig.Shared()
+	for _, k := range []kind{mutexKind, lockKind, fencedKind, spinKind, fairKind} {
+		t.Run(k.name, func(t *testing.T) {
+			name := rig.Name(t)
+			hold := mustLock(t, k.open(connect(t, server), name), latchkey.Lease(time.Minute))
+			lock := k.open(connect(t, server), name)
+			holder := hold.Owner().String()
+			_, err := lock.TryLock(t.Context())
+			text(t, `^latchkey: try lock "`+name+`": not acquired: held by `+holder+`, 5\ds left$`, err)
+			_, err = lock.Lock(t.Context(), latchkey.Wait(300*time.Millisecond))
+			left := `, 5\ds left`
+			if k.queued {
+				left = "" // it is told when to ask again
+			}
+			text(t, `^latchkey: lock "`+name+`": not acquired: held by `+holder+left+`; the wait of 300ms is over$`, err)
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			_, err = lock.Lock(ctx)
+			text(t, `not acquired: held by `+holder+left+`; context deadline exceeded$`, err)
+		})
+	}
+}
+
+// Who asks for a lock inside of its own Do, with the outer context, is told what to do.
+func TestTextHeldByThisClient(t *testing.T) {
+	server := rig.Shared()
+	eachKind(t, func(t *testing.T, k kind) {
+		lock := k.open(connect(t, server), rig.Name(t))
+		outer := t.Context()
+		require.NoError(t, lock.Do(outer, func(context.Context) error {
+			const want = `not acquired: held by this client.*: use the context of the hold`
+			_, err := lock.TryLock(outer)
+			text(t, want, err)
+			_, err = lock.Lock(outer, latchkey.Wait(300*time.Millisecond))
+			text(t, want+`; the wait of 300ms is over$`, err)
+			return nil
+		}))
+	})
+}
+
+// A key of another kind is named, and what it is.
+func TestTextWrongKind(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	client := connect(t, server)
+	mustLock(t, client.NewLock(name))
+	_, err := connect(t, server).NewMutex(name).TryLock(t.Context())
+	assert.ErrorIs(t, err, latchkey.ErrWrongKind)
+	text(t, `^latchkey: try lock: "`+name+`" is a lock, not a mutex$`, err)
+	_, err = connect(t, server).NewRWLock(name).Writer().TryLock(t.Context())
+	text(t, `^latchkey: try lock: "`+name+`" is a lock, not a read/write lock$`, err)
+}
+
+// An extension is told once that the hold is over, and a bad one names operation and lock.
+func TestTextExtend(t *testing.T) {
+	name := rig.Name(t)
+	hold := mustLock(t, connect(t, rig.Shared()).NewLock(name))
+	text(t, `^latchkey: extend "`+name+`": invalid argument: the extension 0s`, hold.Extend(t.Context(), 0))
+	mustUnlock(t, hold)
+	text(t, `^latchkey: extend "`+name+`": not held$`, hold.Extend(t.Context(), time.Minute))
+}
+
+// A server that cannot be asked is called that, with the reason.
+func TestTextUnavailable(t *testing.T) {
+	rig.Need(t, rig.Process)
+	server := rig.Fresh(t)
+	client := connect(t, server, brief)
+	server.Kill(t)
+	_, err := client.NewLock("x").TryLock(t.Context())
+	text(t, `^latchkey: try lock "x": server unavailable: .*`, err)
+	_, err = client.NewLock("x").TryLock(t.Context())
+	text(t, `^latchkey: try lock "x": server unavailable: dial tcp .*connection refused$`, err)
+}
