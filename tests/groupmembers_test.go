@@ -89,7 +89,8 @@ func TestMembersOfARedLock(t *testing.T) {
 	require.ErrorIs(t, hold.Members()[1].Err(), latchkey.ErrLost)
 	require.NoError(t, hold.Err())
 
-	require.NoError(t, hold.Members()[2].Unlock(context.Background()))
+	// On a busy machine the answer may take longer than the budget for repetitions.
+	rig.Eventually(t, soon, "a member is given up", func() error { return hold.Members()[2].Unlock(context.Background()) })
 	rig.Await(t, soon, "a member that is given up is no vote any more", hold.Lost())
 	m.links[1].Mend()
 	m.comesTo(t, "x", 0)

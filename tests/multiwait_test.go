@@ -83,7 +83,7 @@ func TestMultiLockConfinesNestedGroups(t *testing.T) {
 			client := connect(t, m.servers[0])
 			blocker := mustLock(t, client.NewLock("z"))
 			red := latchkey.NewRedLock(latchkey.RedLockOptions{}, each(m.clients(t), mutexX)...)
-			waiting := lockInBackground(within(t, soon), latchkey.NewMultiLock(red, connect(t, m.servers[0]).NewLock("z")), c.option)
+			waiting := lockInBackground(within(t, time.Minute), latchkey.NewMultiLock(red, connect(t, m.servers[0]).NewLock("z")), c.option)
 			parked(t, m.admins[0], "z")
 			rest(2 * short)
 			m.comesTo(t, "x", 3) // held, and kept

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -130,10 +131,16 @@ func TestOpen_with_credentials_that_cannot_be_had(t *testing.T) {
 	sealed.Store(true)
 	rig.NewAdmin(t, server).Do("CLIENT", "KILL", "TYPE", "normal")
 
-	_, err := lock.TryLock(within(t, soon))
-	assert.ErrorIs(t, err, vault)
-	assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
-	_, err = latchkey.Open(within(t, soon), settings, brief)
+	// What is sent on the old connection, before the client has seen its end, is in doubt, and
+	// on a busy machine the time is over before the vault is asked.
+	rig.Eventually(t, soon, "the vault is the reason, and nothing is in doubt", func() error {
+		_, err := lock.TryLock(within(t, soon))
+		if errors.Is(err, latchkey.ErrUnknownOutcome) || !errors.Is(err, vault) {
+			return fmt.Errorf("not yet: %w", err)
+		}
+		return nil
+	})
+	_, err := latchkey.Open(within(t, soon), settings, brief)
 	assert.ErrorIs(t, err, vault)
 
 	sealed.Store(false)

@@ -40,7 +40,7 @@ func TestWriteLeaseEndsBesideTheReadOfADeadProcess(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin, link := rig.NewAdmin(t, server), rig.NewLink(t, server)
 	rw := connectVia(t, server, link.Addr()).NewRWLock(name)
-	write := mustLock(t, rw.Writer(), latchkey.Lease(300*time.Millisecond))
+	write := mustLock(t, rw.Writer(), latchkey.Lease(2*time.Second))
 	_, err := rw.Reader().Lock(write.Context(within(t, soon)), latchkey.Lease(time.Minute))
 	require.NoError(t, err)
 	link.Cut()

@@ -125,7 +125,8 @@ func TestPermitsOutliveTheTimeToLiveOfASemaphoreThatIsSetAnew(t *testing.T) {
 	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()
 	s := connect(t, server).NewPermitSemaphore(rig.Name(t))
-	_, err := s.TrySetPermits(ctx, 3, latchkey.TTL(500*time.Millisecond))
+	const ttl = 2 * time.Second
+	_, err := s.TrySetPermits(ctx, 3, latchkey.TTL(ttl))
 	require.NoError(t, err)
 	p, err := s.Acquire(ctx)
 	require.NoError(t, err)
@@ -133,7 +134,7 @@ func TestPermitsOutliveTheTimeToLiveOfASemaphoreThatIsSetAnew(t *testing.T) {
 	set, err := s.TrySetPermits(ctx, 3)
 	require.NoError(t, err)
 	require.True(t, set)
-	rig.Throughout(t, time.Second, "one of three is held", func() error {
+	rig.Throughout(t, ttl+ttl/4, "one of three is held", func() error {
 		if n, err := acquiredIn(ctx, s); n != 1 || err != nil {
 			return errors.Join(err, fmt.Errorf("%d are held", n))
 		}

@@ -41,10 +41,11 @@ func TestSilentShard_locks_of_others_go_on(t *testing.T) {
 	assert.LessOrEqual(t, during.p99().Seconds(), most*max(before.p99(), after.p99()).Seconds())
 }
 
-// 4000 tries with 200 ms, in a cluster with a silent shard: no call outlasts its deadline
-// (FM-05), neither there nor elsewhere.
+// 1500 tries with 200 ms, in a cluster with a silent shard: no call outlasts its deadline
+// (FM-05), neither there nor elsewhere. Half of them go to the silent shard, more than are in
+// flight to a node at once.
 func TestSilentShard_deadlines_are_kept(t *testing.T) {
-	const callers, patience, margin = 4000, 200 * time.Millisecond, 2 * time.Second
+	const callers, patience, margin = 1500, 200 * time.Millisecond, 2 * time.Second
 	s := newShards(t, 64)
 	client := connectCluster(t, s.Cluster, latchkey.Options{})
 	work(t, client, s.onOthers, time.Second/10)
