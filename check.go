@@ -15,7 +15,7 @@ import (
 // It returns nil, or everything that is wrong, joined: call it at start-up to learn
 // of a missing permission before the first lock does. It leaves nothing behind.
 //
-// A server that does not let itself be asked about eviction is not blamed for it.
+// If INFO is denied, the eviction policy is not checked.
 func (c *Client) Check(ctx context.Context) error {
 	lock := c.NewLock("latchkey:check:" + c.id)
 	if lock.invalid != nil {

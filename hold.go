@@ -12,7 +12,7 @@ import (
 
 // Hold is the right to release a lock, and the way to learn that it is lost. It
 // is what every acquisition returns, one for each, re-entries included. Its
-// methods may be called from any goroutine, and on a nil Hold, which is over.
+// methods may be called from any goroutine. A nil Hold behaves as released.
 type Hold struct {
 	tenure *tenure
 	grip   *grip
@@ -237,9 +237,14 @@ func (h *Hold) find(p *primitive, side Kind) *Hold {
 }
 
 // Extend makes the lease at least d from now, once; it never shortens it. Renewal,
-// if the hold has it, goes on. It fails with ErrNotHeld if the hold is over, and
-// with ErrMaxHold if d would pass the limit of the hold. After another error the
-// lease is what it was, or d.
+// if the hold has it, goes on. It does not wait; while the server is in trouble it is
+// repeated for Options.RetryBudget.
+//
+// The error matches ErrNotHeld if the hold is over (also ErrLost if it was lost), ErrMaxHold
+// if d would pass the limit of the hold, ErrInvalid for a bad d, ErrClosed, ErrNotReplicated,
+// or ErrUnavailable if the server could not be asked, with ErrUnknownOutcome if the request was
+// sent and not answered; or it is a *rueidis.RedisError if the server refuses. The lease is
+// then unchanged, or d after ErrUnknownOutcome and ErrNotReplicated.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	if err := checkLease("the extension", d); err != nil {
 		return fail("extend", h.Name(), err)
@@ -268,10 +273,10 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 //
 // nil means that the hold lasted until this call and is over now. ErrNotHeld means
 // that it was over before: released already, or lost (then ErrLost matches too).
-// Any other error means that the server could not be reached (ErrUnknownOutcome) or
-// refused: the hold is not renewed any more, the release is repeated in the
-// background until its lease has ended, and Unlock may be called again to wait for
-// it. A connection that has gone silent without breaking may cost a few seconds on
+// After any other error the hold is not renewed any more, the release is repeated in
+// the background until its lease has ended, and Unlock may be called again to wait for
+// it. ErrUnavailable and ErrUnknownOutcome mean that the server could not be asked or did
+// not answer; a *rueidis.RedisError means that it refused. A connection that has gone silent without breaking may cost a few seconds on
 // top of the budget until that is noticed.
 func (h *Hold) Unlock(ctx context.Context) error {
 	switch {
