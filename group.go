@@ -315,7 +315,7 @@ func most(ctx context.Context, holds []*Hold, enough int, patience time.Duration
 			continue
 		}
 		left++
-		errs[i] = ofMember(i, errSilent)
+		errs[i] = ofMember(i, errors.Join(ErrUnknownOutcome, unavailable(errSilent)))
 		go func() { results <- result{i, f(h)} }()
 	}
 	var silence <-chan time.Time

@@ -27,7 +27,7 @@ var floors = []string{
 	4: "client clientoption connect connecturl lazy hold heldcontext confine tenure tenures watchdog renewal undo undoroute undotenure op primitive protocol request identity",
 	5: "acquire wait locker",
 	6: "mutex rlock fencedlock spinlock fairlock fairqueue rwlock rwowner semaphore permitsemaphore semstats permit countdownlatch",
-	7: "inspect check several members group holdmembers multilock redlock redservers",
+	7: "inspect check several members group holdmembers multilock redlock redround reddefeat redservers",
 }
 
 // upward are the references that are still to go. None may be added.

@@ -3,6 +3,7 @@ package latchkey
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -131,7 +132,8 @@ func (l *MultiLock) round(ctx context.Context, r *request, settings []setting) (
 	holds := make([]*Hold, len(l.members))
 	if err := l.takeInOrder(ctx, r, settings, holds); err != nil {
 		giveBack(ctx, holds, maxMemberTimeout)
-		return nil, errors.Is(err, errTied), err
+		var tied *tiedError
+		return nil, errors.As(err, &tied), err
 	}
 	h, err = l.whole(ctx, r, holds)
 	return h, !hopeless(err), err
@@ -142,8 +144,23 @@ const (
 	tiedPause    = 100 * time.Millisecond
 )
 
-// errTied means that a wait was given up because it might be one in a circle.
-var errTied = errors.New("latchkey: another order of the same keys may be waiting")
+// tiedError means that the wait for a member was given up because it might be one in a
+// circle: what the member said last.
+type tiedError struct{ error }
+
+func (e *tiedError) Unwrap() error { return e.error }
+
+// tiedAfter leaves out that the time for that member is over, which was not the caller's.
+func tiedAfter(m member, err error) error {
+	rest := bare(err)
+	if errors.Is(err, ErrUnavailable) {
+		rest = unavailable(rest)
+	}
+	if errors.Is(err, ErrUnknownOutcome) {
+		rest = errors.Join(ErrUnknownOutcome, rest)
+	}
+	return &tiedError{fmt.Errorf("%q: %w", m.Name(), rest)}
+}
 
 // takeInOrder fills holds: with those that are free at once, all at the same time; at the
 // first in order that is not it lets the ones after it go, waits, and goes on. What it has
@@ -197,7 +214,7 @@ func (l *MultiLock) await(ctx context.Context, member member, settings []setting
 	}
 	h, err := member.acquire(ctx, "lock", true, append(slices.Clone(settings), setting{kind: settingWait, d: tiedPatience/2 + rand.N(tiedPatience)}))
 	if err != nil && ctx.Err() == nil && waitOver(err) {
-		return nil, errTied
+		return nil, tiedAfter(member, err)
 	}
 	return h, err
 }
@@ -217,6 +234,9 @@ func (l *MultiLock) whole(ctx context.Context, r *request, holds []*Hold) (*Hold
 		err = g.extend(ctx, r.lease)
 	}
 	if err != nil {
+		if lost := g.err(); lost != nil {
+			err = notEntered(lost)
+		}
 		g.abandon(ctx)
 		return nil, err
 	}

@@ -2,8 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 )
 
@@ -136,214 +134,21 @@ func (l *RedLock) takeMajority(ctx context.Context, r *request, settings []setti
 	if err := l.servers.check(ctx); err != nil {
 		return nil, err
 	}
-	var before error // what the round before the last has met
+	var before error // of the round before
 	for {
+		began := time.Now()
 		h, again, err := l.round(ctx, r, settings)
 		switch {
 		case err == nil:
 			return h, nil
-		case !again || !r.waits:
+		case ctx.Err() != nil && before != nil && time.Since(began) < cutOff:
+			return nil, ended(ctx, before) // this round has heard too little
+		case !again || !r.waits || ctx.Err() != nil:
 			return nil, ended(ctx, err)
-		case ctx.Err() != nil:
-			return nil, errors.Join(ended(ctx, err), before)
 		}
 		before = err
-		if stopped := rest(ctx, nil, jitter(l.options.RetryDelay)); stopped != nil {
-			return nil, errors.Join(stopped, err)
+		if rest(ctx, nil, jitter(l.options.RetryDelay)) != nil {
+			return nil, ended(ctx, err)
 		}
 	}
-}
-
-// round tries all members at once. After an error nothing is held but what is being
-// released; again tells whether another round may go better.
-func (l *RedLock) round(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error) {
-	g := newGroup(l.Name(), len(l.members), l.need, l.memberTimeout(r))
-	t := l.try(ctx, l.memberTimeout(r), settings)
-	failures := t.gather(ctx, g)
-	if err := g.elect(r); err != nil {
-		t.cancel()
-		go t.collect(g)
-		g.abandon(ctx)
-		again, err = l.defeat(err, failures)
-		return nil, again, err
-	}
-	g.arriving = make(chan struct{})
-	go func() {
-		t.collect(g)
-		close(g.arriving)
-		if r.renew && r.maxHold == 0 { // else a member that came later would last longer
-			l.mendLater(context.WithoutCancel(ctx), g, r, settings)
-		}
-	}()
-	return newGroupHold(g), false, nil
-}
-
-// elect makes a hold of the majority that there is, or is not.
-func (g *group) elect(r *request) error {
-	switch {
-	case g.held() < g.need:
-		return errTooFew
-	case g.begin() != nil:
-		return g.err()
-	case g.validFor() < leastValidity(r):
-		return errLate
-	}
-	return nil
-}
-
-// defeat is the error of a round, and whether another may go better. If too many members
-// fail in a way that waiting cannot mend, it is theirs; what a few say of themselves is
-// told, but it is not the word of the whole.
-func (l *RedLock) defeat(err error, failures []error) (again bool, _ error) {
-	causes := []error{ErrNotAcquired, err}
-	var final []error
-	for _, failure := range failures {
-		if hopeless(failure) {
-			final = append(final, failure)
-			failure = errors.New(failure.Error())
-		}
-		causes = append(causes, failure)
-	}
-	if len(final) > len(l.members)-l.need {
-		return false, errors.Join(final...)
-	}
-	return true, errors.Join(causes...)
-}
-
-var errTooFew = errors.New("latchkey: no majority")
-
-// leastValidity is what has to be left of a fixed lease for the hold to be of use.
-func leastValidity(r *request) time.Duration {
-	if r.renew {
-		return MinLease
-	}
-	return r.lease / 10
-}
-
-func (l *RedLock) memberTimeout(r *request) time.Duration {
-	if l.options.MemberTimeout > 0 {
-		return l.options.MemberTimeout
-	}
-	return min(max(r.lease/100, minMemberTimeout), maxMemberTimeout)
-}
-
-// tries are attempts at several members that are under way.
-type tries struct {
-	outcomes chan outcome
-	left     int
-	members  []member
-	timeout  time.Duration
-	cancel   context.CancelFunc
-}
-
-// outcome is what came of one.
-type outcome struct {
-	place int
-	hold  *Hold
-	err   error
-}
-
-// try begins to try some members, or all. It does not end with the caller's context: who
-// is needed no more is released when it comes.
-func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []setting, places ...int) *tries {
-	if places == nil {
-		places = indexes(l.members)
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
-	t := &tries{make(chan outcome, len(places)), len(places), l.members, timeout, cancel}
-	for _, i := range places {
-		go func() {
-			h, err := l.members[i].acquire(ctx, "try lock", false, settings)
-			t.outcomes <- outcome{i, h, err}
-		}()
-	}
-	return t
-}
-
-// gather fills the group until it is complete or cannot be any more, and returns what
-// stood in its way.
-func (t *tries) gather(ctx context.Context, g *group) (failures []error) {
-	for t.left > 0 && g.held() < g.need && t.open(failures, g.need) {
-		select {
-		case o := <-t.outcomes:
-			t.left--
-			if o.err == nil {
-				g.add(o.place, o.hold)
-			} else {
-				failures = append(failures, t.failure(o))
-			}
-		case <-ctx.Done():
-			return append(failures, contextError(ctx))
-		}
-	}
-	return failures
-}
-
-// open reports whether the members that are missing can still turn the outcome: to a
-// majority, or to the certainty that there will never be one.
-func (t *tries) open(failures []error, need int) bool {
-	spare := len(t.members) - need
-	final := 0
-	for _, failure := range failures {
-		if hopeless(failure) {
-			final++
-		}
-	}
-	return len(failures) <= spare || final > 0 && final <= spare && final+t.left > spare
-}
-
-// failure is the error of a member. The end of its time is not that of the caller's.
-func (t *tries) failure(o outcome) error {
-	err := o.err
-	if isContextError(err) {
-		err = errors.Join(fmt.Errorf("no answer within %v", t.timeout), besidesContext(err))
-	}
-	return ofMember(o.place, fmt.Errorf("%s: %w", t.members[o.place].Name(), err))
-}
-
-// besidesContext is what an error says besides that a context ended, nil if nothing.
-func besidesContext(err error) error {
-	if err == ErrNotAcquired { //nolint:errorlint // the leaf, not what contains it
-		return nil
-	}
-	if !isContextError(err) {
-		return err
-	}
-	all, are := err.(interface{ Unwrap() []error })
-	if !are {
-		return nil
-	}
-	var rest []error
-	for _, each := range all.Unwrap() {
-		rest = append(rest, besidesContext(each))
-	}
-	return errors.Join(rest...)
-}
-
-// collect waits for the rest: members that come late join the group, or are released if
-// it is over.
-func (t *tries) collect(g *group) {
-	defer t.cancel()
-	for ; t.left > 0; t.left-- {
-		if o := <-t.outcomes; o.err == nil && !g.add(o.place, o.hold) {
-			giveBack(context.Background(), []*Hold{o.hold}, 0) // it may have fallen silent, and others come behind it
-		}
-	}
-}
-
-// mendLater has members that are missing tried again, for as long as the hold lasts: the
-// more there are, the more may be lost.
-func (l *RedLock) mendLater(ctx context.Context, g *group, r *request, settings []setting) {
-	period := max(g.validFor()/3, minMemberTimeout)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.state.over() || g.state.leaving || g.confined != nil {
-		return
-	}
-	g.mending = time.AfterFunc(period, func() {
-		if places := g.missing(); len(places) > 0 {
-			l.try(ctx, l.memberTimeout(r), settings, places...).collect(g)
-		}
-		l.mendLater(ctx, g, r, settings)
-	})
 }

@@ -57,15 +57,7 @@ func forMembers(settings []setting) []setting {
 
 // hopeless reports whether waiting cannot mend what came of a member.
 func hopeless(err error) bool {
-	if ofContext(err) {
-		return false
-	}
-	for _, final := range []error{ErrClosed, ErrInvalid, ErrWrongKind, ErrUpgrade, errGone} {
-		if errors.Is(err, final) {
-			return true
-		}
-	}
-	return !errors.Is(err, ErrNotAcquired) && judge(err) == refused
+	return !ofContext(err) && (isFinal(err) || errors.Is(err, errGone))
 }
 
 // IsLocked asks the servers of all members whether as many of them are held as the lock
@@ -104,7 +96,7 @@ func (l *several) Inspect(ctx context.Context) (Inspection, error) {
 	found := make([]Inspection, len(l.members))
 	errs := atOnce(indexes(l.members), func(i int) (err error) {
 		found[i], err = l.members[i].Inspect(ctx)
-		return err
+		return ofMember(i, err)
 	})
 	var times []time.Duration
 	failed := 0
@@ -143,7 +135,7 @@ func (l *several) ForceUnlock(ctx context.Context) (bool, error) {
 	held := make([]bool, len(l.members))
 	errs := atOnce(indexes(l.members), func(i int) (err error) {
 		held[i], err = l.members[i].ForceUnlock(ctx)
-		return err
+		return ofMember(i, err)
 	})
 	if err := errors.Join(errs...); err != nil {
 		return slices.Contains(held, true), fail("force unlock", l.Name(), err)

@@ -1,0 +1,180 @@
+package latchkey
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A round of a RedLock that gets no majority ends with
+//
+//	so many members failed for good that there never can be one   the first of their errors, at once
+//	so many failed, were silent or were lost that the others       ErrUnavailable
+//	cannot be a majority, or the majority came too late
+//	else: others hold what is missing                             ErrNotAcquired
+//
+// Each member's reason stands in the text. What else a reason says about itself is not said
+// of the whole: that one of five is held, or that one client is closed.
+
+// failure is why a member was not acquired.
+type failure struct {
+	place int
+	err   error
+	final bool // waiting cannot mend it
+	busy  bool // somebody else has it
+}
+
+func failureOf(o outcome) failure {
+	final := hopeless(o.err)
+	return failure{o.place, o.err, final, !final && errors.Is(o.err, ErrNotAcquired)}
+}
+
+// open reports whether the members that are pending can turn the outcome of the round: to a
+// majority, to the certainty that there will never be one, or from one error to the other.
+func (t *tries) open(need int) bool {
+	spare := len(t.members) - need
+	final, busy := t.count()
+	down := len(t.failures) - busy // the final ones, too
+	switch {
+	case len(t.failures) <= spare:
+		return true
+	case final > 0 && final <= spare && final+len(t.pending) > spare:
+		return true
+	}
+	return down <= spare && down+len(t.pending) > spare
+}
+
+// count is how many failures are final, and how many are due to others.
+func (t *tries) count() (final, busy int) {
+	for _, f := range t.failures {
+		if f.final {
+			final++
+		}
+		if f.busy {
+			busy++
+		}
+	}
+	return final, busy
+}
+
+// defeat is the error of a round in which too few members were acquired, or too late, and
+// tells whether another round may go better.
+func (t *tries) defeat(held, need int, late bool) (again bool, _ error) {
+	slices.SortFunc(t.failures, func(a, b failure) int { return cmp.Compare(a.place, b.place) })
+	n := len(t.members)
+	final, busy := t.count()
+	if final > n-need {
+		return false, t.forGood()
+	}
+	e := &noMajorityError{sentinel: ErrNotAcquired, text: fmt.Sprintf("%d of %d members acquired, %d needed", held, n, need)}
+	if late {
+		e.text += ", but so late that too little of the lease is left"
+	}
+	if late || n-held-busy > n-need {
+		e.sentinel = ErrUnavailable
+	}
+	for _, f := range t.failures {
+		e.add(f, t.member(f.place), t.timeout)
+	}
+	for _, place := range slices.Sorted(maps.Keys(t.pending)) {
+		e.reasons = append(e.reasons, fmt.Errorf("%s: no answer so far", t.member(place)))
+		e.unknown = true
+	}
+	return true, e
+}
+
+// member is how errors call a member.
+func (t *tries) member(place int) string {
+	return fmt.Sprintf("member %d %q", place+1, t.members[place].Name())
+}
+
+// forGood is the error of members that failed for good: that of the first, with the text of
+// the others.
+func (t *tries) forGood() error {
+	var all []error
+	for _, f := range t.failures {
+		switch err := fmt.Errorf("%s: %w", t.member(f.place), bare(f.err)); {
+		case !f.final:
+		case all == nil:
+			all = append(all, err)
+		default:
+			all = append(all, errors.New(err.Error()))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// noMajorityError is the error of a round.
+type noMajorityError struct {
+	sentinel error // ErrNotAcquired or ErrUnavailable
+	unknown  bool  // a member was asked and has not answered
+	text     string
+	reasons  []error
+}
+
+func (e *noMajorityError) Error() string {
+	var text strings.Builder
+	text.WriteString(e.sentinel.Error() + ": " + e.text)
+	for _, reason := range e.reasons {
+		text.WriteString("; " + reason.Error())
+	}
+	return text.String()
+}
+
+// Unwrap leaves out ErrUnknownOutcome where others hold the lock, whoever is silent besides.
+func (e *noMajorityError) Unwrap() []error {
+	if e.unknown && e.sentinel == ErrUnavailable { //nolint:errorlint // which of the two it is
+		return append([]error{e.sentinel, ErrUnknownOutcome}, e.reasons...)
+	}
+	return append([]error{e.sentinel}, e.reasons...)
+}
+
+// add adds the reason of a member: of one that was not reached with what lies underneath,
+// such as an error of the network.
+func (e *noMajorityError) add(f failure, member string, timeout time.Duration) {
+	reason := bare(f.err)
+	if reason == nil {
+		reason = fmt.Errorf("no answer within %v", timeout)
+	}
+	reason = fmt.Errorf("%s: %w", member, reason)
+	down := !f.final && !f.busy
+	if !down || ofContext(reason) || errors.Is(reason, ErrNotAcquired) || errors.Is(reason, ErrUnavailable) {
+		reason = errors.New(reason.Error())
+	}
+	e.unknown = e.unknown || down && errors.Is(f.err, ErrUnknownOutcome)
+	e.reasons = append(e.reasons, reason)
+}
+
+// bare is what the error of a member says besides its operation, that the server could not
+// be asked, and that the time is over; nil if nothing.
+func bare(err error) error {
+	var op *opError
+	if errors.As(err, &op) && err == error(op) { //nolint:errorlint // the outermost
+		return besides(errors.Join(op.causes...))
+	}
+	return besides(err)
+}
+
+func besides(err error) error {
+	switch e := err.(type) { //nolint:errorlint // each error in the tree is looked at
+	case *endedContextError:
+		return nil
+	case *kindError, *opError, *noMajorityError:
+		return err
+	case interface{ Unwrap() []error }:
+		var rest []error
+		for _, each := range e.Unwrap() {
+			rest = append(rest, besides(each))
+		}
+		return errors.Join(rest...)
+	}
+	switch err { //nolint:errorlint // the leaves
+	case ErrUnavailable, ErrUnknownOutcome, errSilent:
+		return nil
+	}
+	return err
+}
