@@ -115,11 +115,14 @@ func (l *MultiLock) takeAll(ctx context.Context, r *request, settings []setting)
 	if r.confines() {
 		settings = append(settings, setting{kind: settingUntilWhole})
 	}
+	var before error // what the round before met
 	for {
+		began := time.Now()
 		h, again, err := l.round(ctx, r, settings)
 		if err == nil || !again || !r.waits || ctx.Err() != nil {
-			return h, ended(ctx, err)
+			return h, cutShort(ctx, began, err, before)
 		}
+		before = err
 		if stopped := rest(ctx, nil, jitter(tiedPause)); stopped != nil {
 			return nil, ended(ctx, err)
 		}
@@ -166,14 +169,17 @@ func tiedAfter(m member, err error) error {
 // first in order that is not it lets the ones after it go, waits, and goes on. What it has
 // taken when it fails is left there.
 func (l *MultiLock) takeInOrder(ctx context.Context, r *request, settings []setting, holds []*Hold) error {
+	var busy error // what the try before met
 	for from := 0; from < len(holds); {
+		began := time.Now()
 		first, err := l.tryFrom(ctx, settings, holds, from)
 		if err == nil {
 			return nil
 		}
 		if !r.waits || ctx.Err() != nil || hopeless(err) {
-			return ended(ctx, err)
+			return cutShort(ctx, began, err, busy)
 		}
+		busy = err
 		if holds[first], err = l.await(ctx, l.members[first], settings); err != nil {
 			return err
 		}

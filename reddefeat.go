@@ -82,9 +82,15 @@ func (t *tries) defeat(held, need int, late bool) (again bool, _ error) {
 	}
 	for _, place := range slices.Sorted(maps.Keys(t.pending)) {
 		e.reasons = append(e.reasons, fmt.Errorf("%s: no answer so far", t.member(place)))
-		e.unknown = true
+		e.unknown, e.pending = true, true
 	}
 	return true, e
+}
+
+// incomplete reports whether a round ended before all had their time.
+func incomplete(err error) bool {
+	var e *noMajorityError
+	return errors.As(err, &e) && e.pending
 }
 
 // member is how errors call a member.
@@ -112,6 +118,7 @@ func (t *tries) forGood() error {
 type noMajorityError struct {
 	sentinel error // ErrNotAcquired or ErrUnavailable
 	unknown  bool  // a member was asked and has not answered
+	pending  bool  // one had time left to answer
 	text     string
 	reasons  []error
 }

@@ -141,8 +141,8 @@ func (l *RedLock) takeMajority(ctx context.Context, r *request, settings []setti
 		switch {
 		case err == nil:
 			return h, nil
-		case ctx.Err() != nil && before != nil && time.Since(began) < cutOff:
-			return nil, ended(ctx, before) // this round has heard too little
+		case ctx.Err() != nil && before != nil && incomplete(err) && time.Since(began) < cutOff:
+			return nil, ended(ctx, before)
 		case !again || !r.waits || ctx.Err() != nil:
 			return nil, ended(ctx, err)
 		}

@@ -60,6 +60,15 @@ func hopeless(err error) bool {
 	return !ofContext(err) && (isFinal(err) || errors.Is(err, errGone))
 }
 
+// cutShort is the error of a step that began then, if the time of the call ends in it: what
+// the step before met, unless this one has heard more, or had its time to.
+func cutShort(ctx context.Context, began time.Time, err, before error) error {
+	if ctx.Err() != nil && before != nil && time.Since(began) < cutOff && bare(err) == nil {
+		return ended(ctx, before)
+	}
+	return ended(ctx, err)
+}
+
 // IsLocked asks the servers of all members whether as many of them are held as the lock
 // needs: all of a [MultiLock], more than half of a [RedLock], whoever holds them. The answer
 // may be out of date when it arrives. Don't branch on it; acquire the lock.
