@@ -179,9 +179,9 @@ func (l *MultiLock) takeInOrder(ctx context.Context, r *request, settings []sett
 		if !r.waits || ctx.Err() != nil || hopeless(err) {
 			return cutShort(ctx, began, err, busy)
 		}
-		busy = err
+		busy, began = err, time.Now()
 		if holds[first], err = l.await(ctx, l.members[first], settings); err != nil {
-			return err
+			return cutShort(ctx, began, err, busy)
 		}
 		from = first + 1
 	}

@@ -42,6 +42,16 @@ type RedLockOptions struct {
 	RetryDelay time.Duration
 }
 
+func (o RedLockOptions) check() error {
+	switch {
+	case o.MemberTimeout < 0:
+		return invalid("RedLockOptions.MemberTimeout %v is negative", o.MemberTimeout)
+	case o.RetryDelay < 0:
+		return invalid("RedLockOptions.RetryDelay %v is negative", o.RetryDelay)
+	}
+	return nil
+}
+
 var _ Locker = (*RedLock)(nil)
 
 // Defaults of [RedLockOptions].
@@ -62,8 +72,8 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	if err == nil {
 		_, err = distinct(members)
 	}
-	if err == nil && (options.MemberTimeout < 0 || options.RetryDelay < 0) {
-		err = invalid("a time is negative")
+	if err == nil {
+		err = options.check()
 	}
 	setDefault(&options.RetryDelay, DefaultRedLockRetryDelay)
 	need := len(members)/2 + 1
@@ -141,10 +151,8 @@ func (l *RedLock) takeMajority(ctx context.Context, r *request, settings []setti
 		switch {
 		case err == nil:
 			return h, nil
-		case ctx.Err() != nil && before != nil && incomplete(err) && time.Since(began) < cutOff:
-			return nil, ended(ctx, before)
 		case !again || !r.waits || ctx.Err() != nil:
-			return nil, ended(ctx, err)
+			return nil, cutShort(ctx, began, err, before)
 		}
 		before = err
 		if rest(ctx, nil, jitter(l.options.RetryDelay)) != nil {

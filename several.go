@@ -36,7 +36,7 @@ func (l *several) acquire(ctx context.Context, verb string, waits bool, settings
 	case l.fault() != nil:
 		err = l.fault()
 	case err == nil && !r.by.IsZero():
-		err = invalid("members of several clients have no owner in common")
+		err = invalid("By does not apply to several locks: owners of different clients have nothing in common")
 	}
 	if err != nil {
 		return nil, fail(verb, l.Name(), err)
@@ -63,7 +63,7 @@ func hopeless(err error) bool {
 // cutShort is the error of a step that began then, if the time of the call ends in it: what
 // the step before met, unless this one has heard more, or had its time to.
 func cutShort(ctx context.Context, began time.Time, err, before error) error {
-	if ctx.Err() != nil && before != nil && time.Since(began) < cutOff && bare(err) == nil {
+	if ctx.Err() != nil && before != nil && time.Since(began) < cutOff && (bare(err) == nil || incomplete(err)) {
 		return ended(ctx, before)
 	}
 	return ended(ctx, err)

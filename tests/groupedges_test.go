@@ -157,7 +157,6 @@ func TestMultiLockIsLeftAtOnce(t *testing.T) {
 	cancel()
 	got := rig.Await(t, soon, "the one who leaves", waiting)
 	require.ErrorIs(t, got.err, context.Canceled)
-	require.ErrorIs(t, got.err, latchkey.ErrNotAcquired)
 	assert.Less(t, got.at.Sub(left), 2*time.Second, "the retry budget is three")
 	m.links[0].Heal()
 	m.comesTo(t, "x", 0, 0)

@@ -79,7 +79,7 @@ func TestMembersOfARedLock(t *testing.T) {
 	require.Len(t, hold.Members(), 3)
 	require.Nil(t, hold.Members()[0])
 	require.NoError(t, hold.Member("x").Err())
-	require.Equal(t, int64(1), hold.Member("x").Token())
+	require.Positive(t, hold.Member("x").Token())
 	m.links[0].Mend()
 	m.comesTo(t, "x", 3)
 	rig.Eventually(t, soon, "the first is a member", func() error { return hold.Members()[0].Err() })

@@ -1,0 +1,173 @@
+package tests
+
+import (
+	"context"
+	"net"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// Groups that cannot be are refused with the places and the names of what is wrong.
+func TestTextsOfGroupsThatCannotBe(t *testing.T) {
+	client := connect(t, rig.Shared(), latchkey.Options{KeyPrefix: "w:"})
+	a, b, rw := client.NewLock("a"), client.NewLock("b"), client.NewRWLock("rw")
+	red := func(locks ...latchkey.Locker) *latchkey.RedLock {
+		return latchkey.NewRedLock(latchkey.RedLockOptions{}, locks...)
+	}
+	var none *latchkey.Mutex
+	for want, l := range map[string]latchkey.Locker{
+		`there are no members`: latchkey.NewMultiLock(),
+		`member 1 is nil`:      latchkey.NewMultiLock(nil, a),
+		`member 3 is nil`:      red(a, b, none),
+		`the read lock "rw" and the write lock "rw" cannot be members together: both need the key "w:rw"`:  latchkey.NewMultiLock(rw.Writer(), rw.Reader()),
+		`the lock "a" and the mutex "a" cannot be members together: both need the key "w:a"`:               latchkey.NewMultiLock(client.NewMutex("a"), a),
+		`the RedLock "red(a, b)" and the lock "a" cannot be members together: both need the key "w:a"`:     red(red(a, b), a),
+		`the MultiLock "multi(a, b)" and the lock "b" cannot be members together: both need the key "w:b"`: red(latchkey.NewMultiLock(a, b), b),
+		`members 1 and 3 are the same lock, "a"`:                                                           red(a, b, client.NewLock("a")),
+		`RedLockOptions.RetryDelay -1s is negative`:                                                        latchkey.NewRedLock(latchkey.RedLockOptions{RetryDelay: -time.Second}, a),
+		`RedLockOptions.MemberTimeout -1s is negative`:                                                     latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: -time.Second}, a),
+	} {
+		_, err := l.TryLock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrInvalid)
+		assert.ErrorContains(t, err, "invalid argument: "+want)
+	}
+	_, err := latchkey.NewMultiLock(a, latchkey.NewMultiLock()).TryLock(t.Context())
+	assert.ErrorContains(t, err, `member 2: invalid argument: there are no members`)
+	_, err = latchkey.NewMultiLock(a, b).TryLock(t.Context(), latchkey.By(client.NewOwner()))
+	assert.EqualError(t, err, `latchkey: try lock "multi(a, b)": invalid argument: By does not apply to several locks: owners of different clients have nothing in common`)
+}
+
+// matches checks a text without the numbers of ports.
+func matches(t *testing.T, pattern string, err error) {
+	t.Helper()
+	require.Error(t, err)
+	assert.Regexp(t, "^"+pattern+"$", regexp.MustCompile(`127\.0\.0\.1:\d+`).ReplaceAllString(err.Error(), "SERVER"))
+}
+
+// What a member says of a server that is gone, and of one that is silent.
+const (
+	noServer = `(dial tcp SERVER: connect: connection refused|no answer so far)`
+	silent   = `(no answer within 1s|no answer so far|not sent: there is no connection)`
+)
+
+// With three of five servers down, a RedLock is unavailable, and says of which members, why.
+func TestTextOfARedLockWithoutServers(t *testing.T) {
+	t.Parallel()
+	m := newMasters(t, 5)
+	l := latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: time.Second}, m.mutexes(t, "x")...)
+	mustUnlock(t, mustLock(t, l))
+	m.comesTo(t, "x", 0)
+	m.links[0].Cut()
+	m.links[2].Cut()
+	m.links[3].Silence()
+	down := `server unavailable: 2 of 5 members acquired, 3 needed; member 1 "x": ` + noServer + `; member 3 "x": ` + noServer + `; member 4 "x": ` + silent
+	_, err := l.Lock(t.Context(), latchkey.Wait(2500*time.Millisecond))
+	toldUnavailable(t, err)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	matches(t, `latchkey: lock "red\(x, x, x, x, x\)": `+down+`; the wait of 2.5s is over`, err)
+
+	_, err = l.TryLock(t.Context())
+	toldUnavailable(t, err)
+	matches(t, `latchkey: try lock "red\(x, x, x, x, x\)": `+down, err)
+	var network *net.OpError
+	require.ErrorAs(t, err, &network, "what lies underneath stays in the chain")
+	_, err = l.Lock(within(t, 2500*time.Millisecond))
+	toldUnavailable(t, err)
+	require.ErrorIs(t, err, context.DeadlineExceeded, "the caller's own")
+	matches(t, `latchkey: lock "red\(x, x, x, x, x\)": `+down+`; context deadline exceeded`, err)
+	_, err = latchkey.NewMultiLock(l, connect(t, m.servers[1]).NewLock("y")).TryLock(t.Context())
+	toldUnavailable(t, err)
+	matches(t, `latchkey: try lock "multi\(.*\)": try lock "red\(x, x, x, x, x\)": `+down, err)
+	m.comesTo(t, "x", 0, 1, 4)
+}
+
+// Others hold what is missing to a majority of the servers that answer: it is not acquired,
+// though two servers are down as well.
+func TestTextOfARedLockThatOthersHold(t *testing.T) {
+	t.Parallel()
+	m := newMasters(t, 5)
+	l := latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: time.Second}, m.mutexes(t, "x")...)
+	mustUnlock(t, mustLock(t, l))
+	m.comesTo(t, "x", 0)
+	m.links[0].Cut()
+	m.links[1].Silence()
+	m.takeAway(4, "x")
+	_, err := l.TryLock(t.Context())
+	toldBusy(t, err)
+	require.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
+	matches(t, `latchkey: try lock "red\(x, x, x, x, x\)": not acquired: 2 of 5 members acquired, 3 needed; `+
+		`member 1 "x": `+noServer+`; member 2 "x": `+silent+`; member 5 "x": not acquired.*`, err)
+	_, err = l.Lock(t.Context(), latchkey.Wait(2500*time.Millisecond))
+	toldBusy(t, err)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "; the wait of 2.5s is over")
+
+	m.links[2].Cut() // now two servers are left
+	_, err = l.TryLock(t.Context())
+	toldUnavailable(t, err)
+	m.links[2].Mend()
+	m.comesTo(t, "x", 0, 2, 3)
+}
+
+// A MultiLock passes on what its member says.
+func TestTextOfAMultiLock(t *testing.T) {
+	t.Parallel()
+	m := newMasters(t, 2)
+	clients := m.clients(t, latchkey.Options{RetryBudget: 300 * time.Millisecond})
+	l := latchkey.NewMultiLock(clients[0].NewLock("a"), clients[1].NewLock("b"))
+	mustUnlock(t, mustLock(t, l))
+	rival := mustLock(t, connect(t, m.servers[1]).NewLock("b"))
+	_, err := l.TryLock(t.Context())
+	toldBusy(t, err)
+	matches(t, `latchkey: try lock "multi\(a, b\)": try lock "b": not acquired.*`, err)
+	_, err = l.Lock(t.Context(), latchkey.Wait(300*time.Millisecond))
+	toldBusy(t, err)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	matches(t, `latchkey: lock "multi\(a, b\)": lock "b": not acquired.*; the wait of 300ms is over`, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err = l.Lock(ctx)
+	toldBusy(t, err)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	mustUnlock(t, rival)
+
+	m.links[1].Cut()
+	for verb, acquire := range map[string]func() (*latchkey.Hold, error){
+		"try lock": func() (*latchkey.Hold, error) { return l.TryLock(t.Context()) },
+		"lock":     func() (*latchkey.Hold, error) { return l.Lock(t.Context(), latchkey.Wait(time.Second)) },
+	} {
+		_, err = acquire()
+		toldUnavailable(t, err)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		matches(t, `latchkey: `+verb+` "multi\(a, b\)": `+verb+` "b": server unavailable: `+noServer+`.*`, err)
+	}
+	m.comesTo(t, "a", 0, 0)
+}
+
+// Members of one key on two servers are waited for in turns. That these end is not the end of
+// the caller's wait, and not of his context.
+func TestTextOfATiedMultiLock(t *testing.T) {
+	t.Parallel()
+	m := newMasters(t, 2)
+	rival := mustLock(t, connect(t, m.servers[1]).NewMutex("x"))
+	l := latchkey.NewMultiLock(m.mutexes(t, "x", latchkey.Options{RetryBudget: 300 * time.Millisecond})...)
+	_, err := l.Lock(t.Context(), latchkey.Wait(2*time.Second))
+	toldBusy(t, err)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "the wait of 2s is over")
+	require.NotRegexp(t, "the wait of [^2]", err.Error())
+	mustUnlock(t, rival)
+	m.links[1].Cut()
+	_, err = l.Lock(t.Context(), latchkey.Wait(2*time.Second))
+	toldUnavailable(t, err)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "connection refused")
+	m.comesTo(t, "x", 0, 0)
+}
