@@ -120,18 +120,18 @@ func TestTextOfARedLockThatOthersHold(t *testing.T) {
 func TestTextOfAMultiLock(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 2)
-	clients := m.clients(t, latchkey.Options{RetryBudget: 300 * time.Millisecond})
+	clients := m.clients(t, latchkey.Options{RetryBudget: 1500 * time.Millisecond})
 	l := latchkey.NewMultiLock(clients[0].NewLock("a"), clients[1].NewLock("b"))
 	mustUnlock(t, mustLock(t, l))
 	rival := mustLock(t, connect(t, m.servers[1]).NewLock("b"))
 	_, err := l.TryLock(t.Context())
 	toldBusy(t, err)
 	matches(t, `latchkey: try lock "multi\(a, b\)": try lock "b": not acquired.*`, err)
-	_, err = l.Lock(t.Context(), latchkey.Wait(300*time.Millisecond))
+	_, err = l.Lock(t.Context(), latchkey.Wait(time.Second))
 	toldBusy(t, err)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
-	matches(t, `latchkey: lock "multi\(a, b\)": lock "b": not acquired.*; the wait of 300ms is over`, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	matches(t, `latchkey: lock "multi\(a, b\)": lock "b": not acquired.*; the wait of 1s is over`, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err = l.Lock(ctx)
 	toldBusy(t, err)
@@ -141,7 +141,7 @@ func TestTextOfAMultiLock(t *testing.T) {
 	m.links[1].Cut()
 	for verb, acquire := range map[string]func() (*latchkey.Hold, error){
 		"try lock": func() (*latchkey.Hold, error) { return l.TryLock(t.Context()) },
-		"lock":     func() (*latchkey.Hold, error) { return l.Lock(t.Context(), latchkey.Wait(time.Second)) },
+		"lock":     func() (*latchkey.Hold, error) { return l.Lock(t.Context(), latchkey.Wait(3*time.Second)) },
 	} {
 		_, err = acquire()
 		toldUnavailable(t, err)
@@ -157,7 +157,7 @@ func TestTextOfATiedMultiLock(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 2)
 	rival := mustLock(t, connect(t, m.servers[1]).NewMutex("x"))
-	l := latchkey.NewMultiLock(m.mutexes(t, "x", latchkey.Options{RetryBudget: 300 * time.Millisecond})...)
+	l := latchkey.NewMultiLock(m.mutexes(t, "x", latchkey.Options{RetryBudget: 1500 * time.Millisecond})...)
 	_, err := l.Lock(t.Context(), latchkey.Wait(2*time.Second))
 	toldBusy(t, err)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
