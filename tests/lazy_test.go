@@ -44,6 +44,8 @@ func notSent(t *testing.T, err error) {
 	t.Helper()
 	var network *net.OpError
 	assert.ErrorAs(t, err, &network, "the network error is in the chain")
+	assert.ErrorIs(t, err, latchkey.ErrUnavailable)
+	assert.NotErrorIs(t, err, latchkey.ErrNotAcquired)
 	assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
 	assert.ErrorContains(t, err, nowhere)
 }
@@ -150,7 +152,7 @@ func TestLazyConnect_to_a_silent_server(t *testing.T) {
 	lock, start := client.NewLock(rig.Name(t)), time.Now()
 	eachName(t, 100, 100, func(string) {
 		_, err := lock.TryLock(context.Background()) // of which the client of the library makes no goroutine
-		assert.Error(t, err)
+		assert.ErrorIs(t, err, latchkey.ErrUnavailable)
 		assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
 	})
 	assert.Less(t, time.Since(start), brief.RetryBudget+2*leeway)
