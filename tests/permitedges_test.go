@@ -96,7 +96,7 @@ func TestImpossibleRequestKeepsNobodyOut(t *testing.T) {
 func TestPermitsStayKeptForAWaiter(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
-	options := latchkey.Options{StaleWaiterTimeout: 500 * time.Millisecond, Lease: time.Minute, PollCeiling: 20 * time.Second}
+	options := latchkey.Options{StaleWaiterTimeout: 1500 * time.Millisecond, Lease: time.Minute, PollCeiling: 20 * time.Second}
 	s := newPermits(t, connect(t, server, options), 2)
 	a, err := s.Acquire(t.Context())
 	require.NoError(t, err)
@@ -106,13 +106,13 @@ func TestPermitsStayKeptForAWaiter(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- firstOf(big.AcquireN(ctx, 2)) }()
-	rest(400 * time.Millisecond)
+	rest(1200 * time.Millisecond)
 	require.NoError(t, a.Release(t.Context())) // big asks, and has them kept
-	rest(100 * time.Millisecond)
+	rest(300 * time.Millisecond)
 	small := connect(t, server, options).NewPermitSemaphore(s.Name())
 	_, err = small.TryAcquire(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired, "kept")
-	rest(1500 * time.Millisecond)
+	rest(4500 * time.Millisecond)
 	_, err = small.TryAcquire(t.Context())
 	assert.ErrorIs(t, err, latchkey.ErrNotAcquired, "the large request is alive and in front, but was overtaken")
 	cancel()

@@ -297,11 +297,11 @@ func TestKilledReaderIsForgotten(t *testing.T) {
 func TestNestedReadDoesNotCutTheWrite(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
-	rw := connect(t, server, latchkey.Options{Lease: 2 * time.Second}).NewRWLock(name)
+	rw := connect(t, server, latchkey.Options{Lease: 10 * time.Second}).NewRWLock(name)
 	other := connect(t, server).NewRWLock(name).Reader()
 	writer := mustLock(t, rw.Writer())
 	for range 3 {
-		read, err := rw.Reader().Lock(writer.Context(t.Context()), latchkey.Lease(300*time.Millisecond))
+		read, err := rw.Reader().Lock(writer.Context(t.Context()), latchkey.Lease(time.Second)) // over before the write is renewed
 		require.NoError(t, err)
 		mustUnlock(t, read)
 	}
