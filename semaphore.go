@@ -16,7 +16,7 @@ import (
 // AddPermits, TrySetPermits and SetPermits return ErrUnknownOutcome when no answer came in
 // time; they are then repeated in the background until the server answers, so do not
 // repeat them. Acquire, TryAcquire and Drain without an answer are undone there, SetTTL and
-// Delete are given up there: they were executed, or will never be.
+// Delete are given up there: each either took effect or never will.
 //
 // The permits have to be set once, by TrySetPermits: until then acquisitions fail with
 // ErrNotSet, unless they are told to wait for it ([AwaitSet]).
