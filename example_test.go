@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net/http"
+	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,6 +52,60 @@ func Example() {
 	// Output:
 	// charging order 42
 	// charged
+}
+
+// A handler answers 409 if somebody else has the lock, and 503 if the server of the locks
+// cannot be asked.
+func ExampleLock_Do_http() {
+	server, err := latchkeytest.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	client, err := latchkey.Connect(ctx, server.URL(), latchkey.Options{RetryBudget: 100 * time.Millisecond})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = client.Close(ctx) }()
+	pay := func(w http.ResponseWriter, r *http.Request) {
+		order := client.NewLock("order:" + r.PathValue("id"))
+		err := order.Do(r.Context(), func(context.Context) error {
+			fmt.Fprintln(w, "paid")
+			return nil
+		}, latchkey.Wait(100*time.Millisecond))
+		switch {
+		case err == nil:
+		case errors.Is(err, latchkey.ErrNotAcquired):
+			http.Error(w, "somebody else pays this order", http.StatusConflict)
+		case errors.Is(err, latchkey.ErrUnavailable):
+			w.Header().Set("Retry-After", "5")
+			http.Error(w, "try again later", http.StatusServiceUnavailable)
+		default:
+			http.Error(w, "internal error", http.StatusInternalServerError)
+		}
+	}
+	routes := http.NewServeMux()
+	routes.HandleFunc("POST /orders/{id}/pay", pay)
+	post := func() int {
+		answer := httptest.NewRecorder()
+		routes.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/orders/42/pay", nil))
+		return answer.Code
+	}
+
+	fmt.Println("free:", post())
+	other, err := server.Client().NewLock("order:42").TryLock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("busy:", post())
+	fmt.Println("given back:", other.Unlock(ctx) == nil)
+	server.Close()
+	fmt.Println("dead:", post())
+	// Output:
+	// free: 200
+	// busy: 409
+	// given back: true
+	// dead: 503
 }
 
 // Only one process does the work; the others do not wait. The error of Unlock is kept: it
