@@ -1,0 +1,39 @@
+package tests
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+// Two of five servers are down when the RedLock is made: it needs three all the same, of the
+// five that it was given. When they are back they are used.
+func TestRedLockMadeWhileServersAreDown(t *testing.T) {
+	t.Parallel()
+	m := newMasters(t, 5)
+	m.links[0].Cut()
+	m.links[1].Cut()
+	l := m.lock(t, "x", latchkey.Options{LazyConnect: true, Lease: 3 * time.Second})
+	mustUnlock(t, mustLock(t, l))
+	m.comesTo(t, "x", 0)
+	m.takeAway(4, "x")
+	_, err := l.TryLock(t.Context())
+	toldBusy(t, err) // two of the three that are there would be a majority of those
+	require.ErrorContains(t, err, "2 of 5 members acquired, 3 needed")
+	m.admins[4].Do("DEL", "x")
+
+	hold := mustLock(t, l)
+	m.comesTo(t, "x", 3)
+	m.links[0].Mend()
+	m.links[1].Mend()
+	m.comesTo(t, "x", 5)
+	mustUnlock(t, hold)
+	m.comesTo(t, "x", 0)
+	m.links[2].Cut()
+	m.links[3].Cut()
+	mustUnlock(t, mustLock(t, l))
+	m.comesTo(t, "x", 0, 0, 1, 4)
+}
