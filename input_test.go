@@ -135,7 +135,9 @@ func TestOwner_survives_printing(t *testing.T) {
 
 func TestURLs(t *testing.T) {
 	for _, good := range []string{"redis://h", "redis://h:1/", "redis://u:p@h:1/3", "rediss://h", "unix:///run/r.sock?db=2", "redis://h?master_set=m&addr=i:2"} {
-		settings, err := parseURL(good)
+		parsed, err := parseURL(good)
+		require.NoError(t, err, good)
+		settings, err := completed(parsed)
 		require.NoError(t, err, good)
 		require.Equal(t, -1, settings.PipelineMultiplex)
 		require.Equal(t, dialTimeout, settings.Dialer.Timeout)

@@ -125,23 +125,28 @@ func (l *lazyClient) try() {
 	}
 }
 
-// Do is part of [rueidis.Client], as what follows.
+// Do is part of [rueidis.Client].
 func (l *lazyClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
 	return l.client().Do(ctx, cmd)
 }
 
+// DoMulti is part of [rueidis.Client].
 func (l *lazyClient) DoMulti(ctx context.Context, multi ...rueidis.Completed) []rueidis.RedisResult {
 	return l.client().DoMulti(ctx, multi...)
 }
 
+// Dedicate is part of [rueidis.Client].
 func (l *lazyClient) Dedicate() (client rueidis.DedicatedClient, cancel func()) {
 	return l.client().Dedicate()
 }
 
+// Nodes is part of [rueidis.Client].
 func (l *lazyClient) Nodes() map[string]rueidis.Client { return l.client().Nodes() }
 
+// Mode is part of [rueidis.Client].
 func (l *lazyClient) Mode() rueidis.ClientMode { return l.mode }
 
+// Close is part of [rueidis.Client].
 func (l *lazyClient) Close() {
 	l.mu.Lock()
 	l.closed = true

@@ -38,7 +38,7 @@ func NewMultiLock(locks ...Locker) *MultiLock {
 		members, err = distinct(inOrder(flat(members)))
 	}
 	l := &MultiLock{several{kind: KindMulti, members: members, need: len(members), invalid: err}}
-	l.several.take = l.takeAll
+	l.take = l.takeAll
 	return l
 }
 

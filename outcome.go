@@ -293,7 +293,7 @@ func (e *endedContextError) Unwrap() error { return e.err }
 
 // Is lets the caller match the cause, but not take it for what has come of the call.
 func (e *endedContextError) Is(target error) bool {
-	switch target { //nolint:errorlint // the sentinels themselves
+	switch target {
 	case ErrNotAcquired, ErrUnavailable, ErrUnknownOutcome:
 		return false
 	}

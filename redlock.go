@@ -78,7 +78,7 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	setDefault(&options.RetryDelay, DefaultRedLockRetryDelay)
 	need := len(members)/2 + 1
 	l := &RedLock{several{kind: KindRed, members: members, need: need, invalid: err}, options, newRedServers(members, need)}
-	l.several.take = l.takeMajority
+	l.take = l.takeMajority
 	return l
 }
 
