@@ -13,12 +13,12 @@ const askPause = 50 * time.Millisecond
 // question is something that any node can answer.
 type question func(ctx context.Context, client rueidis.Client) rueidis.RedisResult
 
-// ask puts a question to the server. In a cluster no node that is silent is waited for:
+// askAnyNode puts a question to the server. In a cluster no node that is silent is waited for:
 // after a moment another one is asked as well, and the first answer counts. It returns
 // the address from which that came.
-func (c *caller) ask(ctx context.Context, q question) (address string, result rueidis.RedisResult) {
+func (c *sender) askAnyNode(ctx context.Context, q question) (address string, result rueidis.RedisResult) {
 	if !c.topology.cluster {
-		return "", c.put(ctx, peer{c.topology.common, c.client}, q)
+		return "", c.askNode(ctx, peer{c.topology.common, c.client}, q)
 	}
 	type reply struct {
 		address string
@@ -37,11 +37,11 @@ func (c *caller) ask(ctx context.Context, q question) (address string, result ru
 			}
 			p := peers[asked]
 			asked++
-			c.background(func() { replies <- reply{p.address, c.put(ctx, p, q)} })
+			c.background(func() { replies <- reply{p.address, c.askNode(ctx, p, q)} })
 			next.Reset(askPause)
 		case last = <-replies:
 			heard++
-			if v := judge(last.result.Error()); v == answered || v == refused {
+			if v := classify(last.result.Error()); v == answered || v == refused {
 				return last.address, last.result
 			}
 			next.Reset(0)
@@ -52,7 +52,7 @@ func (c *caller) ask(ctx context.Context, q question) (address string, result ru
 	return last.address, last.result
 }
 
-// put puts a question to one node.
-func (c *caller) put(ctx context.Context, p peer, q question) rueidis.RedisResult {
+// askNode puts a question to one node.
+func (c *sender) askNode(ctx context.Context, p peer, q question) rueidis.RedisResult {
 	return c.send(ctx, p.node, func(ctx context.Context) rueidis.RedisResult { return q(ctx, p.client) })
 }

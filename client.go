@@ -26,19 +26,19 @@ type Client struct {
 	cluster bool
 	clock   func() stamp
 
-	caller   *caller
-	gates    *gates
-	notifier *notifier
-	watchdog *watchdog
-	undo     *undo
-	acks     *acks // nil if nothing has to be confirmed
-	renewals *acks // the same for renewals, which must not queue behind acquisitions
-	tenures  *tenures
-	lines    *lines
-	topology *topology
-	identity identity
-	lanes    lanes
-	reporter *reporter
+	sender      *sender
+	waitQueues  *waitQueues
+	notifier    *notifier
+	watchdog    *watchdog
+	undo        *undo
+	acks        *acks // nil if nothing has to be confirmed
+	renewals    *acks // the same for renewals, which must not queue behind acquisitions
+	registry    *registry
+	fairWaiters *fairWaitList
+	topology    *topology
+	identity    identity
+	dedupLanes  dedupLanes
+	reporter    *reporter
 
 	publish    string // the command that publishes
 	tokenFloor string // '1' if tokens follow the clock
@@ -87,30 +87,30 @@ func newClient(client rueidis.Client, options Options, topology *topology) (*Cli
 		return nil, err
 	}
 	c := &Client{
-		id:      uuid.NewString(),
-		options: options,
-		rueidis: client,
-		owned:   topology != nil,
-		cluster: client.Mode() == rueidis.ClientModeCluster,
-		clock:   options.clock,
-		gates:   newGates(),
-		publish: "PUBLISH",
-		leaseMS: strconv.FormatInt(millis(options.Lease), 10),
-		closing: make(chan struct{}),
-		closed:  make(chan struct{}),
+		id:         uuid.NewString(),
+		options:    options,
+		rueidis:    client,
+		owned:      topology != nil,
+		cluster:    client.Mode() == rueidis.ClientModeCluster,
+		clock:      options.clock,
+		waitQueues: newWaitQueues(),
+		publish:    "PUBLISH",
+		leaseMS:    strconv.FormatInt(millis(options.Lease), 10),
+		closing:    make(chan struct{}),
+		closed:     make(chan struct{}),
 	}
 	if options.TimeFencing {
 		c.tokenFloor = "1"
 	}
-	c.caller = &caller{
-		client:   client,
-		prompt:   topology != nil,
-		topology: cmp.Or(topology, newTopology(c.cluster, options.MaxInFlight)),
-		patience: options.RetryBudget,
-		clock:    c.clock,
+	c.sender = &sender{
+		client:          client,
+		cancelsPromptly: topology != nil,
+		topology:        cmp.Or(topology, newTopology(c.cluster, options.MaxInFlight)),
+		patience:        options.RetryBudget,
+		clock:           c.clock,
 	}
-	c.topology = c.caller.topology
-	sharded, err := c.caller.meetCluster(options)
+	c.topology = c.sender.topology
+	sharded, err := c.sender.meetCluster(options)
 	if err != nil {
 		return nil, fail("connect", "cluster", unanswered(err))
 	}
@@ -120,16 +120,16 @@ func newClient(client rueidis.Client, options Options, topology *topology) (*Cli
 	c.acks = newAcks(options.Replicas, c.id, maxWaits)
 	c.renewals = newAcks(options.Replicas, c.id, 2*c.renewFlights()) // some may have been left behind
 	if !options.LazyConnect {
-		if err := c.acks.check(c.caller); err != nil {
+		if err := c.acks.check(c.sender); err != nil {
 			return nil, fail("connect", "replicas", unanswered(err))
 		}
 	}
 	c.reporter = newReporter(options)
-	c.notifier = newNotifier(c.caller, c.reporter, c.id, 2*options.PollCeiling, sharded)
+	c.notifier = newNotifier(c.sender, c.reporter, c.id, 2*options.PollCeiling, sharded)
 	c.watchdog = newWatchdog(c)
 	c.undo = newUndo(c)
-	c.tenures = newTenures(c)
-	c.lines = newLines(c)
+	c.registry = newRegistry(c)
+	c.fairWaiters = newFairWaitList(c)
 	return c, nil
 }
 
@@ -138,7 +138,7 @@ func (c *Client) ID() string { return c.id }
 
 // NewOwner returns an owner that nobody has, for [By] and [WithOwner].
 func (c *Client) NewOwner() Owner {
-	return Owner{client: c.id, number: c.tenures.number()}
+	return Owner{client: c.id, number: c.registry.number()}
 }
 
 // begin counts a piece of work that Close waits for, unless Close has begun.
@@ -196,31 +196,31 @@ func (c *Client) startClosing() bool {
 
 // endHolds tells every hold at once that the client is closed, and returns those
 // whose locks are to be released.
-func (c *Client) endHolds() []*tenure {
-	all := c.tenures.all()
-	return slices.DeleteFunc(all, func(t *tenure) bool {
+func (c *Client) endHolds() []*ownership {
+	all := c.registry.all()
+	return slices.DeleteFunc(all, func(t *ownership) bool {
 		if t.isLeaving() {
 			return false // its Unlock is under way, and says what came of it
 		}
 		if !t.end(ErrClosed) {
 			return true
 		}
-		t.freeGate(0)
+		t.endHold(0)
 		return false
 	})
 }
 
 // finish is the work of Close, in its order: waiters leave, locks are released,
 // what is unknown is settled, the helpers stop, and the last of it is told.
-func (c *Client) finish(ctx context.Context, ended []*tenure) {
+func (c *Client) finish(ctx context.Context, ended []*ownership) {
 	defer close(c.closed)
 	c.working.Wait()
 	c.releaseAll(ctx, append(ended, c.endHolds()...))
-	c.lines.close()
+	c.fairWaiters.close()
 	c.watchdog.close()
 	c.undo.close(ctx)
 	c.notifier.close()
-	c.caller.finish()
+	c.sender.finish()
 	if c.owned {
 		c.rueidis.Close()
 	}
@@ -232,9 +232,9 @@ func (c *Client) finish(ctx context.Context, ended []*tenure) {
 // closeReleases is how many locks Close releases at a time.
 const closeReleases = 64
 
-// releaseAll frees the locks of tenures that are over. If that fails, it fails for
+// releaseAll frees the locks of ownerships that are over. If that fails, it fails for
 // many in the same way: the first error stands for all.
-func (c *Client) releaseAll(ctx context.Context, ended []*tenure) {
+func (c *Client) releaseAll(ctx context.Context, ended []*ownership) {
 	places := make(chan struct{}, closeReleases)
 	var releasing sync.WaitGroup
 	var failed atomic.Int32
@@ -246,7 +246,7 @@ func (c *Client) releaseAll(ctx context.Context, ended []*tenure) {
 		}
 		releasing.Go(func() {
 			defer func() { <-places }()
-			if err := t.releaseAtClose(ctx); err != nil && judge(err) != refused && failed.Add(1) == 1 {
+			if err := t.releaseAtClose(ctx); err != nil && classify(err) != refused && failed.Add(1) == 1 {
 				c.result = err
 			}
 		})
@@ -257,21 +257,21 @@ func (c *Client) releaseAll(ctx context.Context, ended []*tenure) {
 	}
 }
 
-func (t *tenure) releaseAtClose(ctx context.Context) error {
-	if err := t.turn.take(ctx); err != nil {
+func (t *ownership) releaseAtClose(ctx context.Context) error {
+	if err := t.turn.lock(ctx); err != nil {
 		return fail("close", t.lock.name, ErrUnknownOutcome, unavailable(contextError(ctx)))
 	}
-	defer t.turn.give()
+	defer t.turn.unlock()
 	unlocking := t.isLeaving()
 	if !unlocking && t.wasReleased() {
 		return nil
 	}
-	a, err := t.settle(ctx, nil)
+	a, err := t.sendCount(ctx, nil)
 	switch {
 	case err != nil:
 		return fail("close", t.lock.name, err)
 	case unlocking:
-		t.settled(a)
+		t.countSent(a)
 	default:
 		t.observe(Event{Type: EventReleased})
 	}
@@ -279,14 +279,14 @@ func (t *tenure) releaseAtClose(ctx context.Context) error {
 }
 
 // isLeaving reports whether the last release has begun and nothing has come of it yet.
-func (t *tenure) isLeaving() bool {
+func (t *ownership) isLeaving() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.phase == leaving
 }
 
-// wasReleased reports whether the tenure ended by a release.
-func (t *tenure) wasReleased() bool {
+// wasReleased reports whether the ownership ended by a release.
+func (t *ownership) wasReleased() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.phase == over && t.cause == nil

@@ -17,14 +17,14 @@ func (r *request) confines() bool { return r.waits && (!r.renew || r.maxHold > 0
 
 // confine binds a hold that was renewed without an end until now.
 func (h *Hold) confine(c confinement) {
-	if h.group != nil {
-		h.group.confine(c)
+	if h.composite != nil {
+		h.composite.confine(c)
 		return
 	}
-	h.tenure.confine(h.grip, c)
+	h.ownership.confine(h.state, c)
 }
 
-func (t *tenure) confine(g *grip, c confinement) {
+func (t *ownership) confine(g *holdState, c confinement) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.errOf(g) != nil {
@@ -41,14 +41,14 @@ func (t *tenure) confine(g *grip, c confinement) {
 		t.limit, t.start = c.max, start
 	default:
 		g.max, g.start = c.max, start
-		t.limitGrip(g)
+		t.limitHold(g)
 	}
 	t.plan()
 }
 
 // confine binds the members of a group, and those that are about to come. Members that are
 // missing are not looked for any more: they would last longer than the others.
-func (g *group) confine(c confinement) {
+func (g *compositeHold) confine(c confinement) {
 	g.mu.Lock()
 	g.confined = &c
 	if g.mending != nil {

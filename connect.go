@@ -94,7 +94,7 @@ func open(ctx context.Context, name string, settings rueidis.ClientOption, optio
 // unanswered adds to what kept a client from being made that the server could not be asked,
 // unless it has refused.
 func unanswered(err error) error {
-	if errors.Is(err, ErrInvalid) || judge(err) == refused {
+	if errors.Is(err, ErrInvalid) || classify(err) == refused {
 		return err
 	}
 	return unavailable(err)
@@ -163,7 +163,7 @@ func inCluster(ctx context.Context, client rueidis.Client) (clustered bool, err 
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		clustered, err = askForCluster(ctx, client)
-		if err == nil || judge(err) == refused || rest(ctx, nil, pause) != nil {
+		if err == nil || classify(err) == refused || rest(ctx, nil, pause) != nil {
 			return clustered, err
 		}
 	}
@@ -178,11 +178,11 @@ func askForCluster(ctx context.Context, client rueidis.Client) (clustered bool, 
 		text, _ := mode.ToString()
 		return text == "cluster", nil
 	}
-	if err := reply.Error(); judge(err) != answered && judge(err) != refused {
+	if err := reply.Error(); classify(err) != answered && classify(err) != refused {
 		return false, err
 	}
 	info, err := client.Do(ctx, client.B().ClusterInfo().Build()).ToString()
-	if judge(err) == refused {
+	if classify(err) == refused {
 		return false, nil
 	}
 	return strings.Contains(info, "cluster_state:"), err

@@ -40,8 +40,6 @@ func (c *Client) NewCountDownLatch(name string) *CountDownLatch {
 	return &CountDownLatch{object: o, state: latchKey(tag), done: "latchkey_latch_done:" + tag}
 }
 
-func latchKey(tag string) string { return "latchkey_latch:" + tag }
-
 // latchChannel is Redisson's. That of a key with braces of its own belongs to another
 // slot, which sharded messages do not permit and where Redisson fails altogether.
 func (c *Client) latchChannel(key string) string {
@@ -70,7 +68,7 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetO
 	if err != nil || v.what == latchClosed {
 		return false, err
 	}
-	a, err := l.count(ctx, verb, func(o *op) call {
+	a, err := l.count(ctx, verb, func(o *operation) call {
 		return call{latchSet, l.noted(o), []string{o.number, v.round, strconv.Itoa(n), ttl, l.client.publish, l.channel}}
 	})
 	if err != nil {
@@ -118,27 +116,27 @@ func (l *CountDownLatch) countDown(ctx context.Context, verb string, n int, part
 	if err := errors.Join(l.invalid, checkDown(n)); err != nil {
 		return 0, fail(verb, l.name, err)
 	}
-	in := func(round string) func(*op) call {
-		return func(o *op) call {
+	in := func(round string) func(*operation) call {
+		return func(o *operation) call {
 			return call{latchCount, l.noted(o),
 				[]string{o.number, round, strconv.Itoa(n), participant, l.client.publish, l.channel}}
 		}
 	}
-	ctx = l.client.caller.detached(ctx)
+	ctx = l.client.sender.detached(ctx)
 	v, a, err := l.look(ctx, "", false)
 	if a.doubt && err != nil {
 		// The server is silent. The count is not to be lost, so it goes to whichever
 		// round there is when it speaks again.
-		o := l.client.newOp(l.key)
-		o.settle = in("")(o)
-		o.unknown()
+		o := l.client.newOperation(l.key)
+		o.followUp = in("")(o)
+		o.repeatLater()
 		return 0, fail(verb, l.name, ErrUnknownOutcome, err)
 	}
 	if err != nil {
 		return 0, fail(verb, l.name, l.explain(ctx, answer{}, err)...)
 	}
 	if v.what != latchClosed {
-		return 0, l.settled(verb, v)
+		return 0, l.roundError(verb, v)
 	}
 	a, err = l.count(ctx, verb, in(v.round))
 	if err != nil {
@@ -160,7 +158,7 @@ func (l *CountDownLatch) Count(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return v.left, l.settled("count", v)
+	return v.left, l.roundError("count", v)
 }
 
 // Delete removes the latch, open or closed, and reports whether it was there. Calls of Await
@@ -177,7 +175,7 @@ func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
 		if err != nil || v.what == latchUnset {
 			return false, err
 		}
-		a, err := l.count(ctx, verb, func(o *op) call {
+		a, err := l.count(ctx, verb, func(o *operation) call {
 			return call{latchDelete, l.noted(o), []string{o.number, v.round, l.client.publish, l.channel}}
 		})
 		if err != nil {
@@ -270,7 +268,7 @@ func (l *CountDownLatch) look(ctx context.Context, round string, following bool)
 	if following {
 		args[1] = "1"
 	}
-	a, err := l.client.caller.call(ctx, l.client.closing, latchLook, []string{l.key, l.state, l.done}, args)
+	a, err := l.client.sender.call(ctx, l.client.closing, latchLook, []string{l.key, l.state, l.done}, args)
 	if err != nil {
 		return latchView{}, a, err
 	}
@@ -299,8 +297,8 @@ func (l *CountDownLatch) now(ctx context.Context, verb string) (latchView, error
 	return v, nil
 }
 
-// settled is the error of an operation that needs a latch which was set.
-func (l *CountDownLatch) settled(verb string, v latchView) error {
+// roundError is the error of an operation that needs a latch which was set.
+func (l *CountDownLatch) roundError(verb string, v latchView) error {
 	switch v.what {
 	case latchUnset:
 		return fail(verb, l.name, ErrNotSet)
@@ -310,86 +308,6 @@ func (l *CountDownLatch) settled(verb string, v latchView) error {
 	return nil
 }
 
-func (l *CountDownLatch) noted(o *op) []string { return []string{l.key, l.state, l.done, o.note} }
-
-// awaiter is one Await.
-type awaiter struct {
-	*CountDownLatch
-
-	request   *request
-	round     string // the round that is awaited, once it is known
-	following bool   // or that it is the one after it
-	verdict   error  // what came of it, once it is decided
+func (l *CountDownLatch) noted(o *operation) []string {
+	return []string{l.key, l.state, l.done, o.record}
 }
-
-// await returns nil when the outcome is known. The awaiters of this client stand in one line. Only the front of it waits on the server; when there is a hint,
-// or the matter is decided for it, those behind look as well, all at once, without
-// leaving the line: each awaits a round of its own.
-func (w *awaiter) await(ctx context.Context) error {
-	_, last := w.ask(ctx, 0)
-	if last == nil || !w.request.waits || !worthWaiting(ctx, last) {
-		return ended(ctx, last)
-	}
-	main := w.client.gates.use(w.key)
-	defer main.done()
-	g := main.side(KindRead)
-	s := g.join()
-	for {
-		inFront, err := g.await(ctx, w.client.closing, s)
-		if err != nil {
-			return g.ended(ctx, err, last)
-		}
-		if inFront {
-			break
-		}
-		if _, err = w.ask(ctx, 0); err == nil || !worthWaiting(ctx, err) {
-			g.leaveLine(s)
-			return g.ended(ctx, err, last)
-		}
-		last = err
-	}
-	defer g.leave()
-	err := w.client.waitInFront(ctx, g, w)
-	if err == nil {
-		g.callAll()
-	}
-	return err
-}
-
-// errUnset says what ErrNotSet may mean to an awaiter: Redisson removes a latch when it
-// opens, and keeps no memory of it.
-var errUnset = &subError{
-	text:   ErrNotSet.Error() + ", or opened by Redisson before anybody of this library saw it: UnsetIsOpen takes it for open",
-	parent: ErrNotSet,
-}
-
-// ask is part of [asker]. It asks for the round that it found at first.
-func (w *awaiter) ask(ctx context.Context, _ int) (time.Duration, error) {
-	v, _, err := w.look(ctx, w.round, w.following)
-	if err != nil {
-		return -1, err
-	}
-	switch {
-	case v.what == latchClosed:
-		w.round, w.following = v.round, false
-		return v.ends, ErrNotAcquired
-	case v.what == latchOpen, w.request.unsetIsOpen:
-		return 0, nil
-	case v.what != latchGone && w.request.awaitSet && w.request.waits:
-		w.round, w.following = v.round, true
-		return -1, errors.Join(ErrNotAcquired, ErrNotSet)
-	case v.what == latchUnset:
-		w.verdict = errUnset
-	default:
-		w.verdict = ErrGone
-	}
-	return 0, nil
-}
-
-// pause is part of [asker].
-func (w *awaiter) pause(g *gate, _ int, left time.Duration) time.Duration {
-	g.refused(w.client.notifier, w.channel)
-	return until(left, w.client.pollPause())
-}
-
-func (w *awaiter) what() string { return w.name }

@@ -61,7 +61,7 @@ type errand struct {
 }
 
 // errand returns one whose silence begins at end.
-func (c *caller) errand(end time.Time) *errand {
+func (c *sender) errand(end time.Time) *errand {
 	if e, again := c.errands.Get().(*errand); again {
 		e.silence.Reset(time.Until(end))
 		return e
@@ -69,15 +69,15 @@ func (c *caller) errand(end time.Time) *errand {
 	return &errand{make(chan rueidis.RedisResult), make(chan int64, 1), time.NewTimer(time.Until(end))}
 }
 
-// aside runs a call in a goroutine of its own, so that the caller can leave. The slot of
+// sendDetached runs a call in a goroutine of its own, so that the caller can leave. The slot of
 // a caller that leaves is abandoned until the answer comes.
-func (c *caller) aside(
+func (c *sender) sendDetached(
 	ctx context.Context, n *node, lane *inflight, slot ticket, end time.Time, send func(context.Context) rueidis.RedisResult,
 ) rueidis.RedisResult {
 	e := c.errand(end)
 	d := newDelivery(ctx)
 	c.background(func() {
-		era, _ := n.dialing.look()
+		era, _ := n.connections.look()
 		result := send(d)
 		if errors.Is(result.NonRedisError(), errUnsent) {
 			slot = slot.unheard()
@@ -85,9 +85,9 @@ func (c *caller) aside(
 		c.heard(n, era, result)
 		select {
 		case e.done <- result:
-			lane.give(slot)
+			lane.finish(slot)
 		case number := <-e.left:
-			lane.settle(slot, number)
+			lane.answeredLate(slot, number)
 		}
 	})
 	err := errSilent
@@ -95,7 +95,7 @@ func (c *caller) aside(
 	case result := <-e.done:
 		e.silence.Stop() // before somebody else sets it
 		c.errands.Put(e)
-		if failure := result.NonRedisError(); failure != nil && c.prompt && d.stuck() {
+		if failure := result.NonRedisError(); failure != nil && c.cancelsPromptly && d.stuck() {
 			return rueidis.NewErrorResult(fmt.Errorf("%w: %w", errUnsent, failure))
 		}
 		return result
@@ -104,7 +104,7 @@ func (c *caller) aside(
 	case <-e.silence.C:
 	}
 	e.silence.Stop()
-	if d.desert() && c.prompt {
+	if d.desert() && c.cancelsPromptly {
 		err = errUnsent
 	}
 	e.left <- lane.abandon()
@@ -112,7 +112,7 @@ func (c *caller) aside(
 }
 
 // background runs a goroutine that finish waits for, unless that has begun.
-func (c *caller) background(run func()) {
+func (c *sender) background(run func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ending {
@@ -123,7 +123,7 @@ func (c *caller) background(run func()) {
 }
 
 // finish waits for the goroutines of calls whose callers may have left.
-func (c *caller) finish() {
+func (c *sender) finish() {
 	c.mu.Lock()
 	c.ending = true
 	c.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 )
 
 func TestTurn_is_first_come_first_served(t *testing.T) {
-	var turn turn
-	require.NoError(t, turn.take(context.Background()))
+	var turn fifoMutex
+	require.NoError(t, turn.lock(context.Background()))
 	var order []int
 	var waiting sync.WaitGroup
 	for i := range 5 {
@@ -21,31 +21,31 @@ func TestTurn_is_first_come_first_served(t *testing.T) {
 		waiting.Go(func() {
 			<-granted
 			order = append(order, i)
-			turn.give()
+			turn.unlock()
 		})
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	require.ErrorIs(t, turn.take(ctx), context.Canceled, "whoever leaves is skipped")
-	turn.give()
+	require.ErrorIs(t, turn.lock(ctx), context.Canceled, "whoever leaves is skipped")
+	turn.unlock()
 	waiting.Wait()
 	require.Equal(t, []int{0, 1, 2, 3, 4}, order)
-	require.True(t, turn.try())
+	require.True(t, turn.tryLock())
 }
 
 func TestTurn_granted_to_a_leaver_is_passed_on(t *testing.T) {
-	var turn turn
-	require.True(t, turn.try())
+	var turn fifoMutex
+	require.True(t, turn.tryLock())
 	leaver, next := turn.enqueue(false), turn.enqueue(false)
-	turn.give()
+	turn.unlock()
 	<-leaver // granted, but its context ended at the same time
 	turn.cancel(leaver)
 	<-next
 }
 
 func TestTurn_is_lent_to_the_renewal_first(t *testing.T) {
-	var turn turn
-	require.True(t, turn.try())
+	var turn fifoMutex
+	require.True(t, turn.tryLock())
 	turn.lend() // to nobody
 	first, renewal := turn.enqueue(false), turn.enqueue(true)
 	var order []string
@@ -54,57 +54,57 @@ func TestTurn_is_lent_to_the_renewal_first(t *testing.T) {
 		waiting.Go(func() {
 			<-granted
 			order = append(order, what)
-			turn.give()
+			turn.unlock()
 		})
 	}
 	turn.lend()
 	order = append(order, "lender")
-	turn.give()
+	turn.unlock()
 	waiting.Wait()
 	require.Equal(t, []string{"renewal", "lender", "first"}, order)
-	require.True(t, turn.try())
+	require.True(t, turn.tryLock())
 }
 
 func TestGate_lets_waiters_in_one_by_one_in_order(t *testing.T) {
-	g := newGates().use("job")
+	g := newWaitQueues().use("job")
 	ctx := context.Background()
-	require.NoError(t, g.enter(ctx, nil))
+	require.NoError(t, g.awaitFront(ctx, nil))
 	const waiters = 100
 	entered := make(chan int, waiters)
 	for i := range waiters {
 		before := g.waiting()
 		go func() {
-			if g.enter(ctx, nil) == nil {
+			if g.awaitFront(ctx, nil) == nil {
 				entered <- i
-				g.leave()
+				g.leaveFront()
 			}
 		}()
 		require.Eventually(t, func() bool { return g.waiting() > before }, time.Second, time.Microsecond)
 	}
-	g.leave()
+	g.leaveFront()
 	for i := range waiters {
 		require.Equal(t, i, <-entered)
 	}
 }
 
-func (g *gate) waiting() int {
+func (g *waitQueue) waiting() int {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
 	return g.line.Len()
 }
 
 func TestGate_leaver_in_line_is_skipped(t *testing.T) {
-	g := newGates().use("job")
-	require.NoError(t, g.enter(context.Background(), nil))
+	g := newWaitQueues().use("job")
+	require.NoError(t, g.awaitFront(context.Background(), nil))
 	ctx, cancel := context.WithCancel(context.Background())
 	left := make(chan error, 1)
-	go func() { left <- g.enter(ctx, nil) }()
+	go func() { left <- g.awaitFront(ctx, nil) }()
 	require.Eventually(t, func() bool { return g.waiting() == 1 }, time.Second, time.Microsecond)
 	cancel()
 	require.ErrorIs(t, <-left, context.Canceled)
 	require.Zero(t, g.waiting())
-	g.leave()
-	require.NoError(t, g.enter(context.Background(), nil))
+	g.leaveFront()
+	require.NoError(t, g.awaitFront(context.Background(), nil))
 }
 
 func TestGates_vanish_when_unused(t *testing.T) {
@@ -114,41 +114,41 @@ func TestGates_vanish_when_unused(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, h.Unlock(context.Background()))
 	}
-	for i := range c.gates.shards {
-		require.Empty(t, c.gates.shards[i].gates)
+	for i := range c.waitQueues.shards {
+		require.Empty(t, c.waitQueues.shards[i].gates)
 	}
-	require.Empty(t, c.tenures.live)
+	require.Empty(t, c.registry.live)
 	require.Empty(t, c.watchdog.queue)
 }
 
 func TestGate_own_message_wakes_nobody(t *testing.T) {
-	g := newGates().use("job")
-	g.sub = &subscription{gate: g}
+	g := newWaitQueues().use("job")
+	g.sub = &subscription{queue: g}
 	g.sub.confirmed.Store(true)
-	g.taken()
-	require.True(t, g.releasing())
+	g.holdBegan()
+	require.True(t, g.releaseBegins())
 	g.message() // our own
 	require.Empty(t, g.wake)
 	g.message() // somebody else's
 	require.Len(t, g.wake, 1)
 	g.drain()
-	require.True(t, g.releasing())
-	g.released(0, true) // nothing was published after all
+	require.True(t, g.releaseBegins())
+	g.holdReleased(0, true) // nothing was published after all
 	g.drain()
 	g.message()
 	require.Len(t, g.wake, 1, "the next message is not ours")
 }
 
 func TestGate_gives_others_a_chance(t *testing.T) {
-	g := newGates().use("job")
-	for range streakLimit {
-		require.Zero(t, g.modesty())
+	g := newWaitQueues().use("job")
+	for range consecutiveLimit {
+		require.Zero(t, g.yieldPause())
 		g.users++
-		g.taken()
-		g.released(1, false)
+		g.holdBegan()
+		g.holdReleased(1, false)
 	}
-	require.Positive(t, g.modesty(), "after many releases of which others heard")
-	require.Zero(t, g.modesty())
+	require.Positive(t, g.yieldPause(), "after many releases of which others heard")
+	require.Zero(t, g.yieldPause())
 }
 
 // fakeClock has a monotonic and a wall clock that part on request.

@@ -359,7 +359,7 @@ func ExamplePermitSemaphore_Release() {
 	// [unknown] true
 }
 
-// Workers wait at a gate until all services have started. A service that is restarted counts once.
+// Workers wait at a wait queue until all services have started. A service that is restarted counts once.
 func Example_startupGate() {
 	ctx := context.Background()
 	client, done := embedded()

@@ -27,14 +27,14 @@ var _ Locker = (*FairLock)(nil)
 
 // NewFairLock returns the fair lock of that name. Nothing is sent.
 func (c *Client) NewFairLock(name string) *FairLock {
-	return &FairLock{newPrimitive(c, fairKind, name)}
+	return &FairLock{newPrimitive(c, fairSpec, name)}
 }
 
 // NewFencedFairLock returns the fair lock of that name, whose holds have fencing tokens as
 // those of a [FencedLock] do. Redisson has no such lock; its fair lock of the same name sees
 // an ordinary fair lock. Nothing is sent.
 func (c *Client) NewFencedFairLock(name string) *FairLock {
-	return &FairLock{newPrimitive(c, fencedFairKind, name)}
+	return &FairLock{newPrimitive(c, fencedFairSpec, name)}
 }
 
 // Lock acquires the lock in its turn: it waits until nobody holds the lock and everybody who
@@ -95,37 +95,37 @@ func (l *FairLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold
 }
 
 var (
-	fairKind = &kind{kind: KindFair, family: KindFair, stored: KindLock, protocol: fairProtocol{},
+	fairSpec = &spec{kind: KindFair, family: KindFair, stored: KindLock, protocol: fairProtocol{},
 		renew: renewScript, reentrant: true, queued: true}
-	fencedFairKind = &kind{kind: KindFair, family: KindFair, stored: KindLock, protocol: fairProtocol{},
+	fencedFairSpec = &spec{kind: KindFair, family: KindFair, stored: KindLock, protocol: fairProtocol{},
 		renew: renewScript, reentrant: true, queued: true, fenced: true}
 )
 
 // fairProtocol is the hash of a re-entrant lock with a queue beside it.
 type fairProtocol struct{ hashProtocol }
 
-func (fairProtocol) acquire(t *tenure, lease time.Duration, count, round int) call {
+func (fairProtocol) acquireCall(t *ownership, lease time.Duration, count, round int) call {
 	if count > 1 {
-		return hashProtocol{}.acquire(t, lease, count, round)
+		return hashProtocol{}.acquireCall(t, lease, count, round)
 	}
 	stale, ticket := "", ""
-	if t.place != nil {
-		stale, ticket = t.client.lines.stale, t.place.ticketText()
+	if t.fairWaiter != nil {
+		stale, ticket = t.client.fairWaiters.stale, t.fairWaiter.ticketText()
 	}
 	c := call{fairAcquire, t.lock.fairKeys(), append(acquireArgs(t, lease, count),
-		t.client.publish, t.lock.waiterChannel(""), stale, ticket, t.client.lines.shift)}
-	if t.lock.kind.fenced {
+		t.client.publish, t.lock.waiterChannel(""), stale, ticket, t.client.fairWaiters.shift)}
+	if t.lock.spec.fenced {
 		c.keys = append(c.keys, t.lock.token)
 	}
 	return c
 }
 
-func (fairProtocol) release(t *tenure, count int, raise int64) call {
+func (fairProtocol) releaseCall(t *ownership, count int, raise int64) call {
 	waiting := "0"
 	if t.mayWait() {
 		waiting = "1"
 	}
-	return call{fairRelease, t.lock.fairKeys(), append(releaseArgs(t, count, raise), waiting, t.client.lines.stale)}
+	return call{fairRelease, t.lock.fairKeys(), append(releaseArgs(t, count, raise), waiting, t.client.fairWaiters.stale)}
 }
 
 // fairKeys are those of every script for a fair lock.
@@ -174,7 +174,7 @@ func (l *FairLock) Waiters(ctx context.Context) ([]Waiter, error) {
 	var all []Waiter
 	for from := 0; ; from += waitersPage {
 		args := []string{strconv.Itoa(from), strconv.Itoa(from + waitersPage - 1)}
-		a, err := l.client.caller.call(ctx, l.client.closing, fairWaiters, l.fairKeys(), args)
+		a, err := l.client.sender.call(ctx, l.client.closing, fairWaiters, l.fairKeys(), args)
 		if err != nil {
 			return nil, fail("waiters", l.name, l.client.wrongKind(ctx, l.keys, KindLock, err))
 		}

@@ -15,7 +15,7 @@ var _ Locker = (*FencedLock)(nil)
 
 // NewFencedLock returns the fenced lock of that name. Nothing is sent.
 func (c *Client) NewFencedLock(name string) *FencedLock {
-	return &FencedLock{newPrimitive(c, fencedKind, name)}
+	return &FencedLock{newPrimitive(c, fencedSpec, name)}
 }
 
 // Lock acquires the lock, and waits while somebody else holds it: until ctx ends or the time

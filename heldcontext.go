@@ -70,7 +70,7 @@ func innermost(ctx context.Context, wanted func(*Hold) bool) *Hold {
 	return nil
 }
 
-func (h *Hold) ofPermit() bool { return h.group == nil && h.tenure.lock.kind.kind == KindPermit }
+func (h *Hold) ofPermit() bool { return h.composite == nil && h.ownership.lock.spec.kind == KindPermit }
 
 // rootOf returns what ends when parent does, the same for as many parents as it can be.
 func rootOf(parent context.Context) context.Context {
@@ -142,7 +142,7 @@ func (h *Hold) lifeUnder(parent context.Context) (context.Context, error) {
 	if reflect.ValueOf(parent).Comparable() {
 		key = parent
 	}
-	g, mu := h.state()
+	g, mu := h.stateAndLock()
 	if e := g.endingOf(mu, key); e != nil {
 		return e.ctx, nil
 	}
@@ -171,7 +171,7 @@ func (h *Hold) onEnd(f context.CancelCauseFunc) error {
 	if err := h.Err(); err != nil {
 		return err
 	}
-	g, mu := h.state()
+	g, mu := h.stateAndLock()
 	mu.Lock()
 	defer mu.Unlock()
 	if err := g.ended(); err != nil {
@@ -182,39 +182,39 @@ func (h *Hold) onEnd(f context.CancelCauseFunc) error {
 	return nil
 }
 
-// state is what is known of the hold, and what guards it.
-func (h *Hold) state() (*grip, *sync.Mutex) {
-	if h.group != nil {
-		return &h.group.state, &h.group.mu
+// stateAndLock is what is known of the hold, and what guards it.
+func (h *Hold) stateAndLock() (*holdState, *sync.Mutex) {
+	if h.composite != nil {
+		return &h.composite.state, &h.composite.mu
 	}
-	return h.grip, &h.tenure.mu
+	return h.state, &h.ownership.mu
 }
 
-// endingOf is the context under a parent, or nil. mu guards the grip.
-func (g *grip) endingOf(mu *sync.Mutex, key any) *ending {
+// endingOf is the context under a parent, or nil. mu guards the hold.
+func (g *holdState) endingOf(mu *sync.Mutex, key any) *ending {
 	mu.Lock()
 	defer mu.Unlock()
 	return g.endings[key]
 }
 
-// forget drops an ending that has ended first. mu guards the grip.
-func (g *grip) forget(mu *sync.Mutex, key any) {
+// forget drops an ending that has ended first. mu guards the hold.
+func (g *holdState) forget(mu *sync.Mutex, key any) {
 	mu.Lock()
 	defer mu.Unlock()
 	delete(g.endings, key)
 }
 
-// keep adds an ending. What guards the grip is held.
-func (g *grip) keep(key any, e *ending) {
+// keep adds an ending. What guards the hold is held.
+func (g *holdState) keep(key any, e *ending) {
 	if g.endings == nil {
 		g.endings = map[any]*ending{}
 	}
 	g.endings[key] = e
 }
 
-// takeEndings returns what is to be ended once what guards the grip, which is held, is
+// takeEndings returns what is to be ended once what guards the hold, which is held, is
 // free again.
-func (g *grip) takeEndings() []*ending {
+func (g *holdState) takeEndings() []*ending {
 	endings := make([]*ending, 0, len(g.endings))
 	for _, e := range g.endings {
 		endings = append(endings, e)

@@ -11,10 +11,10 @@ import "slices"
 // Use the members to read: Name, [Hold.Token], Owner, Err, ValidFor. The whole renews and
 // releases them. A member that you unlock counts as lost.
 func (h *Hold) Members() []*Hold {
-	if h == nil || h.group == nil {
+	if h == nil || h.composite == nil {
 		return nil
 	}
-	g := h.group
+	g := h.composite
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.latest)

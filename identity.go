@@ -13,15 +13,18 @@ import (
 // what its server has called itself.
 const identityAge = 10 * time.Second
 
+// serverPatience is how long a server has to say what it calls itself before nobody waits for it.
+const serverPatience = 50 * time.Millisecond
+
 // identity is what the server of a client calls itself while it runs. It is asked once, and
 // again when a connection has broken: another server may have taken its place.
 type identity struct {
-	turn turn // of the one who asks
+	turn fifoMutex // of the one who asks
 
 	mu    sync.Mutex
 	told  bool
 	id    string // "" if it does not want to tell
-	era   era
+	era   generation
 	at    time.Time
 	since time.Time // since when it is asked in vain, or zero
 }
@@ -34,7 +37,7 @@ func (c *Client) knownServerID() (id string, known bool) {
 	i := &c.identity
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	fresh := i.told && c.topology.still(i.era) && (c.owned || time.Since(i.at) < identityAge)
+	fresh := i.told && c.topology.isStill(i.era) && (c.owned || time.Since(i.at) < identityAge)
 	return i.id, fresh
 }
 
@@ -45,10 +48,10 @@ func (c *Client) serverID(ctx context.Context) (id string, told bool) {
 		return "", true
 	}
 	defer c.working.Done()
-	if c.identity.turn.take(ctx) != nil {
+	if c.identity.turn.lock(ctx) != nil {
 		return "", false
 	}
-	defer c.identity.turn.give()
+	defer c.identity.turn.unlock()
 	if id, known := c.knownServerID(); known {
 		return id, true
 	}
@@ -58,17 +61,17 @@ func (c *Client) serverID(ctx context.Context) (id string, told bool) {
 // askServerID is serverID with the turn held.
 func (c *Client) askServerID(ctx context.Context) (id string, told bool) {
 	i := &c.identity
-	era, _ := c.topology.common.dialing.look()
+	era, _ := c.topology.common.connections.look()
 	i.mu.Lock()
 	if i.since.IsZero() {
 		i.since = time.Now()
 	}
 	i.mu.Unlock()
-	_, reply := c.caller.ask(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	_, reply := c.sender.askAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().Info().Section("server").Build())
 	})
 	info, err := reply.ToString()
-	if err != nil && judge(err) != refused {
+	if err != nil && classify(err) != refused {
 		return "", false
 	}
 	_, id, _ = strings.Cut(info, "run_id:")
@@ -83,5 +86,5 @@ func (c *Client) askServerID(ctx context.Context) (id string, told bool) {
 func (i *identity) overdue() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return !i.since.IsZero() && time.Since(i.since) >= minMemberTimeout
+	return !i.since.IsZero() && time.Since(i.since) >= serverPatience
 }

@@ -63,8 +63,8 @@ func newInflight(n int) *inflight {
 	return &inflight{slots: make(chan struct{}, n), probes: make(chan struct{}, 1)}
 }
 
-// take waits for a slot until ctx ends or the time is over.
-func (f *inflight) take(ctx context.Context, until time.Time) (ticket, error) {
+// reserve waits for a slot until ctx ends or the time is over.
+func (f *inflight) reserve(ctx context.Context, until time.Time) (ticket, error) {
 	select {
 	case f.slots <- struct{}{}:
 		return f.ticket(false), nil
@@ -120,9 +120,9 @@ func (f *inflight) probe() bool {
 	return true
 }
 
-// give frees the slot of a command that has been answered. Answers come in the order of
+// finish frees the slot of a command that has been answered. Answers come in the order of
 // the commands, so those that were abandoned before it was sent are over too.
-func (f *inflight) give(t ticket) {
+func (f *inflight) finish(t ticket) {
 	<-f.slots
 	if t.probe || f.left.Load() {
 		f.over(t, func(d departure) bool { return d.number <= t.after })
@@ -144,9 +144,9 @@ func (f *inflight) abandon() (number int64) {
 	return number
 }
 
-// settle is give for a command whose caller has left. A later answer may have freed
+// answeredLate is give for a command whose caller has left. A later answer may have freed
 // its slot already.
-func (f *inflight) settle(t ticket, number int64) {
+func (f *inflight) answeredLate(t ticket, number int64) {
 	f.over(t, func(d departure) bool { return d.number == number || d.number <= t.after })
 }
 

@@ -11,7 +11,7 @@ import (
 // takeSlot takes a slot that is there, or one that is there for a probe.
 func takeSlot(t *testing.T, f *inflight) ticket {
 	t.Helper()
-	slot, err := f.take(context.Background(), time.Now().Add(time.Second))
+	slot, err := f.reserve(context.Background(), time.Now().Add(time.Second))
 	require.NoError(t, err)
 	return slot
 }
@@ -19,7 +19,7 @@ func takeSlot(t *testing.T, f *inflight) ticket {
 // full makes sure that there is no slot.
 func full(t *testing.T, f *inflight, why string) {
 	t.Helper()
-	_, err := f.take(context.Background(), time.Now().Add(time.Millisecond))
+	_, err := f.reserve(context.Background(), time.Now().Add(time.Millisecond))
 	require.ErrorIs(t, err, errSlots, why)
 }
 
@@ -29,7 +29,7 @@ func TestInflight_slots_can_be_waited_for_with_a_context(t *testing.T) {
 	defer cancel()
 	takeSlot(t, f)
 	start := time.Now()
-	_, err := f.take(ctx, start.Add(time.Minute))
+	_, err := f.reserve(ctx, start.Add(time.Minute))
 	require.ErrorIs(t, err, errSlots)
 	full(t, f, "until a time")
 	require.Less(t, time.Since(start), 5*time.Second)
@@ -52,7 +52,7 @@ func TestInflight_slots_of_callers_that_left_come_back_with_a_later_answer(t *te
 	f := newInflight(2)
 	takeSlot(t, f)
 	f.abandon()
-	f.give(takeSlot(t, f))
+	f.finish(takeSlot(t, f))
 	require.Empty(t, f.slots, "answers come in order")
 	require.False(t, f.left.Load())
 }
@@ -61,15 +61,15 @@ func TestInflight_slots_are_freed_once_for_each_departure(t *testing.T) {
 	f := newInflight(4)
 	first, second, third := takeSlot(t, f), takeSlot(t, f), takeSlot(t, f)
 	one, two := f.abandon(), f.abandon()
-	f.settle(second, two)
+	f.answeredLate(second, two)
 	require.Len(t, f.slots, 2)
-	f.settle(second, two)
+	f.answeredLate(second, two)
 	require.Len(t, f.slots, 2, "the same answer again")
-	f.give(takeSlot(t, f))
+	f.finish(takeSlot(t, f))
 	require.Len(t, f.slots, 1, "a later answer")
-	f.settle(first, one)
+	f.answeredLate(first, one)
 	require.Len(t, f.slots, 1, "its own answer after a later one")
-	f.give(third)
+	f.finish(third)
 	require.Empty(t, f.slots)
 }
 
@@ -78,7 +78,7 @@ func TestInflight_an_earlier_answer_frees_nothing(t *testing.T) {
 	early := takeSlot(t, f)
 	takeSlot(t, f)
 	f.abandon()
-	f.give(early)
+	f.finish(early)
 	require.Len(t, f.slots, 1)
 }
 
@@ -87,7 +87,7 @@ func TestInflight_a_command_that_was_not_sent_frees_its_own_slot(t *testing.T) {
 	takeSlot(t, f)
 	f.abandon()
 	withheld := takeSlot(t, f)
-	f.settle(withheld.unheard(), f.abandon())
+	f.answeredLate(withheld.unheard(), f.abandon())
 	require.Len(t, f.slots, 1)
 }
 
@@ -101,9 +101,9 @@ func TestInflight_lets_one_probe_pass_when_all_callers_left(t *testing.T) {
 	require.True(t, probe.probe)
 	last := f.abandon()
 	full(t, f, "one at a time")
-	f.settle(gone, one)
+	f.answeredLate(gone, one)
 	require.Len(t, f.slots, 2, "its slot has become that of the probe")
-	f.settle(probe, last)
+	f.answeredLate(probe, last)
 	require.Empty(t, f.slots)
 }
 

@@ -172,12 +172,12 @@ func TestConnect_obeys_its_context(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	dial := &net.OpError{Op: "dial", Err: errors.New("refused")}
-	for err, want := range map[error]verdict{
+	for err, want := range map[error]outcome{
 		nil: answered, dial: notSent, errSlots: notSent, io.EOF: uncertain, errSilent: uncertain,
 		rueidis.ErrClosing: uncertain, errGone: notSent,
 		context.Canceled: uncertain, &net.OpError{Op: "read", Err: io.EOF}: uncertain,
 	} {
-		require.Equal(t, want, judge(err), "%v", err)
+		require.Equal(t, want, classify(err), "%v", err)
 	}
 }
 

@@ -1,51 +1,8 @@
 package latchkey
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"slices"
-	"strings"
-	"time"
-
-	"github.com/redis/rueidis"
 )
-
-// Inspection is what one name had in Redis at one moment.
-type Inspection struct {
-	Name string // as the program gave it
-	Key  string // as it is in Redis
-	// Kind is KindMutex, KindLock (which re-entrant, fenced and spin locks share) or
-	// KindRWLock; KindNone for a free name; KindSemaphore, KindLatch or KindNumber; or
-	// KindUnknown for anything else. Data of an application that looks like the token of
-	// a mutex is taken for one.
-	Kind Kind
-	// What is the kind in words, also of what is no object of this library: "a lock",
-	// "a list", "a hash without any lock owner". It is "" for a free name.
-	What    string
-	TTL     time.Duration // time until the key expires: 0 when free, NoExpiry if it does not
-	Holders []Holder      // of a lock, in the order of their owners; empty otherwise
-	Token   int64         // the last fencing token issued under the name, 0 if none
-}
-
-// Holder is an owner that holds a lock.
-type Holder struct {
-	// Owner is the owner as it stands in Redis. That of a mutex is its token; one that
-	// another library has made cannot be used with [By].
-	Owner Owner
-	Count int  // how often the owner has entered, from 1 on
-	Write bool // of a read/write lock: it writes; an owner that does both is there twice
-}
-
-// Locked reports whether the name is a lock, and held. A semaphore, a latch and data of an
-// application are not locked.
-func (i Inspection) Locked() bool {
-	switch i.Kind {
-	case KindMutex, KindLock, KindRWLock, KindMulti, KindRed:
-		return true
-	}
-	return false
-}
 
 // Inspect asks the server what is stored under a name, whatever kind of object it is. The
 // server that decides about the lock is asked, never a replica. The answer may be out of date
@@ -89,28 +46,6 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	return c.forceUnlock(ctx, names, nil)
 }
 
-// Inspect asks the server who holds the lock, how often, and for how long. The server that
-// decides about the lock is asked, never a replica. The answer may be out of date when it
-// arrives. A lock that is free has the kind [KindNone] and no holders.
-//
-// It is repeated for Options.RetryBudget while the server is in trouble. The error matches
-// ErrUnavailable if the server could not be asked until then or until ctx ended, ErrClosed,
-// ErrWrongKind if the key is another kind of object (the Inspection then says what it is),
-// ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
-func (p *primitive) Inspect(ctx context.Context) (Inspection, error) {
-	if p.invalid != nil {
-		return Inspection{}, fail("inspect", p.name, p.invalid)
-	}
-	i, err := p.client.inspect(ctx, p.keys)
-	if err == nil && i.Kind != KindNone && i.Kind != p.kind.stored {
-		err = notA(p.kind.stored, i.What, nil)
-	}
-	if err != nil {
-		return i, fail("inspect", p.name, err)
-	}
-	return i, nil
-}
-
 // ForceUnlock frees the lock whoever holds it, however often, wakes a waiter, and reports
 // whether anybody held it. It removes exactly the owner that it saw: a hold that begins after
 // it has looked is not touched.
@@ -125,108 +60,11 @@ func (p *primitive) ForceUnlock(ctx context.Context) (bool, error) {
 	if p.invalid != nil {
 		return false, fail("force unlock", p.name, p.invalid)
 	}
-	return p.client.forceUnlock(ctx, p.keys, p.kind)
-}
-
-// inspect asks the server.
-func (c *Client) inspect(ctx context.Context, names keys) (Inspection, error) {
-	i := Inspection{Name: names.name, Key: names.key}
-	if !c.begin() {
-		return i, ErrClosed
-	}
-	defer c.working.Done()
-	a, err := c.caller.call(ctx, c.closing, inspectQuery, []string{names.key, names.token}, nil)
-	if err != nil {
-		return i, err
-	}
-	if err = i.read(a.message); err == nil && i.Kind == KindNumber {
-		i.Kind = c.kindOfNumber(ctx, names.key)
-		i.What = nouns[i.Kind]
-	}
-	return i, err
-}
-
-// kindOfNumber is KindSemaphore or KindLatch if what stands beside a number tells.
-func (c *Client) kindOfNumber(ctx context.Context, key string) Kind {
-	tag := hashTag(key)
-	a, err := c.caller.call(ctx, c.closing, inspectNumber, []string{latchKey(tag), totalKey(tag), idsKey(key)}, nil)
-	if err != nil {
-		return KindNumber
-	}
-	found, _ := a.message.ToString()
-	return cmp.Or(Kind(found), KindNumber)
-}
-
-// read takes the reply of inspect.lua apart.
-func (i *Inspection) read(reply rueidis.RedisMessage) error {
-	parts, err := reply.ToArray()
-	if err != nil || len(parts) != 4 {
-		return errors.Join(errReply, err)
-	}
-	redisType, err1 := parts[0].ToString()
-	ttl, err2 := parts[1].AsInt64()
-	content, err3 := parts[3].AsStrSlice()
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return errors.Join(errReply, err)
-	}
-	if !parts[2].IsNil() {
-		i.Token, _ = parts[2].AsInt64()
-	}
-	i.TTL = remaining(ttl)
-	i.recognize(redisType, content)
-	return nil
-}
-
-// recognize finds out what the key is, by the rule in shape.go.
-func (i *Inspection) recognize(redisType string, content []string) {
-	expires := i.TTL != NoExpiry
-	i.Kind = KindUnknown
-	switch {
-	case redisType == "none":
-		i.Kind = KindNone
-		return
-	case redisType == "hash":
-		i.Kind, i.Holders = hashShape(content)
-	case redisType != "string" || len(content) != 1:
-	case isNumber(content[0]):
-		i.Kind = KindNumber
-	case isToken(content[0], expires):
-		i.Kind, i.Holders = KindMutex, []Holder{{Owner: ownerOf(content[0]), Count: 1}}
-	}
-	if i.Kind == KindRWLock {
-		markWriters(i.Holders)
-	}
-	slices.SortFunc(i.Holders, func(a, b Holder) int { return strings.Compare(a.Owner.String(), b.Owner.String()) })
-	if i.What = nouns[i.Kind]; i.What == "" {
-		i.What = foreignNoun(redisType, expires, content)
-	}
-}
-
-// wrongKind replaces the server's complaint about the type of a key by an ErrWrongKind
-// that says what is there. Any other error stays as it is.
-func (c *Client) wrongKind(ctx context.Context, names keys, want Kind, err error) error {
-	if !hasCode(err, "WRONGTYPE") || errors.Is(err, ErrWrongKind) {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*longPause)
-	defer cancel()
-	i, failed := c.inspect(ctx, names)
-	if failed == nil && (i.Kind == want || i.Kind == KindNumber && (want == KindSemaphore || want == KindLatch)) {
-		return &kindError{nouns[want] + ", but a key that belongs to it holds something else", err}
-	}
-	return notA(want, i.What, err)
-}
-
-// markWriters tells the two sides of a read/write lock apart.
-func markWriters(list []Holder) {
-	for i := range list {
-		text, write := strings.CutSuffix(list[i].Owner.String(), ":write")
-		list[i].Owner, list[i].Write = ownerOf(text), write
-	}
+	return p.client.forceUnlock(ctx, p.keys, p.spec)
 }
 
 // forceUnlock removes the holders that it finds. want is the kind it has to be, or nil.
-func (c *Client) forceUnlock(ctx context.Context, names keys, want *kind) (bool, error) {
+func (c *Client) forceUnlock(ctx context.Context, names keys, want *spec) (bool, error) {
 	held := false
 	for {
 		i, err := c.inspect(ctx, names)
@@ -261,7 +99,7 @@ var errMutexByName error = &kindError{
 // evict removes the holders that were found, and reports whether any was still there.
 func (c *Client) evict(ctx context.Context, names keys, i Inspection) (gone bool, err error) {
 	for _, each := range c.evictions(names, i) {
-		a, err := c.caller.call(ctx, c.closing, each.cmd, each.keys, each.args)
+		a, err := c.sender.call(ctx, c.closing, each.cmd, each.keys, each.args)
 		switch {
 		case err != nil && a.doubt:
 			return gone, fail("force unlock", names.name, ErrUnknownOutcome, err)
@@ -282,7 +120,7 @@ func (c *Client) evictions(names keys, i Inspection) []call {
 		return []call{{mutexRelease, []string{names.key}, []string{i.Holders[0].Owner.String(), c.publish, names.channel}}}
 	default:
 		// It may be a fair lock, whose waiters listen elsewhere.
-		args := []string{i.Holders[0].Owner.String(), "-1", "", c.publish, names.channel, "0", "0", c.lines.stale}
+		args := []string{i.Holders[0].Owner.String(), "-1", "", c.publish, names.channel, "0", "0", c.fairWaiters.stale}
 		return []call{{fairRelease, names.fairKeys(), args}}
 	}
 }

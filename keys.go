@@ -75,3 +75,11 @@ func bracesPaired(name string) bool {
 	}
 	return open < 0
 }
+
+func latchKey(tag string) string { return "latchkey_latch:" + tag }
+
+func totalKey(tag string) string { return "latchkey_sc_total:" + tag }
+
+func idsKey(key string) string { return hashTag(key) + ":timeout" }
+
+func reserveKey(key string) string { return "latchkey_sc_reserve:" + hashTag(key) }

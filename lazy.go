@@ -36,7 +36,7 @@ func lazily(settings rueidis.ClientOption, options Options) (*Client, error) {
 			len(settings.InitAddress))
 	}
 	t := newTopology(false, options.withDefaults().MaxInFlight)
-	t.common.dialing.broke() // there is no connection until something is answered
+	t.common.connections.broke() // there is no connection until something is answered
 	t.watch(&settings)
 	client, err := newLazyClient(settings, func() (rueidis.Client, error) { return dialKnown(settings, options) })
 	if err != nil {

@@ -179,3 +179,25 @@ func (s *syncLocker) Unlock() {
 		panic(err)
 	}
 }
+
+// Inspect asks the server who holds the lock, how often, and for how long. The server that
+// decides about the lock is asked, never a replica. The answer may be out of date when it
+// arrives. A lock that is free has the kind [KindNone] and no holders.
+//
+// It is repeated for Options.RetryBudget while the server is in trouble. The error matches
+// ErrUnavailable if the server could not be asked until then or until ctx ended, ErrClosed,
+// ErrWrongKind if the key is another kind of object (the Inspection then says what it is),
+// ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
+func (p *primitive) Inspect(ctx context.Context) (Inspection, error) {
+	if p.invalid != nil {
+		return Inspection{}, fail("inspect", p.name, p.invalid)
+	}
+	i, err := p.client.inspect(ctx, p.keys)
+	if err == nil && i.Kind != KindNone && i.Kind != p.spec.stored {
+		err = notA(p.spec.stored, i.What, nil)
+	}
+	if err != nil {
+		return i, fail("inspect", p.name, err)
+	}
+	return i, nil
+}

@@ -13,15 +13,15 @@ func init() { models["fair"] = newFairModel }
 type fairModel struct {
 	*lockModel
 
-	waiters map[*party]*fairWaiter
+	waiters map[*party]*modelFairWaiter
 	waits   map[*javaThread]bool // those that stand in the queue
 
 	queue, deadlines, notes entry
 	lost                    bool // the notes were lost, and with them who came first
 }
 
-// fairWaiter is what a party knows of its place.
-type fairWaiter struct {
+// modelFairWaiter is what a party knows of its place.
+type modelFairWaiter struct {
 	ticket uint64 // 0: not told yet
 	asked  int64  // ms: the first attempt since which it can have the place
 	sign   int64  // ms: the last sign of life, 0 if it has no place
@@ -36,7 +36,7 @@ type fairWaiter struct {
 var stale = millis(DefaultStaleWaiterTimeout)
 
 func newFairModel(w *world) model {
-	m := &fairModel{lockModel: newLockModel(w, fairKind), waiters: map[*party]*fairWaiter{}, waits: map[*javaThread]bool{}}
+	m := &fairModel{lockModel: newLockModel(w, fairSpec), waiters: map[*party]*modelFairWaiter{}, waits: map[*javaThread]bool{}}
 	for _, p := range m.parties {
 		p.onGrant = func(any) { m.granted(p) }
 		p.onRefusal = func(reply any) { m.refused(p, reply) }
@@ -46,15 +46,15 @@ func newFairModel(w *world) model {
 }
 
 // waiter is what a party knows of its place, nil if it wants none.
-func (m *fairModel) waiter(p *party) *fairWaiter {
-	if p.t == nil || p.phase != pending || p.t.place == nil {
+func (m *fairModel) waiter(p *party) *modelFairWaiter {
+	if p.t == nil || p.phase != pending || p.t.fairWaiter == nil {
 		delete(m.waiters, p)
 		return nil
 	}
 	if f := m.waiters[p]; f != nil && p.round > 0 {
 		return f
 	}
-	m.waiters[p] = &fairWaiter{}
+	m.waiters[p] = &modelFairWaiter{}
 	return m.waiters[p]
 }
 
@@ -102,7 +102,7 @@ func (m *fairModel) refused(p *party, reply any) {
 		m.w.fail("%s is told the ticket %v after %d", p.name, list[1], f.ticket)
 	}
 	f.odd = f.odd || f.ticket == 0 && m.lost
-	f.ticket, p.t.place.ticket = ticket, ticket
+	f.ticket, p.t.fairWaiter.ticket = ticket, ticket
 	if f.sign == 0 {
 		f.sign = f.asked
 	}
@@ -119,7 +119,7 @@ func (m *fairModel) granted(p *party) {
 
 // overtakes fails if somebody who is alive came before an owner that is granted a free lock.
 // Who has lost its place and has a ticket may come to the front from outside the queue.
-func (m *fairModel) overtakes(name, owner string, f *fairWaiter) {
+func (m *fairModel) overtakes(name, owner string, f *modelFairWaiter) {
 	at := slices.Index(m.queue.list, owner)
 	ticket := m.noted(owner) // it may not have been told
 	if f != nil && f.ticket > 0 {
@@ -161,19 +161,19 @@ func (m *fairModel) actions() []modelAction {
 // refresh gives signs of life for the waiters of a client.
 func (m *fairModel) refresh(d dice) {
 	c := m.w.clients[d[0]%len(m.w.clients)]
-	var places []*place
+	var places []*fairWaiter
 	var parties []*party
 	names := ""
 	for _, p := range m.parties {
 		if f := m.waiter(p); f != nil && f.ticket > 0 && p.lock.client == c {
-			places, parties = append(places, p.t.place), append(parties, p)
+			places, parties = append(places, p.t.fairWaiter), append(parties, p)
 			names += p.name + " "
 		}
 	}
 	if places == nil {
 		return
 	}
-	b := c.lines.newRefreshing()
+	b := c.fairWaiters.newRefreshing()
 	b.add(places)
 	msg := &message{what: names + "alive", words: m.w.words(b.call), light: true, silent: func() {}}
 	msg.answered = func(reply any) {
@@ -291,7 +291,7 @@ func (m *fairModel) ordered() {
 	}
 }
 
-// lineUp names those in the queue.
+// readTicket names those in the queue.
 func (m *fairModel) lineUp() (names []string) {
 	for _, owner := range m.queue.list {
 		name := "somebody"

@@ -17,10 +17,10 @@ var foreigners = map[string]func(c *Client) []func(){
 	"counter": func(c *Client) []func() {
 		return append(append(semaphoreOperations(c), permitOperations(c)...), latchOperations(c)...)
 	},
-	"string": func(c *Client) []func() { return lockOperations(newPrimitive(c, mutexKind, modelName)) },
+	"string": func(c *Client) []func() { return lockOperations(newPrimitive(c, mutexSpec, modelName)) },
 	"hash": func(c *Client) []func() {
-		return slices.Concat(lockOperations(newPrimitive(c, lockKind, modelName)),
-			lockOperations(newPrimitive(c, fairKind, modelName)))
+		return slices.Concat(lockOperations(newPrimitive(c, lockSpec, modelName)),
+			lockOperations(newPrimitive(c, fairSpec, modelName)))
 	},
 	"rwlock": func(c *Client) []func() {
 		l := c.NewRWLock(modelName)
@@ -81,18 +81,18 @@ func (w *world) describe(words []string) string {
 }
 
 func lockOperations(p *primitive) []func() {
-	send := func(build func(t *tenure) call) func() {
+	send := func(build func(t *ownership) call) func() {
 		return func() {
-			c := build(p.client.tenures.fresh(p))
+			c := build(p.client.registry.fresh(p))
 			c.cmd.send(context.Background(), p.client.rueidis, c.keys, c.args)
 		}
 	}
 	lease := 5 * time.Second
 	return []func(){
-		send(func(t *tenure) call { return p.kind.protocol.acquire(t, lease, 1, 0) }),
-		send(func(t *tenure) call { return p.kind.protocol.acquire(t, lease, 1, 1) }),
-		send(func(t *tenure) call { return p.kind.protocol.release(t, 0, 0) }),
-		send(func(t *tenure) call { return p.kind.protocol.renewal(t, lease) }),
+		send(func(t *ownership) call { return p.spec.protocol.acquireCall(t, lease, 1, 0) }),
+		send(func(t *ownership) call { return p.spec.protocol.acquireCall(t, lease, 1, 1) }),
+		send(func(t *ownership) call { return p.spec.protocol.releaseCall(t, 0, 0) }),
+		send(func(t *ownership) call { return p.spec.protocol.renewalCall(t, lease) }),
 	}
 }
 

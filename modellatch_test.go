@@ -149,7 +149,7 @@ func (m *latchModel) is(number string) bool {
 	return true
 }
 
-// verdict checks what somebody is told of a round that is over: that it has opened, or not.
+// outcome checks what somebody is told of a round that is over: that it has opened, or not.
 func (m *latchModel) verdict(who, number string, opened bool) {
 	rounds := m.known[number]
 	if len(rounds) == 0 {
@@ -211,12 +211,12 @@ func (m *latchModel) remove(d dice) {
 func (m *latchModel) perform(c *latchClient, what string, light bool, send func(), fate int) {
 	m.look(c, "", false)
 	at := moment{len(m.rounds), m.damages}
-	c.execute = func(o operation) any { return m.executed(c, o, at) }
+	c.execute = func(o modelOperation) any { return m.executed(c, o, at) }
 	c.perform(what, repeated, light, send, fate)
 }
 
 // executed is the reference of the scripts that change something.
-func (m *latchModel) executed(c *latchClient, o operation, at moment) any {
+func (m *latchModel) executed(c *latchClient, o modelOperation, at moment) any {
 	m.lapse()
 	return m.notes.once(o, func() any {
 		m.observe()
@@ -234,7 +234,7 @@ func (m *latchModel) executed(c *latchClient, o operation, at moment) any {
 
 // begun is the reply to the beginning of a round. It names the last one that its client saw:
 // if another has begun since, it does nothing.
-func (m *latchModel) begun(o operation, at moment) any {
+func (m *latchModel) begun(o modelOperation, at moment) any {
 	return judged(func(reply any) {
 		since := m.rounds[at.rounds:]
 		unseen := func(r *latchRound) bool { return r.java && r.byJava }
@@ -261,7 +261,7 @@ func (m *latchModel) begun(o operation, at moment) any {
 	})
 }
 
-func (m *latchModel) down(c *latchClient, o operation) any {
+func (m *latchModel) down(c *latchClient, o modelOperation) any {
 	number, n, who := o.arg(1), numeral(o.arg(2)), o.arg(3)
 	if !m.is(number) {
 		return m.past(c, o, number)
@@ -279,14 +279,14 @@ func (m *latchModel) down(c *latchClient, o operation) any {
 }
 
 // past is the reply to a count in a round that is over.
-func (m *latchModel) past(c *latchClient, o operation, number string) any {
+func (m *latchModel) past(c *latchClient, o modelOperation, number string) any {
 	return judged(func(reply any) {
 		m.verdict(c.name, number, reply == int64(0))
 		m.notes.remember(o, reply)
 	})
 }
 
-func (m *latchModel) removed(c *latchClient, o operation, at moment) any {
+func (m *latchModel) removed(c *latchClient, o modelOperation, at moment) any {
 	number := o.arg(1)
 	if m.is(number) {
 		m.end("deleted", false)

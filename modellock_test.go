@@ -8,16 +8,16 @@ import (
 )
 
 func init() {
-	models["mutex"] = func(w *world) model { return newLockModel(w, mutexKind) }
-	models["lock"] = func(w *world) model { return newLockModel(w, lockKind) }
-	models["fenced"] = func(w *world) model { return newLockModel(w, fencedKind) }
+	models["mutex"] = func(w *world) model { return newLockModel(w, mutexSpec) }
+	models["lock"] = func(w *world) model { return newLockModel(w, lockSpec) }
+	models["fenced"] = func(w *world) model { return newLockModel(w, fencedSpec) }
 }
 
 // lockModel is the mutex, the re-entrant lock and the fenced lock: one owner at a time,
 // with its guests; tokens that grow.
 type lockModel struct {
 	w       *world
-	kind    *kind
+	kind    *spec
 	lock    *primitive // of the first client
 	parties []*party
 	java    []*javaThread
@@ -29,9 +29,9 @@ type lockModel struct {
 	looks     string // what the key looks like
 }
 
-func newLockModel(w *world, kind *kind) *lockModel {
+func newLockModel(w *world, kind *spec) *lockModel {
 	m := &lockModel{w: w, kind: kind, before: entry{kind: "none", ttl: -2}, looks: "hash"}
-	if kind == mutexKind {
+	if kind == mutexSpec {
 		m.looks = "string"
 	}
 	for i, c := range w.clients {
@@ -41,7 +41,7 @@ func newLockModel(w *world, kind *kind) *lockModel {
 		}
 		for n := range 2 {
 			m.add(&party{w: w, name: fmt.Sprintf("G%d%c", i+1, 'a'+n), lock: lock,
-				tenure: func() *tenure { return c.tenures.fresh(lock) }})
+				tenure: func() *ownership { return c.registry.fresh(lock) }})
 		}
 	}
 	hosts := m.parties
@@ -70,13 +70,13 @@ func (m *lockModel) add(p *party) {
 func (m *lockModel) addGuest(c *Client, host *party) {
 	lock := newPrimitive(c, m.kind, modelName)
 	guest := &party{w: m.w, name: host.name + "*", lock: lock}
-	guest.tenure = func() *tenure {
-		number := c.tenures.number()
+	guest.tenure = func() *ownership {
+		number := c.registry.number()
 		owner := Owner{client: host.lock.client.id, number: 1 << 40}
 		if host.t != nil {
 			owner = host.t.owner
 		}
-		return c.tenures.make(lock, owner, number, Owner{client: c.id, number: number}.String())
+		return c.registry.build(lock, owner, number, Owner{client: c.id, number: number}.String())
 	}
 	m.add(guest)
 }
@@ -209,13 +209,13 @@ func (m *lockModel) check() {
 func (m *lockModel) stands(p *party, lock entry) {
 	mine := lock.count(p.t.wire) - lock.count(p.t.wire+"@")
 	switch {
-	case m.kind == mutexKind:
+	case m.kind == mutexSpec:
 		if lock.text != p.t.wire {
 			m.w.fail("the server does not know of the hold of %s", p.name)
 		}
 		mine = 1
-	case p.t.part != "":
-		mine = lock.count(p.t.wire + "@" + p.t.part)
+	case p.t.participantID != "":
+		mine = lock.count(p.t.wire + "@" + p.t.participantID)
 	}
 	if mine < 1 {
 		m.w.fail("the server does not know of the hold of %s", p.name)

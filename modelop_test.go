@@ -18,8 +18,8 @@ type opNote struct {
 	at     int64
 }
 
-// operation is one of them, as its command names it.
-type operation struct {
+// modelOperation is one of them, as its command names it.
+type modelOperation struct {
 	script string
 	note   string
 	number uint64
@@ -27,7 +27,7 @@ type operation struct {
 }
 
 // arg is an argument, ” if the script takes fewer.
-func (o operation) arg(i int) string {
+func (o modelOperation) arg(i int) string {
 	if i < len(o.args) {
 		return o.args[i]
 	}
@@ -35,9 +35,9 @@ func (o operation) arg(i int) string {
 }
 
 // operationOf reads a command of a script that notes its operation.
-func (w *world) operationOf(words []string) operation {
+func (w *world) operationOf(words []string) modelOperation {
 	keys, _ := strconv.Atoi(words[2])
-	o := operation{script: w.names[words[1]], args: words[3+keys:]}
+	o := modelOperation{script: w.names[words[1]], args: words[3+keys:]}
 	for _, key := range words[3 : 3+keys] {
 		if strings.HasPrefix(key, "latchkey_op:") {
 			o.note = key
@@ -52,7 +52,7 @@ func (w *world) operationOf(words []string) operation {
 }
 
 // recall returns what the server knows of an operation: its result, or that it is past.
-func (r *opReference) recall(o operation) (result any, past bool) {
+func (r *opReference) recall(o modelOperation) (result any, past bool) {
 	last, noted := r.notes[o.note]
 	if !noted || r.w.ms() > last.at+millis(opMemory) {
 		return nil, false
@@ -63,13 +63,13 @@ func (r *opReference) recall(o operation) (result any, past bool) {
 	return nil, last.number >= o.number
 }
 
-func (r *opReference) remember(o operation, result any) {
+func (r *opReference) remember(o modelOperation, result any) {
 	r.notes[o.note] = opNote{o.number, result, r.w.ms()}
 }
 
 // once returns the reply to an operation: that of perform, which remembers its result, or
 // what it was before.
-func (r *opReference) once(o operation, perform func() any) any {
+func (r *opReference) once(o modelOperation, perform func() any) any {
 	result, past := r.recall(o)
 	switch {
 	case past:
@@ -81,13 +81,13 @@ func (r *opReference) once(o operation, perform func() any) any {
 }
 
 // done remembers a result and returns it.
-func (r *opReference) done(o operation, result any) any {
+func (r *opReference) done(o modelOperation, result any) any {
 	r.remember(o, result)
 	return result
 }
 
 // void is op_void.lua.
-func (r *opReference) void(o operation) any {
+func (r *opReference) void(o modelOperation) any {
 	if result, past := r.recall(o); past || result != nil {
 		return int64(0)
 	}
@@ -111,7 +111,7 @@ type operator struct {
 	name    string
 	client  *Client
 	settle  *message // what settles its last operation; nil if that is settled
-	execute func(o operation) any
+	execute func(o modelOperation) any
 }
 
 // Ways to settle an operation that is not answered.
@@ -144,10 +144,10 @@ func (p *operator) perform(what string, way settling, light bool, send func(), f
 }
 
 // settling is what ends an operation, whatever has come of it.
-func (p *operator) settling(what string, way settling, o operation) *message {
+func (p *operator) settling(what string, way settling, o modelOperation) *message {
 	c := call{opVoid, []string{o.note}, []string{strconv.FormatUint(o.number, 10)}}
 	if way == undone {
-		c = p.client.NewSemaphore(modelName).undo(&op{note: o.note, number: strconv.FormatUint(o.number, 10)})
+		c = p.client.NewSemaphore(modelName).undo(&operation{record: o.note, number: strconv.FormatUint(o.number, 10)})
 	}
 	m := p.message("no longer "+what, p.w.words(c), true)
 	m.answered = func(any) { p.settle = nil }

@@ -7,17 +7,17 @@ import (
 )
 
 // party is one owner that wants, has or leaves a lock, as its client sees it. It sends
-// what a tenure sends: counts are absolute, one command after the other, what was not
+// what an ownership sends: counts are absolute, one command after the other, what was not
 // answered is repeated or undone.
 type party struct {
 	w      *world
 	name   string
 	lock   *primitive
-	tenure func() *tenure // makes a new one
-	writer *party         // under whose hold it reads, if it does
+	tenure func() *ownership // makes a new one
+	writer *party            // under whose hold it reads, if it does
 
-	t       *tenure // nil: it wants nothing
-	phase   phase   // pending, held or leaving
+	t       *ownership // nil: it wants nothing
+	phase   phase      // pending, held or leaving
 	lease   modelLease
 	waits   bool
 	round   int          // attempts of the acquisition
@@ -27,7 +27,7 @@ type party struct {
 	unheard bool         // a release was not answered
 	owing   bool         // the count of the server may be another
 	excused bool         // damage has ended the hold, and it has not been told yet
-	toUndo  []*tenure    // over, but the server may know or yet hear of them
+	toUndo  []*ownership // over, but the server may know or yet hear of them
 
 	unset     func() bool // whether there is nothing to acquire yet
 	onAsk     func()
@@ -68,8 +68,8 @@ func (p *party) holds() bool { return p.left() > 0 && !p.excused }
 func (p *party) want(lease modelLease, waits bool, fate int) {
 	p.t, p.phase, p.lease, p.waits, p.round = p.tenure(), pending, lease, waits, 0
 	p.t.waits, p.t.since = waits, p.t.client.clock()
-	if waits && p.lock.kind.queued {
-		p.t.place = &place{t: p.t}
+	if waits && p.lock.spec.queued {
+		p.t.fairWaiter = &fairWaiter{t: p.t}
 	}
 	p.grips, p.unheard, p.owing, p.excused = nil, false, false, false
 	p.ask(fate)
@@ -78,7 +78,7 @@ func (p *party) want(lease modelLease, waits bool, fate int) {
 // ask is one attempt.
 func (p *party) ask(fate int) {
 	p.t.counting(1)
-	c := p.lock.kind.protocol.acquire(p.t, fromMS(p.lease.ms), 1, p.round)
+	c := p.lock.spec.protocol.acquireCall(p.t, fromMS(p.lease.ms), 1, p.round)
 	t, bare := p.t, c.cmd.lua == nil
 	p.round++
 	if p.onAsk != nil {
@@ -118,7 +118,7 @@ func (p *party) accept(m *message, reply any) {
 	p.phase, p.grips = held, []modelLease{p.lease}
 	p.t.count = 1
 	p.sent, p.granted = m.sent/1000, p.lease.ms
-	p.t.inLine, p.t.place = false, nil
+	p.t.queued, p.t.fairWaiter = false, nil
 	if p.onGrant != nil {
 		p.onGrant(reply)
 	}
@@ -128,20 +128,20 @@ func (p *party) refused(reply any) {
 	if p.onRefusal != nil {
 		p.onRefusal(reply)
 	}
-	if _, is := reply.([]any); is && p.lock.kind.queued && p.waits || p.waits && p.lock.kind.side == KindWrite {
-		p.t.inLine = true
+	if _, is := reply.([]any); is && p.lock.spec.queued && p.waits || p.waits && p.lock.spec.side == KindWrite {
+		p.t.queued = true
 	}
 	if !p.waits {
 		p.giveUp()
 	}
 }
 
-// giveUp ends an acquisition, and has it undone if it may have left something.
+// abandon ends an acquisition, and has it undone if it may have left something.
 func (p *party) giveUp() {
-	if p.t.doubtful || p.t.inLine {
+	if p.t.doubtful || p.t.queued {
 		p.undoLater()
 	}
-	p.t.place = nil
+	p.t.fairWaiter = nil
 	p.t = nil
 }
 
@@ -149,7 +149,7 @@ func (p *party) giveUp() {
 func (p *party) enter(lease modelLease, fate int) {
 	t, count := p.t, len(p.grips)+1
 	t.counting(count)
-	c := p.lock.kind.protocol.acquire(p.t, fromMS(lease.ms), count, 0)
+	c := p.lock.spec.protocol.acquireCall(p.t, fromMS(lease.ms), count, 0)
 	m := &message{what: fmt.Sprintf("%s enters for the time number %d for %v", p.name, count, lease), words: p.w.words(c)}
 	m.silent = func() { p.owing, t.doubtful = true, true }
 	m.answered = func(reply any) {
@@ -195,14 +195,14 @@ func (p *party) lost(when string) {
 	p.over()
 }
 
-// over ends the tenure. What may be left of it is undone later.
+// over ends the ownership. What may be left of it is undone later.
 func (p *party) over() {
 	p.undoLater()
 	p.t = nil
 }
 
-// undoLater has what may be left of the tenure undone, and of those that were acquired with it.
-func (p *party) undoLater() { p.toUndo = append(append(p.toUndo, p.t), p.t.company...) }
+// undoLater has what may be left of the ownership undone, and of those that were acquired with it.
+func (p *party) undoLater() { p.toUndo = append(append(p.toUndo, p.t), p.t.batch...) }
 
 // release gives one hold back.
 func (p *party) release(pick, fate int) {
@@ -233,7 +233,7 @@ func (p *party) renewal() int64 {
 func (p *party) settle(stood bool, fate int) {
 	t, count := p.t, len(p.grips)
 	t.count = count
-	c := p.lock.kind.protocol.release(t, count, p.renewal())
+	c := p.lock.spec.protocol.releaseCall(t, count, p.renewal())
 	if c.keys == nil {
 		p.owing = false
 		return
@@ -256,7 +256,7 @@ func (p *party) settle(stood bool, fate int) {
 			if t.doubtful || p.unheard {
 				p.toUndo = append(p.toUndo, t)
 			}
-			p.toUndo = append(p.toUndo, t.company...)
+			p.toUndo = append(p.toUndo, t.batch...)
 			p.t = nil
 		case reply == nil:
 			p.lost("when it is released in part")
@@ -265,11 +265,11 @@ func (p *party) settle(stood bool, fate int) {
 	p.w.send(m, fate)
 }
 
-// undo settles what may be left of a tenure that is over.
+// undo settles what may be left of an ownership that is over.
 func (p *party) undo(pick, fate int) {
 	i := pick % len(p.toUndo)
 	t := p.toUndo[i]
-	c := p.lock.kind.protocol.release(t, 0, 0)
+	c := p.lock.spec.protocol.releaseCall(t, 0, 0)
 	m := &message{what: p.name + " undoes what is over", words: p.w.words(c), light: true, silent: func() {}}
 	m.answered = func(any) { p.toUndo = slices.Delete(p.toUndo, i, i+1) }
 	p.w.send(m, fate)
@@ -279,14 +279,14 @@ func (p *party) undo(pick, fate int) {
 func renewAll(w *world, parties []*party, fate int) {
 	var c call
 	var due []*party // each as often as it has permits
-	var tenures []*tenure
+	var tenures []*ownership
 	name := ""
 	for _, p := range parties {
 		if p.renewal() == 0 || due != nil && p.lock.client != due[0].lock.client {
 			continue
 		}
-		for _, t := range append([]*tenure{p.t}, p.t.company...) {
-			c.add(p.lock.kind.protocol.renewal(t, fromMS(p.renewal())))
+		for _, t := range append([]*ownership{p.t}, p.t.batch...) {
+			c.add(p.lock.spec.protocol.renewalCall(t, fromMS(p.renewal())))
 			due, tenures = append(due, p), append(tenures, p.t)
 		}
 		name += p.name + " "
@@ -353,7 +353,7 @@ func (p *party) act(d dice) {
 		p.settle(false, fate)
 	case p.owing && d[1]%2 == 0:
 		p.settle(p.holds(), fate)
-	case p.lock.kind.reentrant && len(p.grips) < 4 && d[1]%5 < 2:
+	case p.lock.spec.reentrant && len(p.grips) < 4 && d[1]%5 < 2:
 		p.enter(modelLeases[d[2]%len(modelLeases)], fate)
 	default:
 		p.release(d[2], fate)

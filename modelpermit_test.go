@@ -34,7 +34,7 @@ func newPermitModel(w *world) model {
 		m.operators = append(m.operators, &operator{w: w, name: fmt.Sprintf("G%d", i+1), client: c, execute: m.execute})
 		for n, size := range []int{1, 1, 2, 5} {
 			p := &party{w: w, name: fmt.Sprintf("G%d%c", i+1, 'a'+n), lock: s.permits}
-			p.tenure = func() *tenure { return m.tenure(s.permits, size) }
+			p.tenure = func() *ownership { return m.tenure(s.permits, size) }
 			p.unset = func() bool { return !m.set }
 			p.onAsk = func() { m.asks(p) }
 			p.onRefusal = func(any) { m.refused(p) }
@@ -44,10 +44,10 @@ func newPermitModel(w *world) model {
 	return m
 }
 
-// tenure is that of permits that are acquired together, with ids that are the same each
+// ownership is that of permits that are acquired together, with ids that are the same each
 // time.
-func (m *permitModel) tenure(s *primitive, size int) *tenure {
-	leader := s.client.tenures.permits(s, size)
+func (m *permitModel) tenure(s *primitive, size int) *ownership {
+	leader := s.client.registry.permits(s, size)
 	for _, t := range together(leader) {
 		m.ids++
 		t.wire = fmt.Sprintf("%032x", m.ids)
@@ -56,7 +56,7 @@ func (m *permitModel) tenure(s *primitive, size int) *tenure {
 	return leader
 }
 
-func together(t *tenure) []*tenure { return append([]*tenure{t}, t.company...) }
+func together(t *ownership) []*ownership { return append([]*ownership{t}, t.batch...) }
 
 func (m *permitModel) actions() []modelAction {
 	return []modelAction{
@@ -109,7 +109,7 @@ func (m *permitModel) free() (free, held int64) {
 }
 
 // execute is the reference of the scripts that count once.
-func (m *permitModel) execute(o operation) any {
+func (m *permitModel) execute(o modelOperation) any {
 	m.lapse()
 	if o.script == "op_void" {
 		return m.notes.void(o)
@@ -141,7 +141,7 @@ func (m *permitModel) execute(o operation) any {
 	})
 }
 
-func (m *permitModel) changed(o operation) any {
+func (m *permitModel) changed(o modelOperation) any {
 	n, how := numeral(o.arg(1)), o.arg(2)
 	if m.set && how == "try" {
 		return m.notes.done(o, int64(0))
@@ -212,7 +212,7 @@ func (m *permitModel) retryOne(o *operator, fate int) {
 
 // asks notes that permits may be kept for a waiter.
 func (m *permitModel) asks(p *party) {
-	if p.t.inLine {
+	if p.t.queued {
 		m.keptAt = m.w.ms()
 	}
 }

@@ -24,12 +24,12 @@ func newRWModel(w *world) model {
 			m.lock = write
 		}
 		m.add(&party{w: w, name: fmt.Sprintf("R%d", i+1), lock: read,
-			tenure: func() *tenure { return c.tenures.fresh(read) }})
+			tenure: func() *ownership { return c.registry.fresh(read) }})
 		writer := &party{w: w, name: fmt.Sprintf("W%d", i+1), lock: write,
-			tenure: func() *tenure { return c.tenures.fresh(write) }}
+			tenure: func() *ownership { return c.registry.fresh(write) }}
 		m.add(writer)
 		m.add(&party{w: w, name: fmt.Sprintf("W%dr", i+1), lock: read, writer: writer,
-			tenure: func() *tenure { return c.tenures.nested(read, writer.t.owner) }})
+			tenure: func() *ownership { return c.registry.nested(read, writer.t.owner) }})
 	}
 	m.java = []*javaThread{newJavaThread(w, 1), newJavaThread(w, 2)}
 	return m
@@ -196,7 +196,7 @@ func (m *rwModel) check() {
 	for _, p := range m.parties {
 		p.end()
 		if p.holds() {
-			h := rwHolder{name: p.name, owner: p.t.wire, writes: p.lock.kind.side == KindWrite}
+			h := rwHolder{name: p.name, owner: p.t.wire, writes: p.lock.spec.side == KindWrite}
 			all = append(all, h)
 			m.stands(p, h)
 		}

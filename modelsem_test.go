@@ -94,7 +94,7 @@ func (m *semaphoreModel) forgetAll() {
 }
 
 // execute is the reference of the scripts.
-func (m *semaphoreModel) execute(o operation) any {
+func (m *semaphoreModel) execute(o modelOperation) any {
 	m.lapse()
 	switch o.script {
 	case "op_void":
@@ -145,7 +145,7 @@ func numeral(text string) int64 {
 	return n
 }
 
-func (m *semaphoreModel) released(o operation, n int64, how string) any {
+func (m *semaphoreModel) released(o modelOperation, n int64, how string) any {
 	switch {
 	case !m.set && how == "release if set":
 		return m.notes.done(o, int64(0))
@@ -164,7 +164,7 @@ func (m *semaphoreModel) released(o operation, n int64, how string) any {
 	return m.notes.done(o, int64(1))
 }
 
-func (m *semaphoreModel) changed(o operation, n int64, ttl string, change bool) any {
+func (m *semaphoreModel) changed(o modelOperation, n int64, ttl string, change bool) any {
 	switch {
 	case m.set && !change:
 		return m.notes.done(o, int64(0))
@@ -184,7 +184,7 @@ func (m *semaphoreModel) changed(o operation, n int64, ttl string, change bool) 
 	return m.notes.done(o, int64(1))
 }
 
-func (m *semaphoreModel) undone(o operation) any {
+func (m *semaphoreModel) undone(o modelOperation) any {
 	result, past := m.notes.recall(o)
 	if past {
 		return int64(0)
@@ -284,7 +284,7 @@ func (m *semaphoreModel) want(s *semaphoreClient, n int64, waits bool, fate int)
 // ask is one attempt.
 func (m *semaphoreModel) ask(s *semaphoreClient, fate int) {
 	wanted, n := s.wanted, s.n
-	words := m.w.record(func() { _, _ = wanted.ask(context.Background(), 0) })
+	words := m.w.record(func() { _, _ = wanted.attempt(context.Background(), 0) })
 	o := m.w.operationOf(words)
 	msg := &message{what: fmt.Sprintf("%s acquires %d", s.name, n), words: words}
 	msg.seen = func(reply any) { m.acquired(msg.what, o, n, reply) }
@@ -294,7 +294,7 @@ func (m *semaphoreModel) ask(s *semaphoreClient, fate int) {
 			return
 		}
 		if reply == "OK" {
-			wanted.op.over()
+			wanted.op.done()
 			s.wanted = nil
 			return
 		}
@@ -305,10 +305,10 @@ func (m *semaphoreModel) ask(s *semaphoreClient, fate int) {
 
 // conclude ends an acquisition that is not granted.
 func (m *semaphoreModel) conclude(s *semaphoreClient) {
-	over := s.wanted.op.over
+	over := s.wanted.op.done
 	if s.wanted.doubt || s.wanted.kept {
-		s.settle = s.settling(fmt.Sprintf("acquires %d", s.n), undone, operation{
-			note: s.wanted.op.note, number: uint64(numeral(s.wanted.op.number)),
+		s.settle = s.settling(fmt.Sprintf("acquires %d", s.n), undone, modelOperation{
+			note: s.wanted.op.record, number: uint64(numeral(s.wanted.op.number)),
 		})
 		s.settle.answered = func(any) {
 			s.settle = nil
@@ -325,7 +325,7 @@ func (m *semaphoreModel) conclude(s *semaphoreClient) {
 const keeping = 120_000
 
 // acquired is the reference of sem_acquire.lua.
-func (m *semaphoreModel) acquired(what string, o operation, n int64, reply any) {
+func (m *semaphoreModel) acquired(what string, o modelOperation, n int64, reply any) {
 	if outOfMemory(reply) {
 		return
 	}

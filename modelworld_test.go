@@ -68,8 +68,8 @@ func (w *world) begin() {
 	w.set(w.now)
 	for i, c := range w.clients {
 		c.id = fmt.Sprintf("%08d-0000-4000-8000-000000000000", i+1)
-		c.tenures = newTenures(c)
-		c.lanes = lanes{}
+		c.registry = newRegistry(c)
+		c.dedupLanes = dedupLanes{}
 	}
 }
 

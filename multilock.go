@@ -26,7 +26,7 @@ import (
 // whole, and [By] not at all. [Lease] and [MaxHold] begin when the last member is there:
 // until then those that are held are renewed, so that a member may be waited for longer
 // than they allow. A process that dies while it waits keeps them no longer than that lease.
-type MultiLock struct{ several }
+type MultiLock struct{ compositeLock }
 
 // NewMultiLock returns the lock that is all of the locks given. One that stands there twice
 // counts once. Nothing is sent. No lock at all, one that cannot be used, and two that have
@@ -37,8 +37,8 @@ func NewMultiLock(locks ...Locker) *MultiLock {
 	if err == nil {
 		members, err = distinct(inOrder(flat(members)))
 	}
-	l := &MultiLock{several{kind: KindMulti, members: members, need: len(members), invalid: err}}
-	l.take = l.takeAll
+	l := &MultiLock{compositeLock{kind: KindMulti, members: members, need: len(members), invalid: err}}
+	l.run = l.acquireAll
 	return l
 }
 
@@ -110,8 +110,8 @@ func (l *MultiLock) tied() bool {
 	return false
 }
 
-// takeAll goes round until all members are held.
-func (l *MultiLock) takeAll(ctx context.Context, r *request, settings []setting) (*Hold, error) {
+// acquireAll goes round until all members are held.
+func (l *MultiLock) acquireAll(ctx context.Context, r *request, settings []setting) (*Hold, error) {
 	if r.confines() {
 		settings = append(settings, setting{kind: settingUntilWhole})
 	}
@@ -133,7 +133,7 @@ func (l *MultiLock) takeAll(ctx context.Context, r *request, settings []setting)
 // held; again tells whether another round may go better.
 func (l *MultiLock) round(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error) {
 	holds := make([]*Hold, len(l.members))
-	if err := l.takeInOrder(ctx, r, settings, holds); err != nil {
+	if err := l.acquireInOrder(ctx, r, settings, holds); err != nil {
 		giveBack(ctx, holds, maxMemberTimeout)
 		var tied *tiedError
 		return nil, errors.As(err, &tied), err
@@ -165,10 +165,10 @@ func tiedAfter(m member, err error) error {
 	return &tiedError{fmt.Errorf("%q: %w", m.Name(), rest)}
 }
 
-// takeInOrder fills holds: with those that are free at once, all at the same time; at the
+// acquireInOrder fills holds: with those that are free at once, all at the same time; at the
 // first in order that is not it lets the ones after it go, waits, and goes on. What it has
 // taken when it fails is left there.
-func (l *MultiLock) takeInOrder(ctx context.Context, r *request, settings []setting, holds []*Hold) error {
+func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []setting, holds []*Hold) error {
 	var busy error // what the try before met
 	for from := 0; from < len(holds); {
 		began := time.Now()
@@ -228,7 +228,7 @@ func (l *MultiLock) await(ctx context.Context, member member, settings []setting
 // whole makes one hold of all. Fixed leases begin anew, so that the whole has what was
 // asked for, however long the last member took.
 func (l *MultiLock) whole(ctx context.Context, r *request, holds []*Hold) (*Hold, error) {
-	g := newGroup(l.Name(), len(holds), len(holds), maxMemberTimeout)
+	g := newCompositeHold(l.Name(), len(holds), len(holds), maxMemberTimeout)
 	for i, h := range holds {
 		g.add(i, h)
 	}
@@ -249,5 +249,5 @@ func (l *MultiLock) whole(ctx context.Context, r *request, holds []*Hold) (*Hold
 	if r.confines() {
 		g.confine(confinement{!r.renew, r.maxHold, time.Now()})
 	}
-	return newGroupHold(g), nil
+	return compositeHandle(g), nil
 }

@@ -15,7 +15,7 @@ var _ Locker = (*Mutex)(nil)
 
 // NewMutex returns the plain lock of that name. Nothing is sent.
 func (c *Client) NewMutex(name string) *Mutex {
-	return &Mutex{newPrimitive(c, mutexKind, name)}
+	return &Mutex{newPrimitive(c, mutexSpec, name)}
 }
 
 // Lock acquires the mutex, and waits while somebody else holds it: until ctx ends or the time

@@ -68,17 +68,3 @@ func (e Event) LogValue() slog.Value {
 	}
 	return slog.GroupValue(attrs...)
 }
-
-// observe has the observer, if there is one, told what happened to the tenure.
-func (t *tenure) observe(e Event) {
-	if t.client.options.Observer == nil {
-		return
-	}
-	e.Kind, e.Name, e.Owner = t.lock.kind.kind, t.lock.name, t.owner
-	if e.Type == EventLost || e.Type == EventReleased {
-		t.mu.Lock()
-		e.Held = t.client.clock().since(t.taken)
-		t.mu.Unlock()
-	}
-	t.client.reporter.observe(e)
-}

@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"log/slog"
-	"math"
 	"time"
 )
 
@@ -36,16 +35,6 @@ const (
 	MaxStaleWaiterTimeout = time.Hour
 	MaxRedissonFairWait   = 24 * time.Hour
 )
-
-// NoExpiry is the duration of what does not end, in all arguments and results of this
-// package. It is the longest [time.Duration], so that it compares as longer than every lease
-// and every TTL; MaxLease is the longest that ends. Do not add to it.
-//
-// As an argument it is taken by [Lease] for a permit, by [PermitSemaphore.SetLease], and by
-// SetTTL of semaphores and latches. As a result it means that the lease of a permit, or the
-// key of a semaphore or latch, has no end; and of a lock that its key is damaged, since every
-// lock has a lease.
-const NoExpiry = time.Duration(math.MaxInt64)
 
 // maxInFlightLimit stays below the 1024 commands that the connection of a
 // rueidis client queues before it makes callers wait without looking at their

@@ -19,12 +19,12 @@ var errGone = fmt.Errorf("latchkey: not sent: the rueidis client is closed: %w",
 
 // This file is where errors are told apart. One command of the transport:
 //
-//	what came                                  verdict    what the caller is told
+//	what came                                  outcome    what the caller is told
 //	-----------------------------------------  ---------  ---------------------------------
 //	a reply, nil included                      answered   no error
 //	an error reply that retries cannot mend    refused    that reply, or what its code means
 //	too few replicas confirmed                 refused    ErrNotReplicated
-//	LOADING, READONLY, MOVED … (temporary)     notNow     ErrUnavailable
+//	LOADING, READONLY, MOVED … (temporary)     tryLater   ErrUnavailable
 //	not dialed, no room, no node, closed by    notSent    ErrUnavailable
 //	the owner of a borrowed client
 //	a script stopped half way                  uncertain  ErrUnavailable, ErrUnknownOutcome
@@ -54,13 +54,13 @@ var errGone = fmt.Errorf("latchkey: not sent: the rueidis client is closed: %w",
 //
 // A wait that is over is not told as an error of the context: see waitOverError.
 
-// verdict says what an error tells about a command.
-type verdict int
+// outcome says what an error tells about a command.
+type outcome int
 
 const (
-	answered  verdict = iota // the server did what the reply says
+	answered  outcome = iota // the server did what the reply says
 	refused                  // the server will not do it, now or later
-	notNow                   // the server did not do it, but may soon
+	tryLater                 // the server did not do it, but may soon
 	notSent                  // the command never reached a server
 	uncertain                // done, not done, or still to be done
 )
@@ -77,17 +77,17 @@ var temporaryCodes = []string{
 // node, with part of it done.
 const stoppedHalfWay = "non local key"
 
-// judge classifies the error of one command. Codes are looked for anywhere in
+// classify classifies the error of one command. Codes are looked for anywhere in
 // the text, because servers differ in what they put in front.
-func judge(err error) verdict {
+func classify(err error) outcome {
 	if err == nil || rueidis.IsRedisNil(err) {
 		return answered
 	}
-	return judgeFailure(err)
+	return classifyFailure(err)
 }
 
-// judgeFailure is apart because its variables cost an allocation each.
-func judgeFailure(err error) verdict {
+// classifyFailure is apart because its variables cost an allocation each.
+func classifyFailure(err error) outcome {
 	var reply *rueidis.RedisError
 	var dial *net.OpError
 	switch {
@@ -96,7 +96,7 @@ func judgeFailure(err error) verdict {
 	case errors.As(err, &reply):
 		switch {
 		case containsAny(reply.Error(), temporaryCodes):
-			return notNow
+			return tryLater
 		case strings.Contains(reply.Error(), stoppedHalfWay):
 			return uncertain
 		}
@@ -199,7 +199,7 @@ func isFinal(err error) bool {
 			return true
 		}
 	}
-	return judge(err) == refused
+	return classify(err) == refused
 }
 
 // notEntered is the error of a re-entry into a hold that ended for that cause.
@@ -223,7 +223,7 @@ func worthWaiting(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || errors.Is(err, ErrClosed) || errors.Is(err, errGone) {
 		return false
 	}
-	return errors.Is(err, ErrNotAcquired) || judge(err) != refused
+	return errors.Is(err, ErrNotAcquired) || classify(err) != refused
 }
 
 // cutOff is for how long a question may have been under way when a wait ends, without the

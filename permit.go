@@ -25,7 +25,7 @@ func (p *Permit) ID() string {
 	if p == nil {
 		return ""
 	}
-	return p.hold.tenure.wire
+	return p.hold.ownership.wire
 }
 
 // Release gives the permit back, and wakes a waiter. It works although ctx has ended: only
@@ -146,7 +146,7 @@ func (s *PermitSemaphore) Release(ctx context.Context, ids ...string) ([]PermitS
 	return states, s.verdict(states, errors.Join(errs...))
 }
 
-// verdict is the error of a release with such results.
+// outcome is the error of a release with such results.
 func (s *PermitSemaphore) verdict(states []PermitState, err error) error {
 	for _, state := range states {
 		if state == PermitExpired || state == PermitUnknown {
@@ -156,17 +156,17 @@ func (s *PermitSemaphore) verdict(states []PermitState, err error) error {
 	return err
 }
 
-// own returns the tenure of a permit that this client holds, or nil.
-func (s *PermitSemaphore) own(id string) *tenure {
-	t := s.client.tenures.known(permitName(s.key, id))
+// own returns the ownership of a permit that this client holds, or nil.
+func (s *PermitSemaphore) own(id string) *ownership {
+	t := s.client.registry.known(permitName(s.key, id))
 	if t == nil || !t.live() {
 		return nil
 	}
 	return t
 }
 
-func releaseOwn(ctx context.Context, t *tenure, errs []error) (PermitState, []error) {
-	err := t.release(ctx, &t.first)
+func releaseOwn(ctx context.Context, t *ownership, errs []error) (PermitState, []error) {
+	err := t.releaseHold(ctx, &t.first)
 	switch {
 	case err == nil:
 		return PermitReleased, errs
@@ -180,12 +180,12 @@ func releaseOwn(ctx context.Context, t *tenure, errs []error) (PermitState, []er
 
 // releaseByID releases some of the ids and fills in what became of them.
 func (s *PermitSemaphore) releaseByID(ctx context.Context, ids []string, some []int, states []PermitState) error {
-	a, err := s.count(s.client.caller.detached(ctx), "release", func(o *op) call {
+	a, err := s.count(s.client.sender.detached(ctx), "release", func(o *operation) call {
 		args := []string{o.number, s.client.publish, s.channel}
 		for _, i := range some {
 			args = append(args, rawID(ids[i]))
 		}
-		return call{permitRelease, []string{s.key, s.held(), o.note}, args}
+		return call{permitRelease, []string{s.key, s.held(), o.record}, args}
 	})
 	if err != nil {
 		return err
@@ -242,10 +242,10 @@ func (s *PermitSemaphore) SetLease(ctx context.Context, id string, d time.Durati
 		_, err = s.update(ctx, verb, id, ms)
 		return err
 	}
-	if err := t.turn.take(ctx); err != nil {
+	if err := t.turn.lock(ctx); err != nil {
 		return fail(verb, s.name, unavailable(contextError(ctx)))
 	}
-	defer t.turn.give()
+	defer t.turn.unlock()
 	t.fixLease(s.client.clock(), min(d, permanentLease), true)
 	sent, err := s.update(ctx, verb, id, ms)
 	switch {
@@ -265,8 +265,8 @@ func (s *PermitSemaphore) SetLease(ctx context.Context, id string, d time.Durati
 // update sets a lease, which begins no earlier than sent. If no answer comes, it is not
 // set late.
 func (s *PermitSemaphore) update(ctx context.Context, verb, id, ms string) (sent stamp, err error) {
-	a, err := s.once(ctx, verb, func(o *op) call {
-		return call{permitUpdate.confirmed(s.client.acks), []string{s.key, s.held(), o.note},
+	a, err := s.once(ctx, verb, func(o *operation) call {
+		return call{permitUpdate.confirmed(s.client.acks), []string{s.key, s.held(), o.record},
 			[]string{o.number, rawID(id), ms, s.client.publish, s.channel}}
 	})
 	switch {
@@ -288,7 +288,7 @@ func (s *PermitSemaphore) update(ctx context.Context, verb, id, ms string) (sent
 // fixLease ends the renewal of a permit whose lease is being set: from now on it ends
 // after that lease, or after the one that it has, whichever is shorter; once the server
 // has answered, after that lease.
-func (t *tenure) fixLease(sent stamp, lease time.Duration, shorter bool) {
+func (t *ownership) fixLease(sent stamp, lease time.Duration, shorter bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.phase != held {
@@ -302,12 +302,12 @@ func (t *tenure) fixLease(sent stamp, lease time.Duration, shorter bool) {
 	t.plan()
 }
 
-// permits makes the tenures of permits that are asked for together, and returns the one
+// permits makes the ownerships of permits that are asked for together, and returns the one
 // that asks.
-func (s *tenures) permits(p *primitive, n int) (leader *tenure) {
-	all := make([]*tenure, n)
+func (s *registry) permits(p *primitive, n int) (leader *ownership) {
+	all := make([]*ownership, n)
 	for i := range all {
-		t := s.make(p, Owner{text: newPermitID()}, s.number(), "")
+		t := s.build(p, Owner{text: newPermitID()}, s.number(), "")
 		all[i] = t
 		t.leader = all[0].wire
 		s.mu.Lock()
@@ -315,7 +315,7 @@ func (s *tenures) permits(p *primitive, n int) (leader *tenure) {
 		s.byName[name], s.names[t] = t, name
 		s.mu.Unlock()
 	}
-	all[0].company = all[1:]
+	all[0].batch = all[1:]
 	return all[0]
 }
 

@@ -24,13 +24,13 @@ type PermitSemaphore struct {
 	permits *primitive
 }
 
-var permitKind = &kind{kind: KindPermit, family: KindPermit, stored: KindSemaphore,
+var permitSpec = &spec{kind: KindPermit, family: KindPermit, stored: KindSemaphore,
 	protocol: permitProtocol{}, renew: permitRenew, shared: true}
 
 // NewPermitSemaphore returns the semaphore of that name. Nothing is sent.
 func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
 	s := &PermitSemaphore{object: newObject(c, KindSemaphore, name, semaphoreChannel)}
-	s.permits = &primitive{keys: s.keys, client: c, kind: permitKind, invalid: s.invalid}
+	s.permits = &primitive{keys: s.keys, client: c, spec: permitSpec, invalid: s.invalid}
 	return s
 }
 
@@ -111,10 +111,10 @@ func (s *PermitSemaphore) acquire(ctx context.Context, verb string, waits bool, 
 		return nil, err
 	}
 	permits := []*Permit{{h}}
-	for _, t := range h.tenure.company {
+	for _, t := range h.ownership.batch {
 		permits = append(permits, &Permit{newHold(t, &t.first)})
 	}
-	h.tenure.company = nil
+	h.ownership.batch = nil
 	return permits, nil
 }
 
@@ -159,8 +159,8 @@ func (s *PermitSemaphore) AddPermits(ctx context.Context, n int) error {
 }
 
 func (s *PermitSemaphore) set(ctx context.Context, verb, how string, n int, ttl string) (bool, error) {
-	return yes(s.count(ctx, verb, func(o *op) call {
-		return call{permitSet, []string{s.key, s.held(), o.note},
+	return yes(s.count(ctx, verb, func(o *operation) call {
+		return call{permitSet, []string{s.key, s.held(), o.record},
 			[]string{o.number, strconv.Itoa(n), how, ttl, s.client.publish, s.channel}}
 	}))
 }
@@ -186,13 +186,10 @@ func (s *PermitSemaphore) Delete(ctx context.Context) (bool, error) {
 // held is the key of the ids.
 func (o *object) held() string { return idsKey(o.key) }
 
-func idsKey(key string) string     { return hashTag(key) + ":timeout" }
-func reserveKey(key string) string { return "latchkey_sc_reserve:" + hashTag(key) }
-
 // permitProtocol is an id among those of a semaphore.
 type permitProtocol struct{}
 
-func (permitProtocol) keys(t *tenure) []string {
+func (permitProtocol) keys(t *ownership) []string {
 	keys := append(make([]string, 0, 4), t.lock.key, idsKey(t.lock.key), reserveKey(t.lock.key))
 	if t.permanent {
 		keys = append(keys, "latchkey_permit_void:"+hashTag(t.lock.key)+":"+t.leader)
@@ -200,25 +197,25 @@ func (permitProtocol) keys(t *tenure) []string {
 	return keys
 }
 
-func (p permitProtocol) acquire(t *tenure, lease time.Duration, _, _ int) call {
+func (p permitProtocol) acquireCall(t *ownership, lease time.Duration, _, _ int) call {
 	keep := ""
 	if t.waits && t.client.clock().since(t.since) > t.client.patienceInFront() {
 		keep = t.client.staleText()
-		t.noted()
+		t.markQueued()
 	}
 	ms := t.client.leaseText(lease)
 	if t.permanent = lease == permanentLease; t.permanent {
 		ms = ""
 	}
 	args := []string{ms, keep, t.client.publish, t.lock.channel, t.wire, rawID(t.wire)}
-	for _, other := range t.company {
+	for _, other := range t.batch {
 		other.permanent = t.permanent
 		args = append(args, rawID(other.wire))
 	}
 	return call{permitAcquire, p.keys(t), args}
 }
 
-func (p permitProtocol) release(t *tenure, count int, _ int64) call {
+func (p permitProtocol) releaseCall(t *ownership, count int, _ int64) call {
 	if count > 0 {
 		return call{}
 	}
@@ -229,7 +226,7 @@ func (p permitProtocol) release(t *tenure, count int, _ int64) call {
 	return call{permitLeave, p.keys(t), []string{rawID(t.wire), t.wire, t.client.publish, t.lock.channel, mark}}
 }
 
-func (permitProtocol) renewal(t *tenure, lease time.Duration) call {
+func (permitProtocol) renewalCall(t *ownership, lease time.Duration) call {
 	ms := strconv.FormatInt(millis(lease), 10)
 	return call{permitRenew, []string{idsKey(t.lock.key)}, []string{rawID(t.wire), ms}}
 }

@@ -4,14 +4,14 @@ package latchkey
 type primitive struct {
 	keys
 	client  *Client
-	kind    *kind
+	spec    *spec
 	invalid error      // why the name cannot be used
 	reader  *primitive // of the write side of a read/write lock: the other side
 }
 
-func newPrimitive(c *Client, k *kind, name string) *primitive {
+func newPrimitive(c *Client, k *spec, name string) *primitive {
 	names, err := c.options.keysOf(name)
-	return &primitive{keys: names, client: c, kind: k, invalid: err}
+	return &primitive{keys: names, client: c, spec: k, invalid: err}
 }
 
 // Name returns the name as the program gave it.

@@ -6,24 +6,24 @@ import (
 )
 
 // protocol is how a kind of lock stands in Redis: the scripts that change it, and
-// what they are told of a tenure. Every call is safe to send twice, because counts
+// what they are told of an ownership. Every call is safe to send twice, because counts
 // are absolute.
 type protocol interface {
-	// acquire makes the tenure hold the lock count times. round is 0 at the first
+	// acquire makes the ownership hold the lock count times. round is 0 at the first
 	// attempt of an acquisition.
-	acquire(t *tenure, lease time.Duration, count, round int) call
-	// release lowers the count of the tenure; with 0 it has nothing in Redis any
+	acquireCall(t *ownership, lease time.Duration, count, round int) call
+	// release lowers the count of the ownership; with 0 it has nothing in Redis any
 	// more. If the lock stays held, its time is raised to raise ms.
-	release(t *tenure, count int, raise int64) call
-	// renewal is one tenure's part of a batch of renewals.
-	renewal(t *tenure, lease time.Duration) call
+	releaseCall(t *ownership, count int, raise int64) call
+	// renewal is one ownership's part of a batch of renewals.
+	renewalCall(t *ownership, lease time.Duration) call
 }
 
 // keyByKey is a protocol whose holds have several keys, each of which can be renewed by
 // itself.
 type keyByKey interface {
 	// renewals renew a hold if all of them say so, one after the other.
-	renewals(t *tenure, lease time.Duration) []call
+	renewalCalls(t *ownership, lease time.Duration) []call
 }
 
 // Where the owner of a lock stands in its key, in the words of renew.lua.
@@ -35,7 +35,7 @@ const (
 // stringProtocol is a token in a string.
 type stringProtocol struct{}
 
-func (stringProtocol) acquire(t *tenure, lease time.Duration, _, round int) call {
+func (stringProtocol) acquireCall(t *ownership, lease time.Duration, _, round int) call {
 	c := call{mutexAcquire, t.lock.alone(), []string{t.wire, t.client.leaseText(lease)}}
 	if round == 0 {
 		c.cmd = mutexSet
@@ -43,47 +43,47 @@ func (stringProtocol) acquire(t *tenure, lease time.Duration, _, round int) call
 	return c
 }
 
-// release of a part of a hold that cannot be entered twice is nothing.
-func (stringProtocol) release(t *tenure, count int, _ int64) call {
+// releaseCall of a part of a hold that cannot be entered twice is nothing.
+func (stringProtocol) releaseCall(t *ownership, count int, _ int64) call {
 	if count > 0 {
 		return call{}
 	}
 	return call{mutexRelease, t.lock.alone(), []string{t.wire, t.client.publish, t.lock.channel}}
 }
 
-func (stringProtocol) renewal(t *tenure, lease time.Duration) call {
+func (stringProtocol) renewalCall(t *ownership, lease time.Duration) call {
 	return renewalOf(t, inString, t.wire, lease)
 }
 
 // hashProtocol is a hash with the owner and its count.
 type hashProtocol struct{}
 
-func (hashProtocol) acquire(t *tenure, lease time.Duration, count, _ int) call {
+func (hashProtocol) acquireCall(t *ownership, lease time.Duration, count, _ int) call {
 	c := call{lockAcquire, t.lock.alone(), acquireArgs(t, lease, count)}
-	if t.lock.kind.fenced {
+	if t.lock.spec.fenced {
 		c.keys = []string{t.lock.key, t.lock.token}
 	}
 	return c
 }
 
 // acquireArgs are what all scripts that acquire a hash are told first.
-func acquireArgs(t *tenure, lease time.Duration, count int) []string {
-	return []string{t.wire, t.client.leaseText(lease), strconv.Itoa(count), t.part, t.client.tokenFloor}
+func acquireArgs(t *ownership, lease time.Duration, count int) []string {
+	return []string{t.wire, t.client.leaseText(lease), strconv.Itoa(count), t.participantID, t.client.tokenFloor}
 }
 
-func (hashProtocol) release(t *tenure, count int, raise int64) call {
+func (hashProtocol) releaseCall(t *ownership, count int, raise int64) call {
 	return call{lockRelease, t.lock.alone(), releaseArgs(t, count, raise)}
 }
 
 // releaseArgs are what all scripts that release a hash are told first.
-func releaseArgs(t *tenure, count int, raise int64) []string {
-	return []string{t.wire, strconv.Itoa(count), t.part, t.client.publish, t.lock.channel, strconv.FormatInt(raise, 10)}
+func releaseArgs(t *ownership, count int, raise int64) []string {
+	return []string{t.wire, strconv.Itoa(count), t.participantID, t.client.publish, t.lock.channel, strconv.FormatInt(raise, 10)}
 }
 
-func (hashProtocol) renewal(t *tenure, lease time.Duration) call {
+func (hashProtocol) renewalCall(t *ownership, lease time.Duration) call {
 	return renewalOf(t, inHash, t.wire, lease)
 }
 
-func renewalOf(t *tenure, where, owner string, lease time.Duration) call {
-	return call{t.lock.kind.renew, t.lock.alone(), []string{where, owner, t.part, strconv.FormatInt(millis(lease), 10)}}
+func renewalOf(t *ownership, where, owner string, lease time.Duration) call {
+	return call{t.lock.spec.renew, t.lock.alone(), []string{where, owner, t.participantID, strconv.FormatInt(millis(lease), 10)}}
 }

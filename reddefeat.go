@@ -28,7 +28,7 @@ type failure struct {
 	busy  bool // somebody else has it
 }
 
-func failureOf(o outcome) failure {
+func failureOf(o memberResult) failure {
 	final := hopeless(o.err)
 	return failure{o.place, o.err, final, !final && errors.Is(o.err, ErrNotAcquired)}
 }

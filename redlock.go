@@ -27,7 +27,7 @@ import (
 //
 // [By] does not apply: members of several clients have no owner in common.
 type RedLock struct {
-	several
+	compositeLock
 	options RedLockOptions
 	servers *redServers
 }
@@ -77,8 +77,8 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	}
 	setDefault(&options.RetryDelay, DefaultRedLockRetryDelay)
 	need := len(members)/2 + 1
-	l := &RedLock{several{kind: KindRed, members: members, need: need, invalid: err}, options, newRedServers(members, need)}
-	l.take = l.takeMajority
+	l := &RedLock{compositeLock{kind: KindRed, members: members, need: need, invalid: err}, options, newRedServers(members, need)}
+	l.run = l.acquireMajority
 	return l
 }
 
@@ -136,8 +136,8 @@ func (l *RedLock) Do(ctx context.Context, fn func(context.Context) error, option
 	return do(ctx, l, fn, settingsOf(options))
 }
 
-// takeMajority goes round until a majority is held.
-func (l *RedLock) takeMajority(ctx context.Context, r *request, settings []setting) (*Hold, error) {
+// acquireMajority goes round until a majority is held.
+func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []setting) (*Hold, error) {
 	if ctx.Err() != nil {
 		return nil, contextError(ctx)
 	}

@@ -8,7 +8,7 @@ import (
 // round tries all members at once. After an error nothing is held but what is being
 // released; again tells whether another round may go better.
 func (l *RedLock) round(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error) {
-	g := newGroup(l.Name(), len(l.members), l.need, l.memberTimeout(r))
+	g := newCompositeHold(l.Name(), len(l.members), l.need, l.memberTimeout(r))
 	t := l.try(ctx, l.memberTimeout(r), settings)
 	t.gather(ctx, g)
 	if late, won := g.elect(r); !won {
@@ -26,11 +26,11 @@ func (l *RedLock) round(ctx context.Context, r *request, settings []setting) (h 
 			l.mendLater(context.WithoutCancel(ctx), g, r, settings)
 		}
 	}()
-	return newGroupHold(g), false, nil
+	return compositeHandle(g), false, nil
 }
 
 // elect makes a hold of a majority, if there is one. One that has come too late is none.
-func (g *group) elect(r *request) (late, won bool) {
+func (g *compositeHold) elect(r *request) (late, won bool) {
 	if g.held() < g.need || g.begin() != nil {
 		return false, false
 	}
@@ -55,7 +55,7 @@ func (l *RedLock) memberTimeout(r *request) time.Duration {
 
 // tries are attempts at several members that are under way.
 type tries struct {
-	outcomes chan outcome
+	outcomes chan memberResult
 	pending  map[int]bool // places of those that have not come to an end
 	failures []failure
 	members  []member
@@ -63,8 +63,8 @@ type tries struct {
 	cancel   context.CancelFunc
 }
 
-// outcome is what came of one.
-type outcome struct {
+// memberResult is what came of one.
+type memberResult struct {
 	place int
 	hold  *Hold
 	err   error
@@ -77,19 +77,19 @@ func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []set
 		places = indexes(l.members)
 	}
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), timeout, &waitOverError{timeout})
-	t := &tries{outcomes: make(chan outcome, len(places)), pending: map[int]bool{}, members: l.members, timeout: timeout, cancel: cancel}
+	t := &tries{outcomes: make(chan memberResult, len(places)), pending: map[int]bool{}, members: l.members, timeout: timeout, cancel: cancel}
 	for _, i := range places {
 		t.pending[i] = true
 		go func() {
 			h, err := l.members[i].acquire(ctx, "try lock", false, settings)
-			t.outcomes <- outcome{i, h, err}
+			t.outcomes <- memberResult{i, h, err}
 		}()
 	}
 	return t
 }
 
 // gather fills the group until it is complete, or the outcome is certain, or ctx ends.
-func (t *tries) gather(ctx context.Context, g *group) {
+func (t *tries) gather(ctx context.Context, g *compositeHold) {
 	for len(t.pending) > 0 && g.held() < g.need && t.open(g.need) {
 		select {
 		case o := <-t.outcomes:
@@ -107,7 +107,7 @@ func (t *tries) gather(ctx context.Context, g *group) {
 
 // collect waits for the rest: members that come late join the group, or are released if
 // it is over.
-func (t *tries) collect(g *group) {
+func (t *tries) collect(g *compositeHold) {
 	defer t.cancel()
 	for range t.pending {
 		if o := <-t.outcomes; o.err == nil && !g.add(o.place, o.hold) {
@@ -118,7 +118,7 @@ func (t *tries) collect(g *group) {
 
 // mendLater has members that are missing tried again, for as long as the hold lasts: the
 // more there are, the more may be lost.
-func (l *RedLock) mendLater(ctx context.Context, g *group, r *request, settings []setting) {
+func (l *RedLock) mendLater(ctx context.Context, g *compositeHold, r *request, settings []setting) {
 	period := max(g.validFor()/3, minMemberTimeout)
 	g.mu.Lock()
 	defer g.mu.Unlock()

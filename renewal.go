@@ -16,7 +16,7 @@ const renewPatience = 2 * time.Second
 
 // renewAll renews holds in as few scripts as the cluster slots allow, and does not wait
 // for the answers. It reports whether there is time for more.
-func (w *watchdog) renewAll(r *route, due []*tenure) bool {
+func (w *watchdog) renewAll(r *route, due []*ownership) bool {
 	for _, batch := range w.batches(due) {
 		if !w.renewSoon(r, batch) {
 			return false
@@ -28,7 +28,7 @@ func (w *watchdog) renewAll(r *route, due []*tenure) bool {
 // renewSoon renews a batch as soon as there is a place for it on the route, and does not
 // wait for the answer. A batch that is refused as a whole is divided, and its parts wait
 // for places like any other: nothing of it is held meanwhile.
-func (w *watchdog) renewSoon(r *route, batch []*tenure) bool {
+func (w *watchdog) renewSoon(r *route, batch []*ownership) bool {
 	select {
 	case r.flights <- struct{}{}:
 	case <-w.open.Done():
@@ -47,16 +47,16 @@ func (w *watchdog) renewSoon(r *route, batch []*tenure) bool {
 // renewal is one hold in a batch, with its turn taken: no release of it is sent
 // before the renewal has come back, and none that has begun is followed by one.
 type renewal struct {
-	t     *tenure
+	t     *ownership
 	lease time.Duration
 }
 
-// reserve takes the turn of each tenure that is still to be renewed. One that is busy is
+// reserve takes the turn of each ownership that is still to be renewed. One that is busy is
 // renewed alone when it has its turn.
-func (w *watchdog) reserve(r *route, batch []*tenure) []renewal {
+func (w *watchdog) reserve(r *route, batch []*ownership) []renewal {
 	renewals := make([]renewal, 0, len(batch))
 	for _, t := range batch {
-		if !t.turn.try() {
+		if !t.turn.tryLock() {
 			w.tasks.Go(func() { w.renewInTurn(r, t) })
 			continue
 		}
@@ -65,26 +65,26 @@ func (w *watchdog) reserve(r *route, batch []*tenure) []renewal {
 	return renewals
 }
 
-// reserved adds the tenure, whose turn has been taken, to those that are to be renewed,
+// reserved adds the ownership, whose turn has been taken, to those that are to be renewed,
 // or gives the turn back if there is nothing to renew.
-func (t *tenure) reserved(renewals []renewal) []renewal {
+func (t *ownership) reserved(renewals []renewal) []renewal {
 	lease := t.nextLease()
 	if lease <= 0 {
-		t.turn.give()
+		t.turn.unlock()
 		return renewals
 	}
 	return append(renewals, renewal{t, lease})
 }
 
-// renewInTurn waits for the turn of a tenure in line with those who want it for something
+// renewInTurn waits for the turn of an ownership in line with those who want it for something
 // else: one that tries again and again must not keep a renewal out.
-func (w *watchdog) renewInTurn(r *route, t *tenure) {
+func (w *watchdog) renewInTurn(r *route, t *ownership) {
 	t.mu.Lock()
 	period := t.lease / 3
 	t.mu.Unlock()
 	ctx, cancel := context.WithTimeout(w.open, period)
 	defer cancel()
-	if t.turn.takeToRenew(ctx) != nil {
+	if t.turn.lockToRenew(ctx) != nil {
 		t.renewLater()
 		return
 	}
@@ -93,29 +93,29 @@ func (w *watchdog) renewInTurn(r *route, t *tenure) {
 		w.renewBatch(t.reserved(nil))
 		<-r.flights
 	default: // a release must not wait for the turn until others are answered
-		t.turn.give()
+		t.turn.unlock()
 		t.renewLater()
 	}
 }
 
 // batches groups holds that one script may renew.
-func (w *watchdog) batches(all []*tenure) [][]*tenure {
+func (w *watchdog) batches(all []*ownership) [][]*ownership {
 	type company struct {
 		script command
 		slot   uint16
 	}
-	groups := map[company][]*tenure{}
+	groups := map[company][]*ownership{}
 	for _, t := range all {
-		c := company{script: t.lock.kind.renew}
+		c := company{script: t.lock.spec.renew}
 		if w.client.cluster {
 			c.slot = keySlot(t.lock.key)
 		}
 		groups[c] = append(groups[c], t)
 	}
-	var batches [][]*tenure
+	var batches [][]*ownership
 	for _, group := range groups {
 		size := renewBatch
-		if group[0].lock.kind.side != "" {
+		if group[0].lock.spec.side != "" {
 			size = renewBatch / 4 // a reader takes four times as long
 		}
 		batches = slices.AppendSeq(batches, slices.Chunk(group, size))
@@ -123,10 +123,10 @@ func (w *watchdog) batches(all []*tenure) [][]*tenure {
 	return batches
 }
 
-// renewBatch sends one script, tells each tenure what came of it, and gives the turns
+// renewBatch sends one script, tells each ownership what came of it, and gives the turns
 // back. It returns what is to be sent again in parts, if the server refuses a batch for
 // one of its keys.
-func (w *watchdog) renewBatch(batch []renewal) (parts [][]*tenure) {
+func (w *watchdog) renewBatch(batch []renewal) (parts [][]*ownership) {
 	if len(batch) == 0 {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (w *watchdog) renewBatch(batch []renewal) (parts [][]*tenure) {
 		default:
 			r.t.renewed(sent, r.lease)
 		}
-		r.t.turn.give()
+		r.t.turn.unlock()
 	}
 	if err != nil {
 		w.client.reporter.log(noticeRenewal, batch[0].t.lock.name, slog.Int("holds", len(batch)), slog.Any("error", err))
@@ -158,25 +158,25 @@ func (w *watchdog) renewBatch(batch []renewal) (parts [][]*tenure) {
 // a rule about one of the keys, may have refused it, or some of the keys are on one node
 // and some on another, because their slot migrates.
 func divisible(err error) bool {
-	return hasCode(err, "TRYAGAIN") || judge(err) == refused && !errors.Is(err, ErrNotReplicated)
+	return hasCode(err, "TRYAGAIN") || classify(err) == refused && !errors.Is(err, ErrNotReplicated)
 }
 
 // divide gives the turns of a batch back and returns its halves.
-func divide(batch []renewal) [][]*tenure {
-	all := make([]*tenure, len(batch))
+func divide(batch []renewal) [][]*ownership {
+	all := make([]*ownership, len(batch))
 	for i, r := range batch {
-		r.t.turn.give()
+		r.t.turn.unlock()
 		all[i] = r.t
 	}
 	half := len(all) / 2
-	return [][]*tenure{all[:half], all[half:]}
+	return [][]*ownership{all[:half], all[half:]}
 }
 
 func (w *watchdog) sendRenewal(batch []renewal) (sent stamp, results []int64, err error) {
 	var all call
 	patience := renewPatience
 	for _, r := range batch {
-		all.add(r.t.lock.kind.protocol.renewal(r.t, r.lease))
+		all.add(r.t.lock.spec.protocol.renewalCall(r.t, r.lease))
 		patience = min(patience, r.patience())
 	}
 	sent = w.clock()
@@ -197,7 +197,7 @@ func (w *watchdog) ask(c call, patience time.Duration) ([]int64, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	results, err := w.client.caller.once(ctx, c.cmd.confirmed(w.client.renewals), c.keys, c.args).AsIntSlice()
+	results, err := w.client.sender.sendOnce(ctx, c.cmd.confirmed(w.client.renewals), c.keys, c.args).AsIntSlice()
 	if err != nil {
 		results = denials(err)
 	}
@@ -207,11 +207,11 @@ func (w *watchdog) ask(c call, patience time.Duration) ([]int64, error) {
 // renewKeyByKey renews one hold with a command for each of its keys, which the server has
 // refused to look at together. It is renewed if all of them say so.
 func (w *watchdog) renewKeyByKey(r renewal, refusal error) ([]int64, error) {
-	p, is := r.t.lock.kind.protocol.(keyByKey)
+	p, is := r.t.lock.spec.protocol.(keyByKey)
 	if !is {
 		return nil, refusal
 	}
-	for _, c := range p.renewals(r.t, r.lease) {
+	for _, c := range p.renewalCalls(r.t, r.lease) {
 		results, err := w.ask(c, r.patience())
 		switch {
 		case err == nil && len(results) != 1:

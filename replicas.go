@@ -76,7 +76,7 @@ func newAcks(r Replicas, id string, most int) *acks {
 }
 
 // check finds out whether the server knows WAIT, before the first lock does.
-func (r *acks) check(c *caller) error {
+func (r *acks) check(c *sender) error {
 	if r == nil {
 		return nil
 	}
@@ -138,14 +138,14 @@ func (r *acks) place(ctx context.Context, n *node, until time.Time) (give func()
 	}
 }
 
-// sender sends commands one after the other over one connection.
-type sender func(ctx context.Context, commands ...rueidis.Completed) []rueidis.RedisResult
+// connSender sends commands one after the other over one connection.
+type connSender func(ctx context.Context, commands ...rueidis.Completed) []rueidis.RedisResult
 
 // openSender returns a sender that follows no redirection, which would tear apart what
 // belongs together. What blocks has a connection of its own anyway; only the client of a
 // cluster has to be asked not to follow, and for that cleans the connection up when it
 // is released, which takes a round trip.
-func openSender(client rueidis.Client) (send sender, release func()) {
+func openSender(client rueidis.Client) (send connSender, release func()) {
 	if client.Mode() != rueidis.ClientModeCluster {
 		return client.DoMulti, func() {}
 	}
@@ -160,7 +160,7 @@ func openSender(client rueidis.Client) (send sender, release func()) {
 // be and write nothing; a write, which it cannot do without; and WAIT. The first time the
 // script goes as text: to find out that the server does not know it takes as long as the
 // replicas do.
-func (r *acks) send(ctx context.Context, c *caller, script command, keys, args []string) rueidis.RedisResult {
+func (r *acks) send(ctx context.Context, c *sender, script command, keys, args []string) rueidis.RedisResult {
 	keys = script.keysFor(c.client, keys)
 	send, release := openSender(c.client)
 	defer c.background(release) // nobody has to wait for it
@@ -190,7 +190,7 @@ func redirected(err error) bool { return hasCode(err, "MOVED ") || hasCode(err, 
 // elsewhere returns a sender to the node that err names as the one that has the key, or
 // nil. The client itself knows of a slot that has moved after up to a second only, and of
 // keys that have moved before their slot never.
-func elsewhere(client rueidis.Client, err error) sender {
+func elsewhere(client rueidis.Client, err error) connSender {
 	var reply *rueidis.RedisError
 	if !errors.As(err, &reply) {
 		return nil
@@ -208,7 +208,7 @@ func elsewhere(client rueidis.Client, err error) sender {
 }
 
 // asking sends to a node that has keys of a slot that is not yet its own.
-func asking(node rueidis.Client) sender {
+func asking(node rueidis.Client) connSender {
 	return func(ctx context.Context, commands ...rueidis.Completed) (results []rueidis.RedisResult) {
 		all := make([]rueidis.Completed, 0, 2*len(commands))
 		for _, c := range commands {
@@ -225,7 +225,7 @@ func asking(node rueidis.Client) sender {
 
 // sendOver gives up a script that the server does not know if the replicas do not even
 // confirm the write.
-func (r *acks) sendOver(ctx context.Context, send sender, b rueidis.Builder, eval, script string, keys, args []string) rueidis.RedisResult {
+func (r *acks) sendOver(ctx context.Context, send connSender, b rueidis.Builder, eval, script string, keys, args []string) rueidis.RedisResult {
 	ctx, cancel := context.WithTimeout(ctx, r.Timeout+silenceTimeout)
 	defer cancel()
 	results := send(ctx,
@@ -271,7 +271,7 @@ func denied(err error) bool {
 
 // touch is the write on a server that has no memory for a new key, or that is about to
 // hand its slot over and has no place for one.
-func (r *acks) touch(ctx context.Context, send sender, b rueidis.Builder, keys []string) error {
+func (r *acks) touch(ctx context.Context, send connSender, b rueidis.Builder, keys []string) error {
 	results := send(ctx, b.Arbitrary("EVAL", touchScript.text, strconv.Itoa(len(keys))).Keys(keys...).Build(), r.wait(b))
 	touched, err := results[0].AsInt64()
 	if err == nil && touched == 0 {
@@ -291,7 +291,7 @@ func (r *acks) shortage(written error, waited rueidis.RedisResult) error {
 		return &tooFewError{confirmed: n, wanted: r.Min}
 	}
 	err = errors.Join(written, err)
-	if v := judge(err); v == refused && !redirected(err) {
+	if v := classify(err); v == refused && !redirected(err) {
 		return &tooFewError{confirmed: n, wanted: r.Min, cause: err}
 	}
 	return err

@@ -62,3 +62,22 @@ func millis(d time.Duration) int64 {
 
 // maxCount is the largest number that Redisson can count.
 const maxCount = math.MaxInt32
+
+// NoExpiry is the duration of what does not end, in all arguments and results of this
+// package. It is the longest [time.Duration], so that it compares as longer than every lease
+// and every TTL; MaxLease is the longest that ends. Do not add to it.
+//
+// As an argument it is taken by [Lease] for a permit, by [PermitSemaphore.SetLease], and by
+// SetTTL of semaphores and latches. As a result it means that the lease of a permit, or the
+// key of a semaphore or latch, has no end; and of a lock that its key is damaged, since every
+// lock has a lease.
+const NoExpiry = time.Duration(math.MaxInt64)
+
+// token reads the fencing token from the reply of an acquisition.
+func (a answer) token() int64 {
+	if a.null {
+		return 0
+	}
+	token, _ := a.message.AsInt64()
+	return token
+}

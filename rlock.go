@@ -12,5 +12,5 @@ var _ Locker = (*Lock)(nil)
 
 // NewLock returns the re-entrant lock of that name. Nothing is sent.
 func (c *Client) NewLock(name string) *Lock {
-	return &Lock{newPrimitive(c, lockKind, name)}
+	return &Lock{newPrimitive(c, lockSpec, name)}
 }

@@ -46,15 +46,15 @@ var (
 )
 
 var (
-	readKind = &kind{kind: KindRead, family: KindRWLock, stored: KindRWLock, protocol: readProtocol{},
+	readSpec = &spec{kind: KindRead, family: KindRWLock, stored: KindRWLock, protocol: readProtocol{},
 		renew: rwRenew, reentrant: true, side: KindRead}
-	writeKind = &kind{kind: KindWrite, family: KindRWLock, stored: KindRWLock, protocol: writeProtocol{},
+	writeSpec = &spec{kind: KindWrite, family: KindRWLock, stored: KindRWLock, protocol: writeProtocol{},
 		renew: rwRenew, reentrant: true, side: KindWrite}
 )
 
 // NewRWLock returns the read/write lock of that name. Nothing is sent.
 func (c *Client) NewRWLock(name string) *RWLock {
-	read, write := newPrimitive(c, readKind, name), newPrimitive(c, writeKind, name)
+	read, write := newPrimitive(c, readSpec, name), newPrimitive(c, writeSpec, name)
 	for _, side := range []*primitive{read, write} {
 		side.channel = rwChannel(side.key)
 	}
@@ -343,12 +343,12 @@ func (k *keys) appendLeaseKeys(to []string, owner string, holds int) []string {
 
 // staleText is how long a writer that waits counts as alive, and how long it bars
 // readers the first time.
-func (c *Client) staleText() string { return c.lines.stale }
+func (c *Client) staleText() string { return c.fairWaiters.stale }
 
 // readProtocol is a reader in the hash of a read/write lock.
 type readProtocol struct{}
 
-func (readProtocol) acquire(t *tenure, lease time.Duration, count, _ int) call {
+func (readProtocol) acquireCall(t *ownership, lease time.Duration, count, _ int) call {
 	p, holds := t.lock, strconv.Itoa(count)
 	waits := "0"
 	if t.waits {
@@ -358,24 +358,24 @@ func (readProtocol) acquire(t *tenure, lease time.Duration, count, _ int) call {
 		[]string{t.wire, t.client.leaseText(lease), holds, t.nestedNumber, waits, t.client.staleText()}}
 }
 
-func (readProtocol) release(t *tenure, count int, raise int64) call {
+func (readProtocol) releaseCall(t *ownership, count int, raise int64) call {
 	p := t.lock
 	return call{rwReadRelease, p.appendLeaseKeys(p.rwKeys(), t.wire, t.mostHolds()),
 		[]string{t.wire, strconv.Itoa(count), t.nestedNumber, t.client.publish, p.channel, strconv.FormatInt(raise, 10)}}
 }
 
-func (readProtocol) renewal(t *tenure, lease time.Duration) call {
+func (readProtocol) renewalCall(t *ownership, lease time.Duration) call {
 	return rwRenewal(t, "read", t.holds(), lease)
 }
 
-func (readProtocol) renewals(t *tenure, lease time.Duration) []call {
+func (readProtocol) renewalCalls(t *ownership, lease time.Duration) []call {
 	return rwRenewals(t, t.wire, t.holds(), lease)
 }
 
 // writeProtocol is the writer in the hash of a read/write lock.
 type writeProtocol struct{}
 
-func (writeProtocol) acquire(t *tenure, lease time.Duration, count, _ int) call {
+func (writeProtocol) acquireCall(t *ownership, lease time.Duration, count, _ int) call {
 	stale := ""
 	if t.waits {
 		stale = t.client.staleText()
@@ -384,7 +384,7 @@ func (writeProtocol) acquire(t *tenure, lease time.Duration, count, _ int) call 
 		[]string{t.wire, t.client.leaseText(lease), strconv.Itoa(count), stale}}
 }
 
-func (writeProtocol) release(t *tenure, count int, raise int64) call {
+func (writeProtocol) releaseCall(t *ownership, count int, raise int64) call {
 	waiting := "0"
 	if t.mayWait() {
 		waiting = "1"
@@ -393,16 +393,16 @@ func (writeProtocol) release(t *tenure, count int, raise int64) call {
 		[]string{t.wire, strconv.Itoa(count), waiting, t.client.publish, t.lock.channel, strconv.FormatInt(raise, 10)}}
 }
 
-func (writeProtocol) renewal(t *tenure, lease time.Duration) call {
+func (writeProtocol) renewalCall(t *ownership, lease time.Duration) call {
 	return rwRenewal(t, "write", 0, lease)
 }
 
-func (writeProtocol) renewals(t *tenure, lease time.Duration) []call {
+func (writeProtocol) renewalCalls(t *ownership, lease time.Duration) []call {
 	return rwRenewals(t, t.wire+":write", 0, lease)
 }
 
 // rwRenewals begin with the leases and end with the lock, which decides.
-func rwRenewals(t *tenure, field string, reads int, lease time.Duration) []call {
+func rwRenewals(t *ownership, field string, reads int, lease time.Duration) []call {
 	all := t.lock.rwKeys()
 	renew := func(what, key string) call {
 		return call{rwRenewKey, []string{key}, []string{what, field, strconv.FormatInt(millis(lease), 10), t.nestedNumber}}
@@ -419,7 +419,7 @@ func rwRenewals(t *tenure, field string, reads int, lease time.Duration) []call 
 
 // rwRenewal names no key that need not be there: while the slot of the lock migrates, a
 // script of several keys finds all of them on one node or is refused.
-func rwRenewal(t *tenure, side string, reads int, lease time.Duration) call {
+func rwRenewal(t *ownership, side string, reads int, lease time.Duration) call {
 	all := t.lock.rwKeys()
 	keys := t.lock.appendLeaseKeys(all[:2:2], t.wire, reads)
 	if t.nestedNumber != "" {

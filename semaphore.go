@@ -44,8 +44,6 @@ func (c *Client) NewSemaphore(name string) *Semaphore {
 	return &Semaphore{object: o, total: totalKey(tag), reserve: "latchkey_sc_reserve:" + tag}
 }
 
-func totalKey(tag string) string { return "latchkey_sc_total:" + tag }
-
 func semaphoreChannel(key string) string { return "redisson_sc:" + hashTag(key) }
 
 // Acquire takes n permits, all or none. It waits until ctx ends or the time of [Wait] is
@@ -95,7 +93,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 //     permits than Redisson can count; no permit was given
 //   - *rueidis.RedisError: the server refuses
 func (s *Semaphore) Release(ctx context.Context, n int) error {
-	_, err := s.give(s.client.caller.detached(ctx), "release", "release", n)
+	_, err := s.releasePermits(s.client.sender.detached(ctx), "release", "release", n)
 	return err
 }
 
@@ -103,7 +101,7 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 // the end of its TTL: it is not made anew. It reports whether it was there; false, with a
 // nil error, means that no permit was given. The errors are those of Release.
 func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
-	return s.give(s.client.caller.detached(ctx), "release if exists", "release if set", n)
+	return s.releasePermits(s.client.sender.detached(ctx), "release if exists", "release if set", n)
 }
 
 // AddPermits adds n permits to those that there are, and wakes waiters, or takes them away if
@@ -158,13 +156,13 @@ func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 		return 0, fail("drain", s.name, ErrClosed)
 	}
 	defer s.client.working.Done()
-	o := s.client.newOp(s.key)
-	o.settle = s.undo(o)
-	a, err := s.client.caller.call(ctx, s.client.closing, semDrain, []string{s.key, o.note}, []string{o.number})
+	o := s.client.newOperation(s.key)
+	o.followUp = s.undo(o)
+	a, err := s.client.sender.call(ctx, s.client.closing, semDrain, []string{s.key, o.record}, []string{o.number})
 	if a.doubt && err != nil {
-		o.unknown()
+		o.repeatLater()
 	} else {
-		o.over()
+		o.done()
 	}
 	if err != nil {
 		return 0, fail("drain", s.name, s.explain(ctx, a, err)...)
@@ -196,21 +194,21 @@ func (s *Semaphore) Delete(ctx context.Context) (bool, error) {
 
 // setTTL is SetTTL of both kinds of semaphore.
 func (o *object) setTTL(ctx context.Context, ms string, beside ...string) (bool, error) {
-	return yes(o.once(ctx, "set ttl", func(each *op) call {
-		return call{semExpire, append([]string{o.key, each.note}, beside...), []string{each.number, ms}}
+	return yes(o.once(ctx, "set ttl", func(each *operation) call {
+		return call{semExpire, append([]string{o.key, each.record}, beside...), []string{each.number, ms}}
 	}))
 }
 
 // delete is Delete of both kinds of semaphore.
 func (o *object) delete(ctx context.Context, beside ...string) (bool, error) {
-	return yes(o.once(ctx, "delete", func(each *op) call {
-		return call{semDelete, append([]string{o.key, each.note}, beside...),
+	return yes(o.once(ctx, "delete", func(each *operation) call {
+		return call{semDelete, append([]string{o.key, each.record}, beside...),
 			[]string{each.number, o.client.publish, o.channel}}
 	}))
 }
 
-// give is send for what is counted from one on.
-func (s *Semaphore) give(ctx context.Context, verb, how string, n int) (bool, error) {
+// releasePermits is send for what is counted from one on.
+func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int) (bool, error) {
 	if err := checkCount(n); err != nil {
 		return false, fail(verb, s.name, err)
 	}
@@ -218,8 +216,8 @@ func (s *Semaphore) give(ctx context.Context, verb, how string, n int) (bool, er
 }
 
 func (s *Semaphore) send(ctx context.Context, verb, how string, n int) (bool, error) {
-	return yes(s.count(ctx, verb, func(o *op) call {
-		return call{semRelease, []string{s.key, s.total, o.note},
+	return yes(s.count(ctx, verb, func(o *operation) call {
+		return call{semRelease, []string{s.key, s.total, o.record},
 			[]string{o.number, strconv.Itoa(n), how, s.client.publish, s.channel}}
 	}))
 }
@@ -232,8 +230,8 @@ func (s *Semaphore) set(ctx context.Context, verb, change string, n int, options
 	if err != nil {
 		return false, fail(verb, s.name, err)
 	}
-	return yes(s.count(ctx, verb, func(o *op) call {
-		return call{semSet, []string{s.key, s.total, o.note},
+	return yes(s.count(ctx, verb, func(o *operation) call {
+		return call{semSet, []string{s.key, s.total, o.record},
 			[]string{o.number, strconv.Itoa(n), ttl, change, s.client.publish, s.channel}}
 	}))
 }
@@ -272,14 +270,14 @@ func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
 	w := &wanted{Semaphore: s, request: &r, n: strconv.Itoa(n), since: s.client.clock()}
-	if err := w.conclude(w.acquire(ctx)); err != nil {
+	if err := w.conclude(w.run(ctx)); err != nil {
 		return fail(verb, s.name, explain(s.client.wrongKind(ctx, s.keys, s.kind, err))...)
 	}
 	return nil
 }
 
-func (s *Semaphore) undo(o *op) call {
-	return call{semUndo, []string{s.key, s.reserve, o.note},
+func (s *Semaphore) undo(o *operation) call {
+	return call{semUndo, []string{s.key, s.reserve, o.record},
 		[]string{s.client.id, o.number, s.client.publish, s.channel}}
 }
 
@@ -288,41 +286,41 @@ type wanted struct {
 	*Semaphore
 
 	request *request
-	op      *op // nil before it has asked
+	op      *operation // nil before it has asked
 	n       string
 	since   stamp // when it came to the front
 	doubt   bool  // it may have been executed, or may yet be
 	kept    bool  // permits may be kept for it
 }
 
-// acquire asks once, or stands in line and asks until there are enough.
-func (w *wanted) acquire(ctx context.Context) error {
+// run asks once, or stands in line and asks until there are enough.
+func (w *wanted) run(ctx context.Context) error {
 	if !w.request.waits {
-		_, err := w.ask(ctx, 0)
+		_, err := w.attempt(ctx, 0)
 		return err
 	}
-	g := w.client.gates.use(w.key)
+	g := w.client.waitQueues.use(w.key)
 	defer g.done()
-	if err := g.enter(ctx, w.client.closing); err != nil {
+	if err := g.awaitFront(ctx, w.client.closing); err != nil {
 		return g.ended(ctx, err, nil)
 	}
-	defer g.leave()
+	defer g.leaveFront()
 	w.since = w.client.clock()
 	return w.client.waitInFront(ctx, g, w)
 }
 
-// ask is part of [asker].
-func (w *wanted) ask(ctx context.Context, _ int) (time.Duration, error) {
+// attempt is part of [attempter].
+func (w *wanted) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	if w.op == nil {
-		w.op = w.client.newOp(w.key)
+		w.op = w.client.newOperation(w.key)
 	}
 	keep := ""
 	if w.request.waits && w.client.clock().since(w.since) > w.client.patienceInFront() {
 		keep, w.kept = w.client.staleText(), true
 	}
-	c := call{semAcquire, []string{w.key, w.reserve, w.op.note, w.total},
+	c := call{semAcquire, []string{w.key, w.reserve, w.op.record, w.total},
 		[]string{w.client.id, w.op.number, w.n, keep, w.client.publish, w.channel}}
-	a, err := w.client.caller.callOn(ctx, w.client.closing, terms{w.client.caller.patience, w.request.waits}, c.cmd, c.keys, c.args)
+	a, err := w.client.sender.callOn(ctx, w.client.closing, terms{w.client.sender.patience, w.request.waits}, c.cmd, c.keys, c.args)
 	if err == nil && w.client.acks != nil && a.granted() {
 		a, err = w.client.confirm(ctx, a, c)
 	}
@@ -343,9 +341,9 @@ func (w *wanted) ask(ctx context.Context, _ int) (time.Duration, error) {
 	}
 }
 
-// pause is part of [asker].
-func (w *wanted) pause(g *gate, _ int, left time.Duration) time.Duration {
-	g.refused(w.client.notifier, w.channel)
+// pause is part of [attempter].
+func (w *wanted) pause(g *waitQueue, _ int, left time.Duration) time.Duration {
+	g.subscribe(w.client.notifier, w.channel)
 	pause := min(w.client.pollPause(), max(w.client.patienceInFront(), time.Millisecond))
 	return until(left, pause)
 }
@@ -359,14 +357,14 @@ func (w *wanted) conclude(err error) error {
 	case w.op == nil:
 		return err
 	case err == nil, !w.doubt && !w.kept && !granted:
-		w.op.over()
+		w.op.done()
 		return err
 	}
-	w.op.settle = w.undo(w.op)
+	w.op.followUp = w.undo(w.op)
 	if granted && w.client.undo.atOnce(w.op.undo) {
 		return err
 	}
-	w.op.unknown()
+	w.op.repeatLater()
 	if w.doubt || granted {
 		return errors.Join(err, ErrUnknownOutcome)
 	}

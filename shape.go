@@ -99,12 +99,6 @@ func hashShape(content []string) (Kind, []Holder) {
 	return found, list
 }
 
-// nouns are the kinds in words, for errors and for people.
-var nouns = map[Kind]string{
-	KindMutex: "a mutex", KindLock: "a lock", KindRWLock: "a read/write lock",
-	KindSemaphore: "a semaphore", KindLatch: "a latch", KindNumber: "a number (a semaphore, a latch or a counter)",
-}
-
 // foreignNoun is data of an application in words.
 func foreignNoun(redisType string, expires bool, content []string) string {
 	switch {
@@ -120,4 +114,13 @@ func foreignNoun(redisType string, expires bool, content []string) string {
 		return "a string that does not expire"
 	}
 	return "a string that is no token of a lock"
+}
+
+// Holder is an owner that holds a lock.
+type Holder struct {
+	// Owner is the owner as it stands in Redis. That of a mutex is its token; one that
+	// another library has made cannot be used with [By].
+	Owner Owner
+	Count int  // how often the owner has entered, from 1 on
+	Write bool // of a read/write lock: it writes; an owner that does both is there twice
 }

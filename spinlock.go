@@ -14,7 +14,7 @@ var _ Locker = (*SpinLock)(nil)
 // a Backoff that cannot be used every method returns ErrInvalid. Nothing is sent.
 func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 	b := backoff.withDefaults()
-	p := newPrimitive(c, spinKind(b), name)
+	p := newPrimitive(c, spinSpec(b), name)
 	if p.invalid == nil {
 		p.invalid = b.check()
 	}

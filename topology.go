@@ -26,18 +26,18 @@ const (
 // node is a server to which commands go. What happens to one does not concern another:
 // each has bounds of its own for the commands in flight.
 type node struct {
-	address  string
-	dialing  dialing
-	ordinary *inflight
-	reserved *inflight // for renewals, releases and undo
+	address     string
+	connections connTracker
+	ordinary    *inflight
+	reserved    *inflight // for renewals, releases and undo
 }
 
 func (t *topology) newNode(address string) *node {
 	return &node{
-		address:  address,
-		dialing:  dialing{all: &t.breaks},
-		ordinary: newInflight(t.limit),
-		reserved: newInflight(reservedSlots),
+		address:     address,
+		connections: connTracker{all: &t.breaks},
+		ordinary:    newInflight(t.limit),
+		reserved:    newInflight(reservedSlots),
 	}
 }
 
@@ -51,8 +51,8 @@ func (n *node) lane(cmd command) *inflight {
 
 // steady reports whether a command that is sent now finds a connection on which nothing
 // is overdue, and returns what dialing has to know about its answer.
-func (n *node) steady() (now era, steady bool) {
-	now, steady = n.dialing.look()
+func (n *node) steady() (now generation, steady bool) {
+	now, steady = n.connections.look()
 	return now, steady && !n.ordinary.left.Load() && !n.reserved.left.Load()
 }
 
@@ -150,20 +150,20 @@ func (t *topology) due(now time.Duration, troubled bool) bool {
 }
 
 // keepKnown has the nodes of a cluster asked in the background if it is time to.
-func (c *caller) keepKnown(troubled bool) {
+func (c *sender) keepKnown(troubled bool) {
 	if c.topology.due(c.clock().mono, troubled) {
 		c.background(func() { c.learn(context.Background()) })
 	}
 }
 
 // learn asks the nodes who serves what.
-func (c *caller) learn(ctx context.Context) {
+func (c *sender) learn(ctx context.Context) {
 	t := c.topology
 	defer t.asking.Store(false)
 	t.asked.Store(int64(c.clock().mono))
 	ctx, cancel := context.WithTimeout(ctx, topologyPatience)
 	defer cancel()
-	address, reply := c.ask(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	address, reply := c.askAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().ClusterSlots().Build())
 	})
 	ranges, err := reply.ToArray()

@@ -18,7 +18,7 @@ import (
 //	renewal, an operation with a note
 //
 //	an acquisition that was sent in the  at once                    it is answered
-//	era of the answer
+//	generation of the answer
 //
 //	any other acquisition                at once, after undoPause,  it is answered after the
 //	                                     after pauses that grow,    end of the window
@@ -59,7 +59,7 @@ const (
 // undoable is what the server may know otherwise than the client.
 type undoable interface {
 	// undo sets the server right once, and tells how the server took that.
-	undo(ctx context.Context, stop <-chan struct{}) verdict
+	undo(ctx context.Context, stop <-chan struct{}) outcome
 }
 
 // undoPlan is what undo has to know of something.
@@ -68,7 +68,7 @@ type undoPlan struct {
 	delay time.Duration // before the first command
 	lease time.Duration // that the server may have given
 	late  bool          // to an acquisition that may be executed late
-	era   era           // in which that was sent
+	era   generation    // in which that was sent
 }
 
 // pendingUndo is something that is to be undone, guarded by undo.mu. Its times are on the
@@ -81,7 +81,7 @@ type pendingUndo struct {
 	due    time.Duration // when the next command is to be sent
 	pause  time.Duration // after the answer to that
 	late   bool          // an acquisition may be executed late
-	era    era           // in which that was sent
+	era    generation    // in which that was sent
 	window time.Duration // when the lease that it asked for is over
 	expiry time.Duration // when nothing is left to undo, answered or not
 }
@@ -177,7 +177,7 @@ func (u *undo) attempt(p *pendingUndo) (heard bool) {
 	case final(v):
 		p.due = min(now+p.pause, p.window)
 		p.pause *= undoGrowth
-	case v == notNow:
+	case v == tryLater:
 		p.due = now + jitter(undoRetry)
 	default:
 		u.send(p)
@@ -191,27 +191,27 @@ func (u *undo) attempt(p *pendingUndo) (heard bool) {
 // ended reports whether nothing can be executed late after an answer that has just come.
 // u.mu is held.
 func (u *undo) ended(p *pendingUndo, now time.Duration) bool {
-	return !p.late || now >= p.window || u.client.topology.still(p.era)
+	return !p.late || now >= p.window || u.client.topology.isStill(p.era)
 }
 
 // try undoes something once, within the patience of the client.
-func (u *undo) try(ctx context.Context, once func(context.Context, <-chan struct{}) verdict) verdict {
-	ctx, cancel := context.WithTimeout(ctx, u.client.caller.patience)
+func (u *undo) try(ctx context.Context, once func(context.Context, <-chan struct{}) outcome) outcome {
+	ctx, cancel := context.WithTimeout(ctx, u.client.sender.patience)
 	defer cancel()
 	return once(ctx, u.open.Done())
 }
 
 // atOnce undoes something for a call that has to tell of it, and reports whether that is
 // done.
-func (u *undo) atOnce(once func(context.Context, <-chan struct{}) verdict) bool {
+func (u *undo) atOnce(once func(context.Context, <-chan struct{}) outcome) bool {
 	return final(u.try(context.Background(), once))
 }
 
 // final reports whether the server has said what it had to.
-func final(v verdict) bool { return v == answered || v == refused }
+func final(v outcome) bool { return v == answered || v == refused }
 
 // heard reports whether the server has said anything.
-func (v verdict) heard() bool { return final(v) || v == notNow }
+func (v outcome) heard() bool { return final(v) || v == tryLater }
 
 // close undoes everything once more. What cannot be reached by then is left to its lease.
 func (u *undo) close(ctx context.Context) {

@@ -13,11 +13,11 @@ import (
 // owed is something to be undone by a server that answers as it is told to.
 type owed struct {
 	asked   *atomic.Int32
-	verdict verdict
+	verdict outcome
 	takes   time.Duration
 }
 
-func (o *owed) undo(context.Context, <-chan struct{}) verdict {
+func (o *owed) undo(context.Context, <-chan struct{}) outcome {
 	o.asked.Add(1)
 	time.Sleep(o.takes)
 	return o.verdict
@@ -44,7 +44,7 @@ func TestUndo_waits_for_a_silent_server_with_one_probe(t *testing.T) {
 	u := newUndo(newTestClient(t, Options{}))
 	defer u.close(t.Context())
 	var asked atomic.Int32
-	plan := undoPlan{lease: time.Minute, late: true, era: noEra}
+	plan := undoPlan{lease: time.Minute, late: true, era: noGeneration}
 	u.add(&owed{&asked, uncertain, 0}, plan)
 	require.Eventually(t, func() bool { return asked.Load() == 1 }, time.Minute, time.Millisecond)
 	for range undoLine + 1000 {
@@ -68,7 +68,7 @@ func TestUndo_schedule(t *testing.T) {
 		u := newUndo(c)
 		var asked atomic.Int32
 		p := &owed{&asked, answered, 0}
-		u.add(p, undoPlan{delay: time.Hour, lease: lease, late: true, era: noEra})
+		u.add(p, undoPlan{delay: time.Hour, lease: lease, late: true, era: noGeneration})
 		u.timer.Stop()
 		start, last := u.pending[p].due, time.Duration(0)
 		for u.pending[p] != nil {

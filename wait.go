@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// asker is whoever stands in front of a gate: an acquisition, or what else waits for a
+// attempter is whoever stands in front of a wait queue: an acquisition, or what else waits for a
 // change on the server.
-type asker interface {
+type attempter interface {
 	// ask asks the server once. ErrNotAcquired means that it is not time yet, and comes
 	// with the ms after which to ask again if nothing is heard, negative if that is not
 	// known.
-	ask(ctx context.Context, round int) (left time.Duration, err error)
+	attempt(ctx context.Context, round int) (left time.Duration, err error)
 	// pause prepares the rest after such an answer, and returns how long it may take.
-	pause(g *gate, round int, left time.Duration) time.Duration
+	pause(g *waitQueue, round int, left time.Duration) time.Duration
 	// what names the object, for the log.
 	what() string
 }
 
-// waitInFront is the wait loop of the library. The front of a gate asks, and rests
+// waitInFront is the wait loop of the library. The front of a wait queue asks, and rests
 // until something hints that asking again may succeed: a message, the beginning or end
 // of the subscription, a release inside this client, the end of the holder's lease, the
 // poll ceiling. The first refusal subscribes, and the confirmation is such a hint, so
 // that a release just before it is not missed.
-func (c *Client) waitInFront(ctx context.Context, g *gate, a asker) error {
+func (c *Client) waitInFront(ctx context.Context, g *waitQueue, a attempter) error {
 	for round := 0; ; round++ {
 		pause := c.pollPause()
 		if round > 0 || !g.heldHere() {
 			g.drain()
 			g.asks()
-			left, err := a.ask(ctx, round)
+			left, err := a.attempt(ctx, round)
 			if !ofContext(err) {
 				g.told(err)
 			}
@@ -47,7 +47,7 @@ func (c *Client) waitInFront(ctx context.Context, g *gate, a asker) error {
 }
 
 // pause is how long to rest after a failure.
-func (c *Client) pause(g *gate, a asker, round int, left time.Duration, err error) time.Duration {
+func (c *Client) pause(g *waitQueue, a attempter, round int, left time.Duration, err error) time.Duration {
 	if errors.Is(err, ErrNotAcquired) {
 		return a.pause(g, round, left)
 	}
@@ -56,38 +56,38 @@ func (c *Client) pause(g *gate, a asker, round int, left time.Duration, err erro
 }
 
 // rest waits for a hint. It returns an error when there is no use in going on.
-func (c *Client) rest(ctx context.Context, g *gate, pause time.Duration) error {
-	if err := nap(ctx, c.closing, g.wake, pause); err != nil {
+func (c *Client) rest(ctx context.Context, g *waitQueue, pause time.Duration) error {
+	if err := delay(ctx, c.closing, g.wake, pause); err != nil {
 		return err
 	}
-	if pause := g.modesty(); pause > 0 {
+	if pause := g.yieldPause(); pause > 0 {
 		return rest(ctx, c.closing, pause)
 	}
 	return nil
 }
 
-// An acquisition asks for the tenure that is to begin.
-func (r *request) ask(ctx context.Context, round int) (time.Duration, error) {
+// An acquisition asks for the ownership that is to begin.
+func (r *request) attempt(ctx context.Context, round int) (time.Duration, error) {
 	return r.tenure.attempt(ctx, r, round)
 }
 
 func (r *request) what() string { return r.tenure.lock.name }
 
 // pause relies on messages, or on what else wakes the waiters of a kind of lock.
-func (r *request) pause(g *gate, round int, left time.Duration) time.Duration {
+func (r *request) pause(g *waitQueue, round int, left time.Duration) time.Duration {
 	t := r.tenure
-	c, kind := t.client, t.lock.kind
+	c, kind := t.client, t.lock.spec
 	if left < 0 && !kind.shared {
 		c.reporter.log(noticeNoExpiry, t.lock.key)
 	}
-	if t.place != nil {
-		return t.standInLine(left)
+	if t.fairWaiter != nil {
+		return t.fairPause(left)
 	}
 	if kind.backoff != nil {
-		g.refused(nil, "")
+		g.subscribe(nil, "")
 		return kind.backoff.pause(round)
 	}
-	g.refused(c.notifier, t.lock.channel)
+	g.subscribe(c.notifier, t.lock.channel)
 	pause := c.pollPause()
 	if kind.poll > 0 {
 		pause = min(pause, jitter(kind.poll))
@@ -101,7 +101,7 @@ func (r *request) pause(g *gate, round int, left time.Duration) time.Duration {
 	return until(left, pause)
 }
 
-func (t *tenure) waitInFront(ctx context.Context, r *request, g *gate) error {
+func (t *ownership) waitInFront(ctx context.Context, r *request, g *waitQueue) error {
 	r.tenure = t
 	return t.client.waitInFront(ctx, g, r)
 }

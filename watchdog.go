@@ -43,19 +43,19 @@ type watchdog struct {
 	started bool
 	routes  map[string]*route // by node
 	queue   dueQueue
-	due     []*tenure     // to be renewed now
+	due     []*ownership  // to be renewed now
 	wakeAt  time.Duration // when the timekeeper looks next
 	skew    time.Duration // between the clocks, at the last look
 }
 
 // route is the way to one node, so that one that is silent holds up no other.
 type route struct {
-	waiting []*tenure     // to be renewed as soon as those before them are under way
+	waiting []*ownership  // to be renewed as soon as those before them are under way
 	busy    bool          // somebody takes care of them
 	flights chan struct{} // holds a place for each renewal that is under way
 }
 
-// schedule is the watchdog's part of a tenure, guarded by watchdog.mu.
+// schedule is the watchdog's part of an ownership, guarded by watchdog.mu.
 type schedule struct {
 	slot     int           // place in the queue, or -1
 	renewAt  time.Duration // on the monotonic clock
@@ -89,8 +89,8 @@ func newWatchdog(c *Client) *watchdog {
 	}
 }
 
-// plan sets when a tenure is due for renewal, or never, and when it ends.
-func (w *watchdog) plan(t *tenure, renewAt, deadline, period time.Duration) {
+// plan sets when an ownership is due for renewal, or never, and when it ends.
+func (w *watchdog) plan(t *ownership, renewAt, deadline, period time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
@@ -125,8 +125,8 @@ func (w *watchdog) start() {
 	w.tasks.Go(w.keepRenewing)
 }
 
-// drop forgets a tenure.
-func (w *watchdog) drop(t *tenure) {
+// drop forgets an ownership.
+func (w *watchdog) drop(t *ownership) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if t.schedule.slot >= 0 {
@@ -184,7 +184,7 @@ func (w *watchdog) sleep(kicked bool) time.Duration {
 
 // collect moves what is to be renewed to due, and returns what may be past its
 // deadline: after a jump of the wall clock, everything.
-func (w *watchdog) collect(now stamp) (overdue []*tenure) {
+func (w *watchdog) collect(now stamp) (overdue []*ownership) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	jumped := now.wall-now.mono > w.skew+clockJump
@@ -200,30 +200,30 @@ func (w *watchdog) collect(now stamp) (overdue []*tenure) {
 			overdue = append(overdue, t)
 			continue
 		}
-		w.take(t)
+		w.startRenewal(t)
 		ripe = true
 	}
 	if ripe {
-		w.takeCompany(now.mono)
+		w.startNeighbours(now.mono)
 		nudge(w.renew)
 	}
 	return overdue
 }
 
-// take marks a tenure as being renewed: until the result is in, only its
+// startRenewal marks an ownership as being renewed: until the result is in, only its
 // deadline counts.
-func (w *watchdog) take(t *tenure) {
+func (w *watchdog) startRenewal(t *ownership) {
 	t.schedule.renewAt = never
 	heap.Fix(&w.queue, t.schedule.slot)
 	w.due = append(w.due, t)
 }
 
-// takeCompany adds holds that are due within half their period. They share a
+// startNeighbours adds holds that are due within half their period. They share a
 // script now and are due together from then on.
-func (w *watchdog) takeCompany(now time.Duration) {
+func (w *watchdog) startNeighbours(now time.Duration) {
 	for _, t := range slices.Clone(w.queue) {
 		if t.schedule.renewAt != never && t.schedule.renewAt-now <= t.schedule.period/2 {
-			w.take(t)
+			w.startRenewal(t)
 		}
 	}
 }
@@ -247,7 +247,7 @@ func (w *watchdog) keepRenewing() {
 }
 
 // send has a hold renewed on the node that has it. w.mu is held.
-func (w *watchdog) send(t *tenure) {
+func (w *watchdog) send(t *ownership) {
 	node := ""
 	if w.client.cluster {
 		node = w.client.topology.of(keySlot(t.lock.key))
@@ -284,8 +284,8 @@ func renewPeriod(lease time.Duration) time.Duration {
 	return third - rand.N(third/16+1)
 }
 
-// dueQueue is a heap of tenures by the time at which they are due.
-type dueQueue []*tenure
+// dueQueue is a heap of ownerships by the time at which they are due.
+type dueQueue []*ownership
 
 func (q dueQueue) Len() int           { return len(q) }
 func (q dueQueue) Less(i, j int) bool { return q[i].schedule.at() < q[j].schedule.at() }
@@ -296,7 +296,7 @@ func (q dueQueue) Swap(i, j int) {
 
 // Push and Pop are for container/heap.
 func (q *dueQueue) Push(x any) {
-	t := x.(*tenure)
+	t := x.(*ownership)
 	t.schedule.slot = len(*q)
 	*q = append(*q, t)
 }

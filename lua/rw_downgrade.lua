@@ -5,7 +5,7 @@
 -- ARGV[1] owner
 -- ARGV[2] lease in ms
 -- ARGV[3] read holds of the owner after this call
--- ARGV[4] number of the read tenure
+-- ARGV[4] number of the read ownership
 -- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
 --
 -- Reply   nil: the owner does not write; nothing changed

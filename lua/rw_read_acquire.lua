@@ -6,7 +6,7 @@
 -- ARGV[1] owner
 -- ARGV[2] lease in ms
 -- ARGV[3] read holds of the owner after this call; above 1 it is a re-entry
--- ARGV[4] number of this read tenure if the owner writes too, else ''
+-- ARGV[4] number of this read ownership if the owner writes too, else ''
 -- ARGV[5] '1' if the caller waits
 -- ARGV[6] ms for which waiting writers bar new readers the first time
 --

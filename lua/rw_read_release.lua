@@ -4,11 +4,11 @@
 -- KEYS[4+i] lease key of hold i of the owner, for all that it may have had
 -- ARGV[1] owner
 -- ARGV[2] read holds of the owner after this call
--- ARGV[3] number of this read tenure if the owner writes too, else ''
+-- ARGV[3] number of this read ownership if the owner writes too, else ''
 -- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
 -- ARGV[6] ms to which the remaining time is raised if holds are left, or 0
 --
--- Reply   nil: this tenure has no part in the lock; nothing changed
+-- Reply   nil: this ownership has no part in the lock; nothing changed
 --         status HELD: the lock is held still, by the owner or others
 --         integer: the lock is free; how many subscribers were told, -1 if the server
 --         refused the message

@@ -4,7 +4,7 @@
 --            the notes (see rw_state.lua)
 -- ARGV[5i-4] owner
 -- ARGV[5i-3] 'read' or 'write'
--- ARGV[5i-2] number of the read tenure if the owner writes too, else ''
+-- ARGV[5i-2] number of the read ownership if the owner writes too, else ''
 -- ARGV[5i-1] lease in ms
 -- ARGV[5i]   how many lease keys there are
 --

@@ -5,7 +5,7 @@
 -- ARGV[1] which of them: 'lock', 'leases', 'notes' or 'lease key'
 -- ARGV[2] field of the hold: <owner> or <owner>:write
 -- ARGV[3] lease in ms
--- ARGV[4] of notes: number of the read tenure
+-- ARGV[4] of notes: number of the read ownership
 --
 -- Reply   array: 1 renewed, 0 the lock or the notes do not know the hold, -1 the server
 --         would not tell

@@ -9,7 +9,7 @@
 --   writers  sorted set owner -> ms until which a waiting writer counts as alive
 --   notes    hash: since = ms from which waiting writers bar new readers, readers =
 --            ms until which readers are known to wait, open = ms until which it is
---            their turn after a write; <owner> = number of the read tenure of an
+--            their turn after a write; <owner> = number of the read ownership of an
 --            owner that also writes
 --
 -- No function looks at all readers or writers.

@@ -8,7 +8,7 @@
 -- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
 -- ARGV[6] ms to which the remaining time is raised if holds are left, or 0
 --
--- Reply   nil: this tenure does not hold the lock; nothing changed
+-- Reply   nil: this ownership does not hold the lock; nothing changed
 --         status HELD: the owner holds it still for writing
 --         integer: nobody writes any more; how many subscribers were told, -1 if the
 --         server refused the message

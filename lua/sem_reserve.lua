@@ -59,7 +59,7 @@ local function keep(last, n, ms)
   reserveFor(n, since, math.min(since + bar, now + ms), bar)
 end
 
--- letGo ends the reservation of this acquisition, and tells whether it had one.
+-- releaseRest ends the reservation of this acquisition, and tells whether it had one.
 local function letGo(last)
   if not last or last.who ~= me or clock() >= last.ends then
     return false

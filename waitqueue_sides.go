@@ -1,17 +1,17 @@
 package latchkey
 
 // The two sides of a read/write lock have a line each, and one subscription. What
-// wakes the gate wakes the front of both.
+// wakes the wait queue wakes the front of both.
 
 // calledAtOnce is how many readers try at a hint, besides the front. The rest follow
 // when one gets in.
 const calledAtOnce = 32
 
-// gateSides are the lines of a read/write lock.
-type gateSides struct{ read, write *gate }
+// queueSides are the lines of a read/write lock.
+type queueSides struct{ read, write *waitQueue }
 
-// side returns the gate of one side, or the gate itself for a lock that has none.
-func (g *gate) side(side Kind) *gate {
+// side returns the wait queue of one side, or the wait queue itself for a lock that has none.
+func (g *waitQueue) side(side Kind) *waitQueue {
 	if side == "" {
 		return g
 	}
@@ -19,7 +19,7 @@ func (g *gate) side(side Kind) *gate {
 	defer g.shard.mu.Unlock()
 	s := g.sides.Load()
 	if s == nil {
-		s = &gateSides{read: g.newSide(), write: g.newSide()}
+		s = &queueSides{read: g.newSide(), write: g.newSide()}
 		g.sides.Store(s)
 	}
 	if side == KindRead {
@@ -28,12 +28,12 @@ func (g *gate) side(side Kind) *gate {
 	return s.write
 }
 
-func (g *gate) newSide() *gate {
-	return &gate{shard: g.shard, key: g.key, main: g, wake: make(chan struct{}, 1)}
+func (g *waitQueue) newSide() *waitQueue {
+	return &waitQueue{shard: g.shard, key: g.key, main: g, wake: make(chan struct{}, 1)}
 }
 
 // together reports whether this is the line of readers, who go in together.
-func (g *gate) together() bool {
+func (g *waitQueue) together() bool {
 	if g.main == nil {
 		return false
 	}
@@ -42,14 +42,14 @@ func (g *gate) together() bool {
 }
 
 // callAll lets everybody in line try.
-func (g *gate) callAll() { g.call(-1) }
+func (g *waitQueue) callAll() { g.callFirst(-1) }
 
-// call lets the first n in line try, all of them if n is negative.
-func (g *gate) call(n int) {
+// callFirst lets the first n in line try, all of them if n is negative.
+func (g *waitQueue) callFirst(n int) {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
 	for e := g.line.Front(); e != nil && n != 0; e = e.Next() {
-		nudge(e.Value.(*spot).called)
+		nudge(e.Value.(*waiter).called)
 		n--
 	}
 }

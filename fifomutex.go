@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// turn is a mutex that can be waited for with a context, first come first
+// fifoMutex is a mutex that can be waited for with a context, first come first
 // served. It costs nothing while nobody has to wait. The zero value is free.
-type turn struct {
+type fifoMutex struct {
 	mu    sync.Mutex
 	taken bool
 	queue []chan struct{}
@@ -16,8 +16,8 @@ type turn struct {
 	renewal chan struct{}
 }
 
-// try takes the turn if it is free.
-func (t *turn) try() bool {
+// tryLock takes the turn if it is free.
+func (t *fifoMutex) tryLock() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.taken {
@@ -27,17 +27,17 @@ func (t *turn) try() bool {
 	return true
 }
 
-// take waits for the turn until ctx ends.
-func (t *turn) take(ctx context.Context) error {
+// lock waits for the turn until ctx ends.
+func (t *fifoMutex) lock(ctx context.Context) error {
 	return t.wait(ctx, false)
 }
 
-// takeToRenew is take for a renewal, to which the turn may be lent.
-func (t *turn) takeToRenew(ctx context.Context) error {
+// lockToRenew is take for a renewal, to which the turn may be lent.
+func (t *fifoMutex) lockToRenew(ctx context.Context) error {
 	return t.wait(ctx, true)
 }
 
-func (t *turn) wait(ctx context.Context, renews bool) error {
+func (t *fifoMutex) wait(ctx context.Context, renews bool) error {
 	granted := t.enqueue(renews)
 	if granted == nil {
 		return nil
@@ -52,7 +52,7 @@ func (t *turn) wait(ctx context.Context, renews bool) error {
 }
 
 // enqueue joins the line, or takes the turn and returns nil if it has become free.
-func (t *turn) enqueue(renews bool) chan struct{} {
+func (t *fifoMutex) enqueue(renews bool) chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.taken {
@@ -68,7 +68,7 @@ func (t *turn) enqueue(renews bool) chan struct{} {
 }
 
 // cancel leaves the line; a turn that was granted in the meantime is passed on.
-func (t *turn) cancel(granted chan struct{}) {
+func (t *fifoMutex) cancel(granted chan struct{}) {
 	t.mu.Lock()
 	i := slices.Index(t.queue, granted)
 	if i >= 0 {
@@ -76,12 +76,12 @@ func (t *turn) cancel(granted chan struct{}) {
 	}
 	t.mu.Unlock()
 	if i < 0 {
-		t.give()
+		t.unlock()
 	}
 }
 
-// give passes the turn to the next in line, or frees it.
-func (t *turn) give() {
+// unlock passes the turn to the next in line, or frees it.
+func (t *fifoMutex) unlock() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.queue) == 0 {
@@ -94,7 +94,7 @@ func (t *turn) give() {
 
 // lend lets a renewal that waits for the turn have it first, and returns when the turn is
 // back. What else waits goes on waiting.
-func (t *turn) lend() {
+func (t *fifoMutex) lend() {
 	t.mu.Lock()
 	i := slices.Index(t.queue, t.renewal)
 	if i < 0 {

@@ -22,12 +22,12 @@ const (
 	clusterRefreshes = 100
 )
 
-// lines knows who waits for the fair locks of a client. Each waiter stands in the
+// fairWaitList knows who waits for the fair locks of a client. Each waiter stands in the
 // queue on the server; here they stand in the same order, lock by lock. A goroutine
 // keeps time, and one for each node keeps the waiters there alive in the eyes of the
 // server, many with one script, and wakes those who have lost their place or whose turn
 // it is.
-type lines struct {
+type fairWaitList struct {
 	client *Client
 	stale  string // the stale-waiter timeout in ms, as it is sent
 	shift  string // what a Redisson process takes off deadlines, in ms
@@ -42,10 +42,10 @@ type lines struct {
 	busy   map[string]bool // nodes to which the last refresh is still under way
 }
 
-// place is one waiter.
-type place struct {
-	t    *tenure
-	gate *gate // of its own channel
+// modelFairWaiter is one waiter.
+type fairWaiter struct {
+	t     *ownership
+	queue *waitQueue // of its own channel
 
 	// Guarded by lines.mu.
 	ticket uint64 // 0 before the server has given one
@@ -53,10 +53,10 @@ type place struct {
 	near   bool
 }
 
-func newLines(c *Client) *lines {
+func newFairWaitList(c *Client) *fairWaitList {
 	o := c.options
 	open, end := context.WithCancel(context.Background())
-	return &lines{
+	return &fairWaitList{
 		client: c,
 		stale:  strconv.FormatInt(millis(o.StaleWaiterTimeout), 10),
 		shift:  strconv.FormatInt(millis(o.RedissonFairWait), 10),
@@ -68,30 +68,30 @@ func newLines(c *Client) *lines {
 	}
 }
 
-// takeInLine waits for a lock that is granted in order. Nobody waits for another
+// waitFairly waits for a lock that is granted in order. Nobody waits for another
 // waiter of this client first, because the order is the server's.
-func (p *primitive) takeInLine(ctx context.Context, r *request, t *tenure) (*Hold, error) {
+func (p *primitive) waitFairly(ctx context.Context, r *request, t *ownership) (*Hold, error) {
 	t = p.orFresh(t, r)
-	pl := &place{t: t, gate: p.client.gates.use(p.waiterChannel(t.wire))}
-	pl.gate.shortLived()
-	t.place = pl
+	pl := &fairWaiter{t: t, queue: p.client.waitQueues.use(p.waiterChannel(t.wire))}
+	pl.queue.doNotLinger()
+	t.fairWaiter = pl
 	defer func() {
-		t.place = nil
-		p.client.lines.leave(pl)
+		t.fairWaiter = nil
+		p.client.fairWaiters.remove(pl)
 	}()
-	return t.conclude(r, t.waitInFront(ctx, r, pl.gate))
+	return t.conclude(r, t.waitInFront(ctx, r, pl.queue))
 }
 
-// lineUp reads the reply to an attempt that has been given a place in the queue.
-func (t *tenure) lineUp(a answer) (left time.Duration, err error) {
+// readTicket reads the reply to an attempt that has been given a place in the queue.
+func (t *ownership) readTicket(a answer) (left time.Duration, err error) {
 	reply, err := a.message.ToArray()
 	if err != nil || len(reply) < 2 {
 		return 0, errReply
 	}
 	pause, err1 := reply[0].AsInt64()
 	ticket, err2 := reply[1].AsUint64()
-	t.noted()
-	t.place.stand(ticket)
+	t.markQueued()
+	t.fairWaiter.setTicket(ticket)
 	if err := errors.Join(err1, err2); err != nil {
 		return 0, errors.Join(errReply, err)
 	}
@@ -102,12 +102,12 @@ func (t *tenure) lineUp(a answer) (left time.Duration, err error) {
 	return fromMillis(pause), t.refusedBy(holder, -1) // the pause may end sooner than the lease
 }
 
-// standInLine returns how long to rest: as long as the server said if this is one of
+// fairPause returns how long to rest: as long as the server said if this is one of
 // the next, or has no place in the line yet, else until somebody calls.
-func (t *tenure) standInLine(left time.Duration) time.Duration {
-	l := t.client.lines
+func (t *ownership) fairPause(left time.Duration) time.Duration {
+	l := t.client.fairWaiters
 	l.mu.Lock()
-	behind := t.place.elem != nil && !t.place.near
+	behind := t.fairWaiter.elem != nil && !t.fairWaiter.near
 	l.mu.Unlock()
 	if behind {
 		return 4 * t.client.options.StaleWaiterTimeout
@@ -116,8 +116,8 @@ func (t *tenure) standInLine(left time.Duration) time.Duration {
 }
 
 // ticketText is what the server has to be told of the place.
-func (pl *place) ticketText() string {
-	l := pl.t.client.lines
+func (pl *fairWaiter) ticketText() string {
+	l := pl.t.client.fairWaiters
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if pl.ticket == 0 {
@@ -126,9 +126,9 @@ func (pl *place) ticketText() string {
 	return strconv.FormatUint(pl.ticket, 10)
 }
 
-// stand notes that the server has given a place.
-func (pl *place) stand(ticket uint64) {
-	l := pl.t.client.lines
+// setTicket notes that the server has given a place.
+func (pl *fairWaiter) setTicket(ticket uint64) {
+	l := pl.t.client.fairWaiters
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if pl.elem == nil {
@@ -137,7 +137,7 @@ func (pl *place) stand(ticket uint64) {
 }
 
 // insert puts a place in its line. l.mu is held.
-func (l *lines) insert(pl *place, ticket uint64) {
+func (l *fairWaitList) insert(pl *fairWaiter, ticket uint64) {
 	pl.ticket = ticket
 	line := l.byKey[pl.t.lock.key]
 	if line == nil {
@@ -145,7 +145,7 @@ func (l *lines) insert(pl *place, ticket uint64) {
 		l.byKey[pl.t.lock.key] = line
 	}
 	before := line.Back()
-	for before != nil && before.Value.(*place).ticket > ticket {
+	for before != nil && before.Value.(*fairWaiter).ticket > ticket {
 		before = before.Prev()
 	}
 	if before == nil {
@@ -161,19 +161,19 @@ func (l *lines) insert(pl *place, ticket uint64) {
 }
 
 // listen lets the first of a line hear of their turn. l.mu is held.
-func (l *lines) listen(line *list.List) {
+func (l *fairWaitList) listen(line *list.List) {
 	e := line.Front()
 	for i := 0; i < nearest && e != nil; i++ {
-		if pl := e.Value.(*place); !pl.near {
+		if pl := e.Value.(*fairWaiter); !pl.near {
 			pl.near = true
-			pl.gate.refused(l.client.notifier, pl.t.lock.waiterChannel(pl.t.wire))
+			pl.queue.subscribe(l.client.notifier, pl.t.lock.waiterChannel(pl.t.wire))
 		}
 		e = e.Next()
 	}
 }
 
-// leave ends the waiting, one way or the other.
-func (l *lines) leave(pl *place) {
+// remove ends the waiting, one way or the other.
+func (l *fairWaitList) remove(pl *fairWaiter) {
 	l.mu.Lock()
 	if pl.elem != nil {
 		line := l.byKey[pl.t.lock.key]
@@ -185,18 +185,18 @@ func (l *lines) leave(pl *place) {
 		l.listen(line)
 	}
 	l.mu.Unlock()
-	pl.gate.done()
+	pl.queue.done()
 }
 
 // close ends the goroutines.
-func (l *lines) close() {
+func (l *fairWaitList) close() {
 	l.end()
 	l.tasks.Wait()
 }
 
 // run refreshes once in a period for as long as anybody waits, and does not wait for the
 // answers: a node that is silent must not cost those elsewhere their places.
-func (l *lines) run() {
+func (l *fairWaitList) run() {
 	for {
 		if rest(l.open, nil, l.period) != nil {
 			return
@@ -214,7 +214,7 @@ func (l *lines) run() {
 // due collects what is to be refreshed now, by node, and how many scripts may be under
 // way to each. It ends the work if nobody waits. A node whose last refresh is still under
 // way is left out, and the others are marked as busy.
-func (l *lines) due() (due map[string][]*refreshing, flights int) {
+func (l *fairWaitList) due() (due map[string][]*refreshing, flights int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	due = l.batches(func(string) bool { return true })
@@ -234,7 +234,7 @@ func (l *lines) due() (due map[string][]*refreshing, flights int) {
 }
 
 // refreshNode refreshes the waiters on one node. After trouble it tries again soon.
-func (l *lines) refreshNode(node string, batches []*refreshing, flights int) {
+func (l *fairWaitList) refreshNode(node string, batches []*refreshing, flights int) {
 	for {
 		err := l.refreshAll(batches, flights)
 		if err == nil || l.open.Err() != nil {
@@ -255,7 +255,7 @@ func (l *lines) refreshNode(node string, batches []*refreshing, flights int) {
 
 // refreshAll sends batches, several at once because the server may be far away, and
 // returns one of the errors.
-func (l *lines) refreshAll(batches []*refreshing, flights int) error {
+func (l *fairWaitList) refreshAll(batches []*refreshing, flights int) error {
 	failed := make(chan error, len(batches))
 	underWay := make(chan struct{}, flights)
 	var refreshing sync.WaitGroup
@@ -276,12 +276,12 @@ func (l *lines) refreshAll(batches []*refreshing, flights int) error {
 // refreshing is what one script is to refresh.
 type refreshing struct {
 	call
-	places []*place
-	groups [][]*place // the same, lock by lock
+	places []*fairWaiter
+	groups [][]*fairWaiter // the same, lock by lock
 }
 
 // batches collects the waiters on the nodes that are wanted. l.mu is held.
-func (l *lines) batches(wanted func(node string) bool) map[string][]*refreshing {
+func (l *fairWaitList) batches(wanted func(node string) bool) map[string][]*refreshing {
 	all := map[string][]*refreshing{}
 	open := map[uint16]*refreshing{}
 	for key, line := range l.byKey {
@@ -303,22 +303,22 @@ func (l *lines) batches(wanted func(node string) bool) map[string][]*refreshing 
 }
 
 // newRefreshing makes an empty batch.
-func (l *lines) newRefreshing() *refreshing {
+func (l *fairWaitList) newRefreshing() *refreshing {
 	return &refreshing{call: call{cmd: fairRefresh, args: []string{l.stale, l.client.publish}}}
 }
 
 // fill adds waiters of one lock, from e on, and returns the first that found no room.
 func (b *refreshing) fill(e *list.Element) *list.Element {
-	var places []*place
+	var places []*fairWaiter
 	for ; e != nil && len(b.places)+len(places) < refreshBatch; e = e.Next() {
-		places = append(places, e.Value.(*place))
+		places = append(places, e.Value.(*fairWaiter))
 	}
 	b.add(places)
 	return e
 }
 
 // add adds waiters of one lock.
-func (b *refreshing) add(places []*place) {
+func (b *refreshing) add(places []*fairWaiter) {
 	lock := places[0].t.lock
 	b.keys = append(b.keys, lock.fairKeys()...)
 	b.args = append(b.args, lock.waiterChannel(""), strconv.Itoa(len(places)))
@@ -330,7 +330,7 @@ func (b *refreshing) add(places []*place) {
 }
 
 // split makes a batch for each lock.
-func (l *lines) split(b *refreshing) []*refreshing {
+func (l *fairWaitList) split(b *refreshing) []*refreshing {
 	each := make([]*refreshing, len(b.groups))
 	for i, places := range b.groups {
 		each[i] = l.newRefreshing()
@@ -343,10 +343,10 @@ func (l *lines) split(b *refreshing) []*refreshing {
 const inPlace = 1
 
 // refresh sends one batch, and wakes those who should ask for themselves.
-func (l *lines) refresh(b *refreshing) error {
+func (l *fairWaitList) refresh(b *refreshing) error {
 	ctx, cancel := context.WithTimeout(l.open, max(l.period, minPatience))
 	defer cancel()
-	states, err := l.client.caller.once(ctx, b.cmd, b.keys, b.args).AsIntSlice()
+	states, err := l.client.sender.sendOnce(ctx, b.cmd, b.keys, b.args).AsIntSlice()
 	switch {
 	case divisible(err):
 		return l.refreshEach(b, err)
@@ -357,7 +357,7 @@ func (l *lines) refresh(b *refreshing) error {
 	}
 	for i, pl := range b.places {
 		if states[i] != inPlace {
-			pl.gate.signal()
+			pl.queue.signal()
 		}
 	}
 	return nil
@@ -367,16 +367,16 @@ func (l *lines) refresh(b *refreshing) error {
 // whole: one damaged key must not cost the others their places. Those who wait for
 // the damaged one ask for themselves, and are told. To those whose slot is half moved the
 // server would tell nothing else.
-func (l *lines) refreshEach(b *refreshing, refusal error) error {
+func (l *fairWaitList) refreshEach(b *refreshing, refusal error) error {
 	each := l.split(b)
 	switch {
 	case len(each) > 1:
 		return l.refreshAll(each, 1)
-	case judge(refusal) != refused:
+	case classify(refusal) != refused:
 		return refusal
 	}
 	for _, pl := range b.places {
-		pl.gate.signal()
+		pl.queue.signal()
 	}
 	return refusal
 }

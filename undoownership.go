@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// undoLater has the server's state of a tenure made that of the client in the background:
+// undoLater has the server's state of an ownership made that of the client in the background:
 // after a delay, and for as long as an acquisition may be executed late. lease is the
 // longest that the server may have given it.
-func (t *tenure) undoLater(delay, lease time.Duration) {
+func (t *ownership) undoLater(delay, lease time.Duration) {
 	t.mu.Lock()
 	plan := undoPlan{
 		key: t.lock.key, delay: delay, lease: lease,
@@ -25,26 +25,26 @@ func (t *tenure) undoLater(delay, lease time.Duration) {
 }
 
 // undo is part of [undoable].
-func (t *tenure) undo(ctx context.Context, stop <-chan struct{}) verdict {
-	if !t.turn.try() {
-		return notNow // another command for it is under way
+func (t *ownership) undo(ctx context.Context, stop <-chan struct{}) outcome {
+	if !t.turn.tryLock() {
+		return tryLater // another command for it is under way
 	}
-	defer t.turn.give()
+	defer t.turn.unlock()
 	return t.setRight(ctx, stop)
 }
 
 // setRight is undo with the turn held.
-func (t *tenure) setRight(ctx context.Context, stop <-chan struct{}) verdict {
-	a, err := t.settle(ctx, stop)
+func (t *ownership) setRight(ctx context.Context, stop <-chan struct{}) outcome {
+	a, err := t.sendCount(ctx, stop)
 	if err != nil {
-		return judge(err)
+		return classify(err)
 	}
-	t.settled(a)
+	t.countSent(a)
 	return answered
 }
 
-// settled takes note of what the background has found.
-func (t *tenure) settled(a answer) {
+// countSent takes note of what the background has found.
+func (t *ownership) countSent(a answer) {
 	t.mu.Lock()
 	phase := t.phase
 	t.mu.Unlock()
@@ -53,7 +53,7 @@ func (t *tenure) settled(a answer) {
 			t.lose(ErrLost, "it was gone when it was released")
 			return
 		}
-		t.gone(a)
+		t.ended(a)
 		return
 	}
 	if freed := a.message.IsInt64(); freed && phase == over {
@@ -61,7 +61,7 @@ func (t *tenure) settled(a answer) {
 	}
 }
 
-// lastRelease is what undoes a tenure that is over. It is kept instead of that, because
+// lastRelease is what undoes an ownership that is over. It is kept instead of that, because
 // there may be many.
 type lastRelease struct {
 	lock  *primitive
@@ -69,22 +69,22 @@ type lastRelease struct {
 	call  call
 }
 
-func (t *tenure) lastRelease() *lastRelease {
-	return &lastRelease{t.lock, t.owner, t.lock.kind.protocol.release(t, 0, 0)}
+func (t *ownership) lastRelease() *lastRelease {
+	return &lastRelease{t.lock, t.owner, t.lock.spec.protocol.releaseCall(t, 0, 0)}
 }
 
-// undo is part of [undoable]. It needs no turn: nothing is sent for the tenure any more
+// undo is part of [undoable]. It needs no turn: nothing is sent for the ownership any more
 // but what finds it gone.
-func (r *lastRelease) undo(ctx context.Context, stop <-chan struct{}) verdict {
+func (r *lastRelease) undo(ctx context.Context, stop <-chan struct{}) outcome {
 	c := r.lock.client
-	a, err := c.caller.call(ctx, stop, r.call.cmd, r.call.keys, r.call.args)
+	a, err := c.sender.call(ctx, stop, r.call.cmd, r.call.keys, r.call.args)
 	switch {
 	case hasCode(err, "WRONGTYPE"): // somebody put something else in the place of the lock
 		return answered
 	case err != nil:
-		return judge(err)
+		return classify(err)
 	case a.message.IsInt64() && c.options.Observer != nil:
-		c.reporter.observe(Event{Type: EventUndone, Kind: r.lock.kind.kind, Name: r.lock.name, Owner: r.owner})
+		c.reporter.observe(Event{Type: EventUndone, Kind: r.lock.spec.kind, Name: r.lock.name, Owner: r.owner})
 	}
 	return answered
 }

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// several is what MultiLock and RedLock share: members, and how many of them have to be
+// compositeLock is what MultiLock and RedLock share: members, and how many of them have to be
 // held.
-type several struct {
+type compositeLock struct {
 	kind    Kind
 	members []member
 	need    int
 	invalid error
 	// take acquires as many members as it takes.
-	take func(ctx context.Context, r *request, settings []setting) (*Hold, error)
+	run func(ctx context.Context, r *request, settings []setting) (*Hold, error)
 }
 
 // Name returns the kind and the names of the members, such as "multi(a, b)".
-func (l *several) Name() string {
+func (l *compositeLock) Name() string {
 	names := make([]string, len(l.members))
 	for i, m := range l.members {
 		names[i] = m.Name()
@@ -30,7 +30,7 @@ func (l *several) Name() string {
 }
 
 // acquire checks the request, bounds it and has it done.
-func (l *several) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error) {
+func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error) {
 	r, err := newRequest(DefaultLease, waits, settings)
 	switch {
 	case l.fault() != nil:
@@ -43,7 +43,7 @@ func (l *several) acquire(ctx context.Context, verb string, waits bool, settings
 	}
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
-	h, err := l.take(ctx, &r, forMembers(settings))
+	h, err := l.run(ctx, &r, forMembers(settings))
 	if err != nil {
 		return nil, fail(verb, l.Name(), explain(err)...)
 	}
@@ -74,7 +74,7 @@ func cutShort(ctx context.Context, began time.Time, err, before error) error {
 // may be out of date when it arrives. Don't branch on it; acquire the lock.
 //
 // The errors are those of Inspect.
-func (l *several) IsLocked(ctx context.Context) (bool, error) {
+func (l *compositeLock) IsLocked(ctx context.Context) (bool, error) {
 	i, err := l.Inspect(ctx)
 	return i.Locked(), err
 }
@@ -83,7 +83,7 @@ func (l *several) IsLocked(ctx context.Context) (bool, error) {
 // of a [MultiLock], more than half of a [RedLock]. It is 0 if too few are held.
 //
 // The errors are those of Inspect.
-func (l *several) RemainingLease(ctx context.Context) (time.Duration, error) {
+func (l *compositeLock) RemainingLease(ctx context.Context) (time.Duration, error) {
 	i, err := l.Inspect(ctx)
 	return i.TTL, err
 }
@@ -97,7 +97,7 @@ func (l *several) RemainingLease(ctx context.Context) (time.Duration, error) {
 // error joins theirs. The error matches ErrUnavailable if their servers could not be asked
 // within the RetryBudget of their clients or until ctx ended, ErrClosed, ErrWrongKind, ErrInvalid
 // if the members cannot be used, or is a *rueidis.RedisError if a server refuses.
-func (l *several) Inspect(ctx context.Context) (Inspection, error) {
+func (l *compositeLock) Inspect(ctx context.Context) (Inspection, error) {
 	whole := Inspection{Name: l.Name(), Kind: KindNone}
 	if err := l.fault(); err != nil {
 		return whole, fail("inspect", whole.Name, err)
@@ -137,7 +137,7 @@ func (l *several) Inspect(ctx context.Context) (Inspection, error) {
 //
 // Every member is tried. The error joins those of the members that failed: those of Inspect, and
 // ErrUnknownOutcome for a removal that was sent and not answered. It may be repeated.
-func (l *several) ForceUnlock(ctx context.Context) (bool, error) {
+func (l *compositeLock) ForceUnlock(ctx context.Context) (bool, error) {
 	if err := l.fault(); err != nil {
 		return false, fail("force unlock", l.Name(), err)
 	}

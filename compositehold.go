@@ -4,16 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
 )
 
-// group is several holds that are one, for as long as enough of them last. Its state is
-// that of a grip, guarded by mu.
-type group struct {
+// compositeHold is several holds that are one, for as long as enough of them last. Its state is
+// that of a hold, guarded by mu.
+type compositeHold struct {
 	name string
 	need int // how many of the members have to last
 	// patience is for how long members that are silent are waited for when they are not
@@ -31,7 +30,7 @@ type group struct {
 	latest  []*Hold // the same with those that are over
 	alive   int
 	open    bool // all that there were to begin with have been added
-	state   grip
+	state   holdState
 	mending *time.Timer // looks for members that are missing, or nil
 	// confined binds members that come from now on, or is nil.
 	confined *confinement
@@ -41,20 +40,20 @@ type group struct {
 	again     bool
 }
 
-// newGroup makes a group for n locks without any member yet.
-func newGroup(name string, n, need int, patience time.Duration) *group {
-	return &group{name: name, need: need, patience: patience, members: make([]*Hold, n), latest: make([]*Hold, n)}
+// newCompositeHold makes a group for n locks without any member yet.
+func newCompositeHold(name string, n, need int, patience time.Duration) *compositeHold {
+	return &compositeHold{name: name, need: need, patience: patience, members: make([]*Hold, n), latest: make([]*Hold, n)}
 }
 
-// newGroupHold makes the handle, whose loss is noticed as that of any other: see newHold.
-func newGroupHold(g *group) *Hold {
-	h := &Hold{group: g}
+// compositeHandle makes the handle, whose loss is noticed as that of any other: see newHold.
+func compositeHandle(g *compositeHold) *Hold {
+	h := &Hold{composite: g}
 	runtime.SetFinalizer(h, (*Hold).abandoned)
 	return h
 }
 
 // dropped reports a group whose handle the garbage collector has found.
-func (g *group) dropped() {
+func (g *compositeHold) dropped() {
 	g.mu.Lock()
 	over := g.state.over() || g.state.leaving
 	g.mu.Unlock()
@@ -64,20 +63,20 @@ func (g *group) dropped() {
 }
 
 // client is that of one of the members, nil if there is none.
-func (g *group) client() *Client {
+func (g *compositeHold) client() *Client {
 	members := g.present()
 	switch {
 	case len(members) == 0:
 		return nil
-	case members[0].group != nil:
-		return members[0].group.client()
+	case members[0].composite != nil:
+		return members[0].composite.client()
 	}
-	return members[0].tenure.client
+	return members[0].ownership.client
 }
 
 // add makes a hold a member. It reports false if the group is over, and the hold is to
 // be released.
-func (g *group) add(i int, h *Hold) bool {
+func (g *compositeHold) add(i int, h *Hold) bool {
 	g.mu.Lock()
 	if g.state.over() || g.state.leaving || g.members[i] != nil {
 		g.mu.Unlock()
@@ -97,7 +96,7 @@ func (g *group) add(i int, h *Hold) bool {
 }
 
 // ended takes note that a member is over.
-func (g *group) ended(i int, h *Hold, cause error) {
+func (g *compositeHold) ended(i int, h *Hold, cause error) {
 	g.mu.Lock()
 	var endings []*ending
 	if g.members[i] == h && !g.state.leaving {
@@ -111,18 +110,18 @@ func (g *group) ended(i int, h *Hold, cause error) {
 	g.mu.Unlock()
 	endAll(endings, cause)
 	if ends {
-		g.letGo()
+		g.releaseRest()
 	}
 }
 
-// letGo releases what is left of a group that is lost, a moment after that was told:
+// releaseRest releases what is left of a group that is lost, a moment after that was told:
 // nobody is to be kept out by a hold that is none.
-func (g *group) letGo() {
+func (g *compositeHold) releaseRest() {
 	time.AfterFunc(timerLateness, func() { giveBack(context.Background(), g.present(), g.patience) })
 }
 
 // begin makes the group a hold, and tells why if too few members are left for it.
-func (g *group) begin() error {
+func (g *compositeHold) begin() error {
 	g.mu.Lock()
 	g.open = true
 	if g.alive < g.need {
@@ -133,14 +132,14 @@ func (g *group) begin() error {
 }
 
 // held is how many members are there.
-func (g *group) held() int {
+func (g *compositeHold) held() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.alive
 }
 
 // missing are the places of members that are not there, nil if the group is over.
-func (g *group) missing() []int {
+func (g *compositeHold) missing() []int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.state.over() || g.state.leaving {
@@ -156,19 +155,19 @@ func (g *group) missing() []int {
 }
 
 // places returns the members by the order of the locks, nil where there is none.
-func (g *group) places() []*Hold {
+func (g *compositeHold) places() []*Hold {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.members)
 }
 
 // present returns the members that are there.
-func (g *group) present() []*Hold {
+func (g *compositeHold) present() []*Hold {
 	return slices.DeleteFunc(g.places(), func(h *Hold) bool { return h == nil })
 }
 
 // err is why the group is not held, or nil. Every member is looked at.
-func (g *group) err() error {
+func (g *compositeHold) err() error {
 	for _, h := range g.present() {
 		_ = h.Err() // which tells the group, should the time of the member be over
 	}
@@ -178,7 +177,7 @@ func (g *group) err() error {
 }
 
 // validFor is for how long enough members can be relied on.
-func (g *group) validFor() time.Duration {
+func (g *compositeHold) validFor() time.Duration {
 	if g.err() != nil {
 		return 0
 	}
@@ -194,7 +193,7 @@ func (g *group) validFor() time.Duration {
 }
 
 // count is how often the members are held by their owners.
-func (g *group) count() int {
+func (g *compositeHold) count() int {
 	if g.err() != nil {
 		return 0
 	}
@@ -209,7 +208,7 @@ func (g *group) count() int {
 
 // find returns the live hold of a lock, or of one side of it, among the members that are
 // there now: also one that came late.
-func (g *group) find(p *primitive, side Kind) *Hold {
+func (g *compositeHold) find(p *primitive, side Kind) *Hold {
 	if g.err() != nil {
 		return nil
 	}
@@ -221,9 +220,9 @@ func (g *group) find(p *primitive, side Kind) *Hold {
 	return nil
 }
 
-// leave begins the end of a group: it takes no members any more. It returns those that it
+// beginRelease begins the end of a group: it takes no members any more. It returns those that it
 // has.
-func (g *group) leave() []*Hold {
+func (g *compositeHold) beginRelease() []*Hold {
 	g.mu.Lock()
 	g.state.leaving = true
 	endings := g.state.takeEndings()
@@ -237,15 +236,15 @@ func (g *group) leave() []*Hold {
 }
 
 // abandon ends a group that has not become a hold.
-func (g *group) abandon(ctx context.Context) { giveBack(ctx, g.leave(), g.patience) }
+func (g *compositeHold) abandon(ctx context.Context) { giveBack(ctx, g.beginRelease(), g.patience) }
 
 // unlock releases every member. Who comes second waits for the first.
-func (g *group) unlock(ctx context.Context) error {
+func (g *compositeHold) unlock(ctx context.Context) error {
 	g.releasing.Lock()
 	defer g.releasing.Unlock()
 	lost := g.err()
 	g.mu.Lock()
-	told, again, cause := g.state.told, g.again, g.state.cause
+	told, again, cause := g.state.reported, g.again, g.state.cause
 	g.mu.Unlock()
 	if told {
 		return fail("unlock", g.name, ErrNotHeld, cause)
@@ -254,13 +253,13 @@ func (g *group) unlock(ctx context.Context) error {
 	if lost != nil && !again {
 		enough = 0 // whatever comes of it, it is no release
 	}
-	members := g.leave()
-	return g.settle(lost, members, most(context.Background(), members, enough, g.patience, func(h *Hold) error { return h.Unlock(ctx) }))
+	members := g.beginRelease()
+	return g.concludeRelease(lost, members, most(context.Background(), members, enough, g.patience, func(h *Hold) error { return h.Unlock(ctx) }))
 }
 
-// settle says what a release of the members means. Those that were released are not
+// concludeRelease says what a release of the members means. Those that were released are not
 // released again.
-func (g *group) settle(lost error, members []*Hold, errs []error) error {
+func (g *compositeHold) concludeRelease(lost error, members []*Hold, errs []error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	lasted, unknown := 0, false
@@ -280,95 +279,22 @@ func (g *group) settle(lost error, members []*Hold, errs []error) error {
 	g.confirmed += lasted
 	switch {
 	case lost != nil && !g.again:
-		g.state.told = true
+		g.state.reported = true
 		return fail("unlock", g.name, append([]error{ErrNotHeld, lost}, errs...)...)
 	case g.confirmed >= g.need:
-		g.state.told, g.state.released = true, true
+		g.state.reported, g.state.released = true, true
 		return nil
 	case unknown:
 		g.again = true // Unlock may be called again
 		return fail("unlock", g.name, errs...)
 	}
-	g.state.told = true
+	g.state.reported = true
 	return fail("unlock", g.name, append([]error{ErrNotHeld, ErrLost}, errs...)...)
-}
-
-// giveBack unlocks holds that nobody relies on. After a while, or when ctx ends, those that
-// are silent are left to the background.
-func giveBack(ctx context.Context, holds []*Hold, patience time.Duration) {
-	most(ctx, holds, 0, patience, func(h *Hold) error { return h.Unlock(context.Background()) })
-}
-
-// most calls f for holds, all at once, and returns their errors by their places. When it
-// has succeeded for enough of them, the others are waited for only a while: an errSilent
-// stands for their results. When ctx ends, none is waited for.
-func most(ctx context.Context, holds []*Hold, enough int, patience time.Duration, f func(*Hold) error) []error {
-	errs := make([]error, len(holds))
-	type result struct {
-		place int
-		err   error
-	}
-	results := make(chan result, len(holds))
-	left := 0
-	for i, h := range holds {
-		if h == nil {
-			continue
-		}
-		left++
-		errs[i] = ofMember(i, errors.Join(ErrUnknownOutcome, unavailable(errSilent)))
-		go func() { results <- result{i, f(h)} }()
-	}
-	var silence <-chan time.Time
-	for ; left > 0; left-- {
-		if enough <= 0 && silence == nil {
-			silence = time.After(patience)
-		}
-		select {
-		case r := <-results:
-			errs[r.place] = ofMember(r.place, r.err)
-			if r.err == nil {
-				enough--
-			}
-		case <-silence:
-			return errs
-		case <-ctx.Done():
-			return errs
-		}
-	}
-	return errs
-}
-
-// ofMember says whose error it is: the members of a group often share their name.
-func ofMember(place int, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("member %d: %w", place+1, err)
-}
-
-// indexes are the places of all.
-func indexes[T any](all []T) []int {
-	places := make([]int, len(all))
-	for i := range places {
-		places[i] = i
-	}
-	return places
-}
-
-// atOnce calls f for each of several things at the same time.
-func atOnce[T any](all []T, f func(T) error) []error {
-	errs := make([]error, len(all))
-	var calls sync.WaitGroup
-	for i, each := range all {
-		calls.Go(func() { errs[i] = f(each) })
-	}
-	calls.Wait()
-	return errs
 }
 
 // extend extends every member, and fails if too few could be. Who is about to become one
 // is waited for: others may be silent by now, and its lease is to be as long as theirs.
-func (g *group) extend(ctx context.Context, d time.Duration) error {
+func (g *compositeHold) extend(ctx context.Context, d time.Duration) error {
 	if g.arriving != nil {
 		select {
 		case <-g.arriving:

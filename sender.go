@@ -21,19 +21,19 @@ const (
 // errSilent means that a command got no answer in the time it was given.
 var errSilent = errors.New("latchkey: no answer from the server")
 
-// caller sends commands and repeats them while the server is in trouble. It may,
+// sender sends commands and repeats them while the server is in trouble. It may,
 // because each of them is safe to send twice.
-type caller struct {
+type sender struct {
 	client rueidis.Client
 	// prompt says that the rueidis client returns as soon as a context ends, and sends
 	// nothing for one that has ended, which only one that this package opened is known
 	// to do.
-	prompt   bool
-	patience time.Duration // for one command, and for its repetitions together
-	clock    func() stamp
-	topology *topology
-	ends     sharedDeadline
-	errands  sync.Pool // each an *errand
+	cancelsPromptly bool
+	patience        time.Duration // for one command, and for its repetitions together
+	clock           func() stamp
+	topology        *topology
+	ends            sharedDeadline
+	errands         sync.Pool // each an *errand
 	// closed says that the last command found the rueidis client closed.
 	closed atomic.Bool
 
@@ -48,14 +48,14 @@ type answer struct {
 	null    bool  // the reply was nil
 	asked   stamp // just before the first attempt
 	sent    stamp // just before the last attempt
-	count   int   // what a release has left of the count, set by tenure.settle
+	count   int   // what a release has left of the count, set by ownership.settle
 	bare    bool  // of a plain command, which tells less than a script
 	// doubt says that an attempt was sent whose outcome is unknown. Even after a
 	// later answer it may yet be executed, late.
 	doubt   bool
 	doubtAt stamp // just before the last such attempt
-	// doubtEra is the era in which all such attempts were sent, or noEra.
-	doubtEra era
+	// doubtEra is the generation in which all such attempts were sent, or noGeneration.
+	doubtEra generation
 }
 
 // limit is when the time of a call is over, which counts from its beginning: for a slot
@@ -71,7 +71,7 @@ type limit struct {
 // good, ctx ends, stop closes, or the patience of the client is over. The error is the
 // refusal, ErrClosed, or an ErrUnavailable. An error together with doubt means that the
 // command may have been executed.
-func (c *caller) call(ctx context.Context, stop <-chan struct{}, cmd command, keys, args []string) (answer, error) {
+func (c *sender) call(ctx context.Context, stop <-chan struct{}, cmd command, keys, args []string) (answer, error) {
 	return c.callOn(ctx, stop, terms{patience: c.patience}, cmd, keys, args)
 }
 
@@ -82,7 +82,7 @@ type terms struct {
 }
 
 // callOn is call on other terms than those of the client.
-func (c *caller) callOn(ctx context.Context, stop <-chan struct{}, on terms, cmd command, keys, args []string) (answer, error) {
+func (c *sender) callOn(ctx context.Context, stop <-chan struct{}, on terms, cmd command, keys, args []string) (answer, error) {
 	a := answer{asked: c.clock()}
 	end := limit{time.Now().Add(on.patience), on.waits}
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
@@ -95,7 +95,7 @@ func (c *caller) callOn(ctx context.Context, stop <-chan struct{}, on terms, cmd
 		if ctx.Err() == nil && isContextError(err) {
 			err = fmt.Errorf("%w: %v", errSilent, err) //nolint:errorlint // not the context of the caller
 		}
-		switch judge(err) {
+		switch classify(err) {
 		case answered:
 			a.message, a.null = message, err != nil
 			return a, nil
@@ -123,51 +123,51 @@ func (c *caller) callOn(ctx context.Context, stop <-chan struct{}, on terms, cmd
 	}
 }
 
-// once sends a command one time and returns when it is answered or ctx ends, which has a
+// sendOnce sends a command one time and returns when it is answered or ctx ends, which has a
 // deadline.
-func (c *caller) once(ctx context.Context, cmd command, keys, args []string) rueidis.RedisResult {
+func (c *sender) sendOnce(ctx context.Context, cmd command, keys, args []string) rueidis.RedisResult {
 	deadline, _ := ctx.Deadline()
 	result, _ := c.attempt(ctx, limit{at: deadline}, cmd, keys, args)
 	return result
 }
 
 // attempt sends a command one time and returns when it is answered, ctx ends, or the
-// time is over. sentIn is noEra if more may be sent for it afterwards, or over another
+// time is over. sentIn is noGeneration if more may be sent for it afterwards, or over another
 // connection.
-func (c *caller) attempt(ctx context.Context, end limit, cmd command, keys, args []string) (result rueidis.RedisResult, sentIn era) {
+func (c *sender) attempt(ctx context.Context, end limit, cmd command, keys, args []string) (result rueidis.RedisResult, sentIn generation) {
 	n := c.node(keys[0])
 	if cmd.acks != nil {
-		return c.confirmed(ctx, n, end.at, cmd, slices.Clone(keys), slices.Clone(args)), noEra
+		return c.confirmed(ctx, n, end.at, cmd, slices.Clone(keys), slices.Clone(args)), noGeneration
 	}
 	lane := n.lane(cmd)
-	slot, err := lane.take(ctx, end.at)
+	slot, err := lane.reserve(ctx, end.at)
 	if err != nil {
-		return rueidis.NewErrorResult(err), noEra
+		return rueidis.NewErrorResult(err), noGeneration
 	}
 	era, steady := n.steady()
 	within := c.direct(ctx, end)
 	if slot.probe || !steady || within == nil {
 		keys, args := slices.Clone(keys), slices.Clone(args)
-		return c.aside(ctx, n, lane, slot, end.at, func(ctx context.Context) rueidis.RedisResult {
+		return c.sendDetached(ctx, n, lane, slot, end.at, func(ctx context.Context) rueidis.RedisResult {
 			return c.deliver(ctx, cmd, keys, args)
-		}), noEra
+		}), noGeneration
 	}
 	result = cmd.send(within, c.client, keys, args)
 	if within.Err() != nil && isContextError(result.Error()) {
 		lane.abandon()
 		return result, era
 	}
-	lane.give(slot)
+	lane.finish(slot)
 	c.heard(n, era, result)
 	return result, era
 }
 
 // direct returns the context with which a command is sent on a connection that is up, so
 // that rueidis returns in time; or nil if that does not do it.
-func (c *caller) direct(ctx context.Context, end limit) context.Context {
+func (c *sender) direct(ctx context.Context, end limit) context.Context {
 	deadline, bounded := ctx.Deadline()
 	switch {
-	case !c.prompt:
+	case !c.cancelsPromptly:
 		return nil
 	case end.loose, bounded && !deadline.After(end.at):
 		return ctx
@@ -179,13 +179,13 @@ func (c *caller) direct(ctx context.Context, end limit) context.Context {
 
 // confirmed is attempt for a command that replicas have to confirm. Once it has a place
 // they have the time that they were given, since it would be in doubt otherwise.
-func (c *caller) confirmed(ctx context.Context, n *node, end time.Time, cmd command, keys, args []string) rueidis.RedisResult {
+func (c *sender) confirmed(ctx context.Context, n *node, end time.Time, cmd command, keys, args []string) rueidis.RedisResult {
 	give, err := cmd.acks.place(ctx, n, end)
 	if err != nil {
 		return rueidis.NewErrorResult(err)
 	}
 	lane := n.lane(cmd)
-	slot, err := lane.take(ctx, end)
+	slot, err := lane.reserve(ctx, end)
 	if err != nil {
 		give()
 		return rueidis.NewErrorResult(err)
@@ -194,7 +194,7 @@ func (c *caller) confirmed(ctx context.Context, n *node, end time.Time, cmd comm
 	if least := time.Now().Add(cmd.acks.patience()); end.Before(least) {
 		end = least
 	}
-	return c.aside(ctx, n, lane, slot, end, func(ctx context.Context) rueidis.RedisResult {
+	return c.sendDetached(ctx, n, lane, slot, end, func(ctx context.Context) rueidis.RedisResult {
 		defer give()
 		return c.deliver(ctx, cmd, keys, args)
 	})
@@ -203,7 +203,7 @@ func (c *caller) confirmed(ctx context.Context, n *node, end time.Time, cmd comm
 // deliver sends a command, unless a question that changes nothing finds the rueidis
 // client closed. Of a command for which that came out on the way nobody knows how far
 // it got; one that is held back here was never sent.
-func (c *caller) deliver(ctx context.Context, cmd command, keys, args []string) rueidis.RedisResult {
+func (c *sender) deliver(ctx context.Context, cmd command, keys, args []string) rueidis.RedisResult {
 	if c.closed.Load() {
 		err := c.client.Do(context.WithoutCancel(ctx), c.client.B().Exists().Key(keys[0]).Build()).Error()
 		if errors.Is(err, rueidis.ErrClosing) {
@@ -220,7 +220,7 @@ func (c *caller) deliver(ctx context.Context, cmd command, keys, args []string) 
 }
 
 // node returns the node that serves a key, as far as is known.
-func (c *caller) node(key string) *node {
+func (c *sender) node(key string) *node {
 	if !c.topology.cluster {
 		return c.topology.common
 	}
@@ -231,16 +231,16 @@ func (c *caller) node(key string) *node {
 }
 
 // heard notes whether a node is there, by the result of a command that was sent in an
-// era of dialing.
-func (c *caller) heard(n *node, sentIn era, result rueidis.RedisResult) {
+// generation of dialing.
+func (c *sender) heard(n *node, sentIn generation, result rueidis.RedisResult) {
 	err := result.NonRedisError()
 	switch {
 	case errors.Is(err, errUnsent): // which says nothing new
 		return
 	case err != nil && !errors.Is(err, ErrNotReplicated):
-		n.dialing.broke()
+		n.connections.broke()
 	default:
-		n.dialing.answered(sentIn)
+		n.connections.answered(sentIn)
 	}
 	if closed := errors.Is(err, rueidis.ErrClosing); c.closed.Load() != closed {
 		c.closed.Store(closed)
@@ -248,19 +248,19 @@ func (c *caller) heard(n *node, sentIn era, result rueidis.RedisResult) {
 }
 
 // detached returns a context for clean-up, which the end of ctx does not touch.
-func (c *caller) detached(ctx context.Context) context.Context {
-	if c.prompt {
+func (c *sender) detached(ctx context.Context) context.Context {
+	if c.cancelsPromptly {
 		return context.Background() // our own client has no use for values
 	}
 	return context.WithoutCancel(ctx)
 }
 
 // send makes any other call to a node under the same bounds.
-func (c *caller) send(ctx context.Context, n *node, call func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
+func (c *sender) send(ctx context.Context, n *node, call func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
 	end := time.Now().Add(c.patience)
-	slot, err := n.ordinary.take(ctx, end)
+	slot, err := n.ordinary.reserve(ctx, end)
 	if err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	return c.aside(ctx, n, n.ordinary, slot, end, call)
+	return c.sendDetached(ctx, n, n.ordinary, slot, end, call)
 }

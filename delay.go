@@ -13,9 +13,9 @@ const (
 	longestNap  = 4 * MaxStaleWaiterTimeout
 )
 
-// nap rests in a wait loop until d is over or there is a hint. All pauses of all wait loops
+// delay rests in a wait loop until d is over or there is a hint. All pauses of all wait loops
 // come by here, so that none can spin. It tells why if it was cut short.
-func nap(ctx context.Context, stop, hint <-chan struct{}, d time.Duration) error {
+func delay(ctx context.Context, stop, hint <-chan struct{}, d time.Duration) error {
 	timer := time.NewTimer(min(max(d, shortestNap), longestNap))
 	defer timer.Stop()
 	select {
@@ -32,7 +32,7 @@ func nap(ctx context.Context, stop, hint <-chan struct{}, d time.Duration) error
 
 // rest is nap where nothing hints.
 func rest(ctx context.Context, stop <-chan struct{}, d time.Duration) error {
-	return nap(ctx, stop, nil, d)
+	return delay(ctx, stop, nil, d)
 }
 
 // jitter spreads d over its second half, so that clients that failed together do

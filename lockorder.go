@@ -9,23 +9,23 @@ import (
 
 func (p *primitive) self() member              { return p }
 func (p *primitive) fault() error              { return p.invalid }
-func (p *primitive) order() (key, kind string) { return p.key, string(p.kind.kind) }
+func (p *primitive) order() (key, kind string) { return p.key, string(p.spec.kind) }
 func (p *primitive) primitives() []*primitive  { return []*primitive{p} }
 
 func (p *primitive) noun() string {
-	switch p.kind.kind {
+	switch p.spec.kind {
 	case KindRead, KindWrite:
-		return "the " + string(p.kind.kind) + " lock"
+		return "the " + string(p.spec.kind) + " lock"
 	case KindMutex:
 		return "the mutex"
 	}
 	return "the lock"
 }
 
-func (l *several) self() member              { return l }
-func (l *several) order() (key, kind string) { return l.Name(), "" }
+func (l *compositeLock) self() member              { return l }
+func (l *compositeLock) order() (key, kind string) { return l.Name(), "" }
 
-func (l *several) noun() string {
+func (l *compositeLock) noun() string {
 	if l.kind == KindRed {
 		return "the RedLock"
 	}
@@ -33,14 +33,14 @@ func (l *several) noun() string {
 }
 
 // fault is that of the members, or that there are none: nobody has made this group.
-func (l *several) fault() error {
+func (l *compositeLock) fault() error {
 	if l.invalid == nil && len(l.members) == 0 {
 		return errNoMembers
 	}
 	return l.invalid
 }
 
-func (l *several) primitives() (all []*primitive) {
+func (l *compositeLock) primitives() (all []*primitive) {
 	for _, m := range l.members {
 		all = append(all, m.primitives()...)
 	}
@@ -81,7 +81,7 @@ func membersOf(locks []Locker) ([]member, error) {
 // flat takes MultiLocks apart: all of all is all.
 func flat(members []member) (all []member) {
 	for _, m := range members {
-		if s, is := m.(*several); is && s.kind == KindMulti {
+		if s, is := m.(*compositeLock); is && s.kind == KindMulti {
 			all = append(all, s.members...)
 		} else {
 			all = append(all, m)
@@ -134,7 +134,7 @@ func same(a, b member) bool {
 	}
 	p, is := a.(*primitive)
 	o, too := b.(*primitive)
-	return is && too && sameKey(p, o) && p.kind.kind == o.kind.kind
+	return is && too && sameKey(p, o) && p.spec.kind == o.spec.kind
 }
 
 // sharedKey returns a key that both members need.

@@ -2,34 +2,8 @@ package latchkey
 
 import "time"
 
-// Kind names a kind of object.
-type Kind string
-
-// The kinds of objects, of holds and of what [Client.Inspect] finds.
-const (
-	KindNone    Kind = "none"    // nothing: the lock is free
-	KindMutex   Kind = "mutex"   // the plain lock of NewMutex and many other libraries
-	KindLock    Kind = "lock"    // re-entrant lock
-	KindFenced  Kind = "fenced"  // re-entrant lock with fencing tokens
-	KindSpin    Kind = "spin"    // re-entrant lock, waited for without messages
-	KindFair    Kind = "fair"    // re-entrant lock, first come first served
-	KindRead    Kind = "read"    // the read side of a read/write lock
-	KindWrite   Kind = "write"   // its write side
-	KindRWLock  Kind = "rwlock"  // read/write lock
-	KindPermit  Kind = "permit"  // a permit of a semaphore that has leases
-	KindMulti   Kind = "multi"   // several locks, all of them
-	KindRed     Kind = "red"     // several locks, a majority of them
-	KindUnknown Kind = "unknown" // nothing that this package knows
-
-	// A semaphore and a latch are numbers in Redis. What this library keeps beside them
-	// tells which it is; without that it may also be a counter of an application.
-	KindSemaphore Kind = "semaphore"
-	KindLatch     Kind = "latch"
-	KindNumber    Kind = "number"
-)
-
-// kind is what tells one lock from another; everything else they share.
-type kind struct {
+// spec is what tells one lock from another; everything else they share.
+type spec struct {
 	kind      Kind
 	family    Kind // locks of one family may enter each other's holds
 	stored    Kind // what the key alone shows
@@ -45,19 +19,19 @@ type kind struct {
 }
 
 var (
-	// mutexKind polls more often than the others: users of the same recipe in other
+	// mutexSpec polls more often than the others: users of the same recipe in other
 	// libraries publish nothing when they release.
-	mutexKind = &kind{kind: KindMutex, family: KindMutex, stored: KindMutex,
+	mutexSpec = &spec{kind: KindMutex, family: KindMutex, stored: KindMutex,
 		protocol: stringProtocol{}, renew: renewScript, poll: 250 * time.Millisecond}
-	lockKind = &kind{kind: KindLock, family: KindLock, stored: KindLock,
+	lockSpec = &spec{kind: KindLock, family: KindLock, stored: KindLock,
 		protocol: hashProtocol{}, renew: renewScript, reentrant: true}
-	fencedKind = &kind{kind: KindFenced, family: KindFenced, stored: KindLock,
+	fencedSpec = &spec{kind: KindFenced, family: KindFenced, stored: KindLock,
 		protocol: hashProtocol{}, renew: renewScript, reentrant: true, fenced: true}
 )
 
-// line is the side of the gate whose line its waiters form. The front of those who may
+// line is the side of the wait queue whose line its waiters form. The front of those who may
 // share does not wait for a hold of this client to end.
-func (k *kind) line() Kind {
+func (k *spec) line() Kind {
 	if k.shared {
 		return KindWrite
 	}
@@ -65,11 +39,11 @@ func (k *kind) line() Kind {
 }
 
 // alone reports whether a lock of this kind has one holder at a time.
-func (k *kind) alone() bool { return k.side == "" && !k.shared }
+func (k *spec) alone() bool { return k.side == "" && !k.shared }
 
-// spinKind waits by back-off, and otherwise is the re-entrant lock.
-func spinKind(b Backoff) *kind {
-	k := *lockKind
+// spinSpec waits by back-off, and otherwise is the re-entrant lock.
+func spinSpec(b Backoff) *spec {
+	k := *lockSpec
 	k.kind, k.backoff = KindSpin, &b
 	return &k
 }

@@ -14,7 +14,7 @@ import (
 func TestPauses_are_positive_and_capped(t *testing.T) {
 	c := newTestClient(t, Options{PollCeiling: time.Second, StaleWaiterTimeout: 2 * time.Second, Logger: quiet()})
 	rw := c.NewRWLock("rw")
-	polling := []asker{&wanted{Semaphore: c.NewSemaphore("s")}, &awaiter{CountDownLatch: c.NewCountDownLatch("l")}}
+	polling := []attempter{&wanted{Semaphore: c.NewSemaphore("s")}, &awaiter{CountDownLatch: c.NewCountDownLatch("l")}}
 	for _, p := range []*primitive{
 		c.NewMutex("mutex").primitive, c.NewLock("lock").primitive, c.NewFencedLock("fenced").primitive,
 		rw.Writer().primitive, rw.Reader().primitive, c.NewPermitSemaphore("permits").permits,
@@ -27,7 +27,7 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 		requestFor(front.tenure.lock).stands(ticket)
 	}
 	behind.stands(nearest)
-	for ceiling, askers := range map[time.Duration][]asker{
+	for ceiling, askers := range map[time.Duration][]attempter{
 		c.options.PollCeiling:            append(polling, front),
 		DefaultBackoffMax:                {requestFor(c.NewSpinLock("spin", Backoff{}).primitive)},
 		4 * c.options.StaleWaiterTimeout: {behind},
@@ -35,7 +35,7 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 		for _, a := range askers {
 			for _, left := range []time.Duration{math.MinInt64, -1, 0, 1, time.Millisecond, time.Hour, NoExpiry - 1, NoExpiry} {
 				for round := range 100 {
-					pause := a.pause(c.gates.use("any"), round, left)
+					pause := a.pause(c.waitQueues.use("any"), round, left)
 					require.Positive(t, pause, "%s: %v", a.what(), left)
 					require.LessOrEqual(t, pause, ceiling, "%s: %v", a.what(), left)
 				}
@@ -53,19 +53,19 @@ func requestFor(p *primitive) *request {
 // stands gives the request a place in the queue of a fair lock.
 func (r *request) stands(ticket uint64) {
 	t := r.tenure
-	t.place = &place{t: t, gate: t.client.gates.use(t.lock.waiterChannel(t.wire))}
-	t.place.stand(ticket)
+	t.fairWaiter = &fairWaiter{t: t, queue: t.client.waitQueues.use(t.lock.waiterChannel(t.wire))}
+	t.fairWaiter.setTicket(ticket)
 }
 
 // The place where all wait loops rest takes nobody's word for it.
 func TestNap_does_not_spin(t *testing.T) {
 	for _, d := range []time.Duration{math.MinInt64, -1, 0, 1} {
 		start := time.Now()
-		require.NoError(t, nap(context.Background(), nil, nil, d))
+		require.NoError(t, delay(context.Background(), nil, nil, d))
 		require.GreaterOrEqual(t, time.Since(start), shortestNap)
 	}
 	closed := make(chan struct{})
 	close(closed)
-	require.NoError(t, nap(context.Background(), nil, closed, time.Hour), "a hint")
-	require.ErrorIs(t, nap(context.Background(), closed, nil, time.Hour), ErrClosed)
+	require.NoError(t, delay(context.Background(), nil, closed, time.Hour), "a hint")
+	require.ErrorIs(t, delay(context.Background(), closed, nil, time.Hour), ErrClosed)
 }

@@ -27,52 +27,52 @@ const (
 var errLazyCluster = fmt.Errorf("%w: Options.LazyConnect is for single servers and Sentinel; "+
 	"this server belongs to a cluster, so make its client without it", ErrInvalid)
 
-// dialing knows of one node when rueidis may make callers wait without looking at their
+// connTracker knows of one node when rueidis may make callers wait without looking at their
 // contexts: while a connection is being opened, and as soon as one is broken, because the
 // next caller then opens another and the rest wait for that.
-type dialing struct {
+type connTracker struct {
 	opening atomic.Int32  // from the dial to the first answer
 	breaks  atomic.Int64  // connections that ended and commands that failed, ever
 	heard   atomic.Int64  // what breaks was when a command was sent that has been answered
 	all     *atomic.Int64 // the breaks of all nodes
 }
 
-// era is a time in which no connection broke: to a node, and to any node, of which rueidis
+// generation is a time in which no connection broke: to a node, and to any node, of which rueidis
 // may have chosen another than we think. A client of our own has one connection for all
-// commands to a node. So if one command is answered in the era in which another was sent
+// commands to a node. So if one command is answered in the generation in which another was sent
 // before, that has been executed already, or never will be.
-type era struct{ here, anywhere int64 }
+type generation struct{ here, anywhere int64 }
 
-// noEra is the era of a command of which nothing like that can be said.
-var noEra = era{-1, -1}
+// noGeneration is the generation of a command of which nothing like that can be said.
+var noGeneration = generation{-1, -1}
 
-// common is the era of two commands.
-func (e era) common(other era) era {
+// common is the generation of two commands.
+func (e generation) common(other generation) generation {
 	if e != other {
-		return noEra
+		return noGeneration
 	}
 	return e
 }
 
-// still reports whether it is that era now.
-func (t *topology) still(e era) bool { return e.anywhere == t.breaks.Load() }
+// isStill reports whether it is that generation now.
+func (t *topology) isStill(e generation) bool { return e.anywhere == t.breaks.Load() }
 
 // look reports whether a command that is sent now finds a connection, and returns
 // what answered has to know about it. An answer from before a break proves nothing.
-func (d *dialing) look() (now era, steady bool) {
-	now = era{anywhere: d.all.Load(), here: d.breaks.Load()}
+func (d *connTracker) look() (now generation, steady bool) {
+	now = generation{anywhere: d.all.Load(), here: d.breaks.Load()}
 	return now, d.heard.Load() == now.here && d.opening.Load() == 0
 }
 
-// answered notes the answer to a command that was sent in an era.
-func (d *dialing) answered(sentIn era) {
+// answered notes the answer to a command that was sent in a generation.
+func (d *connTracker) answered(sentIn generation) {
 	if d.heard.Load() < sentIn.here {
 		d.heard.Store(sentIn.here)
 	}
 }
 
 // broke notes that there may be no connection.
-func (d *dialing) broke() {
+func (d *connTracker) broke() {
 	d.breaks.Add(1)
 	d.all.Add(1)
 }
@@ -113,7 +113,7 @@ func orTCP(dial dialFunc) dialFunc {
 func (t *topology) watch(settings *rueidis.ClientOption) {
 	dial := orTCP(settings.DialCtxFn)
 	settings.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
-		d := &t.node(address).dialing
+		d := &t.node(address).connections
 		d.opening.Add(1)
 		conn, err := dial(ctx, address, dialer, config)
 		if err != nil {

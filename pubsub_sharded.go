@@ -18,7 +18,7 @@ var errNoSharded = errors.New("latchkey: the servers know no sharded messages")
 
 // meetCluster asks a cluster who serves what, and decides how messages travel. A client
 // is opened once: a short lease, which bounds the budget, is no reason to fail.
-func (c *caller) meetCluster(o Options) (sharded bool, err error) {
+func (c *sender) meetCluster(o Options) (sharded bool, err error) {
 	if !c.topology.cluster {
 		return false, nil
 	}
@@ -30,18 +30,18 @@ func (c *caller) meetCluster(o Options) (sharded bool, err error) {
 
 // shardedMessages decides how messages travel, by the rule that Redisson follows:
 // sharded on a cluster whose servers know them, unless the options say otherwise.
-func (c *caller) shardedMessages(ctx context.Context, wanted ShardedPubSub) (bool, error) {
+func (c *sender) shardedMessages(ctx context.Context, wanted ShardedPubSub) (bool, error) {
 	if wanted == ShardedOff {
 		return false, nil
 	}
-	_, reply := c.ask(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	_, reply := c.askAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().PubsubShardnumsub().Build())
 	})
 	err := reply.Error()
 	switch {
-	case judge(err) == answered:
+	case classify(err) == answered:
 		return true, nil
-	case judge(err) != refused:
+	case classify(err) != refused:
 		return false, err
 	case wanted == ShardedOn:
 		return false, invalid("Options.ShardedPubSub is ShardedOn: %v", errors.Join(errNoSharded, err))
@@ -55,11 +55,11 @@ func (n *notifier) node(channel string) string {
 	if !n.sharded {
 		return ""
 	}
-	nodes, slot := n.caller.client.Nodes(), keySlot(channel)
+	nodes, slot := n.sender.client.Nodes(), keySlot(channel)
 	if address, known := n.owners[slot]; known && nodes[address] != nil {
 		return address
 	}
-	if address := n.caller.topology.of(slot); nodes[address] != nil {
+	if address := n.sender.topology.of(slot); nodes[address] != nil {
 		return address
 	}
 	for address := range nodes {
@@ -71,9 +71,9 @@ func (n *notifier) node(channel string) string {
 // client returns the client to open the link with, or nil if the node is gone.
 func (l *listener) client() rueidis.Client {
 	if !l.sharded {
-		return l.caller.client
+		return l.sender.client
 	}
-	return l.caller.client.Nodes()[l.address]
+	return l.sender.client.Nodes()[l.address]
 }
 
 // movePause keeps a cluster whose nodes contradict each other from being asked in a

@@ -16,28 +16,28 @@ const opMemory = lateDelivery
 // that the server may have forgotten.
 const opMargin = time.Minute
 
-// op is an operation on a counter: it changes a number, so that sent twice it would
+// operation is an operation on a counter: it changes a number, so that sent twice it would
 // count twice. The server notes the last one of each lane. A lane of this client and an
 // object serves one operation at a time, with growing numbers.
-type op struct {
-	client *Client
-	key    string // of the object
-	lane   int
-	number string
-	note   string // the key of the note
-	began  stamp
-	settle call // what settles it if its outcome is unknown: itself, or its undo
+type operation struct {
+	client   *Client
+	key      string // of the object
+	lane     int
+	number   string
+	record   string // the key of the note
+	began    stamp
+	followUp call // what settles it if its outcome is unknown: itself, or its undo
 }
 
-// lanes are those in use, by the key of the object. An operation takes the first that is
+// dedupLanes are those in use, by the key of the object. An operation takes the first that is
 // free, so that the server has one note for each object and each operation that was under
 // way on it at the same time.
-type lanes struct {
+type dedupLanes struct {
 	mu   sync.Mutex
 	busy map[string][]bool
 }
 
-func (l *lanes) take(key string) int {
+func (l *dedupLanes) reserve(key string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.busy == nil {
@@ -54,7 +54,7 @@ func (l *lanes) take(key string) int {
 	return lane + 1
 }
 
-func (l *lanes) give(key string, lane int) {
+func (l *dedupLanes) free(key string, lane int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	busy := l.busy[key]
@@ -64,41 +64,41 @@ func (l *lanes) give(key string, lane int) {
 	}
 }
 
-// newOp begins an operation on the object of that key. over has to be called when its
+// newOperation begins an operation on the object of that key. over has to be called when its
 // outcome is known.
-func (c *Client) newOp(key string) *op {
-	lane := c.lanes.take(key)
-	return &op{
+func (c *Client) newOperation(key string) *operation {
+	lane := c.dedupLanes.reserve(key)
+	return &operation{
 		client: c,
 		key:    key,
 		lane:   lane,
 		began:  c.clock(),
-		number: strconv.FormatUint(c.tenures.number(), 10),
-		note:   opKey(key, c.id, strconv.Itoa(lane)),
+		number: strconv.FormatUint(c.registry.number(), 10),
+		record: opKey(key, c.id, strconv.Itoa(lane)),
 	}
 }
 
-func (o *op) over() { o.client.lanes.give(o.key, o.lane) }
+func (o *operation) done() { o.client.dedupLanes.free(o.key, o.lane) }
 
-// unknown leaves it to the background to settle the operation.
-func (o *op) unknown() { o.client.undo.add(o, undoPlan{key: o.note, lease: opMemory}) }
+// repeatLater leaves it to the background to settle the operation.
+func (o *operation) repeatLater() { o.client.undo.add(o, undoPlan{key: o.record, lease: opMemory}) }
 
 // undo is part of [undoable]. It ends while the server is certain to remember what it has
 // done.
-func (o *op) undo(ctx context.Context, stop <-chan struct{}) verdict {
-	if o.client.clock().since(o.began) > opMemory-opMargin-2*o.client.caller.patience {
-		o.client.reporter.log(noticeGivenUp, o.note)
-		o.over()
+func (o *operation) undo(ctx context.Context, stop <-chan struct{}) outcome {
+	if o.client.clock().since(o.began) > opMemory-opMargin-2*o.client.sender.patience {
+		o.client.reporter.log(noticeGivenUp, o.record)
+		o.done()
 		return refused
 	}
-	a, err := o.client.caller.call(ctx, stop, o.settle.cmd, o.settle.keys, o.settle.args)
-	switch v := judge(err); {
+	a, err := o.client.sender.call(ctx, stop, o.followUp.cmd, o.followUp.keys, o.followUp.args)
+	switch v := classify(err); {
 	case v == refused && a.doubt:
-		return notNow // an earlier attempt may have been executed
+		return tryLater // an earlier attempt may have been executed
 	case !final(v):
 		return v
 	}
-	o.over()
+	o.done()
 	return answered
 }
 
@@ -130,7 +130,7 @@ func (o *object) query(ctx context.Context, verb string, c call) (answer, error)
 		return answer{}, fail(verb, o.name, ErrClosed)
 	}
 	defer o.client.working.Done()
-	a, err := o.client.caller.call(ctx, o.client.closing, c.cmd, c.keys, c.args)
+	a, err := o.client.sender.call(ctx, o.client.closing, c.cmd, c.keys, c.args)
 	if err != nil {
 		return a, fail(verb, o.name, o.explain(ctx, a, err)...)
 	}
@@ -139,20 +139,20 @@ func (o *object) query(ctx context.Context, verb string, c call) (answer, error)
 
 // count sends an operation that counts once. If its outcome stays unknown, it is
 // repeated in the background.
-func (o *object) count(ctx context.Context, verb string, build func(*op) call) (answer, error) {
+func (o *object) count(ctx context.Context, verb string, build func(*operation) call) (answer, error) {
 	return o.perform(ctx, verb, build, build)
 }
 
 // once sends an operation that takes effect once, and not late: if its outcome stays
 // unknown, it is given up in the background.
-func (o *object) once(ctx context.Context, verb string, build func(*op) call) (answer, error) {
-	return o.perform(ctx, verb, build, func(each *op) call {
-		return call{opVoid, []string{each.note}, []string{each.number}}
+func (o *object) once(ctx context.Context, verb string, build func(*operation) call) (answer, error) {
+	return o.perform(ctx, verb, build, func(each *operation) call {
+		return call{opVoid, []string{each.record}, []string{each.number}}
 	})
 }
 
 // perform sends an operation, and leaves it to settle if its outcome is unknown.
-func (o *object) perform(ctx context.Context, verb string, build, settle func(*op) call) (answer, error) {
+func (o *object) perform(ctx context.Context, verb string, build, settle func(*operation) call) (answer, error) {
 	if o.invalid != nil {
 		return answer{}, fail(verb, o.name, o.invalid)
 	}
@@ -160,18 +160,18 @@ func (o *object) perform(ctx context.Context, verb string, build, settle func(*o
 		return answer{}, fail(verb, o.name, ErrClosed)
 	}
 	defer o.client.working.Done()
-	each := o.client.newOp(o.key)
+	each := o.client.newOperation(o.key)
 	c := build(each)
-	each.settle = settle(each)
-	a, err := o.client.caller.call(ctx, nil, c.cmd, c.keys, c.args)
+	each.followUp = settle(each)
+	a, err := o.client.sender.call(ctx, nil, c.cmd, c.keys, c.args)
 	switch {
 	case err == nil:
-		each.over()
+		each.done()
 		return a, nil
 	case a.doubt:
-		each.unknown()
+		each.repeatLater()
 	default:
-		each.over()
+		each.done()
 	}
 	return a, fail(verb, o.name, o.explain(ctx, a, err)...)
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func steady(d *dialing) bool {
+func steady(d *connTracker) bool {
 	_, steady := d.look()
 	return steady
 }
 
 // The answers of a connection may be looked at after its end.
 func TestDialing_answers_from_before_a_break_prove_nothing(t *testing.T) {
-	d := &newTopology(false, 1).common.dialing
+	d := &newTopology(false, 1).common.connections
 	require.True(t, steady(d))
 	before, _ := d.look()
 	d.broke()
@@ -36,7 +36,7 @@ func TestDialing_notices_the_end_of_a_connection(t *testing.T) {
 		"close": func(c net.Conn) error { _ = c.Close(); return io.EOF },
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &newTopology(false, 1).common.dialing
+			d := &newTopology(false, 1).common.connections
 			here, there := net.Pipe()
 			conn := &watchedConn{Conn: here, opened: func() {}, broke: sync.OnceFunc(d.broke)}
 			require.NoError(t, there.Close())

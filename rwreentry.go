@@ -6,20 +6,20 @@ import (
 	"strconv"
 )
 
-// An owner can have two tenures on one read/write lock, one on each side, under the
-// same name on the wire: whoever writes may read. The tenure that reads is then nested
+// An owner can have two ownerships on one read/write lock, one on each side, under the
+// same name on the wire: whoever writes may read. The ownership that reads is then nested
 // in the one that writes, has a number of its own by which the server tells it from
 // earlier ones, and may outlive it.
 
 // resolveSide is resolve for the sides of a read/write lock.
-func (p *primitive) resolveSide(ctx context.Context, r *request) (*tenure, error) {
+func (p *primitive) resolveSide(ctx context.Context, r *request) (*ownership, error) {
 	owner := r.by
 	if owner.IsZero() {
-		if h := holdFrom(ctx, p, p.kind.side); h != nil {
-			return h.tenure, nil
+		if h := holdFrom(ctx, p, p.spec.side); h != nil {
+			return h.ownership, nil
 		}
-		if h := holdFrom(ctx, p, p.kind.otherSide()); h != nil {
-			return h.tenure.otherSide(p)
+		if h := holdFrom(ctx, p, p.spec.otherSide()); h != nil {
+			return h.ownership.otherSide(p)
 		}
 		var err error
 		if owner, err = ownerFrom(ctx); err != nil {
@@ -32,20 +32,20 @@ func (p *primitive) resolveSide(ctx context.Context, r *request) (*tenure, error
 	if owner.client != p.client.id {
 		return nil, invalid("the owner %v is of another client, which a read/write lock has no room for", owner)
 	}
-	return p.client.tenures.findSide(p, owner)
+	return p.client.registry.findSide(p, owner)
 }
 
-func (k *kind) otherSide() Kind {
+func (k *spec) otherSide() Kind {
 	if k.side == KindRead {
 		return KindWrite
 	}
 	return KindRead
 }
 
-// otherSide returns the tenure on the side of p for an owner that has t on the other.
-func (t *tenure) otherSide(p *primitive) (*tenure, error) {
+// otherSide returns the ownership on the side of p for an owner that has t on the other.
+func (t *ownership) otherSide(p *primitive) (*ownership, error) {
 	switch {
-	case p.kind.side == KindRead:
+	case p.spec.side == KindRead:
 		return t.nest(p), nil
 	case t.writer != nil && t.writer.live():
 		return t.writer, nil
@@ -53,24 +53,24 @@ func (t *tenure) otherSide(p *primitive) (*tenure, error) {
 	return nil, ErrUpgrade
 }
 
-// nest returns the tenure that reads for an owner that writes.
-func (t *tenure) nest(p *primitive) *tenure {
+// nest returns the ownership that reads for an owner that writes.
+func (t *ownership) nest(p *primitive) *ownership {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.nested != nil && t.nested.usable() {
 		return t.nested
 	}
-	t.nested = t.client.tenures.nested(p, t.owner)
+	t.nested = t.client.registry.nested(p, t.owner)
 	t.nested.writer = t
 	return t.nested
 }
 
-// nested makes a tenure that reads, under the name of an owner that writes.
-func (s *tenures) nested(p *primitive, owner Owner) *tenure {
+// nested makes an ownership that reads, under the name of an owner that writes.
+func (s *registry) nested(p *primitive, owner Owner) *ownership {
 	number := s.number()
-	t := s.make(p, owner, number, "")
+	t := s.build(p, owner, number, "")
 	t.nestedNumber = strconv.FormatUint(number, 10)
-	name := ownedName{p.key, p.kind.side, owner}
+	name := ownedName{p.key, p.spec.side, owner}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.byName[name] = t
@@ -78,15 +78,15 @@ func (s *tenures) nested(p *primitive, owner Owner) *tenure {
 	return t
 }
 
-// findSide returns the tenure of an explicit owner on a side of a read/write lock.
-func (s *tenures) findSide(p *primitive, owner Owner) (*tenure, error) {
-	if t := s.known(ownedName{p.key, p.kind.side, owner}); t != nil && t.usable() {
+// findSide returns the ownership of an explicit owner on a side of a read/write lock.
+func (s *registry) findSide(p *primitive, owner Owner) (*ownership, error) {
+	if t := s.known(ownedName{p.key, p.spec.side, owner}); t != nil && t.usable() {
 		return t, nil
 	}
-	if other := s.known(ownedName{p.key, p.kind.otherSide(), owner}); other != nil && other.live() {
+	if other := s.known(ownedName{p.key, p.spec.otherSide(), owner}); other != nil && other.live() {
 		return other.otherSide(p)
 	}
-	return s.adopt(p, ownedName{p.key, p.kind.side, owner}), nil
+	return s.newFor(p, ownedName{p.key, p.spec.side, owner}), nil
 }
 
 // Downgrade turns a write hold into a read hold, in one step: nobody else can write in
@@ -101,29 +101,29 @@ func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 	if h == nil {
 		return nil, ErrNotHeld
 	}
-	t := h.tenure
-	if t == nil || t.lock.kind.side != KindWrite {
+	t := h.ownership
+	if t == nil || t.lock.spec.side != KindWrite {
 		return nil, fail("downgrade", h.Name(), invalid("only a write hold can be downgraded"))
 	}
 	if !t.client.begin() {
 		return nil, fail("downgrade", h.Name(), ErrClosed)
 	}
 	defer t.client.working.Done()
-	read, err := t.downgrade(ctx, h.grip)
+	read, err := t.downgrade(ctx, h.state)
 	if err != nil {
 		return nil, fail("downgrade", h.Name(), t.client.wrongKind(ctx, t.lock.keys, KindRWLock, err))
 	}
 	return read, nil
 }
 
-func (t *tenure) downgrade(ctx context.Context, g *grip) (*Hold, error) {
+func (t *ownership) downgrade(ctx context.Context, g *holdState) (*Hold, error) {
 	n := t.nest(t.lock.reader)
 	defer n.forgetUnused()
-	for _, each := range []*tenure{t, n} {
-		if err := each.turn.take(ctx); err != nil {
+	for _, each := range []*ownership{t, n} {
+		if err := each.turn.lock(ctx); err != nil {
 			return nil, unavailable(contextError(ctx))
 		}
-		defer each.turn.give()
+		defer each.turn.unlock()
 	}
 	if err := t.mayDowngrade(g); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (t *tenure) downgrade(ctx context.Context, g *grip) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.letGo(g); err != nil {
+	if err := t.beginRelease(g); err != nil {
 		return nil, err
 	}
 	a, err := n.sendDowngrade(&r)
@@ -147,13 +147,13 @@ func (t *tenure) downgrade(ctx context.Context, g *grip) (*Hold, error) {
 		return nil, errors.Join(ErrNotHeld, err)
 	}
 	read, err := n.arrive(&r, a)
-	t.gone(a)
-	_, _ = t.tell(g)
+	t.ended(a)
+	_, _ = t.reportRelease(g)
 	return read, err
 }
 
 // mayDowngrade checks, under the turn, that the hold is the only one.
-func (t *tenure) mayDowngrade(g *grip) error {
+func (t *ownership) mayDowngrade(g *holdState) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -169,7 +169,7 @@ func (t *tenure) mayDowngrade(g *grip) error {
 
 // downgraded is the request for the read hold: what is left of the limit of the write
 // hold goes on binding it.
-func (t *tenure) downgraded(g *grip) (request, error) {
+func (t *ownership) downgraded(g *holdState) (request, error) {
 	now := t.client.clock()
 	left := g.left(now)
 	t.mu.Lock()
@@ -189,25 +189,25 @@ const downgradedBefore = -2
 
 // sendDowngrade asks the server for one read hold more, instead of the write hold. It
 // is not stopped by the end of the caller's context: the write hold is given up.
-func (t *tenure) sendDowngrade(r *request) (answer, error) {
+func (t *ownership) sendDowngrade(r *request) (answer, error) {
 	count := t.holds() + 1
 	t.counting(count)
 	p, holds := t.lock, strconv.Itoa(count)
-	a, err := t.client.caller.call(t.client.caller.detached(context.Background()), nil, rwDowngrade.confirmed(t.client.acks),
+	a, err := t.client.sender.call(t.client.sender.detached(context.Background()), nil, rwDowngrade.confirmed(t.client.acks),
 		append(p.rwKeys(), p.leaseKeys(t.wire)+holds),
 		[]string{t.wire, t.client.leaseText(r.lease), holds, t.nestedNumber, t.client.publish, p.channel})
 	if told, _ := a.message.AsInt64(); told == downgradedBefore {
 		a.sent = a.asked // by an earlier attempt, with which the lease began
 	}
 	if errors.Is(err, ErrNotReplicated) && !a.doubt {
-		a.doubt, a.doubtAt, a.doubtEra = true, a.sent, noEra // it was done, and is to be undone
+		a.doubt, a.doubtAt, a.doubtEra = true, a.sent, noGeneration // it was done, and is to be undone
 	}
 	return a, err
 }
 
 // arrive makes the hold of a read that the server has granted, as the first of its
-// tenure or one more.
-func (t *tenure) arrive(r *request, a answer) (*Hold, error) {
+// ownership or one more.
+func (t *ownership) arrive(r *request, a answer) (*Hold, error) {
 	t.mu.Lock()
 	fresh := t.phase == pending
 	t.mu.Unlock()
@@ -217,7 +217,7 @@ func (t *tenure) arrive(r *request, a answer) (*Hold, error) {
 		}
 		return t.conclude(r, nil)
 	}
-	g, cause := t.enter(r, a)
+	g, cause := t.addHold(r, a)
 	if cause != nil {
 		return t.abandonEntry(r, cause)
 	}
@@ -225,7 +225,7 @@ func (t *tenure) arrive(r *request, a answer) (*Hold, error) {
 }
 
 // abandonEntry gives up a read that was asked for: the server's count is set back.
-func (t *tenure) abandonEntry(r *request, cause error) (*Hold, error) {
+func (t *ownership) abandonEntry(r *request, cause error) (*Hold, error) {
 	t.mu.Lock()
 	fresh := t.phase == pending
 	t.mu.Unlock()

@@ -11,66 +11,66 @@ import (
 	"time"
 )
 
-// A gate stands in front of one key. The goroutines of a client that want it form
+// A wait queue stands in front of one key. The goroutines of a client that want it form
 // one line, and only the front of the line talks to Redis: ten thousand local
 // waiters cost the server what one costs. While a goroutine of this client holds
 // the key, the front rests until that hold ends, since asking would be in vain.
 //
 // A lock that promises no order may later be handed to the front inside the
 // client; released is the place for that.
-type gate struct {
-	shard *gateShard
+type waitQueue struct {
+	shard *queueShard
 	key   string
 	wake  chan struct{} // holds one signal for the front
 
 	// Guarded by shard.mu.
-	users   int       // goroutines in line or in front, and live holds
-	busy    bool      // somebody is in front
-	line    list.List // of *spot
-	held    int       // live holds of this client
-	sub     *subscription
-	echoes  int // messages of our own releases that have yet to come back
-	streak  int // releases in a row after which this client took the key again
-	modest  bool
-	sides   atomic.Pointer[gateSides] // of a read/write lock
-	retired time.Time                 // since when nobody uses it, while the subscription lingers
-	main    *gate                     // whose side this is, or nil
-	brief   bool                      // the key is used once, so that there is nothing to linger for
-	asking  time.Time                 // since when the front waits for an answer, or zero
-	last    error                     // what the last answer was, for as long as anybody uses the gate
+	users       int       // goroutines in line or in front, and live holds
+	busy        bool      // somebody is in front
+	line        list.List // of *waiter
+	held        int       // live holds of this client
+	sub         *subscription
+	ownMessages int // messages of our own releases that have yet to come back
+	consecutive int // releases in a row after which this client took the key again
+	yields      bool
+	sides       atomic.Pointer[queueSides] // of a read/write lock
+	retired     time.Time                  // since when nobody uses it, while the subscription lingers
+	main        *waitQueue                 // whose side this is, or nil
+	noLinger    bool                       // the key is used once, so that there is nothing to linger for
+	asking      time.Time                  // since when the front waits for an answer, or zero
+	last        error                      // what the last answer was, for as long as anybody uses the wait queue
 }
 
-// gates finds the gate of a key. It is split so that locks of different names
+// waitQueues finds the wait queue of a key. It is split so that locks of different names
 // seldom meet.
-type gates struct {
+type waitQueues struct {
 	seed   maphash.Seed
-	shards [16]gateShard
+	shards [16]queueShard
 }
 
-type gateShard struct {
+type queueShard struct {
 	mu    sync.Mutex
-	gates map[string]*gate
-	spare []*gate // for reuse: an uncontended lock should not allocate one
+	gates map[string]*waitQueue
+	spare []*waitQueue // for reuse: an uncontended lock should not allocate one
 }
 
 const (
-	spareGates = 64
-	// streakLimit is how often in a row a client may take a contended key again
+	spareQueues = 64
+	// consecutiveLimit is how often in a row a client may take a contended key again
 	// before it lets others go first.
-	streakLimit = 16
-	modestPause = 2 * time.Millisecond
+	consecutiveLimit = 16
+	yieldFor         = 2 * time.Millisecond
 )
 
-func newGates() *gates {
-	g := &gates{seed: maphash.MakeSeed()}
+func newWaitQueues() *waitQueues {
+	g := &waitQueues{seed: maphash.MakeSeed()}
 	for i := range g.shards {
-		g.shards[i].gates = map[string]*gate{}
+		g.shards[i].gates = map[string]*waitQueue{}
 	}
 	return g
 }
 
-// use returns the gate of key and counts the caller as a user of it.
-func (g *gates) use(key string) *gate {
+// use returns the wait queue of key and counts the caller as a user of it.
+func (g *waitQueues) use(key string) *waitQueue {
 	shard := &g.shards[maphash.String(g.seed, key)%uint64(len(g.shards))]
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
@@ -83,20 +83,20 @@ func (g *gates) use(key string) *gate {
 	return gt
 }
 
-// fresh takes a gate from the spare ones or makes one.
-func (s *gateShard) fresh(key string) *gate {
+// fresh takes a wait queue from the spare ones or makes one.
+func (s *queueShard) fresh(key string) *waitQueue {
 	if n := len(s.spare); n > 0 {
 		gt := s.spare[n-1]
 		s.spare = s.spare[:n-1]
 		gt.key = key
 		return gt
 	}
-	return &gate{shard: s, key: key, wake: make(chan struct{}, 1)}
+	return &waitQueue{shard: s, key: key, wake: make(chan struct{}, 1)}
 }
 
-// done ends one use. A gate that nobody uses goes, unless its subscription is to
+// done ends one use. A wait queue that nobody uses goes, unless its subscription is to
 // linger: then the notifier retires it.
-func (g *gate) done() {
+func (g *waitQueue) done() {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
 	g.users--
@@ -111,28 +111,28 @@ func (g *gate) done() {
 	g.shard.drop(g)
 }
 
-// drop removes an unused gate. One that the notifier never knew serves another
+// drop removes an unused wait queue. One that the notifier never knew serves another
 // key. shard.mu is held.
-func (s *gateShard) drop(g *gate) {
+func (s *queueShard) drop(g *waitQueue) {
 	delete(s.gates, g.key)
-	if g.sub == nil && len(s.spare) < spareGates {
+	if g.sub == nil && len(s.spare) < spareQueues {
 		g.drain()
 		g.sides.Store(nil)
-		g.echoes, g.streak, g.modest, g.brief = 0, 0, false, false
+		g.ownMessages, g.consecutive, g.yields, g.noLinger = 0, 0, false, false
 		s.spare = append(s.spare, g)
 	}
 }
 
-// shortLived says that nobody will come back to this gate.
-func (g *gate) shortLived() {
+// doNotLinger says that nobody will come back to this wait queue.
+func (g *waitQueue) doNotLinger() {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
-	g.brief = true
+	g.noLinger = true
 }
 
-// enter joins the line and returns when the caller is in front. An error means
+// awaitFront joins the line and returns when the caller is in front. An error means
 // that ctx ended or the client was closed first.
-func (g *gate) enter(ctx context.Context, stop <-chan struct{}) error {
+func (g *waitQueue) awaitFront(ctx context.Context, stop <-chan struct{}) error {
 	s := g.join()
 	if s == nil {
 		return nil
@@ -141,22 +141,22 @@ func (g *gate) enter(ctx context.Context, stop <-chan struct{}) error {
 	return err
 }
 
-// spot is a place in the line.
-type spot struct {
+// waiter is a place in the line.
+type waiter struct {
 	elem    *list.Element
 	inFront chan struct{} // closed when the front is reached
 	called  chan struct{} // holds a call to try without leaving the line
 }
 
 // join takes a place in the line, or the front, for which it returns nil.
-func (g *gate) join() *spot {
+func (g *waitQueue) join() *waiter {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
 	if !g.busy {
 		g.busy = true
 		return nil
 	}
-	s := &spot{inFront: make(chan struct{})}
+	s := &waiter{inFront: make(chan struct{})}
 	if g.together() {
 		s.called = make(chan struct{}, 1)
 	}
@@ -166,7 +166,7 @@ func (g *gate) join() *spot {
 
 // await returns when the place has become the front, or when it is called. After an
 // error the place is left.
-func (g *gate) await(ctx context.Context, stop <-chan struct{}, s *spot) (inFront bool, err error) {
+func (g *waitQueue) await(ctx context.Context, stop <-chan struct{}, s *waiter) (inFront bool, err error) {
 	if s == nil {
 		return true, nil
 	}
@@ -180,13 +180,13 @@ func (g *gate) await(ctx context.Context, stop <-chan struct{}, s *spot) (inFron
 	case <-ctx.Done():
 		err = contextError(ctx)
 	}
-	g.leaveLine(s)
+	g.leave(s)
 	return false, err
 }
 
-// leaveLine takes a waiter out. If it has come to the front in the meantime, the
+// leave takes a waiter out. If it has come to the front in the meantime, the
 // next one does.
-func (g *gate) leaveLine(s *spot) {
+func (g *waitQueue) leave(s *waiter) {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
 	select {
@@ -197,25 +197,25 @@ func (g *gate) leaveLine(s *spot) {
 	}
 }
 
-// leave gives up the front to the next in line.
-func (g *gate) leave() {
+// leaveFront gives up the front to the next in line.
+func (g *waitQueue) leaveFront() {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
 	g.next()
 }
 
 // next moves the line up. shard.mu is held.
-func (g *gate) next() {
+func (g *waitQueue) next() {
 	first := g.line.Front()
 	g.busy = first != nil
 	if g.busy {
-		close(g.line.Remove(first).(*spot).inFront)
+		close(g.line.Remove(first).(*waiter).inFront)
 	}
 }
 
-// taken counts a live hold of this client. The use of the gate that it is was
+// holdBegan counts a live hold of this client. The use of the wait queue that it is was
 // counted before.
-func (g *gate) taken() {
+func (g *waitQueue) holdBegan() {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
 	g.held++
@@ -225,7 +225,7 @@ func (g *gate) taken() {
 
 // asks notes that the front asks the server. It counts from the first question that has
 // not been answered, even if the one who asked it has left.
-func (g *gate) asks() {
+func (g *waitQueue) asks() {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
 	if g.asking.IsZero() {
@@ -235,7 +235,7 @@ func (g *gate) asks() {
 
 // told notes what has come of the question: err is why the front has to go on waiting, or
 // nil if somebody acquires.
-func (g *gate) told(err error) {
+func (g *waitQueue) told(err error) {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
 	g.asking, g.last = time.Time{}, cmp.Or(err, ErrNotAcquired)
@@ -243,7 +243,7 @@ func (g *gate) told(err error) {
 
 // ended is the error of a wait that has ended with err: what is known to whoever is in
 // front decides, or what the waiter was told last itself.
-func (g *gate) ended(ctx context.Context, err, last error) error {
+func (g *waitQueue) ended(ctx context.Context, err, last error) error {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
 	if g.last != nil {
@@ -255,8 +255,8 @@ func (g *gate) ended(ctx context.Context, err, last error) error {
 	return waitEnded(err, last, g.held > 0, !g.asking.IsZero() && time.Since(g.asking) > cutOff)
 }
 
-// forget drops what those knew who used the gate. shard.mu is held.
-func (g *gate) forget() {
+// forget drops what those knew who used the wait queue. shard.mu is held.
+func (g *waitQueue) forget() {
 	g.asking, g.last = time.Time{}, nil
 	if s := g.sides.Load(); s != nil {
 		s.read.forget()
@@ -264,8 +264,8 @@ func (g *gate) forget() {
 	}
 }
 
-// known returns the gate of a key, or nil if nobody uses it.
-func (g *gates) known(key string) *gate {
+// known returns the wait queue of a key, or nil if nobody uses it.
+func (g *waitQueues) known(key string) *waitQueue {
 	shard := &g.shards[maphash.String(g.seed, key)%uint64(len(g.shards))]
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
@@ -273,93 +273,93 @@ func (g *gates) known(key string) *gate {
 }
 
 // heldHere reports whether this client holds the key.
-func (g *gate) heldHere() bool {
+func (g *waitQueue) heldHere() bool {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
 	return g.held > 0
 }
 
-// refused is called when somebody else turned out to hold the key. The front then
-// relies on messages, for which the gate subscribes once.
-func (g *gate) refused(n *notifier, channel string) {
+// subscribe is called when somebody else turned out to hold the key. The front then
+// relies on messages, for which the wait queue subscribes once.
+func (g *waitQueue) subscribe(n *notifier, channel string) {
 	if g.main != nil {
 		g = g.main
 	}
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
-	g.streak = 0
+	g.consecutive = 0
 	if g.sub == nil && n != nil {
-		g.sub = &subscription{channel: channel, gate: g}
+		g.sub = &subscription{channel: channel, queue: g}
 		n.add(g.sub)
 	}
 }
 
-// releasing is called before a release is sent: its own message is not to wake
+// releaseBegins is called before a release is sent: its own message is not to wake
 // the front, which released will do. It reports whether that message will be heard
 // here at all.
-func (g *gate) releasing() bool {
+func (g *waitQueue) releaseBegins() bool {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
 	if !g.sub.live() {
 		return false
 	}
-	g.echoes++
+	g.ownMessages++
 	return true
 }
 
-// released ends a hold of this client and wakes the front. told is how many
+// holdReleased ends a hold of this client and wakes the front. told is how many
 // subscribers heard of it, 0 if that is not known: if others than this client
 // did, it must not take the key again and again. noEcho says that the message which
 // releasing expected was never published.
-func (g *gate) released(told int64, noEcho bool) {
-	g.settleUp(told, noEcho)
+func (g *waitQueue) holdReleased(told int64, noEcho bool) {
+	g.holdEnded(told, noEcho)
 	g.signal()
 	g.done()
 }
 
-// left ends a hold of this client when others still hold the lock: nobody is woken,
+// holdLeft ends a hold of this client when others still hold the lock: nobody is woken,
 // and noEcho says that a message was expected all the same.
-func (g *gate) left(noEcho bool) {
-	g.settleUp(0, noEcho)
+func (g *waitQueue) holdLeft(noEcho bool) {
+	g.holdEnded(0, noEcho)
 	g.done()
 }
 
-func (g *gate) settleUp(told int64, noEcho bool) {
+func (g *waitQueue) holdEnded(told int64, noEcho bool) {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
-	if noEcho && g.echoes > 0 {
-		g.echoes--
+	if noEcho && g.ownMessages > 0 {
+		g.ownMessages--
 	}
 	if g.sub.live() {
 		told--
 	}
-	g.streak++
+	g.consecutive++
 	if told <= 0 {
-		g.streak = 0
+		g.consecutive = 0
 	}
-	if g.streak >= streakLimit {
-		g.streak, g.modest = 0, true
+	if g.consecutive >= consecutiveLimit {
+		g.consecutive, g.yields = 0, true
 	}
 	g.held--
 }
 
-// modesty returns for how long the front should let other processes go first.
-func (g *gate) modesty() time.Duration {
+// yieldPause returns for how long the front should let other processes go first.
+func (g *waitQueue) yieldPause() time.Duration {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
-	if !g.modest {
+	if !g.yields {
 		return 0
 	}
-	g.modest = false
-	return modestPause/2 + rand.N(modestPause)
+	g.yields = false
+	return yieldFor/2 + rand.N(yieldFor)
 }
 
 // message is called for each message on the key's channel. It never blocks.
-func (g *gate) message() {
+func (g *waitQueue) message() {
 	g.shard.mu.Lock()
-	own := g.echoes > 0
+	own := g.ownMessages > 0
 	if own {
-		g.echoes--
+		g.ownMessages--
 	}
 	g.shard.mu.Unlock()
 	if !own {
@@ -369,37 +369,37 @@ func (g *gate) message() {
 
 // reconnected is called when the subscription begins or ends: what was published
 // in between is lost, so the front has to look for itself.
-func (g *gate) reconnected() {
+func (g *waitQueue) reconnected() {
 	g.shard.mu.Lock()
-	g.echoes = 0
+	g.ownMessages = 0
 	g.shard.mu.Unlock()
 	g.signal()
 }
 
 // signal wakes the front, or whoever comes to the front next. It never blocks.
-func (g *gate) signal() {
+func (g *waitQueue) signal() {
 	nudge(g.wake)
 	if s := g.sides.Load(); s != nil {
 		s.write.signal()
 		s.read.signal()
-		s.read.call(calledAtOnce)
+		s.read.callFirst(calledAtOnce)
 	}
 }
 
 // drain forgets a signal that came before the state was looked at anyway.
-func (g *gate) drain() {
+func (g *waitQueue) drain() {
 	select {
 	case <-g.wake:
 	default:
 	}
 }
 
-// retire drops the gate if it has been unused for that long, and reports whether
+// retire drops the wait queue if it has been unused for that long, and reports whether
 // its subscription can go.
-func (g *gate) retire(linger time.Duration) bool {
+func (g *waitQueue) retire(linger time.Duration) bool {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
-	if g.users > 0 || !g.brief && time.Since(g.retired) < linger {
+	if g.users > 0 || !g.noLinger && time.Since(g.retired) < linger {
 		return false
 	}
 	g.shard.drop(g)

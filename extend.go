@@ -1,0 +1,101 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Extend makes the lease at least d from now, once; it never shortens it. Renewal,
+// if the hold has it, goes on. It does not wait; while the server is in trouble it is
+// repeated for Options.RetryBudget.
+//
+// The error matches ErrNotHeld if the hold is over (also ErrLost if it was lost), ErrMaxHold
+// if d would pass the limit of the hold, ErrInvalid for a bad d, ErrClosed, ErrNotReplicated,
+// or ErrUnavailable if the server could not be asked, with ErrUnknownOutcome if the request was
+// sent and not answered; or it is a *rueidis.RedisError if the server refuses. The lease is
+// then unchanged, or d after ErrUnknownOutcome and ErrNotReplicated.
+func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
+	if err := checkLease("the extension", d); err != nil {
+		return fail("extend", h.Name(), err)
+	}
+	if err := h.Err(); err != nil {
+		return fail("extend", h.Name(), notHeld(err))
+	}
+	if h.composite != nil {
+		return h.composite.extend(ctx, d)
+	}
+	t := h.ownership
+	if !t.client.begin() {
+		return fail("extend", h.Name(), ErrClosed)
+	}
+	defer t.client.working.Done()
+	if err := t.turn.lock(ctx); err != nil {
+		return fail("extend", h.Name(), unavailable(contextError(ctx)))
+	}
+	defer t.turn.unlock()
+	return t.extendBy(ctx, h.state, d)
+}
+
+// extendBy sends a renewal of one hold. The turn is held.
+func (t *ownership) extendBy(ctx context.Context, g *holdState, d time.Duration) error {
+	if err := t.mayExtend(g, d); err != nil {
+		return fail("extend", t.lock.name, err)
+	}
+	c := t.lock.spec.protocol.renewalCall(t, d)
+	a, err := t.client.sender.call(ctx, t.client.closing, c.cmd.confirmed(t.client.acks), c.keys, c.args)
+	if a.doubt || errors.Is(err, ErrNotReplicated) {
+		t.mu.Lock()
+		t.longest = max(t.longest, d)
+		t.mu.Unlock()
+	}
+	switch {
+	case denied(err):
+		t.lose(ErrLost, "the key is gone or belongs to another owner")
+		return t.extended(g, d)
+	case err != nil && a.doubt:
+		return fail("extend", t.lock.name, ErrUnknownOutcome, err)
+	case err != nil:
+		return fail("extend", t.lock.name, err)
+	}
+	results, err := a.message.AsIntSlice()
+	switch {
+	case err != nil || len(results) != 1 || results[0] < 0:
+		return fail("extend", t.lock.name, ErrUnknownOutcome, unavailable(errors.Join(errReply, err)))
+	case results[0] == 0:
+		t.lose(ErrLost, "the key is gone or belongs to another owner")
+	default:
+		t.renewed(a.sent, d)
+	}
+	return t.extended(g, d)
+}
+
+// mayExtend checks, under the turn, that there is something to extend.
+func (t *ownership) mayExtend(g *holdState, d time.Duration) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.client.clock()
+	switch {
+	case t.errOf(g) != nil:
+		return notHeld(t.errOf(g))
+	case t.limit > 0 && now.since(t.start)+d > t.limit, g.max > 0 && now.since(g.start)+d > g.max:
+		return ErrMaxHold
+	}
+	t.unsettled = true
+	return nil
+}
+
+// extended says whether the hold still stands when the answer is in. If it ended
+// meanwhile, the time that the key has got is taken back.
+func (t *ownership) extended(g *holdState, d time.Duration) error {
+	t.mu.Lock()
+	err, phase := t.errOf(g), t.phase
+	t.mu.Unlock()
+	if err == nil {
+		return nil
+	}
+	if phase == over {
+		t.undoLater(0, d)
+	}
+	return fail("extend", t.lock.name, notHeld(err))
+}

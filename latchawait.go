@@ -1,0 +1,89 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// awaiter is one Await.
+type awaiter struct {
+	*CountDownLatch
+
+	request   *request
+	round     string // the round that is awaited, once it is known
+	following bool   // or that it is the one after it
+	verdict   error  // what came of it, once it is decided
+}
+
+// await returns nil when the outcome is known. The awaiters of this client stand in one line. Only the front of it waits on the server; when there is a hint,
+// or the matter is decided for it, those behind look as well, all at once, without
+// leaving the line: each awaits a round of its own.
+func (w *awaiter) await(ctx context.Context) error {
+	_, last := w.attempt(ctx, 0)
+	if last == nil || !w.request.waits || !worthWaiting(ctx, last) {
+		return ended(ctx, last)
+	}
+	main := w.client.waitQueues.use(w.key)
+	defer main.done()
+	g := main.side(KindRead)
+	s := g.join()
+	for {
+		inFront, err := g.await(ctx, w.client.closing, s)
+		if err != nil {
+			return g.ended(ctx, err, last)
+		}
+		if inFront {
+			break
+		}
+		if _, err = w.attempt(ctx, 0); err == nil || !worthWaiting(ctx, err) {
+			g.leave(s)
+			return g.ended(ctx, err, last)
+		}
+		last = err
+	}
+	defer g.leaveFront()
+	err := w.client.waitInFront(ctx, g, w)
+	if err == nil {
+		g.callAll()
+	}
+	return err
+}
+
+// errUnset says what ErrNotSet may mean to an awaiter: Redisson removes a latch when it
+// opens, and keeps no memory of it.
+var errUnset = &subError{
+	text:   ErrNotSet.Error() + ", or opened by Redisson before anybody of this library saw it: UnsetIsOpen takes it for open",
+	parent: ErrNotSet,
+}
+
+// attempt is part of [attempter]. It asks for the round that it found at first.
+func (w *awaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {
+	v, _, err := w.look(ctx, w.round, w.following)
+	if err != nil {
+		return -1, err
+	}
+	switch {
+	case v.what == latchClosed:
+		w.round, w.following = v.round, false
+		return v.ends, ErrNotAcquired
+	case v.what == latchOpen, w.request.unsetIsOpen:
+		return 0, nil
+	case v.what != latchGone && w.request.awaitSet && w.request.waits:
+		w.round, w.following = v.round, true
+		return -1, errors.Join(ErrNotAcquired, ErrNotSet)
+	case v.what == latchUnset:
+		w.verdict = errUnset
+	default:
+		w.verdict = ErrGone
+	}
+	return 0, nil
+}
+
+// pause is part of [attempter].
+func (w *awaiter) pause(g *waitQueue, _ int, left time.Duration) time.Duration {
+	g.subscribe(w.client.notifier, w.channel)
+	return until(left, w.client.pollPause())
+}
+
+func (w *awaiter) what() string { return w.name }

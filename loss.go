@@ -1,0 +1,93 @@
+package latchkey
+
+import "log/slog"
+
+// endIfDue ends the ownership if its time is over, and otherwise plans anew. It reports
+// whether it has ended the ownership.
+func (t *ownership) endIfDue() bool {
+	t.mu.Lock()
+	if t.phase != held && t.phase != leaving {
+		t.mu.Unlock()
+		return false
+	}
+	if t.valid() > 0 {
+		t.plan()
+		t.mu.Unlock()
+		return false
+	}
+	cause, why := ErrLost, "its lease ran out before it could be renewed"
+	if t.limit > 0 && t.client.clock().since(t.start) >= t.limit-driftMargin(t.limit) {
+		cause, why = ErrMaxHold, "its maximum hold time is over"
+	}
+	after := t.mayLast()
+	t.mu.Unlock()
+	return t.endLost(cause, why, after, !t.lock.spec.reentrant)
+}
+
+// mayLast reports whether something is under way that may give the key more time than
+// is known here. t.mu is held.
+func (t *ownership) mayLast() bool {
+	return t.unsettled || t.unheard || t.longest > 0 || t.mayComeLate(0)
+}
+
+// lose ends the ownership because the server no longer knows it.
+func (t *ownership) lose(cause error, why string) {
+	t.mu.Lock()
+	after := t.mayLast()
+	t.mu.Unlock()
+	t.endLost(cause, why, after, true)
+}
+
+// endLost ends the ownership without a release, unless it is over already. after says that a
+// command which is under way may yet lengthen the life of the key, or take it anew, so
+// that it has to be released when its time should be over. alone says that nobody else is
+// known to keep the key alive. Guests, those whose guest this is, and other readers may:
+// then our part is to be taken out, once.
+func (t *ownership) endLost(cause error, why string, after, alone bool) bool {
+	if !t.end(cause) {
+		return false
+	}
+	t.client.reporter.log(noticeLost(why), t.lock.name, slog.String("owner", t.wire))
+	t.observe(Event{Type: EventLost, Err: cause})
+	t.endHold(0)
+	t.mu.Lock()
+	margin, span := driftMargin(t.granted), t.span()
+	t.mu.Unlock()
+	if after || !alone {
+		// Not before the key is gone by itself: the holder may need a moment to stop.
+		t.undoLater(margin, span)
+	}
+	return true
+}
+
+// endHold lets the next local waiter try. told is how many subscribers heard of
+// the release, 0 if there was none to hear of.
+func (t *ownership) endHold(told int64) {
+	t.queue.holdReleased(told, t.echo && told <= 0)
+}
+
+// leaveHold is endHold for a lock that others hold still.
+func (t *ownership) leaveHold() { t.queue.holdLeft(t.echo) }
+
+// end makes the ownership over, once, and ends everything that depends on it. The
+// cause is nil after a release.
+func (t *ownership) end(cause error) bool {
+	t.mu.Lock()
+	if t.phase != held && t.phase != leaving {
+		t.mu.Unlock()
+		return false
+	}
+	t.phase, t.cause, t.count = over, cause, 0
+	endings := t.first.end(cause)
+	for _, g := range t.entered {
+		endings = append(endings, g.end(cause)...)
+	}
+	t.client.watchdog.drop(t)
+	t.mu.Unlock()
+	t.client.registry.remove(t)
+	if cause == nil {
+		cause = ErrNotHeld
+	}
+	endAll(endings, cause)
+	return true
+}

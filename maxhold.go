@@ -1,0 +1,42 @@
+package latchkey
+
+import "time"
+
+// limitHold sets the timer of a re-entry that has a limit of its own. t.mu is held.
+func (t *ownership) limitHold(g *holdState) {
+	g.limit = time.AfterFunc(g.left(t.client.clock()), func() { t.limitReached(g) })
+}
+
+// limitReached ends a re-entry at its own limit, and gives its count back in the
+// background. The outer hold goes on.
+func (t *ownership) limitReached(g *holdState) {
+	t.mu.Lock()
+	if g.over() || g.leaving || t.phase != held {
+		t.mu.Unlock()
+		return
+	}
+	endings := g.end(ErrMaxHold)
+	t.discount(g)
+	t.plan()
+	lease := max(t.lease, t.granted)
+	t.mu.Unlock()
+	endAll(endings, ErrMaxHold)
+	t.undoLater(0, lease)
+}
+
+// endLimited ends the re-entries whose own limit is over, should their timers not have
+// noticed that the machine slept.
+func (t *ownership) endLimited() {
+	now := t.client.clock()
+	t.mu.Lock()
+	var over []*holdState
+	for _, g := range t.entered {
+		if g.left(now) <= 0 {
+			over = append(over, g)
+		}
+	}
+	t.mu.Unlock()
+	for _, g := range over {
+		t.limitReached(g)
+	}
+}

@@ -1,0 +1,188 @@
+package latchkey
+
+import (
+	"cmp"
+	"sync"
+	"time"
+)
+
+// ownership is the time in which one owner has one lock, from the outermost
+// acquisition to the last release, with all its re-entries. Holds are handles on
+// it.
+//
+// Whatever is sent to the server for an ownership (acquire, re-enter, renew, release,
+// undo) is sent under its turn, one after the other.
+type ownership struct {
+	client        *Client
+	lock          *primitive
+	owner         Owner
+	wire          string // the owner as it stands in Redis
+	number        uint64 // of this ownership in this client
+	participantID string // name of our part if another client made the owner, else ""
+	turn          fifoMutex
+	waits         bool        // the acquisition waits: see readProtocol, writeProtocol
+	fairWaiter    *fairWaiter // in the queue of a fair lock, while it waits
+	since         stamp       // when it came to the front of its line, if it waits
+
+	// Of a permit that was asked for together with others: those others, until they
+	// have begun with it or are given up.
+	batch     []*ownership
+	leader    string // the wire name of the one that asks
+	permanent bool   // it was asked for without an end of its lease
+
+	// Of an ownership that reads for an owner that writes: what tells it from others, and
+	// the ownership that writes.
+	nestedNumber string
+	writer       *ownership
+
+	schedule schedule // the watchdog's
+
+	mu        sync.Mutex
+	phase     phase
+	count     int // holds of this client that have not been released
+	most      int // how many the server may have counted
+	renewing  int // those of them that want renewal
+	cause     error
+	lease     time.Duration // with which it is renewed
+	limit     time.Duration // total time allowed by MaxHold, or 0
+	start     stamp         // what the limit counts from: before the acquisition was sent, or later
+	taken     stamp         // before the acquisition was sent
+	sent      stamp         // before the last command that set the lease was sent
+	granted   time.Duration // the lease that it set
+	renewedAt stamp         // before the last command that set a full lease was sent
+	unsettled bool          // a renewal was sent and has not been answered
+	doubtful  bool          // an acquisition may still be executed, late
+	doubtAt   stamp
+	doubtEra  generation    // in which all of them were sent, or noGeneration
+	unwanted  bool          // the server has granted what nobody is to have
+	longest   time.Duration // the longest lease that an extension of unknown outcome may have set
+	queued    bool          // it may stand in the queue on the server
+	stood     bool          // the lease was certain to stand when the last release began
+	unheard   bool          // a release was sent whose outcome is unknown
+	token     int64
+	queue     *waitQueue
+	echo      bool         // our own message of the release is to be overheard
+	nested    *ownership   // reads for the same owner
+	first     holdState    // of the outermost hold
+	entered   []*holdState // of the re-entries that have not been released
+}
+
+type phase int
+
+const (
+	pending phase = iota // being acquired
+	held
+	leaving // the last release has begun: no renewal and no re-entry any more
+	over
+)
+
+// begin makes an ownership live after the server has granted it. The lease counts
+// from before the request was sent.
+func (t *ownership) begin(r *request, a answer) {
+	t.queue = t.client.waitQueues.use(t.lock.key)
+	t.queue.holdBegan()
+	t.client.registry.add(t)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.phase, t.count, t.queued = held, 1, false
+	t.taken, t.start, t.sent, t.renewedAt, t.granted = a.sent, a.sent, a.sent, a.sent, r.lease
+	t.lease, t.limit = r.renewLease, r.maxHold
+	if t.lock.spec.fenced {
+		t.token = a.token()
+	}
+	t.first.renew = r.renew
+	if r.renew {
+		t.renewing = 1
+	}
+	t.plan()
+	for _, other := range t.batch {
+		other.begin(r, a)
+	}
+}
+
+// addHold makes a re-entry that the server has confirmed, or tells why the ownership can
+// no longer be entered.
+func (t *ownership) addHold(r *request, a answer) (g *holdState, cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.phase != held {
+		return nil, cmp.Or(t.cause, ErrNotHeld)
+	}
+	g = &holdState{renew: r.renew, start: a.sent, max: r.maxHold}
+	t.entered = append(t.entered, g)
+	t.count++
+	if r.renew {
+		t.renewing++
+	}
+	t.extend(a.sent, r.lease)
+	t.plan()
+	if g.max > 0 {
+		t.limitHold(g)
+	}
+	return g, nil
+}
+
+// doubt remembers that an acquisition was sent whose outcome is unknown.
+func (t *ownership) doubt(a answer) {
+	if !a.doubt {
+		return
+	}
+	t.mu.Lock()
+	if t.doubtful {
+		a.doubtEra = t.doubtEra.common(a.doubtEra)
+	}
+	t.doubtful, t.doubtAt, t.doubtEra = true, a.doubtAt, a.doubtEra
+	t.mu.Unlock()
+	for _, other := range t.batch {
+		other.doubt(a)
+	}
+}
+
+// mayComeLate reports whether an acquisition may still be executed, which may have asked
+// for that lease. t.mu is held.
+func (t *ownership) mayComeLate(lease time.Duration) bool {
+	return t.doubtful && t.client.clock().since(t.doubtAt) < max(lease, t.span())
+}
+
+// live reports whether the ownership can be entered again.
+func (t *ownership) live() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.phase == held
+}
+
+// markQueued remembers that the server has the ownership among those who wait.
+func (t *ownership) markQueued() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.queued = true
+}
+
+// mayWait reports whether the server may have the ownership in a queue.
+func (t *ownership) mayWait() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.queued || t.doubtful
+}
+
+// usable reports whether an acquisition by the same owner can wait for, or enter,
+// this ownership.
+func (t *ownership) usable() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.phase == pending || t.phase == held
+}
+
+// observe has the observer, if there is one, told what happened to the ownership.
+func (t *ownership) observe(e Event) {
+	if t.client.options.Observer == nil {
+		return
+	}
+	e.Kind, e.Name, e.Owner = t.lock.spec.kind, t.lock.name, t.owner
+	if e.Type == EventLost || e.Type == EventReleased {
+		t.mu.Lock()
+		e.Held = t.client.clock().since(t.taken)
+		t.mu.Unlock()
+	}
+	t.client.reporter.observe(e)
+}

@@ -1,0 +1,205 @@
+package latchkey
+
+import (
+	"context"
+	"slices"
+)
+
+// releaseHold gives one hold back. It begins before the turn is there, so that nothing
+// that holds the turn up can keep the hold alive.
+func (t *ownership) releaseHold(ctx context.Context, g *holdState) error {
+	if err := t.beginRelease(g); err != nil {
+		return err
+	}
+	if !t.turn.tryLock() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.client.options.RetryBudget)
+		defer cancel()
+		if err := t.turn.lock(ctx); err != nil {
+			return t.releaseFailed(answer{}, unavailable(errSilent))
+		}
+	}
+	defer t.turn.unlock()
+	if done, err := t.reportRelease(g); done {
+		return err
+	}
+	a, err := t.sendCount(t.client.sender.detached(ctx), nil)
+	switch {
+	case err != nil:
+		return t.releaseFailed(a, err)
+	case a.null && !t.explains(a):
+		t.lose(ErrLost, "it was gone when it was released")
+		return fail("unlock", t.lock.name, ErrNotHeld, ErrLost)
+	}
+	t.released(g, a)
+	_, err = t.reportRelease(g)
+	return err
+}
+
+// reportRelease says what Unlock has to, if the hold is over by now: nil to the first who asks
+// about a release, be it one in the background after Unlock had failed.
+func (t *ownership) reportRelease(g *holdState) (done bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case g.cause != nil, g.reported:
+		return true, fail("unlock", t.lock.name, ErrNotHeld, g.cause)
+	case g.released:
+		g.reported = true
+		return true, nil
+	}
+	return false, nil
+}
+
+// beginRelease takes a hold off the count before anything is sent, so that no renewal
+// and no re-entry can follow. It may be called again after a release that failed.
+func (t *ownership) beginRelease(g *holdState) error {
+	t.mu.Lock()
+	if g.reported || g.cause != nil {
+		t.mu.Unlock()
+		return fail("unlock", t.lock.name, ErrNotHeld, g.cause)
+	}
+	if g.released || g.leaving {
+		t.mu.Unlock()
+		return nil
+	}
+	t.discount(g)
+	endings := g.takeEndings()
+	t.mu.Unlock()
+	// Before anything is sent: the server may free the lock long before it answers.
+	endAll(endings, ErrNotHeld)
+	return nil
+}
+
+// explains reports whether an owner that is gone is explained by a release of ours
+// whose answer was lost: the last hold was given back while its lease was certain
+// to stand, and the outcome of sending that is unknown.
+func (t *ownership) explains(a answer) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return a.count == 0 && t.stood && (a.doubt || t.unheard)
+}
+
+// releaseFailed leaves the rest to the background.
+func (t *ownership) releaseFailed(a answer, err error) error {
+	t.mu.Lock()
+	t.unheard = t.unheard || a.doubt
+	t.plan()
+	left := t.span()
+	t.mu.Unlock()
+	t.undoLater(0, left)
+	if classify(err) == refused {
+		return fail("unlock", t.lock.name, err)
+	}
+	return fail("unlock", t.lock.name, ErrUnknownOutcome, err)
+}
+
+// released ends a hold that the server has taken back, and with the last one the
+// ownership.
+func (t *ownership) released(g *holdState, a answer) {
+	t.mu.Lock()
+	if a.count > 0 {
+		g.end(nil)
+		t.entered = slices.DeleteFunc(t.entered, func(e *holdState) bool { return e == g })
+		if t.renewing > 0 && t.limit == 0 && t.client.acks == nil {
+			t.extend(a.sent, t.lease) // the release has raised it, which no replica confirms
+		}
+		t.plan()
+		t.mu.Unlock()
+		return
+	}
+	t.mu.Unlock()
+	t.ended(a)
+}
+
+// ended ends an ownership that the server has taken back.
+func (t *ownership) ended(a answer) {
+	if !t.end(nil) {
+		return
+	}
+	told, _ := a.message.AsInt64()
+	if told == -1 {
+		t.client.reporter.log(noticePublish, t.lock.channel)
+	}
+	t.observe(Event{Type: EventReleased}) // before the next one can acquire
+	if t.lock.spec.side != "" && !a.message.IsInt64() {
+		t.leaveHold()
+	} else {
+		t.endHold(told)
+	}
+	t.mu.Lock()
+	span := t.span()
+	late := t.mayComeLate(0) && !t.client.topology.isStill(t.doubtEra)
+	t.mu.Unlock()
+	if late {
+		t.undoLater(undoPause, span) // this release was the first undo
+	}
+}
+
+// sendCount makes the server's count equal to ours. It is the release, and the undo
+// of an acquisition whose outcome is unknown: run twice, late or for an ownership that
+// is over, it does no harm. The turn is held.
+func (t *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (answer, error) {
+	t.mu.Lock()
+	count, raise := t.count, int64(0)
+	if t.renewing > 0 && t.limit == 0 {
+		raise = millis(t.lease)
+	}
+	t.mu.Unlock()
+	a, err := t.sendRelease(ctx, stop, count, raise)
+	if hasCode(err, "WRONGTYPE") {
+		a.null, err = true, nil // somebody put something else in the place of the lock
+	}
+	a.count = count // the count of the ownership may be lower by now
+	t.mu.Lock()
+	if err == nil && !t.doubtful {
+		t.most = count
+	}
+	t.mu.Unlock()
+	return a, err
+}
+
+func (t *ownership) sendRelease(ctx context.Context, stop <-chan struct{}, count int, raise int64) (answer, error) {
+	c := t.lock.spec.protocol.releaseCall(t, count, raise)
+	if c.keys == nil {
+		return answer{}, nil
+	}
+	return t.client.sender.callOn(ctx, stop, t.terms(false), c.cmd, c.keys, c.args)
+}
+
+// discount takes a hold off the count. With the last one the ownership is leaving: it
+// is neither renewed nor entered again. t.mu is held.
+func (t *ownership) discount(g *holdState) {
+	g.leaving = true
+	t.count--
+	if g.renew {
+		t.renewing--
+	}
+	t.entered = slices.DeleteFunc(t.entered, func(e *holdState) bool { return e == g && e.over() })
+	if t.count == 0 {
+		t.phase = leaving
+		t.stood = t.valid() > 0
+		// While a lock has one holder, nobody else publishes its release. That is not so
+		// for readers, whose own messages are heard like all others.
+		t.echo = t.lock.spec.alone() && t.queue.releaseBegins()
+	}
+}
+
+// counting notes that the server is about to be asked to count so many holds.
+func (t *ownership) counting(count int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.most = max(t.most, count)
+}
+
+// holds is how many there are, and mostHolds how many the server may have counted.
+func (t *ownership) holds() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.count
+}
+
+func (t *ownership) mostHolds() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.most
+}
