@@ -146,7 +146,7 @@ func refusedLease(t *testing.T, lease time.Duration, err error) {
 		return
 	}
 	assert.Less(t, lease, 100*time.Millisecond, "%v", err)
-	assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	assert.ErrorIs(t, err, latchkey.ErrUnavailable)
 }
 
 // randomDuration is of any magnitude, and sometimes negative.
