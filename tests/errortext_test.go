@@ -33,13 +33,13 @@ func TestTextBusy(t *testing.T) {
 			holder := hold.Owner().String()
 			_, err := lock.TryLock(t.Context())
 			text(t, `^latchkey: try lock "`+name+`": not acquired: held by `+holder+`, 5\ds left$`, err)
-			_, err = lock.Lock(t.Context(), latchkey.Wait(300*time.Millisecond))
+			_, err = lock.Lock(t.Context(), latchkey.Wait(time.Second))
 			left := `, 5\ds left`
 			if k.queued {
 				left = "" // it is told when to ask again
 			}
-			text(t, `^latchkey: lock "`+name+`": not acquired: held by `+holder+left+`; the wait of 300ms is over$`, err)
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			text(t, `^latchkey: lock "`+name+`": not acquired: held by `+holder+left+`; the wait of 1s is over$`, err)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			_, err = lock.Lock(ctx)
 			text(t, `not acquired: held by `+holder+left+`; context deadline exceeded$`, err)
@@ -57,8 +57,8 @@ func TestTextHeldByThisClient(t *testing.T) {
 			const want = `not acquired: held by this client.*: use the context of the hold`
 			_, err := lock.TryLock(outer)
 			text(t, want, err)
-			_, err = lock.Lock(outer, latchkey.Wait(300*time.Millisecond))
-			text(t, want+`; the wait of 300ms is over$`, err)
+			_, err = lock.Lock(outer, latchkey.Wait(time.Second))
+			text(t, want+`; the wait of 1s is over$`, err)
 			return nil
 		}))
 	})

@@ -331,7 +331,7 @@ func TestTryLockRespectsTheQueue(t *testing.T) {
 	lock := connect(t, server).NewFairLock(name)
 	_, err := lock.TryLock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-	_, err = lock.Lock(t.Context(), latchkey.Wait(50*time.Millisecond))
+	_, err = lock.Lock(t.Context(), latchkey.Wait(time.Second))
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	rig.Eventually(t, soon, "it has left the queue", func() error {
 		if n := admin.Int("LLEN", queueOf(name)); n != 1 {

@@ -66,7 +66,7 @@ func TestPermitDo(t *testing.T) {
 		require.NoError(t, err)
 		assert.Positive(t, left)
 		counts(t, s, 0, 1)
-		busy := s.Do(ctx, func(context.Context) error { t.Error("it is called"); return nil }, latchkey.Wait(50*time.Millisecond))
+		busy := s.Do(ctx, func(context.Context) error { t.Error("it is called"); return nil }, latchkey.Wait(time.Second))
 		require.ErrorIs(t, busy, latchkey.ErrNotAcquired)
 		assert.Contains(t, busy.Error(), `acquire "`+s.Name()+`"`)
 		return failed

@@ -67,7 +67,7 @@ func TestMultiLockLeavesNothingBehind(t *testing.T) {
 		holder := mustLock(t, connect(t, server).NewLock(name+strconv.Itoa(i)))
 		_, err := latchkey.NewMultiLock(locks...).TryLock(t.Context())
 		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-		_, err = latchkey.NewMultiLock(locks...).Lock(t.Context(), latchkey.Wait(50*time.Millisecond))
+		_, err = latchkey.NewMultiLock(locks...).Lock(t.Context(), latchkey.Wait(time.Second))
 		toldBusy(t, err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded, "the context has none")
 		mustUnlock(t, holder)

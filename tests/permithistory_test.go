@@ -64,13 +64,13 @@ var hoarder = rig.Child("hoarder", func(_ context.Context, args []string) error 
 // held until then.
 func hoard(ctx context.Context, s *latchkey.PermitSemaphore, file *os.File) error {
 	for ctx.Err() == nil {
-		options := []latchkey.PermitOption{latchkey.Wait(rand.N(300 * time.Millisecond))}
+		options := []latchkey.PermitOption{latchkey.Wait(time.Microsecond + rand.N(300*time.Millisecond))}
 		if rand.IntN(3) == 0 {
 			options = append(options, latchkey.Lease(200*time.Millisecond+rand.N(time.Second)))
 		}
 		permits, err := s.AcquireN(context.Background(), 1+rand.IntN(4), options...)
-		if errors.Is(err, latchkey.ErrNotAcquired) {
-			continue
+		if errors.Is(err, latchkey.ErrNotAcquired) || errors.Is(err, latchkey.ErrUnavailable) {
+			continue // a short wait may be over before the server has answered
 		}
 		if err != nil {
 			return err

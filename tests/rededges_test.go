@@ -176,14 +176,14 @@ func TestRedLockWithAClosedMember(t *testing.T) {
 
 	rival := mustLock(t, m.lock(t, "x"))
 	m.comesTo(t, "x", 3)
-	_, err := l.Lock(t.Context(), latchkey.Wait(300*time.Millisecond))
+	_, err := l.Lock(t.Context(), latchkey.Wait(time.Second))
 	toldBusy(t, err)
-	require.ErrorContains(t, err, "the wait of 300ms is over", "it waited")
+	require.ErrorContains(t, err, "the wait of 1s is over", "it waited")
 	require.NotErrorIs(t, err, latchkey.ErrClosed)
 	require.ErrorContains(t, err, "closed")
-	_, err = latchkey.NewMultiLock(l, clients[1].NewMutex("y")).Lock(t.Context(), latchkey.Wait(300*time.Millisecond))
+	_, err = latchkey.NewMultiLock(l, clients[1].NewMutex("y")).Lock(t.Context(), latchkey.Wait(time.Second))
 	toldBusy(t, err)
-	require.ErrorContains(t, err, "the wait of 300ms is over", "as a member, too")
+	require.ErrorContains(t, err, "the wait of 1s is over", "as a member, too")
 	waiting := lockInBackground(within(t, soon), l)
 	rest(300 * time.Millisecond) // some rounds
 	require.Empty(t, waiting)

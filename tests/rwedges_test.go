@@ -144,7 +144,7 @@ func TestNotesOutliveTheLeaseOfANestedRead(t *testing.T) {
 	reader, err := lock.Reader().Lock(writer.Context(t.Context()), latchkey.Lease(time.Hour))
 	require.NoError(t, err)
 	other := connect(t, server).NewRWLock(name).Reader()
-	_, err = other.Lock(t.Context(), latchkey.Wait(100*time.Millisecond))
+	_, err = other.Lock(t.Context(), latchkey.Wait(time.Second))
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	assert.Greater(t, rig.NewAdmin(t, server).PTTL("latchkey_rw:{"+name+"}"), 59*time.Minute)
 	mustUnlock(t, writer)

@@ -130,12 +130,12 @@ func (w walk) acquire(ctx context.Context, lock anyLock) (*latchkey.Hold, error)
 	case 0:
 		hold, err = lock.TryLock(ctx)
 	case 1:
-		hold, err = lock.Lock(ctx, latchkey.Wait(rand.N(5*time.Millisecond)))
+		hold, err = lock.Lock(ctx, latchkey.Wait(time.Microsecond+rand.N(5*time.Millisecond)))
 	default:
 		hold, err = lock.Lock(ctx)
 	}
-	if errors.Is(err, latchkey.ErrNotAcquired) {
-		err = nil
+	if errors.Is(err, latchkey.ErrNotAcquired) || errors.Is(err, latchkey.ErrUnavailable) {
+		err = nil // a short wait may be over before the server has answered
 	}
 	return hold, err
 }

@@ -186,7 +186,7 @@ func TestHeldHereIsBusyWithoutAServer(t *testing.T) {
 	client := connect(t, server, patient)
 	hold := mustLock(t, client.NewLock("here"))
 	server.Kill(t)
-	_, err := client.NewLock("here").Lock(t.Context(), latchkey.Wait(300*time.Millisecond))
+	_, err := client.NewLock("here").Lock(t.Context(), latchkey.Wait(time.Second))
 	toldBusy(t, err)
 	require.NoError(t, hold.Err())
 	_, err = client.NewLock("here").TryLock(t.Context())
