@@ -97,10 +97,10 @@ func TestLateAcquisitionAfterTheLossIsUndone(t *testing.T) {
 // package. That is no answer about this lock.
 func TestCauseOfTheContextIsNoAnswer(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
-	client := connect(t, server)
 	held := mustLock(t, connect(t, server).NewLock(name))
 	rig.NewAdmin(t, server).Do("RPUSH", name+":list", "x")
 	for _, sibling := range []string{name + ":list", ""} {
+		client := connect(t, server) // whose subscription says that it has been told "busy"
 		_, cause := client.NewLock(sibling).TryLock(t.Context())
 		ctx, cancel := context.WithCancelCause(t.Context())
 		waiter := lockInBackground(ctx, client.NewLock(name))
