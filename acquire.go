@@ -86,7 +86,7 @@ func (p *primitive) acquireFor(ctx context.Context, r *request) (*Hold, error) {
 func (t *ownership) withoutTurn(ctx context.Context) error {
 	err := contextError(ctx)
 	if g := t.client.waitQueues.known(t.lock.key); g != nil && !t.live() {
-		return g.side(t.lock.spec.line()).ended(ctx, err, nil)
+		return g.side(t.lock.spec.line()).waitError(ctx, err, nil)
 	}
 	return unavailable(err)
 }
@@ -131,8 +131,8 @@ func (p *primitive) mayEnter(t *ownership) error {
 	return nil
 }
 
-// enterOrAcquire does what the phase of the ownership asks for. The turn is held, and given. It
-// reports whether the owner is to be resolved anew, with an error if that is to be after a
+// enterOrAcquire does what the phase of the ownership asks for. The caller has the turn, and this
+// gives it back. It reports whether the owner is to be resolved anew, with an error if that is to be after a
 // pause: then others have their turn in between, the renewal above all.
 func (t *ownership) enterOrAcquire(ctx context.Context, r *request) (h *Hold, again bool, err error) {
 	defer t.turn.unlock()
@@ -154,7 +154,7 @@ func (c *Client) hasTime(r *request) bool {
 	return r.waits || c.clock().since(r.began)+longPause < c.sender.patience
 }
 
-// acquireAs asks once, or stands in line and asks until the lock is granted. Without a
+// acquireAs asks once, or stands in line and asks until the lock is granted. Without an
 // ownership it makes one for a fresh owner, but only when it is in front: whoever
 // stands in line costs little more than the goroutine.
 func (p *primitive) acquireAs(ctx context.Context, r *request, t *ownership) (*Hold, error) {
@@ -173,7 +173,7 @@ func (p *primitive) acquireAs(ctx context.Context, r *request, t *ownership) (*H
 		return p.waitTogether(ctx, r, t, g)
 	}
 	if err := g.awaitFront(ctx, p.client.closing); err != nil {
-		return t.concludeIfAny(r, g.ended(ctx, err, nil))
+		return t.concludeIfAny(r, g.waitError(ctx, err, nil))
 	}
 	defer g.leaveFront()
 	t = p.orFresh(t, r)
@@ -181,7 +181,7 @@ func (p *primitive) acquireAs(ctx context.Context, r *request, t *ownership) (*H
 	return t.conclude(r, t.waitInFront(ctx, r, g))
 }
 
-// waitTogether is take for a lock that many may hold. Only the front of the line waits
+// waitTogether is the waiting of acquireAs for a lock that many may hold. Only the front of the line waits
 // on the server; when it gets in, or there is a hint that it may, those behind it try
 // as well, all at once, without leaving the line.
 func (p *primitive) waitTogether(ctx context.Context, r *request, t *ownership, g *waitQueue) (*Hold, error) {
@@ -190,7 +190,7 @@ func (p *primitive) waitTogether(ctx context.Context, r *request, t *ownership, 
 	for {
 		inFront, err := g.await(ctx, p.client.closing, s)
 		if err != nil {
-			return t.concludeIfAny(r, g.ended(ctx, err, last))
+			return t.concludeIfAny(r, g.waitError(ctx, err, last))
 		}
 		t = p.orFresh(t, r)
 		t.waits = true
@@ -199,7 +199,7 @@ func (p *primitive) waitTogether(ctx context.Context, r *request, t *ownership, 
 		}
 		if _, err = t.attempt(ctx, r, 0); err == nil || !worthWaiting(ctx, err) {
 			g.leave(s)
-			return t.conclude(r, g.ended(ctx, err, last))
+			return t.conclude(r, g.waitError(ctx, err, last))
 		}
 		last = err
 	}
@@ -238,7 +238,7 @@ func (t *ownership) conclude(r *request, err error) (*Hold, error) {
 	granted := errors.Is(err, ErrNotReplicated)
 	known := granted && t.undoAtOnce()
 	if granted && !known {
-		t.refuse()
+		t.markUnwanted()
 	}
 	if t.abandon(r) && !known {
 		err = errors.Join(err, ErrUnknownOutcome)
@@ -291,11 +291,12 @@ func (t *ownership) heldBy(a answer) (left time.Duration, err error) {
 		return 0, errors.Join(errReply, err)
 	}
 	left = fromMillis(ms)
-	return left, t.refusedBy(holder, left)
+	return left, t.busyWith(holder, left)
 }
 
-// refusedBy is the error of an attempt that met a holder, or "" if it is not known which.
-func (t *ownership) refusedBy(holder string, left time.Duration) error {
+// busyWith is the error of an attempt that found the lock held. holder is its owner, or "" if
+// that is not known.
+func (t *ownership) busyWith(holder string, left time.Duration) error {
 	e := &busyError{holder: holder, left: left, at: time.Now()}
 	if t.lock.spec.shared {
 		return ErrNotAcquired // what is left is that of one of many

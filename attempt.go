@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// attempt asks the server for the lock once, in the sense of the lock: trouble on
+// attempt makes one attempt, as the caller counts it: trouble on
 // the way is overcome within the retry budget. A nil error means that the ownership
 // has begun. ErrNotAcquired comes with what is left of the holder's lease.
 func (t *ownership) attempt(ctx context.Context, r *request, round int) (left time.Duration, err error) {
@@ -38,7 +38,7 @@ func (t *ownership) weigh(r *request, a answer) (left time.Duration, err error) 
 			return 0, errors.Join(errReply, err)
 		}
 		left = fromMillis(ms)
-		return left, t.refusedBy("", left)
+		return left, t.busyWith("", left)
 	}
 	if a.message.IsArray() {
 		if t.fairWaiter != nil {
@@ -54,20 +54,20 @@ func (t *ownership) weigh(r *request, a answer) (left time.Duration, err error) 
 func (t *ownership) accept(r *request, a answer) error {
 	select {
 	case <-t.client.closing:
-		t.refuse()
+		t.markUnwanted()
 		return ErrClosed
 	default:
 	}
 	if r.lease-driftMargin(r.lease) <= t.client.clock().since(a.sent) {
-		t.refuse()
+		t.markUnwanted()
 		return unavailable(errLate)
 	}
 	t.begin(r, a)
 	return nil
 }
 
-// refuse marks what the server has granted for undo.
-func (t *ownership) refuse() {
+// markUnwanted marks what the server has granted for undo.
+func (t *ownership) markUnwanted() {
 	for _, each := range append([]*ownership{t}, t.batch...) {
 		each.mu.Lock()
 		each.unwanted = true
@@ -95,9 +95,9 @@ func (c *Client) confirm(ctx context.Context, first answer, again call) (answer,
 	a, err := c.sender.call(ctx, c.closing, again.cmd.confirmed(c.acks), again.keys, again.args)
 	switch {
 	case err != nil && !errors.Is(err, ErrNotReplicated):
-		a.doubt, a.doubtAt, a.doubtEra = true, a.sent, noGeneration
+		a.doubt, a.doubtAt, a.doubtGeneration = true, a.sent, noGeneration
 	case !a.doubt:
-		a.doubt, a.doubtAt, a.doubtEra = first.doubt, first.doubtAt, first.doubtEra
+		a.doubt, a.doubtAt, a.doubtGeneration = first.doubt, first.doubtAt, first.doubtGeneration
 	}
 	a.sent = first.sent
 	return a, err

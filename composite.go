@@ -16,7 +16,7 @@ type compositeLock struct {
 	members []member
 	need    int
 	invalid error
-	// take acquires as many members as it takes.
+	// run acquires as many members as are needed.
 	run func(ctx context.Context, r *request, settings []setting) (*Hold, error)
 }
 
@@ -57,16 +57,16 @@ func forMembers(settings []setting) []setting {
 
 // hopeless reports whether waiting cannot mend what came of a member.
 func hopeless(err error) bool {
-	return !ofContext(err) && (isFinal(err) || errors.Is(err, errGone))
+	return !ofContext(err) && (isFinal(err) || errors.Is(err, errClientClosed))
 }
 
 // cutShort is the error of a step that began then, if the time of the call ends in it: what
 // the step before met, unless this one has heard more, or had its time to.
 func cutShort(ctx context.Context, began time.Time, err, before error) error {
 	if ctx.Err() != nil && before != nil && time.Since(began) < cutOff && (bare(err) == nil || incomplete(err)) {
-		return ended(ctx, before)
+		return withContextEnd(ctx, before)
 	}
-	return ended(ctx, err)
+	return withContextEnd(ctx, err)
 }
 
 // IsLocked asks the servers of all members whether as many of them are held as the lock

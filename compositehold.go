@@ -89,14 +89,14 @@ func (g *compositeHold) add(i int, h *Hold) bool {
 	if confined != nil {
 		h.confine(*confined)
 	}
-	if err := h.onEnd(func(cause error) { g.ended(i, h, cause) }); err != nil {
-		g.ended(i, h, err)
+	if err := h.onEnd(func(cause error) { g.memberEnded(i, h, cause) }); err != nil {
+		g.memberEnded(i, h, err)
 	}
 	return true
 }
 
-// ended takes note that a member is over.
-func (g *compositeHold) ended(i int, h *Hold, cause error) {
+// memberEnded takes note that a member is over.
+func (g *compositeHold) memberEnded(i int, h *Hold, cause error) {
 	g.mu.Lock()
 	var endings []*ending
 	if g.members[i] == h && !g.state.leaving {
@@ -173,7 +173,7 @@ func (g *compositeHold) err() error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.state.ended()
+	return g.state.overBecause()
 }
 
 // validFor is for how long enough members can be relied on.

@@ -30,7 +30,7 @@ func delay(ctx context.Context, stop, hint <-chan struct{}, d time.Duration) err
 	}
 }
 
-// rest is nap where nothing hints.
+// rest is delay without a hint.
 func rest(ctx context.Context, stop <-chan struct{}, d time.Duration) error {
 	return delay(ctx, stop, nil, d)
 }

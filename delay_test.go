@@ -24,7 +24,7 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 	front, behind := requestFor(c.NewFairLock("fair").primitive), requestFor(c.NewFairLock("fair").primitive)
 	front.stands(0)
 	for ticket := range uint64(nearest) {
-		requestFor(front.tenure.lock).stands(ticket)
+		requestFor(front.ownership.lock).stands(ticket)
 	}
 	behind.stands(nearest)
 	for ceiling, askers := range map[time.Duration][]attempter{
@@ -46,13 +46,13 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 
 func requestFor(p *primitive) *request {
 	r := &request{together: 1}
-	r.tenure = p.orFresh(nil, r)
+	r.ownership = p.orFresh(nil, r)
 	return r
 }
 
 // stands gives the request a place in the queue of a fair lock.
 func (r *request) stands(ticket uint64) {
-	t := r.tenure
+	t := r.ownership
 	t.fairWaiter = &fairWaiter{t: t, queue: t.client.waitQueues.use(t.lock.waiterChannel(t.wire))}
 	t.fairWaiter.setTicket(ticket)
 }

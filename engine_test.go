@@ -115,7 +115,7 @@ func TestGates_vanish_when_unused(t *testing.T) {
 		require.NoError(t, h.Unlock(context.Background()))
 	}
 	for i := range c.waitQueues.shards {
-		require.Empty(t, c.waitQueues.shards[i].gates)
+		require.Empty(t, c.waitQueues.shards[i].queues)
 	}
 	require.Empty(t, c.registry.live)
 	require.Empty(t, c.watchdog.queue)

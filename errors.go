@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The errors of this package. The set is closed: every error that an operation
-// returns matches one of them under [errors.Is], or says why the server refuses: an
+// The errors of this package. The set is closed: every error that an operation on a lock, a
+// semaphore or a latch returns matches one of them under [errors.Is], or says why the server refuses: an
 // error of Redis that no retry can mend (out of memory, no permission …), which
 // [errors.As] finds as a *rueidis.RedisError. What lies underneath, such as an error of
 // the network or of the context, always stays in the chain.
@@ -28,8 +28,9 @@ var (
 	// request was sent and not answered, ErrUnknownOutcome. Try again later.
 	ErrUnavailable = errors.New("latchkey: server unavailable")
 
-	// ErrNotHeld means that the hold is over: it was released before, or it was lost
-	// (the error then also matches ErrLost). Nobody else's hold was touched.
+	// ErrNotHeld means that the hold is over: it was released before, it was lost
+	// (ErrLost matches too), or its client was closed (ErrClosed matches too). Nobody
+	// else's hold was touched.
 	ErrNotHeld = errors.New("latchkey: not held")
 
 	// ErrLost is the cause with which the contexts of a hold end when the hold could
@@ -38,22 +39,24 @@ var (
 	ErrLost = errors.New("latchkey: hold lost")
 
 	// ErrMaxHold is the cause with which the contexts of a hold end when the limit
-	// set by [MaxHold] is reached. It also matches ErrLost.
+	// set by [MaxHold] is reached. It also matches ErrLost. From [Hold.Extend] it means
+	// that the extension would pass the limit: the hold goes on. Ask [Hold.Err].
 	ErrMaxHold error = &subError{"latchkey: maximum hold time reached", ErrLost}
 
 	// ErrClosed means that the client is closed. Holds that were live at that time
 	// were released, and their contexts end with this cause.
 	ErrClosed = errors.New("latchkey: client closed")
 
-	// ErrUnknownOutcome means that a command was sent and no answer came, so that
-	// it may or may not have been executed. A failed acquisition with this error is
+	// ErrUnknownOutcome means that a command may or may not have been executed: no
+	// answer came. From Unlock also that the release could not be sent yet. A failed acquisition with this error is
 	// undone in the background; a failed release is repeated there. The lease ends
 	// what could not be reached.
 	ErrUnknownOutcome = errors.New("latchkey: outcome unknown")
 
 	// ErrNotReplicated means that fewer replicas than [Options.Replicas] asks for have
-	// confirmed an acquisition in time. It was undone, and nothing is held; or no more
-	// than before, if it was a re-entry.
+	// confirmed an acquisition in time. It was undone, or, if the master did not answer
+	// that (ErrUnknownOutcome matches too), is being undone in the background. Nothing is
+	// held; or no more than before, if it was a re-entry.
 	ErrNotReplicated = errors.New("latchkey: too few replicas")
 
 	// ErrUpgrade means that a reader asked for the write lock, which could only wait
@@ -73,8 +76,10 @@ var (
 	ErrWrongKind = errors.New("latchkey: key is another kind of object")
 
 	// ErrInvalid means that an argument is unusable: a bad name, a lease that is
-	// zero, negative or below a millisecond, settings that contradict each other.
-	// Nothing was sent.
+	// zero, negative or below a millisecond, settings that contradict each other. The
+	// call holds and changes nothing. Nothing was sent, except where it takes the answers
+	// of servers to find out: two members of a [RedLock] on one server, a cluster behind a
+	// client with LazyConnect, the hold of another member of a [MultiLock].
 	ErrInvalid = errors.New("latchkey: invalid argument")
 )
 

@@ -37,17 +37,17 @@ type fairWaitList struct {
 	tasks  sync.WaitGroup
 
 	mu     sync.Mutex
-	byKey  map[string]*list.List // of *place, by their tickets
+	byKey  map[string]*list.List // of *fairWaiter, by their tickets
 	active bool
 	busy   map[string]bool // nodes to which the last refresh is still under way
 }
 
-// modelFairWaiter is one waiter.
+// fairWaiter is one waiter in the queue of a fair lock.
 type fairWaiter struct {
 	t     *ownership
 	queue *waitQueue // of its own channel
 
-	// Guarded by lines.mu.
+	// Guarded by fairWaitList.mu.
 	ticket uint64 // 0 before the server has given one
 	elem   *list.Element
 	near   bool
@@ -99,7 +99,7 @@ func (t *ownership) readTicket(a answer) (left time.Duration, err error) {
 	if len(reply) > 2 {
 		holder, _ = reply[2].ToString()
 	}
-	return fromMillis(pause), t.refusedBy(holder, -1) // the pause may end sooner than the lease
+	return fromMillis(pause), t.busyWith(holder, -1) // the pause may end sooner than the lease
 }
 
 // fairPause returns how long to rest: as long as the server said if this is one of

@@ -7,7 +7,8 @@ import (
 )
 
 // fifoMutex is a mutex that can be waited for with a context, first come first
-// served. It costs nothing while nobody has to wait. The zero value is free.
+// served. To hold it is to have the turn. It costs nothing while nobody has to wait. The
+// zero value is free.
 type fifoMutex struct {
 	mu    sync.Mutex
 	taken bool
@@ -32,7 +33,7 @@ func (t *fifoMutex) lock(ctx context.Context) error {
 	return t.wait(ctx, false)
 }
 
-// lockToRenew is take for a renewal, to which the turn may be lent.
+// lockToRenew is lock for a renewal, to which the turn may be lent.
 func (t *fifoMutex) lockToRenew(ctx context.Context) error {
 	return t.wait(ctx, true)
 }

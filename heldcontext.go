@@ -153,7 +153,7 @@ func (h *Hold) lifeUnder(parent context.Context) (context.Context, error) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if err := g.ended(); err != nil {
+	if err := g.overBecause(); err != nil {
 		cancel(err)
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (h *Hold) onEnd(f context.CancelCauseFunc) error {
 	g, mu := h.stateAndLock()
 	mu.Lock()
 	defer mu.Unlock()
-	if err := g.ended(); err != nil {
+	if err := g.overBecause(); err != nil {
 		return err
 	}
 	e := &ending{end: f}

@@ -133,7 +133,7 @@ func (h *Hold) Err() error {
 
 // errOf is why a hold is not held, or nil. t.mu is held.
 func (t *ownership) errOf(g *holdState) error {
-	if err := g.ended(); err != nil || t.phase == held {
+	if err := g.overBecause(); err != nil || t.phase == held {
 		return err
 	}
 	return ErrNotHeld

@@ -23,8 +23,8 @@ type holdState struct {
 
 func (g *holdState) over() bool { return g.released || g.cause != nil }
 
-// ended is why the hold is over, or nil.
-func (g *holdState) ended() error {
+// overBecause is why the hold is over, or nil.
+func (g *holdState) overBecause() error {
 	switch {
 	case g.cause != nil:
 		return g.cause

@@ -21,12 +21,12 @@ const serverPatience = 50 * time.Millisecond
 type identity struct {
 	turn fifoMutex // of the one who asks
 
-	mu    sync.Mutex
-	told  bool
-	id    string // "" if it does not want to tell
-	era   generation
-	at    time.Time
-	since time.Time // since when it is asked in vain, or zero
+	mu         sync.Mutex
+	told       bool
+	id         string // "" if it does not want to tell
+	generation generation
+	at         time.Time
+	since      time.Time // since when it is asked in vain, or zero
 }
 
 // knownServerID is what the server has called itself, if that can still be relied on.
@@ -37,7 +37,7 @@ func (c *Client) knownServerID() (id string, known bool) {
 	i := &c.identity
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	fresh := i.told && c.topology.isStill(i.era) && (c.owned || time.Since(i.at) < identityAge)
+	fresh := i.told && c.topology.isStill(i.generation) && (c.owned || time.Since(i.at) < identityAge)
 	return i.id, fresh
 }
 
@@ -78,7 +78,7 @@ func (c *Client) askServerID(ctx context.Context) (id string, told bool) {
 	id, _, _ = strings.Cut(id, "\r")
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.told, i.id, i.era, i.at, i.since = true, id, era, time.Now(), time.Time{}
+	i.told, i.id, i.generation, i.at, i.since = true, id, era, time.Now(), time.Time{}
 	return id, true
 }
 

@@ -129,7 +129,7 @@ func (f *inflight) finish(t ticket) {
 	}
 }
 
-// abandon leaves the slot taken. If the answer is awaited after all, settle takes note of
+// abandon leaves the slot taken. If the answer is awaited after all, answeredLate takes note of
 // it, by the number of the departure.
 func (f *inflight) abandon() (number int64) {
 	f.mu.Lock()
@@ -144,7 +144,7 @@ func (f *inflight) abandon() (number int64) {
 	return number
 }
 
-// answeredLate is give for a command whose caller has left. A later answer may have freed
+// answeredLate is finish for a command whose caller has left. A later answer may have freed
 // its slot already.
 func (f *inflight) answeredLate(t ticket, number int64) {
 	f.over(t, func(d departure) bool { return d.number == number || d.number <= t.after })

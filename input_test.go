@@ -174,7 +174,7 @@ func TestVerdicts(t *testing.T) {
 	dial := &net.OpError{Op: "dial", Err: errors.New("refused")}
 	for err, want := range map[error]outcome{
 		nil: answered, dial: notSent, errSlots: notSent, io.EOF: uncertain, errSilent: uncertain,
-		rueidis.ErrClosing: uncertain, errGone: notSent,
+		rueidis.ErrClosing: uncertain, errClientClosed: notSent,
 		context.Canceled: uncertain, &net.OpError{Op: "read", Err: io.EOF}: uncertain,
 	} {
 		require.Equal(t, want, classify(err), "%v", err)

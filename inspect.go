@@ -51,7 +51,8 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 // it has looked is not touched.
 //
 // The former holder is not asked. If it is a client of this library, its hold ends with
-// ErrLost at its next renewal, a third of its lease later at most. Until then it works on,
+// ErrLost at its next renewal, a third of its lease later at most; one with a fixed lease
+// ([Lease]) ends when that is over. Until then it works on,
 // and two may be inside.
 //
 // The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not

@@ -22,7 +22,7 @@ type awaiter struct {
 func (w *awaiter) await(ctx context.Context) error {
 	_, last := w.attempt(ctx, 0)
 	if last == nil || !w.request.waits || !worthWaiting(ctx, last) {
-		return ended(ctx, last)
+		return withContextEnd(ctx, last)
 	}
 	main := w.client.waitQueues.use(w.key)
 	defer main.done()
@@ -31,14 +31,14 @@ func (w *awaiter) await(ctx context.Context) error {
 	for {
 		inFront, err := g.await(ctx, w.client.closing, s)
 		if err != nil {
-			return g.ended(ctx, err, last)
+			return g.waitError(ctx, err, last)
 		}
 		if inFront {
 			break
 		}
 		if _, err = w.attempt(ctx, 0); err == nil || !worthWaiting(ctx, err) {
 			g.leave(s)
-			return g.ended(ctx, err, last)
+			return g.waitError(ctx, err, last)
 		}
 		last = err
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -103,4 +104,28 @@ func references(t *testing.T) (files []string, uses map[use]map[string]bool) {
 		uses[u][object.Name()] = true
 	}
 	return files, uses
+}
+
+// The map in CONTRIBUTING.md has each file, on its floor.
+func TestMapOfTheFiles(t *testing.T) {
+	text, err := os.ReadFile("CONTRIBUTING.md")
+	require.NoError(t, err)
+	floor := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || strings.Trim(cells[1], " 0123456789") != "" {
+			continue
+		}
+		for _, name := range strings.Split(cells[2], ",") {
+			floor[strings.Trim(name, " `")] = strings.TrimSpace(cells[1])
+		}
+	}
+	named := 0
+	for i, files := range floors {
+		for _, file := range strings.Fields(files) {
+			assert.Equal(t, strconv.Itoa(i), floor[file+".go"], "%s.go", file)
+			named++
+		}
+	}
+	assert.Len(t, floor, named, "a file that is gone")
 }

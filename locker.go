@@ -93,6 +93,10 @@ func (p *primitive) TryLock(ctx context.Context, options ...TryLockOption) (*Hol
 // Otherwise it returns the error of fn, joined with that of [Hold.Err] (ErrLost, ErrMaxHold,
 // ErrClosed) if the hold ended while fn ran, also if fn returned nil, or with the error of
 // Unlock if the release failed.
+//
+// ErrNotAcquired and ErrUnavailable of this call mean that fn was not called. If fn ran and
+// its release was not confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable:
+// do not repeat the work.
 func (p *primitive) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
 	return do(ctx, p, fn, settingsOf(options))
 }
@@ -111,15 +115,30 @@ func (h *Hold) during(ctx context.Context, fn func(context.Context) error) (err 
 	defer func() {
 		lost := h.Err()
 		unlocked := h.Unlock(ctx)
-		if lost != nil {
-			unlocked = fail("do", h.Name(), lost)
-		}
-		if unlocked != nil {
-			err = errors.Join(err, unlocked)
+		switch {
+		case lost != nil:
+			err = errors.Join(err, fail("do", h.Name(), lost))
+		case unlocked != nil:
+			err = errors.Join(err, &unreleasedError{unlocked})
 		}
 	}()
 	return fn(h.Context(ctx))
 }
+
+// unreleasedError is the error of a release after fn has run. It is never taken for that of an
+// acquisition: a caller who does its work again when the server is unavailable would do it
+// twice.
+type unreleasedError struct{ err error }
+
+func (e *unreleasedError) Error() string { return e.err.Error() }
+
+// Is finds what the release met, but not that the server was unavailable.
+func (e *unreleasedError) Is(target error) bool {
+	return target != ErrUnavailable && errors.Is(e.err, target)
+}
+
+// As finds what the release met.
+func (e *unreleasedError) As(target any) bool { return errors.As(e.err, target) }
 
 // IsLocked asks the server whether anybody holds the lock, this client included. The answer
 // may be out of date when it arrives. Don't branch on it; acquire the lock.

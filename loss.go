@@ -60,8 +60,8 @@ func (t *ownership) endLost(cause error, why string, after, alone bool) bool {
 	return true
 }
 
-// endHold lets the next local waiter try. told is how many subscribers heard of
-// the release, 0 if there was none to hear of.
+// endHold lets the next local waiter try. told is how many subscribers received the message
+// of the release: 0 if none was sent or nobody listens, -1 if it could not be published.
 func (t *ownership) endHold(told int64) {
 	t.queue.holdReleased(told, t.echo && told <= 0)
 }

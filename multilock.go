@@ -94,6 +94,10 @@ func (l *MultiLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hol
 // Otherwise it returns the error of fn, joined with that of [Hold.Err] (ErrLost, ErrMaxHold,
 // ErrClosed) if the hold ended while fn ran, also if fn returned nil, or with the error of
 // Unlock if the release failed.
+//
+// ErrNotAcquired and ErrUnavailable of this call mean that fn was not called. If fn ran and
+// its release was not confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable:
+// do not repeat the work.
 func (l *MultiLock) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
 	return do(ctx, l, fn, settingsOf(options))
 }
@@ -124,7 +128,7 @@ func (l *MultiLock) acquireAll(ctx context.Context, r *request, settings []setti
 		}
 		before = err
 		if stopped := rest(ctx, nil, jitter(tiedPause)); stopped != nil {
-			return nil, ended(ctx, err)
+			return nil, withContextEnd(ctx, err)
 		}
 	}
 }

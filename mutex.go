@@ -73,6 +73,10 @@ func (m *Mutex) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, e
 // Otherwise it returns the error of fn, joined with that of [Hold.Err] (ErrLost, ErrMaxHold,
 // ErrClosed) if the hold ended while fn ran, also if fn returned nil, or with the error of
 // Unlock if the release failed.
+//
+// ErrNotAcquired and ErrUnavailable of this call mean that fn was not called. If fn ran and
+// its release was not confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable:
+// do not repeat the work.
 func (m *Mutex) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
 	return do(ctx, m, fn, settingsOf(options))
 }
@@ -84,7 +88,8 @@ func (m *Mutex) Do(ctx context.Context, fn func(context.Context) error, options 
 // touched.
 //
 // The former holder is not asked. If it is a client of this library, its hold ends with
-// ErrLost at its next renewal, a third of its lease later at most. Until then it works on,
+// ErrLost at its next renewal, a third of its lease later at most; one with a fixed lease
+// ([Lease]) ends when that is over. Until then it works on,
 // and two may be inside.
 //
 // The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not

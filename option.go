@@ -69,7 +69,8 @@ type AwaitSetOption interface {
 	AwaitOption
 }
 
-// Wait bounds how long a call waits, besides its context. It must be positive: a call that
+// Wait bounds how long an acquisition waits, besides its context, and not what is done under
+// the lock. It must be positive: a call that
 // is not to wait at all is TryLock or TryAcquire.
 func Wait(d time.Duration) WaitOption { return setting{kind: settingWait, d: d} }
 
@@ -79,8 +80,8 @@ func Wait(d time.Duration) WaitOption { return setting{kind: settingWait, d: d} 
 // NoExpiry, which does not end: it is gone for good if its holder crashes.
 func Lease(d time.Duration) LeaseOption { return setting{kind: settingLease, d: d} }
 
-// MaxHold limits a renewed hold: at d its contexts end with ErrMaxHold, a drift
-// margin before the key ends on the server. On an outermost hold the limit binds
+// MaxHold limits a renewed hold to d: the key ends on the server at d, and the contexts of the
+// hold end with ErrMaxHold a drift margin before that. On an outermost hold the limit binds
 // all re-entries too; on a re-entry it binds that hold alone. Together with [Lease], which
 // must not be longer, it limits what [Hold.Extend] can reach.
 func MaxHold(d time.Duration) LeaseOption { return setting{kind: settingMaxHold, d: d} }

@@ -12,10 +12,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// errGone means that the rueidis client was found closed before the command was sent.
+// errClientClosed means that the rueidis client was found closed before the command was sent.
 // A mere ErrClosing does not: whatever is on its way when a connection is closed, by
 // its owner or in a failover, gets that too.
-var errGone = fmt.Errorf("latchkey: not sent: the rueidis client is closed: %w", rueidis.ErrClosing)
+var errClientClosed = fmt.Errorf("latchkey: not sent: the rueidis client is closed: %w", rueidis.ErrClosing)
 
 // This file is where errors are told apart. One command of the transport:
 //
@@ -103,7 +103,7 @@ func classifyFailure(err error) outcome {
 		return refused
 	case errors.Is(err, ErrNotReplicated), errors.Is(err, errLazyCluster):
 		return refused
-	case errors.Is(err, errGone), errors.Is(err, errSlots), errors.Is(err, errUnsent), errors.Is(err, errElsewhere),
+	case errors.Is(err, errClientClosed), errors.Is(err, errSlots), errors.Is(err, errUnsent), errors.Is(err, errElsewhere),
 		errors.Is(err, rueidis.ErrNoSlot):
 		return notSent
 	case errors.As(err, &dial) && dial.Op == "dial":
@@ -220,7 +220,7 @@ func notHeld(cause error) error {
 
 // worthWaiting reports whether an attempt that failed may succeed later.
 func worthWaiting(ctx context.Context, err error) bool {
-	if ctx.Err() != nil || errors.Is(err, ErrClosed) || errors.Is(err, errGone) {
+	if ctx.Err() != nil || errors.Is(err, ErrClosed) || errors.Is(err, errClientClosed) {
 		return false
 	}
 	return errors.Is(err, ErrNotAcquired) || classify(err) != refused
@@ -257,8 +257,8 @@ func waitEnded(err, last error, heldHere, silent bool) error {
 	return unavailable(errors.Join(trouble, err))
 }
 
-// ended adds the end of the context to what has come of a call.
-func ended(ctx context.Context, err error) error {
+// withContextEnd adds the end of the context to what has come of a call.
+func withContextEnd(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil || ofContext(err) || errors.Is(err, ErrClosed) {
 		return err
 	}

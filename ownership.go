@@ -37,34 +37,34 @@ type ownership struct {
 
 	schedule schedule // the watchdog's
 
-	mu        sync.Mutex
-	phase     phase
-	count     int // holds of this client that have not been released
-	most      int // how many the server may have counted
-	renewing  int // those of them that want renewal
-	cause     error
-	lease     time.Duration // with which it is renewed
-	limit     time.Duration // total time allowed by MaxHold, or 0
-	start     stamp         // what the limit counts from: before the acquisition was sent, or later
-	taken     stamp         // before the acquisition was sent
-	sent      stamp         // before the last command that set the lease was sent
-	granted   time.Duration // the lease that it set
-	renewedAt stamp         // before the last command that set a full lease was sent
-	unsettled bool          // a renewal was sent and has not been answered
-	doubtful  bool          // an acquisition may still be executed, late
-	doubtAt   stamp
-	doubtEra  generation    // in which all of them were sent, or noGeneration
-	unwanted  bool          // the server has granted what nobody is to have
-	longest   time.Duration // the longest lease that an extension of unknown outcome may have set
-	queued    bool          // it may stand in the queue on the server
-	stood     bool          // the lease was certain to stand when the last release began
-	unheard   bool          // a release was sent whose outcome is unknown
-	token     int64
-	queue     *waitQueue
-	echo      bool         // our own message of the release is to be overheard
-	nested    *ownership   // reads for the same owner
-	first     holdState    // of the outermost hold
-	entered   []*holdState // of the re-entries that have not been released
+	mu              sync.Mutex
+	phase           phase
+	count           int // holds of this client that have not been released
+	most            int // how many the server may have counted
+	renewing        int // those of them that want renewal
+	cause           error
+	lease           time.Duration // with which it is renewed
+	limit           time.Duration // total time allowed by MaxHold, or 0
+	start           stamp         // what the limit counts from: before the acquisition was sent, or later
+	taken           stamp         // before the acquisition was sent
+	sent            stamp         // before the last command that set the lease was sent
+	granted         time.Duration // the lease that it set
+	renewedAt       stamp         // before the last command that set a full lease was sent
+	unsettled       bool          // a renewal was sent and has not been answered
+	doubtful        bool          // an acquisition may still be executed, late
+	doubtAt         stamp
+	doubtGeneration generation    // in which all of them were sent, or noGeneration
+	unwanted        bool          // the server has granted what nobody is to have
+	longest         time.Duration // the longest lease that an extension of unknown outcome may have set
+	queued          bool          // it may stand in the queue on the server
+	stood           bool          // the lease was certain to stand when the last release began
+	unheard         bool          // a release was sent whose outcome is unknown
+	token           int64
+	queue           *waitQueue
+	echo            bool         // our own message of the release is to be overheard
+	nested          *ownership   // reads for the same owner
+	first           holdState    // of the outermost hold
+	entered         []*holdState // of the re-entries that have not been released
 }
 
 type phase int
@@ -129,9 +129,9 @@ func (t *ownership) doubt(a answer) {
 	}
 	t.mu.Lock()
 	if t.doubtful {
-		a.doubtEra = t.doubtEra.common(a.doubtEra)
+		a.doubtGeneration = t.doubtGeneration.common(a.doubtGeneration)
 	}
-	t.doubtful, t.doubtAt, t.doubtEra = true, a.doubtAt, a.doubtEra
+	t.doubtful, t.doubtAt, t.doubtGeneration = true, a.doubtAt, a.doubtGeneration
 	t.mu.Unlock()
 	for _, other := range t.batch {
 		other.doubt(a)

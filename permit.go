@@ -146,7 +146,7 @@ func (s *PermitSemaphore) Release(ctx context.Context, ids ...string) ([]PermitS
 	return states, s.verdict(states, errors.Join(errs...))
 }
 
-// outcome is the error of a release with such results.
+// verdict is the error of a release with such results.
 func (s *PermitSemaphore) verdict(states []PermitState, err error) error {
 	for _, state := range states {
 		if state == PermitExpired || state == PermitUnknown {

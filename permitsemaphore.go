@@ -87,6 +87,10 @@ func (s *PermitSemaphore) TryAcquireN(ctx context.Context, n int, options ...Try
 // It returns the error of the acquisition, without calling fn; or the error of fn joined
 // with the loss of the permit, if it was lost while fn ran, and with the error of
 // [Permit.Release].
+//
+// ErrNotAcquired and ErrUnavailable of this call mean that fn was not called. If fn ran and
+// its release was not confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable:
+// do not repeat the work.
 func (s *PermitSemaphore) Do(ctx context.Context, fn func(context.Context) error, options ...PermitOption) error {
 	p, err := s.Acquire(ctx, options...)
 	if err != nil {

@@ -132,6 +132,10 @@ func (l *RedLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold,
 // Otherwise it returns the error of fn, joined with that of [Hold.Err] (ErrLost, ErrMaxHold,
 // ErrClosed) if the hold ended while fn ran, also if fn returned nil, or with the error of
 // Unlock if the release failed.
+//
+// ErrNotAcquired and ErrUnavailable of this call mean that fn was not called. If fn ran and
+// its release was not confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable:
+// do not repeat the work.
 func (l *RedLock) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
 	return do(ctx, l, fn, settingsOf(options))
 }
@@ -156,7 +160,7 @@ func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []se
 		}
 		before = err
 		if rest(ctx, nil, jitter(l.options.RetryDelay)) != nil {
-			return nil, ended(ctx, err)
+			return nil, withContextEnd(ctx, err)
 		}
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// releaseHold gives one hold back. It begins before the turn is there, so that nothing
-// that holds the turn up can keep the hold alive.
+// releaseHold gives one hold back. It begins before it has the turn, so that nothing
+// that delays the turn can keep the hold alive.
 func (t *ownership) releaseHold(ctx context.Context, g *holdState) error {
 	if err := t.beginRelease(g); err != nil {
 		return err
@@ -108,11 +108,11 @@ func (t *ownership) released(g *holdState, a answer) {
 		return
 	}
 	t.mu.Unlock()
-	t.ended(a)
+	t.finishRelease(a)
 }
 
-// ended ends an ownership that the server has taken back.
-func (t *ownership) ended(a answer) {
+// finishRelease ends an ownership that the server has taken back.
+func (t *ownership) finishRelease(a answer) {
 	if !t.end(nil) {
 		return
 	}
@@ -128,7 +128,7 @@ func (t *ownership) ended(a answer) {
 	}
 	t.mu.Lock()
 	span := t.span()
-	late := t.mayComeLate(0) && !t.client.topology.isStill(t.doubtEra)
+	late := t.mayComeLate(0) && !t.client.topology.isStill(t.doubtGeneration)
 	t.mu.Unlock()
 	if late {
 		t.undoLater(undoPause, span) // this release was the first undo

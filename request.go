@@ -23,8 +23,8 @@ type request struct {
 	untilWhole  bool // see confinement
 	together    int
 
-	began  stamp      // when the call did
-	tenure *ownership // that is to begin, of a request that waits in front
+	began     stamp      // when the call did
+	ownership *ownership // that is to begin, of a request that waits in front
 }
 
 // permanentLease stands for a lease that does not end.

@@ -147,7 +147,7 @@ func (t *ownership) downgrade(ctx context.Context, g *holdState) (*Hold, error) 
 		return nil, errors.Join(ErrNotHeld, err)
 	}
 	read, err := n.arrive(&r, a)
-	t.ended(a)
+	t.finishRelease(a)
 	_, _ = t.reportRelease(g)
 	return read, err
 }
@@ -200,7 +200,7 @@ func (t *ownership) sendDowngrade(r *request) (answer, error) {
 		a.sent = a.asked // by an earlier attempt, with which the lease began
 	}
 	if errors.Is(err, ErrNotReplicated) && !a.doubt {
-		a.doubt, a.doubtAt, a.doubtEra = true, a.sent, noGeneration // it was done, and is to be undone
+		a.doubt, a.doubtAt, a.doubtGeneration = true, a.sent, noGeneration // it was done, and is to be undone
 	}
 	return a, err
 }

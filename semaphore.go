@@ -302,7 +302,7 @@ func (w *wanted) run(ctx context.Context) error {
 	g := w.client.waitQueues.use(w.key)
 	defer g.done()
 	if err := g.awaitFront(ctx, w.client.closing); err != nil {
-		return g.ended(ctx, err, nil)
+		return g.waitError(ctx, err, nil)
 	}
 	defer g.leaveFront()
 	w.since = w.client.clock()

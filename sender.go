@@ -25,7 +25,7 @@ var errSilent = errors.New("latchkey: no answer from the server")
 // because each of them is safe to send twice.
 type sender struct {
 	client rueidis.Client
-	// prompt says that the rueidis client returns as soon as a context ends, and sends
+	// cancelsPromptly says that the rueidis client returns as soon as a context ends, and sends
 	// nothing for one that has ended, which only one that this package opened is known
 	// to do.
 	cancelsPromptly bool
@@ -48,14 +48,14 @@ type answer struct {
 	null    bool  // the reply was nil
 	asked   stamp // just before the first attempt
 	sent    stamp // just before the last attempt
-	count   int   // what a release has left of the count, set by ownership.settle
+	count   int   // what a release has left of the count, set by ownership.sendCount
 	bare    bool  // of a plain command, which tells less than a script
 	// doubt says that an attempt was sent whose outcome is unknown. Even after a
 	// later answer it may yet be executed, late.
 	doubt   bool
 	doubtAt stamp // just before the last such attempt
 	// doubtEra is the generation in which all such attempts were sent, or noGeneration.
-	doubtEra generation
+	doubtGeneration generation
 }
 
 // limit is when the time of a call is over, which counts from its beginning: for a slot
@@ -103,9 +103,9 @@ func (c *sender) callOn(ctx context.Context, stop <-chan struct{}, on terms, cmd
 			return a, err
 		case uncertain:
 			if a.doubt {
-				sentIn = a.doubtEra.common(sentIn)
+				sentIn = a.doubtGeneration.common(sentIn)
 			}
-			a.doubt, a.doubtAt, a.doubtEra = true, a.sent, sentIn
+			a.doubt, a.doubtAt, a.doubtGeneration = true, a.sent, sentIn
 		}
 		err = explained(err)
 		if ctx.Err() != nil {
@@ -114,7 +114,7 @@ func (c *sender) callOn(ctx context.Context, stop <-chan struct{}, on terms, cmd
 			}
 			return a, unavailable(errors.Join(err, contextError(ctx)))
 		}
-		if errors.Is(err, errGone) || c.clock().since(a.asked)+pause > on.patience {
+		if errors.Is(err, errClientClosed) || c.clock().since(a.asked)+pause > on.patience {
 			return a, unavailable(err)
 		}
 		if stopped := rest(ctx, stop, jitter(pause)); stopped != nil {
@@ -207,7 +207,7 @@ func (c *sender) deliver(ctx context.Context, cmd command, keys, args []string) 
 	if c.closed.Load() {
 		err := c.client.Do(context.WithoutCancel(ctx), c.client.B().Exists().Key(keys[0]).Build()).Error()
 		if errors.Is(err, rueidis.ErrClosing) {
-			return rueidis.NewErrorResult(errGone)
+			return rueidis.NewErrorResult(errClientClosed)
 		}
 	}
 	if cmd.acks == nil {
@@ -230,8 +230,8 @@ func (c *sender) node(key string) *node {
 	return n
 }
 
-// heard notes whether a node is there, by the result of a command that was sent in an
-// generation of dialing.
+// heard notes whether a node is there, by the result of a command that was sent in a
+// generation of the connection.
 func (c *sender) heard(n *node, sentIn generation, result rueidis.RedisResult) {
 	err := result.NonRedisError()
 	switch {

@@ -64,26 +64,26 @@ type undoable interface {
 
 // undoPlan is what undo has to know of something.
 type undoPlan struct {
-	key   string
-	delay time.Duration // before the first command
-	lease time.Duration // that the server may have given
-	late  bool          // to an acquisition that may be executed late
-	era   generation    // in which that was sent
+	key        string
+	delay      time.Duration // before the first command
+	lease      time.Duration // that the server may have given
+	late       bool          // to an acquisition that may be executed late
+	generation generation    // in which that was sent
 }
 
 // pendingUndo is something that is to be undone, guarded by undo.mu. Its times are on the
 // monotonic clock.
 type pendingUndo struct {
-	what   undoable
-	slot   uint16
-	place  int           // in the queue, or -1: it is in the line of its node, or under way
-	again  bool          // it was added once more meanwhile
-	due    time.Duration // when the next command is to be sent
-	pause  time.Duration // after the answer to that
-	late   bool          // an acquisition may be executed late
-	era    generation    // in which that was sent
-	window time.Duration // when the lease that it asked for is over
-	expiry time.Duration // when nothing is left to undo, answered or not
+	what       undoable
+	slot       uint16
+	place      int           // in the queue, or -1: it is in the line of its node, or under way
+	again      bool          // it was added once more meanwhile
+	due        time.Duration // when the next command is to be sent
+	pause      time.Duration // after the answer to that
+	late       bool          // an acquisition may be executed late
+	generation generation    // in which that was sent
+	window     time.Duration // when the lease that it asked for is over
+	expiry     time.Duration // when nothing is left to undo, answered or not
 }
 
 func newUndo(c *Client) *undo {
@@ -102,7 +102,7 @@ func (u *undo) add(what undoable, plan undoPlan) {
 	lease := min(plan.lease+driftMargin(plan.lease), lateDelivery)
 	p := &pendingUndo{
 		what: what, slot: keySlot(plan.key), due: start, pause: min(undoPause, lease/(undoGrowth-1)),
-		late: plan.late, era: plan.era, window: start + lease, expiry: start + lease,
+		late: plan.late, generation: plan.generation, window: start + lease, expiry: start + lease,
 	}
 	if p.late {
 		p.expiry += lateDelivery
@@ -126,9 +126,9 @@ func (u *undo) add(what undoable, plan undoPlan) {
 func (p *pendingUndo) merge(more *pendingUndo) {
 	switch {
 	case p.late && more.late:
-		p.era = p.era.common(more.era)
+		p.generation = p.generation.common(more.generation)
 	case more.late:
-		p.late, p.era = true, more.era
+		p.late, p.generation = true, more.generation
 	}
 	p.due, p.pause = more.due, more.pause
 	p.window, p.expiry = max(p.window, more.window), max(p.expiry, more.expiry)
@@ -171,7 +171,7 @@ func (u *undo) attempt(p *pendingUndo) (heard bool) {
 	switch {
 	case p.again:
 		p.again = false
-	case final(v) && u.ended(p, now), now >= p.expiry:
+	case final(v) && u.settled(p, now), now >= p.expiry:
 		delete(u.pending, p.what)
 		return v.heard()
 	case final(v):
@@ -188,10 +188,10 @@ func (u *undo) attempt(p *pendingUndo) (heard bool) {
 	return v.heard()
 }
 
-// ended reports whether nothing can be executed late after an answer that has just come.
+// settled reports whether nothing can be executed late after an answer that has just come.
 // u.mu is held.
-func (u *undo) ended(p *pendingUndo, now time.Duration) bool {
-	return !p.late || now >= p.window || u.client.topology.isStill(p.era)
+func (u *undo) settled(p *pendingUndo, now time.Duration) bool {
+	return !p.late || now >= p.window || u.client.topology.isStill(p.generation)
 }
 
 // try undoes something once, within the patience of the client.

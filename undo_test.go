@@ -44,7 +44,7 @@ func TestUndo_waits_for_a_silent_server_with_one_probe(t *testing.T) {
 	u := newUndo(newTestClient(t, Options{}))
 	defer u.close(t.Context())
 	var asked atomic.Int32
-	plan := undoPlan{lease: time.Minute, late: true, era: noGeneration}
+	plan := undoPlan{lease: time.Minute, late: true, generation: noGeneration}
 	u.add(&owed{&asked, uncertain, 0}, plan)
 	require.Eventually(t, func() bool { return asked.Load() == 1 }, time.Minute, time.Millisecond)
 	for range undoLine + 1000 {
@@ -68,7 +68,7 @@ func TestUndo_schedule(t *testing.T) {
 		u := newUndo(c)
 		var asked atomic.Int32
 		p := &owed{&asked, answered, 0}
-		u.add(p, undoPlan{delay: time.Hour, lease: lease, late: true, era: noGeneration})
+		u.add(p, undoPlan{delay: time.Hour, lease: lease, late: true, generation: noGeneration})
 		u.timer.Stop()
 		start, last := u.pending[p].due, time.Duration(0)
 		for u.pending[p] != nil {

@@ -12,8 +12,8 @@ func (t *ownership) undoLater(delay, lease time.Duration) {
 	t.mu.Lock()
 	plan := undoPlan{
 		key: t.lock.key, delay: delay, lease: lease,
-		late: lease < permanentLease && t.mayComeLate(lease), // else a mark stops it
-		era:  t.doubtEra,
+		late:       lease < permanentLease && t.mayComeLate(lease), // else a mark stops it
+		generation: t.doubtGeneration,
 	}
 	dead := t.phase == over
 	t.mu.Unlock()
@@ -53,7 +53,7 @@ func (t *ownership) countSent(a answer) {
 			t.lose(ErrLost, "it was gone when it was released")
 			return
 		}
-		t.ended(a)
+		t.finishRelease(a)
 		return
 	}
 	if freed := a.message.IsInt64(); freed && phase == over {

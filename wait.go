@@ -10,7 +10,7 @@ import (
 // attempter is whoever stands in front of a wait queue: an acquisition, or what else waits for a
 // change on the server.
 type attempter interface {
-	// ask asks the server once. ErrNotAcquired means that it is not time yet, and comes
+	// attempt asks the server once. ErrNotAcquired means that it is not time yet, and comes
 	// with the ms after which to ask again if nothing is heard, negative if that is not
 	// known.
 	attempt(ctx context.Context, round int) (left time.Duration, err error)
@@ -36,12 +36,12 @@ func (c *Client) waitInFront(ctx context.Context, g *waitQueue, a attempter) err
 				g.told(err)
 			}
 			if err == nil || !worthWaiting(ctx, err) {
-				return g.ended(ctx, err, nil)
+				return g.waitError(ctx, err, nil)
 			}
 			pause = c.pause(g, a, round, left, err)
 		}
 		if err := c.rest(ctx, g, pause); err != nil {
-			return g.ended(ctx, err, nil)
+			return g.waitError(ctx, err, nil)
 		}
 	}
 }
@@ -68,14 +68,14 @@ func (c *Client) rest(ctx context.Context, g *waitQueue, pause time.Duration) er
 
 // An acquisition asks for the ownership that is to begin.
 func (r *request) attempt(ctx context.Context, round int) (time.Duration, error) {
-	return r.tenure.attempt(ctx, r, round)
+	return r.ownership.attempt(ctx, r, round)
 }
 
-func (r *request) what() string { return r.tenure.lock.name }
+func (r *request) what() string { return r.ownership.lock.name }
 
 // pause relies on messages, or on what else wakes the waiters of a kind of lock.
 func (r *request) pause(g *waitQueue, round int, left time.Duration) time.Duration {
-	t := r.tenure
+	t := r.ownership
 	c, kind := t.client, t.lock.spec
 	if left < 0 && !kind.shared {
 		c.reporter.log(noticeNoExpiry, t.lock.key)
@@ -102,6 +102,6 @@ func (r *request) pause(g *waitQueue, round int, left time.Duration) time.Durati
 }
 
 func (t *ownership) waitInFront(ctx context.Context, r *request, g *waitQueue) error {
-	r.tenure = t
+	r.ownership = t
 	return t.client.waitInFront(ctx, g, r)
 }

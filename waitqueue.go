@@ -17,7 +17,7 @@ import (
 // the key, the front rests until that hold ends, since asking would be in vain.
 //
 // A lock that promises no order may later be handed to the front inside the
-// client; released is the place for that.
+// client; holdReleased is the place for that.
 type waitQueue struct {
 	shard *queueShard
 	key   string
@@ -48,9 +48,9 @@ type waitQueues struct {
 }
 
 type queueShard struct {
-	mu    sync.Mutex
-	gates map[string]*waitQueue
-	spare []*waitQueue // for reuse: an uncontended lock should not allocate one
+	mu     sync.Mutex
+	queues map[string]*waitQueue
+	spare  []*waitQueue // for reuse: an uncontended lock should not allocate one
 }
 
 const (
@@ -64,7 +64,7 @@ const (
 func newWaitQueues() *waitQueues {
 	g := &waitQueues{seed: maphash.MakeSeed()}
 	for i := range g.shards {
-		g.shards[i].gates = map[string]*waitQueue{}
+		g.shards[i].queues = map[string]*waitQueue{}
 	}
 	return g
 }
@@ -74,10 +74,10 @@ func (g *waitQueues) use(key string) *waitQueue {
 	shard := &g.shards[maphash.String(g.seed, key)%uint64(len(g.shards))]
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	gt := shard.gates[key]
+	gt := shard.queues[key]
 	if gt == nil {
 		gt = shard.fresh(key)
-		shard.gates[key] = gt
+		shard.queues[key] = gt
 	}
 	gt.users++
 	return gt
@@ -114,7 +114,7 @@ func (g *waitQueue) done() {
 // drop removes an unused wait queue. One that the notifier never knew serves another
 // key. shard.mu is held.
 func (s *queueShard) drop(g *waitQueue) {
-	delete(s.gates, g.key)
+	delete(s.queues, g.key)
 	if g.sub == nil && len(s.spare) < spareQueues {
 		g.drain()
 		g.sides.Store(nil)
@@ -241,9 +241,9 @@ func (g *waitQueue) told(err error) {
 	g.asking, g.last = time.Time{}, cmp.Or(err, ErrNotAcquired)
 }
 
-// ended is the error of a wait that has ended with err: what is known to whoever is in
+// waitError is the error of a wait that has ended with err: what is known to whoever is in
 // front decides, or what the waiter was told last itself.
-func (g *waitQueue) ended(ctx context.Context, err, last error) error {
+func (g *waitQueue) waitError(ctx context.Context, err, last error) error {
 	g.shard.mu.Lock()
 	defer g.shard.mu.Unlock()
 	if g.last != nil {
@@ -269,7 +269,7 @@ func (g *waitQueues) known(key string) *waitQueue {
 	shard := &g.shards[maphash.String(g.seed, key)%uint64(len(g.shards))]
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	return shard.gates[key]
+	return shard.queues[key]
 }
 
 // heldHere reports whether this client holds the key.
@@ -295,7 +295,7 @@ func (g *waitQueue) subscribe(n *notifier, channel string) {
 }
 
 // releaseBegins is called before a release is sent: its own message is not to wake
-// the front, which released will do. It reports whether that message will be heard
+// the front, which holdReleased will do. It reports whether that message will be heard
 // here at all.
 func (g *waitQueue) releaseBegins() bool {
 	g.shard.mu.Lock()
@@ -307,10 +307,10 @@ func (g *waitQueue) releaseBegins() bool {
 	return true
 }
 
-// holdReleased ends a hold of this client and wakes the front. told is how many
-// subscribers heard of it, 0 if that is not known: if others than this client
-// did, it must not take the key again and again. noEcho says that the message which
-// releasing expected was never published.
+// holdReleased ends a hold of this client and wakes the front. told is how many subscribers received the message
+// of the release: 0 if none was sent or nobody listens, -1 if it could not be published:
+// if others than this client did, it must not take the key again and again. noEcho says that
+// the message that releaseBegins expected was never published.
 func (g *waitQueue) holdReleased(told int64, noEcho bool) {
 	g.holdEnded(told, noEcho)
 	g.signal()

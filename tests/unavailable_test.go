@@ -279,3 +279,30 @@ func TestUnavailableToAllOperations(t *testing.T) {
 		}
 	}
 }
+
+// Who does the work again when the server is unavailable must not do it twice: a release that
+// fails after it is no ErrUnavailable.
+func TestReleaseAfterTheWorkIsNotUnavailable(t *testing.T) {
+	rig.Need(t, rig.Process)
+	server := rig.Fresh(t)
+	client := connect(t, server, latchkey.Options{RetryBudget: 300 * time.Millisecond})
+	permits := client.NewPermitSemaphore("permits")
+	require.NoError(t, permits.SetPermits(t.Context(), 1))
+	t.Cleanup(func() { server.Resume(t) })
+	ran := 0
+	work := func(context.Context) error { ran++; server.Pause(t); return nil }
+	for _, do := range []func() error{
+		func() error { return client.NewLock("lock").Do(t.Context(), work) },
+		func() error { return permits.Do(t.Context(), work) },
+	} {
+		err := do()
+		assert.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+		assert.NotErrorIs(t, err, latchkey.ErrUnavailable)
+		server.Resume(t)
+	}
+	assert.Equal(t, 2, ran)
+	server.Pause(t)
+	err := client.NewLock("other").Do(t.Context(), work, latchkey.Wait(time.Second))
+	toldUnavailable(t, err)
+	assert.Equal(t, 2, ran, "without the lock there is no work")
+}
