@@ -2,6 +2,9 @@ package tests
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -108,13 +111,25 @@ func TestPermitsStayKeptForAWaiter(t *testing.T) {
 	go func() { done <- firstOf(big.AcquireN(ctx, 2)) }()
 	rest(1200 * time.Millisecond)
 	require.NoError(t, a.Release(t.Context())) // big asks, and has them kept
-	rest(300 * time.Millisecond)
+	admin := rig.NewAdmin(t, server)
+	rig.Eventually(t, soon, "permits are kept", func() error {
+		if slices.ContainsFunc(admin.KeysOf(s.Name()), func(key string) bool { return strings.HasPrefix(key, "latchkey_sc_reserve:") }) {
+			return nil
+		}
+		return errors.New("nothing is reserved")
+	})
 	small := connect(t, server, options).NewPermitSemaphore(s.Name())
 	_, err = small.TryAcquire(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired, "kept")
-	rest(4500 * time.Millisecond)
-	_, err = small.TryAcquire(t.Context())
-	assert.ErrorIs(t, err, latchkey.ErrNotAcquired, "the large request is alive and in front, but was overtaken")
+	rest(2 * options.StaleWaiterTimeout) // the first time is over, and the pause after it
+	rig.Eventually(t, soon, "permits are kept again for the large request, which is alive and in front", func() error {
+		p, err := small.TryAcquire(t.Context())
+		if err == nil {
+			return errors.Join(errors.New("it was overtaken"), p.Release(t.Context()))
+		}
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		return nil
+	})
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
 }
