@@ -41,7 +41,7 @@ func newLockModel(w *world, kind *spec) *lockModel {
 		}
 		for n := range 2 {
 			m.add(&party{w: w, name: fmt.Sprintf("G%d%c", i+1, 'a'+n), lock: lock,
-				tenure: func() *ownership { return c.registry.fresh(lock) }})
+				newOwnership: func() *ownership { return c.registry.fresh(lock) }})
 		}
 	}
 	hosts := m.parties
@@ -70,7 +70,7 @@ func (m *lockModel) add(p *party) {
 func (m *lockModel) addGuest(c *Client, host *party) {
 	lock := newPrimitive(c, m.kind, modelName)
 	guest := &party{w: m.w, name: host.name + "*", lock: lock}
-	guest.tenure = func() *ownership {
+	guest.newOwnership = func() *ownership {
 		number := c.registry.number()
 		owner := Owner{client: host.lock.client.id, number: 1 << 40}
 		if host.t != nil {

@@ -10,11 +10,11 @@ import (
 // what an ownership sends: counts are absolute, one command after the other, what was not
 // answered is repeated or undone.
 type party struct {
-	w      *world
-	name   string
-	lock   *primitive
-	tenure func() *ownership // makes a new one
-	writer *party            // under whose hold it reads, if it does
+	w            *world
+	name         string
+	lock         *primitive
+	newOwnership func() *ownership // makes a new one
+	writer       *party            // under whose hold it reads, if it does
 
 	t       *ownership // nil: it wants nothing
 	phase   phase      // pending, held or leaving
@@ -66,7 +66,7 @@ func (p *party) holds() bool { return p.left() > 0 && !p.excused }
 
 // want begins an acquisition.
 func (p *party) want(lease modelLease, waits bool, fate int) {
-	p.t, p.phase, p.lease, p.waits, p.round = p.tenure(), pending, lease, waits, 0
+	p.t, p.phase, p.lease, p.waits, p.round = p.newOwnership(), pending, lease, waits, 0
 	p.t.waits, p.t.since = waits, p.t.client.clock()
 	if waits && p.lock.spec.queued {
 		p.t.fairWaiter = &fairWaiter{t: p.t}
@@ -279,7 +279,7 @@ func (p *party) undo(pick, fate int) {
 func renewAll(w *world, parties []*party, fate int) {
 	var c call
 	var due []*party // each as often as it has permits
-	var tenures []*ownership
+	var ownerships []*ownership
 	name := ""
 	for _, p := range parties {
 		if p.renewal() == 0 || due != nil && p.lock.client != due[0].lock.client {
@@ -287,7 +287,7 @@ func renewAll(w *world, parties []*party, fate int) {
 		}
 		for _, t := range append([]*ownership{p.t}, p.t.batch...) {
 			c.add(p.lock.spec.protocol.renewalCall(t, fromMS(p.renewal())))
-			due, tenures = append(due, p), append(tenures, p.t)
+			due, ownerships = append(due, p), append(ownerships, p.t)
 		}
 		name += p.name + " "
 	}
@@ -301,7 +301,7 @@ func renewAll(w *world, parties []*party, fate int) {
 			w.fail("%s: %v", m.what, reply)
 		}
 		for i, p := range due {
-			if p.t != tenures[i] {
+			if p.t != ownerships[i] {
 				continue // lost with one before it
 			}
 			if states[i] != int64(1) {

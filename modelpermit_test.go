@@ -34,7 +34,7 @@ func newPermitModel(w *world) model {
 		m.operators = append(m.operators, &operator{w: w, name: fmt.Sprintf("G%d", i+1), client: c, execute: m.execute})
 		for n, size := range []int{1, 1, 2, 5} {
 			p := &party{w: w, name: fmt.Sprintf("G%d%c", i+1, 'a'+n), lock: s.permits}
-			p.tenure = func() *ownership { return m.tenure(s.permits, size) }
+			p.newOwnership = func() *ownership { return m.newOwnership(s.permits, size) }
 			p.unset = func() bool { return !m.set }
 			p.onAsk = func() { m.asks(p) }
 			p.onRefusal = func(any) { m.refused(p) }
@@ -46,7 +46,7 @@ func newPermitModel(w *world) model {
 
 // ownership is that of permits that are acquired together, with ids that are the same each
 // time.
-func (m *permitModel) tenure(s *primitive, size int) *ownership {
+func (m *permitModel) newOwnership(s *primitive, size int) *ownership {
 	leader := s.client.registry.permits(s, size)
 	for _, t := range together(leader) {
 		m.ids++

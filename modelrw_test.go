@@ -24,12 +24,12 @@ func newRWModel(w *world) model {
 			m.lock = write
 		}
 		m.add(&party{w: w, name: fmt.Sprintf("R%d", i+1), lock: read,
-			tenure: func() *ownership { return c.registry.fresh(read) }})
+			newOwnership: func() *ownership { return c.registry.fresh(read) }})
 		writer := &party{w: w, name: fmt.Sprintf("W%d", i+1), lock: write,
-			tenure: func() *ownership { return c.registry.fresh(write) }}
+			newOwnership: func() *ownership { return c.registry.fresh(write) }}
 		m.add(writer)
 		m.add(&party{w: w, name: fmt.Sprintf("W%dr", i+1), lock: read, writer: writer,
-			tenure: func() *ownership { return c.registry.nested(read, writer.t.owner) }})
+			newOwnership: func() *ownership { return c.registry.nested(read, writer.t.owner) }})
 	}
 	m.java = []*javaThread{newJavaThread(w, 1), newJavaThread(w, 2)}
 	return m
@@ -81,7 +81,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 	}
 	fresh := reader.t == nil
 	if fresh {
-		reader.t, reader.phase, reader.grips = reader.tenure(), pending, nil
+		reader.t, reader.phase, reader.grips = reader.newOwnership(), pending, nil
 		reader.unheard, reader.owing, reader.excused = false, false, false
 	}
 	stood, lease := writer.holds(), modelLease{30000, true}
