@@ -19,7 +19,7 @@ type owed struct {
 
 func (o *owed) undo(context.Context, <-chan struct{}) outcome {
 	o.asked.Add(1)
-	time.Sleep(o.takes)
+	time.Sleep(o.takes) // as the server takes to answer
 	return o.verdict
 }
 

@@ -127,7 +127,7 @@ func TestARenewedHoldOutlivesItsLeaseInABubble(t *testing.T) {
 		hold, err := held.Lock(t.Context())
 		require.NoError(t, err)
 
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // of the bubble
 		require.NoError(t, hold.Err())
 		_, err = other.TryLock(t.Context())
 		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
