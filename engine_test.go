@@ -65,49 +65,49 @@ func TestTurn_is_lent_to_the_renewal_first(t *testing.T) {
 	require.True(t, turn.tryLock())
 }
 
-func TestGate_lets_waiters_in_one_by_one_in_order(t *testing.T) {
-	g := newWaitQueues().use("job")
+func TestWaitQueue_lets_waiters_in_one_by_one_in_order(t *testing.T) {
+	q := newWaitQueues().use("job")
 	ctx := context.Background()
-	require.NoError(t, g.awaitFront(ctx, nil))
+	require.NoError(t, q.awaitFront(ctx, nil))
 	const waiters = 100
 	entered := make(chan int, waiters)
 	for i := range waiters {
-		before := g.waiting()
+		before := q.waiting()
 		go func() {
-			if g.awaitFront(ctx, nil) == nil {
+			if q.awaitFront(ctx, nil) == nil {
 				entered <- i
-				g.leaveFront()
+				q.leaveFront()
 			}
 		}()
-		require.Eventually(t, func() bool { return g.waiting() > before }, time.Second, time.Microsecond)
+		require.Eventually(t, func() bool { return q.waiting() > before }, time.Second, time.Microsecond)
 	}
-	g.leaveFront()
+	q.leaveFront()
 	for i := range waiters {
 		require.Equal(t, i, <-entered)
 	}
 }
 
-func (g *waitQueue) waiting() int {
-	g.shard.mu.Lock()
-	defer g.shard.mu.Unlock()
-	return g.line.Len()
+func (q *waitQueue) waiting() int {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	return q.line.Len()
 }
 
-func TestGate_leaver_in_line_is_skipped(t *testing.T) {
-	g := newWaitQueues().use("job")
-	require.NoError(t, g.awaitFront(context.Background(), nil))
+func TestWaitQueue_leaver_in_line_is_skipped(t *testing.T) {
+	q := newWaitQueues().use("job")
+	require.NoError(t, q.awaitFront(context.Background(), nil))
 	ctx, cancel := context.WithCancel(context.Background())
 	left := make(chan error, 1)
-	go func() { left <- g.awaitFront(ctx, nil) }()
-	require.Eventually(t, func() bool { return g.waiting() == 1 }, time.Second, time.Microsecond)
+	go func() { left <- q.awaitFront(ctx, nil) }()
+	require.Eventually(t, func() bool { return q.waiting() == 1 }, time.Second, time.Microsecond)
 	cancel()
 	require.ErrorIs(t, <-left, context.Canceled)
-	require.Zero(t, g.waiting())
-	g.leaveFront()
-	require.NoError(t, g.awaitFront(context.Background(), nil))
+	require.Zero(t, q.waiting())
+	q.leaveFront()
+	require.NoError(t, q.awaitFront(context.Background(), nil))
 }
 
-func TestGates_vanish_when_unused(t *testing.T) {
+func TestWaitQueues_vanish_when_unused(t *testing.T) {
 	c := newTestClient(t, Options{})
 	for i := range 1000 {
 		h, err := c.NewLock(uniqueName(t, c) + string(rune('a'+i%26))).Lock(context.Background())
@@ -121,34 +121,34 @@ func TestGates_vanish_when_unused(t *testing.T) {
 	require.Empty(t, c.watchdog.queue)
 }
 
-func TestGate_own_message_wakes_nobody(t *testing.T) {
-	g := newWaitQueues().use("job")
-	g.sub = &subscription{queue: g}
-	g.sub.confirmed.Store(true)
-	g.holdBegan()
-	require.True(t, g.releaseBegins())
-	g.message() // our own
-	require.Empty(t, g.wake)
-	g.message() // somebody else's
-	require.Len(t, g.wake, 1)
-	g.drain()
-	require.True(t, g.releaseBegins())
-	g.holdReleased(0, true) // nothing was published after all
-	g.drain()
-	g.message()
-	require.Len(t, g.wake, 1, "the next message is not ours")
+func TestWaitQueue_own_message_wakes_nobody(t *testing.T) {
+	q := newWaitQueues().use("job")
+	q.sub = &subscription{queue: q}
+	q.sub.confirmed.Store(true)
+	q.holdBegan()
+	require.True(t, q.releaseBegins())
+	q.message() // our own
+	require.Empty(t, q.wake)
+	q.message() // somebody else's
+	require.Len(t, q.wake, 1)
+	q.drain()
+	require.True(t, q.releaseBegins())
+	q.holdReleased(0, true) // nothing was published after all
+	q.drain()
+	q.message()
+	require.Len(t, q.wake, 1, "the next message is not ours")
 }
 
-func TestGate_gives_others_a_chance(t *testing.T) {
-	g := newWaitQueues().use("job")
+func TestWaitQueue_gives_others_a_chance(t *testing.T) {
+	q := newWaitQueues().use("job")
 	for range consecutiveLimit {
-		require.Zero(t, g.yieldPause())
-		g.users++
-		g.holdBegan()
-		g.holdReleased(1, false)
+		require.Zero(t, q.yieldPause())
+		q.users++
+		q.holdBegan()
+		q.holdReleased(1, false)
 	}
-	require.Positive(t, g.yieldPause(), "after many releases of which others heard")
-	require.Zero(t, g.yieldPause())
+	require.Positive(t, q.yieldPause(), "after many releases of which others heard")
+	require.Zero(t, q.yieldPause())
 }
 
 // fakeClock has a monotonic and a wall clock that part on request.

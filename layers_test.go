@@ -24,7 +24,7 @@ var floors = []string{
 	0: "doc errors owner kinds",
 	1: "clock hashslot fifomutex outcome script inflight connection topology ask sender delivery delay replicas reply",
 	2: "keys options option report notice observe shape",
-	3: "waitqueue waitqueue_sides pubsub pubsub_listener pubsub_sharded",
+	3: "waitqueue waitqueues waitqueue_holds waitqueue_answer waitqueue_sides pubsub pubsub_listener pubsub_sharded",
 	4: "client clientoption connect connecturl lazy hold holdstate release extend lease loss maxhold heldcontext confine ownership registry watchdog renewal undo undonode undoownership idempotency primitive spec protocol request identity inspection",
 	5: "acquire reenter attempt wait locker",
 	6: "mutex rlock fencedlock spinlock fairlock fairwaiters rwlock rwreentry semaphore permitsemaphore semstats permit countdownlatch latchawait",

@@ -11,16 +11,16 @@ const calledAtOnce = 32
 type queueSides struct{ read, write *waitQueue }
 
 // side returns the wait queue of one side, or the wait queue itself for a lock that has none.
-func (g *waitQueue) side(side Kind) *waitQueue {
+func (q *waitQueue) side(side Kind) *waitQueue {
 	if side == "" {
-		return g
+		return q
 	}
-	g.shard.mu.Lock()
-	defer g.shard.mu.Unlock()
-	s := g.sides.Load()
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	s := q.sides.Load()
 	if s == nil {
-		s = &queueSides{read: g.newSide(), write: g.newSide()}
-		g.sides.Store(s)
+		s = &queueSides{read: q.newSide(), write: q.newSide()}
+		q.sides.Store(s)
 	}
 	if side == KindRead {
 		return s.read
@@ -28,27 +28,27 @@ func (g *waitQueue) side(side Kind) *waitQueue {
 	return s.write
 }
 
-func (g *waitQueue) newSide() *waitQueue {
-	return &waitQueue{shard: g.shard, key: g.key, main: g, wake: make(chan struct{}, 1)}
+func (q *waitQueue) newSide() *waitQueue {
+	return &waitQueue{shard: q.shard, key: q.key, main: q, wake: make(chan struct{}, 1)}
 }
 
 // together reports whether this is the line of readers, who go in together.
-func (g *waitQueue) together() bool {
-	if g.main == nil {
+func (q *waitQueue) together() bool {
+	if q.main == nil {
 		return false
 	}
-	s := g.main.sides.Load()
-	return s != nil && s.read == g
+	s := q.main.sides.Load()
+	return s != nil && s.read == q
 }
 
 // callAll lets everybody in line try.
-func (g *waitQueue) callAll() { g.callFirst(-1) }
+func (q *waitQueue) callAll() { q.callFirst(-1) }
 
 // callFirst lets the first n in line try, all of them if n is negative.
-func (g *waitQueue) callFirst(n int) {
-	g.shard.mu.Lock()
-	defer g.shard.mu.Unlock()
-	for e := g.line.Front(); e != nil && n != 0; e = e.Next() {
+func (q *waitQueue) callFirst(n int) {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	for e := q.line.Front(); e != nil && n != 0; e = e.Next() {
 		nudge(e.Value.(*waiter).called)
 		n--
 	}

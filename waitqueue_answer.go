@@ -1,0 +1,55 @@
+package latchkey
+
+import (
+	"cmp"
+	"context"
+	"time"
+)
+
+// lastAnswer is what the front of a wait queue has learned from the server, for as long as
+// anybody uses the queue: it decides about the error of everybody whose wait ends.
+// shard.mu guards it.
+type lastAnswer struct {
+	asking time.Time // since when the front waits for an answer, or zero
+	last   error     // why the front had to go on waiting, or nil before the first answer
+}
+
+// asks notes that the front asks the server. It counts from the first question that has
+// not been answered, even if the one who asked it has left.
+func (q *waitQueue) asks() {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	if q.asking.IsZero() {
+		q.asking = time.Now()
+	}
+}
+
+// told notes what has come of the question: err is why the front has to go on waiting, or
+// nil if somebody acquires.
+func (q *waitQueue) told(err error) {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.lastAnswer = lastAnswer{last: cmp.Or(err, ErrNotAcquired)}
+}
+
+// waitError is the error of a wait that has ended with err: what is known to whoever is in
+// front decides, or what the waiter was told last itself.
+func (q *waitQueue) waitError(ctx context.Context, err, last error) error {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	if q.last != nil {
+		last = q.last
+	}
+	if err != nil && ctx.Err() != nil && !ofContext(err) && !isFinal(err) {
+		last, err = err, contextError(ctx) // the answer came together with the end
+	}
+	return waitEnded(err, last, q.held > 0, !q.asking.IsZero() && time.Since(q.asking) > cutOff)
+}
+
+// forgetAnswers drops what those learned who used the wait queue. shard.mu is held.
+func (q *waitQueue) forgetAnswers() {
+	q.lastAnswer = lastAnswer{}
+	if s := q.sides.Load(); s != nil {
+		s.read.lastAnswer, s.write.lastAnswer = lastAnswer{}, lastAnswer{}
+	}
+}

@@ -1,0 +1,140 @@
+package latchkey
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// What wakes the front of a wait queue: the end of a hold of this client, and the messages of
+// others. A release of this client publishes a message as well, which is not to wake the
+// front a second time.
+
+const (
+	// consecutiveLimit is how often in a row a client may take a contended key again
+	// before it lets others go first.
+	consecutiveLimit = 16
+	yieldFor         = 2 * time.Millisecond
+)
+
+// localHolds is what a wait queue knows of the holds of its own client. shard.mu guards it.
+type localHolds struct {
+	held        int  // live holds of this client
+	ownMessages int  // messages of our own releases that have yet to come back
+	consecutive int  // releases in a row after which this client took the key again
+	yields      bool // the front is to let other clients go first
+}
+
+// holdBegan counts a live hold of this client. The use of the wait queue that it is was
+// counted before.
+func (q *waitQueue) holdBegan() {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.held++
+	q.lastAnswer = lastAnswer{last: ErrNotAcquired}
+	q.drain()
+}
+
+// heldHere reports whether this client holds the key.
+func (q *waitQueue) heldHere() bool {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	return q.held > 0
+}
+
+// releaseBegins is called before a release is sent: its own message is not to wake
+// the front, which holdReleased will do. It reports whether that message will be heard
+// here at all.
+func (q *waitQueue) releaseBegins() bool {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	if !q.sub.live() {
+		return false
+	}
+	q.ownMessages++
+	return true
+}
+
+// holdReleased ends a hold of this client and wakes the front. told is how many subscribers
+// received the message of the release: 0 if none was sent or nobody listens, -1 if it could
+// not be published. If clients other than this one received it, this client must not take the
+// key again and again. noEcho says that the message that releaseBegins expected was never
+// published.
+func (q *waitQueue) holdReleased(told int64, noEcho bool) {
+	q.holdEnded(told, noEcho)
+	q.signal()
+	q.done()
+}
+
+// holdLeft ends a hold of this client when others still hold the lock: nobody is woken,
+// and noEcho says that a message was expected all the same.
+func (q *waitQueue) holdLeft(noEcho bool) {
+	q.holdEnded(0, noEcho)
+	q.done()
+}
+
+func (q *waitQueue) holdEnded(told int64, noEcho bool) {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	if noEcho && q.ownMessages > 0 {
+		q.ownMessages--
+	}
+	if q.sub.live() {
+		told--
+	}
+	q.consecutive++
+	if told <= 0 {
+		q.consecutive = 0
+	}
+	if q.consecutive >= consecutiveLimit {
+		q.consecutive, q.yields = 0, true
+	}
+	q.held--
+}
+
+// yieldPause returns for how long the front should let other clients go first.
+func (q *waitQueue) yieldPause() time.Duration {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	if !q.yields {
+		return 0
+	}
+	q.yields = false
+	return yieldFor/2 + rand.N(yieldFor)
+}
+
+// subscribe is called when somebody else turned out to hold the key. The front then
+// relies on messages, for which the wait queue subscribes once.
+func (q *waitQueue) subscribe(n *notifier, channel string) {
+	if q.main != nil {
+		q = q.main
+	}
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.consecutive = 0
+	if q.sub == nil && n != nil {
+		q.sub = &subscription{channel: channel, queue: q}
+		n.add(q.sub)
+	}
+}
+
+// message is called for each message on the key's channel. It never blocks.
+func (q *waitQueue) message() {
+	q.shard.mu.Lock()
+	own := q.ownMessages > 0
+	if own {
+		q.ownMessages--
+	}
+	q.shard.mu.Unlock()
+	if !own {
+		q.signal()
+	}
+}
+
+// reconnected is called when the subscription begins or ends: what was published
+// in between is lost, so the front has to look for itself.
+func (q *waitQueue) reconnected() {
+	q.shard.mu.Lock()
+	q.ownMessages = 0
+	q.shard.mu.Unlock()
+	q.signal()
+}

@@ -1,0 +1,123 @@
+package latchkey
+
+import (
+	"hash/maphash"
+	"sync"
+	"time"
+)
+
+// waitQueues has the wait queues of a client by their keys. It is split so that locks of
+// different names seldom meet.
+type waitQueues struct {
+	seed   maphash.Seed
+	shards [16]queueShard
+}
+
+type queueShard struct {
+	mu     sync.Mutex
+	queues map[string]*waitQueue
+	spare  []*waitQueue // for reuse: an uncontended lock should not allocate one
+}
+
+// spareQueues is how many unused wait queues a shard keeps for reuse.
+const spareQueues = 64
+
+// queueUse is who needs a wait queue, and until when it is kept. shard.mu guards it.
+type queueUse struct {
+	users    int       // goroutines in line or in front, and live holds
+	retired  time.Time // since when nobody uses it, while the subscription lingers
+	noLinger bool      // the key is used once, so that there is nothing to linger for
+}
+
+func newWaitQueues() *waitQueues {
+	all := &waitQueues{seed: maphash.MakeSeed()}
+	for i := range all.shards {
+		all.shards[i].queues = map[string]*waitQueue{}
+	}
+	return all
+}
+
+func (all *waitQueues) shard(key string) *queueShard {
+	return &all.shards[maphash.String(all.seed, key)%uint64(len(all.shards))]
+}
+
+// use returns the wait queue of key and counts the caller as a user of it.
+func (all *waitQueues) use(key string) *waitQueue {
+	shard := all.shard(key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	q := shard.queues[key]
+	if q == nil {
+		q = shard.fresh(key)
+		shard.queues[key] = q
+	}
+	q.users++
+	return q
+}
+
+// known returns the wait queue of a key, or nil if nobody uses it.
+func (all *waitQueues) known(key string) *waitQueue {
+	shard := all.shard(key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	return shard.queues[key]
+}
+
+// fresh takes a wait queue from the spare ones or makes one. s.mu is held.
+func (s *queueShard) fresh(key string) *waitQueue {
+	if n := len(s.spare); n > 0 {
+		q := s.spare[n-1]
+		s.spare = s.spare[:n-1]
+		q.key = key
+		return q
+	}
+	return &waitQueue{shard: s, key: key, wake: make(chan struct{}, 1)}
+}
+
+// drop removes an unused wait queue. One that the notifier never knew serves another
+// key later. s.mu is held.
+func (s *queueShard) drop(q *waitQueue) {
+	delete(s.queues, q.key)
+	if q.sub == nil && len(s.spare) < spareQueues {
+		q.drain()
+		q.sides.Store(nil)
+		q.queueUse, q.localHolds, q.lastAnswer = queueUse{}, localHolds{}, lastAnswer{}
+		s.spare = append(s.spare, q)
+	}
+}
+
+// done ends one use. A wait queue that nobody uses goes, unless its subscription is to
+// linger: then the notifier retires it.
+func (q *waitQueue) done() {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.users--
+	if q.users > 0 {
+		return
+	}
+	q.forgetAnswers()
+	if q.sub != nil {
+		q.retired = time.Now()
+		return
+	}
+	q.shard.drop(q)
+}
+
+// doNotLinger says that nobody will come back to this wait queue.
+func (q *waitQueue) doNotLinger() {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.noLinger = true
+}
+
+// retire drops the wait queue if it has been unused for that long, and reports whether
+// its subscription can go.
+func (q *waitQueue) retire(linger time.Duration) bool {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	if q.users > 0 || !q.noLinger && time.Since(q.retired) < linger {
+		return false
+	}
+	q.shard.drop(q)
+	return true
+}
