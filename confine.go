@@ -38,7 +38,7 @@ func (t *ownership) confine(g *holdState, c confinement) {
 	switch {
 	case c.max == 0:
 	case g == &t.first:
-		t.limit, t.start = c.max, start
+		t.lease.limit = holdLimit{c.max, start}
 	default:
 		g.max, g.start = c.max, start
 		t.limitHold(g)

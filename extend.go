@@ -78,7 +78,7 @@ func (t *ownership) mayExtend(g *holdState, d time.Duration) error {
 	switch {
 	case t.errOf(g) != nil:
 		return notHeld(t.errOf(g))
-	case t.limit > 0 && now.since(t.start)+d > t.limit, g.max > 0 && now.since(g.start)+d > g.max:
+	case d > t.lease.limit.left(now), g.max > 0 && now.since(g.start)+d > g.max:
 		return ErrMaxHold
 	}
 	t.unsettled = true

@@ -25,7 +25,7 @@ var floors = []string{
 	1: "clock hashslot fifomutex outcome script inflight connection topology ask sender delivery delay replicas reply",
 	2: "keys options option report notice observe shape",
 	3: "waitqueue waitqueues waitqueue_holds waitqueue_answer waitqueue_sides pubsub pubsub_listener pubsub_sharded",
-	4: "client clientoption connect connecturl lazy hold holdstate release extend lease loss maxhold heldcontext confine ownership registry watchdog renewal undo undonode undoownership idempotency primitive spec protocol request identity inspection",
+	4: "client clientoption connect connecturl lazy hold holdstate release extend lease loss maxhold heldcontext confine ownership registry watchdog renewal undo undonode undoownership idempotency primitive spec protocol request identity inspection schedule",
 	5: "acquire reenter attempt wait locker",
 	6: "mutex rlock fencedlock spinlock fairlock fairwaiters rwlock rwreentry semaphore permitsemaphore semstats permit countdownlatch latchawait",
 	7: "inspect check composite parallel lockorder compositehold holdmembers multilock redlock redround reddefeat distinctservers",

@@ -1,98 +1,95 @@
 package latchkey
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
 
-// valid returns for how long the hold can be relied on, without asking anybody.
-// t.mu is held.
-func (t *ownership) valid() time.Duration {
-	now := t.client.clock()
-	left := t.granted - driftMargin(t.granted) - now.since(t.sent)
-	if t.limit > 0 {
-		left = min(left, t.limit-driftMargin(t.limit)-now.since(t.start))
+// leaseTerm is the time that the server has given an ownership, and what of it can be relied
+// on. It is arithmetic on stamps: it reads no clock, takes no lock and asks nobody. Every
+// lease counts from before the command that set it was sent, so that it is over here before
+// it is over on the server.
+type leaseTerm struct {
+	full      time.Duration // the lease that each renewal asks for, unless the limit is near
+	limit     holdLimit     // of the ownership as a whole
+	acquired  stamp         // before the acquisition was sent
+	sent      stamp         // before the command that set the lease was sent
+	granted   time.Duration // the lease that it set
+	renewedAt stamp         // before the last command that set a full lease was sent
+}
+
+// newLeaseTerm is the term of an acquisition that was sent then, and granted with a lease.
+func newLeaseTerm(sent stamp, granted, full, maxHold time.Duration) leaseTerm {
+	return leaseTerm{
+		full: full, limit: holdLimit{maxHold, sent},
+		acquired: sent, sent: sent, granted: granted, renewedAt: sent,
 	}
-	return left
 }
 
-// plan tells the watchdog when to renew and when to give up. t.mu is held.
-func (t *ownership) plan() {
-	now := t.client.clock()
-	renewAt := never
-	if t.phase == held && t.renewing > 0 && !t.atLimit() {
-		// By the clock that says more, as the end of the lease is.
-		renewAt = now.mono + renewPeriod(t.lease) - now.since(t.renewedAt)
+// left is what is left of the lease.
+func (l *leaseTerm) left(now stamp) time.Duration { return l.granted - now.since(l.sent) }
+
+// valid is for how long the hold can be relied on, without asking anybody.
+func (l *leaseTerm) valid(now stamp) time.Duration {
+	return min(l.left(now)-driftMargin(l.granted), l.limit.valid(now))
+}
+
+// held is for how long the lock has been held.
+func (l *leaseTerm) held(now stamp) time.Duration { return now.since(l.acquired) }
+
+// span is the longest time for which the key may live, as far as is known.
+func (l *leaseTerm) span() time.Duration { return max(l.full, l.granted) }
+
+// extend moves the end of the lease, never to an earlier time.
+func (l *leaseTerm) extend(sent stamp, lease time.Duration) {
+	if lease >= l.full {
+		l.renewedAt = sent // a shorter one is no reason to renew later
 	}
-	t.client.watchdog.plan(t, renewAt, now.mono+t.valid(), t.lease/3)
+	if sent.since(l.sent)+lease > l.granted {
+		l.set(sent, lease)
+	}
 }
 
-// atLimit reports whether the key already ends at the limit, so that a renewal
-// could add nothing. t.mu is held.
-func (t *ownership) atLimit() bool {
-	return t.limit > 0 && t.sent.since(t.start)+t.granted >= t.limit
+// shorten moves the end of the lease, never to a later time.
+func (l *leaseTerm) shorten(sent stamp, lease time.Duration) {
+	if l.left(sent) > lease {
+		l.set(sent, lease)
+	}
 }
 
-// nextLease is the lease for a renewal that is about to be sent, 0 if there is
-// nothing to renew. It never passes the limit.
-func (t *ownership) nextLease() time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.phase != held || t.renewing == 0 {
+// set replaces the lease, whichever ends first.
+func (l *leaseTerm) set(sent stamp, lease time.Duration) { l.sent, l.granted = sent, lease }
+
+// atLimit reports whether the key already ends at the limit, so that a renewal could add
+// nothing.
+func (l *leaseTerm) atLimit() bool { return l.granted >= l.limit.left(l.sent) }
+
+// next is the lease for a renewal that is about to be sent. It never passes the limit.
+func (l *leaseTerm) next(now stamp) time.Duration { return min(l.full, l.limit.left(now)) }
+
+// raised is the lease to which a partial release raises what is left of the time of the key,
+// or 0 if there is a limit.
+func (l *leaseTerm) raised() time.Duration {
+	if l.limit.max > 0 {
 		return 0
 	}
-	t.unsettled = true
-	if t.limit > 0 {
-		return min(t.lease, t.limit-t.client.clock().since(t.start))
-	}
-	return t.lease
+	return l.full
 }
 
-// renewed takes note of a lease that the server has set again.
-func (t *ownership) renewed(sent stamp, lease time.Duration) {
-	t.mu.Lock()
-	if t.phase != held {
-		t.mu.Unlock()
-		return
-	}
-	t.unsettled = false
-	t.extend(sent, lease)
-	t.plan()
-	t.mu.Unlock()
-	t.observe(Event{Type: EventRenewed})
+// period is the time between two renewals: a third of the lease, so that two more fit in if
+// one fails.
+func (l *leaseTerm) period() time.Duration { return l.full / 3 }
+
+// untilRenewal is when the next renewal is due: after a period, a little less at random so
+// that clients spread.
+func (l *leaseTerm) untilRenewal(now stamp) time.Duration {
+	return l.period() - rand.N(l.period()/16+1) - now.since(l.renewedAt)
 }
 
-// extend moves the end of the lease, never to an earlier time. t.mu is held.
-func (t *ownership) extend(sent stamp, lease time.Duration) {
-	if lease >= t.lease {
-		t.renewedAt = sent // a shorter one is no reason to renew later
-	}
-	if sent.since(t.sent)+lease > t.granted {
-		t.sent, t.granted = sent, lease
-	}
+// retryPause is how long to wait after a renewal that has failed, about.
+func (l *leaseTerm) retryPause() time.Duration {
+	return min(max(l.full/20, 5*time.Millisecond), time.Second)
 }
 
-// renewLater plans another renewal soon: only the deadline ends a hold that cannot
-// be renewed.
-func (t *ownership) renewLater() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.phase != held {
-		return
-	}
-	now := t.client.clock().mono
-	pause := min(max(t.lease/20, 5*time.Millisecond), time.Second)
-	t.client.watchdog.plan(t, now+jitter(pause), now+t.valid(), t.lease/3)
-}
-
-// span is the longest time for which the key may live. t.mu is held.
-func (t *ownership) span() time.Duration { return max(t.lease, t.granted, t.longest) }
-
-// terms bound an acquisition or a release. The call has the turn of the ownership, for which
-// the next renewal waits: while the ownership is held, that is a sixth of the lease at most.
-func (t *ownership) terms(waits bool) terms {
-	on := terms{t.client.sender.patience, waits}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.phase == held {
-		on.patience = min(on.patience, max(t.lease/6, firstPause))
-	}
-	return on
-}
+// patience is how long one command may keep the next renewal waiting.
+func (l *leaseTerm) patience() time.Duration { return l.full / 6 }

@@ -16,7 +16,7 @@ func (t *ownership) endIfDue() bool {
 		return false
 	}
 	cause, why := ErrLost, "its lease ran out before it could be renewed"
-	if t.limit > 0 && t.client.clock().since(t.start) >= t.limit-driftMargin(t.limit) {
+	if t.lease.limit.valid(t.client.clock()) <= 0 {
 		cause, why = ErrMaxHold, "its maximum hold time is over"
 	}
 	after := t.mayLast()
@@ -51,7 +51,7 @@ func (t *ownership) endLost(cause error, why string, after, alone bool) bool {
 	t.observe(Event{Type: EventLost, Err: cause})
 	t.endHold(0)
 	t.mu.Lock()
-	margin, span := driftMargin(t.granted), t.span()
+	margin, span := driftMargin(t.lease.granted), t.span()
 	t.mu.Unlock()
 	if after || !alone {
 		// Not before the key is gone by itself: the holder may need a moment to stop.

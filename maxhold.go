@@ -2,6 +2,24 @@ package latchkey
 
 import "time"
 
+// holdLimit is how long a hold may last at most: what MaxHold says, counted from a stamp. The
+// zero holdLimit allows everything.
+type holdLimit struct {
+	max  time.Duration
+	from stamp
+}
+
+// left is what is left until the limit, never without one.
+func (l holdLimit) left(now stamp) time.Duration {
+	if l.max == 0 {
+		return never
+	}
+	return l.max - now.since(l.from)
+}
+
+// valid is for how long the limit lets a hold be relied on.
+func (l holdLimit) valid(now stamp) time.Duration { return l.left(now) - driftMargin(l.max) }
+
 // limitHold sets the timer of a re-entry that has a limit of its own. t.mu is held.
 func (t *ownership) limitHold(g *holdState) {
 	g.limit = time.AfterFunc(g.left(t.client.clock()), func() { t.limitReached(g) })
@@ -18,7 +36,7 @@ func (t *ownership) limitReached(g *holdState) {
 	endings := g.end(ErrMaxHold)
 	t.discount(g)
 	t.plan()
-	lease := max(t.lease, t.granted)
+	lease := t.lease.span()
 	t.mu.Unlock()
 	endAll(endings, ErrMaxHold)
 	t.undoLater(0, lease)

@@ -43,15 +43,9 @@ type ownership struct {
 	most            int // how many the server may have counted
 	renewing        int // those of them that want renewal
 	cause           error
-	lease           time.Duration // with which it is renewed
-	limit           time.Duration // total time allowed by MaxHold, or 0
-	start           stamp         // what the limit counts from: before the acquisition was sent, or later
-	taken           stamp         // before the acquisition was sent
-	sent            stamp         // before the last command that set the lease was sent
-	granted         time.Duration // the lease that it set
-	renewedAt       stamp         // before the last command that set a full lease was sent
-	unsettled       bool          // a renewal was sent and has not been answered
-	doubtful        bool          // an acquisition may still be executed, late
+	lease           leaseTerm
+	unsettled       bool // a renewal was sent and has not been answered
+	doubtful        bool // an acquisition may still be executed, late
 	doubtAt         stamp
 	doubtGeneration generation    // in which all of them were sent, or noGeneration
 	unwanted        bool          // the server has granted what nobody is to have
@@ -85,8 +79,7 @@ func (t *ownership) begin(r *request, a answer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.phase, t.count, t.queued = held, 1, false
-	t.taken, t.start, t.sent, t.renewedAt, t.granted = a.sent, a.sent, a.sent, a.sent, r.lease
-	t.lease, t.limit = r.renewLease, r.maxHold
+	t.lease = newLeaseTerm(a.sent, r.lease, r.renewLease, r.maxHold)
 	if t.lock.spec.fenced {
 		t.token = a.token()
 	}
@@ -114,7 +107,7 @@ func (t *ownership) addHold(r *request, a answer) (g *holdState, cause error) {
 	if r.renew {
 		t.renewing++
 	}
-	t.extend(a.sent, r.lease)
+	t.lease.extend(a.sent, r.lease)
 	t.plan()
 	if g.max > 0 {
 		t.limitHold(g)
@@ -173,6 +166,24 @@ func (t *ownership) usable() bool {
 	return t.phase == pending || t.phase == held
 }
 
+// valid is for how long the holds can be relied on, without asking anybody. t.mu is held.
+func (t *ownership) valid() time.Duration { return t.lease.valid(t.client.clock()) }
+
+// span is the longest time for which the key may live. t.mu is held.
+func (t *ownership) span() time.Duration { return max(t.lease.span(), t.longest) }
+
+// terms bound an acquisition or a release. The call has the turn of the ownership, for which
+// the next renewal waits: while the ownership is held, that is a part of the lease at most.
+func (t *ownership) terms(waits bool) terms {
+	on := terms{t.client.sender.patience, waits}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.phase == held {
+		on.patience = min(on.patience, max(t.lease.patience(), firstPause))
+	}
+	return on
+}
+
 // observe has the observer, if there is one, told what happened to the ownership.
 func (t *ownership) observe(e Event) {
 	if t.client.options.Observer == nil {
@@ -181,7 +192,7 @@ func (t *ownership) observe(e Event) {
 	e.Kind, e.Name, e.Owner = t.lock.spec.kind, t.lock.name, t.owner
 	if e.Type == EventLost || e.Type == EventReleased {
 		t.mu.Lock()
-		e.Held = t.client.clock().since(t.taken)
+		e.Held = t.lease.held(t.client.clock())
 		t.mu.Unlock()
 	}
 	t.client.reporter.observe(e)

@@ -296,8 +296,10 @@ func (t *ownership) fixLease(sent stamp, lease time.Duration, shorter bool) {
 	}
 	t.renewing, t.first.renew = 0, false
 	t.longest = max(t.longest, lease)
-	if !shorter || t.granted-sent.since(t.sent) > lease {
-		t.sent, t.granted = sent, lease
+	if shorter {
+		t.lease.shorten(sent, lease)
+	} else {
+		t.lease.set(sent, lease)
 	}
 	t.plan()
 }

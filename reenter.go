@@ -9,11 +9,7 @@ import (
 func (t *ownership) reenter(ctx context.Context, r *request) (h *Hold, again bool, err error) {
 	t.mu.Lock()
 	count := t.count + 1
-	lease := r.lease
-	if t.limit > 0 {
-		lease = min(lease, max(t.limit-t.client.clock().since(t.start), MinLease))
-	}
-	r.lease = lease
+	r.lease = min(r.lease, max(t.lease.limit.left(t.client.clock()), MinLease))
 	t.mu.Unlock()
 	a, again, err := t.askToEnter(ctx, r, count)
 	switch {

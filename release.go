@@ -3,6 +3,7 @@ package latchkey
 import (
 	"context"
 	"slices"
+	"time"
 )
 
 // releaseHold gives one hold back. It begins before it has the turn, so that nothing
@@ -100,8 +101,8 @@ func (t *ownership) released(g *holdState, a answer) {
 	if a.count > 0 {
 		g.end(nil)
 		t.entered = slices.DeleteFunc(t.entered, func(e *holdState) bool { return e == g })
-		if t.renewing > 0 && t.limit == 0 && t.client.acks == nil {
-			t.extend(a.sent, t.lease) // the release has raised it, which no replica confirms
+		if raised := t.raised(); raised > 0 && t.client.acks == nil {
+			t.lease.extend(a.sent, raised) // which no replica confirms
 		}
 		t.plan()
 		t.mu.Unlock()
@@ -140,12 +141,9 @@ func (t *ownership) finishRelease(a answer) {
 // is over, it does no harm. The turn is held.
 func (t *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (answer, error) {
 	t.mu.Lock()
-	count, raise := t.count, int64(0)
-	if t.renewing > 0 && t.limit == 0 {
-		raise = millis(t.lease)
-	}
+	count, raised := t.count, t.raised()
 	t.mu.Unlock()
-	a, err := t.sendRelease(ctx, stop, count, raise)
+	a, err := t.sendRelease(ctx, stop, count, millis(raised))
 	if hasCode(err, "WRONGTYPE") {
 		a.null, err = true, nil // somebody put something else in the place of the lock
 	}
@@ -156,6 +154,15 @@ func (t *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (answer
 	}
 	t.mu.Unlock()
 	return a, err
+}
+
+// raised is the lease to which a release raises what is left of the time of the key, if the
+// ownership stays held, or 0. t.mu is held.
+func (t *ownership) raised() time.Duration {
+	if t.renewing == 0 {
+		return 0
+	}
+	return t.lease.raised()
 }
 
 func (t *ownership) sendRelease(ctx context.Context, stop <-chan struct{}, count int, raise int64) (answer, error) {

@@ -80,7 +80,7 @@ func (t *ownership) reserved(renewals []renewal) []renewal {
 // else: one that tries again and again must not keep a renewal out.
 func (w *watchdog) renewInTurn(r *route, t *ownership) {
 	t.mu.Lock()
-	period := t.lease / 3
+	period := t.lease.period()
 	t.mu.Unlock()
 	ctx, cancel := context.WithTimeout(w.open, period)
 	defer cancel()
@@ -188,7 +188,7 @@ func (w *watchdog) sendRenewal(batch []renewal) (sent stamp, results []int64, er
 }
 
 // patience is how long to wait for the answer to a renewal.
-func (r renewal) patience() time.Duration { return max(r.t.lease/6, 10*time.Millisecond) }
+func (r renewal) patience() time.Duration { return max(r.t.lease.patience(), 10*time.Millisecond) }
 
 // ask sends renewals. With an error come those results that count all the same: see denials.
 func (w *watchdog) ask(c call, patience time.Duration) ([]int64, error) {

@@ -173,9 +173,7 @@ func (t *ownership) downgraded(g *holdState) (request, error) {
 	now := t.client.clock()
 	left := g.left(now)
 	t.mu.Lock()
-	if t.limit > 0 {
-		left = min(left, t.limit-now.since(t.start))
-	}
+	left = min(left, t.lease.limit.left(now))
 	t.mu.Unlock()
 	if left == never {
 		return newRequest(t.client.options.Lease, true, nil)

@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"context"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -54,18 +53,6 @@ type route struct {
 	busy    bool          // somebody takes care of them
 	flights chan struct{} // holds a place for each renewal that is under way
 }
-
-// schedule is the watchdog's part of an ownership, guarded by watchdog.mu.
-type schedule struct {
-	slot     int           // place in the queue, or -1
-	renewAt  time.Duration // on the monotonic clock
-	deadline time.Duration // when the hold can no longer be relied on
-	period   time.Duration // time between renewals
-}
-
-func newSchedule() schedule { return schedule{slot: -1} }
-
-func (s *schedule) at() time.Duration { return min(s.renewAt, s.deadline) }
 
 // renewFlights is how many renewals may be under way to one node at once.
 func (c *Client) renewFlights() int {
@@ -275,13 +262,6 @@ func (w *watchdog) serve(r *route) {
 			return
 		}
 	}
-}
-
-// renewPeriod is the time between two renewals: a third of the lease, so that two
-// more fit in if one fails, a little less at random so that clients spread.
-func renewPeriod(lease time.Duration) time.Duration {
-	third := lease / 3
-	return third - rand.N(third/16+1)
 }
 
 // dueQueue is a heap of ownerships by the time at which they are due.

@@ -1,0 +1,67 @@
+package latchkey
+
+import "time"
+
+// schedule is the watchdog's part of an ownership, guarded by watchdog.mu.
+type schedule struct {
+	slot     int           // place in the queue, or -1
+	renewAt  time.Duration // on the monotonic clock
+	deadline time.Duration // when the hold can no longer be relied on
+	period   time.Duration // time between renewals
+}
+
+func newSchedule() schedule { return schedule{slot: -1} }
+
+func (s *schedule) at() time.Duration { return min(s.renewAt, s.deadline) }
+
+// plan tells the watchdog when to renew and when to give up. t.mu is held.
+func (t *ownership) plan() {
+	now := t.client.clock()
+	renewAt := never
+	if t.phase == held && t.renewing > 0 && !t.lease.atLimit() {
+		renewAt = now.mono + t.lease.untilRenewal(now)
+	}
+	t.planAt(now, renewAt)
+}
+
+// planAt is plan with the time of the next renewal. t.mu is held.
+func (t *ownership) planAt(now stamp, renewAt time.Duration) {
+	t.client.watchdog.plan(t, renewAt, now.mono+t.lease.valid(now), t.lease.period())
+}
+
+// nextLease is the lease for a renewal that is about to be sent, 0 if there is
+// nothing to renew.
+func (t *ownership) nextLease() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.phase != held || t.renewing == 0 {
+		return 0
+	}
+	t.unsettled = true
+	return t.lease.next(t.client.clock())
+}
+
+// renewed takes note of a lease that the server has set again.
+func (t *ownership) renewed(sent stamp, lease time.Duration) {
+	t.mu.Lock()
+	if t.phase != held {
+		t.mu.Unlock()
+		return
+	}
+	t.unsettled = false
+	t.lease.extend(sent, lease)
+	t.plan()
+	t.mu.Unlock()
+	t.observe(Event{Type: EventRenewed})
+}
+
+// renewLater plans another renewal soon: only the deadline ends a hold that cannot
+// be renewed.
+func (t *ownership) renewLater() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.phase == held {
+		now := t.client.clock()
+		t.planAt(now, now.mono+jitter(t.lease.retryPause()))
+	}
+}
