@@ -43,6 +43,7 @@ type Client struct {
 	publish    string // the command that publishes
 	tokenFloor string // '1' if tokens follow the clock
 	leaseMS    string // the default lease, as it is sent
+	staleMS    string // the stale-waiter timeout, as it is sent
 
 	mu      sync.RWMutex
 	closing chan struct{} // closed when Close begins: no new work
@@ -96,6 +97,7 @@ func newClient(client rueidis.Client, options Options, topology *topology) (*Cli
 		waitQueues: newWaitQueues(),
 		publish:    "PUBLISH",
 		leaseMS:    strconv.FormatInt(millis(options.Lease), 10),
+		staleMS:    strconv.FormatInt(millis(options.StaleWaiterTimeout), 10),
 		closing:    make(chan struct{}),
 		closed:     make(chan struct{}),
 	}
@@ -306,3 +308,10 @@ func (c *Client) pollPause() time.Duration {
 	ceiling := c.options.PollCeiling
 	return ceiling - rand.N(ceiling/4+1)
 }
+
+// staleText is how long a waiter counts as alive on the server after it has asked, in ms.
+func (c *Client) staleText() string { return c.staleMS }
+
+// patienceInFront is how long a waiter stands in front before permits are reserved for it;
+// also how often it then gives a sign of life.
+func (c *Client) patienceInFront() time.Duration { return c.options.StaleWaiterTimeout / 5 }

@@ -58,7 +58,7 @@ func newFairWaitList(c *Client) *fairWaitList {
 	open, end := context.WithCancel(context.Background())
 	return &fairWaitList{
 		client: c,
-		stale:  strconv.FormatInt(millis(o.StaleWaiterTimeout), 10),
+		stale:  c.staleMS,
 		shift:  strconv.FormatInt(millis(o.RedissonFairWait), 10),
 		period: max(min(o.StaleWaiterTimeout/3, o.PollCeiling), time.Millisecond),
 		open:   open,

@@ -27,7 +27,7 @@ var floors = []string{
 	3: "waitqueue waitqueues waitqueue_holds waitqueue_answer waitqueue_sides pubsub pubsub_listener pubsub_sharded",
 	4: "client clientoption connect connecturl lazy hold holdstate release extend lease loss maxhold heldcontext confine ownership registry watchdog renewal undo undonode undoownership idempotency primitive spec protocol request identity inspection schedule",
 	5: "acquire reenter attempt wait locker",
-	6: "mutex rlock fencedlock spinlock fairlock fairwaiters rwlock rwreentry semaphore permitsemaphore semstats permit countdownlatch latchawait",
+	6: "mutex rlock fencedlock spinlock fairlock fairwaiters rwlock readlock writelock rwprotocol rwreentry semaphore permitsemaphore semstats permit countdownlatch latchawait",
 	7: "inspect check composite parallel lockorder compositehold holdmembers multilock redlock redround reddefeat distinctservers",
 }
 
@@ -36,7 +36,7 @@ var upward = []string{
 	"acquire → fairwaiters", "acquire → permit", "acquire → rwreentry", "attempt → fairwaiters",
 	"client → fairwaiters", "confine → compositehold", "delay → options", "extend → compositehold",
 	"heldcontext → compositehold", "hold → compositehold", "mutex → inspect", "ownership → fairwaiters",
-	"rwlock → inspect", "wait → fairwaiters", "wait → semaphore",
+	"readlock → inspect", "wait → fairwaiters", "writelock → inspect",
 }
 
 // A file refers to nothing on a floor above its own.

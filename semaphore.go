@@ -370,7 +370,3 @@ func (w *wanted) conclude(err error) error {
 	}
 	return err
 }
-
-// patienceInFront is how long a waiter stands in front before permits are kept for it;
-// also how often it then gives a sign of life.
-func (c *Client) patienceInFront() time.Duration { return c.options.StaleWaiterTimeout / 5 }

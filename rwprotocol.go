@@ -1,0 +1,142 @@
+package latchkey
+
+import (
+	"strconv"
+	"time"
+)
+
+// How a read/write lock stands in Redis: a hash with the mode, and the owners of both sides;
+// beside it the leases of its readers, and who waits to write.
+
+// readProtocol is a reader in the hash of a read/write lock.
+type readProtocol struct{}
+
+func (readProtocol) acquireCall(t *ownership, lease time.Duration, count, _ int) call {
+	p, holds := t.lock, strconv.Itoa(count)
+	waits := "0"
+	if t.waits {
+		waits = "1"
+	}
+	return call{rwReadAcquire, append(p.rwKeys(), p.leaseKeys(t.wire)+holds),
+		[]string{t.wire, t.client.leaseText(lease), holds, t.nestedNumber, waits, t.client.staleText()}}
+}
+
+func (readProtocol) releaseCall(t *ownership, count int, raise int64) call {
+	p := t.lock
+	return call{rwReadRelease, p.appendLeaseKeys(p.rwKeys(), t.wire, t.mostHolds()),
+		[]string{t.wire, strconv.Itoa(count), t.nestedNumber, t.client.publish, p.channel, strconv.FormatInt(raise, 10)}}
+}
+
+func (readProtocol) renewalCall(t *ownership, lease time.Duration) call {
+	return rwRenewal(t, "read", t.holds(), lease)
+}
+
+func (readProtocol) renewalCalls(t *ownership, lease time.Duration) []call {
+	return rwRenewals(t, t.wire, t.holds(), lease)
+}
+
+// writeProtocol is the writer in the hash of a read/write lock.
+type writeProtocol struct{}
+
+func (writeProtocol) acquireCall(t *ownership, lease time.Duration, count, _ int) call {
+	stale := ""
+	if t.waits {
+		stale = t.client.staleText()
+	}
+	return call{rwWriteAcquire, t.lock.rwKeys(),
+		[]string{t.wire, t.client.leaseText(lease), strconv.Itoa(count), stale}}
+}
+
+func (writeProtocol) releaseCall(t *ownership, count int, raise int64) call {
+	waiting := "0"
+	if t.mayWait() {
+		waiting = "1"
+	}
+	return call{rwWriteRelease, t.lock.rwKeys(),
+		[]string{t.wire, strconv.Itoa(count), waiting, t.client.publish, t.lock.channel, strconv.FormatInt(raise, 10)}}
+}
+
+func (writeProtocol) renewalCall(t *ownership, lease time.Duration) call {
+	return rwRenewal(t, "write", 0, lease)
+}
+
+func (writeProtocol) renewalCalls(t *ownership, lease time.Duration) []call {
+	return rwRenewals(t, t.wire+":write", 0, lease)
+}
+
+// rwRenewal names no key that need not be there: while the slot of the lock migrates, a
+// script of several keys finds all of them on one node or is refused.
+func rwRenewal(t *ownership, side string, reads int, lease time.Duration) call {
+	all := t.lock.rwKeys()
+	keys := t.lock.appendLeaseKeys(all[:2:2], t.wire, reads)
+	if t.nestedNumber != "" {
+		keys = append(keys, all[3])
+	}
+	return call{rwRenew, keys,
+		[]string{t.wire, side, t.nestedNumber, strconv.FormatInt(millis(lease), 10), strconv.Itoa(reads)}}
+}
+
+// rwRenewals begin with the leases and end with the lock, which decides.
+func rwRenewals(t *ownership, field string, reads int, lease time.Duration) []call {
+	all := t.lock.rwKeys()
+	renew := func(what, key string) call {
+		return call{rwRenewKey, []string{key}, []string{what, field, strconv.FormatInt(millis(lease), 10), t.nestedNumber}}
+	}
+	calls := []call{renew("leases", all[1])}
+	for _, key := range t.lock.appendLeaseKeys(nil, t.wire, reads) {
+		calls = append(calls, renew("lease key", key))
+	}
+	if t.nestedNumber != "" {
+		calls = append(calls, renew("notes", all[3]))
+	}
+	return append(calls, renew("lock", all[0]))
+}
+
+// rwKeys are the lock and what this library keeps beside it.
+func (k *keys) rwKeys() []string {
+	tag := hashTag(k.key)
+	return append(make([]string, 0, 6), k.key,
+		"latchkey_rw_leases:"+tag, "latchkey_rw_writers:"+tag, "latchkey_rw:"+tag)
+}
+
+func rwChannel(key string) string { return "redisson_rwlock:" + hashTag(key) }
+
+// leaseKeys is what the keys of an owner's read leases begin with.
+func (k *keys) leaseKeys(owner string) string {
+	return hashTag(k.key) + ":" + owner + ":rwlock_timeout:"
+}
+
+// appendLeaseKeys adds the lease keys of an owner's first read holds.
+func (k *keys) appendLeaseKeys(to []string, owner string, holds int) []string {
+	prefix := k.leaseKeys(owner)
+	for i := range holds {
+		to = append(to, prefix+strconv.Itoa(i+1))
+	}
+	return to
+}
+
+// evictBatch is how many holders one script removes, so that none takes long.
+const evictBatch = 200
+
+// rwEvictions takes all holders out of a read/write lock.
+func rwEvictions(names keys, holders []Holder, publish string) (calls []call) {
+	keys := names.rwKeys()
+	for len(holders) > 0 || calls == nil {
+		some := holders[:min(len(holders), evictBatch)]
+		holders = holders[len(some):]
+		args := []string{publish, rwChannel(names.key)}
+		for _, h := range some {
+			args = append(args, h.field())
+		}
+		calls = append(calls, call{rwEvict, keys, args})
+	}
+	return calls
+}
+
+// field is the holder in the hash of a read/write lock.
+func (h Holder) field() string {
+	if h.Write {
+		return h.Owner.String() + ":write"
+	}
+	return h.Owner.String()
+}
