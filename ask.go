@@ -56,3 +56,8 @@ func (c *sender) askAnyNode(ctx context.Context, q question) (address string, re
 func (c *sender) askNode(ctx context.Context, p peer, q question) rueidis.RedisResult {
 	return c.send(ctx, p.node, func(ctx context.Context) rueidis.RedisResult { return q(ctx, p.client) })
 }
+
+// askNodeOf puts a question to the node that serves a key.
+func (c *sender) askNodeOf(ctx context.Context, key string, q question) rueidis.RedisResult {
+	return c.askNode(ctx, peer{c.node(key), c.client}, q)
+}

@@ -12,7 +12,7 @@ import (
 func (t *ownership) attempt(ctx context.Context, r *request, round int) (left time.Duration, err error) {
 	left = -1
 	a, err := t.sendAcquire(ctx, r, 1, round)
-	if err == nil && a.bare && a.null {
+	if err == nil && a.plain && a.null {
 		// SET NX was refused, by whoever or whatever is there; it may be ourselves,
 		// if the answer to a first try was lost.
 		t.doubt(a)
@@ -80,8 +80,7 @@ func (t *ownership) sendAcquire(ctx context.Context, r *request, count, round in
 	t.counting(count)
 	c := t.lock.spec.protocol.acquireCall(t, r.lease, count, round)
 	a, err := t.client.sender.callOn(ctx, t.client.closing, t.terms(r.waits), c.cmd, c.keys, c.args)
-	a.bare = c.cmd.lua == nil
-	if err == nil && t.client.acks != nil && a.granted() {
+	if err == nil && t.client.acks != nil && granted(a) {
 		return t.client.confirm(ctx, a, t.lock.spec.protocol.acquireCall(t, r.lease, count, round+1))
 	}
 	return a, err

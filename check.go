@@ -46,8 +46,8 @@ func (c *Client) checkPublish(ctx context.Context, channel string) error {
 	if c.notifier.sharded {
 		publish = c.rueidis.B().Spublish().Channel(channel).Message("0").Build
 	}
-	err := c.sender.send(ctx, c.sender.node(channel), func(ctx context.Context) rueidis.RedisResult {
-		return c.rueidis.Do(ctx, publish())
+	err := c.sender.askNodeOf(ctx, channel, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+		return client.Do(ctx, publish())
 	}).Error()
 	if err != nil {
 		return fmt.Errorf("waiters cannot be woken, they poll: %w", err)

@@ -31,8 +31,8 @@ type Client struct {
 	notifier    *notifier
 	watchdog    *watchdog
 	undo        *undo
-	acks        *acks // nil if nothing has to be confirmed
-	renewals    *acks // the same for renewals, which must not queue behind acquisitions
+	acks        *replication // nil if nothing has to be confirmed
+	renewals    *replication // the same for renewals, which must not queue behind acquisitions
 	registry    *registry
 	fairWaiters *fairWaitList
 	topology    *topology
@@ -112,17 +112,17 @@ func newClient(client rueidis.Client, options Options, topology *topology) (*Cli
 		clock:           c.clock,
 	}
 	c.topology = c.sender.topology
-	sharded, err := c.sender.meetCluster(options)
+	sharded, err := meetCluster(c.sender, options)
 	if err != nil {
 		return nil, fail("connect", "cluster", unanswered(err))
 	}
 	if sharded {
 		c.publish = "SPUBLISH"
 	}
-	c.acks = newAcks(options.Replicas, c.id, maxWaits)
-	c.renewals = newAcks(options.Replicas, c.id, 2*c.renewFlights()) // some may have been left behind
+	c.acks = options.Replicas.confirmation(c.id, maxWaits)
+	c.renewals = options.Replicas.confirmation(c.id, 2*c.renewFlights()) // some may have been left behind
 	if !options.LazyConnect {
-		if err := c.acks.check(c.sender); err != nil {
+		if err := waitRefused(c.acks.check(c.sender)); err != nil {
 			return nil, fail("connect", "replicas", unanswered(err))
 		}
 	}

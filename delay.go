@@ -10,7 +10,7 @@ import (
 // the longest by far; they are for what it may have got wrong.
 const (
 	shortestNap = time.Millisecond / 2
-	longestNap  = 4 * MaxStaleWaiterTimeout
+	longestNap  = 4 * time.Hour
 )
 
 // delay rests in a wait loop until d is over or there is a hint. All pauses of all wait loops
@@ -39,20 +39,4 @@ func rest(ctx context.Context, stop <-chan struct{}, d time.Duration) error {
 // not return together.
 func jitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d/2+1)
-}
-
-// until shortens a pause to what is left of something, a little later so that it is
-// over by then, and not with everybody. Negative means that it has no end.
-func until(left, pause time.Duration) time.Duration {
-	if left < 0 || left >= pause { // left may be more than can be added to
-		return pause
-	}
-	return min(pause, left+time.Millisecond+rand.N(2*time.Millisecond))
-}
-
-func nudge(signal chan struct{}) {
-	select {
-	case signal <- struct{}{}:
-	default:
-	}
 }

@@ -232,7 +232,7 @@ func TestFairScripts_HRANDFIELD_may_be_null(t *testing.T) {
 	s := newFairScripts(t)
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
 	s.stranger(1)
-	old := command{lua: rueidis.NewLuaScript(older + fairAcquire.text)}
+	old := newScript(older + fairAcquire.text)
 	require.IsType(t, []any{}, s.c.script(old, s.keys.fairKeys(), ownerB, "30000", "1", "", "", "PUBLISH",
 		s.keys.waiterChannel(""), s.stale, "", "300000"))
 }

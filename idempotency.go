@@ -95,7 +95,7 @@ func (o *operation) undo(ctx context.Context, stop <-chan struct{}) outcome {
 	switch v := classify(err); {
 	case v == refused && a.doubt:
 		return tryLater // an earlier attempt may have been executed
-	case !final(v):
+	case !v.final():
 		return v
 	}
 	o.done()

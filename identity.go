@@ -61,7 +61,7 @@ func (c *Client) serverID(ctx context.Context) (id string, told bool) {
 // askServerID is serverID with the turn held.
 func (c *Client) askServerID(ctx context.Context) (id string, told bool) {
 	i := &c.identity
-	era, _ := c.topology.common.connections.look()
+	era := c.topology.generation()
 	i.mu.Lock()
 	if i.since.IsZero() {
 		i.since = time.Now()

@@ -22,7 +22,7 @@ import (
 // to its own floor and to those below it.
 var floors = []string{
 	0: "doc errors owner kinds",
-	1: "clock hashslot fifomutex outcome script inflight connection topology ask sender delivery delay replicas reply",
+	1: "clock hashslot fifomutex outcome contextend command inflight connection generation dial lazyclient topology ask sender delivery delay replication redirect toofew script reply replicas acquireerrors drift pause",
 	2: "keys options option report notice observe shape",
 	3: "waitqueue waitqueues waitqueue_holds waitqueue_answer waitqueue_sides pubsub pubsub_listener pubsub_sharded",
 	4: "client clientoption connect connecturl lazy hold holdstate release extend lease loss maxhold heldcontext confine ownership registry watchdog renewal undo undonode undoownership idempotency primitive spec protocol request identity inspection schedule",
@@ -34,7 +34,7 @@ var floors = []string{
 // upward are the references that are still to go. None may be added.
 var upward = []string{
 	"acquire → fairwaiters", "acquire → permit", "acquire → rwreentry", "attempt → fairwaiters",
-	"client → fairwaiters", "confine → compositehold", "delay → options", "extend → compositehold",
+	"client → fairwaiters", "confine → compositehold", "extend → compositehold",
 	"heldcontext → compositehold", "hold → compositehold", "mutex → inspect", "ownership → fairwaiters",
 	"readlock → inspect", "wait → fairwaiters", "writelock → inspect",
 }

@@ -79,7 +79,7 @@ func (p *party) want(lease modelLease, waits bool, fate int) {
 func (p *party) ask(fate int) {
 	p.t.counting(1)
 	c := p.lock.spec.protocol.acquireCall(p.t, fromMS(p.lease.ms), 1, p.round)
-	t, bare := p.t, c.cmd.lua == nil
+	t, bare := p.t, c.cmd.text == ""
 	p.round++
 	if p.onAsk != nil {
 		p.onAsk()

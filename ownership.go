@@ -81,7 +81,7 @@ func (t *ownership) begin(r *request, a answer) {
 	t.phase, t.count, t.queued = held, 1, false
 	t.lease = newLeaseTerm(a.sent, r.lease, r.renewLease, r.maxHold)
 	if t.lock.spec.fenced {
-		t.token = a.token()
+		t.token = tokenOf(a)
 	}
 	t.first.renew = r.renew
 	if r.renew {

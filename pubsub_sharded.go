@@ -18,19 +18,19 @@ var errNoSharded = errors.New("latchkey: the servers know no sharded messages")
 
 // meetCluster asks a cluster who serves what, and decides how messages travel. A client
 // is opened once: a short lease, which bounds the budget, is no reason to fail.
-func (c *sender) meetCluster(o Options) (sharded bool, err error) {
+func meetCluster(c *sender, o Options) (sharded bool, err error) {
 	if !c.topology.cluster {
 		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), max(o.RetryBudget, dialTimeout))
 	defer cancel()
 	c.learn(ctx)
-	return c.shardedMessages(ctx, o.ShardedPubSub)
+	return shardedMessages(ctx, c, o.ShardedPubSub)
 }
 
 // shardedMessages decides how messages travel, by the rule that Redisson follows:
 // sharded on a cluster whose servers know them, unless the options say otherwise.
-func (c *sender) shardedMessages(ctx context.Context, wanted ShardedPubSub) (bool, error) {
+func shardedMessages(ctx context.Context, c *sender, wanted ShardedPubSub) (bool, error) {
 	if wanted == ShardedOff {
 		return false, nil
 	}

@@ -76,7 +76,7 @@ func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []set
 	if places == nil {
 		places = indexes(l.members)
 	}
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), timeout, &waitOverError{timeout})
+	ctx, cancel := withWait(context.WithoutCancel(ctx), timeout)
 	t := &tries{outcomes: make(chan memberResult, len(places)), pending: map[int]bool{}, members: l.members, timeout: timeout, cancel: cancel}
 	for _, i := range places {
 		t.pending[i] = true

@@ -26,7 +26,7 @@ func (t *ownership) releaseHold(ctx context.Context, g *holdState) error {
 	a, err := t.sendCount(t.client.sender.detached(ctx), nil)
 	switch {
 	case err != nil:
-		return t.releaseFailed(a, err)
+		return t.releaseFailed(a.answer, err)
 	case a.null && !t.explains(a):
 		t.lose(ErrLost, "it was gone when it was released")
 		return fail("unlock", t.lock.name, ErrNotHeld, ErrLost)
@@ -74,7 +74,7 @@ func (t *ownership) beginRelease(g *holdState) error {
 // explains reports whether an owner that is gone is explained by a release of ours
 // whose answer was lost: the last hold was given back while its lease was certain
 // to stand, and the outcome of sending that is unknown.
-func (t *ownership) explains(a answer) bool {
+func (t *ownership) explains(a releaseAnswer) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return a.count == 0 && t.stood && (a.doubt || t.unheard)
@@ -96,7 +96,7 @@ func (t *ownership) releaseFailed(a answer, err error) error {
 
 // released ends a hold that the server has taken back, and with the last one the
 // ownership.
-func (t *ownership) released(g *holdState, a answer) {
+func (t *ownership) released(g *holdState, a releaseAnswer) {
 	t.mu.Lock()
 	if a.count > 0 {
 		g.end(nil)
@@ -109,7 +109,7 @@ func (t *ownership) released(g *holdState, a answer) {
 		return
 	}
 	t.mu.Unlock()
-	t.finishRelease(a)
+	t.finishRelease(a.answer)
 }
 
 // finishRelease ends an ownership that the server has taken back.
@@ -136,10 +136,18 @@ func (t *ownership) finishRelease(a answer) {
 	}
 }
 
+// releaseAnswer is the answer to a release, with the count of holds that it has asked for:
+// that of the ownership may be lower by then.
+type releaseAnswer struct {
+	answer
+
+	count int
+}
+
 // sendCount makes the server's count equal to ours. It is the release, and the undo
 // of an acquisition whose outcome is unknown: run twice, late or for an ownership that
 // is over, it does no harm. The turn is held.
-func (t *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (answer, error) {
+func (t *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releaseAnswer, error) {
 	t.mu.Lock()
 	count, raised := t.count, t.raised()
 	t.mu.Unlock()
@@ -147,13 +155,12 @@ func (t *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (answer
 	if hasCode(err, "WRONGTYPE") {
 		a.null, err = true, nil // somebody put something else in the place of the lock
 	}
-	a.count = count // the count of the ownership may be lower by now
 	t.mu.Lock()
 	if err == nil && !t.doubtful {
 		t.most = count
 	}
 	t.mu.Unlock()
-	return a, err
+	return releaseAnswer{a, count}, err
 }
 
 // raised is the lease to which a release raises what is left of the time of the key, if the

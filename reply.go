@@ -3,6 +3,7 @@ package latchkey
 import (
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -73,11 +74,34 @@ const maxCount = math.MaxInt32
 // lock has a lease.
 const NoExpiry = time.Duration(math.MaxInt64)
 
-// token reads the fencing token from the reply of an acquisition.
-func (a answer) token() int64 {
+// tokenOf reads the fencing token from the reply of an acquisition.
+func tokenOf(a answer) int64 {
 	if a.null {
 		return 0
 	}
 	token, _ := a.message.AsInt64()
 	return token
+}
+
+// granted reports whether the answer to an acquisition says yes.
+func granted(a answer) bool {
+	return !a.message.IsInt64() && !a.message.IsArray() && !(a.plain && a.null)
+}
+
+// denials are what a script says of several holds if replicas did not confirm it, or nil.
+// That a hold is not there (0) needs no confirmation, and nothing else counts.
+func denials(err error) []int64 {
+	reply, _ := unconfirmed(err)
+	results, _ := reply.AsIntSlice()
+	return results
+}
+
+// denied is denials for a script that is about one hold.
+func denied(err error) bool {
+	reply, found := unconfirmed(err)
+	if !found {
+		return false
+	}
+	n, failed := reply.AsInt64()
+	return failed == nil && n == 0 || slices.Equal(denials(err), []int64{0})
 }

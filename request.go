@@ -71,7 +71,7 @@ var errNoOption = invalid("an option is nil")
 // bound applies the wait of the request to its context.
 func (r *request) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if r.bounded {
-		return context.WithTimeoutCause(ctx, r.wait, &waitOverError{r.wait})
+		return withWait(ctx, r.wait)
 	}
 	return ctx, func() {}
 }

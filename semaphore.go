@@ -321,7 +321,7 @@ func (w *wanted) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	c := call{semAcquire, []string{w.key, w.reserve, w.op.record, w.total},
 		[]string{w.client.id, w.op.number, w.n, keep, w.client.publish, w.channel}}
 	a, err := w.client.sender.callOn(ctx, w.client.closing, terms{w.client.sender.patience, w.request.waits}, c.cmd, c.keys, c.args)
-	if err == nil && w.client.acks != nil && a.granted() {
+	if err == nil && w.client.acks != nil && granted(a) {
 		a, err = w.client.confirm(ctx, a, c)
 	}
 	w.doubt = w.doubt || a.doubt

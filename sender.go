@@ -48,8 +48,7 @@ type answer struct {
 	null    bool  // the reply was nil
 	asked   stamp // just before the first attempt
 	sent    stamp // just before the last attempt
-	count   int   // what a release has left of the count, set by ownership.sendCount
-	bare    bool  // of a plain command, which tells less than a script
+	plain   bool  // of a plain command, which tells less than a script
 	// doubt says that an attempt was sent whose outcome is unknown. Even after a
 	// later answer it may yet be executed, late.
 	doubt   bool
@@ -97,7 +96,7 @@ func (c *sender) callOn(ctx context.Context, stop <-chan struct{}, on terms, cmd
 		}
 		switch classify(err) {
 		case answered:
-			a.message, a.null = message, err != nil
+			a.message, a.null, a.plain = message, err != nil, cmd.text == ""
 			return a, nil
 		case refused:
 			return a, err
@@ -136,7 +135,7 @@ func (c *sender) sendOnce(ctx context.Context, cmd command, keys, args []string)
 // connection.
 func (c *sender) attempt(ctx context.Context, end limit, cmd command, keys, args []string) (result rueidis.RedisResult, sentIn generation) {
 	n := c.node(keys[0])
-	if cmd.acks != nil {
+	if cmd.replication != nil {
 		return c.confirmed(ctx, n, end.at, cmd, slices.Clone(keys), slices.Clone(args)), noGeneration
 	}
 	lane := n.lane(cmd)
@@ -180,22 +179,22 @@ func (c *sender) direct(ctx context.Context, end limit) context.Context {
 // confirmed is attempt for a command that replicas have to confirm. Once it has a place
 // they have the time that they were given, since it would be in doubt otherwise.
 func (c *sender) confirmed(ctx context.Context, n *node, end time.Time, cmd command, keys, args []string) rueidis.RedisResult {
-	give, err := cmd.acks.place(ctx, n, end)
+	free, err := cmd.replication.reserve(ctx, n, end)
 	if err != nil {
 		return rueidis.NewErrorResult(err)
 	}
 	lane := n.lane(cmd)
 	slot, err := lane.reserve(ctx, end)
 	if err != nil {
-		give()
+		free()
 		return rueidis.NewErrorResult(err)
 	}
 	slot = slot.unheard() // it has a connection of its own
-	if least := time.Now().Add(cmd.acks.patience()); end.Before(least) {
+	if least := time.Now().Add(cmd.replication.patience()); end.Before(least) {
 		end = least
 	}
 	return c.sendDetached(ctx, n, lane, slot, end, func(ctx context.Context) rueidis.RedisResult {
-		defer give()
+		defer free()
 		return c.deliver(ctx, cmd, keys, args)
 	})
 }
@@ -210,13 +209,13 @@ func (c *sender) deliver(ctx context.Context, cmd command, keys, args []string) 
 			return rueidis.NewErrorResult(errClientClosed)
 		}
 	}
-	if cmd.acks == nil {
+	if cmd.replication == nil {
 		return cmd.send(ctx, c.client, keys, args)
 	}
 	if ctx.Err() != nil { // it passes: rueidis is given contexts that are made of this one
 		return rueidis.NewErrorResult(ctx.Err())
 	}
-	return cmd.acks.send(ctx, c, cmd, keys, args)
+	return cmd.replication.send(ctx, c, cmd, keys, args)
 }
 
 // node returns the node that serves a key, as far as is known.

@@ -30,6 +30,7 @@ type node struct {
 	connections connTracker
 	ordinary    *inflight
 	reserved    *inflight // for renewals, releases and undo
+	waits       sync.Map  // for each *replication a chan struct{} with one for each that waits for replicas
 }
 
 func (t *topology) newNode(address string) *node {

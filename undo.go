@@ -171,10 +171,10 @@ func (u *undo) attempt(p *pendingUndo) (heard bool) {
 	switch {
 	case p.again:
 		p.again = false
-	case final(v) && u.settled(p, now), now >= p.expiry:
+	case v.final() && u.settled(p, now), now >= p.expiry:
 		delete(u.pending, p.what)
 		return v.heard()
-	case final(v):
+	case v.final():
 		p.due = min(now+p.pause, p.window)
 		p.pause *= undoGrowth
 	case v == tryLater:
@@ -204,14 +204,8 @@ func (u *undo) try(ctx context.Context, once func(context.Context, <-chan struct
 // atOnce undoes something for a call that has to tell of it, and reports whether that is
 // done.
 func (u *undo) atOnce(once func(context.Context, <-chan struct{}) outcome) bool {
-	return final(u.try(context.Background(), once))
+	return u.try(context.Background(), once).final()
 }
-
-// final reports whether the server has said what it had to.
-func final(v outcome) bool { return v == answered || v == refused }
-
-// heard reports whether the server has said anything.
-func (v outcome) heard() bool { return final(v) || v == tryLater }
 
 // close undoes everything once more. What cannot be reached by then is left to its lease.
 func (u *undo) close(ctx context.Context) {

@@ -44,7 +44,7 @@ func (t *ownership) setRight(ctx context.Context, stop <-chan struct{}) outcome 
 }
 
 // countSent takes note of what the background has found.
-func (t *ownership) countSent(a answer) {
+func (t *ownership) countSent(a releaseAnswer) {
 	t.mu.Lock()
 	phase := t.phase
 	t.mu.Unlock()
@@ -53,7 +53,7 @@ func (t *ownership) countSent(a answer) {
 			t.lose(ErrLost, "it was gone when it was released")
 			return
 		}
-		t.finishRelease(a)
+		t.finishRelease(a.answer)
 		return
 	}
 	if freed := a.message.IsInt64(); freed && phase == over {

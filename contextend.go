@@ -1,0 +1,79 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// contextError is the error of a context that ended, with its cause.
+func contextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if over, is := cause.(*waitOverError); is { //nolint:errorlint // the very cause
+		return &endedContextError{over, nil}
+	}
+	if cause == nil || errors.Is(err, cause) {
+		cause = nil
+	}
+	return &endedContextError{err, cause}
+}
+
+// endedContextError is the end of the caller's context. Its cause may be any error, one of
+// this package or of the server included, and is no answer to what was asked.
+type endedContextError struct{ err, cause error }
+
+func (e *endedContextError) Error() string {
+	if e.cause == nil {
+		return e.err.Error()
+	}
+	return e.err.Error() + "\n" + e.cause.Error()
+}
+
+// Unwrap lets the caller match the end of the context.
+func (e *endedContextError) Unwrap() error { return e.err }
+
+// Is lets the caller match the cause, but not take it for what has come of the call.
+func (e *endedContextError) Is(target error) bool {
+	switch target {
+	case ErrNotAcquired, ErrUnavailable, ErrUnknownOutcome:
+		return false
+	}
+	return errors.Is(e.cause, target)
+}
+
+// As finds the cause.
+func (e *endedContextError) As(target any) bool { return e.cause != nil && errors.As(e.cause, target) }
+
+// waitOverError is the cause with which the context of a call ends when the time of [Wait]
+// is over, which is no error of the caller's context.
+type waitOverError struct{ wait time.Duration }
+
+func (e *waitOverError) Error() string { return "the wait of " + e.wait.String() + " is over" }
+
+// withWait returns a context that ends when the wait is over at the latest.
+func withWait(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, wait, &waitOverError{wait})
+}
+
+// waitOver reports whether a call ended because the time of [Wait] was over.
+func waitOver(err error) bool {
+	var over *waitOverError
+	return errors.As(err, &over)
+}
+
+// ofContext reports whether the time of the call is over: the caller's context ended, or
+// its wait.
+func ofContext(err error) bool { return endOf(err) != nil }
+
+// endOf is the end of the context in an error, or nil.
+func endOf(err error) error {
+	var end *endedContextError
+	if errors.As(err, &end) {
+		return end
+	}
+	return nil
+}
+
+func isContextError(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}

@@ -1,0 +1,112 @@
+package latchkey
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/redis/rueidis"
+)
+
+// lazyClient is the rueidis client of a server that may be down. The first command opens
+// it, or fails if that fails; then the next one tries again. A command is sent only when
+// the server has said what it is.
+type lazyClient struct {
+	// Client never has a connection. It builds commands, and it answers those that come
+	// while the server cannot be reached.
+	rueidis.Client
+
+	open func() (rueidis.Client, error)
+	mode rueidis.ClientMode
+	real atomic.Pointer[rueidis.Client]
+	why  atomic.Pointer[unopenedError] // of the last attempt
+
+	mu      sync.Mutex
+	attempt func() // opens; those who come together share one
+	closed  bool
+}
+
+func newLazyClient(settings rueidis.ClientOption, open func() (rueidis.Client, error)) (*lazyClient, error) {
+	l := &lazyClient{open: open, mode: rueidis.ClientModeStandalone}
+	if settings.Sentinel.MasterSet != "" {
+		l.mode = rueidis.ClientModeSentinel
+	}
+	l.why.Store(&unopenedError{errors.New("not connected yet")})
+	l.attempt = sync.OnceFunc(l.try)
+	never := rueidis.ClientOption{
+		InitAddress: settings.InitAddress[:1], ForceSingleClient: true, DisableRetry: true, DisableCache: true,
+		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return nil, l.why.Load() },
+	}
+	var err error
+	if l.Client, err = rueidis.NewClient(never); l.Client == nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// client is what commands go to: the client, once there is one. It blocks while that is
+// being opened.
+func (l *lazyClient) client() rueidis.Client {
+	if c := l.real.Load(); c != nil {
+		return *c
+	}
+	l.mu.Lock()
+	attempt := l.attempt
+	l.mu.Unlock()
+	attempt()
+	if c := l.real.Load(); c != nil {
+		return *c
+	}
+	return l.Client
+}
+
+// try is one attempt to open.
+func (l *lazyClient) try() {
+	client, err := l.open()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case err != nil:
+		l.why.Store(&unopenedError{err})
+		l.attempt = sync.OnceFunc(l.try)
+	case l.closed:
+		client.Close()
+	default:
+		l.real.Store(&client)
+	}
+}
+
+// Do is part of [rueidis.Client].
+func (l *lazyClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	return l.client().Do(ctx, cmd)
+}
+
+// DoMulti is part of [rueidis.Client].
+func (l *lazyClient) DoMulti(ctx context.Context, multi ...rueidis.Completed) []rueidis.RedisResult {
+	return l.client().DoMulti(ctx, multi...)
+}
+
+// Dedicate is part of [rueidis.Client].
+func (l *lazyClient) Dedicate() (client rueidis.DedicatedClient, cancel func()) {
+	return l.client().Dedicate()
+}
+
+// Nodes is part of [rueidis.Client].
+func (l *lazyClient) Nodes() map[string]rueidis.Client { return l.client().Nodes() }
+
+// Mode is part of [rueidis.Client].
+func (l *lazyClient) Mode() rueidis.ClientMode { return l.mode }
+
+// Close is part of [rueidis.Client].
+func (l *lazyClient) Close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	if c := l.real.Load(); c != nil {
+		(*c).Close()
+	}
+	l.Client.Close()
+}

@@ -1,0 +1,64 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/rueidis"
+)
+
+// connSender sends commands one after the other over one connection.
+type connSender func(ctx context.Context, commands ...rueidis.Completed) []rueidis.RedisResult
+
+// openSender returns a sender that follows no redirection, which would tear apart what
+// belongs together. What blocks has a connection of its own anyway; only the client of a
+// cluster has to be asked not to follow, and for that cleans the connection up when it
+// is released, which takes a round trip.
+func openSender(client rueidis.Client) (send connSender, release func()) {
+	if client.Mode() != rueidis.ClientModeCluster {
+		return client.DoMulti, func() {}
+	}
+	conn, release := client.Dedicate()
+	return conn.DoMulti, release
+}
+
+// errElsewhere means that another node of the cluster has the key.
+var errElsewhere = errors.New("latchkey: the slot is on another node")
+
+func redirected(err error) bool { return hasCode(err, "MOVED ") || hasCode(err, "ASK ") }
+
+// elsewhere returns a sender to the node that err names as the one that has the key, or
+// nil. The client itself knows of a slot that has moved after up to a second only, and of
+// keys that have moved before their slot never.
+func elsewhere(client rueidis.Client, err error) connSender {
+	var reply *rueidis.RedisError
+	if !errors.As(err, &reply) {
+		return nil
+	}
+	moved, hasMoved := reply.IsMoved()
+	asked, importing := reply.IsAsk()
+	node := client.Nodes()[moved+asked]
+	switch {
+	case node != nil && hasMoved:
+		return node.DoMulti
+	case node != nil && importing:
+		return asking(node)
+	}
+	return nil
+}
+
+// asking sends to a node that has keys of a slot that is not yet its own.
+func asking(node rueidis.Client) connSender {
+	return func(ctx context.Context, commands ...rueidis.Completed) (results []rueidis.RedisResult) {
+		all := make([]rueidis.Completed, 0, 2*len(commands))
+		for _, c := range commands {
+			all = append(all, node.B().Asking().Build(), c)
+		}
+		for i, result := range node.DoMulti(ctx, all...) {
+			if i%2 == 1 {
+				results = append(results, result)
+			}
+		}
+		return results
+	}
+}

@@ -1,0 +1,41 @@
+package latchkey
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/redis/rueidis"
+)
+
+// tooFewError is an ErrNotReplicated with what the server said.
+type tooFewError struct {
+	confirmed int64
+	wanted    int
+	cause     error                // of WAIT, or nil
+	reply     rueidis.RedisMessage // of the script
+}
+
+func (e *tooFewError) Error() string {
+	if e.cause != nil {
+		return ErrNotReplicated.Error() + ": " + e.cause.Error()
+	}
+	return fmt.Sprintf("%v: %d of %d confirmed in time", ErrNotReplicated, e.confirmed, e.wanted)
+}
+
+// Unwrap lets the caller match both.
+func (e *tooFewError) Unwrap() []error {
+	if e.cause == nil {
+		return []error{ErrNotReplicated}
+	}
+	return []error{ErrNotReplicated, e.cause}
+}
+
+// unconfirmed is the reply of a script that was executed, but that too few replicas have
+// confirmed. It reports false for any other error.
+func unconfirmed(err error) (reply rueidis.RedisMessage, found bool) {
+	var few *tooFewError
+	if !errors.As(err, &few) {
+		return reply, false
+	}
+	return few.reply, true
+}
