@@ -25,7 +25,8 @@ func (p *primitive) acquire(ctx context.Context, verb string, waits bool, settin
 		return nil, fail(verb, p.name, explain(p.client.wrongKind(ctx, p.keys, p.spec.stored, err))...)
 	}
 	if p.client.options.Observer != nil {
-		for _, t := range append([]*ownership{h.ownership}, h.ownership.batch...) {
+		leader := h.inner().(*holdState).ownership
+		for _, t := range append([]*ownership{leader}, leader.batch...) {
 			t.observe(Event{Type: EventAcquired, Wait: p.client.clock().since(r.began)})
 		}
 	}
@@ -233,7 +234,7 @@ func (t *ownership) concludeIfAny(r *request, err error) (*Hold, error) {
 // and undone if it may have begun for the server.
 func (t *ownership) conclude(r *request, err error) (*Hold, error) {
 	if err == nil {
-		return newHold(t, &t.first), nil
+		return newHold(&t.first), nil
 	}
 	granted := errors.Is(err, ErrNotReplicated)
 	known := granted && t.undoAtOnce()

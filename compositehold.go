@@ -4,15 +4,16 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
 )
 
-// compositeHold is several holds that are one, for as long as enough of them last. Its state is
-// that of a hold, guarded by mu.
+// compositeHold is several holds that are one, for as long as enough of them last: the
+// [holder] of a [MultiLock] and of a [RedLock].
 type compositeHold struct {
+	lifecycle // guarded by mu
+
 	name string
 	need int // how many of the members have to last
 	// patience is for how long members that are silent are waited for when they are not
@@ -29,8 +30,7 @@ type compositeHold struct {
 	members []*Hold // by the order of the locks; nil where there is none
 	latest  []*Hold // the same with those that are over
 	alive   int
-	open    bool // all that there were to begin with have been added
-	state   holdState
+	open    bool        // all that there were to begin with have been added
 	mending *time.Timer // looks for members that are missing, or nil
 	// confined binds members that come from now on, or is nil.
 	confined *confinement
@@ -45,40 +45,41 @@ func newCompositeHold(name string, n, need int, patience time.Duration) *composi
 	return &compositeHold{name: name, need: need, patience: patience, members: make([]*Hold, n), latest: make([]*Hold, n)}
 }
 
-// compositeHandle makes the handle, whose loss is noticed as that of any other: see newHold.
-func compositeHandle(g *compositeHold) *Hold {
-	h := &Hold{composite: g}
-	runtime.SetFinalizer(h, (*Hold).abandoned)
-	return h
-}
+func (g *compositeHold) lockName() string { return g.name }
+func (g *compositeHold) owner() Owner     { return Owner{} }
+func (g *compositeHold) token() int64     { return 0 }
+func (g *compositeHold) isPermit() bool   { return false }
 
-// dropped reports a group whose handle the garbage collector has found.
-func (g *compositeHold) dropped() {
+func (g *compositeHold) life() (*lifecycle, *sync.Mutex) { return &g.lifecycle, &g.mu }
+
+// unreleased returns the client of a member.
+func (g *compositeHold) unreleased() *Client {
 	g.mu.Lock()
-	over := g.state.over() || g.state.leaving
+	over := g.over() || g.leaving
 	g.mu.Unlock()
-	if client := g.client(); !over && client != nil {
-		client.reporter.log(noticeUnreleased, g.name)
+	if over {
+		return nil
 	}
+	for _, h := range g.present() {
+		if client := h.inner().unreleased(); client != nil {
+			return client
+		}
+	}
+	return nil
 }
 
-// client is that of one of the members, nil if there is none.
-func (g *compositeHold) client() *Client {
-	members := g.present()
-	switch {
-	case len(members) == 0:
-		return nil
-	case members[0].composite != nil:
-		return members[0].composite.client()
-	}
-	return members[0].ownership.client
+// latestMembers includes those that are over.
+func (g *compositeHold) latestMembers() []*Hold {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.latest)
 }
 
 // add makes a hold a member. It reports false if the group is over, and the hold is to
 // be released.
 func (g *compositeHold) add(i int, h *Hold) bool {
 	g.mu.Lock()
-	if g.state.over() || g.state.leaving || g.members[i] != nil {
+	if g.over() || g.leaving || g.members[i] != nil {
 		g.mu.Unlock()
 		return false
 	}
@@ -87,7 +88,7 @@ func (g *compositeHold) add(i int, h *Hold) bool {
 	confined := g.confined
 	g.mu.Unlock()
 	if confined != nil {
-		h.confine(*confined)
+		h.inner().confine(*confined)
 	}
 	if err := h.onEnd(func(cause error) { g.memberEnded(i, h, cause) }); err != nil {
 		g.memberEnded(i, h, err)
@@ -99,13 +100,13 @@ func (g *compositeHold) add(i int, h *Hold) bool {
 func (g *compositeHold) memberEnded(i int, h *Hold, cause error) {
 	g.mu.Lock()
 	var endings []*ending
-	if g.members[i] == h && !g.state.leaving {
+	if g.members[i] == h && !g.leaving {
 		g.members[i] = nil
 		g.alive--
 	}
-	ends := g.open && g.alive < g.need && !g.state.leaving && !g.state.over()
+	ends := g.open && g.alive < g.need && !g.leaving && !g.over()
 	if ends {
-		endings = g.state.end(cmp.Or(cause, ErrLost))
+		endings = g.end(cmp.Or(cause, ErrLost))
 	}
 	g.mu.Unlock()
 	endAll(endings, cause)
@@ -125,7 +126,7 @@ func (g *compositeHold) begin() error {
 	g.mu.Lock()
 	g.open = true
 	if g.alive < g.need {
-		_ = g.state.end(ErrLost)
+		_ = g.end(ErrLost)
 	}
 	g.mu.Unlock()
 	return g.err()
@@ -142,7 +143,7 @@ func (g *compositeHold) held() int {
 func (g *compositeHold) missing() []int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.state.over() || g.state.leaving {
+	if g.over() || g.leaving {
 		return nil
 	}
 	var places []int
@@ -173,7 +174,7 @@ func (g *compositeHold) err() error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.state.overBecause()
+	return g.overBecause()
 }
 
 // validFor is for how long enough members can be relied on.
@@ -208,12 +209,12 @@ func (g *compositeHold) count() int {
 
 // find returns the live hold of a lock, or of one side of it, among the members that are
 // there now: also one that came late.
-func (g *compositeHold) find(p *primitive, side Kind) *Hold {
+func (g *compositeHold) find(p *primitive, side Kind) *holdState {
 	if g.err() != nil {
 		return nil
 	}
 	for _, member := range g.present() {
-		if h := member.find(p, side); h != nil {
+		if h := member.inner().find(p, side); h != nil {
 			return h
 		}
 	}
@@ -224,8 +225,8 @@ func (g *compositeHold) find(p *primitive, side Kind) *Hold {
 // has.
 func (g *compositeHold) beginRelease() []*Hold {
 	g.mu.Lock()
-	g.state.leaving = true
-	endings := g.state.takeEndings()
+	g.leaving = true
+	endings := g.takeEndings()
 	if g.mending != nil {
 		g.mending.Stop()
 	}
@@ -244,7 +245,7 @@ func (g *compositeHold) unlock(ctx context.Context) error {
 	defer g.releasing.Unlock()
 	lost := g.err()
 	g.mu.Lock()
-	told, again, cause := g.state.reported, g.again, g.state.cause
+	told, again, cause := g.reported, g.again, g.cause
 	g.mu.Unlock()
 	if told {
 		return fail("unlock", g.name, ErrNotHeld, cause)
@@ -279,16 +280,16 @@ func (g *compositeHold) concludeRelease(lost error, members []*Hold, errs []erro
 	g.confirmed += lasted
 	switch {
 	case lost != nil && !g.again:
-		g.state.reported = true
+		g.reported = true
 		return fail("unlock", g.name, append([]error{ErrNotHeld, lost}, errs...)...)
 	case g.confirmed >= g.need:
-		g.state.reported, g.state.released = true, true
+		g.reported, g.released = true, true
 		return nil
 	case unknown:
 		g.again = true // Unlock may be called again
 		return fail("unlock", g.name, errs...)
 	}
-	g.state.reported = true
+	g.reported = true
 	return fail("unlock", g.name, append([]error{ErrNotHeld, ErrLost}, errs...)...)
 }
 
@@ -319,4 +320,18 @@ func (g *compositeHold) extend(ctx context.Context, d time.Duration) error {
 		return fail("extend", g.name, ErrNotHeld, err) // it took too long
 	}
 	return nil
+}
+
+// confine binds the members of a group, and those that are about to come. Members that are
+// missing are not looked for any more: they would last longer than the others.
+func (g *compositeHold) confine(c confinement) {
+	g.mu.Lock()
+	g.confined = &c
+	if g.mending != nil {
+		g.mending.Stop()
+	}
+	g.mu.Unlock()
+	for _, h := range g.present() {
+		h.inner().confine(c)
+	}
 }

@@ -22,24 +22,25 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	if err := h.Err(); err != nil {
 		return fail("extend", h.Name(), notHeld(err))
 	}
-	if h.composite != nil {
-		return h.composite.extend(ctx, d)
-	}
-	t := h.ownership
+	return h.inner().extend(ctx, d)
+}
+
+func (s *holdState) extend(ctx context.Context, d time.Duration) error {
+	t := s.ownership
 	if !t.client.begin() {
-		return fail("extend", h.Name(), ErrClosed)
+		return fail("extend", t.lock.name, ErrClosed)
 	}
 	defer t.client.working.Done()
 	if err := t.turn.lock(ctx); err != nil {
-		return fail("extend", h.Name(), unavailable(contextError(ctx)))
+		return fail("extend", t.lock.name, unavailable(contextError(ctx)))
 	}
 	defer t.turn.unlock()
-	return t.extendBy(ctx, h.state, d)
+	return t.extendBy(ctx, s, d)
 }
 
 // extendBy sends a renewal of one hold. The turn is held.
-func (t *ownership) extendBy(ctx context.Context, g *holdState, d time.Duration) error {
-	if err := t.mayExtend(g, d); err != nil {
+func (t *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration) error {
+	if err := t.mayExtend(s, d); err != nil {
 		return fail("extend", t.lock.name, err)
 	}
 	c := t.lock.spec.protocol.renewalCall(t, d)
@@ -52,7 +53,7 @@ func (t *ownership) extendBy(ctx context.Context, g *holdState, d time.Duration)
 	switch {
 	case denied(err):
 		t.lose(ErrLost, "the key is gone or belongs to another owner")
-		return t.extended(g, d)
+		return t.extended(s, d)
 	case err != nil && a.doubt:
 		return fail("extend", t.lock.name, ErrUnknownOutcome, err)
 	case err != nil:
@@ -67,18 +68,18 @@ func (t *ownership) extendBy(ctx context.Context, g *holdState, d time.Duration)
 	default:
 		t.renewed(a.sent, d)
 	}
-	return t.extended(g, d)
+	return t.extended(s, d)
 }
 
 // mayExtend checks, under the turn, that there is something to extend.
-func (t *ownership) mayExtend(g *holdState, d time.Duration) error {
+func (t *ownership) mayExtend(s *holdState, d time.Duration) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.client.clock()
 	switch {
-	case t.errOf(g) != nil:
-		return notHeld(t.errOf(g))
-	case d > t.lease.limit.left(now), g.max > 0 && now.since(g.start)+d > g.max:
+	case t.errOf(s) != nil:
+		return notHeld(t.errOf(s))
+	case d > t.lease.limit.left(now), s.max > 0 && now.since(s.start)+d > s.max:
 		return ErrMaxHold
 	}
 	t.unsettled = true
@@ -87,9 +88,9 @@ func (t *ownership) mayExtend(g *holdState, d time.Duration) error {
 
 // extended says whether the hold still stands when the answer is in. If it ended
 // meanwhile, the time that the key has got is taken back.
-func (t *ownership) extended(g *holdState, d time.Duration) error {
+func (t *ownership) extended(s *holdState, d time.Duration) error {
 	t.mu.Lock()
-	err, phase := t.errOf(g), t.phase
+	err, phase := t.errOf(s), t.phase
 	t.mu.Unlock()
 	if err == nil {
 		return nil

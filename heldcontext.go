@@ -3,7 +3,6 @@ package latchkey
 import (
 	"context"
 	"reflect"
-	"sync"
 )
 
 // heldKey is where a context carries the holds under which it runs.
@@ -33,7 +32,7 @@ type heldChain struct {
 // one parent.
 func (h *Hold) Context(parent context.Context) context.Context {
 	if h == nil {
-		return endedContext(parent, ErrNotHeld)
+		return endedContext(parent, ErrNotHeld) // which hides no hold that parent carries
 	}
 	outer, _ := parent.Value(heldKey{}).(*heldChain)
 	life, err := h.lifeUnder(rootOf(parent))
@@ -70,7 +69,7 @@ func innermost(ctx context.Context, wanted func(*Hold) bool) *Hold {
 	return nil
 }
 
-func (h *Hold) ofPermit() bool { return h.composite == nil && h.ownership.lock.spec.kind == KindPermit }
+func (h *Hold) ofPermit() bool { return h.inner().isPermit() }
 
 // rootOf returns what ends when parent does, the same for as many parents as it can be.
 func rootOf(parent context.Context) context.Context {
@@ -115,23 +114,6 @@ func (c *heldContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// ending is what ends with a hold: a context, or the part of the hold in a group. It does
-// not refer to the Hold, so that one that was dropped can be noticed.
-type ending struct {
-	ctx  context.Context // nil for a group
-	end  context.CancelCauseFunc
-	stop func() bool // no longer forgets the ending when ctx ends; nil for a group
-}
-
-func endAll(endings []*ending, cause error) {
-	for _, e := range endings {
-		if e.stop != nil {
-			e.stop()
-		}
-		e.end(cause)
-	}
-}
-
 // lifeUnder returns a context that ends with the hold and with parent, the same for one
 // parent, or says why the hold is over.
 func (h *Hold) lifeUnder(parent context.Context) (context.Context, error) {
@@ -142,8 +124,8 @@ func (h *Hold) lifeUnder(parent context.Context) (context.Context, error) {
 	if reflect.ValueOf(parent).Comparable() {
 		key = parent
 	}
-	g, mu := h.stateAndLock()
-	if e := g.endingOf(mu, key); e != nil {
+	l, mu := h.inner().life()
+	if e := l.endingOf(mu, key); e != nil {
 		return e.ctx, nil
 	}
 	ctx, cancel := context.WithCancelCause(parent)
@@ -153,16 +135,16 @@ func (h *Hold) lifeUnder(parent context.Context) (context.Context, error) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if err := g.overBecause(); err != nil {
+	if err := l.overBecause(); err != nil {
 		cancel(err)
 		return nil, err
 	}
-	if other := g.endings[key]; other != nil {
+	if other := l.endings[key]; other != nil {
 		cancel(nil) // another goroutine was quicker
 		return other.ctx, nil
 	}
-	e.stop = context.AfterFunc(ctx, func() { g.forget(mu, key) })
-	g.keep(key, e)
+	e.stop = context.AfterFunc(ctx, func() { l.forget(mu, key) })
+	l.keep(key, e)
 	return ctx, nil
 }
 
@@ -171,64 +153,23 @@ func (h *Hold) onEnd(f context.CancelCauseFunc) error {
 	if err := h.Err(); err != nil {
 		return err
 	}
-	g, mu := h.stateAndLock()
+	l, mu := h.inner().life()
 	mu.Lock()
 	defer mu.Unlock()
-	if err := g.overBecause(); err != nil {
+	if err := l.overBecause(); err != nil {
 		return err
 	}
 	e := &ending{end: f}
-	g.keep(e, e)
+	l.keep(e, e)
 	return nil
-}
-
-// stateAndLock is what is known of the hold, and what guards it.
-func (h *Hold) stateAndLock() (*holdState, *sync.Mutex) {
-	if h.composite != nil {
-		return &h.composite.state, &h.composite.mu
-	}
-	return h.state, &h.ownership.mu
-}
-
-// endingOf is the context under a parent, or nil. mu guards the hold.
-func (g *holdState) endingOf(mu *sync.Mutex, key any) *ending {
-	mu.Lock()
-	defer mu.Unlock()
-	return g.endings[key]
-}
-
-// forget drops an ending that has ended first. mu guards the hold.
-func (g *holdState) forget(mu *sync.Mutex, key any) {
-	mu.Lock()
-	defer mu.Unlock()
-	delete(g.endings, key)
-}
-
-// keep adds an ending. What guards the hold is held.
-func (g *holdState) keep(key any, e *ending) {
-	if g.endings == nil {
-		g.endings = map[any]*ending{}
-	}
-	g.endings[key] = e
-}
-
-// takeEndings returns what is to be ended once what guards the hold, which is held, is
-// free again.
-func (g *holdState) takeEndings() []*ending {
-	endings := make([]*ending, 0, len(g.endings))
-	for _, e := range g.endings {
-		endings = append(endings, e)
-	}
-	g.endings = nil
-	return endings
 }
 
 // holdFrom returns the live hold of a lock, or of one side of it, that ctx carries, or
 // nil.
-func holdFrom(ctx context.Context, p *primitive, side Kind) *Hold {
+func holdFrom(ctx context.Context, p *primitive, side Kind) *holdState {
 	chain, _ := ctx.Value(heldKey{}).(*heldChain)
 	for ; chain != nil; chain = chain.outer {
-		if h := chain.hold.find(p, side); h != nil {
+		if h := chain.hold.inner().find(p, side); h != nil {
 			return h
 		}
 	}

@@ -10,161 +10,74 @@ import (
 // Hold is the right to release a lock, and the way to learn that it is lost. It
 // is what every acquisition returns, one for each, re-entries included. Its
 // methods may be called from any goroutine. A nil Hold behaves as released.
-type Hold struct {
-	ownership *ownership
-	state     *holdState
-	composite *compositeHold // instead of both, of a lock that is several
-}
+type Hold struct{ holder holder }
 
-// newHold makes the handle, and has a hold that nobody released reported when the
-// garbage collector finds it. It is never released then: the program may still be
-// inside.
-func newHold(t *ownership, g *holdState) *Hold {
-	h := &Hold{ownership: t, state: g}
+// newHold makes the handle of a hold, and has the client report one that nobody released when
+// the garbage collector finds it. It is never released then: the program may still be inside.
+func newHold(of holder) *Hold {
+	h := &Hold{of}
 	runtime.SetFinalizer(h, (*Hold).abandoned)
 	return h
 }
 
 // abandoned runs in the goroutine of the garbage collector, and only looks.
 func (h *Hold) abandoned() {
-	if h.composite != nil {
-		h.composite.dropped()
+	client := h.holder.unreleased()
+	if client == nil {
 		return
 	}
-	h.ownership.mu.Lock()
-	over := h.state.over() || h.state.leaving
-	// A permit that ends by itself may be left to whoever has its id.
-	left := h.ownership.lock.spec.shared && !h.state.renew
-	h.ownership.mu.Unlock()
-	if !over && !left {
-		h.ownership.client.reporter.log(noticeUnreleased, h.ownership.lock.name, slog.String("owner", h.ownership.wire))
+	var attrs []slog.Attr
+	if owner := h.holder.owner(); !owner.IsZero() {
+		attrs = append(attrs, slog.String("owner", owner.String()))
 	}
+	client.reporter.log(noticeUnreleased, h.holder.lockName(), attrs...)
+}
+
+// inner is what h is a handle of.
+func (h *Hold) inner() holder {
+	if h == nil || h.holder == nil {
+		return noHold{}
+	}
+	return h.holder
 }
 
 // Name returns the name of the lock as the program gave it.
-func (h *Hold) Name() string {
-	if h == nil {
-		return ""
-	}
-	if h.composite != nil {
-		return h.composite.name
-	}
-	return h.ownership.lock.name
-}
+func (h *Hold) Name() string { return h.inner().lockName() }
 
 // Owner returns the owner as it stands in Redis. Another process that acquires
 // the lock [By] this owner enters the same hold. A [MultiLock] and a [RedLock] have no
 // owner of their own.
-func (h *Hold) Owner() Owner {
-	if h == nil || h.composite != nil {
-		return Owner{}
-	}
-	return h.ownership.owner
-}
+func (h *Hold) Owner() Owner { return h.inner().owner() }
 
 // Token returns the fencing token of a [FencedLock]: a number that is larger than
 // that of every earlier holder, the same for the whole hold and its re-entries. A
 // store that remembers the largest token it has seen, and refuses smaller ones,
 // is safe from a holder that does not know yet that it lost the lock. Other locks
 // have no tokens and return 0; for the members of a [MultiLock] see [Hold.Member].
-func (h *Hold) Token() int64 {
-	if h == nil || h.composite != nil {
-		return 0
-	}
-	return h.ownership.token
-}
+func (h *Hold) Token() int64 { return h.inner().token() }
 
 // Count returns how often this client holds the lock for this owner: 1 for an
 // outermost hold, more with re-entries, 0 when it is over.
-func (h *Hold) Count() int {
-	switch {
-	case h == nil:
-		return 0
-	case h.composite != nil:
-		return h.composite.count()
-	}
-	h.ownership.mu.Lock()
-	defer h.ownership.mu.Unlock()
-	return h.ownership.count
-}
+func (h *Hold) Count() int { return h.inner().count() }
 
 // ValidFor returns for how long the hold can be relied on if the server is never
 // heard of again, 0 when it is over. It asks nobody. Look at it right before a
 // step that must not happen without the lock; what stalls after the look is for
 // a fencing token to stop.
-func (h *Hold) ValidFor() time.Duration {
-	switch {
-	case h.Err() != nil:
-		return 0
-	case h.composite != nil:
-		return h.composite.validFor()
-	}
-	h.ownership.mu.Lock()
-	defer h.ownership.mu.Unlock()
-	return max(min(h.ownership.valid(), h.state.left(h.ownership.client.clock())), 0)
-}
+func (h *Hold) ValidFor() time.Duration { return h.inner().validFor() }
 
 // Err returns nil while the lock is held, and afterwards why it is not: ErrNotHeld
 // after Unlock, or the cause of the loss (ErrLost, ErrMaxHold, ErrClosed). It is
 // judged at the moment of the call, also when the machine has just woken up and
 // no timer has fired yet.
-func (h *Hold) Err() error {
-	switch {
-	case h == nil:
-		return ErrNotHeld
-	case h.composite != nil:
-		return h.composite.err()
-	}
-	t := h.ownership
-	t.mu.Lock()
-	expired := t.phase == held && t.valid() <= 0
-	limited := h.state.left(t.client.clock()) <= 0
-	t.mu.Unlock()
-	if expired {
-		t.endIfDue()
-	}
-	if limited {
-		t.limitReached(h.state)
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.errOf(h.state)
-}
-
-// errOf is why a hold is not held, or nil. t.mu is held.
-func (t *ownership) errOf(g *holdState) error {
-	if err := g.overBecause(); err != nil || t.phase == held {
-		return err
-	}
-	return ErrNotHeld
-}
+func (h *Hold) Err() error { return h.inner().err() }
 
 // Lost returns a channel that closes when the hold is lost, at the latest when the
 // lease could run out on the server, whether anything is heard from it or not. It
 // does not close on Unlock.
 func (h *Hold) Lost() <-chan struct{} {
-	if h == nil {
-		closed := make(chan struct{})
-		close(closed)
-		return closed
-	}
-	if h.composite != nil {
-		return h.composite.state.whenLost(&h.composite.mu)
-	}
-	return h.state.whenLost(&h.ownership.mu)
-}
-
-// find returns the hold itself, or the one of its members, if it is a live one of a lock,
-// or of one side of it, or nil.
-func (h *Hold) find(p *primitive, side Kind) *Hold {
-	if h.composite != nil {
-		return h.composite.find(p, side)
-	}
-	t := h.ownership
-	if t.client == p.client && t.lock.key == p.key && t.lock.spec.side == side && h.Err() == nil {
-		return h
-	}
-	return nil
+	life, mu := h.inner().life()
+	return life.whenLost(mu)
 }
 
 // Unlock gives the hold back; the last one of its owner frees the lock and wakes a
@@ -179,17 +92,10 @@ func (h *Hold) find(p *primitive, side Kind) *Hold {
 // not answer; a *rueidis.RedisError means that it refused. A connection that has gone silent without breaking may cost a few seconds on
 // top of the budget until that is noticed.
 func (h *Hold) Unlock(ctx context.Context) error {
-	switch {
-	case h == nil:
-		return ErrNotHeld
-	case h.composite != nil:
-		err := h.composite.unlock(ctx)
-		runtime.KeepAlive(h) // until then it is no hold that was dropped
-		return err
-	}
-	err := h.ownership.releaseHold(ctx, h.state)
-	if err == nil {
+	err := h.inner().unlock(ctx)
+	if h != nil && err == nil {
 		runtime.SetFinalizer(h, nil)
 	}
+	runtime.KeepAlive(h) // until then it is no hold that was dropped
 	return err
 }

@@ -1,7 +1,5 @@
 package latchkey
 
-import "slices"
-
 // Members returns the holds of the members of a [MultiLock] or [RedLock], and nil for other
 // holds. Those of a MultiLock come in the order of their keys, each lock once, those of a
 // MultiLock inside it among them; those of a RedLock in the order of NewRedLock. An element is
@@ -10,15 +8,7 @@ import "slices"
 //
 // Use the members to read: Name, [Hold.Token], Owner, Err, ValidFor. The whole renews and
 // releases them. A member that you unlock counts as lost.
-func (h *Hold) Members() []*Hold {
-	if h == nil || h.composite == nil {
-		return nil
-	}
-	g := h.composite
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return slices.Clone(g.latest)
-}
+func (h *Hold) Members() []*Hold { return h.inner().latestMembers() }
 
 // Member returns the hold of the member with that name, or nil if there is none; a nil Hold
 // behaves as released. A member may itself be a group, as a [RedLock] in a [MultiLock]:

@@ -1,72 +1,103 @@
 package latchkey
 
 import (
+	"context"
 	"sync"
 	"time"
 )
 
-// holdState is what an ownership knows of one hold, guarded by ownership.mu. It is kept apart
-// from the Hold so that a Hold that was dropped without a release can be noticed.
+// holdState is one hold of an ownership, and the [holder] of a lock that is not composite.
+// What changes in it is guarded by ownership.mu.
 type holdState struct {
-	renew    bool
-	leaving  bool // its release has begun, and its count is given up
-	released bool
-	reported bool            // Unlock has said so
-	cause    error           // why it was lost
-	lost     chan struct{}   // made on demand
-	endings  map[any]*ending // contexts by their parents, and groups
+	lifecycle
+
+	ownership *ownership
+	renew     bool // the hold wants renewal
 	// Of a re-entry with MaxHold: the limit, what it counts from, and its timer.
 	max   time.Duration
 	start stamp
 	limit *time.Timer
 }
 
-func (g *holdState) over() bool { return g.released || g.cause != nil }
+func (s *holdState) lockName() string { return s.ownership.lock.name }
+func (s *holdState) owner() Owner     { return s.ownership.owner }
+func (s *holdState) token() int64     { return s.ownership.token }
+func (s *holdState) isPermit() bool   { return s.ownership.lock.spec.kind == KindPermit }
 
-// overBecause is why the hold is over, or nil.
-func (g *holdState) overBecause() error {
-	switch {
-	case g.cause != nil:
-		return g.cause
-	case g.released || g.leaving:
-		return ErrNotHeld
+func (s *holdState) life() (*lifecycle, *sync.Mutex) { return &s.lifecycle, &s.ownership.mu }
+func (s *holdState) latestMembers() []*Hold          { return nil }
+
+func (s *holdState) unlock(ctx context.Context) error { return s.ownership.releaseHold(ctx, s) }
+
+// err ends what should have ended already: no timer fires while the machine sleeps.
+func (s *holdState) err() error {
+	t := s.ownership
+	t.mu.Lock()
+	expired := t.phase == held && t.valid() <= 0
+	limited := s.left(t.client.clock()) <= 0
+	t.mu.Unlock()
+	if expired {
+		t.endIfDue()
+	}
+	if limited {
+		t.limitReached(s)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.errOf(s)
+}
+
+// errOf is why a hold is not held, or nil. t.mu is held.
+func (t *ownership) errOf(s *holdState) error {
+	if err := s.overBecause(); err != nil || t.phase == held {
+		return err
+	}
+	return ErrNotHeld
+}
+
+func (s *holdState) validFor() time.Duration {
+	if s.err() != nil {
+		return 0
+	}
+	t := s.ownership
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return max(min(t.valid(), s.left(t.client.clock())), 0)
+}
+
+func (s *holdState) count() int { return s.ownership.holds() }
+
+func (s *holdState) find(p *primitive, side Kind) *holdState {
+	t := s.ownership
+	if t.client == p.client && t.lock.key == p.key && t.lock.spec.side == side && s.err() == nil {
+		return s
 	}
 	return nil
 }
 
-// left is what remains of the hold's own limit.
-func (g *holdState) left(now stamp) time.Duration {
-	if g.max == 0 {
-		return never
-	}
-	return g.max - driftMargin(g.max) - now.since(g.start)
-}
-
-// end makes a hold over: released, or lost with a cause. It returns what
-// ends with it. What guards the hold is held.
-func (g *holdState) end(cause error) []*ending {
-	if g.over() {
+// unreleased leaves out a permit that ends by itself: it may be left to whoever has its id.
+func (s *holdState) unreleased() *Client {
+	t := s.ownership
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s.over() || s.leaving || t.lock.spec.shared && !s.renew {
 		return nil
 	}
-	g.cause, g.released = cause, cause == nil
-	if g.lost != nil && cause != nil {
-		close(g.lost)
-	}
-	if g.limit != nil {
-		g.limit.Stop()
-	}
-	return g.takeEndings()
+	return t.client
 }
 
-// whenLost returns the channel that closes with the loss. mu guards the hold.
-func (g *holdState) whenLost(mu *sync.Mutex) <-chan struct{} {
-	mu.Lock()
-	defer mu.Unlock()
-	if g.lost == nil {
-		g.lost = make(chan struct{})
-		if g.cause != nil {
-			close(g.lost)
-		}
+// left is what remains of the hold's own limit.
+func (s *holdState) left(now stamp) time.Duration {
+	if s.max == 0 {
+		return never
 	}
-	return g.lost
+	return s.max - driftMargin(s.max) - now.since(s.start)
+}
+
+// end is [lifecycle.end] with the hold's own limit. ownership.mu is held.
+func (s *holdState) end(cause error) []*ending {
+	if s.limit != nil {
+		s.limit.Stop()
+	}
+	return s.lifecycle.end(cause)
 }

@@ -253,5 +253,5 @@ func (l *MultiLock) whole(ctx context.Context, r *request, holds []*Hold) (*Hold
 	if r.confines() {
 		g.confine(confinement{!r.renew, r.maxHold, time.Now()})
 	}
-	return compositeHandle(g), nil
+	return newHold(g), nil
 }

@@ -101,7 +101,7 @@ func (t *ownership) addHold(r *request, a answer) (g *holdState, cause error) {
 	if t.phase != held {
 		return nil, cmp.Or(t.cause, ErrNotHeld)
 	}
-	g = &holdState{renew: r.renew, start: a.sent, max: r.maxHold}
+	g = &holdState{ownership: t, renew: r.renew, start: a.sent, max: r.maxHold}
 	t.entered = append(t.entered, g)
 	t.count++
 	if r.renew {

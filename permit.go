@@ -22,10 +22,7 @@ func (p *Permit) inner() *Hold {
 // ID returns the id of the permit, in the hexadecimal digits that Redisson uses. Anybody
 // who has it can release the permit.
 func (p *Permit) ID() string {
-	if p == nil {
-		return ""
-	}
-	return p.hold.ownership.wire
+	return p.inner().Owner().String()
 }
 
 // Release gives the permit back, and wakes a waiter. It works although ctx has ended: only

@@ -115,10 +115,11 @@ func (s *PermitSemaphore) acquire(ctx context.Context, verb string, waits bool, 
 		return nil, err
 	}
 	permits := []*Permit{{h}}
-	for _, t := range h.ownership.batch {
-		permits = append(permits, &Permit{newHold(t, &t.first)})
+	leader := h.inner().(*holdState).ownership
+	for _, t := range leader.batch {
+		permits = append(permits, &Permit{newHold(&t.first)})
 	}
-	h.ownership.batch = nil
+	leader.batch = nil
 	return permits, nil
 }
 

@@ -26,7 +26,7 @@ func (l *RedLock) round(ctx context.Context, r *request, settings []setting) (h 
 			l.mendLater(context.WithoutCancel(ctx), g, r, settings)
 		}
 	}()
-	return compositeHandle(g), false, nil
+	return newHold(g), false, nil
 }
 
 // elect makes a hold of a majority, if there is one. One that has come too late is none.
@@ -122,7 +122,7 @@ func (l *RedLock) mendLater(ctx context.Context, g *compositeHold, r *request, s
 	period := max(g.validFor()/3, minMemberTimeout)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.state.over() || g.state.leaving || g.confined != nil {
+	if g.over() || g.leaving || g.confined != nil {
 		return
 	}
 	g.mending = time.AfterFunc(period, func() {

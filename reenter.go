@@ -28,7 +28,7 @@ func (t *ownership) reenter(ctx context.Context, r *request) (h *Hold, again boo
 		t.undoLater(0, r.lease)
 		return nil, false, notEntered(cause)
 	}
-	return newHold(t, g), false, nil
+	return newHold(g), false, nil
 }
 
 // entryFailed sets the server's count back if the re-entry may have been counted.

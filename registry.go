@@ -104,10 +104,12 @@ func (s *registry) fresh(p *primitive) *ownership {
 }
 
 func (s *registry) build(p *primitive, owner Owner, number uint64, part string) *ownership {
-	return &ownership{
+	t := &ownership{
 		client: s.client, lock: p, number: number,
 		owner: owner, wire: owner.String(), participantID: part, schedule: newSchedule(),
 	}
+	t.first.ownership = t
+	return t
 }
 
 // add makes an ownership known that has begun.

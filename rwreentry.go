@@ -101,15 +101,16 @@ func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 	if h == nil {
 		return nil, ErrNotHeld
 	}
-	t := h.ownership
-	if t == nil || t.lock.spec.side != KindWrite {
+	s, is := h.inner().(*holdState)
+	if !is || s.ownership.lock.spec.side != KindWrite {
 		return nil, fail("downgrade", h.Name(), invalid("only a write hold can be downgraded"))
 	}
+	t := s.ownership
 	if !t.client.begin() {
 		return nil, fail("downgrade", h.Name(), ErrClosed)
 	}
 	defer t.client.working.Done()
-	read, err := t.downgrade(ctx, h.state)
+	read, err := t.downgrade(ctx, s)
 	if err != nil {
 		return nil, fail("downgrade", h.Name(), t.client.wrongKind(ctx, t.lock.keys, KindRWLock, err))
 	}
@@ -219,7 +220,7 @@ func (t *ownership) arrive(r *request, a answer) (*Hold, error) {
 	if cause != nil {
 		return t.abandonEntry(r, cause)
 	}
-	return newHold(t, g), nil
+	return newHold(g), nil
 }
 
 // abandonEntry gives up a read that was asked for: the server's count is set back.

@@ -1,0 +1,61 @@
+package latchkey
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// holder is what a [Hold] is a handle of: one hold of an ownership ([holdState]), or the
+// holds of several locks that count as one ([compositeHold]). All methods may be called from
+// any goroutine, and but for unlock and extend they ask no server.
+type holder interface {
+	lockName() string
+	owner() Owner // zero if it has none of its own
+	token() int64 // 0 if the lock has no tokens
+	isPermit() bool
+
+	// err is nil while it is held, else why it is not. It judges by the time of the call.
+	err() error
+	// validFor and count are 0 when it is over.
+	validFor() time.Duration
+	count() int
+	// life is whether it is over and what ends with it, and the mutex that guards this.
+	life() (*lifecycle, *sync.Mutex)
+
+	// extend is asked only while err is nil.
+	extend(ctx context.Context, d time.Duration) error
+	unlock(ctx context.Context) error
+	// confine binds what was renewed without an end until now.
+	confine(c confinement)
+
+	// find returns the live hold of a lock, or of one side of it, or nil.
+	find(p *primitive, side Kind) *holdState
+	// latestMembers is what [Hold.Members] returns.
+	latestMembers() []*Hold
+	// unreleased returns the client that reports a handle that was dropped, or nil if there
+	// is nothing to report.
+	unreleased() *Client
+}
+
+// noHold is what a nil Hold is a handle of: it behaves as released, and as one whose loss
+// has been told.
+type noHold struct{}
+
+func (noHold) lockName() string                            { return "" }
+func (noHold) owner() Owner                                { return Owner{} }
+func (noHold) token() int64                                { return 0 }
+func (noHold) isPermit() bool                              { return false }
+func (noHold) err() error                                  { return ErrNotHeld }
+func (noHold) validFor() time.Duration                     { return 0 }
+func (noHold) count() int                                  { return 0 }
+func (noHold) extend(context.Context, time.Duration) error { return ErrNotHeld }
+func (noHold) unlock(context.Context) error                { return ErrNotHeld }
+func (noHold) confine(confinement)                         {}
+func (noHold) find(*primitive, Kind) *holdState            { return nil }
+func (noHold) latestMembers() []*Hold                      { return nil }
+func (noHold) unreleased() *Client                         { return nil }
+
+func (noHold) life() (*lifecycle, *sync.Mutex) {
+	return &lifecycle{cause: ErrNotHeld}, new(sync.Mutex)
+}

@@ -1,0 +1,110 @@
+package latchkey
+
+import (
+	"context"
+	"sync"
+)
+
+// lifecycle is whether a hold is over, why, and what ends with it. A mutex of the [holder]
+// guards it. It does not refer to the Hold, so that one that was dropped without a release
+// can be noticed.
+//
+//	held ──▶ leaving ──▶ released ──▶ reported
+//	  └─────────┴──────▶ lost
+type lifecycle struct {
+	leaving  bool // its release has begun
+	released bool
+	reported bool            // Unlock has said that it is over
+	cause    error           // why it was lost
+	lost     chan struct{}   // made on demand
+	endings  map[any]*ending // contexts by their parents, and composite holds
+}
+
+func (l *lifecycle) over() bool { return l.released || l.cause != nil }
+
+// overBecause is why the hold is over, or nil.
+func (l *lifecycle) overBecause() error {
+	switch {
+	case l.cause != nil:
+		return l.cause
+	case l.released || l.leaving:
+		return ErrNotHeld
+	}
+	return nil
+}
+
+// end makes a hold over: released, or lost with a cause. It returns what
+// ends with it. What guards the hold is held.
+func (l *lifecycle) end(cause error) []*ending {
+	if l.over() {
+		return nil
+	}
+	l.cause, l.released = cause, cause == nil
+	if l.lost != nil && cause != nil {
+		close(l.lost)
+	}
+	return l.takeEndings()
+}
+
+// whenLost returns the channel that closes with the loss. mu guards the hold.
+func (l *lifecycle) whenLost(mu *sync.Mutex) <-chan struct{} {
+	mu.Lock()
+	defer mu.Unlock()
+	if l.lost == nil {
+		l.lost = make(chan struct{})
+		if l.cause != nil {
+			close(l.lost)
+		}
+	}
+	return l.lost
+}
+
+// ending is what ends with a hold: a context, or the part of the hold in a composite one.
+type ending struct {
+	ctx  context.Context // nil for a composite hold
+	end  context.CancelCauseFunc
+	stop func() bool // no longer forgets the ending when ctx ends; nil for a composite hold
+}
+
+// endAll ends what takeEndings returned. No mutex is held.
+func endAll(endings []*ending, cause error) {
+	for _, e := range endings {
+		if e.stop != nil {
+			e.stop()
+		}
+		e.end(cause)
+	}
+}
+
+// endingOf is the context under a parent, or nil. mu guards the hold.
+func (l *lifecycle) endingOf(mu *sync.Mutex, key any) *ending {
+	mu.Lock()
+	defer mu.Unlock()
+	return l.endings[key]
+}
+
+// forget drops an ending that has ended first. mu guards the hold.
+func (l *lifecycle) forget(mu *sync.Mutex, key any) {
+	mu.Lock()
+	defer mu.Unlock()
+	delete(l.endings, key)
+}
+
+// keep adds an ending. What guards the hold is held.
+func (l *lifecycle) keep(key any, e *ending) {
+	if l.endings == nil {
+		l.endings = map[any]*ending{}
+	}
+	l.endings[key] = e
+}
+
+// takeEndings returns what is to be ended once what guards the hold, which is held, is
+// free again.
+func (l *lifecycle) takeEndings() []*ending {
+	endings := make([]*ending, 0, len(l.endings))
+	for _, e := range l.endings {
+		endings = append(endings, e)
+	}
+	l.endings = nil
+	return endings
+}
