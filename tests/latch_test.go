@@ -446,17 +446,34 @@ func TestLatchReleasesManyProcesses(t *testing.T) {
 	}
 }
 
+// looked waits until so many awaiters of a latch have been told what they await. It is their
+// first look that does not name a round.
+func looked(t *testing.T, tap *rig.Tap, name string, n int) {
+	t.Helper()
+	first := func(c rig.Command) bool {
+		return rig.Mentions(name)(c) && slices.Equal(c.Args[len(c.Args)-2:], []string{"", ""})
+	}
+	rig.Eventually(t, soon, "all have looked", func() error {
+		looks := len(tap.Executed(first))
+		if looks < n {
+			return fmt.Errorf("%d of %d looks", looks, n)
+		}
+		return nil
+	})
+}
+
 // Delete frees whoever awaits, of ours with an error.
 func TestLatchDeletedWhileAwaited(t *testing.T) {
 	server := rig.Shared()
+	tap := rig.NewTap(t, server)
 	latch := newLatch(t, connect(t, server), 2)
-	waiting := connect(t, server, patient).NewCountDownLatch(latch.Name())
+	waiting := connectVia(t, server, tap.Addr(), patient).NewCountDownLatch(latch.Name())
 	var strict, lenient []<-chan error
 	for range 3 {
 		strict = append(strict, awaitInBackground(within(t, soon), waiting))
 		lenient = append(lenient, awaitInBackground(within(t, soon), waiting, latchkey.UnsetIsOpen()))
 	}
-	parked(t, rig.NewAdmin(t, server), latch.Name())
+	looked(t, tap, latch.Name(), len(strict)+len(lenient))
 	_, err := latch.Delete(t.Context())
 	require.NoError(t, err)
 	for i := range strict {

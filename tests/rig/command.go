@@ -53,11 +53,33 @@ func (t *Tap) Commands() []Command {
 	return append([]Command(nil), t.commands...)
 }
 
+// Executed returns those that match and that the server has answered, but with an error, in
+// the order of the answers: what was recorded may still be on its way to the server.
+func (t *Tap) Executed(match Match) (found []Command) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.executed {
+		if match(c) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
 // Forget empties the record.
 func (t *Tap) Forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.commands = nil
+	t.commands, t.executed = nil, nil
+}
+
+func (t *Tap) answered(c Command) {
+	if setup[c.Name()] {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.executed = append(t.executed, c)
 }
 
 // arrived records a command and asks the rules what is to happen to it. All

@@ -24,6 +24,7 @@ type Tap struct {
 	conns    map[*tapConn]struct{}
 	accepted int
 	commands []Command
+	executed []Command
 	rules    []*rule
 	dropping bool // messages are dropped
 	dropped  int

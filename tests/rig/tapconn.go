@@ -28,6 +28,7 @@ type tapConn struct {
 
 // flight is a command whose reply has not been seen to the end.
 type flight struct {
+	command   Command
 	treatment Treatment
 	// A subscription is confirmed once for each channel, by notices of this kind.
 	notice   string
@@ -108,7 +109,7 @@ func (c *tapConn) pass(v value, f *flight) error {
 }
 
 func newFlight(c Command, t Treatment) *flight {
-	f := &flight{treatment: t, expected: 1}
+	f := &flight{command: c, treatment: t, expected: 1}
 	if word := strings.ToLower(c.Name()); isSubscription(word) {
 		f.notice = word
 		f.expected = len(c.Args) - 1
@@ -228,6 +229,9 @@ func (c *tapConn) deliver(v value, f *flight) error {
 	}
 	if f != nil && (f.notice == "" || f.got == f.expected || v.kind == '-') {
 		c.inFlight = c.inFlight[1:]
+		if v.kind != '-' {
+			c.tap.answered(f.command)
+		}
 	}
 	if c.muted {
 		return nil
