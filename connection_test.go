@@ -15,7 +15,7 @@ func steady(d *connTracker) bool {
 }
 
 // The answers of a connection may be looked at after its end.
-func TestDialing_answers_from_before_a_break_prove_nothing(t *testing.T) {
+func TestConnTracker_answers_from_before_a_break_prove_nothing(t *testing.T) {
 	d := &newTopology(false, 1).common.connections
 	require.True(t, steady(d))
 	before, _ := d.look()
@@ -29,7 +29,7 @@ func TestDialing_answers_from_before_a_break_prove_nothing(t *testing.T) {
 }
 
 // Every way in which a connection ends is noted before rueidis hears of it.
-func TestDialing_notices_the_end_of_a_connection(t *testing.T) {
+func TestConnTracker_notices_the_end_of_a_connection(t *testing.T) {
 	for name, use := range map[string]func(net.Conn) error{
 		"read":  func(c net.Conn) error { _, err := c.Read(make([]byte, 1)); return err },
 		"write": func(c net.Conn) error { _, err := c.Write([]byte{1}); return err },

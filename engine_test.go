@@ -3,67 +3,12 @@ package latchkey
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
-
-func TestTurn_is_first_come_first_served(t *testing.T) {
-	var turn fifoMutex
-	require.NoError(t, turn.lock(context.Background()))
-	var order []int
-	var waiting sync.WaitGroup
-	for i := range 5 {
-		granted := turn.enqueue(false)
-		waiting.Go(func() {
-			<-granted
-			order = append(order, i)
-			turn.unlock()
-		})
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	require.ErrorIs(t, turn.lock(ctx), context.Canceled, "whoever leaves is skipped")
-	turn.unlock()
-	waiting.Wait()
-	require.Equal(t, []int{0, 1, 2, 3, 4}, order)
-	require.True(t, turn.tryLock())
-}
-
-func TestTurn_granted_to_a_leaver_is_passed_on(t *testing.T) {
-	var turn fifoMutex
-	require.True(t, turn.tryLock())
-	leaver, next := turn.enqueue(false), turn.enqueue(false)
-	turn.unlock()
-	<-leaver // granted, but its context ended at the same time
-	turn.cancel(leaver)
-	<-next
-}
-
-func TestTurn_is_lent_to_the_renewal_first(t *testing.T) {
-	var turn fifoMutex
-	require.True(t, turn.tryLock())
-	turn.lend() // to nobody
-	first, renewal := turn.enqueue(false), turn.enqueue(true)
-	var order []string
-	var waiting sync.WaitGroup
-	for what, granted := range map[string]chan struct{}{"first": first, "renewal": renewal} {
-		waiting.Go(func() {
-			<-granted
-			order = append(order, what)
-			turn.unlock()
-		})
-	}
-	turn.lend()
-	order = append(order, "lender")
-	turn.unlock()
-	waiting.Wait()
-	require.Equal(t, []string{"renewal", "lender", "first"}, order)
-	require.True(t, turn.tryLock())
-}
 
 func TestWaitQueue_lets_waiters_in_one_by_one_in_order(t *testing.T) {
 	q := newWaitQueues().use("job")
@@ -226,12 +171,6 @@ func TestWatchdog_renews_what_the_machine_has_nearly_overslept(t *testing.T) {
 	require.Eventually(t, func() bool { return h.Err() != nil || h.ValidFor() > DefaultLease/2 }, DefaultLease, time.Millisecond)
 	require.NoError(t, h.Err())
 	require.NoError(t, h.Unlock(context.Background()))
-}
-
-func TestStamp_believes_the_clock_that_says_more(t *testing.T) {
-	start := stamp{mono: 10, wall: 100}
-	require.EqualValues(t, 5, stamp{mono: 15, wall: 100}.since(start), "the wall clock was set back")
-	require.EqualValues(t, 50, stamp{mono: 11, wall: 150}.since(start), "the machine slept")
 }
 
 func TestClient_dropped_hold_is_reported(t *testing.T) {

@@ -2,15 +2,12 @@ package latchkey
 
 import (
 	"context"
-	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 )
 
@@ -44,12 +41,6 @@ func FuzzNames(f *testing.F) {
 		require.Equal(t, keySlot(k.key), keySlot(k.channel))
 		require.Equal(t, keySlot(k.key), keySlot(k.token))
 	})
-}
-
-func TestKeySlot_is_that_of_Redis(t *testing.T) {
-	for key, slot := range map[string]uint16{"123456789": 12739, "foo": 12182, "{foo}bar": 12182, "foo{}{bar}": 8363, "": 0} {
-		require.Equal(t, slot, keySlot(key), key)
-	}
 }
 
 func TestKeys_are_mapped(t *testing.T) {
@@ -168,17 +159,6 @@ func TestConnect_obeys_its_context(t *testing.T) {
 	defer cancel()
 	_, err = Connect(ctx, "redis://"+mute.Addr().String(), Options{})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-}
-
-func TestVerdicts(t *testing.T) {
-	dial := &net.OpError{Op: "dial", Err: errors.New("refused")}
-	for err, want := range map[error]outcome{
-		nil: answered, dial: notSent, errSlots: notSent, io.EOF: uncertain, errSilent: uncertain,
-		rueidis.ErrClosing: uncertain, errClientClosed: notSent,
-		context.Canceled: uncertain, &net.OpError{Op: "read", Err: io.EOF}: uncertain,
-	} {
-		require.Equal(t, want, classify(err), "%v", err)
-	}
 }
 
 func TestErrors_keep_the_chain(t *testing.T) {
