@@ -38,6 +38,26 @@ func (i Inspection) Locked() bool {
 	return false
 }
 
+// Inspect asks the server what is stored under a name, whatever kind of object it is. The
+// server that decides about the lock is asked, never a replica. The answer may be out of date
+// when it arrives; a name that is free has the kind [KindNone]. What is no object of this
+// library is no error: Kind is [KindUnknown], and What says what it is.
+//
+// It is repeated for Options.RetryBudget while the server is in trouble. The error matches
+// ErrUnavailable if the server could not be asked until then or until ctx ended, ErrClosed,
+// ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
+func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
+	names, err := c.options.keysOf(name)
+	if err != nil {
+		return Inspection{}, fail("inspect", name, err)
+	}
+	i, err := c.inspect(ctx, names)
+	if err != nil {
+		return i, fail("inspect", name, err)
+	}
+	return i, nil
+}
+
 // inspect asks the server.
 func (c *Client) inspect(ctx context.Context, names keys) (Inspection, error) {
 	i := Inspection{Name: names.name, Key: names.key}

@@ -27,15 +27,15 @@ var floors = []string{
 	3: "waitqueue waitqueues waitqueue_holds waitqueue_answer waitqueue_sides pubsub pubsub_listener pubsub_sharded",
 	4: "client clientoption connect connecturl lazy hold holdstate release extend lease loss maxhold heldcontext confine ownership registry watchdog renewal undo undonode undoownership idempotency primitive spec protocol request identity inspection schedule holder lifecycle holdmembers",
 	5: "acquire reenter attempt wait locker",
-	6: "mutex rlock fencedlock spinlock fairlock fairwaiters rwlock readlock writelock rwprotocol rwreentry semaphore permitsemaphore semstats permit countdownlatch latchawait",
-	7: "inspect check composite parallel lockorder compositehold multilock redlock redround reddefeat distinctservers",
+	6: "mutex rlock fencedlock spinlock forceunlock fairlock fairwaiters rwlock readlock writelock rwprotocol rwreentry semaphore permitsemaphore semstats permit countdownlatch latchawait",
+	7: "check composite parallel lockorder compositehold multilock redlock redround reddefeat distinctservers",
 }
 
 // upward are the references that are still to go. None may be added.
 var upward = []string{
 	"acquire → fairwaiters", "acquire → permit", "acquire → rwreentry", "attempt → fairwaiters",
-	"client → fairwaiters", "mutex → inspect", "ownership → fairwaiters", "readlock → inspect",
-	"wait → fairwaiters", "writelock → inspect",
+	"client → fairwaiters", "ownership → fairwaiters",
+	"wait → fairwaiters",
 }
 
 // A file refers to nothing on a floor above its own.

@@ -1,28 +1,6 @@
 package latchkey
 
-import (
-	"context"
-)
-
-// Inspect asks the server what is stored under a name, whatever kind of object it is. The
-// server that decides about the lock is asked, never a replica. The answer may be out of date
-// when it arrives; a name that is free has the kind [KindNone]. What is no object of this
-// library is no error: Kind is [KindUnknown], and What says what it is.
-//
-// It is repeated for Options.RetryBudget while the server is in trouble. The error matches
-// ErrUnavailable if the server could not be asked until then or until ctx ended, ErrClosed,
-// ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
-func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
-	names, err := c.options.keysOf(name)
-	if err != nil {
-		return Inspection{}, fail("inspect", name, err)
-	}
-	i, err := c.inspect(ctx, names)
-	if err != nil {
-		return i, fail("inspect", name, err)
-	}
-	return i, nil
-}
+import "context"
 
 // ForceUnlock frees the lock of that name whoever holds it and whichever kind of lock it is,
 // wakes waiters, and reports whether anybody held it. It removes exactly the holders that it
@@ -121,7 +99,7 @@ func (c *Client) evictions(names keys, i Inspection) []call {
 		return []call{{mutexRelease, []string{names.key}, []string{i.Holders[0].Owner.String(), c.publish, names.channel}}}
 	default:
 		// It may be a fair lock, whose waiters listen elsewhere.
-		args := []string{i.Holders[0].Owner.String(), "-1", "", c.publish, names.channel, "0", "0", c.fairWaiters.stale}
+		args := []string{i.Holders[0].Owner.String(), "-1", "", c.publish, names.channel, "0", "0", c.staleText()}
 		return []call{{fairRelease, names.fairKeys(), args}}
 	}
 }
