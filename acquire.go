@@ -264,8 +264,8 @@ func (t *ownership) undoAtOnce() bool {
 func (t *ownership) abandon(r *request) (begun bool) {
 	t.mu.Lock()
 	t.phase = over
-	begun = t.doubtful || t.unwanted
-	inLine := t.queued
+	begun = t.doubt.mayBeHeld()
+	inLine := t.doubt.queued
 	t.mu.Unlock()
 	t.client.registry.remove(t)
 	switch {

@@ -15,10 +15,10 @@ func (t *ownership) attempt(ctx context.Context, r *request, round int) (left ti
 	if err == nil && a.plain && a.null {
 		// SET NX was refused, by whoever or whatever is there; it may be ourselves,
 		// if the answer to a first try was lost.
-		t.doubt(a)
+		t.noteDoubt(a)
 		a, err = t.sendAcquire(ctx, r, 1, round+1)
 	}
-	t.doubt(a)
+	t.noteDoubt(a)
 	err = r.waitForSet(err)
 	if err == nil {
 		left, err = t.weigh(r, a)
@@ -70,7 +70,7 @@ func (t *ownership) accept(r *request, a answer) error {
 func (t *ownership) markUnwanted() {
 	for _, each := range append([]*ownership{t}, t.batch...) {
 		each.mu.Lock()
-		each.unwanted = true
+		each.doubt.unwanted = true
 		each.mu.Unlock()
 	}
 }

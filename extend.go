@@ -47,7 +47,7 @@ func (t *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration)
 	a, err := t.client.sender.call(ctx, t.client.closing, c.cmd.confirmed(t.client.acks), c.keys, c.args)
 	if a.doubt || errors.Is(err, ErrNotReplicated) {
 		t.mu.Lock()
-		t.longest = max(t.longest, d)
+		t.doubt.extensionInDoubt(d)
 		t.mu.Unlock()
 	}
 	switch {
@@ -82,7 +82,7 @@ func (t *ownership) mayExtend(s *holdState, d time.Duration) error {
 	case d > t.lease.limit.left(now), s.max > 0 && now.since(s.start)+d > s.max:
 		return ErrMaxHold
 	}
-	t.unsettled = true
+	t.doubt.renewal = true
 	return nil
 }
 

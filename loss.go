@@ -10,30 +10,25 @@ func (t *ownership) endIfDue() bool {
 		t.mu.Unlock()
 		return false
 	}
-	if t.valid() > 0 {
+	now := t.client.clock()
+	if t.lease.valid(now) > 0 {
 		t.plan()
 		t.mu.Unlock()
 		return false
 	}
 	cause, why := ErrLost, "its lease ran out before it could be renewed"
-	if t.lease.limit.valid(t.client.clock()) <= 0 {
+	if t.lease.limit.valid(now) <= 0 {
 		cause, why = ErrMaxHold, "its maximum hold time is over"
 	}
-	after := t.mayLast()
+	after := t.doubt.mayLast(now, t.span())
 	t.mu.Unlock()
 	return t.endLost(cause, why, after, !t.lock.spec.reentrant)
-}
-
-// mayLast reports whether something is under way that may give the key more time than
-// is known here. t.mu is held.
-func (t *ownership) mayLast() bool {
-	return t.unsettled || t.unheard || t.longest > 0 || t.mayComeLate(0)
 }
 
 // lose ends the ownership because the server no longer knows it.
 func (t *ownership) lose(cause error, why string) {
 	t.mu.Lock()
-	after := t.mayLast()
+	after := t.doubt.mayLast(t.client.clock(), t.span())
 	t.mu.Unlock()
 	t.endLost(cause, why, after, true)
 }

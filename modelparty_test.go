@@ -85,7 +85,7 @@ func (p *party) ask(fate int) {
 		p.onAsk()
 	}
 	m := &message{what: fmt.Sprintf("%s acquires for %v", p.name, p.lease), words: p.w.words(c)}
-	m.silent = func() { t.doubtful = true }
+	m.silent = func() { t.doubt.acquisition = true }
 	m.answered = func(reply any) {
 		switch r := reply.(type) {
 		case replyError:
@@ -98,7 +98,7 @@ func (p *party) ask(fate int) {
 			p.refused(reply)
 		case nil:
 			if bare { // it may be ourselves, if an answer was lost
-				t.doubtful = true
+				t.doubt.acquisition = true
 				return
 			}
 			p.accept(m, reply)
@@ -118,7 +118,7 @@ func (p *party) accept(m *message, reply any) {
 	p.phase, p.grips = held, []modelLease{p.lease}
 	p.t.count = 1
 	p.sent, p.granted = m.sent/1000, p.lease.ms
-	p.t.queued, p.t.fairWaiter = false, nil
+	p.t.doubt.queued, p.t.fairWaiter = false, nil
 	if p.onGrant != nil {
 		p.onGrant(reply)
 	}
@@ -129,7 +129,7 @@ func (p *party) refused(reply any) {
 		p.onRefusal(reply)
 	}
 	if _, is := reply.([]any); is && p.lock.spec.queued && p.waits || p.waits && p.lock.spec.side == KindWrite {
-		p.t.queued = true
+		p.t.doubt.queued = true
 	}
 	if !p.waits {
 		p.giveUp()
@@ -138,7 +138,7 @@ func (p *party) refused(reply any) {
 
 // abandon ends an acquisition, and has it undone if it may have left something.
 func (p *party) giveUp() {
-	if p.t.doubtful || p.t.queued {
+	if p.t.doubt.acquisition || p.t.doubt.queued {
 		p.undoLater()
 	}
 	p.t.fairWaiter = nil
@@ -151,7 +151,7 @@ func (p *party) enter(lease modelLease, fate int) {
 	t.counting(count)
 	c := p.lock.spec.protocol.acquireCall(p.t, fromMS(lease.ms), count, 0)
 	m := &message{what: fmt.Sprintf("%s enters for the time number %d for %v", p.name, count, lease), words: p.w.words(c)}
-	m.silent = func() { p.owing, t.doubtful = true, true }
+	m.silent = func() { p.owing, t.doubt.acquisition = true, true }
 	m.answered = func(reply any) {
 		switch {
 		case hasErrorCode(reply, "LATCHKEY_GONE"):
@@ -245,7 +245,7 @@ func (p *party) settle(stood bool, fate int) {
 			p.w.fail("%s gets %v", m.what, reply)
 		}
 		p.owing = false
-		if !t.doubtful {
+		if !t.doubt.acquisition {
 			t.most = count
 		}
 		switch {
@@ -253,7 +253,7 @@ func (p *party) settle(stood bool, fate int) {
 			if reply == nil && stood && !p.unheard && !p.excused {
 				p.w.fail("%s finds nothing to release before its lease is over", p.name)
 			}
-			if t.doubtful || p.unheard {
+			if t.doubt.acquisition || p.unheard {
 				p.toUndo = append(p.toUndo, t)
 			}
 			p.toUndo = append(p.toUndo, t.batch...)

@@ -212,7 +212,7 @@ func (m *permitModel) retryOne(o *operator, fate int) {
 
 // asks notes that permits may be kept for a waiter.
 func (m *permitModel) asks(p *party) {
-	if p.t.queued {
+	if p.t.doubt.queued {
 		m.keptAt = m.w.ms()
 	}
 }

@@ -89,7 +89,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 	writer.grips, writer.phase = nil, leaving
 	msg := &message{what: writer.name + " downgrades", words: words, light: true}
 	msg.silent = func() {
-		reader.t.doubtful = true
+		reader.t.doubt.acquisition = true
 		if fresh {
 			reader.giveUp()
 		} else {
@@ -114,7 +114,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 		case stood:
 			m.w.fail("%s has lost its hold when it downgrades", writer.name)
 		default:
-			reader.t.doubtful = true
+			reader.t.doubt.acquisition = true
 			reader.giveUp()
 		}
 	}

@@ -37,28 +37,20 @@ type ownership struct {
 
 	schedule schedule // the watchdog's
 
-	mu              sync.Mutex
-	phase           phase
-	count           int // holds of this client that have not been released
-	most            int // how many the server may have counted
-	renewing        int // those of them that want renewal
-	cause           error
-	lease           leaseTerm
-	unsettled       bool // a renewal was sent and has not been answered
-	doubtful        bool // an acquisition may still be executed, late
-	doubtAt         stamp
-	doubtGeneration generation    // in which all of them were sent, or noGeneration
-	unwanted        bool          // the server has granted what nobody is to have
-	longest         time.Duration // the longest lease that an extension of unknown outcome may have set
-	queued          bool          // it may stand in the queue on the server
-	stood           bool          // the lease was certain to stand when the last release began
-	unheard         bool          // a release was sent whose outcome is unknown
-	token           int64
-	queue           *waitQueue
-	echo            bool         // our own message of the release is to be overheard
-	nested          *ownership   // reads for the same owner
-	first           holdState    // of the outermost hold
-	entered         []*holdState // of the re-entries that have not been released
+	mu       sync.Mutex
+	phase    phase
+	count    int // holds of this client that have not been released
+	most     int // how many the server may have counted
+	renewing int // those of them that want renewal
+	cause    error
+	lease    leaseTerm
+	doubt    doubt
+	token    int64
+	queue    *waitQueue
+	echo     bool         // our own message of the release is to be overheard
+	nested   *ownership   // reads for the same owner
+	first    holdState    // of the outermost hold
+	entered  []*holdState // of the re-entries that have not been released
 }
 
 type phase int
@@ -78,7 +70,7 @@ func (t *ownership) begin(r *request, a answer) {
 	t.client.registry.add(t)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.phase, t.count, t.queued = held, 1, false
+	t.phase, t.count, t.doubt.queued = held, 1, false
 	t.lease = newLeaseTerm(a.sent, r.lease, r.renewLease, r.maxHold)
 	if t.lock.spec.fenced {
 		t.token = tokenOf(a)
@@ -115,26 +107,17 @@ func (t *ownership) addHold(r *request, a answer) (g *holdState, cause error) {
 	return g, nil
 }
 
-// doubt remembers that an acquisition was sent whose outcome is unknown.
-func (t *ownership) doubt(a answer) {
+// noteDoubt takes note of the answer to an acquisition.
+func (t *ownership) noteDoubt(a answer) {
 	if !a.doubt {
 		return
 	}
 	t.mu.Lock()
-	if t.doubtful {
-		a.doubtGeneration = t.doubtGeneration.common(a.doubtGeneration)
-	}
-	t.doubtful, t.doubtAt, t.doubtGeneration = true, a.doubtAt, a.doubtGeneration
+	t.doubt.acquisitionInDoubt(a.doubtAt, a.doubtGeneration)
 	t.mu.Unlock()
 	for _, other := range t.batch {
-		other.doubt(a)
+		other.noteDoubt(a)
 	}
-}
-
-// mayComeLate reports whether an acquisition may still be executed, which may have asked
-// for that lease. t.mu is held.
-func (t *ownership) mayComeLate(lease time.Duration) bool {
-	return t.doubtful && t.client.clock().since(t.doubtAt) < max(lease, t.span())
 }
 
 // live reports whether the ownership can be entered again.
@@ -148,14 +131,14 @@ func (t *ownership) live() bool {
 func (t *ownership) markQueued() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.queued = true
+	t.doubt.queued = true
 }
 
 // mayWait reports whether the server may have the ownership in a queue.
 func (t *ownership) mayWait() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.queued || t.doubtful
+	return t.doubt.mayWait()
 }
 
 // usable reports whether an acquisition by the same owner can wait for, or enter,
@@ -170,7 +153,7 @@ func (t *ownership) usable() bool {
 func (t *ownership) valid() time.Duration { return t.lease.valid(t.client.clock()) }
 
 // span is the longest time for which the key may live. t.mu is held.
-func (t *ownership) span() time.Duration { return max(t.lease.span(), t.longest) }
+func (t *ownership) span() time.Duration { return t.doubt.span(t.lease.span()) }
 
 // terms bound an acquisition or a release. The call has the turn of the ownership, for which
 // the next renewal waits: while the ownership is held, that is a part of the lease at most.

@@ -292,7 +292,7 @@ func (t *ownership) fixLease(sent stamp, lease time.Duration, shorter bool) {
 		return
 	}
 	t.renewing, t.first.renew = 0, false
-	t.longest = max(t.longest, lease)
+	t.doubt.extensionInDoubt(lease)
 	if shorter {
 		t.lease.shorten(sent, lease)
 	} else {

@@ -51,7 +51,7 @@ func (t *ownership) entryFailed(r *request, a answer, err error) error {
 func (t *ownership) askToEnter(ctx context.Context, r *request, count int) (a answer, again bool, err error) {
 	for doubt := false; ; {
 		a, err = t.sendAcquire(ctx, r, count, 0)
-		t.doubt(a)
+		t.noteDoubt(a)
 		doubt = doubt || a.doubt
 		a.doubt = doubt
 		if err == nil || !t.live() || classify(err) == refused || !worthWaiting(ctx, err) || !t.client.hasTime(r) {

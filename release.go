@@ -72,18 +72,17 @@ func (t *ownership) beginRelease(g *holdState) error {
 }
 
 // explains reports whether an owner that is gone is explained by a release of ours
-// whose answer was lost: the last hold was given back while its lease was certain
-// to stand, and the outcome of sending that is unknown.
+// whose answer was lost.
 func (t *ownership) explains(a releaseAnswer) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return a.count == 0 && t.stood && (a.doubt || t.unheard)
+	return a.count == 0 && t.doubt.explainsLoss(a.doubt)
 }
 
 // releaseFailed leaves the rest to the background.
 func (t *ownership) releaseFailed(a answer, err error) error {
 	t.mu.Lock()
-	t.unheard = t.unheard || a.doubt
+	t.doubt.release = t.doubt.release || a.doubt
 	t.plan()
 	left := t.span()
 	t.mu.Unlock()
@@ -129,7 +128,7 @@ func (t *ownership) finishRelease(a answer) {
 	}
 	t.mu.Lock()
 	span := t.span()
-	late := t.mayComeLate(0) && !t.client.topology.isStill(t.doubtGeneration)
+	late := t.doubt.mayComeLate(t.client.clock(), span) && !t.client.topology.isStill(t.doubt.sentIn)
 	t.mu.Unlock()
 	if late {
 		t.undoLater(undoPause, span) // this release was the first undo
@@ -156,7 +155,7 @@ func (t *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 		a.null, err = true, nil // somebody put something else in the place of the lock
 	}
 	t.mu.Lock()
-	if err == nil && !t.doubtful {
+	if err == nil && !t.doubt.acquisition {
 		t.most = count
 	}
 	t.mu.Unlock()
@@ -191,7 +190,7 @@ func (t *ownership) discount(g *holdState) {
 	t.entered = slices.DeleteFunc(t.entered, func(e *holdState) bool { return e == g && e.over() })
 	if t.count == 0 {
 		t.phase = leaving
-		t.stood = t.valid() > 0
+		t.doubt.stood = t.valid() > 0
 		// While a lock has one holder, nobody else publishes its release. That is not so
 		// for readers, whose own messages are heard like all others.
 		t.echo = t.lock.spec.alone() && t.queue.releaseBegins()

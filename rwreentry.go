@@ -139,7 +139,7 @@ func (t *ownership) downgrade(ctx context.Context, g *holdState) (*Hold, error) 
 	a, err := n.sendDowngrade(&r)
 	switch {
 	case err != nil:
-		n.doubt(a)
+		n.noteDoubt(a)
 		_, err = n.abandonEntry(&r, err)
 		return nil, errors.Join(err, t.releaseFailed(a, err))
 	case a.null:

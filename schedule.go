@@ -37,7 +37,7 @@ func (t *ownership) nextLease() time.Duration {
 	if t.phase != held || t.renewing == 0 {
 		return 0
 	}
-	t.unsettled = true
+	t.doubt.renewal = true
 	return t.lease.next(t.client.clock())
 }
 
@@ -48,7 +48,7 @@ func (t *ownership) renewed(sent stamp, lease time.Duration) {
 		t.mu.Unlock()
 		return
 	}
-	t.unsettled = false
+	t.doubt.renewal = false
 	t.lease.extend(sent, lease)
 	t.plan()
 	t.mu.Unlock()

@@ -12,8 +12,8 @@ func (t *ownership) undoLater(delay, lease time.Duration) {
 	t.mu.Lock()
 	plan := undoPlan{
 		key: t.lock.key, delay: delay, lease: lease,
-		late:       lease < permanentLease && t.mayComeLate(lease), // else a mark stops it
-		generation: t.doubtGeneration,
+		late:       lease < permanentLease && t.doubt.mayComeLate(t.client.clock(), max(lease, t.span())), // else a mark stops it
+		generation: t.doubt.sentIn,
 	}
 	dead := t.phase == over
 	t.mu.Unlock()

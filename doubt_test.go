@@ -1,0 +1,76 @@
+package latchkey
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What each event makes possible, on its own and a minute later.
+func TestDoubt_events(t *testing.T) {
+	type answers struct{ late, last, wait, held bool }
+	sent, lease := leaseStart, 30*time.Second
+	for event, each := range map[string]struct {
+		happens     func(*doubt)
+		now, minute answers
+	}{
+		"nothing":                        {func(*doubt) {}, answers{}, answers{}},
+		"an acquisition is not answered": {func(d *doubt) { d.acquisitionInDoubt(sent, noGeneration) }, answers{late: true, last: true, wait: true, held: true}, answers{wait: true, held: true}},
+		"a grant is not wanted":          {func(d *doubt) { d.unwanted = true }, answers{held: true}, answers{held: true}},
+		"it is queued":                   {func(d *doubt) { d.queued = true }, answers{wait: true}, answers{wait: true}},
+		"a renewal is sent":              {func(d *doubt) { d.renewal = true }, answers{last: true}, answers{last: true}},
+		"an extension is not answered":   {func(d *doubt) { d.extensionInDoubt(time.Hour) }, answers{last: true}, answers{last: true}},
+		"a release is not answered":      {func(d *doubt) { d.release = true }, answers{last: true}, answers{last: true}},
+		"the last release begins":        {func(d *doubt) { d.stood = true }, answers{}, answers{}},
+	} {
+		var d doubt
+		each.happens(&d)
+		asked := func(now stamp) answers {
+			return answers{d.mayComeLate(now, lease), d.mayLast(now, lease), d.mayWait(), d.mayBeHeld()}
+		}
+		require.Equal(t, each.now, asked(sent), event)
+		require.Equal(t, each.minute, asked(later(time.Minute)), "%s, a minute ago", event)
+	}
+}
+
+// Acquisitions in doubt are settled together by an answer only if no connection broke between
+// them, and the last one decides for how long one of them may come.
+func TestDoubt_of_several_acquisitions(t *testing.T) {
+	first, second := generation{here: 1, anywhere: 1}, generation{here: 1, anywhere: 2}
+	var d doubt
+	d.acquisitionInDoubt(leaseStart, first)
+	d.acquisitionInDoubt(later(20*time.Second), first)
+	require.Equal(t, first, d.sentIn)
+	require.True(t, d.mayComeLate(later(40*time.Second), 30*time.Second))
+	d.acquisitionInDoubt(later(20*time.Second), second)
+	require.Equal(t, noGeneration, d.sentIn)
+	d.acquisitionInDoubt(later(20*time.Second), second)
+	require.Equal(t, noGeneration, d.sentIn, "the first is not proved by an answer in the second")
+}
+
+func TestDoubt_of_extensions_lasts_as_long_as_the_longest(t *testing.T) {
+	var d doubt
+	require.Equal(t, time.Minute, d.span(time.Minute))
+	d.extensionInDoubt(time.Hour)
+	d.extensionInDoubt(time.Second)
+	require.Equal(t, time.Hour, d.span(time.Minute))
+}
+
+// An owner that is gone is a loss, unless a release of its own may have been executed: then
+// the lease has to have been certain when that began.
+func TestDoubt_explains_what_a_release_finds(t *testing.T) {
+	for _, each := range []struct {
+		d                   doubt
+		repeated, explained bool
+	}{
+		{doubt{}, false, false},
+		{doubt{}, true, false},
+		{doubt{stood: true}, false, false},
+		{doubt{stood: true}, true, true},
+		{doubt{stood: true, release: true}, false, true},
+		{doubt{release: true}, true, false},
+	} {
+		require.Equal(t, each.explained, each.d.explainsLoss(each.repeated), "%+v", each)
+	}
+}
