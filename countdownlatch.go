@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 )
 
@@ -68,14 +67,9 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetO
 	if err != nil || v.what == latchClosed {
 		return false, err
 	}
-	a, err := l.count(ctx, verb, func(o *operation) call {
+	return yes(l.count(ctx, verb, func(o *operation) call {
 		return call{latchSet, l.noted(o), []string{o.number, v.round, strconv.Itoa(n), ttl, l.client.publish, l.channel}}
-	})
-	if err != nil {
-		return false, err
-	}
-	done, err := intOf(a)
-	return done == 1, err
+	}))
 }
 
 // CountDown counts once, wakes waiting calls of Await if that was the last count, and returns
@@ -124,18 +118,15 @@ func (l *CountDownLatch) countDown(ctx context.Context, verb string, n int, part
 	}
 	ctx = l.client.sender.detached(ctx)
 	v, a, err := l.look(ctx, "", false)
-	if a.doubt && err != nil {
+	switch {
+	case err != nil && a.doubt:
 		// The server is silent. The count is not to be lost, so it goes to whichever
 		// round there is when it speaks again.
-		o := l.client.newOperation(l.key)
-		o.followUp = in("")(o)
-		o.repeatLater()
+		l.countLater(in(""))
 		return 0, fail(verb, l.name, ErrUnknownOutcome, err)
-	}
-	if err != nil {
+	case err != nil:
 		return 0, fail(verb, l.name, l.explain(ctx, answer{}, err)...)
-	}
-	if v.what != latchClosed {
+	case v.what != latchClosed:
 		return 0, l.roundError(verb, v)
 	}
 	a, err = l.count(ctx, verb, in(v.round))
@@ -238,76 +229,4 @@ func checkDown(n int) error {
 		return invalid("%d is no number to count", n)
 	}
 	return nil
-}
-
-// What latch_look.lua says of a latch or a round.
-const (
-	latchClosed  = "closed"
-	latchOpen    = "open"
-	latchGone    = "gone"
-	latchExpired = "expired"
-	latchUnset   = "unset"
-)
-
-// latchView is a latch as the server sees it.
-type latchView struct {
-	what  string
-	round string
-	left  int
-	ends  time.Duration // until the round expires, or negative
-}
-
-// look asks for the state of the latch, or of the given round, or of the one that
-// follows it.
-func (l *CountDownLatch) look(ctx context.Context, round string, following bool) (latchView, answer, error) {
-	if !l.client.begin() {
-		return latchView{}, answer{}, ErrClosed
-	}
-	defer l.client.working.Done()
-	args := []string{round, ""}
-	if following {
-		args[1] = "1"
-	}
-	a, err := l.client.sender.call(ctx, l.client.closing, latchLook, []string{l.key, l.state, l.done}, args)
-	if err != nil {
-		return latchView{}, a, err
-	}
-	words, err := a.message.AsStrSlice()
-	if err != nil || len(words) != 4 {
-		return latchView{}, a, errors.Join(errReply, err)
-	}
-	left, err := strconv.Atoi(words[2])
-	ms, err2 := strconv.ParseInt(words[3], 10, 64)
-	if err = errors.Join(err, err2); err != nil {
-		return latchView{}, a, errors.Join(errReply, err)
-	}
-	return latchView{what: words[0], round: words[1], left: left, ends: fromMillis(ms)}, a, nil
-}
-
-// now is look for operations that wait for nothing. It changes nothing, so that there is
-// no unknown outcome.
-func (l *CountDownLatch) now(ctx context.Context, verb string) (latchView, error) {
-	if l.invalid != nil {
-		return latchView{}, fail(verb, l.name, l.invalid)
-	}
-	v, _, err := l.look(ctx, "", false)
-	if err != nil {
-		return v, fail(verb, l.name, l.explain(ctx, answer{}, err)...)
-	}
-	return v, nil
-}
-
-// roundError is the error of an operation that needs a latch which was set.
-func (l *CountDownLatch) roundError(verb string, v latchView) error {
-	switch v.what {
-	case latchUnset:
-		return fail(verb, l.name, ErrNotSet)
-	case latchExpired:
-		return fail(verb, l.name, ErrGone)
-	}
-	return nil
-}
-
-func (l *CountDownLatch) noted(o *operation) []string {
-	return []string{l.key, l.state, l.done, o.record}
 }

@@ -34,8 +34,8 @@ type semaphoreClient struct {
 	operator
 
 	semaphore *Semaphore
-	wanted    *wanted // an acquisition that waits, or is being given up
-	n         int64   // how many it wants
+	wanted    *semAcquisition // an acquisition that waits, or is being given up
+	n         int64           // how many it wants
 }
 
 func newSemaphoreModel(w *world) model {
@@ -277,7 +277,7 @@ func (m *semaphoreModel) want(s *semaphoreClient, n int64, waits bool, fate int)
 	if err != nil {
 		panic(err)
 	}
-	s.n, s.wanted = n, &wanted{Semaphore: s.semaphore, request: &r, n: strconv.FormatInt(n, 10), since: s.client.clock()}
+	s.n, s.wanted = n, &semAcquisition{Semaphore: s.semaphore, request: &r, n: strconv.FormatInt(n, 10), since: s.client.clock()}
 	m.ask(s, fate)
 }
 
@@ -306,7 +306,7 @@ func (m *semaphoreModel) ask(s *semaphoreClient, fate int) {
 // conclude ends an acquisition that is not granted.
 func (m *semaphoreModel) conclude(s *semaphoreClient) {
 	over := s.wanted.op.done
-	if s.wanted.doubt || s.wanted.kept {
+	if s.wanted.doubt || s.wanted.reserved {
 		s.settle = s.settling(fmt.Sprintf("acquires %d", s.n), undone, modelOperation{
 			note: s.wanted.op.record, number: uint64(numeral(s.wanted.op.number)),
 		})
@@ -400,7 +400,7 @@ func (m *semaphoreModel) damage(d dice) {
 		m.set, m.free, m.ends = false, 0, 0
 	case 1:
 		m.w.say("the total is deleted")
-		m.w.must("DEL", m.keys.total)
+		m.w.must("DEL", m.keys.beside)
 		m.total, m.knows = unknown, 0
 	default:
 		m.w.say("all is deleted")
@@ -462,5 +462,5 @@ func (m *semaphoreModel) finish() {
 	}
 	m.advance(3600_000)
 	m.check()
-	m.w.nothingLeft(m.keys.key, m.keys.total)
+	m.w.nothingLeft(m.keys.key, m.keys.beside)
 }

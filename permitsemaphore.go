@@ -19,7 +19,7 @@ import (
 // What is said there of operations that count once, and of ErrUnknownOutcome, holds
 // here for Release by id, TrySetPermits, SetPermits and AddPermits.
 type PermitSemaphore struct {
-	object
+	permitCount
 
 	permits *primitive
 }
@@ -29,7 +29,8 @@ var permitSpec = &spec{kind: KindPermit, family: KindPermit, stored: KindSemapho
 
 // NewPermitSemaphore returns the semaphore of that name. Nothing is sent.
 func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
-	s := &PermitSemaphore{object: newObject(c, KindSemaphore, name, semaphoreChannel)}
+	o := newObject(c, KindSemaphore, name, semaphoreChannel)
+	s := &PermitSemaphore{permitCount: permitCount{object: o, beside: idsKey(o.key), script: permitsChange}}
 	s.permits = &primitive{keys: s.keys, client: c, spec: permitSpec, invalid: s.invalid}
 	return s
 }
@@ -131,65 +132,42 @@ func (s *PermitSemaphore) acquire(ctx context.Context, verb string, waits bool, 
 // The errors are those of [Semaphore.Release]: after ErrUnknownOutcome do not repeat it, after
 // any other nothing has changed. ctx bounds the call.
 func (s *PermitSemaphore) TrySetPermits(ctx context.Context, n int, options ...SetOption) (bool, error) {
-	ttl, err := timeToLive(options)
-	if err == nil {
-		err = checkTotal(n)
-	}
-	if err != nil {
-		return false, fail("try set permits", s.name, err)
-	}
-	return s.set(ctx, "try set permits", "try", n, ttl)
+	return s.trySet(ctx, n, options)
 }
 
 // SetPermits changes how many permits there are in all, or sets it. To set the same number
 // twice changes nothing. If fewer remain than are held, nobody acquires until enough have
 // been released; nobody loses one. The errors are those of TrySetPermits.
 func (s *PermitSemaphore) SetPermits(ctx context.Context, n int) error {
-	if err := checkTotal(n); err != nil {
-		return fail("set permits", s.name, err)
-	}
-	_, err := s.set(ctx, "set permits", "set", n, "")
-	return err
+	return s.set(ctx, n)
 }
 
 // AddPermits adds n permits, and wakes waiters, or takes them away if n is negative, as
 // SetPermits does. A semaphore that is not there is made, with n permits. n is from
 // -2,147,483,647 to 2,147,483,647 and not 0. The errors are those of TrySetPermits.
 func (s *PermitSemaphore) AddPermits(ctx context.Context, n int) error {
-	if err := checkAdded(n); err != nil {
-		return fail("add permits", s.name, err)
-	}
-	_, err := s.set(ctx, "add permits", "add", n, "")
-	return err
+	return s.add(ctx, n)
 }
 
-func (s *PermitSemaphore) set(ctx context.Context, verb, how string, n int, ttl string) (bool, error) {
-	return yes(s.count(ctx, verb, func(o *operation) call {
-		return call{permitSet, []string{s.key, s.held(), o.record},
-			[]string{o.number, strconv.Itoa(n), how, ttl, s.client.publish, s.channel}}
-	}))
+// permitsChange is the script that changes how many permits a PermitSemaphore has.
+func permitsChange(c *permitCount, o *operation, how permitChange, n int, ttl string) call {
+	return call{permitSet, []string{c.key, c.beside, o.record},
+		[]string{o.number, strconv.Itoa(n), string(how), ttl, c.client.publish, c.channel}}
 }
 
 // SetTTL makes the semaphore and its permits end in d, or never with NoExpiry, and reports
 // whether it is there. The leases of permits that are held stay as they are, but end with the
 // semaphore. The errors are those of [Semaphore.SetTTL].
 func (s *PermitSemaphore) SetTTL(ctx context.Context, d time.Duration) (bool, error) {
-	ms, err := ttlText(d)
-	if err != nil {
-		return false, fail("set ttl", s.name, err)
-	}
-	return s.setTTL(ctx, ms, s.held())
+	return s.setTTL(ctx, d)
 }
 
 // Delete removes the semaphore and reports whether it was there. Its permits are lost;
 // their holders learn of it at the next renewal. Its waiters get ErrNotSet, or wait on
 // if they were told to. The errors are those of [Semaphore.SetTTL].
 func (s *PermitSemaphore) Delete(ctx context.Context) (bool, error) {
-	return s.delete(ctx, s.held(), reserveKey(s.key))
+	return s.delete(ctx)
 }
-
-// held is the key of the ids.
-func (o *object) held() string { return idsKey(o.key) }
 
 // permitProtocol is an id among those of a semaphore.
 type permitProtocol struct{}

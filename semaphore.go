@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"time"
 )
@@ -31,20 +30,13 @@ import (
 // that can never be granted takes no more than half of the time from others. A waiter
 // that died has permits reserved for one StaleWaiterTimeout at most. Nothing is reserved
 // while it is not known how many permits there are in all: see SetPermits.
-type Semaphore struct {
-	object
-
-	total, reserve string // keys
-}
+type Semaphore struct{ permitCount }
 
 // NewSemaphore returns the semaphore of that name. Nothing is sent.
 func (c *Client) NewSemaphore(name string) *Semaphore {
 	o := newObject(c, KindSemaphore, name, semaphoreChannel)
-	tag := hashTag(o.key)
-	return &Semaphore{object: o, total: totalKey(tag), reserve: "latchkey_sc_reserve:" + tag}
+	return &Semaphore{permitCount{object: o, beside: totalKey(hashTag(o.key)), script: semaphoreChange}}
 }
-
-func semaphoreChannel(key string) string { return "redisson_sc:" + hashTag(key) }
 
 // Acquire takes n permits, all or none. It waits until ctx ends or the time of [Wait] is
 // over. The options are Wait and [AwaitSet]. A nil error means that the permits are taken;
@@ -93,7 +85,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 //     permits than Redisson can count; no permit was given
 //   - *rueidis.RedisError: the server refuses
 func (s *Semaphore) Release(ctx context.Context, n int) error {
-	_, err := s.releasePermits(s.client.sender.detached(ctx), "release", "release", n)
+	_, err := s.releasePermits(ctx, "release", "release", n)
 	return err
 }
 
@@ -101,7 +93,7 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 // the end of its TTL: it is not made anew. It reports whether it was there; false, with a
 // nil error, means that no permit was given. The errors are those of Release.
 func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
-	return s.releasePermits(s.client.sender.detached(ctx), "release if exists", "release if set", n)
+	return s.releasePermits(ctx, "release if exists", "release if set", n)
 }
 
 // AddPermits adds n permits to those that there are, and wakes waiters, or takes them away if
@@ -111,11 +103,7 @@ func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 // The errors are those of [Semaphore.Release]; n is from -2,147,483,647 to 2,147,483,647 and
 // not 0. ctx bounds the call.
 func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
-	if err := checkAdded(n); err != nil {
-		return fail("add permits", s.name, err)
-	}
-	_, err := s.send(ctx, "add permits", "add", n)
-	return err
+	return s.add(ctx, n)
 }
 
 // TrySetPermits sets the permits of a semaphore that is not there, wakes those who wait for
@@ -124,7 +112,7 @@ func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
 //
 // The errors are those of [Semaphore.Release]. ctx bounds the call.
 func (s *Semaphore) TrySetPermits(ctx context.Context, n int, options ...SetOption) (bool, error) {
-	return s.set(ctx, "try set permits", "", n, options)
+	return s.trySet(ctx, n, options)
 }
 
 // SetPermits changes how many permits there are in all, those included that are taken:
@@ -136,8 +124,7 @@ func (s *Semaphore) TrySetPermits(ctx context.Context, n int, options ...SetOpti
 // it is wrong: use AddPermits. The other errors are those of [Semaphore.Release]. ctx bounds
 // the call.
 func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
-	_, err := s.set(ctx, "set permits", "1", n, nil)
-	return err
+	return s.set(ctx, n)
 }
 
 // Drain takes all permits that are available, and returns how many. A negative number means
@@ -149,23 +136,11 @@ func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
 // other errors are ErrUnavailable, ErrClosed, ErrWrongKind, ErrInvalid for a bad name, and a
 // *rueidis.RedisError with which the server refuses.
 func (s *Semaphore) Drain(ctx context.Context) (int, error) {
-	if s.invalid != nil {
-		return 0, fail("drain", s.name, s.invalid)
-	}
-	if !s.client.begin() {
-		return 0, fail("drain", s.name, ErrClosed)
-	}
-	defer s.client.working.Done()
-	o := s.client.newOperation(s.key)
-	o.followUp = s.undo(o)
-	a, err := s.client.sender.call(ctx, s.client.closing, semDrain, []string{s.key, o.record}, []string{o.number})
-	if a.doubt && err != nil {
-		o.repeatLater()
-	} else {
-		o.done()
-	}
+	a, err := s.perform(ctx, s.client.closing, "drain", func(o *operation) call {
+		return call{semDrain, []string{s.key, o.record}, []string{o.number}}
+	}, s.undo)
 	if err != nil {
-		return 0, fail("drain", s.name, s.explain(ctx, a, err)...)
+		return 0, err
 	}
 	return intOf(a)
 }
@@ -179,194 +154,40 @@ func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 // ErrWrongKind, ErrInvalid for a bad name or d, or a *rueidis.RedisError with which the server
 // refuses.
 func (s *Semaphore) SetTTL(ctx context.Context, d time.Duration) (bool, error) {
-	ms, err := ttlText(d)
-	if err != nil {
-		return false, fail("set ttl", s.name, err)
-	}
-	return s.setTTL(ctx, ms, s.total)
+	return s.setTTL(ctx, d)
 }
 
 // Delete removes the semaphore and reports whether it was there. Its waiters get
 // ErrNotSet, or wait on if they were told to. The errors are those of [Semaphore.SetTTL].
 func (s *Semaphore) Delete(ctx context.Context) (bool, error) {
-	return s.delete(ctx, s.total, s.reserve)
+	return s.delete(ctx)
 }
 
-// setTTL is SetTTL of both kinds of semaphore.
-func (o *object) setTTL(ctx context.Context, ms string, beside ...string) (bool, error) {
-	return yes(o.once(ctx, "set ttl", func(each *operation) call {
-		return call{semExpire, append([]string{o.key, each.record}, beside...), []string{each.number, ms}}
-	}))
-}
-
-// delete is Delete of both kinds of semaphore.
-func (o *object) delete(ctx context.Context, beside ...string) (bool, error) {
-	return yes(o.once(ctx, "delete", func(each *operation) call {
-		return call{semDelete, append([]string{o.key, each.record}, beside...),
-			[]string{each.number, o.client.publish, o.channel}}
-	}))
-}
-
-// releasePermits is send for what is counted from one on.
+// releasePermits is Release and ReleaseIfExists.
 func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int) (bool, error) {
 	if err := checkCount(n); err != nil {
 		return false, fail(verb, s.name, err)
 	}
-	return s.send(ctx, verb, how, n)
-}
-
-func (s *Semaphore) send(ctx context.Context, verb, how string, n int) (bool, error) {
-	return yes(s.count(ctx, verb, func(o *operation) call {
-		return call{semRelease, []string{s.key, s.total, o.record},
-			[]string{o.number, strconv.Itoa(n), how, s.client.publish, s.channel}}
+	return yes(s.count(s.client.sender.detached(ctx), verb, func(o *operation) call {
+		return s.release(o, how, n)
 	}))
 }
 
-func (s *Semaphore) set(ctx context.Context, verb, change string, n int, options []SetOption) (bool, error) {
-	ttl, err := timeToLive(options)
-	if err == nil {
-		err = checkTotal(n)
-	}
-	if err != nil {
-		return false, fail(verb, s.name, err)
-	}
-	return yes(s.count(ctx, verb, func(o *operation) call {
-		return call{semSet, []string{s.key, s.total, o.record},
-			[]string{o.number, strconv.Itoa(n), ttl, change, s.client.publish, s.channel}}
-	}))
+// release gives permits, or adds them to the total as well.
+func (c *permitCount) release(o *operation, how string, n int) call {
+	return call{semRelease, []string{c.key, c.beside, o.record},
+		[]string{o.number, strconv.Itoa(n), how, c.client.publish, c.channel}}
 }
 
-func checkCount(n int) error {
-	if n < 1 || n > maxCount {
-		return invalid("%d permits, want at least 1 and at most %d", n, maxCount)
+// semaphoreChange is the script that changes how many permits a Semaphore has.
+func semaphoreChange(c *permitCount, o *operation, how permitChange, n int, ttl string) call {
+	change := ""
+	switch how {
+	case changeAdd:
+		return c.release(o, "add", n)
+	case changeSet:
+		change = "1"
 	}
-	return nil
-}
-
-func checkTotal(n int) error {
-	if n < 0 || n > maxCount {
-		return invalid("%d permits, want at least 0 and at most %d", n, maxCount)
-	}
-	return nil
-}
-
-func checkAdded(n int) error {
-	if n == 0 || n < -maxCount || n > maxCount {
-		return invalid("%d permits to add, want a number other than 0 from %d to %d", n, -maxCount, maxCount)
-	}
-	return nil
-}
-
-// acquire is Acquire and TryAcquire.
-func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int, settings []setting) error {
-	r, err := newRequest(s.client.options.Lease, waits, settings)
-	if err = errors.Join(s.invalid, err, checkCount(n)); err != nil {
-		return fail(verb, s.name, err)
-	}
-	if !s.client.begin() {
-		return fail(verb, s.name, ErrClosed)
-	}
-	defer s.client.working.Done()
-	ctx, cancel := r.bound(ctx)
-	defer cancel()
-	w := &wanted{Semaphore: s, request: &r, n: strconv.Itoa(n), since: s.client.clock()}
-	if err := w.conclude(w.run(ctx)); err != nil {
-		return fail(verb, s.name, explain(s.client.wrongKind(ctx, s.keys, s.kind, err))...)
-	}
-	return nil
-}
-
-func (s *Semaphore) undo(o *operation) call {
-	return call{semUndo, []string{s.key, s.reserve, o.record},
-		[]string{s.client.id, o.number, s.client.publish, s.channel}}
-}
-
-// wanted is one acquisition of permits.
-type wanted struct {
-	*Semaphore
-
-	request *request
-	op      *operation // nil before it has asked
-	n       string
-	since   stamp // when it came to the front
-	doubt   bool  // it may have been executed, or may yet be
-	kept    bool  // permits may be kept for it
-}
-
-// run asks once, or stands in line and asks until there are enough.
-func (w *wanted) run(ctx context.Context) error {
-	if !w.request.waits {
-		_, err := w.attempt(ctx, 0)
-		return err
-	}
-	g := w.client.waitQueues.use(w.key)
-	defer g.done()
-	if err := g.awaitFront(ctx, w.client.closing); err != nil {
-		return g.waitError(ctx, err, nil)
-	}
-	defer g.leaveFront()
-	w.since = w.client.clock()
-	return w.client.waitInFront(ctx, g, w)
-}
-
-// attempt is part of [attempter].
-func (w *wanted) attempt(ctx context.Context, _ int) (time.Duration, error) {
-	if w.op == nil {
-		w.op = w.client.newOperation(w.key)
-	}
-	keep := ""
-	if w.request.waits && w.client.clock().since(w.since) > w.client.patienceInFront() {
-		keep, w.kept = w.client.staleText(), true
-	}
-	c := call{semAcquire, []string{w.key, w.reserve, w.op.record, w.total},
-		[]string{w.client.id, w.op.number, w.n, keep, w.client.publish, w.channel}}
-	a, err := w.client.sender.callOn(ctx, w.client.closing, terms{w.client.sender.patience, w.request.waits}, c.cmd, c.keys, c.args)
-	if err == nil && w.client.acks != nil && granted(a) {
-		a, err = w.client.confirm(ctx, a, c)
-	}
-	w.doubt = w.doubt || a.doubt
-	if err != nil {
-		return -1, w.request.waitForSet(err)
-	}
-	if a.message.IsInt64() {
-		ms, err := a.message.AsInt64()
-		return fromMillis(ms), errors.Join(ErrNotAcquired, err)
-	}
-	select {
-	case <-w.client.closing:
-		w.doubt = true // to be given back
-		return 0, ErrClosed
-	default:
-		return 0, nil
-	}
-}
-
-// pause is part of [attempter].
-func (w *wanted) pause(g *waitQueue, _ int, left time.Duration) time.Duration {
-	g.subscribe(w.client.notifier, w.channel)
-	pause := min(w.client.pollPause(), max(w.client.patienceInFront(), time.Millisecond))
-	return until(left, pause)
-}
-
-func (w *wanted) what() string { return w.name }
-
-// conclude ends the operation, and has it undone if it has failed and left anything.
-func (w *wanted) conclude(err error) error {
-	granted := errors.Is(err, ErrNotReplicated)
-	switch {
-	case w.op == nil:
-		return err
-	case err == nil, !w.doubt && !w.kept && !granted:
-		w.op.done()
-		return err
-	}
-	w.op.followUp = w.undo(w.op)
-	if granted && w.client.undo.atOnce(w.op.undo) {
-		return err
-	}
-	w.op.repeatLater()
-	if w.doubt || granted {
-		return errors.Join(err, ErrUnknownOutcome)
-	}
-	return err
+	return call{semSet, []string{c.key, c.beside, o.record},
+		[]string{o.number, strconv.Itoa(n), ttl, change, c.client.publish, c.channel}}
 }

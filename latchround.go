@@ -1,0 +1,84 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+)
+
+// What latch_look.lua says of a latch or a round.
+const (
+	latchClosed  = "closed"
+	latchOpen    = "open"
+	latchGone    = "gone"
+	latchExpired = "expired"
+	latchUnset   = "unset"
+)
+
+// latchView is a latch as the server sees it.
+type latchView struct {
+	what  string
+	round string
+	left  int
+	ends  time.Duration // until the round expires, or negative
+}
+
+// look asks for the state of the latch, or of the given round, or of the one that
+// follows it.
+func (l *CountDownLatch) look(ctx context.Context, round string, following bool) (latchView, answer, error) {
+	if err := l.begin(); err != nil {
+		return latchView{}, answer{}, err
+	}
+	defer l.client.working.Done()
+	args := []string{round, ""}
+	if following {
+		args[1] = "1"
+	}
+	a, err := l.client.sender.call(ctx, l.client.closing, latchLook, []string{l.key, l.state, l.done}, args)
+	if err != nil {
+		return latchView{}, a, err
+	}
+	v, err := viewOf(a)
+	return v, a, err
+}
+
+// viewOf reads the reply of latch_look.lua.
+func viewOf(a answer) (latchView, error) {
+	words, err := a.message.AsStrSlice()
+	if err != nil || len(words) != 4 {
+		return latchView{}, errors.Join(errReply, err)
+	}
+	left, err := strconv.Atoi(words[2])
+	ms, err2 := strconv.ParseInt(words[3], 10, 64)
+	if err = errors.Join(err, err2); err != nil {
+		return latchView{}, errors.Join(errReply, err)
+	}
+	return latchView{what: words[0], round: words[1], left: left, ends: fromMillis(ms)}, nil
+}
+
+// now is look for operations that wait for nothing. It changes nothing, so that there is
+// no unknown outcome.
+func (l *CountDownLatch) now(ctx context.Context, verb string) (latchView, error) {
+	v, _, err := l.look(ctx, "", false)
+	if err != nil {
+		return v, fail(verb, l.name, l.explain(ctx, answer{}, err)...)
+	}
+	return v, nil
+}
+
+// roundError is the error of an operation that needs a latch which was set.
+func (l *CountDownLatch) roundError(verb string, v latchView) error {
+	switch v.what {
+	case latchUnset:
+		return fail(verb, l.name, ErrNotSet)
+	case latchExpired:
+		return fail(verb, l.name, ErrGone)
+	}
+	return nil
+}
+
+// noted are the keys of a change.
+func (l *CountDownLatch) noted(o *operation) []string {
+	return []string{l.key, l.state, l.done, o.record}
+}

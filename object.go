@@ -1,0 +1,106 @@
+package latchkey
+
+import "context"
+
+// object is a named thing that is no lock: it has no owner and no lease.
+type object struct {
+	keys
+	client  *Client
+	kind    Kind
+	invalid error // why the name cannot be used
+}
+
+func newObject(c *Client, kind Kind, name string, channel func(key string) string) object {
+	names, err := c.options.keysOf(name)
+	if err == nil {
+		names.channel = channel(names.key)
+	}
+	return object{keys: names, client: c, kind: kind, invalid: err}
+}
+
+// Name returns the name as the program gave it.
+func (o *object) Name() string { return o.name }
+
+// begin counts a call among what Close waits for. After nil, working.Done of the client has
+// to follow.
+func (o *object) begin() error {
+	switch {
+	case o.invalid != nil:
+		return o.invalid
+	case !o.client.begin():
+		return ErrClosed
+	}
+	return nil
+}
+
+// query asks something that changes nothing, or that may be done twice.
+func (o *object) query(ctx context.Context, verb string, c call) (answer, error) {
+	if err := o.begin(); err != nil {
+		return answer{}, fail(verb, o.name, err)
+	}
+	defer o.client.working.Done()
+	a, err := o.client.sender.call(ctx, o.client.closing, c.cmd, c.keys, c.args)
+	if err != nil {
+		return a, fail(verb, o.name, o.explain(ctx, a, err)...)
+	}
+	return a, nil
+}
+
+// count sends an operation that counts once. If its outcome stays unknown, it is
+// repeated in the background.
+func (o *object) count(ctx context.Context, verb string, build func(*operation) call) (answer, error) {
+	return o.perform(ctx, nil, verb, build, build)
+}
+
+// countLater leaves an operation that counts once to the background.
+func (o *object) countLater(build func(*operation) call) {
+	each := o.client.newOperation(o.key)
+	each.followUp = build(each)
+	each.repeatLater()
+}
+
+// once sends an operation that takes effect once, and not late: if its outcome stays
+// unknown, it is given up in the background.
+func (o *object) once(ctx context.Context, verb string, build func(*operation) call) (answer, error) {
+	return o.perform(ctx, nil, verb, build, func(each *operation) call {
+		return call{opVoid, []string{each.record}, []string{each.number}}
+	})
+}
+
+// perform sends an operation until stop is closed, and leaves it to the background to send
+// what settle builds if its outcome is unknown.
+func (o *object) perform(ctx context.Context, stop <-chan struct{}, verb string, build, settle func(*operation) call) (answer, error) {
+	if err := o.begin(); err != nil {
+		return answer{}, fail(verb, o.name, err)
+	}
+	defer o.client.working.Done()
+	each := o.client.newOperation(o.key)
+	c := build(each)
+	each.followUp = settle(each)
+	a, err := o.client.sender.call(ctx, stop, c.cmd, c.keys, c.args)
+	switch {
+	case err == nil:
+		each.done()
+		return a, nil
+	case a.doubt:
+		each.repeatLater()
+	default:
+		each.done()
+	}
+	return a, fail(verb, o.name, o.explain(ctx, a, err)...)
+}
+
+// explain puts the sentinel in front that an error stands for.
+func (o *object) explain(ctx context.Context, a answer, err error) []error {
+	switch {
+	case a.doubt:
+		return []error{ErrUnknownOutcome, err}
+	case hasCode(err, "LATCHKEY_UNSET"):
+		return []error{ErrNotSet}
+	case hasCode(err, "LATCHKEY_RANGE"):
+		return []error{invalid("the sum is more than %d", maxCount)}
+	case hasCode(err, "WRONGTYPE"):
+		return []error{o.client.wrongKind(ctx, o.keys, o.kind, err)}
+	}
+	return []error{err}
+}

@@ -1,0 +1,263 @@
+package latchkey
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"time"
+)
+
+// Permits by their ids, which anybody may know: whoever holds a permit, others can release it
+// and set its lease.
+
+// PermitState is what became of a permit that was to be released.
+type PermitState int
+
+const (
+	// PermitUndecided means that no answer came: the release is repeated in the
+	// background.
+	PermitUndecided PermitState = iota
+	// PermitReleased means that it was held until now.
+	PermitReleased
+	// PermitExpired means that its lease was over: somebody else may have had it since.
+	PermitExpired
+	// PermitUnknown means that there is no permit with that id, or not any more.
+	PermitUnknown
+)
+
+// String returns a word for the state.
+func (s PermitState) String() string {
+	switch s {
+	case PermitReleased:
+		return "released"
+	case PermitExpired:
+		return "expired"
+	case PermitUnknown:
+		return "unknown"
+	}
+	return "undecided"
+}
+
+// releaseBatch is how many permits one script releases.
+const releaseBatch = 100
+
+// Release gives permits back by their ids, whoever acquired them, wakes waiters, and returns
+// for each id what became of it, in the order of the ids. A permit that another process
+// renews is lost to it: it learns of that at its next renewal. It works although ctx has
+// ended: the time is bounded by Options.RetryBudget instead, for each 100 ids.
+//
+// The error is nil if all were released. It matches ErrNotHeld if some are [PermitExpired] or
+// [PermitUnknown]; and ErrUnknownOutcome if no answer came for some, which are
+// [PermitUndecided] and are released in the background. It is ErrInvalid, and nothing was
+// sent, if there is no id or one cannot be the id of a permit. ErrUnavailable, ErrClosed,
+// ErrWrongKind and a *rueidis.RedisError are possible for those that are PermitUndecided; they
+// were not released.
+func (s *PermitSemaphore) Release(ctx context.Context, ids ...string) ([]PermitState, error) {
+	if err := checkIDs(ids); err != nil {
+		return nil, fail("release", s.name, err)
+	}
+	states := make([]PermitState, len(ids))
+	var errs []error
+	var others []int // which are not this client's own
+	for i, id := range ids {
+		if t := s.own(id); t != nil {
+			states[i], errs = releaseOwn(ctx, t, errs)
+		} else {
+			others = append(others, i)
+		}
+	}
+	for len(others) > 0 {
+		some := others[:min(len(others), releaseBatch)]
+		others = others[len(some):]
+		errs = append(errs, s.releaseByID(ctx, ids, some, states))
+	}
+	return states, s.verdict(states, errors.Join(errs...))
+}
+
+// verdict is the error of a release with such results.
+func (s *PermitSemaphore) verdict(states []PermitState, err error) error {
+	for _, state := range states {
+		if state == PermitExpired || state == PermitUnknown {
+			return errors.Join(fail("release", s.name, ErrNotHeld), err)
+		}
+	}
+	return err
+}
+
+// own returns the ownership of a permit that this client holds, or nil.
+func (s *PermitSemaphore) own(id string) *ownership {
+	t := s.client.registry.known(permitName(s.key, id))
+	if t == nil || !t.live() {
+		return nil
+	}
+	return t
+}
+
+func releaseOwn(ctx context.Context, t *ownership, errs []error) (PermitState, []error) {
+	err := t.releaseHold(ctx, &t.first)
+	switch {
+	case err == nil:
+		return PermitReleased, errs
+	case errors.Is(err, ErrLost):
+		return PermitExpired, errs
+	case errors.Is(err, ErrNotHeld):
+		return PermitUnknown, errs
+	}
+	return PermitUndecided, append(errs, err)
+}
+
+// releaseByID releases some of the ids and fills in what became of them.
+func (s *PermitSemaphore) releaseByID(ctx context.Context, ids []string, some []int, states []PermitState) error {
+	a, err := s.count(s.client.sender.detached(ctx), "release", func(o *operation) call {
+		args := []string{o.number, s.client.publish, s.channel}
+		for _, i := range some {
+			args = append(args, rawID(ids[i]))
+		}
+		return call{permitRelease, []string{s.key, s.beside, o.record}, args}
+	})
+	if err != nil {
+		return err
+	}
+	report, err := a.message.ToString()
+	if err != nil || len(report) != len(some) {
+		return fail("release", s.name, ErrUnknownOutcome, errors.Join(errReply, err))
+	}
+	for at, i := range some {
+		states[i] = map[byte]PermitState{'R': PermitReleased, 'E': PermitExpired, 'U': PermitUnknown}[report[at]]
+	}
+	return nil
+}
+
+// RemainingLease returns what is left of the lease of the permit with that id, NoExpiry if it
+// does not end. It changes nothing; the answer may be out of date when it arrives.
+//
+// The error matches ErrNotHeld if nobody holds a permit with that id, ErrInvalid if it cannot
+// be an id (nothing was sent), ErrWrongKind, ErrClosed, or ErrUnavailable if the server did
+// not answer within Options.RetryBudget.
+func (s *PermitSemaphore) RemainingLease(ctx context.Context, id string) (time.Duration, error) {
+	if err := checkIDs([]string{id}); err != nil {
+		return 0, fail("remaining lease", s.name, err)
+	}
+	a, err := s.query(ctx, "remaining lease", call{permitLease, []string{s.key, s.beside}, []string{rawID(id)}})
+	switch {
+	case err != nil:
+		return 0, err
+	case a.null:
+		return 0, fail("remaining lease", s.name, ErrNotHeld)
+	}
+	left, err := a.message.AsInt64()
+	return remaining(left), err
+}
+
+// SetLease makes the lease of the permit with that id d from now, longer or shorter, or
+// without an end with NoExpiry. A permit of this client is not renewed from then on, also
+// after an error; one of another process may be, and is then as long as that process makes
+// it. ctx bounds the call.
+//
+// The error matches ErrNotHeld if nobody holds a permit with that id (and also ErrLost if it
+// was one of this client), and ErrInvalid if it cannot be an id or d is not from MinLease to
+// MaxLease (nothing was sent). ErrUnknownOutcome means that no answer came: the lease is what
+// it was, or d, and does not change late. After ErrUnavailable, ErrClosed or ErrWrongKind it
+// is what it was.
+func (s *PermitSemaphore) SetLease(ctx context.Context, id string, d time.Duration) error {
+	const verb = "set lease"
+	ms, err := ttlText(d)
+	if err = errors.Join(err, checkIDs([]string{id})); err != nil {
+		return fail(verb, s.name, err)
+	}
+	if t := s.own(id); t != nil {
+		return s.setOwnLease(ctx, verb, t, d, ms)
+	}
+	_, err = s.update(ctx, verb, id, ms)
+	return err
+}
+
+// setOwnLease sets the lease of a permit of this client, which is not renewed any more.
+func (s *PermitSemaphore) setOwnLease(ctx context.Context, verb string, t *ownership, d time.Duration, ms string) error {
+	if err := t.turn.lock(ctx); err != nil {
+		return fail(verb, s.name, unavailable(contextError(ctx)))
+	}
+	defer t.turn.unlock()
+	t.fixLease(s.client.clock(), min(d, permanentLease), true)
+	sent, err := s.update(ctx, verb, t.wire, ms)
+	switch {
+	case err == nil:
+		t.fixLease(sent, min(d, permanentLease), false)
+	case errors.Is(err, ErrNotHeld):
+		t.lose(ErrLost, "it was gone when its lease was set")
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if lost := t.errOf(&t.first); err == nil && lost != nil {
+		return fail(verb, s.name, ErrNotHeld, lost)
+	}
+	return err
+}
+
+// update sets a lease, which begins no earlier than sent. If no answer comes, it is not
+// set late.
+func (s *PermitSemaphore) update(ctx context.Context, verb, id, ms string) (sent stamp, err error) {
+	a, err := s.once(ctx, verb, func(o *operation) call {
+		return call{permitUpdate.confirmed(s.client.acks), []string{s.key, s.beside, o.record},
+			[]string{o.number, rawID(id), ms, s.client.publish, s.channel}}
+	})
+	switch {
+	case denied(err):
+		return sent, fail(verb, s.name, ErrNotHeld)
+	case err != nil:
+		return sent, err
+	}
+	switch set, err := a.message.AsInt64(); set {
+	case 1:
+		return a.sent, nil
+	case 2:
+		return a.asked, nil // by an earlier attempt
+	default:
+		return sent, fail(verb, s.name, ErrNotHeld, err)
+	}
+}
+
+// fixLease ends the renewal of a permit whose lease is being set: from now on it ends
+// after that lease, or after the one that it has, whichever is shorter; once the server
+// has answered, after that lease.
+func (t *ownership) fixLease(sent stamp, lease time.Duration, shorter bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.phase != held {
+		return
+	}
+	t.renewing, t.first.renew = 0, false
+	t.doubt.extensionInDoubt(lease)
+	if shorter {
+		t.lease.shorten(sent, lease)
+	} else {
+		t.lease.set(sent, lease)
+	}
+	t.plan()
+}
+
+func newPermitID() string {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
+}
+
+// rawID is an id as it stands in Redis.
+func rawID(id string) string {
+	raw, _ := hex.DecodeString(id) // checked before
+	return string(raw)
+}
+
+func checkIDs(ids []string) error {
+	if len(ids) == 0 {
+		return invalid("no permit id")
+	}
+	for _, id := range ids {
+		raw, err := hex.DecodeString(id)
+		if err != nil || len(raw) == 0 || hex.EncodeToString(raw) != id {
+			return invalid("invalid permit id %.80q, want the hexadecimal digits of Permit.ID", id)
+		}
+	}
+	return nil
+}

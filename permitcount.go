@@ -1,0 +1,96 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// permitCount is how many permits a semaphore of either kind has: both are set, added to,
+// limited in time and deleted in the same way, by scripts of their own.
+type permitCount struct {
+	object
+
+	beside string // the key of the total of a Semaphore, or of the ids of a PermitSemaphore
+	script func(c *permitCount, o *operation, how permitChange, n int, ttl string) call
+}
+
+// permitChange is a way to change how many permits there are, in the words of permit_set.lua.
+type permitChange string
+
+const (
+	changeTrySet permitChange = "try" // if nobody has set them
+	changeSet    permitChange = "set" // how many there are in all
+	changeAdd    permitChange = "add"
+)
+
+func semaphoreChannel(key string) string { return "redisson_sc:" + hashTag(key) }
+
+// reserve is the key of what is reserved for a waiter.
+func (c *permitCount) reserve() string { return reserveKey(c.key) }
+
+// trySet is TrySetPermits.
+func (c *permitCount) trySet(ctx context.Context, n int, options []SetOption) (bool, error) {
+	ttl, err := timeToLive(options)
+	return c.change(ctx, "try set permits", changeTrySet, n, ttl, errors.Join(err, checkTotal(n)))
+}
+
+// set is SetPermits.
+func (c *permitCount) set(ctx context.Context, n int) error {
+	_, err := c.change(ctx, "set permits", changeSet, n, "", checkTotal(n))
+	return err
+}
+
+// add is AddPermits.
+func (c *permitCount) add(ctx context.Context, n int) error {
+	_, err := c.change(ctx, "add permits", changeAdd, n, "", checkAdded(n))
+	return err
+}
+
+// change changes the count, unless the arguments are bad, and reports whether it did.
+func (c *permitCount) change(ctx context.Context, verb string, how permitChange, n int, ttl string, bad error) (bool, error) {
+	if bad != nil {
+		return false, fail(verb, c.name, bad)
+	}
+	return yes(c.count(ctx, verb, func(o *operation) call { return c.script(c, o, how, n, ttl) }))
+}
+
+// setTTL is SetTTL.
+func (c *permitCount) setTTL(ctx context.Context, d time.Duration) (bool, error) {
+	ms, err := ttlText(d)
+	if err != nil {
+		return false, fail("set ttl", c.name, err)
+	}
+	return yes(c.once(ctx, "set ttl", func(o *operation) call {
+		return call{semExpire, []string{c.key, o.record, c.beside}, []string{o.number, ms}}
+	}))
+}
+
+// delete is Delete.
+func (c *permitCount) delete(ctx context.Context) (bool, error) {
+	return yes(c.once(ctx, "delete", func(o *operation) call {
+		return call{semDelete, []string{c.key, o.record, c.beside, c.reserve()},
+			[]string{o.number, c.client.publish, c.channel}}
+	}))
+}
+
+func checkCount(n int) error {
+	if n < 1 || n > maxCount {
+		return invalid("%d permits, want at least 1 and at most %d", n, maxCount)
+	}
+	return nil
+}
+
+func checkTotal(n int) error {
+	if n < 0 || n > maxCount {
+		return invalid("%d permits, want at least 0 and at most %d", n, maxCount)
+	}
+	return nil
+}
+
+func checkAdded(n int) error {
+	if n == 0 || n < -maxCount || n > maxCount {
+		return invalid("%d permits to add, want a number other than 0 from %d to %d", n, -maxCount, maxCount)
+	}
+	return nil
+}

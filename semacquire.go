@@ -1,0 +1,129 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+)
+
+// acquire is Acquire and TryAcquire.
+func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int, settings []setting) error {
+	r, err := newRequest(s.client.options.Lease, waits, settings)
+	if err = errors.Join(s.invalid, err, checkCount(n)); err != nil {
+		return fail(verb, s.name, err)
+	}
+	if !s.client.begin() {
+		return fail(verb, s.name, ErrClosed)
+	}
+	defer s.client.working.Done()
+	ctx, cancel := r.bound(ctx)
+	defer cancel()
+	each := &semAcquisition{Semaphore: s, request: &r, n: strconv.Itoa(n), since: s.client.clock()}
+	if err := each.conclude(each.run(ctx)); err != nil {
+		return fail(verb, s.name, explain(s.client.wrongKind(ctx, s.keys, s.kind, err))...)
+	}
+	return nil
+}
+
+// undo gives back what an acquisition may have taken, and what is reserved for it.
+func (s *Semaphore) undo(o *operation) call {
+	return call{semUndo, []string{s.key, s.reserve(), o.record},
+		[]string{s.client.id, o.number, s.client.publish, s.channel}}
+}
+
+// semAcquisition is one acquisition of permits.
+type semAcquisition struct {
+	*Semaphore
+
+	request  *request
+	op       *operation // nil before it has asked
+	n        string
+	since    stamp // when it came to the front
+	doubt    bool  // it may have been executed, or may yet be
+	reserved bool  // permits may be reserved for it
+}
+
+// run asks once, or stands in line and asks until there are enough.
+func (s *semAcquisition) run(ctx context.Context) error {
+	if !s.request.waits {
+		_, err := s.attempt(ctx, 0)
+		return err
+	}
+	q := s.client.waitQueues.use(s.key)
+	defer q.done()
+	if err := q.awaitFront(ctx, s.client.closing); err != nil {
+		return q.waitError(ctx, err, nil)
+	}
+	defer q.leaveFront()
+	s.since = s.client.clock()
+	return s.client.waitInFront(ctx, q, s)
+}
+
+// attempt is part of [attempter].
+func (s *semAcquisition) attempt(ctx context.Context, _ int) (time.Duration, error) {
+	c := s.call()
+	a, err := s.client.sender.callOn(ctx, s.client.closing, terms{s.client.sender.patience, s.request.waits}, c.cmd, c.keys, c.args)
+	if err == nil && s.client.acks != nil && granted(a) {
+		a, err = s.client.confirm(ctx, a, c)
+	}
+	s.doubt = s.doubt || a.doubt
+	if err != nil {
+		return -1, s.request.waitForSet(err)
+	}
+	if a.message.IsInt64() {
+		ms, err := a.message.AsInt64()
+		return fromMillis(ms), errors.Join(ErrNotAcquired, err)
+	}
+	select {
+	case <-s.client.closing:
+		s.doubt = true // to be given back
+		return 0, ErrClosed
+	default:
+		return 0, nil
+	}
+}
+
+// call is what an attempt sends. A request that has waited in front for long has permits
+// reserved for it.
+func (s *semAcquisition) call() call {
+	if s.op == nil {
+		s.op = s.client.newOperation(s.key)
+	}
+	reserve := ""
+	if s.request.waits && s.client.clock().since(s.since) > s.client.patienceInFront() {
+		reserve, s.reserved = s.client.staleText(), true
+	}
+	return call{semAcquire, []string{s.key, s.reserve(), s.op.record, s.beside},
+		[]string{s.client.id, s.op.number, s.n, reserve, s.client.publish, s.channel}}
+}
+
+// pause is part of [attempter].
+func (s *semAcquisition) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
+	q.subscribe(s.client.notifier, s.channel)
+	pause := min(s.client.pollPause(), max(s.client.patienceInFront(), time.Millisecond))
+	return until(left, pause)
+}
+
+func (s *semAcquisition) what() string { return s.name }
+
+// conclude ends the operation, and has it undone if it has failed and left anything.
+func (s *semAcquisition) conclude(err error) error {
+	granted := errors.Is(err, ErrNotReplicated)
+	switch {
+	case s.op == nil:
+		return err
+	case err == nil, !s.doubt && !s.reserved && !granted:
+		s.op.done()
+		return err
+	}
+	s.op.followUp = s.undo(s.op)
+	if granted && s.client.undo.atOnce(s.op.undo) {
+		return err
+	}
+	s.op.repeatLater()
+	if s.doubt || granted {
+		return errors.Join(err, ErrUnknownOutcome)
+	}
+	return err
+}
