@@ -234,7 +234,7 @@ func (t *ownership) concludeIfAny(r *request, err error) (*Hold, error) {
 // and undone if it may have begun for the server.
 func (t *ownership) conclude(r *request, err error) (*Hold, error) {
 	if err == nil {
-		return newHold(&t.first), nil
+		return newHold(&t.holds.first), nil
 	}
 	granted := errors.Is(err, ErrNotReplicated)
 	known := granted && t.undoAtOnce()

@@ -22,17 +22,16 @@ func (s *holdState) confine(c confinement) {
 	if t.errOf(s) != nil {
 		return
 	}
-	if c.fixed && s.renew {
-		s.renew = false
-		t.renewing--
+	if c.fixed {
+		t.holds.stopRenewal(s)
 	}
 	start := t.client.clock().before(time.Since(c.from))
 	switch {
 	case c.max == 0:
-	case s == &t.first:
+	case s == &t.holds.first:
 		t.lease.limit = holdLimit{c.max, start}
 	default:
-		s.max, s.start = c.max, start
+		s.limit = holdLimit{c.max, start}
 		t.limitHold(s)
 	}
 	t.plan()

@@ -79,7 +79,7 @@ func (t *ownership) mayExtend(s *holdState, d time.Duration) error {
 	switch {
 	case t.errOf(s) != nil:
 		return notHeld(t.errOf(s))
-	case d > t.lease.limit.left(now), s.max > 0 && now.since(s.start)+d > s.max:
+	case d > min(t.lease.limit.left(now), s.limit.left(now)):
 		return ErrMaxHold
 	}
 	t.doubt.renewal = true

@@ -12,11 +12,9 @@ type holdState struct {
 	lifecycle
 
 	ownership *ownership
-	renew     bool // the hold wants renewal
-	// Of a re-entry with MaxHold: the limit, what it counts from, and its timer.
-	max   time.Duration
-	start stamp
-	limit *time.Timer
+	renew     bool        // the hold wants renewal
+	limit     holdLimit   // of a re-entry; that of the outermost hold is the lease's
+	timer     *time.Timer // for the limit, or nil
 }
 
 func (s *holdState) lockName() string { return s.ownership.lock.name }
@@ -34,7 +32,7 @@ func (s *holdState) err() error {
 	t := s.ownership
 	t.mu.Lock()
 	expired := t.phase == held && t.valid() <= 0
-	limited := s.left(t.client.clock()) <= 0
+	limited := s.limit.valid(t.client.clock()) <= 0
 	t.mu.Unlock()
 	if expired {
 		t.endIfDue()
@@ -62,10 +60,10 @@ func (s *holdState) validFor() time.Duration {
 	t := s.ownership
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return max(min(t.valid(), s.left(t.client.clock())), 0)
+	return max(min(t.valid(), s.limit.valid(t.client.clock())), 0)
 }
 
-func (s *holdState) count() int { return s.ownership.holds() }
+func (s *holdState) count() int { return s.ownership.count() }
 
 func (s *holdState) find(p *primitive, side Kind) *holdState {
 	t := s.ownership
@@ -86,18 +84,10 @@ func (s *holdState) unreleased() *Client {
 	return t.client
 }
 
-// left is what remains of the hold's own limit.
-func (s *holdState) left(now stamp) time.Duration {
-	if s.max == 0 {
-		return never
-	}
-	return s.max - driftMargin(s.max) - now.since(s.start)
-}
-
 // end is [lifecycle.end] with the hold's own limit. ownership.mu is held.
 func (s *holdState) end(cause error) []*ending {
-	if s.limit != nil {
-		s.limit.Stop()
+	if s.timer != nil {
+		s.timer.Stop()
 	}
 	return s.lifecycle.end(cause)
 }

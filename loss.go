@@ -72,11 +72,8 @@ func (t *ownership) end(cause error) bool {
 		t.mu.Unlock()
 		return false
 	}
-	t.phase, t.cause, t.count = over, cause, 0
-	endings := t.first.end(cause)
-	for _, g := range t.entered {
-		endings = append(endings, g.end(cause)...)
-	}
+	t.phase, t.cause = over, cause
+	endings := t.holds.clear(cause)
 	t.client.watchdog.drop(t)
 	t.mu.Unlock()
 	t.client.registry.remove(t)

@@ -20,9 +20,11 @@ func (l holdLimit) left(now stamp) time.Duration {
 // valid is for how long the limit lets a hold be relied on.
 func (l holdLimit) valid(now stamp) time.Duration { return l.left(now) - driftMargin(l.max) }
 
-// limitHold sets the timer of a re-entry that has a limit of its own. t.mu is held.
+// limitHold sets the timer of a re-entry, if it has a limit of its own. t.mu is held.
 func (t *ownership) limitHold(g *holdState) {
-	g.limit = time.AfterFunc(g.left(t.client.clock()), func() { t.limitReached(g) })
+	if g.limit.max > 0 {
+		g.timer = time.AfterFunc(g.limit.valid(t.client.clock()), func() { t.limitReached(g) })
+	}
 }
 
 // limitReached ends a re-entry at its own limit, and gives its count back in the
@@ -33,8 +35,8 @@ func (t *ownership) limitReached(g *holdState) {
 		t.mu.Unlock()
 		return
 	}
-	endings := g.end(ErrMaxHold)
-	t.discount(g)
+	t.giveUp(g)
+	endings := t.holds.remove(g, ErrMaxHold)
 	t.plan()
 	lease := t.lease.span()
 	t.mu.Unlock()
@@ -47,14 +49,9 @@ func (t *ownership) limitReached(g *holdState) {
 func (t *ownership) endLimited() {
 	now := t.client.clock()
 	t.mu.Lock()
-	var over []*holdState
-	for _, g := range t.entered {
-		if g.left(now) <= 0 {
-			over = append(over, g)
-		}
-	}
+	past := t.holds.pastLimit(now)
 	t.mu.Unlock()
-	for _, g := range over {
+	for _, g := range past {
 		t.limitReached(g)
 	}
 }

@@ -116,7 +116,7 @@ func (p *party) writerGone() bool {
 
 func (p *party) accept(m *message, reply any) {
 	p.phase, p.grips = held, []modelLease{p.lease}
-	p.t.count = 1
+	p.t.holds.count = 1
 	p.sent, p.granted = m.sent/1000, p.lease.ms
 	p.t.doubt.queued, p.t.fairWaiter = false, nil
 	if p.onGrant != nil {
@@ -165,7 +165,7 @@ func (p *party) enter(lease modelLease, fate int) {
 				p.w.fail("%s, and is refused", m.what)
 			}
 			p.grips = append(p.grips, lease)
-			t.count = count
+			t.holds.count = count
 			p.extend(m.sent/1000, lease.ms)
 			if p.onGrant != nil {
 				p.onGrant(reply)
@@ -232,7 +232,7 @@ func (p *party) renewal() int64 {
 // hold was certain when the last release began.
 func (p *party) settle(stood bool, fate int) {
 	t, count := p.t, len(p.grips)
-	t.count = count
+	t.holds.count = count
 	c := p.lock.spec.protocol.releaseCall(t, count, p.renewal())
 	if c.keys == nil {
 		p.owing = false
@@ -246,7 +246,7 @@ func (p *party) settle(stood bool, fate int) {
 		}
 		p.owing = false
 		if !t.doubt.acquisition {
-			t.most = count
+			t.holds.most = count
 		}
 		switch {
 		case count == 0:

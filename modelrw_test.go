@@ -104,7 +104,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 			m.w.fail("%s gets %v", msg.what, reply)
 		case reply != nil:
 			reader.grips = append(reader.grips, lease)
-			reader.t.count = len(reader.grips)
+			reader.t.holds.count = len(reader.grips)
 			reader.phase = held
 			if fresh {
 				reader.sent, reader.granted = msg.sent/1000, lease.ms

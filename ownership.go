@@ -37,20 +37,16 @@ type ownership struct {
 
 	schedule schedule // the watchdog's
 
-	mu       sync.Mutex
-	phase    phase
-	count    int // holds of this client that have not been released
-	most     int // how many the server may have counted
-	renewing int // those of them that want renewal
-	cause    error
-	lease    leaseTerm
-	doubt    doubt
-	token    int64
-	queue    *waitQueue
-	echo     bool         // our own message of the release is to be overheard
-	nested   *ownership   // reads for the same owner
-	first    holdState    // of the outermost hold
-	entered  []*holdState // of the re-entries that have not been released
+	mu     sync.Mutex
+	phase  phase
+	cause  error
+	lease  leaseTerm
+	doubt  doubt
+	holds  holdSet
+	token  int64
+	queue  *waitQueue
+	echo   bool       // our own message of the release is to be overheard
+	nested *ownership // reads for the same owner
 }
 
 type phase int
@@ -70,15 +66,12 @@ func (t *ownership) begin(r *request, a answer) {
 	t.client.registry.add(t)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.phase, t.count, t.doubt.queued = held, 1, false
+	t.phase, t.doubt.queued = held, false
 	t.lease = newLeaseTerm(a.sent, r.lease, r.renewLease, r.maxHold)
 	if t.lock.spec.fenced {
 		t.token = tokenOf(a)
 	}
-	t.first.renew = r.renew
-	if r.renew {
-		t.renewing = 1
-	}
+	t.holds.begin(r.renew)
 	t.plan()
 	for _, other := range t.batch {
 		other.begin(r, a)
@@ -93,17 +86,11 @@ func (t *ownership) addHold(r *request, a answer) (g *holdState, cause error) {
 	if t.phase != held {
 		return nil, cmp.Or(t.cause, ErrNotHeld)
 	}
-	g = &holdState{ownership: t, renew: r.renew, start: a.sent, max: r.maxHold}
-	t.entered = append(t.entered, g)
-	t.count++
-	if r.renew {
-		t.renewing++
-	}
+	g = &holdState{ownership: t, renew: r.renew, limit: holdLimit{r.maxHold, a.sent}}
+	t.holds.add(g)
 	t.lease.extend(a.sent, r.lease)
 	t.plan()
-	if g.max > 0 {
-		t.limitHold(g)
-	}
+	t.limitHold(g)
 	return g, nil
 }
 

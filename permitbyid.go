@@ -95,7 +95,7 @@ func (s *PermitSemaphore) own(id string) *ownership {
 }
 
 func releaseOwn(ctx context.Context, t *ownership, errs []error) (PermitState, []error) {
-	err := t.releaseHold(ctx, &t.first)
+	err := t.releaseHold(ctx, &t.holds.first)
 	switch {
 	case err == nil:
 		return PermitReleased, errs
@@ -189,7 +189,7 @@ func (s *PermitSemaphore) setOwnLease(ctx context.Context, verb string, t *owner
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if lost := t.errOf(&t.first); err == nil && lost != nil {
+	if lost := t.errOf(&t.holds.first); err == nil && lost != nil {
 		return fail(verb, s.name, ErrNotHeld, lost)
 	}
 	return err
@@ -227,7 +227,7 @@ func (t *ownership) fixLease(sent stamp, lease time.Duration, shorter bool) {
 	if t.phase != held {
 		return
 	}
-	t.renewing, t.first.renew = 0, false
+	t.holds.stopRenewal(&t.holds.first)
 	t.doubt.extensionInDoubt(lease)
 	if shorter {
 		t.lease.shorten(sent, lease)

@@ -118,7 +118,7 @@ func (s *PermitSemaphore) acquire(ctx context.Context, verb string, waits bool, 
 	permits := []*Permit{{h}}
 	leader := h.inner().(*holdState).ownership
 	for _, t := range leader.batch {
-		permits = append(permits, &Permit{newHold(&t.first)})
+		permits = append(permits, &Permit{newHold(&t.holds.first)})
 	}
 	leader.batch = nil
 	return permits, nil

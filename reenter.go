@@ -8,7 +8,7 @@ import (
 // reenter raises the count by one. It reports whether it may succeed later.
 func (t *ownership) reenter(ctx context.Context, r *request) (h *Hold, again bool, err error) {
 	t.mu.Lock()
-	count := t.count + 1
+	count := t.holds.count + 1
 	r.lease = min(r.lease, max(t.lease.limit.left(t.client.clock()), MinLease))
 	t.mu.Unlock()
 	a, again, err := t.askToEnter(ctx, r, count)

@@ -108,7 +108,7 @@ func (s *registry) build(p *primitive, owner Owner, number uint64, part string) 
 		client: s.client, lock: p, number: number,
 		owner: owner, wire: owner.String(), participantID: part, schedule: newSchedule(),
 	}
-	t.first.ownership = t
+	t.holds.first.ownership = t
 	return t
 }
 

@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"slices"
 	"time"
 )
 
@@ -63,7 +62,7 @@ func (t *ownership) beginRelease(g *holdState) error {
 		t.mu.Unlock()
 		return nil
 	}
-	t.discount(g)
+	t.giveUp(g)
 	endings := g.takeEndings()
 	t.mu.Unlock()
 	// Before anything is sent: the server may free the lock long before it answers.
@@ -98,8 +97,7 @@ func (t *ownership) releaseFailed(a answer, err error) error {
 func (t *ownership) released(g *holdState, a releaseAnswer) {
 	t.mu.Lock()
 	if a.count > 0 {
-		g.end(nil)
-		t.entered = slices.DeleteFunc(t.entered, func(e *holdState) bool { return e == g })
+		t.holds.remove(g, nil) // what ends with it has ended when its release began
 		if raised := t.raised(); raised > 0 && t.client.acks == nil {
 			t.lease.extend(a.sent, raised) // which no replica confirms
 		}
@@ -148,7 +146,7 @@ type releaseAnswer struct {
 // is over, it does no harm. The turn is held.
 func (t *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releaseAnswer, error) {
 	t.mu.Lock()
-	count, raised := t.count, t.raised()
+	count, raised := t.holds.count, t.raised()
 	t.mu.Unlock()
 	a, err := t.sendRelease(ctx, stop, count, millis(raised))
 	if hasCode(err, "WRONGTYPE") {
@@ -156,7 +154,7 @@ func (t *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 	}
 	t.mu.Lock()
 	if err == nil && !t.doubt.acquisition {
-		t.most = count
+		t.holds.most = count
 	}
 	t.mu.Unlock()
 	return releaseAnswer{a, count}, err
@@ -165,7 +163,7 @@ func (t *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 // raised is the lease to which a release raises what is left of the time of the key, if the
 // ownership stays held, or 0. t.mu is held.
 func (t *ownership) raised() time.Duration {
-	if t.renewing == 0 {
+	if t.holds.renewing == 0 {
 		return 0
 	}
 	return t.lease.raised()
@@ -179,16 +177,10 @@ func (t *ownership) sendRelease(ctx context.Context, stop <-chan struct{}, count
 	return t.client.sender.callOn(ctx, stop, t.terms(false), c.cmd, c.keys, c.args)
 }
 
-// discount takes a hold off the count. With the last one the ownership is leaving: it
+// giveUp takes a hold off the count. With the last one the ownership is leaving: it
 // is neither renewed nor entered again. t.mu is held.
-func (t *ownership) discount(g *holdState) {
-	g.leaving = true
-	t.count--
-	if g.renew {
-		t.renewing--
-	}
-	t.entered = slices.DeleteFunc(t.entered, func(e *holdState) bool { return e == g && e.over() })
-	if t.count == 0 {
+func (t *ownership) giveUp(g *holdState) {
+	if t.holds.giveUp(g) {
 		t.phase = leaving
 		t.doubt.stood = t.valid() > 0
 		// While a lock has one holder, nobody else publishes its release. That is not so
@@ -201,18 +193,18 @@ func (t *ownership) discount(g *holdState) {
 func (t *ownership) counting(count int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.most = max(t.most, count)
+	t.holds.counting(count)
 }
 
-// holds is how many there are, and mostHolds how many the server may have counted.
-func (t *ownership) holds() int {
+// count is how many holds there are, and mostHolds how many the server may have counted.
+func (t *ownership) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.count
+	return t.holds.count
 }
 
 func (t *ownership) mostHolds() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.most
+	return t.holds.most
 }

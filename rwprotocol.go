@@ -28,11 +28,11 @@ func (readProtocol) releaseCall(t *ownership, count int, raise int64) call {
 }
 
 func (readProtocol) renewalCall(t *ownership, lease time.Duration) call {
-	return rwRenewal(t, "read", t.holds(), lease)
+	return rwRenewal(t, "read", t.count(), lease)
 }
 
 func (readProtocol) renewalCalls(t *ownership, lease time.Duration) []call {
-	return rwRenewals(t, t.wire, t.holds(), lease)
+	return rwRenewals(t, t.wire, t.count(), lease)
 }
 
 // writeProtocol is the writer in the hash of a read/write lock.

@@ -162,8 +162,8 @@ func (t *ownership) mayDowngrade(g *holdState) error {
 		return notHeld(t.errOf(g))
 	case t.valid() <= 0:
 		return errors.Join(ErrNotHeld, ErrLost)
-	case t.count > 1:
-		return invalid("the write lock is held %d times, and only the last hold can be downgraded", t.count)
+	case t.holds.count > 1:
+		return invalid("the write lock is held %d times, and only the last hold can be downgraded", t.holds.count)
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (t *ownership) mayDowngrade(g *holdState) error {
 // hold goes on binding it.
 func (t *ownership) downgraded(g *holdState) (request, error) {
 	now := t.client.clock()
-	left := g.left(now)
+	left := g.limit.valid(now)
 	t.mu.Lock()
 	left = min(left, t.lease.limit.left(now))
 	t.mu.Unlock()
@@ -189,7 +189,7 @@ const downgradedBefore = -2
 // sendDowngrade asks the server for one read hold more, instead of the write hold. It
 // is not stopped by the end of the caller's context: the write hold is given up.
 func (t *ownership) sendDowngrade(r *request) (answer, error) {
-	count := t.holds() + 1
+	count := t.count() + 1
 	t.counting(count)
 	p, holds := t.lock, strconv.Itoa(count)
 	a, err := t.client.sender.call(t.client.sender.detached(context.Background()), nil, rwDowngrade.confirmed(t.client.acks),

@@ -18,7 +18,7 @@ func (s *schedule) at() time.Duration { return min(s.renewAt, s.deadline) }
 func (t *ownership) plan() {
 	now := t.client.clock()
 	renewAt := never
-	if t.phase == held && t.renewing > 0 && !t.lease.atLimit() {
+	if t.phase == held && t.holds.renewing > 0 && !t.lease.atLimit() {
 		renewAt = now.mono + t.lease.untilRenewal(now)
 	}
 	t.planAt(now, renewAt)
@@ -34,7 +34,7 @@ func (t *ownership) planAt(now stamp, renewAt time.Duration) {
 func (t *ownership) nextLease() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.phase != held || t.renewing == 0 {
+	if t.phase != held || t.holds.renewing == 0 {
 		return 0
 	}
 	t.doubt.renewal = true

@@ -1,0 +1,88 @@
+package latchkey
+
+import "slices"
+
+// holdSet is the holds of an ownership, and how many of them the server is to count. What
+// guards the ownership guards it.
+//
+//   - count is how many holds there are that have not been given up. It is 1 when the
+//     ownership begins. When it is 0 again the ownership is leaving, and it stays 0.
+//   - renewing is how many of them want renewal.
+//   - most is what the server may have counted, at most. It rises before the server is asked
+//     to count more, and falls to count when the server has said that it counts no more.
+//   - entered has each re-entry from its confirmation until it is over: one that was given up
+//     is there until the server has taken it back.
+type holdSet struct {
+	first    holdState // the outermost
+	entered  []*holdState
+	count    int
+	renewing int
+	most     int
+}
+
+// begin makes the outermost hold.
+func (s *holdSet) begin(renew bool) {
+	s.first.renew = renew
+	s.include(&s.first)
+}
+
+// add adds a re-entry that the server has confirmed.
+func (s *holdSet) add(h *holdState) {
+	s.entered = append(s.entered, h)
+	s.include(h)
+}
+
+func (s *holdSet) include(h *holdState) {
+	s.count++
+	if h.renew {
+		s.renewing++
+	}
+}
+
+// giveUp takes a hold off the count before the server is told, and reports whether it was
+// the last.
+func (s *holdSet) giveUp(h *holdState) (last bool) {
+	h.leaving = true
+	s.count--
+	if h.renew {
+		s.renewing--
+	}
+	return s.count == 0
+}
+
+// stopRenewal ends the renewal of a hold that has not been given up.
+func (s *holdSet) stopRenewal(h *holdState) {
+	if h.renew {
+		h.renew = false
+		s.renewing--
+	}
+}
+
+// remove makes a re-entry over that has been given up, and returns what ends with it.
+func (s *holdSet) remove(h *holdState, cause error) []*ending {
+	s.entered = slices.DeleteFunc(s.entered, func(e *holdState) bool { return e == h })
+	return h.end(cause)
+}
+
+// clear makes all holds over, given up or not, and returns what ends with them.
+func (s *holdSet) clear(cause error) []*ending {
+	s.count, s.renewing = 0, 0
+	endings := s.first.end(cause)
+	for _, h := range s.entered {
+		endings = append(endings, h.end(cause)...)
+	}
+	return endings
+}
+
+// pastLimit returns the re-entries whose own limits are over.
+func (s *holdSet) pastLimit(now stamp) (past []*holdState) {
+	for _, h := range s.entered {
+		if h.limit.valid(now) <= 0 {
+			past = append(past, h)
+		}
+	}
+	return past
+}
+
+// counting takes note that the server is about to be asked to count so many.
+func (s *holdSet) counting(count int) { s.most = max(s.most, count) }

@@ -1,0 +1,78 @@
+package latchkey
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestHolds_are_counted_until_they_are_given_up(t *testing.T) {
+	var s holdSet
+	s.begin(true)
+	inner, fixed := &holdState{renew: true}, &holdState{}
+	s.add(inner)
+	s.add(fixed)
+	require.Equal(t, 3, s.count)
+	require.Equal(t, 2, s.renewing)
+
+	require.False(t, s.giveUp(&s.first), "in any order")
+	require.Equal(t, 1, s.renewing)
+	require.False(t, s.giveUp(inner))
+	require.Zero(t, s.renewing, "nothing that is left wants renewal")
+	require.Len(t, s.entered, 2, "the server has not taken it back yet")
+	s.remove(inner, nil)
+	require.Equal(t, []*holdState{fixed}, s.entered)
+	require.True(t, inner.released)
+	require.True(t, s.giveUp(fixed), "the last")
+	require.Zero(t, s.count)
+}
+
+func TestHolds_renewal_stops_once(t *testing.T) {
+	var s holdSet
+	s.begin(true)
+	inner := &holdState{renew: true}
+	s.add(inner)
+	s.stopRenewal(inner)
+	s.stopRenewal(inner)
+	require.Equal(t, 1, s.renewing)
+	s.giveUp(inner)
+	require.Equal(t, 1, s.renewing)
+}
+
+func TestHolds_end_together(t *testing.T) {
+	var s holdSet
+	s.begin(true)
+	inner, leaver, gone := &holdState{renew: true}, &holdState{renew: true}, &holdState{}
+	for _, h := range []*holdState{inner, leaver, gone} {
+		s.add(h)
+	}
+	s.giveUp(gone)
+	s.remove(gone, nil)
+	s.giveUp(leaver)
+	ended := 0
+	for _, h := range []*holdState{&s.first, inner, leaver} {
+		h.keep(t, &ending{end: func(error) { ended++ }})
+	}
+	endAll(s.clear(ErrLost), ErrLost)
+	require.Equal(t, 3, ended)
+	for _, h := range []*holdState{&s.first, inner, leaver} {
+		require.Equal(t, ErrLost, h.cause, "also one whose release is not answered")
+	}
+	require.NoError(t, gone.cause, "what was released is not lost")
+	require.Zero(t, s.count)
+	require.Zero(t, s.renewing)
+}
+
+func TestHolds_past_their_own_limits(t *testing.T) {
+	var s holdSet
+	s.begin(true)
+	short := &holdState{limit: holdLimit{time.Second, leaseStart}}
+	long := &holdState{limit: holdLimit{time.Minute, leaseStart}}
+	s.add(short)
+	s.add(long)
+	s.add(&holdState{})
+	require.Empty(t, s.pastLimit(leaseStart))
+	require.Equal(t, []*holdState{short}, s.pastLimit(later(time.Second)))
+	require.Equal(t, []*holdState{short, long}, s.pastLimit(later(time.Hour)))
+}
