@@ -3,6 +3,7 @@ package tests
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -230,12 +231,15 @@ func TestAcquisitionExecutedAfterItsUndo(t *testing.T) {
 
 		// One undo gets through, and the acquisition comes after it. The undo is repeated: no
 		// other one may come between.
-		undo := r.tap.HoldReply(rig.Mentions(r.name))
+		acquisition := rig.Await(t, soon, "the acquisition", first)
+		undo := r.tap.HoldReply(func(c rig.Command) bool {
+			return rig.Mentions(r.name)(c) && !slices.Equal(c.Args[:2], acquisition.Args[:2]) // another script
+		})
 		undoAgain := r.tap.LoseAll(rig.Mentions(r.name), rig.CutRequest)
 		heal()
 		rig.Await(t, soon, "an undo", undo.Arrived)
 		undo.Release()
-		r.admin.Do(rig.Await(t, soon, "the acquisition", first).Args...)
+		r.admin.Do(acquisition.Args...)
 		r.counts(1)
 		undoAgain()
 		r.comesToCount(0)
