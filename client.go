@@ -237,23 +237,16 @@ const closeReleases = 64
 // releaseAll frees the locks of ownerships that are over. If that fails, it fails for
 // many in the same way: the first error stands for all.
 func (c *Client) releaseAll(ctx context.Context, ended []*ownership) {
-	places := make(chan struct{}, closeReleases)
-	var releasing sync.WaitGroup
 	var failed atomic.Int32
-	for i, t := range ended {
-		places <- struct{}{}
+	inParallel(closeReleases, ended, func(t *ownership) {
 		if failed.Load() > 0 {
-			failed.Add(int32(len(ended) - i)) // a silent server would cost the rest as much again
-			break
+			failed.Add(1) // a silent server would cost the rest as much again
+			return
 		}
-		releasing.Go(func() {
-			defer func() { <-places }()
-			if err := t.releaseAtClose(ctx); err != nil && classify(err) != refused && failed.Add(1) == 1 {
-				c.result = err
-			}
-		})
-	}
-	releasing.Wait()
+		if err := t.releaseAtClose(ctx); err != nil && classify(err) != refused && failed.Add(1) == 1 {
+			c.result = err
+		}
+	})
 	if n := failed.Load(); n > 1 {
 		c.result = fmt.Errorf("%w (and %d more)", c.result, n-1)
 	}

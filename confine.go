@@ -15,23 +15,23 @@ type confinement struct {
 // confines reports whether a request asks for anything that has to wait for the whole.
 func (r *request) confines() bool { return r.waits && (!r.renew || r.maxHold > 0) }
 
-func (s *holdState) confine(c confinement) {
+func (s *holdState) confine(bounds confinement) {
 	t := s.ownership
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.errOf(s) != nil {
 		return
 	}
-	if c.fixed {
+	if bounds.fixed {
 		t.holds.stopRenewal(s)
 	}
-	start := t.client.clock().before(time.Since(c.from))
+	start := t.client.clock().before(time.Since(bounds.from))
 	switch {
-	case c.max == 0:
+	case bounds.max == 0:
 	case s == &t.holds.first:
-		t.lease.limit = holdLimit{c.max, start}
+		t.lease.limit = holdLimit{bounds.max, start}
 	default:
-		s.limit = holdLimit{c.max, start}
+		s.limit = holdLimit{bounds.max, start}
 		t.limitHold(s)
 	}
 	t.plan()

@@ -257,18 +257,11 @@ func (l *fairWaitList) refreshNode(node string, batches []*refreshing, flights i
 // returns one of the errors.
 func (l *fairWaitList) refreshAll(batches []*refreshing, flights int) error {
 	failed := make(chan error, len(batches))
-	underWay := make(chan struct{}, flights)
-	var refreshing sync.WaitGroup
-	for _, b := range batches {
-		underWay <- struct{}{}
-		refreshing.Go(func() {
-			if err := l.refresh(b); err != nil {
-				failed <- err
-			}
-			<-underWay
-		})
-	}
-	refreshing.Wait()
+	inParallel(flights, batches, func(b *refreshing) {
+		if err := l.refresh(b); err != nil {
+			failed <- err
+		}
+	})
 	close(failed)
 	return <-failed
 }

@@ -27,7 +27,7 @@ type holder interface {
 	extend(ctx context.Context, d time.Duration) error
 	unlock(ctx context.Context) error
 	// confine binds what was renewed without an end until now.
-	confine(c confinement)
+	confine(bounds confinement)
 
 	// find returns the live hold of a lock, or of one side of it, or nil.
 	find(p *primitive, side Kind) *holdState

@@ -2,8 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"time"
 )
 
@@ -101,45 +99,6 @@ func (p *primitive) Do(ctx context.Context, fn func(context.Context) error, opti
 	return do(ctx, p, fn, settingsOf(options))
 }
 
-// do is Do of every lock.
-func do(ctx context.Context, lock Locker, fn func(context.Context) error, settings []setting) error {
-	h, err := lock.acquire(ctx, "lock", true, settings)
-	if err != nil {
-		return err
-	}
-	return h.during(ctx, fn)
-}
-
-// during calls fn under the hold, and releases the hold.
-func (h *Hold) during(ctx context.Context, fn func(context.Context) error) (err error) {
-	defer func() {
-		lost := h.Err()
-		unlocked := h.Unlock(ctx)
-		switch {
-		case lost != nil:
-			err = errors.Join(err, fail("do", h.Name(), lost))
-		case unlocked != nil:
-			err = errors.Join(err, &unreleasedError{unlocked})
-		}
-	}()
-	return fn(h.Context(ctx))
-}
-
-// unreleasedError is the error of a release after fn has run. It is never taken for that of an
-// acquisition: a caller who does its work again when the server is unavailable would do it
-// twice.
-type unreleasedError struct{ err error }
-
-func (e *unreleasedError) Error() string { return e.err.Error() }
-
-// Is finds what the release met, but not that the server was unavailable.
-func (e *unreleasedError) Is(target error) bool {
-	return target != ErrUnavailable && errors.Is(e.err, target)
-}
-
-// As finds what the release met.
-func (e *unreleasedError) As(target any) bool { return errors.As(e.err, target) }
-
 // IsLocked asks the server whether anybody holds the lock, this client included. The answer
 // may be out of date when it arrives. Don't branch on it; acquire the lock.
 //
@@ -161,42 +120,6 @@ func (p *primitive) RemainingLease(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	return i.TTL, nil
-}
-
-// SyncLocker makes a [sync.Locker] of a lock, for code that has no room for errors. Its Lock
-// waits until ctx ends, and panics with the error of [Locker].Lock if the lock is not
-// acquired. Its Unlock panics with the error of [Hold.Unlock] if the hold was lost or could
-// not be released. Nothing else tells of a loss: use it only where a hold is much shorter
-// than its lease. Goroutines that share the result exclude each other, too.
-func SyncLocker(ctx context.Context, lock Locker, options ...LockOption) sync.Locker {
-	return &syncLocker{ctx: ctx, lock: lock, settings: settingsOf(options)}
-}
-
-type syncLocker struct {
-	ctx      context.Context
-	lock     Locker
-	settings []setting
-	mu       sync.Mutex // held as long as the lock is, to guard hold
-	hold     *Hold
-}
-
-// Lock acquires, or panics.
-func (s *syncLocker) Lock() {
-	s.mu.Lock()
-	h, err := s.lock.acquire(s.ctx, "lock", true, s.settings)
-	if err != nil {
-		s.mu.Unlock()
-		panic(err)
-	}
-	s.hold = h
-}
-
-// Unlock releases, or panics.
-func (s *syncLocker) Unlock() {
-	defer s.mu.Unlock()
-	if err := s.hold.Unlock(s.ctx); err != nil {
-		panic(err)
-	}
 }
 
 // Inspect asks the server who holds the lock, how often, and for how long. The server that

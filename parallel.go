@@ -1,64 +1,28 @@
 package latchkey
 
-import (
-	"context"
-	"errors"
-	"fmt"
-	"sync"
-	"time"
-)
+import "sync"
 
-// giveBack unlocks holds that nobody relies on. After a while, or when ctx ends, those that
-// are silent are left to the background.
-func giveBack(ctx context.Context, holds []*Hold, patience time.Duration) {
-	most(ctx, holds, 0, patience, func(h *Hold) error { return h.Unlock(context.Background()) })
+// inParallel calls f for each of several things, at most limit at the same time, and returns
+// when every call has.
+func inParallel[T any](limit int, all []T, f func(T)) {
+	places := make(chan struct{}, limit)
+	var calls sync.WaitGroup
+	for _, each := range all {
+		places <- struct{}{}
+		calls.Go(func() {
+			defer func() { <-places }()
+			f(each)
+		})
+	}
+	calls.Wait()
 }
 
-// most calls f for holds, all at once, and returns their errors by their places. When it
-// has succeeded for enough of them, the others are waited for only a while: an errSilent
-// stands for their results. When ctx ends, none is waited for.
-func most(ctx context.Context, holds []*Hold, enough int, patience time.Duration, f func(*Hold) error) []error {
-	errs := make([]error, len(holds))
-	type result struct {
-		place int
-		err   error
-	}
-	results := make(chan result, len(holds))
-	left := 0
-	for i, h := range holds {
-		if h == nil {
-			continue
-		}
-		left++
-		errs[i] = ofMember(i, errors.Join(ErrUnknownOutcome, unavailable(errSilent)))
-		go func() { results <- result{i, f(h)} }()
-	}
-	var silence <-chan time.Time
-	for ; left > 0; left-- {
-		if enough <= 0 && silence == nil {
-			silence = time.After(patience)
-		}
-		select {
-		case r := <-results:
-			errs[r.place] = ofMember(r.place, r.err)
-			if r.err == nil {
-				enough--
-			}
-		case <-silence:
-			return errs
-		case <-ctx.Done():
-			return errs
-		}
-	}
+// atOnce calls f for all of several things at the same time, and returns the errors by their
+// places.
+func atOnce[T any](all []T, f func(T) error) []error {
+	errs := make([]error, len(all))
+	inParallel(len(all), indexes(all), func(i int) { errs[i] = f(all[i]) })
 	return errs
-}
-
-// ofMember says whose error it is: the members of a group often share their name.
-func ofMember(place int, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("member %d: %w", place+1, err)
 }
 
 // indexes are the places of all.
@@ -68,15 +32,4 @@ func indexes[T any](all []T) []int {
 		places[i] = i
 	}
 	return places
-}
-
-// atOnce calls f for each of several things at the same time.
-func atOnce[T any](all []T, f func(T) error) []error {
-	errs := make([]error, len(all))
-	var calls sync.WaitGroup
-	for i, each := range all {
-		calls.Go(func() { errs[i] = f(each) })
-	}
-	calls.Wait()
-	return errs
 }

@@ -77,8 +77,9 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	}
 	setDefault(&options.RetryDelay, DefaultRedLockRetryDelay)
 	need := len(members)/2 + 1
-	l := &RedLock{compositeLock{kind: KindRed, members: members, need: need, invalid: err}, options, newRedServers(members, need)}
-	l.run = l.acquireMajority
+	whole := compositeLock{kind: KindRed, members: members, need: need, invalid: err, pause: options.RetryDelay}
+	l := &RedLock{whole, options, newRedServers(members, need)}
+	l.prepare, l.round = l.askServers, l.acquireMajority
 	return l
 }
 
@@ -140,27 +141,10 @@ func (l *RedLock) Do(ctx context.Context, fn func(context.Context) error, option
 	return do(ctx, l, fn, settingsOf(options))
 }
 
-// acquireMajority goes round until a majority is held.
-func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []setting) (*Hold, error) {
+// askServers makes sure that no two members are on one server.
+func (l *RedLock) askServers(ctx context.Context, _ *request, settings []setting) ([]setting, error) {
 	if ctx.Err() != nil {
 		return nil, contextError(ctx)
 	}
-	if err := l.servers.check(ctx); err != nil {
-		return nil, err
-	}
-	var before error // of the round before
-	for {
-		began := time.Now()
-		h, again, err := l.round(ctx, r, settings)
-		switch {
-		case err == nil:
-			return h, nil
-		case !again || !r.waits || ctx.Err() != nil:
-			return nil, cutShort(ctx, began, err, before)
-		}
-		before = err
-		if rest(ctx, nil, jitter(l.options.RetryDelay)) != nil {
-			return nil, withContextEnd(ctx, err)
-		}
-	}
+	return settings, l.servers.check(ctx)
 }

@@ -5,36 +5,35 @@ import (
 	"time"
 )
 
-// round tries all members at once. After an error nothing is held but what is being
-// released; again tells whether another round may go better.
-func (l *RedLock) round(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error) {
-	g := newCompositeHold(l.Name(), len(l.members), l.need, l.memberTimeout(r))
+// acquireMajority is a round: it tries all members at once.
+func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error) {
+	c := newCompositeHold(l.Name(), len(l.members), l.need, l.memberTimeout(r))
 	t := l.try(ctx, l.memberTimeout(r), settings)
-	t.gather(ctx, g)
-	if late, won := g.elect(r); !won {
-		again, err := t.defeat(g.held(), l.need, late)
+	t.gather(ctx, c)
+	if late, won := c.elect(r); !won {
+		again, err := t.defeat(c.held(), l.need, late)
 		t.cancel()
-		go t.collect(g)
-		g.abandon(ctx)
+		go t.collect(c)
+		c.abandon(ctx)
 		return nil, again, err
 	}
-	g.arriving = make(chan struct{})
+	c.arriving = make(chan struct{})
 	go func() {
-		t.collect(g)
-		close(g.arriving)
+		t.collect(c)
+		close(c.arriving)
 		if r.renew && r.maxHold == 0 { // else a member that came later would last longer
-			l.mendLater(context.WithoutCancel(ctx), g, r, settings)
+			l.mendLater(context.WithoutCancel(ctx), c, r, settings)
 		}
 	}()
-	return newHold(g), false, nil
+	return newHold(c), false, nil
 }
 
 // elect makes a hold of a majority, if there is one. One that has come too late is none.
-func (g *compositeHold) elect(r *request) (late, won bool) {
-	if g.held() < g.need || g.begin() != nil {
+func (c *compositeHold) elect(r *request) (late, won bool) {
+	if c.held() < c.need || c.begin() != nil {
 		return false, false
 	}
-	late = g.validFor() < leastValidity(r)
+	late = c.validFor() < leastValidity(r)
 	return late, !late
 }
 
@@ -88,14 +87,14 @@ func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []set
 	return t
 }
 
-// gather fills the group until it is complete, or the outcome is certain, or ctx ends.
-func (t *tries) gather(ctx context.Context, g *compositeHold) {
-	for len(t.pending) > 0 && g.held() < g.need && t.open(g.need) {
+// gather fills the hold until it is complete, or the outcome is certain, or ctx ends.
+func (t *tries) gather(ctx context.Context, c *compositeHold) {
+	for len(t.pending) > 0 && c.held() < c.need && t.open(c.need) {
 		select {
 		case o := <-t.outcomes:
 			delete(t.pending, o.place)
 			if o.err == nil {
-				g.add(o.place, o.hold)
+				c.add(o.place, o.hold)
 			} else {
 				t.failures = append(t.failures, failureOf(o))
 			}
@@ -105,12 +104,12 @@ func (t *tries) gather(ctx context.Context, g *compositeHold) {
 	}
 }
 
-// collect waits for the rest: members that come late join the group, or are released if
+// collect waits for the rest: members that come late join the hold, or are released if
 // it is over.
-func (t *tries) collect(g *compositeHold) {
+func (t *tries) collect(c *compositeHold) {
 	defer t.cancel()
 	for range t.pending {
-		if o := <-t.outcomes; o.err == nil && !g.add(o.place, o.hold) {
+		if o := <-t.outcomes; o.err == nil && !c.add(o.place, o.hold) {
 			giveBack(context.Background(), []*Hold{o.hold}, 0) // it may have fallen silent, and others come behind it
 		}
 	}
@@ -118,17 +117,17 @@ func (t *tries) collect(g *compositeHold) {
 
 // mendLater has members that are missing tried again, for as long as the hold lasts: the
 // more there are, the more may be lost.
-func (l *RedLock) mendLater(ctx context.Context, g *compositeHold, r *request, settings []setting) {
-	period := max(g.validFor()/3, minMemberTimeout)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.over() || g.leaving || g.confined != nil {
+func (l *RedLock) mendLater(ctx context.Context, c *compositeHold, r *request, settings []setting) {
+	period := max(c.validFor()/3, minMemberTimeout)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over() || c.leaving || c.confined != nil {
 		return
 	}
-	g.mending = time.AfterFunc(period, func() {
-		if places := g.missing(); len(places) > 0 {
-			l.try(ctx, l.memberTimeout(r), settings, places...).collect(g)
+	c.mending = time.AfterFunc(period, func() {
+		if places := c.missing(); len(places) > 0 {
+			l.try(ctx, l.memberTimeout(r), settings, places...).collect(c)
 		}
-		l.mendLater(ctx, g, r, settings)
+		l.mendLater(ctx, c, r, settings)
 	})
 }

@@ -3,6 +3,8 @@ package latchkey
 import (
 	"container/heap"
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -216,20 +218,13 @@ func (u *undo) close(ctx context.Context) {
 	}
 	u.mu.Unlock()
 	u.tasks.Wait()
-	places := make(chan struct{}, closeReleases)
-	var last sync.WaitGroup
 	var silent sync.Map // nodes
-	for what, p := range u.pending {
-		places <- struct{}{}
+	inParallel(closeReleases, slices.Collect(maps.Values(u.pending)), func(p *pendingUndo) {
 		node := u.node(p)
-		last.Go(func() {
-			defer func() { <-places }()
-			if _, is := silent.Load(node); !is && ctx.Err() == nil && !u.try(ctx, what.undo).heard() {
-				silent.Store(node, true)
-			}
-		})
-	}
-	last.Wait()
+		if _, is := silent.Load(node); !is && ctx.Err() == nil && !u.try(ctx, p.what.undo).heard() {
+			silent.Store(node, true)
+		}
+	})
 }
 
 // undoQueue is a heap by the time at which something is due.

@@ -1,0 +1,81 @@
+package latchkey
+
+import (
+	"cmp"
+	"slices"
+)
+
+// add makes a hold a member. It reports false if the whole is over, and the hold is to
+// be released.
+func (c *compositeHold) add(i int, h *Hold) bool {
+	c.mu.Lock()
+	if c.over() || c.leaving || c.members[i] != nil {
+		c.mu.Unlock()
+		return false
+	}
+	c.members[i], c.latest[i] = h, h
+	c.alive++
+	confined := c.confined
+	c.mu.Unlock()
+	if confined != nil {
+		h.inner().confine(*confined)
+	}
+	if err := h.onEnd(func(cause error) { c.memberEnded(i, h, cause) }); err != nil {
+		c.memberEnded(i, h, err)
+	}
+	return true
+}
+
+// memberEnded takes note that a member is over.
+func (c *compositeHold) memberEnded(i int, h *Hold, cause error) {
+	c.mu.Lock()
+	var endings []*ending
+	if c.members[i] == h && !c.leaving {
+		c.members[i] = nil
+		c.alive--
+	}
+	ends := c.open && c.alive < c.need && !c.leaving && !c.over()
+	if ends {
+		endings = c.end(cmp.Or(cause, ErrLost))
+	}
+	c.mu.Unlock()
+	endAll(endings, cause)
+	if ends {
+		c.releaseRest()
+	}
+}
+
+// held is how many members are there.
+func (c *compositeHold) held() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.alive
+}
+
+// missing are the places of members that are not there, nil if the whole is over.
+func (c *compositeHold) missing() []int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over() || c.leaving {
+		return nil
+	}
+	var places []int
+	for i, h := range c.members {
+		if h == nil {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// places returns the members by the order of the locks, nil where there is none.
+func (c *compositeHold) places() []*Hold {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.members)
+}
+
+// present returns the members that are there.
+func (c *compositeHold) present() []*Hold {
+	return slices.DeleteFunc(c.places(), func(h *Hold) bool { return h == nil })
+}

@@ -1,0 +1,86 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// beginRelease begins the end of the whole, which takes no members any more, and returns those
+// that it has.
+func (c *compositeHold) beginRelease() []*Hold {
+	c.mu.Lock()
+	c.leaving = true
+	endings := c.takeEndings()
+	if c.mending != nil {
+		c.mending.Stop()
+	}
+	members := slices.Clone(c.members)
+	c.mu.Unlock()
+	endAll(endings, ErrNotHeld)
+	return members
+}
+
+// abandon ends a hold that nobody has been given.
+func (c *compositeHold) abandon(ctx context.Context) { giveBack(ctx, c.beginRelease(), c.patience) }
+
+// unlock releases every member. Who comes second waits for the first.
+func (c *compositeHold) unlock(ctx context.Context) error {
+	c.releasing.Lock()
+	defer c.releasing.Unlock()
+	lost := c.err()
+	c.mu.Lock()
+	told, again, cause := c.reported, c.again, c.cause
+	c.mu.Unlock()
+	if told {
+		return fail("unlock", c.name, ErrNotHeld, cause)
+	}
+	enough := c.need
+	if lost != nil && !again {
+		enough = 0 // whatever comes of it, it is no release
+	}
+	members := c.beginRelease()
+	return c.concludeRelease(lost, members, most(context.Background(), members, enough, c.patience, func(h *Hold) error { return h.Unlock(ctx) }))
+}
+
+// concludeRelease says what a release of the members means. Those that were released are not
+// released again.
+func (c *compositeHold) concludeRelease(lost error, members []*Hold, errs []error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	lasted, unknown := 0, false
+	for i, h := range members {
+		switch {
+		case h == nil:
+		case errs[i] == nil:
+			c.members[i] = nil
+			lasted++
+		case errors.Is(errs[i], ErrNotHeld):
+			c.members[i] = nil
+		default:
+			unknown = true
+		}
+	}
+	c.alive -= lasted
+	c.confirmed += lasted
+	switch {
+	case lost != nil && !c.again:
+		c.reported = true
+		return fail("unlock", c.name, append([]error{ErrNotHeld, lost}, errs...)...)
+	case c.confirmed >= c.need:
+		c.reported, c.released = true, true
+		return nil
+	case unknown:
+		c.again = true // Unlock may be called again
+		return fail("unlock", c.name, errs...)
+	}
+	c.reported = true
+	return fail("unlock", c.name, append([]error{ErrNotHeld, ErrLost}, errs...)...)
+}
+
+// releaseRest releases what is left of a hold that is lost, a moment after that was told:
+// nobody is to be kept out by a hold that is none.
+func (c *compositeHold) releaseRest() {
+	time.AfterFunc(timerLateness, func() { giveBack(context.Background(), c.present(), c.patience) })
+}

@@ -1,0 +1,45 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+)
+
+// do is Do of every lock.
+func do(ctx context.Context, lock Locker, fn func(context.Context) error, settings []setting) error {
+	h, err := lock.acquire(ctx, "lock", true, settings)
+	if err != nil {
+		return err
+	}
+	return h.during(ctx, fn)
+}
+
+// during calls fn under the hold, and releases the hold.
+func (h *Hold) during(ctx context.Context, fn func(context.Context) error) (err error) {
+	defer func() {
+		lost := h.Err()
+		unlocked := h.Unlock(ctx)
+		switch {
+		case lost != nil:
+			err = errors.Join(err, fail("do", h.Name(), lost))
+		case unlocked != nil:
+			err = errors.Join(err, &unreleasedError{unlocked})
+		}
+	}()
+	return fn(h.Context(ctx))
+}
+
+// unreleasedError is the error of a release after fn has run. It is never taken for that of an
+// acquisition: a caller who does its work again when the server is unavailable would do it
+// twice.
+type unreleasedError struct{ err error }
+
+func (e *unreleasedError) Error() string { return e.err.Error() }
+
+// Is finds what the release met, but not that the server was unavailable.
+func (e *unreleasedError) Is(target error) bool {
+	return target != ErrUnavailable && errors.Is(e.err, target)
+}
+
+// As finds what the release met.
+func (e *unreleasedError) As(target any) bool { return errors.As(e.err, target) }

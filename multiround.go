@@ -1,0 +1,152 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// lastUntilWhole has members that come before the last one renewed until that is there.
+func (*MultiLock) lastUntilWhole(_ context.Context, r *request, settings []setting) ([]setting, error) {
+	if r.confines() {
+		settings = append(settings, setting{kind: settingUntilWhole})
+	}
+	return settings, nil
+}
+
+// acquireAll is a round: it acquires all members, and makes one hold of them.
+func (l *MultiLock) acquireAll(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error) {
+	holds := make([]*Hold, len(l.members))
+	if err := l.acquireInOrder(ctx, r, settings, holds); err != nil {
+		giveBack(ctx, holds, maxMemberTimeout)
+		var tied *tiedError
+		return nil, errors.As(err, &tied), err
+	}
+	h, err = l.whole(ctx, r, holds)
+	return h, !hopeless(err), err
+}
+
+const (
+	tiedPatience = time.Second
+	tiedPause    = 100 * time.Millisecond
+)
+
+// tiedError means that the wait for a member was given up because it might be one in a
+// circle: what the member said last.
+type tiedError struct{ error }
+
+func (e *tiedError) Unwrap() error { return e.error }
+
+// tiedAfter leaves out that the time for that member is over, which was not the caller's.
+func tiedAfter(m member, err error) error {
+	rest := bare(err)
+	if errors.Is(err, ErrUnavailable) {
+		rest = unavailable(rest)
+	}
+	if errors.Is(err, ErrUnknownOutcome) {
+		rest = errors.Join(ErrUnknownOutcome, rest)
+	}
+	return &tiedError{fmt.Errorf("%q: %w", m.Name(), rest)}
+}
+
+// acquireInOrder fills holds: with those that are free at once, all at the same time; at the
+// first in order that is not it lets the ones after it go, waits, and goes on. What it has
+// taken when it fails is left there.
+func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []setting, holds []*Hold) error {
+	var busy error // what the try before met
+	for from := 0; from < len(holds); {
+		began := time.Now()
+		first, err := l.tryFrom(ctx, settings, holds, from)
+		if err == nil {
+			return nil
+		}
+		if !r.waits || ctx.Err() != nil || hopeless(err) {
+			return cutShort(ctx, began, err, busy)
+		}
+		busy, began = err, time.Now()
+		if holds[first], err = l.await(ctx, l.members[first], settings); err != nil {
+			return cutShort(ctx, began, err, busy)
+		}
+		from = first + 1
+	}
+	return nil
+}
+
+// tryFrom tries all members from one on, and lets go of what it got behind the first that
+// was busy.
+func (l *MultiLock) tryFrom(ctx context.Context, settings []setting, holds []*Hold, from int) (first int, err error) {
+	places := make([]int, 0, len(holds)-from)
+	for i := from; i < len(holds); i++ {
+		places = append(places, i)
+	}
+	errs := atOnce(places, func(i int) (err error) {
+		holds[i], err = l.members[i].acquire(ctx, "try lock", false, settings)
+		return err
+	})
+	first = slices.IndexFunc(errs, func(err error) bool { return err != nil })
+	if first < 0 {
+		return 0, nil
+	}
+	err = errs[first]
+	if i := slices.IndexFunc(errs, hopeless); i >= 0 {
+		err = errs[i] // there is nothing to wait for
+	}
+	first += from
+	giveBack(ctx, holds[first:], maxMemberTimeout)
+	clear(holds[first:])
+	return first, err
+}
+
+// await waits for one member.
+func (l *MultiLock) await(ctx context.Context, member member, settings []setting) (*Hold, error) {
+	if !l.tied() {
+		return member.acquire(ctx, "lock", true, settings)
+	}
+	h, err := member.acquire(ctx, "lock", true, append(slices.Clone(settings), setting{kind: settingWait, d: tiedPatience/2 + rand.N(tiedPatience)}))
+	if err != nil && ctx.Err() == nil && waitOver(err) {
+		return nil, tiedAfter(member, err)
+	}
+	return h, err
+}
+
+// tied reports whether a member has no order against another.
+func (l *MultiLock) tied() bool {
+	for i := 1; i < len(l.members); i++ {
+		a, _ := l.members[i-1].order()
+		b, _ := l.members[i].order()
+		if a == b {
+			return true
+		}
+	}
+	return false
+}
+
+// whole makes one hold of all. Fixed leases begin anew, so that the whole has what was
+// asked for, however long the last member took.
+func (l *MultiLock) whole(ctx context.Context, r *request, holds []*Hold) (*Hold, error) {
+	c := newCompositeHold(l.Name(), len(holds), len(holds), maxMemberTimeout)
+	for i, h := range holds {
+		c.add(i, h)
+	}
+	err := c.begin() // the first may have been lost when the last one came
+	if r.confines() {
+		c.confine(confinement{fixed: !r.renew})
+	}
+	if err == nil && !r.renew && (r.maxHold == 0 || r.confines()) {
+		err = c.extend(ctx, r.lease)
+	}
+	if err != nil {
+		if lost := c.err(); lost != nil {
+			err = notEntered(lost)
+		}
+		c.abandon(ctx)
+		return nil, err
+	}
+	if r.confines() {
+		c.confine(confinement{!r.renew, r.maxHold, time.Now()})
+	}
+	return newHold(c), nil
+}
