@@ -4,15 +4,19 @@ import "time"
 
 // schedule is the watchdog's part of an ownership, guarded by watchdog.mu.
 type schedule struct {
-	slot     int           // place in the queue, or -1
+	index    int           // in the watchdog's queue, or -1
 	renewAt  time.Duration // on the monotonic clock
 	deadline time.Duration // when the hold can no longer be relied on
 	period   time.Duration // time between renewals
 }
 
-func newSchedule() schedule { return schedule{slot: -1} }
+func newSchedule() schedule { return schedule{index: -1} }
 
-func (s *schedule) at() time.Duration { return min(s.renewAt, s.deadline) }
+// dueAt is part of [dueItem].
+func (t *ownership) dueAt() time.Duration { return min(t.schedule.renewAt, t.schedule.deadline) }
+
+// place is part of [dueItem].
+func (t *ownership) place() *int { return &t.schedule.index }
 
 // plan tells the watchdog when to renew and when to give up. t.mu is held.
 func (t *ownership) plan() {

@@ -1,7 +1,6 @@
 package latchkey
 
 import (
-	"container/heap"
 	"context"
 	"maps"
 	"slices"
@@ -41,8 +40,8 @@ type undo struct {
 
 	mu      sync.Mutex
 	pending map[undoable]*pendingUndo
-	queue   undoQueue   // those that are to wait
-	timer   *time.Timer // for the first of them, nil before there was one
+	queue   dueHeap[*pendingUndo] // those that are to wait
+	timer   *time.Timer           // for the first of them, nil before there was one
 	routes  map[string]*undoRoute
 }
 
@@ -78,7 +77,7 @@ type undoPlan struct {
 type pendingUndo struct {
 	what       undoable
 	slot       uint16
-	place      int           // in the queue, or -1: it is in the line of its node, or under way
+	index      int           // in the queue, or -1: it is in the line of its node, or under way
 	again      bool          // it was added once more meanwhile
 	due        time.Duration // when the next command is to be sent
 	pause      time.Duration // after the answer to that
@@ -103,7 +102,7 @@ func (u *undo) add(what undoable, plan undoPlan) {
 	start := u.client.clock().mono + plan.delay
 	lease := min(plan.lease+driftMargin(plan.lease), lateDelivery)
 	p := &pendingUndo{
-		what: what, slot: keySlot(plan.key), due: start, pause: min(undoPause, lease/(undoGrowth-1)),
+		index: -1, what: what, slot: keySlot(plan.key), due: start, pause: min(undoPause, lease/(undoGrowth-1)),
 		late: plan.late, generation: plan.generation, window: start + lease, expiry: start + lease,
 	}
 	if p.late {
@@ -112,11 +111,11 @@ func (u *undo) add(what undoable, plan undoPlan) {
 	switch known := u.pending[what]; {
 	case known == nil:
 		u.pending[what] = p
-		heap.Push(&u.queue, p)
-	case known.place >= 0:
+		u.queue.put(p)
+	case known.index >= 0:
 		p.due = min(p.due, known.due)
 		known.merge(p)
-		heap.Fix(&u.queue, known.place)
+		u.queue.put(known)
 	default:
 		known.again = true
 		known.merge(p)
@@ -138,10 +137,11 @@ func (p *pendingUndo) merge(more *pendingUndo) {
 
 // arm sets the timer for the first in the queue. u.mu is held.
 func (u *undo) arm() {
-	if len(u.queue) == 0 || u.open.Err() != nil {
+	next := u.queue.next()
+	if next == never || u.open.Err() != nil {
 		return
 	}
-	wait := max(u.queue[0].due-u.client.clock().mono, 0)
+	wait := max(next-u.client.clock().mono, 0)
 	if u.timer == nil {
 		u.timer = time.AfterFunc(wait, u.dispatch)
 		return
@@ -157,8 +157,8 @@ func (u *undo) dispatch() {
 		return
 	}
 	now := u.client.clock().mono
-	for len(u.queue) > 0 && u.queue[0].due <= now {
-		u.send(heap.Pop(&u.queue).(*pendingUndo))
+	for u.queue.next() <= now {
+		u.send(u.queue.pop())
 	}
 	u.arm()
 }
@@ -185,7 +185,7 @@ func (u *undo) attempt(p *pendingUndo) (heard bool) {
 		u.send(p)
 		return false
 	}
-	heap.Push(&u.queue, p)
+	u.queue.put(p)
 	u.arm()
 	return v.heard()
 }
@@ -227,30 +227,8 @@ func (u *undo) close(ctx context.Context) {
 	})
 }
 
-// undoQueue is a heap by the time at which something is due.
-type undoQueue []*pendingUndo
+// dueAt is part of [dueItem].
+func (p *pendingUndo) dueAt() time.Duration { return p.due }
 
-func (q undoQueue) Len() int           { return len(q) }
-func (q undoQueue) Less(i, j int) bool { return q[i].due < q[j].due }
-
-func (q undoQueue) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].place, q[j].place = i, j
-}
-
-// Push is part of [heap.Interface].
-func (q *undoQueue) Push(x any) {
-	p := x.(*pendingUndo)
-	p.place = len(*q)
-	*q = append(*q, p)
-}
-
-// Pop is part of [heap.Interface].
-func (q *undoQueue) Pop() any {
-	all := *q
-	last := len(all) - 1
-	p := all[last]
-	all[last], p.place = nil, -1
-	*q = all[:last]
-	return p
-}
+// place is part of [dueItem].
+func (p *pendingUndo) place() *int { return &p.index }

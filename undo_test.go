@@ -1,7 +1,6 @@
 package latchkey
 
 import (
-	"container/heap"
 	"context"
 	"sync/atomic"
 	"testing"
@@ -74,7 +73,7 @@ func TestUndo_schedule(t *testing.T) {
 		for u.pending[p] != nil {
 			now = u.pending[p].due
 			last = now - start
-			u.attempt(heap.Pop(&u.queue).(*pendingUndo))
+			u.attempt(u.queue.pop())
 			u.timer.Stop()
 		}
 		require.EqualValues(t, commands, asked.Load(), "%v", lease)

@@ -1,7 +1,6 @@
 package latchkey
 
 import (
-	"container/heap"
 	"context"
 	"math"
 	"slices"
@@ -41,7 +40,7 @@ type watchdog struct {
 	mu      sync.Mutex
 	started bool
 	routes  map[string]*route // by node
-	queue   dueQueue
+	queue   dueHeap[*ownership]
 	due     []*ownership  // to be renewed now
 	wakeAt  time.Duration // when the timekeeper looks next
 	skew    time.Duration // between the clocks, at the last look
@@ -86,16 +85,12 @@ func (w *watchdog) plan(t *ownership, renewAt, deadline, period time.Duration) {
 	default:
 	}
 	t.schedule.renewAt, t.schedule.deadline, t.schedule.period = renewAt, deadline, period
-	if t.schedule.slot < 0 {
-		heap.Push(&w.queue, t)
-	} else {
-		heap.Fix(&w.queue, t.schedule.slot)
-	}
+	w.queue.put(t)
 	w.start()
 	// The timekeeper is left asleep while it wakes early enough anyway, so that a
 	// short hold costs no switch of goroutines.
-	if t.schedule.at() < w.wakeAt {
-		w.wakeAt = t.schedule.at()
+	if t.dueAt() < w.wakeAt {
+		w.wakeAt = t.dueAt()
 		nudge(w.kick)
 	}
 }
@@ -116,9 +111,7 @@ func (w *watchdog) start() {
 func (w *watchdog) drop(t *ownership) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if t.schedule.slot >= 0 {
-		heap.Remove(&w.queue, t.schedule.slot)
-	}
+	w.queue.remove(t)
 }
 
 // close ends both goroutines.
@@ -160,8 +153,8 @@ func (w *watchdog) sleep(kicked bool) time.Duration {
 	now := w.clock().mono
 	w.wakeAt = now + longestSleep
 	switch {
-	case len(w.queue) > 0:
-		w.wakeAt = min(w.wakeAt, w.queue[0].schedule.at())
+	case w.queue.next() != never:
+		w.wakeAt = min(w.wakeAt, w.queue.next())
 	case !kicked:
 		w.wakeAt = never
 		return idleSleep // to be kicked
@@ -177,13 +170,12 @@ func (w *watchdog) collect(now stamp) (overdue []*ownership) {
 	jumped := now.wall-now.mono > w.skew+clockJump
 	w.skew = now.wall - now.mono
 	if jumped {
-		return slices.Clone(w.queue)
+		return slices.Clone(w.queue.items)
 	}
 	ripe := false
-	for len(w.queue) > 0 && w.queue[0].schedule.at() <= now.mono {
-		t := w.queue[0]
+	for w.queue.next() <= now.mono {
+		t := w.queue.pop()
 		if t.schedule.deadline <= now.mono {
-			heap.Remove(&w.queue, 0)
 			overdue = append(overdue, t)
 			continue
 		}
@@ -201,14 +193,14 @@ func (w *watchdog) collect(now stamp) (overdue []*ownership) {
 // deadline counts.
 func (w *watchdog) startRenewal(t *ownership) {
 	t.schedule.renewAt = never
-	heap.Fix(&w.queue, t.schedule.slot)
+	w.queue.put(t)
 	w.due = append(w.due, t)
 }
 
 // startNeighbours adds holds that are due within half their period. They share a
 // script now and are due together from then on.
 func (w *watchdog) startNeighbours(now time.Duration) {
-	for _, t := range slices.Clone(w.queue) {
+	for _, t := range slices.Clone(w.queue.items) {
 		if t.schedule.renewAt != never && t.schedule.renewAt-now <= t.schedule.period/2 {
 			w.startRenewal(t)
 		}
@@ -262,31 +254,4 @@ func (w *watchdog) serve(r *route) {
 			return
 		}
 	}
-}
-
-// dueQueue is a heap of ownerships by the time at which they are due.
-type dueQueue []*ownership
-
-func (q dueQueue) Len() int           { return len(q) }
-func (q dueQueue) Less(i, j int) bool { return q[i].schedule.at() < q[j].schedule.at() }
-func (q dueQueue) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].schedule.slot, q[j].schedule.slot = i, j
-}
-
-// Push and Pop are for container/heap.
-func (q *dueQueue) Push(x any) {
-	t := x.(*ownership)
-	t.schedule.slot = len(*q)
-	*q = append(*q, t)
-}
-
-// Pop is for container/heap.
-func (q *dueQueue) Pop() any {
-	last := len(*q) - 1
-	t := (*q)[last]
-	(*q)[last] = nil
-	*q = (*q)[:last]
-	t.schedule.slot = -1
-	return t
 }

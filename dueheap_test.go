@@ -1,0 +1,46 @@
+package latchkey
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+type dueThing struct {
+	due   time.Duration
+	index int
+}
+
+func (e *dueThing) dueAt() time.Duration { return e.due }
+func (e *dueThing) place() *int          { return &e.index }
+
+// Whatever is added, moved and removed, what is due first comes first.
+func TestDueHeap_keeps_the_order(t *testing.T) {
+	var h dueHeap[*dueThing]
+	require.Equal(t, never, h.next())
+	all := make([]*dueThing, 100)
+	for i := range all {
+		all[i] = &dueThing{due: rand.N(time.Hour), index: -1}
+		h.put(all[i])
+	}
+	for i, each := range all {
+		switch i % 3 {
+		case 0:
+			h.remove(each)
+			h.remove(each)
+			require.Equal(t, -1, each.index)
+		case 1:
+			each.due = rand.N(time.Hour)
+			h.put(each)
+		}
+	}
+	left := 66
+	for last := time.Duration(0); h.next() != never; left-- {
+		require.GreaterOrEqual(t, h.next(), last)
+		last = h.next()
+		require.Equal(t, -1, h.pop().index)
+	}
+	require.Zero(t, left)
+}
