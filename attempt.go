@@ -6,84 +6,53 @@ import (
 	"time"
 )
 
-// attempt makes one attempt, as the caller counts it: trouble on
-// the way is overcome within the retry budget. A nil error means that the ownership
-// has begun. ErrNotAcquired comes with what is left of the holder's lease.
-func (t *ownership) attempt(ctx context.Context, r *request, round int) (left time.Duration, err error) {
-	left = -1
-	a, err := t.sendAcquire(ctx, r, 1, round)
-	if err == nil && a.plain && a.null {
+// attempt makes one attempt, as the caller counts it: trouble on the way is overcome
+// within the retry budget. A nil error means that the ownership has begun. ErrNotAcquired
+// comes with what is left of the holder's lease, negative if that is not known.
+func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duration, err error) {
+	a.start()
+	t := a.ownership
+	t.counting(1)
+	call := t.protocol.acquireCall(a, 1, round)
+	ans, err := t.client.sender.callOn(ctx, t.client.closing, t.terms(a.waits), call.cmd, call.keys, call.args)
+	if err == nil && ans.plain && ans.null {
 		// SET NX was refused, by whoever or whatever is there; it may be ourselves,
 		// if the answer to a first try was lost.
-		t.noteDoubt(a)
-		a, err = t.sendAcquire(ctx, r, 1, round+1)
+		a.noteDoubt(ans)
+		ans, err = a.send(ctx, 1, round+1)
+	} else {
+		ans, err = a.confirmed(ctx, 1, round, ans, err)
 	}
-	t.noteDoubt(a)
-	err = r.waitForSet(err)
-	if err == nil {
-		left, err = t.weigh(r, a)
+	a.noteDoubt(ans)
+	left = -1
+	switch {
+	case err != nil:
+		err = a.waitForSet(err)
+	case granted(ans):
+		err = a.accept(ans)
+	default:
+		left, err = t.protocol.readRefusal(a, ans)
 	}
 	t.observe(Event{Type: EventAttempt, Err: err})
 	return left, err
 }
 
-// weigh reads the answer to an attempt.
-func (t *ownership) weigh(r *request, a answer) (left time.Duration, err error) {
-	if a.message.IsInt64() {
-		if t.waits && t.lock.spec.side == KindWrite {
-			t.markQueued()
-		}
-		ms, err := a.message.AsInt64()
-		if err != nil {
-			return 0, errors.Join(errReply, err)
-		}
-		left = fromMillis(ms)
-		return left, t.busyWith("", left)
-	}
-	if a.message.IsArray() {
-		if t.fairWaiter != nil {
-			return t.readTicket(a)
-		}
-		return t.heldBy(a)
-	}
-	return 0, t.accept(r, a)
-}
-
-// accept begins the ownership, unless the answer took so long that nothing of the
-// lease is left.
-func (t *ownership) accept(r *request, a answer) error {
-	select {
-	case <-t.client.closing:
-		t.markUnwanted()
-		return ErrClosed
-	default:
-	}
-	if r.lease-driftMargin(r.lease) <= t.client.clock().since(a.sent) {
-		t.markUnwanted()
-		return unavailable(errLate)
-	}
-	t.begin(r, a)
-	return nil
-}
-
-// markUnwanted marks what the server has granted for undo.
-func (t *ownership) markUnwanted() {
-	for _, each := range append([]*ownership{t}, t.batch...) {
-		each.mu.Lock()
-		each.doubt.unwanted = true
-		each.mu.Unlock()
-	}
-}
-
-// sendAcquire sends an acquisition.
-func (t *ownership) sendAcquire(ctx context.Context, r *request, count, round int) (answer, error) {
+// send asks the server to count so many holds.
+func (a *acquisition) send(ctx context.Context, count, round int) (answer, error) {
+	t := a.ownership
 	t.counting(count)
-	c := t.lock.spec.protocol.acquireCall(t, r.lease, count, round)
-	a, err := t.client.sender.callOn(ctx, t.client.closing, t.terms(r.waits), c.cmd, c.keys, c.args)
-	if err == nil && t.client.acks != nil && granted(a) {
-		return t.client.confirm(ctx, a, t.lock.spec.protocol.acquireCall(t, r.lease, count, round+1))
+	call := t.protocol.acquireCall(a, count, round)
+	ans, err := t.client.sender.callOn(ctx, t.client.closing, t.terms(a.waits), call.cmd, call.keys, call.args)
+	return a.confirmed(ctx, count, round, ans, err)
+}
+
+// confirmed has replicas confirm what was granted, if that is asked for.
+func (a *acquisition) confirmed(ctx context.Context, count, round int, ans answer, err error) (answer, error) {
+	t := a.ownership
+	if err != nil || t.client.acks == nil || !granted(ans) {
+		return ans, err
 	}
-	return a, err
+	return t.client.confirm(ctx, ans, t.protocol.acquireCall(a, count, round+1))
 }
 
 // confirm has an acquisition that was granted confirmed: it is sent once more, which
@@ -102,4 +71,56 @@ func (c *Client) confirm(ctx context.Context, first answer, again call) (answer,
 	return a, err
 }
 
+// accept begins what the server has granted, unless the answer took so long that nothing of
+// the lease is left.
+func (a *acquisition) accept(ans answer) error {
+	c := a.lock.client
+	select {
+	case <-c.closing:
+		a.markUnwanted()
+		return ErrClosed
+	default:
+	}
+	if a.lease-driftMargin(a.lease) <= c.clock().since(ans.sent) {
+		a.markUnwanted()
+		return unavailable(errLate)
+	}
+	for t := range a.each {
+		t.begin(&a.request, ans)
+	}
+	return nil
+}
+
 var errLate = errors.New("latchkey: the lease was over when the answer came")
+
+// readHolder reads the reply of a script that says for how long the lock is held, and if
+// it knows by whom.
+func (a *acquisition) readHolder(ans answer) (left time.Duration, err error) {
+	if ans.message.IsInt64() {
+		ms, err := ans.message.AsInt64()
+		if err != nil {
+			return 0, errors.Join(errReply, err)
+		}
+		left = fromMillis(ms)
+		return left, a.busyWith("", left)
+	}
+	reply, err := ans.message.ToArray()
+	if err != nil || len(reply) != 2 {
+		return 0, errReply
+	}
+	ms, err1 := reply[0].AsInt64()
+	holder, err2 := reply[1].ToString()
+	if err := errors.Join(err1, err2); err != nil {
+		return 0, errors.Join(errReply, err)
+	}
+	left = fromMillis(ms)
+	return left, a.busyWith(holder, left)
+}
+
+// busyWith is the error of an attempt that found the lock held. holder is its owner, or "" if
+// that is not known, and left what remains of its lease, negative if that does not tell when
+// to ask again.
+func (a *acquisition) busyWith(holder string, left time.Duration) error {
+	q := a.lock.client.waitQueues.known(a.lock.key)
+	return &busyError{holder: holder, left: left, at: time.Now(), here: q != nil && q.heldHere()}
+}

@@ -26,24 +26,26 @@ type Client struct {
 	cluster bool
 	clock   func() stamp
 
-	sender      *sender
-	waitQueues  *waitQueues
-	notifier    *notifier
-	watchdog    *watchdog
-	undo        *undo
-	acks        *replication // nil if nothing has to be confirmed
-	renewals    *replication // the same for renewals, which must not queue behind acquisitions
-	registry    *registry
-	fairWaiters *fairWaitList
-	topology    *topology
-	identity    identity
-	dedupLanes  dedupLanes
-	reporter    *reporter
+	sender     *sender
+	waitQueues *waitQueues
+	notifier   *notifier
+	watchdog   *watchdog
+	undo       *undo
+	acks       *replication // nil if nothing has to be confirmed
+	renewals   *replication // the same for renewals, which must not queue behind acquisitions
+	registry   *registry
+	topology   *topology
+	identity   identity
+	dedupLanes dedupLanes
+	reporter   *reporter
 
 	publish    string // the command that publishes
 	tokenFloor string // '1' if tokens follow the clock
 	leaseMS    string // the default lease, as it is sent
 	staleMS    string // the stale-waiter timeout, as it is sent
+
+	partsMu sync.Mutex
+	parts   map[Kind]part
 
 	mu      sync.RWMutex
 	closing chan struct{} // closed when Close begins: no new work
@@ -96,6 +98,7 @@ func newClient(client rueidis.Client, options Options, topology *topology) (*Cli
 		clock:      options.clock,
 		waitQueues: newWaitQueues(),
 		publish:    "PUBLISH",
+		parts:      map[Kind]part{},
 		leaseMS:    strconv.FormatInt(millis(options.Lease), 10),
 		staleMS:    strconv.FormatInt(millis(options.StaleWaiterTimeout), 10),
 		closing:    make(chan struct{}),
@@ -131,7 +134,6 @@ func newClient(client rueidis.Client, options Options, topology *topology) (*Cli
 	c.watchdog = newWatchdog(c)
 	c.undo = newUndo(c)
 	c.registry = newRegistry(c)
-	c.fairWaiters = newFairWaitList(c)
 	return c, nil
 }
 
@@ -141,6 +143,31 @@ func (c *Client) ID() string { return c.id }
 // NewOwner returns an owner that nobody has, for [By] and [WithOwner].
 func (c *Client) NewOwner() Owner {
 	return Owner{client: c.id, number: c.registry.number()}
+}
+
+// part is what a kind of lock keeps for all its locks of a client, such as the list of their
+// waiters.
+type part interface{ close() }
+
+// part returns that of a kind of lock, made when it is first needed.
+func (c *Client) part(kind Kind, newPart func(*Client) part) part {
+	c.partsMu.Lock()
+	defer c.partsMu.Unlock()
+	p := c.parts[kind]
+	if p == nil {
+		p = newPart(c)
+		c.parts[kind] = p
+	}
+	return p
+}
+
+// closeParts closes them, when no lock uses them any more.
+func (c *Client) closeParts() {
+	c.partsMu.Lock()
+	defer c.partsMu.Unlock()
+	for _, p := range c.parts {
+		p.close()
+	}
 }
 
 // begin counts a piece of work that Close waits for, unless Close has begun.
@@ -218,7 +245,7 @@ func (c *Client) finish(ctx context.Context, ended []*ownership) {
 	defer close(c.closed)
 	c.working.Wait()
 	c.releaseAll(ctx, append(ended, c.endHolds()...))
-	c.fairWaiters.close()
+	c.closeParts()
 	c.watchdog.close()
 	c.undo.close(ctx)
 	c.notifier.close()
@@ -301,9 +328,6 @@ func (c *Client) pollPause() time.Duration {
 	ceiling := c.options.PollCeiling
 	return ceiling - rand.N(ceiling/4+1)
 }
-
-// staleText is how long a waiter counts as alive on the server after it has asked, in ms.
-func (c *Client) staleText() string { return c.staleMS }
 
 // patienceInFront is how long a waiter stands in front before permits are reserved for it;
 // also how often it then gives a sign of life.

@@ -13,13 +13,13 @@ import (
 func TestWaitQueue_lets_waiters_in_one_by_one_in_order(t *testing.T) {
 	q := newWaitQueues().use("job")
 	ctx := context.Background()
-	require.NoError(t, q.awaitFront(ctx, nil))
+	require.NoError(t, awaitFront(ctx, q, nil))
 	const waiters = 100
 	entered := make(chan int, waiters)
 	for i := range waiters {
 		before := q.waiting()
 		go func() {
-			if q.awaitFront(ctx, nil) == nil {
+			if awaitFront(ctx, q, nil) == nil {
 				entered <- i
 				q.leaveFront()
 			}
@@ -40,16 +40,16 @@ func (q *waitQueue) waiting() int {
 
 func TestWaitQueue_leaver_in_line_is_skipped(t *testing.T) {
 	q := newWaitQueues().use("job")
-	require.NoError(t, q.awaitFront(context.Background(), nil))
+	require.NoError(t, awaitFront(context.Background(), q, nil))
 	ctx, cancel := context.WithCancel(context.Background())
 	left := make(chan error, 1)
-	go func() { left <- q.awaitFront(ctx, nil) }()
+	go func() { left <- awaitFront(ctx, q, nil) }()
 	require.Eventually(t, func() bool { return q.waiting() == 1 }, time.Second, time.Microsecond)
 	cancel()
 	require.ErrorIs(t, <-left, context.Canceled)
 	require.Zero(t, q.waiting())
 	q.leaveFront()
-	require.NoError(t, q.awaitFront(context.Background(), nil))
+	require.NoError(t, awaitFront(context.Background(), q, nil))
 }
 
 func TestWaitQueues_vanish_when_unused(t *testing.T) {
@@ -207,4 +207,10 @@ func TestBorrowed_client_stays_open(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 	_, err = New(nil, Options{})
 	require.ErrorIs(t, err, ErrInvalid)
+}
+
+// awaitFront joins the line and returns when the caller is in front.
+func awaitFront(ctx context.Context, q *waitQueue, stop <-chan struct{}) error {
+	_, err := q.await(ctx, stop, q.join())
+	return err
 }

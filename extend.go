@@ -43,7 +43,7 @@ func (t *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration)
 	if err := t.mayExtend(s, d); err != nil {
 		return fail("extend", t.lock.name, err)
 	}
-	c := t.lock.spec.protocol.renewalCall(t, d)
+	c := t.protocol.renewalCall(t, d)
 	a, err := t.client.sender.call(ctx, t.client.closing, c.cmd.confirmed(t.client.acks), c.keys, c.args)
 	if a.doubt || errors.Is(err, ErrNotReplicated) {
 		t.mu.Lock()

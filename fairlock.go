@@ -2,6 +2,7 @@ package latchkey
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -27,14 +28,14 @@ var _ Locker = (*FairLock)(nil)
 
 // NewFairLock returns the fair lock of that name. Nothing is sent.
 func (c *Client) NewFairLock(name string) *FairLock {
-	return &FairLock{newPrimitive(c, fairSpec, name)}
+	return &FairLock{newPrimitive(c, fairSpec(c, false), name)}
 }
 
 // NewFencedFairLock returns the fair lock of that name, whose holds have fencing tokens as
 // those of a [FencedLock] do. Redisson has no such lock; its fair lock of the same name sees
 // an ordinary fair lock. Nothing is sent.
 func (c *Client) NewFencedFairLock(name string) *FairLock {
-	return &FairLock{newPrimitive(c, fencedFairSpec, name)}
+	return &FairLock{newPrimitive(c, fairSpec(c, true), name)}
 }
 
 // Lock acquires the lock in its turn: it waits until nobody holds the lock and everybody who
@@ -94,30 +95,58 @@ func (l *FairLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold
 	return l.acquire(ctx, "try lock", false, settingsOf(options))
 }
 
-var (
-	fairSpec = &spec{kind: KindFair, family: KindFair, stored: KindLock, protocol: fairProtocol{},
-		renew: renewScript, reentrant: true, queued: true}
-	fencedFairSpec = &spec{kind: KindFair, family: KindFair, stored: KindLock, protocol: fairProtocol{},
-		renew: renewScript, reentrant: true, queued: true, fenced: true}
-)
+func fairSpec(c *Client, fenced bool) *spec {
+	waiters := c.part(KindFair, newFairWaiters).(*fairWaitList)
+	return &spec{kind: KindFair, family: KindFair, stored: KindLock,
+		protocol: fairProtocol{waiters: waiters}, renew: renewScript, renewals: renewBatch, reentrant: true, fenced: fenced,
+		resolve: resolveOwner, fresh: freshOwner, wait: waiters.wait}
+}
 
 // fairProtocol is the hash of a re-entrant lock with a queue beside it.
-type fairProtocol struct{ hashProtocol }
+type fairProtocol struct {
+	hashProtocol
 
-func (fairProtocol) acquireCall(t *ownership, lease time.Duration, count, round int) call {
+	waiters *fairWaitList
+	waiter  *fairWaiter // of an ownership that waits in the queue, or nil
+}
+
+func (p fairProtocol) acquireCall(a *acquisition, count, round int) call {
 	if count > 1 {
-		return hashProtocol{}.acquireCall(t, lease, count, round)
+		return p.hashProtocol.acquireCall(a, count, round)
 	}
-	stale, ticket := "", ""
-	if t.fairWaiter != nil {
-		stale, ticket = t.client.fairWaiters.stale, t.fairWaiter.ticketText()
+	t, stale, ticket := a.ownership, "", ""
+	if p.waiter != nil {
+		stale, ticket = t.client.staleMS, p.waiters.ticketText(p.waiter)
 	}
-	c := call{fairAcquire, t.lock.fairKeys(), append(acquireArgs(t, lease, count),
-		t.client.publish, t.lock.waiterChannel(""), stale, ticket, t.client.fairWaiters.shift)}
+	c := call{fairAcquire, t.lock.fairKeys(), append(acquireArgs(t, a.lease, count),
+		t.client.publish, t.lock.waiterChannel(""), stale, ticket, p.waiters.shift)}
 	if t.lock.spec.fenced {
 		c.keys = append(c.keys, t.lock.token)
 	}
 	return c
+}
+
+// readRefusal reads the place that the script has given to an ownership that waits.
+func (p fairProtocol) readRefusal(a *acquisition, ans answer) (left time.Duration, err error) {
+	reply, err := ans.message.ToArray()
+	if p.waiter == nil || err != nil {
+		return a.readHolder(ans)
+	}
+	if len(reply) < 2 {
+		return 0, errReply
+	}
+	pause, err1 := reply[0].AsInt64()
+	ticket, err2 := reply[1].AsUint64()
+	a.ownership.markQueued()
+	p.waiters.setTicket(p.waiter, ticket)
+	if err := errors.Join(err1, err2); err != nil {
+		return 0, errors.Join(errReply, err)
+	}
+	holder := ""
+	if len(reply) > 2 {
+		holder, _ = reply[2].ToString()
+	}
+	return fromMillis(pause), a.busyWith(holder, -1) // the pause may end sooner than the lease
 }
 
 func (fairProtocol) releaseCall(t *ownership, count int, raise int64) call {
@@ -125,7 +154,7 @@ func (fairProtocol) releaseCall(t *ownership, count int, raise int64) call {
 	if t.mayWait() {
 		waiting = "1"
 	}
-	return call{fairRelease, t.lock.fairKeys(), append(releaseArgs(t, count, raise), waiting, t.client.fairWaiters.stale)}
+	return call{fairRelease, t.lock.fairKeys(), append(releaseArgs(t, count, raise), waiting, t.client.staleMS)}
 }
 
 // fairKeys are those of every script for a fair lock.

@@ -3,7 +3,6 @@ package latchkey
 import (
 	"container/list"
 	"context"
-	"errors"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -29,7 +28,6 @@ const (
 // it is.
 type fairWaitList struct {
 	client *Client
-	stale  string // the stale-waiter timeout in ms, as it is sent
 	shift  string // what a Redisson process takes off deadlines, in ms
 	period time.Duration
 	open   context.Context // ends with close
@@ -53,12 +51,11 @@ type fairWaiter struct {
 	near   bool
 }
 
-func newFairWaitList(c *Client) *fairWaitList {
+func newFairWaiters(c *Client) part {
 	o := c.options
 	open, end := context.WithCancel(context.Background())
 	return &fairWaitList{
 		client: c,
-		stale:  c.staleMS,
 		shift:  strconv.FormatInt(millis(o.RedissonFairWait), 10),
 		period: max(min(o.StaleWaiterTimeout/3, o.PollCeiling), time.Millisecond),
 		open:   open,
@@ -68,90 +65,85 @@ func newFairWaitList(c *Client) *fairWaitList {
 	}
 }
 
-// waitFairly waits for a lock that is granted in order. Nobody waits for another
-// waiter of this client first, because the order is the server's.
-func (p *primitive) waitFairly(ctx context.Context, r *request, t *ownership) (*Hold, error) {
-	t = p.orFresh(t, r)
-	pl := &fairWaiter{t: t, queue: p.client.waitQueues.use(p.waiterChannel(t.wire))}
-	pl.queue.doNotLinger()
-	t.fairWaiter = pl
+// wait waits in the queue on the server. No waiter of this client waits for another one
+// first, because the order is the server's.
+func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
+	a.start()
+	t := a.ownership
+	w := &fairWaiter{t: t, queue: l.client.waitQueues.use(t.lock.waiterChannel(t.wire))}
+	w.queue.doNotLinger()
+	without := t.protocol
+	t.protocol = fairProtocol{waiters: l, waiter: w}
 	defer func() {
-		t.fairWaiter = nil
-		p.client.fairWaiters.remove(pl)
+		t.protocol = without
+		l.remove(w)
 	}()
-	return t.conclude(r, t.waitInFront(ctx, r, pl.queue))
+	return l.client.waitInFront(ctx, w.queue, fairAttempter{a, l, w})
 }
 
-// readTicket reads the reply to an attempt that has been given a place in the queue.
-func (t *ownership) readTicket(a answer) (left time.Duration, err error) {
-	reply, err := a.message.ToArray()
-	if err != nil || len(reply) < 2 {
-		return 0, errReply
-	}
-	pause, err1 := reply[0].AsInt64()
-	ticket, err2 := reply[1].AsUint64()
-	t.markQueued()
-	t.fairWaiter.setTicket(ticket)
-	if err := errors.Join(err1, err2); err != nil {
-		return 0, errors.Join(errReply, err)
-	}
-	holder := ""
-	if len(reply) > 2 {
-		holder, _ = reply[2].ToString()
-	}
-	return fromMillis(pause), t.busyWith(holder, -1) // the pause may end sooner than the lease
+// fairAttempter makes the attempts of an acquisition that waits in the queue on the server.
+type fairAttempter struct {
+	*acquisition
+
+	waiters *fairWaitList
+	waiter  *fairWaiter
 }
 
-// fairPause returns how long to rest: as long as the server said if this is one of
-// the next, or has no place in the line yet, else until somebody calls.
-func (t *ownership) fairPause(left time.Duration) time.Duration {
-	l := t.client.fairWaiters
+// pause is part of [attempter]. It is as long as the server said if this is one of the next, or has
+// no place in the line yet; the others rest until somebody calls.
+func (f fairAttempter) pause(_ *waitQueue, _ int, left time.Duration) time.Duration {
+	c := f.waiters.client
+	if left < 0 {
+		c.reporter.log(noticeNoExpiry, f.lock.key)
+	}
+	if f.waiters.isBehind(f.waiter) {
+		return 4 * c.options.StaleWaiterTimeout
+	}
+	return until(left, c.pollPause())
+}
+
+// isBehind reports whether others of this client are nearer to the front.
+func (l *fairWaitList) isBehind(w *fairWaiter) bool {
 	l.mu.Lock()
-	behind := t.fairWaiter.elem != nil && !t.fairWaiter.near
-	l.mu.Unlock()
-	if behind {
-		return 4 * t.client.options.StaleWaiterTimeout
-	}
-	return until(left, t.client.pollPause())
+	defer l.mu.Unlock()
+	return w.elem != nil && !w.near
 }
 
 // ticketText is what the server has to be told of the place.
-func (pl *fairWaiter) ticketText() string {
-	l := pl.t.client.fairWaiters
+func (l *fairWaitList) ticketText(w *fairWaiter) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if pl.ticket == 0 {
+	if w.ticket == 0 {
 		return ""
 	}
-	return strconv.FormatUint(pl.ticket, 10)
+	return strconv.FormatUint(w.ticket, 10)
 }
 
 // setTicket notes that the server has given a place.
-func (pl *fairWaiter) setTicket(ticket uint64) {
-	l := pl.t.client.fairWaiters
+func (l *fairWaitList) setTicket(w *fairWaiter, ticket uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if pl.elem == nil {
-		l.insert(pl, ticket)
+	if w.elem == nil {
+		l.insert(w, ticket)
 	}
 }
 
 // insert puts a place in its line. l.mu is held.
-func (l *fairWaitList) insert(pl *fairWaiter, ticket uint64) {
-	pl.ticket = ticket
-	line := l.byKey[pl.t.lock.key]
+func (l *fairWaitList) insert(w *fairWaiter, ticket uint64) {
+	w.ticket = ticket
+	line := l.byKey[w.t.lock.key]
 	if line == nil {
 		line = list.New()
-		l.byKey[pl.t.lock.key] = line
+		l.byKey[w.t.lock.key] = line
 	}
 	before := line.Back()
 	for before != nil && before.Value.(*fairWaiter).ticket > ticket {
 		before = before.Prev()
 	}
 	if before == nil {
-		pl.elem = line.PushFront(pl)
+		w.elem = line.PushFront(w)
 	} else {
-		pl.elem = line.InsertAfter(pl, before)
+		w.elem = line.InsertAfter(w, before)
 	}
 	l.listen(line)
 	if !l.active {
@@ -164,28 +156,28 @@ func (l *fairWaitList) insert(pl *fairWaiter, ticket uint64) {
 func (l *fairWaitList) listen(line *list.List) {
 	e := line.Front()
 	for i := 0; i < nearest && e != nil; i++ {
-		if pl := e.Value.(*fairWaiter); !pl.near {
-			pl.near = true
-			pl.queue.subscribe(l.client.notifier, pl.t.lock.waiterChannel(pl.t.wire))
+		if w := e.Value.(*fairWaiter); !w.near {
+			w.near = true
+			w.queue.subscribe(l.client.notifier, w.t.lock.waiterChannel(w.t.wire))
 		}
 		e = e.Next()
 	}
 }
 
 // remove ends the waiting, one way or the other.
-func (l *fairWaitList) remove(pl *fairWaiter) {
+func (l *fairWaitList) remove(w *fairWaiter) {
 	l.mu.Lock()
-	if pl.elem != nil {
-		line := l.byKey[pl.t.lock.key]
-		line.Remove(pl.elem)
-		pl.elem = nil
+	if w.elem != nil {
+		line := l.byKey[w.t.lock.key]
+		line.Remove(w.elem)
+		w.elem = nil
 		if line.Len() == 0 {
-			delete(l.byKey, pl.t.lock.key)
+			delete(l.byKey, w.t.lock.key)
 		}
 		l.listen(line)
 	}
 	l.mu.Unlock()
-	pl.queue.done()
+	w.queue.done()
 }
 
 // close ends the goroutines.
@@ -297,7 +289,7 @@ func (l *fairWaitList) batches(wanted func(node string) bool) map[string][]*refr
 
 // newRefreshing makes an empty batch.
 func (l *fairWaitList) newRefreshing() *refreshing {
-	return &refreshing{call: call{cmd: fairRefresh, args: []string{l.stale, l.client.publish}}}
+	return &refreshing{call: call{cmd: fairRefresh, args: []string{l.client.staleMS, l.client.publish}}}
 }
 
 // fill adds waiters of one lock, from e on, and returns the first that found no room.
@@ -315,8 +307,8 @@ func (b *refreshing) add(places []*fairWaiter) {
 	lock := places[0].t.lock
 	b.keys = append(b.keys, lock.fairKeys()...)
 	b.args = append(b.args, lock.waiterChannel(""), strconv.Itoa(len(places)))
-	for _, pl := range places {
-		b.args = append(b.args, pl.t.wire)
+	for _, w := range places {
+		b.args = append(b.args, w.t.wire)
 	}
 	b.places = append(b.places, places...)
 	b.groups = append(b.groups, places)
@@ -348,9 +340,9 @@ func (l *fairWaitList) refresh(b *refreshing) error {
 	case len(states) != len(b.places):
 		return errReply
 	}
-	for i, pl := range b.places {
+	for i, w := range b.places {
 		if states[i] != inPlace {
-			pl.queue.signal()
+			w.queue.signal()
 		}
 	}
 	return nil
@@ -368,8 +360,8 @@ func (l *fairWaitList) refreshEach(b *refreshing, refusal error) error {
 	case classify(refusal) != refused:
 		return refusal
 	}
-	for _, pl := range b.places {
-		pl.queue.signal()
+	for _, w := range b.places {
+		w.queue.signal()
 	}
 	return refusal
 }

@@ -70,3 +70,7 @@ func (l *FencedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, er
 func (l *FencedLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
 	return l.acquire(ctx, "try lock", false, settingsOf(options))
 }
+
+var fencedSpec = &spec{kind: KindFenced, family: KindFenced, stored: KindLock,
+	protocol: hashProtocol{}, renew: renewScript, renewals: renewBatch, reentrant: true, fenced: true,
+	resolve: resolveOwner, fresh: freshOwner, wait: waitInLine}

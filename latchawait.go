@@ -24,30 +24,7 @@ func (w *awaiter) await(ctx context.Context) error {
 	if last == nil || !w.request.waits || !worthWaiting(ctx, last) {
 		return withContextEnd(ctx, last)
 	}
-	main := w.client.waitQueues.use(w.key)
-	defer main.done()
-	g := main.side(KindRead)
-	s := g.join()
-	for {
-		inFront, err := g.await(ctx, w.client.closing, s)
-		if err != nil {
-			return g.waitError(ctx, err, last)
-		}
-		if inFront {
-			break
-		}
-		if _, err = w.attempt(ctx, 0); err == nil || !worthWaiting(ctx, err) {
-			g.leave(s)
-			return g.waitError(ctx, err, last)
-		}
-		last = err
-	}
-	defer g.leaveFront()
-	err := w.client.waitInFront(ctx, g, w)
-	if err == nil {
-		g.callAll()
-	}
-	return err
+	return w.client.wait(ctx, w.key, KindRead, w, last)
 }
 
 // errUnset says what ErrNotSet may mean to an awaiter: Redisson removes a latch when it

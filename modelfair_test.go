@@ -36,7 +36,7 @@ type modelFairWaiter struct {
 var stale = millis(DefaultStaleWaiterTimeout)
 
 func newFairModel(w *world) model {
-	m := &fairModel{lockModel: newLockModel(w, fairSpec), waiters: map[*party]*modelFairWaiter{}, waits: map[*javaThread]bool{}}
+	m := &fairModel{lockModel: newLockModel(w, func(c *Client) *spec { return fairSpec(c, false) }), waiters: map[*party]*modelFairWaiter{}, waits: map[*javaThread]bool{}}
 	for _, p := range m.parties {
 		p.onGrant = func(any) { m.granted(p) }
 		p.onRefusal = func(reply any) { m.refused(p, reply) }
@@ -47,7 +47,7 @@ func newFairModel(w *world) model {
 
 // waiter is what a party knows of its place, nil if it wants none.
 func (m *fairModel) waiter(p *party) *modelFairWaiter {
-	if p.t == nil || p.phase != pending || p.t.fairWaiter == nil {
+	if p.t == nil || p.phase != pending || p.inQueue() == nil {
 		delete(m.waiters, p)
 		return nil
 	}
@@ -102,7 +102,7 @@ func (m *fairModel) refused(p *party, reply any) {
 		m.w.fail("%s is told the ticket %v after %d", p.name, list[1], f.ticket)
 	}
 	f.odd = f.odd || f.ticket == 0 && m.lost
-	f.ticket, p.t.fairWaiter.ticket = ticket, ticket
+	f.ticket, p.inQueue().ticket = ticket, ticket
 	if f.sign == 0 {
 		f.sign = f.asked
 	}
@@ -166,14 +166,14 @@ func (m *fairModel) refresh(d dice) {
 	names := ""
 	for _, p := range m.parties {
 		if f := m.waiter(p); f != nil && f.ticket > 0 && p.lock.client == c {
-			places, parties = append(places, p.t.fairWaiter), append(parties, p)
+			places, parties = append(places, p.inQueue()), append(parties, p)
 			names += p.name + " "
 		}
 	}
 	if places == nil {
 		return
 	}
-	b := c.fairWaiters.newRefreshing()
+	b := c.part(KindFair, newFairWaiters).(*fairWaitList).newRefreshing()
 	b.add(places)
 	msg := &message{what: names + "alive", words: m.w.words(b.call), light: true, silent: func() {}}
 	msg.answered = func(reply any) {

@@ -20,7 +20,7 @@ var foreigners = map[string]func(c *Client) []func(){
 	"string": func(c *Client) []func() { return lockOperations(newPrimitive(c, mutexSpec, modelName)) },
 	"hash": func(c *Client) []func() {
 		return slices.Concat(lockOperations(newPrimitive(c, lockSpec, modelName)),
-			lockOperations(newPrimitive(c, fairSpec, modelName)))
+			lockOperations(c.NewFairLock(modelName).primitive))
 	},
 	"rwlock": func(c *Client) []func() {
 		l := c.NewRWLock(modelName)
@@ -81,18 +81,17 @@ func (w *world) describe(words []string) string {
 }
 
 func lockOperations(p *primitive) []func() {
-	send := func(build func(t *ownership) call) func() {
+	send := func(build func(a *acquisition) call) func() {
 		return func() {
-			c := build(p.client.registry.fresh(p))
+			c := build(&acquisition{request: request{lease: 5 * time.Second}, lock: p, ownership: p.client.registry.fresh(p)})
 			c.cmd.send(context.Background(), p.client.rueidis, c.keys, c.args)
 		}
 	}
-	lease := 5 * time.Second
 	return []func(){
-		send(func(t *ownership) call { return p.spec.protocol.acquireCall(t, lease, 1, 0) }),
-		send(func(t *ownership) call { return p.spec.protocol.acquireCall(t, lease, 1, 1) }),
-		send(func(t *ownership) call { return p.spec.protocol.releaseCall(t, 0, 0) }),
-		send(func(t *ownership) call { return p.spec.protocol.renewalCall(t, lease) }),
+		send(func(a *acquisition) call { return p.spec.protocol.acquireCall(a, 1, 0) }),
+		send(func(a *acquisition) call { return p.spec.protocol.acquireCall(a, 1, 1) }),
+		send(func(a *acquisition) call { return p.spec.protocol.releaseCall(a.ownership, 0, 0) }),
+		send(func(a *acquisition) call { return p.spec.protocol.renewalCall(a.ownership, a.lease) }),
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 )
 
 func init() {
-	models["mutex"] = func(w *world) model { return newLockModel(w, mutexSpec) }
-	models["lock"] = func(w *world) model { return newLockModel(w, lockSpec) }
-	models["fenced"] = func(w *world) model { return newLockModel(w, fencedSpec) }
+	models["mutex"] = func(w *world) model { return newLockModel(w, always(mutexSpec)) }
+	models["lock"] = func(w *world) model { return newLockModel(w, always(lockSpec)) }
+	models["fenced"] = func(w *world) model { return newLockModel(w, always(fencedSpec)) }
 }
 
 // lockModel is the mutex, the re-entrant lock and the fenced lock: one owner at a time,
@@ -29,13 +29,16 @@ type lockModel struct {
 	looks     string // what the key looks like
 }
 
-func newLockModel(w *world, kind *spec) *lockModel {
+func always(kind *spec) func(*Client) *spec { return func(*Client) *spec { return kind } }
+
+func newLockModel(w *world, kindOf func(*Client) *spec) *lockModel {
+	kind := kindOf(w.clients[0])
 	m := &lockModel{w: w, kind: kind, before: entry{kind: "none", ttl: -2}, looks: "hash"}
 	if kind == mutexSpec {
 		m.looks = "string"
 	}
 	for i, c := range w.clients {
-		lock := newPrimitive(c, kind, modelName)
+		lock := newPrimitive(c, kindOf(c), modelName)
 		if i == 0 {
 			m.lock = lock
 		}
@@ -46,7 +49,7 @@ func newLockModel(w *world, kind *spec) *lockModel {
 	}
 	hosts := m.parties
 	for i, c := range w.clients {
-		if kind.reentrant && !kind.queued { // in a queue a guest and its host are one
+		if kind.reentrant && kind.kind != KindFair { // in a queue a guest and its host are one
 			m.addGuest(c, hosts[(2*i+2)%len(hosts)])
 		}
 	}

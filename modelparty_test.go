@@ -16,18 +16,20 @@ type party struct {
 	newOwnership func() *ownership // makes a new one
 	writer       *party            // under whose hold it reads, if it does
 
-	t       *ownership // nil: it wants nothing
-	phase   phase      // pending, held or leaving
-	lease   modelLease
-	waits   bool
-	round   int          // attempts of the acquisition
-	grips   []modelLease // of the holds that have not been released
-	sent    int64        // ms: before the command was sent that has set the lease
-	granted int64        // the lease that it set, in ms
-	unheard bool         // a release was not answered
-	owing   bool         // the count of the server may be another
-	excused bool         // damage has ended the hold, and it has not been told yet
-	toUndo  []*ownership // over, but the server may know or yet hear of them
+	t           *ownership   // nil: it wants nothing
+	others      []*ownership // that are asked for together with it
+	phase       phase        // pending, held or leaving
+	lease       modelLease
+	waits       bool
+	round       int // attempts of the acquisition
+	acquisition *acquisition
+	grips       []modelLease // of the holds that have not been released
+	sent        int64        // ms: before the command was sent that has set the lease
+	granted     int64        // the lease that it set, in ms
+	unheard     bool         // a release was not answered
+	owing       bool         // the count of the server may be another
+	excused     bool         // damage has ended the hold, and it has not been told yet
+	toUndo      []*ownership // over, but the server may know or yet hear of them
 
 	unset     func() bool // whether there is nothing to acquire yet
 	onAsk     func()
@@ -67,10 +69,11 @@ func (p *party) holds() bool { return p.left() > 0 && !p.excused }
 // want begins an acquisition.
 func (p *party) want(lease modelLease, waits bool, fate int) {
 	p.t, p.phase, p.lease, p.waits, p.round = p.newOwnership(), pending, lease, waits, 0
-	p.t.waits, p.t.since = waits, p.t.client.clock()
-	if waits && p.lock.spec.queued {
-		p.t.fairWaiter = &fairWaiter{t: p.t}
+	if fair, is := p.t.protocol.(fairProtocol); is && waits {
+		fair.waiter = &fairWaiter{t: p.t}
+		p.t.protocol = fair
 	}
+	p.acquisition = &acquisition{lock: p.lock, ownership: p.t, others: p.others, inLine: waits, since: p.t.client.clock()}
 	p.grips, p.unheard, p.owing, p.excused = nil, false, false, false
 	p.ask(fate)
 }
@@ -78,7 +81,8 @@ func (p *party) want(lease modelLease, waits bool, fate int) {
 // ask is one attempt.
 func (p *party) ask(fate int) {
 	p.t.counting(1)
-	c := p.lock.spec.protocol.acquireCall(p.t, fromMS(p.lease.ms), 1, p.round)
+	p.acquisition.lease = fromMS(p.lease.ms)
+	c := p.t.protocol.acquireCall(p.acquisition, 1, p.round)
 	t, bare := p.t, c.cmd.text == ""
 	p.round++
 	if p.onAsk != nil {
@@ -118,7 +122,8 @@ func (p *party) accept(m *message, reply any) {
 	p.phase, p.grips = held, []modelLease{p.lease}
 	p.t.holds.count = 1
 	p.sent, p.granted = m.sent/1000, p.lease.ms
-	p.t.doubt.queued, p.t.fairWaiter = false, nil
+	p.t.doubt.queued = false
+	p.leaveQueue()
 	if p.onGrant != nil {
 		p.onGrant(reply)
 	}
@@ -128,7 +133,7 @@ func (p *party) refused(reply any) {
 	if p.onRefusal != nil {
 		p.onRefusal(reply)
 	}
-	if _, is := reply.([]any); is && p.lock.spec.queued && p.waits || p.waits && p.lock.spec.side == KindWrite {
+	if _, is := reply.([]any); is && p.inQueue() != nil || p.waits && p.lock.spec.side == KindWrite {
 		p.t.doubt.queued = true
 	}
 	if !p.waits {
@@ -141,15 +146,27 @@ func (p *party) giveUp() {
 	if p.t.doubt.acquisition || p.t.doubt.queued {
 		p.undoLater()
 	}
-	p.t.fairWaiter = nil
+	p.leaveQueue()
 	p.t = nil
+}
+
+// inQueue is the place of a party that waits for a fair lock, or nil.
+func (p *party) inQueue() *fairWaiter {
+	fair, _ := p.t.protocol.(fairProtocol)
+	return fair.waiter
+}
+
+func (p *party) leaveQueue() {
+	if fair, is := p.t.protocol.(fairProtocol); is {
+		p.t.protocol = fairProtocol{waiters: fair.waiters}
+	}
 }
 
 // enter is a re-entry.
 func (p *party) enter(lease modelLease, fate int) {
 	t, count := p.t, len(p.grips)+1
 	t.counting(count)
-	c := p.lock.spec.protocol.acquireCall(p.t, fromMS(lease.ms), count, 0)
+	c := p.t.protocol.acquireCall(&acquisition{request: request{lease: fromMS(lease.ms)}, lock: p.lock, ownership: p.t}, count, 0)
 	m := &message{what: fmt.Sprintf("%s enters for the time number %d for %v", p.name, count, lease), words: p.w.words(c)}
 	m.silent = func() { p.owing, t.doubt.acquisition = true, true }
 	m.answered = func(reply any) {
@@ -202,7 +219,10 @@ func (p *party) over() {
 }
 
 // undoLater has what may be left of the ownership undone, and of those that were acquired with it.
-func (p *party) undoLater() { p.toUndo = append(append(p.toUndo, p.t), p.t.batch...) }
+func (p *party) undoLater() { p.toUndo = append(append(p.toUndo, p.t), p.others...) }
+
+// together are the ownerships that were asked for together.
+func (p *party) together() []*ownership { return append([]*ownership{p.t}, p.others...) }
 
 // release gives one hold back.
 func (p *party) release(pick, fate int) {
@@ -231,9 +251,9 @@ func (p *party) renewal() int64 {
 // settle makes the count of the server equal to that of the client. stood says that the
 // hold was certain when the last release began.
 func (p *party) settle(stood bool, fate int) {
-	t, count := p.t, len(p.grips)
+	t, others, count := p.t, p.others, len(p.grips)
 	t.holds.count = count
-	c := p.lock.spec.protocol.releaseCall(t, count, p.renewal())
+	c := t.protocol.releaseCall(t, count, p.renewal())
 	if c.keys == nil {
 		p.owing = false
 		return
@@ -256,7 +276,7 @@ func (p *party) settle(stood bool, fate int) {
 			if t.doubt.acquisition || p.unheard {
 				p.toUndo = append(p.toUndo, t)
 			}
-			p.toUndo = append(p.toUndo, t.batch...)
+			p.toUndo = append(p.toUndo, others...)
 			p.t = nil
 		case reply == nil:
 			p.lost("when it is released in part")
@@ -269,7 +289,7 @@ func (p *party) settle(stood bool, fate int) {
 func (p *party) undo(pick, fate int) {
 	i := pick % len(p.toUndo)
 	t := p.toUndo[i]
-	c := p.lock.spec.protocol.releaseCall(t, 0, 0)
+	c := t.protocol.releaseCall(t, 0, 0)
 	m := &message{what: p.name + " undoes what is over", words: p.w.words(c), light: true, silent: func() {}}
 	m.answered = func(any) { p.toUndo = slices.Delete(p.toUndo, i, i+1) }
 	p.w.send(m, fate)
@@ -285,8 +305,8 @@ func renewAll(w *world, parties []*party, fate int) {
 		if p.renewal() == 0 || due != nil && p.lock.client != due[0].lock.client {
 			continue
 		}
-		for _, t := range append([]*ownership{p.t}, p.t.batch...) {
-			c.add(p.lock.spec.protocol.renewalCall(t, fromMS(p.renewal())))
+		for _, t := range p.together() {
+			c.add(t.protocol.renewalCall(t, fromMS(p.renewal())))
 			due, ownerships = append(due, p), append(ownerships, p.t)
 		}
 		name += p.name + " "

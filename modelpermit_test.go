@@ -34,7 +34,11 @@ func newPermitModel(w *world) model {
 		m.operators = append(m.operators, &operator{w: w, name: fmt.Sprintf("G%d", i+1), client: c, execute: m.execute})
 		for n, size := range []int{1, 1, 2, 5} {
 			p := &party{w: w, name: fmt.Sprintf("G%d%c", i+1, 'a'+n), lock: s.permits}
-			p.newOwnership = func() *ownership { return m.newOwnership(s.permits, size) }
+			p.newOwnership = func() *ownership {
+				t, others := m.newOwnerships(s.permits, size)
+				p.others = others
+				return t
+			}
 			p.unset = func() bool { return !m.set }
 			p.onAsk = func() { m.asks(p) }
 			p.onRefusal = func(any) { m.refused(p) }
@@ -44,19 +48,17 @@ func newPermitModel(w *world) model {
 	return m
 }
 
-// ownership is that of permits that are acquired together, with ids that are the same each
+// newOwnerships are those of permits that are acquired together, with ids that are the same each
 // time.
-func (m *permitModel) newOwnership(s *primitive, size int) *ownership {
-	leader := s.client.registry.permits(s, size)
-	for _, t := range together(leader) {
+func (m *permitModel) newOwnerships(s *primitive, size int) (first *ownership, others []*ownership) {
+	first, others = freshPermits(&acquisition{request: request{together: size}, lock: s})
+	for _, t := range append([]*ownership{first}, others...) {
 		m.ids++
 		t.wire = fmt.Sprintf("%032x", m.ids)
-		t.leader = leader.wire
+		t.protocol = permitProtocol{leader: first.wire}
 	}
-	return leader
+	return first, others
 }
-
-func together(t *ownership) []*ownership { return append([]*ownership{t}, t.batch...) }
 
 func (m *permitModel) actions() []modelAction {
 	return []modelAction{
@@ -219,7 +221,7 @@ func (m *permitModel) asks(p *party) {
 
 func (m *permitModel) refused(p *party) {
 	free, _ := m.free()
-	if free >= int64(len(together(p.t))) && (m.keptAt == 0 || m.w.ms() > m.keptAt+keeping) {
+	if free >= int64(len(p.together())) && (m.keptAt == 0 || m.w.ms() > m.keptAt+keeping) {
 		m.w.fail("%s is refused, and there are %d", p.name, free)
 	}
 }
@@ -301,7 +303,7 @@ func (m *permitModel) check() {
 		if !p.holds() {
 			continue
 		}
-		for _, t := range together(p.t) {
+		for _, t := range p.together() {
 			score, there := ids.fields[rawID(t.wire)]
 			if !there || numeral(score) < p.sent+p.granted {
 				m.w.fail("the lease of %s ends at %q, and it relies on it until %d", p.name, score, p.sent+p.granted)

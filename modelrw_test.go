@@ -85,7 +85,9 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 		reader.unheard, reader.owing, reader.excused = false, false, false
 	}
 	stood, lease := writer.holds(), modelLease{30000, true}
-	words := m.w.record(func() { _, _ = reader.t.sendDowngrade(&request{lease: fromMS(lease.ms)}) })
+	words := m.w.record(func() {
+		_, _ = (&acquisition{request: request{lease: fromMS(lease.ms)}, lock: reader.lock, ownership: reader.t}).sendDowngrade()
+	})
 	writer.grips, writer.phase = nil, leaving
 	msg := &message{what: writer.name + " downgrades", words: words, light: true}
 	msg.silent = func() {

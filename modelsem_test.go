@@ -277,7 +277,7 @@ func (m *semaphoreModel) want(s *semaphoreClient, n int64, waits bool, fate int)
 	if err != nil {
 		panic(err)
 	}
-	s.n, s.wanted = n, &semAcquisition{Semaphore: s.semaphore, request: &r, n: strconv.FormatInt(n, 10), since: s.client.clock()}
+	s.n, s.wanted = n, &semAcquisition{Semaphore: s.semaphore, request: &r, n: strconv.FormatInt(n, 10)}
 	m.ask(s, fate)
 }
 

@@ -1,6 +1,9 @@
 package latchkey
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Mutex is the plain lock of the Redis documentation: SET name token NX PX, and a
 // compare-and-delete. It shares its keys with redis-py, redsync, node-redlock and
@@ -97,3 +100,10 @@ func (m *Mutex) Do(ctx context.Context, fn func(context.Context) error, options 
 func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	return m.primitive.ForceUnlock(ctx)
 }
+
+// mutexSpec asks more often than the others: users of the same recipe in other
+// libraries publish nothing when they release.
+var mutexSpec = &spec{kind: KindMutex, family: KindMutex, stored: KindMutex,
+	protocol: stringProtocol{}, renew: renewScript, renewals: renewBatch,
+	resolve: resolveOwner, fresh: freshOwner, wait: waitInLine,
+	ceiling: func(*Client) time.Duration { return jitter(250 * time.Millisecond) }}

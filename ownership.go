@@ -20,20 +20,8 @@ type ownership struct {
 	number        uint64 // of this ownership in this client
 	participantID string // name of our part if another client made the owner, else ""
 	turn          fifoMutex
-	waits         bool        // the acquisition waits: see readProtocol, writeProtocol
-	fairWaiter    *fairWaiter // in the queue of a fair lock, while it waits
-	since         stamp       // when it came to the front of its line, if it waits
-
-	// Of a permit that was asked for together with others: those others, until they
-	// have begun with it or are given up.
-	batch     []*ownership
-	leader    string // the wire name of the one that asks
-	permanent bool   // it was asked for without an end of its lease
-
-	// Of an ownership that reads for an owner that writes: what tells it from others, and
-	// the ownership that writes.
-	nestedNumber string
-	writer       *ownership
+	protocol      protocol   // that of the lock, or one that knows more of this ownership
+	writer        *ownership // that of the same owner, if this one reads for it
 
 	schedule schedule // the watchdog's
 
@@ -73,9 +61,6 @@ func (t *ownership) begin(r *request, a answer) {
 	}
 	t.holds.begin(r.renew)
 	t.plan()
-	for _, other := range t.batch {
-		other.begin(r, a)
-	}
 }
 
 // addHold makes a re-entry that the server has confirmed, or tells why the ownership can
@@ -102,9 +87,6 @@ func (t *ownership) noteDoubt(a answer) {
 	t.mu.Lock()
 	t.doubt.acquisitionInDoubt(a.doubtAt, a.doubtGeneration)
 	t.mu.Unlock()
-	for _, other := range t.batch {
-		other.noteDoubt(a)
-	}
 }
 
 // live reports whether the ownership can be entered again.
@@ -112,6 +94,13 @@ func (t *ownership) live() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.phase == held
+}
+
+// isPending reports whether the ownership has not begun.
+func (t *ownership) isPending() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.phase == pending
 }
 
 // markQueued remembers that the server has the ownership among those who wait.
@@ -166,4 +155,22 @@ func (t *ownership) observe(e Event) {
 		t.mu.Unlock()
 	}
 	t.client.reporter.observe(e)
+}
+
+// abandon ends an ownership that has not begun, and has undone what may have begun for the
+// server, which may have given it that lease. It reports whether anything may.
+func (t *ownership) abandon(lease time.Duration) (begun bool) {
+	t.mu.Lock()
+	t.phase = over
+	begun = t.doubt.mayBeHeld()
+	queued := t.doubt.queued
+	t.mu.Unlock()
+	t.client.registry.remove(t)
+	switch {
+	case begun:
+		t.undoLater(0, lease)
+	case queued:
+		t.undoLater(0, t.client.options.StaleWaiterTimeout)
+	}
+	return begun
 }

@@ -18,17 +18,16 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 		c.NewMutex("mutex").primitive, c.NewLock("lock").primitive, c.NewFencedLock("fenced").primitive,
 		rw.Writer().primitive, rw.Reader().primitive, c.NewPermitSemaphore("permits").permits,
 	} {
-		polling = append(polling, requestFor(p))
+		polling = append(polling, acquisitionOf(p))
 	}
-	front, behind := requestFor(c.NewFairLock("fair").primitive), requestFor(c.NewFairLock("fair").primitive)
-	front.stands(0)
+	front := inQueue(c, 0)
 	for ticket := range uint64(nearest) {
-		requestFor(front.ownership.lock).stands(ticket)
+		inQueue(c, ticket)
 	}
-	behind.stands(nearest)
+	behind := inQueue(c, nearest)
 	for ceiling, askers := range map[time.Duration][]attempter{
 		c.options.PollCeiling:            append(polling, front),
-		DefaultBackoffMax:                {requestFor(c.NewSpinLock("spin", Backoff{}).primitive)},
+		DefaultBackoffMax:                {spinner{acquisitionOf(c.NewLock("spin").primitive), Backoff{}.withDefaults()}},
 		4 * c.options.StaleWaiterTimeout: {behind},
 	} {
 		for _, a := range askers {
@@ -43,15 +42,14 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 	}
 }
 
-func requestFor(p *primitive) *request {
-	r := &request{together: 1}
-	r.ownership = p.orFresh(nil, r)
-	return r
-}
+func acquisitionOf(p *primitive) *acquisition { return p.newAcquisition("lock", true, nil) }
 
-// stands gives the request a place in the queue of a fair lock.
-func (r *request) stands(ticket uint64) {
-	t := r.ownership
-	t.fairWaiter = &fairWaiter{t: t, queue: t.client.waitQueues.use(t.lock.waiterChannel(t.wire))}
-	t.fairWaiter.setTicket(ticket)
+// inQueue is an acquisition with that place in the queue of a fair lock.
+func inQueue(c *Client, ticket uint64) attempter {
+	a := acquisitionOf(c.NewFairLock("fair").primitive)
+	a.start()
+	list := a.ownership.protocol.(fairProtocol).waiters
+	w := &fairWaiter{t: a.ownership, queue: c.waitQueues.use(a.lock.waiterChannel(a.ownership.wire))}
+	list.setTicket(w, ticket)
+	return fairAttempter{a, list, w}
 }

@@ -76,21 +76,18 @@ func PermitFrom(ctx context.Context) *Permit {
 	return nil
 }
 
-// permits makes the ownerships of permits that are asked for together, and returns the one
-// that asks.
-func (s *registry) permits(p *primitive, n int) (leader *ownership) {
-	all := make([]*ownership, n)
+// freshPermits makes the ownerships of permits that are asked for together. The first one
+// asks for all.
+func freshPermits(a *acquisition) (first *ownership, others []*ownership) {
+	registry := a.lock.client.registry
+	all := make([]*ownership, max(a.together, 1))
 	for i := range all {
-		t := s.build(p, Owner{text: newPermitID()}, s.number(), "")
+		t := registry.build(a.lock, Owner{text: newPermitID()}, registry.number(), "")
 		all[i] = t
-		t.leader = all[0].wire
-		s.mu.Lock()
-		name := permitName(p.key, t.wire)
-		s.byName[name], s.names[t] = t, name
-		s.mu.Unlock()
+		t.protocol = permitProtocol{leader: all[0].wire, permanent: a.permanent}
+		registry.replace(permitName(a.lock.key, t.wire), t)
 	}
-	all[0].batch = all[1:]
-	return all[0]
+	return all[0], all[1:]
 }
 
 // permitName is under which name a permit is known. Its id stands for an owner.

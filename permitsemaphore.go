@@ -2,6 +2,7 @@ package latchkey
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 )
@@ -25,7 +26,9 @@ type PermitSemaphore struct {
 }
 
 var permitSpec = &spec{kind: KindPermit, family: KindPermit, stored: KindSemaphore,
-	protocol: permitProtocol{}, renew: permitRenew, shared: true}
+	protocol: permitProtocol{}, renew: permitRenew, renewals: renewBatch, shared: true,
+	line:    KindWrite, // whose front does not wait for a hold of this client to end
+	resolve: noOwner, fresh: freshPermits, wait: waitInLine, ceiling: (*Client).patienceInFront}
 
 // NewPermitSemaphore returns the semaphore of that name. Nothing is sent.
 func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
@@ -111,16 +114,15 @@ func (s *PermitSemaphore) acquire(ctx context.Context, verb string, waits bool, 
 	if n < 1 || n > maxPermits {
 		return nil, fail(verb, s.name, invalid("%d permits at once, want at least 1 and at most %d", n, maxPermits))
 	}
-	h, err := s.permits.acquire(ctx, verb, waits, append(settings, setting{kind: settingTogether, n: n}))
+	a := s.permits.newAcquisition(verb, waits, append(settings, setting{kind: settingTogether, n: n}))
+	h, err := a.run(ctx)
 	if err != nil {
 		return nil, err
 	}
 	permits := []*Permit{{h}}
-	leader := h.inner().(*holdState).ownership
-	for _, t := range leader.batch {
+	for _, t := range a.others {
 		permits = append(permits, &Permit{newHold(&t.holds.first)})
 	}
-	leader.batch = nil
 	return permits, nil
 }
 
@@ -170,32 +172,43 @@ func (s *PermitSemaphore) Delete(ctx context.Context) (bool, error) {
 }
 
 // permitProtocol is an id among those of a semaphore.
-type permitProtocol struct{}
+type permitProtocol struct {
+	leader    string // the id of the first of those that were asked for together
+	permanent bool   // they were asked for without an end of their leases
+}
 
-func (permitProtocol) keys(t *ownership) []string {
+func (p permitProtocol) keys(t *ownership) []string {
 	keys := append(make([]string, 0, 4), t.lock.key, idsKey(t.lock.key), reserveKey(t.lock.key))
-	if t.permanent {
-		keys = append(keys, "latchkey_permit_void:"+hashTag(t.lock.key)+":"+t.leader)
+	if p.permanent {
+		keys = append(keys, "latchkey_permit_void:"+hashTag(t.lock.key)+":"+p.leader)
 	}
 	return keys
 }
 
-func (p permitProtocol) acquireCall(t *ownership, lease time.Duration, _, _ int) call {
-	keep := ""
-	if t.waits && t.client.clock().since(t.since) > t.client.patienceInFront() {
-		keep = t.client.staleText()
+func (p permitProtocol) acquireCall(a *acquisition, _, _ int) call {
+	t, keep := a.ownership, ""
+	if a.inLine && t.client.clock().since(a.since) > t.client.patienceInFront() {
+		keep = t.client.staleMS
 		t.markQueued()
 	}
-	ms := t.client.leaseText(lease)
-	if t.permanent = lease == permanentLease; t.permanent {
+	ms := t.client.leaseText(a.lease)
+	if p.permanent {
 		ms = ""
 	}
-	args := []string{ms, keep, t.client.publish, t.lock.channel, t.wire, rawID(t.wire)}
-	for _, other := range t.batch {
-		other.permanent = t.permanent
-		args = append(args, rawID(other.wire))
+	args := []string{ms, keep, t.client.publish, t.lock.channel, t.wire}
+	for each := range a.each {
+		args = append(args, rawID(each.wire))
 	}
 	return call{permitAcquire, p.keys(t), args}
+}
+
+// readRefusal does not tell what is left of a lease, which would be that of one of many.
+func (permitProtocol) readRefusal(_ *acquisition, ans answer) (time.Duration, error) {
+	ms, err := ans.message.AsInt64()
+	if err != nil {
+		return 0, errors.Join(errReply, err)
+	}
+	return fromMillis(ms), ErrNotAcquired
 }
 
 func (p permitProtocol) releaseCall(t *ownership, count int, _ int64) call {
@@ -203,7 +216,7 @@ func (p permitProtocol) releaseCall(t *ownership, count int, _ int64) call {
 		return call{}
 	}
 	mark := ""
-	if t.permanent && t.mayWait() {
+	if p.permanent && t.mayWait() {
 		mark = strconv.FormatInt(millis(lateDelivery), 10)
 	}
 	return call{permitLeave, p.keys(t), []string{rawID(t.wire), t.wire, t.client.publish, t.lock.channel, mark}}

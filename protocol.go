@@ -11,7 +11,12 @@ import (
 type protocol interface {
 	// acquire makes the ownership hold the lock count times. round is 0 at the first
 	// attempt of an acquisition.
-	acquireCall(t *ownership, lease time.Duration, count, round int) call
+	acquireCall(a *acquisition, count, round int) call
+	// readRefusal reads the reply to that if it is a number or an array, by which the
+	// script says that the lock is not to be had: the error is, or matches,
+	// ErrNotAcquired, and comes with the time after which to ask again, negative if the
+	// script does not know.
+	readRefusal(a *acquisition, ans answer) (left time.Duration, err error)
 	// release lowers the count of the ownership; with 0 it has nothing in Redis any
 	// more. If the lock stays held, its time is raised to raise ms.
 	releaseCall(t *ownership, count int, raise int64) call
@@ -35,12 +40,17 @@ const (
 // stringProtocol is a token in a string.
 type stringProtocol struct{}
 
-func (stringProtocol) acquireCall(t *ownership, lease time.Duration, _, round int) call {
-	c := call{mutexAcquire, t.lock.alone(), []string{t.wire, t.client.leaseText(lease)}}
+func (stringProtocol) acquireCall(a *acquisition, _, round int) call {
+	t := a.ownership
+	c := call{mutexAcquire, t.lock.alone(), []string{t.wire, t.client.leaseText(a.lease)}}
 	if round == 0 {
 		c.cmd = mutexSet
 	}
 	return c
+}
+
+func (stringProtocol) readRefusal(a *acquisition, ans answer) (time.Duration, error) {
+	return a.readHolder(ans)
 }
 
 // releaseCall of a part of a hold that cannot be entered twice is nothing.
@@ -58,8 +68,9 @@ func (stringProtocol) renewalCall(t *ownership, lease time.Duration) call {
 // hashProtocol is a hash with the owner and its count.
 type hashProtocol struct{}
 
-func (hashProtocol) acquireCall(t *ownership, lease time.Duration, count, _ int) call {
-	c := call{lockAcquire, t.lock.alone(), acquireArgs(t, lease, count)}
+func (hashProtocol) acquireCall(a *acquisition, count, _ int) call {
+	t := a.ownership
+	c := call{lockAcquire, t.lock.alone(), acquireArgs(t, a.lease, count)}
 	if t.lock.spec.fenced {
 		c.keys = []string{t.lock.key, t.lock.token}
 	}
@@ -69,6 +80,10 @@ func (hashProtocol) acquireCall(t *ownership, lease time.Duration, count, _ int)
 // acquireArgs are what all scripts that acquire a hash are told first.
 func acquireArgs(t *ownership, lease time.Duration, count int) []string {
 	return []string{t.wire, t.client.leaseText(lease), strconv.Itoa(count), t.participantID, t.client.tokenFloor}
+}
+
+func (hashProtocol) readRefusal(a *acquisition, ans answer) (time.Duration, error) {
+	return a.readHolder(ans)
 }
 
 func (hashProtocol) releaseCall(t *ownership, count int, raise int64) call {

@@ -5,13 +5,88 @@ import (
 	"errors"
 )
 
-// reenter raises the count by one. It reports whether it may succeed later.
-func (t *ownership) reenter(ctx context.Context, r *request) (h *Hold, again bool, err error) {
+// reenter enters the hold again that the call is for. Without a hold and without an error, one
+// is to be begun: for a.ownership, whose turn the call then has, or for a fresh owner if that
+// is nil. An ownership that came to its end while its turn was awaited is looked for anew.
+func (a *acquisition) reenter(ctx context.Context) (*Hold, error) {
+	for {
+		if ctx.Err() != nil {
+			return nil, contextError(ctx)
+		}
+		t, err := a.lock.spec.resolve(ctx, a)
+		if t == nil || err != nil {
+			return nil, err
+		}
+		if err := a.awaitTurn(ctx, t); err != nil {
+			return nil, err
+		}
+		h, again, err := a.enter(ctx, t)
+		if !again {
+			return h, err
+		}
+		if err == nil {
+			continue
+		}
+		if stopped := rest(ctx, a.lock.client.closing, jitter(longPause)); stopped != nil {
+			return nil, stoppedAfter(err, stopped)
+		}
+	}
+}
+
+// awaitTurn waits for another call of the same owner: one that uses the lock has to wait
+// for the server only, one that acquires it for what that meets.
+func (a *acquisition) awaitTurn(ctx context.Context, t *ownership) error {
+	if t.turn.tryLock() {
+		return nil
+	}
+	if !a.waits && !t.live() {
+		return ErrNotAcquired
+	}
+	if t.turn.lock(ctx) == nil {
+		return nil
+	}
+	err := contextError(ctx)
+	if q := t.client.waitQueues.known(t.lock.key); q != nil && !t.live() {
+		return q.side(t.lock.spec.line).waitError(ctx, err, nil)
+	}
+	return unavailable(err)
+}
+
+// giveTurnBack ends the turn of an ownership that others may know.
+func (a *acquisition) giveTurnBack() {
+	if a.hasTurn {
+		a.ownership.turn.unlock()
+	}
+}
+
+// enter does what the phase of the ownership asks for, with its turn, which it keeps only if
+// the ownership is to begin. It reports whether to look for the ownership anew, with an error
+// if that is to be after a pause: then others have their turn in between, the renewal above
+// all.
+func (a *acquisition) enter(ctx context.Context, t *ownership) (h *Hold, again bool, err error) {
+	t.mu.Lock()
+	phase := t.phase
+	t.mu.Unlock()
+	if phase == pending {
+		a.ownership, a.hasTurn = t, true
+		return nil, false, nil
+	}
+	defer t.turn.unlock()
+	if phase != held {
+		return nil, true, nil
+	}
+	a.ownership = t
+	return a.addOne(ctx)
+}
+
+// addOne raises the count of the ownership by one. It reports whether that may succeed later.
+func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err error) {
+	t := a.ownership
 	t.mu.Lock()
 	count := t.holds.count + 1
-	r.lease = min(r.lease, max(t.lease.limit.left(t.client.clock()), MinLease))
+	a.lease = min(a.lease, max(t.lease.limit.left(t.client.clock()), MinLease))
 	t.mu.Unlock()
-	a, again, err := t.askToEnter(ctx, r, count)
+	ans, again, err := a.askToEnter(ctx, count)
 	switch {
 	case again:
 		return nil, true, err
@@ -19,26 +94,27 @@ func (t *ownership) reenter(ctx context.Context, r *request) (h *Hold, again boo
 		t.lose(ErrLost, "it was gone when it was entered again")
 		return nil, false, errors.Join(ErrNotAcquired, ErrLost)
 	case err != nil:
-		return nil, false, t.entryFailed(r, a, err)
+		return nil, false, a.entryFailed(ans, err)
 	}
-	g, cause := t.addHold(r, a)
+	g, cause := t.addHold(&a.request, ans)
 	if cause != nil {
 		// The ownership ended while the answer was under way, and must not come to life
 		// again: what the server has counted is taken back.
-		t.undoLater(0, r.lease)
+		t.undoLater(0, a.lease)
 		return nil, false, notEntered(cause)
 	}
 	return newHold(g), false, nil
 }
 
 // entryFailed sets the server's count back if the re-entry may have been counted.
-func (t *ownership) entryFailed(r *request, a answer, err error) error {
+func (a *acquisition) entryFailed(ans answer, err error) error {
+	t := a.ownership
 	counted := errors.Is(err, ErrNotReplicated)
 	known := counted && t.client.undo.atOnce(t.setRight)
-	if a.doubt || counted && !known {
-		t.undoLater(0, r.lease)
+	if ans.doubt || counted && !known {
+		t.undoLater(0, a.lease)
 	}
-	if !known && (a.doubt || counted) {
+	if !known && (ans.doubt || counted) {
 		return errors.Join(err, ErrUnknownOutcome)
 	}
 	return err
@@ -48,20 +124,21 @@ func (t *ownership) entryFailed(r *request, a answer, err error) error {
 // question is to be asked again, for as long as the call may take and the hold stands;
 // after an attempt whose outcome is unknown that is done here, before anything else is sent
 // but a renewal.
-func (t *ownership) askToEnter(ctx context.Context, r *request, count int) (a answer, again bool, err error) {
+func (a *acquisition) askToEnter(ctx context.Context, count int) (ans answer, again bool, err error) {
+	t := a.ownership
 	for doubt := false; ; {
-		a, err = t.sendAcquire(ctx, r, count, 0)
-		t.noteDoubt(a)
-		doubt = doubt || a.doubt
-		a.doubt = doubt
-		if err == nil || !t.live() || classify(err) == refused || !worthWaiting(ctx, err) || !t.client.hasTime(r) {
-			return a, false, err
+		ans, err = a.send(ctx, count, 0)
+		t.noteDoubt(ans)
+		doubt = doubt || ans.doubt
+		ans.doubt = doubt
+		if err == nil || !t.live() || classify(err) == refused || !worthWaiting(ctx, err) || !a.hasTime() {
+			return ans, false, err
 		}
 		if !doubt {
-			return a, true, err
+			return ans, true, err
 		}
 		if stopped := rest(ctx, t.client.closing, jitter(longPause)); stopped != nil {
-			return a, false, stoppedAfter(err, stopped)
+			return ans, false, stoppedAfter(err, stopped)
 		}
 		t.turn.lend()
 	}

@@ -97,6 +97,13 @@ func (s *registry) register(name ownedName, over, t *ownership) *ownership {
 	return t
 }
 
+// replace makes an ownership known by a name, in place of any other.
+func (s *registry) replace(name ownedName, t *ownership) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.byName[name], s.names[t] = t, name
+}
+
 // fresh makes an ownership for an owner that nobody has.
 func (s *registry) fresh(p *primitive) *ownership {
 	number := s.number()
@@ -106,7 +113,8 @@ func (s *registry) fresh(p *primitive) *ownership {
 func (s *registry) build(p *primitive, owner Owner, number uint64, part string) *ownership {
 	t := &ownership{
 		client: s.client, lock: p, number: number,
-		owner: owner, wire: owner.String(), participantID: part, schedule: newSchedule(),
+		owner: owner, wire: owner.String(), participantID: part,
+		protocol: p.spec.protocol, schedule: newSchedule(),
 	}
 	t.holds.first.ownership = t
 	return t

@@ -119,7 +119,7 @@ func (t *ownership) finishRelease(a answer) {
 		t.client.reporter.log(noticePublish, t.lock.channel)
 	}
 	t.observe(Event{Type: EventReleased}) // before the next one can acquire
-	if t.lock.spec.side != "" && !a.message.IsInt64() {
+	if t.lock.spec.joint && !a.message.IsInt64() {
 		t.leaveHold()
 	} else {
 		t.endHold(told)
@@ -170,7 +170,7 @@ func (t *ownership) raised() time.Duration {
 }
 
 func (t *ownership) sendRelease(ctx context.Context, stop <-chan struct{}, count int, raise int64) (answer, error) {
-	c := t.lock.spec.protocol.releaseCall(t, count, raise)
+	c := t.protocol.releaseCall(t, count, raise)
 	if c.keys == nil {
 		return answer{}, nil
 	}
@@ -185,7 +185,7 @@ func (t *ownership) giveUp(g *holdState) {
 		t.doubt.stood = t.valid() > 0
 		// While a lock has one holder, nobody else publishes its release. That is not so
 		// for readers, whose own messages are heard like all others.
-		t.echo = t.lock.spec.alone() && t.queue.releaseBegins()
+		t.echo = !t.lock.spec.joint && !t.lock.spec.shared && t.queue.releaseBegins()
 	}
 }
 

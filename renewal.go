@@ -114,11 +114,7 @@ func (w *watchdog) batches(all []*ownership) [][]*ownership {
 	}
 	var batches [][]*ownership
 	for _, group := range groups {
-		size := renewBatch
-		if group[0].lock.spec.side != "" {
-			size = renewBatch / 4 // a reader takes four times as long
-		}
-		batches = slices.AppendSeq(batches, slices.Chunk(group, size))
+		batches = slices.AppendSeq(batches, slices.Chunk(group, group[0].lock.spec.renewals))
 	}
 	return batches
 }
@@ -176,7 +172,7 @@ func (w *watchdog) sendRenewal(batch []renewal) (sent stamp, results []int64, er
 	var all call
 	patience := renewPatience
 	for _, r := range batch {
-		all.add(r.t.lock.spec.protocol.renewalCall(r.t, r.lease))
+		all.add(r.t.protocol.renewalCall(r.t, r.lease))
 		patience = min(patience, r.patience())
 	}
 	sent = w.clock()
@@ -207,7 +203,7 @@ func (w *watchdog) ask(c call, patience time.Duration) ([]int64, error) {
 // renewKeyByKey renews one hold with a command for each of its keys, which the server has
 // refused to look at together. It is renewed if all of them say so.
 func (w *watchdog) renewKeyByKey(r renewal, refusal error) ([]int64, error) {
-	p, is := r.t.lock.spec.protocol.(keyByKey)
+	p, is := r.t.protocol.(keyByKey)
 	if !is {
 		return nil, refusal
 	}

@@ -14,3 +14,7 @@ var _ Locker = (*Lock)(nil)
 func (c *Client) NewLock(name string) *Lock {
 	return &Lock{newPrimitive(c, lockSpec, name)}
 }
+
+var lockSpec = &spec{kind: KindLock, family: KindLock, stored: KindLock,
+	protocol: hashProtocol{}, renew: renewScript, renewals: renewBatch, reentrant: true,
+	resolve: resolveOwner, fresh: freshOwner, wait: waitInLine}

@@ -1,6 +1,7 @@
 package latchkey
 
 import (
+	"errors"
 	"strconv"
 	"time"
 )
@@ -9,42 +10,67 @@ import (
 // beside it the leases of its readers, and who waits to write.
 
 // readProtocol is a reader in the hash of a read/write lock.
-type readProtocol struct{}
+type readProtocol struct {
+	// number tells an ownership that reads for an owner that writes from others under the
+	// same name. It is "" for any other.
+	number string
+}
 
-func (readProtocol) acquireCall(t *ownership, lease time.Duration, count, _ int) call {
-	p, holds := t.lock, strconv.Itoa(count)
+func (p readProtocol) acquireCall(a *acquisition, count, _ int) call {
+	t, holds := a.ownership, strconv.Itoa(count)
 	waits := "0"
-	if t.waits {
+	if a.inLine {
 		waits = "1"
 	}
-	return call{rwReadAcquire, append(p.rwKeys(), p.leaseKeys(t.wire)+holds),
-		[]string{t.wire, t.client.leaseText(lease), holds, t.nestedNumber, waits, t.client.staleText()}}
+	return call{rwReadAcquire, append(t.lock.rwKeys(), t.lock.leaseKeys(t.wire)+holds),
+		[]string{t.wire, t.client.leaseText(a.lease), holds, p.number, waits, t.client.staleMS}}
 }
 
-func (readProtocol) releaseCall(t *ownership, count int, raise int64) call {
-	p := t.lock
-	return call{rwReadRelease, p.appendLeaseKeys(p.rwKeys(), t.wire, t.mostHolds()),
-		[]string{t.wire, strconv.Itoa(count), t.nestedNumber, t.client.publish, p.channel, strconv.FormatInt(raise, 10)}}
+func (readProtocol) readRefusal(a *acquisition, ans answer) (time.Duration, error) {
+	return readRWRefusal(a, ans)
 }
 
-func (readProtocol) renewalCall(t *ownership, lease time.Duration) call {
-	return rwRenewal(t, "read", t.count(), lease)
+func (p readProtocol) releaseCall(t *ownership, count int, raise int64) call {
+	return call{rwReadRelease, t.lock.appendLeaseKeys(t.lock.rwKeys(), t.wire, t.mostHolds()),
+		[]string{t.wire, strconv.Itoa(count), p.number, t.client.publish, t.lock.channel, strconv.FormatInt(raise, 10)}}
 }
 
-func (readProtocol) renewalCalls(t *ownership, lease time.Duration) []call {
-	return rwRenewals(t, t.wire, t.count(), lease)
+func (p readProtocol) renewalCall(t *ownership, lease time.Duration) call {
+	return rwRenewal(t, "read", p.number, t.count(), lease)
+}
+
+func (p readProtocol) renewalCalls(t *ownership, lease time.Duration) []call {
+	return rwRenewals(t, t.wire, p.number, t.count(), lease)
 }
 
 // writeProtocol is the writer in the hash of a read/write lock.
 type writeProtocol struct{}
 
-func (writeProtocol) acquireCall(t *ownership, lease time.Duration, count, _ int) call {
-	stale := ""
-	if t.waits {
-		stale = t.client.staleText()
+func (writeProtocol) acquireCall(a *acquisition, count, _ int) call {
+	t, stale := a.ownership, ""
+	if a.inLine {
+		stale = t.client.staleMS
 	}
 	return call{rwWriteAcquire, t.lock.rwKeys(),
-		[]string{t.wire, t.client.leaseText(lease), strconv.Itoa(count), stale}}
+		[]string{t.wire, t.client.leaseText(a.lease), strconv.Itoa(count), stale}}
+}
+
+// readRefusal notes that the server counts a writer that waits.
+func (writeProtocol) readRefusal(a *acquisition, ans answer) (time.Duration, error) {
+	if a.inLine && ans.message.IsInt64() {
+		a.ownership.markQueued()
+	}
+	return readRWRefusal(a, ans)
+}
+
+// readRWRefusal does not tell what is left of the lease: it may be the turn of others then.
+func readRWRefusal(a *acquisition, ans answer) (left time.Duration, err error) {
+	left, err = a.readHolder(ans)
+	var busy *busyError
+	if errors.As(err, &busy) {
+		busy.left = -1
+	}
+	return left, err
 }
 
 func (writeProtocol) releaseCall(t *ownership, count int, raise int64) call {
@@ -57,36 +83,36 @@ func (writeProtocol) releaseCall(t *ownership, count int, raise int64) call {
 }
 
 func (writeProtocol) renewalCall(t *ownership, lease time.Duration) call {
-	return rwRenewal(t, "write", 0, lease)
+	return rwRenewal(t, "write", "", 0, lease)
 }
 
 func (writeProtocol) renewalCalls(t *ownership, lease time.Duration) []call {
-	return rwRenewals(t, t.wire+":write", 0, lease)
+	return rwRenewals(t, t.wire+":write", "", 0, lease)
 }
 
 // rwRenewal names no key that need not be there: while the slot of the lock migrates, a
 // script of several keys finds all of them on one node or is refused.
-func rwRenewal(t *ownership, side string, reads int, lease time.Duration) call {
+func rwRenewal(t *ownership, side, number string, reads int, lease time.Duration) call {
 	all := t.lock.rwKeys()
 	keys := t.lock.appendLeaseKeys(all[:2:2], t.wire, reads)
-	if t.nestedNumber != "" {
+	if number != "" {
 		keys = append(keys, all[3])
 	}
 	return call{rwRenew, keys,
-		[]string{t.wire, side, t.nestedNumber, strconv.FormatInt(millis(lease), 10), strconv.Itoa(reads)}}
+		[]string{t.wire, side, number, strconv.FormatInt(millis(lease), 10), strconv.Itoa(reads)}}
 }
 
 // rwRenewals begin with the leases and end with the lock, which decides.
-func rwRenewals(t *ownership, field string, reads int, lease time.Duration) []call {
+func rwRenewals(t *ownership, field, number string, reads int, lease time.Duration) []call {
 	all := t.lock.rwKeys()
 	renew := func(what, key string) call {
-		return call{rwRenewKey, []string{key}, []string{what, field, strconv.FormatInt(millis(lease), 10), t.nestedNumber}}
+		return call{rwRenewKey, []string{key}, []string{what, field, strconv.FormatInt(millis(lease), 10), number}}
 	}
 	calls := []call{renew("leases", all[1])}
 	for _, key := range t.lock.appendLeaseKeys(nil, t.wire, reads) {
 		calls = append(calls, renew("lease key", key))
 	}
-	if t.nestedNumber != "" {
+	if number != "" {
 		calls = append(calls, renew("notes", all[3]))
 	}
 	return append(calls, renew("lock", all[0]))

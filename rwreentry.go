@@ -11,9 +11,18 @@ import (
 // in the one that writes, has a number of its own by which the server tells it from
 // earlier ones, and may outlive it.
 
-// resolveSide is resolve for the sides of a read/write lock.
-func (p *primitive) resolveSide(ctx context.Context, r *request) (*ownership, error) {
-	owner := r.by
+// waitToRead waits together with other readers. An owner that writes need not wait to read.
+func waitToRead(ctx context.Context, a *acquisition) error {
+	if a.ownership != nil && a.ownership.writer != nil {
+		_, err := a.attempt(ctx, 0)
+		return err
+	}
+	return waitInLine(ctx, a)
+}
+
+// resolveSide is [resolveOwner] for the sides of a read/write lock.
+func resolveSide(ctx context.Context, a *acquisition) (*ownership, error) {
+	p, owner := a.lock, a.by
 	if owner.IsZero() {
 		if h := holdFrom(ctx, p, p.spec.side); h != nil {
 			return h.ownership, nil
@@ -69,12 +78,8 @@ func (t *ownership) nest(p *primitive) *ownership {
 func (s *registry) nested(p *primitive, owner Owner) *ownership {
 	number := s.number()
 	t := s.build(p, owner, number, "")
-	t.nestedNumber = strconv.FormatUint(number, 10)
-	name := ownedName{p.key, p.spec.side, owner}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.byName[name] = t
-	s.names[t] = name
+	t.protocol = readProtocol{number: strconv.FormatUint(number, 10)}
+	s.replace(ownedName{p.key, p.spec.side, owner}, t)
 	return t
 }
 
@@ -136,19 +141,20 @@ func (t *ownership) downgrade(ctx context.Context, g *holdState) (*Hold, error) 
 	if err := t.beginRelease(g); err != nil {
 		return nil, err
 	}
-	a, err := n.sendDowngrade(&r)
+	a := &acquisition{request: r, lock: n.lock, ownership: n}
+	ans, err := a.sendDowngrade()
 	switch {
 	case err != nil:
-		n.noteDoubt(a)
-		_, err = n.abandonEntry(&r, err)
-		return nil, errors.Join(err, t.releaseFailed(a, err))
-	case a.null:
+		n.noteDoubt(ans)
+		_, err = a.abandonEntry(err)
+		return nil, errors.Join(err, t.releaseFailed(ans, err))
+	case ans.null:
 		t.lose(ErrLost, "it was gone when it was downgraded")
-		_, err = n.abandonEntry(&r, ErrLost)
+		_, err = a.abandonEntry(ErrLost)
 		return nil, errors.Join(ErrNotHeld, err)
 	}
-	read, err := n.arrive(&r, a)
-	t.finishRelease(a)
+	read, err := a.arrive(ans)
+	t.finishRelease(ans)
 	_, _ = t.reportRelease(g)
 	return read, err
 }
@@ -188,49 +194,42 @@ const downgradedBefore = -2
 
 // sendDowngrade asks the server for one read hold more, instead of the write hold. It
 // is not stopped by the end of the caller's context: the write hold is given up.
-func (t *ownership) sendDowngrade(r *request) (answer, error) {
+func (a *acquisition) sendDowngrade() (answer, error) {
+	t, p := a.ownership, a.lock
 	count := t.count() + 1
 	t.counting(count)
-	p, holds := t.lock, strconv.Itoa(count)
-	a, err := t.client.sender.call(t.client.sender.detached(context.Background()), nil, rwDowngrade.confirmed(t.client.acks),
-		append(p.rwKeys(), p.leaseKeys(t.wire)+holds),
-		[]string{t.wire, t.client.leaseText(r.lease), holds, t.nestedNumber, t.client.publish, p.channel})
-	if told, _ := a.message.AsInt64(); told == downgradedBefore {
-		a.sent = a.asked // by an earlier attempt, with which the lease began
+	ans, err := t.client.sender.call(t.client.sender.detached(context.Background()), nil, rwDowngrade.confirmed(t.client.acks),
+		append(p.rwKeys(), p.leaseKeys(t.wire)+strconv.Itoa(count)),
+		[]string{t.wire, t.client.leaseText(a.lease), strconv.Itoa(count), t.protocol.(readProtocol).number, t.client.publish, p.channel})
+	if told, _ := ans.message.AsInt64(); told == downgradedBefore {
+		ans.sent = ans.asked // by an earlier attempt, with which the lease began
 	}
-	if errors.Is(err, ErrNotReplicated) && !a.doubt {
-		a.doubt, a.doubtAt, a.doubtGeneration = true, a.sent, noGeneration // it was done, and is to be undone
+	if errors.Is(err, ErrNotReplicated) && !ans.doubt {
+		ans.doubt, ans.doubtAt, ans.doubtGeneration = true, ans.sent, noGeneration // it was done, and is to be undone
 	}
-	return a, err
+	return ans, err
 }
 
 // arrive makes the hold of a read that the server has granted, as the first of its
 // ownership or one more.
-func (t *ownership) arrive(r *request, a answer) (*Hold, error) {
-	t.mu.Lock()
-	fresh := t.phase == pending
-	t.mu.Unlock()
-	if fresh {
-		if err := t.accept(r, a); err != nil {
-			return t.conclude(r, err)
-		}
-		return t.conclude(r, nil)
+func (a *acquisition) arrive(ans answer) (*Hold, error) {
+	t := a.ownership
+	if t.isPending() {
+		return a.conclude(a.accept(ans))
 	}
-	g, cause := t.addHold(r, a)
+	g, cause := t.addHold(&a.request, ans)
 	if cause != nil {
-		return t.abandonEntry(r, cause)
+		return a.abandonEntry(cause)
 	}
 	return newHold(g), nil
 }
 
 // abandonEntry gives up a read that was asked for: the server's count is set back.
-func (t *ownership) abandonEntry(r *request, cause error) (*Hold, error) {
-	t.mu.Lock()
-	fresh := t.phase == pending
-	t.mu.Unlock()
-	if fresh {
-		return t.conclude(r, cause)
+func (a *acquisition) abandonEntry(cause error) (*Hold, error) {
+	t := a.ownership
+	if t.isPending() {
+		return a.conclude(cause)
 	}
-	t.undoLater(0, r.lease)
+	t.undoLater(0, a.lease)
 	return nil, cause
 }

@@ -19,7 +19,7 @@ func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 	defer s.client.working.Done()
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
-	each := &semAcquisition{Semaphore: s, request: &r, n: strconv.Itoa(n), since: s.client.clock()}
+	each := &semAcquisition{Semaphore: s, request: &r, n: strconv.Itoa(n)}
 	if err := each.conclude(each.run(ctx)); err != nil {
 		return fail(verb, s.name, explain(s.client.wrongKind(ctx, s.keys, s.kind, err))...)
 	}
@@ -39,7 +39,7 @@ type semAcquisition struct {
 	request  *request
 	op       *operation // nil before it has asked
 	n        string
-	since    stamp // when it came to the front
+	since    stamp // just before its first attempt, in front of the line
 	doubt    bool  // it may have been executed, or may yet be
 	reserved bool  // permits may be reserved for it
 }
@@ -50,14 +50,7 @@ func (s *semAcquisition) run(ctx context.Context) error {
 		_, err := s.attempt(ctx, 0)
 		return err
 	}
-	q := s.client.waitQueues.use(s.key)
-	defer q.done()
-	if err := q.awaitFront(ctx, s.client.closing); err != nil {
-		return q.waitError(ctx, err, nil)
-	}
-	defer q.leaveFront()
-	s.since = s.client.clock()
-	return s.client.waitInFront(ctx, q, s)
+	return s.client.wait(ctx, s.key, "", s, nil)
 }
 
 // attempt is part of [attempter].
@@ -88,11 +81,11 @@ func (s *semAcquisition) attempt(ctx context.Context, _ int) (time.Duration, err
 // reserved for it.
 func (s *semAcquisition) call() call {
 	if s.op == nil {
-		s.op = s.client.newOperation(s.key)
+		s.op, s.since = s.client.newOperation(s.key), s.client.clock()
 	}
 	reserve := ""
 	if s.request.waits && s.client.clock().since(s.since) > s.client.patienceInFront() {
-		reserve, s.reserved = s.client.staleText(), true
+		reserve, s.reserved = s.client.staleMS, true
 	}
 	return call{semAcquire, []string{s.key, s.reserve(), s.op.record, s.beside},
 		[]string{s.client.id, s.op.number, s.n, reserve, s.client.publish, s.channel}}

@@ -1,6 +1,9 @@
 package latchkey
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // SpinLock is a re-entrant [Lock] whose waiters use no messages: they ask again after
 // growing pauses, as those of Redisson's spin lock do. It suits servers where pub/sub is
@@ -58,4 +61,70 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 // ended, the error also matches that of ctx. The end of Wait matches no error of a context.
 func (l *SpinLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return l.acquire(ctx, "lock", true, settingsOf(options))
+}
+
+// spinSpec waits by back-off, and otherwise is the re-entrant lock.
+func spinSpec(b Backoff) *spec {
+	k := *lockSpec
+	k.kind = KindSpin
+	k.wait = func(ctx context.Context, a *acquisition) error {
+		return a.lock.client.wait(ctx, a.lock.key, "", spinner{a, b}, nil)
+	}
+	return &k
+}
+
+// spinner makes the attempts of an acquisition, and rests by back-off.
+type spinner struct {
+	*acquisition
+
+	backoff Backoff
+}
+
+// pause is part of [attempter].
+func (s spinner) pause(q *waitQueue, round int, _ time.Duration) time.Duration {
+	q.subscribe(nil, "")
+	return s.backoff.pause(round)
+}
+
+// Defaults of [Backoff].
+const (
+	DefaultBackoffInitial    = time.Millisecond
+	DefaultBackoffMax        = 128 * time.Millisecond
+	DefaultBackoffMultiplier = 2.0
+)
+
+// Backoff is how a spin lock spaces its attempts: the first pause is Initial, each
+// further one is Multiplier times as long, up to Max, and every pause is cut short
+// by up to half at random. Zero fields have the defaults, which are Redisson's;
+// Multiplier 1 gives a constant pause.
+type Backoff struct {
+	Initial    time.Duration
+	Max        time.Duration
+	Multiplier float64
+}
+
+func (b Backoff) withDefaults() Backoff {
+	setDefault(&b.Initial, DefaultBackoffInitial)
+	setDefault(&b.Max, max(DefaultBackoffMax, b.Initial))
+	setDefault(&b.Multiplier, DefaultBackoffMultiplier)
+	return b
+}
+
+func (b Backoff) check() error {
+	if b.Initial < time.Millisecond || b.Max < b.Initial || b.Multiplier < 1 || b.Multiplier > 100 {
+		return invalid("the back-off from %v to %v by %v does not grow from at least 1ms", b.Initial, b.Max, b.Multiplier)
+	}
+	return nil
+}
+
+// pause is the rest after attempt number round, counted from 0.
+func (b Backoff) pause(round int) time.Duration {
+	pause := float64(b.Initial)
+	for ; round > 0 && pause < float64(b.Max); round-- {
+		pause *= b.Multiplier
+		if b.Multiplier == 1 {
+			break
+		}
+	}
+	return jitter(time.Duration(min(pause, float64(b.Max))))
 }

@@ -70,7 +70,7 @@ type lastRelease struct {
 }
 
 func (t *ownership) lastRelease() *lastRelease {
-	return &lastRelease{t.lock, t.owner, t.lock.spec.protocol.releaseCall(t, 0, 0)}
+	return &lastRelease{t.lock, t.owner, t.protocol.releaseCall(t, 0, 0)}
 }
 
 // undo is part of [undoable]. It needs no turn: nothing is sent for the ownership any more

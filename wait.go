@@ -7,17 +7,46 @@ import (
 	"time"
 )
 
-// attempter is whoever stands in front of a wait queue: an acquisition, or what else waits for a
+// attempter is what stands in front of a wait queue: an acquisition, or what else waits for a
 // change on the server.
 type attempter interface {
 	// attempt asks the server once. ErrNotAcquired means that it is not time yet, and comes
-	// with the ms after which to ask again if nothing is heard, negative if that is not
+	// with the time after which to ask again if nothing is heard, negative if that is not
 	// known.
 	attempt(ctx context.Context, round int) (left time.Duration, err error)
 	// pause prepares the rest after such an answer, and returns how long it may take.
-	pause(g *waitQueue, round int, left time.Duration) time.Duration
+	pause(q *waitQueue, round int, left time.Duration) time.Duration
 	// what names the object, for the log.
 	what() string
+}
+
+// wait waits in a line of the key, and in front of it until the attempter has what it waits
+// for. In a line of those who may share, a hint lets all of them attempt without leaving the
+// line. last is what an attempt before has met, or nil.
+func (c *Client) wait(ctx context.Context, key string, line Kind, a attempter, last error) error {
+	main := c.waitQueues.use(key)
+	defer main.done()
+	q := main.side(line)
+	for w := q.join(); ; {
+		inFront, err := q.await(ctx, c.closing, w)
+		if err != nil {
+			return q.waitError(ctx, err, last)
+		}
+		if inFront {
+			break
+		}
+		if _, err = a.attempt(ctx, 0); err == nil || !worthWaiting(ctx, err) {
+			q.leave(w)
+			return q.waitError(ctx, err, last)
+		}
+		last = err
+	}
+	defer q.leaveFront()
+	err := c.waitInFront(ctx, q, a)
+	if err == nil {
+		q.callAll()
+	}
+	return err
 }
 
 // waitInFront is the wait loop of the library. The front of a wait queue asks, and rests
@@ -25,83 +54,65 @@ type attempter interface {
 // of the subscription, a release inside this client, the end of the holder's lease, the
 // poll ceiling. The first refusal subscribes, and the confirmation is such a hint, so
 // that a release just before it is not missed.
-func (c *Client) waitInFront(ctx context.Context, g *waitQueue, a attempter) error {
+func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter) error {
 	for round := 0; ; round++ {
 		pause := c.pollPause()
-		if round > 0 || !g.heldHere() {
-			g.drain()
-			g.asks()
+		if round > 0 || !q.heldHere() {
+			q.drain()
+			q.asks()
 			left, err := a.attempt(ctx, round)
 			if !ofContext(err) {
-				g.told(err)
+				q.told(err)
 			}
 			if err == nil || !worthWaiting(ctx, err) {
-				return g.waitError(ctx, err, nil)
+				return q.waitError(ctx, err, nil)
 			}
-			pause = c.pause(g, a, round, left, err)
+			pause = c.pause(q, a, round, left, err)
 		}
-		if err := c.rest(ctx, g, pause); err != nil {
-			return g.waitError(ctx, err, nil)
+		if err := c.rest(ctx, q, pause); err != nil {
+			return q.waitError(ctx, err, nil)
 		}
 	}
 }
 
 // pause is how long to rest after a failure.
-func (c *Client) pause(g *waitQueue, a attempter, round int, left time.Duration, err error) time.Duration {
+func (c *Client) pause(q *waitQueue, a attempter, round int, left time.Duration, err error) time.Duration {
 	if errors.Is(err, ErrNotAcquired) {
-		return a.pause(g, round, left)
+		return a.pause(q, round, left)
 	}
 	c.reporter.log(noticeTrouble, a.what(), slog.Any("error", err))
 	return jitter(longPause)
 }
 
 // rest waits for a hint. It returns an error when there is no use in going on.
-func (c *Client) rest(ctx context.Context, g *waitQueue, pause time.Duration) error {
-	if err := delay(ctx, c.closing, g.wake, pause); err != nil {
+func (c *Client) rest(ctx context.Context, q *waitQueue, pause time.Duration) error {
+	if err := delay(ctx, c.closing, q.wake, pause); err != nil {
 		return err
 	}
-	if pause := g.yieldPause(); pause > 0 {
+	if pause := q.yieldPause(); pause > 0 {
 		return rest(ctx, c.closing, pause)
 	}
 	return nil
 }
 
-// An acquisition asks for the ownership that is to begin.
-func (r *request) attempt(ctx context.Context, round int) (time.Duration, error) {
-	return r.ownership.attempt(ctx, r, round)
+// waitInLine is how most kinds of lock wait: in the line of their key in this client.
+func waitInLine(ctx context.Context, a *acquisition) error {
+	a.inLine = true
+	return a.lock.client.wait(ctx, a.lock.key, a.lock.spec.line, a, nil)
 }
 
-func (r *request) what() string { return r.ownership.lock.name }
+func (a *acquisition) what() string { return a.lock.name }
 
-// pause relies on messages, or on what else wakes the waiters of a kind of lock.
-func (r *request) pause(g *waitQueue, round int, left time.Duration) time.Duration {
-	t := r.ownership
-	c, kind := t.client, t.lock.spec
+// pause relies on messages, and asks again as often as the kind of lock has to.
+func (a *acquisition) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
+	c, kind := a.lock.client, a.lock.spec
 	if left < 0 && !kind.shared {
-		c.reporter.log(noticeNoExpiry, t.lock.key)
+		c.reporter.log(noticeNoExpiry, a.lock.key)
 	}
-	if t.fairWaiter != nil {
-		return t.fairPause(left)
-	}
-	if kind.backoff != nil {
-		g.subscribe(nil, "")
-		return kind.backoff.pause(round)
-	}
-	g.subscribe(c.notifier, t.lock.channel)
+	q.subscribe(c.notifier, a.lock.channel)
 	pause := c.pollPause()
-	if kind.poll > 0 {
-		pause = min(pause, jitter(kind.poll))
-	}
-	switch {
-	case kind.side == KindWrite:
-		pause = min(pause, c.options.StaleWaiterTimeout/3) // to count as alive
-	case kind.shared:
-		pause = min(pause, max(c.patienceInFront(), time.Millisecond)) // the same
+	if kind.ceiling != nil {
+		pause = min(pause, kind.ceiling(c))
 	}
 	return until(left, pause)
-}
-
-func (t *ownership) waitInFront(ctx context.Context, r *request, g *waitQueue) error {
-	r.ownership = t
-	return t.client.waitInFront(ctx, g, r)
 }

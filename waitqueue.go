@@ -42,17 +42,6 @@ type waiter struct {
 	called  chan struct{} // holds a call to try without leaving the line
 }
 
-// awaitFront joins the line and returns when the caller is in front. An error means
-// that ctx ended or the client was closed first.
-func (q *waitQueue) awaitFront(ctx context.Context, stop <-chan struct{}) error {
-	w := q.join()
-	if w == nil {
-		return nil
-	}
-	_, err := q.await(ctx, stop, w)
-	return err
-}
-
 // join takes a place in the line, or the front, for which it returns nil.
 func (q *waitQueue) join() *waiter {
 	q.shard.mu.Lock()

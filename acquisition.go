@@ -1,0 +1,162 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+)
+
+// acquisition is one call that acquires a lock or enters a hold again, with what lives only
+// until the call has its hold or its error.
+type acquisition struct {
+	request
+
+	lock  *primitive
+	verb  string // the call in words
+	fault error  // why nothing is to be sent, or nil
+	began stamp  // when the call did
+
+	// ownership is what is to begin. It is nil until one is needed: a call that waits in
+	// line without it costs little more than its goroutine.
+	ownership *ownership
+	others    []*ownership // that are asked for, and begin, together with it
+	since     stamp        // just before the first attempt
+	inLine    bool         // it waits, and the server is to know that
+	hasTurn   bool         // of the ownership, which others may know
+}
+
+// newAcquisition checks everything that can be checked before anything is sent. waits is what
+// the verb means without options.
+func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) *acquisition {
+	a := &acquisition{lock: p, verb: verb}
+	if a.fault = p.invalid; a.fault != nil {
+		return a
+	}
+	a.request, a.fault = newRequest(p.client.options.Lease, waits, settings)
+	if a.fault == nil && !p.spec.reentrant && !a.by.IsZero() {
+		a.fault = invalid("a mutex is not re-entrant and has no use for By")
+	}
+	return a
+}
+
+// acquire is the one way in for every lock but those that are several.
+func (p *primitive) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error) {
+	return p.newAcquisition(verb, waits, settings).run(ctx)
+}
+
+// run acquires: it enters the hold again that the call is for, or makes one attempt, or
+// waits in the way of the lock's kind.
+func (a *acquisition) run(ctx context.Context) (*Hold, error) {
+	c := a.lock.client
+	switch {
+	case a.fault != nil:
+		return nil, fail(a.verb, a.lock.name, a.fault)
+	case !c.begin():
+		return nil, fail(a.verb, a.lock.name, ErrClosed)
+	}
+	defer c.working.Done()
+	ctx, cancel := a.bound(ctx)
+	defer cancel()
+	a.began = c.clock()
+	h, err := a.reenter(ctx)
+	if h == nil && err == nil {
+		defer a.giveTurnBack()
+		if a.waits {
+			err = a.lock.spec.wait(ctx, a)
+		} else {
+			_, err = a.attempt(ctx, 0)
+		}
+		h, err = a.conclude(err)
+	}
+	if err != nil {
+		return nil, fail(a.verb, a.lock.name, explain(c.wrongKind(ctx, a.lock.keys, a.lock.spec.stored, err))...)
+	}
+	for t := range a.each {
+		t.observe(Event{Type: EventAcquired, Wait: c.clock().since(a.began)})
+	}
+	return h, nil
+}
+
+// each goes through the ownerships that are asked for.
+func (a *acquisition) each(yield func(*ownership) bool) {
+	if a.ownership == nil || !yield(a.ownership) {
+		return
+	}
+	for _, t := range a.others {
+		if !yield(t) {
+			return
+		}
+	}
+}
+
+// start makes the ownership for a fresh owner, at the first attempt.
+func (a *acquisition) start() {
+	if a.since == (stamp{}) {
+		a.since = a.lock.client.clock()
+	}
+	if a.ownership == nil {
+		a.ownership, a.others = a.lock.spec.fresh(a)
+	}
+}
+
+// hasTime reports whether to go on after trouble with the server.
+func (a *acquisition) hasTime() bool {
+	c := a.lock.client
+	return a.waits || c.clock().since(a.began)+longPause < c.sender.patience
+}
+
+// noteDoubt remembers that an attempt was sent whose outcome is unknown.
+func (a *acquisition) noteDoubt(ans answer) {
+	if !ans.doubt {
+		return
+	}
+	for t := range a.each {
+		t.noteDoubt(ans)
+	}
+}
+
+// conclude returns the hold of an ownership that has begun. One that has not is over, and
+// undone if it may have begun for the server.
+func (a *acquisition) conclude(err error) (*Hold, error) {
+	if err == nil {
+		return newHold(&a.ownership.holds.first), nil
+	}
+	granted := errors.Is(err, ErrNotReplicated)
+	known := granted && a.undoAtOnce()
+	if granted && !known {
+		a.markUnwanted()
+	}
+	if a.abandon() && !known {
+		err = errors.Join(err, ErrUnknownOutcome)
+	}
+	return nil, err
+}
+
+// markUnwanted marks what the server has granted for undo.
+func (a *acquisition) markUnwanted() {
+	for t := range a.each {
+		t.mu.Lock()
+		t.doubt.unwanted = true
+		t.mu.Unlock()
+	}
+}
+
+// undoAtOnce undoes what the server has granted and nobody is to have, and reports whether
+// the server said so. Nobody else knows the ownerships yet.
+func (a *acquisition) undoAtOnce() bool {
+	for t := range a.each {
+		if !t.client.undo.atOnce(t.setRight) {
+			return false
+		}
+		t.observe(Event{Type: EventUndone})
+	}
+	return true
+}
+
+// abandon ends the ownerships, none of which has begun, and has undone what may have begun
+// for the server. It reports whether anything may.
+func (a *acquisition) abandon() (begun bool) {
+	for t := range a.each {
+		begun = t.abandon(a.lease) || begun
+	}
+	return begun
+}

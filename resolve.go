@@ -1,0 +1,47 @@
+package latchkey
+
+import "context"
+
+// resolveOwner finds the ownership that an acquisition is for: that of an explicit owner,
+// of the hold on the context, or of the owner on the context. Without any of them
+// it returns nil: the owner is to be a fresh one.
+func resolveOwner(ctx context.Context, a *acquisition) (*ownership, error) {
+	p, owner := a.lock, a.by
+	if owner.IsZero() {
+		if h := holdFrom(ctx, p, ""); h != nil {
+			return h.ownership, p.mayEnter(h.ownership)
+		}
+	}
+	if owner.IsZero() && p.spec.reentrant {
+		var err error
+		if owner, err = ownerFrom(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if owner.IsZero() {
+		return nil, nil //nolint:nilnil // no owner is not an error
+	}
+	t := p.client.registry.find(p, owner)
+	return t, p.mayEnter(t)
+}
+
+// mayEnter refuses what could only wait for itself, or mix two kinds of lock.
+func (p *primitive) mayEnter(t *ownership) error {
+	switch {
+	case t.lock.spec.family != p.spec.family:
+		return notA(p.spec.stored, nouns[t.lock.spec.stored], nil)
+	case !p.spec.reentrant && t.live():
+		return invalid("a mutex is not re-entrant, and the context carries a hold of it")
+	}
+	return nil
+}
+
+// noOwner is for what nobody enters again.
+func noOwner(context.Context, *acquisition) (*ownership, error) {
+	return nil, nil //nolint:nilnil // no owner is not an error
+}
+
+// freshOwner makes an ownership for an owner that nobody has.
+func freshOwner(a *acquisition) (t *ownership, others []*ownership) {
+	return a.lock.client.registry.fresh(a.lock), nil
+}
