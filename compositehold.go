@@ -1,7 +1,6 @@
 package latchkey
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -105,11 +104,7 @@ func (c *compositeHold) validFor() time.Duration {
 	for _, h := range c.present() {
 		times = append(times, h.ValidFor())
 	}
-	slices.SortFunc(times, func(a, b time.Duration) int { return cmp.Compare(b, a) })
-	if len(times) < c.need {
-		return 0
-	}
-	return times[c.need-1]
+	return lastedBy(c.need, times)
 }
 
 // count is how often the members are held by their owners.

@@ -1,7 +1,6 @@
 package latchkey
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -60,9 +59,8 @@ func (l *compositeLock) Inspect(ctx context.Context) (Inspection, error) {
 	if few := failed > len(l.members)-l.need; few || len(times) < l.need && len(times)+failed >= l.need {
 		return whole, fail("inspect", whole.Name, errs...)
 	}
-	slices.SortFunc(times, func(a, b time.Duration) int { return cmp.Compare(b, a) })
 	if len(times) >= l.need {
-		whole.Kind, whole.TTL = l.kind, times[l.need-1]
+		whole.Kind, whole.TTL = l.kind, lastedBy(l.need, times)
 	}
 	return whole, nil
 }

@@ -41,29 +41,36 @@ func (c *compositeHold) unlock(ctx context.Context) error {
 		enough = 0 // whatever comes of it, it is no release
 	}
 	members := c.beginRelease()
-	return c.concludeRelease(lost, members, most(context.Background(), members, enough, c.patience, func(h *Hold) error { return h.Unlock(ctx) }))
+	errs := most(context.Background(), members, enough, c.patience, func(h *Hold) error { return h.Unlock(ctx) })
+	return c.concludeRelease(lost, errs, c.countReleased(members, errs))
 }
 
-// concludeRelease says what a release of the members means. Those that were released are not
-// released again.
-func (c *compositeHold) concludeRelease(lost error, members []*Hold, errs []error) error {
+// countReleased counts the members that were held until they were released now, and drops
+// those that are over, so that they are not released again. It reports whether that is not
+// known of some.
+func (c *compositeHold) countReleased(members []*Hold, errs []error) (unknown bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	lasted, unknown := 0, false
 	for i, h := range members {
 		switch {
 		case h == nil:
 		case errs[i] == nil:
 			c.members[i] = nil
-			lasted++
+			c.alive--
+			c.confirmed++
 		case errors.Is(errs[i], ErrNotHeld):
 			c.members[i] = nil
 		default:
 			unknown = true
 		}
 	}
-	c.alive -= lasted
-	c.confirmed += lasted
+	return unknown
+}
+
+// concludeRelease says what a release of the members means.
+func (c *compositeHold) concludeRelease(lost error, errs []error, unknown bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
 	case lost != nil && !c.again:
 		c.reported = true

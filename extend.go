@@ -50,25 +50,33 @@ func (t *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration)
 		t.doubt.extensionInDoubt(d)
 		t.mu.Unlock()
 	}
-	switch {
-	case denied(err):
-		t.lose(ErrLost, "the key is gone or belongs to another owner")
-		return t.extended(s, d)
-	case err != nil && a.doubt:
-		return fail("extend", t.lock.name, ErrUnknownOutcome, err)
-	case err != nil:
-		return fail("extend", t.lock.name, err)
-	}
-	results, err := a.message.AsIntSlice()
-	switch {
-	case err != nil || len(results) != 1 || results[0] < 0:
-		return fail("extend", t.lock.name, ErrUnknownOutcome, unavailable(errors.Join(errReply, err)))
-	case results[0] == 0:
+	switch gone, causes := readExtension(a, err); {
+	case causes != nil:
+		return fail("extend", t.lock.name, causes...)
+	case gone:
 		t.lose(ErrLost, "the key is gone or belongs to another owner")
 	default:
 		t.renewed(a.sent, d)
 	}
 	return t.extended(s, d)
+}
+
+// readExtension reads what came of a renewal: whether the owner had lost the key, or the causes
+// of an error.
+func readExtension(a answer, err error) (gone bool, causes []error) {
+	switch {
+	case denied(err):
+		return true, nil
+	case err != nil && a.doubt:
+		return false, []error{ErrUnknownOutcome, err}
+	case err != nil:
+		return false, []error{err}
+	}
+	results, err := a.message.AsIntSlice()
+	if err != nil || len(results) != 1 || results[0] < 0 {
+		return false, []error{ErrUnknownOutcome, unavailable(errors.Join(errReply, err))}
+	}
+	return results[0] == 0, nil
 }
 
 // mayExtend checks, under the turn, that there is something to extend.

@@ -1,6 +1,7 @@
 package latchkey
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 )
@@ -120,32 +121,17 @@ func (h *Hold) lifeUnder(parent context.Context) (context.Context, error) {
 	if err := h.Err(); err != nil {
 		return nil, err
 	}
+	l, mu := h.inner().life()
 	var key any // nil if parent cannot be found again
 	if reflect.ValueOf(parent).Comparable() {
 		key = parent
-	}
-	l, mu := h.inner().life()
-	if e := l.endingOf(mu, key); e != nil {
-		return e.ctx, nil
+		if e := l.endingOf(mu, key); e != nil {
+			return e.ctx, nil
+		}
 	}
 	ctx, cancel := context.WithCancelCause(parent)
 	e := &ending{ctx: ctx, end: cancel}
-	if key == nil {
-		key = e
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	if err := l.overBecause(); err != nil {
-		cancel(err)
-		return nil, err
-	}
-	if other := l.endings[key]; other != nil {
-		cancel(nil) // another goroutine was quicker
-		return other.ctx, nil
-	}
-	e.stop = context.AfterFunc(ctx, func() { l.forget(mu, key) })
-	l.keep(key, e)
-	return ctx, nil
+	return l.addContext(mu, cmp.Or(key, any(e)), e)
 }
 
 // onEnd has f called with the end of the hold, unless it is over already.

@@ -83,6 +83,24 @@ func (l *lifecycle) endingOf(mu *sync.Mutex, key any) *ending {
 	return l.endings[key]
 }
 
+// addContext adds a context under a key, unless the hold is over, or another goroutine was
+// quicker: it returns the context that there is then. mu guards the hold.
+func (l *lifecycle) addContext(mu *sync.Mutex, key any, e *ending) (context.Context, error) {
+	mu.Lock()
+	defer mu.Unlock()
+	if err := l.overBecause(); err != nil {
+		e.end(err)
+		return nil, err
+	}
+	if other := l.endings[key]; other != nil {
+		e.end(nil)
+		return other.ctx, nil
+	}
+	e.stop = context.AfterFunc(e.ctx, func() { l.forget(mu, key) })
+	l.keep(key, e)
+	return e.ctx, nil
+}
+
 // forget drops an ending that has ended first. mu guards the hold.
 func (l *lifecycle) forget(mu *sync.Mutex, key any) {
 	mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -17,39 +18,78 @@ func giveBack(ctx context.Context, holds []*Hold, patience time.Duration) {
 // has succeeded for enough of them, the others are waited for only a while: an errSilent
 // stands for their results. When ctx ends, none is waited for.
 func most(ctx context.Context, holds []*Hold, enough int, patience time.Duration, f func(*Hold) error) []error {
+	places := slices.DeleteFunc(indexes(holds), func(i int) bool { return holds[i] == nil })
+	calls := callMembers(places, func(i int) (*Hold, error) { return holds[i], f(holds[i]) })
 	errs := make([]error, len(holds))
-	type result struct {
-		place int
-		err   error
-	}
-	results := make(chan result, len(holds))
-	left := 0
-	for i, h := range holds {
-		if h == nil {
-			continue
-		}
-		left++
-		errs[i] = ofMember(i, errors.Join(ErrUnknownOutcome, unavailable(errSilent)))
-		go func() { results <- result{i, f(h)} }()
-	}
 	var silence <-chan time.Time
-	for ; left > 0; left-- {
+	for {
 		if enough <= 0 && silence == nil {
 			silence = time.After(patience)
 		}
-		select {
-		case r := <-results:
-			errs[r.place] = ofMember(r.place, r.err)
-			if r.err == nil {
-				enough--
-			}
-		case <-silence:
-			return errs
-		case <-ctx.Done():
-			return errs
+		r, heard := calls.next(ctx, silence)
+		if !heard {
+			break
+		}
+		errs[r.place] = ofMember(r.place, r.err)
+		if r.err == nil {
+			enough--
 		}
 	}
+	for i := range calls.pending {
+		errs[i] = ofMember(i, errors.Join(ErrUnknownOutcome, unavailable(errSilent)))
+	}
 	return errs
+}
+
+// memberCalls are calls of members that are under way, all at the same time.
+type memberCalls struct {
+	results chan memberResult
+	pending map[int]bool // the places of members whose results are not there yet
+}
+
+// memberResult is what came of one.
+type memberResult struct {
+	place int
+	hold  *Hold
+	err   error
+}
+
+// callMembers begins a call for each place.
+func callMembers(places []int, call func(place int) (*Hold, error)) memberCalls {
+	c := memberCalls{results: make(chan memberResult, len(places)), pending: map[int]bool{}}
+	for _, i := range places {
+		c.pending[i] = true
+		go func() {
+			h, err := call(i)
+			c.results <- memberResult{i, h, err}
+		}()
+	}
+	return c
+}
+
+// next waits for a result: not if there is none to come, and only until ctx ends or there has
+// been silence for too long.
+func (c *memberCalls) next(ctx context.Context, silence <-chan time.Time) (r memberResult, heard bool) {
+	if len(c.pending) == 0 {
+		return r, false
+	}
+	select {
+	case r = <-c.results:
+		delete(c.pending, r.place)
+		return r, true
+	case <-silence:
+	case <-ctx.Done():
+	}
+	return r, false
+}
+
+// lastedBy is for how long n of several last at least, 0 if they are fewer than n.
+func lastedBy(n int, times []time.Duration) time.Duration {
+	if len(times) < n {
+		return 0
+	}
+	slices.Sort(times)
+	return times[len(times)-n]
 }
 
 // ofMember says whose error it is: members of a composite lock often share their name.

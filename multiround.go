@@ -78,11 +78,7 @@ func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []s
 // tryFrom tries all members from one on, and lets go of what it got behind the first that
 // was busy.
 func (l *MultiLock) tryFrom(ctx context.Context, settings []setting, holds []*Hold, from int) (first int, err error) {
-	places := make([]int, 0, len(holds)-from)
-	for i := from; i < len(holds); i++ {
-		places = append(places, i)
-	}
-	errs := atOnce(places, func(i int) (err error) {
+	errs := atOnce(indexes(holds)[from:], func(i int) (err error) {
 		holds[i], err = l.members[i].acquire(ctx, "try lock", false, settings)
 		return err
 	})

@@ -28,9 +28,9 @@ type failure struct {
 	busy  bool // somebody else has it
 }
 
-func failureOf(o memberResult) failure {
-	final := hopeless(o.err)
-	return failure{o.place, o.err, final, !final && errors.Is(o.err, ErrNotAcquired)}
+func failureOf(r memberResult) failure {
+	final := hopeless(r.err)
+	return failure{r.place, r.err, final, !final && errors.Is(r.err, ErrNotAcquired)}
 }
 
 // open reports whether the members that are pending can turn the outcome of the round: to a

@@ -54,19 +54,12 @@ func (l *RedLock) memberTimeout(r *request) time.Duration {
 
 // tries are attempts at several members that are under way.
 type tries struct {
-	outcomes chan memberResult
-	pending  map[int]bool // places of those that have not come to an end
+	memberCalls
+
 	failures []failure
 	members  []member
 	timeout  time.Duration
 	cancel   context.CancelFunc
-}
-
-// memberResult is what came of one.
-type memberResult struct {
-	place int
-	hold  *Hold
-	err   error
 }
 
 // try begins to try some members, or all. It does not end with the caller's context: who
@@ -76,30 +69,23 @@ func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []set
 		places = indexes(l.members)
 	}
 	ctx, cancel := withWait(context.WithoutCancel(ctx), timeout)
-	t := &tries{outcomes: make(chan memberResult, len(places)), pending: map[int]bool{}, members: l.members, timeout: timeout, cancel: cancel}
-	for _, i := range places {
-		t.pending[i] = true
-		go func() {
-			h, err := l.members[i].acquire(ctx, "try lock", false, settings)
-			t.outcomes <- memberResult{i, h, err}
-		}()
-	}
-	return t
+	calls := callMembers(places, func(i int) (*Hold, error) {
+		return l.members[i].acquire(ctx, "try lock", false, settings)
+	})
+	return &tries{memberCalls: calls, members: l.members, timeout: timeout, cancel: cancel}
 }
 
 // gather fills the hold until it is complete, or the outcome is certain, or ctx ends.
 func (t *tries) gather(ctx context.Context, c *compositeHold) {
-	for len(t.pending) > 0 && c.held() < c.need && t.open(c.need) {
-		select {
-		case o := <-t.outcomes:
-			delete(t.pending, o.place)
-			if o.err == nil {
-				c.add(o.place, o.hold)
-			} else {
-				t.failures = append(t.failures, failureOf(o))
-			}
-		case <-ctx.Done():
+	for c.held() < c.need && t.open(c.need) {
+		r, heard := t.next(ctx, nil)
+		switch {
+		case !heard:
 			return
+		case r.err == nil:
+			c.add(r.place, r.hold)
+		default:
+			t.failures = append(t.failures, failureOf(r))
 		}
 	}
 }
@@ -108,9 +94,13 @@ func (t *tries) gather(ctx context.Context, c *compositeHold) {
 // it is over.
 func (t *tries) collect(c *compositeHold) {
 	defer t.cancel()
-	for range t.pending {
-		if o := <-t.outcomes; o.err == nil && !c.add(o.place, o.hold) {
-			giveBack(context.Background(), []*Hold{o.hold}, 0) // it may have fallen silent, and others come behind it
+	for {
+		r, heard := t.next(context.Background(), nil)
+		if !heard {
+			return
+		}
+		if r.err == nil && !c.add(r.place, r.hold) {
+			giveBack(context.Background(), []*Hold{r.hold}, 0) // it may have fallen silent, and others come behind it
 		}
 	}
 }

@@ -1,0 +1,52 @@
+package latchkey
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A round that gets the lock in the moment in which the time of the call ends has got it, for
+// MultiLock and RedLock alike.
+func TestRounds_success_at_the_end_of_the_time(t *testing.T) {
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
+	rounds := 0
+	lock := compositeLock{
+		prepare: func(_ context.Context, _ *request, settings []setting) ([]setting, error) { return settings, nil },
+		round: func(context.Context, *request, []setting) (*Hold, bool, error) {
+			if rounds++; rounds == 1 {
+				return nil, true, ErrNotAcquired
+			}
+			end()
+			return &Hold{}, false, nil
+		},
+		pause: time.Millisecond,
+	}
+	h, err := lock.rounds(ctx, &request{waits: true}, nil)
+	require.NoError(t, err)
+	require.NotNil(t, h)
+	require.Equal(t, 2, rounds)
+}
+
+// A round is the last if it says so, and of a call that does not wait.
+func TestRounds_end(t *testing.T) {
+	for name, c := range map[string]struct {
+		waits, again bool
+	}{"hopeless": {waits: true}, "one attempt": {again: true}} {
+		rounds := 0
+		lock := compositeLock{
+			prepare: func(_ context.Context, _ *request, settings []setting) ([]setting, error) { return settings, nil },
+			round: func(context.Context, *request, []setting) (*Hold, bool, error) {
+				rounds++
+				return nil, c.again, ErrWrongKind
+			},
+		}
+		_, err := lock.rounds(context.Background(), &request{waits: c.waits}, nil)
+		assert.ErrorIs(t, err, ErrWrongKind, name)
+		assert.Equal(t, 1, rounds, name)
+	}
+}

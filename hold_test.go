@@ -1,0 +1,34 @@
+package latchkey
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// A nil Hold, and one that nobody made, behave as released.
+func TestHold_nil(t *testing.T) {
+	ctx := context.Background()
+	for name, h := range map[string]*Hold{"nil": nil, "zero": {}} {
+		assert.Empty(t, h.Name(), name)
+		assert.True(t, h.Owner().IsZero(), name)
+		assert.Zero(t, h.Token(), name)
+		assert.Zero(t, h.Count(), name)
+		assert.Zero(t, h.ValidFor(), name)
+		assert.ErrorIs(t, h.Err(), ErrNotHeld, name)
+		assert.ErrorIs(t, h.Unlock(ctx), ErrNotHeld, name)
+		assert.ErrorIs(t, h.Extend(ctx, time.Minute), ErrNotHeld, name)
+		assert.ErrorIs(t, context.Cause(h.Context(ctx)), ErrNotHeld, name)
+		assert.Nil(t, h.Members(), name)
+		assert.Nil(t, h.Member("any"), name)
+		_, err := h.Downgrade(ctx)
+		assert.Error(t, err, name)
+		select {
+		case <-h.Lost():
+		default:
+			t.Errorf("%s: not lost", name)
+		}
+	}
+}

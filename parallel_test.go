@@ -1,0 +1,37 @@
+package latchkey
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Work in parallel is done once each, and never more of it at a time than is allowed.
+func TestInParallel(t *testing.T) {
+	const limit = 3
+	var underWay, calls atomic.Int32
+	full := make(chan struct{})
+	inParallel(limit, make([]int, 50), func(int) {
+		assert.LessOrEqual(t, underWay.Add(1), int32(limit))
+		defer underWay.Add(-1)
+		n := calls.Add(1)
+		if n == limit {
+			close(full)
+		}
+		if n <= limit {
+			<-full // the first are under way at the same time
+		}
+	})
+	require.EqualValues(t, 50, calls.Load())
+	bad := errors.New("bad")
+	require.Equal(t, []error{nil, bad, nil}, atOnce([]int{0, 1, 2}, func(i int) error {
+		if i == 1 {
+			return bad
+		}
+		return nil
+	}), "errors stand at the places of what they are about")
+	require.Empty(t, atOnce([]int{}, func(int) error { return bad }))
+}
