@@ -10,7 +10,7 @@ import (
 // askPause is how long one node of a cluster may take before another is asked as well.
 const askPause = 50 * time.Millisecond
 
-// question is something that any node can answer.
+// question is sent to a node, by a client that reaches that node. It may be asked several times.
 type question func(ctx context.Context, client rueidis.Client) rueidis.RedisResult
 
 // askAnyNode puts a question to the server. In a cluster no node that is silent is waited for:
@@ -57,7 +57,8 @@ func (c *sender) askNode(ctx context.Context, p peer, q question) rueidis.RedisR
 	return c.send(ctx, p.node, func(ctx context.Context) rueidis.RedisResult { return q(ctx, p.client) })
 }
 
-// askNodeOf puts a question to the node that serves a key.
+// askNodeOf puts a question to the node that serves a key, for as long as the sender has
+// patience, and returns its result.
 func (c *sender) askNodeOf(ctx context.Context, key string, q question) rueidis.RedisResult {
 	return c.askNode(ctx, peer{c.node(key), c.client}, q)
 }

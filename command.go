@@ -13,7 +13,7 @@ import (
 // script, or the plain SET NX PX. What makes each script so stands in its header.
 type command struct {
 	lua          *rueidis.Lua
-	text, digest string       // of the script
+	text, digest string       // of the script; empty for SET NX PX
 	replication  *replication // by which replicas confirm it, or nil
 	// tidies says that the command serves holds that exist, and goes before those
 	// who want one.
@@ -22,7 +22,8 @@ type command struct {
 	guarded bool
 }
 
-// newScript is the command that runs a script.
+// newScript returns the command that runs a Lua script, of which each key and argument is
+// given when it is sent.
 func newScript(text string) command {
 	digest := sha1.Sum([]byte(text)) //nolint:gosec // by which Redis knows scripts
 	return command{lua: rueidis.NewLuaScript(text), text: text, digest: hex.EncodeToString(digest[:])}
@@ -37,14 +38,15 @@ func (c command) send(ctx context.Context, client rueidis.Client, keys, args []s
 	return c.lua.Exec(ctx, client, c.keysFor(client, keys), args)
 }
 
-// reserved is the command as it goes before those who want a hold.
+// reserved returns the command as it is sent for a hold that exists: it uses places among the
+// commands in flight that those who want a hold cannot take.
 func (c command) reserved() command {
 	c.tidies = true
 	return c
 }
 
-// guard is for a script of several keys that looks again at one which it may have deleted.
-// While the slot migrates, Redis would stop it there, with half of it done. A key among them
+// guard returns the command as it has to be sent in a cluster if its script looks again at a
+// key which it may have deleted. While the slot migrates, Redis would stop it there, with half of it done. A key among them
 // that never exists has Redis refuse it before it begins.
 func (c command) guard() command {
 	c.guarded = true
@@ -59,7 +61,8 @@ func (c command) keysFor(client rueidis.Client, keys []string) []string {
 	return append(slices.Clip(keys), "latchkey_op:"+hashTag(keys[0])+":never")
 }
 
-// confirmed is the command as it is sent if replicas have to confirm it.
+// confirmed returns the command as it is sent if replicas have to confirm it; with nil nobody
+// has to.
 func (c command) confirmed(r *replication) command {
 	c.replication = r
 	return c

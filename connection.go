@@ -40,7 +40,8 @@ func (d *connTracker) broke() {
 	d.all.Add(1)
 }
 
-// watch has the connections of a client noticed.
+// watch changes the settings of a client that is about to be opened, so that its connections
+// are noticed.
 func (t *topology) watch(settings *rueidis.ClientOption) {
 	dial := orTCP(settings.DialCtxFn)
 	settings.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {

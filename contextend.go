@@ -6,7 +6,9 @@ import (
 	"time"
 )
 
-// contextError is the error of a context that ended, with its cause.
+// contextError returns the error of a context that has ended. It matches the error of the
+// context, and its cause as far as that is no outcome of a call; if the time of a wait is over,
+// it matches neither.
 func contextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if over, is := cause.(*waitOverError); is { //nolint:errorlint // the very cause
@@ -22,6 +24,7 @@ func contextError(ctx context.Context) error {
 // this package or of the server included, and is no answer to what was asked.
 type endedContextError struct{ err, cause error }
 
+// Error says that the context has ended, and why.
 func (e *endedContextError) Error() string {
 	if e.cause == nil {
 		return e.err.Error()
@@ -44,18 +47,19 @@ func (e *endedContextError) Is(target error) bool {
 // As finds the cause.
 func (e *endedContextError) As(target any) bool { return e.cause != nil && errors.As(e.cause, target) }
 
-// waitOverError is the cause with which the context of a call ends when the time of [Wait]
+// waitOverError is the cause with which the context of a call ends when the time of its wait
 // is over, which is no error of the caller's context.
 type waitOverError struct{ wait time.Duration }
 
 func (e *waitOverError) Error() string { return "the wait of " + e.wait.String() + " is over" }
 
-// withWait returns a context that ends when the wait is over at the latest.
+// withWait returns a context that ends when the wait is over at the latest, which is then told
+// apart from an end of ctx.
 func withWait(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, wait, &waitOverError{wait})
 }
 
-// waitOver reports whether a call ended because the time of [Wait] was over.
+// waitOver reports whether a call ended because the time of its wait was over.
 func waitOver(err error) bool {
 	var over *waitOverError
 	return errors.As(err, &over)
@@ -65,7 +69,8 @@ func waitOver(err error) bool {
 // its wait.
 func ofContext(err error) bool { return endOf(err) != nil }
 
-// endOf is the end of the context in an error, or nil.
+// endOf returns the error that contextError has made, out of the tree of err, or nil if none
+// is in it.
 func endOf(err error) error {
 	var end *endedContextError
 	if errors.As(err, &end) {

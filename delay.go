@@ -14,7 +14,8 @@ const (
 )
 
 // delay rests in a wait loop until d is over or there is a hint. All pauses of all wait loops
-// come by here, so that none can spin. It tells why if it was cut short.
+// come by here, so that none can spin: it lasts half a millisecond at least, and four hours at
+// most. An error tells why it was cut short: ErrClosed if stop is closed, or that of ctx.
 func delay(ctx context.Context, stop, hint <-chan struct{}, d time.Duration) error {
 	timer := time.NewTimer(min(max(d, shortestNap), longestNap))
 	defer timer.Stop()
@@ -30,13 +31,13 @@ func delay(ctx context.Context, stop, hint <-chan struct{}, d time.Duration) err
 	}
 }
 
-// rest is delay without a hint.
+// rest waits until d is over, within the same bounds and with the same errors.
 func rest(ctx context.Context, stop <-chan struct{}, d time.Duration) error {
 	return delay(ctx, stop, nil, d)
 }
 
-// jitter spreads d over its second half, so that clients that failed together do
-// not return together.
+// jitter returns a random duration between half of d and d, so that clients that failed
+// together do not return together.
 func jitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }

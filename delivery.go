@@ -111,7 +111,8 @@ func (c *sender) sendDetached(
 	return rueidis.NewErrorResult(err)
 }
 
-// background runs a goroutine that finish waits for, unless that has begun.
+// background runs a function in a goroutine of its own, and finish waits for it unless that
+// has begun.
 func (c *sender) background(run func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +123,8 @@ func (c *sender) background(run func()) {
 	c.sending.Go(run)
 }
 
-// finish waits for the goroutines of calls whose callers may have left.
+// finish waits for the goroutines of calls whose callers may have left. What is sent later is
+// not waited for.
 func (c *sender) finish() {
 	c.mu.Lock()
 	c.ending = true

@@ -22,10 +22,10 @@ const (
 	maxRedirections = 8               // of one command: nodes that disagree send it round for ever
 )
 
-// dialFunc is how rueidis opens a connection; it is nil where nothing is special.
+// dialFunc opens connections for rueidis; it is nil where nothing is special.
 type dialFunc = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
 
-// mappedDial dials addresses as they are to be reached from here. Certificates are checked
+// mappedDial returns dial for addresses as they are to be reached from here. Certificates are checked
 // against what the servers are called, not against where they are reached.
 func mappedDial(dial dialFunc, mapped func(string) string) dialFunc {
 	return func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
@@ -47,6 +47,7 @@ func named(config *tls.Config, address string) *tls.Config {
 	return config
 }
 
+// orTCP returns dial, or if that is nil what opens TCP connections, with TLS where it is set.
 func orTCP(dial dialFunc) dialFunc {
 	if dial == nil {
 		return dialTCP
@@ -92,10 +93,10 @@ func (e *handshakeError) Error() string {
 
 func (e *handshakeError) Unwrap() error { return e.err }
 
-// authFunc is where rueidis gets the credentials for a connection.
+// authFunc returns to rueidis the credentials for a connection.
 type authFunc = func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error)
 
-// beforehand has an error of the function count as what it is: nothing has been sent.
+// beforehand returns auth with its errors marked as what they are: nothing has been sent.
 func beforehand(auth authFunc) authFunc {
 	if auth == nil {
 		return nil
@@ -132,7 +133,7 @@ func (e *unopenedError) As(target any) bool { return errors.As(e.err, target) }
 // wait any longer.
 type progress struct{ stage atomic.Pointer[string] }
 
-// noted has the dialer leave word of where it is.
+// noted returns dial such that it leaves word of where it is.
 func (p *progress) noted(dial dialFunc) dialFunc {
 	return func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 		p.note("no connection to " + address + " so far")
@@ -149,7 +150,7 @@ func (p *progress) noted(dial dialFunc) dialFunc {
 
 func (p *progress) note(stage string) { p.stage.Store(&stage) }
 
-// reached is the stage as an error, or nil if nothing was dialed.
+// reached returns how far the last connection came, as an error, or nil if nothing was dialed.
 func (p *progress) reached() error {
 	if stage := p.stage.Load(); stage != nil {
 		return errors.New(*stage)

@@ -17,7 +17,7 @@ type fifoMutex struct {
 	renewal chan struct{}
 }
 
-// tryLock takes the turn if it is free.
+// tryLock takes the turn if it is free, and reports whether it did.
 func (t *fifoMutex) tryLock() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -28,12 +28,14 @@ func (t *fifoMutex) tryLock() bool {
 	return true
 }
 
-// lock waits for the turn until ctx ends.
+// lock waits for the turn behind all who came before. A nil error means that the caller has
+// it and has to unlock; any other is that of ctx, which has ended.
 func (t *fifoMutex) lock(ctx context.Context) error {
 	return t.wait(ctx, false)
 }
 
-// lockToRenew is lock for a renewal, to which the turn may be lent.
+// lockToRenew waits like any other, but whoever has the turn may lend it to the caller. There
+// is one such caller at a time.
 func (t *fifoMutex) lockToRenew(ctx context.Context) error {
 	return t.wait(ctx, true)
 }
@@ -81,7 +83,7 @@ func (t *fifoMutex) cancel(granted chan struct{}) {
 	}
 }
 
-// unlock passes the turn to the next in line, or frees it.
+// unlock passes the turn to the next in line, or frees it. The caller has it.
 func (t *fifoMutex) unlock() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,7 +96,8 @@ func (t *fifoMutex) unlock() {
 }
 
 // lend lets a renewal that waits for the turn have it first, and returns when the turn is
-// back. What else waits goes on waiting.
+// back: at once if none waits. What else waits goes on waiting. The caller has the turn,
+// before and after.
 func (t *fifoMutex) lend() {
 	t.mu.Lock()
 	i := slices.Index(t.queue, t.renewal)

@@ -9,7 +9,7 @@ type generation struct{ here, anywhere int64 }
 // noGeneration is the generation of a command of which nothing like that can be said.
 var noGeneration = generation{-1, -1}
 
-// common is the generation of two commands.
+// common returns the generation of two commands, or noGeneration if they differ.
 func (e generation) common(other generation) generation {
 	if e != other {
 		return noGeneration
@@ -17,10 +17,10 @@ func (e generation) common(other generation) generation {
 	return e
 }
 
-// isStill reports whether it is that generation now.
+// isStill reports whether no connection to any node has broken since that generation.
 func (t *topology) isStill(e generation) bool { return e.anywhere == t.breaks.Load() }
 
-// generation returns that of now, as far as all nodes are concerned.
+// generation returns the one that it is now.
 func (t *topology) generation() generation {
 	now, _ := t.common.connections.look()
 	return now

@@ -24,7 +24,8 @@ func keySlot(key string) uint16 {
 	return crc & 16383
 }
 
-// hashTag encloses a key in braces, unless it brings its own.
+// hashTag returns a key in braces, or as it is if it brings its own, so that what is put
+// around it stays in the slot of the key.
 func hashTag(key string) string {
 	if strings.Contains(key, "{") {
 		return key
@@ -32,7 +33,8 @@ func hashTag(key string) string {
 	return "{" + key + "}"
 }
 
-// opKey is a key beside another that belongs to one client.
+// opKey returns the name of a key in the slot of another that belongs to one client, which
+// has it for the purpose that what names.
 func opKey(key, client, what string) string {
 	return "latchkey_op:" + hashTag(key) + ":" + client + ":" + what
 }

@@ -29,6 +29,8 @@ type lazyClient struct {
 	closed  bool
 }
 
+// newLazyClient returns a client with these settings that calls open with the first command,
+// and after an error again with a later one. Until then nothing is dialed.
 func newLazyClient(settings rueidis.ClientOption, open func() (rueidis.Client, error)) (*lazyClient, error) {
 	l := &lazyClient{open: open, mode: rueidis.ClientModeStandalone}
 	if settings.Sentinel.MasterSet != "" {
@@ -79,28 +81,28 @@ func (l *lazyClient) try() {
 	}
 }
 
-// Do is part of [rueidis.Client].
+// Do sends a command by the real client, which it opens first if there is none.
 func (l *lazyClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
 	return l.client().Do(ctx, cmd)
 }
 
-// DoMulti is part of [rueidis.Client].
+// DoMulti sends several commands by the real client, which it opens first if there is none.
 func (l *lazyClient) DoMulti(ctx context.Context, multi ...rueidis.Completed) []rueidis.RedisResult {
 	return l.client().DoMulti(ctx, multi...)
 }
 
-// Dedicate is part of [rueidis.Client].
+// Dedicate takes a connection out of the pool by the real client, which it opens first if there is none.
 func (l *lazyClient) Dedicate() (client rueidis.DedicatedClient, cancel func()) {
 	return l.client().Dedicate()
 }
 
-// Nodes is part of [rueidis.Client].
+// Nodes returns the clients of the nodes by the real client, which it opens first if there is none.
 func (l *lazyClient) Nodes() map[string]rueidis.Client { return l.client().Nodes() }
 
-// Mode is part of [rueidis.Client].
+// Mode returns what the settings say, without asking the server.
 func (l *lazyClient) Mode() rueidis.ClientMode { return l.mode }
 
-// Close is part of [rueidis.Client].
+// Close closes the real client, and what is opened later.
 func (l *lazyClient) Close() {
 	l.mu.Lock()
 	l.closed = true

@@ -34,6 +34,7 @@ var errClientClosed = fmt.Errorf("latchkey: not sent: the rueidis client is clos
 // outcome says what an error tells about a command.
 type outcome int
 
+// What can have become of a command.
 const (
 	answered  outcome = iota // the server did what the reply says
 	refused                  // the server will not do it, now or later
@@ -42,10 +43,10 @@ const (
 	uncertain                // done, not done, or still to be done
 )
 
-// final reports whether the server has said what it had to.
+// final reports whether the server has answered or refused: nothing is to be repeated.
 func (v outcome) final() bool { return v == answered || v == refused }
 
-// heard reports whether the server has said anything.
+// heard reports whether the server has said anything at all, so that it is there.
 func (v outcome) heard() bool { return v.final() || v == tryLater }
 
 // temporaryCodes are refusals that a server in trouble gives before it executes
@@ -60,8 +61,8 @@ var temporaryCodes = []string{
 // node, with part of it done.
 const stoppedHalfWay = "non local key"
 
-// classify classifies the error of one command. Codes are looked for anywhere in
-// the text, because servers differ in what they put in front.
+// classify returns what the error of one command says, by the table above; nil is an answer.
+// Codes are looked for anywhere in the text, because servers differ in what they put in front.
 func classify(err error) outcome {
 	if err == nil || rueidis.IsRedisNil(err) {
 		return answered
@@ -101,7 +102,8 @@ type refusalError struct{ error }
 
 func (e *refusalError) Unwrap() error { return e.error }
 
-// refusal has err count as refused: neither waiting nor another attempt can change it.
+// refusal returns err as an error that classifies as refused, because neither waiting nor
+// another attempt can change it. It matches whatever err does.
 func refusal(err error) error { return &refusalError{err} }
 
 func containsAny(text string, codes []string) bool {
@@ -113,7 +115,8 @@ func containsAny(text string, codes []string) bool {
 	return false
 }
 
-// hasCode reports whether err is a reply of the server with that code in it.
+// hasCode reports whether err is a reply of the server with that code in it. The cause of a
+// context that ended is none.
 func hasCode(err error, code string) bool {
 	if err == nil {
 		return false
@@ -144,7 +147,8 @@ func explained(err error) error {
 	return err
 }
 
-// unavailable puts ErrUnavailable in front of what kept the server from answering.
+// unavailable puts ErrUnavailable in front of what kept the server from answering, unless
+// that says so already. It never returns nil.
 func unavailable(err error) error {
 	switch {
 	case err == nil:
@@ -155,7 +159,8 @@ func unavailable(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// stoppedAfter is the error of a call that was stopped while it rested after trouble.
+// stoppedAfter returns the error of a call that was stopped while it rested after trouble:
+// ErrClosed alone if that is why it was stopped, else an ErrUnavailable that matches both.
 func stoppedAfter(before, stopped error) error {
 	if errors.Is(stopped, ErrClosed) {
 		return stopped

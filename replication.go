@@ -27,7 +27,8 @@ type replication struct {
 	sent sync.Map // the digests of the scripts that were sent as text
 }
 
-// check finds out whether the server knows WAIT, before the first lock does.
+// check asks the server whether it knows WAIT, before the first lock does, and returns its
+// error. Nil stands for no replication, and needs nothing.
 func (r *replication) check(c *sender) error {
 	if r == nil {
 		return nil
@@ -40,8 +41,8 @@ func (r *replication) check(c *sender) error {
 	}).Error()
 }
 
-// tryWait sends WAIT. In a cluster the name of some key leads to a master, which is the one
-// to ask.
+// tryWait sends a WAIT that waits for nobody, and returns its result. In a cluster the name of
+// some key leads to a master, which is the one to ask.
 func tryWait(ctx context.Context, client rueidis.Client, key string) rueidis.RedisResult {
 	send, release := openSender(client)
 	defer release()
@@ -54,7 +55,7 @@ func tryWait(ctx context.Context, client rueidis.Client, key string) rueidis.Red
 	return results[len(results)-1]
 }
 
-// patience is how long one command and its confirmation may take.
+// patience returns how long one command and its confirmation may take.
 func (r *replication) patience() time.Duration { return r.timeout + waitSlack }
 
 // reserve waits for a place among those who wait for the replicas of a node. It is waited

@@ -24,14 +24,14 @@ var errSilent = errors.New("latchkey: no answer from the server")
 // sender sends commands and repeats them while the server is in trouble. It may,
 // because each of them is safe to send twice.
 type sender struct {
-	client rueidis.Client
+	client rueidis.Client // to which it sends
 	// cancelsPromptly says that the rueidis client returns as soon as a context ends, and sends
 	// nothing for one that has ended, which only one that this package opened is known
 	// to do.
 	cancelsPromptly bool
 	patience        time.Duration // for one command, and for its repetitions together
-	clock           func() stamp
-	topology        *topology
+	clock           func() stamp  // by which it counts time
+	topology        *topology     // to what it sends
 	ends            sharedDeadline
 	errands         sync.Pool // each an *errand
 	// closed says that the last command found the rueidis client closed.
@@ -44,16 +44,16 @@ type sender struct {
 
 // answer is what came of a call.
 type answer struct {
-	message rueidis.RedisMessage
-	null    bool  // the reply was nil
-	asked   stamp // just before the first attempt
-	sent    stamp // just before the last attempt
-	plain   bool  // of a plain command, which tells less than a script
+	message rueidis.RedisMessage // the reply
+	null    bool                 // the reply was nil
+	asked   stamp                // just before the first attempt
+	sent    stamp                // just before the last attempt
+	plain   bool                 // of a plain command, which tells less than a script
 	// doubt says that an attempt was sent whose outcome is unknown. Even after a
 	// later answer it may yet be executed, late.
 	doubt   bool
 	doubtAt stamp // just before the last such attempt
-	// doubtEra is the generation in which all such attempts were sent, or noGeneration.
+	// doubtGeneration is the generation in which all such attempts were sent, or noGeneration.
 	doubtGeneration generation
 }
 
@@ -74,13 +74,14 @@ func (c *sender) call(ctx context.Context, stop <-chan struct{}, cmd command, ke
 	return c.callOn(ctx, stop, terms{patience: c.patience}, cmd, keys, args)
 }
 
-// terms bound a call, besides its context.
+// terms say for how long a call goes on, besides its context.
 type terms struct {
 	patience time.Duration // for the command and its repetitions together
 	waits    bool          // the caller goes on when the patience is over
 }
 
-// callOn is call on other terms than those of the client.
+// callOn sends a command for as long as its terms say, and ends like a call on the terms of
+// the client.
 func (c *sender) callOn(ctx context.Context, stop <-chan struct{}, on terms, cmd command, keys, args []string) (answer, error) {
 	a := answer{asked: c.clock()}
 	end := limit{time.Now().Add(on.patience), on.waits}
@@ -122,8 +123,8 @@ func (c *sender) callOn(ctx context.Context, stop <-chan struct{}, on terms, cmd
 	}
 }
 
-// sendOnce sends a command one time and returns when it is answered or ctx ends, which has a
-// deadline.
+// sendOnce sends a command one time, and returns what came of that when it is answered or ctx
+// ends. ctx must have a deadline.
 func (c *sender) sendOnce(ctx context.Context, cmd command, keys, args []string) rueidis.RedisResult {
 	deadline, _ := ctx.Deadline()
 	result, _ := c.attempt(ctx, limit{at: deadline}, cmd, keys, args)
@@ -246,7 +247,8 @@ func (c *sender) heard(n *node, sentIn generation, result rueidis.RedisResult) {
 	}
 }
 
-// detached returns a context for clean-up, which the end of ctx does not touch.
+// detached returns a context for clean-up, which does not end with ctx, and has its values if
+// the rueidis client may want them.
 func (c *sender) detached(ctx context.Context) context.Context {
 	if c.cancelsPromptly {
 		return context.Background() // our own client has no use for values

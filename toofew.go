@@ -30,7 +30,7 @@ func (e *tooFewError) Unwrap() []error {
 	return []error{ErrNotReplicated, e.cause}
 }
 
-// unconfirmed is the reply of a script that was executed, but that too few replicas have
+// unconfirmed returns the reply of a script that was executed, but that too few replicas have
 // confirmed. It reports false for any other error.
 func unconfirmed(err error) (reply rueidis.RedisMessage, found bool) {
 	var few *tooFewError

@@ -61,7 +61,7 @@ func (n *node) steady() (now generation, steady bool) {
 // that is silent holds up nobody who waits elsewhere. Without a cluster there is one
 // node: that of Sentinel's master is another now and then, and still the same for us.
 type topology struct {
-	cluster bool
+	cluster bool // whether the servers are a cluster, which never changes
 	limit   int
 	common  *node        // serves everything, as long as nothing else is known
 	breaks  atomic.Int64 // of connections to any node
@@ -79,6 +79,8 @@ type slotOwners struct {
 	of    [1 << 14]uint16
 }
 
+// newTopology returns what is known at first: one node, which serves everything. limit bounds
+// the commands in flight to each node.
 func newTopology(cluster bool, limit int) *topology {
 	t := &topology{cluster: cluster, limit: limit, nodes: map[string]*node{}}
 	t.common = t.newNode("")
@@ -109,8 +111,8 @@ func (t *topology) serving(slot uint16) *node {
 	return owners.nodes[owners.of[slot]]
 }
 
-// of is the address of the node that serves a slot: as long as that is not known, the
-// same for all.
+// of returns the address of the node that serves a slot: as long as that is not known, or
+// without a cluster, the same for all.
 func (t *topology) of(slot uint16) string { return t.serving(slot).address }
 
 // peer is a node that can be asked.
@@ -157,7 +159,8 @@ func (c *sender) keepKnown(troubled bool) {
 	}
 }
 
-// learn asks the nodes who serves what.
+// learn asks the nodes of a cluster who serves what, for a second at most. If none can tell,
+// what was known before stands.
 func (c *sender) learn(ctx context.Context) {
 	t := c.topology
 	defer t.asking.Store(false)
