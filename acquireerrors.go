@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // This file is where the errors of an acquisition are told apart, which may consist of many
@@ -35,18 +37,18 @@ func explain(err error) []error {
 	switch {
 	case errors.Is(err, ErrNotAcquired), errors.Is(err, ErrUnavailable):
 		return []error{err}
-	case ofContext(err):
-		return []error{unavailable(err)}
-	case hasCode(err, "LATCHKEY_UPGRADE"):
+	case transport.IsContextEnd(err):
+		return []error{transport.Unavailable(err)}
+	case transport.HasCode(err, "LATCHKEY_UPGRADE"):
 		return []error{ErrUpgrade}
-	case hasCode(err, "LATCHKEY_GONE"):
+	case transport.HasCode(err, "LATCHKEY_GONE"):
 		return []error{ErrNotAcquired, ErrLost}
-	case hasCode(err, "LATCHKEY_UNSET"):
+	case transport.HasCode(err, "LATCHKEY_UNSET"):
 		return []error{ErrNotSet}
 	case isFinal(err):
 		return []error{err}
 	}
-	return []error{unavailable(err)}
+	return []error{transport.Unavailable(err)}
 }
 
 // isFinal reports whether an error says all that there is to say: neither waiting nor
@@ -57,7 +59,7 @@ func isFinal(err error) bool {
 			return true
 		}
 	}
-	return classify(err) == refused
+	return transport.Classify(err) == transport.Refused
 }
 
 // notEntered is the error of a re-entry into a hold that ended for that cause.
@@ -78,15 +80,15 @@ func notHeld(cause error) error {
 
 // worthWaiting reports whether an attempt that failed may succeed later.
 func worthWaiting(ctx context.Context, err error) bool {
-	if ctx.Err() != nil || errors.Is(err, ErrClosed) || errors.Is(err, errClientClosed) {
+	if ctx.Err() != nil || errors.Is(err, ErrClosed) || errors.Is(err, transport.ErrClientClosed) {
 		return false
 	}
-	return errors.Is(err, ErrNotAcquired) || classify(err) != refused
+	return errors.Is(err, ErrNotAcquired) || transport.Classify(err) != transport.Refused
 }
 
 // cutOff is for how long a question may have been under way when a wait ends, without the
 // server being taken for silent.
-const cutOff = longPause
+const cutOff = transport.LongPause
 
 // waitEnded is the error of a wait that has ended with err. If that says no more than that
 // the time is over, the last answer decides, nil if there was none. heldHere says that this
@@ -98,38 +100,38 @@ func waitEnded(err, last error, heldHere, silent bool) error {
 		trouble = last
 	}
 	switch {
-	case err == nil || !ofContext(err):
+	case err == nil || !transport.IsContextEnd(err):
 		return err
 	case heldHere:
-		return errors.Join(&busyError{left: -1, here: true}, endOf(err))
+		return errors.Join(&busyError{left: -1, here: true}, transport.ContextEnd(err))
 	case besidesEnd(err):
-		return unavailable(errors.Join(trouble, err))
+		return transport.Unavailable(errors.Join(trouble, err))
 	case last == nil, silent:
-		return unavailable(errors.Join(trouble, errSilent, endOf(err)))
+		return transport.Unavailable(errors.Join(trouble, transport.ErrSilent, transport.ContextEnd(err)))
 	case trouble == nil:
 		if held, is := last.(*busyError); is { //nolint:errorlint // the error itself
 			last = held.later()
 		}
-		return errors.Join(last, endOf(err))
+		return errors.Join(last, transport.ContextEnd(err))
 	}
-	return unavailable(errors.Join(trouble, err))
+	return transport.Unavailable(errors.Join(trouble, err))
 }
 
 // withContextEnd adds the end of the context to what has come of a call.
 func withContextEnd(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil || ofContext(err) || errors.Is(err, ErrClosed) {
+	if err == nil || ctx.Err() == nil || transport.IsContextEnd(err) || errors.Is(err, ErrClosed) {
 		return err
 	}
-	return errors.Join(err, contextError(ctx))
+	return errors.Join(err, transport.ContextError(ctx))
 }
 
 // besidesEnd reports whether an error says more than that the time is over.
 func besidesEnd(err error) bool {
 	switch e := err.(type) { //nolint:errorlint // it looks at each error in the tree
-	case *endedContextError:
+	case *transport.EndedContextError:
 		return false
 	case interface{ Unwrap() []error }:
 		return slices.ContainsFunc(e.Unwrap(), besidesEnd)
 	}
-	return err != ErrUnavailable && err != errSilent //nolint:errorlint // the leaves
+	return err != ErrUnavailable && err != transport.ErrSilent //nolint:errorlint // the leaves
 }

@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"errors"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // acquisition is one call that acquires a lock or enters a hold again, with what lives only
@@ -11,17 +13,17 @@ type acquisition struct {
 	request
 
 	lock  *primitive
-	verb  string // the call in words
-	fault error  // why nothing is to be sent, or nil
-	began stamp  // when the call did
+	verb  string          // the call in words
+	fault error           // why nothing is to be sent, or nil
+	began transport.Stamp // when the call did
 
 	// ownership is what is to begin. It is nil until one is needed: a call that waits in
 	// line without it costs little more than its goroutine.
 	ownership *ownership
-	others    []*ownership // that are asked for, and begin, together with it
-	since     stamp        // just before the first attempt
-	inLine    bool         // it waits, and the server is to know that
-	hasTurn   bool         // of the ownership, which others may know
+	others    []*ownership    // that are asked for, and begin, together with it
+	since     transport.Stamp // just before the first attempt
+	inLine    bool            // it waits, and the server is to know that
+	hasTurn   bool            // of the ownership, which others may know
 }
 
 // newAcquisition checks everything that can be checked before anything is sent. waits is what
@@ -71,7 +73,7 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 		return nil, fail(a.verb, a.lock.name, explain(c.wrongKind(ctx, a.lock.keys, a.lock.spec.stored, err))...)
 	}
 	for t := range a.each {
-		t.observe(Event{Type: EventAcquired, Wait: c.clock().since(a.began)})
+		t.observe(Event{Type: EventAcquired, Wait: c.clock().Since(a.began)})
 	}
 	return h, nil
 }
@@ -90,7 +92,7 @@ func (a *acquisition) each(yield func(*ownership) bool) {
 
 // start makes the ownership for a fresh owner, at the first attempt.
 func (a *acquisition) start() {
-	if a.since == (stamp{}) {
+	if a.since == (transport.Stamp{}) {
 		a.since = a.lock.client.clock()
 	}
 	if a.ownership == nil {
@@ -101,12 +103,12 @@ func (a *acquisition) start() {
 // hasTime reports whether to go on after trouble with the server.
 func (a *acquisition) hasTime() bool {
 	c := a.lock.client
-	return a.waits || c.clock().since(a.began)+longPause < c.sender.patience
+	return a.waits || c.clock().Since(a.began)+transport.LongPause < c.sender.Patience
 }
 
 // noteDoubt remembers that an attempt was sent whose outcome is unknown.
-func (a *acquisition) noteDoubt(ans answer) {
-	if !ans.doubt {
+func (a *acquisition) noteDoubt(ans transport.Answer) {
+	if !ans.Doubt {
 		return
 	}
 	for t := range a.each {

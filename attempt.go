@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // attempt makes one attempt, as the caller counts it: trouble on the way is overcome
@@ -14,8 +16,8 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 	t := a.ownership
 	t.counting(1)
 	call := t.protocol.acquireCall(a, 1, round)
-	ans, err := t.client.sender.callOn(ctx, t.client.closing, t.terms(a.waits), call.cmd, call.keys, call.args)
-	if err == nil && ans.plain && ans.null {
+	ans, err := t.client.sender.CallOn(ctx, t.client.closing, t.terms(a.waits), call.cmd, call.keys, call.args)
+	if err == nil && ans.Plain && ans.Null {
 		// SET NX was refused, by whoever or whatever is there; it may be ourselves,
 		// if the answer to a first try was lost.
 		a.noteDoubt(ans)
@@ -38,16 +40,16 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 }
 
 // send asks the server to count so many holds.
-func (a *acquisition) send(ctx context.Context, count, round int) (answer, error) {
+func (a *acquisition) send(ctx context.Context, count, round int) (transport.Answer, error) {
 	t := a.ownership
 	t.counting(count)
 	call := t.protocol.acquireCall(a, count, round)
-	ans, err := t.client.sender.callOn(ctx, t.client.closing, t.terms(a.waits), call.cmd, call.keys, call.args)
+	ans, err := t.client.sender.CallOn(ctx, t.client.closing, t.terms(a.waits), call.cmd, call.keys, call.args)
 	return a.confirmed(ctx, count, round, ans, err)
 }
 
 // confirmed has replicas confirm what was granted, if that is asked for.
-func (a *acquisition) confirmed(ctx context.Context, count, round int, ans answer, err error) (answer, error) {
+func (a *acquisition) confirmed(ctx context.Context, count, round int, ans transport.Answer, err error) (transport.Answer, error) {
 	t := a.ownership
 	if err != nil || t.client.acks == nil || !granted(ans) {
 		return ans, err
@@ -59,21 +61,21 @@ func (a *acquisition) confirmed(ctx context.Context, count, round int, ans answe
 // changes nothing unless a failover has forgotten it meanwhile. Whatever comes of it,
 // the first one was granted; an error leaves that in doubt, unless it is that there are
 // too few replicas, after which it is undone at once.
-func (c *Client) confirm(ctx context.Context, first answer, again call) (answer, error) {
-	a, err := c.sender.call(ctx, c.closing, again.cmd.confirmed(c.acks), again.keys, again.args)
+func (c *Client) confirm(ctx context.Context, first transport.Answer, again call) (transport.Answer, error) {
+	a, err := c.sender.Call(ctx, c.closing, again.cmd.Confirmed(c.acks), again.keys, again.args)
 	switch {
 	case err != nil && !errors.Is(err, ErrNotReplicated):
-		a.doubt, a.doubtAt, a.doubtGeneration = true, a.sent, noGeneration
-	case !a.doubt:
-		a.doubt, a.doubtAt, a.doubtGeneration = first.doubt, first.doubtAt, first.doubtGeneration
+		a.Doubt, a.DoubtAt, a.DoubtGeneration = true, a.Sent, transport.NoGeneration
+	case !a.Doubt:
+		a.Doubt, a.DoubtAt, a.DoubtGeneration = first.Doubt, first.DoubtAt, first.DoubtGeneration
 	}
-	a.sent = first.sent
+	a.Sent = first.Sent
 	return a, err
 }
 
 // accept begins what the server has granted, unless the answer took so long that nothing of
 // the lease is left.
-func (a *acquisition) accept(ans answer) error {
+func (a *acquisition) accept(ans transport.Answer) error {
 	c := a.lock.client
 	select {
 	case <-c.closing:
@@ -81,9 +83,9 @@ func (a *acquisition) accept(ans answer) error {
 		return ErrClosed
 	default:
 	}
-	if a.lease-driftMargin(a.lease) <= c.clock().since(ans.sent) {
+	if a.lease-driftMargin(a.lease) <= c.clock().Since(ans.Sent) {
 		a.markUnwanted()
-		return unavailable(errLate)
+		return transport.Unavailable(errLate)
 	}
 	for t := range a.each {
 		t.begin(&a.request, ans)
@@ -95,16 +97,16 @@ var errLate = errors.New("latchkey: the lease was over when the answer came")
 
 // readHolder reads the reply of a script that says for how long the lock is held, and if
 // it knows by whom.
-func (a *acquisition) readHolder(ans answer) (left time.Duration, err error) {
-	if ans.message.IsInt64() {
-		ms, err := ans.message.AsInt64()
+func (a *acquisition) readHolder(ans transport.Answer) (left time.Duration, err error) {
+	if ans.Message.IsInt64() {
+		ms, err := ans.Message.AsInt64()
 		if err != nil {
 			return 0, errors.Join(errReply, err)
 		}
 		left = fromMillis(ms)
 		return left, a.busyWith("", left)
 	}
-	reply, err := ans.message.ToArray()
+	reply, err := ans.Message.ToArray()
 	if err != nil || len(reply) != 2 {
 		return 0, errReply
 	}

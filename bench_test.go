@@ -29,10 +29,10 @@ func BenchmarkFloor(b *testing.B) {
 	c := benchClient(b)
 	each(b, func(key string) func(context.Context) error {
 		return func(ctx context.Context) error {
-			if err := lockAcquire.send(ctx, c.rueidis, []string{key}, []string{"o", "30000", "1", "", ""}).Error(); !rueidis.IsRedisNil(err) {
+			if err := lockAcquire.Send(ctx, c.rueidis, []string{key}, []string{"o", "30000", "1", "", ""}).Error(); !rueidis.IsRedisNil(err) {
 				return err
 			}
-			return lockRelease.send(ctx, c.rueidis, []string{key}, []string{"o", "0", "", "PUBLISH", "ch:{" + key + "}", "30000"}).Error()
+			return lockRelease.Send(ctx, c.rueidis, []string{key}, []string{"o", "0", "", "PUBLISH", "ch:{" + key + "}", "30000"}).Error()
 		}
 	})
 }

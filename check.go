@@ -46,7 +46,7 @@ func (c *Client) checkPublish(ctx context.Context, channel string) error {
 	if c.notifier.sharded {
 		publish = c.rueidis.B().Spublish().Channel(channel).Message("0").Build
 	}
-	err := c.sender.askNodeOf(ctx, channel, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	err := c.sender.AskNodeOf(ctx, channel, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, publish())
 	}).Error()
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *Client) checkPublish(ctx context.Context, channel string) error {
 // checkSubscribe asks classically even if messages are sharded: the rights are the
 // same, and any connection will do.
 func (c *Client) checkSubscribe(ctx context.Context, channel string) error {
-	_, reply := c.sender.askAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	_, reply := c.sender.AskAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		conn, release := client.Dedicate()
 		defer release()
 		defer conn.Close()
@@ -74,7 +74,7 @@ func (c *Client) checkSubscribe(ctx context.Context, channel string) error {
 // checkEviction reports a server that throws keys away when its memory is full. The
 // volatile policies begin with the keys that expire soonest, which is what locks are.
 func (c *Client) checkEviction(ctx context.Context) error {
-	_, reply := c.sender.askAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	_, reply := c.sender.AskAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().Info().Section("memory").Build())
 	})
 	info, err := reply.ToString()

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Client hands out locks and does their work in the background: one connection for
@@ -24,17 +26,17 @@ type Client struct {
 	rueidis rueidis.Client
 	owned   bool
 	cluster bool
-	clock   func() stamp
+	clock   func() transport.Stamp
 
-	sender     *sender
+	sender     *transport.Sender
 	waitQueues *waitQueues
 	notifier   *notifier
 	watchdog   *watchdog
 	undo       *undo
-	acks       *replication // nil if nothing has to be confirmed
-	renewals   *replication // the same for renewals, which must not queue behind acquisitions
+	acks       *transport.Replication // nil if nothing has to be confirmed
+	renewals   *transport.Replication // the same for renewals, which must not queue behind acquisitions
 	registry   *registry
-	topology   *topology
+	topology   *transport.Topology
 	identity   identity
 	dedupLanes dedupLanes
 	reporter   *reporter
@@ -84,7 +86,7 @@ func New(client rueidis.Client, options Options) (*Client, error) {
 
 // newClient makes a client. topology knows the connections of a rueidis client that this
 // package has opened; without it the rueidis client is borrowed.
-func newClient(client rueidis.Client, options Options, topology *topology) (*Client, error) {
+func newClient(client rueidis.Client, options Options, topology *transport.Topology) (*Client, error) {
 	options = options.withDefaults()
 	if err := options.check(); err != nil {
 		return nil, err
@@ -107,14 +109,14 @@ func newClient(client rueidis.Client, options Options, topology *topology) (*Cli
 	if options.TimeFencing {
 		c.tokenFloor = "1"
 	}
-	c.sender = &sender{
-		client:          client,
-		cancelsPromptly: topology != nil,
-		topology:        cmp.Or(topology, newTopology(c.cluster, options.MaxInFlight)),
-		patience:        options.RetryBudget,
-		clock:           c.clock,
+	c.sender = &transport.Sender{
+		Client:          client,
+		CancelsPromptly: topology != nil,
+		Topology:        cmp.Or(topology, transport.NewTopology(c.cluster, options.MaxInFlight)),
+		Patience:        options.RetryBudget,
+		Clock:           c.clock,
 	}
-	c.topology = c.sender.topology
+	c.topology = c.sender.Topology
 	sharded, err := meetCluster(c.sender, options)
 	if err != nil {
 		return nil, fail("connect", "cluster", unanswered(err))
@@ -125,7 +127,7 @@ func newClient(client rueidis.Client, options Options, topology *topology) (*Cli
 	c.acks = options.Replicas.confirmation(c.id, maxWaits)
 	c.renewals = options.Replicas.confirmation(c.id, 2*c.renewFlights()) // some may have been left behind
 	if !options.LazyConnect {
-		if err := waitRefused(c.acks.check(c.sender)); err != nil {
+		if err := waitRefused(c.acks.Check(c.sender)); err != nil {
 			return nil, fail("connect", "replicas", unanswered(err))
 		}
 	}
@@ -206,7 +208,7 @@ func (c *Client) Close(ctx context.Context) error {
 	case <-c.closed:
 		return c.result
 	case <-ctx.Done():
-		return fail("close", "client", contextError(ctx))
+		return fail("close", "client", transport.ContextError(ctx))
 	}
 }
 
@@ -249,7 +251,7 @@ func (c *Client) finish(ctx context.Context, ended []*ownership) {
 	c.watchdog.close()
 	c.undo.close(ctx)
 	c.notifier.close()
-	c.sender.finish()
+	c.sender.Finish()
 	if c.owned {
 		c.rueidis.Close()
 	}
@@ -270,7 +272,7 @@ func (c *Client) releaseAll(ctx context.Context, ended []*ownership) {
 			failed.Add(1) // a silent server would cost the rest as much again
 			return
 		}
-		if err := t.releaseAtClose(ctx); err != nil && classify(err) != refused && failed.Add(1) == 1 {
+		if err := t.releaseAtClose(ctx); err != nil && transport.Classify(err) != transport.Refused && failed.Add(1) == 1 {
 			c.result = err
 		}
 	})
@@ -280,10 +282,10 @@ func (c *Client) releaseAll(ctx context.Context, ended []*ownership) {
 }
 
 func (t *ownership) releaseAtClose(ctx context.Context) error {
-	if err := t.turn.lock(ctx); err != nil {
-		return fail("close", t.lock.name, ErrUnknownOutcome, unavailable(contextError(ctx)))
+	if err := t.turn.Lock(ctx); err != nil {
+		return fail("close", t.lock.name, ErrUnknownOutcome, transport.Unavailable(transport.ContextError(ctx)))
 	}
-	defer t.turn.unlock()
+	defer t.turn.Unlock()
 	unlocking := t.isLeaving()
 	if !unlocking && t.wasReleased() {
 		return nil

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Bounds of what a caller may set. rueidis queues 2 to the power of ringScale commands on
@@ -25,13 +27,13 @@ func completed(settings rueidis.ClientOption) (rueidis.ClientOption, error) {
 		}
 	}
 	settings.InitAddress = slices.Clone(settings.InitAddress) // rueidis may shuffle it
-	setDefault(&settings.Dialer.Timeout, dialTimeout)
-	setDefault(&settings.Dialer.KeepAlive, keepAlive)
+	setDefault(&settings.Dialer.Timeout, transport.DialTimeout)
+	setDefault(&settings.Dialer.KeepAlive, transport.KeepAlive)
 	setDefault(&settings.Sentinel.Dialer.Timeout, settings.Dialer.Timeout)
-	setDefault(&settings.ConnWriteTimeout, silenceTimeout)
-	setDefault(&settings.Sentinel.TopologyRefreshInterval, topologyRefresh)
-	setDefault(&settings.ClusterOption.MaxMovedRedirections, maxRedirections)
-	settings.AuthCredentialsFn = beforehand(settings.AuthCredentialsFn)
+	setDefault(&settings.ConnWriteTimeout, transport.SilenceTimeout)
+	setDefault(&settings.Sentinel.TopologyRefreshInterval, transport.TopologyRefresh)
+	setDefault(&settings.ClusterOption.MaxMovedRedirections, transport.MaxRedirections)
+	settings.AuthCredentialsFn = transport.WrapCredentials(settings.AuthCredentialsFn)
 	// One connection for all commands keeps those of one key in order, so that a
 	// clean-up does not overtake what it cleans up. Pipelining always, because a
 	// connection that is used by one caller at a time is closed at that caller's

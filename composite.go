@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // compositeLock is what MultiLock and RedLock share: members, how many of them have to be
@@ -71,7 +73,7 @@ func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setti
 			return nil, cutShort(ctx, began, err, before)
 		}
 		before = err
-		if rest(ctx, nil, jitter(l.pause)) != nil {
+		if transport.Rest(ctx, nil, transport.Jitter(l.pause)) != nil {
 			return nil, withContextEnd(ctx, err)
 		}
 	}
@@ -84,7 +86,7 @@ func forMembers(settings []setting) []setting {
 
 // hopeless reports whether waiting cannot mend what came of a member.
 func hopeless(err error) bool {
-	return !ofContext(err) && (isFinal(err) || errors.Is(err, errClientClosed))
+	return !transport.IsContextEnd(err) && (isFinal(err) || errors.Is(err, transport.ErrClientClosed))
 }
 
 // cutShort is the error of a step that began then, if the time of the call ends in it: what

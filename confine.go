@@ -25,7 +25,7 @@ func (s *holdState) confine(bounds confinement) {
 	if bounds.fixed {
 		t.holds.stopRenewal(s)
 	}
-	start := t.client.clock().before(time.Since(bounds.from))
+	start := t.client.clock().Before(time.Since(bounds.from))
 	switch {
 	case bounds.max == 0:
 	case s == &t.holds.first:

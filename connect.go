@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Connect opens a client for a Redis or Valkey server:
@@ -69,18 +71,18 @@ func open(ctx context.Context, name string, settings rueidis.ClientOption, optio
 	if err != nil {
 		return nil, err
 	}
-	var stage progress
-	settings.DialCtxFn = stage.noted(orTCP(settings.DialCtxFn))
+	var stage transport.DialProgress
+	settings.DialCtxFn = stage.Watched(transport.DialOrTCP(settings.DialCtxFn))
 	if options.AddressMapper != nil {
-		settings.DialCtxFn = mappedDial(settings.DialCtxFn, options.AddressMapper)
+		settings.DialCtxFn = transport.MappedDial(settings.DialCtxFn, options.AddressMapper)
 	}
 	if options.LazyConnect {
 		return lazily(settings, options)
 	}
 	r, err := dialWithin(ctx, settings, options.withDefaults().MaxInFlight)
 	switch {
-	case ofContext(err):
-		return nil, fail("connect", name, ErrUnavailable, stage.reached(), err)
+	case transport.IsContextEnd(err):
+		return nil, fail("connect", name, ErrUnavailable, stage.Reached(), err)
 	case err != nil:
 		return nil, fail("connect", name, unanswered(err))
 	}
@@ -94,16 +96,16 @@ func open(ctx context.Context, name string, settings rueidis.ClientOption, optio
 // unanswered adds to what kept a client from being made that the server could not be asked,
 // unless it has refused.
 func unanswered(err error) error {
-	if errors.Is(err, ErrInvalid) || classify(err) == refused {
+	if errors.Is(err, ErrInvalid) || transport.Classify(err) == transport.Refused {
 		return err
 	}
-	return unavailable(err)
+	return transport.Unavailable(err)
 }
 
 // opened is a rueidis client with what is known of its connections.
 type opened struct {
 	client   rueidis.Client
-	topology *topology
+	topology *transport.Topology
 	err      error
 }
 
@@ -123,19 +125,19 @@ func dialWithin(ctx context.Context, settings rueidis.ClientOption, inFlight int
 				r.client.Close()
 			}
 		}()
-		return opened{}, contextError(ctx)
+		return opened{}, transport.ContextError(ctx)
 	}
 }
 
 // dialAny dials. A single address is taken for a single server, unless that says that
 // it belongs to a cluster.
-func dialAny(ctx context.Context, settings rueidis.ClientOption, inFlight int) (rueidis.Client, *topology, error) {
+func dialAny(ctx context.Context, settings rueidis.ClientOption, inFlight int) (rueidis.Client, *transport.Topology, error) {
 	if settings.Sentinel.MasterSet != "" {
-		return dialAs(newTopology(false, inFlight), settings)
+		return dialAs(transport.NewTopology(false, inFlight), settings)
 	}
 	single := settings
 	single.ForceSingleClient = true
-	client, one, err := dialAs(newTopology(false, inFlight), single)
+	client, one, err := dialAs(transport.NewTopology(false, inFlight), single)
 	if err == nil {
 		var clustered bool
 		if clustered, err = inCluster(ctx, client); err == nil && !clustered {
@@ -146,12 +148,12 @@ func dialAny(ctx context.Context, settings rueidis.ClientOption, inFlight int) (
 	if err != nil && len(settings.InitAddress) == 1 {
 		return nil, nil, err
 	}
-	return dialAs(newTopology(true, inFlight), settings)
+	return dialAs(transport.NewTopology(true, inFlight), settings)
 }
 
 // dialAs dials what is or is not a cluster, and has the topology notice the connections.
-func dialAs(t *topology, settings rueidis.ClientOption) (rueidis.Client, *topology, error) {
-	t.watch(&settings)
+func dialAs(t *transport.Topology, settings rueidis.ClientOption) (rueidis.Client, *transport.Topology, error) {
+	t.WatchConnections(&settings)
 	client, err := dial(settings)
 	return client, t, err
 }
@@ -159,11 +161,11 @@ func dialAs(t *topology, settings rueidis.ClientOption) (rueidis.Client, *topolo
 // inCluster reports whether the server belongs to a cluster. One that is in trouble is
 // asked again for a while, since a wrong guess would lose the keys of all other nodes.
 func inCluster(ctx context.Context, client rueidis.Client) (clustered bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	ctx, cancel := context.WithTimeout(ctx, transport.DialTimeout)
 	defer cancel()
-	for pause := firstPause; ; pause = min(2*pause, longPause) {
+	for pause := transport.FirstPause; ; pause = min(2*pause, transport.LongPause) {
 		clustered, err = askForCluster(ctx, client)
-		if err == nil || classify(err) == refused || rest(ctx, nil, pause) != nil {
+		if err == nil || transport.Classify(err) == transport.Refused || transport.Rest(ctx, nil, pause) != nil {
 			return clustered, err
 		}
 	}
@@ -178,11 +180,11 @@ func askForCluster(ctx context.Context, client rueidis.Client) (clustered bool, 
 		text, _ := mode.ToString()
 		return text == "cluster", nil
 	}
-	if err := reply.Error(); classify(err) != answered && classify(err) != refused {
+	if err := reply.Error(); transport.Classify(err) != transport.Answered && transport.Classify(err) != transport.Refused {
 		return false, err
 	}
 	info, err := client.Do(ctx, client.B().ClusterInfo().Build()).ToString()
-	if classify(err) == refused {
+	if transport.Classify(err) == transport.Refused {
 		return false, nil
 	}
 	return strings.Contains(info, "cluster_state:"), err

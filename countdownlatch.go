@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // CountDownLatch lets any number of goroutines, in any number of processes, wait until
@@ -35,7 +37,7 @@ type CountDownLatch struct {
 // NewCountDownLatch returns the latch of that name. Nothing is sent.
 func (c *Client) NewCountDownLatch(name string) *CountDownLatch {
 	o := newObject(c, KindLatch, name, c.latchChannel)
-	tag := hashTag(o.key)
+	tag := transport.HashTag(o.key)
 	return &CountDownLatch{object: o, state: latchKey(tag), done: "latchkey_latch_done:" + tag}
 }
 
@@ -116,16 +118,16 @@ func (l *CountDownLatch) countDown(ctx context.Context, verb string, n int, part
 				[]string{o.number, round, strconv.Itoa(n), participant, l.client.publish, l.channel}}
 		}
 	}
-	ctx = l.client.sender.detached(ctx)
+	ctx = l.client.sender.Detached(ctx)
 	v, a, err := l.look(ctx, "", false)
 	switch {
-	case err != nil && a.doubt:
+	case err != nil && a.Doubt:
 		// The server is silent. The count is not to be lost, so it goes to whichever
 		// round there is when it speaks again.
 		l.countLater(in(""))
 		return 0, fail(verb, l.name, ErrUnknownOutcome, err)
 	case err != nil:
-		return 0, fail(verb, l.name, l.explain(ctx, answer{}, err)...)
+		return 0, fail(verb, l.name, l.explain(ctx, transport.Answer{}, err)...)
 	case v.what != latchClosed:
 		return 0, l.roundError(verb, v)
 	}

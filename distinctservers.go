@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // redServers finds out whether two members are on one server: that would be one vote
@@ -34,7 +36,7 @@ func (s *redServers) check(ctx context.Context) error {
 	select {
 	case <-s.heard:
 	case <-ctx.Done():
-		return contextError(ctx)
+		return transport.ContextError(ctx)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

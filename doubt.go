@@ -1,6 +1,10 @@
 package latchkey
 
-import "time"
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
 
 // doubt is what the server may know of an ownership otherwise than the client, because a
 // command was sent whose outcome is unknown, or because the server has done what nobody
@@ -34,20 +38,20 @@ import "time"
 // acquisition of it is in doubt stays so.
 type doubt struct {
 	acquisition bool
-	sent        stamp         // of the last acquisition in doubt, before it was sent
-	sentIn      generation    // in which all of them were sent, or noGeneration
-	unwanted    bool          // also if the server has said no, but too late or to too few replicas
-	queued      bool          // in the queue of a fair lock, or among the writers
-	renewal     bool          // or an extension
-	extension   time.Duration // the longest lease that an extension in doubt may have set
+	sent        transport.Stamp      // of the last acquisition in doubt, before it was sent
+	sentIn      transport.Generation // in which all of them were sent, or transport.NoGeneration
+	unwanted    bool                 // also if the server has said no, but too late or to too few replicas
+	queued      bool                 // in the queue of a fair lock, or among the writers
+	renewal     bool                 // or an extension
+	extension   time.Duration        // the longest lease that an extension in doubt may have set
 	release     bool
 	stood       bool // explains why the lock is gone when a release in doubt is repeated
 }
 
 // acquisitionInDoubt takes note of an acquisition that may be executed, now or late.
-func (d *doubt) acquisitionInDoubt(sent stamp, sentIn generation) {
+func (d *doubt) acquisitionInDoubt(sent transport.Stamp, sentIn transport.Generation) {
 	if d.acquisition {
-		sentIn = d.sentIn.common(sentIn)
+		sentIn = d.sentIn.Common(sentIn)
 	}
 	d.acquisition, d.sent, d.sentIn = true, sent, sentIn
 }
@@ -59,13 +63,13 @@ func (d *doubt) extensionInDoubt(lease time.Duration) { d.extension = max(d.exte
 func (d *doubt) span(known time.Duration) time.Duration { return max(known, d.extension) }
 
 // mayComeLate reports whether an acquisition for such a lease may still be executed.
-func (d *doubt) mayComeLate(now stamp, lease time.Duration) bool {
-	return d.acquisition && now.since(d.sent) < lease
+func (d *doubt) mayComeLate(now transport.Stamp, lease time.Duration) bool {
+	return d.acquisition && now.Since(d.sent) < lease
 }
 
 // mayLast reports whether something is under way that may give the key more time than is
 // known here. span is the longest time for which it may live.
-func (d *doubt) mayLast(now stamp, span time.Duration) bool {
+func (d *doubt) mayLast(now transport.Stamp, span time.Duration) bool {
 	return d.renewal || d.release || d.extension > 0 || d.mayComeLate(now, span)
 }
 

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // What each event makes possible, on its own and a minute later.
@@ -16,7 +18,7 @@ func TestDoubt_events(t *testing.T) {
 		now, minute answers
 	}{
 		"nothing":                        {func(*doubt) {}, answers{}, answers{}},
-		"an acquisition is not answered": {func(d *doubt) { d.acquisitionInDoubt(sent, noGeneration) }, answers{late: true, last: true, wait: true, held: true}, answers{wait: true, held: true}},
+		"an acquisition is not answered": {func(d *doubt) { d.acquisitionInDoubt(sent, transport.NoGeneration) }, answers{late: true, last: true, wait: true, held: true}, answers{wait: true, held: true}},
 		"a grant is not wanted":          {func(d *doubt) { d.unwanted = true }, answers{held: true}, answers{held: true}},
 		"it is queued":                   {func(d *doubt) { d.queued = true }, answers{wait: true}, answers{wait: true}},
 		"a renewal is sent":              {func(d *doubt) { d.renewal = true }, answers{last: true}, answers{last: true}},
@@ -26,7 +28,7 @@ func TestDoubt_events(t *testing.T) {
 	} {
 		var d doubt
 		each.happens(&d)
-		asked := func(now stamp) answers {
+		asked := func(now transport.Stamp) answers {
 			return answers{d.mayComeLate(now, lease), d.mayLast(now, lease), d.mayWait(), d.mayBeHeld()}
 		}
 		require.Equal(t, each.now, asked(sent), event)
@@ -37,16 +39,16 @@ func TestDoubt_events(t *testing.T) {
 // Acquisitions in doubt are settled together by an answer only if no connection broke between
 // them, and the last one decides for how long one of them may come.
 func TestDoubt_of_several_acquisitions(t *testing.T) {
-	first, second := generation{here: 1, anywhere: 1}, generation{here: 1, anywhere: 2}
+	first, second := transport.Generation{Here: 1, Anywhere: 1}, transport.Generation{Here: 1, Anywhere: 2}
 	var d doubt
 	d.acquisitionInDoubt(leaseStart, first)
 	d.acquisitionInDoubt(later(20*time.Second), first)
 	require.Equal(t, first, d.sentIn)
 	require.True(t, d.mayComeLate(later(40*time.Second), 30*time.Second))
 	d.acquisitionInDoubt(later(20*time.Second), second)
-	require.Equal(t, noGeneration, d.sentIn)
+	require.Equal(t, transport.NoGeneration, d.sentIn)
 	d.acquisitionInDoubt(later(20*time.Second), second)
-	require.Equal(t, noGeneration, d.sentIn, "the first is not proved by an answer in the second")
+	require.Equal(t, transport.NoGeneration, d.sentIn, "the first is not proved by an answer in the second")
 }
 
 func TestDoubt_of_extensions_lasts_as_long_as_the_longest(t *testing.T) {

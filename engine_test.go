@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 func TestWaitQueue_lets_waiters_in_one_by_one_in_order(t *testing.T) {
@@ -99,9 +101,9 @@ func TestWaitQueue_gives_others_a_chance(t *testing.T) {
 // fakeClock has a monotonic and a wall clock that part on request.
 type fakeClock struct{ sleep atomic.Int64 }
 
-func (f *fakeClock) now() stamp {
-	s := systemClock()
-	s.wall += time.Duration(f.sleep.Load())
+func (f *fakeClock) now() transport.Stamp {
+	s := transport.SystemClock()
+	s.Wall += time.Duration(f.sleep.Load())
 	return s
 }
 
@@ -155,7 +157,7 @@ func TestContext_ends_soon_after_the_machine_has_slept(t *testing.T) {
 func (w *watchdog) asleep() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.wakeAt > w.clock().mono && len(w.kick) == 0
+	return w.wakeAt > w.clock().Mono && len(w.kick) == 0
 }
 
 // The machine sleeps for a good part of the lease. The hold is renewed at once: what is

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // The errors of this package. The set is closed: every error that an operation on a lock, a
@@ -19,14 +21,14 @@ var (
 	// time of [Wait] was over; or, with [AwaitSet], nobody has set it (ErrNotSet matches
 	// too). Of a [RedLock] it means that others kept it from a majority. Nothing is held.
 	// No error matches both ErrNotAcquired and ErrUnavailable.
-	ErrNotAcquired = errors.New("latchkey: not acquired")
+	ErrNotAcquired = transport.ErrNotAcquired
 
 	// ErrUnavailable means that the server could not be asked, did not answer in time, or
 	// is in no state to answer: it loads its data, fails over, or moves the slot of the
 	// key. The last attempt counts: a lock that was busy at first, on a server that is gone
 	// at the end, is ErrUnavailable. If the context ended, its error matches too; if a
 	// request was sent and not answered, ErrUnknownOutcome. Try again later.
-	ErrUnavailable = errors.New("latchkey: server unavailable")
+	ErrUnavailable = transport.ErrUnavailable
 
 	// ErrNotHeld means that the hold is over: it was released before, it was lost
 	// (ErrLost matches too), or its client was closed (ErrClosed matches too). Nobody
@@ -45,19 +47,19 @@ var (
 
 	// ErrClosed means that the client is closed. Holds that were live at that time
 	// were released, and their contexts end with this cause.
-	ErrClosed = errors.New("latchkey: client closed")
+	ErrClosed = transport.ErrClosed
 
 	// ErrUnknownOutcome means that a command may or may not have been executed: no
 	// answer came. From Unlock also that the release could not be sent yet. A failed acquisition with this error is
 	// undone in the background; a failed release is repeated there. The lease ends
 	// what could not be reached.
-	ErrUnknownOutcome = errors.New("latchkey: outcome unknown")
+	ErrUnknownOutcome = transport.ErrUnknownOutcome
 
 	// ErrNotReplicated means that fewer replicas than [Options.Replicas] asks for have
 	// confirmed an acquisition in time. It was undone, or, if the master did not answer
 	// that (ErrUnknownOutcome matches too), is being undone in the background. Nothing is
 	// held; or no more than before, if it was a re-entry.
-	ErrNotReplicated = errors.New("latchkey: too few replicas")
+	ErrNotReplicated = transport.ErrNotReplicated
 
 	// ErrUpgrade means that a reader asked for the write lock, which could only wait
 	// for itself.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Extend makes the lease at least d from now, once; it never shortens it. Renewal,
@@ -31,10 +33,10 @@ func (s *holdState) extend(ctx context.Context, d time.Duration) error {
 		return fail("extend", t.lock.name, ErrClosed)
 	}
 	defer t.client.working.Done()
-	if err := t.turn.lock(ctx); err != nil {
-		return fail("extend", t.lock.name, unavailable(contextError(ctx)))
+	if err := t.turn.Lock(ctx); err != nil {
+		return fail("extend", t.lock.name, transport.Unavailable(transport.ContextError(ctx)))
 	}
-	defer t.turn.unlock()
+	defer t.turn.Unlock()
 	return t.extendBy(ctx, s, d)
 }
 
@@ -44,8 +46,8 @@ func (t *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration)
 		return fail("extend", t.lock.name, err)
 	}
 	c := t.protocol.renewalCall(t, d)
-	a, err := t.client.sender.call(ctx, t.client.closing, c.cmd.confirmed(t.client.acks), c.keys, c.args)
-	if a.doubt || errors.Is(err, ErrNotReplicated) {
+	a, err := t.client.sender.Call(ctx, t.client.closing, c.cmd.Confirmed(t.client.acks), c.keys, c.args)
+	if a.Doubt || errors.Is(err, ErrNotReplicated) {
 		t.mu.Lock()
 		t.doubt.extensionInDoubt(d)
 		t.mu.Unlock()
@@ -56,25 +58,25 @@ func (t *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration)
 	case gone:
 		t.lose(ErrLost, "the key is gone or belongs to another owner")
 	default:
-		t.renewed(a.sent, d)
+		t.renewed(a.Sent, d)
 	}
 	return t.extended(s, d)
 }
 
 // readExtension reads what came of a renewal: whether the owner had lost the key, or the causes
 // of an error.
-func readExtension(a answer, err error) (gone bool, causes []error) {
+func readExtension(a transport.Answer, err error) (gone bool, causes []error) {
 	switch {
 	case denied(err):
 		return true, nil
-	case err != nil && a.doubt:
+	case err != nil && a.Doubt:
 		return false, []error{ErrUnknownOutcome, err}
 	case err != nil:
 		return false, []error{err}
 	}
-	results, err := a.message.AsIntSlice()
+	results, err := a.Message.AsIntSlice()
 	if err != nil || len(results) != 1 || results[0] < 0 {
-		return false, []error{ErrUnknownOutcome, unavailable(errors.Join(errReply, err))}
+		return false, []error{ErrUnknownOutcome, transport.Unavailable(errors.Join(errReply, err))}
 	}
 	return results[0] == 0, nil
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // FairLock is a re-entrant lock that is granted in the order in which it was asked
@@ -127,8 +129,8 @@ func (p fairProtocol) acquireCall(a *acquisition, count, round int) call {
 }
 
 // readRefusal reads the place that the script has given to an ownership that waits.
-func (p fairProtocol) readRefusal(a *acquisition, ans answer) (left time.Duration, err error) {
-	reply, err := ans.message.ToArray()
+func (p fairProtocol) readRefusal(a *acquisition, ans transport.Answer) (left time.Duration, err error) {
+	reply, err := ans.Message.ToArray()
 	if p.waiter == nil || err != nil {
 		return a.readHolder(ans)
 	}
@@ -159,7 +161,7 @@ func (fairProtocol) releaseCall(t *ownership, count int, raise int64) call {
 
 // fairKeys are those of every script for a fair lock.
 func (k *keys) fairKeys() []string {
-	tag := hashTag(k.key)
+	tag := transport.HashTag(k.key)
 	return append(make([]string, 0, 5), k.key,
 		"redisson_lock_queue:"+tag, "redisson_lock_timeout:"+tag, "latchkey_fair:"+tag)
 }
@@ -203,11 +205,11 @@ func (l *FairLock) Waiters(ctx context.Context) ([]Waiter, error) {
 	var all []Waiter
 	for from := 0; ; from += waitersPage {
 		args := []string{strconv.Itoa(from), strconv.Itoa(from + waitersPage - 1)}
-		a, err := l.client.sender.call(ctx, l.client.closing, fairWaiters, l.fairKeys(), args)
+		a, err := l.client.sender.Call(ctx, l.client.closing, fairWaiters, l.fairKeys(), args)
 		if err != nil {
 			return nil, fail("waiters", l.name, l.client.wrongKind(ctx, l.keys, KindLock, err))
 		}
-		page, size, err := readWaiters(a.message)
+		page, size, err := readWaiters(a.Message)
 		if err != nil {
 			return nil, fail("waiters", l.name, err)
 		}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // line puts waiters into the queue behind a holder: ours begin with G, Redisson's with J.
@@ -232,7 +234,7 @@ func TestFairScripts_HRANDFIELD_may_be_null(t *testing.T) {
 	s := newFairScripts(t)
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
 	s.stranger(1)
-	old := newScript(older + fairAcquire.text)
+	old := transport.NewScript(older + fairAcquire.Text)
 	require.IsType(t, []any{}, s.c.script(old, s.keys.fairKeys(), ownerB, "30000", "1", "", "", "PUBLISH",
 		s.keys.waiterChannel(""), s.stale, "", "300000"))
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 const ownerC = "22222222-2222-4222-8222-222222222222:10"
@@ -67,7 +69,7 @@ func (s fairScripts) state() fairState {
 	return state
 }
 
-func (s fairScripts) twice(cmd command, keys []string, args ...string) any {
+func (s fairScripts) twice(cmd transport.Command, keys []string, args ...string) any {
 	s.t.Helper()
 	first := s.c.script(cmd, keys, args...)
 	state := s.state()
@@ -542,9 +544,9 @@ func TestFairLock_skewed_clocks_change_nothing(t *testing.T) {
 // skewed returns another client of the same server whose clocks are off.
 func skewed(t *testing.T, c *Client, skew time.Duration) *Client {
 	t.Helper()
-	other, err := New(c.rueidis, Options{StaleWaiterTimeout: time.Second, clock: func() stamp {
-		now := systemClock()
-		return stamp{mono: now.mono + skew, wall: now.wall + skew}
+	other, err := New(c.rueidis, Options{StaleWaiterTimeout: time.Second, clock: func() transport.Stamp {
+		now := transport.SystemClock()
+		return transport.Stamp{Mono: now.Mono + skew, Wall: now.Wall + skew}
 	}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, other.Close(context.Background())) })

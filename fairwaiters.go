@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 const (
@@ -190,7 +192,7 @@ func (l *fairWaitList) close() {
 // answers: a node that is silent must not cost those elsewhere their places.
 func (l *fairWaitList) run() {
 	for {
-		if rest(l.open, nil, l.period) != nil {
+		if transport.Rest(l.open, nil, l.period) != nil {
 			return
 		}
 		due, flights := l.due()
@@ -233,7 +235,7 @@ func (l *fairWaitList) refreshNode(node string, batches []*refreshing, flights i
 			break
 		}
 		l.client.reporter.log(noticeRefresh, node, slog.Any("error", err))
-		if rest(l.open, nil, min(l.period, jitter(longPause))) != nil {
+		if transport.Rest(l.open, nil, min(l.period, transport.Jitter(transport.LongPause))) != nil {
 			break
 		}
 		l.mu.Lock()
@@ -272,8 +274,8 @@ func (l *fairWaitList) batches(wanted func(node string) bool) map[string][]*refr
 	for key, line := range l.byKey {
 		slot, node := uint16(0), ""
 		if l.client.cluster {
-			slot = keySlot(key)
-			node = l.client.topology.of(slot)
+			slot = transport.KeySlot(key)
+			node = l.client.topology.AddressOf(slot)
 		}
 		for e := line.Front(); e != nil && wanted(node); {
 			b := open[slot]
@@ -331,7 +333,7 @@ const inPlace = 1
 func (l *fairWaitList) refresh(b *refreshing) error {
 	ctx, cancel := context.WithTimeout(l.open, max(l.period, minPatience))
 	defer cancel()
-	states, err := l.client.sender.sendOnce(ctx, b.cmd, b.keys, b.args).AsIntSlice()
+	states, err := l.client.sender.SendOnce(ctx, b.cmd, b.keys, b.args).AsIntSlice()
 	switch {
 	case divisible(err):
 		return l.refreshEach(b, err)
@@ -357,7 +359,7 @@ func (l *fairWaitList) refreshEach(b *refreshing, refusal error) error {
 	switch {
 	case len(each) > 1:
 		return l.refreshAll(each, 1)
-	case classify(refusal) != refused:
+	case transport.Classify(refusal) != transport.Refused:
 		return refusal
 	}
 	for _, w := range b.places {

@@ -78,14 +78,14 @@ var errMutexByName error = &kindError{
 // evict removes the holders that were found, and reports whether any was still there.
 func (c *Client) evict(ctx context.Context, names keys, i Inspection) (gone bool, err error) {
 	for _, each := range c.evictions(names, i) {
-		a, err := c.sender.call(ctx, c.closing, each.cmd, each.keys, each.args)
+		a, err := c.sender.Call(ctx, c.closing, each.cmd, each.keys, each.args)
 		switch {
-		case err != nil && a.doubt:
+		case err != nil && a.Doubt:
 			return gone, fail("force unlock", names.name, ErrUnknownOutcome, err)
 		case err != nil:
 			return gone, fail("force unlock", names.name, c.wrongKind(ctx, names, i.Kind, err))
 		}
-		gone = gone || !a.null
+		gone = gone || !a.Null
 	}
 	return gone, nil
 }

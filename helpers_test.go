@@ -11,6 +11,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // newTestClient returns a client of the server that LATCHKEY_TEST_REDIS names, or
@@ -47,8 +49,8 @@ func uniqueName(t *testing.T, c *Client) string {
 
 // script runs a script once and returns the reply as a Go value: nil, an int64, a
 // string, or an error.
-func (c *Client) script(cmd command, keys []string, args ...string) any {
-	reply := cmd.send(context.Background(), c.rueidis, keys, args)
+func (c *Client) script(cmd transport.Command, keys []string, args ...string) any {
+	reply := cmd.Send(context.Background(), c.rueidis, keys, args)
 	if err := reply.Error(); err != nil {
 		if rueidis.IsRedisNil(err) {
 			return nil

@@ -1,6 +1,10 @@
 package latchkey
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
 
 // holdSet is the holds of an ownership, and how many of them the server is to count. What
 // guards the ownership guards it.
@@ -75,7 +79,7 @@ func (s *holdSet) clear(cause error) []*ending {
 }
 
 // pastLimit returns the re-entries whose own limits are over.
-func (s *holdSet) pastLimit(now stamp) (past []*holdState) {
+func (s *holdSet) pastLimit(now transport.Stamp) (past []*holdState) {
 	for _, h := range s.entered {
 		if h.limit.valid(now) <= 0 {
 			past = append(past, h)

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // opMemory is how long the server remembers an operation, as op.lua has it: for as long
@@ -25,7 +27,7 @@ type operation struct {
 	lane     int
 	number   string
 	record   string // the key of the note
-	began    stamp
+	began    transport.Stamp
 	followUp call // what settles it if its outcome is unknown: itself, or its undo
 }
 
@@ -74,7 +76,7 @@ func (c *Client) newOperation(key string) *operation {
 		lane:   lane,
 		began:  c.clock(),
 		number: strconv.FormatUint(c.registry.number(), 10),
-		record: opKey(key, c.id, strconv.Itoa(lane)),
+		record: transport.ClientKey(key, c.id, strconv.Itoa(lane)),
 	}
 }
 
@@ -85,19 +87,19 @@ func (o *operation) repeatLater() { o.client.undo.add(o, undoPlan{key: o.record,
 
 // undo is part of [undoable]. It ends while the server is certain to remember what it has
 // done.
-func (o *operation) undo(ctx context.Context, stop <-chan struct{}) outcome {
-	if o.client.clock().since(o.began) > opMemory-opMargin-2*o.client.sender.patience {
+func (o *operation) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+	if o.client.clock().Since(o.began) > opMemory-opMargin-2*o.client.sender.Patience {
 		o.client.reporter.log(noticeGivenUp, o.record)
 		o.done()
-		return refused
+		return transport.Refused
 	}
-	a, err := o.client.sender.call(ctx, stop, o.followUp.cmd, o.followUp.keys, o.followUp.args)
-	switch v := classify(err); {
-	case v == refused && a.doubt:
-		return tryLater // an earlier attempt may have been executed
-	case !v.final():
+	a, err := o.client.sender.Call(ctx, stop, o.followUp.cmd, o.followUp.keys, o.followUp.args)
+	switch v := transport.Classify(err); {
+	case v == transport.Refused && a.Doubt:
+		return transport.TryLater // an earlier attempt may have been executed
+	case !v.Final():
 		return v
 	}
 	o.done()
-	return answered
+	return transport.Answered
 }

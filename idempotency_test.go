@@ -6,13 +6,18 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // An operation in doubt is not repeated when the server may have forgotten it.
 func TestOps_in_doubt_are_given_up_in_time(t *testing.T) {
 	c := newTestClient(t, Options{})
 	var offset time.Duration
-	c.clock = func() stamp { s := systemClock(); return stamp{s.mono + offset, s.wall + offset} }
+	c.clock = func() transport.Stamp {
+		s := transport.SystemClock()
+		return transport.Stamp{Mono: s.Mono + offset, Wall: s.Wall + offset}
+	}
 	s := c.NewSemaphore(uniqueName(t, c))
 	_, err := s.TrySetPermits(t.Context(), 5)
 	require.NoError(t, err)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // identityAge is for how long a borrowed client, whose connections are not seen, relies on
@@ -19,12 +21,12 @@ const serverPatience = 50 * time.Millisecond
 // identity is what the server of a client calls itself while it runs. It is asked once, and
 // again when a connection has broken: another server may have taken its place.
 type identity struct {
-	turn fifoMutex // of the one who asks
+	turn transport.FIFOMutex // of the one who asks
 
 	mu         sync.Mutex
 	told       bool
 	id         string // "" if it does not want to tell
-	generation generation
+	generation transport.Generation
 	at         time.Time
 	since      time.Time // since when it is asked in vain, or zero
 }
@@ -37,7 +39,7 @@ func (c *Client) knownServerID() (id string, known bool) {
 	i := &c.identity
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	fresh := i.told && c.topology.isStill(i.generation) && (c.owned || time.Since(i.at) < identityAge)
+	fresh := i.told && c.topology.IsStill(i.generation) && (c.owned || time.Since(i.at) < identityAge)
 	return i.id, fresh
 }
 
@@ -48,10 +50,10 @@ func (c *Client) serverID(ctx context.Context) (id string, told bool) {
 		return "", true
 	}
 	defer c.working.Done()
-	if c.identity.turn.lock(ctx) != nil {
+	if c.identity.turn.Lock(ctx) != nil {
 		return "", false
 	}
-	defer c.identity.turn.unlock()
+	defer c.identity.turn.Unlock()
 	if id, known := c.knownServerID(); known {
 		return id, true
 	}
@@ -61,17 +63,17 @@ func (c *Client) serverID(ctx context.Context) (id string, told bool) {
 // askServerID is serverID with the turn held.
 func (c *Client) askServerID(ctx context.Context) (id string, told bool) {
 	i := &c.identity
-	era := c.topology.generation()
+	era := c.topology.Generation()
 	i.mu.Lock()
 	if i.since.IsZero() {
 		i.since = time.Now()
 	}
 	i.mu.Unlock()
-	_, reply := c.sender.askAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	_, reply := c.sender.AskAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().Info().Section("server").Build())
 	})
 	info, err := reply.ToString()
-	if err != nil && classify(err) != refused {
+	if err != nil && transport.Classify(err) != transport.Refused {
 		return "", false
 	}
 	_, id, _ = strings.Cut(info, "run_id:")

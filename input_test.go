@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 func TestNames(t *testing.T) {
@@ -26,8 +28,8 @@ func TestKeys_share_one_slot(t *testing.T) {
 	for _, name := range []string{"a", "orders:42", "{t}job", "x{a}", "{a}:{b}", "schlüssel"} {
 		k, err := (&Options{}).keysOf(name)
 		require.NoError(t, err)
-		require.Equal(t, keySlot(k.key), keySlot(k.channel), name)
-		require.Equal(t, keySlot(k.key), keySlot(k.token), name)
+		require.Equal(t, transport.KeySlot(k.key), transport.KeySlot(k.channel), name)
+		require.Equal(t, transport.KeySlot(k.key), transport.KeySlot(k.token), name)
 	}
 }
 
@@ -38,8 +40,8 @@ func FuzzNames(f *testing.F) {
 		if err != nil {
 			return
 		}
-		require.Equal(t, keySlot(k.key), keySlot(k.channel))
-		require.Equal(t, keySlot(k.key), keySlot(k.token))
+		require.Equal(t, transport.KeySlot(k.key), transport.KeySlot(k.channel))
+		require.Equal(t, transport.KeySlot(k.key), transport.KeySlot(k.token))
 	})
 }
 
@@ -131,7 +133,7 @@ func TestURLs(t *testing.T) {
 		settings, err := completed(parsed)
 		require.NoError(t, err, good)
 		require.Equal(t, -1, settings.PipelineMultiplex)
-		require.Equal(t, dialTimeout, settings.Dialer.Timeout)
+		require.Equal(t, transport.DialTimeout, settings.Dialer.Timeout)
 	}
 	for _, bad := range []string{"", "h:6379", "http://h", "redis://h1:1,h2:2", "redis://h/x", "redis://h/1/2", "redis://u:secret@h/x", "redis://[::1"} {
 		_, err := parseURL(bad)
@@ -148,7 +150,7 @@ func TestConnect_to_nobody_fails_clearly(t *testing.T) {
 	_, err = Connect(context.Background(), "redis://:secret@"+silent.Addr().String(), Options{})
 	require.ErrorContains(t, err, silent.Addr().String())
 	require.NotContains(t, err.Error(), "secret")
-	require.Less(t, time.Since(start), dialTimeout+time.Second)
+	require.Less(t, time.Since(start), transport.DialTimeout+time.Second)
 }
 
 func TestConnect_obeys_its_context(t *testing.T) {

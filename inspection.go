@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Inspection is what one name had in Redis at one moment.
@@ -65,11 +67,11 @@ func (c *Client) inspect(ctx context.Context, names keys) (Inspection, error) {
 		return i, ErrClosed
 	}
 	defer c.working.Done()
-	a, err := c.sender.call(ctx, c.closing, inspectQuery, []string{names.key, names.token}, nil)
+	a, err := c.sender.Call(ctx, c.closing, inspectQuery, []string{names.key, names.token}, nil)
 	if err != nil {
 		return i, err
 	}
-	if err = i.read(a.message); err == nil && i.Kind == KindNumber {
+	if err = i.read(a.Message); err == nil && i.Kind == KindNumber {
 		i.Kind = c.kindOfNumber(ctx, names.key)
 		i.What = nouns[i.Kind]
 	}
@@ -78,12 +80,12 @@ func (c *Client) inspect(ctx context.Context, names keys) (Inspection, error) {
 
 // kindOfNumber is KindSemaphore or KindLatch if what stands beside a number tells.
 func (c *Client) kindOfNumber(ctx context.Context, key string) Kind {
-	tag := hashTag(key)
-	a, err := c.sender.call(ctx, c.closing, inspectNumber, []string{latchKey(tag), totalKey(tag), idsKey(key)}, nil)
+	tag := transport.HashTag(key)
+	a, err := c.sender.Call(ctx, c.closing, inspectNumber, []string{latchKey(tag), totalKey(tag), idsKey(key)}, nil)
 	if err != nil {
 		return KindNumber
 	}
-	found, _ := a.message.ToString()
+	found, _ := a.Message.ToString()
 	return cmp.Or(Kind(found), KindNumber)
 }
 
@@ -135,10 +137,10 @@ func (i *Inspection) recognize(redisType string, content []string) {
 // wrongKind replaces the server's complaint about the type of a key by an ErrWrongKind
 // that says what is there. Any other error stays as it is.
 func (c *Client) wrongKind(ctx context.Context, names keys, want Kind, err error) error {
-	if !hasCode(err, "WRONGTYPE") || errors.Is(err, ErrWrongKind) {
+	if !transport.HasCode(err, "WRONGTYPE") || errors.Is(err, ErrWrongKind) {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*longPause)
+	ctx, cancel := context.WithTimeout(ctx, 2*transport.LongPause)
 	defer cancel()
 	i, failed := c.inspect(ctx, names)
 	if failed == nil && (i.Kind == want || i.Kind == KindNumber && (want == KindSemaphore || want == KindLatch)) {

@@ -1,6 +1,10 @@
 package latchkey
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
 
 // MaxNameLength is the longest key, in bytes, that a name may map to.
 const MaxNameLength = 512
@@ -32,7 +36,7 @@ func (o *Options) keysOf(name string) (keys, error) {
 	if err := checkName(key); err != nil {
 		return keys{name: name}, err
 	}
-	tag := hashTag(key)
+	tag := transport.HashTag(key)
 	return keys{
 		name: name, key: key, sent: [1]string{key},
 		channel: "redisson_lock__channel:" + tag, token: "redisson_lock_token:" + tag,
@@ -80,6 +84,6 @@ func latchKey(tag string) string { return "latchkey_latch:" + tag }
 
 func totalKey(tag string) string { return "latchkey_sc_total:" + tag }
 
-func idsKey(key string) string { return hashTag(key) + ":timeout" }
+func idsKey(key string) string { return transport.HashTag(key) + ":timeout" }
 
-func reserveKey(key string) string { return "latchkey_sc_reserve:" + hashTag(key) }
+func reserveKey(key string) string { return "latchkey_sc_reserve:" + transport.HashTag(key) }

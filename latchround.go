@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strconv"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // What latch_look.lua says of a latch or a round.
@@ -26,16 +28,16 @@ type latchView struct {
 
 // look asks for the state of the latch, or of the given round, or of the one that
 // follows it.
-func (l *CountDownLatch) look(ctx context.Context, round string, following bool) (latchView, answer, error) {
+func (l *CountDownLatch) look(ctx context.Context, round string, following bool) (latchView, transport.Answer, error) {
 	if err := l.begin(); err != nil {
-		return latchView{}, answer{}, err
+		return latchView{}, transport.Answer{}, err
 	}
 	defer l.client.working.Done()
 	args := []string{round, ""}
 	if following {
 		args[1] = "1"
 	}
-	a, err := l.client.sender.call(ctx, l.client.closing, latchLook, []string{l.key, l.state, l.done}, args)
+	a, err := l.client.sender.Call(ctx, l.client.closing, latchLook, []string{l.key, l.state, l.done}, args)
 	if err != nil {
 		return latchView{}, a, err
 	}
@@ -44,8 +46,8 @@ func (l *CountDownLatch) look(ctx context.Context, round string, following bool)
 }
 
 // viewOf reads the reply of latch_look.lua.
-func viewOf(a answer) (latchView, error) {
-	words, err := a.message.AsStrSlice()
+func viewOf(a transport.Answer) (latchView, error) {
+	words, err := a.Message.AsStrSlice()
 	if err != nil || len(words) != 4 {
 		return latchView{}, errors.Join(errReply, err)
 	}
@@ -62,7 +64,7 @@ func viewOf(a answer) (latchView, error) {
 func (l *CountDownLatch) now(ctx context.Context, verb string) (latchView, error) {
 	v, _, err := l.look(ctx, "", false)
 	if err != nil {
-		return v, fail(verb, l.name, l.explain(ctx, answer{}, err)...)
+		return v, fail(verb, l.name, l.explain(ctx, transport.Answer{}, err)...)
 	}
 	return v, nil
 }

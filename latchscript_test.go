@@ -11,6 +11,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // latchScripts is one latch, driven by its bare scripts. Every call is sent twice, and
@@ -47,7 +49,7 @@ func (s latchScripts) op() (number string, keys []string) {
 	return strconv.Itoa(*s.number), []string{s.l.key, s.l.state, s.l.done, "latchkey_op:{" + s.l.key + "}:test:1"}
 }
 
-func (s latchScripts) twice(cmd command, keys []string, args ...string) any {
+func (s latchScripts) twice(cmd transport.Command, keys []string, args ...string) any {
 	s.t.Helper()
 	first := withoutTime(s.l.client.script(cmd, keys, args...))
 	state := s.dump()
@@ -148,13 +150,13 @@ func TestLatchScripts_late_copies(t *testing.T) {
 	old, keys := s.op()
 	require.Equal(t, int64(8), s.down(round, 1, ""))
 	before := s.dump()
-	for cmd, args := range map[*command][]string{
+	for cmd, args := range map[*transport.Command][]string{
 		&latchSet:    {old, round, "4", "", "PUBLISH", s.l.channel},
 		&latchCount:  {old, round, "1", "", "PUBLISH", s.l.channel},
 		&latchDelete: {old, round, "PUBLISH", s.l.channel},
 	} {
 		reply, is := s.l.client.script(*cmd, keys, args...).(error)
-		require.True(t, is && hasCode(reply, "LATCHKEY_PAST"), "%v", reply)
+		require.True(t, is && transport.HasCode(reply, "LATCHKEY_PAST"), "%v", reply)
 	}
 	require.Equal(t, before, s.dump())
 }
@@ -339,7 +341,7 @@ func TestLatchScripts_other_kinds_are_left_alone(t *testing.T) {
 				func() any { return s.twice(latchLook, []string{s.l.key, s.l.state, s.l.done}, "", "") },
 			} {
 				reply, is := try().(error)
-				require.True(t, is && hasCode(reply, "WRONGTYPE"), "%v", reply)
+				require.True(t, is && transport.HasCode(reply, "WRONGTYPE"), "%v", reply)
 			}
 			require.Equal(t, int64(-2), s.l.client.pttl(t, s.l.state))
 		})
@@ -353,5 +355,5 @@ func TestLatch_channel(t *testing.T) {
 	require.Equal(t, "latchkey_latch:{t}job", c.NewCountDownLatch("{t}job").state)
 	sharded := &Client{publish: "SPUBLISH"}
 	require.Equal(t, "redisson_countdownlatch__channel__{job}", sharded.latchChannel("job"))
-	require.Equal(t, keySlot("{t}job"), keySlot(sharded.latchChannel("{t}job")))
+	require.Equal(t, transport.KeySlot("{t}job"), transport.KeySlot(sharded.latchChannel("{t}job")))
 }

@@ -22,7 +22,7 @@ import (
 // to its own floor and to those below it.
 var floors = []string{
 	0: "doc errors owner kinds parallel",
-	1: "clock hashslot fifomutex outcome contextend command inflight connection generation dial lazyclient topology ask sender delivery delay replication redirect toofew script reply replicas acquireerrors drift pause",
+	1: "script reply replicas acquireerrors drift pause",
 	2: "keys options option report notice observe shape",
 	3: "waitqueue waitqueues waitqueue_holds waitqueue_answer waitqueue_sides pubsub pubsub_listener pubsub_sharded",
 	4: "client clientoption connect connecturl lazy hold holdstate release extend lease loss maxhold heldcontext confine ownership registry watchdog renewal undo undonode undoownership idempotency object primitive spec protocol acquisition resolve attempt reenter wait request identity inspection schedule holder lifecycle holdmembers doubt holdset dueheap",

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // lazily makes a client without dialing.
@@ -13,10 +15,10 @@ func lazily(settings rueidis.ClientOption, options Options) (*Client, error) {
 		return nil, invalid("Options.LazyConnect is for single servers and Sentinel; there are %d addresses and no master_set",
 			len(settings.InitAddress))
 	}
-	t := newTopology(false, options.withDefaults().MaxInFlight)
-	t.broke() // there is no connection until something is answered
-	t.watch(&settings)
-	client, err := newLazyClient(settings, func() (rueidis.Client, error) { return dialKnown(settings, options) })
+	t := transport.NewTopology(false, options.withDefaults().MaxInFlight)
+	t.MarkBroken() // there is no connection until something is answered
+	t.WatchConnections(&settings)
+	client, err := transport.NewLazyClient(settings, func() (rueidis.Client, error) { return dialKnown(settings, options) })
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +37,7 @@ func dialKnown(settings rueidis.ClientOption, options Options) (rueidis.Client, 
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), transport.DialTimeout)
 	defer cancel()
 	if single {
 		var clustered bool
@@ -44,7 +46,7 @@ func dialKnown(settings rueidis.ClientOption, options Options) (rueidis.Client, 
 		}
 	}
 	if err == nil && options.Replicas.Min > 0 {
-		err = waitRefused(tryWait(ctx, client, "").Error())
+		err = waitRefused(transport.TryWait(ctx, client, "").Error())
 	}
 	if err != nil {
 		client.Close()
@@ -54,5 +56,5 @@ func dialKnown(settings rueidis.ClientOption, options Options) (rueidis.Client, 
 }
 
 // errLazyCluster is an ErrInvalid that comes out only when the server can be asked.
-var errLazyCluster = refusal(fmt.Errorf("%w: Options.LazyConnect is for single servers and Sentinel; "+
+var errLazyCluster = transport.Refusal(fmt.Errorf("%w: Options.LazyConnect is for single servers and Sentinel; "+
 	"this server belongs to a cluster, so make its client without it", ErrInvalid))

@@ -3,6 +3,8 @@ package latchkey
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // leaseTerm is the time that the server has given an ownership, and what of it can be relied
@@ -10,16 +12,16 @@ import (
 // lease counts from before the command that set it was sent, so that it is over here before
 // it is over on the server.
 type leaseTerm struct {
-	full      time.Duration // the lease that each renewal asks for, unless the limit is near
-	limit     holdLimit     // of the ownership as a whole
-	acquired  stamp         // before the acquisition was sent
-	sent      stamp         // before the command that set the lease was sent
-	granted   time.Duration // the lease that it set
-	renewedAt stamp         // before the last command that set a full lease was sent
+	full      time.Duration   // the lease that each renewal asks for, unless the limit is near
+	limit     holdLimit       // of the ownership as a whole
+	acquired  transport.Stamp // before the acquisition was sent
+	sent      transport.Stamp // before the command that set the lease was sent
+	granted   time.Duration   // the lease that it set
+	renewedAt transport.Stamp // before the last command that set a full lease was sent
 }
 
 // newLeaseTerm is the term of an acquisition that was sent then, and granted with a lease.
-func newLeaseTerm(sent stamp, granted, full, maxHold time.Duration) leaseTerm {
+func newLeaseTerm(sent transport.Stamp, granted, full, maxHold time.Duration) leaseTerm {
 	return leaseTerm{
 		full: full, limit: holdLimit{maxHold, sent},
 		acquired: sent, sent: sent, granted: granted, renewedAt: sent,
@@ -27,45 +29,45 @@ func newLeaseTerm(sent stamp, granted, full, maxHold time.Duration) leaseTerm {
 }
 
 // left is what is left of the lease.
-func (l *leaseTerm) left(now stamp) time.Duration { return l.granted - now.since(l.sent) }
+func (l *leaseTerm) left(now transport.Stamp) time.Duration { return l.granted - now.Since(l.sent) }
 
 // valid is for how long the hold can be relied on, without asking anybody.
-func (l *leaseTerm) valid(now stamp) time.Duration {
+func (l *leaseTerm) valid(now transport.Stamp) time.Duration {
 	return min(l.left(now)-driftMargin(l.granted), l.limit.valid(now))
 }
 
 // held is for how long the lock has been held.
-func (l *leaseTerm) held(now stamp) time.Duration { return now.since(l.acquired) }
+func (l *leaseTerm) held(now transport.Stamp) time.Duration { return now.Since(l.acquired) }
 
 // span is the longest time for which the key may live, as far as is known.
 func (l *leaseTerm) span() time.Duration { return max(l.full, l.granted) }
 
 // extend moves the end of the lease, never to an earlier time.
-func (l *leaseTerm) extend(sent stamp, lease time.Duration) {
+func (l *leaseTerm) extend(sent transport.Stamp, lease time.Duration) {
 	if lease >= l.full {
 		l.renewedAt = sent // a shorter one is no reason to renew later
 	}
-	if sent.since(l.sent)+lease > l.granted {
+	if sent.Since(l.sent)+lease > l.granted {
 		l.set(sent, lease)
 	}
 }
 
 // shorten moves the end of the lease, never to a later time.
-func (l *leaseTerm) shorten(sent stamp, lease time.Duration) {
+func (l *leaseTerm) shorten(sent transport.Stamp, lease time.Duration) {
 	if l.left(sent) > lease {
 		l.set(sent, lease)
 	}
 }
 
 // set replaces the lease, whichever ends first.
-func (l *leaseTerm) set(sent stamp, lease time.Duration) { l.sent, l.granted = sent, lease }
+func (l *leaseTerm) set(sent transport.Stamp, lease time.Duration) { l.sent, l.granted = sent, lease }
 
 // atLimit reports whether the key already ends at the limit, so that a renewal could add
 // nothing.
 func (l *leaseTerm) atLimit() bool { return l.granted >= l.limit.left(l.sent) }
 
 // next is the lease for a renewal that is about to be sent. It never passes the limit.
-func (l *leaseTerm) next(now stamp) time.Duration { return min(l.full, l.limit.left(now)) }
+func (l *leaseTerm) next(now transport.Stamp) time.Duration { return min(l.full, l.limit.left(now)) }
 
 // raised is the lease to which a partial release raises what is left of the time of the key,
 // or 0 if there is a limit.
@@ -82,8 +84,8 @@ func (l *leaseTerm) period() time.Duration { return l.full / 3 }
 
 // untilRenewal is when the next renewal is due: after a period, a little less at random so
 // that clients spread.
-func (l *leaseTerm) untilRenewal(now stamp) time.Duration {
-	return l.period() - rand.N(l.period()/16+1) - now.since(l.renewedAt)
+func (l *leaseTerm) untilRenewal(now transport.Stamp) time.Duration {
+	return l.period() - rand.N(l.period()/16+1) - now.Since(l.renewedAt)
 }
 
 // retryPause is how long to wait after a renewal that has failed, about.

@@ -5,21 +5,23 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-var leaseStart = stamp{mono: time.Hour, wall: 1000 * time.Hour}
+var leaseStart = transport.Stamp{Mono: time.Hour, Wall: 1000 * time.Hour}
 
 // later is a stamp so long after leaseStart, on both clocks.
-func later(d time.Duration) stamp { return leaseStart.before(-d) }
+func later(d time.Duration) transport.Stamp { return leaseStart.Before(-d) }
 
 func TestLease_ends_before_that_of_the_server(t *testing.T) {
 	l := newLeaseTerm(leaseStart, time.Minute, time.Minute, 0)
 	require.Equal(t, time.Minute-driftMargin(time.Minute), l.valid(leaseStart), "counted from before it was sent")
 	require.Zero(t, l.valid(later(time.Minute-driftMargin(time.Minute))))
 	require.Zero(t, l.left(later(time.Minute)))
-	asleep := stamp{leaseStart.mono, leaseStart.wall + time.Minute}
+	asleep := transport.Stamp{Mono: leaseStart.Mono, Wall: leaseStart.Wall + time.Minute}
 	require.Negative(t, l.valid(asleep), "the monotonic clock stands still while the machine sleeps")
-	setBack := stamp{leaseStart.mono + time.Minute, leaseStart.wall - time.Hour}
+	setBack := transport.Stamp{Mono: leaseStart.Mono + time.Minute, Wall: leaseStart.Wall - time.Hour}
 	require.Negative(t, l.valid(setBack), "and the wall clock may be set")
 }
 

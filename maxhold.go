@@ -1,24 +1,28 @@
 package latchkey
 
-import "time"
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
 
 // holdLimit is how long a hold may last at most: what MaxHold says, counted from a stamp. The
 // zero holdLimit allows everything.
 type holdLimit struct {
 	max  time.Duration
-	from stamp
+	from transport.Stamp
 }
 
 // left is what is left until the limit, never without one.
-func (l holdLimit) left(now stamp) time.Duration {
+func (l holdLimit) left(now transport.Stamp) time.Duration {
 	if l.max == 0 {
 		return never
 	}
-	return l.max - now.since(l.from)
+	return l.max - now.Since(l.from)
 }
 
 // valid is for how long the limit lets a hold be relied on.
-func (l holdLimit) valid(now stamp) time.Duration { return l.left(now) - driftMargin(l.max) }
+func (l holdLimit) valid(now transport.Stamp) time.Duration { return l.left(now) - driftMargin(l.max) }
 
 // limitHold sets the timer of a re-entry, if it has a limit of its own. t.mu is held.
 func (t *ownership) limitHold(g *holdState) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // giveBack unlocks holds that nobody relies on. After a while, or when ctx ends, those that
@@ -15,7 +17,7 @@ func giveBack(ctx context.Context, holds []*Hold, patience time.Duration) {
 }
 
 // most calls f for holds, all at once, and returns their errors by their places. When it
-// has succeeded for enough of them, the others are waited for only a while: an errSilent
+// has succeeded for enough of them, the others are waited for only a while: an transport.ErrSilent
 // stands for their results. When ctx ends, none is waited for.
 func most(ctx context.Context, holds []*Hold, enough int, patience time.Duration, f func(*Hold) error) []error {
 	places := slices.DeleteFunc(indexes(holds), func(i int) bool { return holds[i] == nil })
@@ -36,7 +38,7 @@ func most(ctx context.Context, holds []*Hold, enough int, patience time.Duration
 		}
 	}
 	for i := range calls.pending {
-		errs[i] = ofMember(i, errors.Join(ErrUnknownOutcome, unavailable(errSilent)))
+		errs[i] = ofMember(i, errors.Join(ErrUnknownOutcome, transport.Unavailable(transport.ErrSilent)))
 	}
 	return errs
 }

@@ -84,7 +84,7 @@ func lockOperations(p *primitive) []func() {
 	send := func(build func(a *acquisition) call) func() {
 		return func() {
 			c := build(&acquisition{request: request{lease: 5 * time.Second}, lock: p, ownership: p.client.registry.fresh(p)})
-			c.cmd.send(context.Background(), p.client.rueidis, c.keys, c.args)
+			c.cmd.Send(context.Background(), p.client.rueidis, c.keys, c.args)
 		}
 	}
 	return []func(){

@@ -1,6 +1,10 @@
 package latchkey
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
 
 // The scripts of Redisson, as far as the formats that are shared need them.
 
@@ -211,7 +215,7 @@ func (j *javaThread) readLock(k keys) any {
 
 func (j *javaThread) readUnlock(k keys) {
 	stood, until := j.holds(), j.until
-	reply := j.run("stops to read", javaReadUnlock, j.readKeys(k), j.owner, hashTag(k.key))
+	reply := j.run("stops to read", javaReadUnlock, j.readKeys(k), j.owner, transport.HashTag(k.key))
 	j.released(stood, reply)
 	j.until = until
 }
@@ -225,7 +229,7 @@ func (j *javaThread) readRenew(k keys) {
 }
 
 func (j *javaThread) readKeys(k keys) []string {
-	return []string{k.key, hashTag(k.key) + ":" + j.owner + ":rwlock_timeout", rwChannel(k.key)}
+	return []string{k.key, transport.HashTag(k.key) + ":" + j.owner + ":rwlock_timeout", rwChannel(k.key)}
 }
 
 // writeLock, writeUnlock and writeRenew are those of its write side.

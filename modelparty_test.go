@@ -83,7 +83,7 @@ func (p *party) ask(fate int) {
 	p.t.counting(1)
 	p.acquisition.lease = fromMS(p.lease.ms)
 	c := p.t.protocol.acquireCall(p.acquisition, 1, p.round)
-	t, bare := p.t, c.cmd.text == ""
+	t, bare := p.t, c.cmd.Text == ""
 	p.round++
 	if p.onAsk != nil {
 		p.onAsk()

@@ -17,6 +17,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // A model runs against a server whose clock the test moves.
@@ -67,7 +69,7 @@ func (s *modelServer) connect(t *testing.T) {
 	for _, file := range files {
 		name := strings.TrimSuffix(file.Name(), ".lua")
 		script := loadScript(name)
-		s.loaded[script.digest], s.names[script.digest] = script.text, name
+		s.loaded[script.Digest], s.names[script.Digest] = script.Text, name
 	}
 }
 
@@ -186,8 +188,8 @@ func (r *recorder) Do(ctx context.Context, c rueidis.Completed) rueidis.RedisRes
 	return rueidis.NewErrorResult(&rueidis.RedisError{})
 }
 
-func asks(question command, word string) bool {
-	return word == question.digest || word == question.text
+func asks(question transport.Command, word string) bool {
+	return word == question.Digest || word == question.Text
 }
 
 func (*recorder) Mode() rueidis.ClientMode { return rueidis.ClientModeStandalone }

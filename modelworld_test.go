@@ -14,6 +14,8 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // modelEpoch is when every sequence begins, in µs since 1970.
@@ -50,7 +52,7 @@ func newWorld(t *testing.T, s *modelServer) *world {
 	t.Cleanup(builders.Close)
 	w := &world{modelServer: s, wire: &recorder{Client: builders}}
 	for range 3 {
-		c, err := newClient(w.wire, Options{Logger: slog.New(slog.DiscardHandler), clock: w.stamp}, newTopology(false, DefaultMaxInFlight))
+		c, err := newClient(w.wire, Options{Logger: slog.New(slog.DiscardHandler), clock: w.stamp}, transport.NewTopology(false, DefaultMaxInFlight))
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
 		w.clients = append(w.clients, c)
@@ -73,7 +75,9 @@ func (w *world) begin() {
 	}
 }
 
-func (w *world) stamp() stamp { return stamp{time.Duration(w.now) * 1000, time.Duration(w.now) * 1000} }
+func (w *world) stamp() transport.Stamp {
+	return transport.Stamp{Mono: time.Duration(w.now) * 1000, Wall: time.Duration(w.now) * 1000}
+}
 
 // ms is the time in ms, as scripts see it.
 func (w *world) ms() int64 { return w.now / 1000 }
@@ -128,7 +132,7 @@ func (w *world) record(send func()) []string {
 
 // words are those of a call.
 func (w *world) words(c call) []string {
-	return w.record(func() { c.cmd.send(context.Background(), w.wire, c.keys, c.args) })
+	return w.record(func() { c.cmd.Send(context.Background(), w.wire, c.keys, c.args) })
 }
 
 // Fates of a message, of 100.

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // lastUntilWhole has members that come before the last one renewed until that is there.
@@ -44,7 +46,7 @@ func (e *tiedError) Unwrap() error { return e.error }
 func tiedAfter(m member, err error) error {
 	rest := bare(err)
 	if errors.Is(err, ErrUnavailable) {
-		rest = unavailable(rest)
+		rest = transport.Unavailable(rest)
 	}
 	if errors.Is(err, ErrUnknownOutcome) {
 		rest = errors.Join(ErrUnknownOutcome, rest)
@@ -102,7 +104,7 @@ func (l *MultiLock) await(ctx context.Context, member member, settings []setting
 		return member.acquire(ctx, "lock", true, settings)
 	}
 	h, err := member.acquire(ctx, "lock", true, append(slices.Clone(settings), setting{kind: settingWait, d: tiedPatience/2 + rand.N(tiedPatience)}))
-	if err != nil && ctx.Err() == nil && waitOver(err) {
+	if err != nil && ctx.Err() == nil && transport.IsWaitOver(err) {
 		return nil, tiedAfter(member, err)
 	}
 	return h, err

@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Mutex is the plain lock of the Redis documentation: SET name token NX PX, and a
@@ -106,4 +108,4 @@ func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 var mutexSpec = &spec{kind: KindMutex, family: KindMutex, stored: KindMutex,
 	protocol: stringProtocol{}, renew: renewScript, renewals: renewBatch,
 	resolve: resolveOwner, fresh: freshOwner, wait: waitInLine,
-	ceiling: func(*Client) time.Duration { return jitter(250 * time.Millisecond) }}
+	ceiling: func(*Client) time.Duration { return transport.Jitter(250 * time.Millisecond) }}

@@ -1,6 +1,10 @@
 package latchkey
 
-import "context"
+import (
+	"context"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
 
 // object is a named thing that is no lock: it has no owner and no lease.
 type object struct {
@@ -34,12 +38,12 @@ func (o *object) begin() error {
 }
 
 // query asks something that changes nothing, or that may be done twice.
-func (o *object) query(ctx context.Context, verb string, c call) (answer, error) {
+func (o *object) query(ctx context.Context, verb string, c call) (transport.Answer, error) {
 	if err := o.begin(); err != nil {
-		return answer{}, fail(verb, o.name, err)
+		return transport.Answer{}, fail(verb, o.name, err)
 	}
 	defer o.client.working.Done()
-	a, err := o.client.sender.call(ctx, o.client.closing, c.cmd, c.keys, c.args)
+	a, err := o.client.sender.Call(ctx, o.client.closing, c.cmd, c.keys, c.args)
 	if err != nil {
 		return a, fail(verb, o.name, o.explain(ctx, a, err)...)
 	}
@@ -48,7 +52,7 @@ func (o *object) query(ctx context.Context, verb string, c call) (answer, error)
 
 // count sends an operation that counts once. If its outcome stays unknown, it is
 // repeated in the background.
-func (o *object) count(ctx context.Context, verb string, build func(*operation) call) (answer, error) {
+func (o *object) count(ctx context.Context, verb string, build func(*operation) call) (transport.Answer, error) {
 	return o.perform(ctx, nil, verb, build, build)
 }
 
@@ -61,7 +65,7 @@ func (o *object) countLater(build func(*operation) call) {
 
 // once sends an operation that takes effect once, and not late: if its outcome stays
 // unknown, it is given up in the background.
-func (o *object) once(ctx context.Context, verb string, build func(*operation) call) (answer, error) {
+func (o *object) once(ctx context.Context, verb string, build func(*operation) call) (transport.Answer, error) {
 	return o.perform(ctx, nil, verb, build, func(each *operation) call {
 		return call{opVoid, []string{each.record}, []string{each.number}}
 	})
@@ -69,20 +73,20 @@ func (o *object) once(ctx context.Context, verb string, build func(*operation) c
 
 // perform sends an operation until stop is closed, and leaves it to the background to send
 // what settle builds if its outcome is unknown.
-func (o *object) perform(ctx context.Context, stop <-chan struct{}, verb string, build, settle func(*operation) call) (answer, error) {
+func (o *object) perform(ctx context.Context, stop <-chan struct{}, verb string, build, settle func(*operation) call) (transport.Answer, error) {
 	if err := o.begin(); err != nil {
-		return answer{}, fail(verb, o.name, err)
+		return transport.Answer{}, fail(verb, o.name, err)
 	}
 	defer o.client.working.Done()
 	each := o.client.newOperation(o.key)
 	c := build(each)
 	each.followUp = settle(each)
-	a, err := o.client.sender.call(ctx, stop, c.cmd, c.keys, c.args)
+	a, err := o.client.sender.Call(ctx, stop, c.cmd, c.keys, c.args)
 	switch {
 	case err == nil:
 		each.done()
 		return a, nil
-	case a.doubt:
+	case a.Doubt:
 		each.repeatLater()
 	default:
 		each.done()
@@ -91,15 +95,15 @@ func (o *object) perform(ctx context.Context, stop <-chan struct{}, verb string,
 }
 
 // explain puts the sentinel in front that an error stands for.
-func (o *object) explain(ctx context.Context, a answer, err error) []error {
+func (o *object) explain(ctx context.Context, a transport.Answer, err error) []error {
 	switch {
-	case a.doubt:
+	case a.Doubt:
 		return []error{ErrUnknownOutcome, err}
-	case hasCode(err, "LATCHKEY_UNSET"):
+	case transport.HasCode(err, "LATCHKEY_UNSET"):
 		return []error{ErrNotSet}
-	case hasCode(err, "LATCHKEY_RANGE"):
+	case transport.HasCode(err, "LATCHKEY_RANGE"):
 		return []error{invalid("the sum is more than %d", maxCount)}
-	case hasCode(err, "WRONGTYPE"):
+	case transport.HasCode(err, "WRONGTYPE"):
 		return []error{o.client.wrongKind(ctx, o.keys, o.kind, err)}
 	}
 	return []error{err}

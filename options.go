@@ -3,6 +3,8 @@ package latchkey
 import (
 	"log/slog"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Defaults of [Options].
@@ -144,7 +146,7 @@ type Options struct {
 	// says how many were. Client.Close delivers what is left, so neither may wait for it.
 	Observer func(Event)
 
-	clock func() stamp // for tests; default systemClock
+	clock func() transport.Stamp // for tests; default transport.SystemClock
 }
 
 // withDefaults fills in what was left out.
@@ -160,7 +162,7 @@ func (o Options) withDefaults() Options {
 		o.Logger = slog.Default()
 	}
 	if o.clock == nil {
-		o.clock = systemClock
+		o.clock = transport.SystemClock
 	}
 	return o
 }

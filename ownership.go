@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"sync"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // ownership is the time in which one owner has one lock, from the outermost
@@ -19,7 +21,7 @@ type ownership struct {
 	wire          string // the owner as it stands in Redis
 	number        uint64 // of this ownership in this client
 	participantID string // name of our part if another client made the owner, else ""
-	turn          fifoMutex
+	turn          transport.FIFOMutex
 	protocol      protocol   // that of the lock, or one that knows more of this ownership
 	writer        *ownership // that of the same owner, if this one reads for it
 
@@ -48,14 +50,14 @@ const (
 
 // begin makes an ownership live after the server has granted it. The lease counts
 // from before the request was sent.
-func (t *ownership) begin(r *request, a answer) {
+func (t *ownership) begin(r *request, a transport.Answer) {
 	t.queue = t.client.waitQueues.use(t.lock.key)
 	t.queue.holdBegan()
 	t.client.registry.add(t)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.phase, t.doubt.queued = held, false
-	t.lease = newLeaseTerm(a.sent, r.lease, r.renewLease, r.maxHold)
+	t.lease = newLeaseTerm(a.Sent, r.lease, r.renewLease, r.maxHold)
 	if t.lock.spec.fenced {
 		t.token = tokenOf(a)
 	}
@@ -65,27 +67,27 @@ func (t *ownership) begin(r *request, a answer) {
 
 // addHold makes a re-entry that the server has confirmed, or tells why the ownership can
 // no longer be entered.
-func (t *ownership) addHold(r *request, a answer) (g *holdState, cause error) {
+func (t *ownership) addHold(r *request, a transport.Answer) (g *holdState, cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.phase != held {
 		return nil, cmp.Or(t.cause, ErrNotHeld)
 	}
-	g = &holdState{ownership: t, renew: r.renew, limit: holdLimit{r.maxHold, a.sent}}
+	g = &holdState{ownership: t, renew: r.renew, limit: holdLimit{r.maxHold, a.Sent}}
 	t.holds.add(g)
-	t.lease.extend(a.sent, r.lease)
+	t.lease.extend(a.Sent, r.lease)
 	t.plan()
 	t.limitHold(g)
 	return g, nil
 }
 
 // noteDoubt takes note of the answer to an acquisition.
-func (t *ownership) noteDoubt(a answer) {
-	if !a.doubt {
+func (t *ownership) noteDoubt(a transport.Answer) {
+	if !a.Doubt {
 		return
 	}
 	t.mu.Lock()
-	t.doubt.acquisitionInDoubt(a.doubtAt, a.doubtGeneration)
+	t.doubt.acquisitionInDoubt(a.DoubtAt, a.DoubtGeneration)
 	t.mu.Unlock()
 }
 
@@ -133,12 +135,12 @@ func (t *ownership) span() time.Duration { return t.doubt.span(t.lease.span()) }
 
 // terms bound an acquisition or a release. The call has the turn of the ownership, for which
 // the next renewal waits: while the ownership is held, that is a part of the lease at most.
-func (t *ownership) terms(waits bool) terms {
-	on := terms{t.client.sender.patience, waits}
+func (t *ownership) terms(waits bool) transport.Terms {
+	on := transport.Terms{Patience: t.client.sender.Patience, Waits: waits}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.phase == held {
-		on.patience = min(on.patience, max(t.lease.patience(), firstPause))
+		on.Patience = min(on.Patience, max(t.lease.patience(), transport.FirstPause))
 	}
 	return on
 }

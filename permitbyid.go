@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Permits by their ids, which anybody may know: whoever holds a permit, others can release it
@@ -109,7 +111,7 @@ func releaseOwn(ctx context.Context, t *ownership, errs []error) (PermitState, [
 
 // releaseByID releases some of the ids and fills in what became of them.
 func (s *PermitSemaphore) releaseByID(ctx context.Context, ids []string, some []int, states []PermitState) error {
-	a, err := s.count(s.client.sender.detached(ctx), "release", func(o *operation) call {
+	a, err := s.count(s.client.sender.Detached(ctx), "release", func(o *operation) call {
 		args := []string{o.number, s.client.publish, s.channel}
 		for _, i := range some {
 			args = append(args, rawID(ids[i]))
@@ -119,7 +121,7 @@ func (s *PermitSemaphore) releaseByID(ctx context.Context, ids []string, some []
 	if err != nil {
 		return err
 	}
-	report, err := a.message.ToString()
+	report, err := a.Message.ToString()
 	if err != nil || len(report) != len(some) {
 		return fail("release", s.name, ErrUnknownOutcome, errors.Join(errReply, err))
 	}
@@ -143,10 +145,10 @@ func (s *PermitSemaphore) RemainingLease(ctx context.Context, id string) (time.D
 	switch {
 	case err != nil:
 		return 0, err
-	case a.null:
+	case a.Null:
 		return 0, fail("remaining lease", s.name, ErrNotHeld)
 	}
-	left, err := a.message.AsInt64()
+	left, err := a.Message.AsInt64()
 	return remaining(left), err
 }
 
@@ -175,10 +177,10 @@ func (s *PermitSemaphore) SetLease(ctx context.Context, id string, d time.Durati
 
 // setOwnLease sets the lease of a permit of this client, which is not renewed any more.
 func (s *PermitSemaphore) setOwnLease(ctx context.Context, verb string, t *ownership, d time.Duration, ms string) error {
-	if err := t.turn.lock(ctx); err != nil {
-		return fail(verb, s.name, unavailable(contextError(ctx)))
+	if err := t.turn.Lock(ctx); err != nil {
+		return fail(verb, s.name, transport.Unavailable(transport.ContextError(ctx)))
 	}
-	defer t.turn.unlock()
+	defer t.turn.Unlock()
 	t.fixLease(s.client.clock(), min(d, permanentLease), true)
 	sent, err := s.update(ctx, verb, t.wire, ms)
 	switch {
@@ -197,9 +199,9 @@ func (s *PermitSemaphore) setOwnLease(ctx context.Context, verb string, t *owner
 
 // update sets a lease, which begins no earlier than sent. If no answer comes, it is not
 // set late.
-func (s *PermitSemaphore) update(ctx context.Context, verb, id, ms string) (sent stamp, err error) {
+func (s *PermitSemaphore) update(ctx context.Context, verb, id, ms string) (sent transport.Stamp, err error) {
 	a, err := s.once(ctx, verb, func(o *operation) call {
-		return call{permitUpdate.confirmed(s.client.acks), []string{s.key, s.beside, o.record},
+		return call{permitUpdate.Confirmed(s.client.acks), []string{s.key, s.beside, o.record},
 			[]string{o.number, rawID(id), ms, s.client.publish, s.channel}}
 	})
 	switch {
@@ -208,11 +210,11 @@ func (s *PermitSemaphore) update(ctx context.Context, verb, id, ms string) (sent
 	case err != nil:
 		return sent, err
 	}
-	switch set, err := a.message.AsInt64(); set {
+	switch set, err := a.Message.AsInt64(); set {
 	case 1:
-		return a.sent, nil
+		return a.Sent, nil
 	case 2:
-		return a.asked, nil // by an earlier attempt
+		return a.Asked, nil // by an earlier attempt
 	default:
 		return sent, fail(verb, s.name, ErrNotHeld, err)
 	}
@@ -221,7 +223,7 @@ func (s *PermitSemaphore) update(ctx context.Context, verb, id, ms string) (sent
 // fixLease ends the renewal of a permit whose lease is being set: from now on it ends
 // after that lease, or after the one that it has, whichever is shorter; once the server
 // has answered, after that lease.
-func (t *ownership) fixLease(sent stamp, lease time.Duration, shorter bool) {
+func (t *ownership) fixLease(sent transport.Stamp, lease time.Duration, shorter bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.phase != held {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // permitCount is how many permits a semaphore of either kind has: both are set, added to,
@@ -24,7 +26,7 @@ const (
 	changeAdd    permitChange = "add"
 )
 
-func semaphoreChannel(key string) string { return "redisson_sc:" + hashTag(key) }
+func semaphoreChannel(key string) string { return "redisson_sc:" + transport.HashTag(key) }
 
 // reserve is the key of what is reserved for a waiter.
 func (c *permitCount) reserve() string { return reserveKey(c.key) }

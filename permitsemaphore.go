@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strconv"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // PermitSemaphore is a semaphore whose permits have ids and leases, on the wire
@@ -180,14 +182,14 @@ type permitProtocol struct {
 func (p permitProtocol) keys(t *ownership) []string {
 	keys := append(make([]string, 0, 4), t.lock.key, idsKey(t.lock.key), reserveKey(t.lock.key))
 	if p.permanent {
-		keys = append(keys, "latchkey_permit_void:"+hashTag(t.lock.key)+":"+p.leader)
+		keys = append(keys, "latchkey_permit_void:"+transport.HashTag(t.lock.key)+":"+p.leader)
 	}
 	return keys
 }
 
 func (p permitProtocol) acquireCall(a *acquisition, _, _ int) call {
 	t, keep := a.ownership, ""
-	if a.inLine && t.client.clock().since(a.since) > t.client.patienceInFront() {
+	if a.inLine && t.client.clock().Since(a.since) > t.client.patienceInFront() {
 		keep = t.client.staleMS
 		t.markQueued()
 	}
@@ -203,8 +205,8 @@ func (p permitProtocol) acquireCall(a *acquisition, _, _ int) call {
 }
 
 // readRefusal does not tell what is left of a lease, which would be that of one of many.
-func (permitProtocol) readRefusal(_ *acquisition, ans answer) (time.Duration, error) {
-	ms, err := ans.message.AsInt64()
+func (permitProtocol) readRefusal(_ *acquisition, ans transport.Answer) (time.Duration, error) {
+	ms, err := ans.Message.AsInt64()
 	if err != nil {
 		return 0, errors.Join(errReply, err)
 	}

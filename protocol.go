@@ -3,6 +3,8 @@ package latchkey
 import (
 	"strconv"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // protocol is how a kind of lock stands in Redis: the scripts that change it, and
@@ -16,7 +18,7 @@ type protocol interface {
 	// script says that the lock is not to be had: the error is, or matches,
 	// ErrNotAcquired, and comes with the time after which to ask again, negative if the
 	// script does not know.
-	readRefusal(a *acquisition, ans answer) (left time.Duration, err error)
+	readRefusal(a *acquisition, ans transport.Answer) (left time.Duration, err error)
 	// release lowers the count of the ownership; with 0 it has nothing in Redis any
 	// more. If the lock stays held, its time is raised to raise ms.
 	releaseCall(t *ownership, count int, raise int64) call
@@ -49,7 +51,7 @@ func (stringProtocol) acquireCall(a *acquisition, _, round int) call {
 	return c
 }
 
-func (stringProtocol) readRefusal(a *acquisition, ans answer) (time.Duration, error) {
+func (stringProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
 	return a.readHolder(ans)
 }
 
@@ -82,7 +84,7 @@ func acquireArgs(t *ownership, lease time.Duration, count int) []string {
 	return []string{t.wire, t.client.leaseText(lease), strconv.Itoa(count), t.participantID, t.client.tokenFloor}
 }
 
-func (hashProtocol) readRefusal(a *acquisition, ans answer) (time.Duration, error) {
+func (hashProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
 	return a.readHolder(ans)
 }
 

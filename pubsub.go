@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 const (
@@ -46,7 +48,7 @@ func (s *subscription) lost() {
 // ends, and by their own polling, so that no lost message costs more than the poll
 // ceiling.
 type notifier struct {
-	sender   *sender
+	sender   *transport.Sender
 	reporter *reporter
 	beatName string        // private channel on which classic listeners hear themselves
 	interval time.Duration // between two beats
@@ -59,7 +61,7 @@ type notifier struct {
 	owners    map[uint16]string    // node of a slot, as far as known
 }
 
-func newNotifier(c *sender, r *reporter, id string, interval time.Duration, sharded bool) *notifier {
+func newNotifier(c *transport.Sender, r *reporter, id string, interval time.Duration, sharded bool) *notifier {
 	return &notifier{
 		sender:    c,
 		reporter:  r,

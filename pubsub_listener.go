@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // listener keeps one subscription connection. Its goroutine runs only while there
@@ -57,13 +59,13 @@ func (l *listener) add(s *subscription) {
 
 // run keeps a link up for as long as there is something to listen to.
 func (l *listener) run() {
-	for pause := firstPause; ; pause = min(2*pause, longPause) {
+	for pause := transport.FirstPause; ; pause = min(2*pause, transport.LongPause) {
 		worked, err := l.listen()
 		if worked {
-			pause = firstPause
+			pause = transport.FirstPause
 		}
 		if err != nil {
-			if pause == firstPause {
+			if pause == transport.FirstPause {
 				l.reporter.log(noticeSubscription, l.address, slog.Any("error", err))
 			}
 			l.retire()
@@ -72,7 +74,7 @@ func (l *listener) run() {
 		if l.idle() {
 			return
 		}
-		if rest(context.Background(), l.closed, jitter(pause)) != nil {
+		if transport.Rest(context.Background(), l.closed, transport.Jitter(pause)) != nil {
 			return
 		}
 	}
@@ -131,7 +133,7 @@ func (l *listener) serve(k *link) error {
 			if k.silent.Load() >= missedBeats {
 				return errDeaf
 			}
-			l.sender.background(func() { l.beat(k) })
+			l.sender.Background(func() { l.beat(k) })
 		case <-sweep.C:
 			if left, err := l.sweep(k); err != nil || left == 0 {
 				return err
@@ -181,7 +183,7 @@ func (l *listener) subscribe(k *link, channels []string) error {
 	case err == nil && l.sharded:
 		l.own(channels[0])
 		return nil
-	case classify(err) != refused:
+	case transport.Classify(err) != transport.Refused:
 		return err
 	case l.sharded && l.redirect(channels[0], err):
 		return nil
@@ -205,7 +207,7 @@ func (l *listener) subscribeCommand(k *link, channels []string) rueidis.Complete
 }
 
 func (l *listener) do(k *link, cmd rueidis.Completed) error {
-	ctx, cancel := context.WithTimeout(context.Background(), l.sender.patience)
+	ctx, cancel := context.WithTimeout(context.Background(), l.sender.Patience)
 	defer cancel()
 	return k.conn.Do(ctx, cmd).Error()
 }
@@ -273,7 +275,7 @@ func (l *listener) hearItself(k *link) error {
 		return nil
 	}
 	err := l.do(k, k.conn.B().Subscribe().Channel(l.beatName).Build())
-	if classify(err) == refused {
+	if transport.Classify(err) == transport.Refused {
 		l.reporter.log(noticeBeat, l.beatName, slog.Any("error", err))
 		k.mute.Store(true)
 		return nil
@@ -298,14 +300,14 @@ func (l *listener) beat(k *link) {
 		}
 		return
 	}
-	_, reply := l.sender.askAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	_, reply := l.sender.AskAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().Publish().Channel(l.beatName).Message("0").Build())
 	})
 	err := reply.Error()
-	if classify(err) != answered {
+	if transport.Classify(err) != transport.Answered {
 		k.silent.Add(-1)
 	}
-	if classify(err) == refused {
+	if transport.Classify(err) == transport.Refused {
 		k.mute.Store(true)
 	}
 }

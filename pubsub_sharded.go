@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Sharded messages (Redis 7) stay on the node that owns the slot of the channel, so
@@ -18,30 +20,30 @@ var errNoSharded = errors.New("latchkey: the servers know no sharded messages")
 
 // meetCluster asks a cluster who serves what, and decides how messages travel. A client
 // is opened once: a short lease, which bounds the budget, is no reason to fail.
-func meetCluster(c *sender, o Options) (sharded bool, err error) {
-	if !c.topology.cluster {
+func meetCluster(c *transport.Sender, o Options) (sharded bool, err error) {
+	if !c.Topology.Cluster {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), max(o.RetryBudget, dialTimeout))
+	ctx, cancel := context.WithTimeout(context.Background(), max(o.RetryBudget, transport.DialTimeout))
 	defer cancel()
-	c.learn(ctx)
+	c.Learn(ctx)
 	return shardedMessages(ctx, c, o.ShardedPubSub)
 }
 
 // shardedMessages decides how messages travel, by the rule that Redisson follows:
 // sharded on a cluster whose servers know them, unless the options say otherwise.
-func shardedMessages(ctx context.Context, c *sender, wanted ShardedPubSub) (bool, error) {
+func shardedMessages(ctx context.Context, c *transport.Sender, wanted ShardedPubSub) (bool, error) {
 	if wanted == ShardedOff {
 		return false, nil
 	}
-	_, reply := c.askAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	_, reply := c.AskAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().PubsubShardnumsub().Build())
 	})
 	err := reply.Error()
 	switch {
-	case classify(err) == answered:
+	case transport.Classify(err) == transport.Answered:
 		return true, nil
-	case classify(err) != refused:
+	case transport.Classify(err) != transport.Refused:
 		return false, err
 	case wanted == ShardedOn:
 		return false, invalid("Options.ShardedPubSub is ShardedOn: %v", errors.Join(errNoSharded, err))
@@ -55,11 +57,11 @@ func (n *notifier) node(channel string) string {
 	if !n.sharded {
 		return ""
 	}
-	nodes, slot := n.sender.client.Nodes(), keySlot(channel)
+	nodes, slot := n.sender.Client.Nodes(), transport.KeySlot(channel)
 	if address, known := n.owners[slot]; known && nodes[address] != nil {
 		return address
 	}
-	if address := n.sender.topology.of(slot); nodes[address] != nil {
+	if address := n.sender.Topology.AddressOf(slot); nodes[address] != nil {
 		return address
 	}
 	for address := range nodes {
@@ -71,9 +73,9 @@ func (n *notifier) node(channel string) string {
 // client returns the client to open the link with, or nil if the node is gone.
 func (l *listener) client() rueidis.Client {
 	if !l.sharded {
-		return l.sender.client
+		return l.sender.Client
 	}
-	return l.sender.client.Nodes()[l.address]
+	return l.sender.Client.Nodes()[l.address]
 }
 
 // movePause keeps a cluster whose nodes contradict each other from being asked in a
@@ -91,13 +93,13 @@ func (l *listener) redirect(channel string, err error) bool {
 	if !moved {
 		return false
 	}
-	slot := keySlot(channel)
+	slot := transport.KeySlot(channel)
 	l.notifier.mu.Lock()
 	contradicts := l.owners[slot] == l.address
 	l.owners[slot] = address
 	l.notifier.mu.Unlock()
 	if contradicts {
-		_ = rest(context.Background(), l.closed, rand.N(movePause))
+		_ = transport.Rest(context.Background(), l.closed, rand.N(movePause))
 	}
 	for _, s := range l.find(channel) {
 		l.move(s)
@@ -111,7 +113,7 @@ func (l *listener) redirect(channel string, err error) bool {
 func (l *listener) own(channel string) {
 	l.notifier.mu.Lock()
 	defer l.notifier.mu.Unlock()
-	l.owners[keySlot(channel)] = l.address
+	l.owners[transport.KeySlot(channel)] = l.address
 }
 
 // move hands a subscription to the listener of the node that owns it now. That may
@@ -141,7 +143,7 @@ func (l *listener) moveOusted() {
 	l.ousted = nil
 	l.mu.Unlock()
 	for _, s := range ousted {
-		l.disown(keySlot(s.channel))
+		l.disown(transport.KeySlot(s.channel))
 		l.move(s)
 	}
 }
@@ -162,7 +164,7 @@ func (l *listener) scatter() {
 		return
 	}
 	for _, s := range l.snapshot() {
-		l.disown(keySlot(s.channel))
+		l.disown(transport.KeySlot(s.channel))
 		l.move(s)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // A round of a RedLock that gets no majority ends with
@@ -149,7 +151,7 @@ func (e *noMajorityError) add(f failure, member string, timeout time.Duration) {
 	}
 	reason = fmt.Errorf("%s: %w", member, reason)
 	down := !f.final && !f.busy
-	if !down || ofContext(reason) || errors.Is(reason, ErrNotAcquired) || errors.Is(reason, ErrUnavailable) {
+	if !down || transport.IsContextEnd(reason) || errors.Is(reason, ErrNotAcquired) || errors.Is(reason, ErrUnavailable) {
 		reason = errors.New(reason.Error())
 	}
 	e.unknown = e.unknown || down && errors.Is(f.err, ErrUnknownOutcome)
@@ -168,7 +170,7 @@ func bare(err error) error {
 
 func besides(err error) error {
 	switch e := err.(type) { //nolint:errorlint // each error in the tree is looked at
-	case *endedContextError:
+	case *transport.EndedContextError:
 		return nil
 	case *kindError, *opError, *noMajorityError:
 		return err
@@ -179,7 +181,7 @@ func besides(err error) error {
 		}
 		return errors.Join(rest...)
 	}
-	for _, leaf := range []error{ErrUnavailable, ErrUnknownOutcome, errSilent} {
+	for _, leaf := range []error{ErrUnavailable, ErrUnknownOutcome, transport.ErrSilent} {
 		if err == leaf { //nolint:errorlint // the leaf, not what contains it
 			return nil
 		}

@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // RedLock is a majority of several locks on independent servers: the algorithm of the
@@ -144,7 +146,7 @@ func (l *RedLock) Do(ctx context.Context, fn func(context.Context) error, option
 // askServers makes sure that no two members are on one server.
 func (l *RedLock) askServers(ctx context.Context, _ *request, settings []setting) ([]setting, error) {
 	if ctx.Err() != nil {
-		return nil, contextError(ctx)
+		return nil, transport.ContextError(ctx)
 	}
 	return settings, l.servers.check(ctx)
 }

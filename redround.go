@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // acquireMajority is a round: it tries all members at once.
@@ -68,7 +70,7 @@ func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []set
 	if places == nil {
 		places = indexes(l.members)
 	}
-	ctx, cancel := withWait(context.WithoutCancel(ctx), timeout)
+	ctx, cancel := transport.WithWait(context.WithoutCancel(ctx), timeout)
 	calls := callMembers(places, func(i int) (*Hold, error) {
 		return l.members[i].acquire(ctx, "try lock", false, settings)
 	})

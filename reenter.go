@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"errors"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // reenter enters the hold again that the call is for. Without a hold and without an error, one
@@ -11,7 +13,7 @@ import (
 func (a *acquisition) reenter(ctx context.Context) (*Hold, error) {
 	for {
 		if ctx.Err() != nil {
-			return nil, contextError(ctx)
+			return nil, transport.ContextError(ctx)
 		}
 		t, err := a.lock.spec.resolve(ctx, a)
 		if t == nil || err != nil {
@@ -27,8 +29,8 @@ func (a *acquisition) reenter(ctx context.Context) (*Hold, error) {
 		if err == nil {
 			continue
 		}
-		if stopped := rest(ctx, a.lock.client.closing, jitter(longPause)); stopped != nil {
-			return nil, stoppedAfter(err, stopped)
+		if stopped := transport.Rest(ctx, a.lock.client.closing, transport.Jitter(transport.LongPause)); stopped != nil {
+			return nil, transport.StoppedAfter(err, stopped)
 		}
 	}
 }
@@ -36,26 +38,26 @@ func (a *acquisition) reenter(ctx context.Context) (*Hold, error) {
 // awaitTurn waits for another call of the same owner: one that uses the lock has to wait
 // for the server only, one that acquires it for what that meets.
 func (a *acquisition) awaitTurn(ctx context.Context, t *ownership) error {
-	if t.turn.tryLock() {
+	if t.turn.TryLock() {
 		return nil
 	}
 	if !a.waits && !t.live() {
 		return ErrNotAcquired
 	}
-	if t.turn.lock(ctx) == nil {
+	if t.turn.Lock(ctx) == nil {
 		return nil
 	}
-	err := contextError(ctx)
+	err := transport.ContextError(ctx)
 	if q := t.client.waitQueues.known(t.lock.key); q != nil && !t.live() {
 		return q.side(t.lock.spec.line).waitError(ctx, err, nil)
 	}
-	return unavailable(err)
+	return transport.Unavailable(err)
 }
 
 // giveTurnBack ends the turn of an ownership that others may know.
 func (a *acquisition) giveTurnBack() {
 	if a.hasTurn {
-		a.ownership.turn.unlock()
+		a.ownership.turn.Unlock()
 	}
 }
 
@@ -71,7 +73,7 @@ func (a *acquisition) enter(ctx context.Context, t *ownership) (h *Hold, again b
 		a.ownership, a.hasTurn = t, true
 		return nil, false, nil
 	}
-	defer t.turn.unlock()
+	defer t.turn.Unlock()
 	if phase != held {
 		return nil, true, nil
 	}
@@ -90,7 +92,7 @@ func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err erro
 	switch {
 	case again:
 		return nil, true, err
-	case hasCode(err, "LATCHKEY_GONE"):
+	case transport.HasCode(err, "LATCHKEY_GONE"):
 		t.lose(ErrLost, "it was gone when it was entered again")
 		return nil, false, errors.Join(ErrNotAcquired, ErrLost)
 	case err != nil:
@@ -107,14 +109,14 @@ func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err erro
 }
 
 // entryFailed sets the server's count back if the re-entry may have been counted.
-func (a *acquisition) entryFailed(ans answer, err error) error {
+func (a *acquisition) entryFailed(ans transport.Answer, err error) error {
 	t := a.ownership
 	counted := errors.Is(err, ErrNotReplicated)
 	known := counted && t.client.undo.atOnce(t.setRight)
-	if ans.doubt || counted && !known {
+	if ans.Doubt || counted && !known {
 		t.undoLater(0, a.lease)
 	}
-	if !known && (ans.doubt || counted) {
+	if !known && (ans.Doubt || counted) {
 		return errors.Join(err, ErrUnknownOutcome)
 	}
 	return err
@@ -124,22 +126,22 @@ func (a *acquisition) entryFailed(ans answer, err error) error {
 // question is to be asked again, for as long as the call may take and the hold stands;
 // after an attempt whose outcome is unknown that is done here, before anything else is sent
 // but a renewal.
-func (a *acquisition) askToEnter(ctx context.Context, count int) (ans answer, again bool, err error) {
+func (a *acquisition) askToEnter(ctx context.Context, count int) (ans transport.Answer, again bool, err error) {
 	t := a.ownership
 	for doubt := false; ; {
 		ans, err = a.send(ctx, count, 0)
 		t.noteDoubt(ans)
-		doubt = doubt || ans.doubt
-		ans.doubt = doubt
-		if err == nil || !t.live() || classify(err) == refused || !worthWaiting(ctx, err) || !a.hasTime() {
+		doubt = doubt || ans.Doubt
+		ans.Doubt = doubt
+		if err == nil || !t.live() || transport.Classify(err) == transport.Refused || !worthWaiting(ctx, err) || !a.hasTime() {
 			return ans, false, err
 		}
 		if !doubt {
 			return ans, true, err
 		}
-		if stopped := rest(ctx, t.client.closing, jitter(longPause)); stopped != nil {
-			return ans, false, stoppedAfter(err, stopped)
+		if stopped := transport.Rest(ctx, t.client.closing, transport.Jitter(transport.LongPause)); stopped != nil {
+			return ans, false, transport.StoppedAfter(err, stopped)
 		}
-		t.turn.lend()
+		t.turn.Lend()
 	}
 }

@@ -143,10 +143,10 @@ func (s *registry) remove(t *ownership) {
 // forgetUnused ends an ownership for which nothing was asked of the server, unless another
 // goroutine is about to. One that finds it over resolves its owner anew.
 func (t *ownership) forgetUnused() {
-	if !t.turn.tryLock() {
+	if !t.turn.TryLock() {
 		return
 	}
-	defer t.turn.unlock()
+	defer t.turn.Unlock()
 	t.mu.Lock()
 	unused := t.phase == pending
 	if unused {

@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // releaseHold gives one hold back. It begins before it has the turn, so that nothing
@@ -11,22 +13,22 @@ func (t *ownership) releaseHold(ctx context.Context, g *holdState) error {
 	if err := t.beginRelease(g); err != nil {
 		return err
 	}
-	if !t.turn.tryLock() {
+	if !t.turn.TryLock() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.client.options.RetryBudget)
 		defer cancel()
-		if err := t.turn.lock(ctx); err != nil {
-			return t.releaseFailed(answer{}, unavailable(errSilent))
+		if err := t.turn.Lock(ctx); err != nil {
+			return t.releaseFailed(transport.Answer{}, transport.Unavailable(transport.ErrSilent))
 		}
 	}
-	defer t.turn.unlock()
+	defer t.turn.Unlock()
 	if done, err := t.reportRelease(g); done {
 		return err
 	}
-	a, err := t.sendCount(t.client.sender.detached(ctx), nil)
+	a, err := t.sendCount(t.client.sender.Detached(ctx), nil)
 	switch {
 	case err != nil:
-		return t.releaseFailed(a.answer, err)
-	case a.null && !t.explains(a):
+		return t.releaseFailed(a.Answer, err)
+	case a.Null && !t.explains(a):
 		t.lose(ErrLost, "it was gone when it was released")
 		return fail("unlock", t.lock.name, ErrNotHeld, ErrLost)
 	}
@@ -75,18 +77,18 @@ func (t *ownership) beginRelease(g *holdState) error {
 func (t *ownership) explains(a releaseAnswer) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return a.count == 0 && t.doubt.explainsLoss(a.doubt)
+	return a.count == 0 && t.doubt.explainsLoss(a.Doubt)
 }
 
 // releaseFailed leaves the rest to the background.
-func (t *ownership) releaseFailed(a answer, err error) error {
+func (t *ownership) releaseFailed(a transport.Answer, err error) error {
 	t.mu.Lock()
-	t.doubt.release = t.doubt.release || a.doubt
+	t.doubt.release = t.doubt.release || a.Doubt
 	t.plan()
 	left := t.span()
 	t.mu.Unlock()
 	t.undoLater(0, left)
-	if classify(err) == refused {
+	if transport.Classify(err) == transport.Refused {
 		return fail("unlock", t.lock.name, err)
 	}
 	return fail("unlock", t.lock.name, ErrUnknownOutcome, err)
@@ -99,34 +101,34 @@ func (t *ownership) released(g *holdState, a releaseAnswer) {
 	if a.count > 0 {
 		t.holds.remove(g, nil) // what ends with it has ended when its release began
 		if raised := t.raised(); raised > 0 && t.client.acks == nil {
-			t.lease.extend(a.sent, raised) // which no replica confirms
+			t.lease.extend(a.Sent, raised) // which no replica confirms
 		}
 		t.plan()
 		t.mu.Unlock()
 		return
 	}
 	t.mu.Unlock()
-	t.finishRelease(a.answer)
+	t.finishRelease(a.Answer)
 }
 
 // finishRelease ends an ownership that the server has taken back.
-func (t *ownership) finishRelease(a answer) {
+func (t *ownership) finishRelease(a transport.Answer) {
 	if !t.end(nil) {
 		return
 	}
-	told, _ := a.message.AsInt64()
+	told, _ := a.Message.AsInt64()
 	if told == -1 {
 		t.client.reporter.log(noticePublish, t.lock.channel)
 	}
 	t.observe(Event{Type: EventReleased}) // before the next one can acquire
-	if t.lock.spec.joint && !a.message.IsInt64() {
+	if t.lock.spec.joint && !a.Message.IsInt64() {
 		t.leaveHold()
 	} else {
 		t.endHold(told)
 	}
 	t.mu.Lock()
 	span := t.span()
-	late := t.doubt.mayComeLate(t.client.clock(), span) && !t.client.topology.isStill(t.doubt.sentIn)
+	late := t.doubt.mayComeLate(t.client.clock(), span) && !t.client.topology.IsStill(t.doubt.sentIn)
 	t.mu.Unlock()
 	if late {
 		t.undoLater(undoPause, span) // this release was the first undo
@@ -136,7 +138,7 @@ func (t *ownership) finishRelease(a answer) {
 // releaseAnswer is the answer to a release, with the count of holds that it has asked for:
 // that of the ownership may be lower by then.
 type releaseAnswer struct {
-	answer
+	transport.Answer
 
 	count int
 }
@@ -149,8 +151,8 @@ func (t *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 	count, raised := t.holds.count, t.raised()
 	t.mu.Unlock()
 	a, err := t.sendRelease(ctx, stop, count, millis(raised))
-	if hasCode(err, "WRONGTYPE") {
-		a.null, err = true, nil // somebody put something else in the place of the lock
+	if transport.HasCode(err, "WRONGTYPE") {
+		a.Null, err = true, nil // somebody put something else in the place of the lock
 	}
 	t.mu.Lock()
 	if err == nil && !t.doubt.acquisition {
@@ -169,12 +171,12 @@ func (t *ownership) raised() time.Duration {
 	return t.lease.raised()
 }
 
-func (t *ownership) sendRelease(ctx context.Context, stop <-chan struct{}, count int, raise int64) (answer, error) {
+func (t *ownership) sendRelease(ctx context.Context, stop <-chan struct{}, count int, raise int64) (transport.Answer, error) {
 	c := t.protocol.releaseCall(t, count, raise)
 	if c.keys == nil {
-		return answer{}, nil
+		return transport.Answer{}, nil
 	}
-	return t.client.sender.callOn(ctx, stop, t.terms(false), c.cmd, c.keys, c.args)
+	return t.client.sender.CallOn(ctx, stop, t.terms(false), c.cmd, c.keys, c.args)
 }
 
 // giveUp takes a hold off the count. With the last one the ownership is leaving: it

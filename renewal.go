@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // renewBatch is how many holds one script renews: more would hold the server up.
@@ -56,7 +58,7 @@ type renewal struct {
 func (w *watchdog) reserve(r *route, batch []*ownership) []renewal {
 	renewals := make([]renewal, 0, len(batch))
 	for _, t := range batch {
-		if !t.turn.tryLock() {
+		if !t.turn.TryLock() {
 			w.tasks.Go(func() { w.renewInTurn(r, t) })
 			continue
 		}
@@ -70,7 +72,7 @@ func (w *watchdog) reserve(r *route, batch []*ownership) []renewal {
 func (t *ownership) reserved(renewals []renewal) []renewal {
 	lease := t.nextLease()
 	if lease <= 0 {
-		t.turn.unlock()
+		t.turn.Unlock()
 		return renewals
 	}
 	return append(renewals, renewal{t, lease})
@@ -84,7 +86,7 @@ func (w *watchdog) renewInTurn(r *route, t *ownership) {
 	t.mu.Unlock()
 	ctx, cancel := context.WithTimeout(w.open, period)
 	defer cancel()
-	if t.turn.lockToRenew(ctx) != nil {
+	if t.turn.LockToRenew(ctx) != nil {
 		t.renewLater()
 		return
 	}
@@ -93,7 +95,7 @@ func (w *watchdog) renewInTurn(r *route, t *ownership) {
 		w.renewBatch(t.reserved(nil))
 		<-r.flights
 	default: // a release must not wait for the turn until others are answered
-		t.turn.unlock()
+		t.turn.Unlock()
 		t.renewLater()
 	}
 }
@@ -101,14 +103,14 @@ func (w *watchdog) renewInTurn(r *route, t *ownership) {
 // batches groups holds that one script may renew.
 func (w *watchdog) batches(all []*ownership) [][]*ownership {
 	type company struct {
-		script command
+		script transport.Command
 		slot   uint16
 	}
 	groups := map[company][]*ownership{}
 	for _, t := range all {
 		c := company{script: t.lock.spec.renew}
 		if w.client.cluster {
-			c.slot = keySlot(t.lock.key)
+			c.slot = transport.KeySlot(t.lock.key)
 		}
 		groups[c] = append(groups[c], t)
 	}
@@ -130,7 +132,7 @@ func (w *watchdog) renewBatch(batch []renewal) (parts [][]*ownership) {
 	switch {
 	case len(batch) > 1 && divisible(err):
 		return divide(batch)
-	case len(batch) == 1 && hasCode(err, "TRYAGAIN"):
+	case len(batch) == 1 && transport.HasCode(err, "TRYAGAIN"):
 		results, err = w.renewKeyByKey(batch[0], err)
 	}
 	for i, r := range batch {
@@ -142,7 +144,7 @@ func (w *watchdog) renewBatch(batch []renewal) (parts [][]*ownership) {
 		default:
 			r.t.renewed(sent, r.lease)
 		}
-		r.t.turn.unlock()
+		r.t.turn.Unlock()
 	}
 	if err != nil {
 		w.client.reporter.log(noticeRenewal, batch[0].t.lock.name, slog.Int("holds", len(batch)), slog.Any("error", err))
@@ -154,21 +156,21 @@ func (w *watchdog) renewBatch(batch []renewal) (parts [][]*ownership) {
 // a rule about one of the keys, may have refused it, or some of the keys are on one node
 // and some on another, because their slot migrates.
 func divisible(err error) bool {
-	return hasCode(err, "TRYAGAIN") || classify(err) == refused && !errors.Is(err, ErrNotReplicated)
+	return transport.HasCode(err, "TRYAGAIN") || transport.Classify(err) == transport.Refused && !errors.Is(err, ErrNotReplicated)
 }
 
 // divide gives the turns of a batch back and returns its halves.
 func divide(batch []renewal) [][]*ownership {
 	all := make([]*ownership, len(batch))
 	for i, r := range batch {
-		r.t.turn.unlock()
+		r.t.turn.Unlock()
 		all[i] = r.t
 	}
 	half := len(all) / 2
 	return [][]*ownership{all[:half], all[half:]}
 }
 
-func (w *watchdog) sendRenewal(batch []renewal) (sent stamp, results []int64, err error) {
+func (w *watchdog) sendRenewal(batch []renewal) (sent transport.Stamp, results []int64, err error) {
 	var all call
 	patience := renewPatience
 	for _, r := range batch {
@@ -178,7 +180,7 @@ func (w *watchdog) sendRenewal(batch []renewal) (sent stamp, results []int64, er
 	sent = w.clock()
 	results, err = w.ask(all, patience)
 	if err == nil && len(results) != len(batch) {
-		results, err = nil, errSilent
+		results, err = nil, transport.ErrSilent
 	}
 	return sent, results, err
 }
@@ -189,11 +191,11 @@ func (r renewal) patience() time.Duration { return max(r.t.lease.patience(), 10*
 // ask sends renewals. With an error come those results that count all the same: see denials.
 func (w *watchdog) ask(c call, patience time.Duration) ([]int64, error) {
 	if r := w.client.renewals; r != nil {
-		patience = max(patience, r.patience()) // whoever confirms within that is in time
+		patience = max(patience, r.Patience()) // whoever confirms within that is in time
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	results, err := w.client.sender.sendOnce(ctx, c.cmd.confirmed(w.client.renewals), c.keys, c.args).AsIntSlice()
+	results, err := w.client.sender.SendOnce(ctx, c.cmd.Confirmed(w.client.renewals), c.keys, c.args).AsIntSlice()
 	if err != nil {
 		results = denials(err)
 	}

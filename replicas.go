@@ -3,6 +3,8 @@ package latchkey
 import (
 	"fmt"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Replicas says how many replicas must have a hold for it to count. Redis replicates
@@ -48,11 +50,11 @@ func (r Replicas) check(budget time.Duration) error {
 
 // confirmation is how replicas confirm the commands of a client, of which so many may wait for
 // those of one node; nil if nothing is to be confirmed.
-func (r Replicas) confirmation(id string, waits int) *replication {
+func (r Replicas) confirmation(id string, waits int) *transport.Replication {
 	if r.Min == 0 {
 		return nil
 	}
-	return &replication{min: r.Min, timeout: r.Timeout, id: id, touch: touchScript, waits: waits}
+	return &transport.Replication{Min: r.Min, Timeout: r.Timeout, ID: id, Touch: touchScript, Waits: waits}
 }
 
 // waitRefused is the error of WAIT with what it means, or nil.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Numbers and times as they are sent to the server and come back.
@@ -39,8 +41,8 @@ func parseCount(text string) (int, bool) {
 }
 
 // intOf reads an integer reply.
-func intOf(a answer) (int, error) {
-	n, err := a.message.AsInt64()
+func intOf(a transport.Answer) (int, error) {
+	n, err := a.Message.AsInt64()
 	if err != nil {
 		return 0, errors.Join(errReply, err)
 	}
@@ -48,7 +50,7 @@ func intOf(a answer) (int, error) {
 }
 
 // yes reads an answer that is 1 or 0.
-func yes(a answer, err error) (bool, error) {
+func yes(a transport.Answer, err error) (bool, error) {
 	if err != nil {
 		return false, err
 	}
@@ -75,30 +77,30 @@ const maxCount = math.MaxInt32
 const NoExpiry = time.Duration(math.MaxInt64)
 
 // tokenOf reads the fencing token from the reply of an acquisition.
-func tokenOf(a answer) int64 {
-	if a.null {
+func tokenOf(a transport.Answer) int64 {
+	if a.Null {
 		return 0
 	}
-	token, _ := a.message.AsInt64()
+	token, _ := a.Message.AsInt64()
 	return token
 }
 
 // granted reports whether the answer to an acquisition says yes.
-func granted(a answer) bool {
-	return !a.message.IsInt64() && !a.message.IsArray() && !(a.plain && a.null)
+func granted(a transport.Answer) bool {
+	return !a.Message.IsInt64() && !a.Message.IsArray() && !(a.Plain && a.Null)
 }
 
 // denials are what a script says of several holds if replicas did not confirm it, or nil.
 // That a hold is not there (0) needs no confirmation, and nothing else counts.
 func denials(err error) []int64 {
-	reply, _ := unconfirmed(err)
+	reply, _ := transport.Unconfirmed(err)
 	results, _ := reply.AsIntSlice()
 	return results
 }
 
 // denied is denials for a script that is about one hold.
 func denied(err error) bool {
-	reply, found := unconfirmed(err)
+	reply, found := transport.Unconfirmed(err)
 	if !found {
 		return false
 	}

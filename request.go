@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strconv"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // request is one acquisition, checked.
@@ -23,8 +25,8 @@ type request struct {
 	untilWhole  bool // see confinement
 	together    int
 
-	began     stamp      // when the call did
-	ownership *ownership // that is to begin, of a request that waits in front
+	began     transport.Stamp // when the call did
+	ownership *ownership      // that is to begin, of a request that waits in front
 }
 
 // permanentLease stands for a lease that does not end.
@@ -71,7 +73,7 @@ var errNoOption = invalid("an option is nil")
 // bound applies the wait of the request to its context.
 func (r *request) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if r.bounded {
-		return withWait(ctx, r.wait)
+		return transport.WithWait(ctx, r.wait)
 	}
 	return ctx, func() {}
 }
@@ -79,7 +81,7 @@ func (r *request) bound(ctx context.Context) (context.Context, context.CancelFun
 // waitForSet makes something to wait for of the refusal that nobody has set it yet, if
 // the caller asked for that.
 func (r *request) waitForSet(err error) error {
-	if r.awaitSet && r.waits && hasCode(err, "LATCHKEY_UNSET") {
+	if r.awaitSet && r.waits && transport.HasCode(err, "LATCHKEY_UNSET") {
 		return errors.Join(ErrNotAcquired, ErrNotSet)
 	}
 	return err

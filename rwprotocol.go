@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strconv"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // How a read/write lock stands in Redis: a hash with the mode, and the owners of both sides;
@@ -26,7 +28,7 @@ func (p readProtocol) acquireCall(a *acquisition, count, _ int) call {
 		[]string{t.wire, t.client.leaseText(a.lease), holds, p.number, waits, t.client.staleMS}}
 }
 
-func (readProtocol) readRefusal(a *acquisition, ans answer) (time.Duration, error) {
+func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
 	return readRWRefusal(a, ans)
 }
 
@@ -56,15 +58,15 @@ func (writeProtocol) acquireCall(a *acquisition, count, _ int) call {
 }
 
 // readRefusal notes that the server counts a writer that waits.
-func (writeProtocol) readRefusal(a *acquisition, ans answer) (time.Duration, error) {
-	if a.inLine && ans.message.IsInt64() {
+func (writeProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
+	if a.inLine && ans.Message.IsInt64() {
 		a.ownership.markQueued()
 	}
 	return readRWRefusal(a, ans)
 }
 
 // readRWRefusal does not tell what is left of the lease: it may be the turn of others then.
-func readRWRefusal(a *acquisition, ans answer) (left time.Duration, err error) {
+func readRWRefusal(a *acquisition, ans transport.Answer) (left time.Duration, err error) {
 	left, err = a.readHolder(ans)
 	var busy *busyError
 	if errors.As(err, &busy) {
@@ -120,16 +122,16 @@ func rwRenewals(t *ownership, field, number string, reads int, lease time.Durati
 
 // rwKeys are the lock and what this library keeps beside it.
 func (k *keys) rwKeys() []string {
-	tag := hashTag(k.key)
+	tag := transport.HashTag(k.key)
 	return append(make([]string, 0, 6), k.key,
 		"latchkey_rw_leases:"+tag, "latchkey_rw_writers:"+tag, "latchkey_rw:"+tag)
 }
 
-func rwChannel(key string) string { return "redisson_rwlock:" + hashTag(key) }
+func rwChannel(key string) string { return "redisson_rwlock:" + transport.HashTag(key) }
 
 // leaseKeys is what the keys of an owner's read leases begin with.
 func (k *keys) leaseKeys(owner string) string {
-	return hashTag(k.key) + ":" + owner + ":rwlock_timeout:"
+	return transport.HashTag(k.key) + ":" + owner + ":rwlock_timeout:"
 }
 
 // appendLeaseKeys adds the lease keys of an owner's first read holds.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strconv"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // An owner can have two ownerships on one read/write lock, one on each side, under the
@@ -126,10 +128,10 @@ func (t *ownership) downgrade(ctx context.Context, g *holdState) (*Hold, error) 
 	n := t.nest(t.lock.reader)
 	defer n.forgetUnused()
 	for _, each := range []*ownership{t, n} {
-		if err := each.turn.lock(ctx); err != nil {
-			return nil, unavailable(contextError(ctx))
+		if err := each.turn.Lock(ctx); err != nil {
+			return nil, transport.Unavailable(transport.ContextError(ctx))
 		}
-		defer each.turn.unlock()
+		defer each.turn.Unlock()
 	}
 	if err := t.mayDowngrade(g); err != nil {
 		return nil, err
@@ -148,7 +150,7 @@ func (t *ownership) downgrade(ctx context.Context, g *holdState) (*Hold, error) 
 		n.noteDoubt(ans)
 		_, err = a.abandonEntry(err)
 		return nil, errors.Join(err, t.releaseFailed(ans, err))
-	case ans.null:
+	case ans.Null:
 		t.lose(ErrLost, "it was gone when it was downgraded")
 		_, err = a.abandonEntry(ErrLost)
 		return nil, errors.Join(ErrNotHeld, err)
@@ -194,25 +196,25 @@ const downgradedBefore = -2
 
 // sendDowngrade asks the server for one read hold more, instead of the write hold. It
 // is not stopped by the end of the caller's context: the write hold is given up.
-func (a *acquisition) sendDowngrade() (answer, error) {
+func (a *acquisition) sendDowngrade() (transport.Answer, error) {
 	t, p := a.ownership, a.lock
 	count := t.count() + 1
 	t.counting(count)
-	ans, err := t.client.sender.call(t.client.sender.detached(context.Background()), nil, rwDowngrade.confirmed(t.client.acks),
+	ans, err := t.client.sender.Call(t.client.sender.Detached(context.Background()), nil, rwDowngrade.Confirmed(t.client.acks),
 		append(p.rwKeys(), p.leaseKeys(t.wire)+strconv.Itoa(count)),
 		[]string{t.wire, t.client.leaseText(a.lease), strconv.Itoa(count), t.protocol.(readProtocol).number, t.client.publish, p.channel})
-	if told, _ := ans.message.AsInt64(); told == downgradedBefore {
-		ans.sent = ans.asked // by an earlier attempt, with which the lease began
+	if told, _ := ans.Message.AsInt64(); told == downgradedBefore {
+		ans.Sent = ans.Asked // by an earlier attempt, with which the lease began
 	}
-	if errors.Is(err, ErrNotReplicated) && !ans.doubt {
-		ans.doubt, ans.doubtAt, ans.doubtGeneration = true, ans.sent, noGeneration // it was done, and is to be undone
+	if errors.Is(err, ErrNotReplicated) && !ans.Doubt {
+		ans.Doubt, ans.DoubtAt, ans.DoubtGeneration = true, ans.Sent, transport.NoGeneration // it was done, and is to be undone
 	}
 	return ans, err
 }
 
 // arrive makes the hold of a read that the server has granted, as the first of its
 // ownership or one more.
-func (a *acquisition) arrive(ans answer) (*Hold, error) {
+func (a *acquisition) arrive(ans transport.Answer) (*Hold, error) {
 	t := a.ownership
 	if t.isPending() {
 		return a.conclude(a.accept(ans))

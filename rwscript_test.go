@@ -7,6 +7,8 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // rwScripts is one read/write lock, driven by its bare scripts. Every call is sent
@@ -50,7 +52,7 @@ func (s rwScripts) state() rwState {
 	}
 }
 
-func (s rwScripts) twice(cmd command, keys []string, args ...string) any {
+func (s rwScripts) twice(cmd transport.Command, keys []string, args ...string) any {
 	s.t.Helper()
 	first := s.c.script(cmd, keys, args...)
 	state := s.state()
@@ -164,7 +166,7 @@ func TestRWScripts_upgrade_is_refused(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.read(ownerA, 1, ""))
 	refused := s.c.script(rwWriteAcquire, s.keys.rwKeys(), ownerA, "30000", "1", "5000")
-	require.True(t, hasCode(refused.(error), "LATCHKEY_UPGRADE"), "%v", refused)
+	require.True(t, transport.HasCode(refused.(error), "LATCHKEY_UPGRADE"), "%v", refused)
 	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock)
 }
 
@@ -208,7 +210,7 @@ func TestRWScripts_late_copies_of_nested_reads(t *testing.T) {
 	require.Nil(t, s.read(ownerA, 1, "9"))
 	require.Nil(t, s.unread(ownerA, 0, "8"), "a late release")
 	gone := s.c.script(rwReadAcquire, append(s.keys.rwKeys(), s.keys.leaseKeys(ownerA)+"2"), ownerA, "30000", "2", "8", "1", "5000")
-	require.True(t, hasCode(gone.(error), "LATCHKEY_GONE"), "a late acquisition: %v", gone)
+	require.True(t, transport.HasCode(gone.(error), "LATCHKEY_GONE"), "a late acquisition: %v", gone)
 	require.Equal(t, map[string]string{"mode": "write", ownerA + ":write": "1", ownerA: "1"}, s.state().lock)
 	require.Equal(t, []any{int64(0)}, s.renew(ownerA, "read", "8", "30000"))
 	require.Equal(t, []any{int64(1)}, s.renew(ownerA, "read", "9", "30000"))
@@ -363,7 +365,7 @@ func TestRWScripts_other_kinds_are_left_alone(t *testing.T) {
 		func() any { return s.unwrite(ownerB, 0, "0") },
 		func() any { return s.evict(ownerB) },
 	} {
-		require.True(t, hasCode(try().(error), "WRONGTYPE"))
+		require.True(t, transport.HasCode(try().(error), "WRONGTYPE"))
 	}
 	require.Equal(t, map[string]string{ownerB: "1"}, s.state().lock)
 }

@@ -1,6 +1,10 @@
 package latchkey
 
-import "time"
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
 
 // schedule is the watchdog's part of an ownership, guarded by watchdog.mu.
 type schedule struct {
@@ -23,14 +27,14 @@ func (t *ownership) plan() {
 	now := t.client.clock()
 	renewAt := never
 	if t.phase == held && t.holds.renewing > 0 && !t.lease.atLimit() {
-		renewAt = now.mono + t.lease.untilRenewal(now)
+		renewAt = now.Mono + t.lease.untilRenewal(now)
 	}
 	t.planAt(now, renewAt)
 }
 
 // planAt is plan with the time of the next renewal. t.mu is held.
-func (t *ownership) planAt(now stamp, renewAt time.Duration) {
-	t.client.watchdog.plan(t, renewAt, now.mono+t.lease.valid(now), t.lease.period())
+func (t *ownership) planAt(now transport.Stamp, renewAt time.Duration) {
+	t.client.watchdog.plan(t, renewAt, now.Mono+t.lease.valid(now), t.lease.period())
 }
 
 // nextLease is the lease for a renewal that is about to be sent, 0 if there is
@@ -46,7 +50,7 @@ func (t *ownership) nextLease() time.Duration {
 }
 
 // renewed takes note of a lease that the server has set again.
-func (t *ownership) renewed(sent stamp, lease time.Duration) {
+func (t *ownership) renewed(sent transport.Stamp, lease time.Duration) {
 	t.mu.Lock()
 	if t.phase != held {
 		t.mu.Unlock()
@@ -66,6 +70,6 @@ func (t *ownership) renewLater() {
 	defer t.mu.Unlock()
 	if t.phase == held {
 		now := t.client.clock()
-		t.planAt(now, now.mono+jitter(t.lease.retryPause()))
+		t.planAt(now, now.Mono+transport.Jitter(t.lease.retryPause()))
 	}
 }

@@ -5,6 +5,8 @@ import (
 	//nolint:gosec // by which Redis knows scripts
 	"embed"
 	"strings"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 //go:embed lua/*.lua
@@ -12,52 +14,52 @@ var luaFiles embed.FS
 
 var (
 	lockAcquire    = loadScript("lock_acquire")
-	lockRelease    = loadScript("lock_release").reserved()
-	mutexSet       = command{}
+	lockRelease    = loadScript("lock_release").Reserved()
+	mutexSet       = transport.Command{}
 	mutexAcquire   = loadScript("mutex_acquire")
-	mutexRelease   = loadScript("mutex_release").reserved()
-	renewScript    = loadScript("renew").reserved()
+	mutexRelease   = loadScript("mutex_release").Reserved()
+	renewScript    = loadScript("renew").Reserved()
 	fairAcquire    = loadScript("fair_acquire")
-	fairRelease    = loadScript("fair_release").reserved()
-	fairRefresh    = loadScript("fair_refresh").reserved()
+	fairRelease    = loadScript("fair_release").Reserved()
+	fairRefresh    = loadScript("fair_refresh").Reserved()
 	fairWaiters    = loadScript("fair_waiters")
-	rwReadAcquire  = loadScript("rw_read_acquire").guard()
-	rwReadRelease  = loadScript("rw_read_release").guard().reserved()
-	rwWriteAcquire = loadScript("rw_write_acquire").guard()
-	rwWriteRelease = loadScript("rw_write_release").guard().reserved()
-	rwDowngrade    = loadScript("rw_downgrade").guard().reserved()
-	rwRenew        = loadScript("rw_renew").reserved()
-	rwRenewKey     = loadScript("rw_renew_key").reserved()
-	rwEvict        = loadScript("rw_evict").guard().reserved()
+	rwReadAcquire  = loadScript("rw_read_acquire").Guarded()
+	rwReadRelease  = loadScript("rw_read_release").Guarded().Reserved()
+	rwWriteAcquire = loadScript("rw_write_acquire").Guarded()
+	rwWriteRelease = loadScript("rw_write_release").Guarded().Reserved()
+	rwDowngrade    = loadScript("rw_downgrade").Guarded().Reserved()
+	rwRenew        = loadScript("rw_renew").Reserved()
+	rwRenewKey     = loadScript("rw_renew_key").Reserved()
+	rwEvict        = loadScript("rw_evict").Guarded().Reserved()
 	inspectQuery   = loadScript("inspect")
 	inspectNumber  = loadScript("inspect_number")
-	semAcquire     = loadScript("sem_acquire").guard()
-	semUndo        = loadScript("sem_undo").guard().reserved()
-	semRelease     = loadScript("sem_release").guard().reserved()
-	semSet         = loadScript("sem_set").guard()
-	semDrain       = loadScript("sem_drain").guard()
-	semDelete      = loadScript("sem_delete").guard()
-	semExpire      = loadScript("sem_expire").guard()
+	semAcquire     = loadScript("sem_acquire").Guarded()
+	semUndo        = loadScript("sem_undo").Guarded().Reserved()
+	semRelease     = loadScript("sem_release").Guarded().Reserved()
+	semSet         = loadScript("sem_set").Guarded()
+	semDrain       = loadScript("sem_drain").Guarded()
+	semDelete      = loadScript("sem_delete").Guarded()
+	semExpire      = loadScript("sem_expire").Guarded()
 	semStats       = loadScript("sem_stats")
-	permitAcquire  = loadScript("permit_acquire").guard()
-	permitLeave    = loadScript("permit_leave").guard().reserved()
-	permitRelease  = loadScript("permit_release").guard().reserved()
-	permitRenew    = loadScript("permit_renew").reserved()
+	permitAcquire  = loadScript("permit_acquire").Guarded()
+	permitLeave    = loadScript("permit_leave").Guarded().Reserved()
+	permitRelease  = loadScript("permit_release").Guarded().Reserved()
+	permitRenew    = loadScript("permit_renew").Reserved()
 	permitLease    = loadScript("permit_lease")
-	permitUpdate   = loadScript("permit_update").guard()
-	opVoid         = loadScript("op_void").reserved()
+	permitUpdate   = loadScript("permit_update").Guarded()
+	opVoid         = loadScript("op_void").Reserved()
 	permitStats    = loadScript("permit_stats")
-	permitSet      = loadScript("permit_set").guard()
-	latchLook      = loadScript("latch_look").guard()
-	latchSet       = loadScript("latch_set").guard()
-	latchCount     = loadScript("latch_count").guard().reserved()
-	latchDelete    = loadScript("latch_delete").guard()
+	permitSet      = loadScript("permit_set").Guarded()
+	latchLook      = loadScript("latch_look").Guarded()
+	latchSet       = loadScript("latch_set").Guarded()
+	latchCount     = loadScript("latch_count").Guarded().Reserved()
+	latchDelete    = loadScript("latch_delete").Guarded()
 	touchScript    = loadScript("touch")
 )
 
 // loadScript reads lua/<name>.lua. A script that is missing is a broken build.
-func loadScript(name string) command {
-	return newScript(scriptText(name))
+func loadScript(name string) transport.Command {
+	return transport.NewScript(scriptText(name))
 }
 
 // scriptText returns a script without its comments, which only the reader of the
@@ -81,7 +83,7 @@ func scriptText(name string) string {
 
 // call is a command with everything that goes with it.
 type call struct {
-	cmd        command
+	cmd        transport.Command
 	keys, args []string
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 const (
@@ -25,7 +27,7 @@ type lockScripts struct {
 	key string
 }
 
-func (s lockScripts) twice(cmd command, keys []string, args ...string) any {
+func (s lockScripts) twice(cmd transport.Command, keys []string, args ...string) any {
 	s.t.Helper()
 	first := s.c.script(cmd, keys, args...)
 	state := s.c.hash(s.t, s.key)
@@ -76,10 +78,10 @@ func TestLockScripts_sent_twice_count_once(t *testing.T) {
 func TestLockScripts_reentry_needs_the_hold(t *testing.T) {
 	s := newLockScripts(t)
 	gone := s.c.script(lockAcquire, []string{s.key}, ownerA, "30000", "2", "", "")
-	require.True(t, hasCode(gone.(error), "LATCHKEY_GONE"), "%v", gone)
+	require.True(t, transport.HasCode(gone.(error), "LATCHKEY_GONE"), "%v", gone)
 	require.Nil(t, s.acquire(ownerB, 1, ""))
 	gone = s.c.script(lockAcquire, []string{s.key}, ownerA, "30000", "2", "", "")
-	require.True(t, hasCode(gone.(error), "LATCHKEY_GONE"), "%v", gone)
+	require.True(t, transport.HasCode(gone.(error), "LATCHKEY_GONE"), "%v", gone)
 	require.Equal(t, map[string]string{ownerB: "1"}, s.c.hash(t, s.key))
 }
 
@@ -108,7 +110,7 @@ func TestLockScripts_guests_share_the_hold(t *testing.T) {
 	require.Nil(t, s.release(ownerA, 0, ""), "nor does one of the maker")
 	for _, part := range []string{"", guest1} {
 		gone := s.c.script(lockAcquire, []string{s.key}, ownerA, "30000", "2", part, "")
-		require.True(t, hasCode(gone.(error), "LATCHKEY_GONE"), "who has left cannot enter again")
+		require.True(t, transport.HasCode(gone.(error), "LATCHKEY_GONE"), "who has left cannot enter again")
 		require.Equal(t, []any{int64(0)}, s.c.script(renewScript, []string{s.key}, "hash", ownerA, part, "30000"), "nor renew")
 	}
 	require.Equal(t, map[string]string{ownerA: "1", ownerA + "@": "1", ownerA + "@" + guest2: "1"}, s.c.hash(t, s.key))

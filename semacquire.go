@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strconv"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // acquire is Acquire and TryAcquire.
@@ -39,9 +41,9 @@ type semAcquisition struct {
 	request  *request
 	op       *operation // nil before it has asked
 	n        string
-	since    stamp // just before its first attempt, in front of the line
-	doubt    bool  // it may have been executed, or may yet be
-	reserved bool  // permits may be reserved for it
+	since    transport.Stamp // just before its first attempt, in front of the line
+	doubt    bool            // it may have been executed, or may yet be
+	reserved bool            // permits may be reserved for it
 }
 
 // run asks once, or stands in line and asks until there are enough.
@@ -56,16 +58,16 @@ func (s *semAcquisition) run(ctx context.Context) error {
 // attempt is part of [attempter].
 func (s *semAcquisition) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	c := s.call()
-	a, err := s.client.sender.callOn(ctx, s.client.closing, terms{s.client.sender.patience, s.request.waits}, c.cmd, c.keys, c.args)
+	a, err := s.client.sender.CallOn(ctx, s.client.closing, transport.Terms{Patience: s.client.sender.Patience, Waits: s.request.waits}, c.cmd, c.keys, c.args)
 	if err == nil && s.client.acks != nil && granted(a) {
 		a, err = s.client.confirm(ctx, a, c)
 	}
-	s.doubt = s.doubt || a.doubt
+	s.doubt = s.doubt || a.Doubt
 	if err != nil {
 		return -1, s.request.waitForSet(err)
 	}
-	if a.message.IsInt64() {
-		ms, err := a.message.AsInt64()
+	if a.Message.IsInt64() {
+		ms, err := a.Message.AsInt64()
 		return fromMillis(ms), errors.Join(ErrNotAcquired, err)
 	}
 	select {
@@ -84,7 +86,7 @@ func (s *semAcquisition) call() call {
 		s.op, s.since = s.client.newOperation(s.key), s.client.clock()
 	}
 	reserve := ""
-	if s.request.waits && s.client.clock().since(s.since) > s.client.patienceInFront() {
+	if s.request.waits && s.client.clock().Since(s.since) > s.client.patienceInFront() {
 		reserve, s.reserved = s.client.staleMS, true
 	}
 	return call{semAcquire, []string{s.key, s.reserve(), s.op.record, s.beside},

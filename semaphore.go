@@ -4,6 +4,8 @@ import (
 	"context"
 	"strconv"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Semaphore is a counting semaphore, on the wire Redisson's RSemaphore: a number of
@@ -35,7 +37,7 @@ type Semaphore struct{ permitCount }
 // NewSemaphore returns the semaphore of that name. Nothing is sent.
 func (c *Client) NewSemaphore(name string) *Semaphore {
 	o := newObject(c, KindSemaphore, name, semaphoreChannel)
-	return &Semaphore{permitCount{object: o, beside: totalKey(hashTag(o.key)), script: semaphoreChange}}
+	return &Semaphore{permitCount{object: o, beside: totalKey(transport.HashTag(o.key)), script: semaphoreChange}}
 }
 
 // Acquire takes n permits, all or none. It waits until ctx ends or the time of [Wait] is
@@ -168,7 +170,7 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 	if err := checkCount(n); err != nil {
 		return false, fail(verb, s.name, err)
 	}
-	return yes(s.count(s.client.sender.detached(ctx), verb, func(o *operation) call {
+	return yes(s.count(s.client.sender.Detached(ctx), verb, func(o *operation) call {
 		return s.release(o, how, n)
 	}))
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // semScripts is one semaphore, driven by its bare scripts. Every call is sent twice, and
@@ -58,7 +60,7 @@ func (s *semScripts) state() semState {
 
 // twice sends a call two times. The reply is the same, unless the call is one of those
 // whose repetition finds nothing.
-func (s *semScripts) twice(cmd command, keys []string, args ...string) any {
+func (s *semScripts) twice(cmd transport.Command, keys []string, args ...string) any {
 	s.t.Helper()
 	first := s.c.script(cmd, keys, args...)
 	state := s.state()
@@ -109,7 +111,7 @@ func requireCode(t *testing.T, reply any, code string) {
 	t.Helper()
 	err, is := reply.(error)
 	require.True(t, is, "%v", reply)
-	require.True(t, hasCode(err, code), "%v", err)
+	require.True(t, transport.HasCode(err, code), "%v", err)
 }
 
 func TestSemScripts_count_once(t *testing.T) {

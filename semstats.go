@@ -87,7 +87,7 @@ func (o *object) stats(ctx context.Context, c call) ([]rueidis.RedisMessage, err
 	if err != nil {
 		return nil, err
 	}
-	parts, err := a.message.ToArray()
+	parts, err := a.Message.ToArray()
 	if err != nil || len(parts) != 3 {
 		return nil, fail("stats", o.name, errReply, err)
 	}

@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // spec is what tells one lock from another; everything else they share.
@@ -11,7 +13,7 @@ type spec struct {
 	family    Kind // locks of one family may enter each other's holds
 	stored    Kind // what the key alone shows
 	protocol  protocol
-	renew     command // the script of the protocol's renewals
+	renew     transport.Command // the script of the protocol's renewals
 	reentrant bool
 	fenced    bool
 	side      Kind // of a lock with two sides, or ""

@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // SpinLock is a re-entrant [Lock] whose waiters use no messages: they ask again after
@@ -126,5 +128,5 @@ func (b Backoff) pause(round int) time.Duration {
 			break
 		}
 	}
-	return jitter(time.Duration(min(pause, float64(b.Max))))
+	return transport.Jitter(time.Duration(min(pause, float64(b.Max))))
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // undo sets the server's state to that of the client where the outcome of a command is
@@ -54,22 +56,22 @@ const (
 	undoPause  = 2 * time.Second
 	undoGrowth = 16
 	// undoRetry is the pause after an answer that means "not now".
-	undoRetry = longPause
+	undoRetry = transport.LongPause
 )
 
 // undoable is what the server may know otherwise than the client.
 type undoable interface {
 	// undo sets the server right once, and tells how the server took that.
-	undo(ctx context.Context, stop <-chan struct{}) outcome
+	undo(ctx context.Context, stop <-chan struct{}) transport.Outcome
 }
 
 // undoPlan is what undo has to know of something.
 type undoPlan struct {
 	key        string
-	delay      time.Duration // before the first command
-	lease      time.Duration // that the server may have given
-	late       bool          // to an acquisition that may be executed late
-	generation generation    // in which that was sent
+	delay      time.Duration        // before the first command
+	lease      time.Duration        // that the server may have given
+	late       bool                 // to an acquisition that may be executed late
+	generation transport.Generation // in which that was sent
 }
 
 // pendingUndo is something that is to be undone, guarded by undo.mu. Its times are on the
@@ -77,14 +79,14 @@ type undoPlan struct {
 type pendingUndo struct {
 	what       undoable
 	slot       uint16
-	index      int           // in the queue, or -1: it is in the line of its node, or under way
-	again      bool          // it was added once more meanwhile
-	due        time.Duration // when the next command is to be sent
-	pause      time.Duration // after the answer to that
-	late       bool          // an acquisition may be executed late
-	generation generation    // in which that was sent
-	window     time.Duration // when the lease that it asked for is over
-	expiry     time.Duration // when nothing is left to undo, answered or not
+	index      int                  // in the queue, or -1: it is in the line of its node, or under way
+	again      bool                 // it was added once more meanwhile
+	due        time.Duration        // when the next command is to be sent
+	pause      time.Duration        // after the answer to that
+	late       bool                 // an acquisition may be executed late
+	generation transport.Generation // in which that was sent
+	window     time.Duration        // when the lease that it asked for is over
+	expiry     time.Duration        // when nothing is left to undo, answered or not
 }
 
 func newUndo(c *Client) *undo {
@@ -99,10 +101,10 @@ func (u *undo) add(what undoable, plan undoPlan) {
 	if u.open.Err() != nil {
 		return
 	}
-	start := u.client.clock().mono + plan.delay
+	start := u.client.clock().Mono + plan.delay
 	lease := min(plan.lease+driftMargin(plan.lease), lateDelivery)
 	p := &pendingUndo{
-		index: -1, what: what, slot: keySlot(plan.key), due: start, pause: min(undoPause, lease/(undoGrowth-1)),
+		index: -1, what: what, slot: transport.KeySlot(plan.key), due: start, pause: min(undoPause, lease/(undoGrowth-1)),
 		late: plan.late, generation: plan.generation, window: start + lease, expiry: start + lease,
 	}
 	if p.late {
@@ -127,7 +129,7 @@ func (u *undo) add(what undoable, plan undoPlan) {
 func (p *pendingUndo) merge(more *pendingUndo) {
 	switch {
 	case p.late && more.late:
-		p.generation = p.generation.common(more.generation)
+		p.generation = p.generation.Common(more.generation)
 	case more.late:
 		p.late, p.generation = true, more.generation
 	}
@@ -141,7 +143,7 @@ func (u *undo) arm() {
 	if next == never || u.open.Err() != nil {
 		return
 	}
-	wait := max(next-u.client.clock().mono, 0)
+	wait := max(next-u.client.clock().Mono, 0)
 	if u.timer == nil {
 		u.timer = time.AfterFunc(wait, u.dispatch)
 		return
@@ -156,7 +158,7 @@ func (u *undo) dispatch() {
 	if u.open.Err() != nil {
 		return
 	}
-	now := u.client.clock().mono
+	now := u.client.clock().Mono
 	for u.queue.next() <= now {
 		u.send(u.queue.pop())
 	}
@@ -169,44 +171,44 @@ func (u *undo) attempt(p *pendingUndo) (heard bool) {
 	v := u.try(context.Background(), p.what.undo)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	now := u.client.clock().mono
+	now := u.client.clock().Mono
 	switch {
 	case p.again:
 		p.again = false
-	case v.final() && u.settled(p, now), now >= p.expiry:
+	case v.Final() && u.settled(p, now), now >= p.expiry:
 		delete(u.pending, p.what)
-		return v.heard()
-	case v.final():
+		return v.Heard()
+	case v.Final():
 		p.due = min(now+p.pause, p.window)
 		p.pause *= undoGrowth
-	case v == tryLater:
-		p.due = now + jitter(undoRetry)
+	case v == transport.TryLater:
+		p.due = now + transport.Jitter(undoRetry)
 	default:
 		u.send(p)
 		return false
 	}
 	u.queue.put(p)
 	u.arm()
-	return v.heard()
+	return v.Heard()
 }
 
 // settled reports whether nothing can be executed late after an answer that has just come.
 // u.mu is held.
 func (u *undo) settled(p *pendingUndo, now time.Duration) bool {
-	return !p.late || now >= p.window || u.client.topology.isStill(p.generation)
+	return !p.late || now >= p.window || u.client.topology.IsStill(p.generation)
 }
 
 // try undoes something once, within the patience of the client.
-func (u *undo) try(ctx context.Context, once func(context.Context, <-chan struct{}) outcome) outcome {
-	ctx, cancel := context.WithTimeout(ctx, u.client.sender.patience)
+func (u *undo) try(ctx context.Context, once func(context.Context, <-chan struct{}) transport.Outcome) transport.Outcome {
+	ctx, cancel := context.WithTimeout(ctx, u.client.sender.Patience)
 	defer cancel()
 	return once(ctx, u.open.Done())
 }
 
 // atOnce undoes something for a call that has to tell of it, and reports whether that is
 // done.
-func (u *undo) atOnce(once func(context.Context, <-chan struct{}) outcome) bool {
-	return u.try(context.Background(), once).final()
+func (u *undo) atOnce(once func(context.Context, <-chan struct{}) transport.Outcome) bool {
+	return u.try(context.Background(), once).Final()
 }
 
 // close undoes everything once more. What cannot be reached by then is left to its lease.
@@ -221,7 +223,7 @@ func (u *undo) close(ctx context.Context) {
 	var silent sync.Map // nodes
 	inParallel(closeReleases, slices.Collect(maps.Values(u.pending)), func(p *pendingUndo) {
 		node := u.node(p)
-		if _, is := silent.Load(node); !is && ctx.Err() == nil && !u.try(ctx, p.what.undo).heard() {
+		if _, is := silent.Load(node); !is && ctx.Err() == nil && !u.try(ctx, p.what.undo).Heard() {
 			silent.Store(node, true)
 		}
 	})

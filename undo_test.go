@@ -7,16 +7,18 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // owed is something to be undone by a server that answers as it is told to.
 type owed struct {
 	asked   *atomic.Int32
-	verdict outcome
+	verdict transport.Outcome
 	takes   time.Duration
 }
 
-func (o *owed) undo(context.Context, <-chan struct{}) outcome {
+func (o *owed) undo(context.Context, <-chan struct{}) transport.Outcome {
 	o.asked.Add(1)
 	time.Sleep(o.takes) // as the server takes to answer
 	return o.verdict
@@ -29,7 +31,7 @@ func TestUndo_close_does_not_ask_for_everything(t *testing.T) {
 	var asked atomic.Int32
 	const all = 2000
 	for range all {
-		u.add(&owed{&asked, uncertain, 20 * time.Millisecond}, undoPlan{lease: time.Minute})
+		u.add(&owed{&asked, transport.Uncertain, 20 * time.Millisecond}, undoPlan{lease: time.Minute})
 	}
 	require.Eventually(t, func() bool { return asked.Load() > 0 }, time.Minute, time.Millisecond)
 	before := asked.Load()
@@ -43,11 +45,11 @@ func TestUndo_waits_for_a_silent_server_with_one_probe(t *testing.T) {
 	u := newUndo(newTestClient(t, Options{}))
 	defer u.close(t.Context())
 	var asked atomic.Int32
-	plan := undoPlan{lease: time.Minute, late: true, generation: noGeneration}
-	u.add(&owed{&asked, uncertain, 0}, plan)
+	plan := undoPlan{lease: time.Minute, late: true, generation: transport.NoGeneration}
+	u.add(&owed{&asked, transport.Uncertain, 0}, plan)
 	require.Eventually(t, func() bool { return asked.Load() == 1 }, time.Minute, time.Millisecond)
 	for range undoLine + 1000 {
-		u.add(&owed{&asked, uncertain, 0}, plan)
+		u.add(&owed{&asked, transport.Uncertain, 0}, plan)
 	}
 	probes := asked.Load()
 	require.Eventually(t, func() bool { return asked.Load() >= probes+3 }, time.Minute, time.Millisecond)
@@ -63,11 +65,11 @@ func TestUndo_schedule(t *testing.T) {
 	} {
 		c := newTestClient(t, Options{})
 		var now time.Duration
-		c.clock = func() stamp { return stamp{now, now} }
+		c.clock = func() transport.Stamp { return transport.Stamp{Mono: now, Wall: now} }
 		u := newUndo(c)
 		var asked atomic.Int32
-		p := &owed{&asked, answered, 0}
-		u.add(p, undoPlan{delay: time.Hour, lease: lease, late: true, generation: noGeneration})
+		p := &owed{&asked, transport.Answered, 0}
+		u.add(p, undoPlan{delay: time.Hour, lease: lease, late: true, generation: transport.NoGeneration})
 		u.timer.Stop()
 		start, last := u.pending[p].due, time.Duration(0)
 		for u.pending[p] != nil {

@@ -3,6 +3,8 @@ package latchkey
 import (
 	"slices"
 	"sync"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // undoRoute is the line of what is due on one node, so that one that is silent holds up
@@ -18,14 +20,14 @@ const (
 	undoPlaces = 16
 	// undoProbePause is the pause between two probes of a node that is silent. Each of them
 	// is repeated for as long as the client is patient.
-	undoProbePause = longPause
+	undoProbePause = transport.LongPause
 	// undoLine is how many may wait for a node that is silent. Of more, the oldest that end
 	// by themselves are left to their leases.
 	undoLine = 1 << 14
 )
 
 // node is where something is undone.
-func (u *undo) node(p *pendingUndo) string { return u.client.topology.of(p.slot) }
+func (u *undo) node(p *pendingUndo) string { return u.client.topology.AddressOf(p.slot) }
 
 // send puts something into the line of its node. u.mu is held.
 func (u *undo) send(p *pendingUndo) {
@@ -69,7 +71,7 @@ func (u *undo) serve(r *undoRoute) {
 		u.mu.Unlock()
 		if heard {
 			u.drain(r, several)
-		} else if rest(u.open, nil, jitter(undoProbePause)) != nil {
+		} else if transport.Rest(u.open, nil, transport.Jitter(undoProbePause)) != nil {
 			return
 		}
 	}

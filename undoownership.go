@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // undoLater has the server's state of an ownership made that of the client in the background:
@@ -25,22 +27,22 @@ func (t *ownership) undoLater(delay, lease time.Duration) {
 }
 
 // undo is part of [undoable].
-func (t *ownership) undo(ctx context.Context, stop <-chan struct{}) outcome {
-	if !t.turn.tryLock() {
-		return tryLater // another command for it is under way
+func (t *ownership) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+	if !t.turn.TryLock() {
+		return transport.TryLater // another command for it is under way
 	}
-	defer t.turn.unlock()
+	defer t.turn.Unlock()
 	return t.setRight(ctx, stop)
 }
 
 // setRight is undo with the turn held.
-func (t *ownership) setRight(ctx context.Context, stop <-chan struct{}) outcome {
+func (t *ownership) setRight(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	a, err := t.sendCount(ctx, stop)
 	if err != nil {
-		return classify(err)
+		return transport.Classify(err)
 	}
 	t.countSent(a)
-	return answered
+	return transport.Answered
 }
 
 // countSent takes note of what the background has found.
@@ -49,14 +51,14 @@ func (t *ownership) countSent(a releaseAnswer) {
 	phase := t.phase
 	t.mu.Unlock()
 	if phase == leaving && a.count == 0 {
-		if a.null && !t.explains(a) {
+		if a.Null && !t.explains(a) {
 			t.lose(ErrLost, "it was gone when it was released")
 			return
 		}
-		t.finishRelease(a.answer)
+		t.finishRelease(a.Answer)
 		return
 	}
-	if freed := a.message.IsInt64(); freed && phase == over {
+	if freed := a.Message.IsInt64(); freed && phase == over {
 		t.observe(Event{Type: EventUndone})
 	}
 }
@@ -75,16 +77,16 @@ func (t *ownership) lastRelease() *lastRelease {
 
 // undo is part of [undoable]. It needs no turn: nothing is sent for the ownership any more
 // but what finds it gone.
-func (r *lastRelease) undo(ctx context.Context, stop <-chan struct{}) outcome {
+func (r *lastRelease) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	c := r.lock.client
-	a, err := c.sender.call(ctx, stop, r.call.cmd, r.call.keys, r.call.args)
+	a, err := c.sender.Call(ctx, stop, r.call.cmd, r.call.keys, r.call.args)
 	switch {
-	case hasCode(err, "WRONGTYPE"): // somebody put something else in the place of the lock
-		return answered
+	case transport.HasCode(err, "WRONGTYPE"): // somebody put something else in the place of the lock
+		return transport.Answered
 	case err != nil:
-		return classify(err)
-	case a.message.IsInt64() && c.options.Observer != nil:
+		return transport.Classify(err)
+	case a.Message.IsInt64() && c.options.Observer != nil:
 		c.reporter.observe(Event{Type: EventUndone, Kind: r.lock.spec.kind, Name: r.lock.name, Owner: r.owner})
 	}
-	return answered
+	return transport.Answered
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // attempter is what stands in front of a wait queue: an acquisition, or what else waits for a
@@ -61,7 +63,7 @@ func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter) err
 			q.drain()
 			q.asks()
 			left, err := a.attempt(ctx, round)
-			if !ofContext(err) {
+			if !transport.IsContextEnd(err) {
 				q.told(err)
 			}
 			if err == nil || !worthWaiting(ctx, err) {
@@ -81,16 +83,16 @@ func (c *Client) pause(q *waitQueue, a attempter, round int, left time.Duration,
 		return a.pause(q, round, left)
 	}
 	c.reporter.log(noticeTrouble, a.what(), slog.Any("error", err))
-	return jitter(longPause)
+	return transport.Jitter(transport.LongPause)
 }
 
 // rest waits for a hint. It returns an error when there is no use in going on.
 func (c *Client) rest(ctx context.Context, q *waitQueue, pause time.Duration) error {
-	if err := delay(ctx, c.closing, q.wake, pause); err != nil {
+	if err := transport.Delay(ctx, c.closing, q.wake, pause); err != nil {
 		return err
 	}
 	if pause := q.yieldPause(); pause > 0 {
-		return rest(ctx, c.closing, pause)
+		return transport.Rest(ctx, c.closing, pause)
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"context"
 	"sync/atomic"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // A waitQueue is what the goroutines of a client that want one key wait in. They form one
@@ -72,7 +74,7 @@ func (q *waitQueue) await(ctx context.Context, stop <-chan struct{}, w *waiter) 
 	case <-stop:
 		err = ErrClosed
 	case <-ctx.Done():
-		err = contextError(ctx)
+		err = transport.ContextError(ctx)
 	}
 	q.leave(w)
 	return false, err

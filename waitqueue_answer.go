@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // lastAnswer is what the front of a wait queue has learned from the server, for as long as
@@ -40,8 +42,8 @@ func (q *waitQueue) waitError(ctx context.Context, err, last error) error {
 	if q.last != nil {
 		last = q.last
 	}
-	if err != nil && ctx.Err() != nil && !ofContext(err) && !isFinal(err) {
-		last, err = err, contextError(ctx) // the answer came together with the end
+	if err != nil && ctx.Err() != nil && !transport.IsContextEnd(err) && !isFinal(err) {
+		last, err = err, transport.ContextError(ctx) // the answer came together with the end
 	}
 	return waitEnded(err, last, q.held > 0, !q.asking.IsZero() && time.Since(q.asking) > cutOff)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 const (
@@ -30,7 +32,7 @@ const (
 // renews, many holds with one script.
 type watchdog struct {
 	client *Client
-	clock  func() stamp
+	clock  func() transport.Stamp
 	kick   chan struct{}   // something is due earlier than was planned
 	renew  chan struct{}   // something is in due
 	open   context.Context // until close
@@ -102,7 +104,7 @@ func (w *watchdog) start() {
 	}
 	w.started = true
 	now := w.clock()
-	w.skew = now.wall - now.mono
+	w.skew = now.Wall - now.Mono
 	w.tasks.Go(w.keepTime)
 	w.tasks.Go(w.keepRenewing)
 }
@@ -150,7 +152,7 @@ func (w *watchdog) keepTime() {
 func (w *watchdog) sleep(kicked bool) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := w.clock().mono
+	now := w.clock().Mono
 	w.wakeAt = now + longestSleep
 	switch {
 	case w.queue.next() != never:
@@ -164,18 +166,18 @@ func (w *watchdog) sleep(kicked bool) time.Duration {
 
 // collect moves what is to be renewed to due, and returns what may be past its
 // deadline: after a jump of the wall clock, everything.
-func (w *watchdog) collect(now stamp) (overdue []*ownership) {
+func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	jumped := now.wall-now.mono > w.skew+clockJump
-	w.skew = now.wall - now.mono
+	jumped := now.Wall-now.Mono > w.skew+clockJump
+	w.skew = now.Wall - now.Mono
 	if jumped {
 		return slices.Clone(w.queue.items)
 	}
 	ripe := false
-	for w.queue.next() <= now.mono {
+	for w.queue.next() <= now.Mono {
 		t := w.queue.pop()
-		if t.schedule.deadline <= now.mono {
+		if t.schedule.deadline <= now.Mono {
 			overdue = append(overdue, t)
 			continue
 		}
@@ -183,7 +185,7 @@ func (w *watchdog) collect(now stamp) (overdue []*ownership) {
 		ripe = true
 	}
 	if ripe {
-		w.startNeighbours(now.mono)
+		w.startNeighbours(now.Mono)
 		nudge(w.renew)
 	}
 	return overdue
@@ -229,7 +231,7 @@ func (w *watchdog) keepRenewing() {
 func (w *watchdog) send(t *ownership) {
 	node := ""
 	if w.client.cluster {
-		node = w.client.topology.of(keySlot(t.lock.key))
+		node = w.client.topology.AddressOf(transport.KeySlot(t.lock.key))
 	}
 	r := w.routes[node]
 	if r == nil {

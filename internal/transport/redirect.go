@@ -1,4 +1,4 @@
-package latchkey
+package transport
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func openSender(client rueidis.Client) (send connSender, release func()) {
 // errElsewhere means that another node of the cluster has the key.
 var errElsewhere = errors.New("latchkey: the slot is on another node")
 
-func redirected(err error) bool { return hasCode(err, "MOVED ") || hasCode(err, "ASK ") }
+func redirected(err error) bool { return HasCode(err, "MOVED ") || HasCode(err, "ASK ") }
 
 // elsewhere returns a sender to the node that err names as the one that has the key, or
 // nil. The client itself knows of a slot that has moved after up to a second only, and of

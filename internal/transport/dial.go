@@ -1,4 +1,4 @@
-package latchkey
+package transport
 
 import (
 	"context"
@@ -15,19 +15,19 @@ import (
 
 // Settings of the connections that this package opens, unless the caller sets them.
 const (
-	dialTimeout     = 2 * time.Second
-	keepAlive       = time.Second
-	silenceTimeout  = 2 * time.Second // after which a connection counts as broken
-	topologyRefresh = 2 * time.Second // how often Sentinel is asked for the master
-	maxRedirections = 8               // of one command: nodes that disagree send it round for ever
+	DialTimeout     = 2 * time.Second
+	KeepAlive       = time.Second
+	SilenceTimeout  = 2 * time.Second // after which a connection counts as broken
+	TopologyRefresh = 2 * time.Second // how often Sentinel is asked for the master
+	MaxRedirections = 8               // of one command: nodes that disagree send it round for ever
 )
 
-// dialFunc opens connections for rueidis; it is nil where nothing is special.
-type dialFunc = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
+// DialFunc opens connections for rueidis; it is nil where nothing is special.
+type DialFunc = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
 
-// mappedDial returns dial for addresses as they are to be reached from here. Certificates are checked
+// MappedDial returns dial for addresses as they are to be reached from here. Certificates are checked
 // against what the servers are called, not against where they are reached.
-func mappedDial(dial dialFunc, mapped func(string) string) dialFunc {
+func MappedDial(dial DialFunc, mapped func(string) string) DialFunc {
 	return func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 		return dial(ctx, mapped(address), dialer, named(config, address))
 	}
@@ -47,8 +47,8 @@ func named(config *tls.Config, address string) *tls.Config {
 	return config
 }
 
-// orTCP returns dial, or if that is nil what opens TCP connections, with TLS where it is set.
-func orTCP(dial dialFunc) dialFunc {
+// DialOrTCP returns dial, or if that is nil what opens TCP connections, with TLS where it is set.
+func DialOrTCP(dial DialFunc) DialFunc {
 	if dial == nil {
 		return dialTCP
 	}
@@ -93,11 +93,11 @@ func (e *handshakeError) Error() string {
 
 func (e *handshakeError) Unwrap() error { return e.err }
 
-// authFunc returns to rueidis the credentials for a connection.
-type authFunc = func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error)
+// CredentialsFunc returns to rueidis the credentials for a connection.
+type CredentialsFunc = func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error)
 
-// beforehand returns auth with its errors marked as what they are: nothing has been sent.
-func beforehand(auth authFunc) authFunc {
+// WrapCredentials returns auth with its errors marked as what they are: nothing has been sent.
+func WrapCredentials(auth CredentialsFunc) CredentialsFunc {
 	if auth == nil {
 		return nil
 	}
@@ -129,12 +129,12 @@ func (e *unopenedError) Is(target error) bool {
 // As finds what the network said.
 func (e *unopenedError) As(target any) bool { return errors.As(e.err, target) }
 
-// progress is how far the first connection of a client has come, for a caller who does not
+// DialProgress is how far the first connection of a client has come, for a caller who does not
 // wait any longer.
-type progress struct{ stage atomic.Pointer[string] }
+type DialProgress struct{ stage atomic.Pointer[string] }
 
-// noted returns dial such that it leaves word of where it is.
-func (p *progress) noted(dial dialFunc) dialFunc {
+// Watched returns dial such that it leaves word of where it is.
+func (p *DialProgress) Watched(dial DialFunc) DialFunc {
 	return func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 		p.note("no connection to " + address + " so far")
 		if config != nil {
@@ -148,10 +148,10 @@ func (p *progress) noted(dial dialFunc) dialFunc {
 	}
 }
 
-func (p *progress) note(stage string) { p.stage.Store(&stage) }
+func (p *DialProgress) note(stage string) { p.stage.Store(&stage) }
 
-// reached returns how far the last connection came, as an error, or nil if nothing was dialed.
-func (p *progress) reached() error {
+// Reached returns how far the last connection came, as an error, or nil if nothing was dialed.
+func (p *DialProgress) Reached() error {
 	if stage := p.stage.Load(); stage != nil {
 		return errors.New(*stage)
 	}

@@ -1,4 +1,4 @@
-package latchkey
+package transport
 
 import (
 	"context"
@@ -33,7 +33,7 @@ type node struct {
 	waits       sync.Map  // for each *replication a chan struct{} with one for each that waits for replicas
 }
 
-func (t *topology) newNode(address string) *node {
+func (t *Topology) newNode(address string) *node {
 	return &node{
 		address:     address,
 		connections: connTracker{all: &t.breaks},
@@ -43,7 +43,7 @@ func (t *topology) newNode(address string) *node {
 }
 
 // lane keeps those who want a hold from standing in the way of those who have one.
-func (n *node) lane(cmd command) *inflight {
+func (n *node) lane(cmd Command) *inflight {
 	if cmd.tidies {
 		return n.reserved
 	}
@@ -52,16 +52,16 @@ func (n *node) lane(cmd command) *inflight {
 
 // steady reports whether a command that is sent now finds a connection on which nothing
 // is overdue, and returns what dialing has to know about its answer.
-func (n *node) steady() (now generation, steady bool) {
+func (n *node) steady() (now Generation, steady bool) {
 	now, steady = n.connections.look()
 	return now, steady && !n.ordinary.left.Load() && !n.reserved.left.Load()
 }
 
-// topology knows the nodes, and which of them serves which slot of a cluster, so that one
+// Topology knows the nodes, and which of them serves which slot of a cluster, so that one
 // that is silent holds up nobody who waits elsewhere. Without a cluster there is one
 // node: that of Sentinel's master is another now and then, and still the same for us.
-type topology struct {
-	cluster bool // whether the servers are a cluster, which never changes
+type Topology struct {
+	Cluster bool // whether the servers are a cluster, which never changes
 	limit   int
 	common  *node        // serves everything, as long as nothing else is known
 	breaks  atomic.Int64 // of connections to any node
@@ -79,17 +79,17 @@ type slotOwners struct {
 	of    [1 << 14]uint16
 }
 
-// newTopology returns what is known at first: one node, which serves everything. limit bounds
+// NewTopology returns what is known at first: one node, which serves everything. limit bounds
 // the commands in flight to each node.
-func newTopology(cluster bool, limit int) *topology {
-	t := &topology{cluster: cluster, limit: limit, nodes: map[string]*node{}}
+func NewTopology(cluster bool, limit int) *Topology {
+	t := &Topology{Cluster: cluster, limit: limit, nodes: map[string]*node{}}
 	t.common = t.newNode("")
 	return t
 }
 
 // node returns the node with an address.
-func (t *topology) node(address string) *node {
-	if !t.cluster {
+func (t *Topology) node(address string) *node {
+	if !t.Cluster {
 		return t.common
 	}
 	t.mu.Lock()
@@ -103,7 +103,7 @@ func (t *topology) node(address string) *node {
 }
 
 // serving returns the node that serves a slot.
-func (t *topology) serving(slot uint16) *node {
+func (t *Topology) serving(slot uint16) *node {
 	owners := t.owners.Load()
 	if owners == nil {
 		return t.common
@@ -111,9 +111,9 @@ func (t *topology) serving(slot uint16) *node {
 	return owners.nodes[owners.of[slot]]
 }
 
-// of returns the address of the node that serves a slot: as long as that is not known, or
+// AddressOf returns the address of the node that serves a slot: as long as that is not known, or
 // without a cluster, the same for all.
-func (t *topology) of(slot uint16) string { return t.serving(slot).address }
+func (t *Topology) AddressOf(slot uint16) string { return t.serving(slot).address }
 
 // peer is a node that can be asked.
 type peer struct {
@@ -123,7 +123,7 @@ type peer struct {
 
 // peers are the nodes of a cluster in the order in which to ask them: at first masters,
 // to which there are connections, and at last those that may be silent.
-func (t *topology) peers(client rueidis.Client) []peer {
+func (t *Topology) peers(client rueidis.Client) []peer {
 	var all []peer
 	for address, each := range client.Nodes() {
 		all = append(all, peer{t.node(address), each})
@@ -144,7 +144,7 @@ func (t *topology) peers(client rueidis.Client) []peer {
 }
 
 // due reports whether it is time to ask. Whoever is told so has to call learn.
-func (t *topology) due(now time.Duration, troubled bool) bool {
+func (t *Topology) due(now time.Duration, troubled bool) bool {
 	age := topologyAge
 	if troubled || t.owners.Load() == nil {
 		age = troubledAge
@@ -153,21 +153,21 @@ func (t *topology) due(now time.Duration, troubled bool) bool {
 }
 
 // keepKnown has the nodes of a cluster asked in the background if it is time to.
-func (c *sender) keepKnown(troubled bool) {
-	if c.topology.due(c.clock().mono, troubled) {
-		c.background(func() { c.learn(context.Background()) })
+func (c *Sender) keepKnown(troubled bool) {
+	if c.Topology.due(c.Clock().Mono, troubled) {
+		c.Background(func() { c.Learn(context.Background()) })
 	}
 }
 
-// learn asks the nodes of a cluster who serves what, for a second at most. If none can tell,
+// Learn asks the nodes of a cluster who serves what, for a second at most. If none can tell,
 // what was known before stands.
-func (c *sender) learn(ctx context.Context) {
-	t := c.topology
+func (c *Sender) Learn(ctx context.Context) {
+	t := c.Topology
 	defer t.asking.Store(false)
-	t.asked.Store(int64(c.clock().mono))
+	t.asked.Store(int64(c.Clock().Mono))
 	ctx, cancel := context.WithTimeout(ctx, topologyPatience)
 	defer cancel()
-	address, reply := c.askAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	address, reply := c.AskAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().ClusterSlots().Build())
 	})
 	ranges, err := reply.ToArray()
@@ -176,12 +176,12 @@ func (c *sender) learn(ctx context.Context) {
 	}
 	if owners := t.read(ranges, address); owners != nil {
 		t.owners.Store(owners)
-		t.forget(c.client.Nodes(), owners)
+		t.forget(c.Client.Nodes(), owners)
 	}
 }
 
 // forget drops the nodes that are gone.
-func (t *topology) forget(there map[string]rueidis.Client, owners *slotOwners) {
+func (t *Topology) forget(there map[string]rueidis.Client, owners *slotOwners) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for address, n := range t.nodes {
@@ -193,7 +193,7 @@ func (t *topology) forget(there map[string]rueidis.Client, owners *slotOwners) {
 
 // read takes the reply to CLUSTER SLOTS apart: for each range of slots the first, the
 // last, and its nodes, the master first. It returns nil for anything else.
-func (t *topology) read(ranges []rueidis.RedisMessage, from string) *slotOwners {
+func (t *Topology) read(ranges []rueidis.RedisMessage, from string) *slotOwners {
 	owners := &slotOwners{nodes: []*node{t.common}}
 	for _, r := range ranges {
 		parts, err := r.ToArray()

@@ -1,4 +1,4 @@
-package latchkey
+package transport
 
 import (
 	"context"
@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// fifoMutex is a mutex that can be waited for with a context, first come first
+// FIFOMutex is a mutex that can be waited for with a context, first come first
 // served. To hold it is to have the turn. It costs nothing while nobody has to wait. The
 // zero value is free.
-type fifoMutex struct {
+type FIFOMutex struct {
 	mu    sync.Mutex
 	taken bool
 	queue []chan struct{}
@@ -17,8 +17,8 @@ type fifoMutex struct {
 	renewal chan struct{}
 }
 
-// tryLock takes the turn if it is free, and reports whether it did.
-func (t *fifoMutex) tryLock() bool {
+// TryLock takes the turn if it is free, and reports whether it did.
+func (t *FIFOMutex) TryLock() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.taken {
@@ -28,19 +28,19 @@ func (t *fifoMutex) tryLock() bool {
 	return true
 }
 
-// lock waits for the turn behind all who came before. A nil error means that the caller has
+// Lock waits for the turn behind all who came before. A nil error means that the caller has
 // it and has to unlock; any other is that of ctx, which has ended.
-func (t *fifoMutex) lock(ctx context.Context) error {
+func (t *FIFOMutex) Lock(ctx context.Context) error {
 	return t.wait(ctx, false)
 }
 
-// lockToRenew waits like any other, but whoever has the turn may lend it to the caller. There
+// LockToRenew waits like any other, but whoever has the turn may lend it to the caller. There
 // is one such caller at a time.
-func (t *fifoMutex) lockToRenew(ctx context.Context) error {
+func (t *FIFOMutex) LockToRenew(ctx context.Context) error {
 	return t.wait(ctx, true)
 }
 
-func (t *fifoMutex) wait(ctx context.Context, renews bool) error {
+func (t *FIFOMutex) wait(ctx context.Context, renews bool) error {
 	granted := t.enqueue(renews)
 	if granted == nil {
 		return nil
@@ -55,7 +55,7 @@ func (t *fifoMutex) wait(ctx context.Context, renews bool) error {
 }
 
 // enqueue joins the line, or takes the turn and returns nil if it has become free.
-func (t *fifoMutex) enqueue(renews bool) chan struct{} {
+func (t *FIFOMutex) enqueue(renews bool) chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.taken {
@@ -71,7 +71,7 @@ func (t *fifoMutex) enqueue(renews bool) chan struct{} {
 }
 
 // cancel leaves the line; a turn that was granted in the meantime is passed on.
-func (t *fifoMutex) cancel(granted chan struct{}) {
+func (t *FIFOMutex) cancel(granted chan struct{}) {
 	t.mu.Lock()
 	i := slices.Index(t.queue, granted)
 	if i >= 0 {
@@ -79,12 +79,12 @@ func (t *fifoMutex) cancel(granted chan struct{}) {
 	}
 	t.mu.Unlock()
 	if i < 0 {
-		t.unlock()
+		t.Unlock()
 	}
 }
 
-// unlock passes the turn to the next in line, or frees it. The caller has it.
-func (t *fifoMutex) unlock() {
+// Unlock passes the turn to the next in line, or frees it. The caller has it.
+func (t *FIFOMutex) Unlock() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.queue) == 0 {
@@ -95,10 +95,10 @@ func (t *fifoMutex) unlock() {
 	t.queue = t.queue[1:]
 }
 
-// lend lets a renewal that waits for the turn have it first, and returns when the turn is
+// Lend lets a renewal that waits for the turn have it first, and returns when the turn is
 // back: at once if none waits. What else waits goes on waiting. The caller has the turn,
 // before and after.
-func (t *fifoMutex) lend() {
+func (t *FIFOMutex) Lend() {
 	t.mu.Lock()
 	i := slices.Index(t.queue, t.renewal)
 	if i < 0 {

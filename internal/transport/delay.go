@@ -1,4 +1,4 @@
-package latchkey
+package transport
 
 import (
 	"context"
@@ -13,10 +13,10 @@ const (
 	longestNap  = 4 * time.Hour
 )
 
-// delay rests in a wait loop until d is over or there is a hint. All pauses of all wait loops
+// Delay rests in a wait loop until d is over or there is a hint. All pauses of all wait loops
 // come by here, so that none can spin: it lasts half a millisecond at least, and four hours at
 // most. An error tells why it was cut short: ErrClosed if stop is closed, or that of ctx.
-func delay(ctx context.Context, stop, hint <-chan struct{}, d time.Duration) error {
+func Delay(ctx context.Context, stop, hint <-chan struct{}, d time.Duration) error {
 	timer := time.NewTimer(min(max(d, shortestNap), longestNap))
 	defer timer.Stop()
 	select {
@@ -27,17 +27,17 @@ func delay(ctx context.Context, stop, hint <-chan struct{}, d time.Duration) err
 	case <-stop:
 		return ErrClosed
 	case <-ctx.Done():
-		return contextError(ctx)
+		return ContextError(ctx)
 	}
 }
 
-// rest waits until d is over, within the same bounds and with the same errors.
-func rest(ctx context.Context, stop <-chan struct{}, d time.Duration) error {
-	return delay(ctx, stop, nil, d)
+// Rest waits until d is over, within the same bounds and with the same errors.
+func Rest(ctx context.Context, stop <-chan struct{}, d time.Duration) error {
+	return Delay(ctx, stop, nil, d)
 }
 
-// jitter returns a random duration between half of d and d, so that clients that failed
+// Jitter returns a random duration between half of d and d, so that clients that failed
 // together do not return together.
-func jitter(d time.Duration) time.Duration {
+func Jitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }

@@ -1,4 +1,4 @@
-package latchkey
+package transport
 
 import (
 	"errors"
@@ -9,10 +9,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// errClientClosed means that the rueidis client was found closed before the command was sent.
+// ErrClientClosed means that the rueidis client was found closed before the command was sent.
 // A mere ErrClosing does not: whatever is on its way when a connection is closed, by
 // its owner or in a failover, gets that too.
-var errClientClosed = fmt.Errorf("latchkey: not sent: the rueidis client is closed: %w", rueidis.ErrClosing)
+var ErrClientClosed = fmt.Errorf("latchkey: not sent: the rueidis client is closed: %w", rueidis.ErrClosing)
 
 // This file is where the errors of a command are told apart:
 //
@@ -21,8 +21,8 @@ var errClientClosed = fmt.Errorf("latchkey: not sent: the rueidis client is clos
 //	a reply, nil included                      answered   no error
 //	an error reply that retries cannot mend    refused    that reply, or what its code means
 //	too few replicas confirmed                 refused    ErrNotReplicated
-//	LOADING, READONLY, MOVED … (temporary)     tryLater   ErrUnavailable
-//	not dialed, no room, no node, closed by    notSent    ErrUnavailable
+//	LOADING, READONLY, MOVED … (temporary)     TryLater   ErrUnavailable
+//	not dialed, no room, no node, closed by    NotSent    ErrUnavailable
 //	the owner of a borrowed client
 //	a script stopped half way                  uncertain  ErrUnavailable, ErrUnknownOutcome
 //	a broken connection, no answer in time,    uncertain  ErrUnavailable, ErrUnknownOutcome;
@@ -31,23 +31,23 @@ var errClientClosed = fmt.Errorf("latchkey: not sent: the rueidis client is clos
 // All but the refused are repeated first, for as long as the call may take. ErrUnknownOutcome
 // is for what changes something.
 
-// outcome says what an error tells about a command.
-type outcome int
+// Outcome says what an error tells about a command.
+type Outcome int
 
 // What can have become of a command.
 const (
-	answered  outcome = iota // the server did what the reply says
-	refused                  // the server will not do it, now or later
-	tryLater                 // the server did not do it, but may soon
-	notSent                  // the command never reached a server
-	uncertain                // done, not done, or still to be done
+	Answered  Outcome = iota // the server did what the reply says
+	Refused                  // the server will not do it, now or later
+	TryLater                 // the server did not do it, but may soon
+	NotSent                  // the command never reached a server
+	Uncertain                // done, not done, or still to be done
 )
 
-// final reports whether the server has answered or refused: nothing is to be repeated.
-func (v outcome) final() bool { return v == answered || v == refused }
+// Final reports whether the server has answered or refused: nothing is to be repeated.
+func (v Outcome) Final() bool { return v == Answered || v == Refused }
 
-// heard reports whether the server has said anything at all, so that it is there.
-func (v outcome) heard() bool { return v.final() || v == tryLater }
+// Heard reports whether the server has said anything at all, so that it is there.
+func (v Outcome) Heard() bool { return v.Final() || v == TryLater }
 
 // temporaryCodes are refusals that a server in trouble gives before it executes
 // anything.
@@ -61,40 +61,40 @@ var temporaryCodes = []string{
 // node, with part of it done.
 const stoppedHalfWay = "non local key"
 
-// classify returns what the error of one command says, by the table above; nil is an answer.
+// Classify returns what the error of one command says, by the table above; nil is an answer.
 // Codes are looked for anywhere in the text, because servers differ in what they put in front.
-func classify(err error) outcome {
+func Classify(err error) Outcome {
 	if err == nil || rueidis.IsRedisNil(err) {
-		return answered
+		return Answered
 	}
 	return classifyFailure(err)
 }
 
 // classifyFailure is apart because its variables cost an allocation each.
-func classifyFailure(err error) outcome {
+func classifyFailure(err error) Outcome {
 	var reply *rueidis.RedisError
 	var dial *net.OpError
 	var refusal *refusalError
 	switch {
-	case ofContext(err):
-		return uncertain
+	case IsContextEnd(err):
+		return Uncertain
 	case errors.As(err, &reply):
 		switch {
 		case containsAny(reply.Error(), temporaryCodes):
-			return tryLater
+			return TryLater
 		case strings.Contains(reply.Error(), stoppedHalfWay):
-			return uncertain
+			return Uncertain
 		}
-		return refused
+		return Refused
 	case errors.Is(err, ErrNotReplicated), errors.As(err, &refusal):
-		return refused
-	case errors.Is(err, errClientClosed), errors.Is(err, errSlots), errors.Is(err, errUnsent), errors.Is(err, errElsewhere),
+		return Refused
+	case errors.Is(err, ErrClientClosed), errors.Is(err, errSlots), errors.Is(err, errUnsent), errors.Is(err, errElsewhere),
 		errors.Is(err, rueidis.ErrNoSlot):
-		return notSent
+		return NotSent
 	case errors.As(err, &dial) && dial.Op == "dial":
-		return notSent
+		return NotSent
 	}
-	return uncertain
+	return Uncertain
 }
 
 // refusalError is an error that no server has given, and that counts as a refusal.
@@ -102,9 +102,9 @@ type refusalError struct{ error }
 
 func (e *refusalError) Unwrap() error { return e.error }
 
-// refusal returns err as an error that classifies as refused, because neither waiting nor
+// Refusal returns err as an error that classifies as refused, because neither waiting nor
 // another attempt can change it. It matches whatever err does.
-func refusal(err error) error { return &refusalError{err} }
+func Refusal(err error) error { return &refusalError{err} }
 
 func containsAny(text string, codes []string) bool {
 	for _, code := range codes {
@@ -115,9 +115,9 @@ func containsAny(text string, codes []string) bool {
 	return false
 }
 
-// hasCode reports whether err is a reply of the server with that code in it. The cause of a
+// HasCode reports whether err is a reply of the server with that code in it. The cause of a
 // context that ended is none.
-func hasCode(err error, code string) bool {
+func HasCode(err error, code string) bool {
 	if err == nil {
 		return false
 	}
@@ -126,7 +126,7 @@ func hasCode(err error, code string) bool {
 
 func codeIn(err error, code string) bool {
 	var reply *rueidis.RedisError
-	return !ofContext(err) && errors.As(err, &reply) && strings.Contains(reply.Error(), code)
+	return !IsContextEnd(err) && errors.As(err, &reply) && strings.Contains(reply.Error(), code)
 }
 
 // halfMovedError is a reply about a slot that migrates, with what it means.
@@ -141,15 +141,15 @@ func (e *halfMovedError) Unwrap() error { return e.reply }
 
 // explained adds to a reply of the server what the caller has to know.
 func explained(err error) error {
-	if hasCode(err, "TRYAGAIN") || hasCode(err, stoppedHalfWay) {
+	if HasCode(err, "TRYAGAIN") || HasCode(err, stoppedHalfWay) {
 		return &halfMovedError{err}
 	}
 	return err
 }
 
-// unavailable puts ErrUnavailable in front of what kept the server from answering, unless
+// Unavailable puts ErrUnavailable in front of what kept the server from answering, unless
 // that says so already. It never returns nil.
-func unavailable(err error) error {
+func Unavailable(err error) error {
 	switch {
 	case err == nil:
 		return ErrUnavailable
@@ -159,11 +159,11 @@ func unavailable(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// stoppedAfter returns the error of a call that was stopped while it rested after trouble:
+// StoppedAfter returns the error of a call that was stopped while it rested after trouble:
 // ErrClosed alone if that is why it was stopped, else an ErrUnavailable that matches both.
-func stoppedAfter(before, stopped error) error {
+func StoppedAfter(before, stopped error) error {
 	if errors.Is(stopped, ErrClosed) {
 		return stopped
 	}
-	return unavailable(errors.Join(before, stopped))
+	return Unavailable(errors.Join(before, stopped))
 }

@@ -1,4 +1,4 @@
-package latchkey
+package transport
 
 import (
 	"context"
@@ -13,11 +13,11 @@ import (
 func TestDelay_does_not_spin(t *testing.T) {
 	for _, d := range []time.Duration{math.MinInt64, -1, 0, 1} {
 		start := time.Now()
-		require.NoError(t, delay(context.Background(), nil, nil, d))
+		require.NoError(t, Delay(context.Background(), nil, nil, d))
 		require.GreaterOrEqual(t, time.Since(start), shortestNap)
 	}
 	closed := make(chan struct{})
 	close(closed)
-	require.NoError(t, delay(context.Background(), nil, closed, time.Hour), "a hint")
-	require.ErrorIs(t, delay(context.Background(), closed, nil, time.Hour), ErrClosed)
+	require.NoError(t, Delay(context.Background(), nil, closed, time.Hour), "a hint")
+	require.ErrorIs(t, Delay(context.Background(), closed, nil, time.Hour), ErrClosed)
 }

@@ -1,4 +1,4 @@
-package latchkey
+package transport
 
 import (
 	"context"
@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// contextError returns the error of a context that has ended. It matches the error of the
+// ContextError returns the error of a context that has ended. It matches the error of the
 // context, and its cause as far as that is no outcome of a call; if the time of a wait is over,
 // it matches neither.
-func contextError(ctx context.Context) error {
+func ContextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if over, is := cause.(*waitOverError); is { //nolint:errorlint // the very cause
-		return &endedContextError{over, nil}
+		return &EndedContextError{over, nil}
 	}
 	if cause == nil || errors.Is(err, cause) {
 		cause = nil
 	}
-	return &endedContextError{err, cause}
+	return &EndedContextError{err, cause}
 }
 
-// endedContextError is the end of the caller's context. Its cause may be any error, one of
+// EndedContextError is the end of the caller's context. Its cause may be any error, one of
 // this package or of the server included, and is no answer to what was asked.
-type endedContextError struct{ err, cause error }
+type EndedContextError struct{ err, cause error }
 
 // Error says that the context has ended, and why.
-func (e *endedContextError) Error() string {
+func (e *EndedContextError) Error() string {
 	if e.cause == nil {
 		return e.err.Error()
 	}
@@ -33,10 +33,10 @@ func (e *endedContextError) Error() string {
 }
 
 // Unwrap lets the caller match the end of the context.
-func (e *endedContextError) Unwrap() error { return e.err }
+func (e *EndedContextError) Unwrap() error { return e.err }
 
 // Is lets the caller match the cause, but not take it for what has come of the call.
-func (e *endedContextError) Is(target error) bool {
+func (e *EndedContextError) Is(target error) bool {
 	switch target {
 	case ErrNotAcquired, ErrUnavailable, ErrUnknownOutcome:
 		return false
@@ -45,7 +45,7 @@ func (e *endedContextError) Is(target error) bool {
 }
 
 // As finds the cause.
-func (e *endedContextError) As(target any) bool { return e.cause != nil && errors.As(e.cause, target) }
+func (e *EndedContextError) As(target any) bool { return e.cause != nil && errors.As(e.cause, target) }
 
 // waitOverError is the cause with which the context of a call ends when the time of its wait
 // is over, which is no error of the caller's context.
@@ -53,26 +53,26 @@ type waitOverError struct{ wait time.Duration }
 
 func (e *waitOverError) Error() string { return "the wait of " + e.wait.String() + " is over" }
 
-// withWait returns a context that ends when the wait is over at the latest, which is then told
+// WithWait returns a context that ends when the wait is over at the latest, which is then told
 // apart from an end of ctx.
-func withWait(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
+func WithWait(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, wait, &waitOverError{wait})
 }
 
-// waitOver reports whether a call ended because the time of its wait was over.
-func waitOver(err error) bool {
+// IsWaitOver reports whether a call ended because the time of its wait was over.
+func IsWaitOver(err error) bool {
 	var over *waitOverError
 	return errors.As(err, &over)
 }
 
-// ofContext reports whether the time of the call is over: the caller's context ended, or
+// IsContextEnd reports whether the time of the call is over: the caller's context ended, or
 // its wait.
-func ofContext(err error) bool { return endOf(err) != nil }
+func IsContextEnd(err error) bool { return ContextEnd(err) != nil }
 
-// endOf returns the error that contextError has made, out of the tree of err, or nil if none
+// ContextEnd returns the error that ContextError has made, out of the tree of err, or nil if none
 // is in it.
-func endOf(err error) error {
-	var end *endedContextError
+func ContextEnd(err error) error {
+	var end *EndedContextError
 	if errors.As(err, &end) {
 		return end
 	}

@@ -1,4 +1,4 @@
-package latchkey
+package transport
 
 import (
 	"context"
@@ -14,24 +14,24 @@ import (
 
 // Pauses between the attempts at one command, doubled each time.
 const (
-	firstPause = 5 * time.Millisecond
-	longPause  = 250 * time.Millisecond
+	FirstPause = 5 * time.Millisecond
+	LongPause  = 250 * time.Millisecond
 )
 
-// errSilent means that a command got no answer in the time it was given.
-var errSilent = errors.New("latchkey: no answer from the server")
+// ErrSilent means that a command got no answer in the time it was given.
+var ErrSilent = errors.New("latchkey: no answer from the server")
 
-// sender sends commands and repeats them while the server is in trouble. It may,
+// Sender sends commands and repeats them while the server is in trouble. It may,
 // because each of them is safe to send twice.
-type sender struct {
-	client rueidis.Client // to which it sends
-	// cancelsPromptly says that the rueidis client returns as soon as a context ends, and sends
+type Sender struct {
+	Client rueidis.Client // to which it sends
+	// CancelsPromptly says that the rueidis client returns as soon as a context ends, and sends
 	// nothing for one that has ended, which only one that this package opened is known
 	// to do.
-	cancelsPromptly bool
-	patience        time.Duration // for one command, and for its repetitions together
-	clock           func() stamp  // by which it counts time
-	topology        *topology     // to what it sends
+	CancelsPromptly bool
+	Patience        time.Duration // for one command, and for its repetitions together
+	Clock           func() Stamp  // by which it counts time
+	Topology        *Topology     // to what it sends
 	ends            sharedDeadline
 	errands         sync.Pool // each an *errand
 	// closed says that the last command found the rueidis client closed.
@@ -42,19 +42,19 @@ type sender struct {
 	ending  bool // whatever is sent from now on is not waited for
 }
 
-// answer is what came of a call.
-type answer struct {
-	message rueidis.RedisMessage // the reply
-	null    bool                 // the reply was nil
-	asked   stamp                // just before the first attempt
-	sent    stamp                // just before the last attempt
-	plain   bool                 // of a plain command, which tells less than a script
-	// doubt says that an attempt was sent whose outcome is unknown. Even after a
+// Answer is what came of a call.
+type Answer struct {
+	Message rueidis.RedisMessage // the reply
+	Null    bool                 // the reply was nil
+	Asked   Stamp                // just before the first attempt
+	Sent    Stamp                // just before the last attempt
+	Plain   bool                 // of a plain command, which tells less than a script
+	// Doubt says that an attempt was sent whose outcome is unknown. Even after a
 	// later answer it may yet be executed, late.
-	doubt   bool
-	doubtAt stamp // just before the last such attempt
-	// doubtGeneration is the generation in which all such attempts were sent, or noGeneration.
-	doubtGeneration generation
+	Doubt   bool
+	DoubtAt Stamp // just before the last such attempt
+	// DoubtGeneration is the generation in which all such attempts were sent, or NoGeneration.
+	DoubtGeneration Generation
 }
 
 // limit is when the time of a call is over, which counts from its beginning: for a slot
@@ -66,83 +66,83 @@ type limit struct {
 	loose bool
 }
 
-// call sends a command until there is a definite answer, the server refuses for
+// Call sends a command until there is a definite answer, the server refuses for
 // good, ctx ends, stop closes, or the patience of the client is over. The error is the
 // refusal, ErrClosed, or an ErrUnavailable. An error together with doubt means that the
 // command may have been executed.
-func (c *sender) call(ctx context.Context, stop <-chan struct{}, cmd command, keys, args []string) (answer, error) {
-	return c.callOn(ctx, stop, terms{patience: c.patience}, cmd, keys, args)
+func (c *Sender) Call(ctx context.Context, stop <-chan struct{}, cmd Command, keys, args []string) (Answer, error) {
+	return c.CallOn(ctx, stop, Terms{Patience: c.Patience}, cmd, keys, args)
 }
 
-// terms say for how long a call goes on, besides its context.
-type terms struct {
-	patience time.Duration // for the command and its repetitions together
-	waits    bool          // the caller goes on when the patience is over
+// Terms say for how long a call goes on, besides its context.
+type Terms struct {
+	Patience time.Duration // for the command and its repetitions together
+	Waits    bool          // the caller goes on when the patience is over
 }
 
-// callOn sends a command for as long as its terms say, and ends like a call on the terms of
+// CallOn sends a command for as long as its terms say, and ends like a call on the terms of
 // the client.
-func (c *sender) callOn(ctx context.Context, stop <-chan struct{}, on terms, cmd command, keys, args []string) (answer, error) {
-	a := answer{asked: c.clock()}
-	end := limit{time.Now().Add(on.patience), on.waits}
-	for pause := firstPause; ; pause = min(2*pause, longPause) {
+func (c *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd Command, keys, args []string) (Answer, error) {
+	a := Answer{Asked: c.Clock()}
+	end := limit{time.Now().Add(on.Patience), on.Waits}
+	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
 		if ctx.Err() != nil {
-			return a, unavailable(contextError(ctx))
+			return a, Unavailable(ContextError(ctx))
 		}
-		a.sent = c.clock()
+		a.Sent = c.Clock()
 		result, sentIn := c.attempt(ctx, end, cmd, keys, args)
 		message, err := result.ToMessage()
 		if ctx.Err() == nil && isContextError(err) {
-			err = fmt.Errorf("%w: %v", errSilent, err) //nolint:errorlint // not the context of the caller
+			err = fmt.Errorf("%w: %v", ErrSilent, err) //nolint:errorlint // not the context of the caller
 		}
-		switch classify(err) {
-		case answered:
-			a.message, a.null, a.plain = message, err != nil, cmd.text == ""
+		switch Classify(err) {
+		case Answered:
+			a.Message, a.Null, a.Plain = message, err != nil, cmd.Text == ""
 			return a, nil
-		case refused:
+		case Refused:
 			return a, err
-		case uncertain:
-			if a.doubt {
-				sentIn = a.doubtGeneration.common(sentIn)
+		case Uncertain:
+			if a.Doubt {
+				sentIn = a.DoubtGeneration.Common(sentIn)
 			}
-			a.doubt, a.doubtAt, a.doubtGeneration = true, a.sent, sentIn
+			a.Doubt, a.DoubtAt, a.DoubtGeneration = true, a.Sent, sentIn
 		}
 		err = explained(err)
 		if ctx.Err() != nil {
 			if isContextError(err) {
-				err = errSilent
+				err = ErrSilent
 			}
-			return a, unavailable(errors.Join(err, contextError(ctx)))
+			return a, Unavailable(errors.Join(err, ContextError(ctx)))
 		}
-		if errors.Is(err, errClientClosed) || c.clock().since(a.asked)+pause > on.patience {
-			return a, unavailable(err)
+		if errors.Is(err, ErrClientClosed) || c.Clock().Since(a.Asked)+pause > on.Patience {
+			return a, Unavailable(err)
 		}
-		if stopped := rest(ctx, stop, jitter(pause)); stopped != nil {
-			return a, stoppedAfter(err, stopped)
+		if stopped := Rest(ctx, stop, Jitter(pause)); stopped != nil {
+			return a, StoppedAfter(err, stopped)
 		}
 	}
 }
 
-// sendOnce sends a command one time, and returns what came of that when it is answered or ctx
+// SendOnce sends a command one time, and returns what came of that when it is answered or ctx
 // ends. ctx must have a deadline.
-func (c *sender) sendOnce(ctx context.Context, cmd command, keys, args []string) rueidis.RedisResult {
+func (c *Sender) SendOnce(ctx context.Context, cmd Command, keys, args []string) rueidis.RedisResult {
 	deadline, _ := ctx.Deadline()
 	result, _ := c.attempt(ctx, limit{at: deadline}, cmd, keys, args)
 	return result
 }
 
 // attempt sends a command one time and returns when it is answered, ctx ends, or the
-// time is over. sentIn is noGeneration if more may be sent for it afterwards, or over another
+// time is over. sentIn is NoGeneration if more may be sent for it afterwards, or over another
 // connection.
-func (c *sender) attempt(ctx context.Context, end limit, cmd command, keys, args []string) (result rueidis.RedisResult, sentIn generation) {
+func (c *Sender) attempt(ctx context.Context, end limit, cmd Command, keys, args []string) (result rueidis.RedisResult, sentIn Generation) {
 	n := c.node(keys[0])
 	if cmd.replication != nil {
-		return c.confirmed(ctx, n, end.at, cmd, slices.Clone(keys), slices.Clone(args)), noGeneration
+		return c.confirmed(ctx, n, end.at, cmd, slices.Clone(keys), slices.Clone(args)), NoGeneration
 	}
 	lane := n.lane(cmd)
 	slot, err := lane.reserve(ctx, end.at)
 	if err != nil {
-		return rueidis.NewErrorResult(err), noGeneration
+		return rueidis.NewErrorResult(err), NoGeneration
 	}
 	era, steady := n.steady()
 	within := c.direct(ctx, end)
@@ -150,9 +150,9 @@ func (c *sender) attempt(ctx context.Context, end limit, cmd command, keys, args
 		keys, args := slices.Clone(keys), slices.Clone(args)
 		return c.sendDetached(ctx, n, lane, slot, end.at, func(ctx context.Context) rueidis.RedisResult {
 			return c.deliver(ctx, cmd, keys, args)
-		}), noGeneration
+		}), NoGeneration
 	}
-	result = cmd.send(within, c.client, keys, args)
+	result = cmd.Send(within, c.Client, keys, args)
 	if within.Err() != nil && isContextError(result.Error()) {
 		lane.abandon()
 		return result, era
@@ -164,22 +164,22 @@ func (c *sender) attempt(ctx context.Context, end limit, cmd command, keys, args
 
 // direct returns the context with which a command is sent on a connection that is up, so
 // that rueidis returns in time; or nil if that does not do it.
-func (c *sender) direct(ctx context.Context, end limit) context.Context {
+func (c *Sender) direct(ctx context.Context, end limit) context.Context {
 	deadline, bounded := ctx.Deadline()
 	switch {
-	case !c.cancelsPromptly:
+	case !c.CancelsPromptly:
 		return nil
 	case end.loose, bounded && !deadline.After(end.at):
 		return ctx
 	case ctx.Done() == nil:
-		return c.ends.context(end.at, c.patience)
+		return c.ends.context(end.at, c.Patience)
 	}
 	return nil
 }
 
 // confirmed is attempt for a command that replicas have to confirm. Once it has a place
 // they have the time that they were given, since it would be in doubt otherwise.
-func (c *sender) confirmed(ctx context.Context, n *node, end time.Time, cmd command, keys, args []string) rueidis.RedisResult {
+func (c *Sender) confirmed(ctx context.Context, n *node, end time.Time, cmd Command, keys, args []string) rueidis.RedisResult {
 	free, err := cmd.replication.reserve(ctx, n, end)
 	if err != nil {
 		return rueidis.NewErrorResult(err)
@@ -191,7 +191,7 @@ func (c *sender) confirmed(ctx context.Context, n *node, end time.Time, cmd comm
 		return rueidis.NewErrorResult(err)
 	}
 	slot = slot.unheard() // it has a connection of its own
-	if least := time.Now().Add(cmd.replication.patience()); end.Before(least) {
+	if least := time.Now().Add(cmd.replication.Patience()); end.Before(least) {
 		end = least
 	}
 	return c.sendDetached(ctx, n, lane, slot, end, func(ctx context.Context) rueidis.RedisResult {
@@ -203,15 +203,15 @@ func (c *sender) confirmed(ctx context.Context, n *node, end time.Time, cmd comm
 // deliver sends a command, unless a question that changes nothing finds the rueidis
 // client closed. Of a command for which that came out on the way nobody knows how far
 // it got; one that is held back here was never sent.
-func (c *sender) deliver(ctx context.Context, cmd command, keys, args []string) rueidis.RedisResult {
+func (c *Sender) deliver(ctx context.Context, cmd Command, keys, args []string) rueidis.RedisResult {
 	if c.closed.Load() {
-		err := c.client.Do(context.WithoutCancel(ctx), c.client.B().Exists().Key(keys[0]).Build()).Error()
+		err := c.Client.Do(context.WithoutCancel(ctx), c.Client.B().Exists().Key(keys[0]).Build()).Error()
 		if errors.Is(err, rueidis.ErrClosing) {
-			return rueidis.NewErrorResult(errClientClosed)
+			return rueidis.NewErrorResult(ErrClientClosed)
 		}
 	}
 	if cmd.replication == nil {
-		return cmd.send(ctx, c.client, keys, args)
+		return cmd.Send(ctx, c.Client, keys, args)
 	}
 	if ctx.Err() != nil { // it passes: rueidis is given contexts that are made of this one
 		return rueidis.NewErrorResult(ctx.Err())
@@ -220,11 +220,11 @@ func (c *sender) deliver(ctx context.Context, cmd command, keys, args []string) 
 }
 
 // node returns the node that serves a key, as far as is known.
-func (c *sender) node(key string) *node {
-	if !c.topology.cluster {
-		return c.topology.common
+func (c *Sender) node(key string) *node {
+	if !c.Topology.Cluster {
+		return c.Topology.common
 	}
-	n := c.topology.serving(keySlot(key))
+	n := c.Topology.serving(KeySlot(key))
 	_, steady := n.steady()
 	c.keepKnown(!steady)
 	return n
@@ -232,7 +232,7 @@ func (c *sender) node(key string) *node {
 
 // heard notes whether a node is there, by the result of a command that was sent in a
 // generation of the connection.
-func (c *sender) heard(n *node, sentIn generation, result rueidis.RedisResult) {
+func (c *Sender) heard(n *node, sentIn Generation, result rueidis.RedisResult) {
 	err := result.NonRedisError()
 	switch {
 	case errors.Is(err, errUnsent): // which says nothing new
@@ -247,18 +247,18 @@ func (c *sender) heard(n *node, sentIn generation, result rueidis.RedisResult) {
 	}
 }
 
-// detached returns a context for clean-up, which does not end with ctx, and has its values if
+// Detached returns a context for clean-up, which does not end with ctx, and has its values if
 // the rueidis client may want them.
-func (c *sender) detached(ctx context.Context) context.Context {
-	if c.cancelsPromptly {
+func (c *Sender) Detached(ctx context.Context) context.Context {
+	if c.CancelsPromptly {
 		return context.Background() // our own client has no use for values
 	}
 	return context.WithoutCancel(ctx)
 }
 
 // send makes any other call to a node under the same bounds.
-func (c *sender) send(ctx context.Context, n *node, call func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
-	end := time.Now().Add(c.patience)
+func (c *Sender) send(ctx context.Context, n *node, call func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
+	end := time.Now().Add(c.Patience)
 	slot, err := n.ordinary.reserve(ctx, end)
 	if err != nil {
 		return rueidis.NewErrorResult(err)

@@ -1,4 +1,4 @@
-package latchkey
+package transport
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// lazyClient is the rueidis client of a server that may be down. The first command opens
+// LazyClient is the rueidis client of a server that may be down. The first command opens
 // it, or fails if that fails; then the next one tries again. A command is sent only when
 // the server has said what it is.
-type lazyClient struct {
+type LazyClient struct {
 	// Client never has a connection. It builds commands, and it answers those that come
 	// while the server cannot be reached.
 	rueidis.Client
@@ -29,10 +29,10 @@ type lazyClient struct {
 	closed  bool
 }
 
-// newLazyClient returns a client with these settings that calls open with the first command,
+// NewLazyClient returns a client with these settings that calls open with the first command,
 // and after an error again with a later one. Until then nothing is dialed.
-func newLazyClient(settings rueidis.ClientOption, open func() (rueidis.Client, error)) (*lazyClient, error) {
-	l := &lazyClient{open: open, mode: rueidis.ClientModeStandalone}
+func NewLazyClient(settings rueidis.ClientOption, open func() (rueidis.Client, error)) (*LazyClient, error) {
+	l := &LazyClient{open: open, mode: rueidis.ClientModeStandalone}
 	if settings.Sentinel.MasterSet != "" {
 		l.mode = rueidis.ClientModeSentinel
 	}
@@ -51,7 +51,7 @@ func newLazyClient(settings rueidis.ClientOption, open func() (rueidis.Client, e
 
 // client is what commands go to: the client, once there is one. It blocks while that is
 // being opened.
-func (l *lazyClient) client() rueidis.Client {
+func (l *LazyClient) client() rueidis.Client {
 	if c := l.real.Load(); c != nil {
 		return *c
 	}
@@ -66,7 +66,7 @@ func (l *lazyClient) client() rueidis.Client {
 }
 
 // try is one attempt to open.
-func (l *lazyClient) try() {
+func (l *LazyClient) try() {
 	client, err := l.open()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,28 +82,28 @@ func (l *lazyClient) try() {
 }
 
 // Do sends a command by the real client, which it opens first if there is none.
-func (l *lazyClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+func (l *LazyClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
 	return l.client().Do(ctx, cmd)
 }
 
 // DoMulti sends several commands by the real client, which it opens first if there is none.
-func (l *lazyClient) DoMulti(ctx context.Context, multi ...rueidis.Completed) []rueidis.RedisResult {
+func (l *LazyClient) DoMulti(ctx context.Context, multi ...rueidis.Completed) []rueidis.RedisResult {
 	return l.client().DoMulti(ctx, multi...)
 }
 
 // Dedicate takes a connection out of the pool by the real client, which it opens first if there is none.
-func (l *lazyClient) Dedicate() (client rueidis.DedicatedClient, cancel func()) {
+func (l *LazyClient) Dedicate() (client rueidis.DedicatedClient, cancel func()) {
 	return l.client().Dedicate()
 }
 
 // Nodes returns the clients of the nodes by the real client, which it opens first if there is none.
-func (l *lazyClient) Nodes() map[string]rueidis.Client { return l.client().Nodes() }
+func (l *LazyClient) Nodes() map[string]rueidis.Client { return l.client().Nodes() }
 
 // Mode returns what the settings say, without asking the server.
-func (l *lazyClient) Mode() rueidis.ClientMode { return l.mode }
+func (l *LazyClient) Mode() rueidis.ClientMode { return l.mode }
 
 // Close closes the real client, and what is opened later.
-func (l *lazyClient) Close() {
+func (l *LazyClient) Close() {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()

@@ -1,4 +1,4 @@
-package latchkey
+package transport
 
 import (
 	"context"
@@ -61,7 +61,7 @@ type errand struct {
 }
 
 // errand returns one whose silence begins at end.
-func (c *sender) errand(end time.Time) *errand {
+func (c *Sender) errand(end time.Time) *errand {
 	if e, again := c.errands.Get().(*errand); again {
 		e.silence.Reset(time.Until(end))
 		return e
@@ -71,12 +71,12 @@ func (c *sender) errand(end time.Time) *errand {
 
 // sendDetached runs a call in a goroutine of its own, so that the caller can leave. The slot of
 // a caller that leaves is abandoned until the answer comes.
-func (c *sender) sendDetached(
+func (c *Sender) sendDetached(
 	ctx context.Context, n *node, lane *inflight, slot ticket, end time.Time, send func(context.Context) rueidis.RedisResult,
 ) rueidis.RedisResult {
 	e := c.errand(end)
 	d := newDelivery(ctx)
-	c.background(func() {
+	c.Background(func() {
 		era, _ := n.connections.look()
 		result := send(d)
 		if errors.Is(result.NonRedisError(), errUnsent) {
@@ -90,12 +90,12 @@ func (c *sender) sendDetached(
 			lane.answeredLate(slot, number)
 		}
 	})
-	err := errSilent
+	err := ErrSilent
 	select {
 	case result := <-e.done:
 		e.silence.Stop() // before somebody else sets it
 		c.errands.Put(e)
-		if failure := result.NonRedisError(); failure != nil && c.cancelsPromptly && d.stuck() {
+		if failure := result.NonRedisError(); failure != nil && c.CancelsPromptly && d.stuck() {
 			return rueidis.NewErrorResult(fmt.Errorf("%w: %w", errUnsent, failure))
 		}
 		return result
@@ -104,16 +104,16 @@ func (c *sender) sendDetached(
 	case <-e.silence.C:
 	}
 	e.silence.Stop()
-	if d.desert() && c.cancelsPromptly {
+	if d.desert() && c.CancelsPromptly {
 		err = errUnsent
 	}
 	e.left <- lane.abandon()
 	return rueidis.NewErrorResult(err)
 }
 
-// background runs a function in a goroutine of its own, and finish waits for it unless that
+// Background runs a function in a goroutine of its own, and finish waits for it unless that
 // has begun.
-func (c *sender) background(run func()) {
+func (c *Sender) Background(run func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ending {
@@ -123,9 +123,9 @@ func (c *sender) background(run func()) {
 	c.sending.Go(run)
 }
 
-// finish waits for the goroutines of calls whose callers may have left. What is sent later is
+// Finish waits for the goroutines of calls whose callers may have left. What is sent later is
 // not waited for.
-func (c *sender) finish() {
+func (c *Sender) Finish() {
 	c.mu.Lock()
 	c.ending = true
 	c.mu.Unlock()

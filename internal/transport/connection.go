@@ -1,4 +1,4 @@
-package latchkey
+package transport
 
 import (
 	"context"
@@ -22,15 +22,15 @@ type connTracker struct {
 
 // look reports whether a command that is sent now finds a connection, and returns
 // what answered has to know about it. An answer from before a break proves nothing.
-func (d *connTracker) look() (now generation, steady bool) {
-	now = generation{anywhere: d.all.Load(), here: d.breaks.Load()}
-	return now, d.heard.Load() == now.here && d.opening.Load() == 0
+func (d *connTracker) look() (now Generation, steady bool) {
+	now = Generation{Anywhere: d.all.Load(), Here: d.breaks.Load()}
+	return now, d.heard.Load() == now.Here && d.opening.Load() == 0
 }
 
 // answered notes the answer to a command that was sent in a generation.
-func (d *connTracker) answered(sentIn generation) {
-	if d.heard.Load() < sentIn.here {
-		d.heard.Store(sentIn.here)
+func (d *connTracker) answered(sentIn Generation) {
+	if d.heard.Load() < sentIn.Here {
+		d.heard.Store(sentIn.Here)
 	}
 }
 
@@ -40,10 +40,10 @@ func (d *connTracker) broke() {
 	d.all.Add(1)
 }
 
-// watch changes the settings of a client that is about to be opened, so that its connections
+// WatchConnections changes the settings of a client that is about to be opened, so that its connections
 // are noticed.
-func (t *topology) watch(settings *rueidis.ClientOption) {
-	dial := orTCP(settings.DialCtxFn)
+func (t *Topology) WatchConnections(settings *rueidis.ClientOption) {
+	dial := DialOrTCP(settings.DialCtxFn)
 	settings.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 		d := &t.node(address).connections
 		d.opening.Add(1)

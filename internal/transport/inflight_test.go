@@ -1,4 +1,4 @@
-package latchkey
+package transport
 
 import (
 	"context"

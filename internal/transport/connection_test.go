@@ -1,4 +1,4 @@
-package latchkey
+package transport
 
 import (
 	"io"
@@ -16,7 +16,7 @@ func steady(d *connTracker) bool {
 
 // The answers of a connection may be looked at after its end.
 func TestConnTracker_answers_from_before_a_break_prove_nothing(t *testing.T) {
-	d := &newTopology(false, 1).common.connections
+	d := &NewTopology(false, 1).common.connections
 	require.True(t, steady(d))
 	before, _ := d.look()
 	d.broke()
@@ -36,7 +36,7 @@ func TestConnTracker_notices_the_end_of_a_connection(t *testing.T) {
 		"close": func(c net.Conn) error { _ = c.Close(); return io.EOF },
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &newTopology(false, 1).common.connections
+			d := &NewTopology(false, 1).common.connections
 			here, there := net.Pipe()
 			conn := &watchedConn{Conn: here, opened: func() {}, broke: sync.OnceFunc(d.broke)}
 			require.NoError(t, there.Close())

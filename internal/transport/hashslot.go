@@ -1,10 +1,10 @@
-package latchkey
+package transport
 
 import "strings"
 
-// keySlot returns the cluster slot of a key: CRC-16/XMODEM of its hash tag, or of
+// KeySlot returns the cluster slot of a key: CRC-16/XMODEM of its hash tag, or of
 // the whole, as the Redis cluster specification has it.
-func keySlot(key string) uint16 {
+func KeySlot(key string) uint16 {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if end := strings.IndexByte(key[open+1:], '}'); end > 0 {
 			key = key[open+1 : open+1+end]
@@ -24,17 +24,17 @@ func keySlot(key string) uint16 {
 	return crc & 16383
 }
 
-// hashTag returns a key in braces, or as it is if it brings its own, so that what is put
+// HashTag returns a key in braces, or as it is if it brings its own, so that what is put
 // around it stays in the slot of the key.
-func hashTag(key string) string {
+func HashTag(key string) string {
 	if strings.Contains(key, "{") {
 		return key
 	}
 	return "{" + key + "}"
 }
 
-// opKey returns the name of a key in the slot of another that belongs to one client, which
+// ClientKey returns the name of a key in the slot of another that belongs to one client, which
 // has it for the purpose that what names.
-func opKey(key, client, what string) string {
-	return "latchkey_op:" + hashTag(key) + ":" + client + ":" + what
+func ClientKey(key, client, what string) string {
+	return "latchkey_op:" + HashTag(key) + ":" + client + ":" + what
 }

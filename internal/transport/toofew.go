@@ -1,4 +1,4 @@
-package latchkey
+package transport
 
 import (
 	"errors"
@@ -30,9 +30,9 @@ func (e *tooFewError) Unwrap() []error {
 	return []error{ErrNotReplicated, e.cause}
 }
 
-// unconfirmed returns the reply of a script that was executed, but that too few replicas have
+// Unconfirmed returns the reply of a script that was executed, but that too few replicas have
 // confirmed. It reports false for any other error.
-func unconfirmed(err error) (reply rueidis.RedisMessage, found bool) {
+func Unconfirmed(err error) (reply rueidis.RedisMessage, found bool) {
 	var few *tooFewError
 	if !errors.As(err, &few) {
 		return reply, false

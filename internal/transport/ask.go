@@ -1,0 +1,64 @@
+package transport
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// askPause is how long one node of a cluster may take before another is asked as well.
+const askPause = 50 * time.Millisecond
+
+// Question is sent to a node, by a client that reaches that node. It may be asked several times.
+type Question func(ctx context.Context, client rueidis.Client) rueidis.RedisResult
+
+// AskAnyNode puts a question to the server. In a cluster no node that is silent is waited for:
+// after a moment another one is asked as well, and the first answer counts. It returns
+// the address from which that came.
+func (c *Sender) AskAnyNode(ctx context.Context, q Question) (address string, result rueidis.RedisResult) {
+	if !c.Topology.Cluster {
+		return "", c.askNode(ctx, peer{c.Topology.common, c.Client}, q)
+	}
+	type reply struct {
+		address string
+		result  rueidis.RedisResult
+	}
+	peers := c.Topology.peers(c.Client)
+	replies := make(chan reply, len(peers))
+	next := time.NewTimer(0)
+	defer next.Stop()
+	last := reply{"", rueidis.NewErrorResult(ErrSilent)}
+	for asked, heard := 0, 0; heard < len(peers); {
+		select {
+		case <-next.C:
+			if asked == len(peers) {
+				continue
+			}
+			p := peers[asked]
+			asked++
+			c.Background(func() { replies <- reply{p.address, c.askNode(ctx, p, q)} })
+			next.Reset(askPause)
+		case last = <-replies:
+			heard++
+			if v := Classify(last.result.Error()); v == Answered || v == Refused {
+				return last.address, last.result
+			}
+			next.Reset(0)
+		case <-ctx.Done():
+			return "", rueidis.NewErrorResult(ctx.Err())
+		}
+	}
+	return last.address, last.result
+}
+
+// askNode puts a question to one node.
+func (c *Sender) askNode(ctx context.Context, p peer, q Question) rueidis.RedisResult {
+	return c.send(ctx, p.node, func(ctx context.Context) rueidis.RedisResult { return q(ctx, p.client) })
+}
+
+// AskNodeOf puts a question to the node that serves a key, for as long as the sender has
+// patience, and returns its result.
+func (c *Sender) AskNodeOf(ctx context.Context, key string, q Question) rueidis.RedisResult {
+	return c.askNode(ctx, peer{c.node(key), c.Client}, q)
+}

@@ -1,0 +1,69 @@
+package transport
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"slices"
+
+	"github.com/redis/rueidis"
+)
+
+// Command is a request that is safe to send twice with the same arguments: a
+// script, or the plain SET NX PX. What makes each script so stands in its header.
+type Command struct {
+	lua          *rueidis.Lua
+	Text, Digest string       // of the script; empty for SET NX PX
+	replication  *Replication // by which replicas confirm it, or nil
+	// tidies says that the command serves holds that exist, and goes before those
+	// who want one.
+	tidies bool
+	// guarded says that in a cluster one key more is named, which never exists.
+	guarded bool
+}
+
+// NewScript returns the command that runs a Lua script, of which each key and argument is
+// given when it is sent.
+func NewScript(text string) Command {
+	digest := sha1.Sum([]byte(text)) //nolint:gosec // by which Redis knows scripts
+	return Command{lua: rueidis.NewLuaScript(text), Text: text, Digest: hex.EncodeToString(digest[:])}
+}
+
+// Send executes the command once. Scripts go by digest, with the text following
+// if the server does not know it.
+func (c Command) Send(ctx context.Context, client rueidis.Client, keys, args []string) rueidis.RedisResult {
+	if c.lua == nil {
+		return client.Do(ctx, client.B().Arbitrary("SET").Keys(keys[0]).Args(args[0], "NX", "PX", args[1]).Build())
+	}
+	return c.lua.Exec(ctx, client, c.keysFor(client, keys), args)
+}
+
+// Reserved returns the command as it is sent for a hold that exists: it uses places among the
+// commands in flight that those who want a hold cannot take.
+func (c Command) Reserved() Command {
+	c.tidies = true
+	return c
+}
+
+// Guarded returns the command as it has to be sent in a cluster if its script looks again at a
+// key which it may have deleted. While the slot migrates, Redis would stop it there, with half of it done. A key among them
+// that never exists has Redis refuse it before it begins.
+func (c Command) Guarded() Command {
+	c.guarded = true
+	return c
+}
+
+// keysFor are the keys as they are sent.
+func (c Command) keysFor(client rueidis.Client, keys []string) []string {
+	if !c.guarded || client.Mode() != rueidis.ClientModeCluster {
+		return keys
+	}
+	return append(slices.Clip(keys), "latchkey_op:"+HashTag(keys[0])+":never")
+}
+
+// Confirmed returns the command as it is sent if replicas have to confirm it; with nil nobody
+// has to.
+func (c Command) Confirmed(r *Replication) Command {
+	c.replication = r
+	return c
+}

@@ -1,0 +1,162 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// waitSlack is how much later than asked for the answer to WAIT may come: the server
+// looks at its clock ten times a second.
+const waitSlack = 250 * time.Millisecond
+
+// Replication has commands confirmed by replicas.
+type Replication struct {
+	Min     int           // how many replicas have to confirm a command
+	Timeout time.Duration // for how long they are waited for
+	ID      string        // of the client
+	Touch   Command       // writes something to keys that exist, and returns how many do
+	Waits   int           // commands that may wait for the replicas of one node
+
+	sent sync.Map // the digests of the scripts that were sent as text
+}
+
+// Check asks the server whether it knows WAIT, before the first lock does, and returns its
+// error. Nil stands for no replication, and needs nothing.
+func (r *Replication) Check(c *Sender) error {
+	if r == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
+	defer cancel()
+	key := ClientKey(r.ID, r.ID, "ack")
+	return c.AskNodeOf(ctx, key, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+		return TryWait(ctx, client, key)
+	}).Error()
+}
+
+// TryWait sends a WAIT that waits for nobody, and returns its result. In a cluster the name of
+// some key leads to a master, which is the one to ask.
+func TryWait(ctx context.Context, client rueidis.Client, key string) rueidis.RedisResult {
+	send, release := openSender(client)
+	defer release()
+	b := client.B()
+	commands := []rueidis.Completed{b.Wait().Numreplicas(0).Timeout(1).Build()}
+	if client.Mode() == rueidis.ClientModeCluster {
+		commands = slices.Insert(commands, 0, b.Exists().Key(key).Build())
+	}
+	results := send(ctx, commands...)
+	return results[len(results)-1]
+}
+
+// Patience returns how long one command and its confirmation may take.
+func (r *Replication) Patience() time.Duration { return r.Timeout + waitSlack }
+
+// reserve waits for a place among those who wait for the replicas of a node. It is waited
+// for before anything is sent, so that who leaves meanwhile has left nothing to be
+// executed late.
+func (r *Replication) reserve(ctx context.Context, n *node, until time.Time) (free func(), err error) {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	known, found := n.waits.Load(r)
+	if !found {
+		known, _ = n.waits.LoadOrStore(r, make(chan struct{}, r.Waits))
+	}
+	places := known.(chan struct{})
+	select {
+	case places <- struct{}{}:
+		return func() { <-places }, nil
+	case <-ctx.Done():
+		return nil, errSlots
+	case <-timer.C:
+		return nil, &tooFewError{cause: errSlots}
+	}
+}
+
+// send executes a script, and returns its reply if enough replicas have it.
+//
+// WAIT counts the replicas that have what its own connection has written. So there is
+// one for the three commands: the script, which may find that everything is as it should
+// be and write nothing; a write, which it cannot do without; and WAIT. The first time the
+// script goes as text: to find out that the server does not know it takes as long as the
+// replicas do.
+func (r *Replication) send(ctx context.Context, c *Sender, script Command, keys, args []string) rueidis.RedisResult {
+	keys = script.keysFor(c.Client, keys)
+	send, release := openSender(c.Client)
+	defer c.Background(release) // nobody has to wait for it
+	how, what := "EVALSHA", script.Digest
+	if _, sent := r.sent.LoadOrStore(script.Digest, true); !sent {
+		how, what = "EVAL", script.Text
+	}
+	result := r.sendOver(ctx, send, c.Client.B(), how, what, keys, args)
+	if other := elsewhere(c.Client, result.Error()); other != nil {
+		send = other
+		result = r.sendOver(ctx, send, c.Client.B(), "EVAL", script.Text, keys, args)
+	}
+	if HasCode(result.Error(), "NOSCRIPT") {
+		result = r.sendOver(ctx, send, c.Client.B(), "EVAL", script.Text, keys, args)
+	}
+	if err := result.Error(); redirected(err) {
+		return rueidis.NewErrorResult(fmt.Errorf("%w: %v", errElsewhere, err)) //nolint:errorlint // no refusal
+	}
+	return result
+}
+
+// sendOver gives up a script that the server does not know if the replicas do not even
+// confirm the write.
+func (r *Replication) sendOver(ctx context.Context, send connSender, b rueidis.Builder, eval, script string, keys, args []string) rueidis.RedisResult {
+	ctx, cancel := context.WithTimeout(ctx, r.Timeout+SilenceTimeout)
+	defer cancel()
+	results := send(ctx,
+		b.Arbitrary(eval, script, strconv.Itoa(len(keys))).Keys(keys...).Args(args...).Build(),
+		b.Set().Key(ClientKey(keys[0], r.ID, "ack")).Value("").Px(r.Timeout).Build(),
+		r.wait(b))
+	if err := results[0].Error(); err != nil && !rueidis.IsRedisNil(err) && !HasCode(err, "NOSCRIPT") {
+		return results[0]
+	}
+	err := r.shortage(results[1].Error(), results[2])
+	if HasCode(err, "OOM ") || HasCode(err, "ASK ") {
+		err = r.touchKeys(ctx, send, b, keys)
+	}
+	if err == nil {
+		return results[0]
+	}
+	if few := (*tooFewError)(nil); errors.As(err, &few) {
+		few.reply, _ = results[0].ToMessage()
+	}
+	return rueidis.NewErrorResult(err)
+}
+
+// touch is the write on a server that has no memory for a new key, or that is about to
+// hand its slot over and has no place for one.
+func (r *Replication) touchKeys(ctx context.Context, send connSender, b rueidis.Builder, keys []string) error {
+	results := send(ctx, b.Arbitrary("EVAL", r.Touch.Text, strconv.Itoa(len(keys))).Keys(keys...).Build(), r.wait(b))
+	touched, err := results[0].AsInt64()
+	if err == nil && touched == 0 {
+		return &tooFewError{wanted: r.Min}
+	}
+	return r.shortage(err, results[1])
+}
+
+func (r *Replication) wait(b rueidis.Builder) rueidis.Completed {
+	return b.Wait().Numreplicas(int64(r.Min)).Timeout(r.Timeout.Milliseconds()).Build()
+}
+
+// shortage is why a write is not confirmed, or nil.
+func (r *Replication) shortage(written error, waited rueidis.RedisResult) error {
+	n, err := waited.AsInt64()
+	if err == nil && n < int64(r.Min) {
+		return &tooFewError{confirmed: n, wanted: r.Min}
+	}
+	err = errors.Join(written, err)
+	if v := Classify(err); v == Refused && !redirected(err) {
+		return &tooFewError{confirmed: n, wanted: r.Min, cause: err}
+	}
+	return err
+}
