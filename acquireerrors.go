@@ -9,7 +9,8 @@ import (
 )
 
 // This file is where the errors of an acquisition are told apart, which may consist of many
-// commands. What the error of one command says is found out in outcome.go.
+// commands. What the error of one command says is found out in
+// internal/transport/outcome.go.
 //
 //	when it ends                               what the caller is told
 //	-----------------------------------------  --------------------------------------------

@@ -5,7 +5,6 @@ import (
 	"go/doc"
 	"go/parser"
 	"go/token"
-	"os"
 	"strings"
 	"testing"
 
@@ -15,14 +14,16 @@ import (
 // TestDocumentation reads the documentation as go doc shows it: methods that come from an
 // embedded type stand among those of each type that has them.
 func TestDocumentation(t *testing.T) {
-	pkg := documentation(t)
-	for _, f := range pkg.Funcs {
-		checkDocumented(t, f.Name, f.Doc)
-	}
-	for _, each := range pkg.Types {
-		checkDocumented(t, each.Name, each.Doc)
-		for _, f := range append(each.Funcs, each.Methods...) {
-			checkDocumented(t, each.Name+"."+f.Name, f.Doc)
+	for _, folder := range []string{".", transportFolder} {
+		pkg := documentation(t, folder)
+		for _, f := range pkg.Funcs {
+			checkDocumented(t, f.Name, f.Doc)
+		}
+		for _, each := range pkg.Types {
+			checkDocumented(t, each.Name, each.Doc)
+			for _, f := range append(each.Funcs, each.Methods...) {
+				checkDocumented(t, each.Name+"."+f.Name, f.Doc)
+			}
 		}
 	}
 }
@@ -31,7 +32,7 @@ func TestDocumentation(t *testing.T) {
 // learns each error that it returns.
 func TestContractsAreInFull(t *testing.T) {
 	methods := map[string]string{}
-	for _, each := range documentation(t).Types {
+	for _, each := range documentation(t, ".").Types {
 		for _, f := range each.Methods {
 			methods[each.Name+"."+f.Name] = f.Doc
 		}
@@ -79,21 +80,17 @@ func checkDocumented(t *testing.T, name, text string) {
 	}
 }
 
-// documentation is that of this package, without its tests.
-func documentation(t *testing.T) *doc.Package {
+// documentation is that of the package in a folder, without its tests.
+func documentation(t *testing.T, folder string) *doc.Package {
 	t.Helper()
-	entries, err := os.ReadDir(".")
-	require.NoError(t, err)
 	set := token.NewFileSet()
 	var files []*ast.File
-	for _, e := range entries {
-		if name := e.Name(); strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
-			f, err := parser.ParseFile(set, name, nil, parser.ParseComments)
-			require.NoError(t, err)
-			files = append(files, f)
-		}
+	for _, path := range sources(t, folder) {
+		f, err := parser.ParseFile(set, path, nil, parser.ParseComments)
+		require.NoError(t, err)
+		files = append(files, f)
 	}
-	pkg, err := doc.NewFromFiles(set, files, "github.com/latchkey-go/latchkey")
+	pkg, err := doc.NewFromFiles(set, files, "github.com/latchkey-go/latchkey/"+folder)
 	require.NoError(t, err)
 	return pkg
 }

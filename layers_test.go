@@ -70,12 +70,7 @@ func references(t *testing.T) (files []string, uses map[use]map[string]bool) {
 	t.Helper()
 	set := token.NewFileSet()
 	var parsed []*ast.File
-	paths, err := filepath.Glob("*.go")
-	require.NoError(t, err)
-	for _, path := range paths {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
-		}
+	for _, path := range sources(t, ".") {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		file, err := parser.ParseFile(set, path, text, 0)
@@ -105,22 +100,49 @@ func references(t *testing.T) (files []string, uses map[use]map[string]bool) {
 func TestMapOfTheFiles(t *testing.T) {
 	text, err := os.ReadFile("CONTRIBUTING.md")
 	require.NoError(t, err)
-	floor := map[string]string{}
+	var named []string
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(line, "|")
-		if len(cells) != 5 || strings.Trim(cells[1], " 0123456789") != "" {
+		if len(cells) != 5 || strings.Trim(cells[1], " 0123456789") != "" && cells[1] != " transport " {
 			continue
 		}
 		for _, name := range strings.Split(cells[2], ",") {
-			floor[strings.Trim(name, " `")] = strings.TrimSpace(cells[1])
+			named = append(named, strings.TrimSpace(cells[1])+": "+strings.Trim(name, " `"))
 		}
 	}
-	named := 0
-	for i, files := range floors {
-		for _, file := range strings.Fields(files) {
-			assert.Equal(t, strconv.Itoa(i), floor[file+".go"], "%s.go", file)
-			named++
+	var files []string
+	for i, names := range floors {
+		for _, name := range strings.Fields(names) {
+			files = append(files, strconv.Itoa(i)+": "+name+".go")
 		}
 	}
-	assert.Len(t, floor, named, "a file that is gone")
+	for _, path := range sources(t, transportFolder) {
+		files = append(files, "transport: "+filepath.Base(path))
+	}
+	assert.ElementsMatch(t, files, named)
+}
+
+const transportFolder = "internal/transport"
+
+// What sends commands imports rueidis and the standard library, and so nothing of the floors.
+func TestLayers_transport_is_below_all(t *testing.T) {
+	for _, path := range sources(t, transportFolder) {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		require.NoError(t, err)
+		for _, each := range file.Imports {
+			imported, err := strconv.Unquote(each.Path.Value)
+			require.NoError(t, err)
+			first, _, _ := strings.Cut(imported, "/")
+			assert.True(t, imported == "github.com/redis/rueidis" || !strings.Contains(first, "."), "%s imports %s", path, imported)
+		}
+	}
+}
+
+// sources are the paths of the files in a folder, without the tests.
+func sources(t *testing.T, folder string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	return slices.DeleteFunc(paths, func(path string) bool { return strings.HasSuffix(path, "_test.go") })
 }
