@@ -46,7 +46,8 @@ func (p *primitive) acquire(ctx context.Context, verb string, waits bool, settin
 }
 
 // run acquires: it enters the hold again that the call is for, or makes one attempt, or
-// waits in the way of the lock's kind.
+// waits in the way of the lock's kind. What it calls is few functions deep, so that a profile
+// and a stack tell what a call does.
 func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 	c := a.lock.client
 	switch {
@@ -62,10 +63,14 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 	h, err := a.reenter(ctx)
 	if h == nil && err == nil {
 		defer a.giveTurnBack()
-		if a.waits {
-			err = a.lock.spec.wait(ctx, a)
-		} else {
+		switch wait := a.lock.spec.wait; {
+		case !a.waits:
 			_, err = a.attempt(ctx, 0)
+		case wait != nil:
+			err = wait(ctx, a)
+		default:
+			a.inLine = true
+			err = c.wait(ctx, a.lock.key, a.lock.spec.line, a, nil)
 		}
 		h, err = a.conclude(err)
 	}

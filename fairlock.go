@@ -81,7 +81,7 @@ func (c *Client) NewFencedFairLock(name string) *FairLock {
 // No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
 // ended, the error also matches that of ctx. The end of Wait matches no error of a context.
 func (l *FairLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return l.acquire(ctx, "lock", true, settingsOf(options))
+	return l.newAcquisition("lock", true, settingsOf(options)).run(ctx)
 }
 
 // TryLock makes one attempt to acquire the lock. It does not join the queue, and succeeds only
@@ -94,7 +94,7 @@ func (l *FairLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 // Options.RetryBudget is spent. All other errors, the re-entry of a hold on ctx, and what is
 // left behind are as for Lock.
 func (l *FairLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return l.acquire(ctx, "try lock", false, settingsOf(options))
+	return l.newAcquisition("try lock", false, settingsOf(options)).run(ctx)
 }
 
 func fairSpec(c *Client, fenced bool) *spec {

@@ -55,7 +55,7 @@ func (c *Client) NewFencedLock(name string) *FencedLock {
 // No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
 // ended, the error also matches that of ctx. The end of Wait matches no error of a context.
 func (l *FencedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return l.acquire(ctx, "lock", true, settingsOf(options))
+	return l.newAcquisition("lock", true, settingsOf(options)).run(ctx)
 }
 
 // TryLock makes one attempt to acquire the lock and does not wait for its holder. The options
@@ -68,9 +68,9 @@ func (l *FencedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, er
 // Options.RetryBudget is spent. All other errors, the re-entry of a hold on ctx, and what is
 // left behind are as for Lock.
 func (l *FencedLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return l.acquire(ctx, "try lock", false, settingsOf(options))
+	return l.newAcquisition("try lock", false, settingsOf(options)).run(ctx)
 }
 
 var fencedSpec = &spec{kind: KindFenced, family: KindFenced, stored: KindLock,
 	protocol: hashProtocol{}, renew: renewScript, renewals: renewBatch, reentrant: true, fenced: true,
-	resolve: resolveOwner, fresh: freshOwner, wait: waitInLine}
+	resolve: resolveOwner, fresh: freshOwner}

@@ -66,7 +66,7 @@ type member interface {
 // No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
 // ended, the error also matches that of ctx. The end of Wait matches no error of a context.
 func (p *primitive) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return p.acquire(ctx, "lock", true, settingsOf(options))
+	return p.newAcquisition("lock", true, settingsOf(options)).run(ctx)
 }
 
 // TryLock makes one attempt to acquire the lock and does not wait for its holder. The options
@@ -77,7 +77,7 @@ func (p *primitive) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 // failing over) is repeated until it is answered, ctx ends, or Options.RetryBudget is spent.
 // All other errors, the re-entry of a hold on ctx, and what is left behind are as for Lock.
 func (p *primitive) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return p.acquire(ctx, "try lock", false, settingsOf(options))
+	return p.newAcquisition("try lock", false, settingsOf(options)).run(ctx)
 }
 
 // Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,

@@ -52,7 +52,7 @@ func (c *Client) NewMutex(name string) *Mutex {
 // No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
 // ended, the error also matches that of ctx. The end of Wait matches no error of a context.
 func (m *Mutex) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return m.acquire(ctx, "lock", true, settingsOf(options))
+	return m.newAcquisition("lock", true, settingsOf(options)).run(ctx)
 }
 
 // TryLock makes one attempt to acquire the mutex and does not wait for its holder. The options
@@ -64,7 +64,7 @@ func (m *Mutex) Lock(ctx context.Context, options ...LockOption) (*Hold, error) 
 // over) is repeated until it is answered, ctx ends, or Options.RetryBudget is spent. The
 // other errors and what is left behind are as for Lock.
 func (m *Mutex) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return m.acquire(ctx, "try lock", false, settingsOf(options))
+	return m.newAcquisition("try lock", false, settingsOf(options)).run(ctx)
 }
 
 // Do acquires the mutex as Lock does, with the same options and the same waiting, calls fn,
@@ -107,5 +107,5 @@ func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 // libraries publish nothing when they release.
 var mutexSpec = &spec{kind: KindMutex, family: KindMutex, stored: KindMutex,
 	protocol: stringProtocol{}, renew: renewScript, renewals: renewBatch,
-	resolve: resolveOwner, fresh: freshOwner, wait: waitInLine,
+	resolve: resolveOwner, fresh: freshOwner,
 	ceiling: func(*Client) time.Duration { return transport.Jitter(250 * time.Millisecond) }}

@@ -17,4 +17,4 @@ func (c *Client) NewLock(name string) *Lock {
 
 var lockSpec = &spec{kind: KindLock, family: KindLock, stored: KindLock,
 	protocol: hashProtocol{}, renew: renewScript, renewals: renewBatch, reentrant: true,
-	resolve: resolveOwner, fresh: freshOwner, wait: waitInLine}
+	resolve: resolveOwner, fresh: freshOwner}

@@ -45,7 +45,7 @@ var (
 		resolve: resolveSide, fresh: freshOwner, wait: waitToRead}
 	writeSpec = &spec{kind: KindWrite, family: KindRWLock, stored: KindRWLock, protocol: writeProtocol{},
 		renew: rwRenew, renewals: renewBatch / 4, reentrant: true, side: KindWrite, line: KindWrite, joint: true,
-		resolve: resolveSide, fresh: freshOwner, wait: waitInLine,
+		resolve: resolveSide, fresh: freshOwner,
 		ceiling: func(c *Client) time.Duration { return c.options.StaleWaiterTimeout / 3 }} // to count as alive
 )
 

@@ -19,7 +19,8 @@ func waitToRead(ctx context.Context, a *acquisition) error {
 		_, err := a.attempt(ctx, 0)
 		return err
 	}
-	return waitInLine(ctx, a)
+	a.inLine = true
+	return a.lock.client.wait(ctx, a.lock.key, a.lock.spec.line, a, nil)
 }
 
 // resolveSide is [resolveOwner] for the sides of a read/write lock.

@@ -27,7 +27,8 @@ type spec struct {
 	resolve func(context.Context, *acquisition) (*ownership, error)
 	// fresh makes the ownership of a fresh owner, and others that begin together with it.
 	fresh func(*acquisition) (t *ownership, others []*ownership)
-	// wait attempts until it acquires, in the order that the kind of lock has.
+	// wait attempts until it acquires. It is nil for the kinds whose acquisitions stand in
+	// one line for each key.
 	wait func(context.Context, *acquisition) error
 	// ceiling is how often the front of the line asks at least, or nil: the poll ceiling.
 	ceiling func(*Client) time.Duration

@@ -62,7 +62,7 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 // No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
 // ended, the error also matches that of ctx. The end of Wait matches no error of a context.
 func (l *SpinLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return l.acquire(ctx, "lock", true, settingsOf(options))
+	return l.newAcquisition("lock", true, settingsOf(options)).run(ctx)
 }
 
 // spinSpec waits by back-off, and otherwise is the re-entrant lock.

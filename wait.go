@@ -97,12 +97,6 @@ func (c *Client) rest(ctx context.Context, q *waitQueue, pause time.Duration) er
 	return nil
 }
 
-// waitInLine is how most kinds of lock wait: in the line of their key in this client.
-func waitInLine(ctx context.Context, a *acquisition) error {
-	a.inLine = true
-	return a.lock.client.wait(ctx, a.lock.key, a.lock.spec.line, a, nil)
-}
-
 func (a *acquisition) what() string { return a.lock.name }
 
 // pause relies on messages, and asks again as often as the kind of lock has to.
