@@ -35,6 +35,33 @@ func (l *compositeLock) Name() string {
 	return string(l.kind) + "(" + strings.Join(names, ", ") + ")"
 }
 
+func (l *compositeLock) self() member              { return l }
+func (l *compositeLock) order() (key, kind string) { return l.Name(), "" }
+
+func (l *compositeLock) noun() string {
+	if l.kind == KindRed {
+		return "the RedLock"
+	}
+	return "the MultiLock"
+}
+
+// fault is that of the members, or that there are none: nobody has made this lock.
+func (l *compositeLock) fault() error {
+	if l.invalid == nil && len(l.members) == 0 {
+		return errNoMembers
+	}
+	return l.invalid
+}
+
+func (l *compositeLock) primitives() (all []*primitive) {
+	for _, m := range l.members {
+		all = append(all, m.primitives()...)
+	}
+	return all
+}
+
+var errNoMembers = invalid("there are no members")
+
 // acquire checks the request, bounds it and has it done.
 func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error) {
 	r, err := newRequest(DefaultLease, waits, settings)

@@ -23,18 +23,6 @@ type Locker interface {
 	acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error)
 }
 
-// member is a lock as a lock that is several sees it: a primitive, or itself several.
-type member interface {
-	Name() string
-	acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error)
-	Inspect(ctx context.Context) (Inspection, error)
-	ForceUnlock(ctx context.Context) (bool, error)
-	fault() error              // why it cannot be used, or nil
-	order() (key, kind string) // what members are ordered by
-	primitives() []*primitive  // what it comes down to
-	noun() string
-}
-
 // Lock acquires the lock, and waits while somebody else holds it: until ctx ends or the time
 // of [Wait] is over; with neither, without a limit. The other options are [Lease], [MaxHold]
 // and [By].

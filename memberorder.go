@@ -2,9 +2,39 @@ package latchkey
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"strings"
 )
+
+// memberOf returns the lock that l is or embeds, nil if that is a nil pointer.
+func memberOf(l Locker) (m member) {
+	defer func() { _ = recover() }() // there is no other way to find a nil pointer that is embedded
+	if m = l.self(); reflect.ValueOf(m).IsNil() {
+		return nil
+	}
+	return m
+}
+
+// membersOf are the locks that the program gave. It is an error if one of them cannot be
+// used, as far as that can be known without asking anybody: nothing is to be sent for the
+// others then.
+func membersOf(locks []Locker) ([]member, error) {
+	if len(locks) == 0 {
+		return nil, errNoMembers
+	}
+	members := make([]member, len(locks))
+	for i, l := range locks {
+		members[i] = memberOf(l)
+		if members[i] == nil {
+			return nil, invalid("member %d is nil", i+1)
+		}
+		if err := members[i].fault(); err != nil {
+			return nil, ofMember(i, err)
+		}
+	}
+	return members, nil
+}
 
 // flat takes MultiLocks apart: all of all is all.
 func flat(members []member) (all []member) {
