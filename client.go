@@ -32,7 +32,7 @@ type Client struct {
 	waitQueues *waitQueues
 	notifier   *notifier
 	watchdog   *watchdog
-	undo       *undo
+	undo       *undoer
 	acks       *transport.Replication // nil if nothing has to be confirmed
 	renewals   *transport.Replication // the same for renewals, which must not queue behind acquisitions
 	registry   *registry
@@ -134,7 +134,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	c.reporter = newReporter(options)
 	c.notifier = newNotifier(c.sender, c.reporter, c.id, 2*options.PollCeiling, sharded)
 	c.watchdog = newWatchdog(c)
-	c.undo = newUndo(c)
+	c.undo = newUndoer(c)
 	c.registry = newRegistry(c)
 	return c, nil
 }

@@ -8,7 +8,7 @@ import (
 
 // doubt is what the server may know of an ownership otherwise than the client, because a
 // command was sent whose outcome is unknown, or because the server has done what nobody
-// wants any more. What is in doubt is undone: see [undo] for how often and until when.
+// wants any more. What is in doubt is undone: see [undoer] for how often and until when.
 //
 //	event                    becomes true   until                     undo makes it so that
 //	-----------------------  -------------  ------------------------  --------------------------

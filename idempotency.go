@@ -19,21 +19,21 @@ const opMemory = lateDelivery
 const opMargin = time.Minute
 
 // operation is an operation on a counter: it changes a number, so that sent twice it would
-// count twice. The server notes the last one of each lane. A lane of this client and an
-// object serves one operation at a time, with growing numbers.
+// count twice. The server keeps a record of the last one of each lane. A lane belongs to this
+// client and one object, and serves one operation at a time, with growing numbers.
 type operation struct {
 	client   *Client
 	key      string // of the object
 	lane     int
 	number   string
-	record   string // the key of the note
+	record   string // the key of the server's record
 	began    transport.Stamp
 	followUp call // what settles it if its outcome is unknown: itself, or its undo
 }
 
-// dedupLanes are those in use, by the key of the object. An operation takes the first that is
-// free, so that the server has one note for each object and each operation that was under
-// way on it at the same time.
+// dedupLanes are the lanes in use, by the key of the object. An operation takes the first that
+// is free, so that the server has as many records for an object as operations were under way
+// on it at the same time.
 type dedupLanes struct {
 	mu   sync.Mutex
 	busy map[string][]bool
@@ -66,7 +66,7 @@ func (l *dedupLanes) free(key string, lane int) {
 	}
 }
 
-// newOperation begins an operation on the object of that key. over has to be called when its
+// newOperation begins an operation on the object of that key. done has to be called when its
 // outcome is known.
 func (c *Client) newOperation(key string) *operation {
 	lane := c.dedupLanes.reserve(key)

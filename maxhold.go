@@ -25,22 +25,22 @@ func (l holdLimit) left(now transport.Stamp) time.Duration {
 func (l holdLimit) valid(now transport.Stamp) time.Duration { return l.left(now) - driftMargin(l.max) }
 
 // limitHold sets the timer of a re-entry, if it has a limit of its own. t.mu is held.
-func (t *ownership) limitHold(g *holdState) {
-	if g.limit.max > 0 {
-		g.timer = time.AfterFunc(g.limit.valid(t.client.clock()), func() { t.limitReached(g) })
+func (t *ownership) limitHold(s *holdState) {
+	if s.limit.max > 0 {
+		s.timer = time.AfterFunc(s.limit.valid(t.client.clock()), func() { t.limitReached(s) })
 	}
 }
 
 // limitReached ends a re-entry at its own limit, and gives its count back in the
 // background. The outer hold goes on.
-func (t *ownership) limitReached(g *holdState) {
+func (t *ownership) limitReached(s *holdState) {
 	t.mu.Lock()
-	if g.over() || g.leaving || t.phase != held {
+	if s.over() || s.leaving || t.phase != held {
 		t.mu.Unlock()
 		return
 	}
-	t.giveUp(g)
-	endings := t.holds.remove(g, ErrMaxHold)
+	t.giveUp(s)
+	endings := t.holds.remove(s, ErrMaxHold)
 	t.plan()
 	lease := t.lease.span()
 	t.mu.Unlock()
@@ -55,7 +55,7 @@ func (t *ownership) endLimited() {
 	t.mu.Lock()
 	past := t.holds.pastLimit(now)
 	t.mu.Unlock()
-	for _, g := range past {
-		t.limitReached(g)
+	for _, s := range past {
+		t.limitReached(s)
 	}
 }

@@ -67,18 +67,18 @@ func (t *ownership) begin(r *request, a transport.Answer) {
 
 // addHold makes a re-entry that the server has confirmed, or tells why the ownership can
 // no longer be entered.
-func (t *ownership) addHold(r *request, a transport.Answer) (g *holdState, cause error) {
+func (t *ownership) addHold(r *request, a transport.Answer) (s *holdState, cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.phase != held {
 		return nil, cmp.Or(t.cause, ErrNotHeld)
 	}
-	g = &holdState{ownership: t, renew: r.renew, limit: holdLimit{r.maxHold, a.Sent}}
-	t.holds.add(g)
+	s = &holdState{ownership: t, renew: r.renew, limit: holdLimit{r.maxHold, a.Sent}}
+	t.holds.add(s)
 	t.lease.extend(a.Sent, r.lease)
 	t.plan()
-	t.limitHold(g)
-	return g, nil
+	t.limitHold(s)
+	return s, nil
 }
 
 // noteDoubt takes note of the answer to an acquisition.

@@ -9,19 +9,15 @@ import (
 
 // releaseHold gives one hold back. It begins before it has the turn, so that nothing
 // that delays the turn can keep the hold alive.
-func (t *ownership) releaseHold(ctx context.Context, g *holdState) error {
-	if err := t.beginRelease(g); err != nil {
+func (t *ownership) releaseHold(ctx context.Context, s *holdState) error {
+	if err := t.beginRelease(s); err != nil {
 		return err
 	}
-	if !t.turn.TryLock() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.client.options.RetryBudget)
-		defer cancel()
-		if err := t.turn.Lock(ctx); err != nil {
-			return t.releaseFailed(transport.Answer{}, transport.Unavailable(transport.ErrSilent))
-		}
+	if !t.turnToRelease(ctx) {
+		return t.releaseFailed(transport.Answer{}, transport.Unavailable(transport.ErrSilent))
 	}
 	defer t.turn.Unlock()
-	if done, err := t.reportRelease(g); done {
+	if done, err := t.reportRelease(s); done {
 		return err
 	}
 	a, err := t.sendCount(t.client.sender.Detached(ctx), nil)
@@ -32,21 +28,32 @@ func (t *ownership) releaseHold(ctx context.Context, g *holdState) error {
 		t.lose(ErrLost, "it was gone when it was released")
 		return fail("unlock", t.lock.name, ErrNotHeld, ErrLost)
 	}
-	t.released(g, a)
-	_, err = t.reportRelease(g)
+	t.released(s, a)
+	_, err = t.reportRelease(s)
 	return err
+}
+
+// turnToRelease takes the turn. It waits for it whatever becomes of ctx, for as long as a
+// release may take.
+func (t *ownership) turnToRelease(ctx context.Context) bool {
+	if t.turn.TryLock() {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.client.options.RetryBudget)
+	defer cancel()
+	return t.turn.Lock(ctx) == nil
 }
 
 // reportRelease says what Unlock has to, if the hold is over by now: nil to the first who asks
 // about a release, be it one in the background after Unlock had failed.
-func (t *ownership) reportRelease(g *holdState) (done bool, err error) {
+func (t *ownership) reportRelease(s *holdState) (done bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case g.cause != nil, g.reported:
-		return true, fail("unlock", t.lock.name, ErrNotHeld, g.cause)
-	case g.released:
-		g.reported = true
+	case s.cause != nil, s.reported:
+		return true, fail("unlock", t.lock.name, ErrNotHeld, s.cause)
+	case s.released:
+		s.reported = true
 		return true, nil
 	}
 	return false, nil
@@ -54,18 +61,18 @@ func (t *ownership) reportRelease(g *holdState) (done bool, err error) {
 
 // beginRelease takes a hold off the count before anything is sent, so that no renewal
 // and no re-entry can follow. It may be called again after a release that failed.
-func (t *ownership) beginRelease(g *holdState) error {
+func (t *ownership) beginRelease(s *holdState) error {
 	t.mu.Lock()
-	if g.reported || g.cause != nil {
+	if s.reported || s.cause != nil {
 		t.mu.Unlock()
-		return fail("unlock", t.lock.name, ErrNotHeld, g.cause)
+		return fail("unlock", t.lock.name, ErrNotHeld, s.cause)
 	}
-	if g.released || g.leaving {
+	if s.released || s.leaving {
 		t.mu.Unlock()
 		return nil
 	}
-	t.giveUp(g)
-	endings := g.takeEndings()
+	t.giveUp(s)
+	endings := s.takeEndings()
 	t.mu.Unlock()
 	// Before anything is sent: the server may free the lock long before it answers.
 	endAll(endings, ErrNotHeld)
@@ -96,10 +103,10 @@ func (t *ownership) releaseFailed(a transport.Answer, err error) error {
 
 // released ends a hold that the server has taken back, and with the last one the
 // ownership.
-func (t *ownership) released(g *holdState, a releaseAnswer) {
+func (t *ownership) released(s *holdState, a releaseAnswer) {
 	t.mu.Lock()
 	if a.count > 0 {
-		t.holds.remove(g, nil) // what ends with it has ended when its release began
+		t.holds.remove(s, nil) // what ends with it has ended when its release began
 		if raised := t.raised(); raised > 0 && t.client.acks == nil {
 			t.lease.extend(a.Sent, raised) // which no replica confirms
 		}
@@ -181,8 +188,8 @@ func (t *ownership) sendRelease(ctx context.Context, stop <-chan struct{}, count
 
 // giveUp takes a hold off the count. With the last one the ownership is leaving: it
 // is neither renewed nor entered again. t.mu is held.
-func (t *ownership) giveUp(g *holdState) {
-	if t.holds.giveUp(g) {
+func (t *ownership) giveUp(s *holdState) {
+	if t.holds.giveUp(s) {
 		t.phase = leaving
 		t.doubt.stood = t.valid() > 0
 		// While a lock has one holder, nobody else publishes its release. That is not so

@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// undo sets the server's state to that of the client where the outcome of a command is
+// undoer sets the server's state to that of the client where the outcome of a command is
 // unknown: an acquisition that was sent and not answered, a release that could not be
 // delivered, a renewal that may have gone out for a hold that is lost. It does so at
 // once, and again until nothing can be executed late any more:
@@ -18,7 +18,7 @@ import (
 //	what may be executed late            undo is sent               until
 //	-----------------------------------  -------------------------  --------------------------
 //	nothing that counts: a release, a    at once                    it is answered
-//	renewal, an operation with a note
+//	renewal, a recorded operation
 //
 //	an acquisition that was sent in the  at once                    it is answered
 //	generation of the answer
@@ -34,7 +34,7 @@ import (
 //
 // A command without an answer does not count. What is due stays due, in the line of its
 // node (see undoRoute), until the lease is over even if it was taken at the last moment.
-type undo struct {
+type undoer struct {
 	client *Client
 	open   context.Context // until close
 	end    context.CancelFunc
@@ -65,7 +65,7 @@ type undoable interface {
 	undo(ctx context.Context, stop <-chan struct{}) transport.Outcome
 }
 
-// undoPlan is what undo has to know of something.
+// undoPlan is what an undoer has to know of something.
 type undoPlan struct {
 	key        string
 	delay      time.Duration        // before the first command
@@ -74,7 +74,7 @@ type undoPlan struct {
 	generation transport.Generation // in which that was sent
 }
 
-// pendingUndo is something that is to be undone, guarded by undo.mu. Its times are on the
+// pendingUndo is something that is to be undone, guarded by undoer.mu. Its times are on the
 // monotonic clock.
 type pendingUndo struct {
 	what       undoable
@@ -89,27 +89,19 @@ type pendingUndo struct {
 	expiry     time.Duration        // when nothing is left to undo, answered or not
 }
 
-func newUndo(c *Client) *undo {
+func newUndoer(c *Client) *undoer {
 	open, end := context.WithCancel(context.Background())
-	return &undo{client: c, open: open, end: end, pending: map[undoable]*pendingUndo{}, routes: map[string]*undoRoute{}}
+	return &undoer{client: c, open: open, end: end, pending: map[undoable]*pendingUndo{}, routes: map[string]*undoRoute{}}
 }
 
 // add has something undone.
-func (u *undo) add(what undoable, plan undoPlan) {
+func (u *undoer) add(what undoable, plan undoPlan) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.open.Err() != nil {
 		return
 	}
-	start := u.client.clock().Mono + plan.delay
-	lease := min(plan.lease+driftMargin(plan.lease), lateDelivery)
-	p := &pendingUndo{
-		index: -1, what: what, slot: transport.KeySlot(plan.key), due: start, pause: min(undoPause, lease/(undoGrowth-1)),
-		late: plan.late, generation: plan.generation, window: start + lease, expiry: start + lease,
-	}
-	if p.late {
-		p.expiry += lateDelivery
-	}
+	p := newPendingUndo(what, plan, u.client.clock().Mono)
 	switch known := u.pending[what]; {
 	case known == nil:
 		u.pending[what] = p
@@ -125,6 +117,21 @@ func (u *undo) add(what undoable, plan undoPlan) {
 	u.arm()
 }
 
+func newPendingUndo(what undoable, plan undoPlan, now time.Duration) *pendingUndo {
+	start := now + plan.delay
+	lease := min(plan.lease+driftMargin(plan.lease), lateDelivery)
+	p := &pendingUndo{
+		what: what, slot: transport.KeySlot(plan.key), index: -1,
+		due: start, pause: min(undoPause, lease/(undoGrowth-1)),
+		late: plan.late, generation: plan.generation,
+		window: start + lease, expiry: start + lease,
+	}
+	if p.late {
+		p.expiry += lateDelivery
+	}
+	return p
+}
+
 // merge makes one of two that undo the same.
 func (p *pendingUndo) merge(more *pendingUndo) {
 	switch {
@@ -138,7 +145,7 @@ func (p *pendingUndo) merge(more *pendingUndo) {
 }
 
 // arm sets the timer for the first in the queue. u.mu is held.
-func (u *undo) arm() {
+func (u *undoer) arm() {
 	next := u.queue.next()
 	if next == never || u.open.Err() != nil {
 		return
@@ -152,7 +159,7 @@ func (u *undo) arm() {
 }
 
 // dispatch passes on what is due.
-func (u *undo) dispatch() {
+func (u *undoer) dispatch() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.open.Err() != nil {
@@ -167,7 +174,7 @@ func (u *undo) dispatch() {
 
 // attempt undoes something once, and plans the next time or forgets it. It reports whether
 // the node was heard.
-func (u *undo) attempt(p *pendingUndo) (heard bool) {
+func (u *undoer) attempt(p *pendingUndo) (heard bool) {
 	v := u.try(context.Background(), p.what.undo)
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -194,12 +201,12 @@ func (u *undo) attempt(p *pendingUndo) (heard bool) {
 
 // settled reports whether nothing can be executed late after an answer that has just come.
 // u.mu is held.
-func (u *undo) settled(p *pendingUndo, now time.Duration) bool {
+func (u *undoer) settled(p *pendingUndo, now time.Duration) bool {
 	return !p.late || now >= p.window || u.client.topology.IsStill(p.generation)
 }
 
 // try undoes something once, within the patience of the client.
-func (u *undo) try(ctx context.Context, once func(context.Context, <-chan struct{}) transport.Outcome) transport.Outcome {
+func (u *undoer) try(ctx context.Context, once func(context.Context, <-chan struct{}) transport.Outcome) transport.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, u.client.sender.Patience)
 	defer cancel()
 	return once(ctx, u.open.Done())
@@ -207,12 +214,12 @@ func (u *undo) try(ctx context.Context, once func(context.Context, <-chan struct
 
 // atOnce undoes something for a call that has to tell of it, and reports whether that is
 // done.
-func (u *undo) atOnce(once func(context.Context, <-chan struct{}) transport.Outcome) bool {
+func (u *undoer) atOnce(once func(context.Context, <-chan struct{}) transport.Outcome) bool {
 	return u.try(context.Background(), once).Final()
 }
 
 // close undoes everything once more. What cannot be reached by then is left to its lease.
-func (u *undo) close(ctx context.Context) {
+func (u *undoer) close(ctx context.Context) {
 	u.mu.Lock()
 	u.end()
 	if u.timer != nil {

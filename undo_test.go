@@ -27,7 +27,7 @@ func (o *owed) undo(context.Context, <-chan struct{}) transport.Outcome {
 // Closing waits for what is under way, not for all that is owed: with a silent server
 // each would take its time.
 func TestUndo_close_does_not_ask_for_everything(t *testing.T) {
-	u := newUndo(newTestClient(t, Options{}))
+	u := newUndoer(newTestClient(t, Options{}))
 	var asked atomic.Int32
 	const all = 2000
 	for range all {
@@ -42,7 +42,7 @@ func TestUndo_close_does_not_ask_for_everything(t *testing.T) {
 // While a server is silent, nothing is asked twice before all have been, and what waits
 // for it is bounded.
 func TestUndo_waits_for_a_silent_server_with_one_probe(t *testing.T) {
-	u := newUndo(newTestClient(t, Options{}))
+	u := newUndoer(newTestClient(t, Options{}))
 	defer u.close(t.Context())
 	var asked atomic.Int32
 	plan := undoPlan{lease: time.Minute, late: true, generation: transport.NoGeneration}
@@ -66,7 +66,7 @@ func TestUndo_schedule(t *testing.T) {
 		c := newTestClient(t, Options{})
 		var now time.Duration
 		c.clock = func() transport.Stamp { return transport.Stamp{Mono: now, Wall: now} }
-		u := newUndo(c)
+		u := newUndoer(c)
 		var asked atomic.Int32
 		p := &owed{&asked, transport.Answered, 0}
 		u.add(p, undoPlan{delay: time.Hour, lease: lease, late: true, generation: transport.NoGeneration})

@@ -27,10 +27,10 @@ const (
 )
 
 // node is where something is undone.
-func (u *undo) node(p *pendingUndo) string { return u.client.topology.AddressOf(p.slot) }
+func (u *undoer) node(p *pendingUndo) string { return u.client.topology.AddressOf(p.slot) }
 
 // send puts something into the line of its node. u.mu is held.
-func (u *undo) send(p *pendingUndo) {
+func (u *undoer) send(p *pendingUndo) {
 	node := u.node(p)
 	r := u.routes[node]
 	if r == nil {
@@ -48,7 +48,7 @@ func (u *undo) send(p *pendingUndo) {
 }
 
 // forgetOldest drops the first in a line that ends by itself. u.mu is held.
-func (u *undo) forgetOldest(r *undoRoute) {
+func (u *undoer) forgetOldest(r *undoRoute) {
 	i := slices.IndexFunc(r.line, func(p *pendingUndo) bool { return p.late })
 	if i >= 0 {
 		delete(u.pending, r.line[i].what)
@@ -58,7 +58,7 @@ func (u *undo) forgetOldest(r *undoRoute) {
 
 // serve undoes what is in a line until nothing is. The first goes alone, to find out
 // whether the node answers.
-func (u *undo) serve(r *undoRoute) {
+func (u *undoer) serve(r *undoRoute) {
 	for {
 		probe := u.next(r, true)
 		if probe == nil {
@@ -79,7 +79,7 @@ func (u *undo) serve(r *undoRoute) {
 
 // drain undoes what is in a line, several at once, until nothing is or the node falls
 // silent.
-func (u *undo) drain(r *undoRoute, several int) {
+func (u *undoer) drain(r *undoRoute, several int) {
 	var workers sync.WaitGroup
 	for range several {
 		workers.Go(func() {
@@ -92,7 +92,7 @@ func (u *undo) drain(r *undoRoute, several int) {
 }
 
 // next takes the first out of a line. Whoever serves the line and finds nothing leaves it.
-func (u *undo) next(r *undoRoute, serves bool) *pendingUndo {
+func (u *undoer) next(r *undoRoute, serves bool) *pendingUndo {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(r.line) == 0 || u.open.Err() != nil {
