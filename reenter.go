@@ -98,14 +98,14 @@ func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err erro
 	case err != nil:
 		return nil, false, a.entryFailed(ans, err)
 	}
-	g, cause := t.addHold(&a.request, ans)
+	s, cause := t.addHold(&a.request, ans)
 	if cause != nil {
 		// The ownership ended while the answer was under way, and must not come to life
 		// again: what the server has counted is taken back.
 		t.undoLater(0, a.lease)
 		return nil, false, notEntered(cause)
 	}
-	return newHold(g), false, nil
+	return newHold(s), false, nil
 }
 
 // entryFailed sets the server's count back if the re-entry may have been counted.

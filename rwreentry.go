@@ -125,7 +125,7 @@ func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 	return read, nil
 }
 
-func (t *ownership) downgrade(ctx context.Context, g *holdState) (*Hold, error) {
+func (t *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) {
 	n := t.nest(t.lock.reader)
 	defer n.forgetUnused()
 	for _, each := range []*ownership{t, n} {
@@ -134,14 +134,14 @@ func (t *ownership) downgrade(ctx context.Context, g *holdState) (*Hold, error) 
 		}
 		defer each.turn.Unlock()
 	}
-	if err := t.mayDowngrade(g); err != nil {
+	if err := t.mayDowngrade(s); err != nil {
 		return nil, err
 	}
-	r, err := t.downgraded(g)
+	r, err := t.downgraded(s)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.beginRelease(g); err != nil {
+	if err := t.beginRelease(s); err != nil {
 		return nil, err
 	}
 	a := &acquisition{request: r, lock: n.lock, ownership: n}
@@ -158,17 +158,17 @@ func (t *ownership) downgrade(ctx context.Context, g *holdState) (*Hold, error) 
 	}
 	read, err := a.arrive(ans)
 	t.finishRelease(ans)
-	_, _ = t.reportRelease(g)
+	_, _ = t.reportRelease(s)
 	return read, err
 }
 
 // mayDowngrade checks, under the turn, that the hold is the only one.
-func (t *ownership) mayDowngrade(g *holdState) error {
+func (t *ownership) mayDowngrade(s *holdState) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case t.errOf(g) != nil:
-		return notHeld(t.errOf(g))
+	case t.errOf(s) != nil:
+		return notHeld(t.errOf(s))
 	case t.valid() <= 0:
 		return errors.Join(ErrNotHeld, ErrLost)
 	case t.holds.count > 1:
@@ -179,9 +179,9 @@ func (t *ownership) mayDowngrade(g *holdState) error {
 
 // downgraded is the request for the read hold: what is left of the limit of the write
 // hold goes on binding it.
-func (t *ownership) downgraded(g *holdState) (request, error) {
+func (t *ownership) downgraded(s *holdState) (request, error) {
 	now := t.client.clock()
-	left := g.limit.valid(now)
+	left := s.limit.valid(now)
 	t.mu.Lock()
 	left = min(left, t.lease.limit.left(now))
 	t.mu.Unlock()
@@ -220,11 +220,11 @@ func (a *acquisition) arrive(ans transport.Answer) (*Hold, error) {
 	if t.isPending() {
 		return a.conclude(a.accept(ans))
 	}
-	g, cause := t.addHold(&a.request, ans)
+	s, cause := t.addHold(&a.request, ans)
 	if cause != nil {
 		return a.abandonEntry(cause)
 	}
-	return newHold(g), nil
+	return newHold(s), nil
 }
 
 // abandonEntry gives up a read that was asked for: the server's count is set back.
