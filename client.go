@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -166,8 +167,9 @@ func (c *Client) part(kind Kind, newPart func(*Client) part) part {
 // closeParts closes them, when no lock uses them any more.
 func (c *Client) closeParts() {
 	c.partsMu.Lock()
-	defer c.partsMu.Unlock()
-	for _, p := range c.parts {
+	parts := slices.Collect(maps.Values(c.parts))
+	c.partsMu.Unlock()
+	for _, p := range parts {
 		p.close()
 	}
 }

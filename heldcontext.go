@@ -131,7 +131,11 @@ func (h *Hold) lifeUnder(parent context.Context) (context.Context, error) {
 	}
 	ctx, cancel := context.WithCancelCause(parent)
 	e := &ending{ctx: ctx, end: cancel}
-	return l.addContext(mu, cmp.Or(key, any(e)), e)
+	life, err := l.addContext(mu, cmp.Or(key, any(e)), e)
+	if life != ctx {
+		cancel(err)
+	}
+	return life, err
 }
 
 // onEnd has f called with the end of the hold, unless it is over already.

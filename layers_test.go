@@ -21,7 +21,7 @@ import (
 // floors says on which floor each file of the package is, the lowest first. A file refers
 // to its own floor and to those below it.
 var floors = []string{
-	0: "doc errors owner kinds parallel",
+	0: "doc errors owner kinds mutexes parallel",
 	1: "script reply replicas acquireerrors drift pause",
 	2: "keys options option report notice observe shape",
 	3: "waitqueue waitqueues waitqueue_holds waitqueue_answer waitqueue_sides pubsub pubsub_listener pubsub_sharded",

@@ -89,11 +89,9 @@ func (l *lifecycle) addContext(mu *sync.Mutex, key any, e *ending) (context.Cont
 	mu.Lock()
 	defer mu.Unlock()
 	if err := l.overBecause(); err != nil {
-		e.end(err)
 		return nil, err
 	}
 	if other := l.endings[key]; other != nil {
-		e.end(nil)
 		return other.ctx, nil
 	}
 	e.stop = context.AfterFunc(e.ctx, func() { l.forget(mu, key) })

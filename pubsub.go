@@ -77,6 +77,7 @@ func newNotifier(c *transport.Sender, r *reporter, id string, interval time.Dura
 // add starts to listen for a wait queue, without waiting. The wait queue is woken when the
 // server has confirmed.
 func (n *notifier) add(s *subscription) {
+	nodes := n.nodes()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	select {
@@ -84,7 +85,7 @@ func (n *notifier) add(s *subscription) {
 		return
 	default:
 	}
-	address := n.node(s.channel)
+	address := n.node(nodes, s.channel)
 	l := n.listeners[address]
 	if l == nil {
 		l = newListener(n, address)

@@ -51,13 +51,22 @@ func shardedMessages(ctx context.Context, c *transport.Sender, wanted ShardedPub
 	return false, nil
 }
 
+// nodes are those that a channel may be listened to at: none for classic messages. It may
+// wait for a client that is being opened, so n.mu is not held.
+func (n *notifier) nodes() map[string]rueidis.Client {
+	if !n.sharded {
+		return nil
+	}
+	return n.sender.Client.Nodes()
+}
+
 // node returns the address to listen at for a channel: "" for classic messages,
 // which reach every node. n.mu is held.
-func (n *notifier) node(channel string) string {
+func (n *notifier) node(nodes map[string]rueidis.Client, channel string) string {
 	if !n.sharded {
 		return ""
 	}
-	nodes, slot := n.sender.Client.Nodes(), transport.KeySlot(channel)
+	slot := transport.KeySlot(channel)
 	if address, known := n.owners[slot]; known && nodes[address] != nil {
 		return address
 	}

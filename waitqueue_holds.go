@@ -108,13 +108,21 @@ func (q *waitQueue) subscribe(n *notifier, channel string) {
 	if q.main != nil {
 		q = q.main
 	}
+	if s := q.newSubscription(n != nil, channel); s != nil {
+		n.add(s)
+	}
+}
+
+// newSubscription returns a subscription that the notifier is to add, or nil.
+func (q *waitQueue) newSubscription(wanted bool, channel string) *subscription {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.consecutive = 0
-	if q.sub == nil && n != nil {
-		q.sub = &subscription{channel: channel, queue: q}
-		n.add(q.sub)
+	if q.sub != nil || !wanted {
+		return nil
 	}
+	q.sub = &subscription{channel: channel, queue: q}
+	return q.sub
 }
 
 // message is called for each message on the key's channel. It never blocks.

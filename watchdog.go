@@ -36,7 +36,7 @@ type watchdog struct {
 	kick   chan struct{}   // something is due earlier than was planned
 	renew  chan struct{}   // something is in due
 	open   context.Context // until close
-	end    func()
+	end    context.CancelFunc
 	tasks  sync.WaitGroup
 
 	mu      sync.Mutex

@@ -1,0 +1,45 @@
+package latchkey
+
+// The mutexes of the library, here and in internal/transport, in the order in which they are
+// locked: under one, only those below it may be locked. A line that says "itself" is an
+// exception, for two of a kind: a composite hold before its members, an ownership that writes
+// before the one that reads for the same owner, the first of several permits before the others.
+// tests/lockorder reads these tables, finds out from the code what is locked under what, and
+// fails if they do not say the same.
+//
+// The first may be held for long: while the server is asked, and while foreign code runs.
+//
+//	mutex                   | guards                                                     | also
+//	syncLocker.mu           | the hold of a SyncLocker, for as long as it is held        |
+//	compositeHold.releasing | one release of a composite hold after the other            | itself
+//	identity.turn           | one question for the id of a server after the other        |
+//	ownership.turn          | what is sent for an ownership, one command after the other | itself
+//
+// The others are held for moments. Under them nothing waits and no foreign code runs, and one
+// is locked under another only if its line names that one.
+//
+//	mutex                   | guards                                                     | also
+//	Client.mu               | that nothing begins once Close has                         |
+//	Client.partsMu          | what a kind of lock keeps for all its locks of a client    |
+//	compositeHold.mu        | which members are held, and the contexts of the whole      |
+//	ownership.mu            | the state of an ownership and its holds                    | itself
+//	watchdog.mu             | who is renewed when                                        | ownership.mu
+//	registry.mu             | the ownerships of a client                                 | ownership.mu
+//	undoer.mu               | what is to be undone when                                  |
+//	dedupLanes.mu           | the lanes of operations that count once                    |
+//	redServers.mu           | which members of a RedLock share a server                  |
+//	identity.mu             | the id of the server, as last heard                        | redServers.mu
+//	fairWaitList.mu         | the waiters of fair locks, and their tickets               | foreign code
+//	queueShard.mu           | wait queues: lines, uses, holds here, last answers         | ownership.mu, fairWaitList.mu
+//	notifier.mu             | the listeners, and the nodes that own slots                | fairWaitList.mu
+//	listener.mu             | the subscriptions at a node                                | fairWaitList.mu, notifier.mu
+//	reporter.mu             | what the program has yet to be told                        |
+//	transport.FIFOMutex.mu  | who waits for a FIFO mutex                                 |
+//	transport.inflight.mu   | the commands to a node that were left unanswered           | a wait
+//	transport.Sender.mu     | the goroutines that send                                   |
+//	transport.Topology.mu   | the nodes of a cluster, and their slots                    |
+//	transport.LazyClient.mu | the attempt to open a client                               | fairWaitList.mu
+//
+// fairWaitList.mu: who has a ticket was answered, so a lazy client is open, and its nodes are
+// known without waiting. transport.inflight.mu: a slot that was left is freed by taking a value
+// from a channel that has one for it.

@@ -1,0 +1,107 @@
+package lockorder
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	_ "github.com/latchkey-go/latchkey" // so that no result is kept when the library changes
+)
+
+// row is a line of the table in mutexes.go.
+type row struct {
+	place int
+	long  bool            // it is held during waits
+	also  map[string]bool // under which others it may be locked, and what else may happen under it
+}
+
+// table reads the comment in mutexes.go.
+func table(t *testing.T) map[string]row {
+	t.Helper()
+	text, err := os.ReadFile("../../mutexes.go")
+	require.NoError(t, err)
+	rows, blocks := map[string]row{}, 0
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.TrimPrefix(line, "//\t"), "|")
+		if len(cells) != 3 {
+			continue
+		}
+		name := strings.TrimSpace(cells[0])
+		if name == "mutex" {
+			blocks++
+			continue
+		}
+		also := map[string]bool{}
+		for each := range strings.SplitSeq(cells[2], ",") {
+			also[strings.TrimSpace(each)] = true
+		}
+		delete(also, "")
+		require.NotContains(t, rows, name, "two lines")
+		rows[name] = row{place: len(rows), long: blocks == 1, also: also}
+	}
+	require.Equal(t, 2, blocks)
+	return rows
+}
+
+// The library locks its mutexes in the order that mutexes.go tells, and keeps the short ones
+// free of waits and of foreign code.
+func TestOrderOfMutexes(t *testing.T) {
+	t.Parallel()
+	rows := table(t)
+	order, err := Of("../..", []string{"FIFOMutex"}, "github.com/latchkey-go/latchkey", "github.com/latchkey-go/latchkey/internal/...")
+	require.NoError(t, err)
+	for _, name := range order.Mutexes {
+		assert.Contains(t, slices.Collect(maps.Keys(rows)), name, "it has no line in the table of mutexes.go")
+	}
+	for name := range rows {
+		assert.Contains(t, order.Mutexes, name, "the table of mutexes.go has what is no mutex any more")
+	}
+	for n, way := range order.Nestings {
+		calls := strings.Join(way, "\n\t")
+		held, taken := rows[n.Held], rows[n.Taken]
+		switch {
+		case n.Taken == Wait || n.Taken == Foreign:
+			assert.True(t, held.long || held.also[n.Taken], "%s under %s:\n\t%s", n.Taken, n.Held, calls)
+		case n.Held == n.Taken:
+			assert.True(t, held.also["itself"], "%s under another %s:\n\t%s", n.Taken, n.Held, calls)
+		case !held.long:
+			assert.True(t, taken.also[n.Held], "%s is locked under %s, which its line does not name:\n\t%s", n.Taken, n.Held, calls)
+			fallthrough
+		default:
+			assert.Less(t, held.place, taken.place, "%s is locked under %s, which stands further down:\n\t%s", n.Taken, n.Held, calls)
+		}
+	}
+	for name, row := range rows {
+		for also := range row.also {
+			n := Nesting{also, name}
+			switch also {
+			case "itself":
+				n.Held = name
+			case Wait, Foreign:
+				n = Nesting{name, also}
+			}
+			assert.NotNil(t, order.Nestings[n], "%s under %s does not happen: take it out of the table", n.Taken, n.Held)
+		}
+	}
+}
+
+// What the analysis has to see, and what it must not see, in a package made for that.
+func TestNestingsAreFound(t *testing.T) {
+	t.Parallel()
+	order, err := Of("testdata/sample", []string{"turn"}, ".")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"a.mu", "b.mu", "c.mu", "d.mu", "e.turn", "f.mu", "g.mu", "h.mu"}, order.Mutexes)
+	var found []string
+	for n := range order.Nestings {
+		found = append(found, n.Held+" → "+n.Taken)
+	}
+	assert.ElementsMatch(t, []string{
+		"a.mu → b.mu", "b.mu → c.mu", "b.mu → d.mu", "c.mu → d.mu", "d.mu → e.turn", "e.turn → f.mu", "g.mu → g.mu", "f.mu → h.mu",
+		"a.mu → f.mu", "a.mu → h.mu", "a.mu → a wait", "h.mu → foreign code", "h.mu → a wait",
+	}, found)
+}
