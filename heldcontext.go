@@ -56,7 +56,7 @@ func (h *Hold) Context(parent context.Context) context.Context {
 // are passed over: see [PermitFrom]. Of a [MultiLock] or a [RedLock] it is the hold of all
 // members together.
 func HoldFrom(ctx context.Context) *Hold {
-	return innermost(ctx, func(h *Hold) bool { return !h.ofPermit() })
+	return innermost(ctx, func(h *Hold) bool { return !h.isShared() })
 }
 
 // innermost returns the innermost hold on ctx that is wanted, or nil.
@@ -70,7 +70,7 @@ func innermost(ctx context.Context, wanted func(*Hold) bool) *Hold {
 	return nil
 }
 
-func (h *Hold) ofPermit() bool { return h.inner().isPermit() }
+func (h *Hold) isShared() bool { return h.inner().isShared() }
 
 // rootOf returns what ends when parent does, the same for as many parents as it can be.
 func rootOf(parent context.Context) context.Context {

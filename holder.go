@@ -13,7 +13,7 @@ type holder interface {
 	lockName() string
 	owner() Owner // zero if it has none of its own
 	token() int64 // 0 if the lock has no tokens
-	isPermit() bool
+	isShared() bool
 
 	// err is nil while it is held, else why it is not. It judges by the time of the call.
 	err() error
@@ -45,7 +45,7 @@ type noHold struct{}
 func (noHold) lockName() string                            { return "" }
 func (noHold) owner() Owner                                { return Owner{} }
 func (noHold) token() int64                                { return 0 }
-func (noHold) isPermit() bool                              { return false }
+func (noHold) isShared() bool                              { return false }
 func (noHold) err() error                                  { return ErrNotHeld }
 func (noHold) validFor() time.Duration                     { return 0 }
 func (noHold) count() int                                  { return 0 }

@@ -20,7 +20,7 @@ type holdState struct {
 func (s *holdState) lockName() string { return s.ownership.lock.name }
 func (s *holdState) owner() Owner     { return s.ownership.owner }
 func (s *holdState) token() int64     { return s.ownership.token }
-func (s *holdState) isPermit() bool   { return s.ownership.lock.spec.kind == KindPermit }
+func (s *holdState) isShared() bool   { return s.ownership.lock.spec.shared }
 
 func (s *holdState) life() (*lifecycle, *sync.Mutex) { return &s.lifecycle, &s.ownership.mu }
 func (s *holdState) latestMembers() []*Hold          { return nil }

@@ -24,7 +24,7 @@ func (w *awaiter) await(ctx context.Context) error {
 	if last == nil || !w.request.waits || !worthWaiting(ctx, last) {
 		return withContextEnd(ctx, last)
 	}
-	return w.client.wait(ctx, w.key, KindRead, w, last)
+	return w.client.wait(ctx, w.key, sharedLine, w, last)
 }
 
 // errUnset says what ErrNotSet may mean to an awaiter: Redisson removes a latch when it

@@ -22,21 +22,22 @@ type ownership struct {
 	number        uint64 // of this ownership in this client
 	participantID string // name of our part if another client made the owner, else ""
 	turn          transport.FIFOMutex
-	protocol      protocol   // that of the lock, or one that knows more of this ownership
-	writer        *ownership // that of the same owner, if this one reads for it
+	protocol      protocol // that of the lock, or one that knows more of this ownership
 
 	schedule schedule // the watchdog's
 
-	mu     sync.Mutex
-	phase  phase
-	cause  error
-	lease  leaseTerm
-	doubt  doubt
-	holds  holdSet
-	token  int64
-	queue  *waitQueue
-	echo   bool       // our own message of the release is to be overheard
-	nested *ownership // reads for the same owner
+	mu    sync.Mutex
+	phase phase
+	cause error
+	lease leaseTerm
+	doubt doubt
+	holds holdSet
+	token int64
+	queue *waitQueue
+	echo  bool // our own message of the release is to be overheard
+	// sibling is the ownership of the same owner on the other side of the lock, if this one
+	// was made beside it or it was made beside this one.
+	sibling *ownership
 }
 
 type phase int

@@ -70,7 +70,7 @@ func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 // inside [PermitSemaphore.Do] it gives the permit, and with it the id. It returns nil if ctx
 // runs under no permit, and a nil Permit behaves as one that was released.
 func PermitFrom(ctx context.Context) *Permit {
-	if h := innermost(ctx, (*Hold).ofPermit); h != nil {
+	if h := innermost(ctx, (*Hold).isShared); h != nil {
 		return &Permit{h}
 	}
 	return nil

@@ -29,7 +29,7 @@ type PermitSemaphore struct {
 
 var permitSpec = &spec{kind: KindPermit, family: KindPermit, stored: KindSemaphore,
 	protocol: permitProtocol{}, renew: permitRenew, renewals: renewBatch, shared: true,
-	line:    KindWrite, // whose front does not wait for a hold of this client to end
+	line:    exclusiveLine, // whose front does not wait for a hold of this client to end
 	resolve: noOwner, fresh: freshPermits, ceiling: (*Client).patienceInFront}
 
 // NewPermitSemaphore returns the semaphore of that name. Nothing is sent.

@@ -49,7 +49,7 @@ func (a *acquisition) awaitTurn(ctx context.Context, t *ownership) error {
 	}
 	err := transport.ContextError(ctx)
 	if q := t.client.waitQueues.known(t.lock.key); q != nil && !t.live() {
-		return q.side(t.lock.spec.line).waitError(ctx, err, nil)
+		return q.in(t.lock.spec.line).waitError(ctx, err, nil)
 	}
 	return transport.Unavailable(err)
 }

@@ -41,10 +41,10 @@ var (
 var (
 	// A script renews fewer of them than of others: a reader takes four times as long.
 	readSpec = &spec{kind: KindRead, family: KindRWLock, stored: KindRWLock, protocol: readProtocol{},
-		renew: rwRenew, renewals: renewBatch / 4, reentrant: true, side: KindRead, line: KindRead, joint: true,
+		renew: rwRenew, renewals: renewBatch / 4, reentrant: true, side: KindRead, line: sharedLine, joint: true,
 		resolve: resolveSide, fresh: freshOwner, wait: waitToRead}
 	writeSpec = &spec{kind: KindWrite, family: KindRWLock, stored: KindRWLock, protocol: writeProtocol{},
-		renew: rwRenew, renewals: renewBatch / 4, reentrant: true, side: KindWrite, line: KindWrite, joint: true,
+		renew: rwRenew, renewals: renewBatch / 4, reentrant: true, side: KindWrite, line: exclusiveLine, joint: true,
 		resolve: resolveSide, fresh: freshOwner,
 		ceiling: func(c *Client) time.Duration { return c.options.StaleWaiterTimeout / 3 }} // to count as alive
 )

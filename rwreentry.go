@@ -15,7 +15,7 @@ import (
 
 // waitToRead waits together with other readers. An owner that writes need not wait to read.
 func waitToRead(ctx context.Context, a *acquisition) error {
-	if a.ownership != nil && a.ownership.writer != nil {
+	if a.ownership != nil && a.ownership.isNested() {
 		_, err := a.attempt(ctx, 0)
 		return err
 	}
@@ -59,8 +59,8 @@ func (t *ownership) otherSide(p *primitive) (*ownership, error) {
 	switch {
 	case p.spec.side == KindRead:
 		return t.nest(p), nil
-	case t.writer != nil && t.writer.live():
-		return t.writer, nil
+	case t.isNested() && t.sibling.live():
+		return t.sibling, nil
 	}
 	return nil, ErrUpgrade
 }
@@ -69,12 +69,18 @@ func (t *ownership) otherSide(p *primitive) (*ownership, error) {
 func (t *ownership) nest(p *primitive) *ownership {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.nested != nil && t.nested.usable() {
-		return t.nested
+	if t.sibling != nil && t.sibling.usable() {
+		return t.sibling
 	}
-	t.nested = t.client.registry.nested(p, t.owner)
-	t.nested.writer = t
-	return t.nested
+	t.sibling = t.client.registry.nested(p, t.owner)
+	t.sibling.sibling = t
+	return t.sibling
+}
+
+// isNested reports whether the ownership reads for an owner that writes, or did.
+func (t *ownership) isNested() bool {
+	p, reads := t.protocol.(readProtocol)
+	return reads && p.number != ""
 }
 
 // nested makes an ownership that reads, under the name of an owner that writes.

@@ -52,7 +52,7 @@ func (s *semAcquisition) run(ctx context.Context) error {
 		_, err := s.attempt(ctx, 0)
 		return err
 	}
-	return s.client.wait(ctx, s.key, "", s, nil)
+	return s.client.wait(ctx, s.key, onlyLine, s, nil)
 }
 
 // attempt is part of [attempter].

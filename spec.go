@@ -17,7 +17,7 @@ type spec struct {
 	reentrant bool
 	fenced    bool
 	side      Kind // of a lock with two sides, or ""
-	line      Kind // the side of the wait queue whose line its waiters form, or ""
+	line      line // in which its waiters stand
 	shared    bool // several may have it, whoever they are
 	joint     bool // others may hold it when its owner has released it
 	renewals  int  // how many of its holds one script renews

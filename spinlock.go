@@ -70,7 +70,7 @@ func spinSpec(b Backoff) *spec {
 	k := *lockSpec
 	k.kind = KindSpin
 	k.wait = func(ctx context.Context, a *acquisition) error {
-		return a.lock.client.wait(ctx, a.lock.key, "", spinner{a, b}, nil)
+		return a.lock.client.wait(ctx, a.lock.key, onlyLine, spinner{a, b}, nil)
 	}
 	return &k
 }

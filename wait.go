@@ -22,13 +22,13 @@ type attempter interface {
 	what() string
 }
 
-// wait waits in a line of the key, and in front of it until the attempter has what it waits
+// wait waits in one of the lines of the key, and in front of it until the attempter has what it waits
 // for. In a line of those who may share, a hint lets all of them attempt without leaving the
 // line. last is what an attempt before has met, or nil.
-func (c *Client) wait(ctx context.Context, key string, line Kind, a attempter, last error) error {
+func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last error) error {
 	main := c.waitQueues.use(key)
 	defer main.done()
-	q := main.side(line)
+	q := main.in(l)
 	for w := q.join(); ; {
 		inFront, err := q.await(ctx, c.closing, w)
 		if err != nil {

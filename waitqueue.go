@@ -16,10 +16,11 @@ import (
 // A lock that promises no order may later be passed to the front inside the client;
 // holdReleased is the place for that.
 type waitQueue struct {
-	shard *queueShard
-	key   string
-	main  *waitQueue                 // whose side this is, or nil
-	sides atomic.Pointer[queueSides] // of a read/write lock
+	shard    *queueShard
+	key      string
+	main     *waitQueue                 // one of whose two lines this is, or nil
+	together bool                       // a shared line, whose waiters may go in together
+	lines    atomic.Pointer[queueLines] // if the key has two
 
 	wake chan struct{} // holds one signal for the front
 
@@ -53,7 +54,7 @@ func (q *waitQueue) join() *waiter {
 		return nil
 	}
 	w := &waiter{inFront: make(chan struct{})}
-	if q.together() {
+	if q.together {
 		w.called = make(chan struct{}, 1)
 	}
 	w.elem = q.line.PushBack(w)
@@ -112,10 +113,10 @@ func (q *waitQueue) next() {
 // signal wakes the front, or whoever comes to the front next. It never blocks.
 func (q *waitQueue) signal() {
 	nudge(q.wake)
-	if s := q.sides.Load(); s != nil {
-		s.write.signal()
-		s.read.signal()
-		s.read.callFirst(calledAtOnce)
+	if l := q.lines.Load(); l != nil {
+		l.exclusive.signal()
+		l.shared.signal()
+		l.shared.callFirst(calledAtOnce)
 	}
 }
 

@@ -51,7 +51,7 @@ func (q *waitQueue) waitError(ctx context.Context, err, last error) error {
 // forgetAnswers drops what those learned who used the wait queue. shard.mu is held.
 func (q *waitQueue) forgetAnswers() {
 	q.lastAnswer = lastAnswer{}
-	if s := q.sides.Load(); s != nil {
-		s.read.lastAnswer, s.write.lastAnswer = lastAnswer{}, lastAnswer{}
+	if l := q.lines.Load(); l != nil {
+		l.shared.lastAnswer, l.exclusive.lastAnswer = lastAnswer{}, lastAnswer{}
 	}
 }

@@ -80,7 +80,7 @@ func (s *queueShard) drop(q *waitQueue) {
 	delete(s.queues, q.key)
 	if q.sub == nil && len(s.spare) < spareQueues {
 		q.drain()
-		q.sides.Store(nil)
+		q.lines.Store(nil)
 		q.queueUse, q.localHolds, q.lastAnswer = queueUse{}, localHolds{}, lastAnswer{}
 		s.spare = append(s.spare, q)
 	}
