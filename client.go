@@ -232,7 +232,7 @@ func (c *Client) startClosing() bool {
 func (c *Client) endHolds() []*ownership {
 	all := c.registry.all()
 	return slices.DeleteFunc(all, func(t *ownership) bool {
-		if t.isLeaving() {
+		if t.isReleasing() {
 			return false // its Unlock is under way, and says what came of it
 		}
 		if !t.end(ErrClosed) {
@@ -288,7 +288,7 @@ func (t *ownership) releaseAtClose(ctx context.Context) error {
 		return fail("close", t.lock.name, ErrUnknownOutcome, transport.Unavailable(transport.ContextError(ctx)))
 	}
 	defer t.turn.Unlock()
-	unlocking := t.isLeaving()
+	unlocking := t.isReleasing()
 	if !unlocking && t.wasReleased() {
 		return nil
 	}
@@ -304,11 +304,11 @@ func (t *ownership) releaseAtClose(ctx context.Context) error {
 	return nil
 }
 
-// isLeaving reports whether the last release has begun and nothing has come of it yet.
-func (t *ownership) isLeaving() bool {
+// isReleasing reports whether the last release has begun and nothing has come of it yet.
+func (t *ownership) isReleasing() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.phase == leaving
+	return t.phase == releasing
 }
 
 // wasReleased reports whether the ownership ended by a release.

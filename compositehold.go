@@ -22,7 +22,7 @@ type compositeHold struct {
 	// had their time, or nil if all answer before there is a hold.
 	arriving chan struct{}
 
-	releasing sync.Mutex // one release after the other
+	unlocking sync.Mutex // one release after the other
 
 	mu      sync.Mutex
 	members []*Hold // by the order of the locks; nil where there is none
@@ -53,9 +53,9 @@ func (c *compositeHold) life() (*lifecycle, *sync.Mutex) { return &c.lifecycle, 
 // unreleased returns the client of a member.
 func (c *compositeHold) unreleased() *Client {
 	c.mu.Lock()
-	over := c.over() || c.leaving
+	active := c.active()
 	c.mu.Unlock()
-	if over {
+	if !active {
 		return nil
 	}
 	for _, h := range c.present() {

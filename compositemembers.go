@@ -9,7 +9,7 @@ import (
 // be released.
 func (c *compositeHold) add(i int, h *Hold) bool {
 	c.mu.Lock()
-	if c.over() || c.leaving || c.members[i] != nil {
+	if !c.active() || c.members[i] != nil {
 		c.mu.Unlock()
 		return false
 	}
@@ -30,11 +30,11 @@ func (c *compositeHold) add(i int, h *Hold) bool {
 func (c *compositeHold) memberEnded(i int, h *Hold, cause error) {
 	c.mu.Lock()
 	var endings []*ending
-	if c.members[i] == h && !c.leaving {
+	if c.members[i] == h && !c.releasing {
 		c.members[i] = nil
 		c.alive--
 	}
-	ends := c.open && c.alive < c.need && !c.leaving && !c.over()
+	ends := c.open && c.alive < c.need && c.active()
 	if ends {
 		endings = c.end(cmp.Or(cause, ErrLost))
 	}
@@ -56,7 +56,7 @@ func (c *compositeHold) held() int {
 func (c *compositeHold) missing() []int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over() || c.leaving {
+	if !c.active() {
 		return nil
 	}
 	var places []int

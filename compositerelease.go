@@ -11,7 +11,7 @@ import (
 // that it has.
 func (c *compositeHold) beginRelease() []*Hold {
 	c.mu.Lock()
-	c.leaving = true
+	c.releasing = true
 	endings := c.takeEndings()
 	if c.mending != nil {
 		c.mending.Stop()
@@ -27,8 +27,8 @@ func (c *compositeHold) abandon(ctx context.Context) { giveBack(ctx, c.beginRele
 
 // unlock releases every member. Who comes second waits for the first.
 func (c *compositeHold) unlock(ctx context.Context) error {
-	c.releasing.Lock()
-	defer c.releasing.Unlock()
+	c.unlocking.Lock()
+	defer c.unlocking.Unlock()
 	lost := c.err()
 	c.mu.Lock()
 	told, again, cause := c.reported, c.again, c.cause

@@ -79,10 +79,7 @@ func (s *redServers) startLooking() (places []int) {
 func (s *redServers) look(places []int) {
 	ctx, cancel := context.WithTimeout(context.Background(), maxMemberTimeout)
 	defer cancel()
-	_ = atOnce(places, func(i int) error {
-		s.learn(ctx, i)
-		return nil
-	})
+	inParallel(len(places), places, func(i int) { s.learn(ctx, i) })
 	s.mu.Lock()
 	s.looking = false
 	s.mu.Unlock()

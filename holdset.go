@@ -10,7 +10,7 @@ import (
 // guards the ownership guards it.
 //
 //   - count is how many holds there are that have not been given up. It is 1 when the
-//     ownership begins. When it is 0 again the ownership is leaving, and it stays 0.
+//     ownership begins. When it is 0 again the ownership is releasing, and it stays 0.
 //   - renewing is how many of them want renewal.
 //   - most is what the server may have counted, at most. It rises before the server is asked
 //     to count more, and falls to count when the server has said that it counts no more.
@@ -46,7 +46,7 @@ func (s *holdSet) include(h *holdState) {
 // giveUp takes a hold off the count before the server is told, and reports whether it was
 // the last.
 func (s *holdSet) giveUp(h *holdState) (last bool) {
-	h.leaving = true
+	h.releasing = true
 	s.count--
 	if h.renew {
 		s.renewing--

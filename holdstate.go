@@ -78,7 +78,7 @@ func (s *holdState) unreleased() *Client {
 	t := s.ownership
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s.over() || s.leaving || t.lock.spec.shared && !s.renew {
+	if !s.active() || t.lock.spec.shared && !s.renew {
 		return nil
 	}
 	return t.client

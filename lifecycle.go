@@ -9,25 +9,28 @@ import (
 // guards it. It does not refer to the Hold, so that one that was dropped without a release
 // can be noticed.
 //
-//	held ──▶ leaving ──▶ released ──▶ reported
-//	  └─────────┴──────▶ lost
+//	active ──▶ releasing ──▶ released
+//	   └───────────┴───────▶ lost
 type lifecycle struct {
-	leaving  bool // its release has begun
-	released bool
-	reported bool            // Unlock has said that it is over
-	cause    error           // why it was lost
-	lost     chan struct{}   // made on demand
-	endings  map[any]*ending // contexts by their parents, and composite holds
+	releasing bool // its release has begun
+	released  bool
+	reported  bool            // Unlock has said what came of it
+	cause     error           // why it was lost
+	lost      chan struct{}   // made on demand
+	endings   map[any]*ending // contexts by their parents, and composite holds
 }
 
 func (l *lifecycle) over() bool { return l.released || l.cause != nil }
+
+// active reports whether nothing has begun to end the hold.
+func (l *lifecycle) active() bool { return !l.over() && !l.releasing }
 
 // overBecause is why the hold is over, or nil.
 func (l *lifecycle) overBecause() error {
 	switch {
 	case l.cause != nil:
 		return l.cause
-	case l.released || l.leaving:
+	case l.released || l.releasing:
 		return ErrNotHeld
 	}
 	return nil

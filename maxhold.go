@@ -35,7 +35,7 @@ func (t *ownership) limitHold(s *holdState) {
 // background. The outer hold goes on.
 func (t *ownership) limitReached(s *holdState) {
 	t.mu.Lock()
-	if s.over() || s.leaving || t.phase != held {
+	if !s.active() || t.phase != held {
 		t.mu.Unlock()
 		return
 	}

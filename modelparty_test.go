@@ -18,7 +18,7 @@ type party struct {
 
 	t           *ownership   // nil: it wants nothing
 	others      []*ownership // that are asked for together with it
-	phase       phase        // pending, held or leaving
+	phase       phase        // pending, held or releasing
 	lease       modelLease
 	waits       bool
 	round       int // attempts of the acquisition
@@ -230,7 +230,7 @@ func (p *party) release(pick, fate int) {
 	p.grips = slices.Delete(p.grips, i, i+1)
 	stood := p.holds()
 	if len(p.grips) == 0 {
-		p.phase = leaving
+		p.phase = releasing
 	}
 	p.settle(stood, fate)
 }
@@ -369,7 +369,7 @@ func (p *party) act(d dice) {
 		p.giveUp()
 	case p.phase == pending:
 		p.ask(fate)
-	case p.phase == leaving:
+	case p.phase == releasing:
 		p.settle(false, fate)
 	case p.owing && d[1]%2 == 0:
 		p.settle(p.holds(), fate)
@@ -394,7 +394,7 @@ func (p *party) leave() {
 		p.giveUp()
 	}
 	if p.t != nil {
-		p.grips, p.phase = nil, leaving
+		p.grips, p.phase = nil, releasing
 		p.settle(false, 0)
 	}
 	for len(p.toUndo) > 0 {

@@ -88,7 +88,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 	words := m.w.record(func() {
 		_, _ = (&acquisition{request: request{lease: fromMS(lease.ms)}, lock: reader.lock, ownership: reader.t}).sendDowngrade()
 	})
-	writer.grips, writer.phase = nil, leaving
+	writer.grips, writer.phase = nil, releasing
 	msg := &message{what: writer.name + " downgrades", words: words, light: true}
 	msg.silent = func() {
 		reader.t.doubt.acquisition = true

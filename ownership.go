@@ -45,7 +45,7 @@ type phase int
 const (
 	pending phase = iota // being acquired
 	held
-	leaving // the last release has begun: no renewal and no re-entry any more
+	releasing // the last release has begun: no renewal and no re-entry any more
 	over
 )
 

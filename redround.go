@@ -113,7 +113,7 @@ func (l *RedLock) mendLater(ctx context.Context, c *compositeHold, r *request, s
 	period := max(c.validFor()/3, minMemberTimeout)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over() || c.leaving || c.confined != nil {
+	if !c.active() || c.confined != nil {
 		return
 	}
 	c.mending = time.AfterFunc(period, func() {

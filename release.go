@@ -67,7 +67,7 @@ func (t *ownership) beginRelease(s *holdState) error {
 		t.mu.Unlock()
 		return fail("unlock", t.lock.name, ErrNotHeld, s.cause)
 	}
-	if s.released || s.leaving {
+	if s.released || s.releasing {
 		t.mu.Unlock()
 		return nil
 	}
@@ -186,11 +186,11 @@ func (t *ownership) sendRelease(ctx context.Context, stop <-chan struct{}, count
 	return t.client.sender.CallOn(ctx, stop, t.terms(false), c.cmd, c.keys, c.args)
 }
 
-// giveUp takes a hold off the count. With the last one the ownership is leaving: it
+// giveUp takes a hold off the count. With the last one the ownership is releasing: it
 // is neither renewed nor entered again. t.mu is held.
 func (t *ownership) giveUp(s *holdState) {
 	if t.holds.giveUp(s) {
-		t.phase = leaving
+		t.phase = releasing
 		t.doubt.stood = t.valid() > 0
 		// While a lock has one holder, nobody else publishes its release. That is not so
 		// for readers, whose own messages are heard like all others.

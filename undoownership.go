@@ -50,7 +50,7 @@ func (t *ownership) countSent(a releaseAnswer) {
 	t.mu.Lock()
 	phase := t.phase
 	t.mu.Unlock()
-	if phase == leaving && a.count == 0 {
+	if phase == releasing && a.count == 0 {
 		if a.Null && !t.explains(a) {
 			t.lose(ErrLost, "it was gone when it was released")
 			return
