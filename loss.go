@@ -6,7 +6,7 @@ import "log/slog"
 // whether it has ended the ownership.
 func (t *ownership) endIfDue() bool {
 	t.mu.Lock()
-	if t.phase != held && t.phase != releasing {
+	if !t.phase.begun() {
 		t.mu.Unlock()
 		return false
 	}
@@ -68,7 +68,7 @@ func (t *ownership) leaveHold() { t.queue.holdLeft(t.echo) }
 // cause is nil after a release.
 func (t *ownership) end(cause error) bool {
 	t.mu.Lock()
-	if t.phase != held && t.phase != releasing {
+	if !t.phase.begun() {
 		t.mu.Unlock()
 		return false
 	}

@@ -47,7 +47,7 @@ func newFairModel(w *world) model {
 
 // waiter is what a party knows of its place, nil if it wants none.
 func (m *fairModel) waiter(p *party) *modelFairWaiter {
-	if p.t == nil || p.phase != pending || p.inQueue() == nil {
+	if p.t == nil || p.phase != acquiring || p.inQueue() == nil {
 		delete(m.waiters, p)
 		return nil
 	}
@@ -322,7 +322,7 @@ func (m *fairModel) finish() {
 		j.crash()
 	}
 	clear(m.waits)
-	waiting := func(p *party) bool { return p.t != nil && p.phase == pending }
+	waiting := func(p *party) bool { return p.t != nil && p.phase == acquiring }
 	for turn := 0; slices.ContainsFunc(m.parties, waiting); turn++ {
 		if turn > 1000 {
 			m.w.fail("nobody is granted the lock for more than an hour: %v", m.lineUp())

@@ -161,7 +161,7 @@ func (m *lockModel) damage(d dice) {
 // excuse lets holds end that something outside has ended.
 func (m *lockModel) excuse() {
 	for _, p := range m.parties {
-		p.excused = p.t != nil && p.phase != pending
+		p.excused = p.t != nil && p.phase != acquiring
 	}
 	for _, j := range m.java {
 		j.crash()

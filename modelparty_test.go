@@ -18,7 +18,7 @@ type party struct {
 
 	t           *ownership   // nil: it wants nothing
 	others      []*ownership // that are asked for together with it
-	phase       phase        // pending, held or releasing
+	phase       phase        // acquiring, held or releasing
 	lease       modelLease
 	waits       bool
 	round       int // attempts of the acquisition
@@ -68,7 +68,7 @@ func (p *party) holds() bool { return p.left() > 0 && !p.excused }
 
 // want begins an acquisition.
 func (p *party) want(lease modelLease, waits bool, fate int) {
-	p.t, p.phase, p.lease, p.waits, p.round = p.newOwnership(), pending, lease, waits, 0
+	p.t, p.phase, p.lease, p.waits, p.round = p.newOwnership(), acquiring, lease, waits, 0
 	if fair, is := p.t.protocol.(fairProtocol); is && waits {
 		fair.waiter = &fairWaiter{t: p.t}
 		p.t.protocol = fair
@@ -364,10 +364,10 @@ func (p *party) act(d dice) {
 		p.undo(d[2], fate)
 	case p.t == nil:
 		p.want(modelLeases[d[1]%len(modelLeases)], d[2]%2 == 0, fate)
-	case p.phase == pending && d[1]%5 == 0:
+	case p.phase == acquiring && d[1]%5 == 0:
 		p.w.say("%s gives up", p.name)
 		p.giveUp()
-	case p.phase == pending:
+	case p.phase == acquiring:
 		p.ask(fate)
 	case p.phase == releasing:
 		p.settle(false, fate)
@@ -390,7 +390,7 @@ func (p *party) end() {
 
 // leave gives everything back.
 func (p *party) leave() {
-	if p.t != nil && p.phase == pending {
+	if p.t != nil && p.phase == acquiring {
 		p.giveUp()
 	}
 	if p.t != nil {

@@ -94,7 +94,7 @@ func (m *permitModel) lapse() {
 func (m *permitModel) gone() {
 	m.set, m.total, m.ends, m.java = false, 0, 0, nil
 	for _, p := range m.parties {
-		p.excused = p.t != nil && p.phase != pending
+		p.excused = p.t != nil && p.phase != acquiring
 	}
 }
 
@@ -239,7 +239,7 @@ func (m *permitModel) patience(d dice) {
 		m.advance(1000)
 		for _, other := range m.parties {
 			other.end()
-			if other.t != nil && other.phase == pending && other.waits {
+			if other.t != nil && other.phase == acquiring && other.waits {
 				other.ask(0)
 			}
 			renewAll(m.w, []*party{other}, 0)

@@ -29,7 +29,7 @@ func newRWModel(w *world) model {
 			newOwnership: func() *ownership { return c.registry.fresh(write) }}
 		m.add(writer)
 		m.add(&party{w: w, name: fmt.Sprintf("W%dr", i+1), lock: read, writer: writer,
-			newOwnership: func() *ownership { return c.registry.nested(read, writer.t.owner) }})
+			newOwnership: func() *ownership { return c.registry.nested(read, writer.t) }})
 	}
 	m.java = []*javaThread{newJavaThread(w, 1), newJavaThread(w, 2)}
 	return m
@@ -81,7 +81,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 	}
 	fresh := reader.t == nil
 	if fresh {
-		reader.t, reader.phase, reader.grips = reader.newOwnership(), pending, nil
+		reader.t, reader.phase, reader.grips = reader.newOwnership(), acquiring, nil
 		reader.unheard, reader.owing, reader.excused = false, false, false
 	}
 	stood, lease := writer.holds(), modelLease{30000, true}
@@ -168,7 +168,7 @@ func (m *rwModel) damage(d dice) {
 
 func (m *rwModel) excuse(all, nested bool) {
 	for _, p := range m.parties {
-		if p.t != nil && p.phase != pending && (all || nested && p.writer != nil) {
+		if p.t != nil && p.phase != acquiring && (all || nested && p.writer != nil) {
 			p.excused = true
 		}
 	}

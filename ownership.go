@@ -18,36 +18,52 @@ type ownership struct {
 	client        *Client
 	lock          *primitive
 	owner         Owner
-	wire          string // the owner as it stands in Redis
-	number        uint64 // of this ownership in this client
-	participantID string // name of our part if another client made the owner, else ""
-	turn          transport.FIFOMutex
+	wire          string   // the owner as it stands in Redis
+	number        uint64   // of this ownership in this client
+	participantID string   // name of our part if another client made the owner, else ""
 	protocol      protocol // that of the lock, or one that knows more of this ownership
 
+	turn     transport.FIFOMutex
 	schedule schedule // the watchdog's
 
-	mu    sync.Mutex
+	// Set when it begins.
+	token int64
+	queue *waitQueue // which is told of it
+
+	mu    sync.Mutex // guards what follows
 	phase phase
-	cause error
+	cause error // why it was lost
 	lease leaseTerm
 	doubt doubt
 	holds holdSet
-	token int64
-	queue *waitQueue
-	echo  bool // our own message of the release is to be overheard
+	echo  bool // the message of our own release is to be overheard
 	// sibling is the ownership of the same owner on the other side of the lock, if this one
-	// was made beside it or it was made beside this one.
+	// was made beside it or it was made beside this one. One that reads has it from the start.
 	sibling *ownership
 }
 
+// phase is what an ownership is in the middle of:
+//
+//	           granted         the last release begins            it is answered
+//	acquiring ─────────▶ held ─────────────────────────▶ releasing ─────────▶ over
+//	    │                  │                                 │                 ▲
+//	    │ refused, late,   │ denied, lease over,             │ lease over,     │
+//	    │ context ended    │ limit reached, Close            │ gone            │
+//	    └──────────────────┴─────────────────────────────────┴─────────────────┘
+//
+// Re-entries, partial releases, renewals and extensions are sent while it is held, and leave
+// it so. Nothing but releases is sent when it is releasing or over.
 type phase int
 
 const (
-	pending phase = iota // being acquired
+	acquiring phase = iota
 	held
-	releasing // the last release has begun: no renewal and no re-entry any more
+	releasing
 	over
 )
+
+// begun reports whether the ownership has been granted and is not over.
+func (p phase) begun() bool { return p == held || p == releasing }
 
 // begin makes an ownership live after the server has granted it. The lease counts
 // from before the request was sent.
@@ -103,7 +119,7 @@ func (t *ownership) live() bool {
 func (t *ownership) isPending() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.phase == pending
+	return t.phase == acquiring
 }
 
 // markQueued remembers that the server has the ownership among those who wait.
@@ -125,7 +141,7 @@ func (t *ownership) mayWait() bool {
 func (t *ownership) usable() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.phase == pending || t.phase == held
+	return t.phase == acquiring || t.phase == held
 }
 
 // valid is for how long the holds can be relied on, without asking anybody. t.mu is held.

@@ -69,7 +69,7 @@ func (a *acquisition) enter(ctx context.Context, t *ownership) (h *Hold, again b
 	t.mu.Lock()
 	phase := t.phase
 	t.mu.Unlock()
-	if phase == pending {
+	if phase == acquiring {
 		a.ownership, a.hasTurn = t, true
 		return nil, false, nil
 	}

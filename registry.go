@@ -148,7 +148,7 @@ func (t *ownership) forgetUnused() {
 	}
 	defer t.turn.Unlock()
 	t.mu.Lock()
-	unused := t.phase == pending
+	unused := t.phase == acquiring
 	if unused {
 		t.phase = over
 	}

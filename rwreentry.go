@@ -69,11 +69,9 @@ func (t *ownership) otherSide(p *primitive) (*ownership, error) {
 func (t *ownership) nest(p *primitive) *ownership {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.sibling != nil && t.sibling.usable() {
-		return t.sibling
+	if t.sibling == nil || !t.sibling.usable() {
+		t.sibling = t.client.registry.nested(p, t)
 	}
-	t.sibling = t.client.registry.nested(p, t.owner)
-	t.sibling.sibling = t
 	return t.sibling
 }
 
@@ -84,11 +82,11 @@ func (t *ownership) isNested() bool {
 }
 
 // nested makes an ownership that reads, under the name of an owner that writes.
-func (s *registry) nested(p *primitive, owner Owner) *ownership {
+func (s *registry) nested(p *primitive, writer *ownership) *ownership {
 	number := s.number()
-	t := s.build(p, owner, number, "")
-	t.protocol = readProtocol{number: strconv.FormatUint(number, 10)}
-	s.replace(ownedName{p.key, p.spec.side, owner}, t)
+	t := s.build(p, writer.owner, number, "")
+	t.sibling, t.protocol = writer, readProtocol{number: strconv.FormatUint(number, 10)}
+	s.replace(ownedName{p.key, p.spec.side, t.owner}, t)
 	return t
 }
 
