@@ -29,15 +29,15 @@ func TestExtensionInDoubtIsTakenBack(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
-	options := latchkey.Options{RetryBudget: 300 * time.Millisecond}
-	hold := mustLock(t, connectVia(t, server, tap.Addr(), options).NewLock(name), latchkey.Lease(time.Second))
+	options := latchkey.Options{RetryBudget: time.Second}
+	hold := mustLock(t, connectVia(t, server, tap.Addr(), options).NewLock(name), latchkey.Lease(3*time.Second))
 	require.NoError(t, hold.Extend(t.Context(), 10*time.Millisecond)) // the server knows the script
 	heal := tap.LoseAll(rig.Mentions(name), rig.Cut)
 	require.ErrorIs(t, hold.Extend(t.Context(), time.Hour), latchkey.ErrUnknownOutcome)
 	heal()
 	heal = tap.LoseAll(rig.Any, rig.CutRequest)
 	rig.Await(t, soon, "the loss", hold.Lost())
-	rest(2 * time.Second) // longer than the lease that is known
+	rest(4 * time.Second) // longer than the lease that is known
 	assert.Greater(t, admin.PTTL(name), 50*time.Minute)
 	heal()
 	vanishes(t, admin, name)

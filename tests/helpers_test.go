@@ -22,7 +22,7 @@ const (
 	// soon is time enough for anything that should happen at once.
 	soon = 10 * time.Second
 	// leeway is what a busy machine may add to a time that is measured.
-	leeway = 500 * time.Millisecond
+	leeway = 1500 * time.Millisecond
 )
 
 // kind is one of the locks, for tests of what is common to all.

@@ -614,7 +614,7 @@ func TestLatchDelayedOperations(t *testing.T) {
 	t.Run("Delete", func(t *testing.T) {
 		tap := rig.NewTap(t, server)
 		latch := newLatch(t, connect(t, server), 1)
-		client := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: 500 * time.Millisecond})
+		client := connectVia(t, server, tap.Addr())
 		copied := tap.Lose(1, second(latch.Name()), rig.CutRequest)
 		deleted, err := client.NewCountDownLatch(latch.Name()).Delete(t.Context())
 		require.NoError(t, err)

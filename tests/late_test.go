@@ -130,11 +130,11 @@ func TestUnlockBehindAStalledReentry(t *testing.T) {
 // Re-entries and extensions shorter than the lease do not put its renewal off.
 func TestShortReentriesDoNotStarveRenewal(t *testing.T) {
 	t.Parallel()
-	l := newLate(t, latchkey.Options{Lease: time.Second})
+	l := newLate(t, latchkey.Options{Lease: 3 * time.Second})
 	outer := mustLock(t, l.lock)
 	ctx := outer.Context(t.Context())
-	for range 20 {
-		rest(150 * time.Millisecond)
+	for range 25 {
+		rest(300 * time.Millisecond)
 		mustUnlock(t, mustLockUnder(ctx, t, l.lock, latchkey.Lease(50*time.Millisecond)))
 		require.NoError(t, outer.Extend(ctx, 10*time.Millisecond))
 	}
@@ -289,9 +289,9 @@ func TestShortStallUnderLoad(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	link := rig.NewLink(t, server)
-	client := connectVia(t, server, link.Addr(), latchkey.Options{Lease: 2 * time.Second, MaxInFlight: 16})
+	client := connectVia(t, server, link.Addr(), latchkey.Options{Lease: 4 * time.Second, MaxInFlight: 16})
 	hold := mustLock(t, client.NewLock(name))
-	link.DelayReplies(400 * time.Millisecond)
+	link.DelayReplies(800 * time.Millisecond)
 	leaving := make([]<-chan acquisition, 32)
 	for i := range leaving {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -302,7 +302,7 @@ func TestShortStallUnderLoad(t *testing.T) {
 		require.Error(t, rig.Await(t, soon, "a caller leaves", left).err)
 	}
 	link.Heal()
-	rest(4 * time.Second) // two leases
+	rest(8 * time.Second) // two leases
 	require.NoError(t, hold.Err())
 	mustUnlock(t, hold)
 }

@@ -223,7 +223,7 @@ func TestMaxHold(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		const lease, limit = time.Second, 2500 * time.Millisecond
+		const lease, limit = 2 * time.Second, 5 * time.Second
 		server, name := rig.Shared(), rig.Name(t)
 		admin := rig.NewAdmin(t, server)
 		lock := k.open(connect(t, server, latchkey.Options{Lease: lease}), name)

@@ -221,21 +221,22 @@ func TestAcquisitionExecutedAfterItsUndo(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		r := newLossRun(t, k)
-		warmUp(t, k) // the server must know the script that is sent late
+		mustUnlock(t, mustLock(t, k.open(connect(t, rig.Shared()), r.name))) // its server knows the script that is sent late
 		first := r.tap.Lose(1, rig.Mentions(r.name), rig.CutRequest)
 		heal := r.tap.LoseAll(rig.Mentions(r.name), rig.CutRequest)
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		_, err := r.lock.Lock(ctx)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		caller := lockInBackground(ctx, r.lock)
+		acquisition := rig.Await(t, soon, "the acquisition", first)
+		cancel()
+		require.ErrorIs(t, rig.Await(t, soon, "the caller", caller).err, context.Canceled)
 
 		// One undo gets through, and the acquisition comes after it. The undo is repeated: no
 		// other one may come between.
-		acquisition := rig.Await(t, soon, "the acquisition", first)
 		undo := r.tap.HoldReply(func(c rig.Command) bool {
 			return rig.Mentions(r.name)(c) && !slices.Equal(c.Args[:2], acquisition.Args[:2]) // another script
 		})
-		undoAgain := r.tap.LoseAll(rig.Mentions(r.name), rig.CutRequest)
+		undoAgain := r.tap.Refuse(rig.Mentions(r.name), "LOADING later")
 		heal()
 		rig.Await(t, soon, "an undo", undo.Arrived)
 		undo.Release()

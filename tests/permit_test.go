@@ -168,12 +168,12 @@ func TestReleaseTellsEachApart(t *testing.T) {
 func TestPermitsAreRenewed(t *testing.T) {
 	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()
-	const lease = 1500 * time.Millisecond
+	const lease = 3 * time.Second
 	client := connect(t, server, latchkey.Options{Lease: lease})
 	s := newPermits(t, client, 3)
 	permits, err := s.AcquireN(ctx, 2)
 	require.NoError(t, err)
-	rig.Throughout(t, 3*lease, "both are held", func() error {
+	rig.Throughout(t, 2*lease, "both are held", func() error {
 		n, err := acquiredIn(ctx, s)
 		if n != 2 {
 			err = errors.Join(err, errors.New("lost on the server"))

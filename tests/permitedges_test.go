@@ -99,7 +99,7 @@ func TestImpossibleRequestKeepsNobodyOut(t *testing.T) {
 func TestPermitsStayKeptForAWaiter(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
-	options := latchkey.Options{StaleWaiterTimeout: 1500 * time.Millisecond, Lease: time.Minute, PollCeiling: 20 * time.Second}
+	options := latchkey.Options{StaleWaiterTimeout: 4 * time.Second, Lease: time.Minute, PollCeiling: 20 * time.Second}
 	s := newPermits(t, connect(t, server, options), 2)
 	a, err := s.Acquire(t.Context())
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestPermitsStayKeptForAWaiter(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- firstOf(big.AcquireN(ctx, 2)) }()
-	rest(1200 * time.Millisecond)
+	rest(3200 * time.Millisecond)              // what it asked at first is old
 	require.NoError(t, a.Release(t.Context())) // big asks, and has them kept
 	admin := rig.NewAdmin(t, server)
 	rig.Eventually(t, soon, "permits are kept", func() error {

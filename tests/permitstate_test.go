@@ -79,7 +79,7 @@ func TestSemaphoresWithoutMemory(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	server, ctx := rig.Fresh(t), t.Context()
 	admin := rig.NewAdmin(t, server)
-	const lease = 1500 * time.Millisecond
+	const lease = 3 * time.Second
 	client := connect(t, server, latchkey.Options{Lease: lease, RetryBudget: lease / 2})
 	s, p := newSemaphore(t, client, 5), newPermits(t, client, 5)
 	require.NoError(t, s.Acquire(ctx, 2))

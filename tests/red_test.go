@@ -167,8 +167,8 @@ func TestRedLockIsLostWithItsMajority(t *testing.T) {
 func TestRedLockMendsItself(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
-	const lease = 1500 * time.Millisecond
-	l := m.lock(t, "x", latchkey.Options{Lease: lease, RetryBudget: 200 * time.Millisecond})
+	const lease = 3 * time.Second
+	l := m.lock(t, "x", latchkey.Options{Lease: lease, RetryBudget: time.Second})
 	m.links[0].Cut()
 	hold := mustLock(t, l)
 	m.comesTo(t, "x", 2)
@@ -224,6 +224,7 @@ func TestRedLockOnOneServer(t *testing.T) {
 // While servers fail, two at any moment, processes contend: never two are inside, and the
 // lock is granted all the time.
 func TestRedLockUnderContention(t *testing.T) {
+	t.Parallel()
 	m := newMasters(t, 5)
 	const lease = 700 * time.Millisecond
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)

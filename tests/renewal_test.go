@@ -57,7 +57,7 @@ func TestRenewalThatFailsForTooLong(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		const lease = time.Second
+		const lease = 2 * time.Second
 		server, name := rig.Shared(), rig.Name(t)
 		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
 		hold := mustLock(t, k.open(connectVia(t, server, tap.Addr(), latchkey.Options{Lease: lease}), name))

@@ -135,7 +135,7 @@ func TestReplicas_without_the_command(t *testing.T) {
 func TestReplicas_confirm_the_lease_of_a_permit(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
-	s := newPermits(t, connect(t, r.Master, confirmed(600*time.Millisecond)), 1)
+	s := newPermits(t, connect(t, r.Master, confirmed(1500*time.Millisecond)), 1)
 	p, err := s.Acquire(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, s.SetLease(t.Context(), p.ID(), time.Minute))
@@ -150,9 +150,9 @@ func TestReplicas_confirm_the_lease_of_a_permit(t *testing.T) {
 // A hold is not relied on for longer than the replica is known to have it.
 func TestReplicas_confirm_renewals(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second
+	const lease = 4 * time.Second
 	r := rig.NewReplicated(t, 1, 0)
-	options := confirmed(600 * time.Millisecond)
+	options := confirmed(1500 * time.Millisecond)
 	options.Lease = lease
 	client := connect(t, r.Master, options)
 	hold := mustLock(t, client.NewLock(rig.Name(t)))
@@ -186,7 +186,7 @@ func TestReplicas_lost_replies(t *testing.T) {
 		for n := 1; n <= 5; n++ {
 			t.Run(fmt.Sprint(loss, n), func(t *testing.T) {
 				tap := rig.NewTap(t, r.Master)
-				client := connectVia(t, r.Master, tap.Addr(), confirmed(600*time.Millisecond))
+				client := connectVia(t, r.Master, tap.Addr(), confirmed(1500*time.Millisecond))
 				name := rig.Name(t)
 				tap.Lose(n, rig.Any, loss)
 				hold, err := client.NewLock(name).Lock(within(t, soon))

@@ -169,8 +169,8 @@ func TestReplicas_scripts_flushed(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
 	admin, replica := rig.NewAdmin(t, r.Master), rig.NewAdmin(t, r.Replicas[0])
-	options := confirmed(500 * time.Millisecond)
-	options.Lease = 2 * time.Second
+	options := confirmed(1500 * time.Millisecond)
+	options.Lease = 4 * time.Second
 	client := connect(t, r.Master, options)
 	hold := mustLock(t, client.NewLock(rig.Name(t)))
 	for _, k := range takers {

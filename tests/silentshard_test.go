@@ -20,7 +20,7 @@ import (
 // the others are taken as fast as before. LATCHKEY_TEST_SILENCE=30s measures for so long,
 // and asks for nine tenths of the pace and at most twice the time.
 func TestSilentShard_locks_of_others_go_on(t *testing.T) {
-	lasts, least, most := 4*time.Second, 0.5, 4.0
+	lasts, least, most := 2*time.Second, 0.5, 4.0
 	if os.Getenv("LATCHKEY_TEST_SILENCE") != "" {
 		lasts, least, most = rig.Campaign(t, "LATCHKEY_TEST_SILENCE", lasts), 0.9, 2
 	}

@@ -177,6 +177,7 @@ func TestUnavailableInTheMiddleOfAWait(t *testing.T) {
 // A lock that this client holds is busy, whatever becomes of the server: the hold lasts for
 // as long as its lease.
 func TestHeldHereIsBusyWithoutAServer(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Process)
 	server := rig.Fresh(t)
 	client := connect(t, server, patient)
@@ -278,6 +279,7 @@ func TestUnavailableToAllOperations(t *testing.T) {
 // Who does the work again when the server is unavailable must not do it twice: a release that
 // fails after it is no ErrUnavailable.
 func TestReleaseAfterTheWorkIsNotUnavailable(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Process)
 	server := rig.Fresh(t)
 	client := connect(t, server, latchkey.Options{RetryBudget: 300 * time.Millisecond})

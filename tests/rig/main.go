@@ -27,11 +27,13 @@ func runTests(m *testing.M, after []func()) int {
 		return 1
 	}
 	fmt.Printf("rig: backend %s\n", shared.describe())
-	// Parallel tests wait for time to pass more than for a processor; with the server in
-	// this process they wait for that too. -parallel on the command line, which is read
-	// later, still counts.
-	parallel := "12"
+	// Parallel tests wait for time to pass more than for a processor, of which a topology
+	// takes more than a server; with the server in this process they wait for that too.
+	// -parallel on the command line, which is read later, still counts.
+	parallel := "20"
 	switch {
+	case shared.able&Speed != 0 && shared.able&Single == 0:
+		parallel = "12"
 	case shared.able&Speed != 0:
 	case raceDetector:
 		parallel = "3" // which makes that server ten times slower
