@@ -11,7 +11,7 @@ package latchkey
 //
 //	mutex                   | guards                                                     | also
 //	syncLocker.mu           | the hold of a SyncLocker, for as long as it is held        |
-//	compositeHold.releasing | one release of a composite hold after the other            | itself
+//	compositeHold.unlocking | one release of a composite hold after the other            | itself
 //	identity.turn           | one question for the id of a server after the other        |
 //	ownership.turn          | what is sent for an ownership, one command after the other | itself
 //

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,7 +20,7 @@ type listener struct {
 	address string
 	kick    chan struct{} // there is something to subscribe
 
-	mu sync.Mutex // after notifier.mu
+	mu sync.Mutex
 	// subs are by their channels. The keys a and {a} share one, and semaphores of both
 	// kinds do. A slice that was handed out is never changed.
 	subs   map[string][]*subscription
@@ -44,17 +43,6 @@ func newListener(n *notifier, address string) *listener {
 		kick:     make(chan struct{}, 1),
 		subs:     map[string][]*subscription{},
 	}
-}
-
-func (l *listener) add(s *subscription) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.subs[s.channel] = append(slices.Clone(l.subs[s.channel]), s)
-	if !l.active {
-		l.active = true
-		l.running.Go(l.run)
-	}
-	nudge(l.kick)
 }
 
 // run keeps a link up for as long as there is something to listen to.
@@ -144,130 +132,6 @@ func (l *listener) serve(k *link) error {
 	}
 }
 
-// subscribeNew asks for every channel that has not been asked for on this link, or not
-// by everybody: to ask again does no harm, and is confirmed again.
-func (l *listener) subscribeNew(k *link) error {
-	l.mu.Lock()
-	var channels []string
-	for channel, subs := range l.subs {
-		fresh := false
-		for _, s := range subs {
-			fresh = fresh || s.asked != k
-			s.asked = k
-		}
-		if fresh {
-			channels = append(channels, channel)
-		}
-	}
-	l.mu.Unlock()
-	batch := subscribeBatch
-	if l.sharded {
-		batch = 1 // those of one command would have to share a slot
-	}
-	for len(channels) > 0 {
-		some := channels[:min(len(channels), batch)]
-		channels = channels[len(some):]
-		if err := l.subscribe(k, some); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// subscribe returns when the server has confirmed, or an error if the link is no
-// good. A server that refuses a batch for one of its channels is asked for each
-// alone; one that refuses a channel leaves its waiters to poll.
-func (l *listener) subscribe(k *link, channels []string) error {
-	err := l.do(k, l.subscribeCommand(k, channels))
-	switch {
-	case err == nil && l.sharded:
-		l.own(channels[0])
-		return nil
-	case transport.Classify(err) != transport.Refused:
-		return err
-	case l.sharded && l.redirect(channels[0], err):
-		return nil
-	case len(channels) == 1:
-		l.reporter.log(noticeSubscribe, channels[0], slog.Any("error", err))
-		return nil
-	}
-	for _, channel := range channels {
-		if err := l.subscribe(k, []string{channel}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (l *listener) subscribeCommand(k *link, channels []string) rueidis.Completed {
-	if l.sharded {
-		return k.conn.B().Ssubscribe().Channel(channels...).Build()
-	}
-	return k.conn.B().Subscribe().Channel(channels...).Build()
-}
-
-func (l *listener) do(k *link, cmd rueidis.Completed) error {
-	ctx, cancel := context.WithTimeout(context.Background(), l.sender.Patience)
-	defer cancel()
-	return k.conn.Do(ctx, cmd).Error()
-}
-
-// sweep unsubscribes channels that nobody has waited on for a while, and returns
-// how many are left.
-func (l *listener) sweep(k *link) (left int, err error) {
-	idle := l.retire()
-	switch {
-	case len(idle) == 0:
-	case l.sharded:
-		for _, channel := range idle {
-			err = errors.Join(err, l.do(k, k.conn.B().Sunsubscribe().Channel(channel).Build()))
-		}
-	default:
-		err = l.do(k, k.conn.B().Unsubscribe().Channel(idle...).Build())
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.subs), err
-}
-
-// retire forgets the channels that nobody has waited on for a while, and returns
-// them.
-func (l *listener) retire() (idle []string) {
-	for _, s := range l.snapshot() {
-		if s.queue.retire(subscriptionLinger) && l.forget(s) && len(l.find(s.channel)) == 0 {
-			idle = append(idle, s.channel)
-		}
-	}
-	return idle
-}
-
-// forget removes a subscription, and reports whether it was there.
-func (l *listener) forget(s *subscription) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	subs := l.subs[s.channel]
-	i := slices.Index(subs, s)
-	switch {
-	case i < 0:
-		return false
-	case len(subs) == 1:
-		delete(l.subs, s.channel)
-	default:
-		l.subs[s.channel] = slices.Delete(slices.Clone(subs), i, i+1)
-	}
-	return true
-}
-
-func (l *listener) snapshot() []*subscription {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := make([]*subscription, 0, len(l.subs))
-	for _, subs := range l.subs {
-		all = append(all, subs...)
-	}
-	return all
-}
-
 // hearItself subscribes to the beat. A server that does not permit it is trusted to
 // tell when the connection breaks.
 func (l *listener) hearItself(k *link) error {
@@ -309,44 +173,5 @@ func (l *listener) beat(k *link) {
 	}
 	if transport.Classify(err) == transport.Refused {
 		k.mute.Store(true)
-	}
-}
-
-// onMessage runs in the reader of the link and must not block.
-func (l *listener) onMessage(k *link, channel string) {
-	if channel == l.beatName {
-		k.silent.Store(0)
-		return
-	}
-	for _, s := range l.find(channel) {
-		s.queue.message()
-	}
-}
-
-// onSubscription runs in the reader of the link and must not block. A node that
-// gives a slot away ends the subscriptions of its channels by itself.
-func (l *listener) onSubscription(e rueidis.PubSubSubscription) {
-	begins := e.Kind == "subscribe" || e.Kind == "ssubscribe"
-	for _, s := range l.find(e.Channel) {
-		if begins {
-			s.confirmed.Store(true)
-			s.queue.reconnected()
-		} else {
-			s.lost()
-			l.oust(s)
-		}
-	}
-}
-
-func (l *listener) find(channel string) []*subscription {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.subs[channel]
-}
-
-// unconfirm wakes everybody at the end of a link.
-func (l *listener) unconfirm() {
-	for _, s := range l.snapshot() {
-		s.lost()
 	}
 }
