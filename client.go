@@ -2,14 +2,11 @@ package latchkey
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -185,137 +182,6 @@ func (c *Client) begin() bool {
 		c.working.Add(1)
 		return true
 	}
-}
-
-// Close ends everything: new calls and waiters get ErrClosed, live holds end with
-// that cause and are released, background work stops, and a connection that the
-// client opened is closed. What the logger and the observer have not been told is
-// delivered, for Options.RetryBudget at most. When it returns nil, no goroutine is left.
-//
-// If ctx ends first, Close returns its error and the rest ends by itself; locks
-// that could not be released come back at the end of their leases. A ctx that has
-// ended already, as at the end of a program it often has, is replaced by
-// Options.RetryBudget. Further calls wait for the first, and return what it
-// returned.
-func (c *Client) Close(ctx context.Context) error {
-	if ctx.Err() != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), c.options.RetryBudget)
-		defer cancel()
-	}
-	if c.startClosing() {
-		go c.finish(ctx, c.endHolds())
-	}
-	select {
-	case <-c.closed:
-		return c.result
-	case <-ctx.Done():
-		return fail("close", "client", transport.ContextError(ctx))
-	}
-}
-
-// startClosing reports whether this call is the first.
-func (c *Client) startClosing() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	select {
-	case <-c.closing:
-		return false
-	default:
-		close(c.closing)
-		return true
-	}
-}
-
-// endHolds tells every hold at once that the client is closed, and returns those
-// whose locks are to be released.
-func (c *Client) endHolds() []*ownership {
-	all := c.registry.all()
-	return slices.DeleteFunc(all, func(t *ownership) bool {
-		if t.isReleasing() {
-			return false // its Unlock is under way, and says what came of it
-		}
-		if !t.end(ErrClosed) {
-			return true
-		}
-		t.endHold(0)
-		return false
-	})
-}
-
-// finish is the work of Close, in its order: waiters leave, locks are released,
-// what is unknown is settled, the helpers stop, and the last of it is told.
-func (c *Client) finish(ctx context.Context, ended []*ownership) {
-	defer close(c.closed)
-	c.working.Wait()
-	c.releaseAll(ctx, append(ended, c.endHolds()...))
-	c.closeParts()
-	c.watchdog.close()
-	c.undo.close(ctx)
-	c.notifier.close()
-	c.sender.Finish()
-	if c.owned {
-		c.rueidis.Close()
-	}
-	if err := c.reporter.close(ctx, c.options.RetryBudget); err != nil && c.result == nil {
-		c.result = fail("close", "client", err)
-	}
-}
-
-// closeReleases is how many locks Close releases at a time.
-const closeReleases = 64
-
-// releaseAll frees the locks of ownerships that are over. If that fails, it fails for
-// many in the same way: the first error stands for all.
-func (c *Client) releaseAll(ctx context.Context, ended []*ownership) {
-	var failed atomic.Int32
-	inParallel(closeReleases, ended, func(t *ownership) {
-		if failed.Load() > 0 {
-			failed.Add(1) // a silent server would cost the rest as much again
-			return
-		}
-		if err := t.releaseAtClose(ctx); err != nil && transport.Classify(err) != transport.Refused && failed.Add(1) == 1 {
-			c.result = err
-		}
-	})
-	if n := failed.Load(); n > 1 {
-		c.result = fmt.Errorf("%w (and %d more)", c.result, n-1)
-	}
-}
-
-func (t *ownership) releaseAtClose(ctx context.Context) error {
-	if err := t.turn.Lock(ctx); err != nil {
-		return fail("close", t.lock.name, ErrUnknownOutcome, transport.Unavailable(transport.ContextError(ctx)))
-	}
-	defer t.turn.Unlock()
-	unlocking := t.isReleasing()
-	if !unlocking && t.wasReleased() {
-		return nil
-	}
-	a, err := t.sendCount(ctx, nil)
-	switch {
-	case err != nil:
-		return fail("close", t.lock.name, err)
-	case unlocking:
-		t.countSent(a)
-	default:
-		t.observe(Event{Type: EventReleased})
-	}
-	return nil
-}
-
-// isReleasing reports whether the last release has begun and nothing has come of it yet.
-func (t *ownership) isReleasing() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.phase == releasing
-}
-
-// wasReleased reports whether the ownership ended by a release.
-func (t *ownership) wasReleased() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.phase == over && t.cause == nil
 }
 
 // leaseText returns a lease as it is sent; the default one costs nothing.

@@ -40,7 +40,7 @@ type doubt struct {
 	acquisition bool
 	sent        transport.Stamp      // of the last acquisition in doubt, before it was sent
 	sentIn      transport.Generation // in which all of them were sent, or transport.NoGeneration
-	unwanted    bool                 // also if the server has said no, but too late or to too few replicas
+	unwanted    bool                 // the grant came too late, to too few replicas, or to a client that closes
 	queued      bool                 // in the queue of a fair lock, or among the writers
 	renewal     bool                 // or an extension
 	extension   time.Duration        // the longest lease that an extension in doubt may have set
