@@ -87,7 +87,7 @@ func TestOneBadKeyDoesNotSpoilTheBatch(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		const lease = 2 * time.Second
+		const lease = 3 * time.Second
 		server, name := rig.Shared(), rig.Name(t)
 		admin := rig.NewAdmin(t, server)
 		client := connect(t, server, latchkey.Options{Lease: lease})

@@ -282,7 +282,7 @@ func TestReleaseAfterTheWorkIsNotUnavailable(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process)
 	server := rig.Fresh(t)
-	client := connect(t, server, latchkey.Options{RetryBudget: 300 * time.Millisecond})
+	client := connect(t, server, latchkey.Options{RetryBudget: time.Second})
 	permits := client.NewPermitSemaphore("permits")
 	require.NoError(t, permits.SetPermits(t.Context(), 1))
 	t.Cleanup(func() { server.Resume(t) })
