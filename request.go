@@ -24,9 +24,6 @@ type request struct {
 	permanent   bool
 	untilWhole  bool // see confinement
 	together    int
-
-	began     transport.Stamp // when the call did
-	ownership *ownership      // that is to begin, of a request that waits in front
 }
 
 // permanentLease stands for a lease that does not end.
