@@ -74,12 +74,9 @@ func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
 	t := a.ownership
 	w := &fairWaiter{t: t, queue: l.client.waitQueues.use(t.lock.waiterChannel(t.wire))}
 	w.queue.doNotLinger()
-	without := t.protocol
+	// It stays: a renewal may read it as soon as the lock is held.
 	t.protocol = fairProtocol{waiters: l, waiter: w}
-	defer func() {
-		t.protocol = without
-		l.remove(w)
-	}()
+	defer l.remove(w)
 	return l.client.waitInFront(ctx, w.queue, fairAttempter{a, l, w})
 }
 
