@@ -58,8 +58,8 @@ func (w *awaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {
 }
 
 // pause is part of [attempter].
-func (w *awaiter) pause(g *waitQueue, _ int, left time.Duration) time.Duration {
-	g.subscribe(w.client.notifier, w.channel)
+func (w *awaiter) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
+	q.subscribe(w.client.notifier, w.channel)
 	return until(left, w.client.pollPause())
 }
 
