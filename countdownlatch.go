@@ -70,7 +70,7 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetO
 		return false, err
 	}
 	return yes(l.count(ctx, verb, func(o *operation) call {
-		return call{latchSet, l.noted(o), []string{o.number, v.round, strconv.Itoa(n), ttl, l.client.publish, l.channel}}
+		return call{latchSet, l.changeKeys(o), []string{o.number, v.round, strconv.Itoa(n), ttl, l.client.publish, l.channel}}
 	}))
 }
 
@@ -114,7 +114,7 @@ func (l *CountDownLatch) countDown(ctx context.Context, verb string, n int, part
 	}
 	in := func(round string) func(*operation) call {
 		return func(o *operation) call {
-			return call{latchCount, l.noted(o),
+			return call{latchCount, l.changeKeys(o),
 				[]string{o.number, round, strconv.Itoa(n), participant, l.client.publish, l.channel}}
 		}
 	}
@@ -169,7 +169,7 @@ func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		a, err := l.count(ctx, verb, func(o *operation) call {
-			return call{latchDelete, l.noted(o), []string{o.number, v.round, l.client.publish, l.channel}}
+			return call{latchDelete, l.changeKeys(o), []string{o.number, v.round, l.client.publish, l.channel}}
 		})
 		if err != nil {
 			return false, err

@@ -11,10 +11,10 @@ import (
 )
 
 // The errors of this package. The set is closed: every error that an operation on a lock, a
-// semaphore or a latch returns matches one of them under [errors.Is], or says why the server refuses: an
-// error of Redis that no retry can mend (out of memory, no permission …), which
-// [errors.As] finds as a *rueidis.RedisError. What lies underneath, such as an error of
-// the network or of the context, always stays in the chain.
+// semaphore or a latch returns matches one of them under [errors.Is], or says why the server
+// refuses: an error of Redis that no retry can mend (out of memory, no permission …), which
+// [errors.As] finds as a *rueidis.RedisError. What lies underneath, such as an error of the
+// network or of the context, always stays in the chain.
 var (
 	// ErrNotAcquired means that somebody else has it: the lock was busy when it was tried,
 	// or until the context ended (the error then also matches the context's error) or the
@@ -49,10 +49,10 @@ var (
 	// were released, and their contexts end with this cause.
 	ErrClosed = transport.ErrClosed
 
-	// ErrUnknownOutcome means that a command may or may not have been executed: no
-	// answer came. From Unlock also that the release could not be sent yet. A failed acquisition with this error is
-	// undone in the background; a failed release is repeated there. The lease ends
-	// what could not be reached.
+	// ErrUnknownOutcome means that a command may or may not have been executed: no answer
+	// came. From Unlock it also means that the release could not be sent yet. A failed
+	// acquisition with this error is undone in the background; a failed release is repeated
+	// there. The lease ends what could not be reached.
 	ErrUnknownOutcome = transport.ErrUnknownOutcome
 
 	// ErrNotReplicated means that fewer replicas than [Options.Replicas] asks for have

@@ -89,8 +89,9 @@ func (h *Hold) Lost() <-chan struct{} {
 // After any other error the hold is not renewed any more, the release is repeated in
 // the background until its lease has ended, and Unlock may be called again to wait for
 // it. ErrUnavailable and ErrUnknownOutcome mean that the server could not be asked or did
-// not answer; a *rueidis.RedisError means that it refused. A connection that has gone silent without breaking may cost a few seconds on
-// top of the budget until that is noticed.
+// not answer; a *rueidis.RedisError means that it refused. A
+// connection that has gone silent without breaking may cost a few seconds on top of the
+// budget until that is noticed.
 func (h *Hold) Unlock(ctx context.Context) error {
 	err := h.inner().unlock(ctx)
 	if h != nil && err == nil {

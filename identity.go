@@ -63,7 +63,7 @@ func (c *Client) serverID(ctx context.Context) (id string, told bool) {
 // askServerID is serverID with the turn held.
 func (c *Client) askServerID(ctx context.Context) (id string, told bool) {
 	i := &c.identity
-	era := c.topology.Generation()
+	generation := c.topology.Generation()
 	i.mu.Lock()
 	if i.since.IsZero() {
 		i.since = time.Now()
@@ -80,7 +80,7 @@ func (c *Client) askServerID(ctx context.Context) (id string, told bool) {
 	id, _, _ = strings.Cut(id, "\r")
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.told, i.id, i.generation, i.at, i.since = true, id, era, time.Now(), time.Time{}
+	i.told, i.id, i.generation, i.at, i.since = true, id, generation, time.Now(), time.Time{}
 	return id, true
 }
 

@@ -16,9 +16,10 @@ type awaiter struct {
 	verdict   error  // what came of it, once it is decided
 }
 
-// await returns nil when the outcome is known. The awaiters of this client stand in one line. Only the front of it waits on the server; when there is a hint,
-// or the matter is decided for it, those behind look as well, all at once, without
-// leaving the line: each awaits a round of its own.
+// await returns nil when the outcome is known. The awaiters of this client stand in one line,
+// and only the front of it waits for the server. At a hint, or when the outcome is known to
+// the front, those behind it ask as well, all at once, without leaving the line: each awaits a
+// round of its own.
 func (w *awaiter) await(ctx context.Context) error {
 	_, last := w.attempt(ctx, 0)
 	if last == nil || !w.request.waits || !worthWaiting(ctx, last) {

@@ -80,7 +80,7 @@ func (l *CountDownLatch) roundError(verb string, v latchView) error {
 	return nil
 }
 
-// noted are the keys of a change.
-func (l *CountDownLatch) noted(o *operation) []string {
+// changeKeys are the keys of every script that changes a latch.
+func (l *CountDownLatch) changeKeys(o *operation) []string {
 	return []string{l.key, l.state, l.done, o.record}
 }

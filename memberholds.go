@@ -17,8 +17,8 @@ func giveBack(ctx context.Context, holds []*Hold, patience time.Duration) {
 }
 
 // most calls f for holds, all at once, and returns their errors by their places. When it
-// has succeeded for enough of them, the others are waited for only a while: an transport.ErrSilent
-// stands for their results. When ctx ends, none is waited for.
+// has succeeded for enough of them, the others are waited for only for the patience:
+// [transport.ErrSilent] stands for their results. When ctx ends, none is waited for.
 func most(ctx context.Context, holds []*Hold, enough int, patience time.Duration, f func(*Hold) error) []error {
 	places := slices.DeleteFunc(indexes(holds), func(i int) bool { return holds[i] == nil })
 	calls := callMembers(places, func(i int) (*Hold, error) { return holds[i], f(holds[i]) })

@@ -1,6 +1,6 @@
 package latchkey
 
-// primitive is the working part of every exclusive lock.
+// primitive is a lock as the engine sees it: a name in a client, and the spec of its kind.
 type primitive struct {
 	keys
 	client  *Client
@@ -9,9 +9,9 @@ type primitive struct {
 	reader  *primitive // of the write side of a read/write lock: the other side
 }
 
-func newPrimitive(c *Client, k *spec, name string) *primitive {
+func newPrimitive(c *Client, s *spec, name string) *primitive {
 	names, err := c.options.keysOf(name)
-	return &primitive{keys: names, client: c, spec: k, invalid: err}
+	return &primitive{keys: names, client: c, spec: s, invalid: err}
 }
 
 // Name returns the name as the program gave it.

@@ -11,7 +11,7 @@ import (
 // what they are told of an ownership. Every call is safe to send twice, because counts
 // are absolute.
 type protocol interface {
-	// acquire makes the ownership hold the lock count times. round is 0 at the first
+	// acquireCall makes the ownership hold the lock count times. round is 0 at the first
 	// attempt of an acquisition.
 	acquireCall(a *acquisition, count, round int) call
 	// readRefusal reads the reply to that if it is a number or an array, by which the
@@ -19,17 +19,17 @@ type protocol interface {
 	// ErrNotAcquired, and comes with the time after which to ask again, negative if the
 	// script does not know.
 	readRefusal(a *acquisition, ans transport.Answer) (left time.Duration, err error)
-	// release lowers the count of the ownership; with 0 it has nothing in Redis any
-	// more. If the lock stays held, its time is raised to raise ms.
+	// releaseCall lowers the count of the ownership; with 0 it has nothing in Redis any
+	// more. If the lock stays held, what is left of its time is raised to raise ms.
 	releaseCall(t *ownership, count int, raise int64) call
-	// renewal is one ownership's part of a batch of renewals.
+	// renewalCall is one ownership's part of a batch of renewals.
 	renewalCall(t *ownership, lease time.Duration) call
 }
 
 // keyByKey is a protocol whose holds have several keys, each of which can be renewed by
 // itself.
 type keyByKey interface {
-	// renewals renew a hold if all of them say so, one after the other.
+	// renewalCalls are sent one after the other. The hold is renewed if all of them say so.
 	renewalCalls(t *ownership, lease time.Duration) []call
 }
 

@@ -63,9 +63,10 @@ const (
 	DefaultRedLockRetryDelay = 200 * time.Millisecond
 )
 
-// NewRedLock returns the lock that is a majority of the locks given. Nothing is sent. No lock at all, one that cannot be used, and one that stands
-// there twice, also inside of another, are an ErrInvalid of every method; so are two locks
-// on one server, which is found out when both servers have answered.
+// NewRedLock returns the lock that is a majority of the locks given. Nothing is sent. No lock
+// at all, one that cannot be used, and one that is there twice, also inside another, are an
+// ErrInvalid of every method; so are two locks on one server, which is found out when both
+// servers have answered.
 func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	members, err := membersOf(locks)
 	if err == nil {

@@ -30,53 +30,53 @@ func newRegistry(c *Client) *registry {
 }
 
 // number returns a number that this client has not used yet.
-func (s *registry) number() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last++
-	return s.last
+func (r *registry) number() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last++
+	return r.last
 }
 
 // find returns the ownership of an explicit owner on a lock, which may be live or
 // still being acquired, or else a fresh one.
-func (s *registry) find(p *primitive, owner Owner) *ownership {
+func (r *registry) find(p *primitive, owner Owner) *ownership {
 	name := ownedName{p.key, p.spec.side, owner}
-	if t := s.known(name); t != nil && t.usable() {
+	if t := r.known(name); t != nil && t.usable() {
 		return t
 	}
-	return s.newFor(p, name)
+	return r.newFor(p, name)
 }
 
 // known returns the ownership of an explicit owner, or the one that the owner was made
 // for, or nil.
-func (s *registry) known(name ownedName) *ownership {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t := s.byName[name]; t != nil {
+func (r *registry) known(name ownedName) *ownership {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t := r.byName[name]; t != nil {
 		return t
 	}
-	t := s.live[name.owner.number]
+	t := r.live[name.owner.number]
 	if t == nil || t.owner != name.owner || t.lock.key != name.key || t.lock.spec.side != name.side {
 		return nil
 	}
 	return t
 }
 
-// newFor makes an ownership for an explicit owner, unless another goroutine was quicker.
-// Nothing on the wire is used twice, so that a command of an earlier ownership,
-// delivered late, cannot touch this one: an owner of this client gets a fresh number,
-// and an owner of another client, which has to be itself, a part with a fresh name.
-func (s *registry) newFor(p *primitive, name ownedName) *ownership {
-	number := s.number()
-	wire, part := Owner{client: s.client.id, number: number}, ""
-	if name.owner.client != s.client.id {
-		part = wire.String()
+// newFor makes an ownership for an explicit owner, unless another goroutine was quicker. Each
+// ownership has a name of its own in Redis, so that a late command of an earlier one cannot
+// touch it: for an owner of this client that is an owner with a fresh number. An owner of
+// another client keeps its name, and the ownership has a fresh participant id beside it.
+func (r *registry) newFor(p *primitive, name ownedName) *ownership {
+	number := r.number()
+	wire, participant := Owner{client: r.client.id, number: number}, ""
+	if name.owner.client != r.client.id {
+		participant = wire.String()
 		wire = name.owner
 	}
-	t := s.build(p, wire, number, part)
+	t := r.build(p, wire, number, participant)
 	var over *ownership
 	for {
-		known := s.register(name, over, t)
+		known := r.register(name, over, t)
 		if known == t || known.usable() {
 			return known
 		}
@@ -85,35 +85,35 @@ func (s *registry) newFor(p *primitive, name ownedName) *ownership {
 }
 
 // register makes an ownership known by a name, in place of one that is over, and returns the
-// one that is known then. It does not look into another ownership: who has the lock of that
-// one may be about to come for the lock of these.
-func (s *registry) register(name ownedName, over, t *ownership) *ownership {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if other := s.byName[name]; other != nil && other != over {
+// one that is known then. It does not look into another ownership: whoever has locked that
+// one may be about to lock the registry.
+func (r *registry) register(name ownedName, over, t *ownership) *ownership {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if other := r.byName[name]; other != nil && other != over {
 		return other
 	}
-	s.byName[name], s.names[t] = t, name
+	r.byName[name], r.names[t] = t, name
 	return t
 }
 
 // replace makes an ownership known by a name, in place of any other.
-func (s *registry) replace(name ownedName, t *ownership) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.byName[name], s.names[t] = t, name
+func (r *registry) replace(name ownedName, t *ownership) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.byName[name], r.names[t] = t, name
 }
 
 // fresh makes an ownership for an owner that nobody has.
-func (s *registry) fresh(p *primitive) *ownership {
-	number := s.number()
-	return s.build(p, Owner{client: s.client.id, number: number}, number, "")
+func (r *registry) fresh(p *primitive) *ownership {
+	number := r.number()
+	return r.build(p, Owner{client: r.client.id, number: number}, number, "")
 }
 
-func (s *registry) build(p *primitive, owner Owner, number uint64, part string) *ownership {
+func (r *registry) build(p *primitive, owner Owner, number uint64, participant string) *ownership {
 	t := &ownership{
-		client: s.client, lock: p, number: number,
-		owner: owner, wire: owner.String(), participantID: part,
+		client: r.client, lock: p, number: number,
+		owner: owner, wire: owner.String(), participantID: participant,
 		protocol: p.spec.protocol, schedule: newSchedule(),
 	}
 	t.holds.first.ownership = t
@@ -121,21 +121,21 @@ func (s *registry) build(p *primitive, owner Owner, number uint64, part string) 
 }
 
 // add makes an ownership known that has begun.
-func (s *registry) add(t *ownership) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.live[t.number] = t
+func (r *registry) add(t *ownership) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.live[t.number] = t
 }
 
 // remove forgets an ownership that is over.
-func (s *registry) remove(t *ownership) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.live, t.number)
-	if name, found := s.names[t]; found {
-		delete(s.names, t)
-		if s.byName[name] == t {
-			delete(s.byName, name)
+func (r *registry) remove(t *ownership) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.live, t.number)
+	if name, found := r.names[t]; found {
+		delete(r.names, t)
+		if r.byName[name] == t {
+			delete(r.byName, name)
 		}
 	}
 }
@@ -159,11 +159,11 @@ func (t *ownership) forgetUnused() {
 }
 
 // all returns the live ownerships.
-func (s *registry) all() []*ownership {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make([]*ownership, 0, len(s.live))
-	for _, t := range s.live {
+func (r *registry) all() []*ownership {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]*ownership, 0, len(r.live))
+	for _, t := range r.live {
 		all = append(all, t)
 	}
 	return all

@@ -47,8 +47,8 @@ func resolveSide(ctx context.Context, a *acquisition) (*ownership, error) {
 	return p.client.registry.findSide(p, owner)
 }
 
-func (k *spec) otherSide() Kind {
-	if k.side == KindRead {
+func (s *spec) otherSide() Kind {
+	if s.side == KindRead {
 		return KindWrite
 	}
 	return KindRead
@@ -82,29 +82,30 @@ func (t *ownership) isNested() bool {
 }
 
 // nested makes an ownership that reads, under the name of an owner that writes.
-func (s *registry) nested(p *primitive, writer *ownership) *ownership {
-	number := s.number()
-	t := s.build(p, writer.owner, number, "")
+func (r *registry) nested(p *primitive, writer *ownership) *ownership {
+	number := r.number()
+	t := r.build(p, writer.owner, number, "")
 	t.sibling, t.protocol = writer, readProtocol{number: strconv.FormatUint(number, 10)}
-	s.replace(ownedName{p.key, p.spec.side, t.owner}, t)
+	r.replace(ownedName{p.key, p.spec.side, t.owner}, t)
 	return t
 }
 
 // findSide returns the ownership of an explicit owner on a side of a read/write lock.
-func (s *registry) findSide(p *primitive, owner Owner) (*ownership, error) {
-	if t := s.known(ownedName{p.key, p.spec.side, owner}); t != nil && t.usable() {
+func (r *registry) findSide(p *primitive, owner Owner) (*ownership, error) {
+	if t := r.known(ownedName{p.key, p.spec.side, owner}); t != nil && t.usable() {
 		return t, nil
 	}
-	if other := s.known(ownedName{p.key, p.spec.otherSide(), owner}); other != nil && other.live() {
+	if other := r.known(ownedName{p.key, p.spec.otherSide(), owner}); other != nil && other.live() {
 		return other.otherSide(p)
 	}
-	return s.newFor(p, ownedName{p.key, p.spec.side, owner}), nil
+	return r.newFor(p, ownedName{p.key, p.spec.side, owner}), nil
 }
 
 // Downgrade turns a write hold into a read hold, in one step: nobody else can write in
 // between. The write hold is over, as after Unlock; the read hold that comes back is
-// renewed, within what is left of MaxHold, and readers who wait are let in. It is for the only hold of its write side:
-// one that has been entered again is an ErrInvalid, as is a hold of any other lock.
+// renewed, within what is left of MaxHold, and readers who wait are let in. It is for the only
+// hold of its write side: one that has been entered again is an ErrInvalid, as is a hold of any
+// other lock.
 //
 // An error means that neither hold can be relied on: ErrNotHeld if the write hold was
 // over before, else the lock is released in the background, as after an Unlock that

@@ -1,8 +1,6 @@
 package latchkey
 
 import (
-
-	//nolint:gosec // by which Redis knows scripts
 	"embed"
 	"strings"
 

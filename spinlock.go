@@ -67,12 +67,12 @@ func (l *SpinLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 
 // spinSpec waits by back-off, and otherwise is the re-entrant lock.
 func spinSpec(b Backoff) *spec {
-	k := *lockSpec
-	k.kind = KindSpin
-	k.wait = func(ctx context.Context, a *acquisition) error {
+	s := *lockSpec
+	s.kind = KindSpin
+	s.wait = func(ctx context.Context, a *acquisition) error {
 		return a.lock.client.wait(ctx, a.lock.key, onlyLine, spinner{a, b}, nil)
 	}
-	return &k
+	return &s
 }
 
 // spinner makes the attempts of an acquisition, and rests by back-off.

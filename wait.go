@@ -22,9 +22,9 @@ type attempter interface {
 	what() string
 }
 
-// wait waits in one of the lines of the key, and in front of it until the attempter has what it waits
-// for. In a line of those who may share, a hint lets all of them attempt without leaving the
-// line. last is what an attempt before has met, or nil.
+// wait waits in one of the lines of the key, and in front of it, until the attempter has what
+// it waits for. In a shared line a hint lets all waiters attempt without leaving the line. last
+// is the error of an attempt before, or nil.
 func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last error) error {
 	main := c.waitQueues.use(key)
 	defer main.done()
@@ -101,14 +101,14 @@ func (a *acquisition) what() string { return a.lock.name }
 
 // pause relies on messages, and asks again as often as the kind of lock has to.
 func (a *acquisition) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
-	c, kind := a.lock.client, a.lock.spec
-	if left < 0 && !kind.shared {
+	c, s := a.lock.client, a.lock.spec
+	if left < 0 && !s.shared {
 		c.reporter.log(noticeNoExpiry, a.lock.key)
 	}
 	q.subscribe(c.notifier, a.lock.channel)
 	pause := c.pollPause()
-	if kind.ceiling != nil {
-		pause = min(pause, kind.ceiling(c))
+	if s.ceiling != nil {
+		pause = min(pause, s.ceiling(c))
 	}
 	return until(left, pause)
 }

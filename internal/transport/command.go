@@ -46,8 +46,9 @@ func (c Command) Reserved() Command {
 }
 
 // Guarded returns the command as it has to be sent in a cluster if its script looks again at a
-// key which it may have deleted. While the slot migrates, Redis would stop it there, with half of it done. A key among them
-// that never exists has Redis refuse it before it begins.
+// key which it may have deleted. While the slot migrates, Redis would stop the script there,
+// with half of it done. If one of its keys never exists, Redis refuses the script before it
+// begins.
 func (c Command) Guarded() Command {
 	c.guarded = true
 	return c

@@ -20,8 +20,8 @@ type connTracker struct {
 	all     *atomic.Int64 // the breaks of all nodes
 }
 
-// look reports whether a command that is sent now finds a connection, and returns
-// what answered has to know about it. An answer from before a break proves nothing.
+// look reports whether a command that is sent now finds a connection, and returns the
+// generation, which the answer has to be noted with: one from before a break proves nothing.
 func (d *connTracker) look() (now Generation, steady bool) {
 	now = Generation{Anywhere: d.all.Load(), Here: d.breaks.Load()}
 	return now, d.heard.Load() == now.Here && d.opening.Load() == 0
@@ -40,8 +40,8 @@ func (d *connTracker) broke() {
 	d.all.Add(1)
 }
 
-// WatchConnections changes the settings of a client that is about to be opened, so that its connections
-// are noticed.
+// WatchConnections changes the settings of a client that is about to be opened, so that the
+// topology notices its connections.
 func (t *Topology) WatchConnections(settings *rueidis.ClientOption) {
 	dial := DialOrTCP(settings.DialCtxFn)
 	settings.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {

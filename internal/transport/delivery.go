@@ -111,8 +111,8 @@ func (c *Sender) sendDetached(
 	return rueidis.NewErrorResult(err)
 }
 
-// Background runs a function in a goroutine of its own, and finish waits for it unless that
-// has begun.
+// Background runs a function in a goroutine of its own, and Finish waits for it unless
+// Finish has begun.
 func (c *Sender) Background(run func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

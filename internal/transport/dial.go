@@ -25,8 +25,8 @@ const (
 // DialFunc opens connections for rueidis; it is nil where nothing is special.
 type DialFunc = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
 
-// MappedDial returns dial for addresses as they are to be reached from here. Certificates are checked
-// against what the servers are called, not against where they are reached.
+// MappedDial returns dial for addresses as they are to be reached from here. Certificates are
+// checked against what the servers are called, not against where they are reached.
 func MappedDial(dial DialFunc, mapped func(string) string) DialFunc {
 	return func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 		return dial(ctx, mapped(address), dialer, named(config, address))

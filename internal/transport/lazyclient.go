@@ -91,12 +91,13 @@ func (l *LazyClient) DoMulti(ctx context.Context, multi ...rueidis.Completed) []
 	return l.client().DoMulti(ctx, multi...)
 }
 
-// Dedicate takes a connection out of the pool by the real client, which it opens first if there is none.
+// Dedicate takes a connection out of the pool of the real client, which it opens first if there
+// is none.
 func (l *LazyClient) Dedicate() (client rueidis.DedicatedClient, cancel func()) {
 	return l.client().Dedicate()
 }
 
-// Nodes returns the clients of the nodes by the real client, which it opens first if there is none.
+// Nodes returns the clients of the nodes of the real client, which it opens first if there is none.
 func (l *LazyClient) Nodes() map[string]rueidis.Client { return l.client().Nodes() }
 
 // Mode returns what the settings say, without asking the server.

@@ -59,8 +59,8 @@ func TryWait(ctx context.Context, client rueidis.Client, key string) rueidis.Red
 func (r *Replication) Patience() time.Duration { return r.Timeout + waitSlack }
 
 // reserve waits for a place among those who wait for the replicas of a node. It is waited
-// for before anything is sent, so that who leaves meanwhile has left nothing to be
-// executed late.
+// for before anything is sent, so that nothing of a caller who leaves meanwhile is executed
+// late.
 func (r *Replication) reserve(ctx context.Context, n *node, until time.Time) (free func(), err error) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
@@ -133,8 +133,8 @@ func (r *Replication) sendOver(ctx context.Context, send connSender, b rueidis.B
 	return rueidis.NewErrorResult(err)
 }
 
-// touch is the write on a server that has no memory for a new key, or that is about to
-// hand its slot over and has no place for one.
+// touchKeys makes the write on a server that has no memory for a new key, or that takes none
+// because it is handing the slot over.
 func (r *Replication) touchKeys(ctx context.Context, send connSender, b rueidis.Builder, keys []string) error {
 	results := send(ctx, b.Arbitrary("EVAL", r.Touch.Text, strconv.Itoa(len(keys))).Keys(keys...).Build(), r.wait(b))
 	touched, err := results[0].AsInt64()

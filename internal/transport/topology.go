@@ -51,7 +51,7 @@ func (n *node) lane(cmd Command) *inflight {
 }
 
 // steady reports whether a command that is sent now finds a connection on which nothing
-// is overdue, and returns what dialing has to know about its answer.
+// is overdue, and returns the generation, which the answer has to be noted with.
 func (n *node) steady() (now Generation, steady bool) {
 	now, steady = n.connections.look()
 	return now, steady && !n.ordinary.left.Load() && !n.reserved.left.Load()
