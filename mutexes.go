@@ -3,9 +3,8 @@ package latchkey
 // The mutexes of the library, here and in internal/transport, in the order in which they are
 // locked: under one, only those below it may be locked. A line that says "itself" is an
 // exception, for two of a kind: a composite hold before its members, an ownership that writes
-// before the one that reads for the same owner, the first of several permits before the others.
-// tests/lockorder reads these tables, finds out from the code what is locked under what, and
-// fails if they do not say the same.
+// before the one that reads for the same owner. tests/lockorder reads these tables, finds out
+// from the code what is locked under what, and fails if they do not say the same.
 //
 // The first may be held for long: while the server is asked, and while foreign code runs.
 //
