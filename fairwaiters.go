@@ -39,7 +39,6 @@ type fairWaitList struct {
 	mu     sync.Mutex
 	byKey  map[string]*list.List // of *fairWaiter, by their tickets
 	active bool
-	busy   map[string]bool // nodes to which the last refresh is still under way
 }
 
 // fairWaiter is one waiter in the queue of a fair lock.
@@ -63,7 +62,6 @@ func newFairWaiters(c *Client) part {
 		open:   open,
 		end:    end,
 		byKey:  map[string]*list.List{},
-		busy:   map[string]bool{},
 	}
 }
 
@@ -197,51 +195,59 @@ func (l *fairWaitList) run() {
 			return
 		}
 		for node, batches := range due {
-			l.tasks.Go(func() { l.refreshNode(node, batches, flights) })
+			l.refreshNode(node, nodeRefresh{batches, flights})
 		}
 	}
 }
 
 // due collects what is to be refreshed now, by node, and how many scripts may be under
-// way to each. It ends the work if nobody waits. A node whose last refresh is still under
-// way is left out, and the others are marked as busy.
-func (l *fairWaitList) due() (due map[string][]*refreshing, flights int) {
+// way to each. It ends the work if nobody waits.
+func (l *fairWaitList) due() (due map[*transport.Node][]*refreshing, flights int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	due = l.batches(func(string) bool { return true })
+	due = l.batches(nil)
 	if len(due) == 0 {
 		l.active = false
 		return nil, 0
 	}
-	flights = min(nodeRefreshes, max(1, clusterRefreshes/len(due)))
-	for node := range due {
-		if l.busy[node] {
-			delete(due, node)
-		} else {
-			l.busy[node] = true
-		}
-	}
-	return due, flights
+	return due, min(nodeRefreshes, max(1, clusterRefreshes/len(due)))
 }
 
-// refreshNode refreshes the waiters on one node. After trouble it tries again soon.
-func (l *fairWaitList) refreshNode(node string, batches []*refreshing, flights int) {
-	for {
-		err := l.refreshAll(batches, flights)
-		if err == nil || l.open.Err() != nil {
-			break
-		}
-		l.client.reporter.log(noticeRefresh, node, slog.Any("error", err))
-		if transport.Rest(l.open, nil, min(l.period, transport.Jitter(transport.LongPause))) != nil {
-			break
-		}
+// nodeRefresh is one round at a node.
+type nodeRefresh struct {
+	batches []*refreshing // nil if they are to be collected anew
+	flights int
+}
+
+// refreshNode has the waiters on one node refreshed, unless the last round there is still under
+// way. After trouble there is another one soon.
+func (l *fairWaitList) refreshNode(node *transport.Node, round nodeRefresh) {
+	line := transport.LineOf[nodeRefresh](node, l, 1)
+	if !line.AddIfIdle(round) {
+		return
+	}
+	pause := func() time.Duration { return min(l.period, transport.Jitter(transport.LongPause)) }
+	l.tasks.Go(func() {
+		line.Serve(l.open, pause, func(r nodeRefresh) (heard bool) {
+			err := l.refreshRound(node, r)
+			if err == nil || l.open.Err() != nil {
+				return true
+			}
+			l.client.reporter.log(noticeRefresh, node.Address(), slog.Any("error", err))
+			line.Add(nodeRefresh{flights: r.flights})
+			return false
+		})
+	})
+}
+
+// refreshRound sends one round, and returns one of the errors.
+func (l *fairWaitList) refreshRound(node *transport.Node, r nodeRefresh) error {
+	if r.batches == nil {
 		l.mu.Lock()
-		batches = l.batches(func(n string) bool { return n == node })[node]
+		r.batches = l.batches(node)[node]
 		l.mu.Unlock()
 	}
-	l.mu.Lock()
-	delete(l.busy, node)
-	l.mu.Unlock()
+	return l.refreshAll(r.batches, r.flights)
 }
 
 // refreshAll sends batches, several at once because the server may be far away, and
@@ -264,17 +270,17 @@ type refreshing struct {
 	groups [][]*fairWaiter // the same, lock by lock
 }
 
-// batches collects the waiters on the nodes that are wanted. l.mu is held.
-func (l *fairWaitList) batches(wanted func(node string) bool) map[string][]*refreshing {
-	all := map[string][]*refreshing{}
+// batches collects the waiters on one node, or on all with nil. l.mu is held.
+func (l *fairWaitList) batches(wanted *transport.Node) map[*transport.Node][]*refreshing {
+	all := map[*transport.Node][]*refreshing{}
 	open := map[uint16]*refreshing{}
 	for key, line := range l.byKey {
-		slot, node := uint16(0), ""
+		slot := uint16(0)
 		if l.client.cluster {
 			slot = transport.KeySlot(key)
-			node = l.client.topology.AddressOf(slot)
 		}
-		for e := line.Front(); e != nil && wanted(node); {
+		node := l.client.topology.Serving(slot)
+		for e := line.Front(); e != nil && (wanted == nil || wanted == node); {
 			b := open[slot]
 			if b == nil || len(b.places) >= refreshBatch {
 				b = l.newRefreshing()

@@ -35,6 +35,7 @@ package latchkey
 //	reporter.mu             | what the program has yet to be told                        |
 //	transport.FIFOMutex.mu  | who waits for a FIFO mutex                                 |
 //	transport.inflight.mu   | the commands to a node that were left unanswered           | a wait
+//	transport.NodeLine.mu   | what waits for a node                                      | watchdog.mu, undoer.mu
 //	transport.Sender.mu     | the goroutines that send                                   |
 //	transport.Topology.mu   | the nodes of a cluster, and their slots                    |
 //	transport.LazyClient.mu | the attempt to open a client                               | fairWaitList.mu

@@ -70,7 +70,7 @@ func (n *notifier) node(nodes map[string]rueidis.Client, channel string) string 
 	if address, known := n.owners[slot]; known && nodes[address] != nil {
 		return address
 	}
-	if address := n.sender.Topology.AddressOf(slot); nodes[address] != nil {
+	if address := n.sender.Topology.Serving(slot).Address(); nodes[address] != nil {
 		return address
 	}
 	for address := range nodes {

@@ -32,13 +32,13 @@ func (w *watchdog) renewAll(r *route, due []*ownership) bool {
 // for places like any other: nothing of it is held meanwhile.
 func (w *watchdog) renewSoon(r *route, batch []*ownership) bool {
 	select {
-	case r.flights <- struct{}{}:
+	case r.Places <- struct{}{}:
 	case <-w.open.Done():
 		return false
 	}
 	w.tasks.Go(func() {
 		parts := w.renewBatch(w.reserve(r, batch))
-		<-r.flights
+		<-r.Places
 		for _, part := range parts {
 			w.renewSoon(r, part)
 		}
@@ -91,9 +91,9 @@ func (w *watchdog) renewInTurn(r *route, t *ownership) {
 		return
 	}
 	select {
-	case r.flights <- struct{}{}:
+	case r.Places <- struct{}{}:
 		w.renewBatch(t.reserved(nil))
-		<-r.flights
+		<-r.Places
 	default: // a release must not wait for the turn until others are answered
 		t.turn.Unlock()
 		t.renewLater()

@@ -33,7 +33,7 @@ import (
 // lease is over if that is sooner.
 //
 // A command without an answer does not count. What is due stays due, in the line of its
-// node (see undoRoute), until the lease is over even if it was taken at the last moment.
+// node (see [transport.NodeLine]), until the lease is over even if it was taken at the last moment.
 type undoer struct {
 	client *Client
 	open   context.Context // until close
@@ -44,7 +44,6 @@ type undoer struct {
 	pending map[undoable]*pendingUndo
 	queue   dueHeap[*pendingUndo] // those that are to wait
 	timer   *time.Timer           // for the first of them, nil before there was one
-	routes  map[string]*undoRoute
 }
 
 const (
@@ -57,6 +56,14 @@ const (
 	undoGrowth = 16
 	// undoRetry is the pause after an answer that means "not now".
 	undoRetry = transport.LongPause
+	// undoPlaces is how many commands of undo are under way to one node.
+	undoPlaces = 16
+	// undoProbePause is the pause between two probes of a node that is silent. Each of them
+	// is repeated for as long as the client is patient.
+	undoProbePause = transport.LongPause
+	// undoLine is how many may wait for a node that is silent. Of more, the oldest that end
+	// by themselves are left to their leases.
+	undoLine = 1 << 14
 )
 
 // undoable is what the server may know otherwise than the client.
@@ -91,7 +98,7 @@ type pendingUndo struct {
 
 func newUndoer(c *Client) *undoer {
 	open, end := context.WithCancel(context.Background())
-	return &undoer{client: c, open: open, end: end, pending: map[undoable]*pendingUndo{}, routes: map[string]*undoRoute{}}
+	return &undoer{client: c, open: open, end: end, pending: map[undoable]*pendingUndo{}}
 }
 
 // add has something undone.
@@ -172,6 +179,19 @@ func (u *undoer) dispatch() {
 	u.arm()
 }
 
+// send puts something into the line of its node. u.mu is held.
+func (u *undoer) send(p *pendingUndo) {
+	line := transport.LineOf[*pendingUndo](u.client.topology.Serving(p.slot), u, undoPlaces)
+	if line.Add(p) {
+		u.tasks.Go(func() {
+			line.Serve(u.open, func() time.Duration { return transport.Jitter(undoProbePause) }, u.attempt)
+		})
+	}
+	if oldest, found := line.Shorten(undoLine, func(p *pendingUndo) bool { return p.late }); found {
+		delete(u.pending, oldest.what)
+	}
+}
+
 // attempt undoes something once, and plans the next time or forgets it. It reports whether
 // the node was heard.
 func (u *undoer) attempt(p *pendingUndo) (heard bool) {
@@ -229,7 +249,7 @@ func (u *undoer) close(ctx context.Context) {
 	u.tasks.Wait()
 	var silent sync.Map // nodes
 	inParallel(closeReleases, slices.Collect(maps.Values(u.pending)), func(p *pendingUndo) {
-		node := u.node(p)
+		node := u.client.topology.Serving(p.slot)
 		if _, is := silent.Load(node); !is && ctx.Err() == nil && !u.try(ctx, p.what.undo).Heard() {
 			silent.Store(node, true)
 		}

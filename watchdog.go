@@ -41,19 +41,15 @@ type watchdog struct {
 
 	mu      sync.Mutex
 	started bool
-	routes  map[string]*route // by node
 	queue   dueHeap[*ownership]
 	due     []*ownership  // to be renewed now
 	wakeAt  time.Duration // when the timekeeper looks next
 	skew    time.Duration // between the clocks, at the last look
 }
 
-// route is the way to one node, so that one that is silent holds up no other.
-type route struct {
-	waiting []*ownership  // to be renewed as soon as those before them are under way
-	busy    bool          // somebody takes care of them
-	flights chan struct{} // holds a place for each renewal that is under way
-}
+// route is the way to one node: who waits there to be renewed as soon as those before them are
+// under way, and the places of the renewals that are under way.
+type route = transport.NodeLine[*ownership]
 
 // renewFlights is how many renewals may be under way to one node at once.
 func (c *Client) renewFlights() int {
@@ -72,7 +68,6 @@ func newWatchdog(c *Client) *watchdog {
 		renew:  make(chan struct{}, 1),
 		open:   open,
 		end:    end,
-		routes: map[string]*route{},
 		wakeAt: never,
 	}
 }
@@ -229,31 +224,19 @@ func (w *watchdog) keepRenewing() {
 
 // send has a hold renewed on the node that has it. w.mu is held.
 func (w *watchdog) send(t *ownership) {
-	node := ""
+	slot := uint16(0)
 	if w.client.cluster {
-		node = w.client.topology.AddressOf(transport.KeySlot(t.lock.key))
+		slot = transport.KeySlot(t.lock.key)
 	}
-	r := w.routes[node]
-	if r == nil {
-		r = &route{flights: make(chan struct{}, w.client.renewFlights())}
-		w.routes[node] = r
-	}
-	r.waiting = append(r.waiting, t)
-	if !r.busy {
-		r.busy = true
+	r := transport.LineOf[*ownership](w.client.topology.Serving(slot), w, w.client.renewFlights())
+	if r.Add(t) {
 		w.tasks.Go(func() { w.serve(r) })
 	}
 }
 
 // serve renews what waits for a node, until nothing does.
 func (w *watchdog) serve(r *route) {
-	for {
-		w.mu.Lock()
-		waiting := r.waiting
-		r.waiting, r.busy = nil, len(waiting) > 0
-		w.mu.Unlock()
-		if len(waiting) == 0 || !w.renewAll(r, waiting) {
-			return
-		}
+	for waiting := r.TakeAll(); len(waiting) > 0 && w.renewAll(r, waiting); {
+		waiting = r.TakeAll()
 	}
 }

@@ -54,7 +54,7 @@ func (c *Sender) AskAnyNode(ctx context.Context, q Question) (address string, re
 
 // askNode puts a question to one node.
 func (c *Sender) askNode(ctx context.Context, p peer, q Question) rueidis.RedisResult {
-	return c.send(ctx, p.node, func(ctx context.Context) rueidis.RedisResult { return q(ctx, p.client) })
+	return c.send(ctx, p.Node, func(ctx context.Context) rueidis.RedisResult { return q(ctx, p.client) })
 }
 
 // AskNodeOf puts a question to the node that serves a key, for as long as the sender has

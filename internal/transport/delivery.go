@@ -72,7 +72,7 @@ func (c *Sender) errand(end time.Time) *errand {
 // sendDetached runs a call in a goroutine of its own, so that the caller can leave. The slot of
 // a caller that leaves is abandoned until the answer comes.
 func (c *Sender) sendDetached(
-	ctx context.Context, n *node, lane *inflight, slot ticket, end time.Time, send func(context.Context) rueidis.RedisResult,
+	ctx context.Context, n *Node, lane *inflight, slot ticket, end time.Time, send func(context.Context) rueidis.RedisResult,
 ) rueidis.RedisResult {
 	e := c.errand(end)
 	d := newDelivery(ctx)

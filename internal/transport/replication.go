@@ -61,14 +61,10 @@ func (r *Replication) Patience() time.Duration { return r.Timeout + waitSlack }
 // reserve waits for a place among those who wait for the replicas of a node. It is waited
 // for before anything is sent, so that nothing of a caller who leaves meanwhile is executed
 // late.
-func (r *Replication) reserve(ctx context.Context, n *node, until time.Time) (free func(), err error) {
+func (r *Replication) reserve(ctx context.Context, n *Node, until time.Time) (free func(), err error) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
-	known, found := n.waits.Load(r)
-	if !found {
-		known, _ = n.waits.LoadOrStore(r, make(chan struct{}, r.Waits))
-	}
-	places := known.(chan struct{})
+	places := LineOf[struct{}](n, r, r.Waits).Places
 	select {
 	case places <- struct{}{}:
 		return func() { <-places }, nil

@@ -179,7 +179,7 @@ func (c *Sender) direct(ctx context.Context, end limit) context.Context {
 
 // confirmed is attempt for a command that replicas have to confirm. Once it has a place
 // they have the time that they were given, since it would be in doubt otherwise.
-func (c *Sender) confirmed(ctx context.Context, n *node, end time.Time, cmd Command, keys, args []string) rueidis.RedisResult {
+func (c *Sender) confirmed(ctx context.Context, n *Node, end time.Time, cmd Command, keys, args []string) rueidis.RedisResult {
 	free, err := cmd.replication.reserve(ctx, n, end)
 	if err != nil {
 		return rueidis.NewErrorResult(err)
@@ -220,11 +220,11 @@ func (c *Sender) deliver(ctx context.Context, cmd Command, keys, args []string) 
 }
 
 // node returns the node that serves a key, as far as is known.
-func (c *Sender) node(key string) *node {
+func (c *Sender) node(key string) *Node {
 	if !c.Topology.Cluster {
 		return c.Topology.common
 	}
-	n := c.Topology.serving(KeySlot(key))
+	n := c.Topology.Serving(KeySlot(key))
 	_, steady := n.steady()
 	c.keepKnown(!steady)
 	return n
@@ -232,7 +232,7 @@ func (c *Sender) node(key string) *node {
 
 // heard notes whether a node is there, by the result of a command that was sent in a
 // generation of the connection.
-func (c *Sender) heard(n *node, sentIn Generation, result rueidis.RedisResult) {
+func (c *Sender) heard(n *Node, sentIn Generation, result rueidis.RedisResult) {
 	err := result.NonRedisError()
 	switch {
 	case errors.Is(err, errUnsent): // which says nothing new
@@ -257,7 +257,7 @@ func (c *Sender) Detached(ctx context.Context) context.Context {
 }
 
 // send makes any other call to a node under the same bounds.
-func (c *Sender) send(ctx context.Context, n *node, call func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
+func (c *Sender) send(ctx context.Context, n *Node, call func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
 	end := time.Now().Add(c.Patience)
 	slot, err := n.ordinary.reserve(ctx, end)
 	if err != nil {

@@ -23,18 +23,18 @@ const (
 	topologyPatience = time.Second
 )
 
-// node is a server to which commands go. What happens to one does not concern another:
+// Node is a server to which commands go. What happens to one does not concern another:
 // each has bounds of its own for the commands in flight.
-type node struct {
+type Node struct {
 	address     string
 	connections connTracker
 	ordinary    *inflight
 	reserved    *inflight // for renewals, releases and undo
-	waits       sync.Map  // for each *replication a chan struct{} with one for each that waits for replicas
+	lines       sync.Map  // a *NodeLine for each owner of one
 }
 
-func (t *Topology) newNode(address string) *node {
-	return &node{
+func (t *Topology) newNode(address string) *Node {
+	return &Node{
 		address:     address,
 		connections: connTracker{all: &t.breaks},
 		ordinary:    newInflight(t.limit),
@@ -43,7 +43,7 @@ func (t *Topology) newNode(address string) *node {
 }
 
 // lane keeps those who want a hold from standing in the way of those who have one.
-func (n *node) lane(cmd Command) *inflight {
+func (n *Node) lane(cmd Command) *inflight {
 	if cmd.tidies {
 		return n.reserved
 	}
@@ -52,7 +52,7 @@ func (n *node) lane(cmd Command) *inflight {
 
 // steady reports whether a command that is sent now finds a connection on which nothing
 // is overdue, and returns the generation, which the answer has to be noted with.
-func (n *node) steady() (now Generation, steady bool) {
+func (n *Node) steady() (now Generation, steady bool) {
 	now, steady = n.connections.look()
 	return now, steady && !n.ordinary.left.Load() && !n.reserved.left.Load()
 }
@@ -63,11 +63,11 @@ func (n *node) steady() (now Generation, steady bool) {
 type Topology struct {
 	Cluster bool // whether the servers are a cluster, which never changes
 	limit   int
-	common  *node        // serves everything, as long as nothing else is known
+	common  *Node        // serves everything, as long as nothing else is known
 	breaks  atomic.Int64 // of connections to any node
 
 	mu     sync.Mutex
-	nodes  map[string]*node // by address
+	nodes  map[string]*Node // by address
 	owners atomic.Pointer[slotOwners]
 	asking atomic.Bool
 	asked  atomic.Int64 // when they were asked last, as a time.Duration on the monotonic clock
@@ -75,20 +75,20 @@ type Topology struct {
 
 // slotOwners says who serves each slot.
 type slotOwners struct {
-	nodes []*node
+	nodes []*Node
 	of    [1 << 14]uint16
 }
 
 // NewTopology returns what is known at first: one node, which serves everything. limit bounds
 // the commands in flight to each node.
 func NewTopology(cluster bool, limit int) *Topology {
-	t := &Topology{Cluster: cluster, limit: limit, nodes: map[string]*node{}}
+	t := &Topology{Cluster: cluster, limit: limit, nodes: map[string]*Node{}}
 	t.common = t.newNode("")
 	return t
 }
 
 // node returns the node with an address.
-func (t *Topology) node(address string) *node {
+func (t *Topology) node(address string) *Node {
 	if !t.Cluster {
 		return t.common
 	}
@@ -102,8 +102,13 @@ func (t *Topology) node(address string) *node {
 	return n
 }
 
-// serving returns the node that serves a slot.
-func (t *Topology) serving(slot uint16) *node {
+// Address returns the address of the node, which is empty as long as it is not known, or without
+// a cluster.
+func (n *Node) Address() string { return n.address }
+
+// Serving returns the node that serves a slot: as long as that is not known, or without a
+// cluster, the same for all.
+func (t *Topology) Serving(slot uint16) *Node {
 	owners := t.owners.Load()
 	if owners == nil {
 		return t.common
@@ -111,13 +116,9 @@ func (t *Topology) serving(slot uint16) *node {
 	return owners.nodes[owners.of[slot]]
 }
 
-// AddressOf returns the address of the node that serves a slot: as long as that is not known, or
-// without a cluster, the same for all.
-func (t *Topology) AddressOf(slot uint16) string { return t.serving(slot).address }
-
 // peer is a node that can be asked.
 type peer struct {
-	*node
+	*Node
 	client rueidis.Client
 }
 
@@ -134,7 +135,7 @@ func (t *Topology) peers(client rueidis.Client) []peer {
 		if _, steady := p.steady(); !steady {
 			rank += 2
 		}
-		if owners != nil && !slices.Contains(owners.nodes, p.node) {
+		if owners != nil && !slices.Contains(owners.nodes, p.Node) {
 			rank++
 		}
 		return rank
@@ -194,7 +195,7 @@ func (t *Topology) forget(there map[string]rueidis.Client, owners *slotOwners) {
 // read takes the reply to CLUSTER SLOTS apart: for each range of slots the first, the
 // last, and its nodes, the master first. It returns nil for anything else.
 func (t *Topology) read(ranges []rueidis.RedisMessage, from string) *slotOwners {
-	owners := &slotOwners{nodes: []*node{t.common}}
+	owners := &slotOwners{nodes: []*Node{t.common}}
 	for _, r := range ranges {
 		parts, err := r.ToArray()
 		if err != nil || len(parts) < 3 {
@@ -225,7 +226,7 @@ func addressOf(node []rueidis.RedisMessage, from string) string {
 	return net.JoinHostPort(host, strconv.FormatInt(port, 10))
 }
 
-func (o *slotOwners) number(n *node) uint16 {
+func (o *slotOwners) number(n *Node) uint16 {
 	i := slices.Index(o.nodes, n)
 	if i < 0 {
 		i = len(o.nodes)

@@ -164,14 +164,18 @@ func (a *analysis) results(v ssa.Value, i int, seen map[ssa.Value]bool) (s set) 
 	return s
 }
 
-// field is the mutex that is a field of a struct.
+// field is the mutex that is a field of a struct. A generic struct counts once, whatever it is of.
 func (a *analysis) field(v *ssa.FieldAddr) set {
 	holder := v.X.Type().Underlying().(*types.Pointer).Elem()
 	field := holder.Underlying().(*types.Struct).Field(v.Field)
 	if !a.own[field.Pkg()] {
 		return 0
 	}
-	return a.number(types.TypeString(holder, a.qualifier) + "." + field.Name())
+	if named, is := holder.(*types.Named); is {
+		holder = named.Origin()
+	}
+	name, _, _ := strings.Cut(types.TypeString(holder, a.qualifier), "[")
+	return a.number(name + "." + field.Name())
 }
 
 // qualifier is how a package stands in the name of a mutex: not at all if it is the first.
