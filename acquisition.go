@@ -21,6 +21,7 @@ type acquisition struct {
 	// line without it costs little more than its goroutine.
 	ownership *ownership
 	others    []*ownership    // that are asked for, and begin, together with it
+	queued    protocol        // of the attempts that wait in a queue on the server, or nil
 	since     transport.Stamp // just before the first attempt
 	inLine    bool            // it waits, and the server is to know that
 	hasTurn   bool            // of the ownership, which others may know

@@ -15,7 +15,7 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 	a.start()
 	t := a.ownership
 	t.counting(1)
-	call := t.protocol.acquireCall(a, 1, round)
+	call := a.protocol().acquireCall(a, 1, round)
 	ans, err := t.client.sender.CallOn(ctx, t.client.closing, t.terms(a.waits), call.cmd, call.keys, call.args)
 	if err == nil && ans.Plain && ans.Null {
 		// SET NX was refused, by whoever or whatever is there; it may be ourselves,
@@ -33,17 +33,25 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 	case granted(ans):
 		err = a.accept(ans)
 	default:
-		left, err = t.protocol.readRefusal(a, ans)
+		left, err = a.protocol().readRefusal(a, ans)
 	}
 	t.observe(Event{Type: EventAttempt, Err: err})
 	return left, err
+}
+
+// protocol is how the attempts are made.
+func (a *acquisition) protocol() protocol {
+	if a.queued != nil {
+		return a.queued
+	}
+	return a.ownership.protocol
 }
 
 // send asks the server to count so many holds.
 func (a *acquisition) send(ctx context.Context, count, round int) (transport.Answer, error) {
 	t := a.ownership
 	t.counting(count)
-	call := t.protocol.acquireCall(a, count, round)
+	call := a.protocol().acquireCall(a, count, round)
 	ans, err := t.client.sender.CallOn(ctx, t.client.closing, t.terms(a.waits), call.cmd, call.keys, call.args)
 	return a.confirmed(ctx, count, round, ans, err)
 }
@@ -54,7 +62,7 @@ func (a *acquisition) confirmed(ctx context.Context, count, round int, ans trans
 	if err != nil || t.client.acks == nil || !granted(ans) {
 		return ans, err
 	}
-	return t.client.confirm(ctx, ans, t.protocol.acquireCall(a, count, round+1))
+	return t.client.confirm(ctx, ans, a.protocol().acquireCall(a, count, round+1))
 }
 
 // confirm has an acquisition that was granted confirmed: it is sent once more, which

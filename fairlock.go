@@ -109,7 +109,7 @@ type fairProtocol struct {
 	hashProtocol
 
 	waiters *fairWaitList
-	waiter  *fairWaiter // of an ownership that waits in the queue, or nil
+	waiter  *fairWaiter // of an acquisition that waits in the queue, or nil
 }
 
 func (p fairProtocol) acquireCall(a *acquisition, count, round int) call {

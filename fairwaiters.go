@@ -72,8 +72,7 @@ func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
 	t := a.ownership
 	w := &fairWaiter{t: t, queue: l.client.waitQueues.use(t.lock.waiterChannel(t.wire))}
 	w.queue.doNotLinger()
-	// It stays: a renewal may read it as soon as the lock is held.
-	t.protocol = fairProtocol{waiters: l, waiter: w}
+	a.queued = fairProtocol{waiters: l, waiter: w}
 	defer l.remove(w)
 	return l.client.waitInFront(ctx, w.queue, fairAttempter{a, l, w})
 }
