@@ -85,6 +85,7 @@ type Terms struct {
 func (c *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd Command, keys, args []string) (Answer, error) {
 	a := Answer{Asked: c.Clock()}
 	end := limit{time.Now().Add(on.Patience), on.Waits}
+	var said error // by the server, which tells more than that a later attempt was not sent
 	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
 		if ctx.Err() != nil {
 			return a, Unavailable(ContextError(ctx))
@@ -101,6 +102,12 @@ func (c *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 			return a, nil
 		case Refused:
 			return a, err
+		case TryLater:
+			said = err
+		case NotSent:
+			if said != nil && !errors.Is(err, ErrClientClosed) {
+				err = said
+			}
 		case Uncertain:
 			if a.Doubt {
 				sentIn = a.DoubtGeneration.Common(sentIn)
