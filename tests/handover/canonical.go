@@ -1,0 +1,108 @@
+package handover
+
+// canonical returns the state with what does not matter taken out, and with the clients in an
+// order of their own: states that differ by the names of clients only are one.
+func (m *Model) canonical(s state) state {
+	s, _ = m.ordered(s)
+	return s
+}
+
+// ordered is canonical, and tells which client has come to which place.
+func (m *Model) ordered(s state) (state, [clients]int) {
+	m.simplify(&s)
+	var order [clients]int
+	var keys [clients]uint64
+	for i := range order {
+		order[i], keys[i] = i, s.rank(i)
+	}
+	for i := 1; i < clients; i++ {
+		for j := i; j > 0 && keys[order[j]] < keys[order[j-1]]; j-- {
+			order[j], order[j-1] = order[j-1], order[j]
+		}
+	}
+	if order == [clients]int{0, 1, 2} {
+		return s, order
+	}
+	return s.renamed(order), order
+}
+
+// simplify takes out what can make no difference.
+func (m *Model) simplify(s *state) {
+	for i, e := range s.queue {
+		if e.owner != nobody && !s.current(e.owner) {
+			s.queue[i].age = m.Lease
+		}
+	}
+	old := s.flight
+	s.flight = [room]message{}
+	if s.run != nobody && !s.current(s.run) {
+		s.run, s.begun = nobody, 0
+	}
+	for _, f := range old {
+		if f.kind == nothing || m.useless(s, f) {
+			continue
+		}
+		switch {
+		case f.kind == release && f.next == nobody:
+			f.age = 0
+		case f.kind == granted && !s.current(f.owner) && m.Fault != GrantNotChecked:
+			f.age, f.lease, f.token = 0, 0, 0
+		case (f.kind == ask || f.kind == renew) && !s.current(f.owner):
+			f.age = m.Lease
+		}
+		s.send(f)
+	}
+}
+
+// rank is what clients are ordered by.
+func (s *state) rank(i int) uint64 {
+	c := &s.clients[i]
+	k := uint64(c.phase)<<60 | uint64(c.left)<<56 | uint64(c.number)<<52 | uint64(c.born)<<48 |
+		uint64(c.valid)<<44 | uint64(uint8(c.token))<<36 | uint64(c.passes)<<32 | uint64(c.turn)<<28 | uint64(c.asked)<<24
+	if c.deaf {
+		k |= 1 << 23
+	}
+	if c.foreign {
+		k |= 1 << 22
+	}
+	o := s.mine(i)
+	if s.owner == o {
+		k |= 1 << 21
+	}
+	k |= uint64(s.place(o)+1) << 16
+	for _, f := range s.flight { // how much is in flight for it
+		if f.kind != nothing && f.owner.client() == i {
+			k += 1 << (2 * (uint64(f.kind) % 8))
+		}
+	}
+	return k
+}
+
+// renamed gives the clients new names: the first is order[0], and so on.
+func (s *state) renamed(order [clients]int) state {
+	n := *s
+	var name [clients]int
+	for to, from := range order {
+		name[from] = to
+		n.clients[to] = s.clients[from]
+	}
+	rename := func(o owner) owner {
+		if o == nobody || o == stranger {
+			return o
+		}
+		return ownerOf(name[o.client()], o.number())
+	}
+	n.owner, n.run = rename(s.owner), rename(s.run)
+	for i, e := range s.queue {
+		n.queue[i].owner = rename(e.owner)
+	}
+	n.flight = [room]message{}
+	for _, f := range s.flight {
+		if f.kind == nothing {
+			break
+		}
+		f.owner, f.next = rename(f.owner), rename(f.next)
+		n.send(f)
+	}
+	return n
+}

@@ -1,0 +1,192 @@
+package handover
+
+// What a client does by itself, and what it does with what it hears.
+
+// begin starts a hold. It reports what is wrong with it.
+func (m *Model) begin(s *state, c int, valid uint8, token int8, passes, turn uint8) string {
+	p := &s.clients[c]
+	o := s.mine(c)
+	p.phase, p.valid, p.token, p.passes, p.turn = holding, valid, token, passes, turn
+	p.foreign = false
+	if s.run != o {
+		s.run, s.begun = o, 0
+	}
+	s.begun++
+	higher := token < s.high
+	s.high = min(s.high, token)
+	switch {
+	case !higher:
+		return Token
+	case s.begun > m.Passes+1:
+		return Turn
+	}
+	return ""
+}
+
+// mayPass reports whether a hold that ends may be passed on in memory.
+func (m *Model) mayPass(c *client) bool {
+	if m.Fault == PassesAfterTurn {
+		return c.valid > 0
+	}
+	return c.passes > 0 && c.turn > 0 && c.valid > 0
+}
+
+// drop ends the use of an owner, for good.
+func (c *client) drop(to phase) {
+	*c = client{phase: to, left: c.left, number: c.number + 1, born: c.born, deaf: c.deaf}
+}
+
+// actions are the things that a client may do at any time.
+func (m *Model) actions(s *state, c int, yield func(step, state)) {
+	p := s.clients[c]
+	o := s.mine(c)
+	try := func(r rule, change func(*state) (string, bool)) {
+		n := *s
+		wrong, ok := change(&n)
+		if ok {
+			yield(step{rule: r, client: c, wrong: wrong}, n)
+		}
+	}
+	switch p.phase {
+	case idle:
+		if p.left > 0 {
+			try(starts, func(n *state) (string, bool) {
+				n.clients[c].phase = waiting
+				return "", m.sendAsk(n, c)
+			})
+		}
+	case waiting:
+		m.waits(s, c, try)
+	case holding:
+		m.holds(s, c, try)
+		if p.valid < m.Lease && !s.flying(o, renew, renewed, denied) {
+			try(renews, func(n *state) (string, bool) { return "", n.send(message{kind: renew, owner: o}) })
+		}
+	case dead:
+		try(restarts, func(n *state) (string, bool) {
+			n.clients[c].drop(idle)
+			n.clients[c].born = n.clients[c].number
+			n.clients[c].deaf = false
+			return "", true
+		})
+	}
+	if p.deaf && p.phase != dead {
+		try(reconnects, func(n *state) (string, bool) {
+			n.clients[c].deaf = false
+			return "", p.phase != waiting || m.Fault == NoPoll || m.sendAsk(n, c)
+		})
+	}
+}
+
+// waits is what a client may do whose front waits.
+func (m *Model) waits(s *state, c int, try func(rule, func(*state) (string, bool))) {
+	o := s.mine(c)
+	if m.Fault != NoPoll && !s.flying(o, ask, refused, granted) {
+		try(polls, func(n *state) (string, bool) { return "", m.sendAsk(n, c) })
+	}
+	if s.clients[c].left > 1 { // the entry is for the next in line
+		try(givesUpForNext, func(n *state) (string, bool) {
+			n.clients[c].left--
+			return "", true
+		})
+	}
+	try(givesUp, func(n *state) (string, bool) {
+		n.clients[c].left--
+		n.clients[c].drop(idle)
+		if m.Fault == OwnerUsedAgain && n.clients[c].left > 0 {
+			n.clients[c].number--
+		}
+		return "", n.send(message{kind: release, owner: o})
+	})
+}
+
+// holds is what a client may do whose hold ends.
+func (m *Model) holds(s *state, c int, try func(rule, func(*state) (string, bool))) {
+	p, o := s.clients[c], s.mine(c)
+	if p.left > 1 && m.mayPass(&p) {
+		try(passesOn, func(n *state) (string, bool) {
+			n.clients[c].left--
+			return m.begin(n, c, p.valid, p.token-1, p.passes-min(p.passes, 1), p.turn), true
+		})
+	}
+	if p.left > 1 {
+		try(endsTurn, func(n *state) (string, bool) {
+			n.clients[c].left--
+			n.clients[c].drop(waiting)
+			return "", n.send(message{kind: release, owner: o, next: n.mine(c)})
+		})
+	}
+	if p.left > 1 && m.Fault == PassesInDoubt && m.mayPass(&p) {
+		try(passesOn, func(n *state) (string, bool) {
+			n.clients[c].left--
+			sent := n.send(message{kind: release, owner: o}) // not answered in time
+			return m.begin(n, c, p.valid, p.token-1, p.passes-1, p.turn), sent
+		})
+	}
+	try(ends, func(n *state) (string, bool) {
+		n.clients[c].left--
+		n.clients[c].drop(idle)
+		return "", n.send(message{kind: release, owner: o})
+	})
+}
+
+// sendAsk sends an ask with a stamp of now.
+func (m *Model) sendAsk(s *state, c int) bool {
+	s.clients[c].asked = 0
+	return s.send(message{kind: ask, owner: s.mine(c)})
+}
+
+// hears delivers an answer or a message to its client. It reports what is wrong with a hold
+// that begins, and false if there is no room for what the client sends.
+func (m *Model) hears(s *state, a message) (wrong string, ok bool) {
+	c := a.owner.client()
+	p := &s.clients[c]
+	switch a.kind {
+	case granted:
+		return m.hearsGrant(s, c, a)
+	case refused:
+		learns := a.foreign && !p.foreign
+		p.foreign = a.foreign
+		if learns { // subscribed now: a release before that was missed
+			return "", m.sendAsk(s, c)
+		}
+	case hint:
+		if m.Fault != NoPoll && !s.flying(a.owner, ask) {
+			return "", m.sendAsk(s, c)
+		}
+	case renewed:
+		p.valid = max(p.valid, m.Lease-min(a.age, m.Lease))
+	case denied:
+		p.left--
+		p.drop(idle)
+	}
+	return "", true
+}
+
+func (m *Model) hearsGrant(s *state, c int, a message) (wrong string, ok bool) {
+	p := &s.clients[c]
+	adopts := m.Fault == GrantNotChecked && a.message && p.phase == waiting
+	if adopts && !s.current(a.owner) {
+		p.number = a.owner.number() // the next in line gets it, under that name
+	}
+	if !s.current(a.owner) || p.phase != waiting { // nobody wants it any more
+		if m.Fault == UnwantedGrantKept {
+			return "", true
+		}
+		return "", s.send(message{kind: release, owner: a.owner})
+	}
+	age := a.age
+	switch {
+	case m.Fault == LeaseFromArrival && a.message:
+		age = 0
+	case m.Fault == LeaseFromLastAsk && a.message:
+		age = p.asked
+	}
+	if a.lease <= age { // too late to rely on: confirm
+		if s.flying(a.owner, ask) {
+			return "", true
+		}
+		return "", m.sendAsk(s, c)
+	}
+	return m.begin(s, c, a.lease-age, a.token, m.Passes, m.Turn), true
+}

@@ -1,0 +1,90 @@
+package handover
+
+import (
+	"os"
+	"testing"
+)
+
+// usual are bounds that most explorations share: a lease of two ticks, of one if it comes by a
+// grant, and turns of two holds.
+func usual(a, b, c uint8) Model {
+	return Model{Acquisitions: [clients]uint8{a, b, c}, Lease: 2, Short: 1, Passes: 1, Turn: 1}
+}
+
+func with(m Model, change func(*Model)) Model {
+	change(&m)
+	return m
+}
+
+func faults(n uint8, m Model) Model { m.Faults = n; return m }
+
+func fair(m Model) Model { m.Fair, m.Passes = true, 0; return m }
+
+func failover(m Model) Model { m.Failover = true; return m }
+
+func strangers(n uint8, m Model) Model { m.Strangers = n; return m }
+
+// scenario is a model to be explored, in words.
+type scenario struct {
+	name  string
+	model Model
+}
+
+// always are explored each time.
+var always = []scenario{
+	{"one client has two in line", usual(2, 1, 0)},
+	{"three clients", usual(1, 1, 1)},
+	{"two clients, a fault", faults(1, usual(1, 1, 0))},
+	{"two clients, a failover or another fault", failover(faults(1, usual(1, 1, 0)))},
+	{"a stranger", strangers(1, usual(1, 1, 0))},
+	{"two clients, a fair lock, a fault", fair(faults(1, usual(1, 1, 0)))},
+}
+
+// unlessShort is left out in a hurry.
+var unlessShort = []scenario{
+	{"three clients, a fault", faults(1, usual(1, 1, 1))},
+}
+
+// onRequest takes minutes and gigabytes.
+var onRequest = []scenario{
+	{"three clients, a fair lock", fair(usual(1, 1, 1))},
+	{"two clients, two faults", faults(2, usual(1, 1, 0))},
+	{"longer leases", faults(1, with(usual(1, 1, 0), func(m *Model) { m.Lease, m.Short, m.Turn = 3, 2, 2 }))},
+	{"a stranger, a fault", faults(1, strangers(1, usual(1, 1, 0)))},
+	{"three clients, one has two in line", usual(2, 1, 1)},
+	{"one client has two in line, a fault", faults(1, usual(2, 1, 0))},
+	{"turns of three holds", with(usual(3, 1, 0), func(m *Model) { m.Passes = 2 })},
+	{"two clients, two faults, failovers among them", failover(faults(2, usual(1, 1, 0)))},
+	{"three clients, a fair lock, a fault", fair(faults(1, usual(1, 1, 1)))},
+}
+
+func TestProtocol(t *testing.T) {
+	all := always
+	if !testing.Short() {
+		all = append(all, unlessShort...)
+	}
+	if os.Getenv("LATCHKEY_TEST_HANDOVER") != "" {
+		all = append(all, onRequest...)
+	}
+	for _, s := range all {
+		t.Run(s.name, func(t *testing.T) {
+			if explore(t, s.model).Wrong != "" {
+				t.Fail()
+			}
+		})
+	}
+}
+
+// explore explores a model, and logs how to come to what is wrong.
+func explore(t *testing.T, m Model) Result {
+	t.Helper()
+	r := m.Explore()
+	t.Log(r)
+	if r.Wrong != "" {
+		t.Log(r.Wrong + ":")
+		for _, line := range r.Trace {
+			t.Log(line)
+		}
+	}
+	return r
+}

@@ -1,0 +1,139 @@
+package handover
+
+// kind is what is in flight: a command on its way to the server, or an answer or a message
+// on its way to a client.
+type kind uint8
+
+const (
+	nothing kind = iota
+	ask          // acquire, or enqueue
+	release      // release and grant, leave the queue, undo: one script
+	renew        // never shortens, never creates
+	refused      // answer to ask: in the queue
+	granted      // answer to ask, or the message of a grant
+	renewed      // answer to renew
+	denied       // answer to renew
+	hint         // message: ask again
+)
+
+var kindNames = [...]string{"nothing", "ask", "release", "renew", "refused", "granted", "renewed", "denied", "hint"}
+
+// message is anything in flight. It takes any time. What is in one line stays in order: the
+// commands of a client, the answers to them, and the messages for it. A fault may lose what
+// comes next, or deliver it twice, or take it out of the line.
+type message struct {
+	kind    kind
+	owner   owner
+	next    owner // release: who is to wait instead
+	age     uint8 // ticks since the command was sent that it carries the stamp of
+	lease   uint8 // granted: what the server set
+	token   int8  // granted: the server's counter minus the first token
+	foreign bool  // refused: a stranger has the lock
+	message bool  // granted: by message, not by answer
+	late    bool  // out of its line
+}
+
+func (m message) command() bool { return m.kind == ask || m.kind == release || m.kind == renew }
+
+// line is what keeps its order. What is late is in none.
+func (m message) line() int {
+	switch {
+	case m.late:
+		return 1 << 10
+	case m.command():
+		return 4 * m.owner.client()
+	case m.kind == hint || m.message:
+		return 4*m.owner.client() + 1
+	}
+	return 4*m.owner.client() + 2
+}
+
+// less is the order in which things in flight are kept: by lines, and in no line by what
+// they are.
+func (m message) less(n message) bool {
+	if l, k := m.line(), n.line(); l != k {
+		return l < k
+	}
+	return m.late && m.key() < n.key()
+}
+
+func (m message) key() uint64 {
+	k := uint64(m.kind)<<48 | uint64(m.owner)<<40 | uint64(m.next)<<32 | uint64(m.age)<<24 | uint64(m.lease)<<16 | uint64(uint8(m.token))<<8
+	if m.foreign {
+		k |= 1
+	}
+	if m.message {
+		k |= 2
+	}
+	return k
+}
+
+// full reports whether nothing more may be sent.
+func (s *state) full() bool { return s.flight[room-1].kind != nothing }
+
+// send puts something in flight, in its place. It reports false if there is no room.
+func (s *state) send(m message) bool {
+	if s.full() {
+		return false
+	}
+	i := room - 1
+	for ; i > 0 && (s.flight[i-1].kind == nothing || m.less(s.flight[i-1])); i-- {
+		s.flight[i] = s.flight[i-1]
+	}
+	s.flight[i] = m
+	return true
+}
+
+// take removes what is in flight at an index.
+func (s *state) take(i int) message {
+	m := s.flight[i]
+	copy(s.flight[i:], s.flight[i+1:])
+	s.flight[room-1] = message{}
+	return m
+}
+
+// next reports whether what is in flight at an index can be delivered.
+func (s *state) next(i int) bool {
+	f := s.flight[i]
+	switch {
+	case f.kind == nothing:
+		return false
+	case f.late:
+		return i == 0 || f != s.flight[i-1]
+	}
+	return i == 0 || s.flight[i-1].line() != f.line()
+}
+
+// flying reports whether such a thing is in flight for an owner, and not late.
+func (s *state) flying(o owner, kinds ...kind) bool {
+	for _, m := range s.flight {
+		for _, k := range kinds {
+			if m.kind == k && m.owner == o && !m.late {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// useless reports whether the delivery of an answer or a message would change nothing.
+func (m *Model) useless(s *state, f message) bool {
+	if f.kind == nothing || f.command() {
+		return false
+	}
+	if !s.living(f.owner) {
+		return true
+	}
+	c := &s.clients[f.owner.client()]
+	switch f.kind {
+	case refused:
+		return m.Strangers == 0 || !s.current(f.owner) || c.phase != waiting
+	case hint:
+		return !s.current(f.owner) || c.phase != waiting
+	case renewed, denied:
+		return !s.current(f.owner) || c.phase != holding
+	case granted:
+		return s.current(f.owner) && c.phase == holding
+	}
+	return false
+}

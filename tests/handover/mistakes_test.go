@@ -1,0 +1,54 @@
+package handover
+
+import (
+	"os"
+	"testing"
+)
+
+// mistake is one that is found by the property that they break, in bounds that show it.
+type mistake struct {
+	name  string
+	fault Fault
+	model Model
+	wrong string
+}
+
+var mistakes = []mistake{
+	{"a grant is taken for whoever waits", GrantNotChecked, usual(2, 1, 1), Overlap},
+	{"an owner is used again", OwnerUsedAgain, usual(2, 1, 0), Overlap},
+	{"passed on when a release has been sent", PassesInDoubt, usual(2, 1, 0), Overlap},
+	{"passed on after the turn", PassesAfterTurn, usual(3, 1, 0), Turn},
+	{"tokens not reserved for the turn", TokensNotReserved, usual(2, 1, 0), Token},
+	{"the lease counts from the arrival of the grant", LeaseFromArrival, usual(1, 1, 1), Overlap},
+	{"the lease counts from the last ask", LeaseFromLastAsk, usual(1, 1, 1), Overlap},
+	{"a release frees the lock of others", ReleaseOfAnyOwner, usual(1, 1, 1), Overlap},
+	{"a renewal revives", RenewalRevives, faults(1, usual(1, 1, 0)), Twice},
+	{"a grant keeps the entry", GrantKeepsEntry, usual(1, 1, 0), Twice},
+	{"a late release lets its next owner wait", WaitsInLateRelease, faults(1, usual(2, 1, 0)), Twice},
+	{"an ask does not see its own grant", NoOwnGrantSeen, usual(1, 1, 0), Slow},
+	{"a grant that nobody wants is kept", UnwantedGrantKept, faults(1, usual(1, 1, 0)), Slow},
+	{"the first does not hear of strangers", NoHint, strangers(1, usual(1, 1, 0)), Slow},
+	{"nobody polls", NoPoll, faults(1, usual(1, 1, 0)), Stranded},
+}
+
+// rareMistakes show among millions of states only.
+var rareMistakes = []mistake{
+	{"nobody heeds the answer of a release", NoAnswerHeeded, faults(1, usual(2, 1, 0)), Slow},
+}
+
+func TestMistakesAreFound(t *testing.T) {
+	all := mistakes
+	if os.Getenv("LATCHKEY_TEST_HANDOVER") != "" {
+		all = append(all, rareMistakes...)
+	}
+	for _, c := range all {
+		t.Run(c.name, func(t *testing.T) {
+			m := c.model
+			m.Fault, m.Only = c.fault, c.wrong
+			r := explore(t, m)
+			if r.Wrong != c.wrong || len(r.Trace) == 0 {
+				t.Errorf("not found: %s", c.wrong)
+			}
+		})
+	}
+}

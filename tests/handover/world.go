@@ -1,0 +1,174 @@
+package handover
+
+// What nobody decides: time, delivery, faults, and strangers.
+
+// tick lets the smallest unit of time pass, for all clocks at once. What is in flight may
+// stay there for any number of ticks.
+func (m *Model) tick(s state) state {
+	if s.owner != stranger && s.ttl > 0 {
+		if s.ttl--; s.ttl == 0 {
+			s.owner, s.calm = nobody, false
+		}
+	}
+	for i := range s.queue {
+		if s.queue[i].owner != nobody {
+			s.queue[i].age = min(s.queue[i].age+1, m.Lease)
+		}
+	}
+	old := s.flight
+	s.flight = [room]message{}
+	for _, f := range old {
+		switch f.kind {
+		case nothing:
+			continue
+		case ask, release, renew, granted, renewed:
+			f.age = min(f.age+1, m.Lease)
+		}
+		s.send(f)
+	}
+	for i := range s.clients {
+		m.age(&s, i)
+	}
+	return s
+}
+
+// age lets a tick pass for a client. A hold that cannot be relied on any more is lost, and what
+// the server may still have of it is undone.
+func (m *Model) age(s *state, i int) {
+	c := &s.clients[i]
+	if c.phase == waiting && m.Fault == LeaseFromLastAsk {
+		c.asked = min(c.asked+1, m.Lease)
+	}
+	if c.phase != holding {
+		return
+	}
+	c.turn -= min(c.turn, 1)
+	if c.valid--; c.valid > 0 {
+		return
+	}
+	o := s.mine(i)
+	c.left--
+	c.drop(idle)
+	if !s.send(message{kind: release, owner: o}) {
+		s.calm = false
+	}
+}
+
+// deliver executes a command, or hands an answer or a message to its client.
+func (m *Model) deliver(s state, f message, yield func(string, state)) {
+	each := func(n state) { yield("", n) }
+	switch f.kind {
+	case ask:
+		m.ask(s, f, each)
+	case release:
+		m.release(s, f, each)
+	case renew:
+		m.renew(s, f, each)
+	default:
+		if wrong, ok := m.hears(&s, f); ok {
+			yield(wrong, s)
+		}
+	}
+}
+
+// deliveries are all deliveries that are possible, and what faults make of them.
+func (m *Model) deliveries(s *state, yield func(step, state)) {
+	for i, f := range s.flight {
+		if !s.next(i) {
+			continue
+		}
+		n := *s
+		n.take(i)
+		m.deliver(n, f, func(wrong string, n state) { yield(step{rule: delivers, item: f, wrong: wrong}, n) })
+		if s.faults == 0 {
+			continue
+		}
+		n.faults--
+		late := f
+		late.late = true
+		lost := n
+		lost.calm = false
+		yield(step{rule: loses, item: f}, lost)
+		n.send(late)
+		if !f.late {
+			yield(step{rule: delays, item: f}, n)
+		}
+		if !n.full() {
+			m.deliver(n, f, func(wrong string, n state) { yield(step{rule: doubles, item: f, wrong: wrong}, n) })
+		}
+	}
+}
+
+// fault uses up one of those that may happen.
+func (s *state) fault() { s.faults--; s.calm = false }
+
+// faults are those that befall clients and the server.
+func (m *Model) faults(s *state, yield func(step, state)) {
+	if s.faults == 0 {
+		return
+	}
+	for i := range s.clients {
+		c := s.clients[i]
+		if c.phase == waiting || c.phase == holding {
+			n := *s
+			n.fault()
+			n.clients[i].left--
+			n.clients[i] = client{phase: dead, left: n.clients[i].left, number: c.number, born: c.born}
+			yield(step{rule: crashes, client: i}, n)
+		}
+		if c.phase == waiting && !c.deaf {
+			n := *s
+			n.fault()
+			n.clients[i].deaf = true
+			yield(step{rule: disconnects, client: i}, n)
+		}
+	}
+	if m.Failover {
+		m.failovers(s, yield)
+	}
+}
+
+// failovers lose the queue, or bring back an entry that it had.
+func (m *Model) failovers(s *state, yield func(step, state)) {
+	n := *s
+	n.fault()
+	n.queue = [places]entry{}
+	yield(step{rule: losesQueue}, n)
+	for c := range s.clients {
+		for number := uint8(0); number <= s.clients[c].number; number++ {
+			o := ownerOf(c, number)
+			if s.place(o) >= 0 || s.queue[places-1].owner != nobody {
+				continue
+			}
+			n := *s
+			n.fault()
+			copy(n.queue[1:], s.queue[:])
+			n.queue[0] = entry{o, m.Lease}
+			yield(step{rule: bringsBack, item: message{owner: o}}, n)
+		}
+	}
+}
+
+// strangers is what a client does that knows nothing of the queue.
+func (m *Model) strangers(s *state, yield func(step, state)) {
+	n := *s
+	switch {
+	case s.strangerPhase == idle && s.strangerLeft > 0:
+		n.strangerPhase = waiting
+		yield(step{rule: strangerComes}, n)
+	case s.strangerPhase == waiting && s.owner == nobody:
+		n.strangerPhase, n.owner, n.ttl = holding, stranger, 0
+		n.run, n.begun = nobody, 0
+		yield(step{rule: strangerTakes}, n)
+	case s.strangerPhase == holding:
+		n.strangerPhase, n.owner = idle, nobody
+		n.strangerLeft--
+		for i := range n.clients {
+			c := &n.clients[i]
+			if c.foreign && c.phase == waiting && !c.deaf && !n.send(message{kind: hint, owner: n.mine(i)}) {
+				return
+			}
+		}
+		yield(step{rule: strangerReleases}, n)
+	}
+}
