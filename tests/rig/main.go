@@ -30,7 +30,7 @@ func runTests(m *testing.M, after []func()) int {
 	// Parallel tests wait for time to pass more than for a processor, of which a topology
 	// takes more than a server; with the server in this process they wait for that too.
 	// -parallel on the command line, which is read later, still counts.
-	parallel := "20"
+	parallel := "16"
 	switch {
 	case shared.able&Speed != 0 && shared.able&Single == 0:
 		parallel = "12"
