@@ -107,27 +107,22 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	if options.TimeFencing {
 		c.tokenFloor = "1"
 	}
+	c.topology = cmp.Or(topology, transport.NewTopology(c.cluster, options.MaxInFlight))
 	c.sender = &transport.Sender{
 		Client:          client,
-		CancelsPromptly: topology != nil,
-		Topology:        cmp.Or(topology, transport.NewTopology(c.cluster, options.MaxInFlight)),
+		CancelsPromptly: c.owned,
+		Topology:        c.topology,
 		Patience:        options.RetryBudget,
 		Clock:           c.clock,
 	}
-	c.topology = c.sender.Topology
-	sharded, err := meetCluster(c.sender, options)
+	c.acks = options.Replicas.confirmation(c.id, maxWaits)
+	c.renewals = options.Replicas.confirmation(c.id, 2*c.renewFlights()) // some may have been left behind
+	sharded, err := c.askAtStart()
 	if err != nil {
-		return nil, fail("connect", "cluster", unanswered(err))
+		return nil, err
 	}
 	if sharded {
 		c.publish = "SPUBLISH"
-	}
-	c.acks = options.Replicas.confirmation(c.id, maxWaits)
-	c.renewals = options.Replicas.confirmation(c.id, 2*c.renewFlights()) // some may have been left behind
-	if !options.LazyConnect {
-		if err := waitRefused(c.acks.Check(c.sender)); err != nil {
-			return nil, fail("connect", "replicas", unanswered(err))
-		}
 	}
 	c.reporter = newReporter(options)
 	c.notifier = newNotifier(c.sender, c.reporter, c.id, 2*options.PollCeiling, sharded)
@@ -135,6 +130,21 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	c.undo = newUndoer(c)
 	c.registry = newRegistry(c)
 	return c, nil
+}
+
+// askAtStart asks what has to be known before the first lock: whether messages are sharded, and
+// whether the server knows WAIT if replicas have to confirm.
+func (c *Client) askAtStart() (sharded bool, err error) {
+	if sharded, err = meetCluster(c.sender, c.options); err != nil {
+		return false, fail("connect", "cluster", unanswered(err))
+	}
+	if c.options.LazyConnect {
+		return sharded, nil
+	}
+	if err := waitRefused(c.acks.Check(c.sender)); err != nil {
+		return false, fail("connect", "replicas", unanswered(err))
+	}
+	return sharded, nil
 }
 
 // ID returns the random id of this client, the first part of its owners.

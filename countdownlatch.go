@@ -112,26 +112,20 @@ func (l *CountDownLatch) countDown(ctx context.Context, verb string, n int, part
 	if err := errors.Join(l.invalid, checkDown(n)); err != nil {
 		return 0, fail(verb, l.name, err)
 	}
-	in := func(round string) func(*operation) call {
-		return func(o *operation) call {
-			return call{latchCount, l.changeKeys(o),
-				[]string{o.number, round, strconv.Itoa(n), participant, l.client.publish, l.channel}}
-		}
-	}
 	ctx = l.client.sender.Detached(ctx)
 	v, a, err := l.look(ctx, "", false)
 	switch {
 	case err != nil && a.Doubt:
 		// The server is silent. The count is not to be lost, so it goes to whichever
 		// round there is when it speaks again.
-		l.countLater(in(""))
+		l.countLater(l.countIn("", n, participant))
 		return 0, fail(verb, l.name, ErrUnknownOutcome, err)
 	case err != nil:
 		return 0, fail(verb, l.name, l.explain(ctx, transport.Answer{}, err)...)
 	case v.what != latchClosed:
 		return 0, l.roundError(verb, v)
 	}
-	a, err = l.count(ctx, verb, in(v.round))
+	a, err = l.count(ctx, verb, l.countIn(v.round, n, participant))
 	if err != nil {
 		return 0, err
 	}
@@ -140,6 +134,15 @@ func (l *CountDownLatch) countDown(ctx context.Context, verb string, n int, part
 		return 0, fail(verb, l.name, ErrGone)
 	}
 	return left, err
+}
+
+// countIn returns what builds the command that counts in a round, or in the one that there is
+// if round is "".
+func (l *CountDownLatch) countIn(round string, n int, participant string) func(*operation) call {
+	return func(o *operation) call {
+		return call{latchCount, l.changeKeys(o),
+			[]string{o.number, round, strconv.Itoa(n), participant, l.client.publish, l.channel}}
+	}
 }
 
 // Count asks the server how many counts are left, 0 if the latch is open. The answer may be out

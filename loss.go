@@ -36,8 +36,8 @@ func (t *ownership) lose(cause error, why string) {
 // endLost ends the ownership without a release, unless it is over already. after says that a
 // command which is under way may yet lengthen the life of the key, or take it anew, so
 // that it has to be released when its time should be over. alone says that nobody else is
-// known to keep the key alive. Guests, those whose guest this is, and other readers may:
-// then our part is to be taken out, once.
+// known to keep the key alive. Other participants of the owner and other readers may: then our
+// part has to be removed, once.
 func (t *ownership) endLost(cause error, why string, after, alone bool) bool {
 	if !t.end(cause) {
 		return false

@@ -56,6 +56,15 @@ func (o *Owner) UnmarshalText(text []byte) error {
 // LogValue returns the text of [Owner.String], so that package log/slog logs it so.
 func (o Owner) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
+// Holder is an owner that holds a lock.
+type Holder struct {
+	// Owner is the owner as it stands in Redis. That of a mutex is its token; one that
+	// another library has made cannot be used with [By].
+	Owner Owner
+	Count int  // how often the owner has entered, from 1 on
+	Write bool // of a read/write lock: it writes; an owner that does both is there twice
+}
+
 // ParseOwner reads what [Owner.String] wrote for an owner of this library, in this or in
 // another process, or the id and thread of a Redisson client. Anything else is an ErrInvalid.
 //

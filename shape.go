@@ -115,12 +115,3 @@ func foreignNoun(redisType string, expires bool, content []string) string {
 	}
 	return "a string that is no token of a lock"
 }
-
-// Holder is an owner that holds a lock.
-type Holder struct {
-	// Owner is the owner as it stands in Redis. That of a mutex is its token; one that
-	// another library has made cannot be used with [By].
-	Owner Owner
-	Count int  // how often the owner has entered, from 1 on
-	Write bool // of a read/write lock: it writes; an owner that does both is there twice
-}

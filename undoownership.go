@@ -7,9 +7,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// undoLater has the server's state of an ownership made that of the client in the background:
-// after a delay, and for as long as an acquisition may be executed late. lease is the
-// longest that the server may have given it.
+// undoLater makes the server's state of an ownership equal to the client's, in the background:
+// after a delay, and for as long as an acquisition may be executed late. lease is the longest
+// that the server may have given it.
 func (t *ownership) undoLater(delay, lease time.Duration) {
 	t.mu.Lock()
 	plan := undoPlan{
@@ -63,8 +63,8 @@ func (t *ownership) countSent(a releaseAnswer) {
 	}
 }
 
-// lastRelease is what undoes an ownership that is over. It is kept instead of that, because
-// there may be many.
+// lastRelease is what undoes an ownership that is over. It is kept instead of the
+// ownership, because there may be many.
 type lastRelease struct {
 	lock  *primitive
 	owner Owner
