@@ -30,7 +30,7 @@ import (
 //	a hold that is to be entered again is over ErrNotAcquired, ErrLost
 //	anything refused                           the refusal, alone
 //
-// A wait that is over is not told as an error of the context: see waitOverError.
+// A wait that is over is not told as an error of the context: see transport.ContextError.
 
 // explain puts the sentinel in front that the error of an acquisition stands for. A
 // server that refuses for good is no contention, and is not made to look like it.
