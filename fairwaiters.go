@@ -89,9 +89,7 @@ type fairAttempter struct {
 // no place in the line yet; the others rest until somebody calls.
 func (f fairAttempter) pause(_ *waitQueue, _ int, left time.Duration) time.Duration {
 	c := f.waiters.client
-	if left < 0 {
-		c.reporter.log(noticeNoExpiry, f.lock.key)
-	}
+	f.reportNoExpiry(left)
 	if f.waiters.isBehind(f.waiter) {
 		return 4 * c.options.StaleWaiterTimeout
 	}

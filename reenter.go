@@ -12,6 +12,7 @@ import (
 // is nil. An ownership that came to its end while its turn was awaited is looked for anew.
 func (a *acquisition) reenter(ctx context.Context) (*Hold, error) {
 	for {
+		a.ownership = nil // the one that was to be entered before may be over
 		if ctx.Err() != nil {
 			return nil, transport.ContextError(ctx)
 		}

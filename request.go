@@ -92,9 +92,9 @@ func (r *request) apply(s setting) error {
 		}
 		r.wait, r.bounded = s.d, true
 	case settingLease:
-		r.lease, r.renew = s.d, false
-		if s.d == NoExpiry {
-			r.lease, r.permanent = permanentLease, true
+		r.lease, r.renew, r.permanent = s.d, false, s.d == NoExpiry
+		if r.permanent {
+			r.lease = permanentLease
 			return nil
 		}
 		return checkLease("the lease", s.d)

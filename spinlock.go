@@ -83,7 +83,8 @@ type spinner struct {
 }
 
 // pause is part of [attempter].
-func (s spinner) pause(q *waitQueue, round int, _ time.Duration) time.Duration {
+func (s spinner) pause(q *waitQueue, round int, left time.Duration) time.Duration {
+	s.reportNoExpiry(left)
 	q.subscribe(nil, "")
 	return s.backoff.pause(round)
 }

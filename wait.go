@@ -102,13 +102,18 @@ func (a *acquisition) what() string { return a.lock.name }
 // pause relies on messages, and asks again as often as the kind of lock has to.
 func (a *acquisition) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
 	c, s := a.lock.client, a.lock.spec
-	if left < 0 && !s.shared {
-		c.reporter.log(noticeNoExpiry, a.lock.key)
-	}
+	a.reportNoExpiry(left)
 	q.subscribe(c.notifier, a.lock.channel)
 	pause := c.pollPause()
 	if s.ceiling != nil {
 		pause = min(pause, s.ceiling(c))
 	}
 	return until(left, pause)
+}
+
+// reportNoExpiry tells of a lock that a refusal has shown to have no end, by what is left of it.
+func (a *acquisition) reportNoExpiry(left time.Duration) {
+	if left < 0 && !a.lock.spec.shared {
+		a.lock.client.reporter.log(noticeNoExpiry, a.lock.key)
+	}
 }

@@ -328,3 +328,17 @@ func TestNotesAreFew(t *testing.T) {
 	all.Wait()
 	assert.Less(t, len(admin.Keys("latchkey_op:{"+s.Name()+"}*")), 50)
 }
+
+// Of two leases the last one counts, also if the first has no end.
+func TestLastLeaseOfAPermitCounts(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	s := connect(t, server).NewPermitSemaphore(name)
+	require.NoError(t, s.SetPermits(t.Context(), 1))
+	p, err := s.Acquire(t.Context(), latchkey.Lease(latchkey.NoExpiry), latchkey.Lease(20*time.Second))
+	require.NoError(t, err)
+	left, err := s.RemainingLease(t.Context(), p.ID())
+	require.NoError(t, err)
+	assert.LessOrEqual(t, left, 20*time.Second)
+	assert.LessOrEqual(t, p.ValidFor(), 20*time.Second)
+	require.NoError(t, p.Release(t.Context()))
+}

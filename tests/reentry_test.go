@@ -188,3 +188,38 @@ func TestBadOwners(t *testing.T) {
 		assert.ErrorIs(t, err, latchkey.ErrInvalid, "%q", bad)
 	}
 }
+
+// A re-entry meets trouble, and the hold is lost before it asks again. Its context outlives
+// the hold, so that it goes on as an acquisition like any other, for a fresh owner.
+func TestReentryGoesOnAfterTheLossAsAFreshOwner(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
+		lock := k.open(connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: time.Second}), name)
+		outer := mustLock(t, lock)
+		ctx := context.WithoutCancel(outer.Context(t.Context()))
+
+		met := make(chan struct{})
+		var once sync.Once
+		heal := tap.Refuse(func(c rig.Command) bool {
+			if !rig.Mentions("7777")(c) { // the lease by which its commands are known
+				return false
+			}
+			once.Do(func() { close(met) })
+			return true
+		}, "LOADING Redis is loading the dataset in memory")
+		troubled := lockInBackground(ctx, lock, latchkey.Lease(7777*time.Millisecond))
+		rig.Await(t, soon, "the trouble", met)
+		admin.Do("DEL", name)
+		_, err := lock.Lock(ctx)
+		require.ErrorIs(t, err, latchkey.ErrLost)
+		heal()
+
+		inner := rig.Await(t, soon, "the acquisition", troubled)
+		require.NoError(t, inner.err)
+		require.NoError(t, inner.hold.Err())
+		assert.NotEqual(t, outer.Owner(), inner.hold.Owner())
+		mustUnlock(t, inner.hold)
+		assert.NoError(t, free(admin, name)())
+	}, reentrant)
+}

@@ -288,3 +288,20 @@ func TestEventsThatFindNoRoomAreCounted(t *testing.T) {
 	assert.EqualValues(t, 3*goroutines*rounds, seen.Load()+dropped.Load())
 	assert.Positive(t, dropped.Load(), "there were more than are kept")
 }
+
+// A key that has lost its expiry may never come free. Whoever waits for it says so.
+func TestKeyWithoutExpiryIsReported(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		server, name := rig.Shared(), rig.Name(t)
+		holder := mustLock(t, k.open(connect(t, server), name), latchkey.Lease(20*time.Second))
+		rig.NewAdmin(t, server).Do("PERSIST", name)
+		lines := make(chan string, 100)
+		client := connect(t, server, latchkey.Options{Logger: slog.New(logFunc(func(r slog.Record) { lines <- r.Message }))})
+		waiter := lockInBackground(within(t, soon), k.open(client, name))
+		assert.Contains(t, rig.Await(t, soon, "the report", lines), "the key has no expiry")
+		mustUnlock(t, holder)
+		next := rig.Await(t, soon, "the waiter", waiter)
+		require.NoError(t, next.err)
+		mustUnlock(t, next.hold)
+	}, func(k kind) bool { return !k.queued }) // a place in the queue comes with a pause of its own
+}
