@@ -78,8 +78,8 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 	if err != nil {
 		return nil, fail(a.verb, a.lock.name, explain(c.wrongKind(ctx, a.lock.keys, a.lock.spec.stored, err))...)
 	}
-	for t := range a.each {
-		t.observe(Event{Type: EventAcquired, Wait: c.clock().Since(a.began)})
+	for o := range a.each {
+		o.observe(Event{Type: EventAcquired, Wait: c.clock().Since(a.began)})
 	}
 	return h, nil
 }
@@ -89,8 +89,8 @@ func (a *acquisition) each(yield func(*ownership) bool) {
 	if a.ownership == nil || !yield(a.ownership) {
 		return
 	}
-	for _, t := range a.others {
-		if !yield(t) {
+	for _, o := range a.others {
+		if !yield(o) {
 			return
 		}
 	}
@@ -117,8 +117,8 @@ func (a *acquisition) noteDoubt(ans transport.Answer) {
 	if !ans.Doubt {
 		return
 	}
-	for t := range a.each {
-		t.noteDoubt(ans)
+	for o := range a.each {
+		o.noteDoubt(ans)
 	}
 }
 
@@ -141,21 +141,21 @@ func (a *acquisition) conclude(err error) (*Hold, error) {
 
 // markUnwanted marks what the server has granted for undo.
 func (a *acquisition) markUnwanted() {
-	for t := range a.each {
-		t.mu.Lock()
-		t.doubt.unwanted = true
-		t.mu.Unlock()
+	for o := range a.each {
+		o.mu.Lock()
+		o.doubt.unwanted = true
+		o.mu.Unlock()
 	}
 }
 
 // undoAtOnce undoes what the server has granted and nobody is to have, and reports whether
 // the server said so. Nobody else knows the ownerships yet.
 func (a *acquisition) undoAtOnce() bool {
-	for t := range a.each {
-		if !t.client.undo.atOnce(t.setRight) {
+	for o := range a.each {
+		if !o.client.undo.atOnce(o.setRight) {
 			return false
 		}
-		t.observe(Event{Type: EventUndone})
+		o.observe(Event{Type: EventUndone})
 	}
 	return true
 }
@@ -163,8 +163,8 @@ func (a *acquisition) undoAtOnce() bool {
 // abandon ends the ownerships, none of which has begun, and has undone what may have begun
 // for the server. It reports whether anything may.
 func (a *acquisition) abandon() (begun bool) {
-	for t := range a.each {
-		begun = t.abandon(a.lease) || begun
+	for o := range a.each {
+		begun = o.abandon(a.lease) || begun
 	}
 	return begun
 }

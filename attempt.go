@@ -13,10 +13,10 @@ import (
 // comes with what is left of the holder's lease, negative if that is not known.
 func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	a.start()
-	t := a.ownership
-	t.counting(1)
+	o := a.ownership
+	o.counting(1)
 	call := a.protocol().acquireCall(a, 1, round)
-	ans, err := t.client.sender.CallOn(ctx, t.client.closing, t.terms(a.waits), call.cmd, call.keys, call.args)
+	ans, err := o.client.sender.CallOn(ctx, o.client.closing, o.terms(a.waits), call.cmd, call.keys, call.args)
 	if err == nil && ans.Plain && ans.Null {
 		// SET NX was refused, by whoever or whatever is there; it may be ourselves,
 		// if the answer to a first try was lost.
@@ -35,7 +35,7 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 	default:
 		left, err = a.protocol().readRefusal(a, ans)
 	}
-	t.observe(Event{Type: EventAttempt, Err: err})
+	o.observe(Event{Type: EventAttempt, Err: err})
 	return left, err
 }
 
@@ -49,20 +49,20 @@ func (a *acquisition) protocol() protocol {
 
 // send asks the server to count so many holds.
 func (a *acquisition) send(ctx context.Context, count, round int) (transport.Answer, error) {
-	t := a.ownership
-	t.counting(count)
+	o := a.ownership
+	o.counting(count)
 	call := a.protocol().acquireCall(a, count, round)
-	ans, err := t.client.sender.CallOn(ctx, t.client.closing, t.terms(a.waits), call.cmd, call.keys, call.args)
+	ans, err := o.client.sender.CallOn(ctx, o.client.closing, o.terms(a.waits), call.cmd, call.keys, call.args)
 	return a.confirmed(ctx, count, round, ans, err)
 }
 
 // confirmed has replicas confirm what was granted, if that is asked for.
 func (a *acquisition) confirmed(ctx context.Context, count, round int, ans transport.Answer, err error) (transport.Answer, error) {
-	t := a.ownership
-	if err != nil || t.client.acks == nil || !granted(ans) {
+	o := a.ownership
+	if err != nil || o.client.acks == nil || !granted(ans) {
 		return ans, err
 	}
-	return t.client.confirm(ctx, ans, a.protocol().acquireCall(a, count, round+1))
+	return o.client.confirm(ctx, ans, a.protocol().acquireCall(a, count, round+1))
 }
 
 // confirm has an acquisition that was granted confirmed: it is sent once more, which
@@ -95,8 +95,8 @@ func (a *acquisition) accept(ans transport.Answer) error {
 		a.markUnwanted()
 		return transport.Unavailable(errLate)
 	}
-	for t := range a.each {
-		t.begin(&a.request, ans)
+	for o := range a.each {
+		o.begin(&a.request, ans)
 	}
 	return nil
 }

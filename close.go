@@ -53,14 +53,14 @@ func (c *Client) startClosing() bool {
 // whose locks are to be released.
 func (c *Client) endHolds() []*ownership {
 	all := c.registry.all()
-	return slices.DeleteFunc(all, func(t *ownership) bool {
-		if t.isReleasing() {
+	return slices.DeleteFunc(all, func(o *ownership) bool {
+		if o.isReleasing() {
 			return false // its Unlock is under way, and says what came of it
 		}
-		if !t.end(ErrClosed) {
+		if !o.end(ErrClosed) {
 			return true
 		}
-		t.endHold(0)
+		o.endHold(0)
 		return false
 	})
 }
@@ -91,12 +91,12 @@ const closeReleases = 64
 // many in the same way: the first error stands for all.
 func (c *Client) releaseAll(ctx context.Context, ended []*ownership) {
 	var failed atomic.Int32
-	inParallel(closeReleases, ended, func(t *ownership) {
+	inParallel(closeReleases, ended, func(o *ownership) {
 		if failed.Load() > 0 {
 			failed.Add(1) // a silent server would cost the rest as much again
 			return
 		}
-		if err := t.releaseAtClose(ctx); err != nil && transport.Classify(err) != transport.Refused && failed.Add(1) == 1 {
+		if err := o.releaseAtClose(ctx); err != nil && transport.Classify(err) != transport.Refused && failed.Add(1) == 1 {
 			c.result = err
 		}
 	})
@@ -105,37 +105,37 @@ func (c *Client) releaseAll(ctx context.Context, ended []*ownership) {
 	}
 }
 
-func (t *ownership) releaseAtClose(ctx context.Context) error {
-	if err := t.turn.Lock(ctx); err != nil {
-		return fail("close", t.lock.name, ErrUnknownOutcome, transport.Unavailable(transport.ContextError(ctx)))
+func (o *ownership) releaseAtClose(ctx context.Context) error {
+	if err := o.turn.Lock(ctx); err != nil {
+		return fail("close", o.lock.name, ErrUnknownOutcome, transport.Unavailable(transport.ContextError(ctx)))
 	}
-	defer t.turn.Unlock()
-	unlocking := t.isReleasing()
-	if !unlocking && t.wasReleased() {
+	defer o.turn.Unlock()
+	unlocking := o.isReleasing()
+	if !unlocking && o.wasReleased() {
 		return nil
 	}
-	a, err := t.sendCount(ctx, nil)
+	a, err := o.sendCount(ctx, nil)
 	switch {
 	case err != nil:
-		return fail("close", t.lock.name, err)
+		return fail("close", o.lock.name, err)
 	case unlocking:
-		t.countSent(a)
+		o.countSent(a)
 	default:
-		t.observe(Event{Type: EventReleased})
+		o.observe(Event{Type: EventReleased})
 	}
 	return nil
 }
 
 // isReleasing reports whether the last release has begun and nothing has come of it yet.
-func (t *ownership) isReleasing() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.phase == releasing
+func (o *ownership) isReleasing() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.phase == releasing
 }
 
 // wasReleased reports whether the ownership ended by a release.
-func (t *ownership) wasReleased() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.phase == over && t.cause == nil
+func (o *ownership) wasReleased() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.phase == over && o.cause == nil
 }

@@ -16,23 +16,23 @@ type confinement struct {
 func (r *request) confines() bool { return r.waits && (!r.renew || r.maxHold > 0) }
 
 func (s *holdState) confine(bounds confinement) {
-	t := s.ownership
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.errOf(s) != nil {
+	o := s.ownership
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.errOf(s) != nil {
 		return
 	}
 	if bounds.fixed {
-		t.holds.stopRenewal(s)
+		o.holds.stopRenewal(s)
 	}
-	start := t.client.clock().Before(time.Since(bounds.from))
+	start := o.client.clock().Before(time.Since(bounds.from))
 	switch {
 	case bounds.max == 0:
-	case s == &t.holds.first:
-		t.lease.limit = holdLimit{bounds.max, start}
+	case s == &o.holds.first:
+		o.lease.limit = holdLimit{bounds.max, start}
 	default:
 		s.limit = holdLimit{bounds.max, start}
-		t.limitHold(s)
+		o.limitHold(s)
 	}
-	t.plan()
+	o.plan()
 }

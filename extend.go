@@ -28,39 +28,39 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 }
 
 func (s *holdState) extend(ctx context.Context, d time.Duration) error {
-	t := s.ownership
-	if !t.client.begin() {
-		return fail("extend", t.lock.name, ErrClosed)
+	o := s.ownership
+	if !o.client.begin() {
+		return fail("extend", o.lock.name, ErrClosed)
 	}
-	defer t.client.working.Done()
-	if err := t.turn.Lock(ctx); err != nil {
-		return fail("extend", t.lock.name, transport.Unavailable(transport.ContextError(ctx)))
+	defer o.client.working.Done()
+	if err := o.turn.Lock(ctx); err != nil {
+		return fail("extend", o.lock.name, transport.Unavailable(transport.ContextError(ctx)))
 	}
-	defer t.turn.Unlock()
-	return t.extendBy(ctx, s, d)
+	defer o.turn.Unlock()
+	return o.extendBy(ctx, s, d)
 }
 
 // extendBy sends a renewal of one hold. The turn is held.
-func (t *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration) error {
-	if err := t.mayExtend(s, d); err != nil {
-		return fail("extend", t.lock.name, err)
+func (o *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration) error {
+	if err := o.mayExtend(s, d); err != nil {
+		return fail("extend", o.lock.name, err)
 	}
-	c := t.protocol.renewalCall(t, d)
-	a, err := t.client.sender.Call(ctx, t.client.closing, c.cmd.Confirmed(t.client.acks), c.keys, c.args)
+	c := o.protocol.renewalCall(o, d)
+	a, err := o.client.sender.Call(ctx, o.client.closing, c.cmd.Confirmed(o.client.acks), c.keys, c.args)
 	if a.Doubt || errors.Is(err, ErrNotReplicated) {
-		t.mu.Lock()
-		t.doubt.extensionInDoubt(d)
-		t.mu.Unlock()
+		o.mu.Lock()
+		o.doubt.extensionInDoubt(d)
+		o.mu.Unlock()
 	}
 	switch gone, causes := readExtension(a, err); {
 	case causes != nil:
-		return fail("extend", t.lock.name, causes...)
+		return fail("extend", o.lock.name, causes...)
 	case gone:
-		t.lose(ErrLost, "the key is gone or belongs to another owner")
+		o.lose(ErrLost, "the key is gone or belongs to another owner")
 	default:
-		t.renewed(a.Sent, d)
+		o.renewed(a.Sent, d)
 	}
-	return t.extended(s, d)
+	return o.extended(s, d)
 }
 
 // readExtension reads what came of a renewal: whether the owner had lost the key, or the causes
@@ -82,31 +82,31 @@ func readExtension(a transport.Answer, err error) (gone bool, causes []error) {
 }
 
 // mayExtend checks, under the turn, that there is something to extend.
-func (t *ownership) mayExtend(s *holdState, d time.Duration) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := t.client.clock()
+func (o *ownership) mayExtend(s *holdState, d time.Duration) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := o.client.clock()
 	switch {
-	case t.errOf(s) != nil:
-		return notHeld(t.errOf(s))
-	case d > min(t.lease.limit.left(now), s.limit.left(now)):
+	case o.errOf(s) != nil:
+		return notHeld(o.errOf(s))
+	case d > min(o.lease.limit.left(now), s.limit.left(now)):
 		return ErrMaxHold
 	}
-	t.doubt.renewal = true
+	o.doubt.renewal = true
 	return nil
 }
 
 // extended says whether the hold still stands when the answer is in. If it ended
 // meanwhile, the time that the key has got is taken back.
-func (t *ownership) extended(s *holdState, d time.Duration) error {
-	t.mu.Lock()
-	err, phase := t.errOf(s), t.phase
-	t.mu.Unlock()
+func (o *ownership) extended(s *holdState, d time.Duration) error {
+	o.mu.Lock()
+	err, phase := o.errOf(s), o.phase
+	o.mu.Unlock()
 	if err == nil {
 		return nil
 	}
 	if phase == over {
-		t.undoLater(0, d)
+		o.undoLater(0, d)
 	}
-	return fail("extend", t.lock.name, notHeld(err))
+	return fail("extend", o.lock.name, notHeld(err))
 }

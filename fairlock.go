@@ -116,14 +116,14 @@ func (p fairProtocol) acquireCall(a *acquisition, count, round int) call {
 	if count > 1 {
 		return p.hashProtocol.acquireCall(a, count, round)
 	}
-	t, stale, ticket := a.ownership, "", ""
+	o, stale, ticket := a.ownership, "", ""
 	if p.waiter != nil {
-		stale, ticket = t.client.staleMS, p.waiters.ticketText(p.waiter)
+		stale, ticket = o.client.staleMS, p.waiters.ticketText(p.waiter)
 	}
-	c := call{fairAcquire, t.lock.fairKeys(), append(acquireArgs(t, a.lease, count),
-		t.client.publish, t.lock.waiterChannel(""), stale, ticket, p.waiters.shift)}
-	if t.lock.spec.fenced {
-		c.keys = append(c.keys, t.lock.token)
+	c := call{fairAcquire, o.lock.fairKeys(), append(acquireArgs(o, a.lease, count),
+		o.client.publish, o.lock.waiterChannel(""), stale, ticket, p.waiters.shift)}
+	if o.lock.spec.fenced {
+		c.keys = append(c.keys, o.lock.token)
 	}
 	return c
 }
@@ -151,12 +151,12 @@ func (p fairProtocol) readRefusal(a *acquisition, ans transport.Answer) (left ti
 	return fromMillis(pause), a.busyWith(holder, -1) // the pause may end sooner than the lease
 }
 
-func (fairProtocol) releaseCall(t *ownership, count int, raise int64) call {
+func (fairProtocol) releaseCall(o *ownership, count int, raise int64) call {
 	waiting := "0"
-	if t.mayWait() {
+	if o.mayWait() {
 		waiting = "1"
 	}
-	return call{fairRelease, t.lock.fairKeys(), append(releaseArgs(t, count, raise), waiting, t.client.staleMS)}
+	return call{fairRelease, o.lock.fairKeys(), append(releaseArgs(o, count, raise), waiting, o.client.staleMS)}
 }
 
 // fairKeys are those of every script for a fair lock.

@@ -43,8 +43,8 @@ type fairWaitList struct {
 
 // fairWaiter is one waiter in the queue of a fair lock.
 type fairWaiter struct {
-	t     *ownership
-	queue *waitQueue // of its own channel
+	ownership *ownership
+	queue     *waitQueue // of its own channel
 
 	// Guarded by fairWaitList.mu.
 	ticket uint64 // 0 before the server has given one
@@ -69,8 +69,8 @@ func newFairWaiters(c *Client) part {
 // first, because the order is the server's.
 func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
 	a.start()
-	t := a.ownership
-	w := &fairWaiter{t: t, queue: l.client.waitQueues.use(t.lock.waiterChannel(t.wire))}
+	o := a.ownership
+	w := &fairWaiter{ownership: o, queue: l.client.waitQueues.use(o.lock.waiterChannel(o.wire))}
 	w.queue.doNotLinger()
 	a.queued = fairProtocol{waiters: l, waiter: w}
 	defer l.remove(w)
@@ -125,10 +125,10 @@ func (l *fairWaitList) setTicket(w *fairWaiter, ticket uint64) {
 // insert puts a place in its line. l.mu is held.
 func (l *fairWaitList) insert(w *fairWaiter, ticket uint64) {
 	w.ticket = ticket
-	line := l.byKey[w.t.lock.key]
+	line := l.byKey[w.ownership.lock.key]
 	if line == nil {
 		line = list.New()
-		l.byKey[w.t.lock.key] = line
+		l.byKey[w.ownership.lock.key] = line
 	}
 	before := line.Back()
 	for before != nil && before.Value.(*fairWaiter).ticket > ticket {
@@ -152,7 +152,7 @@ func (l *fairWaitList) listen(line *list.List) {
 	for i := 0; i < nearest && e != nil; i++ {
 		if w := e.Value.(*fairWaiter); !w.near {
 			w.near = true
-			w.queue.subscribe(l.client.notifier, w.t.lock.waiterChannel(w.t.wire))
+			w.queue.subscribe(l.client.notifier, w.ownership.lock.waiterChannel(w.ownership.wire))
 		}
 		e = e.Next()
 	}
@@ -162,11 +162,11 @@ func (l *fairWaitList) listen(line *list.List) {
 func (l *fairWaitList) remove(w *fairWaiter) {
 	l.mu.Lock()
 	if w.elem != nil {
-		line := l.byKey[w.t.lock.key]
+		line := l.byKey[w.ownership.lock.key]
 		line.Remove(w.elem)
 		w.elem = nil
 		if line.Len() == 0 {
-			delete(l.byKey, w.t.lock.key)
+			delete(l.byKey, w.ownership.lock.key)
 		}
 		l.listen(line)
 	}
@@ -306,11 +306,11 @@ func (b *refreshing) fill(e *list.Element) *list.Element {
 
 // add adds waiters of one lock.
 func (b *refreshing) add(places []*fairWaiter) {
-	lock := places[0].t.lock
+	lock := places[0].ownership.lock
 	b.keys = append(b.keys, lock.fairKeys()...)
 	b.args = append(b.args, lock.waiterChannel(""), strconv.Itoa(len(places)))
 	for _, w := range places {
-		b.args = append(b.args, w.t.wire)
+		b.args = append(b.args, w.ownership.wire)
 	}
 	b.places = append(b.places, places...)
 	b.groups = append(b.groups, places)

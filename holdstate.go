@@ -29,25 +29,25 @@ func (s *holdState) unlock(ctx context.Context) error { return s.ownership.relea
 
 // err ends what should have ended already: no timer fires while the machine sleeps.
 func (s *holdState) err() error {
-	t := s.ownership
-	t.mu.Lock()
-	expired := t.phase == held && t.valid() <= 0
-	limited := s.limit.valid(t.client.clock()) <= 0
-	t.mu.Unlock()
+	o := s.ownership
+	o.mu.Lock()
+	expired := o.phase == held && o.valid() <= 0
+	limited := s.limit.valid(o.client.clock()) <= 0
+	o.mu.Unlock()
 	if expired {
-		t.endIfDue()
+		o.endIfDue()
 	}
 	if limited {
-		t.limitReached(s)
+		o.limitReached(s)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.errOf(s)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.errOf(s)
 }
 
-// errOf is why a hold is not held, or nil. t.mu is held.
-func (t *ownership) errOf(s *holdState) error {
-	if err := s.overBecause(); err != nil || t.phase == held {
+// errOf is why a hold is not held, or nil. o.mu is held.
+func (o *ownership) errOf(s *holdState) error {
+	if err := s.overBecause(); err != nil || o.phase == held {
 		return err
 	}
 	return ErrNotHeld
@@ -57,17 +57,17 @@ func (s *holdState) validFor() time.Duration {
 	if s.err() != nil {
 		return 0
 	}
-	t := s.ownership
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return max(min(t.valid(), s.limit.valid(t.client.clock())), 0)
+	o := s.ownership
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return max(min(o.valid(), s.limit.valid(o.client.clock())), 0)
 }
 
 func (s *holdState) count() int { return s.ownership.count() }
 
 func (s *holdState) find(p *primitive, side Kind) *holdState {
-	t := s.ownership
-	if t.client == p.client && t.lock.key == p.key && t.lock.spec.side == side && s.err() == nil {
+	o := s.ownership
+	if o.client == p.client && o.lock.key == p.key && o.lock.spec.side == side && s.err() == nil {
 		return s
 	}
 	return nil
@@ -75,13 +75,13 @@ func (s *holdState) find(p *primitive, side Kind) *holdState {
 
 // unreleased leaves out a permit that ends by itself: it may be left to whoever has its id.
 func (s *holdState) unreleased() *Client {
-	t := s.ownership
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !s.active() || t.lock.spec.shared && !s.renew {
+	o := s.ownership
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !s.active() || o.lock.spec.shared && !s.renew {
 		return nil
 	}
-	return t.client
+	return o.client
 }
 
 // end is [lifecycle.end] with the hold's own limit. ownership.mu is held.

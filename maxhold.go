@@ -24,38 +24,38 @@ func (l holdLimit) left(now transport.Stamp) time.Duration {
 // valid is for how long the limit lets a hold be relied on.
 func (l holdLimit) valid(now transport.Stamp) time.Duration { return l.left(now) - driftMargin(l.max) }
 
-// limitHold sets the timer of a re-entry, if it has a limit of its own. t.mu is held.
-func (t *ownership) limitHold(s *holdState) {
+// limitHold sets the timer of a re-entry, if it has a limit of its own. o.mu is held.
+func (o *ownership) limitHold(s *holdState) {
 	if s.limit.max > 0 {
-		s.timer = time.AfterFunc(s.limit.valid(t.client.clock()), func() { t.limitReached(s) })
+		s.timer = time.AfterFunc(s.limit.valid(o.client.clock()), func() { o.limitReached(s) })
 	}
 }
 
 // limitReached ends a re-entry at its own limit, and gives its count back in the
 // background. The outer hold goes on.
-func (t *ownership) limitReached(s *holdState) {
-	t.mu.Lock()
-	if !s.active() || t.phase != held {
-		t.mu.Unlock()
+func (o *ownership) limitReached(s *holdState) {
+	o.mu.Lock()
+	if !s.active() || o.phase != held {
+		o.mu.Unlock()
 		return
 	}
-	t.giveUp(s)
-	endings := t.holds.remove(s, ErrMaxHold)
-	t.plan()
-	lease := t.lease.span()
-	t.mu.Unlock()
+	o.giveUp(s)
+	endings := o.holds.remove(s, ErrMaxHold)
+	o.plan()
+	lease := o.lease.span()
+	o.mu.Unlock()
 	endAll(endings, ErrMaxHold)
-	t.undoLater(0, lease)
+	o.undoLater(0, lease)
 }
 
 // endLimited ends the re-entries whose own limit is over, should their timers not have
 // noticed that the machine slept.
-func (t *ownership) endLimited() {
-	now := t.client.clock()
-	t.mu.Lock()
-	past := t.holds.pastLimit(now)
-	t.mu.Unlock()
+func (o *ownership) endLimited() {
+	now := o.client.clock()
+	o.mu.Lock()
+	past := o.holds.pastLimit(now)
+	o.mu.Unlock()
 	for _, s := range past {
-		t.limitReached(s)
+		o.limitReached(s)
 	}
 }

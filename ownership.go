@@ -67,129 +67,129 @@ func (p phase) begun() bool { return p == held || p == releasing }
 
 // begin makes an ownership live after the server has granted it. The lease counts
 // from before the request was sent.
-func (t *ownership) begin(r *request, a transport.Answer) {
-	t.queue = t.client.waitQueues.use(t.lock.key)
-	t.queue.holdBegan()
-	t.client.registry.add(t)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.phase, t.doubt.queued = held, false
-	t.lease = newLeaseTerm(a.Sent, r.lease, r.renewLease, r.maxHold)
-	if t.lock.spec.fenced {
-		t.token = tokenOf(a)
+func (o *ownership) begin(r *request, a transport.Answer) {
+	o.queue = o.client.waitQueues.use(o.lock.key)
+	o.queue.holdBegan()
+	o.client.registry.add(o)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.phase, o.doubt.queued = held, false
+	o.lease = newLeaseTerm(a.Sent, r.lease, r.renewLease, r.maxHold)
+	if o.lock.spec.fenced {
+		o.token = tokenOf(a)
 	}
-	t.holds.begin(r.renew)
-	t.plan()
+	o.holds.begin(r.renew)
+	o.plan()
 }
 
 // addHold makes a re-entry that the server has confirmed, or tells why the ownership can
 // no longer be entered.
-func (t *ownership) addHold(r *request, a transport.Answer) (s *holdState, cause error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.phase != held {
-		return nil, cmp.Or(t.cause, ErrNotHeld)
+func (o *ownership) addHold(r *request, a transport.Answer) (s *holdState, cause error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.phase != held {
+		return nil, cmp.Or(o.cause, ErrNotHeld)
 	}
-	s = &holdState{ownership: t, renew: r.renew, limit: holdLimit{r.maxHold, a.Sent}}
-	t.holds.add(s)
-	t.lease.extend(a.Sent, r.lease)
-	t.plan()
-	t.limitHold(s)
+	s = &holdState{ownership: o, renew: r.renew, limit: holdLimit{r.maxHold, a.Sent}}
+	o.holds.add(s)
+	o.lease.extend(a.Sent, r.lease)
+	o.plan()
+	o.limitHold(s)
 	return s, nil
 }
 
 // noteDoubt takes note of the answer to an acquisition.
-func (t *ownership) noteDoubt(a transport.Answer) {
+func (o *ownership) noteDoubt(a transport.Answer) {
 	if !a.Doubt {
 		return
 	}
-	t.mu.Lock()
-	t.doubt.acquisitionInDoubt(a.DoubtAt, a.DoubtGeneration)
-	t.mu.Unlock()
+	o.mu.Lock()
+	o.doubt.acquisitionInDoubt(a.DoubtAt, a.DoubtGeneration)
+	o.mu.Unlock()
 }
 
 // live reports whether the ownership can be entered again.
-func (t *ownership) live() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.phase == held
+func (o *ownership) live() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.phase == held
 }
 
 // isPending reports whether the ownership has not begun.
-func (t *ownership) isPending() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.phase == acquiring
+func (o *ownership) isPending() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.phase == acquiring
 }
 
 // markQueued remembers that the server has the ownership among those who wait.
-func (t *ownership) markQueued() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.doubt.queued = true
+func (o *ownership) markQueued() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.doubt.queued = true
 }
 
 // mayWait reports whether the server may have the ownership in a queue.
-func (t *ownership) mayWait() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.doubt.mayWait()
+func (o *ownership) mayWait() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.doubt.mayWait()
 }
 
 // usable reports whether an acquisition by the same owner can wait for, or enter,
 // this ownership.
-func (t *ownership) usable() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.phase == acquiring || t.phase == held
+func (o *ownership) usable() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.phase == acquiring || o.phase == held
 }
 
-// valid is for how long the holds can be relied on, without asking anybody. t.mu is held.
-func (t *ownership) valid() time.Duration { return t.lease.valid(t.client.clock()) }
+// valid is for how long the holds can be relied on, without asking anybody. o.mu is held.
+func (o *ownership) valid() time.Duration { return o.lease.valid(o.client.clock()) }
 
-// span is the longest time for which the key may live. t.mu is held.
-func (t *ownership) span() time.Duration { return t.doubt.span(t.lease.span()) }
+// span is the longest time for which the key may live. o.mu is held.
+func (o *ownership) span() time.Duration { return o.doubt.span(o.lease.span()) }
 
 // terms bound an acquisition or a release. The call has the turn of the ownership, for which
 // the next renewal waits: while the ownership is held, that is a part of the lease at most.
-func (t *ownership) terms(waits bool) transport.Terms {
-	on := transport.Terms{Patience: t.client.sender.Patience, Waits: waits}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.phase == held {
-		on.Patience = min(on.Patience, max(t.lease.patience(), transport.FirstPause))
+func (o *ownership) terms(waits bool) transport.Terms {
+	on := transport.Terms{Patience: o.client.sender.Patience, Waits: waits}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.phase == held {
+		on.Patience = min(on.Patience, max(o.lease.patience(), transport.FirstPause))
 	}
 	return on
 }
 
 // observe has the observer, if there is one, told what happened to the ownership.
-func (t *ownership) observe(e Event) {
-	if t.client.options.Observer == nil {
+func (o *ownership) observe(e Event) {
+	if o.client.options.Observer == nil {
 		return
 	}
-	e.Kind, e.Name, e.Owner = t.lock.spec.kind, t.lock.name, t.owner
+	e.Kind, e.Name, e.Owner = o.lock.spec.kind, o.lock.name, o.owner
 	if e.Type == EventLost || e.Type == EventReleased {
-		t.mu.Lock()
-		e.Held = t.lease.held(t.client.clock())
-		t.mu.Unlock()
+		o.mu.Lock()
+		e.Held = o.lease.held(o.client.clock())
+		o.mu.Unlock()
 	}
-	t.client.reporter.observe(e)
+	o.client.reporter.observe(e)
 }
 
 // abandon ends an ownership that has not begun, and has undone what may have begun for the
 // server, which may have given it that lease. It reports whether anything may.
-func (t *ownership) abandon(lease time.Duration) (begun bool) {
-	t.mu.Lock()
-	t.phase = over
-	begun = t.doubt.mayBeHeld()
-	queued := t.doubt.queued
-	t.mu.Unlock()
-	t.client.registry.remove(t)
+func (o *ownership) abandon(lease time.Duration) (begun bool) {
+	o.mu.Lock()
+	o.phase = over
+	begun = o.doubt.mayBeHeld()
+	queued := o.doubt.queued
+	o.mu.Unlock()
+	o.client.registry.remove(o)
 	switch {
 	case begun:
-		t.undoLater(0, lease)
+		o.undoLater(0, lease)
 	case queued:
-		t.undoLater(0, t.client.options.StaleWaiterTimeout)
+		o.undoLater(0, o.client.options.StaleWaiterTimeout)
 	}
 	return begun
 }

@@ -82,10 +82,10 @@ func freshPermits(a *acquisition) (first *ownership, others []*ownership) {
 	registry := a.lock.client.registry
 	all := make([]*ownership, max(a.together, 1))
 	for i := range all {
-		t := registry.build(a.lock, Owner{text: newPermitID()}, registry.number(), "")
-		all[i] = t
-		t.protocol = permitProtocol{leader: all[0].wire, permanent: a.permanent}
-		registry.replace(permitName(a.lock.key, t.wire), t)
+		o := registry.build(a.lock, Owner{text: newPermitID()}, registry.number(), "")
+		all[i] = o
+		o.protocol = permitProtocol{leader: all[0].wire, permanent: a.permanent}
+		registry.replace(permitName(a.lock.key, o.wire), o)
 	}
 	return all[0], all[1:]
 }

@@ -63,8 +63,8 @@ func (s *PermitSemaphore) Release(ctx context.Context, ids ...string) ([]PermitS
 	var errs []error
 	var others []int // which are not this client's own
 	for i, id := range ids {
-		if t := s.own(id); t != nil {
-			states[i], errs = releaseOwn(ctx, t, errs)
+		if o := s.own(id); o != nil {
+			states[i], errs = releaseOwn(ctx, o, errs)
 		} else {
 			others = append(others, i)
 		}
@@ -89,15 +89,15 @@ func (s *PermitSemaphore) verdict(states []PermitState, err error) error {
 
 // own returns the ownership of a permit that this client holds, or nil.
 func (s *PermitSemaphore) own(id string) *ownership {
-	t := s.client.registry.known(permitName(s.key, id))
-	if t == nil || !t.live() {
+	o := s.client.registry.known(permitName(s.key, id))
+	if o == nil || !o.live() {
 		return nil
 	}
-	return t
+	return o
 }
 
-func releaseOwn(ctx context.Context, t *ownership, errs []error) (PermitState, []error) {
-	err := t.releaseHold(ctx, &t.holds.first)
+func releaseOwn(ctx context.Context, o *ownership, errs []error) (PermitState, []error) {
+	err := o.releaseHold(ctx, &o.holds.first)
 	switch {
 	case err == nil:
 		return PermitReleased, errs
@@ -168,30 +168,30 @@ func (s *PermitSemaphore) SetLease(ctx context.Context, id string, d time.Durati
 	if err = errors.Join(err, checkIDs([]string{id})); err != nil {
 		return fail(verb, s.name, err)
 	}
-	if t := s.own(id); t != nil {
-		return s.setOwnLease(ctx, verb, t, d, ms)
+	if o := s.own(id); o != nil {
+		return s.setOwnLease(ctx, verb, o, d, ms)
 	}
 	_, err = s.update(ctx, verb, id, ms)
 	return err
 }
 
 // setOwnLease sets the lease of a permit of this client, which is not renewed any more.
-func (s *PermitSemaphore) setOwnLease(ctx context.Context, verb string, t *ownership, d time.Duration, ms string) error {
-	if err := t.turn.Lock(ctx); err != nil {
+func (s *PermitSemaphore) setOwnLease(ctx context.Context, verb string, o *ownership, d time.Duration, ms string) error {
+	if err := o.turn.Lock(ctx); err != nil {
 		return fail(verb, s.name, transport.Unavailable(transport.ContextError(ctx)))
 	}
-	defer t.turn.Unlock()
-	t.fixLease(s.client.clock(), min(d, permanentLease), true)
-	sent, err := s.update(ctx, verb, t.wire, ms)
+	defer o.turn.Unlock()
+	o.fixLease(s.client.clock(), min(d, permanentLease), true)
+	sent, err := s.update(ctx, verb, o.wire, ms)
 	switch {
 	case err == nil:
-		t.fixLease(sent, min(d, permanentLease), false)
+		o.fixLease(sent, min(d, permanentLease), false)
 	case errors.Is(err, ErrNotHeld):
-		t.lose(ErrLost, "it was gone when its lease was set")
+		o.lose(ErrLost, "it was gone when its lease was set")
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if lost := t.errOf(&t.holds.first); err == nil && lost != nil {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if lost := o.errOf(&o.holds.first); err == nil && lost != nil {
 		return fail(verb, s.name, ErrNotHeld, lost)
 	}
 	return err
@@ -223,20 +223,20 @@ func (s *PermitSemaphore) update(ctx context.Context, verb, id, ms string) (sent
 // fixLease ends the renewal of a permit whose lease is being set: from now on it ends
 // after that lease, or after the one that it has, whichever is shorter; once the server
 // has answered, after that lease.
-func (t *ownership) fixLease(sent transport.Stamp, lease time.Duration, shorter bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.phase != held {
+func (o *ownership) fixLease(sent transport.Stamp, lease time.Duration, shorter bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.phase != held {
 		return
 	}
-	t.holds.stopRenewal(&t.holds.first)
-	t.doubt.extensionInDoubt(lease)
+	o.holds.stopRenewal(&o.holds.first)
+	o.doubt.extensionInDoubt(lease)
 	if shorter {
-		t.lease.shorten(sent, lease)
+		o.lease.shorten(sent, lease)
 	} else {
-		t.lease.set(sent, lease)
+		o.lease.set(sent, lease)
 	}
-	t.plan()
+	o.plan()
 }
 
 func newPermitID() string {

@@ -122,8 +122,8 @@ func (s *PermitSemaphore) acquire(ctx context.Context, verb string, waits bool, 
 		return nil, err
 	}
 	permits := []*Permit{{h}}
-	for _, t := range a.others {
-		permits = append(permits, &Permit{newHold(&t.holds.first)})
+	for _, o := range a.others {
+		permits = append(permits, &Permit{newHold(&o.holds.first)})
 	}
 	return permits, nil
 }
@@ -179,29 +179,29 @@ type permitProtocol struct {
 	permanent bool   // they were asked for without an end of their leases
 }
 
-func (p permitProtocol) keys(t *ownership) []string {
-	keys := append(make([]string, 0, 4), t.lock.key, idsKey(t.lock.key), reserveKey(t.lock.key))
+func (p permitProtocol) keys(o *ownership) []string {
+	keys := append(make([]string, 0, 4), o.lock.key, idsKey(o.lock.key), reserveKey(o.lock.key))
 	if p.permanent {
-		keys = append(keys, "latchkey_permit_void:"+transport.HashTag(t.lock.key)+":"+p.leader)
+		keys = append(keys, "latchkey_permit_void:"+transport.HashTag(o.lock.key)+":"+p.leader)
 	}
 	return keys
 }
 
 func (p permitProtocol) acquireCall(a *acquisition, _, _ int) call {
-	t, keep := a.ownership, ""
-	if a.inLine && t.client.clock().Since(a.since) > t.client.patienceInFront() {
-		keep = t.client.staleMS
-		t.markQueued()
+	o, keep := a.ownership, ""
+	if a.inLine && o.client.clock().Since(a.since) > o.client.patienceInFront() {
+		keep = o.client.staleMS
+		o.markQueued()
 	}
-	ms := t.client.leaseText(a.lease)
+	ms := o.client.leaseText(a.lease)
 	if p.permanent {
 		ms = ""
 	}
-	args := []string{ms, keep, t.client.publish, t.lock.channel, t.wire}
+	args := []string{ms, keep, o.client.publish, o.lock.channel, o.wire}
 	for each := range a.each {
 		args = append(args, rawID(each.wire))
 	}
-	return call{permitAcquire, p.keys(t), args}
+	return call{permitAcquire, p.keys(o), args}
 }
 
 // readRefusal does not tell what is left of a lease, which would be that of one of many.
@@ -213,18 +213,18 @@ func (permitProtocol) readRefusal(_ *acquisition, ans transport.Answer) (time.Du
 	return fromMillis(ms), ErrNotAcquired
 }
 
-func (p permitProtocol) releaseCall(t *ownership, count int, _ int64) call {
+func (p permitProtocol) releaseCall(o *ownership, count int, _ int64) call {
 	if count > 0 {
 		return call{}
 	}
 	mark := ""
-	if p.permanent && t.mayWait() {
+	if p.permanent && o.mayWait() {
 		mark = strconv.FormatInt(millis(lateDelivery), 10)
 	}
-	return call{permitLeave, p.keys(t), []string{rawID(t.wire), t.wire, t.client.publish, t.lock.channel, mark}}
+	return call{permitLeave, p.keys(o), []string{rawID(o.wire), o.wire, o.client.publish, o.lock.channel, mark}}
 }
 
-func (permitProtocol) renewalCall(t *ownership, lease time.Duration) call {
+func (permitProtocol) renewalCall(o *ownership, lease time.Duration) call {
 	ms := strconv.FormatInt(millis(lease), 10)
-	return call{permitRenew, []string{idsKey(t.lock.key)}, []string{rawID(t.wire), ms}}
+	return call{permitRenew, []string{idsKey(o.lock.key)}, []string{rawID(o.wire), ms}}
 }

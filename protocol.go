@@ -21,16 +21,16 @@ type protocol interface {
 	readRefusal(a *acquisition, ans transport.Answer) (left time.Duration, err error)
 	// releaseCall lowers the count of the ownership; with 0 it has nothing in Redis any
 	// more. If the lock stays held, what is left of its time is raised to raise ms.
-	releaseCall(t *ownership, count int, raise int64) call
+	releaseCall(o *ownership, count int, raise int64) call
 	// renewalCall is one ownership's part of a batch of renewals.
-	renewalCall(t *ownership, lease time.Duration) call
+	renewalCall(o *ownership, lease time.Duration) call
 }
 
 // keyByKey is a protocol whose holds have several keys, each of which can be renewed by
 // itself.
 type keyByKey interface {
 	// renewalCalls are sent one after the other. The hold is renewed if all of them say so.
-	renewalCalls(t *ownership, lease time.Duration) []call
+	renewalCalls(o *ownership, lease time.Duration) []call
 }
 
 // Where the owner of a lock stands in its key, in the words of renew.lua.
@@ -43,8 +43,8 @@ const (
 type stringProtocol struct{}
 
 func (stringProtocol) acquireCall(a *acquisition, _, round int) call {
-	t := a.ownership
-	c := call{mutexAcquire, t.lock.alone(), []string{t.wire, t.client.leaseText(a.lease)}}
+	o := a.ownership
+	c := call{mutexAcquire, o.lock.alone(), []string{o.wire, o.client.leaseText(a.lease)}}
 	if round == 0 {
 		c.cmd = mutexSet
 	}
@@ -56,51 +56,51 @@ func (stringProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Du
 }
 
 // releaseCall of a part of a hold that cannot be entered twice is nothing.
-func (stringProtocol) releaseCall(t *ownership, count int, _ int64) call {
+func (stringProtocol) releaseCall(o *ownership, count int, _ int64) call {
 	if count > 0 {
 		return call{}
 	}
-	return call{mutexRelease, t.lock.alone(), []string{t.wire, t.client.publish, t.lock.channel}}
+	return call{mutexRelease, o.lock.alone(), []string{o.wire, o.client.publish, o.lock.channel}}
 }
 
-func (stringProtocol) renewalCall(t *ownership, lease time.Duration) call {
-	return renewalOf(t, inString, t.wire, lease)
+func (stringProtocol) renewalCall(o *ownership, lease time.Duration) call {
+	return renewalOf(o, inString, o.wire, lease)
 }
 
 // hashProtocol is a hash with the owner and its count.
 type hashProtocol struct{}
 
 func (hashProtocol) acquireCall(a *acquisition, count, _ int) call {
-	t := a.ownership
-	c := call{lockAcquire, t.lock.alone(), acquireArgs(t, a.lease, count)}
-	if t.lock.spec.fenced {
-		c.keys = []string{t.lock.key, t.lock.token}
+	o := a.ownership
+	c := call{lockAcquire, o.lock.alone(), acquireArgs(o, a.lease, count)}
+	if o.lock.spec.fenced {
+		c.keys = []string{o.lock.key, o.lock.token}
 	}
 	return c
 }
 
 // acquireArgs are what all scripts that acquire a hash are told first.
-func acquireArgs(t *ownership, lease time.Duration, count int) []string {
-	return []string{t.wire, t.client.leaseText(lease), strconv.Itoa(count), t.participantID, t.client.tokenFloor}
+func acquireArgs(o *ownership, lease time.Duration, count int) []string {
+	return []string{o.wire, o.client.leaseText(lease), strconv.Itoa(count), o.participantID, o.client.tokenFloor}
 }
 
 func (hashProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
 	return a.readHolder(ans)
 }
 
-func (hashProtocol) releaseCall(t *ownership, count int, raise int64) call {
-	return call{lockRelease, t.lock.alone(), releaseArgs(t, count, raise)}
+func (hashProtocol) releaseCall(o *ownership, count int, raise int64) call {
+	return call{lockRelease, o.lock.alone(), releaseArgs(o, count, raise)}
 }
 
 // releaseArgs are what all scripts that release a hash are told first.
-func releaseArgs(t *ownership, count int, raise int64) []string {
-	return []string{t.wire, strconv.Itoa(count), t.participantID, t.client.publish, t.lock.channel, strconv.FormatInt(raise, 10)}
+func releaseArgs(o *ownership, count int, raise int64) []string {
+	return []string{o.wire, strconv.Itoa(count), o.participantID, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10)}
 }
 
-func (hashProtocol) renewalCall(t *ownership, lease time.Duration) call {
-	return renewalOf(t, inHash, t.wire, lease)
+func (hashProtocol) renewalCall(o *ownership, lease time.Duration) call {
+	return renewalOf(o, inHash, o.wire, lease)
 }
 
-func renewalOf(t *ownership, where, owner string, lease time.Duration) call {
-	return call{t.lock.spec.renew, t.lock.alone(), []string{where, owner, t.participantID, strconv.FormatInt(millis(lease), 10)}}
+func renewalOf(o *ownership, where, owner string, lease time.Duration) call {
+	return call{o.lock.spec.renew, o.lock.alone(), []string{where, owner, o.participantID, strconv.FormatInt(millis(lease), 10)}}
 }

@@ -16,14 +16,14 @@ func (a *acquisition) reenter(ctx context.Context) (*Hold, error) {
 		if ctx.Err() != nil {
 			return nil, transport.ContextError(ctx)
 		}
-		t, err := a.lock.spec.resolve(ctx, a)
-		if t == nil || err != nil {
+		o, err := a.lock.spec.resolve(ctx, a)
+		if o == nil || err != nil {
 			return nil, err
 		}
-		if err := a.awaitTurn(ctx, t); err != nil {
+		if err := a.awaitTurn(ctx, o); err != nil {
 			return nil, err
 		}
-		h, again, err := a.enter(ctx, t)
+		h, again, err := a.enter(ctx, o)
 		if !again {
 			return h, err
 		}
@@ -38,19 +38,19 @@ func (a *acquisition) reenter(ctx context.Context) (*Hold, error) {
 
 // awaitTurn waits for another call of the same owner: one that uses the lock has to wait
 // for the server only, one that acquires it for what that meets.
-func (a *acquisition) awaitTurn(ctx context.Context, t *ownership) error {
-	if t.turn.TryLock() {
+func (a *acquisition) awaitTurn(ctx context.Context, o *ownership) error {
+	if o.turn.TryLock() {
 		return nil
 	}
-	if !a.waits && !t.live() {
+	if !a.waits && !o.live() {
 		return ErrNotAcquired
 	}
-	if t.turn.Lock(ctx) == nil {
+	if o.turn.Lock(ctx) == nil {
 		return nil
 	}
 	err := transport.ContextError(ctx)
-	if q := t.client.waitQueues.known(t.lock.key); q != nil && !t.live() {
-		return q.in(t.lock.spec.line).waitError(ctx, err, nil)
+	if q := o.client.waitQueues.known(o.lock.key); q != nil && !o.live() {
+		return q.in(o.lock.spec.line).waitError(ctx, err, nil)
 	}
 	return transport.Unavailable(err)
 }
@@ -66,44 +66,44 @@ func (a *acquisition) giveTurnBack() {
 // the ownership is to begin. It reports whether to look for the ownership anew, with an error
 // if that is to be after a pause: then others have their turn in between, the renewal above
 // all.
-func (a *acquisition) enter(ctx context.Context, t *ownership) (h *Hold, again bool, err error) {
-	t.mu.Lock()
-	phase := t.phase
-	t.mu.Unlock()
+func (a *acquisition) enter(ctx context.Context, o *ownership) (h *Hold, again bool, err error) {
+	o.mu.Lock()
+	phase := o.phase
+	o.mu.Unlock()
 	if phase == acquiring {
-		a.ownership, a.hasTurn = t, true
+		a.ownership, a.hasTurn = o, true
 		return nil, false, nil
 	}
-	defer t.turn.Unlock()
+	defer o.turn.Unlock()
 	if phase != held {
 		return nil, true, nil
 	}
-	a.ownership = t
+	a.ownership = o
 	return a.addOne(ctx)
 }
 
 // addOne raises the count of the ownership by one. It reports whether that may succeed later.
 func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err error) {
-	t := a.ownership
-	t.mu.Lock()
-	count := t.holds.count + 1
-	a.lease = min(a.lease, max(t.lease.limit.left(t.client.clock()), MinLease))
-	t.mu.Unlock()
+	o := a.ownership
+	o.mu.Lock()
+	count := o.holds.count + 1
+	a.lease = min(a.lease, max(o.lease.limit.left(o.client.clock()), MinLease))
+	o.mu.Unlock()
 	ans, again, err := a.askToEnter(ctx, count)
 	switch {
 	case again:
 		return nil, true, err
 	case transport.HasCode(err, "LATCHKEY_GONE"):
-		t.lose(ErrLost, "it was gone when it was entered again")
+		o.lose(ErrLost, "it was gone when it was entered again")
 		return nil, false, errors.Join(ErrNotAcquired, ErrLost)
 	case err != nil:
 		return nil, false, a.entryFailed(ans, err)
 	}
-	s, cause := t.addHold(&a.request, ans)
+	s, cause := o.addHold(&a.request, ans)
 	if cause != nil {
 		// The ownership ended while the answer was under way, and must not come to life
 		// again: what the server has counted is taken back.
-		t.undoLater(0, a.lease)
+		o.undoLater(0, a.lease)
 		return nil, false, notEntered(cause)
 	}
 	return newHold(s), false, nil
@@ -111,11 +111,11 @@ func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err erro
 
 // entryFailed sets the server's count back if the re-entry may have been counted.
 func (a *acquisition) entryFailed(ans transport.Answer, err error) error {
-	t := a.ownership
+	o := a.ownership
 	counted := errors.Is(err, ErrNotReplicated)
-	known := counted && t.client.undo.atOnce(t.setRight)
+	known := counted && o.client.undo.atOnce(o.setRight)
 	if ans.Doubt || counted && !known {
-		t.undoLater(0, a.lease)
+		o.undoLater(0, a.lease)
 	}
 	if !known && (ans.Doubt || counted) {
 		return errors.Join(err, ErrUnknownOutcome)
@@ -128,21 +128,21 @@ func (a *acquisition) entryFailed(ans transport.Answer, err error) error {
 // after an attempt whose outcome is unknown that is done here, before anything else is sent
 // but a renewal.
 func (a *acquisition) askToEnter(ctx context.Context, count int) (ans transport.Answer, again bool, err error) {
-	t := a.ownership
+	o := a.ownership
 	for doubt := false; ; {
 		ans, err = a.send(ctx, count, 0)
-		t.noteDoubt(ans)
+		o.noteDoubt(ans)
 		doubt = doubt || ans.Doubt
 		ans.Doubt = doubt
-		if err == nil || !t.live() || transport.Classify(err) == transport.Refused || !worthWaiting(ctx, err) || !a.hasTime() {
+		if err == nil || !o.live() || transport.Classify(err) == transport.Refused || !worthWaiting(ctx, err) || !a.hasTime() {
 			return ans, false, err
 		}
 		if !doubt {
 			return ans, true, err
 		}
-		if stopped := transport.Rest(ctx, t.client.closing, transport.Jitter(transport.LongPause)); stopped != nil {
+		if stopped := transport.Rest(ctx, o.client.closing, transport.Jitter(transport.LongPause)); stopped != nil {
 			return ans, false, transport.StoppedAfter(err, stopped)
 		}
-		t.turn.Lend()
+		o.turn.Lend()
 	}
 }

@@ -41,8 +41,8 @@ func (r *registry) number() uint64 {
 // still being acquired, or else a fresh one.
 func (r *registry) find(p *primitive, owner Owner) *ownership {
 	name := ownedName{p.key, p.spec.side, owner}
-	if t := r.known(name); t != nil && t.usable() {
-		return t
+	if o := r.known(name); o != nil && o.usable() {
+		return o
 	}
 	return r.newFor(p, name)
 }
@@ -52,14 +52,14 @@ func (r *registry) find(p *primitive, owner Owner) *ownership {
 func (r *registry) known(name ownedName) *ownership {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t := r.byName[name]; t != nil {
-		return t
+	if o := r.byName[name]; o != nil {
+		return o
 	}
-	t := r.live[name.owner.number]
-	if t == nil || t.owner != name.owner || t.lock.key != name.key || t.lock.spec.side != name.side {
+	o := r.live[name.owner.number]
+	if o == nil || o.owner != name.owner || o.lock.key != name.key || o.lock.spec.side != name.side {
 		return nil
 	}
-	return t
+	return o
 }
 
 // newFor makes an ownership for an explicit owner, unless another goroutine was quicker. Each
@@ -73,11 +73,11 @@ func (r *registry) newFor(p *primitive, name ownedName) *ownership {
 		participant = wire.String()
 		wire = name.owner
 	}
-	t := r.build(p, wire, number, participant)
+	o := r.build(p, wire, number, participant)
 	var over *ownership
 	for {
-		known := r.register(name, over, t)
-		if known == t || known.usable() {
+		known := r.register(name, over, o)
+		if known == o || known.usable() {
 			return known
 		}
 		over = known
@@ -87,21 +87,21 @@ func (r *registry) newFor(p *primitive, name ownedName) *ownership {
 // register makes an ownership known by a name, in place of one that is over, and returns the
 // one that is known then. It does not look into another ownership: whoever has locked that
 // one may be about to lock the registry.
-func (r *registry) register(name ownedName, over, t *ownership) *ownership {
+func (r *registry) register(name ownedName, over, o *ownership) *ownership {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if other := r.byName[name]; other != nil && other != over {
 		return other
 	}
-	r.byName[name], r.names[t] = t, name
-	return t
+	r.byName[name], r.names[o] = o, name
+	return o
 }
 
 // replace makes an ownership known by a name, in place of any other.
-func (r *registry) replace(name ownedName, t *ownership) {
+func (r *registry) replace(name ownedName, o *ownership) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.byName[name], r.names[t] = t, name
+	r.byName[name], r.names[o] = o, name
 }
 
 // fresh makes an ownership for an owner that nobody has.
@@ -111,30 +111,30 @@ func (r *registry) fresh(p *primitive) *ownership {
 }
 
 func (r *registry) build(p *primitive, owner Owner, number uint64, participant string) *ownership {
-	t := &ownership{
+	o := &ownership{
 		client: r.client, lock: p, number: number,
 		owner: owner, wire: owner.String(), participantID: participant,
 		protocol: p.spec.protocol, schedule: newSchedule(),
 	}
-	t.holds.first.ownership = t
-	return t
+	o.holds.first.ownership = o
+	return o
 }
 
 // add makes an ownership known that has begun.
-func (r *registry) add(t *ownership) {
+func (r *registry) add(o *ownership) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.live[t.number] = t
+	r.live[o.number] = o
 }
 
 // remove forgets an ownership that is over.
-func (r *registry) remove(t *ownership) {
+func (r *registry) remove(o *ownership) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.live, t.number)
-	if name, found := r.names[t]; found {
-		delete(r.names, t)
-		if r.byName[name] == t {
+	delete(r.live, o.number)
+	if name, found := r.names[o]; found {
+		delete(r.names, o)
+		if r.byName[name] == o {
 			delete(r.byName, name)
 		}
 	}
@@ -142,19 +142,19 @@ func (r *registry) remove(t *ownership) {
 
 // forgetUnused ends an ownership for which nothing was asked of the server, unless another
 // goroutine is about to. One that finds it over resolves its owner anew.
-func (t *ownership) forgetUnused() {
-	if !t.turn.TryLock() {
+func (o *ownership) forgetUnused() {
+	if !o.turn.TryLock() {
 		return
 	}
-	defer t.turn.Unlock()
-	t.mu.Lock()
-	unused := t.phase == acquiring
+	defer o.turn.Unlock()
+	o.mu.Lock()
+	unused := o.phase == acquiring
 	if unused {
-		t.phase = over
+		o.phase = over
 	}
-	t.mu.Unlock()
+	o.mu.Unlock()
 	if unused {
-		t.client.registry.remove(t)
+		o.client.registry.remove(o)
 	}
 }
 
@@ -163,8 +163,8 @@ func (r *registry) all() []*ownership {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := make([]*ownership, 0, len(r.live))
-	for _, t := range r.live {
-		all = append(all, t)
+	for _, o := range r.live {
+		all = append(all, o)
 	}
 	return all
 }

@@ -9,49 +9,49 @@ import (
 
 // releaseHold gives one hold back. It begins before it has the turn, so that nothing
 // that delays the turn can keep the hold alive.
-func (t *ownership) releaseHold(ctx context.Context, s *holdState) error {
-	if err := t.beginRelease(s); err != nil {
+func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
+	if err := o.beginRelease(s); err != nil {
 		return err
 	}
-	if !t.turnToRelease(ctx) {
-		return t.releaseFailed(transport.Answer{}, transport.Unavailable(transport.ErrSilent))
+	if !o.turnToRelease(ctx) {
+		return o.releaseFailed(transport.Answer{}, transport.Unavailable(transport.ErrSilent))
 	}
-	defer t.turn.Unlock()
-	if done, err := t.reportRelease(s); done {
+	defer o.turn.Unlock()
+	if done, err := o.reportRelease(s); done {
 		return err
 	}
-	a, err := t.sendCount(t.client.sender.Detached(ctx), nil)
+	a, err := o.sendCount(o.client.sender.Detached(ctx), nil)
 	switch {
 	case err != nil:
-		return t.releaseFailed(a.Answer, err)
-	case a.Null && !t.explains(a):
-		t.lose(ErrLost, "it was gone when it was released")
-		return fail("unlock", t.lock.name, ErrNotHeld, ErrLost)
+		return o.releaseFailed(a.Answer, err)
+	case a.Null && !o.explains(a):
+		o.lose(ErrLost, "it was gone when it was released")
+		return fail("unlock", o.lock.name, ErrNotHeld, ErrLost)
 	}
-	t.released(s, a)
-	_, err = t.reportRelease(s)
+	o.released(s, a)
+	_, err = o.reportRelease(s)
 	return err
 }
 
 // turnToRelease takes the turn. It waits for it whatever becomes of ctx, for as long as a
 // release may take.
-func (t *ownership) turnToRelease(ctx context.Context) bool {
-	if t.turn.TryLock() {
+func (o *ownership) turnToRelease(ctx context.Context) bool {
+	if o.turn.TryLock() {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.client.options.RetryBudget)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.client.options.RetryBudget)
 	defer cancel()
-	return t.turn.Lock(ctx) == nil
+	return o.turn.Lock(ctx) == nil
 }
 
 // reportRelease says what Unlock has to, if the hold is over by now: nil to the first who asks
 // about a release, be it one in the background after Unlock had failed.
-func (t *ownership) reportRelease(s *holdState) (done bool, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (o *ownership) reportRelease(s *holdState) (done bool, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	switch {
 	case s.cause != nil, s.reported:
-		return true, fail("unlock", t.lock.name, ErrNotHeld, s.cause)
+		return true, fail("unlock", o.lock.name, ErrNotHeld, s.cause)
 	case s.released:
 		s.reported = true
 		return true, nil
@@ -61,19 +61,19 @@ func (t *ownership) reportRelease(s *holdState) (done bool, err error) {
 
 // beginRelease takes a hold off the count before anything is sent, so that no renewal
 // and no re-entry can follow. It may be called again after a release that failed.
-func (t *ownership) beginRelease(s *holdState) error {
-	t.mu.Lock()
+func (o *ownership) beginRelease(s *holdState) error {
+	o.mu.Lock()
 	if s.reported || s.cause != nil {
-		t.mu.Unlock()
-		return fail("unlock", t.lock.name, ErrNotHeld, s.cause)
+		o.mu.Unlock()
+		return fail("unlock", o.lock.name, ErrNotHeld, s.cause)
 	}
 	if s.released || s.releasing {
-		t.mu.Unlock()
+		o.mu.Unlock()
 		return nil
 	}
-	t.giveUp(s)
+	o.giveUp(s)
 	endings := s.takeEndings()
-	t.mu.Unlock()
+	o.mu.Unlock()
 	// Before anything is sent: the server may free the lock long before it answers.
 	endAll(endings, ErrNotHeld)
 	return nil
@@ -81,64 +81,64 @@ func (t *ownership) beginRelease(s *holdState) error {
 
 // explains reports whether an owner that is gone is explained by a release of ours
 // whose answer was lost.
-func (t *ownership) explains(a releaseAnswer) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return a.count == 0 && t.doubt.explainsLoss(a.Doubt)
+func (o *ownership) explains(a releaseAnswer) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return a.count == 0 && o.doubt.explainsLoss(a.Doubt)
 }
 
 // releaseFailed leaves the rest to the background.
-func (t *ownership) releaseFailed(a transport.Answer, err error) error {
-	t.mu.Lock()
-	t.doubt.release = t.doubt.release || a.Doubt
-	t.plan()
-	left := t.span()
-	t.mu.Unlock()
-	t.undoLater(0, left)
+func (o *ownership) releaseFailed(a transport.Answer, err error) error {
+	o.mu.Lock()
+	o.doubt.release = o.doubt.release || a.Doubt
+	o.plan()
+	left := o.span()
+	o.mu.Unlock()
+	o.undoLater(0, left)
 	if transport.Classify(err) == transport.Refused {
-		return fail("unlock", t.lock.name, err)
+		return fail("unlock", o.lock.name, err)
 	}
-	return fail("unlock", t.lock.name, ErrUnknownOutcome, err)
+	return fail("unlock", o.lock.name, ErrUnknownOutcome, err)
 }
 
 // released ends a hold that the server has taken back, and with the last one the
 // ownership.
-func (t *ownership) released(s *holdState, a releaseAnswer) {
-	t.mu.Lock()
+func (o *ownership) released(s *holdState, a releaseAnswer) {
+	o.mu.Lock()
 	if a.count > 0 {
-		t.holds.remove(s, nil) // what ends with it has ended when its release began
-		if raised := t.raised(); raised > 0 && t.client.acks == nil {
-			t.lease.extend(a.Sent, raised) // which no replica confirms
+		o.holds.remove(s, nil) // what ends with it has ended when its release began
+		if raised := o.raised(); raised > 0 && o.client.acks == nil {
+			o.lease.extend(a.Sent, raised) // which no replica confirms
 		}
-		t.plan()
-		t.mu.Unlock()
+		o.plan()
+		o.mu.Unlock()
 		return
 	}
-	t.mu.Unlock()
-	t.finishRelease(a.Answer)
+	o.mu.Unlock()
+	o.finishRelease(a.Answer)
 }
 
 // finishRelease ends an ownership that the server has taken back.
-func (t *ownership) finishRelease(a transport.Answer) {
-	if !t.end(nil) {
+func (o *ownership) finishRelease(a transport.Answer) {
+	if !o.end(nil) {
 		return
 	}
 	told, _ := a.Message.AsInt64()
 	if told == -1 {
-		t.client.reporter.log(noticePublish, t.lock.channel)
+		o.client.reporter.log(noticePublish, o.lock.channel)
 	}
-	t.observe(Event{Type: EventReleased}) // before the next one can acquire
-	if t.lock.spec.joint && !a.Message.IsInt64() {
-		t.leaveHold()
+	o.observe(Event{Type: EventReleased}) // before the next one can acquire
+	if o.lock.spec.joint && !a.Message.IsInt64() {
+		o.leaveHold()
 	} else {
-		t.endHold(told)
+		o.endHold(told)
 	}
-	t.mu.Lock()
-	span := t.span()
-	late := t.doubt.mayComeLate(t.client.clock(), span) && !t.client.topology.IsStill(t.doubt.sentIn)
-	t.mu.Unlock()
+	o.mu.Lock()
+	span := o.span()
+	late := o.doubt.mayComeLate(o.client.clock(), span) && !o.client.topology.IsStill(o.doubt.sentIn)
+	o.mu.Unlock()
 	if late {
-		t.undoLater(undoPause, span) // this release was the first undo
+		o.undoLater(undoPause, span) // this release was the first undo
 	}
 }
 
@@ -153,67 +153,67 @@ type releaseAnswer struct {
 // sendCount makes the server's count equal to ours. It is the release, and the undo
 // of an acquisition whose outcome is unknown: run twice, late or for an ownership that
 // is over, it does no harm. The turn is held.
-func (t *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releaseAnswer, error) {
-	t.mu.Lock()
-	count, raised := t.holds.count, t.raised()
-	t.mu.Unlock()
-	a, err := t.sendRelease(ctx, stop, count, millis(raised))
+func (o *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releaseAnswer, error) {
+	o.mu.Lock()
+	count, raised := o.holds.count, o.raised()
+	o.mu.Unlock()
+	a, err := o.sendRelease(ctx, stop, count, millis(raised))
 	if transport.HasCode(err, "WRONGTYPE") {
 		a.Null, err = true, nil // somebody put something else in the place of the lock
 	}
-	t.mu.Lock()
-	if err == nil && !t.doubt.acquisition {
-		t.holds.most = count
+	o.mu.Lock()
+	if err == nil && !o.doubt.acquisition {
+		o.holds.most = count
 	}
-	t.mu.Unlock()
+	o.mu.Unlock()
 	return releaseAnswer{a, count}, err
 }
 
 // raised is the lease to which a release raises what is left of the time of the key, if the
-// ownership stays held, or 0. t.mu is held.
-func (t *ownership) raised() time.Duration {
-	if t.holds.renewing == 0 {
+// ownership stays held, or 0. o.mu is held.
+func (o *ownership) raised() time.Duration {
+	if o.holds.renewing == 0 {
 		return 0
 	}
-	return t.lease.raised()
+	return o.lease.raised()
 }
 
-func (t *ownership) sendRelease(ctx context.Context, stop <-chan struct{}, count int, raise int64) (transport.Answer, error) {
-	c := t.protocol.releaseCall(t, count, raise)
+func (o *ownership) sendRelease(ctx context.Context, stop <-chan struct{}, count int, raise int64) (transport.Answer, error) {
+	c := o.protocol.releaseCall(o, count, raise)
 	if c.keys == nil {
 		return transport.Answer{}, nil
 	}
-	return t.client.sender.CallOn(ctx, stop, t.terms(false), c.cmd, c.keys, c.args)
+	return o.client.sender.CallOn(ctx, stop, o.terms(false), c.cmd, c.keys, c.args)
 }
 
 // giveUp takes a hold off the count. With the last one the ownership is releasing: it
-// is neither renewed nor entered again. t.mu is held.
-func (t *ownership) giveUp(s *holdState) {
-	if t.holds.giveUp(s) {
-		t.phase = releasing
-		t.doubt.stood = t.valid() > 0
+// is neither renewed nor entered again. o.mu is held.
+func (o *ownership) giveUp(s *holdState) {
+	if o.holds.giveUp(s) {
+		o.phase = releasing
+		o.doubt.stood = o.valid() > 0
 		// While a lock has one holder, nobody else publishes its release. That is not so
 		// for readers, whose own messages are heard like all others.
-		t.echo = !t.lock.spec.joint && !t.lock.spec.shared && t.queue.releaseBegins()
+		o.echo = !o.lock.spec.joint && !o.lock.spec.shared && o.queue.releaseBegins()
 	}
 }
 
 // counting notes that the server is about to be asked to count so many holds.
-func (t *ownership) counting(count int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.holds.counting(count)
+func (o *ownership) counting(count int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.holds.counting(count)
 }
 
 // count is how many holds there are, and mostHolds how many the server may have counted.
-func (t *ownership) count() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.holds.count
+func (o *ownership) count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.holds.count
 }
 
-func (t *ownership) mostHolds() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.holds.most
+func (o *ownership) mostHolds() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.holds.most
 }

@@ -49,54 +49,54 @@ func (w *watchdog) renewSoon(r *route, batch []*ownership) bool {
 // renewal is one hold in a batch, with its turn taken: no release of it is sent
 // before the renewal has come back, and none that has begun is followed by one.
 type renewal struct {
-	t     *ownership
-	lease time.Duration
+	ownership *ownership
+	lease     time.Duration
 }
 
 // reserve takes the turn of each ownership that is still to be renewed. One that is busy is
 // renewed alone when it has its turn.
 func (w *watchdog) reserve(r *route, batch []*ownership) []renewal {
 	renewals := make([]renewal, 0, len(batch))
-	for _, t := range batch {
-		if !t.turn.TryLock() {
-			w.tasks.Go(func() { w.renewInTurn(r, t) })
+	for _, o := range batch {
+		if !o.turn.TryLock() {
+			w.tasks.Go(func() { w.renewInTurn(r, o) })
 			continue
 		}
-		renewals = t.reserved(renewals)
+		renewals = o.reserved(renewals)
 	}
 	return renewals
 }
 
 // reserved adds the ownership, whose turn has been taken, to those that are to be renewed,
 // or gives the turn back if there is nothing to renew.
-func (t *ownership) reserved(renewals []renewal) []renewal {
-	lease := t.nextLease()
+func (o *ownership) reserved(renewals []renewal) []renewal {
+	lease := o.nextLease()
 	if lease <= 0 {
-		t.turn.Unlock()
+		o.turn.Unlock()
 		return renewals
 	}
-	return append(renewals, renewal{t, lease})
+	return append(renewals, renewal{o, lease})
 }
 
 // renewInTurn waits for the turn of an ownership in line with those who want it for something
 // else: one that tries again and again must not keep a renewal out.
-func (w *watchdog) renewInTurn(r *route, t *ownership) {
-	t.mu.Lock()
-	period := t.lease.period()
-	t.mu.Unlock()
+func (w *watchdog) renewInTurn(r *route, o *ownership) {
+	o.mu.Lock()
+	period := o.lease.period()
+	o.mu.Unlock()
 	ctx, cancel := context.WithTimeout(w.open, period)
 	defer cancel()
-	if t.turn.LockToRenew(ctx) != nil {
-		t.renewLater()
+	if o.turn.LockToRenew(ctx) != nil {
+		o.renewLater()
 		return
 	}
 	select {
 	case r.Places <- struct{}{}:
-		w.renewBatch(t.reserved(nil))
+		w.renewBatch(o.reserved(nil))
 		<-r.Places
 	default: // a release must not wait for the turn until others are answered
-		t.turn.Unlock()
-		t.renewLater()
+		o.turn.Unlock()
+		o.renewLater()
 	}
 }
 
@@ -107,12 +107,12 @@ func (w *watchdog) batches(all []*ownership) [][]*ownership {
 		slot   uint16
 	}
 	groups := map[company][]*ownership{}
-	for _, t := range all {
-		c := company{script: t.lock.spec.renew}
+	for _, o := range all {
+		c := company{script: o.lock.spec.renew}
 		if w.client.cluster {
-			c.slot = transport.KeySlot(t.lock.key)
+			c.slot = transport.KeySlot(o.lock.key)
 		}
-		groups[c] = append(groups[c], t)
+		groups[c] = append(groups[c], o)
 	}
 	var batches [][]*ownership
 	for _, group := range groups {
@@ -138,16 +138,16 @@ func (w *watchdog) renewBatch(batch []renewal) (parts [][]*ownership) {
 	for i, r := range batch {
 		switch {
 		case i < len(results) && results[i] == 0:
-			r.t.lose(ErrLost, "the key is gone or belongs to another owner")
+			r.ownership.lose(ErrLost, "the key is gone or belongs to another owner")
 		case err != nil || results[i] < 0:
-			r.t.renewLater()
+			r.ownership.renewLater()
 		default:
-			r.t.renewed(sent, r.lease)
+			r.ownership.renewed(sent, r.lease)
 		}
-		r.t.turn.Unlock()
+		r.ownership.turn.Unlock()
 	}
 	if err != nil {
-		w.client.reporter.log(noticeRenewal, batch[0].t.lock.name, slog.Int("holds", len(batch)), slog.Any("error", err))
+		w.client.reporter.log(noticeRenewal, batch[0].ownership.lock.name, slog.Int("holds", len(batch)), slog.Any("error", err))
 	}
 	return nil
 }
@@ -163,8 +163,8 @@ func divisible(err error) bool {
 func divide(batch []renewal) [][]*ownership {
 	all := make([]*ownership, len(batch))
 	for i, r := range batch {
-		r.t.turn.Unlock()
-		all[i] = r.t
+		r.ownership.turn.Unlock()
+		all[i] = r.ownership
 	}
 	half := len(all) / 2
 	return [][]*ownership{all[:half], all[half:]}
@@ -174,7 +174,7 @@ func (w *watchdog) sendRenewal(batch []renewal) (sent transport.Stamp, results [
 	var all call
 	patience := renewPatience
 	for _, r := range batch {
-		all.add(r.t.protocol.renewalCall(r.t, r.lease))
+		all.add(r.ownership.protocol.renewalCall(r.ownership, r.lease))
 		patience = min(patience, r.patience())
 	}
 	sent = w.clock()
@@ -186,7 +186,9 @@ func (w *watchdog) sendRenewal(batch []renewal) (sent transport.Stamp, results [
 }
 
 // patience is how long to wait for the answer to a renewal.
-func (r renewal) patience() time.Duration { return max(r.t.lease.patience(), 10*time.Millisecond) }
+func (r renewal) patience() time.Duration {
+	return max(r.ownership.lease.patience(), 10*time.Millisecond)
+}
 
 // ask sends renewals. With an error come those results that count all the same: see denials.
 func (w *watchdog) ask(c call, patience time.Duration) ([]int64, error) {
@@ -205,11 +207,11 @@ func (w *watchdog) ask(c call, patience time.Duration) ([]int64, error) {
 // renewKeyByKey renews one hold with a command for each of its keys, which the server has
 // refused to look at together. It is renewed if all of them say so.
 func (w *watchdog) renewKeyByKey(r renewal, refusal error) ([]int64, error) {
-	p, is := r.t.protocol.(keyByKey)
+	p, is := r.ownership.protocol.(keyByKey)
 	if !is {
 		return nil, refusal
 	}
-	for _, c := range p.renewalCalls(r.t, r.lease) {
+	for _, c := range p.renewalCalls(r.ownership, r.lease) {
 		results, err := w.ask(c, r.patience())
 		switch {
 		case err == nil && len(results) != 1:

@@ -21,16 +21,16 @@ func resolveOwner(ctx context.Context, a *acquisition) (*ownership, error) {
 	if owner.IsZero() {
 		return nil, nil //nolint:nilnil // no owner is not an error
 	}
-	t := p.client.registry.find(p, owner)
-	return t, p.mayEnter(t)
+	o := p.client.registry.find(p, owner)
+	return o, p.mayEnter(o)
 }
 
 // mayEnter refuses what could only wait for itself, or mix two kinds of lock.
-func (p *primitive) mayEnter(t *ownership) error {
+func (p *primitive) mayEnter(o *ownership) error {
 	switch {
-	case t.lock.spec.family != p.spec.family:
-		return notA(p.spec.stored, nouns[t.lock.spec.stored], nil)
-	case !p.spec.reentrant && t.live():
+	case o.lock.spec.family != p.spec.family:
+		return notA(p.spec.stored, nouns[o.lock.spec.stored], nil)
+	case !p.spec.reentrant && o.live():
 		return invalid("a mutex is not re-entrant, and the context carries a hold of it")
 	}
 	return nil
@@ -42,6 +42,6 @@ func noOwner(context.Context, *acquisition) (*ownership, error) {
 }
 
 // freshOwner makes an ownership for an owner that nobody has.
-func freshOwner(a *acquisition) (t *ownership, others []*ownership) {
+func freshOwner(a *acquisition) (o *ownership, others []*ownership) {
 	return a.lock.client.registry.fresh(a.lock), nil
 }

@@ -19,42 +19,42 @@ type readProtocol struct {
 }
 
 func (p readProtocol) acquireCall(a *acquisition, count, _ int) call {
-	t, holds := a.ownership, strconv.Itoa(count)
+	o, holds := a.ownership, strconv.Itoa(count)
 	waits := "0"
 	if a.inLine {
 		waits = "1"
 	}
-	return call{rwReadAcquire, append(t.lock.rwKeys(), t.lock.leaseKeys(t.wire)+holds),
-		[]string{t.wire, t.client.leaseText(a.lease), holds, p.number, waits, t.client.staleMS}}
+	return call{rwReadAcquire, append(o.lock.rwKeys(), o.lock.leaseKeys(o.wire)+holds),
+		[]string{o.wire, o.client.leaseText(a.lease), holds, p.number, waits, o.client.staleMS}}
 }
 
 func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
 	return readRWRefusal(a, ans)
 }
 
-func (p readProtocol) releaseCall(t *ownership, count int, raise int64) call {
-	return call{rwReadRelease, t.lock.appendLeaseKeys(t.lock.rwKeys(), t.wire, t.mostHolds()),
-		[]string{t.wire, strconv.Itoa(count), p.number, t.client.publish, t.lock.channel, strconv.FormatInt(raise, 10)}}
+func (p readProtocol) releaseCall(o *ownership, count int, raise int64) call {
+	return call{rwReadRelease, o.lock.appendLeaseKeys(o.lock.rwKeys(), o.wire, o.mostHolds()),
+		[]string{o.wire, strconv.Itoa(count), p.number, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10)}}
 }
 
-func (p readProtocol) renewalCall(t *ownership, lease time.Duration) call {
-	return rwRenewal(t, "read", p.number, t.count(), lease)
+func (p readProtocol) renewalCall(o *ownership, lease time.Duration) call {
+	return rwRenewal(o, "read", p.number, o.count(), lease)
 }
 
-func (p readProtocol) renewalCalls(t *ownership, lease time.Duration) []call {
-	return rwRenewals(t, t.wire, p.number, t.count(), lease)
+func (p readProtocol) renewalCalls(o *ownership, lease time.Duration) []call {
+	return rwRenewals(o, o.wire, p.number, o.count(), lease)
 }
 
 // writeProtocol is the writer in the hash of a read/write lock.
 type writeProtocol struct{}
 
 func (writeProtocol) acquireCall(a *acquisition, count, _ int) call {
-	t, stale := a.ownership, ""
+	o, stale := a.ownership, ""
 	if a.inLine {
-		stale = t.client.staleMS
+		stale = o.client.staleMS
 	}
-	return call{rwWriteAcquire, t.lock.rwKeys(),
-		[]string{t.wire, t.client.leaseText(a.lease), strconv.Itoa(count), stale}}
+	return call{rwWriteAcquire, o.lock.rwKeys(),
+		[]string{o.wire, o.client.leaseText(a.lease), strconv.Itoa(count), stale}}
 }
 
 // readRefusal notes that the server counts a writer that waits.
@@ -75,43 +75,43 @@ func readRWRefusal(a *acquisition, ans transport.Answer) (left time.Duration, er
 	return left, err
 }
 
-func (writeProtocol) releaseCall(t *ownership, count int, raise int64) call {
+func (writeProtocol) releaseCall(o *ownership, count int, raise int64) call {
 	waiting := "0"
-	if t.mayWait() {
+	if o.mayWait() {
 		waiting = "1"
 	}
-	return call{rwWriteRelease, t.lock.rwKeys(),
-		[]string{t.wire, strconv.Itoa(count), waiting, t.client.publish, t.lock.channel, strconv.FormatInt(raise, 10)}}
+	return call{rwWriteRelease, o.lock.rwKeys(),
+		[]string{o.wire, strconv.Itoa(count), waiting, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10)}}
 }
 
-func (writeProtocol) renewalCall(t *ownership, lease time.Duration) call {
-	return rwRenewal(t, "write", "", 0, lease)
+func (writeProtocol) renewalCall(o *ownership, lease time.Duration) call {
+	return rwRenewal(o, "write", "", 0, lease)
 }
 
-func (writeProtocol) renewalCalls(t *ownership, lease time.Duration) []call {
-	return rwRenewals(t, t.wire+":write", "", 0, lease)
+func (writeProtocol) renewalCalls(o *ownership, lease time.Duration) []call {
+	return rwRenewals(o, o.wire+":write", "", 0, lease)
 }
 
 // rwRenewal names no key that need not be there: while the slot of the lock migrates, a
 // script of several keys finds all of them on one node or is refused.
-func rwRenewal(t *ownership, side, number string, reads int, lease time.Duration) call {
-	all := t.lock.rwKeys()
-	keys := t.lock.appendLeaseKeys(all[:2:2], t.wire, reads)
+func rwRenewal(o *ownership, side, number string, reads int, lease time.Duration) call {
+	all := o.lock.rwKeys()
+	keys := o.lock.appendLeaseKeys(all[:2:2], o.wire, reads)
 	if number != "" {
 		keys = append(keys, all[3])
 	}
 	return call{rwRenew, keys,
-		[]string{t.wire, side, number, strconv.FormatInt(millis(lease), 10), strconv.Itoa(reads)}}
+		[]string{o.wire, side, number, strconv.FormatInt(millis(lease), 10), strconv.Itoa(reads)}}
 }
 
 // rwRenewals begin with the leases and end with the lock, which decides.
-func rwRenewals(t *ownership, field, number string, reads int, lease time.Duration) []call {
-	all := t.lock.rwKeys()
+func rwRenewals(o *ownership, field, number string, reads int, lease time.Duration) []call {
+	all := o.lock.rwKeys()
 	renew := func(what, key string) call {
 		return call{rwRenewKey, []string{key}, []string{what, field, strconv.FormatInt(millis(lease), 10), number}}
 	}
 	calls := []call{renew("leases", all[1])}
-	for _, key := range t.lock.appendLeaseKeys(nil, t.wire, reads) {
+	for _, key := range o.lock.appendLeaseKeys(nil, o.wire, reads) {
 		calls = append(calls, renew("lease key", key))
 	}
 	if number != "" {

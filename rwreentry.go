@@ -55,45 +55,45 @@ func (s *spec) otherSide() Kind {
 }
 
 // otherSide returns the ownership on the side of p for an owner that has t on the other.
-func (t *ownership) otherSide(p *primitive) (*ownership, error) {
+func (o *ownership) otherSide(p *primitive) (*ownership, error) {
 	switch {
 	case p.spec.side == KindRead:
-		return t.nest(p), nil
-	case t.isNested() && t.sibling.live():
-		return t.sibling, nil
+		return o.nest(p), nil
+	case o.isNested() && o.sibling.live():
+		return o.sibling, nil
 	}
 	return nil, ErrUpgrade
 }
 
 // nest returns the ownership that reads for an owner that writes.
-func (t *ownership) nest(p *primitive) *ownership {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.sibling == nil || !t.sibling.usable() {
-		t.sibling = t.client.registry.nested(p, t)
+func (o *ownership) nest(p *primitive) *ownership {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.sibling == nil || !o.sibling.usable() {
+		o.sibling = o.client.registry.nested(p, o)
 	}
-	return t.sibling
+	return o.sibling
 }
 
 // isNested reports whether the ownership reads for an owner that writes, or did.
-func (t *ownership) isNested() bool {
-	p, reads := t.protocol.(readProtocol)
+func (o *ownership) isNested() bool {
+	p, reads := o.protocol.(readProtocol)
 	return reads && p.number != ""
 }
 
 // nested makes an ownership that reads, under the name of an owner that writes.
 func (r *registry) nested(p *primitive, writer *ownership) *ownership {
 	number := r.number()
-	t := r.build(p, writer.owner, number, "")
-	t.sibling, t.protocol = writer, readProtocol{number: strconv.FormatUint(number, 10)}
-	r.replace(ownedName{p.key, p.spec.side, t.owner}, t)
-	return t
+	o := r.build(p, writer.owner, number, "")
+	o.sibling, o.protocol = writer, readProtocol{number: strconv.FormatUint(number, 10)}
+	r.replace(ownedName{p.key, p.spec.side, o.owner}, o)
+	return o
 }
 
 // findSide returns the ownership of an explicit owner on a side of a read/write lock.
 func (r *registry) findSide(p *primitive, owner Owner) (*ownership, error) {
-	if t := r.known(ownedName{p.key, p.spec.side, owner}); t != nil && t.usable() {
-		return t, nil
+	if o := r.known(ownedName{p.key, p.spec.side, owner}); o != nil && o.usable() {
+		return o, nil
 	}
 	if other := r.known(ownedName{p.key, p.spec.otherSide(), owner}); other != nil && other.live() {
 		return other.otherSide(p)
@@ -118,35 +118,35 @@ func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 	if !is || s.ownership.lock.spec.side != KindWrite {
 		return nil, fail("downgrade", h.Name(), invalid("only a write hold can be downgraded"))
 	}
-	t := s.ownership
-	if !t.client.begin() {
+	o := s.ownership
+	if !o.client.begin() {
 		return nil, fail("downgrade", h.Name(), ErrClosed)
 	}
-	defer t.client.working.Done()
-	read, err := t.downgrade(ctx, s)
+	defer o.client.working.Done()
+	read, err := o.downgrade(ctx, s)
 	if err != nil {
-		return nil, fail("downgrade", h.Name(), t.client.wrongKind(ctx, t.lock.keys, KindRWLock, err))
+		return nil, fail("downgrade", h.Name(), o.client.wrongKind(ctx, o.lock.keys, KindRWLock, err))
 	}
 	return read, nil
 }
 
-func (t *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) {
-	n := t.nest(t.lock.reader)
+func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) {
+	n := o.nest(o.lock.reader)
 	defer n.forgetUnused()
-	for _, each := range []*ownership{t, n} {
+	for _, each := range []*ownership{o, n} {
 		if err := each.turn.Lock(ctx); err != nil {
 			return nil, transport.Unavailable(transport.ContextError(ctx))
 		}
 		defer each.turn.Unlock()
 	}
-	if err := t.mayDowngrade(s); err != nil {
+	if err := o.mayDowngrade(s); err != nil {
 		return nil, err
 	}
-	r, err := t.downgraded(s)
+	r, err := o.downgraded(s)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.beginRelease(s); err != nil {
+	if err := o.beginRelease(s); err != nil {
 		return nil, err
 	}
 	a := &acquisition{request: r, lock: n.lock, ownership: n}
@@ -155,45 +155,45 @@ func (t *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) 
 	case err != nil:
 		n.noteDoubt(ans)
 		_, err = a.abandonEntry(err)
-		return nil, errors.Join(err, t.releaseFailed(ans, err))
+		return nil, errors.Join(err, o.releaseFailed(ans, err))
 	case ans.Null:
-		t.lose(ErrLost, "it was gone when it was downgraded")
+		o.lose(ErrLost, "it was gone when it was downgraded")
 		_, err = a.abandonEntry(ErrLost)
 		return nil, errors.Join(ErrNotHeld, err)
 	}
 	read, err := a.arrive(ans)
-	t.finishRelease(ans)
-	_, _ = t.reportRelease(s)
+	o.finishRelease(ans)
+	_, _ = o.reportRelease(s)
 	return read, err
 }
 
 // mayDowngrade checks, under the turn, that the hold is the only one.
-func (t *ownership) mayDowngrade(s *holdState) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (o *ownership) mayDowngrade(s *holdState) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	switch {
-	case t.errOf(s) != nil:
-		return notHeld(t.errOf(s))
-	case t.valid() <= 0:
+	case o.errOf(s) != nil:
+		return notHeld(o.errOf(s))
+	case o.valid() <= 0:
 		return errors.Join(ErrNotHeld, ErrLost)
-	case t.holds.count > 1:
-		return invalid("the write lock is held %d times, and only the last hold can be downgraded", t.holds.count)
+	case o.holds.count > 1:
+		return invalid("the write lock is held %d times, and only the last hold can be downgraded", o.holds.count)
 	}
 	return nil
 }
 
 // downgraded is the request for the read hold: what is left of the limit of the write
 // hold goes on binding it.
-func (t *ownership) downgraded(s *holdState) (request, error) {
-	now := t.client.clock()
+func (o *ownership) downgraded(s *holdState) (request, error) {
+	now := o.client.clock()
 	left := s.limit.valid(now)
-	t.mu.Lock()
-	left = min(left, t.lease.limit.left(now))
-	t.mu.Unlock()
+	o.mu.Lock()
+	left = min(left, o.lease.limit.left(now))
+	o.mu.Unlock()
 	if left == never {
-		return newRequest(t.client.options.Lease, true, nil)
+		return newRequest(o.client.options.Lease, true, nil)
 	}
-	return newRequest(t.client.options.Lease, true, []setting{{kind: settingMaxHold, d: max(left, MinLease)}})
+	return newRequest(o.client.options.Lease, true, []setting{{kind: settingMaxHold, d: max(left, MinLease)}})
 }
 
 // downgradedBefore is the reply of rw_downgrade.lua to a repetition, which changes
@@ -203,12 +203,12 @@ const downgradedBefore = -2
 // sendDowngrade asks the server for one read hold more, instead of the write hold. It
 // is not stopped by the end of the caller's context: the write hold is given up.
 func (a *acquisition) sendDowngrade() (transport.Answer, error) {
-	t, p := a.ownership, a.lock
-	count := t.count() + 1
-	t.counting(count)
-	ans, err := t.client.sender.Call(t.client.sender.Detached(context.Background()), nil, rwDowngrade.Confirmed(t.client.acks),
-		append(p.rwKeys(), p.leaseKeys(t.wire)+strconv.Itoa(count)),
-		[]string{t.wire, t.client.leaseText(a.lease), strconv.Itoa(count), t.protocol.(readProtocol).number, t.client.publish, p.channel})
+	o, p := a.ownership, a.lock
+	count := o.count() + 1
+	o.counting(count)
+	ans, err := o.client.sender.Call(o.client.sender.Detached(context.Background()), nil, rwDowngrade.Confirmed(o.client.acks),
+		append(p.rwKeys(), p.leaseKeys(o.wire)+strconv.Itoa(count)),
+		[]string{o.wire, o.client.leaseText(a.lease), strconv.Itoa(count), o.protocol.(readProtocol).number, o.client.publish, p.channel})
 	if told, _ := ans.Message.AsInt64(); told == downgradedBefore {
 		ans.Sent = ans.Asked // by an earlier attempt, with which the lease began
 	}
@@ -221,11 +221,11 @@ func (a *acquisition) sendDowngrade() (transport.Answer, error) {
 // arrive makes the hold of a read that the server has granted, as the first of its
 // ownership or one more.
 func (a *acquisition) arrive(ans transport.Answer) (*Hold, error) {
-	t := a.ownership
-	if t.isPending() {
+	o := a.ownership
+	if o.isPending() {
 		return a.conclude(a.accept(ans))
 	}
-	s, cause := t.addHold(&a.request, ans)
+	s, cause := o.addHold(&a.request, ans)
 	if cause != nil {
 		return a.abandonEntry(cause)
 	}
@@ -234,10 +234,10 @@ func (a *acquisition) arrive(ans transport.Answer) (*Hold, error) {
 
 // abandonEntry gives up a read that was asked for: the server's count is set back.
 func (a *acquisition) abandonEntry(cause error) (*Hold, error) {
-	t := a.ownership
-	if t.isPending() {
+	o := a.ownership
+	if o.isPending() {
 		return a.conclude(cause)
 	}
-	t.undoLater(0, a.lease)
+	o.undoLater(0, a.lease)
 	return nil, cause
 }

@@ -17,59 +17,59 @@ type schedule struct {
 func newSchedule() schedule { return schedule{index: -1} }
 
 // dueAt is part of [dueItem].
-func (t *ownership) dueAt() time.Duration { return min(t.schedule.renewAt, t.schedule.deadline) }
+func (o *ownership) dueAt() time.Duration { return min(o.schedule.renewAt, o.schedule.deadline) }
 
 // place is part of [dueItem].
-func (t *ownership) place() *int { return &t.schedule.index }
+func (o *ownership) place() *int { return &o.schedule.index }
 
-// plan tells the watchdog when to renew and when to give up. t.mu is held.
-func (t *ownership) plan() {
-	now := t.client.clock()
+// plan tells the watchdog when to renew and when to give up. o.mu is held.
+func (o *ownership) plan() {
+	now := o.client.clock()
 	renewAt := never
-	if t.phase == held && t.holds.renewing > 0 && !t.lease.atLimit() {
-		renewAt = now.Mono + t.lease.untilRenewal(now)
+	if o.phase == held && o.holds.renewing > 0 && !o.lease.atLimit() {
+		renewAt = now.Mono + o.lease.untilRenewal(now)
 	}
-	t.planAt(now, renewAt)
+	o.planAt(now, renewAt)
 }
 
-// planAt is plan with the time of the next renewal. t.mu is held.
-func (t *ownership) planAt(now transport.Stamp, renewAt time.Duration) {
-	t.client.watchdog.plan(t, renewAt, now.Mono+t.lease.valid(now), t.lease.period())
+// planAt is plan with the time of the next renewal. o.mu is held.
+func (o *ownership) planAt(now transport.Stamp, renewAt time.Duration) {
+	o.client.watchdog.plan(o, renewAt, now.Mono+o.lease.valid(now), o.lease.period())
 }
 
 // nextLease is the lease for a renewal that is about to be sent, 0 if there is
 // nothing to renew.
-func (t *ownership) nextLease() time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.phase != held || t.holds.renewing == 0 {
+func (o *ownership) nextLease() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.phase != held || o.holds.renewing == 0 {
 		return 0
 	}
-	t.doubt.renewal = true
-	return t.lease.next(t.client.clock())
+	o.doubt.renewal = true
+	return o.lease.next(o.client.clock())
 }
 
 // renewed takes note of a lease that the server has set again.
-func (t *ownership) renewed(sent transport.Stamp, lease time.Duration) {
-	t.mu.Lock()
-	if t.phase != held {
-		t.mu.Unlock()
+func (o *ownership) renewed(sent transport.Stamp, lease time.Duration) {
+	o.mu.Lock()
+	if o.phase != held {
+		o.mu.Unlock()
 		return
 	}
-	t.doubt.renewal = false
-	t.lease.extend(sent, lease)
-	t.plan()
-	t.mu.Unlock()
-	t.observe(Event{Type: EventRenewed})
+	o.doubt.renewal = false
+	o.lease.extend(sent, lease)
+	o.plan()
+	o.mu.Unlock()
+	o.observe(Event{Type: EventRenewed})
 }
 
 // renewLater plans another renewal soon: only the deadline ends a hold that cannot
 // be renewed.
-func (t *ownership) renewLater() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.phase == held {
-		now := t.client.clock()
-		t.planAt(now, now.Mono+transport.Jitter(t.lease.retryPause()))
+func (o *ownership) renewLater() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.phase == held {
+		now := o.client.clock()
+		o.planAt(now, now.Mono+transport.Jitter(o.lease.retryPause()))
 	}
 }

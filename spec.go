@@ -26,7 +26,7 @@ type spec struct {
 	// stands for a fresh owner.
 	resolve func(context.Context, *acquisition) (*ownership, error)
 	// fresh makes the ownership of a fresh owner, and others that begin together with it.
-	fresh func(*acquisition) (t *ownership, others []*ownership)
+	fresh func(*acquisition) (o *ownership, others []*ownership)
 	// wait attempts until it acquires. It is nil for the kinds whose acquisitions stand in
 	// one line for each key.
 	wait func(context.Context, *acquisition) error

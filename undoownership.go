@@ -10,56 +10,56 @@ import (
 // undoLater makes the server's state of an ownership equal to the client's, in the background:
 // after a delay, and for as long as an acquisition may be executed late. lease is the longest
 // that the server may have given it.
-func (t *ownership) undoLater(delay, lease time.Duration) {
-	t.mu.Lock()
+func (o *ownership) undoLater(delay, lease time.Duration) {
+	o.mu.Lock()
 	plan := undoPlan{
-		key: t.lock.key, delay: delay, lease: lease,
-		late:       lease < permanentLease && t.doubt.mayComeLate(t.client.clock(), max(lease, t.span())), // else a mark stops it
-		generation: t.doubt.sentIn,
+		key: o.lock.key, delay: delay, lease: lease,
+		late:       lease < permanentLease && o.doubt.mayComeLate(o.client.clock(), max(lease, o.span())), // else a mark stops it
+		generation: o.doubt.sentIn,
 	}
-	dead := t.phase == over
-	t.mu.Unlock()
+	dead := o.phase == over
+	o.mu.Unlock()
 	if dead {
-		t.client.undo.add(t.lastRelease(), plan)
+		o.client.undo.add(o.lastRelease(), plan)
 		return
 	}
-	t.client.undo.add(t, plan)
+	o.client.undo.add(o, plan)
 }
 
 // undo is part of [undoable].
-func (t *ownership) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
-	if !t.turn.TryLock() {
+func (o *ownership) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+	if !o.turn.TryLock() {
 		return transport.TryLater // another command for it is under way
 	}
-	defer t.turn.Unlock()
-	return t.setRight(ctx, stop)
+	defer o.turn.Unlock()
+	return o.setRight(ctx, stop)
 }
 
 // setRight is undo with the turn held.
-func (t *ownership) setRight(ctx context.Context, stop <-chan struct{}) transport.Outcome {
-	a, err := t.sendCount(ctx, stop)
+func (o *ownership) setRight(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+	a, err := o.sendCount(ctx, stop)
 	if err != nil {
 		return transport.Classify(err)
 	}
-	t.countSent(a)
+	o.countSent(a)
 	return transport.Answered
 }
 
 // countSent takes note of what the background has found.
-func (t *ownership) countSent(a releaseAnswer) {
-	t.mu.Lock()
-	phase := t.phase
-	t.mu.Unlock()
+func (o *ownership) countSent(a releaseAnswer) {
+	o.mu.Lock()
+	phase := o.phase
+	o.mu.Unlock()
 	if phase == releasing && a.count == 0 {
-		if a.Null && !t.explains(a) {
-			t.lose(ErrLost, "it was gone when it was released")
+		if a.Null && !o.explains(a) {
+			o.lose(ErrLost, "it was gone when it was released")
 			return
 		}
-		t.finishRelease(a.Answer)
+		o.finishRelease(a.Answer)
 		return
 	}
 	if freed := a.Message.IsInt64(); freed && phase == over {
-		t.observe(Event{Type: EventUndone})
+		o.observe(Event{Type: EventUndone})
 	}
 }
 
@@ -71,8 +71,8 @@ type lastRelease struct {
 	call  call
 }
 
-func (t *ownership) lastRelease() *lastRelease {
-	return &lastRelease{t.lock, t.owner, t.protocol.releaseCall(t, 0, 0)}
+func (o *ownership) lastRelease() *lastRelease {
+	return &lastRelease{o.lock, o.owner, o.protocol.releaseCall(o, 0, 0)}
 }
 
 // undo is part of [undoable]. It needs no turn: nothing is sent for the ownership any more

@@ -73,7 +73,7 @@ func newWatchdog(c *Client) *watchdog {
 }
 
 // plan sets when an ownership is due for renewal, or never, and when it ends.
-func (w *watchdog) plan(t *ownership, renewAt, deadline, period time.Duration) {
+func (w *watchdog) plan(o *ownership, renewAt, deadline, period time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
@@ -81,13 +81,13 @@ func (w *watchdog) plan(t *ownership, renewAt, deadline, period time.Duration) {
 		return
 	default:
 	}
-	t.schedule.renewAt, t.schedule.deadline, t.schedule.period = renewAt, deadline, period
-	w.queue.put(t)
+	o.schedule.renewAt, o.schedule.deadline, o.schedule.period = renewAt, deadline, period
+	w.queue.put(o)
 	w.start()
 	// The timekeeper is left asleep while it wakes early enough anyway, so that a
 	// short hold costs no switch of goroutines.
-	if t.dueAt() < w.wakeAt {
-		w.wakeAt = t.dueAt()
+	if o.dueAt() < w.wakeAt {
+		w.wakeAt = o.dueAt()
 		nudge(w.kick)
 	}
 }
@@ -105,10 +105,10 @@ func (w *watchdog) start() {
 }
 
 // drop forgets an ownership.
-func (w *watchdog) drop(t *ownership) {
+func (w *watchdog) drop(o *ownership) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.queue.remove(t)
+	w.queue.remove(o)
 }
 
 // close ends both goroutines.
@@ -133,9 +133,9 @@ func (w *watchdog) keepTime() {
 			return
 		}
 		now := w.clock()
-		for _, t := range w.collect(now) {
-			if !t.endIfDue() {
-				t.endLimited()
+		for _, o := range w.collect(now) {
+			if !o.endIfDue() {
+				o.endLimited()
 			}
 		}
 		timer.Reset(w.sleep(kicked))
@@ -171,12 +171,12 @@ func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 	}
 	ripe := false
 	for w.queue.next() <= now.Mono {
-		t := w.queue.pop()
-		if t.schedule.deadline <= now.Mono {
-			overdue = append(overdue, t)
+		o := w.queue.pop()
+		if o.schedule.deadline <= now.Mono {
+			overdue = append(overdue, o)
 			continue
 		}
-		w.startRenewal(t)
+		w.startRenewal(o)
 		ripe = true
 	}
 	if ripe {
@@ -188,18 +188,18 @@ func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 
 // startRenewal marks an ownership as being renewed: until the result is in, only its
 // deadline counts.
-func (w *watchdog) startRenewal(t *ownership) {
-	t.schedule.renewAt = never
-	w.queue.put(t)
-	w.due = append(w.due, t)
+func (w *watchdog) startRenewal(o *ownership) {
+	o.schedule.renewAt = never
+	w.queue.put(o)
+	w.due = append(w.due, o)
 }
 
 // startNeighbours adds holds that are due within half their period. They share a
 // script now and are due together from then on.
 func (w *watchdog) startNeighbours(now time.Duration) {
-	for _, t := range slices.Clone(w.queue.items) {
-		if t.schedule.renewAt != never && t.schedule.renewAt-now <= t.schedule.period/2 {
-			w.startRenewal(t)
+	for _, o := range slices.Clone(w.queue.items) {
+		if o.schedule.renewAt != never && o.schedule.renewAt-now <= o.schedule.period/2 {
+			w.startRenewal(o)
 		}
 	}
 }
@@ -211,8 +211,8 @@ func (w *watchdog) keepRenewing() {
 		select {
 		case <-w.renew:
 			w.mu.Lock()
-			for _, t := range w.due {
-				w.send(t)
+			for _, o := range w.due {
+				w.send(o)
 			}
 			w.due = nil
 			w.mu.Unlock()
@@ -223,13 +223,13 @@ func (w *watchdog) keepRenewing() {
 }
 
 // send has a hold renewed on the node that has it. w.mu is held.
-func (w *watchdog) send(t *ownership) {
+func (w *watchdog) send(o *ownership) {
 	slot := uint16(0)
 	if w.client.cluster {
-		slot = transport.KeySlot(t.lock.key)
+		slot = transport.KeySlot(o.lock.key)
 	}
 	r := transport.LineOf[*ownership](w.client.topology.Serving(slot), w, w.client.renewFlights())
-	if r.Add(t) {
+	if r.Add(o) {
 		w.tasks.Go(func() { w.serve(r) })
 	}
 }
