@@ -146,8 +146,8 @@ func (m *Model) hears(s *state, a message) (wrong string, ok bool) {
 		return m.hearsGrant(s, c, a)
 	case refused:
 		learns := a.foreign && !p.foreign
-		p.foreign = a.foreign
-		if learns { // subscribed now: a release before that was missed
+		p.foreign = p.foreign || a.foreign // until it has the lock: an answer may be a late one
+		if learns {                        // subscribed now: a release before that was missed
 			return "", m.sendAsk(s, c)
 		}
 	case hint:

@@ -55,12 +55,11 @@ var onRequest = []scenario{
 	{"one client has two in line, a fault", faults(1, usual(2, 1, 0))},
 	{"turns of three holds", with(usual(3, 1, 0), func(m *Model) { m.Passes = 2 })},
 	{"two clients, two faults, failovers among them", failover(faults(2, usual(1, 1, 0)))},
-	{"three clients, a fair lock, a fault", fair(faults(1, usual(1, 1, 1)))},
 }
 
 func TestProtocol(t *testing.T) {
 	all := always
-	if !testing.Short() {
+	if !testing.Short() && !raced {
 		all = append(all, unlessShort...)
 	}
 	if os.Getenv("LATCHKEY_TEST_HANDOVER") != "" {

@@ -137,7 +137,8 @@ func (m *Model) failovers(s *state, yield func(step, state)) {
 	for c := range s.clients {
 		for number := uint8(0); number <= s.clients[c].number; number++ {
 			o := ownerOf(c, number)
-			if s.place(o) >= 0 || s.queue[places-1].owner != nobody {
+			unused := s.current(o) && s.clients[c].phase == idle
+			if unused || s.place(o) >= 0 || s.queue[places-1].owner != nobody {
 				continue
 			}
 			n := *s
