@@ -63,7 +63,7 @@ func (l *listener) subscribe(k *link, channels []string) error {
 	err := l.do(k, l.subscribeCommand(k, channels))
 	switch {
 	case err == nil && l.sharded:
-		l.own(channels[0])
+		l.noteSlot(channels[0])
 		return nil
 	case transport.Classify(err) != transport.Refused:
 		return err
@@ -115,7 +115,7 @@ func (l *listener) onSubscription(e rueidis.PubSubSubscription) {
 			s.queue.reconnected()
 		} else {
 			s.lost()
-			l.oust(s)
+			l.noteEnded(s)
 		}
 	}
 }

@@ -24,7 +24,7 @@ type listener struct {
 	// subs are by their channels. The keys a and {a} share one, and semaphores of both
 	// kinds do. A slice that was handed out is never changed.
 	subs   map[string][]*subscription
-	ousted []*subscription // the node has ended them
+	ended  []*subscription // the node has ended them
 	active bool
 }
 
@@ -57,7 +57,7 @@ func (l *listener) run() {
 				l.reporter.log(noticeSubscription, l.address, slog.Any("error", err))
 			}
 			l.retire()
-			l.scatter()
+			l.moveAll()
 		}
 		if l.idle() {
 			return
@@ -97,7 +97,7 @@ func (l *listener) listen() (worked bool, err error) {
 		OnSubscription: l.onSubscription,
 	})
 	defer l.unconfirm()
-	if err := l.hearItself(k); err != nil {
+	if err := l.subscribeBeat(k); err != nil {
 		return false, err
 	}
 	return true, l.serve(k)
@@ -109,7 +109,7 @@ func (l *listener) serve(k *link) error {
 	defer beat.Stop()
 	defer sweep.Stop()
 	for {
-		l.moveOusted()
+		l.moveEnded()
 		if err := l.subscribeNew(k); err != nil {
 			return err
 		}
@@ -132,9 +132,9 @@ func (l *listener) serve(k *link) error {
 	}
 }
 
-// hearItself subscribes to the beat. A server that does not permit it is trusted to
+// subscribeBeat subscribes to the beat. A server that does not permit it is trusted to
 // tell when the connection breaks.
-func (l *listener) hearItself(k *link) error {
+func (l *listener) subscribeBeat(k *link) error {
 	if l.sharded {
 		return nil
 	}

@@ -116,10 +116,10 @@ func (l *listener) redirect(channel string, err error) bool {
 	return true
 }
 
-// own notes that the node takes subscriptions to the channels of a slot. It may be a
+// noteSlot notes that the node takes subscriptions to the channels of a slot. It may be a
 // replica of the master that does; without a note the next channel of the slot, or the
 // next lock with the same one, might go to the other.
-func (l *listener) own(channel string) {
+func (l *listener) noteSlot(channel string) {
 	l.notifier.mu.Lock()
 	defer l.notifier.mu.Unlock()
 	l.owners[transport.KeySlot(channel)] = l.address
@@ -137,28 +137,28 @@ func (l *listener) move(s *subscription) {
 	l.notifier.add(s)
 }
 
-// oust notes that the node has ended a subscription: it has given the slot away.
-func (l *listener) oust(s *subscription) {
+// noteEnded notes that the node has ended a subscription: it has given the slot away.
+func (l *listener) noteEnded(s *subscription) {
 	l.mu.Lock()
-	l.ousted = append(l.ousted, s)
+	l.ended = append(l.ended, s)
 	l.mu.Unlock()
 	nudge(l.kick)
 }
 
-// moveOusted looks for the new owners of slots that the node has given away.
-func (l *listener) moveOusted() {
+// moveEnded looks for the new owners of slots that the node has given away.
+func (l *listener) moveEnded() {
 	l.mu.Lock()
-	ousted := l.ousted
-	l.ousted = nil
+	ended := l.ended
+	l.ended = nil
 	l.mu.Unlock()
-	for _, s := range ousted {
-		l.disown(transport.KeySlot(s.channel))
+	for _, s := range ended {
+		l.forgetSlot(transport.KeySlot(s.channel))
 		l.move(s)
 	}
 }
 
-// disown forgets that the node owns a slot.
-func (l *listener) disown(slot uint16) {
+// forgetSlot forgets that the node owns a slot.
+func (l *listener) forgetSlot(slot uint16) {
 	l.notifier.mu.Lock()
 	defer l.notifier.mu.Unlock()
 	if l.owners[slot] == l.address {
@@ -166,14 +166,14 @@ func (l *listener) disown(slot uint16) {
 	}
 }
 
-// scatter moves everything away from a node whose link has broken: it may be down
+// moveAll moves everything away from a node whose link has broken: it may be down
 // for good, and its slots with another.
-func (l *listener) scatter() {
+func (l *listener) moveAll() {
 	if !l.sharded {
 		return
 	}
 	for _, s := range l.snapshot() {
-		l.disown(transport.KeySlot(s.channel))
+		l.forgetSlot(transport.KeySlot(s.channel))
 		l.move(s)
 	}
 }
