@@ -40,19 +40,18 @@ func (c *client) drop(to phase) {
 func (m *Model) actions(s *state, c int, yield func(step, state)) {
 	p := s.clients[c]
 	o := s.mine(c)
-	try := func(r rule, change func(*state) (string, bool)) {
+	try := func(r rule, change func(*state) string) {
 		n := *s
-		wrong, ok := change(&n)
-		if ok {
-			yield(step{rule: r, client: c, wrong: wrong}, n)
-		}
+		wrong := change(&n)
+		yield(step{rule: r, client: c, wrong: wrong}, n)
 	}
 	switch p.phase {
 	case idle:
 		if p.left > 0 {
-			try(starts, func(n *state) (string, bool) {
+			try(starts, func(n *state) string {
 				n.clients[c].phase = waiting
-				return "", m.sendAsk(n, c)
+				m.sendAsk(n, c)
+				return ""
 			})
 		}
 	case waiting:
@@ -60,85 +59,97 @@ func (m *Model) actions(s *state, c int, yield func(step, state)) {
 	case holding:
 		m.holds(s, c, try)
 		if p.valid < m.Lease && !s.flying(o, renew, renewed, denied) {
-			try(renews, func(n *state) (string, bool) { return "", n.send(message{kind: renew, owner: o}) })
+			try(renews, func(n *state) string {
+				n.send(message{kind: renew, owner: o})
+				return ""
+			})
 		}
 	case dead:
-		try(restarts, func(n *state) (string, bool) {
+		try(restarts, func(n *state) string {
 			n.clients[c].drop(idle)
 			n.clients[c].born = n.clients[c].number
 			n.clients[c].deaf = false
-			return "", true
+			return ""
 		})
 	}
 	if p.deaf && p.phase != dead {
-		try(reconnects, func(n *state) (string, bool) {
+		try(reconnects, func(n *state) string {
 			n.clients[c].deaf = false
-			return "", p.phase != waiting || m.Fault == NoPoll || m.sendAsk(n, c)
+			if p.phase == waiting && m.Fault != NoPoll {
+				m.sendAsk(n, c)
+			}
+			return ""
 		})
 	}
 }
 
 // waits is what a client may do whose front waits.
-func (m *Model) waits(s *state, c int, try func(rule, func(*state) (string, bool))) {
+func (m *Model) waits(s *state, c int, try func(rule, func(*state) string)) {
 	o := s.mine(c)
 	if m.Fault != NoPoll && !s.flying(o, ask, refused, granted) {
-		try(polls, func(n *state) (string, bool) { return "", m.sendAsk(n, c) })
-	}
-	if s.clients[c].left > 1 { // the entry is for the next in line
-		try(givesUpForNext, func(n *state) (string, bool) {
-			n.clients[c].left--
-			return "", true
+		try(polls, func(n *state) string {
+			m.sendAsk(n, c)
+			return ""
 		})
 	}
-	try(givesUp, func(n *state) (string, bool) {
+	if s.clients[c].left > 1 { // the entry is for the next in line
+		try(givesUpForNext, func(n *state) string {
+			n.clients[c].left--
+			return ""
+		})
+	}
+	try(givesUp, func(n *state) string {
 		n.clients[c].left--
 		n.clients[c].drop(idle)
 		if m.Fault == OwnerUsedAgain && n.clients[c].left > 0 {
 			n.clients[c].number--
 		}
-		return "", n.send(message{kind: release, owner: o})
+		n.send(message{kind: release, owner: o})
+		return ""
 	})
 }
 
 // holds is what a client may do whose hold ends.
-func (m *Model) holds(s *state, c int, try func(rule, func(*state) (string, bool))) {
+func (m *Model) holds(s *state, c int, try func(rule, func(*state) string)) {
 	p, o := s.clients[c], s.mine(c)
 	if p.left > 1 && m.mayPass(&p) {
-		try(passesOn, func(n *state) (string, bool) {
+		try(passesOn, func(n *state) string {
 			n.clients[c].left--
-			return m.begin(n, c, p.valid, p.token-1, p.passes-min(p.passes, 1), p.turn), true
+			return m.begin(n, c, p.valid, p.token-1, p.passes-min(p.passes, 1), p.turn)
 		})
 	}
 	if p.left > 1 {
-		try(endsTurn, func(n *state) (string, bool) {
+		try(endsTurn, func(n *state) string {
 			n.clients[c].left--
 			n.clients[c].drop(waiting)
-			return "", n.send(message{kind: release, owner: o, next: n.mine(c)})
+			n.send(message{kind: release, owner: o, next: n.mine(c)})
+			return ""
 		})
 	}
 	if p.left > 1 && m.Fault == PassesInDoubt && m.mayPass(&p) {
-		try(passesOn, func(n *state) (string, bool) {
+		try(passesOn, func(n *state) string {
 			n.clients[c].left--
-			sent := n.send(message{kind: release, owner: o}) // not answered in time
-			return m.begin(n, c, p.valid, p.token-1, p.passes-1, p.turn), sent
+			n.send(message{kind: release, owner: o}) // not answered in time
+			return m.begin(n, c, p.valid, p.token-1, p.passes-1, p.turn)
 		})
 	}
-	try(ends, func(n *state) (string, bool) {
+	try(ends, func(n *state) string {
 		n.clients[c].left--
 		n.clients[c].drop(idle)
-		return "", n.send(message{kind: release, owner: o})
+		n.send(message{kind: release, owner: o})
+		return ""
 	})
 }
 
 // sendAsk sends an ask with a stamp of now.
-func (m *Model) sendAsk(s *state, c int) bool {
+func (m *Model) sendAsk(s *state, c int) {
 	s.clients[c].asked = 0
-	return s.send(message{kind: ask, owner: s.mine(c)})
+	s.send(message{kind: ask, owner: s.mine(c)})
 }
 
 // hears delivers an answer or a message to its client. It reports what is wrong with a hold
-// that begins, and false if there is no room for what the client sends.
-func (m *Model) hears(s *state, a message) (wrong string, ok bool) {
+// that begins.
+func (m *Model) hears(s *state, a message) (wrong string) {
 	c := a.owner.client()
 	p := &s.clients[c]
 	switch a.kind {
@@ -148,11 +159,11 @@ func (m *Model) hears(s *state, a message) (wrong string, ok bool) {
 		learns := a.foreign && !p.foreign
 		p.foreign = p.foreign || a.foreign // until it has the lock: an answer may be a late one
 		if learns {                        // subscribed now: a release before that was missed
-			return "", m.sendAsk(s, c)
+			m.sendAsk(s, c)
 		}
 	case hint:
 		if m.Fault != NoPoll && !s.flying(a.owner, ask) {
-			return "", m.sendAsk(s, c)
+			m.sendAsk(s, c)
 		}
 	case renewed:
 		p.valid = max(p.valid, m.Lease-min(a.age, m.Lease))
@@ -160,10 +171,10 @@ func (m *Model) hears(s *state, a message) (wrong string, ok bool) {
 		p.left--
 		p.drop(idle)
 	}
-	return "", true
+	return ""
 }
 
-func (m *Model) hearsGrant(s *state, c int, a message) (wrong string, ok bool) {
+func (m *Model) hearsGrant(s *state, c int, a message) (wrong string) {
 	p := &s.clients[c]
 	adopts := m.Fault == GrantNotChecked && a.message && p.phase == waiting
 	if adopts && !s.current(a.owner) {
@@ -171,9 +182,10 @@ func (m *Model) hearsGrant(s *state, c int, a message) (wrong string, ok bool) {
 	}
 	if !s.current(a.owner) || p.phase != waiting { // nobody wants it any more
 		if m.Fault == UnwantedGrantKept {
-			return "", true
+			return ""
 		}
-		return "", s.send(message{kind: release, owner: a.owner})
+		s.send(message{kind: release, owner: a.owner})
+		return ""
 	}
 	age := a.age
 	switch {
@@ -184,9 +196,10 @@ func (m *Model) hearsGrant(s *state, c int, a message) (wrong string, ok bool) {
 	}
 	if a.lease <= age { // too late to rely on: confirm
 		if s.flying(a.owner, ask) {
-			return "", true
+			return ""
 		}
-		return "", m.sendAsk(s, c)
+		m.sendAsk(s, c)
+		return ""
 	}
-	return m.begin(s, c, a.lease-age, a.token, m.Passes, m.Turn), true
+	return m.begin(s, c, a.lease-age, a.token, m.Passes, m.Turn)
 }

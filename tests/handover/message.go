@@ -68,20 +68,16 @@ func (m message) key() uint64 {
 	return k
 }
 
-// full reports whether nothing more may be sent.
-func (s *state) full() bool { return s.flight[room-1].kind != nothing }
-
-// send puts something in flight, in its place. It reports false if there is no room.
-func (s *state) send(m message) bool {
-	if s.full() {
-		return false
+// send puts something in flight, in its place.
+func (s *state) send(m message) {
+	if s.flight[room-1].kind != nothing {
+		panic("the model has too little room for what is in flight")
 	}
 	i := room - 1
 	for ; i > 0 && (s.flight[i-1].kind == nothing || m.less(s.flight[i-1])); i-- {
 		s.flight[i] = s.flight[i-1]
 	}
 	s.flight[i] = m
-	return true
 }
 
 // take removes what is in flight at an index.

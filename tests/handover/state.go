@@ -1,10 +1,10 @@
 package handover
 
-// Bounds of the model. What does not fit is an error of the exploration, never cut off in silence.
+// Bounds of the model. What does not fit ends the exploration with a panic.
 const (
 	clients = 3
 	places  = 5 // in the queue
-	room    = 6 // for what is in flight
+	room    = 8 // for what is in flight
 )
 
 // owner is a name that a client uses for one turn and never again: the client and a number.

@@ -49,9 +49,7 @@ func (m *Model) age(s *state, i int) {
 	o := s.mine(i)
 	c.left--
 	c.drop(idle)
-	if !s.send(message{kind: release, owner: o}) {
-		s.calm = false
-	}
+	s.send(message{kind: release, owner: o})
 }
 
 // deliver executes a command, or hands an answer or a message to its client.
@@ -65,9 +63,8 @@ func (m *Model) deliver(s state, f message, yield func(string, state)) {
 	case renew:
 		m.renew(s, f, each)
 	default:
-		if wrong, ok := m.hears(&s, f); ok {
-			yield(wrong, s)
-		}
+		wrong := m.hears(&s, f)
+		yield(wrong, s)
 	}
 }
 
@@ -93,9 +90,7 @@ func (m *Model) deliveries(s *state, yield func(step, state)) {
 		if !f.late {
 			yield(step{rule: delays, item: f}, n)
 		}
-		if !n.full() {
-			m.deliver(n, f, func(wrong string, n state) { yield(step{rule: doubles, item: f, wrong: wrong}, n) })
-		}
+		m.deliver(n, f, func(wrong string, n state) { yield(step{rule: doubles, item: f, wrong: wrong}, n) })
 	}
 }
 
@@ -166,8 +161,8 @@ func (m *Model) strangers(s *state, yield func(step, state)) {
 		n.strangerLeft--
 		for i := range n.clients {
 			c := &n.clients[i]
-			if c.foreign && c.phase == waiting && !c.deaf && !n.send(message{kind: hint, owner: n.mine(i)}) {
-				return
+			if c.foreign && c.phase == waiting && !c.deaf {
+				n.send(message{kind: hint, owner: n.mine(i)})
 			}
 		}
 		yield(step{rule: strangerReleases}, n)
