@@ -69,13 +69,13 @@ func (o owner) String() string {
 	return fmt.Sprintf("%c%d", 'A'+o.client(), o.number())
 }
 
-func (f message) String() string {
-	t := fmt.Sprintf("%s of %s", kindNames[f.kind], f.owner)
-	if f.late {
+func (m message) String() string {
+	t := fmt.Sprintf("%s of %s", kindNames[m.kind], m.owner)
+	if m.late {
 		t = "late " + t
 	}
-	if f.next != nobody {
-		t += ", with " + f.next.String() + " waiting"
+	if m.next != nobody {
+		t += ", with " + m.next.String() + " waiting"
 	}
 	return t
 }
