@@ -16,15 +16,15 @@ type Question func(ctx context.Context, client rueidis.Client) rueidis.RedisResu
 // AskAnyNode puts a question to the server. In a cluster no node that is silent is waited for:
 // after a moment another one is asked as well, and the first answer counts. It returns
 // the address from which that came.
-func (c *Sender) AskAnyNode(ctx context.Context, q Question) (address string, result rueidis.RedisResult) {
-	if !c.Topology.Cluster {
-		return "", c.askNode(ctx, peer{c.Topology.common, c.Client}, q)
+func (s *Sender) AskAnyNode(ctx context.Context, q Question) (address string, result rueidis.RedisResult) {
+	if !s.Topology.Cluster {
+		return "", s.askNode(ctx, peer{s.Topology.common, s.Client}, q)
 	}
 	type reply struct {
 		address string
 		result  rueidis.RedisResult
 	}
-	peers := c.Topology.peers(c.Client)
+	peers := s.Topology.peers(s.Client)
 	replies := make(chan reply, len(peers))
 	next := time.NewTimer(0)
 	defer next.Stop()
@@ -37,11 +37,11 @@ func (c *Sender) AskAnyNode(ctx context.Context, q Question) (address string, re
 			}
 			p := peers[asked]
 			asked++
-			c.Background(func() { replies <- reply{p.address, c.askNode(ctx, p, q)} })
+			s.Background(func() { replies <- reply{p.address, s.askNode(ctx, p, q)} })
 			next.Reset(askPause)
 		case last = <-replies:
 			heard++
-			if v := Classify(last.result.Error()); v == Answered || v == Refused {
+			if Classify(last.result.Error()).Final() {
 				return last.address, last.result
 			}
 			next.Reset(0)
@@ -53,12 +53,12 @@ func (c *Sender) AskAnyNode(ctx context.Context, q Question) (address string, re
 }
 
 // askNode puts a question to one node.
-func (c *Sender) askNode(ctx context.Context, p peer, q Question) rueidis.RedisResult {
-	return c.send(ctx, p.Node, func(ctx context.Context) rueidis.RedisResult { return q(ctx, p.client) })
+func (s *Sender) askNode(ctx context.Context, p peer, q Question) rueidis.RedisResult {
+	return s.send(ctx, p.Node, func(ctx context.Context) rueidis.RedisResult { return q(ctx, p.client) })
 }
 
 // AskNodeOf puts a question to the node that serves a key, for as long as the sender has
 // patience, and returns its result.
-func (c *Sender) AskNodeOf(ctx context.Context, key string, q Question) rueidis.RedisResult {
-	return c.askNode(ctx, peer{c.node(key), c.Client}, q)
+func (s *Sender) AskNodeOf(ctx context.Context, key string, q Question) rueidis.RedisResult {
+	return s.askNode(ctx, peer{s.node(key), s.Client}, q)
 }

@@ -22,22 +22,22 @@ type connTracker struct {
 
 // look reports whether a command that is sent now finds a connection, and returns the
 // generation, which the answer has to be noted with: one from before a break proves nothing.
-func (d *connTracker) look() (now Generation, steady bool) {
-	now = Generation{Anywhere: d.all.Load(), Here: d.breaks.Load()}
-	return now, d.heard.Load() == now.Here && d.opening.Load() == 0
+func (t *connTracker) look() (now Generation, steady bool) {
+	now = Generation{Anywhere: t.all.Load(), Here: t.breaks.Load()}
+	return now, t.heard.Load() == now.Here && t.opening.Load() == 0
 }
 
 // answered notes the answer to a command that was sent in a generation.
-func (d *connTracker) answered(sentIn Generation) {
-	if d.heard.Load() < sentIn.Here {
-		d.heard.Store(sentIn.Here)
+func (t *connTracker) answered(sentIn Generation) {
+	if t.heard.Load() < sentIn.Here {
+		t.heard.Store(sentIn.Here)
 	}
 }
 
 // broke notes that there may be no connection.
-func (d *connTracker) broke() {
-	d.breaks.Add(1)
-	d.all.Add(1)
+func (t *connTracker) broke() {
+	t.breaks.Add(1)
+	t.all.Add(1)
 }
 
 // WatchConnections changes the settings of a client that is about to be opened, so that the
@@ -45,17 +45,17 @@ func (d *connTracker) broke() {
 func (t *Topology) WatchConnections(settings *rueidis.ClientOption) {
 	dial := DialOrTCP(settings.DialCtxFn)
 	settings.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
-		d := &t.node(address).connections
-		d.opening.Add(1)
+		tracker := &t.node(address).connections
+		tracker.opening.Add(1)
 		conn, err := dial(ctx, address, dialer, config)
 		if err != nil {
-			d.opening.Add(-1)
+			tracker.opening.Add(-1)
 			return nil, &unopenedError{err}
 		}
 		return &watchedConn{
 			Conn:   conn,
-			opened: sync.OnceFunc(func() { d.opening.Add(-1) }),
-			broke:  sync.OnceFunc(d.broke),
+			opened: sync.OnceFunc(func() { tracker.opening.Add(-1) }),
+			broke:  sync.OnceFunc(tracker.broke),
 		}, nil
 	}
 }

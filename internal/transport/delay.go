@@ -9,15 +9,15 @@ import (
 // Bounds of every pause in a wait loop. A loop asks for what it needs, which is less than
 // the longest by far; they are for what it may have got wrong.
 const (
-	shortestNap = time.Millisecond / 2
-	longestNap  = 4 * time.Hour
+	minPause = time.Millisecond / 2
+	maxPause = 4 * time.Hour
 )
 
 // Delay rests in a wait loop until d is over or there is a hint. All pauses of all wait loops
 // come by here, so that none can spin: it lasts half a millisecond at least, and four hours at
 // most. An error tells why it was cut short: ErrClosed if stop is closed, or that of ctx.
 func Delay(ctx context.Context, stop, hint <-chan struct{}, d time.Duration) error {
-	timer := time.NewTimer(min(max(d, shortestNap), longestNap))
+	timer := time.NewTimer(min(max(d, minPause), maxPause))
 	defer timer.Stop()
 	select {
 	case <-hint:

@@ -61,8 +61,8 @@ type errand struct {
 }
 
 // errand returns one whose silence begins at end.
-func (c *Sender) errand(end time.Time) *errand {
-	if e, again := c.errands.Get().(*errand); again {
+func (s *Sender) errand(end time.Time) *errand {
+	if e, again := s.errands.Get().(*errand); again {
 		e.silence.Reset(time.Until(end))
 		return e
 	}
@@ -71,18 +71,18 @@ func (c *Sender) errand(end time.Time) *errand {
 
 // sendDetached runs a call in a goroutine of its own, so that the caller can leave. The slot of
 // a caller that leaves is abandoned until the answer comes.
-func (c *Sender) sendDetached(
+func (s *Sender) sendDetached(
 	ctx context.Context, n *Node, lane *inflight, slot ticket, end time.Time, send func(context.Context) rueidis.RedisResult,
 ) rueidis.RedisResult {
-	e := c.errand(end)
+	e := s.errand(end)
 	d := newDelivery(ctx)
-	c.Background(func() {
-		era, _ := n.connections.look()
+	s.Background(func() {
+		sentIn, _ := n.connections.look()
 		result := send(d)
 		if errors.Is(result.NonRedisError(), errUnsent) {
 			slot = slot.unheard()
 		}
-		c.heard(n, era, result)
+		s.heard(n, sentIn, result)
 		select {
 		case e.done <- result:
 			lane.finish(slot)
@@ -94,8 +94,8 @@ func (c *Sender) sendDetached(
 	select {
 	case result := <-e.done:
 		e.silence.Stop() // before somebody else sets it
-		c.errands.Put(e)
-		if failure := result.NonRedisError(); failure != nil && c.CancelsPromptly && d.stuck() {
+		s.errands.Put(e)
+		if failure := result.NonRedisError(); failure != nil && s.CancelsPromptly && d.stuck() {
 			return rueidis.NewErrorResult(fmt.Errorf("%w: %w", errUnsent, failure))
 		}
 		return result
@@ -104,7 +104,7 @@ func (c *Sender) sendDetached(
 	case <-e.silence.C:
 	}
 	e.silence.Stop()
-	if d.desert() && c.CancelsPromptly {
+	if d.desert() && s.CancelsPromptly {
 		err = errUnsent
 	}
 	e.left <- lane.abandon()
@@ -113,23 +113,23 @@ func (c *Sender) sendDetached(
 
 // Background runs a function in a goroutine of its own, and Finish waits for it unless
 // Finish has begun.
-func (c *Sender) Background(run func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ending {
+func (s *Sender) Background(run func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ending {
 		go run()
 		return
 	}
-	c.sending.Go(run)
+	s.sending.Go(run)
 }
 
 // Finish waits for the goroutines of calls whose callers may have left. What is sent later is
 // not waited for.
-func (c *Sender) Finish() {
-	c.mu.Lock()
-	c.ending = true
-	c.mu.Unlock()
-	c.sending.Wait()
+func (s *Sender) Finish() {
+	s.mu.Lock()
+	s.ending = true
+	s.mu.Unlock()
+	s.sending.Wait()
 }
 
 // sharedDeadline makes contexts that end when the time of a call is over, or a little

@@ -18,30 +18,30 @@ type FIFOMutex struct {
 }
 
 // TryLock takes the turn if it is free, and reports whether it did.
-func (t *FIFOMutex) TryLock() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.taken {
+func (m *FIFOMutex) TryLock() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.taken {
 		return false
 	}
-	t.taken = true
+	m.taken = true
 	return true
 }
 
 // Lock waits for the turn behind all who came before. A nil error means that the caller has
 // it and has to unlock; any other is that of ctx, which has ended.
-func (t *FIFOMutex) Lock(ctx context.Context) error {
-	return t.wait(ctx, false)
+func (m *FIFOMutex) Lock(ctx context.Context) error {
+	return m.wait(ctx, false)
 }
 
 // LockToRenew waits like any other, but whoever has the turn may lend it to the caller. There
 // is one such caller at a time.
-func (t *FIFOMutex) LockToRenew(ctx context.Context) error {
-	return t.wait(ctx, true)
+func (m *FIFOMutex) LockToRenew(ctx context.Context) error {
+	return m.wait(ctx, true)
 }
 
-func (t *FIFOMutex) wait(ctx context.Context, renews bool) error {
-	granted := t.enqueue(renews)
+func (m *FIFOMutex) wait(ctx context.Context, renews bool) error {
+	granted := m.enqueue(renews)
 	if granted == nil {
 		return nil
 	}
@@ -49,65 +49,65 @@ func (t *FIFOMutex) wait(ctx context.Context, renews bool) error {
 	case <-granted:
 		return nil
 	case <-ctx.Done():
-		t.cancel(granted)
+		m.cancel(granted)
 		return ctx.Err()
 	}
 }
 
 // enqueue joins the line, or takes the turn and returns nil if it has become free.
-func (t *FIFOMutex) enqueue(renews bool) chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.taken {
-		t.taken = true
+func (m *FIFOMutex) enqueue(renews bool) chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.taken {
+		m.taken = true
 		return nil
 	}
 	granted := make(chan struct{})
-	t.queue = append(t.queue, granted)
+	m.queue = append(m.queue, granted)
 	if renews {
-		t.renewal = granted
+		m.renewal = granted
 	}
 	return granted
 }
 
 // cancel leaves the line; a turn that was granted in the meantime is passed on.
-func (t *FIFOMutex) cancel(granted chan struct{}) {
-	t.mu.Lock()
-	i := slices.Index(t.queue, granted)
+func (m *FIFOMutex) cancel(granted chan struct{}) {
+	m.mu.Lock()
+	i := slices.Index(m.queue, granted)
 	if i >= 0 {
-		t.queue = slices.Delete(t.queue, i, i+1)
+		m.queue = slices.Delete(m.queue, i, i+1)
 	}
-	t.mu.Unlock()
+	m.mu.Unlock()
 	if i < 0 {
-		t.Unlock()
+		m.Unlock()
 	}
 }
 
 // Unlock passes the turn to the next in line, or frees it. The caller has it.
-func (t *FIFOMutex) Unlock() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.queue) == 0 {
-		t.taken = false
+func (m *FIFOMutex) Unlock() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.queue) == 0 {
+		m.taken = false
 		return
 	}
-	close(t.queue[0])
-	t.queue = t.queue[1:]
+	close(m.queue[0])
+	m.queue = m.queue[1:]
 }
 
 // Lend lets a renewal that waits for the turn have it first, and returns when the turn is
 // back: at once if none waits. What else waits goes on waiting. The caller has the turn,
 // before and after.
-func (t *FIFOMutex) Lend() {
-	t.mu.Lock()
-	i := slices.Index(t.queue, t.renewal)
+func (m *FIFOMutex) Lend() {
+	m.mu.Lock()
+	i := slices.Index(m.queue, m.renewal)
 	if i < 0 {
-		t.mu.Unlock()
+		m.mu.Unlock()
 		return
 	}
 	back := make(chan struct{})
-	t.queue = slices.Insert(slices.Delete(t.queue, i, i+1), 0, back)
-	close(t.renewal)
-	t.mu.Unlock()
+	m.queue = slices.Insert(slices.Delete(m.queue, i, i+1), 0, back)
+	close(m.renewal)
+	m.mu.Unlock()
 	<-back
 }

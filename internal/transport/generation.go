@@ -10,15 +10,15 @@ type Generation struct{ Here, Anywhere int64 }
 var NoGeneration = Generation{-1, -1}
 
 // Common returns the generation of two commands, or NoGeneration if they differ.
-func (e Generation) Common(other Generation) Generation {
-	if e != other {
+func (g Generation) Common(other Generation) Generation {
+	if g != other {
 		return NoGeneration
 	}
-	return e
+	return g
 }
 
 // IsStill reports whether no connection to any node has broken since that generation.
-func (t *Topology) IsStill(e Generation) bool { return e.Anywhere == t.breaks.Load() }
+func (t *Topology) IsStill(g Generation) bool { return g.Anywhere == t.breaks.Load() }
 
 // Generation returns the one that it is now.
 func (t *Topology) Generation() Generation {

@@ -44,10 +44,10 @@ const (
 )
 
 // Final reports whether the server has answered or refused: nothing is to be repeated.
-func (v Outcome) Final() bool { return v == Answered || v == Refused }
+func (o Outcome) Final() bool { return o == Answered || o == Refused }
 
 // Heard reports whether the server has said anything at all, so that it is there.
-func (v Outcome) Heard() bool { return v.Final() || v == TryLater }
+func (o Outcome) Heard() bool { return o.Final() || o == TryLater }
 
 // temporaryCodes are refusals that a server in trouble gives before it executes
 // anything.

@@ -29,14 +29,14 @@ type Replication struct {
 
 // Check asks the server whether it knows WAIT, before the first lock does, and returns its
 // error. Nil stands for no replication, and needs nothing.
-func (r *Replication) Check(c *Sender) error {
+func (r *Replication) Check(s *Sender) error {
 	if r == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
 	defer cancel()
 	key := ClientKey(r.ID, r.ID, "ack")
-	return c.AskNodeOf(ctx, key, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	return s.AskNodeOf(ctx, key, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return TryWait(ctx, client, key)
 	}).Error()
 }
@@ -82,21 +82,21 @@ func (r *Replication) reserve(ctx context.Context, n *Node, until time.Time) (fr
 // be and write nothing; a write, which it cannot do without; and WAIT. The first time the
 // script goes as text: to find out that the server does not know it takes as long as the
 // replicas do.
-func (r *Replication) send(ctx context.Context, c *Sender, script Command, keys, args []string) rueidis.RedisResult {
-	keys = script.keysFor(c.Client, keys)
-	send, release := openSender(c.Client)
-	defer c.Background(release) // nobody has to wait for it
+func (r *Replication) send(ctx context.Context, s *Sender, script Command, keys, args []string) rueidis.RedisResult {
+	keys = script.keysFor(s.Client, keys)
+	send, release := openSender(s.Client)
+	defer s.Background(release) // nobody has to wait for it
 	how, what := "EVALSHA", script.Digest
 	if _, sent := r.sent.LoadOrStore(script.Digest, true); !sent {
 		how, what = "EVAL", script.Text
 	}
-	result := r.sendOver(ctx, send, c.Client.B(), how, what, keys, args)
-	if other := elsewhere(c.Client, result.Error()); other != nil {
+	result := r.sendOver(ctx, send, s.Client.B(), how, what, keys, args)
+	if other := elsewhere(s.Client, result.Error()); other != nil {
 		send = other
-		result = r.sendOver(ctx, send, c.Client.B(), "EVAL", script.Text, keys, args)
+		result = r.sendOver(ctx, send, s.Client.B(), "EVAL", script.Text, keys, args)
 	}
 	if HasCode(result.Error(), "NOSCRIPT") {
-		result = r.sendOver(ctx, send, c.Client.B(), "EVAL", script.Text, keys, args)
+		result = r.sendOver(ctx, send, s.Client.B(), "EVAL", script.Text, keys, args)
 	}
 	if err := result.Error(); redirected(err) {
 		return rueidis.NewErrorResult(fmt.Errorf("%w: %v", errElsewhere, err)) //nolint:errorlint // no refusal
@@ -151,7 +151,7 @@ func (r *Replication) shortage(written error, waited rueidis.RedisResult) error 
 		return &tooFewError{confirmed: n, wanted: r.Min}
 	}
 	err = errors.Join(written, err)
-	if v := Classify(err); v == Refused && !redirected(err) {
+	if Classify(err) == Refused && !redirected(err) {
 		return &tooFewError{confirmed: n, wanted: r.Min, cause: err}
 	}
 	return err

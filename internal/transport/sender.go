@@ -70,8 +70,8 @@ type limit struct {
 // good, ctx ends, stop closes, or the patience of the client is over. The error is the
 // refusal, ErrClosed, or an ErrUnavailable. An error together with doubt means that the
 // command may have been executed.
-func (c *Sender) Call(ctx context.Context, stop <-chan struct{}, cmd Command, keys, args []string) (Answer, error) {
-	return c.CallOn(ctx, stop, Terms{Patience: c.Patience}, cmd, keys, args)
+func (s *Sender) Call(ctx context.Context, stop <-chan struct{}, cmd Command, keys, args []string) (Answer, error) {
+	return s.CallOn(ctx, stop, Terms{Patience: s.Patience}, cmd, keys, args)
 }
 
 // Terms say for how long a call goes on, besides its context.
@@ -82,16 +82,16 @@ type Terms struct {
 
 // CallOn sends a command for as long as its terms say, and ends like a call on the terms of
 // the client.
-func (c *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd Command, keys, args []string) (Answer, error) {
-	a := Answer{Asked: c.Clock()}
+func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd Command, keys, args []string) (Answer, error) {
+	a := Answer{Asked: s.Clock()}
 	end := limit{time.Now().Add(on.Patience), on.Waits}
 	var said error // by the server, which tells more than that a later attempt was not sent
 	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
 		if ctx.Err() != nil {
 			return a, Unavailable(ContextError(ctx))
 		}
-		a.Sent = c.Clock()
-		result, sentIn := c.attempt(ctx, end, cmd, keys, args)
+		a.Sent = s.Clock()
+		result, sentIn := s.attempt(ctx, end, cmd, keys, args)
 		message, err := result.ToMessage()
 		if ctx.Err() == nil && isContextError(err) {
 			err = fmt.Errorf("%w: %v", ErrSilent, err) //nolint:errorlint // not the context of the caller
@@ -121,7 +121,7 @@ func (c *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 			}
 			return a, Unavailable(errors.Join(err, ContextError(ctx)))
 		}
-		if errors.Is(err, ErrClientClosed) || c.Clock().Since(a.Asked)+pause > on.Patience {
+		if errors.Is(err, ErrClientClosed) || s.Clock().Since(a.Asked)+pause > on.Patience {
 			return a, Unavailable(err)
 		}
 		if stopped := Rest(ctx, stop, Jitter(pause)); stopped != nil {
@@ -132,61 +132,61 @@ func (c *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 
 // SendOnce sends a command one time, and returns what came of that when it is answered or ctx
 // ends. ctx must have a deadline.
-func (c *Sender) SendOnce(ctx context.Context, cmd Command, keys, args []string) rueidis.RedisResult {
+func (s *Sender) SendOnce(ctx context.Context, cmd Command, keys, args []string) rueidis.RedisResult {
 	deadline, _ := ctx.Deadline()
-	result, _ := c.attempt(ctx, limit{at: deadline}, cmd, keys, args)
+	result, _ := s.attempt(ctx, limit{at: deadline}, cmd, keys, args)
 	return result
 }
 
 // attempt sends a command one time and returns when it is answered, ctx ends, or the
 // time is over. sentIn is NoGeneration if more may be sent for it afterwards, or over another
 // connection.
-func (c *Sender) attempt(ctx context.Context, end limit, cmd Command, keys, args []string) (result rueidis.RedisResult, sentIn Generation) {
-	n := c.node(keys[0])
+func (s *Sender) attempt(ctx context.Context, end limit, cmd Command, keys, args []string) (result rueidis.RedisResult, sentIn Generation) {
+	n := s.node(keys[0])
 	if cmd.replication != nil {
-		return c.confirmed(ctx, n, end.at, cmd, slices.Clone(keys), slices.Clone(args)), NoGeneration
+		return s.confirmed(ctx, n, end.at, cmd, slices.Clone(keys), slices.Clone(args)), NoGeneration
 	}
 	lane := n.lane(cmd)
 	slot, err := lane.reserve(ctx, end.at)
 	if err != nil {
 		return rueidis.NewErrorResult(err), NoGeneration
 	}
-	era, steady := n.steady()
-	within := c.direct(ctx, end)
+	sentIn, steady := n.steady()
+	within := s.direct(ctx, end)
 	if slot.probe || !steady || within == nil {
 		keys, args := slices.Clone(keys), slices.Clone(args)
-		return c.sendDetached(ctx, n, lane, slot, end.at, func(ctx context.Context) rueidis.RedisResult {
-			return c.deliver(ctx, cmd, keys, args)
+		return s.sendDetached(ctx, n, lane, slot, end.at, func(ctx context.Context) rueidis.RedisResult {
+			return s.deliver(ctx, cmd, keys, args)
 		}), NoGeneration
 	}
-	result = cmd.Send(within, c.Client, keys, args)
+	result = cmd.Send(within, s.Client, keys, args)
 	if within.Err() != nil && isContextError(result.Error()) {
 		lane.abandon()
-		return result, era
+		return result, sentIn
 	}
 	lane.finish(slot)
-	c.heard(n, era, result)
-	return result, era
+	s.heard(n, sentIn, result)
+	return result, sentIn
 }
 
 // direct returns the context with which a command is sent on a connection that is up, so
 // that rueidis returns in time; or nil if that does not do it.
-func (c *Sender) direct(ctx context.Context, end limit) context.Context {
+func (s *Sender) direct(ctx context.Context, end limit) context.Context {
 	deadline, bounded := ctx.Deadline()
 	switch {
-	case !c.CancelsPromptly:
+	case !s.CancelsPromptly:
 		return nil
 	case end.loose, bounded && !deadline.After(end.at):
 		return ctx
 	case ctx.Done() == nil:
-		return c.ends.context(end.at, c.Patience)
+		return s.ends.context(end.at, s.Patience)
 	}
 	return nil
 }
 
 // confirmed is attempt for a command that replicas have to confirm. Once it has a place
 // they have the time that they were given, since it would be in doubt otherwise.
-func (c *Sender) confirmed(ctx context.Context, n *Node, end time.Time, cmd Command, keys, args []string) rueidis.RedisResult {
+func (s *Sender) confirmed(ctx context.Context, n *Node, end time.Time, cmd Command, keys, args []string) rueidis.RedisResult {
 	free, err := cmd.replication.reserve(ctx, n, end)
 	if err != nil {
 		return rueidis.NewErrorResult(err)
@@ -201,45 +201,45 @@ func (c *Sender) confirmed(ctx context.Context, n *Node, end time.Time, cmd Comm
 	if least := time.Now().Add(cmd.replication.Patience()); end.Before(least) {
 		end = least
 	}
-	return c.sendDetached(ctx, n, lane, slot, end, func(ctx context.Context) rueidis.RedisResult {
+	return s.sendDetached(ctx, n, lane, slot, end, func(ctx context.Context) rueidis.RedisResult {
 		defer free()
-		return c.deliver(ctx, cmd, keys, args)
+		return s.deliver(ctx, cmd, keys, args)
 	})
 }
 
 // deliver sends a command, unless a question that changes nothing finds the rueidis
 // client closed. Of a command for which that came out on the way nobody knows how far
 // it got; one that is held back here was never sent.
-func (c *Sender) deliver(ctx context.Context, cmd Command, keys, args []string) rueidis.RedisResult {
-	if c.closed.Load() {
-		err := c.Client.Do(context.WithoutCancel(ctx), c.Client.B().Exists().Key(keys[0]).Build()).Error()
+func (s *Sender) deliver(ctx context.Context, cmd Command, keys, args []string) rueidis.RedisResult {
+	if s.closed.Load() {
+		err := s.Client.Do(context.WithoutCancel(ctx), s.Client.B().Exists().Key(keys[0]).Build()).Error()
 		if errors.Is(err, rueidis.ErrClosing) {
 			return rueidis.NewErrorResult(ErrClientClosed)
 		}
 	}
 	if cmd.replication == nil {
-		return cmd.Send(ctx, c.Client, keys, args)
+		return cmd.Send(ctx, s.Client, keys, args)
 	}
 	if ctx.Err() != nil { // it passes: rueidis is given contexts that are made of this one
 		return rueidis.NewErrorResult(ctx.Err())
 	}
-	return cmd.replication.send(ctx, c, cmd, keys, args)
+	return cmd.replication.send(ctx, s, cmd, keys, args)
 }
 
 // node returns the node that serves a key, as far as is known.
-func (c *Sender) node(key string) *Node {
-	if !c.Topology.Cluster {
-		return c.Topology.common
+func (s *Sender) node(key string) *Node {
+	if !s.Topology.Cluster {
+		return s.Topology.common
 	}
-	n := c.Topology.Serving(KeySlot(key))
+	n := s.Topology.Serving(KeySlot(key))
 	_, steady := n.steady()
-	c.keepKnown(!steady)
+	s.keepKnown(!steady)
 	return n
 }
 
 // heard notes whether a node is there, by the result of a command that was sent in a
 // generation of the connection.
-func (c *Sender) heard(n *Node, sentIn Generation, result rueidis.RedisResult) {
+func (s *Sender) heard(n *Node, sentIn Generation, result rueidis.RedisResult) {
 	err := result.NonRedisError()
 	switch {
 	case errors.Is(err, errUnsent): // which says nothing new
@@ -249,26 +249,26 @@ func (c *Sender) heard(n *Node, sentIn Generation, result rueidis.RedisResult) {
 	default:
 		n.connections.answered(sentIn)
 	}
-	if closed := errors.Is(err, rueidis.ErrClosing); c.closed.Load() != closed {
-		c.closed.Store(closed)
+	if closed := errors.Is(err, rueidis.ErrClosing); s.closed.Load() != closed {
+		s.closed.Store(closed)
 	}
 }
 
 // Detached returns a context for clean-up, which does not end with ctx, and has its values if
 // the rueidis client may want them.
-func (c *Sender) Detached(ctx context.Context) context.Context {
-	if c.CancelsPromptly {
+func (s *Sender) Detached(ctx context.Context) context.Context {
+	if s.CancelsPromptly {
 		return context.Background() // our own client has no use for values
 	}
 	return context.WithoutCancel(ctx)
 }
 
 // send makes any other call to a node under the same bounds.
-func (c *Sender) send(ctx context.Context, n *Node, call func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
-	end := time.Now().Add(c.Patience)
+func (s *Sender) send(ctx context.Context, n *Node, call func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
+	end := time.Now().Add(s.Patience)
 	slot, err := n.ordinary.reserve(ctx, end)
 	if err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	return c.sendDetached(ctx, n, n.ordinary, slot, end, call)
+	return s.sendDetached(ctx, n, n.ordinary, slot, end, call)
 }

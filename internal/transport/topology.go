@@ -154,21 +154,21 @@ func (t *Topology) due(now time.Duration, troubled bool) bool {
 }
 
 // keepKnown has the nodes of a cluster asked in the background if it is time to.
-func (c *Sender) keepKnown(troubled bool) {
-	if c.Topology.due(c.Clock().Mono, troubled) {
-		c.Background(func() { c.Learn(context.Background()) })
+func (s *Sender) keepKnown(troubled bool) {
+	if s.Topology.due(s.Clock().Mono, troubled) {
+		s.Background(func() { s.Learn(context.Background()) })
 	}
 }
 
 // Learn asks the nodes of a cluster who serves what, for a second at most. If none can tell,
 // what was known before stands.
-func (c *Sender) Learn(ctx context.Context) {
-	t := c.Topology
+func (s *Sender) Learn(ctx context.Context) {
+	t := s.Topology
 	defer t.asking.Store(false)
-	t.asked.Store(int64(c.Clock().Mono))
+	t.asked.Store(int64(s.Clock().Mono))
 	ctx, cancel := context.WithTimeout(ctx, topologyPatience)
 	defer cancel()
-	address, reply := c.AskAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	address, reply := s.AskAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().ClusterSlots().Build())
 	})
 	ranges, err := reply.ToArray()
@@ -177,7 +177,7 @@ func (c *Sender) Learn(ctx context.Context) {
 	}
 	if owners := t.read(ranges, address); owners != nil {
 		t.owners.Store(owners)
-		t.forget(c.Client.Nodes(), owners)
+		t.forget(s.Client.Nodes(), owners)
 	}
 }
 
