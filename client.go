@@ -26,18 +26,18 @@ type Client struct {
 	cluster bool
 	clock   func() transport.Stamp
 
-	sender     *transport.Sender
-	waitQueues *waitQueues
-	notifier   *notifier
-	watchdog   *watchdog
-	undo       *undoer
-	acks       *transport.Replication // nil if nothing has to be confirmed
-	renewals   *transport.Replication // the same for renewals, which must not queue behind acquisitions
-	registry   *registry
-	topology   *transport.Topology
-	identity   identity
-	dedupLanes dedupLanes
-	reporter   *reporter
+	sender         *transport.Sender
+	waitQueues     *waitQueues
+	notifier       *notifier
+	watchdog       *watchdog
+	undo           *undoer
+	acks           *transport.Replication // nil if nothing has to be confirmed
+	renewals       *transport.Replication // the same for renewals, which must not queue behind acquisitions
+	registry       *registry
+	topology       *transport.Topology
+	serverIdentity serverIdentity
+	dedupLanes     dedupLanes
+	reporter       *reporter
 
 	publish    string // the command that publishes
 	tokenFloor string // '1' if tokens follow the clock

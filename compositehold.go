@@ -8,7 +8,7 @@ import (
 )
 
 // compositeHold is several holds that are one, for as long as enough of them last: the
-// [holder] of a [MultiLock] and of a [RedLock].
+// [holdBackend] of a [MultiLock] and of a [RedLock].
 type compositeHold struct {
 	lifecycle // guarded by mu
 

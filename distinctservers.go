@@ -61,7 +61,7 @@ func (s *redServers) startLooking() (places []int) {
 			continue
 		}
 		places = append(places, i)
-		if p, is := l.(*primitive); is && p.client.identity.overdue() {
+		if p, is := l.(*primitive); is && p.client.serverIdentity.overdue() {
 			silent++
 		}
 	}

@@ -10,11 +10,11 @@ import (
 // Hold is the right to release a lock, and the way to learn that it is lost. It
 // is what every acquisition returns, one for each, re-entries included. Its
 // methods may be called from any goroutine. A nil Hold behaves as released.
-type Hold struct{ holder holder }
+type Hold struct{ backend holdBackend }
 
 // newHold makes the handle of a hold, and has the client report one that nobody released when
 // the garbage collector finds it. It is never released then: the program may still be inside.
-func newHold(of holder) *Hold {
+func newHold(of holdBackend) *Hold {
 	h := &Hold{of}
 	runtime.SetFinalizer(h, (*Hold).abandoned)
 	return h
@@ -22,23 +22,23 @@ func newHold(of holder) *Hold {
 
 // abandoned runs in the goroutine of the garbage collector, and only looks.
 func (h *Hold) abandoned() {
-	client := h.holder.unreleased()
+	client := h.backend.unreleased()
 	if client == nil {
 		return
 	}
 	var attrs []slog.Attr
-	if owner := h.holder.owner(); !owner.IsZero() {
+	if owner := h.backend.owner(); !owner.IsZero() {
 		attrs = append(attrs, slog.String("owner", owner.String()))
 	}
-	client.reporter.log(noticeUnreleased, h.holder.lockName(), attrs...)
+	client.reporter.log(noticeUnreleased, h.backend.lockName(), attrs...)
 }
 
 // inner is what h is a handle of.
-func (h *Hold) inner() holder {
-	if h == nil || h.holder == nil {
+func (h *Hold) inner() holdBackend {
+	if h == nil || h.backend == nil {
 		return noHold{}
 	}
-	return h.holder
+	return h.backend
 }
 
 // Name returns the name of the lock as the program gave it.

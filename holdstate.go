@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// holdState is one hold of an ownership, and the [holder] of a lock that is not composite.
+// holdState is one hold of an ownership, and the [holdBackend] of a lock that is not composite.
 // What changes in it is guarded by ownership.mu.
 type holdState struct {
 	lifecycle

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// lifecycle is whether a hold is over, why, and what ends with it. A mutex of the [holder]
+// lifecycle is whether a hold is over, why, and what ends with it. A mutex of the [holdBackend]
 // guards it. It does not refer to the Hold, so that one that was dropped without a release
 // can be noticed.
 //

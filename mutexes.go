@@ -11,7 +11,7 @@ package latchkey
 //	mutex                   | guards                                                     | also
 //	syncLocker.mu           | the hold of a SyncLocker, for as long as it is held        |
 //	compositeHold.unlocking | one release of a composite hold after the other            | itself
-//	identity.turn           | one question for the id of a server after the other        |
+//	serverIdentity.turn     | one question for the id of a server after the other        |
 //	ownership.turn          | what is sent for an ownership, one command after the other | itself
 //
 // The others are held for moments. Under them nothing waits and no foreign code runs, and one
@@ -27,7 +27,7 @@ package latchkey
 //	undoer.mu               | what is to be undone when                                  |
 //	dedupLanes.mu           | the lanes of operations that count once                    |
 //	redServers.mu           | which members of a RedLock share a server                  |
-//	identity.mu             | the id of the server, as last heard                        | redServers.mu
+//	serverIdentity.mu       | the id of the server, as last heard                        | redServers.mu
 //	fairWaitList.mu         | the waiters of fair locks, and their tickets               | foreign code
 //	queueShard.mu           | wait queues: lines, uses, holds here, last answers         | ownership.mu, fairWaitList.mu
 //	notifier.mu             | the listeners, and the nodes that own slots                | fairWaitList.mu

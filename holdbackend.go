@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// holder is what a [Hold] is a handle of: one hold of an ownership ([holdState]), or the
+// holdBackend is what a [Hold] is a handle of: one hold of an ownership ([holdState]), or the
 // holds of several locks that count as one ([compositeHold]). All methods may be called from
 // any goroutine, and but for unlock and extend they ask no server.
-type holder interface {
+type holdBackend interface {
 	lockName() string
 	owner() Owner // zero if it has none of its own
 	token() int64 // 0 if the lock has no tokens

@@ -18,9 +18,9 @@ const identityAge = 10 * time.Second
 // serverPatience is how long a server has to say what it calls itself before nobody waits for it.
 const serverPatience = 50 * time.Millisecond
 
-// identity is what the server of a client calls itself while it runs. It is asked once, and
+// serverIdentity is what the server of a client calls itself while it runs. It is asked once, and
 // again when a connection has broken: another server may have taken its place.
-type identity struct {
+type serverIdentity struct {
 	turn transport.FIFOMutex // of the one who asks
 
 	mu         sync.Mutex
@@ -36,7 +36,7 @@ func (c *Client) knownServerID() (id string, known bool) {
 	if c.cluster {
 		return "", true
 	}
-	i := &c.identity
+	i := &c.serverIdentity
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	fresh := i.told && c.topology.IsStill(i.generation) && (c.owned || time.Since(i.at) < identityAge)
@@ -50,10 +50,10 @@ func (c *Client) serverID(ctx context.Context) (id string, told bool) {
 		return "", true
 	}
 	defer c.working.Done()
-	if c.identity.turn.Lock(ctx) != nil {
+	if c.serverIdentity.turn.Lock(ctx) != nil {
 		return "", false
 	}
-	defer c.identity.turn.Unlock()
+	defer c.serverIdentity.turn.Unlock()
 	if id, known := c.knownServerID(); known {
 		return id, true
 	}
@@ -62,7 +62,7 @@ func (c *Client) serverID(ctx context.Context) (id string, told bool) {
 
 // askServerID is serverID with the turn held.
 func (c *Client) askServerID(ctx context.Context) (id string, told bool) {
-	i := &c.identity
+	i := &c.serverIdentity
 	generation := c.topology.Generation()
 	i.mu.Lock()
 	if i.since.IsZero() {
@@ -85,7 +85,7 @@ func (c *Client) askServerID(ctx context.Context) (id string, told bool) {
 }
 
 // overdue reports whether the server has had its time to tell, and has not.
-func (i *identity) overdue() bool {
+func (i *serverIdentity) overdue() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return !i.since.IsZero() && time.Since(i.since) >= serverPatience
