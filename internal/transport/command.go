@@ -15,9 +15,9 @@ type Command struct {
 	lua          *rueidis.Lua
 	Text, Digest string       // of the script; empty for SET NX PX
 	replication  *Replication // by which replicas confirm it, or nil
-	// tidies says that the command serves holds that exist, and goes before those
-	// who want one.
-	tidies bool
+	// reserved says that the command serves holds that exist, and takes a slot that is
+	// reserved for such.
+	reserved bool
 	// guarded says that in a cluster one key more is named, which never exists.
 	guarded bool
 }
@@ -38,10 +38,10 @@ func (c Command) Send(ctx context.Context, client rueidis.Client, keys, args []s
 	return c.lua.Exec(ctx, client, c.keysFor(client, keys), args)
 }
 
-// Reserved returns the command as it is sent for a hold that exists: it uses places among the
-// commands in flight that those who want a hold cannot take.
+// Reserved returns the command as it is sent for a hold that exists: it takes one of the
+// slots that those who want a hold cannot take.
 func (c Command) Reserved() Command {
-	c.tidies = true
+	c.reserved = true
 	return c
 }
 

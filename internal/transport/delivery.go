@@ -25,9 +25,9 @@ type delivery struct {
 }
 
 const (
-	underWay int32 = iota // to the connection
-	passed                // it is sent, or about to be
-	deserted              // the caller has left
+	underWay  int32 = iota // to the connection
+	passed                 // it is sent, or about to be
+	cancelled              // the caller has left
 )
 
 func newDelivery(ctx context.Context) *delivery {
@@ -40,41 +40,41 @@ func newDelivery(ctx context.Context) *delivery {
 // Err is part of [context.Context].
 func (d *delivery) Err() error {
 	d.state.CompareAndSwap(underWay, passed)
-	if d.state.Load() == deserted {
+	if d.state.Load() == cancelled {
 		return errUnsent
 	}
 	return nil
 }
 
-// desert has the command withheld, and reports whether it was in time for that.
-func (d *delivery) desert() bool { return d.state.Swap(deserted) == underWay }
+// cancel has the command withheld, and reports whether it was in time for that.
+func (d *delivery) cancel() bool { return d.state.Swap(cancelled) == underWay }
 
 // stuck reports whether the command did not come as far as a connection.
 func (d *delivery) stuck() bool { return d.state.Load() == underWay }
 
-// errand is how a caller and the goroutine that sends on its behalf hear of each other. It
-// can be used again when the caller has got the result: the goroutine has let go of it then.
-type errand struct {
-	done    chan rueidis.RedisResult // taken by the caller, or by nobody
-	left    chan int64               // the number of the departure
-	silence *time.Timer
+// detachedCall connects a caller with the goroutine that sends on its behalf. It can be used
+// again once the caller has the result: the goroutine does not touch it afterwards.
+type detachedCall struct {
+	done      chan rueidis.RedisResult // taken by the caller, or by nobody
+	abandoned chan int64               // the number of the abandoned slot
+	timeout   *time.Timer              // when the node counts as silent
 }
 
-// errand returns one whose silence begins at end.
-func (s *Sender) errand(end time.Time) *errand {
-	if e, again := s.errands.Get().(*errand); again {
-		e.silence.Reset(time.Until(end))
-		return e
+// newDetachedCall returns one that times out at end.
+func (s *Sender) newDetachedCall(end time.Time) *detachedCall {
+	if call, again := s.detachedCalls.Get().(*detachedCall); again {
+		call.timeout.Reset(time.Until(end))
+		return call
 	}
-	return &errand{make(chan rueidis.RedisResult), make(chan int64, 1), time.NewTimer(time.Until(end))}
+	return &detachedCall{make(chan rueidis.RedisResult), make(chan int64, 1), time.NewTimer(time.Until(end))}
 }
 
 // sendDetached runs a call in a goroutine of its own, so that the caller can leave. The slot of
 // a caller that leaves is abandoned until the answer comes.
 func (s *Sender) sendDetached(
-	ctx context.Context, n *Node, lane *inflight, slot ticket, end time.Time, send func(context.Context) rueidis.RedisResult,
+	ctx context.Context, n *Node, slots *inflight, slot inflightSlot, end time.Time, send func(context.Context) rueidis.RedisResult,
 ) rueidis.RedisResult {
-	e := s.errand(end)
+	call := s.newDetachedCall(end)
 	d := newDelivery(ctx)
 	s.Background(func() {
 		sentIn, _ := n.connections.look()
@@ -84,30 +84,30 @@ func (s *Sender) sendDetached(
 		}
 		s.heard(n, sentIn, result)
 		select {
-		case e.done <- result:
-			lane.finish(slot)
-		case number := <-e.left:
-			lane.answeredLate(slot, number)
+		case call.done <- result:
+			slots.finish(slot)
+		case number := <-call.abandoned:
+			slots.answeredLate(slot, number)
 		}
 	})
 	err := ErrSilent
 	select {
-	case result := <-e.done:
-		e.silence.Stop() // before somebody else sets it
-		s.errands.Put(e)
+	case result := <-call.done:
+		call.timeout.Stop() // before another call sets it
+		s.detachedCalls.Put(call)
 		if failure := result.NonRedisError(); failure != nil && s.CancelsPromptly && d.stuck() {
 			return rueidis.NewErrorResult(fmt.Errorf("%w: %w", errUnsent, failure))
 		}
 		return result
 	case <-ctx.Done():
 		err = ctx.Err()
-	case <-e.silence.C:
+	case <-call.timeout.C:
 	}
-	e.silence.Stop()
-	if d.desert() && s.CancelsPromptly {
+	call.timeout.Stop()
+	if d.cancel() && s.CancelsPromptly {
 		err = errUnsent
 	}
-	e.left <- lane.abandon()
+	call.abandoned <- slots.abandon()
 	return rueidis.NewErrorResult(err)
 }
 

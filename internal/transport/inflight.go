@@ -22,77 +22,77 @@ const (
 	reservedSlots = 120
 )
 
-// inflight bounds the commands that wait for the answer of one node. rueidis makes
-// callers wait without looking at their contexts once 1024 commands queue on a
-// connection; a caller that waits here can leave.
+// inflight bounds the commands that wait for the answer of one node: each takes a slot.
+// rueidis makes callers wait without looking at their contexts once 1024 commands queue on
+// a connection; a caller that waits for a slot can leave.
 //
-// The slot of a caller that leaves before its command is answered is abandoned: the
-// command still occupies the connection. It is free when its own answer comes, or that
-// to a command which was sent later, or after abandonedFor.
+// A caller that leaves before its command is answered abandons the slot. The command still
+// occupies the connection, so the slot stays taken until that command is answered, or one
+// that was sent later, or abandonedFor is over.
 type inflight struct {
 	slots  chan struct{} // holds one for each command in flight
 	probes chan struct{} // holds one when a command may go beyond the bound
-	// latest is the number of the last departure, and left says that the slots of some
-	// are still abandoned.
-	latest atomic.Int64
-	left   atomic.Bool
+	// Slots are numbered as they are abandoned. lastAbandoned is the last number given, and
+	// anyAbandoned says that some of them are still taken.
+	lastAbandoned atomic.Int64
+	anyAbandoned  atomic.Bool
 
 	mu        sync.Mutex
-	abandoned []departure // oldest first
+	abandoned []abandonedSlot // those still taken, oldest first
 	probing   bool
 	expiry    *time.Timer // of the oldest, while there is one
 }
 
-// departure is a caller that left before its command was answered.
-type departure struct {
+// abandonedSlot is the slot of a caller that left before its command was answered.
+type abandonedSlot struct {
 	number int64
 	at     time.Time
 }
 
-// ticket is a slot that has been taken.
-type ticket struct {
-	after int64 // the number of the last departure before the command was sent
-	probe bool
+// inflightSlot is a slot that has been taken.
+type inflightSlot struct {
+	abandonedBefore int64 // the last number given before the command was sent
+	probe           bool
 }
 
-// unheard is the ticket of a command from which nothing is heard about those that were
+// unheard returns the slot of a command whose answer tells nothing about commands that were
 // sent before.
-func (t ticket) unheard() ticket { return ticket{0, t.probe} }
+func (s inflightSlot) unheard() inflightSlot { return inflightSlot{0, s.probe} }
 
 func newInflight(n int) *inflight {
 	return &inflight{slots: make(chan struct{}, n), probes: make(chan struct{}, 1)}
 }
 
 // reserve waits for a slot until ctx ends or the time is over.
-func (f *inflight) reserve(ctx context.Context, until time.Time) (ticket, error) {
+func (f *inflight) reserve(ctx context.Context, until time.Time) (inflightSlot, error) {
 	select {
 	case f.slots <- struct{}{}:
-		return f.ticket(false), nil
+		return f.slot(false), nil
 	default:
 		return f.wait(ctx, until)
 	}
 }
 
-func (f *inflight) wait(ctx context.Context, until time.Time) (ticket, error) {
+func (f *inflight) wait(ctx context.Context, until time.Time) (inflightSlot, error) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	for {
 		select {
 		case f.slots <- struct{}{}:
-			return f.ticket(false), nil
+			return f.slot(false), nil
 		case <-f.probes:
 			if f.probe() {
-				return f.ticket(true), nil
+				return f.slot(true), nil
 			}
 		case <-ctx.Done():
-			return ticket{}, errSlots
+			return inflightSlot{}, errSlots
 		case <-timer.C:
-			return ticket{}, errSlots
+			return inflightSlot{}, errSlots
 		}
 	}
 }
 
-func (f *inflight) ticket(probe bool) ticket { return ticket{f.latest.Load(), probe} }
+func (f *inflight) slot(probe bool) inflightSlot { return inflightSlot{f.lastAbandoned.Load(), probe} }
 
 // offerProbe lets one command go beyond the bound when all slots are abandoned: nobody
 // would notice that the server answers again. f.mu is held.
@@ -107,8 +107,8 @@ func (f *inflight) offerProbe() {
 }
 
 // probe hands on the slot that was abandoned first, unless there are others by now. The
-// answer to a probe must be awaited, also when its caller leaves; there is no other
-// until then.
+// answer to a probe must be awaited even if its caller leaves: until it comes there is no
+// other probe.
 func (f *inflight) probe() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,22 +121,22 @@ func (f *inflight) probe() bool {
 }
 
 // finish frees the slot of a command that has been answered. Answers come in the order of
-// the commands, so those that were abandoned before it was sent are over too.
-func (f *inflight) finish(t ticket) {
+// the commands, so it also frees the slots that were abandoned before this one was sent.
+func (f *inflight) finish(slot inflightSlot) {
 	<-f.slots
-	if t.probe || f.left.Load() {
-		f.over(t, func(d departure) bool { return d.number <= t.after })
+	if slot.probe || f.anyAbandoned.Load() {
+		f.over(slot, func(a abandonedSlot) bool { return a.number <= slot.abandonedBefore })
 	}
 }
 
-// abandon leaves the slot taken. If the answer is awaited after all, answeredLate takes note of
-// it, by the number of the departure.
+// abandon leaves a slot taken whose caller leaves, and returns its number. Whoever still awaits
+// the answer passes that to answeredLate.
 func (f *inflight) abandon() (number int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	number = f.latest.Add(1)
-	f.abandoned = append(f.abandoned, departure{number, time.Now()})
-	f.left.Store(true)
+	number = f.lastAbandoned.Add(1)
+	f.abandoned = append(f.abandoned, abandonedSlot{number, time.Now()})
+	f.anyAbandoned.Store(true)
 	if f.expiry == nil {
 		f.expiry = time.AfterFunc(abandonedFor, f.expire)
 	}
@@ -144,17 +144,17 @@ func (f *inflight) abandon() (number int64) {
 	return number
 }
 
-// answeredLate is finish for a command whose caller has left. A later answer may have freed
-// its slot already.
-func (f *inflight) answeredLate(t ticket, number int64) {
-	f.over(t, func(d departure) bool { return d.number == number || d.number <= t.after })
+// answeredLate is finish for a slot that was abandoned. A later answer may have freed it
+// already.
+func (f *inflight) answeredLate(slot inflightSlot, number int64) {
+	f.over(slot, func(a abandonedSlot) bool { return a.number == number || a.number <= slot.abandonedBefore })
 }
 
-// over takes note of an answer.
-func (f *inflight) over(t ticket, freed func(departure) bool) {
+// over notes an answer, and frees the abandoned slots of which it tells.
+func (f *inflight) over(slot inflightSlot, freed func(abandonedSlot) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if t.probe {
+	if slot.probe {
 		f.probing = false
 	}
 	f.free(freed)
@@ -166,18 +166,19 @@ func (f *inflight) expire() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.expiry = nil
-	f.free(func(d departure) bool { return time.Since(d.at) >= abandonedFor })
+	f.free(func(a abandonedSlot) bool { return time.Since(a.at) >= abandonedFor })
 	if len(f.abandoned) > 0 {
 		f.expiry = time.AfterFunc(abandonedFor-time.Since(f.abandoned[0].at), f.expire)
 	}
 }
 
-// free never blocks, since each departure in the list has a slot. f.mu is held.
-func (f *inflight) free(over func(departure) bool) {
+// free frees the abandoned slots that are over. It never blocks, since each of them is taken.
+// f.mu is held.
+func (f *inflight) free(over func(abandonedSlot) bool) {
 	stay := slices.DeleteFunc(f.abandoned, over)
 	for range len(f.abandoned) - len(stay) {
 		<-f.slots
 	}
 	f.abandoned = stay
-	f.left.Store(len(stay) > 0)
+	f.anyAbandoned.Store(len(stay) > 0)
 }

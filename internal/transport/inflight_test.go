@@ -9,7 +9,7 @@ import (
 )
 
 // takeSlot takes a slot that is there, or one that is there for a probe.
-func takeSlot(t *testing.T, f *inflight) ticket {
+func takeSlot(t *testing.T, f *inflight) inflightSlot {
 	t.Helper()
 	slot, err := f.reserve(context.Background(), time.Now().Add(time.Second))
 	require.NoError(t, err)
@@ -54,10 +54,10 @@ func TestInflight_slots_of_callers_that_left_come_back_with_a_later_answer(t *te
 	f.abandon()
 	f.finish(takeSlot(t, f))
 	require.Empty(t, f.slots, "answers come in order")
-	require.False(t, f.left.Load())
+	require.False(t, f.anyAbandoned.Load())
 }
 
-func TestInflight_slots_are_freed_once_for_each_departure(t *testing.T) {
+func TestInflight_slots_are_freed_once_each(t *testing.T) {
 	f := newInflight(4)
 	first, second, third := takeSlot(t, f), takeSlot(t, f), takeSlot(t, f)
 	one, two := f.abandon(), f.abandon()
@@ -115,6 +115,6 @@ func TestInflight_a_probe_without_an_answer_is_followed_by_another(t *testing.T)
 	require.True(t, probe.probe)
 	f.abandon()
 	full(t, f, "one at a time")
-	f.over(ticket{probe: true}, func(departure) bool { return false })
+	f.over(inflightSlot{probe: true}, func(abandonedSlot) bool { return false })
 	require.True(t, takeSlot(t, f).probe)
 }

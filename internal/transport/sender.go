@@ -33,7 +33,7 @@ type Sender struct {
 	Clock           func() Stamp  // by which it counts time
 	Topology        *Topology     // to what it sends
 	ends            sharedDeadline
-	errands         sync.Pool // each an *errand
+	detachedCalls   sync.Pool // each a *detachedCall
 	// closed says that the last command found the rueidis client closed.
 	closed atomic.Bool
 
@@ -146,8 +146,8 @@ func (s *Sender) attempt(ctx context.Context, end limit, cmd Command, keys, args
 	if cmd.replication != nil {
 		return s.confirmed(ctx, n, end.at, cmd, slices.Clone(keys), slices.Clone(args)), NoGeneration
 	}
-	lane := n.lane(cmd)
-	slot, err := lane.reserve(ctx, end.at)
+	slots := n.slotsFor(cmd)
+	slot, err := slots.reserve(ctx, end.at)
 	if err != nil {
 		return rueidis.NewErrorResult(err), NoGeneration
 	}
@@ -155,16 +155,16 @@ func (s *Sender) attempt(ctx context.Context, end limit, cmd Command, keys, args
 	within := s.direct(ctx, end)
 	if slot.probe || !steady || within == nil {
 		keys, args := slices.Clone(keys), slices.Clone(args)
-		return s.sendDetached(ctx, n, lane, slot, end.at, func(ctx context.Context) rueidis.RedisResult {
+		return s.sendDetached(ctx, n, slots, slot, end.at, func(ctx context.Context) rueidis.RedisResult {
 			return s.deliver(ctx, cmd, keys, args)
 		}), NoGeneration
 	}
 	result = cmd.Send(within, s.Client, keys, args)
 	if within.Err() != nil && isContextError(result.Error()) {
-		lane.abandon()
+		slots.abandon()
 		return result, sentIn
 	}
-	lane.finish(slot)
+	slots.finish(slot)
 	s.heard(n, sentIn, result)
 	return result, sentIn
 }
@@ -191,8 +191,8 @@ func (s *Sender) confirmed(ctx context.Context, n *Node, end time.Time, cmd Comm
 	if err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	lane := n.lane(cmd)
-	slot, err := lane.reserve(ctx, end)
+	slots := n.slotsFor(cmd)
+	slot, err := slots.reserve(ctx, end)
 	if err != nil {
 		free()
 		return rueidis.NewErrorResult(err)
@@ -201,7 +201,7 @@ func (s *Sender) confirmed(ctx context.Context, n *Node, end time.Time, cmd Comm
 	if least := time.Now().Add(cmd.replication.Patience()); end.Before(least) {
 		end = least
 	}
-	return s.sendDetached(ctx, n, lane, slot, end, func(ctx context.Context) rueidis.RedisResult {
+	return s.sendDetached(ctx, n, slots, slot, end, func(ctx context.Context) rueidis.RedisResult {
 		defer free()
 		return s.deliver(ctx, cmd, keys, args)
 	})

@@ -42,9 +42,10 @@ func (t *Topology) newNode(address string) *Node {
 	}
 }
 
-// lane keeps those who want a hold from standing in the way of those who have one.
-func (n *Node) lane(cmd Command) *inflight {
-	if cmd.tidies {
+// slotsFor returns the slots from which a command takes one. Those who want a hold cannot take
+// what those who have one need.
+func (n *Node) slotsFor(cmd Command) *inflight {
+	if cmd.reserved {
 		return n.reserved
 	}
 	return n.ordinary
@@ -54,7 +55,7 @@ func (n *Node) lane(cmd Command) *inflight {
 // is overdue, and returns the generation, which the answer has to be noted with.
 func (n *Node) steady() (now Generation, steady bool) {
 	now, steady = n.connections.look()
-	return now, steady && !n.ordinary.left.Load() && !n.reserved.left.Load()
+	return now, steady && !n.ordinary.anyAbandoned.Load() && !n.reserved.anyAbandoned.Load()
 }
 
 // Topology knows the nodes, and which of them serves which slot of a cluster, so that one
