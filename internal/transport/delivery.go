@@ -74,22 +74,8 @@ func (s *Sender) newDetachedCall(end time.Time) *detachedCall {
 func (s *Sender) sendDetached(
 	ctx context.Context, n *Node, slots *inflight, slot inflightSlot, end time.Time, send func(context.Context) rueidis.RedisResult,
 ) rueidis.RedisResult {
-	call := s.newDetachedCall(end)
-	d := newDelivery(ctx)
-	s.Background(func() {
-		sentIn, _ := n.connections.look()
-		result := send(d)
-		if errors.Is(result.NonRedisError(), errUnsent) {
-			slot = slot.unheard()
-		}
-		s.heard(n, sentIn, result)
-		select {
-		case call.done <- result:
-			slots.finish(slot)
-		case number := <-call.abandoned:
-			slots.answeredLate(slot, number)
-		}
-	})
+	call, d := s.newDetachedCall(end), newDelivery(ctx)
+	s.Background(func() { s.runDetached(call, d, n, slots, slot, send) })
 	err := ErrSilent
 	select {
 	case result := <-call.done:
@@ -109,6 +95,25 @@ func (s *Sender) sendDetached(
 	}
 	call.abandoned <- slots.abandon()
 	return rueidis.NewErrorResult(err)
+}
+
+// runDetached sends, and gives the result to the caller, or frees the slot that the caller has
+// abandoned.
+func (s *Sender) runDetached(
+	call *detachedCall, d *delivery, n *Node, slots *inflight, slot inflightSlot, send func(context.Context) rueidis.RedisResult,
+) {
+	sentIn, _ := n.connections.look()
+	result := send(d)
+	if errors.Is(result.NonRedisError(), errUnsent) {
+		slot = slot.unheard()
+	}
+	s.heard(n, sentIn, result)
+	select {
+	case call.done <- result:
+		slots.finish(slot)
+	case number := <-call.abandoned:
+		slots.answeredLate(slot, number)
+	}
 }
 
 // Background runs a function in a goroutine of its own, and Finish waits for it unless

@@ -93,9 +93,7 @@ func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 		a.Sent = s.Clock()
 		result, sentIn := s.attempt(ctx, end, cmd, keys, args)
 		message, err := result.ToMessage()
-		if ctx.Err() == nil && isContextError(err) {
-			err = fmt.Errorf("%w: %v", ErrSilent, err) //nolint:errorlint // not the context of the caller
-		}
+		err = silentOr(ctx, err)
 		switch Classify(err) {
 		case Answered:
 			a.Message, a.Null, a.Plain = message, err != nil, cmd.Text == ""
@@ -109,25 +107,48 @@ func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 				err = said
 			}
 		case Uncertain:
-			if a.Doubt {
-				sentIn = a.DoubtGeneration.Common(sentIn)
-			}
-			a.Doubt, a.DoubtAt, a.DoubtGeneration = true, a.Sent, sentIn
+			a.noteDoubt(sentIn)
 		}
-		err = explained(err)
-		if ctx.Err() != nil {
-			if isContextError(err) {
-				err = ErrSilent
-			}
-			return a, Unavailable(errors.Join(err, ContextError(ctx)))
-		}
-		if errors.Is(err, ErrClientClosed) || s.Clock().Since(a.Asked)+pause > on.Patience {
-			return a, Unavailable(err)
-		}
-		if stopped := Rest(ctx, stop, Jitter(pause)); stopped != nil {
-			return a, StoppedAfter(err, stopped)
+		left := on.Patience - s.Clock().Since(a.Asked)
+		if err = restBeforeRetry(ctx, stop, pause, left, explained(err)); err != nil {
+			return a, err
 		}
 	}
+}
+
+// silentOr returns err, or ErrSilent if it is the end of a context but not that of the caller.
+func silentOr(ctx context.Context, err error) error {
+	if ctx.Err() == nil && isContextError(err) {
+		return fmt.Errorf("%w: %v", ErrSilent, err) //nolint:errorlint // not the context of the caller
+	}
+	return err
+}
+
+// noteDoubt notes that the outcome of the last attempt is unknown.
+func (a *Answer) noteDoubt(sentIn Generation) {
+	if a.Doubt {
+		sentIn = a.DoubtGeneration.Common(sentIn)
+	}
+	a.Doubt, a.DoubtAt, a.DoubtGeneration = true, a.Sent, sentIn
+}
+
+// restBeforeRetry rests after an attempt that failed with err. It returns the error of the
+// call if there is no further attempt: because ctx ends, stop closes, the rueidis client is
+// closed, or the pause is longer than the time that is left.
+func restBeforeRetry(ctx context.Context, stop <-chan struct{}, pause, left time.Duration, err error) error {
+	if ctx.Err() != nil {
+		if isContextError(err) {
+			err = ErrSilent
+		}
+		return Unavailable(errors.Join(err, ContextError(ctx)))
+	}
+	if errors.Is(err, ErrClientClosed) || pause > left {
+		return Unavailable(err)
+	}
+	if stopped := Rest(ctx, stop, Jitter(pause)); stopped != nil {
+		return StoppedAfter(err, stopped)
+	}
+	return nil
 }
 
 // SendOnce sends a command one time, and returns what came of that when it is answered or ctx
