@@ -36,7 +36,7 @@ type Client struct {
 	registry       *registry
 	topology       *transport.Topology
 	serverIdentity serverIdentity
-	dedupLanes     dedupLanes
+	dedupSessions  dedupSessions
 	reporter       *reporter
 
 	publish    string // the command that publishes

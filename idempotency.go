@@ -19,68 +19,68 @@ const opMemory = lateDelivery
 const opMargin = time.Minute
 
 // operation is an operation on a counter: it changes a number, so that sent twice it would
-// count twice. The server keeps a record of the last one of each lane. A lane belongs to this
-// client and one object, and serves one operation at a time, with growing numbers.
+// count twice. The server keeps a record of the last one of each session. A session belongs to
+// this client and one object, and serves one operation at a time, with growing numbers.
 type operation struct {
 	client   *Client
 	key      string // of the object
-	lane     int
+	session  int
 	number   string
 	record   string // the key of the server's record
 	began    transport.Stamp
 	followUp call // what settles it if its outcome is unknown: itself, or its undo
 }
 
-// dedupLanes are the lanes in use, by the key of the object. An operation takes the first that
-// is free, so that the server has as many records for an object as operations were under way
-// on it at the same time.
-type dedupLanes struct {
+// dedupSessions are the sessions in use, by the key of the object. An operation takes the
+// first that is free, so that the server has as many records for an object as operations were
+// under way on it at the same time.
+type dedupSessions struct {
 	mu   sync.Mutex
 	busy map[string][]bool
 }
 
-func (l *dedupLanes) reserve(key string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.busy == nil {
-		l.busy = map[string][]bool{}
+func (s *dedupSessions) reserve(key string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy == nil {
+		s.busy = map[string][]bool{}
 	}
-	busy := l.busy[key]
-	lane := slices.Index(busy, false)
-	if lane < 0 {
-		lane = len(busy)
+	busy := s.busy[key]
+	session := slices.Index(busy, false)
+	if session < 0 {
+		session = len(busy)
 		busy = append(busy, false)
 	}
-	busy[lane] = true
-	l.busy[key] = busy
-	return lane + 1
+	busy[session] = true
+	s.busy[key] = busy
+	return session + 1
 }
 
-func (l *dedupLanes) free(key string, lane int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	busy := l.busy[key]
-	busy[lane-1] = false
+func (s *dedupSessions) free(key string, session int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	busy := s.busy[key]
+	busy[session-1] = false
 	if !slices.Contains(busy, true) {
-		delete(l.busy, key)
+		delete(s.busy, key)
 	}
 }
 
 // newOperation begins an operation on the object of that key. done has to be called when its
 // outcome is known.
 func (c *Client) newOperation(key string) *operation {
-	lane := c.dedupLanes.reserve(key)
+	session := c.dedupSessions.reserve(key)
 	return &operation{
-		client: c,
-		key:    key,
-		lane:   lane,
-		began:  c.clock(),
-		number: strconv.FormatUint(c.registry.number(), 10),
-		record: transport.ClientKey(key, c.id, strconv.Itoa(lane)),
+		client:  c,
+		key:     key,
+		session: session,
+		began:   c.clock(),
+		number:  strconv.FormatUint(c.registry.number(), 10),
+		record:  transport.ClientKey(key, c.id, strconv.Itoa(session)),
 	}
 }
 
-func (o *operation) done() { o.client.dedupLanes.free(o.key, o.lane) }
+func (o *operation) done() { o.client.dedupSessions.free(o.key, o.session) }
 
 // repeatLater leaves it to the background to settle the operation.
 func (o *operation) repeatLater() { o.client.undo.add(o, undoPlan{key: o.record, lease: opMemory}) }
@@ -94,11 +94,11 @@ func (o *operation) undo(ctx context.Context, stop <-chan struct{}) transport.Ou
 		return transport.Refused
 	}
 	a, err := o.client.sender.Call(ctx, stop, o.followUp.cmd, o.followUp.keys, o.followUp.args)
-	switch v := transport.Classify(err); {
-	case v == transport.Refused && a.Doubt:
+	switch outcome := transport.Classify(err); {
+	case outcome == transport.Refused && a.Doubt:
 		return transport.TryLater // an earlier attempt may have been executed
-	case !v.Final():
-		return v
+	case !outcome.Final():
+		return outcome
 	}
 	o.done()
 	return transport.Answered

@@ -142,7 +142,7 @@ func number(t *testing.T, round string) float64 {
 	return n
 }
 
-// A copy that is delivered after the lane has gone on does nothing.
+// A copy that is delivered after the session has gone on does nothing.
 func TestLatchScripts_late_copies(t *testing.T) {
 	s := newLatchScripts(t)
 	require.Equal(t, int64(1), s.set("0", 9, ""))

@@ -6,7 +6,7 @@ import (
 )
 
 // opReference is what the server has to remember of operations that count once: the last
-// of each lane, for a time.
+// of each session, for a time.
 type opReference struct {
 	w     *world
 	notes map[string]opNote

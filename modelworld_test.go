@@ -71,7 +71,7 @@ func (w *world) begin() {
 	for i, c := range w.clients {
 		c.id = fmt.Sprintf("%08d-0000-4000-8000-000000000000", i+1)
 		c.registry = newRegistry(c)
-		c.dedupLanes = dedupLanes{}
+		c.dedupSessions = dedupSessions{}
 	}
 }
 

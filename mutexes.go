@@ -25,7 +25,7 @@ package latchkey
 //	watchdog.mu             | who is renewed when                                        | ownership.mu
 //	registry.mu             | the ownerships of a client                                 | ownership.mu
 //	undoer.mu               | what is to be undone when                                  |
-//	dedupLanes.mu           | the lanes of operations that count once                    |
+//	dedupSessions.mu        | the sessions of operations that count once                 |
 //	redServers.mu           | which members of a RedLock share a server                  |
 //	serverIdentity.mu       | the id of the server, as last heard                        | redServers.mu
 //	fairWaitList.mu         | the waiters of fair locks, and their tickets               | foreign code

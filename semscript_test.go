@@ -32,8 +32,8 @@ func newSemScripts(t *testing.T) *semScripts {
 	return &semScripts{t: t, c: c, key: s.key, total: s.beside, reserve: s.reserve(), ids: idsKey(s.key), channel: s.channel}
 }
 
-func (s *semScripts) note(lane int) string {
-	return "latchkey_op:{" + s.key + "}:" + semClient + ":" + strconv.Itoa(lane)
+func (s *semScripts) note(session int) string {
+	return "latchkey_op:{" + s.key + "}:" + semClient + ":" + strconv.Itoa(session)
 }
 
 // number returns the number of the next operation.
@@ -82,14 +82,14 @@ func (s *semScripts) twice(cmd transport.Command, keys []string, args ...string)
 	return first
 }
 
-func (s *semScripts) take(lane, n int, number, keep string) any {
+func (s *semScripts) take(session, n int, number, keep string) any {
 	s.t.Helper()
-	return s.twice(semAcquire, []string{s.key, s.reserve, s.note(lane), s.total}, semClient, number, strconv.Itoa(n), keep, "PUBLISH", s.channel)
+	return s.twice(semAcquire, []string{s.key, s.reserve, s.note(session), s.total}, semClient, number, strconv.Itoa(n), keep, "PUBLISH", s.channel)
 }
 
-func (s *semScripts) undo(lane int, number string) any {
+func (s *semScripts) undo(session int, number string) any {
 	s.t.Helper()
-	return s.twice(semUndo, []string{s.key, s.reserve, s.note(lane)}, semClient, number, "PUBLISH", s.channel)
+	return s.twice(semUndo, []string{s.key, s.reserve, s.note(session)}, semClient, number, "PUBLISH", s.channel)
 }
 
 func (s *semScripts) give(n int, how string) any {
@@ -133,7 +133,7 @@ func TestSemScripts_count_once(t *testing.T) {
 	requireCode(t, s.give(5, "add"), "LATCHKEY_RANGE")
 }
 
-// What was undone, or is past in its lane, is not executed any more when it arrives.
+// What was undone, or is past in its session, is not executed any more when it arrives.
 func TestSemScripts_late_copies(t *testing.T) {
 	s := newSemScripts(t)
 	s.set(5, "")
@@ -221,12 +221,12 @@ func TestSemScripts_bars_and_pauses(t *testing.T) {
 	s := newSemScripts(t)
 	s.set(9, "")
 	require.Equal(t, "OK", s.take(4, 4, s.number(), ""))
-	asks := func(lane int) func() string {
+	asks := func(session int) func() string {
 		number := s.number()
 		return func() string {
 			// Not twice: the second is a sign of life.
-			require.Equal(t, int64(-1), s.c.script(semAcquire, []string{s.key, s.reserve, s.note(lane), s.total},
-				semClient, number, strconv.Itoa(9-lane), "5000", "PUBLISH", s.channel))
+			require.Equal(t, int64(-1), s.c.script(semAcquire, []string{s.key, s.reserve, s.note(session), s.total},
+				semClient, number, strconv.Itoa(9-session), "5000", "PUBLISH", s.channel))
 			return s.kept()
 		}
 	}

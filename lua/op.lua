@@ -1,9 +1,9 @@
 -- Fragment: an operation that counts once, however often it is sent. It needs the
--- locals note (key of its lane) and number.
+-- locals note (key of its session) and number.
 --
---   note   string: the number of the last operation of the lane, a space, its result
+--   note   string: the number of the last operation of the session, a space, its result
 --
--- A lane of a client serves one operation after the other, with growing numbers. So a
+-- A session of a client serves one operation after the other, with growing numbers. So a
 -- copy that arrives late is the operation that is noted, or one that is past: it is
 -- answered from the note, or refused, for as long as the note lives. That is longer
 -- than TCP keeps on to deliver.
