@@ -59,7 +59,7 @@ func (a *acquisition) send(ctx context.Context, count, round int) (transport.Ans
 // confirmed has replicas confirm what was granted, if that is asked for.
 func (a *acquisition) confirmed(ctx context.Context, count, round int, ans transport.Answer, err error) (transport.Answer, error) {
 	o := a.ownership
-	if err != nil || o.client.acks == nil || !granted(ans) {
+	if err != nil || o.client.confirmCalls == nil || !granted(ans) {
 		return ans, err
 	}
 	return o.client.confirm(ctx, ans, a.protocol().acquireCall(a, count, round+1))
@@ -70,7 +70,7 @@ func (a *acquisition) confirmed(ctx context.Context, count, round int, ans trans
 // the first one was granted; an error leaves that in doubt, unless it is that there are
 // too few replicas, after which it is undone at once.
 func (c *Client) confirm(ctx context.Context, first transport.Answer, again call) (transport.Answer, error) {
-	a, err := c.sender.Call(ctx, c.closing, again.cmd.Confirmed(c.acks), again.keys, again.args)
+	a, err := c.sender.Call(ctx, c.closing, again.cmd.Confirmed(c.confirmCalls), again.keys, again.args)
 	switch {
 	case err != nil && !errors.Is(err, ErrNotReplicated):
 		a.Doubt, a.DoubtAt, a.DoubtGeneration = true, a.Sent, transport.NoGeneration

@@ -26,26 +26,26 @@ type Client struct {
 	cluster bool
 	clock   func() transport.Stamp
 
-	sender         *transport.Sender
-	waitQueues     *waitQueues
-	notifier       *notifier
-	watchdog       *watchdog
-	undo           *undoer
-	acks           *transport.Replication // nil if nothing has to be confirmed
-	renewals       *transport.Replication // the same for renewals, which must not queue behind acquisitions
-	registry       *registry
-	topology       *transport.Topology
-	serverIdentity serverIdentity
-	dedupSessions  dedupSessions
-	reporter       *reporter
+	sender          *transport.Sender
+	waitQueues      *waitQueues
+	notifier        *notifier
+	watchdog        *watchdog
+	undo            *undoer
+	confirmCalls    *transport.Replication // nil if nothing has to be confirmed
+	confirmRenewals *transport.Replication // the same for renewals, which must not queue behind acquisitions
+	registry        *registry
+	topology        *transport.Topology
+	serverIdentity  serverIdentity
+	dedupSessions   dedupSessions
+	reporter        *reporter
 
 	publish    string // the command that publishes
 	tokenFloor string // '1' if tokens follow the clock
 	leaseMS    string // the default lease, as it is sent
 	staleMS    string // the stale-waiter timeout, as it is sent
 
-	partsMu sync.Mutex
-	parts   map[Kind]part
+	kindStatesMu sync.Mutex
+	kindStates   map[Kind]kindState
 
 	mu      sync.RWMutex
 	closing chan struct{} // closed when Close begins: no new work
@@ -98,7 +98,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 		clock:      options.clock,
 		waitQueues: newWaitQueues(),
 		publish:    "PUBLISH",
-		parts:      map[Kind]part{},
+		kindStates: map[Kind]kindState{},
 		leaseMS:    strconv.FormatInt(millis(options.Lease), 10),
 		staleMS:    strconv.FormatInt(millis(options.StaleWaiterTimeout), 10),
 		closing:    make(chan struct{}),
@@ -115,8 +115,8 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 		Patience:        options.RetryBudget,
 		Clock:           c.clock,
 	}
-	c.acks = options.Replicas.confirmation(c.id, maxWaits)
-	c.renewals = options.Replicas.confirmation(c.id, 2*c.renewFlights()) // some may have been left behind
+	c.confirmCalls = options.Replicas.confirmation(c.id, maxWaits)
+	c.confirmRenewals = options.Replicas.confirmation(c.id, 2*c.renewFlights()) // some may have been left behind
 	sharded, err := c.askAtStart()
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (c *Client) askAtStart() (sharded bool, err error) {
 	if c.options.LazyConnect {
 		return sharded, nil
 	}
-	if err := waitRefused(c.acks.Check(c.sender)); err != nil {
+	if err := waitRefused(c.confirmCalls.Check(c.sender)); err != nil {
 		return false, fail("connect", "replicas", unanswered(err))
 	}
 	return sharded, nil
@@ -155,27 +155,27 @@ func (c *Client) NewOwner() Owner {
 	return Owner{client: c.id, number: c.registry.number()}
 }
 
-// part is what a kind of lock keeps for all its locks of a client, such as the list of their
+// kindState is what a kind of lock keeps for all its locks of a client, such as the list of their
 // waiters.
-type part interface{ close() }
+type kindState interface{ close() }
 
-// part returns that of a kind of lock, made when it is first needed.
-func (c *Client) part(kind Kind, newPart func(*Client) part) part {
-	c.partsMu.Lock()
-	defer c.partsMu.Unlock()
-	p := c.parts[kind]
+// kindState returns that of a kind of lock, made when it is first needed.
+func (c *Client) kindState(kind Kind, newPart func(*Client) kindState) kindState {
+	c.kindStatesMu.Lock()
+	defer c.kindStatesMu.Unlock()
+	p := c.kindStates[kind]
 	if p == nil {
 		p = newPart(c)
-		c.parts[kind] = p
+		c.kindStates[kind] = p
 	}
 	return p
 }
 
-// closeParts closes them, when no lock uses them any more.
-func (c *Client) closeParts() {
-	c.partsMu.Lock()
-	parts := slices.Collect(maps.Values(c.parts))
-	c.partsMu.Unlock()
+// closeKindStates closes them, when no lock uses them any more.
+func (c *Client) closeKindStates() {
+	c.kindStatesMu.Lock()
+	parts := slices.Collect(maps.Values(c.kindStates))
+	c.kindStatesMu.Unlock()
 	for _, p := range parts {
 		p.close()
 	}

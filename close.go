@@ -71,7 +71,7 @@ func (c *Client) finish(ctx context.Context, ended []*ownership) {
 	defer close(c.closed)
 	c.working.Wait()
 	c.releaseAll(ctx, append(ended, c.endHolds()...))
-	c.closeParts()
+	c.closeKindStates()
 	c.watchdog.close()
 	c.undo.close(ctx)
 	c.notifier.close()

@@ -69,7 +69,7 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetO
 	if err != nil || v.what == latchClosed {
 		return false, err
 	}
-	return yes(l.count(ctx, verb, func(o *operation) call {
+	return yes(l.sendOrRepeat(ctx, verb, func(o *operation) call {
 		return call{latchSet, l.changeKeys(o), []string{o.number, v.round, strconv.Itoa(n), ttl, l.client.publish, l.channel}}
 	}))
 }
@@ -118,14 +118,14 @@ func (l *CountDownLatch) countDown(ctx context.Context, verb string, n int, part
 	case err != nil && a.Doubt:
 		// The server is silent. The count is not to be lost, so it goes to whichever
 		// round there is when it speaks again.
-		l.countLater(l.countIn("", n, participant))
+		l.sendLater(l.countIn("", n, participant))
 		return 0, fail(verb, l.name, ErrUnknownOutcome, err)
 	case err != nil:
 		return 0, fail(verb, l.name, l.explain(ctx, transport.Answer{}, err)...)
 	case v.what != latchClosed:
 		return 0, l.roundError(verb, v)
 	}
-	a, err = l.count(ctx, verb, l.countIn(v.round, n, participant))
+	a, err = l.sendOrRepeat(ctx, verb, l.countIn(v.round, n, participant))
 	if err != nil {
 		return 0, err
 	}
@@ -171,7 +171,7 @@ func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
 		if err != nil || v.what == latchUnset {
 			return false, err
 		}
-		a, err := l.count(ctx, verb, func(o *operation) call {
+		a, err := l.sendOrRepeat(ctx, verb, func(o *operation) call {
 			return call{latchDelete, l.changeKeys(o), []string{o.number, v.round, l.client.publish, l.channel}}
 		})
 		if err != nil {
@@ -223,8 +223,8 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) erro
 	if err := w.await(ctx); err != nil {
 		return fail(verb, l.name, explain(l.client.wrongKind(ctx, l.keys, l.kind, err))...)
 	}
-	if w.verdict != nil {
-		return fail(verb, l.name, w.verdict)
+	if w.outcome != nil {
+		return fail(verb, l.name, w.outcome)
 	}
 	return nil
 }

@@ -75,15 +75,15 @@ func TestWaitQueue_own_message_wakes_nobody(t *testing.T) {
 	q.holdBegan()
 	require.True(t, q.releaseBegins())
 	q.message() // our own
-	require.Empty(t, q.wake)
+	require.Empty(t, q.signals)
 	q.message() // somebody else's
-	require.Len(t, q.wake, 1)
+	require.Len(t, q.signals, 1)
 	q.drain()
 	require.True(t, q.releaseBegins())
 	q.holdReleased(0, true) // nothing was published after all
 	q.drain()
 	q.message()
-	require.Len(t, q.wake, 1, "the next message is not ours")
+	require.Len(t, q.signals, 1, "the next message is not ours")
 }
 
 func TestWaitQueue_gives_others_a_chance(t *testing.T) {
@@ -157,7 +157,7 @@ func TestContext_ends_soon_after_the_machine_has_slept(t *testing.T) {
 func (w *watchdog) asleep() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.wakeAt > w.clock().Mono && len(w.kick) == 0
+	return w.wakeAt > w.clock().Mono && len(w.signals) == 0
 }
 
 // The machine sleeps for a good part of the lease. The hold is renewed at once: what is

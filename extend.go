@@ -46,7 +46,7 @@ func (o *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration)
 		return fail("extend", o.lock.name, err)
 	}
 	c := o.protocol.renewalCall(o, d)
-	a, err := o.client.sender.Call(ctx, o.client.closing, c.cmd.Confirmed(o.client.acks), c.keys, c.args)
+	a, err := o.client.sender.Call(ctx, o.client.closing, c.cmd.Confirmed(o.client.confirmCalls), c.keys, c.args)
 	if a.Doubt || errors.Is(err, ErrNotReplicated) {
 		o.mu.Lock()
 		o.doubt.extensionInDoubt(d)

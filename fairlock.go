@@ -98,7 +98,7 @@ func (l *FairLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold
 }
 
 func fairSpec(c *Client, fenced bool) *spec {
-	waiters := c.part(KindFair, newFairWaiters).(*fairWaitList)
+	waiters := c.kindState(KindFair, newFairWaiters).(*fairWaitList)
 	return &spec{kind: KindFair, family: KindFair, stored: KindLock,
 		protocol: fairProtocol{waiters: waiters}, renew: renewScript, renewals: renewBatch, reentrant: true, fenced: fenced,
 		resolve: resolveOwner, fresh: freshOwner, wait: waiters.wait}

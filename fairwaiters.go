@@ -52,7 +52,7 @@ type fairWaiter struct {
 	near   bool
 }
 
-func newFairWaiters(c *Client) part {
+func newFairWaiters(c *Client) kindState {
 	o := c.options
 	open, end := context.WithCancel(context.Background())
 	return &fairWaitList{

@@ -13,7 +13,7 @@ type awaiter struct {
 	request   *request
 	round     string // the round that is awaited, once it is known
 	following bool   // or that it is the one after it
-	verdict   error  // what came of it, once it is decided
+	outcome   error  // what came of it, once it is decided
 }
 
 // await returns nil when the outcome is known. The awaiters of this client stand in one line,
@@ -51,9 +51,9 @@ func (w *awaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {
 		w.round, w.following = v.round, true
 		return -1, errors.Join(ErrNotAcquired, ErrNotSet)
 	case v.what == latchUnset:
-		w.verdict = errUnset
+		w.outcome = errUnset
 	default:
-		w.verdict = ErrGone
+		w.outcome = ErrGone
 	}
 	return 0, nil
 }

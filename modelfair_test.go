@@ -173,7 +173,7 @@ func (m *fairModel) refresh(d dice) {
 	if places == nil {
 		return
 	}
-	b := c.part(KindFair, newFairWaiters).(*fairWaitList).newRefreshing()
+	b := c.kindState(KindFair, newFairWaiters).(*fairWaitList).newRefreshing()
 	b.add(places)
 	msg := &message{what: names + "alive", words: m.w.words(b.call), light: true, silent: func() {}}
 	msg.answered = func(reply any) {

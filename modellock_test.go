@@ -217,8 +217,8 @@ func (m *lockModel) stands(p *party, lock entry) {
 			m.w.fail("the server does not know of the hold of %s", p.name)
 		}
 		mine = 1
-	case p.t.participantID != "":
-		mine = lock.count(p.t.wire + "@" + p.t.participantID)
+	case p.t.guestID != "":
+		mine = lock.count(p.t.wire + "@" + p.t.guestID)
 	}
 	if mine < 1 {
 		m.w.fail("the server does not know of the hold of %s", p.name)

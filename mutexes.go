@@ -19,7 +19,7 @@ package latchkey
 //
 //	mutex                   | guards                                                     | also
 //	Client.mu               | that nothing begins once Close has                         |
-//	Client.partsMu          | what a kind of lock keeps for all its locks of a client    |
+//	Client.kindStatesMu     | what a kind of lock keeps for all its locks of a client    |
 //	compositeHold.mu        | which members are held, and the contexts of the whole      |
 //	ownership.mu            | the state of an ownership and its holds                    | itself
 //	watchdog.mu             | who is renewed when                                        | ownership.mu

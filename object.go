@@ -50,22 +50,22 @@ func (o *object) query(ctx context.Context, verb string, c call) (transport.Answ
 	return a, nil
 }
 
-// count sends an operation that counts once. If its outcome stays unknown, it is
+// sendOrRepeat sends an operation that counts once. If its outcome stays unknown, it is
 // repeated in the background.
-func (o *object) count(ctx context.Context, verb string, build func(*operation) call) (transport.Answer, error) {
+func (o *object) sendOrRepeat(ctx context.Context, verb string, build func(*operation) call) (transport.Answer, error) {
 	return o.perform(ctx, nil, verb, build, build)
 }
 
-// countLater leaves an operation that counts once to the background.
-func (o *object) countLater(build func(*operation) call) {
+// sendLater leaves an operation that counts once to the background.
+func (o *object) sendLater(build func(*operation) call) {
 	each := o.client.newOperation(o.key)
 	each.followUp = build(each)
 	each.repeatLater()
 }
 
-// once sends an operation that takes effect once, and not late: if its outcome stays
+// sendOrVoid sends an operation that takes effect once, and not late: if its outcome stays
 // unknown, it is given up in the background.
-func (o *object) once(ctx context.Context, verb string, build func(*operation) call) (transport.Answer, error) {
+func (o *object) sendOrVoid(ctx context.Context, verb string, build func(*operation) call) (transport.Answer, error) {
 	return o.perform(ctx, nil, verb, build, func(each *operation) call {
 		return call{opVoid, []string{each.record}, []string{each.number}}
 	})

@@ -15,13 +15,13 @@ import (
 // Whatever is sent to the server for an ownership (acquire, re-enter, renew, release,
 // undo) is sent under its turn, one after the other.
 type ownership struct {
-	client        *Client
-	lock          *primitive
-	owner         Owner
-	wire          string   // the owner as it stands in Redis
-	number        uint64   // of this ownership in this client
-	participantID string   // name of our part if another client made the owner, else ""
-	protocol      protocol // that of the lock, or one that knows more of this ownership
+	client   *Client
+	lock     *primitive
+	owner    Owner
+	wire     string   // the owner as it stands in Redis
+	number   uint64   // of this ownership in this client
+	guestID  string   // name of our part if another client made the owner, else ""
+	protocol protocol // that of the lock, or one that knows more of this ownership
 
 	turn     transport.FIFOMutex
 	schedule schedule // the watchdog's

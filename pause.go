@@ -14,10 +14,11 @@ func until(left, pause time.Duration) time.Duration {
 	return min(pause, left+time.Millisecond+rand.N(2*time.Millisecond))
 }
 
-// nudge leaves a signal, of which there is one at most.
-func nudge(signal chan struct{}) {
+// signal sends on a channel that has room for one, and never blocks: a signal that is there
+// already does as well.
+func signal(signals chan struct{}) {
 	select {
-	case signal <- struct{}{}:
+	case signals <- struct{}{}:
 	default:
 	}
 }

@@ -74,11 +74,11 @@ func (s *PermitSemaphore) Release(ctx context.Context, ids ...string) ([]PermitS
 		others = others[len(some):]
 		errs = append(errs, s.releaseByID(ctx, ids, some, states))
 	}
-	return states, s.verdict(states, errors.Join(errs...))
+	return states, s.releaseError(states, errors.Join(errs...))
 }
 
-// verdict is the error of a release with such results.
-func (s *PermitSemaphore) verdict(states []PermitState, err error) error {
+// releaseError is the error of a release with such results.
+func (s *PermitSemaphore) releaseError(states []PermitState, err error) error {
 	for _, state := range states {
 		if state == PermitExpired || state == PermitUnknown {
 			return errors.Join(fail("release", s.name, ErrNotHeld), err)
@@ -111,7 +111,7 @@ func releaseOwn(ctx context.Context, o *ownership, errs []error) (PermitState, [
 
 // releaseByID releases some of the ids and fills in what became of them.
 func (s *PermitSemaphore) releaseByID(ctx context.Context, ids []string, some []int, states []PermitState) error {
-	a, err := s.count(s.client.sender.Detached(ctx), "release", func(o *operation) call {
+	a, err := s.sendOrRepeat(s.client.sender.Detached(ctx), "release", func(o *operation) call {
 		args := []string{o.number, s.client.publish, s.channel}
 		for _, i := range some {
 			args = append(args, rawID(ids[i]))
@@ -200,8 +200,8 @@ func (s *PermitSemaphore) setOwnLease(ctx context.Context, verb string, o *owner
 // update sets a lease, which begins no earlier than sent. If no answer comes, it is not
 // set late.
 func (s *PermitSemaphore) update(ctx context.Context, verb, id, ms string) (sent transport.Stamp, err error) {
-	a, err := s.once(ctx, verb, func(o *operation) call {
-		return call{permitUpdate.Confirmed(s.client.acks), []string{s.key, s.beside, o.record},
+	a, err := s.sendOrVoid(ctx, verb, func(o *operation) call {
+		return call{permitUpdate.Confirmed(s.client.confirmCalls), []string{s.key, s.beside, o.record},
 			[]string{o.number, rawID(id), ms, s.client.publish, s.channel}}
 	})
 	switch {

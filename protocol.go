@@ -81,7 +81,7 @@ func (hashProtocol) acquireCall(a *acquisition, count, _ int) call {
 
 // acquireArgs are what all scripts that acquire a hash are told first.
 func acquireArgs(o *ownership, lease time.Duration, count int) []string {
-	return []string{o.wire, o.client.leaseText(lease), strconv.Itoa(count), o.participantID, o.client.tokenFloor}
+	return []string{o.wire, o.client.leaseText(lease), strconv.Itoa(count), o.guestID, o.client.tokenFloor}
 }
 
 func (hashProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
@@ -94,7 +94,7 @@ func (hashProtocol) releaseCall(o *ownership, count int, raise int64) call {
 
 // releaseArgs are what all scripts that release a hash are told first.
 func releaseArgs(o *ownership, count int, raise int64) []string {
-	return []string{o.wire, strconv.Itoa(count), o.participantID, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10)}
+	return []string{o.wire, strconv.Itoa(count), o.guestID, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10)}
 }
 
 func (hashProtocol) renewalCall(o *ownership, lease time.Duration) call {
@@ -102,5 +102,5 @@ func (hashProtocol) renewalCall(o *ownership, lease time.Duration) call {
 }
 
 func renewalOf(o *ownership, where, owner string, lease time.Duration) call {
-	return call{o.lock.spec.renew, o.lock.alone(), []string{where, owner, o.participantID, strconv.FormatInt(millis(lease), 10)}}
+	return call{o.lock.spec.renew, o.lock.alone(), []string{where, owner, o.guestID, strconv.FormatInt(millis(lease), 10)}}
 }

@@ -23,7 +23,7 @@ func (l *listener) add(s *subscription) {
 		l.active = true
 		l.running.Go(l.run)
 	}
-	nudge(l.kick)
+	signal(l.signals)
 }
 
 // subscribeNew asks for every channel that has not been asked for on this link, or not

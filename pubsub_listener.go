@@ -18,7 +18,7 @@ import (
 type listener struct {
 	*notifier
 	address string
-	kick    chan struct{} // there is something to subscribe
+	signals chan struct{} // there is something to subscribe
 
 	mu sync.Mutex
 	// subs are by their channels. The keys a and {a} share one, and semaphores of both
@@ -40,7 +40,7 @@ func newListener(n *notifier, address string) *listener {
 	return &listener{
 		notifier: n,
 		address:  address,
-		kick:     make(chan struct{}, 1),
+		signals:  make(chan struct{}, 1),
 		subs:     map[string][]*subscription{},
 	}
 }
@@ -114,7 +114,7 @@ func (l *listener) serve(k *link) error {
 			return err
 		}
 		select {
-		case <-l.kick:
+		case <-l.signals:
 		case err := <-k.lost:
 			return errors.Join(errLink, err)
 		case <-beat.C:

@@ -142,7 +142,7 @@ func (l *listener) noteEnded(s *subscription) {
 	l.mu.Lock()
 	l.ended = append(l.ended, s)
 	l.mu.Unlock()
-	nudge(l.kick)
+	signal(l.signals)
 }
 
 // moveEnded looks for the new owners of slots that the node has given away.

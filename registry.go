@@ -65,15 +65,15 @@ func (r *registry) known(name ownedName) *ownership {
 // newFor makes an ownership for an explicit owner, unless another goroutine was quicker. Each
 // ownership has a name of its own in Redis, so that a late command of an earlier one cannot
 // touch it: for an owner of this client that is an owner with a fresh number. An owner of
-// another client keeps its name, and the ownership has a fresh participant id beside it.
+// another client keeps its name, and the ownership has a fresh guest id beside it.
 func (r *registry) newFor(p *primitive, name ownedName) *ownership {
 	number := r.number()
-	wire, participant := Owner{client: r.client.id, number: number}, ""
+	wire, guestID := Owner{client: r.client.id, number: number}, ""
 	if name.owner.client != r.client.id {
-		participant = wire.String()
+		guestID = wire.String()
 		wire = name.owner
 	}
-	o := r.build(p, wire, number, participant)
+	o := r.build(p, wire, number, guestID)
 	var over *ownership
 	for {
 		known := r.register(name, over, o)
@@ -110,10 +110,10 @@ func (r *registry) fresh(p *primitive) *ownership {
 	return r.build(p, Owner{client: r.client.id, number: number}, number, "")
 }
 
-func (r *registry) build(p *primitive, owner Owner, number uint64, participant string) *ownership {
+func (r *registry) build(p *primitive, owner Owner, number uint64, guestID string) *ownership {
 	o := &ownership{
 		client: r.client, lock: p, number: number,
-		owner: owner, wire: owner.String(), participantID: participant,
+		owner: owner, wire: owner.String(), guestID: guestID,
 		protocol: p.spec.protocol, schedule: newSchedule(),
 	}
 	o.holds.first.ownership = o

@@ -107,7 +107,7 @@ func (o *ownership) released(s *holdState, a releaseAnswer) {
 	o.mu.Lock()
 	if a.count > 0 {
 		o.holds.remove(s, nil) // what ends with it has ended when its release began
-		if raised := o.raised(); raised > 0 && o.client.acks == nil {
+		if raised := o.raised(); raised > 0 && o.client.confirmCalls == nil {
 			o.lease.extend(a.Sent, raised) // which no replica confirms
 		}
 		o.plan()

@@ -102,17 +102,17 @@ func (w *watchdog) renewInTurn(r *route, o *ownership) {
 
 // batches groups holds that one script may renew.
 func (w *watchdog) batches(all []*ownership) [][]*ownership {
-	type company struct {
+	type batchKey struct {
 		script transport.Command
 		slot   uint16
 	}
-	groups := map[company][]*ownership{}
+	groups := map[batchKey][]*ownership{}
 	for _, o := range all {
-		c := company{script: o.lock.spec.renew}
+		key := batchKey{script: o.lock.spec.renew}
 		if w.client.cluster {
-			c.slot = transport.KeySlot(o.lock.key)
+			key.slot = transport.KeySlot(o.lock.key)
 		}
-		groups[c] = append(groups[c], o)
+		groups[key] = append(groups[key], o)
 	}
 	var batches [][]*ownership
 	for _, group := range groups {
@@ -192,12 +192,12 @@ func (r renewal) patience() time.Duration {
 
 // ask sends renewals. With an error come those results that count all the same: see denials.
 func (w *watchdog) ask(c call, patience time.Duration) ([]int64, error) {
-	if r := w.client.renewals; r != nil {
+	if r := w.client.confirmRenewals; r != nil {
 		patience = max(patience, r.Patience()) // whoever confirms within that is in time
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	results, err := w.client.sender.SendOnce(ctx, c.cmd.Confirmed(w.client.renewals), c.keys, c.args).AsIntSlice()
+	results, err := w.client.sender.SendOnce(ctx, c.cmd.Confirmed(w.client.confirmRenewals), c.keys, c.args).AsIntSlice()
 	if err != nil {
 		results = denials(err)
 	}

@@ -206,7 +206,7 @@ func (a *acquisition) sendDowngrade() (transport.Answer, error) {
 	o, p := a.ownership, a.lock
 	count := o.count() + 1
 	o.counting(count)
-	ans, err := o.client.sender.Call(o.client.sender.Detached(context.Background()), nil, rwDowngrade.Confirmed(o.client.acks),
+	ans, err := o.client.sender.Call(o.client.sender.Detached(context.Background()), nil, rwDowngrade.Confirmed(o.client.confirmCalls),
 		append(p.rwKeys(), p.leaseKeys(o.wire)+strconv.Itoa(count)),
 		[]string{o.wire, o.client.leaseText(a.lease), strconv.Itoa(count), o.protocol.(readProtocol).number, o.client.publish, p.channel})
 	if told, _ := ans.Message.AsInt64(); told == downgradedBefore {

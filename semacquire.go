@@ -59,7 +59,7 @@ func (s *semAcquisition) run(ctx context.Context) error {
 func (s *semAcquisition) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	c := s.call()
 	a, err := s.client.sender.CallOn(ctx, s.client.closing, transport.Terms{Patience: s.client.sender.Patience, Waits: s.request.waits}, c.cmd, c.keys, c.args)
-	if err == nil && s.client.acks != nil && granted(a) {
+	if err == nil && s.client.confirmCalls != nil && granted(a) {
 		a, err = s.client.confirm(ctx, a, c)
 	}
 	s.doubt = s.doubt || a.Doubt

@@ -170,7 +170,7 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 	if err := checkCount(n); err != nil {
 		return false, fail(verb, s.name, err)
 	}
-	return yes(s.count(s.client.sender.Detached(ctx), verb, func(o *operation) call {
+	return yes(s.sendOrRepeat(s.client.sender.Detached(ctx), verb, func(o *operation) call {
 		return s.release(o, how, n)
 	}))
 }

@@ -88,7 +88,7 @@ func (c *Client) pause(q *waitQueue, a attempter, round int, left time.Duration,
 
 // rest waits for a hint. It returns an error when there is no use in going on.
 func (c *Client) rest(ctx context.Context, q *waitQueue, pause time.Duration) error {
-	if err := transport.Delay(ctx, c.closing, q.wake, pause); err != nil {
+	if err := transport.Delay(ctx, c.closing, q.signals, pause); err != nil {
 		return err
 	}
 	if pause := q.yieldPause(); pause > 0 {

@@ -22,7 +22,7 @@ type waitQueue struct {
 	together bool                       // a shared line, whose waiters may go in together
 	lines    atomic.Pointer[queueLines] // if the key has two
 
-	wake chan struct{} // holds one signal for the front
+	signals chan struct{} // holds one signal for the front
 
 	// Guarded by shard.mu.
 	sub *subscription // to the messages of the key, or nil
@@ -112,7 +112,7 @@ func (q *waitQueue) next() {
 
 // signal wakes the front, or whoever comes to the front next. It never blocks.
 func (q *waitQueue) signal() {
-	nudge(q.wake)
+	signal(q.signals)
 	if l := q.lines.Load(); l != nil {
 		l.exclusive.signal()
 		l.shared.signal()
@@ -123,7 +123,7 @@ func (q *waitQueue) signal() {
 // drain forgets a signal that came before the state was looked at anyway.
 func (q *waitQueue) drain() {
 	select {
-	case <-q.wake:
+	case <-q.signals:
 	default:
 	}
 }

@@ -37,7 +37,7 @@ func (q *waitQueue) in(l line) *waitQueue {
 }
 
 func (q *waitQueue) newLine(together bool) *waitQueue {
-	return &waitQueue{shard: q.shard, key: q.key, main: q, together: together, wake: make(chan struct{}, 1)}
+	return &waitQueue{shard: q.shard, key: q.key, main: q, together: together, signals: make(chan struct{}, 1)}
 }
 
 // callAll lets all waiters of a shared line attempt.
@@ -51,7 +51,7 @@ func (q *waitQueue) callFirst(n int) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	for e := q.line.Front(); e != nil && n != 0; e = e.Next() {
-		nudge(e.Value.(*waiter).called)
+		signal(e.Value.(*waiter).called)
 		n--
 	}
 }

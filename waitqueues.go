@@ -71,7 +71,7 @@ func (s *queueShard) fresh(key string) *waitQueue {
 		q.key = key
 		return q
 	}
-	return &waitQueue{shard: s, key: key, wake: make(chan struct{}, 1)}
+	return &waitQueue{shard: s, key: key, signals: make(chan struct{}, 1)}
 }
 
 // drop removes an unused wait queue. One that the notifier never knew serves another

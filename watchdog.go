@@ -31,13 +31,13 @@ const (
 // waits for the server, so that a loss is signaled when it is due; the other
 // renews, many holds with one script.
 type watchdog struct {
-	client *Client
-	clock  func() transport.Stamp
-	kick   chan struct{}   // something is due earlier than was planned
-	renew  chan struct{}   // something is in due
-	open   context.Context // until close
-	end    context.CancelFunc
-	tasks  sync.WaitGroup
+	client  *Client
+	clock   func() transport.Stamp
+	signals chan struct{}   // something is due earlier than was planned
+	renew   chan struct{}   // something is in due
+	open    context.Context // until close
+	end     context.CancelFunc
+	tasks   sync.WaitGroup
 
 	mu      sync.Mutex
 	started bool
@@ -62,13 +62,13 @@ func (c *Client) renewFlights() int {
 func newWatchdog(c *Client) *watchdog {
 	open, end := context.WithCancel(context.Background())
 	return &watchdog{
-		client: c,
-		clock:  c.clock,
-		kick:   make(chan struct{}, 1),
-		renew:  make(chan struct{}, 1),
-		open:   open,
-		end:    end,
-		wakeAt: never,
+		client:  c,
+		clock:   c.clock,
+		signals: make(chan struct{}, 1),
+		renew:   make(chan struct{}, 1),
+		open:    open,
+		end:     end,
+		wakeAt:  never,
 	}
 }
 
@@ -88,7 +88,7 @@ func (w *watchdog) plan(o *ownership, renewAt, deadline, period time.Duration) {
 	// short hold costs no switch of goroutines.
 	if o.dueAt() < w.wakeAt {
 		w.wakeAt = o.dueAt()
-		nudge(w.kick)
+		signal(w.signals)
 	}
 }
 
@@ -124,11 +124,11 @@ func (w *watchdog) keepTime() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		kicked := false
+		signaled := false
 		select {
 		case <-timer.C:
-		case <-w.kick:
-			kicked = true
+		case <-w.signals:
+			signaled = true
 		case <-w.open.Done():
 			return
 		}
@@ -138,13 +138,13 @@ func (w *watchdog) keepTime() {
 				o.endLimited()
 			}
 		}
-		timer.Reset(w.sleep(kicked))
+		timer.Reset(w.sleep(signaled))
 	}
 }
 
-// sleep plans the next look. After a kick it is never put off altogether, even if
-// the hold that kicked is over already: the next one then need not kick.
-func (w *watchdog) sleep(kicked bool) time.Duration {
+// sleep plans the next look. After a signal it is never put off altogether, even if
+// the hold that gave it is over already: the next one then need not signal.
+func (w *watchdog) sleep(signaled bool) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.clock().Mono
@@ -152,9 +152,9 @@ func (w *watchdog) sleep(kicked bool) time.Duration {
 	switch {
 	case w.queue.next() != never:
 		w.wakeAt = min(w.wakeAt, w.queue.next())
-	case !kicked:
+	case !signaled:
 		w.wakeAt = never
-		return idleSleep // to be kicked
+		return idleSleep // until a signal
 	}
 	return max(w.wakeAt-now, 0)
 }
@@ -181,7 +181,7 @@ func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 	}
 	if ripe {
 		w.startNeighbours(now.Mono)
-		nudge(w.renew)
+		signal(w.renew)
 	}
 	return overdue
 }
