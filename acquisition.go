@@ -152,7 +152,7 @@ func (a *acquisition) markUnwanted() {
 // the server said so. Nobody else knows the ownerships yet.
 func (a *acquisition) undoAtOnce() bool {
 	for o := range a.each {
-		if !o.client.undo.atOnce(o.setRight) {
+		if !o.client.undo.atOnce(o.undoInTurn) {
 			return false
 		}
 		o.observe(Event{Type: EventUndone})

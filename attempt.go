@@ -14,7 +14,7 @@ import (
 func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	a.start()
 	o := a.ownership
-	o.counting(1)
+	o.noteCount(1)
 	call := a.protocol().acquireCall(a, 1, round)
 	ans, err := o.client.sender.CallOn(ctx, o.client.closing, o.terms(a.waits), call.cmd, call.keys, call.args)
 	if err == nil && ans.Plain && ans.Null {
@@ -50,7 +50,7 @@ func (a *acquisition) protocol() protocol {
 // send asks the server to count so many holds.
 func (a *acquisition) send(ctx context.Context, count, round int) (transport.Answer, error) {
 	o := a.ownership
-	o.counting(count)
+	o.noteCount(count)
 	call := a.protocol().acquireCall(a, count, round)
 	ans, err := o.client.sender.CallOn(ctx, o.client.closing, o.terms(a.waits), call.cmd, call.keys, call.args)
 	return a.confirmed(ctx, count, round, ans, err)

@@ -97,7 +97,7 @@ func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setti
 		case err == nil:
 			return h, nil
 		case !again || !r.waits || ctx.Err() != nil:
-			return nil, cutShort(ctx, began, err, before)
+			return nil, roundError(ctx, began, err, before)
 		}
 		before = err
 		if transport.Rest(ctx, nil, transport.Jitter(l.pause)) != nil {
@@ -111,15 +111,15 @@ func forMembers(settings []setting) []setting {
 	return slices.DeleteFunc(slices.Clone(settings), func(s setting) bool { return s.kind == settingWait })
 }
 
-// hopeless reports whether waiting cannot mend what came of a member.
-func hopeless(err error) bool {
+// isFinalForMember reports whether what came of a member is final: waiting cannot help.
+func isFinalForMember(err error) bool {
 	return !transport.IsContextEnd(err) && (isFinal(err) || errors.Is(err, transport.ErrClientClosed))
 }
 
-// cutShort is the error of a step that began then, if the time of the call ends in it: what
+// roundError is the error of a step that began then, if the time of the call ends in it: what
 // the step before met, unless this one has heard more, or had its time to.
-func cutShort(ctx context.Context, began time.Time, err, before error) error {
-	if ctx.Err() != nil && before != nil && time.Since(began) < cutOff && (bare(err) == nil || incomplete(err)) {
+func roundError(ctx context.Context, began time.Time, err, before error) error {
+	if ctx.Err() != nil && before != nil && time.Since(began) < cutOff && (memberReason(err) == nil || incomplete(err)) {
 		return withContextEnd(ctx, before)
 	}
 	return withContextEnd(ctx, err)

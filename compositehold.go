@@ -18,18 +18,18 @@ type compositeHold struct {
 	// needed.
 	patience time.Duration
 
-	// arriving is closed when all that were asked to become members have answered or
+	// allAnswered is closed when all that were asked to become members have answered or
 	// had their time, or nil if all answer before there is a hold.
-	arriving chan struct{}
+	allAnswered chan struct{}
 
 	unlocking sync.Mutex // one release after the other
 
-	mu      sync.Mutex
-	members []*Hold // by the order of the locks; nil where there is none
-	latest  []*Hold // the same with those that are over
-	alive   int
-	open    bool        // all that there were to begin with have been added
-	mending *time.Timer // looks for members that are missing, or nil
+	mu          sync.Mutex
+	members     []*Hold     // by the order of the locks; nil where there is none
+	latest      []*Hold     // the same with those that are over
+	liveMembers int         // how many members are not nil
+	open        bool        // all that there were to begin with have been added
+	retryTimer  *time.Timer // looks for members that are missing, or nil
 	// confined binds members that come from now on, or is nil.
 	confined *confinement
 	// Of a release: how many members were held until then, and whether it is to be
@@ -78,7 +78,7 @@ func (c *compositeHold) latestMembers() []*Hold {
 func (c *compositeHold) begin() error {
 	c.mu.Lock()
 	c.open = true
-	if c.alive < c.need {
+	if c.liveMembers < c.need {
 		_ = c.end(ErrLost)
 	}
 	c.mu.Unlock()
@@ -138,9 +138,9 @@ func (c *compositeHold) find(p *primitive, side Kind) *holdState {
 // extend extends every member, and fails if too few could be. Who is about to become one
 // is waited for: others may be silent by now, and its lease is to be as long as theirs.
 func (c *compositeHold) extend(ctx context.Context, d time.Duration) error {
-	if c.arriving != nil {
+	if c.allAnswered != nil {
 		select {
-		case <-c.arriving:
+		case <-c.allAnswered:
 		case <-ctx.Done():
 		}
 	}
@@ -148,7 +148,7 @@ func (c *compositeHold) extend(ctx context.Context, d time.Duration) error {
 		return fail("extend", c.name, ErrNotHeld, err)
 	}
 	members := c.places()
-	errs := most(context.Background(), members, c.need, c.patience, func(h *Hold) error { return h.Extend(ctx, d) })
+	errs := callUntil(context.Background(), members, c.need, c.patience, func(h *Hold) error { return h.Extend(ctx, d) })
 	done := 0
 	for i, err := range errs {
 		if members[i] != nil && err == nil {
@@ -169,8 +169,8 @@ func (c *compositeHold) extend(ctx context.Context, d time.Duration) error {
 func (c *compositeHold) confine(bounds confinement) {
 	c.mu.Lock()
 	c.confined = &bounds
-	if c.mending != nil {
-		c.mending.Stop()
+	if c.retryTimer != nil {
+		c.retryTimer.Stop()
 	}
 	c.mu.Unlock()
 	for _, h := range c.present() {

@@ -14,7 +14,7 @@ func (c *compositeHold) add(i int, h *Hold) bool {
 		return false
 	}
 	c.members[i], c.latest[i] = h, h
-	c.alive++
+	c.liveMembers++
 	confined := c.confined
 	c.mu.Unlock()
 	if confined != nil {
@@ -32,9 +32,9 @@ func (c *compositeHold) memberEnded(i int, h *Hold, cause error) {
 	var endings []*ending
 	if c.members[i] == h && !c.releasing {
 		c.members[i] = nil
-		c.alive--
+		c.liveMembers--
 	}
-	ends := c.open && c.alive < c.need && c.active()
+	ends := c.open && c.liveMembers < c.need && c.active()
 	if ends {
 		endings = c.end(cmp.Or(cause, ErrLost))
 	}
@@ -49,7 +49,7 @@ func (c *compositeHold) memberEnded(i int, h *Hold, cause error) {
 func (c *compositeHold) held() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.alive
+	return c.liveMembers
 }
 
 // missing are the places of members that are not there, nil if the whole is over.

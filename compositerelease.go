@@ -13,8 +13,8 @@ func (c *compositeHold) beginRelease() []*Hold {
 	c.mu.Lock()
 	c.releasing = true
 	endings := c.takeEndings()
-	if c.mending != nil {
-		c.mending.Stop()
+	if c.retryTimer != nil {
+		c.retryTimer.Stop()
 	}
 	members := slices.Clone(c.members)
 	c.mu.Unlock()
@@ -41,7 +41,7 @@ func (c *compositeHold) unlock(ctx context.Context) error {
 		enough = 0 // whatever comes of it, it is no release
 	}
 	members := c.beginRelease()
-	errs := most(context.Background(), members, enough, c.patience, func(h *Hold) error { return h.Unlock(ctx) })
+	errs := callUntil(context.Background(), members, enough, c.patience, func(h *Hold) error { return h.Unlock(ctx) })
 	return c.concludeRelease(lost, errs, c.countReleased(members, errs))
 }
 
@@ -56,7 +56,7 @@ func (c *compositeHold) countReleased(members []*Hold, errs []error) (unknown bo
 		case h == nil:
 		case errs[i] == nil:
 			c.members[i] = nil
-			c.alive--
+			c.liveMembers--
 			c.confirmed++
 		case errors.Is(errs[i], ErrNotHeld):
 			c.members[i] = nil

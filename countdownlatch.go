@@ -69,7 +69,7 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetO
 	if err != nil || v.what == latchClosed {
 		return false, err
 	}
-	return yes(l.sendOrRepeat(ctx, verb, func(o *operation) call {
+	return boolOf(l.sendOrRepeat(ctx, verb, func(o *operation) call {
 		return call{latchSet, l.changeKeys(o), []string{o.number, v.round, strconv.Itoa(n), ttl, l.client.publish, l.channel}}
 	}))
 }

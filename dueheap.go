@@ -38,7 +38,7 @@ func (h *dueHeap[T]) pop() T { return heap.Pop(&h.items).(T) }
 // next returns when the first item is due, or never.
 func (h *dueHeap[T]) next() time.Duration {
 	if len(h.items) == 0 {
-		return never
+		return noDeadline
 	}
 	return h.items[0].dueAt()
 }

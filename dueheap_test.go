@@ -19,7 +19,7 @@ func (e *dueThing) place() *int          { return &e.index }
 // Whatever is added, moved and removed, what is due first comes first.
 func TestDueHeap_keeps_the_order(t *testing.T) {
 	var h dueHeap[*dueThing]
-	require.Equal(t, never, h.next())
+	require.Equal(t, noDeadline, h.next())
 	all := make([]*dueThing, 100)
 	for i := range all {
 		all[i] = &dueThing{due: rand.N(time.Hour), index: -1}
@@ -37,7 +37,7 @@ func TestDueHeap_keeps_the_order(t *testing.T) {
 		}
 	}
 	left := 66
-	for last := time.Duration(0); h.next() != never; left-- {
+	for last := time.Duration(0); h.next() != noDeadline; left-- {
 		require.GreaterOrEqual(t, h.next(), last)
 		last = h.next()
 		require.Equal(t, -1, h.pop().index)

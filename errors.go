@@ -12,7 +12,7 @@ import (
 
 // The errors of this package. The set is closed: every error that an operation on a lock, a
 // semaphore or a latch returns matches one of them under [errors.Is], or says why the server
-// refuses: an error of Redis that no retry can mend (out of memory, no permission …), which
+// refuses: an error of Redis that no retry can remove (out of memory, no permission …), which
 // [errors.As] finds as a *rueidis.RedisError. What lies underneath, such as an error of the
 // network or of the context, always stays in the chain.
 var (

@@ -67,7 +67,7 @@ func (o *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration)
 // of an error.
 func readExtension(a transport.Answer, err error) (gone bool, causes []error) {
 	switch {
-	case denied(err):
+	case deniedHold(err):
 		return true, nil
 	case err != nil && a.Doubt:
 		return false, []error{ErrUnknownOutcome, err}

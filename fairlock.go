@@ -232,14 +232,14 @@ func readWaiters(reply rueidis.RedisMessage) (page []Waiter, size int64, err err
 		var owner string
 		owner, err = parts[i].ToString()
 		age, _ := parts[i+1].AsInt64()
-		alive, _ := parts[i+2].AsInt64()
+		aliveFor, _ := parts[i+2].AsInt64()
 		w := Waiter{
 			Owner:    ownerOf(owner),
 			Age:      time.Duration(max(age, 0)) * time.Microsecond,
 			AgeKnown: age >= 0,
-			Alive:    time.Duration(max(alive, 0)) * time.Millisecond,
+			Alive:    time.Duration(max(aliveFor, 0)) * time.Millisecond,
 		}
-		if alive > -leftLongAgo {
+		if aliveFor > -leftLongAgo {
 			page = append(page, w)
 		}
 	}

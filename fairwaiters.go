@@ -93,7 +93,7 @@ func (f fairAttempter) pause(_ *waitQueue, _ int, left time.Duration) time.Durat
 	if f.waiters.isBehind(f.waiter) {
 		return 4 * c.options.StaleWaiterTimeout
 	}
-	return until(left, c.pollPause())
+	return pauseUntil(left, c.pollPause())
 }
 
 // isBehind reports whether others of this client are nearer to the front.

@@ -9,13 +9,13 @@ import (
 // holdSet is the holds of an ownership, and how many of them the server is to count. What
 // guards the ownership guards it.
 //
-//   - count is how many holds there are that have not been given up. It is 1 when the
+//   - count is how many holds there are whose release has not begun. It is 1 when the
 //     ownership begins. When it is 0 again the ownership is releasing, and it stays 0.
 //   - renewing is how many of them want renewal.
 //   - most is what the server may have counted, at most. It rises before the server is asked
 //     to count more, and falls to count when the server has said that it counts no more.
-//   - entered has each re-entry from its confirmation until it is over: one that was given up
-//     is there until the server has taken it back.
+//   - entered has each re-entry from its confirmation until it is over: one whose release
+//     has begun is there until the server has taken it back.
 type holdSet struct {
 	first    holdState // the outermost
 	entered  []*holdState
@@ -43,9 +43,9 @@ func (s *holdSet) include(h *holdState) {
 	}
 }
 
-// giveUp takes a hold off the count before the server is told, and reports whether it was
+// uncount takes a hold off the count before the server is told, and reports whether it was
 // the last.
-func (s *holdSet) giveUp(h *holdState) (last bool) {
+func (s *holdSet) uncount(h *holdState) (last bool) {
 	h.releasing = true
 	s.count--
 	if h.renew {
@@ -54,7 +54,7 @@ func (s *holdSet) giveUp(h *holdState) (last bool) {
 	return s.count == 0
 }
 
-// stopRenewal ends the renewal of a hold that has not been given up.
+// stopRenewal ends the renewal of a hold whose release has not begun.
 func (s *holdSet) stopRenewal(h *holdState) {
 	if h.renew {
 		h.renew = false
@@ -62,13 +62,13 @@ func (s *holdSet) stopRenewal(h *holdState) {
 	}
 }
 
-// remove makes a re-entry over that has been given up, and returns what ends with it.
+// remove makes a re-entry over that is not counted any more, and returns what ends with it.
 func (s *holdSet) remove(h *holdState, cause error) []*ending {
 	s.entered = slices.DeleteFunc(s.entered, func(e *holdState) bool { return e == h })
 	return h.end(cause)
 }
 
-// clear makes all holds over, given up or not, and returns what ends with them.
+// clear makes all holds over, counted or not, and returns what ends with them.
 func (s *holdSet) clear(cause error) []*ending {
 	s.count, s.renewing = 0, 0
 	endings := s.first.end(cause)
@@ -88,5 +88,5 @@ func (s *holdSet) pastLimit(now transport.Stamp) (past []*holdState) {
 	return past
 }
 
-// counting takes note that the server is about to be asked to count so many.
-func (s *holdSet) counting(count int) { s.most = max(s.most, count) }
+// noteCount takes note that the server is about to be asked to count so many.
+func (s *holdSet) noteCount(count int) { s.most = max(s.most, count) }

@@ -16,15 +16,15 @@ func TestHolds_are_counted_until_they_are_given_up(t *testing.T) {
 	require.Equal(t, 3, s.count)
 	require.Equal(t, 2, s.renewing)
 
-	require.False(t, s.giveUp(&s.first), "in any order")
+	require.False(t, s.uncount(&s.first), "in any order")
 	require.Equal(t, 1, s.renewing)
-	require.False(t, s.giveUp(inner))
+	require.False(t, s.uncount(inner))
 	require.Zero(t, s.renewing, "nothing that is left wants renewal")
 	require.Len(t, s.entered, 2, "the server has not taken it back yet")
 	s.remove(inner, nil)
 	require.Equal(t, []*holdState{fixed}, s.entered)
 	require.True(t, inner.released)
-	require.True(t, s.giveUp(fixed), "the last")
+	require.True(t, s.uncount(fixed), "the last")
 	require.Zero(t, s.count)
 }
 
@@ -36,7 +36,7 @@ func TestHolds_renewal_stops_once(t *testing.T) {
 	s.stopRenewal(inner)
 	s.stopRenewal(inner)
 	require.Equal(t, 1, s.renewing)
-	s.giveUp(inner)
+	s.uncount(inner)
 	require.Equal(t, 1, s.renewing)
 }
 
@@ -47,9 +47,9 @@ func TestHolds_end_together(t *testing.T) {
 	for _, h := range []*holdState{inner, leaver, gone} {
 		s.add(h)
 	}
-	s.giveUp(gone)
+	s.uncount(gone)
 	s.remove(gone, nil)
-	s.giveUp(leaver)
+	s.uncount(leaver)
 	ended := 0
 	for _, h := range []*holdState{&s.first, inner, leaver} {
 		h.keep(t, &ending{end: func(error) { ended++ }})

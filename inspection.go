@@ -104,7 +104,7 @@ func (i *Inspection) read(reply rueidis.RedisMessage) error {
 	if !parts[2].IsNil() {
 		i.Token, _ = parts[2].AsInt64()
 	}
-	i.TTL = remaining(ttl)
+	i.TTL = ttlOf(ttl)
 	i.recognize(redisType, content)
 	return nil
 }

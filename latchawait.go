@@ -61,7 +61,7 @@ func (w *awaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {
 // pause is part of [attempter].
 func (w *awaiter) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
 	q.subscribe(w.client.notifier, w.channel)
-	return until(left, w.client.pollPause())
+	return pauseUntil(left, w.client.pollPause())
 }
 
 func (w *awaiter) what() string { return w.name }

@@ -76,6 +76,6 @@ func TestLease_never_passes_the_limit(t *testing.T) {
 
 func TestLimit_of_nothing_allows_everything(t *testing.T) {
 	var none holdLimit
-	require.Equal(t, never, none.left(leaseStart))
-	require.Equal(t, never, none.valid(later(MaxLease)))
+	require.Equal(t, noDeadline, none.left(leaseStart))
+	require.Equal(t, noDeadline, none.valid(later(MaxLease)))
 }

@@ -16,7 +16,7 @@ type holdLimit struct {
 // left is what is left until the limit, never without one.
 func (l holdLimit) left(now transport.Stamp) time.Duration {
 	if l.max == 0 {
-		return never
+		return noDeadline
 	}
 	return l.max - now.Since(l.from)
 }
@@ -39,7 +39,7 @@ func (o *ownership) limitReached(s *holdState) {
 		o.mu.Unlock()
 		return
 	}
-	o.giveUp(s)
+	o.uncount(s)
 	endings := o.holds.remove(s, ErrMaxHold)
 	o.plan()
 	lease := o.lease.span()

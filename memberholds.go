@@ -13,13 +13,13 @@ import (
 // giveBack unlocks holds that nobody relies on. After a while, or when ctx ends, those that
 // are silent are left to the background.
 func giveBack(ctx context.Context, holds []*Hold, patience time.Duration) {
-	most(ctx, holds, 0, patience, func(h *Hold) error { return h.Unlock(context.Background()) })
+	callUntil(ctx, holds, 0, patience, func(h *Hold) error { return h.Unlock(context.Background()) })
 }
 
-// most calls f for holds, all at once, and returns their errors by their places. When it
+// callUntil calls f for holds, all at once, and returns their errors by their places. When it
 // has succeeded for enough of them, the others are waited for only for the patience:
 // [transport.ErrSilent] stands for their results. When ctx ends, none is waited for.
-func most(ctx context.Context, holds []*Hold, enough int, patience time.Duration, f func(*Hold) error) []error {
+func callUntil(ctx context.Context, holds []*Hold, enough int, patience time.Duration, f func(*Hold) error) []error {
 	places := slices.DeleteFunc(indexes(holds), func(i int) bool { return holds[i] == nil })
 	calls := callMembers(places, func(i int) (*Hold, error) { return holds[i], f(holds[i]) })
 	errs := make([]error, len(holds))

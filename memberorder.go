@@ -36,8 +36,8 @@ func membersOf(locks []Locker) ([]member, error) {
 	return members, nil
 }
 
-// flat takes MultiLocks apart: all of all is all.
-func flat(members []member) (all []member) {
+// flatten takes MultiLocks apart: all of all is all.
+func flatten(members []member) (all []member) {
 	for _, m := range members {
 		if s, is := m.(*compositeLock); is && s.kind == KindMulti {
 			all = append(all, s.members...)
@@ -57,21 +57,21 @@ func inOrder(members []member) []member {
 	})
 }
 
-// once refuses a lock that is there twice.
-func once(members []member) error {
+// refuseDuplicates refuses a lock that is there twice.
+func refuseDuplicates(members []member) error {
 	for i, m := range members {
-		if first := slices.IndexFunc(members[:i], func(other member) bool { return same(m, other) }); first >= 0 {
+		if first := slices.IndexFunc(members[:i], func(other member) bool { return sameLock(m, other) }); first >= 0 {
 			return invalid("members %d and %d are the same lock, %q", first+1, i+1, m.Name())
 		}
 	}
 	return nil
 }
 
-// distinct drops what is there twice. Two members that have a key in common without being
+// dropDuplicates drops what is there twice. Two members that have a key in common without being
 // the same are an error: one could only wait for the other.
-func distinct(members []member) (kept []member, err error) {
+func dropDuplicates(members []member) (kept []member, err error) {
 	for _, m := range members {
-		if slices.ContainsFunc(kept, func(other member) bool { return same(m, other) }) {
+		if slices.ContainsFunc(kept, func(other member) bool { return sameLock(m, other) }) {
 			continue
 		}
 		for _, other := range kept {
@@ -85,8 +85,8 @@ func distinct(members []member) (kept []member, err error) {
 	return kept, nil
 }
 
-// same reports whether two are one lock.
-func same(a, b member) bool {
+// sameLock reports whether two are one lock.
+func sameLock(a, b member) bool {
 	if a == b {
 		return true
 	}

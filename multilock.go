@@ -10,7 +10,7 @@ import (
 //
 // Members are waited for in one order everywhere: that of their keys, then of their
 // kinds. Whoever waits for one holds only members that come before it. So groups that
-// overlap cannot wait for each other in a circle. Members of the same key on different
+// overlap cannot deadlock. Members of the same key on different
 // servers have no order among them; a wait for one of those is given up after about a
 // second, everything is released, and tried again after a moment.
 //
@@ -30,10 +30,10 @@ type MultiLock struct{ compositeLock }
 func NewMultiLock(locks ...Locker) *MultiLock {
 	members, err := membersOf(locks)
 	if err == nil {
-		members, err = distinct(inOrder(flat(members)))
+		members, err = dropDuplicates(inOrder(flatten(members)))
 	}
-	l := &MultiLock{compositeLock{kind: KindMulti, members: members, need: len(members), invalid: err, pause: tiedPause}}
-	l.prepare, l.round = l.lastUntilWhole, l.acquireAll
+	l := &MultiLock{compositeLock{kind: KindMulti, members: members, need: len(members), invalid: err, pause: deadlockPause}}
+	l.prepare, l.round = l.lastUntilComplete, l.acquireAll
 	return l
 }
 

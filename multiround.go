@@ -11,10 +11,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// lastUntilWhole has members that come before the last one renewed until that is there.
-func (*MultiLock) lastUntilWhole(_ context.Context, r *request, settings []setting) ([]setting, error) {
+// lastUntilComplete has members that come before the last one renewed until that is there.
+func (*MultiLock) lastUntilComplete(_ context.Context, r *request, settings []setting) ([]setting, error) {
 	if r.confines() {
-		settings = append(settings, setting{kind: settingUntilWhole})
+		settings = append(settings, setting{kind: settingUntilComplete})
 	}
 	return settings, nil
 }
@@ -24,34 +24,34 @@ func (l *MultiLock) acquireAll(ctx context.Context, r *request, settings []setti
 	holds := make([]*Hold, len(l.members))
 	if err := l.acquireInOrder(ctx, r, settings, holds); err != nil {
 		giveBack(ctx, holds, maxMemberTimeout)
-		var tied *tiedError
-		return nil, errors.As(err, &tied), err
+		var deadlock *deadlockError
+		return nil, errors.As(err, &deadlock), err
 	}
-	h, err = l.whole(ctx, r, holds)
-	return h, !hopeless(err), err
+	h, err = l.combine(ctx, r, holds)
+	return h, !isFinalForMember(err), err
 }
 
 const (
-	tiedPatience = time.Second
-	tiedPause    = 100 * time.Millisecond
+	deadlockPatience = time.Second
+	deadlockPause    = 100 * time.Millisecond
 )
 
-// tiedError means that the wait for a member was given up because it might be one in a
-// circle: what the member said last.
-type tiedError struct{ error }
+// deadlockError means that the wait for a member was given up because it might be part of
+// a deadlock: what the member said last.
+type deadlockError struct{ error }
 
-func (e *tiedError) Unwrap() error { return e.error }
+func (e *deadlockError) Unwrap() error { return e.error }
 
-// tiedAfter leaves out that the time for that member is over, which was not the caller's.
-func tiedAfter(m member, err error) error {
-	rest := bare(err)
+// newDeadlockError leaves out that the time for that member is over, which was not the caller's.
+func newDeadlockError(m member, err error) error {
+	rest := memberReason(err)
 	if errors.Is(err, ErrUnavailable) {
 		rest = transport.Unavailable(rest)
 	}
 	if errors.Is(err, ErrUnknownOutcome) {
 		rest = errors.Join(ErrUnknownOutcome, rest)
 	}
-	return &tiedError{fmt.Errorf("%q: %w", m.Name(), rest)}
+	return &deadlockError{fmt.Errorf("%q: %w", m.Name(), rest)}
 }
 
 // acquireInOrder fills holds: with those that are free at once, all at the same time; at the
@@ -65,12 +65,12 @@ func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []s
 		if err == nil {
 			return nil
 		}
-		if !r.waits || ctx.Err() != nil || hopeless(err) {
-			return cutShort(ctx, began, err, busy)
+		if !r.waits || ctx.Err() != nil || isFinalForMember(err) {
+			return roundError(ctx, began, err, busy)
 		}
 		busy, began = err, time.Now()
 		if holds[first], err = l.await(ctx, l.members[first], settings); err != nil {
-			return cutShort(ctx, began, err, busy)
+			return roundError(ctx, began, err, busy)
 		}
 		from = first + 1
 	}
@@ -89,7 +89,7 @@ func (l *MultiLock) tryFrom(ctx context.Context, settings []setting, holds []*Ho
 		return 0, nil
 	}
 	err = errs[first]
-	if i := slices.IndexFunc(errs, hopeless); i >= 0 {
+	if i := slices.IndexFunc(errs, isFinalForMember); i >= 0 {
 		err = errs[i] // there is nothing to wait for
 	}
 	first += from
@@ -100,18 +100,18 @@ func (l *MultiLock) tryFrom(ctx context.Context, settings []setting, holds []*Ho
 
 // await waits for one member.
 func (l *MultiLock) await(ctx context.Context, member member, settings []setting) (*Hold, error) {
-	if !l.tied() {
+	if !l.unordered() {
 		return member.acquire(ctx, "lock", true, settings)
 	}
-	h, err := member.acquire(ctx, "lock", true, append(slices.Clone(settings), setting{kind: settingWait, d: tiedPatience/2 + rand.N(tiedPatience)}))
+	h, err := member.acquire(ctx, "lock", true, append(slices.Clone(settings), setting{kind: settingWait, d: deadlockPatience/2 + rand.N(deadlockPatience)}))
 	if err != nil && ctx.Err() == nil && transport.IsWaitOver(err) {
-		return nil, tiedAfter(member, err)
+		return nil, newDeadlockError(member, err)
 	}
 	return h, err
 }
 
-// tied reports whether a member has no order against another.
-func (l *MultiLock) tied() bool {
+// unordered reports whether a member has no order against another.
+func (l *MultiLock) unordered() bool {
 	for i := 1; i < len(l.members); i++ {
 		a, _ := l.members[i-1].order()
 		b, _ := l.members[i].order()
@@ -122,9 +122,9 @@ func (l *MultiLock) tied() bool {
 	return false
 }
 
-// whole makes one hold of all. Fixed leases begin anew, so that the whole has what was
+// combine makes one hold of all. Fixed leases begin anew, so that the whole has what was
 // asked for, however long the last member took.
-func (l *MultiLock) whole(ctx context.Context, r *request, holds []*Hold) (*Hold, error) {
+func (l *MultiLock) combine(ctx context.Context, r *request, holds []*Hold) (*Hold, error) {
 	c := newCompositeHold(l.Name(), len(holds), len(holds), maxMemberTimeout)
 	for i, h := range holds {
 		c.add(i, h)

@@ -123,8 +123,8 @@ const (
 	settingAwaitSet
 	settingTTL
 	settingUnsetIsOpen
-	settingTogether   // how many permits are acquired at once
-	settingUntilWhole // renewed without a limit, until it is confined
+	settingTogether      // how many permits are acquired at once
+	settingUntilComplete // renewed without a limit, until it is confined
 )
 
 func (s setting) setting() setting { return s }

@@ -134,7 +134,7 @@ type Options struct {
 	// Logger receives what a user should know and no error can tell: lost holds,
 	// messages that may not be published, damaged keys. Default: slog.Default(). The
 	// same line about the same subject is logged once in ten seconds (an hour, for what
-	// only a change of settings can mend), about eight subjects at most; what is left
+	// only a change of settings can remove), about eight subjects at most; what is left
 	// out is counted, and logged as "repeated" at the end of that time.
 	Logger *slog.Logger
 

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// until shortens a pause to what is left of something, a little later so that it is
+// pauseUntil shortens a pause to what is left of something, a little later so that it is
 // over by then, and not with everybody. Negative means that it has no end.
-func until(left, pause time.Duration) time.Duration {
+func pauseUntil(left, pause time.Duration) time.Duration {
 	if left < 0 || left >= pause { // left may be more than can be added to
 		return pause
 	}

@@ -149,7 +149,7 @@ func (s *PermitSemaphore) RemainingLease(ctx context.Context, id string) (time.D
 		return 0, fail("remaining lease", s.name, ErrNotHeld)
 	}
 	left, err := a.Message.AsInt64()
-	return remaining(left), err
+	return ttlOf(left), err
 }
 
 // SetLease makes the lease of the permit with that id d from now, longer or shorter, or
@@ -205,7 +205,7 @@ func (s *PermitSemaphore) update(ctx context.Context, verb, id, ms string) (sent
 			[]string{o.number, rawID(id), ms, s.client.publish, s.channel}}
 	})
 	switch {
-	case denied(err):
+	case deniedHold(err):
 		return sent, fail(verb, s.name, ErrNotHeld)
 	case err != nil:
 		return sent, err

@@ -54,7 +54,7 @@ func (c *permitCount) change(ctx context.Context, verb string, how permitChange,
 	if bad != nil {
 		return false, fail(verb, c.name, bad)
 	}
-	return yes(c.sendOrRepeat(ctx, verb, func(o *operation) call { return c.script(c, o, how, n, ttl) }))
+	return boolOf(c.sendOrRepeat(ctx, verb, func(o *operation) call { return c.script(c, o, how, n, ttl) }))
 }
 
 // setTTL is SetTTL.
@@ -63,14 +63,14 @@ func (c *permitCount) setTTL(ctx context.Context, d time.Duration) (bool, error)
 	if err != nil {
 		return false, fail("set ttl", c.name, err)
 	}
-	return yes(c.sendOrVoid(ctx, "set ttl", func(o *operation) call {
+	return boolOf(c.sendOrVoid(ctx, "set ttl", func(o *operation) call {
 		return call{semExpire, []string{c.key, o.record, c.beside}, []string{o.number, ms}}
 	}))
 }
 
 // delete is Delete.
 func (c *permitCount) delete(ctx context.Context) (bool, error) {
-	return yes(c.sendOrVoid(ctx, "delete", func(o *operation) call {
+	return boolOf(c.sendOrVoid(ctx, "delete", func(o *operation) call {
 		return call{semDelete, []string{c.key, o.record, c.beside, c.reserve()},
 			[]string{o.number, c.client.publish, c.channel}}
 	}))

@@ -63,9 +63,9 @@ const maxPermits = 1000
 //   - ErrClosed: the client is closed
 //   - ErrWrongKind: the key is another kind of object, or data of an application
 //   - ErrInvalid: the name or an option is unusable; nothing was sent
-//   - *rueidis.RedisError: the server refuses for a reason that waiting cannot mend
+//   - *rueidis.RedisError: the server refuses for a reason that waiting cannot remove
 func (s *PermitSemaphore) Acquire(ctx context.Context, options ...PermitOption) (*Permit, error) {
-	return one(s.acquire(ctx, "acquire", true, 1, settingsOf(options)))
+	return onePermit(s.acquire(ctx, "acquire", true, 1, settingsOf(options)))
 }
 
 // TryAcquire takes a permit if there is one, and does not wait. ErrNotAcquired means that
@@ -73,7 +73,7 @@ func (s *PermitSemaphore) Acquire(ctx context.Context, options ...PermitOption) 
 // are those of Acquire. An attempt that meets a server in trouble is repeated for
 // Options.RetryBudget.
 func (s *PermitSemaphore) TryAcquire(ctx context.Context, options ...TryPermitOption) (*Permit, error) {
-	return one(s.acquire(ctx, "try acquire", false, 1, settingsOf(options)))
+	return onePermit(s.acquire(ctx, "try acquire", false, 1, settingsOf(options)))
 }
 
 // AcquireN takes n permits at once or none, as Acquire does, with its errors; n is 1,000 at
@@ -105,7 +105,7 @@ func (s *PermitSemaphore) Do(ctx context.Context, fn func(context.Context) error
 	return p.hold.during(ctx, fn)
 }
 
-func one(permits []*Permit, err error) (*Permit, error) {
+func onePermit(permits []*Permit, err error) (*Permit, error) {
 	if err != nil {
 		return nil, err
 	}

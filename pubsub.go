@@ -15,12 +15,12 @@ const (
 	subscriptionLinger = 2 * time.Second
 	// subscribeBatch is how many channels go into one SUBSCRIBE.
 	subscribeBatch = 500
-	// missedBeats is how many beats may stay away before the link counts as deaf.
+	// missedBeats is how many beats may stay away before the link is given up.
 	missedBeats = 2
 )
 
 var (
-	errDeaf = errors.New("latchkey: the subscription connection hears nothing")
+	errNothingHeard = errors.New("latchkey: the subscription connection hears nothing")
 	errLink = errors.New("latchkey: the subscription connection broke")
 )
 

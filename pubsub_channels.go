@@ -97,7 +97,7 @@ func (l *listener) do(k *link, cmd rueidis.Completed) error {
 // onMessage runs in the reader of the link and must not block.
 func (l *listener) onMessage(k *link, channel string) {
 	if channel == l.beatName {
-		k.silent.Store(0)
+		k.unheardBeats.Store(0)
 		return
 	}
 	for _, s := range l.find(channel) {

@@ -30,10 +30,10 @@ type listener struct {
 
 // link is a subscription connection that is up.
 type link struct {
-	conn   rueidis.DedicatedClient
-	lost   <-chan error
-	silent atomic.Int32 // beats sent since the last one was heard
-	mute   atomic.Bool  // the server does not permit the beat
+	conn         rueidis.DedicatedClient
+	lost         <-chan error
+	unheardBeats atomic.Int32 // beats sent since the last one was heard
+	beatRefused  atomic.Bool  // the server does not permit the beat
 }
 
 func newListener(n *notifier, address string) *listener {
@@ -118,8 +118,8 @@ func (l *listener) serve(k *link) error {
 		case err := <-k.lost:
 			return errors.Join(errLink, err)
 		case <-beat.C:
-			if k.silent.Load() >= missedBeats {
-				return errDeaf
+			if k.unheardBeats.Load() >= missedBeats {
+				return errNothingHeard
 			}
 			l.sender.Background(func() { l.beat(k) })
 		case <-sweep.C:
@@ -141,26 +141,26 @@ func (l *listener) subscribeBeat(k *link) error {
 	err := l.do(k, k.conn.B().Subscribe().Channel(l.beatName).Build())
 	if transport.Classify(err) == transport.Refused {
 		l.reporter.log(noticeBeat, l.beatName, slog.Any("error", err))
-		k.mute.Store(true)
+		k.beatRefused.Store(true)
 		return nil
 	}
 	return err
 }
 
 // beat publishes on the private channel through the ordinary connection. A link
-// can go deaf without an error, half open or tied to a server that is no longer
+// can lose messages without an error, half open or on a server that is no longer
 // the master; then the beat stays away. Sharded channels belong to a node, which
 // says so when it gives them up; there an answer on the link itself will do.
 func (l *listener) beat(k *link) {
-	if k.mute.Load() {
+	if k.beatRefused.Load() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), l.interval)
 	defer cancel()
-	k.silent.Add(1) // first, because the beat may be back before the answer
+	k.unheardBeats.Add(1) // first, because the beat may be back before the answer
 	if l.sharded {
 		if k.conn.Do(ctx, k.conn.B().Ping().Build()).Error() == nil {
-			k.silent.Store(0)
+			k.unheardBeats.Store(0)
 		}
 		return
 	}
@@ -169,9 +169,9 @@ func (l *listener) beat(k *link) {
 	})
 	err := reply.Error()
 	if transport.Classify(err) != transport.Answered {
-		k.silent.Add(-1)
+		k.unheardBeats.Add(-1)
 	}
 	if transport.Classify(err) == transport.Refused {
-		k.mute.Store(true)
+		k.beatRefused.Store(true)
 	}
 }

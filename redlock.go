@@ -70,18 +70,18 @@ const (
 func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	members, err := membersOf(locks)
 	if err == nil {
-		err = once(members)
+		err = refuseDuplicates(members)
 	}
 	if err == nil {
-		_, err = distinct(members)
+		_, err = dropDuplicates(members)
 	}
 	if err == nil {
 		err = options.check()
 	}
 	setDefault(&options.RetryDelay, DefaultRedLockRetryDelay)
 	need := len(members)/2 + 1
-	whole := compositeLock{kind: KindRed, members: members, need: need, invalid: err, pause: options.RetryDelay}
-	l := &RedLock{whole, options, newRedServers(members, need)}
+	lock := compositeLock{kind: KindRed, members: members, need: need, invalid: err, pause: options.RetryDelay}
+	l := &RedLock{lock, options, newRedServers(members, need)}
 	l.prepare, l.round = l.askServers, l.acquireMajority
 	return l
 }

@@ -12,26 +12,26 @@ func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []se
 	c := newCompositeHold(l.Name(), len(l.members), l.need, l.memberTimeout(r))
 	t := l.try(ctx, l.memberTimeout(r), settings)
 	t.gather(ctx, c)
-	if late, won := c.elect(r); !won {
-		again, err := t.defeat(c.held(), l.need, late)
+	if late, reached := c.beginMajority(r); !reached {
+		again, err := t.noMajority(c.held(), l.need, late)
 		t.cancel()
 		go t.collect(c)
 		c.abandon(ctx)
 		return nil, again, err
 	}
-	c.arriving = make(chan struct{})
+	c.allAnswered = make(chan struct{})
 	go func() {
 		t.collect(c)
-		close(c.arriving)
+		close(c.allAnswered)
 		if r.renew && r.maxHold == 0 { // else a member that came later would last longer
-			l.mendLater(context.WithoutCancel(ctx), c, r, settings)
+			l.retryMissingLater(context.WithoutCancel(ctx), c, r, settings)
 		}
 	}()
 	return newHold(c), false, nil
 }
 
-// elect makes a hold of a majority, if there is one. One that has come too late is none.
-func (c *compositeHold) elect(r *request) (late, won bool) {
+// beginMajority makes a hold of a majority, if there is one. One that has come too late is none.
+func (c *compositeHold) beginMajority(r *request) (late, reached bool) {
 	if c.held() < c.need || c.begin() != nil {
 		return false, false
 	}
@@ -107,19 +107,19 @@ func (t *tries) collect(c *compositeHold) {
 	}
 }
 
-// mendLater has members that are missing tried again, for as long as the hold lasts: the
-// more there are, the more may be lost.
-func (l *RedLock) mendLater(ctx context.Context, c *compositeHold, r *request, settings []setting) {
+// retryMissingLater has members that are missing tried again, for as long as the hold
+// lasts: the more there are, the more may be lost.
+func (l *RedLock) retryMissingLater(ctx context.Context, c *compositeHold, r *request, settings []setting) {
 	period := max(c.validFor()/3, minMemberTimeout)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.active() || c.confined != nil {
 		return
 	}
-	c.mending = time.AfterFunc(period, func() {
+	c.retryTimer = time.AfterFunc(period, func() {
 		if places := c.missing(); len(places) > 0 {
 			l.try(ctx, l.memberTimeout(r), settings, places...).collect(c)
 		}
-		l.mendLater(ctx, c, r, settings)
+		l.retryMissingLater(ctx, c, r, settings)
 	})
 }

@@ -113,7 +113,7 @@ func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err erro
 func (a *acquisition) entryFailed(ans transport.Answer, err error) error {
 	o := a.ownership
 	counted := errors.Is(err, ErrNotReplicated)
-	known := counted && o.client.undo.atOnce(o.setRight)
+	known := counted && o.client.undo.atOnce(o.undoInTurn)
 	if ans.Doubt || counted && !known {
 		o.undoLater(0, a.lease)
 	}

@@ -71,7 +71,7 @@ func (o *ownership) beginRelease(s *holdState) error {
 		o.mu.Unlock()
 		return nil
 	}
-	o.giveUp(s)
+	o.uncount(s)
 	endings := s.takeEndings()
 	o.mu.Unlock()
 	// Before anything is sent: the server may free the lock long before it answers.
@@ -186,10 +186,10 @@ func (o *ownership) sendRelease(ctx context.Context, stop <-chan struct{}, count
 	return o.client.sender.CallOn(ctx, stop, o.terms(false), c.cmd, c.keys, c.args)
 }
 
-// giveUp takes a hold off the count. With the last one the ownership is releasing: it
+// uncount takes a hold off the count. With the last one the ownership is releasing: it
 // is neither renewed nor entered again. o.mu is held.
-func (o *ownership) giveUp(s *holdState) {
-	if o.holds.giveUp(s) {
+func (o *ownership) uncount(s *holdState) {
+	if o.holds.uncount(s) {
 		o.phase = releasing
 		o.doubt.stood = o.valid() > 0
 		// While a lock has one holder, nobody else publishes its release. That is not so
@@ -198,11 +198,11 @@ func (o *ownership) giveUp(s *holdState) {
 	}
 }
 
-// counting notes that the server is about to be asked to count so many holds.
-func (o *ownership) counting(count int) {
+// noteCount notes that the server is about to be asked to count so many holds.
+func (o *ownership) noteCount(count int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.holds.counting(count)
+	o.holds.noteCount(count)
 }
 
 // count is how many holds there are, and mostHolds how many the server may have counted.

@@ -15,8 +15,8 @@ import (
 // errReply means that the server answers what no script of ours replies.
 var errReply error = &subError{"latchkey: reply not understood", ErrUnavailable}
 
-// remaining turns PTTL into a duration.
-func remaining(ms int64) time.Duration {
+// ttlOf turns PTTL into a duration.
+func ttlOf(ms int64) time.Duration {
 	switch {
 	case ms == -1:
 		return NoExpiry
@@ -49,8 +49,8 @@ func intOf(a transport.Answer) (int, error) {
 	return int(n), nil
 }
 
-// yes reads an answer that is 1 or 0.
-func yes(a transport.Answer, err error) (bool, error) {
+// boolOf reads an answer that is 1 or 0.
+func boolOf(a transport.Answer, err error) (bool, error) {
 	if err != nil {
 		return false, err
 	}
@@ -98,8 +98,8 @@ func denials(err error) []int64 {
 	return results
 }
 
-// denied is denials for a script that is about one hold.
-func denied(err error) bool {
+// deniedHold is denials for a script that is about one hold.
+func deniedHold(err error) bool {
 	reply, found := transport.Unconfirmed(err)
 	if !found {
 		return false

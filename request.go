@@ -108,7 +108,7 @@ func (r *request) apply(s setting) error {
 		r.awaitSet = true
 	case settingUnsetIsOpen:
 		r.unsetIsOpen = true
-	case settingUntilWhole:
+	case settingUntilComplete:
 		r.untilWhole = true
 	case settingTogether:
 		r.together = s.n

@@ -190,7 +190,7 @@ func (o *ownership) downgraded(s *holdState) (request, error) {
 	o.mu.Lock()
 	left = min(left, o.lease.limit.left(now))
 	o.mu.Unlock()
-	if left == never {
+	if left == noDeadline {
 		return newRequest(o.client.options.Lease, true, nil)
 	}
 	return newRequest(o.client.options.Lease, true, []setting{{kind: settingMaxHold, d: max(left, MinLease)}})
@@ -205,7 +205,7 @@ const downgradedBefore = -2
 func (a *acquisition) sendDowngrade() (transport.Answer, error) {
 	o, p := a.ownership, a.lock
 	count := o.count() + 1
-	o.counting(count)
+	o.noteCount(count)
 	ans, err := o.client.sender.Call(o.client.sender.Detached(context.Background()), nil, rwDowngrade.Confirmed(o.client.confirmCalls),
 		append(p.rwKeys(), p.leaseKeys(o.wire)+strconv.Itoa(count)),
 		[]string{o.wire, o.client.leaseText(a.lease), strconv.Itoa(count), o.protocol.(readProtocol).number, o.client.publish, p.channel})

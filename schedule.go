@@ -25,7 +25,7 @@ func (o *ownership) place() *int { return &o.schedule.index }
 // plan tells the watchdog when to renew and when to give up. o.mu is held.
 func (o *ownership) plan() {
 	now := o.client.clock()
-	renewAt := never
+	renewAt := noDeadline
 	if o.phase == held && o.holds.renewing > 0 && !o.lease.atLimit() {
 		renewAt = now.Mono + o.lease.untilRenewal(now)
 	}

@@ -97,7 +97,7 @@ func (s *semAcquisition) call() call {
 func (s *semAcquisition) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
 	q.subscribe(s.client.notifier, s.channel)
 	pause := min(s.client.pollPause(), max(s.client.patienceInFront(), time.Millisecond))
-	return until(left, pause)
+	return pauseUntil(left, pause)
 }
 
 func (s *semAcquisition) what() string { return s.name }

@@ -58,7 +58,7 @@ func (c *Client) NewSemaphore(name string) *Semaphore {
 //   - ErrClosed: the client is closed
 //   - ErrWrongKind: the key is another kind of object, or data of an application
 //   - ErrInvalid: the name, n (1 to 2,147,483,647) or an option is unusable; nothing was sent
-//   - *rueidis.RedisError: the server refuses for a reason that waiting cannot mend
+//   - *rueidis.RedisError: the server refuses for a reason that waiting cannot remove
 func (s *Semaphore) Acquire(ctx context.Context, n int, options ...AcquireOption) error {
 	return s.acquire(ctx, "acquire", true, n, settingsOf(options))
 }
@@ -170,7 +170,7 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 	if err := checkCount(n); err != nil {
 		return false, fail(verb, s.name, err)
 	}
-	return yes(s.sendOrRepeat(s.client.sender.Detached(ctx), verb, func(o *operation) call {
+	return boolOf(s.sendOrRepeat(s.client.sender.Detached(ctx), verb, func(o *operation) call {
 		return s.release(o, how, n)
 	}))
 }

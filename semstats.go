@@ -50,7 +50,7 @@ func (s *Semaphore) Stats(ctx context.Context) (SemaphoreStats, error) {
 	}
 	free, err1 := parts[0].AsInt64()
 	ttl, err2 := parts[1].AsInt64()
-	stats := SemaphoreStats{Available: int(free), TTL: remaining(ttl), TotalKnown: !parts[2].IsNil()}
+	stats := SemaphoreStats{Available: int(free), TTL: ttlOf(ttl), TotalKnown: !parts[2].IsNil()}
 	if stats.TotalKnown {
 		var total int64
 		total, err = parts[2].AsInt64()
@@ -78,7 +78,7 @@ func (s *PermitSemaphore) Stats(ctx context.Context) (PermitStats, error) {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return PermitStats{}, fail("stats", s.name, errReply, err)
 	}
-	return PermitStats{Available: int(free), Acquired: int(held), Total: int(free + held), TTL: remaining(ttl)}, nil
+	return PermitStats{Available: int(free), Acquired: int(held), Total: int(free + held), TTL: ttlOf(ttl)}, nil
 }
 
 // stats asks for the three parts of both replies.

@@ -154,7 +154,7 @@ func (p *pendingUndo) merge(more *pendingUndo) {
 // arm sets the timer for the first in the queue. u.mu is held.
 func (u *undoer) arm() {
 	next := u.queue.next()
-	if next == never || u.open.Err() != nil {
+	if next == noDeadline || u.open.Err() != nil {
 		return
 	}
 	wait := max(next-u.client.clock().Mono, 0)

@@ -32,11 +32,11 @@ func (o *ownership) undo(ctx context.Context, stop <-chan struct{}) transport.Ou
 		return transport.TryLater // another command for it is under way
 	}
 	defer o.turn.Unlock()
-	return o.setRight(ctx, stop)
+	return o.undoInTurn(ctx, stop)
 }
 
-// setRight is undo with the turn held.
-func (o *ownership) setRight(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+// undoInTurn is undo with the turn held.
+func (o *ownership) undoInTurn(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	a, err := o.sendCount(ctx, stop)
 	if err != nil {
 		return transport.Classify(err)

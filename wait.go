@@ -108,7 +108,7 @@ func (a *acquisition) pause(q *waitQueue, _ int, left time.Duration) time.Durati
 	if s.ceiling != nil {
 		pause = min(pause, s.ceiling(c))
 	}
-	return until(left, pause)
+	return pauseUntil(left, pause)
 }
 
 // reportNoExpiry tells of a lock that a refusal has shown to have no end, by what is left of it.

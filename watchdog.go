@@ -23,7 +23,7 @@ const (
 	// clockJump is how far the clocks may part before every hold is looked at.
 	clockJump = 5 * time.Millisecond
 
-	never = time.Duration(math.MaxInt64)
+	noDeadline = time.Duration(math.MaxInt64)
 )
 
 // watchdog keeps the holds of a client alive and ends those that cannot be kept.
@@ -68,7 +68,7 @@ func newWatchdog(c *Client) *watchdog {
 		renew:   make(chan struct{}, 1),
 		open:    open,
 		end:     end,
-		wakeAt:  never,
+		wakeAt:  noDeadline,
 	}
 }
 
@@ -150,10 +150,10 @@ func (w *watchdog) sleep(signaled bool) time.Duration {
 	now := w.clock().Mono
 	w.wakeAt = now + longestSleep
 	switch {
-	case w.queue.next() != never:
+	case w.queue.next() != noDeadline:
 		w.wakeAt = min(w.wakeAt, w.queue.next())
 	case !signaled:
-		w.wakeAt = never
+		w.wakeAt = noDeadline
 		return idleSleep // until a signal
 	}
 	return max(w.wakeAt-now, 0)
@@ -169,7 +169,7 @@ func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 	if jumped {
 		return slices.Clone(w.queue.items)
 	}
-	ripe := false
+	renewing := false
 	for w.queue.next() <= now.Mono {
 		o := w.queue.pop()
 		if o.schedule.deadline <= now.Mono {
@@ -177,9 +177,9 @@ func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 			continue
 		}
 		w.startRenewal(o)
-		ripe = true
+		renewing = true
 	}
-	if ripe {
+	if renewing {
 		w.startNeighbours(now.Mono)
 		signal(w.renew)
 	}
@@ -189,7 +189,7 @@ func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 // startRenewal marks an ownership as being renewed: until the result is in, only its
 // deadline counts.
 func (w *watchdog) startRenewal(o *ownership) {
-	o.schedule.renewAt = never
+	o.schedule.renewAt = noDeadline
 	w.queue.put(o)
 	w.due = append(w.due, o)
 }
@@ -198,7 +198,7 @@ func (w *watchdog) startRenewal(o *ownership) {
 // script now and are due together from then on.
 func (w *watchdog) startNeighbours(now time.Duration) {
 	for _, o := range slices.Clone(w.queue.items) {
-		if o.schedule.renewAt != never && o.schedule.renewAt-now <= o.schedule.period/2 {
+		if o.schedule.renewAt != noDeadline && o.schedule.renewAt-now <= o.schedule.period/2 {
 			w.startRenewal(o)
 		}
 	}

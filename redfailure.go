@@ -26,12 +26,12 @@ import (
 type failure struct {
 	place int
 	err   error
-	final bool // waiting cannot mend it
+	final bool // waiting cannot help
 	busy  bool // somebody else has it
 }
 
 func failureOf(r memberResult) failure {
-	final := hopeless(r.err)
+	final := isFinalForMember(r.err)
 	return failure{r.place, r.err, final, !final && errors.Is(r.err, ErrNotAcquired)}
 }
 
@@ -63,9 +63,9 @@ func (t *tries) count() (final, busy int) {
 	return final, busy
 }
 
-// defeat is the error of a round in which too few members were acquired, or too late, and
+// noMajority is the error of a round in which too few members were acquired, or too late, and
 // tells whether another round may go better.
-func (t *tries) defeat(held, need int, late bool) (again bool, _ error) {
+func (t *tries) noMajority(held, need int, late bool) (again bool, _ error) {
 	slices.SortFunc(t.failures, func(a, b failure) int { return cmp.Compare(a.place, b.place) })
 	n := len(t.members)
 	final, busy := t.count()
@@ -105,7 +105,7 @@ func (t *tries) member(place int) string {
 func (t *tries) forGood() error {
 	var all []error
 	for _, f := range t.failures {
-		switch err := fmt.Errorf("%s: %w", t.member(f.place), bare(f.err)); {
+		switch err := fmt.Errorf("%s: %w", t.member(f.place), memberReason(f.err)); {
 		case !f.final:
 		case all == nil:
 			all = append(all, err)
@@ -145,7 +145,7 @@ func (e *noMajorityError) Unwrap() []error {
 // add adds the reason of a member: of one that was not reached with what lies underneath,
 // such as an error of the network.
 func (e *noMajorityError) add(f failure, member string, timeout time.Duration) {
-	reason := bare(f.err)
+	reason := memberReason(f.err)
 	if reason == nil {
 		reason = fmt.Errorf("no answer within %v", timeout)
 	}
@@ -158,17 +158,17 @@ func (e *noMajorityError) add(f failure, member string, timeout time.Duration) {
 	e.reasons = append(e.reasons, reason)
 }
 
-// bare is what the error of a member says besides its operation, that the server could not
-// be asked, and that the time is over; nil if nothing.
-func bare(err error) error {
+// memberReason is what the error of a member says besides its operation, that the server
+// could not be asked, and that the time is over; nil if nothing.
+func memberReason(err error) error {
 	var op *opError
 	if errors.As(err, &op) && err == error(op) { //nolint:errorlint // the outermost
-		return besides(errors.Join(op.causes...))
+		return withoutSentinels(errors.Join(op.causes...))
 	}
-	return besides(err)
+	return withoutSentinels(err)
 }
 
-func besides(err error) error {
+func withoutSentinels(err error) error {
 	switch e := err.(type) { //nolint:errorlint // each error in the tree is looked at
 	case *transport.EndedContextError:
 		return nil
@@ -177,7 +177,7 @@ func besides(err error) error {
 	case interface{ Unwrap() []error }:
 		var rest []error
 		for _, each := range e.Unwrap() {
-			rest = append(rest, besides(each))
+			rest = append(rest, withoutSentinels(each))
 		}
 		return errors.Join(rest...)
 	}
