@@ -21,7 +21,7 @@ const (
 
 var (
 	errNothingHeard = errors.New("latchkey: the subscription connection hears nothing")
-	errLink = errors.New("latchkey: the subscription connection broke")
+	errLink         = errors.New("latchkey: the subscription connection broke")
 )
 
 // subscription connects a channel to the wait queue that waits on it.
