@@ -7,8 +7,7 @@ import (
 )
 
 // FIFOMutex is a mutex that can be waited for with a context, first come first
-// served. To hold it is to have the turn. It costs nothing while nobody has to wait. The
-// zero value is free.
+// served. It costs nothing while nobody has to wait. The zero value is free.
 type FIFOMutex struct {
 	mu    sync.Mutex
 	taken bool
@@ -17,7 +16,7 @@ type FIFOMutex struct {
 	renewal chan struct{}
 }
 
-// TryLock takes the turn if it is free, and reports whether it did.
+// TryLock locks the mutex if it is free, and reports whether it did.
 func (m *FIFOMutex) TryLock() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -28,14 +27,14 @@ func (m *FIFOMutex) TryLock() bool {
 	return true
 }
 
-// Lock waits for the turn behind all who came before. A nil error means that the caller has
-// it and has to unlock; any other is that of ctx, which has ended.
+// Lock waits behind all who came before. A nil error means that the caller holds the mutex and
+// has to unlock it; any other is that of ctx, which has ended.
 func (m *FIFOMutex) Lock(ctx context.Context) error {
 	return m.wait(ctx, false)
 }
 
-// LockToRenew waits like any other, but whoever has the turn may lend it to the caller. There
-// is one such caller at a time.
+// LockToRenew is Lock, but whoever holds the mutex may lend it to the caller. There is one such
+// caller at a time.
 func (m *FIFOMutex) LockToRenew(ctx context.Context) error {
 	return m.wait(ctx, true)
 }
@@ -54,7 +53,7 @@ func (m *FIFOMutex) wait(ctx context.Context, renews bool) error {
 	}
 }
 
-// enqueue joins the line, or takes the turn and returns nil if it has become free.
+// enqueue joins the queue, or locks the mutex and returns nil if it has become free.
 func (m *FIFOMutex) enqueue(renews bool) chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,7 +69,7 @@ func (m *FIFOMutex) enqueue(renews bool) chan struct{} {
 	return granted
 }
 
-// cancel leaves the line; a turn that was granted in the meantime is passed on.
+// cancel leaves the queue. If the mutex was granted in the meantime, it is passed on.
 func (m *FIFOMutex) cancel(granted chan struct{}) {
 	m.mu.Lock()
 	i := slices.Index(m.queue, granted)
@@ -83,7 +82,7 @@ func (m *FIFOMutex) cancel(granted chan struct{}) {
 	}
 }
 
-// Unlock passes the turn to the next in line, or frees it. The caller has it.
+// Unlock passes the mutex to the first in the queue, or frees it. The caller holds it.
 func (m *FIFOMutex) Unlock() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,9 +94,9 @@ func (m *FIFOMutex) Unlock() {
 	m.queue = m.queue[1:]
 }
 
-// Lend lets a renewal that waits for the turn have it first, and returns when the turn is
-// back: at once if none waits. What else waits goes on waiting. The caller has the turn,
-// before and after.
+// Lend lets a renewal that waits for the mutex hold it first, and returns when the renewal has
+// unlocked it: at once if none waits. What else waits goes on waiting. The caller holds the
+// mutex before and after.
 func (m *FIFOMutex) Lend() {
 	m.mu.Lock()
 	i := slices.Index(m.queue, m.renewal)
