@@ -20,39 +20,48 @@ func (o *ownership) endIfDue() bool {
 	if o.lease.limit.valid(now) <= 0 {
 		cause, why = ErrMaxHold, "its maximum hold time is over"
 	}
-	after := o.doubt.mayLast(now, o.span())
+	mayLast := o.doubt.mayLast(now, o.span())
 	o.mu.Unlock()
-	return o.endLost(cause, why, after, !o.lock.spec.reentrant)
+	if !o.endLost(cause, why) {
+		return false
+	}
+	if mayLast || o.lock.spec.reentrant { // others may enter the hold, and keep the key alive
+		o.removeLater()
+	}
+	return true
 }
 
 // lose ends the ownership because the server no longer knows it.
 func (o *ownership) lose(cause error, why string) {
 	o.mu.Lock()
-	after := o.doubt.mayLast(o.client.clock(), o.span())
+	mayLast := o.doubt.mayLast(o.client.clock(), o.span())
 	o.mu.Unlock()
-	o.endLost(cause, why, after, true)
+	if o.endLost(cause, why) && mayLast {
+		o.removeLater()
+	}
 }
 
-// endLost ends the ownership without a release, unless it is over already. after says that a
-// command which is under way may yet lengthen the life of the key, or take it anew, so
-// that it has to be released when its time should be over. alone says that nobody else is
-// known to keep the key alive. Other participants of the owner and other readers may: then our
-// part has to be removed, once.
-func (o *ownership) endLost(cause error, why string, after, alone bool) bool {
+// endLost ends the ownership without a release, unless it is over already, and reports whether
+// it has.
+func (o *ownership) endLost(cause error, why string) bool {
 	if !o.end(cause) {
 		return false
 	}
 	o.client.reporter.log(noticeLost(why), o.lock.name, slog.String("owner", o.wire))
 	o.observe(Event{Type: EventLost, Err: cause})
 	o.endHold(0)
+	return true
+}
+
+// removeLater removes from the key what is left of a lost ownership, after the time at which
+// the key ends by itself: the holder may need a moment to stop. There is something left if a
+// command that is under way may yet lengthen the life of the key or take it anew, or if other
+// participants of the owner or other readers keep the key alive.
+func (o *ownership) removeLater() {
 	o.mu.Lock()
 	margin, span := driftMargin(o.lease.granted), o.span()
 	o.mu.Unlock()
-	if after || !alone {
-		// Not before the key is gone by itself: the holder may need a moment to stop.
-		o.undoLater(margin, span)
-	}
-	return true
+	o.undoLater(margin, span)
 }
 
 // endHold lets the next local waiter try. told is how many subscribers received the message

@@ -63,9 +63,8 @@ func (a *acquisition) giveTurnBack() {
 }
 
 // enter does what the phase of the ownership asks for, with its turn, which it keeps only if
-// the ownership is to begin. It reports whether to look for the ownership anew, with an error
-// if that is to be after a pause: then others have their turn in between, the renewal above
-// all.
+// the ownership is to begin. again tells the caller to look for the ownership anew: at once if
+// err is nil, else after a pause, in which others have the turn, the renewal above all.
 func (a *acquisition) enter(ctx context.Context, o *ownership) (h *Hold, again bool, err error) {
 	o.mu.Lock()
 	phase := o.phase
@@ -123,10 +122,10 @@ func (a *acquisition) entryFailed(ans transport.Answer, err error) error {
 	return err
 }
 
-// askToEnter asks the server to count one hold more. If the server does not do it now, the
-// question is to be asked again, for as long as the call may take and the hold stands;
-// after an attempt whose outcome is unknown that is done here, before anything else is sent
-// but a renewal.
+// askToEnter asks the server to count one hold more. If the server does not do it now, it is
+// to be asked again, for as long as the call has time and the hold stands. After an attempt
+// whose outcome is unknown askToEnter asks again itself: nothing else may be sent in between
+// but a renewal. Otherwise the caller does, when again is true.
 func (a *acquisition) askToEnter(ctx context.Context, count int) (ans transport.Answer, again bool, err error) {
 	o := a.ownership
 	for doubt := false; ; {

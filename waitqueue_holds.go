@@ -54,19 +54,21 @@ func (q *waitQueue) releaseBegins() bool {
 	return true
 }
 
-// holdReleased ends a hold of this client and wakes the front. told is how many subscribers
-// received the message of the release: 0 if none was sent or nobody listens, -1 if it could
-// not be published. If clients other than this one received it, this client must not take the
-// key again and again. noEcho says that the message that releaseBegins expected was never
-// published.
+// holdReleased ends a hold of this client and wakes the front.
+//
+// told is how many subscribers received the message of the release: 0 if none was sent or
+// nobody listens, -1 if it could not be published. If other clients received it, this
+// client must not take the key again and again.
+//
+// noEcho says that releaseBegins has counted a message that was never published.
 func (q *waitQueue) holdReleased(told int64, noEcho bool) {
 	q.holdEnded(told, noEcho)
 	q.signal()
 	q.done()
 }
 
-// holdLeft ends a hold of this client when others still hold the lock: nobody is woken,
-// and noEcho says that a message was expected all the same.
+// holdLeft ends a hold of this client when others still hold the lock, and wakes nobody.
+// noEcho is as for holdReleased.
 func (q *waitQueue) holdLeft(noEcho bool) {
 	q.holdEnded(0, noEcho)
 	q.done()
