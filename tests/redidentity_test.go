@@ -59,16 +59,24 @@ func TestRedLockIsFreeToMakeBesideASilentMember(t *testing.T) {
 	one := latchkey.NewRedLock(latchkey.RedLockOptions{}, each(clients, mutexX)...)
 	use(one)
 	const uses = 20
-	start := time.Now()
-	for range uses {
-		use(one)
+	of := func(lock func() *latchkey.RedLock) time.Duration {
+		start := time.Now()
+		for range uses {
+			use(lock())
+		}
+		return time.Since(start)
 	}
-	control := time.Since(start)
-	start = time.Now()
-	for range uses {
-		use(latchkey.NewRedLock(latchkey.RedLockOptions{}, each(clients, mutexX)...))
+	// What else runs makes a series slower and none quicker: one that is quick is enough.
+	var control, took time.Duration
+	for range 5 {
+		control = of(func() *latchkey.RedLock { return one })
+		took = of(func() *latchkey.RedLock {
+			return latchkey.NewRedLock(latchkey.RedLockOptions{}, each(clients, mutexX)...)
+		})
+		t.Logf("one lock %v, a new one each time %v", control, took)
+		if took < control+uses*25*time.Millisecond {
+			return
+		}
 	}
-	took := time.Since(start)
-	t.Logf("one lock %v, a new one each time %v", control, took)
 	assert.Less(t, took, control+uses*25*time.Millisecond, "each used to wait for 50 ms")
 }
