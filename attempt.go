@@ -14,7 +14,7 @@ import (
 func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	a.start()
 	o := a.ownership
-	o.noteCount(1)
+	o.noteCount(1) // this and the next two lines are as in send, which would be one function deeper
 	call := a.protocol().acquireCall(a, 1, round)
 	ans, err := o.client.sender.CallOn(ctx, o.client.closing, o.terms(a.waits), call.cmd, call.keys, call.args)
 	if err == nil && ans.Plain && ans.Null {

@@ -127,11 +127,7 @@ func (o *ownership) releaseAtClose(ctx context.Context) error {
 }
 
 // isReleasing reports whether the last release has begun and nothing has come of it yet.
-func (o *ownership) isReleasing() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.phase == releasing
-}
+func (o *ownership) isReleasing() bool { return o.currentPhase() == releasing }
 
 // wasReleased reports whether the ownership ended by a release.
 func (o *ownership) wasReleased() bool {

@@ -210,11 +210,11 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) erro
 	if r.awaitSet && r.unsetIsOpen {
 		err = invalid("a latch that is not set is awaited, or open")
 	}
-	if err = errors.Join(l.invalid, err); err != nil {
-		return fail(verb, l.name, err)
+	if err = errors.Join(l.invalid, err); err == nil {
+		err = l.begin()
 	}
-	if !l.client.begin() {
-		return fail(verb, l.name, ErrClosed)
+	if err != nil {
+		return fail(verb, l.name, err)
 	}
 	defer l.client.working.Done()
 	ctx, cancel := r.bound(ctx)

@@ -108,19 +108,15 @@ func (o *ownership) noteDoubt(a transport.Answer) {
 	o.mu.Unlock()
 }
 
-// live reports whether the ownership can be entered again.
-func (o *ownership) live() bool {
+// currentPhase is the phase at this moment, for those who do not hold o.mu.
+func (o *ownership) currentPhase() phase {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.phase == held
+	return o.phase
 }
 
-// isPending reports whether the ownership has not begun.
-func (o *ownership) isPending() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.phase == acquiring
-}
+// live reports whether the ownership can be entered again.
+func (o *ownership) live() bool { return o.currentPhase() == held }
 
 // markQueued remembers that the server has the ownership among those who wait.
 func (o *ownership) markQueued() {
@@ -139,9 +135,8 @@ func (o *ownership) mayWait() bool {
 // usable reports whether an acquisition by the same owner can wait for, or enter,
 // this ownership.
 func (o *ownership) usable() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.phase == acquiring || o.phase == held
+	now := o.currentPhase()
+	return now == acquiring || now == held
 }
 
 // valid is for how long the holds can be relied on, without asking anybody. o.mu is held.

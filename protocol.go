@@ -15,9 +15,8 @@ type protocol interface {
 	// attempt of an acquisition.
 	acquireCall(a *acquisition, count, round int) call
 	// readRefusal reads the reply to that if it is a number or an array, by which the
-	// script says that the lock is not to be had: the error is, or matches,
-	// ErrNotAcquired, and comes with the time after which to ask again, negative if the
-	// script does not know.
+	// script refuses. The error matches ErrNotAcquired, and comes with the time after
+	// which to ask again, negative if the script does not know.
 	readRefusal(a *acquisition, ans transport.Answer) (left time.Duration, err error)
 	// releaseCall lowers the count of the ownership; with 0 it has nothing in Redis any
 	// more. If the lock stays held, what is left of its time is raised to raise ms.

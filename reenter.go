@@ -66,9 +66,7 @@ func (a *acquisition) giveTurnBack() {
 // the ownership is to begin. again tells the caller to look for the ownership anew: at once if
 // err is nil, else after a pause, in which others have the turn, the renewal above all.
 func (a *acquisition) enter(ctx context.Context, o *ownership) (h *Hold, again bool, err error) {
-	o.mu.Lock()
-	phase := o.phase
-	o.mu.Unlock()
+	phase := o.currentPhase()
 	if phase == acquiring {
 		a.ownership, a.hasTurn = o, true
 		return nil, false, nil

@@ -222,7 +222,7 @@ func (a *acquisition) sendDowngrade() (transport.Answer, error) {
 // ownership or one more.
 func (a *acquisition) arrive(ans transport.Answer) (*Hold, error) {
 	o := a.ownership
-	if o.isPending() {
+	if o.currentPhase() == acquiring {
 		return a.conclude(a.accept(ans))
 	}
 	s, cause := o.addHold(&a.request, ans)
@@ -235,7 +235,7 @@ func (a *acquisition) arrive(ans transport.Answer) (*Hold, error) {
 // abandonEntry gives up a read that was asked for: the server's count is set back.
 func (a *acquisition) abandonEntry(cause error) (*Hold, error) {
 	o := a.ownership
-	if o.isPending() {
+	if o.currentPhase() == acquiring {
 		return a.conclude(cause)
 	}
 	o.undoLater(0, a.lease)

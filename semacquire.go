@@ -12,11 +12,11 @@ import (
 // acquire is Acquire and TryAcquire.
 func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int, settings []setting) error {
 	r, err := newRequest(s.client.options.Lease, waits, settings)
-	if err = errors.Join(s.invalid, err, checkCount(n)); err != nil {
-		return fail(verb, s.name, err)
+	if err = errors.Join(s.invalid, err, checkCount(n)); err == nil {
+		err = s.begin()
 	}
-	if !s.client.begin() {
-		return fail(verb, s.name, ErrClosed)
+	if err != nil {
+		return fail(verb, s.name, err)
 	}
 	defer s.client.working.Done()
 	ctx, cancel := r.bound(ctx)

@@ -20,7 +20,7 @@ type owed struct {
 
 func (o *owed) undo(context.Context, <-chan struct{}) transport.Outcome {
 	o.asked.Add(1)
-	time.Sleep(o.takes) // as the server takes to answer
+	time.Sleep(o.takes) // stands for a server that is slow to answer; nothing is awaited by it
 	return o.verdict
 }
 

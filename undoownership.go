@@ -47,9 +47,7 @@ func (o *ownership) undoInTurn(ctx context.Context, stop <-chan struct{}) transp
 
 // countSent takes note of what the background has found.
 func (o *ownership) countSent(a releaseAnswer) {
-	o.mu.Lock()
-	phase := o.phase
-	o.mu.Unlock()
+	phase := o.currentPhase()
 	if phase == releasing && a.count == 0 {
 		if a.Null && !o.explains(a) {
 			o.lose(ErrLost, "it was gone when it was released")
