@@ -2,6 +2,7 @@ package rig
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -25,6 +26,33 @@ func (t *Tally) Add(worker int, wait time.Duration) {
 	defer t.mu.Unlock()
 	t.counts[worker]++
 	t.longest[worker] = max(t.longest[worker], wait)
+}
+
+// Waited records a wait that ended too late to count as an acquisition.
+func (t *Tally) Waited(worker int, wait time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.longest[worker] = max(t.longest[worker], wait)
+}
+
+// Counts is what each worker has achieved.
+func (t *Tally) Counts() []int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.counts)
+}
+
+// Jain is Jain's index of fairness: 1 when all have the same, 1/n when one has everything.
+func Jain(counts []int) float64 {
+	var sum, squares float64
+	for _, n := range counts {
+		sum += float64(n)
+		squares += float64(n) * float64(n)
+	}
+	if squares == 0 {
+		return 1
+	}
+	return sum * sum / (float64(len(counts)) * squares)
 }
 
 // Total is the number of acquisitions of all workers.

@@ -1,0 +1,274 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// turn is for how long a client may pass a lock on to itself while others wait.
+const turn = 10 * time.Millisecond
+
+// acquire acquires what a contest is about.
+type acquire func(ctx context.Context) (taken, error)
+
+// taken is how to release what was acquired, and its fencing token, if there is one.
+type taken struct {
+	release func(ctx context.Context) error
+	token   int64
+}
+
+func locking(lock latchkey.Locker) acquire {
+	return func(ctx context.Context) (taken, error) {
+		hold, err := lock.Lock(ctx)
+		if err != nil {
+			return taken{}, err
+		}
+		return taken{hold.Unlock, hold.Token()}, nil
+	}
+}
+
+// party is a client in a contest: so many of its goroutines acquire, hold and release
+// again and again.
+type party struct {
+	name       string
+	goroutines int
+	acquire    acquire
+}
+
+// contest has the goroutines of several clients want the same at the same time, all in this
+// process, which can therefore tell without a command whether two are inside.
+type contest struct {
+	parties []party
+	hold    time.Duration // for which each keeps what it has acquired
+	lasts   time.Duration // goes on for so long, and
+	passes  int64         // until all together have passed so often
+	stops   []*rig.Server // stand still for 30 ms twice a second meanwhile
+	dump    func() any    // what to print of the server when a waiter is stranded
+
+	tally    *rig.Tally // of the goroutines, those of the first party first
+	waits    []waiting  // of the same
+	start    time.Time
+	took     time.Duration
+	total    atomic.Int64
+	inside   atomic.Int32
+	overlaps atomic.Int64
+	token    atomic.Int64
+	backward atomic.Int64 // tokens that were not larger than the one before
+}
+
+// run holds the contest. It fails the test for overlaps, tokens that do not grow, errors
+// and stranded waiters.
+func (c *contest) run(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c.watch(t, cancel, c.begin(ctx))
+	assert.Zero(t, c.overlaps.Load(), "two were inside at once")
+	assert.Zero(t, c.backward.Load(), "a token was not larger than the one before")
+	assert.Positive(t, c.total.Load(), "nobody passed")
+}
+
+// begin starts all goroutines. The channel delivers their errors when all have ended.
+func (c *contest) begin(ctx context.Context) <-chan error {
+	var each []party // once for each of its goroutines
+	for _, p := range c.parties {
+		each = append(each, slices.Repeat([]party{p}, p.goroutines)...)
+	}
+	n := len(each)
+	c.tally, c.waits, c.start = rig.NewTally(n), make([]waiting, n), time.Now()
+	failures, ended := make([]error, n), make(chan error, 1)
+	var all sync.WaitGroup
+	for worker, p := range each {
+		all.Go(func() { failures[worker] = c.work(ctx, worker, p) })
+	}
+	go func() {
+		all.Wait()
+		ended <- errors.Join(failures...)
+	}()
+	return ended
+}
+
+func (c *contest) work(ctx context.Context, worker int, p party) error {
+	for !c.over() {
+		start := time.Now()
+		c.waits[worker].begin(start, c.total.Load())
+		got, err := p.acquire(ctx)
+		c.waits[worker].end()
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		c.count(worker, time.Since(start))
+		c.enter(got.token)
+		if err := got.release(ctx); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
+func (c *contest) over() bool {
+	return time.Since(c.start) >= c.lasts && c.total.Load() >= c.passes
+}
+
+// count leaves out who comes in only because the others have stopped.
+func (c *contest) count(worker int, wait time.Duration) {
+	if c.over() {
+		c.tally.Waited(worker, wait)
+		return
+	}
+	c.tally.Add(worker, wait)
+	c.total.Add(1)
+}
+
+func (c *contest) enter(token int64) {
+	if c.inside.Add(1) != 1 {
+		c.overlaps.Add(1)
+	}
+	if token != 0 && c.token.Swap(token) >= token {
+		c.backward.Add(1)
+	}
+	if c.hold > 0 {
+		rest(c.hold)
+	}
+	c.inside.Add(-1)
+}
+
+// byParty is how often each party has passed.
+func (c *contest) byParty() (sums []int) {
+	counts := c.tally.Counts()
+	for _, p := range c.parties {
+		sum := 0
+		for _, n := range counts[:p.goroutines] {
+			sum += n
+		}
+		sums, counts = append(sums, sum), counts[p.goroutines:]
+	}
+	return sums
+}
+
+// share is what a party got of all passes, and what it would have got if all goroutines had
+// passed equally often.
+func (c *contest) share(party int) (got, fair float64) {
+	return float64(c.byParty()[party]) / float64(max(c.total.Load(), 1)),
+		float64(c.parties[party].goroutines) / float64(len(c.waits))
+}
+
+func (c *contest) String() string {
+	return fmt.Sprintf("%v; %.0f/s; Jain %.3f over clients %v, %.3f over goroutines", c.tally,
+		float64(c.total.Load())/c.took.Seconds(), rig.Jain(c.byParty()), c.byParty(), rig.Jain(c.tally.Counts()))
+}
+
+// targetFairness holds it against what is to be promised of every lock: nobody starves.
+func (c *contest) targetFairness(t testing.TB, longest time.Duration) {
+	t.Helper()
+	if c.took < 20*turn*time.Duration(len(c.parties)) {
+		return // too few turns to tell
+	}
+	clients, goroutines := rig.Jain(c.byParty()), rig.Jain(c.tally.Counts())
+	rig.Target(t, clients >= 0.99, "Jain over clients %.3f, want 0.99", clients)
+	rig.Target(t, goroutines >= 0.99, "Jain over goroutines %.3f, want 0.99", goroutines)
+	rig.Target(t, c.tally.Longest() <= longest, "the longest wait %v, want %v at most", c.tally.Longest(), longest)
+}
+
+// waiting is the wait of one goroutine that is under way.
+type waiting struct {
+	mu     sync.Mutex
+	since  time.Time // zero while it does not wait
+	passes int64     // of all when it began
+}
+
+func (w *waiting) begin(now time.Time, passes int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.since, w.passes = now, passes
+}
+
+func (w *waiting) end() { w.begin(time.Time{}, 0) }
+
+// stranded reports whether others have passed again and again for so long a time that this
+// one would have come in if it were in line, or were woken, or asked. It says so once.
+func (w *waiting) stranded(passes int64, others int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.since.IsZero() || time.Since(w.since) < strandedAfter || passes-w.passes < 20*int64(others) {
+		return false
+	}
+	w.since = time.Time{}
+	return true
+}
+
+const (
+	strandedAfter = 5 * time.Second
+	stopFor       = 30 * time.Millisecond
+	stopEvery     = 500 * time.Millisecond
+)
+
+// watch stops servers and looks for stranded waiters until all have ended. A contest that
+// stands still is called off.
+func (c *contest) watch(t testing.TB, callOff func(), ended <-chan error) {
+	t.Helper()
+	look := time.NewTicker(100 * time.Millisecond)
+	defer look.Stop()
+	stop := c.stopTimes(t)
+	before, moved := int64(-1), time.Now()
+	for i := 0; ; {
+		select {
+		case err := <-ended:
+			c.took = time.Since(c.start)
+			require.NoError(t, err)
+			return
+		case <-stop:
+			stumble(t, c.stops[i%len(c.stops)])
+			i++
+		case <-look.C:
+			if now := c.total.Load(); now != before || c.over() {
+				before, moved = now, time.Now()
+			}
+			if time.Since(moved) > 2*soon {
+				callOff()
+			}
+			c.reportStranded(t)
+		}
+	}
+}
+
+// stopTimes has each of the servers stop twice a second, one after the other.
+func (c *contest) stopTimes(t testing.TB) <-chan time.Time {
+	t.Helper()
+	if len(c.stops) == 0 {
+		return nil
+	}
+	ticker := time.NewTicker(stopEvery / time.Duration(len(c.stops)))
+	t.Cleanup(ticker.Stop)
+	return ticker.C
+}
+
+func stumble(t testing.TB, server *rig.Server) {
+	t.Helper()
+	server.Pause(t)
+	rest(stopFor)
+	server.Resume(t)
+}
+
+func (c *contest) reportStranded(t testing.TB) {
+	t.Helper()
+	passes := c.total.Load()
+	for i := range c.waits {
+		if c.waits[i].stranded(passes, len(c.waits)) {
+			t.Errorf("goroutine %d is stranded: it has waited for more than %v; %v; the server has %v",
+				i, strandedAfter, c.byParty(), c.dump())
+		}
+	}
+}

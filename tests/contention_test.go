@@ -1,0 +1,137 @@
+package tests
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// contended is something that several clients want at the same time.
+type contended struct {
+	name    string
+	servers int
+	// open is for one client: the library has a client for each of the servers.
+	open  func(clients []*latchkey.Client, name string) latchkey.Locker
+	shown bool // fairness is a figure that is printed, and no target
+}
+
+// contendedLocks are the kinds whose waiters are told, alone and as members.
+func contendedLocks() (all []contended) {
+	for _, k := range kinds {
+		if messages(k) {
+			all = append(all, contended{name: k.name, servers: 1,
+				open: func(c []*latchkey.Client, name string) latchkey.Locker { return k.open(c[0], name) }})
+		}
+	}
+	return append(all,
+		contended{name: "MultiLock", servers: 1, shown: true,
+			open: func(c []*latchkey.Client, name string) latchkey.Locker {
+				return latchkey.NewMultiLock(c[0].NewLock(name+":1"), c[0].NewLock(name+":2"))
+			}},
+		contended{name: "RedLock", servers: 3, shown: true,
+			open: func(c []*latchkey.Client, name string) latchkey.Locker {
+				var members []latchkey.Locker
+				for _, client := range c {
+					members = append(members, client.NewMutex(name))
+				}
+				return latchkey.NewRedLock(latchkey.RedLockOptions{}, members...)
+			}})
+}
+
+// contest has four clients of four goroutines each contend. LATCHKEY_TEST_CONTENTION
+// says how often they pass at least.
+func (l contended) contest(t *testing.T, servers []*rig.Server) *contest {
+	t.Helper()
+	const clients, goroutines = 4, 4
+	name := rig.Name(t)
+	c := &contest{lasts: rig.Lasting(time.Second), passes: contendedPasses(t)}
+	for i := range clients {
+		var each []*latchkey.Client
+		for _, server := range servers {
+			each = append(each, connect(t, server))
+		}
+		c.parties = append(c.parties, party{fmt.Sprint("client ", i), goroutines, locking(l.open(each, name))})
+	}
+	c.dump = dumpOf(t, servers, name)
+	return c
+}
+
+func contendedPasses(t *testing.T) int64 {
+	t.Helper()
+	text := os.Getenv("LATCHKEY_TEST_CONTENTION")
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	require.NoError(t, err, "LATCHKEY_TEST_CONTENTION")
+	return n
+}
+
+// dumpOf shows what the servers have of a lock, and who listens.
+func dumpOf(t *testing.T, servers []*rig.Server, name string) func() any {
+	t.Helper()
+	var admins []*rig.Admin
+	for _, server := range servers {
+		admins = append(admins, rig.NewAdmin(t, server))
+	}
+	return func() any {
+		var all []any
+		for _, admin := range admins {
+			all = append(all, admin.Dump(name), admin.Channels(name))
+		}
+		return all
+	}
+}
+
+// freshServers are servers of the test's own.
+func freshServers(t *testing.T, n int) (servers []*rig.Server) {
+	t.Helper()
+	for range n {
+		servers = append(servers, rig.Fresh(t))
+	}
+	return servers
+}
+
+// Several goroutines of several clients want a lock all the time: never two inside, tokens
+// grow, and nobody is forgotten.
+func TestContention_excludes_and_strands_nobody(t *testing.T) {
+	for _, l := range contendedLocks() {
+		t.Run(l.name, func(t *testing.T) {
+			servers := []*rig.Server{rig.Shared()}
+			if l.servers > 1 {
+				rig.Need(t, rig.Single) // of which a few are soon started
+				servers = freshServers(t, l.servers)
+			}
+			c := l.contest(t, servers)
+			c.run(t)
+			t.Log(c)
+			if !l.shown {
+				c.targetFairness(t, 3*time.Duration(len(c.parties))*turn)
+			}
+		})
+	}
+}
+
+// The same while each server stands still for 30 ms twice a second.
+func TestContention_on_servers_that_stop(t *testing.T) {
+	rig.Need(t, rig.Process)
+	for _, l := range contendedLocks() {
+		t.Run(l.name, func(t *testing.T) {
+			servers := freshServers(t, l.servers)
+			c := l.contest(t, servers)
+			c.stops = servers
+			c.run(t)
+			t.Log(c)
+			if !l.shown {
+				c.targetFairness(t, 3*time.Duration(len(c.parties))*turn+2*stopFor)
+			}
+		})
+	}
+}
