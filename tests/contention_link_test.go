@@ -1,0 +1,50 @@
+package tests
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// neighbours are clients beside the server, whose goroutines leave a lock and come back
+// at once.
+type neighbours struct{ clients, goroutines int }
+
+// A client with one goroutine is a millisecond away from the server. Others, beside the
+// server, keep the lock for 20 ms and want it again at once. It gets half of what it would
+// get if all goroutines had equal shares, at least.
+func TestFarClientGetsItsShare(t *testing.T) {
+	for _, k := range []kind{lockKind, writeKind, mutexKind} {
+		for _, n := range []neighbours{{1, 1}, {2, 2}, {3, 2}} {
+			t.Run(fmt.Sprintf("%s beside %d clients of %d", k.name, n.clients, n.goroutines), func(t *testing.T) {
+				t.Parallel() // all of them rest nearly all the time
+				farClientGetsItsShare(t, k, n)
+			})
+		}
+	}
+}
+
+func farClientGetsItsShare(t *testing.T, k kind, n neighbours) {
+	t.Helper()
+	server, name := rig.Shared(), rig.Name(t)
+	c := &contest{hold: 20 * time.Millisecond, lasts: rig.Lasting(3 * time.Second), dump: dumpOf(t, []*rig.Server{server}, name)}
+	join := func(who string, client *latchkey.Client, goroutines int) {
+		c.parties = append(c.parties, party{who, goroutines, locking(k.open(client, name))})
+	}
+	link := rig.NewLink(t, server)
+	far := connectVia(t, server, link.Addr())
+	mustUnlock(t, mustLock(t, k.open(far, name))) // its connection is there
+	link.DelayRequests(time.Millisecond)
+	link.DelayReplies(time.Millisecond)
+	join("the far one", far, 1)
+	for i := range n.clients {
+		join(fmt.Sprint("neighbour ", i), connect(t, server), n.goroutines)
+	}
+	c.run(t)
+	share, fair := c.share(0)
+	t.Logf("share %.3f, equal shares are %.3f: %v", share, fair, c)
+	rig.Target(t, share >= fair/2, "the far client has %.3f of all passes, want half of %.3f", share, fair)
+}
