@@ -425,6 +425,9 @@ func TestFairScripts_leaked_notes_are_swept(t *testing.T) {
 		s.join(owner)
 		s.c.script(fairRelease, s.keys.fairKeys(), owner, "0", "", "PUBLISH", s.keys.channel, "0", "1", s.stale)
 	}
+	for range leaked {
+		s.c.script(fairRefresh, s.keys.fairKeys(), s.stale, "PUBLISH", s.keys.waiterChannel(""), "1", ownerB)
+	}
 	require.Less(t, len(s.state().places), 10)
 	s.do("HSET", notes, ownerC, "17:42")
 	s.release(ownerB, 0, "1")

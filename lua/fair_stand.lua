@@ -1,6 +1,7 @@
 -- Fragment: stand(ticket, shift) gives the owner its place in the queue of
 -- fair_queue.lua, or finds that it has it. Besides that fragment it needs the local
--- owner. Returns the ticket: since when the owner waits, in µs.
+-- owner. Returns the ticket: since when the owner waits, in µs; and true if it has come to
+-- the end of the queue just now.
 --
 --   ticket  what an earlier call returned, or ''. Whoever has lost its place (to a
 --           Redisson process, to an eviction, to a restart) gets it back by it.
@@ -114,38 +115,60 @@ local function lead(size, shift)
   return math.min(all, leadWithin(4, shift) or size > 4 and leadWithin(reach, shift) or all)
 end
 
--- sweep looks at some of the notes, and removes those of whom Redisson has removed:
--- with each that comes, so that they stay fewer than those who wait.
-local function sweep()
-  -- Before 6.2.5 the reply for a key that is missing is null.
-  local some = redis.call('hrandfield', notes, 4, 'withvalues') or {}
-  for i = 1, #some, 2 do
-    if expiry(some[i], some[i + 1]) <= now and not redis.call('zscore', deadlines, some[i]) then
-      redis.call('hdel', notes, some[i])
-    end
+-- ticketAfter returns a new ticket. It is later than the last one, also if the clock of the
+-- server was set back.
+local function ticketAfter(last)
+  return last and last >= micros and last + 1 or micros
+end
+
+-- mark notes that the owner waits and is alive, and until when Redisson is to keep it.
+local function mark(ticket, alive, deadline)
+  redis.call('hset', notes, owner, string.format('%.0f:%.0f', ticket, alive))
+  redis.call('zadd', deadlines, deadline, owner)
+end
+
+-- open begins a queue with the owner, without what has been left of an earlier one.
+local function open(ticket, alive)
+  ticket = ticket or since(redis.call('hget', notes, owner)) or micros
+  redis.call('del', deadlines, notes)
+  mark(ticket, alive, alive)
+  redis.call('rpush', queue, owner)
+  keep()
+  return ticket
+end
+
+-- join gives the owner a place at the end of the queue, if it has none and the last one is
+-- of this library and alive: nothing else has to be known then. Returns the ticket, or nil.
+local function join(alive)
+  local last = redis.call('lindex', queue, -1)
+  if not last then
+    return open(nil, alive)
   end
+  local texts = redis.call('hmget', notes, owner, last)
+  local scores = redis.call('zmscore', deadlines, owner, last)
+  local life = since(texts[2]) and scores[2] and expiry(last, texts[2]) or 0
+  if texts[1] or scores[1] or life <= now then
+    return
+  end
+  local ticket = ticketAfter(since(texts[2]))
+  mark(ticket, alive, alive + math.max(scores[2] - life, 0))
+  redis.call('rpush', queue, owner)
+  return ticket
 end
 
 -- enqueue gives the owner a place: at the end if it has no ticket.
 local function enqueue(ticket, alive, shift)
   trim()
   local size = redis.call('llen', queue)
-  local deadline = alive
   if size == 0 then
-    redis.call('del', deadlines, notes) -- of a queue that has been deleted
-  else
-    deadline = alive + lead(size, shift)
-    sweep()
+    return open(ticket, alive)
   end
-  local last = size > 0 and since(redis.call('hget', notes, redis.call('lindex', queue, -1)))
+  local deadline = alive + lead(size, shift)
+  local last = since(redis.call('hget', notes, redis.call('lindex', queue, -1)))
   local fresh = not ticket
-  if fresh then
-    -- Later than the last one, also if the clock of the server was set back.
-    ticket = last and last >= micros and last + 1 or micros
-  end
-  redis.call('hset', notes, owner, string.format('%.0f:%.0f', ticket, alive))
-  redis.call('zadd', deadlines, deadline, owner)
-  if fresh or size == 0 or last and ticket > last then
+  ticket = ticket or ticketAfter(last)
+  mark(ticket, alive, deadline)
+  if fresh or last and ticket > last then
     redis.call('rpush', queue, owner)
   else
     place(ticket, size)
@@ -155,6 +178,11 @@ end
 
 local function stand(ticket, shift)
   clock()
+  local alive = now + stale
+  local joined = ticket == '' and join(alive)
+  if joined then
+    return joined, true
+  end
   local text = redis.call('hget', notes, owner)
   local score = redis.call('zscore', deadlines, owner)
   local queued, size = score, redis.call('llen', queue)
@@ -162,7 +190,7 @@ local function stand(ticket, shift)
     -- One of the two keys is damaged: only the queue itself can tell.
     queued = redis.call('lpos', queue, owner)
   end
-  local alive, was = now + stale, since(text) and expiry(owner, text) or 0
+  local was = since(text) and expiry(owner, text) or 0
   ticket = tonumber(ticket) or since(text)
   if not queued then
     ticket = enqueue(ticket, alive, shift)
@@ -171,8 +199,7 @@ local function stand(ticket, shift)
     ticket = known or micros
     -- What Redisson will take off stays on.
     local deadline = was > 0 and score and score + alive - was or alive + lead(size, shift)
-    redis.call('hset', notes, owner, string.format('%.0f:%.0f', ticket, alive))
-    redis.call('zadd', deadlines, math.max(alive, deadline), owner)
+    mark(ticket, alive, math.max(alive, deadline))
     -- A ticket that is made up here is later than the place, and must not cost it.
     if known and not since(text) then
       reorder(known, size)

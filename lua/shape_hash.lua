@@ -17,9 +17,9 @@ local function isOwner(text)
   return last ~= nil and string.find(text, '^[:@]', last + 1) ~= nil or last == #text
 end
 
--- isForeign tells whether a hash is no lock, and an owner if it is one. It looks at a few
--- fields only, since data of an application may be large: all of a lock are owners, and
--- none of anything else.
+-- isForeign tells whether a hash is no lock, an owner if it is one, and whether that is
+-- all that stands in it. It looks at a few fields only, since data of an application may
+-- be large: all of a lock are owners, and none of anything else.
 local function isForeign(key)
   local some = redis.call('hrandfield', key, sample, 'withvalues') or {}
   local owners, holder = 0, nil
@@ -31,5 +31,5 @@ local function isForeign(key)
       return true
     end
   end
-  return owners == 0 and #some > 0, holder -- without any its time has ended just now
+  return owners == 0 and #some > 0, holder, #some == 2 -- without any its time has ended just now
 end
