@@ -62,6 +62,7 @@ type contest struct {
 	start    time.Time
 	took     time.Duration
 	total    atomic.Int64
+	finished atomic.Bool // it is over, whatever else is asked for
 	inside   atomic.Int32
 	overlaps atomic.Int64
 	token    atomic.Int64
@@ -119,7 +120,7 @@ func (c *contest) work(ctx context.Context, worker int, p party) error {
 }
 
 func (c *contest) over() bool {
-	return time.Since(c.start) >= c.lasts && c.total.Load() >= c.passes
+	return c.finished.Load() || time.Since(c.start) >= c.lasts && c.total.Load() >= c.passes
 }
 
 // count leaves out who comes in only because the others have stopped.
@@ -143,6 +144,12 @@ func (c *contest) enter(token int64) {
 		rest(c.hold)
 	}
 	c.inside.Add(-1)
+}
+
+// sharesFor is how long shares are measured: LATCHKEY_TEST_SHARES=20s makes them exact.
+func sharesFor(t *testing.T, full time.Duration) time.Duration {
+	t.Helper()
+	return rig.Campaign(t, "LATCHKEY_TEST_SHARES", full)
 }
 
 // byParty is how often each party has passed.

@@ -30,7 +30,7 @@ func TestFarClientGetsItsShare(t *testing.T) {
 func farClientGetsItsShare(t *testing.T, k kind, n neighbours) {
 	t.Helper()
 	server, name := rig.Shared(), rig.Name(t)
-	c := &contest{hold: 20 * time.Millisecond, lasts: rig.Lasting(3 * time.Second), dump: dumpOf(t, []*rig.Server{server}, name)}
+	c := &contest{hold: 20 * time.Millisecond, lasts: sharesFor(t, 3*time.Second), dump: dumpOf(t, []*rig.Server{server}, name)}
 	join := func(who string, client *latchkey.Client, goroutines int) {
 		c.parties = append(c.parties, party{who, goroutines, locking(k.open(client, name))})
 	}

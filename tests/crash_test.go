@@ -20,7 +20,7 @@ import (
 const crashLease = time.Second
 
 // keeper holds a lock and says when it loses it. Its arguments: kind of lock, name,
-// server.
+// server, and if it is not reached directly, the address of a proxy.
 var keeper = rig.Child("keeper", func(ctx context.Context, args []string) error {
 	k, err := kindNamed(args[0])
 	if err != nil {
@@ -30,7 +30,8 @@ var keeper = rig.Child("keeper", func(ctx context.Context, args []string) error 
 	if err != nil {
 		return err
 	}
-	client, closeAll, err := dial(server, server.Addr(), latchkey.Options{Lease: crashLease})
+	addr := append(args, server.Addr())[3]
+	client, closeAll, err := dial(server, addr, latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease})
 	if err != nil {
 		return err
 	}

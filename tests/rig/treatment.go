@@ -157,24 +157,30 @@ func (h *Held) Release() { h.once.Do(func() { close(h.release) }) }
 
 // HoldCommand keeps the next command that matches from the server until it is
 // released. Other connections are not held up.
-func (t *Tap) HoldCommand(match Match) *Held {
-	return t.hold(match, 1, func(gate <-chan struct{}) Treatment { return Treatment{Before: gate} })
+func (t *Tap) HoldCommand(match Match) *Held { return t.HoldNthCommand(1, match) }
+
+// HoldNthCommand does so with the n-th that matches, counted from 1.
+func (t *Tap) HoldNthCommand(n int, match Match) *Held {
+	return t.hold(match, n-1, 1, func(gate <-chan struct{}) Treatment { return Treatment{Before: gate} })
 }
+
+// HoldNthReply lets the n-th command that matches be executed and keeps its reply.
+func (t *Tap) HoldNthReply(n int, match Match) *Held { return t.hold(match, n-1, 1, afterwards) }
 
 // HoldReply lets the next command that matches be executed and keeps its reply
 // until it is released.
-func (t *Tap) HoldReply(match Match) *Held { return t.hold(match, 1, afterwards) }
+func (t *Tap) HoldReply(match Match) *Held { return t.HoldNthReply(1, match) }
 
 // HoldReplies does so with every command that matches: a client that sends one again
 // on another connection waits for its reply there, too.
-func (t *Tap) HoldReplies(match Match) *Held { return t.hold(match, -1, afterwards) }
+func (t *Tap) HoldReplies(match Match) *Held { return t.hold(match, 0, -1, afterwards) }
 
 func afterwards(gate <-chan struct{}) Treatment { return Treatment{After: gate} }
 
-func (t *Tap) hold(match Match, left int, how func(gate <-chan struct{}) Treatment) *Held {
+func (t *Tap) hold(match Match, skip, left int, how func(gate <-chan struct{}) Treatment) *Held {
 	arrived := make(chan Command, 1)
 	h := &Held{Arrived: arrived, release: make(chan struct{})}
-	t.addRule(&rule{match: match, left: left, treatment: func(c Command) Treatment {
+	t.addRule(&rule{match: match, skip: skip, left: left, treatment: func(c Command) Treatment {
 		treatment := how(h.release)
 		treatment.reached = func() {
 			select {

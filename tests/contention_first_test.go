@@ -1,0 +1,190 @@
+package tests
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// ordeal is a lock that is held, a waiter that is first in line and something happens to,
+// and one behind it.
+type ordeal struct {
+	t      *testing.T
+	kind   kind
+	server *rig.Server
+	name   string
+	holder *latchkey.Hold
+	tap    *rig.Tap // on the way of the first
+	second <-chan acquisition
+}
+
+var ordealOptions = latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease}
+
+// newOrdeal has somebody hold the lock; first lets another wait, by way of the tap.
+func newOrdeal(t *testing.T, k kind, first func(o *ordeal)) *ordeal {
+	t.Helper()
+	o := &ordeal{t: t, kind: k, server: rig.Shared(), name: rig.Name(t)}
+	o.tap = rig.NewTap(t, o.server)
+	o.holder = mustLock(t, k.open(connect(t, o.server), o.name), latchkey.Lease(time.Minute))
+	first(o)
+	inLine(t, o.tap, o.name)
+	behind := rig.NewTap(t, o.server)
+	client := connectVia(t, o.server, behind.Addr(), ordealOptions)
+	o.second = lockInBackground(within(t, time.Minute), k.open(client, o.name))
+	inLine(t, behind, o.name)
+	return o
+}
+
+// inLine waits until somebody behind the tap has asked for the lock and was refused.
+func inLine(t *testing.T, tap *rig.Tap, name string) {
+	t.Helper()
+	rig.Eventually(t, soon, "a waiter is refused", func() error {
+		if len(tap.Executed(rig.Mentions(name))) == 0 {
+			return assert.AnError
+		}
+		return nil
+	})
+}
+
+// process has a process of its own be first.
+func (o *ordeal) process() *rig.ChildProcess {
+	return keeper.Start(o.t, o.kind.name, o.name, o.server.Ticket(), o.tap.Addr())
+}
+
+// secondGoesOn releases and returns the hold of the second, and what passed until then is
+// printed and bounded.
+func (o *ordeal) secondGoesOn(after func(), limit time.Duration) *latchkey.Hold {
+	o.t.Helper()
+	mustUnlock(o.t, o.holder)
+	released := time.Now()
+	after()
+	next := rig.Await(o.t, limit+soon, "the second waiter", o.second)
+	require.NoError(o.t, next.err)
+	took := next.at.Sub(released)
+	o.t.Logf("the second goes on %v after the release", took.Round(100*time.Microsecond))
+	assert.Less(o.t, took, limit+leeway)
+	return next.hold
+}
+
+func nothing() {}
+
+// The first in line is dead when its turn comes: the next one goes on at once.
+func TestFirstWaiter_killed_is_passed_over(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		var child *rig.ChildProcess
+		o := newOrdeal(t, k, func(o *ordeal) { child = o.process() })
+		child.Kill()
+		limit := time.Duration(0)
+		if k.queued {
+			limit = crashLease // nobody can tell yet that it is dead: a stale period
+		}
+		mustUnlock(t, o.secondGoesOn(nothing, limit))
+	}, messages)
+}
+
+// It does not run when its turn comes, and goes on later: it does not believe that it has
+// the lock, and gets it after the second.
+func TestFirstWaiter_stopped_costs_a_short_lease(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		var child *rig.ChildProcess
+		o := newOrdeal(t, k, func(o *ordeal) { child = o.process() })
+		child.Stop(t)
+		second := o.secondGoesOn(nothing, crashLease)
+		o.tap.Forget()
+		child.Continue(t)
+		inLine(t, o.tap, o.name) // it has asked, or released what it was granted
+		require.NoError(t, second.Err())
+		assert.Positive(t, countInRedis(t, rig.NewAdmin(t, o.server), o.name))
+		mustUnlock(t, second)
+		child.Line(t, soon, "held")
+	}, messages)
+}
+
+// It is killed right after its turn has come, before it knows.
+func TestFirstWaiter_killed_with_the_grant_costs_a_short_lease(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		var child *rig.ChildProcess
+		o := newOrdeal(t, k, func(o *ordeal) { child = o.process() })
+		child.Stop(t)
+		mustUnlock(t, o.secondGoesOn(child.Kill, crashLease))
+	}, messages)
+}
+
+// It leaves, or its client is closed, just when its turn comes: the next one goes on at once.
+func TestFirstWaiter_leaving_costs_nothing(t *testing.T) {
+	t.Parallel()
+	leave := map[string]func(client *latchkey.Client, cancel func()){
+		"gives up": func(_ *latchkey.Client, cancel func()) { cancel() },
+		"closes":   func(client *latchkey.Client, _ func()) { _ = client.Close(context.Background()) },
+	}
+	for how, leaves := range leave {
+		for when, before := range map[string]bool{"before": true, "after": false} {
+			t.Run(how+" "+when+" the release", func(t *testing.T) {
+				eachKind(t, func(t *testing.T, k kind) {
+					t.Parallel()
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					var client *latchkey.Client
+					var first <-chan acquisition
+					o := newOrdeal(t, k, func(o *ordeal) {
+						client = connectVia(t, o.server, o.tap.Addr(), ordealOptions)
+						first = lockInBackground(ctx, k.open(client, o.name))
+					})
+					away := func() { leaves(client, cancel) }
+					if before {
+						away()
+						away = nothing
+					}
+					go func() { // it may be quicker
+						if got := <-first; got.err == nil {
+							_ = got.hold.Unlock(context.Background())
+						}
+					}()
+					mustUnlock(t, o.secondGoesOn(away, 0))
+				}, messages)
+			})
+		}
+	}
+}
+
+// It hears nothing: somebody goes on within the poll ceiling, and then the other.
+func TestFirstWaiter_without_messages_asks(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		var first <-chan acquisition
+		o := newOrdeal(t, k, func(o *ordeal) {
+			o.tap.DropMessages(true)
+			client := connectVia(t, o.server, o.tap.Addr(), ordealOptions)
+			first = lockInBackground(within(t, time.Minute), k.open(client, o.name))
+		})
+		mustUnlock(t, o.holder)
+		released, both := time.Now(), []<-chan acquisition{first, o.second}
+		for range 2 {
+			var next acquisition
+			select {
+			case next = <-both[0]:
+				both[0] = nil
+			case next = <-both[1]:
+				both[1] = nil
+			}
+			require.NoError(t, next.err)
+			t.Logf("the next goes on %v after the release", next.at.Sub(released).Round(100*time.Microsecond))
+			assert.Less(t, next.at.Sub(released), latchkey.DefaultPollCeiling+leeway)
+			mustUnlock(t, next.hold)
+			released = time.Now()
+		}
+	}, messages)
+}
