@@ -23,10 +23,11 @@ const turn = 10 * time.Millisecond
 // acquire acquires what a contest is about.
 type acquire func(ctx context.Context) (taken, error)
 
-// taken is how to release what was acquired, and its fencing token, if there is one.
+// taken is what was acquired.
 type taken struct {
 	release func(ctx context.Context) error
-	token   int64
+	token   int64         // 0 if it has none
+	valid   time.Duration // for how long it is certain, 0 if nobody says
 }
 
 func locking(lock latchkey.Locker) acquire {
@@ -35,7 +36,7 @@ func locking(lock latchkey.Locker) acquire {
 		if err != nil {
 			return taken{}, err
 		}
-		return taken{hold.Unlock, hold.Token()}, nil
+		return taken{hold.Unlock, hold.Token(), hold.ValidFor()}, nil
 	}
 }
 
