@@ -29,7 +29,7 @@ func newContender(c contest, client *latchkey.Client, raw rueidis.Client, d *dia
 	case "rw":
 		return library{client.NewRWLock(c.Name), counter, d}.pass
 	case "semaphore":
-		return pool{client.NewSemaphore(c.Name), counter, d}.pass
+		return pool{client.NewSemaphore(c.Name), counter, c.hold(), d}.pass
 	case "permit":
 		return lending{client.NewPermitSemaphore(c.Name), counter, d}.pass
 	case "latch":
@@ -37,9 +37,11 @@ func newContender(c contest, client *latchkey.Client, raw rueidis.Client, d *dia
 	case "multi":
 		return pair{client, raw, c.Name, d}.pass
 	default:
-		return single{lockOf(client, c.Kind, c.Name), counter, d}.pass
+		return single{lockOf(client, c.Kind, c.Name), counter, c.hold(), d}.pass
 	}
 }
+
+func (c contest) hold() time.Duration { return time.Duration(c.Hold) * time.Millisecond }
 
 // counter is a number in Redis that nothing protects but the lock that is tried.
 type counter struct {
@@ -83,6 +85,7 @@ func readNumber(ctx context.Context, raw rueidis.Client, key string) (int64, err
 type single struct {
 	lock    anyLock
 	counter counter
+	hold    time.Duration
 	diary   *diary
 }
 
@@ -94,6 +97,7 @@ func (s single) pass(ctx context.Context) (bool, error) {
 	}
 	from := s.diary.waited(start)
 	err = s.counter.count(ctx)
+	<-time.After(s.hold)
 	s.diary.stay(s.counter.name, from, time.Now(), alone, hold.Token())
 	return true, errors.Join(err, hold.Unlock(ctx))
 }
@@ -172,6 +176,7 @@ func (l library) write(ctx context.Context, hold *latchkey.Hold, downgrade bool)
 type pool struct {
 	semaphore *latchkey.Semaphore
 	counter   counter
+	hold      time.Duration
 	diary     *diary
 }
 
@@ -182,6 +187,7 @@ func (p pool) pass(ctx context.Context) (bool, error) {
 	}
 	from := p.diary.waited(start)
 	_, err := p.counter.read(ctx) // which only takes time
+	<-time.After(p.hold)
 	p.diary.stay(p.semaphore.Name(), from, time.Now(), permits, 0)
 	return true, errors.Join(err, p.semaphore.Release(ctx, permits))
 }

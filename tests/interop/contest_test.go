@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,6 +25,8 @@ type contest struct {
 	Name    string `json:"name"`
 	Threads int    `json:"threads"`
 	Millis  int64  `json:"millis"`
+	Hold    int64  `json:"hold"`    // ms for which each keeps it, of single locks and semaphores
+	From    int64  `json:"from"`    // when all begin, in ns of the clock; 0: at once
 	Diary   string `json:"diary"`   // the file for the stays
 	Parties int    `json:"parties"` // of a latch: all threads of all processes
 	Until   int64  `json:"until"`   // of a latch: when rounds end, in ns of the clock
@@ -31,8 +34,24 @@ type contest struct {
 
 // outcome is what the threads of a process achieved.
 type outcome struct {
-	Passes  int64 `json:"passes"`
-	Longest int64 `json:"longest"` // ns that anybody waited
+	Passes int64   `json:"passes"`
+	Shares []int64 `json:"shares"` // of each thread, without what came after the end
+	Waits  []int64 `json:"waits"`  // ns, every wait of everybody
+}
+
+func (o *outcome) add(other outcome) {
+	o.Passes += other.Passes
+	o.Shares = append(o.Shares, other.Shares...)
+	o.Waits = append(o.Waits, other.Waits...)
+}
+
+// wait is the part of all waits that were not longer, such as 0.99, and 1 for the longest.
+func (o *outcome) wait(part float64) time.Duration {
+	if len(o.Waits) == 0 {
+		return 0
+	}
+	slices.Sort(o.Waits)
+	return time.Duration(o.Waits[int(part*float64(len(o.Waits)-1))])
 }
 
 // contestant is a process of this library in a contest. Contest.java is the same for
@@ -69,14 +88,14 @@ func (c contest) run(ctx context.Context, client *latchkey.Client, raw rueidis.C
 	all.Wait()
 	result, text := outcome{}, []byte(nil)
 	for _, d := range diaries {
-		result.Passes += d.passes
-		result.Longest = max(result.Longest, d.longest)
+		result.add(outcome{d.passes, []int64{d.inTime}, d.waits})
 		text = append(text, d.stays...)
 	}
 	return result, errors.Join(errors.Join(failures...), os.WriteFile(c.Diary, text, 0o600))
 }
 
 func (c contest) contend(ctx context.Context, pass contender, d *diary) error {
+	<-time.After(time.Until(time.Unix(0, c.From)))
 	end := time.Now().Add(time.Duration(c.Millis) * time.Millisecond)
 	for time.Now().Before(end) {
 		again, err := pass(ctx)
@@ -84,15 +103,19 @@ func (c contest) contend(ctx context.Context, pass contender, d *diary) error {
 			return err
 		}
 		d.passes++
+		if time.Now().Before(end) {
+			d.inTime++
+		}
 	}
 	return nil
 }
 
 // diary is what one thread notes of its stays.
 type diary struct {
-	stays   []byte // as history.Read understands them
-	passes  int64
-	longest int64
+	stays  []byte // as history.Read understands them
+	passes int64
+	inTime int64 // passes that did not end only when the others had stopped
+	waits  []int64
 }
 
 func (d *diary) stay(key string, from, to time.Time, permits int, token int64) {
@@ -102,6 +125,6 @@ func (d *diary) stay(key string, from, to time.Time, permits int, token int64) {
 // waited notes a wait that is over now, and returns the time.
 func (d *diary) waited(since time.Time) time.Time {
 	now := time.Now()
-	d.longest = max(d.longest, int64(now.Sub(since)))
+	d.waits = append(d.waits, int64(now.Sub(since)))
 	return now
 }

@@ -9,4 +9,5 @@
 //
 //	LATCHKEY_TEST_REDISSON=4.7.0        the versions to test against, by commas
 //	LATCHKEY_TEST_INTEROP_TIME=5m       how long each contest lasts, with more processes
+//	LATCHKEY_TEST_SHARES=20s            how long shares of mixed fleets are measured, in more of them
 package interop

@@ -16,10 +16,12 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// contestants says how many contend, and for how long.
+// contestants says who contends, and for how long.
 type contestants struct {
-	processes, threads int // of this library; and threads of each JVM
-	lasts              time.Duration
+	processes int // of this library
+	java      []*java
+	threads   int // of each
+	lasts     time.Duration
 }
 
 // Processes of this library and of two versions of Redisson contend for one name: what
@@ -35,7 +37,12 @@ func TestExclusion(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			rig.Repeated(t, variable, 3*time.Second, func(t *testing.T, lasts time.Duration) {
 				t.Helper()
-				newArena(t, here(t), kind, contestants{processes: each, threads: each, lasts: lasts}).hold()
+				where := here(t)
+				var java []*java
+				for _, version := range versions() {
+					java = append(java, where.java(t, version))
+				}
+				newArena(t, where, kind, contestants{processes: each, java: java, threads: each, lasts: lasts}).hold()
 			})
 		})
 	}
@@ -46,7 +53,6 @@ type arena struct {
 	contestants
 	t       *testing.T
 	raw     rueidis.Client
-	java    []*java
 	contest contest
 	dir     string
 	diaries []string
@@ -55,9 +61,6 @@ type arena struct {
 func newArena(t *testing.T, where place, kind string, who contestants) *arena {
 	t.Helper()
 	a := &arena{contestants: who, t: t, raw: where.raw(t), dir: t.TempDir()}
-	for _, version := range versions() {
-		a.java = append(a.java, where.java(t, version))
-	}
 	a.contest = contest{
 		URL: where.server.URL(), Kind: kind, Name: rig.Name(t), Threads: a.threads, Millis: a.lasts.Milliseconds(),
 		Parties: a.threads * (a.processes + len(a.java)), Until: time.Now().Add(a.lasts).UnixNano(),
@@ -76,22 +79,26 @@ func (a *arena) capacity() int {
 	return alone
 }
 
-// hold holds the contest and checks what came of it.
-func (a *arena) hold() {
+// hold holds the contest, checks what came of it, and returns what each side achieved.
+func (a *arena) hold() map[string]outcome {
 	a.t.Helper()
 	outcomes := a.run()
 	stays, err := history.Read(a.diaries...)
 	require.NoError(a.t, err)
 	history.CheckStays(a.t, a.capacity(), stays)
 	for side, o := range outcomes {
+		if len(o.Shares) == 0 {
+			continue
+		}
 		assert.Positive(a.t, o.Passes, "%s never came in", side)
 		a.t.Logf("%s: %d passes, %.0f/s, the longest wait %v", side, o.Passes,
-			float64(o.Passes)/a.lasts.Seconds(), time.Duration(o.Longest).Round(time.Millisecond))
+			float64(o.Passes)/a.lasts.Seconds(), o.wait(1).Round(time.Millisecond))
 	}
 	a.checkCounters(stays)
 	if a.capacity() == poolSize {
 		a.checkPool()
 	}
+	return outcomes
 }
 
 // checkPool checks that all permits have come back: the counter, and no id is held.
@@ -115,13 +122,16 @@ func (a *arena) run() map[string]outcome {
 		require.NoError(a.t, err)
 		children = append(children, contestant.Start(a.t, string(job)))
 	}
-	answers := map[string]<-chan answer{}
+	var answers []<-chan answer
 	for _, j := range a.java {
-		answers["Redisson "+j.jvm.version] = j.on("contest").start("contest.run", a.javaJob())
+		answers = append(answers, j.on("contest").start("contest.run", a.javaJob()))
 	}
 	outcomes := map[string]outcome{}
-	for side, c := range answers {
-		outcomes[side] = value[outcome](a.t, rig.Await(a.t, a.lasts+time.Minute, side, c))
+	for i, c := range answers {
+		side := "Redisson " + a.java[i].jvm.version
+		sum := outcomes[side]
+		sum.add(value[outcome](a.t, rig.Await(a.t, a.lasts+time.Minute, side, c)))
+		outcomes[side] = sum
 	}
 	outcomes["Go"] = a.childOutcomes(children)
 	return outcomes
@@ -133,8 +143,7 @@ func (a *arena) childOutcomes(children []*rig.ChildProcess) (sum outcome) {
 		o := outcome{}
 		require.NoError(a.t, json.Unmarshal([]byte(child.Line(a.t, a.lasts+time.Minute, "outcome")), &o))
 		child.Wait(a.t, soon)
-		sum.Passes += o.Passes
-		sum.Longest = max(sum.Longest, o.Longest)
+		sum.add(o)
 	}
 	return sum
 }
@@ -152,7 +161,7 @@ func (a *arena) javaJob() (f fields) {
 	text, err := json.Marshal(a.job())
 	require.NoError(a.t, err)
 	require.NoError(a.t, json.Unmarshal(text, &f))
-	f["until"] = a.contest.Until // which as a float would lose digits
+	f["until"], f["from"] = a.contest.Until, a.contest.From // which as floats would lose digits
 	return f
 }
 

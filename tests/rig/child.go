@@ -21,6 +21,9 @@ const (
 // ChildMain is the main function of a child process.
 type ChildMain func(ctx context.Context, args []string) error
 
+// longestLine of a child is more than any of them prints.
+const longestLine = 64 << 20
+
 var childMains = map[string]ChildMain{}
 
 // ChildProgram is a program that tests run in processes of their own, in order to
@@ -79,7 +82,9 @@ func (p ChildProgram) Start(tb testing.TB, args ...string) *ChildProcess {
 	if err != nil {
 		tb.Fatalf("rig: child %s: %v", p.name, err)
 	}
-	go c.watch(bufio.NewScanner(stdout))
+	output := bufio.NewScanner(stdout)
+	output.Buffer(nil, longestLine)
+	go c.watch(output)
 	tb.Cleanup(c.Kill)
 	return c
 }

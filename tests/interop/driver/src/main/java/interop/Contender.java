@@ -12,14 +12,15 @@ interface Contender {
     static Contender of(RedissonClient client, Command command, Diary diary) {
         String kind = command.text("kind");
         String name = command.text("name");
+        long hold = command.number("hold", 0);
         return switch (kind) {
             case "rw" -> new Library(client, name, diary);
-            case "semaphore" -> new Pool(client, name, diary);
+            case "semaphore" -> new Pool(client, name, hold, diary);
             case "permit" -> new Lending(client, name, diary);
             case "latch" -> new Meeting(client, name, command.count("parties"), command.number("until"));
             case "multi" -> new Pair(client, name, diary);
             case "fenced" -> new Ticketed(client, name, diary);
-            default -> new Alone(client, kind, name, diary);
+            default -> new Alone(client, kind, name, hold, diary);
         };
     }
 }

@@ -20,7 +20,8 @@ import org.redisson.api.RedissonClient;
 final class Contest {
     private final RedissonClient client;
     private final Command command;
-    private long longest; // nanoseconds that anybody waited
+    private final List<Long> waits = new ArrayList<>(); // nanoseconds
+    private final List<Long> shares = new ArrayList<>(); // passes in time, of each thread
     private long passes;
 
     Contest(RedissonClient client, Command command) {
@@ -44,13 +45,14 @@ final class Contest {
         } finally {
             pool.shutdown();
         }
-        return Map.of("passes", passes, "longest", longest);
+        return Map.of("passes", passes, "shares", shares, "waits", waits);
     }
 
     private Void contend(Contender contender, Diary diary, BufferedWriter file) throws Exception {
-        long end = System.nanoTime() + command.number("millis") * 1_000_000L;
-        while (System.nanoTime() < end && contender.pass()) {
-            diary.passed();
+        Clock.restUntil(command.number("from", 0));
+        long end = Clock.nanos() + command.number("millis") * 1_000_000L;
+        while (Clock.nanos() < end && contender.pass()) {
+            diary.passed(Clock.nanos() < end);
         }
         finish(diary, file);
         return null;
@@ -59,6 +61,7 @@ final class Contest {
     private synchronized void finish(Diary diary, BufferedWriter file) throws IOException {
         diary.write(file);
         passes += diary.passes();
-        longest = Math.max(longest, diary.longest());
+        shares.add(diary.inTime());
+        waits.addAll(diary.waits());
     }
 }

@@ -2,12 +2,15 @@ package interop;
 
 import java.io.IOException;
 import java.io.Writer;
+import java.util.ArrayList;
+import java.util.List;
 
 /** What one thread notes of its stays; history.Stay has the format. */
 final class Diary {
     private final StringBuilder stays = new StringBuilder();
-    private long longest;
+    private final List<Long> waits = new ArrayList<>();
     private long passes;
+    private long inTime;
 
     void stay(String key, long from, long to, int weight, long token) {
         stays.append(from).append(' ').append(to).append(' ').append(weight).append(' ').append(token)
@@ -15,19 +18,25 @@ final class Diary {
     }
 
     void waited(long nanos) {
-        longest = Math.max(longest, nanos);
+        waits.add(nanos);
     }
 
-    void passed() {
+    void passed(boolean before) {
         passes++;
+        inTime += before ? 1 : 0;
     }
 
     void write(Writer file) throws IOException {
         file.append(stays);
     }
 
-    long longest() {
-        return longest;
+    List<Long> waits() {
+        return waits;
+    }
+
+    /** Without a pass that ended only when the others had stopped. */
+    long inTime() {
+        return inTime;
     }
 
     long passes() {

@@ -9,12 +9,14 @@ final class Pool implements Contender {
     private final RSemaphore semaphore;
     private final Counter counter;
     private final String name;
+    private final long hold; // milliseconds more than looking takes
     private final Diary diary;
 
-    Pool(RedissonClient client, String name, Diary diary) {
+    Pool(RedissonClient client, String name, long hold, Diary diary) {
         semaphore = client.getSemaphore(name);
         counter = new Counter(client, name);
         this.name = name;
+        this.hold = hold;
         this.diary = diary;
     }
 
@@ -26,6 +28,7 @@ final class Pool implements Contender {
         long from = Clock.nanos();
         diary.waited(from - start);
         counter.watch(); // which only takes time
+        Thread.sleep(hold);
         diary.stay(name, from, Clock.nanos(), permits, 0);
         semaphore.release(permits);
         return true;
