@@ -120,12 +120,13 @@ func (p fairProtocol) acquireCall(a *acquisition, count, round int) call {
 	if p.waiter != nil {
 		stale, ticket = o.client.staleMS, p.waiters.ticketText(p.waiter)
 	}
-	c := call{fairAcquire, o.lock.fairKeys(), append(acquireArgs(o, a.lease, count),
-		o.client.publish, o.lock.waiterChannel(""), stale, ticket, p.waiters.shift)}
+	fenced := "0"
 	if o.lock.spec.fenced {
-		c.keys = append(c.keys, o.lock.token)
+		fenced = "1"
 	}
-	return c
+	return call{fairAcquire, o.lock.fairKeys(), append(acquireArgs(o, a.lease, count),
+		o.client.publish, o.lock.waiterChannel(""), stale, ticket, p.waiters.shift,
+		fenced, "", o.lock.clientChannel(o.client.publish, ""), o.client.countsListeners())}
 }
 
 // readRefusal reads the place that the script has given to an ownership that waits.
@@ -156,18 +157,44 @@ func (fairProtocol) releaseCall(o *ownership, count int, raise int64) call {
 	if o.mayWait() {
 		waiting = "1"
 	}
-	return call{fairRelease, o.lock.fairKeys(), append(releaseArgs(o, count, raise), waiting, o.client.staleMS)}
+	return call{fairRelease, o.lock.fairKeys(), append(releaseArgs(o, count, raise),
+		append([]string{waiting}, o.client.fairArgs(o.lock.keys)...)...)}
+}
+
+// fairArgs are what a script has to know to pass a fair lock on.
+func (c *Client) fairArgs(k keys) []string {
+	return []string{c.staleMS, c.tokenFloor, k.clientChannel(c.publish, ""), c.countsListeners()}
 }
 
 // fairKeys are those of every script for a fair lock.
 func (k *keys) fairKeys() []string {
 	tag := transport.HashTag(k.key)
-	return append(make([]string, 0, 5), k.key,
-		"redisson_lock_queue:"+tag, "redisson_lock_timeout:"+tag, "latchkey_fair:"+tag)
+	return []string{k.key, "redisson_lock_queue:" + tag, "redisson_lock_timeout:" + tag, "latchkey_fair:" + tag, k.token}
 }
 
 // waiterChannel is where the lock tells an owner that its turn has come.
 func (k *keys) waiterChannel(owner string) string { return k.channel + ":" + owner }
+
+// clientChannel is where the lock tells a client that one of its waiters was granted the lock;
+// without a client, what these channels begin with. It depends on the command that publishes.
+func (k *keys) clientChannel(publish, client string) string {
+	switch {
+	case publish == "SPUBLISH":
+		return "latchkey:" + transport.HashTag(k.key) + ":" + client
+	case client == "":
+		return "latchkey:{"
+	}
+	return "latchkey:{" + client + "}"
+}
+
+// countsListeners is "1" if the server that publishes counts all who listen: in a cluster those
+// of a message that is not sharded may be at any node.
+func (c *Client) countsListeners() string {
+	if c.cluster && c.publish != "SPUBLISH" {
+		return "0"
+	}
+	return "1"
+}
 
 // Waiter is an owner that waits for a fair lock.
 type Waiter struct {

@@ -156,17 +156,17 @@ func TestFairScripts_allowance_after_an_eviction_of_the_notes(t *testing.T) {
 func TestFairScripts_deadline_without_a_place(t *testing.T) {
 	const orphan = "55555555-5555-4555-8555-555555555555:1"
 	ends := map[string]func(s fairScripts, ticket string){
-		"the last acquires": func(s fairScripts, ticket string) {
+		"the last releases": func(s fairScripts, ticket string) {
 			s.do("DEL", s.keys.key)
-			require.Nil(s.t, s.c.script(fairAcquire, s.keys.fairKeys(), ownerB, "30000", "1", "", "", "PUBLISH",
-				s.keys.waiterChannel(""), s.stale, ticket, "300000"))
+			defer s.once(s.releaseCall(ownerB, 0, "0"))
+			require.Nil(s.t, s.once(s.acquireCall(ownerB, "1", s.stale, ticket)))
 		},
 		"the last leaves": func(s fairScripts, _ string) {
-			s.c.script(fairRelease, s.keys.fairKeys(), ownerB, "0", "", "PUBLISH", s.keys.channel, "0", "1", s.stale)
+			s.once(s.releaseCall(ownerB, 0, "1"))
 		},
 		"its time is over": func(s fairScripts, _ string) {
 			s.do("ZADD", s.keys.fairKeys()[2], "42", orphan)
-			s.c.script(fairRefresh, s.keys.fairKeys(), s.stale, "PUBLISH", s.keys.waiterChannel(""), "1", ownerB)
+			s.once(s.refreshCall(ownerB))
 		},
 	}
 	for what, end := range ends {
@@ -205,10 +205,8 @@ func TestFairScripts_token_key_of_another_type(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := newFairScripts(t)
-			keys := append(s.keys.fairKeys(), s.keys.token)
-			acquire := func(owner, count, stale string) any {
-				return s.c.script(fairAcquire, keys, owner, "30000", count, "", "", "PUBLISH", s.keys.waiterChannel(""), stale, "", "300000")
-			}
+			s.fenced = "1"
+			acquire := func(owner, count, stale string) any { return s.once(s.acquireCall(owner, count, stale, "")) }
 			require.NotNil(t, acquire(ownerA, "1", s.stale))
 			s.do("DEL", s.keys.token)
 			s.do(append(spoil, s.keys.token, "x")...)
@@ -234,7 +232,7 @@ func TestFairScripts_HRANDFIELD_may_be_null(t *testing.T) {
 	s := newFairScripts(t)
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
 	s.stranger(1)
-	old := transport.NewScript(older + fairAcquire.Text)
-	require.IsType(t, []any{}, s.c.script(old, s.keys.fairKeys(), ownerB, "30000", "1", "", "", "PUBLISH",
-		s.keys.waiterChannel(""), s.stale, "", "300000"))
+	c := s.acquireCall(ownerB, "1", s.stale, "")
+	c.cmd = transport.NewScript(older + c.cmd.Text)
+	require.IsType(t, []any{}, s.once(c))
 }

@@ -18,10 +18,12 @@ const ownerC = "22222222-2222-4222-8222-222222222222:10"
 // fairScripts is one fair lock, driven by its bare scripts. Every call is sent
 // twice, and the second has to change nothing, as after a lost reply.
 type fairScripts struct {
-	t     *testing.T
-	c     *Client
-	keys  keys
-	stale string
+	t      *testing.T
+	c      *Client
+	keys   keys
+	stale  string
+	fenced string // "1" or "0"
+	lease  string // for which waiters are granted the lock, or ""
 }
 
 func newFairScripts(t *testing.T) fairScripts {
@@ -29,7 +31,7 @@ func newFairScripts(t *testing.T) fairScripts {
 	c := newTestClient(t, Options{})
 	names, err := c.options.keysOf(uniqueName(t, c))
 	require.NoError(t, err)
-	return fairScripts{t, c, names, "5000"}
+	return fairScripts{t, c, names, "5000", "0", ""}
 }
 
 // fairState is everything that stands in Redis, with the times left out that go on.
@@ -69,11 +71,32 @@ func (s fairScripts) state() fairState {
 	return state
 }
 
-func (s fairScripts) twice(cmd transport.Command, keys []string, args ...string) any {
+func (s fairScripts) acquireCall(owner, count, stale, ticket string) call {
+	return call{fairAcquire, s.keys.fairKeys(), []string{owner, "30000", count, "", "", "PUBLISH",
+		s.keys.waiterChannel(""), stale, ticket, "300000", s.fenced, s.lease, s.keys.clientChannel("PUBLISH", ""), "1"}}
+}
+
+func (s fairScripts) releaseCall(owner string, count int, waiting string) call {
+	return call{fairRelease, s.keys.fairKeys(), []string{owner, strconv.Itoa(count), "",
+		"PUBLISH", s.keys.channel, "0", waiting, s.stale, "", s.keys.clientChannel("PUBLISH", ""), "1"}}
+}
+
+func (s fairScripts) refreshCall(owners ...string) call {
+	return call{fairRefresh, s.keys.fairKeys(), append([]string{s.stale, "PUBLISH", "", "1",
+		s.keys.waiterChannel(""), s.keys.clientChannel("PUBLISH", ""), strconv.Itoa(len(owners))}, owners...)}
+}
+
+// once sends a call once.
+func (s fairScripts) once(c call) any {
 	s.t.Helper()
-	first := s.c.script(cmd, keys, args...)
+	return s.c.script(c.cmd, c.keys, c.args...)
+}
+
+func (s fairScripts) twice(c call) any {
+	s.t.Helper()
+	cmd, first := c.cmd, s.once(c)
 	state := s.state()
-	second := s.c.script(cmd, keys, args...)
+	second := s.once(c)
 	require.Equal(s.t, state, s.state(), "the second time changes nothing")
 	if cmd == fairRelease {
 		return first
@@ -88,8 +111,7 @@ func (s fairScripts) twice(cmd transport.Command, keys []string, args ...string)
 
 func (s fairScripts) acquire(owner, stale, ticket string) any {
 	s.t.Helper()
-	return s.twice(fairAcquire, s.keys.fairKeys(), owner, "30000", "1", "", "", "PUBLISH",
-		s.keys.waiterChannel(""), stale, ticket, "300000")
+	return s.twice(s.acquireCall(owner, "1", stale, ticket))
 }
 
 // wait is an attempt that joins the queue, and returns the ticket.
@@ -102,21 +124,18 @@ func (s fairScripts) wait(owner string) string {
 
 func (s fairScripts) release(owner string, count int, waiting string) any {
 	s.t.Helper()
-	return s.twice(fairRelease, s.keys.fairKeys(), owner, strconv.Itoa(count), "",
-		"PUBLISH", s.keys.channel, "0", waiting, s.stale)
+	return s.twice(s.releaseCall(owner, count, waiting))
 }
 
 func (s fairScripts) refresh(owners ...string) any {
 	s.t.Helper()
-	args := append([]string{s.stale, "PUBLISH", s.keys.waiterChannel(""), strconv.Itoa(len(owners))}, owners...)
-	return s.twice(fairRefresh, s.keys.fairKeys(), args...)
+	return s.twice(s.refreshCall(owners...))
 }
 
 // join is wait for one of a crowd, sent once.
 func (s fairScripts) join(owner string) {
 	s.t.Helper()
-	require.IsType(s.t, []any{}, s.c.script(fairAcquire, s.keys.fairKeys(), owner, "30000", "1", "", "", "PUBLISH",
-		s.keys.waiterChannel(""), "60000", "", "300000"))
+	require.IsType(s.t, []any{}, s.once(s.acquireCall(owner, "1", "60000", "")))
 }
 
 // stranger puts a waiter of Redisson at the end of the queue, of whom there are so many.
@@ -401,8 +420,7 @@ func TestFairScripts_leaver_does_not_stay_at_the_end(t *testing.T) {
 	s.release(ownerC, 0, "1")
 	require.InDelta(t, 300*time.Second, s.deadline(ownerC), float64(2*time.Second), "dies now, but for the stranger's wait")
 	for i := around; i < 2*around; i++ {
-		s.c.script(fairRelease, s.keys.fairKeys(), "44444444-4444-4444-8444-444444444444:"+strconv.Itoa(i),
-			"0", "", "PUBLISH", s.keys.channel, "0", "1", s.stale)
+		s.once(s.releaseCall("44444444-4444-4444-8444-444444444444:"+strconv.Itoa(i), 0, "1"))
 	}
 	state := s.state()
 	require.Len(t, state.queue, around+1)
@@ -423,10 +441,10 @@ func TestFairScripts_leaked_notes_are_swept(t *testing.T) {
 	for i := range come {
 		owner := "44444444-4444-4444-8444-444444444444:" + strconv.Itoa(i)
 		s.join(owner)
-		s.c.script(fairRelease, s.keys.fairKeys(), owner, "0", "", "PUBLISH", s.keys.channel, "0", "1", s.stale)
+		s.once(s.releaseCall(owner, 0, "1"))
 	}
 	for range leaked {
-		s.c.script(fairRefresh, s.keys.fairKeys(), s.stale, "PUBLISH", s.keys.waiterChannel(""), "1", ownerB)
+		s.once(s.refreshCall(ownerB))
 	}
 	require.Less(t, len(s.state().places), 10)
 	s.do("HSET", notes, ownerC, "17:42")
@@ -492,8 +510,7 @@ func TestFairScripts_one_alive_behind_many_dead(t *testing.T) {
 	}
 	s.do("DEL", k[0])
 	for range 2 {
-		require.Equal(t, int64(0), s.c.script(fairAcquire, k, ownerC, "30000", "1", "", "", "PUBLISH",
-			s.keys.waiterChannel(""), "", "", "300000"))
+		require.Equal(t, int64(0), s.once(s.acquireCall(ownerC, "1", "", "")))
 	}
 	require.Equal(t, int64(0), s.acquire(ownerC, "", ""))
 	require.Equal(t, []string{ownerB}, s.state().queue)
@@ -507,7 +524,7 @@ func TestFairScripts_leaving_a_wrong_key(t *testing.T) {
 	s.wait(ownerB)
 	s.do("SET", s.keys.key, "something else")
 	for range 2 {
-		reply := s.c.script(fairRelease, s.keys.fairKeys(), ownerB, "0", "", "PUBLISH", s.keys.channel, "0", "1", s.stale)
+		reply := s.once(s.releaseCall(ownerB, 0, "1"))
 		require.ErrorContains(t, reply.(error), "WRONGTYPE")
 	}
 	s.do("DEL", s.keys.key)

@@ -291,7 +291,8 @@ func (l *fairWaitList) batches(wanted *transport.Node) map[*transport.Node][]*re
 
 // newRefreshing makes an empty batch.
 func (l *fairWaitList) newRefreshing() *refreshing {
-	return &refreshing{call: call{cmd: fairRefresh, args: []string{l.client.staleMS, l.client.publish}}}
+	return &refreshing{call: call{cmd: fairRefresh, args: []string{
+		l.client.staleMS, l.client.publish, l.client.tokenFloor, l.client.countsListeners()}}}
 }
 
 // fill adds waiters of one lock, from e on, and returns the first that found no room.
@@ -308,7 +309,7 @@ func (b *refreshing) fill(e *list.Element) *list.Element {
 func (b *refreshing) add(places []*fairWaiter) {
 	lock := places[0].ownership.lock
 	b.keys = append(b.keys, lock.fairKeys()...)
-	b.args = append(b.args, lock.waiterChannel(""), strconv.Itoa(len(places)))
+	b.args = append(b.args, lock.waiterChannel(""), lock.clientChannel(lock.client.publish, ""), strconv.Itoa(len(places)))
 	for _, w := range places {
 		b.args = append(b.args, w.ownership.wire)
 	}

@@ -99,7 +99,7 @@ func (c *Client) evictions(names keys, i Inspection) []call {
 		return []call{{mutexRelease, []string{names.key}, []string{i.Holders[0].Owner.String(), c.publish, names.channel}}}
 	default:
 		// It may be a fair lock, whose waiters listen elsewhere.
-		args := []string{i.Holders[0].Owner.String(), "-1", "", c.publish, names.channel, "0", "0", c.staleMS}
-		return []call{{fairRelease, names.fairKeys(), args}}
+		args := []string{i.Holders[0].Owner.String(), "-1", "", c.publish, names.channel, "0", "0"}
+		return []call{{fairRelease, names.fairKeys(), append(args, c.fairArgs(names)...)}}
 	}
 }

@@ -3,7 +3,7 @@
 --
 -- KEYS[1] lock hash (see lock_acquire.lua)
 -- KEYS[2] queue, KEYS[3] deadlines, KEYS[4] notes (see fair_queue.lua)
--- KEYS[5] fencing counter, for a fenced lock only
+-- KEYS[5] fencing counter
 -- ARGV[1] to ARGV[5] as in lock_acquire.lua: owner, lease, count, part, floor
 -- ARGV[6] PUBLISH or SPUBLISH
 -- ARGV[7] what the waiters' channels begin with
@@ -12,31 +12,41 @@
 --         so by fair_refresh.lua, not by asking
 -- ARGV[9] the ticket of an earlier call, or ''
 -- ARGV[10] ms that a Redisson process takes off all deadlines when it acquires
+-- ARGV[11] '1' if the lock is fenced
+-- ARGV[12] ms of the lease for which the owner is granted the lock while it waits, '' if it
+--         asks for itself
+-- ARGV[13] what the channels of clients begin with, ARGV[14] '1' if the server counts all
+--         who listen there
 --
 -- Reply   nil, or the fencing token as a string: acquired
 --         array: refused, one attempt; remaining ms of the holder, -1 if it has no
 --         expiry, and its owner; or an integer alone, 0 if the lock is free but others wait
 --         array: refused and in the queue; ms after which to ask again (-1: the
---         holder has no expiry), the ticket, and the owner of the holder if there is one
+--         holder has no expiry), the ticket, the owner of the holder or '', and 1 if
+--         waiters of Redisson stand before the owner
 --         error LATCHKEY_GONE, error WRONGTYPE: as in lock_acquire.lua
 --
--- A lock that is free goes to the first of the queue, and to anybody if there is no
--- queue. Heads that are dead are removed on the way, at most 64 in one call, or all if
--- nobody is alive. Who joins the queue removes as many from its end.
+-- A lock that is free goes to the first of the queue, whoever asks (see fair_grant.lua),
+-- and to anybody if there is no queue. Heads that are dead are removed on the way, about
+-- 64 in one call, or all if nobody is alive. Who joins the queue removes as many from its
+-- end.
 --
--- Cost: 4 commands when free and nobody waits, 9 for the first of the queue, 9 to join it
+-- Cost: 4 commands when free and nobody waits, 8 for the first of the queue, 9 to join it
 -- behind a waiter of this library, about 20 as the first or behind one of Redisson, then
 -- with a look at the last 256; O(log n) in the waiters. One that has lost its place by no
 -- fault of its own costs O(n) list steps once, to get it back. Idempotent: counts are
 -- absolute, an owner stands in the queue once.
-local key, queue, deadlines, notes, counter = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local key, queue, deadlines, notes, tokens = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local owner, lease, count, me, floor = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local publish, prefix, stale = ARGV[6], ARGV[7], tonumber(ARGV[8])
+local counter = ARGV[11] == '1' and tokens
+local want = ARGV[12] ~= '' and ARGV[12] .. ':' .. ARGV[11] .. ':' or ''
+local clients, counts = ARGV[13], ARGV[14] == '1'
 --@include tell
 --@include lock_hash
 --@include fair_queue
+--@include fair_grant
 --@include fair_stand
-
 
 -- heldBy is enter for a lock that is held. One look is enough if somebody else's owner is
 -- all that stands there.
@@ -56,7 +66,6 @@ local function takeTurn(first)
     redis.call('lpop', queue)
   end
   forget(owner)
-  clear()
   return issued
 end
 
@@ -83,26 +92,25 @@ if ttl == -2 then
     return takeTurn(first)
   end
 end
-local ticket, joined
+local ticket, ahead, joined
 if stale then
   issuable()
-  ticket, joined = stand(ARGV[9], tonumber(ARGV[10]))
-end
-if joined and ttl >= 0 then
-  return {ttl, string.format('%.0f', ticket), holder}
-end
-local head, left = front()
-if ttl == -2 and (not head or head == owner) then
-  return takeTurn(head)
-end
-if ttl == -2 and (pruned > 0 or moved) and left > 0 then
-  tell(publish, prefix .. head)
-end
-if not stale then
-  return 0
+  ticket, ahead, joined = stand(ARGV[9], tonumber(ARGV[10]))
 end
 local pause = ttl
-if ttl == -2 or head ~= owner and (ttl < 0 or left < ttl) then
-  pause = left
+if ttl == -2 then
+  local _, head, left, granted = pass(owner, moved)
+  if not granted and (not head or head == owner) then
+    return takeTurn(head)
+  end
+  holder, pause = granted, left
+elseif not joined or ttl < 0 then
+  local head, left = front()
+  if head ~= owner and (ttl < 0 or left < ttl) then
+    pause = left
+  end
 end
-return {pause, string.format('%.0f', ticket), holder}
+if not stale then
+  return holder and {pause, holder} or 0
+end
+return {pause, string.format('%.0f', ticket), holder or '', ahead and 1 or 0}

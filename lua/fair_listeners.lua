@@ -60,7 +60,7 @@ local function listen(waiters, texts)
     if not since(texts[i]) then
       table.insert(theirs, waiter)
       table.insert(places, i)
-      table.insert(clients, string.match(waiter, '^(.*):') or waiter)
+      table.insert(clients, clientOf(waiter))
     end
   end
   local counts = theirs[1] and counted(theirs)

@@ -7,17 +7,20 @@
 --   deadlines  sorted set owner -> ms at which Redisson gives it up; Redisson's. An
 --              owner is in both or in neither.
 --   notes      hash owner -> "<since µs>:<alive until ms>", for owners of this
---              library. The first number is the place, the second the sign of life:
+--              library. The first number is the place, the last the sign of life:
 --              whoever is behind a waiter does not wait longer than that for it,
 --              whatever its deadline. "<since>:0" has left, and stays in the queue
---              until it comes to an end of it. What Redisson has removed from the
---              other two may stand here for a while. What is noted about waiters of
---              Redisson stands in fair_listeners.lua.
+--              until it comes to an end of it. One that can be granted the lock has
+--              "<since>:<lease>:<wish>:<alive until>": the ms of the lease that the
+--              grant gives it, and 1 if it wants a fencing token. What Redisson has
+--              removed from the other two may stand here for a while. What is noted
+--              about waiters of Redisson stands in fair_listeners.lua.
 --
 -- No function walks the queue: each looks at a bounded piece at its ends.
 local pruneBatch, reach = 64, 256
 local now, micros
 local pruned = 0
+local silent = {} -- clients that do not hear of a grant: their waiters are dead
 
 local function clock()
   if not now then
@@ -32,8 +35,21 @@ local function since(text)
   return text and tonumber(string.match(text, '^(%d+):'))
 end
 
+-- wants returns what a waiter is to be granted, as it stands in its note: the lease and
+-- the wish. nil of one that asks for itself.
+local function wants(text)
+  return string.match(text or '', '^%d+:(%d+):(%d+):')
+end
+
+local function clientOf(waiter)
+  return string.match(waiter, '^(.*):') or waiter
+end
+
 -- expiry tells until when a waiter counts as alive.
 local function expiry(waiter, text)
+  if next(silent) and silent[clientOf(waiter)] and wants(text) then
+    return 0
+  end
   return tonumber(text and string.match(text, ':(%d+)$') or redis.call('zscore', deadlines, waiter) or 0)
 end
 
@@ -128,10 +144,10 @@ local function renewed(was)
 end
 
 -- front returns the first of the queue, after removing those before it that are
--- dead, and for how many ms it counts as alive: 0 if there are too many dead for
--- one call.
+-- dead, for how many ms it counts as alive, and its note: 0 ms if there are too many dead
+-- for one call.
 local function front()
-  for _ = 0, 1 do
+  while true do
     local head = redis.call('lindex', queue, 0)
     if not head then
       return
@@ -141,9 +157,9 @@ local function front()
     listen({head}, text)
     local left = expiry(head, text[1]) - now
     if left > 0 then
-      return head, left
+      return head, left, text[1]
     end
-    if pruned > 0 then
+    if pruned >= pruneBatch then
       if over() then
         return
       end
@@ -151,14 +167,4 @@ local function front()
     end
     pruneOnce()
   end
-end
-
--- wake tells the first of the queue that the lock is free. Returns as tell does. A
--- queue that is damaged must not turn a lock that is released into an error.
-local function wake()
-  local sound, head, left = pcall(front)
-  if not sound or not head or left == 0 then
-    return 0
-  end
-  return tell(publish, prefix .. head)
 end

@@ -1,25 +1,31 @@
 -- Say that waiters of fair locks are alive, many at once, and look how they stand.
 --
--- KEYS[4i-3] lock, KEYS[4i-2] its queue, KEYS[4i-1] its deadlines, KEYS[4i] its notes
---         (see fair_queue.lua)
+-- KEYS[5i-4] lock, KEYS[5i-3] its queue, KEYS[5i-2] its deadlines, KEYS[5i-1] its notes
+--         (see fair_queue.lua), KEYS[5i] its fencing counter
 -- ARGV[1] ms for which the waiters then count as alive
 -- ARGV[2] PUBLISH or SPUBLISH
--- ARGV[3] on, for each lock: what its waiters' channels begin with, the number of its
---         waiters in this call, and these
+-- ARGV[3] '1' if tokens must not fall below the server's clock in ms
+-- ARGV[4] '1' if the server counts all who listen to the channels of clients
+-- ARGV[5] on, for each lock: what its waiters' channels begin with, what the channels of
+--         clients do, the number of its waiters in this call, and these
 --
 -- Reply   array, for each waiter: 1 it has its place, 2 it is the first and the lock
 --         is free, 0 it has lost its place and has to ask for it
 --
 -- A sign of life is only ever moved to a later time, unless the clock of the server was
 -- set back, and no place is given. The dead at both ends are removed, at most 64 at
--- each, and if the lock is free, the next one is told.
+-- each. If the lock is free, it is passed on to the first of the queue (see
+-- fair_grant.lua), unless that is one of the waiters.
 --
 -- Cost: about 12 commands for each lock, 4 more if others wait for it, and O(log n)
 -- for each waiter. Works on a server that is out of memory. Idempotent.
-local stale, publish = tonumber(ARGV[1]), ARGV[2]
-local key, queue, deadlines, notes, prefix
+local stale, publish, floor, counts = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4] == '1'
+local key, queue, deadlines, notes, tokens, prefix, clients
+local counter, owner, me, lease, count
 --@include tell
+--@include lock_hash
 --@include fair_queue
+--@include fair_grant
 clock()
 
 -- damaged tells that queue and deadlines differ, so that only a search shows who
@@ -51,7 +57,7 @@ local function refresh(waiters, reply, size)
       reply[#reply + 1] = 1
       local raise = renewed(was) - was
       table.insert(signs, waiter)
-      table.insert(signs, string.format('%.0f:%.0f', since(text), was + raise))
+      table.insert(signs, string.match(text, '^(.*:)') .. string.format('%.0f', was + raise))
       -- What Redisson takes off the deadline when somebody ahead acquires stays off,
       -- down to the sign of life. Nobody is ahead of the first.
       table.insert(scores, waiter == first and was + raise or math.max(score + raise, was + raise))
@@ -87,15 +93,15 @@ local function hear()
   end
 end
 
-local reply, arg = {}, 3
-for i = 1, #KEYS, 4 do
-  key, queue, deadlines, notes = KEYS[i], KEYS[i + 1], KEYS[i + 2], KEYS[i + 3]
-  prefix = ARGV[arg]
+local reply, arg = {}, 5
+for i = 1, #KEYS - 4, 5 do
+  key, queue, deadlines, notes, tokens = unpack(KEYS, i, i + 4)
+  prefix, clients = ARGV[arg], ARGV[arg + 1]
   local waiters = {}
-  for n = 1, tonumber(ARGV[arg + 1]) do
-    waiters[n] = ARGV[arg + 1 + n]
+  for n = 1, tonumber(ARGV[arg + 2]) do
+    waiters[n] = ARGV[arg + 2 + n]
   end
-  arg = arg + 2 + #waiters
+  arg = arg + 3 + #waiters
   local size, known = redis.call('llen', queue), redis.call('zcard', deadlines)
   damaged = size ~= known
   if damaged then
@@ -117,8 +123,8 @@ for i = 1, #KEYS, 4 do
         reply[first + n], ours = 2, true
       end
     end
-    if pruned > 0 and not ours then
-      tell(publish, prefix .. head)
+    if not ours then
+      pass()
     end
   end
 end

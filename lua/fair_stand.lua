@@ -1,7 +1,8 @@
 -- Fragment: stand(ticket, shift) gives the owner its place in the queue of
--- fair_queue.lua, or finds that it has it. Besides that fragment it needs the local
--- owner. Returns the ticket: since when the owner waits, in µs; and true if it has come to
--- the end of the queue just now.
+-- fair_queue.lua, or finds that it has it. Besides that fragment it needs the locals
+-- owner and want: what it is to be granted, as in its note, or ''. Returns the ticket: since when the owner waits, in µs; whether waiters of Redisson
+-- stand before it, as far as that is known; and whether it has just come to the end of
+-- the queue.
 --
 --   ticket  what an earlier call returned, or ''. Whoever has lost its place (to a
 --           Redisson process, to an eviction, to a restart) gets it back by it.
@@ -121,10 +122,14 @@ local function ticketAfter(last)
   return last and last >= micros and last + 1 or micros
 end
 
--- mark notes that the owner waits and is alive, and until when Redisson is to keep it.
+local ahead = false -- whether waiters of Redisson stand before the owner
+
+-- mark notes that the owner waits and is alive, and until when Redisson is to keep it:
+-- longer than it is alive by what those of Redisson before it will take off.
 local function mark(ticket, alive, deadline)
-  redis.call('hset', notes, owner, string.format('%.0f:%.0f', ticket, alive))
+  redis.call('hset', notes, owner, string.format('%.0f:%s%.0f', ticket, want, alive))
   redis.call('zadd', deadlines, deadline, owner)
+  ahead = deadline > alive
 end
 
 -- open begins a queue with the owner, without what has been left of an earlier one.
@@ -181,7 +186,7 @@ local function stand(ticket, shift)
   local alive = now + stale
   local joined = ticket == '' and join(alive)
   if joined then
-    return joined, true
+    return joined, ahead, true
   end
   local text = redis.call('hget', notes, owner)
   local score = redis.call('zscore', deadlines, owner)
@@ -194,7 +199,7 @@ local function stand(ticket, shift)
   ticket = tonumber(ticket) or since(text)
   if not queued then
     ticket = enqueue(ticket, alive, shift)
-  elseif not score or was <= now or renewed(was) < was then
+  elseif not score or was <= now or renewed(was) < was or want ~= string.match(text, '^%d+:(.-)%d+$') then
     local known = ticket
     ticket = known or micros
     -- What Redisson will take off stays on.
@@ -204,7 +209,9 @@ local function stand(ticket, shift)
     if known and not since(text) then
       reorder(known, size)
     end
+  else
+    ahead = tonumber(score) > was
   end
   keep()
-  return ticket
+  return ticket, ahead
 end

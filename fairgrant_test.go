@@ -1,0 +1,280 @@
+package latchkey
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// The clients of ownerB and ownerC, which are one.
+var clientB, _, _ = strings.Cut(ownerB, ":")
+
+// A client of which nobody listens.
+const clientD = "55555555-5555-4555-8555-555555555555"
+
+// granting is a fair lock whose waiters are granted it for 5 s.
+func granting(t *testing.T) fairScripts {
+	s := newFairScripts(t)
+	s.lease = "5000"
+	return s
+}
+
+// hears subscribes to a channel, and returns what is published there.
+func (s fairScripts) hears(channel string) <-chan string {
+	s.t.Helper()
+	heard := make(chan string, 100)
+	link, release := s.c.rueidis.Dedicate()
+	s.t.Cleanup(release)
+	link.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { heard <- m.Message }})
+	require.NoError(s.t, link.Do(s.t.Context(), link.B().Subscribe().Channel(channel).Build()).Error())
+	return heard
+}
+
+// clientHears is what a client is told on its own channel.
+func (s fairScripts) clientHears(client string) <-chan string {
+	s.t.Helper()
+	return s.hears(s.keys.clientChannel("PUBLISH", client))
+}
+
+// grantOf is the message that tells of a grant.
+func (s fairScripts) grantOf(owner, token string) string {
+	return "grant f " + owner + " " + token + " " + s.keys.key
+}
+
+// A release makes the first of the queue the owner: it has the lock for the short lease, is out of
+// the queue, and its client is told. Redisson sees what it would have written itself.
+func TestFairGrant_release(t *testing.T) {
+	s := granting(t)
+	heard := s.clientHears(clientB)
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	s.wait(ownerB)
+	ticket := s.wait(ownerC)
+	before := s.deadline(ownerC)
+	require.Equal(t, int64(1), s.release(ownerA, 0, "0"))
+	require.Equal(t, s.grantOf(ownerB, "0"), <-heard)
+	require.Equal(t, fairState{map[string]string{ownerB: "1"}, []string{ownerC}, []string{ownerC}, map[string]string{ownerC: ticket}}, s.state())
+	require.InDelta(t, 5000, s.c.pttl(t, s.keys.key), 1000)
+	require.InDelta(t, before, s.deadline(ownerC), float64(time.Second), "no deadline of others moves")
+
+	require.Nil(t, s.acquire(ownerB, s.stale, "17"), "if it asks all the same, it has the lock")
+	require.Equal(t, int64(1), s.release(ownerB, 0, "0"))
+	require.Equal(t, s.grantOf(ownerC, "0"), <-heard)
+	require.Equal(t, int64(0), s.release(ownerC, 0, "0"))
+	require.Equal(t, fairState{map[string]string{}, []string{}, nil, map[string]string{}}, s.state())
+	require.Empty(t, heard)
+}
+
+// A copy of a release, or of an attempt, that comes after the grant changes nothing.
+func TestFairGrant_late_copies(t *testing.T) {
+	s := granting(t)
+	s.clientHears(clientB)
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	s.wait(ownerB)
+	s.release(ownerA, 0, "0")
+	state := s.state()
+	require.Nil(t, s.once(s.releaseCall(ownerA, 0, "1")))
+	require.Nil(t, s.once(s.acquireCall(ownerB, "1", s.stale, "")))
+	require.Equal(t, []any{int64(0)}, s.once(s.refreshCall(ownerB)), "it has to ask, and finds that it has the lock")
+	require.Equal(t, state, s.state())
+}
+
+// Nobody listens for the clients of the first waiters: they are passed over with all their
+// places, and who is next has the lock.
+func TestFairGrant_clients_that_are_gone(t *testing.T) {
+	for _, gone := range []int{1, 7} {
+		for _, each := range []int{1, 3, 20} {
+			t.Run(strconv.Itoa(gone)+" clients of "+strconv.Itoa(each), func(t *testing.T) {
+				s := granting(t)
+				heard := s.clientHears(clientB)
+				require.Nil(t, s.acquire(ownerA, s.stale, ""))
+				for i := range gone {
+					for n := range each {
+						s.join(clientD[:35] + strconv.Itoa(i) + ":" + strconv.Itoa(n))
+					}
+				}
+				s.join(ownerB)
+				for i := gone - 1; i >= 0; i-- {
+					s.join(clientD[:35] + strconv.Itoa(i) + ":late")
+				}
+				for range gone*each/pruneInOneScript + 1 {
+					s.once(s.releaseCall(ownerA, 0, "0"))
+				}
+				require.Equal(t, s.grantOf(ownerB, "0"), <-heard)
+				require.Equal(t, map[string]string{ownerB: "1"}, s.state().lock)
+			})
+		}
+	}
+}
+
+// pruneInOneScript is how many dead waiters a script removes at least.
+const pruneInOneScript = 64
+
+// One whose client was gone only for a moment has its place again when it asks.
+func TestFairGrant_client_that_comes_back(t *testing.T) {
+	s := granting(t)
+	s.clientHears(clientB)
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	ticket := s.wait(clientD + ":1")
+	s.wait(ownerB)
+	s.wait(ownerC)
+	s.release(ownerA, 0, "0")
+	require.Equal(t, []any{int64(0)}, s.refresh(clientD+":1"), "it has lost its place")
+	require.IsType(t, []any{}, s.acquire(clientD+":1", s.stale, ticket))
+	require.Equal(t, []string{clientD + ":1", ownerC}, s.state().queue)
+}
+
+// Where not all who listen are counted, the lease alone decides.
+func TestFairGrant_without_a_count(t *testing.T) {
+	s := granting(t)
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	s.wait(ownerB)
+	c := s.releaseCall(ownerA, 0, "0")
+	c.args[len(c.args)-1] = "0"
+	require.Equal(t, int64(0), s.once(c))
+	require.Equal(t, map[string]string{ownerB: "1"}, s.state().lock)
+}
+
+// A waiter of Redisson, and one of this library that asks for itself, are told on their own
+// channels that the lock is free. Who can be granted it waits for its turn.
+func TestFairGrant_waiters_that_ask(t *testing.T) {
+	s := granting(t)
+	grants := s.clientHears(clientB)
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	stranger := s.stranger(1)
+	asks := s
+	asks.lease = ""
+	asks.wait(clientD + ":1")
+	s.wait(ownerB)
+	for _, waiter := range []string{stranger, clientD + ":1"} {
+		heard := s.hears(s.keys.waiterChannel(waiter))
+		require.Equal(t, int64(1), s.once(s.releaseCall(s.holder(), 0, "0")))
+		require.Equal(t, "0", <-heard)
+		require.Empty(t, s.state().lock)
+		require.Equal(t, waiter, s.state().queue[0])
+		s.do("LPOP", s.keys.fairKeys()[1])
+		s.do("ZREM", s.keys.fairKeys()[2], waiter)
+		s.do("HSET", s.keys.key, waiter, "1")
+	}
+	require.Equal(t, int64(1), s.once(s.releaseCall(s.holder(), 0, "0")))
+	require.Equal(t, s.grantOf(ownerB, "0"), <-grants)
+}
+
+// holder is who has the lock.
+func (s fairScripts) holder() string {
+	for owner := range s.state().lock {
+		return owner
+	}
+	return ""
+}
+
+// A grant to a fenced lock carries a token, larger than all before; a waiter of an ordinary fair
+// lock of the same name wants none.
+func TestFairGrant_tokens(t *testing.T) {
+	s := granting(t)
+	s.fenced = "1"
+	heard := s.clientHears(clientB)
+	require.Equal(t, "1", s.acquire(ownerA, s.stale, ""))
+	s.wait(ownerB)
+	plain := s
+	plain.fenced = "0"
+	plain.wait(ownerB + "1")
+	s.wait(ownerC)
+	for _, grant := range []string{s.grantOf(ownerB, "2"), s.grantOf(ownerB+"1", "0"), s.grantOf(ownerC, "3")} {
+		require.Equal(t, int64(1), plain.release(s.holder(), 0, "0"))
+		require.Equal(t, grant, <-heard)
+	}
+	require.Equal(t, "3", s.acquire(ownerC, s.stale, ""), "it asks once more, and has the same token")
+}
+
+// The server refuses a token: the first of the queue is told to ask, and learns why.
+func TestFairGrant_token_refused(t *testing.T) {
+	s := granting(t)
+	s.fenced = "1"
+	heard := s.clientHears(clientB)
+	require.Equal(t, "1", s.acquire(ownerA, s.stale, ""))
+	ticket := s.wait(ownerB)
+	s.do("SET", s.keys.token, "something else")
+	require.Equal(t, int64(1), s.release(ownerA, 0, "0"))
+	require.Equal(t, "ask 0 "+s.keys.key, <-heard)
+	require.Empty(t, s.state().lock)
+	require.Implements(t, (*error)(nil), s.once(s.acquireCall(ownerB, "1", s.stale, ticket)))
+}
+
+// A lock that has become free without a release goes to the first of the queue, whoever comes by.
+func TestFairGrant_free_lock(t *testing.T) {
+	acts := map[string]func(s fairScripts){
+		"one attempt":      func(s fairScripts) { require.IsType(s.t, []any{}, s.acquire(ownerA, "", "")) },
+		"one who joins":    func(s fairScripts) { s.wait(ownerA) },
+		"a refresh":        func(s fairScripts) { s.refresh(ownerC) },
+		"one who leaves":   func(s fairScripts) { s.release(ownerC, 0, "1") },
+		"a late release":   func(s fairScripts) { s.release(ownerA, 0, "0") },
+		"one further back": func(s fairScripts) { s.acquire(ownerC, s.stale, s.state().places[ownerC]) },
+	}
+	for what, act := range acts {
+		t.Run(what, func(t *testing.T) {
+			s := granting(t)
+			heard := s.clientHears(clientB)
+			require.Nil(t, s.acquire(ownerA, s.stale, ""))
+			s.wait(ownerB)
+			s.wait(ownerC)
+			s.do("DEL", s.keys.key)
+			act(s)
+			require.Equal(t, s.grantOf(ownerB, "0"), <-heard)
+			require.Equal(t, ownerB, s.holder())
+			require.Empty(t, heard)
+		})
+	}
+}
+
+// What a waiter is to be granted stands in its note, outlives its signs of life, and changes when
+// it asks.
+func TestFairGrant_note(t *testing.T) {
+	s := granting(t)
+	note := func() string {
+		text := s.c.hash(t, s.keys.fairKeys()[3])[ownerB]
+		require.Regexp(t, `^\d+:(\d+:\d:)?\d+$`, text)
+		return text[strings.Index(text, ":")+1 : strings.LastIndex(text, ":")+1]
+	}
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	ticket := s.wait(ownerB)
+	require.Equal(t, "5000:0:", note())
+	s.refresh(ownerB)
+	require.Equal(t, "5000:0:", note())
+	s.lease = ""
+	s.acquire(ownerB, s.stale, ticket)
+	require.Empty(t, note())
+	s.lease, s.fenced = "200", "1"
+	s.acquire(ownerB, s.stale, ticket)
+	require.Equal(t, "200:1:", note())
+}
+
+// A waiter is told whether it has to listen to waiters of Redisson, who wake it on a channel of its
+// own.
+func TestFairGrant_strangers_ahead(t *testing.T) {
+	s := granting(t)
+	ahead := func(reply any) any { return reply.([]any)[3] }
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	require.Equal(t, int64(0), ahead(s.acquire(ownerB, s.stale, "")))
+	require.Equal(t, int64(0), ahead(s.acquire(ownerC, s.stale, "")))
+	s.stranger(1)
+	require.Equal(t, int64(0), ahead(s.acquire(ownerC, s.stale, s.state().places[ownerC])))
+	require.Equal(t, int64(1), ahead(s.acquire(ownerC+"1", s.stale, "")))
+	require.Equal(t, int64(1), ahead(s.acquire(ownerC+"2", s.stale, "")))
+	require.Equal(t, int64(1), ahead(s.acquire(ownerC+"2", s.stale, s.state().places[ownerC+"2"])))
+}
+
+// One acquisition among others costs the server 20 commands inside its two scripts.
+func TestFairGrant_commands(t *testing.T) {
+	s := granting(t)
+	s.clientHears(clientB)
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	s.wait(ownerB)
+	_, joins := s.calls(s.acquireCall(ownerC, "1", s.stale, ""))
+	_, releases := s.calls(s.releaseCall(ownerA, 0, "0"))
+	require.LessOrEqual(t, len(joins)+len(releases), 20, "%v, %v", joins, releases)
+	require.Equal(t, ownerB, s.holder())
+}
