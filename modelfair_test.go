@@ -243,7 +243,12 @@ func (m *fairModel) damage(d dice) {
 	if i == 0 || i == 6 {
 		m.excuse()
 	}
-	m.lost = m.lost || i == 3 || i == 6
+	if i == 3 || i == 6 {
+		m.lost = true
+		for _, f := range m.waiters {
+			f.odd = f.odd || f.ticket == 0
+		}
+	}
 	if i == 3 || i == 0 {
 		return
 	}
