@@ -28,25 +28,18 @@ func (m *Model) ordered(s state) (state, [clients]int) {
 
 // simplify takes out what can make no difference.
 func (m *Model) simplify(s *state) {
-	for i, e := range s.queue {
-		if e.owner != nobody && !s.current(e.owner) {
-			s.queue[i].age = m.Lease
-		}
-	}
 	old := s.flight
 	s.flight = [room]message{}
 	if s.run != nobody && !s.current(s.run) {
-		s.run, s.begun = nobody, 0
+		s.run, s.lasts = nobody, 0
 	}
 	for _, f := range old {
 		if f.kind == nothing || m.useless(s, f) {
 			continue
 		}
 		switch {
-		case f.kind == release && f.next == nobody:
-			f.age = 0
 		case f.kind == granted && !s.current(f.owner) && m.Fault != GrantNotChecked:
-			f.age, f.lease, f.token = 0, 0, 0
+			f.age, f.token = 0, 0
 		case (f.kind == ask || f.kind == renew) && !s.current(f.owner):
 			f.age = m.Lease
 		}
@@ -58,18 +51,21 @@ func (m *Model) simplify(s *state) {
 func (s *state) rank(i int) uint64 {
 	c := &s.clients[i]
 	k := uint64(c.phase)<<60 | uint64(c.left)<<56 | uint64(c.number)<<52 | uint64(c.born)<<48 |
-		uint64(c.valid)<<44 | uint64(uint8(c.token))<<36 | uint64(c.passes)<<32 | uint64(c.turn)<<28 | uint64(c.asked)<<24
+		uint64(c.valid)<<44 | uint64(uint8(c.token))<<36 | uint64(c.passes)<<32 | uint64(c.turn)<<28 | uint64(c.since)<<24
 	if c.deaf {
 		k |= 1 << 23
 	}
 	if c.foreign {
 		k |= 1 << 22
 	}
-	o := s.mine(i)
-	if s.owner == o {
+	if c.again {
 		k |= 1 << 21
 	}
-	k |= uint64(s.place(o)+1) << 16
+	o := s.mine(i)
+	if s.owner == o {
+		k |= 1 << 20
+	}
+	k ^= uint64(s.place(o)+1)<<16 ^ uint64(c.alarm)<<26
 	for _, f := range s.flight { // how much is in flight for it
 		if f.kind != nothing && f.owner.client() == i {
 			k += 1 << (2 * (uint64(f.kind) % 8))
@@ -94,7 +90,7 @@ func (s *state) renamed(order [clients]int) state {
 	}
 	n.owner, n.run = rename(s.owner), rename(s.run)
 	for i, e := range s.queue {
-		n.queue[i].owner = rename(e.owner)
+		n.queue[i] = rename(e)
 	}
 	n.flight = [room]message{}
 	for _, f := range s.flight {

@@ -1,5 +1,7 @@
 package handover
 
+import "slices"
+
 // What a client does by itself, and what it does with what it hears.
 
 // begin starts a hold. It reports what is wrong with it.
@@ -7,17 +9,16 @@ func (m *Model) begin(s *state, c int, valid uint8, token int8, passes, turn uin
 	p := &s.clients[c]
 	o := s.mine(c)
 	p.phase, p.valid, p.token, p.passes, p.turn = holding, valid, token, passes, turn
-	p.foreign = false
+	p.since, p.alarm, p.again, p.foreign = 0, 0, false, false
 	if s.run != o {
-		s.run, s.begun = o, 0
+		s.run, s.lasts = o, 0
 	}
-	s.begun++
 	higher := token < s.high
 	s.high = min(s.high, token)
 	switch {
 	case !higher:
 		return Token
-	case s.begun > m.Passes+1:
+	case s.lasts > 0 && s.lasts >= m.Turn:
 		return Turn
 	}
 	return ""
@@ -25,10 +26,9 @@ func (m *Model) begin(s *state, c int, valid uint8, token int8, passes, turn uin
 
 // mayPass reports whether a hold that ends may be passed on in memory.
 func (m *Model) mayPass(c *client) bool {
-	if m.Fault == PassesAfterTurn {
-		return c.valid > 0
-	}
-	return c.passes > 0 && c.turn > 0 && c.valid > 0
+	turn := c.turn > 0 || m.Fault == PassesAfterTurn
+	tokens := c.passes > 0 || m.Fault == PassesWithoutToken
+	return turn && tokens && c.valid > 0
 }
 
 // drop ends the use of an owner, for good.
@@ -86,7 +86,7 @@ func (m *Model) actions(s *state, c int, yield func(step, state)) {
 // waits is what a client may do whose front waits.
 func (m *Model) waits(s *state, c int, try func(rule, func(*state) string)) {
 	o := s.mine(c)
-	if m.Fault != NoPoll && !s.flying(o, ask, refused, granted) {
+	if m.Fault != NoPoll && !s.asking(o) && s.mayPoll(o) {
 		try(polls, func(n *state) string {
 			m.sendAsk(n, c)
 			return ""
@@ -141,10 +141,26 @@ func (m *Model) holds(s *state, c int, try func(rule, func(*state) string)) {
 	})
 }
 
-// sendAsk sends an ask with a stamp of now.
+// sendAsk sends an ask.
 func (m *Model) sendAsk(s *state, c int) {
-	s.clients[c].asked = 0
+	p := &s.clients[c]
+	p.alarm, p.again = 0, false
+	if m.Fault == LeaseFromLastAsk {
+		p.since = 0
+	}
 	s.send(message{kind: ask, owner: s.mine(c)})
+}
+
+// call has the client ask, once more if an ask is under way: its answer may be older than the
+// reason to ask.
+func (m *Model) call(s *state, c int) {
+	switch p := &s.clients[c]; {
+	case m.Fault == NoPoll:
+	case !s.asking(s.mine(c)):
+		m.sendAsk(s, c)
+	case m.Fault != CallDropped:
+		p.again = true
+	}
 }
 
 // hears delivers an answer or a message to its client. It reports what is wrong with a hold
@@ -156,22 +172,64 @@ func (m *Model) hears(s *state, a message) (wrong string) {
 	case granted:
 		return m.hearsGrant(s, c, a)
 	case refused:
-		learns := a.foreign && !p.foreign
-		p.foreign = p.foreign || a.foreign // until it has the lock: an answer may be a late one
-		if learns {                        // subscribed now: a release before that was missed
-			m.sendAsk(s, c)
-		}
+		m.hearsRefused(s, c, a)
 	case hint:
-		if m.Fault != NoPoll && !s.flying(a.owner, ask) {
-			m.sendAsk(s, c)
+		switch {
+		case !s.current(a.owner): // it stands in the queue, in the way of others
+			if m.Fault != UsedUpHintIgnored {
+				s.giveBack(a.owner)
+			}
+		case s.clients[c].phase != waiting:
+		case a.in == 0:
+			m.call(s, c)
+		default:
+			p.setAlarm(a.in)
 		}
 	case renewed:
 		p.valid = max(p.valid, m.Lease-min(a.age, m.Lease))
 	case denied:
-		p.left--
-		p.drop(idle)
+		m.lose(s, c)
 	}
 	return ""
+}
+
+func (m *Model) hearsRefused(s *state, c int, a message) {
+	p := &s.clients[c]
+	if m.Fault == RefusedMovesStamp {
+		p.since = min(p.since, a.age)
+	}
+	if a.in > 0 {
+		p.setAlarm(a.in)
+	}
+	learns := a.foreign && !p.foreign
+	p.foreign = p.foreign || a.foreign // until it has the lock: an answer may be a late one
+	if learns || p.again {             // subscribed now: a release before that was missed
+		m.sendAsk(s, c)
+	}
+}
+
+// giveBack releases an owner that is used up, unless that is under way.
+func (s *state) giveBack(o owner) {
+	r := message{kind: release, owner: o}
+	if !slices.Contains(s.flight[:], r) {
+		s.send(r)
+	}
+}
+
+// setAlarm has the client ask in so many ticks, or earlier if it is to ask earlier already.
+func (c *client) setAlarm(in uint8) {
+	if c.alarm == 0 || in < c.alarm {
+		c.alarm = in
+	}
+}
+
+// lose ends a hold that cannot be relied on any more. What the server may still have of it is
+// undone.
+func (m *Model) lose(s *state, c int) {
+	p, o := &s.clients[c], s.mine(c)
+	p.left--
+	p.drop(idle)
+	s.send(message{kind: release, owner: o})
 }
 
 func (m *Model) hearsGrant(s *state, c int, a message) (wrong string) {
@@ -184,22 +242,19 @@ func (m *Model) hearsGrant(s *state, c int, a message) (wrong string) {
 		if m.Fault == UnwantedGrantKept {
 			return ""
 		}
-		s.send(message{kind: release, owner: a.owner})
+		s.giveBack(a.owner)
 		return ""
 	}
-	age := a.age
-	switch {
-	case m.Fault == LeaseFromArrival && a.message:
+	lease, age := m.Lease, a.age // of an answer: from when its ask was sent
+	if a.message {
+		lease, age = m.Short, p.since // of a grant: from the first ask for this owner
+	}
+	if a.message && m.Fault == LeaseFromArrival {
 		age = 0
-	case m.Fault == LeaseFromLastAsk && a.message:
-		age = p.asked
 	}
-	if a.lease <= age { // too late to rely on: confirm
-		if s.flying(a.owner, ask) {
-			return ""
-		}
-		m.sendAsk(s, c)
+	if lease <= age { // too late to rely on: confirm
+		m.call(s, c)
 		return ""
 	}
-	return m.begin(s, c, a.lease-age, a.token, m.Passes, m.Turn)
+	return m.begin(s, c, lease-age, a.token, m.Passes, m.Turn)
 }

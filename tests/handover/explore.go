@@ -18,12 +18,18 @@ type graph struct {
 	model  *Model
 	states []state
 	seed   maphash.Seed
-	index  map[uint64]int32 // by hash; the next one if two states share it
+	table  []slot // the states by their hashes, half empty at least; its length is a power of two
 	parent []int32
 	depth  []uint16
 	edges  []edge   // progress and timers only, by where they begin
 	begin  []uint32 // where those of a state begin in edges
 	steps  int
+}
+
+// slot is a place in the table: empty, or the index of a state, plus one.
+type slot struct {
+	hash  uint32
+	state int32
 }
 
 // edge is the state that a step leads to, and whether the step needs a timer.
@@ -34,7 +40,7 @@ const byTimer edge = 1 << 31
 // Explore goes through all states, nearest first, until a property fails. At the end it looks
 // whether everybody who waits is served from each of them.
 func (m *Model) Explore() Result {
-	g := &graph{model: m, seed: maphash.MakeSeed(), index: map[uint64]int32{}}
+	g := &graph{model: m, seed: maphash.MakeSeed()}
 	g.add(m.canonical(m.first()), -1)
 	for i := int32(0); int(i) < len(g.states); i++ {
 		if wrong, last := g.expand(i); wrong != "" {
@@ -50,19 +56,18 @@ func (m *Model) Explore() Result {
 
 // add returns the index of a state.
 func (g *graph) add(s state, parent int32) int32 {
-	hash := maphash.Comparable(g.seed, s)
-	for {
-		i, known := g.index[hash]
-		if !known {
-			break
+	if 2*len(g.states) >= len(g.table) {
+		g.grow()
+	}
+	hash := uint32(maphash.Comparable(g.seed, s))
+	at := g.wrap(hash)
+	for ; g.table[at] != (slot{}); at = g.wrap(at + 1) {
+		if f := g.table[at]; f.hash == hash && g.states[f.state-1] == s {
+			return f.state - 1
 		}
-		if g.states[i] == s {
-			return i
-		}
-		hash++
 	}
 	i := int32(len(g.states))
-	g.index[hash] = i
+	g.table[at] = slot{hash, i + 1}
 	g.states = append(g.states, s)
 	g.parent = append(g.parent, parent)
 	depth := uint16(0)
@@ -71,6 +76,25 @@ func (g *graph) add(s state, parent int32) int32 {
 	}
 	g.depth = append(g.depth, depth)
 	return i
+}
+
+// wrap is the place in the table that a number leads to.
+func (g *graph) wrap(n uint32) uint32 { return n & uint32(len(g.table)-1) }
+
+// grow makes room in the table.
+func (g *graph) grow() {
+	old := g.table
+	g.table = make([]slot, max(1<<10, 4*len(old)))
+	for _, f := range old {
+		if f.state == 0 {
+			continue
+		}
+		at := g.wrap(f.hash)
+		for g.table[at].state != 0 {
+			at = g.wrap(at + 1)
+		}
+		g.table[at] = f
+	}
 }
 
 // expand finds what follows a state, until something is wrong: then last is the state.

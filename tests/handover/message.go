@@ -1,5 +1,7 @@
 package handover
 
+import "fmt"
+
 // kind is what is in flight: a command on its way to the server, or an answer or a message
 // on its way to a client.
 type kind uint8
@@ -25,8 +27,8 @@ type message struct {
 	kind    kind
 	owner   owner
 	next    owner // release: who is to wait instead
-	age     uint8 // ticks since the command was sent that it carries the stamp of
-	lease   uint8 // granted: what the server set
+	age     uint8 // ticks since the command was sent, or the one that it answers
+	in      uint8 // hint: ticks until it is time; refused: ticks until the lock expires, if they are few
 	token   int8  // granted: the server's counter minus the first token
 	foreign bool  // refused: a stranger has the lock
 	message bool  // granted: by message, not by answer
@@ -58,7 +60,7 @@ func (m message) less(n message) bool {
 }
 
 func (m message) key() uint64 {
-	k := uint64(m.kind)<<48 | uint64(m.owner)<<40 | uint64(m.next)<<32 | uint64(m.age)<<24 | uint64(m.lease)<<16 | uint64(uint8(m.token))<<8
+	k := uint64(m.kind)<<48 | uint64(m.owner)<<40 | uint64(m.next)<<32 | uint64(m.age)<<24 | uint64(m.in)<<16 | uint64(uint8(m.token))<<8
 	if m.foreign {
 		k |= 1
 	}
@@ -71,7 +73,7 @@ func (m message) key() uint64 {
 // send puts something in flight, in its place.
 func (s *state) send(m message) {
 	if s.flight[room-1].kind != nothing {
-		panic("the model has too little room for what is in flight")
+		panic(fmt.Sprintf("the model has too little room for %v and %v in flight", m, s.flight))
 	}
 	i := room - 1
 	for ; i > 0 && (s.flight[i-1].kind == nothing || m.less(s.flight[i-1])); i-- {
@@ -112,6 +114,28 @@ func (s *state) flying(o owner, kinds ...kind) bool {
 	return false
 }
 
+// asking reports whether an owner awaits the answer to an ask.
+func (s *state) asking(o owner) bool {
+	for _, m := range s.flight {
+		if m.owner == o && !m.late && (m.kind == ask || m.kind == refused || m.kind == granted && !m.message) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayPoll bounds the model: a client polls while one grant is on its way to it, if that one has
+// run out, and not while there are two.
+func (s *state) mayPoll(o owner) bool {
+	n := 0
+	for _, m := range s.flight {
+		if m.owner == o && m.kind == granted && m.message {
+			n++
+		}
+	}
+	return n == 0 || n == 1 && s.owner != o && s.place(o) < 0
+}
+
 // useless reports whether the delivery of an answer or a message would change nothing.
 func (m *Model) useless(s *state, f message) bool {
 	if f.kind == nothing || f.command() {
@@ -123,9 +147,9 @@ func (m *Model) useless(s *state, f message) bool {
 	c := &s.clients[f.owner.client()]
 	switch f.kind {
 	case refused:
-		return m.Strangers == 0 || !s.current(f.owner) || c.phase != waiting
-	case hint:
 		return !s.current(f.owner) || c.phase != waiting
+	case hint:
+		return s.current(f.owner) && c.phase != waiting
 	case renewed, denied:
 		return !s.current(f.owner) || c.phase != holding
 	case granted:

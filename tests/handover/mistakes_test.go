@@ -18,9 +18,12 @@ var mistakes = []mistake{
 	{"an owner is used again", OwnerUsedAgain, usual(2, 1, 0), Overlap},
 	{"passed on when a release has been sent", PassesInDoubt, usual(2, 1, 0), Overlap},
 	{"passed on after the turn", PassesAfterTurn, usual(3, 1, 0), Turn},
+	{"passed on when the tokens are used up", PassesWithoutToken, usual(3, 1, 0), Token},
 	{"tokens not reserved for the turn", TokensNotReserved, usual(2, 1, 0), Token},
+	{"an entry wants fewer tokens than the asks", EntryWantsLess, usual(2, 1, 0), Token},
 	{"the lease counts from the arrival of the grant", LeaseFromArrival, usual(1, 1, 1), Overlap},
 	{"the lease counts from the last ask", LeaseFromLastAsk, usual(1, 1, 1), Overlap},
+	{"a refused ask moves the stamp forward", RefusedMovesStamp, usual(1, 1, 1), Overlap},
 	{"a release frees the lock of others", ReleaseOfAnyOwner, usual(1, 1, 1), Overlap},
 	{"a renewal revives", RenewalRevives, faults(1, usual(1, 1, 0)), Twice},
 	{"a grant keeps the entry", GrantKeepsEntry, usual(1, 1, 0), Twice},
@@ -28,11 +31,15 @@ var mistakes = []mistake{
 	{"an ask does not see its own grant", NoOwnGrantSeen, usual(1, 1, 0), Slow},
 	{"a grant that nobody wants is kept", UnwantedGrantKept, faults(1, usual(1, 1, 0)), Slow},
 	{"the first does not hear of strangers", NoHint, strangers(1, usual(1, 1, 0)), Slow},
+	{"a call to ask is dropped while an ask is under way", CallDropped, usual(1, 1, 0), Slow},
+	{"the first does not hear of a grant before it", NoHintOfGrant, faults(1, usual(1, 1, 1)), Idle},
 	{"nobody polls", NoPoll, faults(1, usual(1, 1, 0)), Stranded},
 }
 
 // rareMistakes show among millions of states only.
 var rareMistakes = []mistake{
+	{"the new first does not hear that it is", NoHintOnLeave, faults(1, usual(2, 1, 1)), Idle},
+	{"an ask for an owner that is used up is ignored", UsedUpHintIgnored, faults(1, strangers(1, usual(2, 1, 0))), Slow},
 	{"nobody heeds the answer of a release", NoAnswerHeeded, faults(1, usual(2, 1, 0)), Slow},
 }
 

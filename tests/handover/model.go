@@ -25,9 +25,12 @@ const (
 	OwnerUsedAgain           // the next acquisition waits under the owner of one that has given up
 	PassesInDoubt            // an ownership is passed on whose release has been sent
 	PassesAfterTurn          // it is passed on for as long as the lease lasts
+	PassesWithoutToken       // it is passed on when the tokens of the turn are used up
 	TokensNotReserved        // a turn has one token from the server and counts on by itself
+	EntryWantsLess           // an entry says one token, and the asks of its owner say more
 	LeaseFromArrival         // the lease of a grant counts from when the message comes
 	LeaseFromLastAsk         // it counts from the last ask, which may be later than the grant
+	RefusedMovesStamp        // it counts from the last ask that was refused
 	ReleaseOfAnyOwner        // a release frees the lock, whoever has it
 	RenewalRevives           // a renewal makes its owner the owner of a free lock
 	GrantKeepsEntry          // whoever is granted the lock stays in the queue
@@ -35,7 +38,11 @@ const (
 	NoPoll                   // a waiter relies on messages alone
 	UnwantedGrantKept        // a grant that nobody wants is left to its lease
 	NoAnswerHeeded           // nobody looks whether the release that lets the next owner wait did so
-	NoHint                   // nobody tells the first of the queue of strangers
+	NoHint                   // nobody tells the first of the queue anything
+	NoHintOfGrant            // nobody tells it of a grant to the one before it
+	NoHintOnLeave            // nobody tells it when the one before it gives up
+	UsedUpHintIgnored        // who is told to ask for an owner that is used up does nothing
+	CallDropped              // a client that is told to ask while it does forgets that
 	WaitsInLateRelease       // a release that frees nothing lets the next owner wait all the same
 )
 
@@ -95,7 +102,7 @@ type step struct {
 }
 
 func (m *Model) first() state {
-	s := state{faults: m.Faults, strangerLeft: m.Strangers, calm: true, high: m.far()}
+	s := state{faults: m.Faults, strangerLeft: m.Strangers, calm: true, told: true, high: m.far()}
 	for i := range s.clients {
 		s.clients[i].left = m.Acquisitions[i]
 	}
@@ -120,6 +127,7 @@ const (
 	Token     = "the token is not larger than that of an earlier holder"
 	Turn      = "the turn has more holds than it may have"
 	Twice     = "an owner has the lock and waits for it: a second grant would be outstanding"
+	Idle      = "a grant has run out, and the first of the queue does not know when to ask"
 	Slow      = "nothing was lost, but only a poll or the end of a lease helps"
 	Stranded  = "somebody who waits is never served"
 )
@@ -146,5 +154,19 @@ func (m *Model) wrong(s *state) string {
 	if s.owner != nobody && s.owner != stranger && !m.Failover && s.place(s.owner) >= 0 {
 		return Twice
 	}
+	if m.idle(s) {
+		return Idle
+	}
 	return ""
+}
+
+// idle reports whether a grant has run out while the first of the queue, who was told all that
+// it should have been, neither asks nor is about to.
+func (m *Model) idle(s *state) bool {
+	o := s.queue[0]
+	free := s.owner == nobody && s.brief && s.told
+	if !free || o == nobody || !s.hears(o) || !s.current(o) || s.flight[0].kind != nothing {
+		return false
+	}
+	return s.clients[o.client()].alarm == 0
 }

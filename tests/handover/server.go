@@ -1,5 +1,7 @@
 package handover
 
+import "slices"
+
 // The scripts. Each is atomic. Where the world decides, for instance whether a server still
 // counts the subscription of a client that has died, yield is called for each outcome.
 
@@ -7,21 +9,21 @@ package handover
 func (m *Model) ask(s state, c message, yield func(state)) {
 	switch {
 	case s.owner == c.owner && m.Fault != NoOwnGrantSeen:
-		s.ttl = max(s.ttl, m.Lease)
+		s.ttl, s.brief = max(s.ttl, m.Lease), false
 		s.answerGranted(m, c)
-	case s.owner == nobody && (!m.Fair || s.queue[0].owner == nobody || s.queue[0].owner == c.owner):
+	case s.owner == nobody && (!m.Fair || s.queue[0] == nobody || s.queue[0] == c.owner):
 		s.leaveQueue(c.owner)
-		s.own(c.owner, m.Lease, m)
+		s.own(c.owner, m.Lease, m.reserved(), m)
 		s.answerGranted(m, c)
 	case s.owner == nobody: // in order: whoever is first gets it, whoever asks
-		s.enqueue(c.owner, c.age)
+		s.enqueue(c.owner)
 		m.grant(s, yield)
 		return // if the owner itself is first, the message is the answer
 	default:
 		if s.owner != c.owner {
-			s.enqueue(c.owner, c.age)
+			s.enqueue(c.owner)
 		}
-		s.send(message{kind: refused, owner: c.owner, foreign: s.owner == stranger})
+		s.answerRefused(m, c)
 	}
 	yield(s)
 }
@@ -35,21 +37,21 @@ func (m *Model) release(s state, c message, yield func(state)) {
 		s.owner, s.ttl = nobody, 0
 	}
 	if c.next != nobody && (freed || m.Fault == WaitsInLateRelease) {
-		s.enqueue(c.next, c.age)
+		s.enqueue(c.next)
 	}
 	if c.next != nobody && !freed && m.Fault != NoAnswerHeeded {
 		s.send(message{kind: hint, owner: c.next}) // the answer: it does not wait yet
 	}
-	if s.owner == stranger && first {
-		s.hintFirst(m) // it may not listen to strangers yet
-	}
 	if s.owner != nobody {
+		if first && (s.brief || s.owner == stranger) && m.Fault != NoHintOnLeave { // the new first may not know
+			s.hintFirst(m, s.ttl)
+		}
 		yield(s)
 		return
 	}
 	if freed && s.strangerPhase == waiting { // an open release
 		o := s
-		o.hintFirst(m)
+		o.hintFirst(m, 0)
 		yield(o)
 	}
 	m.grant(s, yield)
@@ -57,23 +59,29 @@ func (m *Model) release(s state, c message, yield func(state)) {
 
 // grant makes the first of the queue who listens the owner of a free lock.
 func (m *Model) grant(s state, yield func(state)) {
-	e := s.queue[0]
-	if e.owner == nobody {
+	o := s.queue[0]
+	if o == nobody {
 		yield(s)
 		return
 	}
 	if m.Fault != GrantKeepsEntry {
-		s.leaveQueue(e.owner)
+		s.leaveQueue(o)
 	}
-	c := &s.clients[e.owner.client()]
-	hears := s.living(e.owner) && !c.deaf
-	if !hears { // no receivers: the next one
+	if !s.hears(o) { // no receivers: the next one
 		m.grant(s, yield)
 	}
-	s.own(e.owner, m.Short, m)
-	if hears {
-		s.send(message{kind: granted, owner: e.owner, age: e.age, lease: m.Short, token: m.reserved() - 1, message: true})
+	tokens := m.reserved()
+	if m.Fault == EntryWantsLess {
+		tokens = 1
+	}
+	s.own(o, m.Short, tokens, m)
+	s.brief = true
+	if s.hears(o) {
+		s.send(message{kind: granted, owner: o, token: tokens - 1, message: true})
 	} // else the connection still counts, and the message is lost
+	if m.Fault != NoHintOfGrant {
+		s.hintFirst(m, m.Short)
+	}
 	yield(s)
 }
 
@@ -81,10 +89,10 @@ func (m *Model) grant(s state, yield func(state)) {
 func (m *Model) renew(s state, c message, yield func(state)) {
 	switch {
 	case s.owner == c.owner:
-		s.ttl = max(s.ttl, m.Lease)
+		s.ttl, s.brief = max(s.ttl, m.Lease), false
 		s.send(message{kind: renewed, owner: c.owner, age: c.age})
 	case s.owner == nobody && m.Fault == RenewalRevives:
-		s.own(c.owner, m.Lease, m)
+		s.own(c.owner, m.Lease, m.reserved(), m)
 		s.send(message{kind: renewed, owner: c.owner, age: c.age})
 	default:
 		s.send(message{kind: denied, owner: c.owner})
@@ -93,20 +101,41 @@ func (m *Model) renew(s state, c message, yield func(state)) {
 }
 
 // own makes a free lock the owner's, with tokens for its whole turn.
-func (s *state) own(o owner, lease uint8, m *Model) {
-	s.owner, s.ttl = o, lease
-	s.reserve(m.reserved(), m.far())
+func (s *state) own(o owner, lease uint8, tokens int8, m *Model) {
+	s.owner, s.ttl, s.brief = o, lease, false
+	s.reserve(tokens, m.far())
 }
 
 // answerGranted tells the owner of the lock its tokens: the last that were reserved.
 func (s *state) answerGranted(m *Model, c message) {
-	s.send(message{kind: granted, owner: c.owner, age: c.age, lease: m.Lease, token: m.reserved() - 1})
+	s.send(message{kind: granted, owner: c.owner, age: c.age, token: m.reserved() - 1})
 }
 
-func (s *state) hintFirst(m *Model) {
-	e := s.queue[0]
-	if e.owner != nobody && s.living(e.owner) && !s.clients[e.owner.client()].deaf && m.Fault != NoHint {
-		s.send(message{kind: hint, owner: e.owner})
+// answerRefused tells an owner that waits when the lock expires, if that is not longer than
+// the lease of a grant: the polls see to the rest.
+func (s *state) answerRefused(m *Model, c message) {
+	a := message{kind: refused, owner: c.owner, foreign: s.owner == stranger}
+	if s.brief {
+		a.in = s.ttl
+	}
+	if m.Fault == RefusedMovesStamp {
+		a.age = c.age
+	}
+	s.send(a)
+}
+
+// hears reports whether the client of an owner gets its messages.
+func (s *state) hears(o owner) bool { return s.living(o) && !s.clients[o.client()].deaf }
+
+// hintFirst tells the first of the queue to ask in so many ticks, at most those of a grant. One hint is as good as two of them on their way.
+func (s *state) hintFirst(m *Model, in uint8) {
+	h := message{kind: hint, owner: s.queue[0], in: min(in, m.Short)}
+	switch {
+	case h.owner == nobody || !s.hears(h.owner) || m.Fault == NoHint:
+	case in > 0:
+		m.hears(s, h) // at once: polls come at any time anyway
+	case !slices.Contains(s.flight[:], h):
+		s.send(h)
 	}
 }
 

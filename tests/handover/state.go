@@ -3,8 +3,8 @@ package handover
 // Bounds of the model. What does not fit ends the exploration with a panic.
 const (
 	clients = 3
-	places  = 5 // in the queue
-	room    = 8 // for what is in flight
+	places  = 5  // in the queue
+	room    = 11 // for what is in flight
 )
 
 // owner is a name that a client uses for one turn and never again: the client and a number.
@@ -39,17 +39,13 @@ type client struct {
 	born    uint8 // the first number of this process
 	valid   uint8 // ticks for which the hold is relied on
 	token   int8  // the server's counter minus the token of the hold
-	passes  uint8 // how often the ownership may still be passed on in this turn
+	passes  uint8 // tokens that are left of the turn
 	turn    uint8 // ticks that are left of the turn
-	asked   uint8 // ticks since it last asked; only faulty clients look at it
+	since   uint8 // waiting: ticks since the first ask for this owner, at most those of a grant
+	alarm   uint8 // waiting: ticks until it asks because it was told to, 0 if it was not
+	again   bool  // waiting: something has told it to ask while an ask was under way
 	deaf    bool  // not subscribed
 	foreign bool  // subscribed to the channel of strangers
-}
-
-// entry is a place in the queue on the server.
-type entry struct {
-	owner owner
-	age   uint8 // ticks since the ask was sent that last stamped the entry
 }
 
 // state is everything: server, network, clients, and what the properties have to remember.
@@ -57,7 +53,8 @@ type entry struct {
 type state struct {
 	owner   owner // of the lock
 	ttl     uint8 // ticks until the lock expires
-	queue   [places]entry
+	brief   bool  // what the server last set was the lease of a grant
+	queue   [places]owner
 	flight  [room]message // sorted, so that the order does not tell states apart
 	clients [clients]client
 
@@ -66,9 +63,10 @@ type state struct {
 
 	faults uint8 // that may still happen
 	calm   bool  // nothing was lost yet, no client died, and the lock has never expired
+	told   bool  // nothing was lost yet but grants
 	high   int8  // the server's counter minus the largest token used
 	run    owner // who has begun the last holds
-	begun  uint8 // how many holds in a row
+	lasts  uint8 // ticks since the first of them began
 }
 
 // living reports whether the process that made the owner runs.
@@ -87,23 +85,23 @@ func (s *state) mine(c int) owner { return ownerOf(c, s.clients[c].number) }
 
 func (s *state) place(o owner) int {
 	for i, e := range s.queue {
-		if e.owner == o {
+		if e == o {
 			return i
 		}
 	}
 	return -1
 }
 
-// enqueue puts an owner at the end of the queue, or stamps the entry that it has.
-func (s *state) enqueue(o owner, age uint8) {
-	i := s.place(o)
-	if i < 0 {
-		i = s.place(nobody)
+// enqueue puts an owner at the end of the queue, if it is not there. An entry never changes.
+func (s *state) enqueue(o owner) {
+	if s.place(o) >= 0 {
+		return
 	}
+	i := s.place(nobody)
 	if i < 0 {
 		panic("the queue of the model is too short")
 	}
-	s.queue[i] = entry{o, age}
+	s.queue[i] = o
 }
 
 // leaveQueue removes an owner and reports whether it was the first.
@@ -113,7 +111,7 @@ func (s *state) leaveQueue(o owner) (first bool) {
 		return false
 	}
 	copy(s.queue[i:], s.queue[i+1:])
-	s.queue[places-1] = entry{}
+	s.queue[places-1] = nobody
 	return i == 0
 }
 

@@ -110,8 +110,8 @@ func (s *state) String() string {
 		fmt.Fprintf(&b, " for %d", s.ttl)
 	}
 	for i, e := range s.queue {
-		if e.owner != nobody {
-			b.WriteString([...]string{", ", "; queue: "}[min(1, 1/(i+1))] + e.owner.String())
+		if e != nobody {
+			b.WriteString([...]string{", ", "; queue: "}[min(1, 1/(i+1))] + e.String())
 		}
 	}
 	for i := range s.clients {

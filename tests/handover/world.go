@@ -10,19 +10,23 @@ func (m *Model) tick(s state) state {
 			s.owner, s.calm = nobody, false
 		}
 	}
-	for i := range s.queue {
-		if s.queue[i].owner != nobody {
-			s.queue[i].age = min(s.queue[i].age+1, m.Lease)
-		}
-	}
+	s.lasts = min(s.lasts+1, m.Turn)
 	old := s.flight
 	s.flight = [room]message{}
 	for _, f := range old {
 		switch f.kind {
 		case nothing:
 			continue
-		case ask, release, renew, granted, renewed:
+		case ask, renew, renewed:
 			f.age = min(f.age+1, m.Lease)
+		case granted:
+			if !f.message {
+				f.age = min(f.age+1, m.Lease)
+			}
+		case refused:
+			if m.Fault == RefusedMovesStamp {
+				f.age = min(f.age+1, m.Short)
+			}
 		}
 		s.send(f)
 	}
@@ -32,24 +36,23 @@ func (m *Model) tick(s state) state {
 	return s
 }
 
-// age lets a tick pass for a client. A hold that cannot be relied on any more is lost, and what
-// the server may still have of it is undone.
+// age lets a tick pass for a client. Who is to ask at this time does.
 func (m *Model) age(s *state, i int) {
 	c := &s.clients[i]
-	if c.phase == waiting && m.Fault == LeaseFromLastAsk {
-		c.asked = min(c.asked+1, m.Lease)
+	switch c.phase {
+	case waiting:
+		c.since = min(c.since+1, m.Short)
+		if c.alarm > 0 {
+			if c.alarm--; c.alarm == 0 && s.mayPoll(s.mine(i)) {
+				m.call(s, i)
+			}
+		}
+	case holding:
+		c.turn -= min(c.turn, 1)
+		if c.valid--; c.valid == 0 {
+			m.lose(s, i)
+		}
 	}
-	if c.phase != holding {
-		return
-	}
-	c.turn -= min(c.turn, 1)
-	if c.valid--; c.valid > 0 {
-		return
-	}
-	o := s.mine(i)
-	c.left--
-	c.drop(idle)
-	s.send(message{kind: release, owner: o})
 }
 
 // deliver executes a command, or hands an answer or a message to its client.
@@ -84,7 +87,7 @@ func (m *Model) deliveries(s *state, yield func(step, state)) {
 		late := f
 		late.late = true
 		lost := n
-		lost.calm = false
+		lost.calm, lost.told = false, lost.told && f.kind == granted && f.message
 		yield(step{rule: loses, item: f}, lost)
 		n.send(late)
 		if !f.late {
@@ -114,7 +117,7 @@ func (m *Model) faults(s *state, yield func(step, state)) {
 		if c.phase == waiting && !c.deaf {
 			n := *s
 			n.fault()
-			n.clients[i].deaf = true
+			n.clients[i].deaf, n.told = true, false
 			yield(step{rule: disconnects, client: i}, n)
 		}
 	}
@@ -127,19 +130,21 @@ func (m *Model) faults(s *state, yield func(step, state)) {
 func (m *Model) failovers(s *state, yield func(step, state)) {
 	n := *s
 	n.fault()
-	n.queue = [places]entry{}
+	n.told = false
+	n.queue = [places]owner{}
 	yield(step{rule: losesQueue}, n)
 	for c := range s.clients {
 		for number := uint8(0); number <= s.clients[c].number; number++ {
 			o := ownerOf(c, number)
 			unused := s.current(o) && s.clients[c].phase == idle
-			if unused || s.place(o) >= 0 || s.queue[places-1].owner != nobody {
+			if unused || s.place(o) >= 0 || s.queue[places-1] != nobody {
 				continue
 			}
 			n := *s
 			n.fault()
+			n.told = false
 			copy(n.queue[1:], s.queue[:])
-			n.queue[0] = entry{o, m.Lease}
+			n.queue[0] = o
 			yield(step{rule: bringsBack, item: message{owner: o}}, n)
 		}
 	}
@@ -154,7 +159,7 @@ func (m *Model) strangers(s *state, yield func(step, state)) {
 		yield(step{rule: strangerComes}, n)
 	case s.strangerPhase == waiting && s.owner == nobody:
 		n.strangerPhase, n.owner, n.ttl = holding, stranger, 0
-		n.run, n.begun = nobody, 0
+		n.run, n.lasts, n.brief = nobody, 0, false
 		yield(step{rule: strangerTakes}, n)
 	case s.strangerPhase == holding:
 		n.strangerPhase, n.owner = idle, nobody
