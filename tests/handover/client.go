@@ -175,11 +175,7 @@ func (m *Model) hears(s *state, a message) (wrong string) {
 		m.hearsRefused(s, c, a)
 	case hint:
 		switch {
-		case !s.current(a.owner): // it stands in the queue, in the way of others
-			if m.Fault != UsedUpHintIgnored {
-				s.giveBack(a.owner)
-			}
-		case s.clients[c].phase != waiting:
+		case !s.current(a.owner) || p.phase != waiting: // a late one, or for an entry by a late ask
 		case a.in == 0:
 			m.call(s, c)
 		default:

@@ -15,8 +15,10 @@
 //   - No two clients rely on the lock at once, by what each of them knows.
 //   - What a client relies on, the server has given it, for at least as long.
 //   - Tokens grow from holder to holder.
-//   - A turn has no more holds than it may have.
+//   - No hold is passed on when the time of its turn is over.
 //   - Nobody has the lock and a place in the queue at once: there is one grant at a time.
+//   - If a grant runs out and nothing but the grant was lost, the first of the queue asks, or
+//     knows when to.
 //   - As long as nothing was lost and no lease has ended, messages alone lead to everybody
 //     being served, also when commands are doubled or late.
 //   - From everywhere, time and polls lead there without further faults.

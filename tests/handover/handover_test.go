@@ -6,7 +6,7 @@ import (
 )
 
 // usual are bounds that most explorations share: a lease of two ticks, of one if it comes by a
-// grant, and turns of two holds.
+// grant, and turns of one tick with two tokens.
 func usual(a, b, c uint8) Model {
 	return Model{Acquisitions: [clients]uint8{a, b, c}, Lease: 2, Short: 1, Passes: 1, Turn: 1}
 }

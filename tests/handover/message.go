@@ -28,7 +28,7 @@ type message struct {
 	owner   owner
 	next    owner // release: who is to wait instead
 	age     uint8 // ticks since the command was sent, or the one that it answers
-	in      uint8 // hint: ticks until it is time; refused: ticks until the lock expires, if they are few
+	in      uint8 // hint: ticks until it is time; refused: ticks until the lease of a grant ends
 	token   int8  // granted: the server's counter minus the first token
 	foreign bool  // refused: a stranger has the lock
 	message bool  // granted: by message, not by answer
@@ -146,10 +146,8 @@ func (m *Model) useless(s *state, f message) bool {
 	}
 	c := &s.clients[f.owner.client()]
 	switch f.kind {
-	case refused:
+	case refused, hint:
 		return !s.current(f.owner) || c.phase != waiting
-	case hint:
-		return s.current(f.owner) && c.phase != waiting
 	case renewed, denied:
 		return !s.current(f.owner) || c.phase != holding
 	case granted:

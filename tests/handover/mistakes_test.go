@@ -39,7 +39,6 @@ var mistakes = []mistake{
 // rareMistakes show among millions of states only.
 var rareMistakes = []mistake{
 	{"the new first does not hear that it is", NoHintOnLeave, faults(1, usual(2, 1, 1)), Idle},
-	{"an ask for an owner that is used up is ignored", UsedUpHintIgnored, faults(1, strangers(1, usual(2, 1, 0))), Slow},
 	{"nobody heeds the answer of a release", NoAnswerHeeded, faults(1, usual(2, 1, 0)), Slow},
 }
 

@@ -9,8 +9,8 @@ type Model struct {
 	Fair         bool           // nobody overtakes the queue, nothing is passed on in memory
 	Lease        uint8          // ticks that an acquisition asks for
 	Short        uint8          // ticks that a grant sets
-	Passes       uint8          // how often an ownership is passed on in one turn
-	Turn         uint8          // for how many ticks
+	Passes       uint8          // tokens that a turn reserves beside the first: one for each time it passes on
+	Turn         uint8          // ticks in which the holds of one turn begin
 	Fault        Fault          // in the protocol itself
 	Only         string         // the property that is looked at, or "" for all
 }
@@ -40,8 +40,7 @@ const (
 	NoAnswerHeeded           // nobody looks whether the release that lets the next owner wait did so
 	NoHint                   // nobody tells the first of the queue anything
 	NoHintOfGrant            // nobody tells it of a grant to the one before it
-	NoHintOnLeave            // nobody tells it when the one before it gives up
-	UsedUpHintIgnored        // who is told to ask for an owner that is used up does nothing
+	NoHintOnLeave            // nobody tells the new first when the one before it gives up
 	CallDropped              // a client that is told to ask while it does forgets that
 	WaitsInLateRelease       // a release that frees nothing lets the next owner wait all the same
 )
@@ -125,7 +124,7 @@ const (
 	Overlap   = "two clients rely on the lock at once"
 	Unfounded = "a client relies on what the server has not given it"
 	Token     = "the token is not larger than that of an earlier holder"
-	Turn      = "the turn has more holds than it may have"
+	Turn      = "a hold is passed on when its turn is over"
 	Twice     = "an owner has the lock and waits for it: a second grant would be outstanding"
 	Idle      = "a grant has run out, and the first of the queue does not know when to ask"
 	Slow      = "nothing was lost, but only a poll or the end of a lease helps"

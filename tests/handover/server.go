@@ -43,7 +43,7 @@ func (m *Model) release(s state, c message, yield func(state)) {
 		s.send(message{kind: hint, owner: c.next}) // the answer: it does not wait yet
 	}
 	if s.owner != nobody {
-		if first && (s.brief || s.owner == stranger) && m.Fault != NoHintOnLeave { // the new first may not know
+		if first && m.Fault != NoHintOnLeave && (s.brief || s.owner == stranger) {
 			s.hintFirst(m, s.ttl)
 		}
 		yield(s)
@@ -111,8 +111,8 @@ func (s *state) answerGranted(m *Model, c message) {
 	s.send(message{kind: granted, owner: c.owner, age: c.age, token: m.reserved() - 1})
 }
 
-// answerRefused tells an owner that waits when the lock expires, if that is not longer than
-// the lease of a grant: the polls see to the rest.
+// answerRefused tells an owner that waits when the lock expires, if that is the lease of a
+// grant: for other leases the model has polls.
 func (s *state) answerRefused(m *Model, c message) {
 	a := message{kind: refused, owner: c.owner, foreign: s.owner == stranger}
 	if s.brief {
@@ -127,9 +127,11 @@ func (s *state) answerRefused(m *Model, c message) {
 // hears reports whether the client of an owner gets its messages.
 func (s *state) hears(o owner) bool { return s.living(o) && !s.clients[o.client()].deaf }
 
-// hintFirst tells the first of the queue to ask in so many ticks, at most those of a grant. One hint is as good as two of them on their way.
+// hintFirst tells the first of the queue to ask now, or in so many ticks. One that is on its way is
+// as good as two. One that only sets an alarm takes no time: the model has polls at any time
+// already, and looks whether there is an alarm at all.
 func (s *state) hintFirst(m *Model, in uint8) {
-	h := message{kind: hint, owner: s.queue[0], in: min(in, m.Short)}
+	h := message{kind: hint, owner: s.queue[0], in: in}
 	switch {
 	case h.owner == nobody || !s.hears(h.owner) || m.Fault == NoHint:
 	case in > 0:
