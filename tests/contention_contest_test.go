@@ -55,7 +55,8 @@ type contest struct {
 	hold    time.Duration // for which each keeps what it has acquired
 	lasts   time.Duration // goes on for so long, and
 	passes  int64         // until all together have passed so often
-	stops   []*rig.Server // stand still for 30 ms twice a second meanwhile
+	disturb func(n int)   // does something to the server for the n-th time, from 0,
+	every   time.Duration // after each such time, or never
 	dump    func() any    // what to print of the server when a waiter is stranded
 
 	tally    *rig.Tally // of the goroutines, those of the first party first
@@ -217,57 +218,54 @@ func (w *waiting) stranded(passes int64, others int) bool {
 	return true
 }
 
-const (
-	strandedAfter = 5 * time.Second
-	stopFor       = 30 * time.Millisecond
-	stopEvery     = 500 * time.Millisecond
-)
+const strandedAfter = 5 * time.Second
 
-// watch stops servers and looks for stranded waiters until all have ended. A contest that
+// watch disturbs the server and looks for stranded waiters until all have ended. A contest that
 // stands still is called off.
 func (c *contest) watch(t testing.TB, callOff func(), ended <-chan error) {
 	t.Helper()
 	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
-	stop := c.stopTimes(t)
-	before, moved := int64(-1), time.Now()
+	disturb := c.disturbances(t)
+	var seen progress
+	moved := time.Now()
 	for i := 0; ; {
 		select {
 		case err := <-ended:
 			c.took = time.Since(c.start)
 			require.NoError(t, err)
 			return
-		case <-stop:
-			stumble(t, c.stops[i%len(c.stops)])
+		case <-disturb:
+			c.disturb(i)
 			i++
 		case <-look.C:
-			if now := c.total.Load(); now != before || c.over() {
-				before, moved = now, time.Now()
+			if now := (progress{c.total.Load(), c.over()}); now != seen {
+				seen, moved = now, time.Now()
 			}
 			if time.Since(moved) > 2*soon {
+				t.Errorf("nothing has moved for %v; the server has %v", 2*soon, c.dump())
 				callOff()
+				moved = time.Now()
 			}
 			c.reportStranded(t)
 		}
 	}
 }
 
-// stopTimes has each of the servers stop twice a second, one after the other.
-func (c *contest) stopTimes(t testing.TB) <-chan time.Time {
-	t.Helper()
-	if len(c.stops) == 0 {
-		return nil
-	}
-	ticker := time.NewTicker(stopEvery / time.Duration(len(c.stops)))
-	t.Cleanup(ticker.Stop)
-	return ticker.C
+// progress is what changes while a contest goes on.
+type progress struct {
+	passes int64
+	over   bool
 }
 
-func stumble(t testing.TB, server *rig.Server) {
+func (c *contest) disturbances(t testing.TB) <-chan time.Time {
 	t.Helper()
-	server.Pause(t)
-	rest(stopFor)
-	server.Resume(t)
+	if c.every == 0 {
+		return nil
+	}
+	ticker := time.NewTicker(c.every)
+	t.Cleanup(ticker.Stop)
+	return ticker.C
 }
 
 func (c *contest) reportStranded(t testing.TB) {

@@ -119,6 +119,18 @@ func TestContention_excludes_and_strands_nobody(t *testing.T) {
 	}
 }
 
+const (
+	stopFor   = 30 * time.Millisecond
+	stopEvery = 500 * time.Millisecond
+)
+
+func stumble(t *testing.T, server *rig.Server) {
+	t.Helper()
+	server.Pause(t)
+	rest(stopFor)
+	server.Resume(t)
+}
+
 // The same while each server stands still for 30 ms twice a second.
 func TestContention_on_servers_that_stop(t *testing.T) {
 	rig.Need(t, rig.Process)
@@ -126,7 +138,8 @@ func TestContention_on_servers_that_stop(t *testing.T) {
 		t.Run(l.name, func(t *testing.T) {
 			servers := freshServers(t, l.servers)
 			c := l.contest(t, servers)
-			c.stops = servers
+			c.every = stopEvery / time.Duration(len(servers))
+			c.disturb = func(n int) { stumble(t, servers[n%len(servers)]) }
 			c.run(t)
 			t.Log(c)
 			if !l.shown {
