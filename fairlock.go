@@ -116,9 +116,10 @@ func (p fairProtocol) acquireCall(a *acquisition, count, round int) call {
 	if count > 1 {
 		return p.hashProtocol.acquireCall(a, count, round)
 	}
-	o, stale, ticket := a.ownership, "", ""
+	o, stale, ticket, grant := a.ownership, "", "", ""
 	if p.waiter != nil {
 		stale, ticket = o.client.staleMS, p.waiters.ticketText(p.waiter)
+		grant = p.waiter.grantText(a.lease)
 	}
 	fenced := "0"
 	if o.lock.spec.fenced {
@@ -126,7 +127,7 @@ func (p fairProtocol) acquireCall(a *acquisition, count, round int) call {
 	}
 	return call{fairAcquire, o.lock.fairKeys(), append(acquireArgs(o, a.lease, count),
 		o.client.publish, o.lock.waiterChannel(""), stale, ticket, p.waiters.shift,
-		fenced, "", o.lock.clientChannel(o.client.publish, ""), o.client.countsListeners())}
+		fenced, grant, o.lock.clientChannel(o.client.publish, ""), o.client.countsListeners())}
 }
 
 // readRefusal reads the place that the script has given to an ownership that waits.

@@ -45,6 +45,7 @@ type fairWaitList struct {
 type fairWaiter struct {
 	ownership *ownership
 	queue     *waitQueue // of its own channel
+	grantable bool       // the server may make it the owner while it waits
 
 	// Guarded by fairWaitList.mu.
 	ticket uint64 // 0 before the server has given one
@@ -111,6 +112,15 @@ func (l *fairWaitList) ticketText(w *fairWaiter) string {
 		return ""
 	}
 	return strconv.FormatUint(w.ticket, 10)
+}
+
+// grantText is for how many ms the server may make the waiter the owner, or "".
+func (w *fairWaiter) grantText(lease time.Duration) string {
+	if !w.grantable {
+		return ""
+	}
+	c := w.ownership.client
+	return c.leaseText(min(c.options.StaleWaiterTimeout, lease))
 }
 
 // setTicket notes that the server has given a place.

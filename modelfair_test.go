@@ -18,6 +18,7 @@ type fairModel struct {
 
 	queue, deadlines, notes entry
 	lost                    bool // the notes were lost, and with them who came first
+	torn                    bool // the queue or the deadlines were deleted without the other
 }
 
 // modelFairWaiter is what a party knows of its place.
@@ -43,6 +44,21 @@ func newFairModel(w *world) model {
 		p.onAsk = func() { m.asks(p) }
 	}
 	return m
+}
+
+// grants checks that nobody was before who has been made the owner while it waited. It finds
+// out when it asks.
+func (m *fairModel) grants(before entry) {
+	for _, p := range m.parties {
+		f := m.waiter(p)
+		if f != nil && m.before.count(p.t.wire) > 0 && before.count(p.t.wire) == 0 {
+			m.w.say("%s is the owner", p.name)
+			if !m.lost { // else the same step may have put the queue in order
+				m.overtakes(p.name, p.t.wire, f)
+			}
+			f.sign, f.asked = 0, 0
+		}
+	}
 }
 
 // waiter is what a party knows of its place, nil if it wants none.
@@ -252,6 +268,7 @@ func (m *fairModel) damage(d dice) {
 	if i == 3 || i == 0 {
 		return
 	}
+	m.torn = true
 	for _, f := range m.waiters {
 		f.broken = true
 	}
@@ -259,10 +276,15 @@ func (m *fairModel) damage(d dice) {
 }
 
 func (m *fairModel) check() {
+	before := m.before
 	m.lockModel.check()
+	m.grants(before)
 	all := m.w.state(m.lock.fairKeys()[1:]...)
 	m.queue, m.deadlines, m.notes = all[0], all[1], all[2]
 	m.lost = m.lost && len(m.queue.list) > 0
+	if m.torn = m.torn && len(m.queue.list)+len(m.deadlines.list) > 0; !m.torn && len(m.queue.list) != len(m.deadlines.list) {
+		m.w.fail("the queue has %v, and the deadlines have %v", m.queue.list, m.deadlines.list)
+	}
 	for _, p := range m.parties {
 		if f := m.waiter(p); f != nil && f.ticket > 0 && m.noted(p.t.wire) > f.ticket {
 			f.odd = true

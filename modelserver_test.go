@@ -73,6 +73,20 @@ func (s *modelServer) connect(t *testing.T) {
 	}
 }
 
+// listen keeps a connection that is subscribed to channels, and hears what is told there.
+func (s *modelServer) listen(t *testing.T, channels ...string) {
+	t.Helper()
+	conn, err := net.Dial(s.network, s.address)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	ear := &modelServer{conn: conn, replies: bufio.NewReader(conn)}
+	ear.write(append([]string{"SUBSCRIBE"}, channels...))
+	for range channels {
+		ear.read()
+	}
+	go func() { _, _ = io.Copy(io.Discard, conn) }()
+}
+
 // replyError is an error that the server has replied.
 type replyError string
 

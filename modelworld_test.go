@@ -57,6 +57,12 @@ func newWorld(t *testing.T, s *modelServer) *world {
 		t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
 		w.clients = append(w.clients, c)
 	}
+	w.begin()
+	k, err := w.clients[0].options.keysOf(modelName)
+	require.NoError(t, err)
+	for _, c := range w.clients {
+		s.listen(t, k.clientChannel("PUBLISH", c.id)) // a client that nobody hears of counts as gone
+	}
 	return w
 }
 
