@@ -6,24 +6,22 @@ local function endWrite(reads)
   if waiting then
     -- The next writer's bar begins now; but if readers have waited while somebody
     -- wrote, it is their turn first.
-    local note, from = redis.call('hget', notes, 'readers'), now
-    if note and tonumber(note) > now then
-      from = now + turn
-      redis.call('hdel', notes, 'readers')
-      redis.call('hset', notes, 'open', string.format('%.0f', from))
+    local note = redis.call('hmget', notes, 'readers', 'since')
+    redis.call('hdel', notes, 'readers', reads == 0 and owner or '')
+    if note[1] and tonumber(note[1]) > now then
+      redis.call('hset', notes, 'since', score(turn), 'open', score(turn))
+    else
+      redis.call('hset', notes, 'since', score(0))
     end
-    redis.call('hset', notes, 'since', string.format('%.0f', from))
-    raise(notes, 2 * longestBar)
+    if not note[2] then
+      raise(notes, 2 * longestBar) -- else it lives for as long already
+    end
+  end
+  if reads == 0 then
+    return free(waiting, publish, channel, true)
   end
   redis.call('hdel', key, owner .. ':write')
   redis.call('zrem', leases, owner .. ':write')
-  if reads == 0 then
-    redis.call('hdel', notes, owner)
-    if not waiting then
-      redis.call('del', writers, notes)
-    end
-    return free(publish, channel, true)
-  end
   redis.call('hset', key, 'mode', 'read')
   fall()
   return tellAll(publish, channel)

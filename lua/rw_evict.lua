@@ -26,8 +26,7 @@ if not mode then
 end
 local left, gone = remove({unpack(ARGV, 3)}, mode)
 if not left then
-  tidy()
-  free(publish, channel, mode ~= 'read')
+  free(waitingWriter(), publish, channel, mode ~= 'read')
 elseif gone == 0 then
   return false
 elseif left ~= mode then

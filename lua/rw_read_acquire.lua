@@ -29,15 +29,11 @@ local owner, lease, count, number = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]
 --@include rw_state
 
 -- barred returns how many ms a new reader is kept out yet, if it is.
-local function barred()
-  if not waitingWriter() then
+local function barred(since, open)
+  if not since or tonumber(open or 0) > clock() or not waitingWriter() then
     return
   end
-  local note = redis.call('hmget', notes, 'since', 'open')
-  if tonumber(note[2] or 0) > now then
-    return
-  end
-  local waited, bar = now - tonumber(note[1] or now), tonumber(ARGV[6])
+  local waited, bar = now - tonumber(since), tonumber(ARGV[6])
   local pause = math.ceil(bar / 5)
   while waited >= bar + pause do
     waited, bar = waited - bar - pause, math.min(2 * bar, longestBar)
@@ -47,41 +43,50 @@ local function barred()
   end
 end
 
-local mode, reads, writes, wrong = look(owner)
-if wrong then
-  return wrong
-end
-if mode == 'write' and writes == 0 then
-  mode = reap(mode)
-end
-local known = redis.call('hget', notes, owner)
-if number ~= '' and known and tonumber(known) > tonumber(number)
-  or count > 1 and reads == 0
-  or number ~= '' and writes == 0 and (reads == 0 or known ~= number) then
-  return redis.error_reply('LATCHKEY_GONE the hold is over')
-end
-
-local pause
-if mode == 'write' and writes == 0 then
-  pause = redis.call('pttl', key)
-elseif mode ~= 'write' and reads == 0 then
-  pause = barred()
-end
-if pause then
-  if ARGV[5] == '1' then
+-- refused returns how many ms the owner has to wait, if it has to. That it waits is noted, unless
+-- that has just been done: so that readers have their turn after a write.
+local function refused(mode)
+  local note, bar, pause = redis.call('hmget', notes, 'since', 'open', 'readers'), tonumber(ARGV[6]), nil
+  if mode == 'write' then
+    pause = left()
+  else
+    pause = barred(note[1], note[2])
+  end
+  if pause and ARGV[5] == '1' and tonumber(note[3] or 0) < clock() + bar * 0.9 then
     -- Without memory for it, the readers' turn may be missed.
-    redis.pcall('hset', notes, 'readers', string.format('%.0f', clock() + tonumber(ARGV[6])))
+    redis.pcall('hset', notes, 'readers', score(bar))
     raise(notes, 2 * longestBar)
   end
   return pause
 end
 
-if not mode then
-  redis.call('hset', key, 'mode', 'read', owner, count)
-  redis.call('del', leases) -- after what a server at its limit refuses
-else
-  redis.call('hset', key, owner, count)
+findLast(owner)
+local mode, reads, writes, wrong = look(owner)
+if wrong then
+  return wrong
 end
+if mode == 'write' and writes == 0 and not (lasts() and isWrite(other)) then
+  mode = reap(mode)
+end
+local known = number ~= '' and redis.call('hget', notes, owner)
+if known and tonumber(known) > tonumber(number)
+  or count > 1 and reads == 0
+  or number ~= '' and writes == 0 and (reads == 0 or known ~= number) then
+  return redis.error_reply('LATCHKEY_GONE the hold is over')
+end
+
+if not quiet and (mode == 'write' and writes or reads) == 0 then
+  local pause = refused(mode)
+  if pause then
+    return pause
+  end
+end
+if not mode then
+  begin('read', owner, count, lease)
+  redis.call('set', KEYS[5], '1', 'px', lease)
+  return false
+end
+redis.call('hset', key, owner, count)
 if number ~= '' then
   redis.call('hset', notes, owner, number)
   raise(notes, 2 * longestBar + lease)

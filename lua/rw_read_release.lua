@@ -25,6 +25,31 @@ local owner, count, number = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 --@include tell
 --@include rw_state
 
+-- delete removes the keys from the first that is given on.
+local function delete(from)
+  for i = from, #KEYS, 1000 do
+    redis.call('del', unpack(KEYS, i, math.min(i + 999, #KEYS)))
+  end
+end
+
+-- leave removes a lock that nobody holds, and its lease keys.
+local function leave()
+  if waitingWriter() then
+    redis.call('hdel', notes, 'open') -- those whose turn it was have come and gone
+    delete(5)
+    redis.call('del', key, leases)
+  else
+    delete(1)
+  end
+  return tell(ARGV[4], ARGV[5])
+end
+
+-- outlasts tells whether the lock has to last no shorter than before, by a tenth at most.
+local function outlasts()
+  return other and otherLast >= last or lasts() and (last - otherLast) * 10 <= otherLast - now
+end
+
+findLast(owner)
 local mode, reads, writes, wrong = look(owner)
 if wrong then
   return wrong
@@ -37,26 +62,27 @@ if number ~= '' and redis.call('hget', notes, owner) ~= number then
   return false
 end
 
-redis.call('hdel', key, '') -- lets the rest pass on a server at its limit
-for i = 5 + count, #KEYS do
-  redis.call('del', KEYS[i])
-end
 if count > 0 then
+  redis.call('hdel', key, '') -- lets the rest pass on a server at its limit
+  delete(5 + count)
   redis.call('hset', key, owner, count)
   hold(owner, tonumber(ARGV[6]), true, KEYS[4 + count])
   return redis.status_reply('HELD')
 end
-
+if not other and redis.call('hlen', key) == 2 then -- mode and owner
+  return leave()
+end
+delete(5)
 redis.call('hdel', key, owner)
 redis.call('zrem', leases, owner)
 if number ~= '' and writes == 0 then
   -- Else it stays, as a mark against late copies, for as long as the write hold.
   redis.call('hdel', notes, owner)
 end
-if not reap(mode) or redis.call('hlen', key) <= 1 then
-  redis.call('hdel', notes, 'open') -- those whose turn it was have come and gone
-  tidy()
-  return free(ARGV[4], ARGV[5])
+if not outlasts() then
+  if not lasts() and (not reap(mode) or redis.call('hlen', key) <= 1) then
+    return leave()
+  end
+  fall()
 end
-fall()
 return redis.status_reply('HELD')

@@ -63,11 +63,11 @@ for i = 1, #ARGV / 5 do
     local last = math.min(reads or 0, tonumber(ARGV[5 * i]))
     for hold = 1, last do
       local leaseKey, ms = KEYS[leaseKeys + hold - 1], hold == last and left or lease
-      if redis.call('pttl', leaseKey) < ms then
+      if not longer(leaseKey, ms) and redis.call('pttl', leaseKey) < ms then
         redis.call('set', leaseKey, '1', 'px', ms)
       end
     end
-    prolong(leases, left)
+    prolong(leases, left + spare)
     if number ~= '' then
       raise(notes, 2 * longestBar + lease)
     end

@@ -40,7 +40,8 @@ elseif what == 'lease key' and redis.call('pttl', key) == -2 then
   redis.call('del', key) -- the same
   redis.call('set', key, '1', 'px', lease)
 end
-if redis.call('pttl', key) < lease then
-  redis.call('pexpire', key, lease)
+local spare = what == 'leases' and 10000 or 0 -- see rw_state.lua
+if redis.call('pttl', key) < lease + spare then
+  redis.call('pexpire', key, lease + spare)
 end
 return {1}

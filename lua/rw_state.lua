@@ -16,14 +16,40 @@
 local reapBatch, turn, longestBar = 64, 100, 60000
 --@include clock
 
+-- Of the leases that are noted: when the last of all is over, and whose lasts longest of those of
+-- others than an owner, by field, and until when. nil: not known.
+local last, other, otherLast
+
+-- findLast finds these. It comes before look, which makes sure that the other stands in the lock:
+-- whom Redisson has thrown out may still be noted.
+local function findLast(owner)
+  local some = redis.call('zrange', leases, -2, -1, 'withscores')
+  local at = #some - 1
+  last = tonumber(some[at + 1])
+  if some[at] == owner then
+    at = at - 2
+  end
+  other, otherLast = some[at], tonumber(some[at + 1])
+end
+
+-- lasts tells whether the hold that findLast has found is not over.
+local function lasts()
+  return other and otherLast > clock()
+end
+
+-- Nothing stands beside a lock that is free: nobody waits, and it is nobody's turn.
+local quiet
+
 -- look returns mode, the read holds and the write holds of an owner. A key that is
 -- another lock's, or no lock's, is an error.
 local function look(owner)
-  local state = redis.call('hmget', key, 'mode', owner, owner .. ':write')
+  local state = redis.call('hmget', key, 'mode', owner, owner .. ':write', other or '')
   local mode, foreign = state[1], false
+  other = state[4] and other
   if not mode then
-    foreign = redis.call('exists', key) == 1
-  elseif not (state[2] or state[3]) then
+    local there = redis.call('exists', key, key, key, writers, notes) -- the key counts for three
+    foreign, quiet = there >= 3, there == 0
+  elseif not (state[2] or state[3] or other) then
     --@include shape_hash
     foreign = isForeign(key)
   end
@@ -33,9 +59,15 @@ local function look(owner)
   return mode, tonumber(state[2] or 0), tonumber(state[3] or 0)
 end
 
--- raise lets a key live for ms at least.
+-- longer lets a key live for ms if that is longer, and tells whether it was. Before Redis 7 it
+-- cannot, and returns nil.
+local function longer(what, ms)
+  return redis.REDIS_VERSION_NUM and redis.call('pexpire', what, ms, 'gt') == 1
+end
+
+-- raise lets a key live for ms at least; one that would live for ever, for so long.
 local function raise(what, ms)
-  if redis.call('pttl', what) < ms then
+  if not longer(what, ms) and redis.call('pttl', what) < ms then
     redis.call('pexpire', what, ms)
   end
 end
@@ -48,21 +80,26 @@ end
 -- remove takes holders out of the lock and returns the mode that it has then, nil if
 -- it is free, and how many of them there were.
 local function remove(fields, mode)
-  local gone = 0
+  local gone, left = 0, mode
   for _, field in ipairs(fields) do
     if redis.call('hdel', key, field) == 1 then
       gone = gone + 1
-      mode = isWrite(field) and 'read' or mode
+      left = isWrite(field) and 'read' or left
     end
-    redis.call('zrem', leases, field)
-    redis.call('hdel', notes, field)
+  end
+  if #fields > 0 then
+    redis.call('zrem', leases, unpack(fields))
+    redis.call('hdel', notes, unpack(fields))
   end
   if redis.call('hlen', key) <= 1 then
     redis.call('del', key, leases)
+    last, other = nil, nil
     return nil, gone
   end
-  redis.call('hset', key, 'mode', mode)
-  return mode, gone
+  if left ~= mode then
+    redis.call('hset', key, 'mode', left)
+  end
+  return left, gone
 end
 
 -- reap removes holds whose leases are over, a batch at most, and returns the mode of
@@ -78,51 +115,58 @@ end
 
 -- waitingWriter tells whether a writer waits that is alive.
 local function waitingWriter()
-  local last = redis.call('zrange', writers, -1, -1, 'withscores')
-  return last[1] and tonumber(last[2]) > clock()
+  local latest = redis.call('zrange', writers, -1, -1, 'withscores')
+  return latest[1] and tonumber(latest[2]) > clock()
 end
 
--- allOurs tells whether all holders are of this library. A lease that Redisson ended by
--- force may still be noted and must not stand for a holder of Redisson; beyond a
--- batch that is not looked into, and the answer is no.
-local function allOurs()
-  local n = redis.call('zcard', leases)
-  if n == 0 or n > reapBatch or redis.call('hlen', key) - 1 ~= n then
-    return false
+-- fall lets the time of the lock fall to the longest lease that is left, if all holders are of
+-- this library: of a holder of Redisson the lease is not known here. A lease that Redisson ended
+-- by force may still be noted and must not stand for a holder of Redisson; beyond a
+-- batch that is not looked into, and the time stays.
+local function fall()
+  local noted, fields = redis.call('zrange', leases, 0, reapBatch, 'withscores'), {}
+  for i = 1, #noted, 2 do
+    fields[#fields + 1] = noted[i]
   end
-  local fields = redis.call('zrange', leases, 0, -1)
-  local all = true
+  if #fields == 0 or #fields > reapBatch or redis.call('hlen', key) - 1 ~= #fields then
+    return
+  end
+  local ours = true
   for i, holds in ipairs(redis.call('hmget', key, unpack(fields))) do
     if not holds then
       redis.call('zrem', leases, fields[i])
-      all = false
+      ours = false
     end
   end
-  return all
+  local left = tonumber(noted[#noted]) - clock()
+  if ours and left > 0 then
+    redis.call('pexpire', key, left)
+  end
 end
 
--- fall lets the time of the lock fall to the longest lease that is left, unless a
--- holder of Redisson may be in it, whose lease is not known here.
-local function fall()
-  if allOurs() then
-    local last = tonumber(redis.call('zrange', leases, -1, -1, 'withscores')[2]) - clock()
-    if last > 0 then
-      redis.call('pexpire', key, last)
-    end
-  end
+-- The key of the leases lives for so much longer than they do. So it need not be touched for each
+-- of them: it is by the first that ends in the next so many ms of the clock.
+local spare = 10000
+
+local function score(lease)
+  return string.format('%.0f', clock() + lease)
 end
 
 -- lengthen notes the lease of an owner's holds on one side, and returns the ms that it
 -- has then: it is never shortened. Of a hold that was there before and whose lease is
 -- not known any more, all is known that the lock has outlived it.
 local function lengthen(field, lease, before)
-  local score = tonumber(redis.call('zscore', leases, field) or nil)
-  if score then
-    lease = math.max(lease, score - clock())
-  elseif before then
+  if before then
+    if redis.call('zadd', leases, 'xx', 'gt', 'ch', score(lease), field) == 1 then
+      return lease
+    end
+    local noted = tonumber(redis.call('zscore', leases, field) or nil)
+    if noted then
+      return math.max(lease, noted - clock())
+    end
     lease = math.max(lease, redis.call('pttl', key))
   end
-  redis.call('zadd', leases, string.format('%.0f', clock() + lease), field)
+  redis.call('zadd', leases, score(lease), field)
   return lease
 end
 
@@ -130,18 +174,36 @@ end
 -- given too, so that Redisson knows of that lease whichever of its holds go.
 local function hold(field, lease, before, leaseKey)
   lease = lengthen(field, lease, before)
-  raise(leases, lease)
-  raise(key, lease)
-  if leaseKey and lease > math.max(redis.call('pttl', leaseKey), 0) then
+  if lease <= 0 then
+    return
+  end
+  if not last then
+    raise(leases, lease + spare)
+  elseif math.floor((clock() + lease) / spare) > math.floor(last / spare) then
+    redis.call('pexpire', leases, lease + spare)
+  end
+  if longer(key, lease) == nil then
+    raise(key, lease)
+  end
+  if leaseKey and (not before or redis.call('pttl', leaseKey) < lease) then
     redis.call('set', leaseKey, '1', 'px', lease)
   end
 end
 
--- tidy removes what stands beside the lock when nobody needs it.
-local function tidy()
-  if not waitingWriter() then
-    redis.call('del', writers, notes)
+-- left returns the ms after which it is worth to ask again for a lock that is held.
+local function left()
+  return lasts() and otherLast - now or redis.call('pttl', key)
+end
+
+-- begin makes an owner the only holder of a lock that is free.
+local function begin(mode, field, holds, lease)
+  redis.call('hset', key, 'mode', mode, field, holds)
+  if last then
+    redis.call('del', leases) -- after what a server at its limit refuses
   end
+  redis.call('zadd', leases, score(lease), field)
+  redis.call('pexpire', leases, lease + spare)
+  redis.call('pexpire', key, lease)
 end
 
 -- tellAll wakes everybody who waits, with '1'. A thread of Redisson that has been
@@ -154,8 +216,13 @@ local function tellAll(publish, channel)
   return told
 end
 
--- free removes the lock and tells whoever waits: everybody after a write.
-local function free(publish, channel, written)
-  redis.call('del', key, leases)
+-- free removes the lock, and what stands beside it if no writer waits, and tells whoever
+-- waits: everybody after a write.
+local function free(waiting, publish, channel, written)
+  if waiting then
+    redis.call('del', key, leases)
+  else
+    redis.call('del', key, leases, writers, notes)
+  end
   return written and tellAll(publish, channel) or tell(publish, channel)
 end

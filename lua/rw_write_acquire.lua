@@ -21,10 +21,38 @@
 -- Cost: about 8 commands; O(log n) in the readers and the waiting writers. Idempotent:
 -- counts are absolute; entering again never adds to a lease nor shortens it.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local owner, lease, count = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local owner, lease, count, stale = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 --@include tell
 --@include rw_state
 
+-- isNoted tells whether the owner has just been noted as a waiting writer.
+local noted
+local function isNoted()
+  if noted == nil then
+    local last = stale and redis.call('zscore', writers, owner)
+    noted = last and tonumber(last) > clock() + stale * 0.9 or false
+  end
+  return noted
+end
+
+-- note notes that it waits.
+local function note()
+  redis.call(waitingWriter() and 'hsetnx' or 'hset', notes, 'since', score(0))
+  redis.call('zadd', writers, 'gt', score(stale), owner)
+  redis.call('zremrangebyscore', writers, '-inf', now - 2 * longestBar)
+  redis.call('pexpire', writers, 2 * longestBar + stale)
+  raise(notes, 2 * longestBar + stale)
+end
+
+-- turnOfReaders returns for how many ms it is the turn of readers yet, after a write.
+local function turnOfReaders()
+  local open = tonumber(redis.call('hget', notes, 'open') or 0)
+  if open > 0 and open > clock() then
+    return open - now
+  end
+end
+
+findLast(owner)
 local mode, reads, writes, wrong = look(owner)
 if wrong then
   return wrong
@@ -41,34 +69,24 @@ if reads > 0 then
   return redis.error_reply('LATCHKEY_UPGRADE a reader cannot become a writer')
 end
 
-if mode then
+if mode and not (isNoted() and lasts()) then
   mode = reap(mode)
 end
-
 local pause
 if mode then
-  pause = redis.call('pttl', key)
-else
-  local open = tonumber(redis.call('hget', notes, 'open') or 0)
-  if open > 0 and open > clock() then
-    pause = open - now
-  end
+  pause = left()
+elseif not quiet then
+  pause = turnOfReaders()
 end
 if pause then
-  if ARGV[4] ~= '' then
-    if not waitingWriter() then
-      redis.call('hset', notes, 'since', string.format('%.0f', clock()))
-    end
-    redis.call('zadd', writers, 'gt', clock() + tonumber(ARGV[4]), owner)
-    redis.call('zremrangebyscore', writers, '-inf', now - 2 * longestBar)
-    redis.call('pexpire', writers, 2 * longestBar + tonumber(ARGV[4]))
-    raise(notes, 2 * longestBar + tonumber(ARGV[4]))
+  if stale and not isNoted() then
+    note()
   end
   return pause
 end
 
-redis.call('hset', key, 'mode', 'write', owner .. ':write', count)
-redis.call('del', leases)
-hold(owner .. ':write', lease)
-redis.call('zrem', writers, owner)
+begin('write', owner .. ':write', count, lease)
+if not quiet then
+  redis.call('zrem', writers, owner)
+end
 return false

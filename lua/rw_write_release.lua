@@ -42,8 +42,8 @@ end
 if writes == 0 then
   return false
 end
-redis.call('hdel', key, '') -- lets the rest pass on a server at its limit
 if count > 0 then
+  redis.call('hdel', key, '') -- lets the rest pass on a server at its limit
   redis.call('hset', key, owner .. ':write', count)
   local lease = tonumber(ARGV[6])
   if lease > 0 then
