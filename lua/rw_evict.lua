@@ -11,7 +11,7 @@
 -- Lease keys are left to expire, as Redisson leaves them. A lock without any holder is
 -- removed.
 --
--- Cost: about 8 commands and one for each holder. Works on a server that is out of
+-- Cost: 11 commands at most and one for each holder. Works on a server that is out of
 -- memory. Idempotent: it removes those that it names.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local publish, channel = ARGV[1], ARGV[2]

@@ -20,9 +20,11 @@
 -- a pause of a fifth, and so on up to a minute at a time. After a write, waiting readers
 -- go first: until they have come and gone, or for a tenth of a second. Readers that
 -- read already, and the writer itself, are never refused. A writer whose lease is over
--- is removed, if its own reads have kept the lock alive.
+-- is removed, if its own reads have kept the lock alive. Readers whose leases are over are removed
+-- by the first new reader in each second.
 --
--- Cost: about 10 commands; O(log n) in the readers. Idempotent: counts are absolute.
+-- Cost: 8 commands beside other readers, 2 more once in a second; 9 if the lock is free, and 4 to 8 if it is refused; one
+-- more before Redis 7. O(log n) in the readers. Idempotent: counts are absolute.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, lease, count, number = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 --@include tell
@@ -92,4 +94,7 @@ if number ~= '' then
   raise(notes, 2 * longestBar + lease)
 end
 hold(owner, lease, reads > 0, KEYS[5])
+if reads == 0 and writes == 0 and otherSecond(lease) ~= 0 then
+  reap(mode) -- those that have crashed, now and then
+end
 return false

@@ -40,7 +40,7 @@ elseif what == 'lease key' and redis.call('pttl', key) == -2 then
   redis.call('del', key) -- the same
   redis.call('set', key, '1', 'px', lease)
 end
-local spare = what == 'leases' and 10000 or 0 -- see rw_state.lua
+local spare = what == 'leases' and 1000 or 0 -- see rw_state.lua
 if redis.call('pttl', key) < lease + spare then
   redis.call('pexpire', key, lease + spare)
 end

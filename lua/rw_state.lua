@@ -18,23 +18,23 @@ local reapBatch, turn, longestBar = 64, 100, 60000
 
 -- Of the leases that are noted: when the last of all is over, and whose lasts longest of those of
 -- others than an owner, by field, and until when. nil: not known.
-local last, other, otherLast
+local lastEnd, other, otherEnd
 
 -- findLast finds these. It comes before look, which makes sure that the other stands in the lock:
 -- whom Redisson has thrown out may still be noted.
 local function findLast(owner)
   local some = redis.call('zrange', leases, -2, -1, 'withscores')
   local at = #some - 1
-  last = tonumber(some[at + 1])
+  lastEnd = tonumber(some[at + 1])
   if some[at] == owner then
     at = at - 2
   end
-  other, otherLast = some[at], tonumber(some[at + 1])
+  other, otherEnd = some[at], tonumber(some[at + 1])
 end
 
 -- lasts tells whether the hold that findLast has found is not over.
 local function lasts()
-  return other and otherLast > clock()
+  return other and otherEnd > clock()
 end
 
 -- Nothing stands beside a lock that is free: nobody waits, and it is nobody's turn.
@@ -93,7 +93,7 @@ local function remove(fields, mode)
   end
   if redis.call('hlen', key) <= 1 then
     redis.call('del', key, leases)
-    last, other = nil, nil
+    lastEnd, other = nil, nil
     return nil, gone
   end
   if left ~= mode then
@@ -144,9 +144,13 @@ local function fall()
   end
 end
 
--- The key of the leases lives for so much longer than they do. So it need not be touched for each
--- of them: it is by the first that ends in the next so many ms of the clock.
-local spare = 10000
+-- The key of the leases lives for a second longer than they do. So it need not be touched for each
+-- of them: it is by the first that ends in another second than the last.
+local spare = 1000
+
+local function otherSecond(lease)
+  return math.floor((clock() + lease) / spare) - math.floor((lastEnd or 0) / spare)
+end
 
 local function score(lease)
   return string.format('%.0f', clock() + lease)
@@ -177,9 +181,9 @@ local function hold(field, lease, before, leaseKey)
   if lease <= 0 then
     return
   end
-  if not last then
+  if not lastEnd then
     raise(leases, lease + spare)
-  elseif math.floor((clock() + lease) / spare) > math.floor(last / spare) then
+  elseif otherSecond(lease) > 0 then
     redis.call('pexpire', leases, lease + spare)
   end
   if longer(key, lease) == nil then
@@ -192,13 +196,13 @@ end
 
 -- left returns the ms after which it is worth to ask again for a lock that is held.
 local function left()
-  return lasts() and otherLast - now or redis.call('pttl', key)
+  return lasts() and otherEnd - now or redis.call('pttl', key)
 end
 
 -- begin makes an owner the only holder of a lock that is free.
 local function begin(mode, field, holds, lease)
   redis.call('hset', key, 'mode', mode, field, holds)
-  if last then
+  if lastEnd then
     redis.call('del', leases) -- after what a server at its limit refuses
   end
   redis.call('zadd', leases, score(lease), field)

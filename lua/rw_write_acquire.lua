@@ -15,11 +15,13 @@
 --         changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
--- A writer that waits is noted, and bars new readers (see rw_read_acquire.lua). Holders
--- whose leases are over are removed, 64 at most in one call.
+-- A writer that waits is noted, and bars new readers (see rw_read_acquire.lua). When it asks again
+-- within a tenth of that time, it is not noted anew. Holders whose leases are over are removed, 64
+-- at most in one call.
 --
--- Cost: about 8 commands; O(log n) in the readers and the waiting writers. Idempotent:
--- counts are absolute; entering again never adds to a lease nor shortens it.
+-- Cost: 8 commands if nobody else has come, 10 after a wait; 13 if it is refused, 4 if it is
+-- again. O(log n) in the readers and the waiting writers. Idempotent: counts are absolute;
+-- entering again never adds to a lease nor shortens it.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, lease, count, stale = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 --@include tell

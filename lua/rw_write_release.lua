@@ -15,8 +15,9 @@
 --         error WRONGTYPE: the key is another kind of object; the owner is no waiting
 --         writer any more, and nothing else changed
 --
--- Cost: about 8 commands; O(log n) in the readers and the waiting writers. Works on
--- a server that is out of memory. Idempotent: counts are absolute.
+-- Cost: 5 commands if nobody waits, 10 if others do; 7 to wait no more; 3 at most if nothing
+-- changes. O(log n) in the readers and the waiting writers. Works on a server that is out of
+-- memory. Idempotent: counts are absolute.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, count, publish, channel = ARGV[1], tonumber(ARGV[2]), ARGV[4], ARGV[5]
 --@include tell

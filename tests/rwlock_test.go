@@ -282,7 +282,7 @@ func TestKilledReaderIsForgotten(t *testing.T) {
 		mustUnlock(t, hold)
 		hold = next
 	}
-	assert.Len(t, admin.Strings("HKEYS", name), 2, "only who reads, and the mode: the release of a reader has removed it")
+	assert.Len(t, admin.Strings("HKEYS", name), 2, "only who reads, and the mode: a reader that came has removed it")
 	writer := lockInBackground(within(t, soon), connect(t, server).NewRWLock(name).Writer())
 	parked(t, admin, name)
 	mustUnlock(t, hold)

@@ -1,0 +1,104 @@
+package latchkey
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// rwCosts counts the commands that the scripts of a read/write lock call.
+type rwCosts struct {
+	rwScripts
+
+	counter string
+}
+
+// costs checks that a script calls so many commands at most, and returns its reply.
+func (s rwCosts) costs(most int, what, script string, keys []string, args ...string) any {
+	s.t.Helper()
+	const count = `local function counted(...) redis.call('incr', ARGV[#ARGV]) return redis.call(...) end
+local function tried(...) redis.call('incr', ARGV[#ARGV]) return redis.pcall(...) end
+`
+	text := strings.NewReplacer("redis.call(", "counted(", "redis.pcall(", "tried(").Replace(scriptText(script))
+	s.do("SET", s.counter, "0")
+	reply := s.c.script(transport.NewScript(count+text), keys, append(args, s.counter)...)
+	calls, err := s.do("GET", s.counter).AsInt64()
+	require.NoError(s.t, err)
+	require.LessOrEqual(s.t, calls, int64(most), what)
+	return reply
+}
+
+func (s rwCosts) read(most int, what, owner string) any {
+	s.t.Helper()
+	return s.costs(most, what, "rw_read_acquire", append(s.keys.rwKeys(), s.keys.leaseKeys(owner)+"1"),
+		owner, "30000", "1", "", "1", "5000")
+}
+
+func (s rwCosts) unread(most int, what, owner string) any {
+	s.t.Helper()
+	return s.costs(most, what, "rw_read_release", append(s.keys.rwKeys(), s.keys.leaseKeys(owner)+"1"),
+		owner, "0", "", "PUBLISH", rwChannel(s.keys.key), "0")
+}
+
+func (s rwCosts) write(most int, what, owner string) any {
+	s.t.Helper()
+	return s.costs(most, what, "rw_write_acquire", s.keys.rwKeys(), owner, "30000", "1", "5000")
+}
+
+func (s rwCosts) unwrite(most int, what, owner string, waited bool) any {
+	s.t.Helper()
+	waiting := strconv.Itoa(map[bool]int{true: 1}[waited])
+	return s.costs(most, what, "rw_write_release", s.keys.rwKeys(),
+		owner, "0", waiting, "PUBLISH", rwChannel(s.keys.key), "0")
+}
+
+func (s rwCosts) renew(most int, what, owner, side string, reads int) any {
+	s.t.Helper()
+	keys := s.keys.appendLeaseKeys(s.keys.rwKeys()[:2:2], owner, reads)
+	return s.costs(most, what, "rw_renew", keys, owner, side, "", "40000", strconv.Itoa(reads))
+}
+
+// The scripts cost what their headers say. The limits are those of a server before Redis 7, which
+// raises the time of a key in two commands.
+func TestRWScripts_costs(t *testing.T) {
+	s := rwCosts{newRWScripts(t), ""}
+	s.counter = s.keys.key + ":calls"
+	d := ownerA[:len(ownerA)-1] + "99"
+
+	require.Nil(t, s.read(9, "read, a free lock", ownerA))
+	require.Nil(t, s.read(11, "read, beside others", ownerB))
+	require.Equal(t, []any{int64(1)}, s.renew(10, "renew a reader", ownerB, "read", 1))
+	require.IsType(t, int64(0), s.write(13, "write, refused", ownerC))
+	require.IsType(t, int64(0), s.write(4, "write, refused again", ownerC))
+	require.IsType(t, int64(0), s.read(8, "read, kept out", d))
+	require.IsType(t, int64(0), s.read(5, "read, kept out again", d))
+	require.Equal(t, "HELD", s.unread(5, "stop to read, beside others", ownerA))
+	require.Nil(t, s.unread(3, "undo of a read, beside others", ownerA))
+	require.Equal(t, int64(0), s.unread(9, "stop to read, a writer waits", ownerB))
+	require.Nil(t, s.write(10, "write, after a wait", ownerC))
+	require.IsType(t, int64(0), s.read(4, "read, refused again", d))
+	require.IsType(t, int64(0), s.write(12, "write, refused", d))
+	require.Equal(t, int64(0), s.unwrite(10, "stop to write, others wait", ownerC, true))
+	require.Nil(t, s.unwrite(7, "stop to wait", d, true))
+	s.do("DEL", s.keys.rwKeys()[3]) // the turn of the readers
+
+	require.Nil(t, s.write(8, "write, a free lock", ownerC))
+	require.Equal(t, []any{int64(1)}, s.renew(8, "renew a writer", ownerC, "write", 0))
+	require.Equal(t, int64(0), s.unwrite(5, "stop to write, nobody waits", ownerC, false))
+	require.Nil(t, s.unwrite(2, "undo of a write, nothing there", d, false))
+	require.Nil(t, s.read(9, "read, a free lock", ownerA))
+	require.Equal(t, int64(0), s.unread(6, "stop to read, nobody waits", ownerA))
+	require.Nil(t, s.unread(4, "undo of a read, nothing there", ownerA))
+
+	require.Nil(t, s.write(8, "write, a free lock", ownerC))
+	require.Equal(t, int64(0), s.costs(23, "downgrade", "rw_downgrade", append(s.keys.rwKeys(), s.keys.leaseKeys(ownerC)+"1"),
+		ownerC, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.key)))
+	require.Nil(t, s.read(11, "read, beside others", ownerA))
+	evict := []string{"PUBLISH", rwChannel(s.keys.key)}
+	require.Equal(t, "OK", s.costs(12, "evict one of two", "rw_evict", s.keys.rwKeys(), append(evict, ownerA)...))
+	require.Equal(t, "OK", s.costs(11, "evict the only one", "rw_evict", s.keys.rwKeys(), append(evict, ownerC)...))
+}
