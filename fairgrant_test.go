@@ -199,7 +199,7 @@ func TestFairGrant_token_refused(t *testing.T) {
 	ticket := s.wait(ownerB)
 	s.do("SET", s.keys.token, "something else")
 	require.Equal(t, int64(1), s.release(ownerA, 0, "0"))
-	require.Equal(t, "ask 0 "+s.keys.key, <-heard)
+	require.Equal(t, "ask 0 "+ownerB+" "+s.keys.key, <-heard)
 	require.Empty(t, s.state().lock)
 	require.Implements(t, (*error)(nil), s.once(s.acquireCall(ownerB, "1", s.stale, ticket)))
 }

@@ -63,7 +63,7 @@ local function pass(asker, always)
     end
     local token = round < grants and tokenFor(wish)
     if not token then
-      return tell(publish, channelOf(clientOf(head)), 'ask 0 ' .. key), head, left
+      return tell(publish, channelOf(clientOf(head)), 'ask 0 ' .. head .. ' ' .. key), head, left
     end
     local told = grant(head, short, token)
     if told ~= 0 or not counts then
