@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,6 +119,8 @@ type survivors struct {
 	entrance entrance
 	contest
 	ended  <-chan error
+	late   func() time.Duration
+	lost   atomic.Int32 // holds that a late machine did not renew in time
 	killed []string
 	gaps   []time.Duration // until the survivors went on
 }
@@ -127,12 +130,30 @@ func newSurvivors(t *testing.T, k kind) *survivors {
 	server, name := rig.Shared(), rig.Name(t)
 	s := &survivors{t: t, kind: k, server: server, name: name, entrance: entrance{server.Raw(t), name, "a survivor"}}
 	for i := range 2 {
-		lock := k.open(connect(t, server, rusherOptions), name)
-		s.parties = append(s.parties, party{fmt.Sprint("survivor ", i), 2, entering(locking(lock), s.entrance)})
+		enter := entering(locking(k.open(connect(t, server, rusherOptions), name)), s.entrance)
+		s.parties = append(s.parties, party{fmt.Sprint("survivor ", i), 2, s.countLost(enter)})
 	}
+	s.late = rig.WatchLateness()
 	s.passes, s.dump = math.MaxInt64, dumpOf(t, []*rig.Server{server}, name)
 	s.ended = s.begin(t.Context())
 	return s
+}
+
+// countLost goes on after a hold that was lost.
+func (s *survivors) countLost(inner acquire) acquire {
+	return func(ctx context.Context) (taken, error) {
+		got, err := inner(ctx)
+		release := got.release
+		got.release = func(ctx context.Context) error {
+			err := release(ctx)
+			if errors.Is(err, latchkey.ErrLost) {
+				s.lost.Add(1)
+				return nil
+			}
+			return err
+		}
+		return got, err
+	}
 }
 
 // newcomer starts a process that contends.
@@ -170,6 +191,9 @@ func (s *survivors) finish() {
 		len(s.gaps), s.gaps[len(s.gaps)/2].Round(time.Millisecond), s.gaps[len(s.gaps)-1].Round(time.Millisecond),
 		s.tally.Longest().Round(time.Millisecond))
 	assert.Less(s.t, s.gaps[len(s.gaps)-1], s.limit())
+	late := s.late()
+	s.t.Logf("%d holds were lost, on a machine that was %v late at most", s.lost.Load(), late.Round(time.Millisecond))
+	assert.False(s.t, s.lost.Load() > 0 && late < crashLease/5, "holds were lost on a machine that had time to renew them")
 }
 
 // limit is one lease, and for a fair lock a period for those who waited.

@@ -18,7 +18,7 @@ const (
 func InTime(tb testing.TB, try func(before int) error) (err error) {
 	tb.Helper()
 	for before := range punctualTries {
-		worst := watchLateness()
+		worst := WatchLateness()
 		err = try(before)
 		late := worst()
 		if err == nil || late < tooLate {
@@ -29,9 +29,9 @@ func InTime(tb testing.TB, try func(before int) error) (err error) {
 	return err
 }
 
-// watchLateness watches how late this process gets a processor, until it is asked how
+// WatchLateness watches how late this process gets a processor, until it is asked how
 // late that was at most.
-func watchLateness() (worst func() time.Duration) {
+func WatchLateness() (worst func() time.Duration) {
 	done, result := make(chan struct{}), make(chan time.Duration)
 	go func() {
 		var late time.Duration
