@@ -66,7 +66,7 @@ func (x *trouble) goBack(n int) {
 // Something goes wrong all the time with messages, connections or the line of waiters: never
 // two inside, tokens grow, and nobody is forgotten.
 func TestContention_in_trouble(t *testing.T) {
-	rig.Need(t, rig.Single)
+	rig.Need(t, rig.Single, rig.Stats) // the embedded server cannot RESTORE
 	troubles := map[string]func(x *trouble) func(n int){
 		"messages are lost":      func(x *trouble) func(int) { x.tap.DropMessages(true); return func(int) {} },
 		"some messages are lost": func(x *trouble) func(int) { return func(n int) { x.tap.DropMessages(n%2 == 0) } },
