@@ -21,6 +21,8 @@ type acquisition struct {
 	// line without it costs little more than its goroutine.
 	ownership *ownership
 	others    []*ownership    // that are asked for, and begin, together with it
+	under     *holdState      // that the call is to enter again, or nil
+	passed    *holdState      // of an ownership that was passed to this call, or nil
 	queued    protocol        // of the attempts that wait in a queue on the server, or nil
 	since     transport.Stamp // just before the first attempt
 	inLine    bool            // it waits, and the server is to know that
@@ -125,7 +127,10 @@ func (a *acquisition) noteDoubt(ans transport.Answer) {
 // conclude returns the hold of an ownership that has begun. One that has not is over, and
 // undone if it may have begun for the server.
 func (a *acquisition) conclude(err error) (*Hold, error) {
-	if err == nil {
+	switch {
+	case a.passed != nil:
+		return newHold(a.passed), nil
+	case err == nil:
 		return newHold(&a.ownership.holds.first), nil
 	}
 	granted := errors.Is(err, ErrNotReplicated)

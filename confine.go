@@ -28,7 +28,7 @@ func (s *holdState) confine(bounds confinement) {
 	start := o.client.clock().Before(time.Since(bounds.from))
 	switch {
 	case bounds.max == 0:
-	case s == &o.holds.first:
+	case s == o.holds.outermost:
 		o.lease.limit = holdLimit{bounds.max, start}
 	default:
 		s.limit = holdLimit{bounds.max, start}

@@ -31,6 +31,8 @@ import (
 //	a release is not         release        the ownership is over     the server has the count
 //	answered                                                          that the client has
 //
+//	the last release fails   unreleased     the ownership is over     nothing is held
+//
 //	the last release begins  stood          the ownership is over     -
 //	within a certain lease
 //
@@ -45,6 +47,7 @@ type doubt struct {
 	renewal     bool                 // or an extension
 	extension   time.Duration        // the longest lease that an extension in doubt may have set
 	release     bool
+	unreleased  bool // the last release has failed, and is repeated
 	stood       bool // explains why the lock is gone when a release in doubt is repeated
 }
 
@@ -54,6 +57,14 @@ func (d *doubt) acquisitionInDoubt(sent transport.Stamp, sentIn transport.Genera
 		sentIn = d.sentIn.Common(sentIn)
 	}
 	d.acquisition, d.sent, d.sentIn = true, sent, sentIn
+}
+
+// lastReleaseFails takes note of a release that has failed, after which there are so many holds,
+// and reports whether it is the first failure of the last one.
+func (d *doubt) lastReleaseFails(holds int) (first bool) {
+	first = !d.unreleased && holds == 0
+	d.unreleased = d.unreleased || first
+	return first
 }
 
 // extensionInDoubt takes note of a lease that an extension may have set.
@@ -72,6 +83,9 @@ func (d *doubt) mayComeLate(now transport.Stamp, lease time.Duration) bool {
 func (d *doubt) mayLast(now transport.Stamp, span time.Duration) bool {
 	return d.renewal || d.release || d.extension > 0 || d.mayComeLate(now, span)
 }
+
+// mayChange reports whether something is under way that may change the key, or has to be undone.
+func (d *doubt) mayChange() bool { return d.unwanted || d.renewal || d.extension > 0 || d.release }
 
 // mayWait reports whether the server may have the ownership among those who wait.
 func (d *doubt) mayWait() bool { return d.queued || d.acquisition }

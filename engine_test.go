@@ -80,7 +80,7 @@ func TestWaitQueue_own_message_wakes_nobody(t *testing.T) {
 	require.Len(t, q.signals, 1)
 	q.drain()
 	require.True(t, q.releaseBegins())
-	q.holdReleased(0, true) // nothing was published after all
+	q.holdReleased(0, true, true) // nothing was published after all
 	q.drain()
 	q.message()
 	require.Len(t, q.signals, 1, "the next message is not ours")
@@ -92,7 +92,7 @@ func TestWaitQueue_gives_others_a_chance(t *testing.T) {
 		require.Zero(t, q.yieldPause())
 		q.users++
 		q.holdBegan()
-		q.holdReleased(1, false)
+		q.holdReleased(1, false, true)
 	}
 	require.Positive(t, q.yieldPause(), "after many releases of which others heard")
 	require.Zero(t, q.yieldPause())
@@ -213,6 +213,6 @@ func TestBorrowed_client_stays_open(t *testing.T) {
 
 // awaitFront joins the line and returns when the caller is in front.
 func awaitFront(ctx context.Context, q *waitQueue, stop <-chan struct{}) error {
-	_, err := q.await(ctx, stop, q.join())
+	_, err := q.await(ctx, stop, q.join(nil))
 	return err
 }

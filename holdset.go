@@ -16,9 +16,12 @@ import (
 //     to count more, and falls to count when the server has said that it counts no more.
 //   - entered has each re-entry from its confirmation until it is over: one whose release
 //     has begun is there until the server has taken it back.
+//   - outermost is the hold that the ownership began with, or the one that took its place when
+//     the ownership was passed on.
 type holdSet struct {
-	first    holdState // the outermost
-	entered  []*holdState
+	first     holdState // that of the beginning
+	outermost *holdState
+	entered   []*holdState
 	count    int
 	renewing int
 	most     int
@@ -27,7 +30,21 @@ type holdSet struct {
 // begin makes the outermost hold.
 func (s *holdSet) begin(renew bool) {
 	s.first.renew = renew
+	s.outermost = &s.first
 	s.include(&s.first)
+}
+
+// isOnly reports whether a hold is the outermost, there is no other, and nothing ends it.
+func (s *holdSet) isOnly(h *holdState) bool {
+	return h == s.outermost && s.count == 1 && len(s.entered) == 0 && h.active()
+}
+
+// replace makes the only hold over, as after its release, and puts another in its place. It
+// returns what ends with the first.
+func (s *holdSet) replace(h, next *holdState) []*ending {
+	s.outermost = next
+	h.reported = true
+	return h.end(nil)
 }
 
 // add adds a re-entry that the server has confirmed.
@@ -71,7 +88,7 @@ func (s *holdSet) remove(h *holdState, cause error) []*ending {
 // clear makes all holds over, counted or not, and returns what ends with them.
 func (s *holdSet) clear(cause error) []*ending {
 	s.count, s.renewing = 0, 0
-	endings := s.first.end(cause)
+	endings := s.outermost.end(cause)
 	for _, h := range s.entered {
 		endings = append(endings, h.end(cause)...)
 	}

@@ -12,14 +12,15 @@ type holdState struct {
 	lifecycle
 
 	ownership *ownership
+	fencing   int64       // the token, or 0
 	renew     bool        // the hold wants renewal
 	limit     holdLimit   // of a re-entry; that of the outermost hold is the lease's
 	timer     *time.Timer // for the limit, or nil
 }
 
 func (s *holdState) lockName() string { return s.ownership.lock.name }
-func (s *holdState) owner() Owner     { return s.ownership.owner }
-func (s *holdState) token() int64     { return s.ownership.token }
+func (s *holdState) owner() Owner     { return s.ownership.shownOwner(s) }
+func (s *holdState) token() int64     { return s.fencing }
 func (s *holdState) isShared() bool   { return s.ownership.lock.spec.shared }
 
 func (s *holdState) life() (*lifecycle, *sync.Mutex) { return &s.lifecycle, &s.ownership.mu }

@@ -39,6 +39,17 @@ func (l *leaseTerm) valid(now transport.Stamp) time.Duration {
 // held is for how long the lock has been held.
 func (l *leaseTerm) held(now transport.Stamp) time.Duration { return now.Since(l.acquired) }
 
+// fits reports whether what is left of the lease does for an acquisition that asks for so much:
+// not more, so that the lock of a holder that crashes is not held for longer than that, and most
+// of it, or a good part if renewals follow.
+func (l *leaseTerm) fits(now transport.Stamp, lease time.Duration, renewed bool) bool {
+	least := lease * 9 / 10
+	if renewed {
+		least = lease / 2
+	}
+	return l.limit.max == 0 && l.left(now) <= lease && l.valid(now) > least
+}
+
 // span is the longest time for which the key may live, as far as is known.
 func (l *leaseTerm) span() time.Duration { return max(l.full, l.granted) }
 

@@ -67,11 +67,11 @@ func (o *ownership) removeLater() {
 // endHold lets the next local waiter try. told is how many subscribers received the message
 // of the release: 0 if none was sent or nobody listens, -1 if it could not be published.
 func (o *ownership) endHold(told int64) {
-	o.queue.holdReleased(told, o.echo && told <= 0)
+	o.queue.holdReleased(told, o.echo && told <= 0, !o.unreleased())
 }
 
 // leaveHold is endHold for a lock that others hold still.
-func (o *ownership) leaveHold() { o.queue.holdLeft(o.echo) }
+func (o *ownership) leaveHold() { o.queue.holdLeft(o.echo, !o.unreleased()) }
 
 // end makes the ownership over, once, and ends everything that depends on it. The
 // cause is nil after a release.

@@ -22,6 +22,8 @@ const (
 	// DefaultRetryBudget is how long an operation without a deadline of its own is
 	// repeated while the server cannot be reached.
 	DefaultRetryBudget = 3 * time.Second
+	// DefaultTurn is for how long a client passes a lock among its own goroutines.
+	DefaultTurn = 10 * time.Millisecond
 	// DefaultMaxInFlight is how many commands of one client wait for the answer of one server.
 	DefaultMaxInFlight = 512
 )
@@ -37,6 +39,9 @@ const (
 	MaxStaleWaiterTimeout = time.Hour
 	MaxRedissonFairWait   = 24 * time.Hour
 )
+
+// MaxTurn is the longest that [Options] accept for Turn.
+const MaxTurn = time.Second
 
 // maxInFlightLimit stays below the 1024 commands that the connection of a
 // rueidis client queues before it makes callers wait without looking at their
@@ -86,6 +91,17 @@ type Options struct {
 	// release, a query) is repeated while the server is unreachable, loading, or
 	// failing over. Default: DefaultRetryBudget. It must not exceed Lease.
 	RetryBudget time.Duration
+
+	// Turn is for how long this client may keep a lock that several of its goroutines want
+	// before it lets other clients have it. Until then an Unlock passes the lock to the
+	// goroutine that has waited longest, in memory, and sends nothing: the server is asked once
+	// a turn. Default: DefaultTurn; at most MaxTurn. With a negative Turn nothing is passed on,
+	// and each hold begins and ends on the server.
+	//
+	// While goroutines of this client pass a lock on, the server sees one owner. A forced
+	// unlock, an eviction or a failover that takes the lock from it is noticed at the next
+	// renewal of the hold, or at the end of the turn if that is sooner.
+	Turn time.Duration
 
 	// MaxInFlight bounds how many commands of this client wait for an answer of one
 	// server at once, so that a hung server cannot hold callers past their deadlines. In
@@ -157,6 +173,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.PollCeiling, min(DefaultPollCeiling, o.Lease/2))
 	setDefault(&o.RetryBudget, min(DefaultRetryBudget, o.Lease))
 	setDefault(&o.MaxInFlight, DefaultMaxInFlight)
+	setDefault(&o.Turn, DefaultTurn)
 	setDefault(&o.Replicas.Timeout, min(DefaultReplicaTimeout, o.RetryBudget/2))
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -191,6 +208,8 @@ func (o Options) check() error {
 		return invalid("Options.StaleWaiterTimeout %v is not between 1ms and %v", o.StaleWaiterTimeout, MaxStaleWaiterTimeout)
 	case o.RedissonFairWait < time.Millisecond || o.RedissonFairWait > MaxRedissonFairWait:
 		return invalid("Options.RedissonFairWait %v is not between 1ms and %v", o.RedissonFairWait, MaxRedissonFairWait)
+	case o.Turn > MaxTurn:
+		return invalid("Options.Turn %v is longer than %v", o.Turn, MaxTurn)
 	case o.MaxInFlight < 1 || o.MaxInFlight > maxInFlightLimit:
 		return invalid("Options.MaxInFlight %d is not between 1 and %d", o.MaxInFlight, maxInFlightLimit)
 	case o.KeyPrefix != "" && o.NameMapper != nil:

@@ -26,9 +26,7 @@ type ownership struct {
 	turn     transport.FIFOMutex
 	schedule schedule // the watchdog's
 
-	// Set when it begins.
-	token int64
-	queue *waitQueue // which is told of it
+	queue *waitQueue // which is told of it, set when it begins
 
 	mu    sync.Mutex // guards what follows
 	phase phase
@@ -36,6 +34,7 @@ type ownership struct {
 	lease leaseTerm
 	doubt doubt
 	holds holdSet
+	local localTurn
 	echo  bool // the message of our own release is to be overheard
 	// sibling is the ownership of the same owner on the other side of the lock, if this one
 	// was made beside it or it was made beside this one. One that reads has it from the start.
@@ -75,10 +74,8 @@ func (o *ownership) begin(r *request, a transport.Answer) {
 	defer o.mu.Unlock()
 	o.phase, o.doubt.queued = held, false
 	o.lease = newLeaseTerm(a.Sent, r.lease, r.renewLease, r.maxHold)
-	if o.lock.spec.fenced {
-		o.token = tokenOf(a)
-	}
 	o.holds.begin(r.renew)
+	o.beginTurn(a)
 	o.plan()
 }
 
@@ -90,7 +87,7 @@ func (o *ownership) addHold(r *request, a transport.Answer) (s *holdState, cause
 	if o.phase != held {
 		return nil, cmp.Or(o.cause, ErrNotHeld)
 	}
-	s = &holdState{ownership: o, renew: r.renew, limit: holdLimit{r.maxHold, a.Sent}}
+	s = &holdState{ownership: o, fencing: o.holds.outermost.fencing, renew: r.renew, limit: holdLimit{r.maxHold, a.Sent}}
 	o.holds.add(s)
 	o.lease.extend(a.Sent, r.lease)
 	o.plan()
@@ -163,7 +160,7 @@ func (o *ownership) observe(e Event) {
 		return
 	}
 	e.Kind, e.Name, e.Owner = o.lock.spec.kind, o.lock.name, o.owner
-	if e.Type == EventLost || e.Type == EventReleased {
+	if e.Held == 0 && (e.Type == EventLost || e.Type == EventReleased) {
 		o.mu.Lock()
 		e.Held = o.lease.held(o.client.clock())
 		o.mu.Unlock()

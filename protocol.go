@@ -74,6 +74,7 @@ func (hashProtocol) acquireCall(a *acquisition, count, _ int) call {
 	c := call{lockAcquire, o.lock.alone(), acquireArgs(o, a.lease, count)}
 	if o.lock.spec.fenced {
 		c.keys = []string{o.lock.key, o.lock.token}
+		c.args = append(c.args, strconv.FormatInt(o.reserveTokens(a), 10))
 	}
 	return c
 }

@@ -12,7 +12,7 @@ import (
 // is nil. An ownership that came to its end while its turn was awaited is looked for anew.
 func (a *acquisition) reenter(ctx context.Context) (*Hold, error) {
 	for {
-		a.ownership = nil // the one that was to be entered before may be over
+		a.ownership, a.under = nil, nil // what was to be entered before may be over
 		if ctx.Err() != nil {
 			return nil, transport.ContextError(ctx)
 		}
@@ -72,7 +72,7 @@ func (a *acquisition) enter(ctx context.Context, o *ownership) (h *Hold, again b
 		return nil, false, nil
 	}
 	defer o.turn.Unlock()
-	if phase != held {
+	if phase != held || !o.mayBeEntered(a.under) {
 		return nil, true, nil
 	}
 	a.ownership = o

@@ -41,7 +41,7 @@ func (r *registry) number() uint64 {
 // still being acquired, or else a fresh one.
 func (r *registry) find(p *primitive, owner Owner) *ownership {
 	name := ownedName{p.key, p.spec.side, owner}
-	if o := r.known(name); o != nil && o.usable() {
+	if o := r.known(name); o != nil && o.usable() && o.mayBeEntered(nil) {
 		return o
 	}
 	return r.newFor(p, name)
@@ -74,6 +74,7 @@ func (r *registry) newFor(p *primitive, name ownedName) *ownership {
 		wire = name.owner
 	}
 	o := r.build(p, wire, number, guestID)
+	o.local.shown = true
 	var over *ownership
 	for {
 		known := r.register(name, over, o)

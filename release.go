@@ -7,9 +7,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// releaseHold gives one hold back. It begins before it has the turn, so that nothing
-// that delays the turn can keep the hold alive.
+// releaseHold gives one hold back: to the next goroutine in line, or to the server. It begins
+// before it has the turn, so that nothing that delays the turn can keep the hold alive.
 func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
+	if o.passOn(s) {
+		return nil
+	}
 	if err := o.beginRelease(s); err != nil {
 		return err
 	}
@@ -87,13 +90,24 @@ func (o *ownership) explains(a releaseAnswer) bool {
 	return a.count == 0 && o.doubt.explainsLoss(a.Doubt)
 }
 
+// unreleased reports whether the last release has failed.
+func (o *ownership) unreleased() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.doubt.unreleased
+}
+
 // releaseFailed leaves the rest to the background.
 func (o *ownership) releaseFailed(a transport.Answer, err error) error {
 	o.mu.Lock()
 	o.doubt.release = o.doubt.release || a.Doubt
+	first := o.doubt.lastReleaseFails(o.holds.count)
 	o.plan()
 	left := o.span()
 	o.mu.Unlock()
+	if first {
+		o.queue.holdInDoubt()
+	}
 	o.undoLater(0, left)
 	if transport.Classify(err) == transport.Refused {
 		return fail("unlock", o.lock.name, err)

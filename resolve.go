@@ -9,6 +9,7 @@ func resolveOwner(ctx context.Context, a *acquisition) (*ownership, error) {
 	p, owner := a.lock, a.by
 	if owner.IsZero() {
 		if h := holdFrom(ctx, p, ""); h != nil {
+			a.under = h
 			return h.ownership, p.mayEnter(h.ownership)
 		}
 	}

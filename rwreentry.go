@@ -28,6 +28,7 @@ func resolveSide(ctx context.Context, a *acquisition) (*ownership, error) {
 	p, owner := a.lock, a.by
 	if owner.IsZero() {
 		if h := holdFrom(ctx, p, p.spec.side); h != nil {
+			a.under = h
 			return h.ownership, nil
 		}
 		if h := holdFrom(ctx, p, p.spec.otherSide()); h != nil {
@@ -92,10 +93,10 @@ func (r *registry) nested(p *primitive, writer *ownership) *ownership {
 
 // findSide returns the ownership of an explicit owner on a side of a read/write lock.
 func (r *registry) findSide(p *primitive, owner Owner) (*ownership, error) {
-	if o := r.known(ownedName{p.key, p.spec.side, owner}); o != nil && o.usable() {
+	if o := r.known(ownedName{p.key, p.spec.side, owner}); o != nil && o.usable() && o.mayBeEntered(nil) {
 		return o, nil
 	}
-	if other := r.known(ownedName{p.key, p.spec.otherSide(), owner}); other != nil && other.live() {
+	if other := r.known(ownedName{p.key, p.spec.otherSide(), owner}); other != nil && other.live() && other.mayBeEntered(nil) {
 		return other.otherSide(p)
 	}
 	return r.newFor(p, ownedName{p.key, p.spec.side, owner}), nil

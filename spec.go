@@ -21,6 +21,7 @@ type spec struct {
 	shared    bool // several may have it, whoever they are
 	joint     bool // others may hold it when its owner has released it
 	renewals  int  // how many of its holds one script renews
+	passes    bool // its ownerships are passed on inside a client
 
 	// resolve finds the ownership that an acquisition is for, which others may know; nil
 	// stands for a fresh owner.

@@ -29,13 +29,15 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 	main := c.waitQueues.use(key)
 	defer main.done()
 	q := main.in(l)
-	for w := q.join(); ; {
-		inFront, err := q.await(ctx, c.closing, w)
-		if err != nil {
+	for w, at := q.join(a), inLine; at != inFront; {
+		var err error
+		switch at, err = q.await(ctx, c.closing, w); {
+		case at == hasHold:
+			return nil
+		case at == outside:
 			return q.waitError(ctx, err, last)
-		}
-		if inFront {
-			break
+		case at == inFront:
+			continue
 		}
 		if _, err = a.attempt(ctx, 0); err == nil || !worthWaiting(ctx, err) {
 			q.leave(w)
@@ -58,20 +60,22 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 // that a release just before it is not missed.
 func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter) error {
 	for round := 0; ; round++ {
-		pause := c.pollPause()
-		if round > 0 || !q.heldHere() {
-			q.drain()
-			q.asks()
-			left, err := a.attempt(ctx, round)
-			if !transport.IsContextEnd(err) {
-				q.told(err)
-			}
-			if err == nil || !worthWaiting(ctx, err) {
+		if pause := q.yieldPause(); pause > 0 {
+			if err := transport.Rest(ctx, c.closing, pause); err != nil {
 				return q.waitError(ctx, err, nil)
 			}
-			pause = c.pause(q, a, round, left, err)
 		}
-		if err := c.rest(ctx, q, pause); err != nil {
+		q.drain()
+		q.asks()
+		left, err := a.attempt(ctx, round)
+		if !transport.IsContextEnd(err) {
+			q.told(err)
+		}
+		if err == nil || !worthWaiting(ctx, err) {
+			return q.waitError(ctx, err, nil)
+		}
+		pause := c.pause(q, a, round, left, err)
+		if err := transport.Delay(ctx, c.closing, q.signals, pause); err != nil {
 			return q.waitError(ctx, err, nil)
 		}
 	}
@@ -84,17 +88,6 @@ func (c *Client) pause(q *waitQueue, a attempter, round int, left time.Duration,
 	}
 	c.reporter.log(noticeTrouble, a.what(), slog.Any("error", err))
 	return transport.Jitter(transport.LongPause)
-}
-
-// rest waits for a hint. It returns an error when there is no use in going on.
-func (c *Client) rest(ctx context.Context, q *waitQueue, pause time.Duration) error {
-	if err := transport.Delay(ctx, c.closing, q.signals, pause); err != nil {
-		return err
-	}
-	if pause := q.yieldPause(); pause > 0 {
-		return transport.Rest(ctx, c.closing, pause)
-	}
-	return nil
 }
 
 func (a *acquisition) what() string { return a.lock.name }

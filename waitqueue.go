@@ -10,11 +10,9 @@ import (
 
 // A waitQueue is what the goroutines of a client that want one key wait in. They form one
 // line, and only the front of the line talks to Redis: ten thousand local waiters cost the
-// server what one costs. While a goroutine of this client holds the key, the front rests
-// until that hold ends, since asking would be in vain.
-//
-// A lock that promises no order may later be passed to the front inside the client;
-// holdReleased is the place for that.
+// server what one costs. While a goroutine of this client holds the key, nobody is in front,
+// since asking would be in vain: the hold is passed to the first in line (passing.go), or
+// ends, and then the first in line comes to the front.
 type waitQueue struct {
 	shard    *queueShard
 	key      string
@@ -38,22 +36,34 @@ type waitLine struct {
 	line list.List // of *waiter
 }
 
+// recipient is a waiter that a hold can be passed to.
+type recipient interface {
+	// wants reports whether the hold that could be passed is what it asks for.
+	wants(from any) bool
+	// receive has it have the hold, and received reports whether it has one.
+	receive(hold any)
+	received() bool
+}
+
 // waiter is a place in the line.
 type waiter struct {
-	elem    *list.Element
-	inFront chan struct{} // closed when the front is reached
-	called  chan struct{} // holds a call to try without leaving the line
+	recipient recipient // of a hold, or nil for what can be passed nothing
+	elem      *list.Element
+	inFront   chan struct{} // closed when the front is reached, or the hold is passed
+	called    chan struct{} // holds a call to try without leaving the line
+	taken     bool          // out of the line, to be passed the hold; shard.mu guards it
 }
 
 // join takes a place in the line, or the front, for which it returns nil.
-func (q *waitQueue) join() *waiter {
+func (q *waitQueue) join(who any) *waiter {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if !q.busy {
+	if !q.busy && q.standing == 0 {
 		q.busy = true
 		return nil
 	}
 	w := &waiter{inFront: make(chan struct{})}
+	w.recipient, _ = who.(recipient)
 	if q.together {
 		w.called = make(chan struct{}, 1)
 	}
@@ -61,37 +71,99 @@ func (q *waitQueue) join() *waiter {
 	return w
 }
 
-// await returns when the waiter has come to the front, or when it is called. After an
-// error it has left the line.
-func (q *waitQueue) await(ctx context.Context, stop <-chan struct{}, w *waiter) (inFront bool, err error) {
+// place is where a waiter is, or what it has.
+type place int
+
+const (
+	inLine place = iota
+	inFront
+	hasHold // it was passed the hold, and is out of the line
+	outside // it has left
+)
+
+// await returns when the waiter has come to the front, is passed the hold, or is called.
+func (q *waitQueue) await(ctx context.Context, stop <-chan struct{}, w *waiter) (place, error) {
 	if w == nil {
-		return true, nil
+		return inFront, nil
 	}
+	var err error
 	select {
 	case <-w.inFront:
-		return true, nil
+		return w.reached(), nil
 	case <-w.called:
-		return false, nil
+		return inLine, nil
 	case <-stop:
 		err = ErrClosed
 	case <-ctx.Done():
 		err = transport.ContextError(ctx)
 	}
-	q.leave(w)
-	return false, err
+	return q.leave(w), err
+}
+
+// reached is where a waiter is whose channel is closed.
+func (w *waiter) reached() place {
+	if w.recipient != nil && w.recipient.received() {
+		return hasHold
+	}
+	return inFront
 }
 
 // leave takes a waiter out of the line. If it has come to the front in the meantime, the
-// next one does.
-func (q *waitQueue) leave(w *waiter) {
+// next one does. If it is being passed the hold, it has it.
+func (q *waitQueue) leave(w *waiter) place {
+	if q.remove(w) {
+		return outside
+	}
+	<-w.inFront // for a moment: the hold before ends first
+	return hasHold
+}
+
+// remove takes a waiter out of the line or the front, unless it was taken out of the line.
+func (q *waitQueue) remove(w *waiter) bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
+	if w.taken {
+		return false
+	}
 	select {
 	case <-w.inFront:
 		q.next()
 	default:
 		q.line.Remove(w.elem)
 	}
+	return true
+}
+
+// takeFirst takes the first in line out of it, to be passed a hold, or returns nil if there is none,
+// somebody is in front, or it wants something else.
+func (q *waitQueue) takeFirst(from any) *waiter {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	first := q.line.Front()
+	if first == nil || q.busy {
+		return nil
+	}
+	w := first.Value.(*waiter)
+	if w.recipient == nil || !w.recipient.wants(from) {
+		return nil
+	}
+	q.line.Remove(first)
+	w.taken = true
+	q.consecutive = consecutiveLimit // this client has had its turn
+	return w
+}
+
+// pass gives a waiter that was taken out of the line its hold.
+func (w *waiter) pass(hold any) {
+	w.recipient.receive(hold)
+	close(w.inFront)
+}
+
+// hasLine reports whether anybody is in line.
+func (q *waitQueue) hasLine() bool {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	return q.line.Len() > 0
 }
 
 // leaveFront leaves the front to the next in line.
@@ -101,10 +173,10 @@ func (q *waitQueue) leaveFront() {
 	q.next()
 }
 
-// next moves the line up. shard.mu is held.
+// next moves the line up, unless this client holds the key. shard.mu is held.
 func (q *waitQueue) next() {
 	first := q.line.Front()
-	q.busy = first != nil
+	q.busy = first != nil && q.standing == 0
 	if q.busy {
 		close(q.line.Remove(first).(*waiter).inFront)
 	}

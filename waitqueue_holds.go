@@ -19,6 +19,7 @@ const (
 // localHolds is what a wait queue knows of the holds of its own client. shard.mu guards it.
 type localHolds struct {
 	held        int  // live holds of this client
+	standing    int  // those of them whose release has not failed: nobody is in front meanwhile
 	ownMessages int  // messages of our own releases that have yet to come back
 	consecutive int  // releases in a row after which this client took the key again
 	yields      bool // the front is to let other clients go first
@@ -30,6 +31,7 @@ func (q *waitQueue) holdBegan() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.held++
+	q.standing++
 	q.lastAnswer = lastAnswer{last: ErrNotAcquired}
 	q.drain()
 }
@@ -60,21 +62,22 @@ func (q *waitQueue) releaseBegins() bool {
 // nobody listens, -1 if it could not be published. If other clients received it, this
 // client must not take the key again and again.
 //
-// noEcho says that releaseBegins has counted a message that was never published.
-func (q *waitQueue) holdReleased(told int64, noEcho bool) {
-	q.holdEnded(told, noEcho)
+// noEcho says that releaseBegins has counted a message that was never published, and stood
+// that holdInDoubt was not called.
+func (q *waitQueue) holdReleased(told int64, noEcho, stood bool) {
+	q.holdEnded(told, noEcho, stood)
 	q.signal()
 	q.done()
 }
 
 // holdLeft ends a hold of this client when others still hold the lock, and wakes nobody.
-// noEcho is as for holdReleased.
-func (q *waitQueue) holdLeft(noEcho bool) {
-	q.holdEnded(0, noEcho)
+// noEcho and stood are as for holdReleased.
+func (q *waitQueue) holdLeft(noEcho, stood bool) {
+	q.holdEnded(0, noEcho, stood)
 	q.done()
 }
 
-func (q *waitQueue) holdEnded(told int64, noEcho bool) {
+func (q *waitQueue) holdEnded(told int64, noEcho, stood bool) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	if noEcho && q.ownMessages > 0 {
@@ -91,6 +94,25 @@ func (q *waitQueue) holdEnded(told int64, noEcho bool) {
 		q.consecutive, q.yields = 0, true
 	}
 	q.held--
+	if stood {
+		q.standsNoMore()
+	}
+}
+
+// holdInDoubt has the first in line ask the server, because a release has failed. It may have
+// been executed, and it may never be.
+func (q *waitQueue) holdInDoubt() {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.standsNoMore()
+}
+
+// standsNoMore counts one hold less for which nobody is in front. shard.mu is held.
+func (q *waitQueue) standsNoMore() {
+	q.standing--
+	if !q.busy {
+		q.next()
+	}
 }
 
 // yieldPause returns for how long the front should let other clients go first.

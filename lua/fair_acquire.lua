@@ -61,12 +61,12 @@ end
 
 -- takeTurn makes the lock the owner's, who is the first in the queue if there is one.
 local function takeTurn(first)
-  local issued = take()
+  local token = take()
   if first then
     redis.call('lpop', queue)
   end
   forget(owner)
-  return issued
+  return token
 end
 
 local ttl = redis.call('pttl', key)
@@ -94,7 +94,7 @@ if ttl == -2 then
 end
 local ticket, ahead, joined
 if stale then
-  issuable()
+  issued()
   ticket, ahead, joined = stand(ARGV[9], tonumber(ARGV[10]))
 end
 local pause = ttl

@@ -8,8 +8,9 @@
 -- ARGV[4] '' if the owner was made by this client, else the name of this guest's
 --         part: the id of the client and a number that it uses once
 -- ARGV[5] '1' if tokens must not fall below the server's clock in ms
+-- ARGV[6] how many tokens to reserve, of a fenced lock; each call for the owner says the same
 --
--- Reply   nil, or the fencing token as a string: acquired
+-- Reply   nil, or the first fencing token as a string: acquired
 --         array: refused; remaining ms of the holder, -1 if it has no expiry, and its
 --         owner; or the integer alone if it went just now
 --         error LATCHKEY_GONE: a re-entry, but the hold is over; nothing changed
@@ -23,6 +24,7 @@
 -- one. Idempotent: counts are absolute, the token is taken only from free to held.
 local key, counter, floor = KEYS[1], KEYS[2], ARGV[5]
 local owner, lease, count, me = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+local tokens = tonumber(ARGV[6] or 1)
 --@include lock_hash
 
 local ttl = redis.call('pttl', key)
@@ -30,9 +32,9 @@ if ttl == -2 then
   if count > 1 then
     return redis.error_reply('LATCHKEY_GONE the hold is over')
   end
-  return take()
+  return take(tokens)
 end
-local entered, reply = enter(ttl)
+local entered, reply = enter(ttl, tokens)
 if entered then
   return reply
 end

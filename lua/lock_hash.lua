@@ -2,49 +2,54 @@
 -- needs the locals key, owner, lease, count, me and floor, and counter, the key of
 -- the fencing tokens or nil.
 
--- issue returns the next fencing token.
-local function issue()
-  local value = redis.call('incr', counter)
+-- issue reserves so many fencing tokens, one without a number, and returns the first.
+local function issue(tokens)
+  local more = (tokens or 1) - 1
+  local value = redis.call('incrby', counter, more + 1)
   if value > 9007199254740992 then
     return redis.call('get', counter) -- the script's own numbers are not exact there
   end
+  value = value - more
   if floor == '1' then
     local now = redis.call('time')
     local least = now[1] * 1000 + math.floor(now[2] / 1000)
     if value < least then
       value = least
-      redis.call('set', counter, string.format('%.0f', value))
+      redis.call('set', counter, string.format('%.0f', value + more))
     end
   end
   return string.format('%.0f', value)
 end
 
--- issuable fails as issue would, and changes nothing: the key of the tokens may hold
--- something else.
-local function issuable()
+-- issued returns the first of the tokens that were reserved for the owner of the lock, or
+-- fails as issue would, and changes nothing: the key of the tokens may hold something else.
+local function issued(tokens)
   local value = counter and redis.call('get', counter)
   if value and not string.match(value, '^-?%d+$') then
     redis.call('incr', counter)
+  end
+  if value and (tokens or 1) > 1 and tonumber(value) <= 9007199254740992 then
+    return string.format('%.0f', value - tokens + 1)
   end
   return value
 end
 
 -- take makes a free lock the owner's. What can be refused (no memory, a token key
 -- of another type) goes first.
-local function take()
-  local issued = counter and issue()
+local function take(tokens)
+  local first = counter and issue(tokens)
   if me == '' then
     redis.call('hset', key, owner, 1)
   else
     redis.call('hset', key, owner, 1, owner .. '@', 1, owner .. '@' .. me, 1)
   end
   redis.call('pexpire', key, lease)
-  return issued
+  return first
 end
 
 -- enter makes the owner of a held lock hold it count times. It returns false and who
 -- holds it if the lock is somebody else's, else true and what the script has to reply.
-local function enter(ttl)
+local function enter(ttl, tokens)
   local held = redis.call('hmget', key, owner, owner .. '@', owner .. '@' .. me, 'mode')
   if held[4] then
     return true, redis.error_reply('WRONGTYPE the key holds a read/write lock')
@@ -65,7 +70,7 @@ local function enter(ttl)
   if count > 1 and mine < 1 then
     return true, redis.error_reply('LATCHKEY_GONE the hold is over, others of the same owner go on')
   end
-  local token = issuable() or counter and issue()
+  local token = issued(tokens) or counter and issue(tokens)
   local more = count - mine
   if me == '' then
     redis.call('hset', key, owner, held[1] + more)

@@ -1,0 +1,145 @@
+package latchkey
+
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// A lock that several goroutines of a client want is passed among them in memory: the release
+// of one hold makes the next in line the holder, under the same owner, and nothing is sent. For
+// the server the first of them holds the lock until the last one releases it. That is lock
+// cohorting (Dice, Marathe, Shavit: Lock Cohorting, PPoPP 2012).
+//
+// It lasts for a turn, [Options.Turn], so that other clients wait no longer than that. The next
+// release goes to the server.
+
+// tokensOfTurn is how many fencing tokens are reserved for a turn in which a lock may be passed
+// on. Numbers that are left over are never given out.
+const tokensOfTurn = 4096
+
+// exactTokens is the largest number up to which the scripts calculate exactly.
+const exactTokens = 1 << 53
+
+// localTurn is the time in which an ownership may be passed on. ownership.mu guards it.
+type localTurn struct {
+	ends   time.Duration // on the monotonic clock
+	tokens int64         // how many are reserved for it, 0 before the server was asked
+	last   int64         // the last token that is reserved
+	shown  bool          // the program knows the owner, and may enter the hold again by it
+	passed bool          // there was a hold before the one that there is now
+}
+
+// beginTurn begins the turn of an ownership that the server has just granted. o.mu is held.
+func (o *ownership) beginTurn(a transport.Answer) {
+	if o.lock.spec.fenced {
+		token := tokenOf(a)
+		o.holds.first.fencing, o.local.last = token, token
+		if token < exactTokens {
+			o.local.last += o.local.tokens - 1
+		}
+	}
+	if o.lock.spec.passes {
+		o.local.ends = o.client.clock().Mono + o.client.options.Turn
+	}
+}
+
+// reserveTokens returns how many tokens the ownership asks for, which it never changes.
+func (o *ownership) reserveTokens(a *acquisition) int64 {
+	if o.local.tokens == 0 {
+		o.local.tokens = 1
+		if q := o.client.waitQueues.known(o.lock.key); a.inLine && o.lock.spec.passes && q != nil && q.hasLine() {
+			o.local.tokens = tokensOfTurn
+		}
+	}
+	return o.local.tokens
+}
+
+// passOn passes the ownership to the goroutine that is next in line, if it may be passed on,
+// and reports whether it has. The hold is over then.
+func (o *ownership) passOn(s *holdState) bool {
+	if !o.lock.spec.passes || !o.turn.TryLock() {
+		return false
+	}
+	defer o.turn.Unlock()
+	now := o.client.clock()
+	o.mu.Lock()
+	if !o.mayPass(s, now) {
+		o.mu.Unlock()
+		return false
+	}
+	w := o.queue.takeFirst(o)
+	if w == nil {
+		o.mu.Unlock()
+		return false
+	}
+	next := o.nextHold(s)
+	endings := o.holds.replace(s, next)
+	held := o.lease.held(now)
+	o.lease.acquired = now
+	o.mu.Unlock()
+	endAll(endings, ErrNotHeld)
+	o.observe(Event{Type: EventReleased, Held: held})
+	w.pass(next)
+	return true
+}
+
+// nextHold is the hold that follows another. o.mu is held.
+func (o *ownership) nextHold(s *holdState) *holdState {
+	next := &holdState{ownership: o, renew: s.renew}
+	if o.lock.spec.fenced {
+		next.fencing = s.fencing + 1
+	}
+	o.local.passed = true
+	return next
+}
+
+// mayPass reports whether the ownership is clean, so that it makes no difference to the next
+// holder that it is not the first, and whether the turn lasts. o.mu is held.
+func (o *ownership) mayPass(s *holdState, now transport.Stamp) bool {
+	return o.phase == held && now.Mono < o.local.ends &&
+		o.holds.isOnly(s) && s.limit.max == 0 &&
+		!o.local.shown && o.guestID == "" && o.sibling == nil &&
+		!o.doubt.mayChange() &&
+		(!o.lock.spec.fenced || s.fencing < o.local.last)
+}
+
+// shownOwner is the owner of a hold, for the program: it may enter the hold again by it from now
+// on, which is therefore not passed on any more.
+func (o *ownership) shownOwner(s *holdState) Owner {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if s == o.holds.outermost && !s.over() {
+		o.local.shown = true
+	}
+	return o.owner
+}
+
+// mayBeEntered reports whether the ownership may be entered again under a hold of it, or for its
+// owner if that is nil. The hold may be over since, and the program may have the owner from one
+// that was over before this one began.
+func (o *ownership) mayBeEntered(under *holdState) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if under != nil {
+		return under.active()
+	}
+	return o.local.shown || !o.local.passed
+}
+
+// wants is part of [recipient]. The mutex of the ownership is held.
+func (a *acquisition) wants(from any) bool {
+	o := from.(*ownership)
+	return a.ownership == nil && a.lock.spec == o.lock.spec && a.lock.name == o.lock.name &&
+		a.renew == o.holds.outermost.renew && a.maxHold == 0 && a.renewLease == o.lease.full &&
+		o.lease.fits(o.client.clock(), a.lease, a.renew)
+}
+
+// receive is part of [recipient].
+func (a *acquisition) receive(hold any) {
+	a.passed = hold.(*holdState)
+	a.ownership = a.passed.ownership
+}
+
+// received is part of [recipient].
+func (a *acquisition) received() bool { return a.passed != nil }
