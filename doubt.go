@@ -59,11 +59,10 @@ func (d *doubt) acquisitionInDoubt(sent transport.Stamp, sentIn transport.Genera
 	d.acquisition, d.sent, d.sentIn = true, sent, sentIn
 }
 
-// lastReleaseFails takes note of a release that has failed, after which there are so many holds,
-// and reports whether it is the first failure of the last one.
-func (d *doubt) lastReleaseFails(holds int) (first bool) {
-	first = !d.unreleased && holds == 0
-	d.unreleased = d.unreleased || first
+// lastReleaseFails takes note that the last release has failed, and reports whether it is for the
+// first time.
+func (d *doubt) lastReleaseFails() (first bool) {
+	first, d.unreleased = !d.unreleased, true
 	return first
 }
 

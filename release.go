@@ -101,13 +101,12 @@ func (o *ownership) unreleased() bool {
 func (o *ownership) releaseFailed(a transport.Answer, err error) error {
 	o.mu.Lock()
 	o.doubt.release = o.doubt.release || a.Doubt
-	first := o.doubt.lastReleaseFails(o.holds.count)
+	if o.phase == releasing && o.doubt.lastReleaseFails() {
+		o.queue.holdInDoubt() // under the mutex: one that has ended is not counted any more
+	}
 	o.plan()
 	left := o.span()
 	o.mu.Unlock()
-	if first {
-		o.queue.holdInDoubt()
-	}
 	o.undoLater(0, left)
 	if transport.Classify(err) == transport.Refused {
 		return fail("unlock", o.lock.name, err)

@@ -38,6 +38,33 @@ func TestLateReleaseSparesTheNewerHold(t *testing.T) {
 	})
 }
 
+// The lease is over before Unlock gives up. Who is in line then, and who comes later, gets the
+// lock when the key has gone.
+func TestReleaseThatFailsAfterTheLease(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		server, name := rig.Shared(), rig.Name(t)
+		tap := rig.NewTap(t, server)
+		lock := k.open(connectVia(t, server, tap.Addr(), brief), name)
+		for waiters := range 3 {
+			hold := mustLock(t, lock, latchkey.Lease(200*time.Millisecond))
+			passed := make(chan error, waiters)
+			for range waiters {
+				go func() { passed <- lock.Do(within(t, soon), func(context.Context) error { return nil }) }()
+			}
+			heal := tap.LoseAll(rig.Mentions(name), rig.CutRequest)
+			require.Error(t, hold.Unlock(t.Context()))
+			require.Error(t, hold.Err())
+			heal()
+			for range waiters {
+				require.NoError(t, rig.Await(t, 2*soon, "a waiter", passed))
+			}
+			mustUnlock(t, mustLock(t, lock))
+		}
+	})
+}
+
 // The first Unlock reaches nobody; the second does it.
 func TestUnlockMayBeRepeated(t *testing.T) {
 	t.Parallel()
