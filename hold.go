@@ -45,12 +45,15 @@ func (h *Hold) inner() holdBackend {
 func (h *Hold) Name() string { return h.inner().lockName() }
 
 // Owner returns the owner as it stands in Redis. Another process that acquires
-// the lock [By] this owner enters the same hold. A [MultiLock] and a [RedLock] have no
-// owner of their own.
+// the lock [By] this owner enters the same hold, which is therefore not passed on inside this
+// client ([Options].Turn). A [MultiLock] and a [RedLock] have no owner of their own. Of a hold
+// that was passed on, and whose owner nobody asked for until then, it is one that stands nowhere.
 func (h *Hold) Owner() Owner { return h.inner().owner() }
 
 // Token returns the fencing token of a [FencedLock]: a number that is larger than
-// that of every earlier holder, the same for the whole hold and its re-entries. A
+// that of every earlier holder, the same for the whole hold and its re-entries. A guest, who
+// entered [By] the owner of a hold for which other goroutines of its client waited, may have a
+// larger one; make the owner before the hold, with [Client.NewOwner], and it has the same. A
 // store that remembers the largest token it has seen, and refuses smaller ones,
 // is safe from a holder that does not know yet that it lost the lock. Other locks
 // have no tokens and return 0; for the members of a [MultiLock] see [Hold.Member].

@@ -22,9 +22,9 @@ type holdSet struct {
 	first     holdState // that of the beginning
 	outermost *holdState
 	entered   []*holdState
-	count    int
-	renewing int
-	most     int
+	count     int
+	renewing  int
+	most      int
 }
 
 // begin makes the outermost hold.
@@ -33,6 +33,10 @@ func (s *holdSet) begin(renew bool) {
 	s.outermost = &s.first
 	s.include(&s.first)
 }
+
+// current reports whether a hold is the outermost or was entered under it, and not one that was
+// passed on.
+func (s *holdSet) current(h *holdState) bool { return h.outermost() == s.outermost }
 
 // isOnly reports whether a hold is the outermost, there is no other, and nothing ends it.
 func (s *holdSet) isOnly(h *holdState) bool {

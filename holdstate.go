@@ -1,6 +1,7 @@
 package latchkey
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -12,6 +13,8 @@ type holdState struct {
 	lifecycle
 
 	ownership *ownership
+	within    *holdState  // the outermost hold of a re-entry, else nil
+	former    Owner       // see formerOwner
 	fencing   int64       // the token, or 0
 	renew     bool        // the hold wants renewal
 	limit     holdLimit   // of a re-entry; that of the outermost hold is the lease's
@@ -64,7 +67,26 @@ func (s *holdState) validFor() time.Duration {
 	return max(min(o.valid(), s.limit.valid(o.client.clock())), 0)
 }
 
-func (s *holdState) count() int { return s.ownership.count() }
+func (s *holdState) count() int {
+	o := s.ownership
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.holds.current(s) {
+		return 0
+	}
+	return o.holds.count
+}
+
+// outermost is the hold that a re-entry has entered, or the hold itself.
+func (s *holdState) outermost() *holdState { return cmp.Or(s.within, s) }
+
+// formerOwner is an owner that nobody has, always the same. ownership.mu is held.
+func (s *holdState) formerOwner(c *Client) Owner {
+	if s.former.IsZero() {
+		s.former = Owner{client: c.id, number: c.registry.number()}
+	}
+	return s.former
+}
 
 func (s *holdState) find(p *primitive, side Kind) *holdState {
 	o := s.ownership

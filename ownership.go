@@ -87,7 +87,8 @@ func (o *ownership) addHold(r *request, a transport.Answer) (s *holdState, cause
 	if o.phase != held {
 		return nil, cmp.Or(o.cause, ErrNotHeld)
 	}
-	s = &holdState{ownership: o, fencing: o.holds.outermost.fencing, renew: r.renew, limit: holdLimit{r.maxHold, a.Sent}}
+	outer := o.holds.outermost
+	s = &holdState{ownership: o, within: outer, fencing: outer.fencing, renew: r.renew, limit: holdLimit{r.maxHold, a.Sent}}
 	o.holds.add(s)
 	o.lease.extend(a.Sent, r.lease)
 	o.plan()

@@ -48,11 +48,17 @@ func (o *ownership) beginTurn(a transport.Answer) {
 func (o *ownership) reserveTokens(a *acquisition) int64 {
 	if o.local.tokens == 0 {
 		o.local.tokens = 1
-		if q := o.client.waitQueues.known(o.lock.key); a.inLine && o.lock.spec.passes && q != nil && q.hasLine() {
+		if q := o.client.waitQueues.known(o.lock.key); a.inLine && o.mayEverPass() && q != nil && q.hasLine() {
 			o.local.tokens = tokensOfTurn
 		}
 	}
 	return o.local.tokens
+}
+
+// mayEverPass reports whether the ownership may be passed on once it has begun. One that is
+// known to others from the start is not, such as that of a guest.
+func (o *ownership) mayEverPass() bool {
+	return o.lock.spec.passes && o.client.options.Turn > 0 && !o.local.shown
 }
 
 // passOn passes the ownership to the goroutine that is next in line, if it may be passed on,
@@ -99,19 +105,21 @@ func (o *ownership) nextHold(s *holdState) *holdState {
 func (o *ownership) mayPass(s *holdState, now transport.Stamp) bool {
 	return o.phase == held && now.Mono < o.local.ends &&
 		o.holds.isOnly(s) && s.limit.max == 0 &&
-		!o.local.shown && o.guestID == "" && o.sibling == nil &&
+		!o.local.shown && o.sibling == nil &&
 		!o.doubt.mayChange() &&
 		(!o.lock.spec.fenced || s.fencing < o.local.last)
 }
 
 // shownOwner is the owner of a hold, for the program: it may enter the hold again by it from now
-// on, which is therefore not passed on any more.
+// on, which is therefore not passed on any more. After a hold that was passed on the owner is
+// another's, so that the program gets one that nobody has.
 func (o *ownership) shownOwner(s *holdState) Owner {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if s == o.holds.outermost && !s.over() {
-		o.local.shown = true
+	if !o.holds.current(s) {
+		return s.outermost().formerOwner(o.client)
 	}
+	o.local.shown = true
 	return o.owner
 }
 
