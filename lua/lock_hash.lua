@@ -6,7 +6,7 @@
 local function issue(tokens)
   local more = (tokens or 1) - 1
   local value = redis.call('incrby', counter, more + 1)
-  if value > 9007199254740992 then
+  if value >= 9007199254740992 then
     return redis.call('get', counter) -- the script's own numbers are not exact there
   end
   value = value - more
@@ -28,7 +28,7 @@ local function issued(tokens)
   if value and not string.match(value, '^-?%d+$') then
     redis.call('incr', counter)
   end
-  if value and (tokens or 1) > 1 and tonumber(value) <= 9007199254740992 then
+  if value and (tokens or 1) > 1 and tonumber(value) < 9007199254740992 then
     return string.format('%.0f', value - tokens + 1)
   end
   return value
