@@ -53,12 +53,9 @@ func TestDocumentedPermissions(t *testing.T) {
 			if server.Clustered() || server.Watched() {
 				t.Skip("what these need besides is tested with the first line")
 			}
-			client, err := latchkey.Connect(t.Context(), server.URLAs("latchkey", "SECRET"),
-				latchkey.Options{Lease: 900 * time.Millisecond, PollCeiling: 800 * time.Millisecond})
-			require.NoError(t, err)
-			t.Cleanup(func() { _ = client.Close(within(t, soon)) })
+			client, other := documentedClient(t, server), documentedClient(t, server)
 			for _, k := range append(kinds, readKind) {
-				lockThrough(t, admin, client, k, name+k.name)
+				lockThrough(t, admin, client, other, k, name+k.name)
 			}
 			semaphoresThrough(t, client, name)
 			latchThrough(t, client, name+"latch")
@@ -67,9 +64,19 @@ func TestDocumentedPermissions(t *testing.T) {
 	}
 }
 
-// lockThrough goes through the life of a lock: re-entry, renewal, a message to a waiter where
-// there are any, and the forced end.
-func lockThrough(t *testing.T, admin *rig.Admin, client *latchkey.Client, k kind, name string) {
+// documentedClient is a client that the server knows as the documented user.
+func documentedClient(t *testing.T, server *rig.Server) *latchkey.Client {
+	t.Helper()
+	client, err := latchkey.Connect(t.Context(), server.URLAs("latchkey", "SECRET"),
+		latchkey.Options{Lease: 900 * time.Millisecond, PollCeiling: 800 * time.Millisecond})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close(within(t, soon)) })
+	return client
+}
+
+// lockThrough goes through the life of a lock: re-entry, renewal, a message to a waiter of
+// another client where there are any, and the forced end.
+func lockThrough(t *testing.T, admin *rig.Admin, client, other *latchkey.Client, k kind, name string) {
 	t.Helper()
 	lock := k.open(client, name)
 	hold := mustLock(t, lock)
@@ -78,7 +85,7 @@ func lockThrough(t *testing.T, admin *rig.Admin, client *latchkey.Client, k kind
 	}
 	rig.Throughout(t, time.Second, "it is renewed", hold.Err)
 	if k.messages && k.name != readKind.name {
-		waiter := lockInBackground(within(t, soon), lock)
+		waiter := lockInBackground(within(t, soon), k.open(other, name))
 		parked(t, admin, name)
 		mustUnlock(t, hold)
 		next := rig.Await(t, soon, "the waiter", waiter)
