@@ -1,0 +1,319 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// A lock that several goroutines of a client want is passed among them in memory.
+
+func passes(k kind) bool { return !k.sided && !k.queued && k.name != spinKind.name }
+
+// longTurn has a client pass locks on for as long as it may.
+var longTurn = latchkey.Options{Turn: latchkey.MaxTurn}
+
+// waitingContext tells when somebody waits for its end: a call that wants a lock is in line
+// then.
+type waitingContext struct {
+	context.Context
+
+	once  sync.Once
+	waits chan struct{}
+}
+
+func (c *waitingContext) Done() <-chan struct{} {
+	c.once.Do(func() { close(c.waits) })
+	return c.Context.Done()
+}
+
+// lockInLine acquires in another goroutine, and returns when that is in line for a lock that
+// its client holds.
+func lockInLine(ctx context.Context, t *testing.T, lock latchkey.Locker, options ...latchkey.LockOption) <-chan acquisition {
+	t.Helper()
+	waiting := &waitingContext{Context: ctx, waits: make(chan struct{})}
+	done := lockInBackground(waiting, lock, options...)
+	rig.Await(t, soon, "the call waits", waiting.waits)
+	return done
+}
+
+// hotLock is a client that passes on, with a lock.
+type hotLock struct {
+	client *latchkey.Client
+	tap    *rig.Tap
+	lock   anyLock
+	name   string
+}
+
+func newHotLock(t *testing.T, k kind, options latchkey.Options) hotLock {
+	t.Helper()
+	tap, name := rig.NewTap(t, rig.Shared()), rig.Name(t)
+	client := connectVia(t, rig.Shared(), tap.Addr(), options)
+	return hotLock{client, tap, k.open(client, name), name}
+}
+
+// hold returns a hold that the server has granted while another goroutine was in line, and what
+// becomes of that one, who waits as next does.
+func (c hotLock) hold(t *testing.T, next func() <-chan acquisition, options ...latchkey.LockOption) (acquisition, <-chan acquisition) {
+	t.Helper()
+	before := mustLock(t, c.lock)
+	_ = before.Owner() // so that it is not passed on
+	granted := lockInLine(within(t, soon), t, c.lock, options...)
+	waiting := next()
+	mustUnlock(t, before)
+	first := rig.Await(t, soon, "the first hold", granted)
+	require.NoError(t, first.err)
+	c.tap.Forget()
+	return first, waiting
+}
+
+// sent is what was sent for the lock since then.
+func (c hotLock) sent() (sent []rig.Command) {
+	for _, command := range c.tap.Commands() {
+		if rig.Mentions(c.name)(command) {
+			sent = append(sent, command)
+		}
+	}
+	return sent
+}
+
+// pass returns a hold that was passed on and the one that it was passed to. During does
+// something with the first meanwhile.
+func (c hotLock) pass(t *testing.T, during func(first *latchkey.Hold)) (first, next *latchkey.Hold) {
+	t.Helper()
+	for {
+		holder, waiting := c.hold(t, func() <-chan acquisition { return lockInLine(within(t, soon), t, c.lock) })
+		during(holder.hold)
+		mustUnlock(t, holder.hold)
+		follower := rig.Await(t, soon, "the next hold", waiting)
+		require.NoError(t, follower.err)
+		sent := c.sent()
+		if len(sent) == 0 {
+			return holder.hold, follower.hold
+		}
+		mustUnlock(t, follower.hold)
+		require.Greater(t, time.Since(holder.at), latchkey.MaxTurn/2, "the turn lasts, and there was sent %v", sent)
+	}
+}
+
+func untouched(*latchkey.Hold) {}
+
+// An Unlock passes the lock to the goroutine that has waited longest, and nothing is sent. The
+// hold is over as after any other release.
+func TestPassing_sends_nothing(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		c := newHotLock(t, k, longTurn)
+		first, next := c.pass(t, untouched)
+		assert.ErrorIs(t, first.Err(), latchkey.ErrNotHeld)
+		assert.ErrorIs(t, first.Unlock(t.Context()), latchkey.ErrNotHeld)
+		assert.ErrorIs(t, first.Extend(t.Context(), time.Minute), latchkey.ErrNotHeld)
+		assert.Zero(t, first.ValidFor())
+		assert.Zero(t, first.Count())
+		assert.NoError(t, next.Err())
+		assert.Equal(t, 1, next.Count())
+		assert.Greater(t, next.ValidFor(), latchkey.DefaultLease/2)
+		if k.fenced {
+			assert.Greater(t, next.Token(), first.Token())
+		}
+		mustUnlock(t, next)
+		require.NoError(t, free(rig.NewAdmin(t, rig.Shared()), c.name)())
+	}, passes)
+}
+
+// A lock that the goroutines of a client contend for costs the server next to nothing.
+func TestPassing_of_a_hot_lock(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		c := newHotLock(t, k, longTurn)
+		hot := contention{
+			lock: c.lock, section: rig.NewSection(rig.Shared().Raw(t), c.name),
+			workers: 8, passes: 100,
+		}
+		require.NoError(t, hot.run(within(t, time.Minute)))
+		hot.section.Verify(t, 800)
+		t.Logf("%d commands for %v", len(c.sent()), hot.tally)
+		assert.Less(t, len(c.sent()), 400, "a quarter of what 800 holds cost that are not passed on")
+	}, passes)
+}
+
+// Fencing tokens grow from hold to hold, across turns and clients.
+func TestPassing_tokens_grow(t *testing.T) {
+	t.Parallel()
+	for _, turn := range []time.Duration{time.Millisecond, latchkey.DefaultTurn} {
+		t.Run(turn.String(), func(t *testing.T) {
+			t.Parallel()
+			name := rig.Name(t)
+			var last atomic.Int64
+			var all sync.WaitGroup
+			for range 2 {
+				lock := connect(t, rig.Shared(), latchkey.Options{Turn: turn}).NewFencedLock(name)
+				for range 4 {
+					all.Go(func() {
+						for range rig.Sized(1000) {
+							assert.NoError(t, lock.Do(t.Context(), func(ctx context.Context) error {
+								token := latchkey.HoldFrom(ctx).Token()
+								if before := last.Swap(token); before >= token {
+									return fmt.Errorf("token %d after %d", token, before)
+								}
+								return nil
+							}))
+						}
+					})
+				}
+			}
+			all.Wait()
+		})
+	}
+}
+
+// However many goroutines of one client want a lock all the time, another gets it.
+func TestPassing_ends_with_the_turn(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		name := rig.Name(t)
+		busy, other := k.open(connect(t, rig.Shared()), name), k.open(connect(t, rig.Shared()), name)
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		defer all.Wait()
+		defer stop()
+		for range 4 {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					_ = busy.Do(ctx, func(context.Context) error { return nil })
+				}
+			})
+		}
+		longest := time.Duration(0)
+		for range 20 {
+			asked := time.Now()
+			hold := mustLock(t, other)
+			longest = max(longest, time.Since(asked))
+			mustUnlock(t, hold)
+		}
+		t.Logf("the longest wait: %v", longest)
+	}, passes)
+}
+
+// A client whose turn is negative passes nothing on.
+func TestPassing_can_be_switched_off(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		c := newHotLock(t, k, latchkey.Options{Turn: -1})
+		first, waiting := c.hold(t, func() <-chan acquisition { return lockInLine(within(t, soon), t, c.lock) })
+		mustUnlock(t, first.hold)
+		next := rig.Await(t, soon, "the next hold", waiting)
+		require.NoError(t, next.err)
+		assert.Len(t, c.sent(), 2, "a release and an acquisition")
+		if k.fenced {
+			assert.Equal(t, first.hold.Token()+1, next.hold.Token(), "no number is reserved")
+		}
+		mustUnlock(t, next.hold)
+	}, passes)
+}
+
+// A hold is not passed on to somebody for whom it makes a difference that it is not the first
+// of its owner, or that does not have the time that it has asked for.
+func TestPassing_of_what_is_not_clean(t *testing.T) {
+	t.Parallel()
+	for what, is := range map[string]struct {
+		first, next []latchkey.LockOption
+		during      func(t *testing.T, c hotLock, first *latchkey.Hold)
+	}{
+		"the owner is known": {during: func(_ *testing.T, _ hotLock, first *latchkey.Hold) { _ = first.Owner() }},
+		"a re-entry has shown the owner": {during: func(t *testing.T, c hotLock, first *latchkey.Hold) {
+			t.Helper()
+			inner := mustReenter(t, first, c.lock)
+			_ = inner.Owner()
+			mustUnlock(t, inner)
+		}},
+		"a re-entry is over, and shows the owner": {during: func(t *testing.T, c hotLock, first *latchkey.Hold) {
+			t.Helper()
+			inner := mustReenter(t, first, c.lock)
+			mustUnlock(t, inner)
+			_ = inner.Owner()
+		}},
+		"a guest": {during: func(t *testing.T, c hotLock, first *latchkey.Hold) {
+			t.Helper()
+			mustUnlock(t, mustLock(t, connect(t, rig.Shared()).NewLock(c.name), guest(t, first)))
+		}},
+		"a limit":            {first: []latchkey.LockOption{latchkey.MaxHold(time.Minute)}},
+		"a limit is asked":   {next: []latchkey.LockOption{latchkey.MaxHold(time.Minute)}},
+		"a lease":            {first: []latchkey.LockOption{latchkey.Lease(time.Minute)}},
+		"a lease is asked":   {next: []latchkey.LockOption{latchkey.Lease(time.Minute)}},
+		"the lease is other": {[]latchkey.LockOption{latchkey.Lease(time.Minute)}, []latchkey.LockOption{latchkey.Lease(time.Hour)}, nil},
+		"the lease is longer": {during: func(t *testing.T, _ hotLock, first *latchkey.Hold) {
+			t.Helper()
+			require.NoError(t, first.Extend(t.Context(), time.Hour))
+		}},
+		"much of the lease is over": {
+			[]latchkey.LockOption{latchkey.Lease(time.Second)}, []latchkey.LockOption{latchkey.Lease(time.Second)},
+			func(*testing.T, hotLock, *latchkey.Hold) { rest(150 * time.Millisecond) },
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			c := newHotLock(t, lockKind, longTurn)
+			first, waiting := c.hold(t, func() <-chan acquisition {
+				return lockInLine(within(t, soon), t, c.lock, is.next...)
+			}, is.first...)
+			if is.during != nil {
+				is.during(t, c, first.hold)
+			}
+			c.tap.Forget()
+			mustUnlock(t, first.hold)
+			next := rig.Await(t, soon, "the next hold", waiting)
+			require.NoError(t, next.err)
+			require.NotEmpty(t, c.sent())
+			mustUnlock(t, next.hold)
+		})
+	}
+}
+
+// What is left of a lease that several share is enough of it for each.
+func TestPassing_of_fixed_leases(t *testing.T) {
+	t.Parallel()
+	const lease = 20 * time.Second
+	c := newHotLock(t, lockKind, longTurn)
+	for range 5 {
+		first, waiting := c.hold(t, func() <-chan acquisition {
+			return lockInLine(within(t, soon), t, c.lock, latchkey.Lease(lease))
+		}, latchkey.Lease(lease))
+		mustUnlock(t, first.hold)
+		next := rig.Await(t, soon, "the next hold", waiting)
+		require.NoError(t, next.err)
+		require.Greater(t, next.hold.ValidFor(), lease*8/10)
+		require.LessOrEqual(t, next.hold.ValidFor(), lease)
+		mustUnlock(t, next.hold)
+	}
+}
+
+// While a re-entry lasts, nobody else has the lock, whichever hold is released first.
+func TestPassing_while_entered(t *testing.T) {
+	t.Parallel()
+	c := newHotLock(t, lockKind, longTurn)
+	first, waiting := c.hold(t, func() <-chan acquisition { return lockInLine(within(t, soon), t, c.lock) })
+	inner := mustReenter(t, first.hold, c.lock)
+	mustUnlock(t, first.hold)
+	require.NoError(t, inner.Err())
+	_, err := c.lock.TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	select {
+	case <-waiting:
+		t.Fatal("two are inside")
+	default:
+	}
+	mustUnlock(t, inner)
+	next := rig.Await(t, soon, "the next hold", waiting)
+	require.NoError(t, next.err)
+	mustUnlock(t, next.hold)
+}
