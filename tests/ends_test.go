@@ -97,14 +97,14 @@ func TestLateAcquisitionAfterTheLossIsUndone(t *testing.T) {
 // package. That is no answer about this lock.
 func TestCauseOfTheContextIsNoAnswer(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
-	held := mustLock(t, connect(t, server).NewLock(name))
-	rig.NewAdmin(t, server).Do("RPUSH", name+":list", "x")
+	admin, held := rig.NewAdmin(t, server), mustLock(t, connect(t, server).NewLock(name))
+	admin.Do("RPUSH", name+":list", "x")
 	for _, sibling := range []string{name + ":list", ""} {
 		client := connect(t, server) // whose subscription says that it has been told "busy"
 		_, cause := client.NewLock(sibling).TryLock(t.Context())
 		ctx, cancel := context.WithCancelCause(t.Context())
 		waiter := lockInBackground(ctx, client.NewLock(name))
-		parked(t, rig.NewAdmin(t, server), name)
+		parked(t, admin, name)
 		cancel(fmt.Errorf("a sibling failed: %w", cause))
 		got := rig.Await(t, soon, "the waiter", waiter)
 		assert.ErrorIs(t, got.err, latchkey.ErrNotAcquired)
@@ -115,6 +115,13 @@ func TestCauseOfTheContextIsNoAnswer(t *testing.T) {
 				assert.ErrorIs(t, got.err, sentinel, "it can be found all the same")
 			}
 		}
+		require.NoError(t, client.Close(within(t, soon)))
+		rig.Eventually(t, soon, "the end of its subscription", func() error {
+			if len(admin.Channels(name)) > 0 {
+				return errors.New("the next would be taken for told")
+			}
+			return nil
+		})
 	}
 	mustUnlock(t, held)
 }
