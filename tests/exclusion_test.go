@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -189,6 +190,35 @@ func TestFencingTokensGrow(t *testing.T) {
 	inspection, err := connect(t, server).Inspect(t.Context(), name)
 	require.NoError(t, err)
 	assert.GreaterOrEqual(t, inspection.Token, last.Load(), "what is reserved counts")
+}
+
+// The scripts calculate exactly up to 2⁵³, and tokens grow beyond it, one at a time and reserved.
+func TestFencingTokensGrowBeyondExactNumbers(t *testing.T) {
+	const largest = 1 << 53
+	server, name := rig.Shared(), rig.Name(t)
+	rig.NewAdmin(t, server).Do("SET", tokenKey(name), strconv.Itoa(largest-3))
+	lock, last := connect(t, server).NewFencedLock(name), atomic.Int64{}
+	for token := range int64(6) {
+		hold := mustLock(t, lock)
+		assert.Equal(t, largest-2+token, hold.Token())
+		last.Store(hold.Token())
+		mustUnlock(t, hold)
+	}
+	rig.NewAdmin(t, server).Do("SET", tokenKey(name), strconv.Itoa(largest-10_000))
+	last.Store(largest - 10_000)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 100 {
+				assert.NoError(t, lock.Do(t.Context(), func(ctx context.Context) error {
+					rest(rand.N(100 * time.Microsecond))
+					return passToken(ctx, lock, &last)
+				}))
+			}
+		})
+	}
+	all.Wait()
+	assert.Greater(t, last.Load(), int64(largest))
 }
 
 // passToken enters the lock again, compares the tokens, and leaves the own one as
