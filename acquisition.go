@@ -27,6 +27,7 @@ type acquisition struct {
 	since     transport.Stamp // just before the first attempt
 	inLine    bool            // it waits, and the server is to know that
 	hasTurn   bool            // of the ownership, which others may know
+	holder    string          // of the lock, when the last attempt was refused, or ""
 }
 
 // newAcquisition checks everything that can be checked before anything is sent. waits is what
@@ -105,6 +106,9 @@ func (a *acquisition) start() {
 	}
 	if a.ownership == nil {
 		a.ownership, a.others = a.lock.spec.fresh(a)
+	}
+	if a.ownership.entry.made == (transport.Stamp{}) {
+		a.ownership.entry.made = a.since
 	}
 }
 

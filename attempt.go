@@ -14,6 +14,15 @@ import (
 func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	a.start()
 	o := a.ownership
+	if o.lock.spec.passes {
+		switch begun, known := a.takeGrant(); {
+		case begun:
+			o.observe(Event{Type: EventAttempt})
+			return 0, nil
+		case known && round == 0:
+			return longestEntryPause, a.busyWith("", longestEntryPause)
+		}
+	}
 	o.noteCount(1) // this and the next two lines are as in send, which would be one function deeper
 	call := a.protocol().acquireCall(a, 1, round)
 	ans, err := o.client.sender.CallOn(ctx, o.client.closing, o.terms(a.waits), call.cmd, call.keys, call.args)
@@ -132,5 +141,6 @@ func (a *acquisition) readHolder(ans transport.Answer) (left time.Duration, err 
 // to ask again.
 func (a *acquisition) busyWith(holder string, left time.Duration) error {
 	q := a.lock.client.waitQueues.known(a.lock.key)
+	a.holder = holder
 	return &busyError{holder: holder, left: left, at: time.Now(), here: q != nil && q.heldHere()}
 }

@@ -34,6 +34,7 @@ type Client struct {
 	confirmCalls    *transport.Replication // nil if nothing has to be confirmed
 	confirmRenewals *transport.Replication // the same for renewals, which must not queue behind acquisitions
 	registry        *registry
+	handover        *handover
 	topology        *transport.Topology
 	serverIdentity  serverIdentity
 	dedupSessions   dedupSessions
@@ -90,7 +91,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 		return nil, err
 	}
 	c := &Client{
-		id:         uuid.NewString(),
+		id:         newClientID(),
 		options:    options,
 		rueidis:    client,
 		owned:      topology != nil,
@@ -129,6 +130,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	c.watchdog = newWatchdog(c)
 	c.undo = newUndoer(c)
 	c.registry = newRegistry(c)
+	c.handover = newHandover(c)
 	return c, nil
 }
 
@@ -145,6 +147,14 @@ func (c *Client) askAtStart() (sharded bool, err error) {
 		return false, fail("connect", "replicas", unanswered(err))
 	}
 	return sharded, nil
+}
+
+// newClientID makes a UUID of version 8, by which a client of this library is told from one of
+// Redisson, whose ids are of version 4.
+func newClientID() string {
+	id := uuid.New()
+	id[6] = id[6]&0x0f | 0x80
+	return id.String()
 }
 
 // ID returns the random id of this client, the first part of its owners.

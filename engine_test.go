@@ -23,12 +23,12 @@ func TestWaitQueue_lets_waiters_in_one_by_one_in_order(t *testing.T) {
 		go func() {
 			if awaitFront(ctx, q, nil) == nil {
 				entered <- i
-				q.leaveFront()
+				q.leaveFront(nil)
 			}
 		}()
 		require.Eventually(t, func() bool { return q.waiting() > before }, time.Second, time.Microsecond)
 	}
-	q.leaveFront()
+	q.leaveFront(nil)
 	for i := range waiters {
 		require.Equal(t, i, <-entered)
 	}
@@ -50,7 +50,7 @@ func TestWaitQueue_leaver_in_line_is_skipped(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, <-left, context.Canceled)
 	require.Zero(t, q.waiting())
-	q.leaveFront()
+	q.leaveFront(nil)
 	require.NoError(t, awaitFront(context.Background(), q, nil))
 }
 
@@ -70,19 +70,19 @@ func TestWaitQueues_vanish_when_unused(t *testing.T) {
 
 func TestWaitQueue_own_message_wakes_nobody(t *testing.T) {
 	q := newWaitQueues().use("job")
-	q.sub = &subscription{queue: q}
+	q.sub = &subscription{to: q}
 	q.sub.confirmed.Store(true)
 	q.holdBegan()
 	require.True(t, q.releaseBegins())
-	q.message() // our own
+	q.message("0") // our own
 	require.Empty(t, q.signals)
-	q.message() // somebody else's
+	q.message("0") // somebody else's
 	require.Len(t, q.signals, 1)
 	q.drain()
 	require.True(t, q.releaseBegins())
-	q.holdReleased(0, true, true) // nothing was published after all
+	q.holdReleased(0, true, true, nil) // nothing was published after all
 	q.drain()
-	q.message()
+	q.message("0")
 	require.Len(t, q.signals, 1, "the next message is not ours")
 }
 
@@ -92,7 +92,7 @@ func TestWaitQueue_gives_others_a_chance(t *testing.T) {
 		require.Zero(t, q.yieldPause())
 		q.users++
 		q.holdBegan()
-		q.holdReleased(1, false, true)
+		q.holdReleased(1, false, true, nil)
 	}
 	require.Positive(t, q.yieldPause(), "after many releases of which others heard")
 	require.Zero(t, q.yieldPause())

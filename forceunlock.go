@@ -1,6 +1,9 @@
 package latchkey
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // ForceUnlock frees the lock of that name whoever holds it and whichever kind of lock it is,
 // wakes waiters, and reports whether anybody held it. It removes exactly the holders that it
@@ -96,10 +99,15 @@ func (c *Client) evictions(names keys, i Inspection) []call {
 	case KindRWLock:
 		return rwEvictions(names, i.Holders, c.publish)
 	case KindMutex:
-		return []call{{mutexRelease, []string{names.key}, []string{i.Holders[0].Owner.String(), c.publish, names.channel}}}
+		return []call{{mutexRelease, names.queued(),
+			append([]string{i.Holders[0].Owner.String(), c.publish, names.channel}, c.handover.args(&names, "", "")...)}}
 	default:
 		// It may be a fair lock, whose waiters listen elsewhere.
-		args := []string{i.Holders[0].Owner.String(), "-1", "", c.publish, names.channel, "0", "0"}
-		return []call{{fairRelease, names.fairKeys(), append(args, c.fairArgs(names)...)}}
+		args := []string{i.Holders[0].Owner.String(), "-1", "", c.publish, names.channel, "0"}
+		fair := append(slices.Clone(args), "0")
+		return []call{
+			{fairRelease, names.fairKeys(), append(fair, c.fairArgs(names)...)},
+			{lockRelease, names.fenced(), append(args, c.handover.args(&names, "", "")...)},
+		}
 	}
 }

@@ -17,11 +17,16 @@ type keys struct {
 	channel string
 	token   string // fencing counter
 
-	sent [1]string // the key, as commands are given it
+	queue string // of the owners that wait
+
+	sent [3]string // the key, the queue and the counter, as commands are given them
 }
 
-// alone is the key for a command, without an allocation for each command.
-func (k *keys) alone() []string { return k.sent[:] }
+// alone is the key for a command, queued the key and its queue, and fenced those and the fencing
+// counter, without an allocation for each command.
+func (k *keys) alone() []string  { return k.sent[:1] }
+func (k *keys) queued() []string { return k.sent[:2] }
+func (k *keys) fenced() []string { return k.sent[:3] }
 
 // keysOf maps a name and derives everything else from it. It is the only place
 // where a name is judged.
@@ -36,11 +41,18 @@ func (o *Options) keysOf(name string) (keys, error) {
 	if err := checkName(key); err != nil {
 		return keys{name: name}, err
 	}
+	return keysOfKey(name, key), nil
+}
+
+// keysOfKey derives the names of a lock from its key.
+func keysOfKey(name, key string) keys {
 	tag := transport.HashTag(key)
-	return keys{
-		name: name, key: key, sent: [1]string{key},
+	k := keys{
+		name: name, key: key, queue: "latchkey_queue:" + tag,
 		channel: "redisson_lock__channel:" + tag, token: "redisson_lock_token:" + tag,
-	}, nil
+	}
+	k.sent = [3]string{key, k.queue, k.token}
+	return k
 }
 
 // checkName refuses names whose derived keys would fall into another cluster

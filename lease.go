@@ -18,6 +18,7 @@ type leaseTerm struct {
 	sent      transport.Stamp // before the command that set the lease was sent
 	granted   time.Duration   // the lease that it set
 	renewedAt transport.Stamp // before the last command that set a full lease was sent
+	raise     holdLimit       // to which the next renewal raises a lease that is not renewed otherwise
 }
 
 // newLeaseTerm is the term of an acquisition that was sent then, and granted with a lease.
@@ -26,6 +27,18 @@ func newLeaseTerm(sent transport.Stamp, granted, full, maxHold time.Duration) le
 		full: full, limit: holdLimit{maxHold, sent},
 		acquired: sent, sent: sent, granted: granted, renewedAt: sent,
 	}
+}
+
+// newGrantedTerm is the term of an owner that was made then, and was granted a short lease later by
+// whoever released the lock. The first renewal makes it what the acquisition has asked for.
+func newGrantedTerm(made, now transport.Stamp, granted time.Duration, r *request) leaseTerm {
+	l := newLeaseTerm(made, granted, r.renewLease, 0)
+	l.acquired = now
+	l.renewedAt = made.Before(l.period() - granted/3)
+	if !r.renew && r.lease > granted {
+		l.raise = holdLimit{r.lease, now}
+	}
+	return l
 }
 
 // left is what is left of the lease.
@@ -44,7 +57,10 @@ func (l *leaseTerm) held(now transport.Stamp) time.Duration { return now.Since(l
 // of it, or a good part if renewals follow.
 func (l *leaseTerm) fits(now transport.Stamp, lease time.Duration, renewed bool) bool {
 	least := lease * 9 / 10
-	if renewed {
+	switch {
+	case l.granted < lease: // it is about to be raised
+		least = l.granted / 2
+	case renewed:
 		least = lease / 2
 	}
 	return l.limit.max == 0 && l.left(now) <= lease && l.valid(now) > least
@@ -78,7 +94,12 @@ func (l *leaseTerm) set(sent transport.Stamp, lease time.Duration) { l.sent, l.g
 func (l *leaseTerm) atLimit() bool { return l.granted >= l.limit.left(l.sent) }
 
 // next is the lease for a renewal that is about to be sent. It never passes the limit.
-func (l *leaseTerm) next(now transport.Stamp) time.Duration { return min(l.full, l.limit.left(now)) }
+func (l *leaseTerm) next(now transport.Stamp) time.Duration {
+	if l.raise.max > 0 {
+		return l.raise.left(now)
+	}
+	return min(l.full, l.limit.left(now))
+}
 
 // raised is the lease to which a partial release raises what is left of the time of the key,
 // or 0 if there is a limit.

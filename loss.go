@@ -67,7 +67,10 @@ func (o *ownership) removeLater() {
 // endHold lets the next local waiter try. told is how many subscribers received the message
 // of the release: 0 if none was sent or nobody listens, -1 if it could not be published.
 func (o *ownership) endHold(told int64) {
-	o.queue.holdReleased(told, o.echo && told <= 0, !o.unreleased())
+	o.mu.Lock()
+	next := o.takeNext()
+	o.mu.Unlock()
+	abandonLeft(o.queue.holdReleased(told, o.echo && told <= 0, !o.unreleased(), next))
 }
 
 // leaveHold is endHold for a lock that others hold still.

@@ -93,6 +93,10 @@ func ownerOf(text string) Owner {
 	return owner
 }
 
+// isOurs reports whether an owner, as it stands in Redis, was made by this library: see
+// newClientID.
+func isOurs(owner string) bool { return len(owner) > 36 && owner[14] == '8' }
+
 // reentrant reports whether o has the shape of an owner that can re-enter a lock.
 func (o Owner) reentrant() bool { return o.client != "" }
 

@@ -35,6 +35,7 @@ type ownership struct {
 	doubt doubt
 	holds holdSet
 	local localTurn
+	entry queueEntry
 	echo  bool // the message of our own release is to be overheard
 	// sibling is the ownership of the same owner on the other side of the lock, if this one
 	// was made beside it or it was made beside this one. One that reads has it from the start.
@@ -67,15 +68,21 @@ func (p phase) begun() bool { return p == held || p == releasing }
 // begin makes an ownership live after the server has granted it. The lease counts
 // from before the request was sent.
 func (o *ownership) begin(r *request, a transport.Answer) {
+	o.beginWith(r, newLeaseTerm(a.Sent, r.lease, r.renewLease, r.maxHold), tokenOf(a))
+}
+
+// beginWith makes an ownership live with what it has been granted.
+func (o *ownership) beginWith(r *request, lease leaseTerm, token int64) {
 	o.queue = o.client.waitQueues.use(o.lock.key)
 	o.queue.holdBegan()
 	o.client.registry.add(o)
+	o.stopWaiting()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.phase, o.doubt.queued = held, false
-	o.lease = newLeaseTerm(a.Sent, r.lease, r.renewLease, r.maxHold)
+	o.lease = lease
 	o.holds.begin(r.renew)
-	o.beginTurn(a)
+	o.beginTurn(token)
 	o.plan()
 }
 
@@ -172,8 +179,10 @@ func (o *ownership) observe(e Event) {
 // abandon ends an ownership that has not begun, and has undone what may have begun for the
 // server, which may have given it that lease. It reports whether anything may.
 func (o *ownership) abandon(lease time.Duration) (begun bool) {
+	o.stopWaiting()
 	o.mu.Lock()
 	o.phase = over
+	o.doubt.unwanted = o.doubt.unwanted || o.entry.grant != nil
 	begun = o.doubt.mayBeHeld()
 	queued := o.doubt.queued
 	o.mu.Unlock()

@@ -26,14 +26,14 @@ type localTurn struct {
 	ends   time.Duration // on the monotonic clock
 	tokens int64         // how many are reserved for it, 0 before the server was asked
 	last   int64         // the last token that is reserved
+	next   *ownership    // for which this client wants the lock after the turn, or nil
 	shown  bool          // the program knows the owner, and may enter the hold again by it
 	passed bool          // there was a hold before the one that there is now
 }
 
 // beginTurn begins the turn of an ownership that the server has just granted. o.mu is held.
-func (o *ownership) beginTurn(a transport.Answer) {
+func (o *ownership) beginTurn(token int64) {
 	if o.lock.spec.fenced {
-		token := tokenOf(a)
 		o.holds.first.fencing, o.local.last = token, token
 		if token < exactTokens {
 			o.local.last += o.local.tokens - 1

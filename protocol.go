@@ -43,11 +43,11 @@ type stringProtocol struct{}
 
 func (stringProtocol) acquireCall(a *acquisition, _, round int) call {
 	o := a.ownership
-	c := call{mutexAcquire, o.lock.alone(), []string{o.wire, o.client.leaseText(a.lease)}}
 	if round == 0 {
-		c.cmd = mutexSet
+		return call{mutexSet, o.lock.alone(), []string{o.wire, o.client.leaseText(a.lease)}}
 	}
-	return c
+	entry, again := a.queueEntry()
+	return call{mutexAcquire, o.lock.queued(), []string{o.wire, o.client.leaseText(a.lease), entry, again}}
 }
 
 func (stringProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
@@ -59,7 +59,7 @@ func (stringProtocol) releaseCall(o *ownership, count int, _ int64) call {
 	if count > 0 {
 		return call{}
 	}
-	return call{mutexRelease, o.lock.alone(), []string{o.wire, o.client.publish, o.lock.channel}}
+	return call{mutexRelease, o.lock.queued(), append([]string{o.wire, o.client.publish, o.lock.channel}, o.handoverArgs(count)...)}
 }
 
 func (stringProtocol) renewalCall(o *ownership, lease time.Duration) call {
@@ -70,12 +70,15 @@ func (stringProtocol) renewalCall(o *ownership, lease time.Duration) call {
 type hashProtocol struct{}
 
 func (hashProtocol) acquireCall(a *acquisition, count, _ int) call {
-	o := a.ownership
-	c := call{lockAcquire, o.lock.alone(), acquireArgs(o, a.lease, count)}
+	o, tokens, entry, again := a.ownership, "", "", ""
+	c := call{lockAcquire, o.lock.queued(), nil}
 	if o.lock.spec.fenced {
-		c.keys = []string{o.lock.key, o.lock.token}
-		c.args = append(c.args, strconv.FormatInt(o.reserveTokens(a), 10))
+		c.keys, tokens = o.lock.fenced(), strconv.FormatInt(o.reserveTokens(a), 10)
 	}
+	if count == 1 {
+		entry, again = a.queueEntry()
+	}
+	c.args = append(acquireArgs(o, a.lease, count), tokens, entry, again)
 	return c
 }
 
@@ -89,7 +92,7 @@ func (hashProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 }
 
 func (hashProtocol) releaseCall(o *ownership, count int, raise int64) call {
-	return call{lockRelease, o.lock.alone(), releaseArgs(o, count, raise)}
+	return call{lockRelease, o.lock.fenced(), append(releaseArgs(o, count, raise), o.handoverArgs(count)...)}
 }
 
 // releaseArgs are what all scripts that release a hash are told first.

@@ -24,10 +24,22 @@ var (
 	errLink         = errors.New("latchkey: the subscription connection broke")
 )
 
-// subscription connects a channel to the wait queue that waits on it.
+// subscriber is told what happens on a channel. Its methods must not block.
+type subscriber interface {
+	// message is called for each message.
+	message(text string)
+	// reconnected is called when the subscription begins or ends: what was published in between
+	// is lost.
+	reconnected()
+	// retire reports whether the subscription can go, because nobody has needed it for that long.
+	// It is then forgotten.
+	retire(linger time.Duration) bool
+}
+
+// subscription connects a channel to who listens to it.
 type subscription struct {
 	channel   string
-	queue     *waitQueue
+	to        subscriber
 	confirmed atomic.Bool // the server has confirmed it on the current link
 	asked     *link       // the link on which it was asked for, guarded by listener.mu
 }
@@ -38,7 +50,7 @@ func (s *subscription) live() bool { return s != nil && s.confirmed.Load() }
 // lost marks the channel as not listened to, and has the waiter look for itself.
 func (s *subscription) lost() {
 	s.confirmed.Store(false)
-	s.queue.reconnected()
+	s.to.reconnected()
 }
 
 // notifier receives the messages of all waiters of a client, over one connection
@@ -74,8 +86,7 @@ func newNotifier(c *transport.Sender, r *reporter, id string, interval time.Dura
 	}
 }
 
-// add starts to listen for a wait queue, without waiting. The wait queue is woken when the
-// server has confirmed.
+// add starts to listen, without waiting. The subscriber is told when the server has confirmed.
 func (n *notifier) add(s *subscription) {
 	nodes := n.nodes()
 	n.mu.Lock()

@@ -95,13 +95,13 @@ func (l *listener) do(k *link, cmd rueidis.Completed) error {
 }
 
 // onMessage runs in the reader of the link and must not block.
-func (l *listener) onMessage(k *link, channel string) {
+func (l *listener) onMessage(k *link, channel, text string) {
 	if channel == l.beatName {
 		k.unheardBeats.Store(0)
 		return
 	}
 	for _, s := range l.find(channel) {
-		s.queue.message()
+		s.to.message(text)
 	}
 }
 
@@ -112,7 +112,7 @@ func (l *listener) onSubscription(e rueidis.PubSubSubscription) {
 	for _, s := range l.find(e.Channel) {
 		if begins {
 			s.confirmed.Store(true)
-			s.queue.reconnected()
+			s.to.reconnected()
 		} else {
 			s.lost()
 			l.noteEnded(s)
@@ -149,7 +149,7 @@ func (l *listener) sweep(k *link) (left int, err error) {
 // them.
 func (l *listener) retire() (idle []string) {
 	for _, s := range l.snapshot() {
-		if s.queue.retire(subscriptionLinger) && l.forget(s) && len(l.find(s.channel)) == 0 {
+		if s.to.retire(subscriptionLinger) && l.forget(s) && len(l.find(s.channel)) == 0 {
 			idle = append(idle, s.channel)
 		}
 	}

@@ -93,7 +93,7 @@ func (l *listener) listen() (worked bool, err error) {
 	defer conn.Close()
 	k := &link{conn: conn}
 	k.lost = conn.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage:      func(m rueidis.PubSubMessage) { l.onMessage(k, m.Channel) },
+		OnMessage:      func(m rueidis.PubSubMessage) { l.onMessage(k, m.Channel, m.Message) },
 		OnSubscription: l.onSubscription,
 	})
 	defer l.unconfirm()

@@ -128,6 +128,14 @@ func (r *registry) add(o *ownership) {
 	r.live[o.number] = o
 }
 
+// holds reports whether an owner holds its lock.
+func (r *registry) holds(owner Owner) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := r.live[owner.number]
+	return o != nil && o.owner == owner
+}
+
 // remove forgets an ownership that is over.
 func (r *registry) remove(o *ownership) {
 	r.mu.Lock()

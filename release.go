@@ -23,6 +23,7 @@ func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 	if done, err := o.reportRelease(s); done {
 		return err
 	}
+	o.chooseNext()
 	a, err := o.sendCount(o.client.sender.Detached(ctx), nil)
 	switch {
 	case err != nil:
@@ -101,13 +102,15 @@ func (o *ownership) unreleased() bool {
 func (o *ownership) releaseFailed(a transport.Answer, err error) error {
 	o.mu.Lock()
 	o.doubt.release = o.doubt.release || a.Doubt
+	var left any
 	if o.phase == releasing && o.doubt.lastReleaseFails() {
-		o.queue.holdInDoubt() // under the mutex: one that has ended is not counted any more
+		left = o.queue.holdInDoubt(o.takeNext()) // under the mutex: one that has ended is not counted any more
 	}
 	o.plan()
-	left := o.span()
+	span := o.span()
 	o.mu.Unlock()
-	o.undoLater(0, left)
+	abandonLeft(left)
+	o.undoLater(0, span)
 	if transport.Classify(err) == transport.Refused {
 		return fail("unlock", o.lock.name, err)
 	}
@@ -136,12 +139,13 @@ func (o *ownership) finishRelease(a transport.Answer) {
 	if !o.end(nil) {
 		return
 	}
+	o.noteHandover(a)
 	told, _ := a.Message.AsInt64()
 	if told == -1 {
 		o.client.reporter.log(noticePublish, o.lock.channel)
 	}
 	o.observe(Event{Type: EventReleased}) // before the next one can acquire
-	if o.lock.spec.joint && !a.Message.IsInt64() {
+	if o.lock.spec.joint && !freed(a) {
 		o.leaveHold()
 	} else {
 		o.endHold(told)

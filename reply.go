@@ -90,6 +90,10 @@ func granted(a transport.Answer) bool {
 	return !a.Message.IsInt64() && !a.Message.IsArray() && !(a.Plain && a.Null)
 }
 
+// freed reports whether the answer to a release says that the lock became free, if only to be
+// handed over.
+func freed(a transport.Answer) bool { return a.Message.IsInt64() || a.Message.IsArray() }
+
 // denials are what a script says of several holds if replicas did not confirm it, or nil.
 // That a hold is not there (0) needs no confirmation, and nothing else counts.
 func denials(err error) []int64 {

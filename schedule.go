@@ -26,7 +26,7 @@ func (o *ownership) place() *int { return &o.schedule.index }
 func (o *ownership) plan() {
 	now := o.client.clock()
 	renewAt := noDeadline
-	if o.phase == held && o.holds.renewing > 0 && !o.lease.atLimit() {
+	if o.renews() && !o.lease.atLimit() {
 		renewAt = now.Mono + o.lease.untilRenewal(now)
 	}
 	o.planAt(now, renewAt)
@@ -37,12 +37,17 @@ func (o *ownership) planAt(now transport.Stamp, renewAt time.Duration) {
 	o.client.watchdog.plan(o, renewAt, now.Mono+o.lease.valid(now), o.lease.period())
 }
 
+// renews reports whether the lease is to be renewed. o.mu is held.
+func (o *ownership) renews() bool {
+	return o.phase == held && (o.holds.renewing > 0 || o.lease.raise.max > 0)
+}
+
 // nextLease is the lease for a renewal that is about to be sent, 0 if there is
 // nothing to renew.
 func (o *ownership) nextLease() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.phase != held || o.holds.renewing == 0 {
+	if !o.renews() {
 		return 0
 	}
 	o.doubt.renewal = true
@@ -58,6 +63,7 @@ func (o *ownership) renewed(sent transport.Stamp, lease time.Duration) {
 	}
 	o.doubt.renewal = false
 	o.lease.extend(sent, lease)
+	o.lease.raise = holdLimit{}
 	o.plan()
 	o.mu.Unlock()
 	o.observe(Event{Type: EventRenewed})

@@ -44,14 +44,20 @@ func (s lockScripts) twice(cmd transport.Command, keys []string, args ...string)
 	return first
 }
 
+// keys are the lock, its queue and its counter.
+func (s lockScripts) keys() []string {
+	k := keysOfKey(s.key, s.key)
+	return k.fenced()[:2:2]
+}
+
 func (s lockScripts) acquire(owner string, count int, guest string) any {
 	s.t.Helper()
-	return s.twice(lockAcquire, []string{s.key}, owner, "30000", strconv.Itoa(count), guest, "")
+	return s.twice(lockAcquire, s.keys(), owner, "30000", strconv.Itoa(count), guest, "", "", "", "")
 }
 
 func (s lockScripts) release(owner string, count int, guest string) any {
 	s.t.Helper()
-	return s.twice(lockRelease, []string{s.key}, owner, strconv.Itoa(count), guest, "PUBLISH", "channel:{"+s.key+"}", "0")
+	return s.twice(lockRelease, s.keys(), owner, strconv.Itoa(count), guest, "PUBLISH", "channel:{"+s.key+"}", "0", "", "", "latchkey:{", "}", "1")
 }
 
 func newLockScripts(t *testing.T) lockScripts {
@@ -77,10 +83,10 @@ func TestLockScripts_sent_twice_count_once(t *testing.T) {
 
 func TestLockScripts_reentry_needs_the_hold(t *testing.T) {
 	s := newLockScripts(t)
-	gone := s.c.script(lockAcquire, []string{s.key}, ownerA, "30000", "2", "", "")
+	gone := s.c.script(lockAcquire, s.keys(), ownerA, "30000", "2", "", "", "", "", "")
 	require.True(t, transport.HasCode(gone.(error), "LATCHKEY_GONE"), "%v", gone)
 	require.Nil(t, s.acquire(ownerB, 1, ""))
-	gone = s.c.script(lockAcquire, []string{s.key}, ownerA, "30000", "2", "", "")
+	gone = s.c.script(lockAcquire, s.keys(), ownerA, "30000", "2", "", "", "", "", "")
 	require.True(t, transport.HasCode(gone.(error), "LATCHKEY_GONE"), "%v", gone)
 	require.Equal(t, map[string]string{ownerB: "1"}, s.c.hash(t, s.key))
 }
@@ -109,7 +115,7 @@ func TestLockScripts_guests_share_the_hold(t *testing.T) {
 	require.Nil(t, s.release(ownerA, 0, guest1), "a late copy takes nothing from the others")
 	require.Nil(t, s.release(ownerA, 0, ""), "nor does one of the maker")
 	for _, part := range []string{"", guest1} {
-		gone := s.c.script(lockAcquire, []string{s.key}, ownerA, "30000", "2", part, "")
+		gone := s.c.script(lockAcquire, s.keys(), ownerA, "30000", "2", part, "", "", "", "")
 		require.True(t, transport.HasCode(gone.(error), "LATCHKEY_GONE"), "who has left cannot enter again")
 		require.Equal(t, []any{int64(0)}, s.c.script(renewScript, []string{s.key}, "hash", ownerA, part, "30000"), "nor renew")
 	}
@@ -131,7 +137,7 @@ func TestLockScripts_guest_first(t *testing.T) {
 func TestLockScripts_lease_is_never_shortened(t *testing.T) {
 	s := newLockScripts(t)
 	require.Nil(t, s.acquire(ownerA, 1, ""))
-	require.Nil(t, s.c.script(lockAcquire, []string{s.key}, ownerA, "1000", "2", "", ""))
+	require.Nil(t, s.c.script(lockAcquire, s.keys(), ownerA, "1000", "2", "", "", "", "", ""))
 	require.Greater(t, s.c.pttl(t, s.key), int64(25000))
 	require.Equal(t, "HELD", s.release(ownerA, 1, ""))
 	require.Greater(t, s.c.pttl(t, s.key), int64(25000))
@@ -143,23 +149,23 @@ func TestLockScripts_lease_is_never_shortened(t *testing.T) {
 
 func TestFencedScript_token_only_from_free_to_held(t *testing.T) {
 	s := newLockScripts(t)
-	keys := []string{s.key, "token:{" + s.key + "}"}
+	keys := append(s.keys(), "token:{"+s.key+"}")
 	for want := range 3 {
 		for range 2 {
-			require.Equal(t, strconv.Itoa(want+1), s.c.script(lockAcquire, keys, ownerA, "30000", "1", "", ""))
+			require.Equal(t, strconv.Itoa(want+1), s.c.script(lockAcquire, keys, ownerA, "30000", "1", "", "", "", "", ""))
 		}
-		require.Equal(t, strconv.Itoa(want+1), s.c.script(lockAcquire, keys, ownerA, "30000", "2", "", ""))
+		require.Equal(t, strconv.Itoa(want+1), s.c.script(lockAcquire, keys, ownerA, "30000", "2", "", "", "", "", ""))
 		require.Equal(t, int64(0), s.release(ownerA, 0, ""))
 	}
 }
 
 func TestFencedScript_tokens_follow_the_clock_on_request(t *testing.T) {
 	s := newLockScripts(t)
-	keys := []string{s.key, "token:{" + s.key + "}"}
-	first := s.c.script(lockAcquire, keys, ownerA, "30000", "1", "", "1").(string)
+	keys := append(s.keys(), "token:{"+s.key+"}")
+	first := s.c.script(lockAcquire, keys, ownerA, "30000", "1", "", "1", "", "", "").(string)
 	require.Equal(t, int64(0), s.release(ownerA, 0, ""))
-	require.NoError(t, s.c.rueidis.Do(context.Background(), s.c.rueidis.B().Del().Key(keys[1]).Build()).Error())
-	second := s.c.script(lockAcquire, keys, ownerB, "30000", "1", "", "1").(string)
+	require.NoError(t, s.c.rueidis.Do(context.Background(), s.c.rueidis.B().Del().Key(keys[2]).Build()).Error())
+	second := s.c.script(lockAcquire, keys, ownerB, "30000", "1", "", "1", "", "", "").(string)
 	a, err := strconv.ParseInt(first, 10, 64)
 	require.NoError(t, err)
 	b, err := strconv.ParseInt(second, 10, 64)
@@ -171,23 +177,24 @@ func TestFencedScript_tokens_follow_the_clock_on_request(t *testing.T) {
 func TestMutexScripts_sent_twice(t *testing.T) {
 	c := newTestClient(t, Options{})
 	key := uniqueName(t, c)
-	keys, channel := []string{key}, "channel:{"+key+"}"
-	require.Equal(t, "OK", c.script(mutexSet, keys, ownerA, "30000"))
-	require.Nil(t, c.script(mutexSet, keys, ownerA, "30000"), "NX does not know its own token")
-	require.Nil(t, c.script(mutexAcquire, keys, ownerA, "30000"), "the script does")
-	refused := c.script(mutexAcquire, keys, ownerB, "30000").([]any)
+	k := keysOfKey(key, key)
+	keys, channel := k.queued(), "channel:{"+key+"}"
+	require.Equal(t, "OK", c.script(mutexSet, keys[:1], ownerA, "30000"))
+	require.Nil(t, c.script(mutexSet, keys[:1], ownerA, "30000"), "NX does not know its own token")
+	require.Nil(t, c.script(mutexAcquire, keys, ownerA, "30000", "", ""), "the script does")
+	refused := c.script(mutexAcquire, keys, ownerB, "30000", "", "").([]any)
 	require.InDelta(t, 30000, refused[0], 1000)
 	require.Equal(t, ownerA, refused[1])
-	require.Nil(t, c.script(mutexRelease, keys, ownerB, "PUBLISH", channel))
-	require.Equal(t, int64(0), c.script(mutexRelease, keys, ownerA, "PUBLISH", channel))
-	require.Nil(t, c.script(mutexRelease, keys, ownerA, "PUBLISH", channel))
+	require.Nil(t, c.script(mutexRelease, keys, ownerB, "PUBLISH", channel, "", "", "latchkey:{", "}", "1"))
+	require.Equal(t, int64(0), c.script(mutexRelease, keys, ownerA, "PUBLISH", channel, "", "", "latchkey:{", "}", "1"))
+	require.Nil(t, c.script(mutexRelease, keys, ownerA, "PUBLISH", channel, "", "", "latchkey:{", "}", "1"))
 }
 
 func TestRenewScript_bad_keys_do_not_spoil_the_rest(t *testing.T) {
 	c := newTestClient(t, Options{})
 	tag := "{" + uniqueName(t, c) + "}"
 	lock, mutex, list, free := tag+"lock", tag+"mutex", tag+"list", tag+"free"
-	require.Nil(t, c.script(lockAcquire, []string{lock}, ownerA, "30000", "1", "", ""))
+	require.Nil(t, c.script(lockAcquire, []string{lock, tag + "queue"}, ownerA, "30000", "1", "", "", "", "", ""))
 	require.Equal(t, "OK", c.script(mutexSet, []string{mutex}, ownerA, "30000"))
 	require.NoError(t, c.rueidis.Do(context.Background(), c.rueidis.B().Rpush().Key(list).Element("x").Build()).Error())
 	keys := []string{list, lock, free, mutex, mutex, lock}

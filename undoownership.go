@@ -56,7 +56,7 @@ func (o *ownership) countSent(a releaseAnswer) {
 		o.finishRelease(a.Answer)
 		return
 	}
-	if freed := a.Message.IsInt64(); freed && phase == over {
+	if freed(a.Answer) && phase == over {
 		o.observe(Event{Type: EventUndone})
 	}
 }
@@ -83,7 +83,7 @@ func (r *lastRelease) undo(ctx context.Context, stop <-chan struct{}) transport.
 		return transport.Answered
 	case err != nil:
 		return transport.Classify(err)
-	case a.Message.IsInt64() && c.options.Observer != nil:
+	case freed(a) && c.options.Observer != nil:
 		c.reporter.observe(Event{Type: EventUndone, Kind: r.lock.spec.kind, Name: r.lock.name, Owner: r.owner})
 	}
 	return transport.Answered

@@ -35,6 +35,7 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 		case at == hasHold:
 			return nil
 		case at == outside:
+			abandonLeft(q.takeLeft(false))
 			return q.waitError(ctx, err, last)
 		case at == inFront:
 			continue
@@ -45,7 +46,8 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 		}
 		last = err
 	}
-	defer q.leaveFront()
+	c.takeOver(q, a)
+	defer c.leaveFront(q, a)
 	err := c.waitInFront(ctx, q, a)
 	if err == nil {
 		q.callAll()
@@ -96,12 +98,19 @@ func (a *acquisition) what() string { return a.lock.name }
 func (a *acquisition) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
 	c, s := a.lock.client, a.lock.spec
 	a.reportNoExpiry(left)
-	q.subscribe(c.notifier, a.lock.channel)
 	pause := c.pollPause()
+	if a.waitsToBeTold() {
+		return pauseUntil(left, min(pause, longestEntryPause))
+	}
+	q.subscribe(c.notifier, a.lock.channel)
 	if s.ceiling != nil {
 		pause = min(pause, s.ceiling(c))
 	}
-	return pauseUntil(left, pause)
+	pause = pauseUntil(left, pause)
+	if s.passes {
+		q.relyFor(pause + subscriptionLinger)
+	}
+	return pause
 }
 
 // reportNoExpiry tells of a lock that a refusal has shown to have no end, by what is left of it.

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -23,7 +24,9 @@ type waitQueue struct {
 	signals chan struct{} // holds one signal for the front
 
 	// Guarded by shard.mu.
-	sub *subscription // to the messages of the key, or nil
+	sub         *subscription // to the messages of the key, or nil
+	reliedUntil time.Time     // when nobody needs them any more, or zero if that is never
+	left        any           // what the next in front goes on with, or nil: see leaveFront
 	queueUse
 	waitLine
 	localHolds
@@ -118,7 +121,8 @@ func (q *waitQueue) leave(w *waiter) place {
 	return hasHold
 }
 
-// remove takes a waiter out of the line or the front, unless it was taken out of the line.
+// remove takes a waiter out of the line or the front, unless it was taken out of the line. What
+// was left for it is left for the next.
 func (q *waitQueue) remove(w *waiter) bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -159,6 +163,16 @@ func (w *waiter) pass(hold any) {
 	close(w.inFront)
 }
 
+// first returns who is the first in line, or nil.
+func (q *waitQueue) first() any {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	if e := q.line.Front(); e != nil && !q.busy {
+		return e.Value.(*waiter).recipient
+	}
+	return nil
+}
+
 // hasLine reports whether anybody is in line.
 func (q *waitQueue) hasLine() bool {
 	q.shard.mu.Lock()
@@ -166,11 +180,30 @@ func (q *waitQueue) hasLine() bool {
 	return q.line.Len() > 0
 }
 
-// leaveFront leaves the front to the next in line.
-func (q *waitQueue) leaveFront() {
+// leaveFront leaves the front to the next in line, who goes on with left: see takeLeft. It is
+// returned if there is nobody.
+func (q *waitQueue) leaveFront(left any) any {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.next()
+	if !q.busy {
+		return left
+	}
+	q.left = left
+	return nil
+}
+
+// takeLeft returns what was left by the one who was in front before, or by a release of this client,
+// or nil. Whoever leaves the line asks for it too, if nobody is in front any more.
+func (q *waitQueue) takeLeft(inFront bool) any {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	if !inFront && (q.busy || q.standing > 0) {
+		return nil
+	}
+	left := q.left
+	q.left = nil
+	return left
 }
 
 // next moves the line up, unless this client holds the key. shard.mu is held.

@@ -64,20 +64,23 @@ func (q *waitQueue) releaseBegins() bool {
 //
 // noEcho says that releaseBegins has counted a message that was never published, and stood
 // that holdInDoubt was not called.
-func (q *waitQueue) holdReleased(told int64, noEcho, stood bool) {
-	q.holdEnded(told, noEcho, stood)
+//
+// next is what the next in front goes on with, or nil. It is returned if there is nobody.
+func (q *waitQueue) holdReleased(told int64, noEcho, stood bool, next any) (left any) {
+	left = q.holdEnded(told, noEcho, stood, next)
 	q.signal()
 	q.done()
+	return left
 }
 
 // holdLeft ends a hold of this client when others still hold the lock, and wakes nobody.
 // noEcho and stood are as for holdReleased.
 func (q *waitQueue) holdLeft(noEcho, stood bool) {
-	q.holdEnded(0, noEcho, stood)
+	q.holdEnded(0, noEcho, stood, nil)
 	q.done()
 }
 
-func (q *waitQueue) holdEnded(told int64, noEcho, stood bool) {
+func (q *waitQueue) holdEnded(told int64, noEcho, stood bool, next any) (left any) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	if noEcho && q.ownMessages > 0 {
@@ -95,24 +98,31 @@ func (q *waitQueue) holdEnded(told int64, noEcho, stood bool) {
 	}
 	q.held--
 	if stood {
-		q.standsNoMore()
+		return q.standsNoMore(next)
 	}
+	return next
 }
 
 // holdInDoubt has the first in line ask the server, because a release has failed. It may have
-// been executed, and it may never be.
-func (q *waitQueue) holdInDoubt() {
+// been executed, and it may never be. next is as for holdReleased.
+func (q *waitQueue) holdInDoubt(next any) (left any) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.standsNoMore()
+	return q.standsNoMore(next)
 }
 
 // standsNoMore counts one hold less for which nobody is in front. shard.mu is held.
-func (q *waitQueue) standsNoMore() {
+func (q *waitQueue) standsNoMore(next any) (left any) {
 	q.standing--
-	if !q.busy {
-		q.next()
+	if q.busy || q.standing > 0 {
+		return next // somebody in front has an owner already
 	}
+	q.next()
+	if !q.busy {
+		return next
+	}
+	q.left = next
+	return nil
 }
 
 // yieldPause returns for how long the front should let other clients go first.
@@ -137,6 +147,14 @@ func (q *waitQueue) subscribe(n *notifier, channel string) {
 	}
 }
 
+// relyFor says for how long the subscription is needed: until nobody but this client and others
+// that are told otherwise want the key.
+func (q *waitQueue) relyFor(d time.Duration) {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.reliedUntil = time.Now().Add(d)
+}
+
 // newSubscription returns a subscription that the notifier is to add, or nil.
 func (q *waitQueue) newSubscription(wanted bool, channel string) *subscription {
 	q.shard.mu.Lock()
@@ -145,12 +163,12 @@ func (q *waitQueue) newSubscription(wanted bool, channel string) *subscription {
 	if q.sub != nil || !wanted {
 		return nil
 	}
-	q.sub = &subscription{channel: channel, queue: q}
+	q.sub = &subscription{channel: channel, to: q}
 	return q.sub
 }
 
-// message is called for each message on the key's channel. It never blocks.
-func (q *waitQueue) message() {
+// message is part of [subscriber].
+func (q *waitQueue) message(string) {
 	q.shard.mu.Lock()
 	own := q.ownMessages > 0
 	if own {
@@ -162,8 +180,7 @@ func (q *waitQueue) message() {
 	}
 }
 
-// reconnected is called when the subscription begins or ends: what was published
-// in between is lost, so the front has to look for itself.
+// reconnected is part of [subscriber]. The front has to look for itself.
 func (q *waitQueue) reconnected() {
 	q.shard.mu.Lock()
 	q.ownMessages = 0

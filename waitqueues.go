@@ -110,11 +110,15 @@ func (q *waitQueue) doNotLinger() {
 	q.noLinger = true
 }
 
-// retire drops the wait queue if it has been unused for that long, and reports whether
-// its subscription can go.
+// retire is part of [subscriber]. It drops the wait queue if it has been unused for that long, and
+// the subscription alone if the front has not relied on it for that long.
 func (q *waitQueue) retire(linger time.Duration) bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
+	if q.users > 0 && !q.reliedUntil.IsZero() && time.Since(q.reliedUntil) > 0 {
+		q.sub, q.reliedUntil = nil, time.Time{}
+		return true
+	}
 	if q.users > 0 || !q.noLinger && time.Since(q.retired) < linger {
 		return false
 	}

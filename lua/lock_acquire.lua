@@ -1,7 +1,7 @@
 -- Acquire a re-entrant lock, or enter it once more (Redisson RLock, RFencedLock).
 --
 -- KEYS[1] lock hash: field <owner> = hold count, of all its processes together
--- KEYS[2] fencing counter, for a fenced lock only
+-- KEYS[2] queue (see grant.lua), KEYS[3] fencing counter, for a fenced lock only
 -- ARGV[1] owner
 -- ARGV[2] lease in ms
 -- ARGV[3] hold count of this client after this call; above 1 it is a re-entry
@@ -9,6 +9,8 @@
 --         part: the id of the client and a number that it uses once
 -- ARGV[5] '1' if tokens must not fall below the server's clock in ms
 -- ARGV[6] how many tokens to reserve, of a fenced lock; each call for the owner says the same
+-- ARGV[7] the entry of the owner, which waits in the queue if it is refused, or ''
+-- ARGV[8] '1' if it may stand there already
 --
 -- Reply   nil, or the first fencing token as a string: acquired
 --         array: refused; remaining ms of the holder, -1 if it has no expiry, and its
@@ -22,20 +24,28 @@
 --
 -- Cost: 3 commands when free or refused, 4 when entered again; a token adds
 -- one. Idempotent: counts are absolute, the token is taken only from free to held.
-local key, counter, floor = KEYS[1], KEYS[2], ARGV[5]
+local key, queue, counter, floor = KEYS[1], KEYS[2], KEYS[3], ARGV[5]
 local owner, lease, count, me = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
-local tokens = tonumber(ARGV[6] or 1)
+local tokens = tonumber(ARGV[6]) or 1
 --@include lock_hash
+--@include enqueue
 
 local ttl = redis.call('pttl', key)
 if ttl == -2 then
   if count > 1 then
     return redis.error_reply('LATCHKEY_GONE the hold is over')
   end
-  return take(tokens)
+  local first = take(tokens)
+  if ARGV[8] == '1' then
+    redis.call('zrem', queue, ARGV[7])
+  end
+  return first
 end
 local entered, reply = enter(ttl, tokens)
 if entered then
   return reply
+end
+if ARGV[7] ~= '' then
+  enqueue(ARGV[7])
 end
 return reply and {ttl, reply} or ttl

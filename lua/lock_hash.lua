@@ -2,23 +2,11 @@
 -- needs the locals key, owner, lease, count, me and floor, and counter, the key of
 -- the fencing tokens or nil.
 
+--@include reserve
+
 -- issue reserves so many fencing tokens, one without a number, and returns the first.
 local function issue(tokens)
-  local more = (tokens or 1) - 1
-  local value = redis.call('incrby', counter, more + 1)
-  if value >= 9007199254740992 then
-    return redis.call('get', counter) -- the script's own numbers are not exact there
-  end
-  value = value - more
-  if floor == '1' then
-    local now = redis.call('time')
-    local least = now[1] * 1000 + math.floor(now[2] / 1000)
-    if value < least then
-      value = least
-      redis.call('set', counter, string.format('%.0f', value + more))
-    end
-  end
-  return string.format('%.0f', value)
+  return reserve(counter, tokens or 1, floor == '1')
 end
 
 -- issued returns the first of the tokens that were reserved for the owner of the lock, or

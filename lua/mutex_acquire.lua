@@ -2,8 +2,11 @@
 -- command SET NX PX has been refused or its answer was lost.
 --
 -- KEYS[1] lock: a string with the token of its holder
+-- KEYS[2] queue (see grant.lua)
 -- ARGV[1] token
 -- ARGV[2] lease in ms
+-- ARGV[3] the entry of the owner, which waits in the queue if it is refused, or ''
+-- ARGV[4] '1' if it may stand there already
 --
 -- Reply   nil: acquired
 --         array: refused; remaining ms of the holder, -1 if it has no expiry, and its
@@ -11,9 +14,15 @@
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
 -- Cost: 3 commands. Idempotent: its own token is recognised.
+local queue = KEYS[2]
+--@include enqueue
+
 local ttl = redis.call('pttl', KEYS[1])
 if ttl == -2 then
   redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
+  if ARGV[4] == '1' then
+    redis.call('zrem', KEYS[2], ARGV[3])
+  end
   return false
 end
 --@include shape_token
@@ -27,5 +36,8 @@ if holder == ARGV[1] then
 end
 if size > longestToken or holder and not isToken(holder, ttl) then
   return redis.error_reply('WRONGTYPE the key holds a string that is no token of a lock')
+end
+if ARGV[3] ~= '' then
+  enqueue(ARGV[3])
 end
 return holder and {ttl, holder} or ttl

@@ -1,0 +1,228 @@
+package latchkey
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// A contended lock is handed over from client to client. An owner that is refused waits in a
+// queue beside the lock; the script that releases the lock makes the first of the queue its
+// owner, and tells the client of that owner on a channel of its own. So one change of owners
+// costs two commands, whoever else waits, and is in the order in which the clients came.
+//
+// An owner is used for one wait and one turn, and never again: whatever comes late, or twice,
+// names an owner that is used up, and finds nothing to harm. tests/handover explores this
+// protocol.
+
+// queueEntry is how an owner waits in the queue of a lock. ownership.mu guards what changes.
+type queueEntry struct {
+	text   string          // the entry, "" of an owner that does not wait in a queue
+	lease  time.Duration   // that a grant gives it
+	wanted time.Duration   // that its acquisition asks for
+	made   transport.Stamp // before the owner was known to the server
+	asked  bool            // the entry may be in the queue
+	known  bool            // it is, or the owner has been granted the lock
+	grant  *grant          // that has come, or nil
+}
+
+// grant is what a client is told of an owner that has been given the lock.
+type grant struct{ token int64 }
+
+// longestEntryPause is how long the front relies on being told: the queue lives for a minute
+// after the last call.
+const longestEntryPause = 20 * time.Second
+
+// handover knows the owners of a client that wait in queues, and listens for what the server
+// says of them.
+type handover struct {
+	client *Client
+	// prefix and suffix are what the channels of clients begin and end with, but for sharded
+	// messages, whose channels have the slot of their lock.
+	counted string // '1' if the server counts all receivers of a message
+
+	mu       sync.Mutex
+	waiting  map[string]*ownership // by their names in Redis
+	channels map[string]*clientChannel
+}
+
+// clientChannel is a channel on which this client is told of its owners: one for all locks, or
+// with sharded messages one for each.
+type clientChannel struct {
+	*handover
+
+	subscription *subscription
+	usedAt       time.Time
+}
+
+func newHandover(c *Client) *handover {
+	h := &handover{client: c, counted: "1", waiting: map[string]*ownership{}, channels: map[string]*clientChannel{}}
+	if c.cluster && c.publish == "PUBLISH" {
+		h.counted = "0" // a node knows of its own subscribers only
+	}
+	return h
+}
+
+// channelOf returns what the channels for a lock begin and end with. The id of the client is in
+// between.
+func (h *handover) channelOf(k *keys) (prefix, suffix string) {
+	if h.client.publish == "SPUBLISH" {
+		return "latchkey:" + transport.HashTag(k.key) + ":", ""
+	}
+	return "latchkey:{", "}"
+}
+
+// listens reports whether the client hears what it is told of an owner, which is told to the
+// ownership from now on.
+func (h *handover) listens(o *ownership) bool {
+	prefix, suffix := h.channelOf(&o.lock.keys)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.channels[prefix+h.client.id+suffix]
+	if c == nil || !c.subscription.live() {
+		return false
+	}
+	c.usedAt = time.Now()
+	h.waiting[o.wire] = o
+	return true
+}
+
+// listen subscribes to the channel, if that has not been done, and has the ownership woken when
+// the server has confirmed.
+func (h *handover) listen(o *ownership) {
+	if h.client.notifier == nil {
+		return
+	}
+	prefix, suffix := h.channelOf(&o.lock.keys)
+	name := prefix + h.client.id + suffix
+	h.mu.Lock()
+	h.waiting[o.wire] = o
+	c := h.channels[name]
+	fresh := c == nil
+	if fresh {
+		c = &clientChannel{handover: h}
+		c.subscription = &subscription{channel: name, to: c}
+		h.channels[name] = c
+	}
+	c.usedAt = time.Now()
+	h.mu.Unlock()
+	if fresh {
+		h.client.notifier.add(c.subscription)
+	}
+}
+
+// forget ends the wait of an ownership.
+func (h *handover) forget(o *ownership) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.waiting, o.wire)
+}
+
+// find returns the ownership that waits under a name, or nil.
+func (h *handover) find(wire string) *ownership {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.waiting[wire]
+}
+
+// reconnected is part of [subscriber]: whoever waits asks again.
+func (c *clientChannel) reconnected() {
+	c.mu.Lock()
+	all := make([]*ownership, 0, len(c.waiting))
+	for _, o := range c.waiting {
+		all = append(all, o)
+	}
+	c.mu.Unlock()
+	for _, o := range all {
+		o.wakeFront()
+	}
+}
+
+// channelLinger is how long the channel of a client stays subscribed that nothing waits on.
+const channelLinger = time.Minute
+
+// retire is part of [subscriber].
+func (c *clientChannel) retire(linger time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.client.publish == "PUBLISH" {
+		linger = channelLinger
+	}
+	if len(c.waiting) > 0 || time.Since(c.usedAt) < linger {
+		return false
+	}
+	delete(c.channels, c.subscription.channel)
+	return true
+}
+
+// message is part of [subscriber]:
+//
+//	grant <kind> <owner> <first token> <key>
+//	ask <ms> <owner> <key>
+func (c *clientChannel) message(text string) {
+	what, rest, _ := strings.Cut(text, " ")
+	first, rest, _ := strings.Cut(rest, " ")
+	owner, rest, _ := strings.Cut(rest, " ")
+	switch what {
+	case "grant":
+		token, key, _ := strings.Cut(rest, " ")
+		n, _ := strconv.ParseInt(token, 10, 64)
+		if o := c.find(owner); o == nil || !o.granted(n) {
+			c.giveBack(first, owner, key)
+		}
+	case "ask":
+		ms, _ := strconv.ParseInt(first, 10, 64)
+		if o := c.find(owner); o != nil {
+			time.AfterFunc(fromMillis(ms), o.wakeFront)
+		}
+	}
+}
+
+// grantedSpecs are how a lock that was granted is given back, by the kind that the message names.
+var grantedSpecs = map[string]*spec{
+	"h": {kind: KindLock, protocol: hashProtocol{}},
+	"s": {kind: KindMutex, protocol: stringProtocol{}},
+}
+
+// giveBack releases a lock that was granted to an owner that does not wait any more, unless the
+// owner has it.
+func (h *handover) giveBack(kind, owner, key string) {
+	name := ownerOf(owner)
+	if h.client.registry.holds(name) {
+		return
+	}
+	spec := grantedSpecs[kind]
+	if spec == nil {
+		return
+	}
+	lock := &primitive{keys: keysOfKey(key, key), client: h.client, spec: spec}
+	o := h.client.registry.build(lock, name, 0, "")
+	h.client.sender.Background(func() {
+		h.client.undo.add(o.lastRelease(), undoPlan{key: key, lease: h.client.options.StaleWaiterTimeout})
+	})
+}
+
+// wakeFront has the goroutine in front of the lock look for itself.
+func (o *ownership) wakeFront() {
+	if q := o.client.waitQueues.known(o.lock.key); q != nil {
+		q.signal()
+	}
+}
+
+// granted notes that the server has given the lock to the owner, and reports whether it is
+// wanted.
+func (o *ownership) granted(token int64) bool {
+	o.mu.Lock()
+	wanted := o.phase == acquiring || o.phase.begun()
+	if o.phase == acquiring {
+		o.entry.grant = &grant{token}
+	}
+	o.mu.Unlock()
+	if wanted {
+		o.wakeFront()
+	}
+	return wanted
+}

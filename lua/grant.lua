@@ -1,0 +1,40 @@
+-- Fragment: a lock that is free goes to the first owner in its queue whose client
+-- listens. It needs the locals queue and counter, the keys of the queue and of the
+-- fencing tokens; prefix and suffix, between which the id of a client makes its channel;
+-- publish, PUBLISH or SPUBLISH; and counted, '1' if the number of receivers that the
+-- server tells is that of all.
+--
+-- The queue is a sorted set. An entry is '<owner> <lease> <tokens>': the owner is the id
+-- of a client, a colon and a number, the lease in ms is what a grant gives it, and the
+-- tokens are how many fencing tokens a grant reserves, 0 if it wants none, with a t behind
+-- them if they must not fall below the server's clock. The score is the time of the
+-- server, in µs, when it came.
+--@include enqueue
+--@include reserve
+
+-- grant makes the first in the queue the owner, by the function give, and tells its
+-- client: 'grant <kind> <owner> <first token> <key>'. One that nobody hears is dropped,
+-- eight at most. It tells nobody of the entry own, whose client has the reply. It returns
+-- the owner and its first token, or nothing.
+local function grant(kind, key, give, own)
+  for _ = 1, 8 do
+    local entry = redis.call('zpopmin', queue)[1]
+    if not entry then
+      return nil
+    end
+    local owner, lease, tokens, timed = string.match(entry, '^(%S+) (%d+) (%d+)(t?)$')
+    local token = '0'
+    if tokens ~= '0' then
+      token = reserve(counter, tonumber(tokens), timed == 't')
+    end
+    local heard = 1
+    if entry ~= own then
+      local channel = prefix .. string.match(owner, '^(.*):') .. suffix
+      heard = redis.pcall(publish, channel, 'grant ' .. kind .. ' ' .. owner .. ' ' .. token .. ' ' .. key)
+    end
+    if type(heard) == 'number' and (heard > 0 or counted ~= '1') then
+      give(owner, lease)
+      return owner, token
+    end
+  end
+end

@@ -1,0 +1,41 @@
+-- Fragment: handOver(kind, key, give, next) gives a lock that has become free to the
+-- first in the queue, behind which it puts the entry next first, or tells strangers that
+-- it is free. It needs what grant.lua needs, and channel, on which Redisson listens.
+--
+-- Strangers are Redisson and whoever else waits on that channel. They know nothing of the
+-- queue: if there are any, the lock stays free, they are told, and the client of the
+-- first in the queue is told to ask a moment later: 'ask <ms> <owner> <key>'.
+--
+-- It returns what a release replies: an array of the new owner and its first token, or
+-- how many subscribers were told that the lock is free. It never fails: a lock that cannot
+-- be handed over is free.
+--@include tell
+--@include grant
+
+local function strangers()
+  local count = redis.pcall('pubsub', publish == 'PUBLISH' and 'numsub' or 'shardnumsub', channel)
+  return type(count) == 'table' and not count['err'] and count[2] > 0
+end
+
+-- toFirst is handOver without a message if nobody in the queue can have the lock.
+local function toFirst(kind, key, give, next)
+  if next ~= '' then
+    enqueue(next)
+  end
+  local first = redis.call('zrange', queue, 0, 0)[1]
+  if not first then
+    return nil
+  end
+  if strangers() then
+    local owner = string.match(first, '^%S+')
+    tell(publish, prefix .. string.match(owner, '^(.*):') .. suffix, 'ask 2 ' .. owner .. ' ' .. key)
+    return nil
+  end
+  local owner, token = grant(kind, key, give, next)
+  return owner and {owner, token}
+end
+
+local function handOver(kind, key, give, next)
+  local worked, granted = pcall(toFirst, kind, key, give, next)
+  return worked and granted or tell(publish, channel)
+end

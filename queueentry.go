@@ -1,0 +1,237 @@
+package latchkey
+
+import (
+	"strconv"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// The entries of the owners of this client in the queues of locks: who has one, what a grant
+// begins, and what becomes of one whose acquisition gives up.
+
+// queueEntry is the entry with which an attempt waits, "" if it does not; again is '1' if it
+// may stand in the queue already.
+func (a *acquisition) queueEntry() (entry, again string) {
+	o := a.ownership
+	if !a.inLine || !o.lock.spec.passes || o.guestID != "" || !o.client.handover.listens(o) {
+		return "", ""
+	}
+	o.makeEntry(a)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.entry.asked {
+		again = "1"
+	}
+	o.entry.asked, o.doubt.queued = true, true
+	return o.entry.text, again
+}
+
+// makeEntry makes the entry of an owner, which never changes.
+func (o *ownership) makeEntry(a *acquisition) {
+	if o.entry.text != "" {
+		return
+	}
+	c, tokens := o.client, "0"
+	o.entry.wanted = a.lease
+	o.entry.lease = min(a.lease, c.options.StaleWaiterTimeout)
+	if o.lock.spec.fenced {
+		tokens = strconv.FormatInt(o.reserveTokens(a), 10)
+		if c.options.TimeFencing {
+			tokens += "t"
+		}
+	}
+	o.entry.text = o.wire + " " + strconv.FormatInt(millis(o.entry.lease), 10) + " " + tokens
+}
+
+// waitsToBeTold prepares the rest of an attempt that was refused. It reports whether the server
+// will tell when the lock is ours: the owner waits in the queue, and whoever holds the lock knows
+// the queue.
+func (a *acquisition) waitsToBeTold() bool {
+	o := a.ownership
+	if o == nil || !o.lock.spec.passes || o.guestID != "" {
+		return false
+	}
+	o.client.handover.listen(o)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.entry.asked && (a.holder == "" || isOurs(a.holder))
+}
+
+// stopWaiting says that nothing is to be heard of the owner any more.
+func (o *ownership) stopWaiting() {
+	if o.lock.spec.passes {
+		o.client.handover.forget(o)
+	}
+}
+
+// takeGrant begins the ownership if it has been granted the lock, and what was granted is
+// enough. known is true, once, if a release of this client has put the owner into the queue:
+// there is no need to ask.
+func (a *acquisition) takeGrant() (begun, known bool) {
+	o := a.ownership
+	o.mu.Lock()
+	granted := o.entry.grant
+	known = o.entry.known && granted == nil
+	o.entry.grant, o.entry.known = nil, false
+	o.mu.Unlock()
+	if known {
+		known = o.client.handover.listens(o)
+	}
+	if granted == nil || !a.grantIsEnough() {
+		return false, known
+	}
+	o.beginWith(&a.request, newGrantedTerm(o.entry.made, o.client.clock(), o.entry.lease, &a.request), granted.token)
+	return true, false
+}
+
+// grantIsEnough reports whether what is left of the lease of a grant will do until it is renewed.
+// Otherwise the server is asked, which knows that the owner holds the lock.
+func (a *acquisition) grantIsEnough() bool {
+	o, c := a.ownership, a.lock.client
+	select {
+	case <-c.closing:
+		return false
+	default:
+	}
+	granted := o.entry.lease
+	left := granted - driftMargin(granted) - c.clock().Since(o.entry.made)
+	least := granted / 2
+	if !a.renew && a.lease <= granted {
+		least = a.lease * 9 / 10
+	}
+	return c.confirmCalls == nil && a.maxHold == 0 && left > least
+}
+
+// chooseNext makes the owner under which this client wants the lock again, when it releases it
+// and others are in line: the release puts it into the queue. The turn is held.
+func (o *ownership) chooseNext() {
+	if !o.lock.spec.passes || o.currentPhase() != releasing {
+		return
+	}
+	first, is := o.queue.first().(*acquisition)
+	if !is || first.lock.spec != o.lock.spec || first.lock.name != o.lock.name {
+		return
+	}
+	next := o.client.registry.fresh(o.lock)
+	next.entry.made = o.client.clock()
+	wish := &acquisition{request: first.request, lock: o.lock, ownership: next, inLine: true}
+	next.makeEntry(wish)
+	next.entry.asked, next.doubt.queued = true, true
+	o.client.handover.listens(next)
+	o.mu.Lock()
+	o.local.next = next
+	o.mu.Unlock()
+}
+
+// noteHandover notes for the next owner what the release has done.
+func (o *ownership) noteHandover(a transport.Answer) {
+	o.mu.Lock()
+	next := o.local.next
+	o.mu.Unlock()
+	if next == nil || !freed(a) {
+		return
+	}
+	next.mu.Lock()
+	defer next.mu.Unlock()
+	next.entry.known = true
+	reply, err := a.Message.ToArray()
+	if err != nil || len(reply) != 2 {
+		return
+	}
+	if owner, err := reply[0].ToString(); err == nil && owner == next.wire {
+		token, _ := reply[1].ToString()
+		n, _ := strconv.ParseInt(token, 10, 64)
+		next.entry.grant = &grant{n}
+	}
+}
+
+// takeNext returns the next owner, for who comes to the front, or nil. o.mu is held.
+func (o *ownership) takeNext() any {
+	next := o.local.next
+	o.local.next = nil
+	if next == nil {
+		return nil
+	}
+	return next
+}
+
+// handoverArgs are what the release of an ownership is told of the queue.
+func (o *ownership) handoverArgs(count int) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	own, next := "", ""
+	if o.doubt.mayWait() {
+		own = o.entry.text
+	}
+	if o.local.next != nil && count == 0 {
+		next = o.local.next.entry.text
+	}
+	return o.client.handover.args(&o.lock.keys, own, next)
+}
+
+// args are what a release is told of the queue.
+func (h *handover) args(k *keys, own, next string) []string {
+	prefix, suffix := h.channelOf(k)
+	return []string{own, next, prefix, suffix, h.counted}
+}
+
+// successor is an attempter that can go on with what was left by the one before it.
+type successor interface {
+	// takeOver reports whether it does.
+	takeOver(left any) bool
+	// leave returns what the next can go on with, or nil.
+	leave() any
+}
+
+// takeOver has the new front go on with what was left.
+func (c *Client) takeOver(q *waitQueue, a attempter) {
+	left := q.takeLeft(true)
+	if left == nil {
+		return
+	}
+	if s, is := a.(successor); !is || !s.takeOver(left) {
+		abandonLeft(left)
+	}
+}
+
+// leaveFront leaves the front, and what the next in line can go on with.
+func (c *Client) leaveFront(q *waitQueue, a attempter) {
+	var left any
+	if s, is := a.(successor); is {
+		left = s.leave()
+	}
+	abandonLeft(q.leaveFront(left))
+}
+
+// abandonLeft gives up an owner that nobody goes on with.
+func abandonLeft(left any) {
+	if o, is := left.(*ownership); is {
+		o.abandon(o.entry.wanted)
+	}
+}
+
+// takeOver is part of [successor].
+func (a *acquisition) takeOver(left any) bool {
+	o := left.(*ownership)
+	if a.ownership != nil || a.lock.spec != o.lock.spec || a.lock.name != o.lock.name || a.lease != o.entry.wanted {
+		return false
+	}
+	a.ownership = o
+	return true
+}
+
+// leave is part of [successor]. An owner is left to the next in line if nothing but its place in
+// the queue is known of it.
+func (a *acquisition) leave() any {
+	o := a.ownership
+	if o == nil || a.hasTurn || !o.lock.spec.passes {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.phase != acquiring || !o.entry.asked || o.local.shown || o.doubt.mayBeHeld() {
+		return nil
+	}
+	a.ownership = nil
+	return o
+}
