@@ -142,7 +142,7 @@ func (c *clientChannel) reconnected() {
 }
 
 // channelLinger is how long the channel of a client stays subscribed that nothing waits on.
-const channelLinger = time.Minute
+const channelLinger = 5 * time.Second
 
 // retire is part of [subscriber].
 func (c *clientChannel) retire(linger time.Duration) bool {

@@ -9,6 +9,10 @@ import (
 // The entries of the owners of this client in the queues of locks: who has one, what a grant
 // begins, and what becomes of one whose acquisition gives up.
 
+// confirmRounds is after how many refusals the front listens to Redisson's channel if the server
+// has not confirmed the channel of this client.
+const confirmRounds = 2
+
 // queueEntry is the entry with which an attempt waits, "" if it does not; again is '1' if it
 // may stand in the queue already.
 func (a *acquisition) queueEntry() (entry, again string) {
@@ -44,9 +48,9 @@ func (o *ownership) makeEntry(a *acquisition) {
 }
 
 // waitsToBeTold prepares the rest of an attempt that was refused. It reports whether the server
-// will tell when the lock is ours: the owner waits in the queue, and whoever holds the lock knows
-// the queue.
-func (a *acquisition) waitsToBeTold() bool {
+// will tell when the lock is ours: whoever holds the lock knows the queue, and the owner waits
+// there, or will as soon as the server confirms that this client listens.
+func (a *acquisition) waitsToBeTold(round int) bool {
 	o := a.ownership
 	if o == nil || !o.lock.spec.passes || o.guestID != "" {
 		return false
@@ -54,7 +58,7 @@ func (a *acquisition) waitsToBeTold() bool {
 	o.client.handover.listen(o)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.entry.asked && (a.holder == "" || isOurs(a.holder))
+	return (o.entry.asked || round < confirmRounds) && (a.holder == "" || isOurs(a.holder))
 }
 
 // stopWaiting says that nothing is to be heard of the owner any more.

@@ -95,11 +95,11 @@ func (c *Client) pause(q *waitQueue, a attempter, round int, left time.Duration,
 func (a *acquisition) what() string { return a.lock.name }
 
 // pause relies on messages, and asks again as often as the kind of lock has to.
-func (a *acquisition) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
+func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Duration {
 	c, s := a.lock.client, a.lock.spec
 	a.reportNoExpiry(left)
 	pause := c.pollPause()
-	if a.waitsToBeTold() {
+	if a.waitsToBeTold(round) {
 		return pauseUntil(left, min(pause, longestEntryPause))
 	}
 	q.subscribe(c.notifier, a.lock.channel)
