@@ -26,6 +26,7 @@ type localTurn struct {
 	ends   time.Duration // on the monotonic clock
 	tokens int64         // how many are reserved for it, 0 before the server was asked
 	last   int64         // the last token that is reserved
+	passes int           // how often it may be passed on, beside strangers
 	next   *ownership    // for which this client wants the lock after the turn, or nil
 	shown  bool          // the program knows the owner, and may enter the hold again by it
 	passed bool          // there was a hold before the one that there is now
@@ -41,6 +42,7 @@ func (o *ownership) beginTurn(token int64) {
 	}
 	if o.lock.spec.passes {
 		o.local.ends = o.client.clock().Mono + o.client.options.Turn
+		o.local.passes = o.queue.passesOfTurn()
 	}
 }
 
@@ -97,13 +99,14 @@ func (o *ownership) nextHold(s *holdState) *holdState {
 		next.fencing = s.fencing + 1
 	}
 	o.local.passed = true
+	o.local.passes--
 	return next
 }
 
 // mayPass reports whether the ownership is clean, so that it makes no difference to the next
 // holder that it is not the first, and whether the turn lasts. o.mu is held.
 func (o *ownership) mayPass(s *holdState, now transport.Stamp) bool {
-	return o.phase == held && now.Mono < o.local.ends &&
+	return o.phase == held && now.Mono < o.local.ends && o.local.passes > 0 &&
 		o.holds.isOnly(s) && s.limit.max == 0 &&
 		!o.local.shown && o.sibling == nil &&
 		!o.doubt.mayChange() &&

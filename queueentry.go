@@ -149,6 +149,13 @@ func (o *ownership) noteHandover(a transport.Answer) {
 	}
 }
 
+// noteStrangers notes whether anybody but this client was told that the lock is free.
+func (o *ownership) noteStrangers(a transport.Answer) {
+	if told, err := a.Message.AsInt64(); err == nil && o.lock.spec.passes {
+		o.queue.strangersTold(told)
+	}
+}
+
 // takeNext returns the next owner, for who comes to the front, or nil. o.mu is held.
 func (o *ownership) takeNext() any {
 	next := o.local.next

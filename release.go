@@ -140,6 +140,7 @@ func (o *ownership) finishRelease(a transport.Answer) {
 		return
 	}
 	o.noteHandover(a)
+	o.noteStrangers(a)
 	told, _ := a.Message.AsInt64()
 	if told == -1 {
 		o.client.reporter.log(noticePublish, o.lock.channel)

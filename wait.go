@@ -103,6 +103,10 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 		return pauseUntil(left, min(pause, longestEntryPause))
 	}
 	q.subscribe(c.notifier, a.lock.channel)
+	if s.passes && a.holder != "" && !isOurs(a.holder) {
+		q.strangerHolds(!a.stranger)
+		a.stranger = true
+	}
 	if s.ceiling != nil {
 		pause = min(pause, s.ceiling(c))
 	}

@@ -30,6 +30,7 @@ type waitQueue struct {
 	queueUse
 	waitLine
 	localHolds
+	beside
 	lastAnswer
 }
 

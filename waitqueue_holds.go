@@ -174,8 +174,9 @@ func (q *waitQueue) message(string) {
 	if own {
 		q.ownMessages--
 	}
+	waits := !own && q.letStrangerPass()
 	q.shard.mu.Unlock()
-	if !own {
+	if !own && !waits {
 		q.signal()
 	}
 }

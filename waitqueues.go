@@ -81,7 +81,7 @@ func (s *queueShard) drop(q *waitQueue) {
 	if q.sub == nil && len(s.spare) < spareQueues {
 		q.drain()
 		q.lines.Store(nil)
-		q.queueUse, q.localHolds, q.lastAnswer = queueUse{}, localHolds{}, lastAnswer{}
+		q.queueUse, q.localHolds, q.lastAnswer, q.beside = queueUse{}, localHolds{}, lastAnswer{}, beside{}
 		s.spare = append(s.spare, q)
 	}
 }

@@ -3,7 +3,7 @@
 -- it is free. It needs what grant.lua needs, and channel, on which Redisson listens.
 --
 -- Strangers are Redisson and whoever else waits on that channel. They know nothing of the
--- queue: if there are any, the lock stays free, they are told, and the client of the
+-- queue: when it is their turn, the lock stays free, they are told, and the client of the
 -- first in the queue is told to ask a moment later: 'ask <ms> <owner> <key>'.
 --
 -- It returns what a release replies: an array of the new owner and its first token, or
@@ -12,9 +12,14 @@
 --@include tell
 --@include grant
 
-local function strangers()
+-- mayGoFirst tells whether strangers listen, and it is their turn: as often as one of
+-- the clients in the queue, by the microsecond in which the script runs.
+local function mayGoFirst()
   local count = redis.pcall('pubsub', publish == 'PUBLISH' and 'numsub' or 'shardnumsub', channel)
-  return type(count) == 'table' and not count['err'] and count[2] > 0
+  if type(count) ~= 'table' or count['err'] or count[2] == 0 then
+    return false
+  end
+  return redis.call('time')[2] % redis.call('zcard', queue) < count[2]
 end
 
 -- toFirst is handOver without a message if nobody in the queue can have the lock.
@@ -26,7 +31,7 @@ local function toFirst(kind, key, give, next)
   if not first then
     return nil
   end
-  if strangers() then
+  if mayGoFirst() then
     local owner = string.match(first, '^%S+')
     tell(publish, prefix .. string.match(owner, '^(.*):') .. suffix, 'ask 2 ' .. owner .. ' ' .. key)
     return nil

@@ -1,0 +1,75 @@
+package latchkey
+
+import "time"
+
+// Strangers are clients that know nothing of the queue of a lock: Redisson, above all. They are
+// told when the lock is free, and take it if they are quick. A client of this library shares the
+// lock with them: beside strangers a turn has as many holds as there are goroutines that want the
+// lock, and after it strangers may have as many.
+
+const (
+	// strangersLinger is for how long strangers are reckoned with that were seen.
+	strangersLinger = time.Second
+	// strangerPause is how long strangers have to take a lock that is free.
+	strangerPause = 3 * time.Millisecond
+)
+
+// beside is what a wait queue knows of strangers. shard.mu guards it.
+type beside struct {
+	strangersUntil time.Time // when they are forgotten
+	letPass        int       // releases of theirs after which others of them may go first
+	passed         int       // releases that were heard meanwhile
+}
+
+// strangersTold notes how many subscribers were told that the lock is free.
+func (q *waitQueue) strangersTold(told int64) {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	if q.sub.live() {
+		told--
+	}
+	if told > 0 {
+		q.strangersUntil = time.Now().Add(strangersLinger)
+	}
+}
+
+// strangerHolds notes that the front was refused because a stranger has the lock. With the
+// first such refusal of a wait the turn of the strangers begins.
+func (q *waitQueue) strangerHolds(first bool) {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.strangersUntil = time.Now().Add(strangersLinger)
+	if first {
+		q.letPass = q.line.Len()
+	}
+}
+
+// passesOfTurn returns how often a hold that begins may be passed on.
+func (q *waitQueue) passesOfTurn() int {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	if time.Now().Before(q.strangersUntil) {
+		return q.line.Len()
+	}
+	return 1 << 30
+}
+
+// letStrangerPass reports whether other strangers may go first, now that one has released the
+// lock. The front asks if none of them is heard of for a moment. shard.mu is held.
+func (q *waitQueue) letStrangerPass() bool {
+	if q.letPass == 0 {
+		return false
+	}
+	q.letPass--
+	q.passed++
+	heard := q.passed
+	time.AfterFunc(strangerPause, func() {
+		q.shard.mu.Lock()
+		quiet := q.passed == heard
+		q.shard.mu.Unlock()
+		if quiet {
+			q.signal()
+		}
+	})
+	return true
+}
