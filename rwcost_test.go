@@ -72,7 +72,7 @@ func TestRWScripts_costs(t *testing.T) {
 	require.Nil(t, s.read(9, "read, a free lock", ownerA))
 	require.Nil(t, s.read(11, "read, beside others", ownerB))
 	require.Equal(t, []any{int64(1)}, s.renew(10, "renew a reader", ownerB, "read", 1))
-	require.IsType(t, int64(0), s.write(13, "write, refused", ownerC))
+	require.IsType(t, int64(0), s.write(14, "write, refused", ownerC))
 	require.IsType(t, int64(0), s.write(4, "write, refused again", ownerC))
 	require.IsType(t, int64(0), s.read(8, "read, kept out", d))
 	require.IsType(t, int64(0), s.read(5, "read, kept out again", d))
@@ -81,7 +81,7 @@ func TestRWScripts_costs(t *testing.T) {
 	require.Equal(t, int64(0), s.unread(9, "stop to read, a writer waits", ownerB))
 	require.Nil(t, s.write(10, "write, after a wait", ownerC))
 	require.IsType(t, int64(0), s.read(4, "read, refused again", d))
-	require.IsType(t, int64(0), s.write(12, "write, refused", d))
+	require.IsType(t, int64(0), s.write(13, "write, refused", d))
 	require.Equal(t, int64(0), s.unwrite(10, "stop to write, others wait", ownerC, true))
 	require.Nil(t, s.unwrite(7, "stop to wait", d, true))
 	s.do("DEL", s.keys.rwKeys()[3]) // the turn of the readers

@@ -19,7 +19,7 @@
 -- within a tenth of that time, it is not noted anew. Holders whose leases are over are removed, 64
 -- at most in one call.
 --
--- Cost: 8 commands if nobody else has come, 10 after a wait; 13 if it is refused, 4 if it is
+-- Cost: 8 commands if nobody else has come, 10 after a wait; 14 if it is refused, 4 if it is
 -- again. O(log n) in the readers and the waiting writers. Idempotent: counts are absolute;
 -- entering again never adds to a lease nor shortens it.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -83,6 +83,7 @@ end
 if pause then
   if stale and not isNoted() then
     note()
+    pause = mode and redis.call('pttl', key) == -1 and -1 or pause
   end
   return pause
 end
