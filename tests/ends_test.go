@@ -100,11 +100,13 @@ func TestCauseOfTheContextIsNoAnswer(t *testing.T) {
 	held := mustLock(t, connect(t, server).NewLock(name))
 	rig.NewAdmin(t, server).Do("RPUSH", name+":list", "x")
 	for _, sibling := range []string{name + ":list", ""} {
-		client := connect(t, server) // whose subscription says that it has been told "busy"
+		client, refused := connectRefused(t, server)
 		_, cause := client.NewLock(sibling).TryLock(t.Context())
 		ctx, cancel := context.WithCancelCause(t.Context())
 		waiter := lockInBackground(ctx, client.NewLock(name))
-		parked(t, rig.NewAdmin(t, server), name)
+		for range 2 { // once more when it listens, and then nothing is under way
+			rig.Await(t, soon, "the waiter is told that it is busy", refused)
+		}
 		cancel(fmt.Errorf("a sibling failed: %w", cause))
 		got := rig.Await(t, soon, "the waiter", waiter)
 		assert.ErrorIs(t, got.err, latchkey.ErrNotAcquired)
@@ -117,6 +119,20 @@ func TestCauseOfTheContextIsNoAnswer(t *testing.T) {
 		}
 	}
 	mustUnlock(t, held)
+}
+
+// connectRefused connects a client, and tells of each attempt of it that finds a lock busy.
+func connectRefused(t *testing.T, server *rig.Server) (client *latchkey.Client, refused <-chan struct{}) {
+	t.Helper()
+	told := make(chan struct{}, 100)
+	return connect(t, server, latchkey.Options{Observer: func(e latchkey.Event) {
+		if e.Type == latchkey.EventAttempt && errors.Is(e.Err, latchkey.ErrNotAcquired) {
+			select {
+			case told <- struct{}{}:
+			default: // nobody listens any more
+			}
+		}
+	}}), told
 }
 
 // The observer panics. The lock is held or not, as if it had not.
