@@ -104,9 +104,7 @@ func TestCauseOfTheContextIsNoAnswer(t *testing.T) {
 		_, cause := client.NewLock(sibling).TryLock(t.Context())
 		ctx, cancel := context.WithCancelCause(t.Context())
 		waiter := lockInBackground(ctx, client.NewLock(name))
-		for range 2 { // once more when it listens, and then nothing is under way
-			rig.Await(t, soon, "the waiter is told that it is busy", refused)
-		}
+		atRest(t, refused)
 		cancel(fmt.Errorf("a sibling failed: %w", cause))
 		got := rig.Await(t, soon, "the waiter", waiter)
 		assert.ErrorIs(t, got.err, latchkey.ErrNotAcquired)
@@ -119,20 +117,6 @@ func TestCauseOfTheContextIsNoAnswer(t *testing.T) {
 		}
 	}
 	mustUnlock(t, held)
-}
-
-// connectRefused connects a client, and tells of each attempt of it that finds a lock busy.
-func connectRefused(t *testing.T, server *rig.Server) (client *latchkey.Client, refused <-chan struct{}) {
-	t.Helper()
-	told := make(chan struct{}, 100)
-	return connect(t, server, latchkey.Options{Observer: func(e latchkey.Event) {
-		if e.Type == latchkey.EventAttempt && errors.Is(e.Err, latchkey.ErrNotAcquired) {
-			select {
-			case told <- struct{}{}:
-			default: // nobody listens any more
-			}
-		}
-	}}), told
 }
 
 // The observer panics. The lock is held or not, as if it had not.

@@ -2,7 +2,6 @@ package tests
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -223,18 +222,6 @@ func lockInBackground(ctx context.Context, lock latchkey.Locker, options ...latc
 		done <- acquisition{hold, err, time.Now()}
 	}()
 	return done
-}
-
-// parked waits until a waiter on the lock has subscribed to its channel, which it
-// does only after it was refused.
-func parked(t testing.TB, admin *rig.Admin, name string) {
-	t.Helper()
-	rig.Eventually(t, soon, "a waiter subscribes", func() error {
-		if len(admin.Channels(name)) == 0 {
-			return errors.New("no subscription")
-		}
-		return nil
-	})
 }
 
 // free returns nil when no key contains the name but fencing counters, which stay

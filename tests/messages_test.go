@@ -255,18 +255,19 @@ func TestSilentDisappearance(t *testing.T) {
 func TestGivingUpLeavesTheOtherWaiter(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
-		client := connect(t, server, patient)
+		client, refused := connectRefused(t, server, patient)
 		lock := k.open(client, name)
 		holder := mustLock(t, k.open(connect(t, server, patient), name))
 		ctx, giveUp := context.WithCancel(t.Context())
 		quitter := lockInBackground(ctx, lock)
+		atRest(t, refused)
 		stayer := lockInBackground(within(t, soon), lock)
-		parked(t, rig.NewAdmin(t, server), name)
 
 		giveUp()
 		got := rig.Await(t, soon, "the one that gives up", quitter)
 		assert.ErrorIs(t, got.err, context.Canceled)
 		assert.ErrorIs(t, got.err, latchkey.ErrNotAcquired)
+		rig.Await(t, soon, "the other is told that the lock is busy", refused)
 		mustUnlock(t, holder)
 		next := rig.Await(t, 2*time.Second, "the other", stayer)
 		require.NoError(t, next.err)
