@@ -16,7 +16,7 @@ import (
 // The last member is busy for longer than the lease, or the maximum hold, again and again.
 // The group is acquired all the same, and then has what was asked for, and no more.
 func TestMultiLockOutlastsItsLease(t *testing.T) {
-	const short = 600 * time.Millisecond
+	const short = 1500 * time.Millisecond
 	for what, c := range map[string]struct {
 		options []latchkey.LockOption
 		ends    error

@@ -53,12 +53,17 @@ func TestDocumentedPermissions(t *testing.T) {
 			if server.Clustered() || server.Watched() {
 				t.Skip("what these need besides is tested with the first line")
 			}
+			renewed := make(chan string, 1000)
 			client, err := latchkey.Connect(t.Context(), server.URLAs("latchkey", "SECRET"),
-				latchkey.Options{Lease: 900 * time.Millisecond, PollCeiling: 800 * time.Millisecond})
+				latchkey.Options{Lease: 3 * time.Second, PollCeiling: 800 * time.Millisecond, Observer: func(e latchkey.Event) {
+					if e.Type == latchkey.EventRenewed {
+						renewed <- e.Name
+					}
+				}})
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = client.Close(within(t, soon)) })
 			for _, k := range append(kinds, readKind) {
-				lockThrough(t, admin, client, k, name+k.name)
+				lockThrough(t, admin, client, k, name+k.name, renewed)
 			}
 			semaphoresThrough(t, client, name)
 			latchThrough(t, client, name+"latch")
@@ -69,14 +74,15 @@ func TestDocumentedPermissions(t *testing.T) {
 
 // lockThrough goes through the life of a lock: re-entry, renewal, a message to a waiter where
 // there are any, and the forced end.
-func lockThrough(t *testing.T, admin *rig.Admin, client *latchkey.Client, k kind, name string) {
+func lockThrough(t *testing.T, admin *rig.Admin, client *latchkey.Client, k kind, name string, renewed <-chan string) {
 	t.Helper()
 	lock := k.open(client, name)
 	hold := mustLock(t, lock)
 	if k.reentrant {
 		mustUnlock(t, mustReenter(t, hold, lock))
 	}
-	rig.Throughout(t, time.Second, "it is renewed", hold.Err)
+	for rig.Await(t, soon, "it is renewed", renewed) != name {
+	}
 	if k.messages && k.name != readKind.name {
 		waiter := lockInBackground(within(t, soon), lock)
 		parked(t, admin, name)
