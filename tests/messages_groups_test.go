@@ -90,6 +90,7 @@ func TestTextOfARedLockWithoutServers(t *testing.T) {
 	toldUnavailable(t, err)
 	require.ErrorIs(t, err, context.DeadlineExceeded, "the caller's own")
 	matches(t, `latchkey: lock "red\(x, x, x, x, x\)": `+down+`; context deadline exceeded`, err)
+	m.comesTo(t, "x", 0, 1, 4)
 	_, err = latchkey.NewMultiLock(l, connect(t, m.servers[1]).NewLock("y")).TryLock(t.Context())
 	toldUnavailable(t, err)
 	matches(t, `latchkey: try lock "multi\(.*\)": try lock "red\(x, x, x, x, x\)": `+down, err)
