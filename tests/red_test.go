@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -110,9 +111,9 @@ func TestRedLockWithoutAMinority(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			m := newMasters(t, 5)
-			const lease = 2 * time.Second
-			options := latchkey.Options{Lease: lease, RetryBudget: 300 * time.Millisecond}
-			l, rival := m.unhurried(t, "x", options), m.unhurried(t, "x", options)
+			const lease = 4 * time.Second
+			options := latchkey.Options{Lease: lease, RetryBudget: time.Second}
+			l, rival := m.unhurried(t, "x", options), m.unhurried(t, "x")
 			mustUnlock(t, mustLock(t, l))
 			fail(m.links[0])
 			fail(m.links[3])
@@ -173,8 +174,8 @@ func TestRedLockIsLostWithItsMajority(t *testing.T) {
 func TestRedLockMendsItself(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
-	const lease = 3 * time.Second
-	l := m.lock(t, "x", latchkey.Options{Lease: lease, RetryBudget: time.Second})
+	const lease = 6 * time.Second
+	l := m.lock(t, "x", latchkey.Options{Lease: lease, RetryBudget: 2 * time.Second})
 	m.links[0].Cut()
 	hold := mustLock(t, l)
 	m.comesTo(t, "x", 2)
@@ -197,22 +198,27 @@ func TestRedLockValidity(t *testing.T) {
 	m := newMasters(t, 3)
 	l := latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: 2 * time.Second}, m.mutexes(t, "x")...)
 	mustUnlock(t, mustLock(t, l))
-	const lease = time.Second
+	const long, short = 10 * time.Second, time.Second
 	m.links[0].DelayReplies(300 * time.Millisecond)
 	m.links[1].DelayReplies(300 * time.Millisecond)
-	hold, err := l.TryLock(t.Context(), latchkey.Lease(lease))
+	hold, err := l.TryLock(t.Context(), latchkey.Lease(long))
 	require.NoError(t, err)
-	assert.LessOrEqual(t, hold.ValidFor(), lease-300*time.Millisecond, "the second answer took so long")
-	assert.Greater(t, hold.ValidFor(), 400*time.Millisecond)
+	assert.LessOrEqual(t, hold.ValidFor(), long-300*time.Millisecond, "the second answer took so long")
+	assert.Greater(t, hold.ValidFor(), long/2)
 	mustUnlock(t, hold)
 	m.comesTo(t, "x", 0)
 	for _, link := range m.links[:2] {
 		link.Heal()
 		link.DelayReplies(880 * time.Millisecond)
 	}
-	_, err = l.TryLock(t.Context(), latchkey.Lease(lease))
-	toldUnavailable(t, err) // less than a tenth of the lease is left
-	require.ErrorContains(t, err, "too little of the lease is left")
+	rig.Eventually(t, soon, "less than a tenth of the lease is left, and not nothing", func() error {
+		_, err := l.TryLock(t.Context(), latchkey.Lease(short))
+		toldUnavailable(t, err)
+		if !strings.Contains(err.Error(), "too little of the lease is left") {
+			return err
+		}
+		return nil
+	})
 	m.comesTo(t, "x", 0)
 }
 
