@@ -175,7 +175,7 @@ func TestRedLockMendsItself(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
 	const lease = 6 * time.Second
-	l := m.lock(t, "x", latchkey.Options{Lease: lease, RetryBudget: 2 * time.Second})
+	l := m.unhurried(t, "x", latchkey.Options{Lease: lease, RetryBudget: 2 * time.Second})
 	m.links[0].Cut()
 	hold := mustLock(t, l)
 	m.comesTo(t, "x", 2)

@@ -344,7 +344,7 @@ func TestRedLockReentersWhatWasMended(t *testing.T) {
 func TestRedLockIsLockedOrNobodyKnows(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 5)
-	l := m.lock(t, "x", latchkey.Options{RetryBudget: time.Second})
+	l := m.lock(t, "x", latchkey.Options{RetryBudget: 2 * time.Second})
 	hold := mustLock(t, l)
 	m.comesTo(t, "x", 5)
 	m.links[0].Cut()
