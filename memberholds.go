@@ -18,8 +18,10 @@ func giveBack(ctx context.Context, holds []*Hold, patience time.Duration) {
 
 // callUntil calls f for holds, all at once, and returns their errors by their places. When it
 // has succeeded for enough of them, the others are waited for only for the patience:
-// [transport.ErrSilent] stands for their results. When ctx ends, none is waited for.
+// [transport.ErrSilent] stands for their results. When ctx ends, none is waited for. Every call
+// is made all the same, and holds may be changed as soon as callUntil returns.
 func callUntil(ctx context.Context, holds []*Hold, enough int, patience time.Duration, f func(*Hold) error) []error {
+	holds = slices.Clone(holds) // a call may begin after callUntil has returned
 	places := slices.DeleteFunc(indexes(holds), func(i int) bool { return holds[i] == nil })
 	calls := callMembers(places, func(i int) (*Hold, error) { return holds[i], f(holds[i]) })
 	errs := make([]error, len(holds))

@@ -49,7 +49,7 @@ func TestPartThatRanOutIsTakenOut(t *testing.T) {
 	t.Parallel()
 	shared := map[string]func(t *testing.T, maker, taker, other anyLock){
 		"the maker's": func(t *testing.T, maker, taker, other anyLock) {
-			first := mustLock(t, maker, latchkey.Lease(500*time.Millisecond))
+			first := mustLock(t, maker, latchkey.Lease(2*time.Second))
 			second := mustLock(t, taker, latchkey.By(first.Owner()))
 			rig.Await(t, soon, "the loss", first.Lost())
 			require.ErrorIs(t, first.Unlock(t.Context()), latchkey.ErrNotHeld)
@@ -58,7 +58,7 @@ func TestPartThatRanOutIsTakenOut(t *testing.T) {
 		},
 		"the guest's": func(t *testing.T, maker, taker, other anyLock) {
 			first := mustLock(t, maker)
-			second := mustLock(t, taker, latchkey.By(first.Owner()), latchkey.MaxHold(500*time.Millisecond))
+			second := mustLock(t, taker, latchkey.By(first.Owner()), latchkey.MaxHold(2*time.Second))
 			rig.Await(t, soon, "the loss", second.Lost())
 			mustUnlock(t, first)
 			mustUnlock(t, mustLock(t, other, latchkey.Wait(5*time.Second)))
@@ -100,11 +100,11 @@ func TestCauseOfTheContextIsNoAnswer(t *testing.T) {
 	admin, held := rig.NewAdmin(t, server), mustLock(t, connect(t, server).NewLock(name))
 	admin.Do("RPUSH", name+":list", "x")
 	for _, sibling := range []string{name + ":list", ""} {
-		client := connect(t, server) // whose subscription says that it has been told "busy"
+		client, refused := connectRefused(t, server)
 		_, cause := client.NewLock(sibling).TryLock(t.Context())
 		ctx, cancel := context.WithCancelCause(t.Context())
 		waiter := lockInBackground(ctx, client.NewLock(name))
-		parked(t, admin, name)
+		atRest(t, refused)
 		cancel(fmt.Errorf("a sibling failed: %w", cause))
 		got := rig.Await(t, soon, "the waiter", waiter)
 		assert.ErrorIs(t, got.err, latchkey.ErrNotAcquired)

@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -74,8 +75,13 @@ func TestForeignDataIsNoLock(t *testing.T) {
 
 					hold, err := lock.Lock(within(t, soon))
 					assert.Nil(t, hold)
+					if tellsTooLittle(err) {
+						_, err = lock.Lock(within(t, soon))
+					}
 					assertForeign(t, err, name, each.found)
-					_, err = lock.TryLock(t.Context())
+					if _, err = lock.TryLock(t.Context()); tellsTooLittle(err) {
+						_, err = lock.TryLock(t.Context())
+					}
 					assertForeign(t, err, name, each.found)
 					_, err = lock.ForceUnlock(t.Context())
 					assertForeign(t, err, name, each.found)
@@ -94,6 +100,13 @@ func TestForeignDataIsNoLock(t *testing.T) {
 			}
 		})
 	}
+}
+
+// tellsTooLittle reports whether a refusal does not say what exactly is there: the server was asked
+// that, and has not answered within the half second that an error may take.
+func tellsTooLittle(err error) bool {
+	return errors.Is(err, latchkey.ErrWrongKind) &&
+		(strings.Contains(err.Error(), "is something else, not") || strings.Contains(err.Error(), "is a number (a semaphore, a latch or a counter), not"))
 }
 
 func assertForeign(t *testing.T, err error, name, found string) {

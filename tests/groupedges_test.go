@@ -84,7 +84,7 @@ func TestMultiLockKeepsToMaxHold(t *testing.T) {
 func TestLostMultiLockFreesItsMembers(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
-	admin, client := rig.NewAdmin(t, server), connect(t, server, latchkey.Options{Lease: 600 * time.Millisecond})
+	admin, client := rig.NewAdmin(t, server), connect(t, server, latchkey.Options{Lease: 2 * time.Second})
 	hold := mustLock(t, latchkey.NewMultiLock(client.NewLock(name+"a"), client.NewLock(name+"b"), client.NewLock(name+"c")))
 	freed, err := connect(t, server).NewLock(name + "b").ForceUnlock(t.Context())
 	require.NoError(t, err)

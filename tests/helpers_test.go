@@ -2,7 +2,6 @@ package tests
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -223,26 +222,6 @@ func lockInBackground(ctx context.Context, lock latchkey.Locker, options ...latc
 		done <- acquisition{hold, err, time.Now()}
 	}()
 	return done
-}
-
-// parked waits until a waiter stands in the queue of the lock, or has subscribed to its channel.
-// It does either only after it was refused.
-func parked(t testing.TB, admin *rig.Admin, name string) {
-	t.Helper()
-	rig.Eventually(t, soon, "a waiter waits", func() error {
-		if len(admin.Channels(name)) == 0 && !admin.Exists(queueKey(name)) {
-			return errors.New("nobody is in the queue, and nobody listens")
-		}
-		return nil
-	})
-}
-
-// queueKey is the queue of the owners of this library that wait for a lock.
-func queueKey(name string) string {
-	if !strings.Contains(name, "{") {
-		name = "{" + name + "}"
-	}
-	return "latchkey_queue:" + name
 }
 
 // free returns nil when no key contains the name but fencing counters, which stay

@@ -631,7 +631,7 @@ func TestLatchExpires(t *testing.T) {
 	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()
 	admin := rig.NewAdmin(t, server)
-	const ttl = 700 * time.Millisecond
+	const ttl = 2 * time.Second
 	start := time.Now()
 	latch := newLatch(t, connect(t, server), 2, latchkey.TTL(ttl))
 	_, err := latch.CountDownAs(ctx, "who lives")

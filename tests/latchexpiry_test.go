@@ -17,7 +17,7 @@ import (
 // look of this library at it.
 func expiredUnseen(t *testing.T, admin *rig.Admin, latch *latchkey.CountDownLatch) {
 	t.Helper()
-	setLatch(t, latch, 2, latchkey.TTL(200*time.Millisecond))
+	setLatch(t, latch, 2, latchkey.TTL(2*time.Second))
 	left, err := latch.CountDownAs(t.Context(), "a")
 	require.NoError(t, err)
 	require.Equal(t, 1, left)
@@ -64,7 +64,7 @@ func TestAwaiterOfARoundThatExpiredBeforeJavasNext(t *testing.T) {
 	tap := rig.NewTap(t, server)
 	latch := connectVia(t, server, tap.Addr(), patient).NewCountDownLatch(name)
 	admin := rig.NewAdmin(t, server)
-	setLatch(t, latch, 2, latchkey.TTL(500*time.Millisecond))
+	setLatch(t, latch, 2, latchkey.TTL(2*time.Second))
 	opened := awaitInBackground(within(t, soon), latch)
 	parked(t, admin, name)
 	held := tap.HoldCommand(rig.Mentions(name))

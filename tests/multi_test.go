@@ -79,7 +79,7 @@ func TestMultiLockLeavesNothingBehind(t *testing.T) {
 func TestMultiLockIsLostWithAMember(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
-	admin, client := rig.NewAdmin(t, server), connect(t, server, latchkey.Options{Lease: 600 * time.Millisecond})
+	admin, client := rig.NewAdmin(t, server), connect(t, server, latchkey.Options{Lease: 2 * time.Second})
 	hold := mustLock(t, latchkey.NewMultiLock(client.NewLock(name+"a"), client.NewLock(name+"b")))
 	ctx := hold.Context(t.Context())
 	admin.Do("DEL", name+"b")

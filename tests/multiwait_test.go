@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 // The last member is busy for longer than the lease, or the maximum hold, again and again.
 // The group is acquired all the same, and then has what was asked for, and no more.
 func TestMultiLockOutlastsItsLease(t *testing.T) {
-	const short = 600 * time.Millisecond
+	const short = 1500 * time.Millisecond
 	for what, c := range map[string]struct {
 		options []latchkey.LockOption
 		ends    error
@@ -98,4 +99,29 @@ func TestMultiLockConfinesNestedGroups(t *testing.T) {
 			assert.Less(t, time.Since(got.at), short+2*time.Second)
 		})
 	}
+}
+
+// The caller leaves while the first member is silent and many others are held. Each of them is
+// released, although nobody waits for that.
+func TestMultiLockIsLeftWithManyMembers(t *testing.T) {
+	const many = 200
+	server, name := rig.Shared(), rig.Name(t)
+	admin, link, near := rig.NewAdmin(t, server), rig.NewLink(t, server), connect(t, server)
+	members := []latchkey.Locker{connectVia(t, server, link.Addr()).NewLock(name + " 0")}
+	for i := range many {
+		members = append(members, near.NewLock(fmt.Sprintf("%s 1 %d", name, i)))
+	}
+	link.Silence()
+	ctx, cancel := context.WithCancel(t.Context())
+	waiting := lockInBackground(ctx, latchkey.NewMultiLock(members...))
+	rig.Eventually(t, soon, "all but the first are held", func() error {
+		if held := len(admin.KeysOf(name)); held != many {
+			return fmt.Errorf("%d are", held)
+		}
+		return nil
+	})
+	cancel()
+	require.ErrorIs(t, rig.Await(t, soon, "the one who leaves", waiting).err, context.Canceled)
+	link.Heal()
+	rig.Eventually(t, soon, "nothing is held", free(admin, name))
 }

@@ -53,9 +53,10 @@ func TestDocumentedPermissions(t *testing.T) {
 			if server.Clustered() || server.Watched() {
 				t.Skip("what these need besides is tested with the first line")
 			}
-			client, other := documentedClient(t, server), documentedClient(t, server)
+			renewed := make(chan string, 1000)
+			client, other := documentedClient(t, server, renewed), documentedClient(t, server, renewed)
 			for _, k := range append(kinds, readKind) {
-				lockThrough(t, admin, client, other, k, name+k.name)
+				lockThrough(t, admin, client, other, k, name+k.name, renewed)
 			}
 			semaphoresThrough(t, client, name)
 			latchThrough(t, client, name+"latch")
@@ -64,11 +65,16 @@ func TestDocumentedPermissions(t *testing.T) {
 	}
 }
 
-// documentedClient is a client that the server knows as the documented user.
-func documentedClient(t *testing.T, server *rig.Server) *latchkey.Client {
+// documentedClient is a client that the server knows as the documented user. It tells which
+// locks it has renewed.
+func documentedClient(t *testing.T, server *rig.Server, renewed chan<- string) *latchkey.Client {
 	t.Helper()
 	client, err := latchkey.Connect(t.Context(), server.URLAs("latchkey", "SECRET"),
-		latchkey.Options{Lease: 900 * time.Millisecond, PollCeiling: 800 * time.Millisecond})
+		latchkey.Options{Lease: 3 * time.Second, PollCeiling: 800 * time.Millisecond, Observer: func(e latchkey.Event) {
+			if e.Type == latchkey.EventRenewed {
+				renewed <- e.Name
+			}
+		}})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close(within(t, soon)) })
 	return client
@@ -76,14 +82,15 @@ func documentedClient(t *testing.T, server *rig.Server) *latchkey.Client {
 
 // lockThrough goes through the life of a lock: re-entry, renewal, a message to a waiter of
 // another client where there are any, and the forced end.
-func lockThrough(t *testing.T, admin *rig.Admin, client, other *latchkey.Client, k kind, name string) {
+func lockThrough(t *testing.T, admin *rig.Admin, client, other *latchkey.Client, k kind, name string, renewed <-chan string) {
 	t.Helper()
 	lock := k.open(client, name)
 	hold := mustLock(t, lock)
 	if k.reentrant {
 		mustUnlock(t, mustReenter(t, hold, lock))
 	}
-	rig.Throughout(t, time.Second, "it is renewed", hold.Err)
+	for rig.Await(t, soon, "it is renewed", renewed) != name {
+	}
 	if k.messages && k.name != readKind.name {
 		waiter := lockInBackground(within(t, soon), k.open(other, name))
 		parked(t, admin, name)

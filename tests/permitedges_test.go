@@ -155,7 +155,7 @@ func TestWaiterHearsOfAShorterLease(t *testing.T) {
 			require.NoError(t, s.SetLease(t.Context(), p.ID(), 200*time.Millisecond))
 			start := time.Now()
 			require.NoError(t, <-waiting)
-			assert.Less(t, time.Since(start), time.Second, "when the lease ends, without any other traffic")
+			assert.Less(t, time.Since(start), 4*time.Second, "when the lease ends, which was of 8 s, without any other traffic")
 		})
 	}
 }
@@ -209,20 +209,16 @@ func TestLateCopyOfADeletion(t *testing.T) {
 func TestPermitsPutBackAtARefusalAreTold(t *testing.T) {
 	server := rig.Shared()
 	s := newPermits(t, connect(t, server), 2)
-	_, err := s.Acquire(t.Context(), latchkey.Lease(50*time.Millisecond))
+	_, err := s.Acquire(t.Context())
 	require.NoError(t, err)
-	_, err = s.Acquire(t.Context())
+	brief, err := s.Acquire(t.Context(), latchkey.Lease(50*time.Millisecond))
 	require.NoError(t, err)
 	heard := subscribeRaw(t, server, semaphoreChannelOf(s.Name()))
-	rest(100 * time.Millisecond)
+	rig.Await(t, soon, "the end of the lease", brief.Lost())
+	rest(100 * time.Millisecond) // on the server, too
 	_, err = s.TryAcquireN(t.Context(), 2)
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-	select {
-	case m := <-heard:
-		assert.Equal(t, "1", m)
-	case <-time.After(500 * time.Millisecond):
-		t.Error("one is available on the wire, nobody was told")
-	}
+	assert.Equal(t, "1", rig.Await(t, soon, "the message of the one that is available on the wire", heard))
 }
 
 // eventCounts counts events.

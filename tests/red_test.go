@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -54,6 +55,12 @@ func (m *masters) lock(t *testing.T, name string, options ...latchkey.Options) *
 	return latchkey.NewRedLock(latchkey.RedLockOptions{}, m.mutexes(t, name, options...)...)
 }
 
+// unhurried is a RedLock of them whose attempts do not fail because the machine is slow.
+func (m *masters) unhurried(t *testing.T, name string, options ...latchkey.Options) *latchkey.RedLock {
+	t.Helper()
+	return latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: soon}, m.mutexes(t, name, options...)...)
+}
+
 // held is on how many servers the key is.
 func (m *masters) held(name string, servers ...int) (n int) {
 	for i, admin := range m.admins {
@@ -80,7 +87,7 @@ func (m *masters) comesTo(t *testing.T, name string, n int, servers ...int) {
 
 func TestRedLock(t *testing.T) {
 	m := newMasters(t, 5)
-	first, second := m.lock(t, "x"), m.lock(t, "x")
+	first, second := m.lock(t, "x"), m.unhurried(t, "x")
 	hold := mustLock(t, first)
 	m.comesTo(t, "x", 5)
 	_, err := second.TryLock(t.Context())
@@ -104,15 +111,15 @@ func TestRedLockWithoutAMinority(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			m := newMasters(t, 5)
-			const lease = 2 * time.Second
-			options := latchkey.Options{Lease: lease, RetryBudget: 300 * time.Millisecond}
-			l, rival := m.lock(t, "x", options), m.lock(t, "x", options)
+			const lease = 4 * time.Second
+			options := latchkey.Options{Lease: lease, RetryBudget: time.Second}
+			l, rival := m.unhurried(t, "x", options), m.unhurried(t, "x")
 			mustUnlock(t, mustLock(t, l))
 			fail(m.links[0])
 			fail(m.links[3])
 			start := time.Now()
 			hold := mustLock(t, l)
-			assert.Less(t, time.Since(start), 500*time.Millisecond, "nobody waits for those who are silent")
+			assert.Less(t, time.Since(start), soon/2, "nobody waits for those who are silent")
 			rig.Throughout(t, 3*lease/2, "a majority is renewed", hold.Err)
 			_, err := rival.TryLock(t.Context())
 			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
@@ -134,7 +141,7 @@ func TestRedLockWithoutAMajority(t *testing.T) {
 	_, err := l.Lock(within(t, time.Second))
 	toldUnavailable(t, err)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	assert.Less(t, time.Since(start), 1800*time.Millisecond)
+	assert.Less(t, time.Since(start), time.Second+leeway)
 	m.comesTo(t, "x", 0, 3, 4)
 	_, err = l.TryLock(t.Context())
 	toldUnavailable(t, err)
@@ -167,8 +174,8 @@ func TestRedLockIsLostWithItsMajority(t *testing.T) {
 func TestRedLockMendsItself(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
-	const lease = 3 * time.Second
-	l := m.lock(t, "x", latchkey.Options{Lease: lease, RetryBudget: time.Second})
+	const lease = 6 * time.Second
+	l := m.unhurried(t, "x", latchkey.Options{Lease: lease, RetryBudget: 2 * time.Second})
 	m.links[0].Cut()
 	hold := mustLock(t, l)
 	m.comesTo(t, "x", 2)
@@ -191,22 +198,27 @@ func TestRedLockValidity(t *testing.T) {
 	m := newMasters(t, 3)
 	l := latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: 2 * time.Second}, m.mutexes(t, "x")...)
 	mustUnlock(t, mustLock(t, l))
-	const lease = time.Second
+	const long, short = 10 * time.Second, time.Second
 	m.links[0].DelayReplies(300 * time.Millisecond)
 	m.links[1].DelayReplies(300 * time.Millisecond)
-	hold, err := l.TryLock(t.Context(), latchkey.Lease(lease))
+	hold, err := l.TryLock(t.Context(), latchkey.Lease(long))
 	require.NoError(t, err)
-	assert.LessOrEqual(t, hold.ValidFor(), lease-300*time.Millisecond, "the second answer took so long")
-	assert.Greater(t, hold.ValidFor(), 400*time.Millisecond)
+	assert.LessOrEqual(t, hold.ValidFor(), long-300*time.Millisecond, "the second answer took so long")
+	assert.Greater(t, hold.ValidFor(), long/2)
 	mustUnlock(t, hold)
 	m.comesTo(t, "x", 0)
 	for _, link := range m.links[:2] {
 		link.Heal()
 		link.DelayReplies(880 * time.Millisecond)
 	}
-	_, err = l.TryLock(t.Context(), latchkey.Lease(lease))
-	toldUnavailable(t, err) // less than a tenth of the lease is left
-	require.ErrorContains(t, err, "too little of the lease is left")
+	rig.Eventually(t, soon, "less than a tenth of the lease is left, and not nothing", func() error {
+		_, err := l.TryLock(t.Context(), latchkey.Lease(short))
+		toldUnavailable(t, err)
+		if !strings.Contains(err.Error(), "too little of the lease is left") {
+			return err
+		}
+		return nil
+	})
 	m.comesTo(t, "x", 0)
 }
 

@@ -3,6 +3,7 @@ package tests
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -45,38 +46,34 @@ func TestRedLockIsFreeToMake(t *testing.T) {
 	require.LessOrEqual(t, infos()-before, int64(4), "several connections are cut")
 }
 
-// Nor does a member that is silent hold up each of them.
+// Nor does a member that is silent hold up each of them. What else runs here makes some uses
+// slower, and none quicker: so the median counts, of the best of some series.
 func TestRedLockIsFreeToMakeBesideASilentMember(t *testing.T) {
 	t.Parallel()
+	const uses, usedToWait = 20, 50 * time.Millisecond
 	m := newMasters(t, 3)
 	clients := m.clients(t)
 	m.links[2].Silence()
-	use := func(l *latchkey.RedLock) {
+	use := func() time.Duration {
+		start := time.Now()
+		l := latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: soon}, each(clients, mutexX)...)
 		hold, err := l.TryLock(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, hold.Unlock(context.Background()))
-	}
-	one := latchkey.NewRedLock(latchkey.RedLockOptions{}, each(clients, mutexX)...)
-	use(one)
-	const uses = 20
-	of := func(lock func() *latchkey.RedLock) time.Duration {
-		start := time.Now()
-		for range uses {
-			use(lock())
-		}
 		return time.Since(start)
 	}
-	// What else runs makes a series slower and none quicker: one that is quick is enough.
-	var control, took time.Duration
+	use() // the first waits
+	var took []time.Duration
 	for range 5 {
-		control = of(func() *latchkey.RedLock { return one })
-		took = of(func() *latchkey.RedLock {
-			return latchkey.NewRedLock(latchkey.RedLockOptions{}, each(clients, mutexX)...)
-		})
-		t.Logf("one lock %v, a new one each time %v", control, took)
-		if took < control+uses*25*time.Millisecond {
+		took = took[:0]
+		for range uses {
+			took = append(took, use())
+		}
+		slices.Sort(took)
+		t.Log(took)
+		if took[uses/2] < usedToWait {
 			return
 		}
 	}
-	assert.Less(t, took, control+uses*25*time.Millisecond, "each used to wait for 50 ms")
+	assert.Less(t, took[uses/2], usedToWait)
 }

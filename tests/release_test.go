@@ -23,7 +23,7 @@ func TestLateReleaseSparesTheNewerHold(t *testing.T) {
 		client := connectVia(t, server, tap.Addr(), brief)
 		lock := k.open(client, name)
 		warmUp(t, k)
-		first := mustLock(t, lock, latchkey.Lease(500*time.Millisecond))
+		first := mustLock(t, lock, latchkey.Lease(2*time.Second))
 		taken := tap.Lose(1, rig.Any, rig.CutRequest)
 		heal := tap.LoseAll(rig.Mentions(name), rig.CutRequest)
 		require.Error(t, first.Unlock(t.Context()))

@@ -20,7 +20,7 @@ func TestReplicas_loss_needs_no_confirmation(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
 	admin := rig.NewAdmin(t, r.Master)
-	options := confirmed(300 * time.Millisecond)
+	options := confirmed(time.Second)
 	options.Lease = 9 * time.Second
 	eachKind(t, func(t *testing.T, k kind) {
 		lines, options := make(chan string, 100), options
@@ -47,7 +47,7 @@ func TestReplicas_extension_of_nothing_needs_no_confirmation(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
 	admin := rig.NewAdmin(t, r.Master)
-	client := connect(t, r.Master, confirmed(300*time.Millisecond))
+	client := connect(t, r.Master, confirmed(time.Second))
 	holds := map[string]*latchkey.Hold{}
 	eachKind(t, func(t *testing.T, k kind) {
 		name := rig.Name(t)

@@ -18,7 +18,7 @@ func TestWriteLeaseEndsBesideARenewedRead(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	rw := connect(t, server, byMessageOnly).NewRWLock(name)
-	write := mustLock(t, rw.Writer(), latchkey.Lease(400*time.Millisecond))
+	write := mustLock(t, rw.Writer(), latchkey.Lease(2*time.Second))
 	read, err := rw.Reader().Lock(write.Context(within(t, soon)))
 	require.NoError(t, err)
 	others := connect(t, server, byMessageOnly).NewRWLock(name)

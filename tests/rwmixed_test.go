@@ -88,7 +88,7 @@ func excludes(t *testing.T, server *rig.Server, hold *latchkey.Hold) {
 // goes. What is left of the holds is found by Java for as long as it is valid.
 func TestJavaLeavesALockThatWasReleasedInPart(t *testing.T) {
 	t.Parallel()
-	const short = 300 * time.Millisecond
+	const short = 2 * time.Second
 	start := func(t *testing.T, again ...latchkey.LockOption) (server *rig.Server, java javaRW, outer, inner *latchkey.Hold) {
 		t.Parallel()
 		server = rig.Shared()
@@ -127,7 +127,7 @@ func TestJavaLeavesALockThatWasReleasedInPart(t *testing.T) {
 // renews it, for a shorter time than it has, does not shorten it.
 func TestHoldsOutliveTheirEvictedLeases(t *testing.T) {
 	t.Parallel()
-	const short = 300 * time.Millisecond
+	const short = 2 * time.Second
 	for side, open := range map[string]func(*latchkey.RWLock) anyLock{
 		"read":  func(l *latchkey.RWLock) anyLock { return l.Reader() },
 		"write": func(l *latchkey.RWLock) anyLock { return l.Writer() },

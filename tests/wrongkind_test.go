@@ -3,6 +3,8 @@ package tests
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -136,7 +138,11 @@ func TestEachKindOnTheKeyOfEachOther(t *testing.T) {
 				name := base + " " + asked
 				owner.make(t, client, name)
 				before := content(admin, name)
-				for operation, err := range user.use(within(t, soon), stranger, name) {
+				came := user.use(within(t, soon), stranger, name)
+				for again := 0; again < 3 && slices.ContainsFunc(slices.Collect(maps.Values(came)), tellsTooLittle); again++ {
+					came = user.use(within(t, soon), stranger, name)
+				}
+				for operation, err := range came {
 					assertWrongKind(t, err, asked+" "+operation, name, owner.sort)
 				}
 				assert.Equal(t, before, content(admin, name), asked)

@@ -1,0 +1,58 @@
+package tests
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// How a test finds out that somebody waits.
+
+// parked waits until a waiter stands in the queue of the lock, or has subscribed to its channel.
+// It does either only after it was refused.
+func parked(t testing.TB, admin *rig.Admin, name string) {
+	t.Helper()
+	rig.Eventually(t, soon, "a waiter waits", func() error {
+		if len(admin.Channels(name)) == 0 && !admin.Exists(queueKey(name)) {
+			return errors.New("nobody is in the queue, and nobody listens")
+		}
+		return nil
+	})
+}
+
+// queueKey is the queue of the owners of this library that wait for a lock.
+func queueKey(name string) string {
+	if !strings.Contains(name, "{") {
+		name = "{" + name + "}"
+	}
+	return "latchkey_queue:" + name
+}
+
+// connectRefused connects a client, and tells of each attempt of it that finds a lock busy.
+func connectRefused(t testing.TB, server *rig.Server, options ...latchkey.Options) (client *latchkey.Client, refused <-chan struct{}) {
+	t.Helper()
+	told := make(chan struct{}, 100)
+	o := append(options, latchkey.Options{})[0]
+	o.Observer = func(e latchkey.Event) {
+		if e.Type == latchkey.EventAttempt && errors.Is(e.Err, latchkey.ErrNotAcquired) {
+			select {
+			case told <- struct{}{}:
+			default: // nobody listens any more
+			}
+		}
+	}
+	return connect(t, server, o), told
+}
+
+// atRest waits until the only waiter of a client that was made with connectRefused has no
+// question under way: it has asked, and once more when it listened. Whoever cancels it then
+// knows what it was told; after parked the second answer may still be on its way.
+func atRest(t testing.TB, refused <-chan struct{}) {
+	t.Helper()
+	for range 2 {
+		rig.Await(t, soon, "the waiter is told that the lock is busy", refused)
+	}
+}
