@@ -14,7 +14,7 @@ import (
 func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	a.start()
 	o := a.ownership
-	if o.lock.spec.passes {
+	if o.lock.spec.handsOver {
 		switch begun, known := a.takeGrant(); {
 		case begun:
 			o.observe(Event{Type: EventAttempt})

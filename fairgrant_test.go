@@ -37,7 +37,7 @@ func (s fairScripts) hears(channel string) <-chan string {
 // clientHears is what a client is told on its own channel.
 func (s fairScripts) clientHears(client string) <-chan string {
 	s.t.Helper()
-	return s.hears(s.keys.clientChannel("PUBLISH", client))
+	return s.hears("latchkey:{" + client + "}")
 }
 
 // grantOf is the message that tells of a grant.

@@ -100,7 +100,7 @@ func (l *FairLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold
 func fairSpec(c *Client, fenced bool) *spec {
 	waiters := c.kindState(KindFair, newFairWaiters).(*fairWaitList)
 	return &spec{kind: KindFair, family: KindFair, stored: KindLock,
-		protocol: fairProtocol{waiters: waiters}, renew: renewScript, renewals: renewBatch, reentrant: true, fenced: fenced,
+		protocol: fairProtocol{waiters: waiters}, renew: renewScript, renewals: renewBatch, reentrant: true, fenced: fenced, handsOver: true,
 		resolve: resolveOwner, fresh: freshOwner, wait: waiters.wait}
 }
 
@@ -119,15 +119,15 @@ func (p fairProtocol) acquireCall(a *acquisition, count, round int) call {
 	o, stale, ticket, grant := a.ownership, "", "", ""
 	if p.waiter != nil {
 		stale, ticket = o.client.staleMS, p.waiters.ticketText(p.waiter)
-		grant = p.waiter.grantText(a.lease)
+		grant = p.waiters.grantText(p.waiter)
 	}
 	fenced := "0"
 	if o.lock.spec.fenced {
 		fenced = "1"
 	}
-	return call{fairAcquire, o.lock.fairKeys(), append(acquireArgs(o, a.lease, count),
-		o.client.publish, o.lock.waiterChannel(""), stale, ticket, p.waiters.shift,
-		fenced, grant, o.lock.clientChannel(o.client.publish, ""), o.client.countsListeners())}
+	args := append(acquireArgs(o, a.lease, count),
+		o.client.publish, o.lock.waiterChannel(""), stale, ticket, p.waiters.shift, fenced, grant)
+	return call{fairAcquire, o.lock.fairKeys(), append(args, o.client.handover.channelArgs(&o.lock.keys)...)}
 }
 
 // readRefusal reads the place that the script has given to an ownership that waits.
@@ -136,19 +136,17 @@ func (p fairProtocol) readRefusal(a *acquisition, ans transport.Answer) (left ti
 	if p.waiter == nil || err != nil {
 		return a.readHolder(ans)
 	}
-	if len(reply) < 2 {
+	if len(reply) < 4 {
 		return 0, errReply
 	}
 	pause, err1 := reply[0].AsInt64()
 	ticket, err2 := reply[1].AsUint64()
+	holder, err3 := reply[2].ToString()
+	ahead, err4 := reply[3].AsInt64()
 	a.ownership.markQueued()
-	p.waiters.setTicket(p.waiter, ticket)
-	if err := errors.Join(err1, err2); err != nil {
+	p.waiters.setPlace(p.waiter, ticket, ahead > 0 || holder != "" && !isOurs(holder))
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return 0, errors.Join(errReply, err)
-	}
-	holder := ""
-	if len(reply) > 2 {
-		holder, _ = reply[2].ToString()
 	}
 	return fromMillis(pause), a.busyWith(holder, -1) // the pause may end sooner than the lease
 }
@@ -164,7 +162,7 @@ func (fairProtocol) releaseCall(o *ownership, count int, raise int64) call {
 
 // fairArgs are what a script has to know to pass a fair lock on.
 func (c *Client) fairArgs(k keys) []string {
-	return []string{c.staleMS, c.tokenFloor, k.clientChannel(c.publish, ""), c.countsListeners()}
+	return append([]string{c.staleMS}, c.handover.channelArgs(&k)...)
 }
 
 // fairKeys are those of every script for a fair lock.
@@ -175,27 +173,6 @@ func (k *keys) fairKeys() []string {
 
 // waiterChannel is where the lock tells an owner that its turn has come.
 func (k *keys) waiterChannel(owner string) string { return k.channel + ":" + owner }
-
-// clientChannel is where the lock tells a client that one of its waiters was granted the lock;
-// without a client, what these channels begin with. It depends on the command that publishes.
-func (k *keys) clientChannel(publish, client string) string {
-	switch {
-	case publish == "SPUBLISH":
-		return "latchkey:" + transport.HashTag(k.key) + ":" + client
-	case client == "":
-		return "latchkey:{"
-	}
-	return "latchkey:{" + client + "}"
-}
-
-// countsListeners is "1" if the server that publishes counts all who listen: in a cluster those
-// of a message that is not sharded may be at any node.
-func (c *Client) countsListeners() string {
-	if c.cluster && c.publish != "SPUBLISH" {
-		return "0"
-	}
-	return "1"
-}
 
 // Waiter is an owner that waits for a fair lock.
 type Waiter struct {

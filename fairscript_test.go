@@ -73,17 +73,17 @@ func (s fairScripts) state() fairState {
 
 func (s fairScripts) acquireCall(owner, count, stale, ticket string) call {
 	return call{fairAcquire, s.keys.fairKeys(), []string{owner, "30000", count, "", "", "PUBLISH",
-		s.keys.waiterChannel(""), stale, ticket, "300000", s.fenced, s.lease, s.keys.clientChannel("PUBLISH", ""), "1"}}
+		s.keys.waiterChannel(""), stale, ticket, "300000", s.fenced, s.lease, "latchkey:{", "}", "1"}}
 }
 
 func (s fairScripts) releaseCall(owner string, count int, waiting string) call {
 	return call{fairRelease, s.keys.fairKeys(), []string{owner, strconv.Itoa(count), "",
-		"PUBLISH", s.keys.channel, "0", waiting, s.stale, "", s.keys.clientChannel("PUBLISH", ""), "1"}}
+		"PUBLISH", s.keys.channel, "0", waiting, s.stale, "latchkey:{", "}", "1"}}
 }
 
 func (s fairScripts) refreshCall(owners ...string) call {
-	return call{fairRefresh, s.keys.fairKeys(), append([]string{s.stale, "PUBLISH", "", "1",
-		s.keys.waiterChannel(""), s.keys.clientChannel("PUBLISH", ""), strconv.Itoa(len(owners))}, owners...)}
+	return call{fairRefresh, s.keys.fairKeys(), append([]string{s.stale, "PUBLISH", "}", "1",
+		s.keys.waiterChannel(""), "latchkey:{", strconv.Itoa(len(owners))}, owners...)}
 }
 
 // once sends a call once.

@@ -41,22 +41,26 @@ type fairWaitList struct {
 	active bool
 }
 
-// fairWaiter is one waiter in the queue of a fair lock.
+// fairWaiter is one waiter in the queue of a fair lock. The server makes it the owner when its
+// turn comes, and tells the client. It has a channel of its own as well, on which it is told to
+// ask: by waiters of Redisson, and if the client does not listen.
 type fairWaiter struct {
+	list      *fairWaitList
 	ownership *ownership
 	queue     *waitQueue // of its own channel
-	grantable bool       // the server may make it the owner while it waits
 
 	// Guarded by fairWaitList.mu.
-	ticket uint64 // 0 before the server has given one
-	elem   *list.Element
-	near   bool
+	ticket    uint64 // 0 before the server has given one
+	elem      *list.Element
+	near      bool
+	grantable bool // the client listens
+	strangers bool // one of Redisson holds the lock or stands before it
 }
 
 func newFairWaiters(c *Client) kindState {
 	o := c.options
 	open, end := context.WithCancel(context.Background())
-	return &fairWaitList{
+	l := &fairWaitList{
 		client: c,
 		shift:  strconv.FormatInt(millis(o.RedissonFairWait), 10),
 		period: max(min(o.StaleWaiterTimeout/3, o.PollCeiling), time.Millisecond),
@@ -64,6 +68,8 @@ func newFairWaiters(c *Client) kindState {
 		end:    end,
 		byKey:  map[string]*list.List{},
 	}
+	c.handover.addSpec("f", &spec{kind: KindFair, protocol: fairProtocol{waiters: l}})
+	return l
 }
 
 // wait waits in the queue on the server. No waiter of this client waits for another one
@@ -71,8 +77,9 @@ func newFairWaiters(c *Client) kindState {
 func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
 	a.start()
 	o := a.ownership
-	w := &fairWaiter{ownership: o, queue: l.client.waitQueues.use(o.lock.waiterChannel(o.wire))}
+	w := &fairWaiter{list: l, ownership: o, queue: l.client.waitQueues.use(o.lock.waiterChannel(o.wire))}
 	w.queue.doNotLinger()
+	o.entry.lease, o.entry.waiter = min(a.lease, l.client.options.StaleWaiterTimeout), w
 	a.queued = fairProtocol{waiters: l, waiter: w}
 	defer l.remove(w)
 	return l.client.waitInFront(ctx, w.queue, fairAttempter{a, l, w})
@@ -84,6 +91,16 @@ type fairAttempter struct {
 
 	waiters *fairWaitList
 	waiter  *fairWaiter
+}
+
+// attempt is part of [attempter]. An owner that another client has made is none of ours, and the
+// server would tell that client.
+func (f fairAttempter) attempt(ctx context.Context, round int) (left time.Duration, err error) {
+	if f.ownership.guestID == "" {
+		f.waiters.client.handover.listen(f.ownership)
+		f.waiters.setGrantable(f.waiter, f.waiters.client.handover.listens(f.ownership))
+	}
+	return f.acquisition.attempt(ctx, round)
 }
 
 // pause is part of [attempter]. It is as long as the server said if this is one of the next, or has
@@ -115,20 +132,44 @@ func (l *fairWaitList) ticketText(w *fairWaiter) string {
 }
 
 // grantText is for how many ms the server may make the waiter the owner, or "".
-func (w *fairWaiter) grantText(lease time.Duration) string {
+func (l *fairWaitList) grantText(w *fairWaiter) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if !w.grantable {
 		return ""
 	}
-	c := w.ownership.client
-	return c.leaseText(min(c.options.StaleWaiterTimeout, lease))
+	return l.client.leaseText(w.ownership.entry.lease)
 }
 
-// setTicket notes that the server has given a place.
-func (l *fairWaitList) setTicket(w *fairWaiter, ticket uint64) {
+// setGrantable notes whether the client listens for what the waiter is granted.
+func (l *fairWaitList) setGrantable(w *fairWaiter, yes bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	w.grantable = yes
+}
+
+// setPlace notes that the server has given a place, and whether strangers are concerned.
+func (l *fairWaitList) setPlace(w *fairWaiter, ticket uint64, strangers bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w.strangers = strangers
 	if w.elem == nil {
 		l.insert(w, ticket)
+	} else {
+		l.subscribe(w)
+	}
+}
+
+// signal is part of [waker].
+func (w *fairWaiter) signal() { w.queue.signal() }
+
+// reconnected is part of [waker]. Those behind the first few cannot have missed anything.
+func (w *fairWaiter) reconnected() {
+	w.list.mu.Lock()
+	near := w.near || w.elem == nil
+	w.list.mu.Unlock()
+	if near {
+		w.queue.signal()
 	}
 }
 
@@ -162,9 +203,17 @@ func (l *fairWaitList) listen(line *list.List) {
 	for i := 0; i < nearest && e != nil; i++ {
 		if w := e.Value.(*fairWaiter); !w.near {
 			w.near = true
-			w.queue.subscribe(l.client.notifier, w.ownership.lock.waiterChannel(w.ownership.wire))
+			l.subscribe(w)
 		}
 		e = e.Next()
+	}
+}
+
+// subscribe has a waiter that is one of the next listen on its own channel, if it may be told
+// there. l.mu is held.
+func (l *fairWaitList) subscribe(w *fairWaiter) {
+	if w.near && (w.strangers || !w.grantable) {
+		w.queue.subscribe(l.client.notifier, w.ownership.lock.waiterChannel(w.ownership.wire))
 	}
 }
 
@@ -301,8 +350,9 @@ func (l *fairWaitList) batches(wanted *transport.Node) map[*transport.Node][]*re
 
 // newRefreshing makes an empty batch.
 func (l *fairWaitList) newRefreshing() *refreshing {
+	_, suffix := l.client.handover.channelOf(&keys{})
 	return &refreshing{call: call{cmd: fairRefresh, args: []string{
-		l.client.staleMS, l.client.publish, l.client.tokenFloor, l.client.countsListeners()}}}
+		l.client.staleMS, l.client.publish, suffix, l.client.handover.counted}}}
 }
 
 // fill adds waiters of one lock, from e on, and returns the first that found no room.
@@ -319,7 +369,8 @@ func (b *refreshing) fill(e *list.Element) *list.Element {
 func (b *refreshing) add(places []*fairWaiter) {
 	lock := places[0].ownership.lock
 	b.keys = append(b.keys, lock.fairKeys()...)
-	b.args = append(b.args, lock.waiterChannel(""), lock.clientChannel(lock.client.publish, ""), strconv.Itoa(len(places)))
+	clients, _ := lock.client.handover.channelOf(&lock.keys)
+	b.args = append(b.args, lock.waiterChannel(""), clients, strconv.Itoa(len(places)))
 	for _, w := range places {
 		b.args = append(b.args, w.ownership.wire)
 	}

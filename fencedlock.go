@@ -72,5 +72,5 @@ func (l *FencedLock) TryLock(ctx context.Context, options ...TryLockOption) (*Ho
 }
 
 var fencedSpec = &spec{kind: KindFenced, family: KindFenced, stored: KindLock,
-	protocol: hashProtocol{}, renew: renewScript, renewals: renewBatch, reentrant: true, fenced: true, passes: true,
+	protocol: hashProtocol{}, renew: renewScript, renewals: renewBatch, reentrant: true, fenced: true, passes: true, handsOver: true,
 	resolve: resolveOwner, fresh: freshOwner}

@@ -27,6 +27,15 @@ type queueEntry struct {
 	asked  bool            // the entry may be in the queue
 	known  bool            // it is, or the owner has been granted the lock
 	grant  *grant          // that has come, or nil
+	waiter waker           // who waits under the owner, or nil for the front of the lock
+}
+
+// waker is told what concerns somebody who waits. Its methods must not block.
+type waker interface {
+	// signal wakes the waiter.
+	signal()
+	// reconnected is called when what was published may have been lost.
+	reconnected()
 }
 
 // grant is what a client is told of an owner that has been given the lock.
@@ -42,7 +51,8 @@ type handover struct {
 	client *Client
 	// prefix and suffix are what the channels of clients begin and end with, but for sharded
 	// messages, whose channels have the slot of their lock.
-	counted string // '1' if the server counts all receivers of a message
+	counted string           // '1' if the server counts all receivers of a message
+	specs   map[string]*spec // of locks that are given back, by the kind that a message names
 
 	mu       sync.Mutex
 	waiting  map[string]*ownership // by their names in Redis
@@ -60,6 +70,10 @@ type clientChannel struct {
 
 func newHandover(c *Client) *handover {
 	h := &handover{client: c, counted: "1", waiting: map[string]*ownership{}, channels: map[string]*clientChannel{}}
+	h.specs = map[string]*spec{
+		"h": {kind: KindLock, protocol: hashProtocol{}},
+		"s": {kind: KindMutex, protocol: stringProtocol{}},
+	}
 	if c.cluster && c.publish == "PUBLISH" {
 		h.counted = "0" // a node knows of its own subscribers only
 	}
@@ -73,6 +87,13 @@ func (h *handover) channelOf(k *keys) (prefix, suffix string) {
 		return "latchkey:" + transport.HashTag(k.key) + ":", ""
 	}
 	return "latchkey:{", "}"
+}
+
+// channelArgs are what scripts are told of the channels of clients: what they begin and end with,
+// and whether the server counts all who listen there.
+func (h *handover) channelArgs(k *keys) []string {
+	prefix, suffix := h.channelOf(k)
+	return []string{prefix, suffix, h.counted}
 }
 
 // listens reports whether the client hears what it is told of an owner, which is told to the
@@ -137,7 +158,9 @@ func (c *clientChannel) reconnected() {
 	}
 	c.mu.Unlock()
 	for _, o := range all {
-		o.wakeFront()
+		if w := o.waiter(); w != nil {
+			w.reconnected()
+		}
 	}
 }
 
@@ -181,10 +204,11 @@ func (c *clientChannel) message(text string) {
 	}
 }
 
-// grantedSpecs are how a lock that was granted is given back, by the kind that the message names.
-var grantedSpecs = map[string]*spec{
-	"h": {kind: KindLock, protocol: hashProtocol{}},
-	"s": {kind: KindMutex, protocol: stringProtocol{}},
+// addSpec says how a lock is given back that was granted, by the kind that the message names.
+func (h *handover) addSpec(kind string, s *spec) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.specs[kind] = s
 }
 
 // giveBack releases a lock that was granted to an owner that does not wait any more, unless the
@@ -194,7 +218,9 @@ func (h *handover) giveBack(kind, owner, key string) {
 	if h.client.registry.holds(name) {
 		return
 	}
-	spec := grantedSpecs[kind]
+	h.mu.Lock()
+	spec := h.specs[kind]
+	h.mu.Unlock()
 	if spec == nil {
 		return
 	}
@@ -205,10 +231,21 @@ func (h *handover) giveBack(kind, owner, key string) {
 	})
 }
 
-// wakeFront has the goroutine in front of the lock look for itself.
-func (o *ownership) wakeFront() {
+// waiter is who waits under the owner, or nil.
+func (o *ownership) waiter() waker {
+	if o.entry.waiter != nil {
+		return o.entry.waiter
+	}
 	if q := o.client.waitQueues.known(o.lock.key); q != nil {
-		q.signal()
+		return q
+	}
+	return nil
+}
+
+// wakeFront has who waits under the owner look for itself.
+func (o *ownership) wakeFront() {
+	if w := o.waiter(); w != nil {
+		w.signal()
 	}
 }
 

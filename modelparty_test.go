@@ -71,6 +71,7 @@ func (p *party) want(lease modelLease, waits bool, fate int) {
 	p.t, p.phase, p.lease, p.waits, p.round = p.newOwnership(), acquiring, lease, waits, 0
 	if fair, is := p.t.protocol.(fairProtocol); is && waits {
 		fair.waiter = &fairWaiter{ownership: p.t, grantable: p.t.client != p.w.clients[1]}
+		p.t.entry.lease = min(fromMS(lease.ms), DefaultStaleWaiterTimeout)
 		p.t.protocol = fair
 	}
 	p.acquisition = &acquisition{lock: p.lock, ownership: p.t, others: p.others, inLine: waits, since: p.t.client.clock()}

@@ -58,10 +58,8 @@ func newWorld(t *testing.T, s *modelServer) *world {
 		w.clients = append(w.clients, c)
 	}
 	w.begin()
-	k, err := w.clients[0].options.keysOf(modelName)
-	require.NoError(t, err)
 	for _, c := range w.clients {
-		s.listen(t, k.clientChannel("PUBLISH", c.id)) // a client that nobody hears of counts as gone
+		s.listen(t, "latchkey:{"+c.id+"}") // a client that nobody hears of counts as gone
 	}
 	return w
 }

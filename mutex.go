@@ -106,6 +106,6 @@ func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 // mutexSpec asks more often than the others: users of the same recipe in other
 // libraries publish nothing when they release.
 var mutexSpec = &spec{kind: KindMutex, family: KindMutex, stored: KindMutex,
-	protocol: stringProtocol{}, renew: renewScript, renewals: renewBatch, passes: true,
+	protocol: stringProtocol{}, renew: renewScript, renewals: renewBatch, passes: true, handsOver: true,
 	resolve: resolveOwner, fresh: freshOwner,
 	ceiling: func(*Client) time.Duration { return transport.Jitter(250 * time.Millisecond) }}

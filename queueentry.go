@@ -63,7 +63,7 @@ func (a *acquisition) waitsToBeTold(round int) bool {
 
 // stopWaiting says that nothing is to be heard of the owner any more.
 func (o *ownership) stopWaiting() {
-	if o.lock.spec.passes {
+	if o.lock.spec.handsOver {
 		o.client.handover.forget(o)
 	}
 }
@@ -182,8 +182,7 @@ func (o *ownership) handoverArgs(count int) []string {
 
 // args are what a release is told of the queue.
 func (h *handover) args(k *keys, own, next string) []string {
-	prefix, suffix := h.channelOf(k)
-	return []string{own, next, prefix, suffix, h.counted}
+	return append([]string{own, next}, h.channelArgs(k)...)
 }
 
 // successor is an attempter that can go on with what was left by the one before it.

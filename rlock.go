@@ -16,5 +16,5 @@ func (c *Client) NewLock(name string) *Lock {
 }
 
 var lockSpec = &spec{kind: KindLock, family: KindLock, stored: KindLock,
-	protocol: hashProtocol{}, renew: renewScript, renewals: renewBatch, reentrant: true, passes: true,
+	protocol: hashProtocol{}, renew: renewScript, renewals: renewBatch, reentrant: true, passes: true, handsOver: true,
 	resolve: resolveOwner, fresh: freshOwner}

@@ -22,6 +22,7 @@ type spec struct {
 	joint     bool // others may hold it when its owner has released it
 	renewals  int  // how many of its holds one script renews
 	passes    bool // its ownerships are passed on inside a client
+	handsOver bool // its release may grant it to an owner that waits
 
 	// resolve finds the ownership that an acquisition is for, which others may know; nil
 	// stands for a fresh owner.

@@ -15,8 +15,8 @@
 -- ARGV[11] '1' if the lock is fenced
 -- ARGV[12] ms of the lease for which the owner is granted the lock while it waits, '' if it
 --         asks for itself
--- ARGV[13] what the channels of clients begin with, ARGV[14] '1' if the server counts all
---         who listen there
+-- ARGV[13], ARGV[14] what the channels of clients begin and end with
+-- ARGV[15] '1' if the server counts all who listen there
 --
 -- Reply   nil, or the fencing token as a string: acquired
 --         array: refused, one attempt; remaining ms of the holder, -1 if it has no
@@ -40,8 +40,9 @@ local key, queue, deadlines, notes, tokens = KEYS[1], KEYS[2], KEYS[3], KEYS[4],
 local owner, lease, count, me, floor = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local publish, prefix, stale = ARGV[6], ARGV[7], tonumber(ARGV[8])
 local counter = ARGV[11] == '1' and tokens
-local want = ARGV[12] ~= '' and ARGV[12] .. ':' .. ARGV[11] .. ':' or ''
-local clients, counts = ARGV[13], ARGV[14] == '1'
+local timed = ARGV[11] == '1' and floor == '1' and 't' or ''
+local want = ARGV[12] ~= '' and ARGV[12] .. ':' .. ARGV[11] .. timed .. ':' or ''
+local clients, suffix, counts = ARGV[13], ARGV[14], ARGV[15] == '1'
 --@include tell
 --@include lock_hash
 --@include fair_queue

@@ -1,9 +1,9 @@
 -- Fragment: pass(asker, always) passes a lock that is free on to the first of the queue
--- of fair_queue.lua. Besides that fragment and the one of lock_hash.lua it needs the locals
+-- of fair_queue.lua. Besides that fragment and reserve.lua it needs the locals
 --
---   tokens   key of the fencing tokens
---   clients  what the channels of clients begin with, each of which has one for itself
---   counts  whether the server counts all who listen there
+--   tokens           key of the fencing tokens
+--   clients, suffix  what the channels of clients begin and end with
+--   counts           whether the server counts all who listen there
 --
 -- A waiter whose note says so is granted the lock: it becomes the owner in the same
 -- script, for a short lease, and the channel of its client is told
@@ -16,7 +16,7 @@
 local grants = 8
 
 local function channelOf(client)
-  return clients .. client .. (publish == 'PUBLISH' and '}' or '')
+  return clients .. client .. suffix
 end
 
 -- tokenFor returns the token that goes with a grant, or false if the server refuses it.
@@ -24,10 +24,7 @@ local function tokenFor(wish)
   if wish == '0' then
     return '0'
   end
-  local own = counter
-  counter = tokens
-  local sound, token = pcall(issue)
-  counter = own
+  local sound, token = pcall(reserve, tokens, 1, wish == '1t')
   return sound and token
 end
 

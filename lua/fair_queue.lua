@@ -11,10 +11,11 @@
 --              whoever is behind a waiter does not wait longer than that for it,
 --              whatever its deadline. "<since>:0" has left, and stays in the queue
 --              until it comes to an end of it. One that can be granted the lock has
---              "<since>:<lease>:<wish>:<alive until>": the ms of the lease that the
---              grant gives it, and 1 if it wants a fencing token. What Redisson has
---              removed from the other two may stand here for a while. What is noted
---              about waiters of Redisson stands in fair_listeners.lua.
+--              "<since>:<lease>:<tokens>:<alive until>": the ms of the lease that the
+--              grant gives it, and 1 if it wants a fencing token, 1t if that must not
+--              fall below the server's clock. What Redisson has removed from the other
+--              two may stand here for a while. What is noted about waiters of Redisson
+--              stands in fair_listeners.lua.
 --
 -- No function walks the queue: each looks at a bounded piece at its ends.
 local pruneBatch, reach = 64, 256
@@ -36,9 +37,9 @@ local function since(text)
 end
 
 -- wants returns what a waiter is to be granted, as it stands in its note: the lease and
--- the wish. nil of one that asks for itself.
+-- the tokens. nil of one that asks for itself.
 local function wants(text)
-  return string.match(text or '', '^%d+:(%d+):(%d+):')
+  return string.match(text or '', '^%d+:(%d+):(%d+t?):')
 end
 
 local function clientOf(waiter)

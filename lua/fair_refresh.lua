@@ -4,8 +4,8 @@
 --         (see fair_queue.lua), KEYS[5i] its fencing counter
 -- ARGV[1] ms for which the waiters then count as alive
 -- ARGV[2] PUBLISH or SPUBLISH
--- ARGV[3] '1' if tokens must not fall below the server's clock in ms
--- ARGV[4] '1' if the server counts all who listen to the channels of clients
+-- ARGV[3] what the channels of clients end with
+-- ARGV[4] '1' if the server counts all who listen there
 -- ARGV[5] on, for each lock: what its waiters' channels begin with, what the channels of
 --         clients do, the number of its waiters in this call, and these
 --
@@ -19,11 +19,10 @@
 --
 -- Cost: about 12 commands for each lock, 4 more if others wait for it, and O(log n)
 -- for each waiter. Works on a server that is out of memory. Idempotent.
-local stale, publish, floor, counts = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4] == '1'
+local stale, publish, suffix, counts = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4] == '1'
 local key, queue, deadlines, notes, tokens, prefix, clients
-local counter, owner, me, lease, count
 --@include tell
---@include lock_hash
+--@include reserve
 --@include fair_queue
 --@include fair_grant
 clock()

@@ -10,9 +10,8 @@
 --         know what kind of lock it is
 -- ARGV[7] '1' if the owner may stand in the queue
 -- ARGV[8] ms for which a waiter counts as alive after a sign of life
--- ARGV[9] '1' if tokens must not fall below the server's clock in ms
--- ARGV[10] what the channels of clients begin with, ARGV[11] '1' if the server counts
---         all who listen there
+-- ARGV[9], ARGV[10] what the channels of clients begin and end with
+-- ARGV[11] '1' if the server counts all who listen there
 --
 -- Reply   nil: this client has no part in the lock; if it stood in the queue, it
 --         does no more
@@ -34,11 +33,10 @@
 local key, queue, deadlines, notes, tokens = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local owner, me, publish, channel = ARGV[1], ARGV[3], ARGV[4], ARGV[5]
 local prefix, stale = channel .. ':', tonumber(ARGV[8])
-local floor, clients, counts = ARGV[9], ARGV[10], ARGV[11] == '1'
-local counter, lease, count
+local clients, suffix, counts = ARGV[9], ARGV[10], ARGV[11] == '1'
 --@include tell
 --@include lock_leave
---@include lock_hash
+--@include reserve
 --@include fair_queue
 --@include fair_grant
 
@@ -87,7 +85,7 @@ end
 if ARGV[7] == '1' then
   pcall(quit) -- in a damaged queue it has no place anyway
 end
-count = tonumber(ARGV[2])
+local count = tonumber(ARGV[2])
 local left = leave(count, tonumber(ARGV[6]))
 if left == 'HELD' then
   return redis.status_reply(left)

@@ -234,7 +234,7 @@ func TestOwnersAreUnique(t *testing.T) {
 	}
 }
 
-// A holds, B and C wait; A unlocks; B acquires. Deadlines are our own: one stale
+// A holds, B and C wait; A unlocks, and B has the lock. Deadlines are our own: one stale
 // period from the last sign of life, and nobody rewrites another's.
 func TestGoldenFairLock(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
@@ -259,22 +259,26 @@ func TestGoldenFairLock(t *testing.T) {
 	}
 	require.Len(t, scores, 2)
 	goldenFair(t, admin, name, a.Owner().String(), []string{b, c}, scores)
-	rig.Eventually(t, soon, "both listen on channels of their own", func() error {
-		if n := admin.Subscribers(channelOf(name)+":"+b) + admin.Subscribers(channelOf(name)+":"+c); n != 2 {
-			return fmt.Errorf("%d do", n)
+	rig.Eventually(t, soon, "both can be granted the lock", func() error {
+		for _, owner := range queue {
+			if note := admin.Text("HGET", notesOf(name), owner); strings.Count(note, ":") != 3 {
+				return fmt.Errorf("%s has the note %s", owner, note)
+			}
 		}
 		return nil
 	})
+	scores = deadlineScores(admin, name)
 
-	toB, toC, toAll := subscribeRaw(t, server, channelOf(name)+":"+b), subscribeRaw(t, server, channelOf(name)+":"+c), hear(t, server, name)
+	id, _, _ := strings.Cut(b, ":")
+	told, toB, toC := subscribeRaw(t, server, "latchkey:{"+id+"}"), subscribeRaw(t, server, channelOf(name)+":"+b), subscribeRaw(t, server, channelOf(name)+":"+c)
+	toAll := hear(t, server, name)
 	mustUnlock(t, a)
-	assert.Equal(t, "0", rig.Await(t, soon, "the message to B", toB))
-	assert.Empty(t, toC)
-	assert.Empty(t, toAll)
-	goldenFair(t, admin, name, "", []string{b, c}, scores)
+	grant := rig.Await(t, soon, "the message to the client of B", told)
+	assert.Equal(t, "grant f "+b+" 0 "+name, grant)
+	goldenFair(t, admin, name, b, []string{c}, map[string]int64{c: scores[c]})
 
 	tap.DropMessages(false)
-	admin.Publish(channelOf(name)+":"+b, "0")
+	admin.Publish("latchkey:{"+id+"}", grant)
 	got := rig.Await(t, soon, "B", first)
 	require.NoError(t, got.err)
 	goldenFair(t, admin, name, b, []string{c}, map[string]int64{c: scores[c]})
@@ -284,6 +288,9 @@ func TestGoldenFairLock(t *testing.T) {
 	goldenFair(t, admin, name, c, nil, nil)
 	mustUnlock(t, got.hold)
 	golden(t, admin, name, nil)
+	assert.Empty(t, toB)
+	assert.Empty(t, toC)
+	assert.Empty(t, toAll)
 }
 
 func deadlineScores(admin *rig.Admin, name string) map[string]int64 {
