@@ -2,7 +2,7 @@
 -- queue.
 --
 -- KEYS[1] lock hash (see lock_acquire.lua)
--- KEYS[2] queue, KEYS[3] deadlines, KEYS[4] notes (see fair_queue.lua)
+-- KEYS[2] queue, KEYS[3] deadlines, KEYS[4] notes (see fair_notes.lua)
 -- KEYS[5] fencing counter
 -- ARGV[1] to ARGV[5] as in lock_acquire.lua: owner, lease, count, part, floor
 -- ARGV[6] PUBLISH or SPUBLISH
@@ -43,22 +43,41 @@ local counter = ARGV[11] == '1' and tokens
 local timed = ARGV[11] == '1' and floor == '1' and 't' or ''
 local want = ARGV[12] ~= '' and ARGV[12] .. ':' .. ARGV[11] .. timed .. ':' or ''
 local clients, suffix, counts = ARGV[13], ARGV[14], ARGV[15] == '1'
+--@include fair_notes
+--@include fair_join
+
+local ttl = redis.call('pttl', key)
+local fresh = stale and ARGV[9] == ''
+local holder, ticket
+
+-- refused is the reply to an owner that waits.
+local function refused(pause)
+  return {pause, string.format('%.0f', ticket), holder or '', ahead and 1 or 0}
+end
+
+-- Most who come find somebody else's owner, which is all that stands there, and join the
+-- queue. What that does not need is not even defined before.
+if ttl >= 0 and count == 1 then
+  --@include shape_hash
+  local foreign, other, only = isForeign(key)
+  if only and not foreign and other ~= owner then
+    holder = other
+    if not stale then
+      return {ttl, holder}
+    end
+    clock()
+    ticket = fresh and not counter and join(now + stale)
+    if ticket then
+      return refused(ttl)
+    end
+  end
+end
+
 --@include tell
 --@include lock_hash
 --@include fair_queue
 --@include fair_grant
 --@include fair_stand
-
--- heldBy is enter for a lock that is held. One look is enough if somebody else's owner is
--- all that stands there.
-local function heldBy(ttl)
-  --@include shape_hash
-  local foreign, holder, only = isForeign(key)
-  if count == 1 and only and not foreign and holder ~= owner then
-    return false, holder
-  end
-  return enter(ttl)
-end
 
 -- takeTurn makes the lock the owner's, who is the first in the queue if there is one.
 local function takeTurn(first)
@@ -70,18 +89,15 @@ local function takeTurn(first)
   return token
 end
 
-local ttl = redis.call('pttl', key)
-local holder
-if ttl ~= -2 then
-  local entered, reply = heldBy(ttl)
+if ttl ~= -2 and not holder then
+  local entered, reply = enter(ttl)
   if entered then
     return reply
   end
   holder = reply
-elseif count > 1 then
+elseif ttl == -2 and count > 1 then
   return redis.error_reply('LATCHKEY_GONE the hold is over')
 end
-
 if ttl ~= -2 and not stale then
   return holder and {ttl, holder} or ttl
 end
@@ -93,10 +109,13 @@ if ttl == -2 then
     return takeTurn(first)
   end
 end
-local ticket, ahead, joined
+local joined = false
 if stale then
   issued()
-  ticket, ahead, joined = stand(ARGV[9], tonumber(ARGV[10]))
+  clock()
+  ticket = fresh and join(now + stale)
+  joined = ticket
+  ticket = ticket or stand(ARGV[9], tonumber(ARGV[10]))
 end
 local pause = ttl
 if ttl == -2 then
@@ -114,4 +133,4 @@ end
 if not stale then
   return holder and {pause, holder} or 0
 end
-return {pause, string.format('%.0f', ticket), holder or '', ahead and 1 or 0}
+return refused(pause)

@@ -52,9 +52,8 @@ local function counted(waiters)
   return counts
 end
 
--- listen brings up to date what the texts, from the notes, say of those of these waiters
--- who are Redisson's.
-local function listen(waiters, texts)
+-- update is what listen does if any of the waiters is Redisson's.
+local function update(waiters, texts)
   local theirs, places, clients = {}, {}, {}
   for i, waiter in ipairs(waiters) do
     if not since(texts[i]) then

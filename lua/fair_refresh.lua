@@ -1,7 +1,7 @@
 -- Say that waiters of fair locks are alive, many at once, and look how they stand.
 --
 -- KEYS[5i-4] lock, KEYS[5i-3] its queue, KEYS[5i-2] its deadlines, KEYS[5i-1] its notes
---         (see fair_queue.lua), KEYS[5i] its fencing counter
+--         (see fair_notes.lua), KEYS[5i] its fencing counter
 -- ARGV[1] ms for which the waiters then count as alive
 -- ARGV[2] PUBLISH or SPUBLISH
 -- ARGV[3] what the channels of clients end with
@@ -23,6 +23,7 @@ local stale, publish, suffix, counts = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV
 local key, queue, deadlines, notes, tokens, prefix, clients
 --@include tell
 --@include reserve
+--@include fair_notes
 --@include fair_queue
 --@include fair_grant
 clock()

@@ -2,7 +2,7 @@
 -- way out of the queue, and the forced release.
 --
 -- KEYS[1] lock hash (see lock_acquire.lua)
--- KEYS[2] queue, KEYS[3] deadlines, KEYS[4] notes (see fair_queue.lua)
+-- KEYS[2] queue, KEYS[3] deadlines, KEYS[4] notes (see fair_notes.lua)
 -- KEYS[5] fencing counter
 -- ARGV[1] to ARGV[6] as in lock_release.lua: owner, count, part, PUBLISH or
 --         SPUBLISH, channel, raise. Each waiter has a channel of its own, which begins
@@ -37,40 +37,9 @@ local clients, suffix, counts = ARGV[9], ARGV[10], ARGV[11] == '1'
 --@include tell
 --@include lock_leave
 --@include reserve
+--@include fair_notes
 --@include fair_queue
 --@include fair_grant
-
--- withdraw takes the owner out of the queue.
-local function withdraw()
-  local text = redis.call('hget', notes, owner)
-  local score = redis.call('zscore', deadlines, owner)
-  if not text and not score then
-    return
-  end
-  local side = within(owner)
-  if side then
-    redis.call('lrem', queue, side, owner)
-    return forget(owner)
-  end
-  if not score or redis.call('llen', queue) <= reach then
-    return forget(owner) -- it had no place
-  end
-  -- A write that needs no memory goes first: after it a server at its limit lets
-  -- the others pass.
-  redis.call('hdel', notes, '')
-  redis.call('hset', notes, owner, string.format('%.0f:0', since(text) or 0))
-  keep()
-  -- By its deadline it dies now. That is not in the past, and has still what Redisson
-  -- will take off, because Redisson counts from it for whoever comes next.
-  redis.call('zadd', deadlines, score - math.max(expiry(owner, text) - now, 0), owner)
-end
-
-local function quit()
-  clock()
-  withdraw()
-  trim()
-  clear()
-end
 
 -- wake passes the lock on. A queue that is damaged must not turn a lock that is released
 -- into an error.
@@ -83,6 +52,38 @@ local function wake()
 end
 
 if ARGV[7] == '1' then
+  -- withdraw takes the owner out of the queue.
+  local function withdraw()
+    local text = redis.call('hget', notes, owner)
+    local score = redis.call('zscore', deadlines, owner)
+    if not text and not score then
+      return
+    end
+    local side = within(owner)
+    if side then
+      redis.call('lrem', queue, side, owner)
+      return forget(owner)
+    end
+    if not score or redis.call('llen', queue) <= reach then
+      return forget(owner) -- it had no place
+    end
+    -- A write that needs no memory goes first: after it a server at its limit lets
+    -- the others pass.
+    redis.call('hdel', notes, '')
+    redis.call('hset', notes, owner, string.format('%.0f:0', since(text) or 0))
+    keep()
+    -- By its deadline it dies now. That is not in the past, and has still what Redisson
+    -- will take off, because Redisson counts from it for whoever comes next.
+    redis.call('zadd', deadlines, score - math.max(expiry(owner, text) - now, 0), owner)
+  end
+
+  local function quit()
+    clock()
+    withdraw()
+    trim()
+    clear()
+  end
+
   pcall(quit) -- in a damaged queue it has no place anyway
 end
 local count = tonumber(ARGV[2])

@@ -1,8 +1,6 @@
 -- Fragment: stand(ticket, shift) gives the owner its place in the queue of
--- fair_queue.lua, or finds that it has it. Besides that fragment it needs the locals
--- owner and want: what it is to be granted, as in its note, or ''. Returns the ticket: since when the owner waits, in µs; whether waiters of Redisson
--- stand before it, as far as that is known; and whether it has just come to the end of
--- the queue.
+-- fair_queue.lua, or finds that it has it, if fair_join.lua does not. Returns the ticket:
+-- since when the owner waits, in µs.
 --
 --   ticket  what an earlier call returned, or ''. Whoever has lost its place (to a
 --           Redisson process, to an eviction, to a restart) gets it back by it.
@@ -116,51 +114,6 @@ local function lead(size, shift)
   return math.min(all, leadWithin(4, shift) or size > 4 and leadWithin(reach, shift) or all)
 end
 
--- ticketAfter returns a new ticket. It is later than the last one, also if the clock of the
--- server was set back.
-local function ticketAfter(last)
-  return last and last >= micros and last + 1 or micros
-end
-
-local ahead = false -- whether waiters of Redisson stand before the owner
-
--- mark notes that the owner waits and is alive, and until when Redisson is to keep it:
--- longer than it is alive by what those of Redisson before it will take off.
-local function mark(ticket, alive, deadline)
-  redis.call('hset', notes, owner, string.format('%.0f:%s%.0f', ticket, want, alive))
-  redis.call('zadd', deadlines, deadline, owner)
-  ahead = deadline > alive
-end
-
--- open begins a queue with the owner, without what has been left of an earlier one.
-local function open(ticket, alive)
-  ticket = ticket or since(redis.call('hget', notes, owner)) or micros
-  redis.call('del', deadlines, notes)
-  mark(ticket, alive, alive)
-  redis.call('rpush', queue, owner)
-  keep()
-  return ticket
-end
-
--- join gives the owner a place at the end of the queue, if it has none and the last one is
--- of this library and alive: nothing else has to be known then. Returns the ticket, or nil.
-local function join(alive)
-  local last = redis.call('lindex', queue, -1)
-  if not last then
-    return open(nil, alive)
-  end
-  local texts = redis.call('hmget', notes, owner, last)
-  local scores = redis.call('zmscore', deadlines, owner, last)
-  local life = since(texts[2]) and scores[2] and expiry(last, texts[2]) or 0
-  if texts[1] or scores[1] or life <= now then
-    return
-  end
-  local ticket = ticketAfter(since(texts[2]))
-  mark(ticket, alive, alive + math.max(scores[2] - life, 0))
-  redis.call('rpush', queue, owner)
-  return ticket
-end
-
 -- enqueue gives the owner a place: at the end if it has no ticket.
 local function enqueue(ticket, alive, shift)
   trim()
@@ -184,10 +137,6 @@ end
 local function stand(ticket, shift)
   clock()
   local alive = now + stale
-  local joined = ticket == '' and join(alive)
-  if joined then
-    return joined, ahead, true
-  end
   local text = redis.call('hget', notes, owner)
   local score = redis.call('zscore', deadlines, owner)
   local queued, size = score, redis.call('llen', queue)
@@ -213,5 +162,5 @@ local function stand(ticket, shift)
     ahead = tonumber(score) > was
   end
   keep()
-  return ticket, ahead
+  return ticket
 end

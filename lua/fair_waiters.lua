@@ -1,15 +1,14 @@
 -- List a piece of the queue of a fair lock.
 --
--- KEYS[1] lock, KEYS[2] queue, KEYS[3] deadlines, KEYS[4] notes (see fair_queue.lua)
+-- KEYS[1] lock, KEYS[2] queue, KEYS[3] deadlines, KEYS[4] notes (see fair_notes.lua)
 -- ARGV[1] first and ARGV[2] last index of the piece
 --
 -- Reply   array of how many stand in the queue and, for each of the piece: owner, µs
 --         since it came (-1 if only Redisson knows), ms for which it counts as alive
 --
 -- Cost: O(length of the piece). Writes nothing.
-local key, queue, deadlines, notes, publish, prefix, stale = KEYS[1], KEYS[2], KEYS[3], KEYS[4], '', '', nil
---@include tell
---@include fair_queue
+local queue, deadlines, notes, stale = KEYS[2], KEYS[3], KEYS[4], nil
+--@include fair_notes
 clock()
 local reply = {redis.call('llen', queue)}
 local waiters = redis.call('lrange', queue, ARGV[1], ARGV[2])

@@ -1,0 +1,55 @@
+-- Fragment: what stands in Redis beside a fair lock, and what the notes say. It needs the
+-- locals queue, deadlines and notes, and stale: the ms for which a waiter counts as alive
+-- after a sign of life, or nil if this script does not know.
+--
+--   queue      list of the owners that wait, in order; Redisson's
+--   deadlines  sorted set owner -> ms at which Redisson gives it up; Redisson's. An
+--              owner is in both or in neither.
+--   notes      hash owner -> "<since µs>:<alive until ms>", for owners of this
+--              library. The first number is the place, the last the sign of life:
+--              whoever is behind a waiter does not wait longer than that for it,
+--              whatever its deadline. "<since>:0" has left, and stays in the queue
+--              until it comes to an end of it. One that can be granted the lock has
+--              "<since>:<lease>:<tokens>:<alive until>": the ms of the lease that the
+--              grant gives it, and 1 if it wants a fencing token, 1t if that must not
+--              fall below the server's clock. What Redisson has removed from the other
+--              two may stand here for a while. What is noted about waiters of Redisson
+--              stands in fair_listeners.lua.
+local now, micros
+local silent = {} -- clients that do not hear of a grant: their waiters are dead
+
+local function clock()
+  if not now then
+    local time = redis.call('time')
+    micros = time[1] * 1000000 + time[2]
+    now = math.floor(micros / 1000)
+  end
+end
+
+-- since tells since when a waiter of this library waits, nil of any other.
+local function since(text)
+  return text and tonumber(string.match(text, '^(%d+):'))
+end
+
+-- wants returns what a waiter is to be granted, as it stands in its note: the lease and
+-- the tokens. nil of one that asks for itself.
+local function wants(text)
+  return string.match(text or '', '^%d+:(%d+):(%d+t?):')
+end
+
+local function clientOf(waiter)
+  return string.match(waiter, '^(.*):') or waiter
+end
+
+-- expiry tells until when a waiter counts as alive.
+local function expiry(waiter, text)
+  if next(silent) and silent[clientOf(waiter)] and wants(text) then
+    return 0
+  end
+  return tonumber(text and string.match(text, ':(%d+)$') or redis.call('zscore', deadlines, waiter) or 0)
+end
+
+-- keep lets the notes expire some time after the last of them was written.
+local function keep()
+  redis.call('pexpire', notes, 60000 + 10 * (stale or 0))
+end
