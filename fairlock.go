@@ -49,9 +49,9 @@ func (c *Client) NewFencedFairLock(name string) *FairLock {
 // for as long as this process is alive and reaches the server, and is taken again, in
 // the old order, if the server lost it. A process that is silent for
 // Options.StaleWaiterTimeout (5 s by default) is passed over until it is heard of again.
-// If the next waiter dies, the lock idles for one StaleWaiterTimeout.
+// If the next waiter dies and the server cannot know it, the lock idles for one StaleWaiterTimeout.
 //
-// A Lock that gives up leaves the queue and passes its wake-up on. If the server cannot be
+// A Lock that gives up leaves the queue and passes the lock on. If the server cannot be
 // told, the next waiter waits for one StaleWaiterTimeout. [FairLock.Waiters] shows the queue.
 //
 // The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after
