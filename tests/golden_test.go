@@ -269,8 +269,8 @@ func TestGoldenFairLock(t *testing.T) {
 	})
 	scores = deadlineScores(admin, name)
 
-	id, _, _ := strings.Cut(b, ":")
-	told, toB, toC := subscribeRaw(t, server, "latchkey:{"+id+"}"), subscribeRaw(t, server, channelOf(name)+":"+b), subscribeRaw(t, server, channelOf(name)+":"+c)
+	own := clientChannel(server, name, b)
+	told, toB, toC := subscribeRaw(t, server, own), subscribeRaw(t, server, channelOf(name)+":"+b), subscribeRaw(t, server, channelOf(name)+":"+c)
 	toAll := hear(t, server, name)
 	mustUnlock(t, a)
 	grant := rig.Await(t, soon, "the message to the client of B", told)
@@ -278,7 +278,7 @@ func TestGoldenFairLock(t *testing.T) {
 	goldenFair(t, admin, name, b, []string{c}, map[string]int64{c: scores[c]})
 
 	tap.DropMessages(false)
-	admin.Publish("latchkey:{"+id+"}", grant)
+	admin.Publish(own, grant)
 	got := rig.Await(t, soon, "B", first)
 	require.NoError(t, got.err)
 	goldenFair(t, admin, name, b, []string{c}, map[string]int64{c: scores[c]})
@@ -291,6 +291,15 @@ func TestGoldenFairLock(t *testing.T) {
 	assert.Empty(t, toB)
 	assert.Empty(t, toC)
 	assert.Empty(t, toAll)
+}
+
+// clientChannel is where the client of an owner is told that it has been given a lock.
+func clientChannel(server *rig.Server, name, owner string) string {
+	id, _, _ := strings.Cut(owner, ":")
+	if server.Clustered() {
+		return "latchkey:{" + name + "}:" + id
+	}
+	return "latchkey:{" + id + "}"
 }
 
 func deadlineScores(admin *rig.Admin, name string) map[string]int64 {
