@@ -11,12 +11,13 @@ import (
 
 // How a test finds out that somebody waits.
 
-// parked waits until a waiter stands in the queue of the lock, or has subscribed to its channel.
+// parked waits until a waiter stands in a queue of the lock, or has subscribed to its channel.
 // It does either only after it was refused.
 func parked(t testing.TB, admin *rig.Admin, name string) {
 	t.Helper()
 	rig.Eventually(t, soon, "a waiter waits", func() error {
-		if len(admin.Channels(name)) == 0 && !admin.Exists(queueKey(name)) {
+		fair := strings.Replace(queueKey(name), "latchkey_queue", "redisson_lock_queue", 1)
+		if len(admin.Channels(name)) == 0 && !admin.Exists(queueKey(name)) && !admin.Exists(fair) {
 			return errors.New("nobody is in the queue, and nobody listens")
 		}
 		return nil
