@@ -3,9 +3,10 @@ package latchkey
 import "context"
 
 // FencedLock is a re-entrant [Lock] whose holds carry a fencing token
-// ([Hold.Token]), on the wire Redisson's RFencedLock. The token is taken when the
-// lock goes from free to held, is larger than any before, and stays the same for
-// the whole hold, re-entries included.
+// ([Hold.Token]), on the wire Redisson's RFencedLock. The token of a hold is larger than
+// that of any hold before, and stays the same for the whole hold, re-entries included. Tokens
+// have gaps: a client whose goroutines wait reserves some thousands for a turn
+// ([Options].Turn), and gives out those that it needs. Waiters are served as those of a Lock.
 //
 // Do not use a name as a FencedLock in one place and as a Lock in another: they
 // exclude each other, but the Lock takes no tokens.
@@ -24,8 +25,7 @@ func (c *Client) NewFencedLock(name string) *FencedLock {
 //
 // [Hold.Token] of the result is larger than the token of every earlier hold, as long as the
 // server keeps its counter ([Options.TimeFencing] helps when it does not). Pass it to the
-// storage that the lock protects, and let the storage refuse a smaller one. An acquisition
-// that fails may use a token up, so tokens have gaps.
+// storage that the lock protects, and let the storage refuse a smaller one. Tokens have gaps.
 //
 // The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after
 // Lock returns does not affect the hold. If ctx carries a hold of this lock

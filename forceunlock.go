@@ -6,7 +6,7 @@ import (
 )
 
 // ForceUnlock frees the lock of that name whoever holds it and whichever kind of lock it is,
-// wakes waiters, and reports whether anybody held it. It removes exactly the holders that it
+// lets waiters have it, and reports whether anybody held it. It removes exactly the holders that it
 // saw: a hold that begins after it has looked is not touched.
 //
 // Anything but a lock is an ErrWrongKind and stays as it is. So does a string that is not of
@@ -15,7 +15,8 @@ import (
 //
 // The former holders are not asked. Those of this library learn of it at their next renewal,
 // a third of their lease later at most, and their holds end with ErrLost. Until then they work
-// on, and two may be inside.
+// on, and two may be inside; so may goroutines to which such a hold is passed on meanwhile
+// ([Options].Turn).
 //
 // The other errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not
 // answered. It may or may not have happened, and may be repeated.
@@ -27,7 +28,7 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	return c.forceUnlock(ctx, names, nil)
 }
 
-// ForceUnlock frees the lock whoever holds it, however often, wakes a waiter, and reports
+// ForceUnlock frees the lock whoever holds it, however often, lets a waiter have it, and reports
 // whether anybody held it. It removes exactly the owner that it saw: a hold that begins after
 // it has looked is not touched.
 //

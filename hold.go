@@ -45,8 +45,8 @@ func (h *Hold) inner() holdBackend {
 func (h *Hold) Name() string { return h.inner().lockName() }
 
 // Owner returns the owner as it stands in Redis. Another process that acquires
-// the lock [By] this owner enters the same hold, which is therefore not passed on inside this
-// client ([Options].Turn). A [MultiLock] and a [RedLock] have no owner of their own. Of a hold
+// the lock [By] this owner enters the same hold. A hold whose owner was asked for is therefore
+// not passed on inside this client ([Options].Turn): its Unlock goes to the server. A [MultiLock] and a [RedLock] have no owner of their own. Of a hold
 // that was passed on, and whose owner nobody asked for until then, it is one that stands nowhere.
 func (h *Hold) Owner() Owner { return h.inner().owner() }
 
@@ -67,6 +67,11 @@ func (h *Hold) Count() int { return h.inner().count() }
 // heard of again, 0 when it is over. It asks nobody. Look at it right before a
 // step that must not happen without the lock; what stalls after the look is for
 // a fencing token to stop.
+//
+// After a wait it may be less than the lease. A release gives a lock to the next waiter for
+// Options.StaleWaiterTimeout only, of which Lock leaves half at least; the client raises it to
+// the lease in the background. A hold that was passed on inside the client has what is left of
+// the lease, more than half. Extend gives more at once.
 func (h *Hold) ValidFor() time.Duration { return h.inner().validFor() }
 
 // Err returns nil while the lock is held, and afterwards why it is not: ErrNotHeld
@@ -83,9 +88,13 @@ func (h *Hold) Lost() <-chan struct{} {
 	return life.whenLost(mu)
 }
 
-// Unlock gives the hold back; the last one of its owner frees the lock and wakes a
+// Unlock gives the hold back; the last one of its owner frees the lock, or gives it to a
 // waiter. It works although ctx has ended: only the values of ctx are used, and the
 // time is bounded by Options.RetryBudget instead.
+//
+// If goroutines of this client wait for the lock, Unlock may pass it to the first of them in
+// memory ([Options].Turn). It then sends nothing, and does not notice that the key was removed
+// from outside since the last renewal (a forced unlock, an eviction, a failover).
 //
 // nil means that the hold lasted until this call and is over now. ErrNotHeld means
 // that it was over before: released already, or lost (then ErrLost matches too).

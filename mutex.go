@@ -12,8 +12,10 @@ import (
 // other libraries that follow the recipe. It is the cheapest lock, and it is not
 // re-entrant.
 //
-// Releases by this package wake waiters at once. Other users of the recipe publish
-// nothing, so a waiter also asks four times a second.
+// A release by this package gives the mutex to the next waiter of this package, in the order
+// that [Lock] describes. Other users of the recipe publish nothing: while one of them holds the
+// mutex, a waiter asks four times a second. They find it free when nobody of this package
+// waits for it.
 type Mutex struct{ *primitive }
 
 var _ Locker = (*Mutex)(nil)
@@ -86,8 +88,8 @@ func (m *Mutex) Do(ctx context.Context, fn func(context.Context) error, options 
 	return do(ctx, m, fn, settingsOf(options))
 }
 
-// ForceUnlock deletes the token of the mutex, whoever wrote it, wakes waiters, and reports
-// whether there was one. Any token that another library may have written is removed, also one
+// ForceUnlock deletes the token of the mutex, whoever wrote it, gives it to the next waiter, and
+// reports whether there was one. Any token that another library may have written is removed, also one
 // that only looks like a token and is data of an application: see [Client.ForceUnlock], which
 // removes tokens of this library only. A hold that begins after ForceUnlock has looked is not
 // touched.

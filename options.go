@@ -12,8 +12,8 @@ const (
 	// DefaultLease is the lease of an acquisition that names none. It is renewed
 	// at a third of its length, as Redisson's watchdog does.
 	DefaultLease = 30 * time.Second
-	// DefaultStaleWaiterTimeout is how long a fair lock waits for a queued waiter
-	// that gives no sign of life.
+	// DefaultStaleWaiterTimeout is how long a lock waits for a queued waiter that gives no
+	// sign of life.
 	DefaultStaleWaiterTimeout = 5 * time.Second
 	// DefaultRedissonFairWait is Redisson's own default.
 	DefaultRedissonFairWait = 5 * time.Minute
@@ -71,9 +71,11 @@ type Options struct {
 	// at most this time.
 	Lease time.Duration
 
-	// StaleWaiterTimeout is how long a fair lock waits for a queued waiter that gives
-	// no sign of life. Default: DefaultStaleWaiterTimeout; at least 1 ms, at most
-	// MaxStaleWaiterTimeout.
+	// StaleWaiterTimeout is how long a lock waits for a waiter that gives no sign of life. In the
+	// queue of a fair lock it keeps its place for so long. Where a release gives the lock to the
+	// next waiter, it is the lease that this one has at first, unless it asked for a shorter one:
+	// a client that dies at that moment has the lock for no longer. Default:
+	// DefaultStaleWaiterTimeout; at least 1 ms, at most MaxStaleWaiterTimeout.
 	StaleWaiterTimeout time.Duration
 
 	// RedissonFairWait is the fairLockWaitTimeout of the Redisson processes that wait
@@ -100,7 +102,7 @@ type Options struct {
 	//
 	// While goroutines of this client pass a lock on, the server sees one owner. A forced
 	// unlock, an eviction or a failover that takes the lock from it is noticed at the next
-	// renewal of the hold, or at the end of the turn if that is sooner. Goroutines that wait for
+	// renewal, or at the end of the turn if that is sooner, and ends the hold that there is then. Goroutines that wait for
 	// a hold of their own client ask the server when it ends: after a forced unlock of one with a
 	// fixed lease ([Lease]) that is when the lease is over.
 	Turn time.Duration

@@ -4,8 +4,10 @@ package latchkey
 // the context of a hold ([Hold.Context]), or by the same owner ([By], [WithOwner]),
 // enters the hold again; the lock is free after as many releases.
 //
-// It promises no order among waiters of different processes. Waiters of one client
-// are served first come, first served.
+// Waiters of one client are served first come, first served: Unlock passes the lock to the
+// next of them in memory, for a turn ([Options].Turn). Then another client has its turn, in
+// the order in which they began to wait. That is no promise: whoever finds the lock free takes
+// it, and processes of Redisson race. [FairLock] keeps the order among all waiters.
 type Lock struct{ *primitive }
 
 var _ Locker = (*Lock)(nil)
