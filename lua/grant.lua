@@ -15,7 +15,8 @@
 -- grant makes the first in the queue the owner, by the function give, and tells its
 -- client: 'grant <kind> <owner> <first token> <key>'. One that nobody hears is dropped,
 -- eight at most. It tells nobody of the entry own, whose client has the reply. It returns
--- the owner and its first token, or nothing.
+-- the owner and its first token, or nothing. The lock is written first: in a slot that
+-- migrates the server may refuse that, and nobody must be told of a grant then.
 local function grant(kind, key, give, own)
   for _ = 1, 8 do
     local entry = redis.call('zpopmin', queue)[1]
@@ -27,14 +28,15 @@ local function grant(kind, key, give, own)
     if tokens ~= '0' then
       token = reserve(counter, tonumber(tokens), timed == 't')
     end
+    give(owner, lease)
     local heard = 1
     if entry ~= own then
       local channel = prefix .. string.match(owner, '^(.*):') .. suffix
       heard = redis.pcall(publish, channel, 'grant ' .. kind .. ' ' .. owner .. ' ' .. token .. ' ' .. key)
     end
     if type(heard) == 'number' and (heard > 0 or counted ~= '1') then
-      give(owner, lease)
       return owner, token
     end
+    redis.call('del', key)
   end
 end

@@ -289,6 +289,36 @@ func TestMigration_releases_are_whole(t *testing.T) {
 	}
 }
 
+// A release that the server cannot finish, because the lock that it has deleted counts as moved,
+// tells nobody that the lock is theirs.
+func TestMigration_grants_are_whole(t *testing.T) {
+	t.Parallel()
+	cluster := rig.NewCluster(t)
+	for _, k := range []kind{mutexKind, fencedKind} {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			options := latchkey.Options{RetryBudget: 2 * time.Second, PollCeiling: time.Second}
+			client, other := connectCluster(t, cluster, options), connectCluster(t, cluster, options)
+			name := rig.Name(t)
+			hold := mustLock(t, k.open(client, name))
+			waiter := lockInBackground(within(t, 2*soon), k.open(other, name))
+			rig.Eventually(t, soon, "a waiter in the queue", func() error {
+				if !rig.NewAdmin(t, cluster.Server()).Exists(queueKey(name)) {
+					return errors.New("nobody is there")
+				}
+				return nil
+			})
+			moveKeys, finish := cluster.BeginMove(name)
+			_ = hold.Unlock(context.Background()) // which may say that the slot is being moved
+			moveKeys(rig.EveryKey)
+			finish()
+			next := rig.Await(t, 2*soon, "the waiter", waiter)
+			require.NoError(t, next.err)
+			mustUnlock(t, next.hold)
+		})
+	}
+}
+
 // Nodes that send each other everything about a slot cost a call the budget that it has.
 func TestMigration_nodes_that_disagree(t *testing.T) {
 	t.Parallel()
