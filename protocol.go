@@ -43,11 +43,11 @@ type stringProtocol struct{}
 
 func (stringProtocol) acquireCall(a *acquisition, _, round int) call {
 	o := a.ownership
-	if round == 0 {
+	if round == 0 && !o.mayStandInQueue() {
 		return call{mutexSet, o.lock.alone(), []string{o.wire, o.client.leaseText(a.lease)}}
 	}
-	entry, again := a.queueEntry()
-	return call{mutexAcquire, o.lock.queued(), []string{o.wire, o.client.leaseText(a.lease), entry, again}}
+	entry, standing := a.queueEntry()
+	return call{mutexAcquire, o.lock.queued(), []string{o.wire, o.client.leaseText(a.lease), entry, standing}}
 }
 
 func (stringProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
@@ -70,15 +70,15 @@ func (stringProtocol) renewalCall(o *ownership, lease time.Duration) call {
 type hashProtocol struct{}
 
 func (hashProtocol) acquireCall(a *acquisition, count, _ int) call {
-	o, tokens, entry, again := a.ownership, "", "", ""
+	o, tokens, entry, standing := a.ownership, "", "", ""
 	c := call{lockAcquire, o.lock.queued(), nil}
 	if o.lock.spec.fenced {
 		c.keys, tokens = o.lock.fenced(), strconv.FormatInt(o.reserveTokens(a), 10)
 	}
 	if count == 1 {
-		entry, again = a.queueEntry()
+		entry, standing = a.queueEntry()
 	}
-	c.args = append(acquireArgs(o, a.lease, count), tokens, entry, again)
+	c.args = append(acquireArgs(o, a.lease, count), tokens, entry, standing)
 	return c
 }
 

@@ -13,21 +13,34 @@ import (
 // has not confirmed the channel of this client.
 const confirmRounds = 2
 
-// queueEntry is the entry with which an attempt waits, "" if it does not; again is '1' if it
-// may stand in the queue already.
-func (a *acquisition) queueEntry() (entry, again string) {
+// queueEntry is the entry with which an attempt waits, "" if it does not; standing is the one
+// that may stand in the queue already, or "".
+func (a *acquisition) queueEntry() (entry, standing string) {
 	o := a.ownership
-	if !a.inLine || !o.lock.spec.passes || o.guestID != "" || !o.client.handover.listens(o) {
+	if !a.inLine || !o.lock.spec.passes || o.guestID != "" {
 		return "", ""
 	}
-	o.makeEntry(a)
+	listens := o.client.handover.listens(o)
+	if listens {
+		o.makeEntry(a)
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.entry.asked {
-		again = "1"
+		standing = o.entry.text
 	}
-	o.entry.asked, o.doubt.queued = true, true
-	return o.entry.text, again
+	if listens {
+		entry = o.entry.text
+		o.entry.asked, o.doubt.queued = true, true
+	}
+	return entry, standing
+}
+
+// mayStandInQueue reports whether the entry of the owner may stand in the queue.
+func (o *ownership) mayStandInQueue() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.entry.asked
 }
 
 // makeEntry makes the entry of an owner, which never changes.

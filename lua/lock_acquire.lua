@@ -10,7 +10,7 @@
 -- ARGV[5] '1' if tokens must not fall below the server's clock in ms
 -- ARGV[6] how many tokens to reserve, of a fenced lock; each call for the owner says the same
 -- ARGV[7] the entry of the owner, which waits in the queue if it is refused, or ''
--- ARGV[8] '1' if it may stand there already
+-- ARGV[8] the entry of the owner, if it may stand in the queue already, or ''
 --
 -- Reply   nil, or the first fencing token as a string: acquired
 --         array: refused; remaining ms of the holder, -1 if it has no expiry, and its
@@ -36,8 +36,8 @@ if ttl == -2 then
     return redis.error_reply('LATCHKEY_GONE the hold is over')
   end
   local first = take(tokens)
-  if ARGV[8] == '1' then
-    redis.call('zrem', queue, ARGV[7])
+  if ARGV[8] ~= '' then
+    redis.call('zrem', queue, ARGV[8])
   end
   return first
 end

@@ -6,7 +6,7 @@
 -- ARGV[1] token
 -- ARGV[2] lease in ms
 -- ARGV[3] the entry of the owner, which waits in the queue if it is refused, or ''
--- ARGV[4] '1' if it may stand there already
+-- ARGV[4] the entry of the owner, if it may stand in the queue already, or ''
 --
 -- Reply   nil: acquired
 --         array: refused; remaining ms of the holder, -1 if it has no expiry, and its
@@ -20,8 +20,8 @@ local queue = KEYS[2]
 local ttl = redis.call('pttl', KEYS[1])
 if ttl == -2 then
   redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
-  if ARGV[4] == '1' then
-    redis.call('zrem', KEYS[2], ARGV[3])
+  if ARGV[4] ~= '' then
+    redis.call('zrem', queue, ARGV[4])
   end
   return false
 end
