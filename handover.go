@@ -24,6 +24,7 @@ type queueEntry struct {
 	lease  time.Duration   // that a grant gives it
 	wanted time.Duration   // that its acquisition asks for
 	made   transport.Stamp // before the owner was known to the server
+	heard  *clientChannel  // on which its client is told of it, or nil; handover.mu guards it
 	asked  bool            // the entry may be in the queue
 	known  bool            // it is, or the owner has been granted the lock
 	grant  *grant          // that has come, or nil
@@ -55,7 +56,6 @@ type handover struct {
 	specs   map[string]*spec // of locks that are given back, by the kind that a message names
 
 	mu       sync.Mutex
-	waiting  map[string]*ownership // by their names in Redis
 	channels map[string]*clientChannel
 }
 
@@ -64,12 +64,16 @@ type handover struct {
 type clientChannel struct {
 	*handover
 
-	subscription *subscription
+	name string
+
+	// Guarded by handover.mu.
+	subscription *subscription         // nil before one is needed
+	waiting      map[string]*ownership // by their names in Redis
 	usedAt       time.Time
 }
 
 func newHandover(c *Client) *handover {
-	h := &handover{client: c, counted: "1", waiting: map[string]*ownership{}, channels: map[string]*clientChannel{}}
+	h := &handover{client: c, counted: "1", channels: map[string]*clientChannel{}}
 	h.specs = map[string]*spec{
 		"h": {kind: KindLock, protocol: hashProtocol{}},
 		"s": {kind: KindMutex, protocol: stringProtocol{}},
@@ -96,19 +100,30 @@ func (h *handover) channelArgs(k *keys) []string {
 	return []string{prefix, suffix, h.counted}
 }
 
-// listens reports whether the client hears what it is told of an owner, which is told to the
-// ownership from now on.
+// listens reports whether the client hears what it is told of an owner. What it hears is told to
+// the ownership from now on.
 func (h *handover) listens(o *ownership) bool {
-	prefix, suffix := h.channelOf(&o.lock.keys)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	c := h.channels[prefix+h.client.id+suffix]
-	if c == nil || !c.subscription.live() {
-		return false
+	return h.expect(o).subscription.live()
+}
+
+// expect has what is heard of an owner told to the ownership. An owner that may stand in a queue is
+// always expected, whether its client listens or not: what is heard of others is released.
+// h.mu is held.
+func (h *handover) expect(o *ownership) *clientChannel {
+	c := o.entry.heard
+	if c == nil {
+		prefix, suffix := h.channelOf(&o.lock.keys)
+		name := prefix + h.client.id + suffix
+		if c = h.channels[name]; c == nil {
+			c = &clientChannel{handover: h, name: name, waiting: map[string]*ownership{}}
+			h.channels[name] = c
+		}
+		o.entry.heard, c.waiting[o.wire] = c, o
 	}
 	c.usedAt = time.Now()
-	h.waiting[o.wire] = o
-	return true
+	return c
 }
 
 // listen subscribes to the channel, if that has not been done, and has the ownership woken when
@@ -117,18 +132,12 @@ func (h *handover) listen(o *ownership) {
 	if h.client.notifier == nil {
 		return
 	}
-	prefix, suffix := h.channelOf(&o.lock.keys)
-	name := prefix + h.client.id + suffix
 	h.mu.Lock()
-	h.waiting[o.wire] = o
-	c := h.channels[name]
-	fresh := c == nil
+	c := h.expect(o)
+	fresh := c.subscription == nil
 	if fresh {
-		c = &clientChannel{handover: h}
-		c.subscription = &subscription{channel: name, to: c}
-		h.channels[name] = c
+		c.subscription = &subscription{channel: c.name, to: c}
 	}
-	c.usedAt = time.Now()
 	h.mu.Unlock()
 	if fresh {
 		h.client.notifier.add(c.subscription)
@@ -139,14 +148,22 @@ func (h *handover) listen(o *ownership) {
 func (h *handover) forget(o *ownership) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.waiting, o.wire)
+	c := o.entry.heard
+	if c == nil {
+		return
+	}
+	o.entry.heard = nil
+	delete(c.waiting, o.wire)
+	if c.subscription == nil && len(c.waiting) == 0 {
+		delete(h.channels, c.name)
+	}
 }
 
 // find returns the ownership that waits under a name, or nil.
-func (h *handover) find(wire string) *ownership {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.waiting[wire]
+func (c *clientChannel) find(wire string) *ownership {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.waiting[wire]
 }
 
 // reconnected is part of [subscriber]: whoever waits asks again.
@@ -177,7 +194,7 @@ func (c *clientChannel) retire(linger time.Duration) bool {
 	if len(c.waiting) > 0 || time.Since(c.usedAt) < linger {
 		return false
 	}
-	delete(c.channels, c.subscription.channel)
+	delete(c.channels, c.name)
 	return true
 }
 
@@ -212,7 +229,7 @@ func (h *handover) addSpec(kind string, s *spec) {
 }
 
 // giveBack releases a lock that was granted to an owner that does not wait any more, unless the
-// owner has it.
+// owner has it, and is not about to release it.
 func (h *handover) giveBack(kind, owner, key string) {
 	name := ownerOf(owner)
 	if h.client.registry.holds(name) {
@@ -253,7 +270,7 @@ func (o *ownership) wakeFront() {
 // wanted.
 func (o *ownership) granted(token int64) bool {
 	o.mu.Lock()
-	wanted := o.phase == acquiring || o.phase.begun()
+	wanted := o.phase == acquiring || o.phase == held
 	if o.phase == acquiring {
 		o.entry.grant = &grant{token}
 	}

@@ -101,6 +101,13 @@ func (l *leaseTerm) next(now transport.Stamp) time.Duration {
 	return min(l.full, l.limit.left(now))
 }
 
+// noteRaised takes note of a lease that was set. A shorter one than is wanted does not end the wish.
+func (l *leaseTerm) noteRaised(sent transport.Stamp, lease time.Duration) {
+	if l.raise.max > 0 && lease >= l.raise.left(sent) {
+		l.raise = holdLimit{}
+	}
+}
+
 // raised is the lease to which a partial release raises what is left of the time of the key,
 // or 0 if there is a limit.
 func (l *leaseTerm) raised() time.Duration {

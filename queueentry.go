@@ -133,11 +133,22 @@ func (o *ownership) chooseNext() {
 	next.entry.made = o.client.clock()
 	wish := &acquisition{request: first.request, lock: o.lock, ownership: next, inLine: true}
 	next.makeEntry(wish)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.phase != releasing { // nobody would take it
+		return
+	}
 	next.entry.asked, next.doubt.queued = true, true
 	o.client.handover.listens(next)
-	o.mu.Lock()
 	o.local.next = next
-	o.mu.Unlock()
+}
+
+// nextInDoubt notes that the release may yet be executed that puts the next owner into the queue, or
+// gives it the lock. o.mu is held.
+func (o *ownership) nextInDoubt(a transport.Answer) {
+	if o.local.next != nil {
+		o.local.next.noteDoubt(a)
+	}
 }
 
 // noteHandover notes for the next owner what the release has done.

@@ -128,12 +128,12 @@ func (r *registry) add(o *ownership) {
 	r.live[o.number] = o
 }
 
-// holds reports whether an owner holds its lock.
+// holds reports whether an owner holds its lock, or is about to, and does not release it.
 func (r *registry) holds(owner Owner) bool {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	o := r.live[owner.number]
-	return o != nil && o.owner == owner
+	r.mu.Unlock()
+	return o != nil && o.owner == owner && o.usable()
 }
 
 // remove forgets an ownership that is over.

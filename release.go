@@ -102,6 +102,7 @@ func (o *ownership) unreleased() bool {
 func (o *ownership) releaseFailed(a transport.Answer, err error) error {
 	o.mu.Lock()
 	o.doubt.release = o.doubt.release || a.Doubt
+	o.nextInDoubt(a)
 	var left any
 	if o.phase == releasing && o.doubt.lastReleaseFails() {
 		left = o.queue.holdInDoubt(o.takeNext()) // under the mutex: one that has ended is not counted any more

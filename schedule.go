@@ -63,7 +63,7 @@ func (o *ownership) renewed(sent transport.Stamp, lease time.Duration) {
 	}
 	o.doubt.renewal = false
 	o.lease.extend(sent, lease)
-	o.lease.raise = holdLimit{}
+	o.lease.noteRaised(sent, lease)
 	o.plan()
 	o.mu.Unlock()
 	o.observe(Event{Type: EventRenewed})

@@ -102,6 +102,9 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 	if a.waitsToBeTold(round) {
 		return pauseUntil(left, min(pause, longestEntryPause))
 	}
+	if s.passes { // before it is subscribed: a subscription that is relied on does not retire
+		q.relyFor(pause + subscriptionLinger)
+	}
 	q.subscribe(c.notifier, a.lock.channel)
 	if s.passes && a.holder != "" && !isOurs(a.holder) {
 		q.strangerHolds(!a.stranger)
@@ -110,11 +113,7 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 	if s.ceiling != nil {
 		pause = min(pause, s.ceiling(c))
 	}
-	pause = pauseUntil(left, pause)
-	if s.passes {
-		q.relyFor(pause + subscriptionLinger)
-	}
-	return pause
+	return pauseUntil(left, pause)
 }
 
 // reportNoExpiry tells of a lock that a refusal has shown to have no end, by what is left of it.

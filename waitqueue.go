@@ -187,11 +187,16 @@ func (q *waitQueue) leaveFront(left any) any {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.next()
-	if !q.busy {
-		return left
+	return q.leaveTo(left)
+}
+
+// leaveTo leaves something to whoever has just come to the front, and returns what nobody goes on
+// with: left if nobody has, or what was left before. shard.mu is held.
+func (q *waitQueue) leaveTo(left any) (nobodys any) {
+	if q.busy && left != nil {
+		left, q.left = q.left, left
 	}
-	q.left = left
-	return nil
+	return left
 }
 
 // takeLeft returns what was left by the one who was in front before, or by a release of this client,
@@ -199,7 +204,7 @@ func (q *waitQueue) leaveFront(left any) any {
 func (q *waitQueue) takeLeft(inFront bool) any {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if !inFront && (q.busy || q.standing > 0) {
+	if !inFront && q.busy {
 		return nil
 	}
 	left := q.left

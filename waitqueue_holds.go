@@ -118,11 +118,7 @@ func (q *waitQueue) standsNoMore(next any) (left any) {
 		return next // somebody in front has an owner already
 	}
 	q.next()
-	if !q.busy {
-		return next
-	}
-	q.left = next
-	return nil
+	return q.leaveTo(next)
 }
 
 // yieldPause returns for how long the front should let other clients go first.

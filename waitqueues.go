@@ -82,6 +82,7 @@ func (s *queueShard) drop(q *waitQueue) {
 		q.drain()
 		q.lines.Store(nil)
 		q.queueUse, q.localHolds, q.lastAnswer, q.beside = queueUse{}, localHolds{}, lastAnswer{}, beside{}
+		q.reliedUntil = time.Time{}
 		s.spare = append(s.spare, q)
 	}
 }

@@ -1,8 +1,8 @@
 -- Fragment: a lock that is free goes to the first owner in its queue whose client
 -- listens. It needs the locals queue and counter, the keys of the queue and of the
 -- fencing tokens; prefix and suffix, between which the id of a client makes its channel;
--- publish, PUBLISH or SPUBLISH; and counted, '1' if the number of receivers that the
--- server tells is that of all.
+-- publish, PUBLISH or SPUBLISH; counted, '1' if the number of receivers that the
+-- server tells is that of all; and owner, which is used up.
 --
 -- The queue is a sorted set. An entry is '<owner> <lease> <tokens>': the owner is the id
 -- of a client, a colon and a number, the lease in ms is what a grant gives it, and the
@@ -12,31 +12,37 @@
 --@include enqueue
 --@include reserve
 
+-- channelOf is the channel of the client of an owner.
+local function channelOf(to)
+  return prefix .. string.match(to, '^(.*):') .. suffix
+end
+
 -- grant makes the first in the queue the owner, by the function give, and tells its
--- client: 'grant <kind> <owner> <first token> <key>'. One that nobody hears is dropped,
--- eight at most. It tells nobody of the entry own, whose client has the reply. It returns
--- the owner and its first token, or nothing. The lock is written first: in a slot that
--- migrates the server may refuse that, and nobody must be told of a grant then.
+-- client: 'grant <kind> <owner> <first token> <key>'. One that nobody hears is dropped, and
+-- so is one that is used up, which an old queue may bring back, eight at most. It tells
+-- nobody of the entry own, whose client has the reply. It returns the owner and its first
+-- token, or nothing. The lock is written first: in a slot that migrates the server may
+-- refuse that, and nobody must be told of a grant then.
 local function grant(kind, key, give, own)
   for _ = 1, 8 do
     local entry = redis.call('zpopmin', queue)[1]
     if not entry then
       return nil
     end
-    local owner, lease, tokens, timed = string.match(entry, '^(%S+) (%d+) (%d+)(t?)$')
-    local token = '0'
-    if tokens ~= '0' then
-      token = reserve(counter, tonumber(tokens), timed == 't')
+    local to, lease, tokens, timed = string.match(entry, '^(%S+:%d+) (%d+) (%d+)(t?)$')
+    if to and to ~= owner then
+      local token, heard = '0', 1
+      if tokens ~= '0' then
+        token = reserve(counter, tonumber(tokens), timed == 't')
+      end
+      give(to, lease)
+      if entry ~= own then
+        heard = redis.pcall(publish, channelOf(to), 'grant ' .. kind .. ' ' .. to .. ' ' .. token .. ' ' .. key)
+      end
+      if type(heard) == 'number' and (heard > 0 or counted ~= '1') then
+        return to, token
+      end
+      redis.call('del', key)
     end
-    give(owner, lease)
-    local heard = 1
-    if entry ~= own then
-      local channel = prefix .. string.match(owner, '^(.*):') .. suffix
-      heard = redis.pcall(publish, channel, 'grant ' .. kind .. ' ' .. owner .. ' ' .. token .. ' ' .. key)
-    end
-    if type(heard) == 'number' and (heard > 0 or counted ~= '1') then
-      return owner, token
-    end
-    redis.call('del', key)
   end
 end

@@ -4,7 +4,7 @@
 --
 -- Strangers are Redisson and whoever else waits on that channel. They know nothing of the
 -- queue: when it is their turn, the lock stays free, they are told, and the client of the
--- first in the queue is told to ask a moment later: 'ask <ms> <owner> <key>'.
+-- first in the queue that listens is told to ask a moment later: 'ask <ms> <owner> <key>'.
 --
 -- It returns what a release replies: an array of the new owner and its first token, or
 -- how many subscribers were told that the lock is free. It never fails: a lock that cannot
@@ -22,22 +22,35 @@ local function mayGoFirst()
   return redis.call('time')[2] % redis.call('zcard', queue) < count[2]
 end
 
+-- askFirst tells the client of the first in the queue to ask. One that nobody hears is
+-- dropped, eight at most.
+local function askFirst(key)
+  for _ = 1, 8 do
+    local entry = redis.call('zrange', queue, 0, 0)[1]
+    if not entry then
+      return
+    end
+    local to = string.match(entry, '^(%S+:%d+) ')
+    if to and (tell(publish, channelOf(to), 'ask 2 ' .. to .. ' ' .. key) ~= 0 or counted ~= '1') then
+      return
+    end
+    redis.call('zrem', queue, entry)
+  end
+end
+
 -- toFirst is handOver without a message if nobody in the queue can have the lock.
 local function toFirst(kind, key, give, next)
   if next ~= '' then
     enqueue(next)
   end
-  local first = redis.call('zrange', queue, 0, 0)[1]
-  if not first then
+  if redis.call('exists', queue) == 0 then
     return nil
   end
   if mayGoFirst() then
-    local owner = string.match(first, '^%S+')
-    tell(publish, prefix .. string.match(owner, '^(.*):') .. suffix, 'ask 2 ' .. owner .. ' ' .. key)
-    return nil
+    return askFirst(key)
   end
-  local owner, token = grant(kind, key, give, next)
-  return owner and {owner, token}
+  local to, token = grant(kind, key, give, next)
+  return to and {to, token}
 end
 
 local function handOver(kind, key, give, next)

@@ -40,7 +40,7 @@ local function give(to, lease)
 end
 
 if own ~= '' then
-  redis.call('zrem', queue, own)
+  redis.pcall('zrem', queue, own)
 end
 local left = leave(tonumber(ARGV[2]), tonumber(ARGV[6]))
 if left == 'HELD' then

@@ -15,7 +15,7 @@
 --
 -- Cost: 4 commands with nobody in the queue, 7 with a grant. Works on a server that is out
 -- of memory. Idempotent: on a lock of somebody else it does nothing.
-local key, queue, counter = KEYS[1], KEYS[2], nil
+local key, queue, counter, owner = KEYS[1], KEYS[2], nil, ARGV[1]
 local publish, channel = ARGV[2], ARGV[3]
 local own, next, prefix, suffix, counted = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 --@include hand_over
@@ -25,7 +25,7 @@ local function give(to, lease)
 end
 
 if own ~= '' then
-  redis.call('zrem', queue, own)
+  redis.pcall('zrem', queue, own)
 end
 local holder = redis.call('get', key)
 if holder == ARGV[1] then
