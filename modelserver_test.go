@@ -73,8 +73,32 @@ func (s *modelServer) connect(t *testing.T) {
 	}
 }
 
-// listen keeps a connection that is subscribed to channels, and hears what is told there.
+// listen keeps a connection that is subscribed to channels, and forgets what is told there.
 func (s *modelServer) listen(t *testing.T, channels ...string) {
+	t.Helper()
+	ear := s.subscribe(t, channels)
+	go func() { _, _ = io.Copy(io.Discard, ear.conn) }()
+}
+
+// hears returns what is told on channels from now on.
+func (s *modelServer) hears(t *testing.T, channels ...string) <-chan string {
+	t.Helper()
+	ear, heard := s.subscribe(t, channels), make(chan string, 100)
+	go func() {
+		defer func() { _ = recover() }() // the connection is closed at the end
+		for {
+			message, is := ear.read().([]any)
+			if is && len(message) == 3 {
+				text, _ := message[2].(string)
+				heard <- text
+			}
+		}
+	}()
+	return heard
+}
+
+// subscribe opens a connection that is subscribed to channels.
+func (s *modelServer) subscribe(t *testing.T, channels []string) *modelServer {
 	t.Helper()
 	conn, err := net.Dial(s.network, s.address)
 	require.NoError(t, err)
@@ -84,7 +108,7 @@ func (s *modelServer) listen(t *testing.T, channels ...string) {
 	for range channels {
 		ear.read()
 	}
-	go func() { _, _ = io.Copy(io.Discard, conn) }()
+	return ear
 }
 
 // replyError is an error that the server has replied.

@@ -1,0 +1,414 @@
+package latchkey
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// handoverScripts is one lock with its queue, driven by the bare scripts: a mutex, or a hash
+// with a counter of tokens.
+type handoverScripts struct {
+	*modelServer
+
+	t     *testing.T
+	keys  keys
+	mutex bool
+}
+
+const (
+	ownerE  = "eeeeeeee-5555-4555-8555-555555555555:1"
+	ownerA2 = "11111111-1111-4111-8111-111111111111:8"
+)
+
+// handedOver is a lock and what stands beside it.
+type handedOver struct {
+	owner string // "" if it is free
+	queue []string
+	token string // the counter
+}
+
+// eachHandover runs a test for a mutex and a fenced lock, on the embedded server and on a real one.
+func eachHandover(t *testing.T, test func(t *testing.T, s handoverScripts)) {
+	t.Helper()
+	servers := map[string]func(t *testing.T) (*modelServer, string){
+		"embedded": func(t *testing.T) (*modelServer, string) { t.Helper(); return embeddedModelServer(t), "" },
+		"server":   realModelServer,
+	}
+	for name, start := range servers {
+		for kind, mutex := range map[string]bool{"mutex": true, "fenced": false} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				server, without := start(t)
+				if server == nil {
+					t.Skip(without)
+				}
+				test(t, handoverScripts{server, t, keysOfKey("thing", "thing"), mutex})
+			})
+		}
+	}
+}
+
+// entry is that of an owner, which a grant gives 5 s and two tokens.
+func (s handoverScripts) entry(owner string) string {
+	if s.mutex {
+		return owner + " 5000 0"
+	}
+	return owner + " 5000 2"
+}
+
+func (s handoverScripts) run(cmd transport.Command, keys []string, args ...string) any {
+	s.t.Helper()
+	return s.do(append(append([]string{"EVALSHA", cmd.Digest, strconv.Itoa(len(keys))}, keys...), args...)...)
+}
+
+// ask is an attempt with an entry to wait with, and one that may stand in the queue.
+func (s handoverScripts) ask(owner, entry, standing string) any {
+	s.t.Helper()
+	if s.mutex {
+		return s.run(mutexAcquire, s.keys.queued(), owner, "30000", entry, standing)
+	}
+	return s.run(lockAcquire, s.keys.fenced(), owner, "30000", "1", "", "", "2", entry, standing)
+}
+
+// wait is an attempt that is refused, and waits.
+func (s handoverScripts) wait(owner string) {
+	s.t.Helper()
+	require.IsType(s.t, []any{}, s.ask(owner, s.entry(owner), ""))
+}
+
+// release releases with the entries of the owner and of the next one.
+func (s handoverScripts) release(owner, own, next string) any {
+	s.t.Helper()
+	args := []string{own, next, "latchkey:{", "}", "1"}
+	if s.mutex {
+		return s.run(mutexRelease, s.keys.queued(), append([]string{owner, "PUBLISH", s.keys.channel}, args...)...)
+	}
+	return s.run(lockRelease, s.keys.fenced(), append([]string{owner, "0", "", "PUBLISH", s.keys.channel, "0"}, args...)...)
+}
+
+// state is what stands in Redis.
+func (s handoverScripts) state() handedOver {
+	s.t.Helper()
+	reply, is := s.script(modelState, s.keys.fenced()).([]any)
+	require.True(s.t, is)
+	var e [3]entry
+	for i := range e {
+		parts := reply[i].([]any)
+		e[i] = newEntry(parts[0].(string), parts[1].(int64), parts[2].([]any))
+	}
+	h := handedOver{owner: e[0].text, queue: e[1].list, token: e[2].text}
+	if len(e[0].list) > 0 {
+		h.owner = e[0].list[0]
+		require.Equal(s.t, "1", e[0].fields[h.owner])
+	}
+	require.Equal(s.t, len(h.queue) > 0, e[1].kind == "zset", "%+v", e[1])
+	return h
+}
+
+// stands checks what stands in Redis; the tokens are those of a fenced lock.
+func (s handoverScripts) stands(owner, token string, waiting ...string) {
+	s.t.Helper()
+	want := handedOver{owner: owner, token: token}
+	if s.mutex {
+		want.token = ""
+	}
+	for _, each := range waiting {
+		want.queue = append(want.queue, s.entry(each))
+	}
+	require.Equal(s.t, want, s.state())
+}
+
+// granted is the reply of a release that makes the next owner of this client the owner.
+func (s handoverScripts) granted(owner, token string) any { return []any{owner, s.tokenOf(token)} }
+
+// acquired is the reply to an attempt that succeeds.
+func (s handoverScripts) acquired(token string) any {
+	if s.mutex {
+		return nil
+	}
+	return token
+}
+
+func (s handoverScripts) tokenOf(token string) string {
+	if s.mutex {
+		return "0"
+	}
+	return token
+}
+
+// told is the message that tells of a grant.
+func (s handoverScripts) told(owner, token string) string {
+	kind := "h "
+	if s.mutex {
+		kind = "s "
+	}
+	return "grant " + kind + owner + " " + s.tokenOf(token) + " " + s.keys.key
+}
+
+// hear subscribes to the channels of the clients of owners, and returns what is told there.
+func (s handoverScripts) hear(owners ...string) <-chan string {
+	s.t.Helper()
+	channels := make([]string, len(owners))
+	for i, owner := range owners {
+		client, _, _ := strings.Cut(owner, ":")
+		channels[i] = "latchkey:{" + client + "}"
+	}
+	return s.hearOn(channels...)
+}
+
+func (s handoverScripts) hearOn(channels ...string) <-chan string {
+	s.t.Helper()
+	return s.modelServer.hears(s.t, channels...)
+}
+
+// The life of a contended lock: what stands in Redis after each step, and each command twice.
+func TestHandoverScripts_step_by_step(t *testing.T) {
+	eachHandover(t, func(t *testing.T, s handoverScripts) {
+		heard := s.hear(ownerB, ownerC, ownerE)
+		for range 2 {
+			require.Equal(t, s.acquired("1"), s.ask(ownerA, s.entry(ownerA), ""))
+			s.stands(ownerA, "2")
+		}
+		for range 2 {
+			s.wait(ownerB)
+			s.stands(ownerA, "2", ownerB)
+		}
+		s.set(modelEpoch + 1000)
+		s.wait(ownerE)
+		s.wait(ownerB)
+		s.stands(ownerA, "2", ownerB, ownerE)
+		require.Equal(t, int64(60000), s.do("PTTL", s.keys.queue))
+
+		require.Equal(t, s.granted(ownerB, "3"), s.release(ownerA, "", ""))
+		require.Equal(t, s.told(ownerB, "3"), <-heard)
+		require.Equal(t, int64(5000), s.do("PTTL", s.keys.key))
+		for range 2 {
+			s.stands(ownerB, "4", ownerE)
+			require.Nil(t, s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)), "late, and with a next owner")
+		}
+		s.stands(ownerB, "4", ownerE)
+		for range 2 {
+			require.Equal(t, s.acquired("3"), s.ask(ownerB, s.entry(ownerB), s.entry(ownerB)), "it is confirmed")
+			s.stands(ownerB, "4", ownerE)
+		}
+		require.Equal(t, int64(30000), s.do("PTTL", s.keys.key))
+
+		require.Equal(t, s.granted(ownerE, "5"), s.release(ownerB, s.entry(ownerB), ""))
+		require.Equal(t, s.told(ownerE, "5"), <-heard)
+		s.stands(ownerE, "6")
+		require.Equal(t, int64(0), s.release(ownerE, "", ""))
+		require.Nil(t, s.release(ownerE, "", ""))
+		s.stands("", "6")
+		require.Empty(t, heard)
+	})
+}
+
+// The release that wants the lock again gets it in its reply if nobody else waits, or stands at
+// the end of the queue; twice, or if it frees nothing, it does neither.
+func TestHandoverScripts_next_owner(t *testing.T) {
+	eachHandover(t, func(t *testing.T, s handoverScripts) {
+		s.ask(ownerA, "", "")
+		require.Equal(t, s.granted(ownerA2, "3"), s.release(ownerA, "", s.entry(ownerA2)), "nobody has to hear it")
+		s.stands(ownerA2, "4")
+		require.Nil(t, s.release(ownerA, "", s.entry(ownerA2)))
+		s.stands(ownerA2, "4")
+
+		heard := s.hear(ownerB)
+		s.wait(ownerB)
+		s.set(modelEpoch + 1000)
+		require.Equal(t, s.granted(ownerB, "5"), s.release(ownerA2, "", s.entry(ownerA)))
+		require.Equal(t, s.told(ownerB, "5"), <-heard)
+		s.stands(ownerB, "6", ownerA)
+		require.Nil(t, s.release(ownerA2, "", s.entry(ownerA)))
+		require.Nil(t, s.release(ownerE, "", s.entry(ownerE)), "it has nothing to free")
+		s.stands(ownerB, "6", ownerA)
+	})
+}
+
+// Who takes a free lock leaves the queue, whether it would wait there again or not.
+func TestHandoverScripts_taker_leaves_the_queue(t *testing.T) {
+	for _, again := range []bool{true, false} {
+		eachHandover(t, func(t *testing.T, s handoverScripts) {
+			t.Helper()
+			entry := ""
+			if again {
+				entry = s.entry(ownerB)
+			}
+			s.ask(ownerA, "", "")
+			s.wait(ownerB)
+			s.do("DEL", s.keys.key)
+			require.Equal(t, s.acquired("3"), s.ask(ownerB, entry, s.entry(ownerB)))
+			s.stands(ownerB, "4")
+		})
+	}
+}
+
+// Who gives up leaves the queue; a lock that it finds free goes to the next.
+func TestHandoverScripts_way_out(t *testing.T) {
+	eachHandover(t, func(t *testing.T, s handoverScripts) {
+		heard := s.hear(ownerB, ownerE)
+		s.ask(ownerA, "", "")
+		s.wait(ownerB)
+		s.set(modelEpoch + 1000)
+		s.wait(ownerE)
+		for range 2 {
+			require.Nil(t, s.release(ownerB, s.entry(ownerB), ""))
+			s.stands(ownerA, "2", ownerE)
+		}
+		s.do("DEL", s.keys.key)
+		require.Nil(t, s.release(ownerB, s.entry(ownerB), ""))
+		require.Equal(t, s.told(ownerE, "3"), <-heard)
+		s.stands(ownerE, "4")
+	})
+}
+
+// An owner whose client nobody hears is passed over, and so are one that is used up and what is
+// no entry.
+func TestHandoverScripts_passed_over(t *testing.T) {
+	eachHandover(t, func(t *testing.T, s handoverScripts) {
+		heard := s.hear(ownerA, ownerB)
+		s.ask(ownerA, "", "")
+		for i, entry := range []string{s.entry(ownerE), s.entry(ownerA), "nonsense", s.entry(ownerB)} {
+			s.do("ZADD", s.keys.queue, strconv.Itoa(i), entry)
+		}
+		require.Equal(t, s.granted(ownerB, "5"), s.release(ownerA, "", ""), "what is reserved for the dead is not given out")
+		require.Equal(t, s.told(ownerB, "5"), <-heard)
+		s.stands(ownerB, "6")
+		require.Empty(t, heard)
+	})
+}
+
+// Of many that nobody hears eight are passed over in one call. The lock is free then, and the
+// next call goes on.
+func TestHandoverScripts_many_dead(t *testing.T) {
+	eachHandover(t, func(t *testing.T, s handoverScripts) {
+		heard := s.hear(ownerB)
+		s.ask(ownerA, "", "")
+		for i := range 10 {
+			s.do("ZADD", s.keys.queue, strconv.Itoa(i), s.entry(ownerE+strconv.Itoa(i)))
+		}
+		s.do("ZADD", s.keys.queue, "10", s.entry(ownerB))
+		require.Equal(t, int64(0), s.release(ownerA, "", ""))
+		require.Empty(t, s.state().owner)
+		require.Nil(t, s.release(ownerA, "", ""))
+		require.Contains(t, <-heard, ownerB)
+		require.Equal(t, ownerB, s.state().owner)
+	})
+}
+
+// If strangers listen, and it is their turn, the lock is free, and the first who hears it is told
+// to ask. One that nobody hears is not told again and again.
+func TestHandoverScripts_strangers(t *testing.T) {
+	eachHandover(t, func(t *testing.T, s handoverScripts) {
+		strangers, heard := s.hearOn(s.keys.channel), s.hear(ownerB)
+		s.ask(ownerA, "", "")
+		s.wait(ownerB)
+		require.Equal(t, int64(1), s.release(ownerA, "", ""))
+		require.Equal(t, "0", <-strangers)
+		require.Equal(t, "ask 2 "+ownerB+" "+s.keys.key, <-heard)
+		s.stands("", "2", ownerB)
+
+		s.ask(ownerB, "", s.entry(ownerB))
+		s.wait(ownerE)
+		require.Equal(t, int64(1), s.release(ownerB, "", ""))
+		require.Equal(t, "0", <-strangers)
+		s.stands("", "4")
+	})
+}
+
+// On an empty server nothing comes into being but by an attempt.
+func TestHandoverScripts_on_an_empty_server(t *testing.T) {
+	eachHandover(t, func(t *testing.T, s handoverScripts) {
+		for range 2 {
+			require.Nil(t, s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)))
+			require.Empty(t, s.do("KEYS", "*"))
+		}
+		require.Equal(t, s.acquired("1"), s.ask(ownerB, s.entry(ownerB), s.entry(ownerB)))
+		s.stands(ownerB, "2")
+	})
+}
+
+// A server that is out of memory lets nobody wait, and a lock go to those who do.
+func TestHandoverScripts_out_of_memory(t *testing.T) {
+	eachHandover(t, func(t *testing.T, s handoverScripts) {
+		if s.full == nil {
+			t.Skip("the embedded server knows no limit")
+		}
+		heard := s.hear(ownerB)
+		s.ask(ownerA, "", "")
+		s.wait(ownerB)
+		s.full(true)
+		require.True(t, outOfMemory(s.ask(ownerE, s.entry(ownerE), "")))
+		require.IsType(t, []any{}, s.ask(ownerE, "", ""), "who does not wait is told who holds it")
+		s.stands(ownerA, "2", ownerB)
+		s.set(modelEpoch + 1000)
+		require.Equal(t, s.granted(ownerB, "3"), s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)))
+		require.Equal(t, s.told(ownerB, "3"), <-heard)
+		s.stands(ownerB, "4", ownerA2)
+		s.do("DEL", s.keys.key)
+		require.Nil(t, s.release(ownerB, s.entry(ownerB), ""), "nor does this")
+	})
+}
+
+// What cannot be handed over is free: the keys beside the lock are somebody else's.
+func TestHandoverScripts_keys_of_others(t *testing.T) {
+	eachHandover(t, func(t *testing.T, s handoverScripts) {
+		s.ask(ownerA, "", "")
+		s.do("SET", s.keys.queue, "somebody's")
+		require.Equal(t, int64(0), s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)))
+		require.Nil(t, s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)))
+		require.Nil(t, s.do("GET", s.keys.key))
+		require.Equal(t, "somebody's", s.do("GET", s.keys.queue))
+		if s.mutex {
+			return
+		}
+		s.hear(ownerB)
+		s.do("DEL", s.keys.queue)
+		s.ask(ownerA, "", "")
+		s.wait(ownerB)
+		s.do("DEL", s.keys.token)
+		s.do("LPUSH", s.keys.token, "somebody's")
+		require.Equal(t, int64(0), s.release(ownerA, "", ""))
+		require.Nil(t, s.do("GET", s.keys.key))
+	})
+}
+
+// Tokens that follow the clock do so when they are reserved by a grant, also if the counter was
+// lost.
+func TestHandoverScripts_tokens_follow_the_clock(t *testing.T) {
+	eachHandover(t, func(t *testing.T, s handoverScripts) {
+		if s.mutex {
+			return
+		}
+		s.hear(ownerB)
+		now := strconv.FormatInt(modelEpoch/1000, 10)
+		require.Equal(t, now, s.run(lockAcquire, s.keys.fenced(), ownerA, "30000", "1", "", "1", "2", "", ""))
+		require.IsType(t, []any{}, s.run(lockAcquire, s.keys.fenced(), ownerB, "30000", "1", "", "1", "2", ownerB+" 5000 2t", ""))
+		s.do("DEL", s.keys.token)
+		s.set(modelEpoch + 2_000_000)
+		later := strconv.FormatInt(modelEpoch/1000+2000, 10)
+		require.Equal(t, []any{ownerB, later}, s.release(ownerA, "", ""))
+		require.Equal(t, strconv.FormatInt(modelEpoch/1000+2001, 10), s.state().token)
+		require.Equal(t, later, s.run(lockAcquire, s.keys.fenced(), ownerB, "30000", "1", "", "1", "2", "", ""), "the same if it is confirmed")
+	})
+}
+
+// Where not all who listen are counted, the first is granted the lock whether it is heard or not.
+func TestHandoverScripts_without_a_count(t *testing.T) {
+	eachHandover(t, func(t *testing.T, s handoverScripts) {
+		s.ask(ownerA, "", "")
+		s.wait(ownerB)
+		args := []string{"", "", "latchkey:{", "}", "0"}
+		if s.mutex {
+			s.run(mutexRelease, s.keys.queued(), slices.Concat([]string{ownerA, "PUBLISH", s.keys.channel}, args)...)
+		} else {
+			s.run(lockRelease, s.keys.fenced(), slices.Concat([]string{ownerA, "0", "", "PUBLISH", s.keys.channel, "0"}, args)...)
+		}
+		s.stands(ownerB, "4")
+	})
+}
