@@ -58,12 +58,17 @@ func (l *leaseTerm) held(now transport.Stamp) time.Duration { return now.Since(l
 func (l *leaseTerm) fits(now transport.Stamp, lease time.Duration, renewed bool) bool {
 	least := lease * 9 / 10
 	switch {
-	case l.granted < lease: // it is about to be raised
+	case l.granted < lease && (renewed || l.isToBecome(now, lease)):
 		least = l.granted / 2
 	case renewed:
 		least = lease / 2
 	}
 	return l.limit.max == 0 && l.left(now) <= lease && l.valid(now) > least
+}
+
+// isToBecome reports whether the lease is about to be raised to another, and most of that is left.
+func (l *leaseTerm) isToBecome(now transport.Stamp, lease time.Duration) bool {
+	return l.raise.max == lease && l.raise.left(now) > lease*9/10
 }
 
 // span is the longest time for which the key may live, as far as is known.
