@@ -28,6 +28,7 @@ type acquisition struct {
 	inLine    bool            // it waits, and the server is to know that
 	hasTurn   bool            // of the ownership, which others may know
 	holder    string          // of the lock, when the last attempt was refused, or ""
+	noQueue   bool            // the last attempt was sent without the queue of the lock
 	stranger  bool            // it was refused because of a stranger, see waitqueue_strangers.go
 }
 

@@ -35,6 +35,8 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 		ans, err = a.confirmed(ctx, 1, round, ans, err)
 	}
 	a.noteDoubt(ans)
+	o.lock.noteSpared(ans, err)
+	a.noQueue = ans.Spared != nil
 	left = -1
 	switch {
 	case err != nil:

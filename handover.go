@@ -127,10 +127,10 @@ func (h *handover) expect(o *ownership) *clientChannel {
 }
 
 // listen subscribes to the channel, if that has not been done, and has the ownership woken when
-// the server has confirmed.
-func (h *handover) listen(o *ownership) {
+// the server has confirmed. It reports whether that may be expected.
+func (h *handover) listen(o *ownership) bool {
 	if h.client.notifier == nil {
-		return
+		return false
 	}
 	h.mu.Lock()
 	c := h.expect(o)
@@ -138,10 +138,12 @@ func (h *handover) listen(o *ownership) {
 	if fresh {
 		c.subscription = &subscription{channel: c.name, to: c}
 	}
+	s := c.subscription
 	h.mu.Unlock()
 	if fresh {
-		h.client.notifier.add(c.subscription)
+		h.client.notifier.add(s)
 	}
+	return !s.refused.Load()
 }
 
 // forget ends the wait of an ownership.

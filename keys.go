@@ -19,14 +19,15 @@ type keys struct {
 
 	queue string // of the owners that wait
 
-	sent [3]string // the key, the queue and the counter, as commands are given them
+	sent [5]string // the key, the queue and the counter; and the key and the counter, as commands are given them
 }
 
-// alone is the key for a command, queued the key and its queue, and fenced those and the fencing
-// counter, without an allocation for each command.
-func (k *keys) alone() []string  { return k.sent[:1] }
-func (k *keys) queued() []string { return k.sent[:2] }
-func (k *keys) fenced() []string { return k.sent[:3] }
+// alone is the key for a command, queued the key and its queue, fenced those and the fencing
+// counter, and counted the key and that counter, without an allocation for each command.
+func (k *keys) alone() []string   { return k.sent[:1] }
+func (k *keys) queued() []string  { return k.sent[:2] }
+func (k *keys) fenced() []string  { return k.sent[:3] }
+func (k *keys) counted() []string { return k.sent[3:] }
 
 // keysOf maps a name and derives everything else from it. It is the only place
 // where a name is judged.
@@ -51,7 +52,7 @@ func keysOfKey(name, key string) keys {
 		name: name, key: key, queue: "latchkey_queue:" + tag,
 		channel: "redisson_lock__channel:" + tag, token: "redisson_lock_token:" + tag,
 	}
-	k.sent = [3]string{key, k.queue, k.token}
+	k.sent = [5]string{key, k.queue, k.token, key, k.token}
 	return k
 }
 

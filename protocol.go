@@ -47,7 +47,11 @@ func (stringProtocol) acquireCall(a *acquisition, _, round int) call {
 		return call{mutexSet, o.lock.alone(), []string{o.wire, o.client.leaseText(a.lease)}}
 	}
 	entry, standing := a.queueEntry()
-	return call{mutexAcquire, o.lock.queued(), []string{o.wire, o.client.leaseText(a.lease), entry, standing}}
+	keys := o.lock.alone()
+	if entry != "" || standing != "" {
+		keys = o.lock.queued()
+	}
+	return call{mutexAcquire, keys, []string{o.wire, o.client.leaseText(a.lease), entry, standing}}
 }
 
 func (stringProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
@@ -59,7 +63,7 @@ func (stringProtocol) releaseCall(o *ownership, count int, _ int64) call {
 	if count > 0 {
 		return call{}
 	}
-	return call{mutexRelease, o.lock.queued(), append([]string{o.wire, o.client.publish, o.lock.channel}, o.handoverArgs(count)...)}
+	return call{mutexRelease, o.lock.releaseKeys(o.lock.queued()), append([]string{o.wire, o.client.publish, o.lock.channel}, o.handoverArgs(count)...)}
 }
 
 func (stringProtocol) renewalCall(o *ownership, lease time.Duration) call {
@@ -71,12 +75,15 @@ type hashProtocol struct{}
 
 func (hashProtocol) acquireCall(a *acquisition, count, _ int) call {
 	o, tokens, entry, standing := a.ownership, "", "", ""
-	c := call{lockAcquire, o.lock.queued(), nil}
+	c, queued := call{lockAcquire, o.lock.alone(), nil}, o.lock.queued()
 	if o.lock.spec.fenced {
-		c.keys, tokens = o.lock.fenced(), strconv.FormatInt(o.reserveTokens(a), 10)
+		c.keys, queued, tokens = o.lock.counted(), o.lock.fenced(), strconv.FormatInt(o.reserveTokens(a), 10)
 	}
 	if count == 1 {
 		entry, standing = a.queueEntry()
+	}
+	if entry != "" || standing != "" {
+		c.cmd, c.keys = lockWait, queued
 	}
 	c.args = append(acquireArgs(o, a.lease, count), tokens, entry, standing)
 	return c
@@ -92,7 +99,7 @@ func (hashProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 }
 
 func (hashProtocol) releaseCall(o *ownership, count int, raise int64) call {
-	return call{lockRelease, o.lock.fenced(), append(releaseArgs(o, count, raise), o.handoverArgs(count)...)}
+	return call{lockRelease, o.lock.releaseKeys(o.lock.fenced()), append(releaseArgs(o, count, raise), o.handoverArgs(count)...)}
 }
 
 // releaseArgs are what all scripts that release a hash are told first.

@@ -41,6 +41,7 @@ type subscription struct {
 	channel   string
 	to        subscriber
 	confirmed atomic.Bool // the server has confirmed it on the current link
+	refused   atomic.Bool // the server has refused it
 	asked     *link       // the link on which it was asked for, guarded by listener.mu
 }
 

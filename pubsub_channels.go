@@ -71,6 +71,10 @@ func (l *listener) subscribe(k *link, channels []string) error {
 		return nil
 	case len(channels) == 1:
 		l.reporter.log(noticeSubscribe, channels[0], slog.Any("error", err))
+		for _, s := range l.find(channels[0]) {
+			s.refused.Store(true)
+			s.to.reconnected()
+		}
 		return nil
 	}
 	for _, channel := range channels {

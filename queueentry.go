@@ -17,7 +17,7 @@ const confirmRounds = 2
 // that may stand in the queue already, or "".
 func (a *acquisition) queueEntry() (entry, standing string) {
 	o := a.ownership
-	if !a.inLine || !o.lock.spec.passes || o.guestID != "" {
+	if !a.inLine || !o.lock.spec.passes || o.guestID != "" || o.lock.noQueue.Load() {
 		return "", ""
 	}
 	listens := o.client.handover.listens(o)
@@ -65,13 +65,13 @@ func (o *ownership) makeEntry(a *acquisition) {
 // there, or will as soon as the server confirms that this client listens.
 func (a *acquisition) waitsToBeTold(round int) bool {
 	o := a.ownership
-	if o == nil || !o.lock.spec.passes || o.guestID != "" {
+	if o == nil || !o.lock.spec.passes || o.guestID != "" || o.lock.noQueue.Load() {
 		return false
 	}
-	o.client.handover.listen(o)
+	mayListen := o.client.handover.listen(o)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return (o.entry.asked || round < confirmRounds) && (a.holder == "" || isOurs(a.holder))
+	return !a.noQueue && (o.entry.asked || mayListen && round < confirmRounds) && (a.holder == "" || isOurs(a.holder))
 }
 
 // stopWaiting says that nothing is to be heard of the owner any more.
@@ -122,7 +122,7 @@ func (a *acquisition) grantIsEnough() bool {
 // chooseNext makes the owner under which this client wants the lock again, when it releases it
 // and others are in line: the release puts it into the queue. The turn is held.
 func (o *ownership) chooseNext() {
-	if !o.lock.spec.passes || o.currentPhase() != releasing {
+	if !o.lock.spec.passes || o.lock.noQueue.Load() || o.currentPhase() != releasing {
 		return
 	}
 	first, is := o.queue.first().(*acquisition)
@@ -156,7 +156,7 @@ func (o *ownership) noteHandover(a transport.Answer) {
 	o.mu.Lock()
 	next := o.local.next
 	o.mu.Unlock()
-	if next == nil || !freed(a) {
+	if next == nil || !freed(a) || a.Spared != nil {
 		return
 	}
 	next.mu.Lock()

@@ -202,7 +202,9 @@ func (o *ownership) sendRelease(ctx context.Context, stop <-chan struct{}, count
 	if c.keys == nil {
 		return transport.Answer{}, nil
 	}
-	return o.client.sender.CallOn(ctx, stop, o.terms(false), c.cmd, c.keys, c.args)
+	a, err := o.client.sender.CallOn(ctx, stop, o.terms(false), c.cmd, c.keys, c.args)
+	o.lock.noteSpared(a, err)
+	return a, err
 }
 
 // uncount takes a hold off the count. With the last one the ownership is releasing: it

@@ -12,10 +12,11 @@ var luaFiles embed.FS
 
 var (
 	lockAcquire    = loadScript("lock_acquire")
-	lockRelease    = loadScript("lock_release").Reserved()
+	lockWait       = lockAcquire.Sparing(1, 2)
+	lockRelease    = loadScript("lock_release").Guarded().Reserved().Sparing(1, 3)
 	mutexSet       = transport.Command{}
-	mutexAcquire   = loadScript("mutex_acquire")
-	mutexRelease   = loadScript("mutex_release").Reserved()
+	mutexAcquire   = loadScript("mutex_acquire").Sparing(1, 2)
+	mutexRelease   = loadScript("mutex_release").Guarded().Reserved().Sparing(1, 2)
 	renewScript    = loadScript("renew").Reserved()
 	fairAcquire    = loadScript("fair_acquire").Guarded()
 	fairRelease    = loadScript("fair_release").Guarded().Reserved()

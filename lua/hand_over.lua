@@ -40,6 +40,9 @@ end
 
 -- toFirst is handOver without a message if nobody in the queue can have the lock.
 local function toFirst(kind, key, give, next)
+  if not queue then
+    return nil
+  end
   if next ~= '' then
     enqueue(next)
   end

@@ -1,7 +1,8 @@
 -- Acquire a re-entrant lock, or enter it once more (Redisson RLock, RFencedLock).
 --
 -- KEYS[1] lock hash: field <owner> = hold count, of all its processes together
--- KEYS[2] queue (see grant.lua), KEYS[3] fencing counter, for a fenced lock only
+-- KEYS[2] queue (see grant.lua), unless the owner has no entry or it cannot be used
+-- the last of three, or the second without a queue: fencing counter, for a fenced lock only
 -- ARGV[1] owner
 -- ARGV[2] lease in ms
 -- ARGV[3] hold count of this client after this call; above 1 it is a re-entry
@@ -24,9 +25,14 @@
 --
 -- Cost: 3 commands when free or refused, 4 when entered again; a token adds
 -- one. Idempotent: counts are absolute, the token is taken only from free to held.
-local key, queue, counter, floor = KEYS[1], KEYS[2], KEYS[3], ARGV[5]
+local key, floor = KEYS[1], ARGV[5]
 local owner, lease, count, me = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 local tokens = tonumber(ARGV[6]) or 1
+local queue, counter = KEYS[2], KEYS[3]
+if ARGV[6] ~= '' and #KEYS == 2 then
+  counter = queue
+  queue = nil
+end
 --@include lock_hash
 --@include enqueue
 
@@ -36,7 +42,7 @@ if ttl == -2 then
     return redis.error_reply('LATCHKEY_GONE the hold is over')
   end
   local first = take(tokens)
-  if ARGV[8] ~= '' then
+  if queue and ARGV[8] ~= '' then
     redis.call('zrem', queue, ARGV[8])
   end
   return first
@@ -45,7 +51,7 @@ local entered, reply = enter(ttl, tokens)
 if entered then
   return reply
 end
-if ARGV[7] ~= '' then
+if queue and ARGV[7] ~= '' then
   enqueue(ARGV[7])
 end
 return reply and {ttl, reply} or ttl

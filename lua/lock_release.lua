@@ -3,7 +3,7 @@
 -- free is handed over: see hand_over.lua.
 --
 -- KEYS[1] lock hash (see lock_acquire.lua)
--- KEYS[2] queue (see grant.lua), KEYS[3] fencing counter
+-- KEYS[2] queue (see grant.lua), KEYS[3] fencing counter; without them nothing is handed over
 -- ARGV[1] owner
 -- ARGV[2] hold count of this client after this call; -1 drops the whole hold of
 --         the owner, whatever its count
@@ -39,7 +39,7 @@ local function give(to, lease)
   redis.call('pexpire', key, lease)
 end
 
-if own ~= '' then
+if queue and own ~= '' then
   redis.pcall('zrem', queue, own)
 end
 local left = leave(tonumber(ARGV[2]), tonumber(ARGV[6]))

@@ -2,7 +2,7 @@
 -- command SET NX PX has been refused or its answer was lost.
 --
 -- KEYS[1] lock: a string with the token of its holder
--- KEYS[2] queue (see grant.lua)
+-- KEYS[2] queue (see grant.lua), unless the owner has no entry or it cannot be used
 -- ARGV[1] token
 -- ARGV[2] lease in ms
 -- ARGV[3] the entry of the owner, which waits in the queue if it is refused, or ''
@@ -20,7 +20,7 @@ local queue = KEYS[2]
 local ttl = redis.call('pttl', KEYS[1])
 if ttl == -2 then
   redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
-  if ARGV[4] ~= '' then
+  if queue and ARGV[4] ~= '' then
     redis.call('zrem', queue, ARGV[4])
   end
   return false
@@ -37,7 +37,7 @@ end
 if size > longestToken or holder and not isToken(holder, ttl) then
   return redis.error_reply('WRONGTYPE the key holds a string that is no token of a lock')
 end
-if ARGV[3] ~= '' then
+if queue and ARGV[3] ~= '' then
   enqueue(ARGV[3])
 end
 return holder and {ttl, holder} or ttl

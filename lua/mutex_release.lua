@@ -3,7 +3,7 @@
 -- free is handed over: see hand_over.lua.
 --
 -- KEYS[1] lock: a string with the token of its holder
--- KEYS[2] queue (see grant.lua)
+-- KEYS[2] queue (see grant.lua); without it nothing is handed over
 -- ARGV[1] token
 -- ARGV[2] PUBLISH or SPUBLISH, ARGV[3] channel of the lock
 -- ARGV[4] to ARGV[8] as ARGV[7] to ARGV[11] of lock_release.lua
@@ -24,7 +24,7 @@ local function give(to, lease)
   redis.call('set', key, to, 'px', lease)
 end
 
-if own ~= '' then
+if queue and own ~= '' then
   redis.pcall('zrem', queue, own)
 end
 local holder = redis.call('get', key)

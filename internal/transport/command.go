@@ -20,6 +20,8 @@ type Command struct {
 	reserved bool
 	// guarded says that in a cluster one key more is named, which never exists.
 	guarded bool
+	// The keys from spareFrom up to spareTo may be left out; none if spareTo is 0.
+	spareFrom, spareTo int
 }
 
 // NewScript returns the command that runs a Lua script, of which each key and argument is
@@ -54,9 +56,26 @@ func (c Command) Guarded() Command {
 	return c
 }
 
-// keysFor are the keys as they are sent.
+// Sparing returns the command as it is sent if its keys from one up to another may be left out.
+// They are, if the server does not look at all of them together: because their slot migrates, and
+// they are not on one node, or because the user may not use one of them.
+func (c Command) Sparing(from, to int) Command {
+	c.spareFrom, c.spareTo = from, to
+	return c
+}
+
+// spared returns the keys without those that may be left out, or nil if that is no use after this
+// refusal.
+func (c Command) spared(keys []string, refusal error) []string {
+	if c.spareTo == 0 || len(keys) <= c.spareFrom || !HasCode(refusal, "TRYAGAIN") && !HasCode(refusal, "NOPERM") {
+		return nil
+	}
+	return slices.Delete(slices.Clone(keys), c.spareFrom, min(c.spareTo, len(keys)))
+}
+
+// keysFor are the keys as they are sent. A script whose keys were left out looks at none again.
 func (c Command) keysFor(client rueidis.Client, keys []string) []string {
-	if !c.guarded || client.Mode() != rueidis.ClientModeCluster {
+	if !c.guarded || c.spareTo > 0 && len(keys) == c.spareFrom || client.Mode() != rueidis.ClientModeCluster {
 		return keys
 	}
 	return append(slices.Clip(keys), "latchkey_op:"+HashTag(keys[0])+":never")

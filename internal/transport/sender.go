@@ -49,6 +49,8 @@ type Answer struct {
 	Asked   Stamp                // just before the first attempt
 	Sent    Stamp                // just before the last attempt
 	Plain   bool                 // of a plain command, which tells less than a script
+	// Spared is why keys that may be left out were, or nil: see [Command.Sparing].
+	Spared error
 	// Doubt says that an attempt was sent whose outcome is unknown. Even after a
 	// later answer it may yet be executed, late.
 	Doubt   bool
@@ -94,6 +96,10 @@ func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 		result, sentIn := s.attempt(ctx, end, cmd, keys, args)
 		message, err := result.ToMessage()
 		err = silentOr(ctx, err)
+		if fewer := cmd.spared(keys, err); fewer != nil && a.Spared == nil {
+			keys, a.Spared = fewer, err
+			continue
+		}
 		switch Classify(err) {
 		case Answered:
 			a.Message, a.Null, a.Plain = message, err != nil, cmd.Text == ""
