@@ -63,7 +63,7 @@ func (l *leaseTerm) fits(now transport.Stamp, lease time.Duration, renewed bool)
 	case renewed:
 		least = lease / 2
 	}
-	return l.limit.max == 0 && l.left(now) <= lease && l.valid(now) > least
+	return l.limit.max == 0 && max(l.left(now), l.raise.max) <= lease && l.valid(now) > least
 }
 
 // isToBecome reports whether the lease is about to be raised to another, and most of that is left.
