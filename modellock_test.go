@@ -21,6 +21,7 @@ type lockModel struct {
 	lock    *primitive // of the first client
 	parties []*party
 	java    []*javaThread
+	queue   *queueReference
 
 	before    entry  // the lock as it was after the last step
 	token     int64  // the largest that was given
@@ -46,6 +47,12 @@ func newLockModel(w *world, kindOf func(*Client) *spec) *lockModel {
 			m.add(&party{w: w, name: fmt.Sprintf("G%d%c", i+1, 'a'+n), lock: lock,
 				newOwnership: func() *ownership { return c.registry.fresh(lock) }})
 		}
+	}
+	if kind.passes {
+		m.queue = &queueReference{w: w, lock: m.lock}
+	}
+	for _, p := range m.parties {
+		p.queue = m.queue
 	}
 	hosts := m.parties
 	for i, c := range w.clients {
@@ -113,6 +120,9 @@ func (m *lockModel) actions() []modelAction {
 		{"force", 1, m.force},
 		{"foreign", 3, func(d dice) { m.w.intrude(d, m.lock.key, m.looks) }},
 	}
+	if m.queue != nil {
+		actions = append(actions, modelAction{"told", 12, func(d dice) { m.queue.deliver(d, m.parties) }})
+	}
 	if m.java != nil {
 		actions = append(actions, modelAction{"java", 12, m.javaActs})
 	}
@@ -165,6 +175,9 @@ func (m *lockModel) excuse() {
 	}
 	for _, j := range m.java {
 		j.crash()
+	}
+	if m.queue != nil {
+		m.queue.told = nil
 	}
 }
 

@@ -23,13 +23,15 @@ type party struct {
 	waits       bool
 	round       int // attempts of the acquisition
 	acquisition *acquisition
-	grips       []modelLease // of the holds that have not been released
-	sent        int64        // ms: before the command was sent that has set the lease
-	granted     int64        // the lease that it set, in ms
-	unheard     bool         // a release was not answered
-	owing       bool         // the count of the server may be another
-	excused     bool         // damage has ended the hold, and it has not been told yet
-	toUndo      []*ownership // over, but the server may know or yet hear of them
+	grips       []modelLease    // of the holds that have not been released
+	sent        int64           // ms: before the command was sent that has set the lease
+	granted     int64           // the lease that it set, in ms
+	unheard     bool            // a release was not answered
+	owing       bool            // the count of the server may be another
+	excused     bool            // damage has ended the hold, and it has not been told yet
+	toUndo      []*ownership    // over, but the server may know or yet hear of them
+	made        int64           // ms: when the owner was made
+	queue       *queueReference // in which it may wait, or nil
 
 	unset     func() bool // whether there is nothing to acquire yet
 	onAsk     func()
@@ -69,6 +71,7 @@ func (p *party) holds() bool { return p.left() > 0 && !p.excused }
 // want begins an acquisition.
 func (p *party) want(lease modelLease, waits bool, fate int) {
 	p.t, p.phase, p.lease, p.waits, p.round = p.newOwnership(), acquiring, lease, waits, 0
+	p.made = p.w.ms()
 	if fair, is := p.t.protocol.(fairProtocol); is && waits {
 		fair.waiter = &fairWaiter{ownership: p.t, grantable: p.t.client != p.w.clients[1]}
 		p.t.entry.lease = min(fromMS(lease.ms), DefaultStaleWaiterTimeout)
@@ -120,9 +123,14 @@ func (p *party) writerGone() bool {
 }
 
 func (p *party) accept(m *message, reply any) {
+	p.begin(m.sent/1000, p.lease.ms, reply)
+}
+
+// begin begins a hold that was granted for a lease that counts from then.
+func (p *party) begin(sent, lease int64, reply any) {
 	p.phase, p.grips = held, []modelLease{p.lease}
 	p.t.holds.count = 1
-	p.sent, p.granted = m.sent/1000, p.lease.ms
+	p.sent, p.granted = sent, lease
 	p.t.doubt.queued = false
 	p.leaveQueue()
 	if p.onGrant != nil {
@@ -283,6 +291,7 @@ func (p *party) settle(stood bool, fate int) {
 			p.lost("when it is released in part")
 		}
 	}
+	p.watch(m)
 	p.w.send(m, fate)
 }
 
@@ -293,7 +302,15 @@ func (p *party) undo(pick, fate int) {
 	c := t.protocol.releaseCall(t, 0, 0)
 	m := &message{what: p.name + " undoes what is over", words: p.w.words(c), light: true, silent: func() {}}
 	m.answered = func(any) { p.toUndo = slices.Delete(p.toUndo, i, i+1) }
+	p.watch(m)
 	p.w.send(m, fate)
+}
+
+// watch has a release looked at, of a lock that has a queue.
+func (p *party) watch(m *message) {
+	if p.queue != nil {
+		p.queue.watch(m, "")
+	}
 }
 
 // renew renews holds of one client with one command.
@@ -374,6 +391,8 @@ func (p *party) act(d dice) {
 		p.settle(false, fate)
 	case p.owing && d[1]%2 == 0:
 		p.settle(p.holds(), fate)
+	case p.queue != nil && len(p.grips) == 1 && p.t.guestID == "" && !p.t.doubt.acquisition && d[1]%5 == 4:
+		p.releaseFor(fate)
 	case p.lock.spec.reentrant && len(p.grips) < 4 && d[1]%5 < 2:
 		p.enter(modelLeases[d[2]%len(modelLeases)], fate)
 	default:

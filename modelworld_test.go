@@ -76,6 +76,11 @@ func (w *world) begin() {
 		c.id = fmt.Sprintf("%08d-0000-4000-8000-000000000000", i+1)
 		c.registry = newRegistry(c)
 		c.dedupSessions = dedupSessions{}
+		c.handover = newHandover(c)
+		channel := &clientChannel{handover: c.handover, name: "latchkey:{" + c.id + "}", waiting: map[string]*ownership{}}
+		channel.subscription = &subscription{channel: channel.name, to: channel}
+		channel.subscription.confirmed.Store(true)
+		c.handover.channels[channel.name] = channel
 	}
 }
 
@@ -121,6 +126,7 @@ type message struct {
 	words []string
 	sent  int64 // µs
 
+	before   func()          // called before each execution, if anything is
 	seen     func(reply any) // what the reference makes of each execution, if anything
 	answered func(reply any) // what its client makes of the answer
 	silent   func()          // what its client does if no answer comes
@@ -195,6 +201,9 @@ func (w *world) limit(on bool) {
 
 func (w *world) execute(m *message, how string) any {
 	w.tick()
+	if m.before != nil {
+		m.before()
+	}
 	reply := w.do(m.words...)
 	if how != "" {
 		how = " (" + how + ")"

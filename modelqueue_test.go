@@ -1,0 +1,158 @@
+package latchkey
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// queueReference is what the queue of a lock has to do, and the messages that tell of grants.
+type queueReference struct {
+	w     *world
+	lock  *primitive
+	stood []string       // the entries before a command
+	told  []modelMessage // that have not arrived yet
+}
+
+// modelMessage tells of a grant.
+type modelMessage struct {
+	owner string
+	token string
+}
+
+// watch has a release looked at: whom it grants the lock, and what it leaves in the queue. next is
+// the entry that it is to put there, or "".
+func (r *queueReference) watch(m *message, next string) {
+	m.before = func() { r.stood = r.entries() }
+	m.seen = func(reply any) {
+		stands := r.entries()
+		switch got := reply.(type) {
+		case []any:
+			owner := got[0].(string)
+			if slices.ContainsFunc(stands, func(e string) bool { return strings.HasPrefix(e, owner+" ") }) {
+				r.w.fail("%s grants the lock to %s, which waits on", m.what, owner)
+			}
+			if next == "" || !strings.HasPrefix(next, owner+" ") {
+				r.told = append(r.told, modelMessage{owner, got[1].(string)})
+			}
+		case int64:
+			if len(stands) > 0 {
+				r.w.fail("%s leaves the lock free, and %v wait", m.what, stands)
+			}
+		default:
+			if next != "" && slices.Contains(stands, next) && !slices.Contains(r.stood, next) {
+				r.w.fail("%s frees nothing, and lets %s wait", m.what, next)
+			}
+		}
+		// A lock that is found free is handed over as well.
+		if owner := r.owner(); reply == nil && owner != "" && r.waited(owner) && !r.waits(stands, owner) {
+			r.told = append(r.told, modelMessage{owner, r.token(owner)})
+		}
+	}
+}
+
+func (r *queueReference) entries() []string { return r.w.state(r.lock.queue)[0].list }
+
+func (r *queueReference) waited(owner string) bool { return r.waits(r.stood, owner) }
+
+func (*queueReference) waits(entries []string, owner string) bool {
+	return slices.ContainsFunc(entries, func(e string) bool { return strings.HasPrefix(e, owner+" ") })
+}
+
+// owner is who has the lock, or "".
+func (r *queueReference) owner() string {
+	e := r.w.state(r.lock.key)[0]
+	if e.kind == "hash" && len(e.list) > 0 {
+		return e.list[0]
+	}
+	return e.text
+}
+
+// token is the first of those that were just reserved for an owner.
+func (r *queueReference) token(owner string) string {
+	for _, e := range r.stood {
+		if words := strings.Fields(e); words[0] == owner && words[2] != "0" {
+			last, _ := strconv.Atoi(r.w.state(r.lock.token)[0].text)
+			reserved, _ := strconv.Atoi(strings.TrimSuffix(words[2], "t"))
+			return strconv.Itoa(last - reserved + 1)
+		}
+	}
+	return "0"
+}
+
+// deliver has one of the messages arrive, or be lost.
+func (r *queueReference) deliver(d dice, parties []*party) {
+	if len(r.told) == 0 {
+		return
+	}
+	i := d[0] % len(r.told)
+	m := r.told[i]
+	r.told = slices.Delete(r.told, i, i+1)
+	if d[1]%6 == 0 {
+		r.w.say("the message to %s is lost", m.owner)
+		return
+	}
+	for _, p := range parties {
+		if p.t != nil && p.t.wire == m.owner {
+			if p.phase == acquiring {
+				p.told(m)
+			}
+			return
+		}
+	}
+	r.giveBack(m.owner, d.fate())
+}
+
+// giveBack releases a lock that was granted to an owner that nobody waits under.
+func (r *queueReference) giveBack(owner string, fate int) {
+	name := ownerOf(owner)
+	for _, c := range r.w.clients {
+		if c.id == name.client {
+			o := c.registry.build(newPrimitive(c, r.lock.spec, modelName), name, 0, "")
+			m := &message{what: owner + " is not wanted", words: r.w.words(o.protocol.releaseCall(o, 0, 0)), light: true}
+			m.answered, m.silent = func(any) {}, func() {}
+			r.watch(m, "")
+			r.w.send(m, fate)
+		}
+	}
+}
+
+// told begins the hold of an owner that was granted the lock, if there is time left by the
+// reckoning of its client.
+func (p *party) told(m modelMessage) {
+	short := millis(p.t.entry.lease)
+	if p.made+short <= p.w.ms() {
+		p.w.say("the grant for %s is old", p.name)
+		return
+	}
+	p.w.say("%s is told of its grant", p.name)
+	p.begin(p.made, short, m.token)
+}
+
+// releaseFor is the last release of a hold, with which the client asks for the lock again.
+func (p *party) releaseFor(fate int) {
+	t, next := p.t, p.newOwnership()
+	p.grips, p.phase, t.holds.count = nil, releasing, 0
+	wish := &acquisition{request: request{lease: fromMS(p.lease.ms)}, lock: p.lock, ownership: next, inLine: true}
+	next.entry.made = next.client.clock()
+	next.makeEntry(wish)
+	next.entry.asked, next.doubt.queued = true, true
+	t.local.next = next
+	m := &message{what: fmt.Sprintf("%s releases, and waits again", p.name), words: p.w.words(t.protocol.releaseCall(t, 0, 0)), light: true}
+	t.local.next = nil
+	p.toUndo = append(p.toUndo, t)
+	p.t, p.phase, p.made, p.waits, p.round, p.excused, p.unheard, p.owing = next, acquiring, p.w.ms(), true, 1, false, false, false
+	p.acquisition = wish
+	m.silent = func() { next.doubt.acquisition = true }
+	m.answered = func(reply any) {
+		if isReplyError(reply) {
+			p.w.fail("%s gets %v", m.what, reply)
+		}
+		if got, is := reply.([]any); is && got[0] == next.wire {
+			p.begin(p.made, millis(next.entry.lease), got[1].(string))
+		}
+	}
+	p.queue.watch(m, next.entry.text)
+	p.w.send(m, fate)
+}
