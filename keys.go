@@ -1,6 +1,7 @@
 package latchkey
 
 import (
+	"strings"
 	"unicode/utf8"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -49,11 +50,20 @@ func (o *Options) keysOf(name string) (keys, error) {
 func keysOfKey(name, key string) keys {
 	tag := transport.HashTag(key)
 	k := keys{
-		name: name, key: key, queue: "latchkey_queue:" + tag,
+		name: name, key: key, queue: queueKey(key),
 		channel: "redisson_lock__channel:" + tag, token: "redisson_lock_token:" + tag,
 	}
 	k.sent = [5]string{key, k.queue, k.token, key, k.token}
 	return k
+}
+
+// queueKey is the queue of a lock. The locks x and {x} share a channel and a counter; one queue
+// would give the one to those who wait for the other.
+func queueKey(key string) string {
+	if strings.HasPrefix(key, "{") && strings.HasSuffix(key, "}") {
+		return "latchkey_queue_tag:" + key
+	}
+	return "latchkey_queue:" + transport.HashTag(key)
 }
 
 // checkName refuses names whose derived keys would fall into another cluster
