@@ -2,9 +2,12 @@ package tests
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -14,21 +17,49 @@ import (
 )
 
 // Redisson's rule for hash tags gives the locks "x" and "{x}" one channel. They have
-// nothing else in common.
+// nothing else in common. Clients listen there while a stranger holds a lock.
 
-// twins are two locks that share a channel, both held by one client and waited for by
-// another.
+// twins are two locks that share a channel, both held by a stranger and waited for by a client.
 type twins struct {
-	holds   [2]*latchkey.Hold
+	holds   [2]strangersHold
 	waiting [2]<-chan acquisition
 }
 
+// strangersHold is a lock that a client of Redisson holds.
+type strangersHold struct {
+	raw           rueidis.Client
+	name, publish string
+	channel       string
+}
+
+// holdAsStranger acquires a lock as Redisson does. Redisson publishes with the given command.
+func holdAsStranger(t *testing.T, raw rueidis.Client, publish, name string) strangersHold {
+	t.Helper()
+	h := strangersHold{raw, name, publish, channelOf(strings.Trim(name, "{}"))}
+	h.eval(t, "redis.call('hset', KEYS[1], 'd1c7a3d0-3f5f-4b0c-9c55-0a7d6b0f9a11:1', 1) redis.call('pexpire', KEYS[1], 600000)")
+	return h
+}
+
+func (h strangersHold) eval(t *testing.T, script string) {
+	t.Helper()
+	err := h.raw.Do(t.Context(), h.raw.B().Eval().Script(script).Numkeys(1).Key(h.name).Arg(h.channel, h.publish).Build()).Error()
+	if !rueidis.IsRedisNil(err) {
+		require.NoError(t, err)
+	}
+}
+
+// release releases the lock and says so, as Redisson does.
+func (h strangersHold) release(t *testing.T) {
+	t.Helper()
+	h.eval(t, "redis.call('del', KEYS[1]) redis.call(ARGV[2], ARGV[1], '0')")
+}
+
 // newTwins lets the second waiter come when the channel is subscribed for the first.
-func newTwins(t *testing.T, holding, waiting *latchkey.Client, name string) *twins {
+func newTwins(t *testing.T, raw rueidis.Client, publish string, waiting *latchkey.Client, name string) *twins {
 	t.Helper()
 	w := &twins{}
 	for i, name := range []string{name, "{" + name + "}"} {
-		w.holds[i] = mustLock(t, holding.NewLock(name))
+		w.holds[i] = holdAsStranger(t, raw, publish, name)
 		w.waiting[i] = lockInBackground(within(t, time.Minute), waiting.NewLock(name))
 		rest(500 * time.Millisecond)
 	}
@@ -40,7 +71,7 @@ func newTwins(t *testing.T, holding, waiting *latchkey.Client, name string) *twi
 func (w *twins) handOver(t *testing.T, i int) {
 	t.Helper()
 	start := time.Now()
-	mustUnlock(t, w.holds[i])
+	w.holds[i].release(t)
 	next := rig.Await(t, time.Minute, "the waiter", w.waiting[i])
 	require.NoError(t, next.err)
 	mustUnlock(t, next.hold)
@@ -55,9 +86,9 @@ func TestChannelShared_wakes_both_waiters(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
-	holding, waiting := connect(t, server, patient), connect(t, server, patient)
+	waiting := connect(t, server, patient)
 	for _, first := range []int{0, 1, 0} {
-		w := newTwins(t, holding, waiting, name)
+		w := newTwins(t, server.Raw(t), server.PublishCommand(), waiting, name)
 		require.EqualValues(t, 1, admin.Subscribers(channelOf(name)))
 		w.handOver(t, first)
 		rest(4 * time.Second)
@@ -75,12 +106,36 @@ func unsubscribed(admin *rig.Admin, name string) func() error {
 	}
 }
 
+// A release gives the lock to those who wait for it, and not to those who wait for its twin.
+func TestTwins_have_queues_of_their_own(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	holding, waiting := connect(t, server, patient), connect(t, server, patient)
+	var holds [2]*latchkey.Hold
+	var waiters [2]<-chan acquisition
+	names := []string{name, "{" + name + "}"}
+	for i, name := range names {
+		holds[i] = mustLock(t, holding.NewLock(name))
+	}
+	for i, name := range slices.Backward(names) {
+		waiters[i] = lockInBackground(within(t, time.Minute), waiting.NewLock(name))
+		rest(500 * time.Millisecond)
+	}
+	for i := range names {
+		mustUnlock(t, holds[i])
+		next := rig.Await(t, soon, "the waiter", waiters[i])
+		require.NoError(t, next.err)
+		assert.Empty(t, waiters[1-i], "the other lock is held")
+		mustUnlock(t, next.hold)
+	}
+}
+
 // A subscription connection that is cut comes back for both.
 func TestChannelShared_comes_back_for_both(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
-	w := newTwins(t, connect(t, server, patient), connectVia(t, server, tap.Addr(), patient), name)
+	w := newTwins(t, server.Raw(t), server.PublishCommand(), connectVia(t, server, tap.Addr(), patient), name)
 	before := tap.Accepted()
 	require.Positive(t, tap.CutSubscribers())
 	rig.Eventually(t, soon, "another connection", func() error {
@@ -100,16 +155,21 @@ func TestChannelShared_comes_back_for_both(t *testing.T) {
 func TestChannelShared_second_waiter_looks_again(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
-	holding := connect(t, server, patient)
+	raw, publish := server.Raw(t), server.PublishCommand()
 	waiting := connectVia(t, server, tap.Addr(), patient)
-	mustLock(t, holding.NewLock(name))
-	braced := mustLock(t, holding.NewLock("{"+name+"}"))
+	holdAsStranger(t, raw, publish, name)
+	braced := holdAsStranger(t, raw, publish, "{"+name+"}")
 	lockInBackground(within(t, time.Minute), waiting.NewLock(name))
-	parked(t, admin, name)
+	rig.Eventually(t, soon, "the channel is subscribed", func() error {
+		if admin.Subscribers(channelOf(name)) == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
 	refusal := tap.HoldReply(rig.Mentions("{" + name + "}"))
 	waiter := lockInBackground(within(t, time.Minute), waiting.NewLock("{"+name+"}"))
 	rig.Await(t, soon, "the refusal", refusal.Arrived)
-	mustUnlock(t, braced) // its message finds nobody that waits for it
+	braced.release(t) // its message finds nobody that waits for it
 	rest(100 * time.Millisecond)
 	refusal.Release()
 	next := rig.Await(t, 2*time.Second, "the waiter looks again", waiter)
@@ -121,12 +181,12 @@ func TestChannelShared_second_waiter_looks_again(t *testing.T) {
 func TestChannelShared_leaves_nothing(t *testing.T) {
 	server := rig.Fresh(t)
 	admin := rig.NewAdmin(t, server)
+	raw := server.Raw(t)
+	require.NoError(t, raw.Do(t.Context(), raw.B().Eval().Script("return 1").Numkeys(0).Build()).Error())
 	before := goleak.IgnoreCurrent()
-	holding, closeHolding, err := dial(server, server.Addr(), patient)
-	require.NoError(t, err)
 	waiting, closeWaiting, err := dial(server, server.Addr(), patient)
 	require.NoError(t, err)
-	w := newTwins(t, holding, waiting, "x")
+	w := newTwins(t, raw, server.PublishCommand(), waiting, "x")
 	w.handOver(t, 1)
 	w.handOver(t, 0)
 	rig.Eventually(t, soon, "the subscription connection is closed", func() error {
@@ -136,7 +196,6 @@ func TestChannelShared_leaves_nothing(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, closeWaiting(within(t, soon)))
-	require.NoError(t, closeHolding(within(t, soon)))
 	assert.NoError(t, goleak.Find(before))
 }
 
@@ -147,10 +206,11 @@ func TestChannelShared_in_a_cluster(t *testing.T) {
 	for mode, option := range map[string]latchkey.ShardedPubSub{"sharded": latchkey.ShardedAuto, "classic": latchkey.ShardedOff} {
 		t.Run(mode, func(t *testing.T) {
 			options := latchkey.Options{ShardedPubSub: option, PollCeiling: byMessage, Lease: 2 * byMessage}
-			holding, waiting := connectCluster(t, cluster, options), connectCluster(t, cluster, options)
+			waiting := connectCluster(t, cluster, options)
+			raw, publish := cluster.Server().Raw(t), map[string]string{"sharded": "SPUBLISH", "classic": "PUBLISH"}[mode]
 			name := "x " + mode
 			for range 4 { // the slot passes through every master more than once
-				w := newTwins(t, holding, waiting, name)
+				w := newTwins(t, raw, publish, waiting, name)
 				cluster.MoveSlot(name)
 				rest(700 * time.Millisecond) // for the new subscription
 				w.handOver(t, 0)

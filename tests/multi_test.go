@@ -45,7 +45,7 @@ func TestMultiLock(t *testing.T) {
 	require.NoError(t, hold.Extend(t.Context(), time.Minute))
 
 	waiting := lockInBackground(within(t, soon), multi(b))
-	parked(t, admin, name)
+	parked(t, admin, name+"1")
 	mustUnlock(t, hold)
 	assert.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
 	next := rig.Await(t, soon, "the waiter", waiting)

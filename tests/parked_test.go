@@ -16,7 +16,7 @@ import (
 func parked(t testing.TB, admin *rig.Admin, name string) {
 	t.Helper()
 	rig.Eventually(t, soon, "a waiter waits", func() error {
-		fair := strings.Replace(queueKey(name), "latchkey_queue", "redisson_lock_queue", 1)
+		fair := strings.NewReplacer("latchkey_queue_tag", "redisson_lock_queue", "latchkey_queue", "redisson_lock_queue").Replace(queueKey(name))
 		if len(admin.Channels(name)) == 0 && !admin.Exists(queueKey(name)) && !admin.Exists(fair) {
 			return errors.New("nobody is in the queue, and nobody listens")
 		}
@@ -26,7 +26,10 @@ func parked(t testing.TB, admin *rig.Admin, name string) {
 
 // queueKey is the queue of the owners of this library that wait for a lock.
 func queueKey(name string) string {
-	if !strings.Contains(name, "{") {
+	switch {
+	case strings.HasPrefix(name, "{") && strings.HasSuffix(name, "}"):
+		return "latchkey_queue_tag:" + name
+	case !strings.Contains(name, "{"):
 		name = "{" + name + "}"
 	}
 	return "latchkey_queue:" + name
