@@ -81,8 +81,8 @@ func lockThrough(t *testing.T, admin *rig.Admin, client *latchkey.Client, k kind
 	if k.reentrant {
 		mustUnlock(t, mustReenter(t, hold, lock))
 	}
-	for other := true; other; {
-		other = rig.Await(t, soon, "it is renewed", renewed) != name
+	for last := ""; last != name; {
+		last = rig.Await(t, soon, "it is renewed", renewed)
 	}
 	if k.messages && k.name != readKind.name {
 		waiter := lockInBackground(within(t, soon), lock)
