@@ -170,24 +170,24 @@ func (c *Client) NewOwner() Owner {
 type kindState interface{ close() }
 
 // kindState returns that of a kind of lock, made when it is first needed.
-func (c *Client) kindState(kind Kind, newPart func(*Client) kindState) kindState {
+func (c *Client) kindState(kind Kind, newState func(*Client) kindState) kindState {
 	c.kindStatesMu.Lock()
 	defer c.kindStatesMu.Unlock()
-	p := c.kindStates[kind]
-	if p == nil {
-		p = newPart(c)
-		c.kindStates[kind] = p
+	state := c.kindStates[kind]
+	if state == nil {
+		state = newState(c)
+		c.kindStates[kind] = state
 	}
-	return p
+	return state
 }
 
 // closeKindStates closes them, when no lock uses them any more.
 func (c *Client) closeKindStates() {
 	c.kindStatesMu.Lock()
-	parts := slices.Collect(maps.Values(c.kindStates))
+	states := slices.Collect(maps.Values(c.kindStates))
 	c.kindStatesMu.Unlock()
-	for _, p := range parts {
-		p.close()
+	for _, state := range states {
+		state.close()
 	}
 }
 

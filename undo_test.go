@@ -20,7 +20,7 @@ type owed struct {
 
 func (o *owed) undo(context.Context, <-chan struct{}) transport.Outcome {
 	o.asked.Add(1)
-	time.Sleep(o.takes) // stands for a server that is slow to answer; nothing is awaited by it
+	time.Sleep(o.takes) // as a slow server does: the test is about what is under way meanwhile
 	return o.verdict
 }
 

@@ -127,7 +127,7 @@ func TestARenewedHoldOutlivesItsLeaseInABubble(t *testing.T) {
 		hold, err := held.Lock(t.Context())
 		require.NoError(t, err)
 
-		time.Sleep(time.Hour) // of the bubble's clock, for which nobody waits: many leases
+		time.Sleep(time.Hour) // many leases; in a bubble it takes no time
 		require.NoError(t, hold.Err())
 		_, err = other.TryLock(t.Context())
 		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
@@ -152,7 +152,7 @@ func TestEventsAndTheLogInABubble(t *testing.T) {
 		assert.Equal(t, []latchkey.EventType{latchkey.EventAttempt, latchkey.EventAcquired}, events)
 		assert.Empty(t, log.String())
 
-		time.Sleep(time.Hour) // of the bubble's clock, for which nobody waits: the whole lease
+		time.Sleep(time.Hour) // the whole lease; in a bubble it takes no time
 		synctest.Wait()
 		assert.Equal(t, latchkey.EventLost, events[len(events)-1])
 		assert.Contains(t, log.String(), "hold lost")

@@ -89,7 +89,8 @@ func lockThrough(t *testing.T, admin *rig.Admin, client, other *latchkey.Client,
 	if k.reentrant {
 		mustUnlock(t, mustReenter(t, hold, lock))
 	}
-	for rig.Await(t, soon, "it is renewed", renewed) != name {
+	for last := ""; last != name; {
+		last = rig.Await(t, soon, "it is renewed", renewed)
 	}
 	if k.messages && k.name != readKind.name {
 		waiter := lockInBackground(within(t, soon), k.open(other, name))
