@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -98,3 +99,12 @@ var serverVersion = sync.OnceValue(func() string {
 	version, _, _ = strings.Cut(version, " ")
 	return strings.TrimSpace(filepath.Base(binary) + " " + version)
 })
+
+// knowsShards reports whether the server, of Redis 8 or Valkey 8 or later, keeps an id of
+// each shard of a cluster.
+func knowsShards() bool {
+	_, version, _ := strings.Cut(serverVersion(), " ")
+	major, _, _ := strings.Cut(version, ".")
+	number, err := strconv.Atoi(major)
+	return err == nil && number >= 8
+}

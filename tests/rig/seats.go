@@ -51,7 +51,20 @@ func nodeID() string {
 
 // line is what nodes.conf says about a seat.
 func (s *seat) line(flags, master string, epoch int) string {
-	return fmt.Sprintf("%s 127.0.0.1:%d@%d %s %s 0 0 %d connected %s\n", s.id, s.port, s.bus, flags, master, epoch, s.slots)
+	return fmt.Sprintf("%s 127.0.0.1:%d@%d%s %s %s 0 0 %d connected %s\n", s.id, s.port, s.bus, s.shard(), flags, master, epoch, s.slots)
+}
+
+// shard says that a node belongs to the shard of its master. Servers that know shards by
+// an id would make one up for each node, and for some seconds answer CLUSTER SHARDS, from
+// which a client learns where the slots are, without some of the masters.
+func (s *seat) shard() string {
+	if !knowsShards() {
+		return ""
+	}
+	if s.ghost != nil {
+		s = s.ghost
+	}
+	return ",,shard-id=" + s.id
 }
 
 // configuration is nodes.conf for this one of the nodes.
