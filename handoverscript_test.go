@@ -163,7 +163,7 @@ func (s handoverScripts) hear(owners ...string) <-chan string {
 
 func (s handoverScripts) hearOn(channels ...string) <-chan string {
 	s.t.Helper()
-	return s.modelServer.hears(s.t, channels...)
+	return s.hears(s.t, channels...)
 }
 
 // The life of a contended lock: what stands in Redis after each step, and each command twice.
@@ -400,7 +400,7 @@ func TestHandoverScripts_tokens_follow_the_clock(t *testing.T) {
 
 // Where not all who listen are counted, the first is granted the lock whether it is heard or not.
 func TestHandoverScripts_without_a_count(t *testing.T) {
-	eachHandover(t, func(t *testing.T, s handoverScripts) {
+	eachHandover(t, func(_ *testing.T, s handoverScripts) {
 		s.ask(ownerA, "", "")
 		s.wait(ownerB)
 		args := []string{"", "", "latchkey:{", "}", "0"}

@@ -31,13 +31,13 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 	q := main.in(l)
 	for w, at := q.join(a), inLine; at != inFront; {
 		var err error
-		switch at, err = q.await(ctx, c.closing, w); {
-		case at == hasHold:
+		switch at, err = q.await(ctx, c.closing, w); at {
+		case hasHold:
 			return nil
-		case at == outside:
+		case outside:
 			abandonLeft(q.takeLeft(false))
 			return q.waitError(ctx, err, last)
-		case at == inFront:
+		case inFront:
 			continue
 		}
 		if _, err = a.attempt(ctx, 0); err == nil || !worthWaiting(ctx, err) {

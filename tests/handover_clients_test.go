@@ -274,7 +274,7 @@ func TestHandover_with_a_fixed_lease(t *testing.T) {
 		next := rig.Await(t, soon, "the waiter", waiter)
 		require.NoError(t, next.err)
 		require.NoError(t, next.hold.Extend(t.Context(), 100*time.Millisecond))
-		rig.Throughout(t, next.at.Add(2500*time.Millisecond).Sub(time.Now()), "it is held", next.hold.Err)
+		rig.Throughout(t, time.Until(next.at.Add(2500*time.Millisecond)), "it is held", next.hold.Err)
 		rig.Await(t, time.Second+leeway, "its end", next.hold.Lost())
 	}, handedOver)
 }

@@ -126,14 +126,14 @@ func TestPassedHold_is_never_lost(t *testing.T) {
 				runtime.Gosched()
 			}
 			mustUnlock(t, hold)
-			switch next := rig.Await(t, soon, "the waiter", waiting); {
-			case next.err == nil:
-				hold, had = next.hold, had+1
-				require.NoError(t, hold.Err())
-			default:
+			next := rig.Await(t, soon, "the waiter", waiting)
+			if next.err != nil {
 				require.ErrorIs(t, next.err, context.Canceled)
 				hold = mustLock(t, c.lock)
+				continue
 			}
+			hold, had = next.hold, had+1
+			require.NoError(t, hold.Err())
 		}
 		mustUnlock(t, hold)
 		t.Logf("%d of %d had it", had, tries)
