@@ -29,6 +29,7 @@ type acquisition struct {
 	hasTurn   bool            // of the ownership, which others may know
 	holder    string          // of the lock, when the last attempt was refused, or ""
 	noQueue   bool            // the last attempt was sent without the queue of the lock
+	tooFew    bool            // it was granted, and too few replicas confirmed that
 	stranger  bool            // it was refused because of a stranger, see waitqueue_strangers.go
 }
 

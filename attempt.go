@@ -36,7 +36,7 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 	}
 	a.noteDoubt(ans)
 	o.lock.noteSpared(ans, err)
-	a.noQueue = ans.Spared != nil
+	a.noQueue, a.tooFew = ans.Spared != nil, errors.Is(err, ErrNotReplicated)
 	left = -1
 	switch {
 	case err != nil:

@@ -97,17 +97,20 @@ type fairAttempter struct {
 // server would tell that client.
 func (f fairAttempter) attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	if f.ownership.guestID == "" {
-		f.waiters.client.handover.listen(f.ownership)
 		f.waiters.setGrantable(f.waiter, f.waiters.client.handover.listens(f.ownership))
 	}
 	return f.acquisition.attempt(ctx, round)
 }
 
-// pause is part of [attempter]. It is as long as the server said if this is one of the next, or has
-// no place in the line yet; the others rest until somebody calls.
+// pause is part of [attempter]. The first refusal has the client listen. It is as long as the
+// server said if this is one of the next, or has no place in the line yet; the others rest until
+// somebody calls.
 func (f fairAttempter) pause(_ *waitQueue, _ int, left time.Duration) time.Duration {
 	c := f.waiters.client
 	f.reportNoExpiry(left)
+	if f.ownership.guestID == "" {
+		c.handover.listen(f.ownership)
+	}
 	if f.waiters.isBehind(f.waiter) {
 		return 4 * c.options.StaleWaiterTimeout
 	}

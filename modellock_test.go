@@ -93,10 +93,10 @@ func (m *lockModel) addGuest(c *Client, host *party) {
 
 // granted checks the token of a hold that was granted.
 func (m *lockModel) granted(p *party, reply any) {
-	if !m.kind.fenced {
+	text, _ := reply.(string)
+	if !m.kind.fenced || reply == "" {
 		return
 	}
-	text, _ := reply.(string)
 	token, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case err != nil:
@@ -155,6 +155,7 @@ func (m *lockModel) damage(d dice) {
 		m.w.say("the counter of the tokens is deleted")
 		m.w.must("DEL", m.lock.token)
 		m.lostCount, m.token = true, 0
+		m.queue.loseCount()
 		return
 	}
 	if d[0]%3 == 1 {

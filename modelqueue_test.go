@@ -18,7 +18,15 @@ type queueReference struct {
 // modelMessage tells of a grant.
 type modelMessage struct {
 	owner string
-	token string
+	token string // "" if it was drawn from a counter that is lost
+}
+
+// loseCount notes that the counter of the tokens is lost: those that were drawn from it say
+// nothing about those to come.
+func (r *queueReference) loseCount() {
+	for i := range r.told {
+		r.told[i].token = ""
+	}
 }
 
 // watch has a release looked at: whom it grants the lock, and what it leaves in the queue. next is

@@ -24,6 +24,7 @@ package latchkey
 //	ownership.mu            | the state of an ownership and its holds                    | itself
 //	watchdog.mu             | who is renewed when                                        | ownership.mu
 //	registry.mu             | the ownerships of a client                                 | ownership.mu
+//	handover.mu             | the owners that wait in queues on the server               | Client.kindStatesMu, ownership.mu
 //	undoer.mu               | what is to be undone when                                  |
 //	dedupSessions.mu        | the sessions of operations that count once                 |
 //	redServers.mu           | which members of a RedLock share a server                  |

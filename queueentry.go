@@ -258,7 +258,7 @@ func (a *acquisition) takeOver(left any) bool {
 // the queue is known of it.
 func (a *acquisition) leave() any {
 	o := a.ownership
-	if o == nil || a.hasTurn || !o.lock.spec.passes {
+	if o == nil || a.hasTurn || a.tooFew || !o.lock.spec.passes {
 		return nil
 	}
 	o.mu.Lock()

@@ -48,10 +48,15 @@ func (h strangersHold) eval(t *testing.T, script string) {
 	}
 }
 
-// release releases the lock and says so, as Redisson does.
+// release releases the lock and says so, as Redisson does. A server before Redis 7 has no sharded
+// messages.
 func (h strangersHold) release(t *testing.T) {
 	t.Helper()
-	h.eval(t, "redis.call('del', KEYS[1]) redis.call(ARGV[2], ARGV[1], '0')")
+	h.eval(t, `redis.call('del', KEYS[1])
+local told = redis.pcall(ARGV[2], ARGV[1], '0')
+if type(told) == 'table' then
+  redis.call('publish', ARGV[1], '0')
+end`)
 }
 
 // newTwins lets the second waiter come when the channel is subscribed for the first.

@@ -69,8 +69,8 @@ func TestSilentNodeCostsNobodyElseAPlace(t *testing.T) {
 	defer silent.Resume(t)
 	least := stale
 	rig.Throughout(t, 4*stale, "the waiter is alive", func() error {
-		_, until, _ := strings.Cut(admin.Text("HGET", notesOf(good), me), ":")
-		ms, err := strconv.ParseInt(until, 10, 64)
+		note := admin.Text("HGET", notesOf(good), me)
+		ms, err := strconv.ParseInt(note[strings.LastIndex(note, ":")+1:], 10, 64)
 		least = min(least, time.Until(time.UnixMilli(ms)))
 		if least <= 0 {
 			err = errors.Join(err, fmt.Errorf("it counts as dead since %v", -least))

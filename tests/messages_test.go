@@ -116,7 +116,7 @@ func TestSubscriptionBreaksAtTheRelease(t *testing.T) {
 				tap := rig.NewTap(t, rig.Shared())
 				waiting := connectVia(t, rig.Shared(), tap.Addr(), polling)
 				took := handOver(t, k, rig.Name(t), waiting, func() {
-					require.Positive(t, tap.Subscribers())
+					listensThrough(t, tap)
 					fault(tap)
 				})
 				t.Logf("acquired after %v, poll ceiling %v", took.Round(time.Millisecond), pollCeiling)
@@ -124,6 +124,18 @@ func TestSubscriptionBreaksAtTheRelease(t *testing.T) {
 			})
 		}
 	}, messages)
+}
+
+// listensThrough waits until somebody has subscribed through a tap: a waiter for a fair lock does so
+// when it has its place.
+func listensThrough(t *testing.T, tap *rig.Tap) {
+	t.Helper()
+	rig.Eventually(t, soon, "somebody listens", func() error {
+		if tap.Subscribers() == 0 {
+			return errors.New("nobody does")
+		}
+		return nil
+	})
 }
 
 // A subscription that was cut is there again, so that the next release wakes by
@@ -135,6 +147,7 @@ func TestSubscriptionComesBack(t *testing.T) {
 		admin, name := rig.NewAdmin(t, rig.Shared()), rig.Name(t)
 		waiting := connectVia(t, rig.Shared(), tap.Addr(), patient)
 		took := handOver(t, k, name, waiting, func() {
+			listensThrough(t, tap)
 			tap.Forget()
 			require.Positive(t, tap.CutSubscribers())
 			rig.Eventually(t, soon, "it subscribes again", func() error {

@@ -158,7 +158,7 @@ func idleCost(admin *rig.Admin) cost {
 		perSecond:     float64(len(commands)-pings) / during.Seconds(),
 		pings:         float64(pings) / during.Seconds(),
 		connections:   admin.Connections(),
-		subscriptions: admin.Subscribers(channelOf("wanted")),
+		subscriptions: int64(len(admin.Channels("latchkey:{"))) + admin.Subscribers(channelOf("wanted")),
 	}
 }
 

@@ -160,7 +160,7 @@ func TestRunWaits(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	held := hold(t, server.Client().NewLock("orders"))
 	run := script(t, server, "echo ran")
-	awaitListener(t, server, "redisson_lock__channel:{orders}", 1)
+	awaitWaiter(t, server, "orders")
 	require.NoError(t, held.Unlock(t.Context()))
 	assert.Equal(t, result{stdout: "ran\n"}, run.end())
 }
@@ -169,10 +169,20 @@ func TestSignalEndsTheWait(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	held := hold(t, server.Client().NewLock("orders"))
 	run := script(t, server, "echo ran")
-	awaitListener(t, server, "redisson_lock__channel:{orders}", 1)
+	awaitWaiter(t, server, "orders")
 	require.NoError(t, run.Process.Signal(syscall.SIGINT))
 	assert.Equal(t, result{code: 128 + 2}, run.end())
 	require.NoError(t, held.Unlock(t.Context()))
+}
+
+// awaitWaiter returns when a process waits for a lock: its owner stands in the queue.
+func awaitWaiter(t *testing.T, server *latchkeytest.Server, name string) {
+	t.Helper()
+	client := rawTo(t, server)
+	eventually(t, "a waiter waits", func() bool {
+		waiting, err := client.Do(t.Context(), client.B().Zcard().Key("latchkey_queue:{"+name+"}").Build()).AsInt64()
+		return err == nil && waiting > 0
+	})
 }
 
 // awaitListener returns when so many processes listen for what is said on a channel.
