@@ -39,7 +39,7 @@ func newPermitModel(w *world) model {
 				p.others = others
 				return t
 			}
-			p.unset = func() bool { return !m.set }
+			p.unset = func() bool { m.lapse(); return !m.set }
 			p.onAsk = func() { m.asks(p) }
 			p.onRefusal = func(any) { m.refused(p) }
 			m.parties = append(m.parties, p)
