@@ -37,6 +37,7 @@ package latchkey
 //	transport.FIFOMutex.mu  | who waits for a FIFO mutex                                 |
 //	transport.inflight.mu   | the commands to a node that were left unanswered           | a wait
 //	transport.NodeLine.mu   | what waits for a node                                      | watchdog.mu, undoer.mu
+//	transport.silence.mu    | the timer of a connection that is to answer               |
 //	transport.Sender.mu     | the goroutines that send                                   |
 //	transport.Topology.mu   | the nodes of a cluster, and their slots                    |
 //	transport.LazyClient.mu | the attempt to open a client                               | fairWaitList.mu

@@ -53,9 +53,10 @@ func (t *Topology) WatchConnections(settings *rueidis.ClientOption) {
 			return nil, &unopenedError{err}
 		}
 		return &watchedConn{
-			Conn:   conn,
-			opened: sync.OnceFunc(func() { tracker.opening.Add(-1) }),
-			broke:  sync.OnceFunc(tracker.broke),
+			Conn:    conn,
+			opened:  sync.OnceFunc(func() { tracker.opening.Add(-1) }),
+			broke:   sync.OnceFunc(tracker.broke),
+			silence: newSilence(conn),
 		}, nil
 	}
 }
@@ -66,11 +67,13 @@ type watchedConn struct {
 	net.Conn
 	opened, broke func()
 	heard         bool // only the reader looks at it
+	silence       *silence
 }
 
 // Read is part of [net.Conn].
 func (c *watchedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	c.silence.read()
 	if err != nil {
 		c.broke()
 	}
@@ -86,6 +89,7 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 
 // Write is part of [net.Conn].
 func (c *watchedConn) Write(b []byte) (int, error) {
+	c.silence.write()
 	n, err := c.Conn.Write(b)
 	if err != nil {
 		c.broke()
@@ -97,5 +101,6 @@ func (c *watchedConn) Write(b []byte) (int, error) {
 func (c *watchedConn) Close() error {
 	c.broke()
 	c.opened()
+	c.silence.stop()
 	return c.Conn.Close()
 }

@@ -38,7 +38,7 @@ func TestConnTracker_notices_the_end_of_a_connection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := &NewTopology(false, 1).common.connections
 			here, there := net.Pipe()
-			conn := &watchedConn{Conn: here, opened: func() {}, broke: sync.OnceFunc(d.broke)}
+			conn := &watchedConn{Conn: here, opened: func() {}, broke: sync.OnceFunc(d.broke), silence: newSilence(here)}
 			require.NoError(t, there.Close())
 			require.Error(t, use(conn))
 			require.False(t, steady(d))

@@ -16,8 +16,8 @@ import (
 // Settings of the connections that this package opens, unless the caller sets them.
 const (
 	DialTimeout     = 2 * time.Second
-	KeepAlive       = time.Second
-	SilenceTimeout  = 2 * time.Second // after which a connection counts as broken
+	KeepAlive       = 2 * time.Second // after which rueidis pings a connection that is idle
+	SilenceTimeout  = 2 * time.Second // after which that counts as broken if it does not answer
 	TopologyRefresh = 2 * time.Second // how often Sentinel is asked for the master
 	MaxRedirections = 8               // of one command: nodes that disagree send it round for ever
 )
