@@ -218,7 +218,7 @@ func (c *clientChannel) message(text string) {
 	case "ask":
 		ms, _ := strconv.ParseInt(first, 10, 64)
 		if o := c.find(owner); o != nil {
-			time.AfterFunc(fromMillis(ms), o.wakeFront)
+			time.AfterFunc(fromMillis(ms), o.toldToAsk)
 		}
 	}
 }
@@ -266,6 +266,14 @@ func (o *ownership) wakeFront() {
 	if w := o.waiter(); w != nil {
 		w.signal()
 	}
+}
+
+// toldToAsk has who waits under the owner ask the server, whatever is known of its place.
+func (o *ownership) toldToAsk() {
+	o.mu.Lock()
+	o.entry.known = false
+	o.mu.Unlock()
+	o.wakeFront()
 }
 
 // granted notes that the server has given the lock to the owner, and reports whether it is

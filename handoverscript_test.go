@@ -321,6 +321,36 @@ func TestHandoverScripts_strangers(t *testing.T) {
 	})
 }
 
+// A mutex that is left to those who poll is free, and the first of the queue is told when to ask. If
+// several wait, that is so once out of so many times. Twice, it goes to the first of the queue.
+func TestHandoverScripts_left_free(t *testing.T) {
+	eachHandover(t, func(t *testing.T, s handoverScripts) {
+		if !s.mutex {
+			return
+		}
+		release := func(owner, next string) any {
+			return s.run(mutexRelease, s.keys.queued(), owner, "PUBLISH", s.keys.channel, "", next, "latchkey:{", "}", "1", "20")
+		}
+		heard := s.hear(ownerB)
+		require.Nil(t, release(ownerA, s.entry(ownerA2)), "nothing to free")
+		s.stands("", "")
+		s.ask(ownerA, "", "")
+		s.wait(ownerB)
+		s.set(modelEpoch + 1000)
+		require.Equal(t, int64(0), release(ownerA, s.entry(ownerA2)))
+		require.Equal(t, "ask 20 "+ownerB+" "+s.keys.key, <-heard)
+		s.stands("", "", ownerB, ownerA2)
+		require.Nil(t, release(ownerA, s.entry(ownerA2)))
+		require.Equal(t, s.told(ownerB, ""), <-heard)
+		s.stands(ownerB, "", ownerA2)
+
+		s.wait(ownerE)
+		s.set(modelEpoch + 1001)
+		require.Equal(t, []any{ownerA2, "0"}, release(ownerB, s.entry(ownerA2)), "not this time")
+		s.stands(ownerA2, "", ownerE)
+	})
+}
+
 // On an empty server nothing comes into being but by an attempt.
 func TestHandoverScripts_on_an_empty_server(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {

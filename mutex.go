@@ -14,8 +14,8 @@ import (
 //
 // A release by this package gives the mutex to the next waiter of this package, in the order
 // that [Lock] describes. Other users of the recipe publish nothing: while one of them holds the
-// mutex, a waiter asks four times a second. They find it free when nobody of this package
-// waits for it.
+// mutex, a waiter asks four times a second, and up to 200 times while it changes hands among them.
+// So that they find it free, a client leaves it to them for a moment after each turn.
 type Mutex struct{ *primitive }
 
 var _ Locker = (*Mutex)(nil)
@@ -105,9 +105,8 @@ func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	return m.primitive.ForceUnlock(ctx)
 }
 
-// mutexSpec asks more often than the others: users of the same recipe in other
-// libraries publish nothing when they release.
+// mutexSpec asks more often than the others, see waitqueue_pollers.go.
 var mutexSpec = &spec{kind: KindMutex, family: KindMutex, stored: KindMutex,
-	protocol: stringProtocol{}, renew: renewScript, renewals: renewBatch, passes: true, handsOver: true,
+	protocol: stringProtocol{}, renew: renewScript, renewals: renewBatch, passes: true, handsOver: true, recipe: true,
 	resolve: resolveOwner, fresh: freshOwner,
-	ceiling: func(*Client) time.Duration { return transport.Jitter(250 * time.Millisecond) }}
+	ceiling: func(*Client) time.Duration { return transport.Jitter(pollSlow) }}

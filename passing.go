@@ -30,6 +30,7 @@ type localTurn struct {
 	next   *ownership    // for which this client wants the lock after the turn, or nil
 	shown  bool          // the program knows the owner, and may enter the hold again by it
 	passed bool          // there was a hold before the one that there is now
+	open   time.Duration // for which its release leaves a mutex to pollers, or 0
 }
 
 // beginTurn begins the turn of an ownership that the server has just granted. o.mu is held.

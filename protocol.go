@@ -63,7 +63,7 @@ func (stringProtocol) releaseCall(o *ownership, count int, _ int64) call {
 	if count > 0 {
 		return call{}
 	}
-	return call{mutexRelease, o.lock.releaseKeys(o.lock.queued()), append([]string{o.wire, o.client.publish, o.lock.channel}, o.handoverArgs(count)...)}
+	return call{mutexRelease, o.lock.releaseKeys(o.lock.queued()), append(append([]string{o.wire, o.client.publish, o.lock.channel}, o.handoverArgs(count)...), o.openArg())}
 }
 
 func (stringProtocol) renewalCall(o *ownership, lease time.Duration) call {

@@ -143,6 +143,35 @@ func (o *ownership) chooseNext() {
 	o.local.next = next
 }
 
+// chooseOpen decides whether the release leaves the lock to those who poll for it.
+func (o *ownership) chooseOpen() {
+	if !o.lock.spec.recipe {
+		return
+	}
+	open := o.queue.openFor()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.local.open = open
+}
+
+// noteOpen notes whether the release has left the lock to those who poll for it.
+func (o *ownership) noteOpen(a transport.Answer) {
+	o.mu.Lock()
+	open := o.local.open
+	o.mu.Unlock()
+	if open > 0 {
+		o.queue.leftOpen(open, !a.Message.IsInt64())
+	}
+}
+
+// openArg tells the release of a mutex for how many ms it leaves the mutex to those who poll for
+// it, "0" if it does not.
+func (o *ownership) openArg() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strconv.FormatInt(millis(o.local.open), 10)
+}
+
 // nextInDoubt notes that the release may yet be executed that puts the next owner into the queue, or
 // gives it the lock. o.mu is held.
 func (o *ownership) nextInDoubt(a transport.Answer) {

@@ -24,6 +24,7 @@ func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 		return err
 	}
 	o.chooseNext()
+	o.chooseOpen()
 	a, err := o.sendCount(o.client.sender.Detached(ctx), nil)
 	switch {
 	case err != nil:
@@ -142,6 +143,7 @@ func (o *ownership) finishRelease(a transport.Answer) {
 	}
 	o.noteHandover(a)
 	o.noteStrangers(a)
+	o.noteOpen(a)
 	told, _ := a.Message.AsInt64()
 	if told == -1 {
 		o.client.reporter.log(noticePublish, o.lock.channel)

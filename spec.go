@@ -23,6 +23,7 @@ type spec struct {
 	renewals  int  // how many of its holds one script renews
 	passes    bool // its ownerships are passed on inside a client
 	handsOver bool // its release may grant it to an owner that waits
+	recipe    bool // other libraries have it too, which publish nothing when they release it
 
 	// resolve finds the ownership that an acquisition is for, which others may know; nil
 	// stands for a fresh owner.

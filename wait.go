@@ -106,7 +106,10 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 		q.relyFor(pause + subscriptionLinger)
 	}
 	q.subscribe(c.notifier, a.lock.channel)
-	if s.passes && a.holder != "" && !isOurs(a.holder) {
+	switch stranger := a.holder != "" && !isOurs(a.holder); {
+	case s.recipe && stranger:
+		pause = min(pause, q.pollerHolds(a.holder))
+	case s.passes && stranger:
 		q.strangerHolds(!a.stranger)
 		a.stranger = true
 	}

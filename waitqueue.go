@@ -31,6 +31,7 @@ type waitQueue struct {
 	waitLine
 	localHolds
 	beside
+	besidePollers
 	lastAnswer
 }
 

@@ -125,11 +125,12 @@ func (q *waitQueue) standsNoMore(next any) (left any) {
 func (q *waitQueue) yieldPause() time.Duration {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
+	pause := max(0, time.Until(q.openUntil))
 	if !q.yields {
-		return 0
+		return pause
 	}
 	q.yields = false
-	return yieldFor/2 + rand.N(yieldFor)
+	return max(pause, yieldFor/2+rand.N(yieldFor))
 }
 
 // subscribe is called when somebody else turned out to hold the key. The front then

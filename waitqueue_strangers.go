@@ -48,7 +48,7 @@ func (q *waitQueue) strangerHolds(first bool) {
 func (q *waitQueue) passesOfTurn() int {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if time.Now().Before(q.strangersUntil) {
+	if time.Now().Before(q.strangersUntil) || q.hasPollers() {
 		return q.line.Len()
 	}
 	return 1 << 30

@@ -81,8 +81,8 @@ func (s *queueShard) drop(q *waitQueue) {
 	if q.sub == nil && len(s.spare) < spareQueues {
 		q.drain()
 		q.lines.Store(nil)
-		q.queueUse, q.localHolds, q.lastAnswer, q.beside = queueUse{}, localHolds{}, lastAnswer{}, beside{}
-		q.reliedUntil = time.Time{}
+		q.queueUse, q.localHolds, q.lastAnswer = queueUse{}, localHolds{}, lastAnswer{}
+		q.beside, q.besidePollers, q.reliedUntil = beside{}, besidePollers{}, time.Time{}
 		s.spare = append(s.spare, q)
 	}
 }

@@ -22,16 +22,16 @@ local function mayGoFirst()
   return redis.call('time')[2] % redis.call('zcard', queue) < count[2]
 end
 
--- askFirst tells the client of the first in the queue to ask. One that nobody hears is
--- dropped, eight at most.
-local function askFirst(key)
+-- askFirst tells the client of the first in the queue to ask in so many ms. One that nobody
+-- hears is dropped, eight at most.
+local function askFirst(key, ms)
   for _ = 1, 8 do
     local entry = redis.call('zrange', queue, 0, 0)[1]
     if not entry then
       return
     end
     local to = string.match(entry, '^(%S+:%d+) ')
-    if to and (tell(publish, channelOf(to), 'ask 2 ' .. to .. ' ' .. key) ~= 0 or counted ~= '1') then
+    if to and (tell(publish, channelOf(to), 'ask ' .. ms .. ' ' .. to .. ' ' .. key) ~= 0 or counted ~= '1') then
       return
     end
     redis.call('zrem', queue, entry)
@@ -50,7 +50,7 @@ local function toFirst(kind, key, give, next)
     return nil
   end
   if mayGoFirst() then
-    return askFirst(key)
+    return askFirst(key, 2)
   end
   local to, token = grant(kind, key, give, next)
   return to and {to, token}

@@ -7,6 +7,8 @@
 -- ARGV[1] token
 -- ARGV[2] PUBLISH or SPUBLISH, ARGV[3] channel of the lock
 -- ARGV[4] to ARGV[8] as ARGV[7] to ARGV[11] of lock_release.lua
+-- ARGV[9] ms for which the mutex is to stay free, so that users of the recipe that poll find it,
+--         or 0. If several clients wait, it does one out of so many times
 --
 -- Reply   nil: the token does not hold the lock; what stood in the queue does no more
 --         integer: the lock is free; how many subscribers were told, -1 if the
@@ -24,12 +26,37 @@ local function give(to, lease)
   redis.call('set', key, to, 'px', lease)
 end
 
+-- mayStayFree tells whether it is the turn of those who poll, by the microsecond in which the
+-- script runs: each client asks for it as often as if there were no others.
+local function mayStayFree()
+  if tonumber(ARGV[9] or 0) == 0 then
+    return false
+  end
+  local waiting = queue and redis.pcall('zcard', queue)
+  return type(waiting) ~= 'number' or waiting < 2 or redis.call('time')[2] % waiting == 0
+end
+
+-- leaveFree puts the entry next into the queue, and has the first there ask later.
+local function leaveFree()
+  if not queue then
+    return
+  end
+  if next ~= '' then
+    enqueue(next)
+  end
+  askFirst(key, ARGV[9])
+end
+
 if queue and own ~= '' then
   redis.pcall('zrem', queue, own)
 end
 local holder = redis.call('get', key)
 if holder == ARGV[1] then
   redis.call('del', key)
+  if mayStayFree() then
+    pcall(leaveFree)
+    return 0
+  end
   return handOver('s', key, give, next)
 end
 if not holder then

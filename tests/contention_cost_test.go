@@ -24,7 +24,7 @@ func TestHotLockOfOneClientCostsFewCommands(t *testing.T) {
 		mustUnlock(t, mustLock(t, lock))
 		c := &contest{
 			lasts: rig.Lasting(2 * time.Second), dump: dumpOf(t, []*rig.Server{server}, name),
-			parties: []party{{"the client", 16, locking(lock)}},
+			parties: []party{{name: "the client", goroutines: 16, acquire: locking(lock)}},
 		}
 		monitor := admin.Watch()
 		c.run(t)

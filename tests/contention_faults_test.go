@@ -83,7 +83,7 @@ func TestContention_in_trouble(t *testing.T) {
 				c := &contest{lasts: rig.Lasting(2 * time.Second), passes: contendedPasses(t), dump: dumpOf(t, []*rig.Server{server}, name)}
 				for i := range 3 {
 					lock := k.open(connectVia(t, server, x.tap.Addr(), faultOptions), name)
-					c.parties = append(c.parties, party{fmt.Sprint("client ", i), 2, locking(lock)})
+					c.parties = append(c.parties, party{name: fmt.Sprint("client ", i), goroutines: 2, acquire: locking(lock)})
 				}
 				c.every, c.disturb = 50*time.Millisecond, cause(x)
 				c.run(t)

@@ -131,7 +131,7 @@ func newSurvivors(t *testing.T, k kind) *survivors {
 	s := &survivors{t: t, kind: k, server: server, name: name, entrance: entrance{server.Raw(t), name, "a survivor"}}
 	for i := range 2 {
 		enter := entering(locking(k.open(connect(t, server, rusherOptions), name)), s.entrance)
-		s.parties = append(s.parties, party{fmt.Sprint("survivor ", i), 2, s.countLost(enter)})
+		s.parties = append(s.parties, party{name: fmt.Sprint("survivor ", i), goroutines: 2, acquire: s.countLost(enter)})
 	}
 	s.late = rig.WatchLateness()
 	s.passes, s.dump = math.MaxInt64, dumpOf(t, []*rig.Server{server}, name)

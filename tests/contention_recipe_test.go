@@ -14,6 +14,7 @@ import (
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
@@ -87,27 +88,104 @@ func (r recipe) release(ctx context.Context, token string) error {
 	return err
 }
 
-// Two goroutines of this library want a mutex, and so do two processes of another, which
-// take it again as soon as they have released it. Ours get a third of an equal share, at
-// least.
+// pollers adds processes of another library to a contest.
+func (c *contest) pollers(t *testing.T, server *rig.Server, name, who string, processes int) {
+	t.Helper()
+	for range processes {
+		client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+		t.Cleanup(func() { assert.NoError(t, client.Close()) })
+		c.parties = append(c.parties, party{name: who, goroutines: 1, acquire: otherLibraries[who](client, name), polls: true})
+	}
+}
+
+// Goroutines of this library want a mutex, and so do two processes of another, which take it again
+// as soon as they have released it. Both get a third of an equal share, at least: ours of the passes,
+// the others too if a pass is more than a few commands.
 func TestMutexAmongStrangersGetsItsShare(t *testing.T) {
 	rig.Need(t, rig.Single)
-	for who, open := range otherLibraries {
+	for who := range otherLibraries {
 		for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
-			t.Run(fmt.Sprintf("%s, hold %v", who, hold), func(t *testing.T) {
-				server, name := rig.Shared(), rig.Name(t)
-				c := &contest{hold: hold, lasts: sharesFor(t, 2*time.Second), dump: dumpOf(t, []*rig.Server{server}, name)}
-				c.parties = append(c.parties, party{"ours", 2, locking(connect(t, server).NewMutex(name))})
-				for range 2 {
-					client := redis.NewClient(&redis.Options{Addr: server.Addr()})
-					t.Cleanup(func() { assert.NoError(t, client.Close()) })
-					c.parties = append(c.parties, party{who, 1, open(client, name)})
-				}
-				c.run(t)
-				share, fair := c.share(0)
-				t.Logf("share %.3f, equal shares are %.3f: %v", share, fair, c)
-				rig.Target(t, share >= fair/3, "ours have %.3f of all passes, want a third of %.3f", share, fair)
-			})
+			for _, goroutines := range []int{1, 2} {
+				t.Run(fmt.Sprintf("%d beside %s, hold %v", goroutines, who, hold), func(t *testing.T) {
+					server, name := rig.Shared(), rig.Name(t)
+					c := &contest{hold: hold, lasts: sharesFor(t, time.Second), dump: dumpOf(t, []*rig.Server{server}, name)}
+					c.parties = []party{{name: "ours", goroutines: goroutines, acquire: locking(connect(t, server).NewMutex(name))}}
+					c.pollers(t, server, name, who, 2)
+					c.run(t)
+					share, fair := c.share(0)
+					t.Logf("share %.3f, equal shares are %.3f: %v", share, fair, c)
+					rig.Target(t, share >= fair/3, "ours have %.3f of all passes, want a third of %.3f", share, fair)
+					rig.Target(t, hold == 0 || 1-share >= (1-fair)/3, "the others have %.3f of all passes, want a third of %.3f", 1-share, 1-fair)
+				})
+			}
 		}
 	}
+}
+
+// Three goroutines pass a mutex to each other all the time. Another library, of which nobody can know
+// that it waits, finds it free now and then.
+func TestMutexIsFreeNowAndThen(t *testing.T) {
+	rig.Need(t, rig.Single)
+	server, name := rig.Shared(), rig.Name(t)
+	mutex := connect(t, server).NewMutex(name)
+	busy := &contest{hold: time.Millisecond, lasts: 4 * soon, dump: dumpOf(t, []*rig.Server{server}, name)}
+	busy.parties = []party{{name: "ours", goroutines: 3, acquire: locking(mutex)}}
+	ended := busy.begin(t.Context())
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer func() { assert.NoError(t, client.Close()) }()
+	other := recipe{client, name, func() time.Duration { return time.Millisecond }}
+	for range 3 {
+		passes := busy.total.Load()
+		rig.Eventually(t, soon, "ours pass the mutex on", func() error {
+			if busy.total.Load() < passes+10 {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		got, err := other.acquire(within(t, soon))
+		require.NoError(t, err)
+		require.NoError(t, got.release(t.Context()))
+	}
+	busy.finished.Store(true)
+	require.NoError(t, <-ended)
+}
+
+// A waiter asks often while a mutex changes hands among others, and seldom while one of them keeps
+// it.
+func TestMutexWaiterAsksOftenWhileStrangersChange(t *testing.T) {
+	rig.Need(t, rig.Single)
+	server, name := rig.Shared(), rig.Name(t)
+	tap := rig.NewTap(t, server)
+	mutex := connectVia(t, server, tap.Addr()).NewMutex(name)
+	admin := rig.NewAdmin(t, server)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	gaveUp := make(chan error, 1)
+	set := func(token string) { admin.Do("SET", name, token, "PX", "30000") }
+	set("a-token-of-another-library")
+	go func() {
+		_, err := mutex.Lock(ctx)
+		gaveUp <- err
+	}()
+	asked := func(lasts time.Duration, change bool) float64 {
+		tap.Forget()
+		start := time.Now()
+		for i := 0; time.Since(start) < lasts; i++ {
+			if change {
+				set(fmt.Sprint("token-of-another-library-", i))
+			}
+			rest(2 * time.Millisecond)
+		}
+		return float64(len(tap.Commands())) / time.Since(start).Seconds()
+	}
+	kept := asked(2*time.Second, false)
+	changing := asked(2*time.Second, true)
+	after := asked(2*time.Second, false)
+	t.Logf("%.0f commands a second, %.0f while it changes hands, %.0f after that", kept, changing, after)
+	assert.Less(t, kept, 12.0)
+	assert.Less(t, changing, 201.0)
+	rig.Target(t, changing > 20, "%.0f commands a second while it changes hands", changing)
+	assert.Less(t, after, 25.0)
+	cancel()
+	require.ErrorIs(t, <-gaveUp, context.Canceled)
 }

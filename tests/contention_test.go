@@ -57,7 +57,7 @@ func (l contended) contest(t *testing.T, servers []*rig.Server) *contest {
 		for _, server := range servers {
 			each = append(each, connect(t, server))
 		}
-		c.parties = append(c.parties, party{fmt.Sprint("client ", i), goroutines, locking(l.open(each, name))})
+		c.parties = append(c.parties, party{name: fmt.Sprint("client ", i), goroutines: goroutines, acquire: locking(l.open(each, name))})
 	}
 	c.dump = dumpOf(t, servers, name)
 	return c
