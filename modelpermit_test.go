@@ -39,12 +39,13 @@ func newPermitModel(w *world) model {
 				p.others = others
 				return t
 			}
-			p.unset = func() bool { m.lapse(); return !m.set }
+			p.unset = func() bool { return !m.set }
 			p.onAsk = func() { m.asks(p) }
 			p.onRefusal = func(any) { m.refused(p) }
 			m.parties = append(m.parties, p)
 		}
 	}
+	w.elapsed = m.lapse
 	return m
 }
 
@@ -69,18 +70,13 @@ func (m *permitModel) actions() []modelAction {
 		{"expire", 1, m.expire},
 		{"retry", 10, func(d dice) { m.retryOne(m.operators[d[0]%len(m.operators)], d.fate()) }},
 		{"late", 8, func(d dice) { m.w.deliver(d[0]) }},
-		{"wait", 12, func(d dice) { m.advance(modelPause(d)) }},
+		{"wait", 12, func(d dice) { m.w.advance(modelPause(d)) }},
 		{"crash", 3, func(d dice) { m.parties[d[0]%len(m.parties)].crash() }},
 		{"java", 10, m.javaActs},
 		{"foreign", 3, func(d dice) { m.w.intrude(d, m.keys.key, "counter") }},
 		{"patience", 1, m.patience},
 		{"damage", 1, m.damage},
 	}
-}
-
-func (m *permitModel) advance(ms int64) {
-	m.w.advance(ms)
-	m.lapse()
 }
 
 // lapse lets the semaphore go when its time is over.
@@ -112,7 +108,6 @@ func (m *permitModel) free() (free, held int64) {
 
 // execute is the reference of the scripts that count once.
 func (m *permitModel) execute(o modelOperation) any {
-	m.lapse()
 	if o.script == "op_void" {
 		return m.notes.void(o)
 	}
@@ -236,7 +231,7 @@ func (m *permitModel) patience(d dice) {
 	m.w.steady = true
 	defer func() { m.w.steady = false }()
 	for range 200 {
-		m.advance(1000)
+		m.w.advance(1000)
 		for _, other := range m.parties {
 			other.end()
 			if other.t != nil && other.phase == acquiring && other.waits {
@@ -264,7 +259,6 @@ func (m *permitModel) damage(dice) {
 }
 
 func (m *permitModel) javaActs(d dice) {
-	m.lapse()
 	if !m.set {
 		return
 	}
@@ -289,7 +283,6 @@ func (m *permitModel) javaActs(d dice) {
 }
 
 func (m *permitModel) check() {
-	m.lapse()
 	words := m.w.state(m.keys.key, idsKey(m.keys.key))
 	permits, ids := words[0], words[1]
 	if m.set != (permits.kind == "string") {
@@ -317,7 +310,6 @@ func (m *permitModel) finish() {
 		m.retryOne(o, 0)
 	}
 	m.w.settleAll(m.parties, nil)
-	m.lapse()
 	free, held := m.free()
 	if m.set && free != m.total {
 		m.w.fail("all is given back, and there are %d of %d, %d are held", free, m.total, held)

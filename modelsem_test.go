@@ -46,6 +46,7 @@ func newSemaphoreModel(w *world) model {
 		m.clients = append(m.clients, s)
 	}
 	m.keys = m.clients[0].semaphore
+	w.elapsed = m.lapse
 	return m
 }
 
@@ -58,7 +59,7 @@ func (m *semaphoreModel) actions() []modelAction {
 		{"expire", 2, m.expire},
 		{"retry", 20, func(d dice) { m.retryOne(m.client(d), d.fate()) }},
 		{"late", 10, func(d dice) { m.w.deliver(d[0]) }},
-		{"wait", 10, func(d dice) { m.advance(modelPause(d)) }},
+		{"wait", 10, func(d dice) { m.w.advance(modelPause(d)) }},
 		{"crash", 2, func(d dice) { m.client(d).forget() }},
 		{"damage", 1, m.damage},
 		{"java", 12, m.javaActs},
@@ -72,11 +73,6 @@ func (m *semaphoreModel) client(d dice) *semaphoreClient { return m.clients[d[0]
 func (s *semaphoreClient) idle() bool { return s.settle == nil && s.wanted == nil }
 
 func (s *semaphoreClient) forget() { s.settle, s.wanted = nil, nil }
-
-func (m *semaphoreModel) advance(ms int64) {
-	m.w.advance(ms)
-	m.lapse()
-}
 
 // lapse lets the semaphore go when its time is over.
 func (m *semaphoreModel) lapse() {
@@ -95,7 +91,6 @@ func (m *semaphoreModel) forgetAll() {
 
 // execute is the reference of the scripts.
 func (m *semaphoreModel) execute(o modelOperation) any {
-	m.lapse()
 	switch o.script {
 	case "op_void":
 		return m.notes.void(o)
@@ -329,7 +324,6 @@ func (m *semaphoreModel) acquired(what string, o modelOperation, n int64, reply 
 	if outOfMemory(reply) {
 		return
 	}
-	m.lapse()
 	kept := m.keptAt > 0 && m.w.ms() < m.keptAt+keeping
 	if o.arg(3) != "" {
 		m.keptAt = m.w.ms()
@@ -364,7 +358,7 @@ func (m *semaphoreModel) patience(d dice) {
 	m.w.steady = true
 	defer func() { m.w.steady = steady }()
 	for range 200 {
-		m.advance(1000)
+		m.w.advance(1000)
 		if !m.set || m.free < 1 {
 			return
 		}
@@ -437,7 +431,6 @@ func (m *semaphoreModel) javaActs(d dice) {
 }
 
 func (m *semaphoreModel) check() {
-	m.lapse()
 	e := m.w.state(m.keys.key)[0]
 	if m.set != (e.kind == "string") {
 		m.w.fail("the semaphore is there: %v, and has to be: %v", e.kind != "none", m.set)
@@ -460,7 +453,7 @@ func (m *semaphoreModel) finish() {
 	for len(m.w.late) > 0 {
 		m.w.deliver(0)
 	}
-	m.advance(3600_000)
+	m.w.advance(3600_000)
 	m.check()
 	m.w.nothingLeft(m.keys.key, m.keys.beside)
 }

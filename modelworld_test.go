@@ -35,6 +35,7 @@ type world struct {
 	late    []*message // copies that have not arrived yet
 	steady  bool       // the wire does no harm
 	limited bool       // the server has no memory
+	elapsed func()     // called when time has passed, or nil
 }
 
 // violation is a property that does not hold.
@@ -62,7 +63,7 @@ func newWorld(t *testing.T, s *modelServer) *world {
 
 // begin is the beginning of a sequence: nothing is there, and all names begin anew.
 func (w *world) begin() {
-	w.now, w.log, w.late, w.steady = modelEpoch, nil, nil, false
+	w.now, w.log, w.late, w.steady, w.elapsed = modelEpoch, nil, nil, false, nil
 	if w.limited {
 		w.limit(false)
 	}
@@ -86,16 +87,20 @@ func (w *world) ms() int64 { return w.now / 1000 }
 func (w *world) expired(at int64) bool { return w.ms() > at || w.early && w.ms() == at }
 
 func (w *world) advance(ms int64) {
-	w.now += ms * 1000
-	w.set(w.now)
+	w.moveClock(ms * 1000)
 	w.say("%d ms later", ms)
 	w.late = slices.DeleteFunc(w.late, func(m *message) bool { return w.now-m.sent > longestDelay })
 }
 
 // tick lets as little time pass as there is between two commands.
-func (w *world) tick() {
-	w.now += w.pause
+func (w *world) tick() { w.moveClock(w.pause) }
+
+func (w *world) moveClock(micros int64) {
+	w.now += micros
 	w.set(w.now)
+	if w.elapsed != nil {
+		w.elapsed()
+	}
 }
 
 // longestDelay is how late a copy of a command arrives at most, in µs.
