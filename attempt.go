@@ -12,6 +12,9 @@ import (
 // within the retry budget. A nil error means that the ownership has begun. ErrNotAcquired
 // comes with what is left of the holder's lease, negative if that is not known.
 func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duration, err error) {
+	if a.lock.spec.along && a.readsAlong() {
+		return 0, nil
+	}
 	a.start()
 	o := a.ownership
 	if o.lock.spec.handsOver {

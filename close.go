@@ -121,7 +121,7 @@ func (o *ownership) releaseAtClose(ctx context.Context) error {
 	case unlocking:
 		o.countSent(a)
 	default:
-		o.observe(Event{Type: EventReleased})
+		o.observeEnd(Event{Type: EventReleased})
 	}
 	return nil
 }

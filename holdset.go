@@ -17,10 +17,13 @@ import (
 //   - entered has each re-entry from its confirmation until it is over: one whose release
 //     has begun is there until the server has taken it back.
 //   - outermost is the hold that the ownership began with, or the one that took its place when
-//     the ownership was passed on.
+//     the ownership was passed on, or when that hold left others that read along.
+//   - along has the holds that read along with the outermost (readalong.go). The server counts
+//     them and the outermost as one: they are in renewing, and not in count.
 type holdSet struct {
 	first     holdState // that of the beginning
 	outermost *holdState
+	along     []*holdState
 	entered   []*holdState
 	count     int
 	renewing  int
@@ -28,19 +31,109 @@ type holdSet struct {
 }
 
 // begin makes the outermost hold.
-func (s *holdSet) begin(renew bool) {
-	s.first.renew = renew
+func (s *holdSet) begin(renew bool, acquired transport.Stamp) {
+	s.first.renew, s.first.acquired = renew, acquired
 	s.outermost = &s.first
 	s.include(&s.first)
 }
 
-// current reports whether a hold is the outermost or was entered under it, and not one that was
-// passed on.
-func (s *holdSet) current(h *holdState) bool { return h.outermost() == s.outermost }
+// current reports whether a hold stands, is an outermost one, or was entered under one, and was
+// not passed on.
+func (s *holdSet) current(h *holdState) bool { return h.active() || s.has(h.outermost()) }
+
+// has reports whether a hold is the outermost, or reads along with it.
+func (s *holdSet) has(h *holdState) bool {
+	return h == s.outermost || h.place < len(s.along) && s.along[h.place] == h
+}
+
+// roots goes through the holds that were not entered under another: the outermost, and those that
+// read along with it.
+func (s *holdSet) roots(yield func(*holdState) bool) {
+	if !yield(s.outermost) {
+		return
+	}
+	for _, h := range s.along {
+		if !yield(h) {
+			return
+		}
+	}
+}
 
 // isOnly reports whether a hold is the outermost, there is no other, and nothing ends it.
 func (s *holdSet) isOnly(h *holdState) bool {
-	return h == s.outermost && s.count == 1 && len(s.entered) == 0 && h.active()
+	return h == s.outermost && s.count == 1 && len(s.along) == 0 && len(s.entered) == 0 && h.active()
+}
+
+// join adds a hold that reads along with the outermost.
+func (s *holdSet) join(h *holdState) {
+	h.place = len(s.along)
+	s.along = append(s.along, h)
+	if h.renew {
+		s.renewing++
+	}
+}
+
+// leave makes a hold over, as after its release, if another one stays for which the server counts
+// as before, and reports whether it has. It returns what ends with the hold.
+func (s *holdSet) leave(h *holdState) (left bool, endings []*ending) {
+	if len(s.along) == 0 || !s.has(h) {
+		return false, nil
+	}
+	last := len(s.along) - 1
+	successor := s.along[last]
+	s.along[last], s.along = nil, s.along[:last]
+	switch {
+	case h == s.outermost:
+		s.outermost = successor
+	case h != successor:
+		successor.place, s.along[h.place] = h.place, successor
+	}
+	if h.renew {
+		s.renewing--
+	}
+	h.reported = true
+	return true, h.end(nil)
+}
+
+// outermostFor returns the hold under which a re-entry is counted: that of the hold under which it
+// was asked for, or with nil one whose owner is known. It is nil if there is none any more.
+func (s *holdSet) outermostFor(under *holdState) *holdState {
+	if under != nil {
+		if root := under.outermost(); s.current(under) {
+			return root
+		}
+		return nil
+	}
+	for h := range s.roots {
+		if h.shown {
+			return h
+		}
+	}
+	return s.outermost
+}
+
+// countUnder is how many holds there are of an outermost one, itself included, whose release has
+// not begun.
+func (s *holdSet) countUnder(root *holdState) (count int) {
+	if root.active() {
+		count++
+	}
+	for _, h := range s.entered {
+		if h.within == root && h.active() {
+			count++
+		}
+	}
+	return count
+}
+
+// isKnown reports whether the program has been shown the owner under a hold that stands.
+func (s *holdSet) isKnown() bool {
+	for h := range s.roots {
+		if h.shown && s.countUnder(h) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // replace makes the only hold over, as after its release, and puts another in its place. It
@@ -92,7 +185,10 @@ func (s *holdSet) remove(h *holdState, cause error) []*ending {
 // clear makes all holds over, counted or not, and returns what ends with them.
 func (s *holdSet) clear(cause error) []*ending {
 	s.count, s.renewing = 0, 0
-	endings := s.outermost.end(cause)
+	var endings []*ending
+	for h := range s.roots {
+		endings = append(endings, h.end(cause)...)
+	}
 	for _, h := range s.entered {
 		endings = append(endings, h.end(cause)...)
 	}

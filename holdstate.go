@@ -5,6 +5,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // holdState is one hold of an ownership, and the [holdBackend] of a lock that is not composite.
@@ -13,12 +15,15 @@ type holdState struct {
 	lifecycle
 
 	ownership *ownership
-	within    *holdState  // the outermost hold of a re-entry, else nil
-	former    Owner       // see formerOwner
-	fencing   int64       // the token, or 0
-	renew     bool        // the hold wants renewal
-	limit     holdLimit   // of a re-entry; that of the outermost hold is the lease's
-	timer     *time.Timer // for the limit, or nil
+	within    *holdState      // the outermost hold of a re-entry, else nil
+	place     int             // among those that read along
+	shown     bool            // the program has been shown the owner, under this outermost hold
+	former    Owner           // see formerOwner
+	fencing   int64           // the token, or 0
+	renew     bool            // the hold wants renewal
+	acquired  transport.Stamp // of an outermost hold: just before the request that acquired it
+	limit     holdLimit       // of a re-entry; that of the outermost hold is the lease's
+	timer     *time.Timer     // for the limit, or nil
 }
 
 func (s *holdState) lockName() string { return s.ownership.lock.name }
@@ -71,10 +76,7 @@ func (s *holdState) count() int {
 	o := s.ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.holds.current(s) {
-		return 0
-	}
-	return o.holds.count
+	return o.holds.countUnder(s.outermost())
 }
 
 // outermost is the hold that a re-entry has entered, or the hold itself.

@@ -14,7 +14,6 @@ import (
 type leaseTerm struct {
 	full      time.Duration   // the lease that each renewal asks for, unless the limit is near
 	limit     holdLimit       // of the ownership as a whole
-	acquired  transport.Stamp // before the acquisition was sent
 	sent      transport.Stamp // before the command that set the lease was sent
 	granted   time.Duration   // the lease that it set
 	renewedAt transport.Stamp // before the last command that set a full lease was sent
@@ -25,7 +24,7 @@ type leaseTerm struct {
 func newLeaseTerm(sent transport.Stamp, granted, full, maxHold time.Duration) leaseTerm {
 	return leaseTerm{
 		full: full, limit: holdLimit{maxHold, sent},
-		acquired: sent, sent: sent, granted: granted, renewedAt: sent,
+		sent: sent, granted: granted, renewedAt: sent,
 	}
 }
 
@@ -33,7 +32,6 @@ func newLeaseTerm(sent transport.Stamp, granted, full, maxHold time.Duration) le
 // whoever released the lock. The first renewal makes it what the acquisition has asked for.
 func newGrantedTerm(made, now transport.Stamp, granted time.Duration, r *request) leaseTerm {
 	l := newLeaseTerm(made, granted, r.renewLease, 0)
-	l.acquired = now
 	l.renewedAt = made.Before(l.period() - granted/3)
 	if !r.renew && r.lease > granted {
 		l.raise = holdLimit{r.lease, now}
@@ -48,9 +46,6 @@ func (l *leaseTerm) left(now transport.Stamp) time.Duration { return l.granted -
 func (l *leaseTerm) valid(now transport.Stamp) time.Duration {
 	return min(l.left(now)-driftMargin(l.granted), l.limit.valid(now))
 }
-
-// held is for how long the lock has been held.
-func (l *leaseTerm) held(now transport.Stamp) time.Duration { return now.Since(l.acquired) }
 
 // fits reports whether what is left of the lease does for an acquisition that asks for so much:
 // not more, so that the lock of a holder that crashes is not held for longer than that, and most

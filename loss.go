@@ -48,7 +48,7 @@ func (o *ownership) endLost(cause error, why string) bool {
 		return false
 	}
 	o.client.reporter.log(noticeLost(why), o.lock.name, slog.String("owner", o.wire))
-	o.observe(Event{Type: EventLost, Err: cause})
+	o.observeEnd(Event{Type: EventLost, Err: cause})
 	o.endHold(0)
 	return true
 }
@@ -89,6 +89,9 @@ func (o *ownership) end(cause error) bool {
 	o.client.watchdog.drop(o)
 	o.mu.Unlock()
 	o.client.registry.remove(o)
+	if o.lock.spec.along {
+		o.queue.closeTo(o)
+	}
 	if cause == nil {
 		cause = ErrNotHeld
 	}

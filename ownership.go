@@ -68,11 +68,12 @@ func (p phase) begun() bool { return p == held || p == releasing }
 // begin makes an ownership live after the server has granted it. The lease counts
 // from before the request was sent.
 func (o *ownership) begin(r *request, a transport.Answer) {
-	o.beginWith(r, newLeaseTerm(a.Sent, r.lease, r.renewLease, r.maxHold), tokenOf(a))
+	o.beginWith(r, newLeaseTerm(a.Sent, r.lease, r.renewLease, r.maxHold), a.Sent, tokenOf(a))
 }
 
-// beginWith makes an ownership live with what it has been granted.
-func (o *ownership) beginWith(r *request, lease leaseTerm, token int64) {
+// beginWith makes an ownership live with what it has been granted. It was acquired then, for the
+// program.
+func (o *ownership) beginWith(r *request, lease leaseTerm, acquired transport.Stamp, token int64) {
 	o.queue = o.client.waitQueues.use(o.lock.key)
 	o.queue.holdBegan()
 	o.client.registry.add(o)
@@ -81,20 +82,23 @@ func (o *ownership) beginWith(r *request, lease leaseTerm, token int64) {
 	defer o.mu.Unlock()
 	o.phase, o.doubt.queued = held, false
 	o.lease = lease
-	o.holds.begin(r.renew)
-	o.beginTurn(token)
+	o.holds.begin(r.renew, acquired)
+	o.beginTurn(r, token)
 	o.plan()
 }
 
-// addHold makes a re-entry that the server has confirmed, or tells why the ownership can
-// no longer be entered.
-func (o *ownership) addHold(r *request, a transport.Answer) (s *holdState, cause error) {
+// addHold makes a re-entry that the server has confirmed, or tells why the ownership, or the hold
+// under which it was asked for, can no longer be entered.
+func (o *ownership) addHold(r *request, under *holdState, a transport.Answer) (s *holdState, cause error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.phase != held {
 		return nil, cmp.Or(o.cause, ErrNotHeld)
 	}
-	outer := o.holds.outermost
+	outer := o.holds.outermostFor(under)
+	if outer == nil {
+		return nil, ErrNotHeld
+	}
 	s = &holdState{ownership: o, within: outer, fencing: outer.fencing, renew: r.renew, limit: holdLimit{r.maxHold, a.Sent}}
 	o.holds.add(s)
 	o.lease.extend(a.Sent, r.lease)
@@ -170,10 +174,28 @@ func (o *ownership) observe(e Event) {
 	e.Kind, e.Name, e.Owner = o.lock.spec.kind, o.lock.name, o.owner
 	if e.Held == 0 && (e.Type == EventLost || e.Type == EventReleased) {
 		o.mu.Lock()
-		e.Held = o.lease.held(o.client.clock())
+		e.Held = o.client.clock().Since(o.holds.outermost.acquired)
 		o.mu.Unlock()
 	}
 	o.client.reporter.observe(e)
+}
+
+// observeEnd has the observer told that all outermost holds have ended in that way. They are told
+// one by one: those that read along were acquired one by one.
+func (o *ownership) observeEnd(e Event) {
+	if o.client.options.Observer == nil {
+		return
+	}
+	now := o.client.clock()
+	o.mu.Lock()
+	var times []time.Duration
+	for h := range o.holds.roots {
+		times = append(times, now.Since(h.acquired))
+	}
+	o.mu.Unlock()
+	for _, e.Held = range times {
+		o.observe(e)
+	}
 }
 
 // abandon ends an ownership that has not begun, and has undone what may have begun for the

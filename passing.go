@@ -29,21 +29,25 @@ type localTurn struct {
 	passes int           // how often it may be passed on, beside strangers
 	next   *ownership    // for which this client wants the lock after the turn, or nil
 	shown  bool          // the program knows the owner, and may enter the hold again by it
-	passed bool          // there was a hold before the one that there is now
+	passed bool          // there was another hold than the first
 	open   time.Duration // for which its release leaves a mutex to pollers, or 0
 }
 
 // beginTurn begins the turn of an ownership that the server has just granted. o.mu is held.
-func (o *ownership) beginTurn(token int64) {
+func (o *ownership) beginTurn(r *request, token int64) {
 	if o.lock.spec.fenced {
 		o.holds.first.fencing, o.local.last = token, token
 		if token < exactTokens {
 			o.local.last += o.local.tokens - 1
 		}
 	}
-	if o.lock.spec.passes {
+	switch {
+	case o.lock.spec.passes:
 		o.local.ends = o.client.clock().Mono + o.client.options.Turn
 		o.local.passes = o.queue.passesOfTurn()
+	case o.lock.spec.along && !r.untilWhole: // that is to be confined, alone
+		o.local.ends = o.client.clock().Mono + o.client.options.Turn
+		o.queue.openTo(o)
 	}
 }
 
@@ -82,10 +86,9 @@ func (o *ownership) passOn(s *holdState) bool {
 		o.mu.Unlock()
 		return false
 	}
-	next := o.nextHold(s)
+	next := o.nextHold(s, now)
 	endings := o.holds.replace(s, next)
-	held := o.lease.held(now)
-	o.lease.acquired = now
+	held := now.Since(s.acquired)
 	o.mu.Unlock()
 	endAll(endings, ErrNotHeld)
 	o.observe(Event{Type: EventReleased, Held: held})
@@ -94,8 +97,8 @@ func (o *ownership) passOn(s *holdState) bool {
 }
 
 // nextHold is the hold that follows another. o.mu is held.
-func (o *ownership) nextHold(s *holdState) *holdState {
-	next := &holdState{ownership: o, renew: s.renew}
+func (o *ownership) nextHold(s *holdState, now transport.Stamp) *holdState {
+	next := &holdState{ownership: o, renew: s.renew, acquired: now}
 	if o.lock.spec.fenced {
 		next.fencing = s.fencing + 1
 	}
@@ -104,14 +107,18 @@ func (o *ownership) nextHold(s *holdState) *holdState {
 	return next
 }
 
-// mayPass reports whether the ownership is clean, so that it makes no difference to the next
-// holder that it is not the first, and whether the turn lasts. o.mu is held.
+// mayPass reports whether the ownership may be passed on to the next in line. o.mu is held.
 func (o *ownership) mayPass(s *holdState, now transport.Stamp) bool {
-	return o.phase == held && now.Mono < o.local.ends && o.local.passes > 0 &&
+	return o.mayHaveOthers(now) && o.local.passes > 0 &&
 		o.holds.isOnly(s) && s.limit.max == 0 &&
-		!o.local.shown && o.sibling == nil &&
-		!o.doubt.mayChange() &&
 		(!o.lock.spec.fenced || s.fencing < o.local.last)
+}
+
+// mayHaveOthers reports whether the ownership is clean, so that it makes no difference to another
+// holder that it was not the first, and whether the turn lasts. o.mu is held.
+func (o *ownership) mayHaveOthers(now transport.Stamp) bool {
+	return o.phase == held && now.Mono < o.local.ends &&
+		!o.local.shown && o.sibling == nil && !o.doubt.mayChange()
 }
 
 // shownOwner is the owner of a hold, for the program: it may enter the hold again by it from now
@@ -120,10 +127,11 @@ func (o *ownership) mayPass(s *holdState, now transport.Stamp) bool {
 func (o *ownership) shownOwner(s *holdState) Owner {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.holds.current(s) {
-		return s.outermost().formerOwner(o.client)
+	root := s.outermost()
+	if !root.shown && !o.holds.current(s) {
+		return root.formerOwner(o.client)
 	}
-	o.local.shown = true
+	root.shown, o.local.shown = true, true
 	return o.owner
 }
 
@@ -136,14 +144,14 @@ func (o *ownership) mayBeEntered(under *holdState) bool {
 	if under != nil {
 		return under.active()
 	}
-	return o.local.shown || !o.local.passed
+	return !o.local.passed || o.holds.isKnown()
 }
 
 // wants is part of [recipient]. The mutex of the ownership is held.
 func (a *acquisition) wants(from any) bool {
 	o := from.(*ownership)
 	return a.ownership == nil && a.lock.spec == o.lock.spec && a.lock.name == o.lock.name &&
-		a.renew == o.holds.outermost.renew && a.maxHold == 0 && a.renewLease == o.lease.full &&
+		!(o.lock.spec.along && a.untilWhole) && a.renew == o.holds.outermost.renew && a.maxHold == 0 && a.renewLease == o.lease.full &&
 		o.lease.fits(o.client.clock(), a.lease, a.renew)
 }
 

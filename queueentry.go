@@ -97,7 +97,8 @@ func (a *acquisition) takeGrant() (begun, known bool) {
 	if granted == nil || !a.grantIsEnough() {
 		return false, known
 	}
-	o.beginWith(&a.request, newGrantedTerm(o.entry.made, o.client.clock(), o.entry.lease, &a.request), granted.token)
+	now := o.client.clock()
+	o.beginWith(&a.request, newGrantedTerm(o.entry.made, now, o.entry.lease, &a.request), now, granted.token)
 	return true, false
 }
 

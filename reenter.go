@@ -96,7 +96,7 @@ func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err erro
 	case err != nil:
 		return nil, false, a.entryFailed(ans, err)
 	}
-	s, cause := o.addHold(&a.request, ans)
+	s, cause := o.addHold(&a.request, a.under, ans)
 	if cause != nil {
 		// The ownership ended while the answer was under way, and must not come to life
 		// again: what the server has counted is taken back.

@@ -13,7 +13,7 @@ func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 	if o.passOn(s) {
 		return nil
 	}
-	if err := o.beginRelease(s); err != nil {
+	if left, err := o.beginRelease(s); left || err != nil {
 		return err
 	}
 	if !o.turnToRelease(ctx) {
@@ -65,23 +65,33 @@ func (o *ownership) reportRelease(s *holdState) (done bool, err error) {
 }
 
 // beginRelease takes a hold off the count before anything is sent, so that no renewal
-// and no re-entry can follow. It may be called again after a release that failed.
-func (o *ownership) beginRelease(s *holdState) error {
+// and no re-entry can follow. It may be called again after a release that failed. If others read
+// along, the hold has left them, is over, and nothing is to be sent.
+func (o *ownership) beginRelease(s *holdState) (left bool, err error) {
+	if o.lock.spec.along {
+		_ = s.err() // ends what should have ended already: nobody asks the server
+	}
 	o.mu.Lock()
 	if s.reported || s.cause != nil {
 		o.mu.Unlock()
-		return fail("unlock", o.lock.name, ErrNotHeld, s.cause)
+		return false, fail("unlock", o.lock.name, ErrNotHeld, s.cause)
 	}
 	if s.released || s.releasing {
 		o.mu.Unlock()
-		return nil
+		return false, nil
 	}
-	o.uncount(s)
-	endings := s.takeEndings()
+	left, endings := o.holds.leave(s)
+	if !left {
+		o.uncount(s)
+		endings = s.takeEndings()
+	}
 	o.mu.Unlock()
 	// Before anything is sent: the server may free the lock long before it answers.
 	endAll(endings, ErrNotHeld)
-	return nil
+	if left {
+		o.observe(Event{Type: EventReleased, Held: o.client.clock().Since(s.acquired)})
+	}
+	return left, nil
 }
 
 // explains reports whether an owner that is gone is explained by a release of ours

@@ -41,7 +41,7 @@ var (
 var (
 	// A script renews fewer of them than of others: a reader takes four times as long.
 	readSpec = &spec{kind: KindRead, family: KindRWLock, stored: KindRWLock, protocol: readProtocol{},
-		renew: rwRenew, renewals: renewBatch / 4, reentrant: true, side: KindRead, line: sharedLine, joint: true,
+		renew: rwRenew, renewals: renewBatch / 4, reentrant: true, side: KindRead, line: sharedLine, joint: true, along: true,
 		resolve: resolveSide, fresh: freshOwner, wait: waitToRead}
 	writeSpec = &spec{kind: KindWrite, family: KindRWLock, stored: KindRWLock, protocol: writeProtocol{},
 		renew: rwRenew, renewals: renewBatch / 4, reentrant: true, side: KindWrite, line: exclusiveLine, joint: true,

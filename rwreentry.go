@@ -147,7 +147,7 @@ func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := o.beginRelease(s); err != nil {
+	if _, err := o.beginRelease(s); err != nil {
 		return nil, err
 	}
 	a := &acquisition{request: r, lock: n.lock, ownership: n}
@@ -226,7 +226,7 @@ func (a *acquisition) arrive(ans transport.Answer) (*Hold, error) {
 	if o.currentPhase() == acquiring {
 		return a.conclude(a.accept(ans))
 	}
-	s, cause := o.addHold(&a.request, ans)
+	s, cause := o.addHold(&a.request, a.under, ans)
 	if cause != nil {
 		return a.abandonEntry(cause)
 	}

@@ -22,6 +22,7 @@ type spec struct {
 	joint     bool // others may hold it when its owner has released it
 	renewals  int  // how many of its holds one script renews
 	passes    bool // its ownerships are passed on inside a client
+	along     bool // several goroutines of a client may have an ownership of it at a time
 	handsOver bool // its release may grant it to an owner that waits
 	recipe    bool // other libraries have it too, which publish nothing when they release it
 

@@ -50,6 +50,7 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 	defer c.leaveFront(q, a)
 	err := c.waitInFront(ctx, q, a)
 	if err == nil {
+		letIn(q, a)
 		q.callAll()
 	}
 	return err

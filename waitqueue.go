@@ -26,6 +26,7 @@ type waitQueue struct {
 	// Guarded by shard.mu.
 	sub         *subscription // to the messages of the key, or nil
 	reliedUntil time.Time     // when nobody needs them any more, or zero if that is never
+	open        any           // what others may have along with the holders of this client, or nil
 	left        any           // what the next in front goes on with, or nil: see leaveFront
 	queueUse
 	waitLine
@@ -43,6 +44,9 @@ type waitLine struct {
 
 // recipient is a waiter that a hold can be passed to.
 type recipient interface {
+	// mayBeLetIn reports whether it need not ask itself in a shared line, because those before it
+	// may let it in.
+	mayBeLetIn() bool
 	// wants reports whether the hold that could be passed is what it asks for.
 	wants(from any) bool
 	// receive has it have the hold, and received reports whether it has one.
@@ -57,6 +61,7 @@ type waiter struct {
 	inFront   chan struct{} // closed when the front is reached, or the hold is passed
 	called    chan struct{} // holds a call to try without leaving the line
 	taken     bool          // out of the line, to be passed the hold; shard.mu guards it
+	asks      bool          // called, and out to ask for itself; shard.mu guards it
 }
 
 // join takes a place in the line, or the front, for which it returns nil.
@@ -91,12 +96,17 @@ func (q *waitQueue) await(ctx context.Context, stop <-chan struct{}, w *waiter) 
 	if w == nil {
 		return inFront, nil
 	}
+	q.asksNoMore(w)
 	var err error
 	select {
 	case <-w.inFront:
 		return w.reached(), nil
 	case <-w.called:
-		return inLine, nil
+		if q.mayAsk(w) {
+			return inLine, nil
+		}
+		<-w.inFront
+		return hasHold, nil
 	case <-stop:
 		err = ErrClosed
 	case <-ctx.Done():

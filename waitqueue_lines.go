@@ -1,5 +1,7 @@
 package latchkey
 
+import "container/list"
+
 // line is one of the lines in front of a key.
 type line int
 
@@ -43,7 +45,8 @@ func (q *waitQueue) newLine(together bool) *waitQueue {
 // callAll lets all waiters of a shared line attempt.
 func (q *waitQueue) callAll() { q.callFirst(-1) }
 
-// callFirst lets the first n waiters of a shared line attempt, all of them if n is negative.
+// callFirst lets the first n waiters of a shared line attempt that nobody else may let in, or all
+// waiters if n is negative.
 func (q *waitQueue) callFirst(n int) {
 	if !q.together {
 		return
@@ -51,7 +54,71 @@ func (q *waitQueue) callFirst(n int) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	for e := q.line.Front(); e != nil && n != 0; e = e.Next() {
-		signal(e.Value.(*waiter).called)
+		w := e.Value.(*waiter)
+		if n > 0 && w.recipient != nil && w.recipient.mayBeLetIn() {
+			continue
+		}
+		signal(w.called)
 		n--
 	}
+}
+
+// mayAsk reports whether a waiter that was called is still in line. It is not let in until it comes
+// back: what it asks for may be granted meanwhile.
+func (q *waitQueue) mayAsk(w *waiter) bool {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	w.asks = !w.taken
+	return w.asks
+}
+
+// asksNoMore says that a waiter that was called is back.
+func (q *waitQueue) asksNoMore(w *waiter) {
+	if !q.together {
+		return
+	}
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	w.asks = false
+}
+
+// takeAll takes those out of a shared line who want what others have, to be let in.
+func (q *waitQueue) takeAll(what any) (taken []*waiter) {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	var next *list.Element
+	for e := q.line.Front(); e != nil; e = next {
+		next = e.Next()
+		w := e.Value.(*waiter)
+		if w.asks || w.recipient == nil || !w.recipient.wants(what) {
+			continue
+		}
+		q.line.Remove(e)
+		w.taken = true
+		taken = append(taken, w)
+	}
+	return taken
+}
+
+// openTo says what others may have from now on along with its holders, and closeTo that they
+// may not any more.
+func (q *waitQueue) openTo(what any) {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.open = what
+}
+
+func (q *waitQueue) closeTo(what any) {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	if q.open == what {
+		q.open = nil
+	}
+}
+
+// opened returns what others may have along with its holders, or nil.
+func (q *waitQueue) opened() any {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	return q.open
 }

@@ -83,6 +83,7 @@ func (s *queueShard) drop(q *waitQueue) {
 		q.lines.Store(nil)
 		q.queueUse, q.localHolds, q.lastAnswer = queueUse{}, localHolds{}, lastAnswer{}
 		q.beside, q.besidePollers, q.reliedUntil = beside{}, besidePollers{}, time.Time{}
+		q.open = nil
 		s.spare = append(s.spare, q)
 	}
 }
