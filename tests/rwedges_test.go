@@ -65,7 +65,7 @@ func TestReadWriteLockWithoutMemory(t *testing.T) {
 	admin.Do("CONFIG", "SET", "maxmemory", "1")
 
 	for _, name := range []string{"busy", "free"} {
-		_, err := client.NewRWLock(name).Reader().TryLock(t.Context())
+		_, err := connect(t, server).NewRWLock(name).Reader().TryLock(t.Context()) // nobody reads there
 		assert.ErrorContains(t, err, "OOM")
 	}
 	read2, err := write.Downgrade(t.Context())

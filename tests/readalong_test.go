@@ -1,0 +1,293 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// Goroutines of a client read along with each other.
+
+// readers is a client whose goroutines read along, with a read/write lock.
+type readers struct {
+	client *latchkey.Client
+	tap    *rig.Tap
+	rw     *latchkey.RWLock
+	name   string
+}
+
+func newReaders(t *testing.T, options latchkey.Options) *readers {
+	t.Helper()
+	r := &readers{tap: rig.NewTap(t, rig.Shared()), name: rig.Name(t)}
+	r.client = connectVia(t, rig.Shared(), r.tap.Addr(), options)
+	r.rw = r.client.NewRWLock(r.name)
+	return r
+}
+
+// sent is how many commands were sent for the lock.
+func (r *readers) sent() (n int) {
+	for _, command := range r.tap.Commands() {
+		if rig.Mentions(r.name)(command) {
+			n++
+		}
+	}
+	return n
+}
+
+// group returns n holds for which one command was sent.
+func (r *readers) group(t *testing.T, n int, options ...latchkey.LockOption) []*latchkey.Hold {
+	t.Helper()
+	for {
+		r.tap.Forget()
+		began := time.Now()
+		var holds []*latchkey.Hold
+		for range n {
+			holds = append(holds, mustLock(t, r.rw.Reader(), options...))
+		}
+		if r.sent() == 1 {
+			r.tap.Forget()
+			return holds
+		}
+		require.Greater(t, time.Since(began), latchkey.MaxTurn/2, "the turn lasts, and %d commands were sent", r.sent())
+		for _, hold := range holds {
+			mustUnlock(t, hold)
+		}
+	}
+}
+
+// readersThere is how many readers the server knows.
+func (r *readers) readersThere(t *testing.T) int {
+	t.Helper()
+	i, err := r.client.Inspect(t.Context(), r.name)
+	require.NoError(t, err)
+	return len(i.Holders)
+}
+
+func (r *readers) requireFree(t *testing.T) {
+	t.Helper()
+	require.NoError(t, free(rig.NewAdmin(t, rig.Shared()), r.name)())
+}
+
+// One command lets any number of goroutines in, and one ends the last hold, in whatever order they
+// leave. Each hold is one of its own.
+func TestReadAlong(t *testing.T) {
+	t.Parallel()
+	r := newReaders(t, longTurn)
+	admin := rig.NewAdmin(t, rig.Shared())
+	for range rig.Sized(20) {
+		holds := r.group(t, 5)
+		i, err := r.client.Inspect(t.Context(), r.name)
+		require.NoError(t, err)
+		require.Len(t, i.Holders, 1, "one reader stands for all")
+		require.Equal(t, 1, i.Holders[0].Count)
+		r.tap.Forget()
+		rand.Shuffle(len(holds), func(i, j int) { holds[i], holds[j] = holds[j], holds[i] })
+		var contexts []context.Context
+		for _, hold := range holds {
+			contexts = append(contexts, hold.Context(t.Context()))
+		}
+		for n, hold := range holds {
+			require.NoError(t, hold.Err())
+			require.Equal(t, 1, hold.Count())
+			require.Positive(t, hold.ValidFor())
+			require.NoError(t, contexts[n].Err())
+			require.Zero(t, r.sent())
+			require.True(t, admin.Exists(r.name))
+			mustUnlock(t, hold)
+			require.ErrorIs(t, hold.Err(), latchkey.ErrNotHeld)
+			require.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
+			require.ErrorIs(t, context.Cause(contexts[n]), latchkey.ErrNotHeld)
+			require.ErrorIs(t, hold.Extend(t.Context(), time.Minute), latchkey.ErrNotHeld)
+			require.Zero(t, hold.Count())
+			require.Zero(t, hold.ValidFor())
+		}
+		require.Equal(t, 1, r.sent(), "the release of the last")
+		r.requireFree(t)
+	}
+}
+
+// Those who wait for a writer come in together: the server lets the first of them in.
+func TestReadAlong_after_a_write(t *testing.T) {
+	t.Parallel()
+	const n = 20
+	r := newReaders(t, longTurn)
+	writer := mustLock(t, connect(t, rig.Shared()).NewRWLock(r.name).Writer())
+	var all []<-chan acquisition
+	for range n {
+		all = append(all, lockInBackground(within(t, soon), r.rw.Reader()))
+	}
+	parked(t, rig.NewAdmin(t, rig.Shared()), r.name)
+	mustUnlock(t, writer)
+	var holds []*latchkey.Hold
+	for _, waiting := range all {
+		came := rig.Await(t, soon, "a reader", waiting)
+		require.NoError(t, came.err)
+		holds = append(holds, came.hold)
+	}
+	require.Equal(t, 1, r.readersThere(t))
+	for _, hold := range holds {
+		mustUnlock(t, hold)
+	}
+	r.requireFree(t)
+}
+
+// overlap has readers come and go without end, each before the one before it has left if it may,
+// until it is told to stop, and returns how many there were.
+func (r *readers) overlap(ctx context.Context) (reads int, err error) {
+	var hold *latchkey.Hold
+	for ctx.Err() == nil && err == nil {
+		next, tried := r.rw.Reader().TryLock(ctx)
+		if hold != nil {
+			err = hold.Unlock(context.WithoutCancel(ctx))
+		}
+		if tried != nil { // a writer is to go first
+			next, tried = r.rw.Reader().Lock(ctx)
+		}
+		hold, err = next, errors.Join(err, tried)
+		reads++
+	}
+	if ctx.Err() != nil {
+		err = nil
+	}
+	if hold != nil {
+		err = errors.Join(err, hold.Unlock(context.WithoutCancel(ctx)))
+	}
+	return reads, err
+}
+
+// However many reads there are, the server is asked twice a turn.
+func TestReadAlong_costs_two_commands_a_turn(t *testing.T) {
+	t.Parallel()
+	r := newReaders(t, latchkey.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	began := time.Now()
+	var all sync.WaitGroup
+	var reads atomic.Int64
+	for range 4 {
+		all.Go(func() {
+			n, err := r.overlap(ctx)
+			assert.NoError(t, err)
+			reads.Add(int64(n))
+		})
+	}
+	all.Wait()
+	turns := int(time.Since(began)/latchkey.DefaultTurn) + 1
+	t.Logf("%d reads, %d commands, %d turns", reads.Load(), r.sent(), turns)
+	// At the end of a turn each of the goroutines may find that nobody has begun another.
+	assert.LessOrEqual(t, r.sent(), 2*4*turns)
+	assert.Greater(t, reads.Load(), int64(10*turns), "they were let in")
+	r.requireFree(t)
+}
+
+// turns counts the turns of readers that begin while a writer is known to wait.
+type turns struct {
+	waits          bool
+	begun, longest int
+}
+
+func (c *turns) observe(e latchkey.Event) {
+	switch {
+	case e.Type != latchkey.EventAttempt:
+	case e.Kind == latchkey.KindWrite:
+		c.waits = e.Err != nil
+		c.begun = 0
+	case e.Err == nil && c.waits:
+		c.begun++
+		c.longest = max(c.longest, c.begun)
+	}
+}
+
+// Readers that come and go without end, and overlap, let a writer in after their turn: when it is
+// known to wait, the server lets none of them in any more.
+func TestReadAlong_lets_writers_in(t *testing.T) {
+	t.Parallel()
+	for what, local := range map[string]bool{"of the same client": true, "of another client": false} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			var seen turns
+			r := newReaders(t, latchkey.Options{Observer: seen.observe})
+			rw := connect(t, rig.Shared()).NewRWLock(r.name)
+			if local {
+				rw = r.rw
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			stopped := make(chan error, 1)
+			go func() {
+				_, err := r.overlap(ctx)
+				stopped <- err
+			}()
+			longest := time.Duration(0)
+			for range rig.Sized(100) {
+				rig.Eventually(t, soon, "somebody reads", func() error {
+					if r.readersThere(t) == 0 {
+						return errors.New("nobody")
+					}
+					return nil
+				})
+				asked := time.Now()
+				hold := mustLock(t, rw.Writer())
+				longest = max(longest, time.Since(asked))
+				mustUnlock(t, hold)
+			}
+			cancel()
+			require.NoError(t, rig.Await(t, soon, "the readers", stopped))
+			require.NoError(t, r.client.Close(within(t, soon))) // which has told all events
+			t.Logf("the longest wait: %v", longest)
+			assert.LessOrEqual(t, seen.longest, 1, "one may have been let in before, and be told of it after")
+		})
+	}
+}
+
+// Nobody reads while somebody writes, and nobody else writes.
+func TestReadAlong_exclusion(t *testing.T) {
+	t.Parallel()
+	for _, turn := range []time.Duration{time.Millisecond, latchkey.DefaultTurn, 100 * time.Millisecond} {
+		t.Run(turn.String(), func(t *testing.T) {
+			t.Parallel()
+			const writing = 1000
+			name := rig.Name(t)
+			ctx := within(t, time.Minute)
+			var inside, reads, writes atomic.Int64
+			var all sync.WaitGroup
+			stay := func(weight int64, allowed func(int64) bool, count *atomic.Int64) {
+				if in := inside.Add(weight); !allowed(in) {
+					t.Errorf("%d are inside", in)
+				}
+				for range rand.N(3) {
+					rest(rand.N(200 * time.Microsecond))
+				}
+				inside.Add(-weight)
+				count.Add(1)
+			}
+			for range 3 {
+				rw := connect(t, rig.Shared(), latchkey.Options{Turn: turn}).NewRWLock(name)
+				for range 4 {
+					all.Go(func() {
+						for range rig.Sized(1000) {
+							lock, weight, allowed, count := latchkey.Locker(rw.Reader()), int64(1), func(n int64) bool { return n < writing }, &reads
+							if rand.N(10) == 0 {
+								lock, weight, allowed, count = rw.Writer(), writing, func(n int64) bool { return n == writing }, &writes
+							}
+							assert.NoError(t, lock.Do(ctx, func(context.Context) error { stay(weight, allowed, count); return nil }))
+						}
+					})
+				}
+			}
+			all.Wait()
+			t.Logf("%d reads, %d writes", reads.Load(), writes.Load())
+			require.NoError(t, free(rig.NewAdmin(t, rig.Shared()), name)())
+		})
+	}
+}

@@ -1,0 +1,311 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// What the holds of goroutines that read along have in common, and what not.
+
+// Holds and their re-entries may be released in any order. Each hold counts its own.
+func TestReadAlong_and_reentry(t *testing.T) {
+	t.Parallel()
+	r := newReaders(t, longTurn)
+	for range rig.Sized(50) {
+		outer := r.group(t, 3)
+		var all []*latchkey.Hold
+		root := map[*latchkey.Hold]int{}
+		open := map[int]int{}
+		for i, hold := range outer {
+			all, root[hold], open[i] = append(all, hold), i, open[i]+1
+			for range rand.N(3) {
+				inner := mustReenter(t, hold, r.rw.Reader())
+				all, root[inner], open[i] = append(all, inner), i, open[i]+1
+			}
+		}
+		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		for n, hold := range all {
+			for _, other := range all[n:] {
+				require.NoError(t, other.Err())
+				require.Equal(t, open[root[other]], other.Count())
+			}
+			mustUnlock(t, hold)
+			open[root[hold]]--
+			require.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
+		}
+		r.requireFree(t)
+	}
+}
+
+// A hold that left others is entered by nobody any more, and those who have read its owner do not
+// enter theirs.
+func TestReadAlong_a_hold_that_has_left(t *testing.T) {
+	t.Parallel()
+	r := newReaders(t, longTurn)
+	holds := r.group(t, 2)
+	work := holds[0].Context(t.Context())
+	owner := holds[0].Owner()
+	inner := mustLock(t, r.rw.Reader(), latchkey.By(owner))
+	assert.Equal(t, 2, holds[0].Count())
+	assert.Equal(t, 1, holds[1].Count())
+	mustUnlock(t, inner)
+	mustUnlock(t, holds[0])
+	assert.Equal(t, owner, holds[0].Owner())
+	r.tap.Forget()
+	again := mustLock(t, r.rw.Reader(), latchkey.By(owner))
+	assert.Equal(t, 1, again.Count(), "a reader of its own")
+	assert.Equal(t, 1, holds[1].Count())
+	mustUnlock(t, again)
+	_, err := r.rw.Reader().TryLock(work)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = r.rw.Writer().TryLock(context.WithoutCancel(work))
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired, "it reads no more, and waits as others do")
+	_, err = r.rw.Writer().TryLock(holds[1].Context(t.Context()))
+	require.ErrorIs(t, err, latchkey.ErrUpgrade)
+	mustUnlock(t, holds[1])
+	r.requireFree(t)
+}
+
+// When the server forgets the one reader that stands for a group, all of the group have lost.
+func TestReadAlong_is_lost_together(t *testing.T) {
+	t.Parallel()
+	for what, take := range map[string]func(t *testing.T, r *readers){
+		"the keys are deleted": func(t *testing.T, r *readers) {
+			t.Helper()
+			admin := rig.NewAdmin(t, rig.Shared())
+			for _, key := range admin.KeysOf(r.name) {
+				admin.Do("DEL", key)
+			}
+		},
+		"a forced unlock": func(t *testing.T, r *readers) {
+			t.Helper()
+			forced, err := connect(t, rig.Shared()).NewRWLock(r.name).Reader().ForceUnlock(t.Context())
+			require.NoError(t, err)
+			require.True(t, forced)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			events := make(chan latchkey.Event, 1000)
+			r := newReaders(t, latchkey.Options{Turn: latchkey.MaxTurn, Lease: 3 * time.Second, Observer: func(e latchkey.Event) { events <- e }})
+			holds := r.group(t, 3)
+			left := mustLock(t, r.rw.Reader())
+			work := holds[2].Context(t.Context())
+			mustUnlock(t, left)
+			take(t, r)
+			for _, hold := range holds {
+				rig.Await(t, soon, "the loss", hold.Lost())
+				require.ErrorIs(t, hold.Err(), latchkey.ErrLost)
+				require.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrLost)
+			}
+			require.ErrorIs(t, context.Cause(work), latchkey.ErrLost)
+			require.NotErrorIs(t, left.Err(), latchkey.ErrLost)
+			for lost := 0; lost < len(holds); {
+				if e := rig.Await(t, soon, "an event", events); e.Type == latchkey.EventLost {
+					require.ErrorIs(t, e.Err, latchkey.ErrLost)
+					require.Positive(t, e.Held)
+					lost++
+				}
+			}
+			mustUnlock(t, mustLock(t, r.rw.Writer()))
+		})
+	}
+}
+
+// The lease is renewed for as long as anybody reads who wants that.
+func TestReadAlong_is_renewed(t *testing.T) {
+	t.Parallel()
+	const lease = 2 * time.Second
+	r := newReaders(t, latchkey.Options{Turn: latchkey.MaxTurn, Lease: lease, PollCeiling: time.Second, RetryBudget: time.Second})
+	holds := r.group(t, 3)
+	mustUnlock(t, holds[0])
+	mustUnlock(t, holds[2])
+	rig.Throughout(t, 2*lease, "the last of them reads", func() error { return holds[1].Err() })
+	require.NoError(t, holds[1].Extend(t.Context(), time.Minute))
+	require.Greater(t, holds[1].ValidFor(), lease)
+	mustUnlock(t, holds[1])
+	r.requireFree(t)
+}
+
+// Whoever has another limit or a known owner reads alone.
+func TestReadAlong_is_for_those_who_ask_for_the_same(t *testing.T) {
+	t.Parallel()
+	lease, limit := latchkey.Lease(time.Minute), latchkey.MaxHold(time.Minute)
+	for what, is := range map[string]struct {
+		options     latchkey.Options
+		first, next []latchkey.LockOption
+		during      func(t *testing.T, first *latchkey.Hold)
+	}{
+		"nothing is shared":    {options: latchkey.Options{Turn: -1}},
+		"the turn is over":     {options: latchkey.Options{Turn: time.Millisecond}, during: func(*testing.T, *latchkey.Hold) { rest(2 * time.Millisecond) }},
+		"a limit":              {first: []latchkey.LockOption{limit}},
+		"a limit is asked":     {next: []latchkey.LockOption{limit}},
+		"a lease":              {first: []latchkey.LockOption{lease}},
+		"a lease is asked":     {next: []latchkey.LockOption{lease}},
+		"the leases differ":    {first: []latchkey.LockOption{lease}, next: []latchkey.LockOption{latchkey.Lease(time.Hour)}},
+		"the lease is longer":  {during: func(t *testing.T, h *latchkey.Hold) { t.Helper(); require.NoError(t, h.Extend(t.Context(), time.Hour)) }},
+		"the owner is known":   {during: func(_ *testing.T, h *latchkey.Hold) { _ = h.Owner() }},
+		"the lease is too old": {options: latchkey.Options{}, first: []latchkey.LockOption{latchkey.Lease(time.Second)}, next: []latchkey.LockOption{latchkey.Lease(time.Second)}, during: func(*testing.T, *latchkey.Hold) { rest(150 * time.Millisecond) }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			options := is.options
+			if options.Turn == 0 {
+				options.Turn = latchkey.MaxTurn
+			}
+			r := newReaders(t, options)
+			first := mustLock(t, r.rw.Reader(), is.first...)
+			if is.during != nil {
+				is.during(t, first)
+			}
+			next := mustLock(t, r.rw.Reader(), is.next...)
+			require.Equal(t, 2, r.readersThere(t), "the server was asked for each")
+			mustUnlock(t, first)
+			require.NoError(t, next.Err())
+			mustUnlock(t, next)
+			r.requireFree(t)
+		})
+	}
+}
+
+// An owner that was chosen has its own reader, and so has one that writes.
+func TestReadAlong_is_not_for_chosen_owners(t *testing.T) {
+	t.Parallel()
+	r := newReaders(t, longTurn)
+	chosen := mustLock(t, r.rw.Reader(), latchkey.By(r.client.NewOwner()))
+	free := mustLock(t, r.rw.Reader())
+	other := mustLock(t, r.rw.Reader(), latchkey.By(r.client.NewOwner()))
+	require.Equal(t, 3, r.readersThere(t))
+	for _, hold := range []*latchkey.Hold{chosen, free, other} {
+		mustUnlock(t, hold)
+	}
+	r.requireFree(t)
+
+	writer := mustLock(t, r.rw.Writer())
+	nested := mustReenter(t, writer, r.rw.Reader())
+	_, err := r.rw.Reader().TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired, "somebody else writes")
+	read, err := writer.Downgrade(t.Context())
+	require.NoError(t, err)
+	along := mustLock(t, r.rw.Reader())
+	require.Equal(t, 2, r.readersThere(t), "beside a reader that has written")
+	for _, hold := range []*latchkey.Hold{read, along, nested} {
+		mustUnlock(t, hold)
+	}
+	r.requireFree(t)
+}
+
+// The parts of a MultiLock read along with others, but not with a lease that begins when all are there.
+func TestReadAlong_in_a_group(t *testing.T) {
+	t.Parallel()
+	r := newReaders(t, longTurn)
+	lock := latchkey.NewMultiLock(r.rw.Reader(), r.client.NewLock(r.name+":other"))
+	whole := mustLock(t, lock, latchkey.MaxHold(time.Hour))
+	along := mustLock(t, r.rw.Reader())
+	require.Equal(t, 2, r.readersThere(t))
+	mustUnlock(t, whole)
+	require.NoError(t, along.Err())
+	mustUnlock(t, along)
+	r.requireFree(t)
+}
+
+// A release that fails is that of the last hold: those who left before it were told the truth.
+func TestReadAlong_when_the_release_is_not_answered(t *testing.T) {
+	t.Parallel()
+	r := newReaders(t, longTurn)
+	holds := r.group(t, 3)
+	r.tap.Lose(1, rig.Mentions(r.name), rig.Cut)
+	for _, hold := range holds {
+		mustUnlock(t, hold)
+	}
+	rig.Eventually(t, soon, "it is free", free(rig.NewAdmin(t, rig.Shared()), r.name))
+}
+
+// Close ends all holds, and those who wait.
+func TestReadAlong_and_Close(t *testing.T) {
+	t.Parallel()
+	r := newReaders(t, longTurn)
+	holds := r.group(t, 3)
+	writer := lockInBackground(within(t, soon), r.rw.Writer())
+	require.NoError(t, r.client.Close(within(t, soon)))
+	require.ErrorIs(t, rig.Await(t, soon, "the writer", writer).err, latchkey.ErrClosed)
+	for _, hold := range holds {
+		require.ErrorIs(t, hold.Err(), latchkey.ErrClosed)
+		require.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrClosed)
+	}
+	r.requireFree(t)
+}
+
+// Goroutines may come, enter again, give up and leave while the client closes: nothing stays behind.
+func TestReadAlong_while_the_client_closes(t *testing.T) {
+	t.Parallel()
+	for range rig.Sized(50) {
+		r := newReaders(t, latchkey.Options{Turn: time.Millisecond})
+		var all sync.WaitGroup
+		started := make(chan struct{}, 1)
+		for i := range 8 {
+			all.Go(func() {
+				for {
+					lock := latchkey.Locker(r.rw.Reader())
+					if i == 0 {
+						lock = r.rw.Writer()
+					}
+					err := lock.Do(t.Context(), func(ctx context.Context) error {
+						select {
+						case started <- struct{}{}:
+						default:
+						}
+						if inner, err := lock.TryLock(ctx); err == nil {
+							return inner.Unlock(ctx)
+						}
+						return nil
+					}, latchkey.Wait(time.Microsecond+rand.N(3*time.Millisecond)))
+					if errors.Is(err, latchkey.ErrClosed) {
+						return
+					}
+				}
+			})
+		}
+		rig.Await(t, soon, "the first hold", started)
+		rest(rand.N(5 * time.Millisecond))
+		require.NoError(t, r.client.Close(within(t, soon)))
+		all.Wait()
+		require.False(t, rig.NewAdmin(t, rig.Shared()).Exists(r.name), "nobody holds it")
+	}
+}
+
+// Each hold is reported as acquired and released, with the time for which it was held.
+func TestReadAlong_is_observed(t *testing.T) {
+	t.Parallel()
+	events := make(chan latchkey.Event, 1000)
+	r := newReaders(t, latchkey.Options{Turn: latchkey.MaxTurn, Observer: func(e latchkey.Event) {
+		if e.Type != latchkey.EventAttempt && e.Type != latchkey.EventRenewed {
+			events <- e
+		}
+	}})
+	first := mustLock(t, r.rw.Reader())
+	rest(50 * time.Millisecond)
+	next := mustLock(t, r.rw.Reader())
+	mustUnlock(t, first)
+	mustUnlock(t, next)
+	var seen []latchkey.Event
+	for range 4 {
+		seen = append(seen, rig.Await(t, soon, "an event", events))
+	}
+	for i, want := range []latchkey.EventType{latchkey.EventAcquired, latchkey.EventAcquired, latchkey.EventReleased, latchkey.EventReleased} {
+		assert.Equal(t, want, seen[i].Type)
+		assert.Equal(t, latchkey.KindRead, seen[i].Kind)
+	}
+	assert.GreaterOrEqual(t, seen[2].Held, 50*time.Millisecond)
+	assert.Less(t, seen[3].Held, seen[2].Held, "it came later")
+}
