@@ -46,7 +46,8 @@ func (h *Hold) Name() string { return h.inner().lockName() }
 
 // Owner returns the owner as it stands in Redis. Another process that acquires
 // the lock [By] this owner enters the same hold. A hold whose owner was asked for is therefore
-// not passed on inside this client ([Options].Turn): its Unlock goes to the server. A [MultiLock] and a [RedLock] have no owner of their own. Of a hold
+// not passed on inside this client ([Options].Turn): its Unlock goes to the server. Nor do others read along any more,
+// and those who do already have the same owner. A [MultiLock] and a [RedLock] have no owner of their own. Of a hold
 // that was passed on, and whose owner nobody asked for until then, it is one that stands nowhere.
 func (h *Hold) Owner() Owner { return h.inner().owner() }
 
@@ -94,7 +95,8 @@ func (h *Hold) Lost() <-chan struct{} {
 //
 // If goroutines of this client wait for the lock, Unlock may pass it to the first of them in
 // memory ([Options].Turn). It then sends nothing, and does not notice that the key was removed
-// from outside since the last renewal (a forced unlock, an eviction, a failover).
+// from outside since the last renewal (a forced unlock, an eviction, a failover). The same
+// holds for a reader that others of this client read along with: the last of them releases the lock.
 //
 // nil means that the hold lasted until this call and is over now. ErrNotHeld means
 // that it was over before: released already, or lost (then ErrLost matches too).

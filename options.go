@@ -97,8 +97,9 @@ type Options struct {
 	// Turn is for how long this client may keep a lock that several of its goroutines want
 	// before it lets other clients have it. Until then an Unlock passes the lock to the
 	// goroutine that has waited longest, in memory, and sends nothing: the server is asked once
-	// a turn. Default: DefaultTurn; at most MaxTurn. With a negative Turn nothing is passed on,
-	// and each hold begins and ends on the server.
+	// a turn. Goroutines that want to read under an [RWLock] are let in for a turn along with
+	// those that read. Default: DefaultTurn; at most MaxTurn. With a negative Turn nothing is
+	// passed on or shared, and each hold begins and ends on the server.
 	//
 	// While goroutines of this client pass a lock on, the server sees one owner. A forced
 	// unlock, an eviction or a failover that takes the lock from it is noticed at the next

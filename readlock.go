@@ -21,6 +21,9 @@ type ReadLock struct{ *primitive }
 // the owner of one, Lock does not wait and returns a read hold of its own, which needs its own
 // Unlock and may outlive the write hold. An owner of another client is an ErrInvalid.
 //
+// While another goroutine of this client reads, Lock may let this one read along and send
+// nothing: see [RWLock].
+//
 // The client renews the hold until Unlock, unless Lease fixes its lease; each read hold has
 // its own lease. Cancelling ctx after Lock returns does not affect the hold.
 //
@@ -52,7 +55,7 @@ func (l *ReadLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 
 // TryLock makes one attempt to acquire the lock to read and does not wait. The options are
 // [Lease], [MaxHold] and [By]. It succeeds beside other readers, and under a write hold of the
-// caller's own.
+// caller's own. As Lock it may have the caller read along with another goroutine of this client.
 //
 // ErrNotAcquired means that somebody else writes, or that a waiting writer keeps new readers
 // out.
@@ -95,7 +98,8 @@ func (l *ReadLock) RemainingLease(ctx context.Context) (time.Duration, error) {
 }
 
 // Inspect asks the server who reads and who writes: it shows both sides of the lock, and for
-// each [Holder] on which side it is. The answer may be out of date when it arrives. A lock
+// each [Holder] on which side it is. Goroutines of one client that read along with each other
+// are one holder. The answer may be out of date when it arrives. A lock
 // that is free has the kind [KindNone] and no holders.
 //
 // It is repeated for Options.RetryBudget while the server is in trouble. The error matches

@@ -26,6 +26,13 @@ import (
 // Each read hold has its own lease. A reader that crashes stops blocking writers when its
 // lease is over, whatever other readers do.
 //
+// Goroutines of one client read along with each other: while one of them reads, others that
+// want the same are let in without asking the server, and the last one to leave releases the
+// lock. For the server, and for [Client.Inspect], they are one reader. That lasts for a turn
+// ([Options].Turn) from when the server has let the first of them in, so that a writer waits no
+// longer for that. A hold with [MaxHold], with another [Lease], with an owner that was chosen
+// ([By], [WithOwner]) or asked for ([Hold.Owner]), or of an owner that has written is not shared.
+//
 // Owners of other clients cannot join a hold ([By] with one is an ErrInvalid):
 // Redisson's format has no room for it.
 type RWLock struct {

@@ -97,7 +97,8 @@ func (l *WriteLock) RemainingLease(ctx context.Context) (time.Duration, error) {
 }
 
 // Inspect asks the server who reads and who writes: it shows both sides of the lock, and for
-// each [Holder] on which side it is. The answer may be out of date when it arrives. A lock
+// each [Holder] on which side it is. Goroutines of one client that read along with each other
+// are one holder. The answer may be out of date when it arrives. A lock
 // that is free has the kind [KindNone] and no holders.
 //
 // It is repeated for Options.RetryBudget while the server is in trouble. The error matches
