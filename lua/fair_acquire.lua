@@ -43,7 +43,6 @@ local counter = ARGV[11] == '1' and tokens
 local timed = ARGV[11] == '1' and floor == '1' and 't' or ''
 local want = ARGV[12] ~= '' and ARGV[12] .. ':' .. ARGV[11] .. timed .. ':' or ''
 local clients, suffix, counts = ARGV[13], ARGV[14], ARGV[15] == '1'
---@include fair_notes
 --@include fair_join
 
 local ttl = redis.call('pttl', key)
@@ -52,7 +51,7 @@ local holder, ticket
 
 -- refused is the reply to an owner that waits.
 local function refused(pause)
-  return {pause, string.format('%.0f', ticket), holder or '', ahead and 1 or 0}
+  return {pause, ticket, holder or '', ahead and 1 or 0}
 end
 
 -- Most who come find somebody else's owner, which is all that stands there, and join the
@@ -65,24 +64,37 @@ if ttl >= 0 and count == 1 then
     if not stale then
       return {ttl, holder}
     end
-    clock()
-    ticket = fresh and not counter and join(now + stale)
+    ticket = fresh and not counter and join()
     if ticket then
       return refused(ttl)
     end
   end
 end
 
---@include tell
 --@include lock_hash
+local first
+if ttl == -2 then
+  if count > 1 then
+    return redis.error_reply('LATCHKEY_GONE the hold is over')
+  end
+  first = redis.call('lindex', queue, '0')
+  if not first and ARGV[9] == '' then
+    return take()
+  end
+end
+
+--@include tell
+--@include fair_notes
 --@include fair_queue
+--@include fair_give
 --@include fair_grant
+--@include fair_open
 --@include fair_stand
 
--- takeTurn makes the lock the owner's, who is the first in the queue if there is one.
-local function takeTurn(first)
+-- takeTurn makes the lock the owner's, who is the head of the queue if there is one.
+local function takeTurn(head)
   local token = take()
-  if first then
+  if head then
     redis.call('lpop', queue)
   end
   forget(owner)
@@ -95,25 +107,17 @@ if ttl ~= -2 and not holder then
     return reply
   end
   holder = reply
-elseif ttl == -2 and count > 1 then
-  return redis.error_reply('LATCHKEY_GONE the hold is over')
 end
 if ttl ~= -2 and not stale then
   return holder and {ttl, holder} or ttl
 end
-if ttl == -2 then
-  local first = redis.call('lindex', queue, 0)
-  if not first and ARGV[9] == '' then
-    return take()
-  elseif first == owner and since(redis.call('hget', notes, owner)) then
-    return takeTurn(first)
-  end
+if first and first == owner and since(redis.call('hget', notes, owner)) then
+  return takeTurn(first)
 end
 local joined = false
 if stale then
   issued()
-  clock()
-  ticket = fresh and join(now + stale)
+  ticket = fresh and join()
   joined = ticket
   ticket = ticket or stand(ARGV[9], tonumber(ARGV[10]))
 end

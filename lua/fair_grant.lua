@@ -1,23 +1,13 @@
 -- Fragment: pass(asker, always) passes a lock that is free on to the first of the queue
--- of fair_queue.lua. Besides that fragment and reserve.lua it needs the locals
---
---   tokens           key of the fencing tokens
---   clients, suffix  what the channels of clients begin and end with
---   counts           whether the server counts all who listen there
+-- of fair_queue.lua. Besides that fragment, reserve.lua and fair_give.lua it needs the local
+-- tokens, the key of the fencing tokens.
 --
 -- A waiter whose note says so is granted the lock: it becomes the owner in the same
--- script, for a short lease, and the channel of its client is told
---
---   "grant f <owner> <fencing token, or 0> <lock>"
---
--- If nobody hears that, the client is gone, and with it its places: the next one is
--- granted the lock. A client that is there after all gets its places back when it asks.
--- Any other waiter is told that the lock is free, and has to ask for it.
+-- script, for a short lease, and its client is told. If nobody hears that, the client is
+-- gone, and with it its places: the next one is granted the lock. A client that is there
+-- after all gets its places back when it asks. Any other waiter is told that the lock is
+-- free, and has to ask for it.
 local grants = 8
-
-local function channelOf(client)
-  return clients .. client .. suffix
-end
 
 -- tokenFor returns the token that goes with a grant, or false if the server refuses it.
 local function tokenFor(wish)
@@ -26,22 +16,6 @@ local function tokenFor(wish)
   end
   local sound, token = pcall(reserve, tokens, 1, wish == '1t')
   return sound and token
-end
-
--- grant makes the first of the queue the owner, unless nobody hears of it. Returns how many
--- have heard, -1 if the server refuses the message: the owner finds out when it asks.
-local function grant(waiter, short, token)
-  local message = 'grant f ' .. waiter .. ' ' .. token .. ' ' .. key
-  local told = tell(publish, channelOf(clientOf(waiter)), message)
-  if told == 0 and counts then
-    return 0
-  end
-  -- These writes need no memory, and let the others pass on a server that has none.
-  forget(waiter)
-  redis.call('lpop', queue)
-  redis.call('hset', key, waiter, 1)
-  redis.call('pexpire', key, short)
-  return told
 end
 
 -- pass returns how many were told; the first of the queue, unless it was granted the
@@ -58,14 +32,16 @@ local function pass(asker, always)
     if not short then
       return (always or pruned > 0) and tell(publish, prefix .. head) or 0, head, left
     end
+    local client = clientOf(head)
     local token = round < grants and tokenFor(wish)
     if not token then
-      return tell(publish, channelOf(clientOf(head)), 'ask 0 ' .. head .. ' ' .. key), head, left
+      return tell(publish, clients .. client .. suffix, 'ask 0 ' .. head .. ' ' .. key), head, left
     end
-    local told = grant(head, short, token)
+    local told = give(head, client, short, token)
     if told ~= 0 or not counts then
       return told, nil, tonumber(short), head
     end
-    silent[clientOf(head)] = true
+    silent[client] = true
+    pruned = pruned + 1
   end
 end

@@ -1,47 +1,40 @@
--- Fragment: join(alive) gives an owner that has no place one at the end of a queue, if one
--- look shows that it is in order. Besides fair_notes.lua it needs the locals owner and
--- want: what it is to be granted, as in its note, or ''.
+-- Fragment: join() gives an owner that is new a place at the end of a queue, if one look
+-- shows that it is in order. It needs the locals queue, deadlines, notes and stale of
+-- fair_notes.lua; and owner, and want: what it is to be granted, as in its note, or ''.
+-- Most who come need no more than this. Numbers are given to the server as text, because a
+-- script takes long to write them out.
 local ahead = false -- whether waiters of Redisson stand before the owner, as far as is known
+--@include fair_clock
 
--- ticketAfter returns a new ticket. It is later than the last one, also if the clock of the
--- server was set back.
-local function ticketAfter(last)
-  return last and last >= micros and last + 1 or micros
-end
-
--- mark notes that the owner waits and is alive, and until when Redisson is to keep it:
--- longer than it is alive by what those of Redisson before it will take off.
-local function mark(ticket, alive, deadline)
-  redis.call('hset', notes, owner, string.format('%.0f:%s%.0f', ticket, want, alive))
-  redis.call('zadd', deadlines, deadline, owner)
-  ahead = deadline > alive
-end
-
--- open begins a queue with the owner, without what has been left of an earlier one.
-local function open(ticket, alive)
-  ticket = ticket or since(redis.call('hget', notes, owner)) or micros
-  redis.call('del', deadlines, notes)
-  mark(ticket, alive, alive)
-  redis.call('rpush', queue, owner)
-  keep()
-  return ticket
-end
-
--- join gives the owner a place at the end of the queue, if it has none and the last one is
--- of this library and alive: nothing else has to be known then. Returns the ticket, or nil.
-local function join(alive)
-  local last = redis.call('lindex', queue, -1)
+-- join returns the ticket as text; nil if the owner may have a place, or had one, or the last
+-- in the queue is not of this library, or not alive. Nothing is changed then.
+local function join()
+  local last = redis.call('lindex', queue, '-1')
   if not last then
-    return open(nil, alive)
+    clock()
+    --@include fair_open
+    return open(nil, now + stale)
   end
-  local texts = redis.call('hmget', notes, owner, last)
-  local scores = redis.call('zmscore', deadlines, owner, last)
-  local life = since(texts[2]) and scores[2] and expiry(last, texts[2]) or 0
-  if texts[1] or scores[1] or life <= now then
+  local since, life = string.match(redis.call('hget', notes, last) or '', '^(%d+)[:%dt]*:(%d+)$')
+  local deadline = since and redis.call('zscore', deadlines, last)
+  if not deadline then
     return
   end
-  local ticket = ticketAfter(since(texts[2]))
-  mark(ticket, alive, alive + math.max(scores[2] - life, 0))
+  clock()
+  if tonumber(life) <= now then
+    return
+  end
+  -- A ticket is later than the last one, also if the clock of the server was set back.
+  local ticket = tonumber(since) < micros and moment or string.format('%.0f', since + 1)
+  local alive = string.format('%.0f', now + stale)
+  ahead = deadline - life > 0
+  deadline = ahead and alive + (deadline - life) or alive
+  if redis.call('zadd', deadlines, 'nx', deadline, owner) == 0 then
+    return
+  elseif redis.call('hsetnx', notes, owner, ticket .. ':' .. want .. alive) == 0 then
+    redis.call('zrem', deadlines, owner)
+    return
+  end
   redis.call('rpush', queue, owner)
   return ticket
 end

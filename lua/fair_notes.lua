@@ -15,16 +15,7 @@
 --              fall below the server's clock. What Redisson has removed from the other
 --              two may stand here for a while. What is noted about waiters of Redisson
 --              stands in fair_listeners.lua.
-local now, micros
 local silent = {} -- clients that do not hear of a grant: their waiters are dead
-
-local function clock()
-  if not now then
-    local time = redis.call('time')
-    micros = time[1] * 1000000 + time[2]
-    now = math.floor(micros / 1000)
-  end
-end
 
 -- since tells since when a waiter of this library waits, nil of any other.
 local function since(text)
@@ -48,8 +39,4 @@ local function expiry(waiter, text)
   end
   return tonumber(text and string.match(text, ':(%d+)$') or redis.call('zscore', deadlines, waiter) or 0)
 end
-
--- keep lets the notes expire some time after the last of them was written.
-local function keep()
-  redis.call('pexpire', notes, 60000 + 10 * (stale or 0))
-end
+--@include fair_keep

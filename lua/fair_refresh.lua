@@ -23,8 +23,10 @@ local stale, publish, suffix, counts = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV
 local key, queue, deadlines, notes, tokens, prefix, clients
 --@include tell
 --@include reserve
+--@include fair_clock
 --@include fair_notes
 --@include fair_queue
+--@include fair_give
 --@include fair_grant
 clock()
 

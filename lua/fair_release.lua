@@ -36,22 +36,38 @@ local prefix, stale = channel .. ':', tonumber(ARGV[8])
 local clients, suffix, counts = ARGV[9], ARGV[10], ARGV[11] == '1'
 --@include tell
 --@include lock_leave
---@include reserve
---@include fair_notes
---@include fair_queue
---@include fair_grant
+--@include fair_clock
+--@include fair_give
 
--- wake passes the lock on. A queue that is damaged must not turn a lock that is released
--- into an error.
-local function wake()
-  local sound, told, head, _, granted = pcall(pass, nil, true)
-  if sound and not head and not granted then
+-- first passes the lock on if nobody waits, or the first of the queue is of this library,
+-- alive, and wants no token. Returns how many were told, or nil: there is more to do then. Most
+-- releases need nothing else, and nothing else is even defined for them.
+local function first()
+  local head = redis.call('lindex', queue, '0')
+  if not head then
     redis.call('del', deadlines, notes) -- of a queue that has been deleted
+    return 0
   end
-  return sound and told or 0
+  local text = redis.call('hget', notes, head) or ''
+  local lease, life = string.match(text, '^%d+:(%d+):0:(%d+)$')
+  life = tonumber(life or string.match(text, '^%d+:(%d+)$'))
+  if not life then
+    return
+  end
+  clock()
+  if life <= now then
+    return
+  elseif not lease then
+    return tell(publish, prefix .. head)
+  end
+  local told = give(head, string.match(head, '^(.*):') or head, lease, '0')
+  return (told ~= 0 or not counts) and told or nil
 end
 
 if ARGV[7] == '1' then
+  --@include fair_notes
+  --@include fair_queue
+
   -- withdraw takes the owner out of the queue.
   local function withdraw()
     local text = redis.call('hget', notes, owner)
@@ -94,7 +110,22 @@ end
 if not left and redis.call('exists', key) == 1 then
   return false
 end
-local told = wake()
+-- A queue that is damaged must not turn a lock that is released into an error.
+local sound, told = pcall(first)
+if not sound then
+  told = 0
+elseif not told then
+  --@include reserve
+  --@include fair_notes
+  --@include fair_queue
+  --@include fair_grant
+  local head, _, granted
+  sound, told, head, _, granted = pcall(pass, nil, true)
+  if sound and not head and not granted then
+    redis.call('del', deadlines, notes)
+  end
+  told = sound and told or 0
+end
 if count < 0 then
   told = math.max(told, 0) + math.max(tell(publish, channel), 0)
 end

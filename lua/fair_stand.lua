@@ -119,12 +119,13 @@ local function enqueue(ticket, alive, shift)
   trim()
   local size = redis.call('llen', queue)
   if size == 0 then
-    return open(ticket, alive)
+    return tonumber(open(ticket, alive))
   end
   local deadline = alive + lead(size, shift)
   local last = since(redis.call('hget', notes, redis.call('lindex', queue, -1)))
   local fresh = not ticket
-  ticket = ticket or ticketAfter(last)
+  -- A new ticket is later than the last one, also if the clock of the server was set back.
+  ticket = ticket or math.max(micros, (last or -1) + 1)
   mark(ticket, alive, deadline)
   if fresh or last and ticket > last then
     redis.call('rpush', queue, owner)
@@ -162,5 +163,5 @@ local function stand(ticket, shift)
     ahead = tonumber(score) > was
   end
   keep()
-  return ticket
+  return string.format('%.0f', ticket)
 end

@@ -3,6 +3,9 @@
 -- Returns false if this client has no part in the lock, 'HELD' if the owner holds
 -- it still, 'FREE' if it has become free.
 local function leave(count, raise)
+  if count == 0 and me == '' and redis.call('hlen', key) == 1 then
+    return redis.call('hdel', key, owner) == 1 and 'FREE' -- nobody else is in it
+  end
   local held = redis.call('hmget', key, owner, owner .. '@', owner .. '@' .. me, 'mode')
   if not held[1] then
     return false

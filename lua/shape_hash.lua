@@ -2,11 +2,10 @@
 -- an application under the name of a lock must not be waited for, written or removed.
 -- Scripts of the hot path include it where a lock is found to be somebody else's: each
 -- function that it defines costs time.
-local sample = 4
+local sample = '4'
 
 -- A UUID, written out because a script that builds the pattern is slower.
-local ownerStart = '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-'
-  .. '%x%x%x%x%x%x%x%x%x%x%x%x:%-?%d+'
+local ownerStart = '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x:%-?%d+'
 
 -- isOwner tells whether text begins with an owner: a client id and a number. What
 -- follows, if anything, is separated.
