@@ -3,10 +3,10 @@
 --
 -- The queue lives for a minute after the last call, much longer than the pause after which
 -- a waiter asks again.
-local queueLife = 60000
+local queueLife = '60000'
 
 local function enqueue(entry)
   local now = redis.call('time')
-  redis.call('zadd', queue, 'nx', now[1] * 1000000 + now[2], entry)
+  redis.call('zadd', queue, 'nx', now[1] .. string.sub('00000' .. now[2], -6), entry)
   redis.call('pexpire', queue, queueLife)
 end

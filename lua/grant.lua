@@ -9,13 +9,6 @@
 -- tokens are how many fencing tokens a grant reserves, 0 if it wants none, with a t behind
 -- them if they must not fall below the server's clock. The score is the time of the
 -- server, in µs, when it came.
---@include enqueue
---@include reserve
-
--- channelOf is the channel of the client of an owner.
-local function channelOf(to)
-  return prefix .. string.match(to, '^(.*):') .. suffix
-end
 
 -- grant makes the first in the queue the owner, by the function give, and tells its
 -- client: 'grant <kind> <owner> <first token> <key>'. One that nobody hears is dropped, and
@@ -29,15 +22,16 @@ local function grant(kind, key, give, own)
     if not entry then
       return nil
     end
-    local to, lease, tokens, timed = string.match(entry, '^(%S+:%d+) (%d+) (%d+)(t?)$')
+    local to, client, lease, tokens, timed = string.match(entry, '^((%S+):%d+) (%d+) (%d+)(t?)$')
     if to and to ~= owner then
       local token, heard = '0', 1
       if tokens ~= '0' then
+        --@include reserve
         token = reserve(counter, tonumber(tokens), timed == 't')
       end
       give(to, lease)
       if entry ~= own then
-        heard = redis.pcall(publish, channelOf(to), 'grant ' .. kind .. ' ' .. to .. ' ' .. token .. ' ' .. key)
+        heard = redis.pcall(publish, prefix .. client .. suffix, 'grant ' .. kind .. ' ' .. to .. ' ' .. token .. ' ' .. key)
       end
       if type(heard) == 'number' and (heard > 0 or counted ~= '1') then
         return to, token

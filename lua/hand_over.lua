@@ -10,48 +10,25 @@
 -- how many subscribers were told that the lock is free. It never fails: a lock that cannot
 -- be handed over is free.
 --@include tell
---@include grant
 
--- mayGoFirst tells whether strangers listen, and it is their turn: as often as one of
--- the clients in the queue, by the microsecond in which the script runs.
-local function mayGoFirst()
-  local count = redis.pcall('pubsub', publish == 'PUBLISH' and 'numsub' or 'shardnumsub', channel)
-  if type(count) ~= 'table' or count['err'] or count[2] == 0 then
-    return false
-  end
-  return redis.call('time')[2] % redis.call('zcard', queue) < count[2]
-end
-
--- askFirst tells the client of the first in the queue to ask in so many ms. One that nobody
--- hears is dropped, eight at most.
-local function askFirst(key, ms)
-  for _ = 1, 8 do
-    local entry = redis.call('zrange', queue, 0, 0)[1]
-    if not entry then
-      return
-    end
-    local to = string.match(entry, '^(%S+:%d+) ')
-    if to and (tell(publish, channelOf(to), 'ask ' .. ms .. ' ' .. to .. ' ' .. key) ~= 0 or counted ~= '1') then
-      return
-    end
-    redis.call('zrem', queue, entry)
-  end
-end
-
--- toFirst is handOver without a message if nobody in the queue can have the lock.
+-- toFirst is handOver without a message if nobody in the queue can have the lock. What it does
+-- not need is not even defined.
 local function toFirst(kind, key, give, next)
-  if not queue then
+  if not queue or next == '' and redis.call('exists', queue) == 0 then
     return nil
   end
   if next ~= '' then
+    --@include enqueue
     enqueue(next)
   end
-  if redis.call('exists', queue) == 0 then
-    return nil
-  end
-  if mayGoFirst() then
+  -- Strangers that listen have their turn as often as one of the clients in the queue, by the
+  -- microsecond in which the script runs.
+  local strangers = redis.pcall('pubsub', publish == 'PUBLISH' and 'numsub' or 'shardnumsub', channel)[2] or 0
+  if strangers > 0 and redis.call('time')[2] % redis.call('zcard', queue) < strangers then
+    --@include ask_first
     return askFirst(key, 2)
   end
+  --@include grant
   local to, token = grant(kind, key, give, next)
   return to and {to, token}
 end

@@ -23,8 +23,8 @@
 -- rest of the count belongs to the client that made the owner. Without guests the
 -- hash has the one field that Redisson writes.
 --
--- Cost: 3 commands when free or refused, 4 when entered again; a token adds
--- one. Idempotent: counts are absolute, the token is taken only from free to held.
+-- Cost: 3 commands when free, 2 when refused, 5 to wait in the queue, 4 when entered again; a
+-- token adds one. Idempotent: counts are absolute, the token is taken only from free to held.
 local key, floor = KEYS[1], ARGV[5]
 local owner, lease, count, me = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 local tokens = tonumber(ARGV[6]) or 1
@@ -33,10 +33,23 @@ if ARGV[6] ~= '' and #KEYS == 2 then
   counter = queue
   queue = nil
 end
---@include lock_hash
---@include enqueue
 
 local ttl = redis.call('pttl', key)
+-- Most who come find the lock free, or somebody else's owner, which is all that stands there.
+-- What that does not need is not even defined before.
+if ttl >= 0 and count == 1 then
+  --@include shape_hash
+  local foreign, holder, only = isForeign(key)
+  if only and not foreign and holder ~= owner then
+    if queue and ARGV[7] ~= '' then
+      --@include enqueue
+      enqueue(ARGV[7])
+    end
+    return {ttl, holder}
+  end
+end
+
+--@include lock_hash
 if ttl == -2 then
   if count > 1 then
     return redis.error_reply('LATCHKEY_GONE the hold is over')
@@ -52,6 +65,7 @@ if entered then
   return reply
 end
 if queue and ARGV[7] ~= '' then
+  --@include enqueue
   enqueue(ARGV[7])
 end
 return reply and {ttl, reply} or ttl

@@ -27,7 +27,7 @@ end
 local function take(tokens)
   local first = counter and issue(tokens)
   if me == '' then
-    redis.call('hset', key, owner, 1)
+    redis.call('hset', key, owner, '1')
   else
     redis.call('hset', key, owner, 1, owner .. '@', 1, owner .. '@' .. me, 1)
   end

@@ -35,7 +35,7 @@ local own, next, prefix, suffix, counted = ARGV[7], ARGV[8], ARGV[9], ARGV[10], 
 --@include lock_leave
 
 local function give(to, lease)
-  redis.call('hset', key, to, 1)
+  redis.call('hset', key, to, '1')
   redis.call('pexpire', key, lease)
 end
 

@@ -13,9 +13,9 @@
 --         token; or the integer alone if it went just now
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
--- Cost: 3 commands. Idempotent: its own token is recognised.
+-- Cost: 3 commands, one more if the holder is not of this library or Redisson, 6 to wait in the
+-- queue. Idempotent: its own token is recognised.
 local queue = KEYS[2]
---@include enqueue
 
 local ttl = redis.call('pttl', KEYS[1])
 if ttl == -2 then
@@ -25,19 +25,25 @@ if ttl == -2 then
   end
   return false
 end
---@include shape_token
+--@include shape_hash
 local size = redis.call('strlen', KEYS[1])
-local holder = size <= longestToken and redis.call('get', KEYS[1])
+local holder = size < 64 and redis.call('get', KEYS[1])
+local lock = holder and isOwner(holder)
+if not lock then
+  --@include shape_token
+  holder = size <= longestToken and redis.call('get', KEYS[1])
+  lock = size <= longestToken and (not holder or isToken(holder, ttl))
+end
 if holder == ARGV[1] then
   if ttl < tonumber(ARGV[2]) then
     redis.call('pexpire', KEYS[1], ARGV[2])
   end
   return false
-end
-if size > longestToken or holder and not isToken(holder, ttl) then
+elseif not lock then
   return redis.error_reply('WRONGTYPE the key holds a string that is no token of a lock')
 end
 if queue and ARGV[3] ~= '' then
+  --@include enqueue
   enqueue(ARGV[3])
 end
 return holder and {ttl, holder} or ttl

@@ -26,36 +26,18 @@ local function give(to, lease)
   redis.call('set', key, to, 'px', lease)
 end
 
--- mayStayFree tells whether it is the turn of those who poll, by the microsecond in which the
--- script runs: each client asks for it as often as if there were no others.
-local function mayStayFree()
-  if tonumber(ARGV[9] or 0) == 0 then
-    return false
-  end
-  local waiting = queue and redis.pcall('zcard', queue)
-  return type(waiting) ~= 'number' or waiting < 2 or redis.call('time')[2] % waiting == 0
-end
-
--- leaveFree puts the entry next into the queue, and has the first there ask later.
-local function leaveFree()
-  if not queue then
-    return
-  end
-  if next ~= '' then
-    enqueue(next)
-  end
-  askFirst(key, ARGV[9])
-end
-
 if queue and own ~= '' then
   redis.pcall('zrem', queue, own)
 end
 local holder = redis.call('get', key)
 if holder == ARGV[1] then
   redis.call('del', key)
-  if mayStayFree() then
-    pcall(leaveFree)
-    return 0
+  if ARGV[9] and ARGV[9] ~= '0' then
+    --@include leave_free
+    if mayStayFree() then
+      pcall(leaveFree)
+      return 0
+    end
   end
   return handOver('s', key, give, next)
 end
