@@ -272,7 +272,7 @@ func (m *semaphoreModel) want(s *semaphoreClient, n int64, waits bool, fate int)
 	if err != nil {
 		panic(err)
 	}
-	s.n, s.wanted = n, &semAcquisition{Semaphore: s.semaphore, request: &r, n: strconv.FormatInt(n, 10)}
+	s.n, s.wanted = n, &semAcquisition{Semaphore: s.semaphore, request: &r, permitRequest: permitRequest{count: int(n)}}
 	m.ask(s, fate)
 }
 

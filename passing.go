@@ -160,6 +160,3 @@ func (a *acquisition) receive(hold any) {
 	a.passed = hold.(*holdState)
 	a.ownership = a.passed.ownership
 }
-
-// received is part of [recipient].
-func (a *acquisition) received() bool { return a.passed != nil }

@@ -54,6 +54,7 @@ func (c *permitCount) change(ctx context.Context, verb string, how permitChange,
 	if bad != nil {
 		return false, fail(verb, c.name, bad)
 	}
+	defer c.endTurns()
 	return boolOf(c.sendOrRepeat(ctx, verb, func(o *operation) call { return c.script(c, o, how, n, ttl) }))
 }
 
@@ -63,6 +64,7 @@ func (c *permitCount) setTTL(ctx context.Context, d time.Duration) (bool, error)
 	if err != nil {
 		return false, fail("set ttl", c.name, err)
 	}
+	defer c.endTurns()
 	return boolOf(c.sendOrVoid(ctx, "set ttl", func(o *operation) call {
 		return call{semExpire, []string{c.key, o.record, c.beside}, []string{o.number, ms}}
 	}))
@@ -70,6 +72,7 @@ func (c *permitCount) setTTL(ctx context.Context, d time.Duration) (bool, error)
 
 // delete is Delete.
 func (c *permitCount) delete(ctx context.Context) (bool, error) {
+	defer c.endTurns()
 	return boolOf(c.sendOrVoid(ctx, "delete", func(o *operation) call {
 		return call{semDelete, []string{c.key, o.record, c.beside, c.reserve()},
 			[]string{o.number, c.client.publish, c.channel}}

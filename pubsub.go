@@ -42,6 +42,7 @@ type subscription struct {
 	to        subscriber
 	confirmed atomic.Bool // the server has confirmed it on the current link
 	refused   atomic.Bool // the server has refused it
+	retired   atomic.Bool // nobody needs it any more
 	asked     *link       // the link on which it was asked for, guarded by listener.mu
 }
 

@@ -153,7 +153,11 @@ func (l *listener) sweep(k *link) (left int, err error) {
 // them.
 func (l *listener) retire() (idle []string) {
 	for _, s := range l.snapshot() {
-		if s.to.retire(subscriptionLinger) && l.forget(s) && len(l.find(s.channel)) == 0 {
+		if !s.to.retire(subscriptionLinger) {
+			continue
+		}
+		s.retired.Store(true)
+		if l.forget(s) && len(l.find(s.channel)) == 0 {
 			idle = append(idle, s.channel)
 		}
 	}

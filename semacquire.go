@@ -21,7 +21,7 @@ func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 	defer s.client.working.Done()
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
-	each := &semAcquisition{Semaphore: s, request: &r, n: strconv.Itoa(n)}
+	each := &semAcquisition{Semaphore: s, request: &r, permitRequest: permitRequest{count: n}}
 	if err := each.conclude(each.run(ctx)); err != nil {
 		return fail(verb, s.name, explain(s.client.wrongKind(ctx, s.keys, s.kind, err))...)
 	}
@@ -37,11 +37,11 @@ func (s *Semaphore) undo(o *operation) call {
 // semAcquisition is one acquisition of permits.
 type semAcquisition struct {
 	*Semaphore
+	permitRequest
 
 	request  *request
-	op       *operation // nil before it has asked
-	n        string
-	since    transport.Stamp // just before its first attempt, in front of the line
+	op       *operation      // nil before it has asked
+	since    transport.Stamp // when it came to the front of the line
 	doubt    bool            // it may have been executed, or may yet be
 	reserved bool            // permits may be reserved for it
 }
@@ -75,6 +75,7 @@ func (s *semAcquisition) attempt(ctx context.Context, _ int) (time.Duration, err
 		s.doubt = true // to be given back
 		return 0, ErrClosed
 	default:
+		s.noteGranted(s.count)
 		return 0, nil
 	}
 }
@@ -82,20 +83,29 @@ func (s *semAcquisition) attempt(ctx context.Context, _ int) (time.Duration, err
 // call is what an attempt sends. A request that has waited in front for long has permits
 // reserved for it.
 func (s *semAcquisition) call() call {
+	s.isFirst()
 	if s.op == nil {
-		s.op, s.since = s.client.newOperation(s.key), s.client.clock()
+		s.op = s.client.newOperation(s.key)
 	}
 	reserve := ""
 	if s.request.waits && s.client.clock().Since(s.since) > s.client.patienceInFront() {
 		reserve, s.reserved = s.client.staleMS, true
 	}
 	return call{semAcquire, []string{s.key, s.reserve(), s.op.record, s.beside},
-		[]string{s.client.id, s.op.number, s.n, reserve, s.client.publish, s.channel}}
+		[]string{s.client.id, s.op.number, strconv.Itoa(s.count), reserve, s.client.publish, s.channel}}
+}
+
+// isFirst notes when the request came to the front of the line.
+func (s *semAcquisition) isFirst() {
+	if s.since == (transport.Stamp{}) {
+		s.since = s.client.clock()
+	}
 }
 
 // pause is part of [attempter].
 func (s *semAcquisition) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
-	q.subscribe(s.client.notifier, s.channel)
+	s.isFirst()
+	q.subscribe(s.client.notifier, s.channel, presenceChannel(s.key))
 	pause := min(s.client.pollPause(), max(s.client.patienceInFront(), time.Millisecond))
 	return pauseUntil(left, pause)
 }
@@ -105,10 +115,13 @@ func (s *semAcquisition) what() string { return s.name }
 // conclude ends the operation, and has it undone if it has failed and left anything.
 func (s *semAcquisition) conclude(err error) error {
 	granted := errors.Is(err, ErrNotReplicated)
+	if s.passed {
+		err = s.keepPassed()
+	}
 	switch {
 	case s.op == nil:
 		return err
-	case err == nil, !s.doubt && !s.reserved && !granted:
+	case err == nil && !s.passed, !s.doubt && !s.reserved && !granted:
 		s.op.done()
 		return err
 	}
@@ -117,8 +130,19 @@ func (s *semAcquisition) conclude(err error) error {
 		return err
 	}
 	s.op.repeatLater()
-	if s.doubt || granted {
+	if !s.passed && (s.doubt || granted) {
 		return errors.Join(err, ErrUnknownOutcome)
 	}
 	return err
+}
+
+// keepPassed gives permits back that were passed to it while the client was closed.
+func (s *semAcquisition) keepPassed() error {
+	select {
+	case <-s.client.closing:
+		s.sendLater(func(o *operation) call { return s.release(o, "release", s.count) })
+		return ErrClosed
+	default:
+		return nil
+	}
 }

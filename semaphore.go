@@ -87,6 +87,9 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 //     permits than Redisson can count; no permit was given
 //   - *rueidis.RedisError: the server refuses
 func (s *Semaphore) Release(ctx context.Context, n int) error {
+	if s.passOn(n) {
+		return nil
+	}
 	_, err := s.releasePermits(ctx, "release", "release", n)
 	return err
 }
@@ -165,20 +168,10 @@ func (s *Semaphore) Delete(ctx context.Context) (bool, error) {
 	return s.delete(ctx)
 }
 
-// releasePermits is Release and ReleaseIfExists.
-func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int) (bool, error) {
-	if err := checkCount(n); err != nil {
-		return false, fail(verb, s.name, err)
-	}
-	return boolOf(s.sendOrRepeat(s.client.sender.Detached(ctx), verb, func(o *operation) call {
-		return s.release(o, how, n)
-	}))
-}
-
 // release gives permits, or adds them to the total as well.
 func (c *permitCount) release(o *operation, how string, n int) call {
 	return call{semRelease, []string{c.key, c.beside, o.record},
-		[]string{o.number, strconv.Itoa(n), how, c.client.publish, c.channel}}
+		[]string{o.number, strconv.Itoa(n), how, c.client.publish, c.channel, presenceChannel(c.key)}}
 }
 
 // semaphoreChange is the script that changes how many permits a Semaphore has.

@@ -49,6 +49,9 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 	c.takeOver(q, a)
 	defer c.leaveFront(q, a)
 	err := c.waitInFront(ctx, q, a)
+	if q.frontEnds() {
+		err = nil
+	}
 	if err == nil {
 		letIn(q, a)
 		q.callAll()
@@ -60,7 +63,8 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 // until something hints that asking again may succeed: a message, the beginning or end
 // of the subscription, a release inside this client, the end of the holder's lease, the
 // poll ceiling. The first refusal subscribes, and the confirmation is such a hint, so
-// that a release just before it is not missed.
+// that a release just before it is not missed. A front that waits for permits may be passed
+// them while it rests.
 func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter) error {
 	for round := 0; ; round++ {
 		if pause := q.yieldPause(); pause > 0 {
@@ -68,20 +72,35 @@ func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter) err
 				return q.waitError(ctx, err, nil)
 			}
 		}
-		q.drain()
-		q.asks()
-		left, err := a.attempt(ctx, round)
-		if !transport.IsContextEnd(err) {
-			q.told(err)
+		pause := time.Duration(0)
+		switch passed, known := q.frontAsks(round == 0); {
+		case passed:
+			return nil
+		case known:
+			pause = a.pause(q, round, -1)
+		default:
+			left, err := c.askOnce(ctx, q, a, round)
+			if err == nil || !worthWaiting(ctx, err) {
+				return q.waitError(ctx, err, nil)
+			}
+			pause = c.pause(q, a, round, left, err)
+			q.frontRests(err)
 		}
-		if err == nil || !worthWaiting(ctx, err) {
-			return q.waitError(ctx, err, nil)
-		}
-		pause := c.pause(q, a, round, left, err)
 		if err := transport.Delay(ctx, c.closing, q.signals, pause); err != nil {
 			return q.waitError(ctx, err, nil)
 		}
 	}
+}
+
+// askOnce has the front ask, and notes the answer for all who wait.
+func (c *Client) askOnce(ctx context.Context, q *waitQueue, a attempter, round int) (left time.Duration, err error) {
+	q.drain()
+	q.asks()
+	left, err = a.attempt(ctx, round)
+	if !transport.IsContextEnd(err) {
+		q.told(err)
+	}
+	return left, err
 }
 
 // pause is how long to rest after a failure.

@@ -22,6 +22,7 @@ type waitQueue struct {
 	lines    atomic.Pointer[queueLines] // if the key has two
 
 	signals chan struct{} // holds one signal for the front
+	heard   atomic.Bool   // there was one since the front last asked
 
 	// Guarded by shard.mu.
 	sub         *subscription // to the messages of the key, or nil
@@ -33,6 +34,8 @@ type waitQueue struct {
 	localHolds
 	beside
 	besidePollers
+	permitFront
+	permitTurns
 	lastAnswer
 }
 
@@ -49,18 +52,18 @@ type recipient interface {
 	mayBeLetIn() bool
 	// wants reports whether the hold that could be passed is what it asks for.
 	wants(from any) bool
-	// receive has it have the hold, and received reports whether it has one.
+	// receive has it have the hold.
 	receive(hold any)
-	received() bool
 }
 
 // waiter is a place in the line.
 type waiter struct {
-	recipient recipient // of a hold, or nil for what can be passed nothing
+	recipient recipient      // of a hold, or nil for what can be passed none
+	request   *permitRequest // of permits, or nil for what can be passed none
 	elem      *list.Element
-	inFront   chan struct{} // closed when the front is reached, or the hold is passed
+	inFront   chan struct{} // closed when the front is reached, or something is passed
 	called    chan struct{} // holds a call to try without leaving the line
-	taken     bool          // out of the line, to be passed the hold; shard.mu guards it
+	taken     bool          // out of the line, to be passed something; shard.mu guards it until then
 	asks      bool          // called, and out to ask for itself; shard.mu guards it
 }
 
@@ -69,10 +72,10 @@ func (q *waitQueue) join(who any) *waiter {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	if !q.busy && q.standing == 0 {
-		q.busy = true
+		q.busy, q.front, q.asksNow = true, permitsOf(who), false
 		return nil
 	}
-	w := &waiter{inFront: make(chan struct{})}
+	w := &waiter{inFront: make(chan struct{}), request: permitsOf(who)}
 	w.recipient, _ = who.(recipient)
 	if q.together {
 		w.called = make(chan struct{}, 1)
@@ -87,7 +90,7 @@ type place int
 const (
 	inLine place = iota
 	inFront
-	hasHold // it was passed the hold, and is out of the line
+	hasHold // it was passed the hold, or permits, and is out of the line
 	outside // it has left
 )
 
@@ -117,14 +120,14 @@ func (q *waitQueue) await(ctx context.Context, stop <-chan struct{}, w *waiter) 
 
 // reached is where a waiter is whose channel is closed.
 func (w *waiter) reached() place {
-	if w.recipient != nil && w.recipient.received() {
+	if w.taken {
 		return hasHold
 	}
 	return inFront
 }
 
 // leave takes a waiter out of the line. If it has come to the front in the meantime, the
-// next one does. If it is being passed the hold, it has it.
+// next one does. If it is being passed something, it has it.
 func (q *waitQueue) leave(w *waiter) place {
 	if q.remove(w) {
 		return outside
@@ -144,10 +147,11 @@ func (q *waitQueue) remove(w *waiter) bool {
 	select {
 	case <-w.inFront:
 		q.next()
+		return w.request == nil || !w.request.passed
 	default:
 		q.line.Remove(w.elem)
+		return true
 	}
-	return true
 }
 
 // takeFirst takes the first in line out of it, to be passed a hold, or returns nil if there is none,
@@ -226,14 +230,17 @@ func (q *waitQueue) takeLeft(inFront bool) any {
 // next moves the line up, unless this client holds the key. shard.mu is held.
 func (q *waitQueue) next() {
 	first := q.line.Front()
-	q.busy = first != nil && q.standing == 0
+	q.busy, q.front, q.asksNow = first != nil && q.standing == 0, nil, false
 	if q.busy {
-		close(q.line.Remove(first).(*waiter).inFront)
+		w := q.line.Remove(first).(*waiter)
+		q.front = w.request
+		close(w.inFront)
 	}
 }
 
 // signal wakes the front, or whoever comes to the front next. It never blocks.
 func (q *waitQueue) signal() {
+	q.heard.Store(true)
 	signal(q.signals)
 	if l := q.lines.Load(); l != nil {
 		l.exclusive.signal()

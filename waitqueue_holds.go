@@ -134,14 +134,19 @@ func (q *waitQueue) yieldPause() time.Duration {
 }
 
 // subscribe is called when somebody else turned out to hold the key. The front then
-// relies on messages, for which the wait queue subscribes once.
-func (q *waitQueue) subscribe(n *notifier, channel string) {
+// relies on messages, for which the wait queue subscribes once, and shows that on other channels.
+func (q *waitQueue) subscribe(n *notifier, channel string, presentOn ...string) {
 	if q.main != nil {
 		q = q.main
 	}
-	if s := q.newSubscription(n != nil, channel); s != nil {
-		n.add(s)
+	s := q.newSubscription(n != nil, channel)
+	if s == nil {
+		return
 	}
+	for _, each := range presentOn { // first, so that this client never seems to be a stranger
+		n.add(&subscription{channel: each, to: presence{s}})
+	}
+	n.add(s)
 }
 
 // relyFor says for how long the subscription is needed: until nobody but this client and others
@@ -171,7 +176,7 @@ func (q *waitQueue) message(string) {
 	if own {
 		q.ownMessages--
 	}
-	waits := !own && q.letStrangerPass()
+	waits := !own && (q.letStrangerPass() || q.letOthersTake())
 	q.shard.mu.Unlock()
 	if !own && !waits {
 		q.signal()

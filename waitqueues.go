@@ -84,6 +84,7 @@ func (s *queueShard) drop(q *waitQueue) {
 		q.queueUse, q.localHolds, q.lastAnswer = queueUse{}, localHolds{}, lastAnswer{}
 		q.beside, q.besidePollers, q.reliedUntil = beside{}, besidePollers{}, time.Time{}
 		q.open = nil
+		q.permitFront, q.permitTurns = permitFront{}, permitTurns{}
 		s.spare = append(s.spare, q)
 	}
 }

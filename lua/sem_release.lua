@@ -5,16 +5,18 @@
 -- ARGV[2] how many; negative takes them away
 -- ARGV[3] 'release', 'release if set' or 'add', which changes the total
 -- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
+-- ARGV[6] channel to which clients of this library listen as well
 --
 -- Reply   integer: 1 done, 0 nobody has set the permits; nothing changed
+--         array: done; how many were told of permits, how many listen to ARGV[6]
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_RANGE: there would be more than Redisson can count
 --         error LATCHKEY_PAST: the operation is over
 --
 -- A counter that is not there is created, unless ARGV[3] forbids it.
 --
--- Cost: at most 7 commands. Works on a server that is out of memory. Idempotent: the
--- operation is noted.
+-- Cost: at most 8 commands. Works on a server that is out of memory. Idempotent: the
+-- operation is noted, but not who was told.
 local key, total, note = KEYS[1], KEYS[2], KEYS[3]
 local number, n, how = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local publish, channel = ARGV[4], ARGV[5]
@@ -41,7 +43,9 @@ elseif how == 'add' then
   end
 end
 remember(1)
-if n > 0 then
-  announce(now)
+local told = n > 0 and announce(now) or 0
+if told > 0 and how ~= 'add' then
+  local count = redis.pcall('pubsub', publish == 'PUBLISH' and 'numsub' or 'shardnumsub', ARGV[6])
+  return {told, type(count) == 'table' and tonumber(count[2]) or 0}
 end
 return 1

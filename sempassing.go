@@ -1,0 +1,71 @@
+package latchkey
+
+import (
+	"context"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// A release of permits: they are passed on inside this client (waitqueue_permits.go), or given back
+// to the server, whose answer tells who else wants some (waitqueue_turns.go).
+
+// passOn passes permits to those of this client who are first in line, and reports whether it has.
+func (s *Semaphore) passOn(n int) bool {
+	if s.invalid != nil || n < 1 || !s.client.begin() {
+		return false
+	}
+	defer s.client.working.Done()
+	q := s.client.waitQueues.known(s.key)
+	return q != nil && q.passPermits(n)
+}
+
+// releasePermits is Release and ReleaseIfExists, of permits that are not passed on.
+func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int) (bool, error) {
+	if err := checkCount(n); err != nil {
+		return false, fail(verb, s.name, err)
+	}
+	q := s.client.waitQueues.known(s.key)
+	if q != nil {
+		q.permitsReturn(n)
+	}
+	a, err := s.sendOrRepeat(s.client.sender.Detached(ctx), verb, func(o *operation) call {
+		return s.release(o, how, n)
+	})
+	l := s.listenersOf(a, err)
+	if q != nil {
+		q.permitsReturned(n, l)
+	}
+	if l.known {
+		return true, nil
+	}
+	return boolOf(a, err)
+}
+
+// listenersOf reads from the answer to a release who was told of it, if anybody was.
+func (s *Semaphore) listenersOf(a transport.Answer, err error) (l listeners) {
+	if err != nil {
+		return l
+	}
+	reply, err := a.Message.ToArray()
+	if err != nil || len(reply) != 2 {
+		return l
+	}
+	told, err1 := reply[0].AsInt64()
+	clients, err2 := reply[1].AsInt64()
+	return listeners{told, clients, err1 == nil && err2 == nil, s.client.handover.counted == "1"}
+}
+
+// noteGranted notes that the server has granted permits, which may be passed on.
+func (s *Semaphore) noteGranted(n int) {
+	if q := s.client.waitQueues.known(s.key); q != nil {
+		q.permitsGranted(n, s.client.options.Turn)
+	}
+}
+
+// endTurns has the permits that are passed on given back soon, because the semaphore has been
+// changed.
+func (c *permitCount) endTurns() {
+	if q := c.client.waitQueues.known(c.key); q != nil {
+		q.endTurns()
+	}
+}

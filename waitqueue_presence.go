@@ -1,0 +1,25 @@
+package latchkey
+
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// Clients of this library that wait for permits listen to a second channel of the semaphore, on
+// which nothing is published. Who listens to Redisson's channel and not to this one is a stranger.
+
+// presenceChannel is that channel.
+func presenceChannel(key string) string { return "latchkey:" + transport.HashTag(key) + ":waits" }
+
+// presence is the subscription to it, which lasts as long as the one to the messages.
+type presence struct{ of *subscription }
+
+// message is part of [subscriber].
+func (presence) message(string) {}
+
+// reconnected is part of [subscriber].
+func (presence) reconnected() {}
+
+// retire is part of [subscriber].
+func (p presence) retire(time.Duration) bool { return p.of.retired.Load() }

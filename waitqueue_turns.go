@@ -1,0 +1,169 @@
+package latchkey
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Turns of the permits of a semaphore. Permits that the server has granted may be passed on inside
+// the client for a turn ([Options.Turn]). Permits have no names, so that turns are counted: as
+// long as the turn of any permits is over that have not been given back, a release goes to
+// the server. Each grant has a turn of its own, so that one does not prolong another's.
+//
+// What a release is told of who else listens decides about the next turn:
+//
+//   - Nobody: the turns of all permits begin anew.
+//   - Clients of this library: those who have no permits to pass on ask first.
+//   - Strangers, who know of no turns: for a moment nothing is passed on.
+
+// permitTurns is what a wait queue knows of permits that its client has. shard.mu guards it.
+type permitTurns struct {
+	turns     []permitTurn  // of permits that the server has granted, the oldest first
+	lasts     time.Duration // how long a turn is
+	alone     bool          // the server told nobody else of the last release
+	returning int           // releases under way
+	yielding  bool          // the front is to ask a moment later
+
+	// freed are permits that were released while nobody else listened, and that nobody here has
+	// taken since; freedBefore are those that there were when the front asked.
+	freed, freedBefore int
+}
+
+// permitTurn is the turn of permits that were granted together.
+type permitTurn struct {
+	count int
+	ends  time.Time
+}
+
+// permitsGranted begins the turn of permits that the server has granted.
+func (q *waitQueue) permitsGranted(n int, turn time.Duration) {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.refused = false
+	q.freed = max(q.freed-n, 0)
+	if turn > 0 {
+		q.lasts = turn
+		q.forgetTurns()
+		q.turns = append(q.turns, permitTurn{n, time.Now().Add(turn)})
+	}
+}
+
+// forgetTurns forgets permits that were not given back for a turn after theirs: somebody keeps
+// them. shard.mu is held.
+func (q *waitQueue) forgetTurns() {
+	kept := 0
+	for kept < len(q.turns) && time.Since(q.turns[kept].ends) > q.lasts {
+		kept++
+	}
+	q.turns = q.turns[kept:]
+}
+
+// mayPassPermits reports whether this client has as many permits, and the turn of none is
+// over. While the server is asked whether others want some, if nobody did before, turns go
+// on. shard.mu is held.
+func (q *waitQueue) mayPassPermits(n int) bool {
+	now := time.Now()
+	q.forgetTurns()
+	if len(q.turns) == 0 || now.Before(q.strangersUntil) ||
+		!now.Before(q.turns[0].ends) && (!q.alone || q.returning == 0) {
+		return false
+	}
+	for _, t := range q.turns {
+		if n -= t.count; n <= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// permitsReturn notes that a release is sent, of permits whose turns began first.
+func (q *waitQueue) permitsReturn(n int) {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.returning++
+	for len(q.turns) > 0 && q.turns[0].count <= n {
+		n -= q.turns[0].count
+		q.turns = q.turns[1:]
+	}
+	if len(q.turns) > 0 {
+		q.turns[0].count -= n
+	}
+}
+
+// listeners are who was told of a release.
+type listeners struct {
+	told    int64 // how many, with this client
+	clients int64 // how many of them are clients of this library
+	known   bool  // the server has said that
+	all     bool  // it counts all there are
+}
+
+// permitsReturned notes what has come of a release.
+func (q *waitQueue) permitsReturned(n int, l listeners) {
+	q.shard.mu.Lock()
+	here := int64(0)
+	if q.sub.live() {
+		here = 1
+	}
+	q.returning--
+	q.alone = l.known && l.all && l.told == here
+	switch {
+	case q.alone:
+		q.freed += n
+		q.beginTurns()
+	case l.known && l.told > max(l.clients, here):
+		q.strangersUntil = time.Now().Add(strangersLinger)
+		fallthrough
+	default:
+		q.freed = 0
+	}
+	alone := q.alone
+	q.shard.mu.Unlock()
+	if alone {
+		q.signal() // the message may have been put off
+	}
+}
+
+// beginTurns begins the turns of all permits anew. shard.mu is held.
+func (q *waitQueue) beginTurns() {
+	for i := range q.turns {
+		q.turns[i].ends = time.Now().Add(q.lasts)
+	}
+}
+
+// noteTaken notes that there are too few permits for somebody. If this client has released as
+// many, and nobody else listened, somebody has taken them who cannot be seen. shard.mu is held.
+func (q *waitQueue) noteTaken(n int) {
+	if n <= min(q.freed, q.freedBefore) {
+		q.strangersUntil = time.Now().Add(strangersLinger)
+	}
+	q.freed = 0
+}
+
+// endTurns ends the turns of all permits: the semaphore has been changed.
+func (q *waitQueue) endTurns() {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	for i := range q.turns {
+		q.turns[i].ends = time.Now()
+	}
+}
+
+// letOthersTake reports whether clients that have no permits may take those that are
+// announced: this one has some to pass on. The front asks a moment later. shard.mu is held.
+func (q *waitQueue) letOthersTake() bool {
+	last := len(q.turns) - 1
+	if last < 0 || time.Now().Before(q.strangersUntil) || !time.Now().Before(q.turns[last].ends) {
+		return false
+	}
+	if !q.yielding {
+		q.yielding = true
+		time.AfterFunc(yieldFor/2+rand.N(yieldFor), func() {
+			q.shard.mu.Lock()
+			q.yielding = false
+			q.shard.mu.Unlock()
+			q.signal()
+		})
+	}
+	return true
+}
