@@ -66,6 +66,6 @@ func (s *Semaphore) noteGranted(n int) {
 // changed.
 func (c *permitCount) endTurns() {
 	if q := c.client.waitQueues.known(c.key); q != nil {
-		q.endTurns()
+		q.permitsChanged()
 	}
 }

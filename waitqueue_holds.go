@@ -170,8 +170,9 @@ func (q *waitQueue) newSubscription(wanted bool, channel string) *subscription {
 }
 
 // message is part of [subscriber].
-func (q *waitQueue) message(string) {
+func (q *waitQueue) message(text string) {
 	q.shard.mu.Lock()
+	q.noteAnnounced(text)
 	own := q.ownMessages > 0
 	if own {
 		q.ownMessages--

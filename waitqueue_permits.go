@@ -1,6 +1,9 @@
 package latchkey
 
-import "errors"
+import (
+	"errors"
+	"strconv"
+)
 
 // Permits of a semaphore that goroutines of a client want are passed from one to the next in
 // memory: a release gives them to those who are first in line, if these ask for just as many,
@@ -30,7 +33,11 @@ func permitsOf(who any) *permitRequest {
 type permitFront struct {
 	front   *permitRequest // or nil
 	asksNow bool           // it asks the server, and is passed nothing meanwhile
-	refused bool           // the one who asked last was refused
+	refused bool           // there are too few on the server, as far as is known
+
+	// announced is how many there were by the last message, 0 if there was none since the front asked
+	// before; atAsk is that number when it asked last.
+	announced, atAsk int
 }
 
 // frontAsks notes that the front asks the server now, unless it has been passed what it waits for,
@@ -48,6 +55,7 @@ func (q *waitQueue) frontAsks(first bool) (passed, known bool) {
 		return false, true
 	}
 	q.asksNow, q.refused, q.freedBefore = true, false, q.freed
+	q.atAsk, q.announced = q.announced, 0
 	q.heard.Store(false)
 	return false, false
 }
@@ -62,6 +70,25 @@ func (q *waitQueue) frontRests(err error) {
 	q.asksNow, q.refused = false, errors.Is(err, ErrNotAcquired)
 	if q.refused {
 		q.noteTaken(q.front.count)
+	}
+}
+
+// frontTook notes that the server has granted the front what it asked for: there may be more, unless
+// the last message was of no more. shard.mu is held.
+func (q *waitQueue) frontTook(n int) {
+	q.refused = 0 < q.atAsk && q.atAsk <= n
+	q.atAsk = 0
+}
+
+// noteAnnounced notes how many permits there are by a message. Without the semaphore there are
+// none. shard.mu is held.
+func (q *waitQueue) noteAnnounced(text string) {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return
+	}
+	if q.announced = n; n == 0 {
+		q.endTurns()
 	}
 }
 
@@ -84,6 +111,10 @@ func (q *waitQueue) passPermits(n int) bool {
 		return false
 	}
 	takers, toFront := q.takersOf(n)
+	if takers == 0 && !toFront {
+		return false
+	}
+	q.notePass()
 	if toFront {
 		q.front.passed = true
 		signal(q.signals)
@@ -93,7 +124,7 @@ func (q *waitQueue) passPermits(n int) bool {
 		w.request.passed, w.taken = true, true
 		close(w.inFront)
 	}
-	return toFront || takers > 0
+	return true
 }
 
 // takersOf returns how many in line take n permits, all of them, and whether the front does

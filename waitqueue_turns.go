@@ -1,6 +1,7 @@
 package latchkey
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 )
@@ -15,6 +16,9 @@ import (
 //   - Nobody: the turns of all permits begin anew.
 //   - Clients of this library: those who have no permits to pass on ask first.
 //   - Strangers, who know of no turns: for a moment nothing is passed on.
+
+// passesOfPermits is how often permits may be passed on in a turn while others wait.
+const passesOfPermits = 256
 
 // permitTurns is what a wait queue knows of permits that its client has. shard.mu guards it.
 type permitTurns struct {
@@ -31,20 +35,32 @@ type permitTurns struct {
 
 // permitTurn is the turn of permits that were granted together.
 type permitTurn struct {
-	count int
-	ends  time.Time
+	count  int
+	ends   time.Time
+	passes int // how often they may be passed on
+}
+
+// newTurn is a turn that begins now. shard.mu is held.
+func (q *waitQueue) newTurn(n int) permitTurn {
+	t := permitTurn{n, time.Now().Add(q.lasts), passesOfPermits}
+	if q.alone {
+		t.passes = math.MaxInt
+	}
+	return t
 }
 
 // permitsGranted begins the turn of permits that the server has granted.
 func (q *waitQueue) permitsGranted(n int, turn time.Duration) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.refused = false
+	if q.asksNow {
+		q.frontTook(n)
+	}
 	q.freed = max(q.freed-n, 0)
 	if turn > 0 {
 		q.lasts = turn
 		q.forgetTurns()
-		q.turns = append(q.turns, permitTurn{n, time.Now().Add(turn)})
+		q.turns = append(q.turns, q.newTurn(n))
 	}
 }
 
@@ -126,8 +142,17 @@ func (q *waitQueue) permitsReturned(n int, l listeners) {
 
 // beginTurns begins the turns of all permits anew. shard.mu is held.
 func (q *waitQueue) beginTurns() {
-	for i := range q.turns {
-		q.turns[i].ends = time.Now().Add(q.lasts)
+	for i, t := range q.turns {
+		q.turns[i] = q.newTurn(t.count)
+	}
+}
+
+// notePass notes that permits are passed on. It counts for those whose turn ends first.
+// shard.mu is held.
+func (q *waitQueue) notePass() {
+	first := &q.turns[0]
+	if first.passes--; first.passes <= 0 {
+		first.ends = time.Now()
 	}
 }
 
@@ -140,13 +165,18 @@ func (q *waitQueue) noteTaken(n int) {
 	q.freed = 0
 }
 
-// endTurns ends the turns of all permits: the semaphore has been changed.
+// endTurns ends the turns of all permits: the semaphore has been changed. shard.mu is held.
 func (q *waitQueue) endTurns() {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
 	for i := range q.turns {
 		q.turns[i].ends = time.Now()
 	}
+}
+
+// permitsChanged is called when this client has changed the semaphore.
+func (q *waitQueue) permitsChanged() {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.endTurns()
 }
 
 // letOthersTake reports whether clients that have no permits may take those that are
