@@ -1,0 +1,394 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// Permits of a semaphore that several goroutines of a client want are passed among them in memory.
+
+// hotSemaphore is a semaphore of a client that passes on.
+type hotSemaphore struct {
+	*latchkey.Semaphore
+
+	client *latchkey.Client
+	tap    *rig.Tap
+}
+
+func newHotSemaphore(t *testing.T, permits int, options latchkey.Options) hotSemaphore {
+	t.Helper()
+	tap := rig.NewTap(t, rig.Shared())
+	client := connectVia(t, rig.Shared(), tap.Addr(), options)
+	return hotSemaphore{newSemaphore(t, client, permits), client, tap}
+}
+
+// acquireInLine acquires in another goroutine, and returns when that waits.
+func (s hotSemaphore) acquireInLine(ctx context.Context, t *testing.T, n int) <-chan error {
+	t.Helper()
+	waiting := &waitingContext{Context: ctx, waits: make(chan struct{})}
+	done := make(chan error, 1)
+	go func() { done <- s.Acquire(waiting, n) }()
+	rig.Await(t, soon, "the call waits", waiting.waits)
+	return done
+}
+
+// sent is how many commands, and how many releases among them, were sent for the semaphore.
+func (s hotSemaphore) sent() (all, releases int) {
+	for _, c := range s.tap.Commands() {
+		if rig.Mentions(s.Name())(c) {
+			all++
+		}
+		if rig.Mentions(s.Name())(c) && slices.Contains(c.Args, "release") {
+			releases++
+		}
+	}
+	return all, releases
+}
+
+// workers acquire and release for as long as ctx lasts, and count what they got.
+func workers(ctx context.Context, t *testing.T, s *latchkey.Semaphore, n int, done *atomic.Int64) *sync.WaitGroup {
+	t.Helper()
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if err := s.Acquire(ctx, 1); err != nil {
+					assert.ErrorIs(t, err, context.Canceled)
+					return
+				}
+				done.Add(1)
+				assert.NoError(t, s.Release(context.WithoutCancel(ctx), 1))
+			}
+		})
+	}
+	return &all
+}
+
+// allBack says that all permits are there again.
+func allBack(t *testing.T, s *latchkey.Semaphore, permits int) {
+	t.Helper()
+	rig.Eventually(t, soon, "all permits are back", func() error {
+		if n, err := freeIn(t.Context(), s); n != permits || err != nil {
+			return errors.Join(err, fmt.Errorf("%d of %d are available", n, permits))
+		}
+		return nil
+	})
+}
+
+// However many goroutines of a client want permits, the server is seldom asked.
+func TestPermitPassing_of_a_hot_semaphore(t *testing.T) {
+	s := newHotSemaphore(t, 2, longTurn)
+	const goroutines = 8
+	passes := rig.Sized(5000)
+	var all sync.WaitGroup
+	for range goroutines {
+		all.Go(func() {
+			for range passes {
+				assert.NoError(t, s.Acquire(t.Context(), 1))
+				assert.NoError(t, s.Release(t.Context(), 1))
+			}
+		})
+	}
+	all.Wait()
+	sent, releases := s.sent()
+	t.Logf("%d commands, %d of them releases, for %d acquisitions", sent, releases, goroutines*passes)
+	assert.Less(t, sent, goroutines*passes/4, "an eighth of what permits cost that are not passed on")
+	allBack(t, s.Semaphore, 2)
+}
+
+// A client whose turn is negative passes nothing on.
+func TestPermitPassing_can_be_switched_off(t *testing.T) {
+	t.Parallel()
+	s := newHotSemaphore(t, 1, latchkey.Options{Turn: -1})
+	const goroutines, passes = 4, 20
+	var all sync.WaitGroup
+	for range goroutines {
+		all.Go(func() {
+			for range passes {
+				assert.NoError(t, s.Acquire(t.Context(), 1))
+				assert.NoError(t, s.Release(t.Context(), 1))
+			}
+		})
+	}
+	all.Wait()
+	_, releases := s.sent()
+	assert.GreaterOrEqual(t, releases, goroutines*passes)
+}
+
+// Permits are neither lost nor doubled, whatever number is asked for, whoever gives up when, and
+// whatever else changes their number.
+func TestPermitPassing_keeps_the_number_of_permits(t *testing.T) {
+	t.Parallel()
+	const permits, goroutines = 5, 6
+	name := rig.Name(t)
+	var inside, had, gaveUp atomic.Int64
+	var all sync.WaitGroup
+	for range 2 {
+		s := connect(t, rig.Shared()).NewSemaphore(name)
+		_, err := s.TrySetPermits(t.Context(), permits)
+		require.NoError(t, err)
+		for range goroutines {
+			all.Go(func() {
+				for range rig.Sized(3000) {
+					ctx, cancel := context.WithCancel(t.Context())
+					if rand.N(2) == 0 {
+						time.AfterFunc(rand.N(2*time.Millisecond), cancel)
+					}
+					n := 1 + rand.N(3)
+					if err := s.Acquire(ctx, n); err != nil {
+						gaveUp.Add(1)
+						cancel()
+						assert.ErrorIs(t, err, context.Canceled)
+						continue
+					}
+					had.Add(1)
+					assert.LessOrEqual(t, inside.Add(int64(n)), int64(permits))
+					inside.Add(int64(-n))
+					giveBack(t, s, n)
+					cancel()
+				}
+			})
+		}
+	}
+	all.Wait()
+	t.Logf("%d had permits, %d gave up", had.Load(), gaveUp.Load())
+	assert.NotZero(t, had.Load())
+	allBack(t, connect(t, rig.Shared()).NewSemaphore(name), permits)
+}
+
+// giveBack releases permits in one of several ways.
+func giveBack(t *testing.T, s *latchkey.Semaphore, n int) {
+	t.Helper()
+	ctx := t.Context()
+	switch rand.N(8) {
+	case 0:
+		there, err := s.ReleaseIfExists(ctx, n)
+		assert.NoError(t, err)
+		assert.True(t, there)
+	case 1:
+		for range n {
+			assert.NoError(t, s.Release(ctx, 1))
+		}
+	case 2:
+		assert.NoError(t, s.AddPermits(ctx, 1))
+		assert.NoError(t, s.AddPermits(ctx, -1))
+		assert.NoError(t, s.Release(ctx, n))
+	case 3:
+		drained, err := s.Drain(ctx)
+		assert.NoError(t, err)
+		if drained+n > 0 {
+			assert.NoError(t, s.Release(ctx, drained+n))
+		}
+	default:
+		assert.NoError(t, s.Release(ctx, n))
+	}
+}
+
+// A waiter whose context ends while permits are passed to it has them or has them not, and says which.
+func TestPermitPassing_loses_none_to_who_gives_up(t *testing.T) {
+	s := newHotSemaphore(t, 1, longTurn)
+	require.NoError(t, s.Acquire(t.Context(), 1))
+	had, tries := 0, rig.Sized(20_000)
+	for range tries {
+		ctx, cancel := context.WithCancel(t.Context())
+		var waiting, next <-chan error
+		if rand.N(2) == 0 { // it is in front
+			waiting = s.acquireInLine(ctx, t, 1)
+		}
+		next = s.acquireInLine(t.Context(), t, 1)
+		if waiting == nil { // it is in line
+			waiting = s.acquireInLine(ctx, t, 1)
+		}
+		released := make(chan error, 1)
+		go func() { released <- s.Release(t.Context(), 1) }()
+		for range rand.N(4) {
+			runtime.Gosched()
+		}
+		cancel()
+		require.NoError(t, rig.Await(t, soon, "the release", released))
+		for range 2 {
+			select {
+			case err := <-waiting:
+				if err != nil {
+					require.ErrorIs(t, err, context.Canceled)
+					continue
+				}
+				had++
+			case err := <-next:
+				require.NoError(t, err)
+			}
+			require.NoError(t, s.Release(t.Context(), 1))
+		}
+		require.NoError(t, s.Acquire(within(t, soon), 1))
+	}
+	t.Logf("%d of %d had it", had, tries)
+	require.NoError(t, s.Release(t.Context(), 1))
+	allBack(t, s.Semaphore, 1)
+}
+
+// Those who wait in one client are served in the order in which they came.
+func TestPermitPassing_keeps_the_order(t *testing.T) {
+	t.Parallel()
+	s := newHotSemaphore(t, 1, longTurn)
+	require.NoError(t, s.Acquire(t.Context(), 1))
+	const waiters = 30
+	order := make(chan int, waiters)
+	var all sync.WaitGroup
+	for i := range waiters {
+		waiting := &waitingContext{Context: within(t, soon), waits: make(chan struct{})}
+		all.Go(func() {
+			assert.NoError(t, s.Acquire(waiting, 1))
+			order <- i
+			assert.NoError(t, s.Release(t.Context(), 1))
+		})
+		rig.Await(t, soon, "the call waits", waiting.waits)
+	}
+	admin := rig.NewAdmin(t, rig.Shared())
+	rig.Eventually(t, soon, "the first of them listens", func() error {
+		if len(admin.Channels(s.Name())) < 2 {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+	s.tap.Forget()
+	require.NoError(t, s.Release(t.Context(), 1))
+	all.Wait()
+	for i := range waiters {
+		assert.Equal(t, i, <-order)
+	}
+	_, releases := s.sent()
+	assert.Less(t, releases, waiters/2, "most are passed on")
+}
+
+// Two clients that want the same permits all the time get as much, and neither waits for the
+// other longer than a turn for each permit.
+func TestPermitPassing_shares_with_other_clients(t *testing.T) {
+	for _, permits := range []int{1, 3} {
+		t.Run(fmt.Sprint(permits), func(t *testing.T) {
+			first := newSemaphore(t, connect(t, rig.Shared()), permits)
+			other := connect(t, rig.Shared()).NewSemaphore(first.Name())
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			var a, b atomic.Int64
+			workersA := workers(ctx, t, first, 4, &a)
+			workersB := workers(ctx, t, other, 4, &b)
+			const enough = 5000
+			rig.Eventually(t, time.Minute, "both have had permits often", func() error {
+				if a.Load() < enough || b.Load() < enough {
+					return fmt.Errorf("%d and %d", a.Load(), b.Load())
+				}
+				return nil
+			})
+			x, y := a.Load(), b.Load()
+			stop()
+			workersA.Wait()
+			workersB.Wait()
+			t.Logf("%d and %d", x, y)
+			rig.Target(t, x <= 2*y && y <= 2*x, "shares of %d and %d", x, y)
+			assert.Less(t, max(x, y), 20*min(x, y))
+			allBack(t, first, permits)
+		})
+	}
+}
+
+// A request for many permits gets in beside others that take single ones in tight loops.
+func TestPermitPassing_beside_a_large_request(t *testing.T) {
+	t.Parallel()
+	const permits = 4
+	small := newSemaphore(t, connect(t, rig.Shared(), keepsShortly), permits)
+	large := connect(t, rig.Shared(), keepsShortly).NewSemaphore(small.Name())
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var done atomic.Int64
+	all := workers(ctx, t, small, 8, &done)
+	for range 5 {
+		require.NoError(t, large.Acquire(within(t, soon), permits))
+		assert.Zero(t, available(t, large), "nothing is passed on that is not there")
+		before := done.Load()
+		require.NoError(t, large.Release(t.Context(), permits))
+		rig.Eventually(t, soon, "the small ones go on", func() error {
+			if done.Load() == before {
+				return errors.New("none has a permit")
+			}
+			return nil
+		})
+	}
+	stop()
+	all.Wait()
+	allBack(t, small, permits)
+}
+
+// Beside strangers who wait nothing is passed on: they have as good a chance as before.
+func TestPermitPassing_beside_a_stranger(t *testing.T) {
+	t.Parallel()
+	s := newHotSemaphore(t, 1, longTurn)
+	heard := subscribeRaw(t, rig.Shared(), semaphoreChannelOf(s.Name()))
+	go func() {
+		for {
+			select {
+			case <-heard:
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+	const goroutines, passes = 4, 250
+	var all sync.WaitGroup
+	for range goroutines {
+		all.Go(func() {
+			for range passes {
+				assert.NoError(t, s.Acquire(t.Context(), 1))
+				assert.NoError(t, s.Release(t.Context(), 1))
+			}
+		})
+	}
+	all.Wait()
+	_, releases := s.sent()
+	assert.Greater(t, releases, goroutines*passes/2, "beside strangers permits are released on the server")
+}
+
+// Permits that are passed on while the client closes come back, or somebody has them.
+func TestPermitPassing_and_Close(t *testing.T) {
+	t.Parallel()
+	for range rig.Sized(200) {
+		const permits = 2
+		witness := newSemaphore(t, connect(t, rig.Shared()), permits)
+		client := connect(t, rig.Shared())
+		s := client.NewSemaphore(witness.Name())
+		var kept atomic.Int64
+		var all sync.WaitGroup
+		for range 6 {
+			all.Go(func() {
+				for {
+					if err := s.Acquire(t.Context(), 1); err != nil {
+						assert.ErrorIs(t, err, latchkey.ErrClosed)
+						return
+					}
+					if err := s.Release(t.Context(), 1); err != nil {
+						assert.ErrorIs(t, err, latchkey.ErrClosed)
+						kept.Add(1)
+						return
+					}
+				}
+			})
+		}
+		rest(rand.N(5 * time.Millisecond))
+		require.NoError(t, client.Close(t.Context()))
+		all.Wait()
+		allBack(t, witness, permits-int(kept.Load()))
+	}
+}
