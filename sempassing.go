@@ -15,8 +15,12 @@ func (s *Semaphore) passOn(n int) bool {
 		return false
 	}
 	defer s.client.working.Done()
-	q := s.client.waitQueues.known(s.key)
-	return q != nil && q.passPermits(n)
+	q := s.client.waitQueues.useKnown(s.key)
+	if q == nil {
+		return false
+	}
+	defer q.done()
+	return q.passPermits(n)
 }
 
 // releasePermits is Release and ReleaseIfExists, of permits that are not passed on.
@@ -24,17 +28,17 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 	if err := checkCount(n); err != nil {
 		return false, fail(verb, s.name, err)
 	}
-	q := s.client.waitQueues.known(s.key)
-	if q != nil {
+	returned := func(listeners) {}
+	if q := s.client.waitQueues.useKnown(s.key); q != nil {
+		defer q.done()
 		q.permitsReturn(n)
+		returned = func(l listeners) { q.permitsReturned(n, l) }
 	}
 	a, err := s.sendOrRepeat(s.client.sender.Detached(ctx), verb, func(o *operation) call {
 		return s.release(o, how, n)
 	})
 	l := s.listenersOf(a, err)
-	if q != nil {
-		q.permitsReturned(n, l)
-	}
+	returned(l)
 	if l.known {
 		return true, nil
 	}
@@ -57,7 +61,8 @@ func (s *Semaphore) listenersOf(a transport.Answer, err error) (l listeners) {
 
 // noteGranted notes that the server has granted permits, which may be passed on.
 func (s *Semaphore) noteGranted(n int) {
-	if q := s.client.waitQueues.known(s.key); q != nil {
+	if q := s.client.waitQueues.useKnown(s.key); q != nil {
+		defer q.done()
 		q.permitsGranted(n, s.client.options.Turn)
 	}
 }
@@ -65,7 +70,8 @@ func (s *Semaphore) noteGranted(n int) {
 // endTurns has the permits that are passed on given back soon, because the semaphore has been
 // changed.
 func (c *permitCount) endTurns() {
-	if q := c.client.waitQueues.known(c.key); q != nil {
+	if q := c.client.waitQueues.useKnown(c.key); q != nil {
+		defer q.done()
 		q.permitsChanged()
 	}
 }

@@ -56,7 +56,9 @@ func (q *waitQueue) permitsGranted(n int, turn time.Duration) {
 	if q.asksNow {
 		q.frontTook(n)
 	}
-	q.freed = max(q.freed-n, 0)
+	if q.freed > 0 || q.returning > 0 { // the answer to the release may be yet to come
+		q.freed -= n
+	}
 	if turn > 0 {
 		q.lasts = turn
 		q.forgetTurns()
@@ -162,7 +164,7 @@ func (q *waitQueue) noteTaken(n int) {
 	if n <= min(q.freed, q.freedBefore) {
 		q.strangersUntil = time.Now().Add(strangersLinger)
 	}
-	q.freed = 0
+	q.freed -= max(q.freedBefore, 0)
 }
 
 // endTurns ends the turns of all permits: the semaphore has been changed. shard.mu is held.

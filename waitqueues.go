@@ -55,6 +55,18 @@ func (all *waitQueues) use(key string) *waitQueue {
 	return q
 }
 
+// useKnown is use if there is a wait queue of the key, and returns nil otherwise.
+func (all *waitQueues) useKnown(key string) *waitQueue {
+	shard := all.shard(key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	q := shard.queues[key]
+	if q != nil {
+		q.users++
+	}
+	return q
+}
+
 // known returns the wait queue of a key, or nil if nobody uses it.
 func (all *waitQueues) known(key string) *waitQueue {
 	shard := all.shard(key)
