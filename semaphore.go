@@ -23,7 +23,9 @@ import (
 // ErrNotSet, unless they are told to wait for it ([AwaitSet]).
 //
 // Waiters of one client are served first come first served, whatever number they ask
-// for. Among clients there is no order. A request that has been first in its client for a
+// for; only while the first of them asks the server, others that ask for no more may get permits
+// before it. A Release passes permits to them in memory, and sends nothing, for a turn
+// ([Options.Turn]) at a time. Among clients there is no order. A request that has been first in its client for a
 // fifth of Options.StaleWaiterTimeout may have permits reserved for it, one request at a
 // time: others, of this library, can take only unreserved permits, so that a large
 // request is not starved by small ones. That lasts for one StaleWaiterTimeout at first,
@@ -73,7 +75,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 
 // Release gives n permits, and wakes as many waiters as they are enough for. Nobody
 // checks that they were taken before. A semaphore that is not there is made, with n
-// permits; see [Semaphore.ReleaseIfExists]. It works although ctx has ended: the time
+// permits; see [Semaphore.ReleaseIfExists]. If those who are first in line in this client want
+// just as many, they get these, for a turn ([Options.Turn]) without the server being asked. It works although ctx has ended: the time
 // is bounded by Options.RetryBudget instead.
 //
 // The error matches one of
@@ -96,7 +99,8 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 
 // ReleaseIfExists is Release for a semaphore that may have been deleted, or have come to
 // the end of its TTL: it is not made anew. It reports whether it was there; false, with a
-// nil error, means that no permit was given. The errors are those of Release.
+// nil error, means that no permit was given. The server is asked each time. The errors are
+// those of Release.
 func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 	return s.releasePermits(ctx, "release if exists", "release if set", n)
 }
