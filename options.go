@@ -100,6 +100,7 @@ type Options struct {
 	// a turn. Goroutines that want to read under an [RWLock] are let in for a turn along with
 	// those that read. Default: DefaultTurn; at most MaxTurn. With a negative Turn nothing is
 	// passed on or shared, and each hold begins and ends on the server.
+	// The permits of a [Semaphore] are passed on in the same way, each for a turn.
 	//
 	// While goroutines of this client pass a lock on, the server sees one owner. A forced
 	// unlock, an eviction or a failover that takes the lock from it is noticed at the next
