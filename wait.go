@@ -72,7 +72,7 @@ func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter) err
 				return q.waitError(ctx, err, nil)
 			}
 		}
-		pause := time.Duration(0)
+		var pause time.Duration
 		switch passed, known := q.frontAsks(round == 0); {
 		case passed:
 			return nil
