@@ -33,7 +33,7 @@ func BenchmarkFloor(b *testing.B) {
 			if err := lockAcquire.Send(ctx, c.rueidis, k.queued(), []string{"o", "30000", "1", "", "", "", "", ""}).Error(); !rueidis.IsRedisNil(err) {
 				return err
 			}
-			return lockRelease.Send(ctx, c.rueidis, k.fenced(), []string{"o", "0", "", "PUBLISH", "ch:{" + key + "}", "30000", "", "", "latchkey:{", "}", "1"}).Error()
+			return lockRelease.Send(ctx, c.rueidis, k.fenced(), []string{"o", "0", "", "PUBLISH", "ch:{" + key + "}", "30000", "", "", "latchkey:{", "}", "1", "0"}).Error()
 		}
 	})
 }

@@ -101,14 +101,14 @@ func (c *Client) evictions(names keys, i Inspection) []call {
 		return rwEvictions(names, i.Holders, c.publish)
 	case KindMutex:
 		return []call{{mutexRelease, names.queued(),
-			append([]string{i.Holders[0].Owner.String(), c.publish, names.channel}, c.handover.args(&names, "", "")...)}}
+			append([]string{i.Holders[0].Owner.String(), c.publish, names.channel}, c.handover.args(&names, "", "", 0)...)}}
 	default:
 		// It may be a fair lock, whose waiters listen elsewhere.
 		args := []string{i.Holders[0].Owner.String(), "-1", "", c.publish, names.channel, "0"}
 		fair := append(slices.Clone(args), "0")
 		return []call{
 			{fairRelease, names.fairKeys(), append(fair, c.fairArgs(names)...)},
-			{lockRelease, names.fenced(), append(args, c.handover.args(&names, "", "")...)},
+			{lockRelease, names.fenced(), append(args, c.handover.args(&names, "", "", 0)...)},
 		}
 	}
 }

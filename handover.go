@@ -40,7 +40,10 @@ type waker interface {
 }
 
 // grant is what a client is told of an owner that has been given the lock.
-type grant struct{ token int64 }
+type grant struct {
+	token int64
+	lease time.Duration
+}
 
 // longestEntryPause is how long the front relies on being told: the queue lives for a minute
 // after the last call.
@@ -282,7 +285,7 @@ func (o *ownership) granted(token int64) bool {
 	o.mu.Lock()
 	wanted := o.phase == acquiring || o.phase == held
 	if o.phase == acquiring {
-		o.entry.grant = &grant{token}
+		o.entry.grant = &grant{token, o.entry.lease}
 	}
 	o.mu.Unlock()
 	if wanted {

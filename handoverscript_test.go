@@ -56,7 +56,7 @@ func eachHandover(t *testing.T, test func(t *testing.T, s handoverScripts)) {
 // entry is that of an owner, which a grant gives 5 s and two tokens.
 func (s handoverScripts) entry(owner string) string {
 	if s.mutex {
-		return owner + " 5000 0"
+		return owner + " 5000 0s"
 	}
 	return owner + " 5000 2"
 }
@@ -84,7 +84,7 @@ func (s handoverScripts) wait(owner string) {
 // release releases with the entries of the owner and of the next one.
 func (s handoverScripts) release(owner, own, next string) any {
 	s.t.Helper()
-	args := []string{own, next, "latchkey:{", "}", "1"}
+	args := []string{own, next, "latchkey:{", "}", "1", "30000"}
 	if s.mutex {
 		return s.run(mutexRelease, s.keys.queued(), append([]string{owner, "PUBLISH", s.keys.channel}, args...)...)
 	}
@@ -214,6 +214,7 @@ func TestHandoverScripts_next_owner(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		s.ask(ownerA, "", "")
 		require.Equal(t, s.granted(ownerA2, "3"), s.release(ownerA, "", s.entry(ownerA2)), "nobody has to hear it")
+		require.Equal(t, int64(30000), s.do("PTTL", s.keys.key), "the lease that it asked for")
 		s.stands(ownerA2, "4")
 		require.Nil(t, s.release(ownerA, "", s.entry(ownerA2)))
 		s.stands(ownerA2, "4")
@@ -222,6 +223,7 @@ func TestHandoverScripts_next_owner(t *testing.T) {
 		s.wait(ownerB)
 		s.set(modelEpoch + 1000)
 		require.Equal(t, s.granted(ownerB, "5"), s.release(ownerA2, "", s.entry(ownerA)))
+		require.Equal(t, int64(5000), s.do("PTTL", s.keys.key), "the lease of a grant")
 		require.Equal(t, s.told(ownerB, "5"), <-heard)
 		s.stands(ownerB, "6", ownerA)
 		require.Nil(t, s.release(ownerA2, "", s.entry(ownerA)))
@@ -283,21 +285,36 @@ func TestHandoverScripts_passed_over(t *testing.T) {
 	})
 }
 
-// Of many that nobody hears eight are passed over in one call. The lock is free then, and the
-// next call goes on.
+// Of many that nobody hears 64 are passed over in one call. The lock is free then, and the next
+// call goes on.
 func TestHandoverScripts_many_dead(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		heard := s.hear(ownerB)
 		s.ask(ownerA, "", "")
-		for i := range 10 {
+		for i := range 100 {
 			s.do("ZADD", s.keys.queue, strconv.Itoa(i), s.entry(ownerE+strconv.Itoa(i)))
 		}
-		s.do("ZADD", s.keys.queue, "10", s.entry(ownerB))
+		s.do("ZADD", s.keys.queue, "100", s.entry(ownerB))
 		require.Equal(t, int64(0), s.release(ownerA, "", ""))
 		require.Empty(t, s.state().owner)
 		require.Nil(t, s.release(ownerA, "", ""))
 		require.Contains(t, <-heard, ownerB)
 		require.Equal(t, ownerB, s.state().owner)
+	})
+}
+
+// A release of one kind of lock gives it to nobody who waits for the other, whose format it is not.
+func TestHandoverScripts_kinds_do_not_mix(t *testing.T) {
+	eachHandover(t, func(t *testing.T, s handoverScripts) {
+		heard := s.hear(ownerB, ownerC, ownerE)
+		s.ask(ownerA, "", "")
+		other := handoverScripts{s.modelServer, t, s.keys, !s.mutex}
+		s.do("ZADD", s.keys.queue, "1", other.entry(ownerB), "2", s.entry(ownerC), "3", other.entry(ownerE))
+		require.Equal(t, s.granted(ownerC, "3"), s.release(ownerA, "", ""))
+		require.Equal(t, s.told(ownerC, "3"), <-heard)
+		require.Equal(t, int64(0), s.release(ownerC, "", ""), "free, and not the other kind's")
+		s.stands("", "4")
+		require.Empty(t, heard)
 	})
 }
 
@@ -329,7 +346,7 @@ func TestHandoverScripts_left_free(t *testing.T) {
 			return
 		}
 		release := func(owner, next string) any {
-			return s.run(mutexRelease, s.keys.queued(), owner, "PUBLISH", s.keys.channel, "", next, "latchkey:{", "}", "1", "20")
+			return s.run(mutexRelease, s.keys.queued(), owner, "PUBLISH", s.keys.channel, "", next, "latchkey:{", "}", "1", "30000", "20")
 		}
 		heard := s.hear(ownerB)
 		require.Nil(t, release(ownerA, s.entry(ownerA2)), "nothing to free")
@@ -433,7 +450,7 @@ func TestHandoverScripts_without_a_count(t *testing.T) {
 	eachHandover(t, func(_ *testing.T, s handoverScripts) {
 		s.ask(ownerA, "", "")
 		s.wait(ownerB)
-		args := []string{"", "", "latchkey:{", "}", "0"}
+		args := []string{"", "", "latchkey:{", "}", "0", "0"}
 		if s.mutex {
 			s.run(mutexRelease, s.keys.queued(), slices.Concat([]string{ownerA, "PUBLISH", s.keys.channel}, args)...)
 		} else {

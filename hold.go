@@ -69,7 +69,7 @@ func (h *Hold) Count() int { return h.inner().count() }
 // step that must not happen without the lock; what stalls after the look is for
 // a fencing token to stop.
 //
-// After a wait it may be less than the lease. A release gives a lock to the next waiter for
+// After a wait it may be less than the lease. A release gives a lock to another client for
 // Options.StaleWaiterTimeout only, of which Lock leaves half at least; the client raises it to
 // the lease in the background. A hold that was passed on inside the client has what is left of
 // the lease, more than half. Extend gives more at once.

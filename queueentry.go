@@ -2,6 +2,7 @@ package latchkey
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -49,6 +50,9 @@ func (o *ownership) makeEntry(a *acquisition) {
 		return
 	}
 	c, tokens := o.client, "0"
+	if o.lock.spec.stored == KindMutex {
+		tokens = "0s"
+	}
 	o.entry.wanted = a.lease
 	o.entry.lease = min(a.lease, c.options.StaleWaiterTimeout)
 	if o.lock.spec.fenced {
@@ -94,24 +98,23 @@ func (a *acquisition) takeGrant() (begun, known bool) {
 	if known {
 		known = o.client.handover.listens(o)
 	}
-	if granted == nil || !a.grantIsEnough() {
+	if granted == nil || !a.isEnough(granted.lease) {
 		return false, known
 	}
 	now := o.client.clock()
-	o.beginWith(&a.request, newGrantedTerm(o.entry.made, now, o.entry.lease, &a.request), now, granted.token)
+	o.beginWith(&a.request, newGrantedTerm(o.entry.made, now, granted.lease, &a.request), now, granted.token)
 	return true, false
 }
 
-// grantIsEnough reports whether what is left of the lease of a grant will do until it is renewed.
+// isEnough reports whether what is left of the lease of a grant will do until it is renewed.
 // Otherwise the server is asked, which knows that the owner holds the lock.
-func (a *acquisition) grantIsEnough() bool {
+func (a *acquisition) isEnough(granted time.Duration) bool {
 	o, c := a.ownership, a.lock.client
 	select {
 	case <-c.closing:
 		return false
 	default:
 	}
-	granted := o.entry.lease
 	left := granted - driftMargin(granted) - c.clock().Since(o.entry.made)
 	least := granted / 2
 	if !a.renew && a.lease <= granted {
@@ -199,7 +202,7 @@ func (o *ownership) noteHandover(a transport.Answer) {
 	if owner, err := reply[0].ToString(); err == nil && owner == next.wire {
 		token, _ := reply[1].ToString()
 		n, _ := strconv.ParseInt(token, 10, 64)
-		next.entry.grant = &grant{n}
+		next.entry.grant = &grant{n, next.entry.wanted}
 	}
 }
 
@@ -224,19 +227,21 @@ func (o *ownership) takeNext() any {
 func (o *ownership) handoverArgs(count int) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	own, next := "", ""
+	own, next, full := "", "", time.Duration(0)
 	if o.doubt.mayWait() {
 		own = o.entry.text
 	}
 	if o.local.next != nil && count == 0 {
-		next = o.local.next.entry.text
+		next, full = o.local.next.entry.text, o.local.next.entry.wanted
 	}
-	return o.client.handover.args(&o.lock.keys, own, next)
+	return o.client.handover.args(&o.lock.keys, own, next, full)
 }
 
-// args are what a release is told of the queue.
-func (h *handover) args(k *keys, own, next string) []string {
-	return append([]string{own, next}, h.channelArgs(k)...)
+// args are what a release is told of the queue: the entries of the owner and of the next one, and
+// the lease of that.
+func (h *handover) args(k *keys, own, next string, full time.Duration) []string {
+	channels := h.channelArgs(k)
+	return append(append([]string{own, next}, channels...), strconv.FormatInt(millis(full), 10))
 }
 
 // successor is an attempter that can go on with what was left by the one before it.

@@ -57,7 +57,7 @@ func (s lockScripts) acquire(owner string, count int, guest string) any {
 
 func (s lockScripts) release(owner string, count int, guest string) any {
 	s.t.Helper()
-	return s.twice(lockRelease, s.keys(), owner, strconv.Itoa(count), guest, "PUBLISH", "channel:{"+s.key+"}", "0", "", "", "latchkey:{", "}", "1")
+	return s.twice(lockRelease, s.keys(), owner, strconv.Itoa(count), guest, "PUBLISH", "channel:{"+s.key+"}", "0", "", "", "latchkey:{", "}", "1", "0")
 }
 
 func newLockScripts(t *testing.T) lockScripts {
@@ -185,9 +185,9 @@ func TestMutexScripts_sent_twice(t *testing.T) {
 	refused := c.script(mutexAcquire, keys, ownerB, "30000", "", "").([]any)
 	require.InDelta(t, 30000, refused[0], 1000)
 	require.Equal(t, ownerA, refused[1])
-	require.Nil(t, c.script(mutexRelease, keys, ownerB, "PUBLISH", channel, "", "", "latchkey:{", "}", "1"))
-	require.Equal(t, int64(0), c.script(mutexRelease, keys, ownerA, "PUBLISH", channel, "", "", "latchkey:{", "}", "1"))
-	require.Nil(t, c.script(mutexRelease, keys, ownerA, "PUBLISH", channel, "", "", "latchkey:{", "}", "1"))
+	require.Nil(t, c.script(mutexRelease, keys, ownerB, "PUBLISH", channel, "", "", "latchkey:{", "}", "1", "0"))
+	require.Equal(t, int64(0), c.script(mutexRelease, keys, ownerA, "PUBLISH", channel, "", "", "latchkey:{", "}", "1", "0"))
+	require.Nil(t, c.script(mutexRelease, keys, ownerA, "PUBLISH", channel, "", "", "latchkey:{", "}", "1", "0"))
 }
 
 func TestRenewScript_bad_keys_do_not_spoil_the_rest(t *testing.T) {

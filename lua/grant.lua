@@ -7,29 +7,30 @@
 -- The queue is a sorted set. An entry is '<owner> <lease> <tokens>': the owner is the id
 -- of a client, a colon and a number, the lease in ms is what a grant gives it, and the
 -- tokens are how many fencing tokens a grant reserves, 0 if it wants none, with a t behind
--- them if they must not fall below the server's clock. The score is the time of the
--- server, in µs, when it came.
+-- them if they must not fall below the server's clock, and an s if the owner wants a mutex.
+-- The score is the time of the server, in µs, when it came.
 
 -- grant makes the first in the queue the owner, by the function give, and tells its
 -- client: 'grant <kind> <owner> <first token> <key>'. One that nobody hears is dropped, and
--- so is one that is used up, which an old queue may bring back, eight at most. It tells
--- nobody of the entry own, whose client has the reply. It returns the owner and its first
--- token, or nothing. The lock is written first: in a slot that migrates the server may
--- refuse that, and nobody must be told of a grant then.
-local function grant(kind, key, give, own)
-  for _ = 1, 8 do
+-- so is one that is used up, which an old queue may bring back, or waits for another kind
+-- of lock, 64 at most. It tells nobody of the entry own, whose client has the reply, and
+-- gives it the lease full. It returns the owner and its first token, or nothing. The lock
+-- is written first: in a slot that migrates the server may refuse that, and nobody must be
+-- told of a grant then.
+local function grant(kind, key, give, own, full)
+  for _ = 1, 64 do
     local entry = redis.call('zpopmin', queue)[1]
     if not entry then
       return nil
     end
-    local to, client, lease, tokens, timed = string.match(entry, '^((%S+):%d+) (%d+) (%d+)(t?)$')
-    if to and to ~= owner then
+    local to, client, lease, tokens, mark = string.match(entry, '^((%S+):%d+) (%d+) (%d+)(%a?)$')
+    if to and to ~= owner and (mark == 's') == (kind == 's') then
       local token, heard = '0', 1
       if tokens ~= '0' then
         --@include reserve
-        token = reserve(counter, tonumber(tokens), timed == 't')
+        token = reserve(counter, tonumber(tokens), mark == 't')
       end
-      give(to, lease)
+      give(to, entry == own and full or lease)
       if entry ~= own then
         heard = redis.pcall(publish, prefix .. client .. suffix, 'grant ' .. kind .. ' ' .. to .. ' ' .. token .. ' ' .. key)
       end

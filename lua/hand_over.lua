@@ -1,6 +1,6 @@
--- Fragment: handOver(kind, key, give, next) gives a lock that has become free to the
+-- Fragment: handOver(kind, key, give, next, full) gives a lock that has become free to the
 -- first in the queue, behind which it puts the entry next first, or tells strangers that
--- it is free. It needs what grant.lua needs, and channel, on which Redisson listens.
+-- it is free. If next is the first, it has the lock for the lease full. It needs what grant.lua needs, and channel, on which Redisson listens.
 --
 -- Strangers are Redisson and whoever else waits on that channel. They know nothing of the
 -- queue: when it is their turn, the lock stays free, they are told, and the client of the
@@ -13,7 +13,7 @@
 
 -- toFirst is handOver without a message if nobody in the queue can have the lock. What it does
 -- not need is not even defined.
-local function toFirst(kind, key, give, next)
+local function toFirst(kind, key, give, next, full)
   if not queue or next == '' and redis.call('exists', queue) == 0 then
     return nil
   end
@@ -29,11 +29,11 @@ local function toFirst(kind, key, give, next)
     return askFirst(key, 2)
   end
   --@include grant
-  local to, token = grant(kind, key, give, next)
+  local to, token = grant(kind, key, give, next, full)
   return to and {to, token}
 end
 
-local function handOver(kind, key, give, next)
-  local worked, granted = pcall(toFirst, kind, key, give, next)
+local function handOver(kind, key, give, next, full)
+  local worked, granted = pcall(toFirst, kind, key, give, next, full)
   return worked and granted or tell(publish, channel)
 end

@@ -17,5 +17,5 @@ local function leaveFree()
     enqueue(next)
   end
   --@include ask_first
-  askFirst(key, ARGV[9])
+  askFirst(key, ARGV[10])
 end

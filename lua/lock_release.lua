@@ -14,6 +14,7 @@
 -- ARGV[8] the entry of the owner for which this client wants the lock again, or ''
 -- ARGV[9], ARGV[10] what the channel of a client begins and ends with
 -- ARGV[11] '1' if the server counts all receivers of a message
+-- ARGV[12] the lease in ms that ARGV[8] has if it is granted the lock in the reply
 --
 -- Reply   nil: this client has no part in the lock; what stood in the queue does no more
 --         status HELD: the owner holds it still
@@ -47,7 +48,7 @@ if left == 'HELD' then
   return redis.status_reply(left)
 end
 if left == 'FREE' then
-  return handOver('h', key, give, next)
+  return handOver('h', key, give, next, ARGV[12])
 end
 if redis.call('exists', key) == 0 then
   pcall(toFirst, 'h', key, give, '')

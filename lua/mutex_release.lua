@@ -6,9 +6,9 @@
 -- KEYS[2] queue (see grant.lua); without it nothing is handed over
 -- ARGV[1] token
 -- ARGV[2] PUBLISH or SPUBLISH, ARGV[3] channel of the lock
--- ARGV[4] to ARGV[8] as ARGV[7] to ARGV[11] of lock_release.lua
--- ARGV[9] ms for which the mutex is to stay free, so that users of the recipe that poll find it,
---         or 0. If several clients wait, it does one out of so many times
+-- ARGV[4] to ARGV[9] as ARGV[7] to ARGV[12] of lock_release.lua
+-- ARGV[10] ms for which the mutex is to stay free, so that users of the recipe that poll find it,
+--          or 0. If several clients wait, it does one out of so many times
 --
 -- Reply   nil: the token does not hold the lock; what stood in the queue does no more
 --         integer: the lock is free; how many subscribers were told, -1 if the
@@ -32,14 +32,14 @@ end
 local holder = redis.call('get', key)
 if holder == ARGV[1] then
   redis.call('del', key)
-  if ARGV[9] and ARGV[9] ~= '0' then
+  if ARGV[10] and ARGV[10] ~= '0' then
     --@include leave_free
     if mayStayFree() then
       pcall(leaveFree)
       return 0
     end
   end
-  return handOver('s', key, give, next)
+  return handOver('s', key, give, next, ARGV[9])
 end
 if not holder then
   pcall(toFirst, 's', key, give, '')

@@ -1,0 +1,129 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// seldom is for clients that ask a second time only long after the test: what they learn before, they
+// are told.
+func seldom() latchkey.Options {
+	return latchkey.Options{Lease: 2 * time.Minute, PollCeiling: time.Minute}
+}
+
+// listening is how many of those in the queue of a lock are heard by somebody.
+func listening(admin *rig.Admin, name string) (count int) {
+	for _, entry := range admin.Strings("ZRANGE", "latchkey_queue:{"+name+"}", "0", "-1") {
+		id, _, _ := strings.Cut(entry, ":")
+		if admin.Subscribers("latchkey:{"+id+"}")+admin.Subscribers("latchkey:{"+name+"}:"+id) > 0 {
+			count++
+		}
+	}
+	return count
+}
+
+// Twenty clients die while they wait, with as many places in the queue. The release that follows gives
+// the lock to the one behind them, at once.
+func TestHandover_behind_many_dead(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		const dead = 20
+		server, name := rig.Shared(), rig.Name(t)
+		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
+		hold := mustLock(t, k.open(connect(t, server), name))
+		ctx, leave := context.WithCancel(t.Context())
+		for i := range dead {
+			lockInBackground(ctx, k.open(connectVia(t, server, tap.Addr(), seldom()), name))
+			queued(t, admin, name, int64(i+1))
+		}
+		waiter := lockInBackground(within(t, time.Minute), k.open(connect(t, server, seldom()), name))
+		queued(t, admin, name, dead+1)
+		t.Cleanup(leave)
+		tap.Stop()
+		rig.Eventually(t, soon, "the server knows who is dead", func() error {
+			if n := listening(admin, name); n != 1 {
+				return fmt.Errorf("%d of those in the queue listen", n)
+			}
+			return nil
+		})
+		mustUnlock(t, hold)
+		next := rig.Await(t, soon, "the waiter", waiter)
+		require.NoError(t, next.err)
+		assert.Zero(t, inQueue(admin, name))
+		mustUnlock(t, next.hold)
+	}, handedOver)
+}
+
+// A hold that the release of its own client grants has the lease that it asked for.
+func TestHandover_to_the_own_client_for_the_whole_lease(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		server, name := rig.Shared(), rig.Name(t)
+		admin := rig.NewAdmin(t, server)
+		lock := k.open(connect(t, server, latchkey.Options{Turn: -1}), name)
+		for _, options := range [][]latchkey.LockOption{nil, {latchkey.Lease(20 * time.Second)}} {
+			hold := mustLock(t, lock)
+			waiter := lockInLine(within(t, time.Minute), t, lock, options...)
+			mustUnlock(t, hold)
+			next := rig.Await(t, soon, "the waiter", waiter)
+			require.NoError(t, next.err)
+			assert.Greater(t, next.hold.ValidFor(), 15*time.Second)
+			assert.Greater(t, admin.PTTL(name), 15*time.Second)
+			mustUnlock(t, next.hold)
+		}
+	}, handedOver)
+}
+
+// A key that was a lock of one kind becomes one of the other, while somebody waits for the first: who
+// releases the second does not give it to him. He waits on, and has what he asked for in the end.
+func TestHandover_of_one_kind_is_not_given_to_the_other(t *testing.T) {
+	t.Parallel()
+	kinds := []struct {
+		stored string
+		open   func(*latchkey.Client, string) anyLock
+	}{
+		{"string", func(c *latchkey.Client, n string) anyLock { return c.NewMutex(n) }},
+		{"hash", func(c *latchkey.Client, n string) anyLock { return c.NewLock(n) }},
+		{"hash", func(c *latchkey.Client, n string) anyLock { return c.NewFencedLock(n) }},
+	}
+	for i, waited := range kinds {
+		for j, taken := range kinds {
+			if waited.stored == taken.stored {
+				continue
+			}
+			t.Run(fmt.Sprint(i, j), func(t *testing.T) {
+				t.Parallel()
+				server, name := rig.Shared(), rig.Name(t)
+				admin := rig.NewAdmin(t, server)
+				mustLock(t, waited.open(connect(t, server), name))
+				options := latchkey.Options{PollCeiling: 4 * time.Second}
+				waiter := lockInBackground(within(t, time.Minute), waited.open(connect(t, server, options), name))
+				queued(t, admin, name, 1)
+				other := taken.open(connect(t, server), name)
+				_, err := other.TryLock(t.Context())
+				require.ErrorIs(t, err, latchkey.ErrWrongKind)
+				_, err = other.Lock(t.Context())
+				require.ErrorIs(t, err, latchkey.ErrWrongKind)
+				admin.Do("DEL", name)
+				between, err := other.TryLock(t.Context())
+				require.NoError(t, err)
+				require.NoError(t, between.Unlock(t.Context()))
+				next := rig.Await(t, soon, "the waiter", waiter)
+				require.NoError(t, next.err)
+				assert.Equal(t, waited.stored, admin.Text("TYPE", name))
+				mustUnlock(t, next.hold)
+			})
+		}
+	}
+}
