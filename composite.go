@@ -20,11 +20,15 @@ type compositeLock struct {
 	// prepare comes before the first round, and returns the settings of an acquisition for
 	// each member.
 	prepare func(ctx context.Context, r *request, settings []setting) ([]setting, error)
-	// round tries to acquire as many members as are needed. After an error it holds nothing
-	// but what is being released; again tells whether another round may go better.
-	round func(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error)
-	pause time.Duration // the longest between two rounds
+	round   round
+	pause   time.Duration // the longest between two rounds
+	// wait waits among the goroutines of this program, if it is not nil, and goes round then.
+	wait func(ctx context.Context, r *request, settings []setting) (*Hold, error)
 }
+
+// round is one attempt to acquire as many members as are needed. After an error it holds nothing
+// but what is being released; again tells whether another round may go better.
+type round func(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error)
 
 // Name returns the kind and the names of the members, such as "multi(a, b)".
 func (l *compositeLock) Name() string {
@@ -76,23 +80,32 @@ func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, se
 	}
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
-	h, err := l.rounds(ctx, &r, forMembers(settings))
+	h, err := l.run(ctx, &r, forMembers(settings))
 	if err != nil {
 		return nil, fail(verb, l.Name(), explain(err)...)
 	}
 	return h, nil
 }
 
-// rounds goes round until one gets the lock, or waiting does not help, or the time is over.
-func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setting) (*Hold, error) {
+// run prepares the rounds and goes them, or waits for its turn to.
+func (l *compositeLock) run(ctx context.Context, r *request, settings []setting) (*Hold, error) {
 	settings, err := l.prepare(ctx, r, settings)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case l.wait != nil && r.waits:
+		return l.wait(ctx, r, settings)
 	}
+	return l.rounds(ctx, r, settings, l.round, nil)
+}
+
+// rounds goes round until one gets the lock, or waiting does not help, or the time is over. A hint
+// ends the pause between two.
+func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setting, round round, hint <-chan struct{}) (*Hold, error) {
 	var before error // what the round before met
 	for {
 		began := time.Now()
-		h, again, err := l.round(ctx, r, settings)
+		h, again, err := round(ctx, r, settings)
 		switch {
 		case err == nil:
 			return h, nil
@@ -100,7 +113,7 @@ func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setti
 			return nil, roundError(ctx, began, err, before)
 		}
 		before = err
-		if transport.Rest(ctx, nil, transport.Jitter(l.pause)) != nil {
+		if transport.Delay(ctx, nil, hint, transport.Jitter(l.pause)) != nil {
 			return nil, withContextEnd(ctx, err)
 		}
 	}

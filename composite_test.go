@@ -26,7 +26,7 @@ func TestRounds_success_at_the_end_of_the_time(t *testing.T) {
 		},
 		pause: time.Millisecond,
 	}
-	h, err := lock.rounds(ctx, &request{waits: true}, nil)
+	h, err := lock.run(ctx, &request{waits: true}, nil)
 	require.NoError(t, err)
 	require.NotNil(t, h)
 	require.Equal(t, 2, rounds)
@@ -45,7 +45,7 @@ func TestRounds_end(t *testing.T) {
 				return nil, c.again, ErrWrongKind
 			},
 		}
-		_, err := lock.rounds(context.Background(), &request{waits: c.waits}, nil)
+		_, err := lock.run(context.Background(), &request{waits: c.waits}, nil)
 		assert.ErrorIs(t, err, ErrWrongKind, name)
 		assert.Equal(t, 1, rounds, name)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,6 +23,9 @@ type compositeHold struct {
 	// had their time, or nil if all answer before there is a hold.
 	allAnswered chan struct{}
 
+	granted time.Time                      // by the servers: to this hold, or to one that was passed on
+	current *atomic.Pointer[compositeHold] // the one of those that has not been passed on
+
 	unlocking sync.Mutex // one release after the other
 
 	mu          sync.Mutex
@@ -32,6 +36,8 @@ type compositeHold struct {
 	retryTimer  *time.Timer // looks for members that are missing, or nil
 	// confined binds members that come from now on, or is nil.
 	confined *confinement
+	// queue is the line of this program for the lock, in which the hold stands, or nil.
+	queue *waitQueue
 	// Of a release: how many members were held until then, and whether it is to be
 	// repeated because the outcome of some is unknown.
 	confirmed int
@@ -40,7 +46,10 @@ type compositeHold struct {
 
 // newCompositeHold makes the hold of n locks without any member yet.
 func newCompositeHold(name string, n, need int, patience time.Duration) *compositeHold {
-	return &compositeHold{name: name, need: need, patience: patience, members: make([]*Hold, n), latest: make([]*Hold, n)}
+	c := &compositeHold{name: name, need: need, patience: patience, members: make([]*Hold, n), latest: make([]*Hold, n)}
+	c.granted, c.current = time.Now(), new(atomic.Pointer[compositeHold])
+	c.current.Store(c)
+	return c
 }
 
 func (c *compositeHold) lockName() string { return c.name }

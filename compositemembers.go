@@ -41,6 +41,7 @@ func (c *compositeHold) memberEnded(i int, h *Hold, cause error) {
 	c.mu.Unlock()
 	endAll(endings, cause)
 	if ends {
+		c.leaveLine()
 		c.releaseRest()
 	}
 }

@@ -41,7 +41,11 @@ func (c *compositeHold) unlock(ctx context.Context) error {
 		enough = 0 // whatever comes of it, it is no release
 	}
 	members := c.beginRelease()
-	errs := callUntil(context.Background(), members, enough, c.patience, func(h *Hold) error { return h.Unlock(ctx) })
+	if lost == nil && c.passOn(members) {
+		return nil
+	}
+	defer c.leaveLine()
+	errs := callUntil(context.Background(), members, enough, c.patience, c.countDown(func(h *Hold) error { return h.Unlock(ctx) }))
 	return c.concludeRelease(lost, errs, c.countReleased(members, errs))
 }
 

@@ -71,20 +71,30 @@ func (o *ownership) mayEverPass() bool {
 // passOn passes the ownership to the goroutine that is next in line, if it may be passed on,
 // and reports whether it has. The hold is over then.
 func (o *ownership) passOn(s *holdState) bool {
-	if !o.lock.spec.passes || !o.turn.TryLock() {
+	var w *waiter
+	next := o.succeed(s, func() bool {
+		w = o.queue.takeFirst(o)
+		return w != nil
+	})
+	if next == nil {
 		return false
+	}
+	w.pass(next)
+	return true
+}
+
+// succeed ends the only hold of the ownership and returns the one that follows it, if the ownership
+// may be passed on and somebody takes it, which is asked under o.mu; else it returns nil.
+func (o *ownership) succeed(s *holdState, taken func() bool) *holdState {
+	if !o.lock.spec.passes || !o.turn.TryLock() {
+		return nil
 	}
 	defer o.turn.Unlock()
 	now := o.client.clock()
 	o.mu.Lock()
-	if !o.mayPass(s, now) {
+	if !o.mayPass(s, now) || !taken() {
 		o.mu.Unlock()
-		return false
-	}
-	w := o.queue.takeFirst(o)
-	if w == nil {
-		o.mu.Unlock()
-		return false
+		return nil
 	}
 	next := o.nextHold(s, now)
 	endings := o.holds.replace(s, next)
@@ -92,8 +102,7 @@ func (o *ownership) passOn(s *holdState) bool {
 	o.mu.Unlock()
 	endAll(endings, ErrNotHeld)
 	o.observe(Event{Type: EventReleased, Held: held})
-	w.pass(next)
-	return true
+	return next
 }
 
 // nextHold is the hold that follows another. o.mu is held.
@@ -147,12 +156,17 @@ func (o *ownership) mayBeEntered(under *holdState) bool {
 	return !o.local.passed || o.holds.isKnown()
 }
 
+// suits reports whether the ownership has what a request asks for. o.mu is held.
+func (o *ownership) suits(r *request) bool {
+	return r.renew == o.holds.outermost.renew && r.maxHold == 0 && r.renewLease == o.lease.full &&
+		o.lease.fits(o.client.clock(), r.lease, r.renew)
+}
+
 // wants is part of [recipient]. The mutex of the ownership is held.
 func (a *acquisition) wants(from any) bool {
 	o := from.(*ownership)
 	return a.ownership == nil && a.lock.spec == o.lock.spec && a.lock.name == o.lock.name &&
-		!(o.lock.spec.along && a.untilWhole) && a.renew == o.holds.outermost.renew && a.maxHold == 0 && a.renewLease == o.lease.full &&
-		o.lease.fits(o.client.clock(), a.lease, a.renew)
+		!(o.lock.spec.along && a.untilWhole) && o.suits(&a.request)
 }
 
 // receive is part of [recipient].

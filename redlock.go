@@ -32,6 +32,7 @@ type RedLock struct {
 	compositeLock
 	options RedLockOptions
 	servers *redServers
+	line    *redLine // of this program, or nil
 }
 
 // RedLockOptions are the settings of a [RedLock].
@@ -81,8 +82,11 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	setDefault(&options.RetryDelay, DefaultRedLockRetryDelay)
 	need := len(members)/2 + 1
 	lock := compositeLock{kind: KindRed, members: members, need: need, invalid: err, pause: options.RetryDelay}
-	l := &RedLock{lock, options, newRedServers(members, need)}
-	l.prepare, l.round = l.askServers, l.acquireMajority
+	l := &RedLock{compositeLock: lock, options: options, servers: newRedServers(members, need)}
+	if err == nil {
+		l.line = lineOf(members)
+	}
+	l.prepare, l.round, l.wait = l.askServers, l.acquireMajority, l.waitInLine
 	return l
 }
 

@@ -9,7 +9,8 @@ import (
 
 // acquireMajority is a round: it tries all members at once.
 func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error) {
-	c := newCompositeHold(l.Name(), len(l.members), l.need, l.memberTimeout(r))
+	c := l.newHold(r)
+	c.allAnswered = make(chan struct{})
 	t := l.try(ctx, l.memberTimeout(r), settings)
 	t.gather(ctx, c)
 	if late, reached := c.beginMajority(r); !reached {
@@ -19,15 +20,19 @@ func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []se
 		c.abandon(ctx)
 		return nil, again, err
 	}
-	c.allAnswered = make(chan struct{})
 	go func() {
 		t.collect(c)
 		close(c.allAnswered)
-		if r.renew && r.maxHold == 0 { // else a member that came later would last longer
-			l.retryMissingLater(context.WithoutCancel(ctx), c, r, settings)
-		}
 	}()
+	if l.line != nil {
+		c.stand(l.line.use())
+	}
+	l.mend(ctx, c, r, settings)
 	return newHold(c), false, nil
+}
+
+func (l *RedLock) newHold(r *request) *compositeHold {
+	return newCompositeHold(l.Name(), len(l.members), l.need, l.memberTimeout(r))
 }
 
 // beginMajority makes a hold of a majority, if there is one. One that has come too late is none.
@@ -101,14 +106,20 @@ func (t *tries) collect(c *compositeHold) {
 		if !heard {
 			return
 		}
-		if r.err == nil && !c.add(r.place, r.hold) {
+		if r.err == nil && !c.adopt(r.place, r.hold) {
 			giveBack(context.Background(), []*Hold{r.hold}, 0) // it may have fallen silent, and others come behind it
 		}
 	}
 }
 
-// retryMissingLater has members that are missing tried again, for as long as the hold
-// lasts: the more there are, the more may be lost.
+// mend has members that are missing tried again, for as long as the hold lasts: the more there
+// are, the more may be lost.
+func (l *RedLock) mend(ctx context.Context, c *compositeHold, r *request, settings []setting) {
+	if r.renew && r.maxHold == 0 { // else a member that came later would last longer
+		l.retryMissingLater(context.WithoutCancel(ctx), c, r, settings)
+	}
+}
+
 func (l *RedLock) retryMissingLater(ctx context.Context, c *compositeHold, r *request, settings []setting) {
 	period := max(c.validFor()/3, minMemberTimeout)
 	c.mu.Lock()
@@ -117,8 +128,12 @@ func (l *RedLock) retryMissingLater(ctx context.Context, c *compositeHold, r *re
 		return
 	}
 	c.retryTimer = time.AfterFunc(period, func() {
-		if places := c.missing(); len(places) > 0 {
-			l.try(ctx, l.memberTimeout(r), settings, places...).collect(c)
+		select {
+		case <-c.allAnswered:
+			if places := c.missing(); len(places) > 0 {
+				l.try(ctx, l.memberTimeout(r), settings, places...).collect(c)
+			}
+		default: // who is late is not asked for a second time
 		}
 		l.retryMissingLater(ctx, c, r, settings)
 	})
