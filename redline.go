@@ -61,10 +61,10 @@ func (l *redLine) use() *waitQueue { return l.queues.use(l.key) }
 
 // redWaiter is an acquisition of a RedLock that stands in line.
 type redWaiter struct {
-	*request
-
-	lock   *RedLock
-	passed *compositeHold // to it, or nil
+	lock     *RedLock
+	request  *request
+	settings []setting      // for each member
+	passed   *compositeHold // to it, or nil
 }
 
 // wants is part of [recipient]: what has been found to be what it wants is made for it alone.
@@ -78,7 +78,8 @@ func (w *redWaiter) received() bool { return w.passed != nil }
 
 // takes is part of [groupRecipient].
 func (w *redWaiter) takes(place int, o *ownership) bool {
-	return sameLock(w.lock.members[place], o.lock) && o.suits(w.request)
+	r, err := newRequest(o.client.options.Lease, false, w.settings)
+	return err == nil && sameLock(w.lock.members[place], o.lock) && o.suits(&r)
 }
 
 // successor is part of [groupRecipient].
@@ -90,7 +91,7 @@ func (l *RedLock) waitInLine(ctx context.Context, r *request, settings []setting
 	if l.line == nil || l.mayReenter(ctx) {
 		return l.rounds(ctx, r, settings, l.round, nil)
 	}
-	q, w, began := l.line.use(), &redWaiter{request: r, lock: l}, time.Now()
+	q, w, began := l.line.use(), &redWaiter{lock: l, request: r, settings: settings}, time.Now()
 	defer q.done()
 	switch at, err := q.await(ctx, nil, q.join(w)); at {
 	case hasHold:
@@ -104,6 +105,9 @@ func (l *RedLock) waitInLine(ctx context.Context, r *request, settings []setting
 	defer q.leaveFront(nil)
 	if err := l.letOthersGo(ctx, q); err != nil {
 		return nil, q.waitError(ctx, err, nil)
+	}
+	if ctx.Err() != nil { // as that of the one before, very likely
+		return nil, q.waitError(ctx, transport.ContextError(ctx), nil)
 	}
 	return l.rounds(ctx, r, settings, l.roundInFront(q), q.signals)
 }
@@ -130,15 +134,17 @@ func (l *RedLock) letOthersGo(ctx context.Context, q *waitQueue) error {
 	return transport.Rest(ctx, nil, min(had, transport.Jitter(l.pause)))
 }
 
-// roundInFront is a round of which the others in line are told what it has met.
+// roundInFront is a round of which the others in line are told what it has met. One that has ended
+// before the members had their time says what was known before.
 func (l *RedLock) roundInFront(q *waitQueue) round {
 	return func(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error) {
 		q.drain()
 		q.asks()
+		began := time.Now()
 		h, again, err = l.round(ctx, r, settings)
 		if ctx.Err() == nil {
 			q.told(err)
 		}
-		return h, again, err
+		return h, again, roundError(ctx, began, err, q.lastTold())
 	}
 }

@@ -34,6 +34,13 @@ func (q *waitQueue) told(err error) {
 	q.lastAnswer = lastAnswer{last: cmp.Or(err, ErrNotAcquired)}
 }
 
+// lastTold is why the front had to go on waiting, or nil.
+func (q *waitQueue) lastTold() error {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	return q.last
+}
+
 // waitError is the error of a wait that has ended with err: what is known to whoever is in
 // front decides, or what the waiter was told last itself.
 func (q *waitQueue) waitError(ctx context.Context, err, last error) error {

@@ -1,0 +1,511 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// The goroutines of a program that want the same RedLock stand in one line.
+
+// redProgram is a program that has a RedLock, and what it sends.
+type redProgram struct {
+	*masters
+
+	taps    []*rig.Tap
+	clients []*latchkey.Client
+	lock    *latchkey.RedLock
+}
+
+func newRedProgram(t *testing.T, open func(*latchkey.Client) anyLock, options latchkey.Options) redProgram {
+	t.Helper()
+	p := redProgram{masters: newMasters(t, 3)}
+	for i, server := range p.servers {
+		p.taps = append(p.taps, rig.NewTap(t, server))
+		p.clients = append(p.clients, connectVia(t, server, p.taps[i].Addr(), options))
+	}
+	p.lock = latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: soon}, each(p.clients, open)...)
+	mustUnlock(t, mustLock(t, p.lock)) // now it knows its servers
+	p.comesTo(t, "x", 0)
+	return p
+}
+
+func someMutex(c *latchkey.Client) anyLock { return c.NewMutex("x") }
+
+func someLock(c *latchkey.Client) anyLock { return c.NewLock("x") }
+
+// hold acquires on all three servers.
+func (p redProgram) hold(t *testing.T, options ...latchkey.LockOption) *latchkey.Hold {
+	t.Helper()
+	hold := mustLock(t, p.lock, options...)
+	rig.Eventually(t, soon, "all members", func() error { return complete(hold, 3) })
+	return hold
+}
+
+// complete says that so many members are held.
+func complete(hold *latchkey.Hold, want int) error {
+	n := 0
+	for _, member := range hold.Members() {
+		if member.Err() == nil {
+			n++
+		}
+	}
+	if n != want {
+		return fmt.Errorf("%d members are held", n)
+	}
+	return nil
+}
+
+func (p redProgram) forget() {
+	for _, tap := range p.taps {
+		tap.Forget()
+	}
+}
+
+// sent is what was sent for the lock since then.
+func (p redProgram) sent() (sent []rig.Command) {
+	for _, tap := range p.taps {
+		sent = append(sent, slices.DeleteFunc(tap.Commands(), func(c rig.Command) bool { return !rig.Mentions("x")(c) })...)
+	}
+	return sent
+}
+
+// lineContext tells when a call that wants a RedLock stands in line: it looks at the context once
+// before.
+type lineContext struct {
+	context.Context
+
+	looks  atomic.Int32
+	inLine chan struct{}
+}
+
+func (c *lineContext) Done() <-chan struct{} {
+	if c.looks.Add(1) == 2 {
+		close(c.inLine)
+	}
+	return c.Context.Done()
+}
+
+// joinLine acquires in another goroutine, and returns when that stands in line.
+func joinLine(ctx context.Context, t *testing.T, lock latchkey.Locker, options ...latchkey.LockOption) <-chan acquisition {
+	t.Helper()
+	waiting := &lineContext{Context: ctx, inLine: make(chan struct{})}
+	done := lockInBackground(waiting, lock, options...)
+	rig.Await(t, soon, "the call stands in line", waiting.inLine)
+	return done
+}
+
+// pass releases a hold while somebody is in line, until it is passed on with nothing sent.
+func (p redProgram) pass(t *testing.T, during func(first *latchkey.Hold)) (first, next *latchkey.Hold) {
+	t.Helper()
+	for {
+		began := time.Now()
+		first = p.hold(t)
+		waiting := joinLine(within(t, soon), t, p.lock)
+		during(first)
+		p.forget()
+		mustUnlock(t, first)
+		got := rig.Await(t, soon, "the next hold", waiting)
+		require.NoError(t, got.err)
+		if sent := p.sent(); len(sent) > 0 {
+			mustUnlock(t, got.hold)
+			require.Greater(t, time.Since(began), latchkey.MaxTurn/2, "the turn lasts, and there was sent %v", sent)
+			continue
+		}
+		return first, got.hold
+	}
+}
+
+// A release passes the hold to the first in line, and nothing is sent. The hold is over as after
+// any other release.
+func TestRedLine_passes_the_hold_on(t *testing.T) {
+	t.Parallel()
+	for what, open := range map[string]func(*latchkey.Client) anyLock{"mutexes": someMutex, "locks": someLock} {
+		t.Run(what, func(t *testing.T) {
+			p := newRedProgram(t, open, longTurn)
+			var work context.Context
+			var members []*latchkey.Hold
+			first, next := p.pass(t, func(first *latchkey.Hold) {
+				work, members = first.Context(t.Context()), first.Members()
+			})
+			assert.ErrorIs(t, first.Err(), latchkey.ErrNotHeld)
+			assert.ErrorIs(t, first.Unlock(t.Context()), latchkey.ErrNotHeld)
+			assert.ErrorIs(t, context.Cause(work), latchkey.ErrNotHeld)
+			assert.Zero(t, first.ValidFor())
+			for _, member := range members {
+				assert.ErrorIs(t, member.Unlock(t.Context()), latchkey.ErrNotHeld, "it is a member no more")
+			}
+			require.NoError(t, complete(next, 3))
+			assert.Greater(t, next.ValidFor(), latchkey.DefaultLease/2)
+			_, err := p.lock.TryLock(t.Context())
+			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+			mustUnlock(t, next)
+			p.comesTo(t, "x", 0)
+		})
+	}
+}
+
+// However many wait, nobody but the front asks: beside a holder of this program nobody does, and
+// they get the lock in the order in which they came, also by RedLocks that have the same members in
+// another order.
+func TestRedLine_is_in_order_and_silent(t *testing.T) {
+	t.Parallel()
+	p := newRedProgram(t, someMutex, longTurn)
+	members := each(p.clients, someMutex)
+	slices.Reverse(members)
+	reversed := latchkey.NewRedLock(latchkey.RedLockOptions{}, members...)
+	mustUnlock(t, mustLock(t, reversed))
+	hold := p.hold(t)
+	p.forget()
+	var waiting []<-chan acquisition
+	for i := range 100 {
+		lock := p.lock
+		if i%10 == 9 {
+			lock = reversed
+		}
+		waiting = append(waiting, joinLine(within(t, time.Minute), t, lock))
+	}
+	rest(300 * time.Millisecond) // each of them would have tried again
+	require.Empty(t, p.sent())
+	for i, next := range waiting {
+		mustUnlock(t, hold)
+		got := rig.Await(t, soon, "the next", next)
+		require.NoError(t, got.err)
+		hold = got.hold
+		for _, later := range waiting[i+1:] {
+			require.Empty(t, later)
+		}
+	}
+	mustUnlock(t, hold)
+	p.comesTo(t, "x", 0)
+}
+
+// A RedLock that the goroutines of a program contend for costs the servers next to nothing, and all
+// of them have it equally often.
+func TestRedLine_of_a_hot_lock(t *testing.T) {
+	p := newRedProgram(t, someMutex, latchkey.Options{})
+	c := &contest{lasts: rig.Lasting(time.Second), passes: 1000, parties: []party{{"program", 8, locking(p.lock)}}}
+	c.dump = dumpOf(t, p.servers, "x")
+	p.forget()
+	c.run(t)
+	sent := len(p.sent())
+	t.Logf("%d commands for %v", sent, c)
+	assert.Greater(t, rig.Jain(c.tally.Counts()), 0.95)
+	assert.Less(t, sent, int(c.total.Load()), "a sixth of what holds cost that are not passed on")
+	perSecond := float64(sent) / float64(len(p.taps)) / c.took.Seconds()
+	rig.Target(t, perSecond <= 150, "%.0f commands a second to a server", perSecond)
+}
+
+// Programs that share a RedLock leave each other as much time as they take.
+func TestRedLine_lets_other_programs_go(t *testing.T) {
+	t.Parallel()
+	p := newRedProgram(t, someMutex, latchkey.Options{})
+	other := p.unhurried(t, "x")
+	mustUnlock(t, mustLock(t, other))
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	for range 4 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				_ = p.lock.Do(ctx, func(context.Context) error { return nil })
+			}
+		})
+	}
+	longest := time.Duration(0)
+	for range 5 {
+		asked := time.Now()
+		hold := mustLock(t, other)
+		longest = max(longest, time.Since(asked))
+		mustUnlock(t, hold)
+	}
+	t.Logf("the longest wait: %v", longest)
+}
+
+// A hold is not passed on to somebody for whom it makes a difference that it is not the first of
+// its owners, or that does not have the time that it has asked for.
+func TestRedLine_of_what_is_not_clean(t *testing.T) {
+	t.Parallel()
+	for what, is := range map[string]struct {
+		first, next []latchkey.LockOption
+		during      func(t *testing.T, p redProgram, first *latchkey.Hold)
+	}{
+		"an owner is known": {during: func(_ *testing.T, _ redProgram, first *latchkey.Hold) { _ = first.Members()[1].Owner() }},
+		"a re-entry of a member": {during: func(t *testing.T, p redProgram, first *latchkey.Hold) {
+			t.Helper()
+			inner, err := p.clients[0].NewLock("x").TryLock(first.Context(t.Context()))
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = inner.Unlock(context.Background()) })
+		}},
+		"a limit":          {first: []latchkey.LockOption{latchkey.MaxHold(time.Minute)}},
+		"a limit is asked": {next: []latchkey.LockOption{latchkey.MaxHold(time.Minute)}},
+		"a lease":          {first: []latchkey.LockOption{latchkey.Lease(time.Minute)}},
+		"a lease is asked": {next: []latchkey.LockOption{latchkey.Lease(time.Minute)}},
+		"the lease is longer": {during: func(t *testing.T, _ redProgram, first *latchkey.Hold) {
+			t.Helper()
+			require.NoError(t, first.Extend(t.Context(), time.Hour))
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			p := newRedProgram(t, someLock, longTurn)
+			first := p.hold(t, is.first...)
+			waiting := joinLine(within(t, soon), t, p.lock, is.next...)
+			if is.during != nil {
+				is.during(t, p, first)
+			}
+			p.forget()
+			mustUnlock(t, first)
+			next := rig.Await(t, soon, "the next hold", waiting)
+			require.NoError(t, next.err)
+			require.NotEmpty(t, p.sent())
+			mustUnlock(t, next.hold)
+		})
+	}
+}
+
+// Who enters members again does not stand in line behind the hold that he has.
+func TestRedLine_is_passed_by_who_enters_again(t *testing.T) {
+	t.Parallel()
+	p := newRedProgram(t, someLock, longTurn)
+	hold := p.hold(t)
+	waiting := joinLine(within(t, soon), t, p.lock)
+	inner, err := p.lock.Lock(hold.Context(within(t, soon)))
+	require.NoError(t, err)
+	mustUnlock(t, hold)
+	require.NoError(t, inner.Err())
+	require.Empty(t, waiting)
+	mustUnlock(t, inner)
+	next := rig.Await(t, soon, "the waiter", waiting)
+	require.NoError(t, next.err)
+	mustUnlock(t, next.hold)
+	p.comesTo(t, "x", 0)
+}
+
+// A waiter whose context ends while the hold is passed on has it or has it not: it is never lost,
+// and what comes of it is told.
+func TestRedLine_loses_no_hold(t *testing.T) {
+	t.Parallel()
+	p := newRedProgram(t, someMutex, longTurn)
+	hold, had := mustLock(t, p.lock), 0
+	tries := rig.Sized(1500)
+	for range tries {
+		ctx, cancel := context.WithCancel(t.Context())
+		waiting := joinLine(ctx, t, p.lock)
+		go cancel()
+		for range rand.N(8) {
+			runtime.Gosched()
+		}
+		mustUnlock(t, hold)
+		next := rig.Await(t, soon, "the waiter", waiting)
+		if next.err != nil {
+			require.ErrorIs(t, next.err, context.Canceled)
+			hold = mustLock(t, p.lock)
+			continue
+		}
+		hold, had = next.hold, had+1
+		require.NoError(t, hold.Err())
+	}
+	mustUnlock(t, hold)
+	t.Logf("%d of %d had it", had, tries)
+	p.comesTo(t, "x", 0)
+}
+
+// A member that answers when the hold has been passed on already is one of the next hold.
+func TestRedLine_late_members_join_the_next_hold(t *testing.T) {
+	t.Parallel()
+	p := newRedProgram(t, someMutex, longTurn)
+	for {
+		reply := p.taps[2].HoldReply(rig.Mentions("x"))
+		first := mustLock(t, p.lock)
+		waiting := joinLine(within(t, soon), t, p.lock)
+		rig.Await(t, soon, "the late answer", reply.Arrived)
+		mustUnlock(t, first)
+		got := rig.Await(t, soon, "the next hold", waiting)
+		reply.Release()
+		require.NoError(t, got.err)
+		if first.ValidFor() == 0 && complete(got.hold, 0) != nil {
+			rig.Eventually(t, soon, "the late member", func() error { return complete(got.hold, 3) })
+			mustUnlock(t, got.hold)
+			p.comesTo(t, "x", 0)
+			return
+		}
+	}
+}
+
+// A hold that was passed on looks for the members that it has not.
+func TestRedLine_next_hold_mends_itself(t *testing.T) {
+	t.Parallel()
+	p := newRedProgram(t, someMutex, latchkey.Options{Turn: latchkey.MaxTurn, Lease: 3 * time.Second})
+	p.takeAway(0, "x")
+	var next *latchkey.Hold
+	for passed := false; !passed; {
+		first := mustLock(t, p.lock)
+		waiting := joinLine(within(t, soon), t, p.lock)
+		rig.Eventually(t, soon, "the other members", func() error { return complete(first, 2) })
+		p.forget()
+		mustUnlock(t, first)
+		got := rig.Await(t, soon, "the next hold", waiting)
+		require.NoError(t, got.err)
+		if next, passed = got.hold, len(p.sent()) == 0; !passed {
+			mustUnlock(t, next)
+		}
+	}
+	p.admins[0].Do("DEL", "x")
+	rig.Eventually(t, soon, "the missing member", func() error { return complete(next, 3) })
+	mustUnlock(t, next)
+	p.comesTo(t, "x", 0)
+}
+
+// When a majority is gone, those in line are told what those who ask are told.
+func TestRedLine_tells_all_what_the_servers_say(t *testing.T) {
+	t.Parallel()
+	m := newMasters(t, 3)
+	l := m.lock(t, "x", latchkey.Options{RetryBudget: time.Second})
+	mustUnlock(t, mustLock(t, l))
+	m.comesTo(t, "x", 0)
+	m.links[0].Cut()
+	m.links[1].Cut()
+	var waiting []<-chan acquisition
+	for range 5 {
+		waiting = append(waiting, lockInBackground(t.Context(), l, latchkey.Wait(1500*time.Millisecond)))
+	}
+	for _, each := range waiting {
+		got := rig.Await(t, soon, "the error", each)
+		toldUnavailable(t, got.err)
+		matches(t, `.*1 of 3 members acquired, 2 needed; member 1 "x": .*; member 2 "x": .*`, got.err)
+		require.ErrorContains(t, got.err, "the wait of 1.5s is over")
+	}
+	m.links[0].Mend()
+	m.links[1].Mend()
+	mustUnlock(t, mustLock(t, l))
+	m.takeAway(0, "x")
+	m.takeAway(1, "x")
+	waiting = nil
+	for range 5 {
+		waiting = append(waiting, lockInBackground(t.Context(), l, latchkey.Wait(1500*time.Millisecond)))
+	}
+	for _, each := range waiting {
+		toldBusy(t, rig.Await(t, soon, "the error", each).err)
+	}
+}
+
+// A majority is lost while a program passes its hold on. It goes on when the servers are back, and
+// never two are inside.
+func TestRedLine_survives_a_lost_majority(t *testing.T) {
+	t.Parallel()
+	m := newMasters(t, 3)
+	options := latchkey.Options{Lease: time.Second, RetryBudget: 300 * time.Millisecond}
+	programs := []*latchkey.RedLock{m.lock(t, "x", options), m.lock(t, "x", options)}
+	var inside, passes atomic.Int32
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for _, l := range programs {
+		for range 4 {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					hold, err := l.Lock(ctx)
+					if err != nil {
+						continue
+					}
+					if n := inside.Add(1); n > 1 {
+						t.Errorf("%d are inside", n)
+					}
+					runtime.Gosched()
+					inside.Add(-1)
+					passes.Add(1)
+					_ = hold.Unlock(context.Background())
+				}
+			})
+		}
+	}
+	for round := range 4 {
+		before := passes.Load()
+		rig.Eventually(t, soon, "they pass", func() error {
+			if passes.Load() < before+20 {
+				return fmt.Errorf("%d passes", passes.Load()-before)
+			}
+			return nil
+		})
+		a, b := m.links[round%3], m.links[(round+1)%3]
+		a.Silence()
+		b.Cut()
+		rest(300 * time.Millisecond)
+		a.Heal()
+		b.Mend()
+	}
+	stop()
+	all.Wait()
+	m.comesTo(t, "x", 0)
+	t.Logf("%d passes", passes.Load())
+}
+
+// While one server is silent, a program that contends for the lock goes on.
+func TestRedLine_goes_on_without_a_minority(t *testing.T) {
+	t.Parallel()
+	m := newMasters(t, 3)
+	l := m.lock(t, "x")
+	mustUnlock(t, mustLock(t, l))
+	c := &contest{passes: 300, parties: []party{{"program", 4, locking(l)}}, dump: dumpOf(t, m.servers, "x")}
+	c.disturb, c.every = func(n int) {
+		if n == 0 {
+			m.links[1].Silence()
+		}
+	}, 10*time.Millisecond
+	c.run(t)
+	t.Log(c)
+}
+
+// The client of one member is closed while others are in line: a majority is left, and the next has
+// it. When there can be none any more, all are told so.
+func TestRedLine_of_closed_clients(t *testing.T) {
+	t.Parallel()
+	p := newRedProgram(t, someMutex, longTurn)
+	hold := p.hold(t)
+	next, later := joinLine(within(t, soon), t, p.lock), joinLine(within(t, soon), t, p.lock)
+	last := joinLine(within(t, soon), t, p.lock)
+	require.NoError(t, p.clients[0].Close(t.Context()))
+	require.NoError(t, hold.Err())
+	mustUnlock(t, hold)
+	got := rig.Await(t, soon, "the next", next)
+	require.NoError(t, got.err)
+	require.NoError(t, p.clients[1].Close(t.Context()))
+	rig.Await(t, soon, "the loss", got.hold.Lost())
+	require.ErrorIs(t, rig.Await(t, soon, "a waiter", later).err, latchkey.ErrClosed)
+	require.ErrorIs(t, rig.Await(t, soon, "another", last).err, latchkey.ErrClosed)
+	p.comesTo(t, "x", 0)
+}
+
+// Those in line go on when a majority is released, whatever becomes of the other servers.
+func TestRedLine_does_not_wait_for_silent_servers(t *testing.T) {
+	t.Parallel()
+	m := newMasters(t, 3)
+	l := m.unhurried(t, "x")
+	mustUnlock(t, mustLock(t, l))
+	m.comesTo(t, "x", 0)
+	hold := mustLock(t, l)
+	rig.Eventually(t, soon, "all members", func() error { return complete(hold, 3) })
+	waiting := joinLine(within(t, soon), t, l, latchkey.MaxHold(time.Minute)) // not passed on
+	m.links[0].Silence()
+	released := make(chan error, 1)
+	go func() { released <- hold.Unlock(t.Context()) }()
+	next := rig.Await(t, soon/2, "the next hold", waiting)
+	require.NoError(t, next.err)
+	require.Empty(t, released)
+	m.links[0].Heal()
+	require.NoError(t, rig.Await(t, 2*soon, "the release", released))
+	mustUnlock(t, next.hold)
+}
