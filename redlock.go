@@ -19,6 +19,12 @@ import (
 // released, and tried again after a random pause. Members that are missing are tried again
 // while the hold lasts, at a third of the lease.
 //
+// Goroutines of one program that want the same RedLock stand in one line, and only the first of
+// them asks the servers. It is the same if it has the same members, of the same clients, whichever
+// RedLock value and order. Unlock passes the hold to the next in memory, as that of a lock does,
+// for the shortest [Options].Turn of its clients; docs/several.md says when. Between programs there
+// is no order.
+//
 // What it does not give: it is no consensus. A server that forgets the lock (a restart
 // without persistence, a failover of a member) may help another majority; clocks that run
 // at different rates break the arithmetic; code that is paused is not stopped, and there
@@ -40,8 +46,9 @@ type RedLockOptions struct {
 	// MemberTimeout is how long one member is tried. It should be small against the lease.
 	// Default: a hundredth of the lease, but not less than 50 ms, nor more than 500 ms.
 	MemberTimeout time.Duration
-	// RetryDelay is the longest pause before another round; half of it is random.
-	// Default: 200 ms.
+	// RetryDelay is the longest pause before another round; half of it is random. It is also the
+	// longest time that a program leaves to others after it has had the lock, if more of its
+	// goroutines are in line. Default: 200 ms.
 	RetryDelay time.Duration
 }
 
@@ -90,8 +97,8 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	return l
 }
 
-// Lock acquires a majority of the members. It tries all of them at once, each for
-// RedLockOptions.MemberTimeout, and if it does not get a majority releases what it got and
+// Lock acquires a majority of the members. It waits behind the goroutines of this program that came
+// before. Then it tries all members at once, each for RedLockOptions.MemberTimeout, and if it does not get a majority releases what it got and
 // tries again after a random pause of at most RedLockOptions.RetryDelay: until ctx ends or the
 // time of [Wait] is over; with neither, without a limit.
 //
@@ -114,14 +121,15 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 //   - ErrInvalid: the members or an option cannot be used, which may be found out when the
 //     servers have answered
 //
-// If ctx ended during the call, the error also matches that of ctx. The end of Wait, and of a
-// member's time, matches no error of a context.
+// Who waits in line is told what the first in line has met. If ctx ended during the call, the error
+// also matches that of ctx. The end of Wait, and of a member's time, matches no error of a context.
 func (l *RedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return l.acquire(ctx, "lock", true, settingsOf(options))
 }
 
 // TryLock makes one attempt: it tries all members at once, each for
-// RedLockOptions.MemberTimeout, and does not try again. The options are [Lease] and [MaxHold].
+// RedLockOptions.MemberTimeout, and does not try again. It stands in no line: the servers say
+// whether the lock is free, also while this program holds it. The options are [Lease] and [MaxHold].
 //
 // ErrNotAcquired means that others hold too many members. ErrUnavailable means that too many
 // servers could not be asked or did not answer. All other errors are as for Lock.

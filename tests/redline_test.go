@@ -338,7 +338,7 @@ func TestRedLine_late_members_join_the_next_hold(t *testing.T) {
 		reply.Release()
 		require.NoError(t, got.err)
 		if first.ValidFor() == 0 && complete(got.hold, 0) != nil {
-			rig.Eventually(t, soon, "the late member", func() error { return complete(got.hold, 3) })
+			rig.Eventually(t, soon/2, "the late member, before it would be asked again", func() error { return complete(got.hold, 3) })
 			mustUnlock(t, got.hold)
 			p.comesTo(t, "x", 0)
 			return
