@@ -138,7 +138,7 @@ func TestRedLine_passes_the_hold_on(t *testing.T) {
 			var work context.Context
 			var members []*latchkey.Hold
 			first, next := p.pass(t, func(first *latchkey.Hold) {
-				work, members = first.Context(t.Context()), first.Members()
+				work, members = first.Context(t.Context()), first.Members() //nolint:fatcontext // one hold, not one under another
 			})
 			assert.ErrorIs(t, first.Err(), latchkey.ErrNotHeld)
 			assert.ErrorIs(t, first.Unlock(t.Context()), latchkey.ErrNotHeld)
@@ -196,7 +196,7 @@ func TestRedLine_is_in_order_and_silent(t *testing.T) {
 // of them have it equally often.
 func TestRedLine_of_a_hot_lock(t *testing.T) {
 	p := newRedProgram(t, someMutex, latchkey.Options{})
-	c := &contest{lasts: rig.Lasting(time.Second), passes: 1000, parties: []party{{"program", 8, locking(p.lock)}}}
+	c := &contest{lasts: rig.Lasting(time.Second), passes: 1000, parties: []party{{name: "program", goroutines: 8, acquire: locking(p.lock)}}}
 	c.dump = dumpOf(t, p.servers, "x")
 	p.forget()
 	c.run(t)
@@ -459,7 +459,7 @@ func TestRedLine_goes_on_without_a_minority(t *testing.T) {
 	m := newMasters(t, 3)
 	l := m.lock(t, "x")
 	mustUnlock(t, mustLock(t, l))
-	c := &contest{passes: 300, parties: []party{{"program", 4, locking(l)}}, dump: dumpOf(t, m.servers, "x")}
+	c := &contest{passes: 300, parties: []party{{name: "program", goroutines: 4, acquire: locking(l)}}, dump: dumpOf(t, m.servers, "x")}
 	c.disturb, c.every = func(n int) {
 		if n == 0 {
 			m.links[1].Silence()
