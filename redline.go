@@ -67,8 +67,13 @@ type redWaiter struct {
 	passed   *compositeHold // to it, or nil
 }
 
+var _ groupRecipient = (*redWaiter)(nil)
+
 // wants is part of [recipient]: what has been found to be what it wants is made for it alone.
 func (w *redWaiter) wants(from any) bool { return from == w }
+
+// mayBeLetIn is part of [recipient]: nobody has a RedLock along with others.
+func (*redWaiter) mayBeLetIn() bool { return false }
 
 // receive is part of [recipient].
 func (w *redWaiter) receive(hold any) { w.passed = hold.(*compositeHold) }
