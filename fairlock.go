@@ -30,14 +30,20 @@ var _ Locker = (*FairLock)(nil)
 
 // NewFairLock returns the fair lock of that name. Nothing is sent.
 func (c *Client) NewFairLock(name string) *FairLock {
-	return &FairLock{newPrimitive(c, fairSpec(c, false), name)}
+	return newFairLock(c, false, name)
 }
 
 // NewFencedFairLock returns the fair lock of that name, whose holds have fencing tokens as
 // those of a [FencedLock] do. Redisson has no such lock; its fair lock of the same name sees
 // an ordinary fair lock. Nothing is sent.
 func (c *Client) NewFencedFairLock(name string) *FairLock {
-	return &FairLock{newPrimitive(c, fairSpec(c, true), name)}
+	return newFairLock(c, true, name)
+}
+
+func newFairLock(c *Client, fenced bool, name string) *FairLock {
+	p := newPrimitive(c, fairSpec(c, fenced), name)
+	p.fair = p.fairKeys()
+	return &FairLock{p}
 }
 
 // Lock acquires the lock in its turn: it waits until nobody holds the lock and everybody who
@@ -167,6 +173,9 @@ func (c *Client) fairArgs(k keys) []string {
 
 // fairKeys are those of every script for a fair lock.
 func (k *keys) fairKeys() []string {
+	if k.fair != nil {
+		return k.fair
+	}
 	tag := transport.HashTag(k.key)
 	return []string{k.key, "redisson_lock_queue:" + tag, "redisson_lock_timeout:" + tag, "latchkey_fair:" + tag, k.token}
 }

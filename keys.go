@@ -20,6 +20,7 @@ type keys struct {
 
 	queue string // of the owners that wait
 
+	fair []string  // those of a fair lock, or nil before they are derived
 	sent [5]string // the key, the queue and the counter; and the key and the counter, as commands are given them
 }
 

@@ -15,7 +15,11 @@ local function join()
     --@include fair_open
     return open(nil, now + stale)
   end
-  local since, life = string.match(redis.call('hget', notes, last) or '', '^(%d+)[:%dt]*:(%d+)$')
+  local text = redis.call('hget', notes, last) or ''
+  local since, life = string.match(text, '^(%d+):.*:(%d+)$')
+  if not since then
+    since, life = string.match(text, '^(%d+):(%d+)$')
+  end
   local deadline = since and redis.call('zscore', deadlines, last)
   if not deadline then
     return
@@ -27,7 +31,7 @@ local function join()
   -- A ticket is later than the last one, also if the clock of the server was set back.
   local ticket = tonumber(since) < micros and moment or string.format('%.0f', since + 1)
   local alive = string.format('%.0f', now + stale)
-  ahead = deadline - life > 0
+  ahead = deadline ~= life and deadline - life > 0
   deadline = ahead and alive + (deadline - life) or alive
   if redis.call('zadd', deadlines, 'nx', deadline, owner) == 0 then
     return

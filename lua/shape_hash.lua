@@ -7,11 +7,14 @@ local sample = '4'
 -- A UUID, written out because a script that builds the pattern is slower.
 local ownerStart = '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x:%-?%d+'
 
--- isOwner tells whether text begins with an owner: a client id and a number. What
--- follows, if anything, is separated.
+-- isOwner tells whether text begins with an owner: a client id and a number; and whether that is
+-- all. What follows, if anything, is separated.
 local function isOwner(text)
   local _, last = string.find(text, ownerStart)
-  return last ~= nil and string.find(text, '^[:@]', last + 1) ~= nil or last == #text
+  if last == #text then
+    return true, true
+  end
+  return last ~= nil and string.find(text, '^[:@]', last + 1) ~= nil, false
 end
 
 -- isForeign tells whether a hash is no lock, an owner if it is one, and whether that is
@@ -22,8 +25,9 @@ local function isForeign(key)
   local owners, holder = 0, nil
   for i = 1, #some, 2 do
     local field, value = some[i], some[i + 1]
-    if isOwner(field) and string.find(value, '^%d+$') then
-      owners, holder = owners + 1, string.match(field, '^[^@]*')
+    local is, all = isOwner(field)
+    if is and (value == '1' or string.find(value, '^%d+$')) then
+      owners, holder = owners + 1, all and field or string.match(field, '^[^@]*')
     elseif field ~= 'mode' or value ~= 'read' and value ~= 'write' then
       return true
     end
