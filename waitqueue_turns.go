@@ -26,7 +26,9 @@ type permitTurns struct {
 	lasts     time.Duration // how long a turn is
 	alone     bool          // the server told nobody else of the last release
 	returning int           // releases under way
-	yielding  bool          // the front is to ask a moment later
+	passedOn  bool          // permits were passed on since the last release
+	turnEnded bool          // of permits that are being released: the front is to ask a moment later
+	yielding  bool          // it will
 
 	// freed are permits that were released while nobody else listened, and that nobody here has
 	// taken since; freedBefore are those that there were when the front asked.
@@ -99,6 +101,7 @@ func (q *waitQueue) permitsReturn(n int) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.returning++
+	q.turnEnded, q.passedOn = q.passedOn && !q.alone, false
 	for len(q.turns) > 0 && q.turns[0].count <= n {
 		n -= q.turns[0].count
 		q.turns = q.turns[1:]
@@ -152,6 +155,7 @@ func (q *waitQueue) beginTurns() {
 // notePass notes that permits are passed on. It counts for those whose turn ends first.
 // shard.mu is held.
 func (q *waitQueue) notePass() {
+	q.passedOn = true
 	first := &q.turns[0]
 	if first.passes--; first.passes <= 0 {
 		first.ends = time.Now()
@@ -181,13 +185,15 @@ func (q *waitQueue) permitsChanged() {
 	q.endTurns()
 }
 
-// letOthersTake reports whether clients that have no permits may take those that are
-// announced: this one has some to pass on. The front asks a moment later. shard.mu is held.
+// letOthersTake reports whether other clients may take the permits that are announced: this one
+// has some to pass on, or had until it released these. The front asks a moment later. shard.mu is held.
 func (q *waitQueue) letOthersTake() bool {
-	last := len(q.turns) - 1
-	if last < 0 || time.Now().Before(q.strangersUntil) || !time.Now().Before(q.turns[last].ends) {
+	now, last := time.Now(), len(q.turns)-1
+	has := last >= 0 && now.Before(q.turns[last].ends)
+	if !has && !q.turnEnded && !q.yielding || now.Before(q.strangersUntil) {
 		return false
 	}
+	q.turnEnded = false
 	if !q.yielding {
 		q.yielding = true
 		time.AfterFunc(yieldFor/2+rand.N(yieldFor), func() {
