@@ -20,6 +20,10 @@ import (
 // passesOfPermits is how often permits may be passed on in a turn while others wait.
 const passesOfPermits = 256
 
+// unseenLinger is for how long somebody is reckoned with who took permits and was not heard of: it may
+// have been a client that came just then.
+const unseenLinger = 100 * time.Millisecond
+
 // permitTurns is what a wait queue knows of permits that its client has. shard.mu guards it.
 type permitTurns struct {
 	turns     []permitTurn  // of permits that the server has granted, the oldest first
@@ -166,7 +170,7 @@ func (q *waitQueue) notePass() {
 // many, and nobody else listened, somebody has taken them who cannot be seen. shard.mu is held.
 func (q *waitQueue) noteTaken(n int) {
 	if n <= min(q.freed, q.freedBefore) {
-		q.strangersUntil = time.Now().Add(strangersLinger)
+		q.strangersUntil = time.Now().Add(unseenLinger)
 	}
 	q.freed -= max(q.freedBefore, 0)
 }
