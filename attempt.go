@@ -129,13 +129,20 @@ func (a *acquisition) readHolder(ans transport.Answer) (left time.Duration, err 
 		return left, a.busyWith("", left)
 	}
 	reply, err := ans.Message.ToArray()
-	if err != nil || len(reply) != 2 {
+	if err != nil || len(reply) < 2 || len(reply) > 3 {
 		return 0, errReply
 	}
 	ms, err1 := reply[0].AsInt64()
 	holder, err2 := reply[1].ToString()
 	if err := errors.Join(err1, err2); err != nil {
 		return 0, errors.Join(errReply, err)
+	}
+	if len(reply) == 3 {
+		since, err := reply[2].ToString()
+		if err != nil {
+			return 0, errors.Join(errReply, err)
+		}
+		a.ownership.seenInQueue(since, ans.Sent)
 	}
 	left = fromMillis(ms)
 	return left, a.busyWith(holder, left)

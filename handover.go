@@ -26,6 +26,8 @@ type queueEntry struct {
 	made   transport.Stamp // before the owner was known to the server
 	heard  *clientChannel  // on which its client is told of it, or nil; handover.mu guards it
 	asked  bool            // the entry may be in the queue
+	since  string          // when it came there, as the server says, when it was last seen there
+	seen   transport.Stamp // before the question was sent whose answer said that
 	known  bool            // it is, or the owner has been granted the lock
 	grant  *grant          // that has come, or nil
 	waiter waker           // who waits under the owner, or nil for the front of the lock
@@ -43,6 +45,7 @@ type waker interface {
 type grant struct {
 	token int64
 	lease time.Duration
+	since string // when the entry had come that was granted
 }
 
 // longestEntryPause is how long the front relies on being told: the queue lives for a minute
@@ -205,7 +208,7 @@ func (c *clientChannel) retire(linger time.Duration) bool {
 
 // message is part of [subscriber]:
 //
-//	grant <kind> <owner> <first token> <key>
+//	grant <kind> <owner> <first token>@<score of its entry> <key>
 //	ask <ms> <owner> <key>
 func (c *clientChannel) message(text string) {
 	what, rest, _ := strings.Cut(text, " ")
@@ -213,9 +216,10 @@ func (c *clientChannel) message(text string) {
 	owner, rest, _ := strings.Cut(rest, " ")
 	switch what {
 	case "grant":
-		token, key, _ := strings.Cut(rest, " ")
+		what, key, _ := strings.Cut(rest, " ")
+		token, since, _ := strings.Cut(what, "@")
 		n, _ := strconv.ParseInt(token, 10, 64)
-		if o := c.find(owner); o == nil || !o.granted(n) {
+		if o := c.find(owner); o == nil || !o.granted(n, since) {
 			c.giveBack(first, owner, key)
 		}
 	case "ask":
@@ -281,11 +285,11 @@ func (o *ownership) toldToAsk() {
 
 // granted notes that the server has given the lock to the owner, and reports whether it is
 // wanted.
-func (o *ownership) granted(token int64) bool {
+func (o *ownership) granted(token int64, since string) bool {
 	o.mu.Lock()
 	wanted := o.phase == acquiring || o.phase == held
 	if o.phase == acquiring {
-		o.entry.grant = &grant{token, o.entry.lease}
+		o.entry.grant = &grant{token, o.entry.lease, since}
 	}
 	o.mu.Unlock()
 	if wanted {

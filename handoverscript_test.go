@@ -150,6 +150,15 @@ func (s handoverScripts) told(owner, token string) string {
 	return "grant " + kind + owner + " " + s.tokenOf(token) + " " + s.keys.key
 }
 
+// unstamped is a message without the score of the entry.
+func unstamped(message string) string {
+	words := strings.Fields(message)
+	for i := range words {
+		words[i], _, _ = strings.Cut(words[i], "@")
+	}
+	return strings.Join(words, " ")
+}
+
 // hear subscribes to the channels of the clients of owners, and returns what is told there.
 func (s handoverScripts) hear(owners ...string) <-chan string {
 	s.t.Helper()
@@ -185,7 +194,7 @@ func TestHandoverScripts_step_by_step(t *testing.T) {
 		require.Equal(t, int64(60000), s.do("PTTL", s.keys.queue))
 
 		require.Equal(t, s.granted(ownerB, "3"), s.release(ownerA, "", ""))
-		require.Equal(t, s.told(ownerB, "3"), <-heard)
+		require.Equal(t, s.told(ownerB, "3"), unstamped(<-heard))
 		require.Equal(t, int64(5000), s.do("PTTL", s.keys.key))
 		for range 2 {
 			s.stands(ownerB, "4", ownerE)
@@ -199,7 +208,7 @@ func TestHandoverScripts_step_by_step(t *testing.T) {
 		require.Equal(t, int64(30000), s.do("PTTL", s.keys.key))
 
 		require.Equal(t, s.granted(ownerE, "5"), s.release(ownerB, s.entry(ownerB), ""))
-		require.Equal(t, s.told(ownerE, "5"), <-heard)
+		require.Equal(t, s.told(ownerE, "5"), unstamped(<-heard))
 		s.stands(ownerE, "6")
 		require.Equal(t, int64(0), s.release(ownerE, "", ""))
 		require.Nil(t, s.release(ownerE, "", ""))
@@ -224,11 +233,42 @@ func TestHandoverScripts_next_owner(t *testing.T) {
 		s.set(modelEpoch + 1000)
 		require.Equal(t, s.granted(ownerB, "5"), s.release(ownerA2, "", s.entry(ownerA)))
 		require.Equal(t, int64(5000), s.do("PTTL", s.keys.key), "the lease of a grant")
-		require.Equal(t, s.told(ownerB, "5"), <-heard)
+		require.Equal(t, s.told(ownerB, "5"), unstamped(<-heard))
 		s.stands(ownerB, "6", ownerA)
 		require.Nil(t, s.release(ownerA2, "", s.entry(ownerA)))
 		require.Nil(t, s.release(ownerE, "", s.entry(ownerE)), "it has nothing to free")
 		s.stands(ownerB, "6", ownerA)
+	})
+}
+
+// Who waits is told since when, the same each time, and so is his client when he is granted the lock:
+// that grant is later than all those refusals. If he has to wait again, it is since another time.
+func TestHandoverScripts_since_when(t *testing.T) {
+	eachHandover(t, func(t *testing.T, s handoverScripts) {
+		heard := s.hear(ownerB)
+		s.ask(ownerA, "", "")
+		number := func(text string) float64 { // the embedded server writes numbers in two ways
+			n, err := strconv.ParseFloat(text, 64)
+			require.NoError(t, err)
+			return n
+		}
+		since := func() float64 {
+			reply := s.ask(ownerB, s.entry(ownerB), s.entry(ownerB)).([]any)
+			require.Len(t, reply, 3)
+			return number(reply[2].(string))
+		}
+		first := since()
+		s.set(modelEpoch + 1000)
+		require.InDelta(t, first, since(), 0)
+		s.release(ownerA, "", "")
+		_, told, _ := strings.Cut(strings.Fields(<-heard)[3], "@")
+		require.InDelta(t, first, number(told), 0)
+		s.do("DEL", s.keys.key)
+		s.ask(ownerA, "", "")
+		s.set(modelEpoch + 2000)
+		second := since()
+		require.Greater(t, second, first)
+		require.InDelta(t, second, since(), 0)
 	})
 }
 
@@ -264,7 +304,7 @@ func TestHandoverScripts_way_out(t *testing.T) {
 		}
 		s.do("DEL", s.keys.key)
 		require.Nil(t, s.release(ownerB, s.entry(ownerB), ""))
-		require.Equal(t, s.told(ownerE, "3"), <-heard)
+		require.Equal(t, s.told(ownerE, "3"), unstamped(<-heard))
 		s.stands(ownerE, "4")
 	})
 }
@@ -279,7 +319,7 @@ func TestHandoverScripts_passed_over(t *testing.T) {
 			s.do("ZADD", s.keys.queue, strconv.Itoa(i), entry)
 		}
 		require.Equal(t, s.granted(ownerB, "5"), s.release(ownerA, "", ""), "what is reserved for the dead is not given out")
-		require.Equal(t, s.told(ownerB, "5"), <-heard)
+		require.Equal(t, s.told(ownerB, "5"), unstamped(<-heard))
 		s.stands(ownerB, "6")
 		require.Empty(t, heard)
 	})
@@ -311,7 +351,7 @@ func TestHandoverScripts_kinds_do_not_mix(t *testing.T) {
 		other := handoverScripts{s.modelServer, t, s.keys, !s.mutex}
 		s.do("ZADD", s.keys.queue, "1", other.entry(ownerB), "2", s.entry(ownerC), "3", other.entry(ownerE))
 		require.Equal(t, s.granted(ownerC, "3"), s.release(ownerA, "", ""))
-		require.Equal(t, s.told(ownerC, "3"), <-heard)
+		require.Equal(t, s.told(ownerC, "3"), unstamped(<-heard))
 		require.Equal(t, int64(0), s.release(ownerC, "", ""), "free, and not the other kind's")
 		s.stands("", "4")
 		require.Empty(t, heard)
@@ -327,7 +367,7 @@ func TestHandoverScripts_strangers(t *testing.T) {
 		s.wait(ownerB)
 		require.Equal(t, int64(1), s.release(ownerA, "", ""))
 		require.Equal(t, "0", <-strangers)
-		require.Equal(t, "ask 2 "+ownerB+" "+s.keys.key, <-heard)
+		require.Equal(t, "ask 2 "+ownerB+" "+s.keys.key, unstamped(<-heard))
 		s.stands("", "2", ownerB)
 
 		s.ask(ownerB, "", s.entry(ownerB))
@@ -355,10 +395,10 @@ func TestHandoverScripts_left_free(t *testing.T) {
 		s.wait(ownerB)
 		s.set(modelEpoch + 1000)
 		require.Equal(t, int64(0), release(ownerA, s.entry(ownerA2)))
-		require.Equal(t, "ask 20 "+ownerB+" "+s.keys.key, <-heard)
+		require.Equal(t, "ask 20 "+ownerB+" "+s.keys.key, unstamped(<-heard))
 		s.stands("", "", ownerB, ownerA2)
 		require.Nil(t, release(ownerA, s.entry(ownerA2)))
-		require.Equal(t, s.told(ownerB, ""), <-heard)
+		require.Equal(t, s.told(ownerB, ""), unstamped(<-heard))
 		s.stands(ownerB, "", ownerA2)
 
 		s.wait(ownerE)
@@ -395,7 +435,7 @@ func TestHandoverScripts_out_of_memory(t *testing.T) {
 		s.stands(ownerA, "2", ownerB)
 		s.set(modelEpoch + 1000)
 		require.Equal(t, s.granted(ownerB, "3"), s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)))
-		require.Equal(t, s.told(ownerB, "3"), <-heard)
+		require.Equal(t, s.told(ownerB, "3"), unstamped(<-heard))
 		s.stands(ownerB, "4", ownerA2)
 		s.do("DEL", s.keys.key)
 		require.Nil(t, s.release(ownerB, s.entry(ownerB), ""), "nor does this")

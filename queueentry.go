@@ -91,31 +91,44 @@ func (o *ownership) stopWaiting() {
 func (a *acquisition) takeGrant() (begun, known bool) {
 	o := a.ownership
 	o.mu.Lock()
-	granted := o.entry.grant
+	granted, from := o.entry.grant, o.entry.made
+	if granted != nil && granted.since != "" && granted.since == o.entry.since {
+		from = o.entry.seen
+	}
 	known = o.entry.known && granted == nil
 	o.entry.grant, o.entry.known = nil, false
 	o.mu.Unlock()
 	if known {
 		known = o.client.handover.listens(o)
 	}
-	if granted == nil || !a.isEnough(granted.lease) {
+	if granted == nil || !a.isEnough(granted.lease, from) {
 		return false, known
 	}
 	now := o.client.clock()
-	o.beginWith(&a.request, newGrantedTerm(o.entry.made, now, granted.lease, &a.request), now, granted.token)
+	o.beginWith(&a.request, newGrantedTerm(from, now, granted.lease, &a.request), now, granted.token)
 	return true, false
 }
 
-// isEnough reports whether what is left of the lease of a grant will do until it is renewed.
-// Otherwise the server is asked, which knows that the owner holds the lock.
-func (a *acquisition) isEnough(granted time.Duration) bool {
-	o, c := a.ownership, a.lock.client
+// seenInQueue notes that an attempt has found the entry of the owner in the queue, and since when it
+// stands there. A grant of the entry that had come then is later than the attempt: it takes the entry
+// away, which was still there. So its lease counts from before the attempt was sent. If the grant
+// runs out, and the entry is put there again, it comes at another time.
+func (o *ownership) seenInQueue(since string, sent transport.Stamp) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.entry.since, o.entry.seen = since, sent
+}
+
+// isEnough reports whether what is left of the lease of a grant, counted from then, will do until it
+// is renewed. Otherwise the server is asked, which knows that the owner holds the lock.
+func (a *acquisition) isEnough(granted time.Duration, from transport.Stamp) bool {
+	c := a.lock.client
 	select {
 	case <-c.closing:
 		return false
 	default:
 	}
-	left := granted - driftMargin(granted) - c.clock().Since(o.entry.made)
+	left := granted - driftMargin(granted) - c.clock().Since(from)
 	least := granted / 2
 	if !a.renew && a.lease <= granted {
 		least = a.lease * 9 / 10
@@ -202,7 +215,7 @@ func (o *ownership) noteHandover(a transport.Answer) {
 	if owner, err := reply[0].ToString(); err == nil && owner == next.wire {
 		token, _ := reply[1].ToString()
 		n, _ := strconv.ParseInt(token, 10, 64)
-		next.entry.grant = &grant{n, next.entry.wanted}
+		next.entry.grant = &grant{n, next.entry.wanted, ""}
 	}
 }
 

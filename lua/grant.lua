@@ -11,7 +11,7 @@
 -- The score is the time of the server, in µs, when it came.
 
 -- grant makes the first in the queue the owner, by the function give, and tells its
--- client: 'grant <kind> <owner> <first token> <key>'. One that nobody hears is dropped, and
+-- client: 'grant <kind> <owner> <first token>@<score> <key>'. One that nobody hears is dropped, and
 -- so is one that is used up, which an old queue may bring back, or waits for another kind
 -- of lock, 64 at most. It tells nobody of the entry own, whose client has the reply, and
 -- gives it the lease full. It returns the owner and its first token, or nothing. The lock
@@ -19,7 +19,8 @@
 -- told of a grant then.
 local function grant(kind, key, give, own, full)
   for _ = 1, 64 do
-    local entry = redis.call('zpopmin', queue)[1]
+    local first = redis.call('zpopmin', queue)
+    local entry, since = first[1], first[2]
     if not entry then
       return nil
     end
@@ -32,7 +33,7 @@ local function grant(kind, key, give, own, full)
       end
       give(to, entry == own and full or lease)
       if entry ~= own then
-        heard = redis.pcall(publish, prefix .. client .. suffix, 'grant ' .. kind .. ' ' .. to .. ' ' .. token .. ' ' .. key)
+        heard = redis.pcall(publish, prefix .. client .. suffix, 'grant ' .. kind .. ' ' .. to .. ' ' .. token .. '@' .. since .. ' ' .. key)
       end
       if type(heard) == 'number' and (heard > 0 or counted ~= '1') then
         return to, token

@@ -15,7 +15,8 @@
 --
 -- Reply   nil, or the first fencing token as a string: acquired
 --         array: refused; remaining ms of the holder, -1 if it has no expiry, and its
---         owner; or the integer alone if it went just now
+--         owner, and if it waits since when, the score of its entry; or the integer alone if
+--         the holder went just now
 --         error LATCHKEY_GONE: a re-entry, but the hold is over; nothing changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
@@ -23,7 +24,7 @@
 -- rest of the count belongs to the client that made the owner. Without guests the
 -- hash has the one field that Redisson writes.
 --
--- Cost: 3 commands when free, 2 when refused, 5 to wait in the queue, 4 when entered again; a
+-- Cost: 3 commands when free, 2 when refused, 5 to wait in the queue and 6 to wait on, 4 when entered again; a
 -- token adds one. Idempotent: counts are absolute, the token is taken only from free to held.
 local key, floor = KEYS[1], ARGV[5]
 local owner, lease, count, me = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
@@ -43,7 +44,7 @@ if ttl >= 0 and count == 1 then
   if only and not foreign and holder ~= owner then
     if queue and ARGV[7] ~= '' then
       --@include enqueue
-      enqueue(ARGV[7])
+      return {ttl, holder, enqueue(ARGV[7])}
     end
     return {ttl, holder}
   end
@@ -66,6 +67,7 @@ if entered then
 end
 if queue and ARGV[7] ~= '' then
   --@include enqueue
-  enqueue(ARGV[7])
+  local since = enqueue(ARGV[7])
+  return reply and {ttl, reply, since} or ttl
 end
 return reply and {ttl, reply} or ttl

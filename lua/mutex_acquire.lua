@@ -10,11 +10,12 @@
 --
 -- Reply   nil: acquired
 --         array: refused; remaining ms of the holder, -1 if it has no expiry, and its
---         token; or the integer alone if it went just now
+--         token, and if it waits since when, the score of its entry; or the integer alone if
+--         the holder went just now
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
 -- Cost: 3 commands, one more if the holder is not of this library or Redisson, 6 to wait in the
--- queue. Idempotent: its own token is recognised.
+-- queue and 7 to wait on. Idempotent: its own token is recognised.
 local queue = KEYS[2]
 
 local ttl = redis.call('pttl', KEYS[1])
@@ -44,6 +45,7 @@ elseif not lock then
 end
 if queue and ARGV[3] ~= '' then
   --@include enqueue
-  enqueue(ARGV[3])
+  local since = enqueue(ARGV[3])
+  return holder and {ttl, holder, since} or ttl
 end
 return holder and {ttl, holder} or ttl

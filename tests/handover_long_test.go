@@ -1,0 +1,46 @@
+package tests
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// A grant is relied on without another question also after a wait that was longer than the lease that
+// it gives: it is later than the last refusal.
+func TestHandover_after_a_long_wait(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		const rounds = 8
+		server, name := rig.Shared(), rig.Name(t)
+		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
+		options := latchkey.Options{StaleWaiterTimeout: time.Second, PollCeiling: 200 * time.Millisecond}
+		holder, waiter := k.open(connect(t, server), name), k.open(connectVia(t, server, tap.Addr(), options), name)
+		asked := 0
+		for range rounds {
+			hold := mustLock(t, holder)
+			next := lockInBackground(within(t, time.Minute), waiter)
+			queued(t, admin, name, 1)
+			rest(3 * options.StaleWaiterTimeout / 2)
+			before := len(tap.Commands())
+			mustUnlock(t, hold)
+			got := rig.Await(t, soon, "the waiter", next)
+			require.NoError(t, got.err)
+			for _, command := range tap.Commands()[before:] {
+				if rig.Mentions(name)(command) {
+					asked++
+				}
+			}
+			assert.Less(t, got.hold.ValidFor(), options.StaleWaiterTimeout)
+			mustUnlock(t, got.hold)
+		}
+		t.Logf("asked %d times in %d rounds", asked, rounds)
+		assert.LessOrEqual(t, asked, rounds/2, "but for polls")
+	}, handedOver)
+}
