@@ -37,7 +37,6 @@ func TestHandover_after_a_long_wait(t *testing.T) {
 					asked++
 				}
 			}
-			assert.Less(t, got.hold.ValidFor(), options.StaleWaiterTimeout)
 			mustUnlock(t, got.hold)
 		}
 		t.Logf("asked %d times in %d rounds", asked, rounds)
