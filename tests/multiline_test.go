@@ -1,0 +1,81 @@
+package tests
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// Goroutines of two clients want the same two locks at the same time, and name them in both orders.
+// All of them have both equally often, nobody is stranded, and what a wait costs is bounded, however
+// many want the locks. LATCHKEY_TEST_CONTENTION says how often they pass at least.
+func TestMultiLock_contended_in_both_orders(t *testing.T) {
+	name := rig.Name(t)
+	a, b := name+":a", name+":b"
+	c := &contest{lasts: rig.Lasting(time.Second), passes: max(contendedPasses(t), 400)}
+	var taps []*rig.Tap
+	for _, order := range [][2]string{{a, b}, {b, a}} {
+		tap := rig.NewTap(t, rig.Shared())
+		client := connectVia(t, rig.Shared(), tap.Addr())
+		lock := latchkey.NewMultiLock(client.NewLock(order[0]), client.NewLock(order[1]))
+		c.parties = append(c.parties, party{name: order[0], goroutines: 4, acquire: locking(lock)})
+		taps = append(taps, tap)
+	}
+	c.dump = dumpOf(t, []*rig.Server{rig.Shared()}, name)
+	c.run(t)
+	sent := 0
+	for _, tap := range taps {
+		for _, command := range tap.Commands() {
+			if rig.Mentions(a)(command) || rig.Mentions(b)(command) {
+				sent++
+			}
+		}
+	}
+	perPass := float64(sent) / float64(c.total.Load())
+	t.Logf("%.2f commands for an acquisition; %v", perPass, c)
+	assert.Greater(t, rig.Jain(c.tally.Counts()), 0.9)
+	assert.Less(t, perPass, 7.0, "4 if nobody is in the way, and a try of both in vain")
+}
+
+// A MultiLock gives up while it waits for its last member, at about the moment at which that is granted
+// to it. Whoever stands behind it has that member at once, and nothing is left of the others.
+func TestMultiLock_gives_back_what_is_granted_late(t *testing.T) {
+	t.Parallel()
+	name, admin := rig.Name(t), rig.NewAdmin(t, rig.Shared())
+	holder, next := connect(t, rig.Shared()).NewLock(name+":b"), connect(t, rig.Shared()).NewLock(name+":b")
+	client := connect(t, rig.Shared())
+	both := latchkey.NewMultiLock(client.NewLock(name+":a"), client.NewLock(name+":b"))
+	had := 0
+	tries := rig.Sized(100)
+	for range tries {
+		hold := mustLock(t, holder)
+		ctx, cancel := context.WithCancel(t.Context())
+		waiting := lockInBackground(ctx, both)
+		queued(t, admin, name+":b", 1)
+		behind := lockInBackground(within(t, soon), next)
+		queued(t, admin, name+":b", 2)
+		go func() {
+			rest(rand.N(time.Millisecond))
+			cancel()
+		}()
+		mustUnlock(t, hold)
+		if got := rig.Await(t, soon, "the group", waiting); got.err == nil {
+			had++
+			mustUnlock(t, got.hold)
+		} else {
+			require.ErrorIs(t, got.err, context.Canceled)
+		}
+		got := rig.Await(t, latchkey.DefaultStaleWaiterTimeout/2, "who stands behind it, before a grant would end", behind)
+		require.NoError(t, got.err)
+		mustUnlock(t, got.hold)
+		rig.Eventually(t, soon, "nothing is left", free(admin, name+":a"))
+	}
+	t.Logf("%d of %d had both", had, tries)
+}
