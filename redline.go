@@ -78,9 +78,6 @@ func (*redWaiter) mayBeLetIn() bool { return false }
 // receive is part of [recipient].
 func (w *redWaiter) receive(hold any) { w.passed = hold.(*compositeHold) }
 
-// received is part of [recipient].
-func (w *redWaiter) received() bool { return w.passed != nil }
-
 // takes is part of [groupRecipient].
 func (w *redWaiter) takes(place int, o *ownership) bool {
 	r, err := newRequest(o.client.options.Lease, false, w.settings)
