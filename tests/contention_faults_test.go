@@ -12,11 +12,15 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// faultLease is for how long nobody who is gone is waited for, and nobody relies on messages.
-const faultLease = 300 * time.Millisecond
+// faultLease is for how long somebody who is gone is waited for, and long enough for a busy machine
+// to renew what a grant has given so. faultPoll is for how long messages are relied on.
+const (
+	faultLease = 1500 * time.Millisecond
+	faultPoll  = 300 * time.Millisecond
+)
 
 var faultOptions = latchkey.Options{
-	Lease: 2 * time.Second, StaleWaiterTimeout: faultLease, PollCeiling: faultLease,
+	Lease: 6 * time.Second, StaleWaiterTimeout: faultLease, PollCeiling: faultPoll,
 }
 
 // trouble is what happens again and again to those who contend for a lock.
