@@ -263,7 +263,7 @@ func TestReadAlong_while_the_client_closes(t *testing.T) {
 		started := make(chan struct{}, 1)
 		for i := range 8 {
 			all.Go(func() {
-				for {
+				for tries := 1; ; tries++ { // they wait longer and longer, as long as a busy machine needs
 					lock := latchkey.Locker(r.rw.Reader())
 					if i == 0 {
 						lock = r.rw.Writer()
@@ -277,7 +277,7 @@ func TestReadAlong_while_the_client_closes(t *testing.T) {
 							return inner.Unlock(ctx)
 						}
 						return nil
-					}, latchkey.Wait(time.Microsecond+rand.N(3*time.Millisecond)))
+					}, latchkey.Wait(time.Microsecond+rand.N(time.Duration(tries)*time.Millisecond)))
 					if errors.Is(err, latchkey.ErrClosed) {
 						return
 					}
