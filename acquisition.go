@@ -30,7 +30,9 @@ type acquisition struct {
 	holder    string          // of the lock, when the last attempt was refused, or ""
 	noQueue   bool            // the last attempt was sent without the queue of the lock
 	tooFew    bool            // it was granted, and too few replicas confirmed that
-	stranger  bool            // it was refused because of a stranger, see waitqueue_strangers.go
+	// byStranger says that the last attempt was refused because of a stranger, and stranger that
+	// one was: see waitqueue_strangers.go.
+	byStranger, stranger bool
 }
 
 // newAcquisition checks everything that can be checked before anything is sent. waits is what

@@ -153,6 +153,6 @@ func (a *acquisition) readHolder(ans transport.Answer) (left time.Duration, err 
 // to ask again.
 func (a *acquisition) busyWith(holder string, left time.Duration) error {
 	q := a.lock.client.waitQueues.known(a.lock.key)
-	a.holder = holder
+	a.holder, a.byStranger = holder, holder != "" && !isOurs(holder)
 	return &busyError{holder: holder, left: left, at: time.Now(), here: q != nil && q.heldHere()}
 }

@@ -59,10 +59,12 @@ func (writeProtocol) acquireCall(a *acquisition, count, _ int) call {
 
 // readRefusal notes that the server counts a writer that waits.
 func (writeProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
-	if a.inLine && ans.Message.IsInt64() {
+	if a.inLine {
 		a.ownership.markQueued()
 	}
-	return readRWRefusal(a, ans)
+	left, err := readRWRefusal(a, ans)
+	a.byStranger = ans.Message.IsArray()
+	return left, err
 }
 
 // readRWRefusal does not tell what is left of the lease: it may be the turn of others then.

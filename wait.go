@@ -126,11 +126,11 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 		q.relyFor(pause + subscriptionLinger)
 	}
 	q.subscribe(c.notifier, a.lock.channel)
-	switch stranger := a.holder != "" && !isOurs(a.holder); {
-	case s.recipe && stranger:
+	switch {
+	case s.recipe && a.byStranger:
 		pause = min(pause, q.pollerHolds(a.holder))
-	case s.passes && stranger:
-		q.strangerHolds(!a.stranger)
+	case a.byStranger && (s.passes || s.line == exclusiveLine):
+		q.whole().strangerHolds(!a.stranger)
 		a.stranger = true
 	}
 	if s.ceiling != nil {

@@ -170,6 +170,7 @@ func (q *waitQueue) takeFirst(from any) *waiter {
 	q.line.Remove(first)
 	w.taken = true
 	q.consecutive = consecutiveLimit // this client has had its turn
+	q.turnGoesOn()
 	return w
 }
 

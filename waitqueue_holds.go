@@ -32,6 +32,7 @@ func (q *waitQueue) holdBegan() {
 	defer q.shard.mu.Unlock()
 	q.held++
 	q.standing++
+	q.turnGoesOn()
 	q.lastAnswer = lastAnswer{last: ErrNotAcquired}
 	q.drain()
 }
@@ -93,7 +94,7 @@ func (q *waitQueue) holdEnded(told int64, noEcho, stood bool, next any) (left an
 	if told <= 0 {
 		q.consecutive = 0
 	}
-	if q.consecutive >= consecutiveLimit {
+	if q.consecutive >= q.mostInARow() {
 		q.consecutive, q.yields = 0, true
 	}
 	q.held--
@@ -125,20 +126,18 @@ func (q *waitQueue) standsNoMore(next any) (left any) {
 func (q *waitQueue) yieldPause() time.Duration {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	pause := max(0, time.Until(q.openUntil))
-	if !q.yields {
+	pause, whole := max(0, time.Until(q.openUntil)), q.whole()
+	if !whole.yields || q.together {
 		return pause
 	}
-	q.yields = false
-	return max(pause, yieldFor/2+rand.N(yieldFor))
+	whole.yields = false
+	return max(pause, yieldFor/2+rand.N(yieldFor), whole.strangersPause())
 }
 
 // subscribe is called when somebody else turned out to hold the key. The front then
 // relies on messages, for which the wait queue subscribes once, and shows that on other channels.
 func (q *waitQueue) subscribe(n *notifier, channel string, presentOn ...string) {
-	if q.main != nil {
-		q = q.main
-	}
+	q = q.whole()
 	s := q.newSubscription(n != nil, channel)
 	if s == nil {
 		return

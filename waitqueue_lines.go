@@ -38,6 +38,22 @@ func (q *waitQueue) in(l line) *waitQueue {
 	return lines.exclusive
 }
 
+// whole is the wait queue that has one line, or of whose lines this is one.
+func (q *waitQueue) whole() *waitQueue {
+	if q.main != nil {
+		return q.main
+	}
+	return q
+}
+
+// exclusive is the line in which those stand who take turns with strangers. shard.mu is held.
+func (q *waitQueue) exclusive() *waitQueue {
+	if l := q.lines.Load(); l != nil {
+		return l.exclusive
+	}
+	return q
+}
+
 func (q *waitQueue) newLine(together bool) *waitQueue {
 	return &waitQueue{shard: q.shard, key: q.key, main: q, together: together, signals: make(chan struct{}, 1)}
 }

@@ -17,6 +17,7 @@ const (
 // beside is what a wait queue knows of strangers. shard.mu guards it.
 type beside struct {
 	strangersUntil time.Time // when they are forgotten
+	had            int       // holds of this client since one of theirs
 	letPass        int       // releases of theirs after which others of them may go first
 	passed         int       // releases that were heard meanwhile
 }
@@ -34,21 +35,48 @@ func (q *waitQueue) strangersTold(told int64) {
 }
 
 // strangerHolds notes that the front was refused because a stranger has the lock. With the
-// first such refusal of a wait the turn of the strangers begins.
+// first such refusal of a wait the turn of the strangers begins. It has as many holds as the turn of
+// this client had, and one at least.
 func (q *waitQueue) strangerHolds(first bool) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.strangersUntil = time.Now().Add(strangersLinger)
 	if first {
-		q.letPass = q.line.Len()
+		q.letPass, q.had = min(max(q.had, 1), q.exclusive().line.Len()+1), 0
 	}
+}
+
+// turnGoesOn counts a hold of this client, in a turn of its own. shard.mu is held.
+func (q *waitQueue) turnGoesOn() {
+	q.had++
+	q.letPass = 0
+}
+
+// strangersKnown reports whether strangers have just been seen. shard.mu is held.
+func (q *waitQueue) strangersKnown() bool { return time.Now().Before(q.strangersUntil) }
+
+// mostInARow is how often this client may take a lock again that the server gives to the first who
+// asks, before others go first. shard.mu is held.
+func (q *waitQueue) mostInARow() int {
+	if q.lines.Load() != nil && q.strangersKnown() {
+		return q.exclusive().line.Len() + 1
+	}
+	return consecutiveLimit
+}
+
+// strangersPause is how long strangers that are known have to take a lock. shard.mu is held.
+func (q *waitQueue) strangersPause() time.Duration {
+	if q.strangersKnown() {
+		return strangerPause
+	}
+	return 0
 }
 
 // passesOfTurn returns how often a hold that begins may be passed on.
 func (q *waitQueue) passesOfTurn() int {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if time.Now().Before(q.strangersUntil) || q.hasPollers() {
+	if q.strangersKnown() || q.hasPollers() {
 		return q.line.Len()
 	}
 	return 1 << 30

@@ -10,6 +10,7 @@
 --
 -- Reply   nil: acquired
 --         integer: refused; ms after which to ask again, -1 if the lock has no expiry
+--         array: refused by a writer of Redisson; the same number, and ''
 --         error LATCHKEY_GONE: a re-entry, but the hold is over; nothing changed
 --         error LATCHKEY_UPGRADE: the owner reads, and would wait for itself; nothing
 --         changed
@@ -74,9 +75,10 @@ end
 if mode and not (isNoted() and lasts()) then
   mode = reap(mode)
 end
-local pause
+local pause, stranger
 if mode then
   pause = left()
+  stranger = mode == 'write' and not (lasts() and isWrite(other)) -- whose lease is not noted
 elseif not quiet then
   pause = turnOfReaders()
 end
@@ -85,7 +87,7 @@ if pause then
     note()
     pause = mode and redis.call('pttl', key) == -1 and -1 or pause
   end
-  return pause
+  return stranger and {pause, ''} or pause
 end
 
 begin('write', owner .. ':write', count, lease)
