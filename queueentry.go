@@ -160,15 +160,22 @@ func (o *ownership) chooseNext() {
 	o.local.next = next
 }
 
-// chooseOpen decides whether the release leaves the lock to those who poll for it.
-func (o *ownership) chooseOpen() {
-	if !o.lock.spec.recipe {
+// chooseTurn decides whether the release ends the turn of this client beside those who know no
+// queue.
+func (o *ownership) chooseTurn() {
+	var open time.Duration
+	var due bool
+	switch {
+	case o.lock.spec.recipe:
+		open = o.queue.openFor()
+	case o.lock.spec.line == exclusiveLine:
+		due = o.queue.strangersDue()
+	default:
 		return
 	}
-	open := o.queue.openFor()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.local.open = open
+	o.local.open, o.local.due = open, due
 }
 
 // noteOpen notes whether the release has left the lock to those who poll for it.

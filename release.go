@@ -24,7 +24,7 @@ func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 		return err
 	}
 	o.chooseNext()
-	o.chooseOpen()
+	o.chooseTurn()
 	a, err := o.sendCount(o.client.sender.Detached(ctx), nil)
 	switch {
 	case err != nil:

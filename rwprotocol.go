@@ -83,7 +83,17 @@ func (writeProtocol) releaseCall(o *ownership, count int, raise int64) call {
 		waiting = "1"
 	}
 	return call{rwWriteRelease, o.lock.rwKeys(),
-		[]string{o.wire, strconv.Itoa(count), waiting, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10)}}
+		[]string{o.wire, strconv.Itoa(count), waiting, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10), o.dueArg()}}
+}
+
+// dueArg tells a release whether this client has had its turn beside strangers: "1", or "".
+func (o *ownership) dueArg() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.local.due {
+		return "1"
+	}
+	return ""
 }
 
 func (writeProtocol) renewalCall(o *ownership, lease time.Duration) call {

@@ -188,6 +188,44 @@ func TestRWScripts_downgrade(t *testing.T) {
 	s.nothingLeft()
 }
 
+// A writer is told whether one of Redisson keeps it out, whose lease is not noted.
+func TestRWScripts_writer_of_Redisson(t *testing.T) {
+	s := newRWScripts(t)
+	require.NoError(t, s.do("HSET", s.keys.key, "mode", "write", ownerC+":write", "1").Error())
+	require.NoError(t, s.do("PEXPIRE", s.keys.key, "30000").Error())
+	for _, stale := range []string{"", "5000", "5000"} {
+		refused := s.c.script(rwWriteAcquire, s.keys.rwKeys(), ownerA, "30000", "1", stale)
+		require.IsType(t, []any{}, refused)
+		require.InDelta(t, 30000, refused.([]any)[0], 1000)
+		require.Equal(t, "", refused.([]any)[1])
+	}
+	require.NoError(t, s.do("DEL", s.keys.key).Error())
+	require.Nil(t, s.write(ownerA, 1, "5000"))
+	require.IsType(t, int64(0), s.write(ownerB, 1, "5000"), "this one is of this library")
+}
+
+// After the turn of a client other clients of this library are told before strangers are; Redisson
+// ignores that message. Twice, nobody is told anything.
+func TestRWScripts_strangers_go_first(t *testing.T) {
+	s := newRWScripts(t)
+	heard := fairScripts{t: t, c: s.c}.hears(rwChannel(s.keys.key))
+	release := func(due string) any {
+		return s.twice(rwWriteRelease, s.keys.rwKeys(), ownerA, "0", "0", "PUBLISH", rwChannel(s.keys.key), "0", due)
+	}
+	require.Nil(t, release("1"), "nothing to release")
+	for _, due := range []string{"1", ""} {
+		require.Nil(t, s.write(ownerA, 1, ""))
+		require.Equal(t, int64(1), release(due))
+		if due != "" {
+			require.Equal(t, "2", <-heard)
+		}
+		require.Equal(t, "1", <-heard)
+		require.Equal(t, "0", <-heard)
+	}
+	s.nothingLeft()
+	require.Empty(t, heard)
+}
+
 // A nested read that is given back touches neither the write lease nor the write hold.
 func TestRWScripts_nested_read_leaves_the_write_lease(t *testing.T) {
 	s := newRWScripts(t)

@@ -125,11 +125,15 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 	if s.passes { // before it is subscribed: a subscription that is relied on does not retire
 		q.relyFor(pause + subscriptionLinger)
 	}
+	takesTurns := s.passes || s.line == exclusiveLine
+	if takesTurns {
+		q.whole().takeTurns()
+	}
 	q.subscribe(c.notifier, a.lock.channel)
 	switch {
 	case s.recipe && a.byStranger:
 		pause = min(pause, q.pollerHolds(a.holder))
-	case a.byStranger && (s.passes || s.line == exclusiveLine):
+	case a.byStranger && takesTurns:
 		q.whole().strangerHolds(!a.stranger)
 		a.stranger = true
 	}

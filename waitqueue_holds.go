@@ -94,8 +94,8 @@ func (q *waitQueue) holdEnded(told int64, noEcho, stood bool, next any) (left an
 	if told <= 0 {
 		q.consecutive = 0
 	}
-	if q.consecutive >= q.mostInARow() {
-		q.consecutive, q.yields = 0, true
+	if q.consecutive >= consecutiveLimit || q.due {
+		q.consecutive, q.yields, q.due = 0, true, false
 	}
 	q.held--
 	if stood {
@@ -171,6 +171,11 @@ func (q *waitQueue) newSubscription(wanted bool, channel string) *subscription {
 // message is part of [subscriber].
 func (q *waitQueue) message(text string) {
 	q.shard.mu.Lock()
+	if q.takesTurns && text == strangersFirst {
+		q.letStrangersFirst()
+		q.shard.mu.Unlock()
+		return
+	}
 	q.noteAnnounced(text)
 	own := q.ownMessages > 0
 	if own {

@@ -20,9 +20,7 @@ const (
 	pollFast = 5 * time.Millisecond
 	// pollersLinger is for how long pollers are reckoned with that were seen.
 	pollersLinger = 5 * time.Second
-	// unseenTurn is how long this client keeps the mutex if no pollers have been seen, and
-	// unseenOpen for how long it leaves the mutex free then.
-	unseenTurn = time.Second
+	// unseenOpen is for how long this client leaves the mutex free after an unseenTurn.
 	unseenOpen = 20 * time.Millisecond
 	// shortestTurn and longestTurn bound for how long this client has the mutex beside them, and
 	// longestOpen for how long it leaves the mutex free after that.

@@ -10,16 +10,29 @@ import "time"
 const (
 	// strangersLinger is for how long strangers are reckoned with that were seen.
 	strangersLinger = time.Second
+	// unseenTurn is how long this client keeps a lock if no strangers have been seen.
+	unseenTurn = time.Second
 	// strangerPause is how long strangers have to take a lock that is free.
 	strangerPause = 3 * time.Millisecond
 )
 
 // beside is what a wait queue knows of strangers. shard.mu guards it.
 type beside struct {
+	takesTurns     bool      // it is of a lock that takes turns with strangers
 	strangersUntil time.Time // when they are forgotten
 	had            int       // holds of this client since one of theirs
 	letPass        int       // releases of theirs after which others of them may go first
 	passed         int       // releases that were heard meanwhile
+	due            bool      // the release under way ends the turn of this client
+	lookedFor      time.Time // when strangers were last let in first, whether any came or not
+}
+
+// takeTurns says that the lock takes turns with strangers. To others their messages mean something
+// else.
+func (q *waitQueue) takeTurns() {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.takesTurns = true
 }
 
 // strangersTold notes how many subscribers were told that the lock is free.
@@ -41,9 +54,15 @@ func (q *waitQueue) strangerHolds(first bool) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.strangersUntil = time.Now().Add(strangersLinger)
-	if first {
-		q.letPass, q.had = min(max(q.had, 1), q.exclusive().line.Len()+1), 0
+	if first && q.had > 0 {
+		q.beginStrangersTurn()
 	}
+}
+
+// beginStrangersTurn lets them have as many holds as this client had: the front may ask after the
+// last of them. shard.mu is held.
+func (q *waitQueue) beginStrangersTurn() {
+	q.letPass, q.had = min(max(q.had-1, 0), q.exclusive().line.Len()), 0
 }
 
 // turnGoesOn counts a hold of this client, in a turn of its own. shard.mu is held.
@@ -55,13 +74,18 @@ func (q *waitQueue) turnGoesOn() {
 // strangersKnown reports whether strangers have just been seen. shard.mu is held.
 func (q *waitQueue) strangersKnown() bool { return time.Now().Before(q.strangersUntil) }
 
-// mostInARow is how often this client may take a lock again that the server gives to the first who
-// asks, before others go first. shard.mu is held.
-func (q *waitQueue) mostInARow() int {
-	if q.lines.Load() != nil && q.strangersKnown() {
-		return q.exclusive().line.Len() + 1
+// strangersDue reports whether a release that begins ends the turn of this client beside strangers.
+// It does if this client has had as many holds since one of theirs as it has goroutines that want
+// the lock. Also if none have been seen some may wait that are never quick enough.
+func (q *waitQueue) strangersDue() bool {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	now := time.Now()
+	if !q.sub.live() || q.had <= q.exclusive().line.Len() || !q.strangersKnown() && now.Sub(q.lookedFor) < unseenTurn {
+		return false
 	}
-	return consecutiveLimit
+	q.lookedFor, q.due = now, true
+	return true
 }
 
 // strangersPause is how long strangers that are known have to take a lock. shard.mu is held.
@@ -80,6 +104,24 @@ func (q *waitQueue) passesOfTurn() int {
 		return q.line.Len()
 	}
 	return 1 << 30
+}
+
+// strangersFirst is the message of a release, before that of the lock itself, after which strangers
+// may take it first.
+const strangersFirst = "2"
+
+// letStrangersFirst lets the messages of a release go by. The front asks if nothing else is heard for
+// a moment. shard.mu is held.
+func (q *waitQueue) letStrangersFirst() {
+	q.beginStrangersTurn()
+	q.letPass++
+	q.letStrangerPass()
+	if q.lines.Load() != nil {
+		q.letPass++ // two messages tell of the release of such a lock
+	}
+	if q.ownMessages == 0 {
+		q.letPass++
+	}
 }
 
 // letStrangerPass reports whether other strangers may go first, now that one has released the

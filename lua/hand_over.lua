@@ -22,11 +22,15 @@ local function toFirst(kind, key, give, next, full)
     enqueue(next)
   end
   -- Strangers that listen have their turn as often as one of the clients in the queue, by the
-  -- microsecond in which the script runs.
-  local strangers = redis.pcall('pubsub', publish == 'PUBLISH' and 'numsub' or 'shardnumsub', channel)[2] or 0
-  if strangers > 0 and redis.call('time')[2] % redis.call('zcard', queue) < strangers then
+  -- microsecond in which the script runs. Those clients listen too, as a rule, beside strangers:
+  -- they are told to wait a moment, by a message that Redisson ignores.
+  local listen = redis.pcall('pubsub', publish == 'PUBLISH' and 'numsub' or 'shardnumsub', channel)[2] or 0
+  local ours = listen > 0 and redis.call('zcard', queue)
+  if ours and redis.call('time')[2] % ours < math.max(1, listen - ours) then
     --@include ask_first
-    return askFirst(key, 2)
+    askFirst(key, 2)
+    tell(publish, channel, '2')
+    return nil
   end
   --@include grant
   local to, token = grant(kind, key, give, next, full)

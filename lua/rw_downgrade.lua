@@ -17,7 +17,7 @@
 -- memory. Idempotent: counts are absolute.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, lease, count, number = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
-local publish, channel = ARGV[5], ARGV[6]
+local publish, channel, due = ARGV[5], ARGV[6], ''
 --@include tell
 --@include rw_state
 --@include rw_end_write

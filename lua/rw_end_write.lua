@@ -1,7 +1,21 @@
 -- Fragment: endWrite(reads) ends the write hold of the owner, which has so many read
 -- holds, and wakes whoever waits. Besides rw_state.lua it needs the locals owner,
--- publish and channel.
+-- publish and channel, and due, '1' if it is the turn of strangers.
+
+-- letStrangersFirst has the clients of this library let strangers go first. All of those that
+-- write ask for it, and it is so for one of them, by the microsecond in which the script runs.
+-- Redisson ignores the message.
+local function letStrangersFirst()
+  local clients = redis.call('zcard', writers)
+  if clients < 2 or redis.call('time')[2] % clients == 0 then
+    tell(publish, channel, '2')
+  end
+end
+
 local function endWrite(reads)
+  if due == '1' then
+    letStrangersFirst()
+  end
   local waiting = waitingWriter()
   if waiting then
     -- The next writer's bar begins now; but if readers have waited while somebody

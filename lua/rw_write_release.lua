@@ -7,6 +7,7 @@
 -- ARGV[3] '1' if the owner may be noted as a waiting writer
 -- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
 -- ARGV[6] ms to which the remaining time is raised if holds are left, or 0
+-- ARGV[7] '1' if this client has had its turn beside strangers, else ''
 --
 -- Reply   nil: this ownership does not hold the lock; nothing changed
 --         status HELD: the owner holds it still for writing
@@ -19,7 +20,7 @@
 -- changes. O(log n) in the readers and the waiting writers. Works on a server that is out of
 -- memory. Idempotent: counts are absolute.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local owner, count, publish, channel = ARGV[1], tonumber(ARGV[2]), ARGV[4], ARGV[5]
+local owner, count, publish, channel, due = ARGV[1], tonumber(ARGV[2]), ARGV[4], ARGV[5], ARGV[7]
 --@include tell
 --@include rw_state
 --@include rw_end_write
