@@ -197,7 +197,7 @@ func TestRWScripts_writer_of_Redisson(t *testing.T) {
 		refused := s.c.script(rwWriteAcquire, s.keys.rwKeys(), ownerA, "30000", "1", stale)
 		require.IsType(t, []any{}, refused)
 		require.InDelta(t, 30000, refused.([]any)[0], 1000)
-		require.Equal(t, "", refused.([]any)[1])
+		require.Empty(t, refused.([]any)[1])
 	}
 	require.NoError(t, s.do("DEL", s.keys.key).Error())
 	require.Nil(t, s.write(ownerA, 1, "5000"))
