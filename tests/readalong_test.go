@@ -258,7 +258,7 @@ func TestReadAlong_exclusion(t *testing.T) {
 			t.Parallel()
 			const writing = 1000
 			name := rig.Name(t)
-			ctx := within(t, time.Minute)
+			ctx := within(t, 2*time.Minute)
 			var inside, reads, writes atomic.Int64
 			var all sync.WaitGroup
 			stay := func(weight int64, allowed func(int64) bool, count *atomic.Int64) {
@@ -275,7 +275,7 @@ func TestReadAlong_exclusion(t *testing.T) {
 				rw := connect(t, rig.Shared(), latchkey.Options{Turn: turn}).NewRWLock(name)
 				for range 4 {
 					all.Go(func() {
-						for range rig.Sized(1000) {
+						for end := time.Now().Add(rig.Lasting(3 * time.Second)); time.Now().Before(end); {
 							lock, weight, allowed, count := latchkey.Locker(rw.Reader()), int64(1), func(n int64) bool { return n < writing }, &reads
 							if rand.N(10) == 0 {
 								lock, weight, allowed, count = rw.Writer(), writing, func(n int64) bool { return n == writing }, &writes
