@@ -79,7 +79,12 @@ func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter) err
 		case known:
 			pause = a.pause(q, round, -1)
 		default:
-			left, err := c.askOnce(ctx, q, a, round)
+			q.drain()
+			q.asks()
+			left, err := a.attempt(ctx, round)
+			if !transport.IsContextEnd(err) {
+				q.told(err)
+			}
 			if err == nil || !worthWaiting(ctx, err) {
 				return q.waitError(ctx, err, nil)
 			}
@@ -90,17 +95,6 @@ func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter) err
 			return q.waitError(ctx, err, nil)
 		}
 	}
-}
-
-// askOnce has the front ask, and notes the answer for all who wait.
-func (c *Client) askOnce(ctx context.Context, q *waitQueue, a attempter, round int) (left time.Duration, err error) {
-	q.drain()
-	q.asks()
-	left, err = a.attempt(ctx, round)
-	if !transport.IsContextEnd(err) {
-		q.told(err)
-	}
-	return left, err
 }
 
 // pause is how long to rest after a failure.
