@@ -190,8 +190,11 @@ func giveBack(t *testing.T, s *latchkey.Semaphore, n int) {
 	case 3:
 		drained, err := s.Drain(ctx)
 		assert.NoError(t, err)
-		if drained+n > 0 {
-			assert.NoError(t, s.Release(ctx, drained+n))
+		switch left := drained + n; { // negative if more were taken away than there are
+		case left > 0:
+			assert.NoError(t, s.Release(ctx, left))
+		case left < 0:
+			assert.NoError(t, s.AddPermits(ctx, left))
 		}
 	default:
 		assert.NoError(t, s.Release(ctx, n))
