@@ -58,6 +58,7 @@ func newLatchModel(w *world) model {
 		m.clients = append(m.clients, l)
 	}
 	m.keys = m.clients[0].latch
+	w.elapsed = m.lapse
 	return m
 }
 
@@ -69,7 +70,7 @@ func (m *latchModel) actions() []modelAction {
 		{"await", 25, m.await},
 		{"retry", 15, func(d dice) { m.retryOne(m.client(d), d.fate()) }},
 		{"late", 10, func(d dice) { m.w.deliver(d[0]) }},
-		{"wait", 14, func(d dice) { m.advance(modelPause(d)) }},
+		{"wait", 14, func(d dice) { m.w.advance(modelPause(d)) }},
 		{"brink", 5, func(dice) { m.brink() }},
 		{"crash", 2, func(d dice) { c := m.client(d); c.settle, c.round = nil, "" }},
 		{"damage", 1, m.damage},
@@ -80,15 +81,10 @@ func (m *latchModel) actions() []modelAction {
 
 func (m *latchModel) client(d dice) *latchClient { return m.clients[d[0]%len(m.clients)] }
 
-func (m *latchModel) advance(ms int64) {
-	m.w.advance(ms)
-	m.lapse()
-}
-
 // brink lets time go on to the last ms of the round.
 func (m *latchModel) brink() {
 	if m.current != nil && m.current.ends > m.w.ms() {
-		m.advance(m.current.ends - m.w.ms())
+		m.w.advance(m.current.ends - m.w.ms())
 	}
 }
 
@@ -114,7 +110,6 @@ func (m *latchModel) begin(r *latchRound) {
 // observe is what every script of this library begins with: it sees what Redisson and time
 // have done.
 func (m *latchModel) observe() {
-	m.lapse()
 	if m.is(m.newest) {
 		return // nothing has changed, or Redisson has hidden it
 	}
@@ -217,7 +212,6 @@ func (m *latchModel) perform(c *latchClient, what string, light bool, send func(
 
 // executed is the reference of the scripts that change something.
 func (m *latchModel) executed(c *latchClient, o modelOperation, at moment) any {
-	m.lapse()
 	return m.notes.once(o, func() any {
 		m.observe()
 		switch o.script {
@@ -373,11 +367,9 @@ func (m *latchModel) retryOne(c *latchClient, fate int) {
 }
 
 func (m *latchModel) javaActs(d dice) {
-	m.lapse()
 	switch n := int64(1 + d[1]%3); {
 	case d[0]%8 < 3:
 		if m.w.java(fmt.Sprintf("sets the count %d", n), javaSetOnce, m.keys.key, n) == int64(1) {
-			m.lapse() // time has passed until the command was executed
 			m.begin(&latchRound{java: true, left: n})
 		}
 	case d[0]%8 < 7:
@@ -405,7 +397,6 @@ func (m *latchModel) damage(d dice) {
 		m.w.say("all is deleted")
 		m.w.must("FLUSHALL")
 		clear(m.notes.notes)
-		m.lapse()
 		if m.current != nil {
 			m.end("deleted", true)
 		}
@@ -422,7 +413,6 @@ func (m *latchModel) foreign(d dice) {
 }
 
 func (m *latchModel) check() {
-	m.lapse()
 	e := m.w.state(m.keys.key)[0]
 	switch {
 	case m.current == nil && e.kind != "none":
@@ -444,6 +434,6 @@ func (m *latchModel) finish() {
 	}
 	m.perform(m.clients[0], "deletes", false, func() { _, _ = m.keys.Delete(context.Background()) }, 0)
 	m.check()
-	m.advance(time.Hour.Milliseconds())
+	m.w.advance(time.Hour.Milliseconds())
 	m.w.nothingLeft()
 }

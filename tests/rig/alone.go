@@ -19,7 +19,7 @@ func startAlone(settings []string) (p *localProcess, err error) {
 }
 
 func tryAlone(settings []string) (*localProcess, error) {
-	nodes, ghosts, err := seats(1, 0)
+	nodes, placeholders, err := seats(1, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -29,8 +29,8 @@ func tryAlone(settings []string) (*localProcess, error) {
 	}
 	p.args = append(p.args, "--port", "0", "--unixsocket", p.socket(),
 		"--cluster-port", strconv.Itoa(nodes[0].bus), "--cluster-announce-port", strconv.Itoa(p.port))
-	p.prepare = func() error { return p.write("nodes.conf", nodes[0].configuration(nodes, ghosts)) }
-	p.debut = func() error { return p.reign(ghosts[0]) }
+	p.prepare = func() error { return p.write("nodes.conf", nodes[0].configuration(nodes, placeholders)) }
+	p.debut = func() error { return p.reign(placeholders[0]) }
 	if err := p.start(); err != nil {
 		p.remove()
 		return nil, err
@@ -41,7 +41,7 @@ func tryAlone(settings []string) (*localProcess, error) {
 func (p *localProcess) socket() string { return filepath.Join(p.dir, "socket") }
 
 // reign makes the server the master and lets it be seen.
-func (p *localProcess) reign(ghost *seat) error {
+func (p *localProcess) reign(placeholder *seat) error {
 	var n *node
 	if err := until("a server answers at its socket", func() (err error) {
 		n, err = p.behind()
@@ -52,7 +52,7 @@ func (p *localProcess) reign(ghost *seat) error {
 	defer n.client.Close()
 	err := n.takeOver()
 	if err == nil {
-		err = n.do("CLUSTER", "FORGET", ghost.id).Error()
+		err = n.do("CLUSTER", "FORGET", placeholder.id).Error()
 	}
 	if err == nil {
 		err = n.do("CONFIG", "SET", "port", strconv.Itoa(p.port)).Error()

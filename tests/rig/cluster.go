@@ -64,23 +64,23 @@ func startCluster(masters, replicas int, timeout time.Duration, settings []strin
 }
 
 func tryCluster(masters, replicas int, timeout time.Duration, settings []string) (nodes []*node, err error) {
-	plan, ghosts, err := seats(masters, replicas)
+	plan, placeholders, err := seats(masters, replicas)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range plan {
-		n, err := s.start(plan, ghosts, timeout, settings)
+		n, err := s.start(plan, placeholders, timeout, settings)
 		if err != nil {
 			return nodes, err
 		}
 		nodes = append(nodes, n)
 	}
-	return nodes, inaugurate(nodes, masters, ghosts)
+	return nodes, inaugurate(nodes, masters, placeholders)
 }
 
-// inaugurate has the first nodes take over from the ghosts, which are then forgotten,
+// inaugurate has the first nodes take over from the placeholders, which are then forgotten,
 // and waits until all nodes serve.
-func inaugurate(nodes []*node, masters int, ghosts []*seat) error {
+func inaugurate(nodes []*node, masters int, placeholders []*seat) error {
 	for _, n := range nodes[:masters] {
 		if err := n.takeOver(); err != nil {
 			return err
@@ -90,8 +90,8 @@ func inaugurate(nodes []*node, masters int, ghosts []*seat) error {
 		return err
 	}
 	for _, n := range nodes {
-		for _, ghost := range ghosts {
-			if _, err := n.ask("CLUSTER", "FORGET", ghost.id); err != nil {
+		for _, placeholder := range placeholders {
+			if _, err := n.ask("CLUSTER", "FORGET", placeholder.id); err != nil {
 				return err
 			}
 		}
@@ -118,7 +118,7 @@ func (n *node) serving() error {
 }
 
 // led returns nil when the planned masters have the slots, as every node sees it, and
-// the replicas follow them. A node that forgot a ghost before it knows who came after
+// the replicas follow them. A node that forgot a placeholder before it knows who came after
 // would miss slots.
 func led(nodes []*node, masters int) error {
 	for i, n := range nodes {
@@ -135,7 +135,7 @@ func led(nodes []*node, masters int) error {
 			return err
 		}
 		for _, peer := range view {
-			if peer.ghost() && len(peer.slots) > 0 {
+			if peer.placeholder() && len(peer.slots) > 0 {
 				return fmt.Errorf("%s knows nobody who has taken over %v", n.Addr(), peer.slots)
 			}
 		}

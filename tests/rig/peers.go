@@ -53,8 +53,8 @@ func (p peer) well() error {
 	return nil
 }
 
-// ghost reports whether it is a master that does not exist.
-func (p peer) ghost() bool { return strings.HasPrefix(p.address, "127.0.0.1:1@") }
+// placeholder reports whether it is a master that does not exist.
+func (p peer) placeholder() bool { return strings.HasPrefix(p.address, "127.0.0.1:1@") }
 
 // serves reports whether a slot belongs to the node, as it sees itself.
 func (n *node) serves(slot int) bool {

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -18,31 +19,31 @@ const clusterSlots = 16384
 // as replicas of masters that do not exist, and those that are to be masters take
 // over from these.
 type seat struct {
-	id        string
-	port, bus int
-	ghost     *seat  // the master that does not exist; nil for itself
-	master    bool   // it takes over
-	slots     string // of a ghost
+	id          string
+	port, bus   int
+	placeholder *seat  // the master that does not exist; nil for itself
+	master      bool   // it takes over
+	slots       string // of a placeholder
 }
 
 // seats plans a cluster: the masters in the order of their slots, then the replicas
 // of each.
-func seats(masters, replicas int) (nodes, ghosts []*seat, err error) {
+func seats(masters, replicas int) (nodes, placeholders []*seat, err error) {
 	ports, err := freeNodePorts(masters * (1 + replicas))
 	if err != nil {
 		return nil, nil, err
 	}
 	for i := range masters {
 		first, last := i*clusterSlots/masters, (i+1)*clusterSlots/masters-1
-		ghosts = append(ghosts, &seat{id: nodeID(), port: 1, bus: 1, slots: fmt.Sprintf("%d-%d", first, last)})
+		placeholders = append(placeholders, &seat{id: nodeID(), port: 1, bus: 1, slots: fmt.Sprintf("%d-%d", first, last)})
 	}
 	for i := range masters * (1 + replicas) {
 		nodes = append(nodes, &seat{
 			id: nodeID(), port: ports[i], bus: ports[i] + busOffset,
-			ghost: ghosts[i%masters], master: i < masters,
+			placeholder: placeholders[i%masters], master: i < masters,
 		})
 	}
-	return nodes, ghosts, nil
+	return nodes, placeholders, nil
 }
 
 func nodeID() string {
@@ -61,26 +62,23 @@ func (s *seat) shard() string {
 	if !knowsShards() {
 		return ""
 	}
-	if s.ghost != nil {
-		s = s.ghost
-	}
-	return ",,shard-id=" + s.id
+	return ",,shard-id=" + cmp.Or(s.placeholder, s).id
 }
 
 // configuration is nodes.conf for this one of the nodes.
-func (s *seat) configuration(nodes, ghosts []*seat) string {
+func (s *seat) configuration(nodes, placeholders []*seat) string {
 	var text strings.Builder
-	for i, ghost := range ghosts {
-		text.WriteString(ghost.line("master", "-", i+1))
+	for i, placeholder := range placeholders {
+		text.WriteString(placeholder.line("master", "-", i+1))
 	}
 	for _, n := range nodes {
 		flags := "slave"
 		if n == s {
 			flags = "myself,slave"
 		}
-		text.WriteString(n.line(flags, n.ghost.id, 0))
+		text.WriteString(n.line(flags, n.placeholder.id, 0))
 	}
-	fmt.Fprintf(&text, "vars currentEpoch %d lastVoteEpoch 0\n", len(ghosts))
+	fmt.Fprintf(&text, "vars currentEpoch %d lastVoteEpoch 0\n", len(placeholders))
 	return text.String()
 }
 
@@ -93,12 +91,12 @@ func (s *seat) process(timeout time.Duration, settings []string) (*localProcess,
 }
 
 // start starts the server of a seat.
-func (s *seat) start(nodes, ghosts []*seat, timeout time.Duration, settings []string) (*node, error) {
+func (s *seat) start(nodes, placeholders []*seat, timeout time.Duration, settings []string) (*node, error) {
 	p, err := s.process(timeout, settings)
 	if err != nil {
 		return nil, err
 	}
-	if err = p.write("nodes.conf", s.configuration(nodes, ghosts)); err == nil {
+	if err = p.write("nodes.conf", s.configuration(nodes, placeholders)); err == nil {
 		err = p.start()
 	}
 	if err == nil {
