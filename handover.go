@@ -29,6 +29,7 @@ type queueEntry struct {
 	since  string          // when it came there, as the server says, when it was last seen there
 	seen   transport.Stamp // before the question was sent whose answer said that
 	known  bool            // it is, or the owner has been granted the lock
+	unsure bool            // that is not to be relied on: see mustAsk
 	grant  *grant          // that has come, or nil
 	waiter waker           // who waits under the owner, or nil for the front of the lock
 }
@@ -183,6 +184,7 @@ func (c *clientChannel) reconnected() {
 	}
 	c.mu.Unlock()
 	for _, o := range all {
+		o.mustAsk()
 		if w := o.waiter(); w != nil {
 			w.reconnected()
 		}
@@ -277,10 +279,16 @@ func (o *ownership) wakeFront() {
 
 // toldToAsk has who waits under the owner ask the server, whatever is known of its place.
 func (o *ownership) toldToAsk() {
-	o.mu.Lock()
-	o.entry.known = false
-	o.mu.Unlock()
+	o.mustAsk()
 	o.wakeFront()
+}
+
+// mustAsk notes that the server is to be asked what has become of the owner, also if the release
+// that has put it into the queue is answered only now: what was told after that may be missed.
+func (o *ownership) mustAsk() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.entry.known, o.entry.unsure = false, true
 }
 
 // granted notes that the server has given the lock to the owner, and reports whether it is

@@ -214,7 +214,7 @@ func (o *ownership) noteHandover(a transport.Answer) {
 	}
 	next.mu.Lock()
 	defer next.mu.Unlock()
-	next.entry.known = true
+	next.entry.known = !next.entry.unsure
 	reply, err := a.Message.ToArray()
 	if err != nil || len(reply) != 2 {
 		return
