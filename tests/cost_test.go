@@ -12,7 +12,7 @@ import (
 )
 
 // An uncontended lock and unlock are two commands and nothing else, as the server
-// sees it. The first of a kind are more, since the server does not know the scripts.
+// sees it.
 func TestLockAndUnlockAreTwoCommands(t *testing.T) {
 	rig.Need(t, rig.Stats)
 	eachKind(t, func(t *testing.T, k kind) {
@@ -38,7 +38,49 @@ func TestLockAndUnlockAreTwoCommands(t *testing.T) {
 	})
 }
 
-// The same without MONITOR: what leaves the client, on every backend.
+// So are the first of a client, on a server that does not know the scripts: they are sent as text at
+// once.
+func TestFirstLockAndUnlockAreTwoCommands(t *testing.T) {
+	rig.Need(t, rig.Stats)
+	eachKind(t, func(t *testing.T, k kind) {
+		server := rig.Fresh(t)
+		admin, lock := rig.NewAdmin(t, server), k.open(connect(t, server), "first")
+		before := admin.CommandStats()
+		mustUnlock(t, mustLock(t, lock))
+		stats := admin.Since(before)
+		assert.Zero(t, stats["evalsha"])
+		if k.reentrant {
+			assert.Equal(t, int64(2), stats["eval"])
+		} else {
+			assert.Equal(t, int64(1), stats["eval"], "the plain SET is no script")
+		}
+	})
+}
+
+// A client sends the text of a script to a node once, whatever that knows from others.
+func TestTextsAreSentOnce(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		server := rig.Shared()
+		for range 2 {
+			tap := rig.NewTap(t, server)
+			lock := k.open(connectVia(t, server, tap.Addr()), rig.Name(t))
+			var texts []int
+			for range 3 {
+				tap.Forget()
+				mustUnlock(t, mustLock(t, lock))
+				texts = append(texts, len(tap.Executed(rig.Named("EVAL"))))
+			}
+			if k.reentrant {
+				assert.Equal(t, []int{2, 0, 0}, texts)
+			} else {
+				assert.Equal(t, []int{1, 0, 0}, texts)
+			}
+		}
+	})
+}
+
+// The same as the first without MONITOR: what leaves the client, on every backend.
 func TestLockAndUnlockSendTwoCommands(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		tap := rig.NewTap(t, rig.Shared())

@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"slices"
+	"strconv"
 
 	"github.com/redis/rueidis"
 )
@@ -15,6 +16,8 @@ type Command struct {
 	lua          *rueidis.Lua
 	Text, Digest string       // of the script; empty for SET NX PX
 	replication  *Replication // by which replicas confirm it, or nil
+	// asText says that a script goes as text, to a node that is not known to have it.
+	asText bool
 	// reserved says that the command serves holds that exist, and takes a slot that is
 	// reserved for such.
 	reserved bool
@@ -32,12 +35,30 @@ func NewScript(text string) Command {
 }
 
 // Send executes the command once. Scripts go by digest, with the text following
-// if the server does not know it.
+// if the server does not know it, or as text at once: see [Node.firstAsText].
 func (c Command) Send(ctx context.Context, client rueidis.Client, keys, args []string) rueidis.RedisResult {
-	if c.lua == nil {
+	switch {
+	case c.lua == nil:
 		return client.Do(ctx, client.B().Arbitrary("SET").Keys(keys[0]).Args(args[0], "NX", "PX", args[1]).Build())
+	case c.asText:
+		return client.Do(ctx, c.eval(client.B(), c.keysFor(client, keys), args))
 	}
 	return c.lua.Exec(ctx, client, c.keysFor(client, keys), args)
+}
+
+// eval builds the command that sends the script, as text or by its digest.
+func (c Command) eval(b rueidis.Builder, keys, args []string) rueidis.Completed {
+	how, what := "EVALSHA", c.Digest
+	if c.asText {
+		how, what = "EVAL", c.Text
+	}
+	return b.Arbitrary(how, what, strconv.Itoa(len(keys))).Keys(keys...).Args(args...).Build()
+}
+
+// inFull returns a script as it is sent to a node that may not know it: as text.
+func (c Command) inFull() Command {
+	c.asText = true
+	return c
 }
 
 // Reserved returns the command as it is sent for a hold that exists: it takes one of the

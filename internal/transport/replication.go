@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -23,8 +21,6 @@ type Replication struct {
 	ID      string        // of the client
 	Touch   Command       // writes something to keys that exist, and returns how many do
 	Waits   int           // commands that may wait for the replicas of one node
-
-	sent sync.Map // the digests of the scripts that were sent as text
 }
 
 // Check asks the server whether it knows WAIT, before the first lock does, and returns its
@@ -79,24 +75,19 @@ func (r *Replication) reserve(ctx context.Context, n *Node, until time.Time) (fr
 //
 // WAIT counts the replicas that have what its own connection has written. So there is
 // one for the three commands: the script, which may find that everything is as it should
-// be and write nothing; a write, which it cannot do without; and WAIT. The first time the
-// script goes as text: to find out that the server does not know it takes as long as the
-// replicas do.
+// be and write nothing; a write, which it cannot do without; and WAIT. To find out that the server
+// does not know the script takes as long as the replicas do.
 func (r *Replication) send(ctx context.Context, s *Sender, script Command, keys, args []string) rueidis.RedisResult {
 	keys = script.keysFor(s.Client, keys)
 	send, release := openSender(s.Client)
 	defer s.Background(release) // nobody has to wait for it
-	how, what := "EVALSHA", script.Digest
-	if _, sent := r.sent.LoadOrStore(script.Digest, true); !sent {
-		how, what = "EVAL", script.Text
-	}
-	result := r.sendOver(ctx, send, s.Client.B(), how, what, keys, args)
+	result := r.sendOver(ctx, send, s.Client.B(), script, keys, args)
 	if other := elsewhere(s.Client, result.Error()); other != nil {
 		send = other
-		result = r.sendOver(ctx, send, s.Client.B(), "EVAL", script.Text, keys, args)
+		result = r.sendOver(ctx, send, s.Client.B(), script.inFull(), keys, args)
 	}
 	if HasCode(result.Error(), "NOSCRIPT") {
-		result = r.sendOver(ctx, send, s.Client.B(), "EVAL", script.Text, keys, args)
+		result = r.sendOver(ctx, send, s.Client.B(), script.inFull(), keys, args)
 	}
 	if err := result.Error(); redirected(err) {
 		return rueidis.NewErrorResult(fmt.Errorf("%w: %v", errElsewhere, err)) //nolint:errorlint // no refusal
@@ -106,11 +97,11 @@ func (r *Replication) send(ctx context.Context, s *Sender, script Command, keys,
 
 // sendOver gives up a script that the server does not know if the replicas do not even
 // confirm the write.
-func (r *Replication) sendOver(ctx context.Context, send connSender, b rueidis.Builder, eval, script string, keys, args []string) rueidis.RedisResult {
+func (r *Replication) sendOver(ctx context.Context, send connSender, b rueidis.Builder, script Command, keys, args []string) rueidis.RedisResult {
 	ctx, cancel := context.WithTimeout(ctx, r.Timeout+SilenceTimeout)
 	defer cancel()
 	results := send(ctx,
-		b.Arbitrary(eval, script, strconv.Itoa(len(keys))).Keys(keys...).Args(args...).Build(),
+		script.eval(b, keys, args),
 		b.Set().Key(ClientKey(keys[0], r.ID, "ack")).Value("").Px(r.Timeout).Build(),
 		r.wait(b))
 	if err := results[0].Error(); err != nil && !rueidis.IsRedisNil(err) && !HasCode(err, "NOSCRIPT") {
@@ -132,7 +123,7 @@ func (r *Replication) sendOver(ctx context.Context, send connSender, b rueidis.B
 // touchKeys makes the write on a server that has no memory for a new key, or that takes none
 // because it is handing the slot over.
 func (r *Replication) touchKeys(ctx context.Context, send connSender, b rueidis.Builder, keys []string) error {
-	results := send(ctx, b.Arbitrary("EVAL", r.Touch.Text, strconv.Itoa(len(keys))).Keys(keys...).Build(), r.wait(b))
+	results := send(ctx, r.Touch.inFull().eval(b, keys, nil), r.wait(b))
 	touched, err := results[0].AsInt64()
 	if err == nil && touched == 0 {
 		return &tooFewError{wanted: r.Min}

@@ -170,6 +170,7 @@ func (s *Sender) SendOnce(ctx context.Context, cmd Command, keys, args []string)
 // connection.
 func (s *Sender) attempt(ctx context.Context, end limit, cmd Command, keys, args []string) (result rueidis.RedisResult, sentIn Generation) {
 	n := s.node(keys[0])
+	cmd = n.firstAsText(cmd)
 	if cmd.replication != nil {
 		return s.confirmed(ctx, n, end.at, cmd, slices.Clone(keys), slices.Clone(args)), NoGeneration
 	}

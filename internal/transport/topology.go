@@ -31,6 +31,19 @@ type Node struct {
 	ordinary    *inflight
 	reserved    *inflight // for renewals, releases and undo
 	lines       sync.Map  // a *NodeLine for each owner of one
+	texts       sync.Map  // the scripts that were sent to it as text, each by its *rueidis.Lua
+}
+
+// firstAsText returns a command as it is to be sent to the node now: a script goes as text the first
+// time. The server may not know it, and would have to be sent it once more if it went by its digest.
+// Others that send it at the same moment send the digest, which comes after the text as a rule. A
+// server that has forgotten its scripts, or another in its place, asks for the text.
+func (n *Node) firstAsText(cmd Command) Command {
+	if cmd.lua != nil {
+		_, sent := n.texts.LoadOrStore(cmd.lua, true)
+		cmd.asText = !sent
+	}
+	return cmd
 }
 
 func (t *Topology) newNode(address string) *Node {
