@@ -105,9 +105,9 @@ type Options struct {
 	//
 	// While goroutines of this client pass a lock on, the server sees one owner. A forced
 	// unlock, an eviction or a failover that takes the lock from it is noticed at the next
-	// renewal, or at the end of the turn if that is sooner, and ends the hold that there is then. Goroutines that wait for
-	// a hold of their own client ask the server when it ends: after a forced unlock of one with a
-	// fixed lease ([Lease]) that is when the lease is over.
+	// renewal, or at the end of the turn if that is sooner, and ends the hold that there is then. While
+	// goroutines wait for a hold of their own client, it is renewed once within PollCeiling at least;
+	// one with a fixed lease ([Lease]) is looked at as often.
 	Turn time.Duration
 
 	// MaxInFlight bounds how many commands of this client wait for an answer of one

@@ -71,7 +71,7 @@ func (w *watchdog) reserve(r *route, batch []*ownership) []renewal {
 // or gives the turn back if there is nothing to renew.
 func (o *ownership) reserved(renewals []renewal) []renewal {
 	lease := o.nextLease()
-	if lease <= 0 {
+	if lease == 0 {
 		o.turn.Unlock()
 		return renewals
 	}

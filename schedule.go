@@ -8,11 +8,22 @@ import (
 
 // schedule is the watchdog's part of an ownership, guarded by watchdog.mu.
 type schedule struct {
-	index    int           // in the watchdog's queue, or -1
-	renewAt  time.Duration // on the monotonic clock
+	dueTimes
+
+	index int // in the watchdog's queue, or -1
+}
+
+// dueTimes is when something is to be done for an ownership, on the monotonic clock.
+type dueTimes struct {
+	renewAt  time.Duration
+	verifyAt time.Duration // if somebody is in line behind the hold
 	deadline time.Duration // when the hold can no longer be relied on
 	period   time.Duration // time between renewals
 }
+
+// verifyOnly is the lease of a renewal that only finds out whether the owner has the lock: it is
+// less than what is left of any lease, so that nothing is changed.
+const verifyOnly = -time.Second
 
 func newSchedule() schedule { return schedule{index: -1} }
 
@@ -34,7 +45,11 @@ func (o *ownership) plan() {
 
 // planAt is plan with the time of the next renewal. o.mu is held.
 func (o *ownership) planAt(now transport.Stamp, renewAt time.Duration) {
-	o.client.watchdog.plan(o, renewAt, now.Mono+o.lease.valid(now), o.lease.period())
+	due := dueTimes{renewAt: renewAt, verifyAt: noDeadline, deadline: now.Mono + o.lease.valid(now), period: o.lease.period()}
+	if o.lock.spec.line == onlyLine { // in which nobody asks meanwhile
+		due.verifyAt = now.Mono + o.client.verifyPause()
+	}
+	o.client.watchdog.plan(o, due)
 }
 
 // renews reports whether the lease is to be renewed. o.mu is held.
@@ -47,17 +62,25 @@ func (o *ownership) renews() bool {
 func (o *ownership) nextLease() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.renews() {
-		return 0
+	switch {
+	case o.renews():
+		o.doubt.renewal = true
+		return max(o.lease.next(o.client.clock()), 0)
+	case o.phase == held && o.lock.spec.line == onlyLine:
+		return verifyOnly
 	}
-	o.doubt.renewal = true
-	return o.lease.next(o.client.clock())
+	return 0
 }
 
-// renewed takes note of a lease that the server has set again.
+// renewed takes note of a lease that the server has set again, or of a hold that it has verified.
 func (o *ownership) renewed(sent transport.Stamp, lease time.Duration) {
 	o.mu.Lock()
 	if o.phase != held {
+		o.mu.Unlock()
+		return
+	}
+	if lease == verifyOnly {
+		o.plan()
 		o.mu.Unlock()
 		return
 	}
@@ -74,8 +97,11 @@ func (o *ownership) renewed(sent transport.Stamp, lease time.Duration) {
 func (o *ownership) renewLater() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.phase == held {
+	switch {
+	case o.renews():
 		now := o.client.clock()
 		o.planAt(now, now.Mono+transport.Jitter(o.lease.retryPause()))
+	case o.phase == held:
+		o.plan()
 	}
 }

@@ -18,6 +18,8 @@ const (
 	// longestSleep bounds how late the watchdog sees that the machine has slept. Each look
 	// costs a tenth of a millisecond of processor time.
 	longestSleep = 200 * time.Millisecond
+	// shortestLook is the least time between two looks for holds to be verified.
+	shortestLook = 10 * time.Millisecond
 	// idleSleep is how long the watchdog sleeps when there is nothing to watch.
 	idleSleep = time.Hour
 	// clockJump is how far the clocks may part before every hold is looked at.
@@ -43,6 +45,7 @@ type watchdog struct {
 	started bool
 	queue   dueHeap[*ownership]
 	due     []*ownership  // to be renewed now
+	lookAt  time.Duration // when to look for holds to be verified
 	wakeAt  time.Duration // when the timekeeper looks next
 	skew    time.Duration // between the clocks, at the last look
 }
@@ -73,7 +76,7 @@ func newWatchdog(c *Client) *watchdog {
 }
 
 // plan sets when an ownership is due for renewal, or never, and when it ends.
-func (w *watchdog) plan(o *ownership, renewAt, deadline, period time.Duration) {
+func (w *watchdog) plan(o *ownership, due dueTimes) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
@@ -81,7 +84,7 @@ func (w *watchdog) plan(o *ownership, renewAt, deadline, period time.Duration) {
 		return
 	default:
 	}
-	o.schedule.renewAt, o.schedule.deadline, o.schedule.period = renewAt, deadline, period
+	o.schedule.dueTimes = due
 	w.queue.put(o)
 	w.start()
 	// The timekeeper is left asleep while it wakes early enough anyway, so that a
@@ -148,7 +151,7 @@ func (w *watchdog) sleep(signaled bool) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.clock().Mono
-	w.wakeAt = now + longestSleep
+	w.wakeAt = min(now+longestSleep, w.lookAt)
 	switch {
 	case w.queue.next() != noDeadline:
 		w.wakeAt = min(w.wakeAt, w.queue.next())
@@ -169,7 +172,7 @@ func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 	if jumped {
 		return slices.Clone(w.queue.items)
 	}
-	renewing := false
+	renewing := w.startVerifying(now.Mono)
 	for w.queue.next() <= now.Mono {
 		o := w.queue.pop()
 		if o.schedule.deadline <= now.Mono {
@@ -186,10 +189,34 @@ func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 	return overdue
 }
 
+// verifyPause is how long nothing need be heard of a hold that others of this client wait for. The
+// watchdog looks for such holds as often, so that one is verified once a poll ceiling.
+func (c *Client) verifyPause() time.Duration { return max(c.options.PollCeiling/2, shortestLook) }
+
+// startVerifying has holds renewed early that others of this client are in line for: they do not ask
+// the server, and find out in this way that the lock was taken from the holder. A hold that is not
+// renewed is verified only. It reports whether there are any.
+func (w *watchdog) startVerifying(now time.Duration) bool {
+	if now < w.lookAt {
+		return false
+	}
+	w.lookAt = now + w.client.verifyPause()
+	var found []*ownership
+	for _, o := range w.queue.items {
+		if o.schedule.verifyAt <= now && now < o.schedule.deadline && o.queue.hasLine() {
+			found = append(found, o)
+		}
+	}
+	for _, o := range found {
+		w.startRenewal(o)
+	}
+	return len(found) > 0
+}
+
 // startRenewal marks an ownership as being renewed: until the result is in, only its
 // deadline counts.
 func (w *watchdog) startRenewal(o *ownership) {
-	o.schedule.renewAt = noDeadline
+	o.schedule.renewAt, o.schedule.verifyAt = noDeadline, noDeadline
 	w.queue.put(o)
 	w.due = append(w.due, o)
 }

@@ -4,7 +4,7 @@
 -- ARGV[4i-3]  'hash' or 'string': where the owner stands
 -- ARGV[4i-2]  owner
 -- ARGV[4i-1]  part of the owner, as in lock_acquire.lua: '' or the name of a guest's
--- ARGV[4i]    lease in ms
+-- ARGV[4i]    lease in ms; negative: the hold is only looked at
 --
 -- Reply   array: 1 renewed, 0 not held by that owner or without that part, -1 the
 --         server would not tell
