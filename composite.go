@@ -21,14 +21,14 @@ type compositeLock struct {
 	// each member.
 	prepare func(ctx context.Context, r *request, settings []setting) ([]setting, error)
 	round   round
-	pause   time.Duration // the longest between two rounds
-	// wait waits among the goroutines of this program, if it is not nil, and goes round then.
-	wait func(ctx context.Context, r *request, settings []setting) (*Hold, error)
+	pause   time.Duration  // the longest between two rounds
+	line    *compositeLine // of this program, or nil
 }
 
 // round is one attempt to acquire as many members as are needed. After an error it holds nothing
-// but what is being released; again tells whether another round may go better.
-type round func(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error)
+// but what is being released; again tells whether another round may go better. q is the line in
+// front of which it is made, or nil.
+type round func(ctx context.Context, r *request, settings []setting, q *waitQueue) (h *Hold, again bool, err error)
 
 // Name returns the kind and the names of the members, such as "multi(a, b)".
 func (l *compositeLock) Name() string {
@@ -93,19 +93,23 @@ func (l *compositeLock) run(ctx context.Context, r *request, settings []setting)
 	switch {
 	case err != nil:
 		return nil, err
-	case l.wait != nil && r.waits:
-		return l.wait(ctx, r, settings)
+	case r.waits:
+		return l.waitInLine(ctx, r, settings)
 	}
-	return l.rounds(ctx, r, settings, l.round, nil)
+	return l.rounds(ctx, r, settings, nil)
 }
 
-// rounds goes round until one gets the lock, or waiting does not help, or the time is over. A hint
-// ends the pause between two.
-func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setting, round round, hint <-chan struct{}) (*Hold, error) {
+// rounds goes round until one gets the lock, or waiting does not help, or the time is over. In front
+// of a line a signal ends the pause between two.
+func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setting, q *waitQueue) (*Hold, error) {
+	round, hint := l.round, (<-chan struct{})(nil)
+	if q != nil {
+		round, hint = l.roundInFront, q.signals
+	}
 	var before error // what the round before met
 	for {
 		began := time.Now()
-		h, again, err := round(ctx, r, settings)
+		h, again, err := round(ctx, r, settings, q)
 		switch {
 		case err == nil:
 			return h, nil

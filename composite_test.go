@@ -17,7 +17,7 @@ func TestRounds_success_at_the_end_of_the_time(t *testing.T) {
 	rounds := 0
 	lock := compositeLock{
 		prepare: func(_ context.Context, _ *request, settings []setting) ([]setting, error) { return settings, nil },
-		round: func(context.Context, *request, []setting) (*Hold, bool, error) {
+		round: func(context.Context, *request, []setting, *waitQueue) (*Hold, bool, error) {
 			if rounds++; rounds == 1 {
 				return nil, true, ErrNotAcquired
 			}
@@ -40,7 +40,7 @@ func TestRounds_end(t *testing.T) {
 		rounds := 0
 		lock := compositeLock{
 			prepare: func(_ context.Context, _ *request, settings []setting) ([]setting, error) { return settings, nil },
-			round: func(context.Context, *request, []setting) (*Hold, bool, error) {
+			round: func(context.Context, *request, []setting, *waitQueue) (*Hold, bool, error) {
 				rounds++
 				return nil, c.again, ErrWrongKind
 			},

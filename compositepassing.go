@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The hold of a RedLock is passed on as that of a lock is (passing.go): the release ends the hold
+// The hold of several locks is passed on as that of one is (passing.go): the release ends the hold
 // of each member and puts the next one in its place, and nothing is sent.
 
 // groupRecipient is who waits in line for a composite hold.
@@ -19,6 +19,15 @@ type groupRecipient interface {
 	takes(place int, o *ownership) bool
 	// successor makes the hold that is to be passed to it, still without members.
 	successor() *compositeHold
+}
+
+// beginTurn begins the turns of the members when the last one is there.
+func (c *compositeHold) beginTurn() {
+	for _, h := range c.present() {
+		if s, is := h.inner().(*holdState); is {
+			s.ownership.beginTurnAnew(s)
+		}
+	}
 }
 
 // stand has those of this program who want the lock wait in line until the hold is over.

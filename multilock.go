@@ -14,6 +14,11 @@ import (
 // servers have no order among them; a wait for one of those is given up after about a
 // second, everything is released, and tried again after a moment.
 //
+// Goroutines of one program that want the same members, of the same clients, stand in one line if
+// all members are of kinds that a client passes on (locks, fenced and spin locks, mutexes), and only the
+// first of them waits for members. Unlock passes the hold to the next in memory, as that of a
+// lock does, for the shortest [Options].Turn of its clients; docs/several.md says when.
+//
 // The hold is lost when one member is. Unlock releases all of them, whatever becomes of
 // some. A failover that loses one member loses the whole: see [RedLock] for the opposite.
 //
@@ -33,15 +38,19 @@ func NewMultiLock(locks ...Locker) *MultiLock {
 		members, err = dropDuplicates(inOrder(flatten(members)))
 	}
 	l := &MultiLock{compositeLock{kind: KindMulti, members: members, need: len(members), invalid: err, pause: deadlockPause}}
+	if err == nil && l.isPassedOn() {
+		l.standInLine(l)
+	}
 	l.prepare, l.round = l.lastUntilComplete, l.acquireAll
 	return l
 }
 
 var _ Locker = (*MultiLock)(nil)
 
-// Lock acquires all members, or none. It waits while somebody else holds one of them: until
+// Lock acquires all members, or none. It waits behind the goroutines of this program that came
+// before, and while somebody else holds one of the members: until
 // ctx ends or the time of [Wait] is over; with neither, without a limit. While it waits for a
-// member it holds those before it, and no others.
+// member it holds those before it, and no others; while it waits in line it holds none.
 //
 // The other options are [Lease] and [MaxHold]. They apply to the whole and begin when the last
 // member is held; without Lease every member is renewed until Unlock. [By] is an ErrInvalid.
@@ -67,8 +76,8 @@ func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 	return l.acquire(ctx, "lock", true, settingsOf(options))
 }
 
-// TryLock makes one attempt to acquire all members at the same time, and does not wait. The
-// options are [Lease] and [MaxHold].
+// TryLock makes one attempt to acquire all members at the same time, and does not wait. It stands in
+// no line. The options are [Lease] and [MaxHold].
 //
 // ErrNotAcquired means that somebody else holds a member; the members that were free have
 // been released again. ErrUnavailable means that the server of a member could not be asked: an

@@ -20,9 +20,9 @@ func (*MultiLock) lastUntilComplete(_ context.Context, r *request, settings []se
 }
 
 // acquireAll is a round: it acquires all members, and makes one hold of them.
-func (l *MultiLock) acquireAll(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error) {
+func (l *MultiLock) acquireAll(ctx context.Context, r *request, settings []setting, q *waitQueue) (h *Hold, again bool, err error) {
 	holds := make([]*Hold, len(l.members))
-	if err := l.acquireInOrder(ctx, r, settings, holds); err != nil {
+	if err := l.acquireInOrder(ctx, r, settings, holds, q); err != nil {
 		giveBack(ctx, holds, maxMemberTimeout)
 		var deadlock *deadlockError
 		return nil, errors.As(err, &deadlock), err
@@ -57,7 +57,7 @@ func newDeadlockError(m member, err error) error {
 // acquireInOrder fills holds: with those that are free at once, all at the same time; at the
 // first in order that is not it lets the ones after it go, waits, and goes on. What it has
 // taken when it fails is left there.
-func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []setting, holds []*Hold) error {
+func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []setting, holds []*Hold, q *waitQueue) error {
 	var busy error // what the try before met
 	for from := 0; from < len(holds); {
 		began := time.Now()
@@ -69,6 +69,7 @@ func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []s
 			return roundError(ctx, began, err, busy)
 		}
 		busy, began = err, time.Now()
+		l.busyWith(q, first, err)
 		if holds[first], err = l.await(ctx, l.members[first], settings); err != nil {
 			return roundError(ctx, began, err, busy)
 		}
@@ -125,7 +126,7 @@ func (l *MultiLock) unordered() bool {
 // combine makes one hold of all. Fixed leases begin anew, so that the whole has what was
 // asked for, however long the last member took.
 func (l *MultiLock) combine(ctx context.Context, r *request, holds []*Hold) (*Hold, error) {
-	c := newCompositeHold(l.Name(), len(holds), len(holds), maxMemberTimeout)
+	c := l.newHold(r)
 	for i, h := range holds {
 		c.add(i, h)
 	}
@@ -145,6 +146,10 @@ func (l *MultiLock) combine(ctx context.Context, r *request, holds []*Hold) (*Ho
 	}
 	if r.confines() {
 		c.confine(confinement{!r.renew, r.maxHold, time.Now()})
+	}
+	if l.line != nil {
+		c.beginTurn()
+		c.stand(l.line.use())
 	}
 	return newHold(c), nil
 }

@@ -125,6 +125,7 @@ const (
 	settingUnsetIsOpen
 	settingTogether      // how many permits are acquired at once
 	settingUntilComplete // renewed without a limit, until it is confined
+	settingAwaited       // others stand in line for what the lock is to be a member of
 )
 
 func (s setting) setting() setting { return s }

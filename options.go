@@ -101,7 +101,7 @@ type Options struct {
 	// those that read. Default: DefaultTurn; at most MaxTurn. With a negative Turn nothing is
 	// passed on or shared, and each hold begins and ends on the server.
 	// The permits of a [Semaphore] are passed on in the same way, each for a turn.
-	// The turn of a [RedLock] is the shortest of its clients.
+	// The turn of a [MultiLock] or a [RedLock] is the shortest of its clients.
 	//
 	// While goroutines of this client pass a lock on, the server sees one owner. A forced
 	// unlock, an eviction or a failover that takes the lock from it is noticed at the next

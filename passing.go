@@ -52,15 +52,32 @@ func (o *ownership) beginTurn(r *request, token int64) {
 	}
 }
 
+// beginTurnAnew begins the turn anew under the hold with which it began, unless that is one of
+// several, or was passed on: others wait for one turn more at most.
+func (o *ownership) beginTurnAnew(s *holdState) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.lock.spec.passes && o.phase == held && !o.local.passed && o.holds.isOnly(s) {
+		o.local.ends = o.client.clock().Mono + o.client.options.Turn
+	}
+}
+
 // reserveTokens returns how many tokens the ownership asks for, which it never changes.
 func (o *ownership) reserveTokens(a *acquisition) int64 {
 	if o.local.tokens == 0 {
 		o.local.tokens = 1
-		if q := o.client.waitQueues.known(o.lock.key); a.inLine && o.mayEverPass() && q != nil && q.hasLine() {
+		if o.mayEverPass() && a.isAwaited() {
 			o.local.tokens = tokensOfTurn
 		}
 	}
 	return o.local.tokens
+}
+
+// isAwaited reports whether others stand in line for what is acquired, behind the call, or for the
+// lock of several of which it is to be a member.
+func (a *acquisition) isAwaited() bool {
+	q := a.lock.client.waitQueues.known(a.lock.key)
+	return a.awaited || a.inLine && q != nil && q.hasLine()
 }
 
 // mayEverPass reports whether the ownership may be passed on once it has begun. One that is

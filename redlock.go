@@ -38,7 +38,6 @@ type RedLock struct {
 	compositeLock
 	options RedLockOptions
 	servers *redServers
-	line    *redLine // of this program, or nil
 }
 
 // RedLockOptions are the settings of a [RedLock].
@@ -90,10 +89,10 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	need := len(members)/2 + 1
 	lock := compositeLock{kind: KindRed, members: members, need: need, invalid: err, pause: options.RetryDelay}
 	l := &RedLock{compositeLock: lock, options: options, servers: newRedServers(members, need)}
-	if err == nil {
-		l.line = lineOf(members)
+	if err == nil && l.hasOrder() {
+		l.standInLine(l)
 	}
-	l.prepare, l.round, l.wait = l.askServers, l.acquireMajority, l.waitInLine
+	l.prepare, l.round = l.askServers, l.acquireMajority
 	return l
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // acquireMajority is a round: it tries all members at once.
-func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error) {
+func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []setting, _ *waitQueue) (h *Hold, again bool, err error) {
 	c := l.newHold(r)
 	c.allAnswered = make(chan struct{})
 	t := l.try(ctx, l.memberTimeout(r), settings)
@@ -29,10 +29,6 @@ func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []se
 	}
 	l.mend(ctx, c, r, settings)
 	return newHold(c), false, nil
-}
-
-func (l *RedLock) newHold(r *request) *compositeHold {
-	return newCompositeHold(l.Name(), len(l.members), l.need, l.memberTimeout(r))
 }
 
 // beginMajority makes a hold of a majority, if there is one. One that has come too late is none.

@@ -23,6 +23,7 @@ type request struct {
 	unsetIsOpen bool
 	permanent   bool
 	untilWhole  bool // see confinement
+	awaited     bool // others stand in line for what the lock is to be a member of
 	together    int
 }
 
@@ -110,6 +111,8 @@ func (r *request) apply(s setting) error {
 		r.unsetIsOpen = true
 	case settingUntilComplete:
 		r.untilWhole = true
+	case settingAwaited:
+		r.awaited = true
 	case settingTogether:
 		r.together = s.n
 	default:

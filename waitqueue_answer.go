@@ -14,6 +14,8 @@ import (
 type lastAnswer struct {
 	asking time.Time // since when the front waits for an answer, or zero
 	last   error     // why the front had to go on waiting, or nil before the first answer
+	at     time.Time // when it was told that, or zero
+	place  int       // of the one of several locks for which the front waits, from 1, or 0
 }
 
 // asks notes that the front asks the server. It counts from the first question that has
@@ -24,6 +26,7 @@ func (q *waitQueue) asks() {
 	if q.asking.IsZero() {
 		q.asking = time.Now()
 	}
+	q.place = 0
 }
 
 // told notes what has come of the question: err is why the front has to go on waiting, or
@@ -31,7 +34,33 @@ func (q *waitQueue) asks() {
 func (q *waitQueue) told(err error) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.lastAnswer = lastAnswer{last: cmp.Or(err, ErrNotAcquired)}
+	q.lastAnswer = lastAnswer{last: cmp.Or(err, ErrNotAcquired), at: time.Now()}
+}
+
+// awaits notes that the front waits for one of several locks.
+func (q *waitQueue) awaits(place int) {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.place = place + 1
+}
+
+// awaitedPlace is the place of the lock for which the front waits, if it waits for one of several.
+func (q *waitQueue) awaitedPlace() (place int, waits bool) {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	return q.place - 1, q.place > 0
+}
+
+// asksAgain reports whether the front was told something so long ago, and still waits: then the
+// caller asks, and nobody else for as long.
+func (q *waitQueue) asksAgain(after time.Duration) bool {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	if !q.busy || q.place == 0 || time.Since(q.at) < after {
+		return false
+	}
+	q.at = time.Now()
+	return true
 }
 
 // lastTold is why the front had to go on waiting, or nil.

@@ -47,6 +47,11 @@ func someMutex(c *latchkey.Client) anyLock { return c.NewMutex("x") }
 
 func someLock(c *latchkey.Client) anyLock { return c.NewLock("x") }
 
+// some opens a lock of a kind for each member.
+func some(k kind) func(*latchkey.Client) anyLock {
+	return func(c *latchkey.Client) anyLock { return k.open(c, "x") }
+}
+
 // hold acquires on all three servers.
 func (p redProgram) hold(t *testing.T, options ...latchkey.LockOption) *latchkey.Hold {
 	t.Helper()
@@ -108,13 +113,19 @@ func joinLine(ctx context.Context, t *testing.T, lock latchkey.Locker, options .
 	return done
 }
 
-// pass releases a hold while somebody is in line, until it is passed on with nothing sent.
+// pass releases a hold, which was granted while others were in line, until it is passed on with
+// nothing sent.
 func (p redProgram) pass(t *testing.T, during func(first *latchkey.Hold)) (first, next *latchkey.Hold) {
 	t.Helper()
 	for {
-		began := time.Now()
-		first = p.hold(t)
-		waiting := joinLine(within(t, soon), t, p.lock)
+		before := p.hold(t)
+		_ = before.Members()[0].Owner() // so that it is not passed on
+		granted, waiting := joinLine(within(t, soon), t, p.lock), joinLine(within(t, soon), t, p.lock)
+		mustUnlock(t, before)
+		holder := rig.Await(t, soon, "the first hold", granted)
+		require.NoError(t, holder.err)
+		first = holder.hold
+		rig.Eventually(t, soon, "all members", func() error { return complete(first, 3) })
 		during(first)
 		p.forget()
 		mustUnlock(t, first)
@@ -122,7 +133,7 @@ func (p redProgram) pass(t *testing.T, during func(first *latchkey.Hold)) (first
 		require.NoError(t, got.err)
 		if sent := p.sent(); len(sent) > 0 {
 			mustUnlock(t, got.hold)
-			require.Greater(t, time.Since(began), latchkey.MaxTurn/2, "the turn lasts, and there was sent %v", sent)
+			require.Greater(t, time.Since(holder.at), latchkey.MaxTurn/2, "the turn lasts, and there was sent %v", sent)
 			continue
 		}
 		return first, got.hold
@@ -133,29 +144,30 @@ func (p redProgram) pass(t *testing.T, during func(first *latchkey.Hold)) (first
 // any other release.
 func TestRedLine_passes_the_hold_on(t *testing.T) {
 	t.Parallel()
-	for what, open := range map[string]func(*latchkey.Client) anyLock{"mutexes": someMutex, "locks": someLock} {
-		t.Run(what, func(t *testing.T) {
-			p := newRedProgram(t, open, longTurn)
-			var work context.Context
-			var members []*latchkey.Hold
-			first, next := p.pass(t, func(first *latchkey.Hold) {
-				work, members = first.Context(t.Context()), first.Members() //nolint:fatcontext // one hold, not one under another
-			})
-			assert.ErrorIs(t, first.Err(), latchkey.ErrNotHeld)
-			assert.ErrorIs(t, first.Unlock(t.Context()), latchkey.ErrNotHeld)
-			assert.ErrorIs(t, context.Cause(work), latchkey.ErrNotHeld)
-			assert.Zero(t, first.ValidFor())
-			for _, member := range members {
-				assert.ErrorIs(t, member.Unlock(t.Context()), latchkey.ErrNotHeld, "it is a member no more")
-			}
-			require.NoError(t, complete(next, 3))
-			assert.Greater(t, next.ValidFor(), latchkey.DefaultLease/2)
-			_, err := p.lock.TryLock(t.Context())
-			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-			mustUnlock(t, next)
-			p.comesTo(t, "x", 0)
+	eachKind(t, func(t *testing.T, k kind) {
+		p := newRedProgram(t, some(k), longTurn)
+		var work context.Context
+		var members []*latchkey.Hold
+		first, next := p.pass(t, func(first *latchkey.Hold) {
+			work, members = first.Context(t.Context()), first.Members() //nolint:fatcontext // one hold, not one under another
 		})
-	}
+		assert.ErrorIs(t, first.Err(), latchkey.ErrNotHeld)
+		assert.ErrorIs(t, first.Unlock(t.Context()), latchkey.ErrNotHeld)
+		assert.ErrorIs(t, context.Cause(work), latchkey.ErrNotHeld)
+		assert.Zero(t, first.ValidFor())
+		for i, member := range members {
+			assert.ErrorIs(t, member.Unlock(t.Context()), latchkey.ErrNotHeld, "it is a member no more")
+			if k.fenced {
+				assert.Greater(t, next.Members()[i].Token(), member.Token())
+			}
+		}
+		require.NoError(t, complete(next, 3))
+		assert.Greater(t, next.ValidFor(), latchkey.DefaultLease/2)
+		_, err := p.lock.TryLock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		mustUnlock(t, next)
+		p.comesTo(t, "x", 0)
+	}, passesAsMember)
 }
 
 // However many wait, nobody but the front asks: beside a holder of this program nobody does, and

@@ -1,0 +1,171 @@
+package latchkey
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// The goroutines of one program that want the same lock of several stand in one line, as those of a
+// client do that want one lock: only the front asks the servers. A release passes the hold to the
+// first in line (compositepassing.go), or frees the members; then the first in line comes to the
+// front.
+
+// compositeLine is where a lock of several has its line: with a client of its members, the same one
+// for all locks of that kind of these members.
+type compositeLine struct {
+	lineRules
+
+	queues *waitQueues
+	key    string
+}
+
+// lineRules is what one kind of lock of several does differently in line.
+type lineRules interface {
+	// check is what comes before a place in line: it returns an error for which waiting does not
+	// help.
+	check(ctx context.Context, settings []setting, q *waitQueue) error
+	// letOthersGo is what the front does first. left is for how long this program has just had the
+	// lock, or nil.
+	letOthersGo(ctx context.Context, left any) error
+	// newHold makes a hold that has no members yet.
+	newHold(r *request) *compositeHold
+	// begins is what a hold begins with that was passed on.
+	begins(ctx context.Context, c *compositeHold, r *request, settings []setting)
+	// named says which member the error of a wait is about, if it does not say that.
+	named(err error) error
+}
+
+// compositeLines are the lines that are kept with a client.
+type compositeLines struct{ *waitQueues }
+
+func newCompositeLines(*Client) kindState { return compositeLines{newWaitQueues()} }
+
+func (compositeLines) close() {}
+
+// standInLine has the goroutines of this program that want the lock stand in line.
+func (l *compositeLock) standInLine(rules lineRules) {
+	first := slices.MinFunc(l.primitives(), func(a, b *primitive) int { return strings.Compare(a.client.id, b.client.id) }).client
+	l.line = &compositeLine{rules, first.kindState(l.kind, newCompositeLines).(compositeLines).waitQueues, identityOf(l.kind, l.members)}
+}
+
+// identityOf tells the locks of a program apart. It is the same for members in another order.
+func identityOf(kind Kind, members []member) string {
+	each := make([]string, len(members))
+	for i, m := range members {
+		switch m := m.(type) {
+		case *primitive:
+			each[i] = fmt.Sprintf("%s %s %q", m.spec.kind, m.client.id, m.key)
+		case *compositeLock:
+			each[i] = identityOf(m.kind, m.members)
+		}
+	}
+	slices.Sort(each)
+	return fmt.Sprintf("%s(%s)", kind, strings.Join(each, ", "))
+}
+
+// use returns the line, and counts the caller as a user of it.
+func (l *compositeLine) use() *waitQueue { return l.queues.use(l.key) }
+
+// compositeWaiter is an acquisition that stands in line for a lock of several.
+type compositeWaiter struct {
+	lock     *compositeLock
+	request  *request
+	settings []setting      // for each member
+	passed   *compositeHold // to it, or nil
+}
+
+var _ groupRecipient = (*compositeWaiter)(nil)
+
+// wants is part of [recipient]: what has been found to be what it wants is made for it alone.
+func (w *compositeWaiter) wants(from any) bool { return from == w }
+
+// mayBeLetIn is part of [recipient]: nobody has a lock of several along with others.
+func (*compositeWaiter) mayBeLetIn() bool { return false }
+
+// receive is part of [recipient].
+func (w *compositeWaiter) receive(hold any) { w.passed = hold.(*compositeHold) }
+
+// takes is part of [groupRecipient]. What is to be confined when all members are there has to be
+// acquired.
+func (w *compositeWaiter) takes(place int, o *ownership) bool {
+	r, err := newRequest(o.client.options.Lease, false, w.settings)
+	return err == nil && !r.untilWhole && sameLock(w.lock.members[place], o.lock) && o.suits(&r)
+}
+
+// successor is part of [groupRecipient].
+func (w *compositeWaiter) successor() *compositeHold { return w.lock.line.newHold(w.request) }
+
+// waitInLine acquires when those of this program who came before have. Who enters members again
+// does not wait for those whose wait he may end.
+func (l *compositeLock) waitInLine(ctx context.Context, r *request, settings []setting) (*Hold, error) {
+	if l.line == nil || l.mayReenter(ctx) {
+		return l.rounds(ctx, r, settings, nil)
+	}
+	q, w, began := l.line.use(), &compositeWaiter{lock: l, request: r, settings: settings}, time.Now()
+	defer q.done()
+	if err := l.line.check(ctx, settings, q); err != nil {
+		return nil, err
+	}
+	switch at, err := q.await(ctx, nil, q.join(w)); at {
+	case hasHold:
+		l.line.begins(ctx, w.passed, r, settings)
+		w.passed.observeAcquired(time.Since(began))
+		return newHold(w.passed), nil
+	case outside:
+		q.takeLeft(false)
+		return nil, l.waitError(ctx, q, err)
+	}
+	defer q.leaveFront(nil)
+	if err := l.line.letOthersGo(ctx, q.takeLeft(true)); err != nil {
+		return nil, l.waitError(ctx, q, err)
+	}
+	if ctx.Err() != nil { // as that of the one before, very likely
+		return nil, l.waitError(ctx, q, transport.ContextError(ctx))
+	}
+	return l.rounds(ctx, r, settings, q)
+}
+
+// mayReenter reports whether an acquisition may enter a member again, by a hold on its context or
+// by an owner.
+func (l *compositeLock) mayReenter(ctx context.Context) bool {
+	if owner, err := ownerFrom(ctx); err != nil || !owner.IsZero() {
+		return true
+	}
+	return slices.ContainsFunc(l.primitives(), func(p *primitive) bool {
+		return holdFrom(ctx, p, p.spec.side) != nil || holdFrom(ctx, p, p.spec.otherSide()) != nil
+	})
+}
+
+// waitError is the error of a wait in line that has ended with err. While the front waits for a
+// member, it is as if all did.
+func (l *compositeLock) waitError(ctx context.Context, q *waitQueue, err error) error {
+	place, waits := q.awaitedPlace()
+	if !waits {
+		return l.line.named(q.waitError(ctx, err, nil))
+	}
+	p := l.members[place].(*primitive)
+	of := p.client.waitQueues.use(p.key)
+	defer of.done()
+	return fail("lock", p.name, explain(of.in(p.spec.line).waitError(ctx, err, ErrNotAcquired))...)
+}
+
+// roundInFront is a round of which the others in line are told what it has met. One that has ended
+// before the members had their time says what was known before.
+func (l *compositeLock) roundInFront(ctx context.Context, r *request, settings []setting, q *waitQueue) (h *Hold, again bool, err error) {
+	q.drain()
+	q.asks()
+	if q.hasLine() {
+		settings = append(slices.Clone(settings), setting{kind: settingAwaited})
+	}
+	began := time.Now()
+	h, again, err = l.round(ctx, r, settings, q)
+	if ctx.Err() == nil {
+		q.told(err)
+	}
+	return h, again, roundError(ctx, began, err, l.line.named(q.lastTold()))
+}

@@ -1,0 +1,83 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// What a MultiLock does in the line of its program: the front stands in the lines of the members,
+// one after the other, where the queues on the servers give everybody a turn.
+
+var _ lineRules = (*MultiLock)(nil)
+
+// checkEvery is how old an answer of all members may be on which those rely who come to the line.
+const checkEvery = time.Second
+
+// isPassedOn reports whether each member may be passed on inside its client, so that those who want
+// the lock need no places in the lines of the members.
+func (l *MultiLock) isPassedOn() bool {
+	return !slices.ContainsFunc(l.members, func(m member) bool {
+		p, is := m.(*primitive)
+		return !is || !p.spec.passes || p.client.options.Turn <= 0
+	})
+}
+
+// check is part of [lineRules]. While the front waits for a member, one behind it may have become
+// something that cannot be had.
+func (l *MultiLock) check(ctx context.Context, settings []setting, q *waitQueue) error {
+	if !q.asksAgain(checkEvery) {
+		return nil
+	}
+	holds := make([]*Hold, len(l.members))
+	_, err := l.tryFrom(ctx, settings, holds, 0)
+	giveBack(ctx, holds, maxMemberTimeout)
+	if err == nil || !isFinalForMember(err) {
+		return nil
+	}
+	return err
+}
+
+// letOthersGo is part of [lineRules]: those have a moment to whom this client leaves a member, as
+// before a wait for that alone.
+func (l *MultiLock) letOthersGo(ctx context.Context, _ any) error {
+	var pause time.Duration
+	for _, p := range l.primitives() {
+		if q := p.client.waitQueues.useKnown(p.key); q != nil {
+			pause = max(pause, q.in(p.spec.line).yieldPause())
+			q.done()
+		}
+	}
+	if pause == 0 {
+		return nil
+	}
+	return transport.Rest(ctx, nil, pause)
+}
+
+// newHold is part of [lineRules].
+func (l *MultiLock) newHold(*request) *compositeHold {
+	return newCompositeHold(l.Name(), len(l.members), len(l.members), maxMemberTimeout)
+}
+
+// begins is part of [lineRules]: all members are there.
+func (*MultiLock) begins(context.Context, *compositeHold, *request, []setting) {}
+
+// named is part of [lineRules]: it is the first member that keeps a wait.
+func (l *MultiLock) named(err error) error {
+	var op *opError
+	if err == nil || errors.As(err, &op) {
+		return err
+	}
+	return fail("lock", l.members[0].Name(), explain(err)...)
+}
+
+// busyWith tells those in line which member the front waits for, and why.
+func (l *MultiLock) busyWith(q *waitQueue, place int, err error) {
+	if q != nil {
+		q.told(err)
+		q.awaits(place)
+	}
+}

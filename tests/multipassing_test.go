@@ -1,0 +1,400 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// The goroutines of a program that want the same MultiLock stand in one line.
+
+// passesAsMember reports whether locks of a kind are passed on with the lock of several that they are
+// members of.
+func passesAsMember(k kind) bool { return passes(k) || k.name == spinKind.name }
+
+// hotPair is a client with a MultiLock of two locks of one kind, and what it sends.
+type hotPair struct {
+	client *latchkey.Client
+	tap    *rig.Tap
+	admin  *rig.Admin
+	name   string
+	locks  []latchkey.Locker
+	lock   *latchkey.MultiLock
+}
+
+func newHotPair(t *testing.T, k kind, options latchkey.Options) hotPair {
+	t.Helper()
+	p := hotPair{tap: rig.NewTap(t, rig.Shared()), admin: rig.NewAdmin(t, rig.Shared()), name: rig.Name(t)}
+	p.client = connectVia(t, rig.Shared(), p.tap.Addr(), options)
+	p.locks = []latchkey.Locker{k.open(p.client, p.name+":a"), k.open(p.client, p.name+":b")}
+	p.lock = latchkey.NewMultiLock(p.locks...)
+	return p
+}
+
+// reversed is the same lock by another value, which names its members in another order.
+func (p hotPair) reversed() *latchkey.MultiLock {
+	return latchkey.NewMultiLock(p.locks[1], p.locks[0])
+}
+
+// sent is what was sent for the members since the tap was told to forget.
+func (p hotPair) sent() (sent []rig.Command) {
+	for _, command := range p.tap.Commands() {
+		if slices.ContainsFunc(command.Args, func(arg string) bool { return strings.HasPrefix(arg, p.name+":") }) {
+			sent = append(sent, command)
+		}
+	}
+	return sent
+}
+
+// hold returns a hold that the servers have granted while somebody was in line, and what becomes of
+// that one, who waits as next does.
+func (p hotPair) hold(t *testing.T, next func() <-chan acquisition, options ...latchkey.LockOption) (acquisition, <-chan acquisition) {
+	t.Helper()
+	before := mustLock(t, p.lock)
+	_ = before.Members()[0].Owner() // so that it is not passed on
+	granted := lockInLine(within(t, soon), t, p.lock, options...)
+	waiting := next()
+	mustUnlock(t, before)
+	first := rig.Await(t, soon, "the first hold", granted)
+	require.NoError(t, first.err)
+	p.tap.Forget()
+	return first, waiting
+}
+
+// pass returns a hold that was passed on, and the one that it was passed to.
+func (p hotPair) pass(t *testing.T, to latchkey.Locker, during func(first *latchkey.Hold)) (first, next *latchkey.Hold) {
+	t.Helper()
+	for {
+		holder, waiting := p.hold(t, func() <-chan acquisition { return lockInLine(within(t, soon), t, to) })
+		during(holder.hold)
+		mustUnlock(t, holder.hold)
+		follower := rig.Await(t, soon, "the next hold", waiting)
+		require.NoError(t, follower.err)
+		sent := p.sent()
+		if len(sent) == 0 {
+			return holder.hold, follower.hold
+		}
+		mustUnlock(t, follower.hold)
+		require.Greater(t, time.Since(holder.at), latchkey.MaxTurn/2, "the turn lasts, and there was sent %v", sent)
+	}
+}
+
+// A release passes all members to the first in line, whichever value of the lock he waits for, and
+// nothing is sent. The hold is over as after any other release.
+func TestMultiPassing_sends_nothing(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		p := newHotPair(t, k, longTurn)
+		var work context.Context
+		var members []*latchkey.Hold
+		first, next := p.pass(t, p.reversed(), func(first *latchkey.Hold) {
+			work, members = first.Context(t.Context()), first.Members() //nolint:fatcontext // one hold, not one under another
+		})
+		assert.ErrorIs(t, first.Err(), latchkey.ErrNotHeld)
+		assert.ErrorIs(t, first.Unlock(t.Context()), latchkey.ErrNotHeld)
+		assert.ErrorIs(t, context.Cause(work), latchkey.ErrNotHeld)
+		assert.Zero(t, first.ValidFor())
+		for i, member := range members {
+			assert.ErrorIs(t, member.Unlock(t.Context()), latchkey.ErrNotHeld, "it is a member no more")
+			if k.fenced {
+				assert.Greater(t, next.Members()[i].Token(), member.Token())
+			}
+		}
+		require.NoError(t, complete(next, 2))
+		for i, member := range next.Members() {
+			assert.Equal(t, members[i].Name(), member.Name())
+		}
+		_, err := p.lock.TryLock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		mustUnlock(t, next)
+		rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
+	}, passesAsMember)
+}
+
+// Members of other kinds have an order of their own: the lock is not passed on.
+func TestMultiPassing_of_other_kinds(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		p := newHotPair(t, lockKind, longTurn)
+		lock := latchkey.NewMultiLock(p.locks[0], k.open(p.client, p.name+":c"))
+		first := mustLock(t, lock)
+		waiting := lockInLine(within(t, soon), t, lock)
+		p.tap.Forget()
+		mustUnlock(t, first)
+		next := rig.Await(t, soon, "the next hold", waiting)
+		require.NoError(t, next.err)
+		require.NotEmpty(t, p.sent())
+		mustUnlock(t, next.hold)
+		rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
+	}, func(k kind) bool { return !passesAsMember(k) })
+}
+
+// However many wait, they are silent while their program has the lock, and get it in the order in
+// which they came, by whichever value.
+func TestMultiPassing_is_in_order_and_silent(t *testing.T) {
+	t.Parallel()
+	p := newHotPair(t, lockKind, longTurn)
+	hold, reversed := mustLock(t, p.lock), p.reversed()
+	p.tap.Forget()
+	var waiting []<-chan acquisition
+	for i := range 50 {
+		lock := p.lock
+		if i%3 == 2 {
+			lock = reversed
+		}
+		waiting = append(waiting, lockInLine(within(t, time.Minute), t, lock))
+	}
+	require.Empty(t, p.sent())
+	for i, next := range waiting {
+		mustUnlock(t, hold)
+		got := rig.Await(t, soon, "the next", next)
+		require.NoError(t, got.err)
+		hold = got.hold
+		for _, later := range waiting[i+1:] {
+			require.Empty(t, later)
+		}
+	}
+	mustUnlock(t, hold)
+	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
+}
+
+// A MultiLock that the goroutines of a client contend for costs the server next to nothing, and all
+// of them have it equally often.
+func TestMultiPassing_of_a_hot_lock(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		p := newHotPair(t, k, latchkey.Options{})
+		c := &contest{lasts: rig.Lasting(time.Second), passes: 1000,
+			parties: []party{{name: "client", goroutines: 8, acquire: lockingMember(p.lock)}}}
+		c.dump = dumpOf(t, []*rig.Server{rig.Shared()}, p.name)
+		p.tap.Forget()
+		c.run(t)
+		sent := len(p.sent())
+		perSecond := float64(sent) / c.took.Seconds()
+		t.Logf("%d commands, %.2f for an acquisition, %.0f/s; %v", sent, float64(sent)/float64(c.total.Load()), perSecond, c)
+		assert.Greater(t, rig.Jain(c.tally.Counts()), 0.95)
+		assert.Less(t, sent, int(c.total.Load()), "a quarter of what holds cost that are not passed on")
+		rig.Target(t, perSecond <= 2*2*100, "%.0f commands a second, a release and an attempt for each member and turn", perSecond)
+	}, passesAsMember)
+}
+
+// lockingMember is locking with the token of the first member.
+func lockingMember(lock latchkey.Locker) acquire {
+	return func(ctx context.Context) (taken, error) {
+		hold, err := lock.Lock(ctx)
+		if err != nil {
+			return taken{}, err
+		}
+		return taken{hold.Unlock, hold.Members()[0].Token(), hold.ValidFor()}, nil
+	}
+}
+
+// A hold is not passed on to somebody for whom it makes a difference that it is not the first of
+// its owners, or that asks for something else.
+func TestMultiPassing_of_what_is_not_clean(t *testing.T) {
+	t.Parallel()
+	for what, is := range map[string]struct {
+		first, next []latchkey.LockOption
+		during      func(t *testing.T, p hotPair, first *latchkey.Hold) (inner *latchkey.Hold)
+	}{
+		"an owner is known": {during: func(_ *testing.T, _ hotPair, first *latchkey.Hold) *latchkey.Hold {
+			_ = first.Members()[1].Owner()
+			return nil
+		}},
+		"a re-entry of a member": {during: func(t *testing.T, p hotPair, first *latchkey.Hold) *latchkey.Hold {
+			t.Helper()
+			inner, err := p.client.NewLock(p.name + ":b").TryLock(first.Context(t.Context()))
+			require.NoError(t, err)
+			return inner
+		}},
+		"a limit":             {first: []latchkey.LockOption{latchkey.MaxHold(time.Minute)}},
+		"a limit is asked":    {next: []latchkey.LockOption{latchkey.MaxHold(time.Minute)}},
+		"a lease":             {first: []latchkey.LockOption{latchkey.Lease(latchkey.DefaultLease)}},
+		"the lease is asked":  {next: []latchkey.LockOption{latchkey.Lease(latchkey.DefaultLease)}},
+		"both ask for leases": {first: []latchkey.LockOption{latchkey.Lease(time.Minute)}, next: []latchkey.LockOption{latchkey.Lease(time.Minute)}},
+		"the lease is longer": {during: func(t *testing.T, _ hotPair, first *latchkey.Hold) *latchkey.Hold {
+			t.Helper()
+			require.NoError(t, first.Extend(t.Context(), time.Hour))
+			return nil
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			p := newHotPair(t, lockKind, longTurn)
+			first, waiting := p.hold(t, func() <-chan acquisition {
+				return lockInLine(within(t, soon), t, p.lock, is.next...)
+			}, is.first...)
+			var inner *latchkey.Hold
+			if is.during != nil {
+				inner = is.during(t, p, first.hold)
+			}
+			p.tap.Forget()
+			mustUnlock(t, first.hold)
+			if inner != nil {
+				require.Empty(t, waiting)
+				mustUnlock(t, inner)
+			}
+			next := rig.Await(t, soon, "the next hold", waiting)
+			require.NoError(t, next.err)
+			require.NotEmpty(t, p.sent())
+			if len(is.next) > 0 {
+				require.LessOrEqual(t, next.hold.ValidFor(), time.Minute)
+			}
+			mustUnlock(t, next.hold)
+		})
+	}
+}
+
+// Who enters members again does not stand in line behind the hold that he has.
+func TestMultiPassing_is_passed_by_who_enters_again(t *testing.T) {
+	t.Parallel()
+	p := newHotPair(t, lockKind, longTurn)
+	hold := mustLock(t, p.lock)
+	waiting := lockInLine(within(t, soon), t, p.lock)
+	inner, err := p.lock.Lock(hold.Context(within(t, soon)))
+	require.NoError(t, err)
+	mustUnlock(t, hold)
+	require.NoError(t, inner.Err())
+	require.Empty(t, waiting)
+	mustUnlock(t, inner)
+	next := rig.Await(t, soon, "the waiter", waiting)
+	require.NoError(t, next.err)
+	mustUnlock(t, next.hold)
+	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
+}
+
+// Those in line whose time is over are told which member is at fault: that for which the first of
+// them waits, or the first if their own program has all.
+func TestMultiPassing_names_the_member(t *testing.T) {
+	t.Parallel()
+	p := newHotPair(t, lockKind, latchkey.Options{})
+	rival := mustLock(t, connect(t, rig.Shared()).NewLock(p.name+":b"))
+	front := lockInBackground(within(t, soon), p.lock)
+	parked(t, p.admin, p.name+":b")
+	told := func(member string) {
+		t.Helper()
+		var waiting []<-chan acquisition
+		for range 3 {
+			waiting = append(waiting, lockInBackground(t.Context(), p.lock, latchkey.Wait(50*time.Millisecond)))
+		}
+		for _, each := range waiting {
+			err := rig.Await(t, soon, "the error", each).err
+			toldBusy(t, err)
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
+			matches(t, `latchkey: lock "multi\(.*\)": lock "`+regexp.QuoteMeta(p.name+member)+`": not acquired.*; the wait of 50ms is over`, err)
+		}
+	}
+	told(":b")
+	mustUnlock(t, rival)
+	got := rig.Await(t, soon, "the front", front)
+	require.NoError(t, got.err)
+	told(":a")
+	mustUnlock(t, got.hold)
+}
+
+// While the first in line waits for a member, another becomes something that cannot be had. Who
+// comes then is told so.
+func TestMultiPassing_of_what_cannot_be_had(t *testing.T) {
+	t.Parallel()
+	p := newHotPair(t, lockKind, latchkey.Options{})
+	rival := mustLock(t, connect(t, rig.Shared()).NewLock(p.name+":a"))
+	front := lockInBackground(within(t, soon), p.lock)
+	queued(t, p.admin, p.name+":a", 1)
+	p.admin.Do("RPUSH", p.name+":b", "1")
+	rig.Eventually(t, soon, "the error", func() error {
+		if _, err := p.lock.Lock(t.Context(), latchkey.Wait(300*time.Millisecond)); !errors.Is(err, latchkey.ErrWrongKind) {
+			return fmt.Errorf("it is %w", err)
+		}
+		return nil
+	})
+	mustUnlock(t, rival)
+	require.ErrorIs(t, rig.Await(t, soon, "the front", front).err, latchkey.ErrWrongKind)
+}
+
+// A client is closed while its goroutines are in line.
+func TestMultiPassing_of_a_closed_client(t *testing.T) {
+	t.Parallel()
+	p := newHotPair(t, lockKind, latchkey.Options{})
+	rival := mustLock(t, connect(t, rig.Shared()).NewLock(p.name+":a"))
+	var waiting []<-chan acquisition
+	for range 3 {
+		waiting = append(waiting, lockInLine(within(t, soon), t, p.lock))
+	}
+	require.NoError(t, p.client.Close(t.Context()))
+	for _, each := range waiting {
+		require.ErrorIs(t, rig.Await(t, soon/2, "the error", each).err, latchkey.ErrClosed)
+	}
+	mustUnlock(t, rival)
+	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
+}
+
+// A waiter whose context ends while the hold is passed on has it or has it not: it is never lost,
+// and what comes of it is told.
+func TestMultiPassing_loses_no_hold(t *testing.T) {
+	t.Parallel()
+	p := newHotPair(t, lockKind, longTurn)
+	hold, had := mustLock(t, p.lock), 0
+	tries := rig.Sized(1500)
+	for i := range tries {
+		ctx, cancel := context.WithCancel(t.Context())
+		waiting := lockInLine(ctx, t, p.lock)
+		go cancel()
+		for range i % 8 {
+			runtime.Gosched()
+		}
+		mustUnlock(t, hold)
+		next := rig.Await(t, soon, "the waiter", waiting)
+		if next.err != nil {
+			require.ErrorIs(t, next.err, context.Canceled)
+			hold = mustLock(t, p.lock)
+			continue
+		}
+		hold, had = next.hold, had+1
+		require.NoError(t, hold.Err())
+	}
+	mustUnlock(t, hold)
+	t.Logf("%d of %d had it", had, tries)
+	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
+}
+
+// Groups that overlap, and single locks of the same keys, in one program and in another, have a
+// share each, and nobody waits for long.
+func TestMultiPassing_leaves_others_their_share(t *testing.T) {
+	name := rig.Name(t)
+	a, b, c := name+":a", name+":b", name+":c"
+	wanted := [][]string{{a, b}, {b, c}, {c, a}, {a}, {b}}
+	contests := map[string]*contest{}
+	for _, each := range wanted {
+		contests[fmt.Sprint(each)] = &contest{lasts: rig.Lasting(2 * time.Second), passes: 20}
+	}
+	for range 2 {
+		client := connect(t, rig.Shared())
+		for _, each := range wanted {
+			var locks []latchkey.Locker
+			for _, name := range each {
+				locks = append(locks, client.NewLock(name))
+			}
+			one := contests[fmt.Sprint(each)]
+			one.parties = append(one.parties, party{name: fmt.Sprint(each), goroutines: 3, acquire: locking(latchkey.NewMultiLock(locks...))})
+		}
+	}
+	for what, each := range contests {
+		each.dump = dumpOf(t, []*rig.Server{rig.Shared()}, name)
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			each.run(t)
+			t.Log(each)
+		})
+	}
+}
