@@ -10,26 +10,31 @@ import (
 )
 
 // A round that gets the lock in the moment in which the time of the call ends has got it, for
-// MultiLock and RedLock alike.
+// MultiLock and RedLock alike, in line or not.
 func TestRounds_success_at_the_end_of_the_time(t *testing.T) {
-	ctx, end := context.WithCancel(context.Background())
-	defer end()
-	rounds := 0
-	lock := compositeLock{
-		prepare: func(_ context.Context, _ *request, settings []setting) ([]setting, error) { return settings, nil },
-		round: func(context.Context, *request, []setting, *waitQueue) (*Hold, bool, error) {
-			if rounds++; rounds == 1 {
-				return nil, true, ErrNotAcquired
+	for what, line := range map[string]*compositeLine{"in line": {&RedLock{}, newWaitQueues(), "key"}, "without a line": nil} {
+		t.Run(what, func(t *testing.T) {
+			ctx, end := context.WithCancel(context.Background())
+			defer end()
+			rounds := 0
+			lock := compositeLock{
+				prepare: func(_ context.Context, _ *request, settings []setting) ([]setting, error) { return settings, nil },
+				round: func(context.Context, *request, []setting, *waitQueue) (*Hold, bool, error) {
+					if rounds++; rounds == 1 {
+						return nil, true, ErrNotAcquired
+					}
+					end()
+					return &Hold{}, false, nil
+				},
+				pause: time.Millisecond,
+				line:  line,
 			}
-			end()
-			return &Hold{}, false, nil
-		},
-		pause: time.Millisecond,
+			h, err := lock.run(ctx, &request{waits: true}, nil)
+			require.NoError(t, err)
+			require.NotNil(t, h)
+			require.Equal(t, 2, rounds)
+		})
 	}
-	h, err := lock.run(ctx, &request{waits: true}, nil)
-	require.NoError(t, err)
-	require.NotNil(t, h)
-	require.Equal(t, 2, rounds)
 }
 
 // A round is the last if it says so, and of a call that does not wait.

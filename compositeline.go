@@ -167,5 +167,8 @@ func (l *compositeLock) roundInFront(ctx context.Context, r *request, settings [
 	if ctx.Err() == nil {
 		q.told(err)
 	}
-	return h, again, roundError(ctx, began, err, l.line.named(q.lastTold()))
+	if err == nil {
+		return h, false, nil // also if the time has ended meanwhile
+	}
+	return nil, again, roundError(ctx, began, err, l.line.named(q.lastTold()))
 }

@@ -14,8 +14,7 @@ import (
 )
 
 // Goroutines of two clients want the same two locks at the same time, and name them in both orders.
-// All of them have both equally often, nobody is stranded, and what a wait costs is bounded, however
-// many want the locks. LATCHKEY_TEST_CONTENTION says how often they pass at least.
+// All of them have both equally often, nobody is stranded, and most holds are passed on. LATCHKEY_TEST_CONTENTION says how often they pass at least.
 func TestMultiLock_contended_in_both_orders(t *testing.T) {
 	name := rig.Name(t)
 	a, b := name+":a", name+":b"
@@ -41,7 +40,7 @@ func TestMultiLock_contended_in_both_orders(t *testing.T) {
 	perPass := float64(sent) / float64(c.total.Load())
 	t.Logf("%.2f commands for an acquisition; %v", perPass, c)
 	assert.Greater(t, rig.Jain(c.tally.Counts()), 0.9)
-	assert.Less(t, perPass, 7.0, "4 if nobody is in the way, and a try of both in vain")
+	assert.Less(t, perPass, 2.0, "half of what holds cost that are not passed on, if nobody is in the way")
 }
 
 // A MultiLock gives up while it waits for its last member, at about the moment at which that is granted
