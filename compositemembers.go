@@ -15,8 +15,11 @@ func (c *compositeHold) add(i int, h *Hold) bool {
 	}
 	c.members[i], c.latest[i] = h, h
 	c.liveMembers++
-	confined := c.confined
+	confined, queue := c.confined, c.queue
 	c.mu.Unlock()
+	if queue != nil {
+		tellLine(h, queue)
+	}
 	if confined != nil {
 		h.inner().confine(*confined)
 	}

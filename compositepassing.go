@@ -40,6 +40,18 @@ func (c *compositeHold) stand(q *waitQueue) {
 	}
 	q.holdBegan()
 	c.queue = q
+	for _, h := range c.members {
+		if h != nil {
+			tellLine(h, q)
+		}
+	}
+}
+
+// tellLine tells a member in which line others wait for the whole.
+func tellLine(h *Hold, q *waitQueue) {
+	if s, is := h.inner().(*holdState); is {
+		s.ownership.group.Store(q)
+	}
 }
 
 // leaveLine has the next in line ask the servers, who is told for how long this program had the

@@ -3,6 +3,7 @@ package latchkey
 import (
 	"cmp"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -26,7 +27,8 @@ type ownership struct {
 	turn     transport.FIFOMutex
 	schedule schedule // the watchdog's
 
-	queue *waitQueue // which is told of it, set when it begins
+	queue *waitQueue                // which is told of it, set when it begins
+	group atomic.Pointer[waitQueue] // the line for the lock of several of which it is a member, or nil
 
 	mu    sync.Mutex // guards what follows
 	phase phase
@@ -105,6 +107,13 @@ func (o *ownership) addHold(r *request, under *holdState, a transport.Answer) (s
 	o.plan()
 	o.limitHold(s)
 	return s, nil
+}
+
+// isWaitedFor reports whether others of this client are in line behind the ownership, or behind the
+// lock of several of which it is a member.
+func (o *ownership) isWaitedFor() bool {
+	group := o.group.Load()
+	return o.queue.hasLine() || group != nil && group.hasLine()
 }
 
 // noteDoubt takes note of the answer to an acquisition.

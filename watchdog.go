@@ -203,7 +203,7 @@ func (w *watchdog) startVerifying(now time.Duration) bool {
 	w.lookAt = now + w.client.verifyPause()
 	var found []*ownership
 	for _, o := range w.queue.items {
-		if o.schedule.verifyAt <= now && now < o.schedule.deadline && o.queue.hasLine() {
+		if o.schedule.verifyAt <= now && now < o.schedule.deadline && o.isWaitedFor() {
 			found = append(found, o)
 		}
 	}

@@ -322,6 +322,28 @@ func TestMultiPassing_of_what_cannot_be_had(t *testing.T) {
 	require.ErrorIs(t, rig.Await(t, soon, "the front", front).err, latchkey.ErrWrongKind)
 }
 
+// A member is taken from the holder, long before it would be renewed. He and those in line behind him
+// learn of it soon.
+func TestMultiPassing_of_a_member_that_was_taken(t *testing.T) {
+	t.Parallel()
+	for what, options := range map[string][]latchkey.LockOption{"renewed": nil, "a fixed lease": {latchkey.Lease(time.Minute)}} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			p := newHotPair(t, lockKind, latchkey.Options{Lease: time.Minute, PollCeiling: time.Second})
+			hold := mustLock(t, p.lock, options...)
+			waiting := lockInLine(within(t, time.Minute), t, p.lock)
+			forced, err := connect(t, rig.Shared()).ForceUnlock(t.Context(), p.name+":b")
+			require.NoError(t, err)
+			require.True(t, forced)
+			next := rig.Await(t, soon, "the waiter", waiting)
+			require.NoError(t, next.err)
+			assert.ErrorIs(t, hold.Err(), latchkey.ErrLost)
+			mustUnlock(t, next.hold)
+			rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
+		})
+	}
+}
+
 // A client is closed while its goroutines are in line.
 func TestMultiPassing_of_a_closed_client(t *testing.T) {
 	t.Parallel()
