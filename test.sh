@@ -14,7 +14,8 @@
 #   a container of the image LATCHKEY_TEST_IMAGE, if Docker answers
 #   embedded   an in-process server; nothing else is needed
 #
-# Those in tests/interop need Java and Maven as well, and skip without them.
+# Those in tests/interop need Java and Maven as well, and those beside redis-py and node-redlock need
+# Python and Node with pip and npm; they skip without them.
 #
 # LATCHKEY_TEST_SERVER names the program of another server than the one in PATH.
 # LATCHKEY_TEST_BACKEND=server|container|embedded forces one. Two more, which need

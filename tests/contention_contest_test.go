@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -40,22 +41,36 @@ func locking(lock latchkey.Locker) acquire {
 	}
 }
 
+// taking takes one permit.
+func taking(s *latchkey.Semaphore) acquire {
+	return func(ctx context.Context) (taken, error) {
+		if err := s.Acquire(ctx, 1); err != nil {
+			return taken{}, err
+		}
+		return taken{release: func(ctx context.Context) error { return s.Release(ctx, 1) }}, nil
+	}
+}
+
 // party is a client in a contest: so many of its goroutines acquire, hold and release
 // again and again.
 type party struct {
 	name       string
 	goroutines int
 	acquire    acquire
-	polls      bool // it comes in when it happens to find what it wants free
+	work       func(c *contest, worker int) error // what a process does that takes part by itself, instead of acquire
+	polls      bool                               // it comes in when it happens to find what it wants free
 }
 
 // contest has the goroutines of several clients want the same at the same time, all in this
 // process, which can therefore tell without a command whether two are inside.
 type contest struct {
 	parties []party
+	room    int           // so many may be inside; 1 if it is 0
 	hold    time.Duration // for which each keeps what it has acquired
+	door    string        // a file that is there while somebody is inside, if other processes take part
 	lasts   time.Duration // goes on for so long, and
-	passes  int64         // until all together have passed so often
+	passes  int64         // until all together have passed so often, and
+	both    bool          // until the first party has passed and another has, if that is not too long
 	disturb func(n int)   // does something to the server for the n-th time, from 0,
 	every   time.Duration // after each such time, or never
 	dump    func() any    // what to print of the server when a waiter is stranded
@@ -82,6 +97,7 @@ func (c *contest) run(t testing.TB) {
 	assert.Zero(t, c.overlaps.Load(), "two were inside at once")
 	assert.Zero(t, c.backward.Load(), "a token was not larger than the one before")
 	assert.Positive(t, c.total.Load(), "nobody passed")
+	assert.True(t, !c.both || c.bothPassed(), "somebody never passed: %v", c.byParty())
 }
 
 // begin starts all goroutines. The channel delivers their errors when all have ended.
@@ -105,6 +121,9 @@ func (c *contest) begin(ctx context.Context) <-chan error {
 }
 
 func (c *contest) work(ctx context.Context, worker int, p party) error {
+	if p.work != nil {
+		return p.work(c, worker)
+	}
 	for !c.over() {
 		start := time.Now()
 		c.waits[worker].begin(start, c.total.Load())
@@ -123,7 +142,14 @@ func (c *contest) work(ctx context.Context, worker int, p party) error {
 }
 
 func (c *contest) over() bool {
-	return c.finished.Load() || time.Since(c.start) >= c.lasts && c.total.Load() >= c.passes
+	lasted := time.Since(c.start)
+	return c.finished.Load() || lasted >= c.lasts && c.total.Load() >= c.passes && (!c.both || c.bothPassed() || lasted >= c.lasts+3*soon)
+}
+
+// bothPassed reports whether the first party has passed, and another has.
+func (c *contest) bothPassed() bool {
+	first := int64(c.byParty()[0])
+	return 0 < first && first < c.total.Load()
 }
 
 // count leaves out who comes in only because the others have stopped.
@@ -137,7 +163,7 @@ func (c *contest) count(worker int, wait time.Duration) {
 }
 
 func (c *contest) enter(token int64) {
-	if c.inside.Add(1) != 1 {
+	if int(c.inside.Add(1)) > max(c.room, 1) || !c.closeDoor() {
 		c.overlaps.Add(1)
 	}
 	if token != 0 && c.token.Swap(token) >= token {
@@ -146,7 +172,23 @@ func (c *contest) enter(token int64) {
 	if c.hold > 0 {
 		rest(c.hold)
 	}
+	if c.door != "" {
+		_ = os.Remove(c.door)
+	}
 	c.inside.Add(-1)
+}
+
+// closeDoor tells other processes that somebody is inside, and reports whether nobody was.
+func (c *contest) closeDoor() bool {
+	if c.door == "" {
+		return true
+	}
+	file, err := os.OpenFile(c.door, os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return false
+	}
+	_ = file.Close()
+	return true
 }
 
 // sharesFor is how long shares are measured: LATCHKEY_TEST_SHARES=20s makes them exact.

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"testing"
 	"time"
 
@@ -19,23 +18,11 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// otherLibraries are clients of other libraries with the recipe that Redis documents: SET NX PX,
-// a script that compares and deletes, and between two tries a pause. Nobody tells them or
-// is told by them. redsync is itself; for those in other languages stands the recipe with
-// their commands and their default pauses.
-var otherLibraries = map[string]func(client *redis.Client, name string) acquire{
-	"redsync": redsyncing,
-	"redis-py": func(client *redis.Client, name string) acquire {
-		return recipe{client, name, func() time.Duration { return 100 * time.Millisecond }}.acquire
-	},
-	"node-redlock": func(client *redis.Client, name string) acquire {
-		return recipe{client, name, func() time.Duration {
-			return 200*time.Millisecond + time.Duration((2*mathrand.Float64()-1)*float64(100*time.Millisecond))
-		}}.acquire
-	},
-}
-
-func redsyncing(client *redis.Client, name string) acquire {
+// redsyncing is a process of redsync.
+func redsyncing(t *testing.T, server *rig.Server, name string) acquire {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	t.Cleanup(func() { assert.NoError(t, client.Close()) })
 	locks := redsync.New(goredis.NewPool(client))
 	return func(ctx context.Context) (taken, error) {
 		mu := locks.NewMutex(name, redsync.WithExpiry(recipeLease), redsync.WithTries(10_000))
@@ -51,7 +38,8 @@ func redsyncing(client *redis.Client, name string) acquire {
 
 const recipeLease = 30 * time.Second
 
-// recipe is the plain lock for one client.
+// recipe is the plain lock that Redis documents, for one client: SET NX PX, a script that compares and deletes,
+// and between two tries a pause. Nobody tells it or is told by it.
 type recipe struct {
 	client *redis.Client
 	name   string
@@ -88,38 +76,34 @@ func (r recipe) release(ctx context.Context, token string) error {
 	return err
 }
 
-// pollers adds processes of another library to a contest.
-func (c *contest) pollers(t *testing.T, server *rig.Server, name, who string, processes int) {
-	t.Helper()
-	for range processes {
-		client := redis.NewClient(&redis.Options{Addr: server.Addr()})
-		t.Cleanup(func() { assert.NoError(t, client.Close()) })
-		c.parties = append(c.parties, party{name: who, goroutines: 1, acquire: otherLibraries[who](client, name), polls: true})
-	}
-}
-
 // Goroutines of this library want a mutex, and so do two processes of another, which take it again
-// as soon as they have released it. Both get a third of an equal share, at least: ours of the passes,
-// the others too if a pass is more than a few commands.
+// as soon as they have released it: redsync, redis-py, and node-redlock, each as its users have it. Both
+// come in, and get a third of an equal share, at least: ours of the passes, the others too if a pass is more
+// than a few commands.
 func TestMutexAmongStrangersGetsItsShare(t *testing.T) {
 	rig.Need(t, rig.Single)
-	for who := range otherLibraries {
+	for _, who := range []string{"redsync", "redis-py", "node-redlock"} {
 		for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
 			for _, goroutines := range []int{1, 2} {
 				t.Run(fmt.Sprintf("%d beside %s, hold %v", goroutines, who, hold), func(t *testing.T) {
-					server, name := rig.Shared(), rig.Name(t)
-					c := &contest{hold: hold, lasts: sharesFor(t, time.Second), dump: dumpOf(t, []*rig.Server{server}, name)}
-					c.parties = []party{{name: "ours", goroutines: goroutines, acquire: locking(connect(t, server).NewMutex(name))}}
-					c.pollers(t, server, name, who, 2)
-					c.run(t)
-					share, fair := c.share(0)
-					t.Logf("share %.3f, equal shares are %.3f: %v", share, fair, c)
-					rig.Target(t, share >= fair/3, "ours have %.3f of all passes, want a third of %.3f", share, fair)
-					rig.Target(t, hold == 0 || 1-share >= (1-fair)/3, "the others have %.3f of all passes, want a third of %.3f", 1-share, 1-fair)
+					mutexAmongStrangers(t, who, goroutines, hold)
 				})
 			}
 		}
 	}
+}
+
+func mutexAmongStrangers(t *testing.T, who string, goroutines int, hold time.Duration) {
+	t.Helper()
+	server, name := rig.Shared(), rig.Name(t)
+	c := &contest{hold: hold, lasts: sharesFor(t, time.Second), both: true, dump: dumpOf(t, []*rig.Server{server}, name)}
+	c.parties = []party{{name: "ours", goroutines: goroutines, acquire: locking(connect(t, server).NewMutex(name))}}
+	c.pollers(t, server, name, who, 2)
+	c.run(t)
+	share, fair := c.share(0)
+	t.Logf("share %.3f, equal shares are %.3f: %v", share, fair, c)
+	rig.Target(t, share >= fair/3, "ours have %.3f of all passes, want a third of %.3f", share, fair)
+	rig.Target(t, hold == 0 || 1-share >= (1-fair)/3, "the others have %.3f of all passes, want a third of %.3f", 1-share, 1-fair)
 }
 
 // Three goroutines pass a mutex to each other all the time. Another library, of which nobody can know

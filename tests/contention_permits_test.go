@@ -1,0 +1,99 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// permitContest has clients with so many goroutines each contend for permits.
+func permitContest(t *testing.T, permits int, hold time.Duration, goroutines ...int) (c *contest, name string) {
+	t.Helper()
+	server, name := rig.Shared(), rig.Name(t)
+	c = &contest{room: permits, hold: hold, dump: dumpOf(t, []*rig.Server{server}, name)}
+	for i, n := range goroutines {
+		s := connect(t, server).NewSemaphore(name)
+		_, err := s.TrySetPermits(t.Context(), permits)
+		require.NoError(t, err)
+		c.parties = append(c.parties, party{name: fmt.Sprint("client ", i), goroutines: n, acquire: taking(s)})
+	}
+	return c, name
+}
+
+// Several goroutines of several clients want permits all the time: never too many inside, nobody is
+// forgotten, and nobody waits for longer than a turn of each client and the time for which permits are kept.
+func TestContention_for_permits(t *testing.T) {
+	for _, permits := range []int{1, 3} {
+		for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
+			t.Run(fmt.Sprintf("%d, hold %v", permits, hold), func(t *testing.T) {
+				c, _ := permitContest(t, permits, hold, 4, 4, 4, 4)
+				c.lasts, c.passes = sharesFor(t, time.Second), contendedPasses(t)
+				late := rig.WatchLateness()
+				c.run(t)
+				bound := time.Duration(len(c.parties))*turn + hold
+				t.Logf("the longest wait %v, a turn of each client and the hold are %v, this process was %v late: %v",
+					c.tally.Longest().Round(time.Millisecond), bound, late().Round(time.Millisecond), c)
+				c.targetFairness(t, bound)
+			})
+		}
+	}
+}
+
+// A lone goroutine of a client wants permits beside four of another.
+func TestThreadsShareASemaphore(t *testing.T) {
+	for _, permits := range []int{1, 3} {
+		for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
+			t.Run(fmt.Sprintf("%d, hold %v", permits, hold), func(t *testing.T) {
+				c, _ := permitContest(t, permits, hold, 1, 4)
+				c.lasts = sharesFor(t, time.Second)
+				c.run(t)
+				share, fair := c.share(0)
+				lone, other := share, (1-share)/4
+				t.Logf("the lone one has %.3f of all passes, %.1f times what another has: %v", share, lone/other, c)
+				rig.Target(t, lone <= 2*other && other <= 2*lone, "the lone one has %.3f of all passes, an equal share is %.3f", share, fair)
+			})
+		}
+	}
+}
+
+// pollForPermit takes a permit if there is one, and otherwise looks again after a pause.
+const pollForPermit = `if tonumber(redis.call('get', KEYS[1]) or 0) > 0 then return redis.call('decr', KEYS[1]) end return -1`
+
+// pollingForPermits is a program that knows of permits no more than their number, and tells nobody.
+func pollingForPermits(client rueidis.Client, name string, pause time.Duration) acquire {
+	poll := rueidis.NewLuaScript(pollForPermit)
+	release := func(ctx context.Context) error {
+		return client.Do(ctx, client.B().Incr().Key(name).Build()).Error()
+	}
+	return func(ctx context.Context) (taken, error) {
+		for {
+			left, err := poll.Exec(ctx, client, []string{name}, nil).AsInt64()
+			if err != nil || left >= 0 {
+				return taken{release: release}, err
+			}
+			rest(pause)
+		}
+	}
+}
+
+// Beside one who only polls, and whose releases nobody is told of, both sides go on.
+func TestPermitPassing_beside_who_polls(t *testing.T) {
+	for _, permits := range []int{1, 3} {
+		for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
+			t.Run(fmt.Sprintf("%d, hold %v", permits, hold), func(t *testing.T) {
+				c, name := permitContest(t, permits, hold, 4)
+				c.lasts, c.both = sharesFor(t, time.Second), true
+				other := pollingForPermits(rig.Shared().Raw(t), name, 5*time.Millisecond)
+				c.parties = append(c.parties, party{name: "who polls", goroutines: 1, acquire: other, polls: true})
+				c.run(t)
+				t.Log(c)
+			})
+		}
+	}
+}
