@@ -167,7 +167,7 @@ func (o *ownership) chooseTurn() {
 	var due bool
 	switch {
 	case o.lock.spec.recipe:
-		open = o.queue.openFor()
+		open = o.queue.openFor(o.turnBegan())
 	case o.lock.spec.line == exclusiveLine:
 		due = o.queue.strangersDue()
 	default:
@@ -178,14 +178,22 @@ func (o *ownership) chooseTurn() {
 	o.local.open, o.local.due = open, due
 }
 
+// turnBegan is when the server has given the ownership the lock.
+func (o *ownership) turnBegan() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return time.Now().Add(o.local.ends - o.client.options.Turn - o.client.clock().Mono)
+}
+
 // noteOpen notes whether the release has left the lock to those who poll for it.
 func (o *ownership) noteOpen(a transport.Answer) {
+	if !o.lock.spec.recipe {
+		return
+	}
 	o.mu.Lock()
 	open := o.local.open
 	o.mu.Unlock()
-	if open > 0 {
-		o.queue.leftOpen(open, !a.Message.IsInt64())
-	}
+	o.queue.leftFree(open, !a.Message.IsInt64())
 }
 
 // openArg tells the release of a mutex for how many ms it leaves the mutex to those who poll for

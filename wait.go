@@ -67,10 +67,8 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 // them while it rests.
 func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter) error {
 	for round := 0; ; round++ {
-		if pause := q.yieldPause(); pause > 0 {
-			if err := transport.Rest(ctx, c.closing, pause); err != nil {
-				return q.waitError(ctx, err, nil)
-			}
+		if err := c.yield(ctx, q, a); err != nil {
+			return q.waitError(ctx, err, nil)
 		}
 		var pause time.Duration
 		switch passed, known := q.frontAsks(round == 0); {
@@ -95,6 +93,38 @@ func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter) err
 			return q.waitError(ctx, err, nil)
 		}
 	}
+}
+
+// yield rests while the front is to let others go first. While a mutex is left to pollers the front looks
+// whether one has come, whose turn has begun then.
+func (c *Client) yield(ctx context.Context, q *waitQueue, a attempter) error {
+	for pause := q.yieldPause(); pause > 0; pause = q.yieldPause() {
+		mutex, is := a.(*acquisition)
+		looks := is && mutex.lock.spec.recipe && q.isOpen()
+		if looks {
+			pause = min(pause, pollFast)
+		}
+		if err := transport.Rest(ctx, c.closing, pause); err != nil || !looks {
+			return err
+		}
+		if theirs := mutex.lookForPoller(ctx, q); theirs > 0 {
+			return transport.Rest(ctx, c.closing, theirs)
+		}
+	}
+	return nil
+}
+
+// lookForPoller looks whether a poller has the mutex, and returns for how long the front is to rest if
+// one has.
+func (a *acquisition) lookForPoller(ctx context.Context, q *waitQueue) time.Duration {
+	found, err := a.lock.client.inspect(ctx, a.lock.keys)
+	if err != nil || len(found.Holders) != 1 {
+		return 0
+	}
+	if token := found.Holders[0].Owner.String(); !isOurs(token) {
+		return q.pollerHolds(token)
+	}
+	return 0
 }
 
 // pause is how long to rest after a failure.

@@ -20,8 +20,9 @@ const (
 	pollFast = 5 * time.Millisecond
 	// pollersLinger is for how long pollers are reckoned with that were seen.
 	pollersLinger = 5 * time.Second
-	// unseenOpen is for how long this client leaves the mutex free after an unseenTurn.
-	unseenOpen = 20 * time.Millisecond
+	// unseenOpen is for how long this client leaves the mutex free after a turn if none have been seen,
+	// unless it was free for as long meanwhile.
+	unseenOpen = 50 * time.Millisecond
 	// shortestTurn and longestTurn bound for how long this client has the mutex beside them, and
 	// longestOpen for how long it leaves the mutex free after that.
 	shortestTurn = 100 * time.Millisecond
@@ -39,6 +40,8 @@ type besidePollers struct {
 	began     time.Time     // the first such turn after one of theirs, or zero
 	mayLast   time.Duration // how long the turn may that there is now
 	openUntil time.Time     // the mutex is left to them
+	freeSince time.Time     // when a release of this client left it free, or zero
+	wasFree   time.Duration // for how long it was free in the turn that there is now
 }
 
 // pollerHolds notes that the front was refused because a poller has the mutex, and returns after
@@ -59,6 +62,7 @@ func (q *waitQueue) pollerHolds(token string) time.Duration {
 		q.pace = min(q.pace*3/2, pollSlow)
 	}
 	q.token, q.ours, q.forgotten = token, time.Time{}, now.Add(pollersLinger)
+	q.openUntil, q.freeSince = time.Time{}, time.Time{}
 	slow := transport.Jitter(pollSlow)
 	if left := q.mayLast - now.Sub(q.theirs); left > 0 {
 		return min(left, slow)
@@ -77,22 +81,28 @@ func (q *waitQueue) beginTheirTurn(now time.Time) {
 }
 
 // openFor returns for how long a release that begins is to leave the mutex to pollers, or 0. Also
-// if none have been seen there may be some, to whom a mutex is never free that others of this
-// client wait for.
-func (q *waitQueue) openFor() time.Duration {
+// if none have been seen there may be some, to whom a mutex is hardly ever free that this client takes
+// again at once. taken is when the server has given it to this client.
+func (q *waitQueue) openFor(taken time.Time) time.Duration {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	now := time.Now()
-	seen := now.Before(q.forgotten)
+	if !q.freeSince.IsZero() {
+		q.wasFree += taken.Sub(q.freeSince)
+		q.freeSince = time.Time{}
+	}
+	seen := q.hasPollers()
+	if !seen && q.wasFree >= unseenOpen { // any of them has had its chance
+		q.ours, q.began, q.mayLast = time.Time{}, time.Time{}, 0
+	}
 	switch {
-	case !seen && q.line.Len() == 0:
-		q.ours, q.began = time.Time{}, time.Time{}
 	case q.ours.IsZero():
 		q.beginOurTurn(now)
-	case !seen && now.Sub(q.ours) >= unseenTurn:
-		return unseenOpen
-	case seen && now.Sub(q.ours) >= q.mayLast:
+	case now.Sub(q.ours) < q.mayLast:
+	case seen:
 		return min(q.mayLast/4, longestOpen)
+	default:
+		return unseenOpen
 	}
 	return 0
 }
@@ -100,28 +110,42 @@ func (q *waitQueue) openFor() time.Duration {
 // beginOurTurn begins a turn that lasts about as long as that of the pollers did, and longer if
 // none has come since the mutex was left to them. shard.mu is held.
 func (q *waitQueue) beginOurTurn(now time.Time) {
-	had := 2 * q.mayLast
+	had, shortest := 2*q.mayLast, shortestTurn
 	if !q.theirs.IsZero() {
 		had = now.Sub(q.theirs)
+	}
+	if !q.hasPollers() {
+		shortest = unseenTurn
 	}
 	if q.began.IsZero() {
 		q.began = now
 	}
-	q.ours, q.theirs, q.mayLast = now, time.Time{}, min(max(had, shortestTurn), longestTurn)
+	q.ours, q.theirs, q.wasFree, q.mayLast = now, time.Time{}, 0, min(max(had, shortest), longestTurn)
 }
 
-// leftOpen ends the turn of this client. Its front leaves the mutex to pollers, unless the release
-// has given it to another client, whose turn goes on.
-func (q *waitQueue) leftOpen(open time.Duration, given bool) {
+// leftFree notes what a release has done: the mutex is free, or given to another client, with whom the
+// turn goes on. If it was left to pollers for some time the turn of this client is over.
+func (q *waitQueue) leftFree(open time.Duration, given bool) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	now := time.Now()
-	if given {
+	switch {
+	case given && open > 0:
 		q.ours = now
-		return
+	case given:
+	case open > 0:
+		q.ours, q.openUntil = time.Time{}, now.Add(open)
+	default:
+		q.freeSince = now
 	}
-	q.ours, q.openUntil = time.Time{}, now.Add(open)
 }
 
 // hasPollers reports whether pollers have been seen. shard.mu is held.
 func (q *waitQueue) hasPollers() bool { return time.Now().Before(q.forgotten) }
+
+// isOpen reports whether the mutex is left to pollers.
+func (q *waitQueue) isOpen() bool {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	return time.Now().Before(q.openUntil)
+}

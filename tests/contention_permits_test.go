@@ -28,12 +28,12 @@ func permitContest(t *testing.T, permits int, hold time.Duration, goroutines ...
 
 // Several goroutines of several clients want permits all the time: never too many inside, nobody is
 // forgotten, and nobody waits for longer than a turn of each client and the time for which permits are kept.
-func TestContention_for_permits(t *testing.T) {
+func TestPermitPassing_for_many_clients(t *testing.T) {
 	for _, permits := range []int{1, 3} {
 		for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
 			t.Run(fmt.Sprintf("%d, hold %v", permits, hold), func(t *testing.T) {
 				c, _ := permitContest(t, permits, hold, 4, 4, 4, 4)
-				c.lasts, c.passes = sharesFor(t, time.Second), contendedPasses(t)
+				c.lasts, c.passes = sharesFor(t, time.Second/2), contendedPasses(t)
 				late := rig.WatchLateness()
 				c.run(t)
 				bound := time.Duration(len(c.parties))*turn + hold
@@ -46,12 +46,12 @@ func TestContention_for_permits(t *testing.T) {
 }
 
 // A lone goroutine of a client wants permits beside four of another.
-func TestThreadsShareASemaphore(t *testing.T) {
+func TestPermitPassing_beside_a_lone_goroutine(t *testing.T) {
 	for _, permits := range []int{1, 3} {
 		for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
 			t.Run(fmt.Sprintf("%d, hold %v", permits, hold), func(t *testing.T) {
 				c, _ := permitContest(t, permits, hold, 1, 4)
-				c.lasts = sharesFor(t, time.Second)
+				c.lasts = sharesFor(t, time.Second/2)
 				c.run(t)
 				share, fair := c.share(0)
 				lone, other := share, (1-share)/4
@@ -62,10 +62,11 @@ func TestThreadsShareASemaphore(t *testing.T) {
 	}
 }
 
-// pollForPermit takes a permit if there is one, and otherwise looks again after a pause.
+// pollForPermit takes a permit if there is one.
 const pollForPermit = `if tonumber(redis.call('get', KEYS[1]) or 0) > 0 then return redis.call('decr', KEYS[1]) end return -1`
 
-// pollingForPermits is a program that knows of permits no more than their number, and tells nobody.
+// pollingForPermits is a program that knows no more of permits than their number, and tells nobody of
+// what it does. It looks for one again after a pause.
 func pollingForPermits(client rueidis.Client, name string, pause time.Duration) acquire {
 	poll := rueidis.NewLuaScript(pollForPermit)
 	release := func(ctx context.Context) error {
@@ -73,11 +74,11 @@ func pollingForPermits(client rueidis.Client, name string, pause time.Duration) 
 	}
 	return func(ctx context.Context) (taken, error) {
 		for {
+			rest(pause)
 			left, err := poll.Exec(ctx, client, []string{name}, nil).AsInt64()
 			if err != nil || left >= 0 {
 				return taken{release: release}, err
 			}
-			rest(pause)
 		}
 	}
 }
@@ -88,8 +89,8 @@ func TestPermitPassing_beside_who_polls(t *testing.T) {
 		for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
 			t.Run(fmt.Sprintf("%d, hold %v", permits, hold), func(t *testing.T) {
 				c, name := permitContest(t, permits, hold, 4)
-				c.lasts, c.both = sharesFor(t, time.Second), true
-				other := pollingForPermits(rig.Shared().Raw(t), name, 5*time.Millisecond)
+				c.lasts, c.both = sharesFor(t, time.Second/2), true
+				other := pollingForPermits(rig.Shared().Raw(t), name, max(hold, 5*time.Millisecond))
 				c.parties = append(c.parties, party{name: "who polls", goroutines: 1, acquire: other, polls: true})
 				c.run(t)
 				t.Log(c)

