@@ -123,14 +123,16 @@ func TestMultiPassing_sends_nothing(t *testing.T) {
 	}, passesAsMember)
 }
 
-// Members of other kinds have an order of their own: the lock is not passed on.
+// Members of other kinds have an order of their own: everybody waits there himself, also behind a hold
+// of his own program.
 func TestMultiPassing_of_other_kinds(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		p := newHotPair(t, lockKind, longTurn)
-		lock := latchkey.NewMultiLock(p.locks[0], k.open(p.client, p.name+":c"))
+		lock := latchkey.NewMultiLock(k.open(p.client, p.name+":0"), p.locks[0])
 		first := mustLock(t, lock)
-		waiting := lockInLine(within(t, soon), t, lock)
+		waiting := lockInBackground(within(t, soon), lock)
+		parked(t, p.admin, p.name+":0")
 		p.tap.Forget()
 		mustUnlock(t, first)
 		next := rig.Await(t, soon, "the next hold", waiting)
@@ -139,6 +141,50 @@ func TestMultiPassing_of_other_kinds(t *testing.T) {
 		mustUnlock(t, next.hold)
 		rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
 	}, func(k kind) bool { return !passesAsMember(k) })
+}
+
+// The turn of a member begins when the last one is there, however long that took, unless it was
+// passed on before.
+func TestMultiPassing_turn_begins_with_the_last_member(t *testing.T) {
+	t.Parallel()
+	for what, passedOn := range map[string]bool{"granted": false, "passed on": true} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			p := newHotPair(t, lockKind, longTurn)
+			rival := mustLock(t, connect(t, rig.Shared()).NewLock(p.name+":b"))
+			single := mustLock(t, p.locks[0])
+			if !passedOn {
+				_ = single.Owner()
+			}
+			first := lockInBackground(within(t, soon), p.lock)
+			rig.Eventually(t, soon, "it has tried both, and waits", func() error {
+				if len(p.sent()) < 3 {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			waiting := lockInLine(within(t, soon), t, p.lock)
+			p.tap.Forget()
+			mustUnlock(t, single)
+			passedOn = len(p.tap.Executed(rig.Mentions(p.name+":a"))) == 0 // as a rule
+			queued(t, p.admin, p.name+":b", 1)
+			rest(latchkey.MaxTurn)
+			p.tap.Forget()
+			mustUnlock(t, rival)
+			got := rig.Await(t, soon, "both", first)
+			require.NoError(t, got.err)
+			p.tap.Forget()
+			mustUnlock(t, got.hold)
+			next := rig.Await(t, soon, "the next hold", waiting)
+			require.NoError(t, next.err)
+			if passedOn {
+				require.NotEmpty(t, p.sent())
+			} else if time.Since(got.at) < latchkey.MaxTurn/2 {
+				require.Empty(t, p.sent())
+			}
+			mustUnlock(t, next.hold)
+		})
+	}
 }
 
 // However many wait, they are silent while their program has the lock, and get it in the order in
