@@ -98,7 +98,7 @@ func (c *Client) evict(ctx context.Context, names keys, i Inspection) (gone bool
 func (c *Client) evictions(names keys, i Inspection) []call {
 	switch i.Kind {
 	case KindRWLock:
-		return rwEvictions(names, i.Holders, c.publish)
+		return c.rwEvictions(names, i.Holders)
 	case KindMutex:
 		return []call{{mutexRelease, names.queued(),
 			append([]string{i.Holders[0].Owner.String(), c.publish, names.channel}, c.handover.args(&names, "", "", 0)...)}}

@@ -84,6 +84,7 @@ func newHandover(c *Client) *handover {
 	h.specs = map[string]*spec{
 		"h": {kind: KindLock, protocol: hashProtocol{}},
 		"s": {kind: KindMutex, protocol: stringProtocol{}},
+		"w": {kind: KindWrite, side: KindWrite, protocol: writeProtocol{}},
 	}
 	if c.cluster && c.publish == "PUBLISH" {
 		h.counted = "0" // a node knows of its own subscribers only
@@ -253,6 +254,9 @@ func (h *handover) giveBack(kind, owner, key string) {
 		return
 	}
 	lock := &primitive{keys: keysOfKey(key, key), client: h.client, spec: spec}
+	if spec.side != "" {
+		lock.channel = rwChannel(key)
+	}
 	o := h.client.registry.build(lock, name, 0, "")
 	h.client.sender.Background(func() {
 		h.client.undo.add(o.lastRelease(), undoPlan{key: key, lease: h.client.options.StaleWaiterTimeout})
@@ -265,7 +269,7 @@ func (o *ownership) waiter() waker {
 		return o.entry.waiter
 	}
 	if q := o.client.waitQueues.known(o.lock.key); q != nil {
-		return q
+		return q.in(o.lock.spec.line)
 	}
 	return nil
 }

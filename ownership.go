@@ -76,7 +76,7 @@ func (o *ownership) begin(r *request, a transport.Answer) {
 // beginWith makes an ownership live with what it has been granted. It was acquired then, for the
 // program.
 func (o *ownership) beginWith(r *request, lease leaseTerm, acquired transport.Stamp, token int64) {
-	o.queue = o.client.waitQueues.use(o.lock.key)
+	o.queue = o.client.waitQueues.use(o.lock.key).ofHolds(o.lock.spec)
 	o.queue.holdBegan()
 	o.client.registry.add(o)
 	o.stopWaiting()

@@ -31,7 +31,6 @@ type localTurn struct {
 	shown  bool          // the program knows the owner, and may enter the hold again by it
 	passed bool          // there was another hold than the first
 	open   time.Duration // for which its release leaves a mutex to pollers, or 0
-	due    bool          // its release ends the turn of this client beside strangers
 }
 
 // beginTurn begins the turn of an ownership that the server has just granted. o.mu is held.

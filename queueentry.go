@@ -49,10 +49,7 @@ func (o *ownership) makeEntry(a *acquisition) {
 	if o.entry.text != "" {
 		return
 	}
-	c, tokens := o.client, "0"
-	if o.lock.spec.stored == KindMutex {
-		tokens = "0s"
-	}
+	c, tokens := o.client, o.lock.spec.entryTokens()
 	o.entry.wanted = a.lease
 	o.entry.lease = min(a.lease, c.options.StaleWaiterTimeout)
 	if o.lock.spec.fenced {
@@ -75,7 +72,7 @@ func (a *acquisition) waitsToBeTold(round int) bool {
 	mayListen := o.client.handover.listen(o)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return !a.noQueue && (o.entry.asked || mayListen && round < confirmRounds) && (a.holder == "" || isOurs(a.holder))
+	return !a.noQueue && (o.entry.asked || mayListen && round < confirmRounds) && (!a.byStranger)
 }
 
 // stopWaiting says that nothing is to be heard of the owner any more.
@@ -160,22 +157,15 @@ func (o *ownership) chooseNext() {
 	o.local.next = next
 }
 
-// chooseTurn decides whether the release ends the turn of this client beside those who know no
-// queue.
+// chooseTurn decides whether the release leaves the lock to those who poll for it.
 func (o *ownership) chooseTurn() {
-	var open time.Duration
-	var due bool
-	switch {
-	case o.lock.spec.recipe:
-		open = o.queue.openFor(o.turnBegan())
-	case o.lock.spec.line == exclusiveLine:
-		due = o.queue.strangersDue()
-	default:
+	if !o.lock.spec.recipe {
 		return
 	}
+	open := o.queue.openFor(o.turnBegan())
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.local.open, o.local.due = open, due
+	o.local.open = open
 }
 
 // turnBegan is when the server has given the ownership the lock.

@@ -20,12 +20,13 @@ type rwCosts struct {
 // costs checks that a script calls so many commands at most, and returns its reply.
 func (s rwCosts) costs(most int, what, script string, keys []string, args ...string) any {
 	s.t.Helper()
-	const count = `local function counted(...) redis.call('incr', ARGV[#ARGV]) return redis.call(...) end
-local function tried(...) redis.call('incr', ARGV[#ARGV]) return redis.pcall(...) end
+	const count = `local function countedCall(...) redis.call('incr', ARGV[#ARGV]) return redis.call(...) end
+local function triedCall(...) redis.call('incr', ARGV[#ARGV]) return redis.pcall(...) end
 `
-	text := strings.NewReplacer("redis.call(", "counted(", "redis.pcall(", "tried(").Replace(scriptText(script))
+	text := strings.NewReplacer("redis.call(", "countedCall(", "redis.pcall(", "triedCall(").Replace(scriptText(script))
 	s.do("SET", s.counter, "0")
 	reply := s.c.script(transport.NewScript(count+text), keys, append(args, s.counter)...)
+
 	calls, err := s.do("GET", s.counter).AsInt64()
 	require.NoError(s.t, err)
 	require.LessOrEqual(s.t, calls, int64(most), what)
@@ -40,20 +41,19 @@ func (s rwCosts) read(most int, what, owner string) any {
 
 func (s rwCosts) unread(most int, what, owner string) any {
 	s.t.Helper()
-	return s.costs(most, what, "rw_read_release", append(s.keys.rwKeys(), s.keys.leaseKeys(owner)+"1"),
-		owner, "0", "", "PUBLISH", rwChannel(s.keys.key), "0")
+	return s.costs(most, what, "rw_read_release", append(s.withQueue(), s.keys.leaseKeys(owner)+"1"),
+		append([]string{owner, "0", ""}, s.unreadArgs()...)...)
 }
 
 func (s rwCosts) write(most int, what, owner string) any {
 	s.t.Helper()
-	return s.costs(most, what, "rw_write_acquire", s.keys.rwKeys(), owner, "30000", "1", "5000")
+	return s.left(s.costs(most, what, "rw_write_acquire", s.keys.rwKeys(), s.writeArgs(owner, "30000", 1, "5000")...))
 }
 
 func (s rwCosts) unwrite(most int, what, owner string, waited bool) any {
 	s.t.Helper()
 	waiting := strconv.Itoa(map[bool]int{true: 1}[waited])
-	return s.costs(most, what, "rw_write_release", s.keys.rwKeys(),
-		owner, "0", waiting, "PUBLISH", rwChannel(s.keys.key), "0")
+	return s.costs(most, what, "rw_write_release", s.withQueue(), s.unwriteArgs(owner, 0, waiting, "", "")...)
 }
 
 func (s rwCosts) renew(most int, what, owner, side string, reads int) any {
@@ -72,8 +72,8 @@ func TestRWScripts_costs(t *testing.T) {
 	require.Nil(t, s.read(9, "read, a free lock", ownerA))
 	require.Nil(t, s.read(11, "read, beside others", ownerB))
 	require.Equal(t, []any{int64(1)}, s.renew(10, "renew a reader", ownerB, "read", 1))
-	require.IsType(t, int64(0), s.write(14, "write, refused", ownerC))
-	require.IsType(t, int64(0), s.write(4, "write, refused again", ownerC))
+	require.IsType(t, int64(0), s.write(16, "write, refused", ownerC))
+	require.IsType(t, int64(0), s.write(6, "write, refused again", ownerC))
 	require.IsType(t, int64(0), s.read(8, "read, kept out", d))
 	require.IsType(t, int64(0), s.read(5, "read, kept out again", d))
 	require.Equal(t, "HELD", s.unread(5, "stop to read, beside others", ownerA))
@@ -81,9 +81,9 @@ func TestRWScripts_costs(t *testing.T) {
 	require.Equal(t, int64(0), s.unread(9, "stop to read, a writer waits", ownerB))
 	require.Nil(t, s.write(10, "write, after a wait", ownerC))
 	require.IsType(t, int64(0), s.read(4, "read, refused again", d))
-	require.IsType(t, int64(0), s.write(13, "write, refused", d))
-	require.Equal(t, int64(0), s.unwrite(10, "stop to write, others wait", ownerC, true))
-	require.Nil(t, s.unwrite(7, "stop to wait", d, true))
+	require.IsType(t, int64(0), s.write(15, "write, refused", d))
+	require.Equal(t, int64(0), s.unwrite(11, "stop to write, others wait", ownerC, true))
+	require.Nil(t, s.unwrite(9, "stop to wait", d, true))
 	s.do("DEL", s.keys.rwKeys()[3]) // the turn of the readers
 
 	require.Nil(t, s.write(8, "write, a free lock", ownerC))
@@ -96,9 +96,8 @@ func TestRWScripts_costs(t *testing.T) {
 
 	require.Nil(t, s.write(8, "write, a free lock", ownerC))
 	require.Equal(t, int64(0), s.costs(23, "downgrade", "rw_downgrade", append(s.keys.rwKeys(), s.keys.leaseKeys(ownerC)+"1"),
-		ownerC, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.key)))
+		ownerC, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.key), presenceChannel(s.keys.key)))
 	require.Nil(t, s.read(11, "read, beside others", ownerA))
-	evict := []string{"PUBLISH", rwChannel(s.keys.key)}
-	require.Equal(t, "OK", s.costs(12, "evict one of two", "rw_evict", s.keys.rwKeys(), append(evict, ownerA)...))
-	require.Equal(t, "OK", s.costs(11, "evict the only one", "rw_evict", s.keys.rwKeys(), append(evict, ownerC)...))
+	require.Equal(t, "OK", s.costs(12, "evict one of two", "rw_evict", s.withQueue(), append(s.evictArgs(), ownerA)...))
+	require.Equal(t, "OK", s.costs(11, "evict the only one", "rw_evict", s.withQueue(), append(s.evictArgs(), ownerC)...))
 }

@@ -52,6 +52,7 @@ var (
 		resolve: resolveSide, fresh: freshOwner, wait: waitToRead}
 	writeSpec = &spec{kind: KindWrite, family: KindRWLock, stored: KindRWLock, protocol: writeProtocol{},
 		renew: rwRenew, renewals: renewBatch / 4, reentrant: true, side: KindWrite, line: exclusiveLine, joint: true,
+		passes: true, handsOver: true,
 		resolve: resolveSide, fresh: freshOwner,
 		ceiling: func(c *Client) time.Duration { return c.options.StaleWaiterTimeout / 3 }} // to count as alive
 )

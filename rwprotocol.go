@@ -33,8 +33,20 @@ func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 }
 
 func (p readProtocol) releaseCall(o *ownership, count int, raise int64) call {
-	return call{rwReadRelease, o.lock.appendLeaseKeys(o.lock.rwKeys(), o.wire, o.mostHolds()),
-		[]string{o.wire, strconv.Itoa(count), p.number, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10)}}
+	c := o.rwRelease(rwReadRelease, rwReadLast)
+	c.keys = o.lock.appendLeaseKeys(c.keys, o.wire, o.mostHolds())
+	c.args = append([]string{o.wire, strconv.Itoa(count), p.number, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10)},
+		o.client.handover.channelArgs(&o.lock.keys)...)
+	c.args = append(c.args, presenceChannel(o.lock.key), o.lock.queue)
+	return c
+}
+
+// rwRelease is the call of a release with the queue among its keys, or without, if that cannot be used.
+func (o *ownership) rwRelease(without, with transport.Command) call {
+	if o.lock.noQueue.Load() {
+		return call{cmd: without, keys: o.lock.rwKeys()}
+	}
+	return call{cmd: with, keys: append(o.lock.rwKeys(), o.lock.queue)}
 }
 
 func (p readProtocol) renewalCall(o *ownership, lease time.Duration) call {
@@ -49,30 +61,38 @@ func (p readProtocol) renewalCalls(o *ownership, lease time.Duration) []call {
 type writeProtocol struct{}
 
 func (writeProtocol) acquireCall(a *acquisition, count, _ int) call {
-	o, stale := a.ownership, ""
+	o, stale, entry, standing := a.ownership, "", "", ""
 	if a.inLine {
 		stale = o.client.staleMS
 	}
-	return call{rwWriteAcquire, o.lock.rwKeys(),
-		[]string{o.wire, o.client.leaseText(a.lease), strconv.Itoa(count), stale}}
+	if count == 1 {
+		entry, standing = a.queueEntry()
+	}
+	c := call{cmd: rwWriteAcquire, keys: o.lock.rwKeys()}
+	if entry != "" || standing != "" {
+		c.cmd, c.keys = rwWriteWait, append(c.keys, o.lock.queue)
+	}
+	c.args = []string{o.wire, o.client.leaseText(a.lease), strconv.Itoa(count), stale, entry, standing, o.lock.queue}
+	return c
 }
 
-// readRefusal notes that the server counts a writer that waits.
+// readRefusal notes that the server counts a writer that waits, and whether strangers keep it out.
 func (writeProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
 	if a.inLine {
 		a.ownership.markQueued()
 	}
 	left, err := readRWRefusal(a, ans)
-	a.byStranger = ans.Message.IsArray()
+	a.byStranger = a.holder != ""
 	return left, err
 }
 
-// readRWRefusal does not tell what is left of the lease: it may be the turn of others then.
+// readRWRefusal does not tell what is left of the lease: it may be the turn of others then; nor
+// who holds it.
 func readRWRefusal(a *acquisition, ans transport.Answer) (left time.Duration, err error) {
 	left, err = a.readHolder(ans)
 	var busy *busyError
 	if errors.As(err, &busy) {
-		busy.left = -1
+		busy.left, busy.holder = -1, ""
 	}
 	return left, err
 }
@@ -82,18 +102,11 @@ func (writeProtocol) releaseCall(o *ownership, count int, raise int64) call {
 	if o.mayWait() {
 		waiting = "1"
 	}
-	return call{rwWriteRelease, o.lock.rwKeys(),
-		[]string{o.wire, strconv.Itoa(count), waiting, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10), o.dueArg()}}
-}
-
-// dueArg tells a release whether this client has had its turn beside strangers: "1", or "".
-func (o *ownership) dueArg() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.local.due {
-		return "1"
-	}
-	return ""
+	c := o.rwRelease(rwWriteRelease, rwWriteHand)
+	c.args = append([]string{o.wire, strconv.Itoa(count), waiting, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10)},
+		o.handoverArgs(count)...)
+	c.args = append(c.args, presenceChannel(o.lock.key), o.client.staleMS, o.lock.queue)
+	return c
 }
 
 func (writeProtocol) renewalCall(o *ownership, lease time.Duration) call {
@@ -159,12 +172,13 @@ func (k *keys) appendLeaseKeys(to []string, owner string, holds int) []string {
 const evictBatch = 200
 
 // rwEvictions takes all holders out of a read/write lock.
-func rwEvictions(names keys, holders []Holder, publish string) (calls []call) {
-	keys := names.rwKeys()
+func (c *Client) rwEvictions(names keys, holders []Holder) (calls []call) {
+	keys := append(names.rwKeys(), names.queue)
 	for len(holders) > 0 || calls == nil {
 		some := holders[:min(len(holders), evictBatch)]
 		holders = holders[len(some):]
-		args := []string{publish, rwChannel(names.key)}
+		args := append([]string{c.publish, rwChannel(names.key)}, c.handover.channelArgs(&names)...)
+		args = append(args, names.queue)
 		for _, h := range some {
 			args = append(args, h.field())
 		}

@@ -209,7 +209,7 @@ func (a *acquisition) sendDowngrade() (transport.Answer, error) {
 	o.noteCount(count)
 	ans, err := o.client.sender.Call(o.client.sender.Detached(context.Background()), nil, rwDowngrade.Confirmed(o.client.confirmCalls),
 		append(p.rwKeys(), p.leaseKeys(o.wire)+strconv.Itoa(count)),
-		[]string{o.wire, o.client.leaseText(a.lease), strconv.Itoa(count), o.protocol.(readProtocol).number, o.client.publish, p.channel})
+		[]string{o.wire, o.client.leaseText(a.lease), strconv.Itoa(count), o.protocol.(readProtocol).number, o.client.publish, p.channel, presenceChannel(p.key)})
 	if told, _ := ans.Message.AsInt64(); told == downgradedBefore {
 		ans.Sent = ans.Asked // by an earlier attempt, with which the lease began
 	}

@@ -64,7 +64,9 @@ func (s rwScripts) twice(cmd transport.Command, keys []string, args ...string) a
 		return first
 	}
 	switch n, is := first.(int64); {
-	case is && (cmd == rwReadAcquire || cmd == rwWriteAcquire):
+	case cmd == rwWriteAcquire && first != nil:
+		require.InDelta(s.t, first.([]any)[0], second.([]any)[0], 1000, "a refusal")
+	case is && cmd == rwReadAcquire:
 		require.InDelta(s.t, n, second, 1000, "a refusal")
 	case is && cmd == rwDowngrade:
 		require.Equal(s.t, int64(-2), second)
@@ -85,22 +87,50 @@ func (s rwScripts) read(owner string, count int, number string, lease ...string)
 		owner, append(lease, "30000")[0], holds, number, "1", "5000")
 }
 
+// withQueue are the keys with the queue of the writers.
+func (s rwScripts) withQueue() []string { return append(s.keys.rwKeys(), s.keys.queue) }
+
 func (s rwScripts) unread(owner string, count int, number string) any {
 	s.t.Helper()
 	const most = 3 // holds in these tests
-	return s.twice(rwReadRelease, s.keys.appendLeaseKeys(s.keys.rwKeys(), owner, most),
-		owner, strconv.Itoa(count), number, "PUBLISH", rwChannel(s.keys.key), "0")
+	return s.twice(rwReadRelease, s.keys.appendLeaseKeys(s.withQueue(), owner, most),
+		append([]string{owner, strconv.Itoa(count), number}, s.unreadArgs()...)...)
+}
+
+// unreadArgs are what the release of a read hold is told besides.
+func (s rwScripts) unreadArgs() []string {
+	return []string{"PUBLISH", rwChannel(s.keys.key), "0", "latchkey:{", "}", "1", presenceChannel(s.keys.key), s.keys.queue}
 }
 
 func (s rwScripts) write(owner string, count int, stale string, lease ...string) any {
 	s.t.Helper()
-	return s.twice(rwWriteAcquire, s.keys.rwKeys(), owner, append(lease, "30000")[0], strconv.Itoa(count), stale)
+	return s.left(s.twice(rwWriteAcquire, s.keys.rwKeys(), s.writeArgs(owner, append(lease, "30000")[0], count, stale)...))
+}
+
+// writeArgs are what an attempt to write is told that does not wait in the queue.
+func (s rwScripts) writeArgs(owner, lease string, count int, stale string) []string {
+	return []string{owner, lease, strconv.Itoa(count), stale, "", "", s.keys.queue}
+}
+
+// left is the time after which to ask again, if a writer is refused by others of this library, or the
+// reply.
+func (rwScripts) left(reply any) any {
+	if refusal, is := reply.([]any); is && refusal[1] == "" {
+		return refusal[0]
+	}
+	return reply
 }
 
 func (s rwScripts) unwrite(owner string, count int, waiting string) any {
 	s.t.Helper()
-	return s.twice(rwWriteRelease, s.keys.rwKeys(),
-		owner, strconv.Itoa(count), waiting, "PUBLISH", rwChannel(s.keys.key), "0")
+	return s.twice(rwWriteRelease, s.withQueue(), s.unwriteArgs(owner, count, waiting, "", "")...)
+}
+
+// unwriteArgs are what the release of a write hold is told, with the entries of the owner and of the
+// next one.
+func (s rwScripts) unwriteArgs(owner string, count int, waiting, own, next string) []string {
+	return []string{owner, strconv.Itoa(count), waiting, "PUBLISH", rwChannel(s.keys.key), "0",
+		own, next, "latchkey:{", "}", "1", "30000", presenceChannel(s.keys.key), "5000", s.keys.queue}
 }
 
 func (s rwScripts) renew(owner, side, number, lease string) any {
@@ -118,7 +148,12 @@ func (s rwScripts) renew(owner, side, number, lease string) any {
 
 func (s rwScripts) evict(fields ...string) any {
 	s.t.Helper()
-	return s.twice(rwEvict, s.keys.rwKeys(), append([]string{"PUBLISH", rwChannel(s.keys.key)}, fields...)...)
+	return s.twice(rwEvict, s.withQueue(), append(s.evictArgs(), fields...)...)
+}
+
+// evictArgs are what a forced release is told besides the holders.
+func (s rwScripts) evictArgs() []string {
+	return []string{"PUBLISH", rwChannel(s.keys.key), "latchkey:{", "}", "1", s.keys.queue}
 }
 
 // nothingLeft checks that no key of the lock is left.
@@ -165,7 +200,7 @@ func TestRWScripts_writer_enters_again_and_reads(t *testing.T) {
 func TestRWScripts_upgrade_is_refused(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.read(ownerA, 1, ""))
-	refused := s.c.script(rwWriteAcquire, s.keys.rwKeys(), ownerA, "30000", "1", "5000")
+	refused := s.c.script(rwWriteAcquire, s.keys.rwKeys(), s.writeArgs(ownerA, "30000", 1, "5000")...)
 	require.True(t, transport.HasCode(refused.(error), "LATCHKEY_UPGRADE"), "%v", refused)
 	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock)
 }
@@ -175,7 +210,7 @@ func TestRWScripts_downgrade(t *testing.T) {
 	require.Nil(t, s.write(ownerA, 1, ""))
 	downgrade := func() any {
 		return s.twice(rwDowngrade, append(s.keys.rwKeys(), s.keys.leaseKeys(ownerA)+"1"),
-			ownerA, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.key))
+			ownerA, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.key), presenceChannel(s.keys.key))
 	}
 	require.Equal(t, int64(0), downgrade())
 	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock)
@@ -184,7 +219,7 @@ func TestRWScripts_downgrade(t *testing.T) {
 	require.Equal(t, int64(0), s.unread(ownerA, 0, "8"))
 	s.nothingLeft()
 	require.Nil(t, s.c.script(rwDowngrade, append(s.keys.rwKeys(), s.keys.leaseKeys(ownerA)+"1"),
-		ownerA, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.key)), "nothing to downgrade")
+		ownerA, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.key), presenceChannel(s.keys.key)), "nothing to downgrade")
 	s.nothingLeft()
 }
 
@@ -193,37 +228,15 @@ func TestRWScripts_writer_of_Redisson(t *testing.T) {
 	s := newRWScripts(t)
 	require.NoError(t, s.do("HSET", s.keys.key, "mode", "write", ownerC+":write", "1").Error())
 	require.NoError(t, s.do("PEXPIRE", s.keys.key, "30000").Error())
-	for _, stale := range []string{"", "5000", "5000"} {
-		refused := s.c.script(rwWriteAcquire, s.keys.rwKeys(), ownerA, "30000", "1", stale)
+	for _, stale := range []string{"5000", "5000"} {
+		refused := s.c.script(rwWriteAcquire, s.keys.rwKeys(), s.writeArgs(ownerA, "30000", 1, stale)...)
 		require.IsType(t, []any{}, refused)
 		require.InDelta(t, 30000, refused.([]any)[0], 1000)
-		require.Empty(t, refused.([]any)[1])
+		require.Equal(t, "redisson", refused.([]any)[1])
 	}
 	require.NoError(t, s.do("DEL", s.keys.key).Error())
 	require.Nil(t, s.write(ownerA, 1, "5000"))
 	require.IsType(t, int64(0), s.write(ownerB, 1, "5000"), "this one is of this library")
-}
-
-// After the turn of a client other clients of this library are told before strangers are; Redisson
-// ignores that message. Twice, nobody is told anything.
-func TestRWScripts_strangers_go_first(t *testing.T) {
-	s := newRWScripts(t)
-	heard := fairScripts{t: t, c: s.c}.hears(rwChannel(s.keys.key))
-	release := func(due string) any {
-		return s.twice(rwWriteRelease, s.keys.rwKeys(), ownerA, "0", "0", "PUBLISH", rwChannel(s.keys.key), "0", due)
-	}
-	require.Nil(t, release("1"), "nothing to release")
-	for _, due := range []string{"1", ""} {
-		require.Nil(t, s.write(ownerA, 1, ""))
-		require.Equal(t, int64(1), release(due))
-		if due != "" {
-			require.Equal(t, "2", <-heard)
-		}
-		require.Equal(t, "1", <-heard)
-		require.Equal(t, "0", <-heard)
-	}
-	s.nothingLeft()
-	require.Empty(t, heard)
 }
 
 // A nested read that is given back touches neither the write lease nor the write hold.

@@ -37,3 +37,15 @@ type spec struct {
 	// ceiling is how often the front of the line asks at least, or nil: the poll ceiling.
 	ceiling func(*Client) time.Duration
 }
+
+// entryTokens is what the entry of an owner in the queue says of tokens if it wants none, with the kind of
+// lock that it wants: see grant.lua.
+func (s *spec) entryTokens() string {
+	switch {
+	case s.stored == KindMutex:
+		return "0s"
+	case s.side == KindWrite:
+		return "0w"
+	}
+	return "0"
+}

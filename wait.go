@@ -143,26 +143,30 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 	c, s := a.lock.client, a.lock.spec
 	a.reportNoExpiry(left)
 	pause := c.pollPause()
+	if s.ceiling != nil {
+		pause = min(pause, s.ceiling(c))
+	}
 	if a.waitsToBeTold(round) {
+		q.relyOnGrant(true)
 		return pauseUntil(left, min(pause, longestEntryPause))
 	}
 	if s.passes { // before it is subscribed: a subscription that is relied on does not retire
 		q.relyFor(pause + subscriptionLinger)
 	}
-	takesTurns := s.passes || s.line == exclusiveLine
-	if takesTurns {
+	if s.passes {
 		q.whole().takeTurns()
 	}
-	q.subscribe(c.notifier, a.lock.channel)
+	if s.line == onlyLine {
+		q.subscribe(c.notifier, a.lock.channel)
+	} else {
+		q.subscribe(c.notifier, a.lock.channel, presenceChannel(a.lock.key))
+	}
 	switch {
 	case s.recipe && a.byStranger:
 		pause = min(pause, q.pollerHolds(a.holder))
-	case a.byStranger && takesTurns:
+	case a.byStranger && s.passes:
 		q.whole().strangerHolds(!a.stranger)
 		a.stranger = true
-	}
-	if s.ceiling != nil {
-		pause = min(pause, s.ceiling(c))
 	}
 	return pauseUntil(left, pause)
 }

@@ -41,8 +41,9 @@ type waitQueue struct {
 
 // waitLine is a line of waiters with at most one in front. shard.mu guards it.
 type waitLine struct {
-	busy bool      // somebody is in front
-	line list.List // of *waiter
+	busy          bool      // somebody is in front
+	waitsToBeTold bool      // it is told when the key is its own, and needs no other message
+	line          list.List // of *waiter
 }
 
 // recipient is a waiter that a hold can be passed to.
@@ -72,7 +73,7 @@ func (q *waitQueue) join(who any) *waiter {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	if !q.busy && q.standing == 0 {
-		q.busy, q.front, q.asksNow = true, permitsOf(who), false
+		q.busy, q.front, q.asksNow, q.waitsToBeTold = true, permitsOf(who), false, false
 		return nil
 	}
 	w := &waiter{inFront: make(chan struct{}), request: permitsOf(who)}
@@ -160,7 +161,7 @@ func (q *waitQueue) takeFirst(from any) *waiter {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	first := q.line.Front()
-	if first == nil || q.busy {
+	if first == nil || q.busy || q.readersFirst() {
 		return nil
 	}
 	w := first.Value.(*waiter)
@@ -231,7 +232,7 @@ func (q *waitQueue) takeLeft(inFront bool) any {
 // next moves the line up, unless this client holds the key. shard.mu is held.
 func (q *waitQueue) next() {
 	first := q.line.Front()
-	q.busy, q.front, q.asksNow = first != nil && q.standing == 0, nil, false
+	q.busy, q.front, q.asksNow, q.waitsToBeTold = first != nil && q.standing == 0, nil, false, false
 	if q.busy {
 		w := q.line.Remove(first).(*waiter)
 		q.front = w.request

@@ -23,6 +23,7 @@ type lastAnswer struct {
 func (q *waitQueue) asks() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
+	q.waitsToBeTold = false
 	if q.asking.IsZero() {
 		q.asking = time.Now()
 	}
@@ -81,7 +82,7 @@ func (q *waitQueue) waitError(ctx context.Context, err, last error) error {
 	if err != nil && ctx.Err() != nil && !transport.IsContextEnd(err) && !isFinal(err) {
 		last, err = err, transport.ContextError(ctx) // the answer came together with the end
 	}
-	return waitEnded(err, last, q.held > 0, !q.asking.IsZero() && time.Since(q.asking) > cutOff)
+	return waitEnded(err, last, q.isHeld(), !q.asking.IsZero() && time.Since(q.asking) > cutOff)
 }
 
 // forgetAnswers drops what those learned who used the wait queue. shard.mu is held.

@@ -41,7 +41,13 @@ func (q *waitQueue) holdBegan() {
 func (q *waitQueue) heldHere() bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.held > 0
+	return q.isHeld()
+}
+
+// isHeld is heldHere. shard.mu is held.
+func (q *waitQueue) isHeld() bool {
+	whole := q.whole()
+	return whole.held > 0 || whole.exclusive().held > 0
 }
 
 // releaseBegins is called before a release is sent: its own message is not to wake
@@ -69,8 +75,8 @@ func (q *waitQueue) releaseBegins() bool {
 // next is what the next in front goes on with, or nil. It is returned if there is nobody.
 func (q *waitQueue) holdReleased(told int64, noEcho, stood bool, next any) (left any) {
 	left = q.holdEnded(told, noEcho, stood, next)
-	q.signal()
-	q.done()
+	q.whole().wakeFronts()
+	q.whole().done()
 	return left
 }
 
@@ -78,7 +84,7 @@ func (q *waitQueue) holdReleased(told int64, noEcho, stood bool, next any) (left
 // noEcho and stood are as for holdReleased.
 func (q *waitQueue) holdLeft(noEcho, stood bool) {
 	q.holdEnded(0, noEcho, stood, nil)
-	q.done()
+	q.whole().done()
 }
 
 func (q *waitQueue) holdEnded(told int64, noEcho, stood bool, next any) (left any) {
@@ -94,8 +100,8 @@ func (q *waitQueue) holdEnded(told int64, noEcho, stood bool, next any) (left an
 	if told <= 0 {
 		q.consecutive = 0
 	}
-	if q.consecutive >= consecutiveLimit || q.due {
-		q.consecutive, q.yields, q.due = 0, true, false
+	if q.consecutive >= consecutiveLimit {
+		q.consecutive, q.yields = 0, true
 	}
 	q.held--
 	if stood {
@@ -126,17 +132,18 @@ func (q *waitQueue) standsNoMore(next any) (left any) {
 func (q *waitQueue) yieldPause() time.Duration {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	pause, whole := max(0, time.Until(q.openUntil)), q.whole()
-	if !whole.yields || q.together {
+	pause := max(0, time.Until(q.openUntil))
+	if !q.yields {
 		return pause
 	}
-	whole.yields = false
-	return max(pause, yieldFor/2+rand.N(yieldFor), whole.strangersPause())
+	q.yields = false
+	return max(pause, yieldFor/2+rand.N(yieldFor), q.strangersPause())
 }
 
 // subscribe is called when somebody else turned out to hold the key. The front then
 // relies on messages, for which the wait queue subscribes once, and shows that on other channels.
 func (q *waitQueue) subscribe(n *notifier, channel string, presentOn ...string) {
+	q.ownTurnEnds()
 	q = q.whole()
 	s := q.newSubscription(n != nil, channel)
 	if s == nil {
@@ -146,6 +153,13 @@ func (q *waitQueue) subscribe(n *notifier, channel string, presentOn ...string) 
 		n.add(&subscription{channel: each, to: presence{s}})
 	}
 	n.add(s)
+}
+
+// ownTurnEnds notes that somebody else had the key.
+func (q *waitQueue) ownTurnEnds() {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.consecutive = 0
 }
 
 // relyFor says for how long the subscription is needed: until nobody but this client and others
@@ -160,7 +174,6 @@ func (q *waitQueue) relyFor(d time.Duration) {
 func (q *waitQueue) newSubscription(wanted bool, channel string) *subscription {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.consecutive = 0
 	if q.sub != nil || !wanted {
 		return nil
 	}
@@ -184,7 +197,7 @@ func (q *waitQueue) message(text string) {
 	waits := !own && (q.letStrangerPass() || q.letOthersTake())
 	q.shard.mu.Unlock()
 	if !own && !waits {
-		q.signal()
+		q.wakeFronts()
 	}
 }
 

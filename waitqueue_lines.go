@@ -16,8 +16,8 @@ const (
 const calledAtOnce = 32
 
 // queueLines are the lines of a key that has two. They have one subscription: what wakes the
-// wait queue wakes the front of both. While this client holds the key, their fronts ask all the
-// same.
+// wait queue wakes the front of both. While this client shares the key with others, their fronts ask
+// all the same; while it has the key alone, only that of the shared line does.
 type queueLines struct{ shared, exclusive *waitQueue }
 
 // in returns the wait queue of a line, which for the only one is the wait queue itself.
@@ -44,6 +44,53 @@ func (q *waitQueue) whole() *waitQueue {
 		return q.main
 	}
 	return q
+}
+
+// ofHolds is the wait queue that the holds of a lock are counted in: the line in which they are
+// passed on, or the whole.
+func (q *waitQueue) ofHolds(s *spec) *waitQueue {
+	if s.passes {
+		return q.in(s.line)
+	}
+	return q
+}
+
+// wakeFronts wakes those in front who rely on what is said of the key: those of an exclusive line need
+// not, while the server tells them when the key is theirs.
+func (q *waitQueue) wakeFronts() {
+	l := q.lines.Load()
+	if l == nil || !l.exclusive.relies() {
+		q.signal()
+		return
+	}
+	q.heard.Store(true)
+	signal(q.signals)
+	l.shared.signal()
+	l.shared.callFirst(calledAtOnce)
+}
+
+// relies reports whether the front waits to be told that the key is its own.
+func (q *waitQueue) relies() bool {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	return q.waitsToBeTold
+}
+
+// relyOnGrant says whether the front waits to be told.
+func (q *waitQueue) relyOnGrant(is bool) {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.waitsToBeTold = is
+}
+
+// readersFirst reports whether it is the turn of those in the shared line beside this one: they go
+// first after each hold of the exclusive line. shard.mu is held.
+func (q *waitQueue) readersFirst() bool {
+	if q.main == nil {
+		return false
+	}
+	shared := q.main.lines.Load().shared
+	return shared.busy || shared.line.Len() > 0
 }
 
 // exclusive is the line in which those stand who take turns with strangers. shard.mu is held.

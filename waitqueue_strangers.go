@@ -10,8 +10,6 @@ import "time"
 const (
 	// strangersLinger is for how long strangers are reckoned with that were seen.
 	strangersLinger = time.Second
-	// unseenTurn is how long this client keeps a lock if no strangers have been seen.
-	unseenTurn = time.Second
 	// strangerPause is how long strangers have to take a lock that is free.
 	strangerPause = 3 * time.Millisecond
 )
@@ -23,8 +21,6 @@ type beside struct {
 	had            int       // holds of this client since one of theirs
 	letPass        int       // releases of theirs after which others of them may go first
 	passed         int       // releases that were heard meanwhile
-	due            bool      // the release under way ends the turn of this client
-	lookedFor      time.Time // when strangers were last let in first, whether any came or not
 }
 
 // takeTurns says that the lock takes turns with strangers. To others their messages mean something
@@ -43,7 +39,7 @@ func (q *waitQueue) strangersTold(told int64) {
 		told--
 	}
 	if told > 0 {
-		q.strangersUntil = time.Now().Add(strangersLinger)
+		q.whole().strangersUntil = time.Now().Add(strangersLinger)
 	}
 }
 
@@ -67,26 +63,13 @@ func (q *waitQueue) beginStrangersTurn() {
 
 // turnGoesOn counts a hold of this client, in a turn of its own. shard.mu is held.
 func (q *waitQueue) turnGoesOn() {
-	q.had++
-	q.letPass = 0
+	whole := q.whole()
+	whole.had++
+	whole.letPass = 0
 }
 
 // strangersKnown reports whether strangers have just been seen. shard.mu is held.
-func (q *waitQueue) strangersKnown() bool { return time.Now().Before(q.strangersUntil) }
-
-// strangersDue reports whether a release that begins ends the turn of this client beside strangers.
-// It does if this client has had as many holds since one of theirs as it has goroutines that want
-// the lock. Also if none have been seen some may wait that are never quick enough.
-func (q *waitQueue) strangersDue() bool {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	now := time.Now()
-	if !q.sub.live() || q.had <= q.exclusive().line.Len() || !q.strangersKnown() && now.Sub(q.lookedFor) < unseenTurn {
-		return false
-	}
-	q.lookedFor, q.due = now, true
-	return true
-}
+func (q *waitQueue) strangersKnown() bool { return time.Now().Before(q.whole().strangersUntil) }
 
 // strangersPause is how long strangers that are known have to take a lock. shard.mu is held.
 func (q *waitQueue) strangersPause() time.Duration {

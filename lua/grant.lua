@@ -7,7 +7,8 @@
 -- The queue is a sorted set. An entry is '<owner> <lease> <tokens>': the owner is the id
 -- of a client, a colon and a number, the lease in ms is what a grant gives it, and the
 -- tokens are how many fencing tokens a grant reserves, 0 if it wants none, with a t behind
--- them if they must not fall below the server's clock, and an s if the owner wants a mutex.
+-- them if they must not fall below the server's clock. An s or a w behind them says that the owner
+-- wants a mutex, or to write.
 -- The score is the time of the server, in µs, when it came.
 
 -- grant makes the first in the queue the owner, by the function give, and tells its
@@ -25,7 +26,7 @@ local function grant(kind, key, give, own, full)
       return nil
     end
     local to, client, lease, tokens, mark = string.match(entry, '^((%S+):%d+) (%d+) (%d+)(%a?)$')
-    if to and to ~= owner and (mark == 's') == (kind == 's') then
+    if to and to ~= owner and (mark == kind or kind == 'h' and (mark == '' or mark == 't')) then
       local token, heard = '0', 1
       if tokens ~= '0' then
         --@include reserve

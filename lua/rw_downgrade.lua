@@ -7,9 +7,10 @@
 -- ARGV[3] read holds of the owner after this call
 -- ARGV[4] number of the read ownership
 -- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
+-- ARGV[7] channel on which all clients of this library listen that wait for the lock
 --
 -- Reply   nil: the owner does not write; nothing changed
---         integer: it reads and nobody writes; how many subscribers were told, -1 if
+--         integer: it reads and nobody writes; how many strangers were told, -1 if
 --         the server refused the message, -2 if it was so before
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
@@ -17,7 +18,7 @@
 -- memory. Idempotent: counts are absolute.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, lease, count, number = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
-local publish, channel, due = ARGV[5], ARGV[6], ''
+local publish, channel, waits, next = ARGV[5], ARGV[6], ARGV[7], ''
 --@include tell
 --@include rw_state
 --@include rw_end_write

@@ -1,42 +1,76 @@
--- Fragment: endWrite(reads) ends the write hold of the owner, which has so many read
--- holds, and wakes whoever waits. Besides rw_state.lua it needs the locals owner,
--- publish and channel, and due, '1' if it is the turn of strangers.
+-- Fragment: endWrite(reads) ends the write hold of the owner, which has so many read holds. The
+-- lock goes to the next writer, or whoever waits is told. Besides rw_state.lua it needs the locals
+-- owner, publish, channel and waits (see rw_hand_over.lua); next, the entry with which this client
+-- waits on, or '', full, its lease, and stale, for how many ms it counts as alive; and what
+-- rw_hand_over.lua needs, unless the owner reads.
 
--- letStrangersFirst has the clients of this library let strangers go first. All of those that
--- write ask for it, and it is so for one of them, by the microsecond in which the script runs.
--- Redisson ignores the message.
-local function letStrangersFirst()
-  local clients = redis.call('zcard', writers)
-  if clients < 2 or redis.call('time')[2] % clients == 0 then
-    tell(publish, channel, '2')
+-- announce tells whoever listens, and returns how many strangers were told, -1 if the server
+-- refused that.
+local function announce()
+  local told = tellAll(publish, channel)
+  if told > 0 then
+    local ours = redis.pcall('pubsub', publish == 'PUBLISH' and 'numsub' or 'shardnumsub', waits)
+    told = math.max(0, told - (ours[2] or 0))
   end
+  return told
+end
+
+-- beginTurn begins the time for which the next writer keeps new readers out, and tells whether it
+-- is the turn of readers first, which have waited while somebody wrote.
+local function beginTurn(reads)
+  local note = redis.call('hmget', notes, 'readers', 'since')
+  redis.call('hdel', notes, 'readers', reads == 0 and owner or '')
+  local readers = note[1] and tonumber(note[1]) > clock()
+  if readers then
+    redis.call('hset', notes, 'since', score(turn), 'open', score(turn))
+  else
+    redis.call('hset', notes, 'since', score(0))
+  end
+  if not note[2] then
+    raise(notes, 2 * longestBar) -- else it lives for as long already
+  end
+  return readers
+end
+
+-- waitOn has this client wait with the entry next.
+local function waitOn()
+  --@include enqueue
+  enqueue(next)
+  waitsToWrite(string.match(next, '^%S+'), tonumber(stale))
+end
+
+-- mustWait tells whether an owner waits on: it is not the one that was granted the lock.
+local function mustWait(entry, granted)
+  return entry ~= '' and not (granted and string.find(entry, granted[1] .. ' ', 1, true) == 1)
 end
 
 local function endWrite(reads)
-  if due == '1' then
-    letStrangersFirst()
+  local waiting = next ~= '' or waitingWriter()
+  if reads > 0 then
+    redis.call('hdel', key, owner .. ':write')
+    redis.call('zrem', leases, owner .. ':write')
+    redis.call('hset', key, 'mode', 'read')
+    fall()
+  elseif waiting then
+    redis.call('del', key, leases)
+    lastEnd = nil
+  else
+    redis.call('del', key, leases, writers, notes)
   end
-  local waiting = waitingWriter()
-  if waiting then
-    -- The next writer's bar begins now; but if readers have waited while somebody
-    -- wrote, it is their turn first.
-    local note = redis.call('hmget', notes, 'readers', 'since')
-    redis.call('hdel', notes, 'readers', reads == 0 and owner or '')
-    if note[1] and tonumber(note[1]) > now then
-      redis.call('hset', notes, 'since', score(turn), 'open', score(turn))
-    else
-      redis.call('hset', notes, 'since', score(0))
-    end
-    if not note[2] then
-      raise(notes, 2 * longestBar) -- else it lives for as long already
-    end
+  if not waiting then
+    return announce()
   end
-  if reads == 0 then
-    return free(waiting, publish, channel, true)
+  local readers, granted = beginTurn(reads), nil
+  if reads == 0 and not readers then
+    --@include rw_hand_over
+    granted = toWriter(next, full)
   end
-  redis.call('hdel', key, owner .. ':write')
-  redis.call('zrem', leases, owner .. ':write')
-  redis.call('hset', key, 'mode', 'read')
-  fall()
-  return tellAll(publish, channel)
+  if mustWait(next, granted) then
+    pcall(waitOn)
+  end
+  if reads == 0 and readers and queue then
+    --@include ask_first
+    pcall(askFirst, key, turn)
+  end
+  return granted or announce()
 end

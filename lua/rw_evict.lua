@@ -1,20 +1,25 @@
 -- Take holders out of a read/write lock by force.
 --
 -- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw_state.lua)
+-- KEYS[5] queue (see grant.lua), unless it cannot be used
 -- ARGV[1] PUBLISH or SPUBLISH, ARGV[2] channel
--- ARGV[3...] their fields: <owner> or <owner>:write
+-- ARGV[3], ARGV[4] what the channel of a client begins and ends with
+-- ARGV[5] '1' if the server counts all receivers of a message
+-- ARGV[6] name of the queue
+-- ARGV[7...] their fields: <owner> or <owner>:write
 --
 -- Reply   nil: none of them holds the lock; nothing changed
 --         status OK: they hold it no more
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
 -- Lease keys are left to expire, as Redisson leaves them. A lock without any holder is
--- removed.
+-- removed, and everybody who waits is told to ask.
 --
 -- Cost: 11 commands at most and one for each holder. Works on a server that is out of
 -- memory. Idempotent: it removes those that it names.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local publish, channel = ARGV[1], ARGV[2]
+local publish, channel, prefix, suffix, counted = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local queue = KEYS[5] == ARGV[6] and KEYS[5]
 --@include tell
 --@include rw_state
 local mode, _, _, wrong = look('')
@@ -24,9 +29,19 @@ end
 if not mode then
   return false
 end
-local left, gone = remove({unpack(ARGV, 3)}, mode)
+local function free()
+  if not waitingWriter() then
+    redis.call('del', writers, notes)
+  elseif queue then
+    --@include ask_first
+    pcall(askFirst, key, '0')
+  end
+  return mode == 'write' and tellAll(publish, channel) or tell(publish, channel)
+end
+
+local left, gone = remove({unpack(ARGV, 7)}, mode)
 if not left then
-  free(waitingWriter(), publish, channel, mode ~= 'read')
+  free()
 elseif gone == 0 then
   return false
 elseif left ~= mode then

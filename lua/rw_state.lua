@@ -119,6 +119,14 @@ local function waitingWriter()
   return latest[1] and tonumber(latest[2]) > clock()
 end
 
+-- waitsToWrite notes that an owner waits, and counts as alive for ms. Writers that have died are
+-- forgotten.
+local function waitsToWrite(owner, ms)
+  redis.call('zadd', writers, 'gt', string.format('%.0f', clock() + ms), owner)
+  redis.call('zremrangebyscore', writers, '-inf', now - 2 * longestBar)
+  redis.call('pexpire', writers, 2 * longestBar + ms)
+end
+
 -- fall lets the time of the lock fall to the longest lease that is left, if all holders are of
 -- this library: of a holder of Redisson the lease is not known here. A lease that Redisson ended
 -- by force may still be noted and must not stand for a holder of Redisson; beyond a
@@ -218,15 +226,4 @@ local function tellAll(publish, channel)
   local told = tell(publish, channel, '1')
   tell(publish, channel)
   return told
-end
-
--- free removes the lock, and what stands beside it if no writer waits, and tells whoever
--- waits: everybody after a write.
-local function free(waiting, publish, channel, written)
-  if waiting then
-    redis.call('del', key, leases)
-  else
-    redis.call('del', key, leases, writers, notes)
-  end
-  return written and tellAll(publish, channel) or tell(publish, channel)
 end

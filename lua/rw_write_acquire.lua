@@ -2,15 +2,20 @@
 -- RReadWriteLock).
 --
 -- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw_state.lua)
+-- KEYS[5] queue (see grant.lua), unless the owner has no entry or it cannot be used
 -- ARGV[1] owner
 -- ARGV[2] lease in ms
 -- ARGV[3] write holds of the owner after this call; above 1 it is a re-entry
 -- ARGV[4] ms for which the owner then counts as a waiting writer, '' if it does not
 --         wait
+-- ARGV[5] the entry of the owner, which waits in the queue if it is refused, or ''
+-- ARGV[6] the entry of the owner, if it may stand in the queue already, or ''
+-- ARGV[7] name of the queue
 --
 -- Reply   nil: acquired
---         integer: refused; ms after which to ask again, -1 if the lock has no expiry
---         array: refused by a writer of Redisson; the same number, and ''
+--         array: refused; ms after which to ask again, -1 if the lock has no expiry; '' or, if
+--         a holder is of Redisson, 'redisson'; and if it waits in the queue since when, the score of
+--         its entry
 --         error LATCHKEY_GONE: a re-entry, but the hold is over; nothing changed
 --         error LATCHKEY_UPGRADE: the owner reads, and would wait for itself; nothing
 --         changed
@@ -25,6 +30,7 @@
 -- entering again never adds to a lease nor shortens it.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, lease, count, stale = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local queue = KEYS[5] == ARGV[7] and KEYS[5]
 --@include tell
 --@include rw_state
 
@@ -41,9 +47,7 @@ end
 -- note notes that it waits.
 local function note()
   redis.call(waitingWriter() and 'hsetnx' or 'hset', notes, 'since', score(0))
-  redis.call('zadd', writers, 'gt', score(stale), owner)
-  redis.call('zremrangebyscore', writers, '-inf', now - 2 * longestBar)
-  redis.call('pexpire', writers, 2 * longestBar + stale)
+  waitsToWrite(owner, stale)
   raise(notes, 2 * longestBar + stale)
 end
 
@@ -78,7 +82,7 @@ end
 local pause, stranger
 if mode then
   pause = left()
-  stranger = mode == 'write' and not (lasts() and isWrite(other)) -- whose lease is not noted
+  stranger = stale and redis.call('hlen', key) - 1 > redis.call('zcard', leases) -- whose leases are not noted
 elseif not quiet then
   pause = turnOfReaders()
 end
@@ -87,11 +91,19 @@ if pause then
     note()
     pause = mode and redis.call('pttl', key) == -1 and -1 or pause
   end
-  return stranger and {pause, ''} or pause
+  local since
+  if queue and ARGV[5] ~= '' then
+    --@include enqueue
+    since = enqueue(ARGV[5])
+  end
+  return {pause, stranger and 'redisson' or '', since}
 end
 
 begin('write', owner .. ':write', count, lease)
 if not quiet then
   redis.call('zrem', writers, owner)
+end
+if queue and ARGV[6] ~= '' then
+  redis.call('zrem', queue, ARGV[6])
 end
 return false

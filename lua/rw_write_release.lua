@@ -2,25 +2,40 @@
 -- reads; also the undo of an acquisition, and the way out for a writer that waits.
 --
 -- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw_state.lua)
+-- KEYS[5] queue (see grant.lua), unless it cannot be used: then nothing is handed over
 -- ARGV[1] owner
 -- ARGV[2] write holds of the owner after this call
 -- ARGV[3] '1' if the owner may be noted as a waiting writer
 -- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
 -- ARGV[6] ms to which the remaining time is raised if holds are left, or 0
--- ARGV[7] '1' if this client has had its turn beside strangers, else ''
+-- ARGV[7] to ARGV[12] as in lock_release.lua: the entry of the owner and that of the next one, what
+--         the channels of clients begin and end with, whether receivers are counted, and the
+--         lease of the next one
+-- ARGV[13] channel on which all clients of this library listen that wait for the lock
+-- ARGV[14] ms for which the next one counts as a waiting writer
+-- ARGV[15] name of the queue
 --
 -- Reply   nil: this ownership does not hold the lock; nothing changed
 --         status HELD: the owner holds it still for writing
---         integer: nobody writes any more; how many subscribers were told, -1 if the
+--         integer: nobody writes any more; how many strangers were told, -1 if the
 --         server refused the message
+--         array: the lock has a new owner, which writes; that owner and 0
 --         error WRONGTYPE: the key is another kind of object; the owner is no waiting
 --         writer any more, and nothing else changed
 --
+-- A lock that becomes free goes to the next writer in the queue, unless readers have waited. One
+-- that is found free is handed over too: this heals what was lost.
+--
 -- Cost: 5 commands if nobody waits, 10 if others do; 7 to wait no more; 3 at most if nothing
 -- changes. O(log n) in the readers and the waiting writers. Works on a server that is out of
--- memory. Idempotent: counts are absolute.
+-- memory. Idempotent: counts are absolute; ARGV[8] is entered only by the call that frees.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local owner, count, publish, channel, due = ARGV[1], tonumber(ARGV[2]), ARGV[4], ARGV[5], ARGV[7]
+local owner, count, publish, channel = ARGV[1], tonumber(ARGV[2]), ARGV[4], ARGV[5]
+local own, next, prefix, suffix, counted = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
+local full, waits, stale, queue = ARGV[12], ARGV[13], ARGV[14], KEYS[5]
+if queue ~= ARGV[15] then
+  queue = nil
+end
 --@include tell
 --@include rw_state
 --@include rw_end_write
@@ -34,6 +49,18 @@ local function stopWaiting()
   end
 end
 
+-- heal hands over a lock that nobody holds.
+local function heal()
+  local open = redis.call('hget', notes, 'open')
+  if queue and waitingWriter() and tonumber(open or 0) <= clock() then
+    --@include rw_hand_over
+    toWriter('')
+  end
+end
+
+if queue and own ~= '' then
+  redis.pcall('zrem', queue, own)
+end
 if ARGV[3] == '1' then
   stopWaiting()
 end
@@ -42,6 +69,9 @@ if wrong then
   return wrong
 end
 if writes == 0 then
+  if not (mode or quiet) then
+    heal()
+  end
   return false
 end
 if count > 0 then

@@ -25,6 +25,7 @@ type Command struct {
 	guarded bool
 	// The keys from spareFrom up to spareTo may be left out; none if spareTo is 0.
 	spareFrom, spareTo int
+	bareSpared         bool // it is not guarded without them
 }
 
 // NewScript returns the command that runs a Lua script, of which each key and argument is
@@ -79,8 +80,15 @@ func (c Command) Guarded() Command {
 
 // Sparing returns the command as it is sent if its keys from one up to another may be left out.
 // They are, if the server does not look at all of them together: because their slot migrates, and
-// they are not on one node, or because the user may not use one of them.
+// they are not on one node, or because the user may not use one of them. A script whose keys were
+// left out must look at none again: it is not guarded.
 func (c Command) Sparing(from, to int) Command {
+	c.spareFrom, c.spareTo, c.bareSpared = from, to, true
+	return c
+}
+
+// SparingGuarded is Sparing for a script that looks again at the keys that are left.
+func (c Command) SparingGuarded(from, to int) Command {
 	c.spareFrom, c.spareTo = from, to
 	return c
 }
@@ -94,9 +102,9 @@ func (c Command) spared(keys []string, refusal error) []string {
 	return slices.Delete(slices.Clone(keys), c.spareFrom, min(c.spareTo, len(keys)))
 }
 
-// keysFor are the keys as they are sent. A script whose keys were left out looks at none again.
+// keysFor are the keys as they are sent.
 func (c Command) keysFor(client rueidis.Client, keys []string) []string {
-	if !c.guarded || c.spareTo > 0 && len(keys) == c.spareFrom || client.Mode() != rueidis.ClientModeCluster {
+	if !c.guarded || c.bareSpared && len(keys) == c.spareFrom || client.Mode() != rueidis.ClientModeCluster {
 		return keys
 	}
 	return append(slices.Clip(keys), "latchkey_op:"+HashTag(keys[0])+":never")
