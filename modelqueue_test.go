@@ -45,7 +45,7 @@ func (r *queueReference) watch(m *message, next string) {
 				r.told = append(r.told, modelMessage{owner, got[1].(string)})
 			}
 		case int64:
-			if len(stands) > 0 {
+			if len(stands) > 0 && !r.mayStayFree() {
 				r.w.fail("%s leaves the lock free, and %v wait", m.what, stands)
 			}
 		default:
@@ -71,10 +71,34 @@ func (*queueReference) waits(entries []string, owner string) bool {
 // owner is who has the lock, or "".
 func (r *queueReference) owner() string {
 	e := r.w.state(r.lock.key)[0]
-	if e.kind == "hash" && len(e.list) > 0 {
+	switch {
+	case r.lock.spec.side != "":
+		for _, field := range e.list {
+			if owner, writes := strings.CutSuffix(field, ":write"); writes {
+				return owner
+			}
+		}
+	case e.kind == "hash" && len(e.list) > 0:
 		return e.list[0]
 	}
 	return e.text
+}
+
+// mayStayFree reports whether nobody in the queue need have the lock: it is the turn of readers, or they
+// have it, or no writer counts as alive.
+func (r *queueReference) mayStayFree() bool {
+	if r.lock.spec.side == "" {
+		return false
+	}
+	keys := r.lock.rwKeys()
+	all := r.w.state(r.lock.key, keys[2], keys[3])
+	alive := false
+	for _, until := range all[1].fields {
+		ms, _ := strconv.ParseInt(until, 10, 64)
+		alive = alive || ms > r.w.ms()
+	}
+	open, _ := strconv.ParseInt(all[2].fields["open"], 10, 64)
+	return all[0].kind != "none" || open > r.w.ms() || !alive
 }
 
 // token is the first of those that were just reserved for an owner.

@@ -12,6 +12,7 @@ type rwModel struct {
 	java    []*javaThread
 	writes  map[*javaThread]bool // those of them that write
 
+	queue  *queueReference
 	before []entry
 }
 
@@ -31,12 +32,19 @@ func newRWModel(w *world) model {
 		m.add(&party{w: w, name: fmt.Sprintf("W%dr", i+1), lock: read, writer: writer,
 			newOwnership: func() *ownership { return c.registry.nested(read, writer.t) }})
 	}
+	m.queue = &queueReference{w: w, lock: m.lock}
+	for _, p := range m.parties {
+		p.queue = m.queue
+	}
 	m.java = []*javaThread{newJavaThread(w, 1), newJavaThread(w, 2)}
 	return m
 }
 
 func (m *rwModel) add(p *party) {
 	p.onRefusal = func(reply any) {
+		if refusal, is := reply.([]any); is {
+			reply = refusal[0]
+		}
 		ms, _ := reply.(int64)
 		if m.before[0].ttl == -2 && (ms < 1 || ms > 60000) {
 			m.w.fail("%s is refused for %d ms, and the lock is free", p.name, ms)
@@ -57,6 +65,7 @@ func (m *rwModel) actions() []modelAction {
 		{"force", 1, m.force},
 		{"foreign", 3, func(d dice) { m.w.intrude(d, m.lock.key, "rwlock") }},
 		{"java", 14, m.javaActs},
+		{"told", 12, func(d dice) { m.queue.deliver(d, m.parties) }},
 	}
 }
 
@@ -176,6 +185,9 @@ func (m *rwModel) excuse(all, nested bool) {
 		if all {
 			j.crash()
 		}
+	}
+	if all {
+		m.queue.told = nil
 	}
 }
 

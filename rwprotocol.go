@@ -18,10 +18,13 @@ type readProtocol struct {
 	number string
 }
 
-func (p readProtocol) acquireCall(a *acquisition, count, _ int) call {
+func (p readProtocol) acquireCall(a *acquisition, count, round int) call {
 	o, holds := a.ownership, strconv.Itoa(count)
 	waits := "0"
-	if a.inLine {
+	switch {
+	case a.inLine && round > 0:
+		waits = "2"
+	case a.inLine:
 		waits = "1"
 	}
 	return call{rwReadAcquire, append(o.lock.rwKeys(), o.lock.leaseKeys(o.wire)+holds),

@@ -40,7 +40,7 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 		case inFront:
 			continue
 		}
-		if _, err = a.attempt(ctx, 0); err == nil || !worthWaiting(ctx, err) {
+		if _, err = a.attempt(ctx, 1); err == nil || !worthWaiting(ctx, err) {
 			q.leave(w)
 			return q.waitError(ctx, err, last)
 		}

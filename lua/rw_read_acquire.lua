@@ -7,7 +7,7 @@
 -- ARGV[2] lease in ms
 -- ARGV[3] read holds of the owner after this call; above 1 it is a re-entry
 -- ARGV[4] number of this read ownership if the owner writes too, else ''
--- ARGV[5] '1' if the caller waits
+-- ARGV[5] '1' if the caller waits, '2' if it has been refused before
 -- ARGV[6] ms for which waiting writers bar new readers the first time
 --
 -- Reply   nil: acquired
@@ -17,7 +17,7 @@
 --
 -- A new reader is refused while somebody writes, and while a writer waits, also if
 -- the lock is free and the writer on its way: for one bar, then for twice as long after
--- a pause of a fifth, and so on up to a minute at a time. After a write, waiting readers
+-- a pause of a fifth, and so on up to a minute at a time. After a write, readers that have waited
 -- go first: until they have come and gone, or for a tenth of a second. Readers that
 -- read already, and the writer itself, are never refused. A writer whose lease is over
 -- is removed, if its own reads have kept the lock alive. Readers whose leases are over are removed
@@ -32,7 +32,7 @@ local owner, lease, count, number = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]
 
 -- barred returns how many ms a new reader is kept out yet, if it is.
 local function barred(since, open)
-  if not since or tonumber(open or 0) > clock() or not waitingWriter() then
+  if not since or ARGV[5] == '2' and tonumber(open or 0) > clock() or not waitingWriter() then
     return
   end
   local waited, bar = now - tonumber(since), tonumber(ARGV[6])
@@ -54,7 +54,7 @@ local function refused(mode)
   else
     pause = barred(note[1], note[2])
   end
-  if pause and ARGV[5] == '1' and tonumber(note[3] or 0) < clock() + bar * 0.9 then
+  if pause and ARGV[5] ~= '0' and tonumber(note[3] or 0) < clock() + bar * 0.9 then
     -- Without memory for it, the readers' turn may be missed.
     redis.pcall('hset', notes, 'readers', score(bar))
     raise(notes, 2 * longestBar)

@@ -409,7 +409,7 @@ func TestWriterThatGivesUpLetsReadersIn(t *testing.T) {
 	parked(t, admin, name)
 	reader := lockInBackground(within(t, soon), connect(t, server, byMessageOnly).NewRWLock(name).Reader())
 	rig.Eventually(t, soon, "both wait", func() error {
-		if admin.Subscribers(rwChannelOf(name)) != 2 {
+		if admin.Subscribers(rwChannelOf(name)) != 1 || inQueue(admin, name) != 1 {
 			return errors.New("not yet")
 		}
 		return nil
