@@ -84,7 +84,6 @@ func newHandover(c *Client) *handover {
 	h.specs = map[string]*spec{
 		"h": {kind: KindLock, protocol: hashProtocol{}},
 		"s": {kind: KindMutex, protocol: stringProtocol{}},
-		"w": {kind: KindWrite, side: KindWrite, protocol: writeProtocol{}},
 	}
 	if c.cluster && c.publish == "PUBLISH" {
 		h.counted = "0" // a node knows of its own subscribers only
@@ -254,8 +253,8 @@ func (h *handover) giveBack(kind, owner, key string) {
 		return
 	}
 	lock := &primitive{keys: keysOfKey(key, key), client: h.client, spec: spec}
-	if spec.side != "" {
-		lock.channel = rwChannel(key)
+	if spec.channel != nil {
+		lock.channel = spec.channel(key)
 	}
 	o := h.client.registry.build(lock, name, 0, "")
 	h.client.sender.Background(func() {

@@ -27,7 +27,7 @@ type ownership struct {
 	turn     transport.FIFOMutex
 	schedule schedule // the watchdog's
 
-	queue *waitQueue                // which is told of it, set when it begins
+	queue *waitQueue                // that counts its holds, set when it begins: the line in which they are passed on, or the whole
 	group atomic.Pointer[waitQueue] // the line for the lock of several of which it is a member, or nil
 
 	mu    sync.Mutex // guards what follows
@@ -76,7 +76,10 @@ func (o *ownership) begin(r *request, a transport.Answer) {
 // beginWith makes an ownership live with what it has been granted. It was acquired then, for the
 // program.
 func (o *ownership) beginWith(r *request, lease leaseTerm, acquired transport.Stamp, token int64) {
-	o.queue = o.client.waitQueues.use(o.lock.key).ofHolds(o.lock.spec)
+	o.queue = o.client.waitQueues.use(o.lock.key)
+	if o.lock.spec.passes {
+		o.queue = o.queue.in(o.lock.spec.line)
+	}
 	o.queue.holdBegan()
 	o.client.registry.add(o)
 	o.stopWaiting()

@@ -48,10 +48,10 @@ var (
 var (
 	// A script renews fewer of them than of others: a reader takes four times as long.
 	readSpec = &spec{kind: KindRead, family: KindRWLock, stored: KindRWLock, protocol: readProtocol{},
-		renew: rwRenew, renewals: renewBatch / 4, reentrant: true, side: KindRead, line: sharedLine, joint: true, along: true,
+		renew: rwRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: KindRead, line: sharedLine, joint: true, along: true,
 		resolve: resolveSide, fresh: freshOwner, wait: waitToRead}
 	writeSpec = &spec{kind: KindWrite, family: KindRWLock, stored: KindRWLock, protocol: writeProtocol{},
-		renew: rwRenew, renewals: renewBatch / 4, reentrant: true, side: KindWrite, line: exclusiveLine, joint: true,
+		renew: rwRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: KindWrite, line: exclusiveLine, joint: true,
 		passes: true, handsOver: true,
 		resolve: resolveSide, fresh: freshOwner,
 		ceiling: func(c *Client) time.Duration { return c.options.StaleWaiterTimeout / 3 }} // to count as alive
@@ -61,9 +61,10 @@ var (
 func (c *Client) NewRWLock(name string) *RWLock {
 	read, write := newPrimitive(c, readSpec, name), newPrimitive(c, writeSpec, name)
 	for _, side := range []*primitive{read, write} {
-		side.channel = rwChannel(side.key)
+		side.channel = side.spec.channel(side.key)
 	}
 	write.reader = read
+	c.handover.addSpec("w", writeSpec)
 	return &RWLock{read: &ReadLock{read}, write: &WriteLock{write}}
 }
 

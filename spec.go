@@ -34,6 +34,8 @@ type spec struct {
 	// wait attempts until it acquires. It is nil for the kinds whose acquisitions stand in
 	// one line for each key.
 	wait func(context.Context, *acquisition) error
+	// channel is on which its release is published, or nil: that of a lock.
+	channel func(key string) string
 	// ceiling is how often the front of the line asks at least, or nil: the poll ceiling.
 	ceiling func(*Client) time.Duration
 }

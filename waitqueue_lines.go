@@ -46,15 +46,6 @@ func (q *waitQueue) whole() *waitQueue {
 	return q
 }
 
-// ofHolds is the wait queue that the holds of a lock are counted in: the line in which they are
-// passed on, or the whole.
-func (q *waitQueue) ofHolds(s *spec) *waitQueue {
-	if s.passes {
-		return q.in(s.line)
-	}
-	return q
-}
-
 // wakeFronts wakes those in front who rely on what is said of the key: those of an exclusive line need
 // not, while the server tells them when the key is theirs.
 func (q *waitQueue) wakeFronts() {

@@ -20,6 +20,8 @@ const (
 	pollFast = 5 * time.Millisecond
 	// pollersLinger is for how long pollers are reckoned with that were seen.
 	pollersLinger = 5 * time.Second
+	// unseenTurn is how long this client keeps the mutex if no pollers have been seen.
+	unseenTurn = time.Second
 	// unseenOpen is for how long this client leaves the mutex free after a turn if none have been seen,
 	// unless it was free for as long meanwhile.
 	unseenOpen = 50 * time.Millisecond
