@@ -19,7 +19,7 @@ import (
 )
 
 // handedOver are the kinds whose release hands the lock to the next client.
-func handedOver(k kind) bool { return k.messages && !k.sided && !k.queued }
+func handedOver(k kind) bool { return k.messages && !k.queued }
 
 // inQueue is how many owners wait for a lock in its queue.
 func inQueue(admin *rig.Admin, name string) int64 {

@@ -32,7 +32,7 @@ func newKeptAnswer(t *testing.T, k kind) keptAnswer {
 	options.Turn = -1
 	server, tap := rig.Shared(), rig.NewTap(t, rig.Shared())
 	c := keptAnswer{server, rig.NewAdmin(t, server), tap, connectVia(t, server, tap.Addr(), options), rig.Name(t), k.open}
-	subscribeRaw(t, server, channelOf(c.name))
+	subscribeRaw(t, server, k.channelOf(c.name))
 	return c
 }
 

@@ -17,7 +17,7 @@ import (
 
 // A lock that several goroutines of a client want is passed among them in memory.
 
-func passes(k kind) bool { return !k.sided && !k.queued && k.name != spinKind.name }
+func passes(k kind) bool { return !k.queued && k.name != spinKind.name }
 
 // longTurn has a client pass locks on for as long as it may.
 var longTurn = latchkey.Options{Turn: latchkey.MaxTurn}
