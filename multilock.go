@@ -15,7 +15,7 @@ import (
 // second, everything is released, and tried again after a moment.
 //
 // Goroutines of one program that want the same members, of the same clients, stand in one line if
-// all members are of kinds that a client passes on (locks, fenced and spin locks, mutexes), and only the
+// all members are of kinds that a client passes on (locks, fenced and spin locks, mutexes, write sides), and only the
 // first of them waits for members. Unlock passes the hold to the next in memory, as that of a
 // lock does, for the shortest [Options].Turn of its clients; docs/several.md says when.
 //

@@ -18,10 +18,15 @@ import (
 // Options.StaleWaiterTimeout at first, then, after a pause of a fifth of it, for twice as
 // long, up to a minute at a time. So a writer gets in when the readers that are inside leave
 // within such a time, and no reader is kept out for longer. A waiting writer that has
-// died keeps readers out for one StaleWaiterTimeout. After a write, readers that have
-// been waiting go first, all together; the next writer waits for them, or for a tenth of
-// a second if none comes. So writers cannot keep readers out either. Readers of Redisson do
-// not know of this and are never kept out.
+// died keeps readers out for one StaleWaiterTimeout. After a write, or a turn of them, readers
+// that have been waiting go first, all together; the next writer waits for them, or for a tenth of
+// a second if none comes. Readers that come meanwhile wait for the end of the next write. So
+// writers cannot keep readers out either. Readers of Redisson do not know of this and are never
+// kept out.
+//
+// Writers are served as those who wait for a [Lock]: goroutines of a client pass the write hold on in
+// memory for a turn, while none of them waits to read; then a release gives the lock to the next
+// client whose writers wait.
 //
 // Each read hold has its own lease. A reader that crashes stops blocking writers when its
 // lease is over, whatever other readers do.

@@ -46,7 +46,7 @@ func (o *ownership) plan() {
 // planAt is plan with the time of the next renewal. o.mu is held.
 func (o *ownership) planAt(now transport.Stamp, renewAt time.Duration) {
 	due := dueTimes{renewAt: renewAt, verifyAt: noDeadline, deadline: now.Mono + o.lease.valid(now), period: o.lease.period()}
-	if o.lock.spec.line == onlyLine { // in which nobody asks meanwhile
+	if o.lock.spec.line != sharedLine { // in which nobody asks meanwhile
 		due.verifyAt = now.Mono + o.client.verifyPause()
 	}
 	o.client.watchdog.plan(o, due)
@@ -66,7 +66,7 @@ func (o *ownership) nextLease() time.Duration {
 	case o.renews():
 		o.doubt.renewal = true
 		return max(o.lease.next(o.client.clock()), 0)
-	case o.phase == held && o.lock.spec.line == onlyLine:
+	case o.phase == held && o.lock.spec.line != sharedLine:
 		return verifyOnly
 	}
 	return 0

@@ -146,7 +146,7 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 	if s.ceiling != nil {
 		pause = min(pause, s.ceiling(c))
 	}
-	if a.waitsToBeTold(round) {
+	if a.waitsToBeTold(round) && !q.strangersMayLeaveLast() {
 		q.relyOnGrant(true)
 		return pauseUntil(left, min(pause, longestEntryPause))
 	}

@@ -10,6 +10,9 @@ import "time"
 const (
 	// strangersLinger is for how long strangers are reckoned with that were seen.
 	strangersLinger = time.Second
+	// strangersMayShare is for how long those are reckoned with that may have a shared lock along
+	// with clients of this library, and leave it last, which only those are told that listen.
+	strangersMayShare = 10 * time.Second
 	// strangerPause is how long strangers have to take a lock that is free.
 	strangerPause = 3 * time.Millisecond
 )
@@ -70,6 +73,13 @@ func (q *waitQueue) turnGoesOn() {
 
 // strangersKnown reports whether strangers have just been seen. shard.mu is held.
 func (q *waitQueue) strangersKnown() bool { return time.Now().Before(q.whole().strangersUntil) }
+
+// strangersMayLeaveLast reports whether the last who leaves the lock may be a stranger.
+func (q *waitQueue) strangersMayLeaveLast() bool {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	return q.main != nil && time.Since(q.main.strangersUntil) < strangersMayShare
+}
 
 // strangersPause is how long strangers that are known have to take a lock. shard.mu is held.
 func (q *waitQueue) strangersPause() time.Duration {

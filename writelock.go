@@ -16,7 +16,7 @@ type WriteLock struct{ *primitive }
 // after a pause of a fifth of it, for twice as long, up to a minute at a time. So it gets in
 // when the readers that are inside leave within such a time. A Lock that gives up lets readers
 // in at once; if the server cannot be told, after one StaleWaiterTimeout. Readers of
-// Redisson are never kept out. There is no order among writers of different processes.
+// Redisson are never kept out. Writers are served as those who wait for a [Lock].
 //
 // If ctx carries a write hold of this lock ([Hold.Context]), or By or [WithOwner] name its
 // owner, Lock enters that hold again at once and returns a Hold of its own, which needs its

@@ -5,7 +5,7 @@
 -- ARGV[5i-4] owner
 -- ARGV[5i-3] 'read' or 'write'
 -- ARGV[5i-2] number of the read ownership if the owner writes too, else ''
--- ARGV[5i-1] lease in ms
+-- ARGV[5i-1] lease in ms; negative: the hold is only looked at
 -- ARGV[5i]   how many lease keys there are
 --
 -- Reply   array: 1 renewed, 0 not held in that way by that owner, -1 the server would

@@ -15,8 +15,8 @@ import (
 // Goroutines that wait for a hold of their own client do not ask the server. The client does, once a
 // poll ceiling.
 
-// onlyLine are the kinds whose waiters stand in one line for each key.
-func onlyLine(k kind) bool { return !k.sided && !k.queued }
+// silentInLine are the kinds whose waiters do not ask while their own client has the lock.
+func silentInLine(k kind) bool { return !k.queued }
 
 // The lock is taken from the holder, long before it would be renewed or end by itself. Both the holder
 // and who is in line behind it learn of it.
@@ -43,7 +43,7 @@ func TestForceUnlock_of_a_hold_that_its_client_waits_for(t *testing.T) {
 				assert.ErrorIs(t, hold.Err(), latchkey.ErrLost)
 				require.NoError(t, next.hold.Err())
 				mustUnlock(t, next.hold)
-			}, onlyLine)
+			}, silentInLine)
 		})
 	}
 }
@@ -88,5 +88,5 @@ func TestFixedLease_is_verified_and_not_renewed(t *testing.T) {
 		next := rig.Await(t, soon, "the waiter", waiter)
 		require.NoError(t, next.err)
 		mustUnlock(t, next.hold)
-	}, onlyLine)
+	}, silentInLine)
 }
