@@ -39,12 +39,34 @@ func (m *Model) simplify(s *state) {
 		}
 		switch {
 		case f.kind == granted && !s.current(f.owner) && m.Fault != GrantNotChecked:
-			f.age, f.token = 0, 0
+			f.age, f.token, f.since = 0, 0, 0
 		case (f.kind == ask || f.kind == renew) && !s.current(f.owner):
 			f.age = m.Lease
+		case f.kind == refused && f.since != 0 && !s.mayGrant(old[:], f.owner, f.since):
+			f.age, f.since = 0, 0
 		}
 		s.send(f)
 	}
+	if m.Fault == PlaceKeepsTime {
+		return
+	}
+	for i := range s.clients {
+		if c := &s.clients[i]; c.place != 0 && !s.mayGrant(old[:], s.mine(i), c.place) {
+			c.place, c.seen = 0, 0
+		}
+	}
+}
+
+// mayGrant reports whether a grant of a place is under way or may follow: nothing else makes a
+// difference to those who know since when it is there.
+func (s *state) mayGrant(flight []message, o owner, since uint8) bool {
+	for _, f := range flight {
+		if f.kind == granted && f.owner == o && f.since == since {
+			return true
+		}
+	}
+	i := s.place(o)
+	return i >= 0 && s.times[i] == since
 }
 
 // rank is what clients are ordered by.
@@ -65,7 +87,7 @@ func (s *state) rank(i int) uint64 {
 	if s.owner == o {
 		k |= 1 << 20
 	}
-	k ^= uint64(s.place(o)+1)<<16 ^ uint64(c.alarm)<<26
+	k ^= uint64(s.place(o)+1)<<16 ^ uint64(c.alarm)<<26 ^ uint64(c.place)<<12 ^ uint64(c.seen)<<8
 	for _, f := range s.flight { // how much is in flight for it
 		if f.kind != nothing && f.owner.client() == i {
 			k += 1 << (2 * (uint64(f.kind) % 8))

@@ -9,7 +9,7 @@ func (m *Model) begin(s *state, c int, valid uint8, token int8, passes, turn uin
 	p := &s.clients[c]
 	o := s.mine(c)
 	p.phase, p.valid, p.token, p.passes, p.turn = holding, valid, token, passes, turn
-	p.since, p.alarm, p.again, p.foreign = 0, 0, false, false
+	p.since, p.place, p.seen, p.alarm, p.again, p.foreign = 0, 0, 0, 0, false, false
 	if s.run != o {
 		s.run, s.lasts = o, 0
 	}
@@ -194,6 +194,9 @@ func (m *Model) hearsRefused(s *state, c int, a message) {
 	if m.Fault == RefusedMovesStamp {
 		p.since = min(p.since, a.age)
 	}
+	if a.since != 0 {
+		p.place, p.seen = a.since, a.age
+	}
 	if a.in > 0 {
 		p.setAlarm(a.in)
 	}
@@ -244,6 +247,9 @@ func (m *Model) hearsGrant(s *state, c int, a message) (wrong string) {
 	lease, age := m.Lease, a.age // of an answer: from when its ask was sent
 	if a.message {
 		lease, age = m.Short, p.since // of a grant: from the first ask for this owner
+	}
+	if a.message && a.since != 0 && a.since == p.place {
+		age = p.seen // or from the last that found the place which is granted: the grant is later
 	}
 	if a.message && m.Fault == LeaseFromArrival {
 		age = 0

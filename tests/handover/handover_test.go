@@ -24,6 +24,12 @@ func failover(m Model) Model { m.Failover = true; return m }
 
 func strangers(n uint8, m Model) Model { m.Strangers = n; return m }
 
+// told has refusals say since when the owner waits.
+func told(m Model) Model { m.Since = true; return m }
+
+// spared has so many commands go without the queue.
+func spared(n uint8, m Model) Model { m.Spared = n; return m }
+
 // scenario is a model to be explored, in words.
 type scenario struct {
 	name  string
@@ -38,11 +44,14 @@ var always = []scenario{
 	{"two clients, a failover or another fault", failover(faults(1, usual(1, 1, 0)))},
 	{"a stranger", strangers(1, usual(1, 1, 0))},
 	{"two clients, a fair lock, a fault", fair(faults(1, usual(1, 1, 0)))},
+	{"two clients, told since when they wait, a fault", told(faults(1, usual(1, 1, 0)))},
+	{"one client has two in line, a command without the queue", spared(1, usual(2, 1, 0))},
 }
 
 // unlessShort is left out in a hurry.
 var unlessShort = []scenario{
 	{"three clients, a fault", faults(1, usual(1, 1, 1))},
+	{"three clients, told since when they wait", told(usual(1, 1, 1))},
 }
 
 // onRequest takes minutes and gigabytes.
@@ -54,6 +63,9 @@ var onRequest = []scenario{
 	{"three clients, one has two in line", usual(2, 1, 1)},
 	{"one client has two in line, a fault", faults(1, usual(2, 1, 0))},
 	{"turns of three holds", with(usual(3, 1, 0), func(m *Model) { m.Passes = 2 })},
+	{"two clients, told since when they wait, two faults", told(faults(2, usual(1, 1, 0)))},
+	{"two clients, two commands without the queue, a fault", spared(2, faults(1, usual(1, 1, 0)))},
+	{"three clients, a command without the queue", spared(1, usual(1, 1, 1))},
 	{"two clients, two faults, failovers among them", failover(faults(2, usual(1, 1, 0)))},
 }
 

@@ -29,6 +29,7 @@ type message struct {
 	next    owner // release: who is to wait instead
 	age     uint8 // ticks since the command was sent, or the one that it answers
 	in      uint8 // hint: ticks until it is time; refused: ticks until the lease of a grant ends
+	since   uint8 // refused, or granted by message: since when the owner stands in the queue, or stood there
 	token   int8  // granted: the server's counter minus the first token
 	foreign bool  // refused: a stranger has the lock
 	message bool  // granted: by message, not by answer
@@ -60,7 +61,8 @@ func (m message) less(n message) bool {
 }
 
 func (m message) key() uint64 {
-	k := uint64(m.kind)<<48 | uint64(m.owner)<<40 | uint64(m.next)<<32 | uint64(m.age)<<24 | uint64(m.in)<<16 | uint64(uint8(m.token))<<8
+	k := uint64(m.kind)<<48 | uint64(m.owner)<<40 | uint64(m.next)<<32 | uint64(m.age)<<24 | uint64(m.in)<<16 | uint64(uint8(m.token))<<8 |
+		uint64(m.since)<<2
 	if m.foreign {
 		k |= 1
 	}

@@ -33,6 +33,9 @@ var mistakes = []mistake{
 	{"the first does not hear of strangers", NoHint, strangers(1, usual(1, 1, 0)), Slow},
 	{"a call to ask is dropped while an ask is under way", CallDropped, usual(1, 1, 0), Slow},
 	{"the first does not hear of a grant before it", NoHintOfGrant, faults(1, usual(1, 1, 1)), Idle},
+	{"a place that is taken again keeps its time", PlaceKeepsTime, told(usual(1, 1, 1)), Overlap},
+	{"nobody heeds that a release went without the queue", SparedNotHeeded, spared(1, usual(2, 0, 0)), Slow},
+	{"refused without the queue, and waits there", SparedWaits, spared(1, usual(1, 1, 0)), Slow},
 	{"nobody polls", NoPoll, faults(1, usual(1, 1, 0)), Stranded},
 }
 

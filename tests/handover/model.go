@@ -6,6 +6,8 @@ type Model struct {
 	Strangers    uint8          // how often a client wants it that knows nothing of the queue
 	Faults       uint8          // how many things go wrong in one run
 	Failover     bool           // faults of the server's memory are among them
+	Spared       uint8          // how many commands go without the queue, because its key cannot be used
+	Since        bool           // a refusal says since when the owner waits, and the lease of its grant counts from then
 	Fair         bool           // nobody overtakes the queue, nothing is passed on in memory
 	Lease        uint8          // ticks that an acquisition asks for
 	Short        uint8          // ticks that a grant sets
@@ -43,6 +45,9 @@ const (
 	NoHintOnLeave            // nobody tells the new first when the one before it gives up
 	CallDropped              // a client that is told to ask while it does forgets that
 	WaitsInLateRelease       // a release that frees nothing lets the next owner wait all the same
+	PlaceKeepsTime           // an owner that is put into the queue again stands there since the first time
+	SparedNotHeeded          // nobody looks whether the release went without the queue that lets the next owner wait
+	SparedWaits              // whoever is refused without the queue waits as if it stood there
 )
 
 // rule is a kind of step.
@@ -61,6 +66,7 @@ const (
 	loses
 	doubles
 	delays
+	spares
 	crashes
 	restarts
 	disconnects
@@ -86,7 +92,7 @@ func (r rule) class() class {
 	switch r {
 	case polls, renews, reconnects, ticks:
 		return timer
-	case givesUp, givesUpForNext, loses, doubles, delays, crashes, restarts, disconnects, losesQueue, bringsBack:
+	case givesUp, givesUpForNext, loses, doubles, delays, spares, crashes, restarts, disconnects, losesQueue, bringsBack:
 		return choice
 	}
 	return progress
@@ -101,7 +107,7 @@ type step struct {
 }
 
 func (m *Model) first() state {
-	s := state{faults: m.Faults, strangerLeft: m.Strangers, calm: true, told: true, high: m.far()}
+	s := state{faults: m.Faults, spared: m.Spared, strangerLeft: m.Strangers, calm: true, told: true, high: m.far()}
 	for i := range s.clients {
 		s.clients[i].left = m.Acquisitions[i]
 	}
@@ -150,7 +156,7 @@ func (m *Model) wrong(s *state) string {
 	if relying > 1 {
 		return Overlap
 	}
-	if s.owner != nobody && s.owner != stranger && !m.Failover && s.place(s.owner) >= 0 {
+	if s.owner != nobody && s.owner != stranger && !m.Failover && m.Spared == 0 && s.place(s.owner) >= 0 {
 		return Twice
 	}
 	if m.idle(s) {

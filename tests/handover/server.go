@@ -16,12 +16,12 @@ func (m *Model) ask(s state, c message, yield func(state)) {
 		s.own(c.owner, m.Lease, m.reserved(), m)
 		s.answerGranted(m, c)
 	case s.owner == nobody: // in order: whoever is first gets it, whoever asks
-		s.enqueue(c.owner)
+		s.enqueue(m, c.owner)
 		m.grant(s, yield)
 		return // if the owner itself is first, the message is the answer
 	default:
 		if s.owner != c.owner {
-			s.enqueue(c.owner)
+			s.enqueue(m, c.owner)
 		}
 		s.answerRefused(m, c)
 	}
@@ -37,7 +37,7 @@ func (m *Model) release(s state, c message, yield func(state)) {
 		s.owner, s.ttl = nobody, 0
 	}
 	if c.next != nobody && (freed || m.Fault == WaitsInLateRelease) {
-		s.enqueue(c.next)
+		s.enqueue(m, c.next)
 	}
 	if c.next != nobody && !freed && m.Fault != NoAnswerHeeded {
 		s.send(message{kind: hint, owner: c.next}) // the answer: it does not wait yet
@@ -54,12 +54,62 @@ func (m *Model) release(s state, c message, yield func(state)) {
 		o.hintFirst(m, 0)
 		yield(o)
 	}
-	m.grant(s, yield)
+	m.grant(s, func(n state) {
+		if freed && m.Spared > 0 && n.owner == nobody {
+			n.tellStrangers()
+		}
+		yield(n)
+	})
+}
+
+// withoutQueue executes an ask or a release that does without the queue, because the server lets
+// nobody use its key, for instance while it moves to another node.
+func (m *Model) withoutQueue(s state, c message) state {
+	s.spared--
+	switch {
+	case c.kind == release:
+		s.releaseAlone(m, c)
+	case s.owner == c.owner:
+		s.ttl, s.brief = max(s.ttl, m.Lease), false
+		s.answerGranted(m, c)
+	case s.owner == nobody: // what it has of places stays
+		s.own(c.owner, m.Lease, m.reserved(), m)
+		s.answerGranted(m, c)
+	default: // it hears of the lock as strangers do
+		s.send(message{kind: refused, owner: c.owner, foreign: m.Fault != SparedWaits})
+	}
+	return s
+}
+
+// releaseAlone is a release without the queue. Those who stand there are not told, and have to
+// poll.
+func (s *state) releaseAlone(m *Model, c message) {
+	if c.next != nobody && m.Fault != SparedNotHeeded {
+		s.send(message{kind: hint, owner: c.next}) // the answer: it does not wait yet
+	}
+	if s.owner != c.owner {
+		return
+	}
+	s.owner, s.ttl = nobody, 0
+	if s.queue[0] != nobody {
+		s.calm, s.told = false, false
+	}
+	s.tellStrangers()
+}
+
+// tellStrangers tells those who listen as strangers do that the lock is free.
+func (s *state) tellStrangers() {
+	for i := range s.clients {
+		h := message{kind: hint, owner: s.mine(i)}
+		if c := &s.clients[i]; c.foreign && c.phase == waiting && !c.deaf && !slices.Contains(s.flight[:], h) {
+			s.send(h)
+		}
+	}
 }
 
 // grant makes the first of the queue who listens the owner of a free lock.
 func (m *Model) grant(s state, yield func(state)) {
-	o := s.queue[0]
+	o, since := s.queue[0], s.times[0]
 	if o == nobody {
 		yield(s)
 		return
@@ -77,7 +127,7 @@ func (m *Model) grant(s state, yield func(state)) {
 	s.own(o, m.Short, tokens, m)
 	s.brief = true
 	if s.hears(o) {
-		s.send(message{kind: granted, owner: o, token: tokens - 1, message: true})
+		s.send(message{kind: granted, owner: o, token: tokens - 1, since: since, message: true})
 	} // else the connection still counts, and the message is lost
 	if m.Fault != NoHintOfGrant {
 		s.hintFirst(m, m.Short)
@@ -118,8 +168,11 @@ func (s *state) answerRefused(m *Model, c message) {
 	if s.brief {
 		a.in = s.ttl
 	}
-	if m.Fault == RefusedMovesStamp {
-		a.age = c.age
+	if i := s.place(c.owner); i >= 0 && m.Since {
+		a.since = s.times[i]
+	}
+	if m.Fault == RefusedMovesStamp || a.since != 0 {
+		a.age = min(c.age, m.Short)
 	}
 	s.send(a)
 }

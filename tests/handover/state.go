@@ -42,6 +42,8 @@ type client struct {
 	passes  uint8 // tokens that are left of the turn
 	turn    uint8 // ticks that are left of the turn
 	since   uint8 // waiting: ticks since the first ask for this owner, at most those of a grant
+	place   uint8 // waiting: since when it stood in the queue when it was last refused there, or 0
+	seen    uint8 // waiting: ticks since the ask that was refused so
 	alarm   uint8 // waiting: ticks until it asks because it was told to, 0 if it was not
 	again   bool  // waiting: something has told it to ask while an ask was under way
 	deaf    bool  // not subscribed
@@ -55,6 +57,7 @@ type state struct {
 	ttl     uint8 // ticks until the lock expires
 	brief   bool  // what the server last set was the lease of a grant
 	queue   [places]owner
+	times   [places]uint8 // since when they stand there: numbers that tell the places of one owner apart
 	flight  [room]message // sorted, so that the order does not tell states apart
 	clients [clients]client
 
@@ -62,6 +65,7 @@ type state struct {
 	strangerLeft  uint8
 
 	faults uint8 // that may still happen
+	spared uint8 // commands that may still go without the queue
 	calm   bool  // nothing was lost yet, no client died, and the lock has never expired
 	told   bool  // nothing was lost yet but grants
 	high   int8  // the server's counter minus the largest token used
@@ -93,7 +97,7 @@ func (s *state) place(o owner) int {
 }
 
 // enqueue puts an owner at the end of the queue, if it is not there. An entry never changes.
-func (s *state) enqueue(o owner) {
+func (s *state) enqueue(m *Model, o owner) {
 	if s.place(o) >= 0 {
 		return
 	}
@@ -101,7 +105,30 @@ func (s *state) enqueue(o owner) {
 	if i < 0 {
 		panic("the queue of the model is too short")
 	}
-	s.queue[i] = o
+	s.queue[i], s.times[i] = o, s.newTime(m, o)
+}
+
+// newTime is a time at which the owner comes into the queue: not one that anybody still knows.
+func (s *state) newTime(m *Model, o owner) uint8 {
+	if !m.Since || !s.current(o) {
+		return 0
+	}
+	for t := uint8(1); ; t++ {
+		if m.Fault == PlaceKeepsTime || !s.knownTime(o, t) {
+			return t
+		}
+	}
+}
+
+// knownTime reports whether anybody knows that the owner, which is not in the queue, came there at
+// that time.
+func (s *state) knownTime(o owner, t uint8) bool {
+	for _, f := range s.flight {
+		if f.owner == o && f.since == t {
+			return true
+		}
+	}
+	return s.clients[o.client()].place == t
 }
 
 // leaveQueue removes an owner and reports whether it was the first.
@@ -111,7 +138,8 @@ func (s *state) leaveQueue(o owner) (first bool) {
 		return false
 	}
 	copy(s.queue[i:], s.queue[i+1:])
-	s.queue[places-1] = nobody
+	copy(s.times[i:], s.times[i+1:])
+	s.queue[places-1], s.times[places-1] = nobody, 0
 	return i == 0
 }
 

@@ -88,6 +88,8 @@ func (st step) String() string {
 		return "LOST: " + st.item.String()
 	case delays:
 		return "DELAYED: " + st.item.String()
+	case spares:
+		return "WITHOUT THE QUEUE: " + st.item.String()
 	case doubles:
 		return "ARRIVES, AND WILL AGAIN: " + st.item.String()
 	case ticks:

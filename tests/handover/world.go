@@ -24,7 +24,7 @@ func (m *Model) tick(s state) state {
 				f.age = min(f.age+1, m.Lease)
 			}
 		case refused:
-			if m.Fault == RefusedMovesStamp {
+			if m.Fault == RefusedMovesStamp || f.since != 0 {
 				f.age = min(f.age+1, m.Short)
 			}
 		}
@@ -42,6 +42,9 @@ func (m *Model) age(s *state, i int) {
 	switch c.phase {
 	case waiting:
 		c.since = min(c.since+1, m.Short)
+		if c.place != 0 {
+			c.seen = min(c.seen+1, m.Short)
+		}
 		if c.alarm > 0 {
 			if c.alarm--; c.alarm == 0 && s.mayPoll(s.mine(i)) {
 				m.call(s, i)
@@ -80,6 +83,9 @@ func (m *Model) deliveries(s *state, yield func(step, state)) {
 		n := *s
 		n.take(i)
 		m.deliver(n, f, func(wrong string, n state) { yield(step{rule: delivers, item: f, wrong: wrong}, n) })
+		if s.spared > 0 && (f.kind == ask || f.kind == release) {
+			yield(step{rule: spares, item: f}, m.withoutQueue(n, f))
+		}
 		if s.faults == 0 {
 			continue
 		}
@@ -131,7 +137,7 @@ func (m *Model) failovers(s *state, yield func(step, state)) {
 	n := *s
 	n.fault()
 	n.told = false
-	n.queue = [places]owner{}
+	n.queue, n.times = [places]owner{}, [places]uint8{}
 	yield(step{rule: losesQueue}, n)
 	for c := range s.clients {
 		for number := uint8(0); number <= s.clients[c].number; number++ {
@@ -144,7 +150,8 @@ func (m *Model) failovers(s *state, yield func(step, state)) {
 			n.fault()
 			n.told = false
 			copy(n.queue[1:], s.queue[:])
-			n.queue[0] = o
+			copy(n.times[1:], s.times[:])
+			n.queue[0], n.times[0] = o, 0
 			yield(step{rule: bringsBack, item: message{owner: o}}, n)
 		}
 	}
@@ -164,12 +171,7 @@ func (m *Model) strangers(s *state, yield func(step, state)) {
 	case s.strangerPhase == holding:
 		n.strangerPhase, n.owner = idle, nobody
 		n.strangerLeft--
-		for i := range n.clients {
-			c := &n.clients[i]
-			if c.foreign && c.phase == waiting && !c.deaf {
-				n.send(message{kind: hint, owner: n.mine(i)})
-			}
-		}
+		n.tellStrangers()
 		yield(step{rule: strangerReleases}, n)
 	}
 }
