@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,14 +59,14 @@ type party struct {
 	goroutines int
 	acquire    acquire
 	work       func(c *contest, worker int) error // what a process does that takes part by itself, instead of acquire
+	weight     int32                              // what one of them takes of the whole; 0 is all of it
 	polls      bool                               // it comes in when it happens to find what it wants free
 }
 
 // contest has the goroutines of several clients want the same at the same time, all in this
-// process, which can therefore tell without a command whether two are inside.
+// process, which can therefore tell without a command whether too many are inside.
 type contest struct {
 	parties []party
-	room    int           // so many may be inside; 1 if it is 0
 	hold    time.Duration // for which each keeps what it has acquired
 	door    string        // a file that is there while somebody is inside, if other processes take part
 	lasts   time.Duration // goes on for so long, and
@@ -94,7 +95,7 @@ func (c *contest) run(t testing.TB) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c.watch(t, cancel, c.begin(ctx))
-	assert.Zero(t, c.overlaps.Load(), "two were inside at once")
+	assert.Zero(t, c.overlaps.Load(), "too many were inside at once")
 	assert.Zero(t, c.backward.Load(), "a token was not larger than the one before")
 	assert.Positive(t, c.total.Load(), "nobody passed")
 	assert.True(t, !c.both || c.bothPassed(), "somebody never passed: %v", c.byParty())
@@ -133,7 +134,7 @@ func (c *contest) work(ctx context.Context, worker int, p party) error {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 		c.count(worker, time.Since(start))
-		c.enter(got.token)
+		c.enter(p, got.token)
 		if err := got.release(ctx); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
@@ -162,8 +163,9 @@ func (c *contest) count(worker int, wait time.Duration) {
 	c.total.Add(1)
 }
 
-func (c *contest) enter(token int64) {
-	if int(c.inside.Add(1)) > max(c.room, 1) || !c.closeDoor() {
+func (c *contest) enter(p party, token int64) {
+	weight := cmp.Or(p.weight, whole)
+	if c.inside.Add(weight) > whole || !c.closeDoor() {
 		c.overlaps.Add(1)
 	}
 	if token != 0 && c.token.Swap(token) >= token {
@@ -175,7 +177,7 @@ func (c *contest) enter(token int64) {
 	if c.door != "" {
 		_ = os.Remove(c.door)
 	}
-	c.inside.Add(-1)
+	c.inside.Add(-weight)
 }
 
 // closeDoor tells other processes that somebody is inside, and reports whether nobody was.

@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,122 +22,102 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// entrance notices in any process that two are inside at once, also when some are killed in
-// there: whoever enters writes down whom it finds. What it leaves behind ends when its hold
-// would have, so that a process that was not run for longer is not taken for a fault.
-type entrance struct {
-	raw       rueidis.Client
-	name, who string
-}
-
-func (e entrance) key() string   { return "guard:{" + e.name + "}" }
-func (e entrance) found() string { return "found:{" + e.name + "}" }
-
-func (e entrance) pass(ctx context.Context, valid time.Duration) error {
-	b := e.raw.B
-	before, err := e.raw.Do(ctx, b().Set().Key(e.key()).Value(e.who).Get().Px(max(valid, time.Millisecond)).Build()).ToString()
-	switch {
-	case rueidis.IsRedisNil(err):
-	case err != nil:
-		return err
-	default:
-		if err := e.raw.Do(ctx, b().Rpush().Key(e.found()).Element(before).Build()).Error(); err != nil {
-			return err
-		}
-	}
-	return e.raw.Do(ctx, b().Del().Key(e.key()).Build()).Error()
-}
-
-// verify fails if somebody was found inside who was not killed there.
-func (e entrance) verify(t *testing.T, killed []string) {
-	t.Helper()
-	found, err := e.raw.Do(t.Context(), e.raw.B().Lrange().Key(e.found()).Start(0).Stop(-1).Build()).AsStrSlice()
-	require.NoError(t, err)
-	found = slices.DeleteFunc(found, func(who string) bool { return slices.Contains(killed, who) })
-	assert.Empty(t, found, "these were inside when somebody else entered")
-}
-
-// entering passes through the entrance in what it acquires.
-func entering(inner acquire, e entrance) acquire {
-	return func(ctx context.Context) (taken, error) {
-		got, err := inner(ctx)
-		if err != nil {
-			return got, err
-		}
-		if err := e.pass(ctx, got.valid); err != nil {
-			return got, errors.Join(err, got.release(ctx))
-		}
-		return got, nil
-	}
-}
-
 var rusherOptions = latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease}
 
-// rusher is a process in which two goroutines want a lock all the time. Its arguments: kind
-// of lock, name, server, the address by which it is reached, a name for itself.
+// rusher is a process in which two goroutines in each role contend all the time. Its arguments: for
+// what, its name, a name for itself, and for each server that and the address by which it is reached.
 var rusher = rig.Child("rusher", func(ctx context.Context, args []string) error {
-	k, err := kindNamed(args[0])
+	l, err := contendedNamed(args[0])
 	if err != nil {
 		return err
 	}
-	server, err := rig.Attach(args[2])
-	if err != nil {
-		return err
+	var raw rueidis.Client
+	var clients []*latchkey.Client
+	for each := range slices.Chunk(args[3:], 2) {
+		server, err := rig.Attach(each[0])
+		if err != nil {
+			return err
+		}
+		client, _, err := dial(server, each[1], rusherOptions)
+		if err == nil && raw == nil {
+			raw, err = server.Client()
+		}
+		if err != nil {
+			return err
+		}
+		clients = append(clients, client)
 	}
-	raw, err := server.Client()
-	if err != nil {
-		return err
-	}
-	client, _, err := dial(server, args[3], rusherOptions)
-	if err != nil {
-		return err
-	}
-	enter := entering(locking(k.open(client, args[1])), entrance{raw, args[1], args[4]})
 	passed := sync.OnceFunc(func() { fmt.Println("passed") })
-	rush := func() error {
-		for {
-			got, err := enter(ctx)
-			if err == nil {
-				err = got.release(ctx)
-			}
-			if err != nil {
-				return err
-			}
-			passed()
+	failed := make(chan error, 1)
+	for _, r := range l.roles(clients, args[1]) {
+		r = entrance{raw, args[1], args[2]}.guarded(r)
+		for range 2 {
+			go func() { failed <- r.rush(ctx, passed) }()
 		}
 	}
-	go func() { _ = rush() }()
-	return rush()
+	return <-failed
 })
+
+// rush acquires and releases without end.
+func (r role) rush(ctx context.Context, passed func()) error {
+	for {
+		got, err := r.acquire(ctx)
+		if err == nil {
+			err = got.release(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		passed()
+	}
+}
 
 // survivors are goroutines of two clients in this process, which go on when others are
 // killed.
 type survivors struct {
+	contest
+
 	t        *testing.T
-	kind     kind
-	server   *rig.Server
+	of       contended
+	servers  []*rig.Server
 	name     string
 	entrance entrance
-	contest
-	ended  <-chan error
-	late   func() time.Duration
-	lost   atomic.Int32 // holds that a late machine did not renew in time
-	killed []string
-	gaps   []time.Duration // until the survivors went on
+	ended    <-chan error
+	late     func() time.Duration
+	lost     atomic.Int32 // holds that a late machine did not renew in time
+	killed   []string
+	gaps     []time.Duration // until all survivors went on
 }
 
-func newSurvivors(t *testing.T, k kind) *survivors {
+func newSurvivors(t *testing.T, l contended) *survivors {
 	t.Helper()
-	server, name := rig.Shared(), rig.Name(t)
-	s := &survivors{t: t, kind: k, server: server, name: name, entrance: entrance{server.Raw(t), name, "a survivor"}}
+	servers := []*rig.Server{rig.Shared()}
+	if l.servers > 1 {
+		rig.Need(t, rig.Single) // of which a few are soon started
+		servers = freshServers(t, l.servers)
+	}
+	s := &survivors{t: t, of: l, servers: servers, name: rig.Name(t)}
+	s.compete()
+	return s
+}
+
+// compete has the survivors contend.
+func (s *survivors) compete() {
+	s.t.Helper()
+	s.entrance = entrance{s.servers[0].Raw(s.t), s.name, "a survivor"}
 	for i := range 2 {
-		enter := entering(locking(k.open(connect(t, server, rusherOptions), name)), s.entrance)
-		s.parties = append(s.parties, party{name: fmt.Sprint("survivor ", i), goroutines: 2, acquire: s.countLost(enter)})
+		var clients []*latchkey.Client
+		for _, server := range s.servers {
+			clients = append(clients, connect(s.t, server, rusherOptions))
+		}
+		for _, p := range s.of.parties(clients, s.name, fmt.Sprint("survivor ", i), 2) {
+			p.acquire = s.countLost(s.entrance.guarded(role{p.acquire, p.weight}).acquire)
+			s.parties = append(s.parties, p)
+		}
 	}
 	s.late = rig.WatchLateness()
-	s.passes, s.dump = math.MaxInt64, dumpOf(t, []*rig.Server{server}, name)
-	s.ended = s.begin(t.Context())
-	return s
+	s.passes, s.dump = math.MaxInt64, dumpOf(s.t, s.servers, s.name)
+	s.ended = s.begin(s.t.Context())
 }
 
 // countLost goes on after a hold that was lost.
@@ -156,22 +137,29 @@ func (s *survivors) countLost(inner acquire) acquire {
 	}
 }
 
-// newcomer starts a process that contends.
+// newcomer starts a process that contends. Its way to the first server is by the address.
 func (s *survivors) newcomer(addr string) (child *rig.ChildProcess, who string) {
 	s.t.Helper()
 	who = strconv.Itoa(rand.Int())
-	return rusher.Start(s.t, s.kind.name, s.name, s.server.Ticket(), addr, who), who
+	args := []string{s.of.name, s.name, who}
+	for _, server := range s.servers {
+		args = append(args, server.Ticket(), cmp.Or(addr, server.Addr()))
+		addr = ""
+	}
+	return rusher.Start(s.t, args...), who
 }
 
-// kill kills a process and waits until the survivors have gone on.
+// kill kills a process and waits until the survivors have gone on, all clients in all roles.
 func (s *survivors) kill(child *rig.ChildProcess, who string) {
 	s.t.Helper()
 	child.Kill()
-	killed, passes := time.Now(), s.total.Load()
+	killed, before := time.Now(), s.byParty()
 	s.killed = append(s.killed, who)
 	rig.Eventually(s.t, soon, "the others go on", func() error {
-		if n := s.total.Load() - passes; n < 8 { // each of the four, and as many to be sure
-			return fmt.Errorf("%d passes since", n)
+		for i, n := range s.byParty() {
+			if n < before[i]+4 { // each of the two goroutines, and as many to be sure
+				return fmt.Errorf("%v passes, and before %v", s.byParty(), before)
+			}
 		}
 		return nil
 	})
@@ -196,47 +184,77 @@ func (s *survivors) finish() {
 	assert.False(s.t, s.lost.Load() > 0 && late < crashLease/5, "holds were lost on a machine that had time to renew them")
 }
 
-// limit is one lease, and for a fair lock a period for those who waited.
+// limit is one lease, and a period for those who waited if others wait for the dead.
 func (s *survivors) limit() time.Duration {
-	if s.kind.queued {
+	if s.of.queued || len(s.parties) > 2 { // a writer that waited keeps readers out
 		return 2*crashLease + leeway
 	}
 	return crashLease + leeway
 }
 
+// eachContended runs a test for everything that can be contended for, at the same time.
+func eachContended(t *testing.T, test func(t *testing.T, l contended)) {
+	t.Helper()
+	for _, l := range contendedKinds() {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, l)
+		})
+	}
+}
+
+// killEach starts the survivors, and has each of so many newcomers killed. What the killed have
+// kept for ever, each of them has for itself.
+func killEach(t *testing.T, l contended, kills int, kill func(s *survivors, n int)) {
+	t.Helper()
+	if !l.lasting {
+		s := newSurvivors(t, l)
+		for n := range kills {
+			kill(s, n)
+		}
+		s.finish()
+		return
+	}
+	for n := range kills {
+		s := newSurvivors(t, l)
+		kill(s, n)
+		s.finish()
+		left := available(t, connect(t, s.servers[0]).NewSemaphore(s.name))
+		t.Logf("%d of %d permits are left", left, contendedPermits)
+		assert.LessOrEqual(t, left, contendedPermits)
+		assert.GreaterOrEqual(t, left, contendedPermits-2, "one for each goroutine that was killed")
+	}
+}
+
 // Processes that contend are killed at random instants: the others go on after one lease.
 func TestKilledContender_at_random_instants(t *testing.T) {
 	t.Parallel()
-	eachKind(t, func(t *testing.T, k kind) {
-		t.Parallel()
-		s := newSurvivors(t, k)
-		for range rig.Sized(10) {
-			child, who := s.newcomer(s.server.Addr())
+	eachContended(t, func(t *testing.T, l contended) {
+		killEach(t, l, rig.Sized(10), func(s *survivors, _ int) {
+			child, who := s.newcomer("")
 			child.Line(t, soon, "passed")
 			rest(rand.N(20 * time.Millisecond))
 			s.kill(child, who)
-		}
-		s.finish()
-	}, messages)
+		})
+	})
 }
 
-// They are killed before each of their first commands about the lock has reached the
-// server, and after it was executed, before they know: asks, releases and what is between.
+// They are killed before each of their first commands has reached the server, and after it was
+// executed, before they know: asks, releases and what is between.
 func TestKilledContender_at_each_command(t *testing.T) {
 	t.Parallel()
-	eachKind(t, func(t *testing.T, k kind) {
-		t.Parallel()
-		s := newSurvivors(t, k)
-		for n := range max(rig.Sized(8), 2) {
-			for _, hold := range []func(*rig.Tap, int, rig.Match) *rig.Held{(*rig.Tap).HoldNthCommand, (*rig.Tap).HoldNthReply} {
-				tap := rig.NewTap(t, s.server)
-				held := hold(tap, n+1, rig.Mentions(s.name))
-				child, who := s.newcomer(tap.Addr())
-				rig.Await(t, soon, "the command", held.Arrived)
-				s.kill(child, who)
-				tap.Stop()
+	eachContended(t, func(t *testing.T, l contended) {
+		killEach(t, l, 2*max(rig.Sized(8), 2), func(s *survivors, n int) {
+			hold := (*rig.Tap).HoldNthCommand
+			if n%2 == 1 {
+				hold = (*rig.Tap).HoldNthReply
 			}
-		}
-		s.finish()
-	}, messages)
+			tap := rig.NewTap(t, s.servers[0])
+			held := hold(tap, n/2+1, rig.MentionsPrefix(s.name))
+			child, who := s.newcomer(tap.Addr())
+			rig.Await(t, soon, "the command", held.Arrived)
+			s.kill(child, who)
+			tap.Stop()
+		})
+	})
 }

@@ -16,12 +16,13 @@ import (
 func permitContest(t *testing.T, permits int, hold time.Duration, goroutines ...int) (c *contest, name string) {
 	t.Helper()
 	server, name := rig.Shared(), rig.Name(t)
-	c = &contest{room: permits, hold: hold, dump: dumpOf(t, []*rig.Server{server}, name)}
+	c = &contest{hold: hold, dump: dumpOf(t, []*rig.Server{server}, name)}
 	for i, n := range goroutines {
 		s := connect(t, server).NewSemaphore(name)
 		_, err := s.TrySetPermits(t.Context(), permits)
 		require.NoError(t, err)
-		c.parties = append(c.parties, party{name: fmt.Sprint("client ", i), goroutines: n, acquire: taking(s)})
+		p := party{name: fmt.Sprint("client ", i), goroutines: n, acquire: taking(s), weight: whole / int32(permits)}
+		c.parties = append(c.parties, p)
 	}
 	return c, name
 }

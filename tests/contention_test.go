@@ -13,38 +13,6 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// contended is something that several clients want at the same time.
-type contended struct {
-	name    string
-	servers int
-	// open is for one client: the library has a client for each of the servers.
-	open  func(clients []*latchkey.Client, name string) latchkey.Locker
-	shown bool // fairness is a figure that is printed, and no target
-}
-
-// contendedLocks are the kinds whose waiters are told, alone and as members.
-func contendedLocks() (all []contended) {
-	for _, k := range kinds {
-		if messages(k) {
-			all = append(all, contended{name: k.name, servers: 1,
-				open: func(c []*latchkey.Client, name string) latchkey.Locker { return k.open(c[0], name) }})
-		}
-	}
-	return append(all,
-		contended{name: "MultiLock", servers: 1, shown: true,
-			open: func(c []*latchkey.Client, name string) latchkey.Locker {
-				return latchkey.NewMultiLock(c[0].NewLock(name+":1"), c[0].NewLock(name+":2"))
-			}},
-		contended{name: "RedLock", servers: 3, shown: true,
-			open: func(c []*latchkey.Client, name string) latchkey.Locker {
-				var members []latchkey.Locker
-				for _, client := range c {
-					members = append(members, client.NewMutex(name))
-				}
-				return latchkey.NewRedLock(latchkey.RedLockOptions{}, members...)
-			}})
-}
-
 // contest has four clients of four goroutines each contend. LATCHKEY_TEST_CONTENTION
 // says how often they pass at least.
 func (l contended) contest(t *testing.T, servers []*rig.Server) *contest {
@@ -57,7 +25,7 @@ func (l contended) contest(t *testing.T, servers []*rig.Server) *contest {
 		for _, server := range servers {
 			each = append(each, connect(t, server))
 		}
-		c.parties = append(c.parties, party{name: fmt.Sprint("client ", i), goroutines: goroutines, acquire: locking(l.open(each, name))})
+		c.parties = append(c.parties, l.parties(each, name, fmt.Sprint("client ", i), goroutines)...)
 	}
 	c.dump = dumpOf(t, servers, name)
 	return c
@@ -99,10 +67,10 @@ func freshServers(t *testing.T, n int) (servers []*rig.Server) {
 	return servers
 }
 
-// Several goroutines of several clients want a lock all the time: never two inside, tokens
+// Several goroutines of several clients want the same all the time: never too many inside, tokens
 // grow, and nobody is forgotten.
 func TestContention_excludes_and_strands_nobody(t *testing.T) {
-	for _, l := range contendedLocks() {
+	for _, l := range contendedKinds() {
 		t.Run(l.name, func(t *testing.T) {
 			servers := []*rig.Server{rig.Shared()}
 			if l.servers > 1 {
@@ -134,7 +102,7 @@ func stumble(t *testing.T, server *rig.Server) {
 // The same while each server stands still for 30 ms twice a second.
 func TestContention_on_servers_that_stop(t *testing.T) {
 	rig.Need(t, rig.Process)
-	for _, l := range contendedLocks() {
+	for _, l := range contendedKinds() {
 		t.Run(l.name, func(t *testing.T) {
 			servers := freshServers(t, l.servers)
 			c := l.contest(t, servers)

@@ -19,8 +19,9 @@
 //   - Nobody has the lock and a place in the queue at once: there is one grant at a time.
 //   - If a grant runs out and nothing but the grant was lost, the first of the queue asks, or
 //     knows when to.
-//   - As long as nothing was lost and no lease has ended, messages alone lead to everybody
-//     being served, also when commands are doubled or late.
+//   - As long as nothing was lost, no lease has ended, and nobody was left in the queue by a release
+//     without it, messages alone lead to everybody being served, also when commands are doubled or
+//     late.
 //   - From everywhere, time and polls lead there without further faults.
 //
 // The last two say that there is a way from each state. Since there are finitely many, a run

@@ -21,6 +21,7 @@ type Tap struct {
 	done      chan struct{} // closed by Stop
 
 	mu       sync.Mutex
+	ends     []string // of the server behind it
 	conns    map[*tapConn]struct{}
 	accepted int
 	commands []Command
@@ -33,12 +34,12 @@ type Tap struct {
 // NewTap puts a tap in front of the server, stopped at the end of the test.
 func NewTap(tb testing.TB, server *Server) *Tap {
 	tb.Helper()
-	t := &Tap{server: server, done: make(chan struct{}), conns: make(map[*tapConn]struct{})}
+	t := &Tap{server: server, done: make(chan struct{}), ends: server.ends(), conns: make(map[*tapConn]struct{})}
 	if err := t.listen(); err != nil {
 		tb.Fatalf("rig: tap: %v", err)
 	}
-	for i, end := range server.ends() {
-		t.running.Go(func() { t.accept(t.listeners[i], end) })
+	for i := range t.ends {
+		t.running.Go(func() { t.accept(i) })
 	}
 	tb.Cleanup(t.Stop)
 	return t
@@ -102,26 +103,42 @@ func (t *Tap) stopped() bool {
 	}
 }
 
-func (t *Tap) accept(listener net.Listener, end string) {
+func (t *Tap) accept(i int) {
 	for {
-		client, err := listener.Accept()
+		client, err := t.listeners[i].Accept()
 		if err != nil {
 			return
 		}
-		t.open(client, end)
+		t.open(client, i)
 	}
+}
+
+// Redirect puts the tap in front of another server that has as many ends, as an address that stays
+// the same does in a failover. All connections are closed.
+func (t *Tap) Redirect(server *Server) {
+	t.mu.Lock()
+	t.ends = server.ends()
+	t.mu.Unlock()
+	t.Cut()
+}
+
+func (t *Tap) end(i int) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ends[i]
 }
 
 // open connects to the server and moves what the two sides send. A server that is
 // down makes the client's connection end at once.
-func (t *Tap) open(client net.Conn, end string) {
+func (t *Tap) open(client net.Conn, i int) {
+	end := t.end(i)
 	upstream, err := net.Dial("tcp", end)
 	if err != nil {
 		_ = client.Close()
 		return
 	}
 	c := newTapConn(t, client, upstream)
-	if !t.add(c) {
+	if !t.add(c) || t.end(i) != end {
 		c.close()
 		return
 	}

@@ -1,0 +1,121 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+// whole is what an acquisition takes that excludes all others.
+const whole = 1 << 20
+
+// role is what goroutines of a client acquire, and how much that takes of the whole.
+type role struct {
+	acquire acquire
+	weight  int32
+}
+
+// contended is something that several clients want at the same time.
+type contended struct {
+	name    string
+	servers int
+	// roles are those of one client: the library has a client for each of the servers.
+	roles   func(clients []*latchkey.Client, name string) []role
+	queued  bool // waiters stand in a queue in Redis, in which the dead are waited for
+	lasting bool // what a killed process has is never given back
+	shown   bool // fairness is a figure that is printed, and no target
+}
+
+// parties are a client with so many goroutines in each role.
+func (l contended) parties(clients []*latchkey.Client, name, who string, goroutines int) (all []party) {
+	for _, r := range l.roles(clients, name) {
+		all = append(all, party{name: who, goroutines: goroutines, acquire: r.acquire, weight: r.weight})
+	}
+	return all
+}
+
+// contendedKinds are the kinds whose waiters are told, alone and as members, permits, and readers
+// beside writers.
+func contendedKinds() (all []contended) {
+	for _, k := range kinds {
+		if messages(k) {
+			all = append(all, contended{name: k.name, servers: 1, queued: k.queued,
+				roles: exclusive(func(c []*latchkey.Client, name string) latchkey.Locker { return k.open(c[0], name) })})
+		}
+	}
+	return append(all,
+		contended{name: "MultiLock", servers: 1, shown: true, roles: exclusive(bothOf)},
+		contended{name: "RedLock", servers: 3, shown: true, roles: exclusive(majorityOf)},
+		contended{name: "ReadWriteLock", servers: 1, shown: true, roles: sides},
+		contended{name: "Semaphore", servers: 1, shown: true, lasting: true, roles: permitsOf},
+		contended{name: "PermitSemaphore", servers: 1, shown: true, roles: permitsWithIDs})
+}
+
+func contendedNamed(name string) (contended, error) {
+	for _, l := range contendedKinds() {
+		if l.name == name {
+			return l, nil
+		}
+	}
+	return contended{}, fmt.Errorf("nothing that is contended for is called %q", name)
+}
+
+func exclusive(open func(clients []*latchkey.Client, name string) latchkey.Locker) func([]*latchkey.Client, string) []role {
+	return func(clients []*latchkey.Client, name string) []role {
+		return []role{{locking(open(clients, name)), whole}}
+	}
+}
+
+func bothOf(c []*latchkey.Client, name string) latchkey.Locker {
+	return latchkey.NewMultiLock(c[0].NewLock(name+":1"), c[0].NewLock(name+":2"))
+}
+
+func majorityOf(clients []*latchkey.Client, name string) latchkey.Locker {
+	var members []latchkey.Locker
+	for _, client := range clients {
+		members = append(members, client.NewMutex(name))
+	}
+	return latchkey.NewRedLock(latchkey.RedLockOptions{}, members...)
+}
+
+func sides(c []*latchkey.Client, name string) []role {
+	rw := c[0].NewRWLock(name)
+	return []role{{locking(rw.Reader()), 1}, {locking(rw.Writer()), whole}}
+}
+
+// contendedPermits is how many there are of a semaphore.
+const contendedPermits = 3
+
+func permitsOf(c []*latchkey.Client, name string) []role {
+	s := c[0].NewSemaphore(name)
+	return permits(s.TrySetPermits, func(ctx context.Context) (taken, error) {
+		return taken{release: func(ctx context.Context) error { return s.Release(ctx, 1) }}, s.Acquire(ctx, 1)
+	})
+}
+
+func permitsWithIDs(c []*latchkey.Client, name string) []role {
+	s := c[0].NewPermitSemaphore(name)
+	return permits(s.TrySetPermits, func(ctx context.Context) (taken, error) {
+		permit, err := s.Acquire(ctx)
+		if err != nil {
+			return taken{}, err
+		}
+		return taken{release: permit.Release, valid: permit.ValidFor()}, nil
+	})
+}
+
+// permits are acquired one at a time, when there are some.
+func permits(trySet func(context.Context, int, ...latchkey.SetOption) (bool, error), one acquire) []role {
+	set := sync.OnceValue(func() error {
+		_, err := trySet(context.Background(), contendedPermits)
+		return err
+	})
+	return []role{{func(ctx context.Context) (taken, error) {
+		if err := set(); err != nil {
+			return taken{}, err
+		}
+		return one(ctx)
+	}, whole / contendedPermits}}
+}
