@@ -184,9 +184,13 @@ func (s *survivors) finish() {
 	assert.False(s.t, s.lost.Load() > 0 && late < crashLease/5, "holds were lost on a machine that had time to renew them")
 }
 
-// limit is one lease, and a period for those who waited if others wait for the dead.
+// limit is one lease, and a period for those who waited if others wait for the dead. Readers and
+// writers may wait for those of both sides, and then for each other.
 func (s *survivors) limit() time.Duration {
-	if s.of.queued || len(s.parties) > 2 { // a writer that waited keeps readers out
+	switch {
+	case len(s.parties) > 2:
+		return 3*crashLease + leeway
+	case s.of.queued:
 		return 2*crashLease + leeway
 	}
 	return crashLease + leeway
