@@ -66,15 +66,16 @@ type party struct {
 // contest has the goroutines of several clients want the same at the same time, all in this
 // process, which can therefore tell without a command whether too many are inside.
 type contest struct {
-	parties []party
-	hold    time.Duration // for which each keeps what it has acquired
-	door    string        // a file that is there while somebody is inside, if other processes take part
-	lasts   time.Duration // goes on for so long, and
-	passes  int64         // until all together have passed so often, and
-	both    bool          // until the first party has passed and another has, if that is not too long
-	disturb func(n int)   // does something to the server for the n-th time, from 0,
-	every   time.Duration // after each such time, or never
-	dump    func() any    // what to print of the server when a waiter is stranded
+	parties  []party
+	hold     time.Duration // for which each keeps what it has acquired
+	door     string        // a file that is there while somebody is inside, if other processes take part
+	lasts    time.Duration // goes on for so long, and
+	passes   int64         // until all together have passed so often, and
+	both     bool          // until the first party has passed and another has, if that is not too long
+	disturb  func(n int)   // does something to the server for the n-th time, from 0,
+	every    time.Duration // after each such time, or never
+	dump     func() any    // what to print of the server when a waiter is stranded
+	punctual time.Duration // holds may be lost if the machine is ever later than that; 0: none may
 
 	tally    *rig.Tally // of the goroutines, those of the first party first
 	waits    []waiting  // of the same
@@ -85,7 +86,9 @@ type contest struct {
 	inside   atomic.Int32
 	overlaps atomic.Int64
 	token    atomic.Int64
-	backward atomic.Int64 // tokens that were not larger than the one before
+	backward atomic.Int64         // tokens that were not larger than the one before
+	lost     atomic.Int64         // holds that were not renewed in time
+	late     func() time.Duration // how late the machine was
 }
 
 // run holds the contest. It fails the test for overlaps, tokens that do not grow, errors
@@ -95,10 +98,23 @@ func (c *contest) run(t testing.TB) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c.watch(t, cancel, c.begin(ctx))
-	assert.Zero(t, c.overlaps.Load(), "too many were inside at once")
-	assert.Zero(t, c.backward.Load(), "a token was not larger than the one before")
+	c.check(t)
 	assert.Positive(t, c.total.Load(), "nobody passed")
 	assert.True(t, !c.both || c.bothPassed(), "somebody never passed: %v", c.byParty())
+}
+
+// check says what was wrong when all have ended.
+func (c *contest) check(t testing.TB) {
+	t.Helper()
+	assert.Zero(t, c.overlaps.Load(), "too many were inside at once")
+	assert.Zero(t, c.backward.Load(), "a token was not larger than the one before")
+	if c.punctual == 0 {
+		return
+	}
+	if late := c.late(); c.lost.Load() > 0 {
+		t.Logf("%d holds were lost, on a machine that was %v late at most", c.lost.Load(), late.Round(time.Millisecond))
+		assert.GreaterOrEqual(t, late, c.punctual, "it had time to renew them")
+	}
 }
 
 // begin starts all goroutines. The channel delivers their errors when all have ended.
@@ -109,6 +125,9 @@ func (c *contest) begin(ctx context.Context) <-chan error {
 	}
 	n := len(each)
 	c.tally, c.waits, c.start = rig.NewTally(n), make([]waiting, n), time.Now()
+	if c.punctual > 0 {
+		c.late = rig.WatchLateness()
+	}
 	failures, ended := make([]error, n), make(chan error, 1)
 	var all sync.WaitGroup
 	for worker, p := range each {
@@ -135,7 +154,10 @@ func (c *contest) work(ctx context.Context, worker int, p party) error {
 		}
 		c.count(worker, time.Since(start))
 		c.enter(p, got.token)
-		if err := got.release(ctx); err != nil {
+		switch err := got.release(ctx); {
+		case c.punctual > 0 && errors.Is(err, latchkey.ErrLost):
+			c.lost.Add(1)
+		case err != nil:
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}

@@ -49,7 +49,7 @@ func newTrouble(t *testing.T, l contended) (x *trouble, servers []*rig.Server) {
 // queuePrefixes are what the names of keys begin with in which waiters stand in line, or what they
 // have is kept for them.
 var queuePrefixes = []string{
-	"latchkey_queue:", "redisson_lock_queue:", "redisson_lock_timeout:", "latchkey_rw_writers:", "latchkey_sc_reserve:",
+	"latchkey_queue:", "redisson_lock_queue:", "redisson_lock_timeout:", "latchkey_fair:", "latchkey_rw_writers:", "latchkey_sc_reserve:",
 }
 
 // queues are the keys of a server in which waiters stand in line.
@@ -131,7 +131,7 @@ func TestContention_in_trouble(t *testing.T) {
 						}
 						c.parties = append(c.parties, l.parties(clients, x.name, fmt.Sprint("client ", i), 2)...)
 					}
-					c.every, c.disturb = 50*time.Millisecond, cause(x)
+					c.every, c.disturb, c.punctual = 50*time.Millisecond, cause(x), faultLease/5
 					c.run(t)
 					t.Log(c)
 					assert.Less(t, c.tally.Longest(), soon)

@@ -90,9 +90,7 @@ const contendedPermits = 3
 
 func permitsOf(c []*latchkey.Client, name string) []role {
 	s := c[0].NewSemaphore(name)
-	return permits(s.TrySetPermits, func(ctx context.Context) (taken, error) {
-		return taken{release: func(ctx context.Context) error { return s.Release(ctx, 1) }}, s.Acquire(ctx, 1)
-	})
+	return permits(s.TrySetPermits, taking(s))
 }
 
 func permitsWithIDs(c []*latchkey.Client, name string) []role {
