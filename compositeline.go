@@ -29,6 +29,8 @@ type lineRules interface {
 	// check is what comes before a place in line: it returns an error for which waiting does not
 	// help.
 	check(ctx context.Context, settings []setting, q *waitQueue) error
+	// keep keeps what is known of those who want members, until done is called.
+	keep() (done func())
 	// letOthersGo is what the front does first. left is for how long this program has just had the
 	// lock, or nil.
 	letOthersGo(ctx context.Context, left any) error
@@ -108,6 +110,7 @@ func (l *compositeLock) waitInLine(ctx context.Context, r *request, settings []s
 	}
 	q, w, began := l.line.use(), &compositeWaiter{lock: l, request: r, settings: settings}, time.Now()
 	defer q.done()
+	defer l.line.keep()()
 	if err := l.line.check(ctx, settings, q); err != nil {
 		return nil, err
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 	"time"
-
-	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // What a MultiLock does in the line of its program: the front stands in the lines of the members,
@@ -41,20 +39,29 @@ func (l *MultiLock) check(ctx context.Context, settings []setting, q *waitQueue)
 	return err
 }
 
-// letOthersGo is part of [lineRules]: those have a moment to whom this client leaves a member, as
-// before a wait for that alone.
-func (l *MultiLock) letOthersGo(ctx context.Context, _ any) error {
-	var pause time.Duration
-	for _, p := range l.primitives() {
-		if q := p.client.waitQueues.useKnown(p.key); q != nil {
-			pause = max(pause, q.in(p.spec.line).yieldPause())
+// keep is part of [lineRules]: between two turns nobody else uses the wait queues of the members.
+func (l *MultiLock) keep() (done func()) {
+	queues := make([]*waitQueue, len(l.members))
+	for i, p := range l.primitives() {
+		queues[i] = p.client.waitQueues.use(p.key)
+	}
+	return func() {
+		for _, q := range queues {
 			q.done()
 		}
 	}
-	if pause == 0 {
-		return nil
+}
+
+// letOthersGo is part of [lineRules]: those have a moment to whom this client leaves a member, as
+// before a wait for that alone.
+func (l *MultiLock) letOthersGo(ctx context.Context, _ any) error {
+	for _, p := range l.primitives() {
+		q := p.client.waitQueues.known(p.key)
+		if err := p.client.yield(ctx, q.in(p.spec.line), p.newAcquisition("lock", true, nil)); err != nil {
+			return err
+		}
 	}
-	return transport.Rest(ctx, nil, pause)
+	return nil
 }
 
 // newHold is part of [lineRules].

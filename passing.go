@@ -23,7 +23,8 @@ const exactTokens = 1 << 53
 
 // localTurn is the time in which an ownership may be passed on. ownership.mu guards it.
 type localTurn struct {
-	ends   time.Duration // on the monotonic clock
+	began  time.Duration // when the server had granted it, on the monotonic clock
+	ends   time.Duration // on the same
 	tokens int64         // how many are reserved for it, 0 before the server was asked
 	last   int64         // the last token that is reserved
 	passes int           // how often it may be passed on, beside strangers
@@ -43,7 +44,8 @@ func (o *ownership) beginTurn(r *request, token int64) {
 	}
 	switch {
 	case o.lock.spec.passes:
-		o.local.ends = o.client.clock().Mono + o.client.options.Turn
+		o.local.began = o.client.clock().Mono
+		o.local.ends = o.local.began + o.client.options.Turn
 		o.local.passes = o.queue.passesOfTurn()
 	case o.lock.spec.along && !r.untilWhole: // that is to be confined, alone
 		o.local.ends = o.client.clock().Mono + o.client.options.Turn

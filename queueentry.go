@@ -172,7 +172,7 @@ func (o *ownership) chooseTurn() {
 func (o *ownership) turnBegan() time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return time.Now().Add(o.local.ends - o.client.options.Turn - o.client.clock().Mono)
+	return time.Now().Add(o.local.began - o.client.clock().Mono)
 }
 
 // noteOpen notes whether the release has left the lock to those who poll for it.

@@ -20,6 +20,9 @@ func (l *RedLock) hasOrder() bool {
 // check is part of [lineRules]: the front goes round again and again.
 func (*RedLock) check(context.Context, []setting, *waitQueue) error { return nil }
 
+// keep is part of [lineRules]: others are left time in any case.
+func (*RedLock) keep() (done func()) { return func() {} }
+
 // letOthersGo is part of [lineRules]. If this program has just had the lock, others, who ask the
 // servers now and then, have as much time as that was, and no more than the pause after a round that
 // they have lost.

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -465,4 +466,33 @@ func TestMultiPassing_leaves_others_their_share(t *testing.T) {
 			t.Log(each)
 		})
 	}
+}
+
+// A user of another library who polls for a mutex finds it free, although it is a member of a MultiLock
+// that goroutines of a client want all the time.
+func TestMultiPassing_leaves_pollers_a_moment(t *testing.T) {
+	p := newHotPair(t, mutexKind, latchkey.Options{})
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	for range 8 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				_ = p.lock.Do(ctx, func(context.Context) error { return nil })
+			}
+		})
+	}
+	raw, name := rig.Shared().Raw(t), p.name+":a"
+	longest := time.Duration(0)
+	for range rig.Sized(30) {
+		asked := time.Now()
+		rig.Eventually(t, soon, "a moment in which it is free", func() error {
+			return raw.Do(t.Context(), raw.B().Set().Key(name).Value("poller").Nx().PxMilliseconds(5000).Build()).Error()
+		})
+		longest = max(longest, time.Since(asked))
+		rest(time.Millisecond)
+		require.NoError(t, raw.Do(t.Context(), raw.B().Del().Key(name).Build()).Error())
+	}
+	t.Logf("the longest wait: %v", longest)
 }
