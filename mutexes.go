@@ -30,7 +30,7 @@ package latchkey
 //	redServers.mu           | which members of a RedLock share a server                  |
 //	serverIdentity.mu       | the id of the server, as last heard                        | redServers.mu
 //	fairWaitList.mu         | the waiters of fair locks, and their tickets               | foreign code
-//	queueShard.mu           | wait queues: lines, uses, holds here, last answers         | compositeHold.mu, ownership.mu, watchdog.mu, fairWaitList.mu
+//	queueShard.mu           | wait queues: lines, uses, holds here, last answers         | compositeHold.mu, ownership.mu, fairWaitList.mu
 //	notifier.mu             | the listeners, and the nodes that own slots                | fairWaitList.mu
 //	listener.mu             | the subscriptions at a node                                | fairWaitList.mu, notifier.mu
 //	reporter.mu             | what the program has yet to be told                        |

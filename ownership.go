@@ -112,13 +112,6 @@ func (o *ownership) addHold(r *request, under *holdState, a transport.Answer) (s
 	return s, nil
 }
 
-// isWaitedFor reports whether others of this client are in line behind the ownership, or behind the
-// lock of several of which it is a member.
-func (o *ownership) isWaitedFor() bool {
-	group := o.group.Load()
-	return o.queue.hasLine() || group != nil && group.hasLine()
-}
-
 // noteDoubt takes note of the answer to an acquisition.
 func (o *ownership) noteDoubt(a transport.Answer) {
 	if !a.Doubt {

@@ -21,10 +21,6 @@ type dueTimes struct {
 	period   time.Duration // time between renewals
 }
 
-// verifyOnly is the lease of a renewal that only finds out whether the owner has the lock: it is
-// less than what is left of any lease, so that nothing is changed.
-const verifyOnly = -time.Second
-
 func newSchedule() schedule { return schedule{index: -1} }
 
 // dueAt is part of [dueItem].

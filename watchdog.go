@@ -18,8 +18,6 @@ const (
 	// longestSleep bounds how late the watchdog sees that the machine has slept. Each look
 	// costs a tenth of a millisecond of processor time.
 	longestSleep = 200 * time.Millisecond
-	// shortestLook is the least time between two looks for holds to be verified.
-	shortestLook = 10 * time.Millisecond
 	// idleSleep is how long the watchdog sleeps when there is nothing to watch.
 	idleSleep = time.Hour
 	// clockJump is how far the clocks may part before every hold is looked at.
@@ -136,6 +134,7 @@ func (w *watchdog) keepTime() {
 			return
 		}
 		now := w.clock()
+		w.verify(now.Mono)
 		for _, o := range w.collect(now) {
 			if !o.endIfDue() {
 				o.endLimited()
@@ -172,7 +171,7 @@ func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 	if jumped {
 		return slices.Clone(w.queue.items)
 	}
-	renewing := w.startVerifying(now.Mono)
+	renewing := false
 	for w.queue.next() <= now.Mono {
 		o := w.queue.pop()
 		if o.schedule.deadline <= now.Mono {
@@ -187,30 +186,6 @@ func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 		signal(w.renew)
 	}
 	return overdue
-}
-
-// verifyPause is how long nothing need be heard of a hold that others of this client wait for. The
-// watchdog looks for such holds as often, so that one is verified once a poll ceiling.
-func (c *Client) verifyPause() time.Duration { return max(c.options.PollCeiling/2, shortestLook) }
-
-// startVerifying has holds renewed early that others of this client are in line for: they do not ask
-// the server, and find out in this way that the lock was taken from the holder. A hold that is not
-// renewed is verified only. It reports whether there are any.
-func (w *watchdog) startVerifying(now time.Duration) bool {
-	if now < w.lookAt {
-		return false
-	}
-	w.lookAt = now + w.client.verifyPause()
-	var found []*ownership
-	for _, o := range w.queue.items {
-		if o.schedule.verifyAt <= now && now < o.schedule.deadline && o.isWaitedFor() {
-			found = append(found, o)
-		}
-	}
-	for _, o := range found {
-		w.startRenewal(o)
-	}
-	return len(found) > 0
 }
 
 // startRenewal marks an ownership as being renewed: until the result is in, only its

@@ -1,0 +1,62 @@
+package latchkey
+
+import (
+	"slices"
+	"time"
+)
+
+// Goroutines in line behind a hold of their own client do not ask the server. In their place the
+// watchdog has such holds renewed once a poll ceiling, so that it is noticed if the lock was taken
+// from the holder. A hold that is not renewed is only looked at.
+
+const (
+	// verifyOnly is the lease of a renewal that only finds out whether the owner has the lock: it
+	// is less than what is left of any lease, so that nothing is changed.
+	verifyOnly = -time.Second
+	// shortestLook is the least time between two looks for such holds.
+	shortestLook = 10 * time.Millisecond
+)
+
+// verifyPause is how long nothing need be heard of a hold that others of this client wait for. The
+// watchdog looks for such holds as often, so that one is verified once a poll ceiling.
+func (c *Client) verifyPause() time.Duration { return max(c.options.PollCeiling/2, shortestLook) }
+
+// isWaitedFor reports whether others of this client are in line behind the ownership, or behind the
+// lock of several of which it is a member.
+func (o *ownership) isWaitedFor() bool {
+	group := o.group.Load()
+	return o.queue.hasLine() || group != nil && group.hasLine()
+}
+
+// verify has holds verified that others wait for, if it is time to look for them. There may be many
+// holds: who waits for them is found out while nobody else is held up.
+func (w *watchdog) verify(now time.Duration) {
+	found := slices.DeleteFunc(w.unheard(now), func(o *ownership) bool { return !o.isWaitedFor() })
+	if len(found) == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range found {
+		if o.schedule.index >= 0 && o.schedule.verifyAt <= now { // it may be over by now, or renewed
+			w.startRenewal(o)
+		}
+	}
+	signal(w.renew)
+}
+
+// unheard returns the holds of which nothing has been heard for a while, if it is time to look.
+func (w *watchdog) unheard(now time.Duration) (found []*ownership) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now < w.lookAt {
+		return nil
+	}
+	w.lookAt = now + w.client.verifyPause()
+	for _, o := range w.queue.items {
+		if o.schedule.verifyAt <= now && now < o.schedule.deadline {
+			found = append(found, o)
+		}
+	}
+	return found
+}
