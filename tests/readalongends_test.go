@@ -277,7 +277,7 @@ func TestReadAlong_while_the_client_closes(t *testing.T) {
 							return inner.Unlock(ctx)
 						}
 						return nil
-					}, latchkey.Wait(time.Microsecond+rand.N(time.Duration(tries)*time.Millisecond)))
+					}, latchkey.Wait(time.Microsecond+rand.N(time.Duration(tries*tries)*time.Millisecond)))
 					if errors.Is(err, latchkey.ErrClosed) {
 						return
 					}

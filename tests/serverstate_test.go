@@ -273,10 +273,17 @@ func TestPassingTrouble(t *testing.T) {
 				lock := k.open(connectVia(t, server, tap.Addr(), brief), name)
 				heal := tap.Refuse(rig.Mentions(name), text)
 
-				start := time.Now()
-				_, err := lock.TryLock(t.Context())
-				hasCode(t, err, code)
-				assert.Less(t, time.Since(start), brief.RetryBudget+leeway)
+				rig.Eventually(t, soon, "the error of the server", func() error {
+					start := time.Now()
+					_, err := lock.TryLock(t.Context())
+					require.Error(t, err)
+					assert.Less(t, time.Since(start), brief.RetryBudget+leeway)
+					var reply *rueidis.RedisError
+					if !errors.As(err, &reply) || !strings.HasPrefix(reply.Error(), code) {
+						return err // the last answer came too late, as on a busy machine
+					}
+					return nil
+				})
 
 				waiter := lockInBackground(within(t, soon), lock)
 				rest(100 * time.Millisecond) // it is in the trouble by then
