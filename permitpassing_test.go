@@ -68,3 +68,36 @@ func TestPassPermits_for_a_turn(t *testing.T) {
 	q.permitsReturn(10)
 	require.True(t, q.passPermits(1))
 }
+
+// Of the clients that hear of permits those ask first that have heard of the most releases since they
+// were granted some, and one that has some to pass on last.
+func TestPassPermits_in_the_order_of_clients(t *testing.T) {
+	q, _ := newPermitQueue(1)
+	require.GreaterOrEqual(t, q.pauseForOthers(), yieldFor/2, "it has some to pass on")
+	q.permitsReturn(10)
+	q.permitsReturned(10, listeners{told: 4, clients: 4, known: true, all: true})
+	for last := yieldFor; last > 0; last = q.pauseForOthers() {
+		q.message("10")
+		require.Less(t, q.pauseForOthers(), last)
+	}
+	require.Equal(t, 4, q.releases, "each of the others has had its turn")
+	q.permitsGranted(1, -1)
+	require.Zero(t, q.releases)
+}
+
+// After a release the front asks when others have had time to, if there were too few permits, unless nobody
+// else listens, or it is passed permits.
+func TestPassPermits_asks_after_others(t *testing.T) {
+	q, front := newPermitQueue(1)
+	q.frontRests(ErrNotAcquired)
+	q.permitsReturn(5)
+	require.Positive(t, q.yieldPause())
+	q.permitsReturned(5, listeners{told: 2, clients: 2, known: true, all: true})
+	require.Positive(t, q.yieldPause(), "another client listens")
+	require.True(t, q.passPermits(1))
+	require.True(t, front.passed)
+	require.Zero(t, q.yieldPause())
+	front.passed = false
+	q.permitsReturned(5, listeners{told: 0, known: true, all: true})
+	require.Zero(t, q.yieldPause(), "nobody else listens")
+}

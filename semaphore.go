@@ -25,7 +25,8 @@ import (
 // Waiters of one client are served first come first served, whatever number they ask
 // for; only while the first of them asks the server, others that ask for no more may get permits
 // before it. A Release passes permits to them in memory, and sends nothing, for a turn
-// ([Options.Turn]) at a time. Among clients there is no order. A request that has been first in its client for a
+// ([Options.Turn]) at a time. Clients take turns, in no
+// strict order. A request that has been first in its client for a
 // fifth of Options.StaleWaiterTimeout may have permits reserved for it, one request at a
 // time: others, of this library, can take only unreserved permits, so that a large
 // request is not starved by small ones. That lasts for one StaleWaiterTimeout at first,

@@ -98,6 +98,9 @@ func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter) err
 // yield rests while the front is to let others go first. While a mutex is left to pollers the front looks
 // whether one has come, whose turn has begun then.
 func (c *Client) yield(ctx context.Context, q *waitQueue, a attempter) error {
+	if permitsOf(a) != nil {
+		return c.yieldPermits(ctx, q)
+	}
 	for pause := q.yieldPause(); pause > 0; pause = q.yieldPause() {
 		mutex, is := a.(*acquisition)
 		looks := is && mutex.lock.spec.recipe && q.isOpen()
@@ -109,6 +112,18 @@ func (c *Client) yield(ctx context.Context, q *waitQueue, a attempter) error {
 		}
 		if theirs := mutex.lookForPoller(ctx, q); theirs > 0 {
 			return transport.Rest(ctx, c.closing, theirs)
+		}
+	}
+	return nil
+}
+
+// yieldPermits is yield for permits, of which the front may be passed some meanwhile, or hear that it is its
+// turn.
+func (c *Client) yieldPermits(ctx context.Context, q *waitQueue) error {
+	begun := time.Now()
+	for pause := q.yieldPause(); pause > 0 && time.Since(begun) < longestYield; pause = q.yieldPause() {
+		if err := transport.Delay(ctx, c.closing, q.signals, pause); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -132,7 +132,7 @@ func (q *waitQueue) standsNoMore(next any) (left any) {
 func (q *waitQueue) yieldPause() time.Duration {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	pause := max(0, time.Until(q.openUntil))
+	pause := max(q.permitPause(), time.Until(q.openUntil))
 	if !q.yields {
 		return pause
 	}
@@ -194,7 +194,8 @@ func (q *waitQueue) message(text string) {
 	if own {
 		q.ownMessages--
 	}
-	waits := !own && (q.letStrangerPass() || q.letOthersTake())
+	q.letOthersTake()
+	waits := !own && q.letStrangerPass()
 	q.shard.mu.Unlock()
 	if !own && !waits {
 		q.wakeFronts()

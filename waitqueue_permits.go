@@ -87,6 +87,7 @@ func (q *waitQueue) noteAnnounced(text string) {
 	if err != nil {
 		return
 	}
+	q.releases++
 	if q.announced = n; n == 0 {
 		q.endTurns()
 	}

@@ -30,9 +30,10 @@ type permitTurns struct {
 	lasts     time.Duration // how long a turn is
 	alone     bool          // the server told nobody else of the last release
 	returning int           // releases under way
-	passedOn  bool          // permits were passed on since the last release
-	turnEnded bool          // of permits that are being released: the front is to ask a moment later
-	yielding  bool          // it will
+
+	othersUntil time.Time // other clients may ask before the front
+	clients     int       // of this library, that were told of the last release of this one
+	releases    int       // that were heard of since the server granted permits
 
 	// freed are permits that were released while nobody else listened, and that nobody here has
 	// taken since; freedBefore are those that there were when the front asked.
@@ -62,6 +63,7 @@ func (q *waitQueue) permitsGranted(n int, turn time.Duration) {
 	if q.asksNow {
 		q.frontTook(n)
 	}
+	q.releases = 0
 	if q.freed > 0 || q.returning > 0 { // the answer to the release may be yet to come
 		q.freed -= n
 	}
@@ -100,12 +102,15 @@ func (q *waitQueue) mayPassPermits(n int) bool {
 	return false
 }
 
-// permitsReturn notes that a release is sent, of permits whose turns began first.
+// permitsReturn notes that a release is sent, of permits whose turns began first. If others listen, and there
+// are too few permits, they may ask before the front does.
 func (q *waitQueue) permitsReturn(n int) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.returning++
-	q.turnEnded, q.passedOn = q.passedOn && !q.alone, false
+	if !q.alone && q.refused {
+		q.othersUntil = time.Now().Add(askLast())
+	}
 	for len(q.turns) > 0 && q.turns[0].count <= n {
 		n -= q.turns[0].count
 		q.turns = q.turns[1:]
@@ -132,8 +137,10 @@ func (q *waitQueue) permitsReturned(n int, l listeners) {
 	}
 	q.returning--
 	q.alone = l.known && l.all && l.told == here
+	q.clients = int(l.clients)
 	switch {
 	case q.alone:
+		q.othersUntil = time.Time{}
 		q.freed += n
 		q.beginTurns()
 	case l.known && l.told > max(l.clients, here):
@@ -159,7 +166,6 @@ func (q *waitQueue) beginTurns() {
 // notePass notes that permits are passed on. It counts for those whose turn ends first.
 // shard.mu is held.
 func (q *waitQueue) notePass() {
-	q.passedOn = true
 	first := &q.turns[0]
 	if first.passes--; first.passes <= 0 {
 		first.ends = time.Now()
@@ -189,23 +195,35 @@ func (q *waitQueue) permitsChanged() {
 	q.endTurns()
 }
 
-// letOthersTake reports whether other clients may take the permits that are announced: this one
-// has some to pass on, or had until it released these. The front asks a moment later. shard.mu is held.
-func (q *waitQueue) letOthersTake() bool {
+// letOthersTake lets other clients take the permits that are announced, before the front asks.
+// shard.mu is held.
+func (q *waitQueue) letOthersTake() { q.othersUntil = time.Now().Add(q.pauseForOthers()) }
+
+// pauseForOthers is how long other clients have to take the permits that are announced. One that has some
+// to pass on asks last. Of the others those ask first who have heard of the most releases since they were granted
+// any: who has released these asks late. shard.mu is held.
+func (q *waitQueue) pauseForOthers() time.Duration {
 	now, last := time.Now(), len(q.turns)-1
-	has := last >= 0 && now.Before(q.turns[last].ends)
-	if !has && !q.turnEnded && !q.yielding || now.Before(q.strangersUntil) {
-		return false
+	switch {
+	case now.Before(q.strangersUntil):
+	case last >= 0 && now.Before(q.turns[last].ends):
+		return askLast()
+	case q.releases < q.clients:
+		return yieldFor * time.Duration(q.clients-q.releases) / time.Duration(q.clients)
 	}
-	q.turnEnded = false
-	if !q.yielding {
-		q.yielding = true
-		time.AfterFunc(yieldFor/2+rand.N(yieldFor), func() {
-			q.shard.mu.Lock()
-			q.yielding = false
-			q.shard.mu.Unlock()
-			q.signal()
-		})
+	return 0
+}
+
+// longestYield is how long the front lets other clients ask first at most.
+const longestYield = yieldFor * 3 / 2
+
+// askLast is after what time a client asks that is to ask after all others.
+func askLast() time.Duration { return yieldFor/2 + rand.N(yieldFor) }
+
+// permitPause is for how long the front is to let other clients ask first. shard.mu is held.
+func (q *waitQueue) permitPause() time.Duration {
+	if q.front == nil || q.front.passed {
+		return 0
 	}
-	return true
+	return max(0, time.Until(q.othersUntil))
 }

@@ -27,8 +27,9 @@ func permitContest(t *testing.T, permits int, hold time.Duration, goroutines ...
 	return c, name
 }
 
-// Several goroutines of several clients want permits all the time: never too many inside, nobody is
-// forgotten, and nobody waits for longer than a turn of each client and the time for which permits are kept.
+// Several goroutines of several clients want permits all the time: never too many inside, and nobody is
+// forgotten. The longest wait is printed beside what it would be if clients came one after the other: a turn of each
+// client, and the time for which a permit is kept.
 func TestPermitPassing_for_many_clients(t *testing.T) {
 	for _, permits := range []int{1, 3} {
 		for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
@@ -38,15 +39,17 @@ func TestPermitPassing_for_many_clients(t *testing.T) {
 				late := rig.WatchLateness()
 				c.run(t)
 				bound := time.Duration(len(c.parties))*turn + hold
-				t.Logf("the longest wait %v, a turn of each client and the hold are %v, this process was %v late: %v",
+				bound = max(bound, time.Duration(len(c.waits))*hold/time.Duration(permits)) // in which each passes once
+				t.Logf("the longest wait %v, to be compared with %v, this process was %v late: %v",
 					c.tally.Longest().Round(time.Millisecond), bound, late().Round(time.Millisecond), c)
-				c.targetFairness(t, bound)
+				c.targetFairness(t, 3*bound)
 			})
 		}
 	}
 }
 
-// A lone goroutine of a client wants permits beside four of another.
+// A lone goroutine of a client wants permits beside four of another. Clients take turns, of any number of
+// goroutines: what a goroutine has is printed.
 func TestPermitPassing_beside_a_lone_goroutine(t *testing.T) {
 	for _, permits := range []int{1, 3} {
 		for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
@@ -54,10 +57,10 @@ func TestPermitPassing_beside_a_lone_goroutine(t *testing.T) {
 				c, _ := permitContest(t, permits, hold, 1, 4)
 				c.lasts = sharesFor(t, time.Second/2)
 				c.run(t)
-				share, fair := c.share(0)
-				lone, other := share, (1-share)/4
-				t.Logf("the lone one has %.3f of all passes, %.1f times what another has: %v", share, lone/other, c)
-				rig.Target(t, lone <= 2*other && other <= 2*lone, "the lone one has %.3f of all passes, an equal share is %.3f", share, fair)
+				share, _ := c.share(0)
+				t.Logf("the lone one has %.3f of all passes, %.2f times what another has: %v", share, 4*share/(1-share), c)
+				bound := 3 * max(2*turn+hold, 5*hold/time.Duration(permits))
+				rig.Target(t, c.tally.Longest() <= bound, "the longest wait %v, want %v at most", c.tally.Longest(), bound)
 			})
 		}
 	}
@@ -92,7 +95,7 @@ func TestPermitPassing_beside_who_polls(t *testing.T) {
 				c, name := permitContest(t, permits, hold, 4)
 				c.lasts, c.both = sharesFor(t, time.Second/2), true
 				other := pollingForPermits(rig.Shared().Raw(t), name, max(hold, 5*time.Millisecond))
-				c.parties = append(c.parties, party{name: "who polls", goroutines: 1, acquire: other, polls: true})
+				c.parties = append(c.parties, party{name: "who polls", goroutines: 1, acquire: other, weight: c.parties[0].weight, polls: true})
 				c.run(t)
 				t.Log(c)
 			})
