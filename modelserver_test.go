@@ -222,6 +222,10 @@ func (r *recorder) Do(ctx context.Context, c rueidis.Completed) rueidis.RedisRes
 	}
 	if r.sent == nil { // what follows asks why the first was refused
 		r.sent = slices.Clone(words)
+		if words[0] == "EVAL" { // the first use of a script
+			script := newModelScript(words[1])
+			r.sent[0], r.sent[1] = "EVALSHA", script.digest
+		}
 	}
 	return rueidis.NewErrorResult(&rueidis.RedisError{})
 }
