@@ -3,7 +3,6 @@ package latchkey
 import (
 	"cmp"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -27,8 +26,7 @@ type ownership struct {
 	turn     transport.FIFOMutex
 	schedule schedule // the watchdog's
 
-	queue *waitQueue                // that counts its holds, set when it begins: the line in which they are passed on, or the whole
-	group atomic.Pointer[waitQueue] // the line for the lock of several of which it is a member, or nil
+	linesBehind
 
 	mu    sync.Mutex // guards what follows
 	phase phase

@@ -2,6 +2,7 @@ package latchkey
 
 import (
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,6 +21,12 @@ const (
 // verifyPause is how long nothing need be heard of a hold that others of this client wait for. The
 // watchdog looks for such holds as often, so that one is verified once a poll ceiling.
 func (c *Client) verifyPause() time.Duration { return max(c.options.PollCeiling/2, shortestLook) }
+
+// linesBehind is where others of this client wait for an ownership.
+type linesBehind struct {
+	queue *waitQueue                // that counts its holds, set when it begins: the line in which they are passed on, or the whole
+	group atomic.Pointer[waitQueue] // the line for the lock of several of which it is a member, or nil
+}
 
 // isWaitedFor reports whether others of this client are in line behind the ownership, or behind the
 // lock of several of which it is a member.
