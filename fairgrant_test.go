@@ -230,6 +230,25 @@ func TestFairGrant_free_lock(t *testing.T) {
 	}
 }
 
+// An owner of this library without a note has lost it, or is used up and back with an old queue. It
+// counts as one that gives no sign of life from the first look on, whatever its deadline is.
+func TestFairGrant_owner_without_a_note(t *testing.T) {
+	s := granting(t)
+	s.stale = "200"
+	const old = "77777777-7777-8777-8777-777777777777:1"
+	require.Nil(t, s.acquire(ownerA, s.stale, ""))
+	k, deadline := s.keys.fairKeys(), strconv.FormatInt(time.Now().Add(5*time.Minute).UnixMilli(), 10)
+	require.NoError(t, s.do("RPUSH", k[1], old).Error())
+	require.NoError(t, s.do("ZADD", k[2], deadline, old).Error())
+	s.wait(ownerB)
+	s.once(s.releaseCall(ownerA, 0, "0"))
+	require.Equal(t, []string{old, ownerB}, s.state().queue, "it may come yet")
+	require.Eventually(t, func() bool {
+		return s.once(s.refreshCall(ownerB)).([]any)[0] == int64(2)
+	}, 10*time.Second, 20*time.Millisecond, "the next one is the first")
+	require.Nil(t, s.once(s.acquireCall(ownerB, "1", s.stale, "")))
+}
+
 // What a waiter is to be granted stands in its note, outlives its signs of life, and changes when
 // it asks.
 func TestFairGrant_note(t *testing.T) {

@@ -14,6 +14,9 @@
 -- Redisson subscribes at a replica. In a cluster the subscribers of classic messages may
 -- be at any node, and nobody is taken for dead.
 --
+-- An owner of this library is looked at in the same way if it has no note: it has lost it, and
+-- will ask, or it is used up and came back with an old queue. Wherever nobody listens for it, it is silent.
+--
 -- In notes, where a waiter of Redisson has none otherwise:
 --   <owner>   "?:<ms>": silent, and dead from then on, unless it is heard before
 --   <client>  "<run id>:<ms>": this server has counted one of its subscriptions; that
@@ -72,9 +75,10 @@ local function update(waiters, texts)
     if there or counts[n] > 0 then
       here = here or server() or ''
     end
-    local trusted = there and there == here
+    local own = string.sub(waiter, 15, 15) == '8' -- see newClientID in client.go
+    local trusted = own or there and there == here
     if counts[n] > 0 then
-      if here ~= '' and not (trusted and expiry(waiter, known[n]) > now + remembered / 2) then
+      if not own and here ~= '' and not (trusted and expiry(waiter, known[n]) > now + remembered / 2) then
         write(clients[n], here .. ':' .. string.format('%.0f', now + remembered))
       end
     elseif trusted and not texts[i] and stale then

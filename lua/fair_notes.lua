@@ -19,7 +19,8 @@ local silent = {} -- clients that do not hear of a grant: their waiters are dead
 
 -- since tells since when a waiter of this library waits, nil of any other.
 local function since(text)
-  return text and tonumber(string.match(text, '^(%d+):'))
+  local us = text and string.match(text, '^(%d+):')
+  return us and tonumber(us)
 end
 
 -- wants returns what a waiter is to be granted, as it stands in its note: the lease and

