@@ -4,20 +4,24 @@
 // wants to see of it, and ends with a summary: the backend that the integration
 // tests used, what was skipped and why, and the counts. It is started by test.sh.
 //
-// With LATCHKEY_TEST_NOSKIP=1 a skipped test fails the run.
+// With LATCHKEY_TEST_NOSKIP=1 a skipped test fails the run. LATCHKEY_TEST_SLOWEST=n also lists the n tests
+// that take longest among those that run one after the other, and how long all of those take.
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -27,6 +31,7 @@ type event struct {
 	Package string
 	Test    string
 	Output  string
+	Elapsed float64
 }
 
 // backendPrefix begins the line by which the rig in tests/ says what it runs on.
@@ -45,6 +50,9 @@ type summary struct {
 	skipped        []string            // reasons, in order of appearance
 	skips          map[string][]string // tests by reason
 	backends       []string
+
+	paused map[string]bool    // tests that run beside others, by package and name
+	took   map[string]float64 // seconds that the others took
 }
 
 func main() {
@@ -57,6 +65,8 @@ func run(args []string) int {
 		output:  map[string][]string{},
 		broken:  map[string]bool{},
 		skips:   map[string][]string{},
+		paused:  map[string]bool{},
+		took:    map[string]float64{},
 	}
 	// An interrupt reaches go test as well; this process stays to tell the end.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
@@ -112,9 +122,14 @@ func (s *summary) take(e event) {
 		fmt.Print(e.Output)
 	case "output":
 		s.takeOutput(key, e)
+	case "pause":
+		s.paused[key] = true
 	case "pass":
 		if e.Test != "" && !strings.Contains(e.Test, "/") {
 			s.passed++
+			if !s.paused[key] {
+				s.took[key] = e.Elapsed
+			}
 		}
 		delete(s.output, key)
 	case "skip":
@@ -223,4 +238,19 @@ func (s *summary) print() {
 		fmt.Println("failed:", failure)
 	}
 	fmt.Printf("%d passed, %d failed, %d skipped\n", s.passed, s.failed, count)
+	if n, err := strconv.Atoi(os.Getenv("LATCHKEY_TEST_SLOWEST")); err == nil {
+		s.printSlowest(n)
+	}
+}
+
+func (s *summary) printSlowest(n int) {
+	total := 0.0
+	for _, seconds := range s.took {
+		total += seconds
+	}
+	fmt.Printf("one after the other: %d tests, %.0f s\n", len(s.took), total)
+	slowest := slices.SortedFunc(maps.Keys(s.took), func(a, b string) int { return cmp.Compare(s.took[b], s.took[a]) })
+	for _, key := range slowest[:min(n, len(slowest))] {
+		fmt.Printf("  %5.1f s  %s\n", s.took[key], key)
+	}
 }
