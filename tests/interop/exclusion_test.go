@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -113,6 +114,10 @@ func (a *arena) checkPool() {
 	assert.Zero(a.t, held, "ids that are held at the end")
 }
 
+// subscriptionTimeout is the error of Redisson, among its own threads as well, when many of one client
+// subscribe and unsubscribe on a busy machine.
+const subscriptionTimeout = "Unable to acquire subscription lock"
+
 // run lets all contend and returns what each side achieved.
 func (a *arena) run() map[string]outcome {
 	a.t.Helper()
@@ -129,8 +134,13 @@ func (a *arena) run() map[string]outcome {
 	outcomes := map[string]outcome{}
 	for i, c := range answers {
 		side := "Redisson " + a.java[i].jvm.version
+		answer := rig.Await(a.t, a.lasts+time.Minute, side, c)
+		if err := answer.err(); err != nil && strings.Contains(err.Error(), subscriptionTimeout) {
+			a.t.Logf("%s gave up: %v", side, err)
+			continue
+		}
 		sum := outcomes[side]
-		sum.add(value[outcome](a.t, rig.Await(a.t, a.lasts+time.Minute, side, c)))
+		sum.add(value[outcome](a.t, answer))
 		outcomes[side] = sum
 	}
 	outcomes["Go"] = a.childOutcomes(children)

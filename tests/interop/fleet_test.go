@@ -79,6 +79,10 @@ const noise = 1.1
 
 func compare(t *testing.T, mixed, alone sides) {
 	t.Helper()
+	if len(mixed.java.Shares) == 0 || len(alone.java.Shares) == 0 {
+		t.Log("no comparison: Java gave up")
+		return
+	}
 	sumOurs, ours := mixed.ours.each()
 	sumJava, java := mixed.java.each()
 	_, among := alone.java.each()
