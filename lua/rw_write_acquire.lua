@@ -25,8 +25,8 @@
 -- within a tenth of that time, it is not noted anew. Holders whose leases are over are removed, 64
 -- at most in one call.
 --
--- Cost: 8 commands if nobody else has come, 10 after a wait; 14 if it is refused, 4 if it is
--- again. O(log n) in the readers and the waiting writers. Idempotent: counts are absolute;
+-- Cost: 8 commands if nobody else has come, 10 after a wait; 16 if it is refused, 6 if it is
+-- again; 3 more to wait in the queue, and 4 to wait on. O(log n) in the readers and the waiting writers. Idempotent: counts are absolute;
 -- entering again never adds to a lease nor shortens it.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, lease, count, stale = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
