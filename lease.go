@@ -29,10 +29,12 @@ func newLeaseTerm(sent transport.Stamp, granted, full, maxHold time.Duration) le
 }
 
 // newGrantedTerm is the term of an owner that was made then, and was granted a short lease later by
-// whoever released the lock. The first renewal makes it what the acquisition has asked for.
+// whoever released the lock. The first renewal makes it what the acquisition has asked for. It is not
+// sent at once, however much of the lease is over: a short hold does without it.
 func newGrantedTerm(made, now transport.Stamp, granted time.Duration, r *request) leaseTerm {
 	l := newLeaseTerm(made, granted, r.renewLease, 0)
-	l.renewedAt = made.Before(l.period() - granted/3)
+	due := max(granted/3-now.Since(made), granted/4)
+	l.renewedAt = now.Before(l.period() - due)
 	if !r.renew && r.lease > granted {
 		l.raise = holdLimit{r.lease, now}
 	}
@@ -124,7 +126,7 @@ func (l *leaseTerm) period() time.Duration { return l.full / 3 }
 // untilRenewal is when the next renewal is due: after a period, a little less at random so
 // that clients spread.
 func (l *leaseTerm) untilRenewal(now transport.Stamp) time.Duration {
-	return l.period() - rand.N(l.period()/16+1) - now.Since(l.renewedAt)
+	return l.period() - rand.N(min(l.period(), l.granted/3)/16+1) - now.Since(l.renewedAt)
 }
 
 // retryPause is how long to wait after a renewal that has failed, about.

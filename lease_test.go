@@ -79,3 +79,19 @@ func TestLimit_of_nothing_allows_everything(t *testing.T) {
 	require.Equal(t, noDeadline, none.left(leaseStart))
 	require.Equal(t, noDeadline, none.valid(later(MaxLease)))
 }
+
+// A lease that was granted is short. A short hold needs no renewal, however long its owner has waited;
+// if one fails, there is time for others.
+func TestLease_granted_is_not_renewed_at_once(t *testing.T) {
+	const granted = 5 * time.Second
+	r := &request{lease: time.Minute, renew: true, renewLease: time.Minute}
+	for waited := time.Duration(0); waited <= granted/2; waited += granted / 20 {
+		l := newGrantedTerm(leaseStart, later(waited), granted, r)
+		for range 20 {
+			due := l.untilRenewal(later(waited))
+			require.Greater(t, due, granted/4-granted/40)
+			require.LessOrEqual(t, due, granted/3)
+			require.Greater(t, l.valid(later(waited+due)), granted/4-granted/40)
+		}
+	}
+}
