@@ -35,7 +35,7 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 // The former holder is not asked. If it is a client of this library, its hold ends with
 // ErrLost at its next renewal, a third of its lease later at most; one with a fixed lease
 // ([Lease]) ends when that is over. If goroutines of its client wait for it, it ends within
-// Options.PollCeiling (but for a fair or read/write lock). Until then it works on, and two may be inside.
+// Options.PollCeiling (but for fair locks and readers). Until then it works on, and two may be inside.
 //
 // The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not
 // answered. It may or may not have happened, and may be repeated.

@@ -33,7 +33,7 @@ func (o *ownership) place() *int { return &o.schedule.index }
 func (o *ownership) plan() {
 	now := o.client.clock()
 	renewAt := noDeadline
-	if o.renews() && !o.lease.atLimit() {
+	if o.renews() {
 		renewAt = now.Mono + o.lease.untilRenewal(now)
 	}
 	o.planAt(now, renewAt)
@@ -42,15 +42,15 @@ func (o *ownership) plan() {
 // planAt is plan with the time of the next renewal. o.mu is held.
 func (o *ownership) planAt(now transport.Stamp, renewAt time.Duration) {
 	due := dueTimes{renewAt: renewAt, verifyAt: noDeadline, deadline: now.Mono + o.lease.valid(now), period: o.lease.period()}
-	if o.lock.spec.line != sharedLine { // in which nobody asks meanwhile
+	if o.lock.spec.lineRests() {
 		due.verifyAt = now.Mono + o.client.verifyPause()
 	}
 	o.client.watchdog.plan(o, due)
 }
 
-// renews reports whether the lease is to be renewed. o.mu is held.
+// renews reports whether the lease is to be renewed, and a renewal adds something. o.mu is held.
 func (o *ownership) renews() bool {
-	return o.phase == held && (o.holds.renewing > 0 || o.lease.raise.max > 0)
+	return o.phase == held && (o.holds.renewing > 0 || o.lease.raise.max > 0) && !o.lease.atLimit()
 }
 
 // nextLease is the lease for a renewal that is about to be sent, 0 if there is
@@ -62,7 +62,7 @@ func (o *ownership) nextLease() time.Duration {
 	case o.renews():
 		o.doubt.renewal = true
 		return max(o.lease.next(o.client.clock()), 0)
-	case o.phase == held && o.lock.spec.line != sharedLine:
+	case o.phase == held && o.lock.spec.lineRests():
 		return verifyOnly
 	}
 	return 0

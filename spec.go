@@ -51,3 +51,6 @@ func (s *spec) entryTokens() string {
 	}
 	return "0"
 }
+
+// lineRests reports whether nobody in line asks the server while this client holds the lock.
+func (s *spec) lineRests() bool { return s.line == onlyLine || s.passes }
