@@ -178,8 +178,8 @@ func TestHandover_failover_that_loses_the_queue(t *testing.T) {
 		f.fallBehind()
 		ctx := within(t, time.Minute)
 		waiters := []<-chan acquisition{f.another(ctx), f.another(ctx), f.another(ctx)}
-		f.over()
 		require.Zero(t, f.waiting(f.next))
+		f.over()
 		mustUnlock(t, hold)
 		longest := f.serve(waiters...)
 		t.Logf("one owner has it for %v at most", longest.Round(time.Millisecond))
