@@ -205,8 +205,8 @@ func giveBack(t *testing.T, s *latchkey.Semaphore, n int) {
 func TestPermitPassing_loses_none_to_who_gives_up(t *testing.T) {
 	s := newHotSemaphore(t, 1, longTurn)
 	require.NoError(t, s.Acquire(t.Context(), 1))
-	had, tries := 0, rig.Sized(20_000)
-	for range tries {
+	had, tries := 0, 0
+	for ends := time.Now().Add(rig.Lasting(5 * time.Second)); time.Now().Before(ends); tries++ {
 		ctx, cancel := context.WithCancel(t.Context())
 		var waiting, next <-chan error
 		if rand.N(2) == 0 { // it is in front
