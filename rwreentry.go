@@ -32,7 +32,9 @@ func resolveSide(ctx context.Context, a *acquisition) (*ownership, error) {
 			return h.ownership, nil
 		}
 		if h := holdFrom(ctx, p, p.spec.otherSide()); h != nil {
-			return h.ownership.otherSide(p)
+			if o, err := h.ownership.otherSide(p, h); o != nil || err != nil {
+				return o, err
+			}
 		}
 		var err error
 		if owner, err = ownerFrom(ctx); err != nil {
@@ -55,21 +57,27 @@ func (s *spec) otherSide() Kind {
 	return KindRead
 }
 
-// otherSide returns the ownership on the side of p for an owner that has t on the other.
-func (o *ownership) otherSide(p *primitive) (*ownership, error) {
+// otherSide returns the ownership on the side of p for an owner that has o on the other: under a hold
+// of it, or for its owner if that is nil. There is none to read under a hold that has just ended.
+func (o *ownership) otherSide(p *primitive, under *holdState) (*ownership, error) {
 	switch {
 	case p.spec.side == KindRead:
-		return o.nest(p), nil
+		return o.nest(p, under), nil
 	case o.isNested() && o.sibling.live():
 		return o.sibling, nil
 	}
 	return nil, ErrUpgrade
 }
 
-// nest returns the ownership that reads for an owner that writes.
-func (o *ownership) nest(p *primitive) *ownership {
+// nest returns the ownership that reads for an owner that writes: under a hold of it, or for its owner
+// if that is nil. It returns nil if the hold has ended, after which another goroutine may write under
+// the same owner.
+func (o *ownership) nest(p *primitive, under *holdState) *ownership {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if under != nil && !under.active() {
+		return nil
+	}
 	if o.sibling == nil || !o.sibling.usable() {
 		o.sibling = o.client.registry.nested(p, o)
 	}
@@ -97,7 +105,7 @@ func (r *registry) findSide(p *primitive, owner Owner) (*ownership, error) {
 		return o, nil
 	}
 	if other := r.known(ownedName{p.key, p.spec.otherSide(), owner}); other != nil && other.live() && other.mayBeEntered(nil) {
-		return other.otherSide(p)
+		return other.otherSide(p, nil)
 	}
 	return r.newFor(p, ownedName{p.key, p.spec.side, owner}), nil
 }
@@ -132,7 +140,7 @@ func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 }
 
 func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) {
-	n := o.nest(o.lock.reader)
+	n := o.nest(o.lock.reader, nil)
 	defer n.forgetUnused()
 	for _, each := range []*ownership{o, n} {
 		if err := each.turn.Lock(ctx); err != nil {
