@@ -162,7 +162,7 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 		pause = min(pause, s.ceiling(c))
 	}
 	if a.waitsToBeTold(round) && !q.strangersMayLeaveLast() {
-		q.relyOnGrant(true)
+		q.relyOnGrant()
 		return pauseUntil(left, min(pause, longestEntryPause))
 	}
 	if s.passes { // before it is subscribed: a subscription that is relied on does not retire

@@ -67,11 +67,11 @@ func (q *waitQueue) relies() bool {
 	return q.waitsToBeTold
 }
 
-// relyOnGrant says whether the front waits to be told.
-func (q *waitQueue) relyOnGrant(is bool) {
+// relyOnGrant says that the front waits to be told, until it asks again.
+func (q *waitQueue) relyOnGrant() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.waitsToBeTold = is
+	q.waitsToBeTold = true
 }
 
 // readersFirst reports whether it is the turn of those in the shared line beside this one: they go

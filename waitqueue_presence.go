@@ -6,8 +6,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Clients of this library that wait for permits listen to a second channel of the semaphore, on
-// which nothing is published. Who listens to Redisson's channel and not to this one is a stranger.
+// Clients of this library that wait for permits, or for a read/write lock, listen to a second channel
+// of it, on which nothing is published. Who listens to Redisson's channel and not to this one is a stranger.
 
 // presenceChannel is that channel.
 func presenceChannel(key string) string { return "latchkey:" + transport.HashTag(key) + ":waits" }
