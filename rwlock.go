@@ -54,13 +54,16 @@ var (
 	// A script renews fewer of them than of others: a reader takes four times as long.
 	readSpec = &spec{kind: KindRead, family: KindRWLock, stored: KindRWLock, protocol: readProtocol{},
 		renew: rwRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: KindRead, line: sharedLine, joint: true, along: true,
-		resolve: resolveSide, fresh: freshOwner, wait: waitToRead}
+		resolve: resolveSide, fresh: freshOwner, wait: waitToRead, ceiling: signOfLife}
 	writeSpec = &spec{kind: KindWrite, family: KindRWLock, stored: KindRWLock, protocol: writeProtocol{},
 		renew: rwRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: KindWrite, line: exclusiveLine, joint: true,
 		passes: true, handsOver: true,
-		resolve: resolveSide, fresh: freshOwner,
-		ceiling: func(c *Client) time.Duration { return c.options.StaleWaiterTimeout / 3 }} // to count as alive
+		resolve: resolveSide, fresh: freshOwner, ceiling: signOfLife}
 )
+
+// signOfLife is how often a reader or writer that waits asks at least, so that the server knows of it
+// when a write ends.
+func signOfLife(c *Client) time.Duration { return c.options.StaleWaiterTimeout / 3 }
 
 // NewRWLock returns the read/write lock of that name. Nothing is sent.
 func (c *Client) NewRWLock(name string) *RWLock {

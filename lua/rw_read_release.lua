@@ -54,7 +54,7 @@ local function leave()
     delete(0, {key, leases, writers, notes})
     return tell(publish, channel)
   end
-  redis.call('hdel', notes, 'open') -- those whose turn it was have come and gone
+  redis.call('hdel', notes, 'open', owner) -- those whose turn it was have come and gone
   delete(0, {key, leases})
   lastEnd = nil
   --@include rw_hand_over

@@ -49,10 +49,17 @@ local function stopWaiting()
   end
 end
 
--- heal hands over a lock that nobody holds.
+-- heal hands over a lock that nobody holds. While it is the turn of readers, who has become the first in
+-- the queue is told to ask after it: the one that was told may have left just now.
 local function heal()
-  local open = redis.call('hget', notes, 'open')
-  if queue and waitingWriter() and tonumber(open or 0) <= clock() then
+  if not queue or not waitingWriter() then
+    return
+  end
+  local open = tonumber(redis.call('hget', notes, 'open') or 0) - clock()
+  if open > 0 then
+    --@include ask_first
+    pcall(askFirst, key, open)
+  else
     --@include rw_hand_over
     toWriter('')
   end

@@ -1,0 +1,95 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// Who waits for a read/write lock hears when it may come, although those before it give up or have
+// not been heard of for long.
+
+// asksSeldom is of clients that ask again so late that a test notices.
+const asksSeldom = 25 * time.Second
+
+// readerNoted waits until the server knows that a reader waits.
+func readerNoted(t *testing.T, admin *rig.Admin, name string) {
+	t.Helper()
+	rig.Eventually(t, soon, "a reader is known to wait", func() error {
+		if admin.Int("HEXISTS", "latchkey_rw:{"+name+"}", "readers") == 0 {
+			return errors.New("none is")
+		}
+		return nil
+	})
+}
+
+// writersQueued waits until so many writers are in the queue.
+func writersQueued(t *testing.T, admin *rig.Admin, name string, n int64) {
+	t.Helper()
+	rig.Eventually(t, soon, "the writers are in the queue", func() error {
+		if queued := admin.Int("ZCARD", queueKey(name)); queued != n {
+			return fmt.Errorf("%d are", queued)
+		}
+		return nil
+	})
+}
+
+// The reader whose turn it is after a write has given up, and so does the writer that was to ask when
+// the turn is over. The next writer is told.
+func TestWriter_behind_those_who_give_up(t *testing.T) {
+	t.Parallel()
+	name, admin := rig.Name(t), rig.NewAdmin(t, rig.Shared())
+	open := func() *latchkey.RWLock {
+		return connect(t, rig.Shared(), latchkey.Options{PollCeiling: asksSeldom, StaleWaiterTimeout: 3 * asksSeldom}).NewRWLock(name)
+	}
+	hold := mustLock(t, open().Writer())
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	reader := lockInBackground(ctx, open().Reader())
+	readerNoted(t, admin, name)
+	giveUp()
+	require.Error(t, rig.Await(t, soon, "the reader", reader).err)
+	ctx, giveUp = context.WithCancel(t.Context())
+	defer giveUp()
+	first := lockInBackground(ctx, open().Writer())
+	writersQueued(t, admin, name, 1)
+	second := lockInBackground(within(t, 2*soon), open().Writer())
+	writersQueued(t, admin, name, 2)
+	mustUnlock(t, hold)
+	giveUp()
+	if got := rig.Await(t, soon, "the first writer", first); got.err == nil { // it was late
+		mustUnlock(t, got.hold)
+	}
+	got := rig.Await(t, soon, "the second writer", second)
+	require.NoError(t, got.err)
+	mustUnlock(t, got.hold)
+}
+
+// A reader has its turn after a write that was longer than a waiter counts without a sign of life, also
+// if it relies on messages for longer.
+func TestReader_after_a_long_write(t *testing.T) {
+	t.Parallel()
+	const stale = 500 * time.Millisecond
+	name, admin := rig.Name(t), rig.NewAdmin(t, rig.Shared())
+	hold := mustLock(t, connect(t, rig.Shared()).NewRWLock(name).Writer())
+	options := latchkey.Options{PollCeiling: asksSeldom, StaleWaiterTimeout: stale}
+	reader := lockInBackground(within(t, 2*soon), connect(t, rig.Shared(), options).NewRWLock(name).Reader())
+	readerNoted(t, admin, name)
+	writer := lockInBackground(within(t, 2*soon), connect(t, rig.Shared()).NewRWLock(name).Writer())
+	writersQueued(t, admin, name, 1)
+	rest(2 * stale)
+	mustUnlock(t, hold)
+	got := rig.Await(t, soon, "the reader", reader)
+	require.NoError(t, got.err)
+	mustUnlock(t, got.hold)
+	got = rig.Await(t, soon, "the writer", writer)
+	require.NoError(t, got.err)
+	mustUnlock(t, got.hold)
+}
