@@ -2,9 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"time"
-
-	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Mutex is the plain lock of the Redis documentation: SET name token NX PX, and a
@@ -108,5 +105,4 @@ func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 // mutexSpec asks more often than the others, see waitqueue_pollers.go.
 var mutexSpec = &spec{kind: KindMutex, family: KindMutex, stored: KindMutex,
 	protocol: stringProtocol{}, renew: renewScript, renewals: renewBatch, passes: true, handsOver: true, recipe: true,
-	resolve: resolveOwner, fresh: freshOwner,
-	ceiling: func(*Client) time.Duration { return transport.Jitter(pollSlow) }}
+	resolve: resolveOwner, fresh: freshOwner}

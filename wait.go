@@ -176,6 +176,9 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 	} else {
 		q.subscribe(c.notifier, a.lock.channel, presenceChannel(a.lock.key))
 	}
+	if s.recipe { // whoever else has it tells nobody of its release
+		pause = min(pause, transport.Jitter(pollSlow))
+	}
 	switch {
 	case s.recipe && a.byStranger:
 		pause = min(pause, q.pollerHolds(a.holder))

@@ -17,17 +17,24 @@ import (
 // Clients that only wait are cheap: each asks once a poll ceiling, and its second connection is pinged
 // once in two seconds.
 func TestIdleWaiters_cost(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Stats)
+	eachKind(t, idleWaitersCost, handedOver)
+}
+
+func idleWaitersCost(t *testing.T, k kind) {
+	t.Helper()
+	t.Parallel()
 	server, name := rig.Fresh(t), "wanted"
 	if server.Clustered() {
 		t.Skip("each node of a cluster has connections of its own")
 	}
 	admin := rig.NewAdmin(t, server)
-	hold := mustLock(t, connect(t, server).NewLock(name))
+	hold := mustLock(t, k.open(connect(t, server), name))
 	const clients = 4
 	var all sync.WaitGroup
 	for i := range clients {
-		lock := connect(t, server).NewLock(name)
+		lock := k.open(connect(t, server), name)
 		for range 3 {
 			all.Go(func() {
 				assert.NoError(t, lock.Do(within(t, time.Minute), func(context.Context) error { return nil }))
