@@ -218,20 +218,22 @@ func (c *tapConn) treat(t Treatment) error {
 }
 
 // deliver writes a value to the client and takes its command off the queue when
-// that was the last of it. An error reply ends a subscription's flight, too.
+// that was the last of it. An error reply ends a subscription's flight, too. The command is
+// recorded before the client knows of the reply.
 func (c *tapConn) deliver(v value, f *flight) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	last := f != nil && (f.notice == "" || f.got == f.expected || v.kind == '-')
+	if last && v.kind != '-' {
+		c.tap.answered(f.command)
+	}
 	if !c.muted {
 		if _, err := c.client.Write(v.raw); err != nil {
 			return err
 		}
 	}
-	if f != nil && (f.notice == "" || f.got == f.expected || v.kind == '-') {
+	if last {
 		c.inFlight = c.inFlight[1:]
-		if v.kind != '-' {
-			c.tap.answered(f.command)
-		}
 	}
 	if c.muted {
 		return nil
