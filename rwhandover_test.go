@@ -1,0 +1,128 @@
+package latchkey
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// writers are those who wait to write in the queue on the server.
+type writers struct{ rwScripts }
+
+func (writers) entry(owner string) string { return owner + " 5000 0w" }
+
+// wait is an attempt to write that is refused, and waits.
+func (w writers) wait(owner string) {
+	w.t.Helper()
+	reply := w.c.script(rwWriteWait, w.withQueue(), owner, "30000", "1", "5000", w.entry(owner), "", w.keys.queue)
+	require.Len(w.t, reply, 3, "since when it waits as well: %v", reply)
+}
+
+// release ends a write for which next comes to the end of the queue, unless that is "".
+func (w writers) release(owner, next string) any {
+	w.t.Helper()
+	return w.c.script(rwWriteHand, w.withQueue(), w.unwriteArgs(owner, 0, "0", "", next)...)
+}
+
+// hears returns what the client of an owner is told, without stamps.
+func (w writers) hears(owner string) func() string {
+	client, _, _ := strings.Cut(owner, ":")
+	heard := fairScripts{t: w.t, c: w.c}.hears("latchkey:{" + client + "}")
+	return func() string { return unstamped(<-heard) }
+}
+
+// stands checks who has the lock, and who waits, in order.
+func (w writers) stands(lock map[string]string, waiting ...string) {
+	w.t.Helper()
+	require.Equal(w.t, lock, w.state().lock)
+	var entries []string
+	for _, owner := range waiting {
+		entries = append(entries, w.entry(owner))
+	}
+	require.Equal(w.t, entries, append([]string(nil), w.strings("ZRANGE", w.keys.queue, "0", "-1")...))
+}
+
+func writtenBy(owner string) map[string]string {
+	return map[string]string{"mode": "write", owner + ":write": "1"}
+}
+
+// The release of a write makes the first of those who wait the writer, and tells its client alone. Twice, it
+// changes nothing.
+func TestRWHandover_to_the_next_writer(t *testing.T) {
+	w := writers{newRWScripts(t)}
+	heard := w.hears(ownerB)
+	require.Nil(t, w.write(ownerA, 1, ""))
+	w.wait(ownerB)
+	w.wait(ownerC)
+	w.stands(writtenBy(ownerA), ownerB, ownerC)
+	require.Equal(t, []any{ownerB, "0"}, w.release(ownerA, ""))
+	require.Equal(t, "grant w "+ownerB+" 0 "+w.keys.key, heard())
+	w.stands(writtenBy(ownerB), ownerC)
+	require.LessOrEqual(t, w.c.pttl(t, w.keys.key), int64(5000), "a short lease")
+	require.Nil(t, w.release(ownerA, ""))
+	w.stands(writtenBy(ownerB), ownerC)
+	require.Nil(t, w.c.script(rwWriteWait, w.withQueue(), ownerB, "30000", "1", "5000", w.entry(ownerB), w.entry(ownerB), w.keys.queue))
+	w.stands(writtenBy(ownerB), ownerC)
+	require.Greater(t, w.c.pttl(t, w.keys.key), int64(20000), "it asks for the whole lease")
+}
+
+// A writer whose client is gone is passed over, and the client that releases has its next owner in line.
+func TestRWHandover_to_the_next_owner_of_the_client(t *testing.T) {
+	w := writers{newRWScripts(t)}
+	require.Nil(t, w.write(ownerA, 1, ""))
+	w.wait(ownerC)
+	require.Equal(t, []any{ownerA2, "0"}, w.release(ownerA, w.entry(ownerA2)), "nobody hears of the grant to the other")
+	w.stands(writtenBy(ownerA2))
+	require.Greater(t, w.c.pttl(t, w.keys.key), int64(20000), "with the lease that it wants")
+	require.Equal(t, int64(0), w.release(ownerA2, ""))
+	w.nothingLeft()
+}
+
+// Readers that have waited for the end of a write go first. The first writer is told to ask after their
+// turn, and the last of them hands the lock over.
+func TestRWHandover_after_the_turn_of_readers(t *testing.T) {
+	w := writers{newRWScripts(t)}
+	heard := w.hears(ownerB)
+	require.Nil(t, w.write(ownerA, 1, ""))
+	require.IsType(t, int64(0), w.read(ownerC, 1, ""))
+	w.wait(ownerB)
+	require.Equal(t, int64(0), w.release(ownerA, ""))
+	require.Equal(t, "ask 100 "+ownerB+" "+w.keys.key, heard())
+	w.stands(map[string]string{}, ownerB)
+	w.do("HINCRBY", w.keys.rwKeys()[3], "open", "60000") // their turn may be over before the next command comes
+	w.do("HINCRBY", w.keys.rwKeys()[3], "since", "60000")
+	require.Nil(t, w.readAgain(ownerC))
+	args := append([]string{ownerC, "0", ""}, w.unreadArgs()...)
+	keys := w.keys.appendLeaseKeys(w.withQueue(), ownerC, 1)
+	require.Equal(t, []any{ownerB, "0"}, w.c.script(rwReadLast, keys, args...))
+	require.Equal(t, "grant w "+ownerB+" 0 "+w.keys.key, heard())
+	w.stands(writtenBy(ownerB))
+	require.Nil(t, w.c.script(rwReadLast, keys, args...), "twice")
+	w.stands(writtenBy(ownerB))
+}
+
+// Without the queue among the keys nothing is handed over, and everybody is told.
+func TestRWHandover_without_the_queue(t *testing.T) {
+	w := writers{newRWScripts(t)}
+	heard := fairScripts{t: t, c: w.c}.hears(rwChannel(w.keys.key))
+	require.Nil(t, w.write(ownerA, 1, ""))
+	w.wait(ownerB)
+	require.Equal(t, int64(1), w.c.script(rwWriteRelease, w.keys.rwKeys(), w.unwriteArgs(ownerA, 0, "0", "", "")...))
+	require.Equal(t, "1", <-heard)
+	require.Equal(t, "0", <-heard)
+	w.stands(map[string]string{}, ownerB)
+}
+
+// The first writer has given up: the release of its owner, on a lock that is free, tells the next one.
+func TestRWHandover_heals_what_was_lost(t *testing.T) {
+	w := writers{newRWScripts(t)}
+	heard := w.hears(ownerC)
+	require.Nil(t, w.write(ownerA, 1, ""))
+	w.wait(ownerB)
+	w.wait(ownerC)
+	w.do("DEL", w.keys.key, w.keys.rwKeys()[1])
+	require.Nil(t, w.c.script(rwWriteHand, w.withQueue(), w.unwriteArgs(ownerB, 0, "1", w.entry(ownerB), "")...))
+	require.Equal(t, "grant w "+ownerC+" 0 "+w.keys.key, heard())
+	w.stands(writtenBy(ownerC))
+}
