@@ -126,3 +126,15 @@ func TestRWHandover_heals_what_was_lost(t *testing.T) {
 	require.Equal(t, "grant w "+ownerC+" 0 "+w.keys.key, heard())
 	w.stands(writtenBy(ownerC))
 }
+
+// Whoever finds the lock free takes it, and waits no more.
+func TestRWHandover_of_a_free_lock(t *testing.T) {
+	w := writers{newRWScripts(t)}
+	require.Nil(t, w.write(ownerA, 1, ""))
+	w.wait(ownerB)
+	w.wait(ownerC)
+	w.do("DEL", w.keys.key, w.keys.rwKeys()[1])
+	require.Nil(t, w.c.script(rwWriteWait, w.withQueue(), ownerC, "30000", "1", "5000", w.entry(ownerC), w.entry(ownerC), w.keys.queue))
+	w.stands(writtenBy(ownerC), ownerB)
+	require.Equal(t, []string{ownerB}, w.strings("ZRANGE", w.keys.rwKeys()[2], "0", "-1"))
+}
