@@ -18,9 +18,12 @@ const (
 	shortestLook = 10 * time.Millisecond
 )
 
-// verifyPause is how long nothing need be heard of a hold that others of this client wait for. The
-// watchdog looks for such holds as often, so that one is verified once a poll ceiling.
-func (c *Client) verifyPause() time.Duration { return max(c.options.PollCeiling/2, shortestLook) }
+// lookPause is how often the watchdog looks for holds that are to be verified.
+func (c *Client) lookPause() time.Duration { return max(c.options.PollCeiling/4, shortestLook) }
+
+// verifyPause is how long nothing need be heard of a hold that others of this client wait for. With
+// the time until the next look that is a poll ceiling.
+func (c *Client) verifyPause() time.Duration { return 3 * c.lookPause() }
 
 // linesBehind is where others of this client wait for an ownership.
 type linesBehind struct {
@@ -59,7 +62,7 @@ func (w *watchdog) unheard(now time.Duration) (found []*ownership) {
 	if now < w.lookAt {
 		return nil
 	}
-	w.lookAt = now + w.client.verifyPause()
+	w.lookAt = now + w.client.lookPause()
 	for _, o := range w.queue.items {
 		if o.schedule.verifyAt <= now && now < o.schedule.deadline {
 			found = append(found, o)

@@ -86,22 +86,25 @@ var bystanders = rig.Child("bystanders", func(ctx context.Context, args []string
 func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 	t.Parallel()
 	const stale = latchkey.DefaultStaleWaiterTimeout
-	deaths := map[string]func(t *testing.T, child *rig.ChildProcess, holder *latchkey.Hold) time.Time{
-		"before the release": func(t *testing.T, child *rig.ChildProcess, holder *latchkey.Hold) time.Time {
+	type death func(t *testing.T, admin *rig.Admin, child *rig.ChildProcess, holder *latchkey.Hold) time.Time
+	deaths := map[string]death{
+		"before the release": func(t *testing.T, admin *rig.Admin, child *rig.ChildProcess, holder *latchkey.Hold) time.Time {
 			child.Kill()
 			died := time.Now()
+			admin.Executed()
 			mustUnlock(t, holder)
 			return died
 		},
-		"just after the head was told": func(t *testing.T, child *rig.ChildProcess, holder *latchkey.Hold) time.Time {
+		"just after the head was told": func(t *testing.T, admin *rig.Admin, child *rig.ChildProcess, holder *latchkey.Hold) time.Time {
 			child.Stop(t) // the message reaches a process that does nothing any more
+			admin.Executed()
 			mustUnlock(t, holder)
 			child.Kill()
 			return time.Now()
 		},
 	}
 	for _, dead := range slices.Compact([]int{5, 50, rig.Paced(500)}) {
-		for when, death := range deaths {
+		for when, dies := range deaths {
 			t.Run(fmt.Sprintf("%d/%s", dead, when), func(t *testing.T) {
 				t.Parallel()
 				server, name := rig.Shared(), rig.Name(t)
@@ -111,14 +114,15 @@ func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 				queueLength(t, admin, name, int64(dead))
 				waiter := lockInBackground(within(t, time.Minute), lock)
 				queueLength(t, admin, name, int64(dead)+1)
-				// The head asks once more when it listens. If it still did, it would be granted
-				// the lock after its death, and hold it for its lease.
+				// The head asks once more when it listens, and whoever waits asks now and then. A
+				// question that the server has not executed yet would be granted the lock after
+				// the death of the head, for its lease.
 				head := admin.Text("LINDEX", queueOf(name), "0")
 				for range 2 {
 					child.Line(t, soon, "asked "+head+".")
 				}
 
-				died := death(t, child, holder)
+				died := dies(t, admin, child, holder)
 				next := rig.Await(t, time.Minute, "the one behind the dead", waiter)
 				require.NoError(t, next.err)
 				took := next.at.Sub(died)

@@ -85,6 +85,18 @@ func (a *Admin) ask(client rueidis.Client, words ...string) rueidis.RedisResult 
 	return result
 }
 
+// roundsToRead is more than the turns in which a server reads what one connection has sent.
+const roundsToRead = 100
+
+// Executed returns when the server has executed every command that reached it before. A server
+// takes a piece of each connection in turn, so some round trips of its own prove it.
+func (a *Admin) Executed() {
+	a.tb.Helper()
+	for range roundsToRead {
+		a.Do("PING")
+	}
+}
+
 // Int runs a command and returns its reply as a number.
 func (a *Admin) Int(words ...string) int64 {
 	a.tb.Helper()

@@ -49,14 +49,14 @@ func (c *tapConn) close() {
 	})
 }
 
-// await waits for a gate, if there is one, or the end of the connection.
-func (c *tapConn) await(gate <-chan struct{}) {
-	if gate == nil {
-		return
-	}
+// await waits for release. It fails if the connection ends before: what was held must not be moved
+// on then.
+func (c *tapConn) await(release <-chan struct{}) error {
 	select {
-	case <-gate:
+	case <-release:
+		return nil
 	case <-c.done:
+		return errCut
 	}
 }
 
@@ -99,7 +99,9 @@ func (c *tapConn) pass(v value, f *flight) error {
 		return errCut
 	case f.treatment.Before != nil:
 		f.treatment.takesEffect()
-		c.await(f.treatment.Before)
+		if err := c.await(f.treatment.Before); err != nil {
+			return err
+		}
 	}
 	if err := c.launch(f); err != nil || f.treatment.Answer != "" {
 		return err
@@ -203,7 +205,9 @@ func (c *tapConn) dropOpenEnded(notice string) {
 func (c *tapConn) treat(t Treatment) error {
 	if t.After != nil {
 		t.takesEffect()
-		c.await(t.After)
+		if err := c.await(t.After); err != nil {
+			return err
+		}
 	}
 	switch t.Lose {
 	case Cut:
