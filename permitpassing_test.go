@@ -101,3 +101,34 @@ func TestPassPermits_asks_after_others(t *testing.T) {
 	q.permitsReturned(5, listeners{told: 0, known: true, all: true})
 	require.Zero(t, q.yieldPause(), "nobody else listens")
 }
+
+// Beside strangers a client asks later if it has had more than its share, and passes permits on if it has
+// had less. If the strangers take nothing, it does not wait for them for a while.
+func TestPassPermits_shares_with_strangers(t *testing.T) {
+	q, _ := newPermitQueue(1)
+	q.permitsReturn(10)
+	q.permitsReturned(10, listeners{told: 3, clients: 1, known: true, all: true})
+	require.Zero(t, q.pauseForOthers())
+	q.permitsGranted(10, time.Minute)
+	require.Equal(t, strangerPause, q.pauseForOthers(), "two strangers have had nothing")
+	require.False(t, q.passPermits(1))
+	q.permitsGranted(1, -1)
+	require.Equal(t, longestStrangerPause, q.pauseForOthers(), "they were slow")
+	for range 6 {
+		require.Positive(t, q.pauseForOthers())
+		q.message("1")
+	}
+	require.Zero(t, q.pauseForOthers())
+	q.message("1")
+	require.False(t, q.passPermits(1))
+	q.message("1")
+	require.True(t, q.passPermits(1), "its share is passed on")
+	require.False(t, q.mayPassPermits(1))
+	for range 3 {
+		require.True(t, q.unclaimedUntil.IsZero())
+		q.permitsGranted(1, -1)
+	}
+	require.Zero(t, q.pauseForOthers(), "they take nothing")
+	q.unclaimedUntil = time.Now()
+	require.Equal(t, longestStrangerPause, q.pauseForOthers())
+}

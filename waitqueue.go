@@ -36,6 +36,7 @@ type waitQueue struct {
 	besidePollers
 	permitFront
 	permitTurns
+	permitShare
 	lastAnswer
 }
 

@@ -88,6 +88,7 @@ func (q *waitQueue) noteAnnounced(text string) {
 		return
 	}
 	q.releases++
+	q.shareReleased()
 	if q.announced = n; n == 0 {
 		q.endTurns()
 	}

@@ -15,6 +15,8 @@ const (
 	strangersMayShare = 10 * time.Second
 	// strangerPause is how long strangers have to take a lock that is free.
 	strangerPause = 3 * time.Millisecond
+	// longestStrangerPause is what they have if they did not make it in that time.
+	longestStrangerPause = 2 * strangerPause
 )
 
 // beside is what a wait queue knows of strangers. shard.mu guards it.
@@ -22,6 +24,7 @@ type beside struct {
 	takesTurns     bool      // it is of a lock that takes turns with strangers
 	strangersUntil time.Time // when they are forgotten
 	had            int       // holds of this client since one of theirs
+	lastTurn       int       // what that was before
 	letPass        int       // releases of theirs after which others of them may go first
 	passed         int       // releases that were heard meanwhile
 }
@@ -58,10 +61,13 @@ func (q *waitQueue) strangerHolds(first bool) {
 	}
 }
 
-// beginStrangersTurn lets them have as many holds as this client had: the front may ask after the
-// last of them. shard.mu is held.
+// beginStrangersTurn lets them have as many holds as this client had in its last turn, also if it had
+// none since theirs: the front may ask after the last of them. shard.mu is held.
 func (q *waitQueue) beginStrangersTurn() {
-	q.letPass, q.had = min(max(q.had-1, 0), q.exclusive().line.Len()), 0
+	if q.had > 0 {
+		q.lastTurn, q.had = q.had, 0
+	}
+	q.letPass = min(max(q.lastTurn-1, 0), q.exclusive().line.Len())
 }
 
 // turnGoesOn counts a hold of this client, in a turn of its own. shard.mu is held.

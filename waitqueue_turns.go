@@ -15,7 +15,8 @@ import (
 //
 //   - Nobody: the turns of all permits begin anew.
 //   - Clients of this library: those who have no permits to pass on ask first.
-//   - Strangers, who know of no turns: for a moment nothing is passed on.
+//   - Strangers, who know of no turns: for a moment nothing is passed on beyond the share of this
+//     client, and it asks later if it has had more (waitqueue_share.go).
 
 // passesOfPermits is how often permits may be passed on in a turn while others wait.
 const passesOfPermits = 256
@@ -64,6 +65,7 @@ func (q *waitQueue) permitsGranted(n int, turn time.Duration) {
 		q.frontTook(n)
 	}
 	q.releases = 0
+	q.shareTaken()
 	if q.freed > 0 || q.returning > 0 { // the answer to the release may be yet to come
 		q.freed -= n
 	}
@@ -90,8 +92,10 @@ func (q *waitQueue) forgetTurns() {
 func (q *waitQueue) mayPassPermits(n int) bool {
 	now := time.Now()
 	q.forgetTurns()
-	if len(q.turns) == 0 || now.Before(q.strangersUntil) ||
-		!now.Before(q.turns[0].ends) && (!q.alone || q.returning == 0) {
+	if now.Before(q.strangersUntil) {
+		return q.mayPassBesideStrangers()
+	}
+	if len(q.turns) == 0 || !now.Before(q.turns[0].ends) && (!q.alone || q.returning == 0) {
 		return false
 	}
 	for _, t := range q.turns {
@@ -108,8 +112,12 @@ func (q *waitQueue) permitsReturn(n int) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.returning++
-	if !q.alone && q.refused {
-		q.othersUntil = time.Now().Add(askLast())
+	switch now := time.Now(); {
+	case q.alone || !q.refused:
+	case now.Before(q.strangersUntil):
+		q.othersUntil = now.Add(q.pauseForStrangers())
+	default:
+		q.othersUntil = now.Add(askLast())
 	}
 	for len(q.turns) > 0 && q.turns[0].count <= n {
 		n -= q.turns[0].count
@@ -144,7 +152,7 @@ func (q *waitQueue) permitsReturned(n int, l listeners) {
 		q.freed += n
 		q.beginTurns()
 	case l.known && l.told > max(l.clients, here):
-		q.strangersUntil = time.Now().Add(strangersLinger)
+		q.reckonWith(int(l.told-max(l.clients, here)), strangersLinger)
 		fallthrough
 	default:
 		q.freed = 0
@@ -163,9 +171,14 @@ func (q *waitQueue) beginTurns() {
 	}
 }
 
-// notePass notes that permits are passed on. It counts for those whose turn ends first.
-// shard.mu is held.
+// notePass notes that permits are passed on: somebody has released some, and this client has got
+// some. It counts for those whose turn ends first. shard.mu is held.
 func (q *waitQueue) notePass() {
+	q.shareReleased()
+	q.shareTaken()
+	if len(q.turns) == 0 {
+		return
+	}
 	first := &q.turns[0]
 	if first.passes--; first.passes <= 0 {
 		first.ends = time.Now()
@@ -176,7 +189,7 @@ func (q *waitQueue) notePass() {
 // many, and nobody else listened, somebody has taken them who cannot be seen. shard.mu is held.
 func (q *waitQueue) noteTaken(n int) {
 	if n <= min(q.freed, q.freedBefore) {
-		q.strangersUntil = time.Now().Add(unseenLinger)
+		q.reckonWith(1, unseenLinger)
 	}
 	q.freed -= max(q.freedBefore, 0)
 }
@@ -186,6 +199,7 @@ func (q *waitQueue) endTurns() {
 	for i := range q.turns {
 		q.turns[i].ends = time.Now()
 	}
+	q.credit = min(q.credit, 0)
 }
 
 // permitsChanged is called when this client has changed the semaphore.
@@ -206,6 +220,7 @@ func (q *waitQueue) pauseForOthers() time.Duration {
 	now, last := time.Now(), len(q.turns)-1
 	switch {
 	case now.Before(q.strangersUntil):
+		return q.pauseForStrangers()
 	case last >= 0 && now.Before(q.turns[last].ends):
 		return askLast()
 	case q.releases < q.clients:
@@ -214,8 +229,8 @@ func (q *waitQueue) pauseForOthers() time.Duration {
 	return 0
 }
 
-// longestYield is how long the front lets other clients ask first at most.
-const longestYield = yieldFor * 3 / 2
+// longestYield is how long the front lets others ask first at most.
+const longestYield = longestStrangerPause
 
 // askLast is after what time a client asks that is to ask after all others.
 func askLast() time.Duration { return yieldFor/2 + rand.N(yieldFor) }

@@ -96,7 +96,7 @@ func (s *queueShard) drop(q *waitQueue) {
 		q.queueUse, q.localHolds, q.lastAnswer = queueUse{}, localHolds{}, lastAnswer{}
 		q.beside, q.besidePollers, q.reliedUntil = beside{}, besidePollers{}, time.Time{}
 		q.open = nil
-		q.permitFront, q.permitTurns = permitFront{}, permitTurns{}
+		q.permitFront, q.permitTurns, q.permitShare = permitFront{}, permitTurns{}, permitShare{}
 		s.spare = append(s.spare, q)
 	}
 }

@@ -3,6 +3,7 @@ package tests
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -98,6 +99,65 @@ func TestPermitPassing_beside_who_polls(t *testing.T) {
 				c.parties = append(c.parties, party{name: "who polls", goroutines: 1, acquire: other, weight: c.parties[0].weight, polls: true})
 				c.run(t)
 				t.Log(c)
+			})
+		}
+	}
+}
+
+// releasePermit gives a permit back and announces what there is.
+const releasePermit = `return redis.call(ARGV[1], ARGV[2], redis.call('incr', KEYS[1]))`
+
+// hearingOfPermits is a program that takes permits as Redisson does: it listens, tries again when it hears
+// of some, and after a release of its own at once.
+func hearingOfPermits(t *testing.T, name string) acquire {
+	server, client := rig.Shared(), rig.Shared().Raw(t)
+	channel := semaphoreChannelOf(name)
+	heard, wake := subscribeRaw(t, server, channel), make(chan struct{}, 1)
+	go func() {
+		for {
+			select {
+			case <-heard:
+			case <-t.Context().Done():
+				return
+			}
+			select {
+			case wake <- struct{}{}:
+			default: // somebody is to be woken already
+			}
+		}
+	}()
+	try, give := rueidis.NewLuaScript(pollForPermit), rueidis.NewLuaScript(releasePermit)
+	release := func(ctx context.Context) error {
+		return give.Exec(ctx, client, []string{name}, []string{server.PublishCommand(), channel}).Error()
+	}
+	return func(ctx context.Context) (taken, error) {
+		for {
+			left, err := try.Exec(ctx, client, []string{name}, nil).AsInt64()
+			if err != nil || left >= 0 {
+				return taken{release: release}, err
+			}
+			select {
+			case <-wake:
+			case <-ctx.Done():
+				return taken{}, ctx.Err()
+			}
+		}
+	}
+}
+
+// Beside one who hears of permits, and knows nothing of turns, both sides get their share.
+func TestPermitPassing_beside_who_hears(t *testing.T) {
+	for _, clients := range []int{1, 4} {
+		for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
+			t.Run(fmt.Sprintf("%d clients, hold %v", clients, hold), func(t *testing.T) {
+				c, name := permitContest(t, 2, hold, slices.Repeat([]int{4}, clients)...)
+				c.lasts, c.both = sharesFor(t, time.Second/2), true
+				c.parties = append(c.parties, party{name: "who hears", goroutines: 4, acquire: hearingOfPermits(t, name), weight: c.parties[0].weight})
+				c.run(t)
+				share, fair := c.share(clients)
+				t.Logf("who hears has %.3f of all passes, its fair share is %.3f: %v", share, fair, c)
+				odds := share / (1 - share) * (1 - fair) / fair
+				rig.Target(t, odds >= 0.5 && odds <= 2, "who hears passes %.2f times as often as one of this library: want 2:1 at most either way", odds)
 			})
 		}
 	}

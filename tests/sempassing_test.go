@@ -335,7 +335,7 @@ func TestPermitPassing_beside_a_large_request(t *testing.T) {
 	allBack(t, small, permits)
 }
 
-// Beside strangers who wait nothing is passed on: they have as good a chance as before.
+// Beside strangers who wait a client passes on no more than its share.
 func TestPermitPassing_beside_a_stranger(t *testing.T) {
 	t.Parallel()
 	s := newHotSemaphore(t, 1, longTurn)
