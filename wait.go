@@ -120,13 +120,16 @@ func (c *Client) yield(ctx context.Context, q *waitQueue, a attempter) error {
 // yieldPermits is yield for permits, of which the front may be passed some meanwhile, or hear that it is its
 // turn.
 func (c *Client) yieldPermits(ctx context.Context, q *waitQueue) error {
-	begun := time.Now()
-	for pause := q.yieldPause(); pause > 0 && time.Since(begun) < longestYield; pause = q.yieldPause() {
+	end := time.Now().Add(q.longestYield())
+	for {
+		pause := min(q.yieldPause(), time.Until(end))
+		if pause <= 0 {
+			return nil
+		}
 		if err := transport.Delay(ctx, c.closing, q.signals, pause); err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 // lookForPoller looks whether a poller has the mutex, and returns for how long the front is to rest if

@@ -205,7 +205,7 @@ func (q *waitQueue) message(text string) {
 // reconnected is part of [subscriber]. The front has to look for itself.
 func (q *waitQueue) reconnected() {
 	q.shard.mu.Lock()
-	q.ownMessages = 0
+	q.ownMessages, q.ownReleases = 0, 0
 	q.shard.mu.Unlock()
 	q.signal()
 }

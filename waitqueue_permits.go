@@ -69,6 +69,7 @@ func (q *waitQueue) frontRests(err error) {
 	}
 	q.asksNow, q.refused = false, errors.Is(err, ErrNotAcquired)
 	if q.refused {
+		q.inVain = 0
 		q.noteTaken(q.front.count)
 	}
 }
@@ -88,7 +89,7 @@ func (q *waitQueue) noteAnnounced(text string) {
 		return
 	}
 	q.releases++
-	q.shareReleased()
+	q.creditRelease()
 	if q.announced = n; n == 0 {
 		q.endTurns()
 	}
@@ -116,7 +117,11 @@ func (q *waitQueue) passPermits(n int) bool {
 	if takers == 0 && !toFront {
 		return false
 	}
-	q.notePass()
+	acquisitions := takers
+	if toFront {
+		acquisitions++
+	}
+	q.notePass(acquisitions)
 	if toFront {
 		q.front.passed = true
 		signal(q.signals)

@@ -7,56 +7,98 @@ import "time"
 // would have if all clients of this library and all processes of strangers took turns. All of them
 // announce what they release, so that the share is known without a command.
 
-// unclaimedFor is for how long strangers are not waited for that have not taken what was left to them:
-// they may want more permits than there are.
-const unclaimedFor = 50 * time.Millisecond
+const (
+	// mostCredit is for how many acquisitions a client has credit or debt at most.
+	mostCredit = 8
+	// slowDebt is the debt, in acquisitions, beyond which strangers are taken to be slow.
+	slowDebt = 2
+	// vainPauses is how often in a row a client waits for strangers that take nothing, and unclaimedFor for
+	// how long it does not wait for them then: they may want more permits than there are.
+	vainPauses   = 3
+	unclaimedFor = 50 * time.Millisecond
+)
 
 // permitShare is what a wait queue knows of the share of its client beside strangers. shard.mu guards it.
 type permitShare struct {
-	strangers int // that were told of the last release of this client
-	// credit of this client grows by 1 with each release of anybody, and falls by the number of sharers
-	// with each grant to this client.
+	strangers int // that are reckoned with
+	// credit of this client grows by 1 with each release by others. Each acquisition costs as much as there are
+	// others that share the permits.
 	credit         int
+	ownReleases    int       // of this client, whose messages have not been heard
+	paused         bool      // the front lets strangers go first
+	inVain         int       // pauses in a row after which the permits were there all the same
 	unclaimedUntil time.Time // strangers are not waited for until then
 }
 
-// sharers is how many share the permits. shard.mu is held.
-func (q *waitQueue) sharers() int { return max(q.clients, 1) + q.strangers }
+// others is how many share the permits with this client. shard.mu is held.
+func (q *waitQueue) others() int { return max(q.clients-1, 0) + q.strangers }
 
 // reckonWith notes how many strangers want permits, and for how long they are reckoned with. shard.mu is
 // held.
 func (q *waitQueue) reckonWith(strangers int, d time.Duration) {
 	now := time.Now()
 	if !now.Before(q.strangersUntil) {
-		q.credit = 0
+		q.permitShare = permitShare{ownReleases: q.ownReleases}
 	}
 	q.strangers, q.strangersUntil = strangers, now.Add(d)
 }
 
-// shareReleased notes that somebody has released permits. shard.mu is held.
-func (q *waitQueue) shareReleased() { q.credit = min(q.credit+1, 4*q.sharers()) }
-
-// shareTaken notes that this client has got permits. shard.mu is held.
-func (q *waitQueue) shareTaken() {
-	lowest := -2 * q.sharers()
-	if now := time.Now(); q.credit == lowest && now.After(q.unclaimedUntil) {
-		q.unclaimedUntil = now.Add(unclaimedFor)
+// reckonWithUnseen notes that somebody took permits who cannot be seen. shard.mu is held.
+func (q *waitQueue) reckonWithUnseen() {
+	if !time.Now().Before(q.strangersUntil) {
+		q.reckonWith(1, unseenLinger)
 	}
-	q.credit = max(q.credit-q.sharers(), lowest)
 }
 
-// mayPassBesideStrangers reports whether permits that are passed on are part of the share of this client, whatever
-// turns there are. shard.mu is held.
-func (q *waitQueue) mayPassBesideStrangers() bool { return q.lasts > 0 && q.credit >= q.sharers()-1 }
+// creditRelease notes the message of a release. shard.mu is held.
+func (q *waitQueue) creditRelease() {
+	if q.ownReleases > 0 {
+		q.ownReleases--
+		return
+	}
+	q.credit, q.inVain = min(q.credit+1, mostCredit*q.others()), 0
+}
 
-// pauseForStrangers is how long strangers have to take the permits that are announced. They have longer
+// chargeFor notes that this client has got permits so many times. shard.mu is held.
+func (q *waitQueue) chargeFor(acquisitions int) {
+	q.credit = max(q.credit-acquisitions*q.others(), -mostCredit*q.others())
+}
+
+// chargeGrant notes that the server has granted this client permits. shard.mu is held.
+func (q *waitQueue) chargeGrant() {
+	q.chargeFor(1)
+	if q.paused {
+		q.inVain++
+	}
+	if q.inVain >= vainPauses {
+		q.inVain, q.unclaimedUntil = 0, time.Now().Add(unclaimedFor)
+	}
+	q.letStrangersTake()
+}
+
+// letStrangersTake has the front ask later, if this client has had more than its share. shard.mu is
+// held.
+func (q *waitQueue) letStrangersTake() {
+	now := time.Now()
+	if !now.Before(q.strangersUntil) {
+		return
+	}
+	pause := q.pauseForStrangers(now)
+	q.paused, q.othersUntil = pause > 0, now.Add(pause)
+}
+
+// pauseForStrangers is how long strangers have to take the permits that there are. They have longer
 // if they were too slow before. shard.mu is held.
-func (q *waitQueue) pauseForStrangers() time.Duration {
+func (q *waitQueue) pauseForStrangers(now time.Time) time.Duration {
 	switch {
-	case q.credit >= 0, time.Now().Before(q.unclaimedUntil):
+	case q.credit >= 0, q.alone, now.Before(q.unclaimedUntil):
 		return 0
-	case q.credit >= -q.sharers():
+	case q.credit >= -slowDebt*q.others():
 		return strangerPause
 	}
 	return longestStrangerPause
 }
+
+// mayPassBesideStrangers reports whether permits that are passed on are part of the share of this client, whatever
+// turns there are. shard.mu is held.
+func (q *waitQueue) mayPassBesideStrangers() bool { return q.lasts > 0 && q.credit >= q.others() }

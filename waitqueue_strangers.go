@@ -13,9 +13,9 @@ const (
 	// strangersMayShare is for how long those are reckoned with that may have a shared lock along
 	// with clients of this library, and leave it last, which only those are told that listen.
 	strangersMayShare = 10 * time.Second
-	// strangerPause is how long strangers have to take a lock that is free.
+	// strangerPause is how long strangers have to take a lock that is free, or permits.
 	strangerPause = 3 * time.Millisecond
-	// longestStrangerPause is what they have if they did not make it in that time.
+	// longestStrangerPause is how long they have if they were slower before.
 	longestStrangerPause = 2 * strangerPause
 )
 
@@ -24,7 +24,7 @@ type beside struct {
 	takesTurns     bool      // it is of a lock that takes turns with strangers
 	strangersUntil time.Time // when they are forgotten
 	had            int       // holds of this client since one of theirs
-	lastTurn       int       // what that was before
+	lastTurn       int       // holds in the last turn of this client
 	letPass        int       // releases of theirs after which others of them may go first
 	passed         int       // releases that were heard meanwhile
 }
@@ -64,6 +64,9 @@ func (q *waitQueue) strangerHolds(first bool) {
 // beginStrangersTurn lets them have as many holds as this client had in its last turn, also if it had
 // none since theirs: the front may ask after the last of them. shard.mu is held.
 func (q *waitQueue) beginStrangersTurn() {
+	if q.had == 0 && q.letPass > 0 {
+		return // their turn lasts
+	}
 	if q.had > 0 {
 		q.lastTurn, q.had = q.had, 0
 	}

@@ -15,7 +15,7 @@ import (
 //
 //   - Nobody: the turns of all permits begin anew.
 //   - Clients of this library: those who have no permits to pass on ask first.
-//   - Strangers, who know of no turns: for a moment nothing is passed on beyond the share of this
+//   - Strangers, who know of no turns: for a second nothing is passed on beyond the share of this
 //     client, and it asks later if it has had more (waitqueue_share.go).
 
 // passesOfPermits is how often permits may be passed on in a turn while others wait.
@@ -65,7 +65,7 @@ func (q *waitQueue) permitsGranted(n int, turn time.Duration) {
 		q.frontTook(n)
 	}
 	q.releases = 0
-	q.shareTaken()
+	q.chargeGrant()
 	if q.freed > 0 || q.returning > 0 { // the answer to the release may be yet to come
 		q.freed -= n
 	}
@@ -112,10 +112,11 @@ func (q *waitQueue) permitsReturn(n int) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.returning++
+	q.ownReleases++
 	switch now := time.Now(); {
 	case q.alone || !q.refused:
 	case now.Before(q.strangersUntil):
-		q.othersUntil = now.Add(q.pauseForStrangers())
+		q.letStrangersTake()
 	default:
 		q.othersUntil = now.Add(askLast())
 	}
@@ -144,6 +145,9 @@ func (q *waitQueue) permitsReturned(n int, l listeners) {
 		here = 1
 	}
 	q.returning--
+	if (!l.known || here == 0) && q.ownReleases > 0 {
+		q.ownReleases-- // nobody has told this client of it
+	}
 	q.alone = l.known && l.all && l.told == here
 	q.clients = int(l.clients)
 	switch {
@@ -171,11 +175,10 @@ func (q *waitQueue) beginTurns() {
 	}
 }
 
-// notePass notes that permits are passed on: somebody has released some, and this client has got
-// some. It counts for those whose turn ends first. shard.mu is held.
-func (q *waitQueue) notePass() {
-	q.shareReleased()
-	q.shareTaken()
+// notePass notes that permits are passed on, to so many. It counts for those whose turn ends first.
+// shard.mu is held.
+func (q *waitQueue) notePass(acquisitions int) {
+	q.chargeFor(acquisitions)
 	if len(q.turns) == 0 {
 		return
 	}
@@ -189,7 +192,7 @@ func (q *waitQueue) notePass() {
 // many, and nobody else listened, somebody has taken them who cannot be seen. shard.mu is held.
 func (q *waitQueue) noteTaken(n int) {
 	if n <= min(q.freed, q.freedBefore) {
-		q.reckonWith(1, unseenLinger)
+		q.reckonWithUnseen()
 	}
 	q.freed -= max(q.freedBefore, 0)
 }
@@ -211,7 +214,13 @@ func (q *waitQueue) permitsChanged() {
 
 // letOthersTake lets other clients take the permits that are announced, before the front asks.
 // shard.mu is held.
-func (q *waitQueue) letOthersTake() { q.othersUntil = time.Now().Add(q.pauseForOthers()) }
+func (q *waitQueue) letOthersTake() {
+	if now := time.Now(); now.Before(q.strangersUntil) {
+		q.letStrangersTake()
+	} else {
+		q.othersUntil = now.Add(q.pauseForOthers())
+	}
+}
 
 // pauseForOthers is how long other clients have to take the permits that are announced. One that has some
 // to pass on asks last. Of the others those ask first who have heard of the most releases since they were granted
@@ -219,8 +228,6 @@ func (q *waitQueue) letOthersTake() { q.othersUntil = time.Now().Add(q.pauseForO
 func (q *waitQueue) pauseForOthers() time.Duration {
 	now, last := time.Now(), len(q.turns)-1
 	switch {
-	case now.Before(q.strangersUntil):
-		return q.pauseForStrangers()
 	case last >= 0 && now.Before(q.turns[last].ends):
 		return askLast()
 	case q.releases < q.clients:
@@ -230,7 +237,14 @@ func (q *waitQueue) pauseForOthers() time.Duration {
 }
 
 // longestYield is how long the front lets others ask first at most.
-const longestYield = longestStrangerPause
+func (q *waitQueue) longestYield() time.Duration {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	if q.strangersKnown() {
+		return longestStrangerPause
+	}
+	return yieldFor * 3 / 2
+}
 
 // askLast is after what time a client asks that is to ask after all others.
 func askLast() time.Duration { return yieldFor/2 + rand.N(yieldFor) }
