@@ -108,6 +108,7 @@ func TestReadAlong_is_lost_together(t *testing.T) {
 				require.ErrorIs(t, hold.Err(), latchkey.ErrLost)
 				require.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrLost)
 			}
+			rig.Await(t, soon, "the end of the work", work.Done())
 			require.ErrorIs(t, context.Cause(work), latchkey.ErrLost)
 			require.NotErrorIs(t, left.Err(), latchkey.ErrLost)
 			for lost := 0; lost < len(holds); {
