@@ -10,6 +10,17 @@ import (
 // writers are those who wait to write in the queue on the server.
 type writers struct{ rwScripts }
 
+// newWriters returns those who wait, in that order, while ownerA writes.
+func newWriters(t *testing.T, waiting ...string) writers {
+	t.Helper()
+	w := writers{newRWScripts(t)}
+	require.Nil(t, w.write(ownerA, 1, ""))
+	for _, owner := range waiting {
+		w.wait(owner)
+	}
+	return w
+}
+
 func (writers) entry(owner string) string { return owner + " 5000 0w" }
 
 // wait is an attempt to write that is refused, and waits.
@@ -50,11 +61,8 @@ func writtenBy(owner string) map[string]string {
 // The release of a write makes the first of those who wait the writer, and tells its client alone. Twice, it
 // changes nothing.
 func TestRWHandover_to_the_next_writer(t *testing.T) {
-	w := writers{newRWScripts(t)}
+	w := newWriters(t, ownerB, ownerC)
 	heard := w.hears(ownerB)
-	require.Nil(t, w.write(ownerA, 1, ""))
-	w.wait(ownerB)
-	w.wait(ownerC)
 	w.stands(writtenBy(ownerA), ownerB, ownerC)
 	require.Equal(t, []any{ownerB, "0"}, w.release(ownerA, ""))
 	require.Equal(t, "grant w "+ownerB+" 0 "+w.keys.key, heard())
@@ -69,9 +77,7 @@ func TestRWHandover_to_the_next_writer(t *testing.T) {
 
 // A writer whose client is gone is passed over, and the client that releases has its next owner in line.
 func TestRWHandover_to_the_next_owner_of_the_client(t *testing.T) {
-	w := writers{newRWScripts(t)}
-	require.Nil(t, w.write(ownerA, 1, ""))
-	w.wait(ownerC)
+	w := newWriters(t, ownerC)
 	require.Equal(t, []any{ownerA2, "0"}, w.release(ownerA, w.entry(ownerA2)), "nobody hears of the grant to the other")
 	w.stands(writtenBy(ownerA2))
 	require.Greater(t, w.c.pttl(t, w.keys.key), int64(20000), "with the lease that it wants")
@@ -82,9 +88,8 @@ func TestRWHandover_to_the_next_owner_of_the_client(t *testing.T) {
 // Readers that have waited for the end of a write go first. The first writer is told to ask after their
 // turn, and the last of them hands the lock over.
 func TestRWHandover_after_the_turn_of_readers(t *testing.T) {
-	w := writers{newRWScripts(t)}
+	w := newWriters(t)
 	heard := w.hears(ownerB)
-	require.Nil(t, w.write(ownerA, 1, ""))
 	require.IsType(t, int64(0), w.read(ownerC, 1, ""))
 	w.wait(ownerB)
 	require.Equal(t, int64(0), w.release(ownerA, ""))
@@ -104,10 +109,8 @@ func TestRWHandover_after_the_turn_of_readers(t *testing.T) {
 
 // Without the queue among the keys nothing is handed over, and everybody is told.
 func TestRWHandover_without_the_queue(t *testing.T) {
-	w := writers{newRWScripts(t)}
+	w := newWriters(t, ownerB)
 	heard := fairScripts{t: t, c: w.c}.hears(rwChannel(w.keys.key))
-	require.Nil(t, w.write(ownerA, 1, ""))
-	w.wait(ownerB)
 	require.Equal(t, int64(1), w.c.script(rwWriteRelease, w.keys.rwKeys(), w.unwriteArgs(ownerA, 0, "0", "", "")...))
 	require.Equal(t, "1", <-heard)
 	require.Equal(t, "0", <-heard)
@@ -116,11 +119,8 @@ func TestRWHandover_without_the_queue(t *testing.T) {
 
 // The first writer has given up: the release of its owner, on a lock that is free, tells the next one.
 func TestRWHandover_heals_what_was_lost(t *testing.T) {
-	w := writers{newRWScripts(t)}
+	w := newWriters(t, ownerB, ownerC)
 	heard := w.hears(ownerC)
-	require.Nil(t, w.write(ownerA, 1, ""))
-	w.wait(ownerB)
-	w.wait(ownerC)
 	w.do("DEL", w.keys.key, w.keys.rwKeys()[1])
 	require.Nil(t, w.c.script(rwWriteHand, w.withQueue(), w.unwriteArgs(ownerB, 0, "1", w.entry(ownerB), "")...))
 	require.Equal(t, "grant w "+ownerC+" 0 "+w.keys.key, heard())
@@ -129,10 +129,7 @@ func TestRWHandover_heals_what_was_lost(t *testing.T) {
 
 // Whoever finds the lock free takes it, and waits no more.
 func TestRWHandover_of_a_free_lock(t *testing.T) {
-	w := writers{newRWScripts(t)}
-	require.Nil(t, w.write(ownerA, 1, ""))
-	w.wait(ownerB)
-	w.wait(ownerC)
+	w := newWriters(t, ownerB, ownerC)
 	w.do("DEL", w.keys.key, w.keys.rwKeys()[1])
 	require.Nil(t, w.c.script(rwWriteWait, w.withQueue(), ownerC, "30000", "1", "5000", w.entry(ownerC), w.entry(ownerC), w.keys.queue))
 	w.stands(writtenBy(ownerC), ownerB)

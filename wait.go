@@ -120,16 +120,19 @@ func (c *Client) yield(ctx context.Context, q *waitQueue, a attempter) error {
 // yieldPermits is yield for permits, of which the front may be passed some meanwhile, or hear that it is its
 // turn.
 func (c *Client) yieldPermits(ctx context.Context, q *waitQueue) error {
-	end := time.Now().Add(q.longestYield())
-	for {
-		pause := min(q.yieldPause(), time.Until(end))
-		if pause <= 0 {
+	var end time.Time
+	for pause := q.yieldPause(); pause > 0; pause = q.yieldPause() {
+		if end.IsZero() {
+			end = time.Now().Add(q.longestYield())
+		}
+		if pause = min(pause, time.Until(end)); pause <= 0 {
 			return nil
 		}
 		if err := transport.Delay(ctx, c.closing, q.signals, pause); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // lookForPoller looks whether a poller has the mutex, and returns for how long the front is to rest if

@@ -194,7 +194,7 @@ func (q *waitQueue) message(text string) {
 	if own {
 		q.ownMessages--
 	}
-	q.letOthersTake()
+	q.letOthersTake(q.pauseForOthers())
 	waits := !own && q.letStrangerPass()
 	q.shard.mu.Unlock()
 	if !own && !waits {

@@ -36,16 +36,15 @@ func (q *waitQueue) others() int { return max(q.clients-1, 0) + q.strangers }
 // reckonWith notes how many strangers want permits, and for how long they are reckoned with. shard.mu is
 // held.
 func (q *waitQueue) reckonWith(strangers int, d time.Duration) {
-	now := time.Now()
-	if !now.Before(q.strangersUntil) {
+	if !q.strangersKnown() {
 		q.permitShare = permitShare{ownReleases: q.ownReleases}
 	}
-	q.strangers, q.strangersUntil = strangers, now.Add(d)
+	q.strangers, q.strangersUntil = strangers, time.Now().Add(d)
 }
 
 // reckonWithUnseen notes that somebody took permits who cannot be seen. shard.mu is held.
 func (q *waitQueue) reckonWithUnseen() {
-	if !time.Now().Before(q.strangersUntil) {
+	if !q.strangersKnown() {
 		q.reckonWith(1, unseenLinger)
 	}
 }
@@ -73,16 +72,15 @@ func (q *waitQueue) chargeGrant() {
 	if q.inVain >= vainPauses {
 		q.inVain, q.unclaimedUntil = 0, time.Now().Add(unclaimedFor)
 	}
-	q.letStrangersTake()
+	if q.strangersKnown() {
+		q.letStrangersTake()
+	}
 }
 
 // letStrangersTake has the front ask later, if this client has had more than its share. shard.mu is
 // held.
 func (q *waitQueue) letStrangersTake() {
 	now := time.Now()
-	if !now.Before(q.strangersUntil) {
-		return
-	}
 	pause := q.pauseForStrangers(now)
 	q.paused, q.othersUntil = pause > 0, now.Add(pause)
 }

@@ -90,12 +90,11 @@ func (q *waitQueue) forgetTurns() {
 // over. While the server is asked whether others want some, if nobody did before, turns go
 // on. shard.mu is held.
 func (q *waitQueue) mayPassPermits(n int) bool {
-	now := time.Now()
 	q.forgetTurns()
-	if now.Before(q.strangersUntil) {
+	if q.strangersKnown() {
 		return q.mayPassBesideStrangers()
 	}
-	if len(q.turns) == 0 || !now.Before(q.turns[0].ends) && (!q.alone || q.returning == 0) {
+	if len(q.turns) == 0 || !time.Now().Before(q.turns[0].ends) && (!q.alone || q.returning == 0) {
 		return false
 	}
 	for _, t := range q.turns {
@@ -113,12 +112,8 @@ func (q *waitQueue) permitsReturn(n int) {
 	defer q.shard.mu.Unlock()
 	q.returning++
 	q.ownReleases++
-	switch now := time.Now(); {
-	case q.alone || !q.refused:
-	case now.Before(q.strangersUntil):
-		q.letStrangersTake()
-	default:
-		q.othersUntil = now.Add(askLast())
+	if !q.alone && q.refused {
+		q.letOthersTake(askLast())
 	}
 	for len(q.turns) > 0 && q.turns[0].count <= n {
 		n -= q.turns[0].count
@@ -212,14 +207,14 @@ func (q *waitQueue) permitsChanged() {
 	q.endTurns()
 }
 
-// letOthersTake lets other clients take the permits that are announced, before the front asks.
-// shard.mu is held.
-func (q *waitQueue) letOthersTake() {
-	if now := time.Now(); now.Before(q.strangersUntil) {
+// letOthersTake lets other clients take the permits that are released, before the front asks: after that
+// pause, or beside strangers when its share allows it. shard.mu is held.
+func (q *waitQueue) letOthersTake(pause time.Duration) {
+	if q.strangersKnown() {
 		q.letStrangersTake()
-	} else {
-		q.othersUntil = now.Add(q.pauseForOthers())
+		return
 	}
+	q.othersUntil = time.Now().Add(pause)
 }
 
 // pauseForOthers is how long other clients have to take the permits that are announced. One that has some

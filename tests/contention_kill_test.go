@@ -199,19 +199,21 @@ func eachContended(t *testing.T, test func(t *testing.T, l contended)) {
 // kept for ever, each of them has for itself.
 func killEach(t *testing.T, l contended, kills int, kill func(s *survivors, n int)) {
 	t.Helper()
+	killOne := func(s *survivors, n int) {
+		s.calm = s.goOn()
+		kill(s, n)
+	}
 	if !l.lasting {
 		s := newSurvivors(t, l)
 		for n := range kills {
-			s.calm = s.goOn()
-			kill(s, n)
+			killOne(s, n)
 		}
 		s.finish()
 		return
 	}
 	for n := range kills {
 		s := newSurvivors(t, l)
-		s.calm = s.goOn()
-		kill(s, n)
+		killOne(s, n)
 		s.finish()
 		left := available(t, connect(t, s.servers[0]).NewSemaphore(s.name))
 		t.Logf("%d of %d permits are left", left, contendedPermits)

@@ -112,20 +112,13 @@ const releasePermit = `return redis.call(ARGV[1], ARGV[2], redis.call('incr', KE
 func hearingOfPermits(t *testing.T, name string) acquire {
 	server, client := rig.Shared(), rig.Shared().Raw(t)
 	channel := semaphoreChannelOf(name)
-	heard, wake := subscribeRaw(t, server, channel), make(chan struct{}, 1)
-	go func() {
-		for {
-			select {
-			case <-heard:
-			case <-t.Context().Done():
-				return
-			}
-			select {
-			case wake <- struct{}{}:
-			default: // somebody is to be woken already
-			}
+	wake := make(chan struct{}, 1)
+	listenRaw(t, server, channel, func() {
+		select {
+		case wake <- struct{}{}:
+		default: // somebody is to be woken already
 		}
-	}()
+	})
 	try, give := rueidis.NewLuaScript(pollForPermit), rueidis.NewLuaScript(releasePermit)
 	release := func(ctx context.Context) error {
 		return give.Exec(ctx, client, []string{name}, []string{server.PublishCommand(), channel}).Error()

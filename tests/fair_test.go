@@ -86,19 +86,17 @@ var bystanders = rig.Child("bystanders", func(ctx context.Context, args []string
 func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 	t.Parallel()
 	const stale = latchkey.DefaultStaleWaiterTimeout
-	type death func(t *testing.T, admin *rig.Admin, child *rig.ChildProcess, holder *latchkey.Hold) time.Time
+	type death func(t *testing.T, child *rig.ChildProcess, release func()) time.Time
 	deaths := map[string]death{
-		"before the release": func(t *testing.T, admin *rig.Admin, child *rig.ChildProcess, holder *latchkey.Hold) time.Time {
+		"before the release": func(t *testing.T, child *rig.ChildProcess, release func()) time.Time {
 			child.Kill()
 			died := time.Now()
-			admin.Executed()
-			mustUnlock(t, holder)
+			release()
 			return died
 		},
-		"just after the head was told": func(t *testing.T, admin *rig.Admin, child *rig.ChildProcess, holder *latchkey.Hold) time.Time {
+		"just after the head was told": func(t *testing.T, child *rig.ChildProcess, release func()) time.Time {
 			child.Stop(t) // the message reaches a process that does nothing any more
-			admin.Executed()
-			mustUnlock(t, holder)
+			release()
 			child.Kill()
 			return time.Now()
 		},
@@ -122,7 +120,10 @@ func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 					child.Line(t, soon, "asked "+head+".")
 				}
 
-				died := dies(t, admin, child, holder)
+				died := dies(t, child, func() {
+					admin.Executed()
+					mustUnlock(t, holder)
+				})
 				next := rig.Await(t, time.Minute, "the one behind the dead", waiter)
 				require.NoError(t, next.err)
 				took := next.at.Sub(died)

@@ -301,6 +301,22 @@ func subscribeRaw(t testing.TB, server *rig.Server, channel string) <-chan strin
 	return heard
 }
 
+// listenRaw listens to a channel until the test ends, and calls do for each message.
+func listenRaw(t testing.TB, server *rig.Server, channel string, do func()) {
+	t.Helper()
+	heard := subscribeRaw(t, server, channel)
+	go func() {
+		for {
+			select {
+			case <-heard:
+				do()
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+}
+
 // anyLock is what every lock has.
 type anyLock interface {
 	latchkey.Locker

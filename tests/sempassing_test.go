@@ -339,16 +339,7 @@ func TestPermitPassing_beside_a_large_request(t *testing.T) {
 func TestPermitPassing_beside_a_stranger(t *testing.T) {
 	t.Parallel()
 	s := newHotSemaphore(t, 1, longTurn)
-	heard := subscribeRaw(t, rig.Shared(), semaphoreChannelOf(s.Name()))
-	go func() {
-		for {
-			select {
-			case <-heard:
-			case <-t.Context().Done():
-				return
-			}
-		}
-	}()
+	listenRaw(t, rig.Shared(), semaphoreChannelOf(s.Name()), func() {})
 	const goroutines, passes = 4, 250
 	var all sync.WaitGroup
 	for range goroutines {
