@@ -88,7 +88,7 @@ func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 	const stale = latchkey.DefaultStaleWaiterTimeout
 	type death func(t *testing.T, child *rig.ChildProcess, release func()) time.Time
 	deaths := map[string]death{
-		"before the release": func(t *testing.T, child *rig.ChildProcess, release func()) time.Time {
+		"before the release": func(_ *testing.T, child *rig.ChildProcess, release func()) time.Time {
 			child.Kill()
 			died := time.Now()
 			release()
