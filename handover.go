@@ -240,10 +240,15 @@ func (h *handover) addSpec(kind string, s *spec) {
 }
 
 // giveBack releases a lock that was granted to an owner that does not wait any more, unless the
-// owner has it, and is not about to release it.
+// owner has it. While the owner releases it, a second release waits: most grants that come then are
+// those that the owner has had, and have come late. If the second release were executed first,
+// the owner's own would find the lock gone, and report it lost.
 func (h *handover) giveBack(kind, owner, key string) {
 	name := ownerOf(owner)
-	if h.client.registry.holds(name) {
+	if o := h.client.registry.liveOf(name); o != nil {
+		if !o.usable() {
+			o.undoLater(undoRetry, h.client.options.StaleWaiterTimeout)
+		}
 		return
 	}
 	h.mu.Lock()

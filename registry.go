@@ -128,12 +128,15 @@ func (r *registry) add(o *ownership) {
 	r.live[o.number] = o
 }
 
-// holds reports whether an owner holds its lock, or is about to, and does not release it.
-func (r *registry) holds(owner Owner) bool {
+// liveOf returns the ownership that has begun, and is not over, of an owner as it stands in Redis, or
+// nil.
+func (r *registry) liveOf(wire Owner) *ownership {
 	r.mu.Lock()
-	o := r.live[owner.number]
-	r.mu.Unlock()
-	return o != nil && o.owner == owner && o.usable()
+	defer r.mu.Unlock()
+	if o := r.live[wire.number]; o != nil && o.wire == wire.String() {
+		return o
+	}
+	return nil
 }
 
 // remove forgets an ownership that is over.

@@ -3,7 +3,10 @@ package tests
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,9 +34,7 @@ func newKeptAnswer(t *testing.T, k kind) keptAnswer {
 	options := seldom()
 	options.Turn = -1
 	server, tap := rig.Shared(), rig.NewTap(t, rig.Shared())
-	c := keptAnswer{server, rig.NewAdmin(t, server), tap, connectVia(t, server, tap.Addr(), options), rig.Name(t), k.open}
-	subscribeRaw(t, server, k.channelOf(c.name))
-	return c
+	return keptAnswer{server, rig.NewAdmin(t, server), tap, connectVia(t, server, tap.Addr(), options), rig.Name(t), k.open}
 }
 
 // release gives a hold back that somebody is in line for, has something happen when the server has
@@ -59,6 +60,7 @@ func TestHandover_told_to_ask_before_the_answer(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		c := newKeptAnswer(t, k)
+		subscribeRaw(t, c.server, k.channelOf(c.name)) // a stranger
 		before := mustLock(t, k.open(connect(t, c.server), c.name))
 		waiting := lockInBackground(within(t, soon), c.open(c.client, c.name))
 		queued(t, c.admin, c.name, 1)
@@ -79,6 +81,7 @@ func TestHandover_listens_before_the_answer(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		c, other := newKeptAnswer(t, k), rig.Name(t)+":other"
+		subscribeRaw(t, c.server, k.channelOf(c.name)) // a stranger
 		hold, busy := mustLock(t, c.open(c.client, c.name)), mustLock(t, k.open(connect(t, c.server), other))
 		listens := c.tap.HoldCommand(rig.Both(rig.Subscribing, rig.MentionsPrefix("latchkey:{")))
 		waiting := lockInBackground(within(t, soon), c.open(c.client, other))
@@ -97,5 +100,49 @@ func TestHandover_listens_before_the_answer(t *testing.T) {
 		next := rig.Await(t, soon, "the other waiter", waiting)
 		require.NoError(t, next.err)
 		mustUnlock(t, next.hold)
+	}, handedOver)
+}
+
+// An owner is told late that it has the lock: its client has asked meanwhile, and gives the lock back.
+// The hold ends by its own release, and is not lost.
+func TestHandover_told_of_a_grant_at_the_release(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		c := newKeptAnswer(t, k)
+		channel := "latchkey:{" + c.client.ID() + "}"
+		told := subscribeRaw(t, c.server, channel)
+		before := mustLock(t, k.open(connect(t, c.server), c.name))
+		waiting := lockInBackground(within(t, soon), c.open(c.client, c.name))
+		queued(t, c.admin, c.name, 1)
+		mustUnlock(t, before)
+		grant := rig.Await(t, soon, "the grant", told)
+		granted := rig.Await(t, soon, "the lock", waiting)
+		require.NoError(t, granted.err)
+
+		sent := func(match rig.Match) {
+			t.Helper()
+			rig.Eventually(t, soon, "a command", func() error {
+				if !slices.ContainsFunc(c.tap.Commands(), match) {
+					return errors.New("it has not been sent")
+				}
+				return nil
+			})
+		}
+		extension := rig.Mentions("60000")
+		goOn := c.tap.Refuse(extension, "LOADING for a moment")
+		go func() { _ = granted.hold.Extend(context.Background(), time.Minute) }()
+		sent(extension) // for which the release waits
+		released := make(chan error, 1)
+		go func() { released <- granted.hold.Unlock(context.Background()) }()
+		rig.Await(t, soon, "the release", granted.hold.Context(t.Context()).Done())
+		require.Positive(t, c.admin.Publish(channel, grant))
+		// What is granted to somebody unknown is given back, after all that came before.
+		unknown := c.client.ID() + ":987654321"
+		c.admin.Publish(channel, strings.ReplaceAll(grant, strings.Fields(grant)[2], unknown))
+		sent(rig.Mentions(unknown))
+		goOn()
+		require.NoError(t, rig.Await(t, soon, "the release", released))
+		rig.Eventually(t, soon, "nothing is left", free(c.admin, c.name))
 	}, handedOver)
 }
