@@ -3,6 +3,7 @@ package latchkey
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -33,12 +34,16 @@ type acquisition struct {
 	// byStranger says that the last attempt was refused because of a stranger, and stranger that
 	// one was: see waitqueue_strangers.go.
 	byStranger, stranger bool
+
+	stoodInLine bool      // others may know it
+	args        [8]string // of what is sent
 }
 
 // newAcquisition checks everything that can be checked before anything is sent. waits is what
 // the verb means without options.
 func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) *acquisition {
-	a := &acquisition{lock: p, verb: verb}
+	a := acquisitions.Get().(*acquisition)
+	a.lock, a.verb = p, verb
 	if a.fault = p.invalid; a.fault != nil {
 		return a
 	}
@@ -51,8 +56,17 @@ func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) 
 
 // acquire is the one way in for every lock but those that are several.
 func (p *primitive) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error) {
-	return p.newAcquisition(verb, waits, settings).run(ctx)
+	a := p.newAcquisition(verb, waits, settings)
+	h, err := a.run(ctx)
+	if err == nil && !a.stoodInLine && p.spec.wait == nil {
+		*a = acquisition{}
+		acquisitions.Put(a)
+	}
+	return h, err
 }
+
+// acquisitions are calls that are over, and that nobody knows any more.
+var acquisitions = sync.Pool{New: func() any { return new(acquisition) }}
 
 // run acquires: it enters the hold again that the call is for, or makes one attempt, or
 // waits in the way of the lock's kind. What it calls is few functions deep, so that a profile
@@ -86,8 +100,10 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 	if err != nil {
 		return nil, fail(a.verb, a.lock.name, explain(c.wrongKind(ctx, a.lock.keys, a.lock.spec.stored, err))...)
 	}
-	for o := range a.each {
-		o.observe(Event{Type: EventAcquired, Wait: c.clock().Since(a.began)})
+	if c.options.Observer != nil {
+		for o := range a.each {
+			o.observe(Event{Type: EventAcquired, Wait: c.clock().Since(a.began)})
+		}
 	}
 	return h, nil
 }

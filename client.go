@@ -40,6 +40,8 @@ type Client struct {
 	dedupSessions   dedupSessions
 	reporter        *reporter
 
+	names *nameCache
+
 	publish    string // the command that publishes
 	tokenFloor string // '1' if tokens follow the clock
 	leaseMS    string // the default lease, as it is sent
@@ -62,7 +64,7 @@ type Client struct {
 // Prefer [Open] with the settings of that client, unless you have to share its
 // connections: of a borrowed client nobody knows whether it returns when a context ends, so
 // every command is sent from a goroutine of its own, on copies of its keys and arguments,
-// with a timer, and a context that does not end. That is 15 allocations more for each
+// with a timer, and a context that does not end. That is 13 allocations more for each
 // uncontended Lock and Unlock. Its connections are not seen either: an attempt that was not
 // answered is undone up to five times instead of once. docs/operations.md has the settings
 // of the rueidis client that fit best.
@@ -98,6 +100,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 		cluster:    client.Mode() == rueidis.ClientModeCluster,
 		clock:      options.clock,
 		waitQueues: newWaitQueues(),
+		names:      newNameCache(),
 		publish:    "PUBLISH",
 		kindStates: map[Kind]kindState{},
 		leaseMS:    strconv.FormatInt(millis(options.Lease), 10),

@@ -177,7 +177,7 @@ func TestWatchdog_renews_what_the_machine_has_nearly_overslept(t *testing.T) {
 
 func TestClient_dropped_hold_is_reported(t *testing.T) {
 	logged := make(chan string, 10)
-	c := newTestClient(t, Options{Logger: logTo(logged)})
+	c := newTestClient(t, Options{Logger: logTo(logged), ReportDropped: true})
 	func() {
 		_, err := c.NewLock(uniqueName(t, c)).Lock(context.Background())
 		require.NoError(t, err)

@@ -87,7 +87,7 @@ func newFairLock(c *Client, fenced bool, name string) *FairLock {
 // No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
 // ended, the error also matches that of ctx. The end of Wait matches no error of a context.
 func (l *FairLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return l.newAcquisition("lock", true, settingsOf(options)).run(ctx)
+	return l.acquire(ctx, "lock", true, appendSettings(make([]setting, 0, usualOptions), options))
 }
 
 // TryLock makes one attempt to acquire the lock. It does not join the queue, and succeeds only
@@ -100,7 +100,7 @@ func (l *FairLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 // Options.RetryBudget is spent. All other errors, the re-entry of a hold on ctx, and what is
 // left behind are as for Lock.
 func (l *FairLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return l.newAcquisition("try lock", false, settingsOf(options)).run(ctx)
+	return l.acquire(ctx, "try lock", false, appendSettings(make([]setting, 0, usualOptions), options))
 }
 
 func fairSpec(c *Client, fenced bool) *spec {
@@ -131,9 +131,9 @@ func (p fairProtocol) acquireCall(a *acquisition, count, round int) call {
 	if o.lock.spec.fenced {
 		fenced = "1"
 	}
-	args := append(acquireArgs(o, a.lease, count),
+	args := append(a.acquireArgs(count),
 		o.client.publish, o.lock.waiterChannel(""), stale, ticket, p.waiters.shift, fenced, grant)
-	return call{fairAcquire, o.lock.fairKeys(), append(args, o.client.handover.channelArgs(&o.lock.keys)...)}
+	return call{fairAcquire, o.lock.fairKeys(), o.client.handover.channelArgs(args, o.lock.keys)}
 }
 
 // readRefusal reads the place that the script has given to an ownership that waits.
@@ -157,27 +157,31 @@ func (p fairProtocol) readRefusal(a *acquisition, ans transport.Answer) (left ti
 	return fromMillis(pause), a.busyWith(holder, -1) // the pause may end sooner than the lease
 }
 
-func (fairProtocol) releaseCall(o *ownership, count int, raise int64) call {
+func (fairProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
 	waiting := "0"
 	if o.mayWait() {
 		waiting = "1"
 	}
-	return call{fairRelease, o.lock.fairKeys(), append(releaseArgs(o, count, raise),
-		append([]string{waiting}, o.client.fairArgs(o.lock.keys)...)...)}
+	return call{fairRelease, o.lock.fairKeys(), o.client.fairArgs(append(releaseArgs(args, o, count, raise), waiting), o.lock.keys)}
 }
 
-// fairArgs are what a script has to know to pass a fair lock on.
-func (c *Client) fairArgs(k keys) []string {
-	return append([]string{c.staleMS}, c.handover.channelArgs(&k)...)
+// fairArgs appends what a script has to know to pass a fair lock on.
+func (c *Client) fairArgs(to []string, k *keys) []string {
+	return c.handover.channelArgs(append(to, c.staleMS), k)
 }
 
 // fairKeys are those of every script for a fair lock.
 func (k *keys) fairKeys() []string {
-	if k.fair != nil {
-		return k.fair
-	}
 	tag := transport.HashTag(k.key)
 	return []string{k.key, "redisson_lock_queue:" + tag, "redisson_lock_timeout:" + tag, "latchkey_fair:" + tag, k.token}
+}
+
+// fairKeys are derived once for each fair lock.
+func (p *primitive) fairKeys() []string {
+	if p.fair == nil {
+		return p.keys.fairKeys()
+	}
+	return p.fair
 }
 
 // waiterChannel is where the lock tells an owner that its turn has come.

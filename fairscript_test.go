@@ -20,7 +20,7 @@ const ownerC = "22222222-2222-4222-8222-222222222222:10"
 type fairScripts struct {
 	t      *testing.T
 	c      *Client
-	keys   keys
+	keys   *keys
 	stale  string
 	fenced string // "1" or "0"
 	lease  string // for which waiters are granted the lock, or ""

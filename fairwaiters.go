@@ -372,7 +372,7 @@ func (b *refreshing) fill(e *list.Element) *list.Element {
 func (b *refreshing) add(places []*fairWaiter) {
 	lock := places[0].ownership.lock
 	b.keys = append(b.keys, lock.fairKeys()...)
-	clients, _ := lock.client.handover.channelOf(&lock.keys)
+	clients, _ := lock.client.handover.channelOf(lock.keys)
 	b.args = append(b.args, lock.waiterChannel(""), clients, strconv.Itoa(len(places)))
 	for _, w := range places {
 		b.args = append(b.args, w.ownership.wire)

@@ -47,7 +47,7 @@ func (p *primitive) ForceUnlock(ctx context.Context) (bool, error) {
 }
 
 // forceUnlock removes the holders that it finds. want is the kind it has to be, or nil.
-func (c *Client) forceUnlock(ctx context.Context, names keys, want *spec) (bool, error) {
+func (c *Client) forceUnlock(ctx context.Context, names *keys, want *spec) (bool, error) {
 	held := false
 	for {
 		i, err := c.inspect(ctx, names)
@@ -80,7 +80,7 @@ var errMutexByName error = &kindError{
 }
 
 // evict removes the holders that were found, and reports whether any was still there.
-func (c *Client) evict(ctx context.Context, names keys, i Inspection) (gone bool, err error) {
+func (c *Client) evict(ctx context.Context, names *keys, i Inspection) (gone bool, err error) {
 	for _, each := range c.evictions(names, i) {
 		a, err := c.sender.Call(ctx, c.closing, each.cmd, each.keys, each.args)
 		switch {
@@ -95,20 +95,20 @@ func (c *Client) evict(ctx context.Context, names keys, i Inspection) (gone bool
 }
 
 // evictions are the releases of all holders that were found, whoever they are.
-func (c *Client) evictions(names keys, i Inspection) []call {
+func (c *Client) evictions(names *keys, i Inspection) []call {
 	switch i.Kind {
 	case KindRWLock:
 		return c.rwEvictions(names, i.Holders)
 	case KindMutex:
 		return []call{{mutexRelease, names.queued(),
-			append([]string{i.Holders[0].Owner.String(), c.publish, names.channel}, c.handover.args(&names, "", "", 0)...)}}
+			c.handover.args([]string{i.Holders[0].Owner.String(), c.publish, names.channel}, names, "", "", 0)}}
 	default:
 		// It may be a fair lock, whose waiters listen elsewhere.
 		args := []string{i.Holders[0].Owner.String(), "-1", "", c.publish, names.channel, "0"}
-		fair := append(slices.Clone(args), "0")
+		fair := append(slices.Clip(args), "0")
 		return []call{
-			{fairRelease, names.fairKeys(), append(fair, c.fairArgs(names)...)},
-			{lockRelease, names.fenced(), append(args, c.handover.args(&names, "", "", 0)...)},
+			{fairRelease, names.fairKeys(), c.fairArgs(fair, names)},
+			{lockRelease, names.fenced(), c.handover.args(args, names, "", "", 0)},
 		}
 	}
 }

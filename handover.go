@@ -56,9 +56,8 @@ const longestEntryPause = 20 * time.Second
 // handover knows the owners of a client that wait in queues, and listens for what the server
 // says of them.
 type handover struct {
-	client *Client
-	// prefix and suffix are what the channels of clients begin and end with, but for sharded
-	// messages, whose channels have the slot of their lock.
+	client  *Client
+	own     string           // the channel of this client, but for sharded messages
 	counted string           // '1' if the server counts all receivers of a message
 	specs   map[string]*spec // of locks that are given back, by the kind that a message names
 
@@ -80,7 +79,7 @@ type clientChannel struct {
 }
 
 func newHandover(c *Client) *handover {
-	h := &handover{client: c, counted: "1", channels: map[string]*clientChannel{}}
+	h := &handover{client: c, own: "latchkey:{" + c.id + "}", counted: "1", channels: map[string]*clientChannel{}}
 	h.specs = map[string]*spec{
 		"h": {kind: KindLock, protocol: hashProtocol{}},
 		"s": {kind: KindMutex, protocol: stringProtocol{}},
@@ -100,29 +99,47 @@ func (h *handover) channelOf(k *keys) (prefix, suffix string) {
 	return "latchkey:{", "}"
 }
 
-// channelArgs are what scripts are told of the channels of clients: what they begin and end with,
-// and whether the server counts all who listen there.
-func (h *handover) channelArgs(k *keys) []string {
-	prefix, suffix := h.channelOf(k)
-	return []string{prefix, suffix, h.counted}
+// ownChannel is the channel of this client for a lock.
+func (h *handover) ownChannel(k *keys) string {
+	if h.client.publish == "SPUBLISH" {
+		prefix, suffix := h.channelOf(k)
+		return prefix + h.client.id + suffix
+	}
+	return h.own
 }
 
-// listens reports whether the client hears what it is told of an owner. What it hears is told to
+// channelArgs appends what scripts are told of the channels of clients: what they begin and end with,
+// and whether the server counts all who listen there.
+func (h *handover) channelArgs(to []string, k *keys) []string {
+	prefix, suffix := h.channelOf(k)
+	return append(to, prefix, suffix, h.counted)
+}
+
+// listens reports whether the client hears what it is told of an owner. If so, what it hears is told to
 // the ownership from now on.
 func (h *handover) listens(o *ownership) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.expect(o).subscription.live()
+	if c := h.channels[h.ownChannel(o.lock.keys)]; c == nil || !c.subscription.live() {
+		return false
+	}
+	h.expect(o)
+	return true
+}
+
+// expects has what is heard of an owner told to the ownership, whether the client listens or not.
+func (h *handover) expects(o *ownership) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.expect(o)
 }
 
 // expect has what is heard of an owner told to the ownership. An owner that may stand in a queue is
-// always expected, whether its client listens or not: what is heard of others is released.
-// h.mu is held.
+// always expected: what is heard of others is released. h.mu is held.
 func (h *handover) expect(o *ownership) *clientChannel {
 	c := o.entry.heard
 	if c == nil {
-		prefix, suffix := h.channelOf(&o.lock.keys)
-		name := prefix + h.client.id + suffix
+		name := h.ownChannel(o.lock.keys)
 		if c = h.channels[name]; c == nil {
 			c = &clientChannel{handover: h, name: name, waiting: map[string]*ownership{}}
 			h.channels[name] = c
@@ -258,6 +275,7 @@ func (h *handover) giveBack(kind, owner, key string) {
 		return
 	}
 	lock := &primitive{keys: keysOfKey(key, key), client: h.client, spec: spec}
+	lock.channel = lock.keys.channel
 	if spec.channel != nil {
 		lock.channel = spec.channel(key)
 	}

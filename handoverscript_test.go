@@ -17,7 +17,7 @@ type handoverScripts struct {
 	*modelServer
 
 	t     *testing.T
-	keys  keys
+	keys  *keys
 	mutex bool
 }
 

@@ -12,18 +12,23 @@ import (
 // methods may be called from any goroutine. A nil Hold behaves as released.
 type Hold struct{ backend holdBackend }
 
-// newHold makes the handle of a hold, and has the client report one that nobody released when
-// the garbage collector finds it. It is never released then: the program may still be inside.
+// newHold makes the handle of a hold. It is a part of the hold, unless the client is to report one that
+// nobody released when the garbage collector finds it ([Options].ReportDropped). Such a hold is
+// never released: the program may still be inside.
 func newHold(of holdBackend) *Hold {
-	h := &Hold{of}
-	runtime.SetFinalizer(h, (*Hold).abandoned)
+	h := of.handle()
+	if h == nil {
+		h = &Hold{}
+		runtime.SetFinalizer(h, (*Hold).abandoned)
+	}
+	h.backend = of
 	return h
 }
 
 // abandoned runs in the goroutine of the garbage collector, and only looks.
 func (h *Hold) abandoned() {
 	client := h.backend.unreleased()
-	if client == nil {
+	if client == nil || !client.options.ReportDropped {
 		return
 	}
 	var attrs []slog.Attr
@@ -107,8 +112,9 @@ func (h *Hold) Lost() <-chan struct{} {
 // connection that has gone silent without breaking may cost a few seconds on top of the
 // budget until that is noticed.
 func (h *Hold) Unlock(ctx context.Context) error {
-	err := h.inner().unlock(ctx)
-	if h != nil && err == nil {
+	of := h.inner()
+	err := of.unlock(ctx)
+	if h != nil && err == nil && of.handle() == nil {
 		runtime.SetFinalizer(h, nil)
 	}
 	runtime.KeepAlive(h) // until then it is no hold that was dropped

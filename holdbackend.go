@@ -36,6 +36,9 @@ type holdBackend interface {
 	// unreleased returns the client that reports a handle that was dropped, or nil if there
 	// is nothing to report.
 	unreleased() *Client
+	// handle is the place for the handle of the hold, or nil if one that is dropped may have to be
+	// reported. It always says the same.
+	handle() *Hold
 }
 
 // noHold is what a nil Hold is a handle of: it behaves as released, and as one whose loss
@@ -55,6 +58,7 @@ func (noHold) confine(confinement)                         {}
 func (noHold) find(*primitive, Kind) *holdState            { return nil }
 func (noHold) latestMembers() []*Hold                      { return nil }
 func (noHold) unreleased() *Client                         { return nil }
+func (noHold) handle() *Hold                               { return new(Hold) }
 
 func (noHold) life() (*lifecycle, *sync.Mutex) {
 	return &lifecycle{cause: ErrNotHeld}, new(sync.Mutex)

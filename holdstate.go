@@ -14,6 +14,7 @@ import (
 type holdState struct {
 	lifecycle
 
+	own       Hold // see handle
 	ownership *ownership
 	within    *holdState      // the outermost hold of a re-entry, else nil
 	place     int             // among those that read along
@@ -30,6 +31,14 @@ func (s *holdState) lockName() string { return s.ownership.lock.name }
 func (s *holdState) owner() Owner     { return s.ownership.shownOwner(s) }
 func (s *holdState) token() int64     { return s.fencing }
 func (s *holdState) isShared() bool   { return s.ownership.lock.spec.shared }
+
+// handle is part of [holdBackend].
+func (s *holdState) handle() *Hold {
+	if s.ownership.client.options.ReportDropped {
+		return nil
+	}
+	return &s.own
+}
 
 func (s *holdState) life() (*lifecycle, *sync.Mutex) { return &s.lifecycle, &s.ownership.mu }
 func (s *holdState) latestMembers() []*Hold          { return nil }

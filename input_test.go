@@ -48,7 +48,7 @@ func FuzzNames(f *testing.F) {
 func TestKeys_are_mapped(t *testing.T) {
 	k, err := (&Options{KeyPrefix: "app:"}).keysOf("job")
 	require.NoError(t, err)
-	names := func(k keys) []string { return append(k.alone(), k.name, k.key, k.channel, k.token) }
+	names := func(k *keys) []string { return append(k.alone(), k.name, k.key, k.channel, k.token) }
 	channel := "redisson_lock__channel:{app:job}"
 	require.Equal(t, []string{"app:job", "job", "app:job", channel, "redisson_lock_token:{app:job}"}, names(k))
 	k, err = (&Options{NameMapper: func(string) string { return "{t}mapped" }}).keysOf("job")

@@ -61,7 +61,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 }
 
 // inspect asks the server.
-func (c *Client) inspect(ctx context.Context, names keys) (Inspection, error) {
+func (c *Client) inspect(ctx context.Context, names *keys) (Inspection, error) {
 	i := Inspection{Name: names.name, Key: names.key}
 	if !c.begin() {
 		return i, ErrClosed
@@ -136,7 +136,7 @@ func (i *Inspection) recognize(redisType string, content []string) {
 
 // wrongKind replaces the server's complaint about the type of a key by an ErrWrongKind
 // that says what is there. Any other error stays as it is.
-func (c *Client) wrongKind(ctx context.Context, names keys, want Kind, err error) error {
+func (c *Client) wrongKind(ctx context.Context, names *keys, want Kind, err error) error {
 	if !transport.HasCode(err, "WRONGTYPE") || errors.Is(err, ErrWrongKind) {
 		return err
 	}

@@ -20,7 +20,6 @@ type keys struct {
 
 	queue string // of the owners that wait
 
-	fair []string  // those of a fair lock, or nil before they are derived
 	sent [5]string // the key, the queue and the counter; and the key and the counter, as commands are given them
 }
 
@@ -33,24 +32,24 @@ func (k *keys) counted() []string { return k.sent[3:] }
 
 // keysOf maps a name and derives everything else from it. It is the only place
 // where a name is judged.
-func (o *Options) keysOf(name string) (keys, error) {
+func (o *Options) keysOf(name string) (*keys, error) {
 	if err := checkName(name); err != nil {
-		return keys{name: name}, err
+		return &keys{name: name}, err
 	}
 	key := o.KeyPrefix + name
 	if o.NameMapper != nil {
 		key = o.NameMapper(name)
 	}
 	if err := checkName(key); err != nil {
-		return keys{name: name}, err
+		return &keys{name: name}, err
 	}
 	return keysOfKey(name, key), nil
 }
 
 // keysOfKey derives the names of a lock from its key.
-func keysOfKey(name, key string) keys {
+func keysOfKey(name, key string) *keys {
 	tag := transport.HashTag(key)
-	k := keys{
+	k := &keys{
 		name: name, key: key, queue: queueKey(key),
 		channel: "redisson_lock__channel:" + tag, token: "redisson_lock_token:" + tag,
 	}

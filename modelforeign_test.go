@@ -90,7 +90,7 @@ func lockOperations(p *primitive) []func() {
 	return []func(){
 		send(func(a *acquisition) call { return p.spec.protocol.acquireCall(a, 1, 0) }),
 		send(func(a *acquisition) call { return p.spec.protocol.acquireCall(a, 1, 1) }),
-		send(func(a *acquisition) call { return p.spec.protocol.releaseCall(a.ownership, 0, 0) }),
+		send(func(a *acquisition) call { return p.spec.protocol.releaseCall(a.ownership, 0, 0, nil) }),
 		send(func(a *acquisition) call { return p.spec.protocol.renewalCall(a.ownership, a.lease) }),
 	}
 }

@@ -79,13 +79,13 @@ func (j *javaThread) granted(reply any) {
 }
 
 // lock, unlock and renew are those of the re-entrant lock.
-func (j *javaThread) lock(k keys) any {
+func (j *javaThread) lock(k *keys) any {
 	reply := j.run("locks", javaLock, []string{k.key}, j.owner, strconv.Itoa(javaLease))
 	j.granted(reply)
 	return reply
 }
 
-func (j *javaThread) unlock(k keys) {
+func (j *javaThread) unlock(k *keys) {
 	stood := j.holds()
 	reply := j.run("unlocks", javaUnlock, []string{k.key, k.channel}, j.owner, strconv.Itoa(javaLease))
 	j.released(stood, reply)
@@ -101,7 +101,7 @@ func (j *javaThread) released(stood bool, reply any) {
 	}
 }
 
-func (j *javaThread) renew(k keys) {
+func (j *javaThread) renew(k *keys) {
 	if j.run("renews", javaRenew, []string{k.key}, j.owner, strconv.Itoa(javaLease)) == int64(1) {
 		j.until = j.w.ms() + javaLease
 	} else if j.holds() {
@@ -207,20 +207,20 @@ end
 return 1`)
 
 // readLock, readUnlock and readRenew are those of the read side of a read/write lock.
-func (j *javaThread) readLock(k keys) any {
+func (j *javaThread) readLock(k *keys) any {
 	reply := j.run("locks to read", javaReadLock, j.readKeys(k), j.owner, strconv.Itoa(javaLease))
 	j.granted(reply)
 	return reply
 }
 
-func (j *javaThread) readUnlock(k keys) {
+func (j *javaThread) readUnlock(k *keys) {
 	stood, until := j.holds(), j.until
 	reply := j.run("stops to read", javaReadUnlock, j.readKeys(k), j.owner, transport.HashTag(k.key))
 	j.released(stood, reply)
 	j.until = until
 }
 
-func (j *javaThread) readRenew(k keys) {
+func (j *javaThread) readRenew(k *keys) {
 	if j.run("renews to read", javaReadRenew, j.readKeys(k), j.owner, strconv.Itoa(javaLease)) == int64(1) {
 		j.until = j.w.ms() + javaLease
 	} else if j.holds() {
@@ -228,24 +228,24 @@ func (j *javaThread) readRenew(k keys) {
 	}
 }
 
-func (j *javaThread) readKeys(k keys) []string {
+func (j *javaThread) readKeys(k *keys) []string {
 	return []string{k.key, transport.HashTag(k.key) + ":" + j.owner + ":rwlock_timeout", rwChannel(k.key)}
 }
 
 // writeLock, writeUnlock and writeRenew are those of its write side.
-func (j *javaThread) writeLock(k keys) any {
+func (j *javaThread) writeLock(k *keys) any {
 	reply := j.run("locks to write", javaWriteLock, []string{k.key}, j.owner+":write", strconv.Itoa(javaLease))
 	j.granted(reply)
 	return reply
 }
 
-func (j *javaThread) writeUnlock(k keys) {
+func (j *javaThread) writeUnlock(k *keys) {
 	stood := j.holds()
 	reply := j.run("stops to write", javaWriteUnlock, []string{k.key, rwChannel(k.key)}, j.owner+":write", strconv.Itoa(javaLease))
 	j.released(stood, reply)
 }
 
-func (j *javaThread) writeRenew(k keys) {
+func (j *javaThread) writeRenew(k *keys) {
 	if j.run("renews to write", javaRenew, []string{k.key}, j.owner+":write", strconv.Itoa(javaLease)) == int64(1) {
 		j.until = j.w.ms() + javaLease
 	} else if j.holds() {
@@ -339,7 +339,7 @@ return 1`)
 // javaFairWait is Redisson's fairLockWaitTimeout, in ms.
 const javaFairWait = 300000
 
-func (j *javaThread) fair(what string, script modelScript, k keys) any {
+func (j *javaThread) fair(what string, script modelScript, k *keys) any {
 	keys := append(k.fairKeys()[:3], k.channel)
 	return j.run(what, script, keys, strconv.FormatInt(j.w.ms(), 10), j.owner,
 		strconv.Itoa(javaLease), strconv.Itoa(javaFairWait))

@@ -262,7 +262,7 @@ func (p *party) renewal() int64 {
 func (p *party) settle(stood bool, fate int) {
 	t, others, count := p.t, p.others, len(p.grips)
 	t.holds.count = count
-	c := t.protocol.releaseCall(t, count, p.renewal())
+	c := t.protocol.releaseCall(t, count, p.renewal(), nil)
 	if c.keys == nil {
 		p.owing = false
 		return
@@ -299,7 +299,7 @@ func (p *party) settle(stood bool, fate int) {
 func (p *party) undo(pick, fate int) {
 	i := pick % len(p.toUndo)
 	t := p.toUndo[i]
-	c := t.protocol.releaseCall(t, 0, 0)
+	c := t.protocol.releaseCall(t, 0, 0, nil)
 	m := &message{what: p.name + " undoes what is over", words: p.w.words(c), light: true, silent: func() {}}
 	m.answered = func(any) { p.toUndo = slices.Delete(p.toUndo, i, i+1) }
 	p.watch(m)

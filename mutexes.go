@@ -36,6 +36,7 @@ package latchkey
 //	reporter.mu             | what the program has yet to be told                        |
 //	transport.FIFOMutex.mu  | who waits for a FIFO mutex                                 |
 //	transport.inflight.mu   | the commands to a node that were left unanswered           | a wait
+//	transport.grouping.mu   | the commands that are about to go to a node together       |
 //	transport.NodeLine.mu   | what waits for a node                                      | watchdog.mu, undoer.mu
 //	transport.silence.mu    | the timer of a connection that is to answer               |
 //	transport.Sender.mu     | the goroutines that send                                   |

@@ -8,7 +8,7 @@ import (
 
 // object is a named thing that is no lock: it has no owner and no lease.
 type object struct {
-	keys
+	*keys
 	client  *Client
 	kind    Kind
 	invalid error // why the name cannot be used

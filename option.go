@@ -138,16 +138,22 @@ func (setting) forTryPermit() {}
 func (setting) forAwait()     {}
 func (setting) forSet()       {}
 
+// usualOptions is how many options most calls have at most.
+const usualOptions = 4
+
 // settingsOf are the settings of one call. A nil option is one that nobody made.
 func settingsOf[O interface{ setting() setting }](options []O) []setting {
-	if len(options) == 0 {
-		return nil
-	}
-	settings := make([]setting, len(options))
-	for i, o := range options {
+	return appendSettings(nil, options)
+}
+
+// appendSettings is settingsOf for a caller that has room for usualOptions of them.
+func appendSettings[O interface{ setting() setting }](to []setting, options []O) []setting {
+	for _, o := range options {
+		s := setting{}
 		if any(o) != nil {
-			settings[i] = o.setting()
+			s = o.setting()
 		}
+		to = append(to, s)
 	}
-	return settings
+	return to
 }

@@ -169,6 +169,11 @@ type Options struct {
 	// says how many were. Client.Close delivers what is left, so neither may wait for it.
 	Observer func(Event)
 
+	// ReportDropped has the client log a hold that the program has dropped without Unlock, when
+	// the garbage collector finds it. Such a hold is renewed until the client is closed. Set it
+	// in tests, and where a program is suspected: each hold then costs a finalizer. Default: off.
+	ReportDropped bool
+
 	clock func() transport.Stamp // for tests; default transport.SystemClock
 }
 

@@ -22,3 +22,12 @@ func signal(signals chan struct{}) {
 	default:
 	}
 }
+
+// until is how long it is until a time, not more than 0 if it is over, or zero. Most times are zero, for
+// which no clock is read.
+func until(t time.Time) time.Duration {
+	if t.IsZero() {
+		return 0
+	}
+	return time.Until(t)
+}

@@ -36,7 +36,7 @@ var permitSpec = &spec{kind: KindPermit, family: KindPermit, stored: KindSemapho
 func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
 	o := newObject(c, KindSemaphore, name, semaphoreChannel)
 	s := &PermitSemaphore{permitCount: permitCount{object: o, beside: idsKey(o.key), script: permitsChange}}
-	s.permits = &primitive{keys: s.keys, client: c, spec: permitSpec, invalid: s.invalid}
+	s.permits = &primitive{keys: s.keys, client: c, spec: permitSpec, channel: s.channel, invalid: s.invalid}
 	return s
 }
 
@@ -213,7 +213,7 @@ func (permitProtocol) readRefusal(_ *acquisition, ans transport.Answer) (time.Du
 	return fromMillis(ms), ErrNotAcquired
 }
 
-func (p permitProtocol) releaseCall(o *ownership, count int, _ int64) call {
+func (p permitProtocol) releaseCall(o *ownership, count int, _ int64, args []string) call {
 	if count > 0 {
 		return call{}
 	}
@@ -221,7 +221,7 @@ func (p permitProtocol) releaseCall(o *ownership, count int, _ int64) call {
 	if p.permanent && o.mayWait() {
 		mark = strconv.FormatInt(millis(lateDelivery), 10)
 	}
-	return call{permitLeave, p.keys(o), []string{rawID(o.wire), o.wire, o.client.publish, o.lock.channel, mark}}
+	return call{permitLeave, p.keys(o), append(args, rawID(o.wire), o.wire, o.client.publish, o.lock.channel, mark)}
 }
 
 func (permitProtocol) renewalCall(o *ownership, lease time.Duration) call {

@@ -4,17 +4,30 @@ import "sync/atomic"
 
 // primitive is a lock as the engine sees it: a name in a client, and the spec of its kind.
 type primitive struct {
-	keys
+	*keys
 	client  *Client
 	spec    *spec
+	channel string      // on which its release is published
+	fair    []string    // the keys of a fair lock
 	invalid error       // why the name cannot be used
 	reader  *primitive  // of the write side of a read/write lock: the other side
 	noQueue atomic.Bool // the user may not use its queue
 }
 
 func newPrimitive(c *Client, s *spec, name string) *primitive {
-	names, err := c.options.keysOf(name)
-	return &primitive{keys: names, client: c, spec: s, invalid: err}
+	p := &primitive{}
+	p.init(c, s, name)
+	return p
+}
+
+// init makes a primitive that is a part of something else.
+func (p *primitive) init(c *Client, s *spec, name string) {
+	p.client, p.spec = c, s
+	p.keys, p.invalid = c.names.keysOf(&c.options, name)
+	p.channel = p.keys.channel
+	if s.channel != nil {
+		p.channel = s.channel(p.key)
+	}
 }
 
 // Name returns the name as the program gave it.

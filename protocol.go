@@ -20,7 +20,8 @@ type protocol interface {
 	readRefusal(a *acquisition, ans transport.Answer) (left time.Duration, err error)
 	// releaseCall lowers the count of the ownership; with 0 it has nothing in Redis any
 	// more. If the lock stays held, what is left of its time is raised to raise ms.
-	releaseCall(o *ownership, count int, raise int64) call
+	// The arguments are appended to args.
+	releaseCall(o *ownership, count int, raise int64, args []string) call
 	// renewalCall is one ownership's part of a batch of renewals.
 	renewalCall(o *ownership, lease time.Duration) call
 }
@@ -44,14 +45,14 @@ type stringProtocol struct{}
 func (stringProtocol) acquireCall(a *acquisition, _, round int) call {
 	o := a.ownership
 	if round == 0 && !o.mayStandInQueue() {
-		return call{mutexSet, o.lock.alone(), []string{o.wire, o.client.leaseText(a.lease)}}
+		return call{mutexSet, o.lock.alone(), append(a.args[:0], o.wire, o.client.leaseText(a.lease))}
 	}
 	entry, standing := a.queueEntry()
 	keys := o.lock.alone()
 	if entry != "" || standing != "" {
 		keys = o.lock.queued()
 	}
-	return call{mutexAcquire, keys, []string{o.wire, o.client.leaseText(a.lease), entry, standing}}
+	return call{mutexAcquire, keys, append(a.args[:0], o.wire, o.client.leaseText(a.lease), entry, standing)}
 }
 
 func (stringProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
@@ -59,11 +60,17 @@ func (stringProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Du
 }
 
 // releaseCall of a part of a hold that cannot be entered twice is nothing.
-func (stringProtocol) releaseCall(o *ownership, count int, _ int64) call {
+func (stringProtocol) releaseCall(o *ownership, count int, _ int64, args []string) call {
 	if count > 0 {
 		return call{}
 	}
-	return call{mutexRelease, o.lock.releaseKeys(o.lock.queued()), append(append([]string{o.wire, o.client.publish, o.lock.channel}, o.handoverArgs(count)...), o.openArg())}
+	args = o.handoverArgs(append(args, o.wire, o.client.publish, o.lock.channel), count)
+	if open := o.openArg(); open != "0" {
+		args = append(args, open)
+	} else {
+		args = o.client.handover.withoutUsual(args, 3)
+	}
+	return call{mutexRelease, o.lock.releaseKeys(o.lock.queued()), args}
 }
 
 func (stringProtocol) renewalCall(o *ownership, lease time.Duration) call {
@@ -85,26 +92,36 @@ func (hashProtocol) acquireCall(a *acquisition, count, _ int) call {
 	if entry != "" || standing != "" {
 		c.cmd, c.keys = lockWait, queued
 	}
-	c.args = append(acquireArgs(o, a.lease, count), tokens, entry, standing)
+	c.args = withoutLast(append(a.acquireArgs(count), tokens, entry, standing), 3)
 	return c
 }
 
+// withoutLast leaves out the arguments after the first n that are "" at the end.
+func withoutLast(args []string, n int) []string {
+	for len(args) > n && args[len(args)-1] == "" {
+		args = args[:len(args)-1]
+	}
+	return args
+}
+
 // acquireArgs are what all scripts that acquire a hash are told first.
-func acquireArgs(o *ownership, lease time.Duration, count int) []string {
-	return []string{o.wire, o.client.leaseText(lease), strconv.Itoa(count), o.guestID, o.client.tokenFloor}
+func (a *acquisition) acquireArgs(count int) []string {
+	o := a.ownership
+	return append(a.args[:0], o.wire, o.client.leaseText(a.lease), strconv.Itoa(count), o.guestID, o.client.tokenFloor)
 }
 
 func (hashProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
 	return a.readHolder(ans)
 }
 
-func (hashProtocol) releaseCall(o *ownership, count int, raise int64) call {
-	return call{lockRelease, o.lock.releaseKeys(o.lock.fenced()), append(releaseArgs(o, count, raise), o.handoverArgs(count)...)}
+func (hashProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
+	args = o.handoverArgs(releaseArgs(args, o, count, raise), count)
+	return call{lockRelease, o.lock.releaseKeys(o.lock.fenced()), o.client.handover.withoutUsual(args, 6)}
 }
 
-// releaseArgs are what all scripts that release a hash are told first.
-func releaseArgs(o *ownership, count int, raise int64) []string {
-	return []string{o.wire, strconv.Itoa(count), o.guestID, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10)}
+// releaseArgs appends what all scripts that release a hash are told first.
+func releaseArgs(to []string, o *ownership, count int, raise int64) []string {
+	return append(to, o.wire, strconv.Itoa(count), o.guestID, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10))
 }
 
 func (hashProtocol) renewalCall(o *ownership, lease time.Duration) call {

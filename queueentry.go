@@ -153,7 +153,7 @@ func (o *ownership) chooseNext() {
 		return
 	}
 	next.entry.asked, next.doubt.queued = true, true
-	o.client.handover.listens(next)
+	o.client.handover.expects(next)
 	o.local.next = next
 }
 
@@ -241,8 +241,8 @@ func (o *ownership) takeNext() any {
 	return next
 }
 
-// handoverArgs are what the release of an ownership is told of the queue.
-func (o *ownership) handoverArgs(count int) []string {
+// handoverArgs appends what the release of an ownership is told of the queue.
+func (o *ownership) handoverArgs(to []string, count int) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	own, next, full := "", "", time.Duration(0)
@@ -252,14 +252,22 @@ func (o *ownership) handoverArgs(count int) []string {
 	if o.local.next != nil && count == 0 {
 		next, full = o.local.next.entry.text, o.local.next.entry.wanted
 	}
-	return o.client.handover.args(&o.lock.keys, own, next, full)
+	return o.client.handover.args(to, o.lock.keys, own, next, full)
 }
 
-// args are what a release is told of the queue: the entries of the owner and of the next one, and
+// args appends what a release is told of the queue: the entries of the owner and of the next one, and
 // the lease of that.
-func (h *handover) args(k *keys, own, next string, full time.Duration) []string {
-	channels := h.channelArgs(k)
-	return append(append([]string{own, next}, channels...), strconv.FormatInt(millis(full), 10))
+func (h *handover) args(to []string, k *keys, own, next string, full time.Duration) []string {
+	return append(h.channelArgs(append(to, own, next), k), h.client.leaseText(full))
+}
+
+// withoutUsual leaves out what args has appended, and what follows, if it is what the scripts take for
+// granted: no entries, and a single server.
+func (h *handover) withoutUsual(args []string, at int) []string {
+	if h.client.cluster || args[at] != "" || args[at+1] != "" {
+		return args
+	}
+	return args[:at]
 }
 
 // successor is an attempter that can go on with what was left by the one before it.

@@ -2,6 +2,7 @@ package latchkey
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -210,14 +211,22 @@ func (o *ownership) raised() time.Duration {
 }
 
 func (o *ownership) sendRelease(ctx context.Context, stop <-chan struct{}, count int, raise int64) (transport.Answer, error) {
-	c := o.protocol.releaseCall(o, count, raise)
+	args := releaseBuffers.Get().(*[16]string)
+	c := o.protocol.releaseCall(o, count, raise, args[:0])
 	if c.keys == nil {
 		return transport.Answer{}, nil
 	}
 	a, err := o.client.sender.CallOn(ctx, stop, o.terms(false), c.cmd, c.keys, c.args)
+	if err == nil && !a.Doubt { // nobody sends it any more
+		clear(args[:])
+		releaseBuffers.Put(args)
+	}
 	o.lock.noteSpared(a, err)
 	return a, err
 }
+
+// releaseBuffers are arguments of releases.
+var releaseBuffers = sync.Pool{New: func() any { return new([16]string) }}
 
 // uncount takes a hold off the count. With the last one the ownership is releasing: it
 // is neither renewed nor entered again. o.mu is held.

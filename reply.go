@@ -78,7 +78,7 @@ const NoExpiry = time.Duration(math.MaxInt64)
 
 // tokenOf reads the fencing token from the reply of an acquisition.
 func tokenOf(a transport.Answer) int64 {
-	if a.Null {
+	if a.Null || a.Plain {
 		return 0
 	}
 	token, _ := a.Message.AsInt64()

@@ -14,7 +14,13 @@ var _ Locker = (*Lock)(nil)
 
 // NewLock returns the re-entrant lock of that name. Nothing is sent.
 func (c *Client) NewLock(name string) *Lock {
-	return &Lock{newPrimitive(c, lockSpec, name)}
+	var l struct { // of one allocation
+		Lock
+		of primitive
+	}
+	l.of.init(c, lockSpec, name)
+	l.primitive = &l.of
+	return &l.Lock
 }
 
 var lockSpec = &spec{kind: KindLock, family: KindLock, stored: KindLock,

@@ -35,12 +35,11 @@ func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 	return readRWRefusal(a, ans)
 }
 
-func (p readProtocol) releaseCall(o *ownership, count int, raise int64) call {
+func (p readProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
 	c := o.rwRelease(rwReadRelease, rwReadLast)
 	c.keys = o.lock.appendLeaseKeys(c.keys, o.wire, o.mostHolds())
-	c.args = append([]string{o.wire, strconv.Itoa(count), p.number, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10)},
-		o.client.handover.channelArgs(&o.lock.keys)...)
-	c.args = append(c.args, presenceChannel(o.lock.key), o.lock.queue)
+	args = append(args, o.wire, strconv.Itoa(count), p.number, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10))
+	c.args = append(o.client.handover.channelArgs(args, o.lock.keys), presenceChannel(o.lock.key), o.lock.queue)
 	return c
 }
 
@@ -100,15 +99,14 @@ func readRWRefusal(a *acquisition, ans transport.Answer) (left time.Duration, er
 	return left, err
 }
 
-func (writeProtocol) releaseCall(o *ownership, count int, raise int64) call {
+func (writeProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
 	waiting := "0"
 	if o.mayWait() {
 		waiting = "1"
 	}
 	c := o.rwRelease(rwWriteRelease, rwWriteHand)
-	c.args = append([]string{o.wire, strconv.Itoa(count), waiting, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10)},
-		o.handoverArgs(count)...)
-	c.args = append(c.args, presenceChannel(o.lock.key), o.client.staleMS, o.lock.queue)
+	args = append(args, o.wire, strconv.Itoa(count), waiting, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10))
+	c.args = append(o.handoverArgs(args, count), presenceChannel(o.lock.key), o.client.staleMS, o.lock.queue)
 	return c
 }
 
@@ -175,13 +173,12 @@ func (k *keys) appendLeaseKeys(to []string, owner string, holds int) []string {
 const evictBatch = 200
 
 // rwEvictions takes all holders out of a read/write lock.
-func (c *Client) rwEvictions(names keys, holders []Holder) (calls []call) {
+func (c *Client) rwEvictions(names *keys, holders []Holder) (calls []call) {
 	keys := append(names.rwKeys(), names.queue)
 	for len(holders) > 0 || calls == nil {
 		some := holders[:min(len(holders), evictBatch)]
 		holders = holders[len(some):]
-		args := append([]string{c.publish, rwChannel(names.key)}, c.handover.channelArgs(&names)...)
-		args = append(args, names.queue)
+		args := append(c.handover.channelArgs([]string{c.publish, rwChannel(names.key)}, names), names.queue)
 		for _, h := range some {
 			args = append(args, h.field())
 		}

@@ -16,7 +16,7 @@ import (
 type rwScripts struct {
 	t    *testing.T
 	c    *Client
-	keys keys
+	keys *keys
 }
 
 func newRWScripts(t *testing.T) rwScripts {

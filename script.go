@@ -11,12 +11,12 @@ import (
 var luaFiles embed.FS
 
 var (
-	lockAcquire    = loadScript("lock_acquire")
+	lockAcquire    = together.Add(loadScript("lock_acquire"))
 	lockWait       = lockAcquire.Sparing(1, 2)
-	lockRelease    = loadScript("lock_release").Guarded().Reserved().Sparing(1, 3)
-	mutexSet       = transport.Command{}
-	mutexAcquire   = loadScript("mutex_acquire").Sparing(1, 2)
-	mutexRelease   = loadScript("mutex_release").Guarded().Reserved().Sparing(1, 2)
+	lockRelease    = together.Add(loadScript("lock_release").Guarded().Reserved().Sparing(1, 3))
+	mutexSet       = together.Add(transport.Command{})
+	mutexAcquire   = together.Add(loadScript("mutex_acquire").Sparing(1, 2))
+	mutexRelease   = together.Add(loadScript("mutex_release").Guarded().Reserved().Sparing(1, 2))
 	renewScript    = loadScript("renew").Reserved()
 	fairAcquire    = loadScript("fair_acquire").Guarded()
 	fairRelease    = loadScript("fair_release").Guarded().Reserved()
@@ -58,6 +58,10 @@ var (
 	latchDelete    = loadScript("latch_delete").Guarded()
 	touchScript    = loadScript("touch")
 )
+
+// together has the commands of the locks that are most used: those that goroutines of a client send at the
+// same moment go together.
+var together = &transport.GroupScript{}
 
 // loadScript reads lua/<name>.lua. A script that is missing is a broken build.
 func loadScript(name string) transport.Command {

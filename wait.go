@@ -29,7 +29,11 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 	main := c.waitQueues.use(key)
 	defer main.done()
 	q := main.in(l)
-	for w, at := q.join(a), inLine; at != inFront; {
+	w := q.join(a)
+	if call, is := a.(*acquisition); is {
+		call.stoodInLine = w != nil
+	}
+	for at := inLine; at != inFront; {
 		var err error
 		switch at, err = q.await(ctx, c.closing, w); at {
 		case hasHold:

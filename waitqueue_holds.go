@@ -132,7 +132,7 @@ func (q *waitQueue) standsNoMore(next any) (left any) {
 func (q *waitQueue) yieldPause() time.Duration {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	pause := max(q.permitPause(), time.Until(q.openUntil))
+	pause := max(q.permitPause(), until(q.openUntil))
 	if !q.yields {
 		return pause
 	}

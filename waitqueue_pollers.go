@@ -143,11 +143,11 @@ func (q *waitQueue) leftFree(open time.Duration, given bool) {
 }
 
 // hasPollers reports whether pollers have been seen. shard.mu is held.
-func (q *waitQueue) hasPollers() bool { return time.Now().Before(q.forgotten) }
+func (q *waitQueue) hasPollers() bool { return until(q.forgotten) > 0 }
 
 // isOpen reports whether the mutex is left to pollers.
 func (q *waitQueue) isOpen() bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return time.Now().Before(q.openUntil)
+	return until(q.openUntil) > 0
 }

@@ -81,7 +81,7 @@ func (q *waitQueue) turnGoesOn() {
 }
 
 // strangersKnown reports whether strangers have just been seen. shard.mu is held.
-func (q *waitQueue) strangersKnown() bool { return time.Now().Before(q.whole().strangersUntil) }
+func (q *waitQueue) strangersKnown() bool { return until(q.whole().strangersUntil) > 0 }
 
 // strangersMayLeaveLast reports whether the last who leaves the lock may be a stranger.
 func (q *waitQueue) strangersMayLeaveLast() bool {

@@ -249,5 +249,5 @@ func (q *waitQueue) permitPause() time.Duration {
 	if q.front == nil || q.front.passed {
 		return 0
 	}
-	return max(0, time.Until(q.othersUntil))
+	return max(0, until(q.othersUntil))
 }

@@ -5,6 +5,11 @@
 --@include to_first
 
 local function handOver(kind, key, give, next, full)
-  local worked, granted = pcall(toFirst, kind, key, give, next, full)
-  return worked and granted or tell(publish, channel)
+  if queue then
+    local worked, granted = pcall(toFirst, kind, key, give, next, full)
+    if worked and granted then
+      return granted
+    end
+  end
+  return tell(publish, channel)
 end

@@ -12,6 +12,7 @@
 -- ARGV[6] how many tokens to reserve, of a fenced lock; each call for the owner says the same
 -- ARGV[7] the entry of the owner, which waits in the queue if it is refused, or ''
 -- ARGV[8] the entry of the owner, if it may stand in the queue already, or ''
+-- From ARGV[4] on, what is '' at the end is left out.
 --
 -- Reply   nil, or the first fencing token as a string: acquired
 --         array: refused; remaining ms of the holder, -1 if it has no expiry, and its
@@ -27,10 +28,10 @@
 -- Cost: 3 commands when free, 2 when refused, 5 to wait in the queue and 6 to wait on, 4 when entered again; a
 -- token adds one. Idempotent: counts are absolute, the token is taken only from free to held.
 local key, floor = KEYS[1], ARGV[5]
-local owner, lease, count, me = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
-local tokens = tonumber(ARGV[6]) or 1
+local owner, lease, count, me = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] or ''
+local tokens, entry, standing = tonumber(ARGV[6]), ARGV[7] or '', ARGV[8] or ''
 local queue, counter = KEYS[2], KEYS[3]
-if ARGV[6] ~= '' and #KEYS == 2 then
+if tokens and #KEYS == 2 then
   counter = queue
   queue = nil
 end
@@ -38,13 +39,21 @@ end
 local ttl = redis.call('pttl', key)
 -- Most who come find the lock free, or somebody else's owner, which is all that stands there.
 -- What that does not need is not even defined before.
+if ttl == -2 and count == 1 and me == '' and not counter then
+  redis.call('hset', key, owner, '1')
+  redis.call('pexpire', key, ARGV[2])
+  if queue and standing ~= '' then
+    redis.call('zrem', queue, standing)
+  end
+  return nil
+end
 if ttl >= 0 and count == 1 then
   --@include shape_hash
   local foreign, holder, only = isForeign(key)
   if only and not foreign and holder ~= owner then
-    if queue and ARGV[7] ~= '' then
+    if queue and entry ~= '' then
       --@include enqueue
-      return {ttl, holder, enqueue(ARGV[7])}
+      return {ttl, holder, enqueue(entry)}
     end
     return {ttl, holder}
   end
@@ -56,8 +65,8 @@ if ttl == -2 then
     return redis.error_reply('LATCHKEY_GONE the hold is over')
   end
   local first = take(tokens)
-  if queue and ARGV[8] ~= '' then
-    redis.call('zrem', queue, ARGV[8])
+  if queue and standing ~= '' then
+    redis.call('zrem', queue, standing)
   end
   return first
 end
@@ -65,9 +74,9 @@ local entered, reply = enter(ttl, tokens)
 if entered then
   return reply
 end
-if queue and ARGV[7] ~= '' then
+if queue and entry ~= '' then
   --@include enqueue
-  local since = enqueue(ARGV[7])
+  local since = enqueue(entry)
   return reply and {ttl, reply, since} or ttl
 end
 return reply and {ttl, reply} or ttl

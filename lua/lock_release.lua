@@ -15,6 +15,7 @@
 -- ARGV[9], ARGV[10] what the channel of a client begins and ends with
 -- ARGV[11] '1' if the server counts all receivers of a message
 -- ARGV[12] the lease in ms that ARGV[8] has if it is granted the lock in the reply
+-- ARGV[7] to ARGV[12] may be left out: without entries, on a single server.
 --
 -- Reply   nil: this client has no part in the lock; what stood in the queue does no more
 --         status HELD: the owner holds it still
@@ -31,26 +32,39 @@
 -- somebody else it does nothing, and ARGV[8] is entered only by the call that frees.
 local key, queue, counter = KEYS[1], KEYS[2], KEYS[3]
 local owner, me, publish, channel = ARGV[1], ARGV[3], ARGV[4], ARGV[5]
-local own, next, prefix, suffix, counted = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
---@include hand_over
---@include lock_leave
+local own, next, prefix, suffix, counted = ARGV[7] or '', ARGV[8] or '', ARGV[9] or 'latchkey:{', ARGV[10] or '}', ARGV[11] or '1'
+--@include tell
 
+-- Most releases are of the only owner, and nobody waits. What that does not need is not even
+-- defined before.
+if queue and own ~= '' then
+  redis.pcall('zrem', queue, own)
+end
+local left
+if ARGV[2] == '0' and me == '' and redis.call('hlen', key) == 1 then
+  left = redis.call('hdel', key, owner) == 1 and 'FREE'
+else
+  --@include lock_leave
+  left = leave(tonumber(ARGV[2]), tonumber(ARGV[6]))
+end
+if left == 'HELD' then
+  return redis.status_reply(left)
+end
+if left == 'FREE' and next == '' and not (queue and redis.pcall('exists', queue) == 1) then
+  return tell(publish, channel)
+end
+if not left and not (queue and redis.call('exists', key) == 0 and redis.pcall('exists', queue) == 1) then
+  return false
+end
+
+--@include hand_over
 local function give(to, lease)
   redis.call('hset', key, to, '1')
   redis.call('pexpire', key, lease)
 end
 
-if queue and own ~= '' then
-  redis.pcall('zrem', queue, own)
-end
-local left = leave(tonumber(ARGV[2]), tonumber(ARGV[6]))
-if left == 'HELD' then
-  return redis.status_reply(left)
-end
 if left == 'FREE' then
   return handOver('h', key, give, next, ARGV[12])
 end
-if redis.call('exists', key) == 0 then
-  pcall(toFirst, 'h', key, give, '')
-end
+pcall(toFirst, 'h', key, give, '')
 return false

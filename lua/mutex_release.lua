@@ -9,6 +9,7 @@
 -- ARGV[4] to ARGV[9] as ARGV[7] to ARGV[12] of lock_release.lua
 -- ARGV[10] ms for which the mutex is to stay free, so that users of the recipe that poll find it,
 --          or 0. If several clients wait, it does one out of so many times
+-- ARGV[4] to ARGV[10] may be left out: without entries and such a time, on a single server.
 --
 -- Reply   nil: the token does not hold the lock; what stood in the queue does no more
 --         integer: the lock is free; how many subscribers were told, -1 if the
@@ -19,29 +20,41 @@
 -- of memory. Idempotent: on a lock of somebody else it does nothing.
 local key, queue, counter, owner = KEYS[1], KEYS[2], nil, ARGV[1]
 local publish, channel = ARGV[2], ARGV[3]
-local own, next, prefix, suffix, counted = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
---@include hand_over
-
-local function give(to, lease)
-  redis.call('set', key, to, 'px', lease)
-end
+local own, next, prefix, suffix, counted = ARGV[4] or '', ARGV[5] or '', ARGV[6] or 'latchkey:{', ARGV[7] or '}', ARGV[8] or '1'
+--@include tell
 
 if queue and own ~= '' then
   redis.pcall('zrem', queue, own)
 end
 local holder = redis.call('get', key)
-if holder == ARGV[1] then
+local mine = holder == owner
+if holder and not mine then
+  return false
+end
+if mine then
   redis.call('del', key)
-  if ARGV[10] and ARGV[10] ~= '0' then
-    --@include leave_free
-    if mayStayFree() then
-      pcall(leaveFree)
-      return 0
-    end
-  end
-  return handOver('s', key, give, next, ARGV[9])
 end
-if not holder then
+local open = mine and ARGV[10] and ARGV[10] ~= '0'
+-- Most releases are of a mutex that nobody waits for. What that does not need is not even defined
+-- before.
+if not open and next == '' and not (queue and redis.pcall('exists', queue) == 1) then
+  return mine and tell(publish, channel)
+end
+
+--@include hand_over
+local function give(to, lease)
+  redis.call('set', key, to, 'px', lease)
+end
+
+if not mine then
   pcall(toFirst, 's', key, give, '')
+  return false
 end
-return false
+if open then
+  --@include leave_free
+  if mayStayFree() then
+    pcall(leaveFree)
+    return 0
+  end
+end
+return handOver('s', key, give, next, ARGV[9])

@@ -13,9 +13,11 @@ local function give(to, lease)
 end
 
 local function toWriter(next, full)
-  local worked, granted = pcall(toFirst, 'w', key, give, next, full, waits)
-  if worked and granted then
-    return granted
+  if queue and (next ~= '' or redis.pcall('exists', queue) == 1) then
+    local worked, granted = pcall(toFirst, 'w', key, give, next, full, waits)
+    if worked and granted then
+      return granted
+    end
   end
   if lastEnd then
     redis.call('del', key, leases)

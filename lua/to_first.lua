@@ -1,6 +1,6 @@
 -- Fragment: toFirst(kind, key, give, next, full, waits) gives a lock that has become free to the
--- first in the queue, behind which it puts the entry next first. If next is the first, it has the
--- lock for the lease full. It needs what grant.lua needs, and channel, on which Redisson listens.
+-- first in the queue, behind which it puts the entry next first, unless that is ''. If next is the first, it
+-- has the lock for the lease full. It needs what grant.lua needs, and channel, on which Redisson listens.
 --
 -- Strangers are Redisson and whoever else waits on that channel. They know nothing of the
 -- queue: when it is their turn, the lock stays free, and the client of the first in the queue that
@@ -13,9 +13,6 @@
 --@include tell
 
 local function toFirst(kind, key, give, next, full, waits)
-  if not queue or next == '' and redis.call('exists', queue) == 0 then
-    return nil
-  end
   if next ~= '' then
     --@include enqueue
     enqueue(next)

@@ -1,8 +1,10 @@
 package tests
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -38,7 +40,31 @@ func TestLockAndUnlockAreTwoCommands(t *testing.T) {
 	})
 }
 
-// So are the first of a client, on a server that does not know the scripts: they are sent as text at
+// An uncontended lock and unlock make few objects, also if the lock is made anew for each use: the lock,
+// its options, the owner and its name. They are counted, since their number does not depend on the machine.
+func TestLockAndUnlockAllocateLittle(t *testing.T) {
+	most := 6.5 // now and then something else runs
+	if rig.RaceDetector {
+		most = 12 // it throws away what is kept for reuse
+	}
+	client := connect(t, rig.Shared())
+	for what, open := range map[string]func(string) latchkey.Locker{
+		"Lock":  func(name string) latchkey.Locker { return client.NewLock(name) },
+		"Mutex": func(name string) latchkey.Locker { return client.NewMutex(name) },
+	} {
+		name := rig.Name(t) + what
+		allocations := testing.AllocsPerRun(1000, func() {
+			hold, err := open(name).Lock(context.Background(), latchkey.Lease(time.Minute))
+			if err != nil || hold.Unlock(context.Background()) != nil {
+				t.Error("not acquired, or not released")
+			}
+		})
+		t.Logf("%s: %v", what, allocations)
+		assert.LessOrEqual(t, allocations, most, what)
+	}
+}
+
+// The first lock and unlock of a client are two commands as well, on a server that does not know the scripts: they are sent as text at
 // once.
 func TestFirstLockAndUnlockAreTwoCommands(t *testing.T) {
 	rig.Need(t, rig.Stats)

@@ -191,7 +191,7 @@ func (l *errorsLogged) String() string {
 func TestDroppedGroupIsReported(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	log := &errorsLogged{Handler: slog.DiscardHandler}
-	client := connect(t, server, latchkey.Options{Logger: slog.New(log)})
+	client := connect(t, server, latchkey.Options{Logger: slog.New(log), ReportDropped: true})
 	l := latchkey.NewMultiLock(client.NewLock(name+"a"), client.NewLock(name+"b"))
 	mustUnlock(t, mustLock(t, l))
 	runtime.GC()

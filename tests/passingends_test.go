@@ -261,7 +261,7 @@ func TestPassedHold_that_is_dropped(t *testing.T) {
 	t.Parallel()
 	log := &errorsLogged{Handler: slog.DiscardHandler}
 	options := longTurn
-	options.Logger = slog.New(log)
+	options.Logger, options.ReportDropped = slog.New(log), true
 	c := newHotLock(t, lockKind, options)
 	func() {
 		_, _ = c.pass(t, untouched)

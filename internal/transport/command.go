@@ -26,6 +26,9 @@ type Command struct {
 	// The keys from spareFrom up to spareTo may be left out; none if spareTo is 0.
 	spareFrom, spareTo int
 	bareSpared         bool // it is not guarded without them
+	// It may go together with others of a script, which knows it by that number.
+	together *GroupScript
+	number   int
 }
 
 // NewScript returns the command that runs a Lua script, of which each key and argument is

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/redis/rueidis"
 )
 
 // ContextError returns the error of a context that has ended. It matches the error of the
@@ -72,6 +74,9 @@ func IsContextEnd(err error) bool { return ContextEnd(err) != nil }
 // ContextEnd returns the error that ContextError has made, out of the tree of err, or nil if none
 // is in it.
 func ContextEnd(err error) error {
+	if err == nil || err == rueidis.Nil { //nolint:errorlint // most are, as they came
+		return nil
+	}
 	var end *EndedContextError
 	if errors.As(err, &end) {
 		return end

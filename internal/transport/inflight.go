@@ -73,6 +73,16 @@ func (f *inflight) reserve(ctx context.Context, until time.Time) (inflightSlot, 
 	}
 }
 
+// tryReserve takes a slot if one is free.
+func (f *inflight) tryReserve() (slot inflightSlot, free bool) {
+	select {
+	case f.slots <- struct{}{}:
+		return f.slot(false), true
+	default:
+		return inflightSlot{}, false
+	}
+}
+
 func (f *inflight) wait(ctx context.Context, until time.Time) (inflightSlot, error) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()

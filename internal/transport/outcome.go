@@ -118,7 +118,7 @@ func containsAny(text string, codes []string) bool {
 // HasCode reports whether err is a reply of the server with that code in it. The cause of a
 // context that ended is none.
 func HasCode(err error, code string) bool {
-	if err == nil {
+	if err == nil || err == rueidis.Nil { //nolint:errorlint // most are, as they came
 		return false
 	}
 	return codeIn(err, code)

@@ -86,15 +86,17 @@ type Terms struct {
 // the client.
 func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd Command, keys, args []string) (Answer, error) {
 	a := Answer{Asked: s.Clock()}
+	a.Sent = a.Asked
 	end := limit{time.Now().Add(on.Patience), on.Waits}
 	var said error // by the server, which tells more than that a later attempt was not sent
 	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
 		if ctx.Err() != nil {
 			return a, Unavailable(ContextError(ctx))
 		}
-		a.Sent = s.Clock()
-		result, sentIn := s.attempt(ctx, end, cmd, keys, args)
-		message, err := result.ToMessage()
+		if pause > FirstPause {
+			a.Sent = s.Clock()
+		}
+		message, sentIn, err := s.try(ctx, end, cmd, keys, args)
 		err = silentOr(ctx, err)
 		if fewer := cmd.spared(keys, err); fewer != nil && a.Spared == nil {
 			keys, a.Spared = fewer, err
@@ -161,15 +163,14 @@ func restBeforeRetry(ctx context.Context, stop <-chan struct{}, pause, left time
 // ends. ctx must have a deadline.
 func (s *Sender) SendOnce(ctx context.Context, cmd Command, keys, args []string) rueidis.RedisResult {
 	deadline, _ := ctx.Deadline()
-	result, _ := s.attempt(ctx, limit{at: deadline}, cmd, keys, args)
+	result, _ := s.attempt(ctx, s.node(keys[0]), limit{at: deadline}, cmd, keys, args)
 	return result
 }
 
 // attempt sends a command one time and returns when it is answered, ctx ends, or the
 // time is over. sentIn is NoGeneration if more may be sent for it afterwards, or over another
 // connection.
-func (s *Sender) attempt(ctx context.Context, end limit, cmd Command, keys, args []string) (result rueidis.RedisResult, sentIn Generation) {
-	n := s.node(keys[0])
+func (s *Sender) attempt(ctx context.Context, n *Node, end limit, cmd Command, keys, args []string) (result rueidis.RedisResult, sentIn Generation) {
 	cmd = n.firstAsText(cmd)
 	if cmd.replication != nil {
 		return s.confirmed(ctx, n, end.at, cmd, slices.Clone(keys), slices.Clone(args)), NoGeneration

@@ -31,7 +31,8 @@ type Node struct {
 	ordinary    *inflight
 	reserved    *inflight // for renewals, releases and undo
 	lines       sync.Map  // a *NodeLine for each owner of one
-	texts       sync.Map  // the scripts that were sent to it as text, each by its *rueidis.Lua
+	grouping    grouping
+	texts       sync.Map // the scripts that were sent to it as text, each by its *rueidis.Lua
 }
 
 // firstAsText returns a command as it is to be sent to the node now: a script goes as text the first

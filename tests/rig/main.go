@@ -35,7 +35,7 @@ func runTests(m *testing.M, after []func()) int {
 	case shared.able&Speed != 0 && shared.able&Single == 0:
 		parallel = "12"
 	case shared.able&Speed != 0:
-	case raceDetector:
+	case RaceDetector:
 		parallel = "3" // which makes that server ten times slower
 	default:
 		parallel = "8"

@@ -2,4 +2,5 @@
 
 package rig
 
-const raceDetector = false
+// RaceDetector says whether the tests run with it.
+const RaceDetector = false

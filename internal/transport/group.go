@@ -1,0 +1,318 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Group commit: commands that goroutines of a client send to one server at the same moment go in one
+// script. Nobody waits for company: a group is sent as soon as the goroutines that are ready to run have
+// had the chance to join it. Each command gets the reply that it would get alone. If the server
+// refuses the group as a whole, or a command raises an error, the commands concerned are sent again, alone.
+
+const (
+	// groupFrom is how many commands must be under way before they go together. Fewer are quicker alone.
+	groupFrom = 4
+	// groupSize is how many commands go together at most. While the server executes one group, the
+	// client prepares the next.
+	groupSize = 32
+	// groupSpread is how far apart the ends of commands may be that go together.
+	groupSpread = 50 * time.Millisecond
+	// mostGroupKeys and mostGroupArgs are how many a command of a group has at most.
+	mostGroupKeys, mostGroupArgs = 3, 12
+)
+
+// GroupScript runs several commands in one script.
+type GroupScript struct {
+	texts   []string
+	heads   [][mostGroupKeys + 1][mostGroupArgs + 1]string // by the number of a command, of its keys and arguments
+	once    sync.Once
+	command Command
+}
+
+// Add returns a script, or the plain SET NX PX, as a command that may go together with others that were
+// added. All are added before anything is sent.
+func (g *GroupScript) Add(c Command) Command {
+	text := c.Text
+	if text == "" {
+		text = `return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])`
+	}
+	g.texts = append(g.texts, text)
+	c.together, c.number = g, len(g.texts)
+	return c
+}
+
+// get returns the command that runs a group. KEYS and ARGV are those of its commands, one after the other;
+// before the arguments of each stands a number: which script, how many keys, how many arguments.
+// The reply is an array of their replies. A script that fails replies LATCHKEY_ALONE.
+func (g *GroupScript) get() Command {
+	g.once.Do(func() {
+		var b strings.Builder
+		b.WriteString("local scripts = {")
+		for _, text := range g.texts {
+			fmt.Fprintf(&b, "function(KEYS, ARGV)\n%s\nend,", text)
+		}
+		b.WriteString(runGroup)
+		g.command = NewScript(b.String())
+		g.heads = make([][mostGroupKeys + 1][mostGroupArgs + 1]string, len(g.texts)+1)
+		for number := range g.heads {
+			for keys := range mostGroupKeys + 1 {
+				for args := range mostGroupArgs + 1 {
+					g.heads[number][keys][args] = strconv.Itoa((number*100+keys)*100 + args)
+				}
+			}
+		}
+	})
+	return g.command
+}
+
+const runGroup = `}
+local replies, k, a = {}, 0, 1
+while ARGV[a] do
+  local head = tonumber(ARGV[a])
+  local last = head % 100
+  local keys, args = {}, {unpack(ARGV, a + 1, a + last)}
+  head = (head - last) / 100
+  local count = head % 100
+  for i = 1, count do
+    keys[i] = KEYS[k + i]
+  end
+  local done, reply = pcall(scripts[(head - count) / 100], keys, args)
+  if not done then
+    reply = {err = 'LATCHKEY_ALONE'}
+  end
+  replies[#replies + 1] = reply or false
+  k = k + count
+  a = a + last + 1
+end
+return replies
+`
+
+// grouping is what a node knows of the commands that may go together. The zero value is ready.
+type grouping struct {
+	underWay atomic.Int64 // commands
+
+	mu        sync.Mutex
+	open      *group // that can be joined, or nil
+	abandoned int    // commands whose callers have left, and that are not answered
+}
+
+// group is commands that go together.
+type group struct {
+	script  *GroupScript
+	end     time.Time
+	sentIn  Generation // when it was closed
+	closed  bool       // nobody can join it any more, and it is about to be sent
+	left    int        // callers that have left since
+	members []*groupMember
+}
+
+// groupMember is a command of a group.
+type groupMember struct {
+	command    Command
+	keys, args []string
+	answered   chan struct{} // holds one when the reply is there
+
+	left  bool // its caller has, before the group was closed; grouping.mu guards it
+	reply groupReply
+}
+
+// groupReply is what came of one attempt at a command.
+type groupReply struct {
+	message rueidis.RedisMessage
+	err     error
+	sentIn  Generation
+	alone   bool // it is to be sent alone
+}
+
+var groupMembers = sync.Pool{New: func() any { return &groupMember{answered: make(chan struct{}, 1)} }}
+
+// try sends a command one time, together with others or alone.
+func (s *Sender) try(ctx context.Context, end limit, cmd Command, keys, args []string) (message rueidis.RedisMessage, sentIn Generation, err error) {
+	n := s.node(keys[0])
+	if s.mayGoTogether(&cmd, args) {
+		defer n.grouping.underWay.Add(-1)
+		if n.grouping.underWay.Add(1) >= groupFrom {
+			if r := s.tryTogether(ctx, n, end, cmd, keys, args); !r.alone {
+				return r.message, r.sentIn, r.err
+			}
+		}
+	}
+	result, sentIn := s.attempt(ctx, n, end, cmd, keys, args)
+	message, err = result.ToMessage()
+	return message, sentIn, err
+}
+
+// mayGoTogether reports whether a command may go together with others. In a cluster their slots may
+// differ, and of a client that is borrowed nobody knows whether it returns in time.
+func (s *Sender) mayGoTogether(cmd *Command, args []string) bool {
+	return cmd.together != nil && len(args) <= mostGroupArgs && cmd.replication == nil && s.CancelsPromptly && !s.Topology.Cluster
+}
+
+// tryTogether sends a command one time in a group. If that is not possible, the reply says that it is to be
+// sent alone.
+func (s *Sender) tryTogether(ctx context.Context, n *Node, end limit, cmd Command, keys, args []string) groupReply {
+	if _, steady := n.steady(); !steady {
+		return groupReply{alone: true}
+	}
+	m := groupMembers.Get().(*groupMember)
+	m.command, m.keys, m.args, m.left, m.reply = cmd, keys, args, false, groupReply{}
+	g, isFirst := n.grouping.join(m, end.at)
+	if g == nil {
+		groupMembers.Put(m)
+		return groupReply{alone: true}
+	}
+	if isFirst {
+		s.Background(func() { s.sendGroup(n, g) })
+	}
+	select {
+	case <-m.answered:
+		r := m.reply
+		m.keys, m.args, m.reply = nil, nil, groupReply{}
+		groupMembers.Put(m)
+		return r
+	case <-ctx.Done():
+		if n.grouping.leave(g, m) {
+			return groupReply{err: errUnsent, sentIn: NoGeneration}
+		}
+		return groupReply{err: ctx.Err(), sentIn: g.sentIn}
+	}
+}
+
+// join adds a command to the group that is open, or opens one. It returns nil if the group that is open is
+// not for such a command.
+func (g *grouping) join(m *groupMember, end time.Time) (joined *group, isFirst bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.abandoned > 0 { // the server may be silent
+		return nil, false
+	}
+	if g.open == nil || len(g.open.members) == groupSize {
+		g.open = &group{script: m.command.together, end: end, members: make([]*groupMember, 0, groupSize)}
+		isFirst = true
+	}
+	if g.open.script != m.command.together || g.open.end.Sub(end).Abs() > groupSpread {
+		return nil, false
+	}
+	g.open.members = append(g.open.members, m)
+	return g.open, isFirst
+}
+
+// leave notes that the caller of a command has left, and reports whether the command is not sent.
+func (g *grouping) leave(of *group, m *groupMember) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if of.closed {
+		of.left++
+		g.abandoned++
+		return false
+	}
+	m.left = true
+	return true
+}
+
+// answered notes that nothing is under way any more for a group.
+func (g *grouping) answered(of *group) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.abandoned -= of.left
+	of.left = 0
+}
+
+// close closes a group and returns the commands that are to be sent.
+func (g *grouping) close(of *group, sentIn Generation) []*groupMember {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.open == of {
+		g.open = nil
+	}
+	of.closed, of.sentIn = true, sentIn
+	return slices.DeleteFunc(of.members, func(m *groupMember) bool { return m.left })
+}
+
+// sendGroup sends a group and hands out the replies.
+func (s *Sender) sendGroup(n *Node, g *group) {
+	runtime.Gosched() // those who are ready to run may join
+	sentIn, steady := n.steady()
+	members := n.grouping.close(g, sentIn)
+	whole := groupReply{alone: true}
+	var replies []rueidis.RedisMessage
+	if len(members) > 1 && steady {
+		replies, whole = s.sendTogether(n, g, members)
+	}
+	n.grouping.answered(g)
+	for i, m := range members {
+		r := whole
+		if replies != nil {
+			r.message, r.err = replies[i], replies[i].Error()
+			r.alone = HasCode(r.err, "LATCHKEY_ALONE")
+		}
+		m.answer(r)
+	}
+}
+
+// sendTogether sends the commands of a group, and returns their replies, or what came of all of them. A
+// group that would have to wait for a slot or a connection is not sent: each caller knows for how long to
+// wait, and has to know whether its own command was sent.
+func (s *Sender) sendTogether(n *Node, g *group, members []*groupMember) (replies []rueidis.RedisMessage, whole groupReply) {
+	load := groupLoads.Get().(*groupLoad)
+	cmd := load.fill(g.script, members)
+	slots := n.slotsFor(cmd)
+	slot, free := slots.tryReserve()
+	if !free {
+		return nil, groupReply{alone: true}
+	}
+	ctx := s.ends.context(g.end, s.Patience)
+	result := n.firstAsText(cmd).Send(ctx, s.Client, load.keys, load.args)
+	if ctx.Err() != nil && isContextError(result.Error()) {
+		slots.abandon()
+		return nil, groupReply{err: result.Error(), sentIn: g.sentIn}
+	}
+	slots.finish(slot)
+	s.heard(n, g.sentIn, result)
+	groupLoads.Put(load)
+	if err := result.NonRedisError(); err != nil {
+		return nil, groupReply{err: err, sentIn: g.sentIn}
+	}
+	if replies, _ = result.ToArray(); len(replies) != len(members) {
+		return nil, groupReply{alone: true} // the server has executed nothing
+	}
+	return replies, groupReply{sentIn: g.sentIn}
+}
+
+// groupLoad is what is sent for the members of a group.
+type groupLoad struct{ keys, args []string }
+
+var groupLoads = sync.Pool{New: func() any { return new(groupLoad) }}
+
+// fill returns the command that sends the load of these members.
+func (l *groupLoad) fill(script *GroupScript, members []*groupMember) Command {
+	cmd := script.get()
+	l.keys, l.args = l.keys[:0], l.args[:0]
+	for _, m := range members {
+		cmd.reserved = cmd.reserved || m.command.reserved
+		l.keys = append(l.keys, m.keys...)
+		l.args = append(l.args, script.head(m))
+		l.args = append(l.args, m.args...)
+	}
+	return cmd
+}
+
+// head tells the script what to run, and with how many keys and arguments.
+func (g *GroupScript) head(m *groupMember) string {
+	return g.heads[m.command.number][len(m.keys)][len(m.args)]
+}
+
+func (m *groupMember) answer(r groupReply) {
+	m.reply = r
+	m.answered <- struct{}{}
+}

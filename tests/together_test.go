@@ -1,0 +1,145 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// Locks and releases that goroutines of a client ask for at the same moment go to the server together.
+
+const companions = 64
+
+// inCompany has goroutines acquire and release a lock of their own each, as often as they can, until stop
+// is called. It reports how often they did.
+func inCompany(t *testing.T, client *latchkey.Client, prefix string) (stop func() int64) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	var done atomic.Int64
+	for i := range companions {
+		all.Go(func() {
+			lock := client.NewLock(fmt.Sprint(prefix, i))
+			for ctx.Err() == nil {
+				hold, err := lock.Lock(context.WithoutCancel(ctx))
+				if !assert.NoError(t, err) || !assert.NoError(t, hold.Unlock(t.Context())) {
+					return
+				}
+				done.Add(1)
+			}
+		})
+	}
+	return func() int64 {
+		cancel()
+		all.Wait()
+		return done.Load()
+	}
+}
+
+// Many at the same moment cost the server a fraction of a command each.
+func TestTogether_costs_few_commands(t *testing.T) {
+	rig.Need(t, rig.Single)
+	name, tap := rig.Name(t), rig.NewTap(t, rig.Shared())
+	client := connectVia(t, rig.Shared(), tap.Addr(), latchkey.Options{})
+	stop := inCompany(t, client, name)
+	rest(time.Second)
+	acquired := stop()
+	sent := len(tap.Commands())
+	t.Logf("%d commands for %d acquisitions", sent, acquired)
+	assert.Less(t, int64(sent), acquired)
+	assert.Empty(t, rig.NewAdmin(t, rig.Shared()).Dump(name+"*"))
+}
+
+// A key of another kind, or one that the user may not use, is refused to whoever asked for it, and to
+// nobody else.
+func TestTogether_keeps_errors_apart(t *testing.T) {
+	rig.Need(t, rig.Single)
+	name, admin := rig.Name(t), rig.NewAdmin(t, rig.Shared())
+	client := connect(t, rig.Shared())
+	admin.Do("SET", name+"string", "of an application that is no token")
+	admin.Do("LPUSH", name+"list", "x")
+	stop := inCompany(t, client, name)
+	for range 50 {
+		for _, wrong := range []string{"string", "list"} {
+			_, err := client.NewLock(name + wrong).TryLock(t.Context())
+			require.ErrorIs(t, err, latchkey.ErrWrongKind)
+		}
+	}
+	assert.Positive(t, stop())
+	assert.Equal(t, "of an application that is no token", admin.Text("GET", name+"string"))
+}
+
+// A key that the user may not use is refused to whoever asked for it, and to nobody else.
+func TestTogether_keeps_rights_apart(t *testing.T) {
+	rig.Need(t, rig.Settings, rig.Single)
+	server := rig.Fresh(t)
+	rig.NewAdmin(t, server).Do("ACL", "SETUSER", "narrow", "on", "nopass", "~mine*", "~*{mine*", "&*", "+@all")
+	option := rueidis.ClientOption{InitAddress: []string{server.Addr()}, Username: "narrow", Password: "any"}
+	client, err := latchkey.Open(within(t, soon), option, latchkey.Options{Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close(within(t, soon))) })
+	stop := inCompany(t, client, "mine")
+	for range 50 {
+		var refusal *rueidis.RedisError
+		_, err := client.NewLock("theirs").TryLock(t.Context())
+		require.ErrorAs(t, err, &refusal)
+		require.ErrorContains(t, refusal, "NOPERM")
+	}
+	assert.Positive(t, stop())
+}
+
+// A caller that leaves takes nobody with it: the others are served, and what it asked for is undone.
+func TestTogether_a_caller_leaves(t *testing.T) {
+	rig.Need(t, rig.Single)
+	name, tap := rig.Name(t), rig.NewTap(t, rig.Shared())
+	client, admin := connectVia(t, rig.Shared(), tap.Addr(), latchkey.Options{}), rig.NewAdmin(t, rig.Shared())
+	stop := inCompany(t, client, name)
+	for i := range 20 {
+		lock := fmt.Sprint(name, "leaves", i)
+		asked := tap.HoldReply(rig.Mentions(lock))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := lockInBackground(ctx, client.NewLock(lock))
+		rig.Await(t, soon, "the question", asked.Arrived)
+		cancel()
+		left := rig.Await(t, soon, "the caller", done)
+		require.ErrorIs(t, left.err, latchkey.ErrUnknownOutcome)
+		asked.Release()
+		rig.Eventually(t, soon, "it is undone", free(admin, lock))
+	}
+	assert.Positive(t, stop())
+}
+
+// Replies are lost, and callers leave: nobody has a lock for two, and none stays.
+func TestTogether_with_lost_replies(t *testing.T) {
+	rig.Need(t, rig.Single)
+	name, tap := rig.Name(t), rig.NewTap(t, rig.Shared())
+	client := connectVia(t, rig.Shared(), tap.Addr(), latchkey.Options{Lease: 2 * time.Second})
+	stop := inCompany(t, client, name)
+	for range 10 {
+		rig.Await(t, soon, "a lost reply", tap.Lose(10, rig.MentionsPrefix(name), rig.Cut))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		if hold, err := client.NewLock(name + "impatient").Lock(ctx); err == nil {
+			mustUnlock(t, hold)
+		}
+		cancel()
+	}
+	assert.Positive(t, stop())
+	admin := rig.NewAdmin(t, rig.Shared())
+	rig.Eventually(t, soon, "nothing is left", func() error {
+		if left := admin.Keys(name + "*"); len(left) > 0 {
+			return fmt.Errorf("%v", left)
+		}
+		return nil
+	})
+}
