@@ -157,15 +157,19 @@ func (h *handover) listen(o *ownership) bool {
 		return false
 	}
 	h.mu.Lock()
+	expected := o.entry.heard != nil
 	c := h.expect(o)
-	fresh := c.subscription == nil
+	s, fresh := c.subscription, c.subscription == nil
 	if fresh {
-		c.subscription = &subscription{channel: c.name, to: c}
+		s = &subscription{channel: c.name, to: c}
+		c.subscription = s
 	}
-	s := c.subscription
 	h.mu.Unlock()
-	if fresh {
+	switch {
+	case fresh:
 		h.client.notifier.add(s)
+	case !expected && s.live(): // since the owner was refused without a place in the queue
+		o.wakeFront()
 	}
 	return !s.refused.Load()
 }

@@ -103,6 +103,28 @@ func TestHandover_listens_before_the_answer(t *testing.T) {
 	}, handedOver)
 }
 
+// The client begins to listen, because of another waiter, while the server is asked without a place in the
+// queue: the waiter asks again.
+func TestHandover_listens_before_the_refusal(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		c, other, theirs := newKeptAnswer(t, k), rig.Name(t)+":other", connect(t, rig.Shared())
+		mustLock(t, k.open(theirs, c.name))
+		mustLock(t, k.open(theirs, other))
+		listens := c.tap.HoldCommand(rig.Both(rig.Subscribing, rig.MentionsPrefix("latchkey:{")))
+		lockInBackground(within(t, soon), c.open(c.client, other))
+		rig.Await(t, soon, "the subscription", listens.Arrived)
+		answer := c.tap.HoldReply(rig.Both(rig.Named("EVAL", "EVALSHA"), rig.Mentions(c.name)))
+		lockInBackground(within(t, soon), c.open(c.client, c.name))
+		rig.Await(t, soon, "the refusal", answer.Arrived)
+		listens.Release()
+		queued(t, c.admin, other, 1) // the client knows that it listens
+		answer.Release()
+		queued(t, c.admin, c.name, 1)
+	}, handedOver)
+}
+
 // An owner is told late that it has the lock: its client has asked meanwhile, and gives the lock back.
 // The hold ends by its own release, and is not lost.
 func TestHandover_told_of_a_grant_at_the_release(t *testing.T) {

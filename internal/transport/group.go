@@ -112,7 +112,8 @@ type group struct {
 	end     time.Time
 	sentIn  Generation // when it was closed
 	closed  bool       // nobody can join it any more, and it is about to be sent
-	left    int        // callers that have left since
+	over    bool       // it has been answered
+	left    int        // callers that have left in between
 	members []*groupMember
 }
 
@@ -211,13 +212,15 @@ func (g *grouping) join(m *groupMember, end time.Time) (joined *group, isFirst b
 func (g *grouping) leave(of *group, m *groupMember) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if of.closed {
+	switch {
+	case !of.closed:
+		m.left = true
+		return true
+	case !of.over:
 		of.left++
 		g.abandoned++
-		return false
 	}
-	m.left = true
-	return true
+	return false
 }
 
 // answered notes that nothing is under way any more for a group.
@@ -225,7 +228,7 @@ func (g *grouping) answered(of *group) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.abandoned -= of.left
-	of.left = 0
+	of.over = true
 }
 
 // close closes a group and returns the commands that are to be sent.

@@ -1,0 +1,66 @@
+package transport
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// While a caller has left a group that is not answered, nobody joins another: the server may be silent.
+// Afterwards they do, whenever the callers left.
+func TestGrouping_while_a_caller_has_left(t *testing.T) {
+	var script GroupScript
+	command, end := script.Add(NewScript("return 1")), time.Now()
+	var g grouping
+	join := func() (*group, *groupMember) {
+		m := &groupMember{command: command}
+		joined, _ := g.join(m, end)
+		return joined, m
+	}
+	first, early := join()
+	require.NotNil(t, first)
+	_, late := join()
+	require.Len(t, g.close(first, NoGeneration), 2)
+
+	require.False(t, g.leave(first, early), "it is about to be sent")
+	refused, _ := join()
+	require.Nil(t, refused)
+	g.answered(first)
+	require.False(t, g.leave(first, late))
+	second, _ := join()
+	require.NotNil(t, second)
+}
+
+// A caller that leaves before its group is closed takes its command with it.
+func TestGrouping_leave_before_it_is_sent(t *testing.T) {
+	var script GroupScript
+	command, end := script.Add(NewScript("return 1")), time.Now()
+	var g grouping
+	m := &groupMember{command: command}
+	joined, isFirst := g.join(m, end)
+	require.True(t, isFirst)
+	require.True(t, g.leave(joined, m))
+	require.Empty(t, g.close(joined, NoGeneration))
+}
+
+// Commands whose time ends at another moment, and those of another script, do not go together, and a group
+// has room for so many.
+func TestGrouping_who_may_join(t *testing.T) {
+	var script, other GroupScript
+	command, end := script.Add(NewScript("return 1")), time.Now()
+	var g grouping
+	first, _ := g.join(&groupMember{command: command}, end)
+	late, _ := g.join(&groupMember{command: command}, end.Add(2*groupSpread))
+	require.Nil(t, late)
+	foreign, _ := g.join(&groupMember{command: other.Add(NewScript("return 2"))}, end)
+	require.Nil(t, foreign)
+	for range groupSize - 1 {
+		joined, isFirst := g.join(&groupMember{command: command}, end)
+		require.Same(t, first, joined)
+		require.False(t, isFirst)
+	}
+	next, isFirst := g.join(&groupMember{command: command}, end)
+	require.NotSame(t, first, next)
+	require.True(t, isFirst)
+}
