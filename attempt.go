@@ -105,12 +105,13 @@ func (a *acquisition) accept(ans transport.Answer) error {
 		return ErrClosed
 	default:
 	}
-	if a.lease-driftMargin(a.lease) <= c.clock().Since(ans.Sent) {
+	now := c.clock()
+	if a.lease-driftMargin(a.lease) <= now.Since(ans.Sent) {
 		a.markUnwanted()
 		return transport.Unavailable(errLate)
 	}
 	for o := range a.each {
-		o.begin(&a.request, ans)
+		o.begin(&a.request, ans, now)
 	}
 	return nil
 }

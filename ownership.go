@@ -67,13 +67,13 @@ func (p phase) begun() bool { return p == held || p == releasing }
 
 // begin makes an ownership live after the server has granted it. The lease counts
 // from before the request was sent.
-func (o *ownership) begin(r *request, a transport.Answer) {
-	o.beginWith(r, newLeaseTerm(a.Sent, r.lease, r.renewLease, r.maxHold), a.Sent, tokenOf(a))
+func (o *ownership) begin(r *request, a transport.Answer, now transport.Stamp) {
+	o.beginWith(r, newLeaseTerm(a.Sent, r.lease, r.renewLease, r.maxHold), a.Sent, now, tokenOf(a))
 }
 
 // beginWith makes an ownership live with what it has been granted. It was acquired then, for the
 // program.
-func (o *ownership) beginWith(r *request, lease leaseTerm, acquired transport.Stamp, token int64) {
+func (o *ownership) beginWith(r *request, lease leaseTerm, acquired, now transport.Stamp, token int64) {
 	o.queue = o.client.waitQueues.use(o.lock.key)
 	if o.lock.spec.passes {
 		o.queue = o.queue.in(o.lock.spec.line)
@@ -86,8 +86,8 @@ func (o *ownership) beginWith(r *request, lease leaseTerm, acquired transport.St
 	o.phase, o.doubt.queued = held, false
 	o.lease = lease
 	o.holds.begin(r.renew, acquired)
-	o.beginTurn(r, token)
-	o.plan()
+	o.beginTurn(r, token, now)
+	o.planFrom(now)
 }
 
 // addHold makes a re-entry that the server has confirmed, or tells why the ownership, or the hold

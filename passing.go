@@ -35,7 +35,7 @@ type localTurn struct {
 }
 
 // beginTurn begins the turn of an ownership that the server has just granted. o.mu is held.
-func (o *ownership) beginTurn(r *request, token int64) {
+func (o *ownership) beginTurn(r *request, token int64, now transport.Stamp) {
 	if o.lock.spec.fenced {
 		o.holds.first.fencing, o.local.last = token, token
 		if token < exactTokens {
@@ -44,11 +44,11 @@ func (o *ownership) beginTurn(r *request, token int64) {
 	}
 	switch {
 	case o.lock.spec.passes:
-		o.local.began = o.client.clock().Mono
+		o.local.began = now.Mono
 		o.local.ends = o.local.began + o.client.options.Turn
 		o.local.passes = o.queue.passesOfTurn()
 	case o.lock.spec.along && !r.untilWhole: // that is to be confined, alone
-		o.local.ends = o.client.clock().Mono + o.client.options.Turn
+		o.local.ends = now.Mono + o.client.options.Turn
 		o.queue.openTo(o)
 	}
 }

@@ -102,7 +102,7 @@ func (a *acquisition) takeGrant() (begun, known bool) {
 		return false, known
 	}
 	now := o.client.clock()
-	o.beginWith(&a.request, newGrantedTerm(from, now, granted.lease, &a.request), now, granted.token)
+	o.beginWith(&a.request, newGrantedTerm(from, now, granted.lease, &a.request), now, now, granted.token)
 	return true, false
 }
 

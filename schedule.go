@@ -30,8 +30,10 @@ func (o *ownership) dueAt() time.Duration { return min(o.schedule.renewAt, o.sch
 func (o *ownership) place() *int { return &o.schedule.index }
 
 // plan tells the watchdog when to renew and when to give up. o.mu is held.
-func (o *ownership) plan() {
-	now := o.client.clock()
+func (o *ownership) plan() { o.planFrom(o.client.clock()) }
+
+// planFrom is plan at a time that was just read. o.mu is held.
+func (o *ownership) planFrom(now transport.Stamp) {
 	renewAt := noDeadline
 	if o.renews() {
 		renewAt = now.Mono + o.lease.untilRenewal(now)

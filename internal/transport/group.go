@@ -24,7 +24,7 @@ const (
 	groupFrom = 4
 	// groupSize is how many commands go together at most. While the server executes one group, the
 	// client prepares the next.
-	groupSize = 32
+	groupSize = 64
 	// groupSpread is how far apart the ends of commands may be that go together.
 	groupSpread = 50 * time.Millisecond
 	// mostGroupKeys and mostGroupArgs are how many a command of a group has at most.
