@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+// latchkeyPeer is Latchkey with its defaults.
+type latchkeyPeer struct {
+	name, about string
+	all         bool // has all kinds of locks, not only the one that newLock makes
+	newLock     func(c *latchkey.Client, key string) latchkey.Locker
+}
+
+func latchkeyLock() Peer {
+	return latchkeyPeer{
+		name: "latchkey", all: true,
+		about:   "Latchkey, re-entrant Lock (and FairLock, RWLock, Semaphore), defaults",
+		newLock: func(c *latchkey.Client, key string) latchkey.Locker { return c.NewLock(key) },
+	}
+}
+
+func latchkeyMutex() Peer {
+	return latchkeyPeer{
+		name:    "latchkey-mutex",
+		about:   "Latchkey, Mutex, which is not re-entrant, defaults",
+		newLock: func(c *latchkey.Client, key string) latchkey.Locker { return c.NewMutex(key) },
+	}
+}
+
+func (p latchkeyPeer) Name() string  { return p.name }
+func (p latchkeyPeer) About() string { return p.about }
+
+func (p latchkeyPeer) Open(ctx context.Context, addr string, lease time.Duration) (Client, error) {
+	client, err := latchkey.Connect(ctx, "redis://"+addr, latchkey.Options{Lease: lease})
+	if err != nil {
+		return nil, err
+	}
+	basic := &latchkeyClient{client: client, newLock: p.newLock}
+	if p.all {
+		return &latchkeyAll{basic}, nil
+	}
+	return basic, nil
+}
+
+type latchkeyClient struct {
+	client  *latchkey.Client
+	newLock func(c *latchkey.Client, key string) latchkey.Locker
+}
+
+// Close ends the client. What cannot be released ends with its lease.
+func (c *latchkeyClient) Close() { _ = c.client.Close(context.Background()) }
+
+func (c *latchkeyClient) Lock(ctx context.Context, key string) (Release, error) {
+	return hold(ctx, c.newLock(c.client, key))
+}
+
+// LockRenewed is Lock: without the option Lease, leases are renewed.
+func (c *latchkeyClient) LockRenewed(ctx context.Context, key string) (Release, error) {
+	return c.Lock(ctx, key)
+}
+
+func hold(ctx context.Context, lock latchkey.Locker) (Release, error) {
+	h, err := lock.Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.Unlock, nil
+}
+
+// latchkeyAll has the other kinds of locks too.
+type latchkeyAll struct{ *latchkeyClient }
+
+func (c *latchkeyAll) FairLock(ctx context.Context, key string) (Release, error) {
+	return hold(ctx, c.client.NewFairLock(key))
+}
+
+func (c *latchkeyAll) RLock(ctx context.Context, key string) (Release, error) {
+	return hold(ctx, c.client.NewRWLock(key).Reader())
+}
+
+func (c *latchkeyAll) WLock(ctx context.Context, key string) (Release, error) {
+	return hold(ctx, c.client.NewRWLock(key).Writer())
+}
+
+func (c *latchkeyAll) SetPermits(ctx context.Context, key string, n int) error {
+	_, err := c.client.NewSemaphore(key).TrySetPermits(ctx, n)
+	return err
+}
+
+func (c *latchkeyAll) Acquire(ctx context.Context, key string) (Release, error) {
+	s := c.client.NewSemaphore(key)
+	if err := s.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error { return s.Release(ctx, 1) }, nil
+}

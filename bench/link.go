@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+)
+
+// A link passes bytes on between its clients and a server, each later by a fixed delay. It keeps
+// the order of the bytes of a connection, and any number of them may be under way at once.
+type link struct {
+	listener net.Listener
+	server   string
+	delay    time.Duration // in each direction
+
+	mu     sync.Mutex
+	closed bool
+	conns  []net.Conn
+}
+
+// startLink starts a link on a free port of the loopback interface. A round trip over it takes
+// twice the delay longer than without.
+func startLink(ctx context.Context, server string, delay time.Duration) (*link, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	l := &link{listener: listener, server: server, delay: delay}
+	go l.accept(ctx)
+	return l, nil
+}
+
+// addr is where clients connect.
+func (l *link) addr() string { return l.listener.Addr().String() }
+
+// stop closes the link and its connections.
+func (l *link) stop() {
+	l.listener.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	for _, conn := range l.conns {
+		conn.Close()
+	}
+}
+
+func (l *link) accept(ctx context.Context) {
+	for {
+		client, err := l.listener.Accept()
+		if err != nil {
+			return
+		}
+		var dialer net.Dialer
+		server, err := dialer.DialContext(ctx, "tcp", l.server)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		if l.keep(client, server) {
+			go carry(client, server, l.delay)
+			go carry(server, client, l.delay)
+		}
+	}
+}
+
+// keep remembers connections for stop. It closes them if the link is closed.
+func (l *link) keep(conns ...net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		for _, conn := range conns {
+			conn.Close()
+		}
+		return false
+	}
+	l.conns = append(l.conns, conns...)
+	return true
+}
+
+// A packet is what one Read returned.
+type packet struct {
+	due   time.Time
+	bytes []byte
+}
+
+// carry passes on what comes from one connection to the other until one of them ends.
+func carry(from, to net.Conn, delay time.Duration) {
+	packets := make(chan packet, 1<<12)
+	go deliver(packets, to)
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			packets <- packet{time.Now().Add(delay), append([]byte(nil), buffer[:n]...)}
+		}
+		if err != nil {
+			close(packets)
+			from.Close()
+			return
+		}
+	}
+}
+
+// deliver writes each packet when it is due. It reads the channel to its end, so that its sender
+// never blocks.
+func deliver(packets <-chan packet, to net.Conn) {
+	defer to.Close()
+	var failed error
+	for p := range packets {
+		if failed == nil {
+			time.Sleep(time.Until(p.due))
+			_, failed = to.Write(p.bytes)
+		}
+	}
+}

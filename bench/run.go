@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+)
+
+// lease is that of all locks except those of the workload held.
+const lease = 30 * time.Second
+
+// errOverlap says that a lock did not exclude.
+var errOverlap = errors.New("a lock was held by more than may hold it: see the column " + overlapsMetric)
+
+// A bench is one run of the program.
+type bench struct {
+	*settings
+	peers   []Peer
+	java    string // the directory of the program for Redisson
+	server  *server
+	links   map[time.Duration]*link
+	samples []sample
+}
+
+// A sample is the result of one measurement.
+type sample struct {
+	Workload   string
+	Link       time.Duration
+	Peer       string
+	Repetition int
+	result
+}
+
+// run measures, and writes the table and the plots. It returns errOverlap if a lock failed.
+func run(ctx context.Context, s *settings) (err error) {
+	b := &bench{settings: s, links: map[time.Duration]*link{}}
+	if err := b.choosePeers(ctx); err != nil {
+		return err
+	}
+	if b.server, err = startServer(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.server.stop()) }()
+	for _, roundTrip := range s.links {
+		if roundTrip == 0 {
+			continue
+		}
+		l, err := startLink(ctx, b.server.addr, roundTrip/2)
+		if err != nil {
+			return err
+		}
+		defer l.stop()
+		b.links[roundTrip] = l
+	}
+	start := time.Now()
+	b.measureAll(ctx)
+	if err := b.write(time.Since(start)); err != nil {
+		return err
+	}
+	if b.overlapped() {
+		return errOverlap
+	}
+	return ctx.Err()
+}
+
+// choosePeers selects the peers, and says which cannot run here.
+func (b *bench) choosePeers(ctx context.Context) error {
+	for _, p := range peers() {
+		if !matches(b.settings.peers, p.Name()) {
+			continue
+		}
+		if p.Name() == (redisson{}).Name() {
+			var err error
+			if b.java, err = buildRedisson(ctx); err != nil {
+				fmt.Println("Redisson is left out:", err)
+				continue
+			}
+		}
+		b.peers = append(b.peers, p)
+	}
+	if len(b.peers) == 0 {
+		return fmt.Errorf("-peers: no peer matches %q", b.settings.peers)
+	}
+	return nil
+}
+
+func (b *bench) measureAll(ctx context.Context) {
+	for _, w := range b.chosenWorkloads() {
+		for _, roundTrip := range b.settings.links {
+			b.measureWorkload(ctx, w, roundTrip)
+		}
+	}
+}
+
+// measureWorkload interleaves the repetitions: what disturbs the machine for a while disturbs all
+// peers.
+func (b *bench) measureWorkload(ctx context.Context, w Workload, roundTrip time.Duration) {
+	repetitions := b.repetitions
+	if w.Once {
+		repetitions = 1
+	}
+	missing := map[string]bool{}
+	for repetition := range repetitions {
+		for _, i := range rand.Perm(len(b.peers)) {
+			p := b.peers[i]
+			if c, ok := p.(Chooser); ctx.Err() != nil || missing[p.Name()] || ok && !c.Joins(w.Name) {
+				continue
+			}
+			s := sample{w.Name, roundTrip, p.Name(), repetition, b.measureOne(ctx, w, p, roundTrip)}
+			if s.Missing {
+				missing[p.Name()] = true
+				continue
+			}
+			b.samples = append(b.samples, s)
+			b.report(w, s)
+		}
+	}
+}
+
+func (b *bench) measureOne(ctx context.Context, w Workload, p Peer, roundTrip time.Duration) result {
+	if err := b.server.reset(ctx); err != nil {
+		return result{Error: err.Error()}
+	}
+	o := order{
+		Peer: p.Name(), Workload: w.Name, Addr: b.server.addr, Server: b.server.addr,
+		Time: b.time, Lease: lease, Many: b.many, Java: b.java,
+	}
+	if l := b.links[roundTrip]; l != nil {
+		o.Addr = l.addr()
+	}
+	if w.Once {
+		o.Lease = b.lease
+	}
+	return measure(ctx, o)
+}
+
+// report tells whoever waits for the table how far it is.
+func (b *bench) report(w Workload, s sample) {
+	text := s.Error
+	if text == "" {
+		text = fmt.Sprintf("%.0f %s", s.Metrics[w.Primary], w.Primary)
+	}
+	fmt.Fprintf(os.Stderr, "%-16s %-5v %d %-15s %s\n", s.Workload, s.Link, s.Repetition+1, s.Peer, text)
+}
+
+func (b *bench) overlapped() bool {
+	for _, s := range b.samples {
+		if s.Metrics[overlapsMetric] > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A row is what a peer achieved in a workload over one link.
+type row struct {
+	peer    string
+	medians Metrics
+	low     float64 // the least and the greatest of the primary metric
+	high    float64
+	ratio   float64 // to the floor; 0 if there is none
+	samples int
+	failed  int
+	why     string // the last failure
+}
+
+// A table is the rows of a workload over one link.
+type table struct {
+	workload Workload
+	link     time.Duration
+	rows     []row
+}
+
+// tabulate returns the rows of a workload over a link, in the order of the peers.
+func tabulate(samples []sample, w Workload, link time.Duration, peers []string) table {
+	t := table{workload: w, link: link}
+	byPeer := map[string][]sample{}
+	for _, s := range samples {
+		if s.Workload == w.Name && s.Link == link {
+			byPeer[s.Peer] = append(byPeer[s.Peer], s)
+		}
+	}
+	floors := map[int]float64{}
+	for _, s := range byPeer[floor{}.Name()] {
+		if s.Error == "" {
+			floors[s.Repetition] = s.Metrics[w.Primary]
+		}
+	}
+	for _, name := range peers {
+		if own := byPeer[name]; len(own) > 0 {
+			t.rows = append(t.rows, newRow(name, own, w.Primary, floors))
+		}
+	}
+	return t
+}
+
+// newRow takes the median of each metric, and of the ratios to the floor within one repetition.
+func newRow(name string, samples []sample, primary string, floors map[int]float64) row {
+	r := row{peer: name, medians: Metrics{}, samples: len(samples)}
+	values, ratios := map[string][]float64{}, []float64(nil)
+	for _, s := range samples {
+		// Overlaps are never averaged away, nor hidden by an error.
+		r.medians[overlapsMetric] += s.Metrics[overlapsMetric]
+		if s.Error != "" {
+			r.failed, r.why = r.failed+1, s.Error
+			continue
+		}
+		for metric, value := range s.Metrics {
+			values[metric] = append(values[metric], value)
+		}
+		if floors[s.Repetition] > 0 {
+			ratios = append(ratios, s.Metrics[primary]/floors[s.Repetition])
+		}
+	}
+	for metric, all := range values {
+		if metric != overlapsMetric {
+			r.medians[metric] = median(all)
+		}
+	}
+	if r.failed == r.samples && r.medians[overlapsMetric] == 0 {
+		delete(r.medians, overlapsMetric) // nothing is known
+	}
+	r.low, r.high = bounds(values[primary])
+	r.ratio = median(ratios)
+	return r
+}
+
+func bounds(values []float64) (low, high float64) {
+	for i, v := range values {
+		if i == 0 {
+			low, high = v, v
+		}
+		low, high = min(low, v), max(high, v)
+	}
+	return low, high
+}
+
+// markdown returns the table as text.
+func (t table) markdown() string {
+	var b strings.Builder
+	b.WriteString("| peer |")
+	rule := "|---|"
+	for _, c := range t.workload.Columns {
+		fmt.Fprintf(&b, " %s |", c.Metric)
+		rule += "--:|"
+		if c.Metric == t.workload.Primary {
+			b.WriteString(" x floor |")
+			rule += "--:|"
+		}
+	}
+	fmt.Fprintf(&b, "\n%s\n", rule)
+	for _, r := range t.rows {
+		fmt.Fprintf(&b, "| %s |", r.peer)
+		for _, c := range t.workload.Columns {
+			b.WriteString(t.cells(r, c))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// cells returns the cell of a column, and that of the ratio beside the primary one.
+func (t table) cells(r row, c Column) string {
+	primary := c.Metric == t.workload.Primary
+	text := "–"
+	if value, ok := r.medians[c.Metric]; ok {
+		text = strconv.FormatFloat(value, 'f', c.Digits, 64)
+	}
+	if primary && r.failed > 0 {
+		text = r.failure(text)
+	}
+	if !primary {
+		return " " + text + " |"
+	}
+	ratio := "–"
+	if r.ratio > 0 {
+		ratio = strconv.FormatFloat(r.ratio, 'f', 2, 64)
+	}
+	return " " + text + " | " + ratio + " |"
+}
+
+// whyLimit is how much of an error goes into a cell.
+const whyLimit = 160
+
+func (r row) failure(text string) string {
+	why := []rune(strings.NewReplacer("\n", " ", "|", "/").Replace(r.why))
+	if len(why) > whyLimit {
+		why = append(why[:whyLimit], '…')
+	}
+	if r.failed == r.samples {
+		return "failed: " + string(why)
+	}
+	return fmt.Sprintf("%s (%d of %d failed: %s)", text, r.failed, r.samples, string(why))
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Metrics maps the name of a figure, with its unit, to its value.
+type Metrics map[string]float64
+
+// A Column is a figure in the table of a workload.
+type Column struct {
+	Metric string
+	Digits int // behind the point
+}
+
+// A Workload is one thing to measure.
+type Workload struct {
+	Name, Title string
+	Primary     string // the metric of the ratio and of the plot
+	Less        bool   // less of it is better
+	Columns     []Column
+	Once        bool // takes long: one repetition is enough
+	Run         func(e *env) (Metrics, error)
+}
+
+// An order says what a child process measures.
+type order struct {
+	Peer, Workload string
+	Addr           string        // where the peer connects, maybe over a link
+	Server         string        // where counters are read
+	Time           time.Duration // how long to measure
+	Lease          time.Duration
+	Many           int    // how many locks are held, or how many goroutines wait
+	Java           string // the directory of the program for Redisson
+}
+
+// An env is what a workload runs in.
+type env struct {
+	order
+	ctx    context.Context // the life of the process
+	peer   Peer
+	server rueidis.Client
+}
+
+// errMissing says that a peer has no such lock.
+var errMissing = errors.New("the peer has no such lock")
+
+func (e *env) open() (Client, error) { return e.peer.Open(e.ctx, e.Addr, e.Lease) }
+
+// openMany opens clients, each with connections of its own.
+func (e *env) openMany(n int) ([]Client, error) {
+	clients := make([]Client, n)
+	for i := range clients {
+		var err error
+		if clients[i], err = e.open(); err != nil {
+			return nil, err
+		}
+	}
+	return clients, nil
+}
+
+func (e *env) count() (counters, error) { return count(e.ctx, e.server, e.peer) }
+
+// overlapsMetric counts how often more holders were inside than may be. Any other figure than 0
+// is a lock that does not exclude.
+const overlapsMetric = "overlaps"
+
+var aloneColumns = []Column{
+	{"grants/s", 0}, {"p50 µs", 0}, {"p99 µs", 0}, {"commands/grant", 2}, {"server µs/grant", 1},
+}
+
+var contendedColumns = []Column{
+	{"handovers/s", 0}, {"grants/s", 0}, {"wait p50 ms", 2}, {"wait p99 ms", 2}, {"longest wait ms", 0},
+	{"commands/grant", 2}, {"server µs/grant", 1}, {overlapsMetric, 0},
+}
+
+// workloads returns all workloads in the order in which they run.
+func workloads() []Workload {
+	list := []Workload{
+		alone("uncontended-1", "Uncontended: 1 goroutine acquires and releases", 1),
+		alone("uncontended-64", "Uncontended: 64 goroutines of one client, each on a lock of its own", 64),
+		alone("uncontended-256", "Uncontended: 256 goroutines of one client, each on a lock of its own", 256),
+		contest("contended-1x16", "Contended: 1 client x 16 goroutines on one lock", 1, 16, exclusive{}),
+		contest("contended-8x4", "Contended: 8 clients x 4 goroutines on one lock", 8, 4, exclusive{}),
+		contest("fair", "Fair lock: 8 clients x 4 goroutines on one lock", 8, 4, fair{}),
+		contest("readwrite", "Read/write lock: 8 clients x 4 goroutines, 5 % write", 8, 4, readWrite{}),
+		contest("semaphore", "Semaphore of 8 permits: 8 clients x 4 goroutines", 8, 4, permits{}),
+	}
+	return append(list, wakeupWorkload(), heldWorkload(), waitingWorkload())
+}
+
+func alone(name, title string, goroutines int) Workload {
+	return Workload{
+		Name: name, Title: title, Primary: "grants/s", Columns: aloneColumns,
+		Run: func(e *env) (Metrics, error) { return uncontended(e, goroutines) },
+	}
+}
+
+func contest(name, title string, clients, each int, k kind) Workload {
+	w := Workload{
+		Name: name, Title: title, Primary: "handovers/s", Columns: contendedColumns,
+		Run: func(e *env) (Metrics, error) { return contended(e, clients, each, k) },
+	}
+	if k.capacity() > 1 { // holders share it: there is nothing to hand over
+		w.Primary, w.Columns = "grants/s", contendedColumns[1:]
+	}
+	return w
+}
