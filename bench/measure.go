@@ -18,8 +18,8 @@ import (
 // heap, its goroutines, a panic or a hang. orderVariable tells a process that it is such a child.
 const orderVariable = "LATCHKEY_BENCH_ORDER"
 
-// childLimit is how long a child may take besides the measured time.
-const childLimit = 60 * time.Second
+// childLimit is how long a child may take besides the measured time and its lease.
+const childLimit = 30 * time.Second
 
 // A result is what a child measured. If Error is set, Metrics may still say of overlaps.
 type result struct {
@@ -28,9 +28,11 @@ type result struct {
 	Error   string  `json:",omitempty"`
 }
 
+// limit is how long the child may take.
+func (o order) limit() time.Duration { return childLimit + 20*o.Time + o.Lease }
+
 // measure has a child execute an order. It ends the child when the limit is over.
-func measure(ctx context.Context, o order) result {
-	limit := childLimit + 10*o.Time + 2*o.Lease
+func measure(ctx context.Context, o order, limit time.Duration) result {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	text, err := json.Marshal(o)

@@ -1,16 +1,103 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 )
 
+// redisson is Redisson in a Java virtual machine, which runs the workloads as this program does.
+// The counters of the server are read here.
 type redisson struct{}
 
-func (redisson) Name() string  { return "redisson" }
-func (redisson) About() string { return "Redisson" }
-func (redisson) Open(context.Context, string, time.Duration) (Client, error) {
-	return nil, errors.New("redisson runs its workloads itself")
+func (redisson) Name() string { return "redisson" }
+
+func (redisson) About() string {
+	return "Redisson " + redissonVersion() + " in a JVM, defaults (RLock, RFairLock, RReadWriteLock, RSemaphore)"
 }
-func buildRedisson(context.Context) (string, error) { return "", errors.New("not yet") }
+
+// Open fails: there is no client in this process.
+func (redisson) Open(context.Context, string, time.Duration) (Client, error) {
+	return nil, errors.New("the clients of Redisson are in another process")
+}
+
+// javaWarmup is the least warm-up of a JVM, which compiles what runs often.
+const javaWarmup = time.Second
+
+// Run runs the workload of the order in a JVM.
+func (redisson) Run(e *env) (Metrics, error) {
+	command := exec.CommandContext(e.ctx, "java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+		"-cp", filepath.Join(e.Java, "classes")+string(os.PathListSeparator)+filepath.Join(e.Java, "lib", "*"), "bench.Main",
+		e.Workload, e.Addr, inMillis(max(4*e.Time, javaWarmup)), inMillis(e.Time), inMillis(e.Lease), strconv.Itoa(e.Many))
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	input, err := command.StdinPipe() // its end ends the JVM
+	if err != nil {
+		return nil, err
+	}
+	output, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
+	m, err := readJava(e, output)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("the JVM has ended: %s", strings.TrimSpace(stderr.String()))
+	}
+	// What it reported counts, not how it ends.
+	_ = input.Close()
+	_ = command.Process.Kill()
+	_ = command.Wait()
+	return m, err
+}
+
+func inMillis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// readJava reads the lines that Main.java describes, and takes the counters at "begin" and "end".
+func readJava(e *env, output io.Reader) (Metrics, error) {
+	var from, to counters
+	var err error
+	lines := bufio.NewScanner(output)
+	for lines.Scan() {
+		word, rest, _ := strings.Cut(lines.Text(), " ")
+		switch word {
+		case "begin":
+			from, err = e.count()
+		case "end":
+			to, err = e.count()
+		case "error":
+			return nil, errors.New(rest)
+		case "result":
+			return javaResult(rest, from, to)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, io.ErrUnexpectedEOF
+}
+
+func javaResult(text string, from, to counters) (Metrics, error) {
+	figures := Metrics{}
+	if err := json.Unmarshal([]byte(text), &figures); err != nil {
+		return nil, err
+	}
+	m := cost(from, to, figures["grants"])
+	for name, value := range figures {
+		m[name] = value
+	}
+	m["connections"] = to.connections - 1 // one is this program's
+	return m, nil
+}

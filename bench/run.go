@@ -134,7 +134,7 @@ func (b *bench) measureOne(ctx context.Context, w Workload, p Peer, roundTrip ti
 	if w.Once {
 		o.Lease = b.lease
 	}
-	return measure(ctx, o)
+	return measure(ctx, o, o.limit())
 }
 
 // report tells whoever waits for the table how far it is.

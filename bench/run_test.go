@@ -1,0 +1,51 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestOccupancyCountsOverlaps(t *testing.T) {
+	t.Parallel()
+	o := occupancy{capacity: permitCount}
+	for range permitCount {
+		o.enter(1)
+	}
+	assert.Zero(t, o.overlaps.Load())
+	o.enter(1)
+	assert.EqualValues(t, 1, o.overlaps.Load())
+
+	readers := occupancy{capacity: readWrite{}.capacity()}
+	readers.enter(1)
+	readers.enter(1)
+	assert.Zero(t, readers.overlaps.Load())
+	readers.enter(alonePart)
+	assert.EqualValues(t, 1, readers.overlaps.Load(), "a writer beside readers")
+}
+
+// Everything together, with a server, a link and child processes.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	if _, err := serverProgram(); err != nil {
+		t.Skip(err)
+	}
+	out := t.TempDir()
+	s := &settings{
+		repetitions: 1, time: 20 * time.Millisecond, lease: time.Second, many: 50, out: out,
+		links: []time.Duration{0, 2 * time.Millisecond}, only: "uncontended-1,contended-1x16,semaphore",
+		peers: "floor,latchkey,redislock",
+	}
+	require.NoError(t, run(t.Context(), s))
+	text, err := os.ReadFile(filepath.Join(out, "results.md"))
+	require.NoError(t, err)
+	assert.NotContains(t, string(text), "failed")
+	assert.Contains(t, string(text), "| latchkey |")
+	for _, name := range []string{"samples.json", "semaphore.svg", "semaphore-2ms.svg", "uncontended-1.svg"} {
+		assert.FileExists(t, filepath.Join(out, name))
+	}
+}
