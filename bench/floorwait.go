@@ -101,16 +101,30 @@ func (ch *channel) wake() {
 	}
 }
 
+// wait returns when it is worth another try.
 func (w *waiter) wait(ctx context.Context) error {
-	timer := time.NewTimer(pollAfter)
-	defer timer.Stop()
-	select {
-	case <-w.woken:
-	case <-timer.C:
-	case <-ctx.Done():
-		return ctx.Err()
+	ticker := time.NewTicker(pollAfter)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-w.woken:
+			return nil
+		case <-ticker.C:
+			if w.channel.polls(w) {
+				return nil
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	return nil
+}
+
+// polls reports whether a waiter tries without a message: the first does so for all that could not
+// get the lock together.
+func (ch *channel) polls(w *waiter) bool {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	return ch.waking == wakeAll || ch.waiters[0] == w
 }
 
 func (w *waiter) leave() {

@@ -16,7 +16,7 @@ const heldWorkers = 64
 func heldWorkload() Workload {
 	return Workload{
 		Name: "held", Title: "Held: one client holds many locks, which are renewed",
-		Primary: "commands/s", Less: true, Once: true,
+		Primary: "commands/s", Less: true, Once: true, ShortLease: true,
 		Columns: []Column{
 			{"locks", 0}, {"locks/s", 0}, {"commands/s", 0}, {"server CPU %", 1}, {"bytes/lock", 0}, {"goroutines/lock", 2}, {"lost", 0},
 		},

@@ -59,8 +59,7 @@ func (l *link) accept(ctx context.Context) {
 			continue
 		}
 		if l.keep(client, server) {
-			go carry(client, server, l.delay)
-			go carry(server, client, l.delay)
+			go join(client, server, l.delay)
 		}
 	}
 }
@@ -85,10 +84,27 @@ type packet struct {
 	bytes []byte
 }
 
-// carry passes on what comes from one connection to the other until one of them ends.
+// join passes on in both directions until both have ended.
+func join(client, server net.Conn, delay time.Duration) {
+	defer client.Close()
+	defer server.Close()
+	var group sync.WaitGroup
+	group.Go(func() { carry(client, server, delay) })
+	group.Go(func() { carry(server, client, delay) })
+	group.Wait()
+}
+
+// carry passes on what comes from one connection to the other, and then its end.
 func carry(from, to net.Conn, delay time.Duration) {
 	packets := make(chan packet, 1<<12)
-	go deliver(packets, to)
+	go func() {
+		defer close(packets)
+		read(from, delay, packets)
+	}()
+	deliver(packets, to)
+}
+
+func read(from net.Conn, delay time.Duration, packets chan<- packet) {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
@@ -96,22 +112,22 @@ func carry(from, to net.Conn, delay time.Duration) {
 			packets <- packet{time.Now().Add(delay), append([]byte(nil), buffer[:n]...)}
 		}
 		if err != nil {
-			close(packets)
-			from.Close()
 			return
 		}
 	}
 }
 
 // deliver writes each packet when it is due. It reads the channel to its end, so that its sender
-// never blocks.
+// never blocks for good.
 func deliver(packets <-chan packet, to net.Conn) {
-	defer to.Close()
 	var failed error
 	for p := range packets {
 		if failed == nil {
 			time.Sleep(time.Until(p.due))
 			_, failed = to.Write(p.bytes)
 		}
+	}
+	if tcp, ok := to.(*net.TCPConn); ok {
+		_ = tcp.CloseWrite() // an error says that it is closed
 	}
 }

@@ -131,7 +131,7 @@ func (b *bench) measureOne(ctx context.Context, w Workload, p Peer, roundTrip ti
 	if l := b.links[roundTrip]; l != nil {
 		o.Addr = l.addr()
 	}
-	if w.Once {
+	if w.ShortLease {
 		o.Lease = b.lease
 	}
 	return measure(ctx, o, o.limit())

@@ -28,8 +28,7 @@ type window struct {
 	failed error // of the worker that failed first
 }
 
-// start runs a worker. It should return when the window has ended. A worker that fails ends the
-// window for all.
+// start runs a worker, which should return when the window has ended. If one fails, run fails.
 func (w *window) start(worker func(ctx context.Context) error) {
 	w.group.Go(func() {
 		if err := worker(w.env.ctx); err != nil {

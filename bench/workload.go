@@ -24,6 +24,7 @@ type Workload struct {
 	Less        bool   // less of it is better
 	Columns     []Column
 	Once        bool // takes long: one repetition is enough
+	ShortLease  bool // so short that whole periods of renewal fit into the measured time
 	Run         func(e *env) (Metrics, error)
 }
 
