@@ -21,6 +21,7 @@ type bench struct {
 	peers   []Peer
 	java    string // the directory of the program for Redisson
 	server  *server
+	version string // of the server
 	links   map[time.Duration]*link
 	samples []sample
 }
@@ -44,6 +45,7 @@ func run(ctx context.Context, s *settings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.server.stop()) }()
+	b.version = b.server.version(ctx)
 	for _, roundTrip := range s.links {
 		if roundTrip == 0 {
 			continue

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,7 +63,7 @@ func (b *bench) tables() []table {
 // head says under which conditions the run took place.
 func (b *bench) head(took time.Duration) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "# Results\n\n%s, %s, %d CPUs; %d repetitions of %v, in %v. ", b.server.version(context.Background()),
+	fmt.Fprintf(&text, "# Results\n\n%s, %s, %d CPUs; %d repetitions of %v, in %v. ", b.version,
 		runtime.Version(), runtime.NumCPU(), b.repetitions, b.time, took.Round(time.Second))
 	text.WriteString("Figures are medians; \"x floor\" is the median of the ratios within one repetition.\n\n")
 	for _, p := range b.peers {

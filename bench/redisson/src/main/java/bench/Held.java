@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.redisson.api.RFuture;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 
@@ -61,16 +62,14 @@ final class Held {
     }
 
     /** Returns how many locks are not held any more. */
-    private static int lost(List<List<RLock>> parts) {
-        int lost = 0;
+    private static long lost(List<List<RLock>> parts) {
+        List<RFuture<Boolean>> held = new ArrayList<>();
         for (int i = 0; i < parts.size(); i++) {
             for (RLock lock : parts.get(i)) {
-                if (!lock.isHeldByThread(id(i))) {
-                    lost++;
-                }
+                held.add(lock.isHeldByThreadAsync(id(i)));
             }
         }
-        return lost;
+        return held.stream().filter(each -> !each.toCompletableFuture().join()).count();
     }
 
     /** Returns how many bytes of the heap are in use. */
