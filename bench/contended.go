@@ -25,11 +25,13 @@ func (o *occupancy) leave(part int64) { o.held.Add(-part) }
 // A race is one contended measurement.
 type race struct {
 	window
-	kind     kind
-	key      string
-	inside   occupancy
-	last     atomic.Int64 // the goroutine that got the lock last
-	handover atomic.Int64 // grants to another goroutine than the last
+	kind      kind
+	key       string
+	clients   int64
+	inside    occupancy
+	last      atomic.Int64 // the goroutine that got the lock last
+	handovers atomic.Int64 // grants to another goroutine than the last
+	changes   atomic.Int64 // of these, to another client
 }
 
 // A contender is a goroutine of a race.
@@ -46,7 +48,10 @@ func contended(e *env, clients, each int, k kind) (Metrics, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &race{window: window{env: e}, kind: k, key: "contended", inside: occupancy{capacity: k.capacity()}}
+	r := &race{
+		window: window{env: e}, kind: k, key: "contended", clients: int64(clients),
+		inside: occupancy{capacity: k.capacity()},
+	}
 	if err := k.prepare(e.ctx, opened[0], r.key); err != nil {
 		return nil, err
 	}
@@ -88,7 +93,10 @@ func (r *race) note(one *contender, wait time.Duration) {
 	if phase == measuring {
 		one.waits = append(one.waits, wait)
 		if last != one.number {
-			r.handover.Add(1)
+			r.handovers.Add(1)
+		}
+		if last%r.clients != one.number%r.clients {
+			r.changes.Add(1)
 		}
 	}
 	if phase != warming {
@@ -106,7 +114,8 @@ func (r *race) metrics(contenders []*contender, from, to counters) Metrics {
 	slices.Sort(waits)
 	m := cost(from, to, float64(len(waits)))
 	m["grants/s"] = float64(len(waits)) / m["seconds"]
-	m["handovers/s"] = float64(r.handover.Load()) / m["seconds"]
+	m["handovers/s"] = float64(r.handovers.Load()) / m["seconds"]
+	m["client changes/s"] = float64(r.changes.Load()) / m["seconds"]
 	m["wait p50 ms"], m["wait p99 ms"] = millis(quantile(waits, .5)), millis(quantile(waits, .99))
 	m["longest wait ms"] = millis(longest)
 	return m

@@ -62,7 +62,7 @@ type Chooser interface {
 }
 
 // A Commander is a Peer that sends commands that scripts call too. Redis counts both in one
-// figure; no script of this peer may call what Commands returns.
+// figure, which is too high if scripts of this peer call what Commands returns.
 type Commander interface {
 	Commands() []string
 }

@@ -75,8 +75,8 @@ var aloneColumns = []Column{
 }
 
 var contendedColumns = []Column{
-	{"handovers/s", 0}, {"grants/s", 0}, {"wait p50 ms", 2}, {"wait p99 ms", 2}, {"longest wait ms", 0},
-	{"commands/grant", 2}, {"server µs/grant", 1}, {overlapsMetric, 0},
+	{"handovers/s", 0}, {"client changes/s", 0}, {"grants/s", 0}, {"wait p50 ms", 2}, {"wait p99 ms", 2},
+	{"longest wait ms", 0}, {"commands/grant", 3}, {"server µs/grant", 1}, {overlapsMetric, 0},
 }
 
 // workloads returns all workloads in the order in which they run.
@@ -107,7 +107,7 @@ func contest(name, title string, clients, each int, k kind) Workload {
 		Run: func(e *env) (Metrics, error) { return contended(e, clients, each, k) },
 	}
 	if k.capacity() > 1 { // holders share it: there is nothing to hand over
-		w.Primary, w.Columns = "grants/s", contendedColumns[1:]
+		w.Primary, w.Columns = "grants/s", contendedColumns[2:]
 	}
 	return w
 }

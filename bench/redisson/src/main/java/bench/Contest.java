@@ -12,10 +12,12 @@ final class Contest {
     private final Order order;
     private final Kind kind;
     private final Window window;
+    private int clients;
     private final AtomicLong held = new AtomicLong();
     private final AtomicLong overlaps = new AtomicLong();
     private final AtomicLong last = new AtomicLong();
     private final AtomicLong handovers = new AtomicLong();
+    private final AtomicLong changes = new AtomicLong();
     private final AtomicLong longest = new AtomicLong();
 
     Contest(Order order, Kind kind) {
@@ -25,6 +27,7 @@ final class Contest {
     }
 
     Map<String, Number> run(int clients, int each) throws Exception {
+        this.clients = clients;
         RedissonClient[] opened = order.open(clients);
         kind.prepare(opened[0], KEY);
         Times[] times = new Times[clients * each];
@@ -57,6 +60,9 @@ final class Contest {
             if (before != number) {
                 handovers.incrementAndGet();
             }
+            if (before % clients != number % clients) {
+                changes.incrementAndGet();
+            }
         }
         if (!window.warming()) {
             longest.accumulateAndGet(wait, Math::max);
@@ -68,6 +74,7 @@ final class Contest {
         figures.put("grants", waits.length);
         figures.put("grants/s", waits.length / seconds);
         figures.put("handovers/s", handovers.get() / seconds);
+        figures.put("client changes/s", changes.get() / seconds);
         figures.put("wait p50 ms", Times.quantile(waits, .5) / 1e6);
         figures.put("wait p99 ms", Times.quantile(waits, .99) / 1e6);
         figures.put("longest wait ms", longest.get() / 1e6);

@@ -18,16 +18,13 @@ final class Held {
         first.lock();
         first.unlock();
         long before = heap();
-        long start = System.nanoTime();
         List<List<RLock>> parts = acquire(client, order.many());
-        double seconds = (System.nanoTime() - start) / 1e9;
         long after = heap();
         Output.line("begin");
         Thread.sleep(order.lease());
         Output.line("end");
         Map<String, Number> figures = new HashMap<>();
         figures.put("locks", order.many());
-        figures.put("locks/s", order.many() / seconds);
         figures.put("bytes/lock", Math.max(0, after - before) / order.many());
         figures.put("lost", lost(parts));
         return figures;
