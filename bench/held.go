@@ -18,7 +18,7 @@ func heldWorkload() Workload {
 		Name: "held", Title: "Held: one client holds many locks, which are renewed",
 		Primary: "commands/s", Less: true, Once: true, ShortLease: true,
 		Columns: []Column{
-			{"locks", 0}, {"commands/s", 0}, {"server CPU %", 1}, {"bytes/lock", 0}, {"goroutines/lock", 2}, {"lost", 0},
+			{"locks", 0}, {"commands/s", 1}, {"server CPU %", 1}, {"bytes/lock", 0}, {"goroutines/lock", 2}, {"lost", 0},
 		},
 		Run: held,
 	}

@@ -123,7 +123,7 @@ func deliver(packets <-chan packet, to net.Conn) {
 	var failed error
 	for p := range packets {
 		if failed == nil {
-			pause(time.Until(p.due))
+			time.Sleep(time.Until(p.due))
 			_, failed = to.Write(p.bytes)
 		}
 	}

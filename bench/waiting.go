@@ -15,7 +15,7 @@ func waitingWorkload() Workload {
 		Name: "waiting", Title: "Waiting: many goroutines of one client wait for a lock that another client holds",
 		Primary: "commands/s", Less: true, Once: true,
 		Columns: []Column{
-			{"waiters", 0}, {"commands/s", 0}, {"server CPU %", 1}, {"bytes/waiter", 0}, {"connections", 0},
+			{"waiters", 0}, {"commands/s", 1}, {"server CPU %", 1}, {"bytes/waiter", 0}, {"connections", 0},
 			{"next grant ms", 2}, {overlapsMetric, 0},
 		},
 		Run: waiting,

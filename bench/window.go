@@ -15,6 +15,9 @@ const (
 	ended
 )
 
+// leastWarmup is time enough for clients to open their connections, also over a link.
+const leastWarmup = 200 * time.Millisecond
+
 // drainLimit is how long workers may take to end after the measured time.
 const drainLimit = 10 * time.Second
 
@@ -47,7 +50,7 @@ func (w *window) measuring() bool { return w.phase.Load() == measuring }
 
 // run lets the time pass, waits for the workers, and returns the counters at both ends.
 func (w *window) run() (from, to counters, err error) {
-	time.Sleep(w.env.Time / 4)
+	time.Sleep(max(w.env.Time/4, leastWarmup))
 	if from, err = w.env.count(); err != nil {
 		return from, to, err
 	}
