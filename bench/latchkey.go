@@ -7,10 +7,11 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// latchkeyPeer is Latchkey with its defaults.
+// latchkeyPeer is Latchkey in one configuration.
 type latchkeyPeer struct {
 	name, about string
 	all         bool // has all kinds of locks, not only the one that newLock makes
+	turn        time.Duration
 	commands    []string
 	newLock     func(c *latchkey.Client, key string) latchkey.Locker
 }
@@ -19,6 +20,15 @@ func latchkeyLock() Peer {
 	return latchkeyPeer{
 		name: "latchkey", all: true,
 		about:   "Latchkey, re-entrant Lock (and FairLock, RWLock, Semaphore), defaults",
+		newLock: func(c *latchkey.Client, key string) latchkey.Locker { return c.NewLock(key) },
+	}
+}
+
+// latchkeyWithoutTurn shows what remains of the figures if nothing is passed on in memory.
+func latchkeyWithoutTurn() Peer {
+	return latchkeyPeer{
+		name: "latchkey-noturn", all: true, turn: -1,
+		about:   "Latchkey with Options.Turn -1: nothing is passed on in memory, each hold begins and ends on the server",
 		newLock: func(c *latchkey.Client, key string) latchkey.Locker { return c.NewLock(key) },
 	}
 }
@@ -38,8 +48,10 @@ func (p latchkeyPeer) About() string { return p.about }
 
 func (p latchkeyPeer) Commands() []string { return p.commands }
 
+func (p latchkeyPeer) Joins(workload string) bool { return p.turn == 0 || shares(workload) }
+
 func (p latchkeyPeer) Open(ctx context.Context, addr string, lease time.Duration) (Client, error) {
-	client, err := latchkey.Connect(ctx, "redis://"+addr, latchkey.Options{Lease: lease})
+	client, err := latchkey.Connect(ctx, "redis://"+addr, latchkey.Options{Lease: lease, Turn: p.turn})
 	if err != nil {
 		return nil, err
 	}

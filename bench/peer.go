@@ -78,6 +78,7 @@ func peers() []Peer {
 		floor{},
 		latchkeyLock(),
 		latchkeyMutex(),
+		latchkeyWithoutTurn(),
 		redsyncPeer{name: "redsync"},
 		redsyncPeer{name: "redsync-5ms", delay: shortDelay},
 		redislockPeer{name: "redislock", delay: 100 * time.Millisecond},
@@ -95,6 +96,16 @@ const shortDelay = 5 * time.Millisecond
 func waits(workload string) bool {
 	switch workload {
 	case "contended-1x16", "contended-8x4", "wakeup":
+		return true
+	}
+	return false
+}
+
+// shares reports whether goroutines of one client want the same lock. Elsewhere a client has
+// nothing to pass on among them.
+func shares(workload string) bool {
+	switch workload {
+	case "contended-1x16", "contended-8x4", "readwrite", "semaphore":
 		return true
 	}
 	return false

@@ -17,7 +17,8 @@ import (
 const (
 	plotWidth  = 16 * vg.Centimeter
 	barWidth   = 12 * vg.Millimeter / 2
-	plotMargin = 35 * vg.Millimeter // for the title and the axis
+	plotHead   = 28 * vg.Millimeter // for the title and the axis
+	plotBorder = 3 * vg.Millimeter
 )
 
 var barColor = color.RGBA{R: 0x4c, G: 0x78, B: 0xa8, A: 0xff}
@@ -46,13 +47,14 @@ func (t table) plot(w io.Writer) error {
 	p := plot.New()
 	p.Title.Text = t.title()
 	p.Title.TextStyle.Font.Size = vg.Points(10)
+	p.Title.Padding = plotBorder
 	p.X.Label.Text = t.axis()
 	p.X.Min = 0
 	if err := t.addBars(p, rows); err != nil {
 		return err
 	}
-	canvas := vgsvg.New(plotWidth, plotMargin+vg.Length(len(rows))*2*barWidth)
-	p.Draw(draw.New(canvas))
+	canvas := vgsvg.New(plotWidth, plotHead+vg.Length(len(rows))*3/2*barWidth)
+	p.Draw(draw.Crop(draw.New(canvas), plotBorder, -plotBorder, plotBorder, -plotBorder))
 	_, err := canvas.WriteTo(w)
 	return err
 }
@@ -90,11 +92,14 @@ func (t table) addBars(p *plot.Plot, rows []row) error {
 	if err != nil {
 		return err
 	}
-	labels.Offset = vg.Point{X: vg.Points(4), Y: vg.Points(2)}
+	labels.Offset = vg.Point{X: vg.Points(4)}
+	for i := range labels.TextStyle {
+		labels.TextStyle[i].YAlign = draw.YCenter
+	}
 	p.Add(bars, lines, labels)
 	p.NominalY(names...)
-	_, widest := bounds(values)
-	p.X.Max = max(p.X.Max, widest*1.2, 1) // for the labels
+	p.Y.Min, p.Y.Max = -.6, float64(len(rows))-.4
+	p.X.Max = max(p.X.Max*1.15, 1) // for the labels
 	return nil
 }
 
