@@ -31,14 +31,15 @@ func (redisson) Open(context.Context, string, time.Duration) (Client, error) {
 	return nil, errors.New("the clients of Redisson are in another process")
 }
 
-// javaWarmup is the least warm-up of a JVM, which compiles what runs often.
-const javaWarmup = time.Second
+// javaWarmup is the warm-up of a JVM in measured times. It compiles what runs often; with the
+// default time its rates do not grow any more after that.
+const javaWarmup = 8
 
 // Run runs the workload of the order in a JVM.
 func (redisson) Run(e *env) (Metrics, error) {
 	command := exec.CommandContext(e.ctx, "java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
 		"-cp", filepath.Join(e.Java, "classes")+string(os.PathListSeparator)+filepath.Join(e.Java, "lib", "*"), "bench.Main",
-		e.Workload, e.Addr, inMillis(max(4*e.Time, javaWarmup)), inMillis(e.Time), inMillis(e.Lease), strconv.Itoa(e.Many))
+		e.Workload, e.Addr, inMillis(javaWarmup*e.Time), inMillis(e.Time), inMillis(e.Lease), strconv.Itoa(e.Many))
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	input, err := command.StdinPipe() // its end ends the JVM
