@@ -112,12 +112,15 @@ func (b *bench) measureWorkload(ctx context.Context, w Workload, roundTrip time.
 				continue
 			}
 			s := sample{w.Name, roundTrip, p.Name(), repetition, b.measureOne(ctx, w, p, roundTrip)}
-			if s.Missing {
+			switch {
+			case ctx.Err() != nil:
+				return // what was interrupted says nothing of the peer
+			case s.Missing:
 				missing[p.Name()] = true
-				continue
+			default:
+				b.samples = append(b.samples, s)
+				b.report(w, s)
 			}
-			b.samples = append(b.samples, s)
-			b.report(w, s)
 		}
 	}
 }
