@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -118,6 +119,73 @@ func TestTogether_a_caller_leaves(t *testing.T) {
 		rig.Eventually(t, soon, "it is undone", free(admin, lock))
 	}
 	assert.Positive(t, stop())
+}
+
+// A call that waits without a limit awaits its answer, also if that takes longer than the retry budget.
+func TestTogether_waits_for_a_server_that_stands_still(t *testing.T) {
+	rig.Need(t, rig.Single, rig.Settings)
+	t.Parallel()
+	const calls = 16
+	server := rig.Fresh(t)
+	var failed atomic.Int64
+	client := connect(t, server, latchkey.Options{RetryBudget: 100 * time.Millisecond, Observer: func(e latchkey.Event) {
+		if e.Type == latchkey.EventAttempt && e.Err != nil {
+			failed.Add(1)
+		}
+	}})
+	inCompany(t, client, "warm")()
+	for round := range 5 {
+		rig.NewAdmin(t, server).Do("CLIENT", "PAUSE", "400")
+		var all sync.WaitGroup
+		for i := range calls {
+			all.Go(func() {
+				hold, err := client.NewLock(fmt.Sprint("still", round, i)).Lock(t.Context())
+				if assert.NoError(t, err) {
+					assert.NoError(t, hold.Unlock(t.Context()))
+				}
+			})
+		}
+		all.Wait()
+	}
+	require.NoError(t, client.Close(within(t, soon))) // which has told all events
+	assert.Zero(t, failed.Load(), "attempts")
+}
+
+// Callers leave at every moment, and the server forgets its scripts, so that groups are sent late: what they
+// asked for does not stay.
+func TestTogether_callers_leave_and_groups_are_late(t *testing.T) {
+	rig.Need(t, rig.Single, rig.Settings)
+	t.Parallel()
+	server := rig.Fresh(t)
+	client, admin := connect(t, server), rig.NewAdmin(t, server)
+	stop := inCompany(t, client, "stays")
+	ctx, cancel := context.WithTimeout(t.Context(), rig.Lasting(2*time.Second))
+	defer cancel()
+	var leaving sync.WaitGroup
+	for i := range 4 {
+		leaving.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				brief, cancel := context.WithTimeout(ctx, rand.N(15*time.Millisecond))
+				hold, err := client.NewLock(fmt.Sprint("leaves", i, ":", n)).Lock(brief)
+				cancel()
+				if err == nil {
+					mustUnlock(t, hold)
+				}
+			}
+		})
+	}
+	for ctx.Err() == nil {
+		admin.Do("SCRIPT", "FLUSH")
+		rest(3 * time.Millisecond)
+	}
+	leaving.Wait()
+	assert.Positive(t, stop())
+	rig.Eventually(t, soon, "nothing is left", func() error {
+		if left := admin.Keys("leaves*"); len(left) > 0 {
+			return fmt.Errorf("%d locks", len(left))
+		}
+		return nil
+	})
 }
 
 // Replies are lost, and callers leave: nobody has a lock for two, and none stays.

@@ -17,14 +17,14 @@ import (
 
 // attempts are calls that try for a lock while no reply comes: each is executed, or will
 // be, and its caller leaves without knowing.
-func attempts(t *testing.T, client *latchkey.Client, tap *rig.Tap, name string, n int, options ...latchkey.TryLockOption) {
+func attempts(t *testing.T, lock latchkey.Locker, tap *rig.Tap, n int, options ...latchkey.TryLockOption) {
 	t.Helper()
-	replies := tap.HoldReplies(rig.Mentions(name))
+	replies := tap.HoldReplies(rig.Mentions(lock.Name()))
 	var leaving sync.WaitGroup
 	for range n {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		leaving.Go(func() { _, _ = client.NewLock(name).TryLock(ctx, options...) })
+		leaving.Go(func() { _, _ = lock.TryLock(ctx, options...) })
 	}
 	leaving.Wait()
 	replies.Release()
@@ -60,10 +60,11 @@ func TestUndo_ends_with_its_proof(t *testing.T) {
 	}
 	tap := rig.NewTap(t, server)
 	client := connectVia(t, server, tap.Addr())
-	mustUnlock(t, mustLock(t, client.NewLock(name))) // the server knows the scripts
+	lock := client.NewRWLock(name).Writer() // whose attempts do not go together with others
+	mustUnlock(t, mustLock(t, lock))        // the server knows the scripts
 	const calls = 40
 	tap.Forget()
-	attempts(t, client, tap, name, calls, latchkey.Lease(time.Hour))
+	attempts(t, lock, tap, calls, latchkey.Lease(time.Hour))
 	rig.Eventually(t, soon, "the undo", free(rig.NewAdmin(t, server), name))
 	costs(t, tap, name, 2*calls, 5*time.Second)
 }
@@ -81,7 +82,7 @@ func TestUndo_costs_three_commands(t *testing.T) {
 	mustUnlock(t, mustLock(t, client.NewLock(name)))
 	const calls = 20
 	tap.Forget()
-	attempts(t, client, tap, name, calls)
+	attempts(t, client.NewLock(name), tap, calls)
 	rig.Eventually(t, soon, "the undo", free(rig.NewAdmin(t, server), name))
 	costs(t, tap, name, calls+3*calls, latchkey.DefaultLease+5*time.Second)
 }

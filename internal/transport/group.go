@@ -27,6 +27,8 @@ const (
 	groupSize = 64
 	// groupSpread is how far apart the ends of commands may be that go together.
 	groupSpread = 50 * time.Millisecond
+	// groupPause is for how long commands go alone after the server has refused a group as a whole.
+	groupPause = 5 * time.Second
 	// mostGroupKeys and mostGroupArgs are how many a command of a group has at most.
 	mostGroupKeys, mostGroupArgs = 3, 12
 )
@@ -104,16 +106,17 @@ type grouping struct {
 	mu        sync.Mutex
 	open      *group // that can be joined, or nil
 	abandoned int    // commands whose callers have left, and that are not answered
+	refused   bool   // the server has refused a group not long ago
 }
 
 // group is commands that go together.
 type group struct {
 	script  *GroupScript
 	end     time.Time
-	sentIn  Generation // when it was closed
-	closed  bool       // nobody can join it any more, and it is about to be sent
-	over    bool       // it has been answered
-	left    int        // callers that have left in between
+	loose   bool // somebody waits for the answer beyond that
+	closed  bool // nobody can join it any more, and it is about to be sent
+	over    bool // it has been answered
+	left    int  // callers that have left in between
 	members []*groupMember
 }
 
@@ -167,7 +170,7 @@ func (s *Sender) tryTogether(ctx context.Context, n *Node, end limit, cmd Comman
 	}
 	m := groupMembers.Get().(*groupMember)
 	m.command, m.keys, m.args, m.left, m.reply = cmd, keys, args, false, groupReply{}
-	g, isFirst := n.grouping.join(m, end.at)
+	g, isFirst := n.grouping.join(m, end)
 	if g == nil {
 		groupMembers.Put(m)
 		return groupReply{alone: true}
@@ -175,52 +178,81 @@ func (s *Sender) tryTogether(ctx context.Context, n *Node, end limit, cmd Comman
 	if isFirst {
 		s.Background(func() { s.sendGroup(n, g) })
 	}
+	patient := ctx
+	if !end.loose {
+		patient = s.ends.context(end.at, s.Patience)
+	}
+	var err error
 	select {
 	case <-m.answered:
-		r := m.reply
-		m.keys, m.args, m.reply = nil, nil, groupReply{}
-		groupMembers.Put(m)
-		return r
+		return m.take()
 	case <-ctx.Done():
-		if n.grouping.leave(g, m) {
-			return groupReply{err: errUnsent, sentIn: NoGeneration}
-		}
-		return groupReply{err: ctx.Err(), sentIn: g.sentIn}
+		err = ctx.Err()
+	case <-patient.Done():
+		err = patient.Err()
 	}
+	switch n.grouping.leave(g, m) {
+	case leftUnsent:
+		return groupReply{err: errUnsent, sentIn: NoGeneration}
+	case leftAnswered:
+		<-m.answered // for a moment
+		return m.take()
+	}
+	// It may be sent after an undo that follows now: no generation proves anything.
+	return groupReply{err: err, sentIn: NoGeneration}
+}
+
+// take returns the reply, and gives the member back for reuse.
+func (m *groupMember) take() groupReply {
+	r := m.reply
+	m.keys, m.args, m.reply = nil, nil, groupReply{}
+	groupMembers.Put(m)
+	return r
 }
 
 // join adds a command to the group that is open, or opens one. It returns nil if the group that is open is
 // not for such a command.
-func (g *grouping) join(m *groupMember, end time.Time) (joined *group, isFirst bool) {
+func (g *grouping) join(m *groupMember, end limit) (joined *group, isFirst bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.abandoned > 0 { // the server may be silent
+	if g.refused || g.abandoned > 0 { // the server may be silent
 		return nil, false
 	}
 	if g.open == nil || len(g.open.members) == groupSize {
-		g.open = &group{script: m.command.together, end: end, members: make([]*groupMember, 0, groupSize)}
+		g.open = &group{script: m.command.together, end: end.at, members: make([]*groupMember, 0, groupSize)}
 		isFirst = true
 	}
-	if g.open.script != m.command.together || g.open.end.Sub(end).Abs() > groupSpread {
+	if g.open.script != m.command.together || g.open.end.Sub(end.at).Abs() > groupSpread {
 		return nil, false
 	}
 	g.open.members = append(g.open.members, m)
+	g.open.loose = g.open.loose || end.loose
 	return g.open, isFirst
 }
 
-// leave notes that the caller of a command has left, and reports whether the command is not sent.
-func (g *grouping) leave(of *group, m *groupMember) bool {
+// whenLeft is when the caller of a command has left its group.
+type whenLeft int
+
+const (
+	leftUnsent   whenLeft = iota // the command is not sent
+	leftUnderWay                 // it is, or is about to be
+	leftAnswered                 // the reply is about to be there
+)
+
+// leave notes that the caller of a command leaves.
+func (g *grouping) leave(of *group, m *groupMember) whenLeft {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
 	case !of.closed:
 		m.left = true
-		return true
-	case !of.over:
-		of.left++
-		g.abandoned++
+		return leftUnsent
+	case of.over:
+		return leftAnswered
 	}
-	return false
+	of.left++
+	g.abandoned++
+	return leftUnderWay
 }
 
 // answered notes that nothing is under way any more for a group.
@@ -231,25 +263,39 @@ func (g *grouping) answered(of *group) {
 	of.over = true
 }
 
+// pause keeps commands from going together for a while.
+func (g *grouping) pause() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.refused {
+		return
+	}
+	g.refused = true
+	time.AfterFunc(groupPause, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.refused = false
+	})
+}
+
 // close closes a group and returns the commands that are to be sent.
-func (g *grouping) close(of *group, sentIn Generation) []*groupMember {
+func (g *grouping) close(of *group) []*groupMember {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.open == of {
 		g.open = nil
 	}
-	of.closed, of.sentIn = true, sentIn
+	of.closed = true
 	return slices.DeleteFunc(of.members, func(m *groupMember) bool { return m.left })
 }
 
 // sendGroup sends a group and hands out the replies.
 func (s *Sender) sendGroup(n *Node, g *group) {
 	runtime.Gosched() // those who are ready to run may join
-	sentIn, steady := n.steady()
-	members := n.grouping.close(g, sentIn)
+	members := n.grouping.close(g)
 	whole := groupReply{alone: true}
 	var replies []rueidis.RedisMessage
-	if len(members) > 1 && steady {
+	if len(members) > 1 {
 		replies, whole = s.sendTogether(n, g, members)
 	}
 	n.grouping.answered(g)
@@ -274,22 +320,31 @@ func (s *Sender) sendTogether(n *Node, g *group, members []*groupMember) (replie
 	if !free {
 		return nil, groupReply{alone: true}
 	}
-	ctx := s.ends.context(g.end, s.Patience)
+	sentIn, steady := n.steady()
+	if !steady {
+		slots.finish(slot)
+		return nil, groupReply{alone: true}
+	}
+	ctx := context.Background()
+	if !g.loose {
+		ctx = s.ends.context(g.end, s.Patience)
+	}
 	result := n.firstAsText(cmd).Send(ctx, s.Client, load.keys, load.args)
 	if ctx.Err() != nil && isContextError(result.Error()) {
 		slots.abandon()
-		return nil, groupReply{err: result.Error(), sentIn: g.sentIn}
+		return nil, groupReply{err: result.Error(), sentIn: sentIn}
 	}
 	slots.finish(slot)
-	s.heard(n, g.sentIn, result)
+	s.heard(n, sentIn, result)
 	groupLoads.Put(load)
 	if err := result.NonRedisError(); err != nil {
-		return nil, groupReply{err: err, sentIn: g.sentIn}
+		return nil, groupReply{err: err, sentIn: sentIn}
 	}
 	if replies, _ = result.ToArray(); len(replies) != len(members) {
+		n.grouping.pause()
 		return nil, groupReply{alone: true} // the server has executed nothing
 	}
-	return replies, groupReply{sentIn: g.sentIn}
+	return replies, groupReply{sentIn: sentIn}
 }
 
 // groupLoad is what is sent for the members of a group.

@@ -11,7 +11,7 @@ import (
 // Afterwards they do, whenever the callers left.
 func TestGrouping_while_a_caller_has_left(t *testing.T) {
 	var script GroupScript
-	command, end := script.Add(NewScript("return 1")), time.Now()
+	command, end := script.Add(NewScript("return 1")), limit{at: time.Now()}
 	var g grouping
 	join := func() (*group, *groupMember) {
 		m := &groupMember{command: command}
@@ -21,13 +21,13 @@ func TestGrouping_while_a_caller_has_left(t *testing.T) {
 	first, early := join()
 	require.NotNil(t, first)
 	_, late := join()
-	require.Len(t, g.close(first, NoGeneration), 2)
+	require.Len(t, g.close(first), 2)
 
-	require.False(t, g.leave(first, early), "it is about to be sent")
+	require.Equal(t, leftUnderWay, g.leave(first, early))
 	refused, _ := join()
 	require.Nil(t, refused)
 	g.answered(first)
-	require.False(t, g.leave(first, late))
+	require.Equal(t, leftAnswered, g.leave(first, late))
 	second, _ := join()
 	require.NotNil(t, second)
 }
@@ -35,23 +35,23 @@ func TestGrouping_while_a_caller_has_left(t *testing.T) {
 // A caller that leaves before its group is closed takes its command with it.
 func TestGrouping_leave_before_it_is_sent(t *testing.T) {
 	var script GroupScript
-	command, end := script.Add(NewScript("return 1")), time.Now()
+	command, end := script.Add(NewScript("return 1")), limit{at: time.Now()}
 	var g grouping
 	m := &groupMember{command: command}
 	joined, isFirst := g.join(m, end)
 	require.True(t, isFirst)
-	require.True(t, g.leave(joined, m))
-	require.Empty(t, g.close(joined, NoGeneration))
+	require.Equal(t, leftUnsent, g.leave(joined, m))
+	require.Empty(t, g.close(joined))
 }
 
 // Commands whose time ends at another moment, and those of another script, do not go together, and a group
 // has room for so many.
 func TestGrouping_who_may_join(t *testing.T) {
 	var script, other GroupScript
-	command, end := script.Add(NewScript("return 1")), time.Now()
+	command, end := script.Add(NewScript("return 1")), limit{at: time.Now()}
 	var g grouping
 	first, _ := g.join(&groupMember{command: command}, end)
-	late, _ := g.join(&groupMember{command: command}, end.Add(2*groupSpread))
+	late, _ := g.join(&groupMember{command: command}, limit{at: end.at.Add(2 * groupSpread)})
 	require.Nil(t, late)
 	foreign, _ := g.join(&groupMember{command: other.Add(NewScript("return 2"))}, end)
 	require.Nil(t, foreign)
