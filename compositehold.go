@@ -59,10 +59,10 @@ func (c *compositeHold) isShared() bool   { return false }
 
 func (c *compositeHold) life() (*lifecycle, *sync.Mutex) { return &c.lifecycle, &c.mu }
 
-// unreleased returns the client of a member.
 // handle is part of [holdBackend]. The clients of the members may differ in what they are to report.
 func (c *compositeHold) handle() *Hold { return nil }
 
+// unreleased returns the client of a member.
 func (c *compositeHold) unreleased() *Client {
 	c.mu.Lock()
 	active := c.active()
