@@ -278,11 +278,8 @@ func (h *handover) giveBack(kind, owner, key string) {
 	if spec == nil {
 		return
 	}
-	lock := &primitive{keys: keysOfKey(key, key), client: h.client, spec: spec}
-	lock.channel = lock.keys.channel
-	if spec.channel != nil {
-		lock.channel = spec.channel(key)
-	}
+	lock := &primitive{}
+	lock.initOf(h.client, spec, keysOfKey(key, key))
 	o := h.client.registry.build(lock, name, 0, "")
 	h.client.sender.Background(func() {
 		h.client.undo.add(o.lastRelease(), undoPlan{key: key, lease: h.client.options.StaleWaiterTimeout})

@@ -22,9 +22,14 @@ func newPrimitive(c *Client, s *spec, name string) *primitive {
 
 // init makes a primitive that is a part of something else.
 func (p *primitive) init(c *Client, s *spec, name string) {
-	p.client, p.spec = c, s
-	p.keys, p.invalid = c.names.keysOf(&c.options, name)
-	p.channel = p.keys.channel
+	names, err := c.names.keysOf(&c.options, name)
+	p.initOf(c, s, names)
+	p.invalid = err
+}
+
+// initOf is init with keys that are known.
+func (p *primitive) initOf(c *Client, s *spec, names *keys) {
+	p.client, p.spec, p.keys, p.channel = c, s, names, names.channel
 	if s.channel != nil {
 		p.channel = s.channel(p.key)
 	}
