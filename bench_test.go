@@ -30,10 +30,10 @@ func BenchmarkFloor(b *testing.B) {
 	each(b, func(key string) func(context.Context) error {
 		k := keysOfKey(key, key)
 		return func(ctx context.Context) error {
-			if err := lockAcquire.Send(ctx, c.rueidis, k.queued(), []string{"o", "30000", "1", "", "", "", "", ""}).Error(); !rueidis.IsRedisNil(err) {
+			if err := lockAcquire.Send(ctx, c.rueidis, k.queued(), []string{"o", "30000"}).Error(); !rueidis.IsRedisNil(err) {
 				return err
 			}
-			return lockRelease.Send(ctx, c.rueidis, k.fenced(), []string{"o", "0", "", "PUBLISH", "ch:{" + key + "}", "30000", "", "", "latchkey:{", "}", "1", "0"}).Error()
+			return lockRelease.Send(ctx, c.rueidis, k.fenced(), []string{"o", "ch:{" + key + "}"}).Error()
 		}
 	})
 }

@@ -162,7 +162,8 @@ func (fairProtocol) releaseCall(o *ownership, count int, raise int64, args []str
 	if o.mayWait() {
 		waiting = "1"
 	}
-	return call{fairRelease, o.lock.fairKeys(), o.client.fairArgs(append(releaseArgs(args, o, count, raise), waiting), o.lock.keys)}
+	args = append(args, o.wire, strconv.Itoa(count), o.guestID, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10), waiting)
+	return call{fairRelease, o.lock.fairKeys(), o.client.fairArgs(args, o.lock.keys)}
 }
 
 // fairArgs appends what a script has to know to pass a fair lock on.

@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"slices"
 )
 
 // ForceUnlock frees the lock of that name whoever holds it and whichever kind of lock it is,
@@ -101,14 +100,15 @@ func (c *Client) evictions(names *keys, i Inspection) []call {
 		return c.rwEvictions(names, i.Holders)
 	case KindMutex:
 		return []call{{mutexRelease, names.queued(),
-			c.handover.args([]string{i.Holders[0].Owner.String(), c.publish, names.channel}, names, "", "", 0)}}
+			c.handover.args([]string{i.Holders[0].Owner.String(), names.channel, c.publish}, names, "", "", 0)}}
 	default:
 		// It may be a fair lock, whose waiters listen elsewhere.
-		args := []string{i.Holders[0].Owner.String(), "-1", "", c.publish, names.channel, "0"}
-		fair := append(slices.Clip(args), "0")
+		owner := i.Holders[0].Owner.String()
+		fair := []string{owner, "-1", "", c.publish, names.channel, "0", "0"}
+		lock := []string{owner, names.channel, "-1", "", "0", c.publish}
 		return []call{
 			{fairRelease, names.fairKeys(), c.fairArgs(fair, names)},
-			{lockRelease, names.fenced(), c.handover.args(args, names, "", "", 0)},
+			{lockRelease, names.fenced(), c.handover.args(lock, names, "", "", 0)},
 		}
 	}
 }

@@ -89,9 +89,9 @@ func (s handoverScripts) release(owner, own, next string) any {
 	s.t.Helper()
 	args := []string{own, next, "latchkey:{", "}", "1", "30000"}
 	if s.mutex {
-		return s.run(mutexRelease, s.keys.queued(), append([]string{owner, "PUBLISH", s.keys.channel}, args...)...)
+		return s.run(mutexRelease, s.keys.queued(), append([]string{owner, s.keys.channel, "PUBLISH"}, args...)...)
 	}
-	return s.run(lockRelease, s.keys.fenced(), append([]string{owner, "0", "", "PUBLISH", s.keys.channel, "0"}, args...)...)
+	return s.run(lockRelease, s.keys.fenced(), append([]string{owner, s.keys.channel, "0", "", "0", "PUBLISH"}, args...)...)
 }
 
 // state is what stands in Redis.
@@ -391,7 +391,7 @@ func TestHandoverScripts_left_free(t *testing.T) {
 			return
 		}
 		release := func(owner, next string) any {
-			return s.run(mutexRelease, s.keys.queued(), owner, "PUBLISH", s.keys.channel, "", next, "latchkey:{", "}", "1", "30000", "20")
+			return s.run(mutexRelease, s.keys.queued(), owner, s.keys.channel, "PUBLISH", "", next, "latchkey:{", "}", "1", "30000", "20")
 		}
 		heard := s.hear(ownerB)
 		require.Nil(t, release(ownerA, s.entry(ownerA2)), "nothing to free")
@@ -494,9 +494,9 @@ func TestHandoverScripts_without_a_count(t *testing.T) {
 		s.wait(ownerB)
 		args := []string{"", "", "latchkey:{", "}", "0", "0"}
 		if s.mutex {
-			s.run(mutexRelease, s.keys.queued(), slices.Concat([]string{ownerA, "PUBLISH", s.keys.channel}, args)...)
+			s.run(mutexRelease, s.keys.queued(), slices.Concat([]string{ownerA, s.keys.channel, "PUBLISH"}, args)...)
 		} else {
-			s.run(lockRelease, s.keys.fenced(), slices.Concat([]string{ownerA, "0", "", "PUBLISH", s.keys.channel, "0"}, args)...)
+			s.run(lockRelease, s.keys.fenced(), slices.Concat([]string{ownerA, s.keys.channel, "0", "", "0", "PUBLISH"}, args)...)
 		}
 		s.stands(ownerB, "4")
 	})

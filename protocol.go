@@ -64,13 +64,8 @@ func (stringProtocol) releaseCall(o *ownership, count int, _ int64, args []strin
 	if count > 0 {
 		return call{}
 	}
-	args = o.handoverArgs(append(args, o.wire, o.client.publish, o.lock.channel), count)
-	if open := o.openArg(); open != "0" {
-		args = append(args, open)
-	} else {
-		args = o.client.handover.withoutUsual(args, 3)
-	}
-	return call{mutexRelease, o.lock.releaseKeys(o.lock.queued()), args}
+	args = append(o.handoverArgs(append(args, o.wire, o.lock.channel, o.client.publish), count), o.openArg())
+	return call{mutexRelease, o.lock.releaseKeys(o.lock.queued()), withoutUsual(args, usualOfMutexRelease)}
 }
 
 func (stringProtocol) renewalCall(o *ownership, lease time.Duration) call {
@@ -92,14 +87,23 @@ func (hashProtocol) acquireCall(a *acquisition, count, _ int) call {
 	if entry != "" || standing != "" {
 		c.cmd, c.keys = lockWait, queued
 	}
-	c.args = withoutLast(append(a.acquireArgs(count), tokens, entry, standing), 3)
+	c.args = withoutUsual(append(a.acquireArgs(count), tokens, entry, standing), usualOfAcquire)
 	return c
 }
 
-// withoutLast leaves out the arguments after the first n that are "" at the end.
-func withoutLast(args []string, n int) []string {
-	for len(args) > n && args[len(args)-1] == "" {
-		args = args[:len(args)-1]
+// What the scripts take for granted of their last arguments. Each argument costs the server as much as
+// a tenth of a command.
+var (
+	usualOfAcquire      = []string{"1", "", "", "", "", ""}
+	usualOfRelease      = []string{"0", "", "0", "PUBLISH", "", "", "latchkey:{", "}", "1", "0"}
+	usualOfMutexRelease = []string{"PUBLISH", "", "", "latchkey:{", "}", "1", "0", "0"}
+)
+
+// withoutUsual leaves out what is as usual at the end of the arguments.
+func withoutUsual(args, usual []string) []string {
+	least := len(args) - len(usual)
+	for n := len(args); n > least && args[n-1] == usual[n-1-least]; n-- {
+		args = args[:n-1]
 	}
 	return args
 }
@@ -115,13 +119,8 @@ func (hashProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 }
 
 func (hashProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
-	args = o.handoverArgs(releaseArgs(args, o, count, raise), count)
-	return call{lockRelease, o.lock.releaseKeys(o.lock.fenced()), o.client.handover.withoutUsual(args, 6)}
-}
-
-// releaseArgs appends what all scripts that release a hash are told first.
-func releaseArgs(to []string, o *ownership, count int, raise int64) []string {
-	return append(to, o.wire, strconv.Itoa(count), o.guestID, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10))
+	args = append(args, o.wire, o.lock.channel, strconv.Itoa(count), o.guestID, strconv.FormatInt(raise, 10), o.client.publish)
+	return call{lockRelease, o.lock.releaseKeys(o.lock.fenced()), withoutUsual(o.handoverArgs(args, count), usualOfRelease)}
 }
 
 func (hashProtocol) renewalCall(o *ownership, lease time.Duration) call {

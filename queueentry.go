@@ -261,15 +261,6 @@ func (h *handover) args(to []string, k *keys, own, next string, full time.Durati
 	return append(h.channelArgs(append(to, own, next), k), h.client.leaseText(full))
 }
 
-// withoutUsual leaves out what args has appended, and what follows, if it is what the scripts take for
-// granted: no entries, and a single server.
-func (h *handover) withoutUsual(args []string, at int) []string {
-	if h.client.cluster || args[at] != "" || args[at+1] != "" {
-		return args
-	}
-	return args[:at]
-}
-
 // successor is an attempter that can go on with what was left by the one before it.
 type successor interface {
 	// takeOver reports whether it does.

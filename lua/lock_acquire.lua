@@ -5,14 +5,14 @@
 -- the last of three, or the second without a queue: fencing counter, for a fenced lock only
 -- ARGV[1] owner
 -- ARGV[2] lease in ms
--- ARGV[3] hold count of this client after this call; above 1 it is a re-entry
+-- ARGV[3] hold count of this client after this call, '1' as a rule; above it is a re-entry
 -- ARGV[4] '' if the owner was made by this client, else the name of this guest's
 --         part: the id of the client and a number that it uses once
 -- ARGV[5] '1' if tokens must not fall below the server's clock in ms
 -- ARGV[6] how many tokens to reserve, of a fenced lock; each call for the owner says the same
 -- ARGV[7] the entry of the owner, which waits in the queue if it is refused, or ''
 -- ARGV[8] the entry of the owner, if it may stand in the queue already, or ''
--- From ARGV[4] on, what is '' at the end is left out.
+-- From ARGV[3] on, what is at the end and '', or in ARGV[3] '1', is left out.
 --
 -- Reply   nil, or the first fencing token as a string: acquired
 --         array: refused; remaining ms of the holder, -1 if it has no expiry, and its
@@ -27,25 +27,26 @@
 --
 -- Cost: 3 commands when free, 2 when refused, 5 to wait in the queue and 6 to wait on, 4 when entered again; a
 -- token adds one. Idempotent: counts are absolute, the token is taken only from free to held.
-local key, floor = KEYS[1], ARGV[5]
-local owner, lease, count, me = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] or ''
-local tokens, entry, standing = tonumber(ARGV[6]), ARGV[7] or '', ARGV[8] or ''
-local queue, counter = KEYS[2], KEYS[3]
-if tokens and #KEYS == 2 then
-  counter = queue
-  queue = nil
-end
+local key, queue, counter = KEYS[1], KEYS[2], KEYS[3]
+local owner, count, me, entry, standing = ARGV[1], ARGV[3] or '1', ARGV[4] or '', ARGV[7] or '', ARGV[8] or ''
+local tokens = ARGV[6] or ''
 
 local ttl = redis.call('pttl', key)
 -- Most who come find the lock free, or somebody else's owner, which is all that stands there.
 -- What that does not need is not even defined before.
-if ttl == -2 and count == 1 and me == '' and not counter then
+if ttl == -2 and count == '1' and me == '' and tokens == '' and not counter then
   redis.call('hset', key, owner, '1')
   redis.call('pexpire', key, ARGV[2])
-  if queue and standing ~= '' then
+  if standing ~= '' and queue then
     redis.call('zrem', queue, standing)
   end
   return nil
+end
+local lease, floor = tonumber(ARGV[2]), ARGV[5]
+count, tokens = tonumber(count), tonumber(tokens)
+if tokens and #KEYS == 2 then
+  counter = queue
+  queue = nil
 end
 if ttl >= 0 and count == 1 then
   --@include shape_hash

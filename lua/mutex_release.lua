@@ -5,11 +5,12 @@
 -- KEYS[1] lock: a string with the token of its holder
 -- KEYS[2] queue (see grant.lua); without it nothing is handed over
 -- ARGV[1] token
--- ARGV[2] PUBLISH or SPUBLISH, ARGV[3] channel of the lock
+-- ARGV[2] channel of the lock
+-- ARGV[3] 'PUBLISH' or 'SPUBLISH'
 -- ARGV[4] to ARGV[9] as ARGV[7] to ARGV[12] of lock_release.lua
 -- ARGV[10] ms for which the mutex is to stay free, so that users of the recipe that poll find it,
---          or 0. If several clients wait, it does one out of so many times
--- ARGV[4] to ARGV[10] may be left out: without entries and such a time, on a single server.
+--          or '0'. If several clients wait, it does one out of so many times
+-- From ARGV[3] on, what is at the end and as quoted first is left out.
 --
 -- Reply   nil: the token does not hold the lock; what stood in the queue does no more
 --         integer: the lock is free; how many subscribers were told, -1 if the
@@ -19,7 +20,7 @@
 -- Cost: 4 commands with nobody in the queue, 7 with a grant. Works on a server that is out
 -- of memory. Idempotent: on a lock of somebody else it does nothing.
 local key, queue, counter, owner = KEYS[1], KEYS[2], nil, ARGV[1]
-local publish, channel = ARGV[2], ARGV[3]
+local channel, publish = ARGV[2], ARGV[3] or 'PUBLISH'
 local own, next, prefix, suffix, counted = ARGV[4] or '', ARGV[5] or '', ARGV[6] or 'latchkey:{', ARGV[7] or '}', ARGV[8] or '1'
 --@include tell
 

@@ -78,23 +78,21 @@ func (g *GroupScript) get() Command {
 }
 
 const runGroup = `}
-local replies, k, a = {}, 0, 1
+local tonumber, unpack, pcall = tonumber, unpack, pcall
+local replies, n, k, a = {}, 0, 0, 1
 while ARGV[a] do
   local head = tonumber(ARGV[a])
-  local last = head % 100
-  local keys, args = {}, {unpack(ARGV, a + 1, a + last)}
-  head = (head - last) / 100
-  local count = head % 100
-  for i = 1, count do
-    keys[i] = KEYS[k + i]
-  end
-  local done, reply = pcall(scripts[(head - count) / 100], keys, args)
+  local args = head % 100
+  head = (head - args) / 100
+  local keys = head % 100
+  local done, reply = pcall(scripts[(head - keys) / 100], {unpack(KEYS, k + 1, k + keys)}, {unpack(ARGV, a + 1, a + args)})
   if not done then
     reply = {err = 'LATCHKEY_ALONE'}
   end
-  replies[#replies + 1] = reply or false
-  k = k + count
-  a = a + last + 1
+  n = n + 1
+  replies[n] = reply or false
+  k = k + keys
+  a = a + args + 1
 end
 return replies
 `
