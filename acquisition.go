@@ -123,7 +123,10 @@ func (a *acquisition) each(yield func(*ownership) bool) {
 // start makes the ownership for a fresh owner, at the first attempt.
 func (a *acquisition) start() {
 	if a.since == (transport.Stamp{}) {
-		a.since = a.lock.client.clock()
+		a.since = a.began
+		if a.stoodInLine {
+			a.since = a.lock.client.clock()
+		}
 	}
 	if a.ownership == nil {
 		a.ownership, a.others = a.lock.spec.fresh(a)

@@ -26,9 +26,9 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 			return longestEntryPause, a.busyWith("", longestEntryPause)
 		}
 	}
-	o.noteCount(1) // this and the next two lines are as in send, which would be one function deeper
+	on := o.noteCount(1, a.waits) // this and the next two lines are as in send, which would be one function deeper
 	call := a.protocol().acquireCall(a, 1, round)
-	ans, err := o.client.sender.CallOn(ctx, o.client.closing, o.terms(a.waits), call.cmd, call.keys, call.args)
+	ans, err := o.client.sender.CallOn(ctx, o.client.closing, on, call.cmd, call.keys, call.args)
 	if err == nil && ans.Plain && ans.Null {
 		// SET NX was refused, by whoever or whatever is there; it may be ourselves,
 		// if the answer to a first try was lost.
@@ -64,9 +64,9 @@ func (a *acquisition) protocol() protocol {
 // send asks the server to count so many holds.
 func (a *acquisition) send(ctx context.Context, count, round int) (transport.Answer, error) {
 	o := a.ownership
-	o.noteCount(count)
+	on := o.noteCount(count, a.waits)
 	call := a.protocol().acquireCall(a, count, round)
-	ans, err := o.client.sender.CallOn(ctx, o.client.closing, o.terms(a.waits), call.cmd, call.keys, call.args)
+	ans, err := o.client.sender.CallOn(ctx, o.client.closing, on, call.cmd, call.keys, call.args)
 	return a.confirmed(ctx, count, round, ans, err)
 }
 

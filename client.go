@@ -98,7 +98,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 		rueidis:    client,
 		owned:      topology != nil,
 		cluster:    client.Mode() == rueidis.ClientModeCluster,
-		clock:      options.clock,
+		clock:      transport.SystemClock,
 		waitQueues: newWaitQueues(),
 		names:      newNameCache(),
 		publish:    "PUBLISH",
@@ -111,13 +111,16 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	if options.TimeFencing {
 		c.tokenFloor = "1"
 	}
+	if options.clock != nil {
+		c.clock = options.clock
+	}
 	c.topology = cmp.Or(topology, transport.NewTopology(c.cluster, options.MaxInFlight))
 	c.sender = &transport.Sender{
 		Client:          client,
 		CancelsPromptly: c.owned,
 		Topology:        c.topology,
 		Patience:        options.RetryBudget,
-		Clock:           c.clock,
+		Clock:           options.clock,
 	}
 	c.confirmCalls = options.Replicas.confirmation(c.id, maxWaits)
 	c.confirmRenewals = options.Replicas.confirmation(c.id, 2*c.renewFlights()) // some may have been left behind

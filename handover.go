@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -60,6 +61,8 @@ type handover struct {
 	own     string           // the channel of this client, but for sharded messages
 	counted string           // '1' if the server counts all receivers of a message
 	specs   map[string]*spec // of locks that are given back, by the kind that a message names
+
+	any atomic.Bool // there are channels
 
 	mu       sync.Mutex
 	channels map[string]*clientChannel
@@ -118,6 +121,9 @@ func (h *handover) channelArgs(to []string, k *keys) []string {
 // listens reports whether the client hears what it is told of an owner. If so, what it hears is told to
 // the ownership from now on.
 func (h *handover) listens(o *ownership) bool {
+	if !h.any.Load() {
+		return false
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if c := h.channels[h.ownChannel(o.lock.keys)]; c == nil || !c.subscription.live() {
@@ -143,6 +149,7 @@ func (h *handover) expect(o *ownership) *clientChannel {
 		if c = h.channels[name]; c == nil {
 			c = &clientChannel{handover: h, name: name, waiting: map[string]*ownership{}}
 			h.channels[name] = c
+			h.any.Store(true)
 		}
 		o.entry.heard, c.waiting[o.wire] = c, o
 	}
@@ -176,6 +183,9 @@ func (h *handover) listen(o *ownership) bool {
 
 // forget ends the wait of an ownership.
 func (h *handover) forget(o *ownership) {
+	if o.entry.heard == nil { // only who goes on with the ownership has changed that
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := o.entry.heard
@@ -185,8 +195,14 @@ func (h *handover) forget(o *ownership) {
 	o.entry.heard = nil
 	delete(c.waiting, o.wire)
 	if c.subscription == nil && len(c.waiting) == 0 {
-		delete(h.channels, c.name)
+		c.drop()
 	}
+}
+
+// drop forgets the channel. handover.mu is held.
+func (c *clientChannel) drop() {
+	delete(c.channels, c.name)
+	c.any.Store(len(c.channels) > 0)
 }
 
 // find returns the ownership that waits under a name, or nil.
@@ -225,7 +241,7 @@ func (c *clientChannel) retire(linger time.Duration) bool {
 	if len(c.waiting) > 0 || time.Since(c.usedAt) < linger {
 		return false
 	}
-	delete(c.channels, c.name)
+	c.drop()
 	return true
 }
 

@@ -68,9 +68,9 @@ func (o *ownership) removeLater() {
 // of the release: 0 if none was sent or nobody listens, -1 if it could not be published.
 func (o *ownership) endHold(told int64) {
 	o.mu.Lock()
-	next := o.takeNext()
+	next, stood := o.takeNext(), !o.doubt.unreleased
 	o.mu.Unlock()
-	abandonLeft(o.queue.holdReleased(told, o.echo && told <= 0, !o.unreleased(), next))
+	abandonLeft(o.queue.holdReleased(told, o.echo && told <= 0, stood, next))
 }
 
 // leaveHold is endHold for a lock that others hold still.

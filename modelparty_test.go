@@ -84,7 +84,7 @@ func (p *party) want(lease modelLease, waits bool, fate int) {
 
 // ask is one attempt.
 func (p *party) ask(fate int) {
-	p.t.noteCount(1)
+	p.t.noteCount(1, false)
 	p.acquisition.lease = fromMS(p.lease.ms)
 	c := p.t.protocol.acquireCall(p.acquisition, 1, p.round)
 	t, bare := p.t, c.cmd.Text == ""
@@ -174,7 +174,7 @@ func (p *party) leaveQueue() {
 // enter is a re-entry.
 func (p *party) enter(lease modelLease, fate int) {
 	t, count := p.t, len(p.grips)+1
-	t.noteCount(count)
+	t.noteCount(count, false)
 	c := p.t.protocol.acquireCall(&acquisition{request: request{lease: fromMS(lease.ms)}, lock: p.lock, ownership: p.t}, count, 0)
 	m := &message{what: fmt.Sprintf("%s enters for the time number %d for %v", p.name, count, lease), words: p.w.words(c)}
 	m.silent = func() { p.owing, t.doubt.acquisition = true, true }

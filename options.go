@@ -190,9 +190,6 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	if o.clock == nil {
-		o.clock = transport.SystemClock
-	}
 	return o
 }
 

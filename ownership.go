@@ -158,11 +158,9 @@ func (o *ownership) valid() time.Duration { return o.lease.valid(o.client.clock(
 func (o *ownership) span() time.Duration { return o.doubt.span(o.lease.span()) }
 
 // terms bound an acquisition or a release. The call has the turn of the ownership, for which
-// the next renewal waits: while the ownership is held, that is a part of the lease at most.
+// the next renewal waits: while the ownership is held, that is a part of the lease at most. o.mu is held.
 func (o *ownership) terms(waits bool) transport.Terms {
 	on := transport.Terms{Patience: o.client.sender.Patience, Waits: waits}
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if o.phase == held {
 		on.Patience = min(on.Patience, max(o.lease.patience(), transport.FirstPause))
 	}

@@ -136,7 +136,7 @@ func (a *acquisition) isEnough(granted time.Duration, from transport.Stamp) bool
 // chooseNext makes the owner under which this client wants the lock again, when it releases it
 // and others are in line: the release puts it into the queue. The turn is held.
 func (o *ownership) chooseNext() {
-	if !o.lock.spec.passes || o.lock.noQueue.Load() || o.currentPhase() != releasing {
+	if !o.lock.spec.passes || o.lock.noQueue.Load() {
 		return
 	}
 	first, is := o.queue.first().(*acquisition)

@@ -1,14 +1,18 @@
 package latchkey
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // registry knows the live ownerships of a client by the number that each of them got,
 // and those of explicit owners, which can be entered again, by lock and owner.
 type registry struct {
 	client *Client
 
+	last atomic.Uint64 // number
+
 	mu     sync.Mutex
-	last   uint64
 	live   map[uint64]*ownership
 	byName map[ownedName]*ownership
 	names  map[*ownership]ownedName
@@ -30,12 +34,7 @@ func newRegistry(c *Client) *registry {
 }
 
 // number returns a number that this client has not used yet.
-func (r *registry) number() uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.last++
-	return r.last
-}
+func (r *registry) number() uint64 { return r.last.Add(1) }
 
 // find returns the ownership of an explicit owner on a lock, which may be live or
 // still being acquired, or else a fresh one.

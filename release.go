@@ -11,10 +11,11 @@ import (
 // releaseHold gives one hold back: to the next goroutine in line, or to the server. It begins
 // before it has the turn, so that nothing that delays the turn can keep the hold alive.
 func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
-	if o.passOn(s) {
+	awaited := o.queue.first() != nil
+	if awaited && o.passOn(s) {
 		return nil
 	}
-	if left, err := o.beginRelease(s); left || err != nil {
+	if done, err := o.beginRelease(s); done || err != nil {
 		return err
 	}
 	if !o.turnToRelease(ctx) {
@@ -24,7 +25,9 @@ func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 	if done, err := o.reportRelease(s); done {
 		return err
 	}
-	o.chooseNext()
+	if awaited {
+		o.chooseNext()
+	}
 	o.chooseTurn()
 	a, err := o.sendCount(o.client.sender.Detached(ctx), nil)
 	switch {
@@ -67,8 +70,8 @@ func (o *ownership) reportRelease(s *holdState) (done bool, err error) {
 
 // beginRelease takes a hold off the count before anything is sent, so that no renewal
 // and no re-entry can follow. It may be called again after a release that failed. If others read
-// along, the hold has left them, is over, and nothing is to be sent.
-func (o *ownership) beginRelease(s *holdState) (left bool, err error) {
+// along, the hold has left them, is over, and nothing is to be sent: it is done.
+func (o *ownership) beginRelease(s *holdState) (done bool, err error) {
 	if o.lock.spec.along {
 		_ = s.err() // ends what should have ended already: nobody asks the server
 	}
@@ -81,18 +84,18 @@ func (o *ownership) beginRelease(s *holdState) (left bool, err error) {
 		o.mu.Unlock()
 		return false, nil
 	}
-	left, endings := o.holds.leave(s)
-	if !left {
+	done, endings := o.holds.leave(s)
+	if !done {
 		o.uncount(s)
 		endings = s.takeEndings()
 	}
 	o.mu.Unlock()
 	// Before anything is sent: the server may free the lock long before it answers.
 	endAll(endings, ErrNotHeld)
-	if left {
+	if done {
 		o.observe(Event{Type: EventReleased, Held: o.client.clock().Since(s.acquired)})
 	}
-	return left, nil
+	return done, nil
 }
 
 // explains reports whether an owner that is gone is explained by a release of ours
@@ -133,18 +136,17 @@ func (o *ownership) releaseFailed(a transport.Answer, err error) error {
 // released ends a hold that the server has taken back, and with the last one the
 // ownership.
 func (o *ownership) released(s *holdState, a releaseAnswer) {
-	o.mu.Lock()
-	if a.count > 0 {
-		o.holds.remove(s, nil) // what ends with it has ended when its release began
-		if raised := o.raised(); raised > 0 && o.client.confirmCalls == nil {
-			o.lease.extend(a.Sent, raised) // which no replica confirms
-		}
-		o.plan()
-		o.mu.Unlock()
+	if a.count == 0 {
+		o.finishRelease(a.Answer)
 		return
 	}
-	o.mu.Unlock()
-	o.finishRelease(a.Answer)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.holds.remove(s, nil) // what ends with it has ended when its release began
+	if raised := o.raised(); raised > 0 && o.client.confirmCalls == nil {
+		o.lease.extend(a.Sent, raised) // which no replica confirms
+	}
+	o.plan()
 }
 
 // finishRelease ends an ownership that the server has taken back.
@@ -165,13 +167,21 @@ func (o *ownership) finishRelease(a transport.Answer) {
 	} else {
 		o.endHold(told)
 	}
-	o.mu.Lock()
-	span := o.span()
-	late := o.doubt.mayComeLate(o.client.clock(), span) && !o.client.topology.IsStill(o.doubt.sentIn)
-	o.mu.Unlock()
-	if late {
+	if late, span := o.mayComeLate(); late {
 		o.undoLater(undoPause, span) // this release was the first undo
 	}
+}
+
+// mayComeLate reports whether an acquisition may yet be executed, after the release, and for how long the
+// key may live then.
+func (o *ownership) mayComeLate() (late bool, span time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.doubt.acquisition {
+		return false, 0
+	}
+	span = o.span()
+	return o.doubt.mayComeLate(o.client.clock(), span) && !o.client.topology.IsStill(o.doubt.sentIn), span
 }
 
 // releaseAnswer is the answer to a release, with the count of holds that it has asked for:
@@ -187,9 +197,9 @@ type releaseAnswer struct {
 // is over, it does no harm. The turn is held.
 func (o *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releaseAnswer, error) {
 	o.mu.Lock()
-	count, raised := o.holds.count, o.raised()
+	count, raised, on := o.holds.count, o.raised(), o.terms(false)
 	o.mu.Unlock()
-	a, err := o.sendRelease(ctx, stop, count, millis(raised))
+	a, err := o.sendRelease(ctx, stop, on, count, millis(raised))
 	if transport.HasCode(err, "WRONGTYPE") {
 		a.Null, err = true, nil // somebody put something else in the place of the lock
 	}
@@ -210,13 +220,15 @@ func (o *ownership) raised() time.Duration {
 	return o.lease.raised()
 }
 
-func (o *ownership) sendRelease(ctx context.Context, stop <-chan struct{}, count int, raise int64) (transport.Answer, error) {
+func (o *ownership) sendRelease(
+	ctx context.Context, stop <-chan struct{}, on transport.Terms, count int, raise int64,
+) (transport.Answer, error) {
 	args := releaseBuffers.Get().(*[16]string)
 	c := o.protocol.releaseCall(o, count, raise, args[:0])
 	if c.keys == nil {
 		return transport.Answer{}, nil
 	}
-	a, err := o.client.sender.CallOn(ctx, stop, o.terms(false), c.cmd, c.keys, c.args)
+	a, err := o.client.sender.CallOn(ctx, stop, on, c.cmd, c.keys, c.args)
 	if err == nil && !a.Doubt { // nobody sends it any more
 		clear(args[:])
 		releaseBuffers.Put(args)
@@ -240,11 +252,13 @@ func (o *ownership) uncount(s *holdState) {
 	}
 }
 
-// noteCount notes that the server is about to be asked to count so many holds.
-func (o *ownership) noteCount(count int) {
+// noteCount notes that the server is about to be asked to count so many holds, and returns the terms of
+// that call. waits says that the caller waits on when they are over.
+func (o *ownership) noteCount(count int, waits bool) transport.Terms {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.holds.noteCount(count)
+	return o.terms(waits)
 }
 
 // count is how many holds there are, and mostHolds how many the server may have counted.

@@ -214,7 +214,7 @@ const downgradedBefore = -2
 func (a *acquisition) sendDowngrade() (transport.Answer, error) {
 	o, p := a.ownership, a.lock
 	count := o.count() + 1
-	o.noteCount(count)
+	o.noteCount(count, false)
 	ans, err := o.client.sender.Call(o.client.sender.Detached(context.Background()), nil, rwDowngrade.Confirmed(o.client.confirmCalls),
 		append(p.rwKeys(), p.leaseKeys(o.wire)+strconv.Itoa(count)),
 		[]string{o.wire, o.client.leaseText(a.lease), strconv.Itoa(count), o.protocol.(readProtocol).number, o.client.publish, p.channel, presenceChannel(p.key)})

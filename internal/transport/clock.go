@@ -10,8 +10,9 @@ type Stamp struct{ Mono, Wall time.Duration }
 var clockZero = time.Now()
 
 // SystemClock reads both clocks of the machine.
-func SystemClock() Stamp {
-	now := time.Now()
+func SystemClock() Stamp { return stampOf(time.Now()) }
+
+func stampOf(now time.Time) Stamp {
 	return Stamp{Mono: now.Sub(clockZero), Wall: time.Duration(now.UnixNano())}
 }
 

@@ -30,7 +30,7 @@ type Sender struct {
 	// to do.
 	CancelsPromptly bool
 	Patience        time.Duration // for one command, and for its repetitions together
-	Clock           func() Stamp  // by which it counts time
+	Clock           func() Stamp  // by which it counts time, or nil for [SystemClock]
 	Topology        *Topology     // to what it sends
 	ends            sharedDeadline
 	detachedCalls   sync.Pool // each a *detachedCall
@@ -85,16 +85,16 @@ type Terms struct {
 // CallOn sends a command for as long as its terms say, and ends like a call on the terms of
 // the client.
 func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd Command, keys, args []string) (Answer, error) {
-	a := Answer{Asked: s.Clock()}
-	a.Sent = a.Asked
-	end := limit{time.Now().Add(on.Patience), on.Waits}
+	asked, now := s.now()
+	a := Answer{Asked: asked, Sent: asked}
+	end := limit{now.Add(on.Patience), on.Waits}
 	var said error // by the server, which tells more than that a later attempt was not sent
 	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
 		if ctx.Err() != nil {
 			return a, Unavailable(ContextError(ctx))
 		}
 		if pause > FirstPause {
-			a.Sent = s.Clock()
+			a.Sent, _ = s.now()
 		}
 		message, sentIn, err := s.try(ctx, end, cmd, keys, args)
 		err = silentOr(ctx, err)
@@ -117,11 +117,21 @@ func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 		case Uncertain:
 			a.noteDoubt(sentIn)
 		}
-		left := on.Patience - s.Clock().Since(a.Asked)
+		asked, _ = s.now()
+		left := on.Patience - asked.Since(a.Asked)
 		if err = restBeforeRetry(ctx, stop, pause, left, explained(err)); err != nil {
 			return a, err
 		}
 	}
+}
+
+// now returns the time by which the sender counts, and that of the machine, for timers.
+func (s *Sender) now() (Stamp, time.Time) {
+	now := time.Now()
+	if s.Clock == nil {
+		return stampOf(now), now
+	}
+	return s.Clock(), now
 }
 
 // silentOr returns err, or ErrSilent if it is the end of a context but not that of the caller.

@@ -170,7 +170,7 @@ func (t *Topology) due(now time.Duration, troubled bool) bool {
 
 // keepKnown has the nodes of a cluster asked in the background if it is time to.
 func (s *Sender) keepKnown(troubled bool) {
-	if s.Topology.due(s.Clock().Mono, troubled) {
+	if now, _ := s.now(); s.Topology.due(now.Mono, troubled) {
 		s.Background(func() { s.Learn(context.Background()) })
 	}
 }
@@ -180,7 +180,8 @@ func (s *Sender) keepKnown(troubled bool) {
 func (s *Sender) Learn(ctx context.Context) {
 	t := s.Topology
 	defer t.asking.Store(false)
-	t.asked.Store(int64(s.Clock().Mono))
+	now, _ := s.now()
+	t.asked.Store(int64(now.Mono))
 	ctx, cancel := context.WithTimeout(ctx, topologyPatience)
 	defer cancel()
 	address, reply := s.AskAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
