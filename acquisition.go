@@ -131,9 +131,6 @@ func (a *acquisition) start() {
 	if a.ownership == nil {
 		a.ownership, a.others = a.lock.spec.fresh(a)
 	}
-	if a.ownership.entry.made == (transport.Stamp{}) {
-		a.ownership.entry.made = a.since
-	}
 }
 
 // hasTime reports whether to go on after trouble with the server.

@@ -79,7 +79,7 @@ func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
 	o := a.ownership
 	w := &fairWaiter{list: l, ownership: o, queue: l.client.waitQueues.use(o.lock.waiterChannel(o.wire))}
 	w.queue.doNotLinger()
-	o.entry.lease, o.entry.waiter = min(a.lease, l.client.options.StaleWaiterTimeout), w
+	o.entry = &queueEntry{made: a.since, lease: min(a.lease, l.client.options.StaleWaiterTimeout), waiter: w}
 	a.queued = fairProtocol{waiters: l, waiter: w}
 	defer l.remove(w)
 	return l.client.waitInFront(ctx, w.queue, fairAttempter{a, l, w})

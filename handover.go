@@ -35,6 +35,20 @@ type queueEntry struct {
 	waiter waker           // who waits under the owner, or nil for the front of the lock
 }
 
+// noEntry is the entry of an owner that has none yet. Nothing in it ever changes.
+var noEntry = &queueEntry{}
+
+// ownEntry returns the entry of an owner, which is made if it has none: it was not known to the server
+// at that time. Only who goes on with the ownership calls it, before anything is heard of the owner.
+func (o *ownership) ownEntry(made transport.Stamp) *queueEntry {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.entry == noEntry {
+		o.entry = &queueEntry{made: made}
+	}
+	return o.entry
+}
+
 // waker is told what concerns somebody who waits. Its methods must not block.
 type waker interface {
 	// signal wakes the waiter.
@@ -62,7 +76,7 @@ type handover struct {
 	counted string           // '1' if the server counts all receivers of a message
 	specs   map[string]*spec // of locks that are given back, by the kind that a message names
 
-	any atomic.Bool // there are channels
+	any atomic.Bool // there are channels: what the client is told of an owner may be heard
 
 	mu       sync.Mutex
 	channels map[string]*clientChannel
@@ -121,9 +135,6 @@ func (h *handover) channelArgs(to []string, k *keys) []string {
 // listens reports whether the client hears what it is told of an owner. If so, what it hears is told to
 // the ownership from now on.
 func (h *handover) listens(o *ownership) bool {
-	if !h.any.Load() {
-		return false
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if c := h.channels[h.ownChannel(o.lock.keys)]; c == nil || !c.subscription.live() {
@@ -140,7 +151,7 @@ func (h *handover) expects(o *ownership) {
 	h.expect(o)
 }
 
-// expect has what is heard of an owner told to the ownership. An owner that may stand in a queue is
+// expect has what is heard of an owner told to the ownership, which has an entry. An owner that may stand in a queue is
 // always expected: what is heard of others is released. h.mu is held.
 func (h *handover) expect(o *ownership) *clientChannel {
 	c := o.entry.heard

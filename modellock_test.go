@@ -84,7 +84,7 @@ func (m *lockModel) addGuest(c *Client, host *party) {
 		number := c.registry.number()
 		owner := Owner{client: host.lock.client.id, number: 1 << 40}
 		if host.t != nil {
-			owner = host.t.owner
+			owner = host.t.owner()
 		}
 		return c.registry.build(lock, owner, number, Owner{client: c.id, number: number}.String())
 	}

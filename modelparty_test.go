@@ -74,7 +74,7 @@ func (p *party) want(lease modelLease, waits bool, fate int) {
 	p.made = p.w.ms()
 	if fair, is := p.t.protocol.(fairProtocol); is && waits {
 		fair.waiter = &fairWaiter{ownership: p.t, grantable: p.t.client != p.w.clients[1]}
-		p.t.entry.lease = min(fromMS(lease.ms), DefaultStaleWaiterTimeout)
+		p.t.ownEntry(p.t.client.clock()).lease = min(fromMS(lease.ms), DefaultStaleWaiterTimeout)
 		p.t.protocol = fair
 	}
 	p.acquisition = &acquisition{lock: p.lock, ownership: p.t, others: p.others, inLine: waits, since: p.t.client.clock()}
@@ -119,7 +119,7 @@ func (p *party) ask(fate int) {
 
 // writerGone reports whether the write hold is over under which the party wants to read.
 func (p *party) writerGone() bool {
-	return p.writer != nil && (!p.writer.holds() || p.writer.t.owner != p.t.owner)
+	return p.writer != nil && (!p.writer.holds() || p.writer.t.owner() != p.t.owner())
 }
 
 func (p *party) accept(m *message, reply any) {

@@ -167,7 +167,7 @@ func (p *party) releaseFor(fate int) {
 	t, next := p.t, p.newOwnership()
 	p.grips, p.phase, t.holds.count = nil, releasing, 0
 	wish := &acquisition{request: request{lease: fromMS(p.lease.ms)}, lock: p.lock, ownership: next, inLine: true}
-	next.entry.made = next.client.clock()
+	next.ownEntry(next.client.clock())
 	next.makeEntry(wish)
 	next.entry.asked, next.doubt.queued = true, true
 	t.local.next = next

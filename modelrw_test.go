@@ -85,7 +85,7 @@ func (m *rwModel) act(p *party, d dice) {
 func (m *rwModel) downgrade(reader *party, d dice) {
 	writer := reader.writer
 	if writer == nil || writer.left() == 0 || len(writer.grips) != 1 ||
-		reader.t != nil && (reader.phase != held || reader.t.owner != writer.t.owner) {
+		reader.t != nil && (reader.phase != held || reader.t.owner() != writer.t.owner()) {
 		return
 	}
 	fresh := reader.t == nil

@@ -17,7 +17,6 @@ import (
 type ownership struct {
 	client   *Client
 	lock     *primitive
-	owner    Owner
 	wire     string   // the owner as it stands in Redis
 	number   uint64   // of this ownership in this client
 	guestID  string   // name of our part if another client made the owner, else ""
@@ -35,7 +34,7 @@ type ownership struct {
 	doubt doubt
 	holds holdSet
 	local localTurn
-	entry queueEntry
+	entry *queueEntry
 	echo  bool // the message of our own release is to be overheard
 	// sibling is the ownership of the same owner on the other side of the lock, if this one
 	// was made beside it or it was made beside this one. One that reads has it from the start.
@@ -64,6 +63,9 @@ const (
 
 // begun reports whether the ownership has been granted and is not over.
 func (p phase) begun() bool { return p == held || p == releasing }
+
+// owner is whose the ownership is.
+func (o *ownership) owner() Owner { return ownerOf(o.wire) }
 
 // begin makes an ownership live after the server has granted it. The lease counts
 // from before the request was sent.
@@ -172,7 +174,7 @@ func (o *ownership) observe(e Event) {
 	if o.client.options.Observer == nil {
 		return
 	}
-	e.Kind, e.Name, e.Owner = o.lock.spec.kind, o.lock.name, o.owner
+	e.Kind, e.Name, e.Owner = o.lock.spec.kind, o.lock.name, o.owner()
 	if e.Held == 0 && (e.Type == EventLost || e.Type == EventReleased) {
 		o.mu.Lock()
 		e.Held = o.client.clock().Since(o.holds.outermost.acquired)

@@ -160,7 +160,7 @@ func (o *ownership) shownOwner(s *holdState) Owner {
 		return root.formerOwner(o.client)
 	}
 	root.shown, o.local.shown = true, true
-	return o.owner
+	return o.owner()
 }
 
 // mayBeEntered reports whether the ownership may be entered again under a hold of it, or for its

@@ -21,9 +21,13 @@ func (a *acquisition) queueEntry() (entry, standing string) {
 	if !a.inLine || !o.lock.spec.passes || o.guestID != "" || o.lock.noQueue.Load() {
 		return "", ""
 	}
-	listens := o.client.handover.listens(o)
-	if listens {
+	listens := false
+	if o.client.handover.any.Load() {
 		o.makeEntry(a)
+		listens = o.client.handover.listens(o)
+	}
+	if o.entry == noEntry {
+		return "", ""
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -46,19 +50,20 @@ func (o *ownership) mayStandInQueue() bool {
 
 // makeEntry makes the entry of an owner, which never changes.
 func (o *ownership) makeEntry(a *acquisition) {
-	if o.entry.text != "" {
+	e := o.ownEntry(a.since)
+	if e.text != "" {
 		return
 	}
 	c, tokens := o.client, o.lock.spec.entryTokens()
-	o.entry.wanted = a.lease
-	o.entry.lease = min(a.lease, c.options.StaleWaiterTimeout)
+	e.wanted = a.lease
+	e.lease = min(a.lease, c.options.StaleWaiterTimeout)
 	if o.lock.spec.fenced {
 		tokens = strconv.FormatInt(o.reserveTokens(a), 10)
 		if c.options.TimeFencing {
 			tokens += "t"
 		}
 	}
-	o.entry.text = o.wire + " " + strconv.FormatInt(millis(o.entry.lease), 10) + " " + tokens
+	e.text = o.wire + " " + strconv.FormatInt(millis(e.lease), 10) + " " + tokens
 }
 
 // waitsToBeTold prepares the rest of an attempt that was refused. It reports whether the server
@@ -69,6 +74,7 @@ func (a *acquisition) waitsToBeTold(round int) bool {
 	if o == nil || !o.lock.spec.passes || o.guestID != "" || o.lock.noQueue.Load() {
 		return false
 	}
+	o.ownEntry(a.since)
 	mayListen := o.client.handover.listen(o)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -87,6 +93,9 @@ func (o *ownership) stopWaiting() {
 // there is no need to ask.
 func (a *acquisition) takeGrant() (begun, known bool) {
 	o := a.ownership
+	if o.entry == noEntry {
+		return false, false
+	}
 	o.mu.Lock()
 	granted, from := o.entry.grant, o.entry.made
 	if granted != nil && granted.since != "" && granted.since == o.entry.since {
@@ -144,8 +153,7 @@ func (o *ownership) chooseNext() {
 		return
 	}
 	next := o.client.registry.fresh(o.lock)
-	next.entry.made = o.client.clock()
-	wish := &acquisition{request: first.request, lock: o.lock, ownership: next, inLine: true}
+	wish := &acquisition{request: first.request, lock: o.lock, ownership: next, inLine: true, since: o.client.clock()}
 	next.makeEntry(wish)
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -55,7 +55,7 @@ func (r *registry) known(name ownedName) *ownership {
 		return o
 	}
 	o := r.live[name.owner.number]
-	if o == nil || o.owner != name.owner || o.lock.key != name.key || o.lock.spec.side != name.side {
+	if o == nil || o.owner() != name.owner || o.lock.key != name.key || o.lock.spec.side != name.side {
 		return nil
 	}
 	return o
@@ -113,8 +113,8 @@ func (r *registry) fresh(p *primitive) *ownership {
 func (r *registry) build(p *primitive, owner Owner, number uint64, guestID string) *ownership {
 	o := &ownership{
 		client: r.client, lock: p, number: number,
-		owner: owner, wire: owner.String(), guestID: guestID,
-		protocol: p.spec.protocol, schedule: newSchedule(),
+		wire: owner.String(), guestID: guestID,
+		protocol: p.spec.protocol, schedule: newSchedule(), entry: noEntry,
 	}
 	o.holds.first.ownership = o
 	return o

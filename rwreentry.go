@@ -93,9 +93,9 @@ func (o *ownership) isNested() bool {
 // nested makes an ownership that reads, under the name of an owner that writes.
 func (r *registry) nested(p *primitive, writer *ownership) *ownership {
 	number := r.number()
-	o := r.build(p, writer.owner, number, "")
+	o := r.build(p, writer.owner(), number, "")
 	o.sibling, o.protocol = writer, readProtocol{number: strconv.FormatUint(number, 10)}
-	r.replace(ownedName{p.key, p.spec.side, o.owner}, o)
+	r.replace(ownedName{p.key, p.spec.side, o.owner()}, o)
 	return o
 }
 

@@ -70,7 +70,7 @@ type lastRelease struct {
 }
 
 func (o *ownership) lastRelease() *lastRelease {
-	return &lastRelease{o.lock, o.owner, o.protocol.releaseCall(o, 0, 0, nil)}
+	return &lastRelease{o.lock, o.owner(), o.protocol.releaseCall(o, 0, 0, nil)}
 }
 
 // undo is part of [undoable]. It needs no turn: nothing is sent for the ownership any more
