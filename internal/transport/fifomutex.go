@@ -4,28 +4,33 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // FIFOMutex is a mutex that can be waited for with a context, first come first
 // served. It costs nothing while nobody has to wait. The zero value is free.
 type FIFOMutex struct {
+	state atomic.Int32
 	mu    sync.Mutex
-	taken bool
+	line  *fifoLine // made for the first who waits
+}
+
+// States of a FIFOMutex. It is awaited if and only if somebody is in line; fifoLine.note sets that.
+const (
+	fifoFree int32 = iota
+	fifoTaken
+	fifoAwaited
+)
+
+// fifoLine is who waits for a FIFOMutex. Its mu guards it.
+type fifoLine struct {
 	queue []chan struct{}
 	// renewal is the place in the queue of the renewal, of which there is one at a time.
 	renewal chan struct{}
 }
 
 // TryLock locks the mutex if it is free, and reports whether it did.
-func (m *FIFOMutex) TryLock() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.taken {
-		return false
-	}
-	m.taken = true
-	return true
-}
+func (m *FIFOMutex) TryLock() bool { return m.state.CompareAndSwap(fifoFree, fifoTaken) }
 
 // Lock waits behind all who came before. A nil error means that the caller holds the mutex and
 // has to unlock it; any other is that of ctx, which has ended.
@@ -57,24 +62,36 @@ func (m *FIFOMutex) wait(ctx context.Context, renews bool) error {
 func (m *FIFOMutex) enqueue(renews bool) chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.taken {
-		m.taken = true
-		return nil
+	for m.state.Load() != fifoAwaited && !m.state.CompareAndSwap(fifoTaken, fifoAwaited) {
+		if m.TryLock() {
+			return nil
+		}
+	}
+	if m.line == nil {
+		m.line = &fifoLine{}
 	}
 	granted := make(chan struct{})
-	m.queue = append(m.queue, granted)
+	m.line.queue = append(m.line.queue, granted)
 	if renews {
-		m.renewal = granted
+		m.line.renewal = granted
 	}
 	return granted
+}
+
+// note notes whether somebody is in line still, while the mutex is locked. m.mu is held.
+func (m *FIFOMutex) note() {
+	if len(m.line.queue) == 0 {
+		m.state.Store(fifoTaken)
+	}
 }
 
 // cancel leaves the queue. If the mutex was granted in the meantime, it is passed on.
 func (m *FIFOMutex) cancel(granted chan struct{}) {
 	m.mu.Lock()
-	i := slices.Index(m.queue, granted)
+	i := slices.Index(m.line.queue, granted)
 	if i >= 0 {
-		m.queue = slices.Delete(m.queue, i, i+1)
+		m.line.queue = slices.Delete(m.line.queue, i, i+1)
+		m.note()
 	}
 	m.mu.Unlock()
 	if i < 0 {
@@ -84,29 +101,36 @@ func (m *FIFOMutex) cancel(granted chan struct{}) {
 
 // Unlock passes the mutex to the first in the queue, or frees it. The caller holds it.
 func (m *FIFOMutex) Unlock() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.queue) == 0 {
-		m.taken = false
+	if m.state.CompareAndSwap(fifoTaken, fifoFree) {
 		return
 	}
-	close(m.queue[0])
-	m.queue = m.queue[1:]
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.line.queue) == 0 { // the last one has just left
+		m.state.Store(fifoFree)
+		return
+	}
+	close(m.line.queue[0])
+	m.line.queue = m.line.queue[1:]
+	m.note()
 }
 
 // Lend lets a renewal that waits for the mutex hold it first, and returns when the renewal has
 // unlocked it: at once if none waits. What else waits goes on waiting. The caller holds the
 // mutex before and after.
 func (m *FIFOMutex) Lend() {
+	if m.state.Load() != fifoAwaited {
+		return
+	}
 	m.mu.Lock()
-	i := slices.Index(m.queue, m.renewal)
+	i := slices.Index(m.line.queue, m.line.renewal)
 	if i < 0 {
 		m.mu.Unlock()
 		return
 	}
 	back := make(chan struct{})
-	m.queue = slices.Insert(slices.Delete(m.queue, i, i+1), 0, back)
-	close(m.renewal)
+	m.line.queue = slices.Insert(slices.Delete(m.line.queue, i, i+1), 0, back)
+	close(m.line.renewal)
 	m.mu.Unlock()
 	<-back
 }
