@@ -29,9 +29,9 @@ func (s *holdState) confine(bounds confinement) {
 	switch {
 	case bounds.max == 0:
 	case s == o.holds.outermost:
-		o.lease.limit = holdLimit{bounds.max, start}
+		o.lease.limit = newHoldLimit(bounds.max, start)
 	default:
-		s.limit = holdLimit{bounds.max, start}
+		s.limit = newHoldLimit(bounds.max, start)
 		o.limitHold(s)
 	}
 	o.plan()

@@ -39,24 +39,36 @@ import (
 // Nothing here is taken back but queued and renewal: an ownership that begins although an
 // acquisition of it is in doubt stays so.
 type doubt struct {
-	acquisition bool
-	sent        transport.Stamp      // of the last acquisition in doubt, before it was sent
-	sentIn      transport.Generation // in which all of them were sent, or transport.NoGeneration
-	unwanted    bool                 // the grant came too late, to too few replicas, or to a client that closes
-	queued      bool                 // in the queue of a fair lock, or among the writers
-	renewal     bool                 // or an extension
-	extension   time.Duration        // the longest lease that an extension in doubt may have set
+	unwanted    bool // the grant came too late, to too few replicas, or to a client that closes
+	queued      bool // in the queue of a fair lock, or among the writers
+	renewal     bool // or an extension
 	release     bool
-	unreleased  bool // the last release has failed, and is repeated
-	stood       bool // explains why the lock is gone when a release in doubt is repeated
+	unreleased  bool          // the last release has failed, and is repeated
+	stood       bool          // explains why the lock is gone when a release in doubt is repeated
+	extension   time.Duration // the longest lease that an extension in doubt may have set
+	acquisition *sentInDoubt  // or nil
+}
+
+// sentInDoubt is when acquisitions were sent that are in doubt.
+type sentInDoubt struct {
+	at         transport.Stamp      // before the last of them
+	generation transport.Generation // in which all of them were sent, or transport.NoGeneration
 }
 
 // acquisitionInDoubt takes note of an acquisition that may be executed, now or late.
 func (d *doubt) acquisitionInDoubt(sent transport.Stamp, sentIn transport.Generation) {
-	if d.acquisition {
-		sentIn = d.sentIn.Common(sentIn)
+	if d.acquisition != nil {
+		sentIn = d.acquisition.generation.Common(sentIn)
 	}
-	d.acquisition, d.sent, d.sentIn = true, sent, sentIn
+	d.acquisition = &sentInDoubt{sent, sentIn}
+}
+
+// sentIn is the generation in which all acquisitions in doubt were sent, or transport.NoGeneration.
+func (d *doubt) sentIn() transport.Generation {
+	if d.acquisition == nil {
+		return transport.NoGeneration
+	}
+	return d.acquisition.generation
 }
 
 // lastReleaseFails takes note that the last release has failed, and reports whether it is for the
@@ -74,7 +86,7 @@ func (d *doubt) span(known time.Duration) time.Duration { return max(known, d.ex
 
 // mayComeLate reports whether an acquisition for such a lease may still be executed.
 func (d *doubt) mayComeLate(now transport.Stamp, lease time.Duration) bool {
-	return d.acquisition && now.Since(d.sent) < lease
+	return d.acquisition != nil && now.Since(d.acquisition.at) < lease
 }
 
 // mayLast reports whether something is under way that may give the key more time than is
@@ -87,10 +99,10 @@ func (d *doubt) mayLast(now transport.Stamp, span time.Duration) bool {
 func (d *doubt) mayChange() bool { return d.unwanted || d.renewal || d.extension > 0 || d.release }
 
 // mayWait reports whether the server may have the ownership among those who wait.
-func (d *doubt) mayWait() bool { return d.queued || d.acquisition }
+func (d *doubt) mayWait() bool { return d.queued || d.acquisition != nil }
 
 // mayBeHeld reports whether the server may have granted an acquisition that has failed.
-func (d *doubt) mayBeHeld() bool { return d.acquisition || d.unwanted }
+func (d *doubt) mayBeHeld() bool { return d.acquisition != nil || d.unwanted }
 
 // explainsLoss reports whether an owner that is gone when the last release is sent is
 // explained by an earlier one of ours: it began while the lease was certain to stand, and

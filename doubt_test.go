@@ -43,12 +43,12 @@ func TestDoubt_of_several_acquisitions(t *testing.T) {
 	var d doubt
 	d.acquisitionInDoubt(leaseStart, first)
 	d.acquisitionInDoubt(later(20*time.Second), first)
-	require.Equal(t, first, d.sentIn)
+	require.Equal(t, first, d.sentIn())
 	require.True(t, d.mayComeLate(later(40*time.Second), 30*time.Second))
 	d.acquisitionInDoubt(later(20*time.Second), second)
-	require.Equal(t, transport.NoGeneration, d.sentIn)
+	require.Equal(t, transport.NoGeneration, d.sentIn())
 	d.acquisitionInDoubt(later(20*time.Second), second)
-	require.Equal(t, transport.NoGeneration, d.sentIn, "the first is not proved by an answer in the second")
+	require.Equal(t, transport.NoGeneration, d.sentIn(), "the first is not proved by an answer in the second")
 }
 
 func TestDoubt_of_extensions_lasts_as_long_as_the_longest(t *testing.T) {

@@ -23,11 +23,37 @@ import (
 type holdSet struct {
 	first     holdState // that of the beginning
 	outermost *holdState
-	along     []*holdState
-	entered   []*holdState
+	others    *otherHolds // or nil
 	count     int
-	renewing  int
-	most      int
+	renewing  int32
+	most      int32
+}
+
+// otherHolds are those besides the outermost, which few ownerships have.
+type otherHolds struct{ along, entered []*holdState }
+
+// along are the holds that read along.
+func (s *holdSet) along() []*holdState {
+	if s.others == nil {
+		return nil
+	}
+	return s.others.along
+}
+
+// reentries are the holds that were entered and are not over.
+func (s *holdSet) reentries() []*holdState {
+	if s.others == nil {
+		return nil
+	}
+	return s.others.entered
+}
+
+// more makes room for other holds.
+func (s *holdSet) more() *otherHolds {
+	if s.others == nil {
+		s.others = &otherHolds{}
+	}
+	return s.others
 }
 
 // begin makes the outermost hold.
@@ -43,7 +69,7 @@ func (s *holdSet) current(h *holdState) bool { return h.active() || s.has(h.oute
 
 // has reports whether a hold is the outermost, or reads along with it.
 func (s *holdSet) has(h *holdState) bool {
-	return h == s.outermost || h.place < len(s.along) && s.along[h.place] == h
+	return h == s.outermost || int(h.place) < len(s.along()) && s.along()[h.place] == h
 }
 
 // roots goes through the holds that were not entered under another: the outermost, and those that
@@ -52,7 +78,7 @@ func (s *holdSet) roots(yield func(*holdState) bool) {
 	if !yield(s.outermost) {
 		return
 	}
-	for _, h := range s.along {
+	for _, h := range s.along() {
 		if !yield(h) {
 			return
 		}
@@ -61,13 +87,14 @@ func (s *holdSet) roots(yield func(*holdState) bool) {
 
 // isOnly reports whether a hold is the outermost, there is no other, and nothing ends it.
 func (s *holdSet) isOnly(h *holdState) bool {
-	return h == s.outermost && s.count == 1 && len(s.along) == 0 && len(s.entered) == 0 && h.active()
+	return h == s.outermost && s.count == 1 && len(s.along()) == 0 && len(s.reentries()) == 0 && h.active()
 }
 
 // join adds a hold that reads along with the outermost.
 func (s *holdSet) join(h *holdState) {
-	h.place = len(s.along)
-	s.along = append(s.along, h)
+	others := s.more()
+	h.place = int32(len(others.along)) //nolint:gosec // there are fewer goroutines
+	others.along = append(others.along, h)
 	if h.renew {
 		s.renewing++
 	}
@@ -76,17 +103,18 @@ func (s *holdSet) join(h *holdState) {
 // leave makes a hold over, as after its release, if another one stays for which the server counts
 // as before, and reports whether it has. It returns what ends with the hold.
 func (s *holdSet) leave(h *holdState) (left bool, endings []*ending) {
-	if len(s.along) == 0 || !s.has(h) {
+	if len(s.along()) == 0 || !s.has(h) {
 		return false, nil
 	}
-	last := len(s.along) - 1
-	successor := s.along[last]
-	s.along[last], s.along = nil, s.along[:last]
+	others := s.others
+	last := len(others.along) - 1
+	successor := others.along[last]
+	others.along[last], others.along = nil, others.along[:last]
 	switch {
 	case h == s.outermost:
 		s.outermost = successor
 	case h != successor:
-		successor.place, s.along[h.place] = h.place, successor
+		successor.place, others.along[h.place] = h.place, successor
 	}
 	if h.renew {
 		s.renewing--
@@ -118,7 +146,7 @@ func (s *holdSet) countUnder(root *holdState) (count int) {
 	if root.active() {
 		count++
 	}
-	for _, h := range s.entered {
+	for _, h := range s.reentries() {
 		if h.within == root && h.active() {
 			count++
 		}
@@ -146,7 +174,8 @@ func (s *holdSet) replace(h, next *holdState) []*ending {
 
 // add adds a re-entry that the server has confirmed.
 func (s *holdSet) add(h *holdState) {
-	s.entered = append(s.entered, h)
+	others := s.more()
+	others.entered = append(others.entered, h)
 	s.include(h)
 }
 
@@ -178,7 +207,9 @@ func (s *holdSet) stopRenewal(h *holdState) {
 
 // remove makes a re-entry over that is not counted any more, and returns what ends with it.
 func (s *holdSet) remove(h *holdState, cause error) []*ending {
-	s.entered = slices.DeleteFunc(s.entered, func(e *holdState) bool { return e == h })
+	if s.others != nil {
+		s.others.entered = slices.DeleteFunc(s.others.entered, func(e *holdState) bool { return e == h })
+	}
 	return h.end(cause)
 }
 
@@ -189,7 +220,7 @@ func (s *holdSet) clear(cause error) []*ending {
 	for h := range s.roots {
 		endings = append(endings, h.end(cause)...)
 	}
-	for _, h := range s.entered {
+	for _, h := range s.reentries() {
 		endings = append(endings, h.end(cause)...)
 	}
 	return endings
@@ -197,7 +228,7 @@ func (s *holdSet) clear(cause error) []*ending {
 
 // pastLimit returns the re-entries whose own limits are over.
 func (s *holdSet) pastLimit(now transport.Stamp) (past []*holdState) {
-	for _, h := range s.entered {
+	for _, h := range s.reentries() {
 		if h.limit.valid(now) <= 0 {
 			past = append(past, h)
 		}
@@ -206,4 +237,4 @@ func (s *holdSet) pastLimit(now transport.Stamp) (past []*holdState) {
 }
 
 // noteCount takes note that the server is about to be asked to count so many.
-func (s *holdSet) noteCount(count int) { s.most = max(s.most, count) }
+func (s *holdSet) noteCount(count int) { s.most = max(s.most, int32(count)) } //nolint:gosec // maxCount is lower

@@ -14,15 +14,15 @@ func TestHolds_are_counted_until_they_are_given_up(t *testing.T) {
 	s.add(inner)
 	s.add(fixed)
 	require.Equal(t, 3, s.count)
-	require.Equal(t, 2, s.renewing)
+	require.EqualValues(t, 2, s.renewing)
 
 	require.False(t, s.uncount(&s.first), "in any order")
-	require.Equal(t, 1, s.renewing)
+	require.EqualValues(t, 1, s.renewing)
 	require.False(t, s.uncount(inner))
 	require.Zero(t, s.renewing, "nothing that is left wants renewal")
-	require.Len(t, s.entered, 2, "the server has not taken it back yet")
+	require.Len(t, s.reentries(), 2, "the server has not taken it back yet")
 	s.remove(inner, nil)
-	require.Equal(t, []*holdState{fixed}, s.entered)
+	require.Equal(t, []*holdState{fixed}, s.reentries())
 	require.True(t, inner.released)
 	require.True(t, s.uncount(fixed), "the last")
 	require.Zero(t, s.count)
@@ -35,9 +35,9 @@ func TestHolds_renewal_stops_once(t *testing.T) {
 	s.add(inner)
 	s.stopRenewal(inner)
 	s.stopRenewal(inner)
-	require.Equal(t, 1, s.renewing)
+	require.EqualValues(t, 1, s.renewing)
 	s.uncount(inner)
-	require.Equal(t, 1, s.renewing)
+	require.EqualValues(t, 1, s.renewing)
 }
 
 func TestHolds_end_together(t *testing.T) {
@@ -67,8 +67,8 @@ func TestHolds_end_together(t *testing.T) {
 func TestHolds_past_their_own_limits(t *testing.T) {
 	var s holdSet
 	s.begin(true, leaseStart)
-	short := &holdState{limit: holdLimit{time.Second, leaseStart}}
-	long := &holdState{limit: holdLimit{time.Minute, leaseStart}}
+	short := &holdState{limit: newHoldLimit(time.Second, leaseStart)}
+	long := &holdState{limit: newHoldLimit(time.Minute, leaseStart)}
 	s.add(short)
 	s.add(long)
 	s.add(&holdState{})

@@ -17,13 +17,13 @@ type holdState struct {
 	own       Hold // see handle
 	ownership *ownership
 	within    *holdState      // the outermost hold of a re-entry, else nil
-	place     int             // among those that read along
+	place     int32           // among those that read along
 	shown     bool            // the program has been shown the owner, under this outermost hold
-	former    Owner           // see formerOwner
-	fencing   int64           // the token, or 0
 	renew     bool            // the hold wants renewal
+	former    *Owner          // see formerOwner
+	fencing   int64           // the token, or 0
 	acquired  transport.Stamp // of an outermost hold: just before the request that acquired it
-	limit     holdLimit       // of a re-entry; that of the outermost hold is the lease's
+	limit     *holdLimit      // of a re-entry; that of the outermost hold is the lease's
 	timer     *time.Timer     // for the limit, or nil
 }
 
@@ -93,10 +93,10 @@ func (s *holdState) outermost() *holdState { return cmp.Or(s.within, s) }
 
 // formerOwner is an owner that nobody has, always the same. ownership.mu is held.
 func (s *holdState) formerOwner(c *Client) Owner {
-	if s.former.IsZero() {
-		s.former = Owner{client: c.id, number: c.registry.number()}
+	if s.former == nil {
+		s.former = &Owner{client: c.id, number: c.registry.number()}
 	}
-	return s.former
+	return *s.former
 }
 
 func (s *holdState) find(p *primitive, side Kind) *holdState {

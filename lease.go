@@ -13,17 +13,17 @@ import (
 // it is over on the server.
 type leaseTerm struct {
 	full      time.Duration   // the lease that each renewal asks for, unless the limit is near
-	limit     holdLimit       // of the ownership as a whole
+	limit     *holdLimit      // of the ownership as a whole
 	sent      transport.Stamp // before the command that set the lease was sent
 	granted   time.Duration   // the lease that it set
 	renewedAt transport.Stamp // before the last command that set a full lease was sent
-	raise     holdLimit       // to which the next renewal raises a lease that is not renewed otherwise
+	raise     *holdLimit      // to which the next renewal raises a lease that is not renewed otherwise
 }
 
 // newLeaseTerm is the term of an acquisition that was sent then, and granted with a lease.
 func newLeaseTerm(sent transport.Stamp, granted, full, maxHold time.Duration) leaseTerm {
 	return leaseTerm{
-		full: full, limit: holdLimit{maxHold, sent},
+		full: full, limit: newHoldLimit(maxHold, sent),
 		sent: sent, granted: granted, renewedAt: sent,
 	}
 }
@@ -36,7 +36,7 @@ func newGrantedTerm(made, now transport.Stamp, granted time.Duration, r *request
 	due := max(granted/3-now.Since(made), granted/4)
 	l.renewedAt = now.Before(l.period() - due)
 	if !r.renew && r.lease > granted {
-		l.raise = holdLimit{r.lease, now}
+		l.raise = newHoldLimit(r.lease, now)
 	}
 	return l
 }
@@ -60,16 +60,24 @@ func (l *leaseTerm) fits(now transport.Stamp, lease time.Duration, renewed bool)
 	case renewed:
 		least = lease / 2
 	}
-	return l.limit.max == 0 && max(l.left(now), l.raise.max) <= lease && l.valid(now) > least
+	return l.limit == nil && max(l.left(now), l.wish()) <= lease && l.valid(now) > least
 }
 
 // isToBecome reports whether the lease is about to be raised to another, and most of that is left.
 func (l *leaseTerm) isToBecome(now transport.Stamp, lease time.Duration) bool {
-	return l.raise.max == lease && l.raise.left(now) > lease*9/10
+	return l.wish() == lease && l.raise.left(now) > lease*9/10
 }
 
 // span is the longest time for which the key may live, as far as is known.
 func (l *leaseTerm) span() time.Duration { return max(l.full, l.granted) }
+
+// wish is the lease to which the next renewal raises this one, or 0.
+func (l *leaseTerm) wish() time.Duration {
+	if l.raise == nil {
+		return 0
+	}
+	return l.raise.max
+}
 
 // extend moves the end of the lease, never to an earlier time.
 func (l *leaseTerm) extend(sent transport.Stamp, lease time.Duration) {
@@ -97,7 +105,7 @@ func (l *leaseTerm) atLimit() bool { return l.granted >= l.limit.left(l.sent) }
 
 // next is the lease for a renewal that is about to be sent. It never passes the limit.
 func (l *leaseTerm) next(now transport.Stamp) time.Duration {
-	if l.raise.max > 0 {
+	if l.raise != nil {
 		return l.raise.left(now)
 	}
 	return min(l.full, l.limit.left(now))
@@ -105,15 +113,15 @@ func (l *leaseTerm) next(now transport.Stamp) time.Duration {
 
 // noteRaised takes note of a lease that was set. A shorter one than is wanted does not end the wish.
 func (l *leaseTerm) noteRaised(sent transport.Stamp, lease time.Duration) {
-	if l.raise.max > 0 && lease >= l.raise.left(sent) {
-		l.raise = holdLimit{}
+	if l.raise != nil && lease >= l.raise.left(sent) {
+		l.raise = nil
 	}
 }
 
 // raised is the lease to which a partial release raises what is left of the time of the key,
 // or 0 if there is a limit.
 func (l *leaseTerm) raised() time.Duration {
-	if l.limit.max > 0 {
+	if l.limit != nil {
 		return 0
 	}
 	return l.full

@@ -6,27 +6,40 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// holdLimit is how long a hold may last at most: what MaxHold says, counted from a stamp. The
-// zero holdLimit allows everything.
+// holdLimit is how long a hold may last at most: what MaxHold says, counted from a stamp. Most holds
+// have none: a nil holdLimit allows everything.
 type holdLimit struct {
 	max  time.Duration
 	from transport.Stamp
 }
 
+// newHoldLimit returns a limit, or nil if max is 0.
+func newHoldLimit(max time.Duration, from transport.Stamp) *holdLimit {
+	if max == 0 {
+		return nil
+	}
+	return &holdLimit{max, from}
+}
+
 // left is what is left until the limit, never without one.
-func (l holdLimit) left(now transport.Stamp) time.Duration {
-	if l.max == 0 {
+func (l *holdLimit) left(now transport.Stamp) time.Duration {
+	if l == nil {
 		return noDeadline
 	}
 	return l.max - now.Since(l.from)
 }
 
 // valid is for how long the limit lets a hold be relied on.
-func (l holdLimit) valid(now transport.Stamp) time.Duration { return l.left(now) - driftMargin(l.max) }
+func (l *holdLimit) valid(now transport.Stamp) time.Duration {
+	if l == nil {
+		return noDeadline
+	}
+	return l.left(now) - driftMargin(l.max)
+}
 
 // limitHold sets the timer of a re-entry, if it has a limit of its own. o.mu is held.
 func (o *ownership) limitHold(s *holdState) {
-	if s.limit.max > 0 {
+	if s.limit != nil {
 		s.timer = time.AfterFunc(s.limit.valid(o.client.clock()), func() { o.limitReached(s) })
 	}
 }

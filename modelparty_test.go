@@ -93,7 +93,7 @@ func (p *party) ask(fate int) {
 		p.onAsk()
 	}
 	m := &message{what: fmt.Sprintf("%s acquires for %v", p.name, p.lease), words: p.w.words(c)}
-	m.silent = func() { t.doubt.acquisition = true }
+	m.silent = func() { t.doubt.acquisition = &sentInDoubt{} }
 	m.answered = func(reply any) {
 		switch r := reply.(type) {
 		case replyError:
@@ -106,7 +106,7 @@ func (p *party) ask(fate int) {
 			p.refused(reply)
 		case nil:
 			if bare { // it may be ourselves, if an answer was lost
-				t.doubt.acquisition = true
+				t.doubt.acquisition = &sentInDoubt{}
 				return
 			}
 			p.accept(m, reply)
@@ -152,7 +152,7 @@ func (p *party) refused(reply any) {
 
 // abandon ends an acquisition, and has it undone if it may have left something.
 func (p *party) giveUp() {
-	if p.t.doubt.acquisition || p.t.doubt.queued {
+	if p.t.doubt.mayWait() {
 		p.undoLater()
 	}
 	p.leaveQueue()
@@ -177,7 +177,7 @@ func (p *party) enter(lease modelLease, fate int) {
 	t.noteCount(count, false)
 	c := p.t.protocol.acquireCall(&acquisition{request: request{lease: fromMS(lease.ms)}, lock: p.lock, ownership: p.t}, count, 0)
 	m := &message{what: fmt.Sprintf("%s enters for the time number %d for %v", p.name, count, lease), words: p.w.words(c)}
-	m.silent = func() { p.owing, t.doubt.acquisition = true, true }
+	m.silent = func() { p.owing, t.doubt.acquisition = true, &sentInDoubt{} }
 	m.answered = func(reply any) {
 		switch {
 		case hasErrorCode(reply, "LATCHKEY_GONE"):
@@ -274,15 +274,15 @@ func (p *party) settle(stood bool, fate int) {
 			p.w.fail("%s gets %v", m.what, reply)
 		}
 		p.owing = false
-		if !t.doubt.acquisition {
-			t.holds.most = count
+		if t.doubt.acquisition == nil {
+			t.holds.most = int32(count)
 		}
 		switch {
 		case count == 0:
 			if reply == nil && stood && !p.unheard && !p.excused {
 				p.w.fail("%s finds nothing to release before its lease is over", p.name)
 			}
-			if t.doubt.acquisition || p.unheard {
+			if t.doubt.acquisition != nil || p.unheard {
 				p.toUndo = append(p.toUndo, t)
 			}
 			p.toUndo = append(p.toUndo, others...)
@@ -391,7 +391,7 @@ func (p *party) act(d dice) {
 		p.settle(false, fate)
 	case p.owing && d[1]%2 == 0:
 		p.settle(p.holds(), fate)
-	case p.queue != nil && p.lock.spec.passes && len(p.grips) == 1 && p.t.guestID == "" && !p.t.doubt.acquisition && d[1]%5 == 4:
+	case p.queue != nil && p.lock.spec.passes && len(p.grips) == 1 && p.t.guestID == "" && p.t.doubt.acquisition == nil && d[1]%5 == 4:
 		p.releaseFor(fate)
 	case p.lock.spec.reentrant && len(p.grips) < 4 && d[1]%5 < 2:
 		p.enter(modelLeases[d[2]%len(modelLeases)], fate)

@@ -100,7 +100,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 	writer.grips, writer.phase = nil, releasing
 	msg := &message{what: writer.name + " downgrades", words: words, light: true}
 	msg.silent = func() {
-		reader.t.doubt.acquisition = true
+		reader.t.doubt.acquisition = &sentInDoubt{}
 		if fresh {
 			reader.giveUp()
 		} else {
@@ -125,7 +125,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 		case stood:
 			m.w.fail("%s has lost its hold when it downgrades", writer.name)
 		default:
-			reader.t.doubt.acquisition = true
+			reader.t.doubt.acquisition = &sentInDoubt{}
 			reader.giveUp()
 		}
 	}

@@ -29,13 +29,13 @@ type ownership struct {
 
 	mu    sync.Mutex // guards what follows
 	phase phase
+	echo  bool  // the message of our own release is to be overheard
 	cause error // why it was lost
 	lease leaseTerm
 	doubt doubt
 	holds holdSet
 	local localTurn
 	entry *queueEntry
-	echo  bool // the message of our own release is to be overheard
 	// sibling is the ownership of the same owner on the other side of the lock, if this one
 	// was made beside it or it was made beside this one. One that reads has it from the start.
 	sibling *ownership
@@ -52,7 +52,7 @@ type ownership struct {
 //
 // Re-entries, partial releases, renewals and extensions are sent while it is held, and leave
 // it so. Nothing but releases is sent when it is releasing or over.
-type phase int
+type phase uint8
 
 const (
 	acquiring phase = iota
@@ -104,7 +104,7 @@ func (o *ownership) addHold(r *request, under *holdState, a transport.Answer) (s
 	if outer == nil {
 		return nil, ErrNotHeld
 	}
-	s = &holdState{ownership: o, within: outer, fencing: outer.fencing, renew: r.renew, limit: holdLimit{r.maxHold, a.Sent}}
+	s = &holdState{ownership: o, within: outer, fencing: outer.fencing, renew: r.renew, limit: newHoldLimit(r.maxHold, a.Sent)}
 	o.holds.add(s)
 	o.lease.extend(a.Sent, r.lease)
 	o.plan()

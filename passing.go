@@ -27,7 +27,7 @@ type localTurn struct {
 	ends   time.Duration // on the same
 	tokens int64         // how many are reserved for it, 0 before the server was asked
 	last   int64         // the last token that is reserved
-	passes int           // how often it may be passed on, beside strangers
+	passes int32         // how often it may be passed on, beside strangers
 	next   *ownership    // for which this client wants the lock after the turn, or nil
 	shown  bool          // the program knows the owner, and may enter the hold again by it
 	passed bool          // there was another hold than the first
@@ -46,7 +46,7 @@ func (o *ownership) beginTurn(r *request, token int64, now transport.Stamp) {
 	case o.lock.spec.passes:
 		o.local.began = now.Mono
 		o.local.ends = o.local.began + o.client.options.Turn
-		o.local.passes = o.queue.passesOfTurn()
+		o.local.passes = int32(o.queue.passesOfTurn()) //nolint:gosec // there are fewer goroutines
 	case o.lock.spec.along && !r.untilWhole: // that is to be confined, alone
 		o.local.ends = now.Mono + o.client.options.Turn
 		o.queue.openTo(o)
@@ -138,7 +138,7 @@ func (o *ownership) nextHold(s *holdState, now transport.Stamp) *holdState {
 // mayPass reports whether the ownership may be passed on to the next in line. o.mu is held.
 func (o *ownership) mayPass(s *holdState, now transport.Stamp) bool {
 	return o.mayHaveOthers(now) && o.local.passes > 0 &&
-		o.holds.isOnly(s) && s.limit.max == 0 &&
+		o.holds.isOnly(s) && s.limit == nil &&
 		(!o.lock.spec.fenced || s.fencing < o.local.last)
 }
 

@@ -177,11 +177,11 @@ func (o *ownership) finishRelease(a transport.Answer) {
 func (o *ownership) mayComeLate() (late bool, span time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.doubt.acquisition {
+	if o.doubt.acquisition == nil {
 		return false, 0
 	}
 	span = o.span()
-	return o.doubt.mayComeLate(o.client.clock(), span) && !o.client.topology.IsStill(o.doubt.sentIn), span
+	return o.doubt.mayComeLate(o.client.clock(), span) && !o.client.topology.IsStill(o.doubt.sentIn()), span
 }
 
 // releaseAnswer is the answer to a release, with the count of holds that it has asked for:
@@ -204,8 +204,8 @@ func (o *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 		a.Null, err = true, nil // somebody put something else in the place of the lock
 	}
 	o.mu.Lock()
-	if err == nil && !o.doubt.acquisition {
-		o.holds.most = count
+	if err == nil && o.doubt.acquisition == nil {
+		o.holds.most = int32(count) //nolint:gosec // maxCount is lower
 	}
 	o.mu.Unlock()
 	return releaseAnswer{a, count}, err
@@ -271,5 +271,5 @@ func (o *ownership) count() int {
 func (o *ownership) mostHolds() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.holds.most
+	return int(o.holds.most)
 }

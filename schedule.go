@@ -52,7 +52,7 @@ func (o *ownership) planAt(now transport.Stamp, renewAt time.Duration) {
 
 // renews reports whether the lease is to be renewed, and a renewal adds something. o.mu is held.
 func (o *ownership) renews() bool {
-	return o.phase == held && (o.holds.renewing > 0 || o.lease.raise.max > 0) && !o.lease.atLimit()
+	return o.phase == held && (o.holds.renewing > 0 || o.lease.raise != nil) && !o.lease.atLimit()
 }
 
 // nextLease is the lease for a renewal that is about to be sent, 0 if there is

@@ -15,7 +15,7 @@ func (o *ownership) undoLater(delay, lease time.Duration) {
 	plan := undoPlan{
 		key: o.lock.key, delay: delay, lease: lease,
 		late:       lease < permanentLease && o.doubt.mayComeLate(o.client.clock(), max(lease, o.span())), // else a mark stops it
-		generation: o.doubt.sentIn,
+		generation: o.doubt.sentIn(),
 	}
 	dead := o.phase == over
 	o.mu.Unlock()
