@@ -9,38 +9,77 @@ import (
 type dueItem interface {
 	// dueAt is the time by which the heap is ordered, on the monotonic clock.
 	dueAt() time.Duration
-	// place is where the item keeps its place in the heap: -1 while it is in none.
+	// place is where the item keeps its place: that in the heap, from 0, or that among the fresh items,
+	// from -2 downwards, or nowhere, -1.
 	place() *int
 }
 
+// nowhere is the place of an item that is in no heap.
+const nowhere = -1
+
 // dueHeap holds what is to be done later: what is due first comes first.
-type dueHeap[T dueItem] struct{ items dueItems[T] }
+//
+// An item that is put in is fresh until somebody asks what is due first. Most are removed before that,
+// which costs the same however many there are.
+type dueHeap[T dueItem] struct {
+	items dueItems[T]
+	fresh []T
+}
 
 // put adds an item, or moves it when the time has changed at which it is due.
 func (h *dueHeap[T]) put(item T) {
-	if at := *item.place(); at >= 0 {
+	switch at := *item.place(); {
+	case at >= 0:
 		heap.Fix(&h.items, at)
-		return
+	case at == nowhere:
+		*item.place() = nowhere - 1 - len(h.fresh)
+		h.fresh = append(h.fresh, item)
 	}
-	heap.Push(&h.items, item)
 }
 
 // remove takes an item out, if it is in.
 func (h *dueHeap[T]) remove(item T) {
-	if at := *item.place(); at >= 0 {
+	switch at := *item.place(); {
+	case at >= 0:
 		heap.Remove(&h.items, at)
+	case at < nowhere:
+		last := len(h.fresh) - 1
+		moved := h.fresh[last]
+		h.fresh[nowhere-1-at], *moved.place() = moved, at
+		clear(h.fresh[last:])
+		h.fresh = h.fresh[:last]
+		*item.place() = nowhere
 	}
 }
 
 // pop takes out the first item, which has to be there.
-func (h *dueHeap[T]) pop() T { return heap.Pop(&h.items).(T) }
+func (h *dueHeap[T]) pop() T {
+	h.settle()
+	return heap.Pop(&h.items).(T)
+}
 
 // next returns when the first item is due, or never.
 func (h *dueHeap[T]) next() time.Duration {
+	h.settle()
 	if len(h.items) == 0 {
 		return noDeadline
 	}
 	return h.items[0].dueAt()
+}
+
+// all returns the items, in no order, until one is put in or taken out.
+func (h *dueHeap[T]) all() []T {
+	h.settle()
+	return h.items
+}
+
+// settle puts fresh items in their order.
+func (h *dueHeap[T]) settle() {
+	for _, item := range h.fresh {
+		heap.Push(&h.items, item)
+	}
+	clear(h.fresh)
+	h.fresh = h.fresh[:0]
 }
 
 // dueItems is the [heap.Interface] of a dueHeap.
@@ -67,6 +106,6 @@ func (q *dueItems[T]) Pop() any {
 	item := (*q)[last]
 	clear((*q)[last:])
 	*q = (*q)[:last]
-	*item.place() = -1
+	*item.place() = nowhere
 	return item
 }

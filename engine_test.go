@@ -65,7 +65,7 @@ func TestWaitQueues_vanish_when_unused(t *testing.T) {
 		require.Empty(t, c.waitQueues.shards[i].queues)
 	}
 	require.Empty(t, c.registry.live)
-	require.Empty(t, c.watchdog.queue.items)
+	require.Empty(t, c.watchdog.queue.all())
 }
 
 func TestWaitQueue_own_message_wakes_nobody(t *testing.T) {

@@ -13,12 +13,12 @@ type holdLimit struct {
 	from transport.Stamp
 }
 
-// newHoldLimit returns a limit, or nil if max is 0.
-func newHoldLimit(max time.Duration, from transport.Stamp) *holdLimit {
-	if max == 0 {
+// newHoldLimit returns a limit, or nil if it is 0.
+func newHoldLimit(most time.Duration, from transport.Stamp) *holdLimit {
+	if most == 0 {
 		return nil
 	}
-	return &holdLimit{max, from}
+	return &holdLimit{most, from}
 }
 
 // left is what is left until the limit, never without one.

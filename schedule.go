@@ -10,7 +10,7 @@ import (
 type schedule struct {
 	dueTimes
 
-	index int // in the watchdog's queue, or -1
+	index int // its place in the watchdog's queue
 }
 
 // dueTimes is when something is to be done for an ownership, on the monotonic clock.
@@ -21,7 +21,7 @@ type dueTimes struct {
 	period   time.Duration // time between renewals
 }
 
-func newSchedule() schedule { return schedule{index: -1} }
+func newSchedule() schedule { return schedule{index: nowhere} }
 
 // dueAt is part of [dueItem].
 func (o *ownership) dueAt() time.Duration { return min(o.schedule.renewAt, o.schedule.deadline) }

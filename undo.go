@@ -128,7 +128,7 @@ func newPendingUndo(what undoable, plan undoPlan, now time.Duration) *pendingUnd
 	start := now + plan.delay
 	lease := min(plan.lease+driftMargin(plan.lease), lateDelivery)
 	p := &pendingUndo{
-		what: what, slot: transport.KeySlot(plan.key), index: -1,
+		what: what, slot: transport.KeySlot(plan.key), index: nowhere,
 		due: start, pause: min(undoPause, lease/(undoGrowth-1)),
 		late: plan.late, generation: plan.generation,
 		window: start + lease, expiry: start + lease,

@@ -63,7 +63,7 @@ func (w *watchdog) unheard(now time.Duration) (found []*ownership) {
 		return nil
 	}
 	w.lookAt = now + w.client.lookPause()
-	for _, o := range w.queue.items {
+	for _, o := range w.queue.all() {
 		if o.schedule.verifyAt <= now && now < o.schedule.deadline {
 			found = append(found, o)
 		}

@@ -169,7 +169,7 @@ func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 	jumped := now.Wall-now.Mono > w.skew+clockJump
 	w.skew = now.Wall - now.Mono
 	if jumped {
-		return slices.Clone(w.queue.items)
+		return slices.Clone(w.queue.all())
 	}
 	renewing := false
 	for w.queue.next() <= now.Mono {
@@ -199,7 +199,7 @@ func (w *watchdog) startRenewal(o *ownership) {
 // startNeighbours adds holds that are due within half their period. They share a
 // script now and are due together from then on.
 func (w *watchdog) startNeighbours(now time.Duration) {
-	for _, o := range slices.Clone(w.queue.items) {
+	for _, o := range slices.Clone(w.queue.all()) {
 		if o.schedule.renewAt != noDeadline && o.schedule.renewAt-now <= o.schedule.period/2 {
 			w.startRenewal(o)
 		}
