@@ -73,6 +73,7 @@ func (c *Client) finish(ctx context.Context, ended []*ownership) {
 	c.releaseAll(ctx, append(ended, c.endHolds()...))
 	c.closeKindStates()
 	c.watchdog.close()
+	c.sender.Settle(ctx) // what comes late is undone afterwards, not before
 	c.undo.close(ctx)
 	c.notifier.close()
 	c.sender.Finish()

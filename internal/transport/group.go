@@ -102,9 +102,10 @@ type grouping struct {
 	underWay atomic.Int64 // commands
 
 	mu        sync.Mutex
-	open      *group // that can be joined, or nil
-	abandoned int    // commands whose callers have left, and that are not answered
-	refused   bool   // the server has refused a group not long ago
+	open      *group        // that can be joined, or nil
+	abandoned int           // commands whose callers have left, and that are not answered
+	refused   bool          // the server has refused a group not long ago
+	settled   chan struct{} // closes when none is abandoned any more, or nil
 }
 
 // group is commands that go together.
@@ -259,6 +260,34 @@ func (g *grouping) answered(of *group) {
 	defer g.mu.Unlock()
 	g.abandoned -= of.left
 	of.over = true
+	if g.abandoned == 0 && g.settled != nil {
+		close(g.settled)
+		g.settled = nil
+	}
+}
+
+// whenSettled returns a channel that closes when nothing is under way any more for callers that have left,
+// or nil if nothing is.
+func (g *grouping) whenSettled() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.abandoned > 0 && g.settled == nil {
+		g.settled = make(chan struct{})
+	}
+	return g.settled
+}
+
+// Settle returns when nothing is under way any more for callers that have left their group, or ctx ends.
+// What is sent afterwards cannot be overtaken by it.
+func (s *Sender) Settle(ctx context.Context) {
+	settled := s.Topology.common.grouping.whenSettled()
+	if settled == nil {
+		return
+	}
+	select {
+	case <-settled:
+	case <-ctx.Done():
+	}
 }
 
 // pause keeps commands from going together for a while.

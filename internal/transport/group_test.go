@@ -26,7 +26,15 @@ func TestGrouping_while_a_caller_has_left(t *testing.T) {
 	require.Equal(t, leftUnderWay, g.leave(first, early))
 	refused, _ := join()
 	require.Nil(t, refused)
+	settled := g.whenSettled()
+	select {
+	case <-settled:
+		t.Fatal("it may yet be executed")
+	default:
+	}
 	g.answered(first)
+	<-settled
+	require.Nil(t, g.whenSettled())
 	require.Equal(t, leftAnswered, g.leave(first, late))
 	second, _ := join()
 	require.NotNil(t, second)
