@@ -1,0 +1,145 @@
+package transport
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/redis/rueidis"
+)
+
+// try sends a command one time, together with others or alone.
+func (s *Sender) try(ctx context.Context, end limit, cmd Command, keys, args []string) (message rueidis.RedisMessage, sentIn Generation, err error) {
+	n := s.node(keys[0])
+	if s.mayGoTogether(&cmd, args) {
+		defer n.grouping.underWay.Add(-1)
+		if n.grouping.underWay.Add(1) >= groupFrom {
+			if r := s.tryTogether(ctx, n, end, cmd, keys, args); !r.alone {
+				return r.message, r.sentIn, r.err
+			}
+		}
+	}
+	result, sentIn := s.attempt(ctx, n, end, cmd, keys, args)
+	message, err = result.ToMessage()
+	return message, sentIn, err
+}
+
+// mayGoTogether reports whether a command may go together with others. In a cluster their slots may
+// differ, and of a client that is borrowed nobody knows whether it returns in time.
+func (s *Sender) mayGoTogether(cmd *Command, args []string) bool {
+	return cmd.together != nil && len(args) <= mostGroupArgs && cmd.replication == nil && s.CancelsPromptly && !s.Topology.Cluster
+}
+
+// tryTogether sends a command one time in a group. If that is not possible, the reply says that it is to be
+// sent alone.
+func (s *Sender) tryTogether(ctx context.Context, n *Node, end limit, cmd Command, keys, args []string) groupReply {
+	if _, steady := n.steady(); !steady {
+		return groupReply{alone: true}
+	}
+	m := groupMembers.Get().(*groupMember)
+	m.command, m.keys, m.args, m.left, m.reply = cmd, keys, args, false, groupReply{}
+	g, isFirst := n.grouping.join(m, end)
+	if g == nil {
+		groupMembers.Put(m)
+		return groupReply{alone: true}
+	}
+	if isFirst {
+		s.Background(func() { s.sendGroup(n, g) })
+	}
+	patient := ctx
+	if !end.loose {
+		patient = s.ends.context(end.at, s.Patience)
+	}
+	if ctx.Done() == nil && patient.Done() == nil { // a select costs more
+		<-m.answered
+		return m.take()
+	}
+	var err error
+	select {
+	case <-m.answered:
+		return m.take()
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-patient.Done():
+		err = patient.Err()
+	}
+	switch n.grouping.leave(g, m) {
+	case leftUnsent:
+		return groupReply{err: errUnsent, sentIn: NoGeneration}
+	case leftAnswered:
+		<-m.answered // for a moment
+		return m.take()
+	}
+	// It may be sent after an undo that follows now: no generation proves anything.
+	return groupReply{err: err, sentIn: NoGeneration}
+}
+
+// sendGroup sends a group and hands out the replies.
+func (s *Sender) sendGroup(n *Node, g *group) {
+	runtime.Gosched() // those who are ready to run may join
+	members := n.grouping.close(g)
+	whole := groupReply{alone: true}
+	var replies []rueidis.RedisMessage
+	if len(members) > 1 {
+		replies, whole = s.sendTogether(n, g, members)
+	}
+	n.grouping.answered(g)
+	for i, m := range members {
+		r := whole
+		if replies != nil {
+			r.message, r.err = replies[i], replies[i].Error()
+			r.alone = HasCode(r.err, "LATCHKEY_ALONE")
+		}
+		m.answer(r)
+	}
+}
+
+// sendTogether sends the commands of a group, and returns their replies, or what came of all of them. A
+// group that would have to wait for a slot or a connection is not sent: each caller knows for how long to
+// wait, and has to know whether its own command was sent.
+func (s *Sender) sendTogether(n *Node, g *group, members []*groupMember) (replies []rueidis.RedisMessage, whole groupReply) {
+	load := groupLoads.Get().(*groupLoad)
+	cmd := load.fill(g.script, members)
+	slots := n.slotsFor(cmd)
+	slot, free := slots.tryReserve()
+	if !free {
+		return nil, groupReply{alone: true}
+	}
+	sentIn, steady := n.steady()
+	if !steady {
+		slots.finish(slot)
+		return nil, groupReply{alone: true}
+	}
+	ctx := context.Background()
+	if !g.loose {
+		ctx = s.ends.context(g.end, s.Patience)
+	}
+	result := n.firstAsText(cmd).Send(ctx, s.Client, load.keys, load.args)
+	if ctx.Err() != nil && isContextError(result.Error()) {
+		slots.abandon()
+		return nil, groupReply{err: result.Error(), sentIn: sentIn}
+	}
+	slots.finish(slot)
+	s.heard(n, sentIn, result)
+	groupLoads.Put(load)
+	if err := result.NonRedisError(); err != nil {
+		return nil, groupReply{err: err, sentIn: sentIn}
+	}
+	if replies, _ = result.ToArray(); len(replies) != len(members) {
+		n.grouping.pause()
+		return nil, groupReply{alone: true} // the server has executed nothing
+	}
+	return replies, groupReply{sentIn: sentIn}
+}
+
+// Settle returns when nothing is under way any more for callers that have left their group, or ctx ends.
+// What is sent afterwards cannot be overtaken by it.
+func (s *Sender) Settle(ctx context.Context) {
+	settled := s.Topology.common.grouping.whenSettled()
+	if settled == nil {
+		return
+	}
+	select {
+	case <-settled:
+	case <-ctx.Done():
+	}
+}
