@@ -1,6 +1,6 @@
 -- Fragment: toFirst(kind, key, give, next, full, waits) gives a lock that has become free to the
 -- first in the queue, behind which it puts the entry next first, unless that is ''. If next is the first, it
--- has the lock for the lease full. It needs what grant.lua needs, and channel, on which Redisson listens.
+-- has the lock for the lease full. It needs tell.lua, what grant.lua needs, and channel, on which Redisson listens.
 --
 -- Strangers are Redisson and whoever else waits on that channel. They know nothing of the
 -- queue: when it is their turn, the lock stays free, and the client of the first in the queue that
@@ -10,8 +10,6 @@
 --
 -- It returns an array of the new owner and its first token, or nil if the lock stays free, of which
 -- nobody has been told. What it does not need is not even defined.
---@include tell
-
 local function toFirst(kind, key, give, next, full, waits)
   if next ~= '' then
     --@include enqueue
