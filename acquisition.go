@@ -35,8 +35,8 @@ type acquisition struct {
 	// one was: see waitqueue_strangers.go.
 	byStranger, stranger bool
 
-	stoodInLine bool      // others may know it
-	args        [8]string // of what is sent
+	stoodInLine bool       // others may know it
+	args        *[8]string // of what is sent, or nil
 }
 
 // newAcquisition checks everything that can be checked before anything is sent. waits is what
@@ -48,7 +48,7 @@ func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) 
 		return a
 	}
 	a.request, a.fault = newRequest(p.client.options.Lease, waits, settings)
-	if a.fault == nil && !p.spec.reentrant && !a.by.IsZero() {
+	if a.fault == nil && !p.spec.reentrant && a.by != nil {
 		a.fault = invalid("a mutex is not re-entrant and has no use for By")
 	}
 	return a
@@ -59,7 +59,7 @@ func (p *primitive) acquire(ctx context.Context, verb string, waits bool, settin
 	a := p.newAcquisition(verb, waits, settings)
 	h, err := a.run(ctx)
 	if err == nil && !a.stoodInLine && p.spec.wait == nil {
-		*a = acquisition{}
+		*a = acquisition{args: a.args}
 		acquisitions.Put(a)
 	}
 	return h, err
@@ -67,6 +67,14 @@ func (p *primitive) acquire(ctx context.Context, verb string, waits bool, settin
 
 // acquisitions are calls that are over, and that nobody knows any more.
 var acquisitions = sync.Pool{New: func() any { return new(acquisition) }}
+
+// noArgs returns room for the arguments of what is sent.
+func (a *acquisition) noArgs() []string {
+	if a.args == nil {
+		a.args = new([8]string)
+	}
+	return a.args[:0]
+}
 
 // run acquires: it enters the hold again that the call is for, or makes one attempt, or
 // waits in the way of the lock's kind. What it calls is few functions deep, so that a profile

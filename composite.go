@@ -72,7 +72,7 @@ func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, se
 	switch {
 	case l.fault() != nil:
 		err = l.fault()
-	case err == nil && !r.by.IsZero():
+	case err == nil && r.by != nil:
 		err = invalid("By does not apply to several locks: owners of different clients have nothing in common")
 	}
 	if err != nil {

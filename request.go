@@ -18,7 +18,7 @@ type request struct {
 	renewLease  time.Duration // of the renewals
 	renew       bool
 	maxHold     time.Duration
-	by          Owner
+	by          *Owner // or nil
 	awaitSet    bool
 	unsetIsOpen bool
 	permanent   bool
@@ -85,6 +85,14 @@ func (r *request) waitForSet(err error) error {
 	return err
 }
 
+// owner is who is to have the lock, or the zero Owner if nobody was named.
+func (r *request) owner() Owner {
+	if r.by == nil {
+		return Owner{}
+	}
+	return *r.by
+}
+
 func (r *request) apply(s setting) error {
 	switch s.kind {
 	case settingWait:
@@ -103,7 +111,8 @@ func (r *request) apply(s setting) error {
 		r.maxHold = s.d
 		return checkLease("the maximum hold", s.d)
 	case settingBy:
-		r.by = s.owner
+		owner := s.owner // not every option is to be allocated
+		r.by = &owner
 		return s.owner.mayReenter()
 	case settingAwaitSet:
 		r.awaitSet = true
