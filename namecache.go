@@ -9,7 +9,7 @@ import (
 // each use then costs no more than one that is kept. What it has is never changed.
 type nameCache struct {
 	seed maphash.Seed
-	sets [512][2]atomic.Pointer[keys] // by the hash of the name, the newer ones first
+	sets [1024][4]atomic.Pointer[keys] // by the hash of the name, the newer ones first
 }
 
 func newNameCache() *nameCache { return &nameCache{seed: maphash.MakeSeed()} }
@@ -24,7 +24,9 @@ func (n *nameCache) keysOf(o *Options, name string) (*keys, error) {
 	}
 	k, err := o.keysOf(name)
 	if err == nil {
-		set[1].Store(set[0].Swap(k))
+		for i, newer := 0, k; i < len(set) && newer != nil; i++ {
+			newer = set[i].Swap(newer)
+		}
 	}
 	return k, err
 }
