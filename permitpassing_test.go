@@ -22,16 +22,16 @@ func TestPassPermits_to_a_front_that_gives_up(t *testing.T) {
 	q, front := newPermitQueue(1)
 	require.True(t, q.passPermits(1))
 	require.True(t, front.passed)
-	require.True(t, q.frontEnds())
+	require.True(t, q.frontEnds(front))
 	require.False(t, q.passPermits(1), "nobody waits any more")
 }
 
 // So has one that has come to the front, and does not know it yet.
 func TestPassPermits_to_one_that_comes_to_the_front(t *testing.T) {
-	q, _ := newPermitQueue(1)
+	q, front := newPermitQueue(1)
 	next := &permitRequest{count: 1}
 	w := q.join(next)
-	q.frontEnds()
+	q.frontEnds(front)
 	q.leaveFront(nil)
 	require.True(t, q.passPermits(1))
 	require.Equal(t, hasHold, q.leave(w))
@@ -44,7 +44,7 @@ func TestPassPermits_in_order(t *testing.T) {
 	first, second := &permitRequest{count: 2}, &permitRequest{count: 2}
 	w := q.join(first)
 	q.join(second)
-	q.frontAsks(true)
+	q.frontAsks(front, true)
 	require.False(t, q.passPermits(1), "the front wants more")
 	require.True(t, q.passPermits(2))
 	require.True(t, first.passed)
@@ -52,7 +52,7 @@ func TestPassPermits_in_order(t *testing.T) {
 	at, err := q.await(context.Background(), nil, w)
 	require.NoError(t, err)
 	require.Equal(t, hasHold, at)
-	q.frontRests(ErrNotAcquired)
+	q.frontRests(front, ErrNotAcquired)
 	require.False(t, q.passPermits(3), "not as many as are asked for")
 	require.True(t, q.passPermits(4))
 	require.True(t, front.passed && second.passed)
@@ -89,7 +89,7 @@ func TestPassPermits_in_the_order_of_clients(t *testing.T) {
 // else listens, or it is passed permits.
 func TestPassPermits_asks_after_others(t *testing.T) {
 	q, front := newPermitQueue(1)
-	q.frontRests(ErrNotAcquired)
+	q.frontRests(front, ErrNotAcquired)
 	q.permitsReturn(5)
 	require.Positive(t, q.yieldPause())
 	q.permitsReturned(5, listeners{told: 2, clients: 2, known: true, all: true})

@@ -53,7 +53,7 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 	c.takeOver(q, a)
 	defer c.leaveFront(q, a)
 	err := c.waitInFront(ctx, q, a)
-	if q.frontEnds() {
+	if q.frontEnds(a) {
 		err = nil
 	}
 	if err == nil {
@@ -75,7 +75,7 @@ func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter) err
 			return q.waitError(ctx, err, nil)
 		}
 		var pause time.Duration
-		switch passed, known := q.frontAsks(round == 0); {
+		switch passed, known := q.frontAsks(a, round == 0); {
 		case passed:
 			return nil
 		case known:
@@ -91,7 +91,7 @@ func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter) err
 				return q.waitError(ctx, err, nil)
 			}
 			pause = c.pause(q, a, round, left, err)
-			q.frontRests(err)
+			q.frontRests(a, err)
 		}
 		if err := transport.Delay(ctx, c.closing, q.signals, pause); err != nil {
 			return q.waitError(ctx, err, nil)

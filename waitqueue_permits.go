@@ -43,7 +43,10 @@ type permitFront struct {
 // frontAsks notes that the front asks the server now, unless it has been passed what it waits for,
 // or has just come and knows the answer: the one before it was refused, and nothing has been
 // heard since.
-func (q *waitQueue) frontAsks(first bool) (passed, known bool) {
+func (q *waitQueue) frontAsks(who any, first bool) (passed, known bool) {
+	if permitsOf(who) == nil {
+		return false, false
+	}
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	switch {
@@ -61,7 +64,10 @@ func (q *waitQueue) frontAsks(first bool) (passed, known bool) {
 }
 
 // frontRests notes that the front waits on: it can be passed what it waits for.
-func (q *waitQueue) frontRests(err error) {
+func (q *waitQueue) frontRests(who any, err error) {
+	if permitsOf(who) == nil {
+		return
+	}
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	if q.front == nil {
@@ -97,7 +103,10 @@ func (q *waitQueue) noteAnnounced(text string) {
 
 // frontEnds says that nothing is to be passed to the front any more, and reports whether
 // something was.
-func (q *waitQueue) frontEnds() (passed bool) {
+func (q *waitQueue) frontEnds(who any) (passed bool) {
+	if permitsOf(who) == nil {
+		return false
+	}
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	passed = q.front != nil && q.front.passed
