@@ -76,11 +76,12 @@ func (o *ownership) begin(r *request, a transport.Answer, now transport.Stamp) {
 // beginWith makes an ownership live with what it has been granted. It was acquired then, for the
 // program.
 func (o *ownership) beginWith(r *request, lease leaseTerm, acquired, now transport.Stamp, token int64) {
-	o.queue = o.client.waitQueues.use(o.lock.key)
+	l := onlyLine
 	if o.lock.spec.passes {
-		o.queue = o.queue.in(o.lock.spec.line)
+		l = o.lock.spec.line
 	}
-	o.queue.holdBegan()
+	var passes int
+	o.queue, passes = o.client.waitQueues.holdBegins(o.lock.key, l)
 	o.client.registry.add(o)
 	o.stopWaiting()
 	o.mu.Lock()
@@ -88,7 +89,7 @@ func (o *ownership) beginWith(r *request, lease leaseTerm, acquired, now transpo
 	o.phase, o.doubt.queued = held, false
 	o.lease = lease
 	o.holds.begin(r.renew, acquired)
-	o.beginTurn(r, token, now)
+	o.beginTurn(r, token, passes, now)
 	o.planFrom(now)
 }
 

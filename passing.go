@@ -34,8 +34,9 @@ type localTurn struct {
 	open   time.Duration // for which its release leaves a mutex to pollers, or 0
 }
 
-// beginTurn begins the turn of an ownership that the server has just granted. o.mu is held.
-func (o *ownership) beginTurn(r *request, token int64, now transport.Stamp) {
+// beginTurn begins the turn of an ownership that the server has just granted, and that may be
+// passed on so often beside strangers. o.mu is held.
+func (o *ownership) beginTurn(r *request, token int64, passes int, now transport.Stamp) {
 	if o.lock.spec.fenced {
 		o.holds.first.fencing, o.local.last = token, token
 		if token < exactTokens {
@@ -46,7 +47,7 @@ func (o *ownership) beginTurn(r *request, token int64, now transport.Stamp) {
 	case o.lock.spec.passes:
 		o.local.began = now.Mono
 		o.local.ends = o.local.began + o.client.options.Turn
-		o.local.passes = int32(o.queue.passesOfTurn()) //nolint:gosec // there are fewer goroutines
+		o.local.passes = int32(passes) //nolint:gosec // there are fewer goroutines
 	case o.lock.spec.along && !r.untilWhole: // that is to be confined, alone
 		o.local.ends = now.Mono + o.client.options.Turn
 		o.queue.openTo(o)

@@ -277,9 +277,8 @@ type successor interface {
 	leave() any
 }
 
-// takeOver has the new front go on with what was left.
-func (c *Client) takeOver(q *waitQueue, a attempter) {
-	left := q.takeLeft(true)
+// takeOver has the new front go on with what was left, or nil.
+func takeOver(left any, a attempter) {
 	if left == nil {
 		return
 	}
@@ -288,13 +287,13 @@ func (c *Client) takeOver(q *waitQueue, a attempter) {
 	}
 }
 
-// leaveFront leaves the front, and what the next in line can go on with.
-func (c *Client) leaveFront(q *waitQueue, a attempter) {
+// leaveFront leaves the front and the wait queue, and what the next in line can go on with.
+func leaveFront(q *waitQueue, a attempter) {
 	var left any
 	if s, is := a.(successor); is {
 		left = s.leave()
 	}
-	abandonLeft(q.leaveFront(left))
+	abandonLeft(q.exit(left))
 }
 
 // abandonLeft gives up an owner that nobody goes on with.

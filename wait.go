@@ -26,32 +26,19 @@ type attempter interface {
 // it waits for. In a shared line a hint lets all waiters attempt without leaving the line. last
 // is the error of an attempt before, or nil.
 func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last error) error {
-	main := c.waitQueues.use(key)
-	defer main.done()
-	q := main.in(l)
-	w := q.join(a)
+	q, w, left := c.waitQueues.enter(key, l, a)
 	if call, is := a.(*acquisition); is {
 		call.stoodInLine = w != nil
 	}
-	for at := inLine; at != inFront; {
-		var err error
-		switch at, err = q.await(ctx, c.closing, w); at {
-		case hasHold:
-			return nil
-		case outside:
-			abandonLeft(q.takeLeft(false))
-			return q.waitError(ctx, err, last)
-		case inFront:
-			continue
+	if w != nil {
+		if at, err := c.waitInLine(ctx, q, w, a, last); at != inFront {
+			q.whole().done()
+			return err
 		}
-		if _, err = a.attempt(ctx, 1); err == nil || !worthWaiting(ctx, err) {
-			q.leave(w)
-			return q.waitError(ctx, err, last)
-		}
-		last = err
+		left = q.takeLeft(true)
 	}
-	c.takeOver(q, a)
-	defer c.leaveFront(q, a)
+	takeOver(left, a)
+	defer leaveFront(q, a)
 	err := c.waitInFront(ctx, q, a)
 	if q.frontEnds(a) {
 		err = nil
@@ -61,6 +48,25 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 		q.callAll()
 	}
 	return err
+}
+
+// waitInLine waits in line. It returns inFront, or how the wait has ended. last is as for wait.
+func (c *Client) waitInLine(ctx context.Context, q *waitQueue, w *waiter, a attempter, last error) (place, error) {
+	for {
+		switch at, err := q.await(ctx, c.closing, w); at {
+		case hasHold, inFront:
+			return at, nil
+		case outside:
+			abandonLeft(q.takeLeft(false))
+			return outside, q.waitError(ctx, err, last)
+		}
+		_, err := a.attempt(ctx, 1)
+		if err == nil || !worthWaiting(ctx, err) {
+			q.leave(w)
+			return outside, q.waitError(ctx, err, last)
+		}
+		last = err
+	}
 }
 
 // waitInFront is the wait loop of the library. The front of a wait queue asks, and rests

@@ -73,6 +73,11 @@ type waiter struct {
 func (q *waitQueue) join(who any) *waiter {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
+	return q.takePlace(who)
+}
+
+// takePlace is join. shard.mu is held.
+func (q *waitQueue) takePlace(who any) *waiter {
 	if !q.busy && q.standing == 0 {
 		q.busy, q.front, q.asksNow, q.waitsToBeTold = true, permitsOf(who), false, false
 		return nil
@@ -204,6 +209,15 @@ func (q *waitQueue) hasLine() bool {
 func (q *waitQueue) leaveFront(left any) any {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
+	q.next()
+	return q.leaveTo(left)
+}
+
+// exit is leaveFront for who has entered, and ends that use.
+func (q *waitQueue) exit(left any) any {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	defer q.whole().endUse()
 	q.next()
 	return q.leaveTo(left)
 }

@@ -30,11 +30,17 @@ type localHolds struct {
 func (q *waitQueue) holdBegan() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
+	q.countHold()
+}
+
+// countHold is holdBegan, and returns how often the hold may be passed on. shard.mu is held.
+func (q *waitQueue) countHold() (passes int) {
 	q.held++
 	q.standing++
 	q.turnGoesOn()
 	q.lastAnswer = lastAnswer{last: ErrNotAcquired}
 	q.drain()
+	return q.passesOfTurn()
 }
 
 // heldHere reports whether this client holds the key.
@@ -74,9 +80,10 @@ func (q *waitQueue) releaseBegins() bool {
 //
 // next is what the next in front goes on with, or nil. It is returned if there is nobody.
 func (q *waitQueue) holdReleased(told int64, noEcho, stood bool, next any) (left any) {
-	left = q.holdEnded(told, noEcho, stood, next)
-	q.whole().wakeFronts()
-	q.whole().done()
+	left, used := q.holdEnded(told, noEcho, stood, next)
+	if used {
+		q.whole().wakeFronts()
+	}
 	return left
 }
 
@@ -84,12 +91,14 @@ func (q *waitQueue) holdReleased(told int64, noEcho, stood bool, next any) (left
 // noEcho and stood are as for holdReleased.
 func (q *waitQueue) holdLeft(noEcho, stood bool) {
 	q.holdEnded(0, noEcho, stood, nil)
-	q.whole().done()
 }
 
-func (q *waitQueue) holdEnded(told int64, noEcho, stood bool, next any) (left any) {
+// holdEnded counts one hold less. used says that the wait queue has other users.
+func (q *waitQueue) holdEnded(told int64, noEcho, stood bool, next any) (left any, used bool) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
+	whole := q.whole()
+	defer whole.endUse()
 	if noEcho && q.ownMessages > 0 {
 		q.ownMessages--
 	}
@@ -105,9 +114,9 @@ func (q *waitQueue) holdEnded(told int64, noEcho, stood bool, next any) (left an
 	}
 	q.held--
 	if stood {
-		return q.standsNoMore(next)
+		next = q.standsNoMore(next)
 	}
-	return next
+	return next, whole.users > 1
 }
 
 // holdInDoubt has the first in line ask the server, because a release has failed. It may have

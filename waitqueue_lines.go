@@ -27,6 +27,14 @@ func (q *waitQueue) in(l line) *waitQueue {
 	}
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
+	return q.lineOf(l)
+}
+
+// lineOf is in. shard.mu is held.
+func (q *waitQueue) lineOf(l line) *waitQueue {
+	if l == onlyLine {
+		return q
+	}
 	lines := q.lines.Load()
 	if lines == nil {
 		lines = &queueLines{shared: q.newLine(true), exclusive: q.newLine(false)}

@@ -98,10 +98,8 @@ func (q *waitQueue) strangersPause() time.Duration {
 	return 0
 }
 
-// passesOfTurn returns how often a hold that begins may be passed on.
+// passesOfTurn returns how often a hold that begins may be passed on. shard.mu is held.
 func (q *waitQueue) passesOfTurn() int {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
 	if q.strangersKnown() || q.hasPollers() {
 		return q.line.Len()
 	}

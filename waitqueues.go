@@ -46,10 +46,38 @@ func (all *waitQueues) use(key string) *waitQueue {
 	shard := all.shard(key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	q := shard.queues[key]
+	return shard.use(key)
+}
+
+// enter takes a place in a line of the wait queue of a key, or the front, for which it returns no waiter,
+// but what was left for it. The caller counts as a user of the whole wait queue.
+func (all *waitQueues) enter(key string, l line, who any) (q *waitQueue, w *waiter, left any) {
+	shard := all.shard(key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	q = shard.use(key).lineOf(l)
+	if w = q.takePlace(who); w == nil {
+		left, q.left = q.left, nil
+	}
+	return q, w, left
+}
+
+// holdBegins counts a live hold of this client in a line of the wait queue of a key, as a user of the whole,
+// and returns how often the hold may be passed on.
+func (all *waitQueues) holdBegins(key string, l line) (q *waitQueue, passes int) {
+	shard := all.shard(key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	q = shard.use(key).lineOf(l)
+	return q, q.countHold()
+}
+
+// use is [waitQueues.use]. s.mu is held.
+func (s *queueShard) use(key string) *waitQueue {
+	q := s.queues[key]
 	if q == nil {
-		q = shard.fresh(key)
-		shard.queues[key] = q
+		q = s.fresh(key)
+		s.queues[key] = q
 	}
 	q.users++
 	return q
@@ -106,6 +134,11 @@ func (s *queueShard) drop(q *waitQueue) {
 func (q *waitQueue) done() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
+	q.endUse()
+}
+
+// endUse is done. shard.mu is held.
+func (q *waitQueue) endUse() {
 	q.users--
 	if q.users > 0 {
 		return
