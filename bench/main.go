@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -74,7 +75,7 @@ func (s *settings) check() error {
 		return errors.New("-reps: at least 1")
 	case s.time < time.Millisecond:
 		return errors.New("-dur: at least 1ms")
-	case len(s.chosenWorkloads()) == 0:
+	case len(s.chosenWorkloads())+len(s.chosenGrowths()) == 0:
 		return fmt.Errorf("-only: no workload matches %q", s.only)
 	}
 	return nil
@@ -110,4 +111,8 @@ func (s *settings) chosenWorkloads() []Workload {
 		}
 	}
 	return chosen
+}
+
+func (s *settings) chosenGrowths() []Growth {
+	return slices.DeleteFunc(growths(), func(g Growth) bool { return !matches(s.only, g.Name) })
 }

@@ -32,6 +32,7 @@ type sample struct {
 	Link       time.Duration
 	Peer       string
 	Repetition int
+	Size       int `json:",omitempty"` // of a growth
 	result
 }
 
@@ -95,6 +96,9 @@ func (b *bench) measureAll(ctx context.Context) {
 			b.measureWorkload(ctx, w, roundTrip)
 		}
 	}
+	for _, g := range b.chosenGrowths() {
+		b.measureGrowth(ctx, g)
+	}
 }
 
 // measureWorkload interleaves the repetitions: what disturbs the machine for a while disturbs all
@@ -111,7 +115,8 @@ func (b *bench) measureWorkload(ctx context.Context, w Workload, roundTrip time.
 			if c, ok := p.(Chooser); ctx.Err() != nil || missing[p.Name()] || ok && !c.Joins(w.Name) {
 				continue
 			}
-			s := sample{w.Name, roundTrip, p.Name(), repetition, b.measureOne(ctx, w, p, roundTrip)}
+			s := sample{Workload: w.Name, Link: roundTrip, Peer: p.Name(), Repetition: repetition}
+			s.result = b.measureOne(ctx, w, p, roundTrip)
 			switch {
 			case ctx.Err() != nil:
 				return // what was interrupted says nothing of the peer
