@@ -24,6 +24,7 @@ type bench struct {
 	version string // of the server
 	links   map[time.Duration]*link
 	samples []sample
+	costs   []costLine // nil if they were not to be counted
 }
 
 // A sample is the result of one measurement.
@@ -60,6 +61,11 @@ func run(ctx context.Context, s *settings) (err error) {
 	}
 	start := time.Now()
 	b.measureAll(ctx)
+	if matches(s.only, costsName) && ctx.Err() == nil {
+		if b.costs, err = b.countCosts(ctx); err != nil {
+			return err
+		}
+	}
 	if err := b.write(time.Since(start)); err != nil {
 		return err
 	}
@@ -75,7 +81,7 @@ func (b *bench) choosePeers(ctx context.Context) error {
 		if !matches(b.settings.peers, p.Name()) {
 			continue
 		}
-		if p.Name() == (redisson{}).Name() {
+		if p.Name() == (redisson{}).Name() && len(b.chosenWorkloads()) > 0 {
 			var err error
 			if b.java, err = buildRedisson(ctx); err != nil {
 				fmt.Println("Redisson is left out:", err)
@@ -88,6 +94,14 @@ func (b *bench) choosePeers(ctx context.Context) error {
 		return fmt.Errorf("-peers: no peer matches %q", b.settings.peers)
 	}
 	return nil
+}
+
+// countCosts counts in this process, where nothing else runs any more.
+func (b *bench) countCosts(ctx context.Context) ([]costLine, error) {
+	if err := b.server.reset(ctx); err != nil {
+		return nil, err
+	}
+	return countCosts(ctx, b.server.addr)
 }
 
 func (b *bench) measureAll(ctx context.Context) {

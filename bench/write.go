@@ -18,14 +18,22 @@ func (b *bench) write(took time.Duration) error {
 		return err
 	}
 	var text strings.Builder
-	text.WriteString(b.head(took))
+	text.WriteString("# Results\n\n" + b.head(took))
 	for _, c := range b.charts() {
 		fmt.Fprintf(&text, "\n## %s\n\n%s\n![%s](%s.svg)\n", c.title(), c.markdown(), c.title(), c.name())
 		if err := writePlot(b.out, c); err != nil {
 			return err
 		}
 	}
+	if b.costs != nil {
+		fmt.Fprintf(&text, "\n## What each operation costs\n\n%s", costTable(b.costs))
+	}
 	fmt.Print(text.String())
+	if b.docs != "" {
+		if err := b.writeDocs(b.head(took)); err != nil {
+			return err
+		}
+	}
 	samples, err := json.MarshalIndent(b.samples, "", "\t")
 	if err != nil {
 		return err
@@ -76,8 +84,8 @@ func (b *bench) charts() []chart {
 // head says under which conditions the run took place.
 func (b *bench) head(took time.Duration) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "# Results\n\n%s, %s, %d CPUs; %d repetitions of %v, in %v. ", b.version,
-		runtime.Version(), runtime.NumCPU(), b.repetitions, b.time, took.Round(time.Second))
+	fmt.Fprintf(&text, "%s, %s, %s/%s, %d CPUs; %d repetitions of %v, in %v. ", b.version,
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), b.repetitions, b.time, took.Round(time.Second))
 	text.WriteString("Figures are medians; \"x floor\" is the median of the ratios within one repetition.\n\n")
 	for _, p := range b.peers {
 		fmt.Fprintf(&text, "- %s: %s\n", p.Name(), p.About())
