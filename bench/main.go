@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -39,7 +40,7 @@ type settings struct {
 	many        int
 	links       []time.Duration // round trips; 0 is no link
 	only, peers string
-	out         string
+	out, docs   string
 }
 
 func parseFlags(args []string) (*settings, error) {
@@ -52,6 +53,7 @@ func parseFlags(args []string) (*settings, error) {
 	flags.StringVar(&s.peers, "peers", "*", "comma-separated peers; * matches any text; ratios need floor")
 	links := flags.String("link", "0,2ms", "comma-separated round trips to the server; 0 is the loopback interface alone")
 	flags.StringVar(&s.out, "out", "results", "directory for results.md and the plots")
+	flags.StringVar(&s.docs, "docs", "", "directory for the plots of a page, DIR.md, whose tables are filled in; ../docs/performance")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -74,7 +76,7 @@ func (s *settings) check() error {
 		return errors.New("-reps: at least 1")
 	case s.time < time.Millisecond:
 		return errors.New("-dur: at least 1ms")
-	case len(s.chosenWorkloads()) == 0:
+	case len(s.chosenWorkloads())+len(s.chosenGrowths()) == 0 && !matches(s.only, costsName):
 		return fmt.Errorf("-only: no workload matches %q", s.only)
 	}
 	return nil
@@ -110,4 +112,8 @@ func (s *settings) chosenWorkloads() []Workload {
 		}
 	}
 	return chosen
+}
+
+func (s *settings) chosenGrowths() []Growth {
+	return slices.DeleteFunc(growths(), func(g Growth) bool { return !matches(s.only, g.Name) })
 }

@@ -111,6 +111,11 @@ func execute(text string) (Metrics, error) {
 			return w.Run(e)
 		}
 	}
+	for _, g := range growths() {
+		if g.Name == e.Workload {
+			return grow(e, g)
+		}
+	}
 	return nil, fmt.Errorf("no workload %q", e.Workload)
 }
 

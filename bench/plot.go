@@ -23,12 +23,12 @@ const (
 
 var barColor = color.RGBA{R: 0x4c, G: 0x78, B: 0xa8, A: 0xff}
 
-// fileName is that of the plot.
-func (t table) fileName() string {
+// name is that of the workload and of the link.
+func (t table) name() string {
 	if t.link == 0 {
-		return t.workload.Name + ".svg"
+		return t.workload.Name
 	}
-	return t.workload.Name + "-" + t.link.String() + ".svg"
+	return t.workload.Name + "-" + t.link.String()
 }
 
 // title says what is measured, over which link.

@@ -24,6 +24,7 @@ type bench struct {
 	version string // of the server
 	links   map[time.Duration]*link
 	samples []sample
+	costs   []costLine // nil if they were not to be counted
 }
 
 // A sample is the result of one measurement.
@@ -32,6 +33,7 @@ type sample struct {
 	Link       time.Duration
 	Peer       string
 	Repetition int
+	Size       int `json:",omitempty"` // of a growth
 	result
 }
 
@@ -59,6 +61,11 @@ func run(ctx context.Context, s *settings) (err error) {
 	}
 	start := time.Now()
 	b.measureAll(ctx)
+	if matches(s.only, costsName) && ctx.Err() == nil {
+		if b.costs, err = b.countCosts(ctx); err != nil {
+			return err
+		}
+	}
 	if err := b.write(time.Since(start)); err != nil {
 		return err
 	}
@@ -74,7 +81,7 @@ func (b *bench) choosePeers(ctx context.Context) error {
 		if !matches(b.settings.peers, p.Name()) {
 			continue
 		}
-		if p.Name() == (redisson{}).Name() {
+		if p.Name() == (redisson{}).Name() && len(b.chosenWorkloads()) > 0 {
 			var err error
 			if b.java, err = buildRedisson(ctx); err != nil {
 				fmt.Println("Redisson is left out:", err)
@@ -89,11 +96,22 @@ func (b *bench) choosePeers(ctx context.Context) error {
 	return nil
 }
 
+// countCosts counts in this process, where nothing else runs any more.
+func (b *bench) countCosts(ctx context.Context) ([]costLine, error) {
+	if err := b.server.reset(ctx); err != nil {
+		return nil, err
+	}
+	return countCosts(ctx, b.server.addr)
+}
+
 func (b *bench) measureAll(ctx context.Context) {
 	for _, w := range b.chosenWorkloads() {
 		for _, roundTrip := range b.settings.links {
 			b.measureWorkload(ctx, w, roundTrip)
 		}
+	}
+	for _, g := range b.chosenGrowths() {
+		b.measureGrowth(ctx, g)
 	}
 }
 
@@ -111,7 +129,8 @@ func (b *bench) measureWorkload(ctx context.Context, w Workload, roundTrip time.
 			if c, ok := p.(Chooser); ctx.Err() != nil || missing[p.Name()] || ok && !c.Joins(w.Name) {
 				continue
 			}
-			s := sample{w.Name, roundTrip, p.Name(), repetition, b.measureOne(ctx, w, p, roundTrip)}
+			s := sample{Workload: w.Name, Link: roundTrip, Peer: p.Name(), Repetition: repetition}
+			s.result = b.measureOne(ctx, w, p, roundTrip)
 			switch {
 			case ctx.Err() != nil:
 				return // what was interrupted says nothing of the peer

@@ -138,12 +138,17 @@ func (t table) cells(r row, c Column) string {
 const whyLimit = 160
 
 func (r row) failure(text string) string {
-	why := []rune(strings.NewReplacer("\n", " ", "|", "/").Replace(r.why))
-	if len(why) > whyLimit {
-		why = append(why[:whyLimit], '…')
-	}
 	if r.failed == r.samples {
-		return "failed: " + string(why)
+		return "failed: " + brief(r.why)
 	}
-	return fmt.Sprintf("%s (%d of %d failed: %s)", text, r.failed, r.samples, string(why))
+	return fmt.Sprintf("%s (%d of %d failed: %s)", text, r.failed, r.samples, brief(r.why))
+}
+
+// brief makes an error fit into a cell.
+func brief(why string) string {
+	text := []rune(strings.NewReplacer("\n", " ", "|", "/").Replace(why))
+	if len(text) > whyLimit {
+		text = append(text[:whyLimit], '…')
+	}
+	return string(text)
 }

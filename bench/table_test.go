@@ -12,11 +12,11 @@ import (
 var rates = Workload{Name: "rates", Title: "Rates", Primary: "grants/s", Columns: []Column{{"grants/s", 0}, {overlapsMetric, 0}}}
 
 func rate(peer string, repetition int, grants float64) sample {
-	return sample{rates.Name, 0, peer, repetition, result{Metrics: Metrics{"grants/s": grants}}}
+	return sample{Workload: rates.Name, Peer: peer, Repetition: repetition, result: result{Metrics: Metrics{"grants/s": grants}}}
 }
 
 func failure(peer string, repetition int, why string) sample {
-	return sample{rates.Name, 0, peer, repetition, result{Error: why}}
+	return sample{Workload: rates.Name, Peer: peer, Repetition: repetition, result: result{Error: why}}
 }
 
 // The machine is slower in one repetition than in the next. The ratio of the medians would be
@@ -66,7 +66,7 @@ func TestLinksHaveTablesOfTheirOwn(t *testing.T) {
 	samples := []sample{rate("floor", 0, 1000), slow}
 	made := tabulate(samples, rates, slow.Link, []string{"floor"})
 	assert.InDelta(t, 10, made.rows[0].medians["grants/s"], 0)
-	assert.Equal(t, "rates-2ms.svg", made.fileName())
+	assert.Equal(t, "rates-2ms", made.name())
 }
 
 // One overlap in one repetition must show, also when others have none and when the peer failed.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,14 +18,22 @@ func (b *bench) write(took time.Duration) error {
 		return err
 	}
 	var text strings.Builder
-	text.WriteString(b.head(took))
-	for _, t := range b.tables() {
-		fmt.Fprintf(&text, "\n## %s\n\n%s\n![%s](%s)\n", t.title(), t.markdown(), t.title(), t.fileName())
-		if err := b.writePlot(t); err != nil {
+	text.WriteString("# Results\n\n" + b.head(took))
+	for _, c := range b.charts() {
+		fmt.Fprintf(&text, "\n## %s\n\n%s\n![%s](%s.svg)\n", c.title(), c.markdown(), c.title(), c.name())
+		if err := writePlot(b.out, c); err != nil {
 			return err
 		}
 	}
+	if b.costs != nil {
+		fmt.Fprintf(&text, "\n## What each operation costs\n\n%s", costTable(b.costs))
+	}
 	fmt.Print(text.String())
+	if b.docs != "" {
+		if err := b.writeDocs(b.head(took)); err != nil {
+			return err
+		}
+	}
 	samples, err := json.MarshalIndent(b.samples, "", "\t")
 	if err != nil {
 		return err
@@ -35,36 +44,48 @@ func (b *bench) write(took time.Duration) error {
 	)
 }
 
-func (b *bench) writePlot(t table) (err error) {
-	file, err := os.Create(filepath.Join(b.out, t.fileName()))
+// A chart is a table of the results, with a plot.
+type chart interface {
+	name() string
+	title() string
+	markdown() string
+	plot(w io.Writer) error
+}
+
+func writePlot(dir string, c chart) (err error) {
+	file, err := os.Create(filepath.Join(dir, c.name()+".svg"))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	return t.plot(file)
+	return c.plot(file)
 }
 
-func (b *bench) tables() []table {
+// charts returns what was measured, in the order of the workloads.
+func (b *bench) charts() []chart {
 	var names []string
 	for _, p := range b.peers {
 		names = append(names, p.Name())
 	}
-	var tables []table
+	var charts []chart
 	for _, w := range b.chosenWorkloads() {
 		for _, link := range b.settings.links {
 			if t := tabulate(b.samples, w, link, names); len(t.rows) > 0 {
-				tables = append(tables, t)
+				charts = append(charts, t)
 			}
 		}
 	}
-	return tables
+	for _, g := range b.chosenGrowths() {
+		charts = append(charts, newGrowthChart(g, b.samples))
+	}
+	return charts
 }
 
 // head says under which conditions the run took place.
 func (b *bench) head(took time.Duration) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "# Results\n\n%s, %s, %d CPUs; %d repetitions of %v, in %v. ", b.version,
-		runtime.Version(), runtime.NumCPU(), b.repetitions, b.time, took.Round(time.Second))
+	fmt.Fprintf(&text, "%s, %s, %s/%s, %d CPUs; %d repetitions of %v, in %v. ", b.version,
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), b.repetitions, b.time, took.Round(time.Second))
 	text.WriteString("Figures are medians; \"x floor\" is the median of the ratios within one repetition.\n\n")
 	for _, p := range b.peers {
 		fmt.Fprintf(&text, "- %s: %s\n", p.Name(), p.About())

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+// A scenario is operations on one object, one after the other. It ends as it began.
+type scenario struct {
+	object string
+	steps  func(c *counting) ([]step, error)
+	shared bool // a goroutine of the other client takes part
+}
+
+// A step is an operation. One without a name is not counted.
+type step struct {
+	name string
+	do   func() error
+}
+
+// A lockMaker makes one kind of lock.
+type lockMaker func(c *latchkey.Client) latchkey.Locker
+
+func scenarios() []scenario {
+	kinds := []struct {
+		name string
+		open lockMaker
+	}{
+		{"Mutex", func(c *latchkey.Client) latchkey.Locker { return c.NewMutex("mutex") }},
+		{"Lock", func(c *latchkey.Client) latchkey.Locker { return c.NewLock("lock") }},
+		{"FencedLock", func(c *latchkey.Client) latchkey.Locker { return c.NewFencedLock("fenced") }},
+		{"SpinLock", func(c *latchkey.Client) latchkey.Locker { return c.NewSpinLock("spin", latchkey.Backoff{}) }},
+		{"FairLock", func(c *latchkey.Client) latchkey.Locker { return c.NewFairLock("fair") }},
+		{"RWLock, reader", func(c *latchkey.Client) latchkey.Locker { return c.NewRWLock("read").Reader() }},
+		{"RWLock, writer", func(c *latchkey.Client) latchkey.Locker { return c.NewRWLock("write").Writer() }},
+	}
+	var all []scenario
+	for _, k := range kinds {
+		all = append(all, scenario{k.name, k.open.alone, false})
+		if k.name == "RWLock, reader" {
+			continue // readers share it
+		}
+		all = append(all, scenario{k.name, k.open.refused, false})
+		if k.name != "SpinLock" { // which polls
+			all = append(all, scenario{k.name, k.open.waits, true})
+		}
+	}
+	return append(all,
+		scenario{"MultiLock of 2", lockMaker(func(c *latchkey.Client) latchkey.Locker {
+			return latchkey.NewMultiLock(c.NewLock("multi1"), c.NewLock("multi2"))
+		}).alone, false},
+		scenario{"Semaphore", semaphoreSteps, false}, scenario{"PermitSemaphore", permitSteps, false}, scenario{"CountDownLatch", latchSteps, false})
+}
+
+func (open lockMaker) alone(c *counting) ([]step, error) {
+	lock := open(c.one)
+	var hold *latchkey.Hold
+	return []step{
+		{"Lock", func() (err error) { hold, err = lock.Lock(c.ctx); return err }},
+		{"Extend", func() error { return hold.Extend(c.ctx, time.Minute) }},
+		{"Unlock", func() error { return hold.Unlock(c.ctx) }},
+	}, nil
+}
+
+func (open lockMaker) refused(c *counting) ([]step, error) {
+	lock, other := open(c.one), open(c.two)
+	var hold *latchkey.Hold
+	return []step{
+		{"", func() (err error) { hold, err = other.Lock(c.ctx); return err }},
+		{tryRefused, func() error { return refused(lock.TryLock(c.ctx)) }},
+		{"", func() error { return hold.Unlock(c.ctx) }},
+	}, nil
+}
+
+func (open lockMaker) waits(c *counting) ([]step, error) {
+	lock, other := open(c.one), open(c.two)
+	var hold *latchkey.Hold
+	var waiter <-chan attempt
+	return []step{
+		{"", func() (err error) { hold, err = other.Lock(c.ctx); return err }},
+		{lockRefused + " and waiting", func() error { waiter = inBackground(c.ctx, lock); return nil }},
+		{unlockGrants, func() error {
+			if err := hold.Unlock(c.ctx); err != nil {
+				return err
+			}
+			got := <-waiter
+			hold = got.hold
+			return got.err
+		}},
+		{"", func() error { return hold.Unlock(c.ctx) }},
+	}, nil
+}
+
+func semaphoreSteps(c *counting) ([]step, error) {
+	s := c.one.NewSemaphore("semaphore")
+	_, err := s.TrySetPermits(c.ctx, 1)
+	return []step{
+		{acquires, func() error { return s.Acquire(c.ctx, 1) }},
+		{acquireRefused, func() error { return refused(nil, s.TryAcquire(c.ctx, 1)) }},
+		{releases, func() error { return s.Release(c.ctx, 1) }},
+		{"Stats", func() error { _, err := s.Stats(c.ctx); return err }},
+	}, err
+}
+
+func permitSteps(c *counting) ([]step, error) {
+	s := c.one.NewPermitSemaphore("permits")
+	_, err := s.TrySetPermits(c.ctx, 1)
+	var permit *latchkey.Permit
+	return []step{
+		{acquires, func() (err error) { permit, err = s.Acquire(c.ctx); return err }},
+		{acquireRefused, func() error { _, err := s.TryAcquire(c.ctx); return refused(nil, err) }},
+		{"Extend", func() error { return permit.Extend(c.ctx, time.Minute) }},
+		{releases, func() error { return permit.Release(c.ctx) }},
+		{"Stats", func() error { _, err := s.Stats(c.ctx); return err }},
+	}, err
+}
+
+func latchSteps(c *counting) ([]step, error) {
+	l := c.one.NewCountDownLatch("latch")
+	countDown := func() error { _, err := l.CountDown(c.ctx); return err }
+	return []step{
+		{"TrySetCount", func() error { _, err := l.TrySetCount(c.ctx, 2); return err }},
+		{"CountDown", countDown},
+		{"CountDown to 0", countDown},
+		{"Await, open", func() error { return l.Await(context.WithoutCancel(c.ctx)) }},
+	}, nil
+}
