@@ -33,7 +33,7 @@ func sectionOf(page, name string) (string, bool) {
 }
 
 // writeDocs fills the page beside the directory of its plots with what was measured, and writes
-// the plots that it shows.
+// the plots that it shows. The conditions are those of the comparison: a run without one keeps them.
 func (b *bench) writeDocs(conditions string) error {
 	name := filepath.Clean(b.docs) + ".md"
 	page, err := os.ReadFile(name)
@@ -43,7 +43,10 @@ func (b *bench) writeDocs(conditions string) error {
 	if err := os.MkdirAll(b.docs, 0o755); err != nil {
 		return err
 	}
-	texts := map[string]string{"conditions": conditions}
+	texts := map[string]string{}
+	if len(b.chosenWorkloads()) > 0 {
+		texts["conditions"] = conditions
+	}
 	if b.costs != nil {
 		texts[costsName] = costTable(b.costs)
 	}
