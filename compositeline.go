@@ -123,7 +123,7 @@ func (l *compositeLock) waitInLine(ctx context.Context, r *request, settings []s
 		q.takeLeft(false)
 		return nil, l.waitError(ctx, q, err)
 	}
-	defer q.leaveFront(nil)
+	defer q.leaveFront()
 	if err := l.line.letOthersGo(ctx, q.takeLeft(true)); err != nil {
 		return nil, l.waitError(ctx, q, err)
 	}

@@ -23,12 +23,12 @@ func TestWaitQueue_lets_waiters_in_one_by_one_in_order(t *testing.T) {
 		go func() {
 			if awaitFront(ctx, q, nil) == nil {
 				entered <- i
-				q.leaveFront(nil)
+				q.leaveFront()
 			}
 		}()
 		require.Eventually(t, func() bool { return q.waiting() > before }, time.Second, time.Microsecond)
 	}
-	q.leaveFront(nil)
+	q.leaveFront()
 	for i := range waiters {
 		require.Equal(t, i, <-entered)
 	}
@@ -50,7 +50,7 @@ func TestWaitQueue_leaver_in_line_is_skipped(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, <-left, context.Canceled)
 	require.Zero(t, q.waiting())
-	q.leaveFront(nil)
+	q.leaveFront()
 	require.NoError(t, awaitFront(context.Background(), q, nil))
 }
 

@@ -32,7 +32,7 @@ func TestPassPermits_to_one_that_comes_to_the_front(t *testing.T) {
 	next := &permitRequest{count: 1}
 	w := q.join(next)
 	q.frontEnds(front)
-	q.leaveFront(nil)
+	q.leaveFront()
 	require.True(t, q.passPermits(1))
 	require.Equal(t, hasHold, q.leave(w))
 	require.Nil(t, q.join(&permitRequest{count: 1}), "the front is free")

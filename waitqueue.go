@@ -28,7 +28,7 @@ type waitQueue struct {
 	sub         *subscription // to the messages of the key, or nil
 	reliedUntil time.Time     // when nobody needs them any more, or zero if that is never
 	open        any           // what others may have along with the holders of this client, or nil
-	left        any           // what the next in front goes on with, or nil: see leaveFront
+	left        any           // what the next in front goes on with, or nil: see exit
 	queueUse
 	waitLine
 	localHolds
@@ -204,16 +204,15 @@ func (q *waitQueue) hasLine() bool {
 	return q.line.Len() > 0
 }
 
-// leaveFront leaves the front to the next in line, who goes on with left: see takeLeft. It is
-// returned if there is nobody.
-func (q *waitQueue) leaveFront(left any) any {
+// leaveFront leaves the front to the next in line.
+func (q *waitQueue) leaveFront() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.next()
-	return q.leaveTo(left)
 }
 
-// exit is leaveFront for who has entered, and ends that use.
+// exit leaves the front to the next in line, who goes on with left: see takeLeft. It is returned if there is
+// nobody. The use of the wait queue ends that began with enter.
 func (q *waitQueue) exit(left any) any {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
