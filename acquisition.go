@@ -25,7 +25,7 @@ type acquisition struct {
 	under     *holdState      // that the call is to enter again, or nil
 	passed    *holdState      // of an ownership that was passed to this call, or nil
 	queued    protocol        // of the attempts that wait in a queue on the server, or nil
-	since     transport.Stamp // just before the first attempt
+	since     transport.Stamp // before the first attempt, or when the call began
 	inLine    bool            // it waits, and the server is to know that
 	hasTurn   bool            // of the ownership, which others may know
 	holder    string          // of the lock, when the last attempt was refused, or ""
@@ -68,8 +68,8 @@ func (p *primitive) acquire(ctx context.Context, verb string, waits bool, settin
 // acquisitions are calls that are over, and that nobody knows any more.
 var acquisitions = sync.Pool{New: func() any { return new(acquisition) }}
 
-// noArgs returns room for the arguments of what is sent.
-func (a *acquisition) noArgs() []string {
+// argsBuffer returns room for the arguments of what is sent.
+func (a *acquisition) argsBuffer() []string {
 	if a.args == nil {
 		a.args = new([8]string)
 	}

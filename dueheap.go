@@ -31,7 +31,7 @@ func (h *dueHeap[T]) put(item T) {
 	switch at := *item.place(); {
 	case at >= 0:
 		heap.Fix(&h.items, at)
-	case at == nowhere:
+	case at == nowhere: // one that is fresh already has no order
 		*item.place() = nowhere - 1 - len(h.fresh)
 		h.fresh = append(h.fresh, item)
 	}

@@ -79,7 +79,8 @@ func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
 	o := a.ownership
 	w := &fairWaiter{list: l, ownership: o, queue: l.client.waitQueues.use(o.lock.waiterChannel(o.wire))}
 	w.queue.doNotLinger()
-	o.entry = &queueEntry{made: a.since, lease: min(a.lease, l.client.options.StaleWaiterTimeout), waiter: w}
+	e := o.ownEntry(a.since)
+	e.lease, e.waiter = min(a.lease, l.client.options.StaleWaiterTimeout), w
 	a.queued = fairProtocol{waiters: l, waiter: w}
 	defer l.remove(w)
 	return l.client.waitInFront(ctx, w.queue, fairAttempter{a, l, w})

@@ -39,7 +39,7 @@ type queueEntry struct {
 var noEntry = &queueEntry{}
 
 // ownEntry returns the entry of an owner, which is made if it has none: it was not known to the server
-// at that time. Only who goes on with the ownership calls it, before anything is heard of the owner.
+// at that time. Only who goes on with the ownership calls it, for the first time before anything is heard of the owner.
 func (o *ownership) ownEntry(made transport.Stamp) *queueEntry {
 	o.mu.Lock()
 	defer o.mu.Unlock()

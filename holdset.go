@@ -237,4 +237,4 @@ func (s *holdSet) pastLimit(now transport.Stamp) (past []*holdState) {
 }
 
 // noteCount takes note that the server is about to be asked to count so many.
-func (s *holdSet) noteCount(count int) { s.most = max(s.most, int32(count)) } //nolint:gosec // maxCount is lower
+func (s *holdSet) noteCount(count int) { s.most = max(s.most, int32(count)) } //nolint:gosec // there are fewer holds

@@ -45,14 +45,14 @@ type stringProtocol struct{}
 func (stringProtocol) acquireCall(a *acquisition, _, round int) call {
 	o := a.ownership
 	if round == 0 && !o.mayStandInQueue() {
-		return call{mutexSet, o.lock.alone(), append(a.noArgs(), o.wire, o.client.leaseText(a.lease))}
+		return call{mutexSet, o.lock.alone(), append(a.argsBuffer(), o.wire, o.client.leaseText(a.lease))}
 	}
 	entry, standing := a.queueEntry()
 	keys := o.lock.alone()
 	if entry != "" || standing != "" {
 		keys = o.lock.queued()
 	}
-	return call{mutexAcquire, keys, append(a.noArgs(), o.wire, o.client.leaseText(a.lease), entry, standing)}
+	return call{mutexAcquire, keys, append(a.argsBuffer(), o.wire, o.client.leaseText(a.lease), entry, standing)}
 }
 
 func (stringProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
@@ -111,7 +111,7 @@ func withoutUsual(args, usual []string) []string {
 // acquireArgs are what all scripts that acquire a hash are told first.
 func (a *acquisition) acquireArgs(count int) []string {
 	o := a.ownership
-	return append(a.noArgs(), o.wire, o.client.leaseText(a.lease), strconv.Itoa(count), o.guestID, o.client.tokenFloor)
+	return append(a.argsBuffer(), o.wire, o.client.leaseText(a.lease), strconv.Itoa(count), o.guestID, o.client.tokenFloor)
 }
 
 func (hashProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {

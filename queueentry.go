@@ -122,7 +122,9 @@ func (a *acquisition) takeGrant() (begun, known bool) {
 func (o *ownership) seenInQueue(since string, sent transport.Stamp) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.entry.since, o.entry.seen = since, sent
+	if o.entry != noEntry {
+		o.entry.since, o.entry.seen = since, sent
+	}
 }
 
 // isEnough reports whether what is left of the lease of a grant, counted from then, will do until it
@@ -287,8 +289,8 @@ func takeOver(left any, a attempter) {
 	}
 }
 
-// leaveFront leaves the front and the wait queue, and what the next in line can go on with.
-func leaveFront(q *waitQueue, a attempter) {
+// exit leaves the front and the wait queue, and what the next in line can go on with.
+func exit(q *waitQueue, a attempter) {
 	var left any
 	if s, is := a.(successor); is {
 		left = s.leave()

@@ -55,7 +55,7 @@ func (r *registry) known(name ownedName) *ownership {
 		return o
 	}
 	o := r.live[name.owner.number]
-	if o == nil || o.owner() != name.owner || o.lock.key != name.key || o.lock.spec.side != name.side {
+	if o == nil || o.wire != name.owner.String() || o.lock.key != name.key || o.lock.spec.side != name.side {
 		return nil
 	}
 	return o

@@ -205,7 +205,7 @@ func (o *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 	}
 	o.mu.Lock()
 	if err == nil && o.doubt.acquisition == nil {
-		o.holds.most = int32(count) //nolint:gosec // maxCount is lower
+		o.holds.most = int32(count) //nolint:gosec // there are fewer holds
 	}
 	o.mu.Unlock()
 	return releaseAnswer{a, count}, err

@@ -85,8 +85,8 @@ func (r *request) waitForSet(err error) error {
 	return err
 }
 
-// owner is who is to have the lock, or the zero Owner if nobody was named.
-func (r *request) owner() Owner {
+// named is the owner that By has named, or the zero Owner.
+func (r *request) named() Owner {
 	if r.by == nil {
 		return Owner{}
 	}

@@ -6,7 +6,7 @@ import "context"
 // of the hold on the context, or of the owner on the context. Without any of them
 // it returns nil: the owner is to be a fresh one.
 func resolveOwner(ctx context.Context, a *acquisition) (*ownership, error) {
-	p, owner := a.lock, a.owner()
+	p, owner := a.lock, a.named()
 	if owner.IsZero() {
 		if h := holdFrom(ctx, p, ""); h != nil {
 			a.under = h

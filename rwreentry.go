@@ -25,7 +25,7 @@ func waitToRead(ctx context.Context, a *acquisition) error {
 
 // resolveSide is [resolveOwner] for the sides of a read/write lock.
 func resolveSide(ctx context.Context, a *acquisition) (*ownership, error) {
-	p, owner := a.lock, a.owner()
+	p, owner := a.lock, a.named()
 	if owner.IsZero() {
 		if h := holdFrom(ctx, p, p.spec.side); h != nil {
 			a.under = h

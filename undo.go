@@ -86,7 +86,7 @@ type undoPlan struct {
 type pendingUndo struct {
 	what       undoable
 	slot       uint16
-	index      int                  // in the queue, or -1: it is in the line of its node, or under way
+	index      int                  // its place in the queue: it is in the line of its node, or under way
 	again      bool                 // it was added once more meanwhile
 	due        time.Duration        // when the next command is to be sent
 	pause      time.Duration        // after the answer to that
@@ -113,7 +113,7 @@ func (u *undoer) add(what undoable, plan undoPlan) {
 	case known == nil:
 		u.pending[what] = p
 		u.queue.put(p)
-	case known.index >= 0:
+	case known.index != nowhere:
 		p.due = min(p.due, known.due)
 		known.merge(p)
 		u.queue.put(known)

@@ -48,7 +48,7 @@ func (w *watchdog) verify(now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, o := range found {
-		if o.schedule.index >= 0 && o.schedule.verifyAt <= now { // it may be over by now, or renewed
+		if o.schedule.index != nowhere && o.schedule.verifyAt <= now { // it may be over by now, or renewed
 			w.startRenewal(o)
 		}
 	}

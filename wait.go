@@ -38,7 +38,7 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 		left = q.takeLeft(true)
 	}
 	takeOver(left, a)
-	defer leaveFront(q, a)
+	defer exit(q, a)
 	err := c.waitInFront(ctx, q, a)
 	if q.frontEnds(a) {
 		err = nil

@@ -4,7 +4,7 @@
 -- KEYS[1] lock hash (see lock_acquire.lua)
 -- KEYS[2] queue, KEYS[3] deadlines, KEYS[4] notes (see fair_notes.lua)
 -- KEYS[5] fencing counter
--- ARGV[1] to ARGV[6] as in lock_release.lua: owner, count, part, PUBLISH or
+-- ARGV[1] to ARGV[6]: owner, count, part, PUBLISH or
 --         SPUBLISH, channel, raise. Each waiter has a channel of its own, which begins
 --         with that of the lock; a forced release tells that one too, since it does not
 --         know what kind of lock it is

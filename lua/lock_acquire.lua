@@ -12,7 +12,7 @@
 -- ARGV[6] how many tokens to reserve, of a fenced lock; each call for the owner says the same
 -- ARGV[7] the entry of the owner, which waits in the queue if it is refused, or ''
 -- ARGV[8] the entry of the owner, if it may stand in the queue already, or ''
--- From ARGV[3] on, what is at the end and '', or in ARGV[3] '1', is left out.
+-- Usual are '1' for ARGV[3] and '' for the others. From ARGV[3] on, usual arguments at the end are left out.
 --
 -- Reply   nil, or the first fencing token as a string: acquired
 --         array: refused; remaining ms of the holder, -1 if it has no expiry, and its

@@ -6,20 +6,20 @@
 -- KEYS[2] queue (see grant.lua), KEYS[3] fencing counter; without them nothing is handed over
 -- ARGV[1] owner
 -- ARGV[2] channel of the lock
--- ARGV[3] hold count of this client after this call, '0' as a rule; -1 drops the whole
---         hold of the owner, whatever its count
--- ARGV[4] '' if the owner was made by this client, else the name of its part
--- ARGV[5] ms to which the remaining time is raised if the lock stays held, or '0'
--- ARGV[6] 'PUBLISH' or 'SPUBLISH'
--- ARGV[7] the entry of the owner, if it may stand in the queue, or ''
--- ARGV[8] the entry of the owner for which this client wants the lock again, or ''
+-- ARGV[3] hold count of this client after this call, '0' for the last release; -1 drops
+--         the whole hold of the owner, whatever its count
+-- ARGV[4] '' if the owner was made by this client, or the name of its part
+-- ARGV[5] '0', or ms to which the remaining time is raised if the lock stays held
+-- ARGV[6] 'PUBLISH', or SPUBLISH
+-- ARGV[7] '', or the entry of the owner, if it may stand in the queue
+-- ARGV[8] '', or the entry of the owner for which this client wants the lock again
 -- ARGV[9], ARGV[10] what the channel of a client begins and ends with, 'latchkey:{' and '}'
 -- ARGV[11] '1' if the server counts all receivers of a message
--- ARGV[12] the lease in ms that ARGV[8] has if it is granted the lock in the reply, or '0'
--- From ARGV[3] on, what is at the end and as quoted first is left out.
+-- ARGV[12] '0', or the lease in ms that ARGV[8] has if it is granted the lock in the reply
+-- What stands in quotes is usual. From ARGV[3] on, usual arguments at the end are left out.
 --
 -- Reply   nil: this client has no part in the lock; what stood in the queue does no more
---         status HELD: the owner holds it still, by this client or by guests
+--         status HELD: the owner holds it still
 --         integer: the lock is free; how many subscribers were told, -1 if the
 --         server refused the message
 --         array: the lock has a new owner; that owner and its first fencing token
@@ -28,7 +28,7 @@
 -- and not otherwise. A lock that is found free is handed over too: this heals what was
 -- lost.
 --
--- Cost: 3 commands for the last release with nobody in the queue, 8 with a grant. Works
+-- Cost: 4 commands for the last release with nobody in the queue, 8 with a grant. Works
 -- on a server that is out of memory. Idempotent: counts are absolute; on a lock of
 -- somebody else it does nothing, and ARGV[8] is entered only by the call that frees.
 local key, queue, counter = KEYS[1], KEYS[2], KEYS[3]
@@ -42,24 +42,17 @@ if queue and own ~= '' then
   redis.pcall('zrem', queue, own)
 end
 local left
-if count == '0' and me == '' then
+if count == '0' and me == '' and redis.call('hlen', key) == 1 then
   left = redis.call('hdel', key, owner) == 1 and 'FREE'
-  local others = left and redis.pcall('exists', key, queue or key)
-  if others == 0 and next == '' then
-    return tell(publish, channel)
-  end
-  if left and redis.call('exists', key) == 1 then
-    -- Its guests are still in it. The owner leaves them as any other part does.
-    redis.call('hset', key, owner, (redis.call('hmget', key, owner .. '@')[1] or 0) + 1)
-    left = nil
-  end
-end
-if left == nil then
+else
   --@include lock_leave
   left = leave(tonumber(count), tonumber(ARGV[5] or '0'))
 end
 if left == 'HELD' then
   return redis.status_reply(left)
+end
+if left == 'FREE' and next == '' and not (queue and redis.pcall('exists', queue) == 1) then
+  return tell(publish, channel)
 end
 if not left and not (queue and redis.call('exists', key) == 0 and redis.pcall('exists', queue) == 1) then
   return false

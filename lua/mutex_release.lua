@@ -6,11 +6,11 @@
 -- KEYS[2] queue (see grant.lua); without it nothing is handed over
 -- ARGV[1] token
 -- ARGV[2] channel of the lock
--- ARGV[3] 'PUBLISH' or 'SPUBLISH'
+-- ARGV[3] 'PUBLISH', or SPUBLISH
 -- ARGV[4] to ARGV[9] as ARGV[7] to ARGV[12] of lock_release.lua
--- ARGV[10] ms for which the mutex is to stay free, so that users of the recipe that poll find it,
---          or '0'. If several clients wait, it does one out of so many times
--- From ARGV[3] on, what is at the end and as quoted first is left out.
+-- ARGV[10] '0', or ms for which the mutex is to stay free, so that users of the recipe that poll
+--          find it. If several clients wait, it does one out of so many times
+-- What stands in quotes is usual. From ARGV[3] on, usual arguments at the end are left out.
 --
 -- Reply   nil: the token does not hold the lock; what stood in the queue does no more
 --         integer: the lock is free; how many subscribers were told, -1 if the

@@ -15,14 +15,14 @@ type FIFOMutex struct {
 	line  *fifoLine // made for the first who waits
 }
 
-// States of a FIFOMutex. It is awaited if and only if somebody is in line; fifoLine.note sets that.
+// States of a FIFOMutex. It is awaited if and only if somebody is in line: enqueue and note see to that.
 const (
 	fifoFree int32 = iota
 	fifoTaken
 	fifoAwaited
 )
 
-// fifoLine is who waits for a FIFOMutex. Its mu guards it.
+// fifoLine is who waits for a FIFOMutex, whose mu guards it.
 type fifoLine struct {
 	queue []chan struct{}
 	// renewal is the place in the queue of the renewal, of which there is one at a time.
@@ -63,7 +63,7 @@ func (m *FIFOMutex) enqueue(renews bool) chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for m.state.Load() != fifoAwaited && !m.state.CompareAndSwap(fifoTaken, fifoAwaited) {
-		if m.TryLock() {
+		if m.state.CompareAndSwap(fifoFree, fifoTaken) {
 			return nil
 		}
 	}

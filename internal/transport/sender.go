@@ -117,8 +117,8 @@ func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 		case Uncertain:
 			a.noteDoubt(sentIn)
 		}
-		asked, _ = s.now()
-		left := on.Patience - asked.Since(a.Asked)
+		failed, _ := s.now()
+		left := on.Patience - failed.Since(a.Asked)
 		if err = restBeforeRetry(ctx, stop, pause, left, explained(err)); err != nil {
 			return a, err
 		}
