@@ -24,9 +24,7 @@ func TestPageIsFilled(t *testing.T) {
 
 // The table of costs in the page is what is counted. It runs alone, since it counts allocations.
 func TestCostsOfThePage(t *testing.T) {
-	if _, err := serverProgram(); err != nil {
-		t.Skip(err)
-	}
+	needServer(t)
 	page, err := os.ReadFile("../docs/performance.md")
 	require.NoError(t, err)
 	said, found := sectionOf(string(page), costsName)

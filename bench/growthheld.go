@@ -46,7 +46,8 @@ func growHolds(e *env, s *stopwatch) error {
 	return s.timePairs(clients[1].NewLock(growingName), lockOne, unlockOne)
 }
 
-// timeRenewals has two periods pass, and notes how long one hold took. Holds are renewed together.
+// timeRenewals has two periods pass, in which the client renews each hold by itself, and notes how long one
+// took. Holds are renewed together.
 func (s *stopwatch) timeRenewals() error {
 	scripts, err := s.scripts(func() error { time.Sleep(growingLease * 2 / 3); return nil })
 	if err != nil {

@@ -125,7 +125,8 @@ func (e *env) length(command, key string) (int64, error) {
 	return e.server.Do(e.ctx, e.server.B().Arbitrary(command).Keys(key).Build()).AsInt64()
 }
 
-// awaitLength returns when a key has so many members.
+// awaitLength returns when a key has so many members. Nobody is told of that: it asks, with a pause, so that
+// the questions do not hold up what is measured.
 func (e *env) awaitLength(command, key string, want int64) error {
 	for end := time.Now().Add(drainLimit); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
 		if n, err := e.length(command, key); err != nil || n == want {

@@ -59,7 +59,8 @@ func (m *monitor) read() (commands, calls int, err error) {
 	}
 }
 
-// quiet is read, once nothing has come for a while.
+// quiet is read, once nothing has come for a while: the client may send more in the background, after the
+// operation.
 func (m *monitor) quiet() (commands, calls int, err error) {
 	for idle := 0; idle < 3; idle++ {
 		time.Sleep(10 * time.Millisecond)
