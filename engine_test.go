@@ -37,7 +37,7 @@ func TestWaitQueue_lets_waiters_in_one_by_one_in_order(t *testing.T) {
 func (q *waitQueue) waiting() int {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.line.Len()
+	return q.line.length
 }
 
 func TestWaitQueue_leaver_in_line_is_skipped(t *testing.T) {

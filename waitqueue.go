@@ -1,10 +1,8 @@
 package latchkey
 
 import (
-	"container/list"
 	"context"
 	"sync/atomic"
-	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -15,36 +13,18 @@ import (
 // since asking would be in vain: the hold is passed to the first in line (passing.go), or
 // ends, and then the first in line comes to the front.
 type waitQueue struct {
-	shard    *queueShard
-	key      string
-	main     *waitQueue                 // one of whose two lines this is, or nil
-	together bool                       // a shared line, whose waiters may go in together
-	lines    atomic.Pointer[queueLines] // if the key has two
-
-	signals chan struct{} // holds one signal for the front
-	heard   atomic.Bool   // there was one since the front last asked
+	shard *queueShard
+	key   string
+	main  *waitQueue                 // one of whose two lines this is, or nil
+	lines atomic.Pointer[queueLines] // if the key has two
 
 	// Guarded by shard.mu.
-	sub         *subscription // to the messages of the key, or nil
-	reliedUntil time.Time     // when nobody needs them any more, or zero if that is never
-	open        any           // what others may have along with the holders of this client, or nil
-	left        any           // what the next in front goes on with, or nil: see exit
-	queueUse
-	waitLine
-	localHolds
-	beside
-	besidePollers
-	permitFront
-	permitTurns
-	permitShare
-	lastAnswer
-}
-
-// waitLine is a line of waiters with at most one in front. shard.mu guards it.
-type waitLine struct {
-	busy          bool      // somebody is in front
-	waitsToBeTold bool      // it is told when the key is its own, and needs no other message
-	line          list.List // of *waiter
+	together   bool  // a shared line, whose waiters may go in together
+	noLinger   bool  // the key is used once, so that there is nothing to linger for
+	users      int32 // goroutines in line or in front, and live holds
+	held       int32 // live holds of this client
+	standing   int32 // those of them whose release has not failed: nobody is in front meanwhile
+	*waitState       // or nil while there are only holds, for which nobody waits
 }
 
 // recipient is a waiter that a hold can be passed to.
@@ -62,11 +42,11 @@ type recipient interface {
 type waiter struct {
 	recipient recipient      // of a hold, or nil for what can be passed none
 	request   *permitRequest // of permits, or nil for what can be passed none
-	elem      *list.Element
-	inFront   chan struct{} // closed when the front is reached, or something is passed
-	called    chan struct{} // holds a call to try without leaving the line
-	taken     bool          // out of the line, to be passed something; shard.mu guards it until then
-	asks      bool          // called, and out to ask for itself; shard.mu guards it
+	inFront   chan struct{}  // closed when the front is reached, or something is passed
+	called    chan struct{}  // holds a call to try without leaving the line
+	taken     bool           // out of the line, to be passed something; shard.mu guards it until then
+	asks      bool           // called, and out to ask for itself; shard.mu guards it
+	inList                   // shard.mu guards it
 }
 
 // join takes a place in the line, or the front, for which it returns nil.
@@ -82,12 +62,13 @@ func (q *waitQueue) takePlace(who any) *waiter {
 		q.busy, q.front, q.asksNow, q.waitsToBeTold = true, permitsOf(who), false, false
 		return nil
 	}
+	q.contended = true
 	w := &waiter{inFront: make(chan struct{}), request: permitsOf(who)}
 	w.recipient, _ = who.(recipient)
 	if q.together {
 		w.called = make(chan struct{}, 1)
 	}
-	w.elem = q.line.PushBack(w)
+	q.line.add(w)
 	return w
 }
 
@@ -156,7 +137,7 @@ func (q *waitQueue) remove(w *waiter) bool {
 		q.next()
 		return w.request == nil || !w.request.passed
 	default:
-		q.line.Remove(w.elem)
+		q.line.remove(w)
 		return true
 	}
 }
@@ -166,15 +147,17 @@ func (q *waitQueue) remove(w *waiter) bool {
 func (q *waitQueue) takeFirst(from any) *waiter {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	first := q.line.Front()
-	if first == nil || q.busy || q.readersFirst() {
+	if q.waitState == nil {
 		return nil
 	}
-	w := first.Value.(*waiter)
+	w := q.line.first
+	if w == nil || q.busy || q.readersFirst() {
+		return nil
+	}
 	if w.recipient == nil || !w.recipient.wants(from) {
 		return nil
 	}
-	q.line.Remove(first)
+	q.line.remove(w)
 	w.taken = true
 	q.consecutive = consecutiveLimit // this client has had its turn
 	q.turnGoesOn()
@@ -191,8 +174,11 @@ func (w *waiter) pass(hold any) {
 func (q *waitQueue) first() any {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if e := q.line.Front(); e != nil && !q.busy {
-		return e.Value.(*waiter).recipient
+	if q.waitState == nil || q.busy {
+		return nil
+	}
+	if w := q.line.first; w != nil {
+		return w.recipient
 	}
 	return nil
 }
@@ -201,7 +187,7 @@ func (q *waitQueue) first() any {
 func (q *waitQueue) hasLine() bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.line.Len() > 0
+	return q.waitState != nil && q.line.length > 0
 }
 
 // leaveFront leaves the front to the next in line.
@@ -245,19 +231,18 @@ func (q *waitQueue) takeLeft(inFront bool) any {
 
 // next moves the line up, unless this client holds the key. shard.mu is held.
 func (q *waitQueue) next() {
-	first := q.line.Front()
+	first := q.line.first
 	q.busy, q.front, q.asksNow, q.waitsToBeTold = first != nil && q.standing == 0, nil, false, false
 	if q.busy {
-		w := q.line.Remove(first).(*waiter)
-		q.front = w.request
-		close(w.inFront)
+		q.line.remove(first)
+		q.front = first.request
+		close(first.inFront)
 	}
 }
 
 // signal wakes the front, or whoever comes to the front next. It never blocks.
 func (q *waitQueue) signal() {
-	q.heard.Store(true)
-	signal(q.signals)
+	q.signalFront()
 	if l := q.lines.Load(); l != nil {
 		l.exclusive.signal()
 		l.shared.signal()
@@ -265,10 +250,20 @@ func (q *waitQueue) signal() {
 	}
 }
 
-// drain forgets a signal that came before the state was looked at anyway.
-func (q *waitQueue) drain() {
+// signalFront is signal for a key that has one line.
+func (q *waitQueue) signalFront() {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	if q.waitState != nil {
+		q.heard = true
+		signal(q.signals)
+	}
+}
+
+// drain forgets a signal that came before the server is asked anyway.
+func (s *waitState) drain() {
 	select {
-	case <-q.signals:
+	case <-s.signals:
 	default:
 	}
 }

@@ -35,6 +35,7 @@ func (q *waitQueue) asks() {
 func (q *waitQueue) told(err error) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
+	q.contended = q.contended || err != nil
 	q.lastAnswer = lastAnswer{last: cmp.Or(err, ErrNotAcquired), at: time.Now()}
 }
 
@@ -76,13 +77,17 @@ func (q *waitQueue) lastTold() error {
 func (q *waitQueue) waitError(ctx context.Context, err, last error) error {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if q.last != nil {
-		last = q.last
+	var known lastAnswer
+	if q.waitState != nil {
+		known = q.lastAnswer
+	}
+	if known.last != nil {
+		last = known.last
 	}
 	if err != nil && ctx.Err() != nil && !transport.IsContextEnd(err) && !isFinal(err) {
 		last, err = err, transport.ContextError(ctx) // the answer came together with the end
 	}
-	return waitEnded(err, last, q.isHeld(), !q.asking.IsZero() && time.Since(q.asking) > cutOff)
+	return waitEnded(err, last, q.isHeld(), !known.asking.IsZero() && time.Since(known.asking) > cutOff)
 }
 
 // forgetAnswers drops what those learned who used the wait queue. shard.mu is held.

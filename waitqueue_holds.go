@@ -16,10 +16,8 @@ const (
 	yieldFor         = 2 * time.Millisecond
 )
 
-// localHolds is what a wait queue knows of the holds of its own client. shard.mu guards it.
-type localHolds struct {
-	held        int  // live holds of this client
-	standing    int  // those of them whose release has not failed: nobody is in front meanwhile
+// recentReleases is what a wait queue knows of the releases of its own client. shard.mu guards it.
+type recentReleases struct {
 	ownMessages int  // messages of our own releases that have yet to come back
 	consecutive int  // releases in a row after which this client took the key again
 	yields      bool // the front is to let other clients go first
@@ -37,6 +35,9 @@ func (q *waitQueue) holdBegan() {
 func (q *waitQueue) countHold() (passes int) {
 	q.held++
 	q.standing++
+	if q.waitState == nil {
+		return endlessPasses
+	}
 	q.turnGoesOn()
 	q.lastAnswer = lastAnswer{last: ErrNotAcquired}
 	q.drain()
@@ -62,7 +63,7 @@ func (q *waitQueue) isHeld() bool {
 func (q *waitQueue) releaseBegins() bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if !q.sub.live() {
+	if !q.subscribed() || !q.sub.live() {
 		return false
 	}
 	q.ownMessages++
@@ -99,24 +100,31 @@ func (q *waitQueue) holdEnded(told int64, noEcho, stood bool, next any) (left an
 	defer q.shard.mu.Unlock()
 	whole := q.whole()
 	defer whole.endUse()
-	if noEcho && q.ownMessages > 0 {
-		q.ownMessages--
-	}
-	if q.sub.live() {
-		told--
-	}
-	q.consecutive++
-	if told <= 0 {
-		q.consecutive = 0
-	}
-	if q.consecutive >= consecutiveLimit {
-		q.consecutive, q.yields = 0, true
+	if q.waitState != nil {
+		q.noteRelease(told, noEcho)
 	}
 	q.held--
 	if stood {
 		next = q.standsNoMore(next)
 	}
 	return next, whole.users > 1
+}
+
+// noteRelease notes how many were told of a release. noEcho is as for holdReleased. shard.mu is held.
+func (s *waitState) noteRelease(told int64, noEcho bool) {
+	if noEcho && s.ownMessages > 0 {
+		s.ownMessages--
+	}
+	if s.sub.live() {
+		told--
+	}
+	s.consecutive++
+	if told <= 0 {
+		s.consecutive = 0
+	}
+	if s.consecutive >= consecutiveLimit {
+		s.consecutive, s.yields = 0, true
+	}
 }
 
 // holdInDoubt has the first in line ask the server, because a release has failed. It may have
@@ -130,8 +138,8 @@ func (q *waitQueue) holdInDoubt(next any) (left any) {
 // standsNoMore counts one hold less for which nobody is in front. shard.mu is held.
 func (q *waitQueue) standsNoMore(next any) (left any) {
 	q.standing--
-	if q.busy || q.standing > 0 {
-		return next // somebody in front has an owner already
+	if q.standing > 0 || q.waitState == nil || q.busy {
+		return next // nobody waits, or somebody in front has an owner already
 	}
 	q.next()
 	return q.leaveTo(next)
@@ -193,6 +201,10 @@ func (q *waitQueue) newSubscription(wanted bool, channel string) *subscription {
 // message is part of [subscriber].
 func (q *waitQueue) message(text string) {
 	q.shard.mu.Lock()
+	if q.waitState == nil { // nobody listens any more
+		q.shard.mu.Unlock()
+		return
+	}
 	if q.takesTurns && text == strangersFirst {
 		q.letStrangersFirst()
 		q.shard.mu.Unlock()
@@ -214,7 +226,9 @@ func (q *waitQueue) message(text string) {
 // reconnected is part of [subscriber]. The front has to look for itself.
 func (q *waitQueue) reconnected() {
 	q.shard.mu.Lock()
-	q.ownMessages, q.ownReleases = 0, 0
+	if q.waitState != nil {
+		q.ownMessages, q.ownReleases = 0, 0
+	}
 	q.shard.mu.Unlock()
 	q.signal()
 }

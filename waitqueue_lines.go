@@ -1,7 +1,5 @@
 package latchkey
 
-import "container/list"
-
 // line is one of the lines in front of a key.
 type line int
 
@@ -37,6 +35,7 @@ func (q *waitQueue) lineOf(l line) *waitQueue {
 	}
 	lines := q.lines.Load()
 	if lines == nil {
+		q.need()
 		lines = &queueLines{shared: q.newLine(true), exclusive: q.newLine(false)}
 		q.lines.Store(lines)
 	}
@@ -62,8 +61,7 @@ func (q *waitQueue) wakeFronts() {
 		q.signal()
 		return
 	}
-	q.heard.Store(true)
-	signal(q.signals)
+	q.signalFront()
 	l.shared.signal()
 	l.shared.callFirst(calledAtOnce)
 }
@@ -89,7 +87,7 @@ func (q *waitQueue) readersFirst() bool {
 		return false
 	}
 	shared := q.main.lines.Load().shared
-	return shared.busy || shared.line.Len() > 0
+	return shared.busy || shared.line.length > 0
 }
 
 // exclusive is the line in which those stand who take turns with strangers. shard.mu is held.
@@ -101,7 +99,9 @@ func (q *waitQueue) exclusive() *waitQueue {
 }
 
 func (q *waitQueue) newLine(together bool) *waitQueue {
-	return &waitQueue{shard: q.shard, key: q.key, main: q, together: together, signals: make(chan struct{}, 1)}
+	l := &waitQueue{shard: q.shard, key: q.key, main: q, together: together}
+	l.need()
+	return l
 }
 
 // callAll lets all waiters of a shared line attempt.
@@ -115,8 +115,7 @@ func (q *waitQueue) callFirst(n int) {
 	}
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	for e := q.line.Front(); e != nil && n != 0; e = e.Next() {
-		w := e.Value.(*waiter)
+	for w := q.line.first; w != nil && n != 0; w = w.after {
 		if n > 0 && w.recipient != nil && w.recipient.mayBeLetIn() {
 			continue
 		}
@@ -148,14 +147,13 @@ func (q *waitQueue) asksNoMore(w *waiter) {
 func (q *waitQueue) takeAll(what any) (taken []*waiter) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	var next *list.Element
-	for e := q.line.Front(); e != nil; e = next {
-		next = e.Next()
-		w := e.Value.(*waiter)
+	var next *waiter
+	for w := q.line.first; w != nil; w = next {
+		next = w.after
 		if w.asks || w.recipient == nil || !w.recipient.wants(what) {
 			continue
 		}
-		q.line.Remove(e)
+		q.line.remove(w)
 		w.taken = true
 		taken = append(taken, w)
 	}
@@ -167,13 +165,13 @@ func (q *waitQueue) takeAll(what any) (taken []*waiter) {
 func (q *waitQueue) openTo(what any) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.open = what
+	q.need().open = what
 }
 
 func (q *waitQueue) closeTo(what any) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if q.open == what {
+	if q.waitState != nil && q.open == what {
 		q.open = nil
 	}
 }
@@ -182,5 +180,8 @@ func (q *waitQueue) closeTo(what any) {
 func (q *waitQueue) opened() any {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
+	if q.waitState == nil {
+		return nil
+	}
 	return q.open
 }

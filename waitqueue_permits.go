@@ -54,12 +54,12 @@ func (q *waitQueue) frontAsks(who any, first bool) (passed, known bool) {
 		return false, false
 	case q.front.passed:
 		return true, false
-	case first && q.refused && !q.heard.Load() && q.sub.live():
+	case first && q.refused && !q.heard && q.sub.live():
 		return false, true
 	}
 	q.asksNow, q.refused, q.freedBefore = true, false, q.freed
 	q.atAsk, q.announced = q.announced, 0
-	q.heard.Store(false)
+	q.heard = false
 	return false, false
 }
 
@@ -136,7 +136,8 @@ func (q *waitQueue) passPermits(n int) bool {
 		signal(q.signals)
 	}
 	for range takers {
-		w := q.line.Remove(q.line.Front()).(*waiter)
+		w := q.line.first
+		q.line.remove(w)
 		w.request.passed, w.taken = true, true
 		close(w.inFront)
 	}
@@ -154,12 +155,8 @@ func (q *waitQueue) takersOf(n int) (takers int, front bool) {
 		front = true
 		n -= f.count
 	}
-	for e := q.line.Front(); e != nil && n > 0; e = e.Next() {
-		r := e.Value.(*waiter).request
-		if r == nil {
-			break
-		}
-		n -= r.count
+	for w := q.line.first; w != nil && w.request != nil && n > 0; w = w.after {
+		n -= w.request.count
 		takers++
 	}
 	if n != 0 {

@@ -88,6 +88,9 @@ func (q *waitQueue) beginTheirTurn(now time.Time) {
 func (q *waitQueue) openFor(taken time.Time) time.Duration {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
+	if q.waitState == nil {
+		return 0
+	}
 	now := time.Now()
 	if !q.freeSince.IsZero() {
 		q.wasFree += taken.Sub(q.freeSince)
@@ -130,6 +133,9 @@ func (q *waitQueue) beginOurTurn(now time.Time) {
 func (q *waitQueue) leftFree(open time.Duration, given bool) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
+	if q.waitState == nil {
+		return
+	}
 	now := time.Now()
 	switch {
 	case given && open > 0:

@@ -41,10 +41,11 @@ func (q *waitQueue) takeTurns() {
 func (q *waitQueue) strangersTold(told int64) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if q.sub.live() {
+	if q.subscribed() && q.sub.live() {
 		told--
 	}
 	if told > 0 {
+		q.whole().need().contended = true
 		q.whole().strangersUntil = time.Now().Add(strangersLinger)
 	}
 }
@@ -70,7 +71,7 @@ func (q *waitQueue) beginStrangersTurn() {
 	if q.had > 0 {
 		q.lastTurn, q.had = q.had, 0
 	}
-	q.letPass = min(max(q.lastTurn-1, 0), q.exclusive().line.Len())
+	q.letPass = min(max(q.lastTurn-1, 0), q.exclusive().line.length)
 }
 
 // turnGoesOn counts a hold of this client, in a turn of its own. shard.mu is held.
@@ -98,12 +99,15 @@ func (q *waitQueue) strangersPause() time.Duration {
 	return 0
 }
 
+// endlessPasses is how often a hold may be passed on that nobody else wants.
+const endlessPasses = 1 << 30
+
 // passesOfTurn returns how often a hold that begins may be passed on. shard.mu is held.
 func (q *waitQueue) passesOfTurn() int {
 	if q.strangersKnown() || q.hasPollers() {
-		return q.line.Len()
+		return q.line.length
 	}
-	return 1 << 30
+	return endlessPasses
 }
 
 // strangersFirst is the message of a release, before that of the lock itself, after which strangers

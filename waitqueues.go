@@ -16,18 +16,14 @@ type waitQueues struct {
 type queueShard struct {
 	mu     sync.Mutex
 	queues map[string]*waitQueue
-	spare  []*waitQueue // for reuse: an uncontended lock should not allocate one
+
+	// For reuse: an uncontended lock should allocate neither.
+	spare       []*waitQueue
+	spareStates []*waitState
 }
 
-// spareQueues is how many unused wait queues a shard keeps for reuse.
+// spareQueues is how many unused wait queues, and states, a shard keeps for reuse.
 const spareQueues = 64
-
-// queueUse is who needs a wait queue, and until when it is kept. shard.mu guards it.
-type queueUse struct {
-	users    int       // goroutines in line or in front, and live holds
-	retired  time.Time // since when nobody uses it, while the subscription lingers
-	noLinger bool      // the key is used once, so that there is nothing to linger for
-}
 
 func newWaitQueues() *waitQueues {
 	all := &waitQueues{seed: maphash.MakeSeed()}
@@ -46,7 +42,9 @@ func (all *waitQueues) use(key string) *waitQueue {
 	shard := all.shard(key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	return shard.use(key)
+	q := shard.use(key)
+	q.need()
+	return q
 }
 
 // enter takes a place in a line of the wait queue of a key, or the front, for which it returns no waiter,
@@ -55,7 +53,9 @@ func (all *waitQueues) enter(key string, l line, who any) (q *waitQueue, w *wait
 	shard := all.shard(key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	q = shard.use(key).lineOf(l)
+	q = shard.use(key)
+	q.need()
+	q = q.lineOf(l)
 	if w = q.takePlace(who); w == nil {
 		left, q.left = q.left, nil
 	}
@@ -72,7 +72,7 @@ func (all *waitQueues) holdBegins(key string, l line) (q *waitQueue, passes int)
 	return q, q.countHold()
 }
 
-// use is [waitQueues.use]. s.mu is held.
+// use returns the wait queue of key, with or without a state, and counts a user. s.mu is held.
 func (s *queueShard) use(key string) *waitQueue {
 	q := s.queues[key]
 	if q == nil {
@@ -91,6 +91,7 @@ func (all *waitQueues) useKnown(key string) *waitQueue {
 	q := shard.queues[key]
 	if q != nil {
 		q.users++
+		q.need()
 	}
 	return q
 }
@@ -111,20 +112,22 @@ func (s *queueShard) fresh(key string) *waitQueue {
 		q.key = key
 		return q
 	}
-	return &waitQueue{shard: s, key: key, signals: make(chan struct{}, 1)}
+	return &waitQueue{shard: s, key: key}
 }
 
 // drop removes an unused wait queue. One that the notifier never knew serves another
 // key later. s.mu is held.
 func (s *queueShard) drop(q *waitQueue) {
 	delete(s.queues, q.key)
-	if q.sub == nil && len(s.spare) < spareQueues {
-		q.drain()
+	if q.subscribed() {
+		return
+	}
+	if q.waitState != nil {
+		s.dropState(q.waitState)
+	}
+	if len(s.spare) < spareQueues {
 		q.lines.Store(nil)
-		q.queueUse, q.localHolds, q.lastAnswer = queueUse{}, localHolds{}, lastAnswer{}
-		q.beside, q.besidePollers, q.reliedUntil = beside{}, besidePollers{}, time.Time{}
-		q.open = nil
-		q.permitFront, q.permitTurns, q.permitShare = permitFront{}, permitTurns{}, permitShare{}
+		q.waitState, q.users, q.held, q.standing, q.noLinger = nil, 0, 0, 0, false
 		s.spare = append(s.spare, q)
 	}
 }
@@ -140,15 +143,15 @@ func (q *waitQueue) done() {
 // endUse is done. shard.mu is held.
 func (q *waitQueue) endUse() {
 	q.users--
-	if q.users > 0 {
-		return
-	}
-	q.forgetAnswers()
-	if q.sub != nil {
+	switch {
+	case q.users > 0:
+		q.endState()
+	case q.subscribed():
+		q.forgetAnswers()
 		q.retired = time.Now()
-		return
+	default:
+		q.shard.drop(q)
 	}
-	q.shard.drop(q)
 }
 
 // doNotLinger says that nobody will come back to this wait queue.
@@ -163,6 +166,9 @@ func (q *waitQueue) doNotLinger() {
 func (q *waitQueue) retire(linger time.Duration) bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
+	if !q.subscribed() {
+		return true
+	}
 	if q.users > 0 && !q.reliedUntil.IsZero() && time.Since(q.reliedUntil) > 0 {
 		q.sub, q.reliedUntil = nil, time.Time{}
 		return true

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,27 @@ func TestLockAndUnlockAllocateLittle(t *testing.T) {
 		})
 		t.Logf("%s: %v", what, allocations)
 		assert.LessOrEqual(t, allocations, most, what)
+	}
+}
+
+// A hold costs its client little memory: what serves waiters is made when somebody waits.
+func TestHoldsCostLittleMemory(t *testing.T) {
+	rig.Need(t, rig.Stats) // which a server in this process has not, whose memory would be counted too
+	const many, most = 5000, 1300
+	client := connect(t, rig.Shared())
+	ctx, name := context.Background(), rig.Name(t)
+	holds := make([]*latchkey.Hold, 0, many)
+	before := heapInUse()
+	for i := range many {
+		hold, err := client.NewLock(name + strconv.Itoa(i)).Lock(ctx)
+		require.NoError(t, err)
+		holds = append(holds, hold)
+	}
+	each := (int64(heapInUse()) - int64(before)) / many //nolint:gosec // it is no such number
+	t.Logf("%d bytes for each renewed hold", each)
+	assert.LessOrEqual(t, each, int64(most))
+	for _, hold := range holds {
+		mustUnlock(t, hold)
 	}
 }
 
