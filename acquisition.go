@@ -88,6 +88,7 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 		return nil, fail(a.verb, a.lock.name, ErrClosed)
 	}
 	defer c.working.Done()
+	a.parent = c.parentOf(ctx)
 	ctx, cancel := a.bound(ctx)
 	defer cancel()
 	a.began = c.clock()
@@ -106,13 +107,11 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 		h, err = a.conclude(err)
 	}
 	if err != nil {
-		return nil, fail(a.verb, a.lock.name, explain(c.wrongKind(ctx, a.lock.keys, a.lock.spec.stored, err))...)
+		err = fail(a.verb, a.lock.name, explain(c.wrongKind(ctx, a.lock.keys, a.lock.spec.stored, err))...)
+		a.observeEnd(err)
+		return nil, err
 	}
-	if c.options.Observer != nil {
-		for o := range a.each {
-			o.observe(Event{Type: EventAcquired, Wait: c.clock().Since(a.began)})
-		}
-	}
+	a.observeEnd(nil)
 	return h, nil
 }
 
@@ -162,6 +161,7 @@ func (a *acquisition) noteDoubt(ans transport.Answer) {
 func (a *acquisition) conclude(err error) (*Hold, error) {
 	switch {
 	case a.passed != nil:
+		a.passed.madeFor(a.parent)
 		return newHold(a.passed), nil
 	case err == nil:
 		return newHold(&a.ownership.holds.first), nil
@@ -193,7 +193,7 @@ func (a *acquisition) undoAtOnce() bool {
 		if !o.client.undo.atOnce(o.undoInTurn) {
 			return false
 		}
-		o.observe(Event{Type: EventUndone})
+		o.observe(EventUndone, nil, nil)
 	}
 	return true
 }

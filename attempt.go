@@ -20,7 +20,7 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 	if o.lock.spec.handsOver {
 		switch begun, known := a.takeGrant(); {
 		case begun:
-			o.observe(Event{Type: EventAttempt})
+			a.observeAttempt(nil)
 			return 0, nil
 		case known && round == 0:
 			return longestEntryPause, a.busyWith("", longestEntryPause)
@@ -49,7 +49,7 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 	default:
 		left, err = a.protocol().readRefusal(a, ans)
 	}
-	o.observe(Event{Type: EventAttempt, Err: err})
+	a.observeAttempt(err)
 	return left, err
 }
 

@@ -122,7 +122,7 @@ func (o *ownership) releaseAtClose(ctx context.Context) error {
 	case unlocking:
 		o.countSent(a)
 	default:
-		o.observeEnd(Event{Type: EventReleased})
+		o.observeEnd(EventReleased, nil)
 	}
 	return nil
 }

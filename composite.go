@@ -78,11 +78,15 @@ func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, se
 	if err != nil {
 		return nil, fail(verb, l.Name(), err)
 	}
+	began := time.Now()
+	r.parent = l.parentOf(ctx)
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
 	h, err := l.run(ctx, &r, forMembers(settings))
 	if err != nil {
-		return nil, fail(verb, l.Name(), explain(err)...)
+		err = fail(verb, l.Name(), explain(err)...)
+		l.observeGaveUp(r.parent, began, err)
+		return nil, err
 	}
 	return h, nil
 }

@@ -183,12 +183,3 @@ func (c *compositeHold) adopt(i int, h *Hold) bool {
 		}
 	}
 }
-
-// observeAcquired tells the observers of a hold that was passed on.
-func (c *compositeHold) observeAcquired(wait time.Duration) {
-	for _, h := range c.present() {
-		if s, is := h.inner().(*holdState); is {
-			s.ownership.observe(Event{Type: EventAcquired, Wait: wait})
-		}
-	}
-}

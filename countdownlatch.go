@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -112,6 +113,7 @@ func (l *CountDownLatch) countDown(ctx context.Context, verb string, n int, part
 	if err := errors.Join(l.invalid, checkDown(n)); err != nil {
 		return 0, fail(verb, l.name, err)
 	}
+	parent := l.client.parentOf(ctx)
 	ctx = l.client.sender.Detached(ctx)
 	v, a, err := l.look(ctx, "", false)
 	switch {
@@ -130,8 +132,11 @@ func (l *CountDownLatch) countDown(ctx context.Context, verb string, n int, part
 		return 0, err
 	}
 	left, err := intOf(a)
-	if left < 0 {
+	switch {
+	case left < 0:
 		return 0, fail(verb, l.name, ErrGone)
+	case err == nil:
+		l.client.observe(parent, Event{Type: EventCountedDown, Kind: l.kind, Name: l.name, Count: left})
 	}
 	return left, err
 }
@@ -217,16 +222,17 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) erro
 		return fail(verb, l.name, err)
 	}
 	defer l.client.working.Done()
+	began, parent := time.Now(), l.client.parentOf(ctx)
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
 	w := &awaiter{CountDownLatch: l, request: &r}
-	if err := w.await(ctx); err != nil {
-		return fail(verb, l.name, explain(l.client.wrongKind(ctx, l.keys, l.kind, err))...)
+	if err = w.await(ctx); err != nil {
+		err = fail(verb, l.name, explain(l.client.wrongKind(ctx, l.keys, l.kind, err))...)
+	} else if w.outcome != nil {
+		err = fail(verb, l.name, w.outcome)
 	}
-	if w.outcome != nil {
-		return fail(verb, l.name, w.outcome)
-	}
-	return nil
+	l.observeCall(parent, EventOpened, 0, began, err)
+	return err
 }
 
 func checkDown(n int) error {

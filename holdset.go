@@ -57,8 +57,8 @@ func (s *holdSet) more() *otherHolds {
 }
 
 // begin makes the outermost hold.
-func (s *holdSet) begin(renew bool, acquired transport.Stamp) {
-	s.first.renew, s.first.acquired = renew, acquired
+func (s *holdSet) begin(r *request, acquired transport.Stamp) {
+	s.first.renew, s.first.acquired, s.first.parent = r.renew, acquired, r.parent
 	s.outermost = &s.first
 	s.include(&s.first)
 }

@@ -9,7 +9,7 @@ import (
 
 func TestHolds_are_counted_until_they_are_given_up(t *testing.T) {
 	var s holdSet
-	s.begin(true, leaseStart)
+	s.begin(&request{renew: true}, leaseStart)
 	inner, fixed := &holdState{renew: true}, &holdState{}
 	s.add(inner)
 	s.add(fixed)
@@ -30,7 +30,7 @@ func TestHolds_are_counted_until_they_are_given_up(t *testing.T) {
 
 func TestHolds_renewal_stops_once(t *testing.T) {
 	var s holdSet
-	s.begin(true, leaseStart)
+	s.begin(&request{renew: true}, leaseStart)
 	inner := &holdState{renew: true}
 	s.add(inner)
 	s.stopRenewal(inner)
@@ -42,7 +42,7 @@ func TestHolds_renewal_stops_once(t *testing.T) {
 
 func TestHolds_end_together(t *testing.T) {
 	var s holdSet
-	s.begin(true, leaseStart)
+	s.begin(&request{renew: true}, leaseStart)
 	inner, leaver, gone := &holdState{renew: true}, &holdState{renew: true}, &holdState{}
 	for _, h := range []*holdState{inner, leaver, gone} {
 		s.add(h)
@@ -66,7 +66,7 @@ func TestHolds_end_together(t *testing.T) {
 
 func TestHolds_past_their_own_limits(t *testing.T) {
 	var s holdSet
-	s.begin(true, leaseStart)
+	s.begin(&request{renew: true}, leaseStart)
 	short := &holdState{limit: newHoldLimit(time.Second, leaseStart)}
 	long := &holdState{limit: newHoldLimit(time.Minute, leaseStart)}
 	s.add(short)

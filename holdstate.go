@@ -16,15 +16,16 @@ type holdState struct {
 
 	own       Hold // see handle
 	ownership *ownership
-	within    *holdState      // the outermost hold of a re-entry, else nil
-	place     int32           // among those that read along
-	shown     bool            // the program has been shown the owner, under this outermost hold
-	renew     bool            // the hold wants renewal
-	former    *Owner          // see formerOwner
-	fencing   int64           // the token, or 0
-	acquired  transport.Stamp // of an outermost hold: just before the request that acquired it
-	limit     *holdLimit      // of a re-entry; that of the outermost hold is the lease's
-	timer     *time.Timer     // for the limit, or nil
+	within    *holdState       // the outermost hold of a re-entry, else nil
+	place     int32            // among those that read along
+	shown     bool             // the program has been shown the owner, under this outermost hold
+	renew     bool             // the hold wants renewal
+	former    *Owner           // see formerOwner
+	fencing   int64            // the token, or 0
+	acquired  transport.Stamp  // of an outermost hold: just before the request that acquired it
+	limit     *holdLimit       // of a re-entry; that of the outermost hold is the lease's
+	timer     *time.Timer      // for the limit, or nil
+	parent    *context.Context // of its events, or nil: see Client.parentOf
 }
 
 func (s *holdState) lockName() string { return s.ownership.lock.name }

@@ -48,7 +48,7 @@ func (o *ownership) endLost(cause error, why string) bool {
 		return false
 	}
 	o.client.reporter.log(noticeLost(why), o.lock.name, slog.String("owner", o.wire))
-	o.observeEnd(Event{Type: EventLost, Err: cause})
+	o.observeEnd(EventLost, cause)
 	o.endHold(0)
 	return true
 }

@@ -1,23 +1,25 @@
 package latchkey
 
 import (
+	"context"
 	"log/slog"
 	"time"
 )
 
-// EventType says what happened to a lock.
+// EventType says what happened to a lock or another object.
 type EventType int
 
-// The events of a lock's life.
+// The events of a lock's life, and of those of other objects that have them.
 const (
 	// EventAttempt: the server was asked for the lock once. Err is nil if it was
 	// granted, ErrNotAcquired if it is held, else what went wrong. Permits that are asked
 	// for together are one attempt, under the id of one of them.
 	EventAttempt EventType = iota + 1
-	// EventAcquired: an outermost acquisition or a re-entry succeeded after Wait.
+	// EventAcquired: an outermost acquisition or a re-entry succeeded after Wait. For a
+	// semaphore, Count permits were acquired.
 	EventAcquired
 	// EventReleased: this client gave the lock back altogether, after Held. Another
-	// client that has joined the hold may keep it.
+	// client that has joined the hold may keep it. To a semaphore, Count permits were released.
 	EventReleased
 	// EventRenewed: the lease was renewed.
 	EventRenewed
@@ -26,28 +28,50 @@ const (
 	// EventUndone: an acquisition whose outcome was unknown turned out to have
 	// happened, and was taken back.
 	EventUndone
+	// EventGaveUp: a call ended after Wait without what it asked for; Err is what it returned.
+	// It is told of a TryLock too, of the Await of a latch, and of a MultiLock or RedLock besides
+	// its members. It is not told of a call that failed with ErrInvalid or ErrClosed before it began.
+	EventGaveUp
+	// EventRenewalFailed: a renewal was not confirmed, for the reason Err. The lease goes on,
+	// and the renewal is repeated. If the lease ends meanwhile, EventLost follows.
+	EventRenewalFailed
+	// EventCountedDown: this client counted a latch down. Count is what is left.
+	EventCountedDown
+	// EventOpened: an Await found its latch open, after Wait.
+	EventOpened
 )
+
+var eventNames = [...]string{
+	"", "attempt", "acquired", "released", "renewed", "lost", "undone", "gave up", "renewal failed", "counted down", "opened",
+}
 
 // String returns the name of the event in lower case.
 func (t EventType) String() string {
-	names := [...]string{"", "attempt", "acquired", "released", "renewed", "lost", "undone"}
-	if t < 1 || int(t) >= len(names) {
+	if t < 1 || int(t) >= len(eventNames) {
 		return "unknown"
 	}
-	return names[t]
+	return eventNames[t]
 }
 
 // Event is what [Options.Observer] is told, for metrics, traces and logs.
 type Event struct {
 	Type EventType
-	Kind Kind   // of the lock; KindPermit for a permit
+	Kind Kind   // of the object; KindPermit for a permit
 	Name string // as the program gave it
-	// Owner is the owner for which the lock was asked or held, and for a permit its id
-	// ([Permit.ID]).
-	Owner Owner
-	Wait  time.Duration // EventAcquired: from the call to the hold
-	Held  time.Duration // EventReleased, EventLost: since the acquisition
-	Err   error         // EventAttempt, EventLost
+	// Owner is the owner for which the lock was asked or held. That of a permit cannot enter anything;
+	// it begins with the id of this client as all its owners do. Semaphores and latches have none, nor has a call
+	// that gave up before it asked the server.
+	Owner  Owner
+	Permit string        // the id of a permit ([Permit.ID]), or ""
+	Count  int           // of permits of a semaphore, or what is left of a latch; else 0
+	Wait   time.Duration // EventAcquired, EventGaveUp, EventOpened: since the call
+	Held   time.Duration // EventReleased, EventLost: since the acquisition
+	Err    error         // EventAttempt, EventLost, EventGaveUp, EventRenewalFailed
+	// Context has the values of the context of the call that acquired the lock, or that the event
+	// is about, so that a span can be the child of another. It never ends, and is never nil. An
+	// event that belongs to no call has none of these values: EventUndone, and what happens to a
+	// hold between its being passed to a call inside the client and the return of that call.
+	Context context.Context
 }
 
 // LogValue returns the event as a group of attributes, without those that do not apply, so
@@ -57,8 +81,14 @@ func (e Event) LogValue() slog.Value {
 		slog.String("type", e.Type.String()), slog.String("kind", string(e.Kind)),
 		slog.String("name", e.Name), slog.Any("owner", e.Owner),
 	}
+	if e.Permit != "" {
+		attrs = append(attrs, slog.String("permit", e.Permit))
+	}
+	if e.Count != 0 || e.Type == EventCountedDown {
+		attrs = append(attrs, slog.Int("count", e.Count))
+	}
 	switch e.Type {
-	case EventAcquired:
+	case EventAcquired, EventGaveUp, EventOpened:
 		attrs = append(attrs, slog.Duration("wait", e.Wait))
 	case EventReleased, EventLost:
 		attrs = append(attrs, slog.Duration("held", e.Held))

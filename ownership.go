@@ -88,7 +88,7 @@ func (o *ownership) beginWith(r *request, lease leaseTerm, acquired, now transpo
 	defer o.mu.Unlock()
 	o.phase, o.doubt.queued = held, false
 	o.lease = lease
-	o.holds.begin(r.renew, acquired)
+	o.holds.begin(r, acquired)
 	o.beginTurn(r, token, passes, now)
 	o.planFrom(now)
 }
@@ -105,7 +105,7 @@ func (o *ownership) addHold(r *request, under *holdState, a transport.Answer) (s
 	if outer == nil {
 		return nil, ErrNotHeld
 	}
-	s = &holdState{ownership: o, within: outer, fencing: outer.fencing, renew: r.renew, limit: newHoldLimit(r.maxHold, a.Sent)}
+	s = &holdState{ownership: o, within: outer, fencing: outer.fencing, renew: r.renew, limit: newHoldLimit(r.maxHold, a.Sent), parent: r.parent}
 	o.holds.add(s)
 	o.lease.extend(a.Sent, r.lease)
 	o.plan()
@@ -168,38 +168,6 @@ func (o *ownership) terms(waits bool) transport.Terms {
 		on.Patience = min(on.Patience, max(o.lease.patience(), transport.FirstPause))
 	}
 	return on
-}
-
-// observe has the observer, if there is one, told what happened to the ownership.
-func (o *ownership) observe(e Event) {
-	if o.client.options.Observer == nil {
-		return
-	}
-	e.Kind, e.Name, e.Owner = o.lock.spec.kind, o.lock.name, o.owner()
-	if e.Held == 0 && (e.Type == EventLost || e.Type == EventReleased) {
-		o.mu.Lock()
-		e.Held = o.client.clock().Since(o.holds.outermost.acquired)
-		o.mu.Unlock()
-	}
-	o.client.reporter.observe(e)
-}
-
-// observeEnd has the observer told that all outermost holds have ended in that way. They are told
-// one by one: those that read along were acquired one by one.
-func (o *ownership) observeEnd(e Event) {
-	if o.client.options.Observer == nil {
-		return
-	}
-	now := o.client.clock()
-	o.mu.Lock()
-	var times []time.Duration
-	for h := range o.holds.roots {
-		times = append(times, now.Since(h.acquired))
-	}
-	o.mu.Unlock()
-	for _, e.Held = range times {
-		o.observe(e)
-	}
 }
 
 // abandon ends an ownership that has not begun, and has undone what may have begun for the

@@ -27,11 +27,11 @@ type localTurn struct {
 	ends   time.Duration // on the same
 	tokens int64         // how many are reserved for it, 0 before the server was asked
 	last   int64         // the last token that is reserved
-	passes int32         // how often it may be passed on, beside strangers
+	open   time.Duration // for which its release leaves a mutex to pollers, or 0
 	next   *ownership    // for which this client wants the lock after the turn, or nil
+	passes int32         // how often it may be passed on, beside strangers
 	shown  bool          // the program knows the owner, and may enter the hold again by it
 	passed bool          // there was another hold than the first
-	open   time.Duration // for which its release leaves a mutex to pollers, or 0
 }
 
 // beginTurn begins the turn of an ownership that the server has just granted, and that may be
@@ -118,10 +118,9 @@ func (o *ownership) succeed(s *holdState, taken func() bool) *holdState {
 	}
 	next := o.nextHold(s, now)
 	endings := o.holds.replace(s, next)
-	held := now.Since(s.acquired)
 	o.mu.Unlock()
 	endAll(endings, ErrNotHeld)
-	o.observe(Event{Type: EventReleased, Held: held})
+	o.observe(EventReleased, s, nil)
 	return next
 }
 

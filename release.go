@@ -93,7 +93,7 @@ func (o *ownership) beginRelease(s *holdState) (done bool, err error) {
 	// Before anything is sent: the server may free the lock long before it answers.
 	endAll(endings, ErrNotHeld)
 	if done {
-		o.observe(Event{Type: EventReleased, Held: o.client.clock().Since(s.acquired)})
+		o.observe(EventReleased, s, nil)
 	}
 	return done, nil
 }
@@ -161,7 +161,7 @@ func (o *ownership) finishRelease(a transport.Answer) {
 	if told == -1 {
 		o.client.reporter.log(noticePublish, o.lock.channel)
 	}
-	o.observe(Event{Type: EventReleased}) // before the next one can acquire
+	o.observe(EventReleased, nil, nil) // before the next one can acquire
 	if o.lock.spec.joint && !freed(a) {
 		o.leaveHold()
 	} else {

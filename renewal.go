@@ -1,8 +1,10 @@
 package latchkey
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -141,6 +143,7 @@ func (w *watchdog) renewBatch(batch []renewal) (parts [][]*ownership) {
 			r.ownership.lose(ErrLost, "the key is gone or belongs to another owner")
 		case err != nil || results[i] < 0:
 			r.ownership.renewLater()
+			r.ownership.observe(EventRenewalFailed, nil, cmp.Or(err, errNotRenewed))
 		default:
 			r.ownership.renewed(sent, r.lease)
 		}
@@ -151,6 +154,9 @@ func (w *watchdog) renewBatch(batch []renewal) (parts [][]*ownership) {
 	}
 	return nil
 }
+
+// errNotRenewed means that the server was asked to renew, and would not tell.
+var errNotRenewed = fmt.Errorf("%w: the server did not renew the lease", ErrUnavailable)
 
 // divisible reports whether parts of a batch may fare better than the whole: a proxy, or
 // a rule about one of the keys, may have refused it, or some of the keys are on one node

@@ -25,6 +25,7 @@ type request struct {
 	untilWhole  bool // see confinement
 	awaited     bool // others stand in line for what the lock is to be a member of
 	together    int
+	parent      *context.Context // of its events, or nil: see Client.parentOf
 }
 
 // permanentLease stands for a lease that does not end.

@@ -87,7 +87,7 @@ func (o *ownership) renewed(sent transport.Stamp, lease time.Duration) {
 	o.lease.noteRaised(sent, lease)
 	o.plan()
 	o.mu.Unlock()
-	o.observe(Event{Type: EventRenewed})
+	o.observe(EventRenewed, nil, nil)
 }
 
 // renewLater plans another renewal soon: only the deadline ends a hold that cannot

@@ -19,13 +19,16 @@ func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 		return fail(verb, s.name, err)
 	}
 	defer s.client.working.Done()
+	began := time.Now()
+	r.parent = s.client.parentOf(ctx)
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
 	each := &semAcquisition{Semaphore: s, request: &r, permitRequest: permitRequest{count: n}}
-	if err := each.conclude(each.run(ctx)); err != nil {
-		return fail(verb, s.name, explain(s.client.wrongKind(ctx, s.keys, s.kind, err))...)
+	if err = each.conclude(each.run(ctx)); err != nil {
+		err = fail(verb, s.name, explain(s.client.wrongKind(ctx, s.keys, s.kind, err))...)
 	}
-	return nil
+	s.observeCall(r.parent, EventAcquired, n, began, err)
+	return err
 }
 
 // undo gives back what an acquisition may have taken, and what is reserved for it.
@@ -56,7 +59,14 @@ func (s *semAcquisition) run(ctx context.Context) error {
 }
 
 // attempt is part of [attempter].
-func (s *semAcquisition) attempt(ctx context.Context, _ int) (time.Duration, error) {
+func (s *semAcquisition) attempt(ctx context.Context, _ int) (left time.Duration, err error) {
+	left, err = s.ask(ctx)
+	s.client.observe(s.request.parent, Event{Type: EventAttempt, Kind: s.kind, Name: s.name, Count: s.count, Err: err})
+	return left, err
+}
+
+// ask asks the server once.
+func (s *semAcquisition) ask(ctx context.Context) (left time.Duration, err error) {
 	c := s.call()
 	a, err := s.client.sender.CallOn(ctx, s.client.closing, transport.Terms{Patience: s.client.sender.Patience, Waits: s.request.waits}, c.cmd, c.keys, c.args)
 	if err == nil && s.client.confirmCalls != nil && granted(a) {

@@ -92,6 +92,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 //   - *rueidis.RedisError: the server refuses
 func (s *Semaphore) Release(ctx context.Context, n int) error {
 	if s.passOn(n) {
+		s.observeReleased(ctx, n)
 		return nil
 	}
 	_, err := s.releasePermits(ctx, "release", "release", n)

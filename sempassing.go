@@ -39,10 +39,19 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 	})
 	l := s.listenersOf(a, err)
 	returned(l)
-	if l.known {
-		return true, nil
+	there := l.known
+	if !there {
+		there, err = boolOf(a, err)
 	}
-	return boolOf(a, err)
+	if there && err == nil {
+		s.observeReleased(ctx, n)
+	}
+	return there, err
+}
+
+// observeReleased tells the observer that permits were released.
+func (s *Semaphore) observeReleased(ctx context.Context, n int) {
+	s.client.observe(s.client.parentOf(ctx), Event{Type: EventReleased, Kind: s.kind, Name: s.name, Count: n})
 }
 
 // listenersOf reads from the answer to a release who was told of it, if anybody was.

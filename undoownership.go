@@ -57,20 +57,21 @@ func (o *ownership) countSent(a releaseAnswer) {
 		return
 	}
 	if freed(a.Answer) && phase == over {
-		o.observe(Event{Type: EventUndone})
+		o.observe(EventUndone, nil, nil)
 	}
 }
 
 // lastRelease is what undoes an ownership that is over. It is kept instead of the
 // ownership, because there may be many.
 type lastRelease struct {
-	lock  *primitive
-	owner Owner
-	call  call
+	lock   *primitive
+	number uint64 // of the ownership
+	owner  Owner
+	call   call
 }
 
 func (o *ownership) lastRelease() *lastRelease {
-	return &lastRelease{o.lock, o.owner(), o.protocol.releaseCall(o, 0, 0, nil)}
+	return &lastRelease{o.lock, o.number, o.owner(), o.protocol.releaseCall(o, 0, 0, nil)}
 }
 
 // undo is part of [undoable]. It needs no turn: nothing is sent for the ownership any more
@@ -83,8 +84,8 @@ func (r *lastRelease) undo(ctx context.Context, stop <-chan struct{}) transport.
 		return transport.Answered
 	case err != nil:
 		return transport.Classify(err)
-	case freed(a) && c.options.Observer != nil:
-		c.reporter.observe(Event{Type: EventUndone, Kind: r.lock.spec.kind, Name: r.lock.name, Owner: r.owner})
+	case freed(a):
+		c.observe(nil, r.lock.event(EventUndone, r.number, r.owner))
 	}
 	return transport.Answered
 }

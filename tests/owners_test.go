@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,13 +119,14 @@ func TestPermitEventsHaveTheirID(t *testing.T) {
 	s := newPermits(t, client, 3)
 	permits, err := s.AcquireN(t.Context(), 2)
 	require.NoError(t, err)
-	seen := map[latchkey.EventType][]string{}
+	seen, owners := map[latchkey.EventType][]string{}, map[string][]latchkey.Owner{}
 	await := func(n int) {
 		for range n {
 			e := rig.Await(t, soon, "an event", events)
 			assert.Equal(t, latchkey.KindPermit, e.Kind)
 			assert.Equal(t, s.Name(), e.Name)
-			seen[e.Type] = append(seen[e.Type], e.Owner.String())
+			seen[e.Type] = append(seen[e.Type], e.Permit)
+			owners[e.Permit] = append(owners[e.Permit], e.Owner)
 		}
 	}
 	await(3)
@@ -138,4 +140,10 @@ func TestPermitEventsHaveTheirID(t *testing.T) {
 	await(2)
 	assert.Equal(t, ids[:1], seen[latchkey.EventReleased])
 	assert.Equal(t, ids[1:], seen[latchkey.EventLost])
+	for _, id := range ids {
+		of := owners[id]
+		assert.Equal(t, slices.Repeat(of[:1], len(of)), of, "one owner")
+		assert.Equal(t, clientOf(client.NewOwner().String()), clientOf(of[0].String()))
+	}
+	assert.NotEqual(t, owners[ids[0]][0], owners[ids[1]][0])
 }

@@ -1,0 +1,41 @@
+package latchkey
+
+import (
+	"context"
+	"time"
+)
+
+// parentOf is [Client.parentOf] for the clients of the members.
+func (l *compositeLock) parentOf(ctx context.Context) *context.Context {
+	for _, p := range l.primitives() {
+		if parent := p.client.parentOf(ctx); parent != nil {
+			return parent
+		}
+	}
+	return nil
+}
+
+// observeGaveUp tells the observers of the clients of all members, each once.
+func (l *compositeLock) observeGaveUp(parent *context.Context, began time.Time, err error) {
+	if parent == nil {
+		return
+	}
+	e := Event{Type: EventGaveUp, Kind: l.kind, Name: l.Name(), Wait: time.Since(began), Err: err}
+	told := map[*Client]bool{}
+	for _, p := range l.primitives() {
+		if !told[p.client] {
+			told[p.client] = true
+			p.client.observe(parent, e)
+		}
+	}
+}
+
+// observeAcquired tells the observers of a hold that was passed on to a call with that parent.
+func (c *compositeHold) observeAcquired(parent *context.Context, wait time.Duration) {
+	for _, h := range c.present() {
+		if s, is := h.inner().(*holdState); is {
+			s.madeFor(parent)
+			s.ownership.observeAcquired(parent, wait)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package latchkey
+
+import (
+	"context"
+	"time"
+)
+
+// What the observer of a client is told of calls and ownerships. Without an observer none of this
+// does anything.
+
+// parentOf returns the values of a context, for the events of a call, or nil if nobody is told of them. It
+// is a pointer because each hold has one.
+func (c *Client) parentOf(ctx context.Context) *context.Context {
+	if c.options.Observer == nil {
+		return nil
+	}
+	parent := context.WithoutCancel(ctx)
+	return &parent
+}
+
+// observe has the observer, if there is one, told of an event of a call that was made with that parent.
+func (c *Client) observe(parent *context.Context, e Event) {
+	if c.options.Observer == nil {
+		return
+	}
+	if e.Context = context.Background(); parent != nil {
+		e.Context = *parent
+	}
+	c.reporter.observe(e)
+}
+
+// observeCall tells what has come of a call that asked for something of an object which no ownership stands
+// for: it has got it, or given up.
+func (o *object) observeCall(parent *context.Context, got EventType, count int, began time.Time, err error) {
+	e := Event{Type: got, Kind: o.kind, Name: o.name, Count: count, Wait: time.Since(began), Err: err}
+	if err != nil {
+		e.Type = EventGaveUp
+	}
+	o.client.observe(parent, e)
+}
+
+// event is an event of an owner of a lock, or of a permit.
+func (p *primitive) event(t EventType, number uint64, owner Owner) Event {
+	e := Event{Type: t, Kind: p.spec.kind, Name: p.name, Owner: owner}
+	if e.Kind == KindPermit {
+		e.Permit, e.Owner = owner.String(), Owner{client: p.client.id, number: number}
+	}
+	return e
+}
+
+// observe has the observer told what happened to the ownership, or to a hold of it: the outermost one
+// if s is nil.
+func (o *ownership) observe(t EventType, s *holdState, err error) {
+	if o.client.options.Observer == nil {
+		return
+	}
+	e := o.lock.event(t, o.number, o.owner())
+	e.Err = err
+	now := o.client.clock()
+	o.mu.Lock()
+	if s == nil {
+		s = o.holds.outermost
+	}
+	var parent *context.Context
+	if s != nil {
+		parent = s.parent
+		if t == EventLost || t == EventReleased {
+			e.Held = now.Since(s.acquired)
+		}
+	}
+	o.mu.Unlock()
+	o.client.observe(parent, e)
+}
+
+// observeEnd has the observer told that all outermost holds have ended in that way. They are told
+// one by one: those that read along were acquired one by one.
+func (o *ownership) observeEnd(t EventType, err error) {
+	if o.client.options.Observer == nil {
+		return
+	}
+	o.mu.Lock()
+	var roots []*holdState
+	for h := range o.holds.roots {
+		roots = append(roots, h)
+	}
+	o.mu.Unlock()
+	for _, h := range roots {
+		o.observe(t, h, err)
+	}
+}
+
+// observeAttempt tells of one attempt.
+func (a *acquisition) observeAttempt(err error) {
+	if o := a.ownership; a.parent != nil {
+		e := o.lock.event(EventAttempt, o.number, o.owner())
+		e.Err = err
+		o.client.observe(a.parent, e)
+	}
+}
+
+// observeEnd tells what has come of the call.
+func (a *acquisition) observeEnd(err error) {
+	if a.parent == nil {
+		return
+	}
+	c := a.lock.client
+	wait := c.clock().Since(a.began)
+	if err != nil {
+		var e Event
+		if o := a.ownership; o != nil {
+			e = o.lock.event(EventGaveUp, o.number, o.owner())
+		} else {
+			e = Event{Type: EventGaveUp, Kind: a.lock.spec.kind, Name: a.lock.name}
+		}
+		e.Err, e.Wait = err, wait
+		c.observe(a.parent, e)
+		return
+	}
+	for o := range a.each {
+		o.observeAcquired(a.parent, wait)
+	}
+}
+
+// observeAcquired tells of a hold that a call with that parent got after that time.
+func (o *ownership) observeAcquired(parent *context.Context, wait time.Duration) {
+	e := o.lock.event(EventAcquired, o.number, o.owner())
+	e.Wait = wait
+	o.client.observe(parent, e)
+}
+
+// madeFor notes for which call a hold was made that was passed on.
+func (s *holdState) madeFor(parent *context.Context) {
+	if parent == nil {
+		return
+	}
+	s.ownership.mu.Lock()
+	defer s.ownership.mu.Unlock()
+	s.parent = parent
+}
