@@ -1,0 +1,217 @@
+package latchkey
+
+import (
+	"container/list"
+	"context"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// Those who wait for fair locks are kept alive in the eyes of the server, many with one script for each
+// node, which wakes those who have lost their place or whose turn it is.
+
+const (
+	// refreshBatch is how many waiters one script refreshes.
+	refreshBatch = 100
+	// nodeRefreshes is how many of these scripts are under way at once to a node, and
+	// clusterRefreshes to all nodes together.
+	nodeRefreshes    = 8
+	clusterRefreshes = 100
+)
+
+// run refreshes once in a period for as long as anybody waits, and does not wait for the
+// answers: a node that is silent must not cost those elsewhere their places.
+func (l *fairWaitList) run() {
+	for {
+		if transport.Rest(l.open, nil, l.period) != nil {
+			return
+		}
+		due, flights := l.due()
+		if due == nil {
+			return
+		}
+		for node, batches := range due {
+			l.refreshNode(node, nodeRefresh{batches, flights})
+		}
+	}
+}
+
+// due collects what is to be refreshed now, by node, and how many scripts may be under
+// way to each. It ends the work if nobody waits.
+func (l *fairWaitList) due() (due map[*transport.Node][]*refreshing, flights int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	due = l.batches(nil)
+	if len(due) == 0 {
+		l.active = false
+		return nil, 0
+	}
+	return due, min(nodeRefreshes, max(1, clusterRefreshes/len(due)))
+}
+
+// nodeRefresh is one round at a node.
+type nodeRefresh struct {
+	batches []*refreshing // nil if they are to be collected anew
+	flights int
+}
+
+// refreshNode has the waiters on one node refreshed, unless the last round there is still under
+// way. After trouble there is another one soon.
+func (l *fairWaitList) refreshNode(node *transport.Node, round nodeRefresh) {
+	line := transport.LineOf[nodeRefresh](node, l, 1)
+	if !line.AddIfIdle(round) {
+		return
+	}
+	pause := func() time.Duration { return min(l.period, transport.Jitter(transport.LongPause)) }
+	l.tasks.Go(func() {
+		line.Serve(l.open, pause, func(r nodeRefresh) (heard bool) {
+			err := l.refreshRound(node, r)
+			if err == nil || l.open.Err() != nil {
+				return true
+			}
+			l.client.reporter.log(noticeRefresh, node.Address(), slog.Any("error", err))
+			line.Add(nodeRefresh{flights: r.flights})
+			return false
+		})
+	})
+}
+
+// refreshRound sends one round, and returns one of the errors.
+func (l *fairWaitList) refreshRound(node *transport.Node, r nodeRefresh) error {
+	if r.batches == nil {
+		l.mu.Lock()
+		r.batches = l.batches(node)[node]
+		l.mu.Unlock()
+	}
+	return l.refreshAll(r.batches, r.flights)
+}
+
+// refreshAll sends batches, several at once because the server may be far away, and
+// returns one of the errors.
+func (l *fairWaitList) refreshAll(batches []*refreshing, flights int) error {
+	failed := make(chan error, len(batches))
+	inParallel(flights, batches, func(b *refreshing) {
+		if err := l.refresh(b); err != nil {
+			failed <- err
+		}
+	})
+	close(failed)
+	return <-failed
+}
+
+// refreshing is what one script is to refresh.
+type refreshing struct {
+	call
+	places []*fairWaiter
+	groups [][]*fairWaiter // the same, lock by lock
+}
+
+// batches collects the waiters on one node, or on all with nil. l.mu is held.
+func (l *fairWaitList) batches(wanted *transport.Node) map[*transport.Node][]*refreshing {
+	all := map[*transport.Node][]*refreshing{}
+	open := map[uint16]*refreshing{}
+	for key, line := range l.byKey {
+		slot := uint16(0)
+		if l.client.cluster {
+			slot = transport.KeySlot(key)
+		}
+		node := l.client.topology.Serving(slot)
+		for e := line.Front(); e != nil && (wanted == nil || wanted == node); {
+			b := open[slot]
+			if b == nil || len(b.places) >= refreshBatch {
+				b = l.newRefreshing()
+				all[node], open[slot] = append(all[node], b), b
+			}
+			e = b.fill(e)
+		}
+	}
+	return all
+}
+
+// newRefreshing makes an empty batch.
+func (l *fairWaitList) newRefreshing() *refreshing {
+	_, suffix := l.client.handover.channelOf(&keys{})
+	return &refreshing{call: call{cmd: fairRefresh, args: []string{
+		l.client.staleMS, l.client.publish, suffix, l.client.handover.counted}}}
+}
+
+// fill adds waiters of one lock, from e on, and returns the first that found no room.
+func (b *refreshing) fill(e *list.Element) *list.Element {
+	var places []*fairWaiter
+	for ; e != nil && len(b.places)+len(places) < refreshBatch; e = e.Next() {
+		places = append(places, e.Value.(*fairWaiter))
+	}
+	b.add(places)
+	return e
+}
+
+// add adds waiters of one lock.
+func (b *refreshing) add(places []*fairWaiter) {
+	lock := places[0].ownership.lock
+	b.keys = append(b.keys, lock.fairKeys()...)
+	clients, _ := lock.client.handover.channelOf(lock.keys)
+	b.args = append(b.args, lock.waiterChannel(""), clients, strconv.Itoa(len(places)))
+	for _, w := range places {
+		b.args = append(b.args, w.ownership.wire)
+	}
+	b.places = append(b.places, places...)
+	b.groups = append(b.groups, places)
+}
+
+// split makes a batch for each lock.
+func (l *fairWaitList) split(b *refreshing) []*refreshing {
+	each := make([]*refreshing, len(b.groups))
+	for i, places := range b.groups {
+		each[i] = l.newRefreshing()
+		each[i].add(places)
+	}
+	return each
+}
+
+// What fair_refresh.lua says of a waiter that has its place and has to wait on.
+const inPlace = 1
+
+// refresh sends one batch, and wakes those who should ask for themselves.
+func (l *fairWaitList) refresh(b *refreshing) error {
+	ctx, cancel := context.WithTimeout(l.open, max(l.period, minPatience))
+	defer cancel()
+	states, err := l.client.sender.SendOnce(ctx, b.cmd, b.keys, b.args).AsIntSlice()
+	switch {
+	case divisible(err):
+		return l.refreshEach(b, err)
+	case err != nil:
+		return err
+	case len(states) != len(b.places):
+		return errReply
+	}
+	for i, w := range b.places {
+		if states[i] != inPlace {
+			w.queue.signal()
+		}
+	}
+	return nil
+}
+
+// refreshEach refreshes the locks of a batch one by one, when the server refuses the
+// whole: one damaged key must not cost the others their places. Those who wait for
+// the damaged one ask for themselves, and are told. To those whose slot is half moved the
+// server would tell nothing else.
+func (l *fairWaitList) refreshEach(b *refreshing, refusal error) error {
+	each := l.split(b)
+	switch {
+	case len(each) > 1:
+		return l.refreshAll(each, 1)
+	case transport.Classify(refusal) != transport.Refused:
+		return refusal
+	}
+	for _, w := range b.places {
+		w.queue.signal()
+	}
+	return refusal
+}
+
+// minPatience is what a refresh waits for its answer at least.
+const minPatience = 100 * time.Millisecond
