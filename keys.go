@@ -59,11 +59,17 @@ func keysOfKey(name, key string) *keys {
 
 // queueKey is the queue of a lock. The locks x and {x} share a channel and a counter; one queue
 // would give the one to those who wait for the other.
-func queueKey(key string) string {
+func queueKey(key string) string { return apart("latchkey_queue", key) }
+
+// leaderKey is what the leader of an election says of itself.
+func leaderKey(key string) string { return apart("latchkey_leader", key) }
+
+// apart derives a key that x and {x} do not share.
+func apart(prefix, key string) string {
 	if strings.HasPrefix(key, "{") && strings.HasSuffix(key, "}") {
-		return "latchkey_queue_tag:" + key
+		return prefix + "_tag:" + key
 	}
-	return "latchkey_queue:" + transport.HashTag(key)
+	return prefix + ":" + transport.HashTag(key)
 }
 
 // checkName refuses names whose derived keys would fall into another cluster
