@@ -234,10 +234,10 @@ func TestElection_withoutMessages(t *testing.T) {
 			refused <- e.Err
 		}
 	}
-	deaf := connectVia(t, server, tap.Addr(), options)
-	watched := leaders(t.Context(), deaf.NewElection(name))
+	deaf := func() *latchkey.Election { return connectVia(t, server, tap.Addr(), options).NewElection(name) }
+	watched := leaders(t.Context(), deaf())
 	sees(t, watched, "first")
-	next := campaignInBackground(within(t, soon), deaf.NewElection(name), "second")
+	next := campaignInBackground(within(t, soon), deaf(), "second")
 	electionQueued(t, admin, name, 1)
 	tap.DropMessages(true)
 	for i := range 3 {
@@ -254,7 +254,7 @@ func TestElection_withoutMessages(t *testing.T) {
 		for len(refused) > 0 {
 			<-refused
 		}
-		next = campaignInBackground(within(t, soon), deaf.NewElection(name), fmt.Sprint("leader ", i))
+		next = campaignInBackground(within(t, soon), deaf(), fmt.Sprint("leader ", i))
 	}
 	mustResign(t, leading)
 	got := rig.Await(t, soon, "the last leader", next)
