@@ -27,14 +27,19 @@ type Election struct {
 	object
 
 	lock *primitive
-	seen []string // the keys of the lock and of what its leader has announced
+	seen []string // the keys of the lock, of what its leader has announced, and of the terms
 }
 
-// NewElection returns the election of that name. Nothing is sent.
+// NewElection returns the election of that name. Nothing is sent. A name that is as a whole in
+// braces, such as {x}, is an ErrInvalid in each call: the terms of x would be counted along.
 func (c *Client) NewElection(name string) *Election {
 	o := newObject(c, KindLock, name, leaderChannel)
+	if o.invalid == nil && wholeTag(o.key) {
+		o.invalid = invalid("an election cannot be named %q: it would share its terms with another", o.key)
+	}
 	p := newPrimitive(c, electionSpec, name)
-	return &Election{object: o, lock: p, seen: []string{o.key, leaderKey(o.key)}}
+	p.invalid = o.invalid
+	return &Election{object: o, lock: p, seen: []string{o.key, leaderKey(transport.HashTag(o.key)), o.token}}
 }
 
 // electionSpec is a fenced lock whose owners are known to all. It is not re-entrant: a candidate

@@ -184,7 +184,7 @@ func (l *Leadership) retire(ctx context.Context) {
 		return
 	}
 	defer e.client.working.Done()
-	_, _ = e.client.sender.Call(e.client.sender.Detached(ctx), e.client.closing, electionRetire, e.seen[1:],
+	_, _ = e.client.sender.Call(e.client.sender.Detached(ctx), e.client.closing, electionRetire, e.seen[1:2],
 		[]string{l.owner, e.client.publish, e.channel})
 }
 

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 func init() { models["election"] = newElectionModel }
@@ -25,7 +27,7 @@ func newElectionModel(w *world) model {
 		lockModel: newLockModel(w, always(electionSpec)),
 		terms:     map[string]int64{}, revisions: map[string]int64{},
 	}
-	m.record = leaderKey(m.lock.key)
+	m.record = leaderKey(transport.HashTag(m.lock.key))
 	return m
 }
 
@@ -40,26 +42,35 @@ func (m *electionModel) announce(d dice) {
 	owner := m.tokenOf
 	if others := slices.Sorted(maps.Keys(m.terms)); d[0]%4 == 0 && len(others) > 0 {
 		owner = others[d[1]%len(others)]
-	} else if owner != "" {
+	} else if m.terms[owner] == 0 && m.token > 0 {
 		m.terms[owner] = m.token
 	}
-	if owner == "" {
-		return
+	if m.terms[owner] == 0 {
+		return // nobody has won, or the counter was lost meanwhile
 	}
 	if d[2]%4 > 0 || m.revisions[owner] == 0 {
 		m.revisions[owner]++
 	}
 	term, revision := strconv.FormatInt(m.terms[owner], 10), strconv.FormatInt(m.revisions[owner], 10)
 	value := "value " + revision + " of " + term
+	var leads bool
 	var lock, record entry
 	m.w.send(&message{
 		what: fmt.Sprintf("%s announces %q", owner, value),
-		words: m.w.words(call{electionSet, []string{m.lock.key, m.record},
+		words: m.w.words(call{electionSet, m.keys(),
 			[]string{owner, term, revision, value, "PUBLISH", leaderChannel(m.lock.key)}}),
-		before:   func() { lock, record = m.state() },
-		seen:     func(reply any) { m.announced(lock, record, reply, owner, term, revision, value) },
+		before:   func() { lock, record = m.state(); leads = m.leads(lock, owner, term) },
+		seen:     func(reply any) { m.announced(lock, record, leads, reply, owner, term, revision, value) },
 		answered: func(any) {}, silent: func() {},
 	}, d.fate())
+}
+
+func (m *electionModel) keys() []string { return []string{m.lock.key, m.record, m.lock.token} }
+
+// leads reports whether an owner has the lock, and its term was the last to be counted.
+func (m *electionModel) leads(lock entry, owner, term string) bool {
+	last := m.w.state(m.lock.token)[0]
+	return lock.count(owner) > 0 && (last.kind == "none" || last.text == term)
 }
 
 func (m *electionModel) state() (lock, record entry) {
@@ -69,9 +80,8 @@ func (m *electionModel) state() (lock, record entry) {
 
 // announced checks what an announcement has done: all, if its owner leads and has said nothing later, else
 // nothing.
-func (m *electionModel) announced(lock, before entry, reply any, owner, term, revision, value string) {
+func (m *electionModel) announced(lock, before entry, leads bool, reply any, owner, term, revision, value string) {
 	_, after := m.state()
-	leads := lock.count(owner) > 0
 	want := maps.Clone(before.fields)
 	switch known, _ := strconv.Atoi(before.fields["revision"]); {
 	case outOfMemory(reply):
@@ -135,12 +145,12 @@ func (m *electionModel) check() {
 		m.last = 0 // the counter was lost
 	}
 	lock, record := m.state()
-	reply := m.w.do(m.w.words(call{electionLook, []string{m.lock.key, m.record}, nil})...)
+	reply := m.w.do(m.w.words(call{electionLook, m.keys(), nil})...)
 	if lock.kind != "hash" && lock.kind != "none" {
 		return
 	}
 	owner := record.fields["owner"]
-	if owner == "" || lock.count(owner) == 0 {
+	if owner == "" || !m.leads(lock, owner, record.fields["term"]) {
 		if reply != nil {
 			m.w.fail("%s leads, and nobody does", show(reply))
 		}

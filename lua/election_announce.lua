@@ -2,6 +2,7 @@
 --
 -- KEYS[1] lock of the election, a hash (see lock_acquire.lua): its owner is the leader
 -- KEYS[2] record of the leader, a hash: owner, term, since (ms), revision, value
+-- KEYS[3] fencing counter of the lock
 -- ARGV[1] owner
 -- ARGV[2] its fencing token, which is the term
 -- ARGV[3] revision of the value in this term, from 1 on
@@ -13,15 +14,18 @@
 --         0: the owner does not lead; nothing changed
 --         error WRONGTYPE: a key is another kind of object; nothing changed
 --
--- The owner is used for one term only, so that no other term can have it in the lock: what comes
--- late changes nothing. The record has no expiry: it counts only while its owner has the lock.
+-- The owner leads if it has the lock and its term is the last that was counted. An acquisition that
+-- is executed late, after its leader has resigned, may bring its owner back into the lock, but with
+-- another count: what that leader has announced, or announces late, stays without effect. A
+-- counter that was lost excludes nobody. The record has no expiry: it counts only while its owner leads.
 --
--- Cost: 5 commands. Idempotent: a revision is written once.
-local lock, record = KEYS[1], KEYS[2]
+-- Cost: 6 commands, 5 for another value of the same term. Idempotent: a revision is written once.
+local lock, record, counter = KEYS[1], KEYS[2], KEYS[3]
 local owner, term, revision, value = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --@include tell
 
-if redis.call('hexists', lock, owner) == 0 then
+--@include election_leads
+if not leads(owner, term) then
   return 0
 end
 local there = redis.call('hmget', record, 'owner', 'revision', 'since')

@@ -169,21 +169,6 @@ func TestGoldenElection(t *testing.T) {
 	golden(t, admin, name, map[string]rig.Entry{tokenKey(name): counter})
 }
 
-// x and {x} have a channel and a counter in common, and are two elections.
-func TestElection_names_with_braces(t *testing.T) {
-	t.Parallel()
-	server, name := rig.Shared(), rig.Name(t)
-	client := connect(t, server)
-	plain, tagged := client.NewElection(name), client.NewElection("{"+name+"}")
-	one, two := mustLead(t, plain, "plain"), mustLead(t, tagged, "tagged")
-	assert.NotEqual(t, one.Term(), two.Term())
-	leaderIs(t, plain, "plain", one.Term())
-	leaderIs(t, tagged, "tagged", two.Term())
-	mustResign(t, one)
-	leaderIs(t, tagged, "tagged", two.Term())
-	mustResign(t, two)
-}
-
 // Candidates of several clients lead one after the other, each at once after the one before, with
 // terms that grow, whether the hand-over is between clients or inside one. Observers see the last.
 func TestElection_handsOver(t *testing.T) {
@@ -367,6 +352,11 @@ func TestElection_badInput(t *testing.T) {
 	_, err = client.NewElection("").Campaign(t.Context(), "a")
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 	_, err = client.NewElection("").Leader(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	tagged := client.NewElection("{" + name + "}") // which has its terms in common with e
+	_, err = tagged.TryCampaign(t.Context(), "a")
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	_, err = tagged.Leader(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 	for _, err := range client.NewElection("").Observe(t.Context()) {
 		require.ErrorIs(t, err, latchkey.ErrInvalid)
