@@ -58,8 +58,12 @@ func leaderIs(t testing.TB, e *latchkey.Election, value string, term int64) latc
 // electionQueued waits until so many candidates stand in the queue of the server.
 func electionQueued(t testing.TB, admin *rig.Admin, name string, n int) {
 	t.Helper()
+	queue := "latchkey_queue:{" + name + "}"
+	if strings.Contains(name, "{") {
+		queue = "latchkey_queue:" + name
+	}
 	rig.Eventually(t, soon, fmt.Sprint(n, " candidates wait on the server"), func() error {
-		if found := admin.Int("ZCARD", "latchkey_queue:{"+name+"}"); found != int64(n) {
+		if found := admin.Int("ZCARD", queue); found != int64(n) {
 			return fmt.Errorf("%d do", found)
 		}
 		return nil
