@@ -49,7 +49,7 @@ func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) 
 	}
 	a.request, a.fault = newRequest(p.client.options.Lease, waits, settings)
 	if a.fault == nil && !p.spec.reentrant && a.by != nil {
-		a.fault = invalid("a mutex is not re-entrant and has no use for By")
+		a.fault = invalid("%s is not re-entrant and has no use for By", nouns[p.spec.family])
 	}
 	return a
 }

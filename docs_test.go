@@ -47,6 +47,10 @@ func TestContractsAreInFull(t *testing.T) {
 		contains(t, methods, lock+".Inspect", "ErrUnavailable", "ErrClosed", "ErrWrongKind", "ErrInvalid")
 		contains(t, methods, lock+".ForceUnlock", "reports", "renewal", "ErrUnknownOutcome")
 	}
+	contains(t, methods, "Election.Campaign", append(common, "[Wait]", "[Lease]", "[MaxHold]", "[By]", "nil error", "ctx ended", "background")...)
+	contains(t, methods, "Election.Leader", "ErrUnavailable", "ErrClosed", "ErrWrongKind", "ErrInvalid", "out of date")
+	contains(t, methods, "Election.Observe", "ErrUnavailable", "ErrClosed", "ErrWrongKind", "ErrInvalid", "PollCeiling", "Terms never go back")
+	contains(t, methods, "Leadership.Proclaim", "ErrNotHeld", "ErrLost", "ErrUnknownOutcome", "ErrInvalid")
 	contains(t, methods, "Mutex.Lock", "not re-entrant")
 	contains(t, methods, "FencedLock.Lock", "[Hold.Token]")
 	contains(t, methods, "SpinLock.Lock", "Backoff.Max")

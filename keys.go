@@ -60,11 +60,14 @@ func keysOfKey(name, key string) *keys {
 // queueKey is the queue of a lock. The locks x and {x} share a channel and a counter; one queue
 // would give the one to those who wait for the other.
 func queueKey(key string) string {
-	if strings.HasPrefix(key, "{") && strings.HasSuffix(key, "}") {
+	if wholeTag(key) {
 		return "latchkey_queue_tag:" + key
 	}
 	return "latchkey_queue:" + transport.HashTag(key)
 }
+
+// wholeTag reports whether a key, {x}, derives the same keys as another, x.
+func wholeTag(key string) bool { return strings.HasPrefix(key, "{") && strings.HasSuffix(key, "}") }
 
 // checkName refuses names whose derived keys would fall into another cluster
 // slot than the name itself, or that Java could not spell.
@@ -104,6 +107,8 @@ func bracesPaired(name string) bool {
 }
 
 func latchKey(tag string) string { return "latchkey_latch:" + tag }
+
+func leaderKey(tag string) string { return "latchkey_leader:" + tag }
 
 func totalKey(tag string) string { return "latchkey_sc_total:" + tag }
 

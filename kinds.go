@@ -5,19 +5,20 @@ type Kind string
 
 // The kinds of objects, of holds and of what [Client.Inspect] finds.
 const (
-	KindNone    Kind = "none"    // nothing: the lock is free
-	KindMutex   Kind = "mutex"   // the plain lock of NewMutex and many other libraries
-	KindLock    Kind = "lock"    // re-entrant lock
-	KindFenced  Kind = "fenced"  // re-entrant lock with fencing tokens
-	KindSpin    Kind = "spin"    // re-entrant lock, waited for without messages
-	KindFair    Kind = "fair"    // re-entrant lock, first come first served
-	KindRead    Kind = "read"    // the read side of a read/write lock
-	KindWrite   Kind = "write"   // its write side
-	KindRWLock  Kind = "rwlock"  // read/write lock
-	KindPermit  Kind = "permit"  // a permit of a semaphore that has leases
-	KindMulti   Kind = "multi"   // several locks, all of them
-	KindRed     Kind = "red"     // several locks, a majority of them
-	KindUnknown Kind = "unknown" // nothing that this package knows
+	KindNone     Kind = "none"     // nothing: the lock is free
+	KindMutex    Kind = "mutex"    // the plain lock of NewMutex and many other libraries
+	KindLock     Kind = "lock"     // re-entrant lock
+	KindFenced   Kind = "fenced"   // re-entrant lock with fencing tokens
+	KindSpin     Kind = "spin"     // re-entrant lock, waited for without messages
+	KindFair     Kind = "fair"     // re-entrant lock, first come first served
+	KindRead     Kind = "read"     // the read side of a read/write lock
+	KindWrite    Kind = "write"    // its write side
+	KindRWLock   Kind = "rwlock"   // read/write lock
+	KindPermit   Kind = "permit"   // a permit of a semaphore that has leases
+	KindMulti    Kind = "multi"    // several locks, all of them
+	KindRed      Kind = "red"      // several locks, a majority of them
+	KindElection Kind = "election" // the leadership of an election; the key alone shows a lock
+	KindUnknown  Kind = "unknown"  // nothing that this package knows
 
 	// A semaphore and a latch are numbers in Redis. What this library keeps beside them
 	// tells which it is; without that it may also be a counter of an application.
@@ -28,6 +29,6 @@ const (
 
 // nouns are the kinds in words, for errors and for people.
 var nouns = map[Kind]string{
-	KindMutex: "a mutex", KindLock: "a lock", KindRWLock: "a read/write lock",
+	KindMutex: "a mutex", KindLock: "a lock", KindRWLock: "a read/write lock", KindElection: "an election",
 	KindSemaphore: "a semaphore", KindLatch: "a latch", KindNumber: "a number (a semaphore, a latch or a counter)",
 }

@@ -116,7 +116,7 @@ func (r *registry) build(p *primitive, owner Owner, number uint64, guestID strin
 		wire: owner.String(), guestID: guestID,
 		protocol: p.spec.protocol, schedule: newSchedule(), entry: noEntry,
 	}
-	o.holds.first.ownership = o
+	o.holds.first.ownership, o.local.shown = o, p.spec.public
 	return o
 }
 

@@ -32,7 +32,7 @@ func (p *primitive) mayEnter(o *ownership) error {
 	case o.lock.spec.family != p.spec.family:
 		return notA(p.spec.stored, nouns[o.lock.spec.stored], nil)
 	case !p.spec.reentrant && o.live():
-		return invalid("a mutex is not re-entrant, and the context carries a hold of it")
+		return invalid("%s is not re-entrant, and the context carries a hold of it", nouns[p.spec.family])
 	}
 	return nil
 }

@@ -56,6 +56,9 @@ var (
 	latchSet       = loadScript("latch_set").Guarded()
 	latchCount     = loadScript("latch_count").Guarded().Reserved()
 	latchDelete    = loadScript("latch_delete").Guarded()
+	electionLook   = loadScript("election_look").Guarded()
+	electionSet    = loadScript("election_announce").Guarded()
+	electionRetire = loadScript("election_retire").Guarded().Reserved()
 	touchScript    = loadScript("touch")
 )
 

@@ -21,7 +21,8 @@ type spec struct {
 	shared    bool // several may have it, whoever they are
 	joint     bool // others may hold it when its owner has released it
 	renewals  int  // how many of its holds one script renews
-	passes    bool // its ownerships are passed on inside a client
+	passes    bool // its ownerships are passed on inside a client, and from client to client
+	public    bool // its owners are known to all, so that none is passed on inside a client
 	along     bool // several goroutines of a client may have an ownership of it at a time
 	handsOver bool // its release may grant it to an owner that waits
 	recipe    bool // other libraries have it too, which publish nothing when they release it

@@ -60,6 +60,7 @@ func TestDocumentedPermissions(t *testing.T) {
 			}
 			semaphoresThrough(t, client, name)
 			latchThrough(t, client, name+"latch")
+			electionThrough(t, admin, client, other, name+"election")
 			nothingDenied(t, admin)
 		})
 	}
@@ -158,4 +159,21 @@ func latchThrough(t *testing.T, client *latchkey.Client, name string) {
 	require.NoError(t, rig.Await(t, soon, "the latch", opened))
 	_, err = l.Delete(ctx)
 	require.NoError(t, err)
+}
+
+func electionThrough(t *testing.T, admin *rig.Admin, client, other *latchkey.Client, name string) {
+	t.Helper()
+	l := mustLead(t, client.NewElection(name), "a")
+	watched := leaders(t.Context(), other.NewElection(name))
+	sees(t, watched, "a")
+	require.NoError(t, l.Proclaim(t.Context(), "b"))
+	sees(t, watched, "b")
+	next := campaignInBackground(within(t, soon), other.NewElection(name), "c")
+	electionQueued(t, admin, name, 1)
+	mustResign(t, l)
+	sees(t, watched, "c")
+	got := rig.Await(t, soon, "the next leader", next)
+	require.NoError(t, got.err)
+	mustResign(t, got.leadership)
+	sees(t, watched, "")
 }

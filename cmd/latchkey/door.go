@@ -6,7 +6,8 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// guard is the right to be inside: a hold of a lock, or a permit of a semaphore.
+// guard is the right to be inside: a hold of a lock, a leadership, or a permit of a
+// semaphore.
 type guard interface {
 	Context(parent context.Context) context.Context
 	Lost() <-chan struct{}
@@ -39,6 +40,32 @@ func (d lockDoor) tryEnter(ctx context.Context) (guard, error) {
 type lockGuard struct{ *latchkey.Hold }
 
 func (g lockGuard) Release(ctx context.Context) error { return g.Unlock(ctx) }
+
+// electionDoor lets in who leads, with what it announces.
+type electionDoor struct {
+	*latchkey.Election
+
+	value string
+}
+
+func (d electionDoor) enter(ctx context.Context, options ...latchkey.WaitOption) (guard, error) {
+	each := make([]latchkey.LockOption, len(options))
+	for i, o := range options {
+		each[i] = o
+	}
+	leadership, err := d.Campaign(ctx, d.value, each...)
+	return leaderGuard{leadership}, err
+}
+
+func (d electionDoor) tryEnter(ctx context.Context) (guard, error) {
+	leadership, err := d.TryCampaign(ctx, d.value)
+	return leaderGuard{leadership}, err
+}
+
+// leaderGuard is a leadership under the names that it shares with a permit.
+type leaderGuard struct{ *latchkey.Leadership }
+
+func (g leaderGuard) Release(ctx context.Context) error { return g.Resign(ctx) }
 
 type permitDoor struct{ *latchkey.PermitSemaphore }
 

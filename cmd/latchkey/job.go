@@ -27,6 +27,7 @@ type job struct {
 	grace time.Duration
 	argv  []string
 
+	again       bool   // after a loss it is to run again, under a guard of its own
 	thing       string // what it runs under, for messages
 	busy        string // why it was not let in
 	open        func(context.Context, *latchkey.Client) (door, error)
@@ -36,15 +37,15 @@ type job struct {
 // jobFlags are those that all commands have which run a command.
 func jobFlags(thing string) []cli.Flag {
 	return []cli.Flag{
-		&cli.DurationFlag{Name: "wait", Usage: "give up after `TIME` with exit code 75; 0s tries once", DefaultText: "wait for ever"},
-		&cli.DurationFlag{Name: "lease", Usage: "`TIME` for which the " + thing + " outlives this program if it is killed", Value: latchkey.DefaultLease},
-		&cli.DurationFlag{Name: "grace", Usage: "`TIME` between SIGTERM and SIGKILL when the " + thing + " is lost", Value: defaultGrace},
+		&cli.DurationFlag{Name: "wait", Usage: "give up after `TIME`, exit code 75; 0s: try once", DefaultText: "never"},
+		&cli.DurationFlag{Name: "lease", Usage: "`TIME` until the " + thing + " ends if this is killed", Value: latchkey.DefaultLease},
+		&cli.DurationFlag{Name: "grace", Usage: "`TIME` from SIGTERM to SIGKILL after a loss", Value: defaultGrace},
 	}
 }
 
 // jobHelp is what is to be said of all of them.
 func jobHelp(thing string) string {
-	return fmt.Sprintf(`Standard input, output and error are the command's. SIGINT, SIGTERM, SIGHUP and
+	return wrapped(fmt.Sprintf(`Standard input, output and error are the command's. SIGINT, SIGTERM, SIGHUP and
 SIGQUIT are passed on to the command and its children, SIGUSR1 and SIGUSR2 to
 the command alone. A signal that arrives before the %[1]s does ends the wait.
 
@@ -59,18 +60,19 @@ the command is continued with SIGCONT.
 Exit code: the command's own, or 128+n when signal n ended it; 75 when the %[1]s
 was not acquired in time; 76 when it was lost before the command ended; 127 and
 126 when the command was not found or cannot be executed; 69 when the server
-cannot be reached or does not answer; 64 for a mistake on the command line.`, thing)
+cannot be reached or does not answer; 64 for a mistake on the command line.`, thing))
 }
 
-// jobFrom reads what jobFlags offers. The synopsis is how the user began.
-func jobFrom(cmd *cli.Command, args []string, synopsis string) (job, error) {
+// jobFrom reads what jobFlags offers. argv is the command, args the whole command line, and the synopsis how
+// the user began.
+func jobFrom(cmd *cli.Command, argv, args []string, synopsis string) (job, error) {
 	j := job{
 		cmd:   cmd,
 		wait:  cmd.Duration("wait"),
 		waits: cmd.IsSet("wait"),
 		lease: cmd.Duration("lease"),
 		grace: cmd.Duration("grace"),
-		argv:  cmd.Args().Slice(),
+		argv:  argv,
 	}
 	return j, j.check(args, synopsis)
 }
@@ -78,7 +80,7 @@ func jobFrom(cmd *cli.Command, args []string, synopsis string) (job, error) {
 func (j job) check(args []string, synopsis string) error {
 	switch {
 	case len(j.argv) == 0:
-		return usageError("run needs a command: latchkey %s -- CMD [ARGS…]", synopsis)
+		return usageError("a command is missing: latchkey %s -- CMD [ARGS…]", synopsis)
 	case !afterDashes(j.argv, args):
 		return usageError("put -- in front of the command: latchkey %s -- %s …", synopsis, j.argv[0])
 	case j.wait < 0 || j.grace < 0 || j.lease <= 0:
@@ -113,23 +115,35 @@ func startError(err error) error {
 	}
 }
 
-// run does the job from the connection to the exit code.
+// run does the job from the connection to the exit code. One that is to run again after a loss does so
+// unless a signal came that was to end it.
 func (j job) run(ctx context.Context) error {
 	signals := catchSignals()
 	defer signals.release()
 
-	client, g, err := j.enter(ctx, signals)
-	if err != nil {
-		return err
+	var client *latchkey.Client
+	for {
+		var g guard
+		var err error
+		if client, g, err = j.enter(ctx, signals, client); err != nil {
+			return err
+		}
+		end, err := j.perform(g, signals)
+		if !j.again || !end.lost || end.told {
+			closeClient(client)
+			return err
+		}
 	}
-	defer closeClient(client)
-	return j.perform(g, signals)
 }
 
-// enter connects and acquires, until a signal says otherwise.
-func (j job) enter(ctx context.Context, signals *signals) (*latchkey.Client, guard, error) {
+// enter connects, unless there is a client, and acquires, until a signal says otherwise. After an error the
+// client is closed.
+func (j job) enter(ctx context.Context, signals *signals, client *latchkey.Client) (*latchkey.Client, guard, error) {
 	ctx, arrived := signals.interrupting(ctx)
-	client, err := connect(ctx, j.cmd, latchkey.Options{Lease: j.lease})
+	var err error
+	if client == nil {
+		client, err = connect(ctx, j.cmd, latchkey.Options{Lease: j.lease})
+	}
 	var g guard
 	if err == nil {
 		g, err = j.acquire(ctx, client)
@@ -166,33 +180,43 @@ func (j job) ask(ctx context.Context, d door) (guard, error) {
 	}
 }
 
+// ending is what has happened to a command before it ended.
+type ending struct {
+	lost bool // the guard was lost
+	told bool // a signal was passed on that ends commands
+}
+
 // perform runs the command under the guard and releases it.
-func (j job) perform(g guard, signals *signals) error {
+func (j job) perform(g guard, signals *signals) (ending, error) {
 	p, err := startProcess(j.argv, j.environment(g))
 	if err != nil {
 		_ = release(g)
-		return startError(err)
+		return ending{}, startError(err)
 	}
-	lost := j.supervise(p, g, signals.inbox)
-	if lost {
+	end := j.supervise(p, g, signals.inbox)
+	if end.lost {
 		p.endGroup(j.grace)
 	}
-	return j.verdict(p.code(), lost, release(g))
+	released := release(g)
+	err = j.verdict(p.code(), end.lost, released)
+	end.lost = end.lost || errors.Is(released, latchkey.ErrNotHeld)
+	return end, err
 }
 
 // supervise waits for the end of the command and reports whether the guard was
 // lost before.
-func (j job) supervise(p *process, g guard, inbox <-chan os.Signal) (lost bool) {
+func (j job) supervise(p *process, g guard, inbox <-chan os.Signal) (end ending) {
 	var graceOver <-chan time.Time
 	loss := g.Lost()
 	for {
 		select {
 		case <-p.ended:
-			return lost
+			return end
 		case sig := <-inbox:
+			end.told = end.told || ends(sig)
 			p.pass(sig)
 		case <-loss:
-			loss, lost = nil, true
+			loss, end.lost = nil, true
 			j.say("%s is lost, ending the command", j.thing)
 			p.pass(syscall.SIGTERM)
 			graceOver = time.After(j.grace)

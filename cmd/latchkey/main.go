@@ -6,6 +6,8 @@
 //	latchkey inspect NAME [--json]                    who holds it, how often, how long
 //	latchkey unlock --force NAME [--kind mutex] [--json]
 //	                                                  take it away from its holders
+//	latchkey elect NAME [flags] -- CMD [ARGS…]        run CMD while leading, again and again
+//	latchkey leader NAME [--watch] [--json]           who leads, since when
 //	latchkey sem run --name POOL --permits N [flags] -- CMD [ARGS…]
 //	                                                  run CMD, at most N at once
 //	latchkey sem inspect NAME [--json]                its permits, how many are free
@@ -30,7 +32,7 @@
 //	 70  anything else that went wrong here, such as a name of another kind, or a
 //	     latch that nobody has set
 //	 75  run: the lock or permit was not acquired in time, try again later;
-//	     latch wait: the latch was not open in time
+//	     latch wait: the latch was not open in time; leader: nobody leads
 //	 76  run: it was lost before the command ended; the command was ended;
 //	     latch: it was deleted or expired before it opened
 //	126  run: the command cannot be executed
@@ -53,7 +55,7 @@ func main() {
 func app(args []string) *cli.Command {
 	return &cli.Command{
 		Name:            "latchkey",
-		Usage:           "distributed locks, semaphores and latches for programs and scripts, in Redis or Valkey",
+		Usage:           "distributed locks, elections, semaphores and latches, in Redis or Valkey",
 		Version:         version(),
 		Flags:           []cli.Flag{redisFlag(), verboseFlag()},
 		HideHelpCommand: true,
@@ -66,6 +68,8 @@ func app(args []string) *cli.Command {
 			runCommand(args),
 			inspectCommand(),
 			unlockCommand(),
+			electCommand(args),
+			leaderCommand(),
 			semCommand(args),
 			latchCommand(),
 			versionCommand(),

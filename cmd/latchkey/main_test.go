@@ -206,6 +206,13 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"inspect two":         {"inspect", "orders", "invoices"},
 		"unlock nothing":      {"unlock", "--force"},
 		"unlock unforced":     {"unlock", "orders"},
+		"elect nothing":       {"elect", "orders"},
+		"elect no name":       {"elect", "--", "true"},
+		"elect no command":    {"elect", "orders", "--"},
+		"elect no dashes":     {"elect", "orders", "true"},
+		"elect two":           {"elect", "orders", "invoices", "--", "true"},
+		"leader nothing":      {"leader"},
+		"leader both":         {"leader", "orders", "--json", "--value"},
 		"sem what":            {"sem", "orders"},
 		"sem flag":            {"sem", "--nope"},
 		"sem run no name":     {"sem", "run", "--permits", "2", "--", "true"},
@@ -246,7 +253,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 }
 
 func TestHelpIsNoMistake(t *testing.T) {
-	for _, args := range [][]string{{}, {"--help"}, {"run", "--help"}, {"sem"}, {"sem", "run", "--help"}, {"latch"}, {"latch", "wait", "--help"}, {"demo", "--help"}} {
+	for _, args := range [][]string{{}, {"--help"}, {"run", "--help"}, {"sem"}, {"sem", "run", "--help"}, {"latch"}, {"latch", "wait", "--help"}, {"elect", "--help"}, {"leader", "--help"}, {"demo", "--help"}} {
 		got := latchkeyCLI(t, nil, args...)
 		assert.Zero(t, got.code)
 		assert.Contains(t, got.stdout, "USAGE")
@@ -263,6 +270,8 @@ func TestServerOutOfReach(t *testing.T) {
 		{"inspect", "orders"},
 		{"unlock", "--force", "orders"},
 		{"run", "--lock", "orders", "--", "true"},
+		{"elect", "orders", "--", "true"},
+		{"leader", "orders"},
 		{"sem", "inspect", "orders"},
 		{"sem", "set", "orders", "2"},
 		{"sem", "run", "--name", "orders", "--permits", "2", "--", "true"},

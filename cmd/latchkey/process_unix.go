@@ -16,6 +16,9 @@ var passedOn = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 }
 
+// ends reports whether a signal is sent to end a command.
+func ends(sig os.Signal) bool { return sig != syscall.SIGUSR1 && sig != syscall.SIGUSR2 }
+
 // lead makes the command the leader of a process group, which is what a signal
 // can reach as a whole; and the one the terminal belongs to, if it was ours.
 func lead(cmd *exec.Cmd, t *terminal) {

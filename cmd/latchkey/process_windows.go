@@ -9,6 +9,9 @@ import (
 // to the command, so here it only must not end this program first.
 var passedOn = []os.Signal{os.Interrupt}
 
+// ends reports whether a signal is sent to end a command.
+func ends(os.Signal) bool { return true }
+
 // lead has nothing to do: there are no process groups to be signalled.
 func lead(*exec.Cmd, *terminal) {}
 

@@ -40,7 +40,7 @@ func runAction(ctx context.Context, cmd *cli.Command, args []string) error {
 	if name == "" {
 		return usageError("run needs --lock NAME; see latchkey run --help")
 	}
-	j, err := jobFrom(cmd, args, "run --lock "+name)
+	j, err := jobFrom(cmd, cmd.Args().Slice(), args, "run --lock "+name)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func semRun(ctx context.Context, cmd *cli.Command, args []string) error {
 	if name == "" || permits < 1 {
 		return usageError("sem run needs --name POOL and --permits N, from 1 on; see latchkey sem run --help")
 	}
-	j, err := jobFrom(cmd, args, fmt.Sprintf("sem run --name %s --permits %d", name, permits))
+	j, err := jobFrom(cmd, cmd.Args().Slice(), args, fmt.Sprintf("sem run --name %s --permits %d", name, permits))
 	if err != nil {
 		return err
 	}

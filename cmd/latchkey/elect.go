@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+func electCommand(args []string) *cli.Command {
+	return &cli.Command{
+		Name:      "elect",
+		Usage:     "run a command while leading",
+		UsageText: "latchkey elect NAME [--value TEXT] [--once] [--wait 10s] -- CMD [ARGS…]",
+		Description: wrapped(`Campaigns until it leads, and runs the command. When the leadership is lost the
+command is ended, and the campaign begins anew; with --once this program ends
+then, with exit code 76. When the command ends by itself this program resigns,
+and ends with the code of the command: the next candidate leads at once.
+
+`+tokenEnv+` in the command's environment is the term. Have it sent along with
+what the command writes, and smaller ones refused: a leader that is paused may
+not know that another one leads.
+
+Example: one scheduler, on any number of machines
+
+  latchkey elect scheduler --value "$(hostname):8080" -- ./scheduler
+  curl "http://$(latchkey leader scheduler --value)/status"
+
+`) + jobHelp("leadership"),
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "value", Usage: "`TEXT` that the leader announces", DefaultText: "the name of this host"},
+			&cli.BoolFlag{Name: "once", Usage: "do not campaign again after a loss"},
+		}, jobFlags("leadership")...),
+		HideHelpCommand: true,
+		OnUsageError:    onUsageError,
+		Action: func(ctx context.Context, cmd *cli.Command) error {
+			return elect(ctx, cmd, args)
+		},
+	}
+}
+
+func elect(ctx context.Context, cmd *cli.Command, args []string) error {
+	words, dashes := cmd.Args().Slice(), slices.Index(args, "--")
+	if dashes < 0 || len(words) <= len(args)-dashes-1 {
+		return usageError("elect needs a NAME and a command: latchkey elect NAME -- CMD [ARGS…]")
+	}
+	name, argv := words[0], words[1:]
+	if len(argv) > 0 && argv[0] == "--" {
+		argv = argv[1:]
+	}
+	j, err := jobFrom(cmd, argv, args, "elect "+name)
+	if err != nil {
+		return err
+	}
+	value := cmd.String("value")
+	if !cmd.IsSet("value") {
+		value, _ = os.Hostname() // without a name, none is told
+	}
+	j.again = !cmd.Bool("once")
+	j.thing = fmt.Sprintf("the leadership of %q", name)
+	j.busy = fmt.Sprintf("%q is led by somebody else", name)
+	j.open = func(_ context.Context, client *latchkey.Client) (door, error) {
+		return electionDoor{client.NewElection(name), value}, nil
+	}
+	j.environment = func(g guard) []string {
+		return append(os.Environ(), tokenEnv+"="+strconv.FormatInt(g.(leaderGuard).Term(), 10))
+	}
+	return j.run(ctx)
+}
+
+func leaderCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "leader",
+		Usage:     "show who leads an election, and since when",
+		ArgsUsage: "NAME",
+		Description: wrapped(`Reads only. With --watch it goes on, and writes a line at each change, until a
+signal ends it.
+
+Example:
+
+  latchkey leader scheduler --value
+
+Exit code: 0 when somebody leads, 75 when nobody does, 69 when the server cannot
+be reached; with --watch 128+n when signal n ended it.`),
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "watch", Usage: "follow who leads"},
+			&cli.BoolFlag{Name: "value", Usage: "write the leader's value alone, for scripts"},
+			jsonFlag(),
+		},
+		HideHelpCommand: true,
+		OnUsageError:    onUsageError,
+		Action:          leader,
+	}
+}
+
+func leader(ctx context.Context, cmd *cli.Command) error {
+	name, err := oneName(cmd)
+	if err != nil {
+		return err
+	}
+	if cmd.Bool("json") && cmd.Bool("value") {
+		return usageError("--json and --value exclude each other")
+	}
+	return interruptibly(ctx, func(ctx context.Context) error {
+		return query(ctx, cmd, func(client *latchkey.Client) error {
+			e := client.NewElection(name)
+			if cmd.Bool("watch") {
+				return watchLeader(ctx, cmd, e)
+			}
+			found, err := e.Leader(ctx)
+			if err != nil {
+				return libraryError(err)
+			}
+			if err := writeLeader(cmd, name, found); err != nil || !found.IsZero() {
+				return err
+			}
+			return silently(exitNotAcquired)
+		})
+	})
+}
+
+// watchLeader goes on while the server is in trouble, and says so.
+func watchLeader(ctx context.Context, cmd *cli.Command, e *latchkey.Election) error {
+	for found, err := range e.Observe(ctx) {
+		switch {
+		case errors.Is(err, latchkey.ErrUnavailable):
+			say(cmd.Root().ErrWriter, "%v", err)
+		case err != nil:
+			return libraryError(err)
+		default:
+			if err := writeLeader(cmd, e.Name(), found); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// leaderReply is what leader --json prints; fields may be added to it, not changed.
+type leaderReply struct {
+	Name  string         `json:"name"`
+	Led   bool           `json:"led"`
+	Value string         `json:"value"`
+	Term  int64          `json:"term"` // 0 if nobody leads
+	Since *time.Time     `json:"since,omitempty"`
+	Age   int64          `json:"age_ms"`
+	Lease int64          `json:"lease_ms"`
+	Owner latchkey.Owner `json:"owner"`
+}
+
+func writeLeader(cmd *cli.Command, name string, l latchkey.Leader) error {
+	out := cmd.Root().Writer
+	switch {
+	case cmd.Bool("json"):
+		reply := leaderReply{
+			Name: name, Led: !l.IsZero(), Value: l.Value, Term: l.Term, Owner: l.Owner,
+			Age: l.Age.Milliseconds(), Lease: l.Lease.Milliseconds(),
+		}
+		if !l.IsZero() {
+			since := l.Since.UTC()
+			reply.Since = &since
+		}
+		return writeJSON(out, reply)
+	case cmd.Bool("value"):
+		_, err := fmt.Fprintln(out, l.Value)
+		return err
+	}
+	_, err := io.WriteString(out, leaderText(name, l, cmd.Bool("watch")))
+	return err
+}
+
+// leaderText is for people: a line if they watch.
+func leaderText(name string, l latchkey.Leader, watch bool) string {
+	since := fmt.Sprintf("%s, for %v", l.Since.Format(time.RFC3339), l.Age.Round(time.Second))
+	switch {
+	case l.IsZero():
+		return fmt.Sprintf("%s has no leader\n", name)
+	case watch:
+		return fmt.Sprintf("%s is led by %s, term %d since %s\n", name, shown(l.Value), l.Term, since)
+	}
+	return fmt.Sprintf("%s is led by %s\n", name, shown(l.Value)) + row("term", strconv.FormatInt(l.Term, 10)) +
+		row("since", since) + row("expires", fmt.Sprintf("in %v unless renewed", l.Lease.Round(time.Millisecond))) +
+		row("held by", l.Owner.String())
+}
+
+// shown is a value as it is, unless that would disturb the screen.
+func shown(value string) string {
+	if quoted := strconv.Quote(value); quoted != `"`+value+`"` || value == "" {
+		return quoted
+	}
+	return value
+}

@@ -1,0 +1,192 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// MaxValueLength is the longest value, in bytes, that a leader may announce.
+const MaxValueLength = 64 << 10
+
+// Election chooses one leader among any number of candidates, in any number of processes, and
+// tells everybody who it is. A [Leadership] is a hold of a [FencedLock] of the same name: it is
+// renewed, it ends with the lease if its client crashes, and its fencing token is the term.
+//
+// Terms grow with every leadership, in whatever way it was won, as long as the server keeps its
+// counter ([Options.TimeFencing] helps when it does not). Leaderships are not passed on inside a
+// client as holds of other locks are: the server knows each leader.
+//
+// A leader that is paused, or cut off, may not know yet that another one was elected. What it
+// writes must carry the term, so that the storage can refuse the smaller one. See
+// docs/election.md for what else a leader must not assume.
+type Election struct {
+	object
+
+	lock *primitive
+	seen []string // the keys of the lock, of what its leader has announced, and of the terms
+}
+
+// NewElection returns the election of that name. Nothing is sent. A name that is as a whole in
+// braces, such as {x}, is an ErrInvalid in each call: the terms of x would be counted along.
+func (c *Client) NewElection(name string) *Election {
+	o := newObject(c, KindLock, name, leaderChannel)
+	if o.invalid == nil && wholeTag(o.key) {
+		o.invalid = invalid("an election cannot be named %q: it would share its terms with another", o.key)
+	}
+	p := newPrimitive(c, electionSpec, name)
+	p.invalid = o.invalid
+	return &Election{object: o, lock: p, seen: []string{o.key, leaderKey(transport.HashTag(o.key)), o.token}}
+}
+
+// electionSpec is a fenced lock whose owners are known to all. It is not re-entrant: a candidate
+// that leads already is mistaken.
+var electionSpec = &spec{kind: KindElection, family: KindElection, stored: KindLock,
+	protocol: hashProtocol{}, renew: renewScript, renewals: renewBatch, fenced: true, passes: true, handsOver: true, public: true,
+	resolve: resolveOwner, fresh: freshOwner}
+
+// leaderChannel is where observers of an election listen. It is not the channel of the lock: who
+// listens there is taken for somebody who wants the lock.
+func leaderChannel(key string) string { return "latchkey:" + transport.HashTag(key) + ":leader" }
+
+// Campaign waits until the caller is the leader, and announces value to everybody: until ctx ends
+// or the time of [Wait] is over; with neither, without a limit. Candidates are elected in
+// the order in which their clients came, and those of one client in theirs, but whoever comes when
+// nobody leads is elected at once. The other options are [Lease] and [MaxHold]; [By] is an ErrInvalid.
+//
+// The client renews the leadership until Resign, unless Lease fixes its lease. Cancelling ctx
+// after Campaign returns does not affect it. An election is not re-entrant: under the context of
+// its own leadership ([Leadership.Context]) Campaign returns ErrInvalid at once.
+//
+// A nil error means that you lead, and that [Election.Leader] says so. After any other error this
+// call leads nothing. While the server cannot be reached, Campaign goes on trying. The error matches
+// one of
+//
+//   - ErrNotAcquired: somebody else led until ctx ended or the time of Wait was over
+//   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
+//     over, or ctx had ended before the call. If a request was sent and not answered, the
+//     error also matches ErrUnknownOutcome: the client undoes in the background what the
+//     request may have acquired
+//   - ErrNotReplicated: too few of the replicas that [Options.Replicas] asks for confirmed
+//     the leadership; it was undone
+//   - ErrClosed: the client is closed, or was closed during the call
+//   - ErrWrongKind: the key is another kind of object, or data of an application
+//   - ErrInvalid: the name, the value or an option cannot be used, or ctx carries the leadership;
+//     nothing was sent
+//   - *rueidis.RedisError: the server refuses for a reason that waiting does not change,
+//     such as a missing permission or a lack of memory
+//
+// No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
+// ended, the error also matches that of ctx. The end of Wait matches no error of a context.
+func (e *Election) Campaign(ctx context.Context, value string, options ...LockOption) (*Leadership, error) {
+	return e.campaign(ctx, "campaign", true, value, settingsOf(options))
+}
+
+// TryCampaign makes one attempt to become the leader, and does not wait for the one who leads. The
+// options are [Lease] and [MaxHold].
+//
+// ErrNotAcquired means that somebody else leads, or that the leadership was lost before its value
+// was announced (ErrLost matches too). ErrUnavailable means that the server could not be asked: an
+// attempt that meets a server in trouble is repeated until it is answered, ctx ends, or
+// Options.RetryBudget is spent. All other errors and what is left behind are as for Campaign.
+func (e *Election) TryCampaign(ctx context.Context, value string, options ...TryLockOption) (*Leadership, error) {
+	return e.campaign(ctx, "try campaign", false, value, settingsOf(options))
+}
+
+// campaign wins, and announces the value. A leadership that was lost before everybody could know of
+// it was none: a call that waits goes on waiting.
+func (e *Election) campaign(ctx context.Context, verb string, waits bool, value string, settings []setting) (*Leadership, error) {
+	if err := checkValue(value); err != nil {
+		return nil, fail(verb, e.name, err)
+	}
+	ctx, cancel := boundBy(ctx, settings)
+	defer cancel()
+	for {
+		h, err := e.lock.acquire(ctx, verb, waits, settings)
+		if err != nil {
+			return nil, err
+		}
+		l := newLeadership(e, h, value)
+		if err = l.begin(ctx, waits); err == nil {
+			return l, nil
+		}
+		lost := errors.Is(err, ErrLost)
+		if left := l.Resign(ctx); !lost && left != nil {
+			err = errors.Join(err, left)
+		}
+		if !lost || !waits {
+			return nil, fail(verb, e.name, err)
+		}
+	}
+}
+
+// boundBy applies the wait among the settings to all rounds of a campaign together. A bad one is
+// refused by the first round.
+func boundBy(ctx context.Context, settings []setting) (context.Context, context.CancelFunc) {
+	i := slices.IndexFunc(settings, func(s setting) bool { return s.kind == settingWait && s.d > 0 })
+	if i < 0 {
+		return ctx, func() {}
+	}
+	return transport.WithWait(ctx, settings[i].d)
+}
+
+func checkValue(value string) error {
+	if len(value) > MaxValueLength {
+		return invalid("the value has %d bytes, more than %d", len(value), MaxValueLength)
+	}
+	return nil
+}
+
+// Leader is who leads an election, as the server said when it was asked. The zero Leader is
+// nobody.
+type Leader struct {
+	// Value is what the leader has announced, by Campaign or the last Proclaim.
+	Value string
+	// Term is the fencing token of the leadership: larger than that of every leader before.
+	Term int64
+	// Owner is the owner of the lock, as [Client.Inspect] shows it.
+	Owner Owner
+	// Since is when the leader was elected, by the clock of the server.
+	Since time.Time
+	// Age is for how long it had led when the server answered. No other clock has a part in it.
+	Age time.Duration
+	// Lease is what was left of its lease then: if it is not renewed, nobody leads when that is
+	// over.
+	Lease time.Duration
+}
+
+// IsZero reports whether nobody leads.
+func (l Leader) IsZero() bool { return l.Term == 0 && l.Owner.IsZero() }
+
+// Leader asks the server who leads. It is the zero Leader if nobody does, and also in the moment
+// between an election and the announcement: a leader is never reported with the value of another.
+// The server that decides about the lock is asked, never a replica. The answer may be out of date
+// when it arrives.
+//
+// It is repeated for Options.RetryBudget while the server is in trouble. The error matches
+// ErrUnavailable if the server could not be asked until then or until ctx ended, ErrClosed,
+// ErrWrongKind if the key is another kind of object, ErrInvalid if the name cannot be used, or is a
+// *rueidis.RedisError if the server refuses.
+func (e *Election) Leader(ctx context.Context) (Leader, error) {
+	l, err := e.look(ctx)
+	if err != nil {
+		return Leader{}, fail("leader", e.name, e.explain(ctx, transport.Answer{}, err)...)
+	}
+	return l, nil
+}
+
+// look asks who leads. It changes nothing, so that there is no unknown outcome.
+func (e *Election) look(ctx context.Context) (Leader, error) {
+	if err := e.begin(); err != nil {
+		return Leader{}, err
+	}
+	defer e.client.working.Done()
+	a, err := e.client.sender.Call(ctx, e.client.closing, electionLook, e.seen, nil)
+	if err != nil || a.Null {
+		return Leader{}, err
+	}
+	return leaderOf(a)
+}

@@ -1,0 +1,108 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// Observe yields who leads: first as the server says at the beginning, then after every change. A
+// leader that resigns or whose lease ends, a new one, and a new value of the same are changes; nobody
+// leads in between, which is a zero Leader. Age and Lease are those of the moment.
+//
+// Changes that follow each other quickly may be yielded as one, so what was true for a moment only
+// may be missed. What is true in the end always arrives: messages wake the observer, and
+// it asks by itself when the lease of the leader is over, when its subscription begins or ends, and
+// each Options.PollCeiling. Terms never go back while the server keeps its data. The server is
+// asked again only when the body of the loop is done.
+//
+// If the server cannot be asked for Options.RetryBudget, Observe yields an error that matches
+// ErrUnavailable, once: who was the leader may not be any more. It goes on asking, and yields who
+// leads when the server answers, even if that is the same as before. After any other error
+// it ends: ErrClosed, ErrWrongKind if the key is another kind of object, ErrInvalid if the name
+// cannot be used, or a *rueidis.RedisError if the server refuses. When ctx ends, it ends without
+// an error. It may be used again, and begins anew then.
+func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
+	return func(yield func(Leader, error) bool) {
+		if e.invalid != nil {
+			yield(Leader{}, fail("observe", e.name, e.invalid))
+			return
+		}
+		o := &observer{Election: e, key: e.seen[1] + " " + strconv.FormatUint(e.client.registry.number(), 10)}
+		q := e.client.waitQueues.use(o.key) // so that the subscription lasts from step to step
+		q.doNotLinger()
+		defer q.done()
+		for {
+			err := o.next(ctx)
+			if ctx.Err() != nil && !errors.Is(err, ErrClosed) {
+				return
+			}
+			if !yield(o.leader, err) || err != nil && o.fault == nil {
+				return
+			}
+		}
+	}
+}
+
+// observer is one loop over what Observe yields. It waits alone in a wait queue of its own: each
+// observer has seen something else last.
+type observer struct {
+	*Election
+
+	key    string // of the wait queue, not of anything on the server
+	known  bool   // leader is what the server has said last
+	leader Leader
+	fault  error // or why the server does not say, of which the program is told once
+}
+
+// next waits for a change. After an error without a fault there is none.
+func (o *observer) next(ctx context.Context) error {
+	if err := o.begin(); err != nil {
+		return fail("observe", o.name, err)
+	}
+	defer o.client.working.Done()
+	err := o.client.wait(ctx, o.key, onlyLine, o, nil)
+	if err != nil {
+		o.fault = nil
+	} else {
+		err = o.fault
+	}
+	if err != nil {
+		o.leader = Leader{}
+		return fail("observe", o.name, o.explain(ctx, transport.Answer{}, err)...)
+	}
+	return nil
+}
+
+// attempt is part of [attempter]. It has what it waits for when there is something to tell.
+func (o *observer) attempt(ctx context.Context, _ int) (time.Duration, error) {
+	now, err := o.look(ctx)
+	if err != nil {
+		if o.fault != nil || !worthWaiting(ctx, err) {
+			return -1, err
+		}
+		o.known, o.fault = false, err
+		return 0, nil
+	}
+	same := o.known && now.Term == o.leader.Term && now.Owner == o.leader.Owner && now.Value == o.leader.Value
+	o.leader, o.known, o.fault = now, true, nil
+	switch {
+	case !same:
+		return 0, nil
+	case now.IsZero():
+		return -1, ErrNotAcquired
+	}
+	return now.Lease, ErrNotAcquired
+}
+
+// pause is part of [attempter].
+func (o *observer) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
+	q.subscribe(o.client.notifier, o.channel)
+	return pauseUntil(left, o.client.pollPause())
+}
+
+func (o *observer) what() string { return o.name }

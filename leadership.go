@@ -1,0 +1,209 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// Leadership is the right to lead, and the way to learn that it is lost. Campaign returns one for
+// each term. Its methods may be called from any goroutine. A nil Leadership behaves as one that
+// was resigned.
+type Leadership struct {
+	election *Election
+	hold     *Hold
+	owner    string // as it stands in Redis
+
+	revisions atomic.Int64                   // how many values there were
+	announced atomic.Pointer[announcedValue] // the last that the server has confirmed
+}
+
+// announcedValue is one of the values of a term, which are counted.
+type announcedValue struct {
+	revision int64
+	value    string
+}
+
+func newLeadership(e *Election, h *Hold, value string) *Leadership {
+	l := &Leadership{election: e, hold: h, owner: h.inner().(*holdState).ownership.wire}
+	l.announced.Store(&announcedValue{l.revisions.Add(1), value})
+	return l
+}
+
+// held is the hold, nil for a nil Leadership.
+func (l *Leadership) held() *Hold {
+	if l == nil {
+		return nil
+	}
+	return l.hold
+}
+
+// Context returns a context for the work of the leader. It ends with parent, with the loss of the
+// leadership ([context.Cause] then matches ErrLost, and also ErrMaxHold if that was the reason),
+// with the client (ErrClosed), and when Resign begins (ErrNotHeld). Of a leadership that is over
+// already it has ended when it is returned. It asks nobody.
+//
+// [HoldFrom] finds the hold of the lock in it, whose [Hold.Token] is the term. In all else it is
+// [Hold.Context].
+func (l *Leadership) Context(parent context.Context) context.Context { return l.held().Context(parent) }
+
+// Lost returns a channel that closes when the leadership is lost, at the latest when the lease
+// could run out on the server, whether anything is heard from it or not. It does not close on
+// Resign.
+func (l *Leadership) Lost() <-chan struct{} { return l.held().Lost() }
+
+// Err returns nil while the leadership lasts, and afterwards why it does not: ErrNotHeld after
+// Resign, or the cause of the loss (ErrLost, ErrMaxHold, ErrClosed). It is judged at the
+// moment of the call, also when the machine has just woken up and no timer has fired yet.
+func (l *Leadership) Err() error { return l.held().Err() }
+
+// ValidFor returns for how long the leadership can be relied on if the server is never heard of
+// again, 0 when it is over. It asks nobody: see [Hold.ValidFor].
+func (l *Leadership) ValidFor() time.Duration { return l.held().ValidFor() }
+
+// Term returns the fencing token of the leadership: a number that is larger than that of every
+// leader before, and stays the same until the leadership is over. Send it with everything that is
+// written, and let the storage refuse a smaller one.
+func (l *Leadership) Term() int64 { return l.held().Token() }
+
+// Value returns the value that was announced last, by Campaign or by a Proclaim that returned nil.
+func (l *Leadership) Value() string {
+	if l == nil {
+		return ""
+	}
+	return l.announced.Load().value
+}
+
+// Proclaim announces another value under the same term. If several calls are under way, the one
+// that began last decides.
+//
+// nil means that the server had the leadership when it was asked, and has the value, or a later
+// one of this leadership. ErrNotHeld means that the leadership is over, and that nothing was changed;
+// if it was lost, ErrLost matches too, also if only the server knew of that, and the leadership ends
+// with this call. The error matches ErrUnavailable if the server could not be asked, with
+// ErrUnknownOutcome if the value was sent and not answered (it may be announced, while the leadership
+// lasts; call Proclaim again), ErrClosed, ErrInvalid if the value is longer than MaxValueLength,
+// ErrWrongKind, or is a *rueidis.RedisError if the server refuses.
+func (l *Leadership) Proclaim(ctx context.Context, value string) error {
+	const verb = "proclaim"
+	if err := l.Err(); err != nil {
+		return fail(verb, l.name(), notHeld(err))
+	}
+	if err := checkValue(value); err != nil {
+		return fail(verb, l.name(), err)
+	}
+	next := &announcedValue{l.revisions.Add(1), value}
+	a, err := l.announce(ctx, next)
+	if err != nil {
+		return fail(verb, l.name(), l.election.explain(ctx, a, err)...)
+	}
+	for now := l.announced.Load(); now.revision < next.revision; now = l.announced.Load() {
+		if l.announced.CompareAndSwap(now, next) {
+			break
+		}
+	}
+	return nil
+}
+
+func (l *Leadership) name() string { return l.held().Name() }
+
+// begin announces the first value. A call that waits goes on until the leadership is lost, whatever
+// the server is in.
+func (l *Leadership) begin(ctx context.Context, waits bool) error {
+	under := l.Context(ctx)
+	for {
+		_, err := l.announce(under, l.announced.Load())
+		switch lost := l.Err(); {
+		case err == nil:
+			return nil
+		case errors.Is(err, ErrClosed) || errors.Is(lost, ErrClosed):
+			return ErrClosed
+		case lost != nil:
+			return errors.Join(ErrNotAcquired, ErrLost)
+		case !waits || !errors.Is(err, ErrUnavailable) || !worthWaiting(ctx, err):
+			return l.election.client.wrongKind(ctx, l.election.keys, KindLock, err)
+		}
+	}
+}
+
+// announce sends a value. The error is ErrNotHeld and ErrLost if the server does not know the
+// leadership any more.
+func (l *Leadership) announce(ctx context.Context, v *announcedValue) (transport.Answer, error) {
+	e := l.election
+	if err := e.begin(); err != nil {
+		return transport.Answer{}, err
+	}
+	defer e.client.working.Done()
+	a, err := e.client.sender.Call(ctx, e.client.closing, electionSet, e.seen, []string{
+		l.owner, strconv.FormatInt(l.Term(), 10), strconv.FormatInt(v.revision, 10), v.value, e.client.publish, e.channel,
+	})
+	leads, err := boolOf(a, err)
+	if err == nil && !leads {
+		return transport.Answer{}, l.gone() // whatever an earlier attempt has done, nobody is told of it
+	}
+	return a, err
+}
+
+// gone is the error of an announcement that the server refused because the owner does not lead. If no
+// release has begun by now, it was none of ours that ended the leadership: it is lost.
+func (l *Leadership) gone() error {
+	if o := l.hold.inner().(*holdState).ownership; o.live() {
+		o.lose(ErrLost, "it was gone when its value was announced")
+	}
+	return notHeld(l.Err())
+}
+
+// Resign ends the leadership, and gives it to the next candidate. It works although ctx has ended:
+// only the values of ctx are used, and the time is bounded by twice Options.RetryBudget instead.
+//
+// nil means that the leadership lasted until this call and is over now. ErrNotHeld means that it
+// was over before: resigned already, or lost (then ErrLost matches too). After any other error the
+// leadership is not renewed any more, the release is repeated in the background until its lease
+// has ended, and Resign may be called again to wait for it: see [Hold.Unlock].
+func (l *Leadership) Resign(ctx context.Context) error {
+	if err := l.held().Unlock(ctx); err != nil {
+		var failed *opError
+		if errors.As(err, &failed) {
+			return fail("resign", failed.name, failed.causes...)
+		}
+		return err
+	}
+	l.retire(ctx)
+	return nil
+}
+
+// retire removes what the leader has announced, and has observers look. It need not succeed:
+// nobody is told of a leader that does not have the lock.
+func (l *Leadership) retire(ctx context.Context) {
+	e := l.election
+	if e.begin() != nil {
+		return
+	}
+	defer e.client.working.Done()
+	_, _ = e.client.sender.Call(e.client.sender.Detached(ctx), e.client.closing, electionRetire, e.seen[1:2],
+		[]string{l.owner, e.client.publish, e.channel})
+}
+
+// leaderOf reads the reply of election_look.lua.
+func leaderOf(a transport.Answer) (Leader, error) {
+	words, err := a.Message.AsStrSlice()
+	if err != nil || len(words) != 6 {
+		return Leader{}, errors.Join(errReply, err)
+	}
+	numbers := make([]int64, 4) // term, since, age, lease
+	for i := range numbers {
+		n, failed := strconv.ParseInt(words[i+1], 10, 64)
+		numbers[i], err = n, errors.Join(err, failed)
+	}
+	if err != nil {
+		return Leader{}, errors.Join(errReply, err)
+	}
+	return Leader{
+		Value: words[5], Term: numbers[0], Owner: ownerOf(words[0]),
+		Since: time.UnixMilli(numbers[1]), Age: fromMillis(numbers[2]), Lease: ttlOf(numbers[3]),
+	}, nil
+}

@@ -1,0 +1,43 @@
+-- Write what the leader of an election says of itself, and tell observers.
+--
+-- KEYS[1] lock of the election, a hash (see lock_acquire.lua): its owner is the leader
+-- KEYS[2] record of the leader, a hash: owner, term, since (ms), revision, value
+-- KEYS[3] fencing counter of the lock
+-- ARGV[1] owner
+-- ARGV[2] its fencing token, which is the term
+-- ARGV[3] revision of the value in this term, from 1 on
+-- ARGV[4] value
+-- ARGV[5] 'PUBLISH', or SPUBLISH
+-- ARGV[6] channel of observers
+--
+-- Reply   1: the value is written, or was, and one of a later revision has followed it
+--         0: the owner does not lead; nothing changed
+--         error WRONGTYPE: a key is another kind of object; nothing changed
+--
+-- The owner leads if it has the lock and its term is the last that was counted. An acquisition that
+-- is executed late, after its leader has resigned, may bring its owner back into the lock, but with
+-- another count: what that leader has announced, or announces late, stays without effect. A
+-- counter that was lost excludes nobody. The record has no expiry: it counts only while its owner leads.
+--
+-- Cost: 6 commands, 5 for another value of the same term. Idempotent: a revision is written once.
+local lock, record, counter = KEYS[1], KEYS[2], KEYS[3]
+local owner, term, revision, value = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+--@include tell
+
+--@include election_leads
+if not leads(owner, term) then
+  return 0
+end
+local there = redis.call('hmget', record, 'owner', 'revision', 'since')
+local same = there[1] == owner
+if same and tonumber(there[2]) >= tonumber(revision) then
+  return 1
+end
+local since = same and there[3]
+if not since then
+  local time = redis.call('time')
+  since = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+end
+redis.call('hset', record, 'owner', owner, 'term', term, 'since', since, 'revision', revision, 'value', value)
+tell(ARGV[5], ARGV[6])
+return 1

@@ -1,0 +1,20 @@
+-- Remove what a leader has said of itself, when it does not lead any more, and tell observers.
+--
+-- KEYS[1] record of the leader (see election_announce.lua)
+-- ARGV[1] owner
+-- ARGV[2] 'PUBLISH', or SPUBLISH
+-- ARGV[3] channel of observers
+--
+-- Reply   1: removed
+--         0: there is none of that owner; nothing changed
+--
+-- Cost: 3 commands. Works on a server that is out of memory. Idempotent: the record of another
+-- leader stays.
+--@include tell
+
+if redis.call('hget', KEYS[1], 'owner') ~= ARGV[1] then
+  return 0
+end
+redis.call('del', KEYS[1])
+tell(ARGV[2], ARGV[3])
+return 1

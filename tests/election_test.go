@@ -1,0 +1,508 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// candidacy is what came of a campaign in another goroutine.
+type candidacy struct {
+	leadership *latchkey.Leadership
+	err        error
+	at         time.Time // when the call returned
+}
+
+// campaignInBackground campaigns in another goroutine.
+func campaignInBackground(ctx context.Context, e *latchkey.Election, value string, options ...latchkey.LockOption) <-chan candidacy {
+	done := make(chan candidacy, 1)
+	go func() {
+		l, err := e.Campaign(ctx, value, options...)
+		done <- candidacy{l, err, time.Now()}
+	}()
+	return done
+}
+
+func mustLead(t testing.TB, e *latchkey.Election, value string, options ...latchkey.LockOption) *latchkey.Leadership {
+	t.Helper()
+	l, err := e.Campaign(within(t, soon), value, options...)
+	require.NoError(t, err)
+	return l
+}
+
+func mustResign(t testing.TB, l *latchkey.Leadership) {
+	t.Helper()
+	require.NoError(t, l.Resign(context.Background()))
+}
+
+// leaderIs asks who leads, and wants that value and term, or nobody for the term 0.
+func leaderIs(t testing.TB, e *latchkey.Election, value string, term int64) latchkey.Leader {
+	t.Helper()
+	found, err := e.Leader(within(t, soon))
+	require.NoError(t, err)
+	require.Equal(t, value, found.Value)
+	require.Equal(t, term, found.Term)
+	require.Equal(t, term == 0, found.IsZero())
+	return found
+}
+
+// electionQueued waits until so many candidates stand in the queue of the server.
+func electionQueued(t testing.TB, admin *rig.Admin, name string, n int) {
+	t.Helper()
+	queue := "latchkey_queue:{" + name + "}"
+	if strings.Contains(name, "{") {
+		queue = "latchkey_queue:" + name
+	}
+	rig.Eventually(t, soon, fmt.Sprint(n, " candidates wait on the server"), func() error {
+		if found := admin.Int("ZCARD", queue); found != int64(n) {
+			return fmt.Errorf("%d do", found)
+		}
+		return nil
+	})
+}
+
+// leaders follows an election in another goroutine. What it yields arrives in the channel, which is
+// closed at its end.
+func leaders(ctx context.Context, e *latchkey.Election) <-chan observed {
+	all := make(chan observed, 10_000)
+	go func() {
+		defer close(all)
+		for leader, err := range e.Observe(ctx) {
+			all <- observed{leader, err}
+		}
+	}()
+	return all
+}
+
+type observed struct {
+	latchkey.Leader
+
+	err error
+}
+
+// sees waits until an observer is told of that value, "" for nobody, and checks that terms only grow on the way.
+func sees(t testing.TB, all <-chan observed, value string) latchkey.Leader {
+	t.Helper()
+	var last int64
+	for {
+		each := rig.Await(t, soon, "the observer sees "+value, all)
+		require.NoError(t, each.err)
+		if each.Term > 0 {
+			require.GreaterOrEqual(t, each.Term, last)
+			last = each.Term
+		}
+		if each.Value == value && each.IsZero() == (value == "") {
+			return each.Leader
+		}
+	}
+}
+
+func TestElection(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	a, b := connect(t, server).NewElection(name), connect(t, server).NewElection(name)
+	leaderIs(t, b, "", 0)
+
+	first := mustLead(t, a, "a:1")
+	require.NoError(t, first.Err())
+	assert.Equal(t, "a:1", first.Value())
+	assert.Equal(t, int64(1), first.Term())
+	found := leaderIs(t, b, "a:1", 1)
+	assert.InDelta(t, 30, found.Lease.Seconds(), 3)
+	assert.Less(t, found.Age, soon)
+	inspection, err := connect(t, server).Inspect(t.Context(), name)
+	require.NoError(t, err)
+	assert.Equal(t, []latchkey.Holder{{Owner: found.Owner, Count: 1}}, inspection.Holders)
+
+	_, err = b.TryCampaign(t.Context(), "b:1")
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	_, err = b.Campaign(t.Context(), "b:1", latchkey.Wait(100*time.Millisecond))
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+
+	require.NoError(t, first.Proclaim(t.Context(), "a:2"))
+	assert.Equal(t, "a:2", first.Value())
+	again := leaderIs(t, b, "a:2", 1)
+	assert.Equal(t, found.Since, again.Since, "of the term, not of the value")
+
+	ctx := first.Context(t.Context())
+	mustResign(t, first)
+	require.ErrorIs(t, context.Cause(ctx), latchkey.ErrNotHeld)
+	require.ErrorIs(t, first.Resign(t.Context()), latchkey.ErrNotHeld)
+	require.ErrorIs(t, first.Proclaim(t.Context(), "a:3"), latchkey.ErrNotHeld)
+	leaderIs(t, b, "", 0)
+
+	second, err := b.TryCampaign(t.Context(), "")
+	require.NoError(t, err)
+	leaderIs(t, a, "", 2)
+	mustResign(t, second)
+}
+
+// The state in Redis, and nothing else: the hash of a fenced lock, its counter, and what the leader
+// says of itself, which goes with it.
+func TestGoldenElection(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	admin := rig.NewAdmin(t, server)
+	e := connect(t, server).NewElection(name)
+	l := mustLead(t, e, "a:1")
+	leader := leaderIs(t, e, "a:1", 1)
+	requireOwner(t, leader.Owner.String())
+	record := func(revision, value string) rig.Entry {
+		return rig.Entry{Type: "hash", TTL: rig.NoTTL, Hash: map[string]string{
+			"owner": leader.Owner.String(), "term": "1", "since": fmt.Sprint(leader.Since.UnixMilli()), "revision": revision, "value": value,
+		}}
+	}
+	counter := rig.Entry{Type: "string", String: "1", TTL: rig.NoTTL}
+	golden(t, admin, name, map[string]rig.Entry{
+		name: hash(leader.Owner.String(), "1"), tokenKey(name): counter, "latchkey_leader:{" + name + "}": record("1", "a:1"),
+	})
+	require.NoError(t, l.Proclaim(t.Context(), "a:2"))
+	golden(t, admin, name, map[string]rig.Entry{
+		name: hash(leader.Owner.String(), "1"), tokenKey(name): counter, "latchkey_leader:{" + name + "}": record("2", "a:2"),
+	})
+	mustResign(t, l)
+	golden(t, admin, name, map[string]rig.Entry{tokenKey(name): counter})
+}
+
+// Candidates of several clients lead one after the other, each at once after the one before, with
+// terms that grow, whether the hand-over is between clients or inside one. Observers see the last.
+func TestElection_handsOver(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	admin := rig.NewAdmin(t, server)
+	watched := leaders(t.Context(), connect(t, server).NewElection(name))
+	sees(t, watched, "")
+	const clients, each = 3, 3
+	leading := mustLead(t, connect(t, server).NewElection(name), "first")
+	won := make(chan candidacy, clients*each)
+	for i := range clients {
+		e := connect(t, server).NewElection(name)
+		for j := range each {
+			go func() {
+				l, err := e.Campaign(within(t, soon), fmt.Sprintf("client %d, candidate %d", i, j))
+				won <- candidacy{leadership: l, err: err}
+			}()
+		}
+	}
+	electionQueued(t, admin, name, clients)
+	last := leading.Term()
+	for range clients * each {
+		mustResign(t, leading)
+		next := rig.Await(t, soon, "the next leader", won)
+		require.NoError(t, next.err)
+		leading = next.leadership
+		require.Equal(t, last+1, leading.Term(), "no term is left out, and none is used twice")
+		last = leading.Term()
+		seen := sees(t, watched, leading.Value())
+		require.Equal(t, last, seen.Term)
+	}
+	mustResign(t, leading)
+	sees(t, watched, "")
+}
+
+// After a resignation the next candidate leads within the poll ceiling, even if no message arrives.
+func TestElection_withoutMessages(t *testing.T) {
+	t.Parallel()
+	const ceiling = time.Second
+	server, name := rig.Shared(), rig.Name(t)
+	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
+	options := latchkey.Options{PollCeiling: ceiling, StaleWaiterTimeout: ceiling}
+	leading := mustLead(t, connect(t, server, options).NewElection(name), "first")
+	deaf := func() *latchkey.Election { return connectVia(t, server, tap.Addr(), options).NewElection(name) }
+	watched := leaders(t.Context(), deaf())
+	sees(t, watched, "first")
+	next := campaignInBackground(within(t, soon), deaf(), "second")
+	electionQueued(t, admin, name, 1)
+	tap.DropMessages(true)
+	for i := range 3 {
+		mustResign(t, leading)
+		resigned := time.Now()
+		got := rig.Await(t, soon, "the next leader", next)
+		require.NoError(t, got.err)
+		t.Logf("%v after the resignation", got.at.Sub(resigned).Round(time.Millisecond))
+		assert.Less(t, got.at.Sub(resigned), ceiling+leeway)
+		leading = got.leadership
+		sees(t, watched, leading.Value())
+		assert.Less(t, time.Since(got.at), ceiling+leeway, "the observer sees it in time")
+		next = campaignInBackground(within(t, soon), deaf(), fmt.Sprint("leader ", i))
+		electionQueued(t, admin, name, 1)
+	}
+	mustResign(t, leading)
+	got := rig.Await(t, soon, "the last leader", next)
+	require.NoError(t, got.err)
+	mustResign(t, got.leadership)
+}
+
+// A leader that lost does not overwrite what its successor says, nor does anything of its own that
+// is delivered late, or twice.
+func TestElection_staleProclaim(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
+	old := mustLead(t, connectVia(t, server, tap.Addr()).NewElection(name), "old")
+	held := tap.HoldCommand(rig.Mentions("late"))
+	late := make(chan error, 1)
+	go func() { late <- old.Proclaim(within(t, soon), "late") }()
+	rig.Await(t, soon, "the value is on its way", held.Arrived)
+
+	forced, err := connect(t, server).ForceUnlock(t.Context(), name)
+	require.NoError(t, err)
+	require.True(t, forced)
+	e := connect(t, server).NewElection(name)
+	leaderIs(t, e, "", 0)
+	next := mustLead(t, e, "new")
+	before := admin.Dump(name)
+	held.Release()
+	err = rig.Await(t, soon, "the late value", late)
+	require.ErrorIs(t, err, latchkey.ErrNotHeld)
+	require.ErrorIs(t, err, latchkey.ErrLost)
+	assert.Equal(t, before["latchkey_leader:{"+name+"}"], admin.Dump(name)["latchkey_leader:{"+name+"}"])
+	rig.Await(t, soon, "the old leader is told", old.Lost())
+	assert.Equal(t, "old", old.Value())
+	require.ErrorIs(t, old.Resign(t.Context()), latchkey.ErrLost)
+	leaderIs(t, e, "new", next.Term())
+	mustResign(t, next)
+}
+
+// Of two values the one that was proclaimed last stays, whichever arrives last.
+func TestElection_lateProclaimOfTheSameTerm(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	tap := rig.NewTap(t, server)
+	l := mustLead(t, connectVia(t, server, tap.Addr()).NewElection(name), "one")
+	lost := tap.Lose(1, rig.Mentions("two"), rig.CutRequest)
+	ctx, cancel := context.WithCancel(t.Context())
+	two := make(chan error, 1)
+	go func() { two <- l.Proclaim(ctx, "two") }()
+	rig.Await(t, soon, "the value is lost", lost)
+	require.NoError(t, l.Proclaim(within(t, soon), "three"))
+	err := rig.Await(t, soon, "the earlier call", two)
+	cancel()
+	if err != nil {
+		require.ErrorIs(t, err, latchkey.ErrUnavailable)
+	}
+	assert.Equal(t, "three", l.Value())
+	leaderIs(t, connect(t, server).NewElection(name), "three", l.Term())
+	mustResign(t, l)
+}
+
+// A reply that is lost makes no second term, and no leader without a value.
+func TestElection_lostReplies(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	admin := rig.NewAdmin(t, server)
+	for n := 1; n <= 3; n++ {
+		tap := rig.NewTap(t, server)
+		e := connectVia(t, server, tap.Addr()).NewElection(fmt.Sprint(name, " ", n))
+		leaderIs(t, e, "", 0)
+		lost := tap.Lose(n, rig.Named("EVAL", "EVALSHA"), rig.Cut)
+		l := mustLead(t, e, "a")
+		if n < 3 {
+			rig.Await(t, soon, "a reply is lost", lost)
+		}
+		assert.Equal(t, int64(1), l.Term())
+		leaderIs(t, e, "a", 1)
+		mustResign(t, l)
+		rig.Eventually(t, undoBudget, "nothing is left", free(admin, fmt.Sprint(name, " ", n)))
+	}
+}
+
+// A campaign that ends leaves nothing: not in the queue, and no leader.
+func TestElection_cancelledCampaign(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	admin := rig.NewAdmin(t, server)
+	l := mustLead(t, connect(t, server).NewElection(name), "a")
+	ctx, cancel := context.WithCancel(t.Context())
+	client := connect(t, server)
+	waits := campaignInBackground(ctx, client.NewElection(name), "b")
+	electionQueued(t, admin, name, 1)
+	cancel()
+	got := rig.Await(t, soon, "the campaign", waits)
+	require.ErrorIs(t, got.err, latchkey.ErrNotAcquired)
+	require.ErrorIs(t, got.err, context.Canceled)
+	electionQueued(t, admin, name, 0)
+
+	waits = campaignInBackground(t.Context(), client.NewElection(name), "b")
+	electionQueued(t, admin, name, 1)
+	require.NoError(t, client.Close(within(t, soon)))
+	got = rig.Await(t, soon, "the campaign", waits)
+	require.ErrorIs(t, got.err, latchkey.ErrClosed)
+	mustResign(t, l)
+	rig.Eventually(t, soon, "nothing is left", free(admin, name))
+}
+
+// Nothing is sent for what cannot be used.
+func TestElection_badInput(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	client := connect(t, server)
+	e := client.NewElection(name)
+	long := strings.Repeat("x", latchkey.MaxValueLength+1)
+	_, err := e.Campaign(t.Context(), long)
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	_, err = e.Campaign(t.Context(), "a", latchkey.By(client.NewOwner()))
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	require.ErrorContains(t, err, "an election is not re-entrant")
+	_, err = client.NewElection("").Campaign(t.Context(), "a")
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	_, err = client.NewElection("").Leader(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	tagged := client.NewElection("{" + name + "}") // which has its terms in common with e
+	_, err = tagged.TryCampaign(t.Context(), "a")
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	_, err = tagged.Leader(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	for _, err := range client.NewElection("").Observe(t.Context()) {
+		require.ErrorIs(t, err, latchkey.ErrInvalid)
+	}
+	require.Empty(t, rig.NewAdmin(t, server).KeysOf(name))
+
+	l := mustLead(t, e, long[1:])
+	require.ErrorIs(t, l.Proclaim(t.Context(), long), latchkey.ErrInvalid)
+	_, err = e.Campaign(l.Context(t.Context()), "a")
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	assert.Equal(t, l.Term(), latchkey.HoldFrom(l.Context(t.Context())).Token())
+	leaderIs(t, e, long[1:], l.Term())
+	mustResign(t, l)
+
+	var none *latchkey.Leadership
+	require.ErrorIs(t, none.Err(), latchkey.ErrNotHeld)
+	require.ErrorIs(t, none.Resign(t.Context()), latchkey.ErrNotHeld)
+	require.ErrorIs(t, none.Proclaim(t.Context(), "a"), latchkey.ErrNotHeld)
+	assert.Zero(t, none.Term())
+	assert.Empty(t, none.Value())
+}
+
+// What is no election stays as it is. What other locks hold has no leader.
+func TestElection_wrongKind(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	admin, client := rig.NewAdmin(t, server), connect(t, server)
+	admin.Do("RPUSH", name, "data")
+	e := client.NewElection(name)
+	_, err := e.Campaign(within(t, soon), "a")
+	require.ErrorIs(t, err, latchkey.ErrWrongKind)
+	_, err = e.Leader(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrWrongKind)
+	for _, err := range e.Observe(within(t, soon)) {
+		require.ErrorIs(t, err, latchkey.ErrWrongKind)
+	}
+
+	other := client.NewElection(name + " 2")
+	admin.Do("RPUSH", "latchkey_leader:{"+name+" 2}", "data")
+	_, err = other.Campaign(within(t, soon), "a")
+	require.ErrorIs(t, err, latchkey.ErrWrongKind)
+	require.False(t, admin.Exists(name+" 2"), "it does not stay leader")
+	admin.Do("DEL", "latchkey_leader:{"+name+" 2}")
+
+	hold := mustLock(t, client.NewFencedLock(name+" 2"))
+	leaderIs(t, other, "", 0)
+	_, err = other.TryCampaign(t.Context(), "a")
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	mustUnlock(t, hold)
+	l := mustLead(t, other, "a")
+	assert.Greater(t, l.Term(), hold.Token())
+	mustResign(t, l)
+}
+
+// A leader whose lease ends, here a fixed one, is none any more, and the next one leads within the lease.
+func TestElection_endOfTheLease(t *testing.T) {
+	t.Parallel()
+	const lease = 600 * time.Millisecond
+	server, name := rig.Shared(), rig.Name(t)
+	e := connect(t, server).NewElection(name)
+	watched := leaders(t.Context(), connect(t, server).NewElection(name))
+	l := mustLead(t, e, "a", latchkey.Lease(lease))
+	sees(t, watched, "a")
+	rig.Await(t, soon, "the loss", l.Lost())
+	require.ErrorIs(t, l.Err(), latchkey.ErrLost)
+	require.ErrorIs(t, context.Cause(l.Context(t.Context())), latchkey.ErrLost)
+	sees(t, watched, "")
+	next := mustLead(t, e, "b")
+	assert.Greater(t, next.Term(), l.Term())
+	sees(t, watched, "b")
+	mustResign(t, next)
+}
+
+// Close ends a leadership and gives it to the next candidate.
+func TestElection_closedClient(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	client := connect(t, server)
+	l := mustLead(t, client.NewElection(name), "a")
+	e := connect(t, server).NewElection(name)
+	next := campaignInBackground(within(t, soon), e, "b")
+	electionQueued(t, rig.NewAdmin(t, server), name, 1)
+	watched := leaders(t.Context(), client.NewElection(name))
+	sees(t, watched, "a")
+	require.NoError(t, client.Close(within(t, soon)))
+	require.ErrorIs(t, l.Err(), latchkey.ErrClosed)
+	require.ErrorIs(t, l.Proclaim(t.Context(), "c"), latchkey.ErrNotHeld)
+	got := rig.Await(t, soon, "the next leader", next)
+	require.NoError(t, got.err)
+	leaderIs(t, e, "b", got.leadership.Term())
+	var last observed
+	for each := range watched {
+		last = each
+	}
+	require.ErrorIs(t, last.err, latchkey.ErrClosed)
+	mustResign(t, got.leadership)
+}
+
+// Run leads again after a loss, and not after fn has returned.
+func TestElectionRun(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	client := connect(t, server)
+	e := client.NewElection(name)
+	wanted := errors.New("wanted")
+	var terms []int64
+	err := e.Run(within(t, soon), "a", func(ctx context.Context, l *latchkey.Leadership) error {
+		terms = append(terms, l.Term())
+		leaderIs(t, e, "a", l.Term())
+		if len(terms) == 3 {
+			return wanted
+		}
+		admin := rig.NewAdmin(t, server)
+		admin.Do("DEL", name)
+		assert.ErrorIs(t, l.Proclaim(ctx, "b"), latchkey.ErrLost)
+		<-ctx.Done()
+		assert.ErrorIs(t, context.Cause(ctx), latchkey.ErrLost)
+		return errors.New("dropped")
+	})
+	require.Equal(t, wanted, err)
+	assert.Equal(t, []int64{1, 2, 3}, terms)
+	leaderIs(t, e, "", 0)
+
+	require.NoError(t, e.Run(within(t, soon), "a", func(context.Context, *latchkey.Leadership) error { return nil }))
+	leaderIs(t, e, "", 0)
+	require.PanicsWithValue(t, "now", func() {
+		_ = e.Run(within(t, soon), "a", func(context.Context, *latchkey.Leadership) error { panic("now") })
+	})
+	leaderIs(t, e, "", 0)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	err = e.Run(ctx, "a", func(ctx context.Context, _ *latchkey.Leadership) error {
+		cancel()
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	leaderIs(t, e, "", 0)
+	err = e.Run(ctx, "a", func(context.Context, *latchkey.Leadership) error { panic("it cannot lead") })
+	require.ErrorIs(t, err, context.Canceled)
+
+	require.NoError(t, e.Run(within(t, soon), "a", func(ctx context.Context, l *latchkey.Leadership) error { return l.Resign(ctx) }))
+	err = e.Run(within(t, soon), "a", func(context.Context, *latchkey.Leadership) error { return client.Close(within(t, soon)) })
+	require.ErrorIs(t, err, latchkey.ErrClosed)
+}
