@@ -56,6 +56,12 @@ var (
 	latchSet       = loadScript("latch_set").Guarded()
 	latchCount     = loadScript("latch_count").Guarded().Reserved()
 	latchDelete    = loadScript("latch_delete").Guarded()
+	barrierArrive  = loadScript("barrier_arrive").Guarded()
+	barrierLook    = loadScript("barrier_look").Guarded().Reserved()
+	barrierLeave   = loadScript("barrier_leave").Guarded().Reserved()
+	barrierRenew   = loadScript("barrier_renew").Reserved()
+	barrierReset   = loadScript("barrier_reset").Guarded().Reserved()
+	barrierInspect = loadScript("barrier_inspect")
 	touchScript    = loadScript("touch")
 )
 
