@@ -10,7 +10,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// barrierAwaiter is one Await, by one party. It arrives, waits, and is over when its generation is, or when it has left.
+// barrierAwaiter is one Await, by one party. It arrives, waits, and is over when its generation
+// is, or when it has left.
 //
 //	          arrive              wait                 the generation ends
 //	unknown ─────────▶ waiting ─────────────────────────────────────────▶ over
@@ -45,7 +46,7 @@ func (b *Barrier) newParty(r *request) *barrierAwaiter {
 // arrive returns when the server has counted the party, or refuses, or the time is over. It does
 // not stand in line behind others of its client, who may wait for this very party.
 func (p *barrierAwaiter) arrive(ctx context.Context) error {
-	a := arriving{p}
+	a := arrivingParty{p}
 	_, err := a.attempt(ctx, 0)
 	if err == nil || !worthWaiting(ctx, err) {
 		return withContextEnd(ctx, err)
@@ -53,14 +54,14 @@ func (p *barrierAwaiter) arrive(ctx context.Context) error {
 	return p.client.wait(ctx, "latchkey_barrier_party:"+p.stands.wire, onlyLine, a, err)
 }
 
-// arriving is a party that the server has not counted yet.
-type arriving struct{ *barrierAwaiter }
+// arrivingParty is a party that the server has not counted yet.
+type arrivingParty struct{ *barrierAwaiter }
 
 // attempt is part of [attempter].
-func (a arriving) attempt(ctx context.Context, _ int) (time.Duration, error) {
+func (a arrivingParty) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	p := a.barrierAwaiter
-	answer, err := p.client.sender.Call(ctx, p.client.closing, barrierArrive, append(p.all(), p.sent.record),
-		[]string{p.sent.number, p.stands.wire, strconv.Itoa(p.n), p.client.leaseText(p.request.lease), p.client.publish, p.channel})
+	c := p.arriving()
+	answer, err := p.client.sender.Call(ctx, p.client.closing, c.cmd, c.keys, c.args)
 	p.doubt = p.doubt || answer.Doubt
 	if err != nil {
 		return -1, p.mismatch(err)
@@ -107,7 +108,8 @@ func (p *barrierAwaiter) wait(ctx context.Context) error {
 
 // attempt is part of [attempter]. It asks what became of the generation.
 func (p *barrierAwaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {
-	a, err := p.client.sender.Call(ctx, p.client.closing, barrierLook, p.all(), []string{p.view.generation, p.client.publish, p.channel})
+	c := p.looking()
+	a, err := p.client.sender.Call(ctx, p.client.closing, c.cmd, c.keys, c.args)
 	if err != nil {
 		return -1, err
 	}
@@ -115,6 +117,7 @@ func (p *barrierAwaiter) attempt(ctx context.Context, _ int) (time.Duration, err
 	if err != nil {
 		return -1, err
 	}
+	v.index = p.view.index
 	p.view = v
 	if v.how == barrierWaiting {
 		return v.ends, ErrNotAcquired
@@ -129,7 +132,9 @@ func (p *barrierAwaiter) pause(q *waitQueue, _ int, left time.Duration) time.Dur
 }
 
 // pause is part of [attempter]. Nothing but trouble makes an arrival wait.
-func (arriving) pause(_ *waitQueue, _ int, _ time.Duration) time.Duration { return transport.LongPause }
+func (arrivingParty) pause(_ *waitQueue, _ int, _ time.Duration) time.Duration {
+	return transport.LongPause
+}
 
 func (p *barrierAwaiter) what() string { return p.name }
 
@@ -150,30 +155,31 @@ func (p *barrierAwaiter) end(ctx context.Context, err error) error {
 	return p.leave(ctx, reasonToLeave(err), err)
 }
 
-// leave has the party leave because of err, and returns what became of it.
+// leave has the party leave because of err, and returns what became of it. A server that was silent
+// is not waited for.
 func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error {
-	c := p.leaving(why)
-	if !errors.Is(err, ErrNotAcquired) && !errors.Is(err, ErrClosed) { // the server is silent
-		return p.leaveLater(c, err)
+	c, on := p.leaving(why), transport.Terms{Patience: transport.LongPause}
+	if errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrClosed) {
+		on.Patience = p.client.sender.Patience
 	}
-	a, failed := p.client.sender.Call(p.client.sender.Detached(ctx), nil, c.cmd, c.keys, c.args)
-	if failed != nil {
-		return p.leaveLater(c, err)
-	}
+	a, failed := p.client.sender.CallOn(p.client.sender.Detached(ctx), nil, on, c.cmd, c.keys, c.args)
 	v, unclear := barrierViewOf(a.Message)
-	if unclear != nil {
+	switch {
+	case failed != nil || unclear != nil:
 		return p.leaveLater(c, err)
-	}
-	p.view.how, p.view.who = v.how, v.who
-	if !p.known {
+	case p.known:
+		v.generation, v.index = p.view.generation, p.view.index
+	default:
 		p.sent.done()
-		p.view = v
-		unclear = p.noteArrival()
 	}
-	if unclear != nil || v.who == p.stands.wire && v.how == why {
-		return err
+	p.view = v
+	switch {
+	case v.who != p.stands.wire || v.how != why:
+		return errors.Join(p.noteArrival(), p.verdict())
+	case transport.IsContextEnd(err): // not all had arrived, as the server has said now
+		return errors.Join(ErrNotAcquired, transport.ContextEnd(err))
 	}
-	return p.verdict()
+	return err
 }
 
 // leaveLater has the party leave in the background.
@@ -204,6 +210,17 @@ func reasonToLeave(err error) string {
 		return barrierLeft
 	}
 	return barrierTimeout
+}
+
+// arriving is the command by which the party arrives.
+func (p *barrierAwaiter) arriving() call {
+	return call{barrierArrive, append(p.all(), p.sent.record),
+		[]string{p.sent.number, p.stands.wire, strconv.Itoa(p.n), p.client.leaseText(p.request.lease), p.client.publish, p.channel}}
+}
+
+// looking is the question what became of its generation.
+func (p *barrierAwaiter) looking() call {
+	return call{barrierLook, p.all(), []string{p.view.generation, p.client.publish, p.channel}}
 }
 
 // leaving is the command by which the party leaves.

@@ -45,7 +45,9 @@ local function finish(how, who)
   redis.call('del', waiting) -- lets the rest pass on a server at its limit
   local number = integer(generation)
   redis.call('zadd', past, number, number .. ' ' .. how .. ' ' .. (who or ''))
-  redis.call('zremrangebyrank', past, 0, -mostPast - 1)
+  if redis.call('zcard', past) > mostPast then
+    redis.call('zpopmin', past)
+  end
   redis.call('pexpire', past, remembered)
   redis.call('hset', key, 'arrived', '0')
   redis.call('pexpire', key, remembered)
