@@ -49,9 +49,9 @@ func (p *barrierAwaiter) arrive(ctx context.Context) error {
 	a := arrivingParty{p}
 	_, err := a.attempt(ctx, 0)
 	if err == nil || !worthWaiting(ctx, err) {
-		return withContextEnd(ctx, err)
+		return p.mismatch(withContextEnd(ctx, err))
 	}
-	return p.client.wait(ctx, "latchkey_barrier_party:"+p.stands.wire, onlyLine, a, err)
+	return p.mismatch(p.client.wait(ctx, "latchkey_barrier_party:"+p.stands.wire, onlyLine, a, err))
 }
 
 // arrivingParty is a party that the server has not counted yet.
@@ -64,7 +64,7 @@ func (a arrivingParty) attempt(ctx context.Context, _ int) (time.Duration, error
 	answer, err := p.client.sender.Call(ctx, p.client.closing, c.cmd, c.keys, c.args)
 	p.doubt = p.doubt || answer.Doubt
 	if err != nil {
-		return -1, p.mismatch(err)
+		return -1, err
 	}
 	if p.view, err = barrierViewOf(answer.Message); err != nil {
 		p.doubt = true
@@ -85,8 +85,9 @@ func (p *barrierAwaiter) mismatch(err error) error {
 	if !transport.HasCode(err, "LATCHKEY_PARTIES") {
 		return err
 	}
-	words := strings.Fields(err.Error())
-	return invalid("the barrier has %s parties and not %d; Reset forgets the number", words[len(words)-1], p.n)
+	_, number, _ := strings.Cut(err.Error(), "LATCHKEY_PARTIES ")
+	number, _, _ = strings.Cut(number, " ")
+	return invalid("the barrier has %s parties and not %d; Reset forgets the number", number, p.n)
 }
 
 // noteArrival reads the place in the generation.
