@@ -15,9 +15,10 @@
 --         error LATCHKEY_PARTIES: the barrier has that many parties; nothing changed
 --         error LATCHKEY_PAST: the operation is over
 --
--- The first arrival begins a generation.
+-- The first arrival begins a generation. Who waits is told when the generation ends, and also of
+-- a lease that ends before those of all who had arrived.
 --
--- Cost: at most 17 commands, 24 if it finds that a party has crashed; O(log n) for n that
+-- Cost: at most 18 commands, 25 if it finds that a party has crashed; O(log n) for n that
 -- wait. Idempotent: the operation is noted, and a repetition lengthens the lease of a party
 -- that still waits.
 local key, waiting, past, note = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -58,8 +59,12 @@ redis.call('hset', key, 'generation', integer(generation), 'parties', integer(pa
 if arrived == parties then
   finish('done')
 else
-  redis.call('zadd', waiting, leaseEnd(lease), party)
+  local first, mine = redis.call('zrange', waiting, 0, 0, 'withscores'), leaseEnd(lease)
+  redis.call('zadd', waiting, mine, party)
   outlive(key, lease)
   outlive(waiting, lease)
+  if first[2] and tonumber(first[2]) > tonumber(mine) then
+    tell(publish, channel, '0') -- who waits is to look when this lease ends
+  end
 end
 return report(integer(generation), index)

@@ -1,5 +1,5 @@
-// Command latchkey shows what the locks, semaphores and latches of this module
-// do, and brings them to the shell.
+// Command latchkey shows what the locks, semaphores, latches and barriers of this
+// module do, and brings them to the shell.
 //
 //	latchkey demo                                     workers, one lock, a death, a proof
 //	latchkey run --lock NAME [flags] -- CMD [ARGS…]   run CMD while holding a lock
@@ -16,6 +16,10 @@
 //	latchkey latch wait NAME [--wait 60s]             wait until it is open
 //	latchkey latch inspect NAME [--json]              whether it is, and what is left
 //	latchkey latch delete NAME [--json]
+//	latchkey barrier wait NAME --parties N [--wait 60s] [--json]
+//	                                                  wait until N programs do
+//	latchkey barrier inspect NAME [--json]            who waits
+//	latchkey barrier reset NAME                       end their wait
 //	latchkey version
 //
 // The server is named by --redis URL or LATCHKEY_REDIS; without either, demo uses
@@ -30,9 +34,11 @@
 //	 70  anything else that went wrong here, such as a name of another kind, or a
 //	     latch that nobody has set
 //	 75  run: the lock or permit was not acquired in time, try again later;
-//	     latch wait: the latch was not open in time
+//	     latch wait: the latch was not open in time;
+//	     barrier wait: not all had arrived in time
 //	 76  run: it was lost before the command ended; the command was ended;
-//	     latch: it was deleted or expired before it opened
+//	     latch: it was deleted or expired before it opened;
+//	     barrier wait: it was broken by somebody else
 //	126  run: the command cannot be executed
 //	127  run: the command was not found
 //	128+n  ended by signal n: the command, or this program while it waited
@@ -53,7 +59,7 @@ func main() {
 func app(args []string) *cli.Command {
 	return &cli.Command{
 		Name:            "latchkey",
-		Usage:           "distributed locks, semaphores and latches for programs and scripts, in Redis or Valkey",
+		Usage:           "distributed locks, semaphores, latches and barriers for programs and scripts, in Redis or Valkey",
 		Version:         version(),
 		Flags:           []cli.Flag{redisFlag(), verboseFlag()},
 		HideHelpCommand: true,
@@ -68,6 +74,7 @@ func app(args []string) *cli.Command {
 			unlockCommand(),
 			semCommand(args),
 			latchCommand(),
+			barrierCommand(),
 			versionCommand(),
 		},
 	}
