@@ -19,7 +19,7 @@ var (
 	// ErrNotAcquired means that somebody else has it: the lock was busy when it was tried,
 	// or until the context ended (the error then also matches the context's error) or the
 	// time of [Wait] was over; or, with [AwaitSet], nobody has set it (ErrNotSet matches
-	// too). Of a [RedLock] it means that others kept it from a majority. Nothing is held.
+	// too). Of a [Barrier] it means that not all parties had arrived by then. Of a [RedLock] it means that others kept it from a majority. Nothing is held.
 	// No error matches both ErrNotAcquired and ErrUnavailable.
 	ErrNotAcquired = transport.ErrNotAcquired
 

@@ -60,6 +60,8 @@ func TestDocumentedPermissions(t *testing.T) {
 			}
 			semaphoresThrough(t, client, name)
 			latchThrough(t, client, name+"latch")
+			completes(t, client.NewBarrier(name+"barrier", 3))
+			require.NoError(t, client.NewBarrier(name+"barrier", 3).Reset(t.Context()))
 			nothingDenied(t, admin)
 		})
 	}
