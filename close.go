@@ -61,7 +61,7 @@ func (c *Client) endHolds() []*ownership {
 			return true
 		}
 		o.endHold(0)
-		return false
+		return o.lock.spec.lost != nil
 	})
 }
 

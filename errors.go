@@ -11,7 +11,7 @@ import (
 )
 
 // The errors of this package. The set is closed: every error that an operation on a lock, a
-// semaphore or a latch returns matches one of them under [errors.Is], or says why the server
+// semaphore, a latch or a barrier returns matches one of them under [errors.Is], or says why the server
 // refuses: an error of Redis that no retry can remove (out of memory, no permission …), which
 // [errors.As] finds as a *rueidis.RedisError. What lies underneath, such as an error of the
 // network or of the context, always stays in the chain.
@@ -19,7 +19,7 @@ var (
 	// ErrNotAcquired means that somebody else has it: the lock was busy when it was tried,
 	// or until the context ended (the error then also matches the context's error) or the
 	// time of [Wait] was over; or, with [AwaitSet], nobody has set it (ErrNotSet matches
-	// too). Of a [RedLock] it means that others kept it from a majority. Nothing is held.
+	// too). Of a [Barrier] it means that not all parties had arrived by then. Of a [RedLock] it means that others kept it from a majority. Nothing is held.
 	// No error matches both ErrNotAcquired and ErrUnavailable.
 	ErrNotAcquired = transport.ErrNotAcquired
 
@@ -72,6 +72,12 @@ var (
 	// ErrGone means that the latch was deleted, or came to the end of its time to live,
 	// before it opened; or that the server has lost it.
 	ErrGone = errors.New("latchkey: latch gone")
+
+	// ErrBroken means that a generation of a [Barrier] ended before all parties had arrived. The
+	// text says how: a party crashed, gave up or had no more time, its client was closed,
+	// somebody reset the barrier, or the server has lost it. The next Await of anybody belongs
+	// to the next generation.
+	ErrBroken = errors.New("latchkey: barrier broken")
 
 	// ErrWrongKind means that the key belongs to another kind of object, or holds data of
 	// an application. Nothing was changed. The text says what is there.

@@ -452,6 +452,39 @@ func ExampleElection_Observe() {
 	// nobody leads again
 }
 
+// Workers go through the steps of a job together: nobody begins a step before all are done with
+// the one before, and one of them reports.
+func ExampleBarrier() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	var finished atomic.Int32
+	var workers sync.WaitGroup
+	for range 3 {
+		workers.Go(func() {
+			phase := client.NewBarrier("job:42", 3)
+			for step := 1; step <= 2; step++ {
+				finished.Add(1) // the work
+				arrival, err := phase.Await(ctx, latchkey.Wait(time.Minute))
+				if err != nil {
+					log.Fatal(err)
+				}
+				if arrival.Last() {
+					fmt.Println("step", step, "is done by", finished.Load())
+				}
+				if _, err = phase.Await(ctx, latchkey.Wait(time.Minute)); err != nil { // until that is told
+					log.Fatal(err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	// Output:
+	// step 1 is done by 3
+	// step 2 is done by 6
+}
+
 // Two accounts are locked together, in whichever order the program names them.
 func ExampleMultiLock() {
 	ctx := context.Background()

@@ -18,7 +18,7 @@ type Inspection struct {
 	Name string // as the program gave it
 	Key  string // as it is in Redis
 	// Kind is KindMutex, KindLock (which re-entrant, fenced and spin locks share) or
-	// KindRWLock; KindNone for a free name; KindSemaphore, KindLatch or KindNumber; or
+	// KindRWLock; KindNone for a free name; KindSemaphore, KindLatch, KindNumber or KindBarrier; or
 	// KindUnknown for anything else. Data of an application that looks like the token of
 	// a mutex is taken for one.
 	Kind Kind
@@ -30,8 +30,8 @@ type Inspection struct {
 	Token   int64         // the last fencing token issued or reserved under the name, 0 if none
 }
 
-// Locked reports whether the name is a lock, and held. A semaphore, a latch and data of an
-// application are not locked.
+// Locked reports whether the name is a lock, and held. A semaphore, a latch, a barrier and data
+// of an application are not locked.
 func (i Inspection) Locked() bool {
 	switch i.Kind {
 	case KindMutex, KindLock, KindRWLock, KindMulti, KindRed:
@@ -117,6 +117,8 @@ func (i *Inspection) recognize(redisType string, content []string) {
 	case redisType == "none":
 		i.Kind = KindNone
 		return
+	case redisType == "hash" && isBarrier(content):
+		i.Kind = KindBarrier
 	case redisType == "hash":
 		i.Kind, i.Holders = hashShape(content)
 	case redisType != "string" || len(content) != 1:

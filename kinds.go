@@ -18,6 +18,7 @@ const (
 	KindMulti    Kind = "multi"    // several locks, all of them
 	KindRed      Kind = "red"      // several locks, a majority of them
 	KindElection Kind = "election" // the leadership of an election; the key alone shows a lock
+	KindBarrier  Kind = "barrier"  // parties that wait for each other
 	KindUnknown  Kind = "unknown"  // nothing that this package knows
 
 	// A semaphore and a latch are numbers in Redis. What this library keeps beside them
@@ -30,5 +31,5 @@ const (
 // nouns are the kinds in words, for errors and for people.
 var nouns = map[Kind]string{
 	KindMutex: "a mutex", KindLock: "a lock", KindRWLock: "a read/write lock", KindElection: "an election",
-	KindSemaphore: "a semaphore", KindLatch: "a latch", KindNumber: "a number (a semaphore, a latch or a counter)",
+	KindSemaphore: "a semaphore", KindLatch: "a latch", KindBarrier: "a barrier", KindNumber: "a number (a semaphore, a latch or a counter)",
 }

@@ -47,8 +47,12 @@ func (o *ownership) endLost(cause error, why string) bool {
 	if !o.end(cause) {
 		return false
 	}
-	o.client.reporter.log(noticeLost(why), o.lock.name, slog.String("owner", o.wire))
-	o.observeEnd(EventLost, cause)
+	if o.lock.spec.lost != nil {
+		o.lock.spec.lost(o)
+	} else {
+		o.client.reporter.log(noticeLost(why), o.lock.name, slog.String("owner", o.wire))
+		o.observeEnd(EventLost, cause)
+	}
 	o.endHold(0)
 	return true
 }
@@ -58,6 +62,9 @@ func (o *ownership) endLost(cause error, why string) bool {
 // command that is under way may yet lengthen the life of the key or take it anew, or if other
 // participants of the owner or other readers keep the key alive.
 func (o *ownership) removeLater() {
+	if o.lock.spec.lost != nil {
+		return
+	}
 	o.mu.Lock()
 	margin, span := driftMargin(o.lease.granted), o.span()
 	o.mu.Unlock()

@@ -22,6 +22,7 @@ var foreigners = map[string]func(c *Client) []func(){
 		return slices.Concat(lockOperations(newPrimitive(c, lockSpec, modelName)),
 			lockOperations(c.NewFairLock(modelName).primitive))
 	},
+	"barrier": func(c *Client) []func() { return barrierOperations(c.NewBarrier(modelName, 2)) },
 	"rwlock": func(c *Client) []func() {
 		l := c.NewRWLock(modelName)
 		return append(lockOperations(l.read.primitive), lockOperations(l.write.primitive)...)
@@ -136,5 +137,26 @@ func latchOperations(c *Client) []func() {
 		func() { _, _ = l.CountDownAs(ctx, "somebody") },
 		func() { _, _ = l.Delete(ctx) },
 		func() { _ = l.Await(ctx, Wait(time.Millisecond)) },
+	}
+}
+
+func barrierOperations(b *Barrier) []func() {
+	send := func(build func(p *barrierAwaiter) call) func() {
+		return func() {
+			p := b.newParty(&request{lease: 5 * time.Second})
+			p.view.generation = "1"
+			c := build(p)
+			p.sent.done()
+			c.cmd.Send(context.Background(), b.client.rueidis, c.keys, c.args)
+		}
+	}
+	return []func(){
+		send((*barrierAwaiter).arriving),
+		send((*barrierAwaiter).looking),
+		send(func(p *barrierAwaiter) call { p.known = true; return p.leaving(barrierLeft) }),
+		send(func(p *barrierAwaiter) call { return barrierProtocol{b}.renewalCall(p.stands, p.request.lease) }),
+		send(func(*barrierAwaiter) call {
+			return call{barrierReset, b.all(), []string{"0", b.client.publish, b.channel}}
+		}),
 	}
 }

@@ -29,7 +29,7 @@ const (
 	// happened, and was taken back.
 	EventUndone
 	// EventGaveUp: a call ended after Wait without what it asked for; Err is what it returned.
-	// It is told of a TryLock too, of the Await of a latch, and of a MultiLock or RedLock besides
+	// It is told of a TryLock too, of the Await of a latch or a barrier, and of a MultiLock or RedLock besides
 	// its members. It is not told of a call that failed with ErrInvalid or ErrClosed before it began.
 	EventGaveUp
 	// EventRenewalFailed: a renewal was not confirmed, for the reason Err. The lease goes on,
@@ -37,7 +37,7 @@ const (
 	EventRenewalFailed
 	// EventCountedDown: this client counted a latch down. Count is what is left.
 	EventCountedDown
-	// EventOpened: an Await found its latch open, after Wait.
+	// EventOpened: an Await found its latch open, or its barrier complete, after Wait.
 	EventOpened
 )
 

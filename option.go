@@ -41,6 +41,12 @@ type AwaitOption interface {
 	forAwait()
 }
 
+// A BarrierOption is a setting of [Barrier.Await]: [Wait].
+type BarrierOption interface {
+	setting() setting
+	forBarrier()
+}
+
 // A SetOption is a setting of a call that sets the permits of a semaphore or the count of a
 // latch: [TTL].
 type SetOption interface {
@@ -54,6 +60,7 @@ type WaitOption interface {
 	AcquireOption
 	PermitOption
 	AwaitOption
+	BarrierOption
 }
 
 // A LeaseOption is made by [Lease] and [MaxHold].
@@ -136,6 +143,7 @@ func (setting) forAcquire()   {}
 func (setting) forPermit()    {}
 func (setting) forTryPermit() {}
 func (setting) forAwait()     {}
+func (setting) forBarrier()   {}
 func (setting) forSet()       {}
 
 // usualOptions is how many options most calls have at most.

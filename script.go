@@ -59,6 +59,12 @@ var (
 	electionLook   = loadScript("election_look").Guarded()
 	electionSet    = loadScript("election_announce").Guarded()
 	electionRetire = loadScript("election_retire").Guarded().Reserved()
+	barrierArrive  = loadScript("barrier_arrive").Guarded()
+	barrierLook    = loadScript("barrier_look").Guarded().Reserved()
+	barrierLeave   = loadScript("barrier_leave").Guarded().Reserved()
+	barrierRenew   = loadScript("barrier_renew").Reserved()
+	barrierReset   = loadScript("barrier_reset").Guarded().Reserved()
+	barrierInspect = loadScript("barrier_inspect")
 	touchScript    = loadScript("touch")
 )
 

@@ -13,6 +13,7 @@ import (
 //	type    content                                          what it is
 //	hash    fields are owners, values are counts             a lock
 //	        the same, and mode = read or write               a read/write lock
+//	        the fields of barrier_state.lua                  a barrier; foreign to the scripts of locks
 //	        anything else                                    foreign
 //	string  an integer of at most 20 characters              a number: a semaphore, a latch or
 //	                                                         a counter; what stands beside it
@@ -97,6 +98,22 @@ func hashShape(content []string) (Kind, []Holder) {
 		return KindUnknown, nil
 	}
 	return found, list
+}
+
+// isBarrier reports whether a hash is a barrier.
+func isBarrier(content []string) bool {
+	var fields int
+	for pair := range slices.Chunk(content, 2) {
+		switch {
+		case !countShape.MatchString(pair[1]):
+			return false
+		case pair[0] == "generation", pair[0] == "arrived":
+			fields++
+		case pair[0] != "parties":
+			return false
+		}
+	}
+	return fields == 2
 }
 
 // foreignNoun is data of an application in words.

@@ -25,7 +25,10 @@ type spec struct {
 	public    bool // its owners are known to all, so that none is passed on inside a client
 	along     bool // several goroutines of a client may have an ownership of it at a time
 	handsOver bool // its release may grant it to an owner that waits
-	recipe    bool // other libraries have it too, which publish nothing when they release it
+	// lost is called when a hold is over that its call has not ended, and the call sees to the rest;
+	// or nil, and then it is a loss of which the program is told.
+	lost   func(*ownership)
+	recipe bool // other libraries have it too, which publish nothing when they release it
 
 	// resolve finds the ownership that an acquisition is for, which others may know; nil
 	// stands for a fresh owner.

@@ -50,8 +50,13 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 	return err
 }
 
-// waitInLine waits in line. It returns inFront, or how the wait has ended. last is as for wait.
+// waitInLine waits in line. It returns inFront, or how the wait has ended. last is as for wait: who has
+// attempted before it stood in a shared line attempts once more, since no hint has reached it until
+// then, and the one in front may wait for something else.
 func (c *Client) waitInLine(ctx context.Context, q *waitQueue, w *waiter, a attempter, last error) (place, error) {
+	if last != nil {
+		signal(w.called)
+	}
 	for {
 		switch at, err := q.await(ctx, c.closing, w); at {
 		case hasHold, inFront:

@@ -22,8 +22,8 @@ func inCall(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, callKey{}, name)
 }
 
-// observed is a client whose events are kept.
-func observed(t *testing.T, addr string, o latchkey.Options) (client *latchkey.Client, next func(...latchkey.EventType) latchkey.Event) {
+// observedClient is a client whose events are kept.
+func observedClient(t *testing.T, addr string, o latchkey.Options) (client *latchkey.Client, next func(...latchkey.EventType) latchkey.Event) {
 	t.Helper()
 	events := make(chan latchkey.Event, 10_000)
 	o.Observer = func(e latchkey.Event) { events <- e }
@@ -49,7 +49,7 @@ func TestEventsTellWhoGaveUp(t *testing.T) {
 	other := connect(t, server)
 	eachKind(t, func(t *testing.T, k kind) {
 		name := rig.Name(t)
-		client, next := observed(t, server.Addr(), latchkey.Options{})
+		client, next := observedClient(t, server.Addr(), latchkey.Options{})
 		holder := mustLock(t, k.open(other, name))
 		lock := k.open(client, name)
 
@@ -80,7 +80,7 @@ func TestEventsTellWhoGaveUp(t *testing.T) {
 func TestEventsTellThatTheWholeGaveUp(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
-	client, next := observed(t, server.Addr(), latchkey.Options{})
+	client, next := observedClient(t, server.Addr(), latchkey.Options{})
 	defer mustUnlock(t, mustLock(t, connect(t, server).NewLock(name+"2")))
 	_, err := latchkey.NewMultiLock(client.NewLock(name+"1"), client.NewLock(name+"2")).TryLock(inCall(t.Context(), "both"))
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
@@ -100,7 +100,7 @@ func TestEventsHaveTheContextOfTheirCall(t *testing.T) {
 		"multi": func(c *latchkey.Client, name string) latchkey.Locker { return latchkey.NewMultiLock(c.NewLock(name)) },
 	} {
 		t.Run(what, func(t *testing.T) {
-			client, next := observed(t, rig.Shared().Addr(), latchkey.Options{Turn: latchkey.MaxTurn})
+			client, next := observedClient(t, rig.Shared().Addr(), latchkey.Options{Turn: latchkey.MaxTurn})
 			lock := open(client, rig.Name(t))
 			const calls = 20
 			held := make(chan *latchkey.Hold, calls)
@@ -131,7 +131,7 @@ func TestEventsHaveTheContextOfTheirCall(t *testing.T) {
 func TestEventsTellThatARenewalFailed(t *testing.T) {
 	t.Parallel()
 	link := rig.NewLink(t, rig.Shared())
-	client, next := observed(t, link.Addr(), latchkey.Options{Lease: 500 * time.Millisecond, RetryBudget: 100 * time.Millisecond})
+	client, next := observedClient(t, link.Addr(), latchkey.Options{Lease: 500 * time.Millisecond, RetryBudget: 100 * time.Millisecond})
 	hold, err := client.NewLock(rig.Name(t)).Lock(inCall(t.Context(), "held"))
 	require.NoError(t, err)
 	link.Cut()
@@ -148,7 +148,7 @@ func TestEventsTellThatARenewalFailed(t *testing.T) {
 // Permits of a semaphore have events, with their number.
 func TestEventsOfASemaphore(t *testing.T) {
 	t.Parallel()
-	client, next := observed(t, rig.Shared().Addr(), latchkey.Options{})
+	client, next := observedClient(t, rig.Shared().Addr(), latchkey.Options{})
 	s := newSemaphore(t, client, 3)
 	require.NoError(t, s.Acquire(inCall(t.Context(), "acquire"), 2))
 	for _, want := range []latchkey.EventType{latchkey.EventAttempt, latchkey.EventAcquired} {
@@ -183,7 +183,7 @@ func TestEventsOfASemaphore(t *testing.T) {
 // A latch tells of counts, of those that passed it, and of those that did not.
 func TestEventsOfALatch(t *testing.T) {
 	t.Parallel()
-	client, next := observed(t, rig.Shared().Addr(), latchkey.Options{})
+	client, next := observedClient(t, rig.Shared().Addr(), latchkey.Options{})
 	latch := newLatch(t, client, 2)
 	err := latch.Await(inCall(t.Context(), "early"), latchkey.Wait(300*time.Millisecond))
 	require.Error(t, err)
@@ -203,4 +203,19 @@ func TestEventsOfALatch(t *testing.T) {
 	e = next(latchkey.EventOpened)
 	assert.Equal(t, "late", callOf(e))
 	assert.Equal(t, latch.Name(), e.Name)
+}
+
+// A barrier tells of those that passed it, and of those that did not.
+func TestEventsOfABarrier(t *testing.T) {
+	t.Parallel()
+	client, next := observedClient(t, rig.Shared().Addr(), latchkey.Options{})
+	_, err := client.NewBarrier(rig.Name(t), 2).Await(inCall(t.Context(), "alone"), latchkey.Wait(10*time.Millisecond))
+	require.Error(t, err)
+	e := next(latchkey.EventGaveUp)
+	assert.Equal(t, latchkey.KindBarrier, e.Kind)
+	assert.Equal(t, err, e.Err)
+	assert.Equal(t, "alone", callOf(e))
+	_, err = client.NewBarrier(rig.Name(t)+"one", 1).Await(inCall(t.Context(), "complete"))
+	require.NoError(t, err)
+	assert.Equal(t, "complete", callOf(next(latchkey.EventOpened)))
 }

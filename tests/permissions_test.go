@@ -61,6 +61,8 @@ func TestDocumentedPermissions(t *testing.T) {
 			semaphoresThrough(t, client, name)
 			latchThrough(t, client, name+"latch")
 			electionThrough(t, admin, client, other, name+"election")
+			completes(t, client.NewBarrier(name+"barrier", 3))
+			require.NoError(t, client.NewBarrier(name+"barrier", 3).Reset(t.Context()))
 			nothingDenied(t, admin)
 		})
 	}

@@ -62,7 +62,7 @@ func libraryError(err error) error {
 		return &exitError{code: exitUsage, err: err}
 	case errors.Is(err, latchkey.ErrWrongKind), errors.Is(err, latchkey.ErrNotSet):
 		return &exitError{code: exitSoftware, err: err}
-	case errors.Is(err, latchkey.ErrGone):
+	case errors.Is(err, latchkey.ErrGone), errors.Is(err, latchkey.ErrBroken):
 		return &exitError{code: exitLost, err: err}
 	case errors.Is(err, latchkey.ErrUnavailable):
 		return exitWith(exitUnavailable, "%w (try again when the server answers)", err)

@@ -1,5 +1,5 @@
-// Command latchkey shows what the locks, semaphores and latches of this module
-// do, and brings them to the shell.
+// Command latchkey shows what the locks, semaphores, latches and barriers of this
+// module do, and brings them to the shell.
 //
 //	latchkey demo                                     workers, one lock, a death, a proof
 //	latchkey run --lock NAME [flags] -- CMD [ARGS…]   run CMD while holding a lock
@@ -18,6 +18,10 @@
 //	latchkey latch wait NAME [--wait 60s]             wait until it is open
 //	latchkey latch inspect NAME [--json]              whether it is, and what is left
 //	latchkey latch delete NAME [--json]
+//	latchkey barrier wait NAME --parties N [--wait 60s] [--json]
+//	                                                  wait until N programs do
+//	latchkey barrier inspect NAME [--json]            who waits
+//	latchkey barrier reset NAME                       end their wait
 //	latchkey version
 //
 // The server is named by --redis URL or LATCHKEY_REDIS; without either, demo uses
@@ -32,9 +36,11 @@
 //	 70  anything else that went wrong here, such as a name of another kind, or a
 //	     latch that nobody has set
 //	 75  run: the lock or permit was not acquired in time, try again later;
-//	     latch wait: the latch was not open in time; leader: nobody leads
+//	     latch wait: the latch was not open in time; leader: nobody leads;
+//	     barrier wait: not all had arrived in time
 //	 76  run: it was lost before the command ended; the command was ended;
-//	     latch: it was deleted or expired before it opened
+//	     latch: it was deleted or expired before it opened;
+//	     barrier wait: it was broken by somebody else
 //	126  run: the command cannot be executed
 //	127  run: the command was not found
 //	128+n  ended by signal n: the command, or this program while it waited
@@ -55,7 +61,7 @@ func main() {
 func app(args []string) *cli.Command {
 	return &cli.Command{
 		Name:            "latchkey",
-		Usage:           "distributed locks, elections, semaphores and latches, in Redis or Valkey",
+		Usage:           "distributed locks, elections, semaphores, latches and barriers, in Redis or Valkey",
 		Version:         version(),
 		Flags:           []cli.Flag{redisFlag(), verboseFlag()},
 		HideHelpCommand: true,
@@ -72,6 +78,7 @@ func app(args []string) *cli.Command {
 			leaderCommand(),
 			semCommand(args),
 			latchCommand(),
+			barrierCommand(),
 			versionCommand(),
 		},
 	}

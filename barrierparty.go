@@ -1,0 +1,258 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// barrierAwaiter is one Await, by one party. It arrives, waits, and is over when its generation
+// is, or when it has left.
+//
+//	          arrive              wait                 the generation ends
+//	unknown ─────────▶ waiting ─────────────────────────────────────────▶ over
+//	    │                 │                                                ▲
+//	    │ time is over,   │ time is over, or closed: it leaves,            │
+//	    │ or refused      │ which breaks the generation unless it is over  │
+//	    └─────────────────┴────────────────────────────────────────────────┘
+//
+// While it waits, an ownership has its lease renewed: that of a name in the set of those that
+// wait. That it is gone there is no loss, but a hint that the generation is over.
+type barrierAwaiter struct {
+	*Barrier
+
+	request *request
+	stands  *ownership // named after the party
+	sent    *operation // the arrival
+	doubt   bool       // the arrival was sent, and may be executed
+	known   bool       // the arrival was answered
+	begun   bool       // the lease is renewed
+	view    barrierView
+	arrival Arrival
+}
+
+var barrierSpec = &spec{kind: KindBarrier, family: KindBarrier, stored: KindBarrier,
+	protocol: barrierProtocol{}, renew: barrierRenew, renewals: renewBatch, shared: true,
+	lost: wakeParties}
+
+func (b *Barrier) newParty(r *request) *barrierAwaiter {
+	return &barrierAwaiter{Barrier: b, request: r, stands: b.client.registry.fresh(b.stand), sent: b.client.newOperation(b.key)}
+}
+
+// arrive returns when the server has counted the party, or refuses, or the time is over. It does
+// not stand in line behind others of its client, who may wait for this very party.
+func (p *barrierAwaiter) arrive(ctx context.Context) error {
+	a := arrivingParty{p}
+	_, err := a.attempt(ctx, 0)
+	if err == nil || !worthWaiting(ctx, err) {
+		return p.mismatch(withContextEnd(ctx, err))
+	}
+	return p.mismatch(p.client.wait(ctx, "latchkey_barrier_party:"+p.stands.wire, onlyLine, a, err))
+}
+
+// arrivingParty is a party that the server has not counted yet.
+type arrivingParty struct{ *barrierAwaiter }
+
+// attempt is part of [attempter].
+func (a arrivingParty) attempt(ctx context.Context, _ int) (time.Duration, error) {
+	p := a.barrierAwaiter
+	c := p.arriving()
+	answer, err := p.client.sender.Call(ctx, p.client.closing, c.cmd, c.keys, c.args)
+	p.doubt = p.doubt || answer.Doubt
+	if err != nil {
+		return -1, err
+	}
+	if p.view, err = barrierViewOf(answer.Message); err != nil {
+		p.doubt = true
+		return -1, err
+	}
+	p.known = true
+	p.sent.done()
+	if err = p.noteArrival(); err == nil && p.view.how == barrierWaiting {
+		p.begun = true
+		p.stands.protocol = barrierProtocol{p.Barrier}
+		p.stands.begin(p.request, answer, p.client.clock())
+	}
+	return 0, err
+}
+
+// mismatch explains the refusal of a barrier that has another number of parties.
+func (p *barrierAwaiter) mismatch(err error) error {
+	if !transport.HasCode(err, "LATCHKEY_PARTIES") {
+		return err
+	}
+	_, number, _ := strings.Cut(err.Error(), "LATCHKEY_PARTIES ")
+	number, _, _ = strings.Cut(number, " ")
+	return invalid("the barrier has %s parties and not %d; Reset forgets the number", number, p.n)
+}
+
+// noteArrival reads the place in the generation.
+func (p *barrierAwaiter) noteArrival() error {
+	generation, err1 := strconv.ParseInt(p.view.generation, 10, 64)
+	index, err2 := strconv.Atoi(p.view.index)
+	p.arrival = Arrival{Generation: generation, Index: index, Parties: p.n}
+	if err := errors.Join(err1, err2); err != nil {
+		return errors.Join(errReply, err)
+	}
+	return nil
+}
+
+// wait returns nil when the generation is over. The parties of this client stand in one line, and
+// only the front of it asks the server, as awaiters of a latch do.
+func (p *barrierAwaiter) wait(ctx context.Context) error {
+	return p.client.wait(ctx, p.key, sharedLine, p, ErrNotAcquired)
+}
+
+// attempt is part of [attempter]. It asks what became of the generation.
+func (p *barrierAwaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {
+	c := p.looking()
+	a, err := p.client.sender.Call(ctx, p.client.closing, c.cmd, c.keys, c.args)
+	if err != nil {
+		return -1, err
+	}
+	v, err := barrierViewOf(a.Message)
+	if err != nil {
+		return -1, err
+	}
+	v.index = p.view.index
+	p.view = v
+	if v.how == barrierWaiting {
+		return v.ends, ErrNotAcquired
+	}
+	return 0, nil
+}
+
+// pause is part of [attempter].
+func (p *barrierAwaiter) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
+	q.subscribe(p.client.notifier, p.channel)
+	return pauseUntil(left, p.client.pollPause())
+}
+
+// pause is part of [attempter]. Nothing but trouble makes an arrival wait.
+func (arrivingParty) pause(_ *waitQueue, _ int, _ time.Duration) time.Duration {
+	return transport.LongPause
+}
+
+func (p *barrierAwaiter) what() string { return p.name }
+
+// end has the party leave, if it has not learned that its generation is over, and returns what
+// became of it. err is why it has stopped waiting.
+func (p *barrierAwaiter) end(ctx context.Context, err error) error {
+	if p.begun && p.stands.end(nil) {
+		p.stands.leaveHold()
+	}
+	switch {
+	case err == nil:
+		return p.verdict()
+	case !p.known && !p.doubt:
+		p.sent.done()
+		return err
+	}
+	err = withContextEnd(ctx, err)
+	return p.leave(ctx, reasonToLeave(err), err)
+}
+
+// leave has the party leave because of err, and returns what became of it. A server that was silent
+// is not waited for.
+func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error {
+	c, on := p.leaving(why), transport.Terms{Patience: transport.LongPause}
+	if errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrClosed) {
+		on.Patience = p.client.sender.Patience
+	}
+	a, failed := p.client.sender.CallOn(p.client.sender.Detached(ctx), nil, on, c.cmd, c.keys, c.args)
+	v, unclear := barrierViewOf(a.Message)
+	switch {
+	case failed != nil || unclear != nil:
+		return p.leaveLater(c, err)
+	case p.known:
+		v.generation, v.index = p.view.generation, p.view.index
+	default:
+		p.sent.done()
+	}
+	p.view = v
+	switch {
+	case v.who != p.stands.wire || v.how != why:
+		return errors.Join(p.noteArrival(), p.verdict())
+	case transport.IsContextEnd(err): // not all had arrived, as the server has said now
+		return errors.Join(ErrNotAcquired, transport.ContextEnd(err))
+	}
+	return err
+}
+
+// leaveLater has the party leave in the background.
+func (p *barrierAwaiter) leaveLater(c call, err error) error {
+	if p.known {
+		p.client.undo.add(&lastRelease{p.stand, p.stands.number, p.stands.owner(), c}, undoPlan{key: p.key, lease: p.request.lease})
+	} else {
+		p.sent.followUp = c
+		p.sent.repeatLater()
+	}
+	return errors.Join(err, ErrUnknownOutcome)
+}
+
+// verdict is what became of a generation that is over.
+func (p *barrierAwaiter) verdict() error {
+	if p.view.how == barrierDone {
+		return nil
+	}
+	return &brokenError{p.view}
+}
+
+// reasonToLeave is what the others are told of a party that leaves because of err.
+func reasonToLeave(err error) string {
+	switch {
+	case errors.Is(err, ErrClosed):
+		return barrierClosed
+	case errors.Is(err, context.Canceled):
+		return barrierLeft
+	}
+	return barrierTimeout
+}
+
+// arriving is the command by which the party arrives.
+func (p *barrierAwaiter) arriving() call {
+	return call{barrierArrive, append(p.all(), p.sent.record),
+		[]string{p.sent.number, p.stands.wire, strconv.Itoa(p.n), p.client.leaseText(p.request.lease), p.client.publish, p.channel}}
+}
+
+// looking is the question what became of its generation.
+func (p *barrierAwaiter) looking() call {
+	return call{barrierLook, p.all(), []string{p.view.generation, p.client.publish, p.channel}}
+}
+
+// leaving is the command by which the party leaves.
+func (p *barrierAwaiter) leaving(why string) call {
+	if p.known {
+		return call{barrierLeave, p.all(), []string{p.stands.wire, p.view.generation, "", why, p.client.publish, p.channel}}
+	}
+	return call{barrierLeave, append(p.all(), p.sent.record),
+		[]string{p.stands.wire, "", p.sent.number, why, p.client.publish, p.channel}}
+}
+
+// barrierProtocol is the name of a party among those that wait, which is renewed as a hold is. Its
+// Await arrives and leaves.
+type barrierProtocol struct{ barrier *Barrier }
+
+func (barrierProtocol) acquireCall(*acquisition, int, int) call { return call{} }
+
+func (barrierProtocol) readRefusal(*acquisition, transport.Answer) (time.Duration, error) {
+	return -1, errReply
+}
+
+func (barrierProtocol) releaseCall(*ownership, int, int64, []string) call { return call{} }
+
+func (b barrierProtocol) renewalCall(o *ownership, lease time.Duration) call {
+	return call{barrierRenew, []string{b.barrier.key, b.barrier.waiting}, []string{o.wire, strconv.FormatInt(millis(lease), 10)}}
+}
+
+// wakeParties has those of a client look what became of their generations: one of them does not
+// wait any more, as far as the server knows.
+func wakeParties(o *ownership) {
+	if q := o.client.waitQueues.known(o.protocol.(barrierProtocol).barrier.key); q != nil {
+		q.wakeFronts()
+	}
+}

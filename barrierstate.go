@@ -1,0 +1,167 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// What barrier_state.lua says of a generation.
+const (
+	barrierWaiting  = "waiting"
+	barrierDone     = "done"
+	barrierCrashed  = "crashed"
+	barrierLeft     = "left"
+	barrierTimeout  = "timeout"
+	barrierClosed   = "closed"
+	barrierWasReset = "reset"
+)
+
+// barrierView is a generation as the server sees it.
+type barrierView struct {
+	how        string
+	who        string // broke it, or ""
+	generation string
+	index      string        // of the arrival, or "" if that was not in question
+	ends       time.Duration // until the first lease of those that wait ends, or negative
+}
+
+// barrierViewOf reads the reply of a script about an arrival.
+func barrierViewOf(reply rueidis.RedisMessage) (barrierView, error) {
+	words, err := reply.AsStrSlice()
+	if err != nil || len(words) != 5 {
+		return barrierView{}, errors.Join(errReply, err)
+	}
+	ms, err := strconv.ParseInt(words[4], 10, 64)
+	if err != nil {
+		return barrierView{}, errors.Join(errReply, err)
+	}
+	return barrierView{how: words[0], who: words[1], generation: words[2], index: words[3], ends: fromMillis(ms)}, nil
+}
+
+// brokenError is ErrBroken with what is known of it.
+type brokenError struct{ barrierView }
+
+func (e *brokenError) Error() string {
+	text := map[string]string{
+		barrierCrashed:  "the lease of party %s ran out while it waited",
+		barrierLeft:     "party %s has given up",
+		barrierTimeout:  "party %s has waited for too long",
+		barrierClosed:   "the client of party %s was closed",
+		barrierWasReset: "it was reset",
+	}[e.how]
+	switch {
+	case text == "":
+		text = "the server has lost it, or its outcome was forgotten"
+	case e.who != "":
+		text = fmt.Sprintf(text, e.who)
+	}
+	return fmt.Sprintf("%s: generation %s: %s", ErrBroken.Error(), e.generation, text)
+}
+
+func (e *brokenError) Unwrap() error { return ErrBroken }
+
+// BarrierState is a barrier at one moment.
+type BarrierState struct {
+	// Generation is the last one that has begun, 0 if none is known: after ten minutes without
+	// anybody a barrier is gone.
+	Generation int64
+	// Parties is how many make the barrier complete, 0 if that is open: nobody has awaited it,
+	// or it was reset.
+	Parties int
+	// Waiting is how many have arrived in the generation, 0 if it is over.
+	Waiting int
+	// Who are those that wait, the first 1000, the one whose lease ends first in front.
+	Who []BarrierParty
+}
+
+// BarrierParty is a party that waits at a barrier.
+type BarrierParty struct {
+	Owner Owner         // names one Await; its client is a part of it
+	Lease time.Duration // until its lease ends; 0 if it is over, which the others find out
+}
+
+// shownParties is how many parties a state names.
+const shownParties = 1000
+
+// State asks the server who waits at the barrier. It changes nothing, and the answer may be out
+// of date when it arrives. The number of parties of this Barrier plays no part.
+//
+// It is repeated for Options.RetryBudget while the server is in trouble. The error matches
+// ErrUnavailable if the server could not be asked, ErrClosed, ErrWrongKind, ErrInvalid, or is a
+// *rueidis.RedisError if the server refuses.
+func (b *Barrier) State(ctx context.Context) (BarrierState, error) {
+	const verb = "state"
+	a, err := b.ask(ctx, call{barrierInspect, []string{b.key, b.waiting}, []string{strconv.Itoa(shownParties)}})
+	if err != nil {
+		return BarrierState{}, fail(verb, b.name, b.explain(ctx, transport.Answer{}, err)...)
+	}
+	s, err := barrierStateOf(a.Message)
+	if err != nil {
+		return s, fail(verb, b.name, err)
+	}
+	return s, nil
+}
+
+// barrierStateOf reads the reply of barrier_inspect.lua.
+func barrierStateOf(reply rueidis.RedisMessage) (s BarrierState, err error) {
+	words, err := reply.AsStrSlice()
+	if err != nil || len(words) < 3 || len(words)%2 != 1 {
+		return s, errors.Join(errReply, err)
+	}
+	number := func(word string) int64 {
+		n, bad := strconv.ParseInt(word, 10, 64)
+		if bad != nil {
+			err = errors.Join(errReply, bad)
+		}
+		return n
+	}
+	s = BarrierState{Generation: number(words[0]), Parties: int(number(words[1])), Waiting: int(number(words[2]))}
+	for i := 3; i < len(words); i += 2 {
+		s.Who = append(s.Who, BarrierParty{Owner: ownerOf(words[i]), Lease: fromMillis(number(words[i+1]))})
+	}
+	return s, err
+}
+
+// Reset breaks the generation, if parties wait in one: they get ErrBroken. It also has the barrier
+// forget how many parties it has, so that the next one to arrive decides. It does not wait.
+//
+// It is repeated for Options.RetryBudget while the server is in trouble. The error matches
+// ErrUnavailable if the server could not be asked, ErrUnknownOutcome as well if it was sent and
+// not answered: then it may have broken that generation or may do so yet, and no later one, and
+// you may repeat it. It matches ErrClosed, ErrWrongKind, ErrInvalid, or is a *rueidis.RedisError
+// if the server refuses.
+func (b *Barrier) Reset(ctx context.Context) error {
+	const verb = "reset"
+	for {
+		s, err := b.State(ctx)
+		if err != nil {
+			return err
+		}
+		a, err := b.ask(ctx, call{barrierReset, b.all(), []string{strconv.FormatInt(s.Generation, 10), b.client.publish, b.channel}})
+		if err != nil {
+			return fail(verb, b.name, b.explain(ctx, a, err)...)
+		}
+		if n, err := intOf(a); n == 1 || err != nil {
+			return err
+		}
+	}
+}
+
+// all are the keys of the barrier.
+func (b *Barrier) all() []string { return []string{b.key, b.waiting, b.past} }
+
+// ask sends what may be sent twice.
+func (b *Barrier) ask(ctx context.Context, c call) (transport.Answer, error) {
+	if err := b.begin(); err != nil {
+		return transport.Answer{}, err
+	}
+	defer b.client.working.Done()
+	return b.client.sender.Call(ctx, b.client.closing, c.cmd, c.keys, c.args)
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+func barrierCommand() *cli.Command {
+	return group("barrier", "let programs wait for each other",
+		barrierWaitCommand(),
+		barrierInspectCommand(),
+		barrierResetCommand(),
+	)
+}
+
+func barrierWaitCommand() *cli.Command {
+	return latchSubcommand(&cli.Command{
+		Name:  "wait",
+		Usage: "wait until N programs wait",
+		Description: `Waits until as many programs as the barrier has parties wait at it; then all of them
+go on, and the barrier is as good as new. With --json the last line says which
+generation it was, and the place of this program, from 0: the last one may do what
+one has to do for all.
+
+Exit code: 0 when all have arrived; 75 when they had not in time, which ends the
+wait of the others with 76; 76 when another one gave up or crashed, or the barrier
+was reset; 128+n when signal n ended the wait; 69 when the server cannot be reached;
+64 for a mistake on the command line, or a barrier of another number of parties.`,
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "parties", Usage: "how many wait for each other, `N`", Required: true},
+			&cli.DurationFlag{Name: "wait", Aliases: []string{"timeout"}, Usage: "give up after `TIME` with exit code 75", DefaultText: "wait for ever"},
+			jsonFlag(),
+		},
+		Action: barrierWait,
+	})
+}
+
+// arrivalReply is what barrier wait --json prints.
+type arrivalReply struct {
+	Name       string `json:"name"`
+	Generation int64  `json:"generation"`
+	Index      int    `json:"index"`
+	Parties    int    `json:"parties"`
+}
+
+func barrierWait(ctx context.Context, cmd *cli.Command) error {
+	name, err := oneName(cmd)
+	if err != nil {
+		return err
+	}
+	var options []latchkey.BarrierOption
+	limit := cmd.Duration("wait")
+	if cmd.IsSet("wait") {
+		options = append(options, latchkey.Wait(limit))
+	}
+	return interruptibly(ctx, func(ctx context.Context) error {
+		return query(ctx, cmd, func(client *latchkey.Client) error {
+			a, err := client.NewBarrier(name, cmd.Int("parties")).Await(ctx, options...)
+			if err != nil {
+				return notTogether(err, name, limit)
+			}
+			if cmd.Bool("json") {
+				return writeJSON(cmd.Root().Writer, arrivalReply{Name: name, Generation: a.Generation, Index: a.Index, Parties: a.Parties})
+			}
+			return nil
+		})
+	})
+}
+
+// notTogether gives the end of a wait its exit code.
+func notTogether(err error, name string, limit time.Duration) error {
+	if errors.Is(err, latchkey.ErrNotAcquired) {
+		return exitWith(exitNotAcquired, "not all have arrived at %q, waited %v", name, limit)
+	}
+	return libraryError(err)
+}
+
+// barrierReply is what barrier inspect --json prints; fields may be added to it, not changed.
+type barrierReply struct {
+	Name       string       `json:"name"`
+	Generation int64        `json:"generation"`
+	Parties    int          `json:"parties"` // 0 if that is open
+	Waiting    int          `json:"waiting"`
+	Who        []partyReply `json:"who"`
+}
+
+type partyReply struct {
+	Owner latchkey.Owner `json:"owner"`
+	Lease int64          `json:"lease_ms"` // that is left
+}
+
+func barrierInspectCommand() *cli.Command {
+	return latchSubcommand(&cli.Command{
+		Name:        "inspect",
+		Usage:       "show who waits at a barrier",
+		Description: "Reads only. A barrier at which nobody waits is an answer and no error: exit code 0.",
+		Flags:       []cli.Flag{jsonFlag()},
+		Action:      barrierInspect,
+	})
+}
+
+func barrierInspect(ctx context.Context, cmd *cli.Command) error {
+	name, err := oneName(cmd)
+	if err != nil {
+		return err
+	}
+	return query(ctx, cmd, func(client *latchkey.Client) error {
+		s, err := client.NewBarrier(name, 1).State(ctx)
+		if err != nil {
+			return libraryError(err)
+		}
+		reply := barrierReply{Name: name, Generation: s.Generation, Parties: s.Parties, Waiting: s.Waiting, Who: []partyReply{}}
+		for _, p := range s.Who {
+			reply.Who = append(reply.Who, partyReply{p.Owner, p.Lease.Milliseconds()})
+		}
+		return writeBarrier(cmd, reply)
+	})
+}
+
+func writeBarrier(cmd *cli.Command, reply barrierReply) error {
+	out := cmd.Root().Writer
+	if cmd.Bool("json") {
+		return writeJSON(out, reply)
+	}
+	text := fmt.Sprintf("%d of %d wait", reply.Waiting, reply.Parties)
+	if reply.Waiting == 0 {
+		text = "nobody waits"
+	}
+	if _, err := fmt.Fprintf(out, "%s: %s\n", reply.Name, text); err != nil {
+		return err
+	}
+	for _, p := range reply.Who {
+		if _, err := fmt.Fprintf(out, "  %s, for %v more if it is not renewed\n", p.Owner, time.Duration(p.Lease)*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func barrierResetCommand() *cli.Command {
+	return latchSubcommand(&cli.Command{
+		Name:  "reset",
+		Usage: "end the wait of those who wait at a barrier",
+		Description: `They are told that the barrier was broken, with exit code 76. Also has it forget how
+many parties it has. One at which nobody waits is no error: exit code 0.`,
+		Action: func(ctx context.Context, cmd *cli.Command) error {
+			name, err := oneName(cmd)
+			if err != nil {
+				return err
+			}
+			return query(ctx, cmd, func(client *latchkey.Client) error {
+				return libraryError(client.NewBarrier(name, 1).Reset(ctx))
+			})
+		},
+	})
+}

@@ -1,0 +1,44 @@
+-- Leave a barrier: a party that gives up breaks its generation, unless that is over.
+--
+-- KEYS[1] barrier, KEYS[2] waiting, KEYS[3] past (see barrier_state.lua)
+-- KEYS[4] note of the arrival (see op.lua), only if its outcome is unknown
+-- ARGV[1] party
+-- ARGV[2] generation, '' if the outcome of the arrival is unknown
+-- ARGV[3] number of the arrival, or ''
+-- ARGV[4] why: left, timeout or closed
+-- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
+--
+-- Reply   list of strings, as in barrier_arrive.lua; the index is empty if the generation
+--         was named. An arrival that was not executed, and will not be, is told as one that
+--         this party ended.
+--         error WRONGTYPE: the key is another kind of object; nothing changed
+--
+-- Cost: at most 18 commands; O(log n). Works on a server that is out of memory. Idempotent:
+-- a party has left once.
+local key, waiting, past, note = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local party, number, why = ARGV[1], ARGV[3], ARGV[4]
+local publish, channel = ARGV[5], ARGV[6]
+--@include tell
+--@include op
+--@include barrier_state
+
+local of, index = ARGV[2], ''
+if of == '' then
+  local before, over = recall()
+  if not before then
+    if not over then
+      room()
+      remember(void)
+    end
+    return {why, party, '0', '0', '-1'}
+  end
+  of, index = string.match(before, '^(%d+) (%d+)$')
+end
+local wrong = sync()
+if wrong then
+  return wrong
+end
+if arrived > 0 and of == integer(generation) and redis.call('zscore', waiting, party) then
+  finish(why, party)
+end
+return report(of, index)

@@ -1,0 +1,445 @@
+package latchkey
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+)
+
+func init() { models["barrier"] = newBarrierModel }
+
+// barrierModel is the barrier: generations that are complete or broken, and parties that learn
+// which.
+type barrierModel struct {
+	w       *world
+	notes   opReference
+	parties []*barrierParty
+	keys    *Barrier
+
+	last    int64                 // number of the last generation, 0 if the server knows none
+	n       int                   // parties of the barrier, 0 if that is open
+	open    *barrierGeneration    // the one in which parties wait, or nil
+	waiting map[string]int64      // ms at which the lease of each party is over
+	past    []*barrierGeneration  // those that the server remembers
+	all     []*barrierGeneration  // that there were
+	ends    map[string]int64      // ms at which a key expires
+	placed  map[int64]map[int]any // who was told to go on, by generation and index
+}
+
+// barrierGeneration is a generation as it really was.
+type barrierGeneration struct {
+	number  int64
+	n       int
+	arrived int
+	how     string
+	who     string
+}
+
+// barrierParty performs one Await after the other.
+type barrierParty struct {
+	m       *barrierModel
+	name    string
+	barrier *Barrier
+	await   *barrierAwaiter // or nil
+	leaving *message        // or nil
+	arrival *message        // until it is answered
+}
+
+const modelBarrierLease = 5000 // ms
+
+func newBarrierModel(w *world) model {
+	m := &barrierModel{w: w, notes: opReference{w, map[string]opNote{}}, ends: map[string]int64{}, waiting: map[string]int64{}, placed: map[int64]map[int]any{}}
+	for i := range 5 {
+		c := w.clients[i%len(w.clients)]
+		m.parties = append(m.parties, &barrierParty{m: m, name: fmt.Sprintf("P%d", i+1), barrier: c.NewBarrier(modelName, 3)})
+	}
+	m.keys = m.parties[0].barrier
+	w.elapsed = m.lapse
+	return m
+}
+
+func (m *barrierModel) actions() []modelAction {
+	return []modelAction{
+		{"arrive", 40, func(d dice) { m.party(d).arrive(3-d[1]%20/19, d.fate()) }},
+		{"retry", 20, func(d dice) { m.party(d).retry(d.fate()) }},
+		{"look", 25, func(d dice) { m.party(d).look(d.fate()) }},
+		{"renew", 15, func(d dice) { m.renew(d) }},
+		{"leave", 6, func(d dice) { m.party(d).leave([]string{barrierLeft, barrierTimeout, barrierClosed}[d[1]%3], d.fate()) }},
+		{"crash", 4, func(d dice) { m.party(d).forget() }},
+		{"reset", 3, m.reset},
+		{"late", 12, func(d dice) { m.w.deliver(d[0]) }},
+		{"wait", 15, func(d dice) { m.w.advance(modelPause(d)) }},
+		{"damage", 1, m.damage},
+		{"foreign", 2, func(d dice) { m.w.intrude(d, m.keys.key, "barrier") }},
+	}
+}
+
+func (m *barrierModel) party(d dice) *barrierParty { return m.parties[d[0]%len(m.parties)] }
+
+// lapse has the keys expire whose time is over.
+func (m *barrierModel) lapse() {
+	for key, at := range m.ends {
+		if m.w.expired(at) {
+			m.forget(key)
+		}
+	}
+}
+
+// forget is what becomes of the barrier without one of its keys.
+func (m *barrierModel) forget(key string) {
+	delete(m.ends, key)
+	switch {
+	case key == m.keys.key:
+		m.last, m.n, m.open = 0, 0, nil
+	case key == m.keys.past:
+		m.past = nil
+	default:
+		clear(m.waiting)
+	}
+}
+
+func (m *barrierModel) outlive(key string) {
+	m.ends[key] = max(m.ends[key], m.w.ms()+600_000+modelBarrierLease)
+}
+
+// finish ends the generation.
+func (m *barrierModel) end(how, who string) {
+	m.open.how, m.open.who = how, who
+	m.past, m.open = append(m.past, m.open), nil
+	clear(m.waiting)
+	m.ends[m.keys.past], m.ends[m.keys.key] = m.w.ms()+600_000, m.w.ms()+600_000
+	delete(m.ends, m.keys.waiting)
+}
+
+// sync is what most scripts begin with.
+func (m *barrierModel) sync() {
+	if m.open == nil {
+		return
+	}
+	if len(m.waiting) != m.open.arrived {
+		m.end("lost", "")
+		return
+	}
+	if first := m.first(); m.waiting[first] <= m.w.ms() {
+		m.end(barrierCrashed, first)
+	}
+}
+
+// first is the party whose lease ends first.
+func (m *barrierModel) first() string {
+	names := slices.Sorted(maps.Keys(m.waiting))
+	slices.SortStableFunc(names, func(a, b string) int { return int(m.waiting[a] - m.waiting[b]) })
+	return names[0]
+}
+
+// report is what is said of a generation.
+func (m *barrierModel) report(number int64, index string) any {
+	how, who, ms := "lost", "", int64(-1)
+	if m.open != nil && m.open.number == number {
+		how, ms = barrierWaiting, max(0, m.waiting[m.first()]-m.w.ms())
+	}
+	for _, g := range m.past {
+		if g.number == number {
+			how, who = g.how, g.who
+		}
+	}
+	return []any{how, who, strconv.FormatInt(number, 10), index, strconv.FormatInt(ms, 10)}
+}
+
+// arrived is barrier_arrive.lua.
+func (m *barrierModel) arrived(words []string) any {
+	o := m.w.operationOf(words)
+	party, n := o.arg(1), int(numeral(o.arg(2)))
+	before, past := m.notes.recall(o)
+	if past {
+		return replyError("LATCHKEY_PAST")
+	}
+	m.sync()
+	if before != nil {
+		at := before.([2]int64)
+		if m.open != nil {
+			if ms, waits := m.waiting[party]; waits {
+				m.waiting[party] = max(ms, m.w.ms()+modelBarrierLease)
+			}
+		}
+		return m.report(at[0], strconv.FormatInt(at[1], 10))
+	}
+	if m.n > 0 && m.n != n {
+		return replyError("LATCHKEY_PARTIES")
+	}
+	if m.open == nil {
+		m.last, m.n = max(m.w.ms()*1000, m.last+1), n
+		m.open = &barrierGeneration{number: m.last, n: n}
+		m.all = append(m.all, m.open)
+		clear(m.waiting)
+		delete(m.ends, m.keys.waiting)
+	}
+	g := m.open
+	index := g.arrived
+	m.notes.remember(o, [2]int64{g.number, int64(index)})
+	g.arrived++
+	if g.arrived == n {
+		m.end(barrierDone, "")
+	} else {
+		m.waiting[party] = m.w.ms() + modelBarrierLease
+		m.outlive(m.keys.key)
+		m.outlive(m.keys.waiting)
+	}
+	return m.report(g.number, strconv.Itoa(index))
+}
+
+// left is barrier_leave.lua.
+func (m *barrierModel) left(words []string) any {
+	keys, _ := strconv.Atoi(words[2])
+	args := words[3+keys:]
+	party, number, index, why := args[0], numeral(args[1]), "", args[3]
+	if args[1] == "" {
+		o := modelOperation{note: words[6]}
+		o.number, _ = strconv.ParseUint(args[2], 10, 64)
+		before, past := m.notes.recall(o)
+		if before == nil {
+			if !past {
+				m.notes.remember(o, nil)
+			}
+			return []any{why, party, "0", "0", "-1"}
+		}
+		at := before.([2]int64)
+		number, index = at[0], strconv.FormatInt(at[1], 10)
+	}
+	m.sync()
+	if m.open != nil && m.open.number == number {
+		if _, waits := m.waiting[party]; waits {
+			m.end(why, party)
+		}
+	}
+	return m.report(number, index)
+}
+
+// message is a command whose every execution is compared with the reference.
+func (p *barrierParty) message(what string, c call, light bool, reference func(words []string) any) *message {
+	words := p.m.w.words(c)
+	m := &message{what: p.name + " " + what, words: words, light: light, silent: func() {}, answered: func(any) {}}
+	m.seen = func(reply any) {
+		if !outOfMemory(reply) {
+			p.m.expect(m.what, reply, reference(words))
+		}
+	}
+	return m
+}
+
+func (m *barrierModel) expect(what string, reply, want any) {
+	if code, is := want.(replyError); is && hasErrorCode(reply, string(code)) {
+		return
+	}
+	if fmt.Sprint(reply) != fmt.Sprint(want) {
+		m.w.fail("%s gets %v, and has to get %v", what, show(reply), show(want))
+	}
+}
+
+func (p *barrierParty) arrive(n, fate int) {
+	if p.await != nil {
+		return
+	}
+	p.barrier.n = n
+	p.await = p.barrier.newParty(&request{lease: fromMS(modelBarrierLease)})
+	p.await.stands.protocol = barrierProtocol{p.barrier}
+	await := p.await
+	p.arrival = p.message("arrives", p.await.arriving(), false, p.m.arrived)
+	p.arrival.answered = func(reply any) {
+		if p.await != await {
+			return
+		}
+		p.await.known = !isReplyError(reply)
+		p.heard(reply)
+	}
+	p.m.w.send(p.arrival, fate)
+}
+
+// heard has the party learn what became of its generation.
+func (p *barrierParty) heard(reply any) {
+	if isReplyError(reply) { // it is not counted
+		p.over()
+		return
+	}
+	words := reply.([]any)
+	v := barrierView{how: words[0].(string), who: words[1].(string), generation: words[2].(string), index: words[3].(string)}
+	if v.index == "" {
+		v.index = p.await.view.index
+	}
+	p.await.view = v
+	p.arrival = nil
+	if v.how == barrierDone {
+		p.m.goesOn(p, v)
+	}
+	if v.how != barrierWaiting {
+		p.over()
+	}
+}
+
+// goesOn checks that all have arrived when one goes on, and that it is alone in its place.
+func (m *barrierModel) goesOn(p *barrierParty, v barrierView) {
+	number, index := numeral(v.generation), int(numeral(v.index))
+	for _, g := range m.all {
+		if g.number == number && g.arrived != g.n {
+			m.w.fail("%s goes on, and %d of %d have arrived", p.name, g.arrived, g.n)
+		}
+	}
+	if m.placed[number] == nil {
+		m.placed[number] = map[int]any{}
+	}
+	if other := m.placed[number][index]; other != nil {
+		m.w.fail("%s has the place %d of %s", p.name, index, other)
+	}
+	m.placed[number][index] = p.name
+}
+
+func (p *barrierParty) over() {
+	p.await.sent.done()
+	p.forget()
+}
+
+// forget is a crash, or the end of an Await.
+func (p *barrierParty) forget() { p.await, p.arrival, p.leaving = nil, nil, nil }
+
+func (p *barrierParty) retry(fate int) {
+	switch {
+	case p.leaving != nil:
+		p.m.w.send(p.leaving, fate)
+	case p.arrival != nil:
+		p.m.w.send(p.arrival, fate)
+	}
+}
+
+func (p *barrierParty) waits() bool { return p.await != nil && p.await.known && p.leaving == nil }
+
+func (p *barrierParty) look(fate int) {
+	if !p.waits() {
+		return
+	}
+	number := numeral(p.await.view.generation)
+	m := p.message("looks", p.await.looking(), true, func([]string) any { p.m.sync(); return p.m.report(number, "") })
+	m.answered = p.heard
+	p.m.w.send(m, fate)
+}
+
+func (p *barrierParty) leave(why string, fate int) {
+	if p.await == nil || p.leaving != nil {
+		return
+	}
+	await := p.await
+	p.leaving = p.message("leaves, "+why, p.await.leaving(why), true, p.m.left)
+	p.leaving.answered = func(reply any) {
+		if p.await == await {
+			p.heard(reply)
+		}
+	}
+	p.m.w.send(p.leaving, fate)
+}
+
+// renew renews the parties of one client that wait, with one command.
+func (m *barrierModel) renew(d dice) {
+	first := m.party(d)
+	var c call
+	var names []string
+	for _, p := range m.parties {
+		if p.barrier.client == first.barrier.client && p.waits() {
+			c.add(barrierProtocol{p.barrier}.renewalCall(p.await.stands, fromMS(modelBarrierLease)))
+			names = append(names, p.await.stands.wire)
+		}
+	}
+	if names == nil {
+		return
+	}
+	m.w.send(first.message("and others are renewed", c, true, func([]string) any { return m.renewed(names) }), d.fate())
+}
+
+// renewed is barrier_renew.lua.
+func (m *barrierModel) renewed(names []string) any {
+	reply := make([]any, len(names))
+	for i, name := range names {
+		reply[i] = int64(0)
+		if ms, waits := m.waiting[name]; waits && ms > m.w.ms() {
+			m.waiting[name] = m.w.ms() + modelBarrierLease
+			if m.last > 0 {
+				m.outlive(m.keys.key)
+			}
+			m.outlive(m.keys.waiting)
+			reply[i] = int64(1)
+		}
+	}
+	return reply
+}
+
+func (m *barrierModel) reset(d dice) {
+	p, number := m.party(d), m.last
+	c := call{barrierReset, p.barrier.all(), []string{strconv.FormatInt(number, 10), p.barrier.client.publish, p.barrier.channel}}
+	m.w.send(p.message("resets", c, true, func([]string) any {
+		m.sync()
+		if m.last != number {
+			return int64(0)
+		}
+		if m.open != nil {
+			m.end(barrierWasReset, "")
+		}
+		m.n = 0
+		return int64(1)
+	}), d.fate())
+}
+
+// damage deletes keys.
+func (m *barrierModel) damage(d dice) {
+	keys := m.keys.all()
+	if d[0]%4 < 3 {
+		m.w.say("%s is deleted", keys[d[0]%4])
+		m.w.must("DEL", keys[d[0]%4])
+		m.forget(keys[d[0]%4])
+	} else {
+		m.w.say("all is deleted")
+		m.w.must("FLUSHALL")
+		for _, key := range keys {
+			m.forget(key)
+		}
+		clear(m.notes.notes)
+	}
+	m.w.advance(1) // a number of this ms may be in use
+}
+
+func (m *barrierModel) check() {
+	e := m.w.state(m.keys.all()...)
+	waiting := 0
+	if m.open != nil {
+		waiting = m.open.arrived
+	}
+	if e[0].count("arrived") != waiting || e[0].count("parties") != m.n || numeral(e[0].fields["generation"]) != m.last {
+		m.w.fail("the barrier is %v, and has to have %d of %d in generation %d", e[0], waiting, m.n, m.last)
+	}
+	for name, ms := range m.waiting {
+		if numeral(e[1].fields[name]) != ms {
+			m.w.fail("the lease of %s ends at %s, and has to at %d", name, e[1].fields[name], ms)
+		}
+	}
+	if len(e[1].fields) != len(m.waiting) {
+		m.w.fail("%v wait, and %v have to", e[1].fields, m.waiting)
+	}
+	for i, key := range m.keys.all() {
+		if at := m.ends[key]; at > 0 && e[i].ttl != at-m.w.ms() {
+			m.w.fail("%s lives for %d ms, and has to for %d", key, e[i].ttl, at-m.w.ms())
+		}
+	}
+}
+
+func (m *barrierModel) finish() {
+	for _, p := range m.parties {
+		p.retry(0)
+		p.look(0)
+		p.leave(barrierLeft, 0)
+	}
+	for len(m.w.late) > 0 {
+		m.w.deliver(0)
+	}
+	m.check()
+	m.w.advance(time.Hour.Milliseconds())
+	m.w.nothingLeft()
+}

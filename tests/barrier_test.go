@@ -1,0 +1,566 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+func barrierChannelOf(name string) string {
+	if strings.Contains(name, "{") {
+		return "latchkey_barrier:" + name
+	}
+	return "latchkey_barrier:{" + name + "}"
+}
+
+// arrival is what came of an Await in the background.
+type arrival struct {
+	latchkey.Arrival
+	err error
+}
+
+func arriveInBackground(ctx context.Context, b *latchkey.Barrier, options ...latchkey.BarrierOption) <-chan arrival {
+	done := make(chan arrival, 1)
+	go func() {
+		a, err := b.Await(ctx, options...)
+		done <- arrival{a, err}
+	}()
+	return done
+}
+
+// atBarrier waits until so many parties wait, as the server knows.
+func atBarrier(t testing.TB, b *latchkey.Barrier, n int) latchkey.BarrierState {
+	t.Helper()
+	var s latchkey.BarrierState
+	rig.Eventually(t, soon, "the parties wait", func() (err error) {
+		if s, err = b.State(t.Context()); err == nil && s.Waiting != n {
+			err = fmt.Errorf("%d of %d wait", s.Waiting, n)
+		}
+		return err
+	})
+	return s
+}
+
+// toldBroken checks that a party was told that its generation was broken, and how.
+func toldBroken(t testing.TB, err error, how string) {
+	t.Helper()
+	require.ErrorIs(t, err, latchkey.ErrBroken)
+	assert.NotErrorIs(t, err, latchkey.ErrNotAcquired)
+	assert.ErrorContains(t, err, how)
+}
+
+// completes checks that the barrier can be used: as many arrive as it takes, and all go on.
+func completes(t testing.TB, b *latchkey.Barrier) {
+	t.Helper()
+	var all []<-chan arrival
+	for range b.Parties() {
+		all = append(all, arriveInBackground(within(t, soon), b))
+	}
+	places := map[int]bool{}
+	var generation int64
+	for _, each := range all {
+		a := rig.Await(t, soon, "a party", each)
+		require.NoError(t, a.err)
+		if generation == 0 {
+			generation = a.Generation
+		}
+		assert.Equal(t, generation, a.Generation)
+		places[a.Index] = true
+	}
+	assert.Len(t, places, b.Parties())
+}
+
+// What is stored and published.
+func TestGoldenBarrier(t *testing.T) {
+	for _, name := range []string{rig.Name(t), "{" + rig.Name(t) + "}phase"} {
+		t.Run(name, func(t *testing.T) {
+			server := rig.Shared()
+			admin, heard := rig.NewAdmin(t, server), subscribeRaw(t, server, barrierChannelOf(name))
+			tag := strings.TrimPrefix(barrierChannelOf(name), "latchkey_barrier:")
+			b := connect(t, server).NewBarrier(name, 2)
+			first := arriveInBackground(within(t, soon), b)
+			state := atBarrier(t, b, 1)
+			generation := fmt.Sprint(state.Generation)
+			hash := admin.Dump(name)[name]
+			assert.Equal(t, map[string]string{"generation": generation, "parties": "2", "arrived": "1"}, hash.Hash)
+			assert.Greater(t, hash.TTL, 10*time.Minute)
+			waiting := admin.Dump(name)["latchkey_barrier_waiting:"+tag]
+			require.Len(t, waiting.Members, 1)
+			assert.True(t, strings.HasPrefix(waiting.Members[0], state.Who[0].Owner.String()), waiting.Members[0])
+			assert.Greater(t, waiting.TTL, 10*time.Minute)
+			_, err := b.Await(within(t, soon))
+			require.NoError(t, err)
+			require.NoError(t, rig.Await(t, soon, "the first", first).err)
+			assert.Equal(t, "1", rig.Await(t, soon, "the message that all have arrived", heard))
+			found := admin.Dump(name)
+			assert.Equal(t, map[string]string{"generation": generation, "parties": "2", "arrived": "0"}, found[name].Hash)
+			assert.NotContains(t, found, "latchkey_barrier_waiting:"+tag)
+			assert.Contains(t, fmt.Sprint(found["latchkey_barrier_past:"+tag].Members), generation+" done ")
+
+			first = arriveInBackground(within(t, soon), b)
+			next := atBarrier(t, b, 1)
+			assert.Greater(t, next.Generation, state.Generation)
+			require.NoError(t, b.Reset(t.Context()))
+			assert.Equal(t, "0", rig.Await(t, soon, "the message that it is broken", heard))
+			toldBroken(t, rig.Await(t, soon, "the first", first).err, "it was reset")
+			assert.Empty(t, heard)
+			for key, entry := range admin.Dump(name) {
+				assert.Positive(t, entry.TTL, "%s goes by itself", key)
+				assert.LessOrEqual(t, entry.TTL, 20*time.Minute, key)
+			}
+		})
+	}
+}
+
+// Nobody goes on before all have arrived, generation by generation; all are told the same
+// generation, and each another place.
+func TestBarrierGenerations(t *testing.T) {
+	for what, options := range map[string]latchkey.Options{"by message": patient, "all messages dropped": polling} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			server, name := rig.Shared(), rig.Name(t)
+			tap := rig.NewTap(t, server)
+			tap.DropMessages(what != "by message")
+			parties, generations := 12, rig.Sized(100)
+			if what != "by message" {
+				generations = 3
+			}
+			var clients []*latchkey.Client
+			for range 4 {
+				clients = append(clients, connectVia(t, server, tap.Addr(), options))
+			}
+			var mu sync.Mutex
+			arrived, places := make([]int, generations), make([]map[int]bool, generations)
+			numbers := make([]map[int64]bool, generations)
+			var all sync.WaitGroup
+			start := time.Now()
+			for i := range parties {
+				b := clients[i%len(clients)].NewBarrier(name, parties)
+				all.Go(func() {
+					var last int64
+					for g := range generations {
+						mu.Lock()
+						arrived[g]++
+						mu.Unlock()
+						a, err := b.Await(within(t, time.Minute))
+						if !assert.NoError(t, err) {
+							return
+						}
+						mu.Lock()
+						assert.Equal(t, parties, arrived[g], "nobody goes on before all have arrived")
+						if places[g] == nil {
+							places[g], numbers[g] = map[int]bool{}, map[int64]bool{}
+						}
+						assert.False(t, places[g][a.Index], "a place twice")
+						assert.Equal(t, a.Index == parties-1, a.Last())
+						places[g][a.Index], numbers[g][a.Generation] = true, true
+						mu.Unlock()
+						assert.Greater(t, a.Generation, last)
+						last = a.Generation
+					}
+				})
+			}
+			all.Wait()
+			t.Logf("%d parties: %v for each generation", parties, time.Since(start)/time.Duration(generations))
+			for g := range generations {
+				assert.Len(t, places[g], parties)
+				assert.Len(t, numbers[g], 1)
+			}
+		})
+	}
+}
+
+// More callers than parties: whoever goes on has gone on with as many others as it takes, until the
+// end, when all are told to stop at any moment.
+func TestBarrierWithMoreCallersThanParties(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	const parties, callers, enough = 3, 20, 100
+	ctx, cancel := context.WithCancel(within(t, time.Minute))
+	defer cancel()
+	var mu sync.Mutex
+	seen := map[int64]int{}
+	var all sync.WaitGroup
+	for range callers {
+		b := connect(t, server, patient).NewBarrier(name, parties)
+		all.Go(func() {
+			for ctx.Err() == nil {
+				a, err := b.Await(ctx)
+				if err != nil {
+					assert.Error(t, ctx.Err(), "%v", err)
+					continue
+				}
+				mu.Lock()
+				if seen[a.Generation]++; len(seen) >= enough {
+					cancel()
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	assert.GreaterOrEqual(t, len(seen), enough)
+	for generation, n := range seen {
+		assert.Equal(t, parties, n, generation)
+	}
+}
+
+func TestBarrierOfOne(t *testing.T) {
+	b := connect(t, rig.Shared()).NewBarrier(rig.Name(t), 1)
+	for range 3 {
+		a, err := b.Await(t.Context())
+		require.NoError(t, err)
+		assert.True(t, a.Last())
+		assert.Zero(t, a.Index)
+		assert.Equal(t, 1, a.Parties)
+	}
+}
+
+// Who gives up breaks the generation for the others, and has an error of its own. The next
+// generation is as good as new.
+func TestBarrierGivenUp(t *testing.T) {
+	server := rig.Shared()
+	b := connect(t, server, patient).NewBarrier(rig.Name(t), 3)
+	other := connect(t, server, patient).NewBarrier(b.Name(), 3)
+	for what, each := range map[string]struct {
+		giveUp func(t *testing.T) error
+		how    string
+	}{
+		"time": {func(t *testing.T) error {
+			t.Helper()
+			_, err := b.Await(t.Context(), latchkey.Wait(300*time.Millisecond))
+			toldBusy(t, err)
+			assert.NotErrorIs(t, err, context.DeadlineExceeded)
+			return err
+		}, "has waited for too long"},
+		"deadline": {func(t *testing.T) error {
+			t.Helper()
+			_, err := b.Await(within(t, 300*time.Millisecond))
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+			return err
+		}, "has waited for too long"},
+		"cancel": {func(t *testing.T) error {
+			t.Helper()
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := arriveInBackground(ctx, b)
+			atBarrier(t, b, 3-1)
+			cancel()
+			err := rig.Await(t, soon, "who is cancelled", ended).err
+			assert.ErrorIs(t, err, context.Canceled)
+			return err
+		}, "has given up"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			waiting := arriveInBackground(within(t, soon), other)
+			who := atBarrier(t, b, 1).Who[0].Owner
+			err := each.giveUp(t)
+			toldBusy(t, err)
+			assert.NotErrorIs(t, err, latchkey.ErrBroken)
+			assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
+			err = rig.Await(t, 2*time.Second, "the other", waiting).err
+			toldBroken(t, err, each.how)
+			assert.NotContains(t, err.Error(), who.String(), "it was not this one")
+			completes(t, b)
+		})
+	}
+}
+
+// A context that has ended arrives nowhere.
+func TestBarrierEndedContext(t *testing.T) {
+	b := connect(t, rig.Shared()).NewBarrier(rig.Name(t), 2)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := b.Await(ctx)
+	assert.ErrorIs(t, err, context.Canceled)
+	toldUnavailable(t, err)
+	assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
+	s, err := b.State(t.Context())
+	require.NoError(t, err)
+	assert.Zero(t, s)
+}
+
+// The generation is complete, and a party whose context ends has not heard of it: it goes on, as
+// the others do.
+func TestBarrierCompleteWhenAPartyGivesUp(t *testing.T) {
+	server := rig.Shared()
+	tap := rig.NewTap(t, server)
+	b := connect(t, server, patient).NewBarrier(rig.Name(t), 2)
+	deaf := connectVia(t, server, tap.Addr(), patient).NewBarrier(b.Name(), 2)
+	tap.DropMessages(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	waiting := arriveInBackground(ctx, deaf)
+	atBarrier(t, b, 1)
+	quiet(t, tap)
+	last, err := b.Await(within(t, soon))
+	require.NoError(t, err)
+	quietArrival(t, waiting)
+	cancel()
+	a := rig.Await(t, soon, "the one that was cancelled", waiting)
+	require.NoError(t, a.err)
+	assert.Equal(t, last.Generation, a.Generation)
+	assert.Zero(t, a.Index)
+	assert.True(t, last.Last())
+}
+
+func quietArrival(t *testing.T, call <-chan arrival) {
+	t.Helper()
+	rig.Throughout(t, 100*time.Millisecond, "it waits", func() error {
+		if len(call) > 0 {
+			return errors.New("it has ended")
+		}
+		return nil
+	})
+}
+
+// All have to name the same number of parties. A mistake changes nothing.
+func TestBarrierMismatch(t *testing.T) {
+	server, ctx := rig.Shared(), t.Context()
+	admin := rig.NewAdmin(t, server)
+	b := connect(t, server, patient).NewBarrier(rig.Name(t), 2)
+	wrong := connect(t, server).NewBarrier(b.Name(), 5)
+	waiting := arriveInBackground(within(t, soon), b)
+	before := atBarrier(t, b, 1)
+	_, err := wrong.Await(ctx)
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	assert.ErrorContains(t, err, "has 2 parties and not 5")
+	after, err := wrong.State(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, before.Who[0].Owner, after.Who[0].Owner)
+	assert.Equal(t, 2, after.Parties)
+	assert.Equal(t, 5, wrong.Parties())
+	_, err = b.Await(ctx)
+	require.NoError(t, err)
+	require.NoError(t, rig.Await(t, soon, "the first", waiting).err)
+	_, err = wrong.Await(ctx)
+	require.ErrorIs(t, err, latchkey.ErrInvalid, "nor between two generations")
+	require.NoError(t, wrong.Reset(ctx))
+	assert.Equal(t, "0", admin.Text("HGET", b.Name(), "arrived"))
+	completes(t, wrong)
+}
+
+func TestBarrierBadInput(t *testing.T) {
+	sendsNothing(t, func(client *latchkey.Client) {
+		ctx := t.Context()
+		for _, name := range []string{"", "a{b", "a}b", "a{}b", "{a{b}}", "a\xffb", strings.Repeat("x", latchkey.MaxNameLength+1)} {
+			b := client.NewBarrier(name, 2)
+			_, await := b.Await(ctx)
+			_, state := b.State(ctx)
+			for _, err := range []error{await, state, b.Reset(ctx), b.Do(ctx, nil)} {
+				assert.ErrorIs(t, err, latchkey.ErrInvalid, name)
+			}
+		}
+		for _, parties := range []int{0, -1, 1 << 31} {
+			_, err := client.NewBarrier("name", parties).Await(ctx)
+			assert.ErrorIs(t, err, latchkey.ErrInvalid)
+		}
+		for _, option := range []latchkey.BarrierOption{latchkey.Wait(0), latchkey.Wait(-1), nil} {
+			_, err := client.NewBarrier("name", 2).Await(ctx, option)
+			assert.ErrorIs(t, err, latchkey.ErrInvalid)
+		}
+	})
+}
+
+func TestBarrierOfAnotherKind(t *testing.T) {
+	server, name, ctx := rig.Shared(), rig.Name(t), t.Context()
+	admin, client := rig.NewAdmin(t, server), connect(t, server)
+	hold := mustLock(t, client.NewLock(name))
+	before := admin.Dump(name)[name].Hash
+	b := client.NewBarrier(name, 2)
+	_, await := b.Await(ctx)
+	_, state := b.State(ctx)
+	for _, err := range []error{await, state, b.Reset(ctx)} {
+		assert.ErrorIs(t, err, latchkey.ErrWrongKind)
+	}
+	assert.Equal(t, before, admin.Dump(name)[name].Hash)
+	mustUnlock(t, hold)
+
+	waiting := arriveInBackground(within(t, soon), b)
+	atBarrier(t, b, 1)
+	_, err := client.NewLock(name).TryLock(ctx)
+	assert.ErrorIs(t, err, latchkey.ErrWrongKind)
+	i, err := client.Inspect(ctx, name)
+	require.NoError(t, err)
+	assert.Equal(t, latchkey.KindBarrier, i.Kind)
+	assert.Equal(t, "a barrier", i.What)
+	assert.False(t, i.Locked())
+	_, err = b.Await(ctx)
+	require.NoError(t, err)
+	require.NoError(t, rig.Await(t, soon, "the first", waiting).err)
+}
+
+// Reset wakes everybody, and breaks no later generation.
+func TestBarrierReset(t *testing.T) {
+	server := rig.Shared()
+	tap := rig.NewTap(t, server)
+	b := connect(t, server, patient).NewBarrier(rig.Name(t), 40)
+	require.NoError(t, b.Reset(t.Context()), "one that is not there")
+	for range 2 {
+		var all []<-chan arrival
+		for range 39 {
+			all = append(all, arriveInBackground(within(t, soon), b))
+		}
+		atBarrier(t, b, 39)
+		require.NoError(t, b.Reset(t.Context()))
+		for _, each := range all {
+			toldBroken(t, rig.Await(t, 2*time.Second, "a party", each).err, "it was reset")
+		}
+	}
+	b = connect(t, server, patient).NewBarrier(b.Name(), 2)
+	late := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: 8 * time.Second}).NewBarrier(b.Name(), 2)
+	held := tap.HoldNthCommand(2, rig.Both(rig.Mentions(b.Name()), rig.Named("EVALSHA", "EVAL"))) // after the question
+	done := make(chan error, 1)
+	go func() { done <- late.Reset(context.Background()) }()
+	rig.Await(t, soon, "the reset at the tap", held.Arrived)
+	waiting := arriveInBackground(within(t, soon), b)
+	atBarrier(t, b, 1)
+	_, err := b.Await(within(t, soon))
+	require.NoError(t, err, "nobody has reset it yet")
+	require.NoError(t, rig.Await(t, soon, "the first", waiting).err)
+	held.Release()
+	require.NoError(t, rig.Await(t, soon, "the late one", done))
+	b = connect(t, server).NewBarrier(b.Name(), 3)
+	completes(t, b)
+}
+
+// Close of a client breaks the generations in which it waits, and leaves no goroutine.
+func TestBarrierClose(t *testing.T) {
+	server := rig.Fresh(t)
+	other := connect(t, server, patient).NewBarrier("phase", 12)
+	waiting := arriveInBackground(within(t, soon), other)
+	atBarrier(t, other, 1)
+	parked(t, rig.NewAdmin(t, server), "phase") // its connection for messages is open
+	before := goleak.IgnoreCurrent()
+	client, closeAll, err := dial(server, server.Addr(), latchkey.Options{})
+	require.NoError(t, err)
+	b := client.NewBarrier("phase", 12)
+	var all []<-chan arrival
+	for range 10 {
+		all = append(all, arriveInBackground(context.Background(), b))
+	}
+	atBarrier(t, other, 11)
+	require.NoError(t, closeAll(within(t, soon)))
+	for _, each := range all {
+		a := rig.Await(t, soon, "a party", each)
+		if !errors.Is(a.err, latchkey.ErrClosed) {
+			toldBroken(t, a.err, "was closed") // by one before it
+		}
+		assert.NotErrorIs(t, a.err, latchkey.ErrNotAcquired)
+		assert.NotErrorIs(t, a.err, latchkey.ErrUnknownOutcome)
+	}
+	toldBroken(t, rig.Await(t, 2*time.Second, "the other", waiting).err, "was closed")
+	_, err = b.Await(t.Context())
+	assert.ErrorIs(t, err, latchkey.ErrClosed)
+	assert.ErrorIs(t, b.Reset(t.Context()), latchkey.ErrClosed)
+	assert.NoError(t, goleak.Find(before))
+}
+
+// With Do all begin together and all leave together, whatever becomes of the work.
+func TestBarrierDo(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	const parties = 6
+	failed := errors.New("failed")
+	var mu sync.Mutex
+	begun, done := 0, 0
+	ready := 0
+	var all sync.WaitGroup
+	for i := range parties {
+		b := connect(t, server, patient).NewBarrier(name, parties)
+		all.Go(func() {
+			mu.Lock()
+			ready++
+			mu.Unlock()
+			err := b.Do(within(t, time.Minute), func(context.Context) error {
+				mu.Lock()
+				defer mu.Unlock()
+				assert.Equal(t, parties, ready)
+				begun++
+				if done++; i == 0 {
+					return failed
+				}
+				return nil
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			assert.Equal(t, parties, done, "nobody leaves before all are done")
+			if i == 0 {
+				assert.ErrorIs(t, err, failed)
+			} else {
+				assert.NoError(t, err)
+			}
+		})
+	}
+	all.Wait()
+	assert.Equal(t, parties, begun)
+}
+
+// While it waits, a party is renewed, and what a generation costs is said in docs/barrier.md.
+func TestBarrierCost(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	admin, heard := rig.NewAdmin(t, server), subscribeRaw(t, server, barrierChannelOf(name))
+	tap := rig.NewTap(t, server)
+	const parties, generations = 5, 20
+	var clients []*latchkey.Client
+	for range parties {
+		clients = append(clients, connectVia(t, server, tap.Addr(), patient))
+	}
+	round := func() {
+		var all sync.WaitGroup
+		for _, c := range clients {
+			all.Go(func() { _, err := c.NewBarrier(name, parties).Await(within(t, soon)); assert.NoError(t, err) })
+		}
+		all.Wait()
+	}
+	round()
+	quiet(t, tap)
+	rig.Await(t, soon, "the message", heard)
+	tap.Forget()
+	for range generations {
+		round()
+		rig.Await(t, soon, "the message", heard)
+	}
+	n := len(tap.Executed(rig.Both(rig.Mentions(name), rig.Named("EVALSHA"))))
+	each := float64(n) / generations / parties
+	t.Logf("%.2f scripts for each Await", each)
+	assert.LessOrEqual(t, each, 4.0)
+	assert.Empty(t, heard, "one message for each generation")
+	assert.LessOrEqual(t, len(admin.KeysOf(name)), 3+parties)
+}
+
+// The rights of docs/barrier.md are enough.
+func TestBarrierPermissions(t *testing.T) {
+	rig.Need(t, rig.Settings)
+	server, ctx := rig.Fresh(t), t.Context()
+	grant(t, server, "barriers", `
+		-@all +evalsha +eval +subscribe +unsubscribe +ping &latchkey:beat:*
+		+get +set +del +exists +hmget +hset +hdel +pexpire +pttl +time +publish
+		+zadd +zcard +zpopmin +zrange +zrangebyscore +zrem +zscore
+		~job ~latchkey_barrier_*:{job} ~latchkey_op:{job}:*
+		&latchkey_barrier:{job}`)
+	client, err := latchkey.Connect(ctx, server.URLAs("barriers", "secret"),
+		latchkey.Options{Lease: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, client.Close(within(t, soon))) })
+	b := client.NewBarrier("job", 2)
+	first := arriveInBackground(within(t, soon), b)
+	atBarrier(t, b, 1)
+	rest(time.Second) // it is renewed, or the generation breaks
+	_, err = b.Await(within(t, soon))
+	require.NoError(t, err)
+	require.NoError(t, rig.Await(t, soon, "the first", first).err)
+	_, err = b.Await(ctx, latchkey.Wait(100*time.Millisecond))
+	toldBusy(t, err)
+	require.NoError(t, b.Reset(ctx))
+	completes(t, b)
+	nothingDenied(t, rig.NewAdmin(t, server))
+}

@@ -1,0 +1,329 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// barrierWorker is a process that awaits a barrier, generation by generation, and says how far it
+// has come. Its arguments: name, the server's ticket, parties, generations.
+var barrierWorker = rig.Child("barrier worker", func(ctx context.Context, args []string) error {
+	server, err := rig.Attach(args[1])
+	if err != nil {
+		return err
+	}
+	parties, err1 := strconv.Atoi(args[2])
+	generations, err2 := strconv.Atoi(args[3])
+	client, closeAll, err := dial(server, server.Addr(), latchkey.Options{Lease: crashLease})
+	if err = errors.Join(err, err1, err2); err != nil {
+		return err
+	}
+	b := client.NewBarrier(args[0], parties)
+	for g := range generations {
+		if _, err = b.Await(ctx, latchkey.Wait(8*crashLease)); err != nil {
+			fmt.Println("ended", errors.Is(err, latchkey.ErrBroken) || errors.Is(err, latchkey.ErrNotAcquired))
+			break
+		}
+		if g == 0 {
+			fmt.Println("went on")
+		}
+	}
+	return closeAll(context.Background())
+})
+
+// A process that is killed while it waits breaks its generation within its lease; one that is killed
+// before it arrives, or after it went on, is not missed by that generation.
+func TestBarrierKilledParty(t *testing.T) {
+	t.Parallel()
+	t.Run("while it waits", func(t *testing.T) {
+		t.Parallel()
+		server := rig.Shared()
+		b := connect(t, server, patient).NewBarrier(rig.Name(t), 3)
+		child := barrierWorker.Start(t, b.Name(), server.Ticket(), "3", "1")
+		waiting := arriveInBackground(within(t, soon), b)
+		atBarrier(t, b, 2)
+		rest(crashLease / 2) // it is renewed meanwhile
+		quietArrival(t, waiting)
+		child.Kill()
+		killed := time.Now()
+		err := rig.Await(t, soon, "the other", waiting).err
+		toldBroken(t, err, "ran out while it waited")
+		t.Logf("broken %v after the kill, lease %v", time.Since(killed).Round(time.Millisecond), crashLease)
+		assert.Less(t, time.Since(killed), crashLease+leeway)
+		completes(t, b)
+	})
+	t.Run("before it arrives", func(t *testing.T) {
+		t.Parallel()
+		b := connect(t, rig.Shared(), patient).NewBarrier(rig.Name(t), 2)
+		_, err := b.Await(t.Context(), latchkey.Wait(2*crashLease))
+		toldBusy(t, err)
+		completes(t, b)
+	})
+	t.Run("when the generation is complete", func(t *testing.T) {
+		t.Parallel()
+		server := rig.Shared()
+		b := connect(t, server, patient).NewBarrier(rig.Name(t), 2)
+		child := barrierWorker.Start(t, b.Name(), server.Ticket(), "2", "2")
+		atBarrier(t, b, 1)
+		child.Stop(t)
+		_, err := b.Await(within(t, soon))
+		require.NoError(t, err, "it had arrived, whatever becomes of it")
+		child.Kill()
+		completes(t, b)
+	})
+	t.Run("after it went on", func(t *testing.T) {
+		t.Parallel()
+		server := rig.Shared()
+		b := connect(t, server, patient).NewBarrier(rig.Name(t), 2)
+		child := barrierWorker.Start(t, b.Name(), server.Ticket(), "2", "2")
+		_, err := b.Await(within(t, soon))
+		require.NoError(t, err)
+		child.Line(t, soon, "went on")
+		atBarrier(t, b, 1) // in the second generation
+		child.Kill()
+		_, err = b.Await(within(t, soon))
+		if err != nil { // the lease was over before
+			toldBroken(t, err, "ran out while it waited")
+		}
+		completes(t, b)
+	})
+}
+
+// A client whose link is silent is lost to the others within its lease. When it hears the server
+// again, it is told the same as they.
+func TestBarrierPartyThatVanishes(t *testing.T) {
+	server := rig.Shared()
+	tap := rig.NewTap(t, server)
+	b := connect(t, server, patient).NewBarrier(rig.Name(t), 3)
+	gone := connectVia(t, server, tap.Addr(), latchkey.Options{Lease: crashLease, RetryBudget: 500 * time.Millisecond}).NewBarrier(b.Name(), 3)
+	waiting, lost := arriveInBackground(within(t, soon), b), arriveInBackground(within(t, soon), gone)
+	atBarrier(t, b, 2)
+	stop := tap.LoseAll(rig.Any, rig.CutRequest)
+	toldBroken(t, rig.Await(t, crashLease+leeway, "the other", waiting).err, "ran out while it waited")
+	next := arriveInBackground(within(t, soon), b)
+	atBarrier(t, b, 1)
+	stop()
+	toldBroken(t, rig.Await(t, soon, "the one that was gone", lost).err, "ran out while it waited")
+	atBarrier(t, b, 1)
+	quietArrival(t, next)
+}
+
+// Every reply is lost in turn, in every way. An arrival counts once: all go on together, or none
+// does, and the barrier is as good as new.
+func TestBarrierLostReplies(t *testing.T) {
+	t.Parallel()
+	rig.Long(t)
+	for _, each := range losses {
+		for n := 1; n <= 4; n++ {
+			for _, first := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s %d, first %v", each.name, n, first), func(t *testing.T) {
+					t.Parallel()
+					server := rig.Shared()
+					tap := rig.NewTap(t, server)
+					direct := connect(t, server, polling).NewBarrier(rig.Name(t), 2)
+					lossy := connectVia(t, server, tap.Addr(),
+						latchkey.Options{RetryBudget: time.Second, PollCeiling: pollCeiling}).NewBarrier(direct.Name(), 2)
+					tap.Lose(n, rig.Mentions(direct.Name()), each.loss)
+					var mine, other <-chan arrival
+					if first {
+						mine = arriveInBackground(within(t, 2*soon), lossy)
+						atBarrier(t, direct, 1)
+						other = arriveInBackground(within(t, 2*soon), direct)
+					} else {
+						other = arriveInBackground(within(t, 2*soon), direct)
+						atBarrier(t, direct, 1)
+						mine = arriveInBackground(within(t, 2*soon), lossy)
+					}
+					a, b := rig.Await(t, 2*soon, "the one with losses", mine), rig.Await(t, 2*soon, "the other", other)
+					require.NoError(t, a.err)
+					require.NoError(t, b.err)
+					assert.Equal(t, a.Generation, b.Generation)
+					assert.Equal(t, first, b.Last())
+					assert.Equal(t, !first, a.Last())
+					s, err := direct.State(t.Context())
+					require.NoError(t, err)
+					assert.Zero(t, s.Waiting, "nobody counts twice")
+					completes(t, direct)
+				})
+			}
+		}
+	}
+}
+
+// An arrival that is not answered, by a party that gives up meanwhile, is undone: it does not stand
+// among those of a later generation. If it made the generation complete, that is what it was.
+func TestBarrierArrivalInDoubt(t *testing.T) {
+	t.Parallel()
+	for _, each := range losses {
+		for _, last := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, last %v", each.name, last), func(t *testing.T) {
+				t.Parallel()
+				server := rig.Shared()
+				tap := rig.NewTap(t, server)
+				direct := connect(t, server, polling).NewBarrier(rig.Name(t), 2)
+				lossy := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: 400 * time.Millisecond}).NewBarrier(direct.Name(), 2)
+				var other <-chan arrival
+				if last {
+					other = arriveInBackground(within(t, soon), direct)
+					atBarrier(t, direct, 1)
+				}
+				stop := tap.LoseAll(rig.Mentions(direct.Name()), each.loss)
+				_, err := lossy.Await(t.Context(), latchkey.Wait(time.Second))
+				t.Log(err)
+				require.Error(t, err)
+				stop()
+				if each.loss == rig.Mute {
+					tap.Cut() // what is muted stays so
+				}
+				if last && each.loss != rig.CutRequest {
+					require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+					require.NoError(t, rig.Await(t, soon, "the other", other).err, "both had arrived")
+				}
+				rig.Eventually(t, undoBudget, "it is undone", func() error {
+					s, err := direct.State(t.Context())
+					if want := 0; err == nil && s.Waiting != want && !(last && each.loss == rig.CutRequest) {
+						return fmt.Errorf("%d wait", s.Waiting)
+					}
+					return err
+				})
+				rest(300 * time.Millisecond) // for whatever might come late
+				if last && each.loss == rig.CutRequest {
+					_, err = direct.Await(within(t, soon))
+					require.NoError(t, err)
+					require.NoError(t, rig.Await(t, soon, "the other", other).err)
+				}
+				completes(t, direct)
+			})
+		}
+	}
+}
+
+// A copy of an arrival that is delivered when its generation is over does nothing.
+func TestBarrierDelayedArrival(t *testing.T) {
+	server := rig.Shared()
+	tap := rig.NewTap(t, server)
+	b := connectVia(t, server, tap.Addr(), patient).NewBarrier(rig.Name(t), 2)
+	completes(t, b)
+	admin := rig.NewAdmin(t, server)
+	for _, c := range tap.Executed(rig.Mentions(b.Name())) {
+		admin.Do(c.Args...)
+		s, err := b.State(t.Context())
+		require.NoError(t, err)
+		assert.Zero(t, s.Waiting, c.Args)
+	}
+	completes(t, b)
+}
+
+// Whatever empties the server, or restarts it, nobody hangs, and the barrier can be used.
+func TestBarrierLostByTheServer(t *testing.T) {
+	rig.Need(t, rig.Private)
+	t.Run("emptied", func(t *testing.T) {
+		server := rig.Fresh(t)
+		b := connect(t, server, polling).NewBarrier("phase", 2)
+		waiting := arriveInBackground(within(t, soon), b)
+		atBarrier(t, b, 1)
+		rig.NewAdmin(t, server).Do("FLUSHALL")
+		toldBroken(t, rig.Await(t, pollCeiling+leeway, "the party", waiting).err, "has lost it")
+		completes(t, b)
+	})
+	t.Run("emptied, and others go on", func(t *testing.T) {
+		server := rig.Fresh(t)
+		b := connect(t, server, patient).NewBarrier("phase", 2)
+		waiting := arriveInBackground(within(t, soon), connect(t, server, polling).NewBarrier("phase", 2))
+		atBarrier(t, b, 1)
+		rig.NewAdmin(t, server).Do("FLUSHALL")
+		completes(t, b)
+		toldBroken(t, rig.Await(t, pollCeiling+leeway, "the party", waiting).err, "has lost it")
+	})
+	t.Run("restarted", func(t *testing.T) {
+		rig.Need(t, rig.Process)
+		server := rig.Fresh(t)
+		b := connect(t, server, polling).NewBarrier("phase", 2)
+		waiting := arriveInBackground(within(t, soon), b)
+		atBarrier(t, b, 1)
+		server.Kill(t)
+		server.Restart(t)
+		toldBroken(t, rig.Await(t, soon, "the party", waiting).err, "has lost it")
+		completes(t, b)
+	})
+	t.Run("silent", func(t *testing.T) {
+		rig.Need(t, rig.Process)
+		server := rig.Fresh(t)
+		options := polling
+		options.RetryBudget = 300 * time.Millisecond
+		b := connect(t, server, options).NewBarrier("phase", 2)
+		start := time.Now()
+		waiting := arriveInBackground(within(t, soon), b, latchkey.Wait(2*time.Second))
+		atBarrier(t, b, 1)
+		server.Pause(t)
+		err := rig.Await(t, soon, "the party", waiting).err
+		server.Resume(t)
+		assert.Less(t, time.Since(start), 2*time.Second+leeway)
+		require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+		rig.Eventually(t, undoBudget, "it leaves", func() error {
+			s, err := b.State(t.Context())
+			if err == nil && s.Waiting > 0 {
+				err = errors.New("it waits")
+			}
+			return err
+		})
+		completes(t, b)
+	})
+}
+
+// Out of memory nobody arrives, and whoever waits can leave, and learns what became of it.
+func TestBarrierOutOfMemory(t *testing.T) {
+	rig.Need(t, rig.Settings)
+	server, ctx := rig.Fresh(t), t.Context()
+	admin, client := rig.NewAdmin(t, server), connect(t, server, latchkey.Options{Lease: crashLease})
+	b, other := client.NewBarrier("phase", 3), client.NewBarrier("other", 3)
+	completes(t, b)
+	_, err := b.Await(ctx, latchkey.Wait(100*time.Millisecond)) // so that the server knows the scripts
+	toldBusy(t, err)
+	leaving, stop := context.WithCancel(ctx)
+	defer stop()
+	waiting, mine := arriveInBackground(within(t, soon), b), arriveInBackground(leaving, b)
+	atBarrier(t, b, 2)
+	reset := arriveInBackground(within(t, soon), other)
+	atBarrier(t, other, 1)
+	admin.Do("CONFIG", "SET", "maxmemory", "1")
+	_, err = b.Await(ctx)
+	hasCode(t, err, "OOM")
+	rest(2 * crashLease)
+	atBarrier(t, b, 2) // they are renewed
+	stop()
+	assert.ErrorIs(t, rig.Await(t, soon, "who leaves", mine).err, context.Canceled)
+	toldBroken(t, rig.Await(t, soon, "the other", waiting).err, "has given up")
+	require.NoError(t, other.Reset(ctx))
+	toldBroken(t, rig.Await(t, soon, "the third", reset).err, "it was reset")
+}
+
+// Processes go through generations at full speed, and one that is killed at any moment ends that for
+// all: within its lease if it had arrived, or else when their time is over. Nobody hangs.
+func TestBarrierProcesses(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	const parties = 4
+	var children []*rig.ChildProcess
+	for range parties {
+		children = append(children, barrierWorker.Start(t, name, server.Ticket(), strconv.Itoa(parties), "1000000"))
+	}
+	for _, child := range children {
+		child.Line(t, soon, "went on")
+	}
+	children[0].Kill()
+	for _, child := range children[1:] {
+		assert.Equal(t, "true", child.Line(t, 9*crashLease+soon, "ended"))
+		child.Wait(t, soon)
+	}
+}
