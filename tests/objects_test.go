@@ -156,10 +156,10 @@ func canCountListeners(admin *rig.Admin) bool {
 	return err == nil
 }
 
-// fewer is n, or a tenth of it on the embedded server, which looks at all its keys for each command.
+// fewer is n, or a twentieth of it on the embedded server, which looks at all its keys for each command.
 func fewer(n int) int {
 	if rig.Shared().Embedded() {
-		return n / 10
+		return n / 20
 	}
 	return n
 }
