@@ -43,8 +43,9 @@ type Object struct {
 	Count int64
 }
 
-// Waiters is how many wait for the object, at least: Queued or Listeners, whichever is more. They
-// cannot be added, because a client may do both. [Client.Waiters] tells who they are.
+// Waiters is how many wait for the object, as far as the server knows: Queued or Listeners, whichever is
+// more, since a client may do both. It is an estimate: more wait if goroutines stand behind the first of
+// their client, fewer if clients listen that have waited just now. [Client.Waiters] tells who stands in queues.
 func (o Object) Waiters() int { return max(o.Queued, o.Listeners) }
 
 // Objects walks all objects whose names match a pattern: locks that are held, semaphores, and latches

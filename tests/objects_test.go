@@ -55,7 +55,7 @@ func TestObjectsOfEveryKind(t *testing.T) {
 	t.Parallel()
 	client, prefix := connect(t, rig.Shared()), rig.Name(t)+":"
 	holds := manyKinds(t, client, prefix)
-	inner, err := client.NewLock(prefix+"Lock").Lock(holds["Lock"].Context(t.Context()))
+	inner, err := client.NewLock(prefix + "Lock").Lock(holds["Lock"].Context(t.Context()))
 	require.NoError(t, err)
 	defer mustUnlock(t, inner)
 
@@ -162,6 +162,37 @@ func fewer(n int) int {
 		return n / 20
 	}
 	return n
+}
+
+// What Redisson stores is found; where its keys say less, so does the kind.
+func TestObjectsOfRedisson(t *testing.T) {
+	t.Parallel()
+	client, admin, prefix := connect(t, rig.Shared()), rig.NewAdmin(t, rig.Shared()), rig.Name(t)+":"
+	const a, b = "0b7c4c8a-0000-4000-8000-000000000000:1", "0b7c4c8a-0000-4000-8000-000000000000:72"
+	put(admin, prefix+"lock", "HSET|@|"+a+"|3", "PEXPIRE|@|30000", "SET|redisson_unlock_latch:{@}:x|1|PX|30000")
+	put(admin, prefix+"fair", "HSET|@|"+a+"|1", "PEXPIRE|@|30000",
+		"RPUSH|redisson_lock_queue:{@}|"+b, "ZADD|redisson_lock_timeout:{@}|1700000000000|"+b)
+	put(admin, prefix+"rw", "HSET|@|mode|read|"+a+"|1|"+b+"|2", "PEXPIRE|@|30000", "SET|{@}:"+a+":rwlock_timeout:1|1|PX|30000")
+	put(admin, prefix+"sem", "SET|@|3")
+	put(admin, prefix+"permits", "SET|@|2", "ZADD|{@}:timeout|9999999999999|x|1|over")
+	put(admin, prefix+"latch", "SET|@|7")
+
+	found := allObjects(t, client, "*"+latchkey.QuotePattern(prefix)+"*")
+	require.Len(t, found, 6)
+	lock, fair, rw, sem := found[prefix+"lock"], found[prefix+"fair"], found[prefix+"rw"], found[prefix+"sem"]
+	assert.Equal(t, []any{latchkey.KindLock, 1, 3}, []any{lock.Kind, lock.HolderCount, lock.Holders[0].Count})
+	assert.Equal(t, []any{latchkey.KindLock, 1, 1}, []any{fair.Kind, fair.HolderCount, fair.Queued})
+	assert.Equal(t, []any{latchkey.KindRWLock, 2, 0}, []any{rw.Kind, rw.HolderCount, rw.Waiters()})
+	assert.Equal(t, []any{latchkey.KindNumber, int64(3)}, []any{sem.Kind, sem.Count})
+	permits := found[prefix+"permits"]
+	assert.Equal(t, []any{latchkey.KindSemaphore, 3, 1, 4}, []any{permits.Kind, permits.Available, permits.HolderCount, permits.Total})
+	assert.Equal(t, latchkey.KindNumber, found[prefix+"latch"].Kind)
+
+	who, err := client.Waiters(t.Context(), prefix+"fair")
+	require.NoError(t, err)
+	require.Len(t, who, 1)
+	assert.Equal(t, b, who[0].Owner.String())
+	assert.False(t, who[0].AgeKnown)
 }
 
 // Among thousands of keys of applications, and of what stands beside objects, each object is found.

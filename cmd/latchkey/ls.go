@@ -28,7 +28,8 @@ func lsCommand() *cli.Command {
 walks all keys of the server, also those that are none of them, in small pieces.
 
 HOLDERS  who holds a lock; permits acquired, of all; what is left to count
-WAITERS  how many wait at least, owners in queues or clients that listen
+WAITERS  how many wait: owners in queues, or clients that listen, which they do
+         for some seconds after the last wait, too
 kinds    lock: re-entrant, fenced, spin or fair; mutex?: maybe data of an
          application; number?: a semaphore, a latch or a counter
 

@@ -25,7 +25,8 @@ func topCommand() *cli.Command {
 Each look walks all keys of the server in small pieces.
 
 HOLD    who holds a lock; permits acquired; what is left to count of a latch
-WAIT    how many wait at least
+WAIT    how many wait: owners in queues, or clients that listen, which they do
+        for some seconds after the last wait, too
 TTL     until the key expires, unless it is renewed
 HELD    for how long top has seen the same holders, which may have come before
 ACQ/S   holders seen a second that the look before did not see; who comes and
