@@ -32,32 +32,34 @@ var errReplaced error = &subError{"latchkey: connections to the server break aga
 
 // all visits all masters, until each that serves now has been visited while it served the same slots.
 func (w *walk) all(ctx context.Context) error {
-	visited := map[string]bool{}
-	var failed error
+	failed := map[string]error{} // by the master that was visited, or nil
 	for range walkRounds {
 		masters, err := w.masters(ctx)
 		if err != nil {
-			return errors.Join(failed, err)
+			return err
 		}
-		masters = slices.DeleteFunc(masters, func(m transport.Master) bool { return visited[m.ID] })
-		if len(masters) == 0 {
-			return nil
-		}
+		more := false
 		for _, m := range masters {
-			failed = w.master(ctx, m)
-			if w.stopped || failed != nil && (transport.Classify(failed).Final() || errors.Is(failed, ErrClosed) || ctx.Err() != nil) {
-				return failed
+			if err, visited := failed[m.ID]; visited && err == nil {
+				continue
+			} else if err != nil {
+				return err // it is still there, and not another in its place
 			}
-			if failed != nil && !w.client.cluster {
-				return failed
+			if err = w.master(ctx, m); w.stopped || err != nil && !w.mayBeReplaced(err) {
+				return err
 			}
-			visited[m.ID] = failed == nil
+			failed[m.ID], more = err, true
 		}
-		if !w.client.cluster {
+		if !more {
 			return nil
 		}
 	}
-	return errors.Join(errReplaced, failed)
+	return errReplaced
+}
+
+// mayBeReplaced reports whether another server may have taken the place of one that did not answer.
+func (w *walk) mayBeReplaced(err error) bool {
+	return w.client.cluster && !transport.Classify(err).Final() && !errors.Is(err, ErrClosed)
 }
 
 // masters asks who serves what.
@@ -66,7 +68,7 @@ func (w *walk) masters(ctx context.Context) ([]transport.Master, error) {
 		return nil, ErrClosed
 	}
 	defer w.client.working.Done()
-	return w.client.sender.Masters(ctx)
+	return w.client.sender.Masters(ctx, w.client.closing)
 }
 
 // master visits one, from the beginning again if its cursor may have become worthless.

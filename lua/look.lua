@@ -49,12 +49,13 @@ local function fields(key, size, mode)
   return some
 end
 
--- lock tells of a hash, unless it is foreign.
+-- lock tells of a hash, unless it is foreign. Most have a single field, which tells that by itself.
 local function lock(key, tag, token, queue, fair, writers)
-  if isForeign(key) then
+  local size = redis.call('hlen', key)
+  if size > 1 and isForeign(key) then
     return false
   end
-  local size, mode = redis.call('hlen', key), redis.call('hget', key, 'mode')
+  local mode = size > 1 and redis.call('hget', key, 'mode')
   local waiting = number('zcard', queue) + number('llen', fair)
   if mode then
     waiting = math.max(waiting, number('zcount', writers, clock(), '+inf'))

@@ -210,7 +210,7 @@ func startRedis(t *testing.T) string {
 
 var (
 	tookText  = regexp.MustCompile(`took ([0-9.]+m?s)`)
-	callsText = regexp.MustCompile(`cmdstat_(scan|evalsha|eval):calls=([0-9]+)`)
+	callsText = regexp.MustCompile(`cmdstat_(scan|evalsha|eval):calls=([0-9]+),usec=([0-9]+)`)
 )
 
 // A look at ten thousand locks costs a SCAN for each 512 keys and a script for each 64 of them at the most, and shows.
@@ -238,6 +238,7 @@ func TestTopWithTenThousandLocks(t *testing.T) {
 		all := map[string]int{}
 		for _, found := range callsText.FindAllStringSubmatch(info, -1) {
 			all[found[1]], _ = strconv.Atoi(found[2])
+			all[found[1]+" µs"], _ = strconv.Atoi(found[3])
 		}
 		return all
 	}
@@ -248,7 +249,8 @@ func TestTopWithTenThousandLocks(t *testing.T) {
 	require.Len(t, found, n)
 	after := calls()
 	scans, looks := after["scan"]-before["scan"], after["evalsha"]+after["eval"]-before["evalsha"]-before["eval"]
-	t.Logf("%d objects: %d SCAN, %d scripts", n, scans, looks)
+	t.Logf("%d objects: %d SCAN, %d scripts of %d µs on the server", n, scans, looks,
+		(after["evalsha µs"]+after["eval µs"]-before["evalsha µs"]-before["eval µs"])/looks)
 	assert.LessOrEqual(t, scans, 2*n/512)
 	assert.LessOrEqual(t, looks, n/64+scans)
 

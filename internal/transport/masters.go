@@ -17,34 +17,40 @@ type Master struct {
 }
 
 // Masters returns the servers that take commands, all of which together have all keys. In a
-// cluster the nodes are asked who they are.
-func (s *Sender) Masters(ctx context.Context) ([]Master, error) {
-	t := s.Topology
-	if !t.Cluster {
-		return []Master{{peer: peer{t.common, s.Client}}}, nil
+// cluster the nodes are asked who they are, until one tells, as Call asks.
+func (s *Sender) Masters(ctx context.Context, stop <-chan struct{}) ([]Master, error) {
+	if !s.Topology.Cluster {
+		return []Master{{peer: peer{s.Topology.common, s.Client}}}, nil
 	}
-	if t.asking.CompareAndSwap(false, true) {
-		s.Learn(ctx)
+	asked, _ := s.now()
+	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
+		err := ErrSilent
+		if s.Learn(ctx) {
+			var all []Master
+			if all, err = s.Topology.masters(s.Client.Nodes()); err == nil {
+				return all, nil
+			}
+		}
+		now, _ := s.now()
+		if err = restBeforeRetry(ctx, stop, pause, s.Patience-now.Since(asked), err); err != nil {
+			return nil, err
+		}
 	}
-	owners, there := t.owners.Load(), s.Client.Nodes()
-	if owners == nil {
-		return nil, Unavailable(fmt.Errorf("%w: no node says who serves what", ErrSilent))
-	}
-	slots := map[*Node][]uint16{}
+}
+
+// masters are those that serve any slot, as far as is known.
+func (t *Topology) masters(there map[string]rueidis.Client) (all []Master, err error) {
+	owners, slots := t.owners.Load(), map[*Node][]uint16{}
 	for slot, number := range owners.of {
 		n := owners.nodes[number]
 		slots[n] = append(slots[n], uint16(slot))
 	}
-	var all []Master
+	delete(slots, t.common) // slots that nobody serves
 	for n, its := range slots {
-		client := there[n.address]
-		switch {
-		case n == t.common: // slots that nobody serves
-		case client == nil:
-			return nil, Unavailable(fmt.Errorf("%w: there is no connection to %s yet", ErrSilent, n.address))
-		default:
-			all = append(all, Master{fmt.Sprint(n.address, its), peer{n, client}})
+		if there[n.address] == nil {
+			return nil, fmt.Errorf("%w: nothing leads to %s", ErrSilent, n.address)
 		}
+		all = append(all, Master{fmt.Sprint(n.address, its), peer{n, there[n.address]}})
 	}
 	slices.SortFunc(all, func(a, b Master) int { return cmp.Compare(a.address, b.address) })
 	return all, nil
