@@ -74,7 +74,7 @@ func (w *walk) masters(ctx context.Context) ([]transport.Master, error) {
 // master visits one, from the beginning again if its cursor may have become worthless.
 func (w *walk) master(ctx context.Context, m transport.Master) error {
 	for range walkRounds {
-		now, cursor := m.Now(), "0"
+		began, cursor := m.Continuity(), "0"
 		for {
 			var found []Object
 			var err error
@@ -86,11 +86,11 @@ func (w *walk) master(ctx context.Context, m transport.Master) error {
 					return nil
 				}
 			}
-			if cursor == "0" || !m.IsStill(now) {
+			if cursor == "0" || m.Continuity() != began {
 				break
 			}
 		}
-		if m.IsStill(now) {
+		if m.Continuity() == began {
 			return nil
 		}
 	}

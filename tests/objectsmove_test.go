@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -85,4 +86,39 @@ func TestObjectsAfterABrokenConnection(t *testing.T) {
 		}
 	}
 	assert.Positive(t, twice, "the walk has begun again")
+}
+
+// A server that is replaced during the walk costs no object: what may have been missed is walked again.
+func TestFailover_during_a_walk(t *testing.T) {
+	t.Parallel()
+	const n = 1500
+	lock := func(client *latchkey.Client) {
+		eachName(t, n, 8, func(name string) {
+			_, err := client.NewLock(name).TryLock(t.Context(), latchkey.Lease(time.Hour))
+			assert.NoError(t, err)
+		})
+	}
+	t.Run("of a cluster", func(t *testing.T) {
+		t.Parallel()
+		cluster := rig.NewCluster(t)
+		client := connectCluster(t, cluster, latchkey.Options{})
+		lock(client)
+		assert.Len(t, walkAround(t, client, "name-*", func() { cluster.Failover("name-1") }), n)
+	})
+	t.Run("behind Sentinel", func(t *testing.T) {
+		t.Parallel()
+		group := rig.NewSentinel(t, 1)
+		client, err := latchkey.Connect(within(t, soon), group.URL(), latchkey.Options{RetryBudget: 10 * time.Second})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = client.Close(within(t, soon)) })
+		lock(client)
+		replica := rig.NewAdmin(t, group.Replicas()[0])
+		rig.Eventually(t, soon, "the replica has all", func() error {
+			if size := replica.Int("DBSIZE"); size < n {
+				return fmt.Errorf("%d of %d", size, n)
+			}
+			return nil
+		})
+		assert.Len(t, walkAround(t, client, "name-*", func() { group.Failover() }), n)
+	})
 }

@@ -56,15 +56,14 @@ func (t *Topology) masters(there map[string]rueidis.Client) (all []Master, err e
 	return all, nil
 }
 
-// Now is the generation that it is now, of the connections to a master.
-func (m Master) Now() Generation {
-	now, _ := m.connections.look()
-	return now
-}
+// Continuity counts the connections to a master that were opened, and those that have broken. As long as
+// it is equal, the same server has answered: behind Sentinel another may take its place.
+type Continuity struct{ dials, breaks int64 }
 
-// IsStill reports whether no connection to the master has broken since a generation, as far as
-// they are seen.
-func (m Master) IsStill(since Generation) bool { return m.connections.breaks.Load() == since.Here }
+// Continuity returns that of now, as far as the connections are seen.
+func (m Master) Continuity() Continuity {
+	return Continuity{m.connections.dials.Load(), m.connections.breaks.Load()}
+}
 
 // AskMaster puts a question to a master until there is a definite answer, as Call does.
 func (s *Sender) AskMaster(ctx context.Context, stop <-chan struct{}, m Master, q Question) (rueidis.RedisResult, error) {
