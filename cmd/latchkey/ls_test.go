@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
@@ -33,7 +32,6 @@ func TestLs(t *testing.T) {
 
 	assert.Len(t, strings.Split(latchkeyCLI(t, server, "ls", "other*").stdout, "\n"), 3, "a prefix is no pattern")
 	assert.Len(t, strings.Split(latchkeyCLI(t, server, "ls", "--match", "*[12]").stdout, "\n"), 4)
-	assert.Equal(t, exitUsage, latchkeyCLI(t, server, "ls", "a", "b").code)
 }
 
 func TestLsAsJSON(t *testing.T) {
@@ -77,15 +75,42 @@ func TestWatch(t *testing.T) {
 	assert.Contains(t, i.line(), "held by "+held.Owner().String()+"; waiters: 0")
 	require.NoError(t, held.Unlock(t.Context()))
 	assert.Contains(t, i.line(), "free, waiters: 0")
-
-	assert.Equal(t, exitUsage, latchkeyCLI(t, server, "watch", "--every", "1ms", "orders").code)
 }
 
 func TestCheck(t *testing.T) {
 	got := latchkeyCLI(t, latchkeytest.NewServer(t), "check")
 	assert.Zero(t, got.code)
 	assert.Contains(t, got.stdout, "well")
-	assert.Contains(t, advice(latchkey.ErrUnavailable), "unavailable")
+}
+
+// What is wrong is told with what to do, and by the exit code.
+func TestCheckFindsWhatIsWrong(t *testing.T) {
+	url := startRedis(t)
+	raw, err := rawClient(url)
+	require.NoError(t, err)
+	defer raw.Close()
+	do := func(words ...string) {
+		require.NoError(t, raw.Do(t.Context(), raw.B().Arbitrary(words...).Build()).Error())
+	}
+	check := func() result { return invokeAt(t, url, "check").end() }
+	assert.Zero(t, check().code)
+
+	do("CONFIG", "SET", "maxmemory", "1gb")
+	do("CONFIG", "SET", "maxmemory-policy", "volatile-lru")
+	got := check()
+	assert.Equal(t, exitUnavailable, got.code)
+	assert.Contains(t, got.stdout, "set maxmemory-policy noeviction")
+	do("CONFIG", "SET", "maxmemory", "0")
+
+	do("ACL", "SETUSER", "default", "-scan")
+	got = check()
+	assert.Zero(t, got.code, "locks work without it")
+	assert.Contains(t, got.stdout, "give the user +scan")
+
+	do("ACL", "SETUSER", "default", "resetchannels")
+	got = check()
+	assert.Equal(t, exitUnavailable, got.code)
+	assert.Contains(t, got.stdout, "docs/operations.md")
 }
 
 func TestFit(t *testing.T) {
