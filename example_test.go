@@ -444,7 +444,7 @@ func ExampleClient_Objects() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer hold.Unlock(ctx)
+	defer func() { _ = hold.Unlock(ctx) }()
 	for o, err := range client.Objects(ctx, latchkey.QuotePattern("orders:")+"*") {
 		if err != nil {
 			log.Fatal(err)
