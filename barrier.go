@@ -103,16 +103,13 @@ func (b *Barrier) Await(ctx context.Context, options ...BarrierOption) (Arrival,
 	}
 	defer b.client.working.Done()
 	began, parent := time.Now(), b.client.parentOf(ctx)
-	arrival, err := b.awaitAs(ctx, &r)
-	if err != nil {
-		err = fail(verb, b.name, err)
-	}
+	arrival, err := b.awaitAs(ctx, verb, &r)
 	b.observeCall(parent, EventOpened, 0, began, err)
 	return arrival, err
 }
 
 // awaitAs is one Await, as a party of its own.
-func (b *Barrier) awaitAs(ctx context.Context, r *request) (Arrival, error) {
+func (b *Barrier) awaitAs(ctx context.Context, verb string, r *request) (Arrival, error) {
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
 	p := b.newParty(r)
@@ -124,9 +121,9 @@ func (b *Barrier) awaitAs(ctx context.Context, r *request) (Arrival, error) {
 	case err == nil:
 		return p.arrival, nil
 	case errors.Is(err, ErrBroken):
-		return Arrival{}, err
+		return Arrival{}, fail(verb, b.name, err)
 	}
-	return Arrival{}, errors.Join(explain(b.client.wrongKind(ctx, b.keys, b.kind, err))...)
+	return Arrival{}, fail(verb, b.name, explain(b.client.wrongKind(ctx, b.keys, b.kind, err))...)
 }
 
 // Do waits for all parties, calls fn, and waits for all parties again: nobody begins before

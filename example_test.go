@@ -525,6 +525,26 @@ func ExampleHold_Member() {
 	// <nil>
 }
 
+// What is locked under a prefix, and by how many it is wanted.
+func ExampleClient_Objects() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	hold, err := client.NewLock("orders:42").Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = hold.Unlock(ctx) }()
+	for o, err := range client.Objects(ctx, latchkey.QuotePattern("orders:")+"*") {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(o.Name, o.Kind, o.Holders[0].Owner == hold.Owner(), o.Waiters())
+	}
+	// Output: orders:42 lock true 0
+}
+
 // A program starts although its server is down: busy and unreachable are told apart.
 func ExampleOptions_lazyConnect() {
 	ctx := context.Background()

@@ -188,17 +188,18 @@ func (p *primitive) fairKeys() []string {
 // waiterChannel is where the lock tells an owner that its turn has come.
 func (k *keys) waiterChannel(owner string) string { return k.channel + ":" + owner }
 
-// Waiter is an owner that waits for a fair lock.
+// Waiter is an owner that waits for a lock.
 type Waiter struct {
 	// Owner is the owner that the waiter will be once it holds the lock.
 	Owner Owner
 	// Age is how long it has been waiting, by the clock of the server. It is 0 if AgeKnown
 	// is false.
 	Age time.Duration
-	// AgeKnown is false for a waiter of Redisson, which does not say since when it waits.
+	// AgeKnown is false for a waiter of Redisson, which does not say since when it waits, and
+	// for one of a read/write lock whose place in the queue is lost.
 	AgeKnown bool
 	// Alive is for how long it keeps its place without another sign of life, 0 if it
-	// will be passed over.
+	// will be passed over, NoExpiry in a queue that does not say.
 	Alive time.Duration
 }
 

@@ -95,6 +95,11 @@ func (i *Inspection) read(reply rueidis.RedisMessage) error {
 	if err != nil || len(parts) != 4 {
 		return errors.Join(errReply, err)
 	}
+	return i.readParts(parts)
+}
+
+// readParts reads the type, the remaining ms, the token and the content.
+func (i *Inspection) readParts(parts []rueidis.RedisMessage) error {
 	redisType, err1 := parts[0].ToString()
 	ttl, err2 := parts[1].AsInt64()
 	content, err3 := parts[3].AsStrSlice()

@@ -35,6 +35,8 @@ var (
 	rwEvict        = loadScript("rw_evict").Guarded().Reserved().SparingGuarded(4, 5)
 	inspectQuery   = loadScript("inspect")
 	inspectNumber  = loadScript("inspect_number")
+	lookAt         = loadScript("look").Sparing(1, lookKeys)
+	listWaiters    = loadScript("list_waiters").Sparing(1, 2)
 	semAcquire     = loadScript("sem_acquire").Guarded()
 	semUndo        = loadScript("sem_undo").Guarded().Reserved()
 	semRelease     = loadScript("sem_release").Guarded().Reserved()
@@ -67,6 +69,9 @@ var (
 	barrierInspect = loadScript("barrier_inspect")
 	touchScript    = loadScript("touch")
 )
+
+// lookKeys is how many keys of an object look.lua names.
+const lookKeys = 8
 
 // together has the commands of the locks that are most used: those that goroutines of a client send at the
 // same moment go together.

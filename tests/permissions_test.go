@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"regexp"
 	"strings"
@@ -178,4 +179,47 @@ func electionThrough(t *testing.T, admin *rig.Admin, client, other *latchkey.Cli
 	require.NoError(t, got.err)
 	mustResign(t, got.leadership)
 	sees(t, watched, "")
+}
+
+// A walk needs SCAN besides the rights of docs/operations.md, and says so; a look at one object does not.
+func TestMinimalPermissionsOfObjects(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Settings)
+	server := rig.Fresh(t)
+	admin, client := rig.NewAdmin(t, server), narrow(t, server, latchkey.Options{})
+	manyKinds(t, client, "orders:")
+	for _, err := range client.Objects(t.Context(), "orders:*") {
+		hasCode(t, err, "NOPERM")
+	}
+	_, err := client.Object(t.Context(), "orders:sem")
+	require.NoError(t, err)
+
+	admin.Do("ACL", "SETUSER", "narrow", "+scan")
+	admin.Do("ACL", "LOG", "RESET")
+	require.Len(t, allObjects(t, client, "orders:*"), len(kinds)+4)
+	_, err = client.Waiters(t.Context(), "orders:Lock")
+	require.NoError(t, err)
+	nothingDenied(t, admin)
+
+	admin.Do("SET", "secret", "1")
+	for _, err := range client.Objects(t.Context(), "secret*") {
+		hasCode(t, err, "NOPERM")
+	}
+}
+
+// An object is told also to a user who may see nothing of what stands beside it.
+func TestMinimalPermissionsOfObjectsWithoutTheirQueues(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Settings)
+	server := rig.Fresh(t)
+	manyKinds(t, connect(t, server), "orders:")
+	grant(t, server, "narrow", "-@all +evalsha +eval +scan +ping +cluster|info +type +pttl +get +time +strlen +hlen +hget +hgetall +hrandfield ~orders:*")
+	client, err := latchkey.Connect(t.Context(), server.URLAs("narrow", "secret"), latchkey.Options{Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close(within(t, soon)) })
+	found := allObjects(t, client, "orders:*")
+	require.Len(t, found, len(kinds)+4)
+	require.Len(t, found["orders:Lock"].Holders, 1)
+	require.Equal(t, latchkey.KindNumber, found["orders:sem"].Kind, "what tells is not seen")
+	require.Equal(t, int64(3), found["orders:sem"].Count)
 }

@@ -71,6 +71,13 @@ func libraryError(err error) error {
 	}
 }
 
+// exitCodeOf is the exit code of an error of the library.
+func exitCodeOf(err error) int {
+	var exit *exitError
+	errors.As(libraryError(err), &exit)
+	return exit.code
+}
+
 // report writes the one line that an error is worth and returns the exit code.
 func report(stderr io.Writer, err error) int {
 	if err == nil {

@@ -3,6 +3,11 @@
 //
 //	latchkey demo                                     workers, one lock, a death, a proof
 //	latchkey run --lock NAME [flags] -- CMD [ARGS…]   run CMD while holding a lock
+//	latchkey top [PREFIX]                             all of them, live
+//	latchkey ls [PREFIX | --match PATTERN] [--json]   all of them, once
+//	latchkey waiters NAME [--json]                    who waits for one
+//	latchkey watch NAME [--every 500ms] [--json]      a line for each change of one
+//	latchkey check                                    whether the server will do
 //	latchkey inspect NAME [--json]                    who holds it, how often, how long
 //	latchkey unlock --force NAME [--kind mutex] [--json]
 //	                                                  take it away from its holders
@@ -32,7 +37,7 @@
 //	  0  done; for run and sem run: the command's own code, whatever it is
 //	  1  the proof of the demo failed
 //	 64  the command line is wrong
-//	 69  the server cannot be reached, or refused
+//	 69  the server cannot be reached, or refused; check: something is wrong
 //	 70  anything else that went wrong here, such as a name of another kind, or a
 //	     latch that nobody has set
 //	 75  run: the lock or permit was not acquired in time, try again later;
@@ -72,6 +77,11 @@ func app(args []string) *cli.Command {
 			demoCommand(),
 			victimCommand(),
 			runCommand(args),
+			topCommand(),
+			lsCommand(),
+			waitersCommand(),
+			watchCommand(),
+			checkCommand(),
 			inspectCommand(),
 			unlockCommand(),
 			electCommand(args),

@@ -97,6 +97,12 @@ func invoke(t *testing.T, server *latchkeytest.Server, args ...string) *invocati
 	if server != nil {
 		url = server.URL()
 	}
+	return invokeAt(t, url, args...)
+}
+
+// invokeAt starts the program on the server at a URL.
+func invokeAt(t *testing.T, url string, args ...string) *invocation {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testPatience)
 	t.Cleanup(cancel)
 	i := &invocation{Cmd: exec.CommandContext(ctx, binary, args...), t: t}
@@ -204,6 +210,15 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"bad URL":             {"--redis", "localhost", "inspect", "orders"},
 		"inspect nothing":     {"inspect"},
 		"inspect two":         {"inspect", "orders", "invoices"},
+		"ls two":              {"ls", "orders", "invoices"},
+		"ls both":             {"ls", "orders", "--match", "*"},
+		"waiters nothing":     {"waiters"},
+		"watch nothing":       {"watch"},
+		"watch too often":     {"watch", "--every", "1ms", "orders"},
+		"watch bad name":      {"watch", "{}"},
+		"check something":     {"check", "orders"},
+		"top without a tty":   {"top"},
+		"top too often":       {"top", "--every", "1ms"},
 		"unlock nothing":      {"unlock", "--force"},
 		"unlock unforced":     {"unlock", "orders"},
 		"elect nothing":       {"elect", "orders"},
@@ -253,7 +268,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 }
 
 func TestHelpIsNoMistake(t *testing.T) {
-	for _, args := range [][]string{{}, {"--help"}, {"run", "--help"}, {"sem"}, {"sem", "run", "--help"}, {"latch"}, {"latch", "wait", "--help"}, {"elect", "--help"}, {"leader", "--help"}, {"demo", "--help"}} {
+	for _, args := range [][]string{{}, {"--help"}, {"run", "--help"}, {"top", "--help"}, {"ls", "--help"}, {"watch", "--help"}, {"sem"}, {"sem", "run", "--help"}, {"latch"}, {"latch", "wait", "--help"}, {"elect", "--help"}, {"leader", "--help"}, {"demo", "--help"}} {
 		got := latchkeyCLI(t, nil, args...)
 		assert.Zero(t, got.code)
 		assert.Contains(t, got.stdout, "USAGE")

@@ -15,6 +15,7 @@ import (
 // next caller then opens another and the rest wait for that.
 type connTracker struct {
 	opening atomic.Int32  // from the dial to the first answer
+	dials   atomic.Int64  // ever
 	breaks  atomic.Int64  // connections that ended and commands that failed, ever
 	heard   atomic.Int64  // what breaks was when a command was sent that has been answered
 	all     *atomic.Int64 // the breaks of all nodes
@@ -47,6 +48,7 @@ func (t *Topology) WatchConnections(settings *rueidis.ClientOption) {
 	settings.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 		tracker := &t.node(address).connections
 		tracker.opening.Add(1)
+		tracker.dials.Add(1)
 		conn, err := dial(ctx, address, dialer, config)
 		if err != nil {
 			tracker.opening.Add(-1)

@@ -175,9 +175,9 @@ func (s *Sender) keepKnown(troubled bool) {
 	}
 }
 
-// Learn asks the nodes of a cluster who serves what, for a second at most. If none can tell,
-// what was known before stands.
-func (s *Sender) Learn(ctx context.Context) {
+// Learn asks the nodes of a cluster who serves what, for a second at most, and reports whether one
+// has told. If none can tell, what was known before stands.
+func (s *Sender) Learn(ctx context.Context) (learned bool) {
 	t := s.Topology
 	defer t.asking.Store(false)
 	now, _ := s.now()
@@ -189,12 +189,15 @@ func (s *Sender) Learn(ctx context.Context) {
 	})
 	ranges, err := reply.ToArray()
 	if err != nil {
-		return
+		return false
 	}
-	if owners := t.read(ranges, address); owners != nil {
-		t.owners.Store(owners)
-		t.forget(s.Client.Nodes(), owners)
+	owners := t.read(ranges, address)
+	if owners == nil {
+		return false
 	}
+	t.owners.Store(owners)
+	t.forget(s.Client.Nodes(), owners)
+	return true
 }
 
 // forget drops the nodes that are gone.

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/rivo/uniseg"
+	"github.com/urfave/cli/v3"
+	"golang.org/x/term"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+func lsCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "ls",
+		Usage:     "list the locks that are held, the semaphores, and the latches that are closed",
+		ArgsUsage: "[PREFIX]",
+		Description: `Lists all objects whose names begin with PREFIX, in the order of their names. It
+walks all keys of the server, also those that are none of them, in small pieces.
+
+HOLDERS  who holds a lock; permits acquired, of all; what is left to count
+WAITERS  how many wait: owners in queues, or clients that listen, which they do
+         for some seconds after the last wait, too
+kinds    lock: re-entrant, fenced, spin or fair; mutex?: maybe data of an
+         application; number?: a semaphore, a latch or a counter
+
+A walk that finds nothing is no error: exit code 0.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "match", Usage: "those that match a `PATTERN` with *, ? and [a-z], in place of a prefix"},
+			jsonFlag(),
+		},
+		OnUsageError: onUsageError,
+		Action:       ls,
+	}
+}
+
+func ls(ctx context.Context, cmd *cli.Command) error {
+	pattern, err := patternOf(cmd)
+	if err != nil {
+		return err
+	}
+	return interruptibly(ctx, func(ctx context.Context) error {
+		return query(ctx, cmd, func(client *latchkey.Client) error {
+			found, err := allObjects(ctx, client, pattern)
+			if err != nil {
+				return libraryError(err)
+			}
+			if cmd.Bool("json") {
+				return writeObjects(cmd.Root().Writer, found)
+			}
+			return writeTable(cmd.Root().Writer, found, terminalWidth(cmd.Root().Writer))
+		})
+	})
+}
+
+// patternOf is what the names are to match, by the flag or the argument.
+func patternOf(cmd *cli.Command) (string, error) {
+	match := cmd.String("match")
+	switch {
+	case cmd.Args().Len() > 1, cmd.Args().Len() == 1 && match != "":
+		return "", usageError("%s takes one PREFIX or --match; see %s --help", cmd.Name, cmd.FullName())
+	case match != "":
+		return match, nil
+	}
+	return latchkey.QuotePattern(cmd.Args().First()) + "*", nil
+}
+
+// allObjects are all that match, each once, in the order of their names.
+func allObjects(ctx context.Context, client *latchkey.Client, pattern string) ([]latchkey.Object, error) {
+	byName := map[string]latchkey.Object{}
+	for o, err := range client.Objects(ctx, pattern) {
+		if err != nil {
+			return nil, err
+		}
+		byName[o.Name] = o
+	}
+	all := make([]latchkey.Object, 0, len(byName))
+	for _, o := range byName {
+		all = append(all, o)
+	}
+	slices.SortFunc(all, func(a, b latchkey.Object) int { return cmp.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// objectReply is what --json prints of one object; fields may be added to it, not changed.
+type objectReply struct {
+	inspectionReply
+
+	HolderCount int    `json:"holder_count"`
+	Waiters     int    `json:"waiters"`
+	Queued      int    `json:"queued"`
+	Listeners   int    `json:"listeners"`
+	Available   *int   `json:"available,omitempty"` // of a semaphore
+	Permits     *int   `json:"permits,omitempty"`
+	Left        *int64 `json:"left,omitempty"` // of a latch
+}
+
+func objectJSON(o latchkey.Object) objectReply {
+	reply := objectReply{inspectionReply: inspectionJSON(o.Inspection), HolderCount: o.HolderCount,
+		Waiters: o.Waiters(), Queued: o.Queued, Listeners: o.Listeners}
+	switch o.Kind {
+	case latchkey.KindSemaphore:
+		reply.Available, reply.Permits = &o.Available, &o.Total
+	case latchkey.KindLatch:
+		reply.Left = &o.Count
+	}
+	return reply
+}
+
+func writeObjects(out io.Writer, found []latchkey.Object) error {
+	replies := make([]objectReply, len(found))
+	for i, o := range found {
+		replies[i] = objectJSON(o)
+	}
+	return writeJSON(out, replies)
+}
+
+// writeTable writes a table no wider than width, unless that is 0.
+func writeTable(out io.Writer, found []latchkey.Object, width int) error {
+	rows := [][]string{{"NAME", "KIND", "HOLDERS", "WAITERS", "TTL", "HELD BY"}}
+	for _, o := range found {
+		rows = append(rows, []string{
+			printable(o.Name), kindText(o), holdersText(o), strconv.Itoa(o.Waiters()), shortTTL(o.TTL), heldBy(o),
+		})
+	}
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], uniseg.StringWidth(cell))
+		}
+	}
+	if width > 0 {
+		narrow(widths, width)
+	}
+	var text strings.Builder
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			line.WriteString(fit(cell, widths[i]) + "  ")
+		}
+		text.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// narrow takes from who holds, and then from the name, what is too wide.
+func narrow(widths []int, width int) {
+	const least = 12
+	excess := 2*len(widths) - 2 - width
+	for _, w := range widths {
+		excess += w
+	}
+	for _, i := range []int{len(widths) - 1, 0} {
+		if excess > 0 {
+			less := min(excess, max(0, widths[i]-least))
+			widths[i] -= less
+			excess -= less
+		}
+	}
+}
+
+// terminalWidth is how many columns the terminal has, 0 if it is none.
+func terminalWidth(out io.Writer) int {
+	if !isTerminal(out) {
+		return 0
+	}
+	width, _, err := term.GetSize(int(out.(*os.File).Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
+// fit makes a text exactly as wide as a column, with … for what does not fit.
+func fit(text string, width int) string {
+	if have := uniseg.StringWidth(text); have <= width {
+		return text + strings.Repeat(" ", width-have)
+	}
+	var kept strings.Builder
+	at := 0
+	for clusters := uniseg.NewGraphemes(text); clusters.Next(); {
+		if at+clusters.Width() > width-1 {
+			break
+		}
+		kept.WriteString(clusters.Str())
+		at += clusters.Width()
+	}
+	if width > 0 {
+		kept.WriteString("…")
+		at++
+	}
+	return kept.String() + strings.Repeat(" ", max(0, width-at))
+}
+
+// printable writes a name such that a terminal shows it: what is not to be printed is quoted.
+func printable(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+// kindText is the kind, with a question mark if it may be none.
+func kindText(o latchkey.Object) string {
+	switch {
+	case o.Kind == latchkey.KindNumber:
+		return "number?"
+	case o.Kind == latchkey.KindMutex && !isOurToken(o):
+		return "mutex?"
+	}
+	return string(o.Kind)
+}
+
+// isOurToken reports whether the token of a mutex was made by this library.
+func isOurToken(o latchkey.Object) bool {
+	if len(o.Holders) == 0 {
+		return false
+	}
+	_, err := latchkey.ParseOwner(o.Holders[0].Owner.String())
+	return err == nil
+}
+
+func holdersText(o latchkey.Object) string {
+	switch o.Kind {
+	case latchkey.KindSemaphore:
+		return fmt.Sprintf("%d/%d", o.HolderCount, o.Total)
+	case latchkey.KindLatch, latchkey.KindNumber:
+		return strconv.FormatInt(o.Count, 10)
+	}
+	return strconv.Itoa(o.HolderCount)
+}
+
+func heldBy(o latchkey.Object) string {
+	if len(o.Holders) == 0 {
+		return ""
+	}
+	first := o.Holders[0]
+	text := printable(first.Owner.String())
+	if o.Kind == latchkey.KindRWLock {
+		text = map[bool]string{true: "writes: ", false: "reads: "}[first.Write] + text
+	}
+	if first.Count > 1 {
+		text += fmt.Sprintf(", %d times", first.Count)
+	}
+	if o.HolderCount > 1 {
+		text += fmt.Sprintf(", %d more", o.HolderCount-1)
+	}
+	return text
+}
+
+// shortTTL is a time that is left, in at most six characters.
+func shortTTL(ttl time.Duration) string {
+	if ttl == latchkey.NoExpiry {
+		return "never"
+	}
+	return shortTime(ttl)
+}
+
+func shortTime(d time.Duration) string {
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", min(99999, int(d.Hours()/24)))
+}

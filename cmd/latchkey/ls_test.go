@@ -1,0 +1,123 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/latchkeytest"
+)
+
+func TestLs(t *testing.T) {
+	server := latchkeytest.NewServer(t, latchkeytest.ManualTime())
+	client := server.Client()
+	orders := hold(t, client.NewLock("orders:1"))
+	hold(t, client.NewMutex("orders:2"))
+	pool := client.NewSemaphore("orders:pool")
+	_, err := pool.TrySetPermits(t.Context(), 3)
+	require.NoError(t, err)
+	hold(t, client.NewLock("other*"))
+
+	got := latchkeyCLI(t, server, "ls", "orders:")
+	assert.Zero(t, got.code)
+	lines := strings.Split(got.stdout, "\n")
+	assert.Equal(t, []string{"NAME", "KIND", "HOLDERS", "WAITERS", "TTL", "HELD", "BY"}, strings.Fields(lines[0]))
+	assert.Equal(t, []string{"orders:1", "lock", "1", "0", "30s", orders.Owner().String()}, strings.Fields(lines[1]))
+	assert.Equal(t, []string{"orders:2", "mutex", "1"}, strings.Fields(lines[2])[:3])
+	assert.Equal(t, []string{"orders:pool", "semaphore", "0/3", "0", "never"}, strings.Fields(lines[3]))
+	assert.Len(t, lines, 5)
+
+	assert.Len(t, strings.Split(latchkeyCLI(t, server, "ls", "other*").stdout, "\n"), 3, "a prefix is no pattern")
+	assert.Len(t, strings.Split(latchkeyCLI(t, server, "ls", "--match", "*[12]").stdout, "\n"), 4)
+}
+
+func TestLsAsJSON(t *testing.T) {
+	server := latchkeytest.NewServer(t, latchkeytest.ManualTime())
+	client := server.Client()
+	held := hold(t, client.NewFencedLock("orders"))
+	_, err := client.NewCountDownLatch("ready").TrySetCount(t.Context(), 2)
+	require.NoError(t, err)
+	got := latchkeyCLI(t, server, "ls", "--json")
+	assert.JSONEq(t, `[
+		{"name": "orders", "key": "orders", "kind": "lock", "locked": true, "ttl_ms": 30000,
+			"holders": [{"owner": "`+held.Owner().String()+`", "count": 1}], "token": 1,
+			"holder_count": 1, "waiters": 0, "queued": 0, "listeners": 0},
+		{"name": "ready", "key": "ready", "kind": "latch", "what": "a latch", "locked": false, "ttl_ms": -1,
+			"holders": [], "token": 0, "holder_count": 0, "waiters": 0, "queued": 0, "listeners": 0, "left": 2}
+	]`, got.stdout)
+}
+
+func TestWaiters(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	hold(t, server.Client().NewLock("orders"))
+	other := server.Client()
+	go func() { _, _ = other.NewLock("orders").Lock(t.Context()) }()
+	require.Eventually(t, func() bool {
+		return strings.Contains(latchkeyCLI(t, server, "waiters", "orders").stdout, "1 in queues")
+	}, testPatience, 50*time.Millisecond)
+	got := latchkeyCLI(t, server, "waiters", "orders")
+	assert.True(t, strings.HasPrefix(got.stdout, other.ID()), got.stdout)
+	assert.Contains(t, latchkeyCLI(t, server, "waiters", "--json", "orders").stdout, other.ID())
+
+	assert.Equal(t, "free: 0 in queues, 0 listening\n", latchkeyCLI(t, server, "waiters", "free").stdout)
+}
+
+// watch prints how it is, and each change, until a signal ends it.
+func TestWatch(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	lock := server.Client().NewLock("orders")
+	i := invoke(t, server, "watch", "--every", "50ms", "orders")
+	assert.Contains(t, i.line(), "free, waiters: 0")
+	held := hold(t, lock)
+	assert.Contains(t, i.line(), "held by "+held.Owner().String()+"; waiters: 0")
+	require.NoError(t, held.Unlock(t.Context()))
+	assert.Contains(t, i.line(), "free, waiters: 0")
+}
+
+func TestCheck(t *testing.T) {
+	got := latchkeyCLI(t, latchkeytest.NewServer(t), "check")
+	assert.Zero(t, got.code)
+	assert.Contains(t, got.stdout, "well")
+}
+
+// What is wrong is told with what to do, and by the exit code.
+func TestCheckFindsWhatIsWrong(t *testing.T) {
+	url := startRedis(t)
+	raw, err := rawClient(url)
+	require.NoError(t, err)
+	defer raw.Close()
+	do := func(words ...string) {
+		require.NoError(t, raw.Do(t.Context(), raw.B().Arbitrary(words...).Build()).Error())
+	}
+	check := func() result { return invokeAt(t, url, "check").end() }
+	assert.Zero(t, check().code)
+
+	do("CONFIG", "SET", "maxmemory", "1gb")
+	do("CONFIG", "SET", "maxmemory-policy", "volatile-lru")
+	got := check()
+	assert.Equal(t, exitUnavailable, got.code)
+	assert.Contains(t, got.stdout, "set maxmemory-policy noeviction")
+	do("CONFIG", "SET", "maxmemory", "0")
+
+	do("ACL", "SETUSER", "default", "-scan")
+	got = check()
+	assert.Zero(t, got.code, "locks work without it")
+	assert.Contains(t, got.stdout, "give the user +scan")
+
+	do("ACL", "SETUSER", "default", "resetchannels")
+	got = check()
+	assert.Equal(t, exitUnavailable, got.code)
+	assert.Contains(t, got.stdout, "docs/operations.md")
+}
+
+func TestFit(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "    ", "abcd": "abcd", "abcde": "abc…", "äöüß": "äöüß", "😀😀": "😀😀", "a😀😀": "a😀…", "ab😀😀": "ab… ",
+	} {
+		assert.Equal(t, want, fit(text, 4), text)
+	}
+	assert.Empty(t, fit("abc", 0))
+}

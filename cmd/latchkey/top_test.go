@@ -1,0 +1,115 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/uniseg"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/latchkeytest"
+)
+
+// seen is a look at one lock: who holds it, and how long its lease is yet.
+func seen(name string, ttl time.Duration, owners ...latchkey.Owner) latchkey.Object {
+	o := latchkey.Object{Inspection: latchkey.Inspection{Name: name, Key: name, Kind: latchkey.KindLock, TTL: ttl}, HolderCount: len(owners)}
+	for _, owner := range owners {
+		o.Holders = append(o.Holders, latchkey.Holder{Owner: owner, Count: 1})
+	}
+	return o
+}
+
+// A holder that is new counts as acquired. One that is gone counts as lost only if its lease may have run
+// out since: otherwise it has released.
+func TestTopRates(t *testing.T) {
+	client := latchkeytest.NewServer(t).Client()
+	a, b := client.NewOwner(), client.NewOwner()
+	at := time.Now()
+	l := newTopList()
+	look := func(found ...latchkey.Object) {
+		at = at.Add(2 * time.Second)
+		l.apply(topLook{began: at, ended: at, found: found})
+	}
+	look(seen("x", 30*time.Second, a))
+	first := at
+	assert.Zero(t, l.acquired, "the first look compares with none")
+
+	look(seen("x", 28*time.Second, a))
+	assert.Equal(t, first, l.rows["x"].since)
+	assert.Zero(t, l.acquired)
+
+	look(seen("x", time.Second, b), seen("y", time.Minute, a))
+	assert.Equal(t, at, l.rows["x"].since)
+	assert.InDelta(t, 0.5, l.rows["x"].acquired, 0.001)
+	assert.Zero(t, l.rows["x"].lost, "its lease was long: it was released")
+	assert.InDelta(t, 1, l.acquired, 0.001)
+
+	look()
+	assert.InDelta(t, 0.5, l.lost, 0.001, "x may have run out, y was released")
+	assert.Empty(t, l.shown)
+
+	pool := latchkey.Object{Inspection: latchkey.Inspection{Name: "p", Kind: latchkey.KindSemaphore, TTL: latchkey.NoExpiry}, HolderCount: 1}
+	look(pool)
+	pool.HolderCount = 4
+	look(pool)
+	assert.InDelta(t, 1.5, l.rows["p"].acquired, 0.001)
+}
+
+func TestTopSortsAndFilters(t *testing.T) {
+	client := latchkeytest.NewServer(t).Client()
+	l := newTopList()
+	a, b := seen("a", 3*time.Second, client.NewOwner()), seen("b", 2*time.Second, client.NewOwner(), client.NewOwner())
+	a.Queued = 5
+	l.apply(topLook{began: time.Now(), found: []latchkey.Object{a, b, seen("ab", time.Second)}})
+	names := func() (all []string) {
+		for _, row := range l.shown {
+			all = append(all, row.Name)
+		}
+		return all
+	}
+	assert.Equal(t, []string{"a", "ab", "b"}, names(), "by waiters, then by name")
+	l.sortBy(byHolders)
+	assert.Equal(t, []string{"b", "a", "ab"}, names())
+	l.sortBy(byHolders)
+	assert.Equal(t, []string{"ab", "a", "b"}, names())
+	l.sortBy(byTTL)
+	assert.Equal(t, []string{"a", "b", "ab"}, names())
+	l.filter = "b"
+	l.arrange()
+	assert.Equal(t, []string{"b", "ab"}, names())
+}
+
+// Whatever the screen and the names are, each line has its width.
+func TestTopFitsTheScreen(t *testing.T) {
+	client := latchkeytest.NewServer(t).Client()
+	for _, size := range [][2]int{{80, 24}, {120, 40}, {40, 10}, {10, 3}, {1, 1}} {
+		screen := tcell.NewSimulationScreen("UTF-8")
+		require.NoError(t, screen.Init())
+		screen.SetSize(size[0], size[1])
+		v := &topView{screen: screen, list: newTopList(), pattern: "*", every: time.Second}
+		v.list.apply(topLook{began: time.Now(), found: []latchkey.Object{
+			seen("äöü€😀 very long name that does not fit into any column of any terminal in the world", time.Hour, client.NewOwner()),
+			seen("a\x1b[2Jb", latchkey.NoExpiry),
+		}})
+		v.draw()
+		v.details = &topDetails{name: "a\nb", object: seen("a\nb", time.Second, client.NewOwner()), loaded: true}
+		v.draw()
+		screen.Fini()
+		name, owner := topWidths(size[0])
+		for _, row := range v.list.shown {
+			if size[0] >= 80 {
+				assert.LessOrEqual(t, uniseg.StringWidth(rowText(row, time.Now(), name, owner)), size[0])
+			}
+			assert.NotContains(t, rowText(row, time.Now(), name, owner), "\x1b", "no name moves the cursor")
+		}
+	}
+}
+
+func TestTopNeedsATerminal(t *testing.T) {
+	got := latchkeyCLI(t, latchkeytest.NewServer(t), "top")
+	assert.Equal(t, exitUsage, got.code)
+	assert.Contains(t, got.stderr, "latchkey ls")
+}

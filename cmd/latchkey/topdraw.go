@@ -1,0 +1,221 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/uniseg"
+)
+
+// topChrome is how many lines of the screen are no rows: title, totals, head and foot.
+const topChrome = 4
+
+var (
+	plain  = tcell.StyleDefault
+	strong = plain.Bold(true)
+	marked = plain.Reverse(true)
+)
+
+// topColumn is a column of the table, after that of the name.
+type topColumn struct {
+	title string
+	width int // 0: what is left, if there is enough
+	order topOrder
+	text  func(row *topRow, now time.Time) string
+}
+
+var topColumns = []topColumn{
+	{"KIND", 9, 0, func(r *topRow, _ time.Time) string { return kindText(r.Object) }},
+	{"HOLD", 7, byHolders, func(r *topRow, _ time.Time) string { return holdersText(r.Object) }},
+	{"WAIT", 5, byWaiters, func(r *topRow, _ time.Time) string { return strconv.Itoa(r.Waiters()) }},
+	{"TTL", 6, byTTL, func(r *topRow, _ time.Time) string { return shortTTL(r.TTL) }},
+	{"HELD", 6, byAge, func(r *topRow, now time.Time) string { return shortTime(now.Sub(r.since)) }},
+	{"ACQ/S", 6, byAcquired, func(r *topRow, _ time.Time) string { return rateText(r.acquired) }},
+	{"LOST/S", 6, byLost, func(r *topRow, _ time.Time) string { return rateText(r.lost) }},
+	{"HELD BY", 0, 0, func(r *topRow, _ time.Time) string { return heldBy(r.Object) }},
+}
+
+const (
+	leastName  = 16
+	mostName   = 48
+	leastOwner = 24
+)
+
+// draw shows everything anew; what has not changed is not sent to the terminal.
+func (v *topView) draw() {
+	v.screen.Clear()
+	width, height := v.screen.Size()
+	if v.details != nil {
+		v.drawDetails(width, height)
+	} else {
+		v.drawList(width, height)
+	}
+	v.line(height-1, width, marked, v.foot())
+	v.screen.Show()
+}
+
+// line writes one line of the screen, cut to its width.
+func (v *topView) line(y, width int, style tcell.Style, text string) {
+	if y < 0 || width < 1 {
+		return
+	}
+	x := 0
+	for clusters := uniseg.NewGraphemes(fit(text, width)); clusters.Next(); {
+		runes := clusters.Runes()
+		v.screen.SetContent(x, y, runes[0], runes[1:], style)
+		x += clusters.Width()
+	}
+}
+
+func (v *topView) drawList(width, height int) {
+	l := v.list
+	locks, waiting := l.totals()
+	state := fmt.Sprintf("every %v, took %v", v.every, v.took.Round(time.Millisecond))
+	switch {
+	case v.failed != nil:
+		state = "FAILED: " + v.failed.Error()
+	case v.paused:
+		state = "paused"
+	case l.at.IsZero():
+		state = "looking"
+	}
+	v.line(0, width, strong, fmt.Sprintf("latchkey top  %s  %s  %s", printable(v.pattern), l.at.Format("15:04:05"), state))
+	v.line(1, width, plain, fmt.Sprintf("%d objects, %d locked, %d waiting; %s acquired/s, %s lost/s seen",
+		len(l.rows), locks, waiting, rateText(l.acquired), rateText(l.lost)))
+	name, owner := topWidths(width)
+	v.line(2, width, marked, v.head(name, owner))
+
+	at, selected := v.selectedRow()
+	page := max(0, height-topChrome)
+	v.offset = min(max(v.offset, at-page+1), max(at, 0))
+	now := time.Now()
+	for i := range min(page, len(l.shown)-v.offset) {
+		row, style := l.shown[v.offset+i], plain
+		if row == selected {
+			style = marked
+		}
+		v.line(3+i, width, style, rowText(row, now, name, owner))
+	}
+}
+
+// topWidths are the widths of the name, and of who holds, 0 if there is no room for that.
+func topWidths(width int) (name, owner int) {
+	for _, column := range topColumns {
+		if column.width > 0 {
+			width -= column.width + 1
+		}
+	}
+	if width-leastOwner-1 >= leastName {
+		name = min(mostName, (width-1)/2)
+		return name, width - 1 - name
+	}
+	return max(leastName, width), 0
+}
+
+// head names the columns, and marks the one by which the rows are sorted.
+func (v *topView) head(name, owner int) string {
+	mark := func(title string, order topOrder) string {
+		if order != v.list.order {
+			return title
+		}
+		return title + map[bool]string{false: "▼", true: "▲"}[v.list.reverse]
+	}
+	text := fit(mark("NAME", byName), name)
+	for _, column := range topColumns {
+		switch {
+		case column.width > 0:
+			title := mark(column.title, column.order)
+			if column.order == 0 {
+				title = column.title
+			}
+			text += " " + fit(title, column.width)
+		case owner > 0:
+			text += " " + fit(column.title, owner)
+		}
+	}
+	return text
+}
+
+func rowText(row *topRow, now time.Time, name, owner int) string {
+	text := fit(printable(row.Name), name)
+	for _, column := range topColumns {
+		width := column.width
+		if width == 0 {
+			width = owner
+		}
+		if width > 0 {
+			text += " " + fit(column.text(row, now), width)
+		}
+	}
+	return text
+}
+
+func (v *topView) drawDetails(width, height int) {
+	d := v.details
+	o := d.object
+	lines := []string{"", row("kind", kindLine(d)), row("key", printable(o.Key)), row("expires", expiry(o.Inspection))}
+	if o.Token > 0 {
+		lines = append(lines, row("token", strconv.FormatInt(o.Token, 10)+" was the last one issued"))
+	}
+	lines = append(lines, row("holders", holdersText(o)))
+	for _, holder := range o.Holders {
+		lines = append(lines, row("held by", holderText(o.Inspection, holder)))
+	}
+	lines = append(lines, row("waiters", fmt.Sprintf("%d: %d in queues, %d listening", o.Waiters(), o.Queued, o.Listeners)))
+	for _, w := range d.waiters {
+		lines = append(lines, row("waits", waiterText(w)))
+	}
+	if d.err != nil {
+		lines = append(lines, row("FAILED", d.err.Error()))
+	}
+	v.line(0, width, strong, printable(d.name))
+	for i, text := range lines[:min(len(lines), max(0, height-2))] {
+		v.line(1+i, width, plain, text)
+	}
+}
+
+func kindLine(d *topDetails) string {
+	switch {
+	case !d.loaded:
+		return kindText(d.object)
+	case d.object.What == "":
+		return "none: it is free, or gone"
+	}
+	return d.object.What
+}
+
+// foot is the last line: the question, the filter, what was done, or the keys.
+func (v *topView) foot() string {
+	switch {
+	case v.asking != nil:
+		return fmt.Sprintf("Take %s away from %s? It may be at work. y: yes, any other key: no", printable(v.asking.Name), holderCount(v.asking.HolderCount))
+	case v.typing:
+		return "filter: " + v.list.filter + "_  (enter: keep, escape: none)"
+	case v.notice != "":
+		return v.notice
+	case v.details != nil:
+		return "esc back  f force  space look  q quit"
+	case v.list.filter != "":
+		return "filter: " + v.list.filter + "  / change  q quit"
+	}
+	return "sort: w h a t c l n  / filter  enter details  f force  p pause  q quit"
+}
+
+func holderCount(n int) string {
+	if n == 1 {
+		return "its holder"
+	}
+	return fmt.Sprintf("its %d holders", n)
+}
+
+func rateText(rate float64) string {
+	switch {
+	case rate == 0:
+		return "0"
+	case rate < 10:
+		return fmt.Sprintf("%.1f", rate)
+	}
+	return fmt.Sprintf("%.0f", min(rate, 999999))
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+// topRow is one object, and what has been seen of it over time.
+type topRow struct {
+	latchkey.Object
+
+	since    time.Time // since when the same holders were seen
+	acquired float64   // a second, between the last two looks
+	lost     float64
+}
+
+// topLook is what one walk has found.
+type topLook struct {
+	began, ended time.Time
+	found        []latchkey.Object
+	err          error
+}
+
+// topList knows what was found last, in the order that is wanted.
+type topList struct {
+	rows     map[string]*topRow
+	at       time.Time // of the last look
+	acquired float64   // of all objects, a second
+	lost     float64
+
+	order   topOrder
+	reverse bool
+	filter  string
+	shown   []*topRow
+}
+
+func newTopList() *topList {
+	return &topList{rows: map[string]*topRow{}, order: byWaiters}
+}
+
+// apply takes over what a look has found.
+func (l *topList) apply(look topLook) {
+	elapsed := look.began.Sub(l.at)
+	first := l.at.IsZero()
+	next := make(map[string]*topRow, len(look.found))
+	var acquired, lost int
+	for _, o := range look.found {
+		row := &topRow{Object: o, since: look.began}
+		next[o.Name] = row
+		if first {
+			continue
+		}
+		last := l.rows[o.Name]
+		if last == nil {
+			last = &topRow{}
+		}
+		came, ran := changes(last.Object, o, elapsed)
+		if came == 0 && ran == 0 && sameHolders(last.Object, o) {
+			row.since = last.since
+		}
+		row.acquired, row.lost = rate(came, elapsed), rate(ran, elapsed)
+		acquired, lost = acquired+came, lost+ran
+	}
+	for name, last := range l.rows {
+		if next[name] == nil {
+			_, ran := changes(last.Object, latchkey.Object{}, elapsed)
+			lost += ran
+		}
+	}
+	l.rows, l.at = next, look.began
+	l.acquired, l.lost = rate(acquired, elapsed), rate(lost, elapsed)
+	if first {
+		l.acquired, l.lost = 0, 0
+	}
+	l.arrange()
+}
+
+func rate(n int, elapsed time.Duration) float64 {
+	if n == 0 || elapsed <= 0 {
+		return 0
+	}
+	return float64(n) / elapsed.Seconds()
+}
+
+// changes tells how many holders came between two looks at an object, and how many went whose
+// lease may have run out in that time: one that is renewed has more left, and so was released.
+func changes(last, now latchkey.Object, elapsed time.Duration) (came, ran int) {
+	if !last.Locked() && !now.Locked() {
+		return max(0, now.HolderCount-last.HolderCount), 0 // a semaphore tells no holders
+	}
+	for _, holder := range now.Holders {
+		if !holds(last, holder) {
+			came++
+		}
+	}
+	if last.TTL > elapsed {
+		return came, 0
+	}
+	for _, holder := range last.Holders {
+		if !holds(now, holder) {
+			ran++
+		}
+	}
+	return came, ran
+}
+
+func holds(o latchkey.Object, wanted latchkey.Holder) bool {
+	return slices.ContainsFunc(o.Holders, func(h latchkey.Holder) bool { return h.Owner == wanted.Owner && h.Write == wanted.Write })
+}
+
+func sameHolders(a, b latchkey.Object) bool {
+	return a.Kind == b.Kind && a.HolderCount == b.HolderCount && !slices.ContainsFunc(b.Holders, func(h latchkey.Holder) bool { return !holds(a, h) })
+}
+
+// topOrder is what the rows are sorted by.
+type topOrder rune
+
+const (
+	byWaiters  topOrder = 'w'
+	byHolders  topOrder = 'h'
+	byAge      topOrder = 'a'
+	byTTL      topOrder = 't'
+	byAcquired topOrder = 'c'
+	byLost     topOrder = 'l'
+	byName     topOrder = 'n'
+)
+
+// compare puts first what is of most interest: the most, and of the name the first.
+func (o topOrder) compare(a, b *topRow) int {
+	switch o {
+	case byWaiters:
+		return cmp.Compare(b.Waiters(), a.Waiters())
+	case byHolders:
+		return cmp.Compare(b.HolderCount, a.HolderCount)
+	case byAge:
+		return a.since.Compare(b.since)
+	case byTTL:
+		return cmp.Compare(b.TTL, a.TTL)
+	case byAcquired:
+		return cmp.Compare(b.acquired, a.acquired)
+	case byLost:
+		return cmp.Compare(b.lost, a.lost)
+	}
+	return 0
+}
+
+// sortBy sorts by something, or the other way around if it is sorted so already.
+func (l *topList) sortBy(order topOrder) {
+	l.reverse = l.order == order && !l.reverse
+	l.order = order
+	l.arrange()
+}
+
+// arrange filters and sorts.
+func (l *topList) arrange() {
+	l.shown = l.shown[:0]
+	for _, row := range l.rows {
+		if strings.Contains(row.Name, l.filter) {
+			l.shown = append(l.shown, row)
+		}
+	}
+	slices.SortFunc(l.shown, func(a, b *topRow) int {
+		first, second := a, b
+		if l.reverse {
+			first, second = b, a
+		}
+		return cmp.Or(l.order.compare(first, second), cmp.Compare(first.Name, second.Name))
+	})
+}
+
+// totals are those of all objects.
+func (l *topList) totals() (locks, waiting int) {
+	for _, row := range l.rows {
+		if row.Locked() {
+			locks++
+		}
+		waiting += row.Waiters()
+	}
+	return locks, waiting
+}

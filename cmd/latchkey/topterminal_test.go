@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/latchkeytest"
+)
+
+// pane is a terminal in which the program runs, kept by tmux.
+type pane struct {
+	t      *testing.T
+	socket string
+}
+
+// onScreen runs a command line of the shell in a terminal of that width.
+func onScreen(t *testing.T, width int, url, line string) *pane {
+	t.Helper()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		t.Skip("tmux is not in PATH: it is the terminal")
+	}
+	p := &pane{t, filepath.Join(t.TempDir(), "tmux")}
+	shell := fmt.Sprintf("export LATCHKEY='%s' %s='%s' GORACE=atexit_sleep_ms=0; %s; echo \"code $?\"; sleep 60", binary, urlEnv, url, line)
+	p.tmux("-f", "/dev/null", "new-session", "-d", "-x", strconv.Itoa(width), "-y", "24", shell)
+	t.Cleanup(func() { _ = exec.Command("tmux", "-S", p.socket, "kill-server").Run() })
+	return p
+}
+
+func (p *pane) tmux(args ...string) string {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), testPatience)
+	defer cancel()
+	output, err := exec.CommandContext(ctx, "tmux", append([]string{"-S", p.socket}, args...)...).CombinedOutput()
+	require.NoError(p.t, err, "%s", output)
+	return string(output)
+}
+
+func (p *pane) lines() []string { return strings.Split(p.tmux("capture-pane", "-p"), "\n") }
+
+func (p *pane) keys(keys ...string) {
+	p.t.Helper()
+	for _, key := range keys {
+		p.tmux("send-keys", key)
+	}
+}
+
+// await waits until the screen contains all of these.
+func (p *pane) await(texts ...string) []string {
+	p.t.Helper()
+	var lines []string
+	eventually(p.t, strings.Join(texts, ", "), func() bool {
+		lines = p.lines()
+		for _, text := range texts {
+			if !strings.Contains(strings.Join(lines, "\n"), text) {
+				return false
+			}
+		}
+		return true
+	})
+	return lines
+}
+
+// rowOf is the row of an object, without its name, or nil.
+func rowOf(lines []string, name string) []string {
+	for _, line := range lines {
+		if rest, found := strings.CutPrefix(line, name+" "); found {
+			return strings.Fields(rest)
+		}
+	}
+	return nil
+}
+
+// What top shows is what the server has, at any width.
+func TestTopShowsWhatIsThere(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	client, other := server.Client(), server.Client()
+	job := hold(t, client.NewLock("job:1"))
+	hold(t, client.NewMutex("job:2"))
+	hold(t, client.NewFairLock("fair"))
+	hold(t, client.NewRWLock("rw").Reader())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range 3 {
+		go func() { _, _ = other.NewFairLock("fair").Lock(ctx) }()
+	}
+	_, err := client.NewSemaphore("pool").TrySetPermits(ctx, 4)
+	require.NoError(t, err)
+	_, err = client.NewCountDownLatch("ready").TrySetCount(ctx, 2)
+	require.NoError(t, err)
+
+	p := onScreen(t, 80, server.URL(), `"$LATCHKEY" top --every 200ms`)
+	p.await("6 objects, 4 locked, 3 waiting")
+	for _, width := range []int{80, 120} {
+		p.tmux("resize-window", "-x", strconv.Itoa(width), "-y", "24")
+		lines := p.await(map[bool]string{false: "LOST/S\n", true: "HELD BY"}[width > 80], "6 objects, 4 locked, 3 waiting")
+		for o, err := range client.Objects(ctx, "*") {
+			require.NoError(t, err)
+			got := rowOf(lines, o.Name)
+			require.NotEmpty(t, got, "%s is not on the screen: %s", o.Name, strings.Join(lines, "\n"))
+			assert.Equal(t, []string{kindText(o), holdersText(o), strconv.Itoa(o.Waiters())}, got[:3], o.Name)
+		}
+		for _, line := range lines {
+			assert.LessOrEqual(t, len([]rune(line)), width)
+		}
+		assert.Equal(t, "fair", strings.Fields(lines[3])[0], "most waiters first")
+		assert.Contains(t, lines[len(lines)-2], "q quit")
+	}
+	assert.Contains(t, strings.Join(p.lines(), "\n"), job.Owner().String()[:20], "there is room for who holds")
+	p.keys("n", "n")
+	eventually(t, "by name, backwards", func() bool { return strings.HasPrefix(p.lines()[3], "rw ") })
+	p.keys("/", "job", "Enter")
+	eventually(t, "the filter", func() bool { return rowOf(p.lines(), "rw") == nil && rowOf(p.lines(), "job:1") != nil })
+	p.keys("/", "Escape")
+	p.await("ready")
+	p.keys("q")
+	p.await("code 0")
+}
+
+// A lock is taken away after the question only, and only if it is answered with y.
+func TestTopForcesAfterTheQuestionOnly(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	held := hold(t, server.Client().NewLock("orders"))
+	p := onScreen(t, 80, server.URL(), `"$LATCHKEY" top --every 200ms`)
+	p.await("1 objects, 1 locked")
+	for _, no := range []string{"n", "Enter", "Escape", "f", "q", "Y"} {
+		p.keys("f")
+		p.await("Take orders away from its holder?")
+		p.keys(no)
+		p.await("nothing was done")
+		assert.True(t, isLocked(t, server, "orders"), no)
+	}
+	p.keys("y") // without a question
+	p.keys("Enter")
+	p.await("a lock", "held by  "+held.Owner().String(), "esc back")
+	assert.True(t, isLocked(t, server, "orders"))
+	p.keys("f")
+	p.await("Take orders away")
+	p.keys("y")
+	p.await("orders is unlocked")
+	assert.False(t, isLocked(t, server, "orders"))
+	p.await("none: it is free, or gone")
+	p.keys("C-c")
+	p.await("code 0")
+}
+
+// Who asks about one holder does not take the lock from another one.
+func TestForceFromTheHolderThatWasShown(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	client := server.Client()
+	for name, lock := range map[string]latchkey.Locker{
+		"lock": client.NewLock("lock"), "mutex": client.NewMutex("mutex"), "rw": client.NewRWLock("rw").Writer(),
+	} {
+		first := hold(t, lock)
+		asked, err := client.Object(t.Context(), name)
+		require.NoError(t, err)
+		require.NoError(t, first.Unlock(t.Context()))
+		held, err := forceFrom(t.Context(), client, asked)
+		require.NoError(t, err)
+		assert.False(t, held, "it is free")
+
+		hold(t, lock)
+		_, err = forceFrom(t.Context(), client, asked)
+		require.ErrorIs(t, err, errHolderChanged)
+		assert.True(t, isLocked(t, server, "lock") || name != "lock")
+
+		asked, err = client.Object(t.Context(), name)
+		require.NoError(t, err)
+		held, err = forceFrom(t.Context(), client, asked)
+		require.NoError(t, err)
+		assert.True(t, held, name)
+	}
+}
+
+// startRedis starts a server on a socket, and returns its URL.
+func startRedis(t *testing.T) string {
+	t.Helper()
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip("redis-server is not in PATH: the embedded server looks at all its keys for each command")
+	}
+	socket := filepath.Join(t.TempDir(), "redis")
+	server := exec.Command(program, "--port", "0", "--unixsocket", socket, "--save", "", "--dir", filepath.Dir(socket))
+	require.NoError(t, server.Start())
+	t.Cleanup(func() {
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	})
+	url := "unix://" + socket
+	eventually(t, "the server is up", func() bool {
+		client, err := rawClient(url)
+		if err == nil {
+			client.Close()
+		}
+		return err == nil
+	})
+	return url
+}
+
+var (
+	tookText  = regexp.MustCompile(`took ([0-9.]+m?s)`)
+	callsText = regexp.MustCompile(`cmdstat_(scan|evalsha|eval):calls=([0-9]+),usec=([0-9]+)`)
+)
+
+// A look at ten thousand locks costs a SCAN for each 512 keys and a script for each 64 of them at the most, and shows.
+func TestTopWithTenThousandLocks(t *testing.T) {
+	const n = 10_000
+	url := startRedis(t)
+	raw, err := rawClient(url)
+	require.NoError(t, err)
+	defer raw.Close()
+	client, err := latchkey.Connect(t.Context(), url, latchkey.Options{})
+	require.NoError(t, err)
+	defer closeClient(client)
+	var commands []rueidis.Completed
+	for i := range n {
+		owner := client.NewOwner().String()
+		commands = append(commands, raw.B().Hset().Key(fmt.Sprintf("job:%05d", i)).FieldValue().FieldValue(owner, "1").Build(),
+			raw.B().Pexpire().Key(fmt.Sprintf("job:%05d", i)).Milliseconds(time.Hour.Milliseconds()).Build())
+	}
+	for _, result := range raw.DoMulti(t.Context(), commands...) {
+		require.NoError(t, result.Error())
+	}
+	calls := func() map[string]int {
+		info, err := raw.Do(t.Context(), raw.B().Info().Section("commandstats").Build()).ToString()
+		require.NoError(t, err)
+		all := map[string]int{}
+		for _, found := range callsText.FindAllStringSubmatch(info, -1) {
+			all[found[1]], _ = strconv.Atoi(found[2])
+			all[found[1]+" µs"], _ = strconv.Atoi(found[3])
+		}
+		return all
+	}
+
+	before := calls()
+	found, err := allObjects(t.Context(), client, "job:*")
+	require.NoError(t, err)
+	require.Len(t, found, n)
+	after := calls()
+	scans, looks := after["scan"]-before["scan"], after["evalsha"]+after["eval"]-before["evalsha"]-before["eval"]
+	t.Logf("%d objects: %d SCAN, %d scripts of %d µs on the server", n, scans, looks,
+		(after["evalsha µs"]+after["eval µs"]-before["evalsha µs"]-before["eval µs"])/looks)
+	assert.LessOrEqual(t, scans, 2*n/512)
+	assert.LessOrEqual(t, looks, n/64+scans)
+
+	p := onScreen(t, 80, url, `"$LATCHKEY" top --every 200ms`)
+	lines := p.await("10000 objects, 10000 locked", "job:00000")
+	took := tookText.FindStringSubmatch(lines[0])
+	require.NotNil(t, took, lines[0])
+	t.Logf("top says that a look took %s", took[1])
+	p.keys("End")
+	p.await("job:09999")
+	p.keys("q")
+	p.await("code 0")
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+func waitersCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "waiters",
+		Usage:     "list who waits for a lock, in their order",
+		ArgsUsage: "NAME",
+		Description: `Lists the owners in the queues of the lock. In that of a fair lock stands each
+waiter; in that of another lock stands each client of this library once, for all
+its goroutines. Who waits for a semaphore, a latch, or to read, and who waits in
+Redisson for a lock that is not fair, stands in no queue, but listens for a
+message: it is counted in the last line.
+
+Reads only. A lock for which nobody waits is no error: exit code 0.`,
+		Flags:        []cli.Flag{jsonFlag()},
+		OnUsageError: onUsageError,
+		Action:       waiters,
+	}
+}
+
+// waitersReply is what waiters --json prints; fields may be added to it, not changed.
+type waitersReply struct {
+	Name      string        `json:"name"`
+	Waiters   []waiterReply `json:"waiters"`
+	Listeners int           `json:"listeners"`
+}
+
+type waiterReply struct {
+	Owner latchkey.Owner `json:"owner"`
+	Age   int64          `json:"age_ms"`   // -1 if that is not known
+	Alive int64          `json:"alive_ms"` // -1 if that is not known
+}
+
+func waiters(ctx context.Context, cmd *cli.Command) error {
+	name, err := oneName(cmd)
+	if err != nil {
+		return err
+	}
+	return query(ctx, cmd, func(client *latchkey.Client) error {
+		found, err := client.Object(ctx, name)
+		if err != nil {
+			return libraryError(err)
+		}
+		list, err := waitersOf(ctx, client, found)
+		if err != nil {
+			return libraryError(err)
+		}
+		if cmd.Bool("json") {
+			return writeJSON(cmd.Root().Writer, waitersJSON(found, list))
+		}
+		return writeWaiters(cmd.Root().Writer, found, list)
+	})
+}
+
+// waitersOf are those that stand in queues, which only locks have.
+func waitersOf(ctx context.Context, client *latchkey.Client, o latchkey.Object) ([]latchkey.Waiter, error) {
+	if o.Kind != latchkey.KindNone && !o.Locked() {
+		return nil, nil
+	}
+	return client.Waiters(ctx, o.Name)
+}
+
+func waitersJSON(found latchkey.Object, list []latchkey.Waiter) waitersReply {
+	reply := waitersReply{Name: found.Name, Waiters: []waiterReply{}, Listeners: found.Listeners}
+	for _, w := range list {
+		each := waiterReply{Owner: w.Owner, Age: w.Age.Milliseconds(), Alive: w.Alive.Milliseconds()}
+		if !w.AgeKnown {
+			each.Age = -1
+		}
+		if w.Alive == latchkey.NoExpiry {
+			each.Alive = -1
+		}
+		reply.Waiters = append(reply.Waiters, each)
+	}
+	return reply
+}
+
+func writeWaiters(out io.Writer, found latchkey.Object, list []latchkey.Waiter) error {
+	text := ""
+	for _, w := range list {
+		text += waiterText(w) + "\n"
+	}
+	_, err := fmt.Fprintf(out, "%s%s: %d in queues, %d listening\n", text, printable(found.Name), len(list), found.Listeners)
+	return err
+}
+
+func waiterText(w latchkey.Waiter) string {
+	text := printable(w.Owner.String())
+	if w.AgeKnown {
+		text += "  for " + shortTime(w.Age)
+	}
+	if w.Alive == 0 {
+		text += "  silent, will be passed over"
+	}
+	return text
+}

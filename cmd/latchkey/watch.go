@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+const (
+	watchEvery  = 500 * time.Millisecond
+	watchOftest = 50 * time.Millisecond
+)
+
+func watchCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "watch",
+		Usage:     "print a line whenever the holder or the waiters of an object change",
+		ArgsUsage: "NAME",
+		Description: `Looks at the object again and again, and prints how it is at first and then each
+change: of its holders, their counts, its waiters, permits or counts. What comes and goes
+between two looks is not seen. No message tells of all changes, so it costs one
+command each time. While the server does not answer it says so and goes on.
+
+It ends with a signal: exit code 128+n.`,
+		Flags: []cli.Flag{
+			&cli.DurationFlag{Name: "every", Usage: "look again after `TIME`", Value: watchEvery},
+			&cli.BoolFlag{Name: "json", Usage: "write each change as a line of JSON"},
+		},
+		OnUsageError: onUsageError,
+		Action:       watch,
+	}
+}
+
+func watch(ctx context.Context, cmd *cli.Command) error {
+	name, err := oneName(cmd)
+	if err != nil {
+		return err
+	}
+	every := cmd.Duration("every")
+	if every < watchOftest {
+		return usageError("--every must be %v at least", watchOftest)
+	}
+	return interruptibly(ctx, func(ctx context.Context) error {
+		return query(ctx, cmd, func(client *latchkey.Client) error {
+			w := watcher{out: cmd.Root().Writer, errs: cmd.Root().ErrWriter, json: cmd.Bool("json")}
+			return w.run(ctx, client, name, every)
+		})
+	})
+}
+
+// watcher prints what changes.
+type watcher struct {
+	out, errs io.Writer
+	json      bool
+	last      string // what was printed, but the time
+	failed    bool
+}
+
+func (w *watcher) run(ctx context.Context, client *latchkey.Client, name string, every time.Duration) error {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		found, err := client.Object(ctx, name)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil:
+			w.failed = false
+			if err := w.show(found); err != nil {
+				return err
+			}
+		case exitCodeOf(err) == exitUsage:
+			return libraryError(err)
+		case !w.failed:
+			w.failed = true
+			say(w.errs, "%v (going on)", err)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// show prints the object if it has changed.
+func (w *watcher) show(o latchkey.Object) error {
+	text := changeText(o)
+	if text == w.last {
+		return nil
+	}
+	w.last = text
+	now := time.Now()
+	if w.json {
+		return json.NewEncoder(w.out).Encode(struct {
+			Time time.Time `json:"time"`
+			objectReply
+		}{now, objectJSON(o)})
+	}
+	_, err := fmt.Fprintf(w.out, "%s  %s\n", now.Format("15:04:05.000"), text)
+	return err
+}
+
+// changeText is an object in words, without what changes all the time.
+func changeText(o latchkey.Object) string {
+	waiting := fmt.Sprintf("waiters: %d", o.Waiters())
+	switch o.Kind {
+	case latchkey.KindNone:
+		return "free, " + waiting
+	case latchkey.KindSemaphore:
+		return fmt.Sprintf("permits: %d, acquired: %d, available: %d, %s", o.Total, o.HolderCount, o.Available, waiting)
+	case latchkey.KindLatch:
+		return fmt.Sprintf("left to count: %d, %s", o.Count, waiting)
+	case latchkey.KindNumber:
+		return fmt.Sprintf("number: %d, %s", o.Count, waiting)
+	}
+	var holders []string
+	for _, holder := range o.Holders {
+		holders = append(holders, holderText(o.Inspection, holder))
+	}
+	slices.Sort(holders)
+	if more := o.HolderCount - len(holders); more > 0 {
+		holders = append(holders, fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("held by %s; %s", strings.Join(holders, "; "), waiting)
+}

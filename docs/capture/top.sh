@@ -1,0 +1,48 @@
+#!/bin/bash
+# top.sh: writes top.txt, what `latchkey top` shows at 80 columns while some programs hold and want
+# locks. It needs go, redis-server and tmux.
+set -euo pipefail
+cd "$(dirname "$0")"
+work=$(mktemp -d)
+redis-server --port 0 --unixsocket "$work/redis" --dir "$work" --save '' >"$work/log" &
+server=$!
+jobs=()
+finish() {
+  tmux -S "$work/tmux" kill-server 2>/dev/null || true
+  kill "${jobs[@]}" 2>/dev/null || true
+  wait "${jobs[@]}" 2>/dev/null || true
+  kill $server && wait $server || true
+  rm -rf "$work"
+}
+trap finish EXIT
+
+go build -o "$work/latchkey" ../../cmd/latchkey
+export LATCHKEY_REDIS=unix://$work/redis
+until "$work/latchkey" check >/dev/null 2>&1; do sleep 0.1; done
+
+holding() { # holding N COMMAND…: so many programs that run it again and again
+  local i
+  for ((i = 0; i < $1; i++)); do
+    (
+      child=
+      trap 'kill "$child" 2>/dev/null; exit' TERM
+      while :; do
+        "$work/latchkey" "${@:2}" >/dev/null 2>&1 &
+        child=$!
+        wait $child || true
+      done
+    ) &
+    jobs+=($!)
+  done
+}
+holding 4 run --lock invoices:2026-11 -- sleep 0.7
+holding 2 run --lock orders:42 -- sleep 3
+holding 1 run --lock report:daily -- sleep 60
+holding 3 sem run --name imports --permits 2 -- sleep 5
+"$work/latchkey" latch set warehouse:ready 3 >/dev/null
+sleep 2
+
+tmux -S "$work/tmux" -f /dev/null new-session -d -x 80 -y 14 "'$work/latchkey' top --every 1s"
+sleep 6
+tmux -S "$work/tmux" capture-pane -p >top.txt
+cat top.txt

@@ -1,0 +1,215 @@
+package latchkey
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+const (
+	// lookBatch is how many objects one script looks at.
+	lookBatch = 64
+	// lookFields is how many fields of a hash it tells.
+	lookFields = "65" // 64 owners, and the mode
+)
+
+// lookKeys are what look.lua names of an object.
+func (k *keys) lookKeys() []string {
+	tag := transport.HashTag(k.key)
+	return []string{k.key, k.token, k.queue, "redisson_lock_queue:" + tag, "latchkey_rw_writers:" + tag,
+		totalKey(tag), idsKey(k.key), latchKey(tag)}
+}
+
+// numsub is the command that counts who listens.
+func (c *Client) numsub() string {
+	if c.notifier.sharded {
+		return "SHARDNUMSUB"
+	}
+	return "NUMSUB"
+}
+
+// look looks at names that one master serves, all in one round trip. What is no object is left out.
+func (c *Client) look(ctx context.Context, m transport.Master, names []*keys) ([]Object, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	groups := c.lookGroups(names)
+	sent := make([][]string, len(groups))
+	for i, group := range groups {
+		for _, each := range group {
+			sent[i] = append(sent[i], each.lookKeys()...)
+		}
+	}
+	results, err := c.sender.SendEach(ctx, c.closing, m, lookAt, sent, []string{c.numsub(), lookFields})
+	if err != nil {
+		return nil, err
+	}
+	var all []Object
+	for i, group := range groups {
+		found, err := c.readLooks(ctx, results[i], group)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// lookGroups are the names that go together in a script: in a cluster those of one slot.
+func (c *Client) lookGroups(names []*keys) (groups [][]*keys) {
+	open := map[uint16]int{}
+	for _, each := range names {
+		slot := uint16(0)
+		if c.cluster {
+			slot = transport.KeySlot(each.key)
+		}
+		at, begun := open[slot]
+		if !begun || len(groups[at]) == lookBatch {
+			at = len(groups)
+			open[slot] = at
+			groups = append(groups, nil)
+		}
+		groups[at] = append(groups[at], each)
+	}
+	return groups
+}
+
+// readLooks takes the reply about a group apart. If the server refuses the whole, because a slot moves or
+// one of the keys may not be read, each is looked at by itself.
+func (c *Client) readLooks(ctx context.Context, result rueidis.RedisResult, group []*keys) ([]Object, error) {
+	var all []Object
+	if result.Error() != nil {
+		for _, each := range group {
+			o, err := c.lookOnce(ctx, each)
+			if err != nil {
+				return nil, err
+			}
+			if o.is() {
+				all = append(all, o)
+			}
+		}
+		return all, nil
+	}
+	replies, err := result.ToArray()
+	if err != nil || len(replies) != len(group) {
+		return nil, errors.Join(errReply, err)
+	}
+	for i, each := range group {
+		o, err := readLook(each, replies[i])
+		if err != nil {
+			return nil, err
+		}
+		if o.is() {
+			all = append(all, o)
+		}
+	}
+	return all, nil
+}
+
+// is reports whether it is an object, and nothing that stands beside one.
+func (o *Object) is() bool {
+	return o.Kind != KindNone && o.Kind != KindUnknown && !o.isDerived()
+}
+
+// derived are the beginnings of the keys that stand beside an object and could be taken for one, and
+// whether they are hashes. Those of other types cannot.
+var derived = map[string]bool{
+	"redisson_lock_token": false, "redisson_unlock_latch": false, "redisson_bqs": false,
+	"latchkey_sc_total": false, "latchkey_sc_reserve": false, "latchkey_op": false, "latchkey_permit_void": false,
+	"latchkey_fair": true, "latchkey_rw": true, "latchkey_latch": true,
+}
+
+var readLease = regexp.MustCompile(`:rwlock_timeout:[0-9]+$`)
+
+// isDerived reports whether the key stands beside an object, by its name and its type.
+func (o *Object) isDerived() bool {
+	isHash := o.Kind == KindLock || o.Kind == KindRWLock
+	if !isHash && strings.Contains(o.Key, "{") && readLease.MatchString(o.Key) {
+		return true
+	}
+	first, rest, _ := strings.Cut(o.Key, ":")
+	hash, is := derived[first]
+	return is && hash == isHash && strings.Contains(rest, "{")
+}
+
+// lookOnce looks at one name, whatever stands there.
+func (c *Client) lookOnce(ctx context.Context, names *keys) (Object, error) {
+	a, err := c.sender.Call(ctx, c.closing, lookAt, names.lookKeys(), []string{c.numsub(), lookFields})
+	if err != nil {
+		return Object{}, err
+	}
+	replies, err := a.Message.ToArray()
+	if err != nil || len(replies) != 1 {
+		return Object{}, errors.Join(errReply, err)
+	}
+	return readLook(names, replies[0])
+}
+
+// readLook takes apart what look.lua tells of one object.
+func readLook(names *keys, reply rueidis.RedisMessage) (Object, error) {
+	o := Object{Inspection: Inspection{Name: names.name, Key: names.key, Kind: KindNone}}
+	if reply.IsNil() {
+		return o, nil
+	}
+	parts, err := reply.ToArray()
+	if err != nil || len(parts) < 7 {
+		return o, errors.Join(errReply, err)
+	}
+	numbers := [3]int64{}
+	for i := range numbers {
+		var each error
+		numbers[i], each = parts[4+i].AsInt64()
+		err = errors.Join(err, each)
+	}
+	if err = errors.Join(err, o.readParts(parts)); err != nil {
+		return o, err
+	}
+	o.HolderCount, o.Queued, o.Listeners = len(o.Holders), int(numbers[1]), int(numbers[2])
+	if fields := int(numbers[0]); fields > lookedAt(parts[3]) {
+		o.HolderCount = fields
+		if o.Kind == KindRWLock {
+			o.HolderCount-- // the mode
+		}
+	}
+	if o.Kind == KindNumber && len(parts) == 11 {
+		err = o.readNumber(parts)
+	}
+	return o, err
+}
+
+// lookedAt is how many fields of a hash were told.
+func lookedAt(content rueidis.RedisMessage) int {
+	list, _ := content.ToArray()
+	return len(list) / 2
+}
+
+// readNumber tells a semaphore from a latch.
+func (o *Object) readNumber(parts []rueidis.RedisMessage) error {
+	content, _ := parts[3].AsStrSlice()
+	held, err1 := parts[8].AsInt64()
+	over, err2 := parts[9].AsInt64()
+	what, err3 := parts[10].ToString()
+	n, err4 := strconv.ParseInt(content[0], 10, 64)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return errors.Join(errReply, err)
+	}
+	if Kind(what) != KindSemaphore {
+		o.Kind, o.Count = cmp.Or(Kind(what), KindNumber), n
+		o.What = nouns[o.Kind]
+		return nil
+	}
+	o.Kind, o.What = KindSemaphore, nouns[KindSemaphore]
+	o.Available, o.HolderCount = int(n+over), int(held)
+	o.Total = o.Available + o.HolderCount
+	if total, err := parts[7].AsInt64(); err == nil && held == 0 {
+		o.Total, o.HolderCount = int(total), int(total)-o.Available
+	}
+	return nil
+}

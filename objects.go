@@ -1,0 +1,111 @@
+package latchkey
+
+import (
+	"context"
+	"iter"
+	"strings"
+)
+
+// Object is one lock, semaphore or latch as it was at one moment, whoever made it: this library,
+// Redisson, or another library whose locks are mutexes.
+type Object struct {
+	// Inspection is the name, the kind, who holds it, and the time until its key expires.
+	//
+	// Not everything can be told from what is stored. KindLock is a re-entrant, fenced, spin or fair
+	// lock; one that has a Token was fenced at some time. KindSemaphore is that of NewSemaphore or of
+	// NewPermitSemaphore. KindNumber is a semaphore or a latch that Redisson made,
+	// a semaphore of NewPermitSemaphore of which no permit is acquired, or a counter of an application. KindMutex with a token that [ParseOwner] refuses is a lock of
+	// another library, or data of an application that looks like one.
+	//
+	// Of a lock that more than 64 owners hold, Holders are some of them. Of a semaphore and a latch
+	// there are none. Name is "" if Options.NameMapper is set, which does not tell the name of a key.
+	Inspection
+
+	// HolderCount is how many owners hold a lock, or how many permits of a semaphore are acquired.
+	// A lock with more than 64 owners counts an owner that has guests several times.
+	HolderCount int
+
+	// Queued is how many wait in the queues of a lock on the server: owners that wait for a fair lock, or
+	// to write; of a mutex and of any other lock, clients of this library, each for all its goroutines.
+	// One that has died counts until others notice, a minute at most as a rule.
+	Queued int
+	// Listeners is how many clients listen for a release, or for the end of a latch. Those of Redisson do
+	// while they wait, for whatever object. Those of this library do for semaphores, read/write locks and
+	// latches, and for other locks beside strangers; they go on for some seconds after the
+	// last wait. In a cluster without sharded messages, only those on the same node are counted.
+	Listeners int
+
+	// Available is how many permits of a semaphore can be acquired, negative if it is a debt.
+	Available int
+	// Total is how many permits a semaphore has: Available, and those that are acquired.
+	Total int
+	// Count is how often a latch has to be counted down yet. Of KindNumber it is the number.
+	Count int64
+}
+
+// Waiters is how many wait for the object, as far as the server knows: Queued or Listeners, whichever is
+// more, since a client may do both. It is an estimate: more wait if goroutines stand behind the first of
+// their client, fewer if clients listen that have waited just now. [Client.Waiters] tells who stands in queues.
+func (o Object) Waiters() int { return max(o.Queued, o.Listeners) }
+
+// Objects walks all objects whose names match a pattern: locks that are held, semaphores, and latches
+// that are closed. In a pattern * stands for any text, ? for any character, [a-c] for one of several,
+// [^a] for any other; \ takes the meaning from the next character, which [QuotePattern] does for
+// a whole text. KeyPrefix is put in front; with Options.NameMapper the pattern is for keys. What stands beside
+// an object, such as its queue, is part of it. Other data is left out, but see [Object] for what
+// looks the same. A free lock is no key, and so no object; neither is a latch that is open.
+//
+// The walk asks the server for pieces of its keys (SCAN), and then looks at what matches: two round trips for
+// each piece of about 500 keys, whether they match or not. In a cluster it visits every
+// master. It blocks nobody for longer than a look at 64 objects takes, and keeps one piece in memory.
+//
+// The guarantees are those of SCAN. An object that is there from the beginning to the end is
+// yielded at least once; it may be yielded several times, so remember the Key if that matters. One that
+// comes or goes meanwhile may be yielded or not; one that is gone when it is looked at is not. Each Object is of one
+// moment, and all together are not. If the server is replaced meanwhile, or slots of a cluster have
+// moved, what may have been missed is walked again. Nobody notices a server that is replaced between two pieces under a
+// client that [New] borrowed; and in a cluster an object may be missed whose slot moves just then.
+//
+// An error ends the walk, and comes with a zero Object. It matches ErrInvalid for a pattern that is empty or
+// longer than MaxNameLength (nothing was sent), ErrUnavailable if a server could not be asked for
+// Options.RetryBudget or until ctx ended, ErrClosed, or is a *rueidis.RedisError if the server
+// refuses: SCAN needs a permission of its own. Close does not wait for a walk, but for the question that is
+// under way.
+func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		if pattern == "" || len(pattern) > MaxNameLength {
+			yield(Object{}, fail("objects", pattern, invalid("the pattern has %d bytes, not 1 to %d", len(pattern), MaxNameLength)))
+			return
+		}
+		w := walk{client: c, pattern: pattern, yield: yield}
+		if c.options.NameMapper == nil {
+			w.pattern = QuotePattern(c.options.KeyPrefix) + pattern
+		}
+		if err := w.all(ctx); err != nil && !w.stopped {
+			yield(Object{}, fail("objects", pattern, err))
+		}
+	}
+}
+
+// Object looks at one name as [Client.Objects] does, in one round trip. If no object is there, the kind is
+// KindNone, whatever else stands there: that is what Inspect tells. The errors are those of [Client.Inspect].
+func (c *Client) Object(ctx context.Context, name string) (Object, error) {
+	names, err := c.options.keysOf(name)
+	if err != nil {
+		return Object{}, fail("object", name, err)
+	}
+	if !c.begin() {
+		return Object{}, fail("object", name, ErrClosed)
+	}
+	defer c.working.Done()
+	o, err := c.lookOnce(ctx, names)
+	if err != nil {
+		return Object{}, fail("object", name, err)
+	}
+	return o, nil
+}
+
+var patternQuoter = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
+
+// QuotePattern returns the pattern for [Client.Objects] that matches text and nothing else.
+func QuotePattern(text string) string { return patternQuoter.Replace(text) }

@@ -1,0 +1,58 @@
+package latchkey
+
+import (
+	"context"
+	"strconv"
+)
+
+// Waiters lists the owners that wait in the queues of a lock, whatever kind of lock it is, in their
+// order; nil if there are none. Those of a fair lock come first, as [FairLock.Waiters] lists them. The
+// owners that wait for a mutex or another lock are those of clients of this library, one of each client,
+// whose other goroutines stand behind it in memory. Who waits in Redisson for a lock that is not fair, and who waits for a
+// semaphore, a latch, or to read, stands in no queue: [Object] has how many listen.
+//
+// It asks the server 500 waiters at a time. In a list of more than 500, waiters that come or go meanwhile may
+// be missing. It changes nothing. The errors are those of FairLock.Waiters.
+func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
+	all, err := c.NewFairLock(name).Waiters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names, _ := c.options.keysOf(name) // which the fair lock has found to be valid
+	if !c.begin() {
+		return nil, fail("waiters", name, ErrClosed)
+	}
+	defer c.working.Done()
+	listed := map[Owner]bool{}
+	for from := 0; ; from += waitersPage {
+		page, size, err := c.queueOf(ctx, names, from)
+		if err != nil {
+			return nil, fail("waiters", name, err)
+		}
+		for _, w := range page {
+			if !listed[w.Owner] {
+				listed[w.Owner] = true
+				all = append(all, w)
+			}
+		}
+		if int64(from+waitersPage) >= size {
+			return all, nil
+		}
+	}
+}
+
+// queueOf asks for one page of those who wait for a lock that is not fair.
+func (c *Client) queueOf(ctx context.Context, names *keys, from int) ([]Waiter, int64, error) {
+	sent := []string{names.queue, names.lookKeys()[4]}
+	a, err := c.sender.Call(ctx, c.closing, listWaiters, sent, []string{strconv.Itoa(from), strconv.Itoa(from + waitersPage - 1)})
+	if err != nil {
+		return nil, 0, c.wrongKind(ctx, names, KindLock, err)
+	}
+	page, size, err := readWaiters(a.Message)
+	for i, w := range page {
+		if w.Alive == 0 { // the queue does not say
+			page[i].Alive = NoExpiry
+		}
+	}
+	return page, size, err
+}

@@ -1,0 +1,141 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+const (
+	// walkPiece is how many keys SCAN looks at for one piece.
+	walkPiece = "512"
+	// walkRounds is how often a walk begins again, if servers are replaced all the time.
+	walkRounds = 16
+)
+
+// walk visits all keys of all masters.
+type walk struct {
+	client  *Client
+	pattern string // of keys
+	yield   func(Object, error) bool
+	stopped bool // the caller wants no more
+}
+
+// errReplaced means that a server may have been replaced by another, which knows no cursor of it.
+var errReplaced error = &subError{"latchkey: connections to the server break again and again", ErrUnavailable}
+
+// all visits all masters, until each that serves now has been visited while it served the same slots.
+func (w *walk) all(ctx context.Context) error {
+	failed := map[string]error{} // by the master that was visited, or nil
+	for range walkRounds {
+		masters, err := w.masters(ctx)
+		if err != nil {
+			return err
+		}
+		more := false
+		for _, m := range masters {
+			if err, visited := failed[m.ID]; visited && err == nil {
+				continue
+			} else if err != nil {
+				return err // it is still there, and not another in its place
+			}
+			if err = w.master(ctx, m); w.stopped || err != nil && !w.mayBeReplaced(err) {
+				return err
+			}
+			failed[m.ID], more = err, true
+		}
+		if !more {
+			return nil
+		}
+	}
+	return errReplaced
+}
+
+// mayBeReplaced reports whether another server may have taken the place of one that did not answer.
+func (w *walk) mayBeReplaced(err error) bool {
+	return w.client.cluster && !transport.Classify(err).Final() && !errors.Is(err, ErrClosed)
+}
+
+// masters asks who serves what.
+func (w *walk) masters(ctx context.Context) ([]transport.Master, error) {
+	if !w.client.begin() {
+		return nil, ErrClosed
+	}
+	defer w.client.working.Done()
+	return w.client.sender.Masters(ctx, w.client.closing)
+}
+
+// master visits one, from the beginning again if its cursor may have become worthless.
+func (w *walk) master(ctx context.Context, m transport.Master) error {
+	for range walkRounds {
+		began, cursor := m.Continuity(), "0"
+		for {
+			var found []Object
+			var err error
+			if found, cursor, err = w.client.piece(ctx, m, cursor, w.pattern); err != nil {
+				return err
+			}
+			for _, o := range found {
+				if w.stopped = !w.yield(o, nil); w.stopped {
+					return nil
+				}
+			}
+			if cursor == "0" || m.Continuity() != began {
+				break
+			}
+		}
+		if m.Continuity() == began {
+			return nil
+		}
+	}
+	return errReplaced
+}
+
+// piece asks a master for one piece of its keys, and looks at them. It returns the next cursor, "0" at
+// the end.
+func (c *Client) piece(ctx context.Context, m transport.Master, cursor, pattern string) ([]Object, string, error) {
+	if !c.begin() {
+		return nil, "", ErrClosed
+	}
+	defer c.working.Done()
+	reply, err := c.sender.AskMaster(ctx, c.closing, m, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+		// As a command of no kind, since a client may send what only reads to a replica.
+		return client.Do(ctx, client.B().Arbitrary("SCAN", cursor, "MATCH", pattern, "COUNT", walkPiece).Build())
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	parts, err := reply.ToArray()
+	if err != nil || len(parts) != 2 {
+		return nil, "", errors.Join(errReply, err)
+	}
+	next, err1 := parts[0].ToString()
+	found, err2 := parts[1].AsStrSlice()
+	if _, err = strconv.ParseUint(next, 10, 64); err != nil || err1 != nil || err2 != nil {
+		return nil, "", errors.Join(errReply, err, err1, err2)
+	}
+	objects, err := c.look(ctx, m, c.namesOf(found))
+	return objects, next, err
+}
+
+// namesOf are the names that keys stand for, without keys that no object can have.
+func (c *Client) namesOf(found []string) []*keys {
+	slices.Sort(found)
+	var all []*keys
+	for _, key := range slices.Compact(found) {
+		name, own := strings.CutPrefix(key, c.options.KeyPrefix)
+		if c.options.NameMapper != nil {
+			name = ""
+		}
+		if checkName(key) == nil && (c.options.NameMapper != nil || own && name != "") {
+			all = append(all, keysOfKey(name, key))
+		}
+	}
+	return all
+}

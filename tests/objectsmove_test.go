@@ -1,0 +1,124 @@
+package tests
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// walkAround walks, does something when the first object has come, and returns how often each came.
+func walkAround(t *testing.T, client *latchkey.Client, pattern string, do func()) map[string]int {
+	t.Helper()
+	seen := map[string]int{}
+	for o, err := range client.Objects(within(t, time.Minute), pattern) {
+		require.NoError(t, err)
+		assert.Equal(t, 1, o.HolderCount, o.Name)
+		seen[o.Name]++
+		if do != nil {
+			do()
+			do = nil
+		}
+	}
+	return seen
+}
+
+// Whatever part of a slot has moved, each object in it is found; and one that moves to a master that has been
+// visited already is found there.
+func TestMigration_nothing_is_missed_by_a_walk(t *testing.T) {
+	t.Parallel()
+	cluster := rig.NewCluster(t)
+	for half, which := range halves() {
+		t.Run(half, func(t *testing.T) {
+			t.Parallel()
+			client := connectCluster(t, cluster, latchkey.Options{})
+			tag := "{" + rig.Name(t) + "}"
+			names := []string{}
+			for _, k := range kinds {
+				mustLock(t, k.open(client, tag+k.name), latchkey.Lease(time.Hour))
+				names = append(names, tag+k.name)
+			}
+			moveKeys, finish := cluster.BeginMove(tag)
+			moveKeys(which)
+			seen := walkAround(t, client, tag+"*", func() {})
+			for _, name := range names {
+				assert.Contains(t, seen, name, "in a slot that is half moved")
+			}
+			seen = walkAround(t, client, tag+"*", func() {
+				moveKeys(rig.EveryKey)
+				finish()
+			})
+			for _, name := range names {
+				assert.Contains(t, seen, name, "in a slot that moves during the walk")
+			}
+		})
+	}
+}
+
+// A connection that breaks may lead to another server, for which the cursor means nothing: the walk begins
+// again, and nothing is missed.
+func TestObjectsAfterABrokenConnection(t *testing.T) {
+	t.Parallel()
+	server, prefix := rig.Shared(), rig.Name(t)+":"
+	if server.Embedded() {
+		t.Skip("the client of the embedded server is borrowed: its connections are not seen")
+	}
+	notInCluster(t, "the others go on")
+	tap := rig.NewTap(t, server)
+	client, maker := connectVia(t, server, tap.Addr()), connect(t, server)
+	const n = 1200
+	eachName(t, n, 16, func(name string) {
+		_, err := maker.NewLock(prefix+name).TryLock(t.Context(), latchkey.Lease(time.Hour))
+		assert.NoError(t, err)
+	})
+	seen := walkAround(t, client, allUnder(prefix), tap.Cut)
+	assert.Len(t, seen, n)
+	twice := 0
+	for i := range n {
+		if seen[prefix+"name-"+strconv.Itoa(i)] > 1 {
+			twice++
+		}
+	}
+	assert.Positive(t, twice, "the walk has begun again")
+}
+
+// A server that is replaced during the walk costs no object: what may have been missed is walked again.
+func TestFailover_during_a_walk(t *testing.T) {
+	t.Parallel()
+	const n = 1500
+	lock := func(client *latchkey.Client) {
+		eachName(t, n, 8, func(name string) {
+			_, err := client.NewLock(name).TryLock(t.Context(), latchkey.Lease(time.Hour))
+			assert.NoError(t, err)
+		})
+	}
+	t.Run("of a cluster", func(t *testing.T) {
+		t.Parallel()
+		cluster := rig.NewCluster(t)
+		client := connectCluster(t, cluster, latchkey.Options{})
+		lock(client)
+		assert.Len(t, walkAround(t, client, "name-*", func() { cluster.Failover("name-1") }), n)
+	})
+	t.Run("behind Sentinel", func(t *testing.T) {
+		t.Parallel()
+		group := rig.NewSentinel(t, 1)
+		client, err := latchkey.Connect(within(t, soon), group.URL(), latchkey.Options{RetryBudget: 10 * time.Second})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = client.Close(within(t, soon)) })
+		lock(client)
+		replica := rig.NewAdmin(t, group.Replicas()[0])
+		rig.Eventually(t, soon, "the replica has all", func() error {
+			if size := replica.Int("DBSIZE"); size < n {
+				return fmt.Errorf("%d of %d", size, n)
+			}
+			return nil
+		})
+		assert.Len(t, walkAround(t, client, "name-*", func() { group.Failover() }), n)
+	})
+}
