@@ -27,6 +27,8 @@ type ownership struct {
 
 	linesBehind
 
+	least *leastTime // for which the lock stays taken, or nil; set when it begins
+
 	mu    sync.Mutex // guards what follows
 	phase phase
 	echo  bool  // the message of our own release is to be overheard
@@ -87,7 +89,7 @@ func (o *ownership) beginWith(r *request, lease leaseTerm, acquired, now transpo
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.phase, o.doubt.queued = held, false
-	o.lease = lease
+	o.lease, o.least = lease, newLeastTime(r.atLeast, now)
 	o.holds.begin(r.renew, acquired)
 	o.beginTurn(r, token, passes, now)
 	o.planFrom(now)

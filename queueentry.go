@@ -141,7 +141,7 @@ func (a *acquisition) isEnough(granted time.Duration, from transport.Stamp) bool
 	if !a.renew && a.lease <= granted {
 		least = a.lease * 9 / 10
 	}
-	return c.confirmCalls == nil && a.maxHold == 0 && left > least
+	return c.confirmCalls == nil && a.maxHold == 0 && a.atLeast == 0 && left > least
 }
 
 // chooseNext makes the owner under which this client wants the lock again, when it releases it
