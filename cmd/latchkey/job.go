@@ -23,27 +23,36 @@ type job struct {
 	cmd   *cli.Command
 	wait  time.Duration
 	waits bool // wait is a limit; otherwise there is none
+	once  bool // one attempt, and no wait
 	lease time.Duration
 	grace time.Duration
 	argv  []string
 
-	thing       string // what it runs under, for messages
-	busy        string // why it was not let in
+	thing       string            // what it runs under, for messages
+	busy        string            // why it was not let in
+	refused     func(error) error // what becomes of that, or nil: exitNotAcquired
 	open        func(context.Context, *latchkey.Client) (door, error)
 	environment func(guard) []string
 }
 
 // jobFlags are those that all commands have which run a command.
 func jobFlags(thing string) []cli.Flag {
+	return append([]cli.Flag{
+		&cli.DurationFlag{Name: "wait", Usage: "give up after `TIME` with exit code 75", DefaultText: "wait for ever"},
+		&cli.BoolFlag{Name: "no-wait", Usage: "try once: the same as --wait 0s"},
+	}, guardFlags(thing)...)
+}
+
+// guardFlags are those of commands that do not wait, too.
+func guardFlags(thing string) []cli.Flag {
 	return []cli.Flag{
-		&cli.DurationFlag{Name: "wait", Usage: "give up after `TIME` with exit code 75; 0s tries once", DefaultText: "wait for ever"},
 		&cli.DurationFlag{Name: "lease", Usage: "`TIME` for which the " + thing + " outlives this program if it is killed", Value: latchkey.DefaultLease},
 		&cli.DurationFlag{Name: "grace", Usage: "`TIME` between SIGTERM and SIGKILL when the " + thing + " is lost", Value: defaultGrace},
 	}
 }
 
-// jobHelp is what is to be said of all of them.
-func jobHelp(thing string) string {
+// jobHelp is what is to be said of all of them. refused is the exit code without the thing, in words.
+func jobHelp(thing, refused string) string {
 	return fmt.Sprintf(`Standard input, output and error are the command's. SIGINT, SIGTERM, SIGHUP and
 SIGQUIT are passed on to the command and its children, SIGUSR1 and SIGUSR2 to
 the command alone. A signal that arrives before the %[1]s does ends the wait.
@@ -53,13 +62,13 @@ the command and its children get SIGTERM and, after --grace, SIGKILL. Children
 that made themselves a process group of their own are not reached.
 
 The command gets the terminal, if there is one. Ctrl-Z there stops the command
-but not this program: the %[1]s stays held, and no shell prompt comes back until
-the command is continued with SIGCONT.
+but not this program: the %[1]s stays held, and no shell prompt comes back
+until the command is continued with SIGCONT.
 
-Exit code: the command's own, or 128+n when signal n ended it; 75 when the %[1]s
-was not acquired in time; 76 when it was lost before the command ended; 127 and
-126 when the command was not found or cannot be executed; 69 when the server
-cannot be reached or does not answer; 64 for a mistake on the command line.`, thing)
+Exit code: the command's own, or 128+n when signal n ended it; %[2]s;
+76 when the %[1]s was lost before the command ended; 127 and 126 when
+the command was not found or cannot be executed; 69 when the server cannot be
+reached or does not answer; 64 for a mistake on the command line.`, thing, refused)
 }
 
 // jobFrom reads what jobFlags offers. The synopsis is how the user began.
@@ -68,20 +77,24 @@ func jobFrom(cmd *cli.Command, args []string, synopsis string) (job, error) {
 		cmd:   cmd,
 		wait:  cmd.Duration("wait"),
 		waits: cmd.IsSet("wait"),
+		once:  cmd.Bool("no-wait"),
 		lease: cmd.Duration("lease"),
 		grace: cmd.Duration("grace"),
 		argv:  cmd.Args().Slice(),
 	}
-	return j, j.check(args, synopsis)
-}
-
-func (j job) check(args []string, synopsis string) error {
 	switch {
 	case len(j.argv) == 0:
-		return usageError("run needs a command: latchkey %s -- CMD [ARGS…]", synopsis)
+		return j, usageError("run needs a command: latchkey %s -- CMD [ARGS…]", synopsis)
 	case !afterDashes(j.argv, args):
-		return usageError("put -- in front of the command: latchkey %s -- %s …", synopsis, j.argv[0])
-	case j.wait < 0 || j.grace < 0 || j.lease <= 0:
+		return j, usageError("put -- in front of the command: latchkey %s -- %s …", synopsis, j.argv[0])
+	case j.once && j.wait > 0:
+		return j, usageError("--no-wait and --wait %v exclude each other", j.wait)
+	}
+	return j, j.check()
+}
+
+func (j job) check() error {
+	if j.wait < 0 || j.grace < 0 || j.lease <= 0 {
 		return usageError("--wait and --grace must not be negative, and --lease must be positive")
 	}
 	return executable(j.argv[0])
@@ -149,7 +162,10 @@ func (j job) acquire(ctx context.Context, client *latchkey.Client) (guard, error
 		return nil, libraryError(err)
 	}
 	g, err := j.ask(ctx, d)
-	if errors.Is(err, latchkey.ErrNotAcquired) {
+	switch {
+	case errors.Is(err, latchkey.ErrNotAcquired) && j.refused != nil:
+		return nil, j.refused(err)
+	case errors.Is(err, latchkey.ErrNotAcquired):
 		return nil, exitWith(exitNotAcquired, "%s, waited %v", j.busy, j.wait)
 	}
 	return g, libraryError(err)
@@ -157,10 +173,10 @@ func (j job) acquire(ctx context.Context, client *latchkey.Client) (guard, error
 
 func (j job) ask(ctx context.Context, d door) (guard, error) {
 	switch {
+	case j.once, j.waits && j.wait == 0:
+		return d.tryEnter(ctx)
 	case !j.waits:
 		return d.enter(ctx)
-	case j.wait == 0:
-		return d.tryEnter(ctx)
 	default:
 		return d.enter(ctx, latchkey.Wait(j.wait))
 	}

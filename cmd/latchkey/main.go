@@ -3,6 +3,7 @@
 //
 //	latchkey demo                                     workers, one lock, a death, a proof
 //	latchkey run --lock NAME [flags] -- CMD [ARGS…]   run CMD while holding a lock
+//	latchkey cron [--at-least 1m] NAME -- CMD [ARGS…] run CMD once in a fleet
 //	latchkey inspect NAME [--json]                    who holds it, how often, how long
 //	latchkey unlock --force NAME [--kind mutex] [--json]
 //	                                                  take it away from its holders
@@ -23,7 +24,8 @@
 //
 // # Exit codes
 //
-//	  0  done; for run and sem run: the command's own code, whatever it is
+//	  0  done; for run, sem run and cron: the command's own code, whatever it is;
+//	     cron: it runs elsewhere, unless --conflict-exit-code says otherwise
 //	  1  the proof of the demo failed
 //	 64  the command line is wrong
 //	 69  the server cannot be reached, or refused
@@ -64,6 +66,7 @@ func app(args []string) *cli.Command {
 			demoCommand(),
 			victimCommand(),
 			runCommand(args),
+			cronCommand(args),
 			inspectCommand(),
 			unlockCommand(),
 			semCommand(args),
