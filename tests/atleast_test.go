@@ -177,51 +177,96 @@ func TestAtLeastWithAGuest(t *testing.T) {
 	}, reentrant, guests)
 }
 
-// Waiters get in when the time is over, and not before: those of the same client, of others, and those
+// Waiters get in when the time is over, and not before: those of the same client, those of others, and those
 // that read. They learn by messages when that is: no poll is near.
 func TestAtLeastKeepsWaitersOut(t *testing.T) {
 	t.Parallel()
-	const d = 1200 * time.Millisecond
-	eachKind(t, func(t *testing.T, k kind) {
-		t.Parallel()
-		server, name := rig.Shared(), rig.Name(t)
-		admin := rig.NewAdmin(t, server)
-		options := latchkey.Options{PollCeiling: 9 * time.Second, StaleWaiterTimeout: 9 * time.Second, Lease: 20 * time.Second}
-		client, other := connect(t, server, options), connect(t, server, options)
-		hold, at := take(t, admin, k.open(client, name), d)
-		ctx := within(t, 4*soon)
-		waiters := []anyLock{k.open(other, name), k.open(client, name), k.open(client, name)}
-		if k.sided {
-			waiters = append(waiters, other.NewRWLock(name).Reader())
-		}
-		entered := make(chan time.Time, len(waiters))
-		for _, lock := range waiters {
-			go func() {
-				hold, err := lock.Lock(ctx)
-				entered <- time.Now()
-				if assert.NoError(t, err) {
-					assert.NoError(t, hold.Unlock(context.Background()))
+	for where, own := range map[string]bool{"of the same client": true, "of another client": false} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			eachKind(t, func(t *testing.T, k kind) {
+				t.Parallel()
+				keepsWaitersOut(t, k, own)
+			})
+		})
+	}
+}
+
+func keepsWaitersOut(t *testing.T, k kind, own bool) {
+	const d, ceiling = 1200 * time.Millisecond, 9 * time.Second
+	server, name := rig.Shared(), rig.Name(t)
+	admin := rig.NewAdmin(t, server)
+	options := latchkey.Options{PollCeiling: ceiling, StaleWaiterTimeout: ceiling, Lease: 20 * time.Second, Turn: latchkey.MaxTurn}
+	client, waiting := connect(t, server, options), connect(t, server, options)
+	hold, at := take(t, admin, k.open(client, name), d)
+	if own {
+		waiting = client
+	}
+	waiters := []anyLock{k.open(waiting, name), k.open(waiting, name)}
+	if k.sided {
+		waiters = append(waiters, waiting.NewRWLock(name).Reader())
+	}
+	entered := make(chan time.Time, len(waiters))
+	for _, lock := range waiters {
+		go func() {
+			hold, err := lock.Lock(within(t, 4*soon))
+			entered <- time.Now()
+			if assert.NoError(t, err) {
+				assert.NoError(t, hold.Unlock(context.Background()))
+			}
+		}()
+	}
+	if k.messages && !own {
+		parked(t, admin, name)
+	}
+	mustUnlock(t, hold)
+	first := rig.Await(t, 4*soon, "the first waiter", entered)
+	for range waiters[1:] {
+		rig.Await(t, 4*soon, "the next waiter", entered)
+	}
+	assert.GreaterOrEqual(t, first.Sub(at.before), d, "not before")
+	late, most := first.Sub(at.after.Add(d)), leeway
+	t.Logf("the first %v after the end", late.Round(time.Millisecond))
+	if k.sided { // readers ask thrice a StaleWaiterTimeout
+		most += ceiling / 3
+	}
+	assert.Less(t, late, most)
+	rig.Eventually(t, soon, "the lock is free", free(admin, name))
+}
+
+// The option of who has waited holds as well: a release gives a lock for a short time only, and a hold that is
+// passed on inside a client has what is left of a lease.
+func TestAtLeastOfAWaiter(t *testing.T) {
+	t.Parallel()
+	for where, own := range map[string]bool{"of the same client": true, "of another client": false} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			eachKind(t, func(t *testing.T, k kind) {
+				t.Parallel()
+				server, name := rig.Shared(), rig.Name(t)
+				admin := rig.NewAdmin(t, server)
+				client, waiting := connect(t, server, latchkey.Options{Turn: latchkey.MaxTurn}), connect(t, server)
+				hold := mustLock(t, k.open(client, name))
+				if own {
+					waiting = client
 				}
-			}()
-		}
-		if k.messages {
-			parked(t, admin, name)
-		}
-		mustUnlock(t, hold)
-		first := rig.Await(t, 4*soon, "the first waiter", entered)
-		for range waiters[1:] {
-			rig.Await(t, 4*soon, "the next waiter", entered)
-		}
-		assert.GreaterOrEqual(t, first.Sub(at.before), d, "not before")
-		late := first.Sub(at.after.Add(d))
-		t.Logf("the first %v after the end", late.Round(time.Millisecond))
-		ceiling := leeway
-		if k.sided { // whose waiters ask thrice a StaleWaiterTimeout
-			ceiling += 3 * time.Second
-		}
-		assert.Less(t, late, ceiling)
-		rig.Eventually(t, soon, "the lock is free", free(admin, name))
-	})
+				waiter := lockInBackground(within(t, soon), k.open(waiting, name), latchkey.AtLeast(time.Minute))
+				if k.messages && !own {
+					parked(t, admin, name)
+				}
+				rest(20 * time.Millisecond) // and in line, most likely
+				at := stayTaken{admin: admin, name: name, d: time.Minute, before: time.Now()}
+				mustUnlock(t, hold)
+				next := rig.Await(t, soon, "the waiter", waiter)
+				at.after = time.Now()
+				require.NoError(t, next.err)
+				at.stays(t)
+				mustUnlock(t, next.hold)
+				at.stays(t)
+				at.ends(t)
+			})
+		})
+	}
 }
 
 // Close ends holds, and leaves their locks taken.
