@@ -134,6 +134,33 @@ func ExampleLock_TryLock() {
 	// <nil>
 }
 
+// A job that each instance of a service starts at the same time, by its own clock, is done once. The
+// lock stays taken for a minute, although the job is done at once: an instance whose clock is behind
+// finds it taken.
+func ExampleAtLeast() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	cleanUp := func(instance string) {
+		err := client.NewLock("clean-up").Do(ctx, func(context.Context) error {
+			fmt.Println(instance, "cleans up")
+			return nil
+		}, latchkey.AtLeast(time.Minute), latchkey.Wait(time.Millisecond))
+		switch {
+		case errors.Is(err, latchkey.ErrNotAcquired):
+			fmt.Println(instance, "has nothing to do")
+		case err != nil:
+			fmt.Println(instance, "failed:", err)
+		}
+	}
+	cleanUp("a")
+	cleanUp("b") // three seconds later
+	// Output:
+	// a cleans up
+	// b has nothing to do
+}
+
 // A store that remembers the largest token refuses a holder that lost the lock and has not
 // noticed yet.
 func ExampleFencedLock() {

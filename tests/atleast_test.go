@@ -219,6 +219,7 @@ func keepsWaitersOut(t *testing.T, k kind, own bool) {
 	if k.messages && !own {
 		parked(t, admin, name)
 	}
+	rest(100 * time.Millisecond) // in line, most likely
 	mustUnlock(t, hold)
 	first := rig.Await(t, 4*soon, "the first waiter", entered)
 	for range waiters[1:] {
