@@ -167,13 +167,13 @@ func (fairProtocol) releaseCall(o *ownership, count int, raise int64, args []str
 	return call{fairRelease, o.lock.fairKeys(), o.client.fairArgs(args, o.lock.keys)}
 }
 
-func (fairProtocol) earlyCall(o *ownership) call {
+func (p fairProtocol) earlyCall(o *ownership) call {
 	waiting := "0"
 	if o.mayWait() {
 		waiting = "1"
 	}
 	args := []string{o.wire, "", o.guestID, o.lock.channel, o.client.publish, waiting}
-	return call{fairEarly, o.lock.fairKeys(), o.client.fairArgs(args, o.lock.keys)}
+	return call{fairEarly, o.lock.fairKeys(), append(o.client.fairArgs(args, o.lock.keys), p.waiters.shift)}
 }
 
 // fairArgs appends what a script has to know to pass a fair lock on.

@@ -9,13 +9,15 @@
 -- ARGV[3] '' if the owner was made by this client, or the name of its part
 -- ARGV[4] channel of the lock, with which those of the waiters begin; ARGV[5] PUBLISH or SPUBLISH
 -- ARGV[6] to ARGV[10] as ARGV[7] to ARGV[11] of fair_release.lua
+-- ARGV[11] ms for which a waiter of Redisson keeps its place when it could have the lock
 --
 -- Reply   as that of lock_release_early.lua
 --
--- The first of the queue is told to ask: at once on its own channel, which a waiter of Redisson needs
--- to learn how long the lock stays taken, and its client of this library when that is over.
+-- The first of the queue is told to ask: its client of this library when the lock is free, a waiter of
+-- Redisson at once. That one sleeps until the time in its deadline, which it has set for the lease that
+-- the lock had; so its deadline becomes what it would set now.
 --
--- Cost: 9 commands at most, and what fair_release.lua needs to take an owner out of the queue. Works on a
+-- Cost: 12 commands at most, and what fair_release.lua needs to take an owner out of the queue. Works on a
 -- server that is out of memory. Idempotent: the owner is gone after the first time; on a lock of
 -- somebody else it does nothing.
 local key, queue, deadlines, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -41,6 +43,10 @@ local function tellFirst()
   local head = redis.call('lindex', queue, '0')
   if not head then
     return 0
+  end
+  if not redis.call('hget', notes, head) then
+    clock()
+    redis.call('zadd', deadlines, 'xx', 'lt', string.format('%.0f', now + left + ARGV[11]), head)
   end
   local client = string.match(head, '^(.*):') or head
   tell(publish, clients .. client .. suffix, 'ask ' .. left + 1 .. ' ' .. head .. ' ' .. key)

@@ -39,7 +39,7 @@ func (at stayTaken) stays(t *testing.T) {
 	t.Helper()
 	left := at.admin.PTTL(at.name)
 	if until := at.before.Add(at.d); time.Now().Before(until) {
-		assert.GreaterOrEqual(t, left, time.Until(until)-time.Millisecond)
+		assert.GreaterOrEqual(t, left, time.Until(until)-3*time.Millisecond, "but for rounding")
 	}
 }
 
@@ -203,7 +203,7 @@ func keepsWaitersOut(t *testing.T, k kind, own bool) {
 		waiting = client
 	}
 	waiters := []anyLock{k.open(waiting, name), k.open(waiting, name)}
-	if k.sided {
+	if k.sided && own {
 		waiters = append(waiters, waiting.NewRWLock(name).Reader())
 	}
 	entered := make(chan time.Time, len(waiters))
@@ -228,7 +228,7 @@ func keepsWaitersOut(t *testing.T, k kind, own bool) {
 	assert.GreaterOrEqual(t, first.Sub(at.before), d, "not before")
 	late, most := first.Sub(at.after.Add(d)), leeway
 	t.Logf("the first %v after the end", late.Round(time.Millisecond))
-	if k.sided { // readers ask thrice a StaleWaiterTimeout
+	if k.sided && own { // readers ask thrice a StaleWaiterTimeout
 		most += ceiling / 3
 	}
 	assert.Less(t, late, most)
@@ -458,8 +458,10 @@ func TestAtLeastWithOtherOptions(t *testing.T) {
 	require.NoError(t, err)
 	mustUnlock(t, write)
 	require.NoError(t, read.Err(), "who reads reads on")
-	_, err = both.Reader().Lock(read.Context(t.Context()))
+	again, err := both.Reader().Lock(read.Context(t.Context()))
 	require.NoError(t, err, "and may enter again")
+	require.Equal(t, "2", admin.Text("HGET", name+"3", read.Owner().String()))
+	mustUnlock(t, again)
 	_, err = both.Reader().TryLock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	mustUnlock(t, read)
