@@ -143,15 +143,18 @@ func ExampleAtLeast() {
 	defer done()
 
 	cleanUp := func(instance string) {
-		err := client.NewLock("clean-up").Do(ctx, func(context.Context) error {
-			fmt.Println(instance, "cleans up")
-			return nil
-		}, latchkey.AtLeast(time.Minute), latchkey.Wait(time.Millisecond))
+		hold, err := client.NewLock("clean-up").TryLock(ctx, latchkey.AtLeast(time.Minute))
 		switch {
 		case errors.Is(err, latchkey.ErrNotAcquired):
 			fmt.Println(instance, "has nothing to do")
+			return
 		case err != nil:
-			fmt.Println(instance, "failed:", err)
+			fmt.Println(instance, "does not know:", err)
+			return
+		}
+		fmt.Println(instance, "cleans up")
+		if err := hold.Unlock(ctx); err != nil {
+			fmt.Println(err)
 		}
 	}
 	cleanUp("a")

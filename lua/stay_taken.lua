@@ -28,11 +28,11 @@ local function stay(rest)
     return 'HELD'
   end
   local ttl = redis.call('pttl', key)
-  if kept == 0 and (ttl < 0 or ttl > rest) then
+  if ttl < 0 or kept == 0 and ttl > rest then
     ttl = rest
-    redis.call('pexpire', key, ttl)
   end
   redis.call('hset', key, owner .. ':kept', 1)
+  redis.call('pexpire', key, ttl)
   redis.call('hdel', key, owner, owner .. '@', owner .. '@kept', owner .. '@' .. me)
   return ttl
 end

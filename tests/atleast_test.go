@@ -101,7 +101,7 @@ func TestAtLeastOutlivesUnlock(t *testing.T) {
 		assert.True(t, i.Locked())
 		assert.Equal(t, []latchkey.Holder{{Owner: owner, Count: 1, Write: k.sided, Kept: true}}, i.Holders)
 
-		gone, err := other.ForceUnlock(t.Context(), name)
+		gone, err := other.ForceUnlock(within(t, soon), name)
 		require.NoError(t, err)
 		assert.True(t, gone)
 		mustUnlock(t, mustLock(t, lock))
@@ -466,6 +466,16 @@ func TestAtLeastWithOtherOptions(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	mustUnlock(t, read)
 	at.stays(t)
+
+	both = client.NewRWLock(name + "4")
+	write, at = take(t, admin, both.Writer(), time.Second)
+	read, err = both.Reader().Lock(write.Context(t.Context()))
+	require.NoError(t, err)
+	mustUnlock(t, write)
+	other := mustLock(t, connect(t, server).NewRWLock(name+"4").Reader())
+	assert.GreaterOrEqual(t, time.Since(at.before), at.d, "not before, and although the other reads on")
+	mustUnlock(t, read)
+	mustUnlock(t, other)
 }
 
 // Nothing but an owner stands in Redis, as Redisson knows it, and those who listen are told to ask.
