@@ -48,6 +48,9 @@ func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) 
 		return a
 	}
 	a.request, a.fault = newRequest(p.client.options.Lease, waits, settings)
+	if a.fault == nil && a.atLeast > 0 {
+		a.fault = p.checkAtLeast(&a.request)
+	}
 	if a.fault == nil && !p.spec.reentrant && a.by != nil {
 		a.fault = invalid("%s is not re-entrant and has no use for By", nouns[p.spec.family])
 	}

@@ -74,6 +74,8 @@ func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, se
 		err = l.fault()
 	case err == nil && r.by != nil:
 		err = invalid("By does not apply to several locks: owners of different clients have nothing in common")
+	case err == nil && r.atLeast > 0:
+		err = errNoAtLeast
 	}
 	if err != nil {
 		return nil, fail(verb, l.Name(), err)

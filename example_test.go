@@ -134,6 +134,36 @@ func ExampleLock_TryLock() {
 	// <nil>
 }
 
+// A job that each instance of a service starts at the same time, by its own clock, is done once. The
+// lock stays taken for a minute, although the job is done at once: an instance whose clock is behind
+// finds it taken.
+func ExampleAtLeast() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	cleanUp := func(instance string) {
+		hold, err := client.NewLock("clean-up").TryLock(ctx, latchkey.AtLeast(time.Minute))
+		switch {
+		case errors.Is(err, latchkey.ErrNotAcquired):
+			fmt.Println(instance, "has nothing to do")
+			return
+		case err != nil:
+			fmt.Println(instance, "does not know:", err)
+			return
+		}
+		fmt.Println(instance, "cleans up")
+		if err := hold.Unlock(ctx); err != nil {
+			fmt.Println(err)
+		}
+	}
+	cleanUp("a")
+	cleanUp("b") // three seconds later
+	// Output:
+	// a cleans up
+	// b has nothing to do
+}
+
 // A store that remembers the largest token refuses a holder that lost the lock and has not
 // noticed yet.
 func ExampleFencedLock() {

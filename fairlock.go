@@ -48,8 +48,8 @@ func newFairLock(c *Client, fenced bool, name string) *FairLock {
 
 // Lock acquires the lock in its turn: it waits until nobody holds the lock and everybody who
 // asked for it before, in any process, has had it or has left; until ctx ends or the time of
-// [Wait] is over; with neither, without a limit. The other options are [Lease], [MaxHold] and
-// [By].
+// [Wait] is over; with neither, without a limit. The other options are [Lease], [MaxHold],
+// [AtLeast] and [By].
 //
 // The place in the queue is that of the first attempt that reached the server. It is kept
 // for as long as this process is alive and reaches the server, and is taken again, in
@@ -91,7 +91,8 @@ func (l *FairLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 }
 
 // TryLock makes one attempt to acquire the lock. It does not join the queue, and succeeds only
-// if nobody holds the lock and nobody waits for it. The options are [Lease], [MaxHold] and [By].
+// if nobody holds the lock and nobody waits for it. The options are [Lease], [MaxHold],
+// [AtLeast] and [By].
 //
 // ErrNotAcquired means that somebody else holds the lock or waits for it; a waiter that has
 // died counts until it has been silent for Options.StaleWaiterTimeout.
@@ -162,8 +163,17 @@ func (fairProtocol) releaseCall(o *ownership, count int, raise int64, args []str
 	if o.mayWait() {
 		waiting = "1"
 	}
-	args = append(args, o.wire, strconv.Itoa(count), o.guestID, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10), waiting)
+	args = append(args, o.wire, strconv.Itoa(count), o.guestID(), o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10), waiting)
 	return call{fairRelease, o.lock.fairKeys(), o.client.fairArgs(args, o.lock.keys)}
+}
+
+func (p fairProtocol) earlyCall(o *ownership) call {
+	waiting := "0"
+	if o.mayWait() {
+		waiting = "1"
+	}
+	args := []string{o.wire, "", o.guestID(), o.lock.channel, o.client.publish, waiting}
+	return call{fairEarly, o.lock.fairKeys(), append(o.client.fairArgs(args, o.lock.keys), p.waiters.shift)}
 }
 
 // fairArgs appends what a script has to know to pass a fair lock on.

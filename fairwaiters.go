@@ -86,7 +86,7 @@ type fairAttempter struct {
 // attempt is part of [attempter]. An owner that another client has made is none of ours, and the
 // server would tell that client.
 func (f fairAttempter) attempt(ctx context.Context, round int) (left time.Duration, err error) {
-	if f.ownership.guestID == "" {
+	if !f.ownership.isGuest {
 		f.waiters.setGrantable(f.waiter, f.waiters.client.handover.listens(f.ownership))
 	}
 	return f.acquisition.attempt(ctx, round)
@@ -98,7 +98,7 @@ func (f fairAttempter) attempt(ctx context.Context, round int) (left time.Durati
 func (f fairAttempter) pause(_ *waitQueue, _ int, left time.Duration) time.Duration {
 	c := f.waiters.client
 	f.reportNoExpiry(left)
-	if f.ownership.guestID == "" {
+	if !f.ownership.isGuest {
 		c.handover.listen(f.ownership)
 	}
 	if f.waiters.isBehind(f.waiter) {

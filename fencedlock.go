@@ -26,8 +26,8 @@ func (c *Client) NewFencedLock(name string) *FencedLock {
 }
 
 // Lock acquires the lock, and waits while somebody else holds it: until ctx ends or the time
-// of [Wait] is over; with neither, without a limit. The other options are [Lease], [MaxHold]
-// and [By].
+// of [Wait] is over; with neither, without a limit. The other options are [Lease], [MaxHold],
+// [AtLeast] and [By].
 //
 // [Hold.Token] of the result is larger than the token of every earlier hold, as long as the
 // server keeps its counter ([Options.TimeFencing] helps when it does not). Pass it to the
@@ -65,8 +65,8 @@ func (l *FencedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, er
 }
 
 // TryLock makes one attempt to acquire the lock and does not wait for its holder. The options
-// are [Lease], [MaxHold] and [By]. [Hold.Token] of the result is larger than that of every
-// earlier hold; a re-entry has the token of the hold that it enters.
+// are [Lease], [MaxHold], [AtLeast] and [By]. [Hold.Token] of the result is larger than that of
+// every earlier hold; a re-entry has the token of the hold that it enters.
 //
 // ErrNotAcquired means that somebody else holds the lock.
 // ErrUnavailable means that the server could not be asked: an attempt that meets a server in

@@ -100,10 +100,10 @@ func (c *Client) evictions(names *keys, i Inspection) []call {
 		return c.rwEvictions(names, i.Holders)
 	case KindMutex:
 		return []call{{mutexRelease, names.queued(),
-			c.handover.args([]string{i.Holders[0].Owner.String(), names.channel, c.publish}, names, "", "", 0)}}
+			c.handover.args([]string{i.Holders[0].field(), names.channel, c.publish}, names, "", "", 0)}}
 	default:
 		// It may be a fair lock, whose waiters listen elsewhere.
-		owner := i.Holders[0].Owner.String()
+		owner := i.Holders[0].field()
 		fair := []string{owner, "-1", "", c.publish, names.channel, "0", "0"}
 		lock := []string{owner, names.channel, "-1", "", "0", c.publish}
 		return []call{

@@ -307,7 +307,7 @@ func (h *handover) giveBack(kind, owner, key string) {
 	}
 	lock := &primitive{}
 	lock.initOf(h.client, spec, keysOfKey(key, key))
-	o := h.client.registry.build(lock, name, 0, "")
+	o := h.client.registry.build(lock, name, 0, false)
 	h.client.sender.Background(func() {
 		h.client.undo.add(o.lastRelease(), undoPlan{key: key, lease: h.client.options.StaleWaiterTimeout})
 	})

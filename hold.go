@@ -95,7 +95,7 @@ func (h *Hold) Lost() <-chan struct{} {
 }
 
 // Unlock gives the hold back; the last one of its owner frees the lock, or gives it to a
-// waiter. It works although ctx has ended: only the values of ctx are used, and the
+// waiter, or leaves it taken for what is left of [AtLeast]. It works although ctx has ended: only the values of ctx are used, and the
 // time is bounded by Options.RetryBudget instead.
 //
 // If goroutines of this client wait for the lock, Unlock may pass it to the first of them in

@@ -91,6 +91,9 @@ func TestRequests(t *testing.T) {
 		"negative wait":   {Wait(-1)},
 		"zero limit":      {MaxHold(0)},
 		"no owner":        {By(Owner{})},
+		"zero least":      {AtLeast(0)},
+		"lease too short": {Lease(time.Second), AtLeast(2 * time.Second)},
+		"limit too short": {AtLeast(2 * time.Second), MaxHold(time.Second)},
 		"no option":       {nil},
 		"no wait":         {Wait(0)},
 		"lease too long":  {Lease(2 * time.Second), MaxHold(time.Second)},
@@ -103,6 +106,10 @@ func TestRequests(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, r.waits && r.renew)
 	require.Equal(t, time.Second, r.lease, "the first lease does not pass the limit")
+	r, err = newRequest(time.Minute, true, settingsOf([]LockOption{AtLeast(time.Hour), MaxHold(2 * time.Hour)}))
+	require.NoError(t, err)
+	require.Equal(t, time.Hour, r.lease, "the first lease outlives a crash")
+	require.Equal(t, time.Minute, r.renewLease)
 }
 
 func TestLeases_round_up(t *testing.T) {

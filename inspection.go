@@ -130,10 +130,7 @@ func (i *Inspection) recognize(redisType string, content []string) {
 	case isNumber(content[0]):
 		i.Kind = KindNumber
 	case isToken(content[0], expires):
-		i.Kind, i.Holders = KindMutex, []Holder{{Owner: ownerOf(content[0]), Count: 1}}
-	}
-	if i.Kind == KindRWLock {
-		markWriters(i.Holders)
+		i.Kind, i.Holders = KindMutex, []Holder{holderOf(content[0], 1, false)}
 	}
 	slices.SortFunc(i.Holders, func(a, b Holder) int { return strings.Compare(a.Owner.String(), b.Owner.String()) })
 	if i.What = nouns[i.Kind]; i.What == "" {
@@ -154,12 +151,4 @@ func (c *Client) wrongKind(ctx context.Context, names *keys, want Kind, err erro
 		return &kindError{nouns[want] + ", but a key that belongs to it holds something else", err}
 	}
 	return notA(want, i.What, err)
-}
-
-// markWriters tells the two sides of a read/write lock apart.
-func markWriters(list []Holder) {
-	for i := range list {
-		text, write := strings.CutSuffix(list[i].Owner.String(), ":write")
-		list[i].Owner, list[i].Write = ownerOf(text), write
-	}
 }

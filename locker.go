@@ -24,8 +24,8 @@ type Locker interface {
 }
 
 // Lock acquires the lock, and waits while somebody else holds it: until ctx ends or the time
-// of [Wait] is over; with neither, without a limit. The other options are [Lease], [MaxHold]
-// and [By].
+// of [Wait] is over; with neither, without a limit. The other options are [Lease], [MaxHold],
+// [AtLeast] and [By].
 //
 // The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after
 // Lock returns does not affect the hold. If ctx carries a hold of this lock
@@ -58,7 +58,7 @@ func (p *primitive) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 }
 
 // TryLock makes one attempt to acquire the lock and does not wait for its holder. The options
-// are [Lease], [MaxHold] and [By].
+// are [Lease], [MaxHold], [AtLeast] and [By].
 //
 // ErrNotAcquired means that somebody else holds the lock. ErrUnavailable means that the
 // server could not be asked: an attempt that meets a server in trouble (silent, loading,

@@ -88,12 +88,16 @@ func lockOperations(p *primitive) []func() {
 			c.cmd.Send(context.Background(), p.client.rueidis, c.keys, c.args)
 		}
 	}
-	return []func(){
+	operations := []func(){
 		send(func(a *acquisition) call { return p.spec.protocol.acquireCall(a, 1, 0) }),
 		send(func(a *acquisition) call { return p.spec.protocol.acquireCall(a, 1, 1) }),
 		send(func(a *acquisition) call { return p.spec.protocol.releaseCall(a.ownership, 0, 0, nil) }),
 		send(func(a *acquisition) call { return p.spec.protocol.renewalCall(a.ownership, a.lease) }),
 	}
+	if early, is := p.spec.protocol.(earlyReleaser); is {
+		operations = append(operations, send(func(a *acquisition) call { return early.earlyCall(a.ownership).earlyFor(time.Second) }))
+	}
+	return operations
 }
 
 func semaphoreOperations(c *Client) []func() {

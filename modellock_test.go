@@ -22,6 +22,7 @@ type lockModel struct {
 	parties []*party
 	java    []*javaThread
 	queue   *queueReference
+	kept    *keptReference
 
 	before    entry  // the lock as it was after the last step
 	token     int64  // the largest that was given
@@ -48,6 +49,7 @@ func newLockModel(w *world, kindOf func(*Client) *spec) *lockModel {
 				newOwnership: func() *ownership { return c.registry.fresh(lock) }})
 		}
 	}
+	m.kept = &keptReference{w: w, lock: m.lock}
 	if kind.passes {
 		m.queue = &queueReference{w: w, lock: m.lock}
 	}
@@ -86,7 +88,7 @@ func (m *lockModel) addGuest(c *Client, host *party) {
 		if host.t != nil {
 			owner = host.t.owner()
 		}
-		return c.registry.build(lock, owner, number, Owner{client: c.id, number: number}.String())
+		return c.registry.build(lock, owner, number, true)
 	}
 	m.add(guest)
 }
@@ -113,6 +115,7 @@ func (m *lockModel) actions() []modelAction {
 	actions := []modelAction{
 		{"act", 50, func(d dice) { m.parties[d[0]%len(m.parties)].act(d) }},
 		{"renew", 10, func(d dice) { renewAll(m.w, m.parties[d[0]%len(m.parties):], d.fate()) }},
+		{"early", 8, func(d dice) { m.kept.release(m.parties[d[0]%len(m.parties)], d) }},
 		{"late", 8, func(d dice) { m.w.deliver(d[0]) }},
 		{"wait", 12, func(d dice) { m.w.advance(modelPause(d)) }},
 		{"crash", 3, func(d dice) { m.parties[d[0]%len(m.parties)].crash() }},
@@ -171,6 +174,7 @@ func (m *lockModel) damage(d dice) {
 
 // excuse lets holds end that something outside has ended.
 func (m *lockModel) excuse() {
+	m.kept.forget()
 	for _, p := range m.parties {
 		p.excused = p.t != nil && p.phase != acquiring
 	}
@@ -220,6 +224,10 @@ func (m *lockModel) check() {
 			alone(j.name, j.owner)
 		}
 	}
+	for _, each := range m.kept.live() {
+		alone("the former holder", each.owner) // of whom guests may be in
+	}
+	m.kept.check()
 }
 
 // stands checks that the server knows of a hold, for as long as the client relies on it.
@@ -231,8 +239,8 @@ func (m *lockModel) stands(p *party, lock entry) {
 			m.w.fail("the server does not know of the hold of %s", p.name)
 		}
 		mine = 1
-	case p.t.guestID != "":
-		mine = lock.count(p.t.wire + "@" + p.t.guestID)
+	case p.t.isGuest:
+		mine = lock.count(p.t.wire + "@" + p.t.guestID())
 	}
 	if mine < 1 {
 		m.w.fail("the server does not know of the hold of %s", p.name)

@@ -391,7 +391,7 @@ func (p *party) act(d dice) {
 		p.settle(false, fate)
 	case p.owing && d[1]%2 == 0:
 		p.settle(p.holds(), fate)
-	case p.queue != nil && p.lock.spec.passes && len(p.grips) == 1 && p.t.guestID == "" && p.t.doubt.acquisition == nil && d[1]%5 == 4:
+	case p.queue != nil && p.lock.spec.passes && len(p.grips) == 1 && !p.t.isGuest && p.t.doubt.acquisition == nil && d[1]%5 == 4:
 		p.releaseFor(fate)
 	case p.lock.spec.reentrant && len(p.grips) < 4 && d[1]%5 < 2:
 		p.enter(modelLeases[d[2]%len(modelLeases)], fate)

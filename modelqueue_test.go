@@ -141,7 +141,7 @@ func (r *queueReference) giveBack(owner string, fate int) {
 	name := ownerOf(owner)
 	for _, c := range r.w.clients {
 		if c.id == name.client {
-			o := c.registry.build(newPrimitive(c, r.lock.spec, modelName), name, 0, "")
+			o := c.registry.build(newPrimitive(c, r.lock.spec, modelName), name, 0, false)
 			m := &message{what: owner + " is not wanted", words: r.w.words(o.protocol.releaseCall(o, 0, 0, nil)), light: true}
 			m.answered, m.silent = func(any) {}, func() {}
 			r.watch(m, "")

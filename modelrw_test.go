@@ -13,6 +13,7 @@ type rwModel struct {
 	writes  map[*javaThread]bool // those of them that write
 
 	queue  *queueReference
+	kept   *keptReference
 	before []entry
 }
 
@@ -32,6 +33,7 @@ func newRWModel(w *world) model {
 		m.add(&party{w: w, name: fmt.Sprintf("W%dr", i+1), lock: read, writer: writer,
 			newOwnership: func() *ownership { return c.registry.nested(read, writer.t) }})
 	}
+	m.kept = &keptReference{w: w, lock: m.lock}
 	m.queue = &queueReference{w: w, lock: m.lock}
 	for _, p := range m.parties {
 		p.queue = m.queue
@@ -58,6 +60,7 @@ func (m *rwModel) actions() []modelAction {
 		{"act", 55, func(d dice) { m.act(m.parties[d[0]%len(m.parties)], d) }},
 		{"renew", 10, func(d dice) { renewAll(m.w, m.parties[d[0]%len(m.parties):], d.fate()) }},
 		{"downgrade", 4, func(d dice) { m.downgrade(m.parties[d[0]%len(m.parties)], d) }},
+		{"early", 8, func(d dice) { m.kept.release(m.parties[d[0]%len(m.parties)], d) }},
 		{"late", 8, func(d dice) { m.w.deliver(d[0]) }},
 		{"wait", 12, func(d dice) { m.w.advance(modelPause(d)) }},
 		{"crash", 3, func(d dice) { m.parties[d[0]%len(m.parties)].crash() }},
@@ -186,6 +189,9 @@ func (m *rwModel) excuse(all, nested bool) {
 			j.crash()
 		}
 	}
+	if all || nested {
+		m.kept.forget()
+	}
 	if all {
 		m.queue.told = nil
 	}
@@ -220,6 +226,10 @@ func (m *rwModel) check() {
 			all = append(all, rwHolder{j.name, j.owner, m.writes[j], true})
 		}
 	}
+	for _, each := range m.kept.live() {
+		all = append(all, rwHolder{name: "the former writer", owner: each.owner, writes: true})
+	}
+	m.kept.check()
 	for i, a := range all {
 		for _, b := range all[:i] {
 			if a.owner != b.owner && (a.writes || b.writes) && !(a.java && b.java) {

@@ -29,8 +29,8 @@ func (c *Client) NewMutex(name string) *Mutex {
 }
 
 // Lock acquires the mutex, and waits while somebody else holds it: until ctx ends or the time
-// of [Wait] is over; with neither, without a limit. The other options are [Lease] and
-// [MaxHold].
+// of [Wait] is over; with neither, without a limit. The other options are [Lease],
+// [MaxHold] and [AtLeast].
 //
 // A mutex is not re-entrant. Under the context of its own hold ([Hold.Context]) Lock returns
 // ErrInvalid at once, as it does with [By]; an owner that [WithOwner] put on ctx has no effect.
@@ -61,7 +61,7 @@ func (m *Mutex) Lock(ctx context.Context, options ...LockOption) (*Hold, error) 
 }
 
 // TryLock makes one attempt to acquire the mutex and does not wait for its holder. The options
-// are [Lease] and [MaxHold].
+// are [Lease], [MaxHold] and [AtLeast].
 //
 // ErrNotAcquired means that somebody else holds the mutex. Under the context of its own hold
 // TryLock returns ErrInvalid: a mutex is not re-entrant. ErrUnavailable means that the server

@@ -3,13 +3,14 @@ package latchkey
 import "time"
 
 // A LockOption is a setting of one acquisition of a lock that may wait: [Wait], [Lease],
-// [MaxHold] or [By].
+// [MaxHold], [AtLeast] or [By].
 type LockOption interface {
 	setting() setting
 	forLock()
 }
 
-// A TryLockOption is a setting of one attempt at a lock: [Lease], [MaxHold] or [By].
+// A TryLockOption is a setting of one attempt at a lock: [Lease], [MaxHold], [AtLeast] or
+// [By].
 type TryLockOption interface {
 	LockOption
 	forTryLock()
@@ -93,6 +94,26 @@ func Lease(d time.Duration) LeaseOption { return setting{kind: settingLease, d: 
 // must not be longer, it limits what [Hold.Extend] can reach.
 func MaxHold(d time.Duration) LeaseOption { return setting{kind: settingMaxHold, d: d} }
 
+// AtLeast keeps the lock taken for at least d after the acquisition, whatever becomes of the hold: after
+// Unlock, after [Client.Close] and if the process crashes. Nobody has the lock then, and nobody can
+// acquire it, the former owner included, until it expires. It is for work that is to be done once
+// in a fleet whose clocks differ, such as a cron job: the instances that start it within d of the
+// first find the lock taken.
+//
+// d counts from when the answer to the acquisition arrives. The lock may stay taken for longer: for
+// as long as it is held, and for the lease if an early release never reaches the server. The lease
+// of the acquisition is d at least; a [Lease] or a [MaxHold] that is shorter is an ErrInvalid.
+// Renewals are those of any other hold, and never shorten what is left of d.
+//
+// Unlock ends the hold at once, and returns nil; contexts end, and renewal stops. Holds with
+// AtLeast are not passed on inside a client. Re-entries have no time of their own: that of the
+// outermost hold counts, from its acquisition to its last release. [Client.Inspect] shows what stays
+// taken as [Holder].Kept. ForceUnlock frees it.
+//
+// An acquisition that returns an error has not begun, and nothing stays taken. The option is an
+// ErrInvalid for readers, a [MultiLock] and a [RedLock].
+func AtLeast(d time.Duration) TryLockOption { return setting{kind: settingAtLeast, d: d} }
+
 // By acquires for an owner: if the owner holds the lock, it is a re-entry. An owner
 // that another process made is entered as a guest: the lock is free when both have
 // released it. A thread of Redisson as the owner must not have a shorter lease than its
@@ -126,6 +147,7 @@ const (
 	settingWait settingKind = iota + 1
 	settingLease
 	settingMaxHold
+	settingAtLeast
 	settingBy
 	settingAwaitSet
 	settingTTL

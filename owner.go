@@ -63,6 +63,38 @@ type Holder struct {
 	Owner Owner
 	Count int  // how often the owner has entered, from 1 on
 	Write bool // of a read/write lock: it writes; an owner that does both is there twice
+	Kept  bool // it has released the lock, which stays taken because of [AtLeast]: nobody holds it
+}
+
+// keptSuffix follows the owner, in Redis, whose lock stays taken after its release.
+const keptSuffix = ":kept"
+
+// holderOf reads a holder as it stands in Redis, in a lock that has two sides or not.
+func holderOf(text string, count int, sided bool) Holder {
+	h := Holder{Count: count}
+	if sided {
+		text, h.Write = strings.CutSuffix(text, writeSuffix)
+	}
+	if owner, kept := strings.CutSuffix(text, keptSuffix); kept && ownerOf(owner).reentrant() {
+		text, h.Kept = owner, true
+	}
+	h.Owner = ownerOf(text)
+	return h
+}
+
+// writeSuffix follows the owner that writes, in the hash of a read/write lock.
+const writeSuffix = ":write"
+
+// field is the holder as it stands in Redis.
+func (h Holder) field() string {
+	text := h.Owner.String()
+	if h.Kept {
+		text += keptSuffix
+	}
+	if h.Write {
+		text += writeSuffix
+	}
+	return text
 }
 
 // ParseOwner reads what [Owner.String] wrote for an owner of this library, in this or in

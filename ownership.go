@@ -19,13 +19,15 @@ type ownership struct {
 	lock     *primitive
 	wire     string   // the owner as it stands in Redis
 	number   uint64   // of this ownership in this client
-	guestID  string   // name of our part if another client made the owner, else ""
 	protocol protocol // that of the lock, or one that knows more of this ownership
 
 	turn     transport.FIFOMutex
 	schedule schedule // the watchdog's
 
 	linesBehind
+
+	least   *leastTime // for which the lock stays taken, or nil; set when it begins
+	isGuest bool       // another client made the owner
 
 	mu    sync.Mutex // guards what follows
 	phase phase
@@ -64,6 +66,14 @@ const (
 // begun reports whether the ownership has been granted and is not over.
 func (p phase) begun() bool { return p == held || p == releasing }
 
+// guestID is the name of our part if another client made the owner, else "".
+func (o *ownership) guestID() string {
+	if !o.isGuest {
+		return ""
+	}
+	return Owner{client: o.client.id, number: o.number}.String()
+}
+
 // owner is whose the ownership is.
 func (o *ownership) owner() Owner { return ownerOf(o.wire) }
 
@@ -87,7 +97,7 @@ func (o *ownership) beginWith(r *request, lease leaseTerm, acquired, now transpo
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.phase, o.doubt.queued = held, false
-	o.lease = lease
+	o.lease, o.least = lease, newLeastTime(r.atLeast, now)
 	o.holds.begin(r, acquired)
 	o.beginTurn(r, token, passes, now)
 	o.planFrom(now)

@@ -137,7 +137,7 @@ func (o *ownership) nextHold(s *holdState, now transport.Stamp) *holdState {
 
 // mayPass reports whether the ownership may be passed on to the next in line. o.mu is held.
 func (o *ownership) mayPass(s *holdState, now transport.Stamp) bool {
-	return o.mayHaveOthers(now) && o.local.passes > 0 &&
+	return o.mayHaveOthers(now) && o.local.passes > 0 && o.least == nil &&
 		o.holds.isOnly(s) && s.limit == nil &&
 		(!o.lock.spec.fenced || s.fencing < o.local.last)
 }
@@ -177,7 +177,7 @@ func (o *ownership) mayBeEntered(under *holdState) bool {
 
 // suits reports whether the ownership has what a request asks for. o.mu is held.
 func (o *ownership) suits(r *request) bool {
-	return r.renew == o.holds.outermost.renew && r.maxHold == 0 && r.renewLease == o.lease.full &&
+	return r.renew == o.holds.outermost.renew && r.maxHold == 0 && r.atLeast == 0 && r.renewLease == o.lease.full &&
 		o.lease.fits(o.client.clock(), r.lease, r.renew)
 }
 

@@ -111,7 +111,7 @@ func withoutUsual(args, usual []string) []string {
 // acquireArgs are what all scripts that acquire a hash are told first.
 func (a *acquisition) acquireArgs(count int) []string {
 	o := a.ownership
-	return append(a.argsBuffer(), o.wire, o.client.leaseText(a.lease), strconv.Itoa(count), o.guestID, o.client.tokenFloor)
+	return append(a.argsBuffer(), o.wire, o.client.leaseText(a.lease), strconv.Itoa(count), o.guestID(), o.client.tokenFloor)
 }
 
 func (hashProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
@@ -119,7 +119,7 @@ func (hashProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 }
 
 func (hashProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
-	args = append(args, o.wire, o.lock.channel, strconv.Itoa(count), o.guestID, strconv.FormatInt(raise, 10), o.client.publish)
+	args = append(args, o.wire, o.lock.channel, strconv.Itoa(count), o.guestID(), strconv.FormatInt(raise, 10), o.client.publish)
 	return call{lockRelease, o.lock.releaseKeys(o.lock.fenced()), withoutUsual(o.handoverArgs(args, count), usualOfRelease)}
 }
 
@@ -128,5 +128,5 @@ func (hashProtocol) renewalCall(o *ownership, lease time.Duration) call {
 }
 
 func renewalOf(o *ownership, where, owner string, lease time.Duration) call {
-	return call{o.lock.spec.renew, o.lock.alone(), []string{where, owner, o.guestID, strconv.FormatInt(millis(lease), 10)}}
+	return call{o.lock.spec.renew, o.lock.alone(), []string{where, owner, o.guestID(), strconv.FormatInt(millis(lease), 10)}}
 }

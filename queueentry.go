@@ -18,7 +18,7 @@ const confirmRounds = 2
 // that may stand in the queue already, or "".
 func (a *acquisition) queueEntry() (entry, standing string) {
 	o := a.ownership
-	if !a.inLine || !o.lock.spec.passes || o.guestID != "" || o.lock.noQueue.Load() {
+	if !a.inLine || !o.lock.spec.passes || o.isGuest || o.lock.noQueue.Load() {
 		return "", ""
 	}
 	listens := false
@@ -71,7 +71,7 @@ func (o *ownership) makeEntry(a *acquisition) {
 // there, or will as soon as the server confirms that this client listens.
 func (a *acquisition) waitsToBeTold(round int) bool {
 	o := a.ownership
-	if o == nil || !o.lock.spec.passes || o.guestID != "" || o.lock.noQueue.Load() {
+	if o == nil || !o.lock.spec.passes || o.isGuest || o.lock.noQueue.Load() {
 		return false
 	}
 	o.ownEntry(a.since)
@@ -141,7 +141,7 @@ func (a *acquisition) isEnough(granted time.Duration, from transport.Stamp) bool
 	if !a.renew && a.lease <= granted {
 		least = a.lease * 9 / 10
 	}
-	return c.confirmCalls == nil && a.maxHold == 0 && left > least
+	return c.confirmCalls == nil && a.maxHold == 0 && a.atLeast == 0 && left > least
 }
 
 // chooseNext makes the owner under which this client wants the lock again, when it releases it

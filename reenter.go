@@ -84,6 +84,9 @@ func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err erro
 	o := a.ownership
 	o.mu.Lock()
 	count := o.holds.count + 1
+	if a.renew {
+		a.lease = min(a.lease, a.renewLease) // that of AtLeast is the outermost hold's
+	}
 	a.lease = min(a.lease, max(o.lease.limit.left(o.client.clock()), MinLease))
 	o.mu.Unlock()
 	ans, again, err := a.askToEnter(ctx, count)

@@ -67,12 +67,11 @@ func (r *registry) known(name ownedName) *ownership {
 // another client keeps its name, and the ownership has a fresh guest id beside it.
 func (r *registry) newFor(p *primitive, name ownedName) *ownership {
 	number := r.number()
-	wire, guestID := Owner{client: r.client.id, number: number}, ""
-	if name.owner.client != r.client.id {
-		guestID = wire.String()
+	wire, isGuest := Owner{client: r.client.id, number: number}, name.owner.client != r.client.id
+	if isGuest {
 		wire = name.owner
 	}
-	o := r.build(p, wire, number, guestID)
+	o := r.build(p, wire, number, isGuest)
 	o.local.shown = true
 	var over *ownership
 	for {
@@ -107,13 +106,13 @@ func (r *registry) replace(name ownedName, o *ownership) {
 // fresh makes an ownership for an owner that nobody has.
 func (r *registry) fresh(p *primitive) *ownership {
 	number := r.number()
-	return r.build(p, Owner{client: r.client.id, number: number}, number, "")
+	return r.build(p, Owner{client: r.client.id, number: number}, number, false)
 }
 
-func (r *registry) build(p *primitive, owner Owner, number uint64, guestID string) *ownership {
+func (r *registry) build(p *primitive, owner Owner, number uint64, isGuest bool) *ownership {
 	o := &ownership{
 		client: r.client, lock: p, number: number,
-		wire: owner.String(), guestID: guestID,
+		wire: owner.String(), isGuest: isGuest,
 		protocol: p.spec.protocol, schedule: newSchedule(), entry: noEntry,
 	}
 	o.holds.first.ownership, o.local.shown = o, p.spec.public

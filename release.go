@@ -25,10 +25,12 @@ func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 	if done, err := o.reportRelease(s); done {
 		return err
 	}
-	if awaited {
-		o.chooseNext()
+	if o.restAfter(0) == 0 {
+		if awaited {
+			o.chooseNext()
+		}
+		o.chooseTurn()
 	}
-	o.chooseTurn()
 	a, err := o.sendCount(o.client.sender.Detached(ctx), nil)
 	switch {
 	case err != nil:
@@ -198,8 +200,15 @@ type releaseAnswer struct {
 func (o *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releaseAnswer, error) {
 	o.mu.Lock()
 	count, raised, on := o.holds.count, o.raised(), o.terms(false)
+	rest := o.restAfter(count)
 	o.mu.Unlock()
-	a, err := o.sendRelease(ctx, stop, on, count, millis(raised))
+	var a transport.Answer
+	var err error
+	if rest > 0 {
+		a, err = o.sendEarly(ctx, stop, on, rest)
+	} else {
+		a, err = o.sendRelease(ctx, stop, on, count, millis(raised))
+	}
 	if transport.HasCode(err, "WRONGTYPE") {
 		a.Null, err = true, nil // somebody put something else in the place of the lock
 	}

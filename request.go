@@ -18,7 +18,8 @@ type request struct {
 	renewLease  time.Duration // of the renewals
 	renew       bool
 	maxHold     time.Duration
-	by          *Owner // or nil
+	atLeast     time.Duration // for which the lock stays taken, or 0
+	by          *Owner        // or nil
 	awaitSet    bool
 	unsetIsOpen bool
 	permanent   bool
@@ -45,7 +46,13 @@ func newRequest(defaultLease time.Duration, waits bool, settings []setting) (req
 		return r, invalid("only permits may be without an end")
 	case r.maxHold > 0 && !r.renew && r.lease > r.maxHold:
 		return r, invalid("the lease %v is longer than the maximum hold %v", r.lease, r.maxHold)
-	case r.maxHold > 0:
+	case r.atLeast > r.lease && !r.renew:
+		return r, invalid("the lease %v is shorter than AtLeast(%v)", r.lease, r.atLeast)
+	case r.maxHold > 0 && r.atLeast > r.maxHold:
+		return r, invalid("the maximum hold %v is shorter than AtLeast(%v)", r.maxHold, r.atLeast)
+	}
+	r.lease = max(r.lease, r.atLeast) // for a holder that crashes
+	if r.maxHold > 0 {
 		r.lease = min(r.lease, r.maxHold)
 	}
 	if r.untilWhole {
@@ -111,6 +118,9 @@ func (r *request) apply(s setting) error {
 	case settingMaxHold:
 		r.maxHold = s.d
 		return checkLease("the maximum hold", s.d)
+	case settingAtLeast:
+		r.atLeast = s.d
+		return checkLease("the time of AtLeast", s.d)
 	case settingBy:
 		owner := s.owner // not every option is to be allocated
 		r.by = &owner

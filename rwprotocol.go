@@ -110,6 +110,17 @@ func (writeProtocol) releaseCall(o *ownership, count int, raise int64, args []st
 	return c
 }
 
+func (writeProtocol) earlyCall(o *ownership) call {
+	waiting := "0"
+	if o.mayWait() {
+		waiting = "1"
+	}
+	c := o.rwRelease(rwWriteEarly, rwHandEarly)
+	args := o.earlyArgs([]string{o.wire, "", waiting, o.client.publish, o.lock.channel})
+	c.args = append(args, o.lock.queue)
+	return c
+}
+
 func (writeProtocol) renewalCall(o *ownership, lease time.Duration) call {
 	return rwRenewal(o, "write", "", 0, lease)
 }
@@ -185,12 +196,4 @@ func (c *Client) rwEvictions(names *keys, holders []Holder) (calls []call) {
 		calls = append(calls, call{rwEvict, keys, args})
 	}
 	return calls
-}
-
-// field is the holder in the hash of a read/write lock.
-func (h Holder) field() string {
-	if h.Write {
-		return h.Owner.String() + ":write"
-	}
-	return h.Owner.String()
 }

@@ -93,7 +93,7 @@ func (o *ownership) isNested() bool {
 // nested makes an ownership that reads, under the name of an owner that writes.
 func (r *registry) nested(p *primitive, writer *ownership) *ownership {
 	number := r.number()
-	o := r.build(p, writer.owner(), number, "")
+	o := r.build(p, writer.owner(), number, false)
 	o.sibling, o.protocol = writer, readProtocol{number: strconv.FormatUint(number, 10)}
 	r.replace(ownedName{p.key, p.spec.side, o.owner()}, o)
 	return o
@@ -114,7 +114,7 @@ func (r *registry) findSide(p *primitive, owner Owner) (*ownership, error) {
 // between. The write hold is over, as after Unlock; the read hold that comes back is
 // renewed, within what is left of MaxHold, and readers who wait are let in. It is for the only
 // hold of its write side: one that has been entered again is an ErrInvalid, as is a hold of any
-// other lock.
+// other lock, and one with [AtLeast] before that time is over.
 //
 // An error means that neither hold can be relied on: ErrNotHeld if the write hold was
 // over before, else the lock is released in the background, as after an Unlock that
@@ -185,6 +185,8 @@ func (o *ownership) mayDowngrade(s *holdState) error {
 		return notHeld(o.errOf(s))
 	case o.valid() <= 0:
 		return errors.Join(ErrNotHeld, ErrLost)
+	case o.restAfter(0) > 0:
+		return invalid("the write lock stays taken because of AtLeast, and its hold cannot be downgraded before")
 	case o.holds.count > 1:
 		return invalid("the write lock is held %d times, and only the last hold can be downgraded", o.holds.count)
 	}

@@ -97,6 +97,9 @@ func hashShape(content []string) (Kind, []Holder) {
 	if len(list) == 0 {
 		return KindUnknown, nil
 	}
+	for i, h := range list {
+		list[i] = holderOf(h.Owner.String(), h.Count, found == KindRWLock)
+	}
 	return found, list
 }
 

@@ -27,8 +27,8 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 }
 
 // Lock acquires the lock, and waits while somebody else holds it: until ctx ends or the time
-// of [Wait] is over; with neither, without a limit. The other options are [Lease], [MaxHold]
-// and [By].
+// of [Wait] is over; with neither, without a limit. The other options are [Lease], [MaxHold],
+// [AtLeast] and [By].
 //
 // Lock subscribes to nothing. It asks the server again after pauses that grow from
 // Backoff.Initial to Backoff.Max, by the factor Backoff.Multiplier; up to half of each is

@@ -68,17 +68,19 @@ type lastRelease struct {
 	number uint64 // of the ownership
 	owner  Owner
 	call   call
+	early  *earlyRelease // or nil
 }
 
 func (o *ownership) lastRelease() *lastRelease {
-	return &lastRelease{o.lock, o.number, o.owner(), o.protocol.releaseCall(o, 0, 0, nil)}
+	return &lastRelease{o.lock, o.number, o.owner(), o.protocol.releaseCall(o, 0, 0, nil), o.earlyRelease()}
 }
 
 // undo is part of [undoable]. It needs no turn: nothing is sent for the ownership any more
 // but what finds it gone.
 func (r *lastRelease) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	c := r.lock.client
-	a, err := c.sender.Call(ctx, stop, r.call.cmd, r.call.keys, r.call.args)
+	release := r.early.or(r.call, c.clock())
+	a, err := c.sender.Call(ctx, stop, release.cmd, release.keys, release.args)
 	switch {
 	case transport.HasCode(err, "WRONGTYPE"): // somebody put something else in the place of the lock
 		return transport.Answered

@@ -77,7 +77,7 @@ if known and tonumber(known) > tonumber(number)
   return redis.error_reply('LATCHKEY_GONE the hold is over')
 end
 
-if not quiet and (mode == 'write' and writes or reads) == 0 then
+if not quiet and reads == 0 and writes == 0 then
   local pause = refused(mode)
   if pause then
     return pause

@@ -110,6 +110,13 @@ func lockThrough(t *testing.T, admin *rig.Admin, client, other *latchkey.Client,
 	require.NoError(t, err)
 	require.True(t, forced)
 	require.Error(t, hold.Unlock(context.Background()))
+	if k.name != readKind.name {
+		mustUnlock(t, mustLock(t, lock, latchkey.AtLeast(time.Millisecond), latchkey.Lease(time.Second)))
+		mustUnlock(t, mustLock(t, lock, latchkey.AtLeast(time.Minute)))
+		forced, err = lock.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		require.True(t, forced)
+	}
 }
 
 func semaphoresThrough(t *testing.T, client *latchkey.Client, name string) {

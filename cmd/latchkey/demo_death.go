@@ -49,7 +49,7 @@ func beVictim(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer closeClient(client)
-	var d door = lockDoor{client.NewLock(cmd.String("lock"))}
+	var d door = lockDoor{Locker: client.NewLock(cmd.String("lock"))}
 	if pool := cmd.String("pool"); pool != "" {
 		d = permitDoor{client.NewPermitSemaphore(pool)}
 	}

@@ -24,7 +24,7 @@ type prize struct {
 func theLock(key string) prize {
 	return prize{
 		flag: "lock", key: key, room: 1,
-		door: func(c *latchkey.Client) door { return lockDoor{c.NewLock(key)} },
+		door: func(c *latchkey.Client) door { return lockDoor{Locker: c.NewLock(key)} },
 		kind: "lock", one: "the lock", tasks: "increments", again: "the others went on",
 	}
 }

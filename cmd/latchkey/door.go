@@ -20,19 +20,26 @@ type door interface {
 	tryEnter(ctx context.Context) (guard, error)
 }
 
-type lockDoor struct{ latchkey.Locker }
+type lockDoor struct {
+	latchkey.Locker
+
+	always []latchkey.TryLockOption
+}
 
 func (d lockDoor) enter(ctx context.Context, options ...latchkey.WaitOption) (guard, error) {
-	each := make([]latchkey.LockOption, len(options))
-	for i, o := range options {
-		each[i] = o
+	var each []latchkey.LockOption
+	for _, o := range options {
+		each = append(each, o)
+	}
+	for _, o := range d.always {
+		each = append(each, o)
 	}
 	hold, err := d.Lock(ctx, each...)
 	return lockGuard{hold}, err
 }
 
 func (d lockDoor) tryEnter(ctx context.Context) (guard, error) {
-	hold, err := d.TryLock(ctx)
+	hold, err := d.TryLock(ctx, d.always...)
 	return lockGuard{hold}, err
 }
 

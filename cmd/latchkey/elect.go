@@ -34,7 +34,7 @@ Example: one scheduler, on any number of machines
   latchkey elect scheduler --value "$(hostname):8080" -- ./scheduler
   curl "http://$(latchkey leader scheduler --value)/status"
 
-`) + jobHelp("leadership"),
+`) + jobHelp("leadership", "75 when\nit was not elected in time"),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "value", Usage: "`TEXT` that the leader announces", DefaultText: "the name of this host"},
 			&cli.BoolFlag{Name: "once", Usage: "do not campaign again after a loss"},

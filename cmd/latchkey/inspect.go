@@ -58,6 +58,7 @@ type holderReply struct {
 	Owner latchkey.Owner `json:"owner"`
 	Count int            `json:"count"`
 	Write bool           `json:"write,omitempty"` // of a read/write lock
+	Kept  bool           `json:"kept,omitempty"`  // released, and taken for a while still
 }
 
 func inspectionJSON(found latchkey.Inspection) inspectionReply {
@@ -129,7 +130,7 @@ func expiry(found latchkey.Inspection) string {
 	switch {
 	case found.TTL == latchkey.NoExpiry:
 		return "never"
-	case !found.Locked():
+	case !found.Locked(), len(found.Holders) == 1 && found.Holders[0].Kept:
 		return fmt.Sprintf("in %v", found.TTL.Round(time.Millisecond))
 	}
 	return fmt.Sprintf("in %v unless renewed", found.TTL.Round(time.Millisecond))
@@ -142,6 +143,9 @@ func holderText(found latchkey.Inspection, holder latchkey.Holder) string {
 	}
 	if found.Kind == latchkey.KindRWLock {
 		text += map[bool]string{true: ", writing", false: ", reading"}[holder.Write]
+	}
+	if holder.Kept {
+		text += ", released, kept until it expires"
 	}
 	if holder.Count > 1 {
 		text += fmt.Sprintf(", %d times", holder.Count)

@@ -66,7 +66,7 @@ func TestInspectReadersAndWriters(t *testing.T) {
 	got = latchkeyCLI(t, server, "inspect", "orders", "--json")
 	var reply inspectionReply
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &reply))
-	assert.ElementsMatch(t, []holderReply{{owner, 1, true}, {owner, 1, false}}, reply.Holders)
+	assert.ElementsMatch(t, []holderReply{{Owner: owner, Count: 1, Write: true}, {Owner: owner, Count: 1}}, reply.Holders)
 }
 
 func TestInspectOfSomethingElse(t *testing.T) {

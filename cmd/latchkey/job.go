@@ -23,28 +23,37 @@ type job struct {
 	cmd   *cli.Command
 	wait  time.Duration
 	waits bool // wait is a limit; otherwise there is none
+	once  bool // one attempt, and no wait
 	lease time.Duration
 	grace time.Duration
 	argv  []string
 
-	again       bool   // after a loss it is to run again, under a guard of its own
-	thing       string // what it runs under, for messages
-	busy        string // why it was not let in
+	again       bool              // after a loss it is to run again, under a guard of its own
+	thing       string            // what it runs under, for messages
+	busy        string            // why it was not let in
+	refused     func(error) error // what becomes of that, or nil: exitNotAcquired
 	open        func(context.Context, *latchkey.Client) (door, error)
 	environment func(guard) []string
 }
 
 // jobFlags are those that all commands have which run a command.
 func jobFlags(thing string) []cli.Flag {
+	return append([]cli.Flag{
+		&cli.DurationFlag{Name: "wait", Usage: "give up after `TIME` with exit code 75", DefaultText: "wait for ever"},
+		&cli.BoolFlag{Name: "no-wait", Usage: "try once: the same as --wait 0s"},
+	}, guardFlags(thing)...)
+}
+
+// guardFlags are those of commands that do not wait, too.
+func guardFlags(thing string) []cli.Flag {
 	return []cli.Flag{
-		&cli.DurationFlag{Name: "wait", Usage: "give up after `TIME`, exit code 75; 0s: try once", DefaultText: "never"},
 		&cli.DurationFlag{Name: "lease", Usage: "`TIME` until the " + thing + " ends if this is killed", Value: latchkey.DefaultLease},
 		&cli.DurationFlag{Name: "grace", Usage: "`TIME` from SIGTERM to SIGKILL after a loss", Value: defaultGrace},
 	}
 }
 
-// jobHelp is what is to be said of all of them.
-func jobHelp(thing string) string {
+// jobHelp is what is to be said of all of them. refused is the exit code without the thing, in words.
+func jobHelp(thing, refused string) string {
 	return wrapped(fmt.Sprintf(`Standard input, output and error are the command's. SIGINT, SIGTERM, SIGHUP and
 SIGQUIT are passed on to the command and its children, SIGUSR1 and SIGUSR2 to
 the command alone. A signal that arrives before the %[1]s does ends the wait.
@@ -54,13 +63,13 @@ the command and its children get SIGTERM and, after --grace, SIGKILL. Children
 that made themselves a process group of their own are not reached.
 
 The command gets the terminal, if there is one. Ctrl-Z there stops the command
-but not this program: the %[1]s stays held, and no shell prompt comes back until
-the command is continued with SIGCONT.
+but not this program: the %[1]s stays held, and no shell prompt comes back
+until the command is continued with SIGCONT.
 
-Exit code: the command's own, or 128+n when signal n ended it; 75 when the %[1]s
-was not acquired in time; 76 when it was lost before the command ended; 127 and
-126 when the command was not found or cannot be executed; 69 when the server
-cannot be reached or does not answer; 64 for a mistake on the command line.`, thing))
+Exit code: the command's own, or 128+n when signal n ended it; %[2]s;
+76 when the %[1]s was lost before the command ended; 127 and 126 when the command
+was not found or cannot be executed; 69 when the server cannot be reached or does
+not answer; 64 for a mistake on the command line.`, thing, refused))
 }
 
 // jobFrom reads what jobFlags offers. argv is the command, args the whole command line, and the synopsis how
@@ -70,20 +79,24 @@ func jobFrom(cmd *cli.Command, argv, args []string, synopsis string) (job, error
 		cmd:   cmd,
 		wait:  cmd.Duration("wait"),
 		waits: cmd.IsSet("wait"),
+		once:  cmd.Bool("no-wait"),
 		lease: cmd.Duration("lease"),
 		grace: cmd.Duration("grace"),
 		argv:  argv,
 	}
-	return j, j.check(args, synopsis)
-}
-
-func (j job) check(args []string, synopsis string) error {
 	switch {
 	case len(j.argv) == 0:
-		return usageError("a command is missing: latchkey %s -- CMD [ARGS…]", synopsis)
+		return j, usageError("a command is missing: latchkey %s -- CMD [ARGS…]", synopsis)
 	case !afterDashes(j.argv, args):
-		return usageError("put -- in front of the command: latchkey %s -- %s …", synopsis, j.argv[0])
-	case j.wait < 0 || j.grace < 0 || j.lease <= 0:
+		return j, usageError("put -- in front of the command: latchkey %s -- %s …", synopsis, j.argv[0])
+	case j.once && j.wait > 0:
+		return j, usageError("--no-wait and --wait %v exclude each other", j.wait)
+	}
+	return j, j.check()
+}
+
+func (j job) check() error {
+	if j.wait < 0 || j.grace < 0 || j.lease <= 0 {
 		return usageError("--wait and --grace must not be negative, and --lease must be positive")
 	}
 	return executable(j.argv[0])
@@ -163,7 +176,10 @@ func (j job) acquire(ctx context.Context, client *latchkey.Client) (guard, error
 		return nil, libraryError(err)
 	}
 	g, err := j.ask(ctx, d)
-	if errors.Is(err, latchkey.ErrNotAcquired) {
+	switch {
+	case errors.Is(err, latchkey.ErrNotAcquired) && j.refused != nil:
+		return nil, j.refused(err)
+	case errors.Is(err, latchkey.ErrNotAcquired):
 		return nil, exitWith(exitNotAcquired, "%s, waited %v", j.busy, j.wait)
 	}
 	return g, libraryError(err)
@@ -171,10 +187,10 @@ func (j job) acquire(ctx context.Context, client *latchkey.Client) (guard, error
 
 func (j job) ask(ctx context.Context, d door) (guard, error) {
 	switch {
+	case j.once, j.waits && j.wait == 0:
+		return d.tryEnter(ctx)
 	case !j.waits:
 		return d.enter(ctx)
-	case j.wait == 0:
-		return d.tryEnter(ctx)
 	default:
 		return d.enter(ctx, latchkey.Wait(j.wait))
 	}

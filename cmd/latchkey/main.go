@@ -8,6 +8,7 @@
 //	latchkey waiters NAME [--json]                    who waits for one
 //	latchkey watch NAME [--every 500ms] [--json]      a line for each change of one
 //	latchkey check                                    whether the server will do
+//	latchkey cron [--at-least 1m] NAME -- CMD [ARGS…] run CMD once in a fleet
 //	latchkey inspect NAME [--json]                    who holds it, how often, how long
 //	latchkey unlock --force NAME [--kind mutex] [--json]
 //	                                                  take it away from its holders
@@ -34,7 +35,8 @@
 //
 // # Exit codes
 //
-//	  0  done; for run and sem run: the command's own code, whatever it is
+//	  0  done; for run, sem run and cron: the command's own code, whatever it is;
+//	     cron: it runs elsewhere, unless --conflict-exit-code says otherwise
 //	  1  the proof of the demo failed
 //	 64  the command line is wrong
 //	 69  the server cannot be reached, or refused; check: something is wrong
@@ -82,6 +84,7 @@ func app(args []string) *cli.Command {
 			waitersCommand(),
 			watchCommand(),
 			checkCommand(),
+			cronCommand(args),
 			inspectCommand(),
 			unlockCommand(),
 			electCommand(args),

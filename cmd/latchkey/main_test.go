@@ -206,6 +206,17 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"negative wait":       {"run", "--lock", "orders", "--wait=-1s", "--", "true"},
 		"no lease":            {"run", "--lock", "orders", "--lease", "0s", "--", "true"},
 		"short lease":         {"run", "--lock", "orders", "--lease", "1us", "--", "true"},
+		"read and write":      {"run", "--lock", "orders", "--read", "--write", "--", "true"},
+		"fair reader":         {"run", "--lock", "orders", "--read", "--fair", "--", "true"},
+		"wait and no wait":    {"run", "--lock", "orders", "--wait", "1s", "--no-wait", "--", "true"},
+		"cron nothing":        {"cron"},
+		"cron no name":        {"cron", "--", "true"},
+		"cron two names":      {"cron", "orders", "invoices", "--", "true"},
+		"cron no command":     {"cron", "orders", "--"},
+		"cron no dashes":      {"cron", "orders", "ls"},
+		"cron no time":        {"cron", "--at-least", "0s", "orders", "--", "true"},
+		"cron bad code":       {"cron", "--conflict-exit-code", "256", "orders", "--", "true"},
+		"cron no lease":       {"cron", "--lease", "0s", "orders", "--", "true"},
 		"bad lock name":       {"run", "--lock", "{}", "--", "true"},
 		"bad URL":             {"--redis", "localhost", "inspect", "orders"},
 		"inspect nothing":     {"inspect"},
@@ -268,7 +279,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 }
 
 func TestHelpIsNoMistake(t *testing.T) {
-	for _, args := range [][]string{{}, {"--help"}, {"run", "--help"}, {"top", "--help"}, {"ls", "--help"}, {"watch", "--help"}, {"sem"}, {"sem", "run", "--help"}, {"latch"}, {"latch", "wait", "--help"}, {"elect", "--help"}, {"leader", "--help"}, {"demo", "--help"}} {
+	for _, args := range [][]string{{}, {"--help"}, {"run", "--help"}, {"top", "--help"}, {"ls", "--help"}, {"watch", "--help"}, {"cron", "--help"}, {"sem"}, {"sem", "run", "--help"}, {"latch"}, {"latch", "wait", "--help"}, {"elect", "--help"}, {"leader", "--help"}, {"demo", "--help"}} {
 		got := latchkeyCLI(t, nil, args...)
 		assert.Zero(t, got.code)
 		assert.Contains(t, got.stdout, "USAGE")

@@ -1,0 +1,126 @@
+package latchkey
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// A lock with [AtLeast] stays taken for a time, whatever becomes of its holder. Its first lease is at
+// least as long, for a holder that crashes. If it is released before, its release is early: the scripts
+// that end in _release_early give it an owner that nobody is (keptSuffix), for what is left of the time.
+// So it expires by itself, and nobody who knows the former owner can enter it.
+
+// leastTime is how long a lock stays taken at least, counted from the answer to its acquisition. Most locks
+// are free when they are released: a nil leastTime is over.
+type leastTime struct {
+	d    time.Duration
+	from transport.Stamp
+}
+
+func newLeastTime(d time.Duration, from transport.Stamp) *leastTime {
+	if d == 0 {
+		return nil
+	}
+	return &leastTime{d, from}
+}
+
+// rest is what is left of the time. It counts by the monotonic clock alone: if the wall clock is set
+// forward, the time is not over sooner.
+func (l *leastTime) rest(now transport.Stamp) time.Duration {
+	if l == nil {
+		return 0
+	}
+	return max(l.d-(now.Mono-l.from.Mono), 0)
+}
+
+// earlyReleaser is a protocol whose locks can be released early.
+type earlyReleaser interface {
+	// earlyCall ends an ownership whose lock stays taken for a while. It does not say for how long: see earlyFor.
+	earlyCall(o *ownership) call
+}
+
+// earlyFor is the call of an early release after which the lock stays taken for so long. How long that is
+// stands in the second argument.
+func (c call) earlyFor(rest time.Duration) call {
+	c.args = slices.Clone(c.args)
+	c.args[1] = strconv.FormatInt(millis(rest), 10)
+	return c
+}
+
+// checkAtLeast refuses the option for a lock that cannot stay taken.
+func (p *primitive) checkAtLeast(r *request) error {
+	if _, is := p.spec.protocol.(earlyReleaser); r.atLeast > 0 && !is {
+		return errNoAtLeast
+	}
+	return nil
+}
+
+var errNoAtLeast = invalid("AtLeast is for a lock that one owner has: not for readers, and not for several locks")
+
+// restAfter is for how long the lock stays taken after a release that leaves so many holds. Nobody asks before
+// the ownership has begun, but with o.mu held.
+func (o *ownership) restAfter(count int) time.Duration {
+	if count > 0 || o.least == nil {
+		return 0
+	}
+	return o.least.rest(o.client.clock())
+}
+
+// sendEarly sends the release of an ownership whose lock stays taken.
+func (o *ownership) sendEarly(ctx context.Context, stop <-chan struct{}, on transport.Terms, rest time.Duration) (transport.Answer, error) {
+	c := o.protocol.(earlyReleaser).earlyCall(o).earlyFor(rest)
+	a, err := o.client.sender.CallOn(ctx, stop, on, c.cmd, c.keys, c.args)
+	o.lock.noteSpared(a, err)
+	return a, err
+}
+
+// earlyRelease is what undoes an ownership that was lost while its lock is to stay taken.
+type earlyRelease struct {
+	call  call
+	least *leastTime
+}
+
+// earlyRelease returns nil if the lock need not stay taken: of an ownership that never began, or whose
+// release the server has confirmed, nothing is wanted any more. Its acquisition may yet be executed.
+func (o *ownership) earlyRelease() *earlyRelease {
+	o.mu.Lock()
+	wanted := o.least != nil && o.cause != nil
+	o.mu.Unlock()
+	if !wanted {
+		return nil
+	}
+	return &earlyRelease{o.protocol.(earlyReleaser).earlyCall(o), o.least}
+}
+
+// or returns the call of the early release, or the other if the time is over.
+func (e *earlyRelease) or(release call, now transport.Stamp) call {
+	if e == nil || e.least.rest(now) == 0 {
+		return release
+	}
+	return e.call.earlyFor(e.least.rest(now))
+}
+
+func (stringProtocol) earlyCall(o *ownership) call {
+	args := o.earlyArgs([]string{o.wire, "", o.lock.channel, o.client.publish})
+	return call{mutexEarly, o.lock.releaseKeys(o.lock.queued()), args}
+}
+
+func (hashProtocol) earlyCall(o *ownership) call {
+	args := o.earlyArgs([]string{o.wire, "", o.guestID(), o.lock.channel, o.client.publish})
+	return call{lockEarly, o.lock.releaseKeys(o.lock.queued()), args}
+}
+
+// earlyArgs appends what an early release is told of the queue.
+func (o *ownership) earlyArgs(to []string) []string {
+	o.mu.Lock()
+	own := ""
+	if o.doubt.mayWait() {
+		own = o.entry.text
+	}
+	o.mu.Unlock()
+	return o.client.handover.channelArgs(append(to, own), o.lock.keys)
+}

@@ -1,0 +1,66 @@
+package latchkey
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// What undoes an ownership that is over leaves its lock taken only if nobody has released it: an
+// acquisition that is executed late, after the release was confirmed, is removed.
+func TestAtLeast_undo_of_what_is_over(t *testing.T) {
+	for why, cause := range map[string]error{"lost": ErrLost, "released": nil} {
+		t.Run(why, func(t *testing.T) {
+			c := newTestClient(t, Options{})
+			lock := newPrimitive(c, lockSpec, uniqueName(t, c))
+			o := c.registry.fresh(lock)
+			o.phase, o.cause, o.least = over, cause, newLeastTime(time.Minute, c.clock())
+			c.script(lockAcquire, lock.queued(), o.wire, "90000")
+			undo := o.lastRelease()
+			require.Equal(t, transport.Answered, undo.undo(context.Background(), nil))
+			left := c.pttl(t, lock.key)
+			if cause == nil {
+				require.Equal(t, int64(-2), left)
+				return
+			}
+			require.Equal(t, map[string]string{o.wire + keptSuffix: "1"}, c.hash(t, lock.key))
+			require.InDelta(t, 60000, left, 5000)
+
+			undo.early.least.d = 0 // it is over
+			c.script(lockRelease, lock.queued(), o.wire+keptSuffix, lock.channel)
+			c.script(lockAcquire, lock.queued(), o.wire, "90000")
+			require.Equal(t, transport.Answered, undo.undo(context.Background(), nil))
+			require.Equal(t, int64(-2), c.pttl(t, lock.key))
+		})
+	}
+}
+
+// The time is not over sooner because the wall clock is set forward.
+func TestAtLeast_counts_by_the_monotonic_clock(t *testing.T) {
+	start := transport.Stamp{Mono: time.Hour, Wall: time.Hour}
+	least := newLeastTime(time.Minute, start)
+	require.Equal(t, 50*time.Second, least.rest(transport.Stamp{Mono: time.Hour + 10*time.Second, Wall: 3 * time.Hour}))
+	require.Zero(t, least.rest(transport.Stamp{Mono: 3 * time.Hour, Wall: time.Hour}))
+	require.Zero(t, (*leastTime)(nil).rest(start))
+}
+
+// A holder is read as it stands in Redis, and written so again.
+func TestHolders_that_are_kept(t *testing.T) {
+	owner := ownerOf(ownerA)
+	for text, want := range map[string]Holder{
+		ownerA:                 {Owner: owner, Count: 1},
+		ownerA + ":kept":       {Owner: owner, Count: 1, Kept: true},
+		ownerA + ":write":      {Owner: owner, Count: 1, Write: true},
+		ownerA + ":kept:write": {Owner: owner, Count: 1, Write: true, Kept: true},
+		"a token of mine:kept": {Owner: ownerOf("a token of mine:kept"), Count: 1},
+	} {
+		h := holderOf(text, 1, strings.HasSuffix(text, ":write"))
+		require.Equal(t, want, h)
+		require.Equal(t, text, h.field())
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+const defaultAtLeast = time.Minute
+
+func cronCommand(args []string) *cli.Command {
+	return &cli.Command{
+		Name:      "cron",
+		Usage:     "run a command once, although many machines start it at the same time",
+		UsageText: "latchkey cron [--at-least 1m] NAME -- CMD [ARGS…]",
+		Description: `Makes one attempt at the lock NAME. If it succeeds, the command runs, and the
+lock stays taken for --at-least, counted from the start, also when the command
+is done before or this machine dies. If it fails, the command runs elsewhere or
+ran there just now: a line on standard error says so, and the exit code is 0.
+
+Put the same line into the crontab of each machine:
+
+  0 3 * * *  latchkey cron --at-least 10m nightly -- /usr/local/bin/report
+
+The clocks of the machines may differ by --at-least, which must be shorter than
+the time between two runs. It does not end the command: one that takes longer
+holds the lock, renewed, until it is done, and a run that is due meanwhile is
+left out. A run that fails is not repeated elsewhere.
+
+` + jobHelp("lock", "0, or the\nN of --conflict-exit-code, when it runs elsewhere"),
+		Flags: append([]cli.Flag{
+			&cli.DurationFlag{Name: "at-least", Usage: "`TIME` for which the lock stays taken at least", Value: defaultAtLeast},
+			&cli.IntFlag{Name: "conflict-exit-code", Usage: "exit with `N` when it runs elsewhere"},
+		}, guardFlags("lock")...),
+		HideHelpCommand: true,
+		OnUsageError:    onUsageError,
+		Action: func(ctx context.Context, cmd *cli.Command) error {
+			return cron(ctx, cmd, args)
+		},
+	}
+}
+
+func cron(ctx context.Context, cmd *cli.Command, args []string) error {
+	name, argv, err := nameAndCommand(cmd, args)
+	if err != nil {
+		return err
+	}
+	atLeast, conflict := cmd.Duration("at-least"), cmd.Int("conflict-exit-code")
+	if conflict < 0 || conflict > 255 {
+		return usageError("--conflict-exit-code is from 0 to 255")
+	}
+	j := job{cmd: cmd, once: true, lease: cmd.Duration("lease"), grace: cmd.Duration("grace"), argv: argv}
+	if err := j.check(); err != nil {
+		return err
+	}
+	j.thing = fmt.Sprintf("the lock %q", name)
+	j.refused = func(error) error {
+		j.say("%q runs elsewhere, or ran there less than %v ago", name, atLeast)
+		return &exitError{code: conflict}
+	}
+	j.open = func(_ context.Context, client *latchkey.Client) (door, error) {
+		return lockDoor{client.NewLock(name), []latchkey.TryLockOption{latchkey.AtLeast(atLeast)}}, nil
+	}
+	j.environment = func(guard) []string { return os.Environ() }
+	return j.run(ctx)
+}
+
+// nameAndCommand reads NAME -- CMD.
+func nameAndCommand(cmd *cli.Command, args []string) (name string, argv []string, err error) {
+	all, dashes := cmd.Args().Slice(), slices.Index(args, "--")
+	if dashes >= 0 {
+		argv = args[dashes+1:]
+	}
+	before := slices.DeleteFunc(all[:max(len(all)-len(argv), 0)], func(word string) bool { return word == "--" })
+	switch {
+	case len(before) == 0:
+		return "", nil, usageError("cron needs the NAME of a lock; see latchkey cron --help")
+	case dashes < 0 && len(before) > 1:
+		return "", nil, usageError("put -- in front of the command: latchkey cron %s -- %s …", before[0], before[1])
+	case len(before) > 1:
+		return "", nil, usageError("cron takes one NAME, and %q is one more", before[1])
+	case len(argv) == 0:
+		return "", nil, usageError("cron needs a command: latchkey cron %s -- CMD [ARGS…]", before[0])
+	}
+	return before[0], argv, nil
+}

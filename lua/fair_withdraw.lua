@@ -1,0 +1,38 @@
+-- Fragment: the owner is taken out of the queue of a fair lock, in which it may stand. It needs the locals
+-- owner and key, and what fair_notes.lua, fair_queue.lua and fair_clock.lua need.
+--@include fair_notes
+--@include fair_queue
+
+-- withdraw takes the owner out of the queue.
+local function withdraw()
+  local text = redis.call('hget', notes, owner)
+  local score = redis.call('zscore', deadlines, owner)
+  if not text and not score then
+    return
+  end
+  local side = within(owner)
+  if side then
+    redis.call('lrem', queue, side, owner)
+    return forget(owner)
+  end
+  if not score or redis.call('llen', queue) <= reach then
+    return forget(owner) -- it had no place
+  end
+  -- A write that needs no memory goes first: after it a server at its limit lets
+  -- the others pass.
+  redis.call('hdel', notes, '')
+  redis.call('hset', notes, owner, string.format('%.0f:0', since(text) or 0))
+  keep()
+  -- By its deadline it dies now. That is not in the past, and has still what Redisson
+  -- will take off, because Redisson counts from it for whoever comes next.
+  redis.call('zadd', deadlines, score - math.max(expiry(owner, text) - now, 0), owner)
+end
+
+local function quit()
+  clock()
+  withdraw()
+  trim()
+  clear()
+end
+
+pcall(quit) -- in a damaged queue it has no place anyway

@@ -1,0 +1,101 @@
+package latchkey
+
+import "fmt"
+
+// keptReference is what early releases have promised: the lock stays taken until then. Early releases of
+// clients and of their guests share it.
+type keptReference struct {
+	w       *world
+	lock    *primitive
+	promise []keptPromise
+}
+
+// keptPromise is that of one early release.
+type keptPromise struct {
+	owner string
+	until int64 // ms
+}
+
+// modelRests are for how many ms a lock is to stay taken after a release.
+var modelRests = []int64{1, 50, 700, 2500, 20000}
+
+// release is an early release of the only hold of a party, after which the lock is to stay taken for no longer than
+// the lease that the party is certain of.
+func (k *keptReference) release(p *party, d dice) {
+	if p.t == nil || p.phase != held || len(p.grips) != 1 || !p.holds() {
+		return
+	}
+	early, is := p.t.protocol.(earlyReleaser)
+	if !is {
+		return
+	}
+	t, others, rest, stood := p.t, p.others, min(modelRests[d[1]%len(modelRests)], p.left()), p.holds()
+	p.grips, p.phase, t.holds.count = nil, releasing, 0
+	c := early.earlyCall(t).earlyFor(fromMS(rest))
+	m := &message{what: fmt.Sprintf("%s releases, and the lock is to stay taken for %d ms", p.name, rest), words: p.w.words(c), light: true}
+	var had entry
+	m.before = func() { had = k.state() }
+	m.seen = func(reply any) { k.seen(t, m.what, reply, rest, had) }
+	m.silent = func() { p.unheard, p.owing = true, true }
+	m.answered = func(reply any) {
+		if isReplyError(reply) {
+			p.w.fail("%s gets %v", m.what, reply)
+		}
+		if reply == nil && stood && !p.excused {
+			p.w.fail("%s finds nothing to release before its lease is over", p.name)
+		}
+		p.toUndo = append(append(p.toUndo, t), others...)
+		p.t = nil
+	}
+	p.w.send(m, d.fate())
+}
+
+// seen looks at what an early release has done. One that finds nothing changes nothing.
+func (k *keptReference) seen(t *ownership, what string, reply any, rest int64, had entry) {
+	now := k.state()
+	if isReplyError(reply) || reply == nil {
+		if fmt.Sprint(now.fields, now.text) != fmt.Sprint(had.fields, had.text) || now.ttl != had.ttl {
+			k.w.fail("%s, finds nothing, and changes %v into %v", what, had, now)
+		}
+		return
+	}
+	if now.ttl > had.ttl {
+		k.w.fail("%s, and lengthens its time from %d to %d", what, had.ttl, now.ttl)
+	}
+	if left := min(rest, had.ttl); now.ttl < left {
+		k.w.fail("%s, and the lock ends after %d", what, now.ttl)
+	} else if alone := reply != any("HELD") && len(now.fields) <= 1; alone && had.count(t.wire+"@kept") == 0 && now.ttl != left {
+		k.w.fail("%s, and it stays for %d", what, now.ttl)
+	}
+	k.promise = append(k.promise, keptPromise{t.wire, k.w.ms() + min(rest, had.ttl)})
+}
+
+func (k *keptReference) state() entry { return k.w.state(k.lock.key)[0] }
+
+// live are the promises that are to be kept still.
+func (k *keptReference) live() (live []keptPromise) {
+	for _, p := range k.promise {
+		if !k.w.expired(p.until) && p.until > k.w.ms() {
+			live = append(live, p)
+		}
+	}
+	k.promise = live
+	return live
+}
+
+// forget lets promises be broken that damage has made void.
+func (k *keptReference) forget() { k.promise = nil }
+
+// check checks that the lock is taken as was promised, and shown as that.
+func (k *keptReference) check() {
+	for _, p := range k.live() {
+		now := k.state()
+		kept := now.text == p.owner+keptSuffix || now.count(p.owner+keptSuffix) == 1 || now.count(p.owner+keptSuffix+writeSuffix) == 1
+		if !kept && now.count(p.owner+"@kept") != 1 {
+			k.w.fail("the lock is to stay taken for %d ms, and it is %v", p.until-k.w.ms(), now)
+		}
+		if now.ttl < p.until-k.w.ms() {
+			k.w.fail("the lock is to stay taken for %d ms, and ends after %d", p.until-k.w.ms(), now.ttl)
+		}
+	}
+}

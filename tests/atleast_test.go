@@ -1,0 +1,506 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// A lock with AtLeast stays taken for its time, whatever becomes of its holder. All times are
+// those of the server: that the lock has an expiry which is late enough.
+
+// stayTaken is a lock that is to stay taken for d after it was acquired, which was at a time between two.
+type stayTaken struct {
+	admin         *rig.Admin
+	name          string
+	d             time.Duration
+	before, after time.Time
+}
+
+// take acquires a lock for d at least.
+func take(t *testing.T, admin *rig.Admin, lock latchkey.Locker, d time.Duration, options ...latchkey.LockOption) (*latchkey.Hold, stayTaken) {
+	t.Helper()
+	at := stayTaken{admin: admin, name: lock.Name(), d: d, before: time.Now()}
+	hold := mustLock(t, lock, append(options, latchkey.AtLeast(d))...)
+	at.after = time.Now()
+	return hold, at
+}
+
+// stays checks that the lock is taken until the time is over.
+func (at stayTaken) stays(t *testing.T) {
+	t.Helper()
+	left := at.admin.PTTL(at.name)
+	if until := at.before.Add(at.d); time.Now().Before(until) {
+		assert.GreaterOrEqual(t, left, time.Until(until)-3*time.Millisecond, "but for rounding")
+	}
+}
+
+// ends checks that the lock is taken for no longer than it has to be.
+func (at stayTaken) ends(t *testing.T) {
+	t.Helper()
+	asked := time.Now()
+	assert.LessOrEqual(t, at.admin.PTTL(at.name), at.after.Add(at.d).Sub(asked)+leeway)
+}
+
+// Unlock ends the hold, and leaves the lock taken: to the holder as to anybody else.
+func TestAtLeastOutlivesUnlock(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		server, name := rig.Shared(), rig.Name(t)
+		admin := rig.NewAdmin(t, server)
+		client, other := connect(t, server), connect(t, server)
+		lock := k.open(client, name)
+		task := client.NewOwner()
+		ctx := within(t, soon)
+		if k.reentrant {
+			ctx = latchkey.WithOwner(ctx, task)
+		}
+		before := time.Now()
+		hold, err := lock.Lock(ctx, latchkey.AtLeast(time.Minute))
+		require.NoError(t, err)
+		at := stayTaken{admin, name, time.Minute, before, time.Now()}
+		at.stays(t)
+		owner, work := hold.Owner(), hold.Context(t.Context())
+
+		mustUnlock(t, hold)
+		at.stays(t)
+		at.ends(t)
+		require.ErrorIs(t, context.Cause(work), latchkey.ErrNotHeld)
+		require.ErrorIs(t, hold.Unlock(ctx), latchkey.ErrNotHeld)
+		require.Zero(t, hold.ValidFor())
+
+		attempts := map[string]func() (*latchkey.Hold, error){
+			"the same client": func() (*latchkey.Hold, error) { return lock.TryLock(t.Context()) },
+			"another client":  func() (*latchkey.Hold, error) { return k.open(other, name).TryLock(t.Context()) },
+			"who waits":       func() (*latchkey.Hold, error) { return lock.Lock(t.Context(), latchkey.Wait(50*time.Millisecond)) },
+		}
+		if k.reentrant {
+			attempts["the same task"] = func() (*latchkey.Hold, error) { return lock.TryLock(ctx) }
+			attempts["the same owner"] = func() (*latchkey.Hold, error) { return lock.TryLock(t.Context(), latchkey.By(owner)) }
+			if guests(k) {
+				attempts["a guest"] = func() (*latchkey.Hold, error) { return k.open(other, name).TryLock(t.Context(), latchkey.By(owner)) }
+			}
+		}
+		for who, attempt := range attempts {
+			_, err := attempt()
+			require.ErrorIs(t, err, latchkey.ErrNotAcquired, who)
+		}
+		at.stays(t)
+
+		i, err := lock.Inspect(t.Context())
+		require.NoError(t, err)
+		assert.True(t, i.Locked())
+		assert.Equal(t, []latchkey.Holder{{Owner: owner, Count: 1, Write: k.sided, Kept: true}}, i.Holders)
+
+		gone, err := other.ForceUnlock(within(t, soon), name)
+		require.NoError(t, err)
+		assert.True(t, gone)
+		mustUnlock(t, mustLock(t, lock))
+		assert.NoError(t, free(admin, name)())
+	})
+}
+
+// After the time an Unlock frees the lock, and until then it is renewed like any other.
+func TestAtLeastIsOver(t *testing.T) {
+	t.Parallel()
+	const lease = 600 * time.Millisecond
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		server, name := rig.Shared(), rig.Name(t)
+		admin := rig.NewAdmin(t, server)
+		lock := k.open(connect(t, server, latchkey.Options{Lease: lease}), name)
+		hold, at := take(t, admin, lock, 2*lease)
+		for time.Since(at.after) < 3*lease {
+			at.stays(t)
+			rest(lease / 4)
+		}
+		require.NoError(t, hold.Err(), "it is renewed")
+		mustUnlock(t, hold)
+		assert.NoError(t, free(admin, name)())
+	})
+}
+
+// The last release decides, and the time is that of the outermost hold.
+func TestAtLeastOfReentries(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		server, name := rig.Shared(), rig.Name(t)
+		admin := rig.NewAdmin(t, server)
+		lock := k.open(connect(t, server), name)
+		outer, at := take(t, admin, lock, time.Minute)
+		inner := mustReenter(t, outer, lock)
+		mustUnlock(t, outer)
+		require.NoError(t, inner.Err())
+		_, err := lock.TryLock(inner.Context(t.Context()))
+		require.NoError(t, err, "it is held, and may be entered")
+		at.stays(t)
+
+		outer = mustLock(t, k.open(connect(t, server), name+"2"))
+		lock = k.open(connect(t, server), name+"2")
+		mustUnlock(t, outer)
+		outer = mustLock(t, lock)
+		inner, err = lock.Lock(outer.Context(t.Context()), latchkey.AtLeast(time.Hour))
+		require.NoError(t, err)
+		assert.LessOrEqual(t, admin.PTTL(name+"2"), latchkey.DefaultLease)
+		mustUnlock(t, inner)
+		mustUnlock(t, outer)
+		assert.NoError(t, free(admin, name+"2")())
+	}, reentrant)
+}
+
+// A guest that is the last to leave frees nothing that is to stay taken.
+func TestAtLeastWithAGuest(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		server, name := rig.Shared(), rig.Name(t)
+		admin := rig.NewAdmin(t, server)
+		lock, elsewhere := k.open(connect(t, server), name), k.open(connect(t, server), name)
+		hold, at := take(t, admin, lock, time.Minute)
+		guest := mustLock(t, elsewhere, latchkey.By(hold.Owner()))
+		mustUnlock(t, hold)
+		require.NoError(t, guest.Err())
+		mustUnlock(t, guest)
+		at.stays(t)
+		_, err := lock.TryLock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	}, reentrant, guests)
+}
+
+// Waiters get in when the time is over, and not before: those of the same client, those of others, and those
+// that read. They learn by messages when that is: no poll is near.
+func TestAtLeastKeepsWaitersOut(t *testing.T) {
+	t.Parallel()
+	for where, own := range map[string]bool{"of the same client": true, "of another client": false} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			eachKind(t, func(t *testing.T, k kind) {
+				t.Parallel()
+				keepsWaitersOut(t, k, own)
+			})
+		})
+	}
+}
+
+func keepsWaitersOut(t *testing.T, k kind, own bool) {
+	const d, ceiling = 1200 * time.Millisecond, 9 * time.Second
+	server, name := rig.Shared(), rig.Name(t)
+	admin := rig.NewAdmin(t, server)
+	options := latchkey.Options{PollCeiling: ceiling, StaleWaiterTimeout: ceiling, Lease: 20 * time.Second, Turn: latchkey.MaxTurn}
+	client, waiting := connect(t, server, options), connect(t, server, options)
+	hold, at := take(t, admin, k.open(client, name), d)
+	if own {
+		waiting = client
+	}
+	waiters := []anyLock{k.open(waiting, name), k.open(waiting, name)}
+	if k.sided && own {
+		waiters = append(waiters, waiting.NewRWLock(name).Reader())
+	}
+	entered := make(chan time.Time, len(waiters))
+	for _, lock := range waiters {
+		go func() {
+			hold, err := lock.Lock(within(t, 4*soon))
+			entered <- time.Now()
+			if assert.NoError(t, err) {
+				assert.NoError(t, hold.Unlock(context.Background()))
+			}
+		}()
+	}
+	if k.messages && !own {
+		parked(t, admin, name)
+	}
+	rest(100 * time.Millisecond) // in line, most likely
+	mustUnlock(t, hold)
+	first := rig.Await(t, 4*soon, "the first waiter", entered)
+	for range waiters[1:] {
+		rig.Await(t, 4*soon, "the next waiter", entered)
+	}
+	assert.GreaterOrEqual(t, first.Sub(at.before), d, "not before")
+	late, most := first.Sub(at.after.Add(d)), leeway
+	t.Logf("the first %v after the end", late.Round(time.Millisecond))
+	if k.sided && own { // readers ask thrice a StaleWaiterTimeout
+		most += ceiling / 3
+	}
+	assert.Less(t, late, most)
+	rig.Eventually(t, soon, "the lock is free", free(admin, name))
+}
+
+// The option of who has waited holds as well: a release gives a lock for a short time only, and a hold that is
+// passed on inside a client has what is left of a lease.
+func TestAtLeastOfAWaiter(t *testing.T) {
+	t.Parallel()
+	for where, own := range map[string]bool{"of the same client": true, "of another client": false} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			eachKind(t, func(t *testing.T, k kind) {
+				t.Parallel()
+				server, name := rig.Shared(), rig.Name(t)
+				admin := rig.NewAdmin(t, server)
+				client, waiting := connect(t, server, latchkey.Options{Turn: latchkey.MaxTurn}), connect(t, server)
+				hold := mustLock(t, k.open(client, name))
+				if own {
+					waiting = client
+				}
+				waiter := lockInBackground(within(t, soon), k.open(waiting, name), latchkey.AtLeast(time.Minute))
+				if k.messages && !own {
+					parked(t, admin, name)
+				}
+				rest(20 * time.Millisecond) // and in line, most likely
+				at := stayTaken{admin: admin, name: name, d: time.Minute, before: time.Now()}
+				mustUnlock(t, hold)
+				next := rig.Await(t, soon, "the waiter", waiter)
+				at.after = time.Now()
+				require.NoError(t, next.err)
+				at.stays(t)
+				mustUnlock(t, next.hold)
+				at.stays(t)
+				at.ends(t)
+			})
+		})
+	}
+}
+
+// Close ends holds, and leaves their locks taken.
+func TestAtLeastOutlivesClose(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		server, name := rig.Shared(), rig.Name(t)
+		admin := rig.NewAdmin(t, server)
+		client := connect(t, server)
+		hold, at := take(t, admin, k.open(client, name), time.Minute)
+		require.NoError(t, client.Close(within(t, soon)))
+		require.ErrorIs(t, hold.Err(), latchkey.ErrClosed)
+		at.stays(t)
+		at.ends(t)
+		i, err := k.open(connect(t, server), name).Inspect(t.Context())
+		require.NoError(t, err)
+		require.Len(t, i.Holders, 1)
+		assert.True(t, i.Holders[0].Kept)
+	})
+}
+
+// leaver takes a lock for longer than its lease is, and does not release it.
+var leaver = rig.Child("leaver", func(ctx context.Context, args []string) error {
+	k, err := kindNamed(args[0])
+	if err != nil {
+		return err
+	}
+	server, err := rig.Attach(args[2])
+	if err != nil {
+		return err
+	}
+	client, _, err := dial(server, server.Addr(), latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease})
+	if err != nil {
+		return err
+	}
+	hold, err := k.open(client, args[1]).Lock(ctx, latchkey.AtLeast(3*crashLease))
+	if err != nil {
+		return err
+	}
+	fmt.Println("held")
+	<-hold.Lost()
+	return hold.Err()
+})
+
+// A holder that is killed leaves the lock taken, although the lease that it renews is shorter.
+func TestAtLeastOutlivesAKilledHolder(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		server, name := rig.Shared(), rig.Name(t)
+		at := stayTaken{admin: rig.NewAdmin(t, server), name: name, d: 3 * crashLease, before: time.Now()}
+		child := leaver.Start(t, k.name, name, server.Ticket())
+		child.Line(t, soon, "held")
+		at.after = time.Now()
+		rest(crashLease / 2) // it is renewed meanwhile
+		at.stays(t)
+		child.Kill()
+		at.stays(t)
+		waiter := lockInBackground(within(t, soon), k.open(connect(t, server), name))
+		next := rig.Await(t, soon, "the lock", waiter)
+		require.NoError(t, next.err)
+		assert.GreaterOrEqual(t, next.at.Sub(at.before), at.d, "not before")
+		assert.Less(t, next.at.Sub(at.after), at.d+latchkey.DefaultPollCeiling+leeway)
+		mustUnlock(t, next.hold)
+	})
+}
+
+// The reply of each command is lost in turn. A lock that was acquired stays taken, and one that
+// was not, according to its caller, is free: the option is that of a hold.
+func TestAtLeastWithLostReplies(t *testing.T) {
+	t.Parallel()
+	rig.Long(t)
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		warmUp(t, k)
+		for _, each := range losses {
+			for n := range 4 {
+				t.Run(fmt.Sprintf("%s %d", each.name, n+1), func(t *testing.T) {
+					t.Parallel()
+					r := newLossRun(t, k)
+					r.tap.Lose(n+1, rig.Any, each.loss)
+					before := time.Now()
+					hold, err := r.lock.TryLock(t.Context(), latchkey.AtLeast(time.Minute))
+					if err != nil {
+						rig.Eventually(t, soon+undoBudget, "it is undone", free(r.admin, r.name))
+						return
+					}
+					at := stayTaken{r.admin, r.name, time.Minute, before, time.Now()}
+					if err := hold.Unlock(t.Context()); err != nil {
+						require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+					}
+					at.stays(t)
+					rig.Eventually(t, soon, "it is released", func() error {
+						i, err := k.open(connect(t, rig.Shared()), r.name).Inspect(t.Context())
+						if err != nil || len(i.Holders) != 1 || !i.Holders[0].Kept {
+							return errors.Join(err, fmt.Errorf("%+v", i))
+						}
+						return nil
+					})
+					at.stays(t)
+				})
+			}
+		}
+	})
+}
+
+// A release that is late finds another holder, whom it leaves alone.
+func TestAtLeastLateReleaseDoesNoHarm(t *testing.T) {
+	t.Parallel()
+	const d = 500 * time.Millisecond
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		server, name := rig.Shared(), rig.Name(t)
+		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
+		hold, _ := take(t, admin, k.open(connectVia(t, server, tap.Addr()), name), d, latchkey.Lease(d))
+		held := tap.HoldCommand(rig.Both(rig.Named("EVALSHA", "EVAL"), rig.Mentions(name)))
+		unlocked := make(chan error, 1)
+		go func() { unlocked <- hold.Unlock(context.Background()) }()
+		rig.Await(t, soon, "the release", held.Arrived)
+		next := mustLock(t, k.open(connect(t, server), name))
+		held.Release()
+		rig.Await(t, soon, "Unlock", unlocked) // nil if its first copy came in time, else that it was too late
+		require.NoError(t, next.Err())
+		require.NoError(t, next.Extend(t.Context(), time.Minute))
+		mustUnlock(t, next)
+	})
+}
+
+// A server that is out of memory keeps the lock taken.
+func TestAtLeastOutOfMemory(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Settings)
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		server, name := rig.Fresh(t), rig.Name(t)
+		admin := rig.NewAdmin(t, server)
+		hold, at := take(t, admin, k.open(connect(t, server), name), time.Minute)
+		admin.Do("CONFIG", "SET", "maxmemory", "1")
+		mustUnlock(t, hold)
+		at.stays(t)
+		at.ends(t)
+	})
+}
+
+// What excludes AtLeast says so, and sends nothing.
+func TestAtLeastWhereItCannotWork(t *testing.T) {
+	sendsNothing(t, func(client *latchkey.Client) {
+		ctx, at := t.Context(), latchkey.AtLeast(time.Second)
+		a, b := client.NewLock("a"), client.NewLock("b")
+		for what, try := range map[string]func() error{
+			"a reader":        func() error { _, err := client.NewRWLock("name").Reader().TryLock(ctx, at); return err },
+			"a MultiLock":     func() error { _, err := latchkey.NewMultiLock(a, b).Lock(ctx, at); return err },
+			"a RedLock":       func() error { _, err := latchkey.NewRedLock(latchkey.RedLockOptions{}, a).Lock(ctx, at); return err },
+			"a short lease":   func() error { _, err := a.TryLock(ctx, at, latchkey.Lease(time.Second-1)); return err },
+			"the other order": func() error { _, err := a.TryLock(ctx, latchkey.Lease(time.Second-1), at); return err },
+			"a short limit":   func() error { _, err := a.TryLock(ctx, latchkey.MaxHold(time.Second-1), at); return err },
+			"no time":         func() error { _, err := a.TryLock(ctx, latchkey.AtLeast(0)); return err },
+			"below zero":      func() error { _, err := a.TryLock(ctx, latchkey.AtLeast(-time.Second)); return err },
+		} {
+			assert.ErrorIs(t, try(), latchkey.ErrInvalid, what)
+		}
+	})
+}
+
+// A limit ends the hold, and the key with it, no sooner than the lock may be free. A write lock that
+// is to stay taken is not turned into one to read.
+func TestAtLeastWithOtherOptions(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	admin, client := rig.NewAdmin(t, server), connect(t, server)
+	hold, at := take(t, admin, client.NewLock(name), 500*time.Millisecond, latchkey.MaxHold(500*time.Millisecond))
+	rig.Await(t, soon, "the limit", hold.Lost())
+	require.ErrorIs(t, hold.Err(), latchkey.ErrMaxHold)
+	at.stays(t)
+
+	hold, at = take(t, admin, client.NewLock(name+"2"), time.Minute)
+	require.NoError(t, hold.Extend(t.Context(), time.Hour))
+	mustUnlock(t, hold)
+	at.stays(t)
+	at.ends(t)
+
+	both := client.NewRWLock(name + "3")
+	write, at := take(t, admin, both.Writer(), time.Minute)
+	_, err := write.Downgrade(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	read, err := both.Reader().Lock(write.Context(t.Context()))
+	require.NoError(t, err)
+	mustUnlock(t, write)
+	require.NoError(t, read.Err(), "who reads reads on")
+	again, err := both.Reader().Lock(read.Context(t.Context()))
+	require.NoError(t, err, "and may enter again")
+	require.Equal(t, "2", admin.Text("HGET", name+"3", read.Owner().String()))
+	mustUnlock(t, again)
+	_, err = both.Reader().TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	mustUnlock(t, read)
+	at.stays(t)
+
+	both = client.NewRWLock(name + "4")
+	write, at = take(t, admin, both.Writer(), time.Second)
+	read, err = both.Reader().Lock(write.Context(t.Context()))
+	require.NoError(t, err)
+	mustUnlock(t, write)
+	other := mustLock(t, connect(t, server).NewRWLock(name+"4").Reader())
+	assert.GreaterOrEqual(t, time.Since(at.before), at.d, "not before, and although the other reads on")
+	mustUnlock(t, read)
+	mustUnlock(t, other)
+}
+
+// Nothing but an owner stands in Redis, as Redisson knows it, and those who listen are told to ask.
+func TestGoldenAtLeast(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	admin, heard := rig.NewAdmin(t, server), hear(t, server, name)
+	client := connect(t, server)
+	hold := mustLock(t, client.NewLock(name), latchkey.AtLeast(goldenLease))
+	owner := hold.Owner().String()
+	golden(t, admin, name, map[string]rig.Entry{name: hash(owner, "1")})
+	mustUnlock(t, hold)
+	golden(t, admin, name, map[string]rig.Entry{name: hash(owner+":kept", "1")})
+	assert.Equal(t, "0", rig.Await(t, soon, "the message", heard))
+	admin.Do("DEL", name)
+
+	hold = mustLock(t, client.NewMutex(name), latchkey.AtLeast(goldenLease))
+	owner = hold.Owner().String()
+	mustUnlock(t, hold)
+	golden(t, admin, name, map[string]rig.Entry{name: {Type: "string", String: owner + ":kept", TTL: goldenLease}})
+	admin.Do("DEL", name)
+
+	hold = mustLock(t, client.NewRWLock(name).Writer(), latchkey.AtLeast(goldenLease))
+	owner = hold.Owner().String()
+	mustUnlock(t, hold)
+	got := admin.Dump(name)
+	assert.Equal(t, map[string]string{"mode": "write", owner + ":kept:write": "1"}, got[name].Hash)
+	assert.LessOrEqual(t, got[name].TTL, goldenLease)
+}
