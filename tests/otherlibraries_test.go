@@ -9,7 +9,6 @@ import (
 
 	"github.com/bsm/redislock"
 	"github.com/go-redsync/redsync/v4"
-	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
@@ -191,80 +190,83 @@ func TestMutexAndRedislock(t *testing.T) {
 	c.run(t)
 }
 
-// The way from a lock of another library to one of another kind, on a name of its own: first processes hold both, then
-// only the new one. Wherever two of these steps run beside each other, one at a time is inside.
-func TestMigrationOfALockInSteps(t *testing.T) {
-	t.Parallel()
-	for _, step := range []string{"the first and the second", "the second and the third"} {
-		t.Run(step, func(t *testing.T) {
-			t.Parallel()
-			server, before := rig.Shared(), rig.Name(t)
-			after := before + ":fenced"
-			both := func() latchkey.Locker {
-				client := connect(t, server)
-				return latchkey.NewMultiLock(client.NewMutex(before), client.NewFencedLock(after))
-			}
-			c := &contest{lasts: time.Second, both: true, hold: time.Millisecond, dump: dumpOf(t, []*rig.Server{server}, before)}
-			c.parties = []party{{name: "both", goroutines: 2, acquire: locking(both())}}
-			if step == "the first and the second" {
-				c.parties = append(c.parties,
-					party{name: "redsync", goroutines: 1, acquire: redsyncingOn(plainRedis(t, server), before), polls: true},
-					party{name: "mutex", goroutines: 1, acquire: locking(connect(t, server).NewMutex(before))})
-			} else {
-				c.parties = append(c.parties, party{name: "fenced", goroutines: 2, acquire: locking(connect(t, server).NewFencedLock(after))})
-			}
-			c.run(t)
+// errorsElsewhere are what the libraries say, as docs/from-redsync-and-redislock.md has it.
+var errorsElsewhere = map[string]struct {
+	busy, expired, twice, taken, extended func(error) bool
+}{
+	"redsync": {
+		busy: isTaken, expired: is(redsync.ErrLockAlreadyExpired), twice: is(redsync.ErrLockAlreadyExpired), taken: isTaken, extended: isTaken,
+	},
+	"redislock": {
+		busy: is(redislock.ErrNotObtained), expired: is(redislock.ErrLockNotHeld), twice: is(redislock.ErrLockNotHeld),
+		taken: is(redislock.ErrLockNotHeld), extended: is(redislock.ErrNotObtained),
+	},
+}
+
+func is(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
+
+func isTaken(err error) bool { taken := new(redsync.ErrTaken); return errors.As(err, &taken) }
+
+// What each library calls the same mishaps.
+func TestErrorsOfOtherLibraries(t *testing.T) {
+	server := rig.Shared()
+	for what, say := range errorsElsewhere {
+		t.Run(what, func(t *testing.T) {
+			name, ctx := rig.Name(t), within(t, 3*soon)
+			other, admin, mutex := librariesOfTheRecipe(t, server, name)[what], rig.NewAdmin(t, server), connect(t, server).NewMutex(name)
+			theirs, err := other(ctx)
+			require.NoError(t, err)
+			_, err = other(ctx)
+			assert.True(t, say.busy(err), "busy: %v", err)
+			admin.Do("DEL", name)
+			assert.True(t, say.expired(theirs.release(ctx)), "expired")
+			ours := mustLock(t, mutex)
+			assert.True(t, say.taken(theirs.release(ctx)), "taken")
+			err = theirs.extend(ctx)
+			assert.True(t, say.extended(err), "extended: %v", err)
+			admin.Do("DEL", name)
+			require.ErrorIs(t, ours.Extend(ctx, time.Minute), latchkey.ErrLost)
+			err = ours.Unlock(ctx)
+			require.ErrorIs(t, err, latchkey.ErrNotHeld)
+			require.ErrorIs(t, err, latchkey.ErrLost)
+
+			theirs, err = other(ctx)
+			require.NoError(t, err)
+			require.NoError(t, theirs.release(ctx))
+			assert.True(t, say.twice(theirs.release(ctx)), "twice")
+			ours = mustLock(t, mutex)
+			mustUnlock(t, ours)
+			err = ours.Unlock(ctx)
+			require.ErrorIs(t, err, latchkey.ErrNotHeld)
+			require.NotErrorIs(t, err, latchkey.ErrLost)
 		})
 	}
 }
 
-func redsyncingOn(client redis.UniversalClient, name string) acquire {
-	locks := redsync.New(goredis.NewPool(client))
-	return func(ctx context.Context) (taken, error) {
-		mu := locks.NewMutex(name, redsync.WithExpiry(recipeLease), redsync.WithTries(10_000), redsync.WithRetryDelay(2*time.Millisecond))
-		err := mu.LockContext(ctx)
-		return taken{release: func(ctx context.Context) error { return sure(mu.UnlockContext(ctx)) }}, err
-	}
-}
-
-// From a quorum to a lock on one server: a RedLock can be one of the two.
-func TestMigrationFromAQuorum(t *testing.T) {
-	m := newMasters(t, 3)
-	var pools []redsyncredis.Pool
-	for _, server := range m.servers {
-		pools = append(pools, goredis.NewPool(plainRedis(t, server)))
-	}
-	client := connect(t, rig.Shared())
-	red := latchkey.NewRedLock(latchkey.RedLockOptions{}, m.mutexes(t, "x")...)
-	after := client.NewFencedLock(rig.Name(t))
-	both := latchkey.NewMultiLock(red, after)
-
-	hold := mustLock(t, both)
-	require.Positive(t, hold.Member(after.Name()).Token())
-	theirs := redsync.New(pools...).NewMutex("x", redsync.WithTries(1))
-	require.Error(t, theirs.LockContext(within(t, soon)), "the first step")
-	_, err := after.TryLock(within(t, soon))
-	require.ErrorIs(t, err, latchkey.ErrNotAcquired, "the third step")
-	mustUnlock(t, hold)
-	require.NoError(t, theirs.LockContext(within(t, soon)))
-	_, err = both.TryLock(within(t, soon))
-	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-	require.NoError(t, sure(theirs.UnlockContext(within(t, soon))))
-	m.comesTo(t, "x", 0)
-}
-
-// A name stands for one kind of lock: to change it in place is an error, not two holders.
-func TestMigrationInPlaceIsRefused(t *testing.T) {
+// The reply to an acquisition is lost. go-redis sends SET NX again, which finds its own key: nobody has the lock until
+// the key ends. Of this library nothing is left behind.
+func TestLostReplyOfAnAcquisition(t *testing.T) {
+	rig.Need(t, rig.Single)
 	server, name := rig.Shared(), rig.Name(t)
-	theirs, err := withRedislock(plainRedis(t, server), name, nil)(within(t, soon))
+	admin := rig.NewAdmin(t, server)
+	tap := rig.NewTap(t, server)
+	client := redis.NewClient(&redis.Options{Addr: tap.Addr()})
+	defer func() { assert.NoError(t, client.Close()) }()
+	require.NoError(t, client.Ping(within(t, soon)).Err())
+	hit := tap.Lose(1, rig.Named("SET"), rig.Cut)
+	got, err := client.SetNX(within(t, soon), name, "0b1c6f6e-1c0e-4bd0-9d1c-6f1f5e7a3c11", recipeLease).Result()
+	rig.Await(t, soon, "the loss", hit)
 	require.NoError(t, err)
-	_, err = connect(t, server).NewLock(name).Lock(within(t, soon))
-	require.ErrorIs(t, err, latchkey.ErrWrongKind)
-	require.NoError(t, theirs.release(within(t, soon)))
-	hold := mustLock(t, connect(t, server).NewLock(name))
-	_, err = withRedislock(plainRedis(t, server), name, nil)(within(t, soon))
-	require.ErrorContains(t, err, "WRONGTYPE")
-	_, err = withRedsync(plainRedis(t, server), name)(within(t, soon))
-	require.ErrorIs(t, err, errBusyElsewhere)
+	assert.False(t, got)
+	assert.True(t, admin.Exists(name))
+	admin.Do("DEL", name)
+
+	mutex := connectVia(t, server, tap.Addr()).NewMutex(name)
+	mustUnlock(t, mustLock(t, mutex))
+	hit = tap.Lose(1, rig.Any, rig.Cut)
+	hold, err := mutex.TryLock(within(t, soon))
+	rig.Await(t, soon, "the loss", hit)
+	require.NoError(t, err, "it was asked again")
 	mustUnlock(t, hold)
+	rig.Eventually(t, soon, "nothing is left", free(admin, name))
 }
