@@ -83,8 +83,9 @@ func TestGoRedis_credentials(t *testing.T) {
 			hold := mustLock(t, client.NewLock(rig.Name(t)))
 			user("second")
 			p.change("second")
-			admin.Do("CLIENT", "KILL", "USER", "locks", "SKIPME", "yes")
+			require.Positive(t, admin.Int("CLIENT", "KILL", "USER", "locks"))
 			require.NoError(t, hold.Extend(within(t, soon), 2*time.Minute), "by a new connection")
+			require.Contains(t, admin.Text("CLIENT", "LIST"), " user=locks ")
 			mustUnlock(t, hold)
 		})
 	}
