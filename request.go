@@ -11,22 +11,23 @@ import (
 
 // request is one acquisition, checked.
 type request struct {
-	wait        time.Duration
-	waits       bool          // for longer than one attempt
-	bounded     bool          // by wait
-	lease       time.Duration // to be sent
-	renewLease  time.Duration // of the renewals
+	wait       time.Duration
+	lease      time.Duration // to be sent
+	renewLease time.Duration // of the renewals
+	maxHold    time.Duration
+	atLeast    time.Duration // for which the lock stays taken, or 0
+	by         *Owner        // or nil
+	together   int
+	parent     *context.Context // of its events, or nil: see Client.parentOf
+
+	waits       bool // for longer than one attempt
+	bounded     bool // by wait
 	renew       bool
-	maxHold     time.Duration
-	atLeast     time.Duration // for which the lock stays taken, or 0
-	by          *Owner        // or nil
 	awaitSet    bool
 	unsetIsOpen bool
 	permanent   bool
 	untilWhole  bool // see confinement
 	awaited     bool // others stand in line for what the lock is to be a member of
-	together    int
-	parent      *context.Context // of its events, or nil: see Client.parentOf
 }
 
 // permanentLease stands for a lease that does not end.

@@ -32,6 +32,16 @@ func change(context.Context) error       { return nil }
 func charge(context.Context) error       { return nil }
 `
 
+// preludes are what the snippets of one page use besides.
+var preludes = map[string]string{
+	"docs/from-redsync-and-redislock.md": `
+var (
+	data, a, b, c *redis.Client
+	mutex         *redsync.Mutex
+	obtained      *redislock.Lock
+)
+`}
+
 const frame = `func snippet(ctx context.Context, client *latchkey.Client, orders, lock *latchkey.Lock, hold *latchkey.Hold) error {
 	{
 %s
@@ -43,9 +53,17 @@ const frame = `func snippet(ctx context.Context, client *latchkey.Client, orders
 var imports = map[string]string{
 	"context": "context", "errors": "errors", "log": "log", "sql": "database/sql", "sync": "sync",
 	"testing": "testing", "tls": "crypto/tls", "x509": "crypto/x509", "time": "time", "os": "os", "fmt": "fmt", "slog": "log/slog",
+	"cmp": "cmp", "net": "net", "http": "net/http", "strings": "strings",
 	"latchkey":     "github.com/latchkey-go/latchkey",
 	"latchkeytest": "github.com/latchkey-go/latchkey/latchkeytest",
 	"rueidis":      "github.com/redis/rueidis",
+	// What users come from; the workspace has them, by way of tests/.
+	"auth":          "github.com/redis/go-redis/v9/auth",
+	"goredis":       "github.com/go-redsync/redsync/v4/redis/goredis/v9",
+	"redis":         "github.com/redis/go-redis/v9",
+	"redislock":     "github.com/bsm/redislock",
+	"redsync":       "github.com/go-redsync/redsync/v4",
+	"rueidiscompat": "github.com/redis/rueidis/rueidiscompat",
 }
 
 var (
@@ -79,7 +97,7 @@ func run() error {
 		}
 		for _, at := range block.FindAllSubmatchIndex(text, -1) {
 			line := 1 + strings.Count(string(text[:at[2]]), "\n")
-			output, err := compile(scratch, source(string(text[at[2]:at[3]])))
+			output, err := compile(scratch, source(page, string(text[at[2]:at[3]])))
 			if err != nil {
 				return err
 			}
@@ -97,15 +115,15 @@ func run() error {
 	return nil
 }
 
-// source makes a file of a snippet.
-func source(code string) string {
+// source makes a file of a snippet of a page.
+func source(page, code string) string {
 	if strings.HasPrefix(code, "package ") {
 		return code
 	}
 	if !function.MatchString(code) {
 		code = fmt.Sprintf(frame, code)
 	}
-	code = prelude + code
+	code = prelude + preludes[page] + code
 	var head strings.Builder
 	for name, path := range imports {
 		if regexp.MustCompile(`\b` + name + `\.[A-Z]`).MatchString(code) {

@@ -1,0 +1,160 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidiscompat"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// Latchkey adds one connection to those of go-redis, and one for messages while anybody waits, whatever the number of locks
+// and goroutines.
+func TestGoRedis_connections(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Settings)
+	rig.Need(t, rig.Single)
+	server := rig.Fresh(t)
+	admin := rig.NewAdmin(t, server)
+	o := &redis.Options{Addr: server.Addr(), PoolSize: 5, MinIdleConns: 5}
+	other := redis.NewClient(o)
+	defer func() { assert.NoError(t, other.Close()) }()
+	option := clientOption(o)
+	option.ClientName, option.ReadBufferEachConn, option.WriteBufferEachConn = "latchkey", 32<<10, 32<<10
+	client := open(t, option, latchkey.Options{})
+	count := func() int { return strings.Count(admin.Text("CLIENT", "LIST"), " name=latchkey ") }
+	eachName(t, 100, 20, func(name string) {
+		assert.NoError(t, client.NewLock(name).Do(within(t, soon), func(ctx context.Context) error {
+			return other.Set(ctx, "data:"+name, "x", 0).Err()
+		}))
+	})
+	assert.Equal(t, 1, count(), "nobody waited for a message")
+	name := rig.Name(t)
+	hold := mustLock(t, open(t, clientOption(o), latchkey.Options{}).NewMutex(name))
+	var waiters sync.WaitGroup
+	for range 20 {
+		waiters.Go(func() {
+			assert.NoError(t, client.NewMutex(name).Do(within(t, soon), func(context.Context) error { return nil }))
+		})
+	}
+	rig.Eventually(t, soon, "two connections", func() error {
+		if n := count(); n != 2 {
+			return fmt.Errorf("%d", n)
+		}
+		return nil
+	})
+	mustUnlock(t, hold)
+	waiters.Wait()
+	assert.Equal(t, 2, count())
+}
+
+// Work under a lock that is lost: a command of go-redis that has not been sent is not sent; one that waits for its answer
+// goes on until the deadline of the context, if go-redis is to look at that, or its own.
+func TestGoRedis_work_under_a_lost_lock(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Single)
+	server, name := rig.Shared(), rig.Name(t)
+	other, option := goRedis(t, server, func(o *redis.Options) { o.ContextTimeoutEnabled = true })
+	lock := open(t, option, latchkey.Options{}).NewLock(name)
+	hold := mustLock(t, lock, latchkey.Lease(300*time.Millisecond))
+	ctx := hold.Context(t.Context())
+	popped := make(chan error, 1)
+	start := time.Now()
+	go func() { popped <- other.BLPop(ctx, time.Second, name+":list").Err() }()
+	<-hold.Lost()
+	require.ErrorIs(t, context.Cause(ctx), latchkey.ErrLost)
+	err := other.Set(ctx, name+":data", "late", 0).Err()
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, latchkey.ErrLost, "go-redis tells Err, not Cause")
+	assert.Zero(t, rig.NewAdmin(t, server).Int("EXISTS", name+":data"))
+	require.ErrorIs(t, rig.Await(t, soon, "the command under way", popped), redis.Nil)
+	assert.GreaterOrEqual(t, time.Since(start), time.Second, "it was not ended by the loss")
+	require.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrLost)
+}
+
+// Who has lost a fenced lock and does not know it cannot write behind the next holder.
+func TestGoRedis_fencing(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	other, option := goRedis(t, server, func(*redis.Options) {})
+	lock := open(t, option, latchkey.Options{}).NewFencedLock(name)
+	first := mustLock(t, lock)
+	late := first.Context(t.Context())
+	require.NoError(t, fencedSet(late, other, name+":data", "first"))
+	_, err := lock.ForceUnlock(within(t, soon))
+	require.NoError(t, err)
+	require.NoError(t, lock.Do(within(t, soon), func(ctx context.Context) error {
+		return fencedSet(ctx, other, name+":data", "second")
+	}))
+	require.ErrorIs(t, fencedSet(context.WithoutCancel(late), other, name+":data", "late"), latchkey.ErrLost)
+	value, err := other.HGet(within(t, soon), name+":data", "value").Result()
+	require.NoError(t, err)
+	assert.Equal(t, "second", value)
+	_ = first.Unlock(t.Context())
+}
+
+// A user of its own keeps the application away from the keys of locks.
+func TestGoRedis_users(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Settings)
+	rig.Need(t, rig.Single)
+	server := rig.Fresh(t)
+	admin := rig.NewAdmin(t, server)
+	admin.Do(append([]string{"ACL", "SETUSER", "latchkey"}, documentedACL(t, 0)...)...)
+	admin.Do(strings.Fields("ACL SETUSER app reset resetchannels on >SECRET ~app:* &app:* +@all -@admin -@dangerous")...)
+	client := open(t, clientOption(&redis.Options{Addr: server.Addr(), Username: "latchkey", Password: "SECRET"}),
+		latchkey.Options{KeyPrefix: "orders:"})
+	other := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "app", Password: "SECRET"})
+	defer func() { assert.NoError(t, other.Close()) }()
+	require.NoError(t, client.Check(within(t, soon)))
+	require.NoError(t, client.NewLock("42").Do(within(t, soon), func(ctx context.Context) error {
+		for what, err := range map[string]error{
+			"DEL": other.Del(ctx, "orders:42").Err(), "SET": other.Set(ctx, "orders:42", "x", 0).Err(),
+			"FLUSHDB": other.FlushDB(ctx).Err(), "queue": other.Del(ctx, "latchkey_queue:{orders:42}").Err(),
+		} {
+			assert.ErrorContains(t, err, "NOPERM", what)
+		}
+		return other.Set(ctx, "app:42", "x", 0).Err()
+	}))
+}
+
+// A key of a lock that an application removes: the holder is told at the next renewal. One that it turns into data is an
+// error for everybody, and is left as it is.
+func TestGoRedis_commands_on_a_lock(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	other, option := goRedis(t, server, func(*redis.Options) {})
+	lock := open(t, option, latchkey.Options{Lease: 600 * time.Millisecond, PollCeiling: 200 * time.Millisecond}).NewLock(name)
+	hold := mustLock(t, lock)
+	require.NoError(t, other.Del(within(t, soon), name).Err())
+	rig.Await(t, soon, "the holder is told", hold.Lost())
+	require.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrLost)
+	require.NoError(t, other.HSet(within(t, soon), name, "total", 7).Err())
+	_, err := lock.Lock(within(t, soon))
+	require.ErrorIs(t, err, latchkey.ErrWrongKind)
+	require.NoError(t, other.Del(within(t, soon), name).Err())
+}
+
+// Commands in the form of go-redis and locks share the connections of a rueidis client.
+func TestGoRedis_adapter(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	shared, err := rueidis.NewClient(server.Options(server.Addr()))
+	require.NoError(t, err)
+	defer shared.Close()
+	client, err := latchkey.New(shared, latchkey.Options{})
+	require.NoError(t, err)
+	data := rueidiscompat.NewAdapter(shared)
+	require.NoError(t, client.NewLock(name).Do(within(t, soon), func(ctx context.Context) error {
+		return data.Set(ctx, name+":data", "x", time.Minute).Err()
+	}))
+	require.NoError(t, client.Close(within(t, soon)))
+	require.NoError(t, data.Del(within(t, soon), name+":data").Err(), "the rueidis client is still open")
+}
