@@ -59,12 +59,12 @@ func (k *keptReference) seen(t *ownership, what string, reply any, rest int64, h
 		}
 		return
 	}
-	if now.ttl > had.ttl {
+	if now.ttl > max(had.ttl, 1) { // in its last ms it has 0
 		k.w.fail("%s, and lengthens its time from %d to %d", what, had.ttl, now.ttl)
 	}
 	if left := min(rest, had.ttl); now.ttl < left {
 		k.w.fail("%s, and the lock ends after %d", what, now.ttl)
-	} else if alone := reply != any("HELD") && len(now.fields) <= 1; alone && had.count(t.wire+"@kept") == 0 && now.ttl != left {
+	} else if alone := reply != any("HELD") && len(now.fields) <= 1; alone && had.count(t.wire+"@kept") == 0 && now.ttl != max(left, 1) {
 		k.w.fail("%s, and it stays for %d", what, now.ttl)
 	}
 	k.promise = append(k.promise, keptPromise{t.wire, k.w.ms() + min(rest, had.ttl)})

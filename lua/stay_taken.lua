@@ -31,6 +31,7 @@ local function stay(rest)
   if ttl < 0 or kept == 0 and ttl > rest then
     ttl = rest
   end
+  ttl = math.max(ttl, 1) -- in its last ms
   redis.call('hset', key, owner .. ':kept', 1)
   redis.call('pexpire', key, ttl)
   redis.call('hdel', key, owner, owner .. '@', owner .. '@kept', owner .. '@' .. me)
