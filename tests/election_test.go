@@ -421,7 +421,7 @@ func TestElection_endOfTheLease(t *testing.T) {
 	const lease = 600 * time.Millisecond
 	server, name := rig.Shared(), rig.Name(t)
 	e := connect(t, server).NewElection(name)
-	watched := leaders(t.Context(), connect(t, server).NewElection(name))
+	watched := leaders(t.Context(), connect(t, server, patientObserver).NewElection(name))
 	l := mustLead(t, e, "a", latchkey.Lease(lease))
 	sees(t, watched, "a")
 	rig.Await(t, soon, "the loss", l.Lost())
