@@ -48,4 +48,9 @@
 // forced unlock, or another removal of the key from outside; then the next renewal finds out.
 // docs/guarantees.md says what no lock in Redis can promise. A fencing token ([FencedLock])
 // closes the gap that remains.
+//
+// # Leaders
+//
+// An [Election] has one of many candidates lead for as long as it lives, under such a token, and tells
+// everybody who it is.
 package latchkey

@@ -436,9 +436,9 @@ func ExampleElection_Run() {
 		if err != nil {
 			return err
 		}
-		fmt.Println(leader.Value, "leads in term", leader.Term) // send the term with every write
-		stop()                                                  // as at the end of the program
-		<-ctx.Done()                                            // which also ends when the leadership is lost
+		fmt.Println(leader.Value, "leads in term", l.Term()) // send the term with every write
+		stop()                                               // as at the end of the program
+		<-ctx.Done()                                         // which also ends when the leadership is lost
 		return nil
 	})
 	leader, _ := scheduler.Leader(context.Background())

@@ -273,6 +273,39 @@ func TestElection_staleProclaim(t *testing.T) {
 	mustResign(t, next)
 }
 
+// A leadership that is lost before it was announced is none: a campaign goes on, an attempt has failed.
+func TestElection_lostBeforeItIsAnnounced(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	tap, admin := rig.NewTap(t, server), rig.NewAdmin(t, server)
+	e := connectVia(t, server, tap.Addr()).NewElection(name)
+	held := tap.HoldCommand(rig.Mentions("again"))
+	campaign := campaignInBackground(within(t, soon), e, "again")
+	rig.Await(t, soon, "the announcement is on its way", held.Arrived)
+	leaderIs(t, connect(t, server).NewElection(name), "", 0)
+	admin.Do("DEL", name)
+	held.Release()
+	got := rig.Await(t, soon, "the campaign", campaign)
+	require.NoError(t, got.err)
+	assert.Equal(t, int64(2), got.leadership.Term())
+	leaderIs(t, e, "again", 2)
+	mustResign(t, got.leadership)
+
+	held = tap.HoldCommand(rig.Mentions("once"))
+	failed := make(chan error, 1)
+	go func() {
+		_, err := e.TryCampaign(within(t, soon), "once")
+		failed <- err
+	}()
+	rig.Await(t, soon, "the announcement is on its way", held.Arrived)
+	admin.Do("DEL", name)
+	held.Release()
+	err := rig.Await(t, soon, "the attempt", failed)
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	require.ErrorIs(t, err, latchkey.ErrLost)
+	leaderIs(t, e, "", 0)
+}
+
 // Of two values the one that was proclaimed last stays, whichever arrives last.
 func TestElection_lateProclaimOfTheSameTerm(t *testing.T) {
 	t.Parallel()
@@ -421,7 +454,7 @@ func TestElection_endOfTheLease(t *testing.T) {
 	const lease = 600 * time.Millisecond
 	server, name := rig.Shared(), rig.Name(t)
 	e := connect(t, server).NewElection(name)
-	watched := leaders(t.Context(), connect(t, server).NewElection(name))
+	watched := leaders(t.Context(), connect(t, server, patientObserver).NewElection(name))
 	l := mustLead(t, e, "a", latchkey.Lease(lease))
 	sees(t, watched, "a")
 	rig.Await(t, soon, "the loss", l.Lost())
