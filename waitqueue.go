@@ -23,6 +23,7 @@ type waitQueue struct {
 
 	signals chan struct{} // holds one signal for the front
 	heard   atomic.Bool   // there was one since the front last asked
+	hints   atomic.Uint64 // how often those in a shared line were called
 
 	// Guarded by shard.mu.
 	sub         *subscription // to the messages of the key, or nil
@@ -259,6 +260,7 @@ func (q *waitQueue) signal() {
 	q.heard.Store(true)
 	signal(q.signals)
 	if l := q.lines.Load(); l != nil {
+		q.hints.Add(1)
 		l.exclusive.signal()
 		l.shared.signal()
 		l.shared.callFirst(calledAtOnce)

@@ -64,6 +64,7 @@ func (q *waitQueue) wakeFronts() {
 	}
 	q.heard.Store(true)
 	signal(q.signals)
+	q.hints.Add(1)
 	l.shared.signal()
 	l.shared.callFirst(calledAtOnce)
 }
@@ -105,7 +106,30 @@ func (q *waitQueue) newLine(together bool) *waitQueue {
 }
 
 // callAll lets all waiters of a shared line attempt.
-func (q *waitQueue) callAll() { q.callFirst(-1) }
+func (q *waitQueue) callAll() {
+	q.whole().hints.Add(1)
+	q.callFirst(-1)
+}
+
+// hintMark is what somebody knows of the hints in the wait queue of a key who attempts before it
+// stands in line.
+type hintMark struct {
+	q     *waitQueue // or nil if there was none
+	hints uint64
+}
+
+// mark is taken before the attempt.
+func (all *waitQueues) mark(key string) hintMark {
+	q := all.known(key)
+	if q == nil {
+		return hintMark{}
+	}
+	return hintMark{q, q.hints.Load()}
+}
+
+// missedHint reports whether there may have been one since the mark was taken, until now. q is the
+// whole wait queue.
+func (m hintMark) missedHint(q *waitQueue) bool { return m.q != q || m.hints != q.hints.Load() }
 
 // callFirst lets the first n waiters of a shared line attempt that nobody else may let in, or all
 // waiters if n is negative.
