@@ -24,6 +24,7 @@ import (
 // wait. That it is gone there is no loss, but a hint that the generation is over.
 type barrierAwaiter struct {
 	*Barrier
+	hintMark
 
 	request *request
 	stands  *ownership // named after the party
@@ -46,6 +47,7 @@ func (b *Barrier) newParty(r *request) *barrierAwaiter {
 // arrive returns when the server has counted the party, or refuses, or the time is over. It does
 // not stand in line behind others of its client, who may wait for this very party.
 func (p *barrierAwaiter) arrive(ctx context.Context) error {
+	p.hintMark = p.client.waitQueues.mark(p.key)
 	a := arrivingParty{p}
 	_, err := a.attempt(ctx, 0)
 	if err == nil || !worthWaiting(ctx, err) {

@@ -9,6 +9,7 @@ import (
 // awaiter is one Await.
 type awaiter struct {
 	*CountDownLatch
+	hintMark
 
 	request   *request
 	round     string // the round that is awaited, once it is known
@@ -21,6 +22,7 @@ type awaiter struct {
 // the front, those behind it ask as well, all at once, without leaving the line: each awaits a
 // round of its own.
 func (w *awaiter) await(ctx context.Context) error {
+	w.hintMark = w.client.waitQueues.mark(w.key)
 	_, last := w.attempt(ctx, 0)
 	if last == nil || !w.request.waits || !worthWaiting(ctx, last) {
 		return withContextEnd(ctx, last)

@@ -90,10 +90,10 @@ func (m *barrierModel) lapse() {
 // forget is what becomes of the barrier without one of its keys.
 func (m *barrierModel) forget(key string) {
 	delete(m.ends, key)
-	switch {
-	case key == m.keys.key:
+	switch key {
+	case m.keys.key:
 		m.last, m.n, m.open = 0, 0, nil
-	case key == m.keys.past:
+	case m.keys.past:
 		m.past = nil
 	default:
 		clear(m.waiting)

@@ -51,10 +51,10 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 }
 
 // waitInLine waits in line. It returns inFront, or how the wait has ended. last is as for wait: who has
-// attempted before it stood in a shared line attempts once more, since no hint has reached it until
-// then, and the one in front may wait for something else.
+// attempted before it stood in a shared line attempts once more if a hint has missed it, since the
+// one in front may wait for something else.
 func (c *Client) waitInLine(ctx context.Context, q *waitQueue, w *waiter, a attempter, last error) (place, error) {
-	if last != nil {
+	if m, is := a.(interface{ missedHint(q *waitQueue) bool }); is && m.missedHint(q.whole()) {
 		signal(w.called)
 	}
 	for {

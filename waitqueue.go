@@ -244,6 +244,7 @@ func (q *waitQueue) next() {
 func (q *waitQueue) signal() {
 	q.signalFront()
 	if l := q.lines.Load(); l != nil {
+		l.hints.Add(1)
 		l.exclusive.signal()
 		l.shared.signal()
 		l.shared.callFirst(calledAtOnce)

@@ -1,5 +1,7 @@
 package latchkey
 
+import "sync/atomic"
+
 // line is one of the lines in front of a key.
 type line int
 
@@ -16,7 +18,10 @@ const calledAtOnce = 32
 // queueLines are the lines of a key that has two. They have one subscription: what wakes the
 // wait queue wakes the front of both. While this client shares the key with others, their fronts ask
 // all the same; while it has the key alone, only that of the shared line does.
-type queueLines struct{ shared, exclusive *waitQueue }
+type queueLines struct {
+	shared, exclusive *waitQueue
+	hints             atomic.Uint64 // how often those in the shared line were called
+}
 
 // in returns the wait queue of a line, which for the only one is the wait queue itself.
 func (q *waitQueue) in(l line) *waitQueue {
@@ -62,6 +67,7 @@ func (q *waitQueue) wakeFronts() {
 		return
 	}
 	q.signalFront()
+	l.hints.Add(1)
 	l.shared.signal()
 	l.shared.callFirst(calledAtOnce)
 }
@@ -105,7 +111,38 @@ func (q *waitQueue) newLine(together bool) *waitQueue {
 }
 
 // callAll lets all waiters of a shared line attempt.
-func (q *waitQueue) callAll() { q.callFirst(-1) }
+func (q *waitQueue) callAll() {
+	q.main.lines.Load().hints.Add(1)
+	q.callFirst(-1)
+}
+
+// hintMark is what somebody knows of the hints in the wait queue of a key who attempts before it
+// stands in line.
+type hintMark struct {
+	lines *queueLines // or nil if there were none
+	hints uint64
+}
+
+// mark is taken before the attempt.
+func (all *waitQueues) mark(key string) hintMark {
+	q := all.known(key)
+	if q == nil {
+		return hintMark{}
+	}
+	return q.mark()
+}
+
+// missedHint reports whether there may have been one since the mark was taken, until now. q is the
+// whole wait queue.
+func (m hintMark) missedHint(q *waitQueue) bool { return m != q.mark() }
+
+func (q *waitQueue) mark() hintMark {
+	l := q.lines.Load()
+	if l == nil {
+		return hintMark{}
+	}
+	return hintMark{l, l.hints.Load()}
+}
 
 // callFirst lets the first n waiters of a shared line attempt that nobody else may let in, or all
 // waiters if n is negative.

@@ -174,6 +174,7 @@ func TestBarrierGenerations(t *testing.T) {
 			}
 			all.Wait()
 			t.Logf("%d parties: %v for each generation", parties, time.Since(start)/time.Duration(generations))
+			assert.Less(t, time.Since(start), patient.Lease/4, "somebody has found out by a renewal")
 			for g := range generations {
 				assert.Len(t, places[g], parties)
 				assert.Len(t, numbers[g], 1)
