@@ -69,7 +69,7 @@ func top(ctx context.Context, cmd *cli.Command) error {
 				return err
 			}
 			defer screen.Fini()
-			v := &topView{screen: screen, client: client, pattern: pattern, server: serverURL(cmd), every: every, list: newTopList()}
+			v := &topView{screen: screen, client: client, pattern: pattern, every: every, list: newTopList()}
 			return v.run(ctx)
 		})
 	})

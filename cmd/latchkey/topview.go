@@ -17,7 +17,6 @@ type topView struct {
 	screen  tcell.Screen
 	client  *latchkey.Client
 	pattern string
-	server  string
 	every   time.Duration
 
 	list    *topList
