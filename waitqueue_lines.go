@@ -112,8 +112,10 @@ func (q *waitQueue) newLine(together bool) *waitQueue {
 
 // callAll lets all waiters of a shared line attempt.
 func (q *waitQueue) callAll() {
-	q.main.lines.Load().hints.Add(1)
-	q.callFirst(-1)
+	if q.together {
+		q.main.lines.Load().hints.Add(1)
+		q.callFirst(-1)
+	}
 }
 
 // hintMark is what somebody knows of the hints in the wait queue of a key who attempts before it
