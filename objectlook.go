@@ -178,8 +178,11 @@ func readLook(names *keys, reply rueidis.RedisMessage) (Object, error) {
 			o.HolderCount-- // the mode
 		}
 	}
-	if o.Kind == KindNumber && len(parts) == 11 {
+	switch {
+	case o.Kind == KindNumber && len(parts) == 11:
 		err = o.readNumber(parts)
+	case o.Kind == KindBarrier:
+		err = o.readBarrier(parts[3])
 	}
 	return o, err
 }
@@ -188,6 +191,17 @@ func readLook(names *keys, reply rueidis.RedisMessage) (Object, error) {
 func lookedAt(content rueidis.RedisMessage) int {
 	list, _ := content.ToArray()
 	return len(list) / 2
+}
+
+// readBarrier reads how many parties a barrier has, and waits for.
+func (o *Object) readBarrier(content rueidis.RedisMessage) error {
+	fields, err := content.AsStrMap()
+	parties, bad := strconv.Atoi(cmp.Or(fields["parties"], "0"))
+	o.Total, o.Count = parties, int64(max(parties-o.Queued, 0))
+	if err = errors.Join(err, bad); err != nil {
+		return errors.Join(errReply, err)
+	}
+	return nil
 }
 
 // readNumber tells a semaphore from a latch.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Object is one lock, semaphore or latch as it was at one moment, whoever made it: this library,
+// Object is one lock, semaphore, latch or barrier as it was at one moment, whoever made it: this library,
 // Redisson, or another library whose locks are mutexes.
 type Object struct {
 	// Inspection is the name, the kind, who holds it, and the time until its key expires.
@@ -25,7 +25,7 @@ type Object struct {
 	// A lock with more than 64 owners counts an owner that has guests several times.
 	HolderCount int
 
-	// Queued is how many wait in the queues of a lock on the server: owners that wait for a fair lock, or
+	// Queued is how many parties wait at a barrier, or wait in the queues of a lock on the server: owners that wait for a fair lock, or
 	// to write; of a mutex and of any other lock, clients of this library, each for all its goroutines.
 	// One that has died counts until others notice, a minute at most as a rule.
 	Queued int
@@ -37,9 +37,11 @@ type Object struct {
 
 	// Available is how many permits of a semaphore can be acquired, negative if it is a debt.
 	Available int
-	// Total is how many permits a semaphore has: Available, and those that are acquired.
+	// Total is how many permits a semaphore has: Available, and those that are acquired. A barrier has
+	// as many parties; 0 means that nobody has come since a Reset.
 	Total int
-	// Count is how often a latch has to be counted down yet. Of KindNumber it is the number.
+	// Count is how often a latch has to be counted down yet, or how many parties a barrier waits
+	// for. Of KindNumber it is the number.
 	Count int64
 }
 
@@ -48,8 +50,8 @@ type Object struct {
 // their client, fewer if clients listen that have waited just now. [Client.Waiters] tells who stands in queues.
 func (o Object) Waiters() int { return max(o.Queued, o.Listeners) }
 
-// Objects walks all objects whose names match a pattern: locks that are held, semaphores, and latches
-// that are closed. In a pattern * stands for any text, ? for any character, [a-c] for one of several,
+// Objects walks all objects whose names match a pattern: locks that are held, semaphores, latches
+// that are closed, and barriers for ten minutes after their last generation. An election is the lock of its leader. In a pattern * stands for any text, ? for any character, [a-c] for one of several,
 // [^a] for any other; \ takes the meaning from the next character, which [QuotePattern] does for
 // a whole text. KeyPrefix is put in front; with Options.NameMapper the pattern is for keys. What stands beside
 // an object, such as its queue, is part of it. Other data is left out, but see [Object] for what

@@ -10,7 +10,7 @@
 -- Reply   array: for each object nil if its key is not there or holds no object, else an array:
 --         type of the key, remaining ms (-1 no expiry), fencing counter or nil, array of the
 --         content (fields and values of a hash, or some of them; the value of a string, empty
---         if it is too large), how many fields a hash has, how many owners wait, how many
+--         if it is too large), how many fields a hash has, how many owners or parties wait, how many
 --         clients listen, and of a number: total or nil, how many ids there are whose lease
 --         is not over, and whose is, 'latch', 'semaphore' or '' as in inspect_number.lua
 --
@@ -49,11 +49,21 @@ local function fields(key, size, mode)
   return some
 end
 
+-- barrier tells of a hash that is a barrier (see barrier_state.lua), and not of another.
+local function barrier(key, tag, size)
+  if size > 3 or not text('hget', key, 'generation') then
+    return false
+  end
+  local arrived = tonumber(text('hget', key, 'arrived') or 0) or 0
+  local listen = listening('latchkey_barrier:' .. tag)
+  return {'hash', redis.call('pttl', key), false, redis.call('hgetall', key), size, arrived, listen}
+end
+
 -- lock tells of a hash, unless it is foreign. Most have a single field, which tells that by itself.
 local function lock(key, tag, token, queue, fair, writers)
   local size = redis.call('hlen', key)
   if size > 1 and isForeign(key) then
-    return false
+    return barrier(key, tag, size)
   end
   local mode = size > 1 and redis.call('hget', key, 'mode')
   local waiting = number('zcard', queue) + number('llen', fair)

@@ -91,6 +91,36 @@ func TestObjectsOfEveryKind(t *testing.T) {
 	assert.Equal(t, latchkey.KindNone, free.Kind)
 }
 
+// A barrier shows how many have arrived, and an election is the lock of its leader. What stands beside them is no object.
+func TestObjectsShowBarriersAndElections(t *testing.T) {
+	t.Parallel()
+	client, prefix := connect(t, rig.Shared()), rig.Name(t)+":"
+	leadership, err := client.NewElection(prefix+"election").Campaign(within(t, soon), "me")
+	require.NoError(t, err)
+	barrier := client.NewBarrier(prefix+"barrier", 3)
+	ctx, cancel := context.WithCancel(within(t, time.Minute))
+	left := make(chan error, 2)
+	for range 2 {
+		go func() { _, err := barrier.Await(ctx); left <- err }()
+	}
+	rig.Eventually(t, soon, "both have arrived", func() error {
+		if s, err := barrier.State(t.Context()); err != nil || s.Waiting != 2 {
+			return fmt.Errorf("%+v %w", s, err)
+		}
+		return nil
+	})
+	found := allObjects(t, client, "*"+allUnder(prefix))
+	assert.Len(t, found, 2)
+	b, e := found[prefix+"barrier"], found[prefix+"election"]
+	assert.Equal(t, []any{latchkey.KindBarrier, 2, 3, int64(1), 0}, []any{b.Kind, b.Queued, b.Total, b.Count, b.HolderCount})
+	assert.Equal(t, latchkey.KindLock, e.Kind)
+	assert.Equal(t, leadership.Term(), e.Token)
+	cancel()
+	for range 2 {
+		assert.Error(t, rig.Await(t, soon, "a party", left))
+	}
+}
+
 // The waiters of every kind of lock are counted and named; who waits for a semaphore or a latch listens.
 func TestObjectsTellWhoWaits(t *testing.T) {
 	t.Parallel()

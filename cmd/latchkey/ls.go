@@ -101,7 +101,8 @@ type objectReply struct {
 	Listeners   int    `json:"listeners"`
 	Available   *int   `json:"available,omitempty"` // of a semaphore
 	Permits     *int   `json:"permits,omitempty"`
-	Left        *int64 `json:"left,omitempty"` // of a latch
+	Left        *int64 `json:"left,omitempty"`    // of a latch, and parties that a barrier waits for
+	Parties     *int   `json:"parties,omitempty"` // of a barrier
 }
 
 func objectJSON(o latchkey.Object) objectReply {
@@ -112,6 +113,8 @@ func objectJSON(o latchkey.Object) objectReply {
 		reply.Available, reply.Permits = &o.Available, &o.Total
 	case latchkey.KindLatch:
 		reply.Left = &o.Count
+	case latchkey.KindBarrier:
+		reply.Left, reply.Parties = &o.Count, &o.Total
 	}
 	return reply
 }
@@ -234,6 +237,8 @@ func holdersText(o latchkey.Object) string {
 	switch o.Kind {
 	case latchkey.KindSemaphore:
 		return fmt.Sprintf("%d/%d", o.HolderCount, o.Total)
+	case latchkey.KindBarrier:
+		return fmt.Sprintf("%d/%d", o.Queued, o.Total)
 	case latchkey.KindLatch, latchkey.KindNumber:
 		return strconv.FormatInt(o.Count, 10)
 	}

@@ -119,6 +119,8 @@ func changeText(o latchkey.Object) string {
 		return fmt.Sprintf("permits: %d, acquired: %d, available: %d, %s", o.Total, o.HolderCount, o.Available, waiting)
 	case latchkey.KindLatch:
 		return fmt.Sprintf("left to count: %d, %s", o.Count, waiting)
+	case latchkey.KindBarrier:
+		return fmt.Sprintf("parties: %d, arrived: %d", o.Total, o.Queued)
 	case latchkey.KindNumber:
 		return fmt.Sprintf("number: %d, %s", o.Count, waiting)
 	}
