@@ -137,12 +137,48 @@ func TestEventsTellThatARenewalFailed(t *testing.T) {
 	link.Cut()
 	e := next(latchkey.EventRenewalFailed, latchkey.EventLost)
 	assert.Equal(t, latchkey.EventRenewalFailed, e.Type)
-	require.Error(t, e.Err)
+	require.ErrorIs(t, e.Err, latchkey.ErrUnavailable)
 	assert.Equal(t, "held", callOf(e))
 	e = next(latchkey.EventLost)
 	assert.ErrorIs(t, e.Err, latchkey.ErrLost)
 	assert.Equal(t, "held", callOf(e))
 	<-hold.Lost()
+}
+
+// An attempt fails in the errors that a call fails with.
+func TestEventsTellWhyAnAttemptFailed(t *testing.T) {
+	t.Parallel()
+	link := rig.NewLink(t, rig.Shared())
+	client, next := observed(t, link.Addr(), latchkey.Options{RetryBudget: 100 * time.Millisecond})
+	link.Cut()
+	_, err := client.NewLock(rig.Name(t)).TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrUnavailable)
+	assert.ErrorIs(t, next(latchkey.EventAttempt).Err, latchkey.ErrUnavailable)
+	require.ErrorIs(t, client.NewSemaphore(rig.Name(t)).TryAcquire(t.Context(), 1), latchkey.ErrUnavailable)
+	assert.ErrorIs(t, next(latchkey.EventAttempt).Err, latchkey.ErrUnavailable)
+}
+
+// Whoever counts acquisitions that are not re-entries, less releases and losses, has the holds.
+func TestEventsTellReentriesFromHolds(t *testing.T) {
+	t.Parallel()
+	before := time.Now()
+	client, next := observed(t, rig.Shared().Addr(), latchkey.Options{})
+	lock := client.NewLock(rig.Name(t))
+	hold := mustLock(t, lock)
+	again, err := lock.Lock(hold.Context(t.Context()))
+	require.NoError(t, err)
+	mustUnlock(t, again)
+	mustUnlock(t, hold)
+	for _, want := range []struct {
+		is      latchkey.EventType
+		reentry bool
+	}{{latchkey.EventAcquired, false}, {latchkey.EventAcquired, true}, {latchkey.EventReleased, false}} {
+		e := next(latchkey.EventAcquired, latchkey.EventReleased)
+		assert.Equal(t, want.is, e.Type)
+		assert.Equal(t, want.reentry, e.Reentry)
+		assert.False(t, e.Time.Before(before), "an event tells when it happened")
+		before = e.Time
+	}
 }
 
 // Permits of a semaphore have events, with their number.
