@@ -181,6 +181,30 @@ func TestEventsTellReentriesFromHolds(t *testing.T) {
 	}
 }
 
+// A write hold that is downgraded is released, and a read hold acquired, in the context of the call.
+func TestEventsOfADowngrade(t *testing.T) {
+	t.Parallel()
+	client, next := observed(t, rig.Shared().Addr(), latchkey.Options{})
+	writer := mustLock(t, client.NewRWLock(rig.Name(t)).Writer())
+	reader, err := writer.Downgrade(inCall(t.Context(), "downgrade"))
+	require.NoError(t, err)
+	mustUnlock(t, reader)
+	for _, want := range []struct {
+		is   latchkey.EventType
+		kind latchkey.Kind
+		call any
+	}{
+		{latchkey.EventAcquired, latchkey.KindWrite, nil}, {latchkey.EventReleased, latchkey.KindWrite, nil},
+		{latchkey.EventAcquired, latchkey.KindRead, "downgrade"}, {latchkey.EventReleased, latchkey.KindRead, "downgrade"},
+	} {
+		e := next(latchkey.EventAcquired, latchkey.EventReleased)
+		assert.Equal(t, want.is, e.Type)
+		assert.Equal(t, want.kind, e.Kind)
+		assert.Equal(t, want.call, callOf(e))
+		assert.False(t, e.Reentry)
+	}
+}
+
 // Permits of a semaphore have events, with their number.
 func TestEventsOfASemaphore(t *testing.T) {
 	t.Parallel()
