@@ -72,6 +72,7 @@ func (m *meters) record(e latchkey.Event) {
 		case !e.Reentry:
 			m.holds.Add(ctx, 1, kind)
 			m.losses.Add(ctx, 0, m.of(e, OutcomeLost))
+			m.losses.Add(ctx, 0, m.of(e, OutcomeMaxHold))
 		}
 	case latchkey.EventOpened:
 		m.waits.Record(ctx, e.Wait.Seconds(), m.of(e, OutcomeOpened))

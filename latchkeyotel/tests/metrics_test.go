@@ -44,6 +44,7 @@ func TestMetricsOfALock(t *testing.T) {
 		"latchkey.wait.duration{lock,acquired}": 2,
 		"latchkey.holds{lock}":                  1,
 		"latchkey.losses{lock,lost}":            0,
+		"latchkey.losses{lock,max_hold}":        0,
 	}, b.values(t), "one hold, that was entered again")
 
 	require.NoError(t, again.Unlock(t.Context()))
