@@ -46,8 +46,8 @@ func (f *failing) add(e latchkey.Event) {
 	case len(known) == maxFailures:
 		return
 	case known == nil && len(f.holds) == maxFailing:
-		for any := range f.holds {
-			delete(f.holds, any)
+		for other := range f.holds {
+			delete(f.holds, other)
 			break
 		}
 	}

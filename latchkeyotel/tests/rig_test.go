@@ -105,7 +105,7 @@ func addPoints(values map[string]int64, name string, points []metricdata.DataPoi
 func series(name string, attrs attribute.Set) string {
 	var list []string
 	for _, attr := range attrs.ToSlice() {
-		list = append(list, attr.Value.Emit())
+		list = append(list, attr.Value.String())
 	}
 	return fmt.Sprintf("%s{%s}", name, strings.Join(list, ","))
 }
