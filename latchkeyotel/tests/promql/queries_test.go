@@ -190,9 +190,14 @@ func TestAlertRules(t *testing.T) {
 
 	_, err := p.client.NewLock("fixed").Lock(t.Context(), latchkey.Lease(time.Hour))
 	require.NoError(t, err)
-	p.await(t, latchkey.EventAcquired)
-	p.scrapes(t, func() { p.renewed(t) })
+	p.scrapes(t, func() { p.work(t) })
+	assert.Empty(t, p.firing(t), "others end")
+	renewed, err := p.client.NewLock("renewed").Lock(t.Context())
+	require.NoError(t, err)
+	p.scrapes(t, func() { p.await(t, latchkey.EventRenewed) })
 	assert.Empty(t, p.firing(t), "others are renewed")
+	require.NoError(t, renewed.Unlock(t.Context()))
+	p.await(t, latchkey.EventReleased)
 	p.scrapes(t, func() {})
 	assert.Equal(t, []string{"LatchkeyNoRenewals"}, p.firing(t))
 }
