@@ -154,6 +154,11 @@ func TestEventsTellWhyAnAttemptFailed(t *testing.T) {
 	_, err := client.NewLock(rig.Name(t)).TryLock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrUnavailable)
 	assert.ErrorIs(t, next(latchkey.EventAttempt).Err, latchkey.ErrUnavailable)
+	_, err = client.NewLock(rig.Name(t)).Lock(t.Context(), latchkey.Wait(300*time.Millisecond))
+	require.ErrorIs(t, err, latchkey.ErrUnavailable)
+	for e := next(latchkey.EventAttempt, latchkey.EventGaveUp); e.Type == latchkey.EventAttempt; e = next(latchkey.EventAttempt, latchkey.EventGaveUp) {
+		assert.ErrorIs(t, e.Err, latchkey.ErrUnavailable)
+	}
 	require.ErrorIs(t, client.NewSemaphore(rig.Name(t)).TryAcquire(t.Context(), 1), latchkey.ErrUnavailable)
 	assert.ErrorIs(t, next(latchkey.EventAttempt).Err, latchkey.ErrUnavailable)
 }
