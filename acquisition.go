@@ -96,6 +96,7 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 	defer cancel()
 	a.began = c.clock()
 	h, err := a.reenter(ctx)
+	entered := h != nil
 	if h == nil && err == nil {
 		defer a.giveTurnBack()
 		switch wait := a.lock.spec.wait; {
@@ -111,10 +112,10 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 	}
 	if err != nil {
 		err = fail(a.verb, a.lock.name, explain(c.wrongKind(ctx, a.lock.keys, a.lock.spec.stored, err))...)
-		a.observeEnd(err)
+		a.observeEnd(entered, err)
 		return nil, err
 	}
-	a.observeEnd(nil)
+	a.observeEnd(entered, nil)
 	return h, nil
 }
 

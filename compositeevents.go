@@ -35,7 +35,7 @@ func (c *compositeHold) observeAcquired(parent *context.Context, wait time.Durat
 	for _, h := range c.present() {
 		if s, is := h.inner().(*holdState); is {
 			s.madeFor(parent)
-			s.ownership.observeAcquired(parent, wait)
+			s.ownership.observeAcquired(parent, wait, false)
 		}
 	}
 }

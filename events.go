@@ -2,6 +2,7 @@ package latchkey
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -26,6 +27,7 @@ func (c *Client) observe(parent *context.Context, e Event) {
 	if e.Context = context.Background(); parent != nil {
 		e.Context = *parent
 	}
+	e.Time = time.Now()
 	c.reporter.observe(e)
 }
 
@@ -37,6 +39,25 @@ func (o *object) observeCall(parent *context.Context, got EventType, count int, 
 		e.Type = EventGaveUp
 	}
 	o.client.observe(parent, e)
+}
+
+// observeAttempt tells of one attempt to acquire so many permits.
+func (o *object) observeAttempt(parent *context.Context, count int, err error) {
+	if parent != nil {
+		o.client.observe(parent, Event{Type: EventAttempt, Kind: o.kind, Name: o.name, Count: count, Err: asTold(err)})
+	}
+}
+
+// asTold is what a command failed with, in the errors of this package, as a call that ends with it tells it.
+func asTold(err error) error {
+	if err == nil {
+		return nil
+	}
+	told := explain(err)
+	if len(told) == 1 {
+		return told[0]
+	}
+	return errors.Join(told...)
 }
 
 // event is an event of an owner of a lock, or of a permit.
@@ -93,13 +114,13 @@ func (o *ownership) observeEnd(t EventType, err error) {
 func (a *acquisition) observeAttempt(err error) {
 	if o := a.ownership; a.parent != nil {
 		e := o.lock.event(EventAttempt, o.number, o.owner())
-		e.Err = err
+		e.Err = asTold(err)
 		o.client.observe(a.parent, e)
 	}
 }
 
-// observeEnd tells what has come of the call.
-func (a *acquisition) observeEnd(err error) {
+// observeEnd tells what has come of the call: a hold, maybe one that was entered again, or an error.
+func (a *acquisition) observeEnd(reentry bool, err error) {
 	if a.parent == nil {
 		return
 	}
@@ -117,14 +138,14 @@ func (a *acquisition) observeEnd(err error) {
 		return
 	}
 	for o := range a.each {
-		o.observeAcquired(a.parent, wait)
+		o.observeAcquired(a.parent, wait, reentry)
 	}
 }
 
 // observeAcquired tells of a hold that a call with that parent got after that time.
-func (o *ownership) observeAcquired(parent *context.Context, wait time.Duration) {
+func (o *ownership) observeAcquired(parent *context.Context, wait time.Duration, reentry bool) {
 	e := o.lock.event(EventAcquired, o.number, o.owner())
-	e.Wait = wait
+	e.Wait, e.Reentry = wait, reentry
 	o.client.observe(parent, e)
 }
 

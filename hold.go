@@ -94,6 +94,20 @@ func (h *Hold) Lost() <-chan struct{} {
 	return life.whenLost(mu)
 }
 
+// LogValue returns the hold as a group of attributes, so that package log/slog logs it so: its name, its
+// token if it has one, and its count and for how long it is valid, or, if it is over, why. It asks nobody. The
+// owner is not among them, because a hold whose owner was asked for is treated in another way: see [Hold.Owner].
+func (h *Hold) LogValue() slog.Value {
+	attrs := []slog.Attr{slog.String("name", h.Name())}
+	if token := h.Token(); token != 0 {
+		attrs = append(attrs, slog.Int64("token", token))
+	}
+	if err := h.Err(); err != nil {
+		return slog.GroupValue(append(attrs, slog.Any("err", err))...)
+	}
+	return slog.GroupValue(append(attrs, slog.Int("count", h.Count()), slog.Duration("valid_for", h.ValidFor()))...)
+}
+
 // Unlock gives the hold back; the last one of its owner frees the lock, or gives it to a
 // waiter, or leaves it taken for what is left of [AtLeast]. It works although ctx has ended: only the values of ctx are used, and the
 // time is bounded by Options.RetryBudget instead.

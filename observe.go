@@ -12,8 +12,9 @@ type EventType int
 // The events of a lock's life, and of those of other objects that have them.
 const (
 	// EventAttempt: the server was asked for the lock once. Err is nil if it was
-	// granted, ErrNotAcquired if it is held, else what went wrong. Permits that are asked
-	// for together are one attempt, under the id of one of them.
+	// granted, ErrNotAcquired if it is held, ErrUnavailable if the server is in trouble, else
+	// why it refuses. Permits that are asked for together are one attempt, under the id of one
+	// of them.
 	EventAttempt EventType = iota + 1
 	// EventAcquired: an outermost acquisition or a re-entry succeeded after Wait. For a
 	// semaphore, Count permits were acquired.
@@ -32,7 +33,7 @@ const (
 	// It is told of a TryLock too, of the Await of a latch or a barrier, and of a MultiLock or RedLock besides
 	// its members. It is not told of a call that failed with ErrInvalid or ErrClosed before it began.
 	EventGaveUp
-	// EventRenewalFailed: a renewal was not confirmed, for the reason Err. The lease goes on,
+	// EventRenewalFailed: a renewal was not confirmed, for the reason Err, as in EventAttempt. The lease goes on,
 	// and the renewal is repeated. If the lease ends meanwhile, EventLost follows.
 	EventRenewalFailed
 	// EventCountedDown: this client counted a latch down. Count is what is left.
@@ -56,17 +57,21 @@ func (t EventType) String() string {
 // Event is what [Options.Observer] is told, for metrics, traces and logs.
 type Event struct {
 	Type EventType
-	Kind Kind   // of the object; KindPermit for a permit
-	Name string // as the program gave it
+	Time time.Time // when it happened, by the clock of this machine; the observer may be told later
+	Kind Kind      // of the object; KindPermit for a permit
+	Name string    // as the program gave it
 	// Owner is the owner for which the lock was asked or held. That of a permit cannot enter anything;
 	// it begins with the id of this client as all its owners do. Semaphores and latches have none, nor has a call
 	// that gave up before it asked the server.
 	Owner  Owner
-	Permit string        // the id of a permit ([Permit.ID]), or ""
-	Count  int           // of permits of a semaphore, or what is left of a latch; else 0
-	Wait   time.Duration // EventAcquired, EventGaveUp, EventOpened: since the call
-	Held   time.Duration // EventReleased, EventLost: since the acquisition
-	Err    error         // EventAttempt, EventLost, EventGaveUp, EventRenewalFailed
+	Permit string // the id of a permit ([Permit.ID]), or ""
+	Count  int    // of permits of a semaphore, or what is left of a latch; else 0
+	// Reentry says of an EventAcquired that a hold was entered again. No EventReleased and no EventLost
+	// of its own follows: those are told of the outermost acquisition.
+	Reentry bool
+	Wait    time.Duration // EventAcquired, EventGaveUp, EventOpened: since the call
+	Held    time.Duration // EventReleased, EventLost: since the acquisition
+	Err     error         // EventAttempt, EventLost, EventGaveUp, EventRenewalFailed
 	// Context has the values of the context of the call that acquired the lock, or that the event
 	// is about, so that a span can be the child of another. It never ends, and is never nil. An
 	// event that belongs to no call has none of these values: EventUndone, and what happens to a
@@ -75,7 +80,7 @@ type Event struct {
 }
 
 // LogValue returns the event as a group of attributes, without those that do not apply, so
-// that package log/slog logs it so.
+// that package log/slog logs it so. The time is not among them: a line of the log has one.
 func (e Event) LogValue() slog.Value {
 	attrs := []slog.Attr{
 		slog.String("type", e.Type.String()), slog.String("kind", string(e.Kind)),
@@ -86,6 +91,9 @@ func (e Event) LogValue() slog.Value {
 	}
 	if e.Count != 0 || e.Type == EventCountedDown {
 		attrs = append(attrs, slog.Int("count", e.Count))
+	}
+	if e.Reentry {
+		attrs = append(attrs, slog.Bool("reentry", true))
 	}
 	switch e.Type {
 	case EventAcquired, EventGaveUp, EventOpened:

@@ -143,7 +143,7 @@ func (w *watchdog) renewBatch(batch []renewal) (parts [][]*ownership) {
 			r.ownership.lose(ErrLost, "the key is gone or belongs to another owner")
 		case err != nil || results[i] < 0:
 			r.ownership.renewLater()
-			r.ownership.observe(EventRenewalFailed, nil, cmp.Or(err, errNotRenewed))
+			r.ownership.observe(EventRenewalFailed, nil, asTold(cmp.Or(err, errNotRenewed)))
 		default:
 			r.ownership.renewed(sent, r.lease)
 		}

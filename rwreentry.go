@@ -140,7 +140,7 @@ func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 }
 
 func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) {
-	n := o.nest(o.lock.reader, nil)
+	n, began := o.nest(o.lock.reader, nil), o.client.clock()
 	defer n.forgetUnused()
 	for _, each := range []*ownership{o, n} {
 		if err := each.turn.Lock(ctx); err != nil {
@@ -158,7 +158,8 @@ func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) 
 	if _, err := o.beginRelease(s); err != nil {
 		return nil, err
 	}
-	a := &acquisition{request: r, lock: n.lock, ownership: n}
+	r.parent = o.client.parentOf(ctx)
+	a := &acquisition{request: r, lock: n.lock, ownership: n, began: began}
 	ans, err := a.sendDowngrade()
 	switch {
 	case err != nil:
@@ -173,6 +174,9 @@ func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) 
 	read, err := a.arrive(ans)
 	o.finishRelease(ans)
 	_, _ = o.reportRelease(s)
+	if err == nil {
+		a.observeEnd(false, nil)
+	}
 	return read, err
 }
 

@@ -61,7 +61,7 @@ func (s *semAcquisition) run(ctx context.Context) error {
 // attempt is part of [attempter].
 func (s *semAcquisition) attempt(ctx context.Context, _ int) (left time.Duration, err error) {
 	left, err = s.ask(ctx)
-	s.client.observe(s.request.parent, Event{Type: EventAttempt, Kind: s.kind, Name: s.name, Count: s.count, Err: err})
+	s.observeAttempt(s.request.parent, s.count, err)
 	return left, err
 }
 

@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Snippets compiles the Go code in README.md and docs/: a page whose code does
+// Snippets compiles the Go code in README.md, docs/ and latchkeyotel/: a page whose code does
 // not compile fails CI. A block that begins with "package" is a program, one with
 // functions is a file, and any other block is the body of a function with the
 // usual names declared. A name that a snippet leaves unused is no error.
@@ -65,6 +65,7 @@ var imports = map[string]string{
 	"testing": "testing", "tls": "crypto/tls", "x509": "crypto/x509", "time": "time", "os": "os", "fmt": "fmt", "slog": "log/slog",
 	"cmp": "cmp", "net": "net", "http": "net/http", "strings": "strings",
 	"latchkey":     "github.com/latchkey-go/latchkey",
+	"latchkeyotel": "github.com/latchkey-go/latchkey/latchkeyotel",
 	"latchkeytest": "github.com/latchkey-go/latchkey/latchkeytest",
 	"rueidis":      "github.com/redis/rueidis",
 	// What users come from; the workspace has them, by way of tests/.
@@ -100,7 +101,7 @@ func run() error {
 	}
 	defer os.RemoveAll(scratch)
 	bad, count := 0, 0
-	for _, page := range append([]string{"README.md"}, pages...) {
+	for _, page := range append([]string{"README.md", "latchkeyotel/README.md"}, pages...) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			return err

@@ -137,12 +137,77 @@ func TestEventsTellThatARenewalFailed(t *testing.T) {
 	link.Cut()
 	e := next(latchkey.EventRenewalFailed, latchkey.EventLost)
 	assert.Equal(t, latchkey.EventRenewalFailed, e.Type)
-	require.Error(t, e.Err)
+	require.ErrorIs(t, e.Err, latchkey.ErrUnavailable)
 	assert.Equal(t, "held", callOf(e))
 	e = next(latchkey.EventLost)
 	assert.ErrorIs(t, e.Err, latchkey.ErrLost)
 	assert.Equal(t, "held", callOf(e))
 	<-hold.Lost()
+}
+
+// An attempt fails in the errors that a call fails with.
+func TestEventsTellWhyAnAttemptFailed(t *testing.T) {
+	t.Parallel()
+	link := rig.NewLink(t, rig.Shared())
+	client, next := observedClient(t, link.Addr(), latchkey.Options{RetryBudget: 100 * time.Millisecond})
+	link.Cut()
+	_, err := client.NewLock(rig.Name(t)).TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrUnavailable)
+	assert.ErrorIs(t, next(latchkey.EventAttempt).Err, latchkey.ErrUnavailable)
+	_, err = client.NewLock(rig.Name(t)).Lock(t.Context(), latchkey.Wait(300*time.Millisecond))
+	require.ErrorIs(t, err, latchkey.ErrUnavailable)
+	for e := next(latchkey.EventAttempt, latchkey.EventGaveUp); e.Type == latchkey.EventAttempt; e = next(latchkey.EventAttempt, latchkey.EventGaveUp) {
+		assert.ErrorIs(t, e.Err, latchkey.ErrUnavailable)
+	}
+	require.ErrorIs(t, client.NewSemaphore(rig.Name(t)).TryAcquire(t.Context(), 1), latchkey.ErrUnavailable)
+	assert.ErrorIs(t, next(latchkey.EventAttempt).Err, latchkey.ErrUnavailable)
+}
+
+// Whoever counts acquisitions that are not re-entries, less releases and losses, has the holds.
+func TestEventsTellReentriesFromHolds(t *testing.T) {
+	t.Parallel()
+	before := time.Now()
+	client, next := observedClient(t, rig.Shared().Addr(), latchkey.Options{})
+	lock := client.NewLock(rig.Name(t))
+	hold := mustLock(t, lock)
+	again, err := lock.Lock(hold.Context(t.Context()))
+	require.NoError(t, err)
+	mustUnlock(t, again)
+	mustUnlock(t, hold)
+	for _, want := range []struct {
+		is      latchkey.EventType
+		reentry bool
+	}{{latchkey.EventAcquired, false}, {latchkey.EventAcquired, true}, {latchkey.EventReleased, false}} {
+		e := next(latchkey.EventAcquired, latchkey.EventReleased)
+		assert.Equal(t, want.is, e.Type)
+		assert.Equal(t, want.reentry, e.Reentry)
+		assert.False(t, e.Time.Before(before), "an event tells when it happened")
+		before = e.Time
+	}
+}
+
+// A write hold that is downgraded is released, and a read hold acquired, in the context of the call.
+func TestEventsOfADowngrade(t *testing.T) {
+	t.Parallel()
+	client, next := observedClient(t, rig.Shared().Addr(), latchkey.Options{})
+	writer := mustLock(t, client.NewRWLock(rig.Name(t)).Writer())
+	reader, err := writer.Downgrade(inCall(t.Context(), "downgrade"))
+	require.NoError(t, err)
+	mustUnlock(t, reader)
+	for _, want := range []struct {
+		is   latchkey.EventType
+		kind latchkey.Kind
+		call any
+	}{
+		{latchkey.EventAcquired, latchkey.KindWrite, nil}, {latchkey.EventReleased, latchkey.KindWrite, nil},
+		{latchkey.EventAcquired, latchkey.KindRead, "downgrade"}, {latchkey.EventReleased, latchkey.KindRead, "downgrade"},
+	} {
+		e := next(latchkey.EventAcquired, latchkey.EventReleased)
+		assert.Equal(t, want.is, e.Type)
+		assert.Equal(t, want.kind, e.Kind)
+		assert.Equal(t, want.call, callOf(e))
+		assert.False(t, e.Reentry)
+	}
 }
 
 // Permits of a semaphore have events, with their number.

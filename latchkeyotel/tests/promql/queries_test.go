@@ -1,0 +1,257 @@
+package promql
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	exporter "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/sdk/metric"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/latchkeyotel"
+	"github.com/latchkey-go/latchkey/latchkeytest"
+)
+
+const soon = 30 * time.Second
+
+// program is one that uses locks, with its metrics.
+type program struct {
+	*server
+
+	observer *latchkeyotel.Observer
+	events   chan latchkey.EventType
+	longer   time.Duration // each wait is told so much longer than it was
+	redis    *latchkeytest.Server
+	client   *latchkey.Client
+	name     int
+}
+
+func newProgram(t *testing.T) *program {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	reader, err := exporter.New(exporter.WithRegisterer(registry))
+	require.NoError(t, err)
+	p := &program{server: newServer(registry), redis: latchkeytest.NewServer(t), events: make(chan latchkey.EventType, 10_000)}
+	p.observer, err = latchkeyotel.New(
+		latchkeyotel.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))),
+		latchkeyotel.WithNext(func(e latchkey.Event) { p.events <- e.Type }),
+	)
+	require.NoError(t, err)
+	p.client = p.redis.Client(latchkey.Options{
+		Lease: 300 * time.Millisecond, RetryBudget: 50 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		Observer: func(e latchkey.Event) {
+			e.Wait += p.longer
+			p.observer.Observe(e)
+		},
+	})
+	return p
+}
+
+// await waits until an event of that type was recorded.
+func (p *program) await(t *testing.T, want latchkey.EventType) {
+	t.Helper()
+	for timeout := time.After(soon); ; {
+		select {
+		case is := <-p.events:
+			if is == want {
+				return
+			}
+		case <-timeout:
+			require.Fail(t, "there was no event", want)
+		}
+	}
+}
+
+// scrapes reads the metrics for six minutes of Prometheus' time, and does something before each.
+func (p *program) scrapes(t *testing.T, during func()) {
+	t.Helper()
+	for range int(6 * time.Minute / interval) {
+		during()
+		p.scrape(t)
+	}
+}
+
+// work is what goes well.
+func (p *program) work(t *testing.T) {
+	t.Helper()
+	require.NoError(t, p.client.NewLock("job").Do(t.Context(), func(context.Context) error { return nil }))
+	p.await(t, latchkey.EventReleased)
+}
+
+// other uses what is no lock, and something to watch.
+func (p *program) other(t *testing.T) {
+	t.Helper()
+	pool, gate, fair := p.client.NewSemaphore("pool"), p.client.NewCountDownLatch("gate"), p.client.NewFairLock("line")
+	_, err := pool.TrySetPermits(t.Context(), 2)
+	require.NoError(t, err)
+	_, err = gate.TrySetCount(t.Context(), 1000)
+	require.NoError(t, err)
+	require.NoError(t, pool.Acquire(t.Context(), 1))
+	require.NoError(t, pool.Release(t.Context(), 1))
+	_, err = gate.CountDown(t.Context())
+	require.NoError(t, err)
+	if p.name++; p.name == 1 {
+		_, err = p.observer.Watch(pool, gate, fair)
+		require.NoError(t, err)
+	}
+	// That a reply is lost takes a network that loses it.
+	p.observer.Observe(latchkey.Event{Type: latchkey.EventUndone, Kind: latchkey.KindLock, Context: t.Context()})
+}
+
+// renewed holds a lock until it was renewed.
+func (p *program) renewed(t *testing.T) {
+	t.Helper()
+	hold, err := p.client.NewLock("long").Lock(t.Context())
+	require.NoError(t, err)
+	p.await(t, latchkey.EventRenewed)
+	require.NoError(t, hold.Unlock(t.Context()))
+	p.await(t, latchkey.EventReleased)
+}
+
+// trouble has renewals and calls fail, and a hold lost.
+func (p *program) trouble(t *testing.T) {
+	t.Helper()
+	hold, err := p.client.NewLock("long").Lock(t.Context())
+	require.NoError(t, err)
+	p.redis.Refuse("LOADING Redis is loading the dataset in memory")
+	_, err = p.client.NewLock("other").TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrUnavailable)
+	p.await(t, latchkey.EventGaveUp)
+	<-hold.Lost()
+	p.await(t, latchkey.EventLost)
+	p.redis.Refuse("")
+	hold, err = p.client.NewLock("limited").Lock(t.Context(), latchkey.MaxHold(10*time.Millisecond))
+	require.NoError(t, err)
+	<-hold.Lost()
+	p.await(t, latchkey.EventLost)
+}
+
+// alerts are the expressions of the rules by the names of the alerts.
+func alerts(t *testing.T) map[string]string {
+	t.Helper()
+	groups, errs := rulefmt.ParseFile("../../alerts/latchkey.yaml", false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.Default())
+	require.Empty(t, errs)
+	all := map[string]string{}
+	for _, group := range groups.Groups {
+		for _, rule := range group.Rules {
+			assert.NotEmpty(t, rule.Annotations["summary"], rule.Alert)
+			assert.NotEmpty(t, rule.Annotations["description"], rule.Alert)
+			all[rule.Alert] = rule.Expr
+		}
+	}
+	require.NotEmpty(t, all)
+	return all
+}
+
+// firing are the alerts whose expressions are true now.
+func (p *program) firing(t *testing.T) (names []string) {
+	t.Helper()
+	for name, expr := range alerts(t) {
+		if len(p.query(t, expr)) > 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Each alert fires at what it is about, and at nothing else.
+func TestAlertRules(t *testing.T) {
+	p := newProgram(t)
+	p.scrape(t)
+	p.scrapes(t, func() { p.work(t); p.renewed(t) })
+	assert.Empty(t, p.firing(t), "all is well")
+
+	p.trouble(t)
+	p.scrape(t)
+	assert.ElementsMatch(t, []string{"LatchkeyHoldsLost", "LatchkeyMaxHoldReached", "LatchkeyRenewalsFail"},
+		p.firing(t), "after the first hold that was ever lost")
+	p.trouble(t)
+	p.scrape(t)
+	assert.Contains(t, p.firing(t), "LatchkeyServerUnavailable", "it goes on")
+
+	p.scrapes(t, func() { p.work(t) })
+	assert.Empty(t, p.firing(t), "the trouble is over")
+
+	p.longer = 7 * time.Second
+	p.scrapes(t, func() { p.work(t) })
+	assert.Equal(t, []string{"LatchkeyWaitsLong"}, p.firing(t))
+	p.longer = 0
+
+	_, err := p.client.NewLock("fixed").Lock(t.Context(), latchkey.Lease(time.Hour))
+	require.NoError(t, err)
+	p.scrapes(t, func() { p.work(t) })
+	assert.Empty(t, p.firing(t), "others end")
+	renewed, err := p.client.NewLock("renewed").Lock(t.Context())
+	require.NoError(t, err)
+	p.scrapes(t, func() { p.await(t, latchkey.EventRenewed) })
+	assert.Empty(t, p.firing(t), "others are renewed")
+	require.NoError(t, renewed.Unlock(t.Context()))
+	p.await(t, latchkey.EventReleased)
+	p.scrapes(t, func() {})
+	assert.Equal(t, []string{"LatchkeyNoRenewals"}, p.firing(t))
+}
+
+// queries are those of the dashboard by the titles of their panels.
+func queries(t *testing.T) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile("../../grafana/latchkey.json")
+	require.NoError(t, err)
+	var dashboard struct {
+		Panels []struct {
+			Title, Description string
+			Targets            []struct{ Expr string }
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &dashboard))
+	variables := strings.NewReplacer("$__rate_interval", "1m", "$kind", ".*")
+	all := map[string][]string{}
+	for _, panel := range dashboard.Panels {
+		assert.NotEmpty(t, panel.Description, panel.Title)
+		for _, target := range panel.Targets {
+			all[panel.Title] = append(all[panel.Title], variables.Replace(target.Expr))
+		}
+	}
+	require.NotEmpty(t, all)
+	return all
+}
+
+// Each query of the dashboard has data, and each metric is on the dashboard.
+func TestDashboard(t *testing.T) {
+	p := newProgram(t)
+	for range 3 {
+		p.work(t)
+		p.renewed(t)
+		p.other(t)
+		p.trouble(t)
+		p.scrape(t)
+	}
+	var texts []string
+	for title, list := range queries(t) {
+		require.NotEmpty(t, list, title)
+		for _, query := range list {
+			result := p.query(t, query)
+			assert.NotEmpty(t, result, "%s: %s", title, query)
+			for _, series := range result {
+				assert.False(t, series.F != series.F, "%s: %s is no number", title, query) //nolint:testifylint // NaN
+			}
+			texts = append(texts, query)
+		}
+	}
+	all := strings.Join(texts, "\n")
+	for name := range p.names {
+		if strings.HasPrefix(name, "latchkey_") {
+			assert.Contains(t, all, name, "it is not on the dashboard")
+		}
+	}
+}
