@@ -9,10 +9,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// A lock with [AtLeast] stays taken for a time, whatever becomes of its holder. Its first lease is at
-// least as long, for a holder that crashes. If it is released before, its release is early: the scripts
-// that end in _release_early give it an owner that nobody is (keptSuffix), for what is left of the time.
-// So it expires by itself, and nobody who knows the former owner can enter it.
+// A lock with [AtLeast] stays taken for a time. Its first lease is at least as long, for a holder that
+// crashes. A release before that time is early: the scripts that end in _release_early replace the owner by
+// one with keptSuffix, which expires when the time is over. Nobody can acquire as that owner, so nobody
+// can enter the lock by the former one.
 
 // leastTime is how long a lock stays taken at least, counted from the answer to its acquisition. Most locks
 // are free when they are released: a nil leastTime is over.
@@ -51,15 +51,16 @@ func (c call) earlyFor(rest time.Duration) call {
 	return c
 }
 
-// checkAtLeast refuses the option for a lock that cannot stay taken.
+// checkAtLeast refuses the option for a lock that cannot stay taken, and for the one of an election, which the next
+// candidate is to have at once.
 func (p *primitive) checkAtLeast(r *request) error {
-	if _, is := p.spec.protocol.(earlyReleaser); r.atLeast > 0 && !is {
+	if _, is := p.spec.protocol.(earlyReleaser); r.atLeast > 0 && (!is || p.spec.kind == KindElection) {
 		return errNoAtLeast
 	}
 	return nil
 }
 
-var errNoAtLeast = invalid("AtLeast is for a lock that one owner has: not for readers, and not for several locks")
+var errNoAtLeast = invalid("AtLeast is for a lock that one owner has: not for readers, several locks or an election")
 
 // restAfter is for how long the lock stays taken after a release that leaves so many holds. Nobody asks before
 // the ownership has begun, but with o.mu held.

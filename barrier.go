@@ -31,9 +31,11 @@ type Barrier struct {
 }
 
 // NewBarrier returns the barrier of that name, for so many parties, from 1 to 2147483647. Nothing
-// is sent. Everybody has to name the same number.
+// is sent. Everybody has to name the same number. A name that is as a whole in braces, such as {x}, is an
+// ErrInvalid in each call: it would share keys with x.
 func (c *Client) NewBarrier(name string, parties int) *Barrier {
 	o := newObject(c, KindBarrier, name, barrierChannel)
+	o.refuseWholeTag("a barrier")
 	if parties < 1 || parties > maxCount {
 		o.invalid = errors.Join(o.invalid, invalid("%d is no number of parties", parties))
 	}
@@ -69,14 +71,15 @@ func (a Arrival) Last() bool { return a.Index == a.Parties-1 }
 // ends or the time of [Wait] is over, and with neither without a limit. The last one to arrive
 // does not wait.
 //
-// A nil error means that the generation is complete. Otherwise it is not, as far as this party
-// can tell, and the party is not in it any more. The error matches one of
+// A nil error means that the generation is complete. After any other error this party is not in
+// it any more. The error matches one of
 //
 //   - ErrBroken: the generation was broken, by something else than this call
 //   - ErrNotAcquired: not all had arrived when ctx ended (the error then also matches that of
 //     ctx) or the time of Wait was over. This call has broken the generation: the others get
 //     ErrBroken
-//   - ErrUnavailable: the server could not be asked, or did not answer, when the time was over.
+//   - ErrUnavailable: the server could not be asked or did not answer in time, or ctx had ended
+//     before the call.
 //     If it is not known whether the others go on or get ErrBroken, the error also matches
 //     ErrUnknownOutcome; the party leaves in the background, or by the end of its lease
 //   - ErrClosed: the client is closed, or was closed during the call, which has broken the
@@ -132,13 +135,20 @@ func (b *Barrier) awaitAs(ctx context.Context, verb string, r *request) (Arrival
 //
 // It returns the error of the first Await, without calling fn; or the error of fn joined with
 // that of the second Await, which is made whatever fn returns, and also if fn panics. Options
-// are for each Await.
+// are for each Await. If ctx has ended when fn returns, the second Await has Options.RetryBudget,
+// so that the others do not wait for this party in vain.
 func (b *Barrier) Do(ctx context.Context, fn func(context.Context) error, options ...BarrierOption) (err error) {
 	if _, err = b.Await(ctx, options...); err != nil {
 		return err
 	}
 	defer func() {
-		_, left := b.Await(ctx, options...)
+		under := ctx
+		if ctx.Err() != nil {
+			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.client.options.RetryBudget)
+			defer cancel()
+			under = bounded
+		}
+		_, left := b.Await(under, options...)
 		err = errors.Join(err, left)
 	}()
 	return fn(ctx)

@@ -148,8 +148,12 @@ func (b *Barrier) Reset(ctx context.Context) error {
 		if err != nil {
 			return fail(verb, b.name, b.explain(ctx, a, err)...)
 		}
-		if n, err := intOf(a); n == 1 || err != nil {
-			return err
+		n, err := intOf(a)
+		switch {
+		case err != nil:
+			return fail(verb, b.name, err)
+		case n == 1 || a.Doubt: // after an attempt without an answer, the generation that was seen is over
+			return nil
 		}
 	}
 }

@@ -34,9 +34,7 @@ type Election struct {
 // braces, such as {x}, is an ErrInvalid in each call: the terms of x would be counted along.
 func (c *Client) NewElection(name string) *Election {
 	o := newObject(c, KindLock, name, leaderChannel)
-	if o.invalid == nil && wholeTag(o.key) {
-		o.invalid = invalid("an election cannot be named %q: it would share its terms with another", o.key)
-	}
+	o.refuseWholeTag("an election")
 	p := newPrimitive(c, electionSpec, name)
 	p.invalid = o.invalid
 	return &Election{object: o, lock: p, seen: []string{o.key, leaderKey(transport.HashTag(o.key)), o.token}}
@@ -53,9 +51,10 @@ var electionSpec = &spec{kind: KindElection, family: KindElection, stored: KindL
 func leaderChannel(key string) string { return "latchkey:" + transport.HashTag(key) + ":leader" }
 
 // Campaign waits until the caller is the leader, and announces value to everybody: until ctx ends
-// or the time of [Wait] is over; with neither, without a limit. Candidates are elected in
-// the order in which their clients came, and those of one client in theirs, but whoever comes when
-// nobody leads is elected at once. The other options are [Lease] and [MaxHold]; [By] is an ErrInvalid.
+// or the time of [Wait] is over; with neither, without a limit. Clients are served in the order in
+// which they began to wait, and the candidates of one client in theirs. A candidate that comes while
+// nobody leads is elected at once. The other options are [Lease] and [MaxHold]. [By] and [AtLeast]
+// are an ErrInvalid.
 //
 // The client renews the leadership until Resign, unless Lease fixes its lease. Cancelling ctx
 // after Campaign returns does not affect it. An election is not re-entrant: under the context of

@@ -14,14 +14,13 @@ import (
 // leader that resigns or whose lease ends, a new one, and a new value of the same are changes; nobody
 // leads in between, which is a zero Leader. Age and Lease are those of the moment.
 //
-// Changes that follow each other quickly may be yielded as one, so what was true for a moment only
-// may be missed. What is true in the end always arrives: messages wake the observer, and
-// it asks by itself when the lease of the leader is over, when its subscription begins or ends, and
-// each Options.PollCeiling. Terms never go back while the server keeps its data. The server is
+// If several changes follow each other quickly, Observe may yield only the last. The last one always
+// arrives: a message wakes the observer, and it also asks when the leader's lease ends, when its
+// subscription begins or ends, and every Options.PollCeiling. Terms never go back while the server keeps its data. The server is
 // asked again only when the body of the loop is done.
 //
 // If the server cannot be asked for Options.RetryBudget, Observe yields an error that matches
-// ErrUnavailable, once: who was the leader may not be any more. It goes on asking, and yields who
+// ErrUnavailable, once. Another leader may have been elected since. It goes on asking, and yields who
 // leads when the server answers, even if that is the same as before. After any other error
 // it ends: ErrClosed, ErrWrongKind if the key is another kind of object, ErrInvalid if the name
 // cannot be used, or a *rueidis.RedisError if the server refuses. When ctx ends, it ends without
@@ -62,6 +61,7 @@ type observer struct {
 // next waits for a change. After an error without a fault there is none.
 func (o *observer) next(ctx context.Context) error {
 	if err := o.begin(); err != nil {
+		o.fault = nil
 		return fail("observe", o.name, err)
 	}
 	defer o.client.working.Done()

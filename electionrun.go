@@ -5,20 +5,18 @@ import (
 	"errors"
 )
 
-// Run leads again and again: it campaigns as Campaign does, with the same options, calls fn, and
-// campaigns again if the leadership was lost before fn had returned. The context of fn ends when
-// the leadership is lost (its cause then matches ErrLost) or ctx ends. fn must return then:
-// Run waits for it before it campaigns again, so that this process does not lead twice.
+// Run leads again and again. It campaigns as Campaign does, with the same options, and calls fn. If
+// the leadership is lost before Run has resigned, Run drops the result of fn and campaigns again.
+// The context of fn ends when the leadership is lost (its cause then matches ErrLost) or ctx ends,
+// and fn must return then: Run waits for it, so that this process does not lead twice.
 //
-// If fn returns while it leads, or panics, Run resigns, which does not depend on ctx. It returns the error of fn, or
-// nil if that is nil: to lead again, call Run again. What fn returns after the leadership was
-// lost is dropped.
+// If fn returns while it leads, or panics, Run resigns, also if ctx has ended. It returns the error
+// of fn, or nil if that is nil: to lead again, call Run again.
 //
-// The error of Run is that of fn; or that of Campaign, if there was no leadership any more to
-// campaign for: it matches the error of ctx if ctx ended meanwhile. ErrClosed means that the client was
-// closed. If fn has returned, and its resignation was not confirmed, the error matches
-// ErrUnknownOutcome and not ErrUnavailable, besides that of fn: the next leader may have to wait for
-// the lease.
+// The error of Run is that of fn or of Campaign. If ctx ends during a campaign, the error matches
+// that of ctx. ErrClosed means that the client was closed. If the resignation is not confirmed, the
+// error matches ErrUnknownOutcome and not ErrUnavailable, besides that of fn; the next leader may
+// have to wait for the lease.
 func (e *Election) Run(ctx context.Context, value string, fn func(ctx context.Context, l *Leadership) error, options ...LockOption) error {
 	for {
 		l, err := e.Campaign(ctx, value, options...)

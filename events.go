@@ -70,9 +70,9 @@ func (p *primitive) event(t EventType, number uint64, owner Owner) Event {
 }
 
 // observe has the observer told what happened to the ownership, or to a hold of it: the outermost one
-// if s is nil.
+// if s is nil. A party of a barrier is no hold: of it only its Await is told.
 func (o *ownership) observe(t EventType, s *holdState, err error) {
-	if o.client.options.Observer == nil {
+	if o.client.options.Observer == nil || o.lock.spec.lost != nil {
 		return
 	}
 	e := o.lock.event(t, o.number, o.owner())

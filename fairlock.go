@@ -159,19 +159,13 @@ func (p fairProtocol) readRefusal(a *acquisition, ans transport.Answer) (left ti
 }
 
 func (fairProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
-	waiting := "0"
-	if o.mayWait() {
-		waiting = "1"
-	}
+	waiting := o.waitingArg()
 	args = append(args, o.wire, strconv.Itoa(count), o.guestID(), o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10), waiting)
 	return call{fairRelease, o.lock.fairKeys(), o.client.fairArgs(args, o.lock.keys)}
 }
 
 func (p fairProtocol) earlyCall(o *ownership) call {
-	waiting := "0"
-	if o.mayWait() {
-		waiting = "1"
-	}
+	waiting := o.waitingArg()
 	args := []string{o.wire, "", o.guestID(), o.lock.channel, o.client.publish, waiting}
 	return call{fairEarly, o.lock.fairKeys(), append(o.client.fairArgs(args, o.lock.keys), p.waiters.shift)}
 }
@@ -184,7 +178,7 @@ func (c *Client) fairArgs(to []string, k *keys) []string {
 // fairKeys are those of every script for a fair lock.
 func (k *keys) fairKeys() []string {
 	tag := transport.HashTag(k.key)
-	return []string{k.key, "redisson_lock_queue:" + tag, "redisson_lock_timeout:" + tag, "latchkey_fair:" + tag, k.token}
+	return []string{k.key, fairQueueKey(tag), "redisson_lock_timeout:" + tag, "latchkey_fair:" + tag, k.token}
 }
 
 // fairKeys are derived once for each fair lock.
@@ -250,7 +244,7 @@ func (l *FairLock) Waiters(ctx context.Context) ([]Waiter, error) {
 	}
 }
 
-// readWaiters takes the reply of fair_waiters.lua apart. Those who have left are
+// readWaiters takes the reply of fair_waiters.lua or list_waiters.lua apart. Those who have left are
 // still in the queue, but wait no longer.
 func readWaiters(reply rueidis.RedisMessage) (page []Waiter, size int64, err error) {
 	parts, err := reply.ToArray()
@@ -268,6 +262,9 @@ func readWaiters(reply rueidis.RedisMessage) (page []Waiter, size int64, err err
 			Age:      time.Duration(max(age, 0)) * time.Microsecond,
 			AgeKnown: age >= 0,
 			Alive:    time.Duration(max(aliveFor, 0)) * time.Millisecond,
+		}
+		if parts[i+2].IsNil() {
+			w.Alive = NoExpiry
 		}
 		if aliveFor > -leftLongAgo {
 			page = append(page, w)

@@ -110,6 +110,10 @@ func latchKey(tag string) string { return "latchkey_latch:" + tag }
 
 func leaderKey(tag string) string { return "latchkey_leader:" + tag }
 
+func fairQueueKey(tag string) string { return "redisson_lock_queue:" + tag }
+
+func writersKey(tag string) string { return "latchkey_rw_writers:" + tag }
+
 func totalKey(tag string) string { return "latchkey_sc_total:" + tag }
 
 func idsKey(key string) string { return transport.HashTag(key) + ":timeout" }

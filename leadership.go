@@ -81,10 +81,10 @@ func (l *Leadership) Value() string {
 // Proclaim announces another value under the same term. If several calls are under way, the one
 // that began last decides.
 //
-// nil means that the server had the leadership when it was asked, and has the value, or a later
-// one of this leadership. ErrNotHeld means that the leadership is over, and that nothing was changed;
-// if it was lost, ErrLost matches too, also if only the server knew of that, and the leadership ends
-// with this call. The error matches ErrUnavailable if the server could not be asked, with
+// nil means that the server still had the leadership and has stored the value, or a later one of
+// this leadership. ErrNotHeld means that the leadership is over and nothing was changed. If it was
+// lost, the error also matches ErrLost; the leadership then ends with this call, if it had not
+// ended before. The error matches ErrUnavailable if the server could not be asked, with
 // ErrUnknownOutcome if the value was sent and not answered (it may be announced, while the leadership
 // lasts; call Proclaim again), ErrClosed, ErrInvalid if the value is longer than MaxValueLength,
 // ErrWrongKind, or is a *rueidis.RedisError if the server refuses.

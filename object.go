@@ -14,6 +14,14 @@ type object struct {
 	invalid error // why the name cannot be used
 }
 
+// refuseWholeTag makes a name that is as a whole in braces an ErrInvalid. {x} and x have the same hash tag, and
+// would share what stands beside them.
+func (o *object) refuseWholeTag(what string) {
+	if o.invalid == nil && wholeTag(o.key) {
+		o.invalid = invalid("%s cannot be named %q: it would share keys with %q", what, o.key, o.key[1:len(o.key)-1])
+	}
+}
+
 func newObject(c *Client, kind Kind, name string, channel func(key string) string) object {
 	names, err := c.options.keysOf(name)
 	if err == nil {

@@ -23,7 +23,7 @@ const (
 // lookKeys are what look.lua names of an object.
 func (k *keys) lookKeys() []string {
 	tag := transport.HashTag(k.key)
-	return []string{k.key, k.token, k.queue, "redisson_lock_queue:" + tag, "latchkey_rw_writers:" + tag,
+	return []string{k.key, k.token, k.queue, fairQueueKey(tag), writersKey(tag),
 		totalKey(tag), idsKey(k.key), latchKey(tag)}
 }
 

@@ -11,8 +11,8 @@ import (
 type Object struct {
 	// Inspection is the name, the kind, who holds it, and the time until its key expires.
 	//
-	// Not everything can be told from what is stored. KindLock is a re-entrant, fenced, spin or fair
-	// lock; one that has a Token was fenced at some time. KindSemaphore is that of NewSemaphore or of
+	// The key does not tell everything. KindLock is a re-entrant, fenced, spin or fair lock, or the lock of an
+	// election; a Token other than 0 means that it was fenced at some time. KindSemaphore is that of NewSemaphore or of
 	// NewPermitSemaphore. KindNumber is a semaphore or a latch that Redisson made,
 	// a semaphore of NewPermitSemaphore of which no permit is acquired, or a counter of an application. KindMutex with a token that [ParseOwner] refuses is a lock of
 	// another library, or data of an application that looks like one.
@@ -25,9 +25,9 @@ type Object struct {
 	// A lock with more than 64 owners counts an owner that has guests several times.
 	HolderCount int
 
-	// Queued is how many parties wait at a barrier, or wait in the queues of a lock on the server: owners that wait for a fair lock, or
-	// to write; of a mutex and of any other lock, clients of this library, each for all its goroutines.
-	// One that has died counts until others notice, a minute at most as a rule.
+	// Queued is how many owners wait in the queues on the server, or how many parties wait at a barrier. A
+	// fair lock and the write side queue each owner. Any other lock queues each client of this library once,
+	// for all its goroutines. An owner that has died counts until others notice, usually within a minute.
 	Queued int
 	// Listeners is how many clients listen for a release, or for the end of a latch. Those of Redisson do
 	// while they wait, for whatever object. Those of this library do for semaphores, read/write locks and
@@ -46,8 +46,8 @@ type Object struct {
 }
 
 // Waiters is how many wait for the object, as far as the server knows: Queued or Listeners, whichever is
-// more, since a client may do both. It is an estimate: more wait if goroutines stand behind the first of
-// their client, fewer if clients listen that have waited just now. [Client.Waiters] tells who stands in queues.
+// more, since a client may do both. It is an estimate. More wait if goroutines stand behind the first of their
+// client. Fewer wait if a client still listens after its wait. [Client.Waiters] tells who stands in queues.
 func (o Object) Waiters() int { return max(o.Queued, o.Listeners) }
 
 // Objects walks all objects whose names match a pattern: locks that are held, semaphores, latches
@@ -65,14 +65,15 @@ func (o Object) Waiters() int { return max(o.Queued, o.Listeners) }
 // yielded at least once; it may be yielded several times, so remember the Key if that matters. One that
 // comes or goes meanwhile may be yielded or not; one that is gone when it is looked at is not. Each Object is of one
 // moment, and all together are not. If the server is replaced meanwhile, or slots of a cluster have
-// moved, what may have been missed is walked again. Nobody notices a server that is replaced between two pieces under a
-// client that [New] borrowed; and in a cluster an object may be missed whose slot moves just then.
+// moved, what may have been missed is walked again. Two cases are not
+// noticed: a server that is replaced between two pieces under a client that [New] borrowed, and a key in a
+// cluster slot that moves at that moment.
 //
 // An error ends the walk, and comes with a zero Object. It matches ErrInvalid for a pattern that is empty or
 // longer than MaxNameLength (nothing was sent), ErrUnavailable if a server could not be asked for
 // Options.RetryBudget or until ctx ended, ErrClosed, or is a *rueidis.RedisError if the server
-// refuses: SCAN needs a permission of its own. Close does not wait for a walk, but for the question that is
-// under way.
+// refuses: SCAN needs a permission of its own. Close waits for
+// the request under way, not for the whole walk.
 func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		if pattern == "" || len(pattern) > MaxNameLength {

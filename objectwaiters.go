@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"strconv"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Waiters lists the owners that wait in the queues of a lock, whatever kind of lock it is, in their
@@ -43,16 +45,10 @@ func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
 
 // queueOf asks for one page of those who wait for a lock that is not fair.
 func (c *Client) queueOf(ctx context.Context, names *keys, from int) ([]Waiter, int64, error) {
-	sent := []string{names.queue, names.lookKeys()[4]}
+	sent := []string{names.queue, writersKey(transport.HashTag(names.key))}
 	a, err := c.sender.Call(ctx, c.closing, listWaiters, sent, []string{strconv.Itoa(from), strconv.Itoa(from + waitersPage - 1)})
 	if err != nil {
 		return nil, 0, c.wrongKind(ctx, names, KindLock, err)
 	}
-	page, size, err := readWaiters(a.Message)
-	for i, w := range page {
-		if w.Alive == 0 { // the queue does not say
-			page[i].Alive = NoExpiry
-		}
-	}
-	return page, size, err
+	return readWaiters(a.Message)
 }

@@ -30,8 +30,8 @@ const (
 	// happened, and was taken back.
 	EventUndone
 	// EventGaveUp: a call ended after Wait without what it asked for; Err is what it returned.
-	// It is told of a TryLock too, of the Await of a latch or a barrier, and of a MultiLock or RedLock besides
-	// its members. It is not told of a call that failed with ErrInvalid or ErrClosed before it began.
+	// It is also sent for a TryLock, for the Await of a latch or a barrier, and for a MultiLock or
+	// RedLock in addition to its members. It is not sent for a call that failed with ErrInvalid or ErrClosed before it began.
 	EventGaveUp
 	// EventRenewalFailed: a renewal was not confirmed, for the reason Err, as in EventAttempt. The lease goes on,
 	// and the renewal is repeated. If the lease ends meanwhile, EventLost follows.
@@ -61,7 +61,7 @@ type Event struct {
 	Kind Kind      // of the object; KindPermit for a permit
 	Name string    // as the program gave it
 	// Owner is the owner for which the lock was asked or held. That of a permit cannot enter anything;
-	// it begins with the id of this client as all its owners do. Semaphores and latches have none, nor has a call
+	// it begins with the id of this client as all its owners do. Semaphores, latches and barriers have none, nor has a call
 	// that gave up before it asked the server.
 	Owner  Owner
 	Permit string // the id of a permit ([Permit.ID]), or ""

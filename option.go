@@ -94,13 +94,13 @@ func Lease(d time.Duration) LeaseOption { return setting{kind: settingLease, d: 
 // must not be longer, it limits what [Hold.Extend] can reach.
 func MaxHold(d time.Duration) LeaseOption { return setting{kind: settingMaxHold, d: d} }
 
-// AtLeast keeps the lock taken for at least d after the acquisition, whatever becomes of the hold: after
-// Unlock, after [Client.Close] and if the process crashes. Nobody has the lock then, and nobody can
-// acquire it, the former owner included, until it expires. It is for work that is to be done once
-// in a fleet whose clocks differ, such as a cron job: the instances that start it within d of the
-// first find the lock taken.
+// AtLeast keeps the lock taken for at least d, even after Unlock, after [Client.Close] or a crash.
+// Until then nobody can acquire it, including the former owner. Use it for work that runs once in a
+// fleet whose clocks differ, such as a cron job: instances that start it within d of the first find
+// the lock taken.
 //
-// d counts from when the answer to the acquisition arrives. The lock may stay taken for longer: for
+// d counts from when the server grants the lock; a release counts from the answer, so that it never
+// shortens the time. The lock may stay taken for longer: for
 // as long as it is held, and for the lease if an early release never reaches the server. The lease
 // of the acquisition is d at least; a [Lease] or a [MaxHold] that is shorter is an ErrInvalid.
 // Renewals are those of any other hold, and never shorten what is left of d.
@@ -111,7 +111,7 @@ func MaxHold(d time.Duration) LeaseOption { return setting{kind: settingMaxHold,
 // taken as [Holder].Kept. ForceUnlock frees it.
 //
 // An acquisition that returns an error has not begun, and nothing stays taken. The option is an
-// ErrInvalid for readers, a [MultiLock] and a [RedLock].
+// ErrInvalid for readers, a [MultiLock], a [RedLock] and an [Election].
 func AtLeast(d time.Duration) TryLockOption { return setting{kind: settingAtLeast, d: d} }
 
 // By acquires for an owner: if the owner holds the lock, it is a re-entry. An owner

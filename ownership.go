@@ -157,6 +157,14 @@ func (o *ownership) mayWait() bool {
 	return o.doubt.mayWait()
 }
 
+// waitingArg is mayWait, as scripts are told.
+func (o *ownership) waitingArg() string {
+	if o.mayWait() {
+		return "1"
+	}
+	return "0"
+}
+
 // usable reports whether an acquisition by the same owner can wait for, or enter,
 // this ownership.
 func (o *ownership) usable() bool {

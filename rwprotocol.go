@@ -100,10 +100,7 @@ func readRWRefusal(a *acquisition, ans transport.Answer) (left time.Duration, er
 }
 
 func (writeProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
-	waiting := "0"
-	if o.mayWait() {
-		waiting = "1"
-	}
+	waiting := o.waitingArg()
 	c := o.rwRelease(rwWriteRelease, rwWriteHand)
 	args = append(args, o.wire, strconv.Itoa(count), waiting, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10))
 	c.args = append(o.handoverArgs(args, count), presenceChannel(o.lock.key), o.client.staleMS, o.lock.queue)
@@ -111,10 +108,7 @@ func (writeProtocol) releaseCall(o *ownership, count int, raise int64, args []st
 }
 
 func (writeProtocol) earlyCall(o *ownership) call {
-	waiting := "0"
-	if o.mayWait() {
-		waiting = "1"
-	}
+	waiting := o.waitingArg()
 	c := o.rwRelease(rwWriteEarly, rwHandEarly)
 	args := o.earlyArgs([]string{o.wire, "", waiting, o.client.publish, o.lock.channel})
 	c.args = append(args, o.lock.queue)
@@ -161,7 +155,7 @@ func rwRenewals(o *ownership, field, number string, reads int, lease time.Durati
 func (k *keys) rwKeys() []string {
 	tag := transport.HashTag(k.key)
 	return append(make([]string, 0, 6), k.key,
-		"latchkey_rw_leases:"+tag, "latchkey_rw_writers:"+tag, "latchkey_rw:"+tag)
+		"latchkey_rw_leases:"+tag, writersKey(tag), "latchkey_rw:"+tag)
 }
 
 func rwChannel(key string) string { return "redisson_rwlock:" + transport.HashTag(key) }

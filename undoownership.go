@@ -86,7 +86,7 @@ func (r *lastRelease) undo(ctx context.Context, stop <-chan struct{}) transport.
 		return transport.Answered
 	case err != nil:
 		return transport.Classify(err)
-	case freed(a):
+	case r.lock.spec.lost == nil && freed(a): // a party of a barrier has left, which undoes nothing
 		c.observe(nil, r.lock.event(EventUndone, r.number, r.owner))
 	}
 	return transport.Answered

@@ -2,14 +2,11 @@ package latchkey
 
 import "time"
 
-// waitState is what a wait queue needs only while goroutines wait, or where it remembers that some did.
-// A lock that nobody contends for has none while it is held, so that ten thousand such holds cost little.
-//
-//   - Whoever stands in line or in front needs one, and so does whoever uses the wait queue without
-//     a hold (see need). It stays while there is any such user.
-//   - When only holds are left it goes, unless the key is contended: somebody had to wait since
-//     the wait queue came into use, or others are known to want the key.
-//   - A wait queue that has two lines keeps its own, and both lines keep theirs.
+// waitState is the part of a wait queue that only waiting goroutines need. A lock that nobody contends for
+// has none while it is held, which keeps ten thousand such holds small. Every user needs one: a waiter, the
+// front, and a caller that holds nothing (see need). When only holds are left, the state is given back,
+// unless the key is contended: somebody had to wait since the wait queue came into use, or others are
+// known to want the key. A wait queue with two lines keeps its state, and so do both lines.
 //
 // shard.mu guards it. signals is the same as long as somebody is in front.
 type waitState struct {

@@ -93,3 +93,20 @@ func TestWaitState_comes_with_the_first_waiter(t *testing.T) {
 	require.Nil(t, q.exit(nil))
 	require.Nil(t, all.known("job"))
 }
+
+// A front that lets strangers go first may be gone when their time is over.
+func TestWaitState_a_pause_for_strangers_outlives_all_users(t *testing.T) {
+	all := newWaitQueues()
+	q := all.use("job")
+	q.takeTurns()
+	q.sub = &subscription{to: q}
+	q.message(strangersFirst) // their time begins
+	q.reliedUntil = time.Now().Add(-time.Second)
+	require.True(t, q.retire(0), "nobody relies on the subscription")
+	q.done()
+	require.Nil(t, q.waitState)
+	time.Sleep(2 * strangerPause) // a timer of the queue runs meanwhile, and must find nothing
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	require.Nil(t, q.waitState)
+}

@@ -136,10 +136,10 @@ func (q *waitQueue) letStrangerPass() bool {
 	}
 	q.letPass--
 	q.passed++
-	heard := q.passed
+	state, heard := q.waitState, q.passed
 	time.AfterFunc(strangerPause, func() {
 		q.shard.mu.Lock()
-		quiet := q.passed == heard
+		quiet := q.waitState == state && state.passed == heard // all may have left meanwhile
 		q.shard.mu.Unlock()
 		if quiet {
 			q.signal()

@@ -12,7 +12,7 @@
 --         -1 (see barrier_state.lua). The index counts the arrivals of the generation from
 --         0. The last one makes it complete: done.
 --         error WRONGTYPE: the key is another kind of object; nothing changed
---         error LATCHKEY_PARTIES: the barrier has that many parties; nothing changed
+--         error LATCHKEY_PARTIES: the barrier has that many parties; the arrival is not counted
 --         error LATCHKEY_PAST: the operation is over
 --
 -- The first arrival begins a generation. Who waits is told when the generation ends, and also of

@@ -4,7 +4,7 @@
 -- ARGV[1] first and ARGV[2] last index of the piece
 --
 -- Reply   array of how many stand in the longer of both, and for each of the piece: owner, µs since
---         it came (-1 if that is not known), ms for which it counts as alive (-1 if that is not known)
+--         it came (-1 if that is not known), ms for which it counts as alive (nil if that is not known)
 --
 -- An owner that stands in both is listed once, in the order of the queue; the others follow.
 --
@@ -18,7 +18,9 @@ local reply, listed = {0}, {}
 local function list(owner, since, alive)
   if not listed[owner] then
     listed[owner] = true
-    reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = owner, since, alive
+    reply[#reply + 1] = owner
+    reply[#reply + 1] = since
+    reply[#reply + 1] = alive or false
   end
 end
 
@@ -26,7 +28,7 @@ local entries = redis.call('zrange', queue, ARGV[1], ARGV[2], 'withscores')
 for i = 1, #entries, 2 do
   local owner = string.match(entries[i], '^%S+') or entries[i]
   local alive = writers and redis.call('zscore', writers, owner)
-  list(owner, math.max(0, micros - tonumber(entries[i + 1])), alive and math.max(0, tonumber(alive) - clock()) or -1)
+  list(owner, math.max(0, micros - tonumber(entries[i + 1])), alive and math.max(0, tonumber(alive) - clock()))
 end
 reply[1] = redis.call('zcard', queue)
 local noted = writers and redis.call('zrange', writers, ARGV[1], ARGV[2], 'withscores') or {}

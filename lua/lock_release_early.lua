@@ -11,7 +11,7 @@
 -- ARGV[7], ARGV[8] what the channel of a client begins and ends with
 -- ARGV[9] '1' if the server counts all receivers of a message
 --
--- Reply   nil: this client has no part in the lock; what stood in the queue does no more
+-- Reply   nil: this client has no part in the lock; its entry is removed from the queue
 --         status HELD: others of the same owner hold it still
 --         integer: nobody holds the lock, which stays taken; how many subscribers were told, -1
 --         if the server refused the message

@@ -51,7 +51,7 @@ end
 
 -- barrier tells of a hash that is a barrier (see barrier_state.lua), and not of another.
 local function barrier(key, tag, size)
-  if size > 3 or not text('hget', key, 'generation') then
+  if size > 3 or not text('hget', key, 'generation') or not text('hget', key, 'arrived') then
     return false
   end
   local arrived = tonumber(text('hget', key, 'arrived') or 0) or 0

@@ -8,7 +8,7 @@
 -- ARGV[3] channel of the lock, ARGV[4] PUBLISH or SPUBLISH
 -- ARGV[5] to ARGV[8] as ARGV[6] to ARGV[9] of lock_release_early.lua
 --
--- Reply   nil: the token does not hold the lock; what stood in the queue does no more
+-- Reply   nil: the token does not hold the lock; its entry is removed from the queue
 --         integer: nobody holds the lock, which stays taken; how many subscribers were told, -1
 --         if the server refused the message
 --
