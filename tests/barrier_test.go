@@ -565,3 +565,37 @@ func TestBarrierPermissions(t *testing.T) {
 	completes(t, b)
 	nothingDenied(t, rig.NewAdmin(t, server))
 }
+
+// A name in braces would share its keys with the name inside.
+func TestBarrierRefusesANameInBraces(t *testing.T) {
+	t.Parallel()
+	_, err := connect(t, rig.Shared()).NewBarrier("{"+rig.Name(t)+"}", 1).Await(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+}
+
+// Whoever is done when its context has ended still arrives: the others do not wait for it in vain.
+func TestBarrierDoArrivesAlsoIfItsContextHasEnded(t *testing.T) {
+	t.Parallel()
+	client, name := connect(t, rig.Shared()), rig.Name(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 2)
+	go func() {
+		ended <- client.NewBarrier(name, 2).Do(ctx, func(context.Context) error { cancel(); return nil })
+	}()
+	go func() {
+		ended <- client.NewBarrier(name, 2).Do(within(t, time.Minute), func(context.Context) error { return nil })
+	}()
+	for range 2 {
+		require.NoError(t, rig.Await(t, 30*time.Second, "a party", ended))
+	}
+}
+
+// A party that leaves undoes nothing, and its lease is no hold of the program.
+func TestBarrierTellsOfItsAwaitsOnly(t *testing.T) {
+	t.Parallel()
+	client, next := observedClient(t, rig.Shared().Addr(), latchkey.Options{Lease: 300 * time.Millisecond})
+	_, err := client.NewBarrier(rig.Name(t), 2).Await(t.Context(), latchkey.Wait(time.Second))
+	require.Error(t, err)
+	e := next(latchkey.EventGaveUp, latchkey.EventRenewed, latchkey.EventUndone, latchkey.EventReleased, latchkey.EventLost)
+	assert.Equal(t, latchkey.EventGaveUp, e.Type)
+}

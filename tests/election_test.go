@@ -539,3 +539,33 @@ func TestElectionRun(t *testing.T) {
 	err = e.Run(within(t, soon), "a", func(context.Context, *latchkey.Leadership) error { return client.Close(within(t, soon)) })
 	require.ErrorIs(t, err, latchkey.ErrClosed)
 }
+
+// The next candidate is to lead at once after a resignation.
+func TestElectionRefusesAtLeast(t *testing.T) {
+	t.Parallel()
+	_, err := connect(t, rig.Shared()).NewElection(rig.Name(t)).TryCampaign(t.Context(), "a", latchkey.AtLeast(time.Second))
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+}
+
+// Observe ends with ErrClosed, also if it has just yielded that nobody can be asked.
+func TestElectionObserveEndsWithTheClient(t *testing.T) {
+	t.Parallel()
+	link := rig.NewLink(t, rig.Shared())
+	client := connectVia(t, rig.Shared(), link.Addr(), latchkey.Options{RetryBudget: 100 * time.Millisecond, PollCeiling: 200 * time.Millisecond})
+	var seen []error
+	for _, err := range client.NewElection(rig.Name(t)).Observe(within(t, time.Minute)) {
+		switch {
+		case err == nil:
+			link.Cut()
+			continue
+		case errors.Is(err, latchkey.ErrUnavailable):
+			_ = client.Close(t.Context())
+		}
+		if seen = append(seen, err); len(seen) > 2 {
+			break
+		}
+	}
+	require.Len(t, seen, 2)
+	require.ErrorIs(t, seen[0], latchkey.ErrUnavailable)
+	require.ErrorIs(t, seen[1], latchkey.ErrClosed)
+}
