@@ -94,7 +94,8 @@ func changes(last, now latchkey.Object, elapsed time.Duration) (came, ran int) {
 	if !locks || sampled(last) || sampled(now) { // a semaphore tells no holders
 		came, ran = max(0, now.HolderCount-last.HolderCount), max(0, last.HolderCount-now.HolderCount)
 	} else {
-		came, ran = gone(now, last), gone(last, now)
+		came = countHolders(now, func(h latchkey.Holder) bool { return !holds(last, h) })
+		ran = countHolders(last, func(h latchkey.Holder) bool { return !holds(now, h) && !holds(now, released(h)) })
 	}
 	if !locks || last.TTL > elapsed {
 		ran = 0
@@ -102,17 +103,20 @@ func changes(last, now latchkey.Object, elapsed time.Duration) (came, ran int) {
 	return came, ran
 }
 
-// gone is how many hold in one look and are not there in the other, not even as the former owner of a
-// lock that is kept.
-func gone(from, to latchkey.Object) (n int) {
-	for _, holder := range from.Holders {
-		released := holder
-		released.Kept = true
-		if !holder.Kept && !holds(to, holder) && !holds(to, released) {
+// countHolders counts the holders of which that is true, without the former owners of a lock that is kept.
+func countHolders(o latchkey.Object, is func(latchkey.Holder) bool) (n int) {
+	for _, holder := range o.Holders {
+		if !holder.Kept && is(holder) {
 			n++
 		}
 	}
 	return n
+}
+
+// released is what a holder becomes whose lock is kept after its release.
+func released(h latchkey.Holder) latchkey.Holder {
+	h.Kept = true
+	return h
 }
 
 // sampled reports whether the holders of a lock are only some of them, and others each time.
