@@ -20,7 +20,7 @@ func barrierCommand() *cli.Command {
 }
 
 func barrierWaitCommand() *cli.Command {
-	return latchSubcommand(&cli.Command{
+	return subcommand(&cli.Command{
 		Name:  "wait",
 		Usage: "wait until N programs wait",
 		Description: `Waits until as many programs as the barrier has parties wait at it; then all of them
@@ -96,7 +96,7 @@ type partyReply struct {
 }
 
 func barrierInspectCommand() *cli.Command {
-	return latchSubcommand(&cli.Command{
+	return subcommand(&cli.Command{
 		Name:        "inspect",
 		Usage:       "show who waits at a barrier",
 		Description: "Reads only. A barrier at which nobody waits is an answer and no error: exit code 0.",
@@ -144,7 +144,7 @@ func writeBarrier(cmd *cli.Command, reply barrierReply) error {
 }
 
 func barrierResetCommand() *cli.Command {
-	return latchSubcommand(&cli.Command{
+	return subcommand(&cli.Command{
 		Name:  "reset",
 		Usage: "end the wait of those who wait at a barrier",
 		Description: `They are told that the barrier was broken, with exit code 76. Also has it forget how

@@ -37,6 +37,24 @@ func TestBarrierWaitsForAll(t *testing.T) {
 	}
 }
 
+// Who waits at a barrier is listed as who waits for a lock.
+func TestWaitersAtABarrier(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	waiting := invoke(t, server, "barrier", "wait", "phase", "--parties", "2")
+	awaitListener(t, server, phaseChannel, 1)
+	state, err := server.Client().NewBarrier("phase", 2).State(t.Context())
+	require.NoError(t, err)
+	require.Len(t, state.Who, 1)
+	owner := state.Who[0].Owner.String()
+	assert.Equal(t, owner+"\nphase: 1 of 2 at the barrier, 1 listening\n", latchkeyCLI(t, server, "waiters", "phase").stdout)
+	assert.Contains(t, latchkeyCLI(t, server, "waiters", "--json", "phase").stdout, owner)
+	o, err := server.Client().Object(t.Context(), "phase")
+	require.NoError(t, err)
+	assert.Equal(t, "parties: 2, arrived: 1, waiters: 1", changeText(o))
+	assert.Equal(t, result{}, latchkeyCLI(t, server, "barrier", "wait", "phase", "--parties", "2"))
+	assert.Zero(t, waiting.end().code)
+}
+
 func TestBarrierWaitGivesUp(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	other := invoke(t, server, "barrier", "wait", "phase", "--parties", "3")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -14,12 +15,12 @@ func checkCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "check",
 		Usage: "try out whether the server does and permits what locks need",
-		Description: `Takes, renews and releases a lock of a name of its own, publishes, subscribes, and
-asks whether the server evicts keys. It also tries to list objects, which needs
-the permission for SCAN; without it, everything but ls and top works.
+		Description: wrapped(`Takes, renews and releases a lock of a name of its own, publishes, subscribes, and
+asks whether the server evicts keys. It also tries to list objects, for a second
+at most, which needs the permission for SCAN; without it, everything but ls and top works.
 
 Exit code: 0 when all is well, 69 when something is wrong or the server cannot
-be reached; a line for each says what to do.`,
+be reached; a line for each says what to do.`),
 		OnUsageError: onUsageError,
 		Action:       check,
 	}
@@ -34,17 +35,38 @@ func check(ctx context.Context, cmd *cli.Command) error {
 		err := client.Check(ctx)
 		if err == nil {
 			_, err = fmt.Fprintln(out, "locks, renewal, messages and eviction: well")
-			for _, failed := range client.Objects(ctx, "latchkey:check:*") {
-				if failed != nil {
-					_, err = fmt.Fprintf(out, "ls and top: %v\n  give the user +scan\n", failed)
-				}
-				break
+			if failed := tryToList(ctx, client); failed != nil && err == nil {
+				_, err = fmt.Fprintf(out, "ls and top: %s\n", listAdvice(failed))
 			}
 			return err
 		}
 		_, _ = fmt.Fprintf(out, "%s\n", advice(err))
 		return silently(exitUnavailable)
 	})
+}
+
+// listPatience is for how long a walk goes on that finds nothing. One that is refused ends with the first answer.
+const listPatience = time.Second
+
+// tryToList is why objects cannot be listed, or nil. A walk that went on was permitted.
+func tryToList(ctx context.Context, client *latchkey.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	defer cancel()
+	for _, err := range client.Objects(ctx, "latchkey:check:*") {
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		break
+	}
+	return nil
+}
+
+// listAdvice is what is wrong with listing, and what to do about it if the user may not.
+func listAdvice(err error) string {
+	if strings.Contains(err.Error(), "NOPERM") {
+		return err.Error() + "\n  give the user +scan"
+	}
+	return err.Error()
 }
 
 // advice is what is wrong, a line each, and what to do about it.

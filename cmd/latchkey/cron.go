@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -19,10 +18,10 @@ func cronCommand(args []string) *cli.Command {
 		Name:      "cron",
 		Usage:     "run a command once, although many machines start it at the same time",
 		UsageText: "latchkey cron [--at-least 1m] NAME -- CMD [ARGS…]",
-		Description: `Makes one attempt at the lock NAME. If it succeeds, the command runs, and the
-lock stays taken for --at-least, counted from the start, also when the command
-is done before or this machine dies. If it fails, the command runs elsewhere or
-ran there just now: a line on standard error says so, and the exit code is 0.
+		Description: `Makes one attempt at the lock NAME. If it succeeds, the command runs. The lock
+stays taken for --at-least, counted from the start, even if the command ends
+earlier or this machine dies. If it fails, the command runs elsewhere or has run
+there: a line on standard error says so, and the exit code is 0.
 
 Put the same line into the crontab of each machine:
 
@@ -33,7 +32,7 @@ the time between two runs. It does not end the command: one that takes longer
 holds the lock, renewed, until it is done, and a run that is due meanwhile is
 left out. A run that fails is not repeated elsewhere.
 
-` + jobHelp("lock", "0, or the\nN of --conflict-exit-code, when it runs elsewhere"),
+` + jobHelp("lock", "0, or the\nN of --conflict-exit-code, when it runs elsewhere", ""),
 		Flags: append([]cli.Flag{
 			&cli.DurationFlag{Name: "at-least", Usage: "`TIME` for which the lock stays taken at least", Value: defaultAtLeast},
 			&cli.IntFlag{Name: "conflict-exit-code", Usage: "exit with `N` when it runs elsewhere"},
@@ -69,24 +68,4 @@ func cron(ctx context.Context, cmd *cli.Command, args []string) error {
 	}
 	j.environment = func(guard) []string { return os.Environ() }
 	return j.run(ctx)
-}
-
-// nameAndCommand reads NAME -- CMD.
-func nameAndCommand(cmd *cli.Command, args []string) (name string, argv []string, err error) {
-	all, dashes := cmd.Args().Slice(), slices.Index(args, "--")
-	if dashes >= 0 {
-		argv = args[dashes+1:]
-	}
-	before := slices.DeleteFunc(all[:max(len(all)-len(argv), 0)], func(word string) bool { return word == "--" })
-	switch {
-	case len(before) == 0:
-		return "", nil, usageError("cron needs the NAME of a lock; see latchkey cron --help")
-	case dashes < 0 && len(before) > 1:
-		return "", nil, usageError("put -- in front of the command: latchkey cron %s -- %s …", before[0], before[1])
-	case len(before) > 1:
-		return "", nil, usageError("cron takes one NAME, and %q is one more", before[1])
-	case len(argv) == 0:
-		return "", nil, usageError("cron needs a command: latchkey cron %s -- CMD [ARGS…]", before[0])
-	}
-	return before[0], argv, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"time"
 
@@ -34,7 +33,7 @@ Example: one scheduler, on any number of machines
   latchkey elect scheduler --value "$(hostname):8080" -- ./scheduler
   curl "http://$(latchkey leader scheduler --value)/status"
 
-`) + jobHelp("leadership", "75 when\nit was not elected in time"),
+`) + jobHelp("leadership", "75 when\nit was not elected in time", ", with --once or\nafter a signal that was to end it"),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "value", Usage: "`TEXT` that the leader announces", DefaultText: "the name of this host"},
 			&cli.BoolFlag{Name: "once", Usage: "do not campaign again after a loss"},
@@ -48,13 +47,9 @@ Example: one scheduler, on any number of machines
 }
 
 func elect(ctx context.Context, cmd *cli.Command, args []string) error {
-	words, dashes := cmd.Args().Slice(), slices.Index(args, "--")
-	if dashes < 0 || len(words) <= len(args)-dashes-1 {
-		return usageError("elect needs a NAME and a command: latchkey elect NAME -- CMD [ARGS…]")
-	}
-	name, argv := words[0], words[1:]
-	if len(argv) > 0 && argv[0] == "--" {
-		argv = argv[1:]
+	name, argv, err := nameAndCommand(cmd, args)
+	if err != nil {
+		return err
 	}
 	j, err := jobFrom(cmd, argv, args, "elect "+name)
 	if err != nil {

@@ -161,4 +161,6 @@ func TestHelpOfElectionsFits(t *testing.T) {
 		}
 		assert.Contains(t, text, "Example")
 	}
+	text := strings.Join(strings.Fields(latchkeyCLI(t, nil, "elect", "--help").stdout), " ")
+	assert.Contains(t, text, "lost before the command ended, with --once", "a loss is not the end")
 }

@@ -52,8 +52,9 @@ func guardFlags(thing string) []cli.Flag {
 	}
 }
 
-// jobHelp is what is to be said of all of them. refused is the exit code without the thing, in words.
-func jobHelp(thing, refused string) string {
+// jobHelp is what is to be said of all of them. refused is the exit code without the thing, in words, and
+// onlyIf, which may be "", when a loss is the end.
+func jobHelp(thing, refused, onlyIf string) string {
 	return wrapped(fmt.Sprintf(`Standard input, output and error are the command's. SIGINT, SIGTERM, SIGHUP and
 SIGQUIT are passed on to the command and its children, SIGUSR1 and SIGUSR2 to
 the command alone. A signal that arrives before the %[1]s does ends the wait.
@@ -67,9 +68,30 @@ but not this program: the %[1]s stays held, and no shell prompt comes back
 until the command is continued with SIGCONT.
 
 Exit code: the command's own, or 128+n when signal n ended it; %[2]s;
-76 when the %[1]s was lost before the command ended; 127 and 126 when the command
+76 when the %[1]s was lost before the command ended%[3]s; 127 and 126 when the command
 was not found or cannot be executed; 69 when the server cannot be reached or does
-not answer; 64 for a mistake on the command line.`, thing, refused))
+not answer; 64 for a mistake on the command line.`, thing, refused, onlyIf))
+}
+
+// nameAndCommand reads NAME -- CMD, in front of which flags may stand. args is the whole command line.
+func nameAndCommand(cmd *cli.Command, args []string) (name string, argv []string, err error) {
+	all, dashes := cmd.Args().Slice(), slices.Index(args, "--")
+	if dashes >= 0 {
+		argv = args[dashes+1:]
+	}
+	before := slices.DeleteFunc(all[:max(len(all)-len(argv), 0)], func(word string) bool { return word == "--" })
+	synopsis := cmd.FullName()
+	switch {
+	case len(before) == 0:
+		return "", nil, usageError("%s needs a NAME; see %s --help", cmd.Name, synopsis)
+	case dashes < 0 && len(before) > 1:
+		return "", nil, usageError("put -- in front of the command: %s %s -- %s …", synopsis, before[0], before[1])
+	case len(before) > 1:
+		return "", nil, usageError("%s takes one NAME, and %q is one more", cmd.Name, before[1])
+	case len(argv) == 0:
+		return "", nil, usageError("%s needs a command: %s %s -- CMD [ARGS…]", cmd.Name, synopsis, before[0])
+	}
+	return before[0], argv, nil
 }
 
 // jobFrom reads what jobFlags offers. argv is the command, args the whole command line, and the synopsis how
@@ -263,7 +285,7 @@ func (j job) verdict(code int, lost bool, released error) error {
 	case errors.Is(released, latchkey.ErrNotHeld):
 		return exitWith(exitLost, "%s was lost before the command ended, with code %d", j.thing, code)
 	case released != nil:
-		j.say("%s stays until its lease of %v is over: %v", j.thing, j.lease, released)
+		j.say("%s stays until its lease is over: %v", j.thing, released)
 	}
 	return silently(code)
 }

@@ -21,8 +21,8 @@ func latchCommand() *cli.Command {
 	)
 }
 
-// latchSubcommand fills in what all of them have.
-func latchSubcommand(cmd *cli.Command) *cli.Command {
+// subcommand fills in what the commands below latch and barrier have in common.
+func subcommand(cmd *cli.Command) *cli.Command {
 	cmd.HideHelpCommand, cmd.OnUsageError = true, onUsageError
 	if cmd.ArgsUsage == "" {
 		cmd.ArgsUsage = "NAME"
@@ -31,7 +31,7 @@ func latchSubcommand(cmd *cli.Command) *cli.Command {
 }
 
 func latchSetCommand() *cli.Command {
-	return latchSubcommand(&cli.Command{
+	return subcommand(&cli.Command{
 		Name:      "set",
 		Usage:     "close a latch until it has been counted down N times",
 		ArgsUsage: "NAME N",
@@ -72,7 +72,7 @@ func latchSet(ctx context.Context, cmd *cli.Command) error {
 }
 
 func latchDownCommand() *cli.Command {
-	return latchSubcommand(&cli.Command{
+	return subcommand(&cli.Command{
 		Name:  "down",
 		Usage: "count a latch down",
 		Description: `Counts once, or N times, and shows what is left as inspect does. At zero the
@@ -116,7 +116,7 @@ func latchDown(ctx context.Context, cmd *cli.Command) error {
 }
 
 func latchWaitCommand() *cli.Command {
-	return latchSubcommand(&cli.Command{
+	return subcommand(&cli.Command{
 		Name:  "wait",
 		Usage: "wait until a latch is open: a gate for scripts that start something",
 		Description: `Waits until the latch has been counted down, and until it has been set, if nobody
@@ -176,7 +176,7 @@ func awaited(err error, name string, limit time.Duration, onlyLooks bool) error 
 }
 
 func latchInspectCommand() *cli.Command {
-	return latchSubcommand(&cli.Command{
+	return subcommand(&cli.Command{
 		Name:  "inspect",
 		Usage: "show whether a latch is open, and how much is left to count",
 		Description: "Reads only. A latch that nobody has set, or whose time is over, is an answer and\n" +
@@ -195,7 +195,7 @@ func latchInspectCommand() *cli.Command {
 }
 
 func latchDeleteCommand() *cli.Command {
-	return latchSubcommand(&cli.Command{
+	return subcommand(&cli.Command{
 		Name:  "delete",
 		Usage: "remove a latch, open or closed",
 		Description: `Who waits for it is told that it is gone, with exit code 76; whoever comes later

@@ -22,12 +22,14 @@ import (
 func lsCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "ls",
-		Usage:     "list the locks that are held, the semaphores, and the latches that are closed",
+		Usage:     "list held locks, semaphores, closed latches and barriers",
 		ArgsUsage: "[PREFIX]",
-		Description: `Lists all objects whose names begin with PREFIX, in the order of their names. It
-walks all keys of the server, also those that are none of them, in small pieces.
+		Description: `Lists all objects whose names begin with PREFIX, in the order of their names.
+It walks all keys of the server in small pieces, including keys that are no
+objects.
 
-HOLDERS  who holds a lock; permits acquired, of all; what is left to count
+HOLDERS  how many hold a lock; permits acquired, of all; what is left to count
+         of a latch; parties that wait at a barrier, of all
 WAITERS  how many wait: owners in queues, or clients that listen, which they do
          for some seconds after the last wait, too
 kinds    lock: re-entrant, fenced, spin or fair; mutex?: maybe data of an
@@ -234,15 +236,22 @@ func isOurToken(o latchkey.Object) bool {
 }
 
 func holdersText(o latchkey.Object) string {
-	switch o.Kind {
-	case latchkey.KindSemaphore:
-		return fmt.Sprintf("%d/%d", o.HolderCount, o.Total)
-	case latchkey.KindBarrier:
-		return fmt.Sprintf("%d/%d", o.Queued, o.Total)
-	case latchkey.KindLatch, latchkey.KindNumber:
-		return strconv.FormatInt(o.Count, 10)
+	text := strconv.FormatInt(holding(o), 10)
+	if o.Kind == latchkey.KindSemaphore || o.Kind == latchkey.KindBarrier {
+		text += fmt.Sprintf("/%d", o.Total)
 	}
-	return strconv.Itoa(o.HolderCount)
+	return text
+}
+
+// holding is how many hold a lock or a permit, wait at a barrier, or are left to count.
+func holding(o latchkey.Object) int64 {
+	switch o.Kind {
+	case latchkey.KindBarrier:
+		return int64(o.Queued)
+	case latchkey.KindLatch, latchkey.KindNumber:
+		return o.Count
+	}
+	return int64(o.HolderCount)
 }
 
 func heldBy(o latchkey.Object) string {
@@ -251,7 +260,10 @@ func heldBy(o latchkey.Object) string {
 	}
 	first := o.Holders[0]
 	text := printable(first.Owner.String())
-	if o.Kind == latchkey.KindRWLock {
+	switch {
+	case first.Kept:
+		text = "released, kept: " + text
+	case o.Kind == latchkey.KindRWLock:
 		text = map[bool]string{true: "writes: ", false: "reads: "}[first.Write] + text
 	}
 	if first.Count > 1 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
@@ -111,6 +113,19 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	got = check()
 	assert.Equal(t, exitUnavailable, got.code)
 	assert.Contains(t, got.stdout, "docs/operations.md")
+}
+
+// The walk is cut short, and only a refusal is answered with a permission.
+func TestCheckTriesToList(t *testing.T) {
+	client := latchkeytest.NewServer(t).Client()
+	require.NoError(t, tryToList(t.Context(), client))
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, tryToList(over, client), "nobody has refused")
+	require.NoError(t, client.Close(t.Context()))
+	failed := tryToList(t.Context(), client)
+	require.ErrorIs(t, failed, latchkey.ErrClosed)
+	assert.NotContains(t, listAdvice(failed), "+scan")
 }
 
 func TestFit(t *testing.T) {

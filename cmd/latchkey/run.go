@@ -30,7 +30,7 @@ does. A name belongs to one kind of lock: use it with --read and --write, or
 without both. For a job that is due on many machines at the same time, there is
 latchkey cron.
 
-` + jobHelp("lock", "75 when\nit was not acquired in time"),
+` + jobHelp("lock", "75 when\nit was not acquired in time", ""),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "lock", Usage: "`NAME` of the lock"},
 			&cli.BoolFlag{Name: "fair", Usage: "first come, first served, on all machines"},

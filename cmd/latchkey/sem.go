@@ -38,7 +38,7 @@ them, that number applies, and a line on standard error says so; with --set it
 is changed to N. If there are fewer than are held then, nobody loses one, but
 nobody gets one either until enough are released.
 
-` + jobHelp("permit", "75 when\nit was not acquired in time"),
+` + jobHelp("permit", "75 when\nit was not acquired in time", ""),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "`POOL` of permits: the name of the semaphore"},
 			&cli.IntFlag{Name: "permits", Usage: "`N` such commands may run at once", HideDefault: true},

@@ -24,7 +24,8 @@ func topCommand() *cli.Command {
 		Description: `Shows all objects whose names begin with PREFIX, and looks again every 2 seconds.
 Each look walks all keys of the server in small pieces.
 
-HOLD    who holds a lock; permits acquired; what is left to count of a latch
+HOLD    how many hold a lock; permits acquired, of all; what is left to count of
+        a latch; parties that wait at a barrier, of all
 WAIT    how many wait: owners in queues, or clients that listen, which they do
         for some seconds after the last wait, too
 TTL     until the key expires, unless it is renewed
@@ -32,7 +33,8 @@ HELD    for how long top has seen the same holders, which may have come before
 ACQ/S   holders seen a second that the look before did not see; who comes and
         goes between two looks is not seen
 LOST/S  holders gone a second whose lease may have run out between two looks; the
-        others have released, or were forced to
+        others have released, or were forced to; of a lock that more than 64 hold,
+        ACQ/S and LOST/S only compare how many do
 
 Keys: up, down, page up, page down, home, end; enter shows one object; sort by w
 (waiters) h (holders) a (held) t (TTL) c (ACQ/S) l (LOST/S) n (name), once more

@@ -58,6 +58,57 @@ func TestTopRates(t *testing.T) {
 	assert.InDelta(t, 1.5, l.rows["p"].acquired, 0.001)
 }
 
+// Who has released a lock that is kept does not hold it: it neither comes nor is lost.
+func TestTopOfALockThatIsKept(t *testing.T) {
+	owner := latchkeytest.NewServer(t).Client().NewOwner()
+	held := seen("x", time.Second, owner)
+	kept := seen("x", time.Second, owner)
+	kept.Holders[0].Kept = true
+	for _, looks := range [][2]latchkey.Object{{held, kept}, {kept, kept}, {kept, {}}, {{}, kept}} {
+		came, ran := changes(looks[0], looks[1], 2*time.Second)
+		assert.Zero(t, came)
+		assert.Zero(t, ran)
+	}
+	came, ran := changes(kept, held, 2*time.Second)
+	assert.Equal(t, []int{1, 0}, []int{came, ran}, "the same owner anew")
+	assert.False(t, sameHolders(held, kept), "it is held no longer")
+	assert.Equal(t, "released, kept: "+owner.String(), heldBy(kept))
+}
+
+// Of a lock that many hold, each look has other holders: only their number tells of a change.
+func TestTopOfASample(t *testing.T) {
+	client := latchkeytest.NewServer(t).Client()
+	sample := func(n int) latchkey.Object {
+		o := seen("x", time.Second, client.NewOwner(), client.NewOwner())
+		o.HolderCount = n
+		return o
+	}
+	assert.True(t, sameHolders(sample(100), sample(100)))
+	assert.False(t, sameHolders(sample(100), sample(101)))
+	assert.Equal(t, "held by 100 owners; waiters: 0", changeText(sample(100)))
+	came, ran := changes(sample(100), sample(103), 2*time.Second)
+	assert.Equal(t, []int{3, 0}, []int{came, ran})
+	came, ran = changes(sample(103), sample(100), 2*time.Second)
+	assert.Equal(t, []int{0, 3}, []int{came, ran})
+	came, ran = changes(sample(103), sample(2), time.Millisecond)
+	assert.Equal(t, []int{0, 0}, []int{came, ran}, "their leases were longer")
+}
+
+// The order is that of the numbers in the column, whatever they count.
+func TestTopSortsByWhatItShows(t *testing.T) {
+	l := newTopList()
+	barrier := latchkey.Object{Inspection: latchkey.Inspection{Name: "barrier", Kind: latchkey.KindBarrier}, Queued: 3, Total: 5}
+	latch := latchkey.Object{Inspection: latchkey.Inspection{Name: "latch", Kind: latchkey.KindLatch}, Count: 7}
+	pool := latchkey.Object{Inspection: latchkey.Inspection{Name: "pool", Kind: latchkey.KindSemaphore}, HolderCount: 4, Total: 9}
+	l.apply(topLook{began: time.Now(), found: []latchkey.Object{barrier, latch, pool, seen("x", time.Second)}})
+	l.sortBy(byHolders)
+	var shown []string
+	for _, row := range l.shown {
+		shown = append(shown, row.Name+" "+holdersText(row.Object))
+	}
+	assert.Equal(t, []string{"latch 7", "pool 4/9", "barrier 3/5", "x 0"}, shown)
+}
+
 func TestTopSortsAndFilters(t *testing.T) {
 	client := latchkeytest.NewServer(t).Client()
 	l := newTopList()

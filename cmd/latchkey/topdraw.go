@@ -163,9 +163,9 @@ func (v *topView) drawDetails(width, height int) {
 	for _, holder := range o.Holders {
 		lines = append(lines, row("held by", holderText(o.Inspection, holder)))
 	}
-	lines = append(lines, row("waiters", fmt.Sprintf("%d: %d in queues, %d listening", o.Waiters(), o.Queued, o.Listeners)))
+	lines = append(lines, row("waiters", fmt.Sprintf("%d: %s, %d listening", o.Waiters(), queuedText(o, o.Queued), o.Listeners)))
 	for _, w := range d.waiters {
-		lines = append(lines, row("waits", waiterText(w)))
+		lines = append(lines, row("waits", waiterText(o.Kind, w)))
 	}
 	if d.err != nil {
 		lines = append(lines, row("FAILED", d.err.Error()))

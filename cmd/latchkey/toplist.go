@@ -88,32 +88,51 @@ func rate(n int, elapsed time.Duration) float64 {
 
 // changes tells how many holders came between two looks at an object, and how many went whose
 // lease may have run out in that time: one that is renewed has more left, and so was released.
+// An owner whose lock is kept has released it: it neither comes nor is lost.
 func changes(last, now latchkey.Object, elapsed time.Duration) (came, ran int) {
-	if !last.Locked() && !now.Locked() {
-		return max(0, now.HolderCount-last.HolderCount), 0 // a semaphore tells no holders
+	locks := last.Locked() || now.Locked()
+	if !locks || sampled(last) || sampled(now) { // a semaphore tells no holders
+		came, ran = max(0, now.HolderCount-last.HolderCount), max(0, last.HolderCount-now.HolderCount)
+	} else {
+		came = countHolders(now, func(h latchkey.Holder) bool { return !holds(last, h) })
+		ran = countHolders(last, func(h latchkey.Holder) bool { return !holds(now, h) && !holds(now, released(h)) })
 	}
-	for _, holder := range now.Holders {
-		if !holds(last, holder) {
-			came++
-		}
-	}
-	if last.TTL > elapsed {
-		return came, 0
-	}
-	for _, holder := range last.Holders {
-		if !holds(now, holder) {
-			ran++
-		}
+	if !locks || last.TTL > elapsed {
+		ran = 0
 	}
 	return came, ran
 }
 
+// countHolders counts the holders of which that is true, without the former owners of a lock that is kept.
+func countHolders(o latchkey.Object, is func(latchkey.Holder) bool) (n int) {
+	for _, holder := range o.Holders {
+		if !holder.Kept && is(holder) {
+			n++
+		}
+	}
+	return n
+}
+
+// released is what a holder becomes whose lock is kept after its release.
+func released(h latchkey.Holder) latchkey.Holder {
+	h.Kept = true
+	return h
+}
+
+// sampled reports whether the holders of a lock are only some of them, and others each time.
+func sampled(o latchkey.Object) bool { return o.Locked() && o.HolderCount > len(o.Holders) }
+
 func holds(o latchkey.Object, wanted latchkey.Holder) bool {
-	return slices.ContainsFunc(o.Holders, func(h latchkey.Holder) bool { return h.Owner == wanted.Owner && h.Write == wanted.Write })
+	return slices.ContainsFunc(o.Holders, func(h latchkey.Holder) bool {
+		return h.Owner == wanted.Owner && h.Write == wanted.Write && h.Kept == wanted.Kept
+	})
 }
 
 func sameHolders(a, b latchkey.Object) bool {
-	return a.Kind == b.Kind && a.HolderCount == b.HolderCount && !slices.ContainsFunc(b.Holders, func(h latchkey.Holder) bool { return !holds(a, h) })
+	if a.Kind != b.Kind || a.HolderCount != b.HolderCount {
+		return false
+	}
+	return sampled(a) || !slices.ContainsFunc(b.Holders, func(h latchkey.Holder) bool { return !holds(a, h) })
 }
 
 // topOrder is what the rows are sorted by.
@@ -135,7 +154,7 @@ func (o topOrder) compare(a, b *topRow) int {
 	case byWaiters:
 		return cmp.Compare(b.Waiters(), a.Waiters())
 	case byHolders:
-		return cmp.Compare(b.HolderCount, a.HolderCount)
+		return cmp.Compare(holding(b.Object), holding(a.Object))
 	case byAge:
 		return a.since.Compare(b.since)
 	case byTTL:

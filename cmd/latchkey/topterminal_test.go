@@ -183,6 +183,44 @@ func TestForceFromTheHolderThatWasShown(t *testing.T) {
 	}
 }
 
+// One that was released early is not held by its former owner.
+func TestForceFromALockThatIsKept(t *testing.T) {
+	client := latchkeytest.NewServer(t).Client()
+	lock := client.NewLock("orders")
+	first, err := lock.TryLock(t.Context(), latchkey.AtLeast(time.Hour))
+	require.NoError(t, err)
+	asked, err := client.Object(t.Context(), "orders")
+	require.NoError(t, err)
+	require.NoError(t, first.Unlock(t.Context()))
+	_, err = forceFrom(t.Context(), client, asked)
+	require.ErrorIs(t, err, errHolderChanged)
+
+	asked, err = client.Object(t.Context(), "orders")
+	require.NoError(t, err)
+	held, err := forceFrom(t.Context(), client, asked)
+	require.NoError(t, err)
+	assert.True(t, held)
+}
+
+// The holders of a lock that many have are not all shown; it can be forced all the same, as long as nobody came.
+func TestForceFromManyHolders(t *testing.T) {
+	client := latchkeytest.NewServer(t).Client(latchkey.Options{Turn: -1}) // each reader holds for itself
+	reader := client.NewRWLock("orders").Reader()
+	for range 100 {
+		hold(t, reader)
+	}
+	asked, err := client.Object(t.Context(), "orders")
+	require.NoError(t, err)
+	require.True(t, sampled(asked), "%d of %d", len(asked.Holders), asked.HolderCount)
+	another := hold(t, reader)
+	_, err = forceFrom(t.Context(), client, asked)
+	require.ErrorIs(t, err, errHolderChanged)
+	require.NoError(t, another.Unlock(t.Context()))
+	held, err := forceFrom(t.Context(), client, asked)
+	require.NoError(t, err)
+	assert.True(t, held)
+}
+
 // startRedis starts a server on a socket, and returns its URL.
 func startRedis(t *testing.T) string {
 	t.Helper()

@@ -82,7 +82,7 @@ func (v *topView) later(ctx context.Context, do func(context.Context) (take func
 	}()
 }
 
-// look begins a look at everything, or at the object that is shown, unless one is under way.
+// look begins a look at everything, and one at the object that is shown, unless a look is under way.
 func (v *topView) look(ctx context.Context) {
 	if v.looking {
 		return
@@ -176,16 +176,17 @@ func (v *topView) force(ctx context.Context, asked latchkey.Object) {
 	})
 }
 
-// forceFrom forces a lock that has the holders that it had.
+// forceFrom forces a lock that has the holders that it had. Of a sample each must still hold, and there must
+// be no more than there were.
 func forceFrom(ctx context.Context, client *latchkey.Client, asked latchkey.Object) (held bool, err error) {
-	now, err := client.Object(ctx, asked.Name)
+	now, err := client.Inspect(ctx, asked.Name) // which tells all holders
 	if err != nil {
 		return false, err
 	}
 	if now.Kind == latchkey.KindNone {
 		return false, nil
 	}
-	if now.Kind != asked.Kind || !slices.Equal(owners(now), owners(asked)) {
+	if now.Kind != asked.Kind || !stillHeld(asked, now) {
 		return false, errHolderChanged
 	}
 	force, err := forceBy(string(asked.Kind))
@@ -195,11 +196,9 @@ func forceFrom(ctx context.Context, client *latchkey.Client, asked latchkey.Obje
 	return force(ctx, client, asked.Name)
 }
 
-func owners(o latchkey.Object) []string {
-	all := make([]string, len(o.Holders))
-	for i, holder := range o.Holders {
-		all[i] = fmt.Sprint(holder.Owner, holder.Write)
-	}
-	slices.Sort(all)
-	return all
+// stillHeld reports whether those that were shown hold the lock now, and nobody else.
+func stillHeld(asked latchkey.Object, now latchkey.Inspection) bool {
+	there := latchkey.Object{Inspection: now}
+	return len(now.Holders) <= asked.HolderCount &&
+		!slices.ContainsFunc(asked.Holders, func(h latchkey.Holder) bool { return !holds(there, h) })
 }

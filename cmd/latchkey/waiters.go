@@ -13,15 +13,15 @@ import (
 func waitersCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "waiters",
-		Usage:     "list who waits for a lock, in their order",
+		Usage:     "list who waits for a lock or at a barrier",
 		ArgsUsage: "NAME",
-		Description: `Lists the owners in the queues of the lock. In that of a fair lock stands each
-waiter; in that of another lock stands each client of this library once, for all
-its goroutines. Who waits for a semaphore, a latch, or to read, and who waits in
+		Description: wrapped(`Lists the owners in the queues of a lock, in their order, or the parties at a
+barrier, at most 1000. In the queue of a fair lock stands each waiter; in that of
+another lock stands each client of this library once, for all its goroutines. Who waits for a semaphore, a latch, or to read, and who waits in
 Redisson for a lock that is not fair, stands in no queue, but listens for a
 message: it is counted in the last line.
 
-Reads only. A lock for which nobody waits is no error: exit code 0.`,
+Reads only. A lock for which nobody waits is no error: exit code 0.`),
 		Flags:        []cli.Flag{jsonFlag()},
 		OnUsageError: onUsageError,
 		Action:       waiters,
@@ -62,12 +62,24 @@ func waiters(ctx context.Context, cmd *cli.Command) error {
 	})
 }
 
-// waitersOf are those that stand in queues, which only locks have.
+// waitersOf are those that stand in the queues of a lock, or wait at a barrier.
 func waitersOf(ctx context.Context, client *latchkey.Client, o latchkey.Object) ([]latchkey.Waiter, error) {
-	if o.Kind != latchkey.KindNone && !o.Locked() {
+	switch {
+	case o.Kind == latchkey.KindBarrier:
+		return partiesAt(ctx, client.NewBarrier(o.Name, 1))
+	case o.Kind != latchkey.KindNone && !o.Locked():
 		return nil, nil
 	}
 	return client.Waiters(ctx, o.Name)
+}
+
+func partiesAt(ctx context.Context, b *latchkey.Barrier) ([]latchkey.Waiter, error) {
+	state, err := b.State(ctx)
+	var all []latchkey.Waiter
+	for _, p := range state.Who {
+		all = append(all, latchkey.Waiter{Owner: p.Owner, Alive: p.Lease})
+	}
+	return all, err
 }
 
 func waitersJSON(found latchkey.Object, list []latchkey.Waiter) waitersReply {
@@ -88,18 +100,30 @@ func waitersJSON(found latchkey.Object, list []latchkey.Waiter) waitersReply {
 func writeWaiters(out io.Writer, found latchkey.Object, list []latchkey.Waiter) error {
 	text := ""
 	for _, w := range list {
-		text += waiterText(w) + "\n"
+		text += waiterText(found.Kind, w) + "\n"
 	}
-	_, err := fmt.Fprintf(out, "%s%s: %d in queues, %d listening\n", text, printable(found.Name), len(list), found.Listeners)
+	_, err := fmt.Fprintf(out, "%s%s: %s, %d listening\n", text, printable(found.Name), queuedText(found, len(list)), found.Listeners)
 	return err
 }
 
-func waiterText(w latchkey.Waiter) string {
+// queuedText is how many wait in the queues of a lock, or at a barrier.
+func queuedText(o latchkey.Object, n int) string {
+	if o.Kind == latchkey.KindBarrier {
+		return fmt.Sprintf("%d of %d at the barrier", max(n, o.Queued), o.Total)
+	}
+	return fmt.Sprintf("%d in queues", n)
+}
+
+func waiterText(kind latchkey.Kind, w latchkey.Waiter) string {
 	text := printable(w.Owner.String())
 	if w.AgeKnown {
 		text += "  for " + shortTime(w.Age)
 	}
-	if w.Alive == 0 {
+	switch {
+	case w.Alive != 0:
+	case kind == latchkey.KindBarrier:
+		text += "  silent, the others will be told that the barrier is broken"
+	default:
 		text += "  silent, will be passed over"
 	}
 	return text

@@ -24,12 +24,13 @@ func watchCommand() *cli.Command {
 		Name:      "watch",
 		Usage:     "print a line whenever the holder or the waiters of an object change",
 		ArgsUsage: "NAME",
-		Description: `Looks at the object again and again, and prints how it is at first and then each
-change: of its holders, their counts, its waiters, permits or counts. What comes and goes
-between two looks is not seen. No message tells of all changes, so it costs one
+		Description: wrapped(`Looks at the object again and again, and prints how it is at first and then each
+change: of its holders, their counts, its waiters, permits or counts. Of a lock that
+more than 64 hold it tells only how many do. What comes and goes between two looks
+is not seen. No message tells of all changes, so it costs one
 command each time. While the server does not answer it says so and goes on.
 
-It ends with a signal: exit code 128+n.`,
+It ends with a signal: exit code 128+n.`),
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: "every", Usage: "look again after `TIME`", Value: watchEvery},
 			&cli.BoolFlag{Name: "json", Usage: "write each change as a line of JSON"},
@@ -120,17 +121,17 @@ func changeText(o latchkey.Object) string {
 	case latchkey.KindLatch:
 		return fmt.Sprintf("left to count: %d, %s", o.Count, waiting)
 	case latchkey.KindBarrier:
-		return fmt.Sprintf("parties: %d, arrived: %d", o.Total, o.Queued)
+		return fmt.Sprintf("parties: %d, arrived: %d, %s", o.Total, o.Queued, waiting)
 	case latchkey.KindNumber:
 		return fmt.Sprintf("number: %d, %s", o.Count, waiting)
+	}
+	if sampled(o) {
+		return fmt.Sprintf("held by %d owners; %s", o.HolderCount, waiting)
 	}
 	var holders []string
 	for _, holder := range o.Holders {
 		holders = append(holders, holderText(o.Inspection, holder))
 	}
 	slices.Sort(holders)
-	if more := o.HolderCount - len(holders); more > 0 {
-		holders = append(holders, fmt.Sprintf("%d more", more))
-	}
 	return fmt.Sprintf("held by %s; %s", strings.Join(holders, "; "), waiting)
 }
