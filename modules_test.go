@@ -32,11 +32,7 @@ func TestModuleRequirements(t *testing.T) {
 		"github.com/stretchr/testify":      "tests",
 		"go.yaml.in/yaml/v3":               "required by testify",
 	}
-	var module struct {
-		Require []struct{ Path string }
-		Replace []any
-	}
-	require.NoError(t, json.Unmarshal(goCommand(t, "mod", "edit", "-json"), &module))
+	module := readModule(t, ".")
 	for _, required := range module.Require {
 		assert.Contains(t, want, required.Path, "go.mod requires what is not in the list")
 	}
@@ -61,18 +57,49 @@ func TestModulesThatUsersCompile(t *testing.T) {
 	}, list("./latchkeytest"))
 }
 
-// The go command refuses to install a program from a module with replace directives.
-func TestCommandCanBeInstalled(t *testing.T) {
+// The go command refuses to install a program from a module with replace directives, and ignores those of a
+// module that another one requires.
+func TestModulesBesideCanBeReleased(t *testing.T) {
 	t.Parallel()
-	var module struct {
-		Require []struct{ Path string }
-		Replace []any
-		Exclude []any
+	for _, folder := range []string{"cmd/latchkey", "latchkeycron"} {
+		module := readModule(t, folder)
+		assert.Empty(t, module.Replace, folder)
+		assert.Empty(t, module.Exclude, folder)
+		assert.Contains(t, module.requires(), "github.com/latchkey-go/latchkey", "%s does not require the library", folder)
 	}
-	require.NoError(t, json.Unmarshal(goCommand(t, "mod", "edit", "-json", "cmd/latchkey/go.mod"), &module))
-	assert.Empty(t, module.Replace)
-	assert.Empty(t, module.Exclude)
-	assert.True(t, slices.ContainsFunc(module.Require, func(required struct{ Path string }) bool {
-		return required.Path == "github.com/latchkey-go/latchkey"
-	}), "the command does not require the library")
+}
+
+// Whoever runs jobs with latchkeycron gets gocron and what gocron requires; the rest is for tests.
+func TestModuleRequirementsOfLatchkeycron(t *testing.T) {
+	t.Parallel()
+	assert.ElementsMatch(t, []string{
+		"github.com/latchkey-go/latchkey", "github.com/go-co-op/gocron/v2",
+		"github.com/google/uuid", "github.com/jonboulle/clockwork", "github.com/stretchr/testify",
+	}, readModule(t, "latchkeycron").requires())
+}
+
+// moduleFile is a go.mod.
+type moduleFile struct {
+	Require []struct {
+		Path     string
+		Indirect bool
+	}
+	Replace []any
+	Exclude []any
+}
+
+func readModule(t *testing.T, folder string) (module moduleFile) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal(goCommand(t, "mod", "edit", "-json", folder+"/go.mod"), &module))
+	return module
+}
+
+// requires are the paths of what it imports itself.
+func (m moduleFile) requires() (paths []string) {
+	for _, required := range m.Require {
+		if !required.Indirect {
+			paths = append(paths, required.Path)
+		}
+	}
+	return paths
 }

@@ -82,8 +82,6 @@ func (e *Elector) IsLeader(context.Context) error {
 // gocron gives to a job does not end then, and where it finds the term:
 //
 //	ctx = elector.Leadership().Context(ctx)
-//
-// To step down, resign it: the Elector campaigns again, behind those who wait.
 func (e *Elector) Leadership() *latchkey.Leadership { return e.latest.Load() }
 
 // Close ends the campaign, and resigns if this process leads: the next one leads at once. Shut the scheduler down
@@ -113,7 +111,7 @@ func (e *Elector) campaign(ctx context.Context) {
 				e.result = err
 			}
 			return
-		case err == nil: // somebody has resigned our leadership
+		case err == nil: // a job has resigned our leadership: we stand in line again
 			continue
 		case e.refused(err):
 			return

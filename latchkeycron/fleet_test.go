@@ -40,7 +40,7 @@ func ticks(t *testing.T) int {
 		require.NoError(t, err)
 		return n
 	}
-	return 48
+	return 36
 }
 
 // skewed is a clock that is ahead of that of the test.
