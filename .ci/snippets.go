@@ -66,6 +66,7 @@ var imports = map[string]string{
 	"redislock":     "github.com/bsm/redislock",
 	"redsync":       "github.com/go-redsync/redsync/v4",
 	"rueidiscompat": "github.com/redis/rueidis/rueidiscompat",
+	"uuid":          "github.com/google/uuid",
 }
 
 var (
