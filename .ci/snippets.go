@@ -30,6 +30,7 @@ func load(context.Context) error         { return nil }
 func store(context.Context, int64) error { return nil }
 func change(context.Context) error       { return nil }
 func charge(context.Context) error       { return nil }
+func report(context.Context) error       { return nil }
 `
 
 // preludes are what the snippets of one page use besides.
@@ -40,6 +41,15 @@ var (
 	mutex         *redsync.Mutex
 	obtained      *redislock.Lock
 )
+`,
+	"docs/barrier.md": `
+var (
+	steps             int
+	errAgain, errLate error
+)
+
+func compute(step int)   {}
+func announce(step int)  {}
 `}
 
 const frame = `func snippet(ctx context.Context, client *latchkey.Client, orders, lock *latchkey.Lock, hold *latchkey.Hold) error {
