@@ -61,7 +61,7 @@ func TestModulesThatUsersCompile(t *testing.T) {
 // module that another one requires.
 func TestModulesBesideCanBeReleased(t *testing.T) {
 	t.Parallel()
-	for _, folder := range []string{"cmd/latchkey", "latchkeyotel"} {
+	for _, folder := range []string{"cmd/latchkey", "latchkeyotel", "latchkeycron"} {
 		module := readModule(t, folder)
 		assert.Empty(t, module.Replace, folder)
 		assert.Empty(t, module.Exclude, folder)
@@ -76,6 +76,15 @@ func TestModuleRequirementsOfLatchkeyotel(t *testing.T) {
 		"github.com/latchkey-go/latchkey",
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace",
 	}, readModule(t, "latchkeyotel").requires())
+}
+
+// Whoever runs jobs with latchkeycron gets gocron and what gocron requires; the rest is for tests.
+func TestModuleRequirementsOfLatchkeycron(t *testing.T) {
+	t.Parallel()
+	assert.ElementsMatch(t, []string{
+		"github.com/latchkey-go/latchkey", "github.com/go-co-op/gocron/v2",
+		"github.com/google/uuid", "github.com/jonboulle/clockwork", "github.com/stretchr/testify",
+	}, readModule(t, "latchkeycron").requires())
 }
 
 // moduleFile is a go.mod.

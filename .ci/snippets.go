@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Snippets compiles the Go code in README.md, docs/ and latchkeyotel/: a page whose code does
+// Snippets compiles the Go code in README.md, docs/, latchkeyotel/ and latchkeycron/: a page whose code does
 // not compile fails CI. A block that begins with "package" is a program, one with
 // functions is a file, and any other block is the body of a function with the
 // usual names declared. A name that a snippet leaves unused is no error.
@@ -66,15 +66,18 @@ var imports = map[string]string{
 	"cmp": "cmp", "net": "net", "http": "net/http", "strings": "strings",
 	"latchkey":     "github.com/latchkey-go/latchkey",
 	"latchkeyotel": "github.com/latchkey-go/latchkey/latchkeyotel",
+	"latchkeycron": "github.com/latchkey-go/latchkey/latchkeycron",
 	"latchkeytest": "github.com/latchkey-go/latchkey/latchkeytest",
 	"rueidis":      "github.com/redis/rueidis",
 	// What users come from; the workspace has them, by way of tests/.
 	"auth":          "github.com/redis/go-redis/v9/auth",
+	"gocron":        "github.com/go-co-op/gocron/v2",
 	"goredis":       "github.com/go-redsync/redsync/v4/redis/goredis/v9",
 	"redis":         "github.com/redis/go-redis/v9",
 	"redislock":     "github.com/bsm/redislock",
 	"redsync":       "github.com/go-redsync/redsync/v4",
 	"rueidiscompat": "github.com/redis/rueidis/rueidiscompat",
+	"uuid":          "github.com/google/uuid",
 }
 
 var (
@@ -101,7 +104,7 @@ func run() error {
 	}
 	defer os.RemoveAll(scratch)
 	bad, count := 0, 0
-	for _, page := range append([]string{"README.md", "latchkeyotel/README.md"}, pages...) {
+	for _, page := range append([]string{"README.md", "latchkeyotel/README.md", "latchkeycron/README.md"}, pages...) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			return err
