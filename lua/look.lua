@@ -42,9 +42,12 @@ local function fields(key, size, mode)
   if size <= most then
     return redis.call('hgetall', key)
   end
-  local some = redis.call('hrandfield', key, most, 'withvalues')
-  if mode then
-    some[#some + 1], some[#some + 2] = 'mode', mode
+  local drawn, some = redis.call('hrandfield', key, most, 'withvalues'), mode and {'mode', mode} or {}
+  for i = 1, #drawn, 2 do
+    if drawn[i] ~= 'mode' then
+      some[#some + 1] = drawn[i]
+      some[#some + 1] = drawn[i + 1]
+    end
   end
   return some
 end
