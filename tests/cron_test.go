@@ -129,8 +129,8 @@ func TestCronElectorTakesOver(t *testing.T) {
 	leader := func(want int) func() error {
 		return func() error {
 			for i, e := range all {
-				if err := e.IsLeader(t.Context()); (err == nil) != (i == want) {
-					return fmt.Errorf("%d says %v", i, err)
+				if leads := e.IsLeader(t.Context()) == nil; leads != (i == want) {
+					return fmt.Errorf("%d leads: %t", i, leads)
 				}
 			}
 			return nil
