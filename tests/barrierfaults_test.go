@@ -214,9 +214,8 @@ func TestBarrierDelayedArrival(t *testing.T) {
 	tap := rig.NewTap(t, server)
 	b := connectVia(t, server, tap.Addr(), patient).NewBarrier(rig.Name(t), 2)
 	completes(t, b)
-	admin := rig.NewAdmin(t, server)
 	for _, c := range tap.Executed(rig.Mentions(b.Name())) {
-		admin.Do(c.Args...)
+		deliverLate(t, server, c.Args)
 		s, err := b.State(t.Context())
 		require.NoError(t, err)
 		assert.Zero(t, s.Waiting, c.Args)

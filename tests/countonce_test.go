@@ -212,11 +212,7 @@ func TestAcquisitionOfPermitsExecutedLate(t *testing.T) {
 				}
 				return nil
 			})
-			raw := server.Raw(t)
-			late := raw.Do(t.Context(), raw.B().Arbitrary(rig.Await(t, soon, "the acquisition", first).Args...).Build())
-			if err := late.Error(); err != nil && !rueidis.IsRedisNil(err) {
-				require.ErrorContains(t, err, "LATCHKEY_PAST")
-			}
+			deliverLate(t, server, rig.Await(t, soon, "the acquisition", first).Args)
 			rig.Eventually(t, soon, "nothing was taken for good", func() error {
 				if n, err := free(); n != 3 || err != nil {
 					return errors.Join(err, fmt.Errorf("%d available", n))
@@ -248,4 +244,13 @@ func TestNotesOfOperationsAreFew(t *testing.T) {
 	notes := len(slices.Compact(keys)) // a replica has them too
 	t.Logf("%d notes of %d names", notes, names)
 	assert.Less(t, notes, 2*names)
+}
+
+// deliverLate has the server execute a copy of a command of an operation, which may be over.
+func deliverLate(t *testing.T, server *rig.Server, command []string) {
+	t.Helper()
+	raw := server.Raw(t)
+	if err := raw.Do(t.Context(), raw.B().Arbitrary(command...).Build()).Error(); err != nil && !rueidis.IsRedisNil(err) {
+		require.ErrorContains(t, err, "LATCHKEY_PAST")
+	}
 }

@@ -81,7 +81,12 @@ func TestLazyConnect(t *testing.T) {
 func TestLazyConnect_wakes_and_renews(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
-	client, comesUp := lazily(t, server, latchkey.Options{Lease: time.Second})
+	renewed := make(chan latchkey.Event, 100)
+	client, comesUp := lazily(t, server, latchkey.Options{Lease: 3 * time.Second, Observer: func(e latchkey.Event) {
+		if e.Type == latchkey.EventRenewed {
+			renewed <- e
+		}
+	}})
 	_, err := client.NewLock(name).TryLock(t.Context(), latchkey.Lease(time.Minute))
 	notSent(t, err)
 	comesUp()
@@ -91,7 +96,9 @@ func TestLazyConnect_wakes_and_renews(t *testing.T) {
 	mustUnlock(t, holder)
 	got := rig.Await(t, soon, "the waiter", waiter)
 	require.NoError(t, got.err)
-	rest(2 * time.Second) // twice the lease
+	for range 2 {
+		rig.Await(t, soon, "a renewal", renewed)
+	}
 	require.NoError(t, got.hold.Err())
 	mustUnlock(t, got.hold)
 }

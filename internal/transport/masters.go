@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/redis/rueidis"
 )
@@ -50,10 +51,25 @@ func (t *Topology) masters(there map[string]rueidis.Client) (all []Master, err e
 		if there[n.address] == nil {
 			return nil, fmt.Errorf("%w: nothing leads to %s", ErrSilent, n.address)
 		}
-		all = append(all, Master{fmt.Sprint(n.address, its), peer{n, there[n.address]}})
+		all = append(all, Master{n.address + rangesOf(its), peer{n, there[n.address]}})
 	}
 	slices.SortFunc(all, func(a, b Master) int { return cmp.Compare(a.address, b.address) })
 	return all, nil
+}
+
+// rangesOf is which slots there are, in their order, as text.
+func rangesOf(slots []uint16) string {
+	var text []byte
+	for i, slot := range slots {
+		begins, ends := i == 0 || slots[i-1] != slot-1, i == len(slots)-1 || slots[i+1] != slot+1
+		if begins {
+			text = strconv.AppendUint(append(text, ' '), uint64(slot), 10)
+		}
+		if ends {
+			text = strconv.AppendUint(append(text, '-'), uint64(slot), 10)
+		}
+	}
+	return string(text)
 }
 
 // Continuity counts the connections to a master that were opened, and those that have broken. As long as
