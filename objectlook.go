@@ -139,7 +139,7 @@ func (o *Object) isDerived() bool {
 	return is && hash == isHash && strings.Contains(rest, "{")
 }
 
-// lookOnce looks at one name, whatever stands there.
+// lookOnce looks at one name.
 func (c *Client) lookOnce(ctx context.Context, names *keys) (Object, error) {
 	a, err := c.sender.Call(ctx, c.closing, lookAt, names.lookKeys(), []string{c.numsub(), lookFields})
 	if err != nil {

@@ -91,7 +91,7 @@ func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, 
 }
 
 // Object looks at one name as [Client.Objects] does, in one round trip. If no object is there, the kind is
-// KindNone, whatever else stands there: that is what Inspect tells. The errors are those of [Client.Inspect].
+// KindNone, also if the key holds other data, which Inspect describes. The errors are those of [Client.Inspect].
 func (c *Client) Object(ctx context.Context, name string) (Object, error) {
 	names, err := c.options.keysOf(name)
 	if err != nil {

@@ -17,6 +17,8 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
+// Inside synctest.Test time is faked: a Sleep moves it, and takes no real time.
+
 // leading waits until all is at rest, and returns which of them lead.
 func leading(t *testing.T, electors ...*latchkeycron.Elector) (which []int) {
 	t.Helper()

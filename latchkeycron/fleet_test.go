@@ -21,6 +21,8 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
+// Inside synctest.Test time is faked: a Sleep moves it, and takes no real time.
+
 // The fleets of these tests live in bubbles of testing/synctest: an hour takes no time, and a tick is a tick
 // however busy the machine is. Their schedulers have clocks of their own, and clients of their own.
 //

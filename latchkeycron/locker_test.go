@@ -15,6 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
+// Inside synctest.Test time is faked: a Sleep moves it, and takes no real time.
+
 func mustLock(t *testing.T, locker *latchkeycron.Locker, key string) gocron.Lock {
 	t.Helper()
 	lock, err := locker.Lock(t.Context(), key)

@@ -18,7 +18,7 @@
 //	latchkey.hold.duration      histogram        how long this process held locks and permits that have ids
 //	latchkey.holds              up-down counter  how many it holds now
 //	latchkey.losses             counter          holds that ended without a release
-//	latchkey.attempts           counter          questions to the server whether a lock can be had
+//	latchkey.attempts           counter          attempts to acquire a lock or permits on the server
 //	latchkey.renewals           counter          renewals of leases
 //	latchkey.undone             counter          acquisitions that nobody was told of, and that were taken back
 //	latchkey.permits.acquired   counter          permits of semaphores without ids

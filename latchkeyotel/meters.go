@@ -46,7 +46,7 @@ func newMeters(meter metric.Meter, l *labels) (*meters, error) {
 	m.waits = histogram("latchkey.wait.duration", "How long calls took to get what they asked for, or to give up.", waitBounds)
 	m.held = histogram("latchkey.hold.duration", "How long locks and permits were held.", holdBounds)
 	m.losses = counter("latchkey.losses", "{hold}", "Holds that ended without a release.")
-	m.attempts = counter("latchkey.attempts", "{attempt}", "Questions to the server whether a lock or permits can be had.")
+	m.attempts = counter("latchkey.attempts", "{attempt}", "Attempts to acquire a lock or permits on the server.")
 	m.renewals = counter("latchkey.renewals", "{renewal}", "Renewals of leases.")
 	m.undone = counter("latchkey.undone", "{acquisition}", "Acquisitions that nobody was told of, and that were taken back.")
 	m.acquired = counter("latchkey.permits.acquired", "{permit}", "Permits of semaphores without ids that were acquired.")

@@ -24,7 +24,7 @@ local function withdraw()
   redis.call('hset', notes, owner, string.format('%.0f:0', since(text) or 0))
   keep()
   -- By its deadline it dies now. That is not in the past, and has still what Redisson
-  -- will take off, because Redisson counts from it for whoever comes next.
+  -- will take off, because Redisson computes the deadline of the next waiter from it.
   redis.call('zadd', deadlines, score - math.max(expiry(owner, text) - now, 0), owner)
 end
 

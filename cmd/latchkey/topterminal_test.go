@@ -29,7 +29,7 @@ type pane struct {
 func onScreen(t *testing.T, width int, url, line string) *pane {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Skip("tmux is not in PATH: it is the terminal")
+		t.Skip("tmux is not in PATH: it is the terminal") // .ci/run installs it
 	}
 	p := &pane{t, filepath.Join(t.TempDir(), "tmux")}
 	shell := fmt.Sprintf("export LATCHKEY='%s' %s='%s' GORACE=atexit_sleep_ms=0; %s; echo \"code $?\"; sleep 60", binary, urlEnv, url, line)
