@@ -66,7 +66,7 @@ type Client struct {
 // every command is sent from a goroutine of its own, on copies of its keys and arguments,
 // with a timer, and a context that does not end. That is 13 allocations more for each
 // uncontended Lock and Unlock. Its connections are not seen either: an attempt that was not
-// answered is undone up to five times instead of once. docs/operations.md has the settings
+// answered is undone up to five times instead of once. docs/reference/options.md has the settings
 // of the rueidis client that fit best.
 //
 // Nothing is sent, except that a cluster is asked which node serves what, and whether it

@@ -54,7 +54,7 @@ func Connect(ctx context.Context, rawURL string, options Options) (*Client, erro
 // (one connection for each server), and, unless you set them, the timeouts of Connect,
 // Sentinel.TopologyRefreshInterval and ClusterOption.MaxMovedRedirections. A field that
 // contradicts that is an [ErrInvalid] that names it; nothing is dialed then.
-// docs/operations.md lists these fields.
+// docs/reference/options.md lists these fields.
 //
 // The functions in settings are called for as long as the client lives. Open takes over
 // nothing else: you may change or reuse settings when it returns.

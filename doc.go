@@ -46,7 +46,7 @@
 // closes, and [Hold.Unlock] returns ErrLost. That happens before the server gives the lock to
 // anybody else, also when the server is silent, except after a failover that lost the lock, a
 // forced unlock, or another removal of the key from outside; then the next renewal finds out.
-// docs/guarantees.md says what no lock in Redis can promise. A fencing token ([FencedLock])
+// docs/explain/guarantees.md says what no lock in Redis can promise. A fencing token ([FencedLock])
 // closes the gap that remains.
 //
 // # Leaders

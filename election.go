@@ -22,7 +22,7 @@ const MaxValueLength = 64 << 10
 //
 // A leader that is paused, or cut off, may not know yet that another one was elected. What it
 // writes must carry the term, so that the storage can refuse the smaller one. See
-// docs/election.md for what else a leader must not assume.
+// docs/reference/election.md for what else a leader must not assume.
 type Election struct {
 	object
 

@@ -17,7 +17,7 @@ import (
 // Goroutines of one program that want the same members, of the same clients, stand in one line if
 // all members are of kinds that a client passes on (locks, fenced and spin locks, mutexes, write sides), and only the
 // first of them waits for members. Unlock passes the hold to the next in memory, as that of a
-// lock does, for the shortest [Options].Turn of its clients; docs/several.md says when.
+// lock does, for the shortest [Options].Turn of its clients; docs/reference/several.md says when.
 //
 // The hold is lost when one member is. Unlock releases all of them, whatever becomes of
 // some. A failover that loses one member loses the whole: see [RedLock] for the opposite.

@@ -22,13 +22,13 @@ import (
 // Goroutines of one program that want the same RedLock stand in one line, and only the first of
 // them asks the servers. It is the same if it has the same members, of the same clients, whichever
 // RedLock value and order. Unlock passes the hold to the next in memory, as that of a lock does,
-// for the shortest [Options].Turn of its clients; docs/several.md says when. Between programs there
+// for the shortest [Options].Turn of its clients; docs/reference/several.md says when. Between programs there
 // is no order.
 //
 // What it does not give: it is no consensus. A server that forgets the lock (a restart
 // without persistence, a failover of a member) may help another majority; clocks that run
 // at different rates break the arithmetic; code that is paused is not stopped, and there
-// are no fencing tokens across servers. docs/several.md has the whole of it.
+// are no fencing tokens across servers. docs/reference/several.md has the whole of it.
 //
 // Errors say which member failed in which way. Members are counted from 1 in the order
 // they were given.

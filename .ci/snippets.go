@@ -1,7 +1,6 @@
 //go:build ignore
 
-// Snippets compiles the Go code in README.md, docs/, latchkeyotel/ and latchkeycron/: a page whose code does
-// not compile fails CI. A block that begins with "package" is a program, one with
+// Snippets compiles the Go code in the pages for users: a page whose code does not compile fails CI. A block that begins with "package" is a program, one with
 // functions is a file, and any other block is the body of a function with the
 // usual names declared. A name that a snippet leaves unused is no error.
 package main
@@ -35,14 +34,14 @@ func report(context.Context) error       { return nil }
 
 // preludes are what the snippets of one page use besides.
 var preludes = map[string]string{
-	"docs/from-redsync-and-redislock.md": `
+	"docs/howto/from-redsync-and-redislock.md": `
 var (
 	data, a, b, c *redis.Client
 	mutex         *redsync.Mutex
 	obtained      *redislock.Lock
 )
 `,
-	"docs/barrier.md": `
+	"docs/reference/barrier.md": `
 var (
 	steps             int
 	errAgain, errLate error
@@ -94,7 +93,7 @@ func main() {
 }
 
 func run() error {
-	pages, err := filepath.Glob("docs/*.md")
+	pages, err := markdown()
 	if err != nil {
 		return err
 	}
@@ -104,7 +103,7 @@ func run() error {
 	}
 	defer os.RemoveAll(scratch)
 	bad, count := 0, 0
-	for _, page := range append([]string{"README.md", "latchkeyotel/README.md", "latchkeycron/README.md"}, pages...) {
+	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			return err
@@ -127,6 +126,18 @@ func run() error {
 		return fmt.Errorf("%d snippets do not compile", bad)
 	}
 	return nil
+}
+
+// markdown returns the pages for users: README.md, docs/, and those of modules and examples.
+func markdown() (pages []string, err error) {
+	for _, pattern := range []string{"README.md", "latchkey*/README.md", "examples/*/README.md", "docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return nil, err
+		}
+		pages = append(pages, found...)
+	}
+	return pages, nil
 }
 
 // source makes a file of a snippet of a page.

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The keys of waiters; docs/operations.md says what is in them.
+// The keys of waiters; docs/reference/keys.md says what is in them.
 const (
 	queueKey     = "latchkey_queue:{" + growingName + "}"
 	fairQueueKey = "redisson_lock_queue:{" + growingName + "}"

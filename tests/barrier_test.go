@@ -505,7 +505,7 @@ func TestBarrierDo(t *testing.T) {
 	assert.Equal(t, parties, begun)
 }
 
-// While it waits, a party is renewed, and what a generation costs is said in docs/barrier.md.
+// While it waits, a party is renewed, and what a generation costs is said in docs/reference/barrier.md.
 func TestBarrierCost(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin, heard := rig.NewAdmin(t, server), subscribeRaw(t, server, barrierChannelOf(name))
@@ -538,7 +538,7 @@ func TestBarrierCost(t *testing.T) {
 	assert.LessOrEqual(t, len(admin.KeysOf(name)), 3+parties)
 }
 
-// The rights of docs/barrier.md are enough.
+// The rights of docs/reference/barrier.md are enough.
 func TestBarrierPermissions(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	server, ctx := rig.Fresh(t), t.Context()

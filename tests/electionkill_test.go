@@ -21,7 +21,7 @@ const electionLease = 500 * time.Millisecond
 
 var electionOptions = latchkey.Options{Lease: electionLease, StaleWaiterTimeout: electionLease}
 
-// register is a storage that leaders write to, as docs/election.md has it: it remembers the largest
+// register is a storage that leaders write to, as docs/reference/election.md has it: it remembers the largest
 // term, and refuses smaller ones. It also remembers whose each term was, and counts what must never be.
 var register = rueidis.NewLuaScript(`
 local term, who = tonumber(ARGV[1]), ARGV[2]

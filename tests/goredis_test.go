@@ -27,7 +27,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// The functions up to the first test stand in docs/go-redis.md: TestGoRedis_page holds both against each other.
+// The functions up to the first test stand in docs/howto/go-redis.md: TestGoRedis_page holds both against each other.
 
 // clientOption returns what Latchkey needs of the settings of a go-redis client.
 func clientOption(o *redis.Options) rueidis.ClientOption {
@@ -297,7 +297,7 @@ var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
 
 // What the page shows as functions stands in this file, and so is tested; and every setting of go-redis has its row.
 func TestGoRedis_page(t *testing.T) {
-	text, err := os.ReadFile("../docs/go-redis.md")
+	text, err := os.ReadFile("../docs/howto/go-redis.md")
 	require.NoError(t, err)
 	page := string(text)
 	file, err := os.ReadFile("goredis_test.go")

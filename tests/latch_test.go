@@ -886,7 +886,7 @@ func TestCluster_latch(t *testing.T) {
 	}
 }
 
-// The rights of docs/latch.md are enough.
+// The rights of docs/reference/latch.md are enough.
 func TestLatchPermissions(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	server, ctx := rig.Fresh(t), t.Context()

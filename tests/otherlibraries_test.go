@@ -40,7 +40,7 @@ type holdElsewhere struct {
 // errBusyElsewhere is what each of them says when somebody else has the lock.
 var errBusyElsewhere = errors.New("busy")
 
-// librariesOfTheRecipe are those from which docs/from-redsync-and-redislock.md leads here, as their users have them.
+// librariesOfTheRecipe are those from which docs/howto/from-redsync-and-redislock.md leads here, as their users have them.
 func librariesOfTheRecipe(t *testing.T, server *rig.Server, name string) map[string]elsewhere {
 	t.Helper()
 	client := plainRedis(t, server)
@@ -190,7 +190,7 @@ func TestMutexAndRedislock(t *testing.T) {
 	c.run(t)
 }
 
-// errorsElsewhere are what the libraries say, as docs/from-redsync-and-redislock.md has it.
+// errorsElsewhere are what the libraries say, as docs/howto/from-redsync-and-redislock.md has it.
 var errorsElsewhere = map[string]struct {
 	busy, expired, twice, taken, extended func(error) bool
 }{

@@ -18,11 +18,11 @@ import (
 var documentedUser = regexp.MustCompile(`(?s)redis-cli ACL SETUSER latchkey (.*?)\n` + "```")
 
 // documentedACL returns the arguments of one of the ACL SETUSER lines of
-// docs/operations.md, as a shell passes them on: 0 for all names, 1 for what names with
+// docs/reference/keys.md, as a shell passes them on: 0 for all names, 1 for what names with
 // hash tags need besides.
 func documentedACL(t *testing.T, which int) []string {
 	t.Helper()
-	page, err := os.ReadFile("../docs/operations.md")
+	page, err := os.ReadFile("../docs/reference/keys.md")
 	require.NoError(t, err)
 	lines := documentedUser.FindAllStringSubmatch(string(page), -1)
 	require.Greater(t, len(lines), which)
@@ -188,7 +188,7 @@ func electionThrough(t *testing.T, admin *rig.Admin, client, other *latchkey.Cli
 	sees(t, watched, "")
 }
 
-// A walk needs SCAN besides the rights of docs/operations.md, and says so; a look at one object does not.
+// A walk needs SCAN besides the rights of docs/reference/keys.md, and says so; a look at one object does not.
 func TestMinimalPermissionsOfObjects(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)

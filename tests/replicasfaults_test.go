@@ -344,7 +344,7 @@ func TestReplicas_in_a_cluster(t *testing.T) {
 	paused.Resume(t)
 }
 
-// The rights of docs/operations.md and WAIT are enough, and nothing else is tried.
+// The rights of docs/reference/keys.md and WAIT are enough, and nothing else is tried.
 func TestReplicas_minimal_permissions(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)

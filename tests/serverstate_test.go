@@ -150,7 +150,7 @@ func enter(t *testing.T, k kind, lock anyLock, hold *latchkey.Hold) *latchkey.Ho
 	return inner
 }
 
-// grant makes a user with these rights and those that docs/operations.md adds for a
+// grant makes a user with these rights and those that docs/reference/keys.md adds for a
 // cluster or for Sentinel.
 func grant(t *testing.T, server *rig.Server, user, rights string) {
 	t.Helper()
@@ -164,7 +164,7 @@ func grant(t *testing.T, server *rig.Server, user, rights string) {
 	rig.NewAdmin(t, server).Do(words...)
 }
 
-// narrow connects as a user that has the rights of docs/operations.md for the names
+// narrow connects as a user that has the rights of docs/reference/keys.md for the names
 // that begin with "orders:", and no others.
 func narrow(t *testing.T, server *rig.Server, options latchkey.Options) *latchkey.Client {
 	t.Helper()

@@ -73,7 +73,7 @@ func listAdvice(err error) string {
 func advice(err error) string {
 	text := err.Error()
 	for _, known := range [][2]string{
-		{"NOPERM", "give the user the permissions of docs/operations.md"},
+		{"NOPERM", "give the user the permissions of docs/reference/keys.md"},
 		{"maxmemory-policy", "set maxmemory-policy noeviction, or give locks a server of their own"},
 		{"OOM ", "the server is out of memory: give it more, or remove what is not needed"},
 		{"READONLY", "this is a replica: connect to the master, or by way of Sentinel"},

@@ -112,7 +112,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	do("ACL", "SETUSER", "default", "resetchannels")
 	got = check()
 	assert.Equal(t, exitUnavailable, got.code)
-	assert.Contains(t, got.stdout, "docs/operations.md")
+	assert.Contains(t, got.stdout, "docs/reference/keys.md")
 }
 
 // The walk is cut short, and only a refusal is answered with a permission.

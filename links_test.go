@@ -1,0 +1,118 @@
+package latchkey_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	codeBlock  = regexp.MustCompile("(?ms)^ *```.*?^ *```$|`[^`\n]*`")
+	pageLink   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	pageTitle  = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	titleNoise = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
+	linkText   = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	pageNamed  = regexp.MustCompile(`\bdocs/[\w/-]+\.md\b`)
+)
+
+// Every link in a page leads to a file of the repository and, if it names one, to a heading of that
+// page. Links to other sites are not followed.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	anchors := map[string]map[string]bool{}
+	for _, page := range pages(t) {
+		anchors[page] = anchorsOf(read(t, page))
+	}
+	for page := range anchors {
+		text := codeBlock.ReplaceAllString(read(t, page), "")
+		for _, link := range pageLink.FindAllStringSubmatch(text, -1) {
+			path, anchor, named := strings.Cut(link[1], "#")
+			if strings.Contains(path, ":") {
+				continue
+			}
+			target := page
+			if path != "" {
+				target = filepath.Join(filepath.Dir(page), path)
+			}
+			_, err := os.Stat(target)
+			assert.NoError(t, err, "%s links to %s", page, link[1])
+			if named && err == nil {
+				assert.True(t, anchors[target][anchor], "%s links to %s: no such heading", page, link[1])
+			}
+		}
+	}
+}
+
+// Code, messages and scripts name pages that exist.
+func TestPagesThatCodeNames(t *testing.T) {
+	t.Parallel()
+	for _, file := range files(t, ".go", ".lua", ".sh", ".yaml") {
+		for _, page := range pageNamed.FindAllString(read(t, file), -1) {
+			assert.FileExists(t, page, "%s names it", file)
+		}
+	}
+}
+
+// Every page of docs/ can be reached from its index.
+func TestIndexHasEveryPage(t *testing.T) {
+	t.Parallel()
+	index := read(t, "docs/README.md")
+	for _, page := range pages(t) {
+		if name, ok := strings.CutPrefix(page, "docs/"); ok && name != "README.md" {
+			assert.Contains(t, index, "]("+name+")", "docs/README.md has no link to %s", page)
+		}
+	}
+}
+
+func pages(t *testing.T) []string { t.Helper(); return files(t, ".md") }
+
+// files returns the files of the repository whose names end so. Hidden folders and results are no part of it.
+func files(t *testing.T, endings ...string) (found []string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		name := entry.Name()
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != "." && (strings.HasPrefix(name, ".") || name == "results" || name == "node_modules"):
+			return filepath.SkipDir
+		}
+		for _, ending := range endings {
+			if strings.HasSuffix(name, ending) {
+				found = append(found, path)
+			}
+		}
+		return nil
+	}))
+	return found
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// anchorsOf returns the anchors that GitHub makes of the headings of a page.
+func anchorsOf(text string) map[string]bool {
+	anchors := map[string]bool{}
+	for _, title := range pageTitle.FindAllStringSubmatch(codeFences.ReplaceAllString(text, ""), -1) {
+		plain := linkText.ReplaceAllString(title[1], "$1")
+		anchor := strings.ReplaceAll(titleNoise.ReplaceAllString(strings.ToLower(plain), ""), " ", "-")
+		for n := 1; anchors[anchor]; n++ {
+			anchor = fmt.Sprintf("%s-%d", strings.TrimSuffix(anchor, fmt.Sprintf("-%d", n-1)), n)
+		}
+		anchors[anchor] = true
+	}
+	return anchors
+}
+
+var codeFences = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
