@@ -33,7 +33,7 @@ import (
 // A wait that is over is not told as an error of the context: see transport.ContextError.
 
 // explain puts the sentinel in front that the error of an acquisition stands for. A
-// server that refuses for good is no contention, and is not made to look like it.
+// server that refuses for good must not look like contention.
 func explain(err error) []error {
 	switch {
 	case errors.Is(err, ErrNotAcquired), errors.Is(err, ErrUnavailable):

@@ -43,8 +43,8 @@ type earlyReleaser interface {
 	earlyCall(o *ownership) call
 }
 
-// earlyFor is the call of an early release after which the lock stays taken for so long. How long that is
-// stands in the second argument.
+// earlyFor is the call of an early release after which the lock stays taken for a while. The second
+// argument says for how long.
 func (c call) earlyFor(rest time.Duration) call {
 	c.args = slices.Clone(c.args)
 	c.args[1] = strconv.FormatInt(millis(rest), 10)

@@ -30,7 +30,7 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 	call := a.protocol().acquireCall(a, 1, round)
 	ans, err := o.client.sender.CallOn(ctx, o.client.closing, on, call.cmd, call.keys, call.args)
 	if err == nil && ans.Plain && ans.Null {
-		// SET NX was refused, by whoever or whatever is there; it may be ourselves,
+		// SET NX was refused, by what the key has; it may be our own value,
 		// if the answer to a first try was lost.
 		a.noteDoubt(ans)
 		ans, err = a.send(ctx, 1, round+1)

@@ -136,7 +136,7 @@ func (b *Barrier) awaitAs(ctx context.Context, verb string, r *request) (Arrival
 // It returns the error of the first Await, without calling fn; or the error of fn joined with
 // that of the second Await, which is made whatever fn returns, and also if fn panics. Options
 // are for each Await. If ctx has ended when fn returns, the second Await has Options.RetryBudget,
-// so that the others do not wait for this party in vain.
+// so that the others do not wait for this party any more.
 func (b *Barrier) Do(ctx context.Context, fn func(context.Context) error, options ...BarrierOption) (err error) {
 	if _, err = b.Await(ctx, options...); err != nil {
 		return err

@@ -109,7 +109,7 @@ func (p *barrierAwaiter) wait(ctx context.Context) error {
 	return p.client.wait(ctx, p.key, sharedLine, p, ErrNotAcquired)
 }
 
-// attempt is part of [attempter]. It asks what became of the generation.
+// attempt is part of [attempter]. It asks how the generation ended, if it has.
 func (p *barrierAwaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	c := p.looking()
 	a, err := p.client.sender.Call(ctx, p.client.closing, c.cmd, c.keys, c.args)
@@ -158,8 +158,8 @@ func (p *barrierAwaiter) end(ctx context.Context, err error) error {
 	return p.leave(ctx, reasonToLeave(err), err)
 }
 
-// leave has the party leave because of err, and returns what became of it. A server that was silent
-// is not waited for.
+// leave has the party leave because of err, and returns how that ended. It does not wait
+// for a server that was silent.
 func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error {
 	c, on := p.leaving(why), transport.Terms{Patience: transport.LongPause}
 	if errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrClosed) {
@@ -196,7 +196,7 @@ func (p *barrierAwaiter) leaveLater(c call, err error) error {
 	return errors.Join(err, ErrUnknownOutcome)
 }
 
-// verdict is what became of a generation that is over.
+// verdict says how a generation ended that is over.
 func (p *barrierAwaiter) verdict() error {
 	if p.view.how == barrierDone {
 		return nil
@@ -221,7 +221,7 @@ func (p *barrierAwaiter) arriving() call {
 		[]string{p.sent.number, p.stands.wire, strconv.Itoa(p.n), p.client.leaseText(p.request.lease), p.client.publish, p.channel}}
 }
 
-// looking is the question what became of its generation.
+// looking is the question how its generation ended.
 func (p *barrierAwaiter) looking() call {
 	return call{barrierLook, p.all(), []string{p.view.generation, p.client.publish, p.channel}}
 }
@@ -251,7 +251,7 @@ func (b barrierProtocol) renewalCall(o *ownership, lease time.Duration) call {
 	return call{barrierRenew, []string{b.barrier.key, b.barrier.waiting}, []string{o.wire, strconv.FormatInt(millis(lease), 10)}}
 }
 
-// wakeParties has those of a client look what became of their generations: one of them does not
+// wakeParties has the parties of a client ask how their generations ended: one of them does not
 // wait any more, as far as the server knows.
 func wakeParties(o *ownership) {
 	if q := o.client.waitQueues.known(o.protocol.(barrierProtocol).barrier.key); q != nil {

@@ -77,7 +77,7 @@ type BarrierState struct {
 	Parties int
 	// Waiting is how many have arrived in the generation, 0 if it is over.
 	Waiting int
-	// Who are those that wait, the first 1000, the one whose lease ends first in front.
+	// Who lists the parties that wait, at most 1000, in the order in which their leases end.
 	Who []BarrierParty
 }
 

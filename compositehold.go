@@ -147,8 +147,8 @@ func (c *compositeHold) find(p *primitive, side Kind) *holdState {
 	return nil
 }
 
-// extend extends every member, and fails if too few could be. Who is about to become one
-// is waited for: others may be silent by now, and its lease is to be as long as theirs.
+// extend extends every member, and fails if too few could be. It waits for a member that is about
+// to be acquired: others may be silent by now, and its lease is to be as long as theirs.
 func (c *compositeHold) extend(ctx context.Context, d time.Duration) error {
 	if c.allAnswered != nil {
 		select {

@@ -8,7 +8,7 @@ import (
 )
 
 // IsLocked asks the servers of all members whether as many of them are held as the lock
-// needs: all of a [MultiLock], more than half of a [RedLock], whoever holds them. The answer
+// needs: all of a [MultiLock], more than half of a [RedLock], by any owner. The answer
 // may be out of date when it arrives. Don't branch on it; acquire the lock.
 //
 // The errors are those of Inspect.
@@ -65,12 +65,12 @@ func (l *compositeLock) Inspect(ctx context.Context) (Inspection, error) {
 	return whole, nil
 }
 
-// ForceUnlock frees every member whoever holds it, and reports whether any was held. It
+// ForceUnlock takes every member from its holder, and reports whether any was held. It
 // removes exactly the owners that it saw: a hold that begins after it has looked is not touched.
 //
 // The former holders are not asked. Those of this library learn of it at their next renewal,
 // a third of their lease later at most, and their holds end with ErrLost. Until then they work
-// on, beside whoever acquires.
+// on, beside the next holder.
 //
 // Every member is tried. The error joins those of the members that failed: those of Inspect, and
 // ErrUnknownOutcome for a removal that was sent and not answered. It may be repeated.

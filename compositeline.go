@@ -102,8 +102,8 @@ func (w *compositeWaiter) takes(place int, o *ownership) bool {
 // successor is part of [groupRecipient].
 func (w *compositeWaiter) successor() *compositeHold { return w.lock.line.newHold(w.request) }
 
-// waitInLine acquires when those of this program who came before have. Who enters members again
-// does not wait for those whose wait he may end.
+// waitInLine acquires when those of this program who came before have. A call that enters members again
+// does not wait for others whose wait it may end.
 func (l *compositeLock) waitInLine(ctx context.Context, r *request, settings []setting) (*Hold, error) {
 	if l.line == nil || l.mayReenter(ctx) {
 		return l.rounds(ctx, r, settings, nil)

@@ -54,7 +54,7 @@ func tellLine(h *Hold, q *waitQueue) {
 	}
 }
 
-// leaveLine has the next in line ask the servers, who is told for how long this program had the
+// leaveLine has the next in line ask the servers. It learns for how long this program had the
 // lock. The hold is over, or it is not known whether.
 func (c *compositeHold) leaveLine() {
 	if q := c.moveLine(nil); q != nil {

@@ -25,7 +25,7 @@ func (c *compositeHold) beginRelease() []*Hold {
 // abandon ends a hold that nobody has been given.
 func (c *compositeHold) abandon(ctx context.Context) { giveBack(ctx, c.beginRelease(), c.patience) }
 
-// unlock releases every member. Who comes second waits for the first.
+// unlock releases every member. A second call waits for the first.
 func (c *compositeHold) unlock(ctx context.Context) error {
 	c.unlocking.Lock()
 	defer c.unlocking.Unlock()
@@ -38,7 +38,7 @@ func (c *compositeHold) unlock(ctx context.Context) error {
 	}
 	enough := c.need
 	if lost != nil && !again {
-		enough = 0 // whatever comes of it, it is no release
+		enough = 0 // this is not a release, even if it succeeds
 	}
 	members := c.beginRelease()
 	if lost == nil && c.passOn(members) {

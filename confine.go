@@ -8,7 +8,7 @@ import "time"
 // confinement is what binds a hold from a moment on.
 type confinement struct {
 	fixed bool          // its lease is not renewed any more
-	max   time.Duration // it lasts for so long at most, or 0
+	max   time.Duration // the longest time for which it lasts, or 0
 	from  time.Time     // counted from here
 }
 

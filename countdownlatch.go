@@ -18,7 +18,7 @@ import (
 // A latch is used in rounds. TrySetCount begins a round: the latch is closed. CountDown
 // counts down, and at zero the latch is open and the round is over: waiting calls of Await
 // return, and so do later ones, until TrySetCount begins the next round. An Await reports
-// what became of the round that it found, even if the next one has begun in the meantime.
+// how the round ended that it found, even if the next one has begun in the meantime.
 //
 // Every operation first asks which round there is, and then changes that round or none: a
 // command that is delivered late does not touch a later round. Every change counts once,
@@ -98,7 +98,7 @@ func (l *CountDownLatch) CountDownN(ctx context.Context, n int) (left int, err e
 	return l.countDown(ctx, "count down", n, "")
 }
 
-// CountDownAs counts once for a participant in a round, whoever calls it and however often:
+// CountDownAs counts once for a participant in a round, even if several processes call it, and often:
 // also if a process was restarted and does its work again. The participant is a text of 1 to
 // MaxNameLength bytes. A call for a participant that has counted changes nothing and returns the
 // number of counts left. In all else it is like CountDown.

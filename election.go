@@ -150,7 +150,7 @@ type Leader struct {
 	Owner Owner
 	// Since is when the leader was elected, by the clock of the server.
 	Since time.Time
-	// Age is for how long it had led when the server answered. No other clock has a part in it.
+	// Age is for how long it had led when the server answered. It depends on no other clock.
 	Age time.Duration
 	// Lease is what was left of its lease then: if it is not renewed, nobody leads when that is
 	// over.

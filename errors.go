@@ -37,7 +37,7 @@ var (
 
 	// ErrLost is the cause with which the contexts of a hold end when the hold could
 	// not be kept: its lease ran out, it was force-unlocked, the key vanished, or
-	// the server was silent for so long that nobody can tell.
+	// the server was silent for the whole lease.
 	ErrLost = errors.New("latchkey: hold lost")
 
 	// ErrMaxHold is the cause with which the contexts of a hold end when the limit
@@ -69,7 +69,7 @@ var (
 	// permits or its count.
 	ErrNotSet = errors.New("latchkey: not set")
 
-	// ErrGone means that the latch was deleted, or came to the end of its time to live,
+	// ErrGone means that the latch was deleted, or came to the end of its TTL,
 	// before it opened; or that the server has lost it.
 	ErrGone = errors.New("latchkey: latch gone")
 

@@ -70,7 +70,7 @@ func (p *primitive) event(t EventType, number uint64, owner Owner) Event {
 }
 
 // observe has the observer told what happened to the ownership, or to a hold of it: the outermost one
-// if s is nil. A party of a barrier is no hold: of it only its Await is told.
+// if s is nil. A party of a barrier is not a hold: it has the events of its Await only.
 func (o *ownership) observe(t EventType, s *holdState, err error) {
 	if o.client.options.Observer == nil || o.lock.spec.lost != nil {
 		return

@@ -63,7 +63,7 @@ func newFairLock(c *Client, fenced bool, name string) *FairLock {
 // The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after
 // Lock returns does not affect the hold. If ctx carries a hold of this lock
 // ([Hold.Context]), or By or [WithOwner] name its owner, Lock enters that hold again at once,
-// whoever is waiting, and returns a Hold of its own, which needs its own Unlock.
+// ahead of all waiters, and returns a Hold of its own, which needs its own Unlock.
 //
 // A nil error means that you hold the lock. After any other error this call holds nothing,
 // and a hold that it was to enter again is not affected. While the server cannot be

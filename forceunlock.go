@@ -4,8 +4,8 @@ import (
 	"context"
 )
 
-// ForceUnlock frees the lock of that name whoever holds it and whichever kind of lock it is,
-// lets waiters have it, and reports whether anybody held it. It removes exactly the holders that it
+// ForceUnlock takes the lock of that name from its holders, whatever its kind,
+// gives it to a waiter, and reports whether it was held. It removes exactly the holders that it
 // saw: a hold that begins after it has looked is not touched.
 //
 // Anything but a lock is an ErrWrongKind and stays as it is. So does a string that is not of
@@ -27,8 +27,8 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	return c.forceUnlock(ctx, names, nil)
 }
 
-// ForceUnlock frees the lock whoever holds it, however often, lets a waiter have it, and reports
-// whether anybody held it. It removes exactly the owner that it saw: a hold that begins after
+// ForceUnlock takes the lock from its holder, with all re-entries, gives it to a waiter, and reports
+// whether it was held. It removes exactly the owner that it saw: a hold that begins after
 // it has looked is not touched.
 //
 // The former holder is not asked. If it is a client of this library, its hold ends with
@@ -93,7 +93,7 @@ func (c *Client) evict(ctx context.Context, names *keys, i Inspection) (gone boo
 	return gone, nil
 }
 
-// evictions are the releases of all holders that were found, whoever they are.
+// evictions are the releases of all holders that were found.
 func (c *Client) evictions(names *keys, i Inspection) []call {
 	switch i.Kind {
 	case KindRWLock:

@@ -13,7 +13,7 @@ import (
 // A contended lock is handed over from client to client. An owner that is refused waits in a
 // queue beside the lock; the script that releases the lock makes the first of the queue its
 // owner, and tells the client of that owner on a channel of its own. So one change of owners
-// costs two commands, whoever else waits, and is in the order in which the clients came.
+// costs two commands, however many wait, and is in the order in which the clients came.
 //
 // An owner is used for one wait and one turn, and never again: whatever comes late, or twice,
 // names an owner that is used up, and finds nothing to harm. tests/handover explores this
@@ -72,7 +72,7 @@ const longestEntryPause = 20 * time.Second
 // says of them.
 type handover struct {
 	client  *Client
-	own     string           // the channel of this client, but for sharded messages
+	own     string           // the channel of this client, unless messages are sharded
 	counted string           // '1' if the server counts all receivers of a message
 	specs   map[string]*spec // of locks that are given back, by the kind that a message names
 
@@ -223,7 +223,7 @@ func (c *clientChannel) find(wire string) *ownership {
 	return c.waiting[wire]
 }
 
-// reconnected is part of [subscriber]: whoever waits asks again.
+// reconnected is part of [subscriber]: all waiters ask again.
 func (c *clientChannel) reconnected() {
 	c.mu.Lock()
 	all := make([]*ownership, 0, len(c.waiting))

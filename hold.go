@@ -131,6 +131,6 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	if h != nil && err == nil && of.handle() == nil {
 		runtime.SetFinalizer(h, nil)
 	}
-	runtime.KeepAlive(h) // until then it is no hold that was dropped
+	runtime.KeepAlive(h) // until then it does not count as dropped
 	return err
 }

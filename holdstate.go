@@ -108,7 +108,7 @@ func (s *holdState) find(p *primitive, side Kind) *holdState {
 	return nil
 }
 
-// unreleased leaves out a permit that ends by itself: it may be left to whoever has its id.
+// unreleased leaves out a permit that ends by itself: another process may have its id.
 func (s *holdState) unreleased() *Client {
 	o := s.ownership
 	o.mu.Lock()

@@ -22,7 +22,7 @@ type Inspection struct {
 	// KindUnknown for anything else. Data of an application that looks like the token of
 	// a mutex is taken for one.
 	Kind Kind
-	// What is the kind in words, also of what is no object of this library: "a lock",
+	// What is the kind in words, also of foreign data: "a lock",
 	// "a list", "a hash without any lock owner". It is "" for a free name.
 	What    string
 	TTL     time.Duration // time until the key expires: 0 when free, NoExpiry if it does not
@@ -42,8 +42,8 @@ func (i Inspection) Locked() bool {
 
 // Inspect asks the server what is stored under a name, whatever kind of object it is. The
 // server that decides about the lock is asked, never a replica. The answer may be out of date
-// when it arrives; a name that is free has the kind [KindNone]. What is no object of this
-// library is no error: Kind is [KindUnknown], and What says what it is.
+// when it arrives; a name that is free has the kind [KindNone]. Foreign data is
+// not an error: Kind is [KindUnknown], and What says what it is.
 //
 // It is repeated for Options.RetryBudget while the server is in trouble. The error matches
 // ErrUnavailable if the server could not be asked until then or until ctx ended, ErrClosed,
@@ -78,7 +78,7 @@ func (c *Client) inspect(ctx context.Context, names *keys) (Inspection, error) {
 	return i, err
 }
 
-// kindOfNumber is KindSemaphore or KindLatch if what stands beside a number tells.
+// kindOfNumber is KindSemaphore or KindLatch if the keys beside a number tell.
 func (c *Client) kindOfNumber(ctx context.Context, key string) Kind {
 	tag := transport.HashTag(key)
 	a, err := c.sender.Call(ctx, c.closing, inspectNumber, []string{latchKey(tag), totalKey(tag), idsKey(key)}, nil)

@@ -29,7 +29,7 @@ func newLeaseTerm(sent transport.Stamp, granted, full, maxHold time.Duration) le
 }
 
 // newGrantedTerm is the term of an owner that was made then, and was granted a short lease later by
-// whoever released the lock. The first renewal makes it what the acquisition has asked for. It is not
+// the release of another client. The first renewal makes it what the acquisition has asked for. It is not
 // sent at once, however much of the lease is over: a short hold does without it.
 func newGrantedTerm(made, now transport.Stamp, granted time.Duration, r *request) leaseTerm {
 	l := newLeaseTerm(made, granted, r.renewLease, 0)

@@ -25,7 +25,7 @@ func (l *MultiLock) isPassedOn() bool {
 }
 
 // check is part of [lineRules]. While the front waits for a member, one behind it may have become
-// something that cannot be had.
+// something that can never be acquired.
 func (l *MultiLock) check(ctx context.Context, settings []setting, q *waitQueue) error {
 	if !q.asksAgain(checkEvery) {
 		return nil

@@ -8,27 +8,27 @@ import (
 // kind, also of different clients and servers, and several themselves. It stores nothing
 // of its own, as Redisson's RedissonMultiLock does not.
 //
-// Members are waited for in one order everywhere: that of their keys, then of their
-// kinds. Whoever waits for one holds only members that come before it. So groups that
+// Every program waits for members in the same order: that of their keys, then of their
+// kinds. A group that waits for a member holds only members before it. So groups that
 // overlap cannot deadlock. Members of the same key on different
-// servers have no order among them; a wait for one of those is given up after about a
-// second, everything is released, and tried again after a moment.
+// servers have no order among them. A call waits for one of those for about a
+// second, then releases everything, and tries again after a moment.
 //
 // Goroutines of one program that want the same members, of the same clients, stand in one line if
 // all members are of kinds that a client passes on (locks, fenced and spin locks, mutexes, write sides), and only the
 // first of them waits for members. Unlock passes the hold to the next in memory, as that of a
 // lock does, for the shortest [Options].Turn of its clients; docs/reference/several.md says when.
 //
-// The hold is lost when one member is. Unlock releases all of them, whatever becomes of
-// some. A failover that loses one member loses the whole: see [RedLock] for the opposite.
+// The hold is lost when one member is. Unlock releases all of them, even if
+// some releases fail. A failover that loses one member loses the whole: see [RedLock] for the opposite.
 //
 // The options of an acquisition apply to each member, but [Wait] and the context to the
 // whole, and [By] not at all. [Lease] and [MaxHold] begin when the last member is there:
-// until then those that are held are renewed, so that a member may be waited for longer
+// until then the client renews the others, so a call may wait for a member longer
 // than they allow. A process that dies while it waits keeps them no longer than that lease.
 type MultiLock struct{ compositeLock }
 
-// NewMultiLock returns the lock that is all of the locks given. One that stands there twice
+// NewMultiLock returns the lock that is all of the locks given. A lock that is given twice
 // counts once. Nothing is sent. No lock at all, one that cannot be used, and two that have
 // a key in common without being the same (the sides of a read/write lock, a RedLock and
 // its member, two RedLocks over one lock) are an ErrInvalid of every method.

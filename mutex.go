@@ -91,7 +91,7 @@ func (m *Mutex) Do(ctx context.Context, fn func(context.Context) error, options 
 	return do(ctx, m, fn, settingsOf(options))
 }
 
-// ForceUnlock deletes the token of the mutex, whoever wrote it, gives it to the next waiter, and
+// ForceUnlock deletes the token of the mutex, also one of another library, gives the mutex to the next waiter, and
 // reports whether there was one. Any token that another library may have written is removed, also one
 // that only looks like a token and is data of an application: see [Client.ForceUnlock], which
 // removes tokens of this library only. A hold that begins after ForceUnlock has looked is not

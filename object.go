@@ -6,7 +6,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// object is a named thing that is no lock: it has no owner and no lease.
+// object is a named thing other than a lock: it has no owner and no lease.
 type object struct {
 	*keys
 	client  *Client
@@ -15,7 +15,7 @@ type object struct {
 }
 
 // refuseWholeTag makes a name that is as a whole in braces an ErrInvalid. {x} and x have the same hash tag, and
-// would share what stands beside them.
+// would share the keys beside them.
 func (o *object) refuseWholeTag(what string) {
 	if o.invalid == nil && wholeTag(o.key) {
 		o.invalid = invalid("%s cannot be named %q: it would share keys with %q", what, o.key, o.key[1:len(o.key)-1])

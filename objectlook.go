@@ -35,7 +35,7 @@ func (c *Client) numsub() string {
 	return "NUMSUB"
 }
 
-// look looks at names that one master serves, all in one round trip. What is no object is left out.
+// look looks at names that one master serves, all in one round trip. It leaves out other data.
 func (c *Client) look(ctx context.Context, m transport.Master, names []*keys) ([]Object, error) {
 	if len(names) == 0 {
 		return nil, nil

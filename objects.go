@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Object is one lock, semaphore, latch or barrier as it was at one moment, whoever made it: this library,
+// Object is one lock, semaphore, latch or barrier as it was at one moment. It may be of this library,
 // Redisson, or another library whose locks are mutexes.
 type Object struct {
 	// Inspection is the name, the kind, who holds it, and the time until its key expires.
@@ -53,9 +53,9 @@ func (o Object) Waiters() int { return max(o.Queued, o.Listeners) }
 // Objects walks all objects whose names match a pattern: locks that are held, semaphores, latches
 // that are closed, and barriers for ten minutes after their last generation. An election is the lock of its leader. In a pattern * stands for any text, ? for any character, [a-c] for one of several,
 // [^a] for any other; \ takes the meaning from the next character, which [QuotePattern] does for
-// a whole text. KeyPrefix is put in front; with Options.NameMapper the pattern is for keys. What stands beside
+// a whole text. KeyPrefix is put in front; with Options.NameMapper the pattern is for keys. A key beside
 // an object, such as its queue, is part of it. Other data is left out, but see [Object] for what
-// looks the same. A free lock is no key, and so no object; neither is a latch that is open.
+// looks the same. A free lock has no key, and so is not an object; the same holds for an open latch.
 //
 // The walk asks the server for pieces of its keys (SCAN), and then looks at what matches: two round trips for
 // each piece of about 500 keys, whether they match or not. In a cluster it visits every

@@ -124,7 +124,7 @@ func By(owner Owner) TryLockOption { return setting{kind: settingBy, owner: owne
 // its permits or its count, instead of failing with ErrNotSet.
 func AwaitSet() AwaitSetOption { return setting{kind: settingAwaitSet} }
 
-// TTL gives a semaphore or a latch that is set a time to live. When it is over the
+// TTL sets the TTL of a semaphore or a latch. When it is over, the
 // semaphore or latch is gone.
 func TTL(d time.Duration) SetOption { return setting{kind: settingTTL, d: d} }
 

@@ -34,7 +34,7 @@ const (
 	MaxLease = 10 * 365 * 24 * time.Hour
 )
 
-// Bounds of [Options] for fair locks: whoever has died is not waited for longer.
+// Bounds of [Options] for fair locks: no lock waits longer for a dead waiter.
 const (
 	MaxStaleWaiterTimeout = time.Hour
 	MaxRedissonFairWait   = 24 * time.Hour
@@ -72,7 +72,7 @@ type Options struct {
 	Lease time.Duration
 
 	// StaleWaiterTimeout is how long a lock waits for a waiter that gives no sign of life. In the
-	// queue of a fair lock it keeps its place for so long. Where a release gives the lock to the
+	// queue of a fair lock it keeps its place for that time. Where a release gives the lock to the
 	// next waiter, it is the lease that this one has at first, unless it asked for a shorter one:
 	// a client that dies at that moment has the lock for no longer. Default:
 	// DefaultStaleWaiterTimeout; at least 1 ms, at most MaxStaleWaiterTimeout.

@@ -39,7 +39,7 @@ func (o Owner) String() string {
 	return string(strconv.AppendUint(text, o.number, 10))
 }
 
-// IsZero reports whether o is no owner at all.
+// IsZero reports whether o is the zero Owner.
 func (o Owner) IsZero() bool { return o == Owner{} }
 
 // MarshalText returns the bytes of [Owner.String], and no error. In JSON, which has no other
@@ -116,7 +116,7 @@ func ParseOwner(text string) (Owner, error) {
 	return Owner{client: client, number: number}, nil
 }
 
-// ownerOf is the owner that stands in Redis as text, whoever wrote it.
+// ownerOf is the owner that Redis has as text, also one of another library.
 func ownerOf(text string) Owner {
 	owner, err := ParseOwner(text)
 	if err != nil {

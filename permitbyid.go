@@ -10,10 +10,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Permits by their ids, which anybody may know: whoever holds a permit, others can release it
+// Permits by their ids, which any process may know: it can release a permit of another process
 // and set its lease.
 
-// PermitState is what became of a permit that was to be released.
+// PermitState says what happened to a permit that was to be released.
 type PermitState int
 
 const (
@@ -44,8 +44,8 @@ func (s PermitState) String() string {
 // releaseBatch is how many permits one script releases.
 const releaseBatch = 100
 
-// Release gives permits back by their ids, whoever acquired them, wakes waiters, and returns
-// for each id what became of it, in the order of the ids. A permit that another process
+// Release gives permits back by their ids, also those of other processes, wakes waiters, and returns
+// the state of each, in the order of the ids. A permit that another process
 // renews is lost to it: it learns of that at its next renewal. It works although ctx has
 // ended: the time is bounded by Options.RetryBudget instead, for each 100 ids.
 //
@@ -109,7 +109,7 @@ func releaseOwn(ctx context.Context, o *ownership, errs []error) (PermitState, [
 	return PermitUndecided, append(errs, err)
 }
 
-// releaseByID releases some of the ids and fills in what became of them.
+// releaseByID releases some of the ids and fills in their states.
 func (s *PermitSemaphore) releaseByID(ctx context.Context, ids []string, some []int, states []PermitState) error {
 	a, err := s.sendOrRepeat(s.client.sender.Detached(ctx), "release", func(o *operation) call {
 		args := []string{o.number, s.client.publish, s.channel}

@@ -36,7 +36,7 @@ type subscriber interface {
 	retire(linger time.Duration) bool
 }
 
-// subscription connects a channel to who listens to it.
+// subscription connects a channel to its listener.
 type subscription struct {
 	channel   string
 	to        subscriber
@@ -56,8 +56,8 @@ func (s *subscription) lost() {
 }
 
 // notifier receives the messages of all waiters of a client, over one connection
-// of its own to each server that has a part in them: one in all, except for sharded
-// messages of a cluster. A message is a hint and nothing else: whoever is woken
+// of its own to each server that sends them: one in all, except for sharded
+// messages of a cluster. A message is a hint and nothing else: a waiter that is woken
 // asks the server. Waiters are also woken when the subscription begins, when it
 // ends, and by their own polling, so that no lost message costs more than the poll
 // ceiling.

@@ -67,7 +67,7 @@ func (o *ownership) makeEntry(a *acquisition) {
 }
 
 // waitsToBeTold prepares the rest of an attempt that was refused. It reports whether the server
-// will tell when the lock is ours: whoever holds the lock knows the queue, and the owner waits
+// will tell when the lock is ours: the holder of the lock knows the queue, and the owner waits
 // there, or will as soon as the server confirms that this client listens.
 func (a *acquisition) waitsToBeTold(round int) bool {
 	o := a.ownership
@@ -116,7 +116,7 @@ func (a *acquisition) takeGrant() (begun, known bool) {
 }
 
 // seenInQueue notes that an attempt has found the entry of the owner in the queue, and since when it
-// stands there. A grant of the entry that had come then is later than the attempt: it takes the entry
+// has been there. A grant of the entry that had come then is later than the attempt: it takes the entry
 // away, which was still there. So its lease counts from before the attempt was sent. If the grant
 // runs out, and the entry is put there again, it comes at another time.
 func (o *ownership) seenInQueue(since string, sent transport.Stamp) {
@@ -241,7 +241,7 @@ func (o *ownership) noteStrangers(a transport.Answer) {
 	}
 }
 
-// takeNext returns the next owner, for who comes to the front, or nil. o.mu is held.
+// takeNext returns the next owner, for the goroutine that comes to the front, or nil. o.mu is held.
 func (o *ownership) takeNext() any {
 	next := o.local.next
 	o.local.next = nil

@@ -79,7 +79,7 @@ func (l *ReadLock) IsLocked(ctx context.Context) (bool, error) { return l.isLock
 //
 // The former holders are not asked. Those of this library learn of it at their next renewal,
 // a third of their lease later at most, and their holds end with ErrLost. Until then they work
-// on, beside whoever acquires. A hold that begins after ForceUnlock has looked is not touched.
+// on, beside the next holder. A hold that begins after ForceUnlock has looked is not touched.
 //
 // The errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not
 // answered. It may or may not have happened, and may be repeated.

@@ -134,7 +134,7 @@ func (e *noMajorityError) Error() string {
 	return text.String()
 }
 
-// Unwrap leaves out ErrUnknownOutcome where others hold the lock, whoever is silent besides.
+// Unwrap leaves out ErrUnknownOutcome where others hold the lock, even if other servers are silent.
 func (e *noMajorityError) Unwrap() []error {
 	if e.unknown && e.sentinel == ErrUnavailable { //nolint:errorlint // which of the two it is
 		return append([]error{e.sentinel, ErrUnknownOutcome}, e.reasons...)

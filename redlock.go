@@ -25,10 +25,10 @@ import (
 // for the shortest [Options].Turn of its clients; docs/reference/several.md says when. Between programs there
 // is no order.
 //
-// What it does not give: it is no consensus. A server that forgets the lock (a restart
+// It is not consensus. A server that forgets the lock (a restart
 // without persistence, a failover of a member) may help another majority; clocks that run
 // at different rates break the arithmetic; code that is paused is not stopped, and there
-// are no fencing tokens across servers. docs/reference/several.md has the whole of it.
+// are no fencing tokens across servers. See docs/reference/several.md.
 //
 // Errors say which member failed in which way. Members are counted from 1 in the order
 // they were given.
@@ -120,7 +120,7 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 //   - ErrInvalid: the members or an option cannot be used, which may be found out when the
 //     servers have answered
 //
-// Who waits in line is told what the first in line has met. If ctx ended during the call, the error
+// A call that waits in line is told what the first in line has met. If ctx ended during the call, the error
 // also matches that of ctx. The end of Wait, and of a member's time, matches no error of a context.
 func (l *RedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return l.acquire(ctx, "lock", true, settingsOf(options))

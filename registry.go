@@ -84,7 +84,7 @@ func (r *registry) newFor(p *primitive, name ownedName) *ownership {
 }
 
 // register makes an ownership known by a name, in place of one that is over, and returns the
-// one that is known then. It does not look into another ownership: whoever has locked that
+// one that is known then. It does not look into another ownership: a goroutine that has locked that
 // one may be about to lock the registry.
 func (r *registry) register(name ownedName, over, o *ownership) *ownership {
 	r.mu.Lock()

@@ -44,7 +44,7 @@ func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 	return err
 }
 
-// turnToRelease takes the turn. It waits for it whatever becomes of ctx, for as long as a
+// turnToRelease takes the turn. It waits for it even if ctx ends, for as long as a
 // release may take.
 func (o *ownership) turnToRelease(ctx context.Context) bool {
 	if o.turn.TryLock() {
@@ -55,7 +55,7 @@ func (o *ownership) turnToRelease(ctx context.Context) bool {
 	return o.turn.Lock(ctx) == nil
 }
 
-// reportRelease says what Unlock has to, if the hold is over by now: nil to the first who asks
+// reportRelease says what Unlock has to, if the hold is over by now: nil to the first call that asks
 // about a release, be it one in the background after Unlock had failed.
 func (o *ownership) reportRelease(s *holdState) (done bool, err error) {
 	o.mu.Lock()

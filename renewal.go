@@ -199,7 +199,7 @@ func (r renewal) patience() time.Duration {
 // ask sends renewals. With an error come those results that count all the same: see denials.
 func (w *watchdog) ask(c call, patience time.Duration) ([]int64, error) {
 	if r := w.client.confirmRenewals; r != nil {
-		patience = max(patience, r.Patience()) // whoever confirms within that is in time
+		patience = max(patience, r.Patience()) // a replica that confirms within that is in time
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

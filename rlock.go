@@ -6,7 +6,7 @@ package latchkey
 //
 // Waiters of one client are served first come, first served: Unlock passes the lock to the
 // next of them in memory, for a turn ([Options].Turn). Then another client has its turn, in
-// the order in which they began to wait. That is no promise: whoever finds the lock free takes
+// the order in which they began to wait. That is not a promise: a client that finds the lock free takes
 // it, and processes of Redisson race. [FairLock] keeps the order among all waiters.
 type Lock struct{ *primitive }
 

@@ -14,7 +14,7 @@ import (
 // [Hold.Downgrade] does both in one step. A reader cannot become a writer: it gets ErrUpgrade
 // at once, since it would wait for itself.
 //
-// A waiting writer keeps new readers out, but not for ever: for one
+// A waiting writer keeps new readers out, but not forever: for one
 // Options.StaleWaiterTimeout at first, then, after a pause of a fifth of it, for twice as
 // long, up to a minute at a time. So a writer gets in when the readers that are inside leave
 // within such a time, and no reader is kept out for longer. A waiting writer that has

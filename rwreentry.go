@@ -9,7 +9,7 @@ import (
 )
 
 // An owner can have two ownerships on one read/write lock, one on each side, under the
-// same name on the wire: whoever writes may read. The ownership that reads is then nested
+// same name on the wire: a writer may read. The ownership that reads is then nested
 // in the one that writes, has a number of its own by which the server tells it from
 // earlier ones, and may outlive it.
 

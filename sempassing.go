@@ -54,7 +54,7 @@ func (s *Semaphore) observeReleased(ctx context.Context, n int) {
 	s.client.observe(s.client.parentOf(ctx), Event{Type: EventReleased, Kind: s.kind, Name: s.name, Count: n})
 }
 
-// listenersOf reads from the answer to a release who was told of it, if anybody was.
+// listenersOf reads from the answer to a release which clients were told of it, if any.
 func (s *Semaphore) listenersOf(a transport.Answer, err error) (l listeners) {
 	if err != nil {
 		return l

@@ -21,14 +21,14 @@ const serverPatience = 50 * time.Millisecond
 // serverIdentity is what the server of a client calls itself while it runs. It is asked once, and
 // again when a connection has broken: another server may have taken its place.
 type serverIdentity struct {
-	turn transport.FIFOMutex // of the one who asks
+	turn transport.FIFOMutex // of the goroutine that asks
 
 	mu         sync.Mutex
 	told       bool
 	id         string // "" if it does not want to tell
 	generation transport.Generation
 	at         time.Time
-	since      time.Time // since when it is asked in vain, or zero
+	since      time.Time // since when it has not answered, or zero
 }
 
 // knownServerID is what the server has called itself, if that can still be relied on.

@@ -18,7 +18,7 @@ type spec struct {
 	fenced    bool
 	side      Kind // of a lock with two sides, or ""
 	line      line // in which its waiters stand
-	shared    bool // several may have it, whoever they are
+	shared    bool // several owners may have it
 	joint     bool // others may hold it when its owner has released it
 	renewals  int  // how many of its holds one script renews
 	passes    bool // its ownerships are passed on inside a client, and from client to client

@@ -9,7 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// attempter is what stands in front of a wait queue: an acquisition, or what else waits for a
+// attempter is at the front of a wait queue: an acquisition, or another call that waits for a
 // change on the server.
 type attempter interface {
 	// attempt asks the server once. ErrNotAcquired means that it is not time yet, and comes
@@ -197,7 +197,7 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 	} else {
 		q.subscribe(c.notifier, a.lock.channel, presenceChannel(a.lock.key))
 	}
-	if s.recipe { // whoever else has it tells nobody of its release
+	if s.recipe { // another holder of it publishes nothing at its release
 		pause = min(pause, transport.Jitter(pollSlow))
 	}
 	switch {

@@ -10,7 +10,7 @@ import (
 // A waitQueue is what the goroutines of a client that want one key wait in. They form one
 // line, and only the front of the line talks to Redis: ten thousand local waiters cost the
 // server what one costs. While a goroutine of this client holds the key, nobody is in front,
-// since asking would be in vain: the hold is passed to the first in line (passing.go), or
+// since the server would refuse: the hold is passed to the first in line (passing.go), or
 // ends, and then the first in line comes to the front.
 type waitQueue struct {
 	shard *queueShard
@@ -207,7 +207,7 @@ func (q *waitQueue) exit(left any) any {
 	return q.leaveTo(left)
 }
 
-// leaveTo leaves something to whoever has just come to the front, and returns what nobody goes on
+// leaveTo leaves something to the one that has just come to the front, and returns what nobody goes on
 // with: left if nobody has, or what was left before. shard.mu is held.
 func (q *waitQueue) leaveTo(left any) (nobodys any) {
 	if q.busy && left != nil {
@@ -217,7 +217,7 @@ func (q *waitQueue) leaveTo(left any) (nobodys any) {
 }
 
 // takeLeft returns what was left by the one who was in front before, or by a release of this client,
-// or nil. Whoever leaves the line asks for it too, if nobody is in front any more.
+// or nil. A goroutine that leaves the line asks for it too, if nobody is in front any more.
 func (q *waitQueue) takeLeft(inFront bool) any {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -240,7 +240,7 @@ func (q *waitQueue) next() {
 	}
 }
 
-// signal wakes the front, or whoever comes to the front next. It never blocks.
+// signal wakes the front, or the one that comes to the front next. It never blocks.
 func (q *waitQueue) signal() {
 	q.signalFront()
 	if l := q.lines.Load(); l != nil {

@@ -72,8 +72,8 @@ func (q *waitQueue) lastTold() error {
 	return q.last
 }
 
-// waitError is the error of a wait that has ended with err: what is known to whoever is in
-// front decides, or what the waiter was told last itself.
+// waitError is the error of a wait that has ended with err: what the one in
+// front knows decides, or what the waiter was told last itself.
 func (q *waitQueue) waitError(ctx context.Context, err, last error) error {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()

@@ -82,7 +82,7 @@ func (q *waitQueue) releaseBegins() bool {
 // next is what the next in front goes on with, or nil. It is returned if there is nobody.
 func (q *waitQueue) holdReleased(told int64, noEcho, stood bool, next any) (left any) {
 	left, used := q.holdEnded(told, noEcho, stood, next)
-	if used { // if they leave now, and it serves another key, somebody asks once in vain
+	if used { // if they leave now, and it serves another key, somebody asks once too often
 		q.whole().wakeFronts()
 	}
 	return left

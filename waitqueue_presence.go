@@ -7,7 +7,7 @@ import (
 )
 
 // Clients of this library that wait for permits, or for a read/write lock, listen to a second channel
-// of it, on which nothing is published. Who listens to Redisson's channel and not to this one is a stranger.
+// of it, on which nothing is published. A client that listens to Redisson's channel and not to this one is a stranger.
 
 // presenceChannel is that channel.
 func presenceChannel(key string) string { return "latchkey:" + transport.HashTag(key) + ":waits" }

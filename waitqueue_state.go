@@ -67,7 +67,7 @@ func (s *queueShard) freshState() *waitState {
 }
 
 // dropState keeps a state for another wait queue. A signal that is still to come has the front of that
-// one ask once in vain. s.mu is held.
+// one ask once too often. s.mu is held.
 func (s *queueShard) dropState(state *waitState) {
 	if len(s.spareStates) == spareQueues {
 		return

@@ -124,7 +124,7 @@ func (q *waitQueue) permitsReturn(n int) {
 	}
 }
 
-// listeners are who was told of a release.
+// listeners are the clients that were told of a release.
 type listeners struct {
 	told    int64 // how many, with this client
 	clients int64 // how many of them are clients of this library

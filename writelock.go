@@ -78,8 +78,8 @@ func (l *WriteLock) IsLocked(ctx context.Context) (bool, error) { return l.isLoc
 //
 // The former holders are not asked. Those of this library learn of it at their next renewal,
 // a third of their lease later at most, or within Options.PollCeiling if goroutines of their client are
-// in line to write, and their holds end with ErrLost. Until then they work on, beside whoever
-// acquires. A hold that begins after ForceUnlock has looked is not touched.
+// in line to write, and their holds end with ErrLost. Until then they work on, beside the next
+// holder. A hold that begins after ForceUnlock has looked is not touched.
 //
 // The errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not
 // answered. It may or may not have happened, and may be repeated.

@@ -2,7 +2,7 @@
 
 // Snippets compiles the Go code in the pages for users: a page whose code does not compile fails CI. A block that begins with "package" is a program, one with
 // functions is a file, and any other block is the body of a function with the
-// usual names declared. A name that a snippet leaves unused is no error.
+// usual names declared. A snippet may leave a name unused.
 package main
 
 import (
@@ -32,7 +32,7 @@ func charge(context.Context) error       { return nil }
 func report(context.Context) error       { return nil }
 `
 
-// preludes are what the snippets of one page use besides.
+// preludes are what the snippets of one page use in addition.
 var preludes = map[string]string{
 	"docs/howto/from-redsync-and-redislock.md": `
 var (

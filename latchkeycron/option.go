@@ -24,8 +24,8 @@ type lockerSettings struct {
 	maxHold time.Duration
 }
 
-// WithAtLeast keeps the lock of a job taken for at least d after it was acquired, whatever becomes of the job and its
-// process: see [latchkey.AtLeast]. Default: DefaultAtLeast.
+// WithAtLeast keeps the lock of a job taken for at least d after it was acquired, even if the job ends or its
+// process dies: see [latchkey.AtLeast]. Default: DefaultAtLeast.
 //
 // Choose d longer than the clocks of the machines may differ, with the delays of their schedulers and
 // latchkey.Options.RetryBudget, for which an attempt is repeated while the server is in trouble; and shorter than the
@@ -40,7 +40,7 @@ func WithAtLeast(d time.Duration) LockerOption { return func(s *lockerSettings) 
 // than the time of WithAtLeast. Default: no limit.
 func WithMaxHold(d time.Duration) LockerOption { return func(s *lockerSettings) { s.maxHold = d } }
 
-// WithKeyPrefix sets what stands before the name of a job in the name of its lock, after latchkey.Options.KeyPrefix.
+// WithKeyPrefix sets what the name of a lock has before the name of its job, after latchkey.Options.KeyPrefix.
 // Default: DefaultKeyPrefix. With "" the names are those of "latchkey cron".
 func WithKeyPrefix(prefix string) LockerOption { return func(s *lockerSettings) { s.prefix = prefix } }
 
@@ -68,11 +68,11 @@ type electorSettings struct {
 	logger *slog.Logger
 }
 
-// WithValue sets what the leader announces, for everybody who asks who leads ([latchkey.Election.Leader], or "latchkey
+// WithValue sets what the leader announces, for calls that ask for the leader ([latchkey.Election.Leader], or "latchkey
 // leader"). Default: the name of the machine.
 func WithValue(value string) ElectorOption { return func(s *electorSettings) { s.value = value } }
 
-// WithLogger sets who is told that the server refuses the campaign of an elector. gocron drops the errors of
+// WithLogger sets the logger that learns of a campaign that the server refuses. gocron drops the errors of
 // IsLeader. Default: slog.Default().
 func WithLogger(logger *slog.Logger) ElectorOption {
 	return func(s *electorSettings) { s.logger = logger }

@@ -9,7 +9,7 @@ import (
 
 const (
 	// maxFailing is of how many holds failed renewals are kept. A hold of which no end is ever told, because the
-	// client had too many events, or was closed without an answer of the server, would else be kept for ever.
+	// client had too many events, or was closed without an answer of the server, would otherwise be kept forever.
 	maxFailing = 1024
 	// maxFailures is how many are kept of a hold: the first ones tell when it began.
 	maxFailures = 16

@@ -71,7 +71,7 @@ func outcomeOf(e latchkey.Event, success string) string {
 	return failure(e.Err)
 }
 
-// isOrdinary reports whether an outcome is no error of anybody: the caller left, or somebody else had it.
+// isOrdinary reports whether an outcome is ordinary: the caller left, or another owner had the lock.
 func isOrdinary(outcome string) bool {
 	switch outcome {
 	case OutcomeAcquired, OutcomeOpened, OutcomeReleased, OutcomeNotAcquired, OutcomeCanceled, OutcomeClosed:

@@ -154,7 +154,7 @@ func (n *network) reopen() error {
 	return n.bind(n.address)
 }
 
-// admit lets connections in memory in again, whatever becomes of the port, also
+// admit lets connections in memory in again, even if the port fails, also
 // those of the dead.
 func (n *network) admit(lines []*line) {
 	n.mu.Lock()

@@ -161,8 +161,8 @@ func latchWait(ctx context.Context, cmd *cli.Command) error {
 	})
 }
 
-// awaited gives the end of a wait its exit code. Who only looks does not wait for
-// one that is not set, but is told the same as who did for a moment.
+// awaited gives the end of a wait its exit code. A call that only looks does not wait for
+// a latch that is not set, but gets the same answer as one that waited for a moment.
 func awaited(err error, name string, limit time.Duration, onlyLooks bool) error {
 	busy, notSet := errors.Is(err, latchkey.ErrNotAcquired), errors.Is(err, latchkey.ErrNotSet)
 	switch {

@@ -96,7 +96,7 @@ func (c Command) SparingGuarded(from, to int) Command {
 	return c
 }
 
-// spared returns the keys without those that may be left out, or nil if that is no use after this
+// spared returns the keys without those that may be left out, or nil if that does not help after this
 // refusal.
 func (c Command) spared(keys []string, refusal error) []string {
 	if c.spareTo == 0 || len(keys) <= c.spareFrom || !HasCode(refusal, "TRYAGAIN") && !HasCode(refusal, "NOPERM") {

@@ -9,7 +9,7 @@ import (
 )
 
 // ContextError returns the error of a context that has ended. It matches the error of the
-// context, and its cause as far as that is no outcome of a call; if the time of a wait is over,
+// context, and its cause unless that is an outcome of a call; if the time of a wait is over,
 // it matches neither.
 func ContextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
@@ -23,7 +23,7 @@ func ContextError(ctx context.Context) error {
 }
 
 // EndedContextError is the end of the caller's context. Its cause may be any error, one of
-// this package or of the server included, and is no answer to what was asked.
+// this package or of the server included, and does not answer what was asked.
 type EndedContextError struct{ err, cause error }
 
 // Error says that the context has ended, and why.
@@ -50,7 +50,7 @@ func (e *EndedContextError) Is(target error) bool {
 func (e *EndedContextError) As(target any) bool { return e.cause != nil && errors.As(e.cause, target) }
 
 // waitOverError is the cause with which the context of a call ends when the time of its wait
-// is over, which is no error of the caller's context.
+// is over, which is not an error of the caller's context.
 type waitOverError struct{ wait time.Duration }
 
 func (e *waitOverError) Error() string { return "the wait of " + e.wait.String() + " is over" }

@@ -19,7 +19,7 @@ const (
 	KeepAlive       = 2 * time.Second // after which rueidis pings a connection that is idle
 	SilenceTimeout  = 2 * time.Second // after which that counts as broken if it does not answer
 	TopologyRefresh = 2 * time.Second // how often Sentinel is asked for the master
-	MaxRedirections = 8               // of one command: nodes that disagree send it round for ever
+	MaxRedirections = 8               // of one command: nodes that disagree send it round forever
 )
 
 // DialFunc opens connections for rueidis; it is nil where nothing is special.

@@ -1,6 +1,6 @@
 // Package transport sends commands to a server, to the nodes of a cluster, or to the master
-// that Sentinel names, and finds out what has become of them. It knows no lock: whoever calls
-// it brings commands that are safe to send twice.
+// that Sentinel names, and finds out what has become of them. It knows nothing of locks: its callers
+// bring commands that are safe to send twice.
 //
 // A [Sender] repeats a command while the server is in trouble, within a time, and returns as
 // soon as the caller's context ends, whatever rueidis does meanwhile: each node has bounds of

@@ -38,7 +38,7 @@ func (m *FIFOMutex) Lock(ctx context.Context) error {
 	return m.wait(ctx, false)
 }
 
-// LockToRenew is Lock, but whoever holds the mutex may lend it to the caller. There is one such
+// LockToRenew is Lock, but the holder of the mutex may lend it to the caller. There is one such
 // caller at a time.
 func (m *FIFOMutex) LockToRenew(ctx context.Context) error {
 	return m.wait(ctx, true)

@@ -139,7 +139,7 @@ func (f *inflight) finish(slot inflightSlot) {
 	}
 }
 
-// abandon leaves a slot taken whose caller leaves, and returns its number. Whoever still awaits
+// abandon leaves a slot taken whose caller leaves, and returns its number. The goroutine that still awaits
 // the answer passes that to answeredLate.
 func (f *inflight) abandon() (number int64) {
 	f.mu.Lock()

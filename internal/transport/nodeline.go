@@ -56,7 +56,7 @@ func (l *NodeLine[T]) begin() bool {
 	return begins
 }
 
-// TakeAll returns what waits. If nothing does, whoever serves the line has to leave it.
+// TakeAll returns what waits. If nothing does, the goroutine that serves the line has to leave it.
 func (l *NodeLine[T]) TakeAll() []T {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +100,7 @@ func (l *NodeLine[T]) drain(ctx context.Context, several int, do func(T) (heard 
 	workers.Wait()
 }
 
-// next takes the first out of the line. Whoever serves it and finds nothing leaves it.
+// next takes the first out of the line. A goroutine that serves it and finds nothing leaves it.
 func (l *NodeLine[T]) next(ctx context.Context, serves bool) (work T, found bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -159,7 +159,7 @@ func (t *Topology) peers(client rueidis.Client) []peer {
 	return all
 }
 
-// due reports whether it is time to ask. Whoever is told so has to call learn.
+// due reports whether it is time to ask. If so, the caller has to call learn.
 func (t *Topology) due(now time.Duration, troubled bool) bool {
 	age := topologyAge
 	if troubled || t.owners.Load() == nil {
