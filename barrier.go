@@ -13,12 +13,12 @@ import (
 //
 // A barrier is used in generations. The first Await begins one; when as many parties wait as
 // the barrier has, the generation is complete: all of them go on, and the next Await begins the
-// next one. A generation that cannot become complete is broken, for all who wait in it
+// next one. A generation that cannot become complete is broken, for all parties that wait in it
 // (ErrBroken): a party has crashed, has given up or was closed, somebody has called Reset, or
 // the server has lost it. A broken generation is over too, and the next Await begins the next
-// one: nobody has to repair the barrier.
+// one: you need not repair the barrier.
 //
-// Nobody goes on before all parties of its generation have arrived. While a party waits, its
+// No party goes on before all parties of its generation have arrived. While a party waits, its
 // client renews a lease of Options.Lease for it; a party whose process dies breaks its
 // generation when that lease is over. A party that dies before it arrives is not known here:
 // the others wait for it, until their contexts end or the time of [Wait] is over.
@@ -31,7 +31,7 @@ type Barrier struct {
 }
 
 // NewBarrier returns the barrier of that name, for so many parties, from 1 to 2147483647. Nothing
-// is sent. Everybody has to name the same number. A name that is as a whole in braces, such as {x}, is an
+// is sent. All parties must give the same number. A name that is as a whole in braces, such as {x}, is an
 // ErrInvalid in each call: it would share keys with x.
 func (c *Client) NewBarrier(name string, parties int) *Barrier {
 	o := newObject(c, KindBarrier, name, barrierChannel)
@@ -63,7 +63,7 @@ type Arrival struct {
 }
 
 // Last reports whether this party was the last one to arrive. That is so for exactly one party
-// of a generation, which may do what one has to do for all. The others do not wait for that: if
+// of a generation, which may do work for all. The others do not wait for that: if
 // they have to, await the barrier once more.
 func (a Arrival) Last() bool { return a.Index == a.Parties-1 }
 
@@ -129,8 +129,8 @@ func (b *Barrier) awaitAs(ctx context.Context, verb string, r *request) (Arrival
 	return Arrival{}, fail(verb, b.name, explain(b.client.wrongKind(ctx, b.keys, b.kind, err))...)
 }
 
-// Do waits for all parties, calls fn, and waits for all parties again: nobody begins before
-// everybody is there, and Do returns when everybody is done. It takes two generations of the
+// Do waits for all parties, calls fn, and waits for all parties again: no party begins before
+// all have arrived, and Do returns when all are done. It takes two generations of the
 // barrier, so use one for nothing else, with exactly as many callers as it has parties.
 //
 // It returns the error of the first Await, without calling fn; or the error of fn joined with

@@ -59,7 +59,7 @@ func (p *barrierAwaiter) arrive(ctx context.Context) error {
 // arrivingParty is a party that the server has not counted yet.
 type arrivingParty struct{ *barrierAwaiter }
 
-// attempt is part of [attempter].
+// attempt implements [attempter].
 func (a arrivingParty) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	p := a.barrierAwaiter
 	c := p.arriving()
@@ -109,7 +109,7 @@ func (p *barrierAwaiter) wait(ctx context.Context) error {
 	return p.client.wait(ctx, p.key, sharedLine, p, ErrNotAcquired)
 }
 
-// attempt is part of [attempter]. It asks how the generation ended, if it has.
+// attempt implements [attempter]. It asks how the generation ended, if it has.
 func (p *barrierAwaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	c := p.looking()
 	a, err := p.client.sender.Call(ctx, p.client.closing, c.cmd, c.keys, c.args)
@@ -128,13 +128,13 @@ func (p *barrierAwaiter) attempt(ctx context.Context, _ int) (time.Duration, err
 	return 0, nil
 }
 
-// pause is part of [attempter].
+// pause implements [attempter].
 func (p *barrierAwaiter) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
 	q.subscribe(p.client.notifier, p.channel)
 	return pauseUntil(left, p.client.pollPause())
 }
 
-// pause is part of [attempter]. Nothing but trouble makes an arrival wait.
+// pause implements [attempter]. Nothing but trouble makes an arrival wait.
 func (arrivingParty) pause(_ *waitQueue, _ int, _ time.Duration) time.Duration {
 	return transport.LongPause
 }

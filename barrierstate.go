@@ -77,7 +77,7 @@ type BarrierState struct {
 	Parties int
 	// Waiting is how many have arrived in the generation, 0 if it is over.
 	Waiting int
-	// Who lists the parties that wait, at most 1000, in the order in which their leases end.
+	// The parties that wait, at most 1000, in the order in which their leases end.
 	Who []BarrierParty
 }
 
@@ -91,7 +91,7 @@ type BarrierParty struct {
 const shownParties = 1000
 
 // State asks the server who waits at the barrier. It changes nothing, and the answer may be out
-// of date when it arrives. The number of parties of this Barrier plays no part.
+// of date when it arrives. It does not use the number of parties of this Barrier.
 //
 // It is repeated for Options.RetryBudget while the server is in trouble. The error matches
 // ErrUnavailable if the server could not be asked, ErrClosed, ErrWrongKind, ErrInvalid, or is a

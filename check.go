@@ -9,10 +9,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Check tries out on the server what the client depends on: taking, renewing and
+// Check tests on the server what the client depends on: taking, renewing and
 // releasing a lock of a name of its own ("latchkey:check:" and the client's id),
 // publishing and subscribing, and that keys are not evicted when memory runs short.
-// It returns nil, or everything that is wrong, joined: call it at start-up to learn
+// It returns nil, or the errors of everything that is wrong, joined: call it at start-up to learn
 // of a missing permission before the first lock does. It leaves nothing behind.
 //
 // If INFO is denied, the eviction policy is not checked.

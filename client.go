@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Client hands out locks and does their work in the background: one connection for
-// messages, one goroutine that renews, whatever their number. A program needs one
+// Client makes locks and does their work in the background, with one
+// connection for messages and one goroutine for renewals. A program needs one
 // client for each Redis. All methods may be called from any goroutine.
 type Client struct {
 	id      string
@@ -58,15 +58,15 @@ type Client struct {
 }
 
 // New makes a client that uses an existing rueidis client, which it does not close.
-// Whatever options that was made with, the promises of this package hold. A bad option is
+// The guarantees of this package hold for every rueidis client. A bad option is
 // an ErrInvalid.
 //
 // Prefer [Open] with the settings of that client, unless you have to share its
-// connections: of a borrowed client nobody knows whether it returns when a context ends, so
-// every command is sent from a goroutine of its own, on copies of its keys and arguments,
+// connections: a borrowed client may not return when a context ends, so every
+// command is sent from a goroutine of its own, on copies of its keys and arguments,
 // with a timer, and a context that does not end. That is 13 allocations more for each
-// uncontended Lock and Unlock. Its connections are not seen either: an attempt that was not
-// answered is undone up to five times instead of once. docs/reference/options.md has the settings
+// uncontended Lock and Unlock. Nor can this package see its connections, so it undoes an attempt
+// that was not answered up to five times instead of once. docs/reference/options.md has the settings
 // of the rueidis client that fit best.
 //
 // Nothing is sent, except that a cluster is asked which node serves what, and whether it
@@ -166,7 +166,7 @@ func newClientID() string {
 // ID returns the random id of this client, the first part of its owners.
 func (c *Client) ID() string { return c.id }
 
-// NewOwner returns an owner that nobody has, for [By] and [WithOwner].
+// NewOwner returns a new owner, for [By] and [WithOwner].
 func (c *Client) NewOwner() Owner {
 	return Owner{client: c.id, number: c.registry.number()}
 }

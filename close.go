@@ -11,13 +11,13 @@ import (
 
 // Close ends everything: new calls and waiters get ErrClosed, live holds end with
 // that cause and are released, background work stops, and a connection that the
-// client opened is closed. What the logger and the observer have not been told is
-// delivered, for Options.RetryBudget at most. When it returns nil, no goroutine is left.
+// client opened is closed. Close delivers what waits for the logger and the
+// observer, for Options.RetryBudget at most. When it returns nil, no goroutine is left.
 //
 // If ctx ends first, Close returns its error and the rest ends by itself; locks
-// that could not be released come back at the end of their leases. A ctx that has
-// ended already, as at the end of a program it often has, is replaced by
-// Options.RetryBudget. Further calls wait for the first, and return what it
+// that could not be released come back at the end of their leases. If ctx has already
+// ended, as it often has at the end of a program, Close uses Options.RetryBudget
+// instead. Further calls wait for the first, and return what it
 // returned.
 func (c *Client) Close(ctx context.Context) error {
 	if ctx.Err() != nil {

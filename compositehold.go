@@ -59,7 +59,7 @@ func (c *compositeHold) isShared() bool   { return false }
 
 func (c *compositeHold) life() (*lifecycle, *sync.Mutex) { return &c.lifecycle, &c.mu }
 
-// handle is part of [holdBackend]. The clients of the members may differ in what they are to report.
+// handle implements [holdBackend]. The clients of the members may differ in what they are to report.
 func (c *compositeHold) handle() *Hold { return nil }
 
 // unreleased returns the client of a member.

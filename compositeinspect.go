@@ -68,7 +68,7 @@ func (l *compositeLock) Inspect(ctx context.Context) (Inspection, error) {
 // ForceUnlock takes every member from its holder, and reports whether any was held. It
 // removes exactly the owners that it saw: a hold that begins after it has looked is not touched.
 //
-// The former holders are not asked. Those of this library learn of it at their next renewal,
+// ForceUnlock does not ask the former holders. Those of this library learn of it at their next renewal,
 // a third of their lease later at most, and their holds end with ErrLost. Until then they work
 // on, beside the next holder.
 //

@@ -83,23 +83,23 @@ type compositeWaiter struct {
 
 var _ groupRecipient = (*compositeWaiter)(nil)
 
-// wants is part of [recipient]: what has been found to be what it wants is made for it alone.
+// wants implements [recipient]: what has been found to be what it wants is made for it alone.
 func (w *compositeWaiter) wants(from any) bool { return from == w }
 
-// mayBeLetIn is part of [recipient]: nobody has a lock of several along with others.
+// mayBeLetIn implements [recipient]: nobody has a lock of several along with others.
 func (*compositeWaiter) mayBeLetIn() bool { return false }
 
-// receive is part of [recipient].
+// receive implements [recipient].
 func (w *compositeWaiter) receive(hold any) { w.passed = hold.(*compositeHold) }
 
-// takes is part of [groupRecipient]. What is to be confined when all members are there has to be
+// takes implements [groupRecipient]. What is to be confined when all members are there has to be
 // acquired.
 func (w *compositeWaiter) takes(place int, o *ownership) bool {
 	r, err := newRequest(o.client.options.Lease, false, w.settings)
 	return err == nil && !r.untilWhole && sameLock(w.lock.members[place], o.lock) && o.suits(&r)
 }
 
-// successor is part of [groupRecipient].
+// successor implements [groupRecipient].
 func (w *compositeWaiter) successor() *compositeHold { return w.lock.line.newHold(w.request) }
 
 // waitInLine acquires when those of this program who came before have. A call that enters members again

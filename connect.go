@@ -32,8 +32,8 @@ import (
 //
 // Connect blocks until the server has answered, until ctx ends, or until the server
 // cannot be reached, which takes the dial timeout (2 s) at most. Then the error matches
-// [ErrUnavailable], and also that of ctx if that ended, and says how far it came. A refusal
-// of the server (a wrong password) is found as a *rueidis.RedisError. With
+// [ErrUnavailable], and also that of ctx if that ended, and says which step failed. If the server
+// refuses (a wrong password), [errors.As] finds a *rueidis.RedisError. With
 // [Options.LazyConnect] Connect does not block and needs no server.
 //
 // Use [Open] for client certificates, changing credentials, or a dialer of your own.
@@ -56,8 +56,8 @@ func Connect(ctx context.Context, rawURL string, options Options) (*Client, erro
 // contradicts that is an [ErrInvalid] that names it; nothing is dialed then.
 // docs/reference/options.md lists these fields.
 //
-// The functions in settings are called for as long as the client lives. Open takes over
-// nothing else: you may change or reuse settings when it returns.
+// The client calls the functions in settings for as long as it lives. Open copies
+// everything else: you may change or reuse settings when it returns.
 func Open(ctx context.Context, settings rueidis.ClientOption, options Options) (*Client, error) {
 	return open(ctx, strings.Join(settings.InitAddress, ","), settings, options)
 }

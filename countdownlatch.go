@@ -77,9 +77,9 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetO
 
 // CountDown counts once, wakes waiting calls of Await if that was the last count, and returns
 // the number of counts left. On a latch that is open it does nothing and returns 0. It works
-// although ctx has ended: the time is bounded by twice Options.RetryBudget instead.
+// even if ctx has ended: the time is bounded by twice Options.RetryBudget instead.
 //
-// Anybody may count, and as often as it likes; see [CountDownLatch.CountDownAs].
+// Any process may count, as often as it likes; see [CountDownLatch.CountDownAs].
 //
 // The error matches ErrNotSet if nobody has set the latch, ErrGone if it has expired,
 // ErrUnavailable if the server could not be asked, ErrUnknownOutcome as well if the count may

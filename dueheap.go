@@ -93,14 +93,14 @@ func (q dueItems[T]) Swap(i, j int) {
 	*q[i].place(), *q[j].place() = i, j
 }
 
-// Push is part of [heap.Interface].
+// Push implements [heap.Interface].
 func (q *dueItems[T]) Push(x any) {
 	item := x.(T)
 	*item.place() = len(*q)
 	*q = append(*q, item)
 }
 
-// Pop is part of [heap.Interface].
+// Pop implements [heap.Interface].
 func (q *dueItems[T]) Pop() any {
 	last := len(*q) - 1
 	item := (*q)[last]

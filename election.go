@@ -31,7 +31,7 @@ type Election struct {
 }
 
 // NewElection returns the election of that name. Nothing is sent. A name that is as a whole in
-// braces, such as {x}, is an ErrInvalid in each call: the terms of x would be counted along.
+// braces, such as {x}, is an ErrInvalid in each call: it would share the counter of terms with x.
 func (c *Client) NewElection(name string) *Election {
 	o := newObject(c, KindLock, name, leaderChannel)
 	o.refuseWholeTag("an election")
@@ -64,7 +64,7 @@ func leaderChannel(key string) string { return "latchkey:" + transport.HashTag(k
 // call leads nothing. While the server cannot be reached, Campaign goes on trying. The error matches
 // one of
 //
-//   - ErrNotAcquired: somebody else led until ctx ended or the time of Wait was over
+//   - ErrNotAcquired: another candidate led until ctx ended or the time of Wait was over
 //   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
 //     over, or ctx had ended before the call. If a request was sent and not answered, the
 //     error also matches ErrUnknownOutcome: the client undoes in the background what the
@@ -87,7 +87,7 @@ func (e *Election) Campaign(ctx context.Context, value string, options ...LockOp
 // TryCampaign makes one attempt to become the leader, and does not wait for the one who leads. The
 // options are [Lease] and [MaxHold].
 //
-// ErrNotAcquired means that somebody else leads, or that the leadership was lost before its value
+// ErrNotAcquired means that another candidate leads, or that the leadership was lost before its value
 // was announced (ErrLost matches too). ErrUnavailable means that the server could not be asked: an
 // attempt that meets a server in trouble is repeated until it is answered, ctx ends, or
 // Options.RetryBudget is spent. All other errors and what is left behind are as for Campaign.
@@ -139,8 +139,8 @@ func checkValue(value string) error {
 	return nil
 }
 
-// Leader is who leads an election, as the server said when it was asked. The zero Leader is
-// nobody.
+// Leader describes the leader of an election when the server was asked. The zero Leader means that nobody
+// leads.
 type Leader struct {
 	// Value is what the leader has announced, by Campaign or the last Proclaim.
 	Value string

@@ -78,7 +78,7 @@ func (o *observer) next(ctx context.Context) error {
 	return nil
 }
 
-// attempt is part of [attempter]. It has what it waits for when there is something to tell.
+// attempt implements [attempter]. It has what it waits for when there is something to tell.
 func (o *observer) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	now, err := o.look(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func (o *observer) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	return now.Lease, ErrNotAcquired
 }
 
-// pause is part of [attempter].
+// pause implements [attempter].
 func (o *observer) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
 	q.subscribe(o.client.notifier, o.channel)
 	return pauseUntil(left, o.client.pollPause())

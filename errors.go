@@ -16,7 +16,7 @@ import (
 // [errors.As] finds as a *rueidis.RedisError. What lies underneath, such as an error of the
 // network or of the context, always stays in the chain.
 var (
-	// ErrNotAcquired means that somebody else has it: the lock was busy when it was tried,
+	// ErrNotAcquired means that another owner has it: the lock was busy when the call tried it,
 	// or until the context ended (the error then also matches the context's error) or the
 	// time of [Wait] was over; or, with [AwaitSet], nobody has set it (ErrNotSet matches
 	// too). Of a [Barrier] it means that not all parties had arrived by then. Of a [RedLock] it means that others kept it from a majority. Nothing is held.
@@ -24,15 +24,15 @@ var (
 	ErrNotAcquired = transport.ErrNotAcquired
 
 	// ErrUnavailable means that the server could not be asked, did not answer in time, or
-	// is in no state to answer: it loads its data, fails over, or moves the slot of the
+	// cannot answer at the moment: it loads its data, fails over, or moves the slot of the
 	// key. The last attempt counts: a lock that was busy at first, on a server that is gone
 	// at the end, is ErrUnavailable. If the context ended, its error matches too; if a
 	// request was sent and not answered, ErrUnknownOutcome. Try again later.
 	ErrUnavailable = transport.ErrUnavailable
 
 	// ErrNotHeld means that the hold is over: it was released before, it was lost
-	// (ErrLost matches too), or its client was closed (ErrClosed matches too). Nobody
-	// else's hold was touched.
+	// (ErrLost matches too), or its client was closed (ErrClosed matches too). No other
+	// hold was affected.
 	ErrNotHeld = errors.New("latchkey: not held")
 
 	// ErrLost is the cause with which the contexts of a hold end when the hold could
@@ -75,7 +75,7 @@ var (
 
 	// ErrBroken means that a generation of a [Barrier] ended before all parties had arrived. The
 	// text says how: a party crashed, gave up or had no more time, its client was closed,
-	// somebody reset the barrier, or the server has lost it. The next Await of anybody belongs
+	// somebody reset the barrier, or the server has lost it. The next Await, of any party, belongs
 	// to the next generation.
 	ErrBroken = errors.New("latchkey: barrier broken")
 
@@ -85,8 +85,8 @@ var (
 
 	// ErrInvalid means that an argument is unusable: a bad name, a lease that is
 	// zero, negative or below a millisecond, settings that contradict each other. The
-	// call holds and changes nothing. Nothing was sent, except where it takes the answers
-	// of servers to find out: two members of a [RedLock] on one server, a cluster behind a
+	// call holds and changes nothing. Nothing was sent, except where only the
+	// servers can tell: two members of a [RedLock] on one server, a cluster behind a
 	// client with LazyConnect, the hold of another member of a [MultiLock].
 	ErrInvalid = errors.New("latchkey: invalid argument")
 )

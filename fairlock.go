@@ -18,8 +18,8 @@ import (
 //
 // The order is that in which the server saw the waiters come. A waiter that is alive keeps
 // its place however long it waits, and gets it back if Redis lost it. A waiter that is silent
-// for Options.StaleWaiterTimeout, because its process was killed or cut off, is passed
-// over; if many are silent, that time passes once, not once for each. A waiter of
+// for Options.StaleWaiterTimeout, because its process was killed or cut off, is skipped;
+// if many are silent, that time passes once, not once for each. A waiter of
 // Redisson counts as alive while it is subscribed.
 //
 // Do not use a name as a FairLock in one place and as another lock in another: they exclude
@@ -46,15 +46,15 @@ func newFairLock(c *Client, fenced bool, name string) *FairLock {
 	return &FairLock{p}
 }
 
-// Lock acquires the lock in its turn: it waits until nobody holds the lock and everybody who
-// asked for it before, in any process, has had it or has left; until ctx ends or the time of
+// Lock acquires the lock in its turn: it waits until nobody holds the lock and all earlier
+// waiters, in any process, have had it or have left; until ctx ends or the time of
 // [Wait] is over; with neither, without a limit. The other options are [Lease], [MaxHold],
 // [AtLeast] and [By].
 //
 // The place in the queue is that of the first attempt that reached the server. It is kept
 // for as long as this process is alive and reaches the server, and is taken again, in
 // the old order, if the server lost it. A process that is silent for
-// Options.StaleWaiterTimeout (5 s by default) is passed over until it is heard of again.
+// Options.StaleWaiterTimeout (5 s by default) is skipped until it reports again.
 // If the next waiter dies and the server cannot know it, the lock idles for one StaleWaiterTimeout.
 //
 // A Lock that gives up leaves the queue and passes the lock on. If the server cannot be
@@ -69,7 +69,7 @@ func newFairLock(c *Client, fenced bool, name string) *FairLock {
 // and a hold that it was to enter again is not affected. While the server cannot be
 // reached, Lock goes on trying. The error matches one of
 //
-//   - ErrNotAcquired: somebody else held the lock until ctx ended or the time of Wait was over
+//   - ErrNotAcquired: another owner held the lock until ctx ended or the time of Wait was over
 //   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
 //     over, or ctx had ended before the call. If a request was sent and not answered, the
 //     error also matches ErrUnknownOutcome: the client undoes in the background what the
@@ -94,7 +94,7 @@ func (l *FairLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 // if nobody holds the lock and nobody waits for it. The options are [Lease], [MaxHold],
 // [AtLeast] and [By].
 //
-// ErrNotAcquired means that somebody else holds the lock or waits for it; a waiter that has
+// ErrNotAcquired means that another owner holds the lock or waits for it; a waiter that has
 // died counts until it has been silent for Options.StaleWaiterTimeout.
 // ErrUnavailable means that the server could not be asked: an attempt that meets a server in
 // trouble (silent, loading, failing over) is repeated until it is answered, ctx ends, or

@@ -83,7 +83,7 @@ type fairAttempter struct {
 	waiter  *fairWaiter
 }
 
-// attempt is part of [attempter]. An owner that another client has made is none of ours, and the
+// attempt implements [attempter]. An owner that another client has made is none of ours, and the
 // server would tell that client.
 func (f fairAttempter) attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	if !f.ownership.isGuest {
@@ -92,7 +92,7 @@ func (f fairAttempter) attempt(ctx context.Context, round int) (left time.Durati
 	return f.acquisition.attempt(ctx, round)
 }
 
-// pause is part of [attempter]. The first refusal has the client listen. It is as long as the
+// pause implements [attempter]. The first refusal has the client listen. It is as long as the
 // server said if this is one of the next, or has no place in the line yet; the others rest until
 // somebody calls.
 func (f fairAttempter) pause(_ *waitQueue, _ int, left time.Duration) time.Duration {
@@ -153,10 +153,10 @@ func (l *fairWaitList) setPlace(w *fairWaiter, ticket uint64, strangers bool) {
 	}
 }
 
-// signal is part of [waker].
+// signal implements [waker].
 func (w *fairWaiter) signal() { w.queue.signal() }
 
-// reconnected is part of [waker]. Those behind the first few cannot have missed anything.
+// reconnected implements [waker]. Those behind the first few cannot have missed anything.
 func (w *fairWaiter) reconnected() {
 	w.list.mu.Lock()
 	near := w.near || w.elem == nil

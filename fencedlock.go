@@ -25,7 +25,7 @@ func (c *Client) NewFencedLock(name string) *FencedLock {
 	return &l.FencedLock
 }
 
-// Lock acquires the lock, and waits while somebody else holds it: until ctx ends or the time
+// Lock acquires the lock, and waits while another owner holds it: until ctx ends or the time
 // of [Wait] is over; with neither, without a limit. The other options are [Lease], [MaxHold],
 // [AtLeast] and [By].
 //
@@ -43,7 +43,7 @@ func (c *Client) NewFencedLock(name string) *FencedLock {
 // and a hold that it was to enter again is not affected. While the server cannot be
 // reached, Lock goes on trying. The error matches one of
 //
-//   - ErrNotAcquired: somebody else held the lock until ctx ended or the time of Wait was over
+//   - ErrNotAcquired: another owner held the lock until ctx ended or the time of Wait was over
 //   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
 //     over, or ctx had ended before the call. If a request was sent and not answered, the
 //     error also matches ErrUnknownOutcome: the client undoes in the background what the
@@ -68,7 +68,7 @@ func (l *FencedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, er
 // are [Lease], [MaxHold], [AtLeast] and [By]. [Hold.Token] of the result is larger than that of
 // every earlier hold; a re-entry has the token of the hold that it enters.
 //
-// ErrNotAcquired means that somebody else holds the lock.
+// ErrNotAcquired means that another owner holds the lock.
 // ErrUnavailable means that the server could not be asked: an attempt that meets a server in
 // trouble (silent, loading, failing over) is repeated until it is answered, ctx ends, or
 // Options.RetryBudget is spent. All other errors, the re-entry of a hold on ctx, and what is

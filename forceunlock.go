@@ -12,7 +12,7 @@ import (
 // the shape that [ParseOwner] reads, since data of an application may look like the token
 // of a mutex of another library: to remove such a token, use [Mutex.ForceUnlock].
 //
-// The former holders are not asked. Those of this library learn of it at their next renewal,
+// ForceUnlock does not ask the former holders. Those of this library learn of it at their next renewal,
 // a third of their lease later at most, and their holds end with ErrLost. Until then they work
 // on, and two may be inside; so may goroutines to which such a hold is passed on meanwhile
 // ([Options].Turn).
@@ -31,10 +31,10 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 // whether it was held. It removes exactly the owner that it saw: a hold that begins after
 // it has looked is not touched.
 //
-// The former holder is not asked. If it is a client of this library, its hold ends with
+// ForceUnlock does not ask the former holder. If it is a client of this library, its hold ends with
 // ErrLost at its next renewal, a third of its lease later at most; one with a fixed lease
 // ([Lease]) ends when that is over. If goroutines of its client wait for it, it ends within
-// Options.PollCeiling (but for fair locks and readers). Until then it works on, and two may be inside.
+// Options.PollCeiling (except for fair locks and readers). Until then it works on, and two may be inside.
 //
 // The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not
 // answered. It may or may not have happened, and may be repeated.

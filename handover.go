@@ -223,7 +223,7 @@ func (c *clientChannel) find(wire string) *ownership {
 	return c.waiting[wire]
 }
 
-// reconnected is part of [subscriber]: all waiters ask again.
+// reconnected implements [subscriber]: all waiters ask again.
 func (c *clientChannel) reconnected() {
 	c.mu.Lock()
 	all := make([]*ownership, 0, len(c.waiting))
@@ -242,7 +242,7 @@ func (c *clientChannel) reconnected() {
 // channelLinger is how long the channel of a client stays subscribed that nothing waits on.
 const channelLinger = 5 * time.Second
 
-// retire is part of [subscriber].
+// retire implements [subscriber].
 func (c *clientChannel) retire(linger time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -256,7 +256,7 @@ func (c *clientChannel) retire(linger time.Duration) bool {
 	return true
 }
 
-// message is part of [subscriber]:
+// message implements [subscriber]:
 //
 //	grant <kind> <owner> <first token>@<score of its entry> <key>
 //	ask <ms> <owner> <key>

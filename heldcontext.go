@@ -18,10 +18,10 @@ type heldChain struct {
 // Context returns a context for the work under the lock. It ends with parent, with
 // the loss of the hold ([context.Cause] then matches ErrLost, and also ErrMaxHold if
 // that was the reason), with the client (ErrClosed), and when Unlock begins
-// (ErrNotHeld). Of a hold that is over already it has ended when it is returned. It asks
-// nobody.
+// (ErrNotHeld). If the hold is already over, the context has ended when Context returns. It does not ask
+// the server.
 //
-// An acquisition of the same lock under it is a re-entry; other locks are not concerned.
+// An acquisition of the same lock under it is a re-entry; other locks are not affected.
 // [HoldFrom] finds the hold in it, and in contexts that are derived from it.
 //
 // After the machine has slept it ends within a fifth of a second; Err and ValidFor tell
@@ -52,8 +52,8 @@ func (h *Hold) Context(parent context.Context) context.Context {
 //	})
 //
 // It returns nil if ctx runs under no lock, and a nil Hold behaves as one that was released.
-// It asks nobody, and a hold that is over is returned all the same: see [Hold.Err]. Permits
-// are passed over: see [PermitFrom]. Of a [MultiLock] or a [RedLock] it is the hold of all
+// It does not ask the server, and a hold that is over is returned all the same: see [Hold.Err]. It ignores
+// permits: see [PermitFrom]. Of a [MultiLock] or a [RedLock] it is the hold of all
 // members together.
 func HoldFrom(ctx context.Context) *Hold {
 	return innermost(ctx, func(h *Hold) bool { return !h.isShared() })
@@ -97,13 +97,13 @@ type heldContext struct {
 	chain *heldChain
 }
 
-// Done is part of [context.Context].
+// Done implements [context.Context].
 func (c *heldContext) Done() <-chan struct{} { return c.life.Done() }
 
-// Err is part of [context.Context].
+// Err implements [context.Context].
 func (c *heldContext) Err() error { return c.life.Err() }
 
-// Value is part of [context.Context]. What package context looks for to find out who
+// Value implements [context.Context]. What package context looks for to find out who
 // cancels, and why, is the life's; its other values are the parent's.
 func (c *heldContext) Value(key any) any {
 	if key == (heldKey{}) {

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Hold is the right to release a lock, and the way to learn that it is lost. It
-// is what every acquisition returns, one for each, re-entries included. Its
-// methods may be called from any goroutine. A nil Hold behaves as released.
+// Hold is the right to release a lock, and the way to learn that it is lost. Every
+// acquisition returns a Hold of its own, re-entries included. Its methods may be called from any goroutine. A nil Hold behaves as released.
 type Hold struct{ backend holdBackend }
 
 // newHold makes the handle of a hold. It is a part of the hold, unless the client is to report one that
@@ -49,11 +48,11 @@ func (h *Hold) inner() holdBackend {
 // Name returns the name of the lock as the program gave it.
 func (h *Hold) Name() string { return h.inner().lockName() }
 
-// Owner returns the owner as it stands in Redis. Another process that acquires
+// Owner returns the owner as it is in Redis. Another process that acquires
 // the lock [By] this owner enters the same hold. A hold whose owner was asked for is therefore
 // not passed on inside this client ([Options].Turn): its Unlock goes to the server. Nor do others read along any more,
-// and those who do already have the same owner. A [MultiLock] and a [RedLock] have no owner of their own. Of a hold
-// that was passed on, and whose owner nobody asked for until then, it is one that stands nowhere.
+// and those who do already have the same owner. A [MultiLock] and a [RedLock] have no owner of their own. If the
+// hold was passed on before you asked, Owner returns an owner that is not in Redis.
 func (h *Hold) Owner() Owner { return h.inner().owner() }
 
 // Token returns the fencing token of a [FencedLock]: a number that is larger than
@@ -69,10 +68,10 @@ func (h *Hold) Token() int64 { return h.inner().token() }
 // outermost hold, more with re-entries, 0 when it is over.
 func (h *Hold) Count() int { return h.inner().count() }
 
-// ValidFor returns for how long the hold can be relied on if the server is never
-// heard of again, 0 when it is over. It asks nobody. Look at it right before a
-// step that must not happen without the lock; what stalls after the look is for
-// a fencing token to stop.
+// ValidFor returns for how long the hold can be relied on if the server never
+// answers again, 0 when it is over. It does not ask the server. Check it right before a
+// step that must not happen without the lock; only a fencing token stops a write
+// that stalls after that.
 //
 // After a wait it may be less than the lease. A release gives a lock to another client for
 // Options.StaleWaiterTimeout only, of which Lock leaves half at least; the client raises it to
@@ -82,21 +81,21 @@ func (h *Hold) ValidFor() time.Duration { return h.inner().validFor() }
 
 // Err returns nil while the lock is held, and afterwards why it is not: ErrNotHeld
 // after Unlock, or the cause of the loss (ErrLost, ErrMaxHold, ErrClosed). It is
-// judged at the moment of the call, also when the machine has just woken up and
-// no timer has fired yet.
+// right at the moment of the call, even if the machine has just woken up and no
+// timer has fired yet.
 func (h *Hold) Err() error { return h.inner().err() }
 
 // Lost returns a channel that closes when the hold is lost, at the latest when the
-// lease could run out on the server, whether anything is heard from it or not. It
+// lease could run out on the server, even if the server is silent. It
 // does not close on Unlock.
 func (h *Hold) Lost() <-chan struct{} {
 	life, mu := h.inner().life()
 	return life.whenLost(mu)
 }
 
-// LogValue returns the hold as a group of attributes, so that package log/slog logs it so: its name, its
-// token if it has one, and its count and for how long it is valid, or, if it is over, why. It asks nobody. The
-// owner is not among them, because a hold whose owner was asked for is treated in another way: see [Hold.Owner].
+// LogValue returns the hold as a group of attributes, for package log/slog: its name, its
+// token if it has one, and its count and for how long it is valid, or, if it is over, why.
+// It does not ask the server. The owner is not among them, because a hold whose owner was asked for is treated in another way: see [Hold.Owner].
 func (h *Hold) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.String("name", h.Name())}
 	if token := h.Token(); token != 0 {
@@ -109,7 +108,7 @@ func (h *Hold) LogValue() slog.Value {
 }
 
 // Unlock gives the hold back; the last one of its owner frees the lock, or gives it to a
-// waiter, or leaves it taken for what is left of [AtLeast]. It works although ctx has ended: only the values of ctx are used, and the
+// waiter, or leaves it taken for what is left of [AtLeast]. It works even if ctx has ended: only the values of ctx are used, and the
 // time is bounded by Options.RetryBudget instead.
 //
 // If goroutines of this client wait for the lock, Unlock may pass it to the first of them in

@@ -33,7 +33,7 @@ func (s *holdState) owner() Owner     { return s.ownership.shownOwner(s) }
 func (s *holdState) token() int64     { return s.fencing }
 func (s *holdState) isShared() bool   { return s.ownership.lock.spec.shared }
 
-// handle is part of [holdBackend].
+// handle implements [holdBackend].
 func (s *holdState) handle() *Hold {
 	if s.ownership.client.options.ReportDropped {
 		return nil

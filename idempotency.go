@@ -85,7 +85,7 @@ func (o *operation) done() { o.client.dedupSessions.free(o.key, o.session) }
 // repeatLater leaves it to the background to settle the operation.
 func (o *operation) repeatLater() { o.client.undo.add(o, undoPlan{key: o.record, lease: opMemory}) }
 
-// undo is part of [undoable]. It ends while the server is certain to remember what it has
+// undo implements [undoable]. It ends while the server is certain to remember what it has
 // done.
 func (o *operation) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	if o.client.clock().Since(o.began) > opMemory-opMargin-2*o.client.sender.Patience {

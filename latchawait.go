@@ -37,7 +37,7 @@ var errUnset = &subError{
 	parent: ErrNotSet,
 }
 
-// attempt is part of [attempter]. It asks for the round that it found at first.
+// attempt implements [attempter]. It asks for the round that it found at first.
 func (w *awaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	v, _, err := w.look(ctx, w.round, w.following)
 	if err != nil {
@@ -60,7 +60,7 @@ func (w *awaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	return 0, nil
 }
 
-// pause is part of [attempter].
+// pause implements [attempter].
 func (w *awaiter) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
 	q.subscribe(w.client.notifier, w.channel)
 	return pauseUntil(left, w.client.pollPause())

@@ -16,7 +16,7 @@ import (
 type Leadership struct {
 	election *Election
 	hold     *Hold
-	owner    string // as it stands in Redis
+	owner    string // as it is in Redis
 
 	revisions atomic.Int64                   // how many values there were
 	announced atomic.Pointer[announcedValue] // the last that the server has confirmed
@@ -44,25 +44,25 @@ func (l *Leadership) held() *Hold {
 
 // Context returns a context for the work of the leader. It ends with parent, with the loss of the
 // leadership ([context.Cause] then matches ErrLost, and also ErrMaxHold if that was the reason),
-// with the client (ErrClosed), and when Resign begins (ErrNotHeld). Of a leadership that is over
-// already it has ended when it is returned. It asks nobody.
+// with the client (ErrClosed), and when Resign begins (ErrNotHeld). If the leadership is already over,
+// the context has ended when Context returns. It does not ask the server.
 //
 // [HoldFrom] finds the hold of the lock in it, whose [Hold.Token] is the term. In all else it is
 // [Hold.Context].
 func (l *Leadership) Context(parent context.Context) context.Context { return l.held().Context(parent) }
 
 // Lost returns a channel that closes when the leadership is lost, at the latest when the lease
-// could run out on the server, whether anything is heard from it or not. It does not close on
+// could run out on the server, even if the server is silent. It does not close on
 // Resign.
 func (l *Leadership) Lost() <-chan struct{} { return l.held().Lost() }
 
 // Err returns nil while the leadership lasts, and afterwards why it does not: ErrNotHeld after
-// Resign, or the cause of the loss (ErrLost, ErrMaxHold, ErrClosed). It is judged at the
-// moment of the call, also when the machine has just woken up and no timer has fired yet.
+// Resign, or the cause of the loss (ErrLost, ErrMaxHold, ErrClosed). It is right at the
+// moment of the call, even if the machine has just woken up and no timer has fired yet.
 func (l *Leadership) Err() error { return l.held().Err() }
 
-// ValidFor returns for how long the leadership can be relied on if the server is never heard of
-// again, 0 when it is over. It asks nobody: see [Hold.ValidFor].
+// ValidFor returns for how long the leadership can be relied on if the server never answers
+// again, 0 when it is over. It does not ask the server: see [Hold.ValidFor].
 func (l *Leadership) ValidFor() time.Duration { return l.held().ValidFor() }
 
 // Term returns the fencing token of the leadership: a number that is larger than that of every
@@ -157,7 +157,7 @@ func (l *Leadership) gone() error {
 	return notHeld(l.Err())
 }
 
-// Resign ends the leadership, and gives it to the next candidate. It works although ctx has ended:
+// Resign ends the leadership, and gives it to the next candidate. It works even if ctx has ended:
 // only the values of ctx are used, and the time is bounded by twice Options.RetryBudget instead.
 //
 // nil means that the leadership lasted until this call and is over now. ErrNotHeld means that it

@@ -23,7 +23,7 @@ type Locker interface {
 	acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error)
 }
 
-// Lock acquires the lock, and waits while somebody else holds it: until ctx ends or the time
+// Lock acquires the lock, and waits while another owner holds it: until ctx ends or the time
 // of [Wait] is over; with neither, without a limit. The other options are [Lease], [MaxHold],
 // [AtLeast] and [By].
 //
@@ -36,7 +36,7 @@ type Locker interface {
 // and a hold that it was to enter again is not affected. While the server cannot be
 // reached, Lock goes on trying. The error matches one of
 //
-//   - ErrNotAcquired: somebody else held the lock until ctx ended or the time of Wait was over
+//   - ErrNotAcquired: another owner held the lock until ctx ended or the time of Wait was over
 //   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
 //     over, or ctx had ended before the call. If a request was sent and not answered, the
 //     error also matches ErrUnknownOutcome: the client undoes in the background what the
@@ -60,7 +60,7 @@ func (p *primitive) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 // TryLock makes one attempt to acquire the lock and does not wait for its holder. The options
 // are [Lease], [MaxHold], [AtLeast] and [By].
 //
-// ErrNotAcquired means that somebody else holds the lock. ErrUnavailable means that the
+// ErrNotAcquired means that another owner holds the lock. ErrUnavailable means that the
 // server could not be asked: an attempt that meets a server in trouble (silent, loading,
 // failing over) is repeated until it is answered, ctx ends, or Options.RetryBudget is spent.
 // All other errors, the re-entry of a hold on ctx, and what is left behind are as for Lock.

@@ -24,7 +24,7 @@ func (l *MultiLock) isPassedOn() bool {
 	})
 }
 
-// check is part of [lineRules]. While the front waits for a member, one behind it may have become
+// check implements [lineRules]. While the front waits for a member, one behind it may have become
 // something that can never be acquired.
 func (l *MultiLock) check(ctx context.Context, settings []setting, q *waitQueue) error {
 	if !q.asksAgain(checkEvery) {
@@ -39,7 +39,7 @@ func (l *MultiLock) check(ctx context.Context, settings []setting, q *waitQueue)
 	return err
 }
 
-// keep is part of [lineRules]: between two turns nobody else uses the wait queues of the members.
+// keep implements [lineRules]: between two turns nobody else uses the wait queues of the members.
 func (l *MultiLock) keep() (done func()) {
 	queues := make([]*waitQueue, len(l.members))
 	for i, p := range l.primitives() {
@@ -52,7 +52,7 @@ func (l *MultiLock) keep() (done func()) {
 	}
 }
 
-// letOthersGo is part of [lineRules]: those have a moment to whom this client leaves a member, as
+// letOthersGo implements [lineRules]: those have a moment to whom this client leaves a member, as
 // before a wait for that alone.
 func (l *MultiLock) letOthersGo(ctx context.Context, _ any) error {
 	for _, p := range l.primitives() {
@@ -64,15 +64,15 @@ func (l *MultiLock) letOthersGo(ctx context.Context, _ any) error {
 	return nil
 }
 
-// newHold is part of [lineRules].
+// newHold implements [lineRules].
 func (l *MultiLock) newHold(*request) *compositeHold {
 	return newCompositeHold(l.Name(), len(l.members), len(l.members), maxMemberTimeout)
 }
 
-// begins is part of [lineRules]: all members are there.
+// begins implements [lineRules]: all members are there.
 func (*MultiLock) begins(context.Context, *compositeHold, *request, []setting) {}
 
-// named is part of [lineRules]: it is the first member that keeps a wait.
+// named implements [lineRules]: it is the first member that keeps a wait.
 func (l *MultiLock) named(err error) error {
 	var op *opError
 	if err == nil || errors.As(err, &op) {

@@ -48,7 +48,7 @@ func NewMultiLock(locks ...Locker) *MultiLock {
 var _ Locker = (*MultiLock)(nil)
 
 // Lock acquires all members, or none. It waits behind the goroutines of this program that came
-// before, and while somebody else holds one of the members: until
+// before, and while another owner holds one of the members: until
 // ctx ends or the time of [Wait] is over; with neither, without a limit. While it waits for a
 // member it holds those before it, and no others; while it waits in line it holds none.
 //
@@ -61,12 +61,12 @@ var _ Locker = (*MultiLock)(nil)
 // was acquired is released, in the background once the time is over. The text names the member
 // at fault. The error matches one of
 //
-//   - ErrNotAcquired: somebody else held a member until ctx ended or the time of Wait was over
+//   - ErrNotAcquired: another owner held a member until ctx ended or the time of Wait was over
 //   - ErrUnavailable: the server of a member could not be asked, or did not answer, when the
 //     time was over. If a request was sent and not answered, the error also matches
 //     ErrUnknownOutcome: the client undoes in the background what the request may have acquired
 //   - ErrNotReplicated, ErrLost, ErrClosed, ErrWrongKind, ErrUpgrade: one member failed in that
-//     way, as its own Lock does; the others are not waited for
+//     way, as its own Lock does; the call does not wait for the others
 //   - ErrInvalid: the members or an option cannot be used; nothing was sent
 //   - *rueidis.RedisError: a server refuses for a reason that waiting does not change
 //
@@ -76,10 +76,10 @@ func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 	return l.acquire(ctx, "lock", true, settingsOf(options))
 }
 
-// TryLock makes one attempt to acquire all members at the same time, and does not wait. It stands in
-// no line. The options are [Lease] and [MaxHold].
+// TryLock makes one attempt to acquire all members at the same time, and does not wait. It does not stand
+// in line. The options are [Lease] and [MaxHold].
 //
-// ErrNotAcquired means that somebody else holds a member; the members that were free have
+// ErrNotAcquired means that another owner holds a member; the members that were free have
 // been released again. ErrUnavailable means that the server of a member could not be asked: an
 // attempt that meets a server in trouble is repeated until it is answered, ctx ends, or
 // Options.RetryBudget of that client is spent. All other errors are as for Lock.

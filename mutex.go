@@ -28,7 +28,7 @@ func (c *Client) NewMutex(name string) *Mutex {
 	return &l.Mutex
 }
 
-// Lock acquires the mutex, and waits while somebody else holds it: until ctx ends or the time
+// Lock acquires the mutex, and waits while another owner holds it: until ctx ends or the time
 // of [Wait] is over; with neither, without a limit. The other options are [Lease],
 // [MaxHold] and [AtLeast].
 //
@@ -41,7 +41,7 @@ func (c *Client) NewMutex(name string) *Mutex {
 // A nil error means that you hold the mutex. After any other error this call holds nothing.
 // While the server cannot be reached, Lock goes on trying. The error matches one of
 //
-//   - ErrNotAcquired: somebody else held the mutex until ctx ended or the time of Wait was over
+//   - ErrNotAcquired: another owner held the mutex until ctx ended or the time of Wait was over
 //   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
 //     over, or ctx had ended before the call. If a request was sent and not answered, the
 //     error also matches ErrUnknownOutcome: the client undoes in the background what the
@@ -63,7 +63,7 @@ func (m *Mutex) Lock(ctx context.Context, options ...LockOption) (*Hold, error) 
 // TryLock makes one attempt to acquire the mutex and does not wait for its holder. The options
 // are [Lease], [MaxHold] and [AtLeast].
 //
-// ErrNotAcquired means that somebody else holds the mutex. Under the context of its own hold
+// ErrNotAcquired means that another owner holds the mutex. Under the context of its own hold
 // TryLock returns ErrInvalid: a mutex is not re-entrant. ErrUnavailable means that the server
 // could not be asked: an attempt that meets a server in trouble (silent, loading, failing
 // over) is repeated until it is answered, ctx ends, or Options.RetryBudget is spent. The
@@ -97,7 +97,7 @@ func (m *Mutex) Do(ctx context.Context, fn func(context.Context) error, options 
 // removes tokens of this library only. A hold that begins after ForceUnlock has looked is not
 // touched.
 //
-// The former holder is not asked. If it is a client of this library, its hold ends with
+// ForceUnlock does not ask the former holder. If it is a client of this library, its hold ends with
 // ErrLost at its next renewal, a third of its lease later at most; one with a fixed lease
 // ([Lease]) ends when that is over. If goroutines of its client wait for it, it ends within
 // Options.PollCeiling. Until then it works on, and two may be inside.

@@ -59,7 +59,7 @@ func (o Object) Waiters() int { return max(o.Queued, o.Listeners) }
 //
 // The walk asks the server for pieces of its keys (SCAN), and then looks at what matches: two round trips for
 // each piece of about 500 keys, whether they match or not. In a cluster it visits every
-// master. It blocks nobody for longer than a look at 64 objects takes, and keeps one piece in memory.
+// master. It blocks other commands for no longer than a look at 64 objects takes, and keeps one piece in memory.
 //
 // The guarantees are those of SCAN. An object that is there from the beginning to the end is
 // yielded at least once; it may be yielded several times, so remember the Key if that matters. One that

@@ -19,7 +19,7 @@ const (
 	// EventAcquired: an outermost acquisition or a re-entry succeeded after Wait. For a
 	// semaphore, Count permits were acquired.
 	EventAcquired
-	// EventReleased: this client gave the lock back altogether, after Held. Another
+	// EventReleased: this client released the lock completely, after Held. Another
 	// client that has joined the hold may keep it. To a semaphore, Count permits were released.
 	EventReleased
 	// EventRenewed: the lease was renewed.
@@ -54,7 +54,7 @@ func (t EventType) String() string {
 	return eventNames[t]
 }
 
-// Event is what [Options.Observer] is told, for metrics, traces and logs.
+// Event is passed to [Options.Observer], for metrics, traces and logs.
 type Event struct {
 	Type EventType
 	Time time.Time // when it happened, by the clock of this machine; the observer may be told later
@@ -79,8 +79,8 @@ type Event struct {
 	Context context.Context
 }
 
-// LogValue returns the event as a group of attributes, without those that do not apply, so
-// that package log/slog logs it so. The time is not among them: a line of the log has one.
+// LogValue returns the event as a group of attributes, without those that do not apply, for
+// package log/slog. The time is not among them: a line of the log has one.
 func (e Event) LogValue() slog.Value {
 	attrs := []slog.Attr{
 		slog.String("type", e.Type.String()), slog.String("kind", string(e.Kind)),

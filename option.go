@@ -129,8 +129,8 @@ func AwaitSet() AwaitSetOption { return setting{kind: settingAwaitSet} }
 func TTL(d time.Duration) SetOption { return setting{kind: settingTTL, d: d} }
 
 // UnsetIsOpen lets Await of a latch that is not there succeed, as Redisson's does:
-// Redisson has opened it, or nobody has set its count, or it was deleted, or its time to
-// live is over, also while it was awaited. It excludes [AwaitSet].
+// Redisson has opened it, or nobody has set its count, or it was deleted, or its TTL
+// is over, even during the wait. It excludes [AwaitSet].
 func UnsetIsOpen() AwaitOption { return setting{kind: settingUnsetIsOpen} }
 
 // setting is every option. The interfaces above tell the compiler which call takes which.

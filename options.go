@@ -12,8 +12,8 @@ const (
 	// DefaultLease is the lease of an acquisition that names none. It is renewed
 	// at a third of its length, as Redisson's watchdog does.
 	DefaultLease = 30 * time.Second
-	// DefaultStaleWaiterTimeout is how long a lock waits for a queued waiter that gives no
-	// sign of life.
+	// DefaultStaleWaiterTimeout is how long a lock waits for a silent waiter in
+	// its queue.
 	DefaultStaleWaiterTimeout = 5 * time.Second
 	// DefaultRedissonFairWait is Redisson's own default.
 	DefaultRedissonFairWait = 5 * time.Minute
@@ -71,7 +71,7 @@ type Options struct {
 	// at most this time.
 	Lease time.Duration
 
-	// StaleWaiterTimeout is how long a lock waits for a waiter that gives no sign of life. In the
+	// StaleWaiterTimeout is how long a lock waits for a silent waiter. In the
 	// queue of a fair lock it keeps its place for that time. Where a release gives the lock to the
 	// next waiter, it is the lease that this one has at first, unless it asked for a shorter one:
 	// a client that dies at that moment has the lock for no longer. Default:
@@ -85,7 +85,7 @@ type Options struct {
 	RedissonFairWait time.Duration
 
 	// PollCeiling bounds how long a waiter relies on messages before it asks the
-	// server again, should a message be lost. Default: DefaultPollCeiling. It
+	// server again, in case a message was lost. Default: DefaultPollCeiling. It
 	// must be shorter than Lease.
 	PollCeiling time.Duration
 
@@ -112,8 +112,8 @@ type Options struct {
 
 	// MaxInFlight bounds how many commands of this client wait for an answer of one
 	// server at once, so that a hung server cannot hold callers past their deadlines. In
-	// a cluster each node has that bound for itself: one that is silent takes nothing
-	// from the others. 120 more are reserved for renewals, releases and undo. Default:
+	// a cluster each node has its own limit, so a silent node does not affect
+	// the others. 120 more are reserved for renewals, releases and undo. Default:
 	// DefaultMaxInFlight; at most 896.
 	MaxInFlight int
 
@@ -132,7 +132,7 @@ type Options struct {
 	// address before it is mapped.
 	AddressMapper func(address string) string
 
-	// LazyConnect has [Connect] and [Open] return at once, without dialing: the server may
+	// LazyConnect makes [Connect] and [Open] return at once, without dialing: the server may
 	// be down. The first operation connects. Until the server can be reached, operations
 	// fail as they do when a server goes down later, without having sent anything: a try
 	// after RetryBudget, a Lock when its context or Wait ends. They work when it is back.
@@ -146,7 +146,7 @@ type Options struct {
 	// ShardedPubSub selects how messages travel in a cluster. Default: ShardedAuto.
 	ShardedPubSub ShardedPubSub
 
-	// Replicas has acquisitions and renewals confirmed by replicas. Default: off.
+	// Replicas makes replicas confirm acquisitions and renewals. Default: off.
 	Replicas Replicas
 
 	// TimeFencing keeps fencing tokens growing when their counter is lost (failover,
@@ -154,7 +154,7 @@ type Options struct {
 	// Default: off, tokens count 1, 2, 3 … as Redisson's do.
 	TimeFencing bool
 
-	// Logger receives what a user should know and no error can tell: lost holds,
+	// Logger receives what no error can report: lost holds,
 	// messages that may not be published, damaged keys. Default: slog.Default(). The
 	// same line about the same subject is logged once in ten seconds (an hour, for what
 	// only a change of settings can remove), about eight subjects at most; what is left
@@ -169,7 +169,7 @@ type Options struct {
 	// says how many were. Client.Close delivers what is left, so neither may wait for it.
 	Observer func(Event)
 
-	// ReportDropped has the client log a hold that the program has dropped without Unlock, when
+	// ReportDropped makes the client log a hold that the program has dropped without Unlock, when
 	// the garbage collector finds it. Such a hold is renewed until the client is closed. Set it
 	// in tests, and where a program is suspected: each hold then costs a finalizer. Default: off.
 	ReportDropped bool

@@ -19,16 +19,16 @@ import (
 // [Event] reports.
 //
 // An owner that was reported may be of any other shape: the token of a mutex that another
-// library holds, or the id of a [Permit]. Such an owner is carried as text. It is good to
-// print and to compare, and [By] and [WithOwner] refuse it.
+// library holds, or the id of a [Permit]. Such an owner is plain text: you can print
+// and compare it, and [By] and [WithOwner] refuse it.
 type Owner struct {
 	client string
 	number uint64
-	text   string // instead of both: an owner that cannot re-enter, as it stands in Redis
+	text   string // instead of both: an owner that cannot re-enter, as it is in Redis
 }
 
-// String returns the owner exactly as it stands in Redis, or "" for the zero Owner. A token
-// of another library may be any bytes, also such as are not UTF-8.
+// String returns the owner exactly as it is in Redis, or "" for the zero Owner. A token
+// of another library may be any bytes, including invalid UTF-8.
 func (o Owner) String() string {
 	if o.client == "" {
 		return o.text
@@ -42,8 +42,8 @@ func (o Owner) String() string {
 // IsZero reports whether o is the zero Owner.
 func (o Owner) IsZero() bool { return o == Owner{} }
 
-// MarshalText returns the bytes of [Owner.String], and no error. In JSON, which has no other
-// text than UTF-8, an owner that is not UTF-8 does not survive.
+// MarshalText returns the bytes of [Owner.String], and no error. JSON cannot
+// represent an owner that is not UTF-8.
 func (o Owner) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 // UnmarshalText sets o to the owner that [Owner.MarshalText] wrote, and returns no error. It
@@ -53,12 +53,12 @@ func (o *Owner) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// LogValue returns the text of [Owner.String], so that package log/slog logs it so.
+// LogValue returns the text of [Owner.String], for package log/slog.
 func (o Owner) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
 // Holder is an owner that holds a lock.
 type Holder struct {
-	// Owner is the owner as it stands in Redis. That of a mutex is its token; one that
+	// Owner is the owner as it is in Redis. That of a mutex is its token; one that
 	// another library has made cannot be used with [By].
 	Owner Owner
 	Count int  // how often the owner has entered, from 1 on
@@ -69,7 +69,7 @@ type Holder struct {
 // keptSuffix follows the owner, in Redis, whose lock stays taken after its release.
 const keptSuffix = ":kept"
 
-// holderOf reads a holder as it stands in Redis, in a lock that has two sides or not.
+// holderOf reads a holder as it is in Redis, in a lock that has two sides or not.
 func holderOf(text string, count int, sided bool) Holder {
 	h := Holder{Count: count}
 	if sided {
@@ -85,7 +85,7 @@ func holderOf(text string, count int, sided bool) Holder {
 // writeSuffix follows the owner that writes, in the hash of a read/write lock.
 const writeSuffix = ":write"
 
-// field is the holder as it stands in Redis.
+// field is the holder as it is in Redis.
 func (h Holder) field() string {
 	text := h.Owner.String()
 	if h.Kept {
@@ -125,7 +125,7 @@ func ownerOf(text string) Owner {
 	return owner
 }
 
-// isOurs reports whether an owner, as it stands in Redis, was made by this library: see
+// isOurs reports whether an owner, as it is in Redis, was made by this library: see
 // newClientID.
 func isOurs(owner string) bool { return len(owner) > 36 && owner[14] == '8' }
 
@@ -148,7 +148,7 @@ type ownerKey struct{}
 // WithOwner returns a context under which acquisitions that do not re-enter a
 // hold of their own lock belong to owner: two acquisitions of one lock by one
 // owner are a hold and its re-entry, whatever goroutine makes them. The zero
-// Owner takes an owner off the context again. With an owner that cannot re-enter,
+// Owner removes the owner from the context. With an owner that cannot re-enter,
 // such as the token of a mutex, these acquisitions return ErrInvalid and send nothing.
 //
 // The owner names a logical task of one client, usually made by

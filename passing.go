@@ -181,14 +181,14 @@ func (o *ownership) suits(r *request) bool {
 		o.lease.fits(o.client.clock(), r.lease, r.renew)
 }
 
-// wants is part of [recipient]. The mutex of the ownership is held.
+// wants implements [recipient]. The mutex of the ownership is held.
 func (a *acquisition) wants(from any) bool {
 	o := from.(*ownership)
 	return a.ownership == nil && a.lock.spec == o.lock.spec && a.lock.name == o.lock.name &&
 		!(o.lock.spec.along && a.untilWhole) && o.suits(&a.request)
 }
 
-// receive is part of [recipient].
+// receive implements [recipient].
 func (a *acquisition) receive(hold any) {
 	a.passed = hold.(*holdState)
 	a.ownership = a.passed.ownership

@@ -22,7 +22,7 @@ func (p *Permit) ID() string {
 	return p.inner().Owner().String()
 }
 
-// Release gives the permit back, and wakes a waiter. It works although ctx has ended: only
+// Release gives the permit back, and wakes a waiter. It works even if ctx has ended: only
 // the values of ctx are used, and the time is bounded by Options.RetryBudget instead.
 //
 // nil means that the permit lasted until this call and is over now. ErrNotHeld means that it
@@ -36,7 +36,7 @@ func (p *Permit) Release(ctx context.Context) error { return p.inner().Unlock(ct
 // Context returns a context for the work under the permit. It ends with parent, with the loss
 // of the permit ([context.Cause] then matches ErrLost, and also ErrMaxHold if that was the
 // reason), with the client (ErrClosed), and when Release begins (ErrNotHeld): at the latest
-// when the server could give the permit to somebody else. It asks nobody. [PermitFrom] finds
+// when the server could give the permit to another process. It does not ask the server. [PermitFrom] finds
 // the permit in it, and in contexts that are derived from it.
 func (p *Permit) Context(parent context.Context) context.Context { return p.inner().Context(parent) }
 
@@ -45,11 +45,11 @@ func (p *Permit) Context(parent context.Context) context.Context { return p.inne
 func (p *Permit) Lost() <-chan struct{} { return p.inner().Lost() }
 
 // Err returns nil while the permit is held, and afterwards why it is not: ErrNotHeld after
-// Release, or the cause of the loss (ErrLost, ErrMaxHold, ErrClosed). It asks nobody.
+// Release, or the cause of the loss (ErrLost, ErrMaxHold, ErrClosed). It does not ask the server.
 func (p *Permit) Err() error { return p.inner().Err() }
 
-// ValidFor returns for how long the permit can be relied on if the server is never
-// heard of again: NoExpiry for one without an end, 0 when it is over. It asks nobody.
+// ValidFor returns for how long the permit can be relied on if the server never
+// answers again: NoExpiry for one without an end, 0 when it is over. It does not ask the server.
 func (p *Permit) ValidFor() time.Duration {
 	left := p.inner().ValidFor()
 	if left > MaxLease {

@@ -46,7 +46,7 @@ const releaseBatch = 100
 
 // Release gives permits back by their ids, also those of other processes, wakes waiters, and returns
 // the state of each, in the order of the ids. A permit that another process
-// renews is lost to it: it learns of that at its next renewal. It works although ctx has
+// renews is lost to it: it learns of that at its next renewal. It works even if ctx has
 // ended: the time is bounded by Options.RetryBudget instead, for each 100 ids.
 //
 // The error is nil if all were released. It matches ErrNotHeld if some are [PermitExpired] or
@@ -245,7 +245,7 @@ func newPermitID() string {
 	return hex.EncodeToString(id[:])
 }
 
-// rawID is an id as it stands in Redis.
+// rawID is an id as it is in Redis.
 func rawID(id string) string {
 	raw, _ := hex.DecodeString(id) // checked before
 	return string(raw)

@@ -77,7 +77,7 @@ func (s *PermitSemaphore) TryAcquire(ctx context.Context, options ...TryPermitOp
 }
 
 // AcquireN takes n permits at once or none, as Acquire does, with its errors; n is 1,000 at
-// most. Each is released, renewed and lost for itself.
+// most. Each is released, renewed and lost on its own.
 func (s *PermitSemaphore) AcquireN(ctx context.Context, n int, options ...PermitOption) ([]*Permit, error) {
 	return s.acquire(ctx, "acquire", true, n, settingsOf(options))
 }
@@ -139,7 +139,7 @@ func (s *PermitSemaphore) TrySetPermits(ctx context.Context, n int, options ...S
 	return s.trySet(ctx, n, options)
 }
 
-// SetPermits changes how many permits there are in all, or sets it. To set the same number
+// SetPermits changes the total number of permits, or sets it. To set the same number
 // twice changes nothing. If fewer remain than are held, nobody acquires until enough have
 // been released; nobody loses one. The errors are those of TrySetPermits.
 func (s *PermitSemaphore) SetPermits(ctx context.Context, n int) error {

@@ -305,7 +305,7 @@ func abandonLeft(left any) {
 	}
 }
 
-// takeOver is part of [successor].
+// takeOver implements [successor].
 func (a *acquisition) takeOver(left any) bool {
 	o := left.(*ownership)
 	if a.ownership != nil || a.lock.spec != o.lock.spec || a.lock.name != o.lock.name || a.lease != o.entry.wanted {
@@ -315,7 +315,7 @@ func (a *acquisition) takeOver(left any) bool {
 	return true
 }
 
-// leave is part of [successor]. An owner is left to the next in line if nothing but its place in
+// leave implements [successor]. An owner is left to the next in line if nothing but its place in
 // the queue is known of it.
 func (a *acquisition) leave() any {
 	o := a.ownership

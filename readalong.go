@@ -20,7 +20,7 @@ func letIn(q *waitQueue, a attempter) {
 	}
 }
 
-// letIn is part of [companion].
+// letIn implements [companion].
 func (a *acquisition) letIn(q *waitQueue) {
 	if !a.lock.spec.along {
 		return
@@ -65,7 +65,7 @@ func (a *acquisition) readsAlong() bool {
 	return true
 }
 
-// mayBeLetIn is part of [recipient]. An owner that was chosen reads alone, and so does one that
+// mayBeLetIn implements [recipient]. An owner that was chosen reads alone, and so does one that
 // writes.
 func (a *acquisition) mayBeLetIn() bool {
 	return a.lock.spec.along && a.lock.client.options.Turn > 0 && !a.hasTurn && !a.untilWhole && a.maxHold == 0

@@ -77,7 +77,7 @@ func (l *ReadLock) IsLocked(ctx context.Context) (bool, error) { return l.isLock
 // ForceUnlock ends all read holds unless somebody writes, wakes waiters, and reports whether
 // it ended any. While somebody writes it does nothing, and reports false.
 //
-// The former holders are not asked. Those of this library learn of it at their next renewal,
+// ForceUnlock does not ask the former holders. Those of this library learn of it at their next renewal,
 // a third of their lease later at most, and their holds end with ErrLost. Until then they work
 // on, beside the next holder. A hold that begins after ForceUnlock has looked is not touched.
 //

@@ -17,13 +17,13 @@ func (l *RedLock) hasOrder() bool {
 	return !slices.ContainsFunc(l.primitives(), func(p *primitive) bool { return p.spec.shared })
 }
 
-// check is part of [lineRules]: the front goes round again and again.
+// check implements [lineRules]: the front goes round again and again.
 func (*RedLock) check(context.Context, []setting, *waitQueue) error { return nil }
 
-// keep is part of [lineRules]: others are left time in any case.
+// keep implements [lineRules]: others are left time in any case.
 func (*RedLock) keep() (done func()) { return func() {} }
 
-// letOthersGo is part of [lineRules]. If this program has just had the lock, others, who ask the
+// letOthersGo implements [lineRules]. If this program has just had the lock, others, who ask the
 // servers now and then, have as much time as that was, and no more than the pause after a round that
 // they have lost.
 func (l *RedLock) letOthersGo(ctx context.Context, left any) error {
@@ -34,15 +34,15 @@ func (l *RedLock) letOthersGo(ctx context.Context, left any) error {
 	return transport.Rest(ctx, nil, min(had, transport.Jitter(l.pause)))
 }
 
-// newHold is part of [lineRules].
+// newHold implements [lineRules].
 func (l *RedLock) newHold(r *request) *compositeHold {
 	return newCompositeHold(l.Name(), len(l.members), l.need, l.memberTimeout(r))
 }
 
-// begins is part of [lineRules]: members that are missing are looked for.
+// begins implements [lineRules]: members that are missing are looked for.
 func (l *RedLock) begins(ctx context.Context, c *compositeHold, r *request, settings []setting) {
 	l.mend(ctx, c, r, settings)
 }
 
-// named is part of [lineRules]: an error says of each member how it has failed.
+// named implements [lineRules]: an error says of each member how it has failed.
 func (*RedLock) named(err error) error { return err }

@@ -126,7 +126,7 @@ func (r *registry) add(o *ownership) {
 	r.live[o.number] = o
 }
 
-// liveOf returns the ownership that has begun, and is not over, of an owner as it stands in Redis, or
+// liveOf returns the ownership that has begun, and is not over, of an owner as it is in Redis, or
 // nil.
 func (r *registry) liveOf(wire Owner) *ownership {
 	r.mu.Lock()

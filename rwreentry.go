@@ -110,9 +110,9 @@ func (r *registry) findSide(p *primitive, owner Owner) (*ownership, error) {
 	return r.newFor(p, ownedName{p.key, p.spec.side, owner}), nil
 }
 
-// Downgrade turns a write hold into a read hold, in one step: nobody else can write in
+// Downgrade turns a write hold into a read hold, in one step: no other writer gets in
 // between. The write hold is over, as after Unlock; the read hold that comes back is
-// renewed, within what is left of MaxHold, and readers who wait are let in. It is for the only
+// renewed, within what is left of MaxHold, and waiting readers get in. It is for the only
 // hold of its write side: one that has been entered again is an ErrInvalid, as is a hold of any
 // other lock, and one with [AtLeast] before that time is over.
 //

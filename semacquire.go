@@ -58,7 +58,7 @@ func (s *semAcquisition) run(ctx context.Context) error {
 	return s.client.wait(ctx, s.key, onlyLine, s, nil)
 }
 
-// attempt is part of [attempter].
+// attempt implements [attempter].
 func (s *semAcquisition) attempt(ctx context.Context, _ int) (left time.Duration, err error) {
 	left, err = s.ask(ctx)
 	s.observeAttempt(s.request.parent, s.count, err)
@@ -112,7 +112,7 @@ func (s *semAcquisition) isFirst() {
 	}
 }
 
-// pause is part of [attempter].
+// pause implements [attempter].
 func (s *semAcquisition) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
 	s.isFirst()
 	q.subscribe(s.client.notifier, s.channel, presenceChannel(s.key))

@@ -77,7 +77,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 // Release gives n permits, and wakes as many waiters as they are enough for. Nobody
 // checks that they were taken before. A semaphore that is not there is made, with n
 // permits; see [Semaphore.ReleaseIfExists]. If those who are first in line in this client want
-// just as many, they get these, for a turn ([Options.Turn]) without the server being asked. It works although ctx has ended: the time
+// just as many, they get these, for a turn ([Options.Turn]) without the server being asked. It works even if ctx has ended: the time
 // is bounded by Options.RetryBudget instead.
 //
 // The error matches one of

@@ -26,7 +26,7 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 	return &SpinLock{p}
 }
 
-// Lock acquires the lock, and waits while somebody else holds it: until ctx ends or the time
+// Lock acquires the lock, and waits while another owner holds it: until ctx ends or the time
 // of [Wait] is over; with neither, without a limit. The other options are [Lease], [MaxHold],
 // [AtLeast] and [By].
 //
@@ -44,7 +44,7 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 // and a hold that it was to enter again is not affected. While the server cannot be
 // reached, Lock goes on trying. The error matches one of
 //
-//   - ErrNotAcquired: somebody else held the lock until ctx ended or the time of Wait was over
+//   - ErrNotAcquired: another owner held the lock until ctx ended or the time of Wait was over
 //   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
 //     over, or ctx had ended before the call. If a request was sent and not answered, the
 //     error also matches ErrUnknownOutcome: the client undoes in the background what the
@@ -82,7 +82,7 @@ type spinner struct {
 	backoff Backoff
 }
 
-// pause is part of [attempter].
+// pause implements [attempter].
 func (s spinner) pause(q *waitQueue, round int, left time.Duration) time.Duration {
 	s.reportNoExpiry(left)
 	q.subscribe(nil, "")

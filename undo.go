@@ -256,8 +256,8 @@ func (u *undoer) close(ctx context.Context) {
 	})
 }
 
-// dueAt is part of [dueItem].
+// dueAt implements [dueItem].
 func (p *pendingUndo) dueAt() time.Duration { return p.due }
 
-// place is part of [dueItem].
+// place implements [dueItem].
 func (p *pendingUndo) place() *int { return &p.index }

@@ -26,7 +26,7 @@ func (o *ownership) undoLater(delay, lease time.Duration) {
 	o.client.undo.add(o, plan)
 }
 
-// undo is part of [undoable].
+// undo implements [undoable].
 func (o *ownership) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	if !o.turn.TryLock() {
 		return transport.TryLater // another command for it is under way
@@ -75,7 +75,7 @@ func (o *ownership) lastRelease() *lastRelease {
 	return &lastRelease{o.lock, o.number, o.owner(), o.protocol.releaseCall(o, 0, 0, nil), o.earlyRelease()}
 }
 
-// undo is part of [undoable]. It needs no turn: nothing is sent for the ownership any more
+// undo implements [undoable]. It needs no turn: nothing is sent for the ownership any more
 // but what finds it gone.
 func (r *lastRelease) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	c := r.lock.client

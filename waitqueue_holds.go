@@ -198,7 +198,7 @@ func (q *waitQueue) newSubscription(wanted bool, channel string) *subscription {
 	return q.sub
 }
 
-// message is part of [subscriber].
+// message implements [subscriber].
 func (q *waitQueue) message(text string) {
 	q.shard.mu.Lock()
 	if q.waitState == nil { // nobody listens any more
@@ -223,7 +223,7 @@ func (q *waitQueue) message(text string) {
 	}
 }
 
-// reconnected is part of [subscriber]. The front has to look for itself.
+// reconnected implements [subscriber]. The front has to look for itself.
 func (q *waitQueue) reconnected() {
 	q.shard.mu.Lock()
 	if q.waitState != nil {

@@ -15,11 +15,11 @@ func presenceChannel(key string) string { return "latchkey:" + transport.HashTag
 // presence is the subscription to it, which lasts as long as the one to the messages.
 type presence struct{ of *subscription }
 
-// message is part of [subscriber].
+// message implements [subscriber].
 func (presence) message(string) {}
 
-// reconnected is part of [subscriber].
+// reconnected implements [subscriber].
 func (presence) reconnected() {}
 
-// retire is part of [subscriber].
+// retire implements [subscriber].
 func (p presence) retire(time.Duration) bool { return p.of.retired.Load() }

@@ -161,7 +161,7 @@ func (q *waitQueue) doNotLinger() {
 	q.noLinger = true
 }
 
-// retire is part of [subscriber]. It drops the wait queue if it has been unused for that long, and
+// retire implements [subscriber]. It drops the wait queue if it has been unused for that long, and
 // the subscription alone if the front has not relied on it for that long.
 func (q *waitQueue) retire(linger time.Duration) bool {
 	q.shard.mu.Lock()

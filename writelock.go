@@ -76,7 +76,7 @@ func (l *WriteLock) IsLocked(ctx context.Context) (bool, error) { return l.isLoc
 // ForceUnlock ends the write hold, and read holds of the same owner, wakes waiters, and
 // reports whether there was one. While others read it does nothing, and reports false.
 //
-// The former holders are not asked. Those of this library learn of it at their next renewal,
+// ForceUnlock does not ask the former holders. Those of this library learn of it at their next renewal,
 // a third of their lease later at most, or within Options.PollCeiling if goroutines of their client are
 // in line to write, and their holds end with ErrLost. Until then they work on, beside the next
 // holder. A hold that begins after ForceUnlock has looked is not touched.
