@@ -25,7 +25,7 @@ func parseURL(rawURL string) (rueidis.ClientOption, error) {
 	u, err := url.Parse(rawURL)
 	switch {
 	case !strings.Contains(rawURL, "://"):
-		return rueidis.ClientOption{}, invalid("%q is no URL of a server; %s", redacted(rawURL), urlForm)
+		return rueidis.ClientOption{}, invalid("%q is not the URL of a server; %s", redacted(rawURL), urlForm)
 	case err != nil:
 		return rueidis.ClientOption{}, invalid("the URL of the server cannot be parsed; %s", urlForm)
 	}
@@ -97,7 +97,7 @@ func parameterFault(u *url.URL, query url.Values) string {
 	}
 	for _, name := range []string{"dial_timeout", "write_timeout"} {
 		if d, err := time.ParseDuration(query.Get(name)); query.Has(name) && (err != nil || d <= 0) {
-			return "has a " + name + " that is no positive duration such as 2s"
+			return "has a " + name + " that is not a positive duration such as 2s"
 		}
 	}
 	return ""

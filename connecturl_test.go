@@ -15,10 +15,10 @@ import (
 func TestConnect_says_what_is_wrong_with_a_URL(t *testing.T) {
 	known := "known are addr, client_name, db, dial_timeout, master_set, protocol, skip_verify, write_timeout"
 	for url, want := range map[string]string{
-		"":                                "\"\" is no URL of a server; want redis://host:port",
-		"localhost:6379":                  `"localhost:6379" is no URL of a server; want redis://host:port`,
-		"127.0.0.1:6379":                  `"127.0.0.1:6379" is no URL of a server; want redis://host:port`,
-		"user:secret@localhost":           `"?" is no URL of a server; want redis://host:port`,
+		"":                                "\"\" is not the URL of a server; want redis://host:port",
+		"localhost:6379":                  `"localhost:6379" is not the URL of a server; want redis://host:port`,
+		"127.0.0.1:6379":                  `"127.0.0.1:6379" is not the URL of a server; want redis://host:port`,
+		"user:secret@localhost":           `"?" is not the URL of a server; want redis://host:port`,
 		"http://localhost":                `the URL "http://localhost" has an unknown scheme; want redis://host:port, rediss://host:port or unix:///path`,
 		"redis://a:secret@%zz":            "the URL of the server cannot be parsed; want redis://host:port",
 		"redis://h:1,g:2":                 `the URL "redis://h:1,g:2" names several hosts; give the others as ?addr=host:port`,
@@ -32,8 +32,8 @@ func TestConnect_says_what_is_wrong_with_a_URL(t *testing.T) {
 		"redis://h?master_set=":           `the URL "redis://h?master_set=" has the parameter master_set without a value`,
 		"redis://h?skip_verify=true":      `the URL "redis://h?skip_verify=true" has skip_verify, which is for rediss://`,
 		"redis://h?protocol=4":            `the URL "redis://h?protocol=4" has a protocol that is not 2 or 3`,
-		"redis://h?dial_timeout=5":        `the URL "redis://h?dial_timeout=5" has a dial_timeout that is no positive duration such as 2s`,
-		"redis://h?write_timeout=-1s":     `the URL "redis://h?write_timeout=-1s" has a write_timeout that is no positive duration such as 2s`,
+		"redis://h?dial_timeout=5":        `the URL "redis://h?dial_timeout=5" has a dial_timeout that is not a positive duration such as 2s`,
+		"redis://h?write_timeout=-1s":     `the URL "redis://h?write_timeout=-1s" has a write_timeout that is not a positive duration such as 2s`,
 		"redis://h#x":                     `the URL "redis://h#x" has a fragment (#…); write # in a password as %23`,
 		"unix://run/redis.sock":           `the URL "unix://run/redis.sock" names no socket; want unix:///path/of/socket`,
 	} {

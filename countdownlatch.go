@@ -104,7 +104,7 @@ func (l *CountDownLatch) CountDownN(ctx context.Context, n int) (left int, err e
 // number of counts left. In all else it is like CountDown.
 func (l *CountDownLatch) CountDownAs(ctx context.Context, participant string) (left int, err error) {
 	if n := len(participant); n == 0 || n > MaxNameLength || !utf8.ValidString(participant) {
-		return 0, fail("count down", l.name, l.invalid, invalid("%q is no name of a participant", participant))
+		return 0, fail("count down", l.name, l.invalid, invalid("%q cannot be the name of a participant", participant))
 	}
 	return l.countDown(ctx, "count down", 1, participant)
 }
@@ -237,7 +237,7 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) erro
 
 func checkDown(n int) error {
 	if n < 1 || n > maxCount {
-		return invalid("%d is no number to count", n)
+		return invalid("%d cannot be counted", n)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ var (
 	noticeSubscribe = notice{slog.LevelWarn,
 		"latchkey: the server refuses a subscription, waiters poll", "channel", standingPeriod}
 	noticeBeat = notice{slog.LevelWarn,
-		"latchkey: the server refuses the channel by which a deaf connection is noticed", "channel", standingPeriod}
+		"latchkey: the server refuses the channel by which a silent subscription is noticed", "channel", standingPeriod}
 	noticeNoExpiry = notice{slog.LevelWarn,
 		"latchkey: the key has no expiry, so it is damaged or no lock of ours; waiting all the same", "key", standingPeriod}
 	noticeTrouble = notice{slog.LevelWarn,

@@ -20,7 +20,7 @@ const (
 )
 
 var (
-	errNothingHeard = errors.New("latchkey: the subscription connection hears nothing")
+	errNothingHeard = errors.New("latchkey: the subscription gets no messages")
 	errLink         = errors.New("latchkey: the subscription connection broke")
 )
 

@@ -146,5 +146,5 @@ func ttlText(d time.Duration) (string, error) {
 	if d == NoExpiry {
 		return "", nil
 	}
-	return strconv.FormatInt(millis(d), 10), checkLease("the time to live", d)
+	return strconv.FormatInt(millis(d), 10), checkLease("the TTL", d)
 }

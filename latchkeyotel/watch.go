@@ -37,7 +37,7 @@ func (o *Observer) Watch(objects ...Object) (metric.Registration, error) {
 	looks := make([]look, len(objects))
 	for i, object := range objects {
 		if looks[i] = gauges.lookAt(object); looks[i] == nil {
-			return nil, fmt.Errorf("latchkeyotel: a %T cannot be watched: it is no fair lock, semaphore or latch", object)
+			return nil, fmt.Errorf("latchkeyotel: a %T cannot be watched: it is not a fair lock, a semaphore or a latch", object)
 		}
 	}
 	collect := func(ctx context.Context, to metric.Observer) error {

@@ -195,7 +195,7 @@ func TestInspectAndUnlockOfForeignData(t *testing.T) {
 	require.NoError(t, err)
 
 	for name, what := range map[string]string{
-		"text": "a string that is no token of a lock", "number": "a number (a semaphore, a latch or a counter)",
+		"text": "a string that is not the token of a lock", "number": "a number (a semaphore, a latch or a counter)",
 		"record": "a hash without any lock owner", "pool": "a semaphore", "ready": "a latch",
 	} {
 		got := latchkeyCLI(t, server, "inspect", name)
