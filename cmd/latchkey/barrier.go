@@ -24,7 +24,7 @@ func barrierWaitCommand() *cli.Command {
 		Name:  "wait",
 		Usage: "wait until N programs wait",
 		Description: `Waits until as many programs as the barrier has parties wait at it; then all of them
-go on, and the barrier can be used again. With --json the last line says which
+go on, and the barrier is as good as new. With --json the last line says which
 generation it was, and the place of this program, from 0: the last one may do what
 one has to do for all.
 
@@ -34,7 +34,7 @@ was reset; 128+n when signal n ended the wait; 69 when the server cannot be reac
 64 for a mistake on the command line, or a barrier of another number of parties.`,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "parties", Usage: "how many wait for each other, `N`", Required: true},
-			&cli.DurationFlag{Name: "wait", Aliases: []string{"timeout"}, Usage: "give up after `TIME` with exit code 75", DefaultText: "wait forever"},
+			&cli.DurationFlag{Name: "wait", Aliases: []string{"timeout"}, Usage: "give up after `TIME` with exit code 75", DefaultText: "wait for ever"},
 			jsonFlag(),
 		},
 		Action: barrierWait,
@@ -148,7 +148,7 @@ func barrierResetCommand() *cli.Command {
 		Name:  "reset",
 		Usage: "end the wait of those who wait at a barrier",
 		Description: `They are told that the barrier was broken, with exit code 76. Also has it forget how
-many parties it has. One at which nobody waits is not an error: exit code 0.`,
+many parties it has. One at which nobody waits is no error: exit code 0.`,
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			name, err := oneName(cmd)
 			if err != nil {

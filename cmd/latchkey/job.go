@@ -39,7 +39,7 @@ type job struct {
 // jobFlags are those that all commands have which run a command.
 func jobFlags(thing string) []cli.Flag {
 	return append([]cli.Flag{
-		&cli.DurationFlag{Name: "wait", Usage: "give up after `TIME` with exit code 75", DefaultText: "wait forever"},
+		&cli.DurationFlag{Name: "wait", Usage: "give up after `TIME` with exit code 75", DefaultText: "wait for ever"},
 		&cli.BoolFlag{Name: "no-wait", Usage: "try once: the same as --wait 0s"},
 	}, guardFlags(thing)...)
 }

@@ -39,7 +39,7 @@ func latchSetCommand() *cli.Command {
 line on standard error says so; the exit code is 0 all the same, so that each of
 several programs may begin with it.
 
-With --ttl the latch goes when the time is over. A program that waits for it is told
+With --ttl the latch goes when the time is over. Who waits for it then is told
 that it is gone, with exit code 76.`,
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: "ttl", Usage: "`TIME` for which the latch stays", DefaultText: "until it is deleted"},
@@ -118,7 +118,7 @@ func latchDown(ctx context.Context, cmd *cli.Command) error {
 func latchWaitCommand() *cli.Command {
 	return subcommand(&cli.Command{
 		Name:  "wait",
-		Usage: "wait until a latch is open, in scripts that start something",
+		Usage: "wait until a latch is open: a gate for scripts that start something",
 		Description: `Waits until the latch has been counted down, and until it has been set, if nobody
 has done that yet. It goes on at once if the latch was opened before.
 
@@ -126,7 +126,7 @@ Exit code: 0 when the latch is open; 75 when it was not in time; 76 when it was
 deleted or its time was over before it opened; 128+n when signal n ended the
 wait; 69 when the server cannot be reached; 64 for a mistake on the command line.`,
 		Flags: []cli.Flag{
-			&cli.DurationFlag{Name: "wait", Usage: "give up after `TIME` with exit code 75; 0s only looks", DefaultText: "wait forever"},
+			&cli.DurationFlag{Name: "wait", Usage: "give up after `TIME` with exit code 75; 0s only looks", DefaultText: "wait for ever"},
 		},
 		Action: latchWait,
 	})
@@ -161,8 +161,8 @@ func latchWait(ctx context.Context, cmd *cli.Command) error {
 	})
 }
 
-// awaited gives the end of a wait its exit code. A call that only looks does not wait for
-// a latch that is not set, but gets the same answer as one that waited for a moment.
+// awaited gives the end of a wait its exit code. Who only looks does not wait for
+// one that is not set, but is told the same as who did for a moment.
 func awaited(err error, name string, limit time.Duration, onlyLooks bool) error {
 	busy, notSet := errors.Is(err, latchkey.ErrNotAcquired), errors.Is(err, latchkey.ErrNotSet)
 	switch {
@@ -198,8 +198,8 @@ func latchDeleteCommand() *cli.Command {
 	return subcommand(&cli.Command{
 		Name:  "delete",
 		Usage: "remove a latch, open or closed",
-		Description: `A program that waits for it ends with exit code 76; one that comes later
-waits for it to be set again. One that was not there is not an error: exit code 0.`,
+		Description: `Who waits for it is told that it is gone, with exit code 76; whoever comes later
+waits for it to be set again. One that was not there is no error: exit code 0.`,
 		Flags:  []cli.Flag{jsonFlag()},
 		Action: latchDelete,
 	})

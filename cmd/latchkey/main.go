@@ -97,8 +97,8 @@ func app(args []string) *cli.Command {
 	}
 }
 
-// withoutCommand explains the program if no command is given, and names the
-// mistake if the command does not exist.
+// withoutCommand explains the program to who gave no command, and names the
+// mistake of who gave one that does not exist.
 func withoutCommand(_ context.Context, cmd *cli.Command) error {
 	if cmd.Args().Present() {
 		return usageError("unknown command %q; see latchkey --help", cmd.Args().First())

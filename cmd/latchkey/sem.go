@@ -147,7 +147,7 @@ func nameAndNumber(cmd *cli.Command) (string, int, error) {
 	}
 	number, err := strconv.Atoi(cmd.Args().Get(1))
 	if err != nil {
-		return "", 0, usageError("%q is not a number; see %s --help", cmd.Args().Get(1), cmd.FullName())
+		return "", 0, usageError("%q is no number; see %s --help", cmd.Args().Get(1), cmd.FullName())
 	}
 	return cmd.Args().First(), number, nil
 }

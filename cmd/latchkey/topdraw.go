@@ -9,7 +9,7 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// topChrome is how many lines of the screen are not rows: title, totals, head and foot.
+// topChrome is how many lines of the screen are no rows: title, totals, head and foot.
 const topChrome = 4
 
 var (

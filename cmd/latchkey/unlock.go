@@ -12,13 +12,13 @@ import (
 func unlockCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "unlock",
-		Usage:     "take a lock away from its holder",
+		Usage:     "take a lock away from whoever holds it",
 		ArgsUsage: "NAME",
 		Description: "Its holders are not asked. Those that use this library learn of it at their next\n" +
 			"renewal, within a third of their lease; until then they may go on working as if\n" +
 			"they held it. Use it when a holder is known to be gone and its lease is long.\n" +
-			"A lock that was free already is not an error: exit code 0.\n\n" +
-			"Any other key stays as it is: exit code 70. A mutex is a string in Redis, and\n" +
+			"A lock that was free already is no error: exit code 0.\n\n" +
+			"What is no lock stays as it is: exit code 70. A mutex is a string in Redis, and\n" +
 			"data of an application can look the same, so --kind mutex is needed to remove one.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "yes, from under its holders"},

@@ -17,11 +17,11 @@ func waitersCommand() *cli.Command {
 		ArgsUsage: "NAME",
 		Description: wrapped(`Lists the owners in the queues of a lock, in their order, or the parties at a
 barrier, at most 1000. In the queue of a fair lock stands each waiter; in that of
-another lock stands each client of this library once, for all its goroutines. Programs that wait for a semaphore, a latch, or to read, and those in
-Redisson that wait for a lock that is not fair, stand in no queue, but listen for a
-message: the last line counts them.
+another lock stands each client of this library once, for all its goroutines. Who waits for a semaphore, a latch, or to read, and who waits in
+Redisson for a lock that is not fair, stands in no queue, but listens for a
+message: it is counted in the last line.
 
-Reads only. A lock for which nobody waits is not an error: exit code 0.`),
+Reads only. A lock for which nobody waits is no error: exit code 0.`),
 		Flags:        []cli.Flag{jsonFlag()},
 		OnUsageError: onUsageError,
 		Action:       waiters,
