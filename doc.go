@@ -51,6 +51,10 @@
 //
 // # Leaders
 //
-// An [Election] has one of many candidates lead for as long as it lives, under such a token, and tells
-// everybody who it is.
+// In an [Election] one of many candidates leads for as long as it lives, under such a token, and
+// every process can find it.
+//
+// # Guides
+//
+// docs/README.md lists pages to start with, how-to guides, and the reasons behind the guarantees.
 package latchkey
