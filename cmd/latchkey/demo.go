@@ -32,15 +32,18 @@ the exit code is 1 if one of the proofs fails. It all takes half a minute.
 Nothing needs to be installed: without --redis and LATCHKEY_REDIS the demo brings
 its own server. On yours it uses keys with "latchkey-demo:" in their names and
 removes them at the end, but for small notes of the library that expire within
-20 minutes.`,
+20 minutes.
+
+  latchkey demo
+  latchkey --redis redis://localhost:6379 demo --workers 3 --for 5s`,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "workers", Usage: "`NUMBER` of workers, besides those that die", Value: 5},
-			&cli.DurationFlag{Name: "for", Usage: "`TIME` that the workers share the lock, and again the pool", Value: 10 * time.Second},
-			&cli.DurationFlag{Name: "lease", Usage: "lease of the workers that die", Value: 2 * time.Second},
+			&cli.IntFlag{Name: "workers", Usage: "`NUMBER` of workers, besides those that die", Value: 5, Validator: between(2, 50)},
+			&cli.DurationFlag{Name: "for", Usage: "`TIME` of the second act, and again of the third", Value: 10 * time.Second,
+				Validator: atLeast(time.Second)},
+			&cli.DurationFlag{Name: "lease", Usage: "lease of the workers that die", Value: 2 * time.Second,
+				Validator: atLeast(100 * time.Millisecond)},
 		},
-		HideHelpCommand: true,
-		OnUsageError:    onUsageError,
-		Action:          demoAction,
+		Action: demoAction,
 	}
 }
 
@@ -105,13 +108,8 @@ func stageFrom(cmd *cli.Command) (*stage, error) {
 		lease:    cmd.Duration("lease"),
 		options:  latchkey.Options{Logger: logger(cmd)},
 	}
-	switch {
-	case cmd.Args().Present():
+	if cmd.Args().Present() {
 		return nil, usageError("demo takes no arguments")
-	case s.workers < 2 || s.workers > 50:
-		return nil, usageError("--workers must be between 2 and 50")
-	case s.duration < time.Second || s.lease < 100*time.Millisecond:
-		return nil, usageError("--for must be at least 1s and --lease at least 100ms")
 	}
 	return s, nil
 }

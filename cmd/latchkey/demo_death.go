@@ -28,10 +28,9 @@ const (
 // own, because nothing else dies as thoroughly.
 func victimCommand() *cli.Command {
 	return &cli.Command{
-		Name:            "demo-victim",
-		Usage:           "part of the demo",
-		Hidden:          true,
-		HideHelpCommand: true,
+		Name:   "demo-victim",
+		Usage:  "part of the demo",
+		Hidden: true,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "lock"},
 			&cli.StringFlag{Name: "pool"},

@@ -35,13 +35,16 @@ WAITERS  how many wait: owners in queues, or clients that listen, which they do
 kinds    lock: re-entrant, fenced, spin or fair; mutex?: maybe data of an
          application; number?: a semaphore, a latch or a counter
 
-A walk that finds nothing is no error: exit code 0.`,
+A walk that finds nothing is no error: exit code 0.
+
+  latchkey ls orders:
+  latchkey ls --match 'orders:*:eu' --json`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "match", Usage: "those that match a `PATTERN` with *, ? and [a-z], in place of a prefix"},
+			prefixFlag(),
+			matchFlag(),
 			jsonFlag(),
 		},
-		OnUsageError: onUsageError,
-		Action:       ls,
+		Action: ls,
 	}
 }
 
@@ -50,30 +53,41 @@ func ls(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	return interruptibly(ctx, func(ctx context.Context) error {
-		return query(ctx, cmd, func(client *latchkey.Client) error {
-			found, err := allObjects(ctx, client, pattern)
-			if err != nil {
-				return libraryError(err)
-			}
-			if cmd.Bool("json") {
-				return writeObjects(cmd.Root().Writer, found)
-			}
-			return writeTable(cmd.Root().Writer, found, terminalWidth(cmd.Root().Writer))
-		})
+	return atServer(ctx, cmd, func(ctx context.Context, client *latchkey.Client) error {
+		found, err := allObjects(ctx, client, pattern)
+		if err != nil {
+			return libraryError(err)
+		}
+		if cmd.Bool("json") {
+			return writeObjects(cmd.Root().Writer, found)
+		}
+		return writeTable(cmd.Root().Writer, found, terminalWidth(cmd.Root().Writer))
 	})
 }
 
-// patternOf is what the names are to match, by the flag or the argument.
+func prefixFlag() cli.Flag {
+	return &cli.StringFlag{Name: "prefix", Usage: "the same as the argument `PREFIX`"}
+}
+
+func matchFlag() cli.Flag {
+	return &cli.StringFlag{Name: "match", Usage: "names that match a `PATTERN` with *, ? and [a-z]"}
+}
+
+// patternOf is what the names are to match, by a flag or the argument.
 func patternOf(cmd *cli.Command) (string, error) {
-	match := cmd.String("match")
+	match, prefix, args := cmd.String("match"), cmd.String("prefix"), cmd.Args().Slice()
+	if prefix != "" {
+		args = append(args, prefix)
+	}
 	switch {
-	case cmd.Args().Len() > 1, cmd.Args().Len() == 1 && match != "":
+	case len(args) > 1, len(args) == 1 && match != "":
 		return "", usageError("%s takes one PREFIX or --match; see %s --help", cmd.Name, cmd.FullName())
 	case match != "":
 		return match, nil
+	case len(args) == 0:
+		return "*", nil
 	}
-	return latchkey.QuotePattern(cmd.Args().First()) + "*", nil
+	return latchkey.QuotePattern(args[0]) + "*", nil
 }
 
 // allObjects are all that match, each once, in the order of their names.
