@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"regexp"
 	"strings"
@@ -136,41 +137,33 @@ func helpCommand() *cli.Command {
 		Description: `Writes what the command writes with --help.
 
   latchkey help sem run`,
-		ShellComplete: func(ctx context.Context, cmd *cli.Command) {
-			cli.DefaultCompleteWithFlags(ctx, helped(cmd))
-		},
 		Action: func(ctx context.Context, cmd *cli.Command) error {
-			group := cmd.Lineage()[1]
-			words := cmd.Args().Slice()
-			if len(words) == 0 && group == cmd.Root() {
+			group, rest := descend(cmd.Lineage()[1], cmd.Args().Slice())
+			switch {
+			case len(rest) > 0:
+				return unknownCommand(group, rest[0])
+			case len(group.Lineage()) == 1:
 				return cli.ShowRootCommandHelp(group)
 			}
-			if len(words) == 0 {
-				return cli.ShowSubcommandHelp(group)
+			return cli.ShowCommandHelp(ctx, group.Lineage()[1], group.Name)
+		},
+		ShellComplete: func(_ context.Context, cmd *cli.Command) {
+			group, _ := descend(cmd.Lineage()[1], cmd.Args().Slice())
+			for _, next := range group.VisibleCommands() {
+				_, _ = fmt.Fprintf(cmd.Root().Writer, "%s:%s\n", next.Name, next.Usage)
 			}
-			for _, word := range words[:len(words)-1] {
-				next := group.Command(word)
-				if next == nil || len(next.Commands) == 0 {
-					return unknownCommand(group, word)
-				}
-				group = next
-			}
-			last := words[len(words)-1]
-			if group.Command(last) == nil {
-				return unknownCommand(group, last)
-			}
-			return cli.ShowCommandHelp(ctx, group, last)
 		},
 	}
 }
 
-// helped is the group of commands that the arguments of help have come to.
-func helped(cmd *cli.Command) *cli.Command {
-	group := cmd.Lineage()[1]
-	for _, word := range cmd.Args().Slice() {
-		if next := group.Command(word); next != nil {
-			group = next
+// descend goes down the commands that words name, and returns the words that name none.
+func descend(cmd *cli.Command, words []string) (*cli.Command, []string) {
+	for i, word := range words {
+		next := cmd.Command(word)
+		if next == nil {
+			return cmd, words[i:]
 		}
+		cmd = next
 	}
-	return group
+	return cmd, nil
 }

@@ -100,6 +100,7 @@ func app(args []string) *cli.Command {
 			latchCommand(),
 			barrierCommand(),
 			versionCommand(),
+			helpCommand(),
 		},
 	}
 	_ = root.Walk(complete)
@@ -134,7 +135,11 @@ func complete(cmd *cli.Command) error {
 		cmd.HideHelpCommand = true // an argument may be help
 		return nil
 	}
-	cmd.Commands = append(cmd.Commands, helpCommand())
+	if cmd.Command("help") == nil {
+		help := helpCommand()
+		help.Hidden = true // latchkey help does the same
+		cmd.Commands = append(cmd.Commands, help)
+	}
 	cmd.Action = func(_ context.Context, cmd *cli.Command) error {
 		switch {
 		case cmd.Args().Present():
