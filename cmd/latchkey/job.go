@@ -247,7 +247,7 @@ func (j job) perform(g guard, signals *signals) (ending, error) {
 		p.endGroup(j.grace)
 	}
 	released := release(g)
-	err = j.verdict(p.code(), end.lost, released)
+	err = j.verdict(p.code, end.lost, released)
 	end.lost = end.lost || errors.Is(released, latchkey.ErrNotHeld)
 	return end, err
 }
@@ -256,7 +256,13 @@ func (j job) perform(g guard, signals *signals) (ending, error) {
 // lost before.
 func (j job) supervise(p *process, g guard, inbox <-chan os.Signal) (end ending) {
 	var graceOver <-chan time.Time
-	loss := g.Lost()
+	loss, askedToStop := g.Lost(), false
+	lose := func() {
+		loss, end.lost = nil, true
+		j.say("%s is lost, ending the command", j.thing)
+		p.pass(syscall.SIGTERM)
+		graceOver = time.After(j.grace)
+	}
 	for {
 		select {
 		case <-p.ended:
@@ -264,11 +270,19 @@ func (j job) supervise(p *process, g guard, inbox <-chan os.Signal) (end ending)
 		case sig := <-inbox:
 			end.told = end.told || ends(sig)
 			p.pass(sig)
+		case sig := <-p.stops.asked:
+			askedToStop = true
+			p.pass(sig)
+		case reason := <-p.stops.seen:
+			if p.stopWith(reason, askedToStop) {
+				if !end.lost && g.Err() != nil { // while nobody could look
+					lose()
+				}
+				p.goOn()
+			}
+			askedToStop = false
 		case <-loss:
-			loss, end.lost = nil, true
-			j.say("%s is lost, ending the command", j.thing)
-			p.pass(syscall.SIGTERM)
-			graceOver = time.After(j.grace)
+			lose()
 		case <-graceOver:
 			graceOver = nil
 			p.kill()
