@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -96,7 +96,15 @@ func demoAction(ctx context.Context, cmd *cli.Command) error {
 	}
 	defer closeServer()
 
-	return interruptibly(ctx, s.perform)
+	defer onContinue(s.screen.continued)()
+	return interruptibly(ctx, func(ctx context.Context) error {
+		err := s.perform(ctx)
+		var exit *exitError
+		if errors.As(err, &exit) && exit.code == exitProofFailed && s.screen.stopped.Load() {
+			return errStopped
+		}
+		return err
+	})
 }
 
 func stageFrom(cmd *cli.Command) (*stage, error) {
@@ -166,7 +174,8 @@ func rawClient(url string) (rueidis.Client, error) {
 func (s *stage) perform(ctx context.Context) error {
 	var proofs []*proof
 	for i, act := range acts {
-		s.screen.say("\n%d. %s", i+1, act.title)
+		s.screen.say("")
+		s.screen.sayIn(bold, "", "%d. %s", i+1, act.title)
 		proof, err := act.play(ctx, s)
 		if err != nil {
 			return err
@@ -182,17 +191,41 @@ func (s *stage) conclude(proofs []*proof) error {
 	code := 0
 	s.screen.say("")
 	for _, proof := range proofs {
-		s.screen.say("%s", proof)
+		as := good
 		if !proof.holds {
-			code = exitProofFailed
+			code, as = exitProofFailed, bad
 		}
+		s.screen.sayIn(as, "", "%s", proof)
+	}
+	if code == 0 {
+		s.screen.say("")
+		s.screen.say("%s", nextSteps)
 	}
 	return silently(code)
 }
 
-// explain says what an act is about, a line for each sentence.
-func (s *stage) explain(lines ...string) {
-	s.screen.say("   %s\n", strings.Join(lines, "\n   "))
+// nextSteps are what to do after the demo.
+const nextSteps = `What next:
+
+  latchkey run --lock NAME -- CMD         lock a command
+  latchkey top                            see what is locked
+  latchkey help                           see all commands
+  go get github.com/latchkey-go/latchkey  lock in Go`
+
+// errStopped is for a demo that was stopped, as by Ctrl-Z: leases ran out meanwhile.
+var errStopped = exitWith(exitSoftware, "the demo was stopped while it ran, so it proves nothing; run it again")
+
+// explain says what an act is about, a paragraph for each sentence.
+func (s *stage) explain(sentences ...string) {
+	for _, sentence := range sentences {
+		s.tell("%s", sentence)
+	}
+	s.screen.say("")
+}
+
+// tell says what happens in an act.
+func (s *stage) tell(format string, args ...any) {
+	s.screen.sayIn("", margin, format, args...)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.2fs", d.Seconds()) }

@@ -115,12 +115,12 @@ func (l *startLine) report(ctx context.Context, latch *latchkey.CountDownLatch, 
 	waiting := l.stage.workers - int(l.passed.Load()) // before they are told
 	left, err := latch.CountDownAs(ctx, fmt.Sprintf("preparation %d", step))
 	if errors.Is(err, latchkey.ErrNotSet) || errors.Is(err, latchkey.ErrGone) {
-		return exitWith(exitProofFailed, "PROOF FAILED: %w", err)
+		return exitWith(exitProofFailed, "PROOF FAILED: %w", plainError{err})
 	}
 	if err != nil {
 		return libraryError(err)
 	}
-	l.stage.screen.say("   preparation %d is reported, %d to go; %d workers wait", step, left, waiting)
+	l.stage.tell("preparation %d is reported, %d to go; %d workers wait", step, left, waiting)
 	return nil
 }
 

@@ -53,7 +53,7 @@ func provePool(c *crew, death *accident) *proof {
 	jobs, most, permits := c.turns(), c.gauge.peak(), death.prize.room
 	return &proof{
 		holds: jobs > 0 && most == permits && len(c.workers) > permits && death.back,
-		text: fmt.Sprintf("%d jobs by %d workers with %d permits, at most %d inside at any time, %s",
-			jobs, len(c.workers), permits, most, death.outcome()),
+		text: fmt.Sprintf("%d jobs with %d permits, never more than %d inside, %s",
+			jobs, permits, most, death.outcome()),
 	}
 }

@@ -115,3 +115,20 @@ func stopGroup() {
 	case <-time.After(stopPatience):
 	}
 }
+
+// onContinue calls f whenever this program goes on after it was stopped, until the function that it returns is called.
+func onContinue(f func()) (release func()) {
+	continued, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(continued, syscall.SIGCONT)
+	go func() {
+		for {
+			select {
+			case <-continued:
+				f()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { signal.Stop(continued); close(done) }
+}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/rivo/uniseg"
 	"github.com/urfave/cli/v3"
-	"golang.org/x/term"
 
 	"github.com/latchkey-go/latchkey"
 )
@@ -186,18 +184,6 @@ func narrow(widths []int, width int) {
 			excess -= less
 		}
 	}
-}
-
-// terminalWidth is how many columns the terminal has, 0 if it is none.
-func terminalWidth(out io.Writer) int {
-	if !isTerminal(out) {
-		return 0
-	}
-	width, _, err := term.GetSize(int(out.(*os.File).Fd()))
-	if err != nil {
-		return 0
-	}
-	return width
 }
 
 // fit makes a text exactly as wide as a column, with … for what does not fit.

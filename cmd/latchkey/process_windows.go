@@ -57,3 +57,7 @@ func (s stops) release() {}
 func (p *process) stopWith(syscall.Signal, bool) bool { return false }
 
 func (p *process) goOn() {}
+
+func stopGroup() {}
+
+func onContinue(func()) func() { return func() {} }
