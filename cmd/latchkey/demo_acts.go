@@ -61,7 +61,7 @@ func prove(ctx context.Context, a *arena, c *crew, death *accident) (*proof, err
 	turns, most := c.turns(), c.gauge.peak()
 	return &proof{
 		holds: value == turns && turns > 0 && most == 1 && death.back,
-		text: fmt.Sprintf("counter %d %s %d increments, never more than %d inside, %s",
+		text: fmt.Sprintf("counter %d %s %d increments, at most %d inside, %s",
 			value, sign(value, turns), turns, most, death.outcome()),
 	}, nil
 }

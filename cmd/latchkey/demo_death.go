@@ -202,7 +202,7 @@ func (a *accident) outcome() string {
 	if !a.back {
 		return a.prize.kind + " not back after a death"
 	}
-	return fmt.Sprintf("%s back %s after a death", a.prize.kind, seconds(a.after))
+	return fmt.Sprintf("%s back in %s", a.prize.kind, seconds(a.after))
 }
 
 func (a *accident) rows(c *crew) []string {

@@ -47,7 +47,7 @@ func TestRunStopsAndGoesOnWithItsCommand(t *testing.T) {
 		p.enter(fmt.Sprintf("echo shell $((%d+1))", i), fmt.Sprintf("\nshell %d", i+1))
 		assert.True(t, isLocked(t, server, "orders"))
 		p.keys("C-l")
-		p.enter("fg", "latchkey run")
+		p.enter("fg", "run --lock")
 		p.enter(word, "\ngot "+word)
 	}
 	p.enter(`echo "code $?"`, "code 0")
@@ -75,11 +75,11 @@ func TestRunFromTheBackground(t *testing.T) {
 	eventually(t, "it has the lock", func() bool { return isLocked(t, server, "orders") })
 	eventually(t, "it is stopped", func() bool {
 		p.keys("C-l")
-		p.enter("jobs", "latchkey run")
+		p.enter("jobs", "run --lock")
 		return strings.Contains(strings.Join(p.lines(), "\n"), "Stopped")
 	})
 	p.keys("C-l")
-	p.enter("fg", "cat")
+	p.enter("fg", "-- cat")
 	p.enter("some text", "\nsome text\nsome text")
 	p.keys("C-c")
 	p.enter(`echo "code $?"`, "code 130")
@@ -89,9 +89,13 @@ func TestRunFromTheBackground(t *testing.T) {
 func TestRunIsToldToStop(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	p := inShell(t, 100, server)
-	p.enter(`"$LATCHKEY" run --lock orders -- sh -c 'echo ready; while sleep 0.1; do echo; done >ticks' &`, "\nready")
-	p.enter(`cd "$(mktemp -d)"; kill -TSTP $!; wait -f $! 2>&1; jobs`, "Stopped")
-	p.enter("kill -CONT $!; sleep 0.3; kill $!; wait $!; echo \"code $?\"", "code 143")
+	p.enter(`"$LATCHKEY" run --lock orders -- sh -c 'echo re"ad"y; sleep 600' &`, "ready")
+	p.enter("kill -TSTP $!")
+	eventually(t, "it is stopped", func() bool {
+		p.enter("jobs", "run --lock")
+		return strings.Contains(strings.Join(p.lines(), "\n"), "Stopped")
+	})
+	p.enter("kill -CONT $!; kill $!; wait $!; echo \"code $?\"", "code 143")
 	assert.False(t, isLocked(t, server, "orders"))
 }
 
@@ -108,6 +112,7 @@ func TestTopStopsAndGoesOn(t *testing.T) {
 	p.enter("fg", "HELD BY", "1 objects, 1 locked", "q quit")
 	assert.NotContains(t, strings.Join(p.lines(), "\n"), "shell 42")
 	p.keys("q")
+	p.await("shell 42")
 	p.enter(`echo "code $?"`, "code 0")
 }
 

@@ -34,7 +34,12 @@ func onScreen(t *testing.T, width int, url, line string) *pane {
 	p := &pane{t, filepath.Join(t.TempDir(), "tmux")}
 	shell := fmt.Sprintf("export LATCHKEY='%s' %s='%s' GORACE=atexit_sleep_ms=0; %s; echo \"code $?\"; sleep 60", binary, urlEnv, url, line)
 	p.tmux("-f", "/dev/null", "new-session", "-d", "-x", strconv.Itoa(width), "-y", "24", shell)
-	t.Cleanup(func() { _ = exec.Command("tmux", "-S", p.socket, "kill-server").Run() })
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(p.tmux("capture-pane", "-p"))
+		}
+		_ = exec.Command("tmux", "-S", p.socket, "kill-server").Run()
+	})
 	return p
 }
 
