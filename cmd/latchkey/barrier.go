@@ -12,7 +12,9 @@ import (
 )
 
 func barrierCommand() *cli.Command {
-	return group("barrier", "let programs wait for each other",
+	return group("barrier", "let programs wait for each other", `Each program that has come to a point waits until all others are there too.
+
+  ./load && latchkey barrier wait loaded --parties 4 && ./compute`,
 		barrierWaitCommand(),
 		barrierInspectCommand(),
 		barrierResetCommand(),
@@ -20,9 +22,12 @@ func barrierCommand() *cli.Command {
 }
 
 func barrierWaitCommand() *cli.Command {
-	return subcommand(&cli.Command{
-		Name:  "wait",
-		Usage: "wait until N programs wait",
+	timeout := waitFlag("give up after `TIME`, exit code 75", time.Millisecond)
+	timeout.Aliases = []string{"timeout"}
+	return &cli.Command{
+		Name:      "wait",
+		Usage:     "wait until N programs wait",
+		ArgsUsage: "NAME",
 		Description: `Waits until as many programs as the barrier has parties wait at it; then all of them
 go on, and the barrier is as good as new. With --json the last line says which
 generation it was, and the place of this program, from 0: the last one may do what
@@ -31,14 +36,16 @@ one has to do for all.
 Exit code: 0 when all have arrived; 75 when they had not in time, which ends the
 wait of the others with 76; 76 when another one gave up or crashed, or the barrier
 was reset; 128+n when signal n ended the wait; 69 when the server cannot be reached;
-64 for a mistake on the command line, or a barrier of another number of parties.`,
+64 for a mistake on the command line, or a barrier of another number of parties.
+
+  latchkey barrier wait loaded --parties 4 --wait 60s`,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "parties", Usage: "how many wait for each other, `N`", Required: true},
-			&cli.DurationFlag{Name: "wait", Aliases: []string{"timeout"}, Usage: "give up after `TIME` with exit code 75", DefaultText: "wait for ever"},
+			&cli.IntFlag{Name: "parties", Usage: "how many wait for each other, `N`", Required: true, Validator: atLeast(1)},
+			timeout,
 			jsonFlag(),
 		},
-		Action: barrierWait,
-	})
+		Action: atName(barrierWait),
+	}
 }
 
 // arrivalReply is what barrier wait --json prints.
@@ -49,28 +56,20 @@ type arrivalReply struct {
 	Parties    int    `json:"parties"`
 }
 
-func barrierWait(ctx context.Context, cmd *cli.Command) error {
-	name, err := oneName(cmd)
-	if err != nil {
-		return err
-	}
+func barrierWait(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
 	var options []latchkey.BarrierOption
 	limit := cmd.Duration("wait")
 	if cmd.IsSet("wait") {
 		options = append(options, latchkey.Wait(limit))
 	}
-	return interruptibly(ctx, func(ctx context.Context) error {
-		return query(ctx, cmd, func(client *latchkey.Client) error {
-			a, err := client.NewBarrier(name, cmd.Int("parties")).Await(ctx, options...)
-			if err != nil {
-				return notTogether(err, name, limit)
-			}
-			if cmd.Bool("json") {
-				return writeJSON(cmd.Root().Writer, arrivalReply{Name: name, Generation: a.Generation, Index: a.Index, Parties: a.Parties})
-			}
-			return nil
-		})
-	})
+	a, err := client.NewBarrier(name, cmd.Int("parties")).Await(ctx, options...)
+	if err != nil {
+		return notTogether(err, name, limit)
+	}
+	if cmd.Bool("json") {
+		return writeJSON(cmd.Root().Writer, arrivalReply{Name: name, Generation: a.Generation, Index: a.Index, Parties: a.Parties})
+	}
+	return nil
 }
 
 // notTogether gives the end of a wait its exit code.
@@ -96,31 +95,28 @@ type partyReply struct {
 }
 
 func barrierInspectCommand() *cli.Command {
-	return subcommand(&cli.Command{
-		Name:        "inspect",
-		Usage:       "show who waits at a barrier",
-		Description: "Reads only. A barrier at which nobody waits is an answer and no error: exit code 0.",
-		Flags:       []cli.Flag{jsonFlag()},
-		Action:      barrierInspect,
-	})
+	return &cli.Command{
+		Name:      "inspect",
+		Usage:     "show who waits at a barrier",
+		ArgsUsage: "NAME",
+		Description: `Reads only. A barrier at which nobody waits is an answer and no error: exit code 0.
+
+  latchkey barrier inspect loaded`,
+		Flags:  []cli.Flag{jsonFlag()},
+		Action: atName(barrierInspect),
+	}
 }
 
-func barrierInspect(ctx context.Context, cmd *cli.Command) error {
-	name, err := oneName(cmd)
+func barrierInspect(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
+	s, err := client.NewBarrier(name, 1).State(ctx)
 	if err != nil {
-		return err
+		return libraryError(err)
 	}
-	return query(ctx, cmd, func(client *latchkey.Client) error {
-		s, err := client.NewBarrier(name, 1).State(ctx)
-		if err != nil {
-			return libraryError(err)
-		}
-		reply := barrierReply{Name: name, Generation: s.Generation, Parties: s.Parties, Waiting: s.Waiting, Who: []partyReply{}}
-		for _, p := range s.Who {
-			reply.Who = append(reply.Who, partyReply{p.Owner, p.Lease.Milliseconds()})
-		}
-		return writeBarrier(cmd, reply)
-	})
+	reply := barrierReply{Name: name, Generation: s.Generation, Parties: s.Parties, Waiting: s.Waiting, Who: []partyReply{}}
+	for _, p := range s.Who {
+		reply.Who = append(reply.Who, partyReply{p.Owner, p.Lease.Milliseconds()})
+	}
+	return writeBarrier(cmd, reply)
 }
 
 func writeBarrier(cmd *cli.Command, reply barrierReply) error {
@@ -144,19 +140,16 @@ func writeBarrier(cmd *cli.Command, reply barrierReply) error {
 }
 
 func barrierResetCommand() *cli.Command {
-	return subcommand(&cli.Command{
-		Name:  "reset",
-		Usage: "end the wait of those who wait at a barrier",
+	return &cli.Command{
+		Name:      "reset",
+		Usage:     "end the wait of those who wait at a barrier",
+		ArgsUsage: "NAME",
 		Description: `They are told that the barrier was broken, with exit code 76. Also has it forget how
-many parties it has. One at which nobody waits is no error: exit code 0.`,
-		Action: func(ctx context.Context, cmd *cli.Command) error {
-			name, err := oneName(cmd)
-			if err != nil {
-				return err
-			}
-			return query(ctx, cmd, func(client *latchkey.Client) error {
-				return libraryError(client.NewBarrier(name, 1).Reset(ctx))
-			})
-		},
-	})
+many parties it has. One at which nobody waits is no error: exit code 0.
+
+  latchkey barrier reset loaded`,
+		Action: atName(func(ctx context.Context, _ *cli.Command, client *latchkey.Client, name string) error {
+			return libraryError(client.NewBarrier(name, 1).Reset(ctx))
+		}),
+	}
 }

@@ -15,14 +15,15 @@ func checkCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "check",
 		Usage: "try out whether the server does and permits what locks need",
-		Description: wrapped(`Takes, renews and releases a lock of a name of its own, publishes, subscribes, and
+		Description: `Takes, renews and releases a lock of a name of its own, publishes, subscribes, and
 asks whether the server evicts keys. It also tries to list objects, for a second
 at most, which needs the permission for SCAN; without it, everything but ls and top works.
 
 Exit code: 0 when all is well, 69 when something is wrong or the server cannot
-be reached; a line for each says what to do.`),
-		OnUsageError: onUsageError,
-		Action:       check,
+be reached; a line for each says what to do.
+
+  latchkey check && ./start`,
+		Action: check,
 	}
 }
 
@@ -30,17 +31,17 @@ func check(ctx context.Context, cmd *cli.Command) error {
 	if cmd.Args().Present() {
 		return usageError("check takes no arguments; see %s --help", cmd.FullName())
 	}
-	return query(ctx, cmd, func(client *latchkey.Client) error {
+	return atServer(ctx, cmd, func(ctx context.Context, client *latchkey.Client) error {
 		out := cmd.Root().Writer
 		err := client.Check(ctx)
 		if err == nil {
 			_, err = fmt.Fprintln(out, "locks, renewal, messages and eviction: well")
 			if failed := tryToList(ctx, client); failed != nil && err == nil {
-				_, err = fmt.Fprintf(out, "ls and top: %s\n", listAdvice(failed))
+				_, err = fmt.Fprintf(out, "ls and top: %s\n", listAdvice(plainError{failed}))
 			}
 			return err
 		}
-		_, _ = fmt.Fprintf(out, "%s\n", advice(err))
+		_, _ = fmt.Fprintf(out, "%s\n", advice(plainError{err}))
 		return silently(exitUnavailable)
 	})
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"time"
@@ -22,18 +23,14 @@ const (
 func redisFlag() cli.Flag {
 	return &cli.StringFlag{
 		Name:        "redis",
-		Usage:       "`URL` of the server: redis, rediss, unix, valkey or valkeys",
-		DefaultText: defaultURL + ", for demo an embedded server",
+		Usage:       "`URL` of the server",
+		DefaultText: defaultURL,
 		Sources:     cli.EnvVars(urlEnv),
 	}
 }
 
 func verboseFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "verbose", Usage: "write what the library logs to standard error"}
-}
-
-func jsonFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "json", Usage: "write the answer as JSON"}
+	return &cli.BoolFlag{Name: "verbose", Usage: "write the log of the library to standard error"}
 }
 
 // serverURL is where all commands but demo go. An empty variable in the
@@ -79,11 +76,31 @@ func closeClient(client *latchkey.Client) {
 	_ = client.Close(ctx)
 }
 
-// oneName returns the only argument of a command.
-func oneName(cmd *cli.Command) (string, error) {
-	if cmd.Args().Len() != 1 {
-		return "", usageError("%s takes exactly one NAME, not %d; see %s --help",
-			cmd.Name, cmd.Args().Len(), cmd.FullName())
+// deletable is a semaphore or a latch.
+type deletable interface {
+	Name() string
+	Delete(ctx context.Context) (bool, error)
+}
+
+// deleteReply is what --json prints of a deletion.
+type deleteReply struct {
+	Name  string `json:"name"`
+	There bool   `json:"was_there"`
+}
+
+func deleteObject(ctx context.Context, cmd *cli.Command, object deletable) error {
+	there, err := object.Delete(ctx)
+	if err != nil {
+		return libraryError(err)
 	}
-	return cmd.Args().First(), nil
+	out := cmd.Root().Writer
+	if cmd.Bool("json") {
+		return writeJSON(out, deleteReply{Name: object.Name(), There: there})
+	}
+	text := "was not there"
+	if there {
+		text = "is deleted"
+	}
+	_, err = fmt.Fprintf(out, "%s %s\n", object.Name(), text)
+	return err
 }

@@ -16,7 +16,7 @@ const defaultAtLeast = time.Minute
 func cronCommand(args []string) *cli.Command {
 	return &cli.Command{
 		Name:      "cron",
-		Usage:     "run a command once, although many machines start it at the same time",
+		Usage:     "run a command once, although many machines start it",
 		UsageText: "latchkey cron [--at-least 1m] NAME -- CMD [ARGS…]",
 		Description: `Makes one attempt at the lock NAME. If it succeeds, the command runs. The lock
 stays taken for --at-least, counted from the start, even if the command ends
@@ -34,11 +34,10 @@ left out. A run that fails is not repeated elsewhere.
 
 ` + jobHelp("lock", "0, or the\nN of --conflict-exit-code, when it runs elsewhere", ""),
 		Flags: append([]cli.Flag{
-			&cli.DurationFlag{Name: "at-least", Usage: "`TIME` for which the lock stays taken at least", Value: defaultAtLeast},
-			&cli.IntFlag{Name: "conflict-exit-code", Usage: "exit with `N` when it runs elsewhere"},
+			&cli.DurationFlag{Name: "at-least", Usage: "`TIME` for which the lock stays taken", Value: defaultAtLeast,
+				Validator: between(latchkey.MinLease, latchkey.MaxLease)},
+			&cli.IntFlag{Name: "conflict-exit-code", Usage: "exit with `N` when it runs elsewhere", Validator: between(0, 255)},
 		}, guardFlags("lock")...),
-		HideHelpCommand: true,
-		OnUsageError:    onUsageError,
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			return cron(ctx, cmd, args)
 		},
@@ -51,11 +50,8 @@ func cron(ctx context.Context, cmd *cli.Command, args []string) error {
 		return err
 	}
 	atLeast, conflict := cmd.Duration("at-least"), cmd.Int("conflict-exit-code")
-	if conflict < 0 || conflict > 255 {
-		return usageError("--conflict-exit-code is from 0 to 255")
-	}
 	j := job{cmd: cmd, once: true, lease: cmd.Duration("lease"), grace: cmd.Duration("grace"), argv: argv}
-	if err := j.check(); err != nil {
+	if err := executable(argv[0]); err != nil {
 		return err
 	}
 	j.thing = fmt.Sprintf("the lock %q", name)

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -32,15 +32,18 @@ the exit code is 1 if one of the proofs fails. It all takes half a minute.
 Nothing needs to be installed: without --redis and LATCHKEY_REDIS the demo brings
 its own server. On yours it uses keys with "latchkey-demo:" in their names and
 removes them at the end, but for small notes of the library that expire within
-20 minutes.`,
+20 minutes.
+
+  latchkey demo
+  latchkey --redis redis://localhost:6379 demo --workers 3 --for 5s`,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "workers", Usage: "`NUMBER` of workers, besides those that die", Value: 5},
-			&cli.DurationFlag{Name: "for", Usage: "`TIME` that the workers share the lock, and again the pool", Value: 10 * time.Second},
-			&cli.DurationFlag{Name: "lease", Usage: "lease of the workers that die", Value: 2 * time.Second},
+			&cli.IntFlag{Name: "workers", Usage: "`NUMBER` of workers, besides those that die", Value: 5, Validator: between(2, 50)},
+			&cli.DurationFlag{Name: "for", Usage: "`TIME` of the second act, and again of the third", Value: 10 * time.Second,
+				Validator: atLeast(time.Second)},
+			&cli.DurationFlag{Name: "lease", Usage: "lease of the workers that die", Value: 2 * time.Second,
+				Validator: atLeast(100 * time.Millisecond)},
 		},
-		HideHelpCommand: true,
-		OnUsageError:    onUsageError,
-		Action:          demoAction,
+		Action: demoAction,
 	}
 }
 
@@ -93,7 +96,15 @@ func demoAction(ctx context.Context, cmd *cli.Command) error {
 	}
 	defer closeServer()
 
-	return interruptibly(ctx, s.perform)
+	defer onContinue(s.screen.continued)()
+	return interruptibly(ctx, func(ctx context.Context) error {
+		err := s.perform(ctx)
+		var exit *exitError
+		if errors.As(err, &exit) && exit.code == exitProofFailed && s.screen.stopped.Load() {
+			return errStopped
+		}
+		return err
+	})
 }
 
 func stageFrom(cmd *cli.Command) (*stage, error) {
@@ -105,13 +116,8 @@ func stageFrom(cmd *cli.Command) (*stage, error) {
 		lease:    cmd.Duration("lease"),
 		options:  latchkey.Options{Logger: logger(cmd)},
 	}
-	switch {
-	case cmd.Args().Present():
+	if cmd.Args().Present() {
 		return nil, usageError("demo takes no arguments")
-	case s.workers < 2 || s.workers > 50:
-		return nil, usageError("--workers must be between 2 and 50")
-	case s.duration < time.Second || s.lease < 100*time.Millisecond:
-		return nil, usageError("--for must be at least 1s and --lease at least 100ms")
 	}
 	return s, nil
 }
@@ -168,7 +174,8 @@ func rawClient(url string) (rueidis.Client, error) {
 func (s *stage) perform(ctx context.Context) error {
 	var proofs []*proof
 	for i, act := range acts {
-		s.screen.say("\n%d. %s", i+1, act.title)
+		s.screen.say("")
+		s.screen.sayIn(bold, "", "%d. %s", i+1, act.title)
 		proof, err := act.play(ctx, s)
 		if err != nil {
 			return err
@@ -184,17 +191,41 @@ func (s *stage) conclude(proofs []*proof) error {
 	code := 0
 	s.screen.say("")
 	for _, proof := range proofs {
-		s.screen.say("%s", proof)
+		as := good
 		if !proof.holds {
-			code = exitProofFailed
+			code, as = exitProofFailed, bad
 		}
+		s.screen.sayIn(as, "", "%s", proof)
+	}
+	if code == 0 {
+		s.screen.say("")
+		s.screen.say("%s", nextSteps)
 	}
 	return silently(code)
 }
 
-// explain says what an act is about, a line for each sentence.
-func (s *stage) explain(lines ...string) {
-	s.screen.say("   %s\n", strings.Join(lines, "\n   "))
+// nextSteps are what to do after the demo.
+const nextSteps = `What next:
+
+  latchkey run --lock NAME -- CMD         lock a command
+  latchkey top                            see what is locked
+  latchkey help                           see all commands
+  go get github.com/latchkey-go/latchkey  lock in Go`
+
+// errStopped is for a demo that was stopped, as by Ctrl-Z: leases ran out meanwhile.
+var errStopped = exitWith(exitSoftware, "the demo was stopped while it ran, so it proves nothing; run it again")
+
+// explain says what an act is about, a paragraph for each sentence.
+func (s *stage) explain(sentences ...string) {
+	for _, sentence := range sentences {
+		s.tell("%s", sentence)
+	}
+	s.screen.say("")
+}
+
+// tell says what happens in an act.
+func (s *stage) tell(format string, args ...any) {
+	s.screen.sayIn("", margin, format, args...)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.2fs", d.Seconds()) }

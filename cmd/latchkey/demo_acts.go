@@ -26,8 +26,8 @@ func playWithoutLock(ctx context.Context, s *stage) (*proof, error) {
 	if err != nil {
 		return nil, exitWith(exitUnavailable, "reading the counter: %w", err)
 	}
-	s.screen.say("   They made %d increments, and the counter says %d: %d were lost.\n"+
-		"   Up to %d workers were inside at once.", crew.turns(), value, crew.turns()-value, arena.gauge.peak())
+	s.tell("They made %d increments, and the counter says %d: %d were lost. Up to %d workers were inside at once.",
+		crew.turns(), value, crew.turns()-value, arena.gauge.peak())
 	return nil, nil
 }
 
@@ -61,8 +61,8 @@ func prove(ctx context.Context, a *arena, c *crew, death *accident) (*proof, err
 	turns, most := c.turns(), c.gauge.peak()
 	return &proof{
 		holds: value == turns && turns > 0 && most == 1 && death.back,
-		text: fmt.Sprintf("counter %d %s %d increments by %d workers, at most %d inside at any time, %s",
-			value, sign(value, turns), turns, len(c.workers), most, death.outcome()),
+		text: fmt.Sprintf("counter %d %s %d increments, at most %d inside, %s",
+			value, sign(value, turns), turns, most, death.outcome()),
 	}, nil
 }
 
@@ -74,7 +74,7 @@ func sign(a, b int64) string {
 }
 
 // rows is the state of a crew for the screen.
-func (c *crew) rows() []string {
+func (c *crew) rows(width int) []string {
 	var most int64 = 1
 	for _, w := range c.workers {
 		most = max(most, w.turns.Load())
@@ -82,8 +82,14 @@ func (c *crew) rows() []string {
 	var rows []string
 	for _, w := range c.workers {
 		turns, wait := w.turns.Load(), time.Duration(w.longest.Load())
-		rows = append(rows, fmt.Sprintf("%-9s %s %6d turns   longest wait %s",
-			w.name, bar(turns, most), turns, seconds(wait)))
+		row := fmt.Sprintf("%-9s %s %6d turns", w.name, bar(turns, most, barWidth(width)), turns)
+		rows = append(rows, fmt.Sprintf("%s   longest wait %s", row, seconds(wait)))
 	}
 	return rows
+}
+
+// barWidth is what the rest of a row leaves for its bar.
+func barWidth(width int) int {
+	const rest = len(margin) + len("worker 10  123456 turns   longest wait 10.00s   in")
+	return max(4, min(width-rest, 40))
 }

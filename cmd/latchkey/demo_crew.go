@@ -136,9 +136,9 @@ func (c *crew) finish() error {
 // thing, from one that could not reach the server.
 func failure(err error) error {
 	if errors.Is(err, latchkey.ErrLost) || errors.Is(err, latchkey.ErrNotHeld) {
-		return exitWith(exitProofFailed, "PROOF FAILED: %w", err)
+		return exitWith(exitProofFailed, "PROOF FAILED: %w", plainError{err})
 	}
-	return exitWith(exitUnavailable, "%w", err)
+	return exitWith(exitUnavailable, "%w", plainError{err})
 }
 
 // dismiss closes the clients of a crew that has finished.

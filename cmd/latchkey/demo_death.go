@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 )
 
 const (
+	// killed begins the status of a worker that is dead, and holds something still.
+	killed = "KILLED"
 	// insideWord is what the victim writes when it has the lock or permit.
 	insideWord = "inside"
 	// patience is for a busy machine: how long an expected event may take beyond
@@ -28,10 +31,9 @@ const (
 // own, because nothing else dies as thoroughly.
 func victimCommand() *cli.Command {
 	return &cli.Command{
-		Name:            "demo-victim",
-		Usage:           "part of the demo",
-		Hidden:          true,
-		HideHelpCommand: true,
+		Name:   "demo-victim",
+		Usage:  "part of the demo",
+		Hidden: true,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "lock"},
 			&cli.StringFlag{Name: "pool"},
@@ -105,7 +107,7 @@ func (a *accident) watch(ctx context.Context, c *crew) error {
 			if err != nil {
 				return err
 			}
-			screen.say("   %s", a.story())
+			a.stage.tell("%s", a.story())
 			ended = nil
 		case err := <-c.failed:
 			return failure(err)
@@ -152,7 +154,7 @@ func (a *accident) kill(ctx context.Context, g *gauge) (died time.Time, next <-c
 	next = g.leaveUntil(a.prize.room)
 	died = time.Now()
 	victim.end()
-	a.set("KILLED while it held " + a.prize.one + "; it will never give it back")
+	a.set(killed + " while it held " + a.prize.one)
 	return died, next, nil
 }
 
@@ -162,7 +164,7 @@ func (a *accident) awaitReturn(ctx context.Context, died time.Time, next <-chan 
 		a.returned(entered.Sub(died))
 		return nil
 	case <-ctx.Done():
-		a.set("KILLED, and the " + a.prize.kind + " has not come back")
+		a.set(killed + ", and the " + a.prize.kind + " has not come back")
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return nil // the proof tells
 		}
@@ -191,33 +193,39 @@ func (a *accident) story() string {
 	if !a.back {
 		return text + " The " + a.prize.kind + " has not come back."
 	}
-	return text + fmt.Sprintf(" Nobody gave it back:\n   its lease of %v ran out, and %s %s after the death.",
+	return text + fmt.Sprintf(" Nobody gave it back: its lease of %v ran out, and %s %s after the death.",
 		a.stage.lease, a.prize.again, seconds(a.after))
 }
 
 // outcome ends the proof.
 func (a *accident) outcome() string {
 	if !a.back {
-		return "and the " + a.prize.kind + " did not come back after a worker died"
+		return a.prize.kind + " not back after a death"
 	}
-	return fmt.Sprintf("%s came back %s after a worker died", a.prize.kind, seconds(a.after))
+	return fmt.Sprintf("%s back in %s", a.prize.kind, seconds(a.after))
 }
 
 func (a *accident) rows(c *crew) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	rows := c.rows()
-	if !a.prize.shared() {
-		return append(rows, fmt.Sprintf("%-9s %s", a.name(), a.status))
-	}
+	screen := a.stage.screen
+	width := screen.width()
+	rows := c.rows(width)
 	for i, w := range c.workers {
-		if w.inside.Load() {
-			rows[i] += "   inside"
+		if a.prize.shared() && w.inside.Load() {
+			rows[i] += screen.paint(good, "   in")
 		}
 	}
-	inside, room := c.gauge.now(), a.prize.room
-	return append(rows, fmt.Sprintf("%-9s %s", a.name(), a.status),
-		fmt.Sprintf("%-9s %s %6d of %d", "inside", bar(int64(inside), int64(room)), inside, room))
+	status := strings.TrimRight(fit(fmt.Sprintf("%-9s %s", a.name(), a.status), width-len(margin)), " ")
+	if strings.HasPrefix(a.status, killed) {
+		status = screen.paint(bad, status)
+	}
+	rows = append(rows, status)
+	if a.prize.shared() {
+		inside, room := c.gauge.now(), a.prize.room
+		rows = append(rows, fmt.Sprintf("%-9s %s %6d of %d", "inside", bar(int64(inside), int64(room), barWidth(width)), inside, room))
+	}
+	return rows
 }
 
 // summary is the whole state in one line.

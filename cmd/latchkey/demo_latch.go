@@ -18,7 +18,7 @@ const steps = 3
 // before, although one of these is reported twice.
 func playLatch(ctx context.Context, s *stage) (*proof, error) {
 	s.explain(
-		fmt.Sprintf("%d workers must not begin before %d preparations are done. They wait at a latch.", s.workers, steps),
+		fmt.Sprintf("%d workers wait at a latch until %d preparations are done.", s.workers, steps),
 		"The second preparation is reported twice, as by a process that was restarted.")
 	client, err := s.connect(ctx)
 	if err != nil {
@@ -115,12 +115,12 @@ func (l *startLine) report(ctx context.Context, latch *latchkey.CountDownLatch, 
 	waiting := l.stage.workers - int(l.passed.Load()) // before they are told
 	left, err := latch.CountDownAs(ctx, fmt.Sprintf("preparation %d", step))
 	if errors.Is(err, latchkey.ErrNotSet) || errors.Is(err, latchkey.ErrGone) {
-		return exitWith(exitProofFailed, "PROOF FAILED: %w", err)
+		return exitWith(exitProofFailed, "PROOF FAILED: %w", plainError{err})
 	}
 	if err != nil {
 		return libraryError(err)
 	}
-	l.stage.screen.say("   preparation %d is reported, %d to go; %d workers wait", step, left, waiting)
+	l.stage.tell("preparation %d is reported, %d to go; %d workers wait", step, left, waiting)
 	return nil
 }
 
@@ -128,7 +128,7 @@ func (l *startLine) prove() *proof {
 	passed, early := l.passed.Load(), l.early.Load()
 	return &proof{
 		holds: early == 0 && passed == int64(l.stage.workers) && l.done.Load() == steps,
-		text: fmt.Sprintf("%d of %d workers passed the latch, %d of them before all %d preparations were done",
-			passed, l.stage.workers, early, steps),
+		text: fmt.Sprintf("%d of %d workers passed the latch, %d of them too early",
+			passed, l.stage.workers, early),
 	}
 }

@@ -13,7 +13,8 @@ import (
 func playPool(ctx context.Context, s *stage) (*proof, error) {
 	permits, job := (s.workers+1)/2, s.duration/50
 	s.explain(
-		fmt.Sprintf("%d workers have jobs to do, of %v each. A semaphore has %d permits: no more may work at once.", s.workers, job, permits),
+		fmt.Sprintf("%d workers have jobs to do, of %v each.", s.workers, job),
+		fmt.Sprintf("A semaphore has %d permits: no more may work at once.", permits),
 		fmt.Sprintf("On the way worker %d, a process of its own, is killed while it holds a permit.", s.workers+1))
 	client, err := s.connect(ctx)
 	if err != nil {
@@ -53,7 +54,7 @@ func provePool(c *crew, death *accident) *proof {
 	jobs, most, permits := c.turns(), c.gauge.peak(), death.prize.room
 	return &proof{
 		holds: jobs > 0 && most == permits && len(c.workers) > permits && death.back,
-		text: fmt.Sprintf("%d jobs by %d workers with %d permits, at most %d inside at any time, %s",
-			jobs, len(c.workers), permits, most, death.outcome()),
+		text: fmt.Sprintf("%d jobs with %d permits, at most %d inside, %s",
+			jobs, permits, most, death.outcome()),
 	}
 }

@@ -11,6 +11,7 @@ import (
 type guard interface {
 	Context(parent context.Context) context.Context
 	Lost() <-chan struct{}
+	Err() error // why it is over, as of now
 	Release(ctx context.Context) error
 }
 

@@ -19,27 +19,25 @@ func electCommand(args []string) *cli.Command {
 		Name:      "elect",
 		Usage:     "run a command while leading",
 		UsageText: "latchkey elect NAME [--value TEXT] [--once] [--wait 10s] -- CMD [ARGS…]",
-		Description: wrapped(`Campaigns until it leads, and runs the command. When the leadership is lost the
+		Description: `Campaigns until it leads, and runs the command. When the leadership is lost the
 command is ended, and the campaign begins anew; with --once this program ends
 then, with exit code 76. When the command ends by itself this program resigns,
 and ends with the code of the command: the next candidate leads at once.
 
-`+tokenEnv+` in the command's environment is the term. Have it sent along with
+` + tokenEnv + ` in the command's environment is the term. Have it sent along with
 what the command writes, and smaller ones refused: a leader that is paused may
 not know that another one leads.
 
-Example: one scheduler, on any number of machines
+One scheduler, on any number of machines:
 
   latchkey elect scheduler --value "$(hostname):8080" -- ./scheduler
   curl "http://$(latchkey leader scheduler --value)/status"
 
-`) + jobHelp("leadership", "75 when\nit was not elected in time", ", with --once or\nafter a signal that was to end it"),
+` + jobHelp("leadership", "75 when\nit was not elected in time", ", with --once or\nafter a signal that was to end it"),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "value", Usage: "`TEXT` that the leader announces", DefaultText: "the name of this host"},
 			&cli.BoolFlag{Name: "once", Usage: "do not campaign again after a loss"},
 		}, jobFlags("leadership")...),
-		HideHelpCommand: true,
-		OnUsageError:    onUsageError,
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			return elect(ctx, cmd, args)
 		},
@@ -76,50 +74,35 @@ func leaderCommand() *cli.Command {
 		Name:      "leader",
 		Usage:     "show who leads an election, and since when",
 		ArgsUsage: "NAME",
-		Description: wrapped(`Reads only. With --watch it goes on, and writes a line at each change, until a
+		Description: `Reads only. With --watch it goes on, and writes a line at each change, until a
 signal ends it.
-
-Example:
 
   latchkey leader scheduler --value
 
 Exit code: 0 when somebody leads, 75 when nobody does, 69 when the server cannot
-be reached; with --watch 128+n when signal n ended it.`),
+be reached; with --watch 128+n when signal n ended it.`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "watch", Usage: "follow who leads"},
 			&cli.BoolFlag{Name: "value", Usage: "write the leader's value alone, for scripts"},
 			jsonFlag(),
 		},
-		HideHelpCommand: true,
-		OnUsageError:    onUsageError,
-		Action:          leader,
+		Action: atName(leader, "json", "value"),
 	}
 }
 
-func leader(ctx context.Context, cmd *cli.Command) error {
-	name, err := oneName(cmd)
+func leader(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
+	e := client.NewElection(name)
+	if cmd.Bool("watch") {
+		return watchLeader(ctx, cmd, e)
+	}
+	found, err := e.Leader(ctx)
 	if err != nil {
+		return libraryError(err)
+	}
+	if err := writeLeader(cmd, name, found); err != nil || !found.IsZero() {
 		return err
 	}
-	if cmd.Bool("json") && cmd.Bool("value") {
-		return usageError("--json and --value exclude each other")
-	}
-	return interruptibly(ctx, func(ctx context.Context) error {
-		return query(ctx, cmd, func(client *latchkey.Client) error {
-			e := client.NewElection(name)
-			if cmd.Bool("watch") {
-				return watchLeader(ctx, cmd, e)
-			}
-			found, err := e.Leader(ctx)
-			if err != nil {
-				return libraryError(err)
-			}
-			if err := writeLeader(cmd, name, found); err != nil || !found.IsZero() {
-				return err
-			}
-			return silently(exitNotAcquired)
-		})
-	})
+	return silently(exitNotAcquired)
 }
 
 // watchLeader goes on while the server is in trouble, and says so.
@@ -127,7 +110,7 @@ func watchLeader(ctx context.Context, cmd *cli.Command, e *latchkey.Election) er
 	for found, err := range e.Observe(ctx) {
 		switch {
 		case errors.Is(err, latchkey.ErrUnavailable):
-			say(cmd.Root().ErrWriter, "%v", err)
+			say(cmd.Root().ErrWriter, "%v", plainError{err})
 		case err != nil:
 			return libraryError(err)
 		default:

@@ -151,16 +151,3 @@ func TestLeaderWatch(t *testing.T) {
 	require.NoError(t, watch.Process.Signal(syscall.SIGTERM))
 	assert.Equal(t, result{code: 128 + 15}, watch.end())
 }
-
-// Help fits a terminal of 80 columns, but for the flags that all commands share.
-func TestHelpOfElectionsFits(t *testing.T) {
-	for _, name := range []string{"elect", "leader"} {
-		text, _, _ := strings.Cut(latchkeyCLI(t, nil, name, "--help").stdout, "GLOBAL OPTIONS")
-		for _, line := range strings.Split(text, "\n") {
-			assert.LessOrEqual(t, len([]rune(line)), 80, line)
-		}
-		assert.Contains(t, text, "Example")
-	}
-	text := strings.Join(strings.Fields(latchkeyCLI(t, nil, "elect", "--help").stdout), " ")
-	assert.Contains(t, text, "lost before the command ended, with --once", "a loss is not the end")
-}

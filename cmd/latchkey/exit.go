@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/urfave/cli/v3"
+
 	"github.com/latchkey-go/latchkey"
 )
 
@@ -59,15 +61,15 @@ func libraryError(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, latchkey.ErrInvalid):
-		return &exitError{code: exitUsage, err: err}
+		return &exitError{code: exitUsage, err: plainError{err}}
 	case errors.Is(err, latchkey.ErrWrongKind), errors.Is(err, latchkey.ErrNotSet):
-		return &exitError{code: exitSoftware, err: err}
+		return &exitError{code: exitSoftware, err: plainError{err}}
 	case errors.Is(err, latchkey.ErrGone), errors.Is(err, latchkey.ErrBroken):
-		return &exitError{code: exitLost, err: err}
+		return &exitError{code: exitLost, err: plainError{err}}
 	case errors.Is(err, latchkey.ErrUnavailable):
-		return exitWith(exitUnavailable, "%w (try again when the server answers)", err)
+		return exitWith(exitUnavailable, "%w (try again when the server answers)", plainError{err})
 	default:
-		return &exitError{code: exitUnavailable, err: err}
+		return &exitError{code: exitUnavailable, err: plainError{err}}
 	}
 }
 
@@ -84,7 +86,12 @@ func report(stderr io.Writer, err error) int {
 		return 0
 	}
 	var exit *exitError
-	if !errors.As(err, &exit) {
+	var topic cli.ExitCoder // latchkey --help of what does not exist
+	switch {
+	case errors.As(err, &exit):
+	case errors.As(err, &topic):
+		exit = &exitError{code: exitUsage, err: err}
+	default:
 		exit = &exitError{code: exitSoftware, err: err}
 	}
 	if exit.err != nil {

@@ -14,31 +14,27 @@ import (
 
 func inspectCommand() *cli.Command {
 	return &cli.Command{
-		Name:         "inspect",
-		Usage:        "show who holds a lock, how often and for how long",
-		ArgsUsage:    "NAME",
-		Description:  "Reads only. A free lock is an answer and no error: exit code 0.",
-		Flags:        []cli.Flag{jsonFlag()},
-		OnUsageError: onUsageError,
-		Action:       inspect,
+		Name:      "inspect",
+		Usage:     "show who holds a lock, how often and for how long",
+		ArgsUsage: "NAME",
+		Description: `Reads only. A free lock is an answer and no error: exit code 0.
+
+  latchkey inspect orders:42
+  latchkey inspect --json orders:42 | jq .ttl_ms`,
+		Flags:  []cli.Flag{jsonFlag()},
+		Action: atName(inspect),
 	}
 }
 
-func inspect(ctx context.Context, cmd *cli.Command) error {
-	name, err := oneName(cmd)
+func inspect(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
+	found, err := client.Inspect(ctx, name)
 	if err != nil {
-		return err
+		return libraryError(err)
 	}
-	return query(ctx, cmd, func(client *latchkey.Client) error {
-		found, err := client.Inspect(ctx, name)
-		if err != nil {
-			return libraryError(err)
-		}
-		if cmd.Bool("json") {
-			return writeJSON(cmd.Root().Writer, inspectionJSON(found))
-		}
-		return writeInspection(cmd.Root().Writer, found)
-	})
+	if cmd.Bool("json") {
+		return writeJSON(cmd.Root().Writer, inspectionJSON(found))
+	}
+	return writeInspection(cmd.Root().Writer, found)
 }
 
 // inspectionReply is what inspect --json prints; fields may be added to it, not

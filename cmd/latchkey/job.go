@@ -36,26 +36,34 @@ type job struct {
 	environment func(guard) []string
 }
 
-// jobFlags are those that all commands have which run a command.
-func jobFlags(thing string) []cli.Flag {
-	return append([]cli.Flag{
-		&cli.DurationFlag{Name: "wait", Usage: "give up after `TIME` with exit code 75", DefaultText: "wait for ever"},
-		&cli.BoolFlag{Name: "no-wait", Usage: "try once: the same as --wait 0s"},
-	}, guardFlags(thing)...)
+// jobFlags are those of commands that wait, and run a command.
+func jobFlags(thing string) []cli.Flag { return append(acquisitionFlags(thing), graceFlag()) }
+
+// guardFlags are those of commands that run a command and do not wait.
+func guardFlags(thing string) []cli.Flag { return []cli.Flag{holdingFlag(thing), graceFlag()} }
+
+// acquisitionFlags are those of commands that wait.
+func acquisitionFlags(thing string) []cli.Flag {
+	return []cli.Flag{
+		waitFlag("give up after `TIME`, exit code 75", 0),
+		&cli.BoolFlag{Name: "no-wait", Aliases: []string{"n"}, Usage: "try once: the same as --wait 0s"},
+		holdingFlag(thing),
+	}
 }
 
-// guardFlags are those of commands that do not wait, too.
-func guardFlags(thing string) []cli.Flag {
-	return []cli.Flag{
-		&cli.DurationFlag{Name: "lease", Usage: "`TIME` until the " + thing + " ends if this is killed", Value: latchkey.DefaultLease},
-		&cli.DurationFlag{Name: "grace", Usage: "`TIME` from SIGTERM to SIGKILL after a loss", Value: defaultGrace},
-	}
+func holdingFlag(thing string) cli.Flag {
+	return leaseFlag("`TIME` until the "+thing+" ends if this is killed", latchkey.DefaultLease)
+}
+
+func graceFlag() cli.Flag {
+	return &cli.DurationFlag{Name: "grace", Usage: "`TIME` from SIGTERM to SIGKILL after a loss", Value: defaultGrace,
+		Validator: atLeast(time.Duration(0))}
 }
 
 // jobHelp is what is to be said of all of them. refused is the exit code without the thing, in words, and
 // onlyIf, which may be "", when a loss is the end.
 func jobHelp(thing, refused, onlyIf string) string {
-	return wrapped(fmt.Sprintf(`Standard input, output and error are the command's. SIGINT, SIGTERM, SIGHUP and
+	return fmt.Sprintf(`Standard input, output and error are the command's. SIGINT, SIGTERM, SIGHUP and
 SIGQUIT are passed on to the command and its children, SIGUSR1 and SIGUSR2 to
 the command alone. A signal that arrives before the %[1]s does ends the wait.
 
@@ -63,14 +71,15 @@ When the %[1]s is lost (taken away, or the server was silent for a whole lease)
 the command and its children get SIGTERM and, after --grace, SIGKILL. Children
 that made themselves a process group of their own are not reached.
 
-The command gets the terminal, if there is one. Ctrl-Z there stops the command
-but not this program: the %[1]s stays held, and no shell prompt comes back
-until the command is continued with SIGCONT.
+The command gets the terminal, if there is one. Ctrl-Z there (SIGTSTP) stops the
+command and this program, fg and bg continue both. Nothing renews the %[1]s
+meanwhile: if they are stopped for longer than --lease, it is lost, and the command
+is ended when it is continued.
 
 Exit code: the command's own, or 128+n when signal n ended it; %[2]s;
 76 when the %[1]s was lost before the command ended%[3]s; 127 and 126 when the command
 was not found or cannot be executed; 69 when the server cannot be reached or does
-not answer; 64 for a mistake on the command line.`, thing, refused, onlyIf))
+not answer; 64 for a mistake on the command line.`, thing, refused, onlyIf)
 }
 
 // nameAndCommand reads NAME -- CMD, in front of which flags may stand. args is the whole command line.
@@ -97,6 +106,21 @@ func nameAndCommand(cmd *cli.Command, args []string) (name string, argv []string
 // jobFrom reads what jobFlags offers. argv is the command, args the whole command line, and the synopsis how
 // the user began.
 func jobFrom(cmd *cli.Command, argv, args []string, synopsis string) (job, error) {
+	j, err := newJob(cmd)
+	j.argv = argv
+	switch {
+	case err != nil:
+		return j, err
+	case len(j.argv) == 0:
+		return j, usageError("a command is missing: latchkey %s -- CMD [ARGS…]", synopsis)
+	case !afterDashes(j.argv, args):
+		return j, usageError("put -- in front of the command: latchkey %s -- %s …", synopsis, j.argv[0])
+	}
+	return j, executable(j.argv[0])
+}
+
+// newJob reads what acquisitionFlags offers.
+func newJob(cmd *cli.Command) (job, error) {
 	j := job{
 		cmd:   cmd,
 		wait:  cmd.Duration("wait"),
@@ -104,24 +128,11 @@ func jobFrom(cmd *cli.Command, argv, args []string, synopsis string) (job, error
 		once:  cmd.Bool("no-wait"),
 		lease: cmd.Duration("lease"),
 		grace: cmd.Duration("grace"),
-		argv:  argv,
 	}
-	switch {
-	case len(j.argv) == 0:
-		return j, usageError("a command is missing: latchkey %s -- CMD [ARGS…]", synopsis)
-	case !afterDashes(j.argv, args):
-		return j, usageError("put -- in front of the command: latchkey %s -- %s …", synopsis, j.argv[0])
-	case j.once && j.wait > 0:
+	if j.once && j.wait > 0 {
 		return j, usageError("--no-wait and --wait %v exclude each other", j.wait)
 	}
-	return j, j.check()
-}
-
-func (j job) check() error {
-	if j.wait < 0 || j.grace < 0 || j.lease <= 0 {
-		return usageError("--wait and --grace must not be negative, and --lease must be positive")
-	}
-	return executable(j.argv[0])
+	return j, nil
 }
 
 // afterDashes reports whether argv is what follows the first "--". Without the
@@ -236,7 +247,7 @@ func (j job) perform(g guard, signals *signals) (ending, error) {
 		p.endGroup(j.grace)
 	}
 	released := release(g)
-	err = j.verdict(p.code(), end.lost, released)
+	err = j.verdict(p.code, end.lost, released)
 	end.lost = end.lost || errors.Is(released, latchkey.ErrNotHeld)
 	return end, err
 }
@@ -245,7 +256,13 @@ func (j job) perform(g guard, signals *signals) (ending, error) {
 // lost before.
 func (j job) supervise(p *process, g guard, inbox <-chan os.Signal) (end ending) {
 	var graceOver <-chan time.Time
-	loss := g.Lost()
+	loss, askedToStop := g.Lost(), false
+	lose := func() {
+		loss, end.lost = nil, true
+		j.say("%s is lost, ending the command", j.thing)
+		p.pass(syscall.SIGTERM)
+		graceOver = time.After(j.grace)
+	}
 	for {
 		select {
 		case <-p.ended:
@@ -253,11 +270,19 @@ func (j job) supervise(p *process, g guard, inbox <-chan os.Signal) (end ending)
 		case sig := <-inbox:
 			end.told = end.told || ends(sig)
 			p.pass(sig)
+		case sig := <-p.stops.asked:
+			askedToStop = true
+			p.pass(sig)
+		case reason := <-p.stops.seen:
+			if p.stopWith(reason, askedToStop) {
+				if !end.lost && g.Err() != nil { // while nobody could look
+					lose()
+				}
+				p.goOn()
+			}
+			askedToStop = false
 		case <-loss:
-			loss, end.lost = nil, true
-			j.say("%s is lost, ending the command", j.thing)
-			p.pass(syscall.SIGTERM)
-			graceOver = time.After(j.grace)
+			lose()
 		case <-graceOver:
 			graceOver = nil
 			p.kill()
@@ -284,8 +309,17 @@ func (j job) verdict(code int, lost bool, released error) error {
 		return silently(exitLost)
 	case errors.Is(released, latchkey.ErrNotHeld):
 		return exitWith(exitLost, "%s was lost before the command ended, with code %d", j.thing, code)
+	}
+	return j.ended(code, released)
+}
+
+// ended is the end with a code after a release.
+func (j job) ended(code int, released error) error {
+	switch {
+	case errors.Is(released, latchkey.ErrNotHeld):
+		return exitWith(exitLost, "%s is lost", j.thing)
 	case released != nil:
-		j.say("%s stays until its lease is over: %v", j.thing, released)
+		j.say("%s stays until its lease is over: %v", j.thing, plainError{released})
 	}
 	return silently(code)
 }

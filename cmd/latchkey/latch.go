@@ -12,7 +12,12 @@ import (
 )
 
 func latchCommand() *cli.Command {
-	return group("latch", "let programs wait until something has happened a number of times",
+	return group("latch", "let programs wait until something has happened a number of times", `One sets the latch, others count it down, and those that wait go on when nothing is
+left to count.
+
+  latchkey latch set ready 2
+  latchkey latch wait ready --wait 60s && ./start
+  latchkey latch down ready --as database`,
 		latchSetCommand(),
 		latchDownCommand(),
 		latchWaitCommand(),
@@ -21,17 +26,8 @@ func latchCommand() *cli.Command {
 	)
 }
 
-// subcommand fills in what the commands below latch and barrier have in common.
-func subcommand(cmd *cli.Command) *cli.Command {
-	cmd.HideHelpCommand, cmd.OnUsageError = true, onUsageError
-	if cmd.ArgsUsage == "" {
-		cmd.ArgsUsage = "NAME"
-	}
-	return cmd
-}
-
 func latchSetCommand() *cli.Command {
-	return subcommand(&cli.Command{
+	return &cli.Command{
 		Name:      "set",
 		Usage:     "close a latch until it has been counted down N times",
 		ArgsUsage: "NAME N",
@@ -39,14 +35,17 @@ func latchSetCommand() *cli.Command {
 line on standard error says so; the exit code is 0 all the same, so that each of
 several programs may begin with it.
 
-With --ttl the latch goes when the time is over. Who waits for it then is told
-that it is gone, with exit code 76.`,
+With --ttl the latch goes when the time is over. Programs that wait for it then are
+told that it is gone, with exit code 76.
+
+  latchkey latch set ready 3 --ttl 1h`,
 		Flags: []cli.Flag{
-			&cli.DurationFlag{Name: "ttl", Usage: "`TIME` for which the latch stays", DefaultText: "until it is deleted"},
+			&cli.DurationFlag{Name: "ttl", Usage: "`TIME` for which the latch stays", DefaultText: "until it is deleted",
+				Validator: between(latchkey.MinLease, latchkey.MaxLease)},
 			jsonFlag(),
 		},
 		Action: latchSet,
-	})
+	}
 }
 
 func latchSet(ctx context.Context, cmd *cli.Command) error {
@@ -58,7 +57,7 @@ func latchSet(ctx context.Context, cmd *cli.Command) error {
 	if cmd.IsSet("ttl") {
 		options = append(options, latchkey.TTL(cmd.Duration("ttl")))
 	}
-	return query(ctx, cmd, func(client *latchkey.Client) error {
+	return atServer(ctx, cmd, func(ctx context.Context, client *latchkey.Client) error {
 		l := client.NewCountDownLatch(name)
 		done, err := l.TrySetCount(ctx, n, options...)
 		if err != nil {
@@ -72,9 +71,10 @@ func latchSet(ctx context.Context, cmd *cli.Command) error {
 }
 
 func latchDownCommand() *cli.Command {
-	return subcommand(&cli.Command{
-		Name:  "down",
-		Usage: "count a latch down",
+	return &cli.Command{
+		Name:      "down",
+		Usage:     "count a latch down",
+		ArgsUsage: "NAME",
 		Description: `Counts once, or N times, and shows what is left as inspect does. At zero the
 latch opens. On one that is open it does nothing.
 
@@ -82,83 +82,67 @@ With --as only the first count of each participant counts, so that a program tha
 was restarted may do its work, and count, again. That is also the way to repeat a
 count after exit code 69: nobody knows then whether it arrived.
 
-Exit code: 70 when nobody has set the latch, 76 when its time is over.`,
+Exit code: 70 when nobody has set the latch, 76 when its time is over.
+
+  latchkey latch down ready
+  latchkey latch down ready --as database`,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "n", Usage: "count `N` times at once", Value: 1},
+			&cli.IntFlag{Name: "n", Usage: "count `N` times at once", Value: 1, Validator: atLeast(1)},
 			&cli.StringFlag{Name: "as", Usage: "count once for this `PARTICIPANT`"},
 			jsonFlag(),
 		},
-		Action: latchDown,
-	})
+		Action: atName(latchDown, "n", "as"),
+	}
 }
 
-func latchDown(ctx context.Context, cmd *cli.Command) error {
-	name, err := oneName(cmd)
+func latchDown(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
+	l := client.NewCountDownLatch(name)
+	var left int
+	var err error
+	if cmd.IsSet("as") {
+		left, err = l.CountDownAs(ctx, cmd.String("as"))
+	} else {
+		left, err = l.CountDownN(ctx, cmd.Int("n"))
+	}
 	if err != nil {
-		return err
+		return libraryError(err)
 	}
-	if cmd.IsSet("n") && cmd.IsSet("as") {
-		return usageError("a participant counts once: --n and --as exclude each other")
-	}
-	return query(ctx, cmd, func(client *latchkey.Client) error {
-		l := client.NewCountDownLatch(name)
-		var left int
-		if cmd.IsSet("as") {
-			left, err = l.CountDownAs(ctx, cmd.String("as"))
-		} else {
-			left, err = l.CountDownN(ctx, cmd.Int("n"))
-		}
-		if err != nil {
-			return libraryError(err)
-		}
-		return writeLatch(cmd, latchOf(name, left))
-	})
+	return writeLatch(cmd, latchOf(name, left))
 }
 
 func latchWaitCommand() *cli.Command {
-	return subcommand(&cli.Command{
-		Name:  "wait",
-		Usage: "wait until a latch is open: a gate for scripts that start something",
+	return &cli.Command{
+		Name:      "wait",
+		Usage:     "wait until a latch is open: a gate for scripts that start something",
+		ArgsUsage: "NAME",
 		Description: `Waits until the latch has been counted down, and until it has been set, if nobody
 has done that yet. It goes on at once if the latch was opened before.
 
 Exit code: 0 when the latch is open; 75 when it was not in time; 76 when it was
 deleted or its time was over before it opened; 128+n when signal n ended the
-wait; 69 when the server cannot be reached; 64 for a mistake on the command line.`,
-		Flags: []cli.Flag{
-			&cli.DurationFlag{Name: "wait", Usage: "give up after `TIME` with exit code 75; 0s only looks", DefaultText: "wait for ever"},
-		},
-		Action: latchWait,
-	})
+wait; 69 when the server cannot be reached; 64 for a mistake on the command line.
+
+  latchkey latch wait ready --wait 60s && ./start`,
+		Flags:  []cli.Flag{waitFlag("give up after `TIME`, exit code 75; 0s only looks", 0)},
+		Action: atName(latchWait),
+	}
 }
 
-func latchWait(ctx context.Context, cmd *cli.Command) error {
-	name, err := oneName(cmd)
-	if err != nil {
-		return err
-	}
+func latchWait(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
 	limit := cmd.Duration("wait")
-	onlyLooks := cmd.IsSet("wait") && limit == 0
+	l := client.NewCountDownLatch(name)
+	if cmd.IsSet("wait") && limit == 0 {
+		left, err := l.Count(ctx)
+		if left > 0 {
+			err = latchkey.ErrNotAcquired
+		}
+		return awaited(err, name, limit, true)
+	}
 	options := []latchkey.AwaitOption{latchkey.AwaitSet()}
 	if limit > 0 {
 		options = append(options, latchkey.Wait(limit))
 	}
-	if limit < 0 {
-		return usageError("--wait must not be negative")
-	}
-	return interruptibly(ctx, func(ctx context.Context) error {
-		return query(ctx, cmd, func(client *latchkey.Client) error {
-			l := client.NewCountDownLatch(name)
-			if onlyLooks {
-				left, err := l.Count(ctx)
-				if left > 0 {
-					err = latchkey.ErrNotAcquired
-				}
-				return awaited(err, name, limit, true)
-			}
-			return awaited(l.Await(ctx, options...), name, limit, false)
-		})
-	})
+	return awaited(l.Await(ctx, options...), name, limit, false)
 }
 
 // awaited gives the end of a wait its exit code. Who only looks does not wait for
@@ -176,62 +160,36 @@ func awaited(err error, name string, limit time.Duration, onlyLooks bool) error 
 }
 
 func latchInspectCommand() *cli.Command {
-	return subcommand(&cli.Command{
-		Name:  "inspect",
-		Usage: "show whether a latch is open, and how much is left to count",
-		Description: "Reads only. A latch that nobody has set, or whose time is over, is an answer and\n" +
-			"no error: exit code 0.",
+	return &cli.Command{
+		Name:      "inspect",
+		Usage:     "show whether a latch is open, and how much is left to count",
+		ArgsUsage: "NAME",
+		Description: `Reads only. A latch that nobody has set, or whose time is over, is an answer and
+no error: exit code 0.
+
+  latchkey latch inspect ready`,
 		Flags: []cli.Flag{jsonFlag()},
-		Action: func(ctx context.Context, cmd *cli.Command) error {
-			name, err := oneName(cmd)
-			if err != nil {
-				return err
-			}
-			return query(ctx, cmd, func(client *latchkey.Client) error {
-				return showLatch(ctx, cmd, client.NewCountDownLatch(name))
-			})
-		},
-	})
+		Action: atName(func(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
+			return showLatch(ctx, cmd, client.NewCountDownLatch(name))
+		}),
+	}
 }
 
 func latchDeleteCommand() *cli.Command {
-	return subcommand(&cli.Command{
-		Name:  "delete",
-		Usage: "remove a latch, open or closed",
-		Description: `Who waits for it is told that it is gone, with exit code 76; whoever comes later
-waits for it to be set again. One that was not there is no error: exit code 0.`,
-		Flags:  []cli.Flag{jsonFlag()},
-		Action: latchDelete,
-	})
-}
+	return &cli.Command{
+		Name:      "delete",
+		Usage:     "remove a latch, open or closed",
+		ArgsUsage: "NAME",
+		Description: `Programs that wait for it are told that it is gone, with exit code 76; those that
+come later wait for it to be set again. One that was not there is no error: exit
+code 0.
 
-// latchDeleteReply is what latch delete --json prints.
-type latchDeleteReply struct {
-	Name  string `json:"name"`
-	There bool   `json:"was_there"`
-}
-
-func latchDelete(ctx context.Context, cmd *cli.Command) error {
-	name, err := oneName(cmd)
-	if err != nil {
-		return err
+  latchkey latch delete ready`,
+		Flags: []cli.Flag{jsonFlag()},
+		Action: atName(func(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
+			return deleteObject(ctx, cmd, client.NewCountDownLatch(name))
+		}),
 	}
-	return query(ctx, cmd, func(client *latchkey.Client) error {
-		there, err := client.NewCountDownLatch(name).Delete(ctx)
-		if err != nil {
-			return libraryError(err)
-		}
-		out := cmd.Root().Writer
-		if cmd.Bool("json") {
-			return writeJSON(out, latchDeleteReply{Name: name, There: there})
-		}
-		text := "was not there"
-		if there {
-			text = "is deleted"
-		}
-		_, err = fmt.Fprintf(out, "%s %s\n", name, text)
-		return err
-	})
 }
 
 // latchReply is what --json prints of a latch; fields may be added to it, not

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/rivo/uniseg"
 	"github.com/urfave/cli/v3"
-	"golang.org/x/term"
 
 	"github.com/latchkey-go/latchkey"
 )
@@ -35,13 +33,16 @@ WAITERS  how many wait: owners in queues, or clients that listen, which they do
 kinds    lock: re-entrant, fenced, spin or fair; mutex?: maybe data of an
          application; number?: a semaphore, a latch or a counter
 
-A walk that finds nothing is no error: exit code 0.`,
+A walk that finds nothing is no error: exit code 0.
+
+  latchkey ls orders:
+  latchkey ls --match 'orders:*:eu' --json`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "match", Usage: "those that match a `PATTERN` with *, ? and [a-z], in place of a prefix"},
+			prefixFlag(),
+			matchFlag(),
 			jsonFlag(),
 		},
-		OnUsageError: onUsageError,
-		Action:       ls,
+		Action: ls,
 	}
 }
 
@@ -50,30 +51,41 @@ func ls(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	return interruptibly(ctx, func(ctx context.Context) error {
-		return query(ctx, cmd, func(client *latchkey.Client) error {
-			found, err := allObjects(ctx, client, pattern)
-			if err != nil {
-				return libraryError(err)
-			}
-			if cmd.Bool("json") {
-				return writeObjects(cmd.Root().Writer, found)
-			}
-			return writeTable(cmd.Root().Writer, found, terminalWidth(cmd.Root().Writer))
-		})
+	return atServer(ctx, cmd, func(ctx context.Context, client *latchkey.Client) error {
+		found, err := allObjects(ctx, client, pattern)
+		if err != nil {
+			return libraryError(err)
+		}
+		if cmd.Bool("json") {
+			return writeObjects(cmd.Root().Writer, found)
+		}
+		return writeTable(cmd.Root().Writer, found, terminalWidth(cmd.Root().Writer))
 	})
 }
 
-// patternOf is what the names are to match, by the flag or the argument.
+func prefixFlag() cli.Flag {
+	return &cli.StringFlag{Name: "prefix", Usage: "the same as the argument `PREFIX`"}
+}
+
+func matchFlag() cli.Flag {
+	return &cli.StringFlag{Name: "match", Usage: "names that match a `PATTERN` with *, ? and [a-z]"}
+}
+
+// patternOf is what the names are to match, by a flag or the argument.
 func patternOf(cmd *cli.Command) (string, error) {
-	match := cmd.String("match")
+	match, prefix, args := cmd.String("match"), cmd.String("prefix"), cmd.Args().Slice()
+	if prefix != "" {
+		args = append(args, prefix)
+	}
 	switch {
-	case cmd.Args().Len() > 1, cmd.Args().Len() == 1 && match != "":
+	case len(args) > 1, len(args) == 1 && match != "":
 		return "", usageError("%s takes one PREFIX or --match; see %s --help", cmd.Name, cmd.FullName())
 	case match != "":
 		return match, nil
+	case len(args) == 0:
+		return "*", nil
 	}
-	return latchkey.QuotePattern(cmd.Args().First()) + "*", nil
+	return latchkey.QuotePattern(args[0]) + "*", nil
 }
 
 // allObjects are all that match, each once, in the order of their names.
@@ -172,18 +184,6 @@ func narrow(widths []int, width int) {
 			excess -= less
 		}
 	}
-}
-
-// terminalWidth is how many columns the terminal has, 0 if it is none.
-func terminalWidth(out io.Writer) int {
-	if !isTerminal(out) {
-		return 0
-	}
-	width, _, err := term.GetSize(int(out.(*os.File).Fd()))
-	if err != nil {
-		return 0
-	}
-	return width
 }
 
 // fit makes a text exactly as wide as a column, with … for what does not fit.

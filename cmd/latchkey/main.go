@@ -3,8 +3,10 @@
 //
 //	latchkey demo                                     workers, one lock, a death, a proof
 //	latchkey run --lock NAME [flags] -- CMD [ARGS…]   run CMD while holding a lock
+//	latchkey lock NAME [flags]                        hold a lock until a signal, or until standard input ends
 //	latchkey top [PREFIX]                             all of them, live
-//	latchkey ls [PREFIX | --match PATTERN] [--json]   all of them, once
+//	latchkey ls [--prefix PREFIX | --match PATTERN] [--json]
+//	                                                  all of them, once
 //	latchkey waiters NAME [--json]                    who waits for one
 //	latchkey watch NAME [--every 500ms] [--json]      a line for each change of one
 //	latchkey check                                    whether the server will do
@@ -18,6 +20,7 @@
 //	                                                  run CMD, at most N at once
 //	latchkey sem inspect NAME [--json]                its permits, how many are free
 //	latchkey sem set NAME N [--json]                  set how many there are
+//	latchkey sem delete NAME [--json]
 //	latchkey latch set NAME N [--ttl 1h] [--json]     close a latch for N counts
 //	latchkey latch down NAME [--n 1 | --as PARTICIPANT] [--json]
 //	                                                  count it down
@@ -28,6 +31,8 @@
 //	                                                  wait until N programs do
 //	latchkey barrier inspect NAME [--json]            who waits
 //	latchkey barrier reset NAME                       end their wait
+//	latchkey help [COMMAND…]
+//	latchkey completion bash|zsh|fish|pwsh            a script that completes command lines
 //	latchkey version
 //
 // The server is named by --redis URL or LATCHKEY_REDIS; without either, demo uses
@@ -66,19 +71,21 @@ func main() {
 }
 
 func app(args []string) *cli.Command {
-	return &cli.Command{
-		Name:            "latchkey",
-		Usage:           "distributed locks, elections, semaphores, latches and barriers, in Redis or Valkey",
-		Version:         version(),
-		Flags:           []cli.Flag{redisFlag(), verboseFlag()},
-		HideHelpCommand: true,
-		Action:          withoutCommand,
-		OnUsageError:    onUsageError,
-		ExitErrHandler:  leaveErrorsToMain,
+	cli.HelpPrinter = printHelp
+	root := &cli.Command{
+		Name:                            "latchkey",
+		Usage:                           "distributed locks and more, in Redis or Valkey",
+		Description:                     rootDescription,
+		Version:                         version(),
+		Flags:                           []cli.Flag{redisFlag(), verboseFlag()},
+		EnableShellCompletion:           true,
+		ConfigureShellCompletionCommand: configureCompletion,
+		ExitErrHandler:                  leaveErrorsToMain,
 		Commands: []*cli.Command{
 			demoCommand(),
 			victimCommand(),
 			runCommand(args),
+			lockCommand(),
 			topCommand(),
 			lsCommand(),
 			waitersCommand(),
@@ -93,40 +100,61 @@ func app(args []string) *cli.Command {
 			latchCommand(),
 			barrierCommand(),
 			versionCommand(),
+			helpCommand(),
 		},
 	}
+	_ = root.Walk(complete)
+	return root
 }
 
-// withoutCommand explains the program to who gave no command, and names the
-// mistake of who gave one that does not exist.
-func withoutCommand(_ context.Context, cmd *cli.Command) error {
-	if cmd.Args().Present() {
-		return usageError("unknown command %q; see latchkey --help", cmd.Args().First())
+const rootDescription = `Shows what the locks, elections, semaphores, latches and barriers of this library
+do, and brings them to the shell. Begin with:
+
+  latchkey demo
+  latchkey run --lock backup -- ./backup.sh
+  latchkey help run
+
+Exit codes:
+
+0  done; of a command that is run: its own code, whatever it is
+1  a proof of the demo failed
+64  the command line is wrong
+69  the server cannot be reached, or refuses; check: something is wrong
+70  anything else, such as a name of another kind, or a latch that nobody has set
+75  not acquired, not open, not all arrived in time, or nobody leads: try again
+76  lost, or the latch gone or the barrier broken, before the end
+126  the command cannot be executed
+127  the command was not found
+128+n  ended by signal n`
+
+// complete fills in what all commands have in common. A command that only has others below it explains itself
+// when it is called without them.
+func complete(cmd *cli.Command) error {
+	cmd.OnUsageError = onUsageError
+	if len(cmd.Commands) == 0 {
+		cmd.HideHelpCommand = true // an argument may be help
+		return nil
 	}
-	return cli.ShowRootCommandHelp(cmd)
-}
-
-// group is a command that only has others below it. Without any of them it explains
-// itself.
-func group(name, usage string, commands ...*cli.Command) *cli.Command {
-	return &cli.Command{
-		Name:            name,
-		Usage:           usage,
-		Commands:        commands,
-		HideHelpCommand: true,
-		OnUsageError:    onUsageError,
-		Action: func(_ context.Context, cmd *cli.Command) error {
-			if cmd.Args().Present() {
-				return usageError("unknown command %q; see %s --help", cmd.Args().First(), cmd.FullName())
-			}
-			return cli.ShowSubcommandHelp(cmd)
-		},
+	if cmd.Command("help") == nil {
+		help := helpCommand()
+		help.Hidden = true // latchkey help does the same
+		cmd.Commands = append(cmd.Commands, help)
 	}
+	cmd.Action = func(_ context.Context, cmd *cli.Command) error {
+		switch {
+		case cmd.Args().Present():
+			return unknownCommand(cmd, cmd.Args().First())
+		case cmd == cmd.Root():
+			return cli.ShowRootCommandHelp(cmd)
+		}
+		return cli.ShowSubcommandHelp(cmd)
+	}
+	return nil
 }
 
-// onUsageError keeps a mistyped flag from being answered with a page of help.
-func onUsageError(_ context.Context, cmd *cli.Command, err error, _ bool) error {
-	return usageError("%v; see %s --help", err, cmd.FullName())
+// group is a command that only has others below it.
+func group(name, usage, description string, commands ...*cli.Command) *cli.Command {
+	return &cli.Command{Name: name, Usage: usage, Description: description, Commands: commands}
 }
 
 func leaveErrorsToMain(context.Context, *cli.Command, error) {}

@@ -195,7 +195,7 @@ func hold(t *testing.T, lock latchkey.Locker) *latchkey.Hold {
 
 func TestMistakesOnTheCommandLine(t *testing.T) {
 	for name, args := range map[string][]string{
-		"unknown command":     {"lock", "orders"},
+		"unknown command":     {"locks", "orders"},
 		"unknown global flag": {"--nope"},
 		"unknown flag":        {"run", "--nope"},
 		"bad duration":        {"run", "--lock", "orders", "--wait", "soon", "--", "true"},
@@ -223,6 +223,12 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"inspect two":         {"inspect", "orders", "invoices"},
 		"ls two":              {"ls", "orders", "invoices"},
 		"ls both":             {"ls", "orders", "--match", "*"},
+		"ls two prefixes":     {"ls", "orders", "--prefix", "orders"},
+		"lock nothing":        {"lock"},
+		"lock with a command": {"lock", "orders", "--", "true"},
+		"lock both sides":     {"lock", "orders", "--read", "--write"},
+		"completion what":     {"completion", "csh"},
+		"sem delete nothing":  {"sem", "delete"},
 		"waiters nothing":     {"waiters"},
 		"watch nothing":       {"watch"},
 		"watch too often":     {"watch", "--every", "1ms", "orders"},

@@ -14,6 +14,8 @@ const groupPoll = 20 * time.Millisecond
 type process struct {
 	cmd      *exec.Cmd
 	terminal *terminal
+	stops    stops
+	code     int           // how it ended; may be read when ended is closed
 	ended    chan struct{} // closed when the command has ended, not its group
 }
 
@@ -23,24 +25,24 @@ func startProcess(argv, environment []string) (*process, error) {
 	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // its end is a matter of signals, not of contexts
 	cmd.Env = environment
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	p := &process{cmd: cmd, terminal: ownTerminal(), ended: make(chan struct{})}
-	lead(cmd, p.terminal)
+	p := &process{cmd: cmd, terminal: findTerminal(), stops: newStops(), ended: make(chan struct{})}
+	front := p.terminal.isOurs()
+	lead(cmd, p.terminal, front)
 	if err := cmd.Start(); err != nil {
-		p.terminal.takeBack()
+		if front {
+			p.terminal.takeBack()
+		}
+		p.stops.release()
 		return nil, err
 	}
-	go p.await()
+	go func() {
+		p.code = p.await()
+		p.terminal.takeBackFrom(p)
+		p.stops.release()
+		close(p.ended)
+	}()
 	return p, nil
 }
-
-func (p *process) await() {
-	_ = p.cmd.Wait() // how it ended is in ProcessState
-	p.terminal.takeBack()
-	close(p.ended)
-}
-
-// code may be called when ended is closed.
-func (p *process) code() int { return exitCode(p.cmd.ProcessState) }
 
 // endGroup waits until the children of a command that has ended are gone too,
 // and kills those that are still there when grace is over.

@@ -3,12 +3,10 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
-	"os/signal"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // passedOn are the signals that people and supervisors send to a command.
@@ -20,10 +18,10 @@ var passedOn = []os.Signal{
 func ends(sig os.Signal) bool { return sig != syscall.SIGUSR1 && sig != syscall.SIGUSR2 }
 
 // lead makes the command the leader of a process group, which is what a signal
-// can reach as a whole; and the one the terminal belongs to, if it was ours.
-func lead(cmd *exec.Cmd, t *terminal) {
+// can reach as a whole; and, in front, the one the terminal belongs to.
+func lead(cmd *exec.Cmd, t *terminal, front bool) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if t != nil {
+	if front {
 		cmd.SysProcAttr.Foreground = true
 		cmd.SysProcAttr.Ctty = t.fd
 	}
@@ -45,39 +43,22 @@ func (p *process) kill() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 
 func (p *process) groupLives() bool { return syscall.Kill(-p.cmd.Process.Pid, 0) == nil }
 
-// exitCode is the one a shell would report.
-func exitCode(state *os.ProcessState) int {
-	status := state.Sys().(syscall.WaitStatus)
-	if status.Signaled() {
-		return exitSignalled + int(status.Signal())
+// await returns the code with which a shell would report the end of the command. It tells of the stops on the way,
+// which os/exec does not see.
+func (p *process) await() int {
+	for {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil: // somebody else has waited for all children
+			return exitSoftware
+		case status.Stopped():
+			p.stops.seen <- status.StopSignal()
+		case status.Signaled():
+			return exitSignalled + int(status.Signal())
+		case status.Exited():
+			return status.ExitStatus()
+		}
 	}
-	return status.ExitStatus()
-}
-
-// terminal is the one on standard input, while this program is the one that may
-// read from it. A nil terminal is none.
-type terminal struct {
-	fd    int
-	group int // ours
-}
-
-func ownTerminal() *terminal {
-	fd, group := int(os.Stdin.Fd()), unix.Getpgrp()
-	owner, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
-	if err != nil || owner != group {
-		return nil
-	}
-	return &terminal{fd: fd, group: group}
-}
-
-// takeBack makes the terminal ours again, so that the shell finds it where it
-// left it. The kernel asks those in the background by a signal whether they
-// mean it, and stops them unless they ignore it.
-func (t *terminal) takeBack() {
-	if t == nil {
-		return
-	}
-	signal.Ignore(syscall.SIGTTOU)
-	defer signal.Reset(syscall.SIGTTOU)
-	_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, t.group)
 }

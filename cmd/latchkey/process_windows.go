@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"syscall"
 )
 
 // passedOn is what Windows can deliver. The console itself passes an interrupt
@@ -13,7 +14,7 @@ var passedOn = []os.Signal{os.Interrupt}
 func ends(os.Signal) bool { return true }
 
 // lead has nothing to do: there are no process groups to be signalled.
-func lead(*exec.Cmd, *terminal) {}
+func lead(*exec.Cmd, *terminal, bool) {}
 
 // pass ends the command for any signal but the interrupt: it is the only thing
 // that one process can tell another.
@@ -27,10 +28,36 @@ func (p *process) kill() { _ = p.cmd.Process.Kill() }
 
 func (p *process) groupLives() bool { return false }
 
-func exitCode(state *os.ProcessState) int { return state.ExitCode() }
+func (p *process) await() int {
+	_ = p.cmd.Wait() // how it ended is in ProcessState
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// There is no job control.
 
 type terminal struct{}
 
-func ownTerminal() *terminal { return nil }
+func findTerminal() *terminal { return nil }
+
+func (t *terminal) isOurs() bool { return false }
 
 func (t *terminal) takeBack() {}
+
+func (t *terminal) takeBackFrom(*process) {}
+
+type stops struct {
+	asked chan os.Signal
+	seen  chan syscall.Signal
+}
+
+func newStops() stops { return stops{} }
+
+func (s stops) release() {}
+
+func (p *process) stopWith(syscall.Signal, bool) bool { return false }
+
+func (p *process) goOn() {}
+
+func stopGroup() {}
+
+func onContinue(func()) func() { return func() {} }

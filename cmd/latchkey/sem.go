@@ -15,10 +15,14 @@ import (
 const permitEnv = "LATCHKEY_PERMIT"
 
 func semCommand(args []string) *cli.Command {
-	return group("sem", "limit how many do something at once, on all machines together",
+	return group("sem", "limit how many do something at once, on all machines together", `A semaphore has permits; a program that works holds one of them.
+
+  latchkey sem run --name imports --permits 3 -- ./import
+  latchkey sem inspect imports`,
 		semRunCommand(args),
 		semInspectCommand(),
 		semSetCommand(),
+		semDeleteCommand(),
 	)
 }
 
@@ -26,7 +30,7 @@ func semRunCommand(args []string) *cli.Command {
 	return &cli.Command{
 		Name:      "run",
 		Usage:     "run a command while holding one of N permits",
-		UsageText: "latchkey sem run --name POOL --permits N [--set] [--wait 10s] [--lease 30s] -- CMD [ARGS…]",
+		UsageText: "latchkey sem run --name POOL --permits N [flags] -- CMD [ARGS…]",
 		Description: `Waits for a permit of the semaphore, runs the command, and releases the permit
 when the command has ended, however it ended. So at most N such commands run at
 once, on all machines that use the same server. The permit is renewed for as
@@ -38,14 +42,14 @@ them, that number applies, and a line on standard error says so; with --set it
 is changed to N. If there are fewer than are held then, nobody loses one, but
 nobody gets one either until enough are released.
 
+  latchkey sem run --name imports --permits 3 --wait 10m -- ./import
+
 ` + jobHelp("permit", "75 when\nit was not acquired in time", ""),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "`POOL` of permits: the name of the semaphore"},
 			&cli.IntFlag{Name: "permits", Usage: "`N` such commands may run at once", HideDefault: true},
-			&cli.BoolFlag{Name: "set", Usage: "change the semaphore to N permits if it has another number of them"},
+			&cli.BoolFlag{Name: "set", Usage: "change the semaphore to N permits"},
 		}, jobFlags("permit")...),
-		HideHelpCommand: true,
-		OnUsageError:    onUsageError,
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			return semRun(ctx, cmd, args)
 		},
@@ -92,22 +96,16 @@ func (j job) provide(ctx context.Context, s *latchkey.PermitSemaphore, name stri
 
 func semInspectCommand() *cli.Command {
 	return &cli.Command{
-		Name:            "inspect",
-		Usage:           "show how many permits a semaphore has, and how many are acquired",
-		ArgsUsage:       "NAME",
-		Description:     "Reads only. A semaphore that nobody has set is an answer and no error: exit code 0.",
-		Flags:           []cli.Flag{jsonFlag()},
-		HideHelpCommand: true,
-		OnUsageError:    onUsageError,
-		Action: func(ctx context.Context, cmd *cli.Command) error {
-			name, err := oneName(cmd)
-			if err != nil {
-				return err
-			}
-			return query(ctx, cmd, func(client *latchkey.Client) error {
-				return showSemaphore(ctx, cmd, client.NewPermitSemaphore(name), name)
-			})
-		},
+		Name:      "inspect",
+		Usage:     "show how many permits a semaphore has, and how many are acquired",
+		ArgsUsage: "NAME",
+		Description: `Reads only. A semaphore that nobody has set is an answer and no error: exit code 0.
+
+  latchkey sem inspect imports`,
+		Flags: []cli.Flag{jsonFlag()},
+		Action: atName(func(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
+			return showSemaphore(ctx, cmd, client.NewPermitSemaphore(name), name)
+		}),
 	}
 }
 
@@ -119,16 +117,16 @@ func semSetCommand() *cli.Command {
 		Description: `Changes the number of a semaphore, or makes the semaphore, and shows it as
 inspect does. If there are fewer permits than are held then, nobody loses one,
 but nobody gets one either until enough are released: 0 lets those finish who
-are at work, and nobody begin.`,
-		Flags:           []cli.Flag{jsonFlag()},
-		HideHelpCommand: true,
-		OnUsageError:    onUsageError,
+are at work, and nobody begin.
+
+  latchkey sem set imports 8`,
+		Flags: []cli.Flag{jsonFlag()},
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			name, permits, err := nameAndNumber(cmd)
 			if err != nil {
 				return err
 			}
-			return query(ctx, cmd, func(client *latchkey.Client) error {
+			return atServer(ctx, cmd, func(ctx context.Context, client *latchkey.Client) error {
 				s := client.NewPermitSemaphore(name)
 				if err := s.SetPermits(ctx, permits); err != nil {
 					return libraryError(err)
@@ -136,6 +134,23 @@ are at work, and nobody begin.`,
 				return showSemaphore(ctx, cmd, s, name)
 			})
 		},
+	}
+}
+
+func semDeleteCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "delete",
+		Usage:     "remove a semaphore with its permits",
+		ArgsUsage: "NAME",
+		Description: `Commands that hold a permit are ended when they next renew it, within a third of
+their lease. Commands that wait for one end with exit code 70. The next sem run
+sets the semaphore anew. One that was not there is no error: exit code 0.
+
+  latchkey sem delete imports`,
+		Flags: []cli.Flag{jsonFlag()},
+		Action: atName(func(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
+			return deleteObject(ctx, cmd, client.NewPermitSemaphore(name))
+		}),
 	}
 }
 
@@ -147,7 +162,7 @@ func nameAndNumber(cmd *cli.Command) (string, int, error) {
 	}
 	number, err := strconv.Atoi(cmd.Args().Get(1))
 	if err != nil {
-		return "", 0, usageError("%q is no number; see %s --help", cmd.Args().Get(1), cmd.FullName())
+		return "", 0, usageError("%q is not a number; see %s --help", cmd.Args().Get(1), cmd.FullName())
 	}
 	return cmd.Args().First(), number, nil
 }

@@ -39,13 +39,16 @@ LOST/S  holders gone a second whose lease may have run out between two looks; th
 Keys: up, down, page up, page down, home, end; enter shows one object; sort by w
 (waiters) h (holders) a (held) t (TTL) c (ACQ/S) l (LOST/S) n (name), once more
 turns the order around; / filters, f takes a lock away, after a question; p pauses,
-space looks at once, q quits.`,
+space looks at once, Ctrl-Z stops top until fg, q quits.
+
+  latchkey top
+  latchkey top orders: --every 500ms`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "match", Usage: "those that match a `PATTERN` with *, ? and [a-z], in place of a prefix"},
-			&cli.DurationFlag{Name: "every", Usage: "look again after `TIME`", Value: topEvery},
+			prefixFlag(),
+			matchFlag(),
+			everyFlag(topEvery, topOftest),
 		},
-		OnUsageError: onUsageError,
-		Action:       top,
+		Action: top,
 	}
 }
 
@@ -54,25 +57,19 @@ func top(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	every := cmd.Duration("every")
-	switch {
-	case every < topOftest:
-		return usageError("--every must be %v at least", topOftest)
-	case !isTerminal(cmd.Root().Writer) || !isTerminal(os.Stdin):
+	if !isTerminal(cmd.Root().Writer) || !isTerminal(os.Stdin) {
 		return usageError("top needs a terminal; to list the same once: latchkey ls")
 	}
-	return interruptibly(ctx, func(ctx context.Context) error {
-		return query(ctx, cmd, func(client *latchkey.Client) error {
-			screen, err := tcell.NewScreen()
-			if err != nil {
-				return err
-			}
-			if err := screen.Init(); err != nil {
-				return err
-			}
-			defer screen.Fini()
-			v := &topView{screen: screen, client: client, pattern: pattern, every: every, list: newTopList()}
-			return v.run(ctx)
-		})
+	return atServer(ctx, cmd, func(ctx context.Context, client *latchkey.Client) error {
+		screen, err := tcell.NewScreen()
+		if err != nil {
+			return err
+		}
+		if err := screen.Init(); err != nil {
+			return err
+		}
+		defer screen.Fini()
+		v := &topView{screen: screen, client: client, pattern: pattern, every: cmd.Duration("every"), list: newTopList()}
+		return v.run(ctx)
 	})
 }

@@ -75,7 +75,7 @@ func (v *topView) drawList(width, height int) {
 	state := fmt.Sprintf("every %v, took %v", v.every, v.took.Round(time.Millisecond))
 	switch {
 	case v.failed != nil:
-		state = "FAILED: " + v.failed.Error()
+		state = "FAILED: " + plainError{v.failed}.Error()
 	case v.paused:
 		state = "paused"
 	case l.at.IsZero():
@@ -168,7 +168,7 @@ func (v *topView) drawDetails(width, height int) {
 		lines = append(lines, row("waits", waiterText(o.Kind, w)))
 	}
 	if d.err != nil {
-		lines = append(lines, row("FAILED", d.err.Error()))
+		lines = append(lines, row("FAILED", plainError{d.err}.Error()))
 	}
 	v.line(0, width, strong, printable(d.name))
 	for i, text := range lines[:min(len(lines), max(0, height-2))] {

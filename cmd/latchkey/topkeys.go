@@ -22,8 +22,12 @@ func (v *topView) handle(ctx context.Context, event tcell.Event) (quit bool) {
 }
 
 func (v *topView) key(ctx context.Context, key *tcell.EventKey) (quit bool) {
-	if key.Key() == tcell.KeyCtrlC {
+	switch key.Key() {
+	case tcell.KeyCtrlC:
 		return true
+	case tcell.KeyCtrlZ:
+		v.stop()
+		return false
 	}
 	v.notice = ""
 	switch {

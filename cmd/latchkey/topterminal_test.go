@@ -28,13 +28,18 @@ type pane struct {
 // onScreen runs a command line of the shell in a terminal of that width.
 func onScreen(t *testing.T, width int, url, line string) *pane {
 	t.Helper()
-	if _, err := exec.LookPath("tmux"); err != nil {
+	if !inPath("tmux") {
 		t.Skip("tmux is not in PATH: it is the terminal") // .ci/run installs it
 	}
 	p := &pane{t, filepath.Join(t.TempDir(), "tmux")}
 	shell := fmt.Sprintf("export LATCHKEY='%s' %s='%s' GORACE=atexit_sleep_ms=0; %s; echo \"code $?\"; sleep 60", binary, urlEnv, url, line)
 	p.tmux("-f", "/dev/null", "new-session", "-d", "-x", strconv.Itoa(width), "-y", "24", shell)
-	t.Cleanup(func() { _ = exec.Command("tmux", "-S", p.socket, "kill-server").Run() })
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(p.tmux("capture-pane", "-p"))
+		}
+		_ = exec.Command("tmux", "-S", p.socket, "kill-server").Run()
+	})
 	return p
 }
 
@@ -54,6 +59,17 @@ func (p *pane) keys(keys ...string) {
 	for _, key := range keys {
 		p.tmux("send-keys", key)
 	}
+}
+
+// typeIn types a text as it is.
+func (p *pane) typeIn(text string) {
+	p.t.Helper()
+	p.tmux("send-keys", "-l", text)
+}
+
+func inPath(program string) bool {
+	_, err := exec.LookPath(program)
+	return err == nil
 }
 
 // await waits until the screen contains all of these.

@@ -54,6 +54,8 @@ func (v *topView) run(ctx context.Context) error {
 	v.results = make(chan func(), 4)
 	v.next = time.NewTimer(0)
 	defer v.next.Stop()
+	stops := newStops()
+	defer stops.release()
 	for {
 		v.draw()
 		select {
@@ -63,11 +65,24 @@ func (v *topView) run(ctx context.Context) error {
 			take()
 		case <-v.next.C:
 			v.look(ctx)
+		case <-stops.asked:
+			v.stop()
 		case event := <-events:
 			if v.handle(ctx, event) {
 				return nil
 			}
 		}
+	}
+}
+
+// stop leaves the terminal to the shell until top is continued.
+func (v *topView) stop() {
+	if v.screen.Suspend() != nil {
+		return
+	}
+	stopGroup()
+	if v.screen.Resume() == nil {
+		v.screen.Sync() // it may have another size
 	}
 }
 

@@ -14,19 +14,23 @@ func unlockCommand() *cli.Command {
 		Name:      "unlock",
 		Usage:     "take a lock away from whoever holds it",
 		ArgsUsage: "NAME",
-		Description: "Its holders are not asked. Those that use this library learn of it at their next\n" +
-			"renewal, within a third of their lease; until then they may go on working as if\n" +
-			"they held it. Use it when a holder is known to be gone and its lease is long.\n" +
-			"A lock that was free already is no error: exit code 0.\n\n" +
-			"What is no lock stays as it is: exit code 70. A mutex is a string in Redis, and\n" +
-			"data of an application can look the same, so --kind mutex is needed to remove one.",
+		Description: `Its holders are not asked. Those that use this library learn of it at their next
+renewal, within a third of their lease; until then they may go on working as if
+they held it. Use it when a holder is known to be gone and its lease is long.
+A lock that was free already is no error: exit code 0.
+
+  latchkey inspect orders:42
+  latchkey unlock --force orders:42
+
+An object that is not a lock stays as it is: exit code 70. A mutex is a string in
+Redis, and data of an application can look the same, so --kind mutex is needed to
+remove one.`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "yes, from under its holders"},
 			&cli.StringFlag{Name: "kind", Usage: "only if it is a `KIND`: mutex, lock or rwlock"},
 			jsonFlag(),
 		},
-		OnUsageError: onUsageError,
-		Action:       unlock,
+		Action: unlock,
 	}
 }
 

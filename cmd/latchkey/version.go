@@ -11,9 +11,11 @@ import (
 
 func versionCommand() *cli.Command {
 	return &cli.Command{
-		Name:         "version",
-		Usage:        "print the version of this program and of its Go",
-		OnUsageError: onUsageError,
+		Name:  "version",
+		Usage: "print the version of this program and of its Go",
+		Description: `For a report of a defect.
+
+  latchkey version`,
 		Action: func(_ context.Context, cmd *cli.Command) error {
 			_, err := fmt.Fprintf(cmd.Root().Writer, "latchkey %s %s\n", version(), runtime.Version())
 			return err

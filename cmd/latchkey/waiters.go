@@ -15,16 +15,17 @@ func waitersCommand() *cli.Command {
 		Name:      "waiters",
 		Usage:     "list who waits for a lock or at a barrier",
 		ArgsUsage: "NAME",
-		Description: wrapped(`Lists the owners in the queues of a lock, in their order, or the parties at a
-barrier, at most 1000. In the queue of a fair lock stands each waiter; in that of
-another lock stands each client of this library once, for all its goroutines. Who waits for a semaphore, a latch, or to read, and who waits in
-Redisson for a lock that is not fair, stands in no queue, but listens for a
-message: it is counted in the last line.
+		Description: `Lists the owners in the queues of a lock, in their order, or the parties at a
+barrier, at most 1000. The queue of a fair lock has each waiter; that of another lock
+has each client of this library once, for all its goroutines. A client that waits for
+a semaphore, for a latch, or to read, and one of Redisson that waits for a lock that
+is not fair, is in no queue, but listens for a message: the last line counts it.
 
-Reads only. A lock for which nobody waits is no error: exit code 0.`),
-		Flags:        []cli.Flag{jsonFlag()},
-		OnUsageError: onUsageError,
-		Action:       waiters,
+Reads only. A lock for which nobody waits is no error: exit code 0.
+
+  latchkey waiters orders:42`,
+		Flags:  []cli.Flag{jsonFlag()},
+		Action: atName(waiters),
 	}
 }
 
@@ -41,25 +42,19 @@ type waiterReply struct {
 	Alive int64          `json:"alive_ms"` // -1 if that is not known
 }
 
-func waiters(ctx context.Context, cmd *cli.Command) error {
-	name, err := oneName(cmd)
+func waiters(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
+	found, err := client.Object(ctx, name)
 	if err != nil {
-		return err
+		return libraryError(err)
 	}
-	return query(ctx, cmd, func(client *latchkey.Client) error {
-		found, err := client.Object(ctx, name)
-		if err != nil {
-			return libraryError(err)
-		}
-		list, err := waitersOf(ctx, client, found)
-		if err != nil {
-			return libraryError(err)
-		}
-		if cmd.Bool("json") {
-			return writeJSON(cmd.Root().Writer, waitersJSON(found, list))
-		}
-		return writeWaiters(cmd.Root().Writer, found, list)
-	})
+	list, err := waitersOf(ctx, client, found)
+	if err != nil {
+		return libraryError(err)
+	}
+	if cmd.Bool("json") {
+		return writeJSON(cmd.Root().Writer, waitersJSON(found, list))
+	}
+	return writeWaiters(cmd.Root().Writer, found, list)
 }
 
 // waitersOf are those that stand in the queues of a lock, or wait at a barrier.

@@ -24,37 +24,27 @@ func watchCommand() *cli.Command {
 		Name:      "watch",
 		Usage:     "print a line whenever the holder or the waiters of an object change",
 		ArgsUsage: "NAME",
-		Description: wrapped(`Looks at the object again and again, and prints how it is at first and then each
+		Description: `Looks at the object again and again, and prints how it is at first and then each
 change: of its holders, their counts, its waiters, permits or counts. Of a lock that
 more than 64 hold it tells only how many do. What comes and goes between two looks
 is not seen. No message tells of all changes, so it costs one
 command each time. While the server does not answer it says so and goes on.
 
-It ends with a signal: exit code 128+n.`),
+It ends with a signal: exit code 128+n.
+
+  latchkey watch orders:42
+  latchkey watch --json --every 100ms orders:42 >>orders.log`,
 		Flags: []cli.Flag{
-			&cli.DurationFlag{Name: "every", Usage: "look again after `TIME`", Value: watchEvery},
+			everyFlag(watchEvery, watchOftest),
 			&cli.BoolFlag{Name: "json", Usage: "write each change as a line of JSON"},
 		},
-		OnUsageError: onUsageError,
-		Action:       watch,
+		Action: atName(watch),
 	}
 }
 
-func watch(ctx context.Context, cmd *cli.Command) error {
-	name, err := oneName(cmd)
-	if err != nil {
-		return err
-	}
-	every := cmd.Duration("every")
-	if every < watchOftest {
-		return usageError("--every must be %v at least", watchOftest)
-	}
-	return interruptibly(ctx, func(ctx context.Context) error {
-		return query(ctx, cmd, func(client *latchkey.Client) error {
-			w := watcher{out: cmd.Root().Writer, errs: cmd.Root().ErrWriter, json: cmd.Bool("json")}
-			return w.run(ctx, client, name, every)
-		})
-	})
+func watch(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
+	w := watcher{out: cmd.Root().Writer, errs: cmd.Root().ErrWriter, json: cmd.Bool("json")}
+	return w.run(ctx, client, name, cmd.Duration("every"))
 }
 
 // watcher prints what changes.
@@ -82,7 +72,7 @@ func (w *watcher) run(ctx context.Context, client *latchkey.Client, name string,
 			return libraryError(err)
 		case !w.failed:
 			w.failed = true
-			say(w.errs, "%v (going on)", err)
+			say(w.errs, "%v (going on)", plainError{err})
 		}
 		select {
 		case <-ticker.C:

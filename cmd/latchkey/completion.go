@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"io"
+
+	"github.com/urfave/cli/v3"
+)
+
+// bashCompletion takes the place of the library's script, which has the shell evaluate the line that is being typed,
+// and needs a package beside bash.
+//
+//go:embed completion.bash
+var bashCompletion string
+
+// configureCompletion shows the command of the library that writes completion scripts.
+func configureCompletion(cmd *cli.Command) {
+	cmd.Hidden = false
+	cmd.Usage = "write a script that has a shell complete command lines"
+	cmd.Description = `Completes commands and flags. Names of objects are not completed: that would need
+a walk over all keys of the server.
+
+bash  in ~/.bashrc: source <(latchkey completion bash)
+zsh   in ~/.zshrc, after compinit: source <(latchkey completion zsh)
+fish  latchkey completion fish >~/.config/fish/completions/latchkey.fish
+pwsh  latchkey completion pwsh >latchkey.ps1, and run that in your profile
+
+  latchkey completion bash >/etc/bash_completion.d/latchkey`
+	for _, shell := range cmd.Commands {
+		name := shell.Name
+		shell.Usage = "the script for " + name
+		shell.Description = "See latchkey completion --help.\n\n  latchkey completion " + name
+		if name == "bash" {
+			shell.Action = func(_ context.Context, cmd *cli.Command) error {
+				_, err := io.WriteString(cmd.Root().Writer, bashCompletion)
+				return err
+			}
+		}
+	}
+	_ = cmd.Walk(complete)
+}

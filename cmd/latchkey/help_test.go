@@ -1,0 +1,181 @@
+package main
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rivo/uniseg"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/urfave/cli/v3"
+
+	"github.com/latchkey-go/latchkey/latchkeytest"
+)
+
+// commandPaths are the words of all commands that users see.
+func commandPaths() [][]string {
+	var below func(cmd *cli.Command, words []string) [][]string
+	below = func(cmd *cli.Command, words []string) [][]string {
+		paths := [][]string{words}
+		for _, sub := range cmd.Commands {
+			if !sub.Hidden {
+				paths = append(paths, below(sub, append(words[:len(words):len(words)], sub.Name))...)
+			}
+		}
+		return paths
+	}
+	paths := below(app(nil), nil)
+	for _, shell := range []string{"", "bash", "zsh", "fish", "pwsh"} {
+		paths = append(paths, strings.Fields("completion "+shell)) // the library adds these
+	}
+	return paths
+}
+
+// Each command explains itself in 80 columns with an example, however it is asked.
+func TestHelpOfEachCommand(t *testing.T) {
+	paths := commandPaths()
+	require.Greater(t, len(paths), 30)
+	for _, words := range paths {
+		t.Run(strings.Join(words, " "), func(t *testing.T) {
+			t.Parallel()
+			byFlag := latchkeyCLI(t, nil, append(words[:len(words):len(words)], "--help")...)
+			assert.Zero(t, byFlag.code, byFlag.stderr)
+			assert.Equal(t, byFlag, latchkeyCLI(t, nil, append([]string{"help"}, words...)...))
+			for line := range strings.Lines(byFlag.stdout) {
+				line = strings.TrimSuffix(line, "\n")
+				assert.LessOrEqual(t, uniseg.StringWidth(line), helpWidth, line)
+				assert.Equal(t, strings.TrimRight(line, " "), line)
+			}
+			example := `(?m)^     (?:.* )?latchkey (?:--\S+ \S+ )?` + regexp.QuoteMeta(strings.Join(words, " "))
+			assert.Regexp(t, example, byFlag.stdout, "an example")
+			assert.NotContains(t, byFlag.stdout, "demo-victim")
+		})
+	}
+}
+
+func TestHelpOfWhatDoesNotExist(t *testing.T) {
+	for _, args := range [][]string{
+		{"help", "inspct"}, {"help", "sem", "st"}, {"help", "run", "it"}, {"sem", "help", "st"}, {"--help", "inspct"},
+	} {
+		got := latchkeyCLI(t, nil, args...)
+		assert.Equal(t, exitUsage, got.code, args)
+		assert.Empty(t, got.stdout, args)
+		assertOneLine(t, got.stderr)
+	}
+}
+
+func TestSuggestions(t *testing.T) {
+	for meant, args := range map[string][]string{
+		`unknown command "inspct"; did you mean inspect? See latchkey --help`:         {"inspct", "orders"},
+		`unknown command "st"; did you mean set? See latchkey sem --help`:             {"sem", "st", "orders", "2"},
+		`unknown flag --lok; did you mean --lock? See latchkey run --help`:            {"run", "--lok", "orders", "--", "true"},
+		`unknown flag --parites; did you mean --parties? See latchkey barrier wait -`: {"barrier", "wait", "b", "--parites", "2"},
+	} {
+		got := latchkeyCLI(t, nil, args...)
+		assert.Equal(t, exitUsage, got.code)
+		assert.Contains(t, got.stderr, meant)
+	}
+}
+
+// What a message says is what a user of the command line can do.
+func TestMessagesAreThoseOfTheCommandLine(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	_, err := server.Client().NewCountDownLatch("ready").TrySetCount(t.Context(), 2)
+	require.NoError(t, err)
+	for want, args := range map[string][]string{
+		"--lease 1ms: want 10ms to 87600h0m0s; see latchkey run --help":      {"run", "--lock", "a", "--lease", "1ms", "--", "true"},
+		"--wait soon: want a time such as 500ms, 10s or 5m; see latchkey ru": {"run", "--lock", "a", "--wait", "soon", "--", "true"},
+		"--wait -1s: want at least 1ms; see latchkey barrier wait --help":    {"barrier", "wait", "b", "--parties", "2", "--wait=-1s"},
+		"--parties is missing; see latchkey barrier wait --help":             {"barrier", "wait", "b"},
+		"--parties two: want a number; see latchkey barrier wait --help":     {"barrier", "wait", "b", "--parties", "two"},
+		"--at-least 0s: want 1ms to 87600h0m0s; see latchkey cron --help":    {"cron", "--at-least", "0s", "a", "--", "true"},
+		`"ready" is a latch, not a lock`:                                     {"run", "--lock", "ready", "--", "true"},
+		`"ready" is a latch, not a read/write lock`:                          {"lock", "ready", "--read", "-n"},
+		`"nope": not set`: {"latch", "down", "nope"},
+		`"orders": -1 permits, want at least 0 and at most 2147483647`: {"sem", "set", "orders", "-1"},
+		`"{}": the name "{}" has stray, nested or empty braces`:        {"inspect", "{}"},
+		`"localhost" is no URL of a server; want redis://host:port`:    {"--redis", "localhost", "inspect", "a"},
+	} {
+		got := latchkeyCLI(t, server, args...)
+		assert.NotZero(t, got.code, args)
+		assert.Contains(t, got.stderr, "latchkey: "+want, args)
+		assertOneLine(t, got.stderr)
+	}
+}
+
+func TestPlainErrorsOfTheServer(t *testing.T) {
+	const refused = `latchkey: try lock "a": OOM command not allowed when used memory > 'maxmemory'. ` +
+		`script: e98c7e9b1f2a3b4c5d6e7f8091a2b3c4d5e6f708, on @user_script:12.`
+	assert.Equal(t, `"a": OOM command not allowed when used memory > 'maxmemory'.`, plainError{stringError(refused)}.Error())
+}
+
+type stringError string
+
+func (e stringError) Error() string { return string(e) }
+
+// Help fits the terminal, down to 40 columns.
+func TestHelpFitsTheTerminal(t *testing.T) {
+	for _, width := range []int{60, 80, 200} {
+		p := onScreen(t, width, "", `"$LATCHKEY" sem set --help`)
+		lines := p.await("GLOBAL OPTIONS", "code 0")
+		for _, line := range lines {
+			assert.LessOrEqual(t, uniseg.StringWidth(line), min(width, helpWidth), line)
+		}
+		assert.Contains(t, strings.Join(lines, "\n"), map[bool]string{
+			true:  "   --redis URL  URL of the server (default:\n                redis://localhost:6379) [$LATCHKEY_REDIS]\n",
+			false: "   --redis URL  URL of the server (default: redis://localhost:6379)\n                [$LATCHKEY_REDIS]\n",
+		}[width < 80], "no line was broken by the terminal")
+	}
+}
+
+func TestWrappedText(t *testing.T) {
+	assert.Equal(t, "one two\nthree\n\n  an example that stays\n\nA    one\n     two\nBCD  a b\n     c",
+		wrapped("one two three\n\n  an example that stays\n\nA  one two\nBCD  a b\n     c", 8))
+}
+
+// The scripts work in the shells themselves.
+func TestCompletion(t *testing.T) {
+	for shell, setUp := range map[string]string{
+		"bash": `exec bash --norc --noprofile -i`,
+		"zsh":  `exec zsh -f -i`,
+		"fish": `exec fish --no-config -i`,
+	} {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			if !inPath(shell) {
+				t.Skipf("%s is not in PATH", shell)
+			}
+			mark := filepath.Join(t.TempDir(), "mark")
+			p := onScreen(t, 100, "redis://127.0.0.1:1", `export PATH="$(dirname "$LATCHKEY"):$PATH"; `+setUp)
+			for _, line := range map[string][]string{
+				"bash": {"PS1='> '", "source <(latchkey completion bash)", "echo set up"},
+				"zsh":  {"PS1='> '; autoload -U compinit; compinit -D -u", "source <(latchkey completion zsh)", "echo set up"},
+				"fish": {"latchkey completion fish | source", "echo set up"},
+			}[shell] {
+				p.typeIn(line)
+				p.keys("Enter")
+			}
+			eventually(t, "the shell is set up", func() bool { return strings.Contains(strings.Join(p.lines(), "\n"), "\nset up") })
+			lines := map[string]string{
+				"latchkey insp":                         "latchkey inspect X",
+				"latchkey --redis redis://h/2 sem dele": "latchkey --redis redis://h/2 sem delete X",
+				"latchkey help barrier re":              "latchkey help barrier reset X",
+				"latchkey run --loc":                    "latchkey run --lock X",
+			}
+			if shell != "fish" { // which completes nothing here
+				lines["latchkey ls $(touch "+mark+") --js"] = "--json X"
+			}
+			for typed, completed := range lines {
+				p.typeIn(typed)
+				p.keys("Tab")
+				p.typeIn("X")
+				p.await(completed)
+				p.keys("C-u")
+				eventually(t, "the line is gone", func() bool { return !strings.Contains(strings.Join(p.lines(), "\n"), completed) })
+			}
+			assert.NoFileExists(t, mark, "completion runs nothing of the line")
+		})
+	}
+}

@@ -1,0 +1,131 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/latchkeytest"
+)
+
+// inShell starts an interactive bash, which has job control, in a terminal.
+func inShell(t *testing.T, width int, server *latchkeytest.Server) *pane {
+	t.Helper()
+	if !inPath("bash") {
+		t.Skip("bash is not in PATH")
+	}
+	url := ""
+	if server != nil {
+		url = server.URL()
+	}
+	p := onScreen(t, width, url, `exec env PS1='> ' bash --norc --noprofile -i`)
+	p.await(">")
+	return p
+}
+
+// enter types a line and waits for what it leads to.
+func (p *pane) enter(line string, texts ...string) {
+	p.t.Helper()
+	p.typeIn(line)
+	p.keys("Enter")
+	p.await(texts...)
+}
+
+func TestRunStopsAndGoesOnWithItsCommand(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	p := inShell(t, 100, server)
+	p.enter(`"$LATCHKEY" run --lock orders -- sh -c 'echo ready; read x; echo "got $x"; read x; echo "got $x"'`, "\nready")
+	for i, word := range []string{"one", "two"} {
+		p.keys("C-z")
+		p.await("Stopped")
+		p.enter(fmt.Sprintf("echo shell $((%d+1))", i), fmt.Sprintf("\nshell %d", i+1))
+		assert.True(t, isLocked(t, server, "orders"))
+		p.keys("C-l")
+		p.enter("fg", "run --lock")
+		p.enter(word, "\ngot "+word)
+	}
+	p.enter(`echo "code $?"`, "code 0")
+	assert.False(t, isLocked(t, server, "orders"))
+}
+
+// A lock is not renewed while nobody is there to do it: the command must not go on.
+func TestRunThatWasStoppedForTooLong(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	p := inShell(t, 100, server)
+	p.enter(`"$LATCHKEY" run --lock orders --lease 300ms -- sh -c 'trap "echo told; exit 3" TERM; echo ready; while :; do read x; echo "went on"; done'`, "\nready")
+	p.keys("C-z")
+	p.await("Stopped")
+	eventually(t, "the lease is over", func() bool { return !isLocked(t, server, "orders") })
+	p.enter("fg", `the lock "orders" is lost`, "\ntold")
+	p.enter(`echo "code $?"`, "code 76")
+	assert.NotContains(t, strings.Join(p.lines(), "\n"), "\nwent on")
+}
+
+// A command that was started in the background stops when it reads, and gets the terminal with fg.
+func TestRunFromTheBackground(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	p := inShell(t, 100, server)
+	p.enter(`"$LATCHKEY" run --lock orders -- cat &`, "[1]")
+	eventually(t, "it has the lock", func() bool { return isLocked(t, server, "orders") })
+	eventually(t, "it is stopped", func() bool {
+		p.keys("C-l")
+		p.enter("jobs", "run --lock")
+		return strings.Contains(strings.Join(p.lines(), "\n"), "Stopped")
+	})
+	p.keys("C-l")
+	p.enter("fg", "-- cat")
+	p.enter("some text", "\nsome text\nsome text")
+	p.keys("C-c")
+	p.enter(`echo "code $?"`, "code 130")
+}
+
+// A signal from elsewhere has the same effect as the key.
+func TestRunIsToldToStop(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	p := inShell(t, 100, server)
+	p.enter(`"$LATCHKEY" run --lock orders -- sh -c 'echo re"ad"y; sleep 600' &`, "ready")
+	p.enter("kill -TSTP $!")
+	eventually(t, "it is stopped", func() bool {
+		p.enter("jobs", "run --lock")
+		return strings.Contains(strings.Join(p.lines(), "\n"), "Stopped")
+	})
+	p.enter("kill -CONT $!; kill $!; wait $!; echo \"code $?\"", "code 143")
+	assert.False(t, isLocked(t, server, "orders"))
+}
+
+// The terminal is that of the shell while top is stopped, and that of top afterwards, at the size that it has then.
+func TestTopStopsAndGoesOn(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	hold(t, server.Client().NewLock("orders"))
+	p := inShell(t, 80, server)
+	p.enter(`"$LATCHKEY" top --every 200ms`, "1 objects, 1 locked", "q quit")
+	p.keys("C-z")
+	p.await("Stopped")
+	p.enter("echo shell $((40+2)); stty -a | grep -ow -e '-icanon' -e 'icanon'", "\nshell 42", "\nicanon")
+	p.tmux("resize-window", "-x", "120", "-y", "24")
+	p.enter("fg", "HELD BY", "1 objects, 1 locked", "q quit")
+	assert.NotContains(t, strings.Join(p.lines(), "\n"), "shell 42")
+	p.keys("q")
+	p.await("shell 42")
+	p.enter(`echo "code $?"`, "code 0")
+}
+
+// The demo goes on below what was typed meanwhile.
+func TestDemoStopsAndGoesOn(t *testing.T) {
+	p := inShell(t, 80, nil)
+	p.enter(`"$LATCHKEY" demo --for 4s --lease 400ms --workers 2`, "worker 1", "turns")
+	p.keys("C-z")
+	p.await("Stopped")
+	p.enter("echo shell $((40+2))", "\nshell 42")
+	p.keys("C-z") // of no effect
+	time.Sleep(time.Second)
+	require.Contains(t, strings.Join(p.lines(), "\n"), "shell 42")
+	p.enter("fg", "A POOL WITH A LIMIT")
+	assert.Contains(t, strings.Join(p.lines(), "\n"), "\nshell 42", "what stood there is not overwritten")
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+// lockFlags choose among the kinds of locks.
+func lockFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "fair", Usage: "first come, first served, on all machines"},
+		&cli.BoolFlag{Name: "read", Usage: "the read side of a read/write lock, which many may hold"},
+		&cli.BoolFlag{Name: "write", Usage: "the write side of a read/write lock"},
+		&cli.BoolFlag{Name: "fenced", Usage: "take a fencing token"},
+	}
+}
+
+// lockBy is the kind of lock that the flags ask for.
+func lockBy(cmd *cli.Command) (func(*latchkey.Client, string) latchkey.Locker, error) {
+	fair, read, write, fenced := cmd.Bool("fair"), cmd.Bool("read"), cmd.Bool("write"), cmd.Bool("fenced")
+	switch {
+	case read && write:
+		return nil, usageError("--read and --write exclude each other")
+	case (read || write) && (fair || fenced):
+		return nil, usageError("a read/write lock is neither --fair nor --fenced")
+	case read:
+		return func(c *latchkey.Client, name string) latchkey.Locker { return c.NewRWLock(name).Reader() }, nil
+	case write:
+		return func(c *latchkey.Client, name string) latchkey.Locker { return c.NewRWLock(name).Writer() }, nil
+	case fair && fenced:
+		return func(c *latchkey.Client, name string) latchkey.Locker { return c.NewFencedFairLock(name) }, nil
+	case fair:
+		return func(c *latchkey.Client, name string) latchkey.Locker { return c.NewFairLock(name) }, nil
+	case fenced:
+		return func(c *latchkey.Client, name string) latchkey.Locker { return c.NewFencedLock(name) }, nil
+	}
+	return func(c *latchkey.Client, name string) latchkey.Locker { return c.NewLock(name) }, nil
+}
+
+// behindLock has a job wait for the lock of that name.
+func (j *job) behindLock(name string) error {
+	lock, err := lockBy(j.cmd)
+	if err != nil {
+		return err
+	}
+	j.thing = fmt.Sprintf("the lock %q", name)
+	j.busy = fmt.Sprintf("%q is held by somebody else", name)
+	j.open = func(_ context.Context, client *latchkey.Client) (door, error) {
+		return lockDoor{Locker: lock(client, name)}, nil
+	}
+	return nil
+}
+
+func lockCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "lock",
+		Usage:     "hold a lock, without a command",
+		ArgsUsage: "NAME",
+		Description: `Waits for the lock, writes a line that names the owner, and holds the lock until a
+signal comes, or until standard input ends, if that is a pipe. The lease is renewed
+meanwhile. To hold it while a command runs, use latchkey run.
+
+In a terminal, to keep others out until Ctrl-C:
+
+  latchkey lock deploy
+
+In a bash script, for as long as file descriptor 9 is open, that is, at most until
+the script ends, however it ends:
+
+  coproc latchkey lock deploy -n
+  read -ru "${COPROC[0]}" held || { echo busy; exit 75; }
+  exec 9>&"${COPROC[1]}"-
+  ./deploy
+  exec 9>&-
+
+Exit code: 0 when standard input has ended; 128+n when signal n came; 75 when the
+lock was not acquired in time; 76 when it was lost; 69 when the server cannot be
+reached; 64 for a mistake on the command line.`,
+		Flags:  append(append(lockFlags(), jsonFlag()), acquisitionFlags("lock")...),
+		Action: lock,
+	}
+}
+
+// lockReply is what lock --json prints; fields may be added to it, not changed.
+type lockReply struct {
+	Name  string         `json:"name"`
+	Owner latchkey.Owner `json:"owner"`
+	Token int64          `json:"token"` // 0 without --fenced
+}
+
+func lock(ctx context.Context, cmd *cli.Command) error {
+	name, err := oneName(cmd)
+	if err != nil {
+		return err
+	}
+	j, err := newJob(cmd)
+	if err != nil {
+		return err
+	}
+	if err := j.behindLock(name); err != nil {
+		return err
+	}
+	signals := catchSignals()
+	defer signals.release()
+	client, g, err := j.enter(ctx, signals, nil)
+	if err != nil {
+		return err
+	}
+	defer closeClient(client)
+	hold := g.(lockGuard)
+	if err := writeLocked(cmd, lockReply{Name: name, Owner: hold.Owner(), Token: hold.Token()}); err != nil {
+		_ = release(g)
+		return err
+	}
+	code := 0
+	select {
+	case <-inputEnd():
+	case sig := <-signals.inbox:
+		code = exitSignalled + signalNumber(sig)
+	case <-g.Lost():
+		return exitWith(exitLost, "%s is lost", j.thing)
+	}
+	return j.ended(code, release(g))
+}
+
+func writeLocked(cmd *cli.Command, reply lockReply) error {
+	out := cmd.Root().Writer
+	if cmd.Bool("json") {
+		return writeJSON(out, reply)
+	}
+	token := ""
+	if reply.Token > 0 {
+		token = fmt.Sprintf(", token %d", reply.Token)
+	}
+	_, err := fmt.Fprintf(out, "%s is locked by %s%s\n", reply.Name, reply.Owner, token)
+	return err
+}
+
+// inputEnd returns a channel that closes when standard input ends. Only a pipe counts: the input of a program in
+// the background is empty, or a terminal from which it must not read.
+func inputEnd() <-chan struct{} {
+	info, err := os.Stdin.Stat()
+	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
+		return nil
+	}
+	ended := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		close(ended)
+	}()
+	return ended
+}
