@@ -106,14 +106,15 @@ func update(result sql.Result, err error) error {
 
 // database opens the database with a new table, and returns what removes it.
 func database(ctx context.Context) (db *sql.DB, done func() error, err error) {
-	driver, source := "pgx", os.Getenv("LATCHKEY_SQL")
+	name, driver, source := "PostgreSQL", "pgx", os.Getenv("LATCHKEY_SQL")
 	folder, err := os.MkdirTemp("", "latchkey-example")
 	if err != nil {
 		return nil, nil, err
 	}
 	if source == "" {
-		driver, source = "sqlite", filepath.Join(folder, "accounts.db")
+		name, driver, source = "SQLite", "sqlite", filepath.Join(folder, "accounts.db")
 	}
+	fmt.Println("the account is in", name)
 	if db, err = sql.Open(driver, source); err != nil {
 		return nil, nil, err
 	}
