@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
+	"time"
 
 	"github.com/latchkey-go/latchkey"
 )
@@ -64,4 +66,43 @@ func ExampleElection_Observe() {
 	// nobody leads
 	// 10.0.0.7:8080 leads
 	// nobody leads again
+}
+
+// A campaign without Run: the program decides itself when it leads and when it resigns.
+func ExampleLeadership() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	leadership, err := client.NewElection("scheduler").Campaign(ctx, "10.0.0.7:8080", latchkey.Wait(time.Minute))
+	if err != nil {
+		log.Fatal(err)
+	}
+	work := leadership.Context(ctx) // ends with ErrLost if the leadership is lost
+	fmt.Println("term", leadership.Term(), work.Err())
+	fmt.Println(leadership.Proclaim(ctx, "10.0.0.7:9090")) // from now on it is found here
+	fmt.Println(leadership.Resign(ctx))
+	// Output:
+	// term 1 <nil>
+	// <nil>
+	// <nil>
+}
+
+// Who leads, as anybody can ask.
+func ExampleLeader() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	scheduler := client.NewElection("scheduler")
+	leader, err := scheduler.Leader(ctx)
+	fmt.Println("nobody:", leader.IsZero(), err)
+	if _, err := scheduler.Campaign(ctx, "10.0.0.7:8080"); err != nil {
+		log.Fatal(err)
+	}
+	leader, err = scheduler.Leader(ctx)
+	fmt.Println(leader.Value, "in term", leader.Term, err)
+	// Output:
+	// nobody: true <nil>
+	// 10.0.0.7:8080 in term 1 <nil>
 }

@@ -2,6 +2,7 @@ package latchkey_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"sync"
@@ -77,4 +78,78 @@ func ExampleBarrier() {
 	// Output:
 	// step 1 is done by 3
 	// step 2 is done by 6
+}
+
+// A latch opens when it has been counted down, and stays open.
+func ExampleCountDownLatch() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	ready := client.NewCountDownLatch("warehouse:ready")
+	fmt.Println("nobody has set it:", errors.Is(ready.Await(ctx), latchkey.ErrNotSet))
+	if _, err := ready.TrySetCount(ctx, 1, latchkey.TTL(time.Hour)); err != nil {
+		log.Fatal(err)
+	}
+	left, err := ready.CountDown(ctx)
+	fmt.Println(left, err)
+	fmt.Println(ready.Await(ctx))
+	// Output:
+	// nobody has set it: true
+	// 0 <nil>
+	// <nil>
+}
+
+// The last party of a generation does what has to be done once.
+func ExampleArrival() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	arrival, err := client.NewBarrier("alone", 1).Await(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if arrival.Last() {
+		fmt.Println("the last of", arrival.Parties)
+	}
+	// Output: the last of 1
+}
+
+// Who waits at a barrier, and how long each counts without another sign of life.
+func ExampleBarrierParty() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	phase := client.NewBarrier("phase", 2)
+	var parties sync.WaitGroup
+	parties.Go(func() { _, _ = phase.Await(ctx) })
+	state, err := phase.State(ctx)
+	for err == nil && state.Waiting == 0 {
+		state, err = phase.State(ctx)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(state.Waiting, "of", state.Parties)
+	fmt.Println("has a lease:", state.Who[0].Lease > 0)
+	_, err = phase.Await(ctx)
+	parties.Wait()
+	fmt.Println(err)
+	// Output:
+	// 1 of 2
+	// has a lease: true
+	// <nil>
+}
+
+// Before anybody has come, a barrier is open to any number of parties.
+func ExampleBarrierState() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	state, err := client.NewBarrier("phase", 2).State(ctx)
+	fmt.Println(state.Waiting, "wait; parties are fixed:", state.Parties > 0, err)
+	// Output: 0 wait; parties are fixed: false <nil>
 }

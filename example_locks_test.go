@@ -149,3 +149,121 @@ func ExampleHold_Downgrade() {
 	// a reader writes: false
 	// <nil> <nil>
 }
+
+// A mutex is the recipe SET NX PX: programs in other languages exclude each other by the same key.
+func ExampleMutex() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	report := client.NewMutex("report:daily")
+	err := report.Do(ctx, func(ctx context.Context) error {
+		_, err := report.TryLock(ctx) // a mutex is not entered again, not even by its holder
+		fmt.Println("entered twice:", err == nil)
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// entered twice: false
+	// <nil>
+}
+
+// A spin lock waits by asking again, with pauses of the shape that its Backoff describes.
+func ExampleSpinLock() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	counter := client.NewSpinLock("counter", latchkey.Backoff{Initial: time.Millisecond, Max: 50 * time.Millisecond})
+	fmt.Println(counter.Do(ctx, func(context.Context) error { return nil }))
+	// Output: <nil>
+}
+
+// Pauses of always the same length suit a server that is far away.
+func ExampleBackoff() {
+	client, done := embedded()
+	defer done()
+
+	constant := latchkey.Backoff{Initial: 100 * time.Millisecond, Max: 100 * time.Millisecond, Multiplier: 1}
+	fmt.Println(client.NewSpinLock("counter", constant).Name())
+	// Output: counter
+}
+
+// Many read, or one writes.
+func ExampleRWLock() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	config := client.NewRWLock("config")
+	err := config.Reader().Do(ctx, func(context.Context) error {
+		_, err := config.Writer().TryLock(context.Background()) // another process
+		fmt.Println("somebody writes while others read:", !errors.Is(err, latchkey.ErrNotAcquired))
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// somebody writes while others read: false
+	// <nil>
+}
+
+// Readers do not exclude each other.
+func ExampleReadLock() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	config := client.NewRWLock("config").Reader()
+	first, err := config.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	second, err := config.TryLock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(first.Unlock(ctx), second.Unlock(ctx))
+	// Output: <nil> <nil>
+}
+
+// A writer may read what it writes, and nobody else may.
+func ExampleWriteLock() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	config := client.NewRWLock("config")
+	err := config.Writer().Do(ctx, func(ctx context.Context) error {
+		return config.Reader().Do(ctx, func(context.Context) error {
+			fmt.Println("reading what was written")
+			return nil
+		})
+	})
+	fmt.Println(err)
+	// Output:
+	// reading what was written
+	// <nil>
+}
+
+// What takes a Locker works with every kind of lock.
+func ExampleLocker() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	nightly := func(lock latchkey.Locker) error {
+		return lock.Do(ctx, func(context.Context) error {
+			fmt.Println("under", lock.Name())
+			return nil
+		})
+	}
+	for _, lock := range []latchkey.Locker{client.NewLock("a"), client.NewFairLock("b"), client.NewRWLock("c").Writer()} {
+		if err := nightly(lock); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// under a
+	// under b
+	// under c
+}

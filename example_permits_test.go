@@ -7,6 +7,7 @@ import (
 	"log"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/latchkey-go/latchkey"
 )
@@ -68,4 +69,100 @@ func ExamplePermitSemaphore_Release() {
 	// Output:
 	// [released] <nil>
 	// [unknown] true
+}
+
+// A counter of permits without owners: who acquires is not who has to release, and nothing comes back after a crash.
+func ExampleSemaphore() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	slots := client.NewSemaphore("slots")
+	if _, err := slots.TrySetPermits(ctx, 2); err != nil {
+		log.Fatal(err)
+	}
+	if err := slots.Acquire(ctx, 2); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("one more:", !errors.Is(slots.TryAcquire(ctx, 1), latchkey.ErrNotAcquired))
+	fmt.Println(slots.Release(ctx, 2))
+	// Output:
+	// one more: false
+	// <nil>
+}
+
+// Total and Available are of one moment.
+func ExampleSemaphoreStats() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	slots := client.NewSemaphore("slots")
+	if _, err := slots.TrySetPermits(ctx, 5, latchkey.TTL(time.Hour)); err != nil {
+		log.Fatal(err)
+	}
+	if err := slots.Acquire(ctx, 2); err != nil {
+		log.Fatal(err)
+	}
+	stats, err := slots.Stats(ctx)
+	fmt.Println(stats.Available, "of", stats.Total, err)
+	// Output: 3 of 5 <nil>
+}
+
+// The function that works under a permit finds it in its context.
+func ExamplePermit() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	pool := client.NewPermitSemaphore("pool")
+	if _, err := pool.TrySetPermits(ctx, 3); err != nil {
+		log.Fatal(err)
+	}
+	err := pool.Do(ctx, func(ctx context.Context) error {
+		permit := latchkey.PermitFrom(ctx)
+		fmt.Println("the permit is held:", permit.Err() == nil && permit.ValidFor() > 0)
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// the permit is held: true
+	// <nil>
+}
+
+// What became of each permit that was to be released.
+func ExamplePermitState() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	pool := client.NewPermitSemaphore("pool")
+	if _, err := pool.TrySetPermits(ctx, 1); err != nil {
+		log.Fatal(err)
+	}
+	permit, err := pool.Acquire(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	states, err := pool.Release(ctx, permit.ID())
+	fmt.Println(states[0] == latchkey.PermitReleased, states[0], err)
+	// Output: true released <nil>
+}
+
+// How busy a pool is.
+func ExamplePermitStats() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	pool := client.NewPermitSemaphore("pool")
+	if _, err := pool.TrySetPermits(ctx, 4); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := pool.AcquireN(ctx, 3); err != nil {
+		log.Fatal(err)
+	}
+	stats, err := pool.Stats(ctx)
+	fmt.Printf("%d of %d in use %v\n", stats.Acquired, stats.Total, err)
+	// Output: 3 of 4 in use <nil>
 }

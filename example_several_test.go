@@ -2,10 +2,14 @@ package latchkey_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log"
 	"sync"
+	"time"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
 // Two accounts are locked together, in whichever order the program names them.
@@ -46,4 +50,40 @@ func ExampleHold_Member() {
 	// account:1 token 1
 	// account:2 token 1
 	// <nil>
+}
+
+// A majority of independent servers: the lock survives the loss of one of three.
+func ExampleRedLock() {
+	ctx := context.Background()
+	var members []latchkey.Locker
+	var servers []*latchkeytest.Server
+	for range 3 {
+		server, err := latchkeytest.Start()
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer server.Close()
+		servers = append(servers, server)
+		members = append(members, server.Client(latchkey.Options{RetryBudget: 100 * time.Millisecond}).NewLock("orders:42"))
+	}
+	lock := latchkey.NewRedLock(latchkey.RedLockOptions{}, members...)
+	servers[0].Stop()
+	fmt.Println("two of three:", lock.Do(ctx, func(context.Context) error { return nil }))
+	servers[1].Stop()
+	_, err := lock.TryLock(ctx)
+	fmt.Println("one of three:", errors.Is(err, latchkey.ErrUnavailable))
+	// Output:
+	// two of three: <nil>
+	// one of three: true
+}
+
+// Servers in other regions need more time than the default of 50 ms.
+func ExampleRedLockOptions() {
+	client, done := embedded()
+	defer done()
+
+	options := latchkey.RedLockOptions{MemberTimeout: 300 * time.Millisecond, RetryDelay: time.Second}
+	lock := latchkey.NewRedLock(options, client.NewLock("a"), client.NewLock("b"), client.NewLock("c"))
+	fmt.Println(lock.Do(context.Background(), func(context.Context) error { return nil }))
+	// Output: <nil>
 }
