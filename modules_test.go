@@ -87,6 +87,14 @@ func TestModuleRequirementsOfLatchkeycron(t *testing.T) {
 	}, readModule(t, "latchkeycron").requires())
 }
 
+// The examples show what needs nothing else: the standard library, and databases that can be fenced.
+func TestModuleRequirementsOfExamples(t *testing.T) {
+	t.Parallel()
+	assert.ElementsMatch(t, []string{
+		"github.com/latchkey-go/latchkey", "github.com/redis/rueidis", "github.com/jackc/pgx/v5", "modernc.org/sqlite",
+	}, readModule(t, "examples").requires())
+}
+
 // moduleFile is a go.mod.
 type moduleFile struct {
 	Require []struct {

@@ -1,0 +1,199 @@
+package latchkey_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/latchkeytest"
+)
+
+// What stands under a name, and how it is freed from a holder that is gone.
+func ExampleInspection() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	if _, err := client.NewLock("orders:42").Lock(ctx, latchkey.Lease(time.Hour)); err != nil {
+		log.Fatal(err)
+	}
+	seen, err := client.Inspect(ctx, "orders:42")
+	fmt.Println(seen.Kind, seen.Locked(), len(seen.Holders), err)
+	freed, err := client.ForceUnlock(ctx, "orders:42")
+	fmt.Println("freed:", freed, err)
+	// Output:
+	// lock true 1 <nil>
+	// freed: true <nil>
+}
+
+// The holder of a lock, and how often it has entered.
+func ExampleHolder() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	lock := client.NewLock("orders:42")
+	err := lock.Do(ctx, func(ctx context.Context) error {
+		return lock.Do(ctx, func(ctx context.Context) error {
+			seen, err := lock.Inspect(ctx)
+			if err != nil {
+				return err
+			}
+			holder := seen.Holders[0]
+			fmt.Println("it is me:", holder.Owner == latchkey.HoldFrom(ctx).Owner(), "entered:", holder.Count)
+			return nil
+		})
+	})
+	fmt.Println(err)
+	// Output:
+	// it is me: true entered: 2
+	// <nil>
+}
+
+// Who waits for a fair lock, in order.
+func ExampleWaiter() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	desk := client.NewFairLock("desk")
+	hold, err := desk.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	served := make(chan error)
+	go func() { served <- desk.Do(ctx, func(context.Context) error { return nil }) }()
+	var waiters []latchkey.Waiter
+	for len(waiters) == 0 {
+		if waiters, err = client.Waiters(ctx, "desk"); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println(len(waiters), "waits, and is alive:", waiters[0].Alive > 0)
+	fmt.Println(hold.Unlock(ctx), <-served)
+	// Output:
+	// 1 waits, and is alive: true
+	// <nil> <nil>
+}
+
+// One object of a server.
+func ExampleObject() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	if _, err := client.NewSemaphore("slots").TrySetPermits(ctx, 4); err != nil {
+		log.Fatal(err)
+	}
+	object, err := client.Object(ctx, "slots")
+	fmt.Println(object.Kind, object.Available, "of", object.Total, err)
+	// Output: semaphore 4 of 4 <nil>
+}
+
+// Kinds tell objects apart.
+func ExampleKind() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	if _, err := client.NewMutex("report").Lock(ctx); err != nil {
+		log.Fatal(err)
+	}
+	seen, err := client.Inspect(ctx, "report")
+	fmt.Println(seen.Kind == latchkey.KindMutex, seen.Kind, err)
+	_, err = client.NewLock("report").TryLock(ctx)
+	fmt.Println("a lock of that name:", !errors.Is(err, latchkey.ErrWrongKind))
+	// Output:
+	// true mutex <nil>
+	// a lock of that name: false
+}
+
+// A name of which nobody knows the characters is looked for as it is.
+func ExampleQuotePattern() {
+	fmt.Println(latchkey.QuotePattern("orders[1]*") + "*")
+	// Output: orders\[1\]\**
+}
+
+// The observer is told what happens to locks: for metrics, traces and logs of your own. The module latchkeyotel
+// has one for OpenTelemetry.
+func ExampleEvent() {
+	server, err := latchkeytest.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	events := make(chan latchkey.Event, 10)
+	client := server.Client(latchkey.Options{Observer: func(e latchkey.Event) { events <- e }})
+	err = client.NewLock("orders:42").Do(context.Background(), func(context.Context) error { return nil })
+	server.Close() // the last events have been delivered then
+	close(events)
+	for e := range events {
+		fmt.Println(e.Type, e.Kind, e.Name)
+	}
+	fmt.Println(err)
+	// Output:
+	// attempt lock orders:42
+	// acquired lock orders:42
+	// released lock orders:42
+	// <nil>
+}
+
+// Types of events are good to print.
+func ExampleEventType() {
+	fmt.Println(latchkey.EventLost, latchkey.EventRenewalFailed)
+	// Output: lost renewal failed
+}
+
+// A hold goes to another process: that one enters by the owner, then the first one leaves.
+func ExampleOwner() {
+	ctx := context.Background()
+	server, err := latchkeytest.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	first, second := server.Client().NewLock("upload:7"), server.Client().NewLock("upload:7")
+
+	hold, err := first.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	text := hold.Owner().String() // in a message of the program
+	owner, err := latchkey.ParseOwner(text)
+	if err != nil {
+		log.Fatal(err)
+	}
+	guest, err := second.TryLock(ctx, latchkey.By(owner))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(hold.Unlock(ctx))
+	locked, err := first.IsLocked(ctx)
+	fmt.Println("still locked:", locked, err)
+	fmt.Println(guest.Unlock(ctx))
+	// Output:
+	// <nil>
+	// still locked: true <nil>
+	// <nil>
+}
+
+// Code that cannot pass the context of a hold on enters again by a common owner.
+func ExampleWithOwner() {
+	client, done := embedded()
+	defer done()
+
+	stock := client.NewLock("stock")
+	task := latchkey.WithOwner(context.Background(), client.NewOwner()) // one logical task
+	outer, err := stock.Lock(task)
+	if err != nil {
+		log.Fatal(err)
+	}
+	inner, err := stock.TryLock(task)
+	fmt.Println(err)
+	fmt.Println(inner.Unlock(task), outer.Unlock(task))
+	// Output:
+	// <nil>
+	// <nil> <nil>
+}

@@ -1,0 +1,177 @@
+package latchkey_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+// A function of your own takes options and passes them on.
+func ExampleLockOption() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	charge := func(order string, options ...latchkey.LockOption) error {
+		return client.NewLock("orders:"+order).Do(ctx, func(context.Context) error { return nil }, options...)
+	}
+	fmt.Println(charge("42", latchkey.Wait(time.Second), latchkey.MaxHold(time.Minute)))
+	// Output: <nil>
+}
+
+// Without Wait, Lock waits for as long as its context lasts.
+func ExampleWait() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	lock := client.NewLock("orders:42")
+	if _, err := lock.Lock(ctx); err != nil {
+		log.Fatal(err)
+	}
+	_, err := lock.Lock(ctx, latchkey.Wait(20*time.Millisecond))
+	fmt.Println("busy:", errors.Is(err, latchkey.ErrNotAcquired))
+	// Output: busy: true
+}
+
+// A hold with a fixed lease is not renewed: it ends by itself.
+func ExampleLease() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	hold, err := client.NewLock("orders:42").Lock(ctx, latchkey.Lease(50*time.Millisecond))
+	if err != nil {
+		log.Fatal(err)
+	}
+	<-hold.Context(ctx).Done()
+	fmt.Println("lost:", errors.Is(hold.Unlock(ctx), latchkey.ErrLost))
+	// Output: lost: true
+}
+
+// A hold is renewed, but not for ever: work that hangs gives the lock back.
+func ExampleMaxHold() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	err := client.NewLock("orders:42").Do(ctx, func(ctx context.Context) error {
+		<-ctx.Done() // work that hangs
+		return nil
+	}, latchkey.MaxHold(50*time.Millisecond))
+	fmt.Println("too long:", errors.Is(err, latchkey.ErrMaxHold))
+	// Output: too long: true
+}
+
+// Acquire waits for a while until there are permits.
+func ExampleAcquireOption() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	options := []latchkey.AcquireOption{latchkey.Wait(20 * time.Millisecond), latchkey.AwaitSet()}
+	err := client.NewSemaphore("slots").Acquire(ctx, 1, options...)
+	fmt.Println("nobody has set it:", errors.Is(err, latchkey.ErrNotSet))
+	// Output: nobody has set it: true
+}
+
+// A worker that starts before the program that sets the permits waits for that too.
+func ExampleAwaitSet() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	pool := client.NewPermitSemaphore("pool")
+	acquired := make(chan error)
+	go func() {
+		_, err := pool.Acquire(ctx, latchkey.AwaitSet())
+		acquired <- err
+	}()
+	if _, err := pool.TrySetPermits(ctx, 1); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(<-acquired)
+	// Output: <nil>
+}
+
+// A latch that Redisson opens leaves no trace: whoever comes later finds none.
+func ExampleUnsetIsOpen() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	fmt.Println(client.NewCountDownLatch("ready").Await(ctx, latchkey.UnsetIsOpen()))
+	// Output: <nil>
+}
+
+// A pool that is set by a job ends with it, also if the job is killed.
+func ExampleTTL() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	set, err := client.NewPermitSemaphore("job:42:workers").TrySetPermits(ctx, 8, latchkey.TTL(24*time.Hour))
+	fmt.Println(set, err)
+	// Output: true <nil>
+}
+
+// A permit with a limit.
+func ExamplePermitOption() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	pool := client.NewPermitSemaphore("pool")
+	if _, err := pool.TrySetPermits(ctx, 1); err != nil {
+		log.Fatal(err)
+	}
+	options := []latchkey.PermitOption{latchkey.Wait(time.Second), latchkey.MaxHold(time.Minute)}
+	fmt.Println(pool.Do(ctx, func(context.Context) error { return nil }, options...))
+	// Output: <nil>
+}
+
+// An attempt takes no Wait: that would not compile.
+func ExampleTryPermitOption() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	pool := client.NewPermitSemaphore("pool")
+	if _, err := pool.TrySetPermits(ctx, 1); err != nil {
+		log.Fatal(err)
+	}
+	_, err := pool.TryAcquire(ctx, latchkey.Lease(time.Minute))
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+// A party gives up if the others do not come. Its generation is broken then, for all who wait.
+func ExampleBarrierOption() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	_, err := client.NewBarrier("phase", 2).Await(ctx, latchkey.Wait(20*time.Millisecond))
+	fmt.Println("nobody else came:", errors.Is(err, latchkey.ErrNotAcquired))
+	// Output: nobody else came: true
+}
+
+// With replicas that confirm each hold, a failover to one of them keeps it.
+func ExampleReplicas() {
+	options := latchkey.Options{Replicas: latchkey.Replicas{Min: 1, Timeout: 500 * time.Millisecond}}
+	fmt.Println("replicas that confirm:", options.Replicas.Min)
+	// A program passes them to Connect: ErrNotReplicated tells that too few have confirmed.
+	// Output: replicas that confirm: 1
+}
+
+// In a cluster messages travel by shard where the server can do that. Off is for processes of Redisson that
+// listen in the classic way.
+func ExampleShardedPubSub() {
+	options := latchkey.Options{ShardedPubSub: latchkey.ShardedOff}
+	fmt.Println(options.ShardedPubSub == latchkey.ShardedOff)
+	// Output: true
+}

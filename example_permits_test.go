@@ -1,0 +1,168 @@
+package latchkey_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+// Ten jobs, and at most three at once, in however many processes.
+func Example_workerPool() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	pool := client.NewPermitSemaphore("workers")
+	if _, err := pool.TrySetPermits(ctx, 3); err != nil {
+		log.Fatal(err)
+	}
+	var inside, most, jobs atomic.Int32
+	var workers sync.WaitGroup
+	for range 10 {
+		workers.Go(func() {
+			err := pool.Do(ctx, func(context.Context) error { // its context ends if the permit is lost
+				if now := inside.Add(1); now > most.Load() {
+					most.Store(now)
+				}
+				jobs.Add(1)
+				inside.Add(-1)
+				return nil
+			})
+			if err != nil {
+				log.Fatal(err)
+			}
+		})
+	}
+	workers.Wait()
+	stats, err := pool.Stats(ctx)
+	fmt.Println(jobs.Load(), "jobs, at most three at once:", most.Load() <= 3)
+	fmt.Println(stats.Available, "permits are free again", err)
+	// Output:
+	// 10 jobs, at most three at once: true
+	// 3 permits are free again <nil>
+}
+
+// One process acquires a permit, and another, which has its id, releases it.
+func ExamplePermitSemaphore_Release() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	pool := client.NewPermitSemaphore("licences")
+	if _, err := pool.TrySetPermits(ctx, 1); err != nil {
+		log.Fatal(err)
+	}
+	permit, err := pool.Acquire(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	states, err := pool.Release(ctx, permit.ID())
+	fmt.Println(states, err)
+	states, err = pool.Release(ctx, permit.ID())
+	fmt.Println(states, errors.Is(err, latchkey.ErrNotHeld))
+	// Output:
+	// [released] <nil>
+	// [unknown] true
+}
+
+// A counter of permits without owners: who acquires is not who has to release, and nothing comes back after a crash.
+func ExampleSemaphore() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	slots := client.NewSemaphore("slots")
+	if _, err := slots.TrySetPermits(ctx, 2); err != nil {
+		log.Fatal(err)
+	}
+	if err := slots.Acquire(ctx, 2); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("one more:", !errors.Is(slots.TryAcquire(ctx, 1), latchkey.ErrNotAcquired))
+	fmt.Println(slots.Release(ctx, 2))
+	// Output:
+	// one more: false
+	// <nil>
+}
+
+// Total and Available are of one moment.
+func ExampleSemaphoreStats() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	slots := client.NewSemaphore("slots")
+	if _, err := slots.TrySetPermits(ctx, 5, latchkey.TTL(time.Hour)); err != nil {
+		log.Fatal(err)
+	}
+	if err := slots.Acquire(ctx, 2); err != nil {
+		log.Fatal(err)
+	}
+	stats, err := slots.Stats(ctx)
+	fmt.Println(stats.Available, "of", stats.Total, err)
+	// Output: 3 of 5 <nil>
+}
+
+// The function that works under a permit finds it in its context.
+func ExamplePermit() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	pool := client.NewPermitSemaphore("pool")
+	if _, err := pool.TrySetPermits(ctx, 3); err != nil {
+		log.Fatal(err)
+	}
+	err := pool.Do(ctx, func(ctx context.Context) error {
+		permit := latchkey.PermitFrom(ctx)
+		fmt.Println("the permit is held:", permit.Err() == nil && permit.ValidFor() > 0)
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// the permit is held: true
+	// <nil>
+}
+
+// What became of each permit that was to be released.
+func ExamplePermitState() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	pool := client.NewPermitSemaphore("pool")
+	if _, err := pool.TrySetPermits(ctx, 1); err != nil {
+		log.Fatal(err)
+	}
+	permit, err := pool.Acquire(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	states, err := pool.Release(ctx, permit.ID())
+	fmt.Println(states[0] == latchkey.PermitReleased, states[0], err)
+	// Output: true released <nil>
+}
+
+// How busy a pool is.
+func ExamplePermitStats() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	pool := client.NewPermitSemaphore("pool")
+	if _, err := pool.TrySetPermits(ctx, 4); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := pool.AcquireN(ctx, 3); err != nil {
+		log.Fatal(err)
+	}
+	stats, err := pool.Stats(ctx)
+	fmt.Printf("%d of %d in use %v\n", stats.Acquired, stats.Total, err)
+	// Output: 3 of 4 in use <nil>
+}

@@ -1,0 +1,89 @@
+package latchkey_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/latchkeytest"
+)
+
+// Two accounts are locked together, in whichever order the program names them.
+func ExampleMultiLock() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	transfer := func(from, to string) error {
+		both := latchkey.NewMultiLock(client.NewLock(from), client.NewLock(to))
+		return both.Do(ctx, func(context.Context) error { return nil })
+	}
+	var transfers sync.WaitGroup
+	for range 10 {
+		transfers.Go(func() { fmt.Print(transfer("a", "b"), " ") })
+		transfers.Go(func() { fmt.Print(transfer("b", "a"), " ") })
+	}
+	transfers.Wait()
+	// Output: <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil>
+}
+
+// The hold of several locks gives the hold of each, and so their fencing tokens.
+func ExampleHold_Member() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	both := latchkey.NewMultiLock(client.NewFencedLock("account:1"), client.NewFencedLock("account:2"))
+	err := both.Do(ctx, func(ctx context.Context) error {
+		hold := latchkey.HoldFrom(ctx)
+		for _, account := range []string{"account:1", "account:2"} {
+			fmt.Println(account, "token", hold.Member(account).Token())
+		}
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// account:1 token 1
+	// account:2 token 1
+	// <nil>
+}
+
+// A majority of independent servers: the lock survives the loss of one of three.
+func ExampleRedLock() {
+	ctx := context.Background()
+	var members []latchkey.Locker
+	var servers []*latchkeytest.Server
+	for range 3 {
+		server, err := latchkeytest.Start()
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer server.Close()
+		servers = append(servers, server)
+		members = append(members, server.Client(latchkey.Options{RetryBudget: 100 * time.Millisecond}).NewLock("orders:42"))
+	}
+	lock := latchkey.NewRedLock(latchkey.RedLockOptions{}, members...)
+	servers[0].Stop()
+	fmt.Println("two of three:", lock.Do(ctx, func(context.Context) error { return nil }))
+	servers[1].Stop()
+	_, err := lock.TryLock(ctx)
+	fmt.Println("one of three:", errors.Is(err, latchkey.ErrUnavailable))
+	// Output:
+	// two of three: <nil>
+	// one of three: true
+}
+
+// Servers in other regions need more time than the default of 50 ms.
+func ExampleRedLockOptions() {
+	client, done := embedded()
+	defer done()
+
+	options := latchkey.RedLockOptions{MemberTimeout: 300 * time.Millisecond, RetryDelay: time.Second}
+	lock := latchkey.NewRedLock(options, client.NewLock("a"), client.NewLock("b"), client.NewLock("c"))
+	fmt.Println(lock.Do(context.Background(), func(context.Context) error { return nil }))
+	// Output: <nil>
+}

@@ -1,0 +1,189 @@
+// Package examples_test runs each example and reads what it prints.
+package examples_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// printed is what each example prints that runs to its end on one server.
+var printed = map[string]string{
+	"cache": `4 pods read version 1, built 1 time
+a reader cannot become a writer: true
+`,
+	"cron": `run 1: done by 1, left to others by 2, lost by 0
+run 2: done by 0, left to others by 0, lost by 1
+`,
+	"fencing": `the account is in SQLite
+the first pod is paused for longer than its lease
+the first pod is told that it lost the lock: true
+the database refuses its write: true
+the balance is 50
+`,
+	"leader": `the first leader resigns: true
+everybody finds the second one: true
+it is deposed, and stops: true
+the terms grow: true
+`,
+	"startupgate": `cache is up, 1 to go
+cache is up, 1 to go
+database is up, 0 to go
+the gate let 3 workers in
+the gate without a cache stays closed: true
+`,
+	"tickets": `eve has left the line: true
+ada gets ticket 3
+ben gets ticket 2
+cleo gets ticket 1
+dan gets none
+`,
+	"transfer": `ada has 90, ben has 110
+too much is refused: true
+ben is locked elsewhere, and ada is free: true
+`,
+	"workerpool": `12 jobs are done, at most three at once: true
+no permit is free: true
+the permit of the worker that hung came back: true
+`,
+}
+
+// besides are the examples with tests of their own.
+var besides = []string{"kubernetes", "tls", "unittest"}
+
+// limit ends an example that hangs. Each takes a second or two.
+const limit = time.Minute
+
+func TestExamples(t *testing.T) {
+	servers := map[string]string{"embedded": "LATCHKEY_REDIS="}
+	if _, err := exec.LookPath("redis-server"); err == nil {
+		servers["redis"] = "LATCHKEY_REDIS=" + redis(t)
+	}
+	if os.Getenv("LATCHKEY_SQL") != "" { // see .ci/with-postgres
+		printed["fencing"] = strings.Replace(printed["fencing"], "SQLite", "PostgreSQL", 1)
+		delete(servers, "redis") // both would use the one table
+	}
+	for name, want := range printed {
+		for server, variable := range servers {
+			t.Run(name+"/"+server, func(t *testing.T) {
+				t.Parallel()
+				if got := output(t, command(t, filepath.Join(programs, name), variable)); got != want {
+					t.Errorf("it printed\n%s\nwant\n%s", got, want)
+				}
+			})
+		}
+	}
+}
+
+// Each example has a test, and a line on the page.
+func TestNamesAndTests(t *testing.T) {
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		if !entry.IsDir() || name == "internal" {
+			continue
+		}
+		if _, found := printed[name]; !found && !slices.Contains(besides, name) {
+			t.Errorf("no test runs the example %s", name)
+		}
+		if !strings.Contains(string(page), "["+name+"]("+name+"/") {
+			t.Errorf("README.md does not name %s", name)
+		}
+	}
+}
+
+// programs is the folder with the compiled examples.
+var programs string
+
+func TestMain(m *testing.M) {
+	os.Exit(compiled(m.Run))
+}
+
+// compiled runs the tests with all examples compiled.
+func compiled(run func() int) int {
+	folder, err := os.MkdirTemp("", "examples")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	programs = folder
+	build := exec.CommandContext(context.Background(), "go", "build", "-o", folder+string(filepath.Separator), "./...")
+	if text, err := build.CombinedOutput(); err != nil {
+		panic(string(text))
+	}
+	return run()
+}
+
+// command is a program that ends with the test, with one more variable in its environment.
+func command(t *testing.T, program, variable string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	c := exec.CommandContext(ctx, program)
+	c.Env = append(os.Environ(), variable)
+	return c
+}
+
+// output runs a program, which must succeed, and returns what it prints.
+func output(t *testing.T, c *exec.Cmd) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &stdout, &stderr
+	if err := c.Run(); err != nil {
+		t.Fatalf("%v: %v\n%s%s", c.Args, err, &stdout, &stderr)
+	}
+	return strings.ReplaceAll(stdout.String(), "\r\n", "\n")
+}
+
+// redis starts a server and returns its URL.
+func redis(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "redis") //nolint:usetesting // t.TempDir is too long for the name of a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	socket := filepath.Join(folder, "socket")
+	server := exec.CommandContext(context.Background(), "redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", folder)
+	start(t, server)
+	await(t, func() bool {
+		_, err := os.Stat(socket)
+		return err == nil
+	})
+	return "unix://" + socket
+}
+
+// start starts a program that is killed when the test ends.
+func start(t *testing.T, c *exec.Cmd) {
+	t.Helper()
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+}
+
+// await waits until something holds.
+func await(t *testing.T, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it does not happen")
+		}
+	}
+}

@@ -1,0 +1,131 @@
+// Command fencing withdraws money from an account in a database, and has the database refuse a holder that
+// was paused for longer than its lease.
+//
+//	go run ./examples/fencing
+//	LATCHKEY_SQL=postgres://localhost/test go run ./examples/fencing
+//
+// The table is in SQLite, or in the PostgreSQL whose URL is in LATCHKEY_SQL. Each hold of a
+// latchkey.FencedLock has a token that is larger than those before. The row remembers the largest that it
+// has seen, and every write names its own: docs/guarantees.md#fencing says why both updates are needed.
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	_ "modernc.org/sqlite"             // the driver "sqlite"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/examples/internal/fleet"
+)
+
+const (
+	drop   = `DROP TABLE IF EXISTS latchkey_example_account`
+	create = `CREATE TABLE latchkey_example_account (
+		id bigint PRIMARY KEY, balance bigint NOT NULL, last_token bigint NOT NULL DEFAULT 0)`
+	insert = `INSERT INTO latchkey_example_account (id, balance) VALUES (7, 100)`
+	show   = `UPDATE latchkey_example_account SET last_token = $1 WHERE id = 7 AND last_token <= $1`
+	read   = `SELECT balance FROM latchkey_example_account WHERE id = 7`
+	write  = `UPDATE latchkey_example_account SET balance = $1 WHERE id = 7 AND last_token = $2`
+)
+
+var errFenced = errors.New("a later holder has been here")
+
+func main() { fleet.Main(run) }
+
+func run(ctx context.Context, f *fleet.Fleet) (err error) {
+	db, done, err := database(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	pods, err := f.Pods(ctx, 2, latchkey.Options{})
+	if err != nil {
+		return err
+	}
+
+	// The first pod is paused between its last look at the lock and its write. The second one withdraws meanwhile.
+	slow := func(ctx context.Context, hold *latchkey.Hold) (context.Context, error) {
+		<-hold.Lost()
+		fmt.Println("the first pod is paused for longer than its lease")
+		return context.WithoutCancel(ctx), withdraw(ctx, db, pods[1], 50, quick) // its own check comes too early
+	}
+	err = withdraw(ctx, db, pods[0], 30, slow, latchkey.Lease(200*time.Millisecond))
+	fmt.Println("the first pod is told that it lost the lock:", errors.Is(err, latchkey.ErrLost))
+	fmt.Println("the database refuses its write:", errors.Is(err, errFenced))
+	var balance int64
+	err = db.QueryRowContext(ctx, read).Scan(&balance)
+	fmt.Println("the balance is", balance)
+	return err
+}
+
+// quick is what happens between the read and the write of a pod that is not paused: nothing.
+func quick(ctx context.Context, _ *latchkey.Hold) (context.Context, error) { return ctx, nil }
+
+// withdraw takes an amount under the lock of the account. The function between is called between its read and
+// its write, and returns the context of the write.
+func withdraw(
+	ctx context.Context, db *sql.DB, pod *latchkey.Client, amount int64,
+	between func(context.Context, *latchkey.Hold) (context.Context, error), options ...latchkey.LockOption,
+) error {
+	work := func(held context.Context) error {
+		hold := latchkey.HoldFrom(held)
+		if err := update(db.ExecContext(held, show, hold.Token())); err != nil {
+			return err
+		}
+		var balance int64
+		if err := db.QueryRowContext(held, read).Scan(&balance); err != nil {
+			return err
+		}
+		late, err := between(context.WithoutCancel(held), hold)
+		if err != nil {
+			return err
+		}
+		return update(db.ExecContext(late, write, balance-amount, hold.Token()))
+	}
+	return pod.NewFencedLock("account:7").Do(ctx, work, options...)
+}
+
+// update wants that a statement has changed a row.
+func update(result sql.Result, err error) error {
+	if err != nil {
+		return err
+	}
+	rows, err := result.RowsAffected()
+	if err == nil && rows == 0 {
+		return errFenced
+	}
+	return err
+}
+
+// database opens the database with a new table, and returns what removes it.
+func database(ctx context.Context) (db *sql.DB, done func() error, err error) {
+	name, driver, source := "PostgreSQL", "pgx", os.Getenv("LATCHKEY_SQL")
+	folder, err := os.MkdirTemp("", "latchkey-example")
+	if err != nil {
+		return nil, nil, err
+	}
+	if source == "" {
+		name, driver, source = "SQLite", "sqlite", filepath.Join(folder, "accounts.db")
+	}
+	fmt.Println("the account is in", name)
+	if db, err = sql.Open(driver, source); err != nil {
+		return nil, nil, err
+	}
+	done = func() error {
+		_, err := db.ExecContext(context.WithoutCancel(ctx), drop)
+		return errors.Join(err, db.Close(), os.RemoveAll(folder))
+	}
+	for _, statement := range []string{drop, create, insert} {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return nil, nil, errors.Join(err, done())
+		}
+	}
+	return db, done, nil
+}

@@ -1,0 +1,101 @@
+// Package fleet gives the examples a server, and pods: clients that are to each other what the clients of
+// different processes are. A program of your own has no need of it: it calls [latchkey.Connect] once.
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/latchkeytest"
+)
+
+// Variable names the variable of the environment with the URL of the server.
+const Variable = "LATCHKEY_REDIS"
+
+// Prefix is in front of all names of the examples, so that they meet nothing else on a server.
+const Prefix = "latchkey-example:"
+
+// limit ends an example that hangs.
+const limit = time.Minute
+
+// Fleet is a server with pods.
+type Fleet struct {
+	url      string
+	embedded *latchkeytest.Server // nil if there is a URL in the environment
+	pods     []*latchkey.Client
+}
+
+// Start takes the server whose URL is in LATCHKEY_REDIS, or starts one inside this process.
+func Start() (*Fleet, error) {
+	if url := os.Getenv(Variable); url != "" {
+		return &Fleet{url: url}, nil
+	}
+	server, err := latchkeytest.Start()
+	if err != nil {
+		return nil, err
+	}
+	return &Fleet{url: server.URL(), embedded: server}, nil
+}
+
+// URL is the address of the server.
+func (f *Fleet) URL() string { return f.url }
+
+// Pod returns a new client, with connections of its own. It is closed with the fleet.
+func (f *Fleet) Pod(ctx context.Context, options latchkey.Options) (*latchkey.Client, error) {
+	options.KeyPrefix = Prefix
+	client, err := latchkey.Connect(ctx, f.url, options)
+	if err != nil {
+		return nil, err
+	}
+	f.pods = append(f.pods, client)
+	return client, nil
+}
+
+// Pods returns several.
+func (f *Fleet) Pods(ctx context.Context, n int, options latchkey.Options) (pods []*latchkey.Client, err error) {
+	for range n {
+		pod, err := f.Pod(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		pods = append(pods, pod)
+	}
+	return pods, nil
+}
+
+// Close closes the pods, which releases what they hold, and the server if it was started here.
+func (f *Fleet) Close(ctx context.Context) (err error) {
+	for _, pod := range f.pods {
+		err = errors.Join(err, pod.Close(ctx))
+	}
+	if f.embedded != nil {
+		f.embedded.Close()
+	}
+	return err
+}
+
+// Main runs an example on a fleet, and ends the process. The context ends on ctrl-c.
+func Main(example func(ctx context.Context, f *Fleet) error) {
+	if err := run(example); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(example func(ctx context.Context, f *Fleet) error) (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	f, err := Start()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close(context.WithoutCancel(ctx))) }()
+	return example(ctx, f)
+}

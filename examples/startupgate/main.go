@@ -1,0 +1,89 @@
+// Command startupgate has workers wait until the services that they need are up.
+//
+//	go run ./examples/startupgate
+//
+// The gate is a latchkey.CountDownLatch of one roll-out, with one count for each service. A service that is
+// restarted meanwhile counts once. The second gate stays closed, since a service of it does not start.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/examples/internal/fleet"
+)
+
+func main() { fleet.Main(run) }
+
+func run(ctx context.Context, f *fleet.Fleet) error {
+	// Each roll-out has a gate of its own: one that is open stays open.
+	rollout := strconv.FormatInt(time.Now().UnixNano(), 36)
+	if err := open(ctx, f, "gate:"+rollout); err != nil {
+		return err
+	}
+	return closed(ctx, f, "gate:"+rollout+":without-cache")
+}
+
+// open lets three workers through after two services have started.
+func open(ctx context.Context, f *fleet.Fleet, name string) error {
+	pods, err := f.Pods(ctx, 4, latchkey.Options{})
+	if err != nil {
+		return err
+	}
+	operator, workers := pods[0], pods[1:]
+	if err := set(ctx, operator, name); err != nil {
+		return err
+	}
+	passed := make(chan error, len(workers))
+	var all sync.WaitGroup
+	for _, worker := range workers {
+		all.Go(func() { passed <- worker.NewCountDownLatch(name).Await(ctx, latchkey.Wait(10*time.Second)) })
+	}
+	gate := operator.NewCountDownLatch(name)
+	for _, service := range []string{"cache", "cache", "database"} { // the cache was restarted
+		left, err := gate.CountDownAs(ctx, service)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%s is up, %d to go\n", service, left)
+	}
+	all.Wait()
+	close(passed)
+	for err := range passed {
+		if err != nil {
+			return err
+		}
+	}
+	fmt.Println("the gate let", len(workers), "workers in")
+	return nil
+}
+
+// closed is a gate at which a worker gives up.
+func closed(ctx context.Context, f *fleet.Fleet, name string) error {
+	pod, err := f.Pod(ctx, latchkey.Options{})
+	if err != nil {
+		return err
+	}
+	if err := set(ctx, pod, name); err != nil {
+		return err
+	}
+	gate := pod.NewCountDownLatch(name)
+	if _, err := gate.CountDownAs(ctx, "database"); err != nil {
+		return err
+	}
+	err = gate.Await(ctx, latchkey.Wait(200*time.Millisecond))
+	fmt.Println("the gate without a cache stays closed:", errors.Is(err, latchkey.ErrNotAcquired))
+	_, err = gate.Delete(ctx) // who waits gets ErrGone
+	return err
+}
+
+// set closes a gate for two services. With a time to live it does not stay behind if the roll-out is given up.
+func set(ctx context.Context, client *latchkey.Client, name string) error {
+	_, err := client.NewCountDownLatch(name).TrySetCount(ctx, 2, latchkey.TTL(time.Hour))
+	return err
+}

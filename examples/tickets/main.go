@@ -1,0 +1,84 @@
+// Command tickets sells three tickets to those who came first, wherever they stand in line.
+//
+//	go run ./examples/tickets
+//
+// The desk is a latchkey.FairLock: customers at three pods are served in the order of their arrival. One of
+// them waits for a while only, leaves the line, and costs the others nothing.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/examples/internal/fleet"
+)
+
+const name = "tickets:desk"
+
+func main() { fleet.Main(run) }
+
+func run(ctx context.Context, f *fleet.Fleet) error {
+	pods, err := f.Pods(ctx, 3, latchkey.Options{})
+	if err != nil {
+		return err
+	}
+	desk := pods[0].NewFairLock(name)
+	hold, err := desk.Lock(ctx) // the desk is closed: a line forms
+	if err != nil {
+		return err
+	}
+
+	var left = 3 // guarded by the desk; in a program a row of a database
+	serve := func(customer string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			if ctx.Err() != nil { // the lock is lost: somebody else may be served
+				return context.Cause(ctx)
+			}
+			if left == 0 {
+				fmt.Println(customer, "gets none")
+				return nil
+			}
+			fmt.Println(customer, "gets ticket", left)
+			left--
+			return nil
+		}
+	}
+	var line sync.WaitGroup
+	errs := make(chan error, 5)
+	for i, customer := range []string{"ada", "ben", "cleo", "dan"} {
+		place := pods[i%len(pods)].NewFairLock(name)
+		line.Go(func() { errs <- place.Do(ctx, serve(customer)) })
+		if err := inLine(ctx, desk, i+1); err != nil { // so that the next one comes later
+			return err
+		}
+	}
+	err = pods[0].NewFairLock(name).Do(ctx, serve("eve"), latchkey.Wait(100*time.Millisecond))
+	fmt.Println("eve has left the line:", errors.Is(err, latchkey.ErrNotAcquired))
+
+	if err := hold.Unlock(ctx); err != nil { // the desk opens
+		return err
+	}
+	line.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inLine waits until so many customers are in line.
+func inLine(ctx context.Context, desk *latchkey.FairLock, n int) error {
+	for {
+		waiters, err := desk.Waiters(ctx)
+		if err != nil || len(waiters) >= n {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
