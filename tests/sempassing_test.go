@@ -203,6 +203,7 @@ func giveBack(t *testing.T, s *latchkey.Semaphore, n int) {
 
 // A waiter whose context ends while permits are passed to it has them or has them not, and says which.
 func TestPermitPassing_loses_none_to_who_gives_up(t *testing.T) {
+	t.Parallel()
 	s := newHotSemaphore(t, 1, longTurn)
 	require.NoError(t, s.Acquire(t.Context(), 1))
 	had, tries := 0, 0
