@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -133,7 +134,7 @@ func TestFailover_that_loses_a_term(t *testing.T) {
 			leaderIs(t, connect(t, f.Replicas[0]).NewElection(f.name), "new", next.leadership.Term())
 			rig.Eventually(t, soon, "the observer sees the new leader", func() error {
 				if each := rig.Await(t, soon, "the observer", watched); each.Value != "new" {
-					return fmt.Errorf("it sees %q, %v", each.Value, each.err)
+					return errors.Join(fmt.Errorf("it sees %q", each.Value), each.err)
 				}
 				return nil
 			})
