@@ -3,6 +3,7 @@ package latchkey
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -28,6 +29,7 @@ type Barrier struct {
 	n             int    // parties
 	waiting, past string // keys
 	stand         *primitive
+	lastOver      atomic.Int64 // the last generation that is known to be over
 }
 
 // NewBarrier returns the barrier of that name, for so many parties, from 1 to 2147483647. Nothing
@@ -49,6 +51,15 @@ func barrierChannel(key string) string { return "latchkey_barrier:" + transport.
 
 // Parties returns how many parties make a generation complete.
 func (b *Barrier) Parties() int { return b.n }
+
+// noteOver notes that a generation is over: it is not to go on where a failover brings it back.
+func (b *Barrier) noteOver(generation int64) {
+	for known := b.lastOver.Load(); known < generation; known = b.lastOver.Load() {
+		if b.lastOver.CompareAndSwap(known, generation) {
+			return
+		}
+	}
+}
 
 // Arrival is a place in a generation that has become complete.
 type Arrival struct {

@@ -198,6 +198,7 @@ func (p *barrierAwaiter) leaveLater(c call, err error) error {
 
 // verdict says how a generation ended that is over.
 func (p *barrierAwaiter) verdict() error {
+	p.noteOver(p.arrival.Generation)
 	if p.view.how == barrierDone {
 		return nil
 	}
@@ -218,12 +219,13 @@ func reasonToLeave(err error) string {
 // arriving is the command by which the party arrives.
 func (p *barrierAwaiter) arriving() call {
 	return call{barrierArrive, append(p.all(), p.sent.record),
-		[]string{p.sent.number, p.stands.wire, strconv.Itoa(p.n), p.client.leaseText(p.request.lease), p.client.publish, p.channel}}
+		[]string{p.sent.number, p.stands.wire, strconv.Itoa(p.n), p.client.leaseText(p.request.lease), p.client.publish, p.channel,
+			strconv.FormatInt(p.lastOver.Load(), 10)}}
 }
 
 // looking is the question how its generation ended.
 func (p *barrierAwaiter) looking() call {
-	return call{barrierLook, p.all(), []string{p.view.generation, p.client.publish, p.channel}}
+	return call{barrierLook, p.all(), []string{p.view.generation, p.stands.wire, p.client.publish, p.channel}}
 }
 
 // leaving is the command by which the party leaves.

@@ -157,6 +157,7 @@ func (m *barrierModel) arrived(words []string) any {
 		return replyError("LATCHKEY_PAST")
 	}
 	m.sync()
+	seen := numeral(o.arg(6))
 	if before != nil {
 		at := before.([2]int64)
 		if m.open != nil {
@@ -169,8 +170,11 @@ func (m *barrierModel) arrived(words []string) any {
 	if m.n > 0 && m.n != n {
 		return replyError("LATCHKEY_PARTIES")
 	}
+	if m.open != nil && m.last <= seen {
+		m.end("lost", "")
+	}
 	if m.open == nil {
-		m.last, m.n = max(m.w.ms()*1000, m.last+1), n
+		m.last, m.n = max(m.w.ms()*1000, m.last+1, seen+1), n
 		m.open = &barrierGeneration{number: m.last, n: n}
 		m.all = append(m.all, m.open)
 		clear(m.waiting)
@@ -188,6 +192,15 @@ func (m *barrierModel) arrived(words []string) any {
 		m.outlive(m.keys.waiting)
 	}
 	return m.report(g.number, strconv.Itoa(index))
+}
+
+// looked is barrier_look.lua.
+func (m *barrierModel) looked(number int64, party string) any {
+	m.sync()
+	if m.open != nil && m.open.number == number && m.waiting[party] == 0 {
+		m.end("lost", "")
+	}
+	return m.report(number, "")
 }
 
 // left is barrier_leave.lua.
@@ -274,6 +287,7 @@ func (p *barrierParty) heard(reply any) {
 		p.m.goesOn(p, v)
 	}
 	if v.how != barrierWaiting {
+		p.barrier.noteOver(numeral(v.generation))
 		p.over()
 	}
 }
@@ -318,8 +332,8 @@ func (p *barrierParty) look(fate int) {
 	if !p.waits() {
 		return
 	}
-	number := numeral(p.await.view.generation)
-	m := p.message("looks", p.await.looking(), true, func([]string) any { p.m.sync(); return p.m.report(number, "") })
+	number, wire := numeral(p.await.view.generation), p.await.stands.wire
+	m := p.message("looks", p.await.looking(), true, func([]string) any { return p.m.looked(number, wire) })
 	m.answered = p.heard
 	p.m.w.send(m, fate)
 }

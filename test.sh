@@ -70,7 +70,8 @@ else
 fi
 
 # Without a package among the arguments: all of all modules in go.work.
-packages='./... ./cmd/latchkey ./latchkeyotel ./latchkeyotel/example ./latchkeyotel/tests/... ./latchkeycron ./examples/... ./tests/...'
+# What takes longest begins first.
+packages='./tests/... ./... ./cmd/latchkey ./examples/... ./latchkeyotel ./latchkeyotel/example ./latchkeyotel/tests/... ./latchkeycron'
 for argument in "$@"; do
   case $argument in
   . | ./* | github.com/*) packages= ;;

@@ -43,6 +43,9 @@ func scenarios() []scenario {
 			continue // readers share it
 		}
 		all = append(all, scenario{k.name, k.open.refused, false})
+		if k.name != "SpinLock" { // which costs the same as a Lock
+			all = append(all, scenario{k.name, k.open.kept, false})
+		}
 		if k.name != "SpinLock" { // which polls
 			all = append(all, scenario{k.name, k.open.waits, true})
 		}
@@ -51,7 +54,10 @@ func scenarios() []scenario {
 		scenario{"MultiLock of 2", lockMaker(func(c *latchkey.Client) latchkey.Locker {
 			return latchkey.NewMultiLock(c.NewLock("multi1"), c.NewLock("multi2"))
 		}).alone, false},
-		scenario{"Semaphore", semaphoreSteps, false}, scenario{"PermitSemaphore", permitSteps, false}, scenario{"CountDownLatch", latchSteps, false})
+		scenario{"Semaphore", semaphoreSteps, false}, scenario{"PermitSemaphore", permitSteps, false}, scenario{"CountDownLatch", latchSteps, false},
+		scenario{"Barrier of 1", barrierSteps, false}, scenario{"Barrier of 2", barrierOfTwoSteps, true},
+		scenario{"Election", electionSteps, false}, scenario{"Election", candidateSteps, true},
+		scenario{"Objects", objectSteps, false})
 }
 
 func (open lockMaker) alone(c *counting) ([]step, error) {
@@ -71,6 +77,16 @@ func (open lockMaker) refused(c *counting) ([]step, error) {
 		{"", func() (err error) { hold, err = other.Lock(c.ctx); return err }},
 		{tryRefused, func() error { return refused(lock.TryLock(c.ctx)) }},
 		{"", func() error { return hold.Unlock(c.ctx) }},
+	}, nil
+}
+
+func (open lockMaker) kept(c *counting) ([]step, error) {
+	lock := open(c.one)
+	var hold *latchkey.Hold
+	return []step{
+		{"Lock, AtLeast", func() (err error) { hold, err = lock.Lock(c.ctx, latchkey.AtLeast(time.Minute)); return err }},
+		{"Unlock, stays taken", func() error { return hold.Unlock(c.ctx) }},
+		{"", func() error { _, err := c.two.ForceUnlock(c.ctx, lock.Name()); return err }},
 	}, nil
 }
 

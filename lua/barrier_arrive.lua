@@ -7,6 +7,7 @@
 -- ARGV[3] how many parties there are
 -- ARGV[4] lease in ms
 -- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
+-- ARGV[7] the last generation that this client knows to be over, or 0
 --
 -- Reply   list of strings: how, who, generation, index, ms until the first lease ends or
 --         -1 (see barrier_state.lua). The index counts the arrivals of the generation from
@@ -16,21 +17,22 @@
 --         error LATCHKEY_PAST: the operation is over
 --
 -- The first arrival begins a generation. Who waits is told when the generation ends, and also of
--- a lease that ends before those of all who had arrived.
+-- a lease that ends before those of all who had arrived. A generation that goes on here, and is known to be
+-- over, is lost: a failover has brought it back.
 --
 -- Cost: at most 18 commands, 25 if it finds that a party has crashed; O(log n) for n that
 -- wait. Idempotent: the operation is noted, and a repetition lengthens the lease of a party
 -- that still waits.
 local key, waiting, past, note = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local number, party, wanted, lease = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local publish, channel = ARGV[5], ARGV[6]
+local publish, channel, over = ARGV[5], ARGV[6], tonumber(ARGV[7])
 --@include tell
 --@include op
 --@include barrier_state
 
-local before, over = recall()
-if over then
-  return over
+local before, ended = recall()
+if ended then
+  return ended
 end
 local wrong = sync()
 if wrong then
@@ -46,8 +48,11 @@ end
 if parties > 0 and parties ~= wanted then
   return redis.error_reply('LATCHKEY_PARTIES ' .. integer(parties))
 end
+if arrived > 0 and generation <= over then
+  finish('lost')
+end
 if arrived == 0 then
-  generation, parties = math.max(clock() * 1000, generation + 1), wanted
+  generation, parties = math.max(clock() * 1000, generation + 1, over + 1), wanted
 end
 local index = integer(arrived)
 remember(integer(generation) .. ' ' .. index)

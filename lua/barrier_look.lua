@@ -1,21 +1,26 @@
--- Tell what became of a generation of a barrier.
+-- Tell a party what became of its generation of a barrier.
 --
 -- KEYS[1] barrier, KEYS[2] waiting, KEYS[3] past (see barrier_state.lua)
 -- ARGV[1] generation
--- ARGV[2] PUBLISH or SPUBLISH, ARGV[3] channel
+-- ARGV[2] party
+-- ARGV[3] PUBLISH or SPUBLISH, ARGV[4] channel
 --
 -- Reply   list of strings, as in barrier_arrive.lua; the index is empty
 --         error WRONGTYPE: the key is another kind of object
 --
--- A generation of which a party has crashed is broken by whoever looks first.
+-- A generation of which a party has crashed is broken by whoever looks first, and so is one that does not know
+-- the party: a failover has lost its arrival, and all would wait for it.
 --
--- Cost: at most 6 commands, 13 if it breaks the generation; O(log n). Works on a server that
+-- Cost: at most 7 commands, 14 if it breaks the generation; O(log n). Works on a server that
 -- is out of memory. Idempotent.
-local key, waiting, past, publish, channel = KEYS[1], KEYS[2], KEYS[3], ARGV[2], ARGV[3]
+local key, waiting, past, publish, channel = KEYS[1], KEYS[2], KEYS[3], ARGV[3], ARGV[4]
 --@include tell
 --@include barrier_state
 local wrong = sync()
 if wrong then
   return wrong
+end
+if arrived > 0 and ARGV[1] == integer(generation) and not redis.call('zscore', waiting, ARGV[2]) then
+  finish('lost')
 end
 return report(ARGV[1], '')

@@ -26,17 +26,10 @@ local prefix, stale = channel .. ':', tonumber(ARGV[7])
 local clients, suffix = ARGV[8], ARGV[9]
 --@include tell
 --@include fair_clock
---@include stay_taken
 if ARGV[6] == '1' then
   --@include fair_withdraw
 end
-local left = stay(tonumber(ARGV[2]))
-if left == 'HELD' then
-  return redis.status_reply(left)
-end
-if not left then
-  return false
-end
+--@include stay_taken
 
 -- tellFirst tells the first of the queue, and returns how many have heard.
 local function tellFirst()

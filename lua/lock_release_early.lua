@@ -25,17 +25,10 @@ local key, queue = KEYS[1], KEYS[2]
 local owner, me, channel, publish = ARGV[1], ARGV[3], ARGV[4], ARGV[5]
 local prefix, suffix, counted = ARGV[7], ARGV[8], ARGV[9]
 --@include tell
---@include stay_taken
 if queue and ARGV[6] ~= '' then
   redis.pcall('zrem', queue, ARGV[6])
 end
-local left = stay(tonumber(ARGV[2]))
-if left == 'HELD' then
-  return redis.status_reply(left)
-end
-if not left then
-  return false
-end
+--@include stay_taken
 if queue then
   --@include ask_first
   pcall(askFirst, key, left + 1)

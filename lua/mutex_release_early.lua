@@ -17,16 +17,14 @@
 local key, queue, owner = KEYS[1], KEYS[2], ARGV[1]
 local channel, publish, prefix, suffix, counted = ARGV[3], ARGV[4], ARGV[6], ARGV[7], ARGV[8]
 --@include tell
+--@include time_left
 if queue and ARGV[5] ~= '' then
   redis.pcall('zrem', queue, ARGV[5])
 end
 if redis.call('get', key) ~= owner then
   return false
 end
-local left, ttl = tonumber(ARGV[2]), redis.call('pttl', key)
-if ttl >= 0 then
-  left = math.max(1, math.min(left, ttl))
-end
+local left = timeLeft(tonumber(ARGV[2]))
 redis.call('pexpire', key, left) -- lets the rest pass on a server at its limit
 redis.call('set', key, owner .. ':kept', 'px', left)
 if queue then

@@ -27,6 +27,7 @@ if queue ~= ARGV[10] then
 end
 --@include tell
 --@include rw_state
+--@include time_left
 
 if queue and ARGV[6] ~= '' then
   redis.pcall('zrem', queue, ARGV[6])
@@ -41,10 +42,7 @@ end
 if writes == 0 then
   return false
 end
-local left, ttl = tonumber(ARGV[2]), redis.call('pttl', key)
-if ttl >= 0 then
-  left = math.max(1, math.min(left, ttl))
-end
+local left = timeLeft(tonumber(ARGV[2]))
 redis.call('hdel', key, '') -- lets the rest pass on a server at its limit
 redis.call('hset', key, owner .. ':kept:write', 1)
 redis.call('hdel', key, owner .. ':write')

@@ -1,12 +1,15 @@
--- Fragment: stay(rest) ends what this client has of a re-entrant lock, which stays taken for
--- rest ms. It needs the locals key, owner and me.
+-- Fragment: ends what this client has of a re-entrant lock, which stays taken for ARGV[2] ms. It needs the
+-- locals key, owner and me.
 --
 -- A lock that nobody else is in has the owner <owner>:kept then, as which nobody acquires, for
--- rest ms, and never for longer than it had. If others of the same owner are in, it stays theirs: a part
+-- that time, and never for longer than it had. If others of the same owner are in, it stays theirs: a part
 -- of a guest that does not exist, <owner>@kept, stands for this client, and no time is shortened.
 --
--- Returns false if this client has no part in the lock, 'HELD' if others of the same owner are in, else
--- for how many ms the lock stays taken.
+-- The script replies nil if this client has no part in the lock, and HELD if others of the same owner are in. Else
+-- the local left is for how many ms the lock stays taken.
+--@include time_left
+
+-- stay returns what the script replies, or for how many ms the lock stays taken.
 local function stay(rest)
   local held = redis.call('hmget', key, owner, owner .. '@', owner .. '@' .. me, owner .. '@kept')
   if not held[1] then
@@ -27,13 +30,17 @@ local function stay(rest)
     end
     return 'HELD'
   end
-  local ttl = redis.call('pttl', key)
-  if ttl < 0 or kept == 0 and ttl > rest then
-    ttl = rest
-  end
-  ttl = math.max(ttl, 1) -- in its last ms
+  local ttl = timeLeft(rest, kept > 0)
   redis.call('hset', key, owner .. ':kept', 1)
   redis.call('pexpire', key, ttl)
   redis.call('hdel', key, owner, owner .. '@', owner .. '@kept', owner .. '@' .. me)
   return ttl
+end
+
+local left = stay(tonumber(ARGV[2]))
+if left == 'HELD' then
+  return redis.status_reply(left)
+end
+if not left then
+  return false
 end

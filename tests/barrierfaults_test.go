@@ -102,6 +102,7 @@ func TestBarrierKilledParty(t *testing.T) {
 // A client whose link is silent is lost to the others within its lease. When it hears the server
 // again, it is told the same as they.
 func TestBarrierPartyThatVanishes(t *testing.T) {
+	t.Parallel()
 	server := rig.Shared()
 	tap := rig.NewTap(t, server)
 	b := connect(t, server, patient).NewBarrier(rig.Name(t), 3)
@@ -225,6 +226,7 @@ func TestBarrierDelayedArrival(t *testing.T) {
 
 // Whatever empties the server, or restarts it, nobody hangs, and the barrier can be used.
 func TestBarrierLostByTheServer(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Private)
 	t.Run("emptied", func(t *testing.T) {
 		server := rig.Fresh(t)
@@ -282,6 +284,7 @@ func TestBarrierLostByTheServer(t *testing.T) {
 
 // Out of memory nobody arrives, and whoever waits can leave, and learns what became of it.
 func TestBarrierOutOfMemory(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Settings)
 	server, ctx := rig.Fresh(t), t.Context()
 	admin, client := rig.NewAdmin(t, server), connect(t, server, latchkey.Options{Lease: crashLease})

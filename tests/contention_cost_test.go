@@ -27,7 +27,7 @@ func TestHotClientCostsFewCommands(t *testing.T) {
 			for _, server := range servers {
 				clients = append(clients, connect(t, server))
 			}
-			c := &contest{lasts: rig.Lasting(2 * time.Second), dump: dumpOf(t, servers, name)}
+			c := &contest{lasts: time.Second, dump: dumpOf(t, servers, name)}
 			c.parties = l.parties(clients, name, "the client", 16/len(l.roles(clients, name)))
 			passOnce(t, c.parties)
 			var monitors []*rig.Monitor

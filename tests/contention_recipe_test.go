@@ -114,6 +114,7 @@ func mutexAmongStrangers(t *testing.T, who string, goroutines int, hold time.Dur
 // Three goroutines pass a mutex to each other all the time. Another library, of which nobody can know
 // that it waits, finds it free now and then.
 func TestMutexIsFreeNowAndThen(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Single)
 	server, name := rig.Shared(), rig.Name(t)
 	mutex := connect(t, server).NewMutex(name)

@@ -101,6 +101,7 @@ func stumble(t *testing.T, server *rig.Server) {
 
 // The same while each server stands still for 30 ms twice a second.
 func TestContention_on_servers_that_stop(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Process)
 	for _, l := range contendedKinds() {
 		t.Run(l.name, func(t *testing.T) {

@@ -81,9 +81,7 @@ func TestHoldsCostLittleMemory(t *testing.T) {
 	each := (int64(heapInUse()) - int64(before)) / many //nolint:gosec // it is no such number
 	t.Logf("%d bytes for each renewed hold", each)
 	assert.LessOrEqual(t, each, int64(most))
-	for _, hold := range holds {
-		mustUnlock(t, hold)
-	}
+	unlockAll(t, holds)
 }
 
 // The first lock and unlock of a client are two commands as well, on a server that does not know the scripts: they are sent as text at

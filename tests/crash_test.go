@@ -179,6 +179,7 @@ func subscribed(admin *rig.Admin, name string) error {
 // Acquisitions are cancelled at random instants, around the time that they take.
 // None leaves a hold that nobody knows of.
 func TestCancelledAtRandomInstants(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		const lanes = 8
 		runs := rig.Sized(2500)

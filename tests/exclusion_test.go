@@ -194,6 +194,7 @@ func TestFencingTokensGrow(t *testing.T) {
 
 // The scripts calculate exactly up to 2⁵³, and tokens grow beyond it, one at a time and reserved.
 func TestFencingTokensGrowBeyondExactNumbers(t *testing.T) {
+	t.Parallel()
 	const largest = 1 << 53
 	server, name := rig.Shared(), rig.Name(t)
 	rig.NewAdmin(t, server).Do("SET", tokenKey(name), strconv.Itoa(largest-3))

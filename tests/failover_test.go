@@ -94,6 +94,8 @@ type campaign struct {
 	witness *latchkey.Client // knows what the replica has
 	prefix  string
 	guard   guard
+	reign   *reign
+	phases  *phases
 
 	holds, kept, told int
 	wait              time.Duration // of the waiter that waited longest after the end of all trouble
@@ -103,6 +105,7 @@ func newCampaign(t *testing.T, top topology, options latchkey.Options) *campaign
 	c := &campaign{t: t, top: top, options: options, prefix: rig.Name(t) + shard, guard: guard{inside: map[string][]*visit{}}}
 	c.a, c.b = c.connect(options), c.connect(options)
 	c.witness = c.connect(latchkey.Options{Replicas: latchkey.Replicas{Min: 1}})
+	c.reign, c.phases = newReign(c), newPhases(c)
 	return c
 }
 
@@ -126,6 +129,12 @@ func (c *campaign) run(lose func()) {
 	defer func() { stop(); churn.Wait() }()
 	for i := range 6 {
 		churn.Go(func() { c.churn(ctx, i) })
+	}
+	for i := range 3 {
+		churn.Go(func() { c.reign.churn(ctx, i) })
+	}
+	for i := range 2 {
+		churn.Go(func() { c.phases.churn(ctx, i) })
 	}
 	n, _ := failovers()
 	for i := range n {
@@ -163,7 +172,7 @@ func (c *campaign) round(i int, lose func()) {
 		staying = append(staying, c.stay(k, name+"stays"))
 		leaving = append(leaving, c.stay(k, name+"leaves"))
 	}
-	others := c.others(name)
+	others, leader, phase := c.others(name), c.reign.leads(name+"election"), c.phases.arrives(name+"phase")
 	c.replicate()
 	var departures sync.WaitGroup
 	for _, s := range leaving {
@@ -183,6 +192,9 @@ func (c *campaign) round(i int, lose func()) {
 		c.wait = max(c.wait, next.at.Sub(whole))
 	}
 	others()
+	leader()
+	phase()
+	c.phases.wantProgress(whole)
 	c.guard.wantGrant(c.t, whole)
 }
 

@@ -181,6 +181,7 @@ func passGroup(client *latchkey.Client, raw rueidis.Client, name string) error {
 // Twenty groups with random members in random order, in eight processes: none waits for
 // ever, and no member has two holders. LATCHKEY_TEST_MULTI_TIME sets for how long.
 func TestOverlappingGroups(t *testing.T) {
+	t.Parallel()
 	lasts := rig.Campaign(t, "LATCHKEY_TEST_MULTI_TIME", 5*time.Second)
 	server, name := rig.Shared(), rig.Name(t)
 	var children []*rig.ChildProcess

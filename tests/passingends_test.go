@@ -114,6 +114,7 @@ func TestPassedHold_is_not_entered_any_more(t *testing.T) {
 // A waiter whose context ends while the lock is passed on has it or has it not: it is never
 // lost, and what comes of it is told.
 func TestPassedHold_is_never_lost(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		c := newHotLock(t, k, longTurn)
 		hold, had, tries := mustLock(t, c.lock), 0, 0

@@ -195,6 +195,7 @@ func TestRedLockMendsItself(t *testing.T) {
 // Replies that take their time are taken off what is left of the lease, and a lease of
 // which too little is left is no hold.
 func TestRedLockValidity(t *testing.T) {
+	t.Parallel()
 	m := newMasters(t, 3)
 	l := latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: 2 * time.Second}, m.mutexes(t, "x")...)
 	mustUnlock(t, mustLock(t, l))

@@ -192,6 +192,7 @@ func TestBadOwners(t *testing.T) {
 // A re-entry meets trouble, and the hold is lost before it asks again. Its context outlives
 // the hold, so that it goes on as an acquisition like any other, for a fresh owner.
 func TestReentryGoesOnAfterTheLossAsAFreshOwner(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
 		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)

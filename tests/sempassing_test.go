@@ -203,6 +203,7 @@ func giveBack(t *testing.T, s *latchkey.Semaphore, n int) {
 
 // A waiter whose context ends while permits are passed to it has them or has them not, and says which.
 func TestPermitPassing_loses_none_to_who_gives_up(t *testing.T) {
+	t.Parallel()
 	s := newHotSemaphore(t, 1, longTurn)
 	require.NoError(t, s.Acquire(t.Context(), 1))
 	had, tries := 0, 0
@@ -335,24 +336,41 @@ func TestPermitPassing_beside_a_large_request(t *testing.T) {
 	allBack(t, small, permits)
 }
 
-// Beside strangers who wait a client passes on no more than its share.
+// Beside strangers who wait a client passes on no more than its share. It learns of them when it first releases
+// on the server, after the passes of one turn, and forgets them if it does not release for a second, as on a
+// machine that is busy.
 func TestPermitPassing_beside_a_stranger(t *testing.T) {
 	t.Parallel()
 	s := newHotSemaphore(t, 1, longTurn)
 	listenRaw(t, rig.Shared(), semaphoreChannelOf(s.Name()), func() {})
-	const goroutines, passes = 4, 250
+	const goroutines, passes, passesOfATurn, linger = 4, 250, 256, time.Second
+	var mu sync.Mutex
+	unaware, last := 1, time.Now() // how often it knows of nobody; the end of the last release
+	release := func() {
+		mu.Lock()
+		if time.Since(last) > linger*9/10 {
+			unaware++
+		}
+		mu.Unlock()
+		assert.NoError(t, s.Release(t.Context(), 1))
+		mu.Lock()
+		last = time.Now()
+		mu.Unlock()
+	}
 	var all sync.WaitGroup
 	for range goroutines {
 		all.Go(func() {
 			for range passes {
 				assert.NoError(t, s.Acquire(t.Context(), 1))
-				assert.NoError(t, s.Release(t.Context(), 1))
+				release()
 			}
 		})
 	}
 	all.Wait()
 	_, releases := s.sent()
-	assert.Greater(t, releases, goroutines*passes/2, "beside strangers permits are released on the server")
+	t.Logf("%d releases on the server, %d times it knew of nobody", releases, unaware)
+	least := goroutines*passes - unaware*passesOfATurn - goroutines
+	assert.GreaterOrEqual(t, releases, least, "beside strangers permits are released on the server")
 }
 
 // Permits that are passed on while the client closes come back, or somebody has them.

@@ -87,6 +87,7 @@ func tryAll(client *latchkey.Client, names []string, callers int, patience time.
 // Holds of other shards are renewed and released while the renewals and releases of the
 // silent one, more than are reserved, get no answer.
 func TestSilentShard_renewals_and_releases_of_others_go_on(t *testing.T) {
+	t.Parallel()
 	const lease, names = 6 * time.Second, 300
 	s := newShards(t, names)
 	client := connectCluster(t, s.Cluster, latchkey.Options{Lease: lease})
@@ -125,6 +126,7 @@ func TestSilentShard_renewals_and_releases_of_others_go_on(t *testing.T) {
 // An acquisition on another shard whose outcome is unknown is undone at once, and not when
 // its lease is over.
 func TestSilentShard_undo_of_others_goes_on(t *testing.T) {
+	t.Parallel()
 	s := newShards(t, 200)
 	server := s.Server()
 	tap := rig.NewTap(t, server)
@@ -150,6 +152,7 @@ func TestSilentShard_undo_of_others_goes_on(t *testing.T) {
 
 // A client can be opened while a shard is silent, and serves the others.
 func TestSilentShard_clients_can_be_opened(t *testing.T) {
+	t.Parallel()
 	s := newShards(t, 4)
 	s.hush(t)
 	for range 5 {

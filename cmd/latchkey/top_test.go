@@ -73,6 +73,8 @@ func TestTopOfALockThatIsKept(t *testing.T) {
 	assert.Equal(t, []int{1, 0}, []int{came, ran}, "the same owner anew")
 	assert.False(t, sameHolders(held, kept), "it is held no longer")
 	assert.Equal(t, "released, kept: "+owner.String(), heldBy(kept))
+	assert.Contains(t, forceQuestion(held), "Take x away from its holder? It may be at work.")
+	assert.Contains(t, forceQuestion(kept), "Free x? Nobody holds it; it stays taken for 1.0s.")
 }
 
 // Of a lock that many hold, each look has other holders: only their number tells of a change.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/gdamore/tcell/v2"
 	"github.com/rivo/uniseg"
+
+	"github.com/latchkey-go/latchkey"
 )
 
 // topChrome is how many lines of the screen are no rows: title, totals, head and foot.
@@ -190,7 +192,7 @@ func kindLine(d *topDetails) string {
 func (v *topView) foot() string {
 	switch {
 	case v.asking != nil:
-		return fmt.Sprintf("Take %s away from %s? It may be at work. y: yes, any other key: no", printable(v.asking.Name), holderCount(v.asking.HolderCount))
+		return forceQuestion(*v.asking)
 	case v.typing:
 		return "filter: " + v.list.filter + "_  (enter: keep, escape: none)"
 	case v.notice != "":
@@ -201,6 +203,15 @@ func (v *topView) foot() string {
 		return "filter: " + v.list.filter + "  / change  q quit"
 	}
 	return "sort: w h a t c l n  / filter  enter details  f force  p pause  q quit"
+}
+
+// forceQuestion is what is asked before a lock is forced. One that is kept has been released by all.
+func forceQuestion(o latchkey.Object) string {
+	name, anybody := printable(o.Name), func(latchkey.Holder) bool { return true }
+	if !sampled(o) && len(o.Holders) > 0 && countHolders(o, anybody) == 0 {
+		return fmt.Sprintf("Free %s? Nobody holds it; it stays taken for %s. y: yes, any other key: no", name, shortTTL(o.TTL))
+	}
+	return fmt.Sprintf("Take %s away from %s? It may be at work. y: yes, any other key: no", name, holderCount(o.HolderCount))
 }
 
 func holderCount(n int) string {

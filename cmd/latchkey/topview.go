@@ -174,7 +174,7 @@ var errHolderChanged = errors.New("its holder has changed meanwhile: nothing was
 
 // force takes a lock away from the holders that the question was about.
 func (v *topView) force(ctx context.Context, asked latchkey.Object) {
-	v.notice = "taking " + printable(asked.Name) + " away"
+	v.notice = "unlocking " + printable(asked.Name)
 	v.later(ctx, func(ctx context.Context) func() {
 		held, err := forceFrom(ctx, v.client, asked)
 		return func() {

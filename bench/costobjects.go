@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+// barrierSteps are of a barrier that is complete at once.
+func barrierSteps(c *counting) ([]step, error) {
+	b := c.one.NewBarrier("barrier1", 1)
+	return []step{
+		{"Await", func() error { _, err := b.Await(c.ctx); return err }},
+		{"State", func() error { _, err := b.State(c.ctx); return err }},
+	}, nil
+}
+
+// barrierOfTwoSteps are of a party of each client.
+func barrierOfTwoSteps(c *counting) ([]step, error) {
+	first, last := c.one.NewBarrier("barrier2", 2), c.two.NewBarrier("barrier2", 2)
+	waiting := make(chan error, 1)
+	return []step{
+		{"Await, and waiting", func() error {
+			go func() { _, err := first.Await(c.ctx); waiting <- err }()
+			return nil
+		}},
+		{"Await, last, and the first goes on", func() error {
+			if _, err := last.Await(c.ctx); err != nil {
+				return err
+			}
+			return <-waiting
+		}},
+	}, nil
+}
+
+// electionSteps are of a candidate that is alone.
+func electionSteps(c *counting) ([]step, error) {
+	e, other := c.one.NewElection("election1"), c.two.NewElection("election1")
+	var l *latchkey.Leadership
+	return []step{
+		{"Campaign", func() (err error) { l, err = e.Campaign(c.ctx, "host:8080"); return err }},
+		{"TryCampaign, refused", func() error { _, err := other.TryCampaign(c.ctx, "other:8080"); return refused(nil, err) }},
+		{"Leader", func() error { _, err := e.Leader(c.ctx); return err }},
+		{"Proclaim", func() error { return l.Proclaim(c.ctx, "host:8081") }},
+		{"Resign", func() error { return l.Resign(c.ctx) }},
+	}, nil
+}
+
+// candidateSteps are of a leader and a candidate of another client. What a resignation costs that elects it is not
+// counted: the announcement of the one and the end of the other go side by side.
+func candidateSteps(c *counting) ([]step, error) {
+	e, other := c.one.NewElection("election2"), c.two.NewElection("election2")
+	var l *latchkey.Leadership
+	type outcome struct {
+		l   *latchkey.Leadership
+		err error
+	}
+	next := make(chan outcome, 1)
+	return []step{
+		{"", func() (err error) { l, err = e.Campaign(c.ctx, "host:8080"); return err }},
+		{"Campaign, refused and waiting", func() error {
+			go func() { l, err := other.Campaign(c.ctx, "other:8080"); next <- outcome{l, err} }()
+			return nil
+		}},
+		{"", func() error {
+			if err := l.Resign(c.ctx); err != nil {
+				return err
+			}
+			got := <-next
+			l = got.l
+			return got.err
+		}},
+		{"", func() error { return l.Resign(c.ctx) }},
+	}, nil
+}
+
+// objectSteps look at a hundred locks that are held.
+func objectSteps(c *counting) ([]step, error) {
+	for i := range 100 {
+		if _, err := c.two.NewLock(fmt.Sprint("object:", i)).Lock(c.ctx, latchkey.Lease(time.Hour)); err != nil {
+			return nil, err
+		}
+	}
+	return []step{
+		{"Object", func() error { _, err := c.one.Object(c.ctx, "object:1"); return err }},
+		{"Objects, 100 locks", func() error {
+			for _, err := range c.one.Objects(c.ctx, "object:*") {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+	}, nil
+}

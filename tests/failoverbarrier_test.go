@@ -1,0 +1,184 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// phases are a barrier during failovers: parties of two clients go through generations without end.
+type phases struct {
+	c        *campaign
+	barriers []*latchkey.Barrier
+	last     atomic.Int64 // when somebody went on, in Unix nanoseconds
+}
+
+func newPhases(c *campaign) *phases {
+	name := c.prefix + "phases"
+	return &phases{c: c, barriers: []*latchkey.Barrier{c.a.NewBarrier(name, 2), c.b.NewBarrier(name, 2)}}
+}
+
+// churn is one party. A generation that breaks is followed by the next one.
+func (p *phases) churn(ctx context.Context, i int) {
+	for ctx.Err() == nil {
+		_, err := p.barriers[i].Await(ctx, latchkey.Wait(p.c.options.Lease))
+		if err == nil {
+			p.last.Store(time.Now().UnixNano())
+		} else {
+			rest(10 * time.Millisecond)
+		}
+	}
+}
+
+// wantProgress waits until a generation is complete that began after a time.
+func (p *phases) wantProgress(after time.Time) {
+	p.c.t.Helper()
+	rig.Eventually(p.c.t, p.c.options.Lease+soon, "parties go on again", func() error {
+		if p.last.Load() < after.UnixNano() {
+			return errors.New("none has")
+		}
+		return nil
+	})
+}
+
+// arrives has a party wait through a failover. What it returns has the other one arrive, and checks that both
+// go on together: in that generation, or in a later one if the failover has lost it.
+func (p *phases) arrives(name string) (end func()) {
+	ctx := within(p.c.t, time.Minute)
+	first, second := p.c.a.NewBarrier(name, 2), p.c.b.NewBarrier(name, 2)
+	waiting := make(chan arrival, 1)
+	go func() { waiting <- p.insist(ctx, first) }()
+	atBarrier(p.c.t, second, 1)
+	return func() {
+		got := p.insist(ctx, second)
+		require.NoError(p.c.t, got.err)
+		other := rig.Await(p.c.t, p.c.options.Lease+soon, "the party that waited", waiting)
+		require.NoError(p.c.t, other.err)
+		assert.Equal(p.c.t, other.Generation, got.Generation)
+		assert.NotEqual(p.c.t, other.Index, got.Index)
+	}
+}
+
+// insist awaits a barrier until a generation is complete.
+func (p *phases) insist(ctx context.Context, b *latchkey.Barrier) arrival {
+	for {
+		a, err := b.Await(ctx)
+		if err == nil || ctx.Err() != nil {
+			return arrival{a, err}
+		}
+		if !errors.Is(err, latchkey.ErrUnavailable) {
+			assert.ErrorIs(p.c.t, err, latchkey.ErrBroken)
+		}
+	}
+}
+
+// loseTheEnd is a failover in which the next master knows of fewer arrivals than there were: of a party that it
+// saw arrive and that asks it from then on, and of no other one.
+func loseTheEnd(t *testing.T, parties int) (f *failover, old, next *latchkey.Barrier, waiting <-chan arrival) {
+	t.Helper()
+	f = newLockFailover(t, fencedKind)
+	tap := rig.NewTap(t, f.Master)
+	open := func(server *rig.Server, addr string) *latchkey.Barrier {
+		return connectVia(t, server, addr, polling).NewBarrier(f.name, parties)
+	}
+	old, next = open(f.Master, f.tap().Addr()), open(f.Replicas[0], f.Replicas[0].Addr())
+	waiting = arriveInBackground(within(t, soon), open(f.Master, tap.Addr()))
+	atBarrier(t, old, 1)
+	f.fallBehind()
+	tap.Redirect(f.Replicas[0])
+	return f, old, next, waiting
+}
+
+// A generation whose arrivals are lost is broken for those who wait, at once when they ask.
+func TestFailover_that_loses_a_barrier(t *testing.T) {
+	t.Parallel()
+	f := newLockFailover(t, fencedKind)
+	b := connectVia(t, f.Master, f.tap().Addr(), polling).NewBarrier(f.name, 3)
+	f.fallBehind()
+	all := []<-chan arrival{arriveInBackground(within(t, soon), b), arriveInBackground(within(t, soon), b)}
+	atBarrier(t, b, 2)
+	f.over()
+	for _, each := range all {
+		toldBroken(t, rig.Await(t, soon, "a party", each).err, "has lost it")
+	}
+	completes(t, b)
+}
+
+// An arrival that the next master does not know breaks the generation that it does know, for all: they would wait
+// for that party, which has arrived.
+func TestFailover_that_loses_an_arrival(t *testing.T) {
+	t.Parallel()
+	f, old, next, waiting := loseTheEnd(t, 3)
+	lost := arriveInBackground(within(t, soon), old)
+	atBarrier(t, old, 2)
+	f.over()
+	toldBroken(t, rig.Await(t, soon, "who is not known", lost).err, "has lost it")
+	toldBroken(t, rig.Await(t, soon, "who is", waiting).err, "has lost it")
+	completes(t, next)
+}
+
+// A party that went on does not complete the generation once more that the next master has brought back: it
+// breaks that for those who wait in it, and all meet in a later one.
+func TestFailover_that_loses_the_end_of_a_generation(t *testing.T) {
+	t.Parallel()
+	f, old, next, waiting := loseTheEnd(t, 2)
+	went, err := old.Await(within(t, soon))
+	require.NoError(t, err)
+	require.True(t, went.Last())
+	f.over()
+	atBarrier(t, next, 1)
+	again := arriveInBackground(within(t, soon), old)
+	toldBroken(t, rig.Await(t, soon, "who waits", waiting).err, "has lost it")
+	other, err := next.Await(within(t, soon))
+	require.NoError(t, err)
+	got := rig.Await(t, soon, "who went on before", again)
+	require.NoError(t, got.err)
+	assert.Equal(t, other.Generation, got.Generation)
+	assert.Greater(t, got.Generation, went.Generation)
+}
+
+// While the slot of a barrier moves, parties can arrive and go on, or wait until it has moved. A generation whose
+// parties cannot be renewed for as long as a lease breaks. Nobody hangs.
+func TestMigration_of_a_barrier(t *testing.T) {
+	t.Parallel()
+	const lease = 2 * time.Second
+	cluster := rig.NewCluster(t)
+	for half, which := range halves() {
+		for _, pause := range []time.Duration{lease / 4, 2 * lease} {
+			t.Run(fmt.Sprint(half, " for ", pause), func(t *testing.T) {
+				t.Parallel()
+				name := "{" + rig.Name(t) + "}:phase"
+				options := latchkey.Options{Lease: lease, PollCeiling: time.Second}
+				open := func() *latchkey.Barrier { return connectCluster(t, cluster, options).NewBarrier(name, 2) }
+				first, second := open(), open()
+				waiting := arriveInBackground(within(t, time.Minute), first)
+				atBarrier(t, second, 1)
+				moveKeys, finish := cluster.BeginMove(name)
+				moveKeys(which)
+				rest(pause)
+				meanwhile := arriveInBackground(within(t, time.Minute), second)
+				moveKeys(rig.EveryKey)
+				finish()
+				one := rig.Await(t, lease+2*soon, "the party that waits", waiting)
+				if one.err != nil && pause > lease {
+					toldBroken(t, one.err, "ran out while it waited")
+					one = rig.Await(t, 2*soon, "it, once more", arriveInBackground(within(t, time.Minute), first))
+				}
+				other := rig.Await(t, 2*soon, "the party that comes", meanwhile)
+				require.NoError(t, one.err)
+				require.NoError(t, other.err)
+				assert.Equal(t, one.Generation, other.Generation)
+				completes(t, second)
+			})
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// reign is an election during failovers: candidates of two clients lead for moments, one after the other.
+// The clients count terms by the time of the server, so that a counter that is lost repeats none.
+type reign struct {
+	c      *campaign
+	a, b   *latchkey.Client
+	mu     sync.Mutex
+	terms  map[int64]string
+	latest int64
+}
+
+func newReign(c *campaign) *reign {
+	options := c.options
+	options.TimeFencing = true
+	return &reign{c: c, a: c.connect(options), b: c.connect(options), terms: map[int64]string{}}
+}
+
+// churn has a candidate lead without end.
+func (r *reign) churn(ctx context.Context, i int) {
+	e, value := []*latchkey.Client{r.a, r.b}[i%2].NewElection(r.c.prefix+"election"), fmt.Sprint("candidate ", i)
+	for ctx.Err() == nil {
+		err := e.Run(ctx, value, func(ctx context.Context, l *latchkey.Leadership) error {
+			r.note(l)
+			r.c.guard.stay(e.Name(), latchkey.HoldFrom(ctx), time.After(rand.N(20*time.Millisecond)))
+			return nil
+		})
+		if err != nil {
+			rest(10 * time.Millisecond)
+		}
+	}
+}
+
+// note checks that nobody else was given the term of a leader, and none that is larger before.
+func (r *reign) note(l *latchkey.Leadership) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	assert.Empty(r.c.t, r.terms[l.Term()], "two believe in the term %d", l.Term())
+	assert.Greater(r.c.t, l.Term(), r.latest, "terms grow")
+	r.terms[l.Term()], r.latest = l.Value(), l.Term()
+}
+
+// leads has somebody lead through a failover, and somebody else campaign. What it returns checks that the
+// leader knows what the server says, and that the other one leads next, in a larger term.
+func (r *reign) leads(name string) (end func()) {
+	ctx := within(r.c.t, time.Minute)
+	var l *latchkey.Leadership
+	_ = r.c.again(ctx, func() (err error) { l, err = r.a.NewElection(name).Campaign(ctx, "first"); return err })
+	require.NotNil(r.c.t, l)
+	next := make(chan candidacy, 1)
+	go func() {
+		var n candidacy
+		_ = r.c.again(ctx, func() error {
+			n.leadership, n.err = r.b.NewElection(name).Campaign(ctx, "second")
+			return n.err
+		})
+		next <- n
+	}()
+	return func() {
+		found, err := r.b.NewElection(name).Leader(within(r.c.t, soon))
+		require.NoError(r.c.t, err)
+		if l.Err() == nil {
+			assert.Equal(r.c.t, "first", found.Value, "the leader does not know that it has lost its term")
+			assert.Equal(r.c.t, l.Term(), found.Term)
+		} else {
+			assert.ErrorIs(r.c.t, l.Err(), latchkey.ErrLost)
+		}
+		if err := l.Resign(ctx); err != nil {
+			assert.ErrorIs(r.c.t, err, latchkey.ErrNotHeld)
+		}
+		n := rig.Await(r.c.t, r.c.options.Lease+soon, "the next leader", next)
+		require.NoError(r.c.t, n.err)
+		assert.Greater(r.c.t, n.leadership.Term(), l.Term())
+		leaderIs(r.c.t, r.a.NewElection(name), "second", n.leadership.Term())
+		if err := n.leadership.Resign(ctx); err != nil {
+			assert.ErrorIs(r.c.t, err, latchkey.ErrNotHeld)
+		}
+	}
+}
+
+// The replica that takes over knows nothing of the last election. Its leader learns that at its next renewal
+// or when it announces something, and changes nothing that its successor says. Terms grow if they count by time; if
+// not, the number may be given twice, as docs/guarantees.md says.
+func TestFailover_that_loses_a_term(t *testing.T) {
+	t.Parallel()
+	for _, timed := range []bool{true, false} {
+		t.Run(fmt.Sprint("TimeFencing ", timed), func(t *testing.T) {
+			t.Parallel()
+			f := newLockFailover(t, fencedKind)
+			options := faultOptions
+			options.TimeFencing = timed
+			election := func() *latchkey.Election {
+				return connectVia(t, f.Master, f.tap().Addr(), options).NewElection(f.name)
+			}
+			first := mustLead(t, election(), "before")
+			mustResign(t, first)
+			watched := leaders(t.Context(), election())
+			sees(t, watched, "")
+			f.fallBehind()
+			for n := range 3 { // terms that the next master does not know
+				mustResign(t, mustLead(t, election(), fmt.Sprint("short ", n)))
+			}
+			old := mustLead(t, election(), "old")
+			sees(t, watched, "old")
+			other := campaignInBackground(within(t, time.Minute), election(), "new")
+			f.comesTo(f.master, 1)
+			f.over()
+			next := rig.Await(t, soon, "the next leader", other)
+			require.NoError(t, next.err)
+			if timed {
+				assert.Greater(t, next.leadership.Term(), old.Term())
+			} else {
+				assert.Greater(t, next.leadership.Term(), first.Term(), "of what the next master knows")
+			}
+			rig.Await(t, faultLease+leeway, "the old leader is told", old.Lost())
+			require.ErrorIs(t, old.Proclaim(t.Context(), "late"), latchkey.ErrLost)
+			require.ErrorIs(t, old.Resign(t.Context()), latchkey.ErrLost)
+			leaderIs(t, connect(t, f.Replicas[0]).NewElection(f.name), "new", next.leadership.Term())
+			rig.Eventually(t, soon, "the observer sees the new leader", func() error {
+				if each := rig.Await(t, soon, "the observer", watched); each.Value != "new" {
+					return errors.Join(fmt.Errorf("it sees %q", each.Value), each.err)
+				}
+				return nil
+			})
+			mustResign(t, next.leadership)
+		})
+	}
+}
+
+// An announcement that is on its way when another master takes over, where somebody else leads, is refused.
+func TestFailover_refuses_the_announcement_of_a_lost_term(t *testing.T) {
+	t.Parallel()
+	f := newLockFailover(t, fencedKind)
+	tap := f.tap()
+	f.fallBehind()
+	old := mustLead(t, f.connect(tap).NewElection(f.name), "old")
+	stop := tap.LoseAll(rig.Mentions("late"), rig.CutRequest)
+	late := make(chan error, 1)
+	go func() { late <- old.Proclaim(within(t, soon), "late") }()
+	f.over()
+	next := mustLead(t, connect(t, f.Replicas[0], faultOptions).NewElection(f.name), "new")
+	stop()
+	err := rig.Await(t, soon, "the announcement", late)
+	require.ErrorIs(t, err, latchkey.ErrNotHeld)
+	require.ErrorIs(t, err, latchkey.ErrLost)
+	leaderIs(t, connect(t, f.Replicas[0]).NewElection(f.name), "new", next.Term())
+	mustResign(t, next)
+}
+
+// A slot that stays half moved for three leases costs no leader its term. The leader resigns, and the next one
+// leads and is known, when the move is over at the latest.
+func TestMigration_of_an_election(t *testing.T) {
+	t.Parallel()
+	const lease = 2 * time.Second
+	cluster := rig.NewCluster(t)
+	for half, which := range halves() {
+		t.Run(half, func(t *testing.T) {
+			t.Parallel()
+			client, other := connectCluster(t, cluster, latchkey.Options{Lease: lease}), connectCluster(t, cluster, latchkey.Options{Lease: lease})
+			name := "{" + rig.Name(t) + "}:election"
+			watched := leaders(t.Context(), other.NewElection(name))
+			l := mustLead(t, client.NewElection(name), "first")
+			sees(t, watched, "first")
+			next := campaignInBackground(within(t, time.Minute), other.NewElection(name), "second")
+			electionQueued(t, rig.NewAdmin(t, cluster.Server()), name, 1)
+			moveKeys, finish := cluster.BeginMove(name)
+			moveKeys(which)
+			rig.Throughout(t, 3*lease, "it leads", l.Err)
+			proclaimed := make(chan error, 1)
+			go func() { proclaimed <- l.Proclaim(within(t, 2*soon), "again") }()
+			moveKeys(rig.EveryKey)
+			finish()
+			require.NoError(t, rig.Await(t, 2*soon, "the announcement", proclaimed))
+			sees(t, skippingErrors(watched), "again")
+			mustResign(t, l)
+			got := rig.Await(t, 2*soon, "the next leader", next)
+			require.NoError(t, got.err)
+			assert.Greater(t, got.leadership.Term(), l.Term())
+			leaderIs(t, client.NewElection(name), "second", got.leadership.Term())
+			mustResign(t, got.leadership)
+		})
+	}
+}
+
+// skippingErrors leaves out what an observer is told while nobody can be asked.
+func skippingErrors(all <-chan observed) <-chan observed {
+	known := make(chan observed, cap(all))
+	go func() {
+		defer close(known)
+		for each := range all {
+			if each.err == nil {
+				known <- each
+			}
+		}
+	}()
+	return known
+}
