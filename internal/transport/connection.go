@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -45,6 +46,7 @@ func (t *connTracker) broke() {
 // topology notices its connections.
 func (t *Topology) WatchConnections(settings *rueidis.ClientOption) {
 	dial := DialOrTCP(settings.DialCtxFn)
+	t.quietPatience = settings.ConnWriteTimeout + deadlineSlack
 	settings.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 		tracker := &t.node(address).connections
 		tracker.opening.Add(1)
@@ -70,11 +72,15 @@ type watchedConn struct {
 	opened, broke func()
 	heard         bool // only the reader looks at it
 	silence       *silence
+	reading       atomic.Bool // somebody reads, and notices at once that the server has closed the connection
+	deadline      time.Time   // that it has, or zero
 }
 
 // Read is part of [net.Conn].
 func (c *watchedConn) Read(b []byte) (int, error) {
+	c.reading.Store(true)
 	n, err := c.Conn.Read(b)
+	c.reading.Store(false)
 	c.silence.read()
 	if err != nil {
 		c.broke()
@@ -91,12 +97,29 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 
 // Write is part of [net.Conn].
 func (c *watchedConn) Write(b []byte) (int, error) {
-	c.silence.write()
+	if idle := c.silence.write(); idle > uncheckedFor && !c.reading.Load() {
+		if err := closedByPeer(c.Conn); err != nil {
+			c.broke()
+			return 0, &unopenedError{err}
+		}
+	}
 	n, err := c.Conn.Write(b)
 	if err != nil {
 		c.broke()
 	}
 	return n, err
+}
+
+// SetDeadline is part of [net.Conn]. The deadline may be a little later than it is told.
+func (c *watchedConn) SetDeadline(t time.Time) error {
+	if !t.IsZero() {
+		if later := c.deadline.Sub(t); later >= 0 && later <= deadlineSlack {
+			return nil
+		}
+		t = t.Add(deadlineSlack)
+	}
+	c.deadline = t
+	return c.Conn.SetDeadline(t)
 }
 
 // Close is part of [net.Conn].
