@@ -24,7 +24,8 @@ func closedByPeer(conn net.Conn) (closed error) {
 	if err != nil {
 		return err
 	}
-	err = raw.Read(func(fd uintptr) (done bool) {
+	// Control, because Read would wait for whoever reads.
+	err = raw.Control(func(fd uintptr) {
 		var one [1]byte
 		switch n, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK); {
 		case err == nil && n == 0:
@@ -32,7 +33,6 @@ func closedByPeer(conn net.Conn) (closed error) {
 		case err != nil && !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EINTR):
 			closed = err
 		}
-		return true
 	})
 	return errors.Join(err, closed)
 }

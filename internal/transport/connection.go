@@ -72,15 +72,13 @@ type watchedConn struct {
 	opened, broke func()
 	heard         bool // only the reader looks at it
 	silence       *silence
-	reading       atomic.Bool // somebody reads, and notices at once that the server has closed the connection
-	deadline      time.Time   // that it has, or zero
+	// deadline is that of the connection, or zero when rueidis has a goroutine that reads it all the time.
+	deadline time.Time
 }
 
 // Read is part of [net.Conn].
 func (c *watchedConn) Read(b []byte) (int, error) {
-	c.reading.Store(true)
 	n, err := c.Conn.Read(b)
-	c.reading.Store(false)
 	c.silence.read()
 	if err != nil {
 		c.broke()
@@ -97,8 +95,8 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 
 // Write is part of [net.Conn].
 func (c *watchedConn) Write(b []byte) (int, error) {
-	if idle := c.silence.write(); idle > uncheckedFor && !c.reading.Load() {
-		if err := closedByPeer(c.Conn); err != nil {
+	if idle := c.silence.write(); idle > uncheckedFor && !c.deadline.IsZero() {
+		if err := closedByPeer(c.Conn); err != nil { // nobody has read that, and nothing is under way
 			c.broke()
 			return 0, &unopenedError{err}
 		}
