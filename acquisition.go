@@ -44,7 +44,7 @@ type acquisition struct {
 func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) *acquisition {
 	a := acquisitions.Get().(*acquisition)
 	a.lock, a.verb = p, verb
-	if a.fault = p.invalid; a.fault != nil {
+	if a.fault = p.invalid(); a.fault != nil {
 		return a
 	}
 	a.request, a.fault = newRequest(p.client.options.Lease, waits, settings)
@@ -111,7 +111,7 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 		h, err = a.conclude(err)
 	}
 	if err != nil {
-		err = fail(a.verb, a.lock.name, explain(c.wrongKind(ctx, a.lock.keys, a.lock.spec.stored, err))...)
+		err = fail(a.verb, a.lock.name, explain(c.wrongKind(ctx, a.lock.keys(), a.lock.spec.stored, err))...)
 		a.observeEnd(entered, err)
 		return nil, err
 	}

@@ -106,13 +106,15 @@ func (e *earlyRelease) or(release call, now transport.Stamp) call {
 }
 
 func (stringProtocol) earlyCall(o *ownership) call {
-	args := o.earlyArgs([]string{o.wire, "", o.lock.channel, o.client.publish})
-	return call{mutexEarly, o.lock.releaseKeys(o.lock.queued()), args}
+	names := o.lock.keys()
+	args := o.earlyArgs([]string{o.wire, "", names.channel, o.client.publish})
+	return call{mutexEarly, names.released(names.queued()), args}
 }
 
 func (hashProtocol) earlyCall(o *ownership) call {
-	args := o.earlyArgs([]string{o.wire, "", o.guestID(), o.lock.channel, o.client.publish})
-	return call{lockEarly, o.lock.releaseKeys(o.lock.queued()), args}
+	names := o.lock.keys()
+	args := o.earlyArgs([]string{o.wire, "", o.guestID(), names.channel, o.client.publish})
+	return call{lockEarly, names.released(names.queued()), args}
 }
 
 // earlyArgs appends what an early release is told of the queue.
@@ -123,5 +125,5 @@ func (o *ownership) earlyArgs(to []string) []string {
 		own = o.entry.text
 	}
 	o.mu.Unlock()
-	return o.client.handover.channelArgs(append(to, own), o.lock.keys)
+	return o.client.handover.channelArgs(append(to, own), o.lock.key)
 }

@@ -96,7 +96,7 @@ func (w *compositeWaiter) receive(hold any) { w.passed = hold.(*compositeHold) }
 // acquired.
 func (w *compositeWaiter) takes(place int, o *ownership) bool {
 	r, err := newRequest(o.client.options.Lease, false, w.settings)
-	return err == nil && !r.untilWhole && sameLock(w.lock.members[place], o.lock) && o.suits(&r)
+	return err == nil && !r.untilWhole && sameLock(w.lock.members[place], &o.lock) && o.suits(&r)
 }
 
 // successor is part of [groupRecipient].

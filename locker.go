@@ -119,10 +119,10 @@ func (p *primitive) RemainingLease(ctx context.Context) (time.Duration, error) {
 // ErrWrongKind if the key is another kind of object (the Inspection then says what it is),
 // ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
 func (p *primitive) Inspect(ctx context.Context) (Inspection, error) {
-	if p.invalid != nil {
-		return Inspection{}, fail("inspect", p.name, p.invalid)
+	if p.invalid() != nil {
+		return Inspection{}, fail("inspect", p.name, p.invalid())
 	}
-	i, err := p.client.inspect(ctx, p.keys)
+	i, err := p.client.inspect(ctx, p.keys())
 	if err == nil && i.Kind != KindNone && i.Kind != p.spec.stored {
 		err = notA(p.spec.stored, i.What, nil)
 	}

@@ -60,7 +60,7 @@ func (r *queueReference) watch(m *message, next string) {
 	}
 }
 
-func (r *queueReference) entries() []string { return r.w.state(r.lock.queue)[0].list }
+func (r *queueReference) entries() []string { return r.w.state(r.lock.keys().queue)[0].list }
 
 func (r *queueReference) waited(owner string) bool { return r.waits(r.stood, owner) }
 
@@ -90,7 +90,7 @@ func (r *queueReference) mayStayFree() bool {
 	if r.lock.spec.side == "" {
 		return false
 	}
-	keys := r.lock.rwKeys()
+	keys := rwKeys(r.lock.key)
 	all := r.w.state(r.lock.key, keys[2], keys[3])
 	alive := false
 	for _, until := range all[1].fields {
@@ -105,7 +105,7 @@ func (r *queueReference) mayStayFree() bool {
 func (r *queueReference) token(owner string) string {
 	for _, e := range r.stood {
 		if words := strings.Fields(e); words[0] == owner && words[2] != "0" {
-			last, _ := strconv.Atoi(r.w.state(r.lock.token)[0].text)
+			last, _ := strconv.Atoi(r.w.state(r.lock.keys().token)[0].text)
 			reserved, _ := strconv.Atoi(strings.TrimSuffix(words[2], "t"))
 			return strconv.Itoa(last - reserved + 1)
 		}

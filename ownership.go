@@ -16,7 +16,7 @@ import (
 // undo) is sent under its turn, one after the other.
 type ownership struct {
 	client   *Client
-	lock     *primitive
+	lock     primitive
 	wire     string   // the owner as it stands in Redis
 	number   uint64   // of this ownership in this client
 	protocol protocol // that of the lock, or one that knows more of this ownership

@@ -18,7 +18,7 @@ const confirmRounds = 2
 // that may stand in the queue already, or "".
 func (a *acquisition) queueEntry() (entry, standing string) {
 	o := a.ownership
-	if !a.inLine || !o.lock.spec.passes || o.isGuest || o.lock.noQueue.Load() {
+	if !a.inLine || !o.lock.spec.passes || o.isGuest || o.lock.keys().noQueue.Load() {
 		return "", ""
 	}
 	listens := false
@@ -71,7 +71,7 @@ func (o *ownership) makeEntry(a *acquisition) {
 // there, or will as soon as the server confirms that this client listens.
 func (a *acquisition) waitsToBeTold(round int) bool {
 	o := a.ownership
-	if o == nil || !o.lock.spec.passes || o.isGuest || o.lock.noQueue.Load() {
+	if o == nil || !o.lock.spec.passes || o.isGuest || o.lock.keys().noQueue.Load() {
 		return false
 	}
 	o.ownEntry(a.since)
@@ -147,15 +147,15 @@ func (a *acquisition) isEnough(granted time.Duration, from transport.Stamp) bool
 // chooseNext makes the owner under which this client wants the lock again, when it releases it
 // and others are in line: the release puts it into the queue. The turn is held.
 func (o *ownership) chooseNext() {
-	if !o.lock.spec.passes || o.lock.noQueue.Load() {
+	if !o.lock.spec.passes || o.lock.keys().noQueue.Load() {
 		return
 	}
 	first, is := o.queue.first().(*acquisition)
 	if !is || first.lock.spec != o.lock.spec || first.lock.name != o.lock.name {
 		return
 	}
-	next := o.client.registry.fresh(o.lock)
-	wish := &acquisition{request: first.request, lock: o.lock, ownership: next, inLine: true, since: o.client.clock()}
+	next := o.client.registry.fresh(first.lock)
+	wish := &acquisition{request: first.request, lock: first.lock, ownership: next, inLine: true, since: o.client.clock()}
 	next.makeEntry(wish)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -262,13 +262,13 @@ func (o *ownership) handoverArgs(to []string, count int) []string {
 	if o.local.next != nil && count == 0 {
 		next, full = o.local.next.entry.text, o.local.next.entry.wanted
 	}
-	return o.client.handover.args(to, o.lock.keys, own, next, full)
+	return o.client.handover.args(to, o.lock.key, own, next, full)
 }
 
 // args appends what a release is told of the queue: the entries of the owner and of the next one, and
 // the lease of that.
-func (h *handover) args(to []string, k *keys, own, next string, full time.Duration) []string {
-	return append(h.channelArgs(append(to, own, next), k), h.client.leaseText(full))
+func (h *handover) args(to []string, key, own, next string, full time.Duration) []string {
+	return append(h.channelArgs(append(to, own, next), key), h.client.leaseText(full))
 }
 
 // successor is an attempter that can go on with what was left by the one before it.

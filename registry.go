@@ -111,7 +111,7 @@ func (r *registry) fresh(p *primitive) *ownership {
 
 func (r *registry) build(p *primitive, owner Owner, number uint64, isGuest bool) *ownership {
 	o := &ownership{
-		client: r.client, lock: p, number: number,
+		client: r.client, lock: p.ofHold(), number: number,
 		wire: owner.String(), isGuest: isGuest,
 		protocol: p.spec.protocol, schedule: newSchedule(), entry: noEntry,
 	}

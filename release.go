@@ -161,7 +161,7 @@ func (o *ownership) finishRelease(a transport.Answer) {
 	o.noteOpen(a)
 	told, _ := a.Message.AsInt64()
 	if told == -1 {
-		o.client.reporter.log(noticePublish, o.lock.channel)
+		o.client.reporter.log(noticePublish, o.lock.keys().channel)
 	}
 	o.observe(EventReleased, nil, nil) // before the next one can acquire
 	if o.lock.spec.joint && !freed(a) {

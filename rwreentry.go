@@ -134,13 +134,13 @@ func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 	defer o.client.working.Done()
 	read, err := o.downgrade(ctx, s)
 	if err != nil {
-		return nil, fail("downgrade", h.Name(), o.client.wrongKind(ctx, o.lock.keys, KindRWLock, err))
+		return nil, fail("downgrade", h.Name(), o.client.wrongKind(ctx, o.lock.keys(), KindRWLock, err))
 	}
 	return read, nil
 }
 
 func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) {
-	n, began := o.nest(o.lock.reader, nil), o.client.clock()
+	n, began := o.nest(newPrimitive(o.client, readSpec, o.lock.name), nil), o.client.clock()
 	defer n.forgetUnused()
 	for _, each := range []*ownership{o, n} {
 		if err := each.turn.Lock(ctx); err != nil {
@@ -159,7 +159,7 @@ func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) 
 		return nil, err
 	}
 	r.parent = o.client.parentOf(ctx)
-	a := &acquisition{request: r, lock: n.lock, ownership: n, began: began}
+	a := &acquisition{request: r, lock: &n.lock, ownership: n, began: began}
 	ans, err := a.sendDowngrade()
 	switch {
 	case err != nil:
@@ -222,8 +222,8 @@ func (a *acquisition) sendDowngrade() (transport.Answer, error) {
 	count := o.count() + 1
 	o.noteCount(count, false)
 	ans, err := o.client.sender.Call(o.client.sender.Detached(context.Background()), nil, rwDowngrade.Confirmed(o.client.confirmCalls),
-		append(p.rwKeys(), p.leaseKeys(o.wire)+strconv.Itoa(count)),
-		[]string{o.wire, o.client.leaseText(a.lease), strconv.Itoa(count), o.protocol.(readProtocol).number, o.client.publish, p.channel, presenceChannel(p.key)})
+		append(rwKeys(p.key), leaseKeys(p.key, o.wire)+strconv.Itoa(count)),
+		[]string{o.wire, o.client.leaseText(a.lease), strconv.Itoa(count), o.protocol.(readProtocol).number, o.client.publish, p.keys().channel, presenceChannel(p.key)})
 	if told, _ := ans.Message.AsInt64(); told == downgradedBefore {
 		ans.Sent = ans.Asked // by an earlier attempt, with which the lease began
 	}

@@ -1,6 +1,7 @@
 package latchkey
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -19,10 +20,10 @@ var _ Locker = (*SpinLock)(nil)
 // a Backoff that cannot be used every method returns ErrInvalid. Nothing is sent.
 func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 	b := backoff.withDefaults()
-	p := newPrimitive(c, spinSpec(b), name)
-	if p.invalid == nil {
-		p.invalid = b.check()
-	}
+	names, err := c.options.keysOf(name)
+	names.invalid = cmp.Or(err, b.check())
+	p := &primitive{}
+	p.initOf(c, spinSpec(b), names)
 	return &SpinLock{p}
 }
 

@@ -153,7 +153,7 @@ func (c *Client) yieldPermits(ctx context.Context, q *waitQueue) error {
 // lookForPoller looks whether a poller has the mutex, and returns for how long the front is to rest if
 // one has.
 func (a *acquisition) lookForPoller(ctx context.Context, q *waitQueue) time.Duration {
-	found, err := a.lock.client.inspect(ctx, a.lock.keys)
+	found, err := a.lock.client.inspect(ctx, a.lock.keys())
 	if err != nil || len(found.Holders) != 1 {
 		return 0
 	}
@@ -193,9 +193,9 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 		q.whole().takeTurns()
 	}
 	if s.line == onlyLine {
-		q.subscribe(c.notifier, a.lock.channel)
+		q.subscribe(c.notifier, a.lock.keys().channel)
 	} else {
-		q.subscribe(c.notifier, a.lock.channel, presenceChannel(a.lock.key))
+		q.subscribe(c.notifier, a.lock.keys().channel, presenceChannel(a.lock.key))
 	}
 	if s.recipe { // whoever else has it tells nobody of its release
 		pause = min(pause, transport.Jitter(pollSlow))
