@@ -76,7 +76,7 @@ func (a arrivingParty) attempt(ctx context.Context, _ int) (time.Duration, error
 	p.sent.done()
 	if err = p.noteArrival(); err == nil && p.view.how == barrierWaiting {
 		p.begun = true
-		p.stands.protocol = barrierProtocol{p.Barrier}
+		p.stands.makeRare().protocol = barrierProtocol{p.Barrier}
 		p.stands.begin(p.request, answer, p.client.clock())
 	}
 	return 0, err
@@ -254,7 +254,7 @@ func (b barrierProtocol) renewalCall(o *ownership, lease time.Duration) call {
 // wakeParties has those of a client look what became of their generations: one of them does not
 // wait any more, as far as the server knows.
 func wakeParties(o *ownership) {
-	if q := o.client.waitQueues.known(o.protocol.(barrierProtocol).barrier.key); q != nil {
+	if q := o.lock.client.waitQueues.known(o.protocol().(barrierProtocol).barrier.key); q != nil {
 		q.wakeFronts()
 	}
 }

@@ -95,7 +95,7 @@ func (w *compositeWaiter) receive(hold any) { w.passed = hold.(*compositeHold) }
 // takes is part of [groupRecipient]. What is to be confined when all members are there has to be
 // acquired.
 func (w *compositeWaiter) takes(place int, o *ownership) bool {
-	r, err := newRequest(o.client.options.Lease, false, w.settings)
+	r, err := newRequest(o.lock.client.options.Lease, false, w.settings)
 	return err == nil && !r.untilWhole && sameLock(w.lock.members[place], &o.lock) && o.suits(&r)
 }
 

@@ -85,7 +85,7 @@ func newFairLock(c *Client, fenced bool, name string) *FairLock {
 // No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
 // ended, the error also matches that of ctx. The end of Wait matches no error of a context.
 func (l *FairLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return l.acquire(ctx, "lock", true, appendSettings(make([]setting, 0, usualOptions), options))
+	return l.acquire(ctx, "lock", true, usualSettings(options))
 }
 
 // TryLock makes one attempt to acquire the lock. It does not join the queue, and succeeds only
@@ -99,7 +99,7 @@ func (l *FairLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 // Options.RetryBudget is spent. All other errors, the re-entry of a hold on ctx, and what is
 // left behind are as for Lock.
 func (l *FairLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return l.acquire(ctx, "try lock", false, appendSettings(make([]setting, 0, usualOptions), options))
+	return l.acquire(ctx, "try lock", false, usualSettings(options))
 }
 
 func fairSpec(c *Client, fenced bool) *spec {
@@ -131,7 +131,7 @@ func (p fairProtocol) acquireCall(a *acquisition, count, round int) call {
 	}
 	o, stale, ticket, grant := a.ownership, "", "", ""
 	if p.waiter != nil {
-		stale, ticket = o.client.staleMS, p.waiters.ticketText(p.waiter)
+		stale, ticket = o.lock.client.staleMS, p.waiters.ticketText(p.waiter)
 		grant = p.waiters.grantText(p.waiter)
 	}
 	fenced := "0"
@@ -139,8 +139,8 @@ func (p fairProtocol) acquireCall(a *acquisition, count, round int) call {
 		fenced = "1"
 	}
 	args := append(a.acquireArgs(count),
-		o.client.publish, o.lock.keys().waiterChannel(""), stale, ticket, p.waiters.shift, fenced, grant)
-	return call{fairAcquire, o.lock.keys().fair, o.client.handover.channelArgs(args, o.lock.key)}
+		o.lock.client.publish, o.lock.keys().waiterChannel(""), stale, ticket, p.waiters.shift, fenced, grant)
+	return call{fairAcquire, o.lock.keys().fair, o.lock.client.handover.channelArgs(args, o.lock.key)}
 }
 
 // readRefusal reads the place that the script has given to an ownership that waits.
@@ -166,14 +166,14 @@ func (p fairProtocol) readRefusal(a *acquisition, ans transport.Answer) (left ti
 
 func (fairProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
 	waiting := o.waitingArg()
-	args = append(args, o.wire, strconv.Itoa(count), o.guestID(), o.client.publish, o.lock.keys().channel, strconv.FormatInt(raise, 10), waiting)
-	return call{fairRelease, o.lock.keys().fair, o.client.fairArgs(args, o.lock.key)}
+	args = append(args, o.wire, strconv.Itoa(count), o.guestID(), o.lock.client.publish, o.lock.keys().channel, strconv.FormatInt(raise, 10), waiting)
+	return call{fairRelease, o.lock.keys().fair, o.lock.client.fairArgs(args, o.lock.key)}
 }
 
 func (p fairProtocol) earlyCall(o *ownership) call {
 	waiting := o.waitingArg()
-	args := []string{o.wire, "", o.guestID(), o.lock.keys().channel, o.client.publish, waiting}
-	return call{fairEarly, o.lock.keys().fair, append(o.client.fairArgs(args, o.lock.key), p.waiters.shift)}
+	args := []string{o.wire, "", o.guestID(), o.lock.keys().channel, o.lock.client.publish, waiting}
+	return call{fairEarly, o.lock.keys().fair, append(o.lock.client.fairArgs(args, o.lock.key), p.waiters.shift)}
 }
 
 // fairArgs appends what a script has to know to pass a fair lock on.

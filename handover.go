@@ -318,8 +318,8 @@ func (o *ownership) waiter() waker {
 	if o.entry.waiter != nil {
 		return o.entry.waiter
 	}
-	if q := o.client.waitQueues.known(o.lock.key); q != nil {
-		return q.in(o.lock.spec.line)
+	if q := o.lock.client.waitQueues.knownLine(o.lock.key, o.lock.spec.line); q != nil {
+		return q
 	}
 	return nil
 }

@@ -45,14 +45,14 @@ type stringProtocol struct{}
 func (stringProtocol) acquireCall(a *acquisition, _, round int) call {
 	o := a.ownership
 	if round == 0 && !o.mayStandInQueue() {
-		return call{mutexSet, a.lock.keys().alone(), append(a.argsBuffer(), o.wire, o.client.leaseText(a.lease))}
+		return call{mutexSet, a.lock.keys().alone(), append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease))}
 	}
 	entry, standing := a.queueEntry()
 	keys := a.lock.keys().alone()
 	if entry != "" || standing != "" {
 		keys = a.lock.keys().queued()
 	}
-	return call{mutexAcquire, keys, append(a.argsBuffer(), o.wire, o.client.leaseText(a.lease), entry, standing)}
+	return call{mutexAcquire, keys, append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease), entry, standing)}
 }
 
 func (stringProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
@@ -65,7 +65,7 @@ func (stringProtocol) releaseCall(o *ownership, count int, _ int64, args []strin
 		return call{}
 	}
 	names := o.lock.keys()
-	args = append(o.handoverArgs(append(args, o.wire, names.channel, o.client.publish), count), o.openArg())
+	args = append(o.handoverArgs(append(args, o.wire, names.channel, o.lock.client.publish), count), o.openArg())
 	return call{mutexRelease, names.released(names.queued()), withoutUsual(args, usualOfMutexRelease)}
 }
 
@@ -113,7 +113,7 @@ func withoutUsual(args, usual []string) []string {
 // acquireArgs are what all scripts that acquire a hash are told first.
 func (a *acquisition) acquireArgs(count int) []string {
 	o := a.ownership
-	return append(a.argsBuffer(), o.wire, o.client.leaseText(a.lease), strconv.Itoa(count), o.guestID(), o.client.tokenFloor)
+	return append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), o.guestID(), o.lock.client.tokenFloor)
 }
 
 func (hashProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
@@ -122,7 +122,7 @@ func (hashProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 
 func (hashProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
 	names := o.lock.keys()
-	args = append(args, o.wire, names.channel, strconv.Itoa(count), o.guestID(), strconv.FormatInt(raise, 10), o.client.publish)
+	args = append(args, o.wire, names.channel, strconv.Itoa(count), o.guestID(), strconv.FormatInt(raise, 10), o.lock.client.publish)
 	return call{lockRelease, names.released(names.fenced()), withoutUsual(o.handoverArgs(args, count), usualOfRelease)}
 }
 

@@ -28,7 +28,7 @@ func (p readProtocol) acquireCall(a *acquisition, count, round int) call {
 		waits = "1"
 	}
 	return call{rwReadAcquire, append(rwKeys(o.lock.key), leaseKeys(o.lock.key, o.wire)+holds),
-		[]string{o.wire, o.client.leaseText(a.lease), holds, p.number, waits, o.client.staleMS}}
+		[]string{o.wire, o.lock.client.leaseText(a.lease), holds, p.number, waits, o.lock.client.staleMS}}
 }
 
 func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
@@ -38,8 +38,8 @@ func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 func (p readProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
 	c := o.rwRelease(rwReadRelease, rwReadLast)
 	c.keys = appendLeaseKeys(c.keys, o.lock.key, o.wire, o.mostHolds())
-	args = append(args, o.wire, strconv.Itoa(count), p.number, o.client.publish, o.lock.keys().channel, strconv.FormatInt(raise, 10))
-	c.args = append(o.client.handover.channelArgs(args, o.lock.key), presenceChannel(o.lock.key), o.lock.keys().queue)
+	args = append(args, o.wire, strconv.Itoa(count), p.number, o.lock.client.publish, o.lock.keys().channel, strconv.FormatInt(raise, 10))
+	c.args = append(o.lock.client.handover.channelArgs(args, o.lock.key), presenceChannel(o.lock.key), o.lock.keys().queue)
 	return c
 }
 
@@ -65,7 +65,7 @@ type writeProtocol struct{}
 func (writeProtocol) acquireCall(a *acquisition, count, _ int) call {
 	o, stale, entry, standing := a.ownership, "", "", ""
 	if a.inLine {
-		stale = o.client.staleMS
+		stale = o.lock.client.staleMS
 	}
 	if count == 1 {
 		entry, standing = a.queueEntry()
@@ -74,7 +74,7 @@ func (writeProtocol) acquireCall(a *acquisition, count, _ int) call {
 	if entry != "" || standing != "" {
 		c.cmd, c.keys = rwWriteWait, append(c.keys, o.lock.keys().queue)
 	}
-	c.args = []string{o.wire, o.client.leaseText(a.lease), strconv.Itoa(count), stale, entry, standing, o.lock.keys().queue}
+	c.args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, entry, standing, o.lock.keys().queue}
 	return c
 }
 
@@ -102,15 +102,15 @@ func readRWRefusal(a *acquisition, ans transport.Answer) (left time.Duration, er
 func (writeProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
 	waiting := o.waitingArg()
 	c := o.rwRelease(rwWriteRelease, rwWriteHand)
-	args = append(args, o.wire, strconv.Itoa(count), waiting, o.client.publish, o.lock.keys().channel, strconv.FormatInt(raise, 10))
-	c.args = append(o.handoverArgs(args, count), presenceChannel(o.lock.key), o.client.staleMS, o.lock.keys().queue)
+	args = append(args, o.wire, strconv.Itoa(count), waiting, o.lock.client.publish, o.lock.keys().channel, strconv.FormatInt(raise, 10))
+	c.args = append(o.handoverArgs(args, count), presenceChannel(o.lock.key), o.lock.client.staleMS, o.lock.keys().queue)
 	return c
 }
 
 func (writeProtocol) earlyCall(o *ownership) call {
 	waiting := o.waitingArg()
 	c := o.rwRelease(rwWriteEarly, rwHandEarly)
-	args := o.earlyArgs([]string{o.wire, "", waiting, o.client.publish, o.lock.keys().channel})
+	args := o.earlyArgs([]string{o.wire, "", waiting, o.lock.client.publish, o.lock.keys().channel})
 	c.args = append(args, o.lock.keys().queue)
 	return c
 }

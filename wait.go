@@ -186,16 +186,17 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 		q.relyOnGrant()
 		return pauseUntil(left, min(pause, longestEntryPause))
 	}
-	if s.passes { // before it is subscribed: a subscription that is relied on does not retire
-		q.relyFor(pause + subscriptionLinger)
-	}
 	if s.passes {
 		q.whole().takeTurns()
 	}
-	if s.line == onlyLine {
-		q.subscribe(c.notifier, a.lock.keys().channel)
-	} else {
+	switch {
+	case s.line != onlyLine:
 		q.subscribe(c.notifier, a.lock.keys().channel, presenceChannel(a.lock.key))
+	case s.passes:
+		q.relyFor(pause + subscriptionLinger) // before it is subscribed: a subscription that is relied on does not retire
+		fallthrough
+	default:
+		q.subscribe(c.notifier, a.lock.keys().channel)
 	}
 	if s.recipe { // whoever else has it tells nobody of its release
 		pause = min(pause, transport.Jitter(pollSlow))
