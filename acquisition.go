@@ -26,17 +26,17 @@ type acquisition struct {
 	passed    *holdState      // of an ownership that was passed to this call, or nil
 	queued    protocol        // of the attempts that wait in a queue on the server, or nil
 	since     transport.Stamp // before the first attempt, or when the call began
-	inLine    bool            // it waits, and the server is to know that
-	hasTurn   bool            // of the ownership, which others may know
 	holder    string          // of the lock, when the last attempt was refused, or ""
-	noQueue   bool            // the last attempt was sent without the queue of the lock
-	tooFew    bool            // it was granted, and too few replicas confirmed that
+	args      *[8]string      // of what is sent, or nil
+
+	inLine      bool // it waits, and the server is to know that
+	hasTurn     bool // of the ownership, which others may know
+	noQueue     bool // the last attempt was sent without the queue of the lock
+	tooFew      bool // it was granted, and too few replicas confirmed that
+	stoodInLine bool // others may know it
 	// byStranger says that the last attempt was refused because of a stranger, and stranger that
 	// one was: see waitqueue_strangers.go.
 	byStranger, stranger bool
-
-	stoodInLine bool       // others may know it
-	args        *[8]string // of what is sent, or nil
 }
 
 // newAcquisition checks everything that can be checked before anything is sent. waits is what
@@ -44,7 +44,7 @@ type acquisition struct {
 func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) *acquisition {
 	a := acquisitions.Get().(*acquisition)
 	a.lock, a.verb = p, verb
-	if a.fault = p.invalid; a.fault != nil {
+	if a.fault = p.invalid(); a.fault != nil {
 		return a
 	}
 	a.request, a.fault = newRequest(p.client.options.Lease, waits, settings)
@@ -111,7 +111,7 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 		h, err = a.conclude(err)
 	}
 	if err != nil {
-		err = fail(a.verb, a.lock.name, explain(c.wrongKind(ctx, a.lock.keys, a.lock.spec.stored, err))...)
+		err = fail(a.verb, a.lock.name, explain(c.wrongKind(ctx, a.lock.keys(), a.lock.spec.stored, err))...)
 		a.observeEnd(entered, err)
 		return nil, err
 	}
@@ -194,7 +194,7 @@ func (a *acquisition) markUnwanted() {
 // the server said so. Nobody else knows the ownerships yet.
 func (a *acquisition) undoAtOnce() bool {
 	for o := range a.each {
-		if !o.client.undo.atOnce(o.undoInTurn) {
+		if !o.lock.client.undo.atOnce(o.undoInTurn) {
 			return false
 		}
 		o.observe(EventUndone, nil, nil)

@@ -14,23 +14,9 @@ import (
 // one with keptSuffix, which expires when the time is over. Nobody can acquire as that owner, so nobody
 // can enter the lock by the former one.
 
-// leastTime is how long a lock stays taken at least, counted from the answer to its acquisition. Most locks
-// are free when they are released: a nil leastTime is over.
-type leastTime struct {
-	d    time.Duration
-	from transport.Stamp
-}
-
-func newLeastTime(d time.Duration, from transport.Stamp) *leastTime {
-	if d == 0 {
-		return nil
-	}
-	return &leastTime{d, from}
-}
-
-// rest is what is left of the time. It counts by the monotonic clock alone: if the wall clock is set
+// rest is what is left of the time for which a lock stays taken. It counts from the answer to the acquisition, by the monotonic clock alone: if the wall clock is set
 // forward, the time is not over sooner.
-func (l *leastTime) rest(now transport.Stamp) time.Duration {
+func (l *timeBound) rest(now transport.Stamp) time.Duration {
 	if l == nil {
 		return 0
 	}
@@ -65,16 +51,17 @@ var errNoAtLeast = invalid("AtLeast is for a lock that one owner has: not for re
 // restAfter is for how long the lock stays taken after a release that leaves so many holds. Nobody asks before
 // the ownership has begun, but with o.mu held.
 func (o *ownership) restAfter(count int) time.Duration {
-	if count > 0 || o.least == nil {
+	least := o.rarely().least
+	if count > 0 || least == nil {
 		return 0
 	}
-	return o.least.rest(o.client.clock())
+	return least.rest(o.lock.client.clock())
 }
 
 // sendEarly sends the release of an ownership whose lock stays taken.
 func (o *ownership) sendEarly(ctx context.Context, stop <-chan struct{}, on transport.Terms, rest time.Duration) (transport.Answer, error) {
-	c := o.protocol.(earlyReleaser).earlyCall(o).earlyFor(rest)
-	a, err := o.client.sender.CallOn(ctx, stop, on, c.cmd, c.keys, c.args)
+	c := o.protocol().(earlyReleaser).earlyCall(o).earlyFor(rest)
+	a, err := o.lock.client.sender.CallOn(ctx, stop, on, c.cmd, c.keys, c.args)
 	o.lock.noteSpared(a, err)
 	return a, err
 }
@@ -82,19 +69,20 @@ func (o *ownership) sendEarly(ctx context.Context, stop <-chan struct{}, on tran
 // earlyRelease is what undoes an ownership that was lost while its lock is to stay taken.
 type earlyRelease struct {
 	call  call
-	least *leastTime
+	least *timeBound
 }
 
 // earlyRelease returns nil if the lock need not stay taken: of an ownership that never began, or whose
 // release the server has confirmed, nothing is wanted any more. Its acquisition may yet be executed.
 func (o *ownership) earlyRelease() *earlyRelease {
 	o.mu.Lock()
-	wanted := o.least != nil && o.cause != nil
+	rare := o.rarely()
+	least, lost := rare.least, rare.cause != nil
 	o.mu.Unlock()
-	if !wanted {
+	if least == nil || !lost {
 		return nil
 	}
-	return &earlyRelease{o.protocol.(earlyReleaser).earlyCall(o), o.least}
+	return &earlyRelease{o.protocol().(earlyReleaser).earlyCall(o), least}
 }
 
 // or returns the call of the early release, or the other if the time is over.
@@ -106,13 +94,15 @@ func (e *earlyRelease) or(release call, now transport.Stamp) call {
 }
 
 func (stringProtocol) earlyCall(o *ownership) call {
-	args := o.earlyArgs([]string{o.wire, "", o.lock.channel, o.client.publish})
-	return call{mutexEarly, o.lock.releaseKeys(o.lock.queued()), args}
+	names := o.lock.keys()
+	args := o.earlyArgs([]string{o.wire, "", names.channel, o.lock.client.publish})
+	return call{mutexEarly, names.released(names.queued()), args}
 }
 
 func (hashProtocol) earlyCall(o *ownership) call {
-	args := o.earlyArgs([]string{o.wire, "", o.guestID(), o.lock.channel, o.client.publish})
-	return call{lockEarly, o.lock.releaseKeys(o.lock.queued()), args}
+	names := o.lock.keys()
+	args := o.earlyArgs([]string{o.wire, "", o.guestID(), names.channel, o.lock.client.publish})
+	return call{lockEarly, names.released(names.queued()), args}
 }
 
 // earlyArgs appends what an early release is told of the queue.
@@ -123,5 +113,5 @@ func (o *ownership) earlyArgs(to []string) []string {
 		own = o.entry.text
 	}
 	o.mu.Unlock()
-	return o.client.handover.channelArgs(append(to, own), o.lock.keys)
+	return o.lock.client.handover.channelArgs(append(to, own), o.lock.key)
 }

@@ -19,8 +19,8 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 			c := newTestClient(t, Options{})
 			lock := newPrimitive(c, lockSpec, uniqueName(t, c))
 			o := c.registry.fresh(lock)
-			o.phase, o.cause, o.least = over, cause, newLeastTime(time.Minute, c.clock())
-			c.script(lockAcquire, lock.queued(), o.wire, "90000")
+			o.phase, o.makeRare().cause, o.makeRare().least = over, cause, newTimeBound(time.Minute, c.clock())
+			c.script(lockAcquire, lock.keys().queued(), o.wire, "90000")
 			undo := o.lastRelease()
 			require.Equal(t, transport.Answered, undo.undo(context.Background(), nil))
 			left := c.pttl(t, lock.key)
@@ -32,8 +32,8 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 			require.InDelta(t, 60000, left, 5000)
 
 			undo.early.least.d = 0 // it is over
-			c.script(lockRelease, lock.queued(), o.wire+keptSuffix, lock.channel)
-			c.script(lockAcquire, lock.queued(), o.wire, "90000")
+			c.script(lockRelease, lock.keys().queued(), o.wire+keptSuffix, lock.keys().channel)
+			c.script(lockAcquire, lock.keys().queued(), o.wire, "90000")
 			require.Equal(t, transport.Answered, undo.undo(context.Background(), nil))
 			require.Equal(t, int64(-2), c.pttl(t, lock.key))
 		})
@@ -43,10 +43,10 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 // The time is not over sooner because the wall clock is set forward.
 func TestAtLeast_counts_by_the_monotonic_clock(t *testing.T) {
 	start := transport.Stamp{Mono: time.Hour, Wall: time.Hour}
-	least := newLeastTime(time.Minute, start)
+	least := newTimeBound(time.Minute, start)
 	require.Equal(t, 50*time.Second, least.rest(transport.Stamp{Mono: time.Hour + 10*time.Second, Wall: 3 * time.Hour}))
 	require.Zero(t, least.rest(transport.Stamp{Mono: 3 * time.Hour, Wall: time.Hour}))
-	require.Zero(t, (*leastTime)(nil).rest(start))
+	require.Zero(t, (*timeBound)(nil).rest(start))
 }
 
 // A holder is read as it stands in Redis, and written so again.

@@ -28,7 +28,7 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 	}
 	on := o.noteCount(1, a.waits) // this and the next two lines are as in send, which would be one function deeper
 	call := a.protocol().acquireCall(a, 1, round)
-	ans, err := o.client.sender.CallOn(ctx, o.client.closing, on, call.cmd, call.keys, call.args)
+	ans, err := o.lock.client.sender.CallOn(ctx, o.lock.client.closing, on, call.cmd, call.keys, call.args)
 	if err == nil && ans.Plain && ans.Null {
 		// SET NX was refused, by what the key has; it may be our own value,
 		// if the answer to a first try was lost.
@@ -58,7 +58,7 @@ func (a *acquisition) protocol() protocol {
 	if a.queued != nil {
 		return a.queued
 	}
-	return a.ownership.protocol
+	return a.ownership.protocol()
 }
 
 // send asks the server to count so many holds.
@@ -66,17 +66,17 @@ func (a *acquisition) send(ctx context.Context, count, round int) (transport.Ans
 	o := a.ownership
 	on := o.noteCount(count, a.waits)
 	call := a.protocol().acquireCall(a, count, round)
-	ans, err := o.client.sender.CallOn(ctx, o.client.closing, on, call.cmd, call.keys, call.args)
+	ans, err := o.lock.client.sender.CallOn(ctx, o.lock.client.closing, on, call.cmd, call.keys, call.args)
 	return a.confirmed(ctx, count, round, ans, err)
 }
 
 // confirmed has replicas confirm what was granted, if that is asked for.
 func (a *acquisition) confirmed(ctx context.Context, count, round int, ans transport.Answer, err error) (transport.Answer, error) {
 	o := a.ownership
-	if err != nil || o.client.confirmCalls == nil || !granted(ans) {
+	if err != nil || o.lock.client.confirmCalls == nil || !granted(ans) {
 		return ans, err
 	}
-	return o.client.confirm(ctx, ans, a.protocol().acquireCall(a, count, round+1))
+	return o.lock.client.confirm(ctx, ans, a.protocol().acquireCall(a, count, round+1))
 }
 
 // confirm has an acquisition that was granted confirmed: it is sent once more, which

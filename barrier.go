@@ -43,7 +43,10 @@ func (c *Client) NewBarrier(name string, parties int) *Barrier {
 	}
 	tag := transport.HashTag(o.key)
 	b := &Barrier{object: o, n: parties, waiting: "latchkey_barrier_waiting:" + tag, past: "latchkey_barrier_past:" + tag}
-	b.stand = &primitive{keys: keysOfKey(name, b.waiting), client: c, spec: barrierSpec, channel: b.channel, invalid: b.invalid}
+	names := keysOfKey(name, b.waiting)
+	names.channel, names.invalid = b.channel, b.invalid
+	b.stand = &primitive{}
+	b.stand.initOf(c, barrierSpec, names)
 	return b
 }
 

@@ -76,7 +76,7 @@ func (a arrivingParty) attempt(ctx context.Context, _ int) (time.Duration, error
 	p.sent.done()
 	if err = p.noteArrival(); err == nil && p.view.how == barrierWaiting {
 		p.begun = true
-		p.stands.protocol = barrierProtocol{p.Barrier}
+		p.stands.makeRare().protocol = barrierProtocol{p.Barrier}
 		p.stands.begin(p.request, answer, p.client.clock())
 	}
 	return 0, err
@@ -188,7 +188,7 @@ func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error
 // leaveLater has the party leave in the background.
 func (p *barrierAwaiter) leaveLater(c call, err error) error {
 	if p.known {
-		p.client.undo.add(&lastRelease{lock: p.stand, number: p.stands.number, owner: p.stands.owner(), call: c}, undoPlan{key: p.key, lease: p.request.lease})
+		p.client.undo.add(&lastRelease{lock: *p.stand, number: p.stands.number, owner: p.stands.owner(), call: c}, undoPlan{key: p.key, lease: p.request.lease})
 	} else {
 		p.sent.followUp = c
 		p.sent.repeatLater()
@@ -256,7 +256,7 @@ func (b barrierProtocol) renewalCall(o *ownership, lease time.Duration) call {
 // wakeParties has the parties of a client ask how their generations ended: one of them does not
 // wait any more, as far as the server knows.
 func wakeParties(o *ownership) {
-	if q := o.client.waitQueues.known(o.protocol.(barrierProtocol).barrier.key); q != nil {
+	if q := o.lock.client.waitQueues.known(o.protocol().(barrierProtocol).barrier.key); q != nil {
 		q.wakeFronts()
 	}
 }

@@ -18,13 +18,13 @@ import (
 // If INFO is denied, the eviction policy is not checked.
 func (c *Client) Check(ctx context.Context) error {
 	lock := c.NewLock("latchkey:check:" + c.id)
-	if lock.invalid != nil {
-		return fail("check", lock.name, lock.invalid)
+	if lock.invalid() != nil {
+		return fail("check", lock.name, lock.invalid())
 	}
 	problems := errors.Join(
 		checkLock(ctx, lock),
-		c.checkPublish(ctx, lock.channel),
-		c.checkSubscribe(ctx, lock.channel),
+		c.checkPublish(ctx, lock.keys().channel),
+		c.checkSubscribe(ctx, lock.keys().channel),
 		c.checkEviction(ctx),
 	)
 	if problems == nil {

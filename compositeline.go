@@ -95,8 +95,8 @@ func (w *compositeWaiter) receive(hold any) { w.passed = hold.(*compositeHold) }
 // takes implements [groupRecipient]. What is to be confined when all members are there has to be
 // acquired.
 func (w *compositeWaiter) takes(place int, o *ownership) bool {
-	r, err := newRequest(o.client.options.Lease, false, w.settings)
-	return err == nil && !r.untilWhole && sameLock(w.lock.members[place], o.lock) && o.suits(&r)
+	r, err := newRequest(o.lock.client.options.Lease, false, w.settings)
+	return err == nil && !r.untilWhole && sameLock(w.lock.members[place], &o.lock) && o.suits(&r)
 }
 
 // successor implements [groupRecipient].

@@ -50,7 +50,7 @@ func (c *compositeHold) stand(q *waitQueue) {
 // tellLine tells a member in which line others wait for the whole.
 func tellLine(h *Hold, q *waitQueue) {
 	if s, is := h.inner().(*holdState); is {
-		s.ownership.group.Store(q)
+		s.ownership.makeRare().group.Store(q)
 	}
 }
 
@@ -151,7 +151,7 @@ func (c *compositeHold) mayPassTo(to groupRecipient, members []*Hold) bool {
 		o := s.ownership
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		return !o.mayPass(s, o.client.clock()) || !to.takes(i, o)
+		return !o.mayPass(s, o.lock.client.clock()) || !to.takes(i, o)
 	})
 }
 

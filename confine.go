@@ -25,13 +25,13 @@ func (s *holdState) confine(bounds confinement) {
 	if bounds.fixed {
 		o.holds.stopRenewal(s)
 	}
-	start := o.client.clock().Before(time.Since(bounds.from))
+	start := o.lock.client.clock().Before(time.Since(bounds.from))
 	switch {
 	case bounds.max == 0:
 	case s == o.holds.outermost:
-		o.lease.limit = newHoldLimit(bounds.max, start)
+		o.lease.bind(newTimeBound(bounds.max, start))
 	default:
-		s.limit = newHoldLimit(bounds.max, start)
+		s.makeRare().limit = newTimeBound(bounds.max, start)
 		o.limitHold(s)
 	}
 	o.plan()

@@ -11,7 +11,7 @@ type dueItem interface {
 	dueAt() time.Duration
 	// place is where the item keeps its place: that in the heap, from 0, or that among the fresh items,
 	// from -2 downwards, or nowhere, -1.
-	place() *int
+	place() *int32
 }
 
 // nowhere is the place of an item that is in no heap.
@@ -30,9 +30,9 @@ type dueHeap[T dueItem] struct {
 func (h *dueHeap[T]) put(item T) {
 	switch at := *item.place(); {
 	case at >= 0:
-		heap.Fix(&h.items, at)
+		heap.Fix(&h.items, int(at))
 	case at == nowhere: // one that is fresh already has no order
-		*item.place() = nowhere - 1 - len(h.fresh)
+		*item.place() = nowhere - 1 - int32(len(h.fresh)) //nolint:gosec // there are fewer
 		h.fresh = append(h.fresh, item)
 	}
 }
@@ -41,7 +41,7 @@ func (h *dueHeap[T]) put(item T) {
 func (h *dueHeap[T]) remove(item T) {
 	switch at := *item.place(); {
 	case at >= 0:
-		heap.Remove(&h.items, at)
+		heap.Remove(&h.items, int(at))
 	case at < nowhere:
 		last := len(h.fresh) - 1
 		moved := h.fresh[last]
@@ -90,13 +90,13 @@ func (q dueItems[T]) Less(i, j int) bool { return q[i].dueAt() < q[j].dueAt() }
 
 func (q dueItems[T]) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	*q[i].place(), *q[j].place() = i, j
+	*q[i].place(), *q[j].place() = int32(i), int32(j) //nolint:gosec // there are fewer
 }
 
 // Push implements [heap.Interface].
 func (q *dueItems[T]) Push(x any) {
 	item := x.(T)
-	*item.place() = len(*q)
+	*item.place() = int32(len(*q)) //nolint:gosec // there are fewer
 	*q = append(*q, item)
 }
 

@@ -10,11 +10,11 @@ import (
 
 type dueThing struct {
 	due   time.Duration
-	index int
+	index int32
 }
 
 func (e *dueThing) dueAt() time.Duration { return e.due }
-func (e *dueThing) place() *int          { return &e.index }
+func (e *dueThing) place() *int32        { return &e.index }
 
 // Whatever is added, moved and removed, what is due first comes first.
 func TestDueHeap_keeps_the_order(t *testing.T) {
@@ -33,7 +33,7 @@ func TestDueHeap_keeps_the_order(t *testing.T) {
 		case 0:
 			h.remove(each)
 			h.remove(each)
-			require.Equal(t, nowhere, each.index)
+			require.EqualValues(t, nowhere, each.index)
 		case 1:
 			each.due = rand.N(time.Hour)
 			h.put(each)
@@ -43,7 +43,7 @@ func TestDueHeap_keeps_the_order(t *testing.T) {
 	for last := time.Duration(0); h.next() != noDeadline; left-- {
 		require.GreaterOrEqual(t, h.next(), last)
 		last = h.next()
-		require.Equal(t, nowhere, h.pop().index)
+		require.EqualValues(t, nowhere, h.pop().index)
 	}
 	require.Zero(t, left)
 }

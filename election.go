@@ -35,8 +35,10 @@ type Election struct {
 func (c *Client) NewElection(name string) *Election {
 	o := newObject(c, KindLock, name, leaderChannel)
 	o.refuseWholeTag("an election")
-	p := newPrimitive(c, electionSpec, name)
-	p.invalid = o.invalid
+	names := keysOfKey(o.name, o.key)
+	names.invalid = o.invalid
+	p := &primitive{}
+	p.initOf(c, electionSpec, names)
 	return &Election{object: o, lock: p, seen: []string{o.key, leaderKey(transport.HashTag(o.key)), o.token}}
 }
 

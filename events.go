@@ -72,31 +72,31 @@ func (p *primitive) event(t EventType, number uint64, owner Owner) Event {
 // observe has the observer told what happened to the ownership, or to a hold of it: the outermost one
 // if s is nil. A party of a barrier is not a hold: it has the events of its Await only.
 func (o *ownership) observe(t EventType, s *holdState, err error) {
-	if o.client.options.Observer == nil || o.lock.spec.lost != nil {
+	if o.lock.client.options.Observer == nil || o.lock.spec.lost != nil {
 		return
 	}
 	e := o.lock.event(t, o.number, o.owner())
 	e.Err = err
-	now := o.client.clock()
+	now := o.lock.client.clock()
 	o.mu.Lock()
 	if s == nil {
 		s = o.holds.outermost
 	}
 	var parent *context.Context
-	if s != nil {
-		parent = s.parent
+	if s != nil && s.rare != nil {
+		parent = s.rare.parent
 		if t == EventLost || t == EventReleased {
-			e.Held = now.Since(s.acquired)
+			e.Held = now.Since(s.rare.acquired)
 		}
 	}
 	o.mu.Unlock()
-	o.client.observe(parent, e)
+	o.lock.client.observe(parent, e)
 }
 
 // observeEnd has the observer told that all outermost holds have ended in that way. They are told
 // one by one: those that read along were acquired one by one.
 func (o *ownership) observeEnd(t EventType, err error) {
-	if o.client.options.Observer == nil {
+	if o.lock.client.options.Observer == nil {
 		return
 	}
 	o.mu.Lock()
@@ -115,7 +115,7 @@ func (a *acquisition) observeAttempt(err error) {
 	if o := a.ownership; a.parent != nil {
 		e := o.lock.event(EventAttempt, o.number, o.owner())
 		e.Err = asTold(err)
-		o.client.observe(a.parent, e)
+		o.lock.client.observe(a.parent, e)
 	}
 }
 
@@ -146,7 +146,7 @@ func (a *acquisition) observeEnd(reentry bool, err error) {
 func (o *ownership) observeAcquired(parent *context.Context, wait time.Duration, reentry bool) {
 	e := o.lock.event(EventAcquired, o.number, o.owner())
 	e.Wait, e.Reentry = wait, reentry
-	o.client.observe(parent, e)
+	o.lock.client.observe(parent, e)
 }
 
 // madeFor notes for which call a hold was made that was passed on.
@@ -156,5 +156,5 @@ func (s *holdState) madeFor(parent *context.Context) {
 	}
 	s.ownership.mu.Lock()
 	defer s.ownership.mu.Unlock()
-	s.parent = parent
+	s.makeRare().parent = parent
 }

@@ -29,10 +29,10 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 
 func (s *holdState) extend(ctx context.Context, d time.Duration) error {
 	o := s.ownership
-	if !o.client.begin() {
+	if !o.lock.client.begin() {
 		return fail("extend", o.lock.name, ErrClosed)
 	}
-	defer o.client.working.Done()
+	defer o.lock.client.working.Done()
 	if err := o.turn.Lock(ctx); err != nil {
 		return fail("extend", o.lock.name, transport.Unavailable(transport.ContextError(ctx)))
 	}
@@ -45,8 +45,8 @@ func (o *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration)
 	if err := o.mayExtend(s, d); err != nil {
 		return fail("extend", o.lock.name, err)
 	}
-	c := o.protocol.renewalCall(o, d)
-	a, err := o.client.sender.Call(ctx, o.client.closing, c.cmd.Confirmed(o.client.confirmCalls), c.keys, c.args)
+	c := o.protocol().renewalCall(o, d)
+	a, err := o.lock.client.sender.Call(ctx, o.lock.client.closing, c.cmd.Confirmed(o.lock.client.confirmCalls), c.keys, c.args)
 	if a.Doubt || errors.Is(err, ErrNotReplicated) {
 		o.mu.Lock()
 		o.doubt.extensionInDoubt(d)
@@ -85,11 +85,11 @@ func readExtension(a transport.Answer, err error) (gone bool, causes []error) {
 func (o *ownership) mayExtend(s *holdState, d time.Duration) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	now := o.client.clock()
+	now := o.lock.client.clock()
 	switch {
 	case o.errOf(s) != nil:
 		return notHeld(o.errOf(s))
-	case d > min(o.lease.limit.left(now), s.limit.left(now)):
+	case d > min(o.lease.limit().left(now), s.limit().left(now)):
 		return ErrMaxHold
 	}
 	o.doubt.renewal = true

@@ -41,9 +41,7 @@ func (c *Client) NewFencedFairLock(name string) *FairLock {
 }
 
 func newFairLock(c *Client, fenced bool, name string) *FairLock {
-	p := newPrimitive(c, fairSpec(c, fenced), name)
-	p.fair = p.fairKeys()
-	return &FairLock{p}
+	return &FairLock{newPrimitive(c, fairSpec(c, fenced), name)}
 }
 
 // Lock acquires the lock in its turn: it waits until nobody holds the lock and all earlier
@@ -87,7 +85,7 @@ func newFairLock(c *Client, fenced bool, name string) *FairLock {
 // No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
 // ended, the error also matches that of ctx. The end of Wait matches no error of a context.
 func (l *FairLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return l.acquire(ctx, "lock", true, appendSettings(make([]setting, 0, usualOptions), options))
+	return l.acquire(ctx, "lock", true, usualSettings(options))
 }
 
 // TryLock makes one attempt to acquire the lock. It does not join the queue, and succeeds only
@@ -101,11 +99,19 @@ func (l *FairLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 // Options.RetryBudget is spent. All other errors, the re-entry of a hold on ctx, and what is
 // left behind are as for Lock.
 func (l *FairLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return l.acquire(ctx, "try lock", false, appendSettings(make([]setting, 0, usualOptions), options))
+	return l.acquire(ctx, "try lock", false, usualSettings(options))
 }
 
 func fairSpec(c *Client, fenced bool) *spec {
 	waiters := c.kindState(KindFair, newFairWaiters).(*fairWaitList)
+	if fenced {
+		return waiters.fenced
+	}
+	return waiters.plain
+}
+
+// newSpec makes the spec of the fair locks of a client.
+func (waiters *fairWaitList) newSpec(fenced bool) *spec {
 	return &spec{kind: KindFair, family: KindFair, stored: KindLock,
 		protocol: fairProtocol{waiters: waiters}, renew: renewScript, renewals: renewBatch, reentrant: true, fenced: fenced, handsOver: true,
 		resolve: resolveOwner, fresh: freshOwner, wait: waiters.wait}
@@ -125,7 +131,7 @@ func (p fairProtocol) acquireCall(a *acquisition, count, round int) call {
 	}
 	o, stale, ticket, grant := a.ownership, "", "", ""
 	if p.waiter != nil {
-		stale, ticket = o.client.staleMS, p.waiters.ticketText(p.waiter)
+		stale, ticket = o.lock.client.staleMS, p.waiters.ticketText(p.waiter)
 		grant = p.waiters.grantText(p.waiter)
 	}
 	fenced := "0"
@@ -133,8 +139,8 @@ func (p fairProtocol) acquireCall(a *acquisition, count, round int) call {
 		fenced = "1"
 	}
 	args := append(a.acquireArgs(count),
-		o.client.publish, o.lock.waiterChannel(""), stale, ticket, p.waiters.shift, fenced, grant)
-	return call{fairAcquire, o.lock.fairKeys(), o.client.handover.channelArgs(args, o.lock.keys)}
+		o.lock.client.publish, o.lock.keys().waiterChannel(""), stale, ticket, p.waiters.shift, fenced, grant)
+	return call{fairAcquire, o.lock.keys().fair, o.lock.client.handover.channelArgs(args, o.lock.key)}
 }
 
 // readRefusal reads the place that the script has given to an ownership that waits.
@@ -160,33 +166,19 @@ func (p fairProtocol) readRefusal(a *acquisition, ans transport.Answer) (left ti
 
 func (fairProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
 	waiting := o.waitingArg()
-	args = append(args, o.wire, strconv.Itoa(count), o.guestID(), o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10), waiting)
-	return call{fairRelease, o.lock.fairKeys(), o.client.fairArgs(args, o.lock.keys)}
+	args = append(args, o.wire, strconv.Itoa(count), o.guestID(), o.lock.client.publish, o.lock.keys().channel, strconv.FormatInt(raise, 10), waiting)
+	return call{fairRelease, o.lock.keys().fair, o.lock.client.fairArgs(args, o.lock.key)}
 }
 
 func (p fairProtocol) earlyCall(o *ownership) call {
 	waiting := o.waitingArg()
-	args := []string{o.wire, "", o.guestID(), o.lock.channel, o.client.publish, waiting}
-	return call{fairEarly, o.lock.fairKeys(), append(o.client.fairArgs(args, o.lock.keys), p.waiters.shift)}
+	args := []string{o.wire, "", o.guestID(), o.lock.keys().channel, o.lock.client.publish, waiting}
+	return call{fairEarly, o.lock.keys().fair, append(o.lock.client.fairArgs(args, o.lock.key), p.waiters.shift)}
 }
 
 // fairArgs appends what a script has to know to pass a fair lock on.
-func (c *Client) fairArgs(to []string, k *keys) []string {
-	return c.handover.channelArgs(append(to, c.staleMS), k)
-}
-
-// fairKeys are those of every script for a fair lock.
-func (k *keys) fairKeys() []string {
-	tag := transport.HashTag(k.key)
-	return []string{k.key, fairQueueKey(tag), "redisson_lock_timeout:" + tag, "latchkey_fair:" + tag, k.token}
-}
-
-// fairKeys are derived once for each fair lock.
-func (p *primitive) fairKeys() []string {
-	if p.fair == nil {
-		return p.keys.fairKeys()
-	}
-	return p.fair
+func (c *Client) fairArgs(to []string, key string) []string {
+	return c.handover.channelArgs(append(to, c.staleMS), key)
 }
 
 // waiterChannel is where the lock tells an owner that its turn has come.
@@ -219,8 +211,8 @@ const waitersPage = 500
 // The error matches ErrInvalid for a bad name (nothing was sent), ErrWrongKind if the key is
 // no lock, ErrClosed, or ErrUnavailable if the server did not answer.
 func (l *FairLock) Waiters(ctx context.Context) ([]Waiter, error) {
-	if l.invalid != nil {
-		return nil, fail("waiters", l.name, l.invalid)
+	if err := l.invalid(); err != nil {
+		return nil, fail("waiters", l.name, err)
 	}
 	if !l.client.begin() {
 		return nil, fail("waiters", l.name, ErrClosed)
@@ -229,9 +221,9 @@ func (l *FairLock) Waiters(ctx context.Context) ([]Waiter, error) {
 	var all []Waiter
 	for from := 0; ; from += waitersPage {
 		args := []string{strconv.Itoa(from), strconv.Itoa(from + waitersPage - 1)}
-		a, err := l.client.sender.Call(ctx, l.client.closing, fairWaiters, l.fairKeys(), args)
+		a, err := l.client.sender.Call(ctx, l.client.closing, fairWaiters, l.keys().fair, args)
 		if err != nil {
-			return nil, fail("waiters", l.name, l.client.wrongKind(ctx, l.keys, KindLock, err))
+			return nil, fail("waiters", l.name, l.client.wrongKind(ctx, l.keys(), KindLock, err))
 		}
 		page, size, err := readWaiters(a.Message)
 		if err != nil {

@@ -133,7 +133,7 @@ func (l *fairWaitList) batches(wanted *transport.Node) map[*transport.Node][]*re
 
 // newRefreshing makes an empty batch.
 func (l *fairWaitList) newRefreshing() *refreshing {
-	_, suffix := l.client.handover.channelOf(&keys{})
+	_, suffix := l.client.handover.channelOf("")
 	return &refreshing{call: call{cmd: fairRefresh, args: []string{
 		l.client.staleMS, l.client.publish, suffix, l.client.handover.counted}}}
 }
@@ -151,9 +151,9 @@ func (b *refreshing) fill(e *list.Element) *list.Element {
 // add adds waiters of one lock.
 func (b *refreshing) add(places []*fairWaiter) {
 	lock := places[0].ownership.lock
-	b.keys = append(b.keys, lock.fairKeys()...)
-	clients, _ := lock.client.handover.channelOf(lock.keys)
-	b.args = append(b.args, lock.waiterChannel(""), clients, strconv.Itoa(len(places)))
+	b.keys = append(b.keys, lock.keys().fair...)
+	clients, _ := lock.client.handover.channelOf(lock.key)
+	b.args = append(b.args, lock.keys().waiterChannel(""), clients, strconv.Itoa(len(places)))
 	for _, w := range places {
 		b.args = append(b.args, w.ownership.wire)
 	}

@@ -25,6 +25,8 @@ type fairWaitList struct {
 	end    context.CancelFunc
 	tasks  sync.WaitGroup
 
+	plain, fenced *spec // of its locks
+
 	mu     sync.Mutex
 	byKey  map[string]*list.List // of *fairWaiter, by their tickets
 	active bool
@@ -57,6 +59,7 @@ func newFairWaiters(c *Client) kindState {
 		end:    end,
 		byKey:  map[string]*list.List{},
 	}
+	l.plain, l.fenced = l.newSpec(false), l.newSpec(true)
 	c.handover.addSpec("f", &spec{kind: KindFair, protocol: fairProtocol{waiters: l}})
 	return l
 }
@@ -66,7 +69,7 @@ func newFairWaiters(c *Client) kindState {
 func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
 	a.start()
 	o := a.ownership
-	w := &fairWaiter{list: l, ownership: o, queue: l.client.waitQueues.use(o.lock.waiterChannel(o.wire))}
+	w := &fairWaiter{list: l, ownership: o, queue: l.client.waitQueues.use(o.lock.keys().waiterChannel(o.wire))}
 	w.queue.doNotLinger()
 	e := o.ownEntry(a.since)
 	e.lease, e.waiter = min(a.lease, l.client.options.StaleWaiterTimeout), w
@@ -206,7 +209,7 @@ func (l *fairWaitList) listen(line *list.List) {
 // there. l.mu is held.
 func (l *fairWaitList) subscribe(w *fairWaiter) {
 	if w.near && (w.strangers || !w.grantable) {
-		w.queue.subscribe(l.client.notifier, w.ownership.lock.waiterChannel(w.ownership.wire))
+		w.queue.subscribe(l.client.notifier, w.ownership.lock.keys().waiterChannel(w.ownership.wire))
 	}
 }
 

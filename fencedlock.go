@@ -61,7 +61,7 @@ func (c *Client) NewFencedLock(name string) *FencedLock {
 // No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
 // ended, the error also matches that of ctx. The end of Wait matches no error of a context.
 func (l *FencedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return l.acquire(ctx, "lock", true, appendSettings(make([]setting, 0, usualOptions), options))
+	return l.acquire(ctx, "lock", true, usualSettings(options))
 }
 
 // TryLock makes one attempt to acquire the lock and does not wait for its holder. The options
@@ -74,7 +74,7 @@ func (l *FencedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, er
 // Options.RetryBudget is spent. All other errors, the re-entry of a hold on ctx, and what is
 // left behind are as for Lock.
 func (l *FencedLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return l.acquire(ctx, "try lock", false, appendSettings(make([]setting, 0, usualOptions), options))
+	return l.acquire(ctx, "try lock", false, usualSettings(options))
 }
 
 var fencedSpec = &spec{kind: KindFenced, family: KindFenced, stored: KindLock,

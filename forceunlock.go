@@ -39,10 +39,10 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 // The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not
 // answered. It may or may not have happened, and may be repeated.
 func (p *primitive) ForceUnlock(ctx context.Context) (bool, error) {
-	if p.invalid != nil {
-		return false, fail("force unlock", p.name, p.invalid)
+	if p.invalid() != nil {
+		return false, fail("force unlock", p.name, p.invalid())
 	}
-	return p.client.forceUnlock(ctx, p.keys, p.spec)
+	return p.client.forceUnlock(ctx, p.keys(), p.spec)
 }
 
 // forceUnlock removes the holders that it finds. want is the kind it has to be, or nil.
@@ -100,15 +100,15 @@ func (c *Client) evictions(names *keys, i Inspection) []call {
 		return c.rwEvictions(names, i.Holders)
 	case KindMutex:
 		return []call{{mutexRelease, names.queued(),
-			c.handover.args([]string{i.Holders[0].field(), names.channel, c.publish}, names, "", "", 0)}}
+			c.handover.args([]string{i.Holders[0].field(), names.channel, c.publish}, names.key, "", "", 0)}}
 	default:
 		// It may be a fair lock, whose waiters listen elsewhere.
 		owner := i.Holders[0].field()
 		fair := []string{owner, "-1", "", c.publish, names.channel, "0", "0"}
 		lock := []string{owner, names.channel, "-1", "", "0", c.publish}
 		return []call{
-			{fairRelease, names.fairKeys(), c.fairArgs(fair, names)},
-			{lockRelease, names.fenced(), c.handover.args(lock, names, "", "", 0)},
+			{fairRelease, names.fairKeys(), c.fairArgs(fair, names.key)},
+			{lockRelease, names.fenced(), c.handover.args(lock, names.key, "", "", 0)},
 		}
 	}
 }

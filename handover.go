@@ -109,17 +109,17 @@ func newHandover(c *Client) *handover {
 
 // channelOf returns what the channels for a lock begin and end with. The id of the client is in
 // between.
-func (h *handover) channelOf(k *keys) (prefix, suffix string) {
+func (h *handover) channelOf(key string) (prefix, suffix string) {
 	if h.client.publish == "SPUBLISH" {
-		return "latchkey:" + transport.HashTag(k.key) + ":", ""
+		return "latchkey:" + transport.HashTag(key) + ":", ""
 	}
 	return "latchkey:{", "}"
 }
 
 // ownChannel is the channel of this client for a lock.
-func (h *handover) ownChannel(k *keys) string {
+func (h *handover) ownChannel(key string) string {
 	if h.client.publish == "SPUBLISH" {
-		prefix, suffix := h.channelOf(k)
+		prefix, suffix := h.channelOf(key)
 		return prefix + h.client.id + suffix
 	}
 	return h.own
@@ -127,8 +127,8 @@ func (h *handover) ownChannel(k *keys) string {
 
 // channelArgs appends what scripts are told of the channels of clients: what they begin and end with,
 // and whether the server counts all who listen there.
-func (h *handover) channelArgs(to []string, k *keys) []string {
-	prefix, suffix := h.channelOf(k)
+func (h *handover) channelArgs(to []string, key string) []string {
+	prefix, suffix := h.channelOf(key)
 	return append(to, prefix, suffix, h.counted)
 }
 
@@ -137,7 +137,7 @@ func (h *handover) channelArgs(to []string, k *keys) []string {
 func (h *handover) listens(o *ownership) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c := h.channels[h.ownChannel(o.lock.keys)]; c == nil || !c.subscription.live() {
+	if c := h.channels[h.ownChannel(o.lock.key)]; c == nil || !c.subscription.live() {
 		return false
 	}
 	h.expect(o)
@@ -156,7 +156,7 @@ func (h *handover) expects(o *ownership) {
 func (h *handover) expect(o *ownership) *clientChannel {
 	c := o.entry.heard
 	if c == nil {
-		name := h.ownChannel(o.lock.keys)
+		name := h.ownChannel(o.lock.key)
 		if c = h.channels[name]; c == nil {
 			c = &clientChannel{handover: h, name: name, waiting: map[string]*ownership{}}
 			h.channels[name] = c
@@ -318,8 +318,8 @@ func (o *ownership) waiter() waker {
 	if o.entry.waiter != nil {
 		return o.entry.waiter
 	}
-	if q := o.client.waitQueues.known(o.lock.key); q != nil {
-		return q.in(o.lock.spec.line)
+	if q := o.lock.client.waitQueues.knownLine(o.lock.key, o.lock.spec.line); q != nil {
+		return q
 	}
 	return nil
 }

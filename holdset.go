@@ -57,8 +57,8 @@ func (s *holdSet) more() *otherHolds {
 }
 
 // begin makes the outermost hold.
-func (s *holdSet) begin(r *request, acquired transport.Stamp) {
-	s.first.renew, s.first.acquired, s.first.parent = r.renew, acquired, r.parent
+func (s *holdSet) begin(r *request) {
+	s.first.renew = r.renew
 	s.outermost = &s.first
 	s.include(&s.first)
 }
@@ -147,7 +147,7 @@ func (s *holdSet) countUnder(root *holdState) (count int) {
 		count++
 	}
 	for _, h := range s.reentries() {
-		if h.within == root && h.active() {
+		if h.within() == root && h.active() {
 			count++
 		}
 	}
@@ -229,7 +229,7 @@ func (s *holdSet) clear(cause error) []*ending {
 // pastLimit returns the re-entries whose own limits are over.
 func (s *holdSet) pastLimit(now transport.Stamp) (past []*holdState) {
 	for _, h := range s.reentries() {
-		if h.limit.valid(now) <= 0 {
+		if h.limit().valid(now) <= 0 {
 			past = append(past, h)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 func TestHolds_are_counted_until_they_are_given_up(t *testing.T) {
 	var s holdSet
-	s.begin(&request{renew: true}, leaseStart)
+	s.begin(&request{renew: true})
 	inner, fixed := &holdState{renew: true}, &holdState{}
 	s.add(inner)
 	s.add(fixed)
@@ -30,7 +30,7 @@ func TestHolds_are_counted_until_they_are_given_up(t *testing.T) {
 
 func TestHolds_renewal_stops_once(t *testing.T) {
 	var s holdSet
-	s.begin(&request{renew: true}, leaseStart)
+	s.begin(&request{renew: true})
 	inner := &holdState{renew: true}
 	s.add(inner)
 	s.stopRenewal(inner)
@@ -42,7 +42,7 @@ func TestHolds_renewal_stops_once(t *testing.T) {
 
 func TestHolds_end_together(t *testing.T) {
 	var s holdSet
-	s.begin(&request{renew: true}, leaseStart)
+	s.begin(&request{renew: true})
 	inner, leaver, gone := &holdState{renew: true}, &holdState{renew: true}, &holdState{}
 	for _, h := range []*holdState{inner, leaver, gone} {
 		s.add(h)
@@ -57,18 +57,18 @@ func TestHolds_end_together(t *testing.T) {
 	endAll(s.clear(ErrLost), ErrLost)
 	require.Equal(t, 3, ended)
 	for _, h := range []*holdState{&s.first, inner, leaver} {
-		require.Equal(t, ErrLost, h.cause, "also one whose release is not answered")
+		require.Equal(t, ErrLost, h.cause(), "also one whose release is not answered")
 	}
-	require.NoError(t, gone.cause, "what was released is not lost")
+	require.NoError(t, gone.cause(), "what was released is not lost")
 	require.Zero(t, s.count)
 	require.Zero(t, s.renewing)
 }
 
 func TestHolds_past_their_own_limits(t *testing.T) {
 	var s holdSet
-	s.begin(&request{renew: true}, leaseStart)
-	short := &holdState{limit: newHoldLimit(time.Second, leaseStart)}
-	long := &holdState{limit: newHoldLimit(time.Minute, leaseStart)}
+	s.begin(&request{renew: true})
+	short := &holdState{rare: &rareOfHold{limit: newTimeBound(time.Second, leaseStart)}}
+	long := &holdState{rare: &rareOfHold{limit: newTimeBound(time.Minute, leaseStart)}}
 	s.add(short)
 	s.add(long)
 	s.add(&holdState{})

@@ -16,16 +16,54 @@ type holdState struct {
 
 	own       Hold // see handle
 	ownership *ownership
-	within    *holdState       // the outermost hold of a re-entry, else nil
-	place     int32            // among those that read along
-	shown     bool             // the program has been shown the owner, under this outermost hold
-	renew     bool             // the hold wants renewal
-	former    *Owner           // see formerOwner
-	fencing   int64            // the token, or 0
-	acquired  transport.Stamp  // of an outermost hold: just before the request that acquired it
-	limit     *holdLimit       // of a re-entry; that of the outermost hold is the lease's
-	timer     *time.Timer      // for the limit, or nil
-	parent    *context.Context // of its events, or nil: see Client.parentOf
+	fencing   int64 // the token, or 0
+	place     int32 // among those that read along
+	shown     bool  // the program has been shown the owner, under this outermost hold
+	renew     bool  // the hold wants renewal
+	rare      *rareOfHold
+}
+
+// rareOfHold is what few holds have. A nil one is that of a hold that has nothing of it.
+type rareOfHold struct {
+	within *holdState  // the outermost hold of a re-entry, else nil
+	limit  *timeBound  // of a re-entry; that of the outermost hold is the lease's
+	timer  *time.Timer // for the limit, or nil
+	former *Owner      // see formerOwner
+
+	// For an observer.
+	acquired transport.Stamp  // of an outermost hold: just before the request that acquired it
+	parent   *context.Context // of its events, or nil: see Client.parentOf
+}
+
+// makeRare makes room for what few holds have.
+func (s *holdState) makeRare() *rareOfHold {
+	if s.rare == nil {
+		s.rare = &rareOfHold{}
+	}
+	return s.rare
+}
+
+// within is the outermost hold of a re-entry, else nil.
+func (s *holdState) within() *holdState {
+	if s.rare == nil {
+		return nil
+	}
+	return s.rare.within
+}
+
+// limit is that of a re-entry, or nil.
+func (s *holdState) limit() *timeBound {
+	if s.rare == nil {
+		return nil
+	}
+	return s.rare.limit
+}
+
+// observeFrom notes for the observer of the client, if it has one, when the hold was acquired.
+func (s *holdState) observeFrom(acquired transport.Stamp, parent *context.Context) {
+	if s.ownership.lock.client.options.Observer != nil {
+		s.makeRare().acquired, s.rare.parent = acquired, parent
+	}
 }
 
 func (s *holdState) lockName() string { return s.ownership.lock.name }
@@ -35,7 +73,7 @@ func (s *holdState) isShared() bool   { return s.ownership.lock.spec.shared }
 
 // handle implements [holdBackend].
 func (s *holdState) handle() *Hold {
-	if s.ownership.client.options.ReportDropped {
+	if s.ownership.lock.client.options.ReportDropped {
 		return nil
 	}
 	return &s.own
@@ -51,7 +89,7 @@ func (s *holdState) err() error {
 	o := s.ownership
 	o.mu.Lock()
 	expired := o.phase == held && o.valid() <= 0
-	limited := s.limit.valid(o.client.clock()) <= 0
+	limited := s.limit().valid(o.lock.client.clock()) <= 0
 	o.mu.Unlock()
 	if expired {
 		o.endIfDue()
@@ -79,7 +117,7 @@ func (s *holdState) validFor() time.Duration {
 	o := s.ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return max(min(o.valid(), s.limit.valid(o.client.clock())), 0)
+	return max(min(o.valid(), s.limit().valid(o.lock.client.clock())), 0)
 }
 
 func (s *holdState) count() int {
@@ -90,19 +128,19 @@ func (s *holdState) count() int {
 }
 
 // outermost is the hold that a re-entry has entered, or the hold itself.
-func (s *holdState) outermost() *holdState { return cmp.Or(s.within, s) }
+func (s *holdState) outermost() *holdState { return cmp.Or(s.within(), s) }
 
 // formerOwner is an owner that nobody has, always the same. ownership.mu is held.
 func (s *holdState) formerOwner(c *Client) Owner {
-	if s.former == nil {
-		s.former = &Owner{client: c.id, number: c.registry.number()}
+	if s.makeRare().former == nil {
+		s.rare.former = &Owner{client: c.id, number: c.registry.number()}
 	}
-	return *s.former
+	return *s.rare.former
 }
 
 func (s *holdState) find(p *primitive, side Kind) *holdState {
 	o := s.ownership
-	if o.client == p.client && o.lock.key == p.key && o.lock.spec.side == side && s.err() == nil {
+	if o.lock.client == p.client && o.lock.key == p.key && o.lock.spec.side == side && s.err() == nil {
 		return s
 	}
 	return nil
@@ -116,13 +154,13 @@ func (s *holdState) unreleased() *Client {
 	if !s.active() || o.lock.spec.shared && !s.renew {
 		return nil
 	}
-	return o.client
+	return o.lock.client
 }
 
 // end is [lifecycle.end] with the hold's own limit. ownership.mu is held.
 func (s *holdState) end(cause error) []*ending {
-	if s.timer != nil {
-		s.timer.Stop()
+	if s.rare != nil && s.rare.timer != nil {
+		s.rare.timer.Stop()
 	}
 	return s.lifecycle.end(cause)
 }

@@ -2,6 +2,7 @@ package latchkey
 
 import (
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -18,9 +19,14 @@ type keys struct {
 	channel string
 	token   string // fencing counter
 
-	queue string // of the owners that wait
+	queue string   // of the owners that wait
+	fair  []string // all those of a fair lock
 
 	sent [5]string // the key, the queue and the counter; and the key and the counter, as commands are given them
+
+	family  Kind        // of the lock, if the name cache may have them, else ""
+	invalid error       // why the name cannot be used
+	noQueue atomic.Bool // the user may not use the queue
 }
 
 // alone is the key for a command, queued the key and its queue, fenced those and the fencing
@@ -34,14 +40,14 @@ func (k *keys) counted() []string { return k.sent[3:] }
 // where a name is judged.
 func (o *Options) keysOf(name string) (*keys, error) {
 	if err := checkName(name); err != nil {
-		return &keys{name: name}, err
+		return &keys{name: name, invalid: err}, err
 	}
 	key := o.KeyPrefix + name
 	if o.NameMapper != nil {
 		key = o.NameMapper(name)
 	}
 	if err := checkName(key); err != nil {
-		return &keys{name: name}, err
+		return &keys{name: name, invalid: err}, err
 	}
 	return keysOfKey(name, key), nil
 }
@@ -119,3 +125,9 @@ func totalKey(tag string) string { return "latchkey_sc_total:" + tag }
 func idsKey(key string) string { return transport.HashTag(key) + ":timeout" }
 
 func reserveKey(key string) string { return "latchkey_sc_reserve:" + transport.HashTag(key) }
+
+// fairKeys are those of every script for a fair lock.
+func (k *keys) fairKeys() []string {
+	tag := transport.HashTag(k.key)
+	return []string{k.key, fairQueueKey(tag), "redisson_lock_timeout:" + tag, "latchkey_fair:" + tag, k.token}
+}

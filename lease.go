@@ -13,19 +13,46 @@ import (
 // it is over on the server.
 type leaseTerm struct {
 	full      time.Duration   // the lease that each renewal asks for, unless the limit is near
-	limit     *holdLimit      // of the ownership as a whole
 	sent      transport.Stamp // before the command that set the lease was sent
 	granted   time.Duration   // the lease that it set
-	renewedAt transport.Stamp // before the last command that set a full lease was sent
-	raise     *holdLimit      // to which the next renewal raises a lease that is not renewed otherwise
+	unrenewed time.Duration   // for how long, when it was sent, no command had set a full lease; less than 0 if one has since
+	bounds    *leaseBounds    // or nil
+}
+
+// leaseBounds is what few leases have.
+type leaseBounds struct {
+	limit *timeBound // of the ownership as a whole
+	raise *timeBound // to which the next renewal raises a lease that is not renewed otherwise
+}
+
+// limit is that of the ownership as a whole, or nil.
+func (l *leaseTerm) limit() *timeBound {
+	if l.bounds == nil {
+		return nil
+	}
+	return l.bounds.limit
+}
+
+// raise is to what the next renewal raises a lease that is not renewed otherwise, or nil.
+func (l *leaseTerm) raise() *timeBound {
+	if l.bounds == nil {
+		return nil
+	}
+	return l.bounds.raise
+}
+
+// bind sets the limit.
+func (l *leaseTerm) bind(limit *timeBound) {
+	if limit != nil || l.bounds != nil {
+		l.bounds = &leaseBounds{limit, l.raise()}
+	}
 }
 
 // newLeaseTerm is the term of an acquisition that was sent then, and granted with a lease.
 func newLeaseTerm(sent transport.Stamp, granted, full, maxHold time.Duration) leaseTerm {
-	return leaseTerm{
-		full: full, limit: newHoldLimit(maxHold, sent),
-		sent: sent, granted: granted, renewedAt: sent,
-	}
+	l := leaseTerm{full: full, sent: sent, granted: granted}
+	l.bind(newTimeBound(maxHold, sent))
+	return l
 }
 
 // newGrantedTerm is the term of an owner that was made then, and was granted a short lease later by
@@ -34,9 +61,9 @@ func newLeaseTerm(sent transport.Stamp, granted, full, maxHold time.Duration) le
 func newGrantedTerm(made, now transport.Stamp, granted time.Duration, r *request) leaseTerm {
 	l := newLeaseTerm(made, granted, r.renewLease, 0)
 	due := max(granted/3-now.Since(made), granted/4)
-	l.renewedAt = now.Before(l.period() - due)
+	l.unrenewed = l.period() - due - now.Since(made)
 	if !r.renew && r.lease > granted {
-		l.raise = newHoldLimit(r.lease, now)
+		l.bounds = &leaseBounds{raise: newTimeBound(r.lease, now)}
 	}
 	return l
 }
@@ -46,7 +73,7 @@ func (l *leaseTerm) left(now transport.Stamp) time.Duration { return l.granted -
 
 // valid is for how long the hold can be relied on, without asking anybody.
 func (l *leaseTerm) valid(now transport.Stamp) time.Duration {
-	return min(l.left(now)-driftMargin(l.granted), l.limit.valid(now))
+	return min(l.left(now)-driftMargin(l.granted), l.limit().valid(now))
 }
 
 // fits reports whether what is left of the lease does for an acquisition that asks for so much:
@@ -60,12 +87,12 @@ func (l *leaseTerm) fits(now transport.Stamp, lease time.Duration, renewed bool)
 	case renewed:
 		least = lease / 2
 	}
-	return l.limit == nil && max(l.left(now), l.wish()) <= lease && l.valid(now) > least
+	return l.limit() == nil && max(l.left(now), l.wish()) <= lease && l.valid(now) > least
 }
 
 // isToBecome reports whether the lease is about to be raised to another, and most of that is left.
 func (l *leaseTerm) isToBecome(now transport.Stamp, lease time.Duration) bool {
-	return l.wish() == lease && l.raise.left(now) > lease*9/10
+	return l.wish() == lease && l.raise().left(now) > lease*9/10
 }
 
 // span is the longest time for which the key may live, as far as is known.
@@ -73,19 +100,19 @@ func (l *leaseTerm) span() time.Duration { return max(l.full, l.granted) }
 
 // wish is the lease to which the next renewal raises this one, or 0.
 func (l *leaseTerm) wish() time.Duration {
-	if l.raise == nil {
+	if l.raise() == nil {
 		return 0
 	}
-	return l.raise.max
+	return l.raise().d
 }
 
 // extend moves the end of the lease, never to an earlier time.
 func (l *leaseTerm) extend(sent transport.Stamp, lease time.Duration) {
-	if lease >= l.full {
-		l.renewedAt = sent // a shorter one is no reason to renew later
-	}
 	if sent.Since(l.sent)+lease > l.granted {
 		l.set(sent, lease)
+	}
+	if lease >= l.full { // a shorter one is no reason to renew later
+		l.unrenewed = -sent.Since(l.sent)
 	}
 }
 
@@ -97,31 +124,36 @@ func (l *leaseTerm) shorten(sent transport.Stamp, lease time.Duration) {
 }
 
 // set replaces the lease, whichever ends first.
-func (l *leaseTerm) set(sent transport.Stamp, lease time.Duration) { l.sent, l.granted = sent, lease }
+func (l *leaseTerm) set(sent transport.Stamp, lease time.Duration) {
+	l.unrenewed += sent.Since(l.sent)
+	l.sent, l.granted = sent, lease
+}
 
 // atLimit reports whether the key already ends at the limit, so that a renewal could add
 // nothing.
-func (l *leaseTerm) atLimit() bool { return l.granted >= l.limit.left(l.sent) }
+func (l *leaseTerm) atLimit() bool { return l.granted >= l.limit().left(l.sent) }
 
 // next is the lease for a renewal that is about to be sent. It never passes the limit.
 func (l *leaseTerm) next(now transport.Stamp) time.Duration {
-	if l.raise != nil {
-		return l.raise.left(now)
+	if l.raise() != nil {
+		return l.raise().left(now)
 	}
-	return min(l.full, l.limit.left(now))
+	return min(l.full, l.limit().left(now))
 }
 
 // noteRaised takes note of a lease that was set. A shorter one than is wanted does not end the wish.
 func (l *leaseTerm) noteRaised(sent transport.Stamp, lease time.Duration) {
-	if l.raise != nil && lease >= l.raise.left(sent) {
-		l.raise = nil
+	if l.raise() != nil && lease >= l.raise().left(sent) {
+		limit := l.limit()
+		l.bounds = nil
+		l.bind(limit)
 	}
 }
 
 // raised is the lease to which a partial release raises what is left of the time of the key,
 // or 0 if there is a limit.
 func (l *leaseTerm) raised() time.Duration {
-	if l.limit != nil {
+	if l.limit() != nil {
 		return 0
 	}
 	return l.full
@@ -134,7 +166,7 @@ func (l *leaseTerm) period() time.Duration { return l.full / 3 }
 // untilRenewal is when the next renewal is due: after a period, a little less at random so
 // that clients spread.
 func (l *leaseTerm) untilRenewal(now transport.Stamp) time.Duration {
-	return l.period() - rand.N(min(l.period(), l.granted/3)/16+1) - now.Since(l.renewedAt)
+	return l.period() - rand.N(min(l.period(), l.granted/3)/16+1) - (l.unrenewed + now.Since(l.sent))
 }
 
 // retryPause is how long to wait after a renewal that has failed, about.

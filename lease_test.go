@@ -75,7 +75,7 @@ func TestLease_never_passes_the_limit(t *testing.T) {
 }
 
 func TestLimit_of_nothing_allows_everything(t *testing.T) {
-	var none *holdLimit
+	var none *timeBound
 	require.Equal(t, noDeadline, none.left(leaseStart))
 	require.Equal(t, noDeadline, none.valid(later(MaxLease)))
 }

@@ -14,13 +14,34 @@ import (
 type lifecycle struct {
 	releasing bool // its release has begun
 	released  bool
-	reported  bool            // Unlock has said what came of it
-	cause     error           // why it was lost
-	lost      chan struct{}   // made on demand
-	endings   map[any]*ending // contexts by their parents, and composite holds
+	reported  bool   // Unlock has said what came of it
+	tail      *ended // or nil: most holds are released, and nothing ends with them
 }
 
-func (l *lifecycle) over() bool { return l.released || l.cause != nil }
+// ended is what follows from the end of a hold.
+type ended struct {
+	cause   error           // why it was lost
+	lost    chan struct{}   // made on demand
+	endings map[any]*ending // contexts by their parents, and composite holds
+}
+
+// cause is why the hold was lost, or nil.
+func (l *lifecycle) cause() error {
+	if l.tail == nil {
+		return nil
+	}
+	return l.tail.cause
+}
+
+// ended is made on demand.
+func (l *lifecycle) ended() *ended {
+	if l.tail == nil {
+		l.tail = &ended{}
+	}
+	return l.tail
+}
+
+func (l *lifecycle) over() bool { return l.released || l.cause() != nil }
 
 // active reports whether nothing has begun to end the hold.
 func (l *lifecycle) active() bool { return !l.over() && !l.releasing }
@@ -28,8 +49,8 @@ func (l *lifecycle) active() bool { return !l.over() && !l.releasing }
 // overBecause is why the hold is over, or nil.
 func (l *lifecycle) overBecause() error {
 	switch {
-	case l.cause != nil:
-		return l.cause
+	case l.cause() != nil:
+		return l.cause()
 	case l.released || l.releasing:
 		return ErrNotHeld
 	}
@@ -42,9 +63,12 @@ func (l *lifecycle) end(cause error) []*ending {
 	if l.over() {
 		return nil
 	}
-	l.cause, l.released = cause, cause == nil
-	if l.lost != nil && cause != nil {
-		close(l.lost)
+	l.released = cause == nil
+	if !l.released {
+		l.ended().cause = cause
+		if l.tail.lost != nil {
+			close(l.tail.lost)
+		}
 	}
 	return l.takeEndings()
 }
@@ -53,13 +77,14 @@ func (l *lifecycle) end(cause error) []*ending {
 func (l *lifecycle) whenLost(mu *sync.Mutex) <-chan struct{} {
 	mu.Lock()
 	defer mu.Unlock()
-	if l.lost == nil {
-		l.lost = make(chan struct{})
-		if l.cause != nil {
-			close(l.lost)
+	e := l.ended()
+	if e.lost == nil {
+		e.lost = make(chan struct{})
+		if e.cause != nil {
+			close(e.lost)
 		}
 	}
-	return l.lost
+	return e.lost
 }
 
 // ending is what ends with a hold: a context, or the part of the hold in a composite one.
@@ -83,7 +108,7 @@ func endAll(endings []*ending, cause error) {
 func (l *lifecycle) endingOf(mu *sync.Mutex, key any) *ending {
 	mu.Lock()
 	defer mu.Unlock()
-	return l.endings[key]
+	return l.ended().endings[key]
 }
 
 // addContext adds a context under a key, unless the hold is over, or another goroutine was
@@ -94,7 +119,7 @@ func (l *lifecycle) addContext(mu *sync.Mutex, key any, e *ending) (context.Cont
 	if err := l.overBecause(); err != nil {
 		return nil, err
 	}
-	if other := l.endings[key]; other != nil {
+	if other := l.ended().endings[key]; other != nil {
 		return other.ctx, nil
 	}
 	e.stop = context.AfterFunc(e.ctx, func() { l.forget(mu, key) })
@@ -106,24 +131,27 @@ func (l *lifecycle) addContext(mu *sync.Mutex, key any, e *ending) (context.Cont
 func (l *lifecycle) forget(mu *sync.Mutex, key any) {
 	mu.Lock()
 	defer mu.Unlock()
-	delete(l.endings, key)
+	delete(l.ended().endings, key)
 }
 
 // keep adds an ending. What guards the hold is held.
 func (l *lifecycle) keep(key any, e *ending) {
-	if l.endings == nil {
-		l.endings = map[any]*ending{}
+	if l.ended().endings == nil {
+		l.tail.endings = map[any]*ending{}
 	}
-	l.endings[key] = e
+	l.tail.endings[key] = e
 }
 
 // takeEndings returns what is to be ended once what guards the hold, which is held, is
 // free again.
 func (l *lifecycle) takeEndings() []*ending {
-	endings := make([]*ending, 0, len(l.endings))
-	for _, e := range l.endings {
+	if l.tail == nil {
+		return nil
+	}
+	endings := make([]*ending, 0, len(l.tail.endings))
+	for _, e := range l.tail.endings {
 		endings = append(endings, e)
 	}
-	l.endings = nil
+	l.tail.endings = nil
 	return endings
 }

@@ -54,7 +54,7 @@ type Locker interface {
 // No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
 // ended, the error also matches that of ctx. The end of Wait matches no error of a context.
 func (p *primitive) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return p.acquire(ctx, "lock", true, appendSettings(make([]setting, 0, usualOptions), options))
+	return p.acquire(ctx, "lock", true, usualSettings(options))
 }
 
 // TryLock makes one attempt to acquire the lock and does not wait for its holder. The options
@@ -65,7 +65,7 @@ func (p *primitive) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 // failing over) is repeated until it is answered, ctx ends, or Options.RetryBudget is spent.
 // All other errors, the re-entry of a hold on ctx, and what is left behind are as for Lock.
 func (p *primitive) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return p.acquire(ctx, "try lock", false, appendSettings(make([]setting, 0, usualOptions), options))
+	return p.acquire(ctx, "try lock", false, usualSettings(options))
 }
 
 // Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,
@@ -119,10 +119,10 @@ func (p *primitive) RemainingLease(ctx context.Context) (time.Duration, error) {
 // ErrWrongKind if the key is another kind of object (the Inspection then says what it is),
 // ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
 func (p *primitive) Inspect(ctx context.Context) (Inspection, error) {
-	if p.invalid != nil {
-		return Inspection{}, fail("inspect", p.name, p.invalid)
+	if p.invalid() != nil {
+		return Inspection{}, fail("inspect", p.name, p.invalid())
 	}
-	i, err := p.client.inspect(ctx, p.keys)
+	i, err := p.client.inspect(ctx, p.keys())
 	if err == nil && i.Kind != KindNone && i.Kind != p.spec.stored {
 		err = notA(p.spec.stored, i.What, nil)
 	}

@@ -10,14 +10,14 @@ func (o *ownership) endIfDue() bool {
 		o.mu.Unlock()
 		return false
 	}
-	now := o.client.clock()
+	now := o.lock.client.clock()
 	if o.lease.valid(now) > 0 {
 		o.plan()
 		o.mu.Unlock()
 		return false
 	}
 	cause, why := ErrLost, "its lease ran out before it could be renewed"
-	if o.lease.limit.valid(now) <= 0 {
+	if o.lease.limit().valid(now) <= 0 {
 		cause, why = ErrMaxHold, "its maximum hold time is over"
 	}
 	mayLast := o.doubt.mayLast(now, o.span())
@@ -34,7 +34,7 @@ func (o *ownership) endIfDue() bool {
 // lose ends the ownership because the server no longer knows it.
 func (o *ownership) lose(cause error, why string) {
 	o.mu.Lock()
-	mayLast := o.doubt.mayLast(o.client.clock(), o.span())
+	mayLast := o.doubt.mayLast(o.lock.client.clock(), o.span())
 	o.mu.Unlock()
 	if o.endLost(cause, why) && mayLast {
 		o.removeLater()
@@ -50,7 +50,7 @@ func (o *ownership) endLost(cause error, why string) bool {
 	if o.lock.spec.lost != nil {
 		o.lock.spec.lost(o)
 	} else {
-		o.client.reporter.log(noticeLost(why), o.lock.name, slog.String("owner", o.wire))
+		o.lock.client.reporter.log(noticeLost(why), o.lock.name, slog.String("owner", o.wire))
 		o.observeEnd(EventLost, cause)
 	}
 	o.endHold(0)
@@ -91,11 +91,14 @@ func (o *ownership) end(cause error) bool {
 		o.mu.Unlock()
 		return false
 	}
-	o.phase, o.cause = over, cause
+	o.phase = over
+	if cause != nil {
+		o.makeRare().cause = cause
+	}
 	endings := o.holds.clear(cause)
-	o.client.watchdog.drop(o)
+	o.lock.client.watchdog.drop(o)
 	o.mu.Unlock()
-	o.client.registry.remove(o)
+	o.lock.client.registry.remove(o)
 	if o.lock.spec.along {
 		o.queue.closeTo(o)
 	}

@@ -6,41 +6,42 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// holdLimit is how long a hold may last at most: what MaxHold says, counted from a stamp. Most holds
-// have none: a nil holdLimit allows everything.
-type holdLimit struct {
-	max  time.Duration
+// timeBound is a time that counts from a stamp: how long a hold may last at most ([MaxHold]), or a lock
+// stays taken at least ([AtLeast]). Most have none, which is a nil timeBound: it allows everything, and
+// asks for nothing.
+type timeBound struct {
+	d    time.Duration
 	from transport.Stamp
 }
 
-// newHoldLimit returns a limit, or nil if it is 0.
-func newHoldLimit(most time.Duration, from transport.Stamp) *holdLimit {
-	if most == 0 {
+// newTimeBound returns a bound, or nil if it is 0.
+func newTimeBound(d time.Duration, from transport.Stamp) *timeBound {
+	if d == 0 {
 		return nil
 	}
-	return &holdLimit{most, from}
+	return &timeBound{d, from}
 }
 
 // left is what is left until the limit, never without one.
-func (l *holdLimit) left(now transport.Stamp) time.Duration {
+func (l *timeBound) left(now transport.Stamp) time.Duration {
 	if l == nil {
 		return noDeadline
 	}
-	return l.max - now.Since(l.from)
+	return l.d - now.Since(l.from)
 }
 
 // valid is for how long the limit lets a hold be relied on.
-func (l *holdLimit) valid(now transport.Stamp) time.Duration {
+func (l *timeBound) valid(now transport.Stamp) time.Duration {
 	if l == nil {
 		return noDeadline
 	}
-	return l.left(now) - driftMargin(l.max)
+	return l.left(now) - driftMargin(l.d)
 }
 
 // limitHold sets the timer of a re-entry, if it has a limit of its own. o.mu is held.
 func (o *ownership) limitHold(s *holdState) {
-	if s.limit != nil {
-		s.timer = time.AfterFunc(s.limit.valid(o.client.clock()), func() { o.limitReached(s) })
+	if s.limit() != nil {
+		s.rare.timer = time.AfterFunc(s.limit().valid(o.lock.client.clock()), func() { o.limitReached(s) })
 	}
 }
 
@@ -64,7 +65,7 @@ func (o *ownership) limitReached(s *holdState) {
 // endLimited ends the re-entries whose own limit is over, should their timers not have
 // noticed that the machine slept.
 func (o *ownership) endLimited() {
-	now := o.client.clock()
+	now := o.lock.client.clock()
 	o.mu.Lock()
 	past := o.holds.pastLimit(now)
 	o.mu.Unlock()

@@ -15,7 +15,7 @@ type member interface {
 }
 
 func (p *primitive) self() member              { return p }
-func (p *primitive) fault() error              { return p.invalid }
+func (p *primitive) fault() error              { return p.invalid() }
 func (p *primitive) order() (key, kind string) { return p.key, string(p.spec.kind) }
 func (p *primitive) primitives() []*primitive  { return []*primitive{p} }
 

@@ -257,7 +257,7 @@ func (p *barrierParty) arrive(n, fate int) {
 	}
 	p.barrier.n = n
 	p.await = p.barrier.newParty(&request{lease: fromMS(modelBarrierLease)})
-	p.await.stands.protocol = barrierProtocol{p.barrier}
+	p.await.stands.makeRare().protocol = barrierProtocol{p.barrier}
 	await := p.await
 	p.arrival = p.message("arrives", p.await.arriving(), false, p.m.arrived)
 	p.arrival.answered = func(reply any) {

@@ -25,7 +25,7 @@ func (k *keptReference) release(p *party, d dice) {
 	if p.t == nil || p.phase != held || len(p.grips) != 1 || !p.holds() {
 		return
 	}
-	early, is := p.t.protocol.(earlyReleaser)
+	early, is := p.t.protocol().(earlyReleaser)
 	if !is {
 		return
 	}

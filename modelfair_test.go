@@ -211,7 +211,7 @@ func (m *fairModel) refresh(d dice) {
 }
 
 func (m *fairModel) javaActs(d dice) {
-	j, k := m.java[d[0]%len(m.java)], m.lock.keys
+	j, k := m.java[d[0]%len(m.java)], m.lock.keys()
 	switch {
 	case d[1]%20 == 0:
 		j.crash()
@@ -242,7 +242,7 @@ func (m *fairModel) javaTakes(j *javaThread, reply any, waits bool) {
 // damage deletes keys. Without the notes everybody keeps its place; who has lost it
 // otherwise gets it back when it asks.
 func (m *fairModel) damage(d dice) {
-	keys := m.lock.fairKeys()
+	keys := m.lock.keys().fair
 	i := d[0] % 7
 	switch {
 	case i < 4:
@@ -279,7 +279,7 @@ func (m *fairModel) check() {
 	before := m.before
 	m.lockModel.check()
 	m.grants(before)
-	all := m.w.state(m.lock.fairKeys()[1:]...)
+	all := m.w.state(m.lock.keys().fair[1:]...)
 	m.queue, m.deadlines, m.notes = all[0], all[1], all[2]
 	m.lost = m.lost && len(m.queue.list) > 0
 	if m.torn = m.torn && len(m.queue.list)+len(m.deadlines.list) > 0; !m.torn && len(m.queue.list) != len(m.deadlines.list) {
@@ -344,7 +344,7 @@ func (m *fairModel) finish() {
 	}
 	for _, j := range m.java {
 		if slices.Contains(m.queue.list, j.owner) {
-			j.fair("cancels", javaFairCancel, m.lock.keys)
+			j.fair("cancels", javaFairCancel, m.lock.keys())
 		}
 		j.crash()
 	}
@@ -369,7 +369,7 @@ func (m *fairModel) finish() {
 	}
 	m.w.settleAll(m.parties, m.java)
 	m.advanceDeadlines()
-	m.w.nothingLeft(m.lock.fairKeys()[2])
+	m.w.nothingLeft(m.lock.keys().fair[2])
 }
 
 // advanceDeadlines lets pass all that stands in the queue of waiters that have died, and
@@ -378,7 +378,7 @@ func (m *fairModel) advanceDeadlines() {
 	p := m.parties[0]
 	p.want(modelLeases[1], false, 0)
 	if p.t == nil {
-		m.w.fail("%s is refused when all others are gone: %v", p.name, m.w.state(m.lock.fairKeys()...))
+		m.w.fail("%s is refused when all others are gone: %v", p.name, m.w.state(m.lock.keys().fair...))
 	}
 	p.leave()
 }

@@ -72,12 +72,12 @@ func (p *party) holds() bool { return p.left() > 0 && !p.excused }
 func (p *party) want(lease modelLease, waits bool, fate int) {
 	p.t, p.phase, p.lease, p.waits, p.round = p.newOwnership(), acquiring, lease, waits, 0
 	p.made = p.w.ms()
-	if fair, is := p.t.protocol.(fairProtocol); is && waits {
-		fair.waiter = &fairWaiter{ownership: p.t, grantable: p.t.client != p.w.clients[1]}
-		p.t.ownEntry(p.t.client.clock()).lease = min(fromMS(lease.ms), DefaultStaleWaiterTimeout)
-		p.t.protocol = fair
+	if fair, is := p.t.protocol().(fairProtocol); is && waits {
+		fair.waiter = &fairWaiter{ownership: p.t, grantable: p.t.lock.client != p.w.clients[1]}
+		p.t.ownEntry(p.t.lock.client.clock()).lease = min(fromMS(lease.ms), DefaultStaleWaiterTimeout)
+		p.t.makeRare().protocol = fair
 	}
-	p.acquisition = &acquisition{lock: p.lock, ownership: p.t, others: p.others, inLine: waits, since: p.t.client.clock()}
+	p.acquisition = &acquisition{lock: p.lock, ownership: p.t, others: p.others, inLine: waits, since: p.t.lock.client.clock()}
 	p.grips, p.unheard, p.owing, p.excused = nil, false, false, false
 	p.ask(fate)
 }
@@ -86,7 +86,7 @@ func (p *party) want(lease modelLease, waits bool, fate int) {
 func (p *party) ask(fate int) {
 	p.t.noteCount(1, false)
 	p.acquisition.lease = fromMS(p.lease.ms)
-	c := p.t.protocol.acquireCall(p.acquisition, 1, p.round)
+	c := p.t.protocol().acquireCall(p.acquisition, 1, p.round)
 	t, bare := p.t, c.cmd.Text == ""
 	p.round++
 	if p.onAsk != nil {
@@ -161,13 +161,13 @@ func (p *party) giveUp() {
 
 // inQueue is the place of a party that waits for a fair lock, or nil.
 func (p *party) inQueue() *fairWaiter {
-	fair, _ := p.t.protocol.(fairProtocol)
+	fair, _ := p.t.protocol().(fairProtocol)
 	return fair.waiter
 }
 
 func (p *party) leaveQueue() {
-	if fair, is := p.t.protocol.(fairProtocol); is {
-		p.t.protocol = fairProtocol{waiters: fair.waiters}
+	if fair, is := p.t.protocol().(fairProtocol); is {
+		p.t.makeRare().protocol = fairProtocol{waiters: fair.waiters}
 	}
 }
 
@@ -175,7 +175,7 @@ func (p *party) leaveQueue() {
 func (p *party) enter(lease modelLease, fate int) {
 	t, count := p.t, len(p.grips)+1
 	t.noteCount(count, false)
-	c := p.t.protocol.acquireCall(&acquisition{request: request{lease: fromMS(lease.ms)}, lock: p.lock, ownership: p.t}, count, 0)
+	c := p.t.protocol().acquireCall(&acquisition{request: request{lease: fromMS(lease.ms)}, lock: p.lock, ownership: p.t}, count, 0)
 	m := &message{what: fmt.Sprintf("%s enters for the time number %d for %v", p.name, count, lease), words: p.w.words(c)}
 	m.silent = func() { p.owing, t.doubt.acquisition = true, &sentInDoubt{} }
 	m.answered = func(reply any) {
@@ -262,7 +262,7 @@ func (p *party) renewal() int64 {
 func (p *party) settle(stood bool, fate int) {
 	t, others, count := p.t, p.others, len(p.grips)
 	t.holds.count = count
-	c := t.protocol.releaseCall(t, count, p.renewal(), nil)
+	c := t.protocol().releaseCall(t, count, p.renewal(), nil)
 	if c.keys == nil {
 		p.owing = false
 		return
@@ -299,7 +299,7 @@ func (p *party) settle(stood bool, fate int) {
 func (p *party) undo(pick, fate int) {
 	i := pick % len(p.toUndo)
 	t := p.toUndo[i]
-	c := t.protocol.releaseCall(t, 0, 0, nil)
+	c := t.protocol().releaseCall(t, 0, 0, nil)
 	m := &message{what: p.name + " undoes what is over", words: p.w.words(c), light: true, silent: func() {}}
 	m.answered = func(any) { p.toUndo = slices.Delete(p.toUndo, i, i+1) }
 	p.watch(m)
@@ -324,7 +324,7 @@ func renewAll(w *world, parties []*party, fate int) {
 			continue
 		}
 		for _, t := range p.together() {
-			c.add(t.protocol.renewalCall(t, fromMS(p.renewal())))
+			c.add(t.protocol().renewalCall(t, fromMS(p.renewal())))
 			due, ownerships = append(due, p), append(ownerships, p.t)
 		}
 		name += p.name + " "

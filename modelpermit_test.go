@@ -56,7 +56,7 @@ func (m *permitModel) newOwnerships(s *primitive, size int) (first *ownership, o
 	for _, t := range append([]*ownership{first}, others...) {
 		m.ids++
 		t.wire = fmt.Sprintf("%032x", m.ids)
-		t.protocol = permitProtocol{leader: first.wire}
+		t.makeRare().protocol = permitProtocol{leader: first.wire}
 	}
 	return first, others
 }

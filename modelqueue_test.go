@@ -60,7 +60,7 @@ func (r *queueReference) watch(m *message, next string) {
 	}
 }
 
-func (r *queueReference) entries() []string { return r.w.state(r.lock.queue)[0].list }
+func (r *queueReference) entries() []string { return r.w.state(r.lock.keys().queue)[0].list }
 
 func (r *queueReference) waited(owner string) bool { return r.waits(r.stood, owner) }
 
@@ -90,7 +90,7 @@ func (r *queueReference) mayStayFree() bool {
 	if r.lock.spec.side == "" {
 		return false
 	}
-	keys := r.lock.rwKeys()
+	keys := rwKeys(r.lock.key)
 	all := r.w.state(r.lock.key, keys[2], keys[3])
 	alive := false
 	for _, until := range all[1].fields {
@@ -105,7 +105,7 @@ func (r *queueReference) mayStayFree() bool {
 func (r *queueReference) token(owner string) string {
 	for _, e := range r.stood {
 		if words := strings.Fields(e); words[0] == owner && words[2] != "0" {
-			last, _ := strconv.Atoi(r.w.state(r.lock.token)[0].text)
+			last, _ := strconv.Atoi(r.w.state(r.lock.keys().token)[0].text)
 			reserved, _ := strconv.Atoi(strings.TrimSuffix(words[2], "t"))
 			return strconv.Itoa(last - reserved + 1)
 		}
@@ -142,7 +142,7 @@ func (r *queueReference) giveBack(owner string, fate int) {
 	for _, c := range r.w.clients {
 		if c.id == name.client {
 			o := c.registry.build(newPrimitive(c, r.lock.spec, modelName), name, 0, false)
-			m := &message{what: owner + " is not wanted", words: r.w.words(o.protocol.releaseCall(o, 0, 0, nil)), light: true}
+			m := &message{what: owner + " is not wanted", words: r.w.words(o.protocol().releaseCall(o, 0, 0, nil)), light: true}
 			m.answered, m.silent = func(any) {}, func() {}
 			r.watch(m, "")
 			r.w.send(m, fate)
@@ -167,11 +167,11 @@ func (p *party) releaseFor(fate int) {
 	t, next := p.t, p.newOwnership()
 	p.grips, p.phase, t.holds.count = nil, releasing, 0
 	wish := &acquisition{request: request{lease: fromMS(p.lease.ms)}, lock: p.lock, ownership: next, inLine: true}
-	next.ownEntry(next.client.clock())
+	next.ownEntry(next.lock.client.clock())
 	next.makeEntry(wish)
 	next.entry.asked, next.doubt.queued = true, true
 	t.local.next = next
-	m := &message{what: fmt.Sprintf("%s releases, and waits again", p.name), words: p.w.words(t.protocol.releaseCall(t, 0, 0, nil)), light: true}
+	m := &message{what: fmt.Sprintf("%s releases, and waits again", p.name), words: p.w.words(t.protocol().releaseCall(t, 0, 0, nil)), light: true}
 	t.local.next = nil
 	p.toUndo = append(p.toUndo, t)
 	p.t, p.phase, p.made, p.waits, p.round, p.excused, p.unheard, p.owing = next, acquiring, p.w.ms(), true, 1, false, false, false

@@ -137,7 +137,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 
 func (m *rwModel) javaActs(d dice) {
 	j := m.java[d[0]%len(m.java)]
-	k := m.lock.keys
+	k := m.lock.keys()
 	write := m.writes[j]
 	switch {
 	case d[1]%10 == 0:
@@ -165,7 +165,7 @@ func (m *rwModel) javaActs(d dice) {
 // gets in, and nobody is told that a hold is lost; but who reads under a write hold is known
 // by the notes only.
 func (m *rwModel) damage(d dice) {
-	keys := m.lock.rwKeys()
+	keys := rwKeys(m.lock.key)
 	switch i := []int{0, 1, 1, 2, 3, 4}[d[0]%6]; {
 	case i < 4:
 		m.w.say("%s is deleted", keys[i])
@@ -211,7 +211,7 @@ type rwHolder struct {
 }
 
 func (m *rwModel) check() {
-	m.before = m.w.state(m.lock.rwKeys()[:1]...)
+	m.before = m.w.state(rwKeys(m.lock.key)[:1]...)
 	var all []rwHolder
 	for _, p := range m.parties {
 		p.end()

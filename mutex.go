@@ -57,7 +57,7 @@ func (c *Client) NewMutex(name string) *Mutex {
 // No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
 // ended, the error also matches that of ctx. The end of Wait matches no error of a context.
 func (m *Mutex) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return m.acquire(ctx, "lock", true, appendSettings(make([]setting, 0, usualOptions), options))
+	return m.acquire(ctx, "lock", true, usualSettings(options))
 }
 
 // TryLock makes one attempt to acquire the mutex and does not wait for its holder. The options
@@ -69,7 +69,7 @@ func (m *Mutex) Lock(ctx context.Context, options ...LockOption) (*Hold, error) 
 // over) is repeated until it is answered, ctx ends, or Options.RetryBudget is spent. The
 // other errors and what is left behind are as for Lock.
 func (m *Mutex) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return m.acquire(ctx, "try lock", false, appendSettings(make([]setting, 0, usualOptions), options))
+	return m.acquire(ctx, "try lock", false, usualSettings(options))
 }
 
 // Do acquires the mutex as Lock does, with the same options and the same waiting, calls fn,

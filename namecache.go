@@ -5,28 +5,34 @@ import (
 	"sync/atomic"
 )
 
-// nameCache has the keys of the names that a client has used lately: a lock that is made anew for
-// each use then costs no more than one that is kept. What it has is never changed.
+// nameCache has the keys of the locks that a client has used lately: a lock that is made anew for
+// each use then costs no more than one that is kept, and a hold does without them. What it has is never changed.
 type nameCache struct {
 	seed maphash.Seed
-	sets [1024][4]atomic.Pointer[keys] // by the hash of the name, the newer ones first
+	sets [256][4]atomic.Pointer[keys] // by the hash of the name, the newer ones first
 }
 
 func newNameCache() *nameCache { return &nameCache{seed: maphash.MakeSeed()} }
 
-// keysOf is [Options.keysOf].
-func (n *nameCache) keysOf(o *Options, name string) (*keys, error) {
-	set := &n.sets[maphash.String(n.seed, name)%uint64(len(n.sets))]
+// find returns the keys of a lock of that family, or nil.
+func (n *nameCache) find(family Kind, name string) *keys {
+	set := n.setOf(name)
 	for i := range set {
-		if k := set[i].Load(); k != nil && k.name == name {
-			return k, nil
+		if k := set[i].Load(); k != nil && k.name == name && k.family == family {
+			return k
 		}
 	}
-	k, err := o.keysOf(name)
-	if err == nil {
-		for i, newer := 0, k; i < len(set) && newer != nil; i++ {
-			newer = set[i].Swap(newer)
-		}
+	return nil
+}
+
+// add adds keys, in place of others that have not been used for a while.
+func (n *nameCache) add(k *keys) {
+	set := n.setOf(k.name)
+	for i, newer := 0, k; i < len(set) && newer != nil; i++ {
+		newer = set[i].Swap(newer)
 	}
-	return k, err
+}
+
+func (n *nameCache) setOf(name string) *[4]atomic.Pointer[keys] {
+	return &n.sets[maphash.String(n.seed, name)%uint64(len(n.sets))]
 }

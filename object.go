@@ -9,9 +9,8 @@ import (
 // object is a named thing other than a lock: it has no owner and no lease.
 type object struct {
 	*keys
-	client  *Client
-	kind    Kind
-	invalid error // why the name cannot be used
+	client *Client
+	kind   Kind
 }
 
 // refuseWholeTag makes a name that is as a whole in braces an ErrInvalid. {x} and x have the same hash tag, and
@@ -27,7 +26,7 @@ func newObject(c *Client, kind Kind, name string, channel func(key string) strin
 	if err == nil {
 		names.channel = channel(names.key)
 	}
-	return object{keys: names, client: c, kind: kind, invalid: err}
+	return object{keys: names, client: c, kind: kind}
 }
 
 // Name returns the name as the program gave it.

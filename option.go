@@ -176,6 +176,12 @@ func settingsOf[O interface{ setting() setting }](options []O) []setting {
 	return appendSettings(nil, options)
 }
 
+// usualSettings is settingsOf for calls that are made often. It is inlined, so that usualOptions of them have room on
+// the stack of the caller.
+func usualSettings[O interface{ setting() setting }](options []O) []setting {
+	return appendSettings(make([]setting, 0, usualOptions), options)
+}
+
 // appendSettings is settingsOf for a caller that has room for usualOptions of them.
 func appendSettings[O interface{ setting() setting }](to []setting, options []O) []setting {
 	for _, o := range options {

@@ -3,6 +3,7 @@ package latchkey
 import (
 	"cmp"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -15,32 +16,60 @@ import (
 // Whatever is sent to the server for an ownership (acquire, re-enter, renew, release,
 // undo) is sent under its turn, one after the other.
 type ownership struct {
-	client   *Client
-	lock     *primitive
-	wire     string   // the owner as it is in Redis
-	number   uint64   // of this ownership in this client
-	protocol protocol // that of the lock, or one that knows more of this ownership
+	lock   primitive
+	wire   string // the owner as it is in Redis
+	number uint64 // of this ownership in this client
 
 	turn     transport.FIFOMutex
-	schedule schedule // the watchdog's
+	schedule schedule   // the watchdog's
+	queue    *waitQueue // that counts its holds, set when it begins: the line in which they are passed on, or the whole
+	rare     atomic.Pointer[rareOfOwnership]
 
-	linesBehind
+	mu      sync.Mutex // guards what follows, but isGuest
+	phase   phase
+	echo    bool // the message of our own release is to be overheard
+	isGuest bool // another client made the owner
+	lease   leaseTerm
+	doubt   doubt
+	holds   holdSet
+	local   localTurn
+	entry   *queueEntry
+}
 
-	least   *leastTime // for which the lock stays taken, or nil; set when it begins
-	isGuest bool       // another client made the owner
+// rareOfOwnership is what few ownerships have. There may be many, of which the others have only a nil
+// pointer to it.
+type rareOfOwnership struct {
+	protocol protocol                  // that knows more of this ownership than that of the lock, or nil; set when it is made
+	group    atomic.Pointer[waitQueue] // the line for the lock of several of which it is a member, or nil
 
-	mu    sync.Mutex // guards what follows
-	phase phase
-	echo  bool  // the message of our own release is to be overheard
-	cause error // why it was lost
-	lease leaseTerm
-	doubt doubt
-	holds holdSet
-	local localTurn
-	entry *queueEntry
+	// Guarded by ownership.mu.
+	least *timeBound // for which the lock stays taken, or nil; set when it begins
+	cause error      // why it was lost
 	// sibling is the ownership of the same owner on the other side of the lock, if this one
 	// was made beside it or it was made beside this one. One that reads has it from the start.
 	sibling *ownership
+}
+
+// noneRare is what an ownership has that has nothing of it. Nothing in it ever changes.
+var noneRare = &rareOfOwnership{}
+
+// rarely is what few ownerships have, to be looked at.
+func (o *ownership) rarely() *rareOfOwnership { return cmp.Or(o.rare.Load(), noneRare) }
+
+// makeRare is rarely, to be changed.
+func (o *ownership) makeRare() *rareOfOwnership {
+	if o.rare.Load() == nil {
+		o.rare.CompareAndSwap(nil, &rareOfOwnership{})
+	}
+	return o.rare.Load()
+}
+
+// protocol is that of the lock, or one that knows more of this ownership.
+func (o *ownership) protocol() protocol {
+	if p := o.rarely().protocol; p != nil {
+		return p
+	}
+	return o.lock.spec.protocol
 }
 
 // phase is what an ownership is in the middle of:
@@ -71,7 +100,7 @@ func (o *ownership) guestID() string {
 	if !o.isGuest {
 		return ""
 	}
-	return Owner{client: o.client.id, number: o.number}.String()
+	return Owner{client: o.lock.client.id, number: o.number}.String()
 }
 
 // owner is whose the ownership is.
@@ -91,14 +120,18 @@ func (o *ownership) beginWith(r *request, lease leaseTerm, acquired, now transpo
 		l = o.lock.spec.line
 	}
 	var passes int
-	o.queue, passes = o.client.waitQueues.holdBegins(o.lock.key, l)
-	o.client.registry.add(o)
+	o.queue, passes = o.lock.client.waitQueues.holdBegins(o.lock.key, l)
+	o.lock.client.registry.add(o)
 	o.stopWaiting()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.phase, o.doubt.queued = held, false
-	o.lease, o.least = lease, newLeastTime(r.atLeast, now)
-	o.holds.begin(r, acquired)
+	o.lease = lease
+	if r.atLeast > 0 {
+		o.makeRare().least = newTimeBound(r.atLeast, now)
+	}
+	o.holds.begin(r)
+	o.holds.first.observeFrom(acquired, r.parent)
 	o.beginTurn(r, token, passes, now)
 	o.planFrom(now)
 }
@@ -109,13 +142,14 @@ func (o *ownership) addHold(r *request, under *holdState, a transport.Answer) (s
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.phase != held {
-		return nil, cmp.Or(o.cause, ErrNotHeld)
+		return nil, cmp.Or(o.rarely().cause, ErrNotHeld)
 	}
 	outer := o.holds.outermostFor(under)
 	if outer == nil {
 		return nil, ErrNotHeld
 	}
-	s = &holdState{ownership: o, within: outer, fencing: outer.fencing, renew: r.renew, limit: newHoldLimit(r.maxHold, a.Sent), parent: r.parent}
+	s = &holdState{ownership: o, fencing: outer.fencing, renew: r.renew}
+	s.rare = &rareOfHold{within: outer, limit: newTimeBound(r.maxHold, a.Sent), parent: r.parent}
 	o.holds.add(s)
 	o.lease.extend(a.Sent, r.lease)
 	o.plan()
@@ -173,7 +207,7 @@ func (o *ownership) usable() bool {
 }
 
 // valid is for how long the holds can be relied on, without asking anybody. o.mu is held.
-func (o *ownership) valid() time.Duration { return o.lease.valid(o.client.clock()) }
+func (o *ownership) valid() time.Duration { return o.lease.valid(o.lock.client.clock()) }
 
 // span is the longest time for which the key may live. o.mu is held.
 func (o *ownership) span() time.Duration { return o.doubt.span(o.lease.span()) }
@@ -181,7 +215,7 @@ func (o *ownership) span() time.Duration { return o.doubt.span(o.lease.span()) }
 // terms bound an acquisition or a release. The call has the turn of the ownership, for which
 // the next renewal waits: while the ownership is held, that is a part of the lease at most. o.mu is held.
 func (o *ownership) terms(waits bool) transport.Terms {
-	on := transport.Terms{Patience: o.client.sender.Patience, Waits: waits}
+	on := transport.Terms{Patience: o.lock.client.sender.Patience, Waits: waits}
 	if o.phase == held {
 		on.Patience = min(on.Patience, max(o.lease.patience(), transport.FirstPause))
 	}
@@ -198,12 +232,12 @@ func (o *ownership) abandon(lease time.Duration) (begun bool) {
 	begun = o.doubt.mayBeHeld()
 	queued := o.doubt.queued
 	o.mu.Unlock()
-	o.client.registry.remove(o)
+	o.lock.client.registry.remove(o)
 	switch {
 	case begun:
 		o.undoLater(0, lease)
 	case queued:
-		o.undoLater(0, o.client.options.StaleWaiterTimeout)
+		o.undoLater(0, o.lock.client.options.StaleWaiterTimeout)
 	}
 	return begun
 }

@@ -25,10 +25,9 @@ const exactTokens = 1 << 53
 type localTurn struct {
 	began  time.Duration // when the server had granted it, on the monotonic clock
 	ends   time.Duration // on the same
-	tokens int64         // how many are reserved for it, 0 before the server was asked
-	last   int64         // the last token that is reserved
-	open   time.Duration // for which its release leaves a mutex to pollers, or 0
 	next   *ownership    // for which this client wants the lock after the turn, or nil
+	openMS int32         // for which its release leaves a mutex to pollers, or 0
+	tokens int32         // how many are reserved for it, 0 before the server was asked
 	passes int32         // how often it may be passed on, beside strangers
 	shown  bool          // the program knows the owner, and may enter the hold again by it
 	passed bool          // there was another hold than the first
@@ -38,18 +37,18 @@ type localTurn struct {
 // passed on so often beside strangers. o.mu is held.
 func (o *ownership) beginTurn(r *request, token int64, passes int, now transport.Stamp) {
 	if o.lock.spec.fenced {
-		o.holds.first.fencing, o.local.last = token, token
-		if token < exactTokens {
-			o.local.last += o.local.tokens - 1
+		o.holds.first.fencing = token
+		if token >= exactTokens {
+			o.local.tokens = 1
 		}
 	}
 	switch {
 	case o.lock.spec.passes:
 		o.local.began = now.Mono
-		o.local.ends = o.local.began + o.client.options.Turn
+		o.local.ends = o.local.began + o.lock.client.options.Turn
 		o.local.passes = int32(passes) //nolint:gosec // there are fewer goroutines
 	case o.lock.spec.along && !r.untilWhole: // that is to be confined, alone
-		o.local.ends = now.Mono + o.client.options.Turn
+		o.local.ends = now.Mono + o.lock.client.options.Turn
 		o.queue.openTo(o)
 	}
 }
@@ -60,7 +59,7 @@ func (o *ownership) beginTurnAnew(s *holdState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.lock.spec.passes && o.phase == held && !o.local.passed && o.holds.isOnly(s) {
-		o.local.ends = o.client.clock().Mono + o.client.options.Turn
+		o.local.ends = o.lock.client.clock().Mono + o.lock.client.options.Turn
 	}
 }
 
@@ -72,7 +71,7 @@ func (o *ownership) reserveTokens(a *acquisition) int64 {
 			o.local.tokens = tokensOfTurn
 		}
 	}
-	return o.local.tokens
+	return int64(o.local.tokens)
 }
 
 // isAwaited reports whether others stand in line for what is acquired, behind the call, or for the
@@ -85,7 +84,7 @@ func (a *acquisition) isAwaited() bool {
 // mayEverPass reports whether the ownership may be passed on once it has begun. One that is
 // known to others from the start is not, such as that of a guest.
 func (o *ownership) mayEverPass() bool {
-	return o.lock.spec.passes && o.client.options.Turn > 0 && !o.local.shown
+	return o.lock.spec.passes && o.lock.client.options.Turn > 0 && !o.local.shown
 }
 
 // passOn passes the ownership to the goroutine that is next in line, if it may be passed on,
@@ -110,7 +109,7 @@ func (o *ownership) succeed(s *holdState, taken func() bool) *holdState {
 		return nil
 	}
 	defer o.turn.Unlock()
-	now := o.client.clock()
+	now := o.lock.client.clock()
 	o.mu.Lock()
 	if !o.mayPass(s, now) || !taken() {
 		o.mu.Unlock()
@@ -126,7 +125,8 @@ func (o *ownership) succeed(s *holdState, taken func() bool) *holdState {
 
 // nextHold is the hold that follows another. o.mu is held.
 func (o *ownership) nextHold(s *holdState, now transport.Stamp) *holdState {
-	next := &holdState{ownership: o, renew: s.renew, acquired: now}
+	next := &holdState{ownership: o, renew: s.renew}
+	next.observeFrom(now, nil)
 	if o.lock.spec.fenced {
 		next.fencing = s.fencing + 1
 	}
@@ -137,16 +137,16 @@ func (o *ownership) nextHold(s *holdState, now transport.Stamp) *holdState {
 
 // mayPass reports whether the ownership may be passed on to the next in line. o.mu is held.
 func (o *ownership) mayPass(s *holdState, now transport.Stamp) bool {
-	return o.mayHaveOthers(now) && o.local.passes > 0 && o.least == nil &&
-		o.holds.isOnly(s) && s.limit == nil &&
-		(!o.lock.spec.fenced || s.fencing < o.local.last)
+	return o.mayHaveOthers(now) && o.local.passes > 0 && o.rarely().least == nil &&
+		o.holds.isOnly(s) && s.limit() == nil &&
+		(!o.lock.spec.fenced || s.fencing < o.holds.first.fencing+int64(o.local.tokens)-1)
 }
 
 // mayHaveOthers reports whether the ownership is clean, so that it makes no difference to another
 // holder that it was not the first, and whether the turn lasts. o.mu is held.
 func (o *ownership) mayHaveOthers(now transport.Stamp) bool {
 	return o.phase == held && now.Mono < o.local.ends &&
-		!o.local.shown && o.sibling == nil && !o.doubt.mayChange()
+		!o.local.shown && o.rarely().sibling == nil && !o.doubt.mayChange()
 }
 
 // shownOwner is the owner of a hold, for the program: it may enter the hold again by it from now
@@ -157,7 +157,7 @@ func (o *ownership) shownOwner(s *holdState) Owner {
 	defer o.mu.Unlock()
 	root := s.outermost()
 	if !root.shown && !o.holds.current(s) {
-		return root.formerOwner(o.client)
+		return root.formerOwner(o.lock.client)
 	}
 	root.shown, o.local.shown = true, true
 	return o.owner()
@@ -178,7 +178,7 @@ func (o *ownership) mayBeEntered(under *holdState) bool {
 // suits reports whether the ownership has what a request asks for. o.mu is held.
 func (o *ownership) suits(r *request) bool {
 	return r.renew == o.holds.outermost.renew && r.maxHold == 0 && r.atLeast == 0 && r.renewLease == o.lease.full &&
-		o.lease.fits(o.client.clock(), r.lease, r.renew)
+		o.lease.fits(o.lock.client.clock(), r.lease, r.renew)
 }
 
 // wants implements [recipient]. The mutex of the ownership is held.

@@ -48,8 +48,8 @@ func acquisitionOf(p *primitive) *acquisition { return p.newAcquisition("lock", 
 func inQueue(c *Client, ticket uint64) attempter {
 	a := acquisitionOf(c.NewFairLock("fair").primitive)
 	a.start()
-	list := a.ownership.protocol.(fairProtocol).waiters
-	w := &fairWaiter{list: list, ownership: a.ownership, queue: c.waitQueues.use(a.lock.waiterChannel(a.ownership.wire))}
+	list := a.ownership.protocol().(fairProtocol).waiters
+	w := &fairWaiter{list: list, ownership: a.ownership, queue: c.waitQueues.use(a.lock.keys().waiterChannel(a.ownership.wire))}
 	list.setPlace(w, ticket, false)
 	return fairAttempter{a, list, w}
 }

@@ -84,7 +84,7 @@ func freshPermits(a *acquisition) (first *ownership, others []*ownership) {
 	for i := range all {
 		o := registry.build(a.lock, Owner{text: newPermitID()}, registry.number(), false)
 		all[i] = o
-		o.protocol = permitProtocol{leader: all[0].wire, permanent: a.permanent}
+		o.makeRare().protocol = permitProtocol{leader: all[0].wire, permanent: a.permanent}
 		registry.replace(permitName(a.lock.key, o.wire), o)
 	}
 	return all[0], all[1:]

@@ -36,7 +36,8 @@ var permitSpec = &spec{kind: KindPermit, family: KindPermit, stored: KindSemapho
 func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
 	o := newObject(c, KindSemaphore, name, semaphoreChannel)
 	s := &PermitSemaphore{permitCount: permitCount{object: o, beside: idsKey(o.key), script: permitsChange}}
-	s.permits = &primitive{keys: s.keys, client: c, spec: permitSpec, channel: s.channel, invalid: s.invalid}
+	s.permits = &primitive{}
+	s.permits.initOf(c, permitSpec, s.keys)
 	return s
 }
 
@@ -189,15 +190,15 @@ func (p permitProtocol) keys(o *ownership) []string {
 
 func (p permitProtocol) acquireCall(a *acquisition, _, _ int) call {
 	o, keep := a.ownership, ""
-	if a.inLine && o.client.clock().Since(a.since) > o.client.patienceInFront() {
-		keep = o.client.staleMS
+	if a.inLine && o.lock.client.clock().Since(a.since) > o.lock.client.patienceInFront() {
+		keep = o.lock.client.staleMS
 		o.markQueued()
 	}
-	ms := o.client.leaseText(a.lease)
+	ms := o.lock.client.leaseText(a.lease)
 	if p.permanent {
 		ms = ""
 	}
-	args := []string{ms, keep, o.client.publish, o.lock.channel, o.wire}
+	args := []string{ms, keep, o.lock.client.publish, o.lock.keys().channel, o.wire}
 	for each := range a.each {
 		args = append(args, rawID(each.wire))
 	}
@@ -221,7 +222,7 @@ func (p permitProtocol) releaseCall(o *ownership, count int, _ int64, args []str
 	if p.permanent && o.mayWait() {
 		mark = strconv.FormatInt(millis(lateDelivery), 10)
 	}
-	return call{permitLeave, p.keys(o), append(args, rawID(o.wire), o.wire, o.client.publish, o.lock.channel, mark)}
+	return call{permitLeave, p.keys(o), append(args, rawID(o.wire), o.wire, o.lock.client.publish, o.lock.keys().channel, mark)}
 }
 
 func (permitProtocol) renewalCall(o *ownership, lease time.Duration) call {

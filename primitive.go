@@ -1,17 +1,12 @@
 package latchkey
 
-import "sync/atomic"
-
 // primitive is a lock as the engine sees it: a name in a client, and the spec of its kind.
 type primitive struct {
-	*keys
-	client  *Client
-	spec    *spec
-	channel string      // on which its release is published
-	fair    []string    // the keys of a fair lock
-	invalid error       // why the name cannot be used
-	reader  *primitive  // of the write side of a read/write lock: the other side
-	noQueue atomic.Bool // the user may not use its queue
+	client *Client
+	spec   *spec
+	name   string // as the program says it
+	key    string // as Redis knows it
+	names  *keys  // that go with both, or nil: see keys
 }
 
 func newPrimitive(c *Client, s *spec, name string) *primitive {
@@ -22,18 +17,54 @@ func newPrimitive(c *Client, s *spec, name string) *primitive {
 
 // init makes a primitive that is a part of something else.
 func (p *primitive) init(c *Client, s *spec, name string) {
-	names, err := c.names.keysOf(&c.options, name)
-	p.initOf(c, s, names)
-	p.invalid = err
+	p.initOf(c, s, keysFor(c, s, name))
 }
 
 // initOf is init with keys that are known.
 func (p *primitive) initOf(c *Client, s *spec, names *keys) {
-	p.client, p.spec, p.keys, p.channel = c, s, names, names.channel
-	if s.channel != nil {
-		p.channel = s.channel(p.key)
-	}
+	*p = primitive{c, s, names.name, names.key, names}
 }
+
+// keys are the names under which the lock lives in Redis. There may be many holds, and each needs them
+// only when it is released: they look them up.
+func (p *primitive) keys() *keys {
+	if p.names != nil {
+		return p.names
+	}
+	return keysFor(p.client, p.spec, p.name)
+}
+
+// keysFor returns the keys of a lock, which the client has at hand if it has used them lately.
+func keysFor(c *Client, s *spec, name string) *keys {
+	if k := c.names.find(s.family, name); k != nil {
+		return k
+	}
+	k, err := c.options.keysOf(name)
+	if err != nil {
+		return k
+	}
+	if s.channel != nil {
+		k.channel = s.channel(k.key)
+	}
+	if s.family == KindFair {
+		k.fair = k.fairKeys()
+	}
+	k.family = s.family
+	c.names.add(k)
+	return k
+}
+
+// ofHold is the primitive as a hold has it, without the keys if they can be looked up.
+func (p *primitive) ofHold() primitive {
+	own := *p
+	if p.names != nil && p.names.family != "" {
+		own.names = nil
+	}
+	return own
+}
+
+// invalid is why the name cannot be used, or nil.
+func (p *primitive) invalid() error { return p.keys().invalid }
 
 // Name returns the name as the program gave it.
 func (p *primitive) Name() string { return p.name }

@@ -45,14 +45,14 @@ type stringProtocol struct{}
 func (stringProtocol) acquireCall(a *acquisition, _, round int) call {
 	o := a.ownership
 	if round == 0 && !o.mayStandInQueue() {
-		return call{mutexSet, o.lock.alone(), append(a.argsBuffer(), o.wire, o.client.leaseText(a.lease))}
+		return call{mutexSet, a.lock.keys().alone(), append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease))}
 	}
 	entry, standing := a.queueEntry()
-	keys := o.lock.alone()
+	keys := a.lock.keys().alone()
 	if entry != "" || standing != "" {
-		keys = o.lock.queued()
+		keys = a.lock.keys().queued()
 	}
-	return call{mutexAcquire, keys, append(a.argsBuffer(), o.wire, o.client.leaseText(a.lease), entry, standing)}
+	return call{mutexAcquire, keys, append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease), entry, standing)}
 }
 
 func (stringProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
@@ -64,8 +64,9 @@ func (stringProtocol) releaseCall(o *ownership, count int, _ int64, args []strin
 	if count > 0 {
 		return call{}
 	}
-	args = append(o.handoverArgs(append(args, o.wire, o.lock.channel, o.client.publish), count), o.openArg())
-	return call{mutexRelease, o.lock.releaseKeys(o.lock.queued()), withoutUsual(args, usualOfMutexRelease)}
+	names := o.lock.keys()
+	args = append(o.handoverArgs(append(args, o.wire, names.channel, o.lock.client.publish), count), o.openArg())
+	return call{mutexRelease, names.released(names.queued()), withoutUsual(args, usualOfMutexRelease)}
 }
 
 func (stringProtocol) renewalCall(o *ownership, lease time.Duration) call {
@@ -77,9 +78,10 @@ type hashProtocol struct{}
 
 func (hashProtocol) acquireCall(a *acquisition, count, _ int) call {
 	o, tokens, entry, standing := a.ownership, "", "", ""
-	c, queued := call{lockAcquire, o.lock.alone(), nil}, o.lock.queued()
+	names := a.lock.keys()
+	c, queued := call{lockAcquire, names.alone(), nil}, names.queued()
 	if o.lock.spec.fenced {
-		c.keys, queued, tokens = o.lock.counted(), o.lock.fenced(), strconv.FormatInt(o.reserveTokens(a), 10)
+		c.keys, queued, tokens = names.counted(), names.fenced(), strconv.FormatInt(o.reserveTokens(a), 10)
 	}
 	if count == 1 {
 		entry, standing = a.queueEntry()
@@ -111,7 +113,7 @@ func withoutUsual(args, usual []string) []string {
 // acquireArgs are what all scripts that acquire a hash are told first.
 func (a *acquisition) acquireArgs(count int) []string {
 	o := a.ownership
-	return append(a.argsBuffer(), o.wire, o.client.leaseText(a.lease), strconv.Itoa(count), o.guestID(), o.client.tokenFloor)
+	return append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), o.guestID(), o.lock.client.tokenFloor)
 }
 
 func (hashProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
@@ -119,8 +121,9 @@ func (hashProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 }
 
 func (hashProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
-	args = append(args, o.wire, o.lock.channel, strconv.Itoa(count), o.guestID(), strconv.FormatInt(raise, 10), o.client.publish)
-	return call{lockRelease, o.lock.releaseKeys(o.lock.fenced()), withoutUsual(o.handoverArgs(args, count), usualOfRelease)}
+	names := o.lock.keys()
+	args = append(args, o.wire, names.channel, strconv.Itoa(count), o.guestID(), strconv.FormatInt(raise, 10), o.lock.client.publish)
+	return call{lockRelease, names.released(names.fenced()), withoutUsual(o.handoverArgs(args, count), usualOfRelease)}
 }
 
 func (hashProtocol) renewalCall(o *ownership, lease time.Duration) call {
@@ -128,5 +131,5 @@ func (hashProtocol) renewalCall(o *ownership, lease time.Duration) call {
 }
 
 func renewalOf(o *ownership, where, owner string, lease time.Duration) call {
-	return call{o.lock.spec.renew, o.lock.alone(), []string{where, owner, o.guestID(), strconv.FormatInt(millis(lease), 10)}}
+	return call{o.lock.spec.renew, []string{o.lock.key}, []string{where, owner, o.guestID(), strconv.FormatInt(millis(lease), 10)}}
 }

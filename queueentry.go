@@ -18,13 +18,13 @@ const confirmRounds = 2
 // that may stand in the queue already, or "".
 func (a *acquisition) queueEntry() (entry, standing string) {
 	o := a.ownership
-	if !a.inLine || !o.lock.spec.passes || o.isGuest || o.lock.noQueue.Load() {
+	if !a.inLine || !o.lock.spec.passes || o.isGuest || o.lock.keys().noQueue.Load() {
 		return "", ""
 	}
 	listens := false
-	if o.client.handover.any.Load() {
+	if o.lock.client.handover.any.Load() {
 		o.makeEntry(a)
-		listens = o.client.handover.listens(o)
+		listens = o.lock.client.handover.listens(o)
 	}
 	if o.entry == noEntry {
 		return "", ""
@@ -54,7 +54,7 @@ func (o *ownership) makeEntry(a *acquisition) {
 	if e.text != "" {
 		return
 	}
-	c, tokens := o.client, o.lock.spec.entryTokens()
+	c, tokens := o.lock.client, o.lock.spec.entryTokens()
 	e.wanted = a.lease
 	e.lease = min(a.lease, c.options.StaleWaiterTimeout)
 	if o.lock.spec.fenced {
@@ -71,11 +71,11 @@ func (o *ownership) makeEntry(a *acquisition) {
 // there, or will as soon as the server confirms that this client listens.
 func (a *acquisition) waitsToBeTold(round int) bool {
 	o := a.ownership
-	if o == nil || !o.lock.spec.passes || o.isGuest || o.lock.noQueue.Load() {
+	if o == nil || !o.lock.spec.passes || o.isGuest || o.lock.keys().noQueue.Load() {
 		return false
 	}
 	o.ownEntry(a.since)
-	mayListen := o.client.handover.listen(o)
+	mayListen := o.lock.client.handover.listen(o)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return !a.noQueue && (o.entry.asked || mayListen && round < confirmRounds) && (!a.byStranger)
@@ -84,7 +84,7 @@ func (a *acquisition) waitsToBeTold(round int) bool {
 // stopWaiting says that nothing is to be heard of the owner any more.
 func (o *ownership) stopWaiting() {
 	if o.lock.spec.handsOver {
-		o.client.handover.forget(o)
+		o.lock.client.handover.forget(o)
 	}
 }
 
@@ -105,12 +105,12 @@ func (a *acquisition) takeGrant() (begun, known bool) {
 	o.entry.grant, o.entry.known = nil, false
 	o.mu.Unlock()
 	if known {
-		known = o.client.handover.listens(o)
+		known = o.lock.client.handover.listens(o)
 	}
 	if granted == nil || !a.isEnough(granted.lease, from) {
 		return false, known
 	}
-	now := o.client.clock()
+	now := o.lock.client.clock()
 	o.beginWith(&a.request, newGrantedTerm(from, now, granted.lease, &a.request), now, now, granted.token)
 	return true, false
 }
@@ -147,15 +147,15 @@ func (a *acquisition) isEnough(granted time.Duration, from transport.Stamp) bool
 // chooseNext makes the owner under which this client wants the lock again, when it releases it
 // and others are in line: the release puts it into the queue. The turn is held.
 func (o *ownership) chooseNext() {
-	if !o.lock.spec.passes || o.lock.noQueue.Load() {
+	if !o.lock.spec.passes || o.lock.keys().noQueue.Load() {
 		return
 	}
 	first, is := o.queue.first().(*acquisition)
 	if !is || first.lock.spec != o.lock.spec || first.lock.name != o.lock.name {
 		return
 	}
-	next := o.client.registry.fresh(o.lock)
-	wish := &acquisition{request: first.request, lock: o.lock, ownership: next, inLine: true, since: o.client.clock()}
+	next := o.lock.client.registry.fresh(first.lock)
+	wish := &acquisition{request: first.request, lock: first.lock, ownership: next, inLine: true, since: o.lock.client.clock()}
 	next.makeEntry(wish)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -163,7 +163,7 @@ func (o *ownership) chooseNext() {
 		return
 	}
 	next.entry.asked, next.doubt.queued = true, true
-	o.client.handover.expects(next)
+	o.lock.client.handover.expects(next)
 	o.local.next = next
 }
 
@@ -175,14 +175,14 @@ func (o *ownership) chooseTurn() {
 	open := o.queue.openFor(o.turnBegan())
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.local.open = open
+	o.local.openMS = int32(millis(open)) //nolint:gosec // it is short
 }
 
 // turnBegan is when the server has given the ownership the lock.
 func (o *ownership) turnBegan() time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return time.Now().Add(o.local.began - o.client.clock().Mono)
+	return time.Now().Add(o.local.began - o.lock.client.clock().Mono)
 }
 
 // noteOpen notes whether the release has left the lock to those who poll for it.
@@ -191,7 +191,7 @@ func (o *ownership) noteOpen(a transport.Answer) {
 		return
 	}
 	o.mu.Lock()
-	open := o.local.open
+	open := fromMillis(int64(o.local.openMS))
 	o.mu.Unlock()
 	o.queue.leftFree(open, !a.Message.IsInt64())
 }
@@ -201,7 +201,7 @@ func (o *ownership) noteOpen(a transport.Answer) {
 func (o *ownership) openArg() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return strconv.FormatInt(millis(o.local.open), 10)
+	return strconv.Itoa(int(o.local.openMS))
 }
 
 // nextInDoubt notes that the release may yet be executed that puts the next owner into the queue, or
@@ -262,13 +262,13 @@ func (o *ownership) handoverArgs(to []string, count int) []string {
 	if o.local.next != nil && count == 0 {
 		next, full = o.local.next.entry.text, o.local.next.entry.wanted
 	}
-	return o.client.handover.args(to, o.lock.keys, own, next, full)
+	return o.lock.client.handover.args(to, o.lock.key, own, next, full)
 }
 
 // args appends what a release is told of the queue: the entries of the owner and of the next one, and
 // the lease of that.
-func (h *handover) args(to []string, k *keys, own, next string, full time.Duration) []string {
-	return append(h.channelArgs(append(to, own, next), k), h.client.leaseText(full))
+func (h *handover) args(to []string, key, own, next string, full time.Duration) []string {
+	return append(h.channelArgs(append(to, own, next), key), h.client.leaseText(full))
 }
 
 // successor is an attempter that can go on with what was left by the one before it.

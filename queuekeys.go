@@ -7,10 +7,10 @@ import "github.com/latchkey-go/latchkey/internal/transport"
 // acquired and released all the same, by commands without the queue, which go the way that goes
 // for strangers: a release tells the channel of the lock, and the front listens there.
 
-// releaseKeys are the keys of a release: all, or without those of the hand-over.
-func (p *primitive) releaseKeys(all []string) []string {
-	if p.noQueue.Load() {
-		return p.alone()
+// released are the keys of a release: all, or without those of the hand-over.
+func (k *keys) released(all []string) []string {
+	if k.noQueue.Load() {
+		return k.alone()
 	}
 	return all
 }
@@ -19,6 +19,6 @@ func (p *primitive) releaseKeys(all []string) []string {
 // not have is not asked for again.
 func (p *primitive) noteSpared(ans transport.Answer, err error) {
 	if err == nil && transport.HasCode(ans.Spared, "NOPERM") {
-		p.noQueue.Store(true)
+		p.keys().noQueue.Store(true)
 	}
 }

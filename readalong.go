@@ -94,7 +94,8 @@ func (o *ownership) mayTakeAlong(now transport.Stamp) bool {
 
 // takeAlong makes a hold for one who is let in. o.mu is held.
 func (o *ownership) takeAlong(now transport.Stamp) *holdState {
-	s := &holdState{ownership: o, renew: o.holds.outermost.renew, acquired: now}
+	s := &holdState{ownership: o, renew: o.holds.outermost.renew}
+	s.observeFrom(now, nil)
 	o.holds.join(s)
 	o.local.passed = true
 	return s

@@ -50,7 +50,7 @@ type ReadLock struct{ *primitive }
 // No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
 // ended, the error also matches that of ctx. The end of Wait matches no error of a context.
 func (l *ReadLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return l.acquire(ctx, "lock", true, appendSettings(make([]setting, 0, usualOptions), options))
+	return l.acquire(ctx, "lock", true, usualSettings(options))
 }
 
 // TryLock makes one attempt to acquire the lock to read and does not wait. The options are
@@ -64,7 +64,7 @@ func (l *ReadLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 // Options.RetryBudget is spent. All other errors, the re-entry of a hold on ctx, and what is
 // left behind are as for Lock.
 func (l *ReadLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return l.acquire(ctx, "try lock", false, appendSettings(make([]setting, 0, usualOptions), options))
+	return l.acquire(ctx, "try lock", false, usualSettings(options))
 }
 
 // IsLocked asks the server whether anybody holds the lock to read, this client included. It

@@ -49,10 +49,15 @@ func (a *acquisition) awaitTurn(ctx context.Context, o *ownership) error {
 		return nil
 	}
 	err := transport.ContextError(ctx)
-	if q := o.client.waitQueues.known(o.lock.key); q != nil && !o.live() {
-		return q.in(o.lock.spec.line).waitError(ctx, err, nil)
+	q := o.lock.client.waitQueues.useKnown(o.lock.key)
+	if q == nil {
+		return transport.Unavailable(err)
 	}
-	return transport.Unavailable(err)
+	defer q.done()
+	if o.live() {
+		return transport.Unavailable(err)
+	}
+	return q.in(o.lock.spec.line).waitError(ctx, err, nil)
 }
 
 // giveTurnBack ends the turn of an ownership that others may know.
@@ -87,7 +92,7 @@ func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err erro
 	if a.renew {
 		a.lease = min(a.lease, a.renewLease) // that of AtLeast is the outermost hold's
 	}
-	a.lease = min(a.lease, max(o.lease.limit.left(o.client.clock()), MinLease))
+	a.lease = min(a.lease, max(o.lease.limit().left(o.lock.client.clock()), MinLease))
 	o.mu.Unlock()
 	ans, again, err := a.askToEnter(ctx, count)
 	switch {
@@ -113,7 +118,7 @@ func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err erro
 func (a *acquisition) entryFailed(ans transport.Answer, err error) error {
 	o := a.ownership
 	counted := errors.Is(err, ErrNotReplicated)
-	known := counted && o.client.undo.atOnce(o.undoInTurn)
+	known := counted && o.lock.client.undo.atOnce(o.undoInTurn)
 	if ans.Doubt || counted && !known {
 		o.undoLater(0, a.lease)
 	}
@@ -140,7 +145,7 @@ func (a *acquisition) askToEnter(ctx context.Context, count int) (ans transport.
 		if !doubt {
 			return ans, true, err
 		}
-		if stopped := transport.Rest(ctx, o.client.closing, transport.Jitter(transport.LongPause)); stopped != nil {
+		if stopped := transport.Rest(ctx, o.lock.client.closing, transport.Jitter(transport.LongPause)); stopped != nil {
 			return ans, false, transport.StoppedAfter(err, stopped)
 		}
 		o.turn.Lend()

@@ -111,9 +111,9 @@ func (r *registry) fresh(p *primitive) *ownership {
 
 func (r *registry) build(p *primitive, owner Owner, number uint64, isGuest bool) *ownership {
 	o := &ownership{
-		client: r.client, lock: p, number: number,
+		lock: p.ofHold(), number: number,
 		wire: owner.String(), isGuest: isGuest,
-		protocol: p.spec.protocol, schedule: newSchedule(), entry: noEntry,
+		schedule: newSchedule(), entry: noEntry,
 	}
 	o.holds.first.ownership, o.local.shown = o, p.spec.public
 	return o
@@ -164,7 +164,7 @@ func (o *ownership) forgetUnused() {
 	}
 	o.mu.Unlock()
 	if unused {
-		o.client.registry.remove(o)
+		o.lock.client.registry.remove(o)
 	}
 }
 

@@ -31,7 +31,7 @@ func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 		}
 		o.chooseTurn()
 	}
-	a, err := o.sendCount(o.client.sender.Detached(ctx), nil)
+	a, err := o.sendCount(o.lock.client.sender.Detached(ctx), nil)
 	switch {
 	case err != nil:
 		return o.releaseFailed(a.Answer, err)
@@ -50,7 +50,7 @@ func (o *ownership) turnToRelease(ctx context.Context) bool {
 	if o.turn.TryLock() {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.client.options.RetryBudget)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.lock.client.options.RetryBudget)
 	defer cancel()
 	return o.turn.Lock(ctx) == nil
 }
@@ -61,8 +61,8 @@ func (o *ownership) reportRelease(s *holdState) (done bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
-	case s.cause != nil, s.reported:
-		return true, fail("unlock", o.lock.name, ErrNotHeld, s.cause)
+	case s.cause() != nil, s.reported:
+		return true, fail("unlock", o.lock.name, ErrNotHeld, s.cause())
 	case s.released:
 		s.reported = true
 		return true, nil
@@ -78,9 +78,9 @@ func (o *ownership) beginRelease(s *holdState) (done bool, err error) {
 		_ = s.err() // ends what should have ended already: nobody asks the server
 	}
 	o.mu.Lock()
-	if s.reported || s.cause != nil {
+	if s.reported || s.cause() != nil {
 		o.mu.Unlock()
-		return false, fail("unlock", o.lock.name, ErrNotHeld, s.cause)
+		return false, fail("unlock", o.lock.name, ErrNotHeld, s.cause())
 	}
 	if s.released || s.releasing {
 		o.mu.Unlock()
@@ -145,7 +145,7 @@ func (o *ownership) released(s *holdState, a releaseAnswer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.holds.remove(s, nil) // what ends with it has ended when its release began
-	if raised := o.raised(); raised > 0 && o.client.confirmCalls == nil {
+	if raised := o.raised(); raised > 0 && o.lock.client.confirmCalls == nil {
 		o.lease.extend(a.Sent, raised) // which no replica confirms
 	}
 	o.plan()
@@ -161,7 +161,7 @@ func (o *ownership) finishRelease(a transport.Answer) {
 	o.noteOpen(a)
 	told, _ := a.Message.AsInt64()
 	if told == -1 {
-		o.client.reporter.log(noticePublish, o.lock.channel)
+		o.lock.client.reporter.log(noticePublish, o.lock.keys().channel)
 	}
 	o.observe(EventReleased, nil, nil) // before the next one can acquire
 	if o.lock.spec.joint && !freed(a) {
@@ -183,7 +183,7 @@ func (o *ownership) mayComeLate() (late bool, span time.Duration) {
 		return false, 0
 	}
 	span = o.span()
-	return o.doubt.mayComeLate(o.client.clock(), span) && !o.client.topology.IsStill(o.doubt.sentIn()), span
+	return o.doubt.mayComeLate(o.lock.client.clock(), span) && !o.lock.client.topology.IsStill(o.doubt.sentIn()), span
 }
 
 // releaseAnswer is the answer to a release, with the count of holds that it has asked for:
@@ -233,11 +233,11 @@ func (o *ownership) sendRelease(
 	ctx context.Context, stop <-chan struct{}, on transport.Terms, count int, raise int64,
 ) (transport.Answer, error) {
 	args := releaseBuffers.Get().(*[16]string)
-	c := o.protocol.releaseCall(o, count, raise, args[:0])
+	c := o.protocol().releaseCall(o, count, raise, args[:0])
 	if c.keys == nil {
 		return transport.Answer{}, nil
 	}
-	a, err := o.client.sender.CallOn(ctx, stop, on, c.cmd, c.keys, c.args)
+	a, err := o.lock.client.sender.CallOn(ctx, stop, on, c.cmd, c.keys, c.args)
 	if err == nil && !a.Doubt { // nobody sends it any more
 		clear(args[:])
 		releaseBuffers.Put(args)

@@ -180,7 +180,7 @@ func (w *watchdog) sendRenewal(batch []renewal) (sent transport.Stamp, results [
 	var all call
 	patience := renewPatience
 	for _, r := range batch {
-		all.add(r.ownership.protocol.renewalCall(r.ownership, r.lease))
+		all.add(r.ownership.protocol().renewalCall(r.ownership, r.lease))
 		patience = min(patience, r.patience())
 	}
 	sent = w.clock()
@@ -213,7 +213,7 @@ func (w *watchdog) ask(c call, patience time.Duration) ([]int64, error) {
 // renewKeyByKey renews one hold with a command for each of its keys, which the server has
 // refused to look at together. It is renewed if all of them say so.
 func (w *watchdog) renewKeyByKey(r renewal, refusal error) ([]int64, error) {
-	p, is := r.ownership.protocol.(keyByKey)
+	p, is := r.ownership.protocol().(keyByKey)
 	if !is {
 		return nil, refusal
 	}

@@ -35,19 +35,19 @@ local function triedCall(...) redis.call('incr', ARGV[#ARGV]) return redis.pcall
 
 func (s rwCosts) read(most int, what, owner string) any {
 	s.t.Helper()
-	return s.costs(most, what, "rw_read_acquire", append(s.keys.rwKeys(), s.keys.leaseKeys(owner)+"1"),
+	return s.costs(most, what, "rw_read_acquire", append(rwKeys(s.keys.key), leaseKeys(s.keys.key, owner)+"1"),
 		owner, "30000", "1", "", "1", "5000")
 }
 
 func (s rwCosts) unread(most int, what, owner string) any {
 	s.t.Helper()
-	return s.costs(most, what, "rw_read_release", append(s.withQueue(), s.keys.leaseKeys(owner)+"1"),
+	return s.costs(most, what, "rw_read_release", append(s.withQueue(), leaseKeys(s.keys.key, owner)+"1"),
 		append([]string{owner, "0", ""}, s.unreadArgs()...)...)
 }
 
 func (s rwCosts) write(most int, what, owner string) any {
 	s.t.Helper()
-	return s.left(s.costs(most, what, "rw_write_acquire", s.keys.rwKeys(), s.writeArgs(owner, "30000", 1, "5000")...))
+	return s.left(s.costs(most, what, "rw_write_acquire", rwKeys(s.keys.key), s.writeArgs(owner, "30000", 1, "5000")...))
 }
 
 func (s rwCosts) unwrite(most int, what, owner string, waited bool) any {
@@ -58,7 +58,7 @@ func (s rwCosts) unwrite(most int, what, owner string, waited bool) any {
 
 func (s rwCosts) renew(most int, what, owner, side string, reads int) any {
 	s.t.Helper()
-	keys := s.keys.appendLeaseKeys(s.keys.rwKeys()[:2:2], owner, reads)
+	keys := appendLeaseKeys(rwKeys(s.keys.key)[:2:2], s.keys.key, owner, reads)
 	return s.costs(most, what, "rw_renew", keys, owner, side, "", "40000", strconv.Itoa(reads))
 }
 
@@ -84,7 +84,7 @@ func TestRWScripts_costs(t *testing.T) {
 	require.IsType(t, int64(0), s.write(15, "write, refused", d))
 	require.Equal(t, int64(0), s.unwrite(11, "stop to write, others wait", ownerC, true))
 	require.Nil(t, s.unwrite(9, "stop to wait", d, true))
-	s.do("DEL", s.keys.rwKeys()[3]) // the turn of the readers
+	s.do("DEL", rwKeys(s.keys.key)[3]) // the turn of the readers
 
 	require.Nil(t, s.write(8, "write, a free lock", ownerC))
 	require.Equal(t, []any{int64(1)}, s.renew(8, "renew a writer", ownerC, "write", 0))
@@ -95,7 +95,7 @@ func TestRWScripts_costs(t *testing.T) {
 	require.Nil(t, s.unread(4, "undo of a read, nothing there", ownerA))
 
 	require.Nil(t, s.write(8, "write, a free lock", ownerC))
-	require.Equal(t, int64(0), s.costs(23, "downgrade", "rw_downgrade", append(s.keys.rwKeys(), s.keys.leaseKeys(ownerC)+"1"),
+	require.Equal(t, int64(0), s.costs(23, "downgrade", "rw_downgrade", append(rwKeys(s.keys.key), leaseKeys(s.keys.key, ownerC)+"1"),
 		ownerC, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.key), presenceChannel(s.keys.key)))
 	require.Nil(t, s.read(11, "read, beside others", ownerA))
 	require.Equal(t, "OK", s.costs(12, "evict one of two", "rw_evict", s.withQueue(), append(s.evictArgs(), ownerA)...))

@@ -95,11 +95,11 @@ func TestRWHandover_after_the_turn_of_readers(t *testing.T) {
 	require.Equal(t, int64(0), w.release(ownerA, ""))
 	require.Equal(t, "ask 100 "+ownerB+" "+w.keys.key, heard())
 	w.stands(map[string]string{}, ownerB)
-	w.do("HINCRBY", w.keys.rwKeys()[3], "open", "60000") // their turn may be over before the next command comes
-	w.do("HINCRBY", w.keys.rwKeys()[3], "since", "60000")
+	w.do("HINCRBY", rwKeys(w.keys.key)[3], "open", "60000") // their turn may be over before the next command comes
+	w.do("HINCRBY", rwKeys(w.keys.key)[3], "since", "60000")
 	require.Nil(t, w.readAgain(ownerC))
 	args := append([]string{ownerC, "0", ""}, w.unreadArgs()...)
-	keys := w.keys.appendLeaseKeys(w.withQueue(), ownerC, 1)
+	keys := appendLeaseKeys(w.withQueue(), w.keys.key, ownerC, 1)
 	require.Equal(t, []any{ownerB, "0"}, w.c.script(rwReadLast, keys, args...))
 	require.Equal(t, "grant w "+ownerB+" 0 "+w.keys.key, heard())
 	w.stands(writtenBy(ownerB))
@@ -111,7 +111,7 @@ func TestRWHandover_after_the_turn_of_readers(t *testing.T) {
 func TestRWHandover_without_the_queue(t *testing.T) {
 	w := newWriters(t, ownerB)
 	heard := fairScripts{t: t, c: w.c}.hears(rwChannel(w.keys.key))
-	require.Equal(t, int64(1), w.c.script(rwWriteRelease, w.keys.rwKeys(), w.unwriteArgs(ownerA, 0, "0", "", "")...))
+	require.Equal(t, int64(1), w.c.script(rwWriteRelease, rwKeys(w.keys.key), w.unwriteArgs(ownerA, 0, "0", "", "")...))
 	require.Equal(t, "1", <-heard)
 	require.Equal(t, "0", <-heard)
 	w.stands(map[string]string{}, ownerB)
@@ -121,7 +121,7 @@ func TestRWHandover_without_the_queue(t *testing.T) {
 func TestRWHandover_heals_what_was_lost(t *testing.T) {
 	w := newWriters(t, ownerB, ownerC)
 	heard := w.hears(ownerC)
-	w.do("DEL", w.keys.key, w.keys.rwKeys()[1])
+	w.do("DEL", w.keys.key, rwKeys(w.keys.key)[1])
 	require.Nil(t, w.c.script(rwWriteHand, w.withQueue(), w.unwriteArgs(ownerB, 0, "1", w.entry(ownerB), "")...))
 	require.Equal(t, "grant w "+ownerC+" 0 "+w.keys.key, heard())
 	w.stands(writtenBy(ownerC))
@@ -130,8 +130,8 @@ func TestRWHandover_heals_what_was_lost(t *testing.T) {
 // Whoever finds the lock free takes it, and waits no more.
 func TestRWHandover_of_a_free_lock(t *testing.T) {
 	w := newWriters(t, ownerB, ownerC)
-	w.do("DEL", w.keys.key, w.keys.rwKeys()[1])
+	w.do("DEL", w.keys.key, rwKeys(w.keys.key)[1])
 	require.Nil(t, w.c.script(rwWriteWait, w.withQueue(), ownerC, "30000", "1", "5000", w.entry(ownerC), w.entry(ownerC), w.keys.queue))
 	w.stands(writtenBy(ownerC), ownerB)
-	require.Equal(t, []string{ownerB}, w.strings("ZRANGE", w.keys.rwKeys()[2], "0", "-1"))
+	require.Equal(t, []string{ownerB}, w.strings("ZRANGE", rwKeys(w.keys.key)[2], "0", "-1"))
 }

@@ -68,7 +68,6 @@ func signOfLife(c *Client) time.Duration { return c.options.StaleWaiterTimeout /
 // NewRWLock returns the read/write lock of that name. Nothing is sent.
 func (c *Client) NewRWLock(name string) *RWLock {
 	read, write := newPrimitive(c, readSpec, name), newPrimitive(c, writeSpec, name)
-	write.reader = read
 	c.handover.addSpec("w", writeSpec)
 	return &RWLock{read: &ReadLock{read}, write: &WriteLock{write}}
 }

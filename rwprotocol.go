@@ -27,8 +27,8 @@ func (p readProtocol) acquireCall(a *acquisition, count, round int) call {
 	case a.inLine:
 		waits = "1"
 	}
-	return call{rwReadAcquire, append(o.lock.rwKeys(), o.lock.leaseKeys(o.wire)+holds),
-		[]string{o.wire, o.client.leaseText(a.lease), holds, p.number, waits, o.client.staleMS}}
+	return call{rwReadAcquire, append(rwKeys(o.lock.key), leaseKeys(o.lock.key, o.wire)+holds),
+		[]string{o.wire, o.lock.client.leaseText(a.lease), holds, p.number, waits, o.lock.client.staleMS}}
 }
 
 func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
@@ -37,18 +37,18 @@ func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 
 func (p readProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
 	c := o.rwRelease(rwReadRelease, rwReadLast)
-	c.keys = o.lock.appendLeaseKeys(c.keys, o.wire, o.mostHolds())
-	args = append(args, o.wire, strconv.Itoa(count), p.number, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10))
-	c.args = append(o.client.handover.channelArgs(args, o.lock.keys), presenceChannel(o.lock.key), o.lock.queue)
+	c.keys = appendLeaseKeys(c.keys, o.lock.key, o.wire, o.mostHolds())
+	args = append(args, o.wire, strconv.Itoa(count), p.number, o.lock.client.publish, o.lock.keys().channel, strconv.FormatInt(raise, 10))
+	c.args = append(o.lock.client.handover.channelArgs(args, o.lock.key), presenceChannel(o.lock.key), o.lock.keys().queue)
 	return c
 }
 
 // rwRelease is the call of a release with the queue among its keys, or without, if that cannot be used.
 func (o *ownership) rwRelease(without, with transport.Command) call {
-	if o.lock.noQueue.Load() {
-		return call{cmd: without, keys: o.lock.rwKeys()}
+	if o.lock.keys().noQueue.Load() {
+		return call{cmd: without, keys: rwKeys(o.lock.key)}
 	}
-	return call{cmd: with, keys: append(o.lock.rwKeys(), o.lock.queue)}
+	return call{cmd: with, keys: append(rwKeys(o.lock.key), o.lock.keys().queue)}
 }
 
 func (p readProtocol) renewalCall(o *ownership, lease time.Duration) call {
@@ -65,16 +65,16 @@ type writeProtocol struct{}
 func (writeProtocol) acquireCall(a *acquisition, count, _ int) call {
 	o, stale, entry, standing := a.ownership, "", "", ""
 	if a.inLine {
-		stale = o.client.staleMS
+		stale = o.lock.client.staleMS
 	}
 	if count == 1 {
 		entry, standing = a.queueEntry()
 	}
-	c := call{cmd: rwWriteAcquire, keys: o.lock.rwKeys()}
+	c := call{cmd: rwWriteAcquire, keys: rwKeys(o.lock.key)}
 	if entry != "" || standing != "" {
-		c.cmd, c.keys = rwWriteWait, append(c.keys, o.lock.queue)
+		c.cmd, c.keys = rwWriteWait, append(c.keys, o.lock.keys().queue)
 	}
-	c.args = []string{o.wire, o.client.leaseText(a.lease), strconv.Itoa(count), stale, entry, standing, o.lock.queue}
+	c.args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, entry, standing, o.lock.keys().queue}
 	return c
 }
 
@@ -102,16 +102,16 @@ func readRWRefusal(a *acquisition, ans transport.Answer) (left time.Duration, er
 func (writeProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
 	waiting := o.waitingArg()
 	c := o.rwRelease(rwWriteRelease, rwWriteHand)
-	args = append(args, o.wire, strconv.Itoa(count), waiting, o.client.publish, o.lock.channel, strconv.FormatInt(raise, 10))
-	c.args = append(o.handoverArgs(args, count), presenceChannel(o.lock.key), o.client.staleMS, o.lock.queue)
+	args = append(args, o.wire, strconv.Itoa(count), waiting, o.lock.client.publish, o.lock.keys().channel, strconv.FormatInt(raise, 10))
+	c.args = append(o.handoverArgs(args, count), presenceChannel(o.lock.key), o.lock.client.staleMS, o.lock.keys().queue)
 	return c
 }
 
 func (writeProtocol) earlyCall(o *ownership) call {
 	waiting := o.waitingArg()
 	c := o.rwRelease(rwWriteEarly, rwHandEarly)
-	args := o.earlyArgs([]string{o.wire, "", waiting, o.client.publish, o.lock.channel})
-	c.args = append(args, o.lock.queue)
+	args := o.earlyArgs([]string{o.wire, "", waiting, o.lock.client.publish, o.lock.keys().channel})
+	c.args = append(args, o.lock.keys().queue)
 	return c
 }
 
@@ -126,8 +126,8 @@ func (writeProtocol) renewalCalls(o *ownership, lease time.Duration) []call {
 // rwRenewal names no key that need not be there: while the slot of the lock migrates, a
 // script of several keys finds all of them on one node or is refused.
 func rwRenewal(o *ownership, side, number string, reads int, lease time.Duration) call {
-	all := o.lock.rwKeys()
-	keys := o.lock.appendLeaseKeys(all[:2:2], o.wire, reads)
+	all := rwKeys(o.lock.key)
+	keys := appendLeaseKeys(all[:2:2], o.lock.key, o.wire, reads)
 	if number != "" {
 		keys = append(keys, all[3])
 	}
@@ -137,12 +137,12 @@ func rwRenewal(o *ownership, side, number string, reads int, lease time.Duration
 
 // rwRenewals begin with the leases and end with the lock, which decides.
 func rwRenewals(o *ownership, field, number string, reads int, lease time.Duration) []call {
-	all := o.lock.rwKeys()
+	all := rwKeys(o.lock.key)
 	renew := func(what, key string) call {
 		return call{rwRenewKey, []string{key}, []string{what, field, strconv.FormatInt(millis(lease), 10), number}}
 	}
 	calls := []call{renew("leases", all[1])}
-	for _, key := range o.lock.appendLeaseKeys(nil, o.wire, reads) {
+	for _, key := range appendLeaseKeys(nil, o.lock.key, o.wire, reads) {
 		calls = append(calls, renew("lease key", key))
 	}
 	if number != "" {
@@ -152,22 +152,22 @@ func rwRenewals(o *ownership, field, number string, reads int, lease time.Durati
 }
 
 // rwKeys are the lock and what this library keeps beside it.
-func (k *keys) rwKeys() []string {
-	tag := transport.HashTag(k.key)
-	return append(make([]string, 0, 6), k.key,
+func rwKeys(key string) []string {
+	tag := transport.HashTag(key)
+	return append(make([]string, 0, 6), key,
 		"latchkey_rw_leases:"+tag, writersKey(tag), "latchkey_rw:"+tag)
 }
 
 func rwChannel(key string) string { return "redisson_rwlock:" + transport.HashTag(key) }
 
 // leaseKeys is what the keys of an owner's read leases begin with.
-func (k *keys) leaseKeys(owner string) string {
-	return transport.HashTag(k.key) + ":" + owner + ":rwlock_timeout:"
+func leaseKeys(key, owner string) string {
+	return transport.HashTag(key) + ":" + owner + ":rwlock_timeout:"
 }
 
 // appendLeaseKeys adds the lease keys of an owner's first read holds.
-func (k *keys) appendLeaseKeys(to []string, owner string, holds int) []string {
-	prefix := k.leaseKeys(owner)
+func appendLeaseKeys(to []string, key, owner string, holds int) []string {
+	prefix := leaseKeys(key, owner)
 	for i := range holds {
 		to = append(to, prefix+strconv.Itoa(i+1))
 	}
@@ -179,11 +179,11 @@ const evictBatch = 200
 
 // rwEvictions takes all holders out of a read/write lock.
 func (c *Client) rwEvictions(names *keys, holders []Holder) (calls []call) {
-	keys := append(names.rwKeys(), names.queue)
+	keys := append(rwKeys(names.key), names.queue)
 	for len(holders) > 0 || calls == nil {
 		some := holders[:min(len(holders), evictBatch)]
 		holders = holders[len(some):]
-		args := append(c.handover.channelArgs([]string{c.publish, rwChannel(names.key)}, names), names.queue)
+		args := append(c.handover.channelArgs([]string{c.publish, rwChannel(names.key)}, names.key), names.queue)
 		for _, h := range some {
 			args = append(args, h.field())
 		}

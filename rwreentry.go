@@ -63,8 +63,8 @@ func (o *ownership) otherSide(p *primitive, under *holdState) (*ownership, error
 	switch {
 	case p.spec.side == KindRead:
 		return o.nest(p, under), nil
-	case o.isNested() && o.sibling.live():
-		return o.sibling, nil
+	case o.isNested() && o.rarely().sibling.live():
+		return o.rarely().sibling, nil
 	}
 	return nil, ErrUpgrade
 }
@@ -78,15 +78,16 @@ func (o *ownership) nest(p *primitive, under *holdState) *ownership {
 	if under != nil && !under.active() {
 		return nil
 	}
-	if o.sibling == nil || !o.sibling.usable() {
-		o.sibling = o.client.registry.nested(p, o)
+	r := o.makeRare()
+	if r.sibling == nil || !r.sibling.usable() {
+		r.sibling = o.lock.client.registry.nested(p, o)
 	}
-	return o.sibling
+	return r.sibling
 }
 
 // isNested reports whether the ownership reads for an owner that writes, or did.
 func (o *ownership) isNested() bool {
-	p, reads := o.protocol.(readProtocol)
+	p, reads := o.protocol().(readProtocol)
 	return reads && p.number != ""
 }
 
@@ -94,7 +95,7 @@ func (o *ownership) isNested() bool {
 func (r *registry) nested(p *primitive, writer *ownership) *ownership {
 	number := r.number()
 	o := r.build(p, writer.owner(), number, false)
-	o.sibling, o.protocol = writer, readProtocol{number: strconv.FormatUint(number, 10)}
+	o.rare.Store(&rareOfOwnership{sibling: writer, protocol: readProtocol{number: strconv.FormatUint(number, 10)}})
 	r.replace(ownedName{p.key, p.spec.side, o.owner()}, o)
 	return o
 }
@@ -128,19 +129,19 @@ func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 		return nil, fail("downgrade", h.Name(), invalid("only a write hold can be downgraded"))
 	}
 	o := s.ownership
-	if !o.client.begin() {
+	if !o.lock.client.begin() {
 		return nil, fail("downgrade", h.Name(), ErrClosed)
 	}
-	defer o.client.working.Done()
+	defer o.lock.client.working.Done()
 	read, err := o.downgrade(ctx, s)
 	if err != nil {
-		return nil, fail("downgrade", h.Name(), o.client.wrongKind(ctx, o.lock.keys, KindRWLock, err))
+		return nil, fail("downgrade", h.Name(), o.lock.client.wrongKind(ctx, o.lock.keys(), KindRWLock, err))
 	}
 	return read, nil
 }
 
 func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) {
-	n, began := o.nest(o.lock.reader, nil), o.client.clock()
+	n, began := o.nest(newPrimitive(o.lock.client, readSpec, o.lock.name), nil), o.lock.client.clock()
 	defer n.forgetUnused()
 	for _, each := range []*ownership{o, n} {
 		if err := each.turn.Lock(ctx); err != nil {
@@ -158,8 +159,8 @@ func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) 
 	if _, err := o.beginRelease(s); err != nil {
 		return nil, err
 	}
-	r.parent = o.client.parentOf(ctx)
-	a := &acquisition{request: r, lock: n.lock, ownership: n, began: began}
+	r.parent = o.lock.client.parentOf(ctx)
+	a := &acquisition{request: r, lock: &n.lock, ownership: n, began: began}
 	ans, err := a.sendDowngrade()
 	switch {
 	case err != nil:
@@ -200,15 +201,15 @@ func (o *ownership) mayDowngrade(s *holdState) error {
 // downgraded is the request for the read hold: what is left of the limit of the write
 // hold goes on binding it.
 func (o *ownership) downgraded(s *holdState) (request, error) {
-	now := o.client.clock()
-	left := s.limit.valid(now)
+	now := o.lock.client.clock()
+	left := s.limit().valid(now)
 	o.mu.Lock()
-	left = min(left, o.lease.limit.left(now))
+	left = min(left, o.lease.limit().left(now))
 	o.mu.Unlock()
 	if left == noDeadline {
-		return newRequest(o.client.options.Lease, true, nil)
+		return newRequest(o.lock.client.options.Lease, true, nil)
 	}
-	return newRequest(o.client.options.Lease, true, []setting{{kind: settingMaxHold, d: max(left, MinLease)}})
+	return newRequest(o.lock.client.options.Lease, true, []setting{{kind: settingMaxHold, d: max(left, MinLease)}})
 }
 
 // downgradedBefore is the reply of rw_downgrade.lua to a repetition, which changes
@@ -221,9 +222,9 @@ func (a *acquisition) sendDowngrade() (transport.Answer, error) {
 	o, p := a.ownership, a.lock
 	count := o.count() + 1
 	o.noteCount(count, false)
-	ans, err := o.client.sender.Call(o.client.sender.Detached(context.Background()), nil, rwDowngrade.Confirmed(o.client.confirmCalls),
-		append(p.rwKeys(), p.leaseKeys(o.wire)+strconv.Itoa(count)),
-		[]string{o.wire, o.client.leaseText(a.lease), strconv.Itoa(count), o.protocol.(readProtocol).number, o.client.publish, p.channel, presenceChannel(p.key)})
+	ans, err := o.lock.client.sender.Call(o.lock.client.sender.Detached(context.Background()), nil, rwDowngrade.Confirmed(o.lock.client.confirmCalls),
+		append(rwKeys(p.key), leaseKeys(p.key, o.wire)+strconv.Itoa(count)),
+		[]string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), o.protocol().(readProtocol).number, o.lock.client.publish, p.keys().channel, presenceChannel(p.key)})
 	if told, _ := ans.Message.AsInt64(); told == downgradedBefore {
 		ans.Sent = ans.Asked // by an earlier attempt, with which the lease began
 	}

@@ -47,7 +47,7 @@ func (s rwScripts) state() rwState {
 	s.t.Helper()
 	return rwState{
 		lock:    s.c.hash(s.t, s.keys.key),
-		readers: s.strings("ZRANGE", s.keys.rwKeys()[1], "0", "-1"),
+		readers: s.strings("ZRANGE", rwKeys(s.keys.key)[1], "0", "-1"),
 		leases:  s.strings("KEYS", "*"+s.keys.key+"*rwlock_timeout*"),
 	}
 }
@@ -94,16 +94,16 @@ func (s rwScripts) readAgain(owner string) any {
 func (s rwScripts) readOnce(owner string, count int, number, lease, waits string) any {
 	s.t.Helper()
 	holds := strconv.Itoa(count)
-	return s.twice(rwReadAcquire, append(s.keys.rwKeys(), s.keys.leaseKeys(owner)+holds), owner, lease, holds, number, waits, "5000")
+	return s.twice(rwReadAcquire, append(rwKeys(s.keys.key), leaseKeys(s.keys.key, owner)+holds), owner, lease, holds, number, waits, "5000")
 }
 
 // withQueue are the keys with the queue of the writers.
-func (s rwScripts) withQueue() []string { return append(s.keys.rwKeys(), s.keys.queue) }
+func (s rwScripts) withQueue() []string { return append(rwKeys(s.keys.key), s.keys.queue) }
 
 func (s rwScripts) unread(owner string, count int, number string) any {
 	s.t.Helper()
 	const most = 3 // holds in these tests
-	return s.twice(rwReadRelease, s.keys.appendLeaseKeys(s.withQueue(), owner, most),
+	return s.twice(rwReadRelease, appendLeaseKeys(s.withQueue(), s.keys.key, owner, most),
 		append([]string{owner, strconv.Itoa(count), number}, s.unreadArgs()...)...)
 }
 
@@ -114,7 +114,7 @@ func (s rwScripts) unreadArgs() []string {
 
 func (s rwScripts) write(owner string, count int, stale string, lease ...string) any {
 	s.t.Helper()
-	return s.left(s.twice(rwWriteAcquire, s.keys.rwKeys(), s.writeArgs(owner, append(lease, "30000")[0], count, stale)...))
+	return s.left(s.twice(rwWriteAcquire, rwKeys(s.keys.key), s.writeArgs(owner, append(lease, "30000")[0], count, stale)...))
 }
 
 // writeArgs are what an attempt to write is told that does not wait in the queue.
@@ -145,11 +145,11 @@ func (s rwScripts) unwriteArgs(owner string, count int, waiting, own, next strin
 
 func (s rwScripts) renew(owner, side, number, lease string) any {
 	s.t.Helper()
-	all, reads := s.keys.rwKeys(), 0
+	all, reads := rwKeys(s.keys.key), 0
 	if side == "read" {
 		reads, _ = strconv.Atoi(s.c.hash(s.t, s.keys.key)[owner])
 	}
-	keys := s.keys.appendLeaseKeys(all[:2:2], owner, reads)
+	keys := appendLeaseKeys(all[:2:2], s.keys.key, owner, reads)
 	if number != "" {
 		keys = append(keys, all[3])
 	}
@@ -181,7 +181,7 @@ func TestRWScripts_readers_share(t *testing.T) {
 	state := s.state()
 	require.Equal(t, map[string]string{"mode": "read", ownerA: "2", ownerB: "1"}, state.lock)
 	require.ElementsMatch(t, []string{
-		s.keys.leaseKeys(ownerA) + "1", s.keys.leaseKeys(ownerA) + "2", s.keys.leaseKeys(ownerB) + "1",
+		leaseKeys(s.keys.key, ownerA) + "1", leaseKeys(s.keys.key, ownerA) + "2", leaseKeys(s.keys.key, ownerB) + "1",
 	}, state.leases)
 	require.Equal(t, "HELD", s.unread(ownerA, 1, ""))
 	require.Equal(t, "HELD", s.unread(ownerA, 0, ""))
@@ -210,7 +210,7 @@ func TestRWScripts_writer_enters_again_and_reads(t *testing.T) {
 func TestRWScripts_upgrade_is_refused(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.read(ownerA, 1, ""))
-	refused := s.c.script(rwWriteAcquire, s.keys.rwKeys(), s.writeArgs(ownerA, "30000", 1, "5000")...)
+	refused := s.c.script(rwWriteAcquire, rwKeys(s.keys.key), s.writeArgs(ownerA, "30000", 1, "5000")...)
 	require.True(t, transport.HasCode(refused.(error), "LATCHKEY_UPGRADE"), "%v", refused)
 	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock)
 }
@@ -219,7 +219,7 @@ func TestRWScripts_downgrade(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.write(ownerA, 1, ""))
 	downgrade := func() any {
-		return s.twice(rwDowngrade, append(s.keys.rwKeys(), s.keys.leaseKeys(ownerA)+"1"),
+		return s.twice(rwDowngrade, append(rwKeys(s.keys.key), leaseKeys(s.keys.key, ownerA)+"1"),
 			ownerA, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.key), presenceChannel(s.keys.key))
 	}
 	require.Equal(t, int64(0), downgrade())
@@ -228,7 +228,7 @@ func TestRWScripts_downgrade(t *testing.T) {
 	require.Equal(t, []any{int64(0)}, s.renew(ownerA, "write", "", "30000"))
 	require.Equal(t, int64(0), s.unread(ownerA, 0, "8"))
 	s.nothingLeft()
-	require.Nil(t, s.c.script(rwDowngrade, append(s.keys.rwKeys(), s.keys.leaseKeys(ownerA)+"1"),
+	require.Nil(t, s.c.script(rwDowngrade, append(rwKeys(s.keys.key), leaseKeys(s.keys.key, ownerA)+"1"),
 		ownerA, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.key), presenceChannel(s.keys.key)), "nothing to downgrade")
 	s.nothingLeft()
 }
@@ -239,7 +239,7 @@ func TestRWScripts_writer_of_Redisson(t *testing.T) {
 	require.NoError(t, s.do("HSET", s.keys.key, "mode", "write", ownerC+":write", "1").Error())
 	require.NoError(t, s.do("PEXPIRE", s.keys.key, "30000").Error())
 	for _, stale := range []string{"5000", "5000"} {
-		refused := s.c.script(rwWriteAcquire, s.keys.rwKeys(), s.writeArgs(ownerA, "30000", 1, stale)...)
+		refused := s.c.script(rwWriteAcquire, rwKeys(s.keys.key), s.writeArgs(ownerA, "30000", 1, stale)...)
 		require.IsType(t, []any{}, refused)
 		require.InDelta(t, 30000, refused.([]any)[0], 1000)
 		require.Equal(t, "redisson", refused.([]any)[1])
@@ -270,7 +270,7 @@ func TestRWScripts_late_copies_of_nested_reads(t *testing.T) {
 	require.Equal(t, "HELD", s.unread(ownerA, 0, "8"))
 	require.Nil(t, s.read(ownerA, 1, "9"))
 	require.Nil(t, s.unread(ownerA, 0, "8"), "a late release")
-	gone := s.c.script(rwReadAcquire, append(s.keys.rwKeys(), s.keys.leaseKeys(ownerA)+"2"), ownerA, "30000", "2", "8", "1", "5000")
+	gone := s.c.script(rwReadAcquire, append(rwKeys(s.keys.key), leaseKeys(s.keys.key, ownerA)+"2"), ownerA, "30000", "2", "8", "1", "5000")
 	require.True(t, transport.HasCode(gone.(error), "LATCHKEY_GONE"), "a late acquisition: %v", gone)
 	require.Equal(t, map[string]string{"mode": "write", ownerA + ":write": "1", ownerA: "1"}, s.state().lock)
 	require.Equal(t, []any{int64(0)}, s.renew(ownerA, "read", "8", "30000"))
@@ -290,11 +290,11 @@ func TestRWScripts_leases_of_readers(t *testing.T) {
 	require.LessOrEqual(t, s.c.pttl(t, s.keys.key), int64(2000), "the longest that is left")
 
 	require.Nil(t, s.read(ownerA, 1, "", "60000"))
-	s.do("ZADD", s.keys.rwKeys()[1], "1", ownerB) // its lease is over
+	s.do("ZADD", rwKeys(s.keys.key)[1], "1", ownerB) // its lease is over
 	require.Equal(t, []any{int64(1)}, s.renew(ownerA, "read", "", "60000"))
 	require.InDelta(t, 60000, s.write(ownerC, 1, ""), 1000)
 	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock, "it is gone")
-	s.do("ZADD", s.keys.rwKeys()[1], "1", ownerA)
+	s.do("ZADD", rwKeys(s.keys.key)[1], "1", ownerA)
 	require.Nil(t, s.write(ownerC, 1, ""))
 }
 
@@ -321,17 +321,17 @@ func TestRWScripts_waiting_writer_bars_new_readers(t *testing.T) {
 	require.IsType(t, int64(0), s.write(ownerC, 1, "5000"))
 	require.InDelta(t, 5000, s.read(ownerB, 1, ""), 1000, "kept out for a bar")
 	require.Nil(t, s.read(ownerA, 2, ""), "not who reads already")
-	s.do("HINCRBY", s.keys.rwKeys()[3], "since", "-5500")
+	s.do("HINCRBY", rwKeys(s.keys.key)[3], "since", "-5500")
 	require.Nil(t, s.read(ownerB, 1, ""), "the pause after the bar")
 	require.Equal(t, "HELD", s.unread(ownerB, 0, ""))
-	s.do("HINCRBY", s.keys.rwKeys()[3], "since", "-1000")
+	s.do("HINCRBY", rwKeys(s.keys.key)[3], "since", "-1000")
 	require.InDelta(t, 9500, s.read(ownerB, 1, ""), 1000, "the next bar is twice as long")
 
 	require.Nil(t, s.unwrite(ownerC, 0, "1"), "the writer gives up")
 	require.Nil(t, s.read(ownerB, 1, ""))
 	require.IsType(t, int64(0), s.write(ownerC, 1, "5000"))
 	require.IsType(t, int64(0), s.read(ownerC+"1", 1, ""))
-	s.do("ZADD", s.keys.rwKeys()[2], "1", ownerC) // it has died
+	s.do("ZADD", rwKeys(s.keys.key)[2], "1", ownerC) // it has died
 	require.Nil(t, s.read(ownerC+"1", 1, ""))
 }
 
@@ -344,12 +344,12 @@ func TestRWScripts_readers_turn_after_a_write(t *testing.T) {
 	require.Equal(t, int64(0), s.unwrite(ownerA, 0, "0"))
 	const longer = 60000 // their turn, 100 ms, may be over before the next command comes
 	for _, end := range []string{"open", "since"} {
-		s.do("HINCRBY", s.keys.rwKeys()[3], end, strconv.Itoa(longer))
+		s.do("HINCRBY", rwKeys(s.keys.key)[3], end, strconv.Itoa(longer))
 	}
 	require.InDelta(t, longer, s.write(ownerC, 1, "5000"), 10000)
 	require.IsType(t, int64(0), s.read(ownerC+"1", 1, ""), "it has come after the write")
 	require.Nil(t, s.readAgain(ownerB), "though a writer waits")
-	s.do("HSET", s.keys.rwKeys()[3], "open", "1", "since", "1")
+	s.do("HSET", rwKeys(s.keys.key)[3], "open", "1", "since", "1")
 	require.Equal(t, int64(0), s.unread(ownerB, 0, ""))
 	require.Nil(t, s.write(ownerC, 1, "5000"), "now it is the writer's turn")
 	require.Equal(t, int64(0), s.unwrite(ownerC, 0, "0"))
@@ -360,7 +360,7 @@ func TestRWScripts_readers_turn_after_a_write(t *testing.T) {
 // who come in, and for the lock, which the last of them frees.
 func TestRWScripts_write_lease_ends_beside_a_read(t *testing.T) {
 	s := newRWScripts(t)
-	lapse := func() { s.do("ZADD", s.keys.rwKeys()[1], "1", ownerA+":write") }
+	lapse := func() { s.do("ZADD", rwKeys(s.keys.key)[1], "1", ownerA+":write") }
 	require.Nil(t, s.write(ownerA, 1, ""))
 	require.Nil(t, s.read(ownerA, 1, "8"))
 	require.Equal(t, []any{int64(1)}, s.renew(ownerA, "write", "", "30000"))
@@ -389,7 +389,7 @@ func TestRWScripts_write_lease_ends_beside_a_read(t *testing.T) {
 func TestRWScripts_stale_leases(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.write(ownerA, 1, ""))
-	s.do("ZADD", s.keys.rwKeys()[1], "1", ownerA+":write")
+	s.do("ZADD", rwKeys(s.keys.key)[1], "1", ownerA+":write")
 	s.do("DEL", s.keys.key)
 	stranger := "99999999-9999-4999-8999-999999999999:1:write"
 	s.do("HSET", s.keys.key, "mode", "write", stranger, "1")

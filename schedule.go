@@ -10,7 +10,8 @@ import (
 type schedule struct {
 	dueTimes
 
-	index int // its place in the watchdog's queue
+	periodMS int32 // time between renewals, or a long time
+	index    int32 // its place in the watchdog's queue
 }
 
 // dueTimes is when something is to be done for an ownership, on the monotonic clock.
@@ -18,7 +19,6 @@ type dueTimes struct {
 	renewAt  time.Duration
 	verifyAt time.Duration // if somebody is in line behind the hold
 	deadline time.Duration // when the hold can no longer be relied on
-	period   time.Duration // time between renewals
 }
 
 func newSchedule() schedule { return schedule{index: nowhere} }
@@ -27,10 +27,10 @@ func newSchedule() schedule { return schedule{index: nowhere} }
 func (o *ownership) dueAt() time.Duration { return min(o.schedule.renewAt, o.schedule.deadline) }
 
 // place implements [dueItem].
-func (o *ownership) place() *int { return &o.schedule.index }
+func (o *ownership) place() *int32 { return &o.schedule.index }
 
 // plan tells the watchdog when to renew and when to give up. o.mu is held.
-func (o *ownership) plan() { o.planFrom(o.client.clock()) }
+func (o *ownership) plan() { o.planFrom(o.lock.client.clock()) }
 
 // planFrom is plan at a time that was just read. o.mu is held.
 func (o *ownership) planFrom(now transport.Stamp) {
@@ -43,16 +43,16 @@ func (o *ownership) planFrom(now transport.Stamp) {
 
 // planAt is plan with the time of the next renewal. o.mu is held.
 func (o *ownership) planAt(now transport.Stamp, renewAt time.Duration) {
-	due := dueTimes{renewAt: renewAt, verifyAt: noDeadline, deadline: now.Mono + o.lease.valid(now), period: o.lease.period()}
+	due := dueTimes{renewAt: renewAt, verifyAt: noDeadline, deadline: now.Mono + o.lease.valid(now)}
 	if o.lock.spec.lineRests() {
-		due.verifyAt = now.Mono + o.client.verifyPause()
+		due.verifyAt = now.Mono + o.lock.client.verifyPause()
 	}
-	o.client.watchdog.plan(o, due)
+	o.lock.client.watchdog.plan(o, due, o.lease.period())
 }
 
 // renews reports whether the lease is to be renewed, and a renewal adds something. o.mu is held.
 func (o *ownership) renews() bool {
-	return o.phase == held && (o.holds.renewing > 0 || o.lease.raise != nil) && !o.lease.atLimit()
+	return o.phase == held && (o.holds.renewing > 0 || o.lease.raise() != nil) && !o.lease.atLimit()
 }
 
 // nextLease is the lease for a renewal that is about to be sent, 0 if there is
@@ -63,7 +63,7 @@ func (o *ownership) nextLease() time.Duration {
 	switch {
 	case o.renews():
 		o.doubt.renewal = true
-		return max(o.lease.next(o.client.clock()), 0)
+		return max(o.lease.next(o.lock.client.clock()), 0)
 	case o.phase == held && o.lock.spec.lineRests():
 		return verifyOnly
 	}
@@ -97,7 +97,7 @@ func (o *ownership) renewLater() {
 	defer o.mu.Unlock()
 	switch {
 	case o.renews():
-		now := o.client.clock()
+		now := o.lock.client.clock()
 		o.planAt(now, now.Mono+transport.Jitter(o.lease.retryPause()))
 	case o.phase == held:
 		o.plan()

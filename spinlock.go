@@ -1,6 +1,7 @@
 package latchkey
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -19,10 +20,10 @@ var _ Locker = (*SpinLock)(nil)
 // a Backoff that cannot be used every method returns ErrInvalid. Nothing is sent.
 func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 	b := backoff.withDefaults()
-	p := newPrimitive(c, spinSpec(b), name)
-	if p.invalid == nil {
-		p.invalid = b.check()
-	}
+	names, err := c.options.keysOf(name)
+	names.invalid = cmp.Or(err, b.check())
+	p := &primitive{}
+	p.initOf(c, spinSpec(b), names)
 	return &SpinLock{p}
 }
 
@@ -62,7 +63,7 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 // No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
 // ended, the error also matches that of ctx. The end of Wait matches no error of a context.
 func (l *SpinLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return l.acquire(ctx, "lock", true, appendSettings(make([]setting, 0, usualOptions), options))
+	return l.acquire(ctx, "lock", true, usualSettings(options))
 }
 
 // spinSpec waits by back-off, and otherwise is the re-entrant lock.

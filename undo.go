@@ -86,7 +86,7 @@ type undoPlan struct {
 type pendingUndo struct {
 	what       undoable
 	slot       uint16
-	index      int                  // its place in the queue: it is in the line of its node, or under way
+	index      int32                // its place in the queue: it is in the line of its node, or under way
 	again      bool                 // it was added once more meanwhile
 	due        time.Duration        // when the next command is to be sent
 	pause      time.Duration        // after the answer to that
@@ -260,4 +260,4 @@ func (u *undoer) close(ctx context.Context) {
 func (p *pendingUndo) dueAt() time.Duration { return p.due }
 
 // place implements [dueItem].
-func (p *pendingUndo) place() *int { return &p.index }
+func (p *pendingUndo) place() *int32 { return &p.index }

@@ -14,16 +14,16 @@ func (o *ownership) undoLater(delay, lease time.Duration) {
 	o.mu.Lock()
 	plan := undoPlan{
 		key: o.lock.key, delay: delay, lease: lease,
-		late:       lease < permanentLease && o.doubt.mayComeLate(o.client.clock(), max(lease, o.span())), // else a mark stops it
+		late:       lease < permanentLease && o.doubt.mayComeLate(o.lock.client.clock(), max(lease, o.span())), // else a mark stops it
 		generation: o.doubt.sentIn(),
 	}
 	dead := o.phase == over
 	o.mu.Unlock()
 	if dead {
-		o.client.undo.add(o.lastRelease(), plan)
+		o.lock.client.undo.add(o.lastRelease(), plan)
 		return
 	}
-	o.client.undo.add(o, plan)
+	o.lock.client.undo.add(o, plan)
 }
 
 // undo implements [undoable].
@@ -64,7 +64,7 @@ func (o *ownership) countSent(a releaseAnswer) {
 // lastRelease is what undoes an ownership that is over. It is kept instead of the
 // ownership, because there may be many.
 type lastRelease struct {
-	lock   *primitive
+	lock   primitive
 	number uint64 // of the ownership
 	owner  Owner
 	call   call
@@ -72,7 +72,7 @@ type lastRelease struct {
 }
 
 func (o *ownership) lastRelease() *lastRelease {
-	return &lastRelease{o.lock, o.number, o.owner(), o.protocol.releaseCall(o, 0, 0, nil), o.earlyRelease()}
+	return &lastRelease{o.lock, o.number, o.owner(), o.protocol().releaseCall(o, 0, 0, nil), o.earlyRelease()}
 }
 
 // undo implements [undoable]. It needs no turn: nothing is sent for the ownership any more

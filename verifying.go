@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"slices"
-	"sync/atomic"
 	"time"
 )
 
@@ -25,16 +24,10 @@ func (c *Client) lookPause() time.Duration { return max(c.options.PollCeiling/4,
 // the time until the next look that is a poll ceiling.
 func (c *Client) verifyPause() time.Duration { return 3 * c.lookPause() }
 
-// linesBehind is where others of this client wait for an ownership.
-type linesBehind struct {
-	queue *waitQueue                // that counts its holds, set when it begins: the line in which they are passed on, or the whole
-	group atomic.Pointer[waitQueue] // the line for the lock of several of which it is a member, or nil
-}
-
 // isWaitedFor reports whether others of this client are in line behind the ownership, or behind the
 // lock of several of which it is a member.
 func (o *ownership) isWaitedFor() bool {
-	group := o.group.Load()
+	group := o.rarely().group.Load()
 	return o.queue.hasLine() || group != nil && group.hasLine()
 }
 

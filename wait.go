@@ -153,7 +153,7 @@ func (c *Client) yieldPermits(ctx context.Context, q *waitQueue) error {
 // lookForPoller looks whether a poller has the mutex, and returns for how long the front is to rest if
 // one has.
 func (a *acquisition) lookForPoller(ctx context.Context, q *waitQueue) time.Duration {
-	found, err := a.lock.client.inspect(ctx, a.lock.keys)
+	found, err := a.lock.client.inspect(ctx, a.lock.keys())
 	if err != nil || len(found.Holders) != 1 {
 		return 0
 	}
@@ -186,16 +186,17 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 		q.relyOnGrant()
 		return pauseUntil(left, min(pause, longestEntryPause))
 	}
-	if s.passes { // before it is subscribed: a subscription that is relied on does not retire
-		q.relyFor(pause + subscriptionLinger)
-	}
 	if s.passes {
 		q.whole().takeTurns()
 	}
-	if s.line == onlyLine {
-		q.subscribe(c.notifier, a.lock.channel)
-	} else {
-		q.subscribe(c.notifier, a.lock.channel, presenceChannel(a.lock.key))
+	switch {
+	case s.line != onlyLine:
+		q.subscribe(c.notifier, a.lock.keys().channel, presenceChannel(a.lock.key))
+	case s.passes:
+		q.relyFor(pause + subscriptionLinger) // before it is subscribed: a subscription that is relied on does not retire
+		fallthrough
+	default:
+		q.subscribe(c.notifier, a.lock.keys().channel)
 	}
 	if s.recipe { // another holder of it publishes nothing at its release
 		pause = min(pause, transport.Jitter(pollSlow))

@@ -104,6 +104,19 @@ func (all *waitQueues) known(key string) *waitQueue {
 	return shard.queues[key]
 }
 
+// knownLine is known for one of the lines of a key. Whoever only wakes those in it need not be a user: if it serves
+// another key by then, somebody asks once in vain.
+func (all *waitQueues) knownLine(key string, l line) *waitQueue {
+	shard := all.shard(key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	q := shard.queues[key]
+	if q == nil || l != onlyLine && q.lines.Load() == nil {
+		return nil
+	}
+	return q.lineOf(l)
+}
+
 // fresh takes a wait queue from the spare ones or makes one. s.mu is held.
 func (s *queueShard) fresh(key string) *waitQueue {
 	if n := len(s.spare); n > 0 {

@@ -74,7 +74,7 @@ func newWatchdog(c *Client) *watchdog {
 }
 
 // plan sets when an ownership is due for renewal, or never, and when it ends.
-func (w *watchdog) plan(o *ownership, due dueTimes) {
+func (w *watchdog) plan(o *ownership, due dueTimes, period time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
@@ -82,7 +82,7 @@ func (w *watchdog) plan(o *ownership, due dueTimes) {
 		return
 	default:
 	}
-	o.schedule.dueTimes = due
+	o.schedule.dueTimes, o.schedule.periodMS = due, int32(min(period.Milliseconds(), math.MaxInt32))
 	w.queue.put(o)
 	w.start()
 	// The timekeeper is left asleep while it wakes early enough anyway, so that a
@@ -200,7 +200,7 @@ func (w *watchdog) startRenewal(o *ownership) {
 // script now and are due together from then on.
 func (w *watchdog) startNeighbours(now time.Duration) {
 	for _, o := range slices.Clone(w.queue.all()) {
-		if o.schedule.renewAt != noDeadline && o.schedule.renewAt-now <= o.schedule.period/2 {
+		if o.schedule.renewAt != noDeadline && o.schedule.renewAt-now <= fromMillis(int64(o.schedule.periodMS))/2 {
 			w.startRenewal(o)
 		}
 	}

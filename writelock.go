@@ -50,7 +50,7 @@ type WriteLock struct{ *primitive }
 // No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
 // ended, the error also matches that of ctx. The end of Wait matches no error of a context.
 func (l *WriteLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return l.acquire(ctx, "lock", true, appendSettings(make([]setting, 0, usualOptions), options))
+	return l.acquire(ctx, "lock", true, usualSettings(options))
 }
 
 // TryLock makes one attempt to acquire the lock to write, does not wait, and keeps no readers
@@ -63,7 +63,7 @@ func (l *WriteLock) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 // Options.RetryBudget is spent. All other errors, the re-entry of a hold on ctx, and what is
 // left behind are as for Lock.
 func (l *WriteLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return l.acquire(ctx, "try lock", false, appendSettings(make([]setting, 0, usualOptions), options))
+	return l.acquire(ctx, "try lock", false, usualSettings(options))
 }
 
 // IsLocked asks the server whether anybody holds the lock to write, this client included. It
