@@ -43,20 +43,23 @@ if wrong then
   return wrong
 end
 
--- join puts the entry into the queue, or finds it there, and keeps it alive. A new ticket is later
--- than the last one, also if the clock of the server was set back.
-local function join()
-  local since = redis.call('zscore', queue, entry)
+-- place returns the ticket of the entry as text: that which its client knows, for a late copy may have
+-- brought it back with another. A new one is later than the last in the queue, also if the clock of the
+-- server was set back.
+local function place()
+  local since = ticket ~= '' and ticket or redis.call('zscore', queue, entry)
   if not since then
-    since = ticket
-    if since == '' then
-      local time = redis.call('time')
-      local last = redis.call('zrange', queue, '-1', '-1', 'withscores')[2]
-      since = math.max(time[1] * 1000000 + time[2], (tonumber(last) or -1) + 1)
-    end
-    since = string.format('%.0f', since)
-    redis.call('zadd', queue, since, entry)
+    local time = redis.call('time')
+    local last = redis.call('zrange', queue, '-1', '-1', 'withscores')[2]
+    since = math.max(time[1] * 1000000 + time[2], (tonumber(last) or -1) + 1)
   end
+  return string.format('%.0f', tonumber(since))
+end
+
+-- join puts the entry into the queue, or finds it there, and keeps it alive. Returns the ticket.
+local function join()
+  local since = place()
+  redis.call('zadd', queue, since, entry)
   redis.call('zadd', alive, string.format('%.0f', clock() + stale), entry)
   if short ~= '' then
     redis.call('hset', grants, entry, short)
@@ -64,7 +67,7 @@ local function join()
     redis.call('hdel', grants, entry)
   end
   keep()
-  return string.format('%.0f', since)
+  return since
 end
 
 if not free then
@@ -119,7 +122,8 @@ end
 if not stale then
   return nextEnd()
 elseif not possible then
+  ticket = place()
   drop({entry})
-  return {-1, ticket ~= '' and ticket or string.format('%.0f', clock() * 1000), 0}
+  return {-1, ticket, 0}
 end
 return {head == entry and nextEnd() or left or 0, joined, 0}
