@@ -116,11 +116,13 @@ func newFairWaiters(c *Client) kindState {
 type fairLockQueue struct{ waiters *fairWaitList }
 
 // These are part of [fairQueue].
-func (q fairLockQueue) attempts(w *fairWaiter) protocol { return fairProtocol{waiters: q.waiters, waiter: w} }
-func (fairLockQueue) refresh() transport.Command        { return fairRefresh }
-func (fairLockQueue) keys(p *primitive) []string        { return p.fairKeys() }
-func (fairLockQueue) channel(p *primitive) string       { return p.waiterChannel("") }
-func (fairLockQueue) entry(o *ownership) string         { return o.wire }
+func (q fairLockQueue) attempts(w *fairWaiter) protocol {
+	return fairProtocol{waiters: q.waiters, waiter: w}
+}
+func (fairLockQueue) refresh() transport.Command  { return fairRefresh }
+func (fairLockQueue) keys(p *primitive) []string  { return p.fairKeys() }
+func (fairLockQueue) channel(p *primitive) string { return p.waiterChannel("") }
+func (fairLockQueue) entry(o *ownership) string   { return o.wire }
 
 // listen is part of [fairQueue]. Each waiter has a channel of its own.
 func (q fairLockQueue) listen(w *fairWaiter) {

@@ -29,7 +29,7 @@ type fairPermitQueue struct {
 
 func newFairPermitQueue(c *Client) kindState {
 	q := &fairPermitQueue{waiters: newFairWaitList(c), heard: map[string]*fairPermitChannel{}}
-	q.waiters.queue = q
+	q.waiters.queue, q.waiters.oneChannel = q, true
 	s := *permitSpec
 	q.spec = &s
 	s.protocol, s.fresh, s.wait, s.handsOver = fairPermitProtocol{}, freshFairPermits, q.waiters.wait, true

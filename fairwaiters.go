@@ -22,11 +22,14 @@ const nearest = 4
 type fairWaitList struct {
 	client *Client
 	queue  fairQueue
-	shift  string // what a Redisson process takes off deadlines, in ms
-	period time.Duration
-	open   context.Context // ends with close
-	end    context.CancelFunc
-	tasks  sync.WaitGroup
+	// oneChannel says that waiters have no channels of their own. So all that came before their client listened
+	// ask once more, to be granted what they wait for.
+	oneChannel bool
+	shift      string // what a Redisson process takes off deadlines, in ms
+	period     time.Duration
+	open       context.Context // ends with close
+	end        context.CancelFunc
+	tasks      sync.WaitGroup
 
 	mu     sync.Mutex
 	byKey  map[string]*list.List // of *fairWaiter, by their tickets
@@ -176,7 +179,7 @@ func (w *fairWaiter) signal() { w.queue.signal() }
 // reconnected is part of [waker]. Those behind the first few cannot have missed anything.
 func (w *fairWaiter) reconnected() {
 	w.list.mu.Lock()
-	near := w.near || w.elem == nil
+	near := w.near || w.elem == nil || w.list.oneChannel && !w.grantable
 	w.list.mu.Unlock()
 	if near {
 		w.queue.signal()

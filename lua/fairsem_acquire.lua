@@ -27,7 +27,8 @@
 --
 -- Cost: 7 commands if nobody waits, about 20 to join the queue; O(log w + n log p) for n permits
 -- among p that are held and w that wait. What it grants to others on the way is about 15 commands
--- each, for 64 at most, and 128 dead are removed. Idempotent, but that the lease begins anew: ids
+-- each, for 64 at most, and 128 dead are removed. Who stands in the queue may ask on a server that is
+-- out of memory. Idempotent, but that the lease begins anew: ids
 -- are used once, and an entry stands in the queue once.
 local key, held, queue, alive, grants = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local entry, lease, stale, ticket, short = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
@@ -59,6 +60,9 @@ end
 -- join puts the entry into the queue, or finds it there, and keeps it alive. Returns the ticket.
 local function join()
   local since = place()
+  if redis.call('zscore', queue, entry) then
+    redis.call('zrem', alive, '') -- lets the rest pass on a server at its limit
+  end
   redis.call('zadd', queue, since, entry)
   redis.call('zadd', alive, string.format('%.0f', clock() + stale), entry)
   if short ~= '' then
@@ -96,8 +100,8 @@ if empty and free < n then
   free = look()
 end
 if n == 0 or empty and free >= n then
-  if n == 0 and back > 0 and not empty then
-    pass(free, true)
+  if n == 0 then
+    redis.call('zrem', held, '') -- lets what was granted be found out on a server at its limit
   end
   return take()
 end

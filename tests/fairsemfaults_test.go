@@ -154,7 +154,7 @@ func TestFairSemaphoreNthReplyLost(t *testing.T) {
 		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
 		s := newFairPermits(t, connect(t, server), 2)
 		lossy := connectVia(t, server, tap.Addr(), latchkey.Options{
-			RetryBudget: 2 * time.Second, Lease: time.Second, StaleWaiterTimeout: time.Second,
+			RetryBudget: time.Second, Lease: time.Second, StaleWaiterTimeout: time.Second,
 		}).NewFairSemaphore(s.Name())
 		held, err := s.AcquireN(t.Context(), 2)
 		require.NoError(t, err)

@@ -26,15 +26,15 @@ import (
 // capacity is how many permits the semaphores of the histories have.
 const capacity = 10
 
-// pool is a semaphore whose permits have ids and leases.
-type pool interface {
+// leasedPool is a semaphore whose permits have ids and leases.
+type leasedPool interface {
 	Name() string
 	AcquireN(ctx context.Context, n int, options ...latchkey.PermitOption) ([]*latchkey.Permit, error)
 	Release(ctx context.Context, ids ...string) ([]latchkey.PermitState, error)
 }
 
 // poolOf returns that of a name, fair or not.
-func poolOf(client *latchkey.Client, fair bool, name string) pool {
+func poolOf(client *latchkey.Client, fair bool, name string) leasedPool {
 	if fair {
 		return client.NewFairSemaphore(name)
 	}
@@ -77,7 +77,7 @@ var hoarder = rig.Child("hoarder", func(_ context.Context, args []string) error 
 // hoard takes permits and gives them back in all the ways there are. Each stay is
 // written twice, at its beginning and at its end: what a kill leaves without an end was
 // held until then.
-func hoard(ctx context.Context, s pool, file *os.File) error {
+func hoard(ctx context.Context, s leasedPool, file *os.File) error {
 	for ctx.Err() == nil {
 		options := []latchkey.PermitOption{latchkey.Wait(time.Microsecond + rand.N(300*time.Millisecond))}
 		if rand.IntN(3) == 0 {
@@ -114,7 +114,7 @@ func entry(file *os.File, sign string, p *latchkey.Permit) error {
 
 // letGo releases a permit, by itself or by its id, or leaves it to its lease. A network
 // that fails is no fault of the library.
-func letGo(s pool, p *latchkey.Permit) (err error) {
+func letGo(s leasedPool, p *latchkey.Permit) (err error) {
 	if rand.IntN(2) == 0 {
 		err = p.Release(context.Background())
 	} else {
