@@ -16,8 +16,8 @@ func waitersCommand() *cli.Command {
 		Usage:     "list who waits for a lock or at a barrier",
 		ArgsUsage: "NAME",
 		Description: wrapped(`Lists the owners in the queues of a lock, in their order, or the parties at a
-barrier, at most 1000. In the queue of a fair lock stands each waiter; in that of
-another lock stands each client of this library once, for all its goroutines. Who waits for a semaphore, a latch, or to read, and who waits in
+barrier, at most 1000. In the queue of a fair lock or a fair semaphore stands each waiter; in that of
+another lock stands each client of this library once, for all its goroutines. Who waits for another semaphore, a latch, or to read, and who waits in
 Redisson for a lock that is not fair, stands in no queue, but listens for a
 message: it is counted in the last line.
 
@@ -67,7 +67,7 @@ func waitersOf(ctx context.Context, client *latchkey.Client, o latchkey.Object) 
 	switch {
 	case o.Kind == latchkey.KindBarrier:
 		return partiesAt(ctx, client.NewBarrier(o.Name, 1))
-	case o.Kind != latchkey.KindNone && !o.Locked():
+	case o.Kind != latchkey.KindNone && !o.Locked() && o.Queued == 0:
 		return nil, nil
 	}
 	return client.Waiters(ctx, o.Name)
@@ -118,6 +118,9 @@ func waiterText(kind latchkey.Kind, w latchkey.Waiter) string {
 	text := printable(w.Owner.String())
 	if w.AgeKnown {
 		text += "  for " + shortTime(w.Age)
+	}
+	if w.Permits > 0 {
+		text += fmt.Sprintf("  permits: %d", w.Permits)
 	}
 	switch {
 	case w.Alive != 0:
