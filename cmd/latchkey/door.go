@@ -74,7 +74,7 @@ type leaderGuard struct{ *latchkey.Leadership }
 
 func (g leaderGuard) Release(ctx context.Context) error { return g.Resign(ctx) }
 
-type permitDoor struct{ permits }
+type permitDoor struct{ permitPool }
 
 func (d permitDoor) enter(ctx context.Context, options ...latchkey.WaitOption) (guard, error) {
 	each := make([]latchkey.PermitOption, len(options))

@@ -69,7 +69,7 @@ func semRun(ctx context.Context, cmd *cli.Command, args []string) error {
 	j.thing = fmt.Sprintf("the permit of %q", name)
 	j.busy = fmt.Sprintf("all permits of %q are held", name)
 	j.open = func(ctx context.Context, client *latchkey.Client) (door, error) {
-		var s permits = client.NewPermitSemaphore(name)
+		var s permitPool = client.NewPermitSemaphore(name)
 		if cmd.Bool("fair") {
 			s = client.NewFairSemaphore(name)
 		}
@@ -81,8 +81,8 @@ func semRun(ctx context.Context, cmd *cli.Command, args []string) error {
 	return j.run(ctx)
 }
 
-// permits is a semaphore whose permits have leases, fair or not.
-type permits interface {
+// permitPool is a semaphore whose permits have leases, fair or not.
+type permitPool interface {
 	Acquire(ctx context.Context, options ...latchkey.PermitOption) (*latchkey.Permit, error)
 	TryAcquire(ctx context.Context, options ...latchkey.TryPermitOption) (*latchkey.Permit, error)
 	TrySetPermits(ctx context.Context, n int, options ...latchkey.SetOption) (bool, error)
@@ -92,7 +92,7 @@ type permits interface {
 
 // provide makes sure that there are permits: as many as are asked for, or as many
 // as somebody else has set.
-func (j job) provide(ctx context.Context, s permits, name string, total int, set bool) error {
+func (j job) provide(ctx context.Context, s permitPool, name string, total int, set bool) error {
 	if set {
 		return s.SetPermits(ctx, total)
 	}
