@@ -20,7 +20,8 @@ func TestGroupIDs(t *testing.T) {
 			require.Equal(t, ids, groupOf(id))
 		}
 	}
-	require.NotEqual(t, newGroupIDs(1), newGroupIDs(1))
+	first, second := newGroupIDs(1), newGroupIDs(1)
+	require.NotEqual(t, first, second)
 	for _, id := range []string{"", "x", "00", "0000000000000000000000000000000", "zz000000000000000000000000000000"} {
 		require.Empty(t, groupOf(id), id)
 	}
