@@ -166,3 +166,44 @@ func ExamplePermitStats() {
 	fmt.Printf("%d of %d in use %v\n", stats.Acquired, stats.Total, err)
 	// Output: 3 of 4 in use <nil>
 }
+
+// A large request gets its permits although small ones come all the time: nobody overtakes it.
+func ExampleFairSemaphore() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	gpus := client.NewFairSemaphore("gpus")
+	if _, err := gpus.TrySetPermits(ctx, 4); err != nil {
+		log.Fatal(err)
+	}
+	small, err := gpus.Acquire(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	large := make(chan error)
+	go func() {
+		permits, err := gpus.AcquireN(ctx, 4)
+		for _, p := range permits {
+			err = errors.Join(err, p.Release(ctx))
+		}
+		large <- err
+	}()
+	for {
+		waiters, err := gpus.Waiters(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		if len(waiters) == 1 {
+			fmt.Println("one waits for", waiters[0].Permits)
+			break
+		}
+	}
+	_, err = gpus.TryAcquire(ctx) // three are free
+	fmt.Println("a small one has to wait:", errors.Is(err, latchkey.ErrNotAcquired))
+	fmt.Println(small.Release(ctx), <-large)
+	// Output:
+	// one waits for 4
+	// a small one has to wait: true
+	// <nil> <nil>
+}

@@ -102,6 +102,34 @@ func (l *FairLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold
 	return l.acquire(ctx, "try lock", false, usualSettings(options))
 }
 
+// newFairWaiters makes the list of those that wait for fair locks.
+func newFairWaiters(c *Client) kindState {
+	l := newFairWaitList(c)
+	l.queue = fairLockQueue{l}
+	l.plain, l.fenced = l.newSpec(false), l.newSpec(true)
+	c.handover.addSpec("f", &spec{kind: KindFair, protocol: fairProtocol{waiters: l}})
+	return l
+}
+
+// fairLockQueue is the queue of a fair lock.
+type fairLockQueue struct{ waiters *fairWaitList }
+
+// These are part of [fairQueue].
+func (q fairLockQueue) attempts(w *fairWaiter) protocol {
+	return fairProtocol{waiters: q.waiters, waiter: w}
+}
+func (fairLockQueue) refresh() transport.Command  { return fairRefresh }
+func (fairLockQueue) keys(p *primitive) []string  { return p.keys().fair }
+func (fairLockQueue) channel(p *primitive) string { return p.keys().waiterChannel("") }
+func (fairLockQueue) entry(o *ownership) string   { return o.wire }
+
+// listen is part of [fairQueue]. Each waiter has a channel of its own.
+func (q fairLockQueue) listen(w *fairWaiter) {
+	if w.strangers || !w.grantable {
+		w.queue.subscribe(q.waiters.client.notifier, w.ownership.lock.keys().waiterChannel(w.ownership.wire))
+	}
+}
+
 func fairSpec(c *Client, fenced bool) *spec {
 	waiters := c.kindState(KindFair, newFairWaiters).(*fairWaitList)
 	if fenced {
@@ -197,6 +225,8 @@ type Waiter struct {
 	// Alive is for how long it keeps its place without another sign of life, 0 if it
 	// will be passed over, NoExpiry in a queue that does not say.
 	Alive time.Duration
+	// Permits is how many permits it waits for, at a [FairSemaphore]; else 0.
+	Permits int
 }
 
 // waitersPage is how many waiters are asked for at a time, so that no list holds the

@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Those who wait for fair locks are kept alive in the eyes of the server, many with one script for each
+// Those who wait for fair locks and fair semaphores are kept alive in the eyes of the server, many with one script for each
 // node, which wakes those who have lost their place or whose turn it is.
 
 const (
@@ -105,6 +105,7 @@ func (l *fairWaitList) refreshAll(batches []*refreshing, flights int) error {
 // refreshing is what one script is to refresh.
 type refreshing struct {
 	call
+	queue  fairQueue
 	places []*fairWaiter
 	groups [][]*fairWaiter // the same, lock by lock
 }
@@ -134,7 +135,7 @@ func (l *fairWaitList) batches(wanted *transport.Node) map[*transport.Node][]*re
 // newRefreshing makes an empty batch.
 func (l *fairWaitList) newRefreshing() *refreshing {
 	_, suffix := l.client.handover.channelOf("")
-	return &refreshing{call: call{cmd: fairRefresh, args: []string{
+	return &refreshing{queue: l.queue, call: call{cmd: l.queue.refresh(), args: []string{
 		l.client.staleMS, l.client.publish, suffix, l.client.handover.counted}}}
 }
 
@@ -151,11 +152,11 @@ func (b *refreshing) fill(e *list.Element) *list.Element {
 // add adds waiters of one lock.
 func (b *refreshing) add(places []*fairWaiter) {
 	lock := places[0].ownership.lock
-	b.keys = append(b.keys, lock.keys().fair...)
+	b.keys = append(b.keys, b.queue.keys(&lock)...)
 	clients, _ := lock.client.handover.channelOf(lock.key)
-	b.args = append(b.args, lock.keys().waiterChannel(""), clients, strconv.Itoa(len(places)))
+	b.args = append(b.args, b.queue.channel(&lock), clients, strconv.Itoa(len(places)))
 	for _, w := range places {
-		b.args = append(b.args, w.ownership.wire)
+		b.args = append(b.args, b.queue.entry(w.ownership))
 	}
 	b.places = append(b.places, places...)
 	b.groups = append(b.groups, places)
@@ -171,7 +172,7 @@ func (l *fairWaitList) split(b *refreshing) []*refreshing {
 	return each
 }
 
-// What fair_refresh.lua says of a waiter that has its place and has to wait on.
+// What the scripts say of a waiter that has its place and has to wait on.
 const inPlace = 1
 
 // refresh sends one batch, and wakes those who should ask for themselves.

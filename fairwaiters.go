@@ -6,30 +6,51 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // nearest is how many of the waiters of a client for one lock listen for their
 // turn. The server grants in the order of the line, so that no other can be next.
 const nearest = 4
 
-// fairWaitList knows who waits for the fair locks of a client. Each waiter stands in the
+// fairWaitList knows who waits for the fair locks of a client, or for its fair semaphores. Each waiter stands in the
 // queue on the server; here they stand in the same order, lock by lock. A goroutine
 // keeps time, and one for each node keeps the waiters there alive in the eyes of the
 // server, many with one script, and wakes those who have lost their place or whose turn
 // it is.
 type fairWaitList struct {
 	client *Client
-	shift  string // what a Redisson process takes off deadlines, in ms
-	period time.Duration
-	open   context.Context // ends with close
-	end    context.CancelFunc
-	tasks  sync.WaitGroup
+	queue  fairQueue
+	// oneChannel says that waiters have no channels of their own. So all that came before their client listened
+	// ask once more, to be granted what they wait for.
+	oneChannel bool
+	shift      string // what a Redisson process takes off deadlines, in ms
+	period     time.Duration
+	open       context.Context // ends with close
+	end        context.CancelFunc
+	tasks      sync.WaitGroup
 
 	plain, fenced *spec // of its locks
 
 	mu     sync.Mutex
 	byKey  map[string]*list.List // of *fairWaiter, by their tickets
 	active bool
+}
+
+// fairQueue is what tells the queues of fair locks from those of fair semaphores.
+type fairQueue interface {
+	// attempts is how the attempts of a waiter are made.
+	attempts(w *fairWaiter) protocol
+	// listen has a waiter that is one of the next listen where it may be told to ask, beside the channel of the
+	// client. fairWaitList.mu is held.
+	listen(w *fairWaiter)
+	// refresh is the script that keeps waiters alive, with the keys of a lock, what it is told of the channels
+	// of the lock, and the name of an owner in the queue.
+	refresh() transport.Command
+	keys(p *primitive) []string
+	channel(p *primitive) string
+	entry(o *ownership) string
 }
 
 // fairWaiter is one waiter in the queue of a fair lock. The server makes it the owner when its
@@ -48,10 +69,11 @@ type fairWaiter struct {
 	strangers bool // one of Redisson holds the lock or stands before it
 }
 
-func newFairWaiters(c *Client) kindState {
+// newFairWaitList makes the list of those in the queues of one kind.
+func newFairWaitList(c *Client) *fairWaitList {
 	o := c.options
 	open, end := context.WithCancel(context.Background())
-	l := &fairWaitList{
+	return &fairWaitList{
 		client: c,
 		shift:  strconv.FormatInt(millis(o.RedissonFairWait), 10),
 		period: max(min(o.StaleWaiterTimeout/3, o.PollCeiling), time.Millisecond),
@@ -59,9 +81,6 @@ func newFairWaiters(c *Client) kindState {
 		end:    end,
 		byKey:  map[string]*list.List{},
 	}
-	l.plain, l.fenced = l.newSpec(false), l.newSpec(true)
-	c.handover.addSpec("f", &spec{kind: KindFair, protocol: fairProtocol{waiters: l}})
-	return l
 }
 
 // wait waits in the queue on the server. No waiter of this client waits for another one
@@ -73,7 +92,7 @@ func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
 	w.queue.doNotLinger()
 	e := o.ownEntry(a.since)
 	e.lease, e.waiter = min(a.lease, l.client.options.StaleWaiterTimeout), w
-	a.queued = fairProtocol{waiters: l, waiter: w}
+	a.queued = l.queue.attempts(w)
 	defer l.remove(w)
 	return l.client.waitInFront(ctx, w.queue, fairAttempter{a, l, w})
 }
@@ -90,7 +109,7 @@ type fairAttempter struct {
 // server would tell that client.
 func (f fairAttempter) attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	if !f.ownership.isGuest {
-		f.waiters.setGrantable(f.waiter, f.waiters.client.handover.listens(f.ownership))
+		f.waiters.setGrantable(f.waiter, f.waiters.client.handover.listens(f.ownership) && !f.permanent)
 	}
 	return f.acquisition.attempt(ctx, round)
 }
@@ -151,8 +170,8 @@ func (l *fairWaitList) setPlace(w *fairWaiter, ticket uint64, strangers bool) {
 	w.strangers = strangers
 	if w.elem == nil {
 		l.insert(w, ticket)
-	} else {
-		l.subscribe(w)
+	} else if w.near {
+		l.queue.listen(w)
 	}
 }
 
@@ -162,7 +181,7 @@ func (w *fairWaiter) signal() { w.queue.signal() }
 // reconnected implements [waker]. Those behind the first few cannot have missed anything.
 func (w *fairWaiter) reconnected() {
 	w.list.mu.Lock()
-	near := w.near || w.elem == nil
+	near := w.near || w.elem == nil || w.list.oneChannel && !w.grantable
 	w.list.mu.Unlock()
 	if near {
 		w.queue.signal()
@@ -199,17 +218,9 @@ func (l *fairWaitList) listen(line *list.List) {
 	for i := 0; i < nearest && e != nil; i++ {
 		if w := e.Value.(*fairWaiter); !w.near {
 			w.near = true
-			l.subscribe(w)
+			l.queue.listen(w)
 		}
 		e = e.Next()
-	}
-}
-
-// subscribe has a waiter that is one of the next listen on its own channel, if it may be told
-// there. l.mu is held.
-func (l *fairWaitList) subscribe(w *fairWaiter) {
-	if w.near && (w.strangers || !w.grantable) {
-		w.queue.subscribe(l.client.notifier, w.ownership.lock.keys().waiterChannel(w.ownership.wire))
 	}
 }
 

@@ -302,7 +302,7 @@ func (h *handover) giveBack(kind, owner, key string) {
 	h.mu.Lock()
 	spec := h.specs[kind]
 	h.mu.Unlock()
-	if spec == nil {
+	if spec == nil || spec.inUse != nil && spec.inUse(h.client.registry, key, owner) {
 		return
 	}
 	lock := &primitive{}

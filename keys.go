@@ -122,6 +122,12 @@ func writersKey(tag string) string { return "latchkey_rw_writers:" + tag }
 
 func totalKey(tag string) string { return "latchkey_sc_total:" + tag }
 
+func permitQueueKey(tag string) string { return "latchkey_sc_queue:" + tag }
+
+func permitVoidKey(key, id string) string {
+	return "latchkey_permit_void:" + transport.HashTag(key) + ":" + id
+}
+
 func idsKey(key string) string { return transport.HashTag(key) + ":timeout" }
 
 func reserveKey(key string) string { return "latchkey_sc_reserve:" + transport.HashTag(key) }

@@ -72,10 +72,8 @@ func (p *party) holds() bool { return p.left() > 0 && !p.excused }
 func (p *party) want(lease modelLease, waits bool, fate int) {
 	p.t, p.phase, p.lease, p.waits, p.round = p.newOwnership(), acquiring, lease, waits, 0
 	p.made = p.w.ms()
-	if fair, is := p.t.protocol().(fairProtocol); is && waits {
-		fair.waiter = &fairWaiter{ownership: p.t, grantable: p.t.lock.client != p.w.clients[1]}
-		p.t.ownEntry(p.t.lock.client.clock()).lease = min(fromMS(lease.ms), DefaultStaleWaiterTimeout)
-		p.t.makeRare().protocol = fair
+	if waits {
+		p.enterQueue()
 	}
 	p.acquisition = &acquisition{lock: p.lock, ownership: p.t, others: p.others, inLine: waits, since: p.t.lock.client.clock()}
 	p.grips, p.unheard, p.owing, p.excused = nil, false, false, false
@@ -159,15 +157,41 @@ func (p *party) giveUp() {
 	p.t = nil
 }
 
-// inQueue is the place of a party that waits for a fair lock, or nil.
+// enterQueue gives a party that waits for a fair lock or semaphore its place in the queue.
+func (p *party) enterQueue() {
+	w := &fairWaiter{ownership: p.t, grantable: p.t.lock.client != p.w.clients[1]}
+	switch fair := p.t.protocol().(type) {
+	case fairProtocol:
+		fair.waiter = w
+		p.t.makeRare().protocol = fair
+	case fairPermitProtocol:
+		fair.waiter = w
+		p.t.makeRare().protocol = fair
+	default:
+		return
+	}
+	p.t.ownEntry(p.t.lock.client.clock()).lease = min(fromMS(p.lease.ms), DefaultStaleWaiterTimeout)
+}
+
+// inQueue is that place, or nil.
 func (p *party) inQueue() *fairWaiter {
-	fair, _ := p.t.protocol().(fairProtocol)
-	return fair.waiter
+	switch fair := p.t.protocol().(type) {
+	case fairProtocol:
+		return fair.waiter
+	case fairPermitProtocol:
+		return fair.waiter
+	}
+	return nil
 }
 
 func (p *party) leaveQueue() {
-	if fair, is := p.t.protocol().(fairProtocol); is {
-		p.t.makeRare().protocol = fairProtocol{waiters: fair.waiters}
+	switch fair := p.t.protocol().(type) {
+	case fairProtocol:
+		fair.waiter = nil
+		p.t.makeRare().protocol = fair
+	case fairPermitProtocol:
+		fair.waiter = nil
+		p.t.makeRare().protocol = fair
 	}
 }
 
@@ -227,8 +251,14 @@ func (p *party) over() {
 	p.t = nil
 }
 
-// undoLater has what may be left of the ownership undone, and of those that were acquired with it.
-func (p *party) undoLater() { p.toUndo = append(append(p.toUndo, p.t), p.others...) }
+// undoLater has what may be left of the ownership undone, and of those that were acquired with it. The first of
+// several in a queue leaves it for all.
+func (p *party) undoLater() {
+	p.toUndo = append(p.toUndo, p.t)
+	if _, fair := p.t.protocol().(fairPermitProtocol); !fair || p.phase != acquiring || p.t.doubt.acquisition != nil {
+		p.toUndo = append(p.toUndo, p.others...)
+	}
+}
 
 // together are the ownerships that were asked for together.
 func (p *party) together() []*ownership { return append([]*ownership{p.t}, p.others...) }

@@ -24,7 +24,7 @@ const (
 func (k *keys) lookKeys() []string {
 	tag := transport.HashTag(k.key)
 	return []string{k.key, k.token, k.queue, fairQueueKey(tag), writersKey(tag),
-		totalKey(tag), idsKey(k.key), latchKey(tag)}
+		totalKey(tag), idsKey(k.key), latchKey(tag), permitQueueKey(tag)}
 }
 
 // numsub is the command that counts who listens.
@@ -123,7 +123,7 @@ func (o *Object) is() bool {
 var derived = map[string]bool{
 	"redisson_lock_token": false, "redisson_unlock_latch": false, "redisson_bqs": false,
 	"latchkey_sc_total": false, "latchkey_sc_reserve": false, "latchkey_op": false, "latchkey_permit_void": false,
-	"latchkey_fair": true, "latchkey_rw": true, "latchkey_latch": true,
+	"latchkey_sc_grants": true, "latchkey_fair": true, "latchkey_rw": true, "latchkey_latch": true,
 }
 
 var readLease = regexp.MustCompile(`:rwlock_timeout:[0-9]+$`)

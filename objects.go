@@ -12,8 +12,8 @@ type Object struct {
 	// Inspection is the name, the kind, who holds it, and the time until its key expires.
 	//
 	// The key does not tell everything. KindLock is a re-entrant, fenced, spin or fair lock, or the lock of an
-	// election; a Token other than 0 means that it was fenced at some time. KindSemaphore is that of NewSemaphore or of
-	// NewPermitSemaphore. KindNumber is a semaphore or a latch that Redisson made,
+	// election; a Token other than 0 means that it was fenced at some time. KindSemaphore is that of NewSemaphore, of
+	// NewPermitSemaphore or of NewFairSemaphore. KindNumber is a semaphore or a latch that Redisson made,
 	// a semaphore of NewPermitSemaphore of which no permit is acquired, or a counter of an application. KindMutex with a token that [ParseOwner] refuses is a lock of
 	// another library, or data of an application that looks like one.
 	//
@@ -26,7 +26,7 @@ type Object struct {
 	HolderCount int
 
 	// Queued is how many owners wait in the queues on the server, or how many parties wait at a barrier. A
-	// fair lock and the write side queue each owner. Any other lock queues each client of this library once,
+	// fair lock, a fair semaphore and the write side queue each owner. Any other lock queues each client of this library once,
 	// for all its goroutines. An owner that has died counts until others notice, usually within a minute.
 	Queued int
 	// Listeners is how many clients listen for a release, or for the end of a latch. Those of Redisson do

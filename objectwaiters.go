@@ -8,10 +8,10 @@ import (
 )
 
 // Waiters lists the owners that wait in the queues of a lock, whatever kind of lock it is, in their
-// order; nil if there are none. Those of a fair lock come first, as [FairLock.Waiters] lists them. The
+// order, or of a fair semaphore; nil if there are none. Those of a fair lock come first, as [FairLock.Waiters] lists them. The
 // owners that wait for a mutex or another lock are those of clients of this library, one of each client,
 // whose other goroutines stand behind it in memory. No queue has the waiters of a
-// semaphore or a latch, readers, and Redisson's waiters for a lock that is not fair: [Object] has how many listen.
+// semaphore that is not fair or a latch, readers, and Redisson's waiters for a lock that is not fair: [Object] has how many listen.
 //
 // It asks the server 500 waiters at a time. In a list of more than 500, waiters that come or go meanwhile may
 // be missing. It changes nothing. The errors are those of FairLock.Waiters.
@@ -37,9 +37,14 @@ func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
 				all = append(all, w)
 			}
 		}
-		if int64(from+waitersPage) >= size {
-			return all, nil
+		if int64(from+waitersPage) < size {
+			continue
 		}
+		permits, err := c.permitWaiters(ctx, names)
+		if err != nil && !transport.HasCode(err, "NOPERM") { // a user of locks alone
+			return nil, fail("waiters", name, err)
+		}
+		return append(all, permits...), nil
 	}
 }
 

@@ -174,6 +174,13 @@ func (o *ownership) currentPhase() phase {
 	return o.phase
 }
 
+// hasBegun reports whether it has been held.
+func (o *ownership) hasBegun() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.lease.granted > 0
+}
+
 // live reports whether the ownership can be entered again.
 func (o *ownership) live() bool { return o.currentPhase() == held }
 

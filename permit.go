@@ -79,13 +79,22 @@ func PermitFrom(ctx context.Context) *Permit {
 // freshPermits makes the ownerships of permits that are asked for together. The first one
 // asks for all.
 func freshPermits(a *acquisition) (first *ownership, others []*ownership) {
+	ids := make([]string, max(a.together, 1))
+	for i := range ids {
+		ids[i] = newPermitID()
+	}
+	return permitsOfIDs(a, ids, func(p permitProtocol) protocol { return p })
+}
+
+// permitsOfIDs makes the ownerships of permits with those ids.
+func permitsOfIDs(a *acquisition, ids []string, as func(permitProtocol) protocol) (first *ownership, others []*ownership) {
 	registry := a.lock.client.registry
-	all := make([]*ownership, max(a.together, 1))
-	for i := range all {
-		o := registry.build(a.lock, Owner{text: newPermitID()}, registry.number(), false)
+	all := make([]*ownership, len(ids))
+	for i, id := range ids {
+		o := registry.build(a.lock, Owner{text: id}, registry.number(), false)
 		all[i] = o
-		o.makeRare().protocol = permitProtocol{leader: all[0].wire, permanent: a.permanent}
-		registry.replace(permitName(a.lock.key, o.wire), o)
+		o.makeRare().protocol = as(permitProtocol{leader: ids[0], permanent: a.permanent})
+		registry.replace(permitName(a.lock.key, id), o)
 	}
 	return all[0], all[1:]
 }

@@ -34,11 +34,16 @@ var permitSpec = &spec{kind: KindPermit, family: KindPermit, stored: KindSemapho
 
 // NewPermitSemaphore returns the semaphore of that name. Nothing is sent.
 func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
-	o := newObject(c, KindSemaphore, name, semaphoreChannel)
-	s := &PermitSemaphore{permitCount: permitCount{object: o, beside: idsKey(o.key), script: permitsChange}}
-	s.permits = &primitive{}
-	s.permits.initOf(c, permitSpec, s.keys)
+	s := &PermitSemaphore{}
+	s.init(c, name, permitSpec)
 	return s
+}
+
+func (s *PermitSemaphore) init(c *Client, name string, permits *spec) {
+	o := newObject(c, KindSemaphore, name, semaphoreChannel)
+	s.permitCount = permitCount{object: o, beside: idsKey(o.key), script: permitsChange}
+	s.permits = &primitive{}
+	s.permits.initOf(c, permits, s.keys)
 }
 
 // maxPermits is how many permits one call acquires.
@@ -183,7 +188,7 @@ type permitProtocol struct {
 func (p permitProtocol) keys(o *ownership) []string {
 	keys := append(make([]string, 0, 4), o.lock.key, idsKey(o.lock.key), reserveKey(o.lock.key))
 	if p.permanent {
-		keys = append(keys, "latchkey_permit_void:"+transport.HashTag(o.lock.key)+":"+p.leader)
+		keys = append(keys, permitVoidKey(o.lock.key, p.leader))
 	}
 	return keys
 }
@@ -194,15 +199,19 @@ func (p permitProtocol) acquireCall(a *acquisition, _, _ int) call {
 		keep = o.lock.client.staleMS
 		o.markQueued()
 	}
-	ms := o.lock.client.leaseText(a.lease)
-	if p.permanent {
-		ms = ""
-	}
-	args := []string{ms, keep, o.lock.client.publish, o.lock.keys().channel, o.wire}
+	args := []string{p.leaseText(a), keep, o.lock.client.publish, o.lock.keys().channel, o.wire}
 	for each := range a.each {
 		args = append(args, rawID(each.wire))
 	}
 	return call{permitAcquire, p.keys(o), args}
+}
+
+// leaseText is the lease as scripts are told, "" without an end.
+func (p permitProtocol) leaseText(a *acquisition) string {
+	if p.permanent {
+		return ""
+	}
+	return a.lock.client.leaseText(a.lease)
 }
 
 // readRefusal does not tell what is left of a lease, which would be that of one of many.

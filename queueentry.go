@@ -111,7 +111,9 @@ func (a *acquisition) takeGrant() (begun, known bool) {
 		return false, known
 	}
 	now := o.lock.client.clock()
-	o.beginWith(&a.request, newGrantedTerm(from, now, granted.lease, &a.request), now, now, granted.token)
+	for each := range a.each {
+		each.beginWith(&a.request, newGrantedTerm(from, now, granted.lease, &a.request), now, now, granted.token)
+	}
 	return true, false
 }
 

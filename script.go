@@ -56,6 +56,10 @@ var (
 	permitRenew    = loadScript("permit_renew").Reserved()
 	permitLease    = loadScript("permit_lease")
 	permitUpdate   = loadScript("permit_update").Guarded()
+	fairsemAcquire = loadScript("fairsem_acquire").Guarded()
+	fairsemLeave   = loadScript("fairsem_leave").Guarded().Reserved()
+	fairsemRefresh = loadScript("fairsem_refresh").Guarded().Reserved()
+	fairsemWaiters = loadScript("fairsem_waiters")
 	opVoid         = loadScript("op_void").Reserved()
 	permitStats    = loadScript("permit_stats")
 	permitSet      = loadScript("permit_set").Guarded()
@@ -76,7 +80,7 @@ var (
 )
 
 // lookKeys is how many keys of an object look.lua names.
-const lookKeys = 8
+const lookKeys = 9
 
 // together has the commands of the locks that are most used: those that goroutines of a client send at the
 // same moment go together.

@@ -3,7 +3,8 @@
 -- KEYS    of each object: [1] its key, [2] fencing counter, [3] queue (see grant.lua), [4] fair
 --         queue (see fair_notes.lua), [5] writers (see rw_state.lua), [6] total (see
 --         sem_state.lua), [7] ids (see permit_state.lua), [8] state of a latch (see
---         latch_state.lua). Of a single object all but the first may be left out.
+--         latch_state.lua), [9] queue of a fair semaphore (see fairsem_queue.lua). Of a single object all but
+--         the first may be left out.
 -- ARGV[1] NUMSUB or SHARDNUMSUB
 -- ARGV[2] how many fields of a hash to tell
 --
@@ -16,11 +17,11 @@
 --
 -- What stands beside an object and cannot be read counts as absent.
 --
--- Cost: at most 12 commands for each object; O(log n) in the permits and writers. Writes nothing.
+-- Cost: at most 13 commands for each object; O(log n) in the permits and writers. Writes nothing.
 --@include shape_hash
 --@include clock
 local numsub, most = ARGV[1], tonumber(ARGV[2])
-local each = #KEYS == 1 and 1 or 8
+local each = #KEYS == 1 and 1 or 9
 
 local function number(command, key, ...)
   local n = key and redis.pcall(command, key, ...)
@@ -86,25 +87,26 @@ local function latchChannel(key, tag)
 end
 
 -- count tells of a number.
-local function count(key, tag, value, total, ids, latch)
-  local what, listen, held, over = '', 0, 0, 0
+local function count(key, tag, value, total, ids, latch, line)
+  local what, listen, held, over, waiting = '', 0, 0, 0, 0
   if text('hget', latch, 'state') == 'set' then
     what, listen = 'latch', listening(latchChannel(key, tag))
   else
     listen = listening('redisson_sc:' .. tag)
+    waiting = number('zcard', line)
     over = number('zcount', ids, 0, clock())
     held = number('zcard', ids) - over
-    what = ids and redis.call('exists', total, ids) > 0 and 'semaphore' or ''
+    what = ids and redis.call('exists', total, ids, line) > 0 and 'semaphore' or ''
   end
-  return {'string', redis.call('pttl', key), false, {value}, 0, 0, listen, text('get', total), held, over, what}
+  return {'string', redis.call('pttl', key), false, {value}, 0, waiting, listen, text('get', total), held, over, what}
 end
 
 local reply = {}
 for at = 1, #KEYS, each do
   local key = KEYS[at]
-  local token, queue, fair, writers, total, ids, latch
+  local token, queue, fair, writers, total, ids, latch, line
   if each > 1 then
-    token, queue, fair, writers, total, ids, latch = unpack(KEYS, at + 1, at + 7)
+    token, queue, fair, writers, total, ids, latch, line = unpack(KEYS, at + 1, at + 8)
   end
   local kind = redis.call('type', key)['ok']
   local tag = string.find(key, '{', 1, true) and key or '{' .. key .. '}'
@@ -114,7 +116,7 @@ for at = 1, #KEYS, each do
   elseif kind == 'string' and redis.call('strlen', key) <= 1024 then
     local value = redis.call('get', key)
     if #value <= 20 and string.find(value, '^-?%d+$') then
-      found = count(key, tag, value, total, ids, latch)
+      found = count(key, tag, value, total, ids, latch, line)
     else
       local waiting, listen = number('zcard', queue), listening('redisson_lock__channel:' .. tag)
       found = {kind, redis.call('pttl', key), false, {value}, 0, waiting, listen}

@@ -136,6 +136,7 @@ func semaphoresThrough(t *testing.T, client *latchkey.Client, name string) {
 	_, err = s.Delete(ctx)
 	require.NoError(t, err)
 
+	fairPermits(ctx, t, client, name+"f")
 	p := client.NewPermitSemaphore(name + "p")
 	_, err = p.TrySetPermits(ctx, 2)
 	require.NoError(t, err)
@@ -229,4 +230,32 @@ func TestMinimalPermissionsOfObjectsWithoutTheirQueues(t *testing.T) {
 	require.Len(t, found["orders:Lock"].Holders, 1)
 	require.Equal(t, latchkey.KindNumber, found["orders:sem"].Kind, "what tells is not seen")
 	require.Equal(t, int64(3), found["orders:sem"].Count)
+}
+
+// fairPermits does what there is to do with a fair semaphore.
+func fairPermits(ctx context.Context, t *testing.T, client *latchkey.Client, name string) {
+	t.Helper()
+	s := client.NewFairSemaphore(name)
+	_, err := s.TrySetPermits(ctx, 2)
+	require.NoError(t, err)
+	held, err := s.AcquireN(ctx, 2)
+	require.NoError(t, err)
+	_, err = s.TryAcquire(ctx)
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	_, err = s.Acquire(ctx, latchkey.Wait(50*time.Millisecond))
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	waiting := make(chan error, 1)
+	go func() { waiting <- s.Do(ctx, func(context.Context) error { return nil }) }()
+	require.Eventually(t, func() bool {
+		list, err := s.Waiters(ctx)
+		return len(list) > 0 || err != nil
+	}, soon, time.Millisecond)
+	for _, p := range held {
+		require.NoError(t, p.Release(ctx))
+	}
+	require.NoError(t, rig.Await(t, soon, "the waiter", waiting))
+	_, err = s.Stats(ctx)
+	require.NoError(t, err)
+	_, err = s.Delete(ctx)
+	require.NoError(t, err)
 }

@@ -26,9 +26,24 @@ import (
 // capacity is how many permits the semaphores of the histories have.
 const capacity = 10
 
+// leasedPool is a semaphore whose permits have ids and leases.
+type leasedPool interface {
+	Name() string
+	AcquireN(ctx context.Context, n int, options ...latchkey.PermitOption) ([]*latchkey.Permit, error)
+	Release(ctx context.Context, ids ...string) ([]latchkey.PermitState, error)
+}
+
+// poolOf returns that of a name, fair or not.
+func poolOf(client *latchkey.Client, fair bool, name string) leasedPool {
+	if fair {
+		return client.NewFairSemaphore(name)
+	}
+	return client.NewPermitSemaphore(name)
+}
+
 // hoarder does random things with a semaphore, until it is killed or its time is over.
 // Its arguments: name, ticket of the server, address to reach it by, file of its diary,
-// for how long.
+// for how long, and whether the semaphore is fair.
 var hoarder = rig.Child("hoarder", func(_ context.Context, args []string) error {
 	lasts, err := time.ParseDuration(args[4])
 	if err != nil {
@@ -45,13 +60,13 @@ var hoarder = rig.Child("hoarder", func(_ context.Context, args []string) error 
 	if err != nil {
 		return err
 	}
-	client, closeAll, err := dial(server, args[2], latchkey.Options{Lease: time.Second, RetryBudget: 500 * time.Millisecond})
+	client, closeAll, err := dial(server, args[2], latchkey.Options{Lease: time.Second, RetryBudget: 500 * time.Millisecond, StaleWaiterTimeout: time.Second})
 	if err != nil {
 		return err
 	}
 	failed := make(chan error, 4)
 	for range cap(failed) {
-		go func() { failed <- hoard(ctx, client.NewPermitSemaphore(args[0]), file) }()
+		go func() { failed <- hoard(ctx, poolOf(client, args[5] == "true", args[0]), file) }()
 	}
 	for range cap(failed) {
 		err = errors.Join(err, <-failed)
@@ -62,7 +77,7 @@ var hoarder = rig.Child("hoarder", func(_ context.Context, args []string) error 
 // hoard takes permits and gives them back in all the ways there are. Each stay is
 // written twice, at its beginning and at its end: what a kill leaves without an end was
 // held until then.
-func hoard(ctx context.Context, s *latchkey.PermitSemaphore, file *os.File) error {
+func hoard(ctx context.Context, s leasedPool, file *os.File) error {
 	for ctx.Err() == nil {
 		options := []latchkey.PermitOption{latchkey.Wait(time.Microsecond + rand.N(300*time.Millisecond))}
 		if rand.IntN(3) == 0 {
@@ -99,7 +114,7 @@ func entry(file *os.File, sign string, p *latchkey.Permit) error {
 
 // letGo releases a permit, by itself or by its id, or leaves it to its lease. A network
 // that fails is no fault of the library.
-func letGo(s *latchkey.PermitSemaphore, p *latchkey.Permit) (err error) {
+func letGo(s leasedPool, p *latchkey.Permit) (err error) {
 	if rand.IntN(2) == 0 {
 		err = p.Release(context.Background())
 	} else {
@@ -116,10 +131,15 @@ func letGo(s *latchkey.PermitSemaphore, p *latchkey.Permit) (err error) {
 // that are available are ten together, on the server; and by their own account no more
 // than ten hold one. LATCHKEY_TEST_PERMIT_TIME sets for how long.
 func TestHistoryOfPermits(t *testing.T) {
-	rig.Repeated(t, "LATCHKEY_TEST_PERMIT_TIME", 8*time.Second, historyOfPermits)
+	rig.Repeated(t, "LATCHKEY_TEST_PERMIT_TIME", 8*time.Second, func(t *testing.T, lasts time.Duration) { historyOfPermits(t, false, lasts) })
 }
 
-func historyOfPermits(t *testing.T, lasts time.Duration) {
+// The same with those that are granted in order.
+func TestHistoryOfFairPermits(t *testing.T) {
+	rig.Repeated(t, "LATCHKEY_TEST_PERMIT_TIME", 8*time.Second, func(t *testing.T, lasts time.Duration) { historyOfPermits(t, true, lasts) })
+}
+
+func historyOfPermits(t *testing.T, fair bool, lasts time.Duration) {
 	t.Helper()
 	const processes = 8
 	server := rig.Shared()
@@ -134,7 +154,7 @@ func historyOfPermits(t *testing.T, lasts time.Duration) {
 		if len(files)%2 == 0 {
 			address = tap.Addr()
 		}
-		child := hoarder.Start(t, s.Name(), server.Ticket(), address, files[len(files)-1], (lasts + soon).String())
+		child := hoarder.Start(t, s.Name(), server.Ticket(), address, files[len(files)-1], (lasts + soon).String(), strconv.FormatBool(fair))
 		child.Line(t, soon, "begins")
 		return child
 	}

@@ -75,7 +75,7 @@ type leaderGuard struct{ *latchkey.Leadership }
 
 func (g leaderGuard) Release(ctx context.Context) error { return g.Resign(ctx) }
 
-type permitDoor struct{ *latchkey.PermitSemaphore }
+type permitDoor struct{ permitPool }
 
 func (d permitDoor) enter(ctx context.Context, options ...latchkey.WaitOption) (guard, error) {
 	each := make([]latchkey.PermitOption, len(options))

@@ -42,6 +42,10 @@ them, that number applies, and a line on standard error says so; with --set it
 is changed to N. If there are fewer than are held then, nobody loses one, but
 nobody gets one either until enough are released.
 
+With --fair the waiting commands get permits in the order in which they came, on
+all machines. Use it everywhere or nowhere: without it a command takes any free
+permit, ahead of those that wait.
+
   latchkey sem run --name imports --permits 3 --wait 10m -- ./import
 
 ` + jobHelp("permit", "75 when\nit was not acquired in time", ""),
@@ -49,6 +53,7 @@ nobody gets one either until enough are released.
 			&cli.StringFlag{Name: "name", Usage: "`POOL` of permits: the name of the semaphore"},
 			&cli.IntFlag{Name: "permits", Usage: "`N` such commands may run at once", HideDefault: true},
 			&cli.BoolFlag{Name: "set", Usage: "change the semaphore to N permits"},
+			&cli.BoolFlag{Name: "fair", Usage: "first come, first served"},
 		}, jobFlags("permit")...),
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			return semRun(ctx, cmd, args)
@@ -57,19 +62,22 @@ nobody gets one either until enough are released.
 }
 
 func semRun(ctx context.Context, cmd *cli.Command, args []string) error {
-	name, permits, set := cmd.String("name"), cmd.Int("permits"), cmd.Bool("set")
-	if name == "" || permits < 1 {
+	name, total, set := cmd.String("name"), cmd.Int("permits"), cmd.Bool("set")
+	if name == "" || total < 1 {
 		return usageError("sem run needs --name POOL and --permits N, from 1 on; see latchkey sem run --help")
 	}
-	j, err := jobFrom(cmd, cmd.Args().Slice(), args, fmt.Sprintf("sem run --name %s --permits %d", name, permits))
+	j, err := jobFrom(cmd, cmd.Args().Slice(), args, fmt.Sprintf("sem run --name %s --permits %d", name, total))
 	if err != nil {
 		return err
 	}
 	j.thing = fmt.Sprintf("the permit of %q", name)
 	j.busy = fmt.Sprintf("all permits of %q are held", name)
 	j.open = func(ctx context.Context, client *latchkey.Client) (door, error) {
-		s := client.NewPermitSemaphore(name)
-		return permitDoor{s}, j.provide(ctx, s, name, permits, set)
+		var s permitPool = client.NewPermitSemaphore(name)
+		if cmd.Bool("fair") {
+			s = client.NewFairSemaphore(name)
+		}
+		return permitDoor{s}, j.provide(ctx, s, name, total, set)
 	}
 	j.environment = func(g guard) []string {
 		return append(os.Environ(), permitEnv+"="+g.(*latchkey.Permit).ID())
@@ -77,19 +85,28 @@ func semRun(ctx context.Context, cmd *cli.Command, args []string) error {
 	return j.run(ctx)
 }
 
+// permitPool is a semaphore whose permits have leases, fair or not.
+type permitPool interface {
+	Acquire(ctx context.Context, options ...latchkey.PermitOption) (*latchkey.Permit, error)
+	TryAcquire(ctx context.Context, options ...latchkey.TryPermitOption) (*latchkey.Permit, error)
+	TrySetPermits(ctx context.Context, n int, options ...latchkey.SetOption) (bool, error)
+	SetPermits(ctx context.Context, n int) error
+	Stats(ctx context.Context) (latchkey.PermitStats, error)
+}
+
 // provide makes sure that there are permits: as many as are asked for, or as many
 // as somebody else has set.
-func (j job) provide(ctx context.Context, s *latchkey.PermitSemaphore, name string, permits int, set bool) error {
+func (j job) provide(ctx context.Context, s permitPool, name string, total int, set bool) error {
 	if set {
-		return s.SetPermits(ctx, permits)
+		return s.SetPermits(ctx, total)
 	}
-	done, err := s.TrySetPermits(ctx, permits)
+	done, err := s.TrySetPermits(ctx, total)
 	if done || err != nil {
 		return err
 	}
 	stats, err := s.Stats(ctx)
-	if err == nil && stats.Total != permits {
-		j.say("%q has permits: %d, not %d; --set changes that", name, stats.Total, permits)
+	if err == nil && stats.Total != total {
+		j.say("%q has permits: %d, not %d; --set changes that", name, stats.Total, total)
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -270,5 +271,32 @@ func TestSemOfSomethingElse(t *testing.T) {
 		got := latchkeyCLI(t, server, args...)
 		assert.Equal(t, exitSoftware, got.code, args)
 		assertOneLine(t, got.stderr)
+	}
+}
+
+// With --fair those who wait stand in a queue, which waiters lists.
+func TestSemRunFair(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	fair := func() *invocation {
+		return invoke(t, server, "sem", "run", "--name", "pool", "--permits", "1", "--fair", "--", "sh", "-c", "echo in; cat")
+	}
+	first := fair()
+	require.Equal(t, "in", first.line())
+	var all []*invocation
+	for n := range 2 {
+		all = append(all, fair())
+		require.Eventually(t, func() bool {
+			waiting, err := server.Client().Waiters(t.Context(), "pool")
+			return err == nil && len(waiting) == n+1
+		}, 10*time.Second, time.Millisecond)
+	}
+	got := latchkeyCLI(t, server, "waiters", "pool")
+	assert.Equal(t, 2, strings.Count(got.stdout, "permits: 1"), got.stdout)
+	assert.Contains(t, got.stdout, "pool: 2 in queues")
+	assert.Equal(t, result{}, first.end())
+	for _, next := range all {
+		require.Equal(t, "in", next.line())
+		assert.Equal(t, 1, acquired(t, server))
+		assert.Equal(t, result{}, next.end())
 	}
 }

@@ -16,9 +16,9 @@ func waitersCommand() *cli.Command {
 		Usage:     "list who waits for a lock or at a barrier",
 		ArgsUsage: "NAME",
 		Description: `Lists the owners in the queues of a lock, in their order, or the parties at a
-barrier, at most 1000. The queue of a fair lock has each waiter; that of another lock
-has each client of this library once, for all its goroutines. A client that waits for
-a semaphore, for a latch, or to read, and one of Redisson that waits for a lock that
+barrier, at most 1000. The queue of a fair lock or a fair semaphore has
+each waiter; that of another lock has each client of this library once, for all
+its goroutines. A client that waits for another semaphore, for a latch, or to read, and one of Redisson that waits for a lock that
 is not fair, is in no queue, but listens for a message: the last line counts it.
 
 Reads only. A lock for which nobody waits is no error: exit code 0.
@@ -62,7 +62,7 @@ func waitersOf(ctx context.Context, client *latchkey.Client, o latchkey.Object) 
 	switch {
 	case o.Kind == latchkey.KindBarrier:
 		return partiesAt(ctx, client.NewBarrier(o.Name, 1))
-	case o.Kind != latchkey.KindNone && !o.Locked():
+	case o.Kind != latchkey.KindNone && !o.Locked() && o.Queued == 0:
 		return nil, nil
 	}
 	return client.Waiters(ctx, o.Name)
@@ -113,6 +113,9 @@ func waiterText(kind latchkey.Kind, w latchkey.Waiter) string {
 	text := printable(w.Owner.String())
 	if w.AgeKnown {
 		text += "  for " + shortTime(w.Age)
+	}
+	if w.Permits > 0 {
+		text += fmt.Sprintf("  permits: %d", w.Permits)
 	}
 	switch {
 	case w.Alive != 0:

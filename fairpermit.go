@@ -1,0 +1,221 @@
+package latchkey
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// How the permits of a fair semaphore, and those who wait for them, stand in Redis: see
+// lua/fairsem_queue.lua.
+
+// fairPermitSpec is that of the permits of fair semaphores, whose waiters the client has in a list.
+func fairPermitSpec(c *Client) *spec {
+	return c.kindState(KindPermit, newFairPermitQueue).(*fairPermitQueue).spec
+}
+
+// fairPermitQueue is the queues of the fair semaphores of a client.
+type fairPermitQueue struct {
+	waiters *fairWaitList
+	spec    *spec
+	heard   map[string]*fairPermitChannel // by the keys of semaphores; fairWaitList.mu guards it
+}
+
+func newFairPermitQueue(c *Client) kindState {
+	q := &fairPermitQueue{waiters: newFairWaitList(c), heard: map[string]*fairPermitChannel{}}
+	q.waiters.queue, q.waiters.oneChannel = q, true
+	s := *permitSpec
+	q.spec = &s
+	s.protocol, s.fresh, s.wait, s.handsOver = fairPermitProtocol{}, freshFairPermits, q.waiters.wait, true
+	s.inUse, s.channel = permitsInUse, semaphoreChannel
+	c.handover.addSpec("p", q.spec)
+	return q
+}
+
+// close is part of [kindState].
+func (q *fairPermitQueue) close() { q.waiters.close() }
+
+// These are part of [fairQueue].
+func (*fairPermitQueue) refresh() transport.Command  { return fairsemRefresh }
+func (*fairPermitQueue) keys(p *primitive) []string  { return p.keys().fairPermitKeys() }
+func (*fairPermitQueue) channel(p *primitive) string { return p.keys().channel }
+func (*fairPermitQueue) entry(o *ownership) string   { return o.permitEntry() }
+
+func (q *fairPermitQueue) attempts(w *fairWaiter) protocol {
+	p := w.ownership.protocol().(fairPermitProtocol)
+	p.waiters, p.waiter = q.waiters, w
+	return p
+}
+
+// listen is part of [fairQueue]. All waiters of a client have one channel, on which the first of them is told
+// to ask: the others are granted what there is meanwhile.
+func (q *fairPermitQueue) listen(w *fairWaiter) {
+	lock := w.ownership.lock
+	if q.waiters.client.notifier == nil || q.heard[lock.key] != nil {
+		return
+	}
+	h := &fairPermitChannel{queue: q, key: lock.key, usedAt: time.Now()}
+	q.heard[lock.key] = h
+	s := &subscription{channel: lock.keys().channel, to: h}
+	q.waiters.client.notifier.add(&subscription{channel: presenceChannel(lock.key), to: presence{s}})
+	q.waiters.client.notifier.add(s)
+}
+
+// fairPermitChannel is a channel on which permits are announced: those that nobody has been granted. Its usedAt
+// is guarded by fairWaitList.mu.
+type fairPermitChannel struct {
+	queue  *fairPermitQueue
+	key    string
+	usedAt time.Time
+}
+
+// message is part of [subscriber].
+func (h *fairPermitChannel) message(string) { h.reconnected() }
+
+// reconnected is part of [subscriber].
+func (h *fairPermitChannel) reconnected() {
+	l := h.queue.waiters
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if line := l.byKey[h.key]; line != nil {
+		line.Front().Value.(*fairWaiter).signal()
+	}
+}
+
+// retire is part of [subscriber].
+func (h *fairPermitChannel) retire(linger time.Duration) bool {
+	l := h.queue.waiters
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byKey[h.key] != nil {
+		h.usedAt = time.Now()
+	}
+	if time.Since(h.usedAt) < linger {
+		return false
+	}
+	delete(h.queue.heard, h.key)
+	return true
+}
+
+// fairPermitKeys are those of every script for a fair semaphore.
+func (k *keys) fairPermitKeys() []string {
+	tag := transport.HashTag(k.key)
+	return []string{k.key, idsKey(k.key), permitQueueKey(tag), "latchkey_sc_alive:" + tag, "latchkey_sc_grants:" + tag}
+}
+
+// permitEntry is the entry of an ownership in the queue: that of the first of the permits that are asked for
+// together.
+func (o *ownership) permitEntry() string { return o.lock.client.id + ":" + o.wire }
+
+// Where an id tells how many permits were asked for together, and which of them it is.
+const (
+	groupSize  = 12
+	groupIndex = 14
+)
+
+// newGroupIDs makes ids for permits that are asked for together.
+func newGroupIDs(n int) []string {
+	var id [16]byte
+	_, _ = rand.Read(id[:groupSize])                      // never fails
+	binary.BigEndian.PutUint16(id[groupSize:], uint16(n)) //nolint:gosec // maxPermits at most
+	return groupOf(hex.EncodeToString(id[:]))
+}
+
+// groupOf are the ids of the permits that were asked for together with one, nil if it is none.
+func groupOf(id string) []string {
+	raw, err := hex.DecodeString(id)
+	if err != nil || len(raw) != groupIndex+2 {
+		return nil
+	}
+	all := make([]string, binary.BigEndian.Uint16(raw[groupSize:]))
+	for i := range all {
+		binary.BigEndian.PutUint16(raw[groupIndex:], uint16(i)) //nolint:gosec // there are fewer
+		all[i] = hex.EncodeToString(raw)
+	}
+	return all
+}
+
+// freshFairPermits is freshPermits for a fair semaphore.
+func freshFairPermits(a *acquisition) (first *ownership, others []*ownership) {
+	return permitsOfIDs(a, newGroupIDs(max(a.together, 1)), func(p permitProtocol) protocol {
+		return fairPermitProtocol{permitProtocol: p}
+	})
+}
+
+// permitsInUse reports whether this client has any of the permits of a group, or is about to.
+func permitsInUse(r *registry, key, first string) bool {
+	return slices.ContainsFunc(groupOf(first), func(id string) bool { return r.known(permitName(key, id)) != nil })
+}
+
+// fairPermitProtocol is an id among those of a fair semaphore.
+type fairPermitProtocol struct {
+	permitProtocol
+
+	waiters *fairWaitList
+	waiter  *fairWaiter // of an acquisition that waits in the queue, or nil
+}
+
+func (p fairPermitProtocol) keys(o *ownership) []string {
+	keys := o.lock.keys().fairPermitKeys()
+	if p.permanent {
+		keys = append(keys, permitVoidKey(o.lock.key, p.leader))
+	}
+	return keys
+}
+
+func (p fairPermitProtocol) acquireCall(a *acquisition, _, _ int) call {
+	o, stale, ticket, grant, awaits := a.ownership, "", "", "", ""
+	if p.waiter != nil {
+		stale, ticket, grant = o.lock.client.staleMS, p.waiters.ticketText(p.waiter), p.waiters.grantText(p.waiter)
+		o.markQueued()
+	}
+	if a.awaitSet {
+		awaits = "1"
+	}
+	args := []string{o.permitEntry(), p.leaseText(a), stale, ticket, grant, awaits, o.lock.client.publish, o.lock.keys().channel}
+	return call{fairsemAcquire, p.keys(o), o.lock.client.handover.channelArgs(args, o.lock.key)}
+}
+
+// readRefusal reads the place that the script has given to an ownership that waits.
+func (p fairPermitProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
+	reply, err := ans.Message.ToArray()
+	if p.waiter == nil || err != nil {
+		return p.permitProtocol.readRefusal(a, ans)
+	}
+	if len(reply) != 3 {
+		return 0, errReply
+	}
+	pause, err1 := reply[0].AsInt64()
+	ticket, err2 := reply[1].AsUint64()
+	unset, err3 := reply[2].AsInt64()
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return 0, errors.Join(errReply, err)
+	}
+	p.waiters.setPlace(p.waiter, ticket, true)
+	if unset == 1 {
+		return fromMillis(pause), errors.Join(ErrNotAcquired, ErrNotSet)
+	}
+	return fromMillis(pause), ErrNotAcquired
+}
+
+// releaseCall of the first of a group that was never acquired gives up all of it, and its place in the queue.
+func (p fairPermitProtocol) releaseCall(o *ownership, count int, _ int64, args []string) call {
+	if count > 0 {
+		return call{}
+	}
+	id, entry, mark := rawID(o.wire), "", ""
+	if !o.hasBegun() && (p.leader == o.wire || p.leader == "") {
+		id, entry = "", o.permitEntry()
+	}
+	if p.permanent && o.mayWait() {
+		mark = strconv.FormatInt(millis(lateDelivery), 10)
+	}
+	args = append(args, id, entry, mark, o.lock.client.publish, o.lock.keys().channel)
+	return call{fairsemLeave, p.keys(o), o.lock.client.handover.channelArgs(args, o.lock.key)}
+}

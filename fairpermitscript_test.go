@@ -1,0 +1,166 @@
+package latchkey
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The ids of permits that are asked for together tell of each other.
+func TestGroupIDs(t *testing.T) {
+	for _, n := range []int{1, 2, 256, 257, maxPermits} {
+		ids := newGroupIDs(n)
+		require.Len(t, ids, n)
+		seen := map[string]bool{}
+		for _, id := range ids {
+			require.NoError(t, checkIDs([]string{id}))
+			require.False(t, seen[id])
+			seen[id] = true
+			require.Equal(t, ids, groupOf(id))
+		}
+	}
+	first, second := newGroupIDs(1), newGroupIDs(1)
+	require.NotEqual(t, first, second)
+	for _, id := range []string{"", "x", "00", "0000000000000000000000000000000", "zz000000000000000000000000000000"} {
+		require.Empty(t, groupOf(id), id)
+	}
+}
+
+// fairsemScripts is one fair semaphore, driven by its bare scripts.
+type fairsemScripts struct {
+	*semScripts
+	lock *primitive
+}
+
+func newFairsemScripts(t *testing.T, permits int) fairsemScripts {
+	t.Helper()
+	s := newSemScripts(t)
+	lock := s.c.NewFairSemaphore(s.key).pool.permits
+	s.do("SET", s.key, strconv.Itoa(permits))
+	return fairsemScripts{s, lock}
+}
+
+func (s *semScripts) do(words ...string) any {
+	s.t.Helper()
+	reply, err := s.c.rueidis.Do(s.t.Context(), s.c.rueidis.B().Arbitrary(words...).Build()).ToAny()
+	require.NoError(s.t, err)
+	return reply
+}
+
+// entry is that of a waiter for n permits.
+func (s fairsemScripts) entry(n int) string { return semClient + ":" + newGroupIDs(n)[0] }
+
+func (s fairsemScripts) acquire(entry, stale, ticket, grant string) any {
+	return s.c.script(fairsemAcquire, s.lock.keys().fairPermitKeys(), entry, "30000", stale, ticket, grant, "",
+		"PUBLISH", s.lock.keys().channel, "latchkey:{", "}", "0")
+}
+
+func (s fairsemScripts) queue() []string {
+	s.t.Helper()
+	var all []string
+	for _, each := range s.do("ZRANGE", s.lock.keys().fairPermitKeys()[2], "0", "-1").([]any) {
+		all = append(all, each.(string))
+	}
+	return all
+}
+
+// leave gives up an acquisition, or gives back its permits one by one.
+func (s fairsemScripts) leave(id, entry string) any {
+	if id != "" {
+		id = rawID(id)
+	}
+	return s.c.script(fairsemLeave, s.lock.keys().fairPermitKeys(), id, entry, "", "PUBLISH", s.lock.keys().channel, "latchkey:{", "}", "0")
+}
+
+func (s fairsemScripts) held() int { return len(s.state().ids) }
+
+// Each script may be executed twice, and late.
+func TestFairsemScripts_twice(t *testing.T) {
+	s := newFairsemScripts(t, 3)
+	a, b, c := s.entry(3), s.entry(2), s.entry(1)
+	for range 2 {
+		require.Nil(t, s.acquire(a, "5000", "", "5000"))
+		require.Equal(t, 3, s.held())
+	}
+	first := s.acquire(b, "5000", "", "5000").([]any)
+	for range 2 {
+		require.Equal(t, first[1:], s.acquire(b, "5000", first[1].(string), "5000").([]any)[1:])
+		require.IsType(t, int64(0), s.acquire(c, "", "", ""), "it does not wait")
+		require.Equal(t, []string{b}, s.queue())
+	}
+	s.acquire(c, "5000", "", "5000")
+	for _, id := range groupOf(a[37:]) {
+		require.NotNil(t, s.leave(id, ""))
+		require.Nil(t, s.leave(id, ""), "the second time")
+	}
+	require.Equal(t, 3, s.held(), "both that waited have theirs")
+	require.Equal(t, "0", s.state().free)
+	for range 2 {
+		require.Nil(t, s.acquire(b, "5000", first[1].(string), "5000"), "it finds out")
+		require.Equal(t, 3, s.held())
+	}
+	require.NotNil(t, s.leave("", b))
+	require.Nil(t, s.leave("", b))
+	require.Equal(t, "2", s.state().free)
+	require.NotNil(t, s.leave("", c))
+	require.Equal(t, "3", s.state().free)
+	require.Empty(t, s.queue())
+}
+
+// Damage to any of the three keys of a queue never lets a script fail, or a permit get lost.
+func TestFairsemScripts_damage(t *testing.T) {
+	for i := 2; i < 5; i++ {
+		for _, replaced := range []bool{false, true} {
+			s := newFairsemScripts(t, 1)
+			key := s.lock.keys().fairPermitKeys()[i]
+			a, b, c := s.entry(1), s.entry(1), s.entry(1)
+			require.Nil(t, s.acquire(a, "5000", "", "5000"))
+			ticket := s.acquire(b, "5000", "", "5000").([]any)[1].(string)
+			s.acquire(c, "5000", "", "5000")
+			s.do("DEL", key)
+			if replaced {
+				s.do("SET", key, "something else")
+				_, failed := s.acquire(b, "5000", ticket, "5000").(error)
+				require.True(t, failed, "it says so")
+				s.do("DEL", key)
+			}
+			s.acquire(b, "5000", ticket, "5000")
+			s.acquire(c, "5000", "", "5000")
+			require.Equal(t, b, s.queue()[0])
+			s.leave(a[37:], "")
+			s.acquire(b, "5000", ticket, "5000")
+			require.Equal(t, 1, s.held())
+			require.NotNil(t, s.leave(b[37:], ""))
+			require.Nil(t, s.acquire(c, "5000", "", "5000"))
+			s.leave(c[37:], "")
+			require.Equal(t, "1", s.state().free)
+		}
+	}
+}
+
+// Many who died are passed over, some in one call.
+func TestFairsemScripts_dead(t *testing.T) {
+	s := newFairsemScripts(t, 1)
+	a := s.entry(1)
+	require.Nil(t, s.acquire(a, "5000", "", "5000"))
+	for range 300 {
+		s.acquire(s.entry(1), "-1", "", "5000") // dead as soon as it comes
+	}
+	b := s.entry(1)
+	ticket := s.acquire(b, "5000", "", "5000").([]any)[1].(string)
+	s.leave(a[37:], "")
+	for range 5 {
+		if s.acquire(b, "5000", ticket, "5000") == nil {
+			break
+		}
+	}
+	require.Equal(t, 1, s.held())
+	require.Empty(t, s.queue())
+	s.leave(b[37:], "")
+	for range 300 {
+		s.do("ZADD", s.lock.keys().fairPermitKeys()[2], "1", s.entry(1)) // whose signs of life are lost
+	}
+	require.Nil(t, s.acquire(s.entry(1), "", "", ""), "nobody of them is alive")
+	require.Empty(t, s.queue())
+}

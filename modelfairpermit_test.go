@@ -1,0 +1,286 @@
+package latchkey
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+func init() { models["fairpermits"] = newFairPermitModel }
+
+// fairPermitModel is the fair semaphore: what the semaphore with leased permits is, and in the order in
+// which they came. A waiter that gives signs of life keeps its place.
+type fairPermitModel struct {
+	*permitModel
+
+	waiters map[*party]*modelPermitWaiter
+	tickets map[*party]uint64 // of those that have their permits
+	before  fairPermitState
+}
+
+// modelPermitWaiter is what a party knows of its place.
+type modelPermitWaiter struct {
+	ticket uint64 // 0: not told yet
+	sign   int64  // ms: the last sign of life that was answered, 0 if it may have no place
+}
+
+// fairPermitState is what stands on the server.
+type fairPermitState struct {
+	queue, alive, grants, ids entry
+}
+
+func newFairPermitModel(w *world) model {
+	m := &fairPermitModel{permitModel: newPermitModel(w).(*permitModel), waiters: map[*party]*modelPermitWaiter{}, tickets: map[*party]uint64{}}
+	for i, p := range m.parties {
+		s := p.lock.client.NewFairSemaphore(modelName).pool.permits
+		size := []int{1, 1, 2, 5}[i%4]
+		p.lock = s
+		p.newOwnership = func() *ownership {
+			t, others := m.newFairOwnerships(s, size)
+			p.others = others
+			delete(m.waiters, p)
+			delete(m.tickets, p)
+			return t
+		}
+		p.onAsk = func() { m.asks(p) }
+		p.onGrant = func(any) {
+			p.t.lease.granted = fromMS(p.granted)
+			if f := m.waiters[p]; f != nil && f.ticket > 0 {
+				m.tickets[p] = f.ticket
+			}
+			delete(m.waiters, p)
+		}
+		p.onRefusal = func(reply any) { m.refused(p, reply) }
+	}
+	return m
+}
+
+// newFairOwnerships are those of permits that are acquired together, with ids that are the same each time.
+func (m *fairPermitModel) newFairOwnerships(s *primitive, size int) (first *ownership, others []*ownership) {
+	m.ids++
+	ids := groupOf(fmt.Sprintf("%024x%04x0000", m.ids, size))
+	first, others = permitsOfIDs(&acquisition{lock: s}, ids, func(p permitProtocol) protocol {
+		return fairPermitProtocol{permitProtocol: p, waiters: s.client.kindState(KindPermit, newFairPermitQueue).(*fairPermitQueue).waiters}
+	})
+	return first, others
+}
+
+func (m *fairPermitModel) actions() []modelAction {
+	actions := slices.DeleteFunc(m.permitModel.actions(), func(a modelAction) bool { return a.name == "patience" || a.name == "damage" })
+	return append(actions,
+		modelAction{"refresh", 20, m.refresh},
+		modelAction{"told", 10, m.told},
+		modelAction{"damage", 2, m.damage})
+}
+
+// asks notes what may give the party its first place.
+func (m *fairPermitModel) asks(p *party) {
+	if p.waits && m.waiters[p] == nil {
+		m.waiters[p] = &modelPermitWaiter{}
+	}
+}
+
+func (m *fairPermitModel) refused(p *party, reply any) {
+	list, is := reply.([]any)
+	if !p.waits {
+		if is {
+			m.w.fail("%s is queued and did not want to wait", p.name)
+		}
+		return
+	}
+	if !is || len(list) != 3 {
+		m.w.fail("%s waits, and is told %v", p.name, reply)
+	}
+	ticket, err := strconv.ParseUint(list[1].(string), 10, 64)
+	f := m.waiters[p]
+	if err != nil || f.ticket > 0 && ticket != f.ticket {
+		m.w.fail("%s is told the ticket %v after %d", p.name, list[1], f.ticket)
+	}
+	f.ticket, p.inQueue().ticket, f.sign = ticket, ticket, m.w.ms()
+	now := m.state()
+	free, _ := m.free()
+	if head := now.queue.list; len(head) > 0 && head[0] == p.t.permitEntry() && free >= int64(len(p.together())) {
+		m.w.fail("%s is the first, and is refused, and there are %d", p.name, free)
+	}
+	if n := int64(len(p.together())); !slices.Contains(now.queue.list, p.t.permitEntry()) && n <= m.total {
+		m.w.fail("%s is refused and not in the queue, and wants %d of %d", p.name, n, m.total)
+	}
+}
+
+func (m *fairPermitModel) state() fairPermitState {
+	keys := m.parties[0].lock.keys().fairPermitKeys()
+	s := m.w.state(keys[1:]...)
+	return fairPermitState{ids: s[0], queue: s[1], alive: s[2], grants: s[3]}
+}
+
+// refresh gives signs of life for the waiters of a client.
+func (m *fairPermitModel) refresh(d dice) {
+	c := m.w.clients[d[0]%len(m.w.clients)]
+	var places []*fairWaiter
+	var parties []*party
+	names := ""
+	for _, p := range m.parties {
+		if f := m.waiting(p); f != nil && f.ticket > 0 && p.lock.client == c {
+			places, parties = append(places, p.inQueue()), append(parties, p)
+			names += p.name + " "
+		}
+	}
+	if places == nil {
+		return
+	}
+	b := c.kindState(KindPermit, newFairPermitQueue).(*fairPermitQueue).waiters.newRefreshing()
+	b.add(places)
+	msg := &message{what: names + "alive", words: m.w.words(b.call), light: true, silent: func() {}}
+	msg.answered = func(reply any) {
+		states, is := reply.([]any)
+		if !is || len(states) != len(places) {
+			m.w.fail("%s: %v", msg.what, reply)
+		}
+		for i, p := range parties {
+			if f := m.waiting(p); f != nil && states[i] == int64(inPlace) {
+				f.sign = msg.sent / 1000
+			} else if f != nil {
+				f.sign = 0 // it has to ask
+			}
+		}
+	}
+	m.w.send(msg, d.fate())
+}
+
+// waiting is what a party knows of its place, nil if it wants none.
+func (m *fairPermitModel) waiting(p *party) *modelPermitWaiter {
+	if p.t == nil || p.phase != acquiring || !p.waits {
+		delete(m.waiters, p)
+	}
+	return m.waiters[p]
+}
+
+// told has a message arrive that tells of a grant, if there was one.
+func (m *fairPermitModel) told(d dice) {
+	p := m.parties[d[0]%len(m.parties)]
+	if m.waiting(p) == nil || !m.has(m.state(), p) || slices.Contains(m.state().queue.list, p.t.permitEntry()) {
+		return
+	}
+	if p.t.doubt.acquisition != nil {
+		return // it may have acquired them itself, of which it is not told
+	}
+	p.told(modelMessage{p.t.wire, "0"})
+}
+
+// has reports whether the permits of a party are held.
+func (m *fairPermitModel) has(s fairPermitState, p *party) bool {
+	for _, t := range p.together() {
+		if score, there := s.ids.fields[rawID(t.wire)]; !there || numeral(score) <= m.w.ms() {
+			return false
+		}
+	}
+	return true
+}
+
+// damage deletes keys. Who has lost its place gets it back when it asks.
+func (m *fairPermitModel) damage(d dice) {
+	keys := m.parties[0].lock.keys().fairPermitKeys()
+	if i := 2 + d[0]%4; i < len(keys) {
+		m.w.say("%s is deleted", keys[i])
+		m.w.must("DEL", keys[i])
+	} else {
+		m.permitModel.damage(d)
+	}
+	for _, f := range m.waiters {
+		f.sign = 0
+	}
+	m.before = m.state()
+}
+
+// ticket is the place of a party, as far as anybody knows.
+func (m *fairPermitModel) ticket(p *party) uint64 {
+	if score, there := m.before.queue.fields[p.t.permitEntry()]; there {
+		return uint64(numeral(score))
+	}
+	if f := m.waiting(p); f != nil && f.ticket > 0 {
+		return f.ticket
+	}
+	return cmp.Or(m.tickets[p], 1<<62)
+}
+
+func (m *fairPermitModel) check() {
+	m.permitModel.check()
+	now := m.state()
+	for _, p := range m.parties {
+		if p.t == nil {
+			continue
+		}
+		if m.has(now, p) && !m.has(m.before, p) && len(m.before.ids.list) < len(now.ids.list) {
+			m.overtakes(p, now)
+		}
+		f := m.waiting(p)
+		if f != nil && int64(len(p.together())) > m.total {
+			f.sign = 0 // it may have no place until it asks again
+		}
+		if f == nil || f.sign == 0 || m.w.ms() >= f.sign+stale {
+			continue
+		}
+		if !slices.Contains(now.queue.list, p.t.permitEntry()) && !m.has(now, p) && m.set {
+			if m.has(m.before, p) || m.hadGrant(p) {
+				f.sign = 0 // its grant has run out: it has to ask
+				continue
+			}
+			m.w.fail("%s has lost its place, %d ms after its last sign of life", p.name, m.w.ms()-f.sign)
+		}
+	}
+	m.before = now
+}
+
+// hadGrant reports whether the permits of a party were held, and their leases are over.
+func (m *fairPermitModel) hadGrant(p *party) bool {
+	_, there := m.before.ids.fields[rawID(p.t.wire)]
+	return there
+}
+
+// overtakes fails if somebody waits on who is alive and came before a party that has just been given its
+// permits.
+func (m *fairPermitModel) overtakes(p *party, now fairPermitState) {
+	for _, other := range m.parties {
+		if other == p || m.waiting(other) == nil || int64(len(other.together())) > m.total {
+			continue
+		}
+		entry := other.t.permitEntry()
+		before, stood := m.before.queue.fields[entry]
+		_, stands := now.queue.fields[entry]
+		if stood && stands && numeral(now.alive.fields[entry]) > m.w.ms() && uint64(numeral(before)) < m.ticket(p) {
+			m.w.fail("%s overtakes %s", p.name, other.name)
+		}
+	}
+}
+
+// finish lets everybody have its turn.
+func (m *fairPermitModel) finish() {
+	for len(m.w.late) > 0 {
+		m.w.deliver(0)
+	}
+	for _, o := range m.operators {
+		m.retryOne(o, 0)
+	}
+	wants := func(p *party) bool {
+		return m.waiting(p) != nil && m.set && int64(len(p.together())) <= m.total
+	}
+	for turn := 0; slices.ContainsFunc(m.parties, wants); turn++ {
+		if turn > 1000 {
+			m.w.fail("nobody is granted permits for more than an hour: %v", m.state().queue.list)
+		}
+		for _, p := range m.parties {
+			switch {
+			case wants(p):
+				p.ask(0)
+			case p.t != nil && p.phase != acquiring:
+				p.leave()
+			case len(p.toUndo) > 0:
+				p.undo(0, 0)
+			}
+			m.check()
+		}
+		m.w.advance(4000)
+	}
+	m.permitModel.finish()
+}

@@ -1,0 +1,510 @@
+package tests
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// What stands beside a fair semaphore while somebody waits.
+func permitQueueOf(name string) string  { return "latchkey_sc_queue:{" + name + "}" }
+func permitAliveOf(name string) string  { return "latchkey_sc_alive:{" + name + "}" }
+func permitGrantsOf(name string) string { return "latchkey_sc_grants:{" + name + "}" }
+
+// newFairPermits returns a fair semaphore of a fresh name.
+func newFairPermits(t *testing.T, client *latchkey.Client, permits int) *latchkey.FairSemaphore {
+	t.Helper()
+	s := client.NewFairSemaphore(rig.Name(t))
+	require.NoError(t, s.SetPermits(t.Context(), permits))
+	return s
+}
+
+// permitsGot is what an acquisition has brought.
+type permitsGot struct {
+	permits []*latchkey.Permit
+	err     error
+}
+
+func (g permitsGot) release(t *testing.T) {
+	t.Helper()
+	require.NoError(t, g.giveBack())
+}
+
+func (g permitsGot) giveBack() (err error) {
+	for _, p := range g.permits {
+		err = errors.Join(err, p.Release(context.Background()))
+	}
+	return err
+}
+
+// stand lets somebody wait for n permits, and returns when it stands in the queue.
+func stand(ctx context.Context, t *testing.T, admin *rig.Admin, s *latchkey.FairSemaphore, n int, options ...latchkey.PermitOption) <-chan permitsGot {
+	t.Helper()
+	before := admin.Int("ZCARD", permitQueueOf(s.Name()))
+	got := make(chan permitsGot, 1)
+	go func() {
+		permits, err := s.AcquireN(ctx, n, options...)
+		got <- permitsGot{permits, err}
+	}()
+	permitQueueLength(t, admin, s.Name(), before+1)
+	return got
+}
+
+func permitQueueLength(t *testing.T, admin *rig.Admin, name string, want int64) {
+	t.Helper()
+	rig.Eventually(t, soon, fmt.Sprintf("%d in the queue", want), func() error {
+		if got := admin.Int("ZCARD", permitQueueOf(name)); got != want {
+			return fmt.Errorf("%d", got)
+		}
+		return nil
+	})
+}
+
+// fairCounts awaits how many permits are available and acquired.
+func fairCounts(t *testing.T, s *latchkey.FairSemaphore, available, acquired int) {
+	t.Helper()
+	rig.Eventually(t, soon, "the permits", func() error {
+		stats, err := s.Stats(context.Background())
+		if err == nil && (stats.Available != available || stats.Acquired != acquired) {
+			err = fmt.Errorf("%+v", stats)
+		}
+		return err
+	})
+}
+
+// nothingWaits awaits that nothing of the queue is left.
+func nothingWaits(t *testing.T, admin *rig.Admin, name string) {
+	t.Helper()
+	rig.Eventually(t, soon, "nothing is left of the queue", func() error {
+		for _, key := range []string{permitQueueOf(name), permitAliveOf(name), permitGrantsOf(name)} {
+			if admin.Int("EXISTS", key) != 0 {
+				return errors.New(key)
+			}
+		}
+		return nil
+	})
+}
+
+func TestGoldenFairSemaphore(t *testing.T) {
+	server, ctx := rig.Shared(), t.Context()
+	admin, client := rig.NewAdmin(t, server), connect(t, server)
+	s := newFairPermits(t, client, 3)
+	heard := subscribeRaw(t, server, semaphoreChannelOf(s.Name()))
+
+	three, err := s.AcquireN(ctx, 3, latchkey.Lease(goldenLease))
+	require.NoError(t, err)
+	assert.Equal(t, "0", admin.Text("GET", s.Name()))
+	for i, p := range three {
+		raw, err := hex.DecodeString(p.ID())
+		require.NoError(t, err)
+		require.Len(t, raw, 16)
+		assert.Equal(t, []byte{0, 3, 0, byte(i)}, raw[12:], "how many, and which of them")
+		assert.InDelta(t, time.Now().Add(goldenLease).UnixMilli(), admin.Int("ZSCORE", idsOf(s.Name()), string(raw)), 3000)
+	}
+	assert.ElementsMatch(t, []string{s.Name(), idsOf(s.Name())}, keysLeft(admin, s.Name()), "there is no queue")
+
+	waiter := stand(within(t, soon), t, admin, s, 2)
+	var entry string
+	rig.Eventually(t, soon, "the client listens", func() error {
+		found, err := admin.Do("HGETALL", permitGrantsOf(s.Name())).AsStrMap()
+		for each, lease := range found {
+			entry = each
+			assert.Equal(t, "5000", lease, "the StaleWaiterTimeout")
+		}
+		if len(found) != 1 || err != nil {
+			return fmt.Errorf("%v %w", found, err)
+		}
+		return nil
+	})
+	owner, id, _ := strings.Cut(entry, ":")
+	assert.Equal(t, client.ID(), owner)
+	assert.Len(t, id, 32)
+	assert.Equal(t, "00020000", id[24:])
+	assert.InDelta(t, time.Now().UnixMicro(), admin.Int("ZSCORE", permitQueueOf(s.Name()), entry), 10e6)
+	assert.InDelta(t, time.Now().Add(5*time.Second).UnixMilli(), admin.Int("ZSCORE", permitAliveOf(s.Name()), entry), 5000)
+	for _, key := range []string{permitQueueOf(s.Name()), permitAliveOf(s.Name()), permitGrantsOf(s.Name())} {
+		assert.InDelta(t, 110*time.Second, admin.PTTL(key), float64(20*time.Second), key)
+	}
+
+	told := subscribeRaw(t, server, permitChannelOf(server, client, s.Name()))
+	require.NoError(t, three[0].Release(ctx))
+	require.NoError(t, three[1].Release(ctx))
+	assert.Equal(t, "grant p "+id+" 0 "+s.Name(), rig.Await(t, soon, "the grant", told))
+	got := rig.Await(t, soon, "the waiter", waiter)
+	require.NoError(t, got.err)
+	assert.Equal(t, id, got.permits[0].ID())
+	assert.Empty(t, heard, "nobody else is told")
+	nothingWaits(t, admin, s.Name())
+
+	got.release(t)
+	require.NoError(t, three[2].Release(ctx))
+	for _, free := range []string{"1", "2", "3"} {
+		assert.Equal(t, free, rig.Await(t, soon, "the message", heard))
+	}
+	assert.Equal(t, []string{s.Name()}, keysLeft(admin, s.Name()), "the number of permits is all that is left")
+}
+
+// permitChannelOf is where a client is told of its grants.
+func permitChannelOf(server *rig.Server, client *latchkey.Client, name string) string {
+	if server.Clustered() {
+		return "latchkey:{" + name + "}:" + client.ID()
+	}
+	return "latchkey:{" + client.ID() + "}"
+}
+
+// Whoever waits gets its permits in the order in which it came, whatever client it is of and however
+// many it wants.
+func TestFairSemaphoreIsInOrder(t *testing.T) {
+	const waiters, total = 40, 4
+	server := rig.Shared()
+	admin := rig.NewAdmin(t, server)
+	clients := []*latchkey.Client{connect(t, server), connect(t, server), connect(t, server)}
+	s := newFairPermits(t, clients[0], total)
+	all, err := s.AcquireN(t.Context(), total)
+	require.NoError(t, err)
+	served := make(chan int, waiters)
+	for i := range waiters {
+		waiting := stand(within(t, time.Minute), t, admin, clients[i%3].NewFairSemaphore(s.Name()), 1+i%total)
+		go func() {
+			got := <-waiting
+			assert.NoError(t, got.err)
+			served <- i
+			assert.NoError(t, got.giveBack())
+		}()
+	}
+	// One permit is free all the time, and small requests wait behind large ones.
+	start := time.Now()
+	permitsGot{permits: all}.release(t)
+	last := -1
+	for range waiters {
+		next := rig.Await(t, soon, "the next", served)
+		// Several are granted at once, and say so in any order.
+		assert.InDelta(t, last+1, next, total, "after %d", last)
+		last = max(last, next)
+	}
+	t.Logf("%d in %v", waiters, time.Since(start))
+	nothingWaits(t, admin, s.Name())
+	fairCounts(t, s, total, 0)
+}
+
+// A single permit shows the order exactly.
+func TestFairSemaphoreOfOneIsInOrder(t *testing.T) {
+	const waiters = 30
+	server := rig.Shared()
+	admin := rig.NewAdmin(t, server)
+	clients := []*latchkey.Client{connect(t, server), connect(t, server), connect(t, server)}
+	s := newFairPermits(t, clients[0], 1)
+	held, err := s.Acquire(t.Context())
+	require.NoError(t, err)
+	served := make(chan int, waiters)
+	for i := range waiters {
+		waiting := stand(within(t, time.Minute), t, admin, clients[i%3].NewFairSemaphore(s.Name()), 1)
+		go func() {
+			got := <-waiting
+			assert.NoError(t, got.err)
+			served <- i
+			assert.NoError(t, got.giveBack())
+		}()
+	}
+	require.NoError(t, held.Release(t.Context()))
+	for want := range waiters {
+		require.Equal(t, want, rig.Await(t, soon, "the next", served))
+	}
+	nothingWaits(t, admin, s.Name())
+}
+
+// A small request does not overtake a large one, and neither does TryAcquire.
+func TestFairSemaphoreKeepsPermitsForTheFirst(t *testing.T) {
+	server, ctx := rig.Shared(), t.Context()
+	admin, client := rig.NewAdmin(t, server), connect(t, server)
+	s := newFairPermits(t, client, 3)
+	held, err := s.AcquireN(ctx, 3)
+	require.NoError(t, err)
+	large := stand(within(t, time.Minute), t, admin, s, 3)
+	small := stand(within(t, time.Minute), t, admin, connect(t, server).NewFairSemaphore(s.Name()), 1)
+	for i, p := range held[:2] {
+		require.NoError(t, p.Release(ctx))
+		fairCounts(t, s, i+1, 2-i)
+		_, err = s.TryAcquire(ctx)
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired, "others wait")
+	}
+	require.Empty(t, small)
+	require.NoError(t, held[2].Release(ctx))
+	got := rig.Await(t, soon, "the large one", large)
+	require.NoError(t, got.err)
+	require.Empty(t, small)
+	got.release(t)
+	got = rig.Await(t, soon, "the small one", small)
+	require.NoError(t, got.err)
+	got.release(t)
+}
+
+// Whoever gives up leaves the queue, and those behind it go on.
+func TestFairSemaphoreWaiterGivesUp(t *testing.T) {
+	server, ctx := rig.Shared(), t.Context()
+	admin, client := rig.NewAdmin(t, server), connect(t, server)
+	s := newFairPermits(t, client, 2)
+	held, err := s.AcquireN(ctx, 2)
+	require.NoError(t, err)
+	impatient, cancel := context.WithCancel(ctx)
+	large := stand(impatient, t, admin, s, 2)
+	timed := stand(ctx, t, admin, s, 2, latchkey.Wait(200*time.Millisecond))
+	small := stand(within(t, time.Minute), t, admin, connect(t, server).NewFairSemaphore(s.Name()), 1)
+	require.NoError(t, held[0].Release(ctx))
+	got := rig.Await(t, soon, "the time is over", timed)
+	require.ErrorIs(t, got.err, latchkey.ErrNotAcquired)
+	cancel()
+	got = rig.Await(t, soon, "it gives up", large)
+	require.ErrorIs(t, got.err, latchkey.ErrNotAcquired)
+	require.ErrorIs(t, got.err, context.Canceled)
+	got = rig.Await(t, 3*time.Second, "the one behind, before they count as dead", small)
+	require.NoError(t, got.err)
+	got.release(t)
+	require.NoError(t, held[1].Release(ctx))
+	nothingWaits(t, admin, s.Name())
+	fairCounts(t, s, 2, 0)
+}
+
+// A request for more than there are in all keeps nobody from anything, and has its old place when there
+// are enough in all.
+func TestFairSemaphoreRequestForMoreThanThereAre(t *testing.T) {
+	server, ctx := rig.Shared(), t.Context()
+	admin, client := rig.NewAdmin(t, server), connect(t, server, latchkey.Options{StaleWaiterTimeout: time.Second})
+	s := newFairPermits(t, client, 2)
+	held, err := s.AcquireN(ctx, 2)
+	require.NoError(t, err)
+	most := make(chan permitsGot, 1)
+	go func() {
+		permits, err := s.AcquireN(within(t, time.Minute), 3)
+		most <- permitsGot{permits, err}
+	}()
+	rest(100 * time.Millisecond) // it comes first
+	small := stand(within(t, time.Minute), t, admin, s, 1)
+	require.NoError(t, held[0].Release(ctx))
+	got := rig.Await(t, soon, "the small one", small)
+	require.NoError(t, got.err)
+	two := stand(within(t, time.Minute), t, admin, s, 2)
+	require.NoError(t, s.SetPermits(ctx, 3))
+	permitQueueLength(t, admin, s.Name(), 2)
+	require.NoError(t, held[1].Release(ctx))
+	rest(100 * time.Millisecond)
+	require.Empty(t, two, "it came after the large one, which waits for three")
+	got.release(t)
+	got = rig.Await(t, soon, "the large one", most)
+	require.NoError(t, got.err)
+	require.Len(t, got.permits, 3)
+	require.Empty(t, two)
+	got.release(t)
+	got = rig.Await(t, soon, "the one behind", two)
+	require.NoError(t, got.err)
+	got.release(t)
+	fairCounts(t, s, 3, 0)
+}
+
+// Who waits for the semaphore to be set stands in the queue as well.
+func TestFairSemaphoreAwaitsBeingSet(t *testing.T) {
+	server, ctx := rig.Shared(), t.Context()
+	admin, client := rig.NewAdmin(t, server), connect(t, server)
+	s := client.NewFairSemaphore(rig.Name(t))
+	_, err := s.Acquire(ctx)
+	require.ErrorIs(t, err, latchkey.ErrNotSet)
+	_, err = s.TryAcquire(ctx)
+	require.ErrorIs(t, err, latchkey.ErrNotSet)
+	first := stand(within(t, time.Minute), t, admin, s, 1, latchkey.AwaitSet())
+	second := stand(within(t, time.Minute), t, admin, connect(t, server).NewFairSemaphore(s.Name()), 1, latchkey.AwaitSet())
+	set, err := s.TrySetPermits(ctx, 1)
+	require.NoError(t, err)
+	require.True(t, set)
+	got := rig.Await(t, soon, "the first", first)
+	require.NoError(t, got.err)
+	require.Empty(t, second)
+	there, err := s.Delete(ctx)
+	require.NoError(t, err)
+	require.True(t, there)
+	rest(100 * time.Millisecond)
+	require.Empty(t, second, "it waits on")
+	_, err = s.TrySetPermits(ctx, 1)
+	require.NoError(t, err)
+	got = rig.Await(t, soon, "the second", second)
+	require.NoError(t, got.err)
+	got.release(t)
+}
+
+// A semaphore that is deleted has no waiters.
+func TestFairSemaphoreDeletedUnderWaiters(t *testing.T) {
+	server, ctx := rig.Shared(), t.Context()
+	admin, client := rig.NewAdmin(t, server), connect(t, server)
+	s := newFairPermits(t, client, 1)
+	held, err := s.Acquire(ctx)
+	require.NoError(t, err)
+	waiters := []<-chan permitsGot{stand(ctx, t, admin, s, 1), stand(ctx, t, admin, connect(t, server).NewFairSemaphore(s.Name()), 1)}
+	_, err = s.Delete(ctx)
+	require.NoError(t, err)
+	for _, w := range waiters {
+		require.ErrorIs(t, rig.Await(t, soon, "a waiter", w).err, latchkey.ErrNotSet)
+	}
+	require.ErrorIs(t, held.Release(ctx), latchkey.ErrNotHeld)
+	nothingWaits(t, admin, s.Name())
+}
+
+// Permits that come back by what knows no queue reach those in the queue too.
+func TestFairSemaphoreBesideOthers(t *testing.T) {
+	server, ctx := rig.Shared(), t.Context()
+	admin, client := rig.NewAdmin(t, server), connect(t, server, seldom())
+	s := newFairPermits(t, client, 1)
+	plain := connect(t, server).NewPermitSemaphore(s.Name())
+	ways := map[string]func(id string){
+		"by its id":      func(id string) { _, err := s.Release(ctx, id); require.NoError(t, err) },
+		"elsewhere":      func(id string) { _, err := plain.Release(ctx, id); require.NoError(t, err) },
+		"one is added":   func(string) { require.NoError(t, s.AddPermits(ctx, 1)) },
+		"more are set":   func(string) { require.NoError(t, plain.SetPermits(ctx, 3)) },
+		"its lease ends": func(id string) { require.NoError(t, plain.SetLease(ctx, id, 50*time.Millisecond)) },
+	}
+	for how, give := range ways {
+		require.NoError(t, s.SetPermits(ctx, 1))
+		held, err := plain.Acquire(ctx)
+		require.NoError(t, err)
+		waiter := stand(within(t, time.Minute), t, admin, s, 1)
+		rest(50 * time.Millisecond) // until it listens
+		give(held.ID())
+		got := rig.Await(t, 4*time.Second, how, waiter)
+		require.NoError(t, got.err)
+		got.release(t)
+		_ = held.Release(ctx)
+	}
+}
+
+// Nobody has to do anything for a lease to end.
+func TestFairSemaphoreWakesAtTheEndOfALease(t *testing.T) {
+	server, ctx := rig.Shared(), t.Context()
+	admin, client := rig.NewAdmin(t, server), connect(t, server, seldom())
+	s := newFairPermits(t, client, 2)
+	_, err := s.AcquireN(ctx, 2, latchkey.Lease(500*time.Millisecond))
+	require.NoError(t, err)
+	first := stand(within(t, time.Minute), t, admin, s, 1)
+	second := stand(within(t, time.Minute), t, admin, s, 1)
+	for _, w := range []<-chan permitsGot{first, second} {
+		got := rig.Await(t, 3*time.Second, "a waiter", w)
+		require.NoError(t, got.err)
+		got.release(t)
+	}
+}
+
+// Permits without an end go round as well, though they are not granted by a message.
+func TestFairSemaphorePermitsWithoutAnEnd(t *testing.T) {
+	server, ctx := rig.Shared(), t.Context()
+	admin, client := rig.NewAdmin(t, server), connect(t, server, seldom())
+	s := newFairPermits(t, client, 1)
+	held, err := s.Acquire(ctx, latchkey.Lease(latchkey.NoExpiry))
+	require.NoError(t, err)
+	waiter := stand(within(t, time.Minute), t, admin, s, 1, latchkey.Lease(latchkey.NoExpiry))
+	rest(50 * time.Millisecond)
+	require.NoError(t, held.Release(ctx))
+	got := rig.Await(t, 3*time.Second, "the waiter", waiter)
+	require.NoError(t, got.err)
+	assert.Equal(t, latchkey.NoExpiry, got.permits[0].ValidFor())
+	left, err := s.RemainingLease(ctx, got.permits[0].ID())
+	require.NoError(t, err)
+	assert.Equal(t, latchkey.NoExpiry, left)
+	got.release(t)
+}
+
+// The leases of permits that were granted while they were waited for become what was asked for.
+func TestFairSemaphoreLeaseOfAGrant(t *testing.T) {
+	server, ctx := rig.Shared(), t.Context()
+	admin, client := rig.NewAdmin(t, server), connect(t, server)
+	s := newFairPermits(t, client, 2)
+	for _, options := range [][]latchkey.PermitOption{{latchkey.Lease(time.Minute)}, {}} {
+		held, err := s.AcquireN(ctx, 2)
+		require.NoError(t, err)
+		waiter := stand(within(t, time.Minute), t, admin, s, 2, options...)
+		rest(50 * time.Millisecond)
+		permitsGot{permits: held}.release(t)
+		got := rig.Await(t, soon, "the waiter", waiter)
+		require.NoError(t, got.err)
+		for _, p := range got.permits {
+			rig.Eventually(t, soon, "its lease", func() error {
+				left, err := s.RemainingLease(ctx, p.ID())
+				if err == nil && left < 20*time.Second {
+					err = fmt.Errorf("%v", left)
+				}
+				return err
+			})
+			require.NoError(t, p.Err())
+		}
+		got.release(t)
+	}
+}
+
+func TestFairSemaphoreWaiters(t *testing.T) {
+	server, ctx := rig.Shared(), t.Context()
+	admin, client := rig.NewAdmin(t, server), connect(t, server)
+	s := newFairPermits(t, client, 3)
+	list, err := s.Waiters(ctx)
+	require.NoError(t, err)
+	require.Empty(t, list)
+	held, err := s.AcquireN(ctx, 3)
+	require.NoError(t, err)
+	var waiting []<-chan permitsGot
+	for n := range 3 {
+		waiting = append(waiting, stand(within(t, time.Minute), t, admin, s, n+1))
+	}
+	list, err = s.Waiters(ctx)
+	require.NoError(t, err)
+	require.Len(t, list, 3)
+	everybody, err := client.Waiters(ctx, s.Name())
+	require.NoError(t, err)
+	require.Len(t, everybody, 3)
+	object, err := client.Object(ctx, s.Name())
+	require.NoError(t, err)
+	assert.Equal(t, []any{latchkey.KindSemaphore, 3, 0, 3, 3}, []any{object.Kind, object.HolderCount, object.Available, object.Total, object.Queued})
+	for n, w := range list {
+		assert.Equal(t, n+1, w.Permits)
+		assert.True(t, w.AgeKnown)
+		assert.Equal(t, w.Owner, everybody[n].Owner)
+		assert.InDelta(t, 5*time.Second, w.Alive, float64(4*time.Second))
+	}
+	permitsGot{permits: held}.release(t)
+	for n, w := range waiting {
+		got := rig.Await(t, soon, "a waiter", w)
+		require.NoError(t, got.err)
+		assert.Equal(t, list[n].Owner.String(), got.permits[0].ID())
+		got.release(t)
+	}
+}
+
+func TestFairSemaphoreBadInput(t *testing.T) {
+	ctx := t.Context()
+	client := connect(t, rig.Shared())
+	for _, name := range []string{"", "{x}", "a{b"} {
+		s := client.NewFairSemaphore(name)
+		_, err := s.Acquire(ctx)
+		require.ErrorIs(t, err, latchkey.ErrInvalid, name)
+		_, err = s.Waiters(ctx)
+		require.ErrorIs(t, err, latchkey.ErrInvalid, name)
+		_, err = s.Stats(ctx)
+		require.ErrorIs(t, err, latchkey.ErrInvalid, name)
+	}
+	s := client.NewFairSemaphore(rig.Name(t))
+	for _, n := range []int{-1, 0, 1001} {
+		_, err := s.AcquireN(ctx, n)
+		require.ErrorIs(t, err, latchkey.ErrInvalid, n)
+		_, err = s.TryAcquireN(ctx, n)
+		require.ErrorIs(t, err, latchkey.ErrInvalid, n)
+	}
+	rig.NewAdmin(t, rig.Shared()).Do("SET", s.Name(), "no number of permits")
+	_, err := s.Acquire(ctx)
+	require.ErrorIs(t, err, latchkey.ErrWrongKind)
+	_, err = s.TryAcquire(ctx)
+	require.ErrorIs(t, err, latchkey.ErrWrongKind)
+}

@@ -1,0 +1,347 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// sitter waits for permits of a fair semaphore and keeps what it gets, until it is killed. Its arguments:
+// name, server, how many waiters, how many permits each wants.
+var sitter = rig.Child("sitter", func(ctx context.Context, args []string) error {
+	waiters, _ := strconv.Atoi(args[2])
+	n, _ := strconv.Atoi(args[3])
+	server, err := rig.Attach(args[1])
+	if err != nil {
+		return err
+	}
+	client, _, err := dial(server, server.Addr(), latchkey.Options{Lease: crashLease})
+	if err != nil {
+		return err
+	}
+	for range waiters {
+		go func() {
+			if _, err := client.NewFairSemaphore(args[0]).AcquireN(ctx, n); err == nil {
+				fmt.Println("acquired")
+			}
+		}()
+	}
+	select {} // to be killed
+})
+
+// grantable awaits that as many in the queue can be granted permits.
+func grantable(t *testing.T, admin *rig.Admin, name string, want int64) {
+	t.Helper()
+	rig.Eventually(t, soon, "their clients listen", func() error {
+		if n := admin.Int("HLEN", permitGrantsOf(name)); n < want {
+			return fmt.Errorf("%d of %d", n, want)
+		}
+		return nil
+	})
+}
+
+// A process is killed whose goroutines wait: whoever is behind them does not wait for them.
+func TestFairSemaphoreKilledWaitersArePassedOver(t *testing.T) {
+	t.Parallel()
+	server, ctx := rig.Shared(), t.Context()
+	admin := rig.NewAdmin(t, server)
+	s := newFairPermits(t, connect(t, server), 2)
+	held, err := s.AcquireN(ctx, 2)
+	require.NoError(t, err)
+	child := sitter.Start(t, s.Name(), server.Ticket(), "100", "1")
+	grantable(t, admin, s.Name(), 100)
+	behind := stand(within(t, time.Minute), t, admin, s, 2)
+	child.Kill()
+	killed := time.Now()
+	permitsGot{permits: held}.release(t)
+	got := rig.Await(t, soon, "the one behind", behind)
+	require.NoError(t, got.err)
+	t.Logf("%v after the kill", time.Since(killed).Round(time.Millisecond))
+	assert.Less(t, time.Since(killed), latchkey.DefaultStaleWaiterTimeout+leeway)
+	got.release(t)
+	nothingWaits(t, admin, s.Name())
+	fairCounts(t, s, 2, 0)
+}
+
+// A process is killed that holds permits: they come back at the end of its lease, to the first in the queue.
+func TestFairSemaphoreKilledHolderGivesItsPermitsBack(t *testing.T) {
+	t.Parallel()
+	server := rig.Shared()
+	admin := rig.NewAdmin(t, server)
+	s := newFairPermits(t, connect(t, server), 4)
+	child := sitter.Start(t, s.Name(), server.Ticket(), "2", "2")
+	child.Line(t, soon, "acquired")
+	child.Line(t, soon, "acquired")
+	first := stand(within(t, time.Minute), t, admin, s, 3)
+	second := stand(within(t, time.Minute), t, admin, s, 1)
+	rest(crashLease)
+	require.Empty(t, first, "its leases are renewed")
+	child.Kill()
+	for _, w := range []<-chan permitsGot{first, second} {
+		got := rig.Await(t, crashLease+leeway, "a waiter", w)
+		require.NoError(t, got.err)
+		defer got.release(t)
+	}
+}
+
+// A client is killed when it has been granted permits, and does not know it. They come back.
+func TestFairSemaphoreGrantToADyingClient(t *testing.T) {
+	t.Parallel()
+	server, ctx := rig.Shared(), t.Context()
+	admin := rig.NewAdmin(t, server)
+	s := newFairPermits(t, connect(t, server), 2)
+	held, err := s.AcquireN(ctx, 2)
+	require.NoError(t, err)
+	child := sitter.Start(t, s.Name(), server.Ticket(), "1", "2")
+	grantable(t, admin, s.Name(), 1)
+	behind := stand(within(t, time.Minute), t, admin, s, 1)
+	child.Stop(t) // its connections are open, and nobody reads them
+	permitsGot{permits: held}.release(t)
+	fairCounts(t, s, 0, 2)
+	require.Empty(t, behind)
+	child.Kill()
+	got := rig.Await(t, latchkey.DefaultStaleWaiterTimeout+leeway, "the one behind", behind)
+	require.NoError(t, got.err)
+	got.release(t)
+	fairCounts(t, s, 2, 0)
+}
+
+// A process is stopped for longer than its waiter counts as alive. It is passed over, and its turn comes
+// when it goes on.
+func TestFairSemaphoreStoppedWaiter(t *testing.T) {
+	t.Parallel()
+	server, ctx := rig.Shared(), t.Context()
+	admin := rig.NewAdmin(t, server)
+	s := newFairPermits(t, connect(t, server), 1)
+	held, err := s.Acquire(ctx)
+	require.NoError(t, err)
+	child := sitter.Start(t, s.Name(), server.Ticket(), "1", "1")
+	grantable(t, admin, s.Name(), 1)
+	behind := stand(within(t, time.Minute), t, admin, s, 1)
+	child.Stop(t)
+	rig.Eventually(t, 2*latchkey.DefaultStaleWaiterTimeout, "it is passed over", func() error {
+		if n := admin.Int("ZCARD", permitQueueOf(s.Name())); n > 1 {
+			return fmt.Errorf("%d", n)
+		}
+		return nil
+	})
+	require.NoError(t, held.Release(ctx))
+	got := rig.Await(t, soon, "the one behind", behind)
+	require.NoError(t, got.err)
+	child.Continue(t)
+	got.release(t)
+	child.Line(t, soon, "acquired")
+}
+
+// The reply to the n-th command is lost, for every n of a run that waits and releases. No permit gets lost.
+func TestFairSemaphoreNthReplyLost(t *testing.T) {
+	t.Parallel()
+	rig.Long(t)
+	server := rig.Shared()
+	run := func(t *testing.T, n int, loss rig.Loss) {
+		t.Helper()
+		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
+		s := newFairPermits(t, connect(t, server), 2)
+		lossy := connectVia(t, server, tap.Addr(), latchkey.Options{
+			RetryBudget: time.Second, Lease: time.Second, StaleWaiterTimeout: time.Second,
+		}).NewFairSemaphore(s.Name())
+		held, err := s.AcquireN(t.Context(), 2)
+		require.NoError(t, err)
+		if n > 0 {
+			tap.Lose(n, rig.Any, loss)
+		}
+		waiting := make(chan permitsGot, 1)
+		go func() {
+			permits, err := lossy.AcquireN(within(t, time.Minute), 2)
+			waiting <- permitsGot{permits, err}
+		}()
+		permitQueueLength(t, admin, s.Name(), 1)
+		permitsGot{permits: held}.release(t)
+		got := rig.Await(t, soon, "the waiter", waiting)
+		require.NoError(t, got.err)
+		for _, p := range got.permits {
+			if err := p.Release(context.Background()); err != nil && !errors.Is(err, latchkey.ErrUnknownOutcome) && !errors.Is(err, latchkey.ErrLost) {
+				require.NoError(t, err)
+			}
+		}
+		fairCounts(t, s, 2, 0)
+		nothingWaits(t, admin, s.Name())
+	}
+	for _, each := range losses {
+		for n := range 9 {
+			t.Run(fmt.Sprintf("%s %d", each.name, n), func(t *testing.T) {
+				t.Parallel()
+				run(t, n, each.loss)
+			})
+		}
+	}
+}
+
+// The queue is lost, or an older one comes back, as after a failover: the order stays, and nothing gets
+// lost.
+func TestFairSemaphoreQueueIsLostOrOld(t *testing.T) {
+	t.Parallel()
+	server, ctx := rig.Shared(), t.Context()
+	admin := rig.NewAdmin(t, server)
+	clients := []*latchkey.Client{connect(t, server), connect(t, server)}
+	s := newFairPermits(t, clients[0], 1)
+	keys := []string{permitQueueOf(s.Name()), permitAliveOf(s.Name()), permitGrantsOf(s.Name())}
+	for _, lost := range [][]string{keys, keys[:1], keys[1:2], keys[2:]} {
+		held, err := s.Acquire(ctx)
+		require.NoError(t, err)
+		var waiting []<-chan permitsGot
+		for i := range 6 {
+			waiting = append(waiting, stand(within(t, time.Minute), t, admin, clients[i%2].NewFairSemaphore(s.Name()), 1))
+		}
+		grantable(t, admin, s.Name(), 6)
+		old := map[string]string{}
+		for _, key := range lost {
+			old[key] = admin.Text("DUMP", key)
+			admin.Do("DEL", key)
+		}
+		rig.Eventually(t, soon, "all have their places again", func() error {
+			if n := admin.Int("ZCARD", keys[0]) + admin.Int("ZCARD", keys[1]); n != 12 {
+				return fmt.Errorf("%d", n)
+			}
+			return nil
+		})
+		require.NoError(t, held.Release(ctx))
+		for i, w := range waiting {
+			got := rig.Await(t, soon, fmt.Sprintf("number %d", i), w)
+			require.NoError(t, got.err)
+			got.release(t)
+		}
+		for key, text := range old {
+			require.NoError(t, admin.Do("RESTORE", key, "0", text, "REPLACE").Error())
+		}
+		next, err := s.Acquire(within(t, soon)) // behind those who wait no longer
+		require.NoError(t, err)
+		require.NoError(t, next.Release(ctx))
+		fairCounts(t, s, 1, 0)
+		nothingWaits(t, admin, s.Name())
+	}
+}
+
+// A server without memory takes permits back, and gives them to those who wait.
+func TestFairSemaphoreOutOfMemory(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Settings|rig.Private)
+	server, ctx := rig.Fresh(t), t.Context()
+	admin := rig.NewAdmin(t, server)
+	s := newFairPermits(t, connect(t, server, latchkey.Options{Lease: 2 * time.Second}), 2)
+	held, err := s.AcquireN(ctx, 2)
+	require.NoError(t, err)
+	first := stand(within(t, time.Minute), t, admin, s, 1)
+	second := stand(within(t, time.Minute), t, admin, s, 2)
+	grantable(t, admin, s.Name(), 2)
+	admin.Do("CONFIG", "SET", "maxmemory", "1")
+	_, err = s.TryAcquire(ctx)
+	require.Error(t, err)
+	_, err = s.Acquire(ctx, latchkey.Wait(time.Second))
+	var refusal *rueidis.RedisError
+	require.ErrorAs(t, err, &refusal, "it cannot join the queue")
+	rest(2 * time.Second) // the leases are renewed, the waiters stay alive
+	permitsGot{permits: held}.release(t)
+	got := rig.Await(t, soon, "the first", first)
+	require.NoError(t, got.err)
+	rest(3 * time.Second)
+	require.NoError(t, got.permits[0].Err())
+	got.release(t)
+	got = rig.Await(t, soon, "the second", second)
+	require.NoError(t, got.err)
+	got.release(t)
+	fairCounts(t, s, 2, 0)
+	admin.Do("CONFIG", "SET", "maxmemory", "0")
+}
+
+// Without messages the waiters poll, and the order is the same.
+func TestFairSemaphoreWithoutMessages(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Private)
+	server, ctx := rig.Fresh(t), t.Context()
+	admin := rig.NewAdmin(t, server)
+	if admin.Do("ACL", "SETUSER", "default", "resetchannels").Error() != nil {
+		t.Skip("the server has no permissions for channels")
+	}
+	client := connect(t, server, latchkey.Options{PollCeiling: 200 * time.Millisecond})
+	s := newFairPermits(t, client, 1)
+	held, err := s.Acquire(ctx)
+	require.NoError(t, err)
+	var waiting []<-chan permitsGot
+	for range 3 {
+		waiting = append(waiting, stand(within(t, time.Minute), t, admin, s, 1))
+	}
+	require.NoError(t, held.Release(ctx))
+	for _, w := range waiting {
+		got := rig.Await(t, soon, "a waiter", w)
+		require.NoError(t, got.err)
+		got.release(t)
+	}
+}
+
+// fairPoolWorker takes permits one after the other and notes the order. Its arguments: name, server, how many
+// waiters.
+var fairPoolWorker = rig.Child("fairPoolWorker", func(ctx context.Context, args []string) error {
+	waiters, _ := strconv.Atoi(args[2])
+	return withClients(args[1], func(client *latchkey.Client, raw rueidis.Client) error {
+		s := client.NewFairSemaphore(args[0])
+		done := make(chan error, waiters)
+		for range waiters {
+			go func() {
+				done <- s.Do(ctx, func(ctx context.Context) error {
+					id := latchkey.PermitFrom(ctx).ID()
+					return raw.Do(ctx, raw.B().Rpush().Key(grantsOf(args[0])).Element(id).Build()).Error()
+				})
+			}()
+		}
+		var err error
+		for range waiters {
+			err = errors.Join(err, <-done)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		return err
+	})
+})
+
+// Hundreds wait in eight processes, and get the permit in the order of the queue.
+func TestFairSemaphoreOrderAmongProcesses(t *testing.T) {
+	const processes, each = 8, 50
+	server := rig.Shared()
+	admin := rig.NewAdmin(t, server)
+	s := newFairPermits(t, connect(t, server), 1)
+	held, err := s.Acquire(t.Context())
+	require.NoError(t, err)
+	var children []*rig.ChildProcess
+	for range processes {
+		children = append(children, fairPoolWorker.Start(t, s.Name(), server.Ticket(), strconv.Itoa(each)))
+	}
+	permitQueueLength(t, admin, s.Name(), processes*each)
+	list, err := s.Waiters(t.Context())
+	require.NoError(t, err)
+	var want []string
+	for _, w := range list {
+		want = append(want, w.Owner.String())
+	}
+	start := time.Now()
+	require.NoError(t, held.Release(t.Context()))
+	require.Equal(t, want, grants(t, admin, s.Name(), processes*each))
+	t.Logf("%d in %v", processes*each, time.Since(start))
+	for _, child := range children {
+		child.Wait(t, soon)
+	}
+	fairCounts(t, s, 1, 0)
+	nothingWaits(t, admin, s.Name())
+}
