@@ -17,7 +17,7 @@ import (
 type ownership struct {
 	client   *Client
 	lock     *primitive
-	wire     string   // the owner as it is in Redis
+	wire     string   // the owner as it stands in Redis
 	number   uint64   // of this ownership in this client
 	protocol protocol // that of the lock, or one that knows more of this ownership
 

@@ -23,10 +23,10 @@ type dueTimes struct {
 
 func newSchedule() schedule { return schedule{index: nowhere} }
 
-// dueAt implements [dueItem].
+// dueAt is part of [dueItem].
 func (o *ownership) dueAt() time.Duration { return min(o.schedule.renewAt, o.schedule.deadline) }
 
-// place implements [dueItem].
+// place is part of [dueItem].
 func (o *ownership) place() *int { return &o.schedule.index }
 
 // plan tells the watchdog when to renew and when to give up. o.mu is held.

@@ -256,8 +256,8 @@ func (u *undoer) close(ctx context.Context) {
 	})
 }
 
-// dueAt implements [dueItem].
+// dueAt is part of [dueItem].
 func (p *pendingUndo) dueAt() time.Duration { return p.due }
 
-// place implements [dueItem].
+// place is part of [dueItem].
 func (p *pendingUndo) place() *int { return &p.index }
