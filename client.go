@@ -166,7 +166,7 @@ func newClientID() string {
 // ID returns the random id of this client, the first part of its owners.
 func (c *Client) ID() string { return c.id }
 
-// NewOwner returns a new owner, for [By] and [WithOwner].
+// NewOwner returns an owner that nobody has, for [By] and [WithOwner].
 func (c *Client) NewOwner() Owner {
 	return Owner{client: c.id, number: c.registry.number()}
 }

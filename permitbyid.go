@@ -22,7 +22,7 @@ const (
 	PermitUndecided PermitState = iota
 	// PermitReleased means that it was held until now.
 	PermitReleased
-	// PermitExpired means that its lease was over: somebody else may have had it since.
+	// PermitExpired means that its lease was over: another process may have had it since.
 	PermitExpired
 	// PermitUnknown means that there is no permit with that id, or not any more.
 	PermitUnknown

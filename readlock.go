@@ -31,7 +31,7 @@ type ReadLock struct{ *primitive }
 // and a hold that it was to enter again is not affected. While the server cannot be
 // reached, Lock goes on trying. The error matches one of
 //
-//   - ErrNotAcquired: somebody else wrote, or waited to write, until ctx ended or the time
+//   - ErrNotAcquired: another owner wrote, or waited to write, until ctx ended or the time
 //     of Wait was over
 //   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
 //     over, or ctx had ended before the call. If a request was sent and not answered, the
@@ -57,7 +57,7 @@ func (l *ReadLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 // [Lease], [MaxHold] and [By]. It succeeds beside other readers, and under a write hold of the
 // caller's own. As Lock it may have the caller read along with another goroutine of this client.
 //
-// ErrNotAcquired means that somebody else writes, or that a waiting writer keeps new readers
+// ErrNotAcquired means that another owner writes, or that a waiting writer keeps new readers
 // out.
 // ErrUnavailable means that the server could not be asked: an attempt that meets a server in
 // trouble (silent, loading, failing over) is repeated until it is answered, ctx ends, or

@@ -23,7 +23,7 @@ type dueTimes struct {
 
 func newSchedule() schedule { return schedule{index: nowhere} }
 
-// dueAt implements [dueItem].
+// dueAt is part of [dueItem].
 func (o *ownership) dueAt() time.Duration { return min(o.schedule.renewAt, o.schedule.deadline) }
 
 // place implements [dueItem].

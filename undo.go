@@ -256,7 +256,7 @@ func (u *undoer) close(ctx context.Context) {
 	})
 }
 
-// dueAt implements [dueItem].
+// dueAt is part of [dueItem].
 func (p *pendingUndo) dueAt() time.Duration { return p.due }
 
 // place implements [dueItem].

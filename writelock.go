@@ -8,7 +8,7 @@ import (
 // WriteLock is the side of an [RWLock] that one owner may hold, alone.
 type WriteLock struct{ *primitive }
 
-// Lock acquires the lock to write, alone. It waits while anybody else reads or writes; until
+// Lock acquires the lock to write, alone. It waits while another owner reads or writes; until
 // ctx ends or the time of [Wait] is over; with neither, without a limit. The other options are
 // [Lease], [MaxHold], [AtLeast] and [By].
 //
@@ -30,7 +30,7 @@ type WriteLock struct{ *primitive }
 // and a hold that it was to enter again is not affected. While the server cannot be
 // reached, Lock goes on trying. The error matches one of
 //
-//   - ErrNotAcquired: somebody else read or wrote until ctx ended or the time of Wait was
+//   - ErrNotAcquired: another owner read or wrote until ctx ended or the time of Wait was
 //     over
 //   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
 //     over, or ctx had ended before the call. If a request was sent and not answered, the
@@ -56,7 +56,7 @@ func (l *WriteLock) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 // TryLock makes one attempt to acquire the lock to write, does not wait, and keeps no readers
 // out. The options are [Lease], [MaxHold], [AtLeast] and [By].
 //
-// ErrNotAcquired means that somebody else reads or writes. ErrUpgrade means that the caller
+// ErrNotAcquired means that another owner reads or writes. ErrUpgrade means that the caller
 // reads: release the read hold first.
 // ErrUnavailable means that the server could not be asked: an attempt that meets a server in
 // trouble (silent, loading, failing over) is repeated until it is answered, ctx ends, or
