@@ -32,8 +32,7 @@ func TestDemoOnTerminals(t *testing.T) {
 				}
 				assert.Equal(t, 2, strings.Count(text, "\n   worker 1  "), "rows were redrawn in place")
 				if width >= 80 {
-					assert.NotRegexp(t, `(?m)^PROOF.*[^0-9a-z]$`, text)
-					assert.Equal(t, 3, strings.Count(text, "\nPROOF"), text)
+					assert.Contains(t, text, "\nPROOF: 5 of 5 workers passed the latch, 0 of them too early\n")
 				}
 			})
 		}

@@ -68,10 +68,10 @@ func TestHelpOfWhatDoesNotExist(t *testing.T) {
 
 func TestSuggestions(t *testing.T) {
 	for meant, args := range map[string][]string{
-		`unknown command "inspct"; did you mean inspect? See latchkey --help`:         {"inspct", "orders"},
-		`unknown command "st"; did you mean set? See latchkey sem --help`:             {"sem", "st", "orders", "2"},
-		`unknown flag --lok; did you mean --lock? See latchkey run --help`:            {"run", "--lok", "orders", "--", "true"},
-		`unknown flag --parites; did you mean --parties? See latchkey barrier wait -`: {"barrier", "wait", "b", "--parites", "2"},
+		`unknown command "inspct"; did you mean inspect? See latchkey --help`:          {"inspct", "orders"},
+		`unknown command "st"; did you mean set? See latchkey sem --help`:              {"sem", "st", "orders", "2"},
+		`unknown flag --lok; did you mean --lock? See latchkey run --help`:             {"run", "--lok", "orders", "--", "true"},
+		`unknown flag --party; did you mean --parties? See latchkey barrier wait --he`: {"barrier", "wait", "b", "--party", "2"},
 	} {
 		got := latchkeyCLI(t, nil, args...)
 		assert.Equal(t, exitUsage, got.code)

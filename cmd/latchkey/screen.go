@@ -28,6 +28,7 @@ type screen struct {
 	live    bool
 	colours bool
 	rows    []string // on the screen now, below everything that was said
+	drawn   time.Time
 	stopped atomic.Bool
 	resumed atomic.Bool // and others have written since
 }
@@ -126,12 +127,15 @@ func (s *screen) draw(rows []string) {
 	for _, row := range rows {
 		s.print(margin + row + "\n")
 	}
-	s.rows = rows
+	s.rows, s.drawn = rows, time.Now()
 }
 
 // erase moves the cursor up to the first of the rows and clears what follows. A terminal that has become narrower
 // has broken them into more lines.
 func (s *screen) erase() {
+	if len(s.rows) > 0 && time.Since(s.drawn) > 3*liveFrame {
+		time.Sleep(liveFrame) // perhaps it was stopped, which a signal is about to tell
+	}
 	if s.resumed.Swap(false) {
 		s.rows = nil // they are somewhere above
 	}

@@ -50,7 +50,7 @@ func main() {
 		check(err)
 		at, err := strconv.Atoi(name[strings.LastIndex(name, ".")+1:])
 		check(err)
-		frames = append(frames, frame{at, strings.Split(strings.TrimRight(string(text), "\n"), "\n")})
+		frames = append(frames, frame{at, carried(strings.Split(strings.TrimRight(string(text), "\n"), "\n"))})
 	}
 	slices.SortFunc(frames, func(a, b frame) int { return cmp.Compare(a.at, b.at) })
 	first := frames[0].at
@@ -115,6 +115,23 @@ func keyframes(name string, s shown, total int) string {
 	return fmt.Sprintf(".%s{animation:%s %.1fs step-end infinite}@keyframes %s{%s}\n", name, name, float64(total)/1000, name, text)
 }
 
+// carried has each line begin with the styles in which the one before it ended, as the terminal does.
+func carried(lines []string) []string {
+	before := ""
+	for i, line := range lines {
+		lines[i] = before + strings.TrimRight(line, " ")
+		for _, found := range escape.FindAllString(line, -1) {
+			if before += found; strings.HasPrefix(found, "\x1b[0") {
+				before = ""
+			}
+		}
+		if escape.ReplaceAllString(lines[i], "") == "" && !strings.Contains(lines[i], "[7m") {
+			lines[i] = ""
+		}
+	}
+	return lines
+}
+
 // intervalsOf joins what stands in a row of several frames in turn.
 func intervalsOf(frames []frame, rows int) (all []shown) {
 	for row := range rows {
@@ -168,7 +185,7 @@ func line(s shown, class string) string {
 		if as != "" {
 			as = fmt.Sprintf(` class="%s"`, as)
 		}
-		fmt.Fprintf(&out, `<text x="%.1f" y="%.1f" textLength="%.1f"%s>%s</text>`, x, y+13, width, as, html.EscapeString(text))
+		fmt.Fprintf(&out, `<text x="%.1f" y="%.1f" textLength="%.1f"%s xml:space="preserve">%s</text>`, x, y+13, width, as, html.EscapeString(text))
 	}
 	at := 0
 	for _, found := range escape.FindAllStringSubmatchIndex(s.text, -1) {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# top.sh: writes top.txt, what `latchkey top` shows at 80 columns while some programs hold and want
+# top.sh: writes top.txt and top.svg, what `latchkey top` shows at 80 columns while some programs hold and want
 # locks. It needs go, redis-server and tmux.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -45,4 +45,6 @@ sleep 2
 tmux -S "$work/tmux" -f /dev/null new-session -d -x 80 -y 14 "'$work/latchkey' top --every 1s"
 sleep 6
 tmux -S "$work/tmux" capture-pane -p >top.txt
+tmux -S "$work/tmux" capture-pane -e -p >"$work/frame.0"
+go run svg.go top.svg 80 "$work/frame.0"
 cat top.txt
