@@ -70,7 +70,7 @@ else
 fi
 
 # Without a package among the arguments: all of all modules in go.work.
-packages='./... ./cmd/latchkey ./latchkeyotel ./latchkeyotel/example ./latchkeyotel/tests/... ./latchkeycron ./examples/... ./tests/...'
+packages='./... ./cmd/latchkey ./latchkeyotel ./latchkeyotel/example ./latchkeyotel/tests/... ./latchkeycron ./examples ./examples/unittest ./tests/...'
 for argument in "$@"; do
   case $argument in
   . | ./* | github.com/*) packages= ;;
