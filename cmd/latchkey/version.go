@@ -21,8 +21,15 @@ func versionCommand() *cli.Command {
 	}
 }
 
-// version is that of the module, which the go command writes into the binary.
+// release is the version of a binary that goreleaser has built. The linker sets it, since the go command writes no
+// version into what it builds in a workspace.
+var release string
+
+// version is that of the release, or of the module, which the go command writes into the binary.
 func version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
 		return "(devel)"
