@@ -71,7 +71,7 @@ fi
 
 # Without a package among the arguments: all of all modules in go.work.
 # What takes longest begins first.
-packages='./tests/... ./... ./cmd/latchkey ./examples/... ./latchkeyotel ./latchkeyotel/example ./latchkeyotel/tests/... ./latchkeycron'
+packages='./tests/... ./... ./cmd/latchkey ./examples ./examples/unittest ./latchkeyotel ./latchkeyotel/example ./latchkeyotel/tests/... ./latchkeycron'
 for argument in "$@"; do
   case $argument in
   . | ./* | github.com/*) packages= ;;

@@ -120,7 +120,7 @@ func compiled(run func() int) int {
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	programs = folder
-	build := exec.CommandContext(context.Background(), "go", "build", "-o", folder+string(filepath.Separator), "./...")
+	build := exec.CommandContext(context.Background(), "go", "build", "-ldflags=-s -w", "-o", folder+string(filepath.Separator), "./...")
 	if text, err := build.CombinedOutput(); err != nil {
 		panic(string(text))
 	}

@@ -23,8 +23,15 @@ func versionCommand() *cli.Command {
 	}
 }
 
-// version is that of the module, which the go command writes into the binary.
+// versionOfRelease is the version of a binary that goreleaser has built. The linker sets it, since the go command writes no
+// version into what it builds in a workspace.
+var versionOfRelease string
+
+// version is that of the release, or of the module, which the go command writes into the binary.
 func version() string {
+	if versionOfRelease != "" {
+		return versionOfRelease
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
 		return "(devel)"

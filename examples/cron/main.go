@@ -2,7 +2,7 @@
 //
 //	go run ./examples/cron
 //
-// It shows two things. The lock stays taken for a second after it was granted, although the job is done at
+// It shows two things. The lock stays taken for three seconds after it was granted, although the job is done at
 // once: a pod whose clock is behind finds it taken (latchkey.AtLeast). And a job whose lock is lost is told,
 // and stops; its run counts as failed. Jobs of gocron get the same from the module latchkeycron, jobs
 // of crontab from "latchkey cron".
@@ -21,7 +21,7 @@ import (
 const (
 	name = "cron:clean-up"
 	// least is longer than the clocks of the pods differ, and shorter than the time between two runs.
-	least = time.Second
+	least = 3 * time.Second
 	// drift is by how much the clock of each pod is behind that of the one before.
 	drift = 100 * time.Millisecond
 )
@@ -30,7 +30,7 @@ func main() { fleet.Main(run) }
 
 func run(ctx context.Context, f *fleet.Fleet) error {
 	// A short lease has the loss told quickly here. In a program keep the default.
-	pods, err := f.Pods(ctx, 3, latchkey.Options{Lease: time.Second})
+	pods, err := f.Pods(ctx, 3, latchkey.Options{Lease: 3 * time.Second})
 	if err != nil {
 		return err
 	}

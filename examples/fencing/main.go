@@ -56,7 +56,7 @@ func run(ctx context.Context, f *fleet.Fleet) (err error) {
 		fmt.Println("the first pod is paused for longer than its lease")
 		return context.WithoutCancel(ctx), withdraw(ctx, db, pods[1], 50, quick) // its own check comes too early
 	}
-	err = withdraw(ctx, db, pods[0], 30, slow, latchkey.Lease(200*time.Millisecond))
+	err = withdraw(ctx, db, pods[0], 30, slow, latchkey.Lease(time.Second))
 	fmt.Println("the first pod is told that it lost the lock:", errors.Is(err, latchkey.ErrLost))
 	fmt.Println("the database refuses its write:", errors.Is(err, errFenced))
 	var balance int64

@@ -117,7 +117,7 @@ func (s *service) ready(w http.ResponseWriter, r *http.Request) {
 // load imports something, in one pod at a time.
 func (s *service) load(w http.ResponseWriter, r *http.Request) {
 	lock := s.client.NewLock("import:" + r.PathValue("id"))
-	err := lock.Do(r.Context(), importData, latchkey.Wait(time.Second))
+	err := lock.Do(r.Context(), importData, latchkey.Wait(200*time.Millisecond))
 	switch {
 	case err == nil:
 	case errors.Is(err, latchkey.ErrNotAcquired):

@@ -31,7 +31,7 @@ func main() { fleet.Main(run) }
 
 func run(ctx context.Context, f *fleet.Fleet) (err error) {
 	// A short lease has the loss told quickly here. In a program keep the default.
-	pods, err := f.Pods(ctx, 3, latchkey.Options{Lease: time.Second})
+	pods, err := f.Pods(ctx, 3, latchkey.Options{Lease: 3 * time.Second})
 	if err != nil {
 		return err
 	}

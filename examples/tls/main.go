@@ -94,5 +94,5 @@ func connect(ctx context.Context, files, address, prefix string, certified bool)
 			password, err := os.ReadFile(filepath.Join(files, "password"))
 			return rueidis.AuthCredentials{Username: "latchkey", Password: strings.TrimSpace(string(password))}, err
 		},
-	}, latchkey.Options{KeyPrefix: prefix, RetryBudget: time.Second})
+	}, latchkey.Options{KeyPrefix: prefix})
 }

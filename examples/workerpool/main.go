@@ -85,7 +85,7 @@ func work(ctx context.Context, pods []*latchkey.Client) error {
 
 // full takes all permits, and shows what others get then.
 func full(ctx context.Context, pool *latchkey.PermitSemaphore) error {
-	hung, err := pool.Acquire(ctx, latchkey.Lease(300*time.Millisecond)) // not renewed: its worker hangs
+	hung, err := pool.Acquire(ctx, latchkey.Lease(time.Second)) // not renewed: its worker hangs
 	if err != nil {
 		return err
 	}
