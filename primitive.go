@@ -23,6 +23,19 @@ func (p *primitive) init(c *Client, s *spec, name string) {
 // initOf is init with keys that are known.
 func (p *primitive) initOf(c *Client, s *spec, names *keys) {
 	*p = primitive{c, s, names.name, names.key, names}
+	if names.family == "" { // else they have been completed
+		s.complete(names)
+	}
+}
+
+// complete adds to the keys of a lock what is so for its kind.
+func (s *spec) complete(k *keys) {
+	if s.channel != nil {
+		k.channel = s.channel(k.key)
+	}
+	if s.kind == KindFair {
+		k.fair = k.fairKeys()
+	}
 }
 
 // keys are the names under which the lock lives in Redis. There may be many holds, and each needs them
@@ -43,12 +56,7 @@ func keysFor(c *Client, s *spec, name string) *keys {
 	if err != nil {
 		return k
 	}
-	if s.channel != nil {
-		k.channel = s.channel(k.key)
-	}
-	if s.family == KindFair {
-		k.fair = k.fairKeys()
-	}
+	s.complete(k)
 	k.family = s.family
 	c.names.add(k)
 	return k
