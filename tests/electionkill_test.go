@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -101,6 +102,9 @@ func TestElection_killedLeaders(t *testing.T) {
 		killed := time.Now()
 		delete(processes, leading.Value)
 		leading = newer(t, watched, leading.Term)
+		for processes[leading.Value] == nil { // on a busy machine it led once more before it was killed
+			leading = newer(t, watched, leading.Term)
+		}
 		gap := time.Since(killed)
 		gaps = append(gaps, gap)
 		enter(candidates + len(gaps))
@@ -133,6 +137,9 @@ func newer(t *testing.T, all <-chan observed, term int64) latchkey.Leader {
 	t.Helper()
 	for {
 		each := rig.Await(t, soon, "a new leader", all)
+		if errors.Is(each.err, latchkey.ErrUnavailable) { // on a busy machine
+			continue
+		}
 		require.NoError(t, each.err)
 		if each.IsZero() {
 			continue

@@ -150,7 +150,7 @@ func TestFailover_that_loses_the_end_of_a_generation(t *testing.T) {
 // parties cannot be renewed for as long as a lease breaks. Nobody hangs.
 func TestMigration_of_a_barrier(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second
+	const lease = 3 * time.Second
 	cluster := rig.NewCluster(t)
 	for half, which := range halves() {
 		for _, pause := range []time.Duration{lease / 4, 2 * lease} {
@@ -160,7 +160,7 @@ func TestMigration_of_a_barrier(t *testing.T) {
 				options := latchkey.Options{Lease: lease, PollCeiling: time.Second}
 				open := func() *latchkey.Barrier { return connectCluster(t, cluster, options).NewBarrier(name, 2) }
 				first, second := open(), open()
-				waiting := arriveInBackground(within(t, time.Minute), first)
+				arrived, waiting := time.Now(), arriveInBackground(within(t, time.Minute), first)
 				atBarrier(t, second, 1)
 				moveKeys, finish := cluster.BeginMove(name)
 				moveKeys(which)
@@ -169,7 +169,8 @@ func TestMigration_of_a_barrier(t *testing.T) {
 				moveKeys(rig.EveryKey)
 				finish()
 				one := rig.Await(t, lease+2*soon, "the party that waits", waiting)
-				if one.err != nil && pause > lease {
+				if one.err != nil {
+					assert.Greater(t, time.Since(arrived), lease, "in this time it need not be renewed")
 					toldBroken(t, one.err, "ran out while it waited")
 					one = rig.Await(t, 2*soon, "it, once more", arriveInBackground(within(t, time.Minute), first))
 				}

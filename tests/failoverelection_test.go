@@ -167,7 +167,7 @@ func TestFailover_refuses_the_announcement_of_a_lost_term(t *testing.T) {
 // leads and is known, when the move is over at the latest.
 func TestMigration_of_an_election(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second
+	const lease = 3 * time.Second
 	cluster := rig.NewCluster(t)
 	for half, which := range halves() {
 		t.Run(half, func(t *testing.T) {
