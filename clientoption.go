@@ -35,10 +35,11 @@ func completed(settings rueidis.ClientOption) (rueidis.ClientOption, error) {
 	setDefault(&settings.ClusterOption.MaxMovedRedirections, transport.MaxRedirections)
 	settings.AuthCredentialsFn = transport.WrapCredentials(settings.AuthCredentialsFn)
 	// One connection for all commands keeps those of one key in order, so that a
-	// clean-up does not overtake what it cleans up. While commands come one at a time,
-	// callers write and read themselves: see transport/quiet.go.
+	// clean-up does not overtake what it cleans up. Pipelining always, because a
+	// connection that is used by one caller at a time is closed at that caller's
+	// deadline.
 	settings.PipelineMultiplex = -1
-	settings.AlwaysPipelining = false
+	settings.AlwaysPipelining = true
 	settings.DisableCache = true
 	return settings, nil
 }

@@ -50,7 +50,7 @@ func Connect(ctx context.Context, rawURL string, options Options) (*Client, erro
 // own, AuthCredentialsFn for passwords that change, DialCtxFn for tunnels. InitAddress
 // names the server, the nodes, or, with Sentinel.MasterSet, the Sentinels.
 //
-// Open sets what locks need: DisableCache, no AlwaysPipelining, a PipelineMultiplex of -1
+// Open sets what locks need: DisableCache, AlwaysPipelining, a PipelineMultiplex of -1
 // (one connection for each server), and, unless you set them, the timeouts of Connect,
 // Sentinel.TopologyRefreshInterval and ClusterOption.MaxMovedRedirections. A field that
 // contradicts that is an [ErrInvalid] that names it; nothing is dialed then.

@@ -33,8 +33,7 @@ func TestUncontendedLockIsFewFramesDeep(t *testing.T) {
 
 	answers.Lock()
 	done := make(chan error, 1)
-	// Whoever cannot leave sends the command itself also on a connection that is quiet.
-	go func() { done <- pair(lock)(context.Background()) }()
+	go func() { done <- pair(lock)(t.Context()) }()
 	var frames []string
 	require.Eventually(t, func() bool {
 		frames = ownFrames("latchkey.(*primitive).Lock(", "rueidis.(*")

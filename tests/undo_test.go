@@ -66,7 +66,7 @@ func TestUndo_ends_with_its_proof(t *testing.T) {
 	tap.Forget()
 	attempts(t, lock, tap, calls, latchkey.Lease(time.Hour))
 	rig.Eventually(t, soon, "the undo", free(rig.NewAdmin(t, server), name))
-	costs(t, tap, name, 2*calls+2, 5*time.Second) // the connection is quiet at first, and such a call has no proof
+	costs(t, tap, name, 2*calls, 5*time.Second)
 }
 
 // Without that proof, the undo of one call is three commands at most, over a lease

@@ -6,7 +6,6 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -46,7 +45,6 @@ func (t *connTracker) broke() {
 // topology notices its connections.
 func (t *Topology) WatchConnections(settings *rueidis.ClientOption) {
 	dial := DialOrTCP(settings.DialCtxFn)
-	t.quietPatience = settings.ConnWriteTimeout + deadlineSlack
 	settings.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 		tracker := &t.node(address).connections
 		tracker.opening.Add(1)
@@ -72,8 +70,6 @@ type watchedConn struct {
 	opened, broke func()
 	heard         bool // only the reader looks at it
 	silence       *silence
-	// deadline is that of the connection, or zero when rueidis has a goroutine that reads it all the time.
-	deadline time.Time
 }
 
 // Read is part of [net.Conn].
@@ -95,29 +91,12 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 
 // Write is part of [net.Conn].
 func (c *watchedConn) Write(b []byte) (int, error) {
-	if idle := c.silence.write(); idle > uncheckedFor && !c.deadline.IsZero() {
-		if err := closedByPeer(c.Conn); err != nil { // nobody has read that, and nothing is under way
-			c.broke()
-			return 0, &unopenedError{err}
-		}
-	}
+	c.silence.write()
 	n, err := c.Conn.Write(b)
 	if err != nil {
 		c.broke()
 	}
 	return n, err
-}
-
-// SetDeadline is part of [net.Conn]. The deadline may be a little later than it is told.
-func (c *watchedConn) SetDeadline(t time.Time) error {
-	if !t.IsZero() {
-		if later := c.deadline.Sub(t); later >= 0 && later <= deadlineSlack {
-			return nil
-		}
-		t = t.Add(deadlineSlack)
-	}
-	c.deadline = t
-	return c.Conn.SetDeadline(t)
 }
 
 // Close is part of [net.Conn].

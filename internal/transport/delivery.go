@@ -148,16 +148,6 @@ type endingContext struct {
 	end context.CancelFunc
 }
 
-// Deadline is part of [context.Context]: see [withoutDeadline].
-func (*endingContext) Deadline() (time.Time, bool) { return time.Time{}, false }
-
-// withoutDeadline is a context that ends, and does not say when: at a deadline rueidis may close the connection
-// that others use.
-type withoutDeadline struct{ context.Context }
-
-// Deadline is part of [context.Context].
-func (withoutDeadline) Deadline() (time.Time, bool) { return time.Time{}, false }
-
 // context returns a context that ends at a time, or later by a sixteenth of the patience
 // at most.
 func (s *sharedDeadline) context(at time.Time, patience time.Duration) context.Context {

@@ -109,7 +109,6 @@ func (s *Sender) sendTogether(n *Node, g *group, members []*groupMember) (replie
 		slots.finish(slot)
 		return nil, groupReply{alone: true}
 	}
-	n.quiet.end(sentIn)
 	ctx := context.Background()
 	if !g.loose {
 		ctx = s.ends.context(g.end, s.Patience)

@@ -191,21 +191,14 @@ func (s *Sender) attempt(ctx context.Context, n *Node, end limit, cmd Command, k
 		return rueidis.NewErrorResult(err), NoGeneration
 	}
 	sentIn, steady := n.steady()
-	alone := steady && s.CancelsPromptly && n.quiet.enter(sentIn)
-	within := s.direct(ctx, alone, end)
+	within := s.direct(ctx, end)
 	if slot.probe || !steady || within == nil {
 		keys, args := slices.Clone(keys), slices.Clone(args)
 		return s.sendDetached(ctx, n, slots, slot, end.at, func(ctx context.Context) rueidis.RedisResult {
-			if alone {
-				defer n.quiet.leave()
-			}
 			return s.deliver(ctx, cmd, keys, args)
 		}), NoGeneration
 	}
 	result = cmd.Send(within, s.Client, keys, args)
-	if alone {
-		n.quiet.leave()
-	}
 	if within.Err() != nil && isContextError(result.Error()) {
 		slots.abandon()
 		return result, sentIn
@@ -216,21 +209,13 @@ func (s *Sender) attempt(ctx context.Context, n *Node, end limit, cmd Command, k
 }
 
 // direct returns the context with which a command is sent on a connection that is up, so
-// that rueidis returns in time; or nil if that does not do it. alone says that the command has the
-// turn on a quiet connection.
-func (s *Sender) direct(ctx context.Context, alone bool, end limit) context.Context {
+// that rueidis returns in time; or nil if that does not do it.
+func (s *Sender) direct(ctx context.Context, end limit) context.Context {
 	deadline, bounded := ctx.Deadline()
 	switch {
 	case !s.CancelsPromptly:
 		return nil
-	case alone:
-		if ctx.Done() == nil && (end.loose || time.Until(end.at) >= s.Topology.quietPatience) {
-			return context.Background()
-		}
-		return nil
-	case bounded && (end.loose || !deadline.After(end.at)):
-		return withoutDeadline{ctx}
-	case end.loose:
+	case end.loose, bounded && !deadline.After(end.at):
 		return ctx
 	case ctx.Done() == nil:
 		return s.ends.context(end.at, s.Patience)

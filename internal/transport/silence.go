@@ -22,7 +22,6 @@ type silence struct {
 	conn  net.Conn
 	start time.Time
 	since atomic.Int64 // from start, when something was sent after which nothing was heard; or 0
-	begun atomic.Int64 // what since was last, other than 0
 
 	mu    sync.Mutex
 	timer *time.Timer // runs look, or is nil while nobody looks
@@ -33,18 +32,14 @@ type silence struct {
 
 func newSilence(conn net.Conn) *silence { return &silence{conn: conn, start: time.Now()} }
 
-// write notes that something is about to be sent. If everything was answered before, it returns how long ago
-// that was sent, and else 0.
-func (s *silence) write() (idle time.Duration) {
+// write notes that something is about to be sent.
+func (s *silence) write() {
 	if s.since.Load() == 0 {
-		now := max(int64(time.Since(s.start)), 1)
-		idle = time.Duration(now - s.begun.Swap(now))
-		s.since.Store(now)
+		s.since.Store(max(int64(time.Since(s.start)), 1))
 	}
-	if !s.looks.Load() && s.looks.CompareAndSwap(false, true) {
+	if s.looks.CompareAndSwap(false, true) {
 		s.lookIn(answerTimeout)
 	}
-	return idle
 }
 
 // read notes that something was heard.

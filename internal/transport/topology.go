@@ -28,7 +28,6 @@ const (
 type Node struct {
 	address     string
 	connections connTracker
-	quiet       quietTurn
 	ordinary    *inflight
 	reserved    *inflight // for renewals, releases and undo
 	lines       sync.Map  // a *NodeLine for each owner of one
@@ -52,7 +51,6 @@ func (t *Topology) newNode(address string) *Node {
 	return &Node{
 		address:     address,
 		connections: connTracker{all: &t.breaks},
-		quiet:       newQuietTurn(),
 		ordinary:    newInflight(t.limit),
 		reserved:    newInflight(reservedSlots),
 	}
@@ -82,8 +80,6 @@ type Topology struct {
 	limit   int
 	common  *Node        // serves everything, as long as nothing else is known
 	breaks  atomic.Int64 // of connections to any node
-	// quietPatience is after which time a quiet connection that is silent is closed.
-	quietPatience time.Duration
 
 	mu     sync.Mutex
 	nodes  map[string]*Node // by address
