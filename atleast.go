@@ -76,6 +76,7 @@ func (o *ownership) sendEarly(ctx context.Context, stop <-chan struct{}, on tran
 	c := o.protocol.(earlyReleaser).earlyCall(o).earlyFor(rest)
 	a, err := o.client.sender.CallOn(ctx, stop, on, c.cmd, c.keys, c.args)
 	o.lock.noteSpared(a, err)
+	o.client.record.keep(a.Sent.Mono + rest)
 	return a, err
 }
 

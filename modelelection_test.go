@@ -58,7 +58,7 @@ func (m *electionModel) announce(d dice) {
 	m.w.send(&message{
 		what: fmt.Sprintf("%s announces %q", owner, value),
 		words: m.w.words(call{electionSet, m.keys(),
-			[]string{owner, term, revision, value, "PUBLISH", leaderChannel(m.lock.key)}}),
+			[]string{owner, term, revision, value, "PUBLISH", leaderChannel(m.lock.key), "label of " + owner}}),
 		before:   func() { lock, record = m.state(); leads = m.leads(lock, owner, term) },
 		seen:     func(reply any) { m.announced(lock, record, leads, reply, owner, term, revision, value) },
 		answered: func(any) {}, silent: func() {},
@@ -96,7 +96,7 @@ func (m *electionModel) announced(lock, before entry, leads bool, reply any, own
 		if before.fields["owner"] == owner {
 			since = before.fields["since"]
 		}
-		want = map[string]string{"owner": owner, "term": term, "since": since, "revision": revision, "value": value}
+		want = map[string]string{"owner": owner, "term": term, "since": since, "revision": revision, "value": value, "label": "label of " + owner}
 	}
 	if !maps.Equal(want, after.fields) {
 		m.w.fail("the record is %v and has to be %v", after.fields, want)

@@ -93,6 +93,7 @@ func (o *ownership) beginWith(r *request, lease leaseTerm, acquired, now transpo
 	var passes int
 	o.queue, passes = o.client.waitQueues.holdBegins(o.lock.key, l)
 	o.client.registry.add(o)
+	o.client.record.use(now.Mono, r.lease)
 	o.stopWaiting()
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -82,7 +82,7 @@ func freshPermits(a *acquisition) (first *ownership, others []*ownership) {
 	registry := a.lock.client.registry
 	all := make([]*ownership, max(a.together, 1))
 	for i := range all {
-		o := registry.build(a.lock, Owner{text: newPermitID()}, registry.number(), false)
+		o := registry.build(a.lock, Owner{text: a.lock.client.newPermitID()}, registry.number(), false)
 		all[i] = o
 		o.protocol = permitProtocol{leader: all[0].wire, permanent: a.permanent}
 		registry.replace(permitName(a.lock.key, o.wire), o)

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -239,10 +240,12 @@ func (o *ownership) fixLease(sent transport.Stamp, lease time.Duration, shorter 
 	o.plan()
 }
 
-func newPermitID() string {
-	var id [16]byte
+// newPermitID makes an id that nobody has. It begins with half of the id of the client, so that others find
+// out who has the permit.
+func (c *Client) newPermitID() string {
+	var id [8]byte
 	_, _ = rand.Read(id[:]) // never fails
-	return hex.EncodeToString(id[:])
+	return strings.ReplaceAll(c.id[:recordID], "-", "") + hex.EncodeToString(id[:])
 }
 
 // rawID is an id as it stands in Redis.
