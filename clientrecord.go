@@ -211,10 +211,9 @@ func (r *clientRecord) close(ctx context.Context, answers bool) {
 	r.closed = true
 	r.due.Store(never)
 	r.end()
-	remove := answers && r.written && r.kept <= r.client.clock().Mono
 	r.mu.Unlock()
 	r.tasks.Wait()
-	if !remove {
+	if !answers || !r.written || r.kept > r.client.clock().Mono {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordPatience)

@@ -158,7 +158,7 @@ func (m *electionModel) check() {
 	}
 	age := m.w.ms() - int64(asInt(record.fields["since"]))
 	want := []any{owner, strconv.FormatInt(m.terms[owner], 10), record.fields["since"],
-		strconv.FormatInt(age, 10), strconv.FormatInt(lock.ttl, 10), record.fields["value"]}
+		strconv.FormatInt(age, 10), strconv.FormatInt(lock.ttl, 10), record.fields["value"], record.fields["label"]}
 	if got, _ := reply.([]any); !slices.Equal(got, want) {
 		m.w.fail("%s leads, and it is %v", show(reply), want)
 	}

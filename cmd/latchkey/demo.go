@@ -103,7 +103,7 @@ func stageFrom(cmd *cli.Command) (*stage, error) {
 		workers:  cmd.Int("workers"),
 		duration: cmd.Duration("for"),
 		lease:    cmd.Duration("lease"),
-		options:  latchkey.Options{Logger: logger(cmd)},
+		options:  latchkey.Options{Logger: logger(cmd), Label: latchkey.NoLabel},
 	}
 	switch {
 	case cmd.Args().Present():

@@ -48,8 +48,18 @@ func jobFlags(thing string) []cli.Flag {
 func guardFlags(thing string) []cli.Flag {
 	return []cli.Flag{
 		&cli.DurationFlag{Name: "lease", Usage: "`TIME` until the " + thing + " ends if this is killed", Value: latchkey.DefaultLease},
+		&cli.StringFlag{Name: "label", Usage: "`NAME` that others see, - for none", DefaultText: "host:pid"},
+		&cli.StringFlag{Name: "note", Usage: "`TEXT` that others see beside the " + thing},
 		&cli.DurationFlag{Name: "grace", Usage: "`TIME` from SIGTERM to SIGKILL after a loss", Value: defaultGrace},
 	}
+}
+
+// notes are what --note asks for.
+func notes(cmd *cli.Command) []latchkey.NoteOption {
+	if note := cmd.String("note"); note != "" {
+		return []latchkey.NoteOption{latchkey.Note(note)}
+	}
+	return nil
 }
 
 // jobHelp is what is to be said of all of them. refused is the exit code without the thing, in words, and
@@ -177,7 +187,7 @@ func (j job) enter(ctx context.Context, signals *signals, client *latchkey.Clien
 	ctx, arrived := signals.interrupting(ctx)
 	var err error
 	if client == nil {
-		client, err = connect(ctx, j.cmd, latchkey.Options{Lease: j.lease})
+		client, err = connect(ctx, j.cmd, latchkey.Options{Lease: j.lease, Label: j.cmd.String("label")})
 	}
 	var g guard
 	if err == nil {

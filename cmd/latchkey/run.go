@@ -63,7 +63,7 @@ func runAction(ctx context.Context, cmd *cli.Command, args []string) error {
 		return err
 	}
 	j.open = func(_ context.Context, client *latchkey.Client) (door, error) {
-		return lockDoor{Locker: lock(client, name)}, nil
+		return lockDoor{lock(client, name), lockNotes(cmd)}, nil
 	}
 	j.environment = func(g guard) []string {
 		if !fenced {
