@@ -55,13 +55,17 @@ type clientRecord struct {
 	told      map[string]struct{}    // fields that are there
 }
 
-// never is a time that does not come.
-const never = math.MaxInt64
+// never is a time that does not come, and longAgo one that is over, on a clock that may have begun anywhere.
+const (
+	never   = math.MaxInt64
+	longAgo = math.MinInt64 / 2
+)
 
 func newClientRecord(c *Client) *clientRecord {
-	r := &clientRecord{client: c, id: c.id[:recordID],
+	r := &clientRecord{client: c, id: c.id[:recordID], until: longAgo, wanted: longAgo, notBefore: longAgo, kept: longAgo,
 		notes: map[string][]*holdNote{}, changed: map[string]struct{}{}, told: map[string]struct{}{}}
 	r.open, r.end = context.WithCancel(context.Background())
+	r.due.Store(longAgo)
 	if r.closed = c.options.Label == NoLabel; r.closed {
 		r.due.Store(never)
 	}

@@ -5,8 +5,8 @@ package main
 import (
 	"encoding/json"
 	"os"
-	"syscall"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
