@@ -19,7 +19,7 @@ const (
 	MaxNoteLength = 256
 )
 
-// NoLabel, as [Options].Label, is for a client that tells nobody who it is, and shows no labels or notes
+// NoLabel is, as [Options].Label, for a client that tells nobody who it is, and shows no labels or notes
 // of others: it sends none of the commands that labels take.
 const NoLabel = "-"
 
