@@ -130,7 +130,7 @@ func (r *clientRecord) next(first bool) *recordWrite {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.client.clock().Mono
-	if !first && len(r.changed) == 0 || now < r.notBefore || r.closed {
+	if !first && len(r.changed) == 0 && r.wanted <= r.until || now < r.notBefore || r.closed {
 		r.writing = false
 		r.due.Store(int64(max(r.notBefore, r.refreshAt)))
 		return nil
