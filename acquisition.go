@@ -51,6 +51,9 @@ func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) 
 	if a.fault == nil && a.atLeast > 0 {
 		a.fault = p.checkAtLeast(&a.request)
 	}
+	if a.fault == nil && a.note != "" && p.client.options.Label == NoLabel {
+		a.fault = invalid("a client with NoLabel has no notes")
+	}
 	if a.fault == nil && !p.spec.reentrant && a.by != nil {
 		a.fault = invalid("%s is not re-entrant and has no use for By", nouns[p.spec.family])
 	}
@@ -114,6 +117,9 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 		err = fail(a.verb, a.lock.name, explain(c.wrongKind(ctx, a.lock.keys(), a.lock.spec.stored, err))...)
 		a.observeEnd(entered, err)
 		return nil, err
+	}
+	if a.note != "" {
+		a.noteHolds(h)
 	}
 	a.observeEnd(entered, nil)
 	return h, nil

@@ -84,6 +84,7 @@ type BarrierState struct {
 // BarrierParty is a party that waits at a barrier.
 type BarrierParty struct {
 	Owner Owner         // names one Await; its client is a part of it
+	Label string        // what its client is called, or "": see [Holder]
 	Lease time.Duration // until its lease ends; 0 if it is over, which the others find out
 }
 
@@ -106,7 +107,20 @@ func (b *Barrier) State(ctx context.Context) (BarrierState, error) {
 	if err != nil {
 		return s, fail(verb, b.name, err)
 	}
+	b.client.describeParties(ctx, s.Who)
 	return s, nil
+}
+
+// describeParties puts to parties what they are called.
+func (c *Client) describeParties(ctx context.Context, all []BarrierParty) {
+	owners := make([]Owner, len(all))
+	for i, p := range all {
+		owners[i] = p.Owner
+	}
+	said := c.describe(ctx, owners)
+	for i, p := range all {
+		all[i].Label = said[p.Owner].label
+	}
 }
 
 // barrierStateOf reads the reply of barrier_inspect.lua.

@@ -39,6 +39,8 @@ type Client struct {
 	serverIdentity  serverIdentity
 	dedupSessions   dedupSessions
 	reporter        *reporter
+	record          *clientRecord
+	labels          *knownLabels
 
 	names *nameCache
 
@@ -137,6 +139,8 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	c.undo = newUndoer(c)
 	c.registry = newRegistry(c)
 	c.handover = newHandover(c)
+	c.record = newClientRecord(c)
+	c.labels = newKnownLabels(c)
 	return c, nil
 }
 
@@ -165,6 +169,14 @@ func newClientID() string {
 
 // ID returns the random id of this client, the first part of its owners.
 func (c *Client) ID() string { return c.id }
+
+// Label returns what people see this client called: [Options].Label, "" with [NoLabel].
+func (c *Client) Label() string {
+	if c.options.Label == NoLabel {
+		return ""
+	}
+	return c.options.Label
+}
 
 // NewOwner returns an owner that nobody has, for [By] and [WithOwner].
 func (c *Client) NewOwner() Owner {

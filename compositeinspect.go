@@ -13,7 +13,7 @@ import (
 //
 // The errors are those of Inspect.
 func (l *compositeLock) IsLocked(ctx context.Context) (bool, error) {
-	i, err := l.Inspect(ctx)
+	i, err := l.inspect(ctx)
 	return i.Locked(), err
 }
 
@@ -22,7 +22,7 @@ func (l *compositeLock) IsLocked(ctx context.Context) (bool, error) {
 //
 // The errors are those of Inspect.
 func (l *compositeLock) RemainingLease(ctx context.Context) (time.Duration, error) {
-	i, err := l.Inspect(ctx)
+	i, err := l.inspect(ctx)
 	return i.TTL, err
 }
 
@@ -36,13 +36,23 @@ func (l *compositeLock) RemainingLease(ctx context.Context) (time.Duration, erro
 // within the RetryBudget of their clients or until ctx ended, ErrClosed, ErrWrongKind, ErrInvalid
 // if the members cannot be used, or is a *rueidis.RedisError if a server refuses.
 func (l *compositeLock) Inspect(ctx context.Context) (Inspection, error) {
+	return l.inspectBy(func(m member) (Inspection, error) { return m.Inspect(ctx) })
+}
+
+// inspect is Inspect without what the holders are called.
+func (l *compositeLock) inspect(ctx context.Context) (Inspection, error) {
+	return l.inspectBy(func(m member) (Inspection, error) { return m.inspect(ctx) })
+}
+
+// inspectBy puts together what is found of the members.
+func (l *compositeLock) inspectBy(look func(member) (Inspection, error)) (Inspection, error) {
 	whole := Inspection{Name: l.Name(), Kind: KindNone}
 	if err := l.fault(); err != nil {
 		return whole, fail("inspect", whole.Name, err)
 	}
 	found := make([]Inspection, len(l.members))
 	errs := atOnce(indexes(l.members), func(i int) (err error) {
-		found[i], err = l.members[i].Inspect(ctx)
+		found[i], err = look(l.members[i])
 		return ofMember(i, err)
 	})
 	var times []time.Duration

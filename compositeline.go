@@ -117,6 +117,7 @@ func (l *compositeLock) waitInLine(ctx context.Context, r *request, settings []s
 	switch at, err := q.await(ctx, nil, q.join(w)); at {
 	case hasHold:
 		l.line.begins(ctx, w.passed, r, settings)
+		noteMembers(w.passed.latestMembers(), r.note)
 		w.passed.observeAcquired(r.parent, time.Since(began))
 		return newHold(w.passed), nil
 	case outside:

@@ -71,6 +71,7 @@ func open(ctx context.Context, name string, settings rueidis.ClientOption, optio
 	if err != nil {
 		return nil, err
 	}
+	settings = named(settings, options.withDefaults().Label)
 	var stage transport.DialProgress
 	settings.DialCtxFn = stage.Watched(transport.DialOrTCP(settings.DialCtxFn))
 	if options.AddressMapper != nil {
@@ -190,10 +191,39 @@ func askForCluster(ctx context.Context, client rueidis.Client) (clustered bool, 
 	return strings.Contains(info, "cluster_state:"), err
 }
 
+// dial dials, without names for the connections if the server refuses such.
 func dial(settings rueidis.ClientOption) (rueidis.Client, error) {
 	client, err := rueidis.NewClient(settings)
-	if err != nil && client != nil {
+	if err == nil {
+		return client, nil
+	}
+	if client != nil {
 		client.Close()
 	}
-	return client, err
+	if settings.ClientName != "" && namesRefused(err) {
+		settings.ClientName, settings.Sentinel.ClientName = "", ""
+		return dial(settings)
+	}
+	return nil, err
+}
+
+// named gives connections their names in CLIENT LIST, unless they have some.
+func named(settings rueidis.ClientOption, label string) rueidis.ClientOption {
+	if label == NoLabel {
+		return settings
+	}
+	setDefault(&settings.ClientName, connectionName(label))
+	setDefault(&settings.Sentinel.ClientName, settings.ClientName)
+	return settings
+}
+
+// namesRefused reports whether CLIENT SETNAME may be why the server refused a connection: it needs a permission
+// on those that do not know HELLO.
+func namesRefused(err error) bool {
+	var refusal *rueidis.RedisError
+	if !errors.As(err, &refusal) {
+		return false
+	}
+	text := strings.ToLower(refusal.Error())
+	return strings.Contains(text, "setname") || strings.Contains(text, "'client") || strings.Contains(text, "`client")
 }

@@ -150,6 +150,8 @@ type Leader struct {
 	Term int64
 	// Owner is the owner of the lock, as [Client.Inspect] shows it.
 	Owner Owner
+	// Label is what its client is called ([Options].Label), or "". It is announced with the value, and costs no question.
+	Label string
 	// Since is when the leader was elected, by the clock of the server.
 	Since time.Time
 	// Age is for how long it had led when the server answered. It depends on no other clock.

@@ -162,13 +162,22 @@ func (e *kindError) Unwrap() []error {
 // busyError is ErrNotAcquired with what is known of the holder.
 type busyError struct {
 	holder string        // its owner, or ""
+	labels labels        // by which it is called, or nil
 	left   time.Duration // of its lease at that time, negative if that is not known
 	at     time.Time
 	here   bool // it is this client
 }
 
+// labels know what clients are called.
+type labels interface{ labelOf(owner string) string }
+
 func (e *busyError) Error() string {
 	who := e.holder
+	if e.labels != nil && who != "" && !e.here {
+		if label := e.labels.labelOf(who); label != "" {
+			who = label + " (owner " + who + ")"
+		}
+	}
 	if e.here {
 		who = strings.TrimSpace("this client " + e.holder)
 	}

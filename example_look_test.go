@@ -197,3 +197,30 @@ func ExampleWithOwner() {
 	// <nil>
 	// <nil> <nil>
 }
+
+// The permits of a pool, with what their holders say of themselves.
+func ExamplePermitHolder() {
+	ctx := context.Background()
+	client, done := embedded()
+	defer done()
+
+	pool := client.NewPermitSemaphore("licenses")
+	if _, err := pool.TrySetPermits(ctx, 2); err != nil {
+		log.Fatal(err)
+	}
+	permit, err := pool.Acquire(ctx, latchkey.Note("report 7"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	holders, err := pool.Holders(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, h := range holders {
+		fmt.Println(h.ID == permit.ID(), h.Label == client.Label(), h.Note)
+	}
+	fmt.Println(permit.Release(ctx))
+	// Output:
+	// true true report 7
+	// <nil>
+}

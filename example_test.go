@@ -209,6 +209,31 @@ func ExampleClient_Objects() {
 	// Output: orders:42 lock true 0
 }
 
+// Who holds a lock, and what for.
+func ExampleNote() {
+	ctx := context.Background()
+	server, err := latchkeytest.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	client := server.Client(latchkey.Options{Label: "payments-7"})
+
+	hold, err := client.NewLock("account:42").Lock(ctx, latchkey.Note("order 1234"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = hold.Unlock(ctx) }()
+	found, err := client.Inspect(ctx, "account:42")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, holder := range found.Holders {
+		fmt.Printf("held by %s for %s\n", holder.Label, holder.Note)
+	}
+	// Output: held by payments-7 for order 1234
+}
+
 // A program starts although its server is down: busy and unreachable are told apart.
 func ExampleOptions_lazyConnect() {
 	ctx := context.Background()

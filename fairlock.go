@@ -216,6 +216,13 @@ func (k *keys) waiterChannel(owner string) string { return k.channel + ":" + own
 type Waiter struct {
 	// Owner is the owner that the waiter will be once it holds the lock.
 	Owner Owner
+	// Label is what its client is called, or "": see [Holder].
+	Label string
+	// Mine reports whether it is a waiter of the client that was asked.
+	Mine bool
+	// By is the owner that the call which waits has named, by [By] or [WithOwner], if it is Mine: so a program finds
+	// its own place. It is the zero Owner if the call has named none. Owner is another, since each acquisition has an owner of its own in Redis.
+	By Owner
 	// Age is how long it has been waiting, by the clock of the server. It is 0 if AgeKnown
 	// is false.
 	Age time.Duration
@@ -236,11 +243,19 @@ const waitersPage = 500
 // Waiters lists the owners that wait for the lock, in the order in which it will be granted
 // to them; nil if there are none. It asks the server 500 waiters at a time, and repeats a
 // question for Options.RetryBudget at most. In a list of more than 500, waiters that come or
-// go meanwhile may be missing or listed twice. It changes nothing.
+// go meanwhile may be missing or listed twice. It changes nothing. The labels of waiters of other clients take one
+// command more for each 64 clients; in a cluster for each client.
 //
 // The error matches ErrInvalid for a bad name (nothing was sent), ErrWrongKind if the key is
 // no lock, ErrClosed, or ErrUnavailable if the server did not answer.
 func (l *FairLock) Waiters(ctx context.Context) ([]Waiter, error) {
+	all, err := l.waitersOnServer(ctx)
+	l.client.describeWaiters(ctx, all)
+	return all, err
+}
+
+// waitersOnServer is Waiters as the server tells them.
+func (l *FairLock) waitersOnServer(ctx context.Context) ([]Waiter, error) {
 	if err := l.invalid(); err != nil {
 		return nil, fail("waiters", l.name, err)
 	}

@@ -1,7 +1,6 @@
 package latchkey
 
 import (
-	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -119,12 +118,12 @@ const (
 	groupIndex = 14
 )
 
-// newGroupIDs makes ids for permits that are asked for together.
-func newGroupIDs(n int) []string {
-	var id [16]byte
-	_, _ = rand.Read(id[:groupSize])                      // never fails
-	binary.BigEndian.PutUint16(id[groupSize:], uint16(n)) //nolint:gosec // maxPermits at most
-	return groupOf(hex.EncodeToString(id[:]))
+// newGroupIDs makes ids for permits that are asked for together. They begin as those of [Client.newPermitID] do.
+func (c *Client) newGroupIDs(n int) []string {
+	var id [groupIndex + 2 - recordBytes]byte
+	binary.BigEndian.PutUint32(id[:], uint32(c.registry.number()))    //nolint:gosec // none is in use after so many others
+	binary.BigEndian.PutUint16(id[groupSize-recordBytes:], uint16(n)) //nolint:gosec // maxPermits at most
+	return groupOf(c.permitIDs() + hex.EncodeToString(id[:]))
 }
 
 // groupOf are the ids of the permits that were asked for together with one, nil if it is none.
@@ -143,7 +142,7 @@ func groupOf(id string) []string {
 
 // freshFairPermits is freshPermits for a fair semaphore.
 func freshFairPermits(a *acquisition) (first *ownership, others []*ownership) {
-	return permitsOfIDs(a, newGroupIDs(max(a.together, 1)), func(p permitProtocol) protocol {
+	return permitsOfIDs(a, a.lock.client.newGroupIDs(max(a.together, 1)), func(p permitProtocol) protocol {
 		return fairPermitProtocol{permitProtocol: p}
 	})
 }

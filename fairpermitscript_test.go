@@ -9,8 +9,9 @@ import (
 
 // The ids of permits that are asked for together tell of each other.
 func TestGroupIDs(t *testing.T) {
+	c := newSemScripts(t).c
 	for _, n := range []int{1, 2, 256, 257, maxPermits} {
-		ids := newGroupIDs(n)
+		ids := c.newGroupIDs(n)
 		require.Len(t, ids, n)
 		seen := map[string]bool{}
 		for _, id := range ids {
@@ -20,7 +21,7 @@ func TestGroupIDs(t *testing.T) {
 			require.Equal(t, ids, groupOf(id))
 		}
 	}
-	first, second := newGroupIDs(1), newGroupIDs(1)
+	first, second := c.newGroupIDs(1), c.newGroupIDs(1)
 	require.NotEqual(t, first, second)
 	for _, id := range []string{"", "x", "00", "0000000000000000000000000000000", "zz000000000000000000000000000000"} {
 		require.Empty(t, groupOf(id), id)
@@ -49,7 +50,7 @@ func (s *semScripts) do(words ...string) any {
 }
 
 // entry is that of a waiter for n permits.
-func (s fairsemScripts) entry(n int) string { return semClient + ":" + newGroupIDs(n)[0] }
+func (s fairsemScripts) entry(n int) string { return semClient + ":" + s.c.newGroupIDs(n)[0] }
 
 func (s fairsemScripts) acquire(entry, stale, ticket, grant string) any {
 	return s.c.script(fairsemAcquire, s.lock.keys().fairPermitKeys(), entry, "30000", stale, ticket, grant, "",

@@ -138,6 +138,11 @@ func (s *FairSemaphore) SetLease(ctx context.Context, id string, d time.Duration
 	return s.pool.SetLease(ctx, id, d)
 }
 
+// Holders lists the permits that are held, as [PermitSemaphore.Holders] does.
+func (s *FairSemaphore) Holders(ctx context.Context) ([]PermitHolder, error) {
+	return s.pool.Holders(ctx)
+}
+
 // Waiters lists those who wait for permits, in the order in which they will get them; nil if
 // nobody waits. Owner is the id of the permit that a waiter will have, of the first one if it wants
 // several. It asks the server 500 waiters at a time, and repeats a question for
@@ -155,6 +160,7 @@ func (s *FairSemaphore) Waiters(ctx context.Context) ([]Waiter, error) {
 	if err != nil {
 		return nil, fail("waiters", s.pool.name, err)
 	}
+	s.pool.client.describeWaiters(ctx, all)
 	return all, nil
 }
 

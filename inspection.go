@@ -45,6 +45,9 @@ func (i Inspection) Locked() bool {
 // when it arrives; a name that is free has the kind [KindNone]. Foreign data is
 // not an error: Kind is [KindUnknown], and What says what it is.
 //
+// If other clients of this library hold the lock, their labels and the notes of their holds take one command more, for
+// each 64 clients; in a cluster for each client. If they cannot be read, or not within a second, they are missing.
+//
 // It is repeated for Options.RetryBudget while the server is in trouble. The error matches
 // ErrUnavailable if the server could not be asked until then or until ctx ended, ErrClosed,
 // ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
@@ -57,6 +60,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 	if err != nil {
 		return i, fail("inspect", name, err)
 	}
+	c.describeHolders(ctx, i.Holders)
 	return i, nil
 }
 

@@ -112,6 +112,9 @@ func bracesPaired(name string) bool {
 	return open < 0
 }
 
+// recordKey is what a client says of itself. It belongs to no lock, and has no prefix: who looks may use another.
+func recordKey(record string) string { return "latchkey_client:{" + record + "}" }
+
 func latchKey(tag string) string { return "latchkey_latch:" + tag }
 
 func leaderKey(tag string) string { return "latchkey_leader:" + tag }

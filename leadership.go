@@ -139,7 +139,7 @@ func (l *Leadership) announce(ctx context.Context, v *announcedValue) (transport
 	}
 	defer e.client.working.Done()
 	a, err := e.client.sender.Call(ctx, e.client.closing, electionSet, e.seen, []string{
-		l.owner, strconv.FormatInt(l.Term(), 10), strconv.FormatInt(v.revision, 10), v.value, e.client.publish, e.channel,
+		l.owner, strconv.FormatInt(l.Term(), 10), strconv.FormatInt(v.revision, 10), v.value, e.client.publish, e.channel, e.client.Label(),
 	})
 	leads, err := boolOf(a, err)
 	if err == nil && !leads {
@@ -191,7 +191,7 @@ func (l *Leadership) retire(ctx context.Context) {
 // leaderOf reads the reply of election_look.lua.
 func leaderOf(a transport.Answer) (Leader, error) {
 	words, err := a.Message.AsStrSlice()
-	if err != nil || len(words) != 6 {
+	if err != nil || len(words) != 7 {
 		return Leader{}, errors.Join(errReply, err)
 	}
 	numbers := make([]int64, 4) // term, since, age, lease
@@ -203,7 +203,7 @@ func leaderOf(a transport.Answer) (Leader, error) {
 		return Leader{}, errors.Join(errReply, err)
 	}
 	return Leader{
-		Value: words[5], Term: numbers[0], Owner: ownerOf(words[0]),
+		Value: words[5], Label: cleanText(words[6], MaxLabelLength), Term: numbers[0], Owner: ownerOf(words[0]),
 		Since: time.UnixMilli(numbers[1]), Age: fromMillis(numbers[2]), Lease: ttlOf(numbers[3]),
 	}, nil
 }

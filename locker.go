@@ -92,7 +92,7 @@ func (p *primitive) Do(ctx context.Context, fn func(context.Context) error, opti
 //
 // The errors are those of Inspect.
 func (p *primitive) IsLocked(ctx context.Context) (bool, error) {
-	i, err := p.Inspect(ctx)
+	i, err := p.inspect(ctx)
 	return err == nil && i.Locked(), err
 }
 
@@ -103,7 +103,7 @@ func (p *primitive) IsLocked(ctx context.Context) (bool, error) {
 //
 // The errors are those of Inspect.
 func (p *primitive) RemainingLease(ctx context.Context) (time.Duration, error) {
-	i, err := p.Inspect(ctx)
+	i, err := p.inspect(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -112,13 +112,23 @@ func (p *primitive) RemainingLease(ctx context.Context) (time.Duration, error) {
 
 // Inspect asks the server who holds the lock, how often, and for how long. The server that
 // decides about the lock is asked, never a replica. The answer may be out of date when it
-// arrives. A lock that is free has the kind [KindNone] and no holders.
+// arrives. A lock that is free has the kind [KindNone] and no holders. Labels and notes of holders of other clients
+// take one command more, as for [Client.Inspect].
 //
 // It is repeated for Options.RetryBudget while the server is in trouble. The error matches
 // ErrUnavailable if the server could not be asked until then or until ctx ended, ErrClosed,
 // ErrWrongKind if the key is another kind of object (the Inspection then says what it is),
 // ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
 func (p *primitive) Inspect(ctx context.Context) (Inspection, error) {
+	i, err := p.inspect(ctx)
+	if err == nil {
+		p.client.describeHolders(ctx, i.Holders)
+	}
+	return i, err
+}
+
+// inspect is Inspect without what the holders are called.
+func (p *primitive) inspect(ctx context.Context) (Inspection, error) {
 	if p.invalid() != nil {
 		return Inspection{}, fail("inspect", p.name, p.invalid())
 	}

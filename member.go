@@ -7,6 +7,7 @@ type member interface {
 	Name() string
 	acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error)
 	Inspect(ctx context.Context) (Inspection, error)
+	inspect(ctx context.Context) (Inspection, error) // without what the holders are called
 	ForceUnlock(ctx context.Context) (bool, error)
 	fault() error              // why it cannot be used, or nil
 	order() (key, kind string) // what members are ordered by

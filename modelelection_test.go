@@ -58,7 +58,7 @@ func (m *electionModel) announce(d dice) {
 	m.w.send(&message{
 		what: fmt.Sprintf("%s announces %q", owner, value),
 		words: m.w.words(call{electionSet, m.keys(),
-			[]string{owner, term, revision, value, "PUBLISH", leaderChannel(m.lock.key)}}),
+			[]string{owner, term, revision, value, "PUBLISH", leaderChannel(m.lock.key), "label of " + owner}}),
 		before:   func() { lock, record = m.state(); leads = m.leads(lock, owner, term) },
 		seen:     func(reply any) { m.announced(lock, record, leads, reply, owner, term, revision, value) },
 		answered: func(any) {}, silent: func() {},
@@ -96,7 +96,7 @@ func (m *electionModel) announced(lock, before entry, leads bool, reply any, own
 		if before.fields["owner"] == owner {
 			since = before.fields["since"]
 		}
-		want = map[string]string{"owner": owner, "term": term, "since": since, "revision": revision, "value": value}
+		want = map[string]string{"owner": owner, "term": term, "since": since, "revision": revision, "value": value, "label": "label of " + owner}
 	}
 	if !maps.Equal(want, after.fields) {
 		m.w.fail("the record is %v and has to be %v", after.fields, want)
@@ -158,7 +158,7 @@ func (m *electionModel) check() {
 	}
 	age := m.w.ms() - int64(asInt(record.fields["since"]))
 	want := []any{owner, strconv.FormatInt(m.terms[owner], 10), record.fields["since"],
-		strconv.FormatInt(age, 10), strconv.FormatInt(lock.ttl, 10), record.fields["value"]}
+		strconv.FormatInt(age, 10), strconv.FormatInt(lock.ttl, 10), record.fields["value"], record.fields["label"]}
 	if got, _ := reply.([]any); !slices.Equal(got, want) {
 		m.w.fail("%s leads, and it is %v", show(reply), want)
 	}

@@ -25,6 +25,8 @@ package latchkey
 //	watchdog.mu             | who is renewed when                                        | ownership.mu
 //	registry.mu             | the ownerships of a client                                 | ownership.mu
 //	handover.mu             | the owners that wait in queues on the server               | Client.kindStatesMu, ownership.mu
+//	clientRecord.mu         | what is to be told of this client, and when                |
+//	knownLabels.mu          | what other clients are called                              |
 //	undoer.mu               | what is to be undone when                                  |
 //	dedupSessions.mu        | the sessions of operations that count once                 |
 //	redServers.mu           | which members of a RedLock share a server                  |

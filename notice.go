@@ -37,6 +37,8 @@ var (
 		"latchkey: renewal failed, repeating it", "lock", noticePeriod}
 	noticeRefresh = notice{slog.LevelWarn,
 		"latchkey: fair waiters could not be refreshed, repeating it", "node", noticePeriod}
+	noticeLabel = notice{slog.LevelWarn,
+		"latchkey: the server refuses the label of this client, others see its owners by their ids", "label", standingPeriod}
 	noticeGivenUp = notice{slog.LevelError,
 		"latchkey: an operation whose outcome is unknown was given up", "note", noticePeriod}
 	noticeUnreleased = notice{slog.LevelError,

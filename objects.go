@@ -58,7 +58,7 @@ func (o Object) Waiters() int { return max(o.Queued, o.Listeners) }
 // looks the same. A free lock has no key, and so is not an object; the same holds for an open latch.
 //
 // The walk asks the server for pieces of its keys (SCAN), and then looks at what matches: two round trips for
-// each piece of about 500 keys, whether they match or not. In a cluster it visits every
+// each piece of about 500 keys, whether they match or not, and one more for the labels of the holders in it. In a cluster it visits every
 // master. It blocks other commands for no longer than a look at 64 objects takes, and keeps one piece in memory.
 //
 // The guarantees are those of SCAN. An object that is there from the beginning to the end is
@@ -90,7 +90,8 @@ func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, 
 	}
 }
 
-// Object looks at one name as [Client.Objects] does, in one round trip. If no object is there, the kind is
+// Object looks at one name as [Client.Objects] does, in one round trip, and one more
+// for the labels of holders. If no object is there, the kind is
 // KindNone, also if the key holds other data, which Inspect describes. The errors are those of [Client.Inspect].
 func (c *Client) Object(ctx context.Context, name string) (Object, error) {
 	names, err := c.options.keysOf(name)
@@ -105,6 +106,7 @@ func (c *Client) Object(ctx context.Context, name string) (Object, error) {
 	if err != nil {
 		return Object{}, fail("object", name, err)
 	}
+	c.describeHolders(ctx, o.Holders)
 	return o, nil
 }
 

@@ -14,9 +14,10 @@ import (
 // semaphore that is not fair or a latch, readers, and Redisson's waiters for a lock that is not fair: [Object] has how many listen.
 //
 // It asks the server 500 waiters at a time. In a list of more than 500, waiters that come or go meanwhile may
-// be missing. It changes nothing. The errors are those of FairLock.Waiters.
+// be missing. It changes nothing. Labels are read as [FairLock.Waiters] reads them. The entry of a client that waits for a lock
+// that is not fair is Mine for each of its goroutines, and By is the owner of the first of them. The errors are those of FairLock.Waiters.
 func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
-	all, err := c.NewFairLock(name).Waiters(ctx)
+	all, err := c.NewFairLock(name).waitersOnServer(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +45,9 @@ func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
 		if err != nil && !transport.HasCode(err, "NOPERM") { // a user of locks alone
 			return nil, fail("waiters", name, err)
 		}
-		return append(all, permits...), nil
+		all = append(all, permits...)
+		c.describeWaiters(ctx, all)
+		return all, nil
 	}
 }
 
@@ -56,4 +59,20 @@ func (c *Client) queueOf(ctx context.Context, names *keys, from int) ([]Waiter, 
 		return nil, 0, c.wrongKind(ctx, names, KindLock, err)
 	}
 	return readWaiters(a.Message)
+}
+
+// describeWaiters puts to waiters what they are called, and which of them are of this client.
+func (c *Client) describeWaiters(ctx context.Context, all []Waiter) {
+	owners := make([]Owner, len(all))
+	for i, w := range all {
+		owners[i] = w.Owner
+	}
+	said, named := c.describe(ctx, owners), c.registry.named()
+	for i := range all {
+		w := &all[i]
+		w.Label = said[w.Owner].label
+		w.By = named[w.Owner]
+		record, _ := recordOf(w.Owner)
+		w.Mine = !w.By.IsZero() || record == c.record.id
+	}
 }

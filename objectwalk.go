@@ -121,6 +121,11 @@ func (c *Client) piece(ctx context.Context, m transport.Master, cursor, pattern 
 		return nil, "", errors.Join(errReply, err, err1, err2)
 	}
 	objects, err := c.look(ctx, m, c.namesOf(found))
+	holders := make([][]Holder, len(objects))
+	for i, o := range objects {
+		holders[i] = o.Holders
+	}
+	c.describeHolders(ctx, holders...)
 	return objects, next, err
 }
 

@@ -3,14 +3,14 @@ package latchkey
 import "time"
 
 // A LockOption is a setting of one acquisition of a lock that may wait: [Wait], [Lease],
-// [MaxHold], [AtLeast] or [By].
+// [MaxHold], [AtLeast], [By] or [Note].
 type LockOption interface {
 	setting() setting
 	forLock()
 }
 
-// A TryLockOption is a setting of one attempt at a lock: [Lease], [MaxHold], [AtLeast] or
-// [By].
+// A TryLockOption is a setting of one attempt at a lock: [Lease], [MaxHold], [AtLeast], [By] or
+// [Note].
 type TryLockOption interface {
 	LockOption
 	forTryLock()
@@ -22,14 +22,15 @@ type AcquireOption interface {
 	forAcquire()
 }
 
-// A PermitOption is a setting of [PermitSemaphore.Acquire]: [Wait], [AwaitSet], [Lease] or
-// [MaxHold].
+// A PermitOption is a setting of [PermitSemaphore.Acquire]: [Wait], [AwaitSet], [Lease],
+// [MaxHold] or [Note].
 type PermitOption interface {
 	setting() setting
 	forPermit()
 }
 
-// A TryPermitOption is a setting of [PermitSemaphore.TryAcquire]: [Lease] or [MaxHold].
+// A TryPermitOption is a setting of [PermitSemaphore.TryAcquire]: [Lease], [MaxHold] or
+// [Note].
 type TryPermitOption interface {
 	PermitOption
 	forTryPermit()
@@ -66,6 +67,12 @@ type WaitOption interface {
 
 // A LeaseOption is made by [Lease] and [MaxHold].
 type LeaseOption interface {
+	TryLockOption
+	TryPermitOption
+}
+
+// A NoteOption is made by [Note].
+type NoteOption interface {
 	TryLockOption
 	TryPermitOption
 }
@@ -139,6 +146,7 @@ type setting struct {
 	d     time.Duration
 	owner Owner
 	n     int
+	note  string
 }
 
 type settingKind int
@@ -154,7 +162,8 @@ const (
 	settingUnsetIsOpen
 	settingTogether      // how many permits are acquired at once
 	settingUntilComplete // renewed without a limit, until it is confined
-	settingAwaited       // others stand in line for what the lock is to be a member of
+	settingNote
+	settingAwaited // others stand in line for what the lock is to be a member of
 )
 
 func (s setting) setting() setting { return s }

@@ -154,6 +154,15 @@ type Options struct {
 	// Default: off, tokens count 1, 2, 3 … as Redisson's do.
 	TimeFencing bool
 
+	// Label is what people see this client called: [Client.Inspect], [Client.Waiters], [Election.Leader], errors of
+	// busy locks, the command line. It is printable and of MaxLabelLength bytes at most. Default: host:pid.
+	//
+	// While the client holds or waits for something, it keeps the label on the server, in a key of its own: one
+	// command a minute at most, in the background, on which no lock depends. The key expires with the client's leases, and Close removes it.
+	// Connections that [Connect] and [Open] make are called latchkey:Label in CLIENT LIST, unless they have
+	// a name of yours. With [NoLabel] there is nothing of all this.
+	Label string
+
 	// Logger receives what no error can report: lost holds,
 	// messages that may not be published, damaged keys. Default: slog.Default(). The
 	// same line about the same subject is logged once in ten seconds (an hour, for what
@@ -187,6 +196,9 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MaxInFlight, DefaultMaxInFlight)
 	setDefault(&o.Turn, DefaultTurn)
 	setDefault(&o.Replicas.Timeout, min(DefaultReplicaTimeout, o.RetryBudget/2))
+	if o.Label == "" {
+		o.Label = defaultLabel()
+	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -206,6 +218,9 @@ func (o Options) check() error {
 		return err
 	}
 	if err := o.Replicas.check(o.RetryBudget); err != nil {
+		return err
+	}
+	if err := checkText("Options.Label", o.Label, MaxLabelLength); err != nil {
 		return err
 	}
 	switch {

@@ -3,6 +3,7 @@ package latchkey
 import (
 	"context"
 	"log/slog"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -61,9 +62,14 @@ type Holder struct {
 	// Owner is the owner as it is in Redis. That of a mutex is its token; one that
 	// another library has made cannot be used with [By].
 	Owner Owner
-	Count int  // how often the owner has entered, from 1 on
-	Write bool // of a read/write lock: it writes; an owner that does both is there twice
-	Kept  bool // it has released the lock, which stays taken because of [AtLeast]: nobody holds it
+	// Label is what the client that has made the owner is called ([Options].Label), "" if that is not known: of
+	// Redisson and other libraries, and for a moment of a client that has just begun. Anybody who may write to the server
+	// may write any label: it tells people where to look, and proves nothing.
+	Label string
+	Note  string // the [Note] of its hold, or ""
+	Count int    // how often the owner has entered, from 1 on
+	Write bool   // of a read/write lock: it writes; an owner that does both is there twice
+	Kept  bool   // it has released the lock, which stays taken because of [AtLeast]: nobody holds it
 }
 
 // keptSuffix follows the owner, in Redis, whose lock stays taken after its release.
@@ -128,6 +134,12 @@ func ownerOf(text string) Owner {
 // isOurs reports whether an owner, as it is in Redis, was made by this library: see
 // newClientID.
 func isOurs(owner string) bool { return len(owner) > 36 && owner[14] == '8' }
+
+// isOurPermit reports whether the id of a permit was made by this library: it begins with half of the id of
+// the client.
+func isOurPermit(id string) bool { return permitShape.MatchString(id) }
+
+var permitShape = regexp.MustCompile(`^[0-9a-f]{12}8[0-9a-f]{19}$`)
 
 // reentrant reports whether o has the shape of an owner that can re-enter a lock.
 func (o Owner) reentrant() bool { return o.client != "" }

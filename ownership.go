@@ -122,6 +122,7 @@ func (o *ownership) beginWith(r *request, lease leaseTerm, acquired, now transpo
 	var passes int
 	o.queue, passes = o.lock.client.waitQueues.holdBegins(o.lock.key, l)
 	o.lock.client.registry.add(o)
+	o.lock.client.record.use(now.Mono, r.lease)
 	o.stopWaiting()
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -81,7 +81,7 @@ func PermitFrom(ctx context.Context) *Permit {
 func freshPermits(a *acquisition) (first *ownership, others []*ownership) {
 	ids := make([]string, max(a.together, 1))
 	for i := range ids {
-		ids[i] = newPermitID()
+		ids[i] = a.lock.client.newPermitID()
 	}
 	return permitsOfIDs(a, ids, func(p permitProtocol) protocol { return p })
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -239,11 +240,16 @@ func (o *ownership) fixLease(sent transport.Stamp, lease time.Duration, shorter 
 	o.plan()
 }
 
-func newPermitID() string {
-	var id [16]byte
+// newPermitID makes an id that nobody has. It begins with half of the id of the client, so that others find
+// out who has the permit.
+func (c *Client) newPermitID() string {
+	var id [16 - recordBytes]byte
 	_, _ = rand.Read(id[:]) // never fails
-	return hex.EncodeToString(id[:])
+	return c.permitIDs() + hex.EncodeToString(id[:])
 }
+
+// permitIDs is what the ids of a client's permits begin with: recordBytes, in hexadecimal digits.
+func (c *Client) permitIDs() string { return strings.ReplaceAll(c.id[:recordID], "-", "") }
 
 // rawID is an id as it is in Redis.
 func rawID(id string) string {

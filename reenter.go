@@ -20,6 +20,9 @@ func (a *acquisition) reenter(ctx context.Context) (*Hold, error) {
 		if o == nil || err != nil {
 			return nil, err
 		}
+		if a.note != "" && o.isGuest {
+			return nil, invalid("a guest has no note: another client has made the owner")
+		}
 		if err := a.awaitTurn(ctx, o); err != nil {
 			return nil, err
 		}

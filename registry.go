@@ -137,6 +137,17 @@ func (r *registry) liveOf(wire Owner) *ownership {
 	return nil
 }
 
+// named are the owners that the program has named, by those that stand for them in Redis.
+func (r *registry) named() map[Owner]Owner {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make(map[Owner]Owner, len(r.names))
+	for o, name := range r.names {
+		all[o.owner()] = name.owner
+	}
+	return all
+}
+
 // remove forgets an ownership that is over.
 func (r *registry) remove(o *ownership) {
 	r.mu.Lock()

@@ -17,6 +17,7 @@ type request struct {
 	maxHold    time.Duration
 	atLeast    time.Duration // for which the lock stays taken, or 0
 	by         *Owner        // or nil
+	note       string        // of the hold, or ""
 	together   int
 	parent     *context.Context // of its events, or nil: see Client.parentOf
 
@@ -126,6 +127,9 @@ func (r *request) apply(s setting) error {
 		owner := s.owner // not every option is to be allocated
 		r.by = &owner
 		return s.owner.mayReenter()
+	case settingNote:
+		r.note = s.note
+		return checkText("the note", s.note, MaxNoteLength)
 	case settingAwaitSet:
 		r.awaitSet = true
 	case settingUnsetIsOpen:

@@ -82,7 +82,7 @@ func (l *RWLock) Reader() *ReadLock { return l.read }
 func (l *RWLock) Writer() *WriteLock { return l.write }
 
 func (p *primitive) isLocked(ctx context.Context, write bool) (bool, error) {
-	i, err := p.Inspect(ctx)
+	i, err := p.inspect(ctx)
 	if err != nil {
 		return false, err
 	}

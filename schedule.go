@@ -87,6 +87,7 @@ func (o *ownership) renewed(sent transport.Stamp, lease time.Duration) {
 	o.lease.noteRaised(sent, lease)
 	o.plan()
 	o.mu.Unlock()
+	o.lock.client.record.use(sent.Mono, lease)
 	o.observe(EventRenewed, nil, nil)
 }
 

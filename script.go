@@ -62,6 +62,7 @@ var (
 	fairsemWaiters = loadScript("fairsem_waiters")
 	opVoid         = loadScript("op_void").Reserved()
 	permitStats    = loadScript("permit_stats")
+	permitHolders  = loadScript("permit_holders")
 	permitSet      = loadScript("permit_set").Guarded()
 	latchLook      = loadScript("latch_look").Guarded()
 	latchSet       = loadScript("latch_set").Guarded()
@@ -76,6 +77,8 @@ var (
 	barrierRenew   = loadScript("barrier_renew").Reserved()
 	barrierReset   = loadScript("barrier_reset").Guarded().Reserved()
 	barrierInspect = loadScript("barrier_inspect")
+	labelWrite     = loadScript("label_write")
+	labelRead      = loadScript("label_read")
 	touchScript    = loadScript("touch")
 )
 

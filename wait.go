@@ -178,6 +178,7 @@ func (a *acquisition) what() string { return a.lock.name }
 func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Duration {
 	c, s := a.lock.client, a.lock.spec
 	a.reportNoExpiry(left)
+	a.showWaiting()
 	pause := c.pollPause()
 	if s.ceiling != nil {
 		pause = min(pause, s.ceiling(c))
@@ -209,6 +210,15 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 		a.stranger = true
 	}
 	return pauseUntil(left, pause)
+}
+
+// showWaiting has others see who waits, and the error of the wait say who holds the lock.
+func (a *acquisition) showWaiting() {
+	c := a.lock.client
+	c.record.use(c.clock().Mono, c.options.StaleWaiterTimeout)
+	if a.holder != "" {
+		c.labels.ask(a.holder)
+	}
 }
 
 // reportNoExpiry tells of a lock that a refusal has shown to have no end, by what is left of it.

@@ -165,3 +165,25 @@ func limitRealTime() func() bool {
 	limit := time.AfterFunc(30*time.Second, func() { panic("a busy loop keeps the bubble's time from passing") })
 	return limit.Stop
 }
+
+// A label lasts for as long as its client holds something, and as the leases of one that has crashed.
+func TestLabelsInABubble(t *testing.T) {
+	defer limitRealTime()()
+	synctest.Test(t, func(t *testing.T) {
+		server := latchkeytest.NewServer(t)
+		doomed, client, other := server.Client(latchkey.Options{Label: "doomed"}), server.Client(latchkey.Options{Label: "alive"}), server.Client()
+		_, err := doomed.NewLock("fixed").TryLock(t.Context(), latchkey.Lease(2*time.Hour))
+		require.NoError(t, err)
+		_, err = client.NewLock("renewed").TryLock(t.Context(), latchkey.Note("order 42"))
+		require.NoError(t, err)
+		synctest.Wait()
+		server.Crash(doomed)
+		time.Sleep(119 * time.Minute)
+		for name, want := range map[string][2]string{"fixed": {"doomed", ""}, "renewed": {"alive", "order 42"}} {
+			found, err := other.Inspect(t.Context(), name)
+			require.NoError(t, err)
+			require.Len(t, found.Holders, 1)
+			assert.Equal(t, want, [2]string{found.Holders[0].Label, found.Holders[0].Note})
+		}
+	})
+}

@@ -1,7 +1,7 @@
 -- Write what the leader of an election says of itself, and tell observers.
 --
 -- KEYS[1] lock of the election, a hash (see lock_acquire.lua): its owner is the leader
--- KEYS[2] record of the leader, a hash: owner, term, since (ms), revision, value
+-- KEYS[2] record of the leader, a hash: owner, term, since (ms), revision, value, label of its client
 -- KEYS[3] fencing counter of the lock
 -- ARGV[1] owner
 -- ARGV[2] its fencing token, which is the term
@@ -9,6 +9,7 @@
 -- ARGV[4] value
 -- ARGV[5] 'PUBLISH', or SPUBLISH
 -- ARGV[6] channel of observers
+-- ARGV[7] label of the client, '' if it has none
 --
 -- Reply   1: the value is written, or was, and one of a later revision has followed it
 --         0: the owner does not lead; nothing changed
@@ -38,6 +39,6 @@ if not since then
   local time = redis.call('time')
   since = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 end
-redis.call('hset', record, 'owner', owner, 'term', term, 'since', since, 'revision', revision, 'value', value)
+redis.call('hset', record, 'owner', owner, 'term', term, 'since', since, 'revision', revision, 'value', value, 'label', ARGV[7] or '')
 tell(ARGV[5], ARGV[6])
 return 1

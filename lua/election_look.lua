@@ -5,16 +5,16 @@
 --
 -- Reply   nil: nobody, or a leader that has not announced itself yet
 --         list of strings: owner, term, since (ms), for how many ms, ms until its lease ends
---         (-1 without an expiry), value
+--         (-1 without an expiry), value, label of its client or ''
 --         error WRONGTYPE: a key is another kind of object
 --
 -- Cost: 5 commands, 2 if nobody leads. Idempotent: changes nothing.
 local lock, record, counter = KEYS[1], KEYS[2], KEYS[3]
 --@include election_leads
-local there = redis.call('hmget', record, 'owner', 'term', 'since', 'value')
+local there = redis.call('hmget', record, 'owner', 'term', 'since', 'value', 'label')
 if not leads(there[1], there[2]) then
   return false
 end
 local time = redis.call('time')
 local age = math.max(0, time[1] * 1000 + math.floor(time[2] / 1000) - there[3])
-return {there[1], there[2], there[3], string.format('%.0f', age), string.format('%.0f', redis.call('pttl', lock)), there[4]}
+return {there[1], there[2], there[3], string.format('%.0f', age), string.format('%.0f', redis.call('pttl', lock)), there[4], there[5] or ''}

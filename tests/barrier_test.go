@@ -549,7 +549,7 @@ func TestBarrierPermissions(t *testing.T) {
 		~job ~latchkey_barrier_*:{job} ~latchkey_op:{job}:*
 		&latchkey_barrier:{job}`)
 	client, err := latchkey.Connect(ctx, server.URLAs("barriers", "secret"),
-		latchkey.Options{Lease: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+		latchkey.Options{Label: latchkey.NoLabel, Lease: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, client.Close(within(t, soon))) })
 	b := client.NewBarrier("job", 2)

@@ -152,13 +152,13 @@ func TestElection(t *testing.T) {
 func TestGoldenElection(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
-	e := connect(t, server).NewElection(name)
+	e := called(t, server, "node-1").NewElection(name)
 	l := mustLead(t, e, "a:1")
 	leader := leaderIs(t, e, "a:1", 1)
 	requireOwner(t, leader.Owner.String())
 	record := func(revision, value string) rig.Entry {
 		return rig.Entry{Type: "hash", TTL: rig.NoTTL, Hash: map[string]string{
-			"owner": leader.Owner.String(), "term": "1", "since": fmt.Sprint(leader.Since.UnixMilli()), "revision": revision, "value": value,
+			"owner": leader.Owner.String(), "term": "1", "since": fmt.Sprint(leader.Since.UnixMilli()), "revision": revision, "value": value, "label": "node-1",
 		}}
 	}
 	counter := rig.Entry{Type: "string", String: "1", TTL: rig.NoTTL}

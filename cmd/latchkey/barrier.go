@@ -91,7 +91,8 @@ type barrierReply struct {
 
 type partyReply struct {
 	Owner latchkey.Owner `json:"owner"`
-	Lease int64          `json:"lease_ms"` // that is left
+	Label string         `json:"label,omitempty"` // of its client
+	Lease int64          `json:"lease_ms"`        // that is left
 }
 
 func barrierInspectCommand() *cli.Command {
@@ -114,7 +115,7 @@ func barrierInspect(ctx context.Context, cmd *cli.Command, client *latchkey.Clie
 	}
 	reply := barrierReply{Name: name, Generation: s.Generation, Parties: s.Parties, Waiting: s.Waiting, Who: []partyReply{}}
 	for _, p := range s.Who {
-		reply.Who = append(reply.Who, partyReply{p.Owner, p.Lease.Milliseconds()})
+		reply.Who = append(reply.Who, partyReply{p.Owner, p.Label, p.Lease.Milliseconds()})
 	}
 	return writeBarrier(cmd, reply)
 }
@@ -132,7 +133,7 @@ func writeBarrier(cmd *cli.Command, reply barrierReply) error {
 		return err
 	}
 	for _, p := range reply.Who {
-		if _, err := fmt.Fprintf(out, "  %s, for %v more if it is not renewed\n", p.Owner, time.Duration(p.Lease)*time.Millisecond); err != nil {
+		if _, err := fmt.Fprintf(out, "  %s, for %v more if it is not renewed\n", ownerText(p.Label, p.Owner.String()), time.Duration(p.Lease)*time.Millisecond); err != nil {
 			return err
 		}
 	}

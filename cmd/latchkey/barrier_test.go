@@ -4,6 +4,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -42,13 +44,17 @@ func TestWaitersAtABarrier(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	waiting := invoke(t, server, "barrier", "wait", "phase", "--parties", "2")
 	awaitListener(t, server, phaseChannel, 1)
-	state, err := server.Client().NewBarrier("phase", 2).State(t.Context())
+	state, err := unnamed(server).NewBarrier("phase", 2).State(t.Context())
 	require.NoError(t, err)
 	require.Len(t, state.Who, 1)
 	owner := state.Who[0].Owner.String()
-	assert.Equal(t, owner+"\nphase: 1 of 2 at the barrier, 1 listening\n", latchkeyCLI(t, server, "waiters", "phase").stdout)
+	host, _ := os.Hostname()
+	eventually(t, "the party and its label", func() bool {
+		text := latchkeyCLI(t, server, "waiters", "phase").stdout
+		return strings.HasPrefix(text, host+":") && strings.HasSuffix(text, " ("+owner+")\nphase: 1 of 2 at the barrier, 1 listening\n")
+	})
 	assert.Contains(t, latchkeyCLI(t, server, "waiters", "--json", "phase").stdout, owner)
-	o, err := server.Client().Object(t.Context(), "phase")
+	o, err := unnamed(server).Object(t.Context(), "phase")
 	require.NoError(t, err)
 	assert.Equal(t, "parties: 2, arrived: 1, waiters: 1", changeText(o))
 	assert.Equal(t, result{}, latchkeyCLI(t, server, "barrier", "wait", "phase", "--parties", "2"))

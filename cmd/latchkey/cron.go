@@ -60,7 +60,7 @@ func cron(ctx context.Context, cmd *cli.Command, args []string) error {
 		return &exitError{code: conflict}
 	}
 	j.open = func(_ context.Context, client *latchkey.Client) (door, error) {
-		return lockDoor{client.NewLock(name), []latchkey.TryLockOption{latchkey.AtLeast(atLeast)}}, nil
+		return lockDoor{client.NewLock(name), append(lockNotes(cmd), latchkey.AtLeast(atLeast))}, nil
 	}
 	j.environment = func(guard) []string { return os.Environ() }
 	return j.run(ctx)

@@ -114,7 +114,7 @@ func stageFrom(cmd *cli.Command) (*stage, error) {
 		workers:  cmd.Int("workers"),
 		duration: cmd.Duration("for"),
 		lease:    cmd.Duration("lease"),
-		options:  latchkey.Options{Logger: logger(cmd)},
+		options:  latchkey.Options{Logger: logger(cmd), Label: latchkey.NoLabel},
 	}
 	if cmd.Args().Present() {
 		return nil, usageError("demo takes no arguments")

@@ -46,14 +46,14 @@ func victimCommand() *cli.Command {
 // beVictim takes the lock or permit, says so, and keeps it until it is killed. It ends by
 // itself when the demo is gone, which closes its standard input.
 func beVictim(ctx context.Context, cmd *cli.Command) error {
-	client, err := connect(ctx, cmd, latchkey.Options{Lease: cmd.Duration("lease")})
+	client, err := connect(ctx, cmd, latchkey.Options{Lease: cmd.Duration("lease"), Label: latchkey.NoLabel})
 	if err != nil {
 		return err
 	}
 	defer closeClient(client)
 	var d door = lockDoor{Locker: client.NewLock(cmd.String("lock"))}
 	if pool := cmd.String("pool"); pool != "" {
-		d = permitDoor{client.NewPermitSemaphore(pool)}
+		d = permitDoor{permitPool: client.NewPermitSemaphore(pool)}
 	}
 	g, err := d.enter(ctx)
 	if err != nil {

@@ -32,7 +32,7 @@ func theLock(key string) prize {
 func aPermit(key string, room int, stay time.Duration) prize {
 	return prize{
 		flag: "pool", key: key, room: room, stay: stay,
-		door: func(c *latchkey.Client) door { return permitDoor{c.NewPermitSemaphore(key)} },
+		door: func(c *latchkey.Client) door { return permitDoor{permitPool: c.NewPermitSemaphore(key)} },
 		kind: "permit", one: "a permit", tasks: "jobs", again: fmt.Sprintf("%d were inside again", room),
 	}
 }

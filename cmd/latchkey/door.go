@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 
+	"github.com/urfave/cli/v3"
+
 	"github.com/latchkey-go/latchkey"
 )
 
@@ -27,21 +29,33 @@ type lockDoor struct {
 	always []latchkey.TryLockOption
 }
 
+// lockNotes are what --note asks for, of a lock.
+func lockNotes(cmd *cli.Command) (options []latchkey.TryLockOption) {
+	for _, o := range notes(cmd) {
+		options = append(options, o)
+	}
+	return options
+}
+
 func (d lockDoor) enter(ctx context.Context, options ...latchkey.WaitOption) (guard, error) {
-	var each []latchkey.LockOption
-	for _, o := range options {
-		each = append(each, o)
-	}
-	for _, o := range d.always {
-		each = append(each, o)
-	}
-	hold, err := d.Lock(ctx, each...)
+	hold, err := d.Lock(ctx, lockOptions(options, d.always)...)
 	return lockGuard{hold}, err
 }
 
 func (d lockDoor) tryEnter(ctx context.Context) (guard, error) {
 	hold, err := d.TryLock(ctx, d.always...)
 	return lockGuard{hold}, err
+}
+
+// lockOptions are options of both kinds.
+func lockOptions(waits []latchkey.WaitOption, always []latchkey.TryLockOption) (all []latchkey.LockOption) {
+	for _, o := range waits {
+		all = append(all, o)
+	}
+	for _, o := range always {
+		all = append(all, o)
+	}
+	return all
 }
 
 // lockGuard is a hold under the names that it shares with a permit.
@@ -53,20 +67,17 @@ func (g lockGuard) Release(ctx context.Context) error { return g.Unlock(ctx) }
 type electionDoor struct {
 	*latchkey.Election
 
-	value string
+	value  string
+	always []latchkey.TryLockOption
 }
 
 func (d electionDoor) enter(ctx context.Context, options ...latchkey.WaitOption) (guard, error) {
-	each := make([]latchkey.LockOption, len(options))
-	for i, o := range options {
-		each[i] = o
-	}
-	leadership, err := d.Campaign(ctx, d.value, each...)
+	leadership, err := d.Campaign(ctx, d.value, lockOptions(options, d.always)...)
 	return leaderGuard{leadership}, err
 }
 
 func (d electionDoor) tryEnter(ctx context.Context) (guard, error) {
-	leadership, err := d.TryCampaign(ctx, d.value)
+	leadership, err := d.TryCampaign(ctx, d.value, d.always...)
 	return leaderGuard{leadership}, err
 }
 
@@ -75,14 +86,27 @@ type leaderGuard struct{ *latchkey.Leadership }
 
 func (g leaderGuard) Release(ctx context.Context) error { return g.Resign(ctx) }
 
-type permitDoor struct{ permitPool }
+type permitDoor struct {
+	permitPool
+
+	always []latchkey.NoteOption
+}
 
 func (d permitDoor) enter(ctx context.Context, options ...latchkey.WaitOption) (guard, error) {
-	each := make([]latchkey.PermitOption, len(options))
-	for i, o := range options {
-		each[i] = o
+	var each []latchkey.PermitOption
+	for _, o := range options {
+		each = append(each, o)
+	}
+	for _, o := range d.always {
+		each = append(each, o)
 	}
 	return d.Acquire(ctx, each...)
 }
 
-func (d permitDoor) tryEnter(ctx context.Context) (guard, error) { return d.TryAcquire(ctx) }
+func (d permitDoor) tryEnter(ctx context.Context) (guard, error) {
+	var each []latchkey.TryPermitOption
+	for _, o := range d.always {
+		each = append(each, o)
+	}
+	return d.TryAcquire(ctx, each...)
+}

@@ -61,7 +61,7 @@ func elect(ctx context.Context, cmd *cli.Command, args []string) error {
 	j.thing = fmt.Sprintf("the leadership of %q", name)
 	j.busy = fmt.Sprintf("%q is led by somebody else", name)
 	j.open = func(_ context.Context, client *latchkey.Client) (door, error) {
-		return electionDoor{client.NewElection(name), value}, nil
+		return electionDoor{client.NewElection(name), value, lockNotes(cmd)}, nil
 	}
 	j.environment = func(g guard) []string {
 		return append(os.Environ(), tokenEnv+"="+strconv.FormatInt(g.(leaderGuard).Term(), 10))
@@ -132,6 +132,7 @@ type leaderReply struct {
 	Age   int64          `json:"age_ms"`
 	Lease int64          `json:"lease_ms"`
 	Owner latchkey.Owner `json:"owner"`
+	Label string         `json:"label,omitempty"`
 }
 
 func writeLeader(cmd *cli.Command, name string, l latchkey.Leader) error {
@@ -139,7 +140,7 @@ func writeLeader(cmd *cli.Command, name string, l latchkey.Leader) error {
 	switch {
 	case cmd.Bool("json"):
 		reply := leaderReply{
-			Name: name, Led: !l.IsZero(), Value: l.Value, Term: l.Term, Owner: l.Owner,
+			Name: name, Led: !l.IsZero(), Value: l.Value, Term: l.Term, Owner: l.Owner, Label: l.Label,
 			Age: l.Age.Milliseconds(), Lease: l.Lease.Milliseconds(),
 		}
 		if !l.IsZero() {
@@ -162,11 +163,15 @@ func leaderText(name string, l latchkey.Leader, watch bool) string {
 	case l.IsZero():
 		return fmt.Sprintf("%s has no leader\n", name)
 	case watch:
-		return fmt.Sprintf("%s is led by %s, term %d since %s\n", name, shown(l.Value), l.Term, since)
+		by := shown(l.Value)
+		if l.Label != "" && l.Label != l.Value {
+			by += " (" + l.Label + ")"
+		}
+		return fmt.Sprintf("%s is led by %s, term %d since %s\n", name, by, l.Term, since)
 	}
 	return fmt.Sprintf("%s is led by %s\n", name, shown(l.Value)) + row("term", strconv.FormatInt(l.Term, 10)) +
 		row("since", since) + row("expires", fmt.Sprintf("in %v unless renewed", l.Lease.Round(time.Millisecond))) +
-		row("held by", l.Owner.String())
+		row("held by", ownerText(l.Label, l.Owner.String()))
 }
 
 // shown is a value as it is, unless that would disturb the screen.

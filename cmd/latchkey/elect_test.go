@@ -24,7 +24,7 @@ func elected(t *testing.T, server *latchkeytest.Server, text string, flags ...st
 
 func leaderOf(t *testing.T, server *latchkeytest.Server) latchkey.Leader {
 	t.Helper()
-	found, err := server.Client().NewElection("orders").Leader(t.Context())
+	found, err := unnamed(server).NewElection("orders").Leader(t.Context())
 	require.NoError(t, err)
 	return found
 }
@@ -91,7 +91,7 @@ func TestSignalAfterALossEndsElect(t *testing.T) {
 
 func TestElectGivesUp(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	l, err := server.Client().NewElection("orders").TryCampaign(t.Context(), "")
+	l, err := unnamed(server).NewElection("orders").TryCampaign(t.Context(), "")
 	require.NoError(t, err)
 	for _, wait := range []string{"0s", "100ms"} {
 		got := elected(t, server, "echo ran", "--wait", wait).end()
@@ -104,7 +104,7 @@ func TestElectGivesUp(t *testing.T) {
 
 func TestSignalEndsTheCampaign(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	l, err := server.Client().NewElection("orders").TryCampaign(t.Context(), "")
+	l, err := unnamed(server).NewElection("orders").TryCampaign(t.Context(), "")
 	require.NoError(t, err)
 	run := elected(t, server, "echo ran")
 	awaitWaiter(t, server, "orders")
@@ -117,7 +117,7 @@ func TestLeader(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	got := latchkeyCLI(t, server, "leader", "orders")
 	assert.Equal(t, result{code: exitNotAcquired, stdout: "orders has no leader\n"}, got)
-	l, err := server.Client().NewElection("orders").TryCampaign(t.Context(), "host:80")
+	l, err := unnamed(server).NewElection("orders").TryCampaign(t.Context(), "host:80")
 	require.NoError(t, err)
 	got = latchkeyCLI(t, server, "leader", "orders")
 	assert.Zero(t, got.code)
@@ -140,7 +140,7 @@ func TestLeaderWatch(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	watch := invoke(t, server, "leader", "orders", "--watch")
 	assert.Equal(t, "orders has no leader", watch.line())
-	e := server.Client().NewElection("orders")
+	e := unnamed(server).NewElection("orders")
 	l, err := e.TryCampaign(t.Context(), "with blanks and\x1b")
 	require.NoError(t, err)
 	assert.Contains(t, watch.line(), `orders is led by "with blanks and\x1b", term 1 since `)

@@ -52,6 +52,8 @@ type inspectionReply struct {
 
 type holderReply struct {
 	Owner latchkey.Owner `json:"owner"`
+	Label string         `json:"label,omitempty"` // of its client
+	Note  string         `json:"note,omitempty"`
 	Count int            `json:"count"`
 	Write bool           `json:"write,omitempty"` // of a read/write lock
 	Kept  bool           `json:"kept,omitempty"`  // released, and taken for a while still
@@ -137,6 +139,10 @@ func holderText(found latchkey.Inspection, holder latchkey.Holder) string {
 	if found.Kind == latchkey.KindMutex {
 		text = mutexHolder(text)
 	}
+	text = ownerText(holder.Label, text)
+	if holder.Note != "" {
+		text += fmt.Sprintf(", %q", holder.Note)
+	}
 	if found.Kind == latchkey.KindRWLock {
 		text += map[bool]string{true: ", writing", false: ", reading"}[holder.Write]
 	}
@@ -147,6 +153,14 @@ func holderText(found latchkey.Inspection, holder latchkey.Holder) string {
 		text += fmt.Sprintf(", %d times", holder.Count)
 	}
 	return text
+}
+
+// ownerText is an owner with what its client is called, if that is known.
+func ownerText(label, owner string) string {
+	if label == "" {
+		return owner
+	}
+	return label + " (" + owner + ")"
 }
 
 // mutexHolder is the token of a mutex. One that this library has not made may be

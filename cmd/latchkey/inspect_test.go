@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,7 +16,7 @@ import (
 
 func TestInspectAsJSON(t *testing.T) {
 	server := latchkeytest.NewServer(t, latchkeytest.ManualTime())
-	held := hold(t, server.Client().NewFencedLock("orders"))
+	held := hold(t, unnamed(server).NewFencedLock("orders"))
 
 	got := latchkeyCLI(t, server, "inspect", "orders", "--json")
 	assert.Zero(t, got.code)
@@ -39,7 +41,7 @@ func TestInspectFree(t *testing.T) {
 
 func TestInspectForPeople(t *testing.T) {
 	server := latchkeytest.NewServer(t, latchkeytest.ManualTime())
-	orders := server.Client().NewLock("orders")
+	orders := unnamed(server).NewLock("orders")
 	held := hold(t, orders)
 	_, err := orders.TryLock(held.Context(t.Context()))
 	require.NoError(t, err)
@@ -53,7 +55,7 @@ func TestInspectForPeople(t *testing.T) {
 
 func TestInspectReadersAndWriters(t *testing.T) {
 	server := latchkeytest.NewServer(t, latchkeytest.ManualTime())
-	orders := server.Client().NewRWLock("orders")
+	orders := unnamed(server).NewRWLock("orders")
 	held := hold(t, orders.Writer())
 	_, err := orders.Reader().TryLock(held.Context(t.Context()))
 	require.NoError(t, err)
@@ -109,7 +111,7 @@ func TestUnlock(t *testing.T) {
 
 func TestUnlockAsJSON(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	hold(t, server.Client().NewMutex("orders"))
+	hold(t, unnamed(server).NewMutex("orders"))
 
 	got := latchkeyCLI(t, server, "unlock", "--force", "--kind", "mutex", "--json", "orders")
 	assert.Zero(t, got.code)
@@ -135,7 +137,7 @@ func TestUnlockLeavesOtherThingsAlone(t *testing.T) {
 // look the same.
 func TestUnlockOfAMutexAsksForItsKind(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	mutex := server.Client().NewMutex("orders")
+	mutex := unnamed(server).NewMutex("orders")
 	hold(t, mutex)
 	assertLocked := func(want bool) {
 		locked, err := mutex.IsLocked(t.Context())
@@ -164,7 +166,7 @@ func TestUnlockOfAMutexAsksForItsKind(t *testing.T) {
 
 func TestUnlockByKind(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	client := server.Client()
+	client := unnamed(server)
 	for kind, lock := range map[string]latchkey.Locker{
 		"lock": client.NewFencedLock("l"), "rwlock": client.NewRWLock("r").Reader(), "mutex": client.NewMutex("m"),
 	} {
@@ -180,7 +182,7 @@ func TestUnlockByKind(t *testing.T) {
 // value is taken for a holder.
 func TestInspectAndUnlockOfForeignData(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	client, raw := server.Client(), rawTo(t, server)
+	client, raw := unnamed(server), rawTo(t, server)
 	for name, words := range map[string][]string{
 		"text":    {"SET", "text", "hello world", "EX", "100"},
 		"number":  {"SET", "number", "3", "EX", "100"},
@@ -216,4 +218,36 @@ func TestInspectAndUnlockOfForeignData(t *testing.T) {
 	got = latchkeyCLI(t, server, "unlock", "--force", "session")
 	assert.Equal(t, exitSoftware, got.code)
 	assert.Contains(t, got.stderr, "alice@example.com")
+}
+
+// Who runs a command, and what for, is shown by all commands that look.
+func TestLabelsAndNotes(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	inside := script(t, server, "echo in; sleep 60", "--label", "web-1", "--note", "order 42")
+	require.Equal(t, "in", inside.line())
+	shows := func(want string, args ...string) {
+		t.Helper()
+		eventually(t, want, func() bool { return strings.Contains(latchkeyCLI(t, server, args...).stdout, want) })
+	}
+	shows(`, "order 42"`, "inspect", "orders")
+	assert.Regexp(t, `held by  web-1 \([0-9a-f-]{36}:\d+\), "order 42"`, latchkeyCLI(t, server, "inspect", "orders").stdout)
+	shows(`"note": "order 42"`, "inspect", "--json", "orders")
+	shows(`web-1 "order 42"`, "ls")
+	waiting := invoke(t, server, "run", "--lock", "orders", "--label", "web-2", "--", "true")
+	shows("web-2 (", "waiters", "orders")
+	shows(`"label": "web-2"`, "waiters", "--json", "orders")
+	require.NoError(t, inside.Process.Signal(syscall.SIGTERM))
+	inside.end()
+	assert.Zero(t, waiting.end().code)
+
+	leader := server.Client(latchkey.Options{Label: "node-1"})
+	_, err := leader.NewElection("scheduler").Campaign(t.Context(), "host:80")
+	require.NoError(t, err)
+	shows("held by  node-1 (", "leader", "scheduler")
+	shows(`"label": "node-1"`, "leader", "--json", "scheduler")
+
+	got := latchkeyCLI(t, server, "run", "--lock", "x", "--note", "a\nb", "--", "true")
+	assert.Equal(t, exitUsage, got.code, got.stderr)
+	got = latchkeyCLI(t, server, "run", "--lock", "x", "--label", "a\nb", "--", "true")
+	assert.Equal(t, exitUsage, got.code, got.stderr)
 }

@@ -40,24 +40,42 @@ type job struct {
 func jobFlags(thing string) []cli.Flag { return append(acquisitionFlags(thing), graceFlag()) }
 
 // guardFlags are those of commands that run a command and do not wait.
-func guardFlags(thing string) []cli.Flag { return []cli.Flag{holdingFlag(thing), graceFlag()} }
+func guardFlags(thing string) []cli.Flag {
+	return append(nameFlags(thing), holdingFlag(thing), graceFlag())
+}
 
 // acquisitionFlags are those of commands that wait.
 func acquisitionFlags(thing string) []cli.Flag {
-	return []cli.Flag{
+	return append([]cli.Flag{
 		waitFlag("give up after `TIME`, exit code 75", 0),
 		&cli.BoolFlag{Name: "no-wait", Aliases: []string{"n"}, Usage: "try once: the same as --wait 0s"},
 		holdingFlag(thing),
-	}
+	}, nameFlags(thing)...)
 }
 
 func holdingFlag(thing string) cli.Flag {
 	return leaseFlag("`TIME` until the "+thing+" ends if this is killed", latchkey.DefaultLease)
 }
 
+// nameFlags are those that tell people who holds it, and for what.
+func nameFlags(thing string) []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "label", Usage: "`NAME` that others see, - for none", DefaultText: "host:pid"},
+		&cli.StringFlag{Name: "note", Usage: "`TEXT` that others see beside the " + thing},
+	}
+}
+
 func graceFlag() cli.Flag {
 	return &cli.DurationFlag{Name: "grace", Usage: "`TIME` from SIGTERM to SIGKILL after a loss", Value: defaultGrace,
 		Validator: atLeast(time.Duration(0))}
+}
+
+// notes are what --note asks for.
+func notes(cmd *cli.Command) []latchkey.NoteOption {
+	if note := cmd.String("note"); note != "" {
+		return []latchkey.NoteOption{latchkey.Note(note)}
+	}
+	return nil
 }
 
 // jobHelp is what is to be said of all of them. refused is the exit code without the thing, in words, and
@@ -188,7 +206,7 @@ func (j job) enter(ctx context.Context, signals *signals, client *latchkey.Clien
 	ctx, arrived := signals.interrupting(ctx)
 	var err error
 	if client == nil {
-		client, err = connect(ctx, j.cmd, latchkey.Options{Lease: j.lease})
+		client, err = connect(ctx, j.cmd, latchkey.Options{Lease: j.lease, Label: j.cmd.String("label")})
 	}
 	var g guard
 	if err == nil {

@@ -52,7 +52,7 @@ func (j *job) behindLock(name string) error {
 	j.thing = fmt.Sprintf("the lock %q", name)
 	j.busy = fmt.Sprintf("%q is held by somebody else", name)
 	j.open = func(_ context.Context, client *latchkey.Client) (door, error) {
-		return lockDoor{Locker: lock(client, name)}, nil
+		return lockDoor{lock(client, name), lockNotes(j.cmd)}, nil
 	}
 	return nil
 }

@@ -259,7 +259,10 @@ func heldBy(o latchkey.Object) string {
 		return ""
 	}
 	first := o.Holders[0]
-	text := printable(first.Owner.String())
+	text := cmp.Or(first.Label, printable(first.Owner.String()))
+	if first.Note != "" {
+		text += fmt.Sprintf(" %q", first.Note)
+	}
 	switch {
 	case first.Kept:
 		text = "released, kept: " + text

@@ -15,7 +15,7 @@ import (
 
 func TestLs(t *testing.T) {
 	server := latchkeytest.NewServer(t, latchkeytest.ManualTime())
-	client := server.Client()
+	client := unnamed(server)
 	orders := hold(t, client.NewLock("orders:1"))
 	hold(t, client.NewMutex("orders:2"))
 	pool := client.NewSemaphore("orders:pool")
@@ -38,7 +38,7 @@ func TestLs(t *testing.T) {
 
 func TestLsAsJSON(t *testing.T) {
 	server := latchkeytest.NewServer(t, latchkeytest.ManualTime())
-	client := server.Client()
+	client := unnamed(server)
 	held := hold(t, client.NewFencedLock("orders"))
 	_, err := client.NewCountDownLatch("ready").TrySetCount(t.Context(), 2)
 	require.NoError(t, err)
@@ -54,8 +54,8 @@ func TestLsAsJSON(t *testing.T) {
 
 func TestWaiters(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	hold(t, server.Client().NewLock("orders"))
-	other := server.Client()
+	hold(t, unnamed(server).NewLock("orders"))
+	other := unnamed(server)
 	go func() { _, _ = other.NewLock("orders").Lock(t.Context()) }()
 	require.Eventually(t, func() bool {
 		return strings.Contains(latchkeyCLI(t, server, "waiters", "orders").stdout, "1 in queues")
@@ -70,7 +70,7 @@ func TestWaiters(t *testing.T) {
 // watch prints how it is, and each change, until a signal ends it.
 func TestWatch(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	lock := server.Client().NewLock("orders")
+	lock := unnamed(server).NewLock("orders")
 	i := invoke(t, server, "watch", "--every", "50ms", "orders")
 	assert.Contains(t, i.line(), "free, waiters: 0")
 	held := hold(t, lock)

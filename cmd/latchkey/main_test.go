@@ -186,6 +186,11 @@ func isLocked(t *testing.T, server *latchkeytest.Server, name string) bool {
 	return locked
 }
 
+// unnamed is a client that is shown by the ids of its owners.
+func unnamed(server *latchkeytest.Server) *latchkey.Client {
+	return server.Client(latchkey.Options{Label: latchkey.NoLabel})
+}
+
 func hold(t *testing.T, lock latchkey.Locker) *latchkey.Hold {
 	t.Helper()
 	held, err := lock.TryLock(t.Context())

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -77,7 +79,7 @@ func semRun(ctx context.Context, cmd *cli.Command, args []string) error {
 		if cmd.Bool("fair") {
 			s = client.NewFairSemaphore(name)
 		}
-		return permitDoor{s}, j.provide(ctx, s, name, total, set)
+		return permitDoor{s, notes(cmd)}, j.provide(ctx, s, name, total, set)
 	}
 	j.environment = func(g guard) []string {
 		return append(os.Environ(), permitEnv+"="+g.(*latchkey.Permit).ID())
@@ -114,7 +116,7 @@ func (j job) provide(ctx context.Context, s permitPool, name string, total int, 
 func semInspectCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "inspect",
-		Usage:     "show how many permits a semaphore has, and how many are acquired",
+		Usage:     "show how many permits a semaphore has, how many are acquired, and by whom",
 		ArgsUsage: "NAME",
 		Description: `Reads only. A semaphore that nobody has set is an answer and no error: exit code 0.
 
@@ -193,10 +195,31 @@ type semaphoreReply struct {
 	Acquired  int    `json:"acquired"`
 	Available int    `json:"available"` // negative if more are acquired than there are
 	TTL       int64  `json:"ttl_ms"`    // 0 when not set, -1 without an end
+
+	Holders []permitReply `json:"holders,omitempty"`
+}
+
+// permitReply is a permit that is held.
+type permitReply struct {
+	ID    string `json:"id"`
+	Label string `json:"label,omitempty"` // of the client that holds it
+	Note  string `json:"note,omitempty"`
+	Lease int64  `json:"lease_ms"` // -1 without an end
+}
+
+func (p permitReply) text() string {
+	text := ownerText(p.Label, p.ID)
+	if p.Note != "" {
+		text += fmt.Sprintf(", %q", p.Note)
+	}
+	if p.Lease < 0 {
+		return text + ", without an end"
+	}
+	return text + fmt.Sprintf(", expires in %v unless renewed", time.Duration(p.Lease)*time.Millisecond)
 }
 
 func showSemaphore(ctx context.Context, cmd *cli.Command, s *latchkey.PermitSemaphore, name string) error {
-	reply, err := lookAtSemaphore(ctx, s, name)
+	reply, err := lookAtSemaphore(ctx, s, name, cmd.Name == "inspect")
 	if err != nil {
 		return libraryError(err)
 	}
@@ -209,11 +232,16 @@ func showSemaphore(ctx context.Context, cmd *cli.Command, s *latchkey.PermitSema
 	default:
 		_, err = fmt.Fprintf(out, "%s has permits: %d, acquired: %d, available: %d\n",
 			name, reply.Permits, reply.Acquired, reply.Available)
+		for _, p := range reply.Holders {
+			if err == nil {
+				_, err = io.WriteString(out, row("held by", p.text()))
+			}
+		}
 	}
 	return err
 }
 
-func lookAtSemaphore(ctx context.Context, s *latchkey.PermitSemaphore, name string) (semaphoreReply, error) {
+func lookAtSemaphore(ctx context.Context, s *latchkey.PermitSemaphore, name string, holders bool) (semaphoreReply, error) {
 	reply := semaphoreReply{Name: name}
 	stats, err := s.Stats(ctx)
 	switch {
@@ -226,5 +254,19 @@ func lookAtSemaphore(ctx context.Context, s *latchkey.PermitSemaphore, name stri
 	if reply.TTL = stats.TTL.Milliseconds(); stats.TTL == latchkey.NoExpiry {
 		reply.TTL = -1
 	}
-	return reply, nil
+	if !holders {
+		return reply, nil
+	}
+	held, err := s.Holders(ctx)
+	for _, p := range held {
+		each := permitReply{p.ID, p.Label, p.Note, p.Lease.Milliseconds()}
+		if p.Lease == latchkey.NoExpiry {
+			each.Lease = -1
+		}
+		reply.Holders = append(reply.Holders, each)
+	}
+	if errors.Is(err, latchkey.ErrNotSet) { // since a moment ago
+		return semaphoreReply{Name: name}, nil
+	}
+	return reply, err
 }

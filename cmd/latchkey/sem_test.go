@@ -29,7 +29,7 @@ func pooled(t *testing.T, server *latchkeytest.Server, permits int, text string,
 }
 
 func pool(server *latchkeytest.Server) *latchkey.PermitSemaphore {
-	return server.Client().NewPermitSemaphore("pool")
+	return unnamed(server).NewPermitSemaphore("pool")
 }
 
 func stats(t *testing.T, server *latchkeytest.Server) latchkey.PermitStats {
@@ -239,13 +239,18 @@ func TestSemInspect(t *testing.T) {
 	assert.JSONEq(t, `{"name": "pool", "set": false, "permits": 0, "acquired": 0, "available": 0, "ttl_ms": 0}`, got.stdout)
 
 	require.NoError(t, pool(server).SetPermits(t.Context(), 5))
-	_, err := pool(server).AcquireN(t.Context(), 2)
+	pool := server.Client(latchkey.Options{Label: "worker-1"}).NewPermitSemaphore("pool")
+	held, err := pool.Acquire(t.Context(), latchkey.Note("job 7"), latchkey.Lease(latchkey.NoExpiry))
 	require.NoError(t, err)
-	got = latchkeyCLI(t, server, "sem", "inspect", "pool")
-	assert.Equal(t, result{stdout: "pool has permits: 5, acquired: 2, available: 3\n"}, got)
+	eventually(t, "who holds the permit", func() bool {
+		got = latchkeyCLI(t, server, "sem", "inspect", "pool")
+		return got == result{stdout: "pool has permits: 5, acquired: 1, available: 4\n" +
+			"  held by  worker-1 (" + held.ID() + "), \"job 7\", without an end\n"}
+	})
 	got = latchkeyCLI(t, server, "sem", "inspect", "--json", "pool")
 	assert.Zero(t, got.code)
-	assert.JSONEq(t, `{"name": "pool", "set": true, "permits": 5, "acquired": 2, "available": 3, "ttl_ms": -1}`, got.stdout)
+	assert.JSONEq(t, `{"name": "pool", "set": true, "permits": 5, "acquired": 1, "available": 4, "ttl_ms": -1,
+		"holders": [{"id": "`+held.ID()+`", "label": "worker-1", "note": "job 7", "lease_ms": -1}]}`, got.stdout)
 }
 
 func TestSemSet(t *testing.T) {
@@ -262,7 +267,7 @@ func TestSemSet(t *testing.T) {
 
 func TestSemOfSomethingElse(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	hold(t, server.Client().NewLock("pool"))
+	hold(t, unnamed(server).NewLock("pool"))
 	for _, args := range [][]string{
 		{"sem", "inspect", "pool"},
 		{"sem", "set", "pool", "2"},

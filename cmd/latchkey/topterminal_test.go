@@ -101,7 +101,7 @@ func rowOf(lines []string, name string) []string {
 // What top shows is what the server has, at any width.
 func TestTopShowsWhatIsThere(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	client, other := server.Client(), server.Client()
+	client, other := unnamed(server), unnamed(server)
 	job := hold(t, client.NewLock("job:1"))
 	hold(t, client.NewMutex("job:2"))
 	hold(t, client.NewFairLock("fair"))
@@ -147,7 +147,7 @@ func TestTopShowsWhatIsThere(t *testing.T) {
 // A lock is taken away after the question only, and only if it is answered with y.
 func TestTopForcesAfterTheQuestionOnly(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	held := hold(t, server.Client().NewLock("orders"))
+	held := hold(t, unnamed(server).NewLock("orders"))
 	p := onScreen(t, 80, server.URL(), `"$LATCHKEY" top --every 200ms`)
 	p.await("1 objects, 1 locked")
 	for _, no := range []string{"n", "Enter", "Escape", "f", "q", "Y"} {
@@ -274,7 +274,7 @@ func TestTopWithTenThousandLocks(t *testing.T) {
 	raw, err := rawClient(url)
 	require.NoError(t, err)
 	defer raw.Close()
-	client, err := latchkey.Connect(t.Context(), url, latchkey.Options{})
+	client, err := latchkey.Connect(t.Context(), url, latchkey.Options{Label: latchkey.NoLabel})
 	require.NoError(t, err)
 	defer closeClient(client)
 	var commands []rueidis.Completed

@@ -38,8 +38,9 @@ type waitersReply struct {
 
 type waiterReply struct {
 	Owner latchkey.Owner `json:"owner"`
-	Age   int64          `json:"age_ms"`   // -1 if that is not known
-	Alive int64          `json:"alive_ms"` // -1 if that is not known
+	Label string         `json:"label,omitempty"` // of its client
+	Age   int64          `json:"age_ms"`          // -1 if that is not known
+	Alive int64          `json:"alive_ms"`        // -1 if that is not known
 }
 
 func waiters(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
@@ -72,7 +73,7 @@ func partiesAt(ctx context.Context, b *latchkey.Barrier) ([]latchkey.Waiter, err
 	state, err := b.State(ctx)
 	var all []latchkey.Waiter
 	for _, p := range state.Who {
-		all = append(all, latchkey.Waiter{Owner: p.Owner, Alive: p.Lease})
+		all = append(all, latchkey.Waiter{Owner: p.Owner, Label: p.Label, Alive: p.Lease})
 	}
 	return all, err
 }
@@ -80,7 +81,7 @@ func partiesAt(ctx context.Context, b *latchkey.Barrier) ([]latchkey.Waiter, err
 func waitersJSON(found latchkey.Object, list []latchkey.Waiter) waitersReply {
 	reply := waitersReply{Name: found.Name, Waiters: []waiterReply{}, Listeners: found.Listeners}
 	for _, w := range list {
-		each := waiterReply{Owner: w.Owner, Age: w.Age.Milliseconds(), Alive: w.Alive.Milliseconds()}
+		each := waiterReply{Owner: w.Owner, Label: w.Label, Age: w.Age.Milliseconds(), Alive: w.Alive.Milliseconds()}
 		if !w.AgeKnown {
 			each.Age = -1
 		}
@@ -110,7 +111,7 @@ func queuedText(o latchkey.Object, n int) string {
 }
 
 func waiterText(kind latchkey.Kind, w latchkey.Waiter) string {
-	text := printable(w.Owner.String())
+	text := ownerText(w.Label, printable(w.Owner.String()))
 	if w.AgeKnown {
 		text += "  for " + shortTime(w.Age)
 	}

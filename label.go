@@ -1,0 +1,69 @@
+package latchkey
+
+import (
+	"cmp"
+	"os"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Names for people: the label of a client, and the notes of its holds.
+
+// Bounds of what people read, in bytes.
+const (
+	// MaxLabelLength is the longest [Options].Label.
+	MaxLabelLength = 128
+	// MaxNoteLength is the longest text of a [Note].
+	MaxNoteLength = 256
+)
+
+// NoLabel is, as [Options].Label, for a client that tells nobody who it is, and shows no labels or notes
+// of others: it sends none of the commands that labels take.
+const NoLabel = "-"
+
+// defaultLabel is host:pid.
+func defaultLabel() string {
+	host, _ := os.Hostname()
+	pid := ":" + strconv.Itoa(os.Getpid())
+	return cmp.Or(cleanText(host, MaxLabelLength-len(pid)), "host") + pid
+}
+
+// checkText refuses a text that would not be shown as it is.
+func checkText(what, text string, longest int) error {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return invalid("%s is empty", what)
+	case len(text) > longest:
+		return invalid("%s has %d bytes, more than %d", what, len(text), longest)
+	case cleanText(text, longest) != text:
+		return invalid("%s %q has characters that cannot be printed", what, text)
+	}
+	return nil
+}
+
+// cleanText is a text without what cannot be printed, and no longer than that. Anybody may write what is
+// read from the server, and a terminal obeys control characters.
+func cleanText(text string, longest int) string {
+	text = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, text)
+	if len(text) > longest {
+		text = strings.ToValidUTF8(text[:longest], "")
+	}
+	return text
+}
+
+// connectionName is a label as CLIENT LIST shows it, which takes ASCII without blanks.
+func connectionName(label string) string {
+	return "latchkey:" + strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' {
+			return '_'
+		}
+		return r
+	}, label)
+}

@@ -1,0 +1,33 @@
+-- Write what a client says of itself: its label, and the notes of its holds.
+--
+-- KEYS[1] record of the client, a hash: 'label' -> the label, and the number of an owner or the id of
+--         a permit -> the note of its hold
+-- ARGV[1] ms for which the record lives at least, '0' removes it
+-- ARGV[2] label
+-- ARGV[3] how many fields to remove, which follow; then fields and their values, in pairs
+--
+-- Reply   1: the record was not there before, so that notes of earlier calls are lost
+--         0: it was there, or is removed
+--         error WRONGTYPE: the key is something else
+--
+-- Cost: 3 or 4 commands, 5 with fields to remove. Idempotent: a copy that comes late may bring back the
+-- note of a hold that is over, which nobody shows, and shortens no time.
+local record, life = KEYS[1], tonumber(ARGV[1])
+if life == 0 then
+  redis.call('del', record)
+  return 0
+end
+local texts, gone = {'label', ARGV[2]}, {}
+for i = 4, #ARGV do
+  local to = i < 4 + tonumber(ARGV[3]) and gone or texts
+  to[#to + 1] = ARGV[i]
+end
+local fresh = redis.call('exists', record) == 0
+redis.call('hset', record, unpack(texts))
+if #gone > 0 then
+  redis.call('hdel', record, unpack(gone))
+end
+if redis.call('pttl', record) < life then
+  redis.call('pexpire', record, ARGV[1])
+end
+return fresh and 1 or 0

@@ -1,0 +1,30 @@
+-- List a piece of the permits of a semaphore that are held.
+--
+-- KEYS[1] permits, KEYS[2] ids (see permit_state.lua)
+-- ARGV[1] first and ARGV[2] last index of the piece, in the order in which the leases end
+--
+-- Reply   array: how many ids there are, those included whose lease is over, and for each of the piece whose
+--         lease is not: its id, ms that are left of its lease (-1 without an end)
+--         error WRONGTYPE: the key is another kind of object
+--         error LATCHKEY_UNSET: nobody has set the permits
+--
+-- Cost: 4 commands; O(log p + length of the piece) for p ids. Idempotent: changes nothing.
+local key, held = KEYS[1], KEYS[2]
+local publish, channel
+--@include tell
+--@include sem_state
+--@include permit_state
+local free, wrong = look()
+if not free then
+  return wrong or unset()
+end
+local reply = {redis.call('zcard', held)}
+local ids = redis.call('zrange', held, ARGV[1], ARGV[2], 'withscores')
+for i = 1, #ids, 2 do
+  if not lapsed(ids[i + 1]) then
+    local score = tonumber(ids[i + 1])
+    reply[#reply + 1] = ids[i]
+    reply[#reply + 1] = score == never and -1 or score - clock()
+  end
+end
+return reply

@@ -1,0 +1,84 @@
+package latchkey
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// PermitHolder is a permit that somebody holds.
+type PermitHolder struct {
+	// ID is the id of the permit, as [Permit.ID] returns it. Anybody who has it can release the permit.
+	ID string
+	// Label is what the client is called that holds the permit, and Note is the [Note] of the permit, "" if they are
+	// not known: see [Holder].
+	Label, Note string
+	// Lease is what is left of its lease, NoExpiry if it does not end.
+	Lease time.Duration
+}
+
+// permitsPage is how many permits are asked for at a time.
+const permitsPage = 500
+
+// Holders lists the permits that are held, that whose lease ends first in front; nil if there are none. It asks the
+// server 500 permits at a time, and for the labels and notes as [Client.Inspect] does. In a list of more than 500, permits
+// that come or go meanwhile may be missing or listed twice. It changes nothing.
+//
+// The error matches ErrNotSet if the semaphore is not there, ErrUnavailable if the server did not answer within
+// Options.RetryBudget or until ctx ended, ErrClosed, ErrWrongKind, ErrInvalid if the name cannot be used, or is a
+// *rueidis.RedisError if the server refuses.
+func (s *PermitSemaphore) Holders(ctx context.Context) ([]PermitHolder, error) {
+	const verb = "holders"
+	var all []PermitHolder
+	for from := 0; ; from += permitsPage {
+		a, err := s.query(ctx, verb, call{permitHolders, []string{s.key, s.beside}, []string{strconv.Itoa(from), strconv.Itoa(from + permitsPage - 1)}})
+		if err != nil {
+			return nil, err
+		}
+		page, size, err := readPermits(a.Message)
+		if err != nil {
+			return nil, fail(verb, s.name, err)
+		}
+		all = append(all, page...)
+		if int64(from+permitsPage) >= size {
+			s.client.describePermits(ctx, all)
+			return all, nil
+		}
+	}
+}
+
+// readPermits takes the reply of permit_holders.lua apart.
+func readPermits(reply rueidis.RedisMessage) (page []PermitHolder, size int64, err error) {
+	parts, err := reply.ToArray()
+	if err != nil || len(parts)%2 != 1 {
+		return nil, 0, errors.Join(errReply, err)
+	}
+	size, err = parts[0].AsInt64()
+	for i := 1; i < len(parts) && err == nil; i += 2 {
+		raw, err1 := parts[i].ToString()
+		left, err2 := parts[i+1].AsInt64()
+		page = append(page, PermitHolder{ID: hex.EncodeToString([]byte(raw)), Lease: ttlOf(left)})
+		err = errors.Join(err1, err2)
+	}
+	if err != nil {
+		return nil, 0, errors.Join(errReply, err)
+	}
+	return page, size, nil
+}
+
+// describePermits puts labels and notes to permits.
+func (c *Client) describePermits(ctx context.Context, all []PermitHolder) {
+	owners := make([]Owner, len(all))
+	for i, p := range all {
+		owners[i] = Owner{text: p.ID}
+	}
+	said := c.describe(ctx, owners)
+	for i := range all {
+		each := said[owners[i]]
+		all[i].Label, all[i].Note = each.label, each.note
+	}
+}
