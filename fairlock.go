@@ -139,10 +139,10 @@ func fairSpec(c *Client, fenced bool) *spec {
 }
 
 // newSpec makes the spec of the fair locks of a client.
-func (waiters *fairWaitList) newSpec(fenced bool) *spec {
+func (l *fairWaitList) newSpec(fenced bool) *spec {
 	return &spec{kind: KindFair, family: KindFair, stored: KindLock,
-		protocol: fairProtocol{waiters: waiters}, renew: renewScript, renewals: renewBatch, reentrant: true, fenced: fenced, handsOver: true,
-		resolve: resolveOwner, fresh: freshOwner, wait: waiters.wait}
+		protocol: fairProtocol{waiters: l}, renew: renewScript, renewals: renewBatch, reentrant: true, fenced: fenced, handsOver: true,
+		resolve: resolveOwner, fresh: freshOwner, wait: l.wait}
 }
 
 // fairProtocol is the hash of a re-entrant lock with a queue beside it.

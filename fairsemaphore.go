@@ -122,7 +122,7 @@ func (s *FairSemaphore) Stats(ctx context.Context) (PermitStats, error) {
 	return s.pool.Stats(ctx)
 }
 
-// Release gives permits back by their ids, whoever acquired them, as [PermitSemaphore.Release] does.
+// Release gives permits back by their ids, also those of other processes, as [PermitSemaphore.Release] does.
 func (s *FairSemaphore) Release(ctx context.Context, ids ...string) ([]PermitState, error) {
 	return s.pool.Release(ctx, ids...)
 }

@@ -28,7 +28,7 @@ type spec struct {
 	// lost is called when a hold is over that its call has not ended, and the call sees to the rest;
 	// or nil, and then it is a loss of which the program is told.
 	lost func(*ownership)
-	// inUse reports whether what a grant has given an owner is in use here, of owners that are no numbers of this
+	// inUse reports whether what a grant has given an owner is in use here, of owners that are not numbers of this
 	// client; or nil.
 	inUse  func(r *registry, key, owner string) bool
 	recipe bool // other libraries have it too, which publish nothing when they release it

@@ -104,8 +104,8 @@ func (all *waitQueues) known(key string) *waitQueue {
 	return shard.queues[key]
 }
 
-// knownLine is known for one of the lines of a key. Whoever only wakes those in it need not be a user: if it serves
-// another key by then, somebody asks once in vain.
+// knownLine is known for one of the lines of a key. A caller that only wakes those in it need not be a user: if it serves
+// another key by then, one of them asks once too often.
 func (all *waitQueues) knownLine(key string, l line) *waitQueue {
 	shard := all.shard(key)
 	shard.mu.Lock()

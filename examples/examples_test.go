@@ -35,8 +35,8 @@ the terms grow: true
 	"startupgate": `cache is up, 1 to go
 cache is up, 1 to go
 database is up, 0 to go
-the gate let 3 workers in
-the gate without a cache stays closed: true
+the latch let 3 workers in
+the latch without a cache stays closed: true
 `,
 	"tickets": `eve has left the line: true
 ada gets ticket 3

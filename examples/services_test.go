@@ -90,7 +90,7 @@ a client without a certificate is refused: true
 
 // The user in the file has the permissions of the page, and no others.
 func TestUserIsThatOfThePage(t *testing.T) {
-	page, err := os.ReadFile("../docs/operations.md")
+	page, err := os.ReadFile("../docs/reference/keys.md")
 	if err != nil {
 		t.Fatal(err)
 	}

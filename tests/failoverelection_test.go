@@ -96,7 +96,7 @@ func (r *reign) leads(name string) (end func()) {
 
 // The replica that takes over knows nothing of the last election. Its leader learns that at its next renewal
 // or when it announces something, and changes nothing that its successor says. Terms grow if they count by time; if
-// not, the number may be given twice, as docs/guarantees.md says.
+// not, the number may be given twice, as docs/explain/guarantees.md says.
 func TestFailover_that_loses_a_term(t *testing.T) {
 	t.Parallel()
 	for _, timed := range []bool{true, false} {

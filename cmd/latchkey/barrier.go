@@ -29,7 +29,7 @@ func barrierWaitCommand() *cli.Command {
 		Usage:     "wait until N programs wait",
 		ArgsUsage: "NAME",
 		Description: `Waits until as many programs as the barrier has parties wait at it; then all of them
-go on, and the barrier is as good as new. With --json the last line says which
+go on, and the barrier can be used again. With --json the last line says which
 generation it was, and the place of this program, from 0: the last one may do what
 one has to do for all.
 
@@ -146,7 +146,7 @@ func barrierResetCommand() *cli.Command {
 		Usage:     "end the wait of those who wait at a barrier",
 		ArgsUsage: "NAME",
 		Description: `They are told that the barrier was broken, with exit code 76. Also has it forget how
-many parties it has. One at which nobody waits is no error: exit code 0.
+many parties it has. One at which nobody waits is not an error: exit code 0.
 
   latchkey barrier reset loaded`,
 		Action: atName(func(ctx context.Context, _ *cli.Command, client *latchkey.Client, name string) error {

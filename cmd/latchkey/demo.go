@@ -31,7 +31,7 @@ the exit code is 1 if one of the proofs fails. It all takes half a minute.
 
 Nothing needs to be installed: without --redis and LATCHKEY_REDIS the demo brings
 its own server. On yours it uses keys with "latchkey-demo:" in their names and
-removes them at the end, but for small notes of the library that expire within
+removes them at the end, except small notes of the library that expire within
 20 minutes.
 
   latchkey demo

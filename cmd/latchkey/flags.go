@@ -25,7 +25,7 @@ func jsonFlag() cli.Flag {
 
 // waitFlag limits a wait, from a shortest time on.
 func waitFlag(usage string, least time.Duration) *cli.DurationFlag {
-	return &cli.DurationFlag{Name: "wait", Usage: usage, DefaultText: "wait for ever", Validator: atLeast(least)}
+	return &cli.DurationFlag{Name: "wait", Usage: usage, DefaultText: "wait forever", Validator: atLeast(least)}
 }
 
 func leaseFlag(usage string, usual time.Duration) cli.Flag {

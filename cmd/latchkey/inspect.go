@@ -43,7 +43,7 @@ type inspectionReply struct {
 	Name    string        `json:"name"`
 	Key     string        `json:"key"`
 	Kind    string        `json:"kind"`
-	What    string        `json:"what,omitempty"` // in words, of what is no lock
+	What    string        `json:"what,omitempty"` // in words, of a key that is not a lock
 	Locked  bool          `json:"locked"`
 	TTL     int64         `json:"ttl_ms"` // 0 when free, -1 without expiry
 	Holders []holderReply `json:"holders"`

@@ -80,7 +80,7 @@ func newStops() stops {
 func (s stops) release() { signal.Stop(s.asked) }
 
 // stopWith stops this program because the command has stopped, and returns when it is to go on. A command that
-// somebody stops who is no terminal, and did not ask this program, is theirs to continue.
+// somebody stops who is not a terminal, and did not ask this program, is theirs to continue.
 func (p *process) stopWith(reason syscall.Signal, asked bool) (goOn bool) {
 	background := reason == syscall.SIGTTIN || reason == syscall.SIGTTOU
 	switch {

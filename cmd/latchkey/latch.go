@@ -113,7 +113,7 @@ func latchDown(ctx context.Context, cmd *cli.Command, client *latchkey.Client, n
 func latchWaitCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "wait",
-		Usage:     "wait until a latch is open: a gate for scripts that start something",
+		Usage:     "wait until a latch is open, in scripts that start something",
 		ArgsUsage: "NAME",
 		Description: `Waits until the latch has been counted down, and until it has been set, if nobody
 has done that yet. It goes on at once if the latch was opened before.
@@ -145,8 +145,8 @@ func latchWait(ctx context.Context, cmd *cli.Command, client *latchkey.Client, n
 	return awaited(l.Await(ctx, options...), name, limit, false)
 }
 
-// awaited gives the end of a wait its exit code. Who only looks does not wait for
-// one that is not set, but is told the same as who did for a moment.
+// awaited gives the end of a wait its exit code. A call that only looks does not wait for
+// a latch that is not set, but gets the same answer as one that waited for a moment.
 func awaited(err error, name string, limit time.Duration, onlyLooks bool) error {
 	busy, notSet := errors.Is(err, latchkey.ErrNotAcquired), errors.Is(err, latchkey.ErrNotSet)
 	switch {
@@ -181,7 +181,7 @@ func latchDeleteCommand() *cli.Command {
 		Usage:     "remove a latch, open or closed",
 		ArgsUsage: "NAME",
 		Description: `Programs that wait for it are told that it is gone, with exit code 76; those that
-come later wait for it to be set again. One that was not there is no error: exit
+come later wait for it to be set again. One that was not there is not an error: exit
 code 0.
 
   latchkey latch delete ready`,

@@ -33,7 +33,7 @@ WAITERS  how many wait: owners in queues, or clients that listen, which they do
 kinds    lock: re-entrant, fenced, spin or fair; mutex?: maybe data of an
          application; number?: a semaphore, a latch or a counter
 
-A walk that finds nothing is no error: exit code 0.
+A walk that finds nothing is not an error: exit code 0.
 
   latchkey ls orders:
   latchkey ls --match 'orders:*:eu' --json`,

@@ -163,7 +163,7 @@ func semDeleteCommand() *cli.Command {
 		ArgsUsage: "NAME",
 		Description: `Commands that hold a permit are ended when they next renew it, within a third of
 their lease. Commands that wait for one end with exit code 70. The next sem run
-sets the semaphore anew. One that was not there is no error: exit code 0.
+sets the semaphore anew. One that was not there is not an error: exit code 0.
 
   latchkey sem delete imports`,
 		Flags: []cli.Flag{jsonFlag()},

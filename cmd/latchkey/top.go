@@ -30,7 +30,7 @@ WAIT    how many wait: owners in queues, or clients that listen, which they do
         for some seconds after the last wait, too
 TTL     until the key expires, unless it is renewed
 HELD    for how long top has seen the same holders, which may have come before
-ACQ/S   holders seen a second that the look before did not see; who comes and
+ACQ/S   holders seen a second that the look before did not see; one that comes and
         goes between two looks is not seen
 LOST/S  holders gone a second whose lease may have run out between two looks; the
         others have released, or were forced to; of a lock that more than 64 hold,

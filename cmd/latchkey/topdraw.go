@@ -11,7 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// topChrome is how many lines of the screen are no rows: title, totals, head and foot.
+// topChrome is how many lines of the screen are not rows: title, totals, head and foot.
 const topChrome = 4
 
 var (

@@ -164,7 +164,7 @@ func (v *topView) ask() {
 	switch {
 	case o.Name == "":
 	case !o.Locked():
-		v.notice = fmt.Sprintf("%s is no lock that is held", printable(o.Name))
+		v.notice = fmt.Sprintf("%s is not a lock that is held", printable(o.Name))
 	default:
 		v.asking = &o
 	}

@@ -12,12 +12,12 @@ import (
 func unlockCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "unlock",
-		Usage:     "take a lock away from whoever holds it",
+		Usage:     "take a lock away from its holder",
 		ArgsUsage: "NAME",
 		Description: `Its holders are not asked. Those that use this library learn of it at their next
 renewal, within a third of their lease; until then they may go on working as if
 they held it. Use it when a holder is known to be gone and its lease is long.
-A lock that was free already is no error: exit code 0.
+A lock that was free already is not an error: exit code 0.
 
   latchkey inspect orders:42
   latchkey unlock --force orders:42

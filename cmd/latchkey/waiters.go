@@ -21,7 +21,7 @@ each waiter; that of another lock has each client of this library once, for all
 its goroutines. A client that waits for another semaphore, for a latch, or to read, and one of Redisson that waits for a lock that
 is not fair, is in no queue, but listens for a message: the last line counts it.
 
-Reads only. A lock for which nobody waits is no error: exit code 0.
+Reads only. A lock for which nobody waits is not an error: exit code 0.
 
   latchkey waiters orders:42`,
 		Flags:  []cli.Flag{jsonFlag()},

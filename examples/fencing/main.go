@@ -6,7 +6,7 @@
 //
 // The table is in SQLite, or in the PostgreSQL whose URL is in LATCHKEY_SQL. Each hold of a
 // latchkey.FencedLock has a token that is larger than those before. The row remembers the largest that it
-// has seen, and every write names its own: docs/guarantees.md#fencing says why both updates are needed.
+// has seen, and every write names its own: docs/explain/guarantees.md#fencing says why both updates are needed.
 package main
 
 import (

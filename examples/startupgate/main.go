@@ -2,8 +2,8 @@
 //
 //	go run ./examples/startupgate
 //
-// The gate is a latchkey.CountDownLatch of one roll-out, with one count for each service. A service that is
-// restarted meanwhile counts once. The second gate stays closed, since a service of it does not start.
+// It uses a latchkey.CountDownLatch of one roll-out, with one count for each service. A service that is
+// restarted meanwhile counts once. The second latch stays closed, since a service of it does not start.
 package main
 
 import (
@@ -21,12 +21,12 @@ import (
 func main() { fleet.Main(run) }
 
 func run(ctx context.Context, f *fleet.Fleet) error {
-	// Each roll-out has a gate of its own: one that is open stays open.
+	// Each roll-out has a latch of its own: one that is open stays open.
 	rollout := strconv.FormatInt(time.Now().UnixNano(), 36)
-	if err := open(ctx, f, "gate:"+rollout); err != nil {
+	if err := open(ctx, f, "ready:"+rollout); err != nil {
 		return err
 	}
-	return closed(ctx, f, "gate:"+rollout+":without-cache")
+	return closed(ctx, f, "ready:"+rollout+":without-cache")
 }
 
 // open lets three workers through after two services have started.
@@ -44,9 +44,9 @@ func open(ctx context.Context, f *fleet.Fleet, name string) error {
 	for _, worker := range workers {
 		all.Go(func() { passed <- worker.NewCountDownLatch(name).Await(ctx, latchkey.Wait(10*time.Second)) })
 	}
-	gate := operator.NewCountDownLatch(name)
+	latch := operator.NewCountDownLatch(name)
 	for _, service := range []string{"cache", "cache", "database"} { // the cache was restarted
-		left, err := gate.CountDownAs(ctx, service)
+		left, err := latch.CountDownAs(ctx, service)
 		if err != nil {
 			return err
 		}
@@ -59,11 +59,11 @@ func open(ctx context.Context, f *fleet.Fleet, name string) error {
 			return err
 		}
 	}
-	fmt.Println("the gate let", len(workers), "workers in")
+	fmt.Println("the latch let", len(workers), "workers in")
 	return nil
 }
 
-// closed is a gate at which a worker gives up.
+// closed is a latch at which a worker gives up.
 func closed(ctx context.Context, f *fleet.Fleet, name string) error {
 	pod, err := f.Pod(ctx, latchkey.Options{})
 	if err != nil {
@@ -72,17 +72,17 @@ func closed(ctx context.Context, f *fleet.Fleet, name string) error {
 	if err := set(ctx, pod, name); err != nil {
 		return err
 	}
-	gate := pod.NewCountDownLatch(name)
-	if _, err := gate.CountDownAs(ctx, "database"); err != nil {
+	latch := pod.NewCountDownLatch(name)
+	if _, err := latch.CountDownAs(ctx, "database"); err != nil {
 		return err
 	}
-	err = gate.Await(ctx, latchkey.Wait(200*time.Millisecond))
-	fmt.Println("the gate without a cache stays closed:", errors.Is(err, latchkey.ErrNotAcquired))
-	_, err = gate.Delete(ctx) // who waits gets ErrGone
+	err = latch.Await(ctx, latchkey.Wait(200*time.Millisecond))
+	fmt.Println("the latch without a cache stays closed:", errors.Is(err, latchkey.ErrNotAcquired))
+	_, err = latch.Delete(ctx) // who waits gets ErrGone
 	return err
 }
 
-// set closes a gate for two services. With a time to live it does not stay behind if the roll-out is given up.
+// set closes a latch for two services. With a TTL it does not stay behind if the roll-out is given up.
 func set(ctx context.Context, client *latchkey.Client, name string) error {
 	_, err := client.NewCountDownLatch(name).TrySetCount(ctx, 2, latchkey.TTL(time.Hour))
 	return err

@@ -1,5 +1,5 @@
 // Command tls uses locks on a server that wants TLS, a certificate of the client, and a user with the
-// permissions that docs/operations.md lists. First start the server, which needs redis-server and openssl:
+// permissions that docs/reference/keys.md lists. First start the server, which needs redis-server and openssl:
 //
 //	examples/tls/server.sh /tmp/latchkey-tls 6390
 //	go run ./examples/tls -files /tmp/latchkey-tls -addr localhost:6390
