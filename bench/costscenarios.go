@@ -54,7 +54,8 @@ func scenarios() []scenario {
 		scenario{"MultiLock of 2", lockMaker(func(c *latchkey.Client) latchkey.Locker {
 			return latchkey.NewMultiLock(c.NewLock("multi1"), c.NewLock("multi2"))
 		}).alone, false},
-		scenario{"Semaphore", semaphoreSteps, false}, scenario{"PermitSemaphore", permitSteps, false}, scenario{"CountDownLatch", latchSteps, false},
+		scenario{"Semaphore", semaphoreSteps, false}, scenario{"PermitSemaphore", permitSteps, false},
+		scenario{"FairSemaphore", fairPermitSteps, false}, scenario{"CountDownLatch", latchSteps, false},
 		scenario{"Barrier of 1", barrierSteps, false}, scenario{"Barrier of 2", barrierOfTwoSteps, true},
 		scenario{"Election", electionSteps, false}, scenario{"Election", candidateSteps, true},
 		scenario{"Objects", objectSteps, false})
@@ -120,8 +121,23 @@ func semaphoreSteps(c *counting) ([]step, error) {
 	}, err
 }
 
+// permitPool is a semaphore whose permits have leases.
+type permitPool interface {
+	TrySetPermits(ctx context.Context, n int, options ...latchkey.SetOption) (bool, error)
+	Acquire(ctx context.Context, options ...latchkey.PermitOption) (*latchkey.Permit, error)
+	TryAcquire(ctx context.Context, options ...latchkey.TryPermitOption) (*latchkey.Permit, error)
+	Stats(ctx context.Context) (latchkey.PermitStats, error)
+}
+
 func permitSteps(c *counting) ([]step, error) {
-	s := c.one.NewPermitSemaphore("permits")
+	return poolSteps(c, c.one.NewPermitSemaphore("permits"))
+}
+
+func fairPermitSteps(c *counting) ([]step, error) {
+	return poolSteps(c, c.one.NewFairSemaphore("fairpermits"))
+}
+
+func poolSteps(c *counting, s permitPool) ([]step, error) {
 	_, err := s.TrySetPermits(c.ctx, 1)
 	var permit *latchkey.Permit
 	return []step{
