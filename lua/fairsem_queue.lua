@@ -10,8 +10,8 @@
 --           listen, the others ask for themselves
 --
 -- An entry is '<client>:<id>', with the id of the first of the permits that it is for, as text.
--- Such an id has 12 random bytes, two that say how many permits there are, and two that number
--- them from 0.
+-- Such an id has eight bytes of its client, four that number its request, two that say how many
+-- permits there are, and two that number them from 0.
 --
 -- The permits go to the first of the queue that is alive, all or none, and then to the next. The
 -- script that finds them free makes the first their owner, for a short lease, and tells its client:
