@@ -1,7 +1,6 @@
 package latchkey
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -193,15 +192,19 @@ func (m *fairPermitModel) damage(d dice) {
 	m.before = m.state()
 }
 
-// ticket is the place of a party, as far as anybody knows.
+// ticket is the place of a party, as far as anybody knows. The queue may have another for a moment, by a late
+// copy of a command: what the party was told counts.
 func (m *fairPermitModel) ticket(p *party) uint64 {
-	if score, there := m.before.queue.fields[p.t.permitEntry()]; there {
-		return uint64(numeral(score))
-	}
 	if f := m.waiting(p); f != nil && f.ticket > 0 {
 		return f.ticket
 	}
-	return cmp.Or(m.tickets[p], 1<<62)
+	if told := m.tickets[p]; told > 0 {
+		return told
+	}
+	if score, there := m.before.queue.fields[p.t.permitEntry()]; there {
+		return uint64(numeral(score))
+	}
+	return 1 << 62
 }
 
 func (m *fairPermitModel) check() {

@@ -94,9 +94,9 @@ func TestMessagesAreThoseOfTheCommandLine(t *testing.T) {
 		`"ready" is a latch, not a lock`:                                     {"run", "--lock", "ready", "--", "true"},
 		`"ready" is a latch, not a read/write lock`:                          {"lock", "ready", "--read", "-n"},
 		`"nope": not set`: {"latch", "down", "nope"},
-		`"orders": -1 permits, want at least 0 and at most 2147483647`: {"sem", "set", "orders", "-1"},
-		`"{}": the name "{}" has stray, nested or empty braces`:        {"inspect", "{}"},
-		`"localhost" is no URL of a server; want redis://host:port`:    {"--redis", "localhost", "inspect", "a"},
+		`"orders": -1 permits, want at least 0 and at most 2147483647`:   {"sem", "set", "orders", "-1"},
+		`"{}": the name "{}" has stray, nested or empty braces`:          {"inspect", "{}"},
+		`"localhost" is not the URL of a server; want redis://host:port`: {"--redis", "localhost", "inspect", "a"},
 	} {
 		got := latchkeyCLI(t, server, args...)
 		assert.NotZero(t, got.code, args)

@@ -38,7 +38,8 @@ func TestLockUntilASignal(t *testing.T) {
 	run := invoke(t, server, "lock", "orders", "--fenced")
 	assert.Regexp(t, ` is locked by \S+, token 1$`, run.line())
 	require.NoError(t, run.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, exitSignalled+15, run.end().code)
+	require.Error(t, run.Wait()) // its input is open
+	assert.Equal(t, exitSignalled+15, run.ProcessState.ExitCode())
 	assert.False(t, isLocked(t, server, "orders"))
 }
 
