@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -838,12 +839,15 @@ func TestLatchAwaitersCostWhatOneCosts(t *testing.T) {
 			return nil
 		})
 	}
-	quiet(t, tap)
-	tap.Forget()
+	idle := math.Inf(1)
+	for i := 0; i < 10 && idle >= 5; i++ { // on a busy machine some look again before they rest
+		quiet(t, tap)
+		tap.Forget()
+		start := time.Now()
+		rest(3 * time.Second) // what is measured is a while
+		idle = float64(len(mentioning(tap, latch.Name()))) / time.Since(start).Seconds()
+	}
 	start := time.Now()
-	rest(3 * time.Second) // what is measured is a while
-	idle := float64(len(mentioning(tap, latch.Name()))) / time.Since(start).Seconds()
-	start = time.Now()
 	countDown(t, latch, 0)
 	for range many {
 		require.NoError(t, rig.Await(t, 30*time.Second, "an awaiter", results))
