@@ -82,8 +82,17 @@ func (h *fairPermitChannel) reconnected() {
 	l := h.queue.waiters
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if line := l.byKey[h.key]; line != nil {
-		line.Front().Value.(*fairWaiter).signal()
+	line := l.byKey[h.key]
+	if line == nil {
+		return
+	}
+	l.call(line.Front().Value.(*fairWaiter))
+	e := line.Front().Next()
+	for i := 1; i < nearest && e != nil; i++ { // the front may want more than there are in all
+		if w := e.Value.(*fairWaiter); !w.grantable {
+			l.call(w)
+		}
+		e = e.Next()
 	}
 }
 
@@ -121,7 +130,7 @@ const (
 // newGroupIDs makes ids for permits that are asked for together. They begin as those of [Client.newPermitID] do.
 func (c *Client) newGroupIDs(n int) []string {
 	var id [groupIndex + 2 - recordBytes]byte
-	binary.BigEndian.PutUint32(id[:], uint32(c.registry.number()))    //nolint:gosec // none is in use after so many others
+	binary.BigEndian.PutUint32(id[:], uint32(c.registry.number()))    //nolint:gosec // see freshFairPermits
 	binary.BigEndian.PutUint16(id[groupSize-recordBytes:], uint16(n)) //nolint:gosec // maxPermits at most
 	return groupOf(c.permitIDs() + hex.EncodeToString(id[:]))
 }
@@ -142,7 +151,12 @@ func groupOf(id string) []string {
 
 // freshFairPermits is freshPermits for a fair semaphore.
 func freshFairPermits(a *acquisition) (first *ownership, others []*ownership) {
-	return permitsOfIDs(a, a.lock.client.newGroupIDs(max(a.together, 1)), func(p permitProtocol) protocol {
+	c, n := a.lock.client, max(a.together, 1)
+	ids := c.newGroupIDs(n)
+	for permitsInUse(c.registry, a.lock.key, ids[0]) { // since before the numbers began anew
+		ids = c.newGroupIDs(n)
+	}
+	return permitsOfIDs(a, ids, func(p permitProtocol) protocol {
 		return fairPermitProtocol{permitProtocol: p}
 	})
 }
@@ -212,7 +226,7 @@ func (p fairPermitProtocol) releaseCall(o *ownership, count int, _ int64, args [
 	if !o.hasBegun() && (p.leader == o.wire || p.leader == "") {
 		id, entry = "", o.permitEntry()
 	}
-	if p.permanent && o.mayWait() {
+	if p.permanent && o.mayBeAcquired() {
 		mark = strconv.FormatInt(millis(lateDelivery), 10)
 	}
 	args = append(args, id, entry, mark, o.lock.client.publish, o.lock.keys().channel)

@@ -67,6 +67,7 @@ type fairWaiter struct {
 	near      bool
 	grantable bool // the client listens
 	strangers bool // one of Redisson holds the lock or stands before it
+	called    bool // to ask, since it last did
 }
 
 // newFairWaitList makes the list of those in the queues of one kind.
@@ -108,6 +109,7 @@ type fairAttempter struct {
 // attempt implements [attempter]. An owner that another client has made is none of ours, and the
 // server would tell that client.
 func (f fairAttempter) attempt(ctx context.Context, round int) (left time.Duration, err error) {
+	f.waiters.asks(f.waiter)
 	if !f.ownership.isGuest {
 		f.waiters.setGrantable(f.waiter, f.waiters.client.handover.listens(f.ownership) && !f.permanent)
 	}
@@ -155,6 +157,19 @@ func (l *fairWaitList) grantText(w *fairWaiter) string {
 		return ""
 	}
 	return l.client.leaseText(w.ownership.entry.lease)
+}
+
+// asks notes that a waiter is about to ask.
+func (l *fairWaitList) asks(w *fairWaiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w.called = false
+}
+
+// call has a waiter ask. l.mu is held.
+func (l *fairWaitList) call(w *fairWaiter) {
+	w.called = true
+	w.signal()
 }
 
 // setGrantable notes whether the client listens for what the waiter is granted.
@@ -236,6 +251,9 @@ func (l *fairWaitList) remove(w *fairWaiter) {
 			delete(l.byKey, w.ownership.lock.key)
 		}
 		l.listen(line)
+		if w.called && line.Len() > 0 { // since it asked: there may be more
+			l.call(line.Front().Value.(*fairWaiter))
+		}
 	}
 	l.mu.Unlock()
 	w.queue.done()

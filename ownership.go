@@ -199,6 +199,13 @@ func (o *ownership) mayWait() bool {
 	return o.doubt.mayWait()
 }
 
+// mayBeAcquired reports whether an acquisition that was not answered may be executed, now or late.
+func (o *ownership) mayBeAcquired() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.doubt.acquisition != nil
+}
+
 // waitingArg is mayWait, as scripts are told.
 func (o *ownership) waitingArg() string {
 	if o.mayWait() {

@@ -10,7 +10,8 @@
 --         of its entries in this call, and these
 --
 -- Reply   array, for each entry: 1 it has its place; 0 it has to ask: it has none, it has been
---         granted its permits, or nobody has set any
+--         granted its permits, nobody has set any, or there are enough for it, the first, which
+--         asks for itself
 --
 -- No place is given. What is free goes to the front of the queue.
 --
@@ -25,21 +26,24 @@ local key, held, queue, alive, grants, channel, clients
 --@include fairsem_queue
 --@include fairsem_keep
 
--- refresh keeps entries of one semaphore alive, and adds to the reply where they stand.
+-- refresh keeps entries of one semaphore alive, and adds to the reply where they stand. It returns
+-- where in the reply each is.
 local function refresh(entries, set, reply)
-  local until_, signs = string.format('%.0f', clock() + stale), {}
+  local until_, signs, index = string.format('%.0f', clock() + stale), {}, {}
   for i, since in ipairs(redis.call('zmscore', queue, unpack(entries))) do
     if since then
       signs[#signs + 1] = until_
       signs[#signs + 1] = entries[i]
     end
     reply[#reply + 1] = since and set and 1 or 0
+    index[entries[i]] = #reply
   end
   if #signs > 0 then
     redis.call('zrem', alive, '') -- lets the rest pass on a server at its limit
     redis.call('zadd', alive, unpack(signs))
     keep()
   end
+  return index
 end
 
 local reply, arg = {}, 5
@@ -52,10 +56,13 @@ for i = 1, #KEYS - 4, 5 do
   end
   arg = arg + 3 + #entries
   local free = look()
-  refresh(entries, free, reply)
-  removed = 0
+  local index = refresh(entries, free, reply)
+  removed, gone = 0, {}
   if free then
-    pass(free, true)
+    local left, head = pass(free, true)
+    if head and index[head] and wanted(head) <= left and redis.call('hexists', grants, head) == 0 then
+      reply[index[head]] = 0
+    end
   else
     front()
   end
