@@ -130,7 +130,7 @@ func (r *clientRecord) next(first bool) *recordWrite {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.client.clock().Mono
-	if !first && len(r.changed) == 0 && r.wanted <= r.until || now < r.notBefore || r.closed {
+	if !first && len(r.changed) == 0 && r.wanted-recordLife <= r.until || now < r.notBefore || r.closed {
 		r.writing = false
 		r.due.Store(int64(max(r.notBefore, r.refreshAt)))
 		return nil
@@ -202,6 +202,7 @@ func (r *clientRecord) failed(w *recordWrite, err error) {
 	r.notBefore = r.client.clock().Mono + pause
 	for i := 0; i < len(w.texts); i += 2 {
 		r.changed[w.texts[i]] = struct{}{}
+		r.told[w.texts[i]] = struct{}{} // or may be
 	}
 	for _, field := range w.gone {
 		r.changed[field] = struct{}{}
@@ -217,7 +218,10 @@ func (r *clientRecord) close(ctx context.Context, answers bool) {
 	r.end()
 	r.mu.Unlock()
 	r.tasks.Wait()
-	if !answers || !r.written || r.kept > r.client.clock().Mono {
+	r.mu.Lock()
+	removes := answers && r.written && r.kept <= r.client.clock().Mono
+	r.mu.Unlock()
+	if !removes {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordPatience)

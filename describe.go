@@ -51,12 +51,15 @@ func (c *Client) describe(ctx context.Context, owners []Owner) map[Owner]descrip
 	}
 	found := map[Owner]description{}
 	asked := map[string][]Owner{} // by their records
+	more := map[string][]Owner{}  // without their notes
 	for _, owner := range owners {
 		switch record, field := recordOf(owner); {
 		case record == c.record.id:
 			found[owner] = description{c.options.Label, c.record.noteOf(field)}
 		case record != "" && len(asked[record]) < recordFields:
 			asked[record] = append(asked[record], owner)
+		case record != "":
+			more[record] = append(more[record], owner)
 		}
 	}
 	if len(asked) == 0 || !c.labels.mayAsk() || !c.begin() {
@@ -76,6 +79,11 @@ func (c *Client) describe(ctx context.Context, owners []Owner) map[Owner]descrip
 		defer mu.Unlock()
 		maps.Copy(found, texts)
 	})
+	for record, owners := range more {
+		for _, owner := range owners {
+			found[owner] = description{label: found[asked[record][0]].label}
+		}
+	}
 	return found
 }
 
@@ -192,7 +200,7 @@ func (k *knownLabels) ask(owner string) {
 func (k *knownLabels) learn(record, label string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.labels) >= mostLabels {
+	if _, known := k.labels[record]; !known && len(k.labels) >= mostLabels {
 		clear(k.labels)
 	}
 	k.labels[record] = knownLabel{label, time.Now()}

@@ -62,7 +62,8 @@ func (s *holdState) limit() *timeBound {
 // observeFrom notes for the observer of the client, if it has one, when the hold was acquired.
 func (s *holdState) observeFrom(acquired transport.Stamp, parent *context.Context) {
 	if s.ownership.lock.client.options.Observer != nil {
-		s.makeRare().acquired, s.rare.parent = acquired, parent
+		rare := s.makeRare()
+		rare.acquired, rare.parent = acquired, parent
 	}
 }
 

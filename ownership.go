@@ -140,6 +140,7 @@ func (o *ownership) beginWith(r *request, lease leaseTerm, acquired, now transpo
 // addHold makes a re-entry that the server has confirmed, or tells why the ownership, or the hold
 // under which it was asked for, can no longer be entered.
 func (o *ownership) addHold(r *request, under *holdState, a transport.Answer) (s *holdState, cause error) {
+	o.lock.client.record.use(a.Sent.Mono, r.lease)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.phase != held {

@@ -187,6 +187,7 @@ func (s *PermitSemaphore) setOwnLease(ctx context.Context, verb string, o *owner
 	switch {
 	case err == nil:
 		o.fixLease(sent, min(d, permanentLease), false)
+		s.client.record.use(sent.Mono, min(d, permanentLease))
 	case errors.Is(err, ErrNotHeld):
 		o.lose(ErrLost, "it was gone when its lease was set")
 	}

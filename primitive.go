@@ -39,12 +39,16 @@ func (s *spec) complete(k *keys) {
 }
 
 // keys are the names under which the lock lives in Redis. There may be many holds, and each needs them
-// only when it is released: they look them up.
+// only when it is released: they look them up. The name is not mapped again, for which the program may
+// have a mutex.
 func (p *primitive) keys() *keys {
 	if p.names != nil {
 		return p.names
 	}
-	return keysFor(p.client, p.spec, p.name)
+	if k := p.client.names.find(p.spec.family, p.name); k != nil && k.key == p.key {
+		return k
+	}
+	return p.client.keep(p.spec, keysOfKey(p.name, p.key))
 }
 
 // keysFor returns the keys of a lock, which the client has at hand if it has used them lately.
@@ -56,6 +60,11 @@ func keysFor(c *Client, s *spec, name string) *keys {
 	if err != nil {
 		return k
 	}
+	return c.keep(s, k)
+}
+
+// keep completes the keys of a lock, and has them at hand.
+func (c *Client) keep(s *spec, k *keys) *keys {
 	s.complete(k)
 	k.family = s.family
 	c.names.add(k)

@@ -143,7 +143,9 @@ func (r *registry) named() map[Owner]Owner {
 	defer r.mu.Unlock()
 	all := make(map[Owner]Owner, len(r.names))
 	for o, name := range r.names {
-		all[o.owner()] = name.owner
+		if name.side != KindPermit { // which is the same there
+			all[o.owner()] = name.owner
+		}
 	}
 	return all
 }
