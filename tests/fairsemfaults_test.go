@@ -278,7 +278,7 @@ func TestFairSemaphoreWithoutMessages(t *testing.T) {
 	held, err := s.Acquire(ctx)
 	require.NoError(t, err)
 	var waiting []<-chan permitsGot
-	for range 3 {
+	for range 10 { // more than those of a client that are called
 		waiting = append(waiting, stand(within(t, time.Minute), t, admin, s, 1))
 	}
 	require.NoError(t, held.Release(ctx))

@@ -141,6 +141,11 @@ func TestLabelFaults_costs(t *testing.T) {
 	}
 	assert.Zero(t, sent())
 	assert.LessOrEqual(t, sent(latchkey.Note("order 42")), 50)
+	long := 0
+	for range 10 {
+		long += sent(latchkey.Lease(2 * time.Minute)) // longer than the refresh of the label
+	}
+	assert.LessOrEqual(t, long, 2)
 }
 
 // A server that refuses to name connections is none that cannot be used.
