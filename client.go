@@ -135,6 +135,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	}
 	c.reporter = newReporter(options)
 	c.notifier = newNotifier(c.sender, c.reporter, c.id, 2*options.PollCeiling, sharded)
+	c.notifier.counts = !c.cluster
 	c.watchdog = newWatchdog(c)
 	c.undo = newUndoer(c)
 	c.registry = newRegistry(c)

@@ -67,6 +67,7 @@ type notifier struct {
 	beatName string        // private channel on which classic listeners hear themselves
 	interval time.Duration // between two beats
 	sharded  bool
+	counts   bool // one server counts all who hear a message
 	closed   chan struct{}
 	running  sync.WaitGroup
 

@@ -34,6 +34,8 @@ type link struct {
 	lost         <-chan error
 	unheardBeats atomic.Int32 // beats sent since the last one was heard
 	beatRefused  atomic.Bool  // the server does not permit the beat
+	counted      atomic.Bool  // the server that commands go to has counted this link
+	elsewhere    atomic.Bool  // and does not any more
 }
 
 func newListener(n *notifier, address string) *listener {
@@ -118,7 +120,7 @@ func (l *listener) serve(k *link) error {
 		case err := <-k.lost:
 			return errors.Join(errLink, err)
 		case <-beat.C:
-			if k.unheardBeats.Load() >= missedBeats {
+			if k.unheardBeats.Load() >= missedBeats || k.elsewhere.Load() {
 				return errNothingHeard
 			}
 			l.sender.Background(func() { l.beat(k) })
@@ -167,11 +169,26 @@ func (l *listener) beat(k *link) {
 	_, reply := l.sender.AskAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().Publish().Channel(l.beatName).Message("0").Build())
 	})
-	err := reply.Error()
+	heard, err := reply.AsInt64()
+	if l.counts && err == nil {
+		k.recount(heard)
+	}
 	if transport.Classify(err) != transport.Answered {
 		k.unheardBeats.Add(-1)
 	}
 	if transport.Classify(err) == transport.Refused {
 		k.beatRefused.Store(true)
+	}
+}
+
+// recount takes note of how many have heard a beat by the count of the server that commands go to. If that has
+// changed, and the former server follows the new one, the link still hears all messages; but the new server
+// counts nobody, and takes back what it grants.
+func (k *link) recount(heard int64) {
+	switch {
+	case heard > 0:
+		k.counted.Store(true)
+	case k.counted.Load():
+		k.elsewhere.Store(true)
 	}
 }
