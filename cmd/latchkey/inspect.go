@@ -155,12 +155,13 @@ func holderText(found latchkey.Inspection, holder latchkey.Holder) string {
 	return text
 }
 
-// ownerText is an owner with what its client is called, if that is known.
+// ownerText is an owner with what its client is called, if that is known. Anybody who may write to the server has
+// written them. What is quoted already stays as it is.
 func ownerText(label, owner string) string {
 	if label == "" {
-		return owner
+		return printable(owner)
 	}
-	return label + " (" + owner + ")"
+	return printable(label) + " (" + printable(owner) + ")"
 }
 
 // mutexHolder is the token of a mutex. One that this library has not made may be

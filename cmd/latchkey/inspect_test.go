@@ -251,3 +251,33 @@ func TestLabelsAndNotes(t *testing.T) {
 	got = latchkeyCLI(t, server, "run", "--lock", "x", "--label", "a\nb", "--", "true")
 	assert.Equal(t, exitUsage, got.code, got.stderr)
 }
+
+// Whoever may write to the server may write an owner, which must not steer the terminal.
+func TestOwnersDoNotSteerTheTerminal(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	raw := rawTo(t, server)
+	const id = "01234567-89ab-cdef-0123-456789abcdef:1:"
+	for _, words := range [][]string{
+		{"HSET", "orders", id + "\x1b[2J", "1"},
+		{"PEXPIRE", "orders", "60000"},
+		{"SET", "mutex", "0123456789abcdef0123456789\x1b[2J", "PX", "60000"},
+		{"HSET", "phase", "generation", "7", "parties", "2", "arrived", "1"},
+		{"ZADD", "latchkey_barrier_waiting:{phase}", "922337203685477", id + "\x1b[2J"},
+	} {
+		require.NoError(t, raw.Do(t.Context(), raw.B().Arbitrary(words...).Build()).Error(), words)
+	}
+	for _, args := range [][]string{
+		{"inspect", "orders"}, {"ls"}, {"inspect", "mutex"}, {"barrier", "inspect", "phase"}, {"waiters", "phase"},
+	} {
+		got := latchkeyCLI(t, server, args...)
+		assert.Zero(t, got.code, "%v: %s", args, got.stderr)
+		assert.NotContains(t, got.stdout, "\x1b", args)
+		assert.Contains(t, got.stdout, `\x1b[2J"`, args)
+	}
+	assert.Contains(t, latchkeyCLI(t, server, "inspect", "mutex").stdout,
+		`held by  "0123456789abcdef0123456789\x1b[2J", if it is a mutex`, "it is quoted once")
+	assert.Equal(t, `"\x9b2J"`, printable("\x9b2J"), "that begins a sequence as well, and is not UTF-8")
+
+	text := leaderText("e", latchkey.Leader{Value: "v", Label: "\x1b[2J", Term: 1}, true)
+	assert.NotContains(t, text, "\x1b")
+}

@@ -111,7 +111,7 @@ func queuedText(o latchkey.Object, n int) string {
 }
 
 func waiterText(kind latchkey.Kind, w latchkey.Waiter) string {
-	text := ownerText(w.Label, printable(w.Owner.String()))
+	text := ownerText(w.Label, w.Owner.String())
 	if w.AgeKnown {
 		text += "  for " + shortTime(w.Age)
 	}
