@@ -187,6 +187,7 @@ func TestInspectAndUnlockOfForeignData(t *testing.T) {
 		"text":    {"SET", "text", "hello world", "EX", "100"},
 		"number":  {"SET", "number", "3", "EX", "100"},
 		"record":  {"HSET", "record", "name", "Ann"},
+		"phase":   {"HSET", "phase", "generation", "7", "arrived", "0"},
 		"session": {"SET", "session", "alice@example.com", "EX", "100"},
 	} {
 		require.NoError(t, raw.Do(t.Context(), raw.B().Arbitrary(words...).Build()).Error(), name)
@@ -196,13 +197,22 @@ func TestInspectAndUnlockOfForeignData(t *testing.T) {
 	_, err = client.NewCountDownLatch("ready").TrySetCount(t.Context(), 2, latchkey.TTL(time.Minute))
 	require.NoError(t, err)
 
+	looks := map[string]string{"pool": "latchkey sem inspect pool", "ready": "latchkey latch inspect ready",
+		"phase": "latchkey barrier inspect phase"}
 	for name, what := range map[string]string{
 		"text": "a string that is not the token of a lock", "number": "a number (a semaphore, a latch or a counter)",
-		"record": "a hash without any lock owner", "pool": "a semaphore", "ready": "a latch",
+		"record": "a hash without any lock owner", "pool": "a semaphore", "ready": "a latch", "phase": "a barrier",
 	} {
 		got := latchkeyCLI(t, server, "inspect", name)
 		assert.Zero(t, got.code)
-		assert.Contains(t, got.stdout, "  what     "+what+"\n")
+		if look := looks[name]; look != "" {
+			assert.True(t, strings.HasPrefix(got.stdout, name+" is "+what+"\n"), got.stdout)
+			assert.True(t, strings.HasSuffix(got.stdout, "\n  look     "+look+"\n"), got.stdout)
+			assert.Equal(t, 1, strings.Count(got.stdout, what), got.stdout)
+		} else {
+			assert.Contains(t, got.stdout, name+" is something else than a lock\n")
+			assert.Contains(t, got.stdout, "  what     "+what+"\n")
+		}
 		assert.NotContains(t, got.stdout, "held by")
 		for _, flags := range [][]string{{}, {"--kind", "mutex"}, {"--kind", "lock"}, {"--kind", "rwlock"}} {
 			got = latchkeyCLI(t, server, append(append([]string{"unlock", "--force"}, flags...), name)...)
