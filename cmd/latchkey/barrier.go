@@ -133,7 +133,8 @@ func writeBarrier(cmd *cli.Command, reply barrierReply) error {
 		return err
 	}
 	for _, p := range reply.Who {
-		if _, err := fmt.Fprintf(out, "  %s, for %v more if it is not renewed\n", ownerText(p.Label, p.Owner.String()), time.Duration(p.Lease)*time.Millisecond); err != nil {
+		lease := time.Duration(p.Lease) * time.Millisecond
+		if _, err := fmt.Fprintf(out, "  %s, expires in %v unless renewed\n", ownerText(p.Label, p.Owner.String()), lease.Round(100*time.Millisecond)); err != nil {
 			return err
 		}
 	}

@@ -25,7 +25,7 @@ func TestBarrierWaitsForAll(t *testing.T) {
 		first := invoke(t, server, "barrier", "wait", "phase", "--parties", "2", "--json")
 		awaitListener(t, server, phaseChannel, 1)
 		got := latchkeyCLI(t, server, "barrier", "inspect", "phase")
-		assert.Contains(t, got.stdout, "phase: 1 of 2 wait\n")
+		assert.Regexp(t, `^phase: 1 of 2 wait\n  \S.*\), expires in [0-9]+(\.[0-9])?s unless renewed\n$`, got.stdout)
 		var shown barrierReply
 		require.NoError(t, json.Unmarshal([]byte(latchkeyCLI(t, server, "barrier", "inspect", "phase", "--json").stdout), &shown))
 		assert.Equal(t, 1, shown.Waiting)

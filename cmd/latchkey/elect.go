@@ -165,7 +165,7 @@ func leaderText(name string, l latchkey.Leader, watch bool) string {
 	case watch:
 		by := shown(l.Value)
 		if l.Label != "" && l.Label != l.Value {
-			by += " (" + l.Label + ")"
+			by += " (" + printable(l.Label) + ")"
 		}
 		return fmt.Sprintf("%s is led by %s, term %d since %s\n", name, by, l.Term, since)
 	}

@@ -57,9 +57,10 @@ func usageError(format string, args ...any) error {
 
 // libraryError gives an error of the library its exit code.
 func libraryError(err error) error {
+	var exit *exitError
 	switch {
-	case err == nil:
-		return nil
+	case err == nil, errors.As(err, &exit): // or it has one
+		return err
 	case errors.Is(err, latchkey.ErrInvalid):
 		return &exitError{code: exitUsage, err: plainError{err}}
 	case errors.Is(err, latchkey.ErrWrongKind), errors.Is(err, latchkey.ErrNotSet):

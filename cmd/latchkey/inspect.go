@@ -93,7 +93,8 @@ func writeInspection(out io.Writer, found latchkey.Inspection) error {
 	if found.Kind != latchkey.KindNone {
 		text += row("kind", string(found.Kind)) + row("expires", expiry(found))
 	}
-	if found.What != "" && !found.Locked() {
+	look := lookers[found.Kind]
+	if found.What != "" && !found.Locked() && look == "" {
 		text += row("what", found.What)
 	}
 	if found.Key != found.Name {
@@ -105,14 +106,26 @@ func writeInspection(out io.Writer, found latchkey.Inspection) error {
 	if found.Token > 0 {
 		text += row("token", fmt.Sprintf("%d was the last one issued", found.Token))
 	}
+	if look != "" {
+		text += row("look", look+" "+printable(found.Name))
+	}
 	_, err := io.WriteString(out, text)
 	return err
+}
+
+// lookers are the commands that tell more of what is not a lock.
+var lookers = map[latchkey.Kind]string{
+	latchkey.KindSemaphore: "latchkey sem inspect",
+	latchkey.KindLatch:     "latchkey latch inspect",
+	latchkey.KindBarrier:   "latchkey barrier inspect",
 }
 
 func state(found latchkey.Inspection) string {
 	switch {
 	case found.Locked():
 		return fmt.Sprintf("%s is locked\n", found.Name)
+	case lookers[found.Kind] != "":
+		return fmt.Sprintf("%s is %s\n", found.Name, found.What)
 	case found.Kind != latchkey.KindNone:
 		return fmt.Sprintf("%s is something else than a lock\n", found.Name)
 	default:
@@ -155,12 +168,13 @@ func holderText(found latchkey.Inspection, holder latchkey.Holder) string {
 	return text
 }
 
-// ownerText is an owner with what its client is called, if that is known.
+// ownerText is an owner with what its client is called, if that is known. Anybody who may write to the server has
+// written them. What is quoted already stays as it is.
 func ownerText(label, owner string) string {
 	if label == "" {
-		return owner
+		return printable(owner)
 	}
-	return label + " (" + owner + ")"
+	return printable(label) + " (" + printable(owner) + ")"
 }
 
 // mutexHolder is the token of a mutex. One that this library has not made may be

@@ -187,6 +187,7 @@ func TestInspectAndUnlockOfForeignData(t *testing.T) {
 		"text":    {"SET", "text", "hello world", "EX", "100"},
 		"number":  {"SET", "number", "3", "EX", "100"},
 		"record":  {"HSET", "record", "name", "Ann"},
+		"phase":   {"HSET", "phase", "generation", "7", "arrived", "0"},
 		"session": {"SET", "session", "alice@example.com", "EX", "100"},
 	} {
 		require.NoError(t, raw.Do(t.Context(), raw.B().Arbitrary(words...).Build()).Error(), name)
@@ -196,13 +197,22 @@ func TestInspectAndUnlockOfForeignData(t *testing.T) {
 	_, err = client.NewCountDownLatch("ready").TrySetCount(t.Context(), 2, latchkey.TTL(time.Minute))
 	require.NoError(t, err)
 
+	looks := map[string]string{"pool": "latchkey sem inspect pool", "ready": "latchkey latch inspect ready",
+		"phase": "latchkey barrier inspect phase"}
 	for name, what := range map[string]string{
 		"text": "a string that is not the token of a lock", "number": "a number (a semaphore, a latch or a counter)",
-		"record": "a hash without any lock owner", "pool": "a semaphore", "ready": "a latch",
+		"record": "a hash without any lock owner", "pool": "a semaphore", "ready": "a latch", "phase": "a barrier",
 	} {
 		got := latchkeyCLI(t, server, "inspect", name)
 		assert.Zero(t, got.code)
-		assert.Contains(t, got.stdout, "  what     "+what+"\n")
+		if look := looks[name]; look != "" {
+			assert.True(t, strings.HasPrefix(got.stdout, name+" is "+what+"\n"), got.stdout)
+			assert.True(t, strings.HasSuffix(got.stdout, "\n  look     "+look+"\n"), got.stdout)
+			assert.Equal(t, 1, strings.Count(got.stdout, what), got.stdout)
+		} else {
+			assert.Contains(t, got.stdout, name+" is something else than a lock\n")
+			assert.Contains(t, got.stdout, "  what     "+what+"\n")
+		}
 		assert.NotContains(t, got.stdout, "held by")
 		for _, flags := range [][]string{{}, {"--kind", "mutex"}, {"--kind", "lock"}, {"--kind", "rwlock"}} {
 			got = latchkeyCLI(t, server, append(append([]string{"unlock", "--force"}, flags...), name)...)
@@ -250,4 +260,34 @@ func TestLabelsAndNotes(t *testing.T) {
 	assert.Equal(t, exitUsage, got.code, got.stderr)
 	got = latchkeyCLI(t, server, "run", "--lock", "x", "--label", "a\nb", "--", "true")
 	assert.Equal(t, exitUsage, got.code, got.stderr)
+}
+
+// Whoever may write to the server may write an owner, which must not steer the terminal.
+func TestOwnersDoNotSteerTheTerminal(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	raw := rawTo(t, server)
+	const id = "01234567-89ab-cdef-0123-456789abcdef:1:"
+	for _, words := range [][]string{
+		{"HSET", "orders", id + "\x1b[2J", "1"},
+		{"PEXPIRE", "orders", "60000"},
+		{"SET", "mutex", "0123456789abcdef0123456789\x1b[2J", "PX", "60000"},
+		{"HSET", "phase", "generation", "7", "parties", "2", "arrived", "1"},
+		{"ZADD", "latchkey_barrier_waiting:{phase}", "922337203685477", id + "\x1b[2J"},
+	} {
+		require.NoError(t, raw.Do(t.Context(), raw.B().Arbitrary(words...).Build()).Error(), words)
+	}
+	for _, args := range [][]string{
+		{"inspect", "orders"}, {"ls"}, {"inspect", "mutex"}, {"barrier", "inspect", "phase"}, {"waiters", "phase"},
+	} {
+		got := latchkeyCLI(t, server, args...)
+		assert.Zero(t, got.code, "%v: %s", args, got.stderr)
+		assert.NotContains(t, got.stdout, "\x1b", args)
+		assert.Contains(t, got.stdout, `\x1b[2J"`, args)
+	}
+	assert.Contains(t, latchkeyCLI(t, server, "inspect", "mutex").stdout,
+		`held by  "0123456789abcdef0123456789\x1b[2J", if it is a mutex`, "it is quoted once")
+	assert.Equal(t, `"\x9b2J"`, printable("\x9b2J"), "that begins a sequence as well, and is not UTF-8")
+
+	text := leaderText("e", latchkey.Leader{Value: "v", Label: "\x1b[2J", Term: 1}, true)
+	assert.NotContains(t, text, "\x1b")
 }

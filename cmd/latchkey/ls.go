@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
 	"github.com/urfave/cli/v3"
@@ -209,7 +210,7 @@ func fit(text string, width int) string {
 
 // printable writes a name such that a terminal shows it: what is not to be printed is quoted.
 func printable(name string) string {
-	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(name)
 	}
 	return name
@@ -259,7 +260,7 @@ func heldBy(o latchkey.Object) string {
 		return ""
 	}
 	first := o.Holders[0]
-	text := cmp.Or(first.Label, printable(first.Owner.String()))
+	text := printable(cmp.Or(first.Label, first.Owner.String()))
 	if first.Note != "" {
 		text += fmt.Sprintf(" %q", first.Note)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,6 +76,9 @@ func semRun(ctx context.Context, cmd *cli.Command, args []string) error {
 	j.thing = fmt.Sprintf("the permit of %q", name)
 	j.busy = fmt.Sprintf("all permits of %q are held", name)
 	j.open = func(ctx context.Context, client *latchkey.Client) (door, error) {
+		if plain, err := plainSemaphore(ctx, client, name); plain != nil || err != nil {
+			return nil, cmp.Or(err, errPlain(name))
+		}
 		var s permitPool = client.NewPermitSemaphore(name)
 		if cmd.Bool("fair") {
 			s = client.NewFairSemaphore(name)
@@ -123,7 +127,7 @@ func semInspectCommand() *cli.Command {
   latchkey sem inspect imports`,
 		Flags: []cli.Flag{jsonFlag()},
 		Action: atName(func(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
-			return showSemaphore(ctx, cmd, client.NewPermitSemaphore(name), name)
+			return showSemaphore(ctx, cmd, client, name)
 		}),
 	}
 }
@@ -146,11 +150,10 @@ are at work, and nobody begin.
 				return err
 			}
 			return atServer(ctx, cmd, func(ctx context.Context, client *latchkey.Client) error {
-				s := client.NewPermitSemaphore(name)
-				if err := s.SetPermits(ctx, permits); err != nil {
+				if err := setPermits(ctx, client, name, permits); err != nil {
 					return libraryError(err)
 				}
-				return showSemaphore(ctx, cmd, s, name)
+				return showSemaphore(ctx, cmd, client, name)
 			})
 		},
 	}
@@ -168,6 +171,13 @@ sets the semaphore anew. One that was not there is not an error: exit code 0.
   latchkey sem delete imports`,
 		Flags: []cli.Flag{jsonFlag()},
 		Action: atName(func(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
+			plain, err := plainSemaphore(ctx, client, name)
+			switch {
+			case err != nil:
+				return libraryError(err)
+			case plain != nil:
+				return deleteObject(ctx, cmd, plain)
+			}
 			return deleteObject(ctx, cmd, client.NewPermitSemaphore(name))
 		}),
 	}
@@ -218,8 +228,8 @@ func (p permitReply) text() string {
 	return text + fmt.Sprintf(", expires in %v unless renewed", time.Duration(p.Lease)*time.Millisecond)
 }
 
-func showSemaphore(ctx context.Context, cmd *cli.Command, s *latchkey.PermitSemaphore, name string) error {
-	reply, err := lookAtSemaphore(ctx, s, name, cmd.Name == "inspect")
+func showSemaphore(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
+	reply, err := lookAtSemaphore(ctx, client, name, cmd.Name == "inspect")
 	if err != nil {
 		return libraryError(err)
 	}
@@ -241,18 +251,23 @@ func showSemaphore(ctx context.Context, cmd *cli.Command, s *latchkey.PermitSema
 	return err
 }
 
-func lookAtSemaphore(ctx context.Context, s *latchkey.PermitSemaphore, name string, holders bool) (semaphoreReply, error) {
+func lookAtSemaphore(ctx context.Context, client *latchkey.Client, name string, holders bool) (semaphoreReply, error) {
 	reply := semaphoreReply{Name: name}
-	stats, err := s.Stats(ctx)
-	switch {
-	case errors.Is(err, latchkey.ErrNotSet):
-		return reply, nil
-	case err != nil:
+	plain, err := plainSemaphore(ctx, client, name)
+	if err != nil {
 		return reply, err
 	}
-	reply.Set, reply.Permits, reply.Acquired, reply.Available = true, stats.Total, stats.Acquired, stats.Available
-	if reply.TTL = stats.TTL.Milliseconds(); stats.TTL == latchkey.NoExpiry {
-		reply.TTL = -1
+	if plain != nil {
+		stats, err := plain.Stats(ctx)
+		return reply.with(latchkey.PermitStats{
+			Available: stats.Available, Acquired: stats.Total - stats.Available, Total: stats.Total, TTL: stats.TTL,
+		}, err)
+	}
+	s := client.NewPermitSemaphore(name)
+	stats, err := s.Stats(ctx)
+	reply, err = reply.with(stats, err)
+	if err != nil || !reply.Set {
+		return reply, err
 	}
 	if !holders {
 		return reply, nil
@@ -269,4 +284,55 @@ func lookAtSemaphore(ctx context.Context, s *latchkey.PermitSemaphore, name stri
 		return semaphoreReply{Name: name}, nil
 	}
 	return reply, err
+}
+
+// with is the reply with what a semaphore has. One that nobody has set is no error.
+func (r semaphoreReply) with(stats latchkey.PermitStats, err error) (semaphoreReply, error) {
+	switch {
+	case errors.Is(err, latchkey.ErrNotSet):
+		return r, nil
+	case err != nil:
+		return r, err
+	}
+	r.Set, r.Permits, r.Acquired, r.Available = true, stats.Total, stats.Acquired, stats.Available
+	if r.TTL = stats.TTL.Milliseconds(); stats.TTL == latchkey.NoExpiry {
+		r.TTL = -1
+	}
+	return r, nil
+}
+
+// plainSemaphore is the semaphore under a name if it is one of NewSemaphore, whose permits have no leases, else
+// nil. It keeps a total beside its number, and no ids. That of Redisson keeps neither, and is not recognized.
+func plainSemaphore(ctx context.Context, client *latchkey.Client, name string) (*latchkey.Semaphore, error) {
+	s := client.NewSemaphore(name)
+	stats, err := s.Stats(ctx)
+	switch {
+	case errors.Is(err, latchkey.ErrNotSet):
+		return nil, nil //nolint:nilnil // there is none
+	case err != nil || !stats.TotalKnown:
+		return nil, err
+	}
+	held, err := client.NewPermitSemaphore(name).Stats(ctx)
+	if err != nil || held.Acquired > 0 { // then the total is of one that was there before
+		return nil, err
+	}
+	return s, nil
+}
+
+// errPlain tells that sem run has no use for a semaphore of NewSemaphore.
+func errPlain(name string) error {
+	return exitWith(exitSoftware, "%q is a plain semaphore (NewSemaphore), not one whose permits have leases "+
+		"(NewPermitSemaphore), which sem run needs; use another name", name)
+}
+
+// setPermits sets how many permits a semaphore has, of either kind.
+func setPermits(ctx context.Context, client *latchkey.Client, name string, n int) error {
+	plain, err := plainSemaphore(ctx, client, name)
+	switch {
+	case err != nil:
+		return err
+	case plain != nil:
+		return plain.SetPermits(ctx, n)
+	}
+	return client.NewPermitSemaphore(name).SetPermits(ctx, n)
 }

@@ -165,7 +165,7 @@ func (v *topView) drawDetails(width, height int) {
 	for _, holder := range o.Holders {
 		lines = append(lines, row("held by", holderText(o.Inspection, holder)))
 	}
-	lines = append(lines, row("waiters", fmt.Sprintf("%d: %s, %d listening", o.Waiters(), queuedText(o, o.Queued), o.Listeners)))
+	lines = append(lines, row("waiters", fmt.Sprintf("%d: %s", o.Waiters(), waitingText(o, o.Queued))))
 	for _, w := range d.waiters {
 		lines = append(lines, row("waits", waiterText(o.Kind, w)))
 	}

@@ -13,7 +13,7 @@ import (
 func waitersCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "waiters",
-		Usage:     "list who waits for a lock or at a barrier",
+		Usage:     "list who waits for a lock or a fair semaphore, or at a barrier",
 		ArgsUsage: "NAME",
 		Description: `Lists the owners in the queues of a lock, in their order, or the parties at a
 barrier, at most 1000. The queue of a fair lock or a fair semaphore has
@@ -98,8 +98,18 @@ func writeWaiters(out io.Writer, found latchkey.Object, list []latchkey.Waiter) 
 	for _, w := range list {
 		text += waiterText(found.Kind, w) + "\n"
 	}
-	_, err := fmt.Fprintf(out, "%s%s: %s, %d listening\n", text, printable(found.Name), queuedText(found, len(list)), found.Listeners)
+	_, err := fmt.Fprintf(out, "%s%s: %s\n", text, printable(found.Name), waitingText(found, len(list)))
 	return err
+}
+
+// waitingText is how many wait in queues, and how many clients listen. Those that stand in the queue of a fair
+// semaphore listen as well, and cannot be told from others: there the queue alone counts.
+func waitingText(o latchkey.Object, n int) string {
+	text := queuedText(o, n)
+	if o.Kind == latchkey.KindSemaphore && max(n, o.Queued) > 0 {
+		return text
+	}
+	return fmt.Sprintf("%s, %d listening", text, o.Listeners)
 }
 
 // queuedText is how many wait in the queues of a lock, or at a barrier.
@@ -111,7 +121,7 @@ func queuedText(o latchkey.Object, n int) string {
 }
 
 func waiterText(kind latchkey.Kind, w latchkey.Waiter) string {
-	text := ownerText(w.Label, printable(w.Owner.String()))
+	text := ownerText(w.Label, w.Owner.String())
 	if w.AgeKnown {
 		text += "  for " + shortTime(w.Age)
 	}
