@@ -286,7 +286,7 @@ func lookAtSemaphore(ctx context.Context, client *latchkey.Client, name string, 
 	return reply, err
 }
 
-// with is the reply with what a semaphore has. One that nobody has set is no error.
+// with is the reply with what a semaphore has. One that nobody has set is not an error.
 func (r semaphoreReply) with(stats latchkey.PermitStats, err error) (semaphoreReply, error) {
 	switch {
 	case errors.Is(err, latchkey.ErrNotSet):
