@@ -106,6 +106,15 @@ func (r *clientRecord) start(now time.Duration) {
 	r.tasks.Go(r.write)
 }
 
+// tellChanges has the server told now of what may wait otherwise.
+func (r *clientRecord) tellChanges() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.changed) > 0 {
+		r.start(r.client.clock().Mono)
+	}
+}
+
 // write writes the record, and goes on while there is more to tell.
 func (r *clientRecord) write() {
 	for w := r.next(true); w != nil; w = r.next(false) {

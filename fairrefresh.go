@@ -172,8 +172,11 @@ func (l *fairWaitList) split(b *refreshing) []*refreshing {
 	return each
 }
 
-// What the scripts say of a waiter that has its place and has to wait on.
-const inPlace = 1
+// What the scripts say of a waiter that has its place and has to wait on; and of one whose semaphore nobody has set.
+const (
+	inPlace = 1
+	isUnset = 3
+)
 
 // refresh sends one batch, and wakes those who should ask for themselves.
 func (l *fairWaitList) refresh(b *refreshing) error {
@@ -189,7 +192,7 @@ func (l *fairWaitList) refresh(b *refreshing) error {
 		return errReply
 	}
 	for i, w := range b.places {
-		if states[i] != inPlace {
+		if states[i] != inPlace && (states[i] != isUnset || !w.awaitsSet) {
 			w.queue.signal()
 		}
 	}

@@ -60,6 +60,7 @@ type fairWaiter struct {
 	list      *fairWaitList
 	ownership *ownership
 	queue     *waitQueue // of its own channel
+	awaitsSet bool       // it waits also for somebody to set the permits
 
 	// Guarded by fairWaitList.mu.
 	ticket    uint64 // 0 before the server has given one
@@ -89,7 +90,7 @@ func newFairWaitList(c *Client) *fairWaitList {
 func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
 	a.start()
 	o := a.ownership
-	w := &fairWaiter{list: l, ownership: o, queue: l.client.waitQueues.use(o.lock.keys().waiterChannel(o.wire))}
+	w := &fairWaiter{list: l, ownership: o, queue: l.client.waitQueues.use(o.lock.keys().waiterChannel(o.wire)), awaitsSet: a.awaitSet}
 	w.queue.doNotLinger()
 	e := o.ownEntry(a.since)
 	e.lease, e.waiter = min(a.lease, l.client.options.StaleWaiterTimeout), w

@@ -175,6 +175,7 @@ func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) 
 	read, err := a.arrive(ans)
 	o.finishRelease(ans)
 	_, _ = o.reportRelease(s)
+	o.lock.client.record.tellChanges() // the owner goes on without the note of the write hold
 	if err == nil {
 		a.observeEnd(false, nil)
 	}

@@ -10,8 +10,8 @@
 --         of its entries in this call, and these
 --
 -- Reply   array, for each entry: 1 it has its place; 0 it has to ask: it has none, it has been
---         granted its permits, nobody has set any, or there are enough for it, the first, which
---         asks for itself
+--         granted its permits, or there are enough for it, the first, which asks for itself;
+--         3 it has its place, and nobody has set any
 --
 -- No place is given. What is free goes to the front of the queue.
 --
@@ -35,7 +35,7 @@ local function refresh(entries, set, reply)
       signs[#signs + 1] = until_
       signs[#signs + 1] = entries[i]
     end
-    reply[#reply + 1] = since and set and 1 or 0
+    reply[#reply + 1] = not since and 0 or set and 1 or 3
     index[entries[i]] = #reply
   end
   if #signs > 0 then

@@ -340,6 +340,32 @@ func TestFairSemaphoreAwaitsBeingSet(t *testing.T) {
 	got.release(t)
 }
 
+// Waiters of a client ask together, also while they wait for somebody to set the permits.
+func TestFairSemaphoreAwaitersOfASetAskTogether(t *testing.T) {
+	rig.Need(t, rig.Stats)
+	server, ctx := rig.Shared(), within(t, time.Minute)
+	admin := rig.NewAdmin(t, server)
+	s := connect(t, server).NewFairSemaphore(rig.Name(t))
+	const waiters = 60
+	var waiting []<-chan permitsGot
+	for range waiters {
+		waiting = append(waiting, stand(ctx, t, admin, s, 1, latchkey.AwaitSet()))
+	}
+	watch := admin.Watch()
+	rest(4 * time.Second) // two periods: what is counted is a while
+	sent := 0
+	for _, command := range watch.Stop() {
+		if strings.Contains(strings.ToLower(command), "evalsha") && strings.Contains(command, s.Name()) {
+			sent++
+		}
+	}
+	assert.Less(t, sent, waiters, "each asks by itself")
+	require.NoError(t, s.SetPermits(t.Context(), waiters))
+	for _, w := range waiting {
+		require.NoError(t, rig.Await(t, soon, "a waiter", w).err)
+	}
+}
+
 // A semaphore that is deleted has no waiters.
 func TestFairSemaphoreDeletedUnderWaiters(t *testing.T) {
 	server, ctx := rig.Shared(), t.Context()

@@ -216,6 +216,19 @@ func TestNote_of_several_holds(t *testing.T) {
 	mustUnlock(t, next)
 }
 
+// A reader has no note of the writer that it was.
+func TestNote_of_a_hold_that_is_downgraded(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	client, other := called(t, server, "notes"), called(t, server, "looks")
+	write := mustLock(t, client.NewRWLock(name).Writer(), latchkey.Note("writes"))
+	shows(t, other, name, "notes", "writes")
+	read, err := write.Downgrade(t.Context())
+	require.NoError(t, err)
+	shows(t, other, name, "notes", "")
+	mustUnlock(t, read)
+}
+
 // A hold that is passed on inside a client takes its note along with it, and brings its own.
 func TestNote_of_a_hold_that_is_passed_on(t *testing.T) {
 	t.Parallel()
