@@ -223,6 +223,7 @@ func TestNote_of_a_hold_that_is_downgraded(t *testing.T) {
 	client, other := called(t, server, "notes"), called(t, server, "looks")
 	write := mustLock(t, client.NewRWLock(name).Writer(), latchkey.Note("writes"))
 	shows(t, other, name, "notes", "writes")
+	rest(100 * time.Millisecond) // then nothing is written any more
 	read, err := write.Downgrade(t.Context())
 	require.NoError(t, err)
 	shows(t, other, name, "notes", "")
