@@ -81,7 +81,7 @@ func TestAtLeastOutlivesUnlock(t *testing.T) {
 		attempts := map[string]func() (*latchkey.Hold, error){
 			"the same client": func() (*latchkey.Hold, error) { return lock.TryLock(t.Context()) },
 			"another client":  func() (*latchkey.Hold, error) { return k.open(other, name).TryLock(t.Context()) },
-			"who waits":       func() (*latchkey.Hold, error) { return lock.Lock(t.Context(), latchkey.Wait(50*time.Millisecond)) },
+			"who waits":       func() (*latchkey.Hold, error) { return lock.Lock(t.Context(), latchkey.Wait(500*time.Millisecond)) },
 		}
 		if k.reentrant {
 			attempts["the same task"] = func() (*latchkey.Hold, error) { return lock.TryLock(ctx) }

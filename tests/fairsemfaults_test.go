@@ -70,6 +70,11 @@ func TestFairSemaphoreKilledWaitersArePassedOver(t *testing.T) {
 	t.Logf("%v after the kill", time.Since(killed).Round(time.Millisecond))
 	assert.Less(t, time.Since(killed), latchkey.DefaultStaleWaiterTimeout+leeway)
 	got.release(t)
+	rig.Eventually(t, soon, "a command of the process that arrived late is passed over too", func() error {
+		again, err := s.TryAcquireN(ctx, 2)
+		permitsGot{permits: again}.release(t)
+		return err
+	})
 	nothingWaits(t, admin, s.Name())
 	fairCounts(t, s, 2, 0)
 }
