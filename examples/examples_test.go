@@ -15,6 +15,13 @@ import (
 
 // printed is what each example prints that runs to its end on one server.
 var printed = map[string]string{
+	"buildslots": `two slots are free, and nobody overtakes: true
+release builds, slots: 3
+docs builds, slots: 2
+fix builds, slots: 2
+lint builds, slots: 1
+nightly has left the line: true
+`,
 	"cache": `4 pods read version 1, built 1 time
 a reader cannot become a writer: true
 `,
@@ -31,6 +38,12 @@ the balance is 50
 everybody finds the second one: true
 it is deposed, and stops: true
 the terms grow: true
+`,
+	"phases": `phase 1 is done: [3 5 4]
+a worker dies in phase 2
+phase 2 is done: [8 9 7]
+phase 3 is done: [17 16 15]
+both others were told: true
 `,
 	"startupgate": `cache is up, 1 to go
 cache is up, 1 to go

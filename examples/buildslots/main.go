@@ -1,0 +1,146 @@
+// Command buildslots shares three slots among builds, of which some need one and others all. They are served in the
+// order in which they asked, so that a large one is not starved by small ones that come later.
+//
+//	go run ./examples/buildslots
+//
+// The slots are permits of a latchkey.FairSemaphore. It also shows that a build that waits for a while only
+// leaves its place to the next one.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/examples/internal/fleet"
+)
+
+const (
+	name  = "build:slots"
+	slots = 3
+)
+
+func main() { fleet.Main(run) }
+
+func run(ctx context.Context, f *fleet.Fleet) error {
+	pods, err := f.Pods(ctx, 3, latchkey.Options{})
+	if err != nil {
+		return err
+	}
+	pool := pods[0].NewFairSemaphore(name)
+	// Each pod may call this when it starts: only the first one sets the number.
+	if _, err := pool.TrySetPermits(ctx, slots); err != nil {
+		return err
+	}
+	if err := inOrder(ctx, pods); err != nil {
+		return err
+	}
+	if err := givesUp(ctx, pods); err != nil {
+		return err
+	}
+	_, err = pool.Delete(ctx) // a pool of your own stays
+	return err
+}
+
+// inOrder has a large build wait, and small ones that come later.
+func inOrder(ctx context.Context, pods []*latchkey.Client) error {
+	pool := pods[0].NewFairSemaphore(name)
+	running, err := pool.Acquire(ctx) // a build that has one of the slots: a line forms
+	if err != nil {
+		return err
+	}
+	line := []struct {
+		build string
+		slots int
+	}{{"release", slots}, {"docs", 2}, {"fix", 2}}
+	errs := make(chan error, len(line))
+	var all sync.WaitGroup
+	for i, b := range line {
+		place := pods[i%len(pods)].NewFairSemaphore(name)
+		all.Go(func() { errs <- build(ctx, place, b.build, b.slots) })
+		if err := inLine(ctx, pool, i+1); err != nil { // so that the next one comes later
+			return err
+		}
+	}
+	stats, err := pool.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println("two slots are free, and nobody overtakes:", stats.Available == 2)
+
+	if err := running.Release(ctx); err != nil {
+		return err
+	}
+	all.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil { // with ErrLost the build was stopped half-way: start it again
+			return err
+		}
+	}
+	return nil
+}
+
+// givesUp has a large build leave the line, and a small one that was behind it begin.
+func givesUp(ctx context.Context, pods []*latchkey.Client) error {
+	pool := pods[0].NewFairSemaphore(name)
+	running, err := pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	nightly, lint := make(chan error, 1), make(chan error, 1)
+	go func() {
+		nightly <- build(ctx, pods[1].NewFairSemaphore(name), "nightly", slots, latchkey.Wait(time.Second))
+	}()
+	if err := inLine(ctx, pool, 1); err != nil {
+		return err
+	}
+	go func() { lint <- build(ctx, pods[2].NewFairSemaphore(name), "lint", 1) }()
+
+	err = <-lint // it begins although the first build still runs
+	fmt.Println("nightly has left the line:", errors.Is(<-nightly, latchkey.ErrNotAcquired))
+	return errors.Join(err, running.Release(ctx))
+}
+
+// build takes so many slots at once, and builds.
+func build(ctx context.Context, pool *latchkey.FairSemaphore, build string, n int, options ...latchkey.PermitOption) (err error) {
+	permits, err := pool.AcquireN(ctx, n, options...)
+	if err != nil {
+		return err // ErrNotAcquired: its turn did not come in time
+	}
+	defer func() {
+		for _, p := range permits {
+			err = errors.Join(err, p.Release(ctx)) // ErrLost: the slot was lost while it built
+		}
+	}()
+	working := under(ctx, permits)
+	fmt.Println(build, "builds, slots:", n)
+	select {
+	case <-time.After(20 * time.Millisecond): // the work
+		return nil
+	case <-working.Done(): // a slot is lost, or the program ends
+		return context.Cause(working)
+	}
+}
+
+// under returns a context that ends when one of the permits is lost.
+func under(ctx context.Context, permits []*latchkey.Permit) context.Context {
+	if len(permits) == 0 {
+		return ctx
+	}
+	return under(permits[0].Context(ctx), permits[1:])
+}
+
+// inLine waits until so many builds are in line.
+func inLine(ctx context.Context, pool *latchkey.FairSemaphore, n int) error {
+	for {
+		waiters, err := pool.Waiters(ctx)
+		if err != nil || len(waiters) >= n {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
