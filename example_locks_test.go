@@ -107,7 +107,7 @@ func ExampleFairLock() {
 			}
 		})
 		for queue() <= i { // until the customer is in the queue
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) // no event tells of a waiter
 		}
 	}
 	if err := hold.Unlock(ctx); err != nil {

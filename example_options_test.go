@@ -98,7 +98,7 @@ func ExampleAwaitSet() {
 	// Output: <nil>
 }
 
-// A latch that Redisson opens leaves no trace: whoever comes later finds none.
+// Redisson deletes a latch when it opens, so a later Await finds none.
 func ExampleUnsetIsOpen() {
 	ctx := context.Background()
 	client, done := embedded()

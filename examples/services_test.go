@@ -19,7 +19,7 @@ import (
 // A pod serves its probes, answers 409 while another request imports the same, and lets the import end on SIGTERM.
 func TestKubernetes(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("needs SIGTERM")
+		t.Skip("needs SIGTERM, which Windows does not have")
 	}
 	address := free(t)
 	program := command(t, filepath.Join(programs, "kubernetes"), "LISTEN="+address)

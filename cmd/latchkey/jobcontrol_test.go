@@ -19,7 +19,7 @@ import (
 func inShell(t *testing.T, width int, server *latchkeytest.Server) *pane {
 	t.Helper()
 	if !inPath("bash") {
-		t.Skip("bash is not in PATH")
+		t.Skip("bash is not in PATH: its job control is what is tested")
 	}
 	url := ""
 	if server != nil {
@@ -49,7 +49,7 @@ func (p *pane) feed(line, answer string) {
 			if strings.Contains(strings.Join(p.lines(), "\n"), answer) {
 				return true
 			}
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond) // a terminal tells of no change
 		}
 		return false
 	})
@@ -161,8 +161,8 @@ func TestDemoStopsAndGoesOn(t *testing.T) {
 	p.keys("C-z")
 	p.await("Stopped")
 	p.enter("echo shell $((40+2))", "\nshell 42")
-	p.keys("C-z") // of no effect
-	time.Sleep(time.Second)
+	p.keys("C-z")           // of no effect
+	time.Sleep(time.Second) // several frames, none of which may be drawn
 	require.Contains(t, strings.Join(p.lines(), "\n"), "shell 42")
 	p.enter("fg", "A POOL WITH A LIMIT")
 }

@@ -61,7 +61,7 @@ func inOrder(ctx context.Context, pods []*latchkey.Client) error {
 	for i, b := range line {
 		place := pods[i%len(pods)].NewFairSemaphore(name)
 		all.Go(func() { errs <- build(ctx, place, b.build, b.slots) })
-		if err := inLine(ctx, pool, i+1); err != nil { // so that the next one comes later
+		if err := fleet.InLine(ctx, pool, i+1); err != nil { // so that the next one comes later
 			return err
 		}
 	}
@@ -95,7 +95,7 @@ func givesUp(ctx context.Context, pods []*latchkey.Client) error {
 	go func() {
 		nightly <- build(ctx, pods[1].NewFairSemaphore(name), "nightly", slots, latchkey.Wait(time.Second))
 	}()
-	if err := inLine(ctx, pool, 1); err != nil {
+	if err := fleet.InLine(ctx, pool, 1); err != nil {
 		return err
 	}
 	go func() { lint <- build(ctx, pods[2].NewFairSemaphore(name), "lint", 1) }()
@@ -132,15 +132,4 @@ func under(ctx context.Context, permits []*latchkey.Permit) context.Context {
 		return ctx
 	}
 	return under(permits[0].Context(ctx), permits[1:])
-}
-
-// inLine waits until so many builds are in line.
-func inLine(ctx context.Context, pool *latchkey.FairSemaphore, n int) error {
-	for {
-		waiters, err := pool.Waiters(ctx)
-		if err != nil || len(waiters) >= n {
-			return err
-		}
-		time.Sleep(time.Millisecond)
-	}
 }

@@ -66,7 +66,7 @@ func tick(ctx context.Context, n int, pods []*latchkey.Client, job func(context.
 		default:
 			return err // the server could not be asked: nobody knows whether the job is done
 		}
-		time.Sleep(drift)
+		time.Sleep(drift) // by which the clock of the next pod is behind
 	}
 	fmt.Printf("run %d: done by %d, left to others by %d, lost by %d\n", n, done, skipped, lost)
 	return nil

@@ -109,6 +109,6 @@ func waiting(ctx context.Context, barrier *latchkey.Barrier, n int) error {
 		if err != nil || state.Waiting >= n {
 			return err
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // no event tells of a party that waits
 	}
 }

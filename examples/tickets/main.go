@@ -52,7 +52,7 @@ func run(ctx context.Context, f *fleet.Fleet) error {
 	for i, customer := range []string{"ada", "ben", "cleo", "dan"} {
 		place := pods[i%len(pods)].NewFairLock(name)
 		line.Go(func() { errs <- place.Do(ctx, serve(customer)) })
-		if err := inLine(ctx, desk, i+1); err != nil { // so that the next one comes later
+		if err := fleet.InLine(ctx, desk, i+1); err != nil { // so that the next one comes later
 			return err
 		}
 	}
@@ -70,15 +70,4 @@ func run(ctx context.Context, f *fleet.Fleet) error {
 		}
 	}
 	return nil
-}
-
-// inLine waits until so many customers are in line.
-func inLine(ctx context.Context, desk *latchkey.FairLock, n int) error {
-	for {
-		waiters, err := desk.Waiters(ctx)
-		if err != nil || len(waiters) >= n {
-			return err
-		}
-		time.Sleep(time.Millisecond)
-	}
 }

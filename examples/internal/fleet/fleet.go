@@ -99,3 +99,16 @@ func run(example func(ctx context.Context, f *Fleet) error) (err error) {
 	defer func() { err = errors.Join(err, f.Close(context.WithoutCancel(ctx))) }()
 	return example(ctx, f)
 }
+
+// InLine waits until so many are in line for a fair lock or a fair semaphore.
+func InLine(ctx context.Context, line interface {
+	Waiters(ctx context.Context) ([]latchkey.Waiter, error)
+}, n int) error {
+	for {
+		waiters, err := line.Waiters(ctx)
+		if err != nil || len(waiters) >= n {
+			return err
+		}
+		time.Sleep(time.Millisecond) // no event tells of a waiter
+	}
+}
