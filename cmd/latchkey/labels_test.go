@@ -1,0 +1,47 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/latchkeytest"
+)
+
+// Who runs a command, and what for, is shown by all commands that look.
+func TestLabelsAndNotes(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	inside := script(t, server, "echo in; sleep 60", "--label", "web-1", "--note", "order 42")
+	require.Equal(t, "in", inside.line())
+	shows := func(want string, args ...string) {
+		t.Helper()
+		eventually(t, want, func() bool { return strings.Contains(latchkeyCLI(t, server, args...).stdout, want) })
+	}
+	shows(`, "order 42"`, "inspect", "orders")
+	assert.Regexp(t, `held by  web-1 \([0-9a-f-]{36}:\d+\), "order 42"`, latchkeyCLI(t, server, "inspect", "orders").stdout)
+	shows(`"note": "order 42"`, "inspect", "--json", "orders")
+	shows(`web-1 "order 42"`, "ls")
+	waiting := invoke(t, server, "run", "--lock", "orders", "--label", "web-2", "--", "true")
+	shows("web-2 (", "waiters", "orders")
+	shows(`"label": "web-2"`, "waiters", "--json", "orders")
+	require.NoError(t, inside.Process.Signal(syscall.SIGTERM))
+	inside.end()
+	assert.Zero(t, waiting.end().code)
+
+	leader := server.Client(latchkey.Options{Label: "node-1"})
+	_, err := leader.NewElection("scheduler").Campaign(t.Context(), "host:80")
+	require.NoError(t, err)
+	shows("held by  node-1 (", "leader", "scheduler")
+	shows(`"label": "node-1"`, "leader", "--json", "scheduler")
+
+	got := latchkeyCLI(t, server, "run", "--lock", "x", "--note", "a\nb", "--", "true")
+	assert.Equal(t, exitUsage, got.code, got.stderr)
+	got = latchkeyCLI(t, server, "run", "--lock", "x", "--label", "a\nb", "--", "true")
+	assert.Equal(t, exitUsage, got.code, got.stderr)
+}
