@@ -141,8 +141,9 @@ func (m *electionModel) retires(owner string, fate int) {
 // check asks who leads. It is the owner of the lock with its own term and value, or nobody.
 func (m *electionModel) check() {
 	m.lockModel.check()
-	if m.token == 0 {
-		m.last = 0 // the counter was lost
+	lost := m.token == 0 // the counter: the next term may be smaller than that of who leads
+	if lost {
+		m.last = 0
 	}
 	lock, record := m.state()
 	reply := m.w.do(m.w.words(call{electionLook, m.keys(), nil})...)
@@ -165,7 +166,9 @@ func (m *electionModel) check() {
 	if m.terms[owner] < m.last {
 		m.w.fail("the term %d follows %d", m.terms[owner], m.last)
 	}
-	m.last = m.terms[owner]
+	if !lost {
+		m.last = m.terms[owner]
+	}
 }
 
 func (m *electionModel) finish() {
