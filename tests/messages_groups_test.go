@@ -55,7 +55,7 @@ func matches(t *testing.T, pattern string, err error) {
 // What a member says of a server that is gone, and of one that is silent.
 const (
 	noServer = `(dial tcp SERVER: connect: connection refused|no answer so far|no answer within 1s|not sent: there is no connection)`
-	silent   = `(no answer within 1s|no answer so far|not sent: there is no connection)`
+	silent   = `(no answer within 1s|no answer so far|not sent: there is no connection|read tcp SERVER->SERVER: i/o timeout)`
 )
 
 // With three of five servers down, a RedLock is unavailable, and says of which members, why.
