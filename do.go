@@ -21,6 +21,9 @@ func (h *Hold) during(ctx context.Context, fn func(context.Context) error) (err 
 		unlocked := h.Unlock(ctx)
 		switch {
 		case lost != nil:
+			if err == lost { //nolint:errorlint // fn returned the cause of its context, and nothing else
+				err = nil
+			}
 			err = errors.Join(err, fail("do", h.Name(), lost))
 		case unlocked != nil:
 			err = errors.Join(err, &unreleasedError{unlocked})

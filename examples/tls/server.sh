@@ -6,6 +6,9 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 dir=${1:?usage: server.sh DIR PORT}
 port=${2:?usage: server.sh DIR PORT}
+for program in openssl redis-server; do
+  command -v "$program" >/dev/null || { echo "server.sh: $program is not in PATH" >&2; exit 1; }
+done
 umask 077
 mkdir -p "$dir"
 cd "$dir"
