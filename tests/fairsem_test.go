@@ -17,9 +17,17 @@ import (
 )
 
 // What stands beside a fair semaphore while somebody waits.
-func permitQueueOf(name string) string  { return "latchkey_sc_queue:{" + name + "}" }
-func permitAliveOf(name string) string  { return "latchkey_sc_alive:{" + name + "}" }
-func permitGrantsOf(name string) string { return "latchkey_sc_grants:{" + name + "}" }
+func permitQueueOf(name string) string  { return "latchkey_sc_queue:" + tagOf(name) }
+func permitAliveOf(name string) string  { return "latchkey_sc_alive:" + tagOf(name) }
+func permitGrantsOf(name string) string { return "latchkey_sc_grants:" + tagOf(name) }
+
+// tagOf is a name in braces, unless it brings its own.
+func tagOf(name string) string {
+	if strings.Contains(name, "{") {
+		return name
+	}
+	return "{" + name + "}"
+}
 
 // newFairPermits returns a fair semaphore of a fresh name.
 func newFairPermits(t *testing.T, client *latchkey.Client, permits int) *latchkey.FairSemaphore {
