@@ -11,6 +11,8 @@
 -- wants a mutex, or to write.
 -- The score is the time of the server, in µs, when it came.
 
+--@include listened
+
 -- grant makes the first in the queue the owner, by the function give, and tells its
 -- client: 'grant <kind> <owner> <first token>@<score> <key>'. One that nobody hears is dropped, and
 -- so is one that is used up, which an old queue may bring back, or waits for another kind
@@ -26,7 +28,8 @@ local function grant(kind, key, give, own, full)
       return nil
     end
     local to, client, lease, tokens, mark = string.match(entry, '^((%S+):%d+) (%d+) (%d+)(%a?)$')
-    if to and to ~= owner and (mark == kind or kind == 'h' and (mark == '' or mark == 't')) then
+    local wanted = to and to ~= owner and (mark == kind or kind == 'h' and (mark == '' or mark == 't'))
+    if wanted and (entry == own or counted ~= '1' or listened(prefix .. client .. suffix)) then
       local token, heard = '0', 1
       if tokens ~= '0' then
         --@include reserve

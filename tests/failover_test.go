@@ -69,7 +69,12 @@ func TestFailover(t *testing.T) {
 			_, short := failovers()
 			for _, way := range []string{"asked", "killed", "paused"} {
 				t.Run(way, func(t *testing.T) {
-					newCampaign(t, top, latchkey.Options{Lease: 4 * time.Second}).run(top.ways[way])
+					c := newCampaign(t, top, latchkey.Options{Lease: 4 * time.Second})
+					c.run(top.ways[way])
+					if name == "Cluster" && way == "asked" { // it waits for the replica
+						assert.Zero(t, c.guard.overlaps, "nothing is lost")
+						assert.Zero(t, c.pools.gate.times, "nor are permits")
+					}
 				})
 				if short && way != "killed" {
 					continue
