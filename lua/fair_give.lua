@@ -16,13 +16,13 @@ local function give(waiter, client, lease, token)
   redis.call('zrem', deadlines, waiter)
   redis.call('hdel', notes, waiter)
   redis.call('lpop', queue)
-  if counts and not listened(clients .. client .. suffix) then
-    return 0
-  end
   redis.call('hset', key, waiter, '1')
   redis.call('pexpire', key, lease)
-  local told = tell(publish, clients .. client .. suffix, 'grant f ' .. waiter .. ' ' .. token .. ' ' .. key)
-  if told == 0 and counts then -- PUBSUB is not permitted
+  local told = 0
+  if not counts or listened(clients .. client .. suffix) then
+    told = tell(publish, clients .. client .. suffix, 'grant f ' .. waiter .. ' ' .. token .. ' ' .. key)
+  end
+  if told == 0 and counts then
     redis.call('del', key)
   end
   return told

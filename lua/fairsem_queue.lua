@@ -135,17 +135,15 @@ end
 -- many have heard, -1 if the server refuses the message: the owner finds out when it asks.
 local function give(head, lease)
   drop({head}) -- lets the rest pass on a server at its limit
-  local client = clientOf(head)
-  if counts and not listened(clients .. client .. suffix) then
-    gone[client] = true
-    return 0
-  end
   local ids = missing(idsOf(head))
   if #ids > 0 then
     hold(ids, lease)
   end
-  local told = tell(publish, clients .. client .. suffix, 'grant p ' .. string.sub(head, -32) .. ' 0 ' .. key)
-  if told == 0 and counts then -- PUBSUB is not permitted
+  local client, told = clientOf(head), 0
+  if not counts or listened(clients .. client .. suffix) then
+    told = tell(publish, clients .. client .. suffix, 'grant p ' .. string.sub(head, -32) .. ' 0 ' .. key)
+  end
+  if told == 0 and counts then
     gone[client] = true
     if #ids > 0 then
       redis.call('incrby', key, redis.call('zrem', held, unpack(ids)))

@@ -28,15 +28,16 @@ local function grant(kind, key, give, own, full)
       return nil
     end
     local to, client, lease, tokens, mark = string.match(entry, '^((%S+):%d+) (%d+) (%d+)(%a?)$')
-    local wanted = to and to ~= owner and (mark == kind or kind == 'h' and (mark == '' or mark == 't'))
-    if wanted and (entry == own or counted ~= '1' or listened(prefix .. client .. suffix)) then
+    if to and to ~= owner and (mark == kind or kind == 'h' and (mark == '' or mark == 't')) then
       local token, heard = '0', 1
       if tokens ~= '0' then
         --@include reserve
         token = reserve(counter, tonumber(tokens), mark == 't')
       end
       give(to, entry == own and full or lease)
-      if entry ~= own then
+      if entry ~= own and counted == '1' and not listened(prefix .. client .. suffix) then
+        heard = 0
+      elseif entry ~= own then
         heard = redis.pcall(publish, prefix .. client .. suffix, 'grant ' .. kind .. ' ' .. to .. ' ' .. token .. '@' .. since .. ' ' .. key)
       end
       if type(heard) == 'number' and (heard > 0 or counted ~= '1') then

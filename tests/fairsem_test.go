@@ -517,6 +517,22 @@ func TestFairSemaphoreWaiters(t *testing.T) {
 	}
 }
 
+// Its permits have a kind of their own in events, and ids as those of other semaphores.
+func TestFairSemaphoreEvents(t *testing.T) {
+	events := make(chan latchkey.Event, 100)
+	client := connect(t, rig.Shared(), latchkey.Options{Observer: func(e latchkey.Event) { events <- e }})
+	s := newFairPermits(t, client, 1)
+	permit, err := s.Acquire(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, permit.Release(t.Context()))
+	for _, want := range []latchkey.EventType{latchkey.EventAttempt, latchkey.EventAcquired, latchkey.EventReleased} {
+		e := rig.Await(t, soon, "an event", events)
+		assert.Equal(t, want, e.Type)
+		assert.Equal(t, latchkey.KindFairPermit, e.Kind)
+		assert.Equal(t, permit.ID(), e.Permit)
+	}
+}
+
 func TestFairSemaphoreBadInput(t *testing.T) {
 	ctx := t.Context()
 	client := connect(t, rig.Shared())
