@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"time"
@@ -152,8 +151,7 @@ func writeLeader(cmd *cli.Command, name string, l latchkey.Leader) error {
 		_, err := fmt.Fprintln(out, l.Value)
 		return err
 	}
-	_, err := io.WriteString(out, leaderText(name, l, cmd.Bool("watch")))
-	return err
+	return writeLines(out, leaderText(name, l, cmd.Bool("watch")))
 }
 
 // leaderText is for people: a line if they watch.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"time"
@@ -240,13 +239,12 @@ func showSemaphore(ctx context.Context, cmd *cli.Command, client *latchkey.Clien
 	case !reply.Set:
 		_, err = fmt.Fprintf(out, "%s is not set\n", name)
 	default:
-		_, err = fmt.Fprintf(out, "%s has permits: %d, acquired: %d, available: %d\n",
+		text := fmt.Sprintf("%s has permits: %d, acquired: %d, available: %d\n",
 			name, reply.Permits, reply.Acquired, reply.Available)
 		for _, p := range reply.Holders {
-			if err == nil {
-				_, err = io.WriteString(out, row("held by", p.text()))
-			}
+			text += row("held by", p.text())
 		}
+		err = writeLines(out, text)
 	}
 	return err
 }
