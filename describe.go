@@ -136,7 +136,10 @@ func (c *Client) describeHolders(ctx context.Context, lists ...[]Holder) {
 	for _, list := range lists {
 		for i := range list {
 			each := said[list[i].Owner]
-			list[i].Label, list[i].Note = each.label, each.note
+			list[i].Label = each.label
+			if !list[i].Kept { // its hold is over, and what its client says may be older, or be of another one
+				list[i].Note = each.note
+			}
 		}
 	}
 }

@@ -63,7 +63,7 @@ func asTold(err error) error {
 // event is an event of an owner of a lock, or of a permit.
 func (p *primitive) event(t EventType, number uint64, owner Owner) Event {
 	e := Event{Type: t, Kind: p.spec.kind, Name: p.name, Owner: owner}
-	if e.Kind == KindPermit {
+	if p.spec.family == KindPermit {
 		e.Permit, e.Owner = owner.String(), Owner{client: p.client.id, number: number}
 	}
 	return e

@@ -286,7 +286,7 @@ func TestFairGrant_strangers_ahead(t *testing.T) {
 	require.Equal(t, int64(1), ahead(s.acquire(ownerC+"2", s.stale, s.state().places[ownerC+"2"])))
 }
 
-// One acquisition among others costs the server 20 commands inside its two scripts.
+// One acquisition among others costs the server 21 commands inside its two scripts.
 func TestFairGrant_commands(t *testing.T) {
 	s := granting(t)
 	s.clientHears(clientB)
@@ -294,6 +294,6 @@ func TestFairGrant_commands(t *testing.T) {
 	s.wait(ownerB)
 	_, joins := s.calls(s.acquireCall(ownerC, "1", s.stale, ""))
 	_, releases := s.calls(s.releaseCall(ownerA, 0, "0"))
-	require.LessOrEqual(t, len(joins)+len(releases), 20, "%v, %v", joins, releases)
+	require.LessOrEqual(t, len(joins)+len(releases), 21, "%v, %v", joins, releases)
 	require.Equal(t, ownerB, s.holder())
 }

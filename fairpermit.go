@@ -16,7 +16,7 @@ import (
 
 // fairPermitSpec is that of the permits of fair semaphores, whose waiters the client has in a list.
 func fairPermitSpec(c *Client) *spec {
-	return c.kindState(KindPermit, newFairPermitQueue).(*fairPermitQueue).spec
+	return c.kindState(KindFairPermit, newFairPermitQueue).(*fairPermitQueue).spec
 }
 
 // fairPermitQueue is the queues of the fair semaphores of a client.
@@ -31,7 +31,7 @@ func newFairPermitQueue(c *Client) kindState {
 	q.waiters.queue, q.waiters.oneChannel = q, true
 	s := *permitSpec
 	q.spec = &s
-	s.protocol, s.fresh, s.wait, s.handsOver = fairPermitProtocol{}, freshFairPermits, q.waiters.wait, true
+	s.kind, s.protocol, s.fresh, s.wait, s.handsOver = KindFairPermit, fairPermitProtocol{}, freshFairPermits, q.waiters.wait, true
 	s.inUse, s.channel = permitsInUse, semaphoreChannel
 	c.handover.addSpec("p", q.spec)
 	return q

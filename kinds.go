@@ -21,6 +21,9 @@ const (
 	KindBarrier  Kind = "barrier"  // parties that wait for each other
 	KindUnknown  Kind = "unknown"  // nothing that this package knows
 
+	// KindFairPermit is a permit of a fair semaphore; the key alone shows a semaphore.
+	KindFairPermit Kind = "fairpermit"
+
 	// A semaphore and a latch are numbers in Redis. What this library keeps beside them
 	// tells which it is; without that it may also be a counter of an application.
 	KindSemaphore Kind = "semaphore"

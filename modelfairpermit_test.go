@@ -60,7 +60,7 @@ func (m *fairPermitModel) newFairOwnerships(s *primitive, size int) (first *owne
 	m.ids++
 	ids := groupOf(fmt.Sprintf("%024x%04x0000", m.ids, size))
 	first, others = permitsOfIDs(&acquisition{lock: s}, ids, func(p permitProtocol) protocol {
-		return fairPermitProtocol{permitProtocol: p, waiters: s.client.kindState(KindPermit, newFairPermitQueue).(*fairPermitQueue).waiters}
+		return fairPermitProtocol{permitProtocol: p, waiters: s.client.kindState(KindFairPermit, newFairPermitQueue).(*fairPermitQueue).waiters}
 	})
 	return first, others
 }
@@ -128,7 +128,7 @@ func (m *fairPermitModel) refresh(d dice) {
 	if places == nil {
 		return
 	}
-	b := c.kindState(KindPermit, newFairPermitQueue).(*fairPermitQueue).waiters.newRefreshing()
+	b := c.kindState(KindFairPermit, newFairPermitQueue).(*fairPermitQueue).waiters.newRefreshing()
 	b.add(places)
 	msg := &message{what: names + "alive", words: m.w.words(b.call), light: true, silent: func() {}}
 	msg.answered = func(reply any) {

@@ -58,7 +58,7 @@ func (t EventType) String() string {
 type Event struct {
 	Type EventType
 	Time time.Time // when it happened, by the clock of this machine; the observer may be told later
-	Kind Kind      // of the object; KindPermit for a permit
+	Kind Kind      // of the object; KindPermit or KindFairPermit for a permit
 	Name string    // as the program gave it
 	// Owner is the owner for which the lock was asked or held. That of a permit cannot enter anything;
 	// it begins with the id of this client as all its owners do. Semaphores, latches and barriers have none, nor has a call

@@ -34,8 +34,8 @@ type link struct {
 	lost         <-chan error
 	unheardBeats atomic.Int32 // beats sent since the last one was heard
 	beatRefused  atomic.Bool  // the server does not permit the beat
-	counted      atomic.Bool  // the server that commands go to has counted this link
-	elsewhere    atomic.Bool  // and does not any more
+	counted      atomic.Bool  // the server that commands go to has counted it
+	elsewhere    atomic.Bool  // the master is another one now, which does not count it
 }
 
 func newListener(n *notifier, address string) *listener {
@@ -117,10 +117,13 @@ func (l *listener) serve(k *link) error {
 		}
 		select {
 		case <-l.signals:
+			if k.elsewhere.Load() {
+				return errNothingHeard
+			}
 		case err := <-k.lost:
 			return errors.Join(errLink, err)
 		case <-beat.C:
-			if k.unheardBeats.Load() >= missedBeats || k.elsewhere.Load() {
+			if k.unheardBeats.Load() >= missedBeats {
 				return errNothingHeard
 			}
 			l.sender.Background(func() { l.beat(k) })
@@ -152,7 +155,8 @@ func (l *listener) subscribeBeat(k *link) error {
 // beat publishes on the private channel through the ordinary connection. A link
 // can lose messages without an error, half open or on a server that is no longer
 // the master; then the beat stays away. Sharded channels belong to a node, which
-// says so when it gives them up; there an answer on the link itself will do.
+// says so when it gives a slot away; there an answer on the link itself will do,
+// and a look at who is the master.
 func (l *listener) beat(k *link) {
 	if k.beatRefused.Load() {
 		return
@@ -164,6 +168,7 @@ func (l *listener) beat(k *link) {
 		if k.conn.Do(ctx, k.conn.B().Ping().Build()).Error() == nil {
 			k.unheardBeats.Store(0)
 		}
+		l.lookForMaster(ctx, k)
 		return
 	}
 	_, reply := l.sender.AskAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
@@ -171,7 +176,7 @@ func (l *listener) beat(k *link) {
 	})
 	heard, err := reply.AsInt64()
 	if l.counts && err == nil {
-		k.recount(heard)
+		l.recount(k, heard)
 	}
 	if transport.Classify(err) != transport.Answered {
 		k.unheardBeats.Add(-1)
@@ -184,11 +189,17 @@ func (l *listener) beat(k *link) {
 // recount takes note of how many have heard a beat by the count of the server that commands go to. If that has
 // changed, and the former server follows the new one, the link still hears all messages; but the new server
 // counts nobody, and takes back what it grants.
-func (k *link) recount(heard int64) {
+func (l *listener) recount(k *link, heard int64) {
 	switch {
 	case heard > 0:
 		k.counted.Store(true)
 	case k.counted.Load():
-		k.elsewhere.Store(true)
+		l.giveUp(k)
 	}
+}
+
+// giveUp has a link opened anew, where the master is now.
+func (l *listener) giveUp(k *link) {
+	k.elsewhere.Store(true)
+	signal(l.signals)
 }

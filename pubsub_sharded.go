@@ -157,6 +157,23 @@ func (l *listener) moveEnded() {
 	}
 }
 
+// lookForMaster gives the link up if another node is the master of a slot that it listens to. After a failover
+// the former master may follow the new one, and says nothing: it sends all messages on, but the new one
+// counts nobody there. See recount.
+func (l *listener) lookForMaster(ctx context.Context, k *link) {
+	if !l.sender.Learn(ctx) {
+		return
+	}
+	nodes := l.nodes()
+	for _, s := range l.snapshot() {
+		master := l.sender.Topology.Serving(transport.KeySlot(s.channel)).Address()
+		if s.live() && master != l.address && nodes[master] != nil {
+			l.giveUp(k)
+			return
+		}
+	}
+}
+
 // forgetSlot forgets that the node owns a slot.
 func (l *listener) forgetSlot(slot uint16) {
 	l.notifier.mu.Lock()

@@ -21,8 +21,8 @@ type Object interface{ Name() string }
 
 // Watch adds metrics that the server is asked for at each collection, with the names of the objects as the attribute
 // latchkey.name. It takes a [latchkey.FairLock] (latchkey.waiters), a [latchkey.Semaphore] or a [latchkey.PermitSemaphore]
-// (latchkey.permits.available, latchkey.permits.limit), and a [latchkey.CountDownLatch] (latchkey.latch.count), and
-// returns an error for anything else. An object that is not set has no values.
+// (latchkey.permits.available, latchkey.permits.limit), a [latchkey.FairSemaphore] (all three), and a [latchkey.CountDownLatch]
+// (latchkey.latch.count), and returns an error for anything else. An object that is not set has no values.
 //
 // Each object costs a round trip at each collection, which takes 2 s at most: what is not answered until then is
 // missing, and the error goes to the OpenTelemetry error handler. Watch an object in one process only, or each
@@ -62,7 +62,7 @@ type gauges struct{ waiters, available, limit, count metric.Int64ObservableGauge
 
 func newGauges(meter metric.Meter) (g gauges, err error) {
 	var errs [4]error
-	g.waiters, errs[0] = meter.Int64ObservableGauge("latchkey.waiters", metric.WithUnit("{waiter}"), metric.WithDescription("Owners in the queue of a fair lock."))
+	g.waiters, errs[0] = meter.Int64ObservableGauge("latchkey.waiters", metric.WithUnit("{waiter}"), metric.WithDescription("Who stands in the queue of a fair lock or a fair semaphore."))
 	g.available, errs[1] = meter.Int64ObservableGauge("latchkey.permits.available", metric.WithUnit("{permit}"), metric.WithDescription("Permits that can be acquired."))
 	g.limit, errs[2] = meter.Int64ObservableGauge("latchkey.permits.limit", metric.WithUnit("{permit}"), metric.WithDescription("All permits of a semaphore."))
 	g.count, errs[3] = meter.Int64ObservableGauge("latchkey.latch.count", metric.WithUnit("{count}"), metric.WithDescription("What is left to count until a latch opens."))
@@ -96,6 +96,21 @@ func (g gauges) lookAt(object Object) look {
 	case *latchkey.PermitSemaphore:
 		of := watched(latchkey.KindPermit, o)
 		return func(ctx context.Context, to metric.Observer) error {
+			stats, err := o.Stats(ctx)
+			if err == nil {
+				to.ObserveInt64(g.available, int64(stats.Available), of)
+				to.ObserveInt64(g.limit, int64(stats.Total), of)
+			}
+			return err
+		}
+	case *latchkey.FairSemaphore:
+		of := watched(latchkey.KindFairPermit, o)
+		return func(ctx context.Context, to metric.Observer) error {
+			waiters, err := o.Waiters(ctx)
+			if err != nil {
+				return err
+			}
+			to.ObserveInt64(g.waiters, int64(len(waiters)), of)
 			stats, err := o.Stats(ctx)
 			if err == nil {
 				to.ObserveInt64(g.available, int64(stats.Available), of)

@@ -22,7 +22,7 @@
 -- Whenever the lock is free afterwards, it is passed on to the first of the queue (see
 -- fair_grant.lua).
 --
--- Cost: 4 commands for the last release if nobody waits, 11 if a waiter is granted the
+-- Cost: 4 commands for the last release if nobody waits, 12 if a waiter is granted the
 -- lock, 6 if it is told to ask, 3 more for one of Redisson; O(log n) in the waiters. An owner that leaves the queue is taken out of it if
 -- it is among the 256 at either end, and otherwise marked to be removed when it gets
 -- there; at most 64 who are dead go from either end with it. It leaves the queue also if

@@ -26,7 +26,7 @@
 -- all. Whatever is free goes to the front of the queue first, whoever asks.
 --
 -- Cost: 7 commands if nobody waits, about 20 to join the queue; O(log w + n log p) for n permits
--- among p that are held and w that wait. What it grants to others on the way is about 15 commands
+-- among p that are held and w that wait. What it grants to others on the way is about 16 commands
 -- each, for 64 at most, and 128 dead are removed. Who stands in the queue may ask on a server that is
 -- out of memory. Idempotent, but that the lease begins anew: ids
 -- are used once, and an entry stands in the queue once.

@@ -20,7 +20,7 @@
 -- What is free then goes to the front of the queue. Only if nobody waits there, the channel is
 -- told: those who listen and know no queue.
 --
--- Cost: about 10 commands, about 15 more for each that is granted its permits, 64 at most;
+-- Cost: about 10 commands, about 16 more for each that is granted its permits, 64 at most;
 -- O(log w + n log p). Works on a server that is out of memory. Idempotent: ids are used once.
 local key, held, queue, alive, grants = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local publish, channel, clients, suffix, counts = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'

@@ -129,6 +129,8 @@ local function front()
   end
 end
 
+--@include listened
+
 -- give makes the first of the queue the owner of its permits, and tells its client. It returns how
 -- many have heard, -1 if the server refuses the message: the owner finds out when it asks.
 local function give(head, lease)
@@ -137,8 +139,10 @@ local function give(head, lease)
   if #ids > 0 then
     hold(ids, lease)
   end
-  local client = clientOf(head)
-  local told = tell(publish, clients .. client .. suffix, 'grant p ' .. string.sub(head, -32) .. ' 0 ' .. key)
+  local client, told = clientOf(head), 0
+  if not counts or listened(clients .. client .. suffix) then
+    told = tell(publish, clients .. client .. suffix, 'grant p ' .. string.sub(head, -32) .. ' 0 ' .. key)
+  end
   if told == 0 and counts then
     gone[client] = true
     if #ids > 0 then

@@ -15,7 +15,7 @@
 --
 -- No place is given. What is free goes to the front of the queue.
 --
--- Cost: about 12 commands for each semaphore, about 15 more for each waiter that is granted its
+-- Cost: about 12 commands for each semaphore, about 16 more for each waiter that is granted its
 -- permits, 64 at most, and 2 for each entry; O(log w) each. Works on a server that is out of memory.
 -- Idempotent.
 local stale, publish, suffix, counts = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4] == '1'

@@ -11,6 +11,8 @@
 -- wants a mutex, or to write.
 -- The score is the time of the server, in µs, when it came.
 
+--@include listened
+
 -- grant makes the first in the queue the owner, by the function give, and tells its
 -- client: 'grant <kind> <owner> <first token>@<score> <key>'. One that nobody hears is dropped, and
 -- so is one that is used up, which an old queue may bring back, or waits for another kind
@@ -33,7 +35,9 @@ local function grant(kind, key, give, own, full)
         token = reserve(counter, tonumber(tokens), mark == 't')
       end
       give(to, entry == own and full or lease)
-      if entry ~= own then
+      if entry ~= own and counted == '1' and not listened(prefix .. client .. suffix) then
+        heard = 0
+      elseif entry ~= own then
         heard = redis.pcall(publish, prefix .. client .. suffix, 'grant ' .. kind .. ' ' .. to .. ' ' .. token .. '@' .. since .. ' ' .. key)
       end
       if type(heard) == 'number' and (heard > 0 or counted ~= '1') then

@@ -28,7 +28,7 @@
 -- and not otherwise. A lock that is found free is handed over too: this heals what was
 -- lost.
 --
--- Cost: 4 commands for the last release with nobody in the queue, 8 with a grant. Works
+-- Cost: 4 commands for the last release with nobody in the queue, 9 with a grant. Works
 -- on a server that is out of memory. Idempotent: counts are absolute; on a lock of
 -- somebody else it does nothing, and ARGV[8] is entered only by the call that frees.
 local key, queue, counter = KEYS[1], KEYS[2], KEYS[3]

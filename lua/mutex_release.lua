@@ -17,7 +17,7 @@
 --         server refused the message
 --         array: the lock has a new owner; that owner and 0
 --
--- Cost: 4 commands with nobody in the queue, 7 with a grant. Works on a server that is out
+-- Cost: 4 commands with nobody in the queue, 8 with a grant. Works on a server that is out
 -- of memory. Idempotent: on a lock of somebody else it does nothing.
 local key, queue, counter, owner = KEYS[1], KEYS[2], nil, ARGV[1]
 local channel, publish = ARGV[2], ARGV[3] or 'PUBLISH'

@@ -25,7 +25,7 @@
 -- is among the rest, whose leases are not known here.
 --
 -- Cost: 5 commands beside others, 5 more if the longest lease goes; 6 if nobody is left, 9 if a
--- writer waits, 16 with a grant; 4 at most if nothing changes. O(log n) in the readers. Works on a server that is
+-- writer waits, 17 with a grant; 4 at most if nothing changes. O(log n) in the readers. Works on a server that is
 -- out of memory. Idempotent: counts are absolute.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, count, number, publish, channel = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]

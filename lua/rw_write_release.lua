@@ -26,7 +26,7 @@
 -- A lock that becomes free goes to the next writer in the queue, unless readers have waited. One
 -- that is found free is handed over too: this heals what was lost.
 --
--- Cost: 5 commands if nobody waits, 11 if readers do, 18 with a grant, 6 more with ARGV[8]; 9 to wait no
+-- Cost: 5 commands if nobody waits, 11 if readers do, 19 with a grant, 6 more with ARGV[8]; 9 to wait no
 -- more; 3 at most if nothing changes. O(log n) in the readers and the waiting writers. Works on a server that is out of
 -- memory. Idempotent: counts are absolute; ARGV[8] is entered only by the call that frees.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

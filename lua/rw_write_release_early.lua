@@ -17,7 +17,7 @@
 --         refused the message
 --         error WRONGTYPE: the key is another kind of object
 --
--- Cost: 19 commands at most; O(log n) in the readers and the waiting writers. Works on a server
+-- Cost: 20 commands at most; O(log n) in the readers and the waiting writers. Works on a server
 -- that is out of memory. Idempotent: the owner does not write after the first time.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, publish, channel = ARGV[1], ARGV[4], ARGV[5]

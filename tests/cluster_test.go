@@ -104,3 +104,30 @@ func TestCluster_waiter_follows_its_slot(t *testing.T) {
 		mustUnlock(t, next.hold)
 	}
 }
+
+// After a failover on request the former master follows the new one, and ends no subscriptions. A client listens
+// where the new one counts it, so that this does not take back what it grants.
+func TestCluster_subscriptions_follow_the_master(t *testing.T) {
+	t.Parallel()
+	cluster := rig.NewCluster(t)
+	client := connectCluster(t, cluster, latchkey.Options{PollCeiling: 200 * time.Millisecond})
+	name := rig.Name(t) + shard
+	hold := mustLock(t, client.NewLock(name))
+	waiting := lockInBackground(within(t, time.Minute), connectCluster(t, cluster, latchkey.Options{PollCeiling: 200 * time.Millisecond}).NewLock(name))
+	listened := func() error {
+		_, admin := cluster.Serving(name)
+		if all := admin.Strings("PUBSUB", "SHARDCHANNELS", "latchkey:"+name+":*-*"); len(all) != 1 {
+			return fmt.Errorf("%v", all)
+		}
+		return nil
+	}
+	rig.Eventually(t, soon, "the waiter listens", listened)
+	for range 2 { // there and back
+		cluster.Failover(name)
+		rig.Eventually(t, soon, "the waiter listens at the new master", listened)
+	}
+	mustUnlock(t, hold)
+	got := rig.Await(t, soon, "the waiter", waiting)
+	require.NoError(t, got.err)
+	mustUnlock(t, got.hold)
+}

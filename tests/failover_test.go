@@ -69,7 +69,12 @@ func TestFailover(t *testing.T) {
 			_, short := failovers()
 			for _, way := range []string{"asked", "killed", "paused"} {
 				t.Run(way, func(t *testing.T) {
-					newCampaign(t, top, latchkey.Options{Lease: 4 * time.Second}).run(top.ways[way])
+					c := newCampaign(t, top, latchkey.Options{Lease: 4 * time.Second})
+					c.run(top.ways[way])
+					if name == "Cluster" && way == "asked" { // it waits for the replica
+						assert.Zero(t, c.guard.overlaps, "nothing is lost")
+						assert.Zero(t, c.pools.gate.times, "nor are permits")
+					}
 				})
 				if short && way != "killed" {
 					continue
@@ -79,6 +84,7 @@ func TestFailover(t *testing.T) {
 					c.run(top.ways[way])
 					assert.Equal(t, c.holds, c.kept, "a hold that was granted survives")
 					assert.Zero(t, c.guard.overlaps, "and is the only one")
+					assert.Zero(t, c.pools.gate.times, "no more permits are held than there are")
 				})
 			}
 		})
@@ -96,6 +102,7 @@ type campaign struct {
 	guard   guard
 	reign   *reign
 	phases  *phases
+	pools   *fairPools
 
 	holds, kept, told int
 	wait              time.Duration // of the waiter that waited longest after the end of all trouble
@@ -105,7 +112,7 @@ func newCampaign(t *testing.T, top topology, options latchkey.Options) *campaign
 	c := &campaign{t: t, top: top, options: options, prefix: rig.Name(t) + shard, guard: guard{inside: map[string][]*visit{}}}
 	c.a, c.b = c.connect(options), c.connect(options)
 	c.witness = c.connect(latchkey.Options{Replicas: latchkey.Replicas{Min: 1}})
-	c.reign, c.phases = newReign(c), newPhases(c)
+	c.reign, c.phases, c.pools = newReign(c), newPhases(c), newFairPools(c)
 	return c
 }
 
@@ -136,6 +143,9 @@ func (c *campaign) run(lose func()) {
 	for i := range 2 {
 		churn.Go(func() { c.phases.churn(ctx, i) })
 	}
+	for i := range 4 {
+		churn.Go(func() { c.pools.churn(ctx, i) })
+	}
 	n, _ := failovers()
 	for i := range n {
 		c.round(i, lose)
@@ -145,7 +155,9 @@ func (c *campaign) run(lose func()) {
 	c.t.Logf("%d failovers: of %d holds %d were kept and %d told; %d grants, the longest time without one %v; "+
 		"%d times two held at once, for %v at most; the last waiter was served %v after the end of all trouble",
 		n, c.holds, c.kept, c.told, c.guard.grants, c.guard.gap, c.guard.overlaps, c.guard.longest, c.wait)
+	c.t.Logf("%d times more permits were held than there are, for %v at most", c.pools.gate.times, c.pools.gate.longest)
 	assert.Less(c.t, c.guard.longest, c.options.Lease+leeway, "a hold outlives its lease")
+	assert.Less(c.t, c.pools.gate.longest, c.options.Lease+leeway, "a permit outlives its lease")
 }
 
 // churn acquires and releases without end.
@@ -173,6 +185,7 @@ func (c *campaign) round(i int, lose func()) {
 		leaving = append(leaving, c.stay(k, name+"leaves"))
 	}
 	others, leader, phase := c.others(name), c.reign.leads(name+"election"), c.phases.arrives(name+"phase")
+	queue := c.pools.queue(name + "pool")
 	c.replicate()
 	var departures sync.WaitGroup
 	for _, s := range leaving {
@@ -194,6 +207,7 @@ func (c *campaign) round(i int, lose func()) {
 	others()
 	leader()
 	phase()
+	queue()
 	c.phases.wantProgress(whole)
 	c.guard.wantGrant(c.t, whole)
 }

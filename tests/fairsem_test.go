@@ -17,9 +17,17 @@ import (
 )
 
 // What stands beside a fair semaphore while somebody waits.
-func permitQueueOf(name string) string  { return "latchkey_sc_queue:{" + name + "}" }
-func permitAliveOf(name string) string  { return "latchkey_sc_alive:{" + name + "}" }
-func permitGrantsOf(name string) string { return "latchkey_sc_grants:{" + name + "}" }
+func permitQueueOf(name string) string  { return "latchkey_sc_queue:" + tagOf(name) }
+func permitAliveOf(name string) string  { return "latchkey_sc_alive:" + tagOf(name) }
+func permitGrantsOf(name string) string { return "latchkey_sc_grants:" + tagOf(name) }
+
+// tagOf is a name in braces, unless it brings its own.
+func tagOf(name string) string {
+	if strings.Contains(name, "{") {
+		return name
+	}
+	return "{" + name + "}"
+}
 
 // newFairPermits returns a fair semaphore of a fresh name.
 func newFairPermits(t *testing.T, client *latchkey.Client, permits int) *latchkey.FairSemaphore {
@@ -506,6 +514,22 @@ func TestFairSemaphoreWaiters(t *testing.T) {
 		require.NoError(t, got.err)
 		assert.Equal(t, list[n].Owner.String(), got.permits[0].ID())
 		got.release(t)
+	}
+}
+
+// Its permits have a kind of their own in events, and ids as those of other semaphores.
+func TestFairSemaphoreEvents(t *testing.T) {
+	events := make(chan latchkey.Event, 100)
+	client := connect(t, rig.Shared(), latchkey.Options{Observer: func(e latchkey.Event) { events <- e }})
+	s := newFairPermits(t, client, 1)
+	permit, err := s.Acquire(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, permit.Release(t.Context()))
+	for _, want := range []latchkey.EventType{latchkey.EventAttempt, latchkey.EventAcquired, latchkey.EventReleased} {
+		e := rig.Await(t, soon, "an event", events)
+		assert.Equal(t, want, e.Type)
+		assert.Equal(t, latchkey.KindFairPermit, e.Kind)
+		assert.Equal(t, permit.ID(), e.Permit)
 	}
 }
 

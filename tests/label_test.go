@@ -110,21 +110,31 @@ func TestLabel_default(t *testing.T) {
 	assert.Contains(t, rig.NewAdmin(t, server).Text("CLIENT", "LIST"), " name=latchkey:"+client.Label()+" ")
 }
 
-// A label stays as long as the longest lease, and that of a lock which stays taken survives Close.
+// A label stays as long as the longest lease, and that of a lock which stays taken survives Close. Its note does
+// not, nor is that of another hold of the same owner shown there.
 func TestLabel_of_a_lock_that_stays_taken(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	client, other := called(t, server, "cron-1"), called(t, server, "looks")
-	hold := mustLock(t, client.NewLock(name), latchkey.AtLeast(time.Hour))
-	shows(t, other, name, "cron-1", "")
+	owner := client.NewOwner()
+	hold := mustLock(t, client.NewLock(name), latchkey.AtLeast(time.Hour), latchkey.Note("of the run"), latchkey.By(owner))
+	shows(t, other, name, "cron-1", "of the run")
 	assert.Greater(t, rig.NewAdmin(t, server).PTTL(recordOf(client)), time.Hour)
 	mustUnlock(t, hold)
+	keeps := func() {
+		found, err := other.Inspect(t.Context(), name)
+		require.NoError(t, err)
+		require.Len(t, found.Holders, 1)
+		assert.True(t, found.Holders[0].Kept)
+		assert.Equal(t, "cron-1", found.Holders[0].Label)
+		assert.Empty(t, found.Holders[0].Note)
+	}
+	keeps()
+	mustLock(t, client.NewLock(name+"another"), latchkey.Note("of another"), latchkey.By(owner))
+	shows(t, other, name+"another", "cron-1", "of another")
+	keeps()
 	require.NoError(t, client.Close(t.Context()))
-	found, err := other.Inspect(t.Context(), name)
-	require.NoError(t, err)
-	require.Len(t, found.Holders, 1)
-	assert.True(t, found.Holders[0].Kept)
-	assert.Equal(t, "cron-1", found.Holders[0].Label)
+	keeps()
 }
 
 // What the server says is anybody's, and is made fit for a terminal. A record that is something else is none.

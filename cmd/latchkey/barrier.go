@@ -129,16 +129,12 @@ func writeBarrier(cmd *cli.Command, reply barrierReply) error {
 	if reply.Waiting == 0 {
 		text = "nobody waits"
 	}
-	if _, err := fmt.Fprintf(out, "%s: %s\n", reply.Name, text); err != nil {
-		return err
-	}
+	text = fmt.Sprintf("%s: %s\n", reply.Name, text)
 	for _, p := range reply.Who {
 		lease := time.Duration(p.Lease) * time.Millisecond
-		if _, err := fmt.Fprintf(out, "  %s, expires in %v unless renewed\n", ownerText(p.Label, p.Owner.String()), lease.Round(100*time.Millisecond)); err != nil {
-			return err
-		}
+		text += fmt.Sprintf("  %s, expires in %v unless renewed\n", ownerText(p.Label, p.Owner.String()), lease.Round(100*time.Millisecond))
 	}
-	return nil
+	return writeLines(out, text)
 }
 
 func barrierResetCommand() *cli.Command {

@@ -55,8 +55,10 @@ func cron(ctx context.Context, cmd *cli.Command, args []string) error {
 		return err
 	}
 	j.thing = fmt.Sprintf("the lock %q", name)
-	j.refused = func(error) error {
-		j.say("%q runs elsewhere, or ran there less than %v ago", name, atLeast)
+	j.busy = fmt.Sprintf("%q runs elsewhere, or ran there less than %v ago:", name, atLeast)
+	j.occupants = occupantsOf(name)
+	j.refused = func(text string) error {
+		j.say("%s", text)
 		return &exitError{code: conflict}
 	}
 	j.open = func(_ context.Context, client *latchkey.Client) (door, error) {

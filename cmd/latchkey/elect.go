@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"time"
@@ -59,7 +58,7 @@ func elect(ctx context.Context, cmd *cli.Command, args []string) error {
 	}
 	j.again = !cmd.Bool("once")
 	j.thing = fmt.Sprintf("the leadership of %q", name)
-	j.busy = fmt.Sprintf("%q is led by somebody else", name)
+	j.busy, j.occupants = fmt.Sprintf("%q is led by", name), occupantsOf(name)
 	j.open = func(_ context.Context, client *latchkey.Client) (door, error) {
 		return electionDoor{client.NewElection(name), value, lockNotes(cmd)}, nil
 	}
@@ -152,8 +151,7 @@ func writeLeader(cmd *cli.Command, name string, l latchkey.Leader) error {
 		_, err := fmt.Fprintln(out, l.Value)
 		return err
 	}
-	_, err := io.WriteString(out, leaderText(name, l, cmd.Bool("watch")))
-	return err
+	return writeLines(out, leaderText(name, l, cmd.Bool("watch")))
 }
 
 // leaderText is for people: a line if they watch.

@@ -109,5 +109,5 @@ func say(stderr io.Writer, format string, args ...any) {
 	if len(text) < len(name) || text[:len(name)] != name {
 		text = name + text
 	}
-	_, _ = fmt.Fprintln(stderr, text)
+	_ = writeLines(stderr, text+"\n")
 }

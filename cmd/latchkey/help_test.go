@@ -135,6 +135,14 @@ func TestWrappedText(t *testing.T) {
 		wrapped("one two three\n\n  an example that stays\n\nA  one two\nBCD  a b\n     c", 8))
 }
 
+// Lines that are too wide go on below their text.
+func TestLinesOfATerminal(t *testing.T) {
+	const text = "x is locked\n  held by  web-1 (owner), \"order 42\"\n12:30:00.000  held by web-1\n"
+	assert.Equal(t, text, linesIn(text, 0))
+	assert.Equal(t, "x is locked\n  held by  web-1\n           (owner),\n           \"order 42\"\n"+
+		"12:30:00.000  held by\n              web-1\n", linesIn(text, 21))
+}
+
 // The scripts work in the shells themselves.
 func TestCompletion(t *testing.T) {
 	for shell, setUp := range map[string]string{

@@ -109,8 +109,7 @@ func writeInspection(out io.Writer, found latchkey.Inspection) error {
 	if look != "" {
 		text += row("look", look+" "+printable(found.Name))
 	}
-	_, err := io.WriteString(out, text)
-	return err
+	return writeLines(out, text)
 }
 
 // lookers are the commands that tell more of what is not a lock.

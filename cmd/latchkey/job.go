@@ -28,10 +28,11 @@ type job struct {
 	grace time.Duration
 	argv  []string
 
-	again       bool              // after a loss it is to run again, under a guard of its own
-	thing       string            // what it runs under, for messages
-	busy        string            // why it was not let in
-	refused     func(error) error // what becomes of that, or nil: exitNotAcquired
+	again       bool   // after a loss it is to run again, under a guard of its own
+	thing       string // what it runs under, for messages
+	busy        string // why it was not let in, and a name follows
+	occupants   func(context.Context, *latchkey.Client) (occupants, error)
+	refused     func(string) error // what becomes of that, or nil: exitNotAcquired
 	open        func(context.Context, *latchkey.Client) (door, error)
 	environment func(guard) []string
 }
@@ -229,9 +230,9 @@ func (j job) acquire(ctx context.Context, client *latchkey.Client) (guard, error
 	g, err := j.ask(ctx, d)
 	switch {
 	case errors.Is(err, latchkey.ErrNotAcquired) && j.refused != nil:
-		return nil, j.refused(err)
+		return nil, j.refused(j.busyText(ctx, client))
 	case errors.Is(err, latchkey.ErrNotAcquired):
-		return nil, exitWith(exitNotAcquired, "%s, waited %v", j.busy, j.wait)
+		return nil, exitWith(exitNotAcquired, "%s", j.busyText(ctx, client))
 	}
 	return g, libraryError(err)
 }

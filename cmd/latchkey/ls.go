@@ -28,11 +28,12 @@ It walks all keys of the server in small pieces, including keys that are no
 objects.
 
 HOLDERS  how many hold a lock; permits acquired, of all; what is left to count
-         of a latch; parties that wait at a barrier, of all
+         of a latch; parties that wait at a barrier, of all; ? of number?
 WAITERS  how many wait: owners in queues, or clients that listen, which they do
          for some seconds after the last wait, too
 kinds    lock: re-entrant, fenced, spin or fair; mutex?: maybe data of an
-         application; number?: a semaphore, a latch or a counter
+         application; number?: a semaphore of whose permits none is acquired,
+         one or a latch of Redisson, or a counter
 
 A walk that finds nothing is not an error: exit code 0.
 
@@ -237,6 +238,9 @@ func isOurToken(o latchkey.Object) bool {
 }
 
 func holdersText(o latchkey.Object) string {
+	if o.Kind == latchkey.KindNumber { // nobody knows what it counts
+		return "?"
+	}
 	text := strconv.FormatInt(holding(o), 10)
 	if o.Kind == latchkey.KindSemaphore || o.Kind == latchkey.KindBarrier {
 		text += fmt.Sprintf("/%d", o.Total)
@@ -249,13 +253,16 @@ func holding(o latchkey.Object) int64 {
 	switch o.Kind {
 	case latchkey.KindBarrier:
 		return int64(o.Queued)
-	case latchkey.KindLatch, latchkey.KindNumber:
+	case latchkey.KindLatch:
 		return o.Count
 	}
 	return int64(o.HolderCount)
 }
 
 func heldBy(o latchkey.Object) string {
+	if o.Kind == latchkey.KindNumber {
+		return fmt.Sprintf("it is %d", o.Count)
+	}
 	if len(o.Holders) == 0 {
 		return ""
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"time"
@@ -74,7 +73,7 @@ func semRun(ctx context.Context, cmd *cli.Command, args []string) error {
 		return err
 	}
 	j.thing = fmt.Sprintf("the permit of %q", name)
-	j.busy = fmt.Sprintf("all permits of %q are held", name)
+	j.busy, j.occupants = fmt.Sprintf("all permits of %q are held by", name), permitOccupants(name)
 	j.open = func(ctx context.Context, client *latchkey.Client) (door, error) {
 		if plain, err := plainSemaphore(ctx, client, name); plain != nil || err != nil {
 			return nil, cmp.Or(err, errPlain(name))
@@ -240,13 +239,12 @@ func showSemaphore(ctx context.Context, cmd *cli.Command, client *latchkey.Clien
 	case !reply.Set:
 		_, err = fmt.Fprintf(out, "%s is not set\n", name)
 	default:
-		_, err = fmt.Fprintf(out, "%s has permits: %d, acquired: %d, available: %d\n",
+		text := fmt.Sprintf("%s has permits: %d, acquired: %d, available: %d\n",
 			name, reply.Permits, reply.Acquired, reply.Available)
 		for _, p := range reply.Holders {
-			if err == nil {
-				_, err = io.WriteString(out, row("held by", p.text()))
-			}
+			text += row("held by", p.text())
 		}
+		err = writeLines(out, text)
 	}
 	return err
 }

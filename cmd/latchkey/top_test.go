@@ -102,13 +102,14 @@ func TestTopSortsByWhatItShows(t *testing.T) {
 	barrier := latchkey.Object{Inspection: latchkey.Inspection{Name: "barrier", Kind: latchkey.KindBarrier}, Queued: 3, Total: 5}
 	latch := latchkey.Object{Inspection: latchkey.Inspection{Name: "latch", Kind: latchkey.KindLatch}, Count: 7}
 	pool := latchkey.Object{Inspection: latchkey.Inspection{Name: "pool", Kind: latchkey.KindSemaphore}, HolderCount: 4, Total: 9}
-	l.apply(topLook{began: time.Now(), found: []latchkey.Object{barrier, latch, pool, seen("x", time.Second)}})
+	number := latchkey.Object{Inspection: latchkey.Inspection{Name: "number", Kind: latchkey.KindNumber}, Count: 99}
+	l.apply(topLook{began: time.Now(), found: []latchkey.Object{barrier, latch, pool, number, seen("x", time.Second)}})
 	l.sortBy(byHolders)
 	var shown []string
 	for _, row := range l.shown {
 		shown = append(shown, row.Name+" "+holdersText(row.Object))
 	}
-	assert.Equal(t, []string{"latch 7", "pool 4/9", "barrier 3/5", "x 0"}, shown)
+	assert.Equal(t, []string{"latch 7", "pool 4/9", "barrier 3/5", "number ?", "x 0"}, shown)
 }
 
 func TestTopSortsAndFilters(t *testing.T) {

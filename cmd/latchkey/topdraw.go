@@ -17,6 +17,7 @@ const topChrome = 4
 var (
 	plain  = tcell.StyleDefault
 	strong = plain.Bold(true)
+	titled = strong.Underline(true)
 	marked = plain.Reverse(true)
 )
 
@@ -87,7 +88,7 @@ func (v *topView) drawList(width, height int) {
 	v.line(1, width, plain, fmt.Sprintf("%d objects, %d locked, %d waiting; %s acquired/s, %s lost/s seen",
 		len(l.rows), locks, waiting, rateText(l.acquired), rateText(l.lost)))
 	name, owner := topWidths(width)
-	v.line(2, width, marked, v.head(name, owner))
+	v.line(2, width, titled, v.head(name, owner))
 
 	at, selected := v.selectedRow()
 	page := max(0, height-topChrome)
@@ -161,7 +162,11 @@ func (v *topView) drawDetails(width, height int) {
 	if o.Token > 0 {
 		lines = append(lines, row("token", strconv.FormatInt(o.Token, 10)+" was the last one issued"))
 	}
-	lines = append(lines, row("holders", holdersText(o)))
+	if o.Kind == latchkey.KindNumber {
+		lines = append(lines, row("value", strconv.FormatInt(o.Count, 10)))
+	} else {
+		lines = append(lines, row("holders", holdersText(o)))
+	}
 	for _, holder := range o.Holders {
 		lines = append(lines, row("held by", holderText(o.Inspection, holder)))
 	}

@@ -131,6 +131,9 @@ func TestTopShowsWhatIsThere(t *testing.T) {
 			assert.LessOrEqual(t, len([]rune(line)), width)
 		}
 		assert.Equal(t, "fair", strings.Fields(lines[3])[0], "most waiters first")
+		styled := strings.Split(p.tmux("capture-pane", "-e", "-p"), "\n")
+		assert.Contains(t, styled[2], "\x1b[1;4mNAME", "the head is underlined")
+		assert.Contains(t, styled[3], "7m", "and the first row is the selected one")
 		assert.Contains(t, lines[len(lines)-2], "q quit")
 	}
 	assert.Contains(t, strings.Join(p.lines(), "\n"), job.Owner().String()[:20], "there is room for who holds")

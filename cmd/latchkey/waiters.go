@@ -98,8 +98,7 @@ func writeWaiters(out io.Writer, found latchkey.Object, list []latchkey.Waiter) 
 	for _, w := range list {
 		text += waiterText(found.Kind, w) + "\n"
 	}
-	_, err := fmt.Fprintf(out, "%s%s: %s\n", text, printable(found.Name), waitingText(found, len(list)))
-	return err
+	return writeLines(out, fmt.Sprintf("%s%s: %s\n", text, printable(found.Name), waitingText(found, len(list))))
 }
 
 // waitingText is how many wait in queues, and how many clients listen. Those that stand in the queue of a fair

@@ -96,8 +96,7 @@ func (w *watcher) show(o latchkey.Object) error {
 			objectReply
 		}{now, objectJSON(o)})
 	}
-	_, err := fmt.Fprintf(w.out, "%s  %s\n", now.Format("15:04:05.000"), text)
-	return err
+	return writeLines(w.out, now.Format("15:04:05.000")+"  "+text+"\n")
 }
 
 // changeText is an object in words, without what changes all the time.

@@ -169,15 +169,18 @@ func line(s shown, class string) string {
 		open = fmt.Sprintf(`<g class="%s">`, class)
 	}
 	out.WriteString(open)
-	column, style, reverse := 0, "", false
+	column, style, reverse, underlined := 0, "", false, false
 	write := func(text string) {
 		n := utf8.RuneCountInString(text)
 		x, width := padding+float64(column)*cellWidth, float64(n)*cellWidth
 		column += n
-		if n == 0 || !reverse && strings.TrimSpace(text) == "" {
+		if n == 0 || !reverse && !underlined && strings.TrimSpace(text) == "" {
 			return
 		}
 		as := style
+		if underlined {
+			fmt.Fprintf(&out, `<rect x="%.1f" y="%.1f" width="%.1f" height="1" fill="#e6edf3"/>`, x, y+cellHeight-2, width)
+		}
 		if reverse {
 			fmt.Fprintf(&out, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.0f" fill="#c9d1d9"/>`, x, y, width, cellHeight)
 			as = "v"
@@ -197,9 +200,13 @@ func line(s shown, class string) string {
 		for _, code := range strings.Split(s.text[found[2]:found[3]], ";") {
 			switch code {
 			case "", "0":
-				style, reverse = "", false
+				style, reverse, underlined = "", false, false
 			case "1":
 				style = "b"
+			case "4":
+				underlined = true
+			case "24":
+				underlined = false
 			case "7":
 				reverse = true
 			case "27":

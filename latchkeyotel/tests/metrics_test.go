@@ -210,9 +210,10 @@ func TestWatchedObjects(t *testing.T) {
 	b, server := newBench(t), latchkeytest.NewServer(t)
 	client := server.Client()
 	fair, pool, leased, gate := client.NewFairLock("fair"), client.NewSemaphore("pool"), client.NewPermitSemaphore("leased"), client.NewCountDownLatch("gate")
-	watch, err := b.observer.Watch(fair, pool, leased, gate)
+	slots := client.NewFairSemaphore("slots")
+	watch, err := b.observer.Watch(fair, pool, leased, slots, gate)
 	require.NoError(t, err)
-	assert.Equal(t, map[string]int64{"latchkey.waiters{fair,fair}": 0}, b.values(t), "the others are not set")
+	assert.Equal(t, map[string]int64{"latchkey.waiters{fair,fair}": 0, "latchkey.waiters{fairpermit,slots}": 0}, b.values(t), "the others are not set")
 
 	hold, err := fair.Lock(t.Context())
 	require.NoError(t, err)
@@ -229,16 +230,23 @@ func TestWatchedObjects(t *testing.T) {
 	require.NoError(t, pool.Acquire(t.Context(), 1))
 	_, err = leased.TrySetPermits(t.Context(), 5)
 	require.NoError(t, err)
+	_, err = slots.TrySetPermits(t.Context(), 4)
+	require.NoError(t, err)
+	_, err = slots.Acquire(t.Context())
+	require.NoError(t, err)
 	_, err = gate.TrySetCount(t.Context(), 7)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return b.values(t)["latchkey.waiters{fair,fair}"] == 1 }, soon, 10*time.Millisecond)
 	assert.Equal(t, map[string]int64{
-		"latchkey.waiters{fair,fair}":                1,
-		"latchkey.permits.available{semaphore,pool}": 2,
-		"latchkey.permits.limit{semaphore,pool}":     3,
-		"latchkey.permits.available{permit,leased}":  5,
-		"latchkey.permits.limit{permit,leased}":      5,
-		"latchkey.latch.count{latch,gate}":           7,
+		"latchkey.waiters{fair,fair}":                  1,
+		"latchkey.permits.available{semaphore,pool}":   2,
+		"latchkey.permits.limit{semaphore,pool}":       3,
+		"latchkey.permits.available{permit,leased}":    5,
+		"latchkey.permits.limit{permit,leased}":        5,
+		"latchkey.waiters{fairpermit,slots}":           0,
+		"latchkey.permits.available{fairpermit,slots}": 3,
+		"latchkey.permits.limit{fairpermit,slots}":     4,
+		"latchkey.latch.count{latch,gate}":             7,
 	}, b.values(t))
 	require.NoError(t, hold.Unlock(t.Context()))
 	<-waits
