@@ -36,9 +36,17 @@ func (c *Client) Check(ctx context.Context) error {
 func checkLock(ctx context.Context, lock *Lock) error {
 	h, err := lock.TryLock(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("a lock cannot be taken: %w", withoutName(err))
 	}
 	return errors.Join(h.Extend(ctx, lock.client.options.Lease), h.Unlock(ctx))
+}
+
+// withoutName is an error without the name of the lock, which the error of the check has.
+func withoutName(err error) error {
+	if e, is := err.(*opError); is { //nolint:errorlint // the error itself
+		return errors.Join(e.causes...)
+	}
+	return err
 }
 
 func (c *Client) checkPublish(ctx context.Context, channel string) error {
@@ -50,7 +58,7 @@ func (c *Client) checkPublish(ctx context.Context, channel string) error {
 		return client.Do(ctx, publish())
 	}).Error()
 	if err != nil {
-		return fmt.Errorf("waiters cannot be woken, they poll: %w", err)
+		return fmt.Errorf("messages cannot be published, so waiters poll: %w", err)
 	}
 	return nil
 }
@@ -66,7 +74,7 @@ func (c *Client) checkSubscribe(ctx context.Context, channel string) error {
 	})
 	err := reply.Error()
 	if err != nil {
-		return fmt.Errorf("waiters cannot be woken, they poll: %w", err)
+		return fmt.Errorf("messages cannot be heard, so waiters poll: %w", err)
 	}
 	return nil
 }

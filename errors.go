@@ -195,7 +195,7 @@ func (e *busyError) Error() string {
 		text += ", " + left.Truncate(time.Millisecond).String() + " left"
 	}
 	if e.here {
-		text += ": use the context of the hold"
+		text += ": to enter it again, use the context of its hold"
 	}
 	return text
 }

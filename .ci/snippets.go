@@ -78,6 +78,10 @@ var imports = map[string]string{
 	"redsync":       "github.com/go-redsync/redsync/v4",
 	"rueidiscompat": "github.com/redis/rueidis/rueidiscompat",
 	"uuid":          "github.com/google/uuid",
+	// What measures; the workspace has it, by way of latchkeyotel/example/.
+	"metric":     "go.opentelemetry.io/otel/sdk/metric",
+	"otel":       "go.opentelemetry.io/otel",
+	"prometheus": "go.opentelemetry.io/otel/exporters/prometheus",
 }
 
 var (

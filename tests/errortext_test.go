@@ -73,7 +73,7 @@ func TestTextHeldByThisClient(t *testing.T) {
 		lock := k.open(connect(t, server), rig.Name(t))
 		outer := t.Context()
 		require.NoError(t, lock.Do(outer, func(context.Context) error {
-			const want = `not acquired: held by this client.*: use the context of the hold`
+			const want = `not acquired: held by this client.*: to enter it again, use the context of its hold`
 			_, err := lock.TryLock(outer)
 			text(t, want, err)
 			_, err = lock.Lock(outer, latchkey.Wait(time.Second))

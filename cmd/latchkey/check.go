@@ -13,8 +13,9 @@ import (
 
 func checkCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "check",
-		Usage: "try out whether the server does and permits what locks need",
+		Name:      "check",
+		Usage:     "try out whether the server does and permits what locks need",
+		UsageText: "latchkey check [--prefix PREFIX]",
 		Description: `Takes, renews and releases a lock of a name of its own, publishes, subscribes, and
 asks whether the server evicts keys. It also tries to list objects, for a second
 at most, which needs the permission for SCAN; without it, everything but ls and top works.
@@ -22,7 +23,9 @@ at most, which needs the permission for SCAN; without it, everything but ls and 
 Exit code: 0 when all is well, 69 when something is wrong or the server cannot
 be reached; a line for each says what to do.
 
-  latchkey check && ./start`,
+  latchkey check && ./start
+  latchkey check --prefix orders:`,
+		Flags:  []cli.Flag{&cli.StringFlag{Name: "prefix", Usage: "`PREFIX` of the names that the user may lock"}},
 		Action: check,
 	}
 }
@@ -31,9 +34,14 @@ func check(ctx context.Context, cmd *cli.Command) error {
 	if cmd.Args().Present() {
 		return usageError("check takes no arguments; see %s --help", cmd.FullName())
 	}
-	return atServer(ctx, cmd, func(ctx context.Context, client *latchkey.Client) error {
+	return interruptibly(ctx, func(ctx context.Context) error {
+		client, err := connect(ctx, cmd, latchkey.Options{KeyPrefix: cmd.String("prefix")})
+		if err != nil {
+			return err
+		}
+		defer closeClient(client)
 		out := cmd.Root().Writer
-		err := client.Check(ctx)
+		err = client.Check(ctx)
 		if err == nil {
 			_, err = fmt.Fprintln(out, "locks, renewal, messages and eviction: well")
 			if failed := tryToList(ctx, client); failed != nil && err == nil {
@@ -74,7 +82,7 @@ func listAdvice(err error) string {
 func advice(err error) string {
 	text := err.Error()
 	for _, known := range [][2]string{
-		{"NOPERM", "give the user the permissions of docs/reference/keys.md"},
+		{"NOPERM", "give the user the permissions of docs/reference/keys.md, and set --prefix to the prefix that they are for"},
 		{"maxmemory-policy", "set maxmemory-policy noeviction, or give locks a server of their own"},
 		{"OOM ", "the server is out of memory: give it more, or remove what is not needed"},
 		{"READONLY", "this is a replica: connect to the master, or by way of Sentinel"},

@@ -21,7 +21,8 @@ func cronCommand(args []string) *cli.Command {
 		Description: `Makes one attempt at the lock NAME. If it succeeds, the command runs. The lock
 stays taken for --at-least, counted from the start, even if the command ends
 earlier or this machine dies. If it fails, the command runs elsewhere or has run
-there: a line on standard error says so, and the exit code is 0.
+there, and the exit code is 0. A terminal is told so; otherwise nothing is
+printed, so that cron sends no mail. See --conflict-exit-code and --verbose.
 
 Put the same line into the crontab of each machine:
 
@@ -58,7 +59,9 @@ func cron(ctx context.Context, cmd *cli.Command, args []string) error {
 	j.busy = fmt.Sprintf("%q runs elsewhere, or ran there less than %v ago:", name, atLeast)
 	j.occupants = occupantsOf(name)
 	j.refused = func(text string) error {
-		j.say("%s", text)
+		if conflict != 0 || cmd.Bool("verbose") || isTerminal(cmd.Root().ErrWriter) {
+			j.say("%s", text)
+		}
 		return &exitError{code: conflict}
 	}
 	j.open = func(_ context.Context, client *latchkey.Client) (door, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -67,7 +68,7 @@ func libraryError(err error) error {
 		return &exitError{code: exitSoftware, err: plainError{err}}
 	case errors.Is(err, latchkey.ErrGone), errors.Is(err, latchkey.ErrBroken):
 		return &exitError{code: exitLost, err: plainError{err}}
-	case errors.Is(err, latchkey.ErrUnavailable):
+	case errors.Is(err, latchkey.ErrUnavailable) && !errors.As(err, new(*tls.CertificateVerificationError)):
 		return exitWith(exitUnavailable, "%w (try again when the server answers)", plainError{err})
 	default:
 		return &exitError{code: exitUnavailable, err: plainError{err}}
