@@ -45,7 +45,7 @@ type lineRules interface {
 // compositeLines are the lines that are kept with a client.
 type compositeLines struct{ *waitQueues }
 
-func newCompositeLines(*Client) kindState { return compositeLines{newWaitQueues()} }
+func newCompositeLines(*Client) kindState { return compositeLines{newWaitQueues(noHolds{})} }
 
 func (compositeLines) close() {}
 

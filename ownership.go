@@ -21,8 +21,8 @@ type ownership struct {
 	number uint64 // of this ownership in this client
 
 	turn     transport.FIFOMutex
-	schedule schedule   // the watchdog's
-	queue    *waitQueue // that counts its holds, set when it begins: the line in which they are passed on, or the whole
+	schedule schedule // the watchdog's
+	onKey    placeOnKey
 	rare     atomic.Pointer[rareOfOwnership]
 
 	mu      sync.Mutex // guards what follows, but isGuest
@@ -115,13 +115,7 @@ func (o *ownership) begin(r *request, a transport.Answer, now transport.Stamp) {
 // beginWith makes an ownership live with what it has been granted. It was acquired then, for the
 // program.
 func (o *ownership) beginWith(r *request, lease leaseTerm, acquired, now transport.Stamp, token int64) {
-	l := onlyLine
-	if o.lock.spec.passes {
-		l = o.lock.spec.line
-	}
-	var passes int
-	o.queue, passes = o.lock.client.waitQueues.holdBegins(o.lock.key, l)
-	o.lock.client.registry.add(o)
+	passes := o.lock.client.registry.live.add(o)
 	o.lock.client.record.use(now.Mono, r.lease)
 	o.stopWaiting()
 	o.mu.Lock()

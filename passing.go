@@ -49,7 +49,7 @@ func (o *ownership) beginTurn(r *request, token int64, passes int, now transport
 		o.local.passes = int32(passes) //nolint:gosec // there are fewer goroutines
 	case o.lock.spec.along && !r.untilWhole: // that is to be confined, alone
 		o.local.ends = now.Mono + o.lock.client.options.Turn
-		o.queue.openTo(o)
+		o.openLine()
 	}
 }
 
@@ -92,7 +92,7 @@ func (o *ownership) mayEverPass() bool {
 func (o *ownership) passOn(s *holdState) bool {
 	var w *waiter
 	next := o.succeed(s, func() bool {
-		w = o.queue.takeFirst(o)
+		w = o.takeFirst()
 		return w != nil
 	})
 	if next == nil {

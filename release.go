@@ -11,7 +11,7 @@ import (
 // releaseHold gives one hold back: to the next goroutine in line, or to the server. It begins
 // before it has the turn, so that nothing that delays the turn can keep the hold alive.
 func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
-	awaited := o.queue.first() != nil
+	awaited := o.firstInLine() != nil
 	if awaited && o.passOn(s) {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (o *ownership) releaseFailed(a transport.Answer, err error) error {
 	o.nextInDoubt(a)
 	var left any
 	if o.phase == releasing && o.doubt.lastReleaseFails() {
-		left = o.queue.holdInDoubt(o.takeNext()) // under the mutex: one that has ended is not counted any more
+		left = o.releaseFails(o.takeNext())
 	}
 	o.plan()
 	span := o.span()
@@ -257,7 +257,7 @@ func (o *ownership) uncount(s *holdState) {
 		o.doubt.stood = o.valid() > 0
 		// While a lock has one holder, nobody else publishes its release. That is not so
 		// for readers, whose own messages are heard like all others.
-		o.echo = !o.lock.spec.joint && !o.lock.spec.shared && o.queue.releaseBegins()
+		o.echo = !o.lock.spec.joint && !o.lock.spec.shared && o.releaseBegins()
 	}
 }
 

@@ -28,7 +28,7 @@ func (c *Client) verifyPause() time.Duration { return 3 * c.lookPause() }
 // lock of several of which it is a member.
 func (o *ownership) isWaitedFor() bool {
 	group := o.rarely().group.Load()
-	return o.queue.hasLine() || group != nil && group.hasLine()
+	return o.hasLine() || group != nil && group.hasLine()
 }
 
 // verify has holds verified that others wait for, if it is time to look for them. There may be many
