@@ -50,7 +50,7 @@ func (o *ownership) endLost(cause error, why string) bool {
 	if o.lock.spec.lost != nil {
 		o.lock.spec.lost(o)
 	} else {
-		o.lock.client.reporter.log(noticeLost(why), o.lock.name, slog.String("owner", o.wire))
+		o.lock.client.reporter.log(noticeLost(why), o.lock.Name(), slog.String("owner", o.wire))
 		o.observeEnd(EventLost, cause)
 	}
 	o.endHold(0)

@@ -21,9 +21,10 @@ type ownership struct {
 	number uint64 // of this ownership in this client
 
 	turn     transport.FIFOMutex
-	schedule schedule // the watchdog's
-	onKey    placeOnKey
+	schedule schedule   // the watchdog's
+	onKey    placeOnKey // guarded by the mutex of the shard of the key
 	rare     atomic.Pointer[rareOfOwnership]
+	unstood  bool // its last release has failed, so that others may ask the server; guarded as onKey
 
 	mu      sync.Mutex // guards what follows, but isGuest
 	phase   phase
@@ -198,7 +199,7 @@ func (o *ownership) mayWait() bool {
 func (o *ownership) mayBeAcquired() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.doubt.acquisition != nil
+	return o.doubt.acquisition()
 }
 
 // waitingArg is mayWait, as scripts are told.

@@ -95,7 +95,7 @@ func (o *ownership) releaseBegins() bool {
 // held: an ownership that is over is not counted any more.
 func (o *ownership) releaseFails(next any) (left any) {
 	defer o.lockShard().mu.Unlock()
-	o.onKey.unstood = true
+	o.unstood = true
 	if o.onKey.queue == nil {
 		return next
 	}
@@ -115,7 +115,7 @@ func (o *ownership) leaveLine(told int64, noEcho bool, next any) (left any, whol
 	}
 	whole, o.onKey.queue = q.whole(), nil
 	whole.attached--
-	left, used := q.endHold(told, noEcho, !o.onKey.unstood, next)
+	left, used := q.endHold(told, noEcho, !o.unstood, next)
 	if !used {
 		return left, nil
 	}

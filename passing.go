@@ -177,14 +177,14 @@ func (o *ownership) mayBeEntered(under *holdState) bool {
 
 // suits reports whether the ownership has what a request asks for. o.mu is held.
 func (o *ownership) suits(r *request) bool {
-	return r.renew == o.holds.outermost.renew && r.maxHold == 0 && r.atLeast == 0 && r.renewLease == o.lease.full &&
+	return r.renew == o.holds.outermost().renew && r.maxHold == 0 && r.atLeast == 0 && r.renewLease == o.lease.full &&
 		o.lease.fits(o.lock.client.clock(), r.lease, r.renew)
 }
 
 // wants implements [recipient]. The mutex of the ownership is held.
 func (a *acquisition) wants(from any) bool {
 	o := from.(*ownership)
-	return a.ownership == nil && a.lock.spec == o.lock.spec && a.lock.name == o.lock.name &&
+	return a.ownership == nil && a.lock.spec == o.lock.spec && a.lock.Name() == o.lock.Name() &&
 		!(o.lock.spec.along && a.untilWhole) && o.suits(&a.request)
 }
 

@@ -153,7 +153,7 @@ func (o *ownership) chooseNext() {
 		return
 	}
 	first, is := o.firstInLine().(*acquisition)
-	if !is || first.lock.spec != o.lock.spec || first.lock.name != o.lock.name {
+	if !is || first.lock.spec != o.lock.spec || first.lock.Name() != o.lock.Name() {
 		return
 	}
 	next := o.lock.client.registry.fresh(first.lock)
@@ -310,7 +310,7 @@ func abandonLeft(left any) {
 // takeOver implements [successor].
 func (a *acquisition) takeOver(left any) bool {
 	o := left.(*ownership)
-	if a.ownership != nil || a.lock.spec != o.lock.spec || a.lock.name != o.lock.name || a.lease != o.entry.wanted {
+	if a.ownership != nil || a.lock.spec != o.lock.spec || a.lock.Name() != o.lock.Name() || a.lease != o.entry.wanted {
 		return false
 	}
 	a.ownership = o

@@ -21,9 +21,8 @@ func newLiveOwnerships() *liveOwnerships {
 
 // placeOnKey is the place of an ownership among the live ones. shard.mu guards it.
 type placeOnKey struct {
-	next    *ownership // another on a key with the same hash, or nil
-	queue   *waitQueue // behind it: the line in which holds of its kind are passed on, or the whole; nil if there is none
-	unstood bool       // its last release has failed, so that others may ask the server
+	next  *ownership // another on a key with the same hash, or nil
+	queue *waitQueue // behind it: the line in which holds of its kind are passed on, or the whole; nil if there is none
 }
 
 // on goes through those on a key. shard.mu is held.
@@ -42,7 +41,7 @@ func (l *liveOwnerships) attach(q *waitQueue, hash uint64) {
 	for o := range l.on(q.key, hash) {
 		o.attach(q)
 		o.onKey.queue.held++
-		if !o.onKey.unstood {
+		if !o.unstood {
 			o.onKey.queue.standing++
 		}
 	}

@@ -41,7 +41,7 @@ type queueShard struct {
 }
 
 // spareQueues is how many unused wait queues a shard keeps for reuse.
-const spareQueues = 64
+const spareQueues = 8
 
 func newWaitQueues(live liveHolds) *waitQueues {
 	all := &waitQueues{seed: maphash.MakeSeed(), live: live}
