@@ -108,13 +108,6 @@ func (o *ownership) explains(a releaseAnswer) bool {
 	return a.count == 0 && o.doubt.explainsLoss(a.Doubt)
 }
 
-// unreleased reports whether the last release has failed.
-func (o *ownership) unreleased() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.doubt.unreleased
-}
-
 // releaseFailed leaves the rest to the background.
 func (o *ownership) releaseFailed(a transport.Answer, err error) error {
 	o.mu.Lock()
