@@ -145,6 +145,17 @@ func (r *registry) named() map[Owner]Owner {
 	return all
 }
 
+// holds reports whether the client holds a key.
+func (r *registry) holds(key string) bool {
+	shard, hash := r.client.waitQueues.locate(key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	for range r.live.on(key, hash) {
+		return true
+	}
+	return false
+}
+
 // remove forgets the name of an ownership that is over.
 func (r *registry) remove(o *ownership) {
 	r.mu.Lock()

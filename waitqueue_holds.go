@@ -41,14 +41,7 @@ func (q *waitQueue) countHold() (passes int) {
 	return q.passesOfTurn()
 }
 
-// heldHere reports whether this client holds the key.
-func (q *waitQueue) heldHere() bool {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	return q.isHeld()
-}
-
-// isHeld is heldHere. shard.mu is held.
+// isHeld reports whether this client holds the key. shard.mu is held.
 func (q *waitQueue) isHeld() bool {
 	whole := q.whole()
 	return whole.held > 0 || whole.exclusive().held > 0
