@@ -89,9 +89,9 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 	c := a.lock.client
 	switch {
 	case a.fault != nil:
-		return nil, fail(a.verb, a.lock.name, a.fault)
+		return nil, fail(a.verb, a.lock.Name(), a.fault)
 	case !c.begin():
-		return nil, fail(a.verb, a.lock.name, ErrClosed)
+		return nil, fail(a.verb, a.lock.Name(), ErrClosed)
 	}
 	defer c.working.Done()
 	a.parent = c.parentOf(ctx)
@@ -114,7 +114,7 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 		h, err = a.conclude(err)
 	}
 	if err != nil {
-		err = fail(a.verb, a.lock.name, explain(c.wrongKind(ctx, a.lock.keys(), a.lock.spec.stored, err))...)
+		err = fail(a.verb, a.lock.Name(), explain(c.wrongKind(ctx, a.lock.keys(), a.lock.spec.stored, err))...)
 		a.observeEnd(entered, err)
 		return nil, err
 	}

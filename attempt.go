@@ -153,7 +153,6 @@ func (a *acquisition) readHolder(ans transport.Answer) (left time.Duration, err 
 // that is not known, and left what remains of its lease, negative if that does not tell when
 // to ask again.
 func (a *acquisition) busyWith(holder string, left time.Duration) error {
-	q := a.lock.client.waitQueues.known(a.lock.key)
 	a.holder, a.byStranger = holder, holder != "" && !isOurs(holder)
-	return &busyError{holder: holder, labels: a.lock.client.labels, left: left, at: time.Now(), here: q != nil && q.heldHere()}
+	return &busyError{holder: holder, labels: a.lock.client.labels, left: left, at: time.Now(), here: a.lock.client.registry.holds(a.lock.key)}
 }

@@ -19,7 +19,7 @@ import (
 func (c *Client) Check(ctx context.Context) error {
 	lock := c.NewLock("latchkey:check:" + c.id)
 	if lock.invalid() != nil {
-		return fail("check", lock.name, lock.invalid())
+		return fail("check", lock.Name(), lock.invalid())
 	}
 	problems := errors.Join(
 		checkLock(ctx, lock),
@@ -30,7 +30,7 @@ func (c *Client) Check(ctx context.Context) error {
 	if problems == nil {
 		return nil
 	}
-	return fail("check", lock.name, problems)
+	return fail("check", lock.Name(), problems)
 }
 
 func checkLock(ctx context.Context, lock *Lock) error {

@@ -101,7 +101,6 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 		owned:      topology != nil,
 		cluster:    client.Mode() == rueidis.ClientModeCluster,
 		clock:      transport.SystemClock,
-		waitQueues: newWaitQueues(),
 		names:      newNameCache(),
 		publish:    "PUBLISH",
 		kindStates: map[Kind]kindState{},
@@ -139,6 +138,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	c.watchdog = newWatchdog(c)
 	c.undo = newUndoer(c)
 	c.registry = newRegistry(c)
+	c.waitQueues = newWaitQueues(c.registry.live)
 	c.handover = newHandover(c)
 	c.record = newClientRecord(c)
 	c.labels = newKnownLabels(c)

@@ -109,7 +109,7 @@ func (c *Client) releaseAll(ctx context.Context, ended []*ownership) {
 
 func (o *ownership) releaseAtClose(ctx context.Context) error {
 	if err := o.turn.Lock(ctx); err != nil {
-		return fail("close", o.lock.name, ErrUnknownOutcome, transport.Unavailable(transport.ContextError(ctx)))
+		return fail("close", o.lock.Name(), ErrUnknownOutcome, transport.Unavailable(transport.ContextError(ctx)))
 	}
 	defer o.turn.Unlock()
 	unlocking := o.isReleasing()
@@ -119,7 +119,7 @@ func (o *ownership) releaseAtClose(ctx context.Context) error {
 	a, err := o.sendCount(ctx, nil)
 	switch {
 	case err != nil:
-		return fail("close", o.lock.name, err)
+		return fail("close", o.lock.Name(), err)
 	case unlocking:
 		o.countSent(a)
 	default:

@@ -12,7 +12,7 @@ import (
 // A round that gets the lock in the moment in which the time of the call ends has got it, for
 // MultiLock and RedLock alike, in line or not.
 func TestRounds_success_at_the_end_of_the_time(t *testing.T) {
-	for what, line := range map[string]*compositeLine{"in line": {&RedLock{}, newWaitQueues(), "key"}, "without a line": nil} {
+	for what, line := range map[string]*compositeLine{"in line": {&RedLock{}, newWaitQueues(noHolds{}), "key"}, "without a line": nil} {
 		t.Run(what, func(t *testing.T) {
 			ctx, end := context.WithCancel(context.Background())
 			defer end()

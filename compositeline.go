@@ -45,7 +45,7 @@ type lineRules interface {
 // compositeLines are the lines that are kept with a client.
 type compositeLines struct{ *waitQueues }
 
-func newCompositeLines(*Client) kindState { return compositeLines{newWaitQueues()} }
+func newCompositeLines(*Client) kindState { return compositeLines{newWaitQueues(noHolds{})} }
 
 func (compositeLines) close() {}
 
@@ -155,7 +155,7 @@ func (l *compositeLock) waitError(ctx context.Context, q *waitQueue, err error) 
 	p := l.members[place].(*primitive)
 	of := p.client.waitQueues.use(p.key)
 	defer of.done()
-	return fail("lock", p.name, explain(of.in(p.spec.line).waitError(ctx, err, ErrNotAcquired))...)
+	return fail("lock", p.Name(), explain(of.in(p.spec.line).waitError(ctx, err, ErrNotAcquired))...)
 }
 
 // roundInFront is a round of which the others in line are told what it has met. One that has ended

@@ -58,7 +58,7 @@ func tellLine(h *Hold, q *waitQueue) {
 // lock. The hold is over, or it is not known whether.
 func (c *compositeHold) leaveLine() {
 	if q := c.moveLine(nil); q != nil {
-		q.holdReleased(0, false, true, time.Since(c.granted))
+		q.holdReleased(time.Since(c.granted))
 	}
 }
 

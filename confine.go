@@ -28,7 +28,7 @@ func (s *holdState) confine(bounds confinement) {
 	start := o.lock.client.clock().Before(time.Since(bounds.from))
 	switch {
 	case bounds.max == 0:
-	case s == o.holds.outermost:
+	case s == o.holds.outermost():
 		o.lease.bind(newTimeBound(bounds.max, start))
 	default:
 		s.makeRare().limit = newTimeBound(bounds.max, start)

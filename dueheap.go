@@ -17,6 +17,9 @@ type dueItem interface {
 // nowhere is the place of an item that is in no heap.
 const nowhere = -1
 
+// freshKept is for how many fresh items a heap keeps room.
+const freshKept = 256
+
 // dueHeap holds what is to be done later: what is due first comes first.
 //
 // An item that is put in is fresh until somebody asks what is due first. Most are removed before that,
@@ -77,6 +80,10 @@ func (h *dueHeap[T]) all() []T {
 func (h *dueHeap[T]) settle() {
 	for _, item := range h.fresh {
 		heap.Push(&h.items, item)
+	}
+	if cap(h.fresh) > freshKept {
+		h.fresh = nil
+		return
 	}
 	clear(h.fresh)
 	h.fresh = h.fresh[:0]

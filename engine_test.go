@@ -13,7 +13,7 @@ import (
 )
 
 func TestWaitQueue_lets_waiters_in_one_by_one_in_order(t *testing.T) {
-	q := newWaitQueues().use("job")
+	q := newWaitQueues(noHolds{}).use("job")
 	ctx := context.Background()
 	require.NoError(t, awaitFront(ctx, q, nil))
 	const waiters = 100
@@ -41,7 +41,7 @@ func (q *waitQueue) waiting() int {
 }
 
 func TestWaitQueue_leaver_in_line_is_skipped(t *testing.T) {
-	q := newWaitQueues().use("job")
+	q := newWaitQueues(noHolds{}).use("job")
 	require.NoError(t, awaitFront(context.Background(), q, nil))
 	ctx, cancel := context.WithCancel(context.Background())
 	left := make(chan error, 1)
@@ -64,12 +64,12 @@ func TestWaitQueues_vanish_when_unused(t *testing.T) {
 	for i := range c.waitQueues.shards {
 		require.Empty(t, c.waitQueues.shards[i].queues)
 	}
-	require.Empty(t, c.registry.live)
+	require.Empty(t, c.registry.all())
 	require.Empty(t, c.watchdog.queue.all())
 }
 
 func TestWaitQueue_own_message_wakes_nobody(t *testing.T) {
-	q := newWaitQueues().use("job")
+	q := newWaitQueues(noHolds{}).use("job")
 	q.sub = &subscription{to: q}
 	q.sub.confirmed.Store(true)
 	q.holdBegan()
@@ -80,19 +80,19 @@ func TestWaitQueue_own_message_wakes_nobody(t *testing.T) {
 	require.Len(t, q.signals, 1)
 	q.drain()
 	require.True(t, q.releaseBegins())
-	q.holdReleased(0, true, true, nil) // nothing was published after all
+	q.endHold(0, true, true, nil) // nothing was published after all
 	q.drain()
 	q.message("0")
 	require.Len(t, q.signals, 1, "the next message is not ours")
 }
 
 func TestWaitQueue_gives_others_a_chance(t *testing.T) {
-	q := newWaitQueues().use("job")
+	q := newWaitQueues(noHolds{}).use("job")
 	for range consecutiveLimit {
 		require.Zero(t, q.yieldPause())
 		q.users++
 		q.holdBegan()
-		q.holdReleased(1, false, true, nil)
+		q.endHold(1, false, true, nil)
 	}
 	require.Positive(t, q.yieldPause(), "after many releases of which others heard")
 	require.Zero(t, q.yieldPause())

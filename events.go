@@ -62,7 +62,7 @@ func asTold(err error) error {
 
 // event is an event of an owner of a lock, or of a permit.
 func (p *primitive) event(t EventType, number uint64, owner Owner) Event {
-	e := Event{Type: t, Kind: p.spec.kind, Name: p.name, Owner: owner}
+	e := Event{Type: t, Kind: p.spec.kind, Name: p.Name(), Owner: owner}
 	if p.spec.family == KindPermit {
 		e.Permit, e.Owner = owner.String(), Owner{client: p.client.id, number: number}
 	}
@@ -80,7 +80,7 @@ func (o *ownership) observe(t EventType, s *holdState, err error) {
 	now := o.lock.client.clock()
 	o.mu.Lock()
 	if s == nil {
-		s = o.holds.outermost
+		s = o.holds.outermost()
 	}
 	var parent *context.Context
 	if s != nil && s.rare != nil {
@@ -131,7 +131,7 @@ func (a *acquisition) observeEnd(reentry bool, err error) {
 		if o := a.ownership; o != nil {
 			e = o.lock.event(EventGaveUp, o.number, o.owner())
 		} else {
-			e = Event{Type: EventGaveUp, Kind: a.lock.spec.kind, Name: a.lock.name}
+			e = Event{Type: EventGaveUp, Kind: a.lock.spec.kind, Name: a.lock.Name()}
 		}
 		e.Err, e.Wait = err, wait
 		c.observe(a.parent, e)

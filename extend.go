@@ -30,11 +30,11 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 func (s *holdState) extend(ctx context.Context, d time.Duration) error {
 	o := s.ownership
 	if !o.lock.client.begin() {
-		return fail("extend", o.lock.name, ErrClosed)
+		return fail("extend", o.lock.Name(), ErrClosed)
 	}
 	defer o.lock.client.working.Done()
 	if err := o.turn.Lock(ctx); err != nil {
-		return fail("extend", o.lock.name, transport.Unavailable(transport.ContextError(ctx)))
+		return fail("extend", o.lock.Name(), transport.Unavailable(transport.ContextError(ctx)))
 	}
 	defer o.turn.Unlock()
 	return o.extendBy(ctx, s, d)
@@ -43,7 +43,7 @@ func (s *holdState) extend(ctx context.Context, d time.Duration) error {
 // extendBy sends a renewal of one hold. The turn is held.
 func (o *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration) error {
 	if err := o.mayExtend(s, d); err != nil {
-		return fail("extend", o.lock.name, err)
+		return fail("extend", o.lock.Name(), err)
 	}
 	c := o.protocol().renewalCall(o, d)
 	a, err := o.lock.client.sender.Call(ctx, o.lock.client.closing, c.cmd.Confirmed(o.lock.client.confirmCalls), c.keys, c.args)
@@ -54,7 +54,7 @@ func (o *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration)
 	}
 	switch gone, causes := readExtension(a, err); {
 	case causes != nil:
-		return fail("extend", o.lock.name, causes...)
+		return fail("extend", o.lock.Name(), causes...)
 	case gone:
 		o.lose(ErrLost, "the key is gone or belongs to another owner")
 	default:
@@ -108,5 +108,5 @@ func (o *ownership) extended(s *holdState, d time.Duration) error {
 	if phase == over {
 		o.undoLater(0, d)
 	}
-	return fail("extend", o.lock.name, notHeld(err))
+	return fail("extend", o.lock.Name(), notHeld(err))
 }

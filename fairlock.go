@@ -257,10 +257,10 @@ func (l *FairLock) Waiters(ctx context.Context) ([]Waiter, error) {
 // waitersOnServer is Waiters as the server tells them.
 func (l *FairLock) waitersOnServer(ctx context.Context) ([]Waiter, error) {
 	if err := l.invalid(); err != nil {
-		return nil, fail("waiters", l.name, err)
+		return nil, fail("waiters", l.Name(), err)
 	}
 	if !l.client.begin() {
-		return nil, fail("waiters", l.name, ErrClosed)
+		return nil, fail("waiters", l.Name(), ErrClosed)
 	}
 	defer l.client.working.Done()
 	var all []Waiter
@@ -268,11 +268,11 @@ func (l *FairLock) waitersOnServer(ctx context.Context) ([]Waiter, error) {
 		args := []string{strconv.Itoa(from), strconv.Itoa(from + waitersPage - 1)}
 		a, err := l.client.sender.Call(ctx, l.client.closing, fairWaiters, l.keys().fair, args)
 		if err != nil {
-			return nil, fail("waiters", l.name, l.client.wrongKind(ctx, l.keys(), KindLock, err))
+			return nil, fail("waiters", l.Name(), l.client.wrongKind(ctx, l.keys(), KindLock, err))
 		}
 		page, size, err := readWaiters(a.Message)
 		if err != nil {
-			return nil, fail("waiters", l.name, err)
+			return nil, fail("waiters", l.Name(), err)
 		}
 		all = append(all, page...)
 		if int64(from+waitersPage) >= size {

@@ -40,7 +40,7 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 // answered. It may or may not have happened, and may be repeated.
 func (p *primitive) ForceUnlock(ctx context.Context) (bool, error) {
 	if p.invalid() != nil {
-		return false, fail("force unlock", p.name, p.invalid())
+		return false, fail("force unlock", p.Name(), p.invalid())
 	}
 	return p.client.forceUnlock(ctx, p.keys(), p.spec)
 }

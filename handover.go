@@ -293,7 +293,7 @@ func (h *handover) addSpec(kind string, s *spec) {
 // the owner's own would find the lock gone, and report it lost.
 func (h *handover) giveBack(kind, owner, key string) {
 	name := ownerOf(owner)
-	if o := h.client.registry.liveOf(name); o != nil {
+	if o := h.client.registry.liveOn(key, name); o != nil {
 		if !o.usable() {
 			o.undoLater(undoRetry, h.client.options.StaleWaiterTimeout)
 		}

@@ -1,6 +1,7 @@
 package latchkey
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -21,16 +22,26 @@ import (
 //   - along has the holds that read along with the outermost (readalong.go). The server counts
 //     them and the outermost as one: they are in renewing, and not in count.
 type holdSet struct {
-	first     holdState // that of the beginning
-	outermost *holdState
-	others    *otherHolds // or nil
-	count     int
-	renewing  int32
-	most      int32
+	first    holdState   // that of the beginning
+	others   *otherHolds // or nil
+	count    int
+	renewing int32
+	most     int32
 }
 
-// otherHolds are those besides the outermost, which few ownerships have.
-type otherHolds struct{ along, entered []*holdState }
+// otherHolds are those besides the first, which few ownerships have.
+type otherHolds struct {
+	outermost      *holdState // if it is not the first, else nil
+	along, entered []*holdState
+}
+
+// outermost is the hold that is counted for all that are not re-entries.
+func (s *holdSet) outermost() *holdState {
+	if s.others == nil {
+		return &s.first
+	}
+	return cmp.Or(s.others.outermost, &s.first)
+}
 
 // along are the holds that read along.
 func (s *holdSet) along() []*holdState {
@@ -59,7 +70,6 @@ func (s *holdSet) more() *otherHolds {
 // begin makes the outermost hold.
 func (s *holdSet) begin(r *request) {
 	s.first.renew = r.renew
-	s.outermost = &s.first
 	s.include(&s.first)
 }
 
@@ -69,13 +79,13 @@ func (s *holdSet) current(h *holdState) bool { return h.active() || s.has(h.oute
 
 // has reports whether a hold is the outermost, or reads along with it.
 func (s *holdSet) has(h *holdState) bool {
-	return h == s.outermost || int(h.place) < len(s.along()) && s.along()[h.place] == h
+	return h == s.outermost() || int(h.place) < len(s.along()) && s.along()[h.place] == h
 }
 
 // roots goes through the holds that were not entered under another: the outermost, and those that
 // read along with it.
 func (s *holdSet) roots(yield func(*holdState) bool) {
-	if !yield(s.outermost) {
+	if !yield(s.outermost()) {
 		return
 	}
 	for _, h := range s.along() {
@@ -87,7 +97,7 @@ func (s *holdSet) roots(yield func(*holdState) bool) {
 
 // isOnly reports whether a hold is the outermost, there is no other, and nothing ends it.
 func (s *holdSet) isOnly(h *holdState) bool {
-	return h == s.outermost && s.count == 1 && len(s.along()) == 0 && len(s.reentries()) == 0 && h.active()
+	return h == s.outermost() && s.count == 1 && len(s.along()) == 0 && len(s.reentries()) == 0 && h.active()
 }
 
 // join adds a hold that reads along with the outermost.
@@ -111,8 +121,8 @@ func (s *holdSet) leave(h *holdState) (left bool, endings []*ending) {
 	successor := others.along[last]
 	others.along[last], others.along = nil, others.along[:last]
 	switch {
-	case h == s.outermost:
-		s.outermost = successor
+	case h == s.outermost():
+		others.outermost = successor
 	case h != successor:
 		successor.place, others.along[h.place] = h.place, successor
 	}
@@ -137,7 +147,7 @@ func (s *holdSet) outermostFor(under *holdState) *holdState {
 			return h
 		}
 	}
-	return s.outermost
+	return s.outermost()
 }
 
 // countUnder is how many holds there are of an outermost one, itself included, whose release has
@@ -167,7 +177,7 @@ func (s *holdSet) isKnown() bool {
 // replace makes the only hold over, as after its release, and puts another in its place. It
 // returns what ends with the first.
 func (s *holdSet) replace(h, next *holdState) []*ending {
-	s.outermost = next
+	s.more().outermost = next
 	h.reported = true
 	return h.end(nil)
 }

@@ -67,7 +67,7 @@ func (s *holdState) observeFrom(acquired transport.Stamp, parent *context.Contex
 	}
 }
 
-func (s *holdState) lockName() string { return s.ownership.lock.name }
+func (s *holdState) lockName() string { return s.ownership.lock.Name() }
 func (s *holdState) owner() Owner     { return s.ownership.shownOwner(s) }
 func (s *holdState) token() int64     { return s.fencing }
 func (s *holdState) isShared() bool   { return s.ownership.lock.spec.shared }

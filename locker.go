@@ -130,14 +130,14 @@ func (p *primitive) Inspect(ctx context.Context) (Inspection, error) {
 // inspect is Inspect without what the holders are called.
 func (p *primitive) inspect(ctx context.Context) (Inspection, error) {
 	if p.invalid() != nil {
-		return Inspection{}, fail("inspect", p.name, p.invalid())
+		return Inspection{}, fail("inspect", p.Name(), p.invalid())
 	}
 	i, err := p.client.inspect(ctx, p.keys())
 	if err == nil && i.Kind != KindNone && i.Kind != p.spec.stored {
 		err = notA(p.spec.stored, i.What, nil)
 	}
 	if err != nil {
-		return i, fail("inspect", p.name, err)
+		return i, fail("inspect", p.Name(), err)
 	}
 	return i, nil
 }

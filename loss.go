@@ -50,7 +50,7 @@ func (o *ownership) endLost(cause error, why string) bool {
 	if o.lock.spec.lost != nil {
 		o.lock.spec.lost(o)
 	} else {
-		o.lock.client.reporter.log(noticeLost(why), o.lock.name, slog.String("owner", o.wire))
+		o.lock.client.reporter.log(noticeLost(why), o.lock.Name(), slog.String("owner", o.wire))
 		o.observeEnd(EventLost, cause)
 	}
 	o.endHold(0)
@@ -75,13 +75,17 @@ func (o *ownership) removeLater() {
 // of the release: 0 if none was sent or nobody listens, -1 if it could not be published.
 func (o *ownership) endHold(told int64) {
 	o.mu.Lock()
-	next, stood := o.takeNext(), !o.doubt.unreleased
+	next := o.takeNext()
 	o.mu.Unlock()
-	abandonLeft(o.queue.holdReleased(told, o.echo && told <= 0, stood, next))
+	left, q := o.leaveLine(told, o.echo && told <= 0, next)
+	abandonLeft(left)
+	if q != nil { // if its users leave now, and it serves another key, somebody asks once too often
+		q.wakeFronts()
+	}
 }
 
 // leaveHold is endHold for a lock that others hold still.
-func (o *ownership) leaveHold() { o.queue.holdLeft(o.echo, !o.unreleased()) }
+func (o *ownership) leaveHold() { o.leaveLine(0, o.echo, nil) }
 
 // end makes the ownership over, once, and ends everything that depends on it. The
 // cause is nil after a release.
@@ -100,7 +104,7 @@ func (o *ownership) end(cause error) bool {
 	o.mu.Unlock()
 	o.lock.client.registry.remove(o)
 	if o.lock.spec.along {
-		o.queue.closeTo(o)
+		o.closeLine()
 	}
 	if cause == nil {
 		cause = ErrNotHeld

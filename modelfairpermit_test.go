@@ -161,7 +161,7 @@ func (m *fairPermitModel) told(d dice) {
 	if m.waiting(p) == nil || !m.has(m.state(), p) || slices.Contains(m.state().queue.list, p.t.permitEntry()) {
 		return
 	}
-	if p.t.doubt.acquisition != nil {
+	if p.t.doubt.acquisition() {
 		return // it may have acquired them itself, of which it is not told
 	}
 	p.told(modelMessage{p.t.wire, "0"})

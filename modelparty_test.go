@@ -91,7 +91,7 @@ func (p *party) ask(fate int) {
 		p.onAsk()
 	}
 	m := &message{what: fmt.Sprintf("%s acquires for %v", p.name, p.lease), words: p.w.words(c)}
-	m.silent = func() { t.doubt.acquisition = &sentInDoubt{} }
+	m.silent = func() { t.doubt.sent = &sentInDoubt{acquisition: true} }
 	m.answered = func(reply any) {
 		switch r := reply.(type) {
 		case replyError:
@@ -104,7 +104,7 @@ func (p *party) ask(fate int) {
 			p.refused(reply)
 		case nil:
 			if bare { // it may be ourselves, if an answer was lost
-				t.doubt.acquisition = &sentInDoubt{}
+				t.doubt.sent = &sentInDoubt{acquisition: true}
 				return
 			}
 			p.accept(m, reply)
@@ -201,7 +201,7 @@ func (p *party) enter(lease modelLease, fate int) {
 	t.noteCount(count, false)
 	c := p.t.protocol().acquireCall(&acquisition{request: request{lease: fromMS(lease.ms)}, lock: p.lock, ownership: p.t}, count, 0)
 	m := &message{what: fmt.Sprintf("%s enters for the time number %d for %v", p.name, count, lease), words: p.w.words(c)}
-	m.silent = func() { p.owing, t.doubt.acquisition = true, &sentInDoubt{} }
+	m.silent = func() { p.owing, t.doubt.sent = true, &sentInDoubt{acquisition: true} }
 	m.answered = func(reply any) {
 		switch {
 		case hasErrorCode(reply, "LATCHKEY_GONE"):
@@ -255,7 +255,7 @@ func (p *party) over() {
 // several in a queue leaves it for all.
 func (p *party) undoLater() {
 	p.toUndo = append(p.toUndo, p.t)
-	if _, fair := p.t.protocol().(fairPermitProtocol); !fair || p.phase != acquiring || p.t.doubt.acquisition != nil {
+	if _, fair := p.t.protocol().(fairPermitProtocol); !fair || p.phase != acquiring || p.t.doubt.acquisition() {
 		p.toUndo = append(p.toUndo, p.others...)
 	}
 }
@@ -304,7 +304,7 @@ func (p *party) settle(stood bool, fate int) {
 			p.w.fail("%s gets %v", m.what, reply)
 		}
 		p.owing = false
-		if t.doubt.acquisition == nil {
+		if !t.doubt.acquisition() {
 			t.holds.most = int32(count)
 		}
 		switch {
@@ -312,7 +312,7 @@ func (p *party) settle(stood bool, fate int) {
 			if reply == nil && stood && !p.unheard && !p.excused {
 				p.w.fail("%s finds nothing to release before its lease is over", p.name)
 			}
-			if t.doubt.acquisition != nil || p.unheard {
+			if t.doubt.acquisition() || p.unheard {
 				p.toUndo = append(p.toUndo, t)
 			}
 			p.toUndo = append(p.toUndo, others...)
@@ -421,7 +421,7 @@ func (p *party) act(d dice) {
 		p.settle(false, fate)
 	case p.owing && d[1]%2 == 0:
 		p.settle(p.holds(), fate)
-	case p.queue != nil && p.lock.spec.passes && len(p.grips) == 1 && !p.t.isGuest && p.t.doubt.acquisition == nil && d[1]%5 == 4:
+	case p.queue != nil && p.lock.spec.passes && len(p.grips) == 1 && !p.t.isGuest && !p.t.doubt.acquisition() && d[1]%5 == 4:
 		p.releaseFor(fate)
 	case p.lock.spec.reentrant && len(p.grips) < 4 && d[1]%5 < 2:
 		p.enter(modelLeases[d[2]%len(modelLeases)], fate)

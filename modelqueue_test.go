@@ -176,7 +176,7 @@ func (p *party) releaseFor(fate int) {
 	p.toUndo = append(p.toUndo, t)
 	p.t, p.phase, p.made, p.waits, p.round, p.excused, p.unheard, p.owing = next, acquiring, p.w.ms(), true, 1, false, false, false
 	p.acquisition = wish
-	m.silent = func() { next.doubt.acquisition = &sentInDoubt{} }
+	m.silent = func() { next.doubt.sent = &sentInDoubt{acquisition: true} }
 	m.answered = func(reply any) {
 		if isReplyError(reply) {
 			p.w.fail("%s gets %v", m.what, reply)

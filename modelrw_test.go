@@ -103,7 +103,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 	writer.grips, writer.phase = nil, releasing
 	msg := &message{what: writer.name + " downgrades", words: words, light: true}
 	msg.silent = func() {
-		reader.t.doubt.acquisition = &sentInDoubt{}
+		reader.t.doubt.sent = &sentInDoubt{acquisition: true}
 		if fresh {
 			reader.giveUp()
 		} else {
@@ -128,7 +128,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 		case stood:
 			m.w.fail("%s has lost its hold when it downgrades", writer.name)
 		default:
-			reader.t.doubt.acquisition = &sentInDoubt{}
+			reader.t.doubt.sent = &sentInDoubt{acquisition: true}
 			reader.giveUp()
 		}
 	}

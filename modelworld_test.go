@@ -76,6 +76,7 @@ func (w *world) begin() {
 	for i, c := range w.clients {
 		c.id = fmt.Sprintf("%08d-0000-4000-8000-000000000000", i+1)
 		c.registry = newRegistry(c)
+		c.waitQueues = newWaitQueues(c.registry.live)
 		c.dedupSessions = dedupSessions{}
 		c.handover = newHandover(c)
 		channel := &clientChannel{handover: c.handover, name: "latchkey:{" + c.id + "}", waiting: map[string]*ownership{}}

@@ -9,7 +9,7 @@ import (
 // each use then costs no more than one that is kept, and a hold does without them. What it has is never changed.
 type nameCache struct {
 	seed maphash.Seed
-	sets [256][4]atomic.Pointer[keys] // by the hash of the name, the newer ones first
+	sets [128][4]atomic.Pointer[keys] // by the hash of the name, the newer ones first
 }
 
 func newNameCache() *nameCache { return &nameCache{seed: maphash.MakeSeed()} }

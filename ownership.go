@@ -22,8 +22,9 @@ type ownership struct {
 
 	turn     transport.FIFOMutex
 	schedule schedule   // the watchdog's
-	queue    *waitQueue // that counts its holds, set when it begins: the line in which they are passed on, or the whole
+	onKey    placeOnKey // guarded by the mutex of the shard of the key
 	rare     atomic.Pointer[rareOfOwnership]
+	unstood  bool // its last release has failed, so that others may ask the server; guarded as onKey
 
 	mu      sync.Mutex // guards what follows, but isGuest
 	phase   phase
@@ -115,13 +116,7 @@ func (o *ownership) begin(r *request, a transport.Answer, now transport.Stamp) {
 // beginWith makes an ownership live with what it has been granted. It was acquired then, for the
 // program.
 func (o *ownership) beginWith(r *request, lease leaseTerm, acquired, now transport.Stamp, token int64) {
-	l := onlyLine
-	if o.lock.spec.passes {
-		l = o.lock.spec.line
-	}
-	var passes int
-	o.queue, passes = o.lock.client.waitQueues.holdBegins(o.lock.key, l)
-	o.lock.client.registry.add(o)
+	passes := o.lock.client.registry.live.add(o)
 	o.lock.client.record.use(now.Mono, r.lease)
 	o.stopWaiting()
 	o.mu.Lock()
@@ -204,7 +199,7 @@ func (o *ownership) mayWait() bool {
 func (o *ownership) mayBeAcquired() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.doubt.acquisition != nil
+	return o.doubt.acquisition()
 }
 
 // waitingArg is mayWait, as scripts are told.

@@ -49,7 +49,7 @@ func (o *ownership) beginTurn(r *request, token int64, passes int, now transport
 		o.local.passes = int32(passes) //nolint:gosec // there are fewer goroutines
 	case o.lock.spec.along && !r.untilWhole: // that is to be confined, alone
 		o.local.ends = now.Mono + o.lock.client.options.Turn
-		o.queue.openTo(o)
+		o.openLine()
 	}
 }
 
@@ -92,7 +92,7 @@ func (o *ownership) mayEverPass() bool {
 func (o *ownership) passOn(s *holdState) bool {
 	var w *waiter
 	next := o.succeed(s, func() bool {
-		w = o.queue.takeFirst(o)
+		w = o.takeFirst()
 		return w != nil
 	})
 	if next == nil {
@@ -177,14 +177,14 @@ func (o *ownership) mayBeEntered(under *holdState) bool {
 
 // suits reports whether the ownership has what a request asks for. o.mu is held.
 func (o *ownership) suits(r *request) bool {
-	return r.renew == o.holds.outermost.renew && r.maxHold == 0 && r.atLeast == 0 && r.renewLease == o.lease.full &&
+	return r.renew == o.holds.outermost().renew && r.maxHold == 0 && r.atLeast == 0 && r.renewLease == o.lease.full &&
 		o.lease.fits(o.lock.client.clock(), r.lease, r.renew)
 }
 
 // wants implements [recipient]. The mutex of the ownership is held.
 func (a *acquisition) wants(from any) bool {
 	o := from.(*ownership)
-	return a.ownership == nil && a.lock.spec == o.lock.spec && a.lock.name == o.lock.name &&
+	return a.ownership == nil && a.lock.spec == o.lock.spec && a.lock.Name() == o.lock.Name() &&
 		!(o.lock.spec.along && a.untilWhole) && o.suits(&a.request)
 }
 

@@ -11,7 +11,7 @@ import (
 // newPermitQueue returns a wait queue with a front that wants so many permits, and its client has
 // some to pass on.
 func newPermitQueue(wants int) (q *waitQueue, front *permitRequest) {
-	q, front = newWaitQueues().use("job"), &permitRequest{count: wants}
+	q, front = newWaitQueues(noHolds{}).use("job"), &permitRequest{count: wants}
 	q.join(front)
 	q.permitsGranted(10, time.Minute)
 	return q, front

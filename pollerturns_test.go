@@ -10,7 +10,7 @@ import (
 
 // afterTurn returns a wait queue of a client that has had its mutex for a whole turn.
 func afterTurn(lasted time.Duration) *waitQueue {
-	q := newWaitQueues().use("job")
+	q := newWaitQueues(noHolds{}).use("job")
 	q.openFor(time.Now())
 	q.ours = q.ours.Add(-lasted)
 	q.began = q.ours

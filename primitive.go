@@ -4,9 +4,8 @@ package latchkey
 type primitive struct {
 	client *Client
 	spec   *spec
-	name   string // as the program says it
 	key    string // as Redis knows it
-	names  *keys  // that go with both, or nil: see keys
+	names  *keys  // that go with it, or nil: see keys
 }
 
 func newPrimitive(c *Client, s *spec, name string) *primitive {
@@ -22,7 +21,7 @@ func (p *primitive) init(c *Client, s *spec, name string) {
 
 // initOf is init with keys that are known.
 func (p *primitive) initOf(c *Client, s *spec, names *keys) {
-	*p = primitive{c, s, names.name, names.key, names}
+	*p = primitive{c, s, names.key, names}
 	if names.family == "" { // else they have been completed
 		s.complete(names)
 	}
@@ -45,10 +44,10 @@ func (p *primitive) keys() *keys {
 	if p.names != nil {
 		return p.names
 	}
-	if k := p.client.names.find(p.spec.family, p.name); k != nil && k.key == p.key {
+	if k := p.client.names.find(p.spec.family, p.Name()); k != nil && k.key == p.key {
 		return k
 	}
-	return p.client.keep(p.spec, keysOfKey(p.name, p.key))
+	return p.client.keep(p.spec, keysOfKey(p.Name(), p.key))
 }
 
 // keysFor returns the keys of a lock, which the client has at hand if it has used them lately.
@@ -71,10 +70,10 @@ func (c *Client) keep(s *spec, k *keys) *keys {
 	return k
 }
 
-// ofHold is the primitive as a hold has it, without the keys if they can be looked up.
+// ofHold is the primitive as a hold has it, without the keys if they can be looked up by a name that the key tells.
 func (p *primitive) ofHold() primitive {
 	own := *p
-	if p.names != nil && p.names.family != "" {
+	if p.names != nil && p.names.family != "" && p.client.options.NameMapper == nil {
 		own.names = nil
 	}
 	return own
@@ -84,4 +83,9 @@ func (p *primitive) ofHold() primitive {
 func (p *primitive) invalid() error { return p.keys().invalid }
 
 // Name returns the name as the program gave it.
-func (p *primitive) Name() string { return p.name }
+func (p *primitive) Name() string {
+	if p.names != nil {
+		return p.names.name
+	}
+	return p.key[len(p.client.options.KeyPrefix):]
+}

@@ -152,8 +152,8 @@ func (o *ownership) chooseNext() {
 	if !o.lock.spec.passes || o.lock.keys().noQueue.Load() {
 		return
 	}
-	first, is := o.queue.first().(*acquisition)
-	if !is || first.lock.spec != o.lock.spec || first.lock.name != o.lock.name {
+	first, is := o.firstInLine().(*acquisition)
+	if !is || first.lock.spec != o.lock.spec || first.lock.Name() != o.lock.Name() {
 		return
 	}
 	next := o.lock.client.registry.fresh(first.lock)
@@ -174,7 +174,7 @@ func (o *ownership) chooseTurn() {
 	if !o.lock.spec.recipe {
 		return
 	}
-	open := o.queue.openFor(o.turnBegan())
+	open := o.openFor()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.local.openMS = int32(millis(open)) //nolint:gosec // it is short
@@ -195,7 +195,7 @@ func (o *ownership) noteOpen(a transport.Answer) {
 	o.mu.Lock()
 	open := fromMillis(int64(o.local.openMS))
 	o.mu.Unlock()
-	o.queue.leftFree(open, !a.Message.IsInt64())
+	o.leftFree(open, !a.Message.IsInt64())
 }
 
 // openArg tells the release of a mutex for how many ms it leaves the mutex to those who poll for
@@ -239,7 +239,7 @@ func (o *ownership) noteHandover(a transport.Answer) {
 // noteStrangers notes whether anybody but this client was told that the lock is free.
 func (o *ownership) noteStrangers(a transport.Answer) {
 	if told, err := a.Message.AsInt64(); err == nil && o.lock.spec.passes {
-		o.queue.strangersTold(told)
+		o.strangersTold(told)
 	}
 }
 
@@ -310,7 +310,7 @@ func abandonLeft(left any) {
 // takeOver implements [successor].
 func (a *acquisition) takeOver(left any) bool {
 	o := left.(*ownership)
-	if a.ownership != nil || a.lock.spec != o.lock.spec || a.lock.name != o.lock.name || a.lease != o.entry.wanted {
+	if a.ownership != nil || a.lock.spec != o.lock.spec || a.lock.Name() != o.lock.Name() || a.lease != o.entry.wanted {
 		return false
 	}
 	a.ownership = o

@@ -89,12 +89,12 @@ func (a *acquisition) forgetUnused() bool {
 
 // mayTakeAlong reports whether others may be let in along with the holders. o.mu is held.
 func (o *ownership) mayTakeAlong(now transport.Stamp) bool {
-	return o.mayHaveOthers(now) && o.holds.outermost.active()
+	return o.mayHaveOthers(now) && o.holds.outermost().active()
 }
 
 // takeAlong makes a hold for one who is let in. o.mu is held.
 func (o *ownership) takeAlong(now transport.Stamp) *holdState {
-	s := &holdState{ownership: o, renew: o.holds.outermost.renew}
+	s := &holdState{ownership: o, renew: o.holds.outermost().renew}
 	s.observeFrom(now, nil)
 	o.holds.join(s)
 	o.local.passed = true

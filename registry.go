@@ -11,9 +11,9 @@ type registry struct {
 	client *Client
 
 	last atomic.Uint64 // number
+	live *liveOwnerships
 
-	mu     sync.Mutex
-	live   map[uint64]*ownership
+	mu     sync.Mutex // guards what follows
 	byName map[ownedName]*ownership
 	names  map[*ownership]ownedName
 }
@@ -27,7 +27,7 @@ type ownedName struct {
 func newRegistry(c *Client) *registry {
 	return &registry{
 		client: c,
-		live:   map[uint64]*ownership{},
+		live:   newLiveOwnerships(),
 		byName: map[ownedName]*ownership{},
 		names:  map[*ownership]ownedName{},
 	}
@@ -49,16 +49,20 @@ func (r *registry) find(p *primitive, owner Owner) *ownership {
 // known returns the ownership of an explicit owner, or the one that the owner was made
 // for, or nil.
 func (r *registry) known(name ownedName) *ownership {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if o := r.byName[name]; o != nil {
+	if o := r.called(name); o != nil {
 		return o
 	}
-	o := r.live[name.owner.number]
-	if o == nil || o.wire != name.owner.String() || o.lock.key != name.key || o.lock.spec.side != name.side {
-		return nil
+	if o := r.liveOn(name.key, name.owner); o != nil && o.lock.spec.side == name.side {
+		return o
 	}
-	return o
+	return nil
+}
+
+// called returns the ownership that is known by a name, or nil.
+func (r *registry) called(name ownedName) *ownership {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byName[name]
 }
 
 // newFor makes an ownership for an explicit owner, unless another goroutine was quicker. Each
@@ -119,19 +123,10 @@ func (r *registry) build(p *primitive, owner Owner, number uint64, isGuest bool)
 	return o
 }
 
-// add makes an ownership known that has begun.
-func (r *registry) add(o *ownership) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.live[o.number] = o
-}
-
-// liveOf returns the ownership that has begun, and is not over, of an owner as it is in Redis, or
+// liveOn returns the ownership of a key that has begun, and is not over, of an owner as it is in Redis, or
 // nil.
-func (r *registry) liveOf(wire Owner) *ownership {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if o := r.live[wire.number]; o != nil && o.wire == wire.String() {
+func (r *registry) liveOn(key string, owner Owner) *ownership {
+	if o := r.live.find(r.client.waitQueues, key, owner); o != nil && o.currentPhase() != over {
 		return o
 	}
 	return nil
@@ -150,11 +145,21 @@ func (r *registry) named() map[Owner]Owner {
 	return all
 }
 
-// remove forgets an ownership that is over.
+// holds reports whether the client holds a key.
+func (r *registry) holds(key string) bool {
+	shard, hash := r.client.waitQueues.locate(key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	for range r.live.on(key, hash) {
+		return true
+	}
+	return false
+}
+
+// remove forgets the name of an ownership that is over.
 func (r *registry) remove(o *ownership) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.live, o.number)
 	if name, found := r.names[o]; found {
 		delete(r.names, o)
 		if r.byName[name] == o {
@@ -182,12 +187,4 @@ func (o *ownership) forgetUnused() {
 }
 
 // all returns the live ownerships.
-func (r *registry) all() []*ownership {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := make([]*ownership, 0, len(r.live))
-	for _, o := range r.live {
-		all = append(all, o)
-	}
-	return all
-}
+func (r *registry) all() []*ownership { return r.live.all(r.client.waitQueues) }

@@ -11,7 +11,7 @@ import (
 // releaseHold gives one hold back: to the next goroutine in line, or to the server. It begins
 // before it has the turn, so that nothing that delays the turn can keep the hold alive.
 func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
-	awaited := o.queue.first() != nil
+	awaited := o.firstInLine() != nil
 	if awaited && o.passOn(s) {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 		return o.releaseFailed(a.Answer, err)
 	case a.Null && !o.explains(a):
 		o.lose(ErrLost, "it was gone when it was released")
-		return fail("unlock", o.lock.name, ErrNotHeld, ErrLost)
+		return fail("unlock", o.lock.Name(), ErrNotHeld, ErrLost)
 	}
 	o.released(s, a)
 	_, err = o.reportRelease(s)
@@ -62,7 +62,7 @@ func (o *ownership) reportRelease(s *holdState) (done bool, err error) {
 	defer o.mu.Unlock()
 	switch {
 	case s.cause() != nil, s.reported:
-		return true, fail("unlock", o.lock.name, ErrNotHeld, s.cause())
+		return true, fail("unlock", o.lock.Name(), ErrNotHeld, s.cause())
 	case s.released:
 		s.reported = true
 		return true, nil
@@ -80,7 +80,7 @@ func (o *ownership) beginRelease(s *holdState) (done bool, err error) {
 	o.mu.Lock()
 	if s.reported || s.cause() != nil {
 		o.mu.Unlock()
-		return false, fail("unlock", o.lock.name, ErrNotHeld, s.cause())
+		return false, fail("unlock", o.lock.Name(), ErrNotHeld, s.cause())
 	}
 	if s.released || s.releasing {
 		o.mu.Unlock()
@@ -108,13 +108,6 @@ func (o *ownership) explains(a releaseAnswer) bool {
 	return a.count == 0 && o.doubt.explainsLoss(a.Doubt)
 }
 
-// unreleased reports whether the last release has failed.
-func (o *ownership) unreleased() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.doubt.unreleased
-}
-
 // releaseFailed leaves the rest to the background.
 func (o *ownership) releaseFailed(a transport.Answer, err error) error {
 	o.mu.Lock()
@@ -122,7 +115,7 @@ func (o *ownership) releaseFailed(a transport.Answer, err error) error {
 	o.nextInDoubt(a)
 	var left any
 	if o.phase == releasing && o.doubt.lastReleaseFails() {
-		left = o.queue.holdInDoubt(o.takeNext()) // under the mutex: one that has ended is not counted any more
+		left = o.releaseFails(o.takeNext())
 	}
 	o.plan()
 	span := o.span()
@@ -130,9 +123,9 @@ func (o *ownership) releaseFailed(a transport.Answer, err error) error {
 	abandonLeft(left)
 	o.undoLater(0, span)
 	if transport.Classify(err) == transport.Refused {
-		return fail("unlock", o.lock.name, err)
+		return fail("unlock", o.lock.Name(), err)
 	}
-	return fail("unlock", o.lock.name, ErrUnknownOutcome, err)
+	return fail("unlock", o.lock.Name(), ErrUnknownOutcome, err)
 }
 
 // released ends a hold that the server has taken back, and with the last one the
@@ -179,7 +172,7 @@ func (o *ownership) finishRelease(a transport.Answer) {
 func (o *ownership) mayComeLate() (late bool, span time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.doubt.acquisition == nil {
+	if !o.doubt.acquisition() {
 		return false, 0
 	}
 	span = o.span()
@@ -213,7 +206,7 @@ func (o *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 		a.Null, err = true, nil // somebody put something else in the place of the lock
 	}
 	o.mu.Lock()
-	if err == nil && o.doubt.acquisition == nil {
+	if err == nil && !o.doubt.acquisition() {
 		o.holds.most = int32(count) //nolint:gosec // there are fewer holds
 	}
 	o.mu.Unlock()
@@ -257,7 +250,7 @@ func (o *ownership) uncount(s *holdState) {
 		o.doubt.stood = o.valid() > 0
 		// While a lock has one holder, nobody else publishes its release. That is not so
 		// for readers, whose own messages are heard like all others.
-		o.echo = !o.lock.spec.joint && !o.lock.spec.shared && o.queue.releaseBegins()
+		o.echo = !o.lock.spec.joint && !o.lock.spec.shared && o.releaseBegins()
 	}
 }
 

@@ -150,7 +150,7 @@ func (w *watchdog) renewBatch(batch []renewal) (parts [][]*ownership) {
 		r.ownership.turn.Unlock()
 	}
 	if err != nil {
-		w.client.reporter.log(noticeRenewal, batch[0].ownership.lock.name, slog.Int("holds", len(batch)), slog.Any("error", err))
+		w.client.reporter.log(noticeRenewal, batch[0].ownership.lock.Name(), slog.Int("holds", len(batch)), slog.Any("error", err))
 	}
 	return nil
 }

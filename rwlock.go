@@ -73,7 +73,7 @@ func (c *Client) NewRWLock(name string) *RWLock {
 }
 
 // Name returns the name as the program gave it.
-func (l *RWLock) Name() string { return l.read.name }
+func (l *RWLock) Name() string { return l.read.Name() }
 
 // Reader returns the side to read under. It does not lock: call [ReadLock.Lock] on it.
 func (l *RWLock) Reader() *ReadLock { return l.read }

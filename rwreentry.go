@@ -141,7 +141,7 @@ func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 }
 
 func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) {
-	n, began := o.nest(newPrimitive(o.lock.client, readSpec, o.lock.name), nil), o.lock.client.clock()
+	n, began := o.nest(newPrimitive(o.lock.client, readSpec, o.lock.Name()), nil), o.lock.client.clock()
 	defer n.forgetUnused()
 	for _, each := range []*ownership{o, n} {
 		if err := each.turn.Lock(ctx); err != nil {

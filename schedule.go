@@ -10,14 +10,13 @@ import (
 type schedule struct {
 	dueTimes
 
-	periodMS int32 // time between renewals, or a long time
-	index    int32 // its place in the watchdog's queue
+	heardAt int32 // the look of the watchdog at which it was planned, or one that is to come if it need not be verified
+	index   int32 // its place in the watchdog's queue
 }
 
 // dueTimes is when something is to be done for an ownership, on the monotonic clock.
 type dueTimes struct {
 	renewAt  time.Duration
-	verifyAt time.Duration // if somebody is in line behind the hold
 	deadline time.Duration // when the hold can no longer be relied on
 }
 
@@ -43,11 +42,7 @@ func (o *ownership) planFrom(now transport.Stamp) {
 
 // planAt is plan with the time of the next renewal. o.mu is held.
 func (o *ownership) planAt(now transport.Stamp, renewAt time.Duration) {
-	due := dueTimes{renewAt: renewAt, verifyAt: noDeadline, deadline: now.Mono + o.lease.valid(now)}
-	if o.lock.spec.lineRests() {
-		due.verifyAt = now.Mono + o.lock.client.verifyPause()
-	}
-	o.lock.client.watchdog.plan(o, due, o.lease.period())
+	o.lock.client.watchdog.plan(o, dueTimes{renewAt: renewAt, deadline: now.Mono + o.lease.valid(now)})
 }
 
 // renews reports whether the lease is to be renewed, and a renewal adds something. o.mu is held.

@@ -1,6 +1,7 @@
 package latchkey
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -15,20 +16,25 @@ const (
 	verifyOnly = -time.Second
 	// shortestLook is the least time between two looks for such holds.
 	shortestLook = 10 * time.Millisecond
+	// looksUnheard is after how many looks a hold is verified of which nothing was heard: after three to four
+	// pauses, a poll ceiling at most.
+	looksUnheard = 4
 )
 
 // lookPause is how often the watchdog looks for holds that are to be verified.
 func (c *Client) lookPause() time.Duration { return max(c.options.PollCeiling/4, shortestLook) }
 
-// verifyPause is how long nothing need be heard of a hold that others of this client wait for. With
-// the time until the next look that is a poll ceiling.
-func (c *Client) verifyPause() time.Duration { return 3 * c.lookPause() }
+// putOffLook has a hold not be verified until it is planned anew. w.mu is held.
+func (w *watchdog) putOffLook(o *ownership) { o.schedule.heardAt = w.looks + math.MaxInt32/2 }
+
+// isUnheard reports whether nothing was heard of a hold for so long that it is to be verified. w.mu is held.
+func (w *watchdog) isUnheard(o *ownership) bool { return w.looks-o.schedule.heardAt >= looksUnheard }
 
 // isWaitedFor reports whether others of this client are in line behind the ownership, or behind the
 // lock of several of which it is a member.
 func (o *ownership) isWaitedFor() bool {
 	group := o.rarely().group.Load()
-	return o.queue.hasLine() || group != nil && group.hasLine()
+	return o.hasLine() || group != nil && group.hasLine()
 }
 
 // verify has holds verified that others wait for, if it is time to look for them. There may be many
@@ -41,7 +47,7 @@ func (w *watchdog) verify(now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, o := range found {
-		if o.schedule.index != nowhere && o.schedule.verifyAt <= now { // it may be over by now, or renewed
+		if o.schedule.index != nowhere && w.isUnheard(o) { // it may be over by now, or renewed
 			w.startRenewal(o)
 		}
 	}
@@ -56,8 +62,9 @@ func (w *watchdog) unheard(now time.Duration) (found []*ownership) {
 		return nil
 	}
 	w.lookAt = now + w.client.lookPause()
+	w.looks++
 	for _, o := range w.queue.all() {
-		if o.schedule.verifyAt <= now && now < o.schedule.deadline {
+		if w.isUnheard(o) && now < o.schedule.deadline {
 			found = append(found, o)
 		}
 	}

@@ -172,7 +172,7 @@ func (c *Client) pause(q *waitQueue, a attempter, round int, left time.Duration,
 	return transport.Jitter(transport.LongPause)
 }
 
-func (a *acquisition) what() string { return a.lock.name }
+func (a *acquisition) what() string { return a.lock.Name() }
 
 // pause relies on messages, and asks again as often as the kind of lock has to.
 func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Duration {

@@ -19,12 +19,13 @@ type waitQueue struct {
 	lines atomic.Pointer[queueLines] // if the key has two
 
 	// Guarded by shard.mu.
-	together   bool  // a shared line, whose waiters may go in together
-	noLinger   bool  // the key is used once, so that there is nothing to linger for
-	users      int32 // goroutines in line or in front, and live holds
-	held       int32 // live holds of this client
-	standing   int32 // those of them whose release has not failed: nobody is in front meanwhile
-	*waitState       // or nil while there are only holds, for which nobody waits
+	together bool  // a shared line, whose waiters may go in together
+	noLinger bool  // the key is used once, so that there is nothing to linger for
+	users    int32 // goroutines in line or in front, and live holds
+	attached int32 // ownerships among the users
+	held     int32 // live holds of this client
+	standing int32 // those of them whose release has not failed: nobody is in front meanwhile
+	waitState
 }
 
 // recipient is a waiter that a hold can be passed to.
@@ -147,9 +148,11 @@ func (q *waitQueue) remove(w *waiter) bool {
 func (q *waitQueue) takeFirst(from any) *waiter {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if q.waitState == nil {
-		return nil
-	}
+	return q.takeFirstFor(from)
+}
+
+// takeFirstFor is takeFirst. shard.mu is held.
+func (q *waitQueue) takeFirstFor(from any) *waiter {
 	w := q.line.first
 	if w == nil || q.busy || q.readersFirst() {
 		return nil
@@ -174,7 +177,12 @@ func (w *waiter) pass(hold any) {
 func (q *waitQueue) first() any {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if q.waitState == nil || q.busy {
+	return q.firstInLine()
+}
+
+// firstInLine is first. shard.mu is held.
+func (q *waitQueue) firstInLine() any {
+	if q.busy {
 		return nil
 	}
 	if w := q.line.first; w != nil {
@@ -187,7 +195,7 @@ func (q *waitQueue) first() any {
 func (q *waitQueue) hasLine() bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.waitState != nil && q.line.length > 0
+	return q.line.length > 0
 }
 
 // leaveFront leaves the front to the next in line.
@@ -255,10 +263,8 @@ func (q *waitQueue) signal() {
 func (q *waitQueue) signalFront() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if q.waitState != nil {
-		q.heard = true
-		signal(q.signals)
-	}
+	q.heard = true
+	signal(q.signals)
 }
 
 // drain forgets a signal that came before the server is asked anyway.

@@ -77,17 +77,13 @@ func (q *waitQueue) lastTold() error {
 func (q *waitQueue) waitError(ctx context.Context, err, last error) error {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	var known lastAnswer
-	if q.waitState != nil {
-		known = q.lastAnswer
-	}
-	if known.last != nil {
-		last = known.last
+	if q.last != nil {
+		last = q.last
 	}
 	if err != nil && ctx.Err() != nil && !transport.IsContextEnd(err) && !isFinal(err) {
 		last, err = err, transport.ContextError(ctx) // the answer came together with the end
 	}
-	return waitEnded(err, last, q.isHeld(), !known.asking.IsZero() && time.Since(known.asking) > cutOff)
+	return waitEnded(err, last, q.isHeld(), !q.asking.IsZero() && time.Since(q.asking) > cutOff)
 }
 
 // forgetAnswers drops what those learned who used the wait queue. shard.mu is held.

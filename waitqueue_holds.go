@@ -23,7 +23,7 @@ type recentReleases struct {
 	yields      bool // the front is to let other clients go first
 }
 
-// holdBegan counts a live hold of this client. The use of the wait queue that it is was
+// holdBegan counts a live hold of this client, of several locks. The use of the wait queue that it is was
 // counted before.
 func (q *waitQueue) holdBegan() {
 	q.shard.mu.Lock()
@@ -35,23 +35,13 @@ func (q *waitQueue) holdBegan() {
 func (q *waitQueue) countHold() (passes int) {
 	q.held++
 	q.standing++
-	if q.waitState == nil {
-		return endlessPasses
-	}
 	q.turnGoesOn()
 	q.lastAnswer = lastAnswer{last: ErrNotAcquired}
 	q.drain()
 	return q.passesOfTurn()
 }
 
-// heldHere reports whether this client holds the key.
-func (q *waitQueue) heldHere() bool {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	return q.isHeld()
-}
-
-// isHeld is heldHere. shard.mu is held.
+// isHeld reports whether this client holds the key. shard.mu is held.
 func (q *waitQueue) isHeld() bool {
 	whole := q.whole()
 	return whole.held > 0 || whole.exclusive().held > 0
@@ -59,50 +49,40 @@ func (q *waitQueue) isHeld() bool {
 
 // releaseBegins is called before a release is sent: its own message is not to wake
 // the front, which holdReleased will do. It reports whether that message will be heard
-// here at all.
+// here at all. shard.mu is held.
 func (q *waitQueue) releaseBegins() bool {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	if !q.subscribed() || !q.sub.live() {
+	if !q.sub.live() {
 		return false
 	}
 	q.ownMessages++
 	return true
 }
 
-// holdReleased ends a hold of this client and wakes the front.
+// holdReleased ends a hold of several locks, and wakes the front. next is what the next in front goes on with.
+func (q *waitQueue) holdReleased(next any) {
+	q.shard.mu.Lock()
+	_, used := q.endHold(0, false, true, next)
+	q.shard.mu.Unlock()
+	if used { // if they leave now, and it serves another key, somebody asks once too often
+		q.wakeFronts()
+	}
+}
+
+// endHold counts one hold less, and its use. shard.mu is held.
 //
 // told is how many subscribers received the message of the release: 0 if none was sent or
 // nobody listens, -1 if it could not be published. If other clients received it, this
 // client must not take the key again and again.
 //
 // noEcho says that releaseBegins has counted a message that was never published, and stood
-// that holdInDoubt was not called.
+// that nobody was to be in front until now.
 //
-// next is what the next in front goes on with, or nil. It is returned if there is nobody.
-func (q *waitQueue) holdReleased(told int64, noEcho, stood bool, next any) (left any) {
-	left, used := q.holdEnded(told, noEcho, stood, next)
-	if used { // if they leave now, and it serves another key, somebody asks once too often
-		q.whole().wakeFronts()
-	}
-	return left
-}
-
-// holdLeft ends a hold of this client when others still hold the lock, and wakes nobody.
-// noEcho and stood are as for holdReleased.
-func (q *waitQueue) holdLeft(noEcho, stood bool) {
-	q.holdEnded(0, noEcho, stood, nil)
-}
-
-// holdEnded counts one hold less. used says that the wait queue has other users.
-func (q *waitQueue) holdEnded(told int64, noEcho, stood bool, next any) (left any, used bool) {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
+// next is what the next in front goes on with, or nil. It is returned if there is nobody. used says that
+// the wait queue has other users, whose front is to be woken if others may have the key now.
+func (q *waitQueue) endHold(told int64, noEcho, stood bool, next any) (left any, used bool) {
 	whole := q.whole()
 	defer whole.endUse()
-	if q.waitState != nil {
-		q.noteRelease(told, noEcho)
-	}
+	q.noteRelease(told, noEcho)
 	q.held--
 	if stood {
 		next = q.standsNoMore(next)
@@ -110,7 +90,7 @@ func (q *waitQueue) holdEnded(told int64, noEcho, stood bool, next any) (left an
 	return next, whole.users > 1
 }
 
-// noteRelease notes how many were told of a release. noEcho is as for holdReleased. shard.mu is held.
+// noteRelease notes how many were told of a release. noEcho is as for endHold. shard.mu is held.
 func (s *waitState) noteRelease(told int64, noEcho bool) {
 	if noEcho && s.ownMessages > 0 {
 		s.ownMessages--
@@ -127,18 +107,10 @@ func (s *waitState) noteRelease(told int64, noEcho bool) {
 	}
 }
 
-// holdInDoubt has the first in line ask the server, because a release has failed. It may have
-// been executed, and it may never be. next is as for holdReleased.
-func (q *waitQueue) holdInDoubt(next any) (left any) {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	return q.standsNoMore(next)
-}
-
 // standsNoMore counts one hold less for which nobody is in front. shard.mu is held.
 func (q *waitQueue) standsNoMore(next any) (left any) {
 	q.standing--
-	if q.standing > 0 || q.waitState == nil || q.busy {
+	if q.standing > 0 || q.busy {
 		return next // nobody waits, or somebody in front has an owner already
 	}
 	q.next()
@@ -201,10 +173,6 @@ func (q *waitQueue) newSubscription(wanted bool, channel string) *subscription {
 // message implements [subscriber].
 func (q *waitQueue) message(text string) {
 	q.shard.mu.Lock()
-	if q.waitState == nil { // nobody listens any more
-		q.shard.mu.Unlock()
-		return
-	}
 	if q.takesTurns && text == strangersFirst {
 		q.letStrangersFirst()
 		q.shard.mu.Unlock()
@@ -226,9 +194,7 @@ func (q *waitQueue) message(text string) {
 // reconnected implements [subscriber]. The front has to look for itself.
 func (q *waitQueue) reconnected() {
 	q.shard.mu.Lock()
-	if q.waitState != nil {
-		q.ownMessages, q.ownReleases = 0, 0
-	}
+	q.ownMessages, q.ownReleases = 0, 0
 	q.shard.mu.Unlock()
 	q.signal()
 }

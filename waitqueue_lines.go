@@ -40,7 +40,6 @@ func (q *waitQueue) lineOf(l line) *waitQueue {
 	}
 	lines := q.lines.Load()
 	if lines == nil {
-		q.need()
 		lines = &queueLines{shared: q.newLine(true), exclusive: q.newLine(false)}
 		q.lines.Store(lines)
 	}
@@ -105,9 +104,7 @@ func (q *waitQueue) exclusive() *waitQueue {
 }
 
 func (q *waitQueue) newLine(together bool) *waitQueue {
-	l := &waitQueue{shard: q.shard, key: q.key, main: q, together: together}
-	l.need()
-	return l
+	return &waitQueue{shard: q.shard, key: q.key, main: q, together: together, waitState: newWaitState()}
 }
 
 // callAll lets all waiters of a shared line attempt.
@@ -199,28 +196,9 @@ func (q *waitQueue) takeAll(what any) (taken []*waiter) {
 	return taken
 }
 
-// openTo says what others may have from now on along with its holders, and closeTo that they
-// may not any more.
-func (q *waitQueue) openTo(what any) {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	q.need().open = what
-}
-
-func (q *waitQueue) closeTo(what any) {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	if q.waitState != nil && q.open == what {
-		q.open = nil
-	}
-}
-
 // opened returns what others may have along with its holders, or nil.
 func (q *waitQueue) opened() any {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if q.waitState == nil {
-		return nil
-	}
 	return q.open
 }

@@ -84,13 +84,8 @@ func (q *waitQueue) beginTheirTurn(now time.Time) {
 
 // openFor returns for how long a release that begins is to leave the mutex to pollers, or 0. Also
 // if none have been seen there may be some, to whom a mutex is hardly ever free that this client takes
-// again at once. taken is when the server has given it to this client.
+// again at once. taken is when the server has given it to this client. shard.mu is held.
 func (q *waitQueue) openFor(taken time.Time) time.Duration {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	if q.waitState == nil {
-		return 0
-	}
 	now := time.Now()
 	if !q.freeSince.IsZero() {
 		q.wasFree += taken.Sub(q.freeSince)
@@ -129,13 +124,8 @@ func (q *waitQueue) beginOurTurn(now time.Time) {
 }
 
 // leftFree notes what a release has done: the mutex is free, or given to another client, with whom the
-// turn goes on. If it was left to pollers for some time the turn of this client is over.
+// turn goes on. If it was left to pollers for some time the turn of this client is over. shard.mu is held.
 func (q *waitQueue) leftFree(open time.Duration, given bool) {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	if q.waitState == nil {
-		return
-	}
 	now := time.Now()
 	switch {
 	case given && open > 0:

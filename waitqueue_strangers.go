@@ -37,17 +37,10 @@ func (q *waitQueue) takeTurns() {
 	q.takesTurns = true
 }
 
-// strangersTold notes how many subscribers were told that the lock is free.
-func (q *waitQueue) strangersTold(told int64) {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	if q.subscribed() && q.sub.live() {
-		told--
-	}
-	if told > 0 {
-		q.whole().need().contended = true
-		q.whole().strangersUntil = time.Now().Add(strangersLinger)
-	}
+// strangersTold notes that others than this client were told that the lock is free. shard.mu is held.
+func (q *waitQueue) strangersTold() {
+	q.contended = true
+	q.strangersUntil = time.Now().Add(strangersLinger)
 }
 
 // strangerHolds notes that the front was refused because a stranger has the lock. With the
@@ -136,10 +129,10 @@ func (q *waitQueue) letStrangerPass() bool {
 	}
 	q.letPass--
 	q.passed++
-	state, heard := q.waitState, q.passed
+	heard := q.passed
 	time.AfterFunc(strangerPause, func() {
 		q.shard.mu.Lock()
-		quiet := q.waitState == state && state.passed == heard // all may have left meanwhile
+		quiet := q.passed == heard // all may have left meanwhile
 		q.shard.mu.Unlock()
 		if quiet {
 			q.signal()

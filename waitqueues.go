@@ -6,80 +6,98 @@ import (
 	"time"
 )
 
-// waitQueues has the wait queues of a client by their keys. It is split so that locks of
-// different names seldom meet.
+// waitQueues has the wait queues of a client by their keys. A key that is held, and that nobody waits or asks
+// for, has none, which keeps ten thousand such holds small. It is split so that locks of different names
+// seldom meet.
 type waitQueues struct {
 	seed   maphash.Seed
-	shards [16]queueShard
+	live   liveHolds
+	shards [queueShards]queueShard
 }
+
+// liveHolds are the holds of the client, by the hash of their keys. They use a wait queue while there is one.
+// What guards the wait queues of a key guards the holds on it.
+type liveHolds interface {
+	// attach has the holds on the key of a wait queue use it. shard.mu is held.
+	attach(q *waitQueue, hash uint64)
+	// detach has them do without. shard.mu is held.
+	detach(q *waitQueue, hash uint64)
+}
+
+// noHolds are those of wait queues for something else than keys.
+type noHolds struct{}
+
+func (noHolds) attach(*waitQueue, uint64) {}
+func (noHolds) detach(*waitQueue, uint64) {}
+
+const queueShards = 16
 
 type queueShard struct {
+	all *waitQueues
+
 	mu     sync.Mutex
 	queues map[string]*waitQueue
-
-	// For reuse: an uncontended lock should allocate neither.
-	spare       []*waitQueue
-	spareStates []*waitState
+	spare  []*waitQueue // for reuse: an uncontended lock should allocate none
 }
 
-// spareQueues is how many unused wait queues, and states, a shard keeps for reuse.
-const spareQueues = 64
+// spareQueues is how many unused wait queues a shard keeps for reuse.
+const spareQueues = 8
 
-func newWaitQueues() *waitQueues {
-	all := &waitQueues{seed: maphash.MakeSeed()}
+func newWaitQueues(live liveHolds) *waitQueues {
+	all := &waitQueues{seed: maphash.MakeSeed(), live: live}
 	for i := range all.shards {
-		all.shards[i].queues = map[string]*waitQueue{}
+		all.shards[i].all, all.shards[i].queues = all, map[string]*waitQueue{}
 	}
 	return all
 }
 
 func (all *waitQueues) shard(key string) *queueShard {
-	return &all.shards[maphash.String(all.seed, key)%uint64(len(all.shards))]
+	shard, _ := all.locate(key)
+	return shard
+}
+
+// locate returns where a key belongs, and its hash.
+func (all *waitQueues) locate(key string) (*queueShard, uint64) {
+	hash := maphash.String(all.seed, key)
+	return &all.shards[hash%queueShards], hash
 }
 
 // use returns the wait queue of key and counts the caller as a user of it.
 func (all *waitQueues) use(key string) *waitQueue {
-	shard := all.shard(key)
+	shard, hash := all.locate(key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	q := shard.use(key)
-	q.need()
-	return q
+	return shard.use(key, hash)
 }
 
 // enter takes a place in a line of the wait queue of a key, or the front, for which it returns no waiter,
 // but what was left for it. The caller counts as a user of the whole wait queue.
 func (all *waitQueues) enter(key string, l line, who any) (q *waitQueue, w *waiter, left any) {
-	shard := all.shard(key)
+	shard, hash := all.locate(key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	q = shard.use(key)
-	q.need()
-	q = q.lineOf(l)
+	q = shard.use(key, hash).lineOf(l)
 	if w = q.takePlace(who); w == nil {
 		left, q.left = q.left, nil
 	}
 	return q, w, left
 }
 
-// holdBegins counts a live hold of this client in a line of the wait queue of a key, as a user of the whole,
-// and returns how often the hold may be passed on.
-func (all *waitQueues) holdBegins(key string, l line) (q *waitQueue, passes int) {
-	shard := all.shard(key)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	q = shard.use(key).lineOf(l)
-	return q, q.countHold()
+// use returns the wait queue of key and counts a user. s.mu is held.
+func (s *queueShard) use(key string, hash uint64) *waitQueue {
+	q := s.need(key, hash)
+	q.users++
+	return q
 }
 
-// use returns the wait queue of key, with or without a state, and counts a user. s.mu is held.
-func (s *queueShard) use(key string) *waitQueue {
+// need returns the wait queue of key, which those who hold the key use from then on. s.mu is held.
+func (s *queueShard) need(key string, hash uint64) *waitQueue {
 	q := s.queues[key]
 	if q == nil {
 		q = s.fresh(key)
 		s.queues[key] = q
+		s.all.live.attach(q, hash)
 	}
-	q.users++
 	return q
 }
 
@@ -91,7 +109,6 @@ func (all *waitQueues) useKnown(key string) *waitQueue {
 	q := shard.queues[key]
 	if q != nil {
 		q.users++
-		q.need()
 	}
 	return q
 }
@@ -125,7 +142,7 @@ func (s *queueShard) fresh(key string) *waitQueue {
 		q.key = key
 		return q
 	}
-	return &waitQueue{shard: s, key: key}
+	return &waitQueue{shard: s, key: key, waitState: newWaitState()}
 }
 
 // drop removes an unused wait queue. One that the notifier never knew serves another
@@ -135,18 +152,16 @@ func (s *queueShard) drop(q *waitQueue) {
 	if q.subscribed() {
 		return
 	}
-	if q.waitState != nil {
-		s.dropState(q.waitState)
-	}
 	if len(s.spare) < spareQueues {
 		q.lines.Store(nil)
-		q.waitState, q.users, q.held, q.standing, q.noLinger = nil, 0, 0, 0, false
+		q.clear()
+		q.users, q.attached, q.held, q.standing, q.noLinger = 0, 0, 0, 0, false
 		s.spare = append(s.spare, q)
 	}
 }
 
 // done ends one use. A wait queue that nobody uses goes, unless its subscription is to
-// linger: then the notifier retires it.
+// linger: then the notifier retires it. One that only holds use goes too, unless the key is contended.
 func (q *waitQueue) done() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -157,14 +172,25 @@ func (q *waitQueue) done() {
 func (q *waitQueue) endUse() {
 	q.users--
 	switch {
+	case q.users > q.attached:
 	case q.users > 0:
-		q.endState()
+		q.leaveToHolds()
 	case q.subscribed():
 		q.forgetAnswers()
 		q.retired = time.Now()
 	default:
 		q.shard.drop(q)
 	}
+}
+
+// leaveToHolds drops a wait queue that only holds use, unless the key was contended. shard.mu is held.
+func (q *waitQueue) leaveToHolds() {
+	if q.contended || q.open != nil || q.subscribed() || q.lines.Load() != nil {
+		return
+	}
+	shard, hash := q.shard.all.locate(q.key)
+	shard.all.live.detach(q, hash)
+	shard.drop(q)
 }
 
 // doNotLinger says that nobody will come back to this wait queue.

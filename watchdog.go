@@ -44,6 +44,7 @@ type watchdog struct {
 	queue   dueHeap[*ownership]
 	due     []*ownership  // to be renewed now
 	lookAt  time.Duration // when to look for holds to be verified
+	looks   int32         // how often that was done
 	wakeAt  time.Duration // when the timekeeper looks next
 	skew    time.Duration // between the clocks, at the last look
 }
@@ -74,7 +75,7 @@ func newWatchdog(c *Client) *watchdog {
 }
 
 // plan sets when an ownership is due for renewal, or never, and when it ends.
-func (w *watchdog) plan(o *ownership, due dueTimes, period time.Duration) {
+func (w *watchdog) plan(o *ownership, due dueTimes) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
@@ -82,7 +83,10 @@ func (w *watchdog) plan(o *ownership, due dueTimes, period time.Duration) {
 		return
 	default:
 	}
-	o.schedule.dueTimes, o.schedule.periodMS = due, int32(min(period.Milliseconds(), math.MaxInt32))
+	o.schedule.dueTimes, o.schedule.heardAt = due, w.looks
+	if !o.lock.spec.lineRests() {
+		w.putOffLook(o)
+	}
 	w.queue.put(o)
 	w.start()
 	// The timekeeper is left asleep while it wakes early enough anyway, so that a
@@ -191,16 +195,17 @@ func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 // startRenewal marks an ownership as being renewed: until the result is in, only its
 // deadline counts.
 func (w *watchdog) startRenewal(o *ownership) {
-	o.schedule.renewAt, o.schedule.verifyAt = noDeadline, noDeadline
+	o.schedule.renewAt = noDeadline
+	w.putOffLook(o)
 	w.queue.put(o)
 	w.due = append(w.due, o)
 }
 
-// startNeighbours adds holds that are due within half their period. They share a
-// script now and are due together from then on.
+// startNeighbours adds holds that are due within half their period, which is half of what is left from then to the
+// deadline. They share a script now and are due together from then on.
 func (w *watchdog) startNeighbours(now time.Duration) {
 	for _, o := range slices.Clone(w.queue.all()) {
-		if o.schedule.renewAt != noDeadline && o.schedule.renewAt-now <= fromMillis(int64(o.schedule.periodMS))/2 {
+		if o.schedule.renewAt != noDeadline && o.schedule.renewAt-now <= (o.schedule.deadline-o.schedule.renewAt)/4 {
 			w.startRenewal(o)
 		}
 	}

@@ -61,7 +61,7 @@ const frame = `func snippet(ctx context.Context, client *latchkey.Client, orders
 
 var imports = map[string]string{
 	"context": "context", "errors": "errors", "log": "log", "sql": "database/sql", "sync": "sync",
-	"testing": "testing", "tls": "crypto/tls", "x509": "crypto/x509", "time": "time", "os": "os", "fmt": "fmt", "slog": "log/slog",
+	"testing": "testing", "synctest": "testing/synctest", "tls": "crypto/tls", "x509": "crypto/x509", "time": "time", "os": "os", "fmt": "fmt", "slog": "log/slog",
 	"cmp": "cmp", "net": "net", "http": "net/http", "strings": "strings",
 	"signal": "os/signal", "syscall": "syscall",
 	"latchkey":     "github.com/latchkey-go/latchkey",

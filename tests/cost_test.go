@@ -68,7 +68,7 @@ func TestLockAndUnlockAllocateLittle(t *testing.T) {
 // A hold costs its client little memory: what serves waiters is made when somebody waits.
 func TestHoldsCostLittleMemory(t *testing.T) {
 	rig.Need(t, rig.Stats) // which a server in this process has not, whose memory would be counted too
-	const many, most = 5000, 800
+	const many, most = 5000, 600
 	client := connect(t, rig.Shared())
 	ctx, name := context.Background(), rig.Name(t)
 	holds := make([]*latchkey.Hold, 0, many)

@@ -29,6 +29,14 @@ import (
 
 // The functions up to the first test stand in docs/howto/go-redis.md: TestGoRedis_page holds both against each other.
 
+// locksOf is what connections for locks are called beside those of a client with that name.
+func locksOf(name string) string {
+	if name == "" {
+		return ""
+	}
+	return name + "-locks"
+}
+
 // clientOption returns what Latchkey needs of the settings of a go-redis client.
 func clientOption(o *redis.Options) rueidis.ClientOption {
 	option := rueidis.ClientOption{
@@ -36,7 +44,7 @@ func clientOption(o *redis.Options) rueidis.ClientOption {
 		Username:    o.Username,
 		Password:    o.Password,
 		SelectDB:    o.DB,
-		ClientName:  o.ClientName,
+		ClientName:  locksOf(o.ClientName),
 		TLSConfig:   o.TLSConfig,
 		AlwaysRESP2: o.Protocol == 2,
 		Dialer:      net.Dialer{Timeout: o.DialTimeout},

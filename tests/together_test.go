@@ -128,14 +128,14 @@ func TestTogether_waits_for_a_server_that_stands_still(t *testing.T) {
 	const calls = 16
 	server := rig.Fresh(t)
 	var failed atomic.Int64
-	client := connect(t, server, latchkey.Options{RetryBudget: 100 * time.Millisecond, Observer: func(e latchkey.Event) {
+	client := connect(t, server, latchkey.Options{RetryBudget: 300 * time.Millisecond, Observer: func(e latchkey.Event) {
 		if e.Type == latchkey.EventAttempt && e.Err != nil {
 			failed.Add(1)
 		}
 	}})
 	inCompany(t, client, "warm")()
 	for round := range 5 {
-		rig.NewAdmin(t, server).Do("CLIENT", "PAUSE", "400")
+		rig.NewAdmin(t, server).Do("CLIENT", "PAUSE", "1000")
 		var all sync.WaitGroup
 		for i := range calls {
 			all.Go(func() {

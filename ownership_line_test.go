@@ -1,0 +1,157 @@
+package latchkey
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// behind is the wait queue of a key, or nil.
+func behind(l *Lock) *waitQueue { return l.client.waitQueues.known(l.key) }
+
+func ownershipOf(h *Hold) *ownership { return h.inner().(*holdState).ownership }
+
+func TestHold_that_nobody_contends_for_has_no_wait_queue(t *testing.T) {
+	c := newTestClient(t, Options{})
+	ctx := context.Background()
+	for what, lock := range map[string]Locker{
+		"lock": c.NewLock(uniqueName(t, c) + "lock"), "mutex": c.NewMutex(uniqueName(t, c) + "mutex"),
+		"fenced": c.NewFencedLock(uniqueName(t, c) + "fenced"), "write": c.NewRWLock(uniqueName(t, c) + "write").Writer(),
+	} {
+		for try, acquire := range map[string]func() (*Hold, error){
+			"Lock":    func() (*Hold, error) { return lock.Lock(ctx) },
+			"TryLock": func() (*Hold, error) { return lock.TryLock(ctx) },
+		} {
+			h, err := acquire()
+			require.NoError(t, err)
+			if what != "write" || try == "TryLock" { // one that has two lines keeps them
+				require.Nil(t, c.waitQueues.known(ownershipOf(h).lock.key), "%s %s", what, try)
+			}
+			require.NoError(t, h.Unlock(ctx))
+			require.Nil(t, c.waitQueues.known(ownershipOf(h).lock.key), "%s %s", what, try)
+			require.Empty(t, c.registry.all())
+		}
+	}
+}
+
+// A waiter that comes and goes leaves the wait queue behind, since it may have learned something.
+func TestHold_keeps_a_wait_queue_in_which_somebody_waited(t *testing.T) {
+	c := newTestClient(t, Options{})
+	ctx := context.Background()
+	lock := c.NewLock(uniqueName(t, c))
+	h, err := lock.Lock(ctx)
+	require.NoError(t, err)
+	gone, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { _, err := lock.Lock(gone); ended <- err }()
+	require.Eventually(t, ownershipOf(h).hasLine, 5*time.Second, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.NotNil(t, behind(lock))
+	require.NoError(t, h.Unlock(ctx))
+	require.Nil(t, behind(lock), "it goes with the last user")
+}
+
+// An ownership that nobody waits for asks nobody.
+func TestHold_without_a_wait_queue(t *testing.T) {
+	c := newTestClient(t, Options{})
+	ctx := context.Background()
+	lock := c.NewLock(uniqueName(t, c))
+	h, err := lock.Lock(ctx)
+	require.NoError(t, err)
+	o := ownershipOf(h)
+	require.Nil(t, o.firstInLine())
+	require.Nil(t, o.takeFirst())
+	require.False(t, o.hasLine())
+	require.Zero(t, o.openFor())
+	o.leftFree(0, false)
+	require.False(t, o.releaseBegins())
+	o.strangersTold(0)
+	require.Nil(t, behind(lock))
+	o.strangersTold(1)
+	require.NotNil(t, behind(lock), "others want the key")
+	require.NoError(t, h.Unlock(ctx))
+	require.Nil(t, behind(lock))
+}
+
+// One who comes to a key that is held waits, and comes to the front at the release, or when the release fails.
+func TestHold_uses_the_wait_queue_of_the_first_waiter(t *testing.T) {
+	c := newTestClient(t, Options{})
+	ctx := context.Background()
+	for what, ends := range map[string]func(o *ownership){
+		"released":         func(o *ownership) { o.endHold(0) },
+		"failed, released": func(o *ownership) { o.releaseFails(nil); o.endHold(0) },
+	} {
+		name := uniqueName(t, c)
+		h, err := c.NewLock(name).Lock(ctx)
+		require.NoError(t, err)
+		o := ownershipOf(h)
+		q, w, _ := c.waitQueues.enter(o.lock.key, onlyLine, nil)
+		require.Same(t, q, o.onKey.queue)
+		require.NotNil(t, w, what)
+		ends(o)
+		at, err := q.await(ctx, nil, w)
+		require.NoError(t, err)
+		require.Equal(t, inFront, at)
+		require.Nil(t, q.exit(nil))
+		require.Nil(t, c.waitQueues.known(o.lock.key), what)
+		require.NoError(t, c.rueidis.Do(ctx, c.rueidis.B().Del().Key(o.lock.key).Build()).Error())
+	}
+}
+
+// After a release that has failed nobody who comes later waits for it.
+func TestHold_whose_release_failed_lets_others_ask(t *testing.T) {
+	c := newTestClient(t, Options{})
+	h, err := c.NewLock(uniqueName(t, c)).Lock(context.Background())
+	require.NoError(t, err)
+	o := ownershipOf(h)
+	o.releaseFails(nil)
+	q, w, _ := c.waitQueues.enter(o.lock.key, onlyLine, nil)
+	require.Nil(t, w, "it is in front")
+	require.Nil(t, q.exit(nil))
+	require.NoError(t, h.Unlock(context.Background()))
+	require.Nil(t, c.waitQueues.known(o.lock.key))
+}
+
+// Keys may have the same hash. Each has its own holds.
+func TestLiveOwnerships_with_the_same_hash(t *testing.T) {
+	c := newTestClient(t, Options{})
+	live := newLiveOwnerships()
+	made := func(key string) *ownership { return c.registry.fresh(newPrimitive(c, mutexSpec, key)) }
+	a, b, a2 := made("a"), made("b"), made("a")
+	for _, o := range []*ownership{a, b, a2} {
+		live.put(o, 7)
+	}
+	on := func(key string) (all []*ownership) {
+		for o := range live.on(key, 7) {
+			all = append(all, o)
+		}
+		return all
+	}
+	require.ElementsMatch(t, []*ownership{a, a2}, on("a"))
+	require.Equal(t, []*ownership{b}, on("b"))
+	live.remove(b, 7)
+	require.Empty(t, on("b"))
+	live.remove(a2, 7)
+	require.Equal(t, []*ownership{a}, on("a"))
+	live.remove(a, 7)
+	require.Empty(t, live.shards[7])
+}
+
+// A front that lets strangers go first may be gone when their time is over.
+func TestWaitQueue_a_pause_for_strangers_outlives_all_users(t *testing.T) {
+	all := newWaitQueues(noHolds{})
+	q := all.use("job")
+	q.takeTurns()
+	q.sub = &subscription{to: q}
+	q.message(strangersFirst) // their time begins
+	q.reliedUntil = time.Now().Add(-time.Second)
+	require.True(t, q.retire(0), "nobody relies on the subscription")
+	q.done()
+	time.Sleep(2 * strangerPause) // a timer of the queue runs meanwhile, and must find nothing
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	require.Empty(t, q.signals)
+}

@@ -1,0 +1,131 @@
+package latchkey
+
+import "iter"
+
+// A live ownership is known by its key, from when it begins until it is over. It uses the wait queue of that
+// key while there is one.
+
+// liveOwnerships are those of a client: by the hash of the key the one that began last, which leads to the
+// others. The mutex of the shard of the key guards it.
+type liveOwnerships struct {
+	shards [queueShards]map[uint64]*ownership
+}
+
+func newLiveOwnerships() *liveOwnerships {
+	l := &liveOwnerships{}
+	for i := range l.shards {
+		l.shards[i] = map[uint64]*ownership{}
+	}
+	return l
+}
+
+// placeOnKey is the place of an ownership among the live ones. shard.mu guards it.
+type placeOnKey struct {
+	next  *ownership // another on a key with the same hash, or nil
+	queue *waitQueue // behind it: the line in which holds of its kind are passed on, or the whole; nil if there is none
+}
+
+// on goes through those on a key. shard.mu is held.
+func (l *liveOwnerships) on(key string, hash uint64) iter.Seq[*ownership] {
+	return func(yield func(*ownership) bool) {
+		for o := l.shards[hash%queueShards][hash]; o != nil; o = o.onKey.next {
+			if o.lock.key == key && !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// attach implements [liveHolds].
+func (l *liveOwnerships) attach(q *waitQueue, hash uint64) {
+	for o := range l.on(q.key, hash) {
+		o.attach(q)
+		o.onKey.queue.held++
+		if !o.unstood {
+			o.onKey.queue.standing++
+		}
+	}
+}
+
+// detach implements [liveHolds].
+func (l *liveOwnerships) detach(q *waitQueue, hash uint64) {
+	for o := range l.on(q.key, hash) {
+		o.onKey.queue = nil
+	}
+}
+
+// attach has the ownership use the wait queue of its key. shard.mu is held.
+func (o *ownership) attach(q *waitQueue) {
+	q.users++
+	q.attached++
+	o.onKey.queue = q
+	if o.lock.spec.passes {
+		o.onKey.queue = q.lineOf(o.lock.spec.line)
+	}
+}
+
+// add puts an ownership in, and returns how often its hold may be passed on.
+func (l *liveOwnerships) add(o *ownership) (passes int) {
+	shard, hash := o.lock.client.waitQueues.locate(o.lock.key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	l.put(o, hash)
+	q := shard.queues[o.lock.key]
+	if q == nil {
+		return endlessPasses
+	}
+	o.attach(q)
+	return o.onKey.queue.countHold()
+}
+
+// put puts an ownership in. shard.mu is held.
+func (l *liveOwnerships) put(o *ownership, hash uint64) {
+	all := l.shards[hash%queueShards]
+	o.onKey.next, all[hash] = all[hash], o
+}
+
+// remove takes an ownership out. shard.mu is held.
+func (l *liveOwnerships) remove(o *ownership, hash uint64) {
+	all := l.shards[hash%queueShards]
+	first := all[hash]
+	switch {
+	case first != o:
+		for first.onKey.next != o {
+			first = first.onKey.next
+		}
+		first.onKey.next = o.onKey.next
+	case o.onKey.next != nil:
+		all[hash] = o.onKey.next
+	default:
+		delete(all, hash)
+	}
+	o.onKey.next = nil
+}
+
+// find returns the ownership on a key of an owner as it is in Redis, or nil if it is none that this client has made.
+func (l *liveOwnerships) find(queues *waitQueues, key string, owner Owner) *ownership {
+	shard, hash := queues.locate(key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	for o := range l.on(key, hash) {
+		if o.number == owner.number && o.wire == owner.String() {
+			return o
+		}
+	}
+	return nil
+}
+
+// all returns all of them.
+func (l *liveOwnerships) all(queues *waitQueues) (all []*ownership) {
+	for i, shard := range l.shards {
+		mu := &queues.shards[i].mu
+		mu.Lock()
+		for _, o := range shard {
+			for ; o != nil; o = o.onKey.next {
+				all = append(all, o)
+			}
+		}
+		mu.Unlock()
+	}
+	return all
+}
