@@ -57,7 +57,7 @@ func (p *fairPools) queue(name string) (end func()) {
 	require.NoError(p.c.t, s.SetPermits(ctx, 2))
 	held := p.insist(ctx, s, 2)
 	require.NoError(p.c.t, held.err)
-	served, anew := make(chan int, 3), false
+	served, anew, late := make(chan int, 3), false, rig.WatchLateness()
 	for i, n := range []int{1, 2, 1} {
 		go func() {
 			got := p.insist(ctx, []*latchkey.Client{p.b, p.a}[i%2].NewFairSemaphore(name), n)
@@ -98,7 +98,7 @@ func (p *fairPools) queue(name string) (end func()) {
 		for range 3 {
 			order = append(order, rig.Await(p.c.t, p.c.options.Lease+soon, "a waiter for permits", served))
 		}
-		if !anew {
+		if worst := late(); !anew && worst < leeway/3 { // else its clients may not listen again
 			assert.Equal(p.c.t, []int{0, 1, 2}, order)
 		}
 		fairCounts(p.c.t, s, 2, 0)
@@ -153,6 +153,9 @@ func (t *turnstile) change(by int) {
 	}
 }
 
+// poolOptions have waiters count as alive for longer than a busy machine keeps them from saying so.
+var poolOptions = latchkey.Options{Lease: 6 * time.Second, StaleWaiterTimeout: 4 * time.Second, PollCeiling: faultPoll}
+
 // poolFailover is a fair semaphore on a master whose replica falls behind and takes its place.
 type poolFailover struct {
 	*failover
@@ -170,7 +173,7 @@ func newPoolFailover(t *testing.T, permits int) *poolFailover {
 // another is the same semaphore of another client.
 func (f *poolFailover) another() *latchkey.FairSemaphore {
 	f.t.Helper()
-	return f.connect(f.tap()).NewFairSemaphore(f.name)
+	return connectVia(f.t, f.Master, f.tap().Addr(), poolOptions).NewFairSemaphore(f.name)
 }
 
 // stand lets another client wait.
@@ -186,6 +189,18 @@ func serves(t *testing.T, waiting ...<-chan permitsGot) {
 		got := rig.Await(t, 2*soon, fmt.Sprintf("number %d", i), w)
 		require.NoError(t, got.err)
 		got.release(t)
+	}
+}
+
+// servesAll is serves in any order: on a busy machine the first may count as dead when the second comes.
+func servesAll(t *testing.T, waiting ...<-chan permitsGot) {
+	t.Helper()
+	served := make(chan permitsGot, len(waiting))
+	for _, w := range waiting {
+		go func() { served <- <-w }()
+	}
+	for range waiting {
+		serves(t, served)
 	}
 }
 
@@ -211,7 +226,7 @@ func TestFailover_that_loses_the_queue_of_a_fair_semaphore(t *testing.T) {
 	}
 	require.Zero(t, f.next.Int("EXISTS", permitQueueOf(f.name)))
 	f.over()
-	permitQueueLength(t, f.next, f.name, 5)
+	grantable(t, f.next, f.name, 5)
 	permitsGot{permits: held}.release(t)
 	serves(t, waiting...)
 	f.wellAt(2)
@@ -247,13 +262,13 @@ func TestFailover_that_brings_an_old_queue_of_a_fair_semaphore(t *testing.T) {
 	case <-permit.Lost():
 		t.Logf("told %v after the failover", time.Since(start).Round(time.Millisecond))
 		require.ErrorIs(t, permit.Release(t.Context()), latchkey.ErrLost)
-	case <-time.After(faultOptions.Lease): // the next master has granted it once more
+	case <-time.After(poolOptions.Lease): // the next master has granted it once more
 		holders, err := f.pool.Holders(t.Context())
 		require.NoError(t, err)
 		require.True(t, listed(holders, permit), "the holder does not know that its permit is lost")
 		require.NoError(t, permit.Release(t.Context()))
 	}
-	serves(t, behind, last)
+	servesAll(t, behind, last)
 	t.Logf("all are served %v after the failover", time.Since(start).Round(time.Millisecond))
 	f.wellAt(1)
 }
@@ -276,7 +291,7 @@ func TestFailover_that_loses_permits_of_a_fair_semaphore(t *testing.T) {
 	require.NoError(t, next.err)
 	behind := stand(ctx, t, f.next, f.pool, 1)
 	for _, permit := range lost {
-		rig.Await(t, faultOptions.Lease+leeway, "the old holder is told", permit.Lost())
+		rig.Await(t, poolOptions.Lease+leeway, "the old holder is told", permit.Lost())
 	}
 	t.Logf("told %v after the failover", time.Since(start).Round(time.Millisecond))
 	require.ErrorIs(t, permitsGot{permits: lost}.giveBack(), latchkey.ErrLost)
@@ -297,7 +312,7 @@ func TestFailover_that_loses_a_grant_of_a_fair_semaphore(t *testing.T) {
 	ctx, tap := within(t, time.Minute), f.tap()
 	held, err := f.another().Acquire(ctx, latchkey.Lease(faultLease))
 	require.NoError(t, err)
-	deaf := stand(ctx, t, f.master, f.connect(tap).NewFairSemaphore(f.name), 1)
+	deaf := stand(ctx, t, f.master, connectVia(t, f.Master, tap.Addr(), poolOptions).NewFairSemaphore(f.name), 1)
 	behind := f.stand(ctx, 1)
 	grantable(t, f.master, f.name, 2)
 	f.fallBehind()
@@ -308,7 +323,7 @@ func TestFailover_that_loses_a_grant_of_a_fair_semaphore(t *testing.T) {
 	f.over()
 	tap.DropMessages(false)
 	stop()
-	serves(t, deaf, behind)
+	servesAll(t, deaf, behind)
 	f.wellAt(1)
 }
 
@@ -316,7 +331,7 @@ func TestFailover_that_loses_a_grant_of_a_fair_semaphore(t *testing.T) {
 // order when it has moved, and nobody hangs, also if nobody could be refreshed for longer than they count as alive.
 func TestMigration_of_a_fair_semaphore(t *testing.T) {
 	t.Parallel()
-	const lease, stale = 6 * time.Second, 2 * time.Second
+	const lease, stale = 10 * time.Second, 4 * time.Second
 	cluster := rig.NewCluster(t)
 	for half, which := range halves() {
 		t.Run(half, func(t *testing.T) {
@@ -353,6 +368,13 @@ func TestMigration_of_a_fair_semaphore(t *testing.T) {
 					err = fmt.Errorf("%+v", all)
 				}
 				return err
+			})
+			rig.Eventually(t, 2*soon, "their clients listen where the slot is", func() error {
+				_, serving := cluster.Serving(s.Name())
+				if all := serving.Strings("PUBSUB", "SHARDCHANNELS", "latchkey:"+s.Name()+":*-*"); len(all) != len(waiting) {
+					return fmt.Errorf("%v", all)
+				}
+				return nil
 			})
 			permitsGot{permits: held}.release(t)
 			serves(t, waiting...)

@@ -22,12 +22,14 @@ func demoCommand() *cli.Command {
 reading it and writing it back: first without a lock, then with one. On the way
 a worker is killed while it holds the lock. Then they do jobs under a semaphore
 that has fewer permits than there are workers, and again one is killed while it
-holds a permit. At last they wait at a latch until all preparations are done.
+holds a permit. They wait at a latch until all preparations are done, and at last
+elect leaders, each of which resigns.
 
 The last lines prove, or disprove, that no increment was lost, that no two
 workers had the lock at once and never more than there are permits worked at
-once, that what the dead held came back, and that nobody passed the latch early;
-the exit code is 1 if one of the proofs fails. It all takes half a minute.
+once, that what the dead held came back, that nobody passed the latch early, and
+that no two led at once; the exit code is 1 if one of the proofs fails. It all takes
+half a minute.
 
 Nothing needs to be installed: without --redis and LATCHKEY_REDIS the demo brings
 its own server. On yours it uses keys with "latchkey-demo:" in their names and
@@ -58,6 +60,7 @@ var acts = []act{
 	{"WITH A LOCK, AND A DEATH", playWithLock},
 	{"A POOL WITH A LIMIT, AND A DEATH", playPool},
 	{"A COMMON START", playLatch},
+	{"LEADERS THAT RESIGN", playElection},
 }
 
 // proof is what an act showed to be true, or not.

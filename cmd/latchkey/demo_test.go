@@ -28,7 +28,8 @@ func TestDemoProves(t *testing.T) {
 	assert.Empty(t, got.stderr)
 	assert.Regexp(t, `\n\nPROOF: counter (\d+) = \d+ increments, at most 1 inside, lock back in \d\.\d\ds\n`+
 		`PROOF: \d+ jobs with 3 permits, at most 3 inside, permit back in \d\.\d\ds\n`+
-		`PROOF: 5 of 5 workers passed the latch, 0 of them too early\n\nWhat next:\n\n  latchkey run`, got.stdout)
+		`PROOF: 5 of 5 workers passed the latch, 0 of them too early\n`+
+		`PROOF: 3 leaders in turn, at most 1 at once, in the terms \[1 2 3\]\n\nWhat next:\n\n  latchkey run`, got.stdout)
 	assert.Regexp(t, `(?m)(^   preparation 2 is reported, 1 to go; .*\n){2}`, got.stdout, "it counts once")
 	assert.NotContains(t, got.stdout, "\x1b", "no terminal, no control characters")
 }
@@ -188,6 +189,30 @@ func TestInterruptedDemoRemovesTheLatch(t *testing.T) {
 	require.NoError(t, demo.Process.Signal(os.Interrupt))
 	assert.Equal(t, exitSignalled+2, demo.end().code)
 	assert.Empty(t, keys(t, rawTo(t, server)))
+}
+
+// A demo that is interrupted while somebody leads leaves no term behind.
+func TestInterruptedDemoRemovesTheElection(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	demo := invoke(t, server, "demo", "--for", "2s", "--lease", "100ms")
+	awaitKey(t, server, ":election")
+	require.NoError(t, demo.Process.Signal(os.Interrupt))
+	assert.Equal(t, exitSignalled+2, demo.end().code)
+	assert.Empty(t, keys(t, rawTo(t, server)))
+}
+
+// Somebody who takes the lead away makes two lead at once, or ends the election.
+func TestDemoNoticesALeaderTooMany(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	demo := invoke(t, server, "demo", "--for", "6s", "--lease", "100ms")
+	key := awaitKey(t, server, ":election")
+	_, err := server.Client().ForceUnlock(t.Context(), key)
+	require.NoError(t, err)
+	got := demo.end()
+	assert.Equal(t, exitProofFailed, got.code, got.stdout)
+	assert.Regexp(t, `(?m)^PROOF FAILED: 3 leaders in turn, at most 2 at once`, got.stdout)
 }
 
 func awaitKey(t *testing.T, server *latchkeytest.Server, suffix string) (key string) {

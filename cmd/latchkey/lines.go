@@ -8,7 +8,7 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// beginning matches what comes before the text of a line: the title of a row, or a time.
+// beginning is the title of a row, or a time, before the text of a line.
 var beginning = regexp.MustCompile(`^(?:  .{8} |[0-9:.]+  )?`)
 
 // writeLines writes lines. At a terminal one that is too wide goes on in the next, between words, below where its
