@@ -341,6 +341,7 @@ func (m *fairModel) lineUp() (names []string) {
 func (m *fairModel) finish() {
 	for len(m.w.late) > 0 {
 		m.w.deliver(0)
+		m.check() // two of them may make one the owner, and let another one come behind it
 	}
 	for _, j := range m.java {
 		if slices.Contains(m.queue.list, j.owner) {
