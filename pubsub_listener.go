@@ -110,7 +110,13 @@ func (l *listener) serve(k *link) error {
 	beat, sweep := time.NewTicker(l.interval), time.NewTicker(subscriptionLinger/2)
 	defer beat.Stop()
 	defer sweep.Stop()
+	if l.counts { // at once, so that a link is known to be counted, however soon after it that changes
+		l.sender.Background(func() { l.beat(k) })
+	}
 	for {
+		if k.elsewhere.Load() {
+			return errElsewhere
+		}
 		l.moveEnded()
 		if err := l.subscribeNew(k); err != nil {
 			return err
@@ -120,7 +126,7 @@ func (l *listener) serve(k *link) error {
 		case err := <-k.lost:
 			return errors.Join(errLink, err)
 		case <-beat.C:
-			if k.unheardBeats.Load() >= missedBeats || k.elsewhere.Load() {
+			if k.unheardBeats.Load() >= missedBeats {
 				return errNothingHeard
 			}
 			l.sender.Background(func() { l.beat(k) })
@@ -171,7 +177,7 @@ func (l *listener) beat(k *link) {
 	})
 	heard, err := reply.AsInt64()
 	if l.counts && err == nil {
-		k.recount(heard)
+		l.recount(k, heard)
 	}
 	if transport.Classify(err) != transport.Answered {
 		k.unheardBeats.Add(-1)
@@ -183,12 +189,13 @@ func (l *listener) beat(k *link) {
 
 // recount takes note of how many have heard a beat by the count of the server that commands go to. If that has
 // changed, and the former server follows the new one, the link still hears all messages; but the new server
-// counts nobody, and takes back what it grants.
-func (k *link) recount(heard int64) {
+// counts nobody, and takes back what it grants. Then the link is given up at once.
+func (l *listener) recount(k *link, heard int64) {
 	switch {
 	case heard > 0:
 		k.counted.Store(true)
 	case k.counted.Load():
 		k.elsewhere.Store(true)
+		signal(l.signals)
 	}
 }
