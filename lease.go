@@ -169,10 +169,13 @@ func (l *leaseTerm) untilRenewal(now transport.Stamp) time.Duration {
 	return l.period() - rand.N(min(l.period(), l.granted/3)/16+1) - (l.unrenewed + now.Since(l.sent))
 }
 
+// atStake is the lease that is to be kept: that of a grant may be much shorter than a full one.
+func (l *leaseTerm) atStake() time.Duration { return min(l.full, l.granted) }
+
 // retryPause is how long to wait after a renewal that has failed, about.
 func (l *leaseTerm) retryPause() time.Duration {
-	return min(max(l.full/20, 5*time.Millisecond), time.Second)
+	return min(max(l.atStake()/20, 5*time.Millisecond), time.Second)
 }
 
 // patience is how long one command may keep the next renewal waiting.
-func (l *leaseTerm) patience() time.Duration { return l.full / 6 }
+func (l *leaseTerm) patience() time.Duration { return l.atStake() / 6 }

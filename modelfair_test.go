@@ -19,6 +19,9 @@ type fairModel struct {
 	queue, deadlines, notes entry
 	lost                    bool // the notes were lost, and with them who came first
 	torn                    bool // the queue or the deadlines were deleted without the other
+	// muddled says that a waiter is, or was, odd: those who come back are put in order with its ticket, and not with
+	// its place.
+	muddled bool
 }
 
 // modelFairWaiter is what a party knows of its place.
@@ -149,7 +152,7 @@ func (m *fairModel) overtakes(name, owner string, f *modelFairWaiter) {
 		if before := slices.Index(m.queue.list, other.t.wire); !ticketed && (at < 0 || before < at) {
 			m.w.fail("%s overtakes %s", name, other.name)
 		}
-		if ticketed && !(f != nil && f.odd) && !m.waiter(other).odd && m.noted(other.t.wire) > 0 && ticket > m.waiter(other).ticket {
+		if ticketed && !m.muddled && !(f != nil && f.odd) && !m.waiter(other).odd && m.noted(other.t.wire) > 0 && ticket > m.waiter(other).ticket {
 			m.w.fail("%s, with a later ticket, overtakes %s", name, other.name)
 		}
 	}
@@ -271,6 +274,7 @@ func (m *fairModel) damage(d dice) {
 	m.torn = true
 	for _, f := range m.waiters {
 		f.broken = true
+		f.odd = f.odd || f.ticket == 0 // it may come to stand twice, and be granted the lock in its first place
 	}
 	clear(m.waits)
 }
@@ -298,16 +302,23 @@ func (m *fairModel) check() {
 			m.w.fail("%s has lost its place, %d ms after its last sign of life", p.name, m.w.ms()-m.waiters[p].sign)
 		}
 	}
+	m.muddled = m.muddled && len(m.queue.list) > 0
+	for _, f := range m.waiters {
+		m.muddled = m.muddled || f.odd
+	}
 	m.ordered()
 }
 
 // ordered checks that those who are alive stand in the order in which they came, as soon as
 // the server knows that order.
 func (m *fairModel) ordered() {
+	if m.muddled {
+		return
+	}
 	var last *party
 	for _, owner := range m.queue.list {
 		for _, p := range m.parties {
-			if p.t == nil || p.t.wire != owner || !m.live(p) || m.waiters[p].odd || m.noted(owner) == 0 {
+			if p.t == nil || p.t.wire != owner || !m.live(p) || m.noted(owner) == 0 {
 				continue
 			}
 			if last != nil && m.waiters[last].ticket > m.waiters[p].ticket {
@@ -341,6 +352,7 @@ func (m *fairModel) lineUp() (names []string) {
 func (m *fairModel) finish() {
 	for len(m.w.late) > 0 {
 		m.w.deliver(0)
+		m.check() // two of them may make one the owner, and let another one come behind it
 	}
 	for _, j := range m.java {
 		if slices.Contains(m.queue.list, j.owner) {

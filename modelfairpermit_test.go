@@ -261,6 +261,7 @@ func (m *fairPermitModel) overtakes(p *party, now fairPermitState) {
 func (m *fairPermitModel) finish() {
 	for len(m.w.late) > 0 {
 		m.w.deliver(0)
+		m.check()
 	}
 	for _, o := range m.operators {
 		m.retryOne(o, 0)

@@ -21,6 +21,7 @@ const (
 
 var (
 	errNothingHeard = errors.New("latchkey: the subscription gets no messages")
+	errElsewhere    = errors.New("latchkey: the subscription is at another server than the one that commands go to")
 	errLink         = errors.New("latchkey: the subscription connection broke")
 )
 

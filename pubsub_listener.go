@@ -110,7 +110,13 @@ func (l *listener) serve(k *link) error {
 	beat, sweep := time.NewTicker(l.interval), time.NewTicker(subscriptionLinger/2)
 	defer beat.Stop()
 	defer sweep.Stop()
+	if l.counts { // at once, so that a link is known to be counted, however soon after it that changes
+		l.sender.Background(func() { l.beat(k) })
+	}
 	for {
+		if k.elsewhere.Load() {
+			return errElsewhere
+		}
 		l.moveEnded()
 		if err := l.subscribeNew(k); err != nil {
 			return err
@@ -188,7 +194,7 @@ func (l *listener) beat(k *link) {
 
 // recount takes note of how many have heard a beat by the count of the server that commands go to. If that has
 // changed, and the former server follows the new one, the link still hears all messages; but the new server
-// counts nobody, and takes back what it grants.
+// counts nobody, and takes back what it grants. Then the link is given up at once.
 func (l *listener) recount(k *link, heard int64) {
 	switch {
 	case heard > 0:

@@ -193,6 +193,8 @@ func (w *watchdog) sendRenewal(batch []renewal) (sent transport.Stamp, results [
 
 // patience is how long to wait for the answer to a renewal.
 func (r renewal) patience() time.Duration {
+	r.ownership.mu.Lock()
+	defer r.ownership.mu.Unlock()
 	return max(r.ownership.lease.patience(), 10*time.Millisecond)
 }
 

@@ -386,6 +386,13 @@ func (g *guard) leave(name string, v *visit) {
 	g.inside[name] = slices.DeleteFunc(g.inside[name], func(other *visit) bool { return other == v })
 }
 
+// seen is how often somebody has come inside so far, and how often somebody was there.
+func (g *guard) seen() (grants, overlaps int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.grants, g.overlaps
+}
+
 // wantGrant waits until somebody has acquired something after a time.
 func (g *guard) wantGrant(t *testing.T, after time.Time) {
 	t.Helper()

@@ -338,12 +338,13 @@ func TestPermitPassing_beside_a_large_request(t *testing.T) {
 
 // Beside strangers who wait a client passes on no more than its share. It learns of them when it first releases
 // on the server, after the passes of one turn, and forgets them if it does not release for a second, as on a
-// machine that is busy.
+// machine that is busy. There the confirmation that it listens may also come after messages of its own releases, which
+// then count as those of others, up to the most that its share may grow.
 func TestPermitPassing_beside_a_stranger(t *testing.T) {
 	t.Parallel()
 	s := newHotSemaphore(t, 1, longTurn)
 	listenRaw(t, rig.Shared(), semaphoreChannelOf(s.Name()), func() {})
-	const goroutines, passes, passesOfATurn, linger = 4, 250, 256, time.Second
+	const goroutines, passes, passesOfATurn, mostCredit, linger = 4, 250, 256, 8, time.Second
 	var mu sync.Mutex
 	unaware, last := 1, time.Now() // how often it knows of nobody; the end of the last release
 	release := func() {
@@ -369,7 +370,7 @@ func TestPermitPassing_beside_a_stranger(t *testing.T) {
 	all.Wait()
 	_, releases := s.sent()
 	t.Logf("%d releases on the server, %d times it knew of nobody", releases, unaware)
-	least := goroutines*passes - unaware*passesOfATurn - goroutines
+	least := goroutines*passes - unaware*passesOfATurn - mostCredit
 	assert.GreaterOrEqual(t, releases, least, "beside strangers permits are released on the server")
 }
 

@@ -55,7 +55,7 @@ func TestElectAnnouncesItsValue(t *testing.T) {
 
 func TestElectCampaignsAgainAfterALoss(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	run := elected(t, server, `trap 'echo told; exit 0' TERM; echo term $LATCHKEY_TOKEN; while :; do read x; done`, "--lease", "300ms")
+	run := elected(t, server, `trap 'echo told; exit 0' TERM; echo term $LATCHKEY_TOKEN; `+untilSignal, "--lease", "300ms")
 	require.Equal(t, "term 1", run.line())
 	forceUnlock(t, server)
 	assert.Equal(t, "told", run.line())
@@ -81,7 +81,7 @@ func TestElectOnceEndsWithALoss(t *testing.T) {
 // A signal that is to end the command ends the campaigns too, even if the leadership is lost.
 func TestSignalAfterALossEndsElect(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	run := elected(t, server, `trap 'echo told' TERM; trap 'exit 0' INT; echo ready; while :; do sleep 0.01; done`, "--lease", "300ms", "--grace", "20s")
+	run := elected(t, server, `trap 'echo told' TERM; trap 'exit 0' INT; echo ready; `+untilSignal, "--lease", "300ms", "--grace", "20s")
 	require.Equal(t, "ready", run.line())
 	forceUnlock(t, server)
 	require.Equal(t, "told", run.line())

@@ -121,7 +121,7 @@ func TestSemRunForwardsSignals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := latchkeytest.NewServer(t)
-			run := pooled(t, server, 1, `trap 'echo caught; exit 3' `+name+`; echo ready; while :; do read x; done`)
+			run := pooled(t, server, 1, `trap 'echo caught; exit 3' `+name+`; echo ready; `+untilSignal)
 			require.Equal(t, "ready", run.line())
 			require.NoError(t, run.Process.Signal(sig))
 			assert.Equal(t, "caught", run.line())
@@ -175,7 +175,7 @@ func TestSemRunGoesOnWithTheTotalThatIsSet(t *testing.T) {
 
 func TestLostPermitEndsTheCommand(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	run := pooled(t, server, 1, `trap 'echo told; exit 0' TERM; echo $LATCHKEY_PERMIT; while :; do read x; done`,
+	run := pooled(t, server, 1, `trap 'echo told; exit 0' TERM; echo $LATCHKEY_PERMIT; `+untilSignal,
 		"--lease", "300ms")
 	takeAway(t, server, run.line())
 	assert.Equal(t, "told", run.line())
@@ -196,7 +196,7 @@ func TestLostPermitKillsWhoDoesNotListen(t *testing.T) {
 
 func TestKilledSemRunLeavesThePermitToItsLease(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	run := pooled(t, server, 1, `trap 'echo told; exit 0' TERM; echo ready; while :; do sleep 0.05; done`, "--lease", "300ms")
+	run := pooled(t, server, 1, `trap 'echo told; exit 0' TERM; echo ready; `+untilSignal, "--lease", "300ms")
 	require.Equal(t, "ready", run.line())
 	require.NoError(t, run.Process.Kill())
 	if runtime.GOOS == "linux" {

@@ -59,3 +59,35 @@ func (r *Replicated) Promote(i int) *Server {
 	NewAdmin(r.tb, r.Replicas[i]).Do("REPLICAOF", "NO", "ONE")
 	return r.Replicas[i]
 }
+
+// Swap makes a master of a replica, which the former master follows then, and returns it. Nothing is lost: from
+// the time at which writes are refused until meanwhile has been called, the former master executes none.
+func (r *Replicated) Swap(i int, meanwhile func(master *Server)) *Server {
+	r.tb.Helper()
+	former, next := NewAdmin(r.tb, r.Master), r.Replicas[i]
+	former.Do("CLIENT", "PAUSE", "60000", "WRITE")
+	offset := func(admin *Admin, field string) string {
+		_, rest, _ := strings.Cut(admin.Text("INFO", "replication"), field+":")
+		text, _, _ := strings.Cut(rest, "\r\n")
+		return text
+	}
+	admin := NewAdmin(r.tb, next)
+	Eventually(r.tb, startPatience, "the replica has everything", func() error {
+		if want, got := offset(former, "master_repl_offset"), offset(admin, "slave_repl_offset"); want != got {
+			return fmt.Errorf("%s of %s bytes", got, want)
+		}
+		return nil
+	})
+	r.Promote(i)
+	meanwhile(next)
+	host, port, _ := net.SplitHostPort(next.Addr())
+	former.Do("REPLICAOF", host, port)
+	former.Do("CLIENT", "UNPAUSE")
+	Eventually(r.tb, startPatience, "the former master follows", func() error {
+		if info := former.Text("INFO", "replication"); !strings.Contains(info, "master_link_status:up") {
+			return fmt.Errorf("%s", info)
+		}
+		return nil
+	})
+	return next
+}

@@ -122,6 +122,15 @@ func (t *Tap) Redirect(server *Server) {
 	t.Cut()
 }
 
+// RedirectCommands is Redirect for all connections but those that have subscribed, which stay with the
+// server before.
+func (t *Tap) RedirectCommands(server *Server) {
+	t.mu.Lock()
+	t.ends = server.ends()
+	t.mu.Unlock()
+	closeAll(t.each(func(c *tapConn) bool { return !subscribers(c) }))
+}
+
 func (t *Tap) end(i int) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

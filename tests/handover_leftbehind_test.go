@@ -1,0 +1,140 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// rivals are clients that want one lock all the time, one goroutine each, so that each change of owners is told
+// by a message.
+type rivals struct {
+	t     *testing.T
+	locks []anyLock
+	guard atomic.Pointer[guard] // of the acquisitions that begin now
+	turns []atomic.Int64
+	all   sync.WaitGroup
+}
+
+func (r *rivals) run(ctx context.Context) {
+	r.turns = make([]atomic.Int64, len(r.locks))
+	r.renew()
+	for i, lock := range r.locks {
+		r.all.Go(func() {
+			for ctx.Err() == nil {
+				guard := r.guard.Load()
+				hold, err := lock.Lock(ctx)
+				if err != nil {
+					rest(time.Millisecond)
+					continue
+				}
+				guard.stay(lock.Name(), hold, time.After(rand.N(3*time.Millisecond)))
+				_ = hold.Unlock(context.Background()) // it may be lost, and says so
+				r.turns[i].Add(1)
+			}
+		})
+	}
+}
+
+// renew returns what has been seen, and has only those looked at who begin to acquire from now on.
+func (r *rivals) renew() *guard {
+	return r.guard.Swap(&guard{inside: map[string][]*visit{}})
+}
+
+// goOn waits until each has had the lock so often again.
+func (r *rivals) goOn(turns int64) {
+	r.t.Helper()
+	for i := range r.turns {
+		want := r.turns[i].Load() + turns
+		rig.Eventually(r.t, time.Minute, "everybody goes on", func() error {
+			if n := r.turns[i].Load(); n < want {
+				return fmt.Errorf("client %d has had %d turns, want %d", i, n, want)
+			}
+			return nil
+		})
+	}
+}
+
+// beatOf is the channel on which the client of a tap hears itself.
+func beatOf(client *latchkey.Client) string { return "latchkey:beat:" + client.ID() }
+
+// awaitCounted waits until the server has told a client how many hear it.
+func awaitCounted(t *testing.T, tap *rig.Tap, client *latchkey.Client) {
+	t.Helper()
+	rig.Eventually(t, soon, "the beat is counted", func() error {
+		if len(tap.Executed(rig.Both(rig.Named("PUBLISH"), rig.Mentions(beatOf(client))))) == 0 {
+			return errors.New("it has not been sent")
+		}
+		return nil
+	})
+}
+
+// In a failover without Sentinel the commands go to the next master at once. The subscriptions stay with the former
+// one, which follows it: there they hear all messages, but the next master, which counts nobody, takes back what
+// it grants. With their next beat they move there, and from then on nobody is told of a grant that does not count.
+func TestHandover_failover_that_leaves_subscriptions_behind(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		f := newLockFailover(t, k)
+		r := &rivals{t: t}
+		var clients []*latchkey.Client
+		for range 2 {
+			clients = append(clients, f.connect(f.tap()))
+			r.locks = append(r.locks, k.open(clients[len(clients)-1], f.name))
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer r.all.Wait()
+		defer stop()
+		r.run(ctx)
+		for i, client := range clients {
+			awaitCounted(t, f.taps[i], client)
+		}
+		r.goOn(50)
+		before := r.renew()
+		f.Swap(0, func(next *rig.Server) {
+			for _, tap := range f.taps {
+				tap.RedirectCommands(next)
+			}
+		})
+		rig.Eventually(t, soon, "the subscriptions move", func() error {
+			for _, client := range clients {
+				if f.next.Subscribers(beatOf(client)) == 0 {
+					return fmt.Errorf("that of %s is still at the former master", client.ID())
+				}
+			}
+			return nil
+		})
+		between := r.renew()
+		r.goOn(200)
+		for when, guard := range map[string]*guard{"before": before, "until the subscriptions move": between, "then": r.renew()} {
+			grants, overlaps := guard.seen()
+			t.Logf("%s: %d grants, %d times two held at once", when, grants, overlaps)
+			if guard != between {
+				assert.Positive(t, grants)
+				assert.Zero(t, overlaps, when)
+			}
+		}
+	}, granting)
+}
+
+// A subscription is counted as soon as it is there, and not after a time: a failover may follow at once.
+func TestHandover_counts_a_subscription_at_once(t *testing.T) {
+	t.Parallel()
+	notInCluster(t, "a node counts its own subscribers only")
+	server, name, tap := rig.Shared(), rig.Name(t), rig.NewTap(t, rig.Shared())
+	mustLock(t, connect(t, server).NewLock(name))
+	client := connectVia(t, server, tap.Addr(), patient)
+	lockInBackground(t.Context(), client.NewLock(name))
+	awaitCounted(t, tap, client)
+}
