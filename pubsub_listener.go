@@ -123,9 +123,6 @@ func (l *listener) serve(k *link) error {
 		}
 		select {
 		case <-l.signals:
-			if k.elsewhere.Load() {
-				return errNothingHeard
-			}
 		case err := <-k.lost:
 			return errors.Join(errLink, err)
 		case <-beat.C:
