@@ -238,7 +238,7 @@ func TestFailover_that_loses_the_queue_of_a_fair_semaphore(t *testing.T) {
 func TestFailover_that_brings_an_old_queue_of_a_fair_semaphore(t *testing.T) {
 	t.Parallel()
 	f := newPoolFailover(t, 1)
-	held, err := f.another().Acquire(t.Context(), latchkey.Lease(faultLease))
+	held, err := f.another().Acquire(t.Context())
 	require.NoError(t, err)
 	killed := sitter.Start(t, f.name, f.Master.Ticket(), "1", "1")
 	grantable(t, f.master, f.name, 1)
@@ -310,7 +310,7 @@ func TestFailover_that_loses_a_grant_of_a_fair_semaphore(t *testing.T) {
 	t.Parallel()
 	f := newPoolFailover(t, 1)
 	ctx, tap := within(t, time.Minute), f.tap()
-	held, err := f.another().Acquire(ctx, latchkey.Lease(faultLease))
+	held, err := f.another().Acquire(ctx)
 	require.NoError(t, err)
 	deaf := stand(ctx, t, f.master, connectVia(t, f.Master, tap.Addr(), poolOptions).NewFairSemaphore(f.name), 1)
 	behind := f.stand(ctx, 1)
