@@ -43,7 +43,7 @@ type doubt struct {
 	queued     bool // in the queue of a fair lock, or among the writers
 	renewal    bool // or an extension
 	release    bool
-	unreleased bool         // the last release has failed, and is repeated
+	unreleased bool         // the last release has failed, and is repeated: see ownership.othersAsk
 	stood      bool         // explains why the lock is gone when a release in doubt is repeated
 	sent       *sentInDoubt // acquisitions and extensions, or nil
 }

@@ -23,7 +23,7 @@ package latchkey
 //	compositeHold.mu        | which members are held, and the contexts of the whole      |
 //	ownership.mu            | the state of an ownership and its holds                    | itself
 //	watchdog.mu             | who is renewed when                                        | ownership.mu
-//	registry.mu             | the ownerships of a client                                 | ownership.mu
+//	registry.mu             | the names of ownerships that the program knows             | ownership.mu
 //	handover.mu             | the owners that wait in queues on the server               | Client.kindStatesMu, ownership.mu
 //	clientRecord.mu         | what is to be told of this client, and when                |
 //	knownLabels.mu          | what other clients are called                              |
@@ -32,7 +32,7 @@ package latchkey
 //	redServers.mu           | which members of a RedLock share a server                  |
 //	serverIdentity.mu       | the id of the server, as last heard                        | redServers.mu
 //	fairWaitList.mu         | the waiters of fair locks, and their tickets               | foreign code
-//	queueShard.mu           | wait queues: lines, uses, holds here, last answers         | compositeHold.mu, ownership.mu, fairWaitList.mu
+//	queueShard.mu           | wait queues, live ownerships: lines, uses, last answers    | compositeHold.mu, ownership.mu, fairWaitList.mu
 //	notifier.mu             | the listeners, and the nodes that own slots                | fairWaitList.mu
 //	listener.mu             | the subscriptions at a node                                | fairWaitList.mu, notifier.mu
 //	reporter.mu             | what the program has yet to be told                        |

@@ -20,11 +20,11 @@ type ownership struct {
 	wire   string // the owner as it is in Redis
 	number uint64 // of this ownership in this client
 
-	turn     transport.FIFOMutex
-	schedule schedule   // the watchdog's
-	onKey    placeOnKey // guarded by the mutex of the shard of the key
-	rare     atomic.Pointer[rareOfOwnership]
-	unstood  bool // its last release has failed, so that others may ask the server; guarded as onKey
+	turn      transport.FIFOMutex
+	schedule  schedule   // the watchdog's
+	onKey     placeOnKey // guarded by the mutex of the shard of the key
+	rare      atomic.Pointer[rareOfOwnership]
+	othersAsk bool // its last release has failed, so that others may ask the server; guarded as onKey
 
 	mu      sync.Mutex // guards what follows, but isGuest
 	phase   phase

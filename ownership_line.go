@@ -42,7 +42,7 @@ func (o *ownership) openLine() {
 	shard, hash := o.lock.client.waitQueues.locate(o.lock.key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	shard.need(o.lock.key, hash)
+	shard.queueOf(o.lock.key, hash)
 	o.onKey.queue.open = o
 }
 
@@ -80,7 +80,7 @@ func (o *ownership) strangersTold(told int64) {
 		told--
 	}
 	if told > 0 {
-		shard.need(o.lock.key, hash).strangersTold()
+		shard.queueOf(o.lock.key, hash).strangersTold()
 	}
 }
 
@@ -95,7 +95,7 @@ func (o *ownership) releaseBegins() bool {
 // held: an ownership that is over is not counted any more.
 func (o *ownership) releaseFails(next any) (left any) {
 	defer o.lockShard().mu.Unlock()
-	o.unstood = true
+	o.othersAsk = true
 	if o.onKey.queue == nil {
 		return next
 	}
@@ -115,7 +115,7 @@ func (o *ownership) leaveLine(told int64, noEcho bool, next any) (left any, whol
 	}
 	whole, o.onKey.queue = q.whole(), nil
 	whole.attached--
-	left, used := q.endHold(told, noEcho, !o.unstood, next)
+	left, used := q.endHold(told, noEcho, !o.othersAsk, next)
 	if !used {
 		return left, nil
 	}

@@ -101,6 +101,25 @@ func TestHold_uses_the_wait_queue_of_the_first_waiter(t *testing.T) {
 	}
 }
 
+// A call that gives up while another of its owner is under way is told that the lock is busy: the server was not in
+// trouble.
+func TestHold_is_what_the_second_call_of_an_owner_waits_for(t *testing.T) {
+	c := newTestClient(t, Options{})
+	ctx := context.Background()
+	lock := c.NewLock(uniqueName(t, c))
+	h, err := lock.Lock(ctx)
+	require.NoError(t, err)
+	owner := c.NewOwner()
+	first := c.registry.find(lock.primitive, owner)
+	require.NoError(t, first.turn.Lock(ctx)) // a TryLock of that owner is under way
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	_, err = lock.Lock(short, By(owner))
+	require.ErrorIs(t, err, ErrNotAcquired)
+	first.turn.Unlock()
+	require.NoError(t, h.Unlock(ctx))
+}
+
 // After a release that has failed nobody who comes later waits for it.
 func TestHold_whose_release_failed_lets_others_ask(t *testing.T) {
 	c := newTestClient(t, Options{})

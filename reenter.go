@@ -52,10 +52,7 @@ func (a *acquisition) awaitTurn(ctx context.Context, o *ownership) error {
 		return nil
 	}
 	err := transport.ContextError(ctx)
-	q := o.lock.client.waitQueues.useKnown(o.lock.key)
-	if q == nil {
-		return transport.Unavailable(err)
-	}
+	q := o.lock.client.waitQueues.use(o.lock.key)
 	defer q.done()
 	if o.live() {
 		return transport.Unavailable(err)

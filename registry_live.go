@@ -41,7 +41,7 @@ func (l *liveOwnerships) attach(q *waitQueue, hash uint64) {
 	for o := range l.on(q.key, hash) {
 		o.attach(q)
 		o.onKey.queue.held++
-		if !o.unstood {
+		if !o.othersAsk {
 			o.onKey.queue.standing++
 		}
 	}
@@ -54,7 +54,7 @@ func (l *liveOwnerships) detach(q *waitQueue, hash uint64) {
 	}
 }
 
-// attach has the ownership use the wait queue of its key. shard.mu is held.
+// attach has the ownership use the wait queue of its key, which does not count its hold yet. shard.mu is held.
 func (o *ownership) attach(q *waitQueue) {
 	q.users++
 	q.attached++

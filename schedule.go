@@ -10,8 +10,8 @@ import (
 type schedule struct {
 	dueTimes
 
-	heardAt int32 // the look of the watchdog at which it was planned, or one that is to come if it need not be verified
-	index   int32 // its place in the watchdog's queue
+	plannedAtLook int32 // the look of the watchdog at which it was planned, or one that is to come if it need not be verified
+	index         int32 // its place in the watchdog's queue
 }
 
 // dueTimes is when something is to be done for an ownership, on the monotonic clock.

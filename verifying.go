@@ -25,10 +25,12 @@ const (
 func (c *Client) lookPause() time.Duration { return max(c.options.PollCeiling/4, shortestLook) }
 
 // putOffLook has a hold not be verified until it is planned anew. w.mu is held.
-func (w *watchdog) putOffLook(o *ownership) { o.schedule.heardAt = w.looks + math.MaxInt32/2 }
+func (w *watchdog) putOffLook(o *ownership) { o.schedule.plannedAtLook = w.looks + math.MaxInt32/2 }
 
 // isUnheard reports whether a hold is to be verified, because nothing was heard of it for a while. w.mu is held.
-func (w *watchdog) isUnheard(o *ownership) bool { return w.looks-o.schedule.heardAt >= looksUnheard }
+func (w *watchdog) isUnheard(o *ownership) bool {
+	return w.looks-o.schedule.plannedAtLook >= looksUnheard
+}
 
 // isWaitedFor reports whether others of this client are in line behind the ownership, or behind the
 // lock of several of which it is a member.

@@ -23,8 +23,7 @@ type recentReleases struct {
 	yields      bool // the front is to let other clients go first
 }
 
-// holdBegan counts a live hold of this client, of several locks. The use of the wait queue that it is was
-// counted before.
+// holdBegan counts a live hold of several locks. The use of the wait queue that it is was counted before.
 func (q *waitQueue) holdBegan() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -48,7 +47,7 @@ func (q *waitQueue) isHeld() bool {
 }
 
 // releaseBegins is called before a release is sent: its own message is not to wake
-// the front, which holdReleased will do. It reports whether that message will be heard
+// the front, which the end of the hold will do. It reports whether that message will be heard
 // here at all. shard.mu is held.
 func (q *waitQueue) releaseBegins() bool {
 	if !q.sub.live() {

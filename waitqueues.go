@@ -7,7 +7,7 @@ import (
 )
 
 // waitQueues has the wait queues of a client by their keys. A key that is held, and that nobody waits or asks
-// for, has none, which keeps ten thousand such holds small. It is split so that locks of different names
+// for, has none, which keeps ten thousand such holds small; one that was read or contended keeps it. It is split so that locks of different names
 // seldom meet.
 type waitQueues struct {
 	seed   maphash.Seed
@@ -85,13 +85,13 @@ func (all *waitQueues) enter(key string, l line, who any) (q *waitQueue, w *wait
 
 // use returns the wait queue of key and counts a user. s.mu is held.
 func (s *queueShard) use(key string, hash uint64) *waitQueue {
-	q := s.need(key, hash)
+	q := s.queueOf(key, hash)
 	q.users++
 	return q
 }
 
-// need returns the wait queue of key, which those who hold the key use from then on. s.mu is held.
-func (s *queueShard) need(key string, hash uint64) *waitQueue {
+// queueOf returns the wait queue of key, which those who hold the key use from then on. s.mu is held.
+func (s *queueShard) queueOf(key string, hash uint64) *waitQueue {
 	q := s.queues[key]
 	if q == nil {
 		q = s.fresh(key)
@@ -139,6 +139,7 @@ func (s *queueShard) fresh(key string) *waitQueue {
 	if n := len(s.spare); n > 0 {
 		q := s.spare[n-1]
 		s.spare = s.spare[:n-1]
+		q.clear() // not before: a message or a signal may have come since it was used
 		q.key = key
 		return q
 	}
@@ -154,7 +155,6 @@ func (s *queueShard) drop(q *waitQueue) {
 	}
 	if len(s.spare) < spareQueues {
 		q.lines.Store(nil)
-		q.clear()
 		q.users, q.attached, q.held, q.standing, q.noLinger = 0, 0, 0, 0, false
 		s.spare = append(s.spare, q)
 	}
@@ -172,7 +172,7 @@ func (q *waitQueue) done() {
 func (q *waitQueue) endUse() {
 	q.users--
 	switch {
-	case q.users > q.attached:
+	case q.users > q.attached: // somebody besides the holds
 	case q.users > 0:
 		q.leaveToHolds()
 	case q.subscribed():

@@ -83,7 +83,7 @@ func (w *watchdog) plan(o *ownership, due dueTimes) {
 		return
 	default:
 	}
-	o.schedule.dueTimes, o.schedule.heardAt = due, w.looks
+	o.schedule.dueTimes, o.schedule.plannedAtLook = due, w.looks
 	if !o.lock.spec.lineRests() {
 		w.putOffLook(o)
 	}
@@ -201,8 +201,8 @@ func (w *watchdog) startRenewal(o *ownership) {
 	w.due = append(w.due, o)
 }
 
-// startNeighbours adds holds that are due within half their period, which is half of what is left from then to the
-// deadline. They share a script now and are due together from then on.
+// startNeighbours adds holds that are due soon: within a quarter of the time from their renewal to their deadline,
+// which is half a period of a hold with its full lease. They share a script now and are due together from then on.
 func (w *watchdog) startNeighbours(now time.Duration) {
 	for _, o := range slices.Clone(w.queue.all()) {
 		if o.schedule.renewAt != noDeadline && o.schedule.renewAt-now <= (o.schedule.deadline-o.schedule.renewAt)/4 {
