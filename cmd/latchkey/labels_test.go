@@ -35,7 +35,7 @@ func TestLabelsAndNotes(t *testing.T) {
 		assert.Equal(t, exitNotAcquired, got.code)
 		assert.Regexp(t, `^latchkey: "orders" is held by web-1, \d+s left(, waited 10ms)?\n$`, got.stderr)
 	}
-	cron := latchkeyCLI(t, server, "cron", "orders", "--", "true")
+	cron := latchkeyCLI(t, server, "cron", "--verbose", "orders", "--", "true")
 	assert.Regexp(t, `ago: web-1, \d+s left\n$`, cron.stderr)
 	require.NoError(t, inside.Process.Signal(syscall.SIGTERM))
 	inside.end()

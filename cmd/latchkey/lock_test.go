@@ -44,11 +44,11 @@ func TestLockUntilASignal(t *testing.T) {
 
 func TestLockIsRenewedAndItsLossTold(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	run := invoke(t, server, "lock", "orders", "--lease", "300ms", "--json")
+	run := invoke(t, server, "lock", "orders", "--lease", "1s", "--json")
 	var reply lockReply
 	require.NoError(t, json.NewDecoder(run.out).Decode(&reply))
 	assert.Equal(t, "orders", reply.Name)
-	time.Sleep(time.Second) // several leases: that it is renewed shows in nothing else
+	time.Sleep(3 * time.Second) // several leases: that it is renewed shows in nothing else
 	found, err := server.Client().Inspect(t.Context(), "orders")
 	require.NoError(t, err)
 	require.Len(t, found.Holders, 1)
