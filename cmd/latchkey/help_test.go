@@ -92,6 +92,11 @@ func TestSuggestionsAreClose(t *testing.T) {
 	}
 }
 
+func TestHelpSaysThatEmptyInputEndsNoLock(t *testing.T) {
+	got := latchkeyCLI(t, nil, "lock", "--help")
+	assert.Contains(t, got.stdout, "with /dev/null")
+}
+
 // What a message says is what a user of the command line can do.
 func TestMessagesAreThoseOfTheCommandLine(t *testing.T) {
 	server := latchkeytest.NewServer(t)
