@@ -113,9 +113,13 @@ var (
 
 const unknownFlag = "flag provided but not defined: -"
 
-// onUsageError says in a line what is wrong with a flag. The library would add a page of help.
+// onUsageError says in a line what is wrong with a flag. The library would add a page of help. A word before the
+// flag that is no command is the mistake to tell: the flag may be one of the command that was meant.
 func onUsageError(_ context.Context, cmd *cli.Command, err error, _ bool) error {
 	text := err.Error()
+	if len(cmd.Commands) > 0 && cmd.Args().Present() {
+		return unknownCommand(cmd, cmd.Args().First())
+	}
 	if flag, unknown := strings.CutPrefix(text, unknownFlag); unknown {
 		return unknownFlagError(cmd, strings.TrimLeft(flag, "-"))
 	}
@@ -141,16 +145,23 @@ func unknownFlagError(cmd *cli.Command, flag string) error {
 	if len(flag) == 1 {
 		dashes = "-"
 	}
-	known := append(cmd.VisibleFlags(), cmd.VisiblePersistentFlags()...)
-	if meant := cli.SuggestFlag(known, flag, false); meant != "" {
-		return usageError("unknown flag %s%s; did you mean %s? See %s --help", dashes, flag, meant, cmd.FullName())
+	known := []string{"help"}
+	for _, flag := range append(cmd.VisibleFlags(), cmd.VisiblePersistentFlags()...) {
+		known = append(known, flag.Names()...)
+	}
+	if meant := closest(flag, known); meant != "" {
+		return usageError("unknown flag %s%s; did you mean --%s? See %s --help", dashes, flag, meant, cmd.FullName())
 	}
 	return usageError("unknown flag %s%s; see %s --help", dashes, flag, cmd.FullName())
 }
 
 // unknownCommand names the mistake, and what may have been meant.
 func unknownCommand(group *cli.Command, word string) error {
-	if meant := cli.SuggestCommand(group.VisibleCommands(), word); meant != "" {
+	var known []string
+	for _, command := range group.VisibleCommands() {
+		known = append(known, command.Names()...)
+	}
+	if meant := closest(word, known); meant != "" {
 		return usageError("unknown command %q; did you mean %s? See %s --help", word, meant, group.FullName())
 	}
 	return usageError("unknown command %q; see %s --help", word, group.FullName())

@@ -69,6 +69,8 @@ func TestHelpOfWhatDoesNotExist(t *testing.T) {
 func TestSuggestions(t *testing.T) {
 	for meant, args := range map[string][]string{
 		`unknown command "inspct"; did you mean inspect? See latchkey --help`:          {"inspct", "orders"},
+		`unknown command "rnu"; did you mean run? See latchkey --help`:                 {"rnu", "--lock", "a", "--", "true"},
+		`unknown command "wiat"; did you mean wait? See latchkey latch --help`:         {"latch", "wiat", "a", "--wait"},
 		`unknown command "st"; did you mean set? See latchkey sem --help`:              {"sem", "st", "orders", "2"},
 		`unknown flag --lok; did you mean --lock? See latchkey run --help`:             {"run", "--lok", "orders", "--", "true"},
 		`unknown flag --party; did you mean --parties? See latchkey barrier wait --he`: {"barrier", "wait", "b", "--party", "2"},
@@ -77,6 +79,22 @@ func TestSuggestions(t *testing.T) {
 		assert.Equal(t, exitUsage, got.code)
 		assert.Contains(t, got.stderr, meant)
 	}
+}
+
+func TestSuggestionsAreClose(t *testing.T) {
+	for _, args := range [][]string{
+		{"completion", "nope"}, {"help", "nonsense"}, {"nonsense"}, {"sem", "orders"}, {"run", "--colour", "--", "true"}, {"run", "-x"},
+	} {
+		got := latchkeyCLI(t, nil, args...)
+		assert.Equal(t, exitUsage, got.code)
+		assert.Contains(t, got.stderr, "unknown ")
+		assert.NotContains(t, got.stderr, "did you mean", args)
+	}
+}
+
+func TestHelpSaysThatEmptyInputEndsNoLock(t *testing.T) {
+	got := latchkeyCLI(t, nil, "lock", "--help")
+	assert.Contains(t, got.stdout, "with /dev/null")
 }
 
 // What a message says is what a user of the command line can do.

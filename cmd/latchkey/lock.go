@@ -66,6 +66,10 @@ func lockCommand() *cli.Command {
 signal comes, or until standard input ends, if that is a pipe. The lease is renewed
 meanwhile. To hold it while a command runs, use latchkey run.
 
+Other input never ends it, and is not read: with /dev/null, a file or a terminal
+the lock is held until a signal comes. So it is in the background of a script, in
+CI, in cron and under systemd.
+
 In a terminal, to keep others out until Ctrl-C:
 
   latchkey lock deploy

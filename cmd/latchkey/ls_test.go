@@ -136,3 +136,12 @@ func TestFit(t *testing.T) {
 	}
 	assert.Empty(t, fit("abc", 0))
 }
+
+func TestWaitingTextLeavesOutWhatIsNone(t *testing.T) {
+	o := latchkey.Object{Inspection: latchkey.Inspection{Kind: latchkey.KindLock}}
+	assert.Equal(t, "0 in queues, 0 listening", waitingText(o, 0))
+	assert.Equal(t, "3 in queues", waitingText(o, 3))
+	o.Listeners = 2
+	assert.Equal(t, "2 listening", waitingText(o, 0))
+	assert.Equal(t, "3 in queues, 2 listening", waitingText(o, 3))
+}

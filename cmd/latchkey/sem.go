@@ -111,9 +111,16 @@ func (j job) provide(ctx context.Context, s permitPool, name string, total int, 
 	}
 	stats, err := s.Stats(ctx)
 	if err == nil && stats.Total != total {
-		j.say("%q has permits: %d, not %d; --set changes that", name, stats.Total, total)
+		j.say("%q has %s, not %d; --set changes the number", name, permitCount(stats.Total), total)
 	}
 	return err
+}
+
+func permitCount(n int) string {
+	if n == 1 {
+		return "1 permit"
+	}
+	return fmt.Sprintf("%d permits", n)
 }
 
 func semInspectCommand() *cli.Command {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -73,8 +74,9 @@ func TestTopOfALockThatIsKept(t *testing.T) {
 	assert.Equal(t, []int{1, 0}, []int{came, ran}, "the same owner anew")
 	assert.False(t, sameHolders(held, kept), "it is held no longer")
 	assert.Equal(t, "released, kept: "+owner.String(), heldBy(kept))
-	assert.Contains(t, forceQuestion(held), "Take x away from its holder? It may be at work.")
-	assert.Contains(t, forceQuestion(kept), "Free x? Nobody holds it; it stays taken for 1.0s.")
+	held.Holders[0].Label = "web-1"
+	assert.Equal(t, "Take x from web-1? It may be at work. y: yes, other keys: no", forceQuestion(held, 80))
+	assert.Equal(t, "Free x? Nobody holds it; it is kept for 1.0s. y: yes, other keys: no", forceQuestion(kept, 80))
 }
 
 // Of a lock that many hold, each look has other holders: only their number tells of a change.
@@ -166,4 +168,33 @@ func TestTopNeedsATerminal(t *testing.T) {
 	got := latchkeyCLI(t, latchkeytest.NewServer(t), "top")
 	assert.Equal(t, exitUsage, got.code)
 	assert.Contains(t, got.stderr, "latchkey ls")
+}
+
+// The keys that answer the question are on the screen, however long the names are.
+func TestTopQuestionsFit(t *testing.T) {
+	client := latchkeytest.NewServer(t).Client()
+	one := seen("orders:"+strings.Repeat("4", 60), time.Minute, client.NewOwner())
+	many := seen("orders:42", time.Minute, client.NewOwner(), client.NewOwner(), client.NewOwner())
+	kept := seen(one.Name, time.Minute, client.NewOwner())
+	kept.Holders[0].Kept = true
+	for _, width := range []int{60, 80} {
+		for about, o := range map[string]latchkey.Object{"Take orders": one, "Take order": many, "Free orders": kept} {
+			text := forceQuestion(o, width)
+			assert.LessOrEqual(t, uniseg.StringWidth(text), width, text)
+			assert.Regexp(t, "^"+about+".* y: yes, other keys: no$", text)
+		}
+	}
+	assert.Contains(t, forceQuestion(one, 80), " It may be at work.")
+	assert.Contains(t, forceQuestion(many, 60), " and 2 more?")
+}
+
+// The hints of keys that work stay in the foot while there is a filter.
+func TestTopFootWithAFilter(t *testing.T) {
+	v := &topView{list: newTopList()}
+	v.list.filter = strings.Repeat("orders", 20)
+	foot := v.foot(60)
+	assert.LessOrEqual(t, uniseg.StringWidth(foot), 60)
+	for _, hint := range []string{"filter: orders", "/ change", "enter details", "f force", "q quit"} {
+		assert.Contains(t, foot, hint)
+	}
 }

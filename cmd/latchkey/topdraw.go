@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gdamore/tcell/v2"
@@ -55,7 +58,7 @@ func (v *topView) draw() {
 	} else {
 		v.drawList(width, height)
 	}
-	v.line(height-1, width, marked, v.foot())
+	v.line(height-1, width, marked, v.foot(width))
 	v.screen.Show()
 }
 
@@ -194,10 +197,10 @@ func kindLine(d *topDetails) string {
 }
 
 // foot is the last line: the question, the filter, what was done, or the keys.
-func (v *topView) foot() string {
+func (v *topView) foot(width int) string {
 	switch {
 	case v.asking != nil:
-		return forceQuestion(*v.asking)
+		return forceQuestion(*v.asking, width)
 	case v.typing:
 		return "filter: " + v.list.filter + "_  (enter: keep, escape: none)"
 	case v.notice != "":
@@ -205,25 +208,63 @@ func (v *topView) foot() string {
 	case v.details != nil:
 		return "esc back  f force  space look  q quit"
 	case v.list.filter != "":
-		return "filter: " + v.list.filter + "  / change  q quit"
+		return withNames(width, "filter: %s  / change  enter details  f force  q quit", v.list.filter)
 	}
 	return "sort: w h a t c l n  / filter  enter details  f force  p pause  q quit"
 }
 
 // forceQuestion is what is asked before a lock is forced. One that is kept has been released by all.
-func forceQuestion(o latchkey.Object) string {
-	name, anybody := printable(o.Name), func(latchkey.Holder) bool { return true }
+func forceQuestion(o latchkey.Object, width int) string {
+	anybody := func(latchkey.Holder) bool { return true }
 	if !sampled(o) && len(o.Holders) > 0 && countHolders(o, anybody) == 0 {
-		return fmt.Sprintf("Free %s? Nobody holds it; it stays taken for %s. y: yes, any other key: no", name, shortTTL(o.TTL))
+		return question(width, "Free %s?", " Nobody holds it; it is kept for "+shortTTL(o.TTL)+".", o.Name)
 	}
-	return fmt.Sprintf("Take %s away from %s? It may be at work. y: yes, any other key: no", name, holderCount(o.HolderCount))
+	if more := o.HolderCount - 1; more > 0 {
+		return question(width, "Take %s from %s and "+strconv.Itoa(more)+" more?", " They may be at work.", o.Name, holderName(o))
+	}
+	return question(width, "Take %s from %s?", " It may be at work.", o.Name, holderName(o))
 }
 
-func holderCount(n int) string {
-	if n == 1 {
+// question is a line that leaves the keys on the screen: without the remark if there is no room for names beside it.
+func question(width int, format, remark string, names ...string) string {
+	const keys, leastName = " y: yes, other keys: no", 12
+	text := format + remark + keys
+	if roomFor(text, width) < min(leastName*len(names), uniseg.StringWidth(strings.Join(names, ""))) {
+		text = format + keys
+	}
+	return withNames(width, text, names...)
+}
+
+// holderName is what the first holder is called.
+func holderName(o latchkey.Object) string {
+	if len(o.Holders) == 0 {
 		return "its holder"
 	}
-	return fmt.Sprintf("its %d holders", n)
+	return cmp.Or(o.Holders[0].Label, o.Holders[0].Owner.String())
+}
+
+// withNames puts names into a text, and shortens the longest until the line fits.
+func withNames(width int, format string, names ...string) string {
+	room := roomFor(format, width)
+	shown, widths := make([]any, len(names)), make([]int, len(names))
+	for i, name := range names {
+		names[i] = printable(name)
+		widths[i] = uniseg.StringWidth(names[i])
+		room -= widths[i]
+	}
+	for ; room < 0; room++ {
+		longest := slices.Index(widths, slices.Max(widths))
+		widths[longest] = max(1, widths[longest]-1)
+	}
+	for i, name := range names {
+		shown[i] = fit(name, widths[i])
+	}
+	return fmt.Sprintf(format, shown...)
+}
+
+// roomFor is how many columns a format leaves to its names.
+func roomFor(format string, width int) int {
+	return width - uniseg.StringWidth(strings.ReplaceAll(format, "%s", ""))
 }
 
 func rateText(rate float64) string {

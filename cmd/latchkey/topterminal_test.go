@@ -155,7 +155,7 @@ func TestTopForcesAfterTheQuestionOnly(t *testing.T) {
 	p.await("1 objects, 1 locked")
 	for _, no := range []string{"n", "Enter", "Escape", "f", "q", "Y"} {
 		p.keys("f")
-		p.await("Take orders away from its holder?")
+		p.await("Take orders from "+held.Owner().String()[:8], "? It may be at work. y: yes, other keys: no")
 		p.keys(no)
 		p.await("nothing was done")
 		assert.True(t, isLocked(t, server, "orders"), no)
@@ -165,7 +165,7 @@ func TestTopForcesAfterTheQuestionOnly(t *testing.T) {
 	p.await("a lock", "held by  "+held.Owner().String(), "esc back")
 	assert.True(t, isLocked(t, server, "orders"))
 	p.keys("f")
-	p.await("Take orders away")
+	p.await("Take orders from ")
 	p.keys("y")
 	p.await("orders is unlocked")
 	assert.False(t, isLocked(t, server, "orders"))

@@ -102,13 +102,17 @@ func writeWaiters(out io.Writer, found latchkey.Object, list []latchkey.Waiter) 
 }
 
 // waitingText is how many wait in queues, and how many clients listen. Those that stand in the queue of a fair
-// semaphore listen as well, and cannot be told from others: there the queue alone counts.
+// semaphore listen as well, and cannot be told from others: there the queue alone counts. Of the two, one that is 0
+// is left out beside one that is not.
 func waitingText(o latchkey.Object, n int) string {
-	text := queuedText(o, n)
-	if o.Kind == latchkey.KindSemaphore && max(n, o.Queued) > 0 {
-		return text
+	queued, listening := queuedText(o, n), fmt.Sprintf("%d listening", o.Listeners)
+	switch waiting := max(n, o.Queued) > 0; {
+	case waiting && (o.Listeners == 0 || o.Kind == latchkey.KindSemaphore):
+		return queued
+	case !waiting && o.Listeners > 0 && o.Kind != latchkey.KindBarrier:
+		return listening
 	}
-	return fmt.Sprintf("%s, %d listening", text, o.Listeners)
+	return queued + ", " + listening
 }
 
 // queuedText is how many wait in the queues of a lock, or at a barrier.
