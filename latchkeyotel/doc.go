@@ -27,7 +27,7 @@
 //
 // [Observer.Watch] adds what the server says of chosen objects:
 //
-//	latchkey.waiters            gauge            who stands in the queue of a fair lock or semaphore
+//	latchkey.waiters            gauge            waiters in the queue of a fair lock or semaphore
 //	latchkey.permits.available  gauge            permits that can be acquired
 //	latchkey.permits.limit      gauge            all permits
 //	latchkey.latch.count        gauge            what is left to count
