@@ -155,5 +155,9 @@ func (a *acquisition) readHolder(ans transport.Answer) (left time.Duration, err 
 func (a *acquisition) busyWith(holder string, left time.Duration) error {
 	q := a.lock.client.waitQueues.known(a.lock.key)
 	a.holder, a.byStranger = holder, holder != "" && !isOurs(holder)
-	return &busyError{holder: holder, labels: a.lock.client.labels, left: left, at: time.Now(), here: q != nil && q.heldHere()}
+	busy := &busyError{holder: holder, labels: a.lock.client.labels, left: left, at: time.Now(), here: q != nil && q.heldHere()}
+	if h := holderOf(holder, 1, false); h.Kept {
+		busy.holder, busy.here, busy.kept = h.Owner.String(), false, true
+	}
+	return busy
 }
