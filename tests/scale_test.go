@@ -24,10 +24,11 @@ const many = 10_000
 func TestManyHoldsAreRenewedTogether(t *testing.T) {
 	rig.Long(t)
 	rig.Need(t, rig.Stats, rig.Speed)
-	const lease = 4 * time.Second
+	const lease = 10 * time.Second // so long that a busy machine renews in time
 	server := rig.Fresh(t)
 	admin := rig.NewAdmin(t, server)
 	client := connect(t, server, latchkey.Options{Lease: lease})
+	late := rig.WatchLateness()
 	first := mustLock(t, client.NewLock(inOneSlot("the first")))
 	goroutines := runtime.NumGoroutine()
 
@@ -48,9 +49,13 @@ func TestManyHoldsAreRenewedTogether(t *testing.T) {
 	t.Logf("%d holds: %d renewal scripts in %v, %.1f holds renewed by one, %d goroutines as with one hold (%d)",
 		many, scripts, took.Round(time.Millisecond), many*periods/float64(scripts), runtime.NumGoroutine(), goroutines)
 	assert.Less(t, float64(scripts), periods*many/100*2, "they are not batched")
+	lost := 0
 	for _, hold := range holds {
-		require.NoError(t, hold.Err())
+		if hold.Err() != nil {
+			lost++
+		}
 	}
+	require.Zero(t, lost, "%d of %d lost, on a machine that was %v late", lost, len(holds), late().Round(time.Millisecond))
 	assert.Equal(t, int64(many), admin.Int("DBSIZE"))
 	unlockAll(t, holds)
 	assert.Zero(t, admin.Int("DBSIZE"))
