@@ -154,5 +154,9 @@ func (a *acquisition) readHolder(ans transport.Answer) (left time.Duration, err 
 // to ask again.
 func (a *acquisition) busyWith(holder string, left time.Duration) error {
 	a.holder, a.byStranger = holder, holder != "" && !isOurs(holder)
-	return &busyError{holder: holder, labels: a.lock.client.labels, left: left, at: time.Now(), here: a.lock.client.registry.holds(a.lock.key)}
+	busy := &busyError{holder: holder, labels: a.lock.client.labels, left: left, at: time.Now(), here: a.lock.client.registry.holds(a.lock.key)}
+	if h := holderOf(holder, 1, false); h.Kept {
+		busy.holder, busy.here, busy.kept = h.Owner.String(), false, true
+	}
+	return busy
 }

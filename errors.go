@@ -166,6 +166,7 @@ type busyError struct {
 	left   time.Duration // of its lease at that time, negative if that is not known
 	at     time.Time
 	here   bool // it is this client
+	kept   bool // the holder has released it, and it stays taken
 }
 
 // labels know what clients are called.
@@ -185,7 +186,10 @@ func (e *busyError) Error() string {
 		who = "somebody else"
 	}
 	text := ErrNotAcquired.Error()
-	if who != "" {
+	switch {
+	case e.kept && who != "":
+		text += ": released by " + who + ", kept until it expires"
+	case who != "":
 		text += ": held by " + who
 	}
 	switch left := e.left; {

@@ -133,5 +133,5 @@ func foreignNoun(redisType string, expires bool, content []string) string {
 	case len(content) == 1 && !expires && isToken(content[0], true):
 		return "a string that does not expire"
 	}
-	return "a string that is not the token of a lock"
+	return "a string of an application"
 }

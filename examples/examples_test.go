@@ -25,8 +25,8 @@ nightly has left the line: true
 	"cache": `4 pods read version 1, built 1 time
 a reader cannot become a writer: true
 `,
-	"cron": `run 1: done by 1, left to others by 2, lost by 0
-run 2: done by 0, left to others by 0, lost by 1
+	"cron": `run 1: 1 of 3 pods did the job, 2 left it to another, 0 lost the lock meanwhile
+run 2: 0 of 1 pods did the job, 0 left it to another, 1 lost the lock meanwhile
 `,
 	"fencing": `the account is in SQLite
 the first pod is paused for longer than its lease
@@ -46,16 +46,21 @@ phase 3 is done: [17 16 15]
 both others were told: true
 `,
 	"startupgate": `cache is up, 1 to go
-cache is up, 1 to go
+cache is up again after a restart, which counts once, 1 to go
 database is up, 0 to go
 the latch let 3 workers in
 the latch without a cache stays closed: true
 `,
-	"tickets": `eve has left the line: true
-ada gets ticket 3
-ben gets ticket 2
-cleo gets ticket 1
-dan gets none
+	"tickets": `dan comes as number 1
+ada comes as number 2
+cleo comes as number 3
+ben comes as number 4
+eve has left the line: true
+the desk opens
+dan gets ticket 1
+ada gets ticket 2
+cleo gets ticket 3
+ben gets none
 `,
 	"transfer": `ada has 90, ben has 110
 too much is refused: true

@@ -64,6 +64,25 @@ func TestTextBusy(t *testing.T) {
 	}
 }
 
+// A lock that stays taken after its release is told with who released it.
+func TestTextKept(t *testing.T) {
+	t.Parallel()
+	server := rig.Shared()
+	for _, k := range []kind{mutexKind, lockKind, fairKind} {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			name, client := rig.Name(t), connect(t, server)
+			hold := mustLock(t, k.open(client, name), latchkey.AtLeast(time.Minute))
+			mustUnlock(t, hold)
+			for _, other := range []*latchkey.Client{client, connect(t, server)} {
+				_, err := k.open(other, name).TryLock(t.Context())
+				text(t, `^latchkey: try lock "`+name+`": not acquired: released by `+hold.Owner().String()+
+					`, kept until it expires, 5\ds left$`, err)
+			}
+		})
+	}
+}
+
 // Who asks for a lock inside of its own Do, with the outer context, is told what to do.
 func TestTextHeldByThisClient(t *testing.T) {
 	t.Parallel()

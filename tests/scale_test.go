@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,10 +25,11 @@ const many = 10_000
 func TestManyHoldsAreRenewedTogether(t *testing.T) {
 	rig.Long(t)
 	rig.Need(t, rig.Stats, rig.Speed)
-	const lease = 4 * time.Second
+	const lease = 10 * time.Second // so long that a busy machine renews in time
 	server := rig.Fresh(t)
 	admin := rig.NewAdmin(t, server)
 	client := connect(t, server, latchkey.Options{Lease: lease})
+	late := rig.WatchLateness()
 	first := mustLock(t, client.NewLock(inOneSlot("the first")))
 	goroutines := runtime.NumGoroutine()
 
@@ -48,9 +50,13 @@ func TestManyHoldsAreRenewedTogether(t *testing.T) {
 	t.Logf("%d holds: %d renewal scripts in %v, %.1f holds renewed by one, %d goroutines as with one hold (%d)",
 		many, scripts, took.Round(time.Millisecond), many*periods/float64(scripts), runtime.NumGoroutine(), goroutines)
 	assert.Less(t, float64(scripts), periods*many/100*2, "they are not batched")
+	lost := 0
 	for _, hold := range holds {
-		require.NoError(t, hold.Err())
+		if hold.Err() != nil {
+			lost++
+		}
 	}
+	require.Zero(t, lost, "%d of %d lost, on a machine that was %v late", lost, len(holds), late().Round(time.Millisecond))
 	assert.Equal(t, int64(many), admin.Int("DBSIZE"))
 	unlockAll(t, holds)
 	assert.Zero(t, admin.Int("DBSIZE"))
@@ -68,10 +74,13 @@ func unlockAll(t *testing.T, holds []*latchkey.Hold) {
 	t.Helper()
 	each := make(chan *latchkey.Hold)
 	var all sync.WaitGroup
+	var failed atomic.Int64
 	for range 64 {
 		all.Go(func() {
 			for hold := range each {
-				assert.NoError(t, hold.Unlock(t.Context()))
+				if hold.Unlock(t.Context()) != nil {
+					failed.Add(1)
+				}
 			}
 		})
 	}
@@ -80,6 +89,7 @@ func unlockAll(t *testing.T, holds []*latchkey.Hold) {
 	}
 	close(each)
 	all.Wait()
+	assert.Zero(t, failed.Load(), "holds of %d that could not be released", len(holds))
 }
 
 // Ten thousand waiters of one client cost the server what one costs: one

@@ -17,6 +17,7 @@ import (
 type occupants struct {
 	names []string
 	left  time.Duration
+	kept  bool // the only one has released it
 }
 
 // occupantsOf asks who has a lock, or leads an election.
@@ -26,6 +27,7 @@ func occupantsOf(name string) func(context.Context, *latchkey.Client) (occupants
 		o := occupants{left: found.TTL}
 		for _, h := range found.Holders {
 			o.names = append(o.names, cmp.Or(h.Label, h.Owner.String()))
+			o.kept = h.Kept && len(found.Holders) == 1
 		}
 		return o, err
 	}
@@ -59,6 +61,9 @@ func (j job) busyText(ctx context.Context, client *latchkey.Client) string {
 		first = printable(o.names[0])
 		if n := len(o.names) - 1; n > 0 {
 			more = fmt.Sprintf(" and %d more", n)
+		}
+		if o.kept {
+			more = ", who released it; it is kept until it expires"
 		}
 		if o.left > 0 {
 			more += ", " + shortTTL(o.left) + " left"

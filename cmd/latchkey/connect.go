@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -55,7 +56,22 @@ func logger(cmd *cli.Command) *slog.Logger {
 func connect(ctx context.Context, cmd *cli.Command, options latchkey.Options) (*latchkey.Client, error) {
 	options.Logger = logger(cmd)
 	client, err := latchkey.Connect(ctx, serverURL(cmd), options)
-	return client, libraryError(err)
+	return client, connectError(err)
+}
+
+// connectError adds what may be wrong with the URL, if the server answered and says so.
+func connectError(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := plainError{err}.Error()
+	if server, _, found := strings.Cut(text, ": NOAUTH "); found {
+		return exitWith(exitUnavailable, "%s: NOAUTH: the server wants a password; give it in the URL: redis://:PASSWORD@host", server)
+	}
+	if strings.Contains(text, "connection reset by peer") {
+		return exitWith(exitUnavailable, "%w (does the server want TLS (rediss://) or a client certificate?)", plainError{err})
+	}
+	return libraryError(err)
 }
 
 // query connects for the time of one question.

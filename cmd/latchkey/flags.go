@@ -113,8 +113,8 @@ var (
 
 const unknownFlag = "flag provided but not defined: -"
 
-// onUsageError says in a line what is wrong with a flag. The library would add a page of help. A word before the
-// flag that is no command is the mistake to tell: the flag may be one of the command that was meant.
+// onUsageError says in a line what is wrong with a flag. The library would add a page of help. Where a
+// command is expected, an unknown word before the flag is the mistake to tell: the flag may belong to what was meant.
 func onUsageError(_ context.Context, cmd *cli.Command, err error, _ bool) error {
 	text := err.Error()
 	if len(cmd.Commands) > 0 && cmd.Args().Present() {

@@ -180,7 +180,7 @@ func ownerText(label, owner string) string {
 // anything.
 func mutexHolder(token string) string {
 	if _, err := latchkey.ParseOwner(token); err != nil {
-		return fmt.Sprintf("%.80q, if it is a mutex: data of an application can look the same", token)
+		return fmt.Sprintf("%.80q; probably a mutex of another library, or else data of an application", token)
 	}
 	return token
 }

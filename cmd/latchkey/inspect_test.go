@@ -199,7 +199,7 @@ func TestInspectAndUnlockOfForeignData(t *testing.T) {
 	looks := map[string]string{"pool": "latchkey sem inspect pool", "ready": "latchkey latch inspect ready",
 		"phase": "latchkey barrier inspect phase"}
 	for name, what := range map[string]string{
-		"text": "a string that is not the token of a lock", "number": "a number (a semaphore, a latch or a counter)",
+		"text": "a string of an application", "number": "a number (a semaphore, a latch or a counter)",
 		"record": "a hash without any lock owner", "pool": "a semaphore", "ready": "a latch", "phase": "a barrier",
 	} {
 		got := latchkeyCLI(t, server, "inspect", name)
@@ -223,7 +223,7 @@ func TestInspectAndUnlockOfForeignData(t *testing.T) {
 		assert.True(t, exists, name)
 	}
 	got := latchkeyCLI(t, server, "inspect", "session")
-	assert.Contains(t, got.stdout, "data of an application can look the same")
+	assert.Contains(t, got.stdout, "or else data of an application")
 	got = latchkeyCLI(t, server, "unlock", "--force", "session")
 	assert.Equal(t, exitSoftware, got.code)
 	assert.Contains(t, got.stderr, "alice@example.com")
@@ -252,7 +252,7 @@ func TestOwnersDoNotSteerTheTerminal(t *testing.T) {
 		assert.Contains(t, got.stdout, `\x1b[2J"`, args)
 	}
 	assert.Contains(t, latchkeyCLI(t, server, "inspect", "mutex").stdout,
-		`held by  "0123456789abcdef0123456789\x1b[2J", if it is a mutex`, "it is quoted once")
+		`held by  "0123456789abcdef0123456789\x1b[2J"; probably a mutex of another library`, "it is quoted once")
 	assert.Equal(t, `"\x9b2J"`, printable("\x9b2J"), "that begins a sequence as well, and is not UTF-8")
 
 	text := leaderText("e", latchkey.Leader{Value: "v", Label: "\x1b[2J", Term: 1}, true)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -58,4 +59,14 @@ func TestLabelsAndNotes(t *testing.T) {
 	assert.Equal(t, exitUsage, got.code, got.stderr)
 	got = latchkeyCLI(t, server, "run", "--lock", "x", "--label", "a\nb", "--", "true")
 	assert.Equal(t, exitUsage, got.code, got.stderr)
+}
+
+// A lock that stays taken after its release is not told as if somebody were at work.
+func TestBusyTextOfALockThatIsKept(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	held, err := unnamed(server).NewLock("orders").TryLock(t.Context(), latchkey.AtLeast(time.Minute))
+	require.NoError(t, err)
+	require.NoError(t, held.Unlock(t.Context()))
+	assert.Regexp(t, `"orders" is held by `+held.Owner().String()+`, who released it; it is kept until it expires, \d+s left\n$`,
+		latchkeyCLI(t, server, "lock", "orders", "-n").stderr)
 }

@@ -67,8 +67,8 @@ signal comes, or until standard input ends, if that is a pipe. The lease is rene
 meanwhile. To hold it while a command runs, use latchkey run.
 
 Other input never ends it, and is not read: with /dev/null, a file or a terminal
-the lock is held until a signal comes. So it is in the background of a script, in
-CI, in cron and under systemd.
+the lock is held until a signal comes. /dev/null is the input of a command in the
+background of a script, and of a service of systemd.
 
 In a terminal, to keep others out until Ctrl-C:
 

@@ -325,6 +325,21 @@ func TestServerOutOfReach(t *testing.T) {
 	}
 }
 
+// A server that refuses to talk says why, and the message what to do.
+func TestServerThatWantsMoreThanTheURL(t *testing.T) {
+	for text, want := range map[string]string{
+		`latchkey: "redis://db:6379": NOAUTH HELLO must be called with the client already authenticated`: `"redis://db:6379": NOAUTH: the server wants a password; give it in the URL: redis://:PASSWORD@host`,
+		`latchkey: connect "redis://db:6379": server unavailable: read: connection reset by peer`: `"redis://db:6379": server unavailable: read: connection reset by peer ` +
+			`(does the server want TLS (rediss://) or a client certificate?)`,
+	} {
+		var exit *exitError
+		require.ErrorAs(t, connectError(fmt.Errorf("%w", stringError(text))), &exit)
+		assert.Equal(t, exitUnavailable, exit.code)
+		assert.Equal(t, want, exit.Error())
+	}
+	assert.NoError(t, connectError(nil))
+}
+
 func TestPasswordStaysSecret(t *testing.T) {
 	got := latchkeyCLI(t, nil, "--redis", "redis://user:s3cret@127.0.0.1:1", "inspect", "orders")
 	assert.Equal(t, exitUnavailable, got.code)

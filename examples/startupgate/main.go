@@ -45,12 +45,14 @@ func open(ctx context.Context, f *fleet.Fleet, name string) error {
 		all.Go(func() { passed <- worker.NewCountDownLatch(name).Await(ctx, latchkey.Wait(10*time.Second)) })
 	}
 	latch := operator.NewCountDownLatch(name)
-	for _, service := range []string{"cache", "cache", "database"} { // the cache was restarted
-		left, err := latch.CountDownAs(ctx, service)
+	for _, up := range []struct{ service, text string }{
+		{"cache", "cache is up"}, {"cache", "cache is up again after a restart, which counts once"}, {"database", "database is up"},
+	} {
+		left, err := latch.CountDownAs(ctx, up.service)
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%s is up, %d to go\n", service, left)
+		fmt.Printf("%s, %d to go\n", up.text, left)
 	}
 	all.Wait()
 	close(passed)

@@ -32,34 +32,37 @@ func run(ctx context.Context, f *fleet.Fleet) error {
 		return err
 	}
 
-	var left = 3 // guarded by the desk; in a program a row of a database
+	const tickets = 3
+	var sold int // guarded by the desk; in a program a row of a database
 	serve := func(customer string) func(context.Context) error {
 		return func(ctx context.Context) error {
 			if ctx.Err() != nil { // the lock is lost: somebody else may be served
 				return context.Cause(ctx)
 			}
-			if left == 0 {
+			if sold == tickets {
 				fmt.Println(customer, "gets none")
 				return nil
 			}
-			fmt.Println(customer, "gets ticket", left)
-			left--
+			sold++
+			fmt.Println(customer, "gets ticket", sold)
 			return nil
 		}
 	}
 	var line sync.WaitGroup
 	errs := make(chan error, 5)
-	for i, customer := range []string{"ada", "ben", "cleo", "dan"} {
+	for i, customer := range []string{"dan", "ada", "cleo", "ben"} {
 		place := pods[i%len(pods)].NewFairLock(name)
 		line.Go(func() { errs <- place.Do(ctx, serve(customer)) })
 		if err := fleet.InLine(ctx, desk, i+1); err != nil { // so that the next one comes later
 			return err
 		}
+		fmt.Printf("%s comes as number %d\n", customer, i+1)
 	}
 	err = pods[0].NewFairLock(name).Do(ctx, serve("eve"), latchkey.Wait(100*time.Millisecond))
 	fmt.Println("eve has left the line:", errors.Is(err, latchkey.ErrNotAcquired))
 
-	if err := hold.Unlock(ctx); err != nil { // the desk opens
+	fmt.Println("the desk opens")
+	if err := hold.Unlock(ctx); err != nil {
 		return err
 	}
 	line.Wait()
