@@ -32,7 +32,7 @@ func TestCheck_reports_everything_that_is_missing(t *testing.T) {
 
 	err = client.Check(within(t, soon))
 	require.ErrorContains(t, err, "volatile-ttl")
-	require.ErrorContains(t, err, "they poll")
+	require.ErrorContains(t, err, "waiters poll")
 	var refusal *rueidis.RedisError
 	require.ErrorAs(t, err, &refusal)
 	require.ErrorContains(t, refusal, "NOPERM")

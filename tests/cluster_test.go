@@ -114,17 +114,10 @@ func TestCluster_subscriptions_follow_the_master(t *testing.T) {
 	name := rig.Name(t) + shard
 	hold := mustLock(t, client.NewLock(name))
 	waiting := lockInBackground(within(t, time.Minute), connectCluster(t, cluster, latchkey.Options{PollCeiling: 200 * time.Millisecond}).NewLock(name))
-	listened := func() error {
-		_, admin := cluster.Serving(name)
-		if all := admin.Strings("PUBSUB", "SHARDCHANNELS", "latchkey:"+name+":*-*"); len(all) != 1 {
-			return fmt.Errorf("%v", all)
-		}
-		return nil
-	}
-	rig.Eventually(t, soon, "the waiter listens", listened)
+	cluster.AwaitListening(1, name)
 	for range 2 { // there and back
 		cluster.Failover(name)
-		rig.Eventually(t, soon, "the waiter listens at the new master", listened)
+		cluster.AwaitListening(1, name)
 	}
 	mustUnlock(t, hold)
 	got := rig.Await(t, soon, "the waiter", waiting)

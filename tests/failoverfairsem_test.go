@@ -369,13 +369,7 @@ func TestMigration_of_a_fair_semaphore(t *testing.T) {
 				}
 				return err
 			})
-			rig.Eventually(t, 2*soon, "their clients listen where the slot is", func() error {
-				_, serving := cluster.Serving(s.Name())
-				if all := serving.Strings("PUBSUB", "SHARDCHANNELS", "latchkey:"+s.Name()+":*-*"); len(all) != len(waiting) {
-					return fmt.Errorf("%v", all)
-				}
-				return nil
-			})
+			cluster.AwaitListening(len(waiting), s.Name())
 			permitsGot{permits: held}.release(t)
 			serves(t, waiting...)
 			fairCounts(t, s, 2, 0)

@@ -102,9 +102,12 @@ var serverVersion = sync.OnceValue(func() string {
 
 // knowsShards reports whether the server, of Redis 8 or Valkey 8 or later, keeps an id of
 // each shard of a cluster.
-func knowsShards() bool {
+func knowsShards() bool { return isSince(8) }
+
+// isSince reports whether the server is of this major version or a later one.
+func isSince(major int) bool {
 	_, version, _ := strings.Cut(serverVersion(), " ")
-	major, _, _ := strings.Cut(version, ".")
-	number, err := strconv.Atoi(major)
-	return err == nil && number >= 8
+	text, _, _ := strings.Cut(version, ".")
+	number, err := strconv.Atoi(text)
+	return err == nil && number >= major
 }

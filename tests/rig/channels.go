@@ -1,8 +1,10 @@
 package rig
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -47,9 +49,12 @@ func (a *Admin) subscribers(client rueidis.Client, question, channel string) int
 	return n
 }
 
+// sharded reports whether locks use sharded messages on this server: a cluster of Redis 7 or later.
+func (s *Server) sharded() bool { return s.Clustered() && isSince(7) }
+
 // perScope are the questions that a server understands.
 func (a *Admin) perScope(classic, sharded string) []string {
-	if a.server.Clustered() {
+	if a.server.sharded() {
 		return []string{classic, sharded}
 	}
 	return []string{classic}
@@ -64,7 +69,7 @@ func (a *Admin) Publish(channel, message string) int64 {
 
 // PublishCommand is how messages of locks are sent on this server.
 func (s *Server) PublishCommand() string {
-	if s.Clustered() {
+	if s.sharded() {
 		return "SPUBLISH"
 	}
 	return "PUBLISH"
@@ -72,8 +77,24 @@ func (s *Server) PublishCommand() string {
 
 // Subscribe makes the command by which a client listens for messages of locks.
 func (s *Server) Subscribe(client rueidis.Client, channel string) rueidis.Completed {
-	if s.Clustered() {
+	if s.sharded() {
 		return client.B().Ssubscribe().Channel(channel).Build()
 	}
 	return client.B().Subscribe().Channel(channel).Build()
+}
+
+// AwaitListening waits until so many clients that want the object listen at the master of its
+// slot. If messages are not sharded, any node passes them on, and there is nothing to wait for.
+func (c *Cluster) AwaitListening(clients int, name string) {
+	c.tb.Helper()
+	if !c.Server().sharded() {
+		return
+	}
+	Eventually(c.tb, 20*time.Second, "clients listen where the slot is", func() error {
+		_, admin := c.Serving(name)
+		if all := admin.Strings("PUBSUB", "SHARDCHANNELS", "latchkey:"+name+":*-*"); len(all) != clients {
+			return fmt.Errorf("%v", all)
+		}
+		return nil
+	})
 }
