@@ -13,37 +13,39 @@
 
 --@include listened
 
--- grant makes the first in the queue the owner, by the function give, and tells its
--- client: 'grant <kind> <owner> <first token>@<score> <key>'. One that nobody hears is dropped, and
--- so is one that is used up, which an old queue may bring back, or waits for another kind
--- of lock, 64 at most. It tells nobody of the entry own, whose client has the reply, and
--- gives it the lease full. It returns the owner and its first token, or nothing. The lock
--- is written first: in a slot that migrates the server may refuse that, and nobody must be
--- told of a grant then.
-local function grant(kind, key, give, own, full)
+-- grant makes an owner of first, the entry and the score that were popped from the queue, by the function
+-- give, and tells its client: 'grant <kind> <owner> <first token>@<score> <key>'. listens says whether that
+-- client listens; nil asks the server. If it does not, or its entry is used up, which an old queue may bring
+-- back, or is for another kind of lock, the entry is dropped, and the next one is popped, 64 at most. The
+-- entry own gets the lease full and no message, because its client has the reply. It returns the
+-- owner and its first token, or nothing. The lock is written before the message is sent: in a slot that
+-- migrates the server may refuse to write, and then nobody must hear of a grant.
+local function grant(kind, key, give, own, full, first, listens)
   for _ = 1, 64 do
-    local first = redis.call('zpopmin', queue)
     local entry, since = first[1], first[2]
     if not entry then
       return nil
     end
     local to, client, lease, tokens, mark = string.match(entry, '^((%S+):%d+) (%d+) (%d+)(%a?)$')
     if to and to ~= owner and (mark == kind or kind == 'h' and (mark == '' or mark == 't')) then
-      local token, heard = '0', 1
+      local mine, inbox = entry == own, prefix .. client .. suffix
+      local token, heard = '0', mine and 1 or 0
       if tokens ~= '0' then
         --@include reserve
         token = reserve(counter, tonumber(tokens), mark == 't')
       end
-      give(to, entry == own and full or lease)
-      if entry ~= own and counted == '1' and not listened(prefix .. client .. suffix) then
-        heard = 0
-      elseif entry ~= own then
-        heard = redis.pcall(publish, prefix .. client .. suffix, 'grant ' .. kind .. ' ' .. to .. ' ' .. token .. '@' .. since .. ' ' .. key)
+      give(to, mine and full or lease)
+      if listens == nil then
+        listens = mine or counted ~= '1' or listened(inbox)
+      end
+      if listens and not mine then
+        heard = redis.pcall(publish, inbox, 'grant ' .. kind .. ' ' .. to .. ' ' .. token .. '@' .. since .. ' ' .. key)
       end
       if type(heard) == 'number' and (heard > 0 or counted ~= '1') then
         return to, token
       end
       redis.call('del', key)
     end
+    first, listens = redis.call('zpopmin', queue), nil
   end
 end

@@ -13,7 +13,7 @@ local function give(to, lease)
 end
 
 local function toWriter(next, full)
-  if queue and (next ~= '' or redis.pcall('exists', queue) == 1) then
+  if queue then
     local worked, granted = pcall(toFirst, 'w', key, give, next, full, waits)
     if worked and granted then
       return granted

@@ -10,25 +10,35 @@
 --
 -- It returns an array of the new owner and its first token, or nil if the lock stays free, of which
 -- nobody has been told. What it does not need is not even defined.
-local function toFirst(kind, key, give, next, full, waits)
+--
+-- The caller may have popped the first of the queue already: first is that entry and its score, or nil.
+local function toFirst(kind, key, give, next, full, waits, first)
   if next ~= '' then
     --@include enqueue
     enqueue(next)
   end
+  first = first or redis.call('zpopmin', queue)
+  local entry, since = first[1], first[2]
+  if not entry then
+    return nil
+  end
   -- Strangers that listen have their turn as often as one of the clients in the queue, by the
   -- microsecond in which the script runs. Without waits those clients listen too, as a rule, beside
-  -- strangers. They are told to wait a moment, by a message that Redisson ignores.
+  -- strangers. They are told to wait a moment, by a message that Redisson ignores. The same question
+  -- tells whether the client of the first listens.
   local numsub = publish == 'PUBLISH' and 'numsub' or 'shardnumsub'
-  local count = waits and redis.pcall('pubsub', numsub, channel, waits) or redis.pcall('pubsub', numsub, channel)
-  local listen = (count[2] or 0) - (count[4] or 0)
-  local ours = listen > 0 and redis.call('zcard', queue)
+  local inbox = prefix .. (string.match(entry, '^(%S+):%d+ ') or '') .. suffix
+  local count = waits and redis.pcall('pubsub', numsub, channel, inbox, waits) or redis.pcall('pubsub', numsub, channel, inbox)
+  local listen = (count[2] or 0) - (count[6] or 0)
+  local ours = listen > 0 and redis.call('zcard', queue) + 1
   if ours and redis.call('time')[2] % ours < math.max(1, waits and listen or listen - ours) then
+    redis.call('zadd', queue, since, entry)
     --@include ask_first
     askFirst(key, 2)
     tell(publish, channel, '2')
     return nil
   end
   --@include grant
-  local to, token = grant(kind, key, give, next, full)
+  local to, token = grant(kind, key, give, next, full, first, entry == next or counted ~= '1' or count[4] ~= 0)
   return to and {to, token}
 end
