@@ -77,7 +77,7 @@ type BarrierState struct {
 	Parties int
 	// Waiting is how many parties have arrived in the generation, or 0 if it is over.
 	Waiting int
-	// Who lists the parties that wait, at most 1000, in the order in which their leases end.
+	// The parties that wait, at most 1000, in the order in which their leases end.
 	Who []BarrierParty
 }
 

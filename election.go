@@ -49,8 +49,8 @@ var electionSpec = &spec{kind: KindElection, family: KindElection, stored: KindL
 	protocol: hashProtocol{}, renew: renewScript, renewals: renewBatch, fenced: true, passes: true, handsOver: true, public: true,
 	resolve: resolveOwner, fresh: freshOwner}
 
-// leaderChannel is the channel for observers of an election. It is not the channel of the lock: the
-// server takes a listener there for a waiter that wants the lock.
+// leaderChannel is the channel for observers of an election. It differs from the channel of the
+// lock, whose listeners count as waiters for the lock.
 func leaderChannel(key string) string { return "latchkey:" + transport.HashTag(key) + ":leader" }
 
 // Campaign waits until the caller is the leader, and announces value to everybody. It waits until
