@@ -26,8 +26,8 @@ import (
 //	the client is closed                       ErrClosed
 //	the retry budget of a try is over          ErrUnavailable, and as above
 //	the answer comes when the lease is over    ErrUnavailable, ErrUnknownOutcome
-//	a hold that is to be entered again is over ErrNotAcquired, ErrLost
-//	anything refused                           the refusal, alone
+//	the hold to re-enter is over               ErrNotAcquired, ErrLost
+//	the server refuses                         the refusal, alone
 //
 // The end of Wait is not reported as an error of the context: see transport.ContextError.
 

@@ -15,9 +15,9 @@ import (
 //
 // A barrier is used in generations. The first Await begins one. When all parties wait, the
 // generation is complete: they go on, and the next Await begins the next generation. A generation
-// breaks if a party crashes, gives up or is closed, if somebody calls Reset, or if the server loses
-// the generation. All parties that wait in it then get ErrBroken. A broken generation is over too,
-// and the next Await begins the next one: you need not repair the barrier.
+// breaks if a party crashes, gives up or is closed with its client, if somebody calls Reset, or if
+// the server loses the generation. All parties that wait in it then get ErrBroken. A broken
+// generation is over too, and the next Await begins the next one: you need not repair the barrier.
 //
 // No party goes on before all parties of its generation have arrived. While a party waits, its
 // client renews a lease of Options.Lease for it; a party whose process dies breaks its generation
@@ -32,7 +32,7 @@ type Barrier struct {
 	lastOver      atomic.Int64 // the last generation known to be over
 }
 
-// NewBarrier returns the barrier of that name for a number of parties, from 1 to 2147483647. It
+// NewBarrier returns the barrier with that name and number of parties, from 1 to 2147483647. It
 // sends nothing. All parties must give the same number. If braces enclose the whole name, as in
 // {x}, every call returns ErrInvalid, because the barrier would share keys with x.
 func (c *Client) NewBarrier(name string, parties int) *Barrier {

@@ -110,7 +110,7 @@ func (p *barrierAwaiter) wait(ctx context.Context) error {
 	return p.client.wait(ctx, p.key, sharedLine, p, ErrNotAcquired)
 }
 
-// attempt implements [attempter]. It queries whether and how the generation ended.
+// attempt implements [attempter]. It asks the server whether and how the generation ended.
 func (p *barrierAwaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	c := p.looking()
 	a, err := p.client.sender.Call(ctx, p.client.closing, c.cmd, c.keys, c.args)
@@ -224,7 +224,7 @@ func (p *barrierAwaiter) arriving() call {
 			strconv.FormatInt(p.lastOver.Load(), 10)}}
 }
 
-// looking returns the query how the party's generation ended.
+// looking returns the query for the outcome of the party's generation.
 func (p *barrierAwaiter) looking() call {
 	return call{barrierLook, p.all(), []string{p.view.generation, p.stands.wire, p.client.publish, p.channel}}
 }
@@ -254,8 +254,8 @@ func (b barrierProtocol) renewalCall(o *ownership, lease time.Duration) call {
 	return call{barrierRenew, []string{b.barrier.key, b.barrier.waiting}, []string{o.wire, strconv.FormatInt(millis(lease), 10)}}
 }
 
-// wakeParties has the parties of a client query how their generations ended, because the server
-// does not list one of them as waiting any more.
+// wakeParties has the parties of a client ask the server how their generations ended, because the
+// server no longer lists one of them as waiting.
 func wakeParties(o *ownership) {
 	if q := o.lock.client.waitQueues.known(o.protocol().(barrierProtocol).barrier.key); q != nil {
 		q.wakeFronts()

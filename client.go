@@ -16,7 +16,7 @@ import (
 )
 
 // Client makes locks and does their background work, with one connection for messages and
-// one goroutine for renewals. A program needs one client for each Redis. Its methods may
+// one goroutine for renewals. A program needs one client for each Redis. All methods may
 // be called from any goroutine.
 type Client struct {
 	id      string
@@ -60,8 +60,8 @@ type Client struct {
 }
 
 // New makes a client that uses an existing rueidis client, which it does not close. The
-// guarantees of this package hold for every rueidis client. An invalid option is an
-// ErrInvalid.
+// guarantees of this package hold for every rueidis client. If an option is invalid, New
+// returns an ErrInvalid.
 //
 // Prefer [Open] with the settings of that client, unless you have to share its
 // connections. A borrowed client may not return when a context ends, so every command is
@@ -124,7 +124,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 		Clock:           options.clock,
 	}
 	c.confirmCalls = options.Replicas.confirmation(c.id, maxWaits)
-	c.confirmRenewals = options.Replicas.confirmation(c.id, 2*c.renewFlights()) // some may have been left behind
+	c.confirmRenewals = options.Replicas.confirmation(c.id, 2*c.renewFlights()) // renewals that timed out may still wait
 	sharded, err := c.askAtStart()
 	if err != nil {
 		return nil, err

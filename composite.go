@@ -49,7 +49,7 @@ func (l *compositeLock) noun() string {
 	return "the MultiLock"
 }
 
-// fault is an error of the members, or errNoMembers for a lock that no constructor made.
+// fault is the error of the members, or errNoMembers for a lock that no constructor made.
 func (l *compositeLock) fault() error {
 	if l.invalid == nil && len(l.members) == 0 {
 		return errNoMembers

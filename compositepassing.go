@@ -55,8 +55,8 @@ func tellLine(h *Hold, q *waitQueue) {
 	}
 }
 
-// leaveLine has the next in line query the servers. The line learns how long this program had the
-// lock. The hold is over, or it is unknown whether it is.
+// leaveLine lets the next in line try to acquire from the servers. The line learns how long this
+// program had the lock. The hold is over, or it is unknown whether it is.
 func (c *compositeHold) leaveLine() {
 	if q := c.moveLine(nil); q != nil {
 		q.holdReleased(time.Since(c.granted))

@@ -19,7 +19,7 @@ import (
 //
 // valkey:// and valkeys:// are the same as redis:// and rediss://. Connect detects
 // whether the server belongs to a cluster. These parameters can follow a question mark;
-// any other is an [ErrInvalid]:
+// Connect refuses any other with [ErrInvalid]:
 //
 //	addr=host:port       another Sentinel, or another node of the cluster; repeatable
 //	master_set=name      the name by which the Sentinels know the master

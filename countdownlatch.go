@@ -34,15 +34,16 @@ type CountDownLatch struct {
 	state, done string // keys
 }
 
-// NewCountDownLatch returns the latch of that name. It sends nothing.
+// NewCountDownLatch returns the latch with that name. It sends nothing.
 func (c *Client) NewCountDownLatch(name string) *CountDownLatch {
 	o := newObject(c, KindLatch, name, c.latchChannel)
 	tag := transport.HashTag(o.key)
 	return &CountDownLatch{object: o, state: latchKey(tag), done: "latchkey_latch_done:" + tag}
 }
 
-// latchChannel returns the channel that Redisson uses. If the key has braces, that channel belongs
-// to another slot: sharded messages do not permit this, and Redisson fails altogether.
+// latchChannel returns Redisson's channel. If the key has braces, that channel is in another slot,
+// which sharded messages do not permit: the latch then has a channel of this library. Redisson
+// itself cannot use such a key in a cluster.
 func (c *Client) latchChannel(key string) string {
 	if c.publish == "SPUBLISH" && strings.Contains(key, "{") {
 		return "latchkey_latch__channel:" + key

@@ -51,7 +51,7 @@
 //
 // # Leaders
 //
-// In an [Election] one of many candidates leads for as long as it lives, its leadership has a
+// In an [Election] one of many candidates leads for as long as it lives. Each leadership has a
 // fencing token, and every process can find out who leads.
 //
 // # Guides

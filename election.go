@@ -30,7 +30,7 @@ type Election struct {
 	seen []string // the keys of the lock, of the leader's announcement, and of the terms
 }
 
-// NewElection returns the election of that name. It sends nothing. If braces enclose the whole
+// NewElection returns the election with that name. It sends nothing. If braces enclose the whole
 // name, as in {x}, every call returns ErrInvalid, because the election would share the counter of
 // terms with x.
 func (c *Client) NewElection(name string) *Election {
@@ -159,15 +159,15 @@ type Leader struct {
 	Since time.Time
 	// Age is how long the leader had led when the server answered. It depends on no other clock.
 	Age time.Duration
-	// Lease is what was left of the lease then. If the lease is not renewed in that time, nobody
-	// leads.
+	// Lease is what was left of the lease at that time. Nobody leads when the lease ends without a
+	// renewal.
 	Lease time.Duration
 }
 
 // IsZero reports whether nobody leads.
 func (l Leader) IsZero() bool { return l.Term == 0 && l.Owner.IsZero() }
 
-// Leader returns who leads, as the server says. It returns the zero Leader if nobody leads, and
+// Leader asks the server who leads. It returns the zero Leader if nobody leads, and
 // also between an election and its announcement: a leader never appears with the value of another.
 // It asks the master, never a replica. The answer may be out of date when it arrives.
 //
@@ -183,7 +183,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	return l, nil
 }
 
-// look queries who leads. It changes nothing, so its outcome is never unknown.
+// look asks the server who leads. It changes nothing, so its outcome is never unknown.
 func (e *Election) look(ctx context.Context) (Leader, error) {
 	if err := e.begin(); err != nil {
 		return Leader{}, err

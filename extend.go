@@ -8,8 +8,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Extend makes the lease at least d from now, once; it never shortens the lease. If the hold is
-// renewed, renewal goes on. Extend does not wait. While the server is in trouble, it retries for
+// Extend makes the lease last at least d from now, once; it never shortens the lease. If the hold
+// is renewed, renewal goes on. Extend does not wait. While the server is in trouble, it retries for
 // Options.RetryBudget.
 //
 // The error matches ErrNotHeld if the hold is over (also ErrLost if it was lost), ErrMaxHold if d
@@ -98,7 +98,7 @@ func (o *ownership) mayExtend(s *holdState, d time.Duration) error {
 }
 
 // extended reports whether the hold is still valid after the answer. If it ended while the request
-// was in flight, extended has the key's extra time taken back.
+// was in flight, extended undoes the extension in the background.
 func (o *ownership) extended(s *holdState, d time.Duration) error {
 	o.mu.Lock()
 	err, phase := o.errOf(s), o.phase
