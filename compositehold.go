@@ -22,8 +22,8 @@ type compositeHold struct {
 	// nil if all answer before the hold exists.
 	allAnswered chan struct{}
 
-	granted time.Time                      // when the servers granted this hold, or the one that was passed on to it
-	current *atomic.Pointer[compositeHold] // the hold among those that was not passed on
+	granted time.Time                      // when the servers granted it; kept when the hold is passed on
+	current *atomic.Pointer[compositeHold] // shared by the holds that were passed on: the latest of them
 
 	unlocking sync.Mutex // serializes releases
 
