@@ -8,11 +8,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// This file is where the errors of an acquisition are told apart, which may consist of many
-// commands. What the error of one command says is found out in
-// internal/transport/outcome.go.
+// This file tells the errors of an acquisition apart. An acquisition may consist of many
+// commands. internal/transport/outcome.go says what the error of one command means.
 //
-//	when it ends                               what the caller is told
+//	when it ends                               what the caller gets
 //	-----------------------------------------  --------------------------------------------
 //	a try that finds it busy                   ErrNotAcquired
 //	the context ends or the wait is over
@@ -21,19 +20,19 @@ import (
 //	  after an answer that it is not set       ErrNotAcquired, ErrNotSet, the context's error
 //	  after trouble with the server            ErrUnavailable, and as above
 //	  before any answer                        ErrUnavailable, and as above
-//	  during a question that was asked after   ErrUnavailable, ErrUnknownOutcome, as above;
+//	  during a query that was sent after       ErrUnavailable, ErrUnknownOutcome, as above;
 //	  a busy answer                            in its first cutOff as after that answer
-//	  in line behind others of this client     as the one in front would be told
+//	  in line behind others of this client     what the call in front would get
 //	the client is closed                       ErrClosed
 //	the retry budget of a try is over          ErrUnavailable, and as above
 //	the answer comes when the lease is over    ErrUnavailable, ErrUnknownOutcome
-//	a hold that is to be entered again is over ErrNotAcquired, ErrLost
-//	anything refused                           the refusal, alone
+//	the hold to re-enter is over               ErrNotAcquired, ErrLost
+//	the server refuses                         the refusal, alone
 //
-// A wait that is over is not told as an error of the context: see transport.ContextError.
+// The end of Wait is not reported as an error of the context: see transport.ContextError.
 
-// explain puts the sentinel in front that the error of an acquisition stands for. A
-// server that refuses for good must not look like contention.
+// explain puts the matching sentinel in front of the error of an acquisition. A server
+// that refuses for good must not look like contention.
 func explain(err error) []error {
 	switch {
 	case errors.Is(err, ErrNotAcquired), errors.Is(err, ErrUnavailable):
@@ -52,8 +51,8 @@ func explain(err error) []error {
 	return []error{transport.Unavailable(err)}
 }
 
-// isFinal reports whether an error says all that there is to say: neither waiting nor
-// another attempt can change it.
+// isFinal reports whether an error is final: neither waiting nor another attempt can
+// change it.
 func isFinal(err error) bool {
 	for _, final := range []error{ErrClosed, ErrInvalid, ErrWrongKind, ErrUpgrade} {
 		if errors.Is(err, final) {
@@ -63,7 +62,7 @@ func isFinal(err error) bool {
 	return transport.Classify(err) == transport.Refused
 }
 
-// notEntered is the error of a re-entry into a hold that ended for that cause.
+// notEntered is the error of a re-entry into a hold that ended with cause.
 func notEntered(cause error) error {
 	if errors.Is(cause, ErrClosed) {
 		return ErrClosed
@@ -71,7 +70,7 @@ func notEntered(cause error) error {
 	return errors.Join(ErrNotAcquired, cause)
 }
 
-// notHeld is the error of an operation on a hold that is over for that cause.
+// notHeld is the error of an operation on a hold that ended with cause.
 func notHeld(cause error) error {
 	if errors.Is(cause, ErrNotHeld) {
 		return cause
@@ -87,16 +86,16 @@ func worthWaiting(ctx context.Context, err error) bool {
 	return errors.Is(err, ErrNotAcquired) || transport.Classify(err) != transport.Refused
 }
 
-// cutOff is for how long a question may have been under way when a wait ends, without the
-// server being taken for silent.
+// cutOff is how long a query may have been in flight when a wait ends before the server
+// counts as silent.
 const cutOff = transport.LongPause
 
-// waitEnded is the error of a wait that has ended with err. If that says no more than that
-// the time is over, the last answer decides, nil if there was none. heldHere says that this
-// client holds what is waited for, and silent that a question has been under way for
-// longer than cutOff.
+// waitEnded is the error of a wait that ended with err. If err says only that the time is
+// over, the last answer decides; last is nil if there was none. heldHere says that this
+// client holds the lock, and silent that a query has been in flight for longer than
+// cutOff.
 func waitEnded(err, last error, heldHere, silent bool) error {
-	var trouble error // of an attempt before, which tells more than silence
+	var trouble error // of an earlier attempt, which says more than silence
 	if !errors.Is(last, ErrNotAcquired) {
 		trouble = last
 	}
@@ -118,7 +117,7 @@ func waitEnded(err, last error, heldHere, silent bool) error {
 	return transport.Unavailable(errors.Join(trouble, err))
 }
 
-// withContextEnd adds the end of the context to what has come of a call.
+// withContextEnd adds the end of the context to the error of a call.
 func withContextEnd(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil || transport.IsContextEnd(err) || errors.Is(err, ErrClosed) {
 		return err

@@ -8,39 +8,39 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// acquisition is one call that acquires a lock or enters a hold again, with what lives only
-// until the call has its hold or its error.
+// acquisition is one call that acquires a lock or re-enters a hold, with the state that lasts
+// only until the call has its hold or its error.
 type acquisition struct {
 	request
 
 	lock  *primitive
 	verb  string          // the call in words
-	fault error           // why nothing is to be sent, or nil
-	began transport.Stamp // when the call did
+	fault error           // why nothing may be sent, or nil
+	began transport.Stamp // when the call began
 
-	// ownership is what is to begin. It is nil until one is needed: a call that waits in
-	// line without it costs little more than its goroutine.
+	// ownership is what the call wants to begin. It is nil until the call needs one: a call that
+	// waits in line without an ownership costs little more than its goroutine.
 	ownership *ownership
-	others    []*ownership    // that are asked for, and begin, together with it
-	under     *holdState      // that the call is to enter again, or nil
-	passed    *holdState      // of an ownership that was passed to this call, or nil
-	queued    protocol        // of the attempts that wait in a queue on the server, or nil
+	others    []*ownership    // requested with it; they begin together
+	under     *holdState      // the hold to re-enter, or nil
+	passed    *holdState      // the hold that was passed to this call, or nil
+	queued    protocol        // for attempts that wait in a queue on the server, or nil
 	since     transport.Stamp // before the first attempt, or when the call began
 	holder    string          // of the lock, when the last attempt was refused, or ""
-	args      *[8]string      // of what is sent, or nil
+	args      *[8]string      // of the command, or nil
 
-	inLine      bool // it waits, and the server is to know that
-	hasTurn     bool // of the ownership, which others may know
+	inLine      bool // it waits, and the server should know that
+	hasTurn     bool // it holds the turn of the ownership, which other goroutines may know
 	noQueue     bool // the last attempt was sent without the queue of the lock
-	tooFew      bool // it was granted, and too few replicas confirmed that
-	stoodInLine bool // others may know it
+	tooFew      bool // the grant was confirmed by too few replicas
+	stoodInLine bool // other goroutines may know this acquisition
 	// byStranger says that the last attempt was refused because of a stranger, and stranger that
-	// one was: see waitqueue_strangers.go.
+	// any attempt was: see waitqueue_strangers.go.
 	byStranger, stranger bool
 }
 
-// newAcquisition checks everything that can be checked before anything is sent. waits is what
-// the verb means without options.
+// newAcquisition checks everything that can be checked before sending. waits is the default of
+// the verb without options.
 func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) *acquisition {
 	a := acquisitions.Get().(*acquisition)
 	a.lock, a.verb = p, verb
@@ -60,7 +60,7 @@ func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) 
 	return a
 }
 
-// acquire is the one way in for every lock but those that are several.
+// acquire is the only way to acquire every lock that is not composite.
 func (p *primitive) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error) {
 	a := p.newAcquisition(verb, waits, settings)
 	h, err := a.run(ctx)
@@ -71,10 +71,10 @@ func (p *primitive) acquire(ctx context.Context, verb string, waits bool, settin
 	return h, err
 }
 
-// acquisitions are calls that are over, and that nobody knows any more.
+// acquisitions holds finished calls that nothing refers to any more.
 var acquisitions = sync.Pool{New: func() any { return new(acquisition) }}
 
-// argsBuffer returns room for the arguments of what is sent.
+// argsBuffer returns room for the arguments of a command.
 func (a *acquisition) argsBuffer() []string {
 	if a.args == nil {
 		a.args = new([8]string)
@@ -82,9 +82,8 @@ func (a *acquisition) argsBuffer() []string {
 	return a.args[:0]
 }
 
-// run acquires: it enters the hold again that the call is for, or makes one attempt, or
-// waits in the way of the lock's kind. What it calls is few functions deep, so that a profile
-// and a stack tell what a call does.
+// run acquires: it re-enters the hold that the call names, makes one attempt, or waits as the
+// kind of the lock requires. The call depth is small, so that profiles and stacks stay readable.
 func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 	c := a.lock.client
 	switch {
@@ -125,7 +124,7 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 	return h, nil
 }
 
-// each goes through the ownerships that are asked for.
+// each iterates over the ownerships that the call requests.
 func (a *acquisition) each(yield func(*ownership) bool) {
 	if a.ownership == nil || !yield(a.ownership) {
 		return
@@ -137,7 +136,7 @@ func (a *acquisition) each(yield func(*ownership) bool) {
 	}
 }
 
-// start makes the ownership for a fresh owner, at the first attempt.
+// start makes the ownership with a fresh owner, at the first attempt.
 func (a *acquisition) start() {
 	if a.since == (transport.Stamp{}) {
 		a.since = a.began
@@ -150,13 +149,13 @@ func (a *acquisition) start() {
 	}
 }
 
-// hasTime reports whether to go on after trouble with the server.
+// hasTime reports whether there is time to retry after trouble with the server.
 func (a *acquisition) hasTime() bool {
 	c := a.lock.client
 	return a.waits || c.clock().Since(a.began)+transport.LongPause < c.sender.Patience
 }
 
-// noteDoubt remembers that an attempt was sent whose outcome is unknown.
+// noteDoubt remembers that the outcome of an attempt is unknown.
 func (a *acquisition) noteDoubt(ans transport.Answer) {
 	if !ans.Doubt {
 		return
@@ -166,8 +165,8 @@ func (a *acquisition) noteDoubt(ans transport.Answer) {
 	}
 }
 
-// conclude returns the hold of an ownership that has begun. One that has not is over, and
-// undone if it may have begun for the server.
+// conclude returns the hold of an ownership that has begun. If the ownership has not begun,
+// conclude ends it, and undoes it if it may have begun on the server.
 func (a *acquisition) conclude(err error) (*Hold, error) {
 	switch {
 	case a.passed != nil:
@@ -187,7 +186,7 @@ func (a *acquisition) conclude(err error) (*Hold, error) {
 	return nil, err
 }
 
-// markUnwanted marks what the server has granted for undo.
+// markUnwanted marks the server's grant for undo.
 func (a *acquisition) markUnwanted() {
 	for o := range a.each {
 		o.mu.Lock()
@@ -196,8 +195,8 @@ func (a *acquisition) markUnwanted() {
 	}
 }
 
-// undoAtOnce undoes what the server has granted and nobody is to have, and reports whether
-// the server said so. Nobody else knows the ownerships yet.
+// undoAtOnce undoes a grant that is not wanted, and reports whether the server confirmed that.
+// Nothing else knows the ownerships yet.
 func (a *acquisition) undoAtOnce() bool {
 	for o := range a.each {
 		if !o.lock.client.undo.atOnce(o.undoInTurn) {
@@ -208,8 +207,8 @@ func (a *acquisition) undoAtOnce() bool {
 	return true
 }
 
-// abandon ends the ownerships, none of which has begun, and has undone what may have begun
-// for the server. It reports whether anything may.
+// abandon ends the ownerships, none of which has begun, and has the client undo those that may
+// have begun on the server. It reports whether there are any.
 func (a *acquisition) abandon() (begun bool) {
 	for o := range a.each {
 		begun = o.abandon(a.lease) || begun

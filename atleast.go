@@ -9,13 +9,13 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// A lock with [AtLeast] stays taken for a time. Its first lease is at least as long, for a holder that
-// crashes. A release before that time is early: the scripts that end in _release_early replace the owner by
-// one with keptSuffix, which expires when the time is over. Nobody can acquire as that owner, so nobody
-// can enter the lock by the former one.
+// A lock with [AtLeast] stays taken for a minimum time. Its first lease is at least as long, in case the
+// holder crashes. A release before that time is early: the scripts that end in _release_early replace the
+// owner by one with keptSuffix, which expires when the time is over. Nothing can acquire as that owner, so
+// nothing can enter the lock by the former owner.
 
-// rest is what is left of the time for which a lock stays taken. It counts from the answer to the acquisition, by the monotonic clock alone: if the wall clock is set
-// forward, the time is not over sooner.
+// rest is the remaining time for which a lock stays taken. It counts from the answer to the acquisition, by
+// the monotonic clock alone: setting the wall clock forward does not shorten it.
 func (l *timeBound) rest(now transport.Stamp) time.Duration {
 	if l == nil {
 		return 0
@@ -25,20 +25,20 @@ func (l *timeBound) rest(now transport.Stamp) time.Duration {
 
 // earlyReleaser is a protocol whose locks can be released early.
 type earlyReleaser interface {
-	// earlyCall ends an ownership whose lock stays taken for a while. It does not say for how long: see earlyFor.
+	// earlyCall ends an ownership whose lock stays taken for a while. earlyFor adds for how long.
 	earlyCall(o *ownership) call
 }
 
-// earlyFor is the call of an early release after which the lock stays taken for a while. The second
-// argument says for how long.
+// earlyFor returns the call of an early release that keeps the lock taken for rest, which is the second
+// argument.
 func (c call) earlyFor(rest time.Duration) call {
 	c.args = slices.Clone(c.args)
 	c.args[1] = strconv.FormatInt(millis(rest), 10)
 	return c
 }
 
-// checkAtLeast refuses the option for a lock that cannot stay taken, and for the one of an election, which the next
-// candidate is to have at once.
+// checkAtLeast refuses the option for a lock that cannot stay taken, and for the lock of an election, which
+// must go to the next candidate at once.
 func (p *primitive) checkAtLeast(r *request) error {
 	if _, is := p.spec.protocol.(earlyReleaser); r.atLeast > 0 && (!is || p.spec.kind == KindElection) {
 		return errNoAtLeast
@@ -48,8 +48,8 @@ func (p *primitive) checkAtLeast(r *request) error {
 
 var errNoAtLeast = invalid("AtLeast is for a lock that one owner has: not for readers, several locks or an election")
 
-// restAfter is for how long the lock stays taken after a release that leaves so many holds. Nobody asks before
-// the ownership has begun, but with o.mu held.
+// restAfter is how long the lock stays taken after a release that leaves count holds. Before the ownership
+// has begun, it is called only with o.mu held.
 func (o *ownership) restAfter(count int) time.Duration {
 	least := o.rarely().least
 	if count > 0 || least == nil {
@@ -67,14 +67,14 @@ func (o *ownership) sendEarly(ctx context.Context, stop <-chan struct{}, on tran
 	return a, err
 }
 
-// earlyRelease is what undoes an ownership that was lost while its lock is to stay taken.
+// earlyRelease undoes an ownership that was lost while its lock must stay taken.
 type earlyRelease struct {
 	call  call
 	least *timeBound
 }
 
-// earlyRelease returns nil if the lock need not stay taken: of an ownership that never began, or whose
-// release the server has confirmed, nothing is wanted any more. Its acquisition may yet be executed.
+// earlyRelease returns nil if the lock need not stay taken: the ownership never began, or the server has
+// confirmed its release. An acquisition that is executed late is then undone completely.
 func (o *ownership) earlyRelease() *earlyRelease {
 	o.mu.Lock()
 	rare := o.rarely()
@@ -86,7 +86,7 @@ func (o *ownership) earlyRelease() *earlyRelease {
 	return &earlyRelease{o.protocol().(earlyReleaser).earlyCall(o), least}
 }
 
-// or returns the call of the early release, or the other if the time is over.
+// or returns the call of the early release, or the other call if the time is over.
 func (e *earlyRelease) or(release call, now transport.Stamp) call {
 	if e == nil || e.least.rest(now) == 0 {
 		return release
@@ -106,7 +106,7 @@ func (hashProtocol) earlyCall(o *ownership) call {
 	return call{lockEarly, names.released(names.queued()), args}
 }
 
-// earlyArgs appends what an early release is told of the queue.
+// earlyArgs appends the arguments of an early release that concern the queue.
 func (o *ownership) earlyArgs(to []string) []string {
 	o.mu.Lock()
 	own := ""

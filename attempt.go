@@ -8,9 +8,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// attempt makes one attempt, as the caller counts it: trouble on the way is overcome
-// within the retry budget. A nil error means that the ownership has begun. ErrNotAcquired
-// comes with what is left of the holder's lease, negative if that is not known.
+// attempt makes one attempt from the caller's point of view: it overcomes trouble with the server
+// within the retry budget. A nil error means that the ownership has begun. With ErrNotAcquired,
+// left is the remaining lease of the holder, negative if unknown.
 func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	if a.lock.spec.along && a.readsAlong() {
 		return 0, nil
@@ -26,12 +26,12 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 			return longestEntryPause, a.busyWith("", longestEntryPause)
 		}
 	}
-	on := o.noteCount(1, a.waits) // this and the next two lines are as in send, which would be one function deeper
+	on := o.noteCount(1, a.waits) // these three lines repeat send, to save a stack frame
 	call := a.protocol().acquireCall(a, 1, round)
 	ans, err := o.lock.client.sender.CallOn(ctx, o.lock.client.closing, on, call.cmd, call.keys, call.args)
 	if err == nil && ans.Plain && ans.Null {
-		// SET NX was refused, by what the key has; it may be our own value,
-		// if the answer to a first try was lost.
+		// SET NX was refused because the key exists. Its value may be our own, if the answer to
+		// the first attempt was lost.
 		a.noteDoubt(ans)
 		ans, err = a.send(ctx, 1, round+1)
 	} else {
@@ -53,7 +53,7 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 	return left, err
 }
 
-// protocol is how the attempts are made.
+// protocol is the protocol of the attempts.
 func (a *acquisition) protocol() protocol {
 	if a.queued != nil {
 		return a.queued
@@ -61,7 +61,7 @@ func (a *acquisition) protocol() protocol {
 	return a.ownership.protocol()
 }
 
-// send asks the server to count so many holds.
+// send asks the server to add count holds.
 func (a *acquisition) send(ctx context.Context, count, round int) (transport.Answer, error) {
 	o := a.ownership
 	on := o.noteCount(count, a.waits)
@@ -70,7 +70,7 @@ func (a *acquisition) send(ctx context.Context, count, round int) (transport.Ans
 	return a.confirmed(ctx, count, round, ans, err)
 }
 
-// confirmed has replicas confirm what was granted, if that is asked for.
+// confirmed has replicas confirm a grant, if the options require it.
 func (a *acquisition) confirmed(ctx context.Context, count, round int, ans transport.Answer, err error) (transport.Answer, error) {
 	o := a.ownership
 	if err != nil || o.lock.client.confirmCalls == nil || !granted(ans) {
@@ -79,10 +79,9 @@ func (a *acquisition) confirmed(ctx context.Context, count, round int, ans trans
 	return o.lock.client.confirm(ctx, ans, a.protocol().acquireCall(a, count, round+1))
 }
 
-// confirm has an acquisition that was granted confirmed: it is sent once more, which
-// changes nothing unless a failover has forgotten it meanwhile. Whatever comes of it,
-// the first one was granted; an error leaves that in doubt, unless it is that there are
-// too few replicas, after which it is undone at once.
+// confirm has replicas confirm a grant. It sends the acquisition once more, which changes nothing
+// unless a failover has lost the grant. Whatever the outcome, the first acquisition was granted.
+// An error leaves it in doubt, except ErrNotReplicated, after which it is undone at once.
 func (c *Client) confirm(ctx context.Context, first transport.Answer, again call) (transport.Answer, error) {
 	a, err := c.sender.Call(ctx, c.closing, again.cmd.Confirmed(c.confirmCalls), again.keys, again.args)
 	switch {
@@ -95,8 +94,8 @@ func (c *Client) confirm(ctx context.Context, first transport.Answer, again call
 	return a, err
 }
 
-// accept begins what the server has granted, unless the answer took so long that nothing of
-// the lease is left.
+// accept begins the ownerships that the server granted, unless the answer took so long that the
+// lease has ended.
 func (a *acquisition) accept(ans transport.Answer) error {
 	c := a.lock.client
 	select {
@@ -118,8 +117,8 @@ func (a *acquisition) accept(ans transport.Answer) error {
 
 var errLate = errors.New("latchkey: the lease was over when the answer came")
 
-// readHolder reads the reply of a script that says for how long the lock is held, and if
-// it knows by whom.
+// readHolder reads a reply that says for how long the lock is held, and by whom if the script
+// knows.
 func (a *acquisition) readHolder(ans transport.Answer) (left time.Duration, err error) {
 	if ans.Message.IsInt64() {
 		ms, err := ans.Message.AsInt64()
@@ -150,8 +149,7 @@ func (a *acquisition) readHolder(ans transport.Answer) (left time.Duration, err 
 }
 
 // busyWith is the error of an attempt that found the lock held. holder is its owner, or "" if
-// that is not known, and left what remains of its lease, negative if that does not tell when
-// to ask again.
+// unknown. left is what remains of its lease, negative if that does not tell when to try again.
 func (a *acquisition) busyWith(holder string, left time.Duration) error {
 	a.holder, a.byStranger = holder, holder != "" && !isOurs(holder)
 	busy := &busyError{holder: holder, labels: a.lock.client.labels, left: left, at: time.Now(), here: a.lock.client.registry.holds(a.lock.key)}

@@ -9,32 +9,32 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Barrier lets a fixed number of parties, goroutines in any number of processes, wait for each
-// other, again and again: as a CyclicBarrier does. Redisson has nothing like it.
+// Barrier lets a fixed number of parties wait for each other, again and again, like Java's
+// CyclicBarrier. The parties are goroutines in any number of processes. Redisson has nothing like
+// it.
 //
-// A barrier is used in generations. The first Await begins one; when as many parties wait as
-// the barrier has, the generation is complete: all of them go on, and the next Await begins the
-// next one. A generation that cannot become complete is broken, for all parties that wait in it
-// (ErrBroken): a party has crashed, has given up or was closed, somebody has called Reset, or
-// the server has lost it. A broken generation is over too, and the next Await begins the next
-// one: you need not repair the barrier.
+// A barrier is used in generations. The first Await begins one. When all parties wait, the
+// generation is complete: they go on, and the next Await begins the next generation. A generation
+// breaks if a party crashes, gives up or is closed with its client, if somebody calls Reset, or if
+// the server loses the generation. All parties that wait in it then get ErrBroken. A broken
+// generation is over too, and the next Await begins the next one: you need not repair the barrier.
 //
 // No party goes on before all parties of its generation have arrived. While a party waits, its
-// client renews a lease of Options.Lease for it; a party whose process dies breaks its
-// generation when that lease is over. A party that dies before it arrives is not known here:
-// the others wait for it, until their contexts end or the time of [Wait] is over.
+// client renews a lease of Options.Lease for it; a party whose process dies breaks its generation
+// when that lease ends. The barrier does not know of a party that dies before it arrives: the
+// others wait for it until their contexts end or the time of [Wait] is over.
 type Barrier struct {
 	object
 
 	n             int    // parties
 	waiting, past string // keys
 	stand         *primitive
-	lastOver      atomic.Int64 // the last generation that is known to be over
+	lastOver      atomic.Int64 // the last generation known to be over
 }
 
-// NewBarrier returns the barrier of that name, for so many parties, from 1 to 2147483647. Nothing
-// is sent. All parties must give the same number. A name that is as a whole in braces, such as {x}, is an
-// ErrInvalid in each call: it would share keys with x.
+// NewBarrier returns the barrier with that name and number of parties, from 1 to 2147483647. It
+// sends nothing. All parties must give the same number. If braces enclose the whole name, as in
+// {x}, every call returns ErrInvalid, because the barrier would share keys with x.
 func (c *Client) NewBarrier(name string, parties int) *Barrier {
 	o := newObject(c, KindBarrier, name, barrierChannel)
 	o.refuseWholeTag("a barrier")
@@ -55,7 +55,7 @@ func barrierChannel(key string) string { return "latchkey_barrier:" + transport.
 // Parties returns how many parties make a generation complete.
 func (b *Barrier) Parties() int { return b.n }
 
-// noteOver notes that a generation is over: it is not to go on where a failover brings it back.
+// noteOver notes that a generation is over, so that it does not go on if a failover brings it back.
 func (b *Barrier) noteOver(generation int64) {
 	for known := b.lastOver.Load(); known < generation; known = b.lastOver.Load() {
 		if b.lastOver.CompareAndSwap(known, generation) {
@@ -66,49 +66,47 @@ func (b *Barrier) noteOver(generation int64) {
 
 // Arrival is a place in a generation that has become complete.
 type Arrival struct {
-	// Generation is the same for all parties of a generation, and grows from one to the next,
-	// not by one.
+	// Generation is the same for all parties of a generation. It grows from one generation to
+	// the next, but not by one.
 	Generation int64
-	// Index is how many parties had arrived before: 0 for the first one, Parties-1 for the
-	// last one. No two parties of a generation have the same.
+	// Index is how many parties had arrived before: 0 for the first, Parties-1 for the last.
+	// No two parties of a generation have the same Index.
 	Index int
-	// Parties is how many there were.
+	// Parties is the number of parties in the generation.
 	Parties int
 }
 
-// Last reports whether this party was the last one to arrive. That is so for exactly one party
-// of a generation, which may do work for all. The others do not wait for that: if
-// they have to, await the barrier once more.
+// Last reports whether this party was the last to arrive. Exactly one party of each generation is
+// the last; it may do work for all of them. The others do not wait for that work: if they must, let
+// all parties await the barrier once more.
 func (a Arrival) Last() bool { return a.Index == a.Parties-1 }
 
-// Await arrives at the barrier, and waits until all parties of the generation have: until ctx
-// ends or the time of [Wait] is over, and with neither without a limit. The last one to arrive
-// does not wait.
+// Await arrives at the barrier and waits until all parties of the generation have arrived, ctx
+// ends, or the time of [Wait] is over. Without either limit it waits forever. The last party to
+// arrive does not wait.
 //
-// A nil error means that the generation is complete. After any other error this party is not in
-// it any more. The error matches one of
+// A nil error means that the generation is complete. After any other error this party is no longer
+// in the generation. The error matches one of
 //
-//   - ErrBroken: the generation was broken, by something else than this call
-//   - ErrNotAcquired: not all had arrived when ctx ended (the error then also matches that of
-//     ctx) or the time of Wait was over. This call has broken the generation: the others get
+//   - ErrBroken: something other than this call broke the generation
+//   - ErrNotAcquired: not all parties had arrived when ctx ended (the error then also matches that
+//     of ctx) or the time of Wait was over. This call has broken the generation: the others get
 //     ErrBroken
-//   - ErrUnavailable: the server could not be asked or did not answer in time, or ctx had ended
-//     before the call.
-//     If it is not known whether the others go on or get ErrBroken, the error also matches
-//     ErrUnknownOutcome; the party leaves in the background, or by the end of its lease
-//   - ErrClosed: the client is closed, or was closed during the call, which has broken the
-//     generation
-//   - ErrInvalid: the name, the number of parties or an option cannot be used; or the barrier has
-//     another number of parties, and the text names both. Nothing was changed
+//   - ErrUnavailable: the server could not be reached or did not answer in time, or ctx had ended
+//     before the call. If it is unknown whether the others go on or get ErrBroken, the error also
+//     matches ErrUnknownOutcome; the party leaves in the background, or when its lease ends
+//   - ErrClosed: the client is closed, or was closed during the call, which broke the generation
+//   - ErrInvalid: the name, the number of parties or an option is unusable, or the barrier has
+//     another number of parties; the text then names both. Nothing was changed
 //   - ErrWrongKind: the key holds something else
 //   - *rueidis.RedisError: the server refuses for a reason that waiting does not change
 //
-// A party whose ctx ends when the generation is complete already succeeds: the others have gone
-// on. To find that out it asks the server once more, for up to Options.RetryBudget.
+// If ctx ends when the generation is already complete, Await succeeds, because the other parties
+// have gone on. To find out, it queries the server once more, for up to Options.RetryBudget.
 //
-// An arrival counts once, however often it has to be sent. Each Await costs the server the
-// arrival, and a question when the generation ends; while they wait, all parties of a client
-// together cost what one does, and the renewal of their leases.
+// An arrival counts once, however often it is sent. Each Await costs the server one script for the
+// arrival and one query when the generation ends. While they wait, all parties of a client together
+// poll as often as one would. Each party's lease is renewed in addition.
 func (b *Barrier) Await(ctx context.Context, options ...BarrierOption) (Arrival, error) {
 	const verb = "await"
 	r, err := newRequest(b.client.options.Lease, true, settingsOf(options))
@@ -125,7 +123,7 @@ func (b *Barrier) Await(ctx context.Context, options ...BarrierOption) (Arrival,
 	return arrival, err
 }
 
-// awaitAs is one Await, as a party of its own.
+// awaitAs is one Await, with a new party.
 func (b *Barrier) awaitAs(ctx context.Context, verb string, r *request) (Arrival, error) {
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
@@ -143,14 +141,14 @@ func (b *Barrier) awaitAs(ctx context.Context, verb string, r *request) (Arrival
 	return Arrival{}, fail(verb, b.name, explain(b.client.wrongKind(ctx, b.keys, b.kind, err))...)
 }
 
-// Do waits for all parties, calls fn, and waits for all parties again: no party begins before
-// all have arrived, and Do returns when all are done. It takes two generations of the
-// barrier, so use one for nothing else, with exactly as many callers as it has parties.
+// Do waits for all parties, calls fn, and waits for all parties again: no party begins before all
+// have arrived, and Do returns when all are done. It uses two generations of the barrier. Use such
+// a barrier for nothing else, with exactly as many callers as it has parties.
 //
-// It returns the error of the first Await, without calling fn; or the error of fn joined with
-// that of the second Await, which is made whatever fn returns, and also if fn panics. Options
-// are for each Await. If ctx has ended when fn returns, the second Await has Options.RetryBudget,
-// so that the others do not wait for this party any more.
+// If the first Await fails, Do returns its error without calling fn. Otherwise Do returns the error
+// of fn joined with that of the second Await, which it makes whatever fn returns and even if fn
+// panics. The options apply to each Await. If ctx has ended when fn returns, the second Await gets
+// Options.RetryBudget, so that the others do not keep waiting for this party.
 func (b *Barrier) Do(ctx context.Context, fn func(context.Context) error, options ...BarrierOption) (err error) {
 	if _, err = b.Await(ctx, options...); err != nil {
 		return err

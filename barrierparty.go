@@ -10,8 +10,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// barrierAwaiter is one Await, by one party. It arrives, waits, and is over when its generation
-// is, or when it has left.
+// barrierAwaiter is one Await by one party. It arrives and waits. It is over when its generation is
+// over or when it has left.
 //
 //	          arrive              wait                 the generation ends
 //	unknown ─────────▶ waiting ─────────────────────────────────────────▶ over
@@ -20,8 +20,9 @@ import (
 //	    │ or refused      │ which breaks the generation unless it is over  │
 //	    └─────────────────┴────────────────────────────────────────────────┘
 //
-// While it waits, an ownership has its lease renewed: that of a name in the set of those that
-// wait. That it is gone there is no loss, but a hint that the generation is over.
+// While it waits, an ownership renews its lease, which is the lease of its name in the set of
+// waiting parties. If the name is missing there, that is not a loss but a hint that the generation
+// is over.
 type barrierAwaiter struct {
 	*Barrier
 	hintMark
@@ -29,7 +30,7 @@ type barrierAwaiter struct {
 	request *request
 	stands  *ownership // named after the party
 	sent    *operation // the arrival
-	doubt   bool       // the arrival was sent, and may be executed
+	doubt   bool       // the arrival was sent and may be executed
 	known   bool       // the arrival was answered
 	begun   bool       // the lease is renewed
 	view    barrierView
@@ -44,8 +45,8 @@ func (b *Barrier) newParty(r *request) *barrierAwaiter {
 	return &barrierAwaiter{Barrier: b, request: r, stands: b.client.registry.fresh(b.stand), sent: b.client.newOperation(b.key)}
 }
 
-// arrive returns when the server has counted the party, or refuses, or the time is over. It does
-// not stand in line behind others of its client, who may wait for this very party.
+// arrive returns when the server has counted the party or refuses, or the time is over. The party
+// does not queue behind others of its client, because they may be waiting for this party.
 func (p *barrierAwaiter) arrive(ctx context.Context) error {
 	p.hintMark = p.client.waitQueues.mark(p.key)
 	a := arrivingParty{p}
@@ -82,7 +83,7 @@ func (a arrivingParty) attempt(ctx context.Context, _ int) (time.Duration, error
 	return 0, err
 }
 
-// mismatch explains the refusal of a barrier that has another number of parties.
+// mismatch explains the server's refusal when the barrier has another number of parties.
 func (p *barrierAwaiter) mismatch(err error) error {
 	if !transport.HasCode(err, "LATCHKEY_PARTIES") {
 		return err
@@ -92,7 +93,7 @@ func (p *barrierAwaiter) mismatch(err error) error {
 	return invalid("the barrier has %s parties and not %d; Reset forgets the number", number, p.n)
 }
 
-// noteArrival reads the place in the generation.
+// noteArrival reads the place in the generation from the reply.
 func (p *barrierAwaiter) noteArrival() error {
 	generation, err1 := strconv.ParseInt(p.view.generation, 10, 64)
 	index, err2 := strconv.Atoi(p.view.index)
@@ -103,13 +104,13 @@ func (p *barrierAwaiter) noteArrival() error {
 	return nil
 }
 
-// wait returns nil when the generation is over. The parties of this client stand in one line, and
-// only the front of it asks the server, as awaiters of a latch do.
+// wait returns nil when the generation is over. The parties of this client wait in one line, and
+// only the party at its front queries the server, as with awaiters of a latch.
 func (p *barrierAwaiter) wait(ctx context.Context) error {
 	return p.client.wait(ctx, p.key, sharedLine, p, ErrNotAcquired)
 }
 
-// attempt implements [attempter]. It asks how the generation ended, if it has.
+// attempt implements [attempter]. It asks the server whether and how the generation ended.
 func (p *barrierAwaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	c := p.looking()
 	a, err := p.client.sender.Call(ctx, p.client.closing, c.cmd, c.keys, c.args)
@@ -134,15 +135,15 @@ func (p *barrierAwaiter) pause(q *waitQueue, _ int, left time.Duration) time.Dur
 	return pauseUntil(left, p.client.pollPause())
 }
 
-// pause implements [attempter]. Nothing but trouble makes an arrival wait.
+// pause implements [attempter]. An arrival waits only if the server is in trouble.
 func (arrivingParty) pause(_ *waitQueue, _ int, _ time.Duration) time.Duration {
 	return transport.LongPause
 }
 
 func (p *barrierAwaiter) what() string { return p.name }
 
-// end has the party leave, if it has not learned that its generation is over, and returns what
-// became of it. err is why it has stopped waiting.
+// end has the party leave unless it knows that its generation is over, and returns the outcome. err
+// is why it stopped waiting.
 func (p *barrierAwaiter) end(ctx context.Context, err error) error {
 	if p.begun && p.stands.end(nil) {
 		p.stands.leaveHold()
@@ -158,8 +159,8 @@ func (p *barrierAwaiter) end(ctx context.Context, err error) error {
 	return p.leave(ctx, reasonToLeave(err), err)
 }
 
-// leave has the party leave because of err, and returns how that ended. It does not wait
-// for a server that was silent.
+// leave has the party leave because of err, and returns the outcome. It does not wait for a server
+// that was silent.
 func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error {
 	c, on := p.leaving(why), transport.Terms{Patience: transport.LongPause}
 	if errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrClosed) {
@@ -179,7 +180,7 @@ func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error
 	switch {
 	case v.who != p.stands.wire || v.how != why:
 		return errors.Join(p.noteArrival(), p.verdict())
-	case transport.IsContextEnd(err): // not all had arrived, as the server has said now
+	case transport.IsContextEnd(err): // the server has now said that not all had arrived
 		return errors.Join(ErrNotAcquired, transport.ContextEnd(err))
 	}
 	return err
@@ -196,7 +197,7 @@ func (p *barrierAwaiter) leaveLater(c call, err error) error {
 	return errors.Join(err, ErrUnknownOutcome)
 }
 
-// verdict says how a generation ended that is over.
+// verdict says how a finished generation ended.
 func (p *barrierAwaiter) verdict() error {
 	p.noteOver(p.arrival.Generation)
 	if p.view.how == barrierDone {
@@ -205,7 +206,7 @@ func (p *barrierAwaiter) verdict() error {
 	return &brokenError{p.view}
 }
 
-// reasonToLeave is what the others are told of a party that leaves because of err.
+// reasonToLeave is the reason that the other parties see when a party leaves because of err.
 func reasonToLeave(err error) string {
 	switch {
 	case errors.Is(err, ErrClosed):
@@ -216,19 +217,19 @@ func reasonToLeave(err error) string {
 	return barrierTimeout
 }
 
-// arriving is the command by which the party arrives.
+// arriving returns the command with which the party arrives.
 func (p *barrierAwaiter) arriving() call {
 	return call{barrierArrive, append(p.all(), p.sent.record),
 		[]string{p.sent.number, p.stands.wire, strconv.Itoa(p.n), p.client.leaseText(p.request.lease), p.client.publish, p.channel,
 			strconv.FormatInt(p.lastOver.Load(), 10)}}
 }
 
-// looking is the question how its generation ended.
+// looking returns the query for the outcome of the party's generation.
 func (p *barrierAwaiter) looking() call {
 	return call{barrierLook, p.all(), []string{p.view.generation, p.stands.wire, p.client.publish, p.channel}}
 }
 
-// leaving is the command by which the party leaves.
+// leaving returns the command with which the party leaves.
 func (p *barrierAwaiter) leaving(why string) call {
 	if p.known {
 		return call{barrierLeave, p.all(), []string{p.stands.wire, p.view.generation, "", why, p.client.publish, p.channel}}
@@ -237,8 +238,8 @@ func (p *barrierAwaiter) leaving(why string) call {
 		[]string{p.stands.wire, "", p.sent.number, why, p.client.publish, p.channel}}
 }
 
-// barrierProtocol is the name of a party among those that wait, which is renewed as a hold is. Its
-// Await arrives and leaves.
+// barrierProtocol renews the name of a party among the waiting parties as if it were a hold. Await
+// itself arrives and leaves.
 type barrierProtocol struct{ barrier *Barrier }
 
 func (barrierProtocol) acquireCall(*acquisition, int, int) call { return call{} }
@@ -253,8 +254,8 @@ func (b barrierProtocol) renewalCall(o *ownership, lease time.Duration) call {
 	return call{barrierRenew, []string{b.barrier.key, b.barrier.waiting}, []string{o.wire, strconv.FormatInt(millis(lease), 10)}}
 }
 
-// wakeParties has the parties of a client ask how their generations ended: one of them does not
-// wait any more, as far as the server knows.
+// wakeParties has the parties of a client ask the server how their generations ended, because the
+// server no longer lists one of them as waiting.
 func wakeParties(o *ownership) {
 	if q := o.lock.client.waitQueues.known(o.protocol().(barrierProtocol).barrier.key); q != nil {
 		q.wakeFronts()

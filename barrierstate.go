@@ -12,7 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// What barrier_state.lua says of a generation.
+// The states of a generation in the replies of barrier_state.lua.
 const (
 	barrierWaiting  = "waiting"
 	barrierDone     = "done"
@@ -26,10 +26,10 @@ const (
 // barrierView is a generation as the server sees it.
 type barrierView struct {
 	how        string
-	who        string // broke it, or ""
+	who        string // the party that broke it, or ""
 	generation string
-	index      string        // of the arrival, or "" if that was not in question
-	ends       time.Duration // until the first lease of those that wait ends, or negative
+	index      string        // of the arrival, or "" if the script does not return it
+	ends       time.Duration // until the first lease of a waiting party ends, or negative
 }
 
 // barrierViewOf reads the reply of a script about an arrival.
@@ -45,7 +45,7 @@ func barrierViewOf(reply rueidis.RedisMessage) (barrierView, error) {
 	return barrierView{how: words[0], who: words[1], generation: words[2], index: words[3], ends: fromMillis(ms)}, nil
 }
 
-// brokenError is ErrBroken with what is known of it.
+// brokenError is ErrBroken with the details that are known.
 type brokenError struct{ barrierView }
 
 func (e *brokenError) Error() string {
@@ -67,15 +67,15 @@ func (e *brokenError) Error() string {
 
 func (e *brokenError) Unwrap() error { return ErrBroken }
 
-// BarrierState is a barrier at one moment.
+// BarrierState describes a barrier at one moment.
 type BarrierState struct {
-	// Generation is the last one that has begun, 0 if none is known: after ten minutes without
-	// anybody a barrier is gone.
+	// Generation is the last generation that has begun, or 0 if none is known. The server forgets a
+	// barrier that nobody has used for ten minutes.
 	Generation int64
-	// Parties is how many make the barrier complete, 0 if that is open: nobody has awaited it,
-	// or it was reset.
+	// Parties is how many parties make a generation complete. It is 0 if that is undecided because
+	// nobody has awaited the barrier or it was reset.
 	Parties int
-	// Waiting is how many have arrived in the generation, 0 if it is over.
+	// Waiting is how many parties have arrived in the generation, or 0 if it is over.
 	Waiting int
 	// The parties that wait, at most 1000, in the order in which their leases end.
 	Who []BarrierParty
@@ -83,19 +83,19 @@ type BarrierState struct {
 
 // BarrierParty is a party that waits at a barrier.
 type BarrierParty struct {
-	Owner Owner         // names one Await; its client is a part of it
-	Label string        // what its client is called, or "": see [Holder]
-	Lease time.Duration // until its lease ends; 0 if it is over, which the others find out
+	Owner Owner         // identifies one Await; includes the id of its client
+	Label string        // the label of its client, or "": see [Holder]
+	Lease time.Duration // until its lease ends; 0 if it has ended, which the others will find out
 }
 
-// shownParties is how many parties a state names.
+// shownParties is how many parties a BarrierState lists.
 const shownParties = 1000
 
-// State asks the server who waits at the barrier. It changes nothing, and the answer may be out
-// of date when it arrives. It does not use the number of parties of this Barrier.
+// State returns who waits at the barrier. It changes nothing. The answer may be out of date when it
+// arrives. State does not use the number of parties of this Barrier.
 //
-// It is repeated for Options.RetryBudget while the server is in trouble. The error matches
-// ErrUnavailable if the server could not be asked, ErrClosed, ErrWrongKind, ErrInvalid, or is a
+// While the server is in trouble, State retries for Options.RetryBudget. The error matches
+// ErrUnavailable if the server could not be reached, ErrClosed, ErrWrongKind, ErrInvalid, or is a
 // *rueidis.RedisError if the server refuses.
 func (b *Barrier) State(ctx context.Context) (BarrierState, error) {
 	const verb = "state"
@@ -111,7 +111,7 @@ func (b *Barrier) State(ctx context.Context) (BarrierState, error) {
 	return s, nil
 }
 
-// describeParties puts to parties what they are called.
+// describeParties adds the labels of the clients to parties.
 func (c *Client) describeParties(ctx context.Context, all []BarrierParty) {
 	owners := make([]Owner, len(all))
 	for i, p := range all {
@@ -143,14 +143,14 @@ func barrierStateOf(reply rueidis.RedisMessage) (s BarrierState, err error) {
 	return s, err
 }
 
-// Reset breaks the generation, if parties wait in one: they get ErrBroken. It also has the barrier
-// forget how many parties it has, so that the next one to arrive decides. It does not wait.
+// Reset breaks the generation if parties wait in one: they get ErrBroken. The barrier also forgets
+// how many parties it has, so that the next one to arrive decides. Reset does not wait.
 //
-// It is repeated for Options.RetryBudget while the server is in trouble. The error matches
-// ErrUnavailable if the server could not be asked, ErrUnknownOutcome as well if it was sent and
-// not answered: then it may have broken that generation or may do so yet, and no later one, and
-// you may repeat it. It matches ErrClosed, ErrWrongKind, ErrInvalid, or is a *rueidis.RedisError
-// if the server refuses.
+// While the server is in trouble, Reset retries for Options.RetryBudget. The error matches
+// ErrUnavailable if the server could not be reached, and ErrUnknownOutcome as well if the request
+// was sent and got no answer. The reset may then have broken that generation, or may still do so,
+// but it breaks no later one, and you may repeat it. The error can also match ErrClosed,
+// ErrWrongKind or ErrInvalid, or be a *rueidis.RedisError if the server refuses.
 func (b *Barrier) Reset(ctx context.Context) error {
 	const verb = "reset"
 	for {
@@ -166,16 +166,16 @@ func (b *Barrier) Reset(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return fail(verb, b.name, err)
-		case n == 1 || a.Doubt: // after an attempt without an answer, the generation that was seen is over
+		case n == 1 || a.Doubt: // an earlier attempt got no answer and may have reset it: that generation is over
 			return nil
 		}
 	}
 }
 
-// all are the keys of the barrier.
+// all returns the keys of the barrier.
 func (b *Barrier) all() []string { return []string{b.key, b.waiting, b.past} }
 
-// ask sends what may be sent twice.
+// ask sends a command that may safely be sent twice.
 func (b *Barrier) ask(ctx context.Context, c call) (transport.Answer, error) {
 	if err := b.begin(); err != nil {
 		return transport.Answer{}, err

@@ -9,13 +9,13 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Check tests on the server what the client depends on: taking, renewing and
-// releasing a lock of a name of its own ("latchkey:check:" and the client's id),
-// publishing and subscribing, and that keys are not evicted when memory runs short.
-// It returns nil, or the errors of everything that is wrong, joined: call it at start-up to learn
-// of a missing permission before the first lock does. It leaves nothing behind.
+// Check tests on the server what the client depends on: acquiring, renewing and releasing
+// a lock with a name of its own ("latchkey:check:" and the client's id), publishing and
+// subscribing, and that the server does not evict keys when memory runs short. It returns
+// nil, or all errors that it found, joined. Call it at start-up to learn of a missing
+// permission before the first lock does. It leaves nothing behind.
 //
-// If INFO is denied, the eviction policy is not checked.
+// If INFO is denied, Check does not check the eviction policy.
 func (c *Client) Check(ctx context.Context) error {
 	lock := c.NewLock("latchkey:check:" + c.id)
 	if lock.invalid() != nil {
@@ -41,7 +41,8 @@ func checkLock(ctx context.Context, lock *Lock) error {
 	return errors.Join(h.Extend(ctx, lock.client.options.Lease), h.Unlock(ctx))
 }
 
-// withoutName is an error without the name of the lock, which the error of the check has.
+// withoutName returns an error without the name of the lock, which the error of Check
+// contains.
 func withoutName(err error) error {
 	if e, is := err.(*opError); is { //nolint:errorlint // the error itself
 		return errors.Join(e.causes...)
@@ -63,8 +64,8 @@ func (c *Client) checkPublish(ctx context.Context, channel string) error {
 	return nil
 }
 
-// checkSubscribe asks classically even if messages are sharded: the rights are the
-// same, and any connection will do.
+// checkSubscribe subscribes to a classic channel even if messages are sharded: the
+// permissions are the same, and any connection will do.
 func (c *Client) checkSubscribe(ctx context.Context, channel string) error {
 	_, reply := c.sender.AskAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		conn, release := client.Dedicate()
@@ -79,15 +80,15 @@ func (c *Client) checkSubscribe(ctx context.Context, channel string) error {
 	return nil
 }
 
-// checkEviction reports a server that throws keys away when its memory is full. The
-// volatile policies begin with the keys that expire soonest, which is what locks are.
+// checkEviction reports a server that evicts keys when its memory is full. The volatile
+// policies evict keys with an expiry, and every lock has one.
 func (c *Client) checkEviction(ctx context.Context) error {
 	_, reply := c.sender.AskAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().Info().Section("memory").Build())
 	})
 	info, err := reply.ToString()
 	if err != nil || strings.Contains(info, "maxmemory:0\r") {
-		return nil //nolint:nilerr // a server that does not tell is not blamed
+		return nil //nolint:nilerr // a server that does not answer INFO is not reported
 	}
 	_, policy, found := strings.Cut(info, "maxmemory_policy:")
 	policy, _, _ = strings.Cut(policy, "\r")

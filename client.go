@@ -15,9 +15,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Client makes locks and does their work in the background, with one
-// connection for messages and one goroutine for renewals. A program needs one
-// client for each Redis. All methods may be called from any goroutine.
+// Client makes locks and does their background work, with one connection for messages and
+// one goroutine for renewals. A program needs one client for each Redis. All methods may
+// be called from any goroutine.
 type Client struct {
 	id      string
 	options Options
@@ -31,7 +31,7 @@ type Client struct {
 	notifier        *notifier
 	watchdog        *watchdog
 	undo            *undoer
-	confirmCalls    *transport.Replication // nil if nothing has to be confirmed
+	confirmCalls    *transport.Replication // nil if no confirmation is needed
 	confirmRenewals *transport.Replication // the same for renewals, which must not queue behind acquisitions
 	registry        *registry
 	handover        *handover
@@ -46,8 +46,8 @@ type Client struct {
 
 	publish    string // the command that publishes
 	tokenFloor string // '1' if tokens follow the clock
-	leaseMS    string // the default lease, as it is sent
-	staleMS    string // the stale-waiter timeout, as it is sent
+	leaseMS    string // the default lease, as sent
+	staleMS    string // the stale-waiter timeout, as sent
 
 	kindStatesMu sync.Mutex
 	kindStates   map[Kind]kindState
@@ -59,22 +59,22 @@ type Client struct {
 	result  error
 }
 
-// New makes a client that uses an existing rueidis client, which it does not close.
-// The guarantees of this package hold for every rueidis client. A bad option is
-// an ErrInvalid.
+// New makes a client that uses an existing rueidis client, which it does not close. The
+// guarantees of this package hold for every rueidis client. If an option is invalid, New
+// returns an ErrInvalid.
 //
 // Prefer [Open] with the settings of that client, unless you have to share its
-// connections: a borrowed client may not return when a context ends, so every
-// command is sent from a goroutine of its own, on copies of its keys and arguments,
-// with a timer, and a context that does not end. That is 13 allocations more for each
-// uncontended Lock and Unlock. Nor can this package see its connections, so it undoes an attempt
-// that was not answered up to five times instead of once. docs/reference/options.md has the settings
-// of the rueidis client that fit best.
+// connections. A borrowed client may not return when a context ends, so every command is
+// sent from its own goroutine, with a timer, a context that does not end, and copies of
+// its keys and arguments. That is 13 allocations more for each uncontended Lock and
+// Unlock. This package also cannot see the connections of a borrowed client, so it undoes
+// an attempt that got no answer up to five times instead of once.
+// docs/reference/options.md lists the rueidis settings that fit best.
 //
-// Nothing is sent, except that a cluster is asked which node serves what, and whether it
-// knows sharded messages, for at most two seconds or Options.RetryBudget, whichever is
-// longer, and that WAIT is tried if Options.Replicas asks for it, for at most
-// Options.RetryBudget.
+// New sends nothing, with two exceptions. It asks a cluster which node serves which slots
+// and whether it knows sharded messages, for at most two seconds or Options.RetryBudget,
+// whichever is longer. If Options.Replicas requires confirmations, it tries WAIT, for at
+// most Options.RetryBudget.
 func New(client rueidis.Client, options Options) (*Client, error) {
 	switch {
 	case client == nil:
@@ -88,7 +88,7 @@ func New(client rueidis.Client, options Options) (*Client, error) {
 }
 
 // newClient makes a client. topology knows the connections of a rueidis client that this
-// package has opened; without it the rueidis client is borrowed.
+// package opened. If it is nil, the rueidis client is borrowed.
 func newClient(client rueidis.Client, options Options, topology *transport.Topology) (*Client, error) {
 	options = options.withDefaults()
 	if err := options.check(); err != nil {
@@ -124,7 +124,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 		Clock:           options.clock,
 	}
 	c.confirmCalls = options.Replicas.confirmation(c.id, maxWaits)
-	c.confirmRenewals = options.Replicas.confirmation(c.id, 2*c.renewFlights()) // some may have been left behind
+	c.confirmRenewals = options.Replicas.confirmation(c.id, 2*c.renewFlights()) // renewals that timed out may still wait
 	sharded, err := c.askAtStart()
 	if err != nil {
 		return nil, err
@@ -145,8 +145,8 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	return c, nil
 }
 
-// askAtStart asks what has to be known before the first lock: whether messages are sharded, and
-// whether the server knows WAIT if replicas have to confirm.
+// askAtStart finds out what must be known before the first lock: whether messages are
+// sharded, and, if replicas have to confirm, whether the server knows WAIT.
 func (c *Client) askAtStart() (sharded bool, err error) {
 	if sharded, err = meetCluster(c.sender, c.options); err != nil {
 		return false, fail("connect", "cluster", unanswered(err))
@@ -160,8 +160,8 @@ func (c *Client) askAtStart() (sharded bool, err error) {
 	return sharded, nil
 }
 
-// newClientID makes a UUID of version 8, by which a client of this library is told from one of
-// Redisson, whose ids are of version 4.
+// newClientID makes a UUID of version 8. Redisson uses version 4, so the version tells
+// the clients of the two libraries apart.
 func newClientID() string {
 	id := uuid.New()
 	id[6] = id[6]&0x0f | 0x80
@@ -171,7 +171,8 @@ func newClientID() string {
 // ID returns the random id of this client, the first part of its owners.
 func (c *Client) ID() string { return c.id }
 
-// Label returns what people see this client called: [Options].Label, "" with [NoLabel].
+// Label returns the name of this client that people see: [Options].Label, or "" with
+// [NoLabel].
 func (c *Client) Label() string {
 	if c.options.Label == NoLabel {
 		return ""
@@ -179,16 +180,16 @@ func (c *Client) Label() string {
 	return c.options.Label
 }
 
-// NewOwner returns an owner that nobody has, for [By] and [WithOwner].
+// NewOwner returns an owner that nobody else has, for [By] and [WithOwner].
 func (c *Client) NewOwner() Owner {
 	return Owner{client: c.id, number: c.registry.number()}
 }
 
-// kindState is what a kind of lock keeps for all its locks of a client, such as the list of their
-// waiters.
+// kindState is the state that one kind of lock keeps for all its locks in a client, such
+// as the list of their waiters.
 type kindState interface{ close() }
 
-// kindState returns that of a kind of lock, made when it is first needed.
+// kindState returns the state of a kind of lock, and makes it on first use.
 func (c *Client) kindState(kind Kind, newState func(*Client) kindState) kindState {
 	c.kindStatesMu.Lock()
 	defer c.kindStatesMu.Unlock()
@@ -200,7 +201,7 @@ func (c *Client) kindState(kind Kind, newState func(*Client) kindState) kindStat
 	return state
 }
 
-// closeKindStates closes them, when no lock uses them any more.
+// closeKindStates closes all kind states when no lock uses them any more.
 func (c *Client) closeKindStates() {
 	c.kindStatesMu.Lock()
 	states := slices.Collect(maps.Values(c.kindStates))
@@ -210,7 +211,7 @@ func (c *Client) closeKindStates() {
 	}
 }
 
-// begin counts a piece of work that Close waits for, unless Close has begun.
+// begin registers work that Close waits for. It reports false if Close has begun.
 func (c *Client) begin() bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -223,7 +224,7 @@ func (c *Client) begin() bool {
 	}
 }
 
-// leaseText returns a lease as it is sent; the default one costs nothing.
+// leaseText returns a lease as it is sent. For the default lease it allocates nothing.
 func (c *Client) leaseText(lease time.Duration) string {
 	if lease == c.options.Lease {
 		return c.leaseMS
@@ -231,13 +232,13 @@ func (c *Client) leaseText(lease time.Duration) string {
 	return strconv.FormatInt(millis(lease), 10)
 }
 
-// pollPause is how long a waiter relies on messages this time: up to the ceiling,
-// a quarter less at random, so that clients do not ask together.
+// pollPause is how long a waiter relies on messages this time: the ceiling less up to a
+// quarter, at random, so that clients do not poll at the same time.
 func (c *Client) pollPause() time.Duration {
 	ceiling := c.options.PollCeiling
 	return ceiling - rand.N(ceiling/4+1)
 }
 
-// patienceInFront is how long a waiter stands in front before permits are reserved for it;
-// also how often it then gives a sign of life.
+// patienceInFront is how long a waiter is in front before permits are reserved for it,
+// and how often it then gives a sign of life.
 func (c *Client) patienceInFront() time.Duration { return c.options.StaleWaiterTimeout / 5 }

@@ -8,15 +8,15 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Bounds of what a caller may set. rueidis queues 2 to the power of ringScale commands on
-// a connection, more than maxInFlightLimit; the pool is for subscriptions and for commands
-// that wait for replicas.
+// Limits for settings of the caller. rueidis queues 2 to the power of ringScale commands
+// on a connection, more than maxInFlightLimit. The pool is for subscriptions and for
+// commands that wait for replicas.
 const (
 	ringScale    = 10
 	leastPooling = 64
 )
 
-// completed checks settings of a caller and adds what locks need.
+// completed checks the caller's settings and adds what locks need.
 func completed(settings rueidis.ClientOption) (rueidis.ClientOption, error) {
 	if len(settings.InitAddress) == 0 || slices.Contains(settings.InitAddress, "") {
 		return settings, invalid("ClientOption.InitAddress names no server; want host:port")
@@ -34,9 +34,9 @@ func completed(settings rueidis.ClientOption) (rueidis.ClientOption, error) {
 	setDefault(&settings.Sentinel.TopologyRefreshInterval, transport.TopologyRefresh)
 	setDefault(&settings.ClusterOption.MaxMovedRedirections, transport.MaxRedirections)
 	settings.AuthCredentialsFn = transport.WrapCredentials(settings.AuthCredentialsFn)
-	// One connection for all commands keeps those of one key in order, so that a
-	// clean-up does not overtake what it cleans up. Pipelining always, because a
-	// connection that is used by one caller at a time is closed at that caller's
+	// One connection for all commands keeps the commands of one key in order, so that a
+	// clean-up does not overtake the command that it cleans up. Pipelining is always on,
+	// because a connection that only one caller uses at a time is closed at that caller's
 	// deadline.
 	settings.PipelineMultiplex = -1
 	settings.AlwaysPipelining = true
@@ -44,14 +44,14 @@ func completed(settings rueidis.ClientOption) (rueidis.ClientOption, error) {
 	return settings, nil
 }
 
-// conflict is a field that is set to what locks cannot work with.
+// conflict is a field whose value locks cannot work with.
 type conflict struct {
 	field string
 	set   bool
 	why   string
 }
 
-// conflicts are the fields that the caller may not set, or not so.
+// conflicts lists the fields that the caller must not set, or not to these values.
 func conflicts(s *rueidis.ClientOption) []conflict {
 	const (
 		cache    = "client-side caching is off, because locks must not be cached"

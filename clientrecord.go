@@ -15,47 +15,47 @@ import (
 const (
 	// recordRefresh is how often a client writes its record while it is in use.
 	recordRefresh = time.Minute
-	// recordLife is for how long the record outlives the leases of the client.
+	// recordLife is how long the record outlives the leases of the client.
 	recordLife = 2 * recordRefresh
-	// longestRecord bounds the leases that count: what a client that has died has said goes in the end.
+	// longestRecord limits the leases that count, so that the record of a dead client goes in the end.
 	longestRecord = 24 * time.Hour
-	// recordPause is between two writes, so that notes go together.
+	// recordPause is the pause between two writes, so that several notes share one.
 	recordPause = 20 * time.Millisecond
-	// recordRetry is the pause after a write that failed.
+	// recordRetry is the pause after a failed write.
 	recordRetry = 10 * time.Second
-	// recordPatience is what one write or one look may take.
+	// recordPatience is the time limit of one write or one read.
 	recordPatience = time.Second
-	// recordFields is how many notes one write tells.
+	// recordFields is the maximum number of notes in one write.
 	recordFields = 500
 )
 
-// clientRecord is what a client says of itself on the server, for people: its label, and the notes of its
-// holds (lua/label_write.lua). It is written in the background while the client holds something or waits,
-// expires after its last lease, and is removed by Close. No lock depends on it: what cannot be written is
-// missing for a while.
+// clientRecord is the record of a client on the server, for people to read: its label, and the notes of its
+// holds (lua/label_write.lua). It is written in the background while the client holds or waits for something,
+// expires after its last lease, and is removed by Close. No lock depends on it: if a write fails, the
+// information is missing for a while.
 type clientRecord struct {
 	client *Client
 	id     string          // see recordOf
 	open   context.Context // until close
 	end    context.CancelFunc
 	tasks  sync.WaitGroup
-	due    atomic.Int64 // when it is to be written next, on the monotonic clock
+	due    atomic.Int64 // when to write it next, on the monotonic clock
 
 	mu        sync.Mutex
 	writing   bool
 	closed    bool
-	written   bool                   // it may be there
-	refreshAt time.Duration          // it is written again to last
-	until     time.Duration          // when it expires, as far as is known
-	wanted    time.Duration          // when it may expire
-	notBefore time.Duration          // it is written again, after a failure
-	kept      time.Duration          // until when a lock stays taken that the client has released
-	notes     map[string][]*holdNote // of holds that stand, by the field of their owner
-	changed   map[string]struct{}    // fields that are to be written
-	told      map[string]struct{}    // fields that are there
+	written   bool                   // the record may exist
+	refreshAt time.Duration          // when to write it again so that it lasts
+	until     time.Duration          // when it expires, as far as the client knows
+	wanted    time.Duration          // when it should expire
+	notBefore time.Duration          // no write before that, after a failure
+	kept      time.Duration          // until when a lock that the client has released stays taken
+	notes     map[string][]*holdNote // of live holds, by the field of their owner
+	changed   map[string]struct{}    // fields to write
+	told      map[string]struct{}    // fields that the server has
 }
 
-// never is a time that does not come, and longAgo one that is over, on a clock that may have begun anywhere.
+// never is a time that does not come, and longAgo one that has passed, on a clock with any starting point.
 const (
 	never   = math.MaxInt64
 	longAgo = math.MinInt64 / 2
@@ -72,14 +72,14 @@ func newClientRecord(c *Client) *clientRecord {
 	return r
 }
 
-// use has the record written if it is time to. The client has, or waits for, something with that lease.
+// use has the record written if it is due. The client holds, or waits for, something with that lease.
 func (r *clientRecord) use(now, lease time.Duration) {
 	if int64(now) >= r.due.Load() || lease > recordRefresh {
 		r.last(now, min(lease, longestRecord))
 	}
 }
 
-// last has the record last for a lease.
+// last makes the record outlive a lease that ends at now+lease.
 func (r *clientRecord) last(now, lease time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,14 +89,14 @@ func (r *clientRecord) last(now, lease time.Duration) {
 	}
 }
 
-// keep notes that a lock stays taken for a while after its release.
+// keep notes until when a lock stays taken after its release.
 func (r *clientRecord) keep(until time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.kept = max(r.kept, until)
 }
 
-// start has the record written, unless it is being written. r.mu is held.
+// start writes the record in the background, unless a write is under way. The caller holds r.mu.
 func (r *clientRecord) start(now time.Duration) {
 	if r.writing || r.closed || now < r.notBefore {
 		return
@@ -106,7 +106,7 @@ func (r *clientRecord) start(now time.Duration) {
 	r.tasks.Go(r.write)
 }
 
-// tellChanges has the server told now of what may wait otherwise.
+// tellChanges writes changes now that could otherwise wait.
 func (r *clientRecord) tellChanges() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,7 +115,7 @@ func (r *clientRecord) tellChanges() {
 	}
 }
 
-// write writes the record, and goes on while there is more to tell.
+// write writes the record, and goes on while there is more to write.
 func (r *clientRecord) write() {
 	for w := r.next(true); w != nil; w = r.next(false) {
 		fresh, err := r.send(w)
@@ -128,13 +128,13 @@ func (r *clientRecord) write() {
 	}
 }
 
-// recordWrite is what one command tells.
+// recordWrite is the content of one command.
 type recordWrite struct {
 	at, life    time.Duration
-	texts, gone []string // fields and their values; fields
+	texts, gone []string // fields and their values to set; fields to remove
 }
 
-// next collects what is to be told, or returns nil if that is nothing.
+// next collects the next write, or returns nil if there is nothing to write.
 func (r *clientRecord) next(first bool) *recordWrite {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,7 +159,7 @@ func (r *clientRecord) next(first bool) *recordWrite {
 	return w
 }
 
-// send sends one write, once. It reports whether the record was not there.
+// send sends one write, once. It reports whether the record did not exist before.
 func (r *clientRecord) send(w *recordWrite) (fresh bool, err error) {
 	args := append([]string{strconv.FormatInt(millis(w.life), 10), r.client.options.Label, strconv.Itoa(len(w.gone))}, w.gone...)
 	ctx, cancel := context.WithTimeout(r.open, recordPatience)
@@ -168,18 +168,18 @@ func (r *clientRecord) send(w *recordWrite) (fresh bool, err error) {
 	return n == 1, err
 }
 
-// noteOf is the note of an owner of this client.
+// noteOf returns the note of an owner of this client.
 func (r *clientRecord) noteOf(field string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.note(field)
 }
 
-// sent takes note of what has come of a write.
+// sent records the outcome of a write.
 func (r *clientRecord) sent(w *recordWrite, fresh bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.written = true // an answer may be lost
+	r.written = true // even on an error: only the answer may be lost
 	if err != nil {
 		r.failed(w, err)
 		return
@@ -199,7 +199,7 @@ func (r *clientRecord) sent(w *recordWrite, fresh bool, err error) {
 	}
 }
 
-// failed has the same told later. r.mu is held.
+// failed schedules the same content for a later write. The caller holds r.mu.
 func (r *clientRecord) failed(w *recordWrite, err error) {
 	if r.open.Err() != nil {
 		return
@@ -211,15 +211,15 @@ func (r *clientRecord) failed(w *recordWrite, err error) {
 	r.notBefore = r.client.clock().Mono + pause
 	for i := 0; i < len(w.texts); i += 2 {
 		r.changed[w.texts[i]] = struct{}{}
-		r.told[w.texts[i]] = struct{}{} // or may be
+		r.told[w.texts[i]] = struct{}{} // the server may have it
 	}
 	for _, field := range w.gone {
 		r.changed[field] = struct{}{}
 	}
 }
 
-// close ends the writing, and removes the record: unless a lock stays taken for which it tells who had it, or
-// the server has not answered lately. Then it expires.
+// close stops the writing and removes the record. It lets the record expire instead if the server has not
+// answered lately, or if a lock stays taken and the record names its former holder.
 func (r *clientRecord) close(ctx context.Context, answers bool) {
 	r.mu.Lock()
 	r.closed = true

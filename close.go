@@ -9,16 +9,15 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Close ends everything: new calls and waiters get ErrClosed, live holds end with
-// that cause and are released, background work stops, and a connection that the
-// client opened is closed. Close delivers what waits for the logger and the
-// observer, for Options.RetryBudget at most. When it returns nil, no goroutine is left.
+// Close ends everything: new calls and waiters get ErrClosed, live holds end with that
+// cause and are released, background work stops, and a connection that the client opened
+// is closed. Close delivers pending log records and events, for Options.RetryBudget at
+// most. When it returns nil, no goroutine is left.
 //
-// If ctx ends first, Close returns its error and the rest ends by itself; locks
-// that could not be released come back at the end of their leases. If ctx has already
-// ended, as it often has at the end of a program, Close uses Options.RetryBudget
-// instead. Further calls wait for the first, and return what it
-// returned.
+// If ctx ends first, Close returns its error, and the remaining work goes on in the
+// background. Locks that could not be released end with their leases. If ctx has already
+// ended, as it often has at the end of a program, Close uses Options.RetryBudget instead.
+// Further calls wait for the first and return the same result.
 func (c *Client) Close(ctx context.Context) error {
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
@@ -36,7 +35,7 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 }
 
-// startClosing reports whether this call is the first.
+// startClosing reports whether this is the first call of Close.
 func (c *Client) startClosing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,13 +48,13 @@ func (c *Client) startClosing() bool {
 	}
 }
 
-// endHolds tells every hold at once that the client is closed, and returns those
-// whose locks are to be released.
+// endHolds ends every hold with ErrClosed at once, and returns the ownerships whose locks
+// must be released.
 func (c *Client) endHolds() []*ownership {
 	all := c.registry.all()
 	return slices.DeleteFunc(all, func(o *ownership) bool {
 		if o.isReleasing() {
-			return false // its Unlock is under way, and says what came of it
+			return false // its Unlock is under way, and reports the outcome
 		}
 		if !o.end(ErrClosed) {
 			return true
@@ -65,8 +64,8 @@ func (c *Client) endHolds() []*ownership {
 	})
 }
 
-// finish is the work of Close, in its order: waiters leave, locks are released,
-// what is unknown is settled, the helpers stop, and the last of it is told.
+// finish does the work of Close in order: waiters leave, locks are released, unknown
+// outcomes are settled, helpers stop, and the last reports are delivered.
 func (c *Client) finish(ctx context.Context, ended []*ownership) {
 	defer close(c.closed)
 	c.working.Wait()
@@ -74,7 +73,7 @@ func (c *Client) finish(ctx context.Context, ended []*ownership) {
 	c.record.close(ctx, c.result == nil)
 	c.closeKindStates()
 	c.watchdog.close()
-	c.sender.Settle(ctx) // what comes late is undone afterwards, not before
+	c.sender.Settle(ctx) // late commands first: the undo must come after them
 	c.undo.close(ctx)
 	c.notifier.close()
 	c.sender.Finish()
@@ -89,13 +88,13 @@ func (c *Client) finish(ctx context.Context, ended []*ownership) {
 // closeReleases is how many locks Close releases at a time.
 const closeReleases = 64
 
-// releaseAll frees the locks of ownerships that are over. If that fails, it fails for
-// many in the same way: the first error stands for all.
+// releaseAll frees the locks of ownerships that are over. If a release fails, many others
+// will fail in the same way: the first error stands for all.
 func (c *Client) releaseAll(ctx context.Context, ended []*ownership) {
 	var failed atomic.Int32
 	inParallel(closeReleases, ended, func(o *ownership) {
 		if failed.Load() > 0 {
-			failed.Add(1) // a silent server would cost the rest as much again
+			failed.Add(1) // on a silent server each of the rest would take as long again
 			return
 		}
 		if err := o.releaseAtClose(ctx); err != nil && transport.Classify(err) != transport.Refused && failed.Add(1) == 1 {
@@ -128,7 +127,8 @@ func (o *ownership) releaseAtClose(ctx context.Context) error {
 	return nil
 }
 
-// isReleasing reports whether the last release has begun and nothing has come of it yet.
+// isReleasing reports whether the last release has begun and its outcome is not known
+// yet.
 func (o *ownership) isReleasing() bool { return o.currentPhase() == releasing }
 
 // wasReleased reports whether the ownership ended by a release.

@@ -10,24 +10,24 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// compositeLock is what MultiLock and RedLock share: members, how many of them have to be
+// compositeLock is the common part of MultiLock and RedLock: members, how many of them must be
 // held, and rounds until they are.
 type compositeLock struct {
 	kind    Kind
 	members []member
 	need    int
 	invalid error
-	// prepare comes before the first round, and returns the settings of an acquisition for
-	// each member.
+	// prepare runs before the first round, and returns the settings of an acquisition for each
+	// member.
 	prepare func(ctx context.Context, r *request, settings []setting) ([]setting, error)
 	round   round
-	pause   time.Duration  // the longest between two rounds
+	pause   time.Duration  // the longest pause between two rounds
 	line    *compositeLine // of this program, or nil
 }
 
 // round is one attempt to acquire as many members as are needed. After an error it holds nothing
-// but what is being released; again tells whether another round may go better. q is the line in
-// front of which it is made, or nil.
+// except members that are being released; again reports whether another round may succeed. q is
+// the line at whose front the round is made, or nil.
 type round func(ctx context.Context, r *request, settings []setting, q *waitQueue) (h *Hold, again bool, err error)
 
 // Name returns the kind and the names of the members, such as "multi(a, b)".
@@ -49,7 +49,7 @@ func (l *compositeLock) noun() string {
 	return "the MultiLock"
 }
 
-// fault is that of the members, or that there are none: nobody has made this lock.
+// fault is the error of the members, or errNoMembers for a lock that no constructor made.
 func (l *compositeLock) fault() error {
 	if l.invalid == nil && len(l.members) == 0 {
 		return errNoMembers
@@ -66,7 +66,7 @@ func (l *compositeLock) primitives() (all []*primitive) {
 
 var errNoMembers = invalid("there are no members")
 
-// acquire checks the request, bounds it and has it done.
+// acquire checks the request, bounds it in time, and runs it.
 func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error) {
 	r, err := newRequest(DefaultLease, waits, settings)
 	switch {
@@ -93,7 +93,7 @@ func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, se
 	return h, nil
 }
 
-// run prepares the rounds and goes them, or waits for its turn to.
+// run prepares the rounds and makes them. A call that waits first waits for its turn in line.
 func (l *compositeLock) run(ctx context.Context, r *request, settings []setting) (*Hold, error) {
 	settings, err := l.prepare(ctx, r, settings)
 	switch {
@@ -105,14 +105,14 @@ func (l *compositeLock) run(ctx context.Context, r *request, settings []setting)
 	return l.rounds(ctx, r, settings, nil)
 }
 
-// rounds goes round until one gets the lock, or waiting does not help, or the time is over. In front
-// of a line a signal ends the pause between two.
+// rounds makes rounds until one gets the lock, waiting cannot help, or the time is over. At the
+// front of a line, a signal ends the pause between two rounds.
 func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setting, q *waitQueue) (*Hold, error) {
 	round, hint := l.round, (<-chan struct{})(nil)
 	if q != nil {
 		round, hint = l.roundInFront, q.signals
 	}
-	var before error // what the round before met
+	var before error // the error of the previous round
 	for {
 		began := time.Now()
 		h, again, err := round(ctx, r, settings, q)
@@ -129,18 +129,20 @@ func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setti
 	}
 }
 
-// forMembers are the settings for each member: the wait is the whole's.
+// forMembers returns the settings for each member. Wait is left out because it applies to the
+// whole.
 func forMembers(settings []setting) []setting {
 	return slices.DeleteFunc(slices.Clone(settings), func(s setting) bool { return s.kind == settingWait })
 }
 
-// isFinalForMember reports whether what came of a member is final: waiting cannot help.
+// isFinalForMember reports whether the error of a member is final: waiting cannot help.
 func isFinalForMember(err error) bool {
 	return !transport.IsContextEnd(err) && (isFinal(err) || errors.Is(err, transport.ErrClientClosed))
 }
 
-// roundError is the error of a step that began then, if the time of the call ends in it: what
-// the step before met, unless this one has heard more, or had its time to.
+// roundError is the error of a step that began at began. If the time of the call ended during the
+// step, it is the error of the previous step, unless this step learned more or lasted at least
+// cutOff.
 func roundError(ctx context.Context, began time.Time, err, before error) error {
 	if ctx.Err() != nil && before != nil && time.Since(began) < cutOff && (memberReason(err) == nil || incomplete(err)) {
 		return withContextEnd(ctx, before)

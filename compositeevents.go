@@ -15,7 +15,7 @@ func (l *compositeLock) parentOf(ctx context.Context) *context.Context {
 	return nil
 }
 
-// observeGaveUp tells the observers of the clients of all members, each once.
+// observeGaveUp reports to the observers of the clients of all members, once for each client.
 func (l *compositeLock) observeGaveUp(parent *context.Context, began time.Time, err error) {
 	if parent == nil {
 		return
@@ -30,7 +30,7 @@ func (l *compositeLock) observeGaveUp(parent *context.Context, began time.Time, 
 	}
 }
 
-// observeAcquired tells the observers of a hold that was passed on to a call with that parent.
+// observeAcquired reports a hold that was passed on to a call with that parent.
 func (c *compositeHold) observeAcquired(parent *context.Context, wait time.Duration) {
 	for _, h := range c.present() {
 		if s, is := h.inner().(*holdState); is {

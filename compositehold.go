@@ -8,43 +8,42 @@ import (
 	"time"
 )
 
-// compositeHold is several holds that are one, for as long as enough of them last: the
-// [holdBackend] of a [MultiLock] and of a [RedLock].
+// compositeHold combines several holds into one that lasts as long as enough of them last. It is
+// the [holdBackend] of a [MultiLock] and of a [RedLock].
 type compositeHold struct {
 	lifecycle // guarded by mu
 
 	name string
-	need int // how many of the members have to last
-	// patience is for how long members that are silent are waited for when they are not
-	// needed.
+	need int // how many members must last
+	// patience is how long to wait for silent members that are not needed.
 	patience time.Duration
 
-	// allAnswered is closed when all that were asked to become members have answered or
-	// had their time, or nil if all answer before there is a hold.
+	// allAnswered is closed when every requested member has answered or run out of time. It is
+	// nil if all answer before the hold exists.
 	allAnswered chan struct{}
 
-	granted time.Time                      // by the servers: to this hold, or to one that was passed on
-	current *atomic.Pointer[compositeHold] // the one of those that has not been passed on
+	granted time.Time                      // when the servers granted it; kept when the hold is passed on
+	current *atomic.Pointer[compositeHold] // shared by the holds that were passed on: the latest of them
 
-	unlocking sync.Mutex // one release after the other
+	unlocking sync.Mutex // serializes releases
 
 	mu          sync.Mutex
-	members     []*Hold     // by the order of the locks; nil where there is none
-	latest      []*Hold     // the same with those that are over
+	members     []*Hold     // in the order of the locks; nil where there is none
+	latest      []*Hold     // the same, including members that are over
 	liveMembers int         // how many members are not nil
-	open        bool        // all that there were to begin with have been added
-	retryTimer  *time.Timer // looks for members that are missing, or nil
-	// confined binds members that come from now on, or is nil.
+	open        bool        // all initial members have been added
+	retryTimer  *time.Timer // tries again to acquire missing members, or nil
+	// confined limits members that are added from now on, or is nil.
 	confined *confinement
-	// queue is the line of this program for the lock, in which the hold stands, or nil.
+	// queue is this program's line for the lock, in which the hold is, or nil.
 	queue *waitQueue
-	// Of a release: how many members were held until then, and whether it is to be
-	// repeated because the outcome of some is unknown.
+	// For a release: how many members were held until it, and whether it must be repeated because
+	// the outcome for some members is unknown.
 	confirmed int
 	again     bool
 }
 
-// newCompositeHold makes the hold of n locks without any member yet.
+// newCompositeHold makes the hold of n locks, still without members.
 func newCompositeHold(name string, n, need int, patience time.Duration) *compositeHold {
 	c := &compositeHold{name: name, need: need, patience: patience, members: make([]*Hold, n), latest: make([]*Hold, n)}
 	c.granted, c.current = time.Now(), new(atomic.Pointer[compositeHold])
@@ -59,7 +58,8 @@ func (c *compositeHold) isShared() bool   { return false }
 
 func (c *compositeHold) life() (*lifecycle, *sync.Mutex) { return &c.lifecycle, &c.mu }
 
-// handle implements [holdBackend]. The clients of the members may differ in what they are to report.
+// handle implements [holdBackend]. It returns nil because the clients of the members may differ
+// in what they report.
 func (c *compositeHold) handle() *Hold { return nil }
 
 // unreleased returns the client of a member.
@@ -78,15 +78,15 @@ func (c *compositeHold) unreleased() *Client {
 	return nil
 }
 
-// latestMembers includes those that are over.
+// latestMembers includes members that are over.
 func (c *compositeHold) latestMembers() []*Hold {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.latest)
 }
 
-// begin has the whole end from now on when too few members are left, and tells why if that
-// is so already.
+// begin makes the whole end, from now on, when too few members are left. It returns the reason if
+// it has ended already.
 func (c *compositeHold) begin() error {
 	c.mu.Lock()
 	c.open = true
@@ -97,7 +97,7 @@ func (c *compositeHold) begin() error {
 	return c.err()
 }
 
-// err looks at every member: one whose time is over tells the whole.
+// err checks every member, because a member whose time is over may end the whole.
 func (c *compositeHold) err() error {
 	for _, h := range c.present() {
 		_ = h.Err()
@@ -107,7 +107,7 @@ func (c *compositeHold) err() error {
 	return c.overBecause()
 }
 
-// validFor is for how long enough members can be relied on.
+// validFor is how long enough members can be relied on.
 func (c *compositeHold) validFor() time.Duration {
 	if c.err() != nil {
 		return 0
@@ -119,7 +119,7 @@ func (c *compositeHold) validFor() time.Duration {
 	return lastedBy(c.need, times)
 }
 
-// count is how often the members are held by their owners.
+// count is how often every member is held by its owner: the smallest count.
 func (c *compositeHold) count() int {
 	if c.err() != nil {
 		return 0
@@ -133,8 +133,8 @@ func (c *compositeHold) count() int {
 	return least
 }
 
-// find returns the live hold of a lock, or of one side of it, among the members that are
-// there now: also one that came late.
+// find returns the live hold of a lock, or of one side of it, among the present members,
+// including members that came late.
 func (c *compositeHold) find(p *primitive, side Kind) *holdState {
 	if c.err() != nil {
 		return nil
@@ -147,8 +147,8 @@ func (c *compositeHold) find(p *primitive, side Kind) *holdState {
 	return nil
 }
 
-// extend extends every member, and fails if too few could be. It waits for a member that is about
-// to be acquired: others may be silent by now, and its lease is to be as long as theirs.
+// extend extends every member, and fails if too few could be extended. It waits for members that
+// are being acquired: others may be silent by now, and the new leases must be as long as theirs.
 func (c *compositeHold) extend(ctx context.Context, d time.Duration) error {
 	if c.allAnswered != nil {
 		select {
@@ -176,8 +176,8 @@ func (c *compositeHold) extend(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// confine binds the members, and those that are about to come. Members that are
-// missing are not looked for any more: they would last longer than the others.
+// confine limits the present members and those that are still to come. It stops looking for
+// missing members, which would last longer than the others.
 func (c *compositeHold) confine(bounds confinement) {
 	c.mu.Lock()
 	c.confined = &bounds

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// IsLocked asks the servers of all members whether as many of them are held as the lock
-// needs: all of a [MultiLock], more than half of a [RedLock], by any owner. The answer
-// may be out of date when it arrives. Don't branch on it; acquire the lock.
+// IsLocked reports whether as many members are held on their servers as the lock needs: all of a
+// [MultiLock], more than half of a [RedLock], by any owner. The answer may be out of date when it
+// arrives. Don't branch on it; acquire the lock.
 //
 // The errors are those of Inspect.
 func (l *compositeLock) IsLocked(ctx context.Context) (bool, error) {
@@ -17,8 +17,9 @@ func (l *compositeLock) IsLocked(ctx context.Context) (bool, error) {
 	return i.Locked(), err
 }
 
-// RemainingLease asks the servers how long enough members stay held if nobody renews them: all
-// of a [MultiLock], more than half of a [RedLock]. It is 0 if too few are held.
+// RemainingLease returns how long enough members stay held if nobody renews them: all of a
+// [MultiLock], more than half of a [RedLock]. It queries the servers of all members. The result
+// is 0 if too few are held.
 //
 // The errors are those of Inspect.
 func (l *compositeLock) RemainingLease(ctx context.Context) (time.Duration, error) {
@@ -26,25 +27,24 @@ func (l *compositeLock) RemainingLease(ctx context.Context) (time.Duration, erro
 	return i.TTL, err
 }
 
-// Inspect asks the servers of all members who holds them, and lists the holders of all of them
-// together. Kind is [KindMulti] or [KindRed] if enough members are held, all of a [MultiLock] or
-// more than half of a [RedLock], and [KindNone] otherwise. The answer may be out of date when it
-// arrives.
+// Inspect queries the servers of all members, and lists the holders of all members together. Kind
+// is [KindMulti] or [KindRed] if enough members are held, all of a [MultiLock] or more than half
+// of a [RedLock], and [KindNone] otherwise. The answer may be out of date when it arrives.
 //
-// If the answer depends on members that could not be inspected, or if too few could be, the
-// error joins theirs. The error matches ErrUnavailable if their servers could not be asked
-// within the RetryBudget of their clients or until ctx ended, ErrClosed, ErrWrongKind, ErrInvalid
-// if the members cannot be used, or is a *rueidis.RedisError if a server refuses.
+// If the answer depends on members that could not be inspected, or if too few could be, the error
+// joins theirs. The error matches ErrUnavailable if their servers could not be reached within the
+// RetryBudget of their clients or before ctx ended, ErrClosed, ErrWrongKind, ErrInvalid if the
+// members are unusable, or is a *rueidis.RedisError if a server refuses.
 func (l *compositeLock) Inspect(ctx context.Context) (Inspection, error) {
 	return l.inspectBy(func(m member) (Inspection, error) { return m.Inspect(ctx) })
 }
 
-// inspect is Inspect without what the holders are called.
+// inspect is Inspect without the labels and notes of the holders.
 func (l *compositeLock) inspect(ctx context.Context) (Inspection, error) {
 	return l.inspectBy(func(m member) (Inspection, error) { return m.inspect(ctx) })
 }
 
-// inspectBy puts together what is found of the members.
+// inspectBy combines the inspections of the members.
 func (l *compositeLock) inspectBy(look func(member) (Inspection, error)) (Inspection, error) {
 	whole := Inspection{Name: l.Name(), Kind: KindNone}
 	if err := l.fault(); err != nil {
@@ -75,15 +75,16 @@ func (l *compositeLock) inspectBy(look func(member) (Inspection, error)) (Inspec
 	return whole, nil
 }
 
-// ForceUnlock takes every member from its holder, and reports whether any was held. It
-// removes exactly the owners that it saw: a hold that begins after it has looked is not touched.
+// ForceUnlock takes every member from its holder, and reports whether any was held. It removes
+// exactly the owners that it saw: a hold that begins after that is not touched.
 //
-// ForceUnlock does not ask the former holders. Those of this library learn of it at their next renewal,
-// a third of their lease later at most, and their holds end with ErrLost. Until then they work
-// on, beside the next holder.
+// ForceUnlock does not wait for the former holders. Those of this library learn of it at their
+// next renewal, a third of their lease later at most, and their holds end with ErrLost. Until
+// then they keep working, at the same time as the next holder.
 //
-// Every member is tried. The error joins those of the members that failed: those of Inspect, and
-// ErrUnknownOutcome for a removal that was sent and not answered. It may be repeated.
+// ForceUnlock tries every member. The error joins those of the members that failed: those of
+// Inspect, and ErrUnknownOutcome for a removal that was sent and got no answer. You may repeat
+// the call.
 func (l *compositeLock) ForceUnlock(ctx context.Context) (bool, error) {
 	if err := l.fault(); err != nil {
 		return false, fail("force unlock", l.Name(), err)

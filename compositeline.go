@@ -10,13 +10,13 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// The goroutines of one program that want the same lock of several stand in one line, as those of a
-// client do that want one lock: only the front asks the servers. A release passes the hold to the
-// first in line (compositepassing.go), or frees the members; then the first in line comes to the
-// front.
+// The goroutines of one program that want the same composite lock wait in one line, as the
+// goroutines of a client do for one lock: only the front sends requests to the servers. A release
+// passes the hold to the first in line (compositepassing.go), or frees the members; then the
+// first in line moves to the front.
 
-// compositeLine is where a lock of several has its line: with a client of its members, the same one
-// for all locks of that kind of these members.
+// compositeLine is the line of a composite lock. It belongs to a client of one of the members,
+// the same client for all locks of that kind with these members.
 type compositeLine struct {
 	lineRules
 
@@ -24,38 +24,38 @@ type compositeLine struct {
 	key    string
 }
 
-// lineRules is what one kind of lock of several does differently in line.
+// lineRules are the differences between kinds of composite locks in line.
 type lineRules interface {
-	// check is what comes before a place in line: it returns an error for which waiting does not
-	// help.
+	// check runs before the call joins the line. It returns an error if waiting cannot help.
 	check(ctx context.Context, settings []setting, q *waitQueue) error
-	// keep keeps what is known of those who want members, until done is called.
+	// keep keeps what is known about other waiters for the members, until done is called.
 	keep() (done func())
-	// letOthersGo is what the front does first. left is for how long this program has just had the
+	// letOthersGo is the first step of the front. left is how long this program has just had the
 	// lock, or nil.
 	letOthersGo(ctx context.Context, left any) error
 	// newHold makes a hold that has no members yet.
 	newHold(r *request) *compositeHold
-	// begins is what a hold begins with that was passed on.
+	// begins starts a hold that was passed on.
 	begins(ctx context.Context, c *compositeHold, r *request, settings []setting)
-	// named says which member the error of a wait is about, if it does not say that.
+	// named adds the member that the error of a wait is about, if the error does not name it.
 	named(err error) error
 }
 
-// compositeLines are the lines that are kept with a client.
+// compositeLines are the lines that belong to a client.
 type compositeLines struct{ *waitQueues }
 
 func newCompositeLines(*Client) kindState { return compositeLines{newWaitQueues(noHolds{})} }
 
 func (compositeLines) close() {}
 
-// standInLine has the goroutines of this program that want the lock stand in line.
+// standInLine gives the lock a line for the goroutines of this program that want it.
 func (l *compositeLock) standInLine(rules lineRules) {
 	first := slices.MinFunc(l.primitives(), func(a, b *primitive) int { return strings.Compare(a.client.id, b.client.id) }).client
 	l.line = &compositeLine{rules, first.kindState(l.kind, newCompositeLines).(compositeLines).waitQueues, identityOf(l.kind, l.members)}
 }
 
-// identityOf tells the locks of a program apart. It is the same for members in another order.
+// identityOf returns a text that identifies the lock in this program. The order of the members
+// does not matter.
 func identityOf(kind Kind, members []member) string {
 	each := make([]string, len(members))
 	for i, m := range members {
@@ -73,27 +73,27 @@ func identityOf(kind Kind, members []member) string {
 // use returns the line, and counts the caller as a user of it.
 func (l *compositeLine) use() *waitQueue { return l.queues.use(l.key) }
 
-// compositeWaiter is an acquisition that stands in line for a lock of several.
+// compositeWaiter is an acquisition that waits in line for a composite lock.
 type compositeWaiter struct {
 	lock     *compositeLock
 	request  *request
 	settings []setting      // for each member
-	passed   *compositeHold // to it, or nil
+	passed   *compositeHold // the hold that was passed to it, or nil
 }
 
 var _ groupRecipient = (*compositeWaiter)(nil)
 
-// wants implements [recipient]: what has been found to be what it wants is made for it alone.
+// wants implements [recipient]. The hold that suits the waiter is made for this waiter alone.
 func (w *compositeWaiter) wants(from any) bool { return from == w }
 
-// mayBeLetIn implements [recipient]: nobody has a lock of several along with others.
+// mayBeLetIn implements [recipient]. A composite lock is never shared.
 func (*compositeWaiter) mayBeLetIn() bool { return false }
 
 // receive implements [recipient].
 func (w *compositeWaiter) receive(hold any) { w.passed = hold.(*compositeHold) }
 
-// takes implements [groupRecipient]. What is to be confined when all members are there has to be
-// acquired.
+// takes implements [groupRecipient]. It refuses if the hold must be confined when all members are
+// there: such a hold has to be acquired.
 func (w *compositeWaiter) takes(place int, o *ownership) bool {
 	r, err := newRequest(o.lock.client.options.Lease, false, w.settings)
 	return err == nil && !r.untilWhole && sameLock(w.lock.members[place], &o.lock) && o.suits(&r)
@@ -102,8 +102,8 @@ func (w *compositeWaiter) takes(place int, o *ownership) bool {
 // successor implements [groupRecipient].
 func (w *compositeWaiter) successor() *compositeHold { return w.lock.line.newHold(w.request) }
 
-// waitInLine acquires when those of this program who came before have. A call that enters members again
-// does not wait for others whose wait it may end.
+// waitInLine acquires after the earlier calls of this program. A call that re-enters members does
+// not wait behind calls that may be waiting for it.
 func (l *compositeLock) waitInLine(ctx context.Context, r *request, settings []setting) (*Hold, error) {
 	if l.line == nil || l.mayReenter(ctx) {
 		return l.rounds(ctx, r, settings, nil)
@@ -128,14 +128,14 @@ func (l *compositeLock) waitInLine(ctx context.Context, r *request, settings []s
 	if err := l.line.letOthersGo(ctx, q.takeLeft(true)); err != nil {
 		return nil, l.waitError(ctx, q, err)
 	}
-	if ctx.Err() != nil { // as that of the one before, very likely
+	if ctx.Err() != nil { // as the context of the previous front did, very likely
 		return nil, l.waitError(ctx, q, transport.ContextError(ctx))
 	}
 	return l.rounds(ctx, r, settings, q)
 }
 
-// mayReenter reports whether an acquisition may enter a member again, by a hold on its context or
-// by an owner.
+// mayReenter reports whether an acquisition may re-enter a member, by a hold on its context or by
+// an owner.
 func (l *compositeLock) mayReenter(ctx context.Context) bool {
 	if owner, err := ownerFrom(ctx); err != nil || !owner.IsZero() {
 		return true
@@ -145,8 +145,8 @@ func (l *compositeLock) mayReenter(ctx context.Context) bool {
 	})
 }
 
-// waitError is the error of a wait in line that has ended with err. While the front waits for a
-// member, it is as if all did.
+// waitError is the error of a wait in line that ended with err. While the front waits for a
+// member, every call in line gets the error of a wait for that member.
 func (l *compositeLock) waitError(ctx context.Context, q *waitQueue, err error) error {
 	place, waits := q.awaitedPlace()
 	if !waits {
@@ -158,8 +158,8 @@ func (l *compositeLock) waitError(ctx context.Context, q *waitQueue, err error) 
 	return fail("lock", p.Name(), explain(of.in(p.spec.line).waitError(ctx, err, ErrNotAcquired))...)
 }
 
-// roundInFront is a round of which the others in line are told what it has met. One that has ended
-// before the members had their time says what was known before.
+// roundInFront is a round whose error the others in line learn. If it ends before the members had
+// their time, it returns what was known before.
 func (l *compositeLock) roundInFront(ctx context.Context, r *request, settings []setting, q *waitQueue) (h *Hold, again bool, err error) {
 	q.drain()
 	q.asks()
@@ -172,7 +172,7 @@ func (l *compositeLock) roundInFront(ctx context.Context, r *request, settings [
 		q.told(err)
 	}
 	if err == nil {
-		return h, false, nil // also if the time has ended meanwhile
+		return h, false, nil // even if the time has ended during the round
 	}
 	return nil, again, roundError(ctx, began, err, l.line.named(q.lastTold()))
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// add makes a hold a member. It reports false if the whole is over, and the hold is to
-// be released.
+// add makes a hold a member. It returns false if the whole is over or the place is taken; the
+// caller must then release the hold.
 func (c *compositeHold) add(i int, h *Hold) bool {
 	c.mu.Lock()
 	if !c.active() || c.members[i] != nil {
@@ -29,7 +29,7 @@ func (c *compositeHold) add(i int, h *Hold) bool {
 	return true
 }
 
-// memberEnded takes note that a member is over.
+// memberEnded records that a member is over.
 func (c *compositeHold) memberEnded(i int, h *Hold, cause error) {
 	c.mu.Lock()
 	var endings []*ending
@@ -49,14 +49,14 @@ func (c *compositeHold) memberEnded(i int, h *Hold, cause error) {
 	}
 }
 
-// held is how many members are there.
+// held is how many members are present.
 func (c *compositeHold) held() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.liveMembers
 }
 
-// missing are the places of members that are not there, nil if the whole is over.
+// missing returns the places without a member, or nil if the whole is over.
 func (c *compositeHold) missing() []int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +72,7 @@ func (c *compositeHold) missing() []int {
 	return places
 }
 
-// places returns the members by the order of the locks, nil where there is none.
+// places returns the members in the order of the locks, nil where there is none.
 func (c *compositeHold) places() []*Hold {
 	c.mu.Lock()
 	defer c.mu.Unlock()

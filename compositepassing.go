@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// The hold of several locks is passed on as that of one is (passing.go): the release ends the hold
-// of each member and puts the next one in its place, and nothing is sent.
+// The hold of a composite lock is passed on like that of one lock (passing.go): the release ends
+// the hold of each member and puts the next hold in its place. Nothing is sent.
 
-// groupRecipient is who waits in line for a composite hold.
+// groupRecipient is a call that waits in line for a composite hold.
 type groupRecipient interface {
 	recipient
 
-	// takes reports whether what is held at a place is what it wants there. The mutex of the
-	// ownership is held.
+	// takes reports whether the ownership held at a place is what the recipient wants there. The
+	// caller holds the mutex of the ownership.
 	takes(place int, o *ownership) bool
-	// successor makes the hold that is to be passed to it, still without members.
+	// successor makes the hold that will be passed to the recipient, still without members.
 	successor() *compositeHold
 }
 
-// beginTurn begins the turns of the members when the last one is there.
+// beginTurn begins the turns of the members again when the last one is there.
 func (c *compositeHold) beginTurn() {
 	for _, h := range c.present() {
 		if s, is := h.inner().(*holdState); is {
@@ -30,7 +30,8 @@ func (c *compositeHold) beginTurn() {
 	}
 }
 
-// stand has those of this program who want the lock wait in line until the hold is over.
+// stand makes other goroutines of this program that want the lock wait in line until the hold is
+// over.
 func (c *compositeHold) stand(q *waitQueue) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,15 +55,15 @@ func tellLine(h *Hold, q *waitQueue) {
 	}
 }
 
-// leaveLine has the next in line ask the servers. It learns for how long this program had the
-// lock. The hold is over, or it is not known whether.
+// leaveLine lets the next in line try to acquire from the servers. The line learns how long this
+// program had the lock. The hold is over, or it is unknown whether it is.
 func (c *compositeHold) leaveLine() {
 	if q := c.moveLine(nil); q != nil {
 		q.holdReleased(time.Since(c.granted))
 	}
 }
 
-// moveLine has another hold stand in line, or nobody, and returns the line.
+// moveLine moves the line to another hold, or to none, and returns the line.
 func (c *compositeHold) moveLine(to *compositeHold) *waitQueue {
 	c.mu.Lock()
 	q := c.queue
@@ -76,8 +77,8 @@ func (c *compositeHold) moveLine(to *compositeHold) *waitQueue {
 	return q
 }
 
-// countDown has the hold leave the line when so many members have been released that another can
-// have enough: nobody in line waits for servers that are silent.
+// countDown makes the hold leave the line as soon as enough members have been released for
+// another call to get the lock. Calls in line then do not wait for silent servers.
 func (c *compositeHold) countDown(release func(*Hold) error) func(*Hold) error {
 	var released atomic.Int32
 	return func(h *Hold) error {
@@ -89,8 +90,9 @@ func (c *compositeHold) countDown(release func(*Hold) error) func(*Hold) error {
 	}
 }
 
-// passOn passes the hold to the first in line, if each member may be passed on, and reports whether
-// it has. Its release has begun; if it is not passed on, members are those to be released.
+// passOn passes the hold to the first in line if each member may be passed on, and reports
+// whether it did. The release of the hold has begun. If passOn returns false, members are the
+// holds to release.
 func (c *compositeHold) passOn(members []*Hold) bool {
 	to, q := c.recipient()
 	if to == nil || !c.mayPassTo(to, members) {
@@ -113,7 +115,7 @@ func (c *compositeHold) passOn(members []*Hold) bool {
 	if next.begin() == nil {
 		w = q.takeFirst(to)
 	}
-	if w == nil { // it has left, or members are not what they were a moment ago
+	if w == nil { // the recipient has left, or members have changed since the check
 		c.takeBack(next, members)
 		return false
 	}
@@ -121,12 +123,12 @@ func (c *compositeHold) passOn(members []*Hold) bool {
 	c.reported, c.released = true, true
 	c.mu.Unlock()
 	c.current.Store(next)
-	giveBack(context.Background(), left, 0) // whatever was being sent for them
+	giveBack(context.Background(), left, 0) // not passed on, for example because a renewal was in flight
 	w.pass(next)
 	return true
 }
 
-// recipient returns the first in line, and the line; or nil, if nothing is to be passed on.
+// recipient returns the first in line and the line, or nil if the hold must not be passed on.
 func (c *compositeHold) recipient() (groupRecipient, *waitQueue) {
 	c.mu.Lock()
 	q, confined := c.queue, c.confined != nil
@@ -138,7 +140,7 @@ func (c *compositeHold) recipient() (groupRecipient, *waitQueue) {
 	return first, q
 }
 
-// mayPassTo reports whether each member may be passed on, and is what the recipient wants.
+// mayPassTo reports whether each member may be passed on and is what the recipient wants.
 func (c *compositeHold) mayPassTo(to groupRecipient, members []*Hold) bool {
 	return !slices.ContainsFunc(indexes(members), func(i int) bool {
 		if members[i] == nil {
@@ -155,13 +157,14 @@ func (c *compositeHold) mayPassTo(to groupRecipient, members []*Hold) bool {
 	})
 }
 
-// succeed returns what follows the hold of a member, or nil.
+// succeed returns the hold that follows the hold of a member, or nil.
 func succeed(h *Hold, place int, to groupRecipient) *holdState {
 	s := h.inner().(*holdState)
 	return s.ownership.succeed(s, func() bool { return to.takes(place, s.ownership) })
 }
 
-// takeBack has the hold release what was to be passed on.
+// takeBack returns to the hold the members that were meant to be passed on, so that it releases
+// them.
 func (c *compositeHold) takeBack(next *compositeHold, members []*Hold) {
 	next.beginRelease()
 	next.moveLine(c)
@@ -170,8 +173,8 @@ func (c *compositeHold) takeBack(next *compositeHold, members []*Hold) {
 	c.mu.Unlock()
 }
 
-// adopt makes a member of a hold that came late, or of the one that it has been passed on to. It
-// reports false if that is over, and the member is to be released.
+// adopt makes a hold that came late a member of this hold, or of the hold that it was passed on
+// to. It returns false if that hold is over; the caller must then release the member.
 func (c *compositeHold) adopt(i int, h *Hold) bool {
 	for {
 		current := c.current.Load()

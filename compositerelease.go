@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// beginRelease begins the end of the whole, which takes no members any more, and returns those
-// that it has.
+// beginRelease begins the end of the whole, which accepts no more members, and returns the
+// present members.
 func (c *compositeHold) beginRelease() []*Hold {
 	c.mu.Lock()
 	c.releasing = true
@@ -22,7 +22,7 @@ func (c *compositeHold) beginRelease() []*Hold {
 	return members
 }
 
-// abandon ends a hold that nobody has been given.
+// abandon ends a hold that was not given to any caller.
 func (c *compositeHold) abandon(ctx context.Context) { giveBack(ctx, c.beginRelease(), c.patience) }
 
 // unlock releases every member. A second call waits for the first.
@@ -38,7 +38,7 @@ func (c *compositeHold) unlock(ctx context.Context) error {
 	}
 	enough := c.need
 	if lost != nil && !again {
-		enough = 0 // this is not a release, even if it succeeds
+		enough = 0 // the hold is lost: even a success is not a release
 	}
 	members := c.beginRelease()
 	if lost == nil && c.passOn(members) {
@@ -49,9 +49,8 @@ func (c *compositeHold) unlock(ctx context.Context) error {
 	return c.concludeRelease(lost, errs, c.countReleased(members, errs))
 }
 
-// countReleased counts the members that were held until they were released now, and drops
-// those that are over, so that they are not released again. It reports whether that is not
-// known of some.
+// countReleased counts the members that were held until this release, and drops those that are
+// over, so that they are not released again. It reports whether the outcome for some is unknown.
 func (c *compositeHold) countReleased(members []*Hold, errs []error) (unknown bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +70,7 @@ func (c *compositeHold) countReleased(members []*Hold, errs []error) (unknown bo
 	return unknown
 }
 
-// concludeRelease says what a release of the members means.
+// concludeRelease returns what the outcomes of the members mean for the release.
 func (c *compositeHold) concludeRelease(lost error, errs []error, unknown bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,8 +89,8 @@ func (c *compositeHold) concludeRelease(lost error, errs []error, unknown bool) 
 	return fail("unlock", c.name, append([]error{ErrNotHeld, ErrLost}, errs...)...)
 }
 
-// releaseRest releases what is left of a hold that is lost, a moment after that was told:
-// nobody is to be kept out by a hold that is none.
+// releaseRest releases the remaining members of a lost hold, shortly after the loss was reported:
+// a lost hold must not keep others out.
 func (c *compositeHold) releaseRest() {
 	time.AfterFunc(timerLateness, func() { giveBack(context.Background(), c.present(), c.patience) })
 }

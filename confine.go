@@ -2,17 +2,18 @@ package latchkey
 
 import "time"
 
-// While a [MultiLock] waits for a member, those that it holds are renewed, whatever [Lease]
-// and [MaxHold] say: these are about the whole, and confine its members when all are there.
+// While a [MultiLock] waits for a member, the members that it holds are renewed, whatever [Lease]
+// and [MaxHold] say. These options apply to the whole, and confine its members once all are
+// there.
 
-// confinement is what binds a hold from a moment on.
+// confinement is a limit that applies to a hold from a certain time on.
 type confinement struct {
-	fixed bool          // its lease is not renewed any more
-	max   time.Duration // the longest time for which it lasts, or 0
+	fixed bool          // its lease is no longer renewed
+	max   time.Duration // how long it may last, or 0 for no limit
 	from  time.Time     // counted from here
 }
 
-// confines reports whether a request asks for anything that has to wait for the whole.
+// confines reports whether a request has limits that must wait for the whole.
 func (r *request) confines() bool { return r.waits && (!r.renew || r.maxHold > 0) }
 
 func (s *holdState) confine(bounds confinement) {

@@ -17,26 +17,27 @@ import (
 //	unix:///run/redis.sock?db=0
 //	redis://h1:26379?addr=h2:26379&master_set=main    by Sentinel
 //
-// valkey:// and valkeys:// are the same as redis:// and rediss://. Connect finds out
+// valkey:// and valkeys:// are the same as redis:// and rediss://. Connect detects
 // whether the server belongs to a cluster. These parameters can follow a question mark;
-// any other is an [ErrInvalid]:
+// Connect refuses any other with [ErrInvalid]:
 //
-//	addr=host:port       a further Sentinel, or a further node of the cluster; repeatable
+//	addr=host:port       another Sentinel, or another node of the cluster; repeatable
 //	master_set=name      the name by which the Sentinels know the master
 //	db=0                 the number of the database, if the path does not give it
-//	client_name=name     what CLIENT LIST calls the connections
+//	client_name=name     the name of the connections in CLIENT LIST
 //	dial_timeout=2s      for opening a connection, TLS included
 //	write_timeout=2s     after which a silent connection is closed
 //	protocol=2           RESP2, for servers and proxies that do not know RESP3 (protocol=3)
 //	skip_verify=true     rediss only: accept any certificate
 //
 // Connect blocks until the server has answered, until ctx ends, or until the server
-// cannot be reached, which takes the dial timeout (2 s) at most. Then the error matches
-// [ErrUnavailable], and also that of ctx if that ended, and says which step failed. If the server
-// refuses (a wrong password), [errors.As] finds a *rueidis.RedisError. With
-// [Options.LazyConnect] Connect does not block and needs no server.
+// cannot be reached, which takes at most the dial timeout (2 s). In the last two cases
+// the error matches [ErrUnavailable], and also that of ctx if that ended, and says which
+// step failed. If the server refuses (a wrong password), [errors.As] finds a
+// *rueidis.RedisError. With [Options.LazyConnect] Connect does not block and needs no
+// server.
 //
-// Use [Open] for client certificates, changing credentials, or a dialer of your own.
+// Use [Open] for client certificates, changing credentials, or your own dialer.
 func Connect(ctx context.Context, rawURL string, options Options) (*Client, error) {
 	settings, err := parseURL(rawURL)
 	if err != nil {
@@ -45,24 +46,24 @@ func Connect(ctx context.Context, rawURL string, options Options) (*Client, erro
 	return open(ctx, redacted(rawURL), settings, options)
 }
 
-// Open is [Connect] with the settings of the rueidis library in place of a URL, for what
-// a URL cannot express: TLSConfig with certificates of the client or an authority of your
-// own, AuthCredentialsFn for passwords that change, DialCtxFn for tunnels. InitAddress
-// names the server, the nodes, or, with Sentinel.MasterSet, the Sentinels.
+// Open is [Connect] with the settings of the rueidis library instead of a URL. It is for
+// what a URL cannot express: TLSConfig with client certificates or your own authority,
+// AuthCredentialsFn for passwords that change, DialCtxFn for tunnels. InitAddress names
+// the server, the nodes, or, with Sentinel.MasterSet, the Sentinels.
 //
 // Open sets what locks need: DisableCache, AlwaysPipelining, a PipelineMultiplex of -1
 // (one connection for each server), and, unless you set them, the timeouts of Connect,
-// Sentinel.TopologyRefreshInterval and ClusterOption.MaxMovedRedirections. A field that
-// contradicts that is an [ErrInvalid] that names it; nothing is dialed then.
+// Sentinel.TopologyRefreshInterval and ClusterOption.MaxMovedRedirections. If a field
+// contradicts that, Open returns an [ErrInvalid] that names it, and dials nothing.
 // docs/reference/options.md lists these fields.
 //
-// The client calls the functions in settings for as long as it lives. Open copies
-// everything else: you may change or reuse settings when it returns.
+// The client calls the functions in settings as long as it lives. Open copies everything
+// else: you may change or reuse settings when it returns.
 func Open(ctx context.Context, settings rueidis.ClientOption, options Options) (*Client, error) {
 	return open(ctx, strings.Join(settings.InitAddress, ","), settings, options)
 }
 
-// open is Connect and Open. name says in errors which server is meant.
+// open implements Connect and Open. name identifies the server in errors.
 func open(ctx context.Context, name string, settings rueidis.ClientOption, options Options) (*Client, error) {
 	if err := options.withDefaults().check(); err != nil {
 		return nil, err
@@ -94,8 +95,8 @@ func open(ctx context.Context, name string, settings rueidis.ClientOption, optio
 	return c, err
 }
 
-// unanswered adds to what kept a client from being made that the server could not be asked,
-// unless it has refused.
+// unanswered adds ErrUnavailable to the error of a failed connection attempt, unless the
+// server refused or the options are invalid.
 func unanswered(err error) error {
 	if errors.Is(err, ErrInvalid) || transport.Classify(err) == transport.Refused {
 		return err
@@ -103,14 +104,14 @@ func unanswered(err error) error {
 	return transport.Unavailable(err)
 }
 
-// opened is a rueidis client with what is known of its connections.
+// opened is a rueidis client with its known connections.
 type opened struct {
 	client   rueidis.Client
 	topology *transport.Topology
 	err      error
 }
 
-// dialWithin dials until ctx ends, which rueidis does not look at.
+// dialWithin dials until ctx ends, which rueidis ignores.
 func dialWithin(ctx context.Context, settings rueidis.ClientOption, inFlight int) (opened, error) {
 	done := make(chan opened, 1)
 	go func() {
@@ -130,8 +131,8 @@ func dialWithin(ctx context.Context, settings rueidis.ClientOption, inFlight int
 	}
 }
 
-// dialAny dials. A single address is taken for a single server, unless that says that
-// it belongs to a cluster.
+// dialAny dials. It takes a single address for a single server, unless the server says
+// that it belongs to a cluster.
 func dialAny(ctx context.Context, settings rueidis.ClientOption, inFlight int) (rueidis.Client, *transport.Topology, error) {
 	if settings.Sentinel.MasterSet != "" {
 		return dialAs(transport.NewTopology(false, inFlight), settings)
@@ -152,15 +153,16 @@ func dialAny(ctx context.Context, settings rueidis.ClientOption, inFlight int) (
 	return dialAs(transport.NewTopology(true, inFlight), settings)
 }
 
-// dialAs dials what is or is not a cluster, and has the topology notice the connections.
+// dialAs dials a cluster or a single server, and has the topology watch the connections.
 func dialAs(t *transport.Topology, settings rueidis.ClientOption) (rueidis.Client, *transport.Topology, error) {
 	t.WatchConnections(&settings)
 	client, err := dial(settings)
 	return client, t, err
 }
 
-// inCluster reports whether the server belongs to a cluster. One that is in trouble is
-// asked again for a while, since a wrong guess would lose the keys of all other nodes.
+// inCluster reports whether the server belongs to a cluster. If the server is in trouble,
+// inCluster retries for a while, because a wrong guess would lose the keys of all other
+// nodes.
 func inCluster(ctx context.Context, client rueidis.Client) (clustered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, transport.DialTimeout)
 	defer cancel()
@@ -172,8 +174,9 @@ func inCluster(ctx context.Context, client rueidis.Client) (clustered bool, err 
 	}
 }
 
-// askForCluster asks HELLO, which no permission is needed for. Servers that do not know
-// it without arguments are asked in another way, and one that refuses both is none.
+// askForCluster sends HELLO, which needs no permission. To servers that do not know it
+// without arguments it sends CLUSTER INFO. A server that refuses both is not in a
+// cluster.
 func askForCluster(ctx context.Context, client rueidis.Client) (clustered bool, err error) {
 	reply := client.Do(ctx, client.B().Arbitrary("HELLO").Build())
 	if hello, err := reply.ToMap(); err == nil {
@@ -191,7 +194,7 @@ func askForCluster(ctx context.Context, client rueidis.Client) (clustered bool, 
 	return strings.Contains(info, "cluster_state:"), err
 }
 
-// dial dials, without names for the connections if the server refuses such.
+// dial dials. If the server refuses names for connections, it dials again without them.
 func dial(settings rueidis.ClientOption) (rueidis.Client, error) {
 	client, err := rueidis.NewClient(settings)
 	if err == nil {
@@ -207,7 +210,7 @@ func dial(settings rueidis.ClientOption) (rueidis.Client, error) {
 	return nil, err
 }
 
-// named gives connections their names in CLIENT LIST, unless they have some.
+// named sets the names of connections in CLIENT LIST, unless the caller has set them.
 func named(settings rueidis.ClientOption, label string) rueidis.ClientOption {
 	if label == NoLabel {
 		return settings
@@ -217,8 +220,8 @@ func named(settings rueidis.ClientOption, label string) rueidis.ClientOption {
 	return settings
 }
 
-// namesRefused reports whether CLIENT SETNAME may be why the server refused a connection: it needs a permission
-// on those that do not know HELLO.
+// namesRefused reports whether CLIENT SETNAME may be why the server refused a connection:
+// on servers that do not know HELLO, it needs a permission.
 func namesRefused(err error) bool {
 	var refusal *rueidis.RedisError
 	if !errors.As(err, &refusal) {

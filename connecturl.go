@@ -11,16 +11,18 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// urlParameters are the parameters of a URL for [Connect], and which may be repeated.
+// urlParameters lists the parameters of a URL for [Connect], and whether each may be
+// repeated.
 var urlParameters = map[string]bool{
 	"addr": true, "master_set": false, "db": false, "client_name": false, "dial_timeout": false,
 	"write_timeout": false, "protocol": false, "skip_verify": false,
 }
 
-// urlForm is what an error says that a URL should be.
+// urlForm is the form of a URL that errors suggest.
 const urlForm = "want redis://host:port"
 
-// parseURL reads what rueidis reads, and refuses what rueidis would misread or ignore.
+// parseURL accepts what rueidis accepts, but refuses what rueidis would misread or
+// ignore.
 func parseURL(rawURL string) (rueidis.ClientOption, error) {
 	u, err := url.Parse(rawURL)
 	switch {
@@ -43,7 +45,7 @@ func parseURL(rawURL string) (rueidis.ClientOption, error) {
 	return settings, nil
 }
 
-// urlFault says what is wrong with a URL, or nothing.
+// urlFault says what is wrong with a URL, or returns "".
 func urlFault(u *url.URL) string {
 	switch u.Scheme {
 	case "redis", "rediss", "valkey", "valkeys":
@@ -67,7 +69,7 @@ func urlFault(u *url.URL) string {
 	return parameterFault(u, query)
 }
 
-// parameterFault is urlFault for what follows the question mark.
+// parameterFault is urlFault for the part after the question mark.
 func parameterFault(u *url.URL, query url.Values) string {
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		repeatable, known := urlParameters[name]
@@ -90,7 +92,7 @@ func parameterFault(u *url.URL, query url.Values) string {
 	case query.Has("db") && u.Scheme != "unix" && strings.Trim(u.Path, "/") != "":
 		return "has two databases, in the path and as db"
 	}
-	for _, addr := range query["addr"] { // rueidis takes another host without a port for the first one
+	for _, addr := range query["addr"] { // without a port, rueidis would use the first host instead
 		if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" {
 			return "has an addr that is not host:port"
 		}
@@ -103,8 +105,8 @@ func parameterFault(u *url.URL, query url.Values) string {
 	return ""
 }
 
-// redacted is a URL without its password and without parameters that are not known, for
-// error messages.
+// redacted returns a URL without its password and without unknown parameters, for error
+// messages.
 func redacted(rawURL string) string {
 	u, err := url.Parse(rawURL)
 	switch {

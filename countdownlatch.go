@@ -11,23 +11,22 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// CountDownLatch lets any number of goroutines, in any number of processes, wait until
-// something has happened a number of times. On the wire it is Redisson's
-// RCountDownLatch.
+// CountDownLatch lets any number of goroutines, in any number of processes, wait until something
+// has happened a number of times. On the wire it is Redisson's RCountDownLatch.
 //
-// A latch is used in rounds. TrySetCount begins a round: the latch is closed. CountDown
-// counts down, and at zero the latch is open and the round is over: waiting calls of Await
-// return, and so do later ones, until TrySetCount begins the next round. An Await reports
-// how the round ended that it found, even if the next one has begun in the meantime.
+// A latch is used in rounds. TrySetCount begins a round: the latch is closed. CountDown counts
+// down. At zero the latch opens and the round is over: waiting calls of Await return, and later
+// calls return at once, until TrySetCount begins the next round. An Await reports how the round
+// that it found ended, even if the next one has begun in the meantime.
 //
-// Every operation first asks which round there is, and then changes that round or none: a
-// command that is delivered late does not touch a later round. Every change counts once,
-// however often it has to be sent. ErrUnknownOutcome means that a change was sent and not
-// answered in time; it is repeated in the background until the server answers, so do not
-// repeat it. After any other error nothing was changed.
+// Every operation first reads the current round, and then changes that round or none: a command
+// that is delivered late does not touch a later round. Every change counts once, however often it
+// is sent. ErrUnknownOutcome means that a change was sent and got no answer in time. The client
+// repeats it in the background until the server answers, so do not repeat it. After any other error
+// nothing was changed.
 //
-// Rounds of Redisson are understood, but Redisson does not number them: if it ends one round
-// and begins another between two questions of this library, the two count as one. Redisson
+// The library understands rounds of Redisson, but Redisson does not number them: if it ends one
+// round and begins another between two queries of this library, the two count as one. Redisson
 // removes a latch that opens, so a process that comes late has to await it with [UnsetIsOpen].
 type CountDownLatch struct {
 	object
@@ -35,15 +34,16 @@ type CountDownLatch struct {
 	state, done string // keys
 }
 
-// NewCountDownLatch returns the latch of that name. Nothing is sent.
+// NewCountDownLatch returns the latch with that name. It sends nothing.
 func (c *Client) NewCountDownLatch(name string) *CountDownLatch {
 	o := newObject(c, KindLatch, name, c.latchChannel)
 	tag := transport.HashTag(o.key)
 	return &CountDownLatch{object: o, state: latchKey(tag), done: "latchkey_latch_done:" + tag}
 }
 
-// latchChannel is Redisson's. That of a key with braces of its own belongs to another
-// slot, which sharded messages do not permit and where Redisson fails altogether.
+// latchChannel returns Redisson's channel. If the key has braces, that channel is in another slot,
+// which sharded messages do not permit: the latch then has a channel of this library. Redisson
+// itself cannot use such a key in a cluster.
 func (c *Client) latchChannel(key string) string {
 	if c.publish == "SPUBLISH" && strings.Contains(key, "{") {
 		return "latchkey_latch__channel:" + key
@@ -51,15 +51,15 @@ func (c *Client) latchChannel(key string) string {
 	return "redisson_countdownlatch__channel__{" + key + "}"
 }
 
-// TrySetCount begins a round: it closes the latch for n counts, from 1 to 2147483647, and
-// reports whether it did. A latch that is closed stays as it is, and the result is false. With
-// [TTL] the round ends when the time is over: calls of Await then get ErrGone.
+// TrySetCount begins a round: it closes the latch for n counts, from 1 to 2147483647, and reports
+// whether it did. If the latch is already closed, TrySetCount changes nothing and returns false.
+// With [TTL] the round ends when the time is over: calls of Await then get ErrGone.
 //
-// It does not wait; while the server is in trouble it is repeated for Options.RetryBudget. The
-// error matches ErrUnavailable if the server could not be asked, ErrUnknownOutcome as well if
-// the change was sent and not answered (it is then repeated in the background: do not
-// repeat it), ErrClosed, ErrWrongKind, ErrInvalid for a bad n or TTL, or is a *rueidis.RedisError
-// if the server refuses.
+// TrySetCount does not wait. While the server is in trouble, it retries for Options.RetryBudget.
+// The error matches ErrUnavailable if the server could not be reached, and ErrUnknownOutcome as
+// well if the change was sent and got no answer (the client then repeats it in the background: do
+// not repeat it). It can also match ErrClosed, ErrWrongKind, or ErrInvalid for a bad n or TTL, or
+// be a *rueidis.RedisError if the server refuses.
 func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetOption) (bool, error) {
 	const verb = "try set count"
 	ttl, err := timeToLive(options)
@@ -75,33 +75,35 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetO
 	}))
 }
 
-// CountDown counts once, wakes waiting calls of Await if that was the last count, and returns
-// the number of counts left. On a latch that is open it does nothing and returns 0. It works
-// even if ctx has ended: the time is bounded by twice Options.RetryBudget instead.
+// CountDown counts once, wakes waiting calls of Await if that was the last count, and returns the
+// number of counts left. On an open latch it does nothing and returns 0. It works even if ctx has
+// ended: its time is limited to twice Options.RetryBudget instead.
 //
 // Any process may count, as often as it likes; see [CountDownLatch.CountDownAs].
 //
-// The error matches ErrNotSet if nobody has set the latch, ErrGone if it has expired,
-// ErrUnavailable if the server could not be asked, ErrUnknownOutcome as well if the count may
-// still take effect, ErrClosed, ErrWrongKind, ErrInvalid, or is a *rueidis.RedisError if the
-// server refuses. After ErrUnknownOutcome the count is repeated in the background, for up to
-// 20 minutes, and counts once: do not repeat it. If the server is silent from the start of the
-// call, so that the round is not known, the count goes to the round that there is when the
-// server answers again. After any other error nothing was counted.
+// The error matches ErrNotSet if nobody has set the latch, ErrGone if it has expired, or
+// ErrUnavailable if the server could not be reached, and ErrUnknownOutcome as well if the count may
+// still take effect. It can also match ErrClosed, ErrWrongKind or ErrInvalid, or be a
+// *rueidis.RedisError if the server refuses.
+//
+// After ErrUnknownOutcome the client repeats the count in the background, for up to 20 minutes. It
+// counts once: do not repeat it. If the server is silent from the start of the call, so that the
+// round is unknown, the count goes to the round that exists when the server answers again. After
+// any other error nothing was counted.
 func (l *CountDownLatch) CountDown(ctx context.Context) (left int, err error) {
 	return l.countDown(ctx, "count down", 1, "")
 }
 
-// CountDownN counts n times at once, from 1 to 2147483647, or as often as there are counts left,
-// and returns the number of counts left. In all else it is like CountDown.
+// CountDownN counts n times at once, from 1 to 2147483647, or as often as counts are left, and
+// returns the number of counts left. Otherwise it is like CountDown.
 func (l *CountDownLatch) CountDownN(ctx context.Context, n int) (left int, err error) {
 	return l.countDown(ctx, "count down", n, "")
 }
 
-// CountDownAs counts once for a participant in a round, even if several processes call it, and often:
-// also if a process was restarted and does its work again. The participant is a text of 1 to
-// MaxNameLength bytes. A call for a participant that has counted changes nothing and returns the
-// number of counts left. In all else it is like CountDown.
+// CountDownAs counts once in a round for a participant, even if several processes call it, or a
+// restarted process repeats its work. The participant is a text of 1 to MaxNameLength bytes. If the
+// participant has already counted, the call changes nothing and returns the number of counts left.
+// Otherwise it is like CountDown.
 func (l *CountDownLatch) CountDownAs(ctx context.Context, participant string) (left int, err error) {
 	if n := len(participant); n == 0 || n > MaxNameLength || !utf8.ValidString(participant) {
 		return 0, fail("count down", l.name, l.invalid, invalid("%q cannot be the name of a participant", participant))
@@ -118,8 +120,8 @@ func (l *CountDownLatch) countDown(ctx context.Context, verb string, n int, part
 	v, a, err := l.look(ctx, "", false)
 	switch {
 	case err != nil && a.Doubt:
-		// The server is silent. The count is not to be lost, so it goes to whichever
-		// round there is when it speaks again.
+		// The server is silent. The count must not be lost, so it goes to the round that exists
+		// when the server answers again.
 		l.sendLater(l.countIn("", n, participant))
 		return 0, fail(verb, l.name, ErrUnknownOutcome, err)
 	case err != nil:
@@ -141,8 +143,8 @@ func (l *CountDownLatch) countDown(ctx context.Context, verb string, n int, part
 	return left, err
 }
 
-// countIn returns what builds the command that counts in a round, or in the one that there is
-// if round is "".
+// countIn returns a function that builds the command that counts in a round, or in the current
+// round if round is "".
 func (l *CountDownLatch) countIn(round string, n int, participant string) func(*operation) call {
 	return func(o *operation) call {
 		return call{latchCount, l.changeKeys(o),
@@ -150,9 +152,9 @@ func (l *CountDownLatch) countIn(round string, n int, participant string) func(*
 	}
 }
 
-// Count asks the server how many counts are left, 0 if the latch is open. The answer may be out
-// of date when it arrives. The error matches ErrNotSet if nobody has set the latch, ErrGone if
-// it has expired, ErrUnavailable if the server could not be asked, ErrClosed, ErrWrongKind,
+// Count returns how many counts are left on the server, or 0 if the latch is open. The answer may
+// be out of date when it arrives. The error matches ErrNotSet if nobody has set the latch, ErrGone
+// if it has expired, ErrUnavailable if the server could not be reached, ErrClosed, ErrWrongKind,
 // ErrInvalid, or is a *rueidis.RedisError if the server refuses.
 func (l *CountDownLatch) Count(ctx context.Context) (int, error) {
 	v, err := l.now(ctx, "count")
@@ -162,13 +164,13 @@ func (l *CountDownLatch) Count(ctx context.Context) (int, error) {
 	return v.left, l.roundError("count", v)
 }
 
-// Delete removes the latch, open or closed, and reports whether it was there. Calls of Await
-// that wait for its round get ErrGone; later calls find no latch (ErrNotSet).
+// Delete removes the latch, open or closed, and reports whether it existed. Calls of Await that
+// wait for its round get ErrGone; later calls find no latch (ErrNotSet).
 //
-// It does not wait; while the server is in trouble it is repeated for Options.RetryBudget. The
-// error matches ErrUnavailable if the server could not be asked, ErrUnknownOutcome as well if
-// the deletion was sent and not answered, ErrClosed, ErrWrongKind, ErrInvalid, or is a
-// *rueidis.RedisError if the server refuses.
+// Delete does not wait. While the server is in trouble, it retries for Options.RetryBudget. The
+// error matches ErrUnavailable if the server could not be reached, and ErrUnknownOutcome as well if
+// the deletion was sent and got no answer. It can also match ErrClosed, ErrWrongKind or ErrInvalid,
+// or be a *rueidis.RedisError if the server refuses.
 func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
 	const verb = "delete"
 	for {
@@ -188,27 +190,28 @@ func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
 	}
 }
 
-// Await waits until the latch is open: it waits for the round that it finds, or, with
-// [AwaitSet], if it finds none, for the first one that begins. It waits until ctx ends or the
-// time of [Wait] is over; with neither, without a limit. The other option is [UnsetIsOpen].
+// Await waits until the round that it finds opens, ctx ends, or the time of [Wait] is over. Without
+// either limit it waits forever. It returns at once if the latch is open. If it finds no round,
+// Await returns ErrNotSet or ErrGone; with [AwaitSet] it waits for the first round that begins, and
+// with [UnsetIsOpen] it returns nil.
 //
 // A nil error means that the round has opened, however long ago. Otherwise the error matches one of
 //
-//   - ErrNotSet: nobody has set the count, or Redisson opened the latch before a client of
-//     this library saw it closed: where Redisson counts, use [UnsetIsOpen]
+//   - ErrNotSet: nobody has set the count, or Redisson opened the latch before a client of this
+//     library saw it closed; if Redisson counts, use [UnsetIsOpen]
 //   - ErrGone: the round was deleted or expired before it opened, or the server has lost it
 //   - ErrNotAcquired: the latch was closed until ctx ended or the time of Wait was over; with
 //     AwaitSet, ErrNotSet matches too if nobody has set it
-//   - ErrUnavailable: the server could not be asked, or did not answer, when the time was over
+//   - ErrUnavailable: when the time was over, the server could not be reached or had not answered
 //   - ErrClosed: the client is closed, or was closed during the call
 //   - ErrWrongKind: the key holds something else
-//   - ErrInvalid: the name or an option cannot be used; nothing was sent
+//   - ErrInvalid: the name or an option is unusable; nothing was sent
 //   - *rueidis.RedisError: the server refuses for a reason that waiting does not change
 //
-// If ctx ended during the call, the error also matches that of ctx. The end of Wait matches
-// no error of a context. Nothing is left behind in any case. Each Await of a client costs the
-// server a question when it begins and when it ends; while they wait, all together cost what
-// one does.
+// If ctx ended during the call, the error also matches that of ctx. The end of Wait matches no
+// error of a context. Await leaves nothing behind on the server. Each Await costs the server one
+// query when it begins and one when it ends. While they wait, all calls of a client together poll
+// as often as one would.
 func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) error {
 	const verb = "await"
 	r, err := newRequest(l.client.options.Lease, true, settingsOf(options))

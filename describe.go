@@ -13,17 +13,17 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// What clients say of themselves, for people: see clientrecord.go.
+// This file reads the records of clients: see clientrecord.go.
 
-// recordID is how long the part of a client's id is by which its record is known. A permit's id begins with
-// the same eight bytes.
+// recordID is the length of the part of a client's id that identifies its record. The id of a permit begins
+// with the same eight bytes.
 const (
 	recordID    = 18
 	recordBytes = 8
 )
 
-// recordOf is the record that tells of an owner or of a permit, and the field of its note there; "" for one
-// that this library has not made.
+// recordOf returns the record that describes an owner or a permit, and the field of its note there. It
+// returns "" for an owner or permit that this library did not make.
 func recordOf(owner Owner) (record, field string) {
 	switch id := owner.text; {
 	case owner.client != "" && isOurs(owner.String()):
@@ -34,24 +34,25 @@ func recordOf(owner Owner) (record, field string) {
 	return "", ""
 }
 
-// description is what a client says of itself, and of one of its holds.
+// description is the label of a client, and the note of one of its holds.
 type description struct{ label, note string }
 
 const (
-	// describeBatch is how many records one script reads, and describeFlights how many scripts are under way.
+	// describeBatch is how many records one script reads, and describeFlights how many scripts run at the
+	// same time.
 	describeBatch   = 64
 	describeFlights = 16
 )
 
-// describe asks what is said of owners and of permits, as far as this client may know. It never fails: what
-// cannot be read is missing, and the server has a second for all of it.
+// describe returns the labels and notes of owners and permits, as far as this client may read them. It never
+// fails: it leaves out what it cannot read. All its queries together have recordPatience.
 func (c *Client) describe(ctx context.Context, owners []Owner) map[Owner]description {
 	if c.options.Label == NoLabel || len(owners) == 0 {
 		return nil
 	}
 	found := map[Owner]description{}
-	asked := map[string][]Owner{} // by their records
-	more := map[string][]Owner{}  // without their notes
+	asked := map[string][]Owner{} // by record
+	more := map[string][]Owner{}  // by record; for these only the label is read
 	for _, owner := range owners {
 		switch record, field := recordOf(owner); {
 		case record == c.record.id:
@@ -70,7 +71,7 @@ func (c *Client) describe(ctx context.Context, owners []Owner) map[Owner]descrip
 	defer cancel()
 	var mu sync.Mutex
 	size := describeBatch
-	if c.cluster { // each record has a slot of its own
+	if c.cluster { // each record is in a slot of its own
 		size = 1
 	}
 	inParallel(describeFlights, slices.Collect(slices.Chunk(slices.Sorted(maps.Keys(asked)), size)), func(records []string) {
@@ -87,7 +88,7 @@ func (c *Client) describe(ctx context.Context, owners []Owner) map[Owner]descrip
 	return found
 }
 
-// readRecords reads records that one node has.
+// readRecords reads records that are on one node.
 func (c *Client) readRecords(ctx context.Context, records []string, asked map[string][]Owner) map[Owner]description {
 	var keys, args []string
 	for _, record := range records {
@@ -118,13 +119,13 @@ func (c *Client) readRecords(ctx context.Context, records []string, asked map[st
 	return found
 }
 
-// textOf is a text that somebody has written, as people may be shown it.
+// textOf returns a text that another client wrote, made safe to show to people.
 func textOf(m rueidis.RedisMessage, longest int) string {
-	text, _ := m.ToString() // nil is none
+	text, _ := m.ToString() // nil means no text
 	return cleanText(text, longest)
 }
 
-// describeHolders puts labels and notes to holders.
+// describeHolders adds labels and notes to holders.
 func (c *Client) describeHolders(ctx context.Context, lists ...[]Holder) {
 	var owners []Owner
 	for _, list := range lists {
@@ -137,37 +138,37 @@ func (c *Client) describeHolders(ctx context.Context, lists ...[]Holder) {
 		for i := range list {
 			each := said[list[i].Owner]
 			list[i].Label = each.label
-			if !list[i].Kept { // its hold is over, and what its client says may be older, or be of another one
+			if !list[i].Kept { // the hold is over: its client's note may be older, or about another hold
 				list[i].Note = each.note
 			}
 		}
 	}
 }
 
-// knownLabels are the labels of other clients that this one has read. They name the holder in errors, for
-// which nobody is asked.
+// knownLabels are the labels of other clients that this client has read. Errors name the holder by them
+// without a query.
 type knownLabels struct {
 	client *Client
 
 	mu        sync.Mutex
 	labels    map[string]knownLabel // by record
-	notBefore time.Time             // the server is asked again, after a refusal
+	notBefore time.Time             // no query before that, after a refusal
 }
 
-// knownLabel is a label, "" if there was none at that time.
+// knownLabel is a label, or "" if there was none at that time.
 type knownLabel struct {
 	label string
 	at    time.Time
 }
 
-// mostLabels is how many labels of others a client remembers.
+// mostLabels is how many labels of other clients a client remembers.
 const mostLabels = 1000
 
 func newKnownLabels(c *Client) *knownLabels {
 	return &knownLabels{client: c, labels: map[string]knownLabel{}}
 }
 
-// labelOf is the label of an owner, as it stands in Redis, or "" if that is not known.
+// labelOf returns the label of an owner as it is in Redis, or "" if it is unknown.
 func (k *knownLabels) labelOf(owner string) string {
 	record, _ := recordOf(ownerOf(owner))
 	if record == k.client.record.id {
@@ -178,7 +179,7 @@ func (k *knownLabels) labelOf(owner string) string {
 	return k.labels[record].label
 }
 
-// ask has the label of an owner read in the background, unless it is known, or was missing a moment ago.
+// ask reads the label of an owner in the background, unless it is known, or was missing recently.
 func (k *knownLabels) ask(owner string) {
 	record, _ := recordOf(ownerOf(owner))
 	if record == "" || k.client.options.Label == NoLabel || !k.mayAsk() {
@@ -191,7 +192,7 @@ func (k *knownLabels) ask(owner string) {
 	if !again || record == k.client.record.id {
 		return
 	}
-	k.learn(record, "") // for those who ask meanwhile
+	k.learn(record, "") // keeps other calls from reading it at the same time
 	k.client.sender.Background(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), recordPatience)
 		defer cancel()
@@ -199,7 +200,7 @@ func (k *knownLabels) ask(owner string) {
 	})
 }
 
-// learn remembers a label. It never changes; one that is missing may come.
+// learn remembers a label. A label never changes, but a missing one may appear.
 func (k *knownLabels) learn(record, label string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -209,14 +210,14 @@ func (k *knownLabels) learn(record, label string) {
 	k.labels[record] = knownLabel{label, time.Now()}
 }
 
-// mayAsk reports whether the server has not refused lately.
+// mayAsk reports whether the server has not refused recently.
 func (k *knownLabels) mayAsk() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return time.Now().After(k.notBefore)
 }
 
-// failed notes that records could not be read. A refusal is not asked for again at once.
+// failed notes that records could not be read. After a refusal the client does not retry at once.
 func (k *knownLabels) failed(err error) {
 	if err == nil || transport.Classify(err) != transport.Refused {
 		return

@@ -8,16 +8,16 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// redServers finds out whether two members are on one server: that would be one vote
-// counted twice. Each server is asked until it has told what it calls itself; only the
-// first acquisition waits for that, and not for servers that are silent.
+// redServers detects two members on one server, which would count one vote twice. It
+// queries each server until the server has told its id. Only the first acquisition waits
+// for that, and not for silent servers.
 type redServers struct {
 	members []member
 	need    int
-	heard   chan struct{} // closed when so much is known that nobody waits any more
+	heard   chan struct{} // closed when enough is known that calls no longer wait
 
 	mu      sync.Mutex
-	ids     map[int]string // by the places of the members; "" of a server that does not tell
+	ids     map[int]string // by the places of the members; "" for a server that does not tell
 	looking bool
 	hearing sync.Once
 	twice   error
@@ -27,8 +27,8 @@ func newRedServers(members []member, need int) *redServers {
 	return &redServers{members: members, need: need, heard: make(chan struct{}), ids: map[int]string{}}
 }
 
-// check is an ErrInvalid once two members are known to be on one server. A server that does
-// not tell counts as one of its own.
+// check returns an ErrInvalid once two members are known to be on one server. A server
+// that does not tell its id counts as distinct.
 func (s *redServers) check(ctx context.Context) error {
 	if places := s.startLooking(); places != nil {
 		go s.look(places)
@@ -43,8 +43,8 @@ func (s *redServers) check(ctx context.Context) error {
 	return s.twice
 }
 
-// startLooking returns the members whose servers neither this lock nor their clients know,
-// nil if there are none, or somebody is looking already.
+// startLooking returns the members whose servers neither this lock nor their clients
+// know. It returns nil if there are none, or another call is already looking.
 func (s *redServers) startLooking() (places []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *redServers) startLooking() (places []int) {
 	s.looking = places != nil
 	switch {
 	case len(s.ids) < s.need:
-	case silent == len(places): // which have been waited for
+	case silent == len(places): // earlier calls have waited for them
 		s.tell()
 	default:
 		time.AfterFunc(minMemberTimeout, s.tell)
@@ -88,7 +88,8 @@ func (s *redServers) look(places []int) {
 
 func (s *redServers) tell() { s.hearing.Do(func() { close(s.heard) }) }
 
-// learn asks one server. When a majority has told, the others have a moment more.
+// learn queries one server. When a majority has answered, the others get minMemberTimeout
+// more.
 func (s *redServers) learn(ctx context.Context, i int) {
 	id, told := serverOf(ctx, s.members[i])
 	if !told {
@@ -102,7 +103,7 @@ func (s *redServers) learn(ctx context.Context, i int) {
 	}
 }
 
-// note takes note of what the server of a member calls itself. s.mu is held.
+// note records the id of a member's server. The caller holds s.mu.
 func (s *redServers) note(i int, id string) {
 	for other, known := range s.ids {
 		if id != "" && id == known {
@@ -119,7 +120,7 @@ func serverOf(ctx context.Context, l member) (id string, told bool) {
 	return "", true
 }
 
-// knownServerOf is serverOf without asking anybody.
+// knownServerOf is serverOf without a query.
 func knownServerOf(l member) (id string, known bool) {
 	if p, is := l.(*primitive); is {
 		return p.client.knownServerID()

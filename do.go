@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// do is Do of every lock.
+// do implements Do for every lock.
 func do(ctx context.Context, lock Locker, fn func(context.Context) error, settings []setting) error {
 	h, err := lock.acquire(ctx, "lock", true, settings)
 	if err != nil {
@@ -32,17 +32,17 @@ func (h *Hold) during(ctx context.Context, fn func(context.Context) error) (err 
 	return fn(h.Context(ctx))
 }
 
-// unreleasedError is the error of a release after fn has run. It is never taken for that of an
-// acquisition: a caller who does its work again when the server is unavailable would do it
-// twice.
+// unreleasedError is the error of a release after fn has run. It must not match the error
+// of an acquisition: a caller that repeats its work when the server is unavailable would
+// do it twice.
 type unreleasedError struct{ err error }
 
 func (e *unreleasedError) Error() string { return e.err.Error() }
 
-// Is finds what the release met, but not that the server was unavailable.
+// Is matches the causes of the failed release, but never ErrUnavailable.
 func (e *unreleasedError) Is(target error) bool {
 	return target != ErrUnavailable && errors.Is(e.err, target)
 }
 
-// As finds what the release met.
+// As finds the causes of the failed release.
 func (e *unreleasedError) As(target any) bool { return errors.As(e.err, target) }

@@ -23,7 +23,7 @@
 //	case errors.Is(err, latchkey.ErrNotAcquired):
 //		// orders:42 is locked elsewhere: 409 Conflict, try later
 //	case errors.Is(err, latchkey.ErrUnavailable):
-//		// the server could not be asked: 503 Service Unavailable
+//		// the server could not be reached: 503 Service Unavailable
 //	case errors.Is(err, latchkey.ErrLost):
 //		// the lock was lost while charge ran: check its work
 //	}
@@ -34,27 +34,28 @@
 //
 // # Ownership
 //
-// Every acquisition gets an owner of its own, so one shared lock value excludes goroutines
-// from each other as a mutex does. Re-entry is explicit: an acquisition under [Hold.Context]
-// of the same lock re-enters, and so does one with [By] or [WithOwner]. No goroutine number is
-// involved, and a hold may be released by another goroutine than the one that acquired it.
+// Every acquisition gets an owner of its own, so one shared lock value excludes goroutines from
+// each other as a mutex does. Re-entry is explicit: an acquisition re-enters if its context
+// comes from [Hold.Context] of the same lock, or if it names the owner with [By] or
+// [WithOwner]. Goroutines have no identity here: any goroutine may release a hold.
 //
 // # Loss
 //
 // A hold is a lease that the client renews. When the client can no longer be sure that the
-// lease stands, the contexts made by [Hold.Context] end with the cause [ErrLost], [Hold.Lost]
-// closes, and [Hold.Unlock] returns ErrLost. That happens before the server gives the lock to
-// anybody else, also when the server is silent, except after a failover that lost the lock, a
-// forced unlock, or another removal of the key from outside; then the next renewal finds out.
-// docs/explain/guarantees.md says what no lock in Redis can promise. A fencing token ([FencedLock])
-// closes the gap that remains.
+// lease is valid, the contexts made by [Hold.Context] end with the cause [ErrLost], [Hold.Lost]
+// closes, and [Hold.Unlock] returns ErrLost. This happens before the server gives the lock to
+// anyone else, even if the server is silent. The exceptions are a failover that lost the lock,
+// a forced unlock, and any other removal of the key from outside: the next renewal detects
+// them. docs/explain/guarantees.md says what no lock in Redis can promise. A fencing token
+// ([FencedLock]) closes the gap that remains.
 //
 // # Leaders
 //
-// In an [Election] one of many candidates leads for as long as it lives, under such a token, and
-// every process can find it.
+// In an [Election] one of many candidates leads for as long as it lives. Each leadership has a
+// fencing token, and every process can find out who leads.
 //
 // # Guides
 //
-// docs/README.md lists pages to start with, how-to guides, and the reasons behind the guarantees.
+// docs/README.md lists pages to start with, how-to guides, and the reasons behind the
+// guarantees.
 package latchkey

@@ -6,9 +6,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// doubt is what the server may know of an ownership otherwise than the client, because a
-// command was sent whose outcome is unknown, or because the server has done what nobody
-// wants any more. What is in doubt is undone: see [undoer] for how often and until when.
+// doubt records where the server's state may differ from the client's: the outcome of a command
+// is unknown, or the server granted something that is no longer wanted. The client undoes what is
+// in doubt: see [undoer] for how often and until when.
 //
 //	event                    becomes true   until                     undo makes it so that
 //	-----------------------  -------------  ------------------------  --------------------------
@@ -20,10 +20,10 @@ import (
 //	a grant is not wanted    unwanted       the ownership is over     nothing is held, at once
 //
 //	the server has it among  queued         it is granted             it does not wait any more,
-//	those who wait                                                    when the acquisition fails
+//	the waiters                                                       when the acquisition fails
 //
 //	a renewal or an          renewal        one is answered           if the ownership is lost
-//	extension is sent                                                 meanwhile: nothing is held
+//	extension is sent                                                 before that: nothing is held
 //
 //	an extension is not      extension      the ownership is over     the same
 //	answered
@@ -34,21 +34,21 @@ import (
 //	the last release fails   unreleased     the ownership is over     nothing is held
 //
 //	the last release begins  stood          the ownership is over     -
-//	within a certain lease
+//	while the lease is certainly valid
 //
-// Nothing here is taken back but queued and renewal: an ownership that begins although an
-// acquisition of it is in doubt stays so.
+// Only queued and renewal are ever reset: an ownership that begins while one of its acquisitions
+// is in doubt stays in doubt.
 type doubt struct {
 	unwanted   bool // the grant came too late, to too few replicas, or to a client that closes
-	queued     bool // in the queue of a fair lock, or among the writers
+	queued     bool // in the queue of a fair lock, or among the waiting writers
 	renewal    bool // or an extension
 	release    bool
-	unreleased bool         // the last release has failed, and is repeated: see ownership.othersAsk
+	unreleased bool         // the last release failed and is being repeated: see ownership.othersAsk
 	stood      bool         // explains why the lock is gone when a release in doubt is repeated
 	sent       *sentInDoubt // acquisitions and extensions, or nil
 }
 
-// sentInDoubt is when acquisitions were sent that are in doubt, and for how long extensions are.
+// sentInDoubt is when acquisitions in doubt were sent, and how long extensions in doubt may last.
 type sentInDoubt struct {
 	acquisition bool                 // there is one
 	at          transport.Stamp      // before the last of them
@@ -56,7 +56,7 @@ type sentInDoubt struct {
 	extension   time.Duration        // the longest lease that an extension in doubt may have set
 }
 
-// acquisitionInDoubt takes note of an acquisition that may be executed, now or late.
+// acquisitionInDoubt records an acquisition that may be executed, now or late.
 func (d *doubt) acquisitionInDoubt(sent transport.Stamp, sentIn transport.Generation) {
 	if d.acquisition() {
 		sentIn = d.sent.generation.Common(sentIn)
@@ -75,7 +75,8 @@ func (d *doubt) extension() time.Duration {
 	return d.sent.extension
 }
 
-// sentIn is the generation in which all acquisitions in doubt were sent, or transport.NoGeneration.
+// sentIn is the generation in which all acquisitions in doubt were sent, or
+// transport.NoGeneration.
 func (d *doubt) sentIn() transport.Generation {
 	if !d.acquisition() {
 		return transport.NoGeneration
@@ -83,14 +84,14 @@ func (d *doubt) sentIn() transport.Generation {
 	return d.sent.generation
 }
 
-// lastReleaseFails takes note that the last release has failed, and reports whether it is for the
-// first time.
+// lastReleaseFails records that the last release failed, and reports whether this is the first
+// time.
 func (d *doubt) lastReleaseFails() (first bool) {
 	first, d.unreleased = !d.unreleased, true
 	return first
 }
 
-// extensionInDoubt takes note of a lease that an extension may have set.
+// extensionInDoubt records a lease that an extension may have set.
 func (d *doubt) extensionInDoubt(lease time.Duration) {
 	if d.sent == nil {
 		d.sent = &sentInDoubt{generation: transport.NoGeneration}
@@ -98,32 +99,32 @@ func (d *doubt) extensionInDoubt(lease time.Duration) {
 	d.sent.extension = max(d.sent.extension, lease)
 }
 
-// span is the longest time for which the key may live, if it is that without a doubt.
+// span is how long the key may live at most, given how long it certainly may.
 func (d *doubt) span(known time.Duration) time.Duration { return max(known, d.extension()) }
 
-// mayComeLate reports whether an acquisition for such a lease may still be executed.
+// mayComeLate reports whether an acquisition with that lease may still be executed.
 func (d *doubt) mayComeLate(now transport.Stamp, lease time.Duration) bool {
 	return d.acquisition() && now.Since(d.sent.at) < lease
 }
 
-// mayLast reports whether something is under way that may give the key more time than is
-// known here. span is the longest time for which it may live.
+// mayLast reports whether a command in flight may give the key more time than the client knows
+// of. span is how long the key may live at most.
 func (d *doubt) mayLast(now transport.Stamp, span time.Duration) bool {
 	return d.renewal || d.release || d.extension() > 0 || d.mayComeLate(now, span)
 }
 
-// mayChange reports whether something is under way that may change the key, or has to be undone.
+// mayChange reports whether a command in flight may change the key, or a change has to be undone.
 func (d *doubt) mayChange() bool {
 	return d.unwanted || d.renewal || d.extension() > 0 || d.release
 }
 
-// mayWait reports whether the server may have the ownership among those who wait.
+// mayWait reports whether the server may have the ownership among the waiters.
 func (d *doubt) mayWait() bool { return d.queued || d.acquisition() }
 
-// mayBeHeld reports whether the server may have granted an acquisition that has failed.
+// mayBeHeld reports whether the server may have granted a failed acquisition.
 func (d *doubt) mayBeHeld() bool { return d.acquisition() || d.unwanted }
 
-// explainsLoss reports whether an owner that is gone when the last release is sent is
-// explained by an earlier one of ours: it began while the lease was certain to stand, and
-// either it or the command that found the owner gone may have been executed before.
+// explainsLoss reports whether an earlier release of ours explains that the owner is gone when
+// the last release is sent. That is so if the earlier release began while the lease was certainly
+// valid, and either it or the command that found the owner gone may have been executed before.
 func (d *doubt) explainsLoss(repeated bool) bool { return d.stood && (d.release || repeated) }

@@ -5,42 +5,42 @@ import (
 	"time"
 )
 
-// dueItem is what can be in a [dueHeap]. What guards the heap guards it.
+// dueItem is an item of a [dueHeap]. The mutex of the heap also guards the item.
 type dueItem interface {
 	// dueAt is the time by which the heap is ordered, on the monotonic clock.
 	dueAt() time.Duration
-	// place is where the item keeps its place: that in the heap, from 0, or that among the fresh items,
-	// from -2 downwards, or nowhere, -1.
+	// place is where the item stores its place: its place in the heap, from 0 upwards; its place
+	// among the fresh items, from -2 downwards; or nowhere, -1.
 	place() *int32
 }
 
 // nowhere is the place of an item that is in no heap.
 const nowhere = -1
 
-// freshKept is for how many fresh items a heap keeps room.
+// freshKept is the number of fresh items for which a heap keeps room.
 const freshKept = 256
 
-// dueHeap holds what is to be done later: what is due first comes first.
+// dueHeap is a priority queue: the item that is due first comes first.
 //
-// An item that is put in is fresh until somebody asks what is due first. Most are removed before that,
-// which costs the same however many there are.
+// A new item is fresh until the heap is queried for the first item. Most items are removed before
+// that, which costs the same however many there are.
 type dueHeap[T dueItem] struct {
 	items dueItems[T]
 	fresh []T
 }
 
-// put adds an item, or moves it when the time has changed at which it is due.
+// put adds an item, or moves it after its due time has changed.
 func (h *dueHeap[T]) put(item T) {
 	switch at := *item.place(); {
 	case at >= 0:
 		heap.Fix(&h.items, int(at))
-	case at == nowhere: // one that is fresh already has no order
+	case at == nowhere: // an item that is already fresh has no order yet
 		*item.place() = nowhere - 1 - int32(len(h.fresh)) //nolint:gosec // there are fewer
 		h.fresh = append(h.fresh, item)
 	}
 }
 
-// remove takes an item out, if it is in.
+// remove removes an item if it is in the heap.
 func (h *dueHeap[T]) remove(item T) {
 	switch at := *item.place(); {
 	case at >= 0:
@@ -55,13 +55,13 @@ func (h *dueHeap[T]) remove(item T) {
 	}
 }
 
-// pop takes out the first item, which has to be there.
+// pop removes and returns the first item, which must exist.
 func (h *dueHeap[T]) pop() T {
 	h.settle()
 	return heap.Pop(&h.items).(T)
 }
 
-// next returns when the first item is due, or never.
+// next returns when the first item is due, or noDeadline if there is none.
 func (h *dueHeap[T]) next() time.Duration {
 	h.settle()
 	if len(h.items) == 0 {
@@ -70,13 +70,13 @@ func (h *dueHeap[T]) next() time.Duration {
 	return h.items[0].dueAt()
 }
 
-// all returns the items, in no order, until one is put in or taken out.
+// all returns the items, in no particular order. The result is valid until the heap changes.
 func (h *dueHeap[T]) all() []T {
 	h.settle()
 	return h.items
 }
 
-// settle puts fresh items in their order.
+// settle moves fresh items into the heap order.
 func (h *dueHeap[T]) settle() {
 	for _, item := range h.fresh {
 		heap.Push(&h.items, item)

@@ -9,29 +9,30 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// MaxValueLength is the longest value, in bytes, that a leader may announce.
+// MaxValueLength is the maximum length, in bytes, of the value that a leader announces.
 const MaxValueLength = 64 << 10
 
-// Election chooses one leader among any number of candidates, in any number of processes, and
-// tells everybody who it is. A [Leadership] is a hold of a [FencedLock] of the same name: it is
-// renewed, it ends with the lease if its client crashes, and its fencing token is the term.
+// Election chooses one leader among any number of candidates, in any number of processes, and lets
+// every process find out who leads. A [Leadership] is a hold of a [FencedLock] of the same name: it
+// is renewed, it ends with the lease if its client crashes, and its fencing token is the term.
 //
-// Terms grow with every leadership, in whatever way it was won, as long as the server keeps its
-// counter ([Options.TimeFencing] helps when it does not). Leaderships are not passed on inside a
-// client as holds of other locks are: the server knows each leader.
+// Terms grow with every leadership, however it was won, as long as the server keeps its counter
+// ([Options.TimeFencing] helps when it does not). A client does not pass leaderships on in memory
+// as it does other holds: the server knows each leader.
 //
-// A leader that is paused, or cut off, may not know yet that another one was elected. What it
-// writes must carry the term, so that the storage can refuse the smaller one. See
+// A leader that is paused or cut off may not know yet that another one was elected. Everything that
+// a leader writes must carry the term, so that the storage can refuse a smaller one. See
 // docs/reference/election.md for what else a leader must not assume.
 type Election struct {
 	object
 
 	lock *primitive
-	seen []string // the keys of the lock, of what its leader has announced, and of the terms
+	seen []string // the keys of the lock, of the leader's announcement, and of the terms
 }
 
-// NewElection returns the election of that name. Nothing is sent. A name that is as a whole in
-// braces, such as {x}, is an ErrInvalid in each call: it would share the counter of terms with x.
+// NewElection returns the election with that name. It sends nothing. If braces enclose the whole
+// name, as in {x}, every call returns ErrInvalid, because the election would share the counter of
+// terms with x.
 func (c *Client) NewElection(name string) *Election {
 	o := newObject(c, KindLock, name, leaderChannel)
 	o.refuseWholeTag("an election")
@@ -42,63 +43,64 @@ func (c *Client) NewElection(name string) *Election {
 	return &Election{object: o, lock: p, seen: []string{o.key, leaderKey(transport.HashTag(o.key)), o.token}}
 }
 
-// electionSpec is a fenced lock whose owners are known to all. It is not re-entrant: a candidate
-// that leads already is mistaken.
+// electionSpec is a fenced lock whose owners are public. It is not re-entrant: if a candidate
+// already leads, campaigning again is a mistake.
 var electionSpec = &spec{kind: KindElection, family: KindElection, stored: KindLock,
 	protocol: hashProtocol{}, renew: renewScript, renewals: renewBatch, fenced: true, passes: true, handsOver: true, public: true,
 	resolve: resolveOwner, fresh: freshOwner}
 
-// leaderChannel is where observers of an election listen. It is not the channel of the lock: who
-// listens there is taken for somebody who wants the lock.
+// leaderChannel is the channel for observers of an election. It differs from the channel of the
+// lock, whose listeners count as waiters for the lock.
 func leaderChannel(key string) string { return "latchkey:" + transport.HashTag(key) + ":leader" }
 
-// Campaign waits until the caller is the leader, and announces value to everybody: until ctx ends
-// or the time of [Wait] is over; with neither, without a limit. Clients are served in the order in
-// which they began to wait, and the candidates of one client in theirs. A candidate that comes while
-// nobody leads is elected at once. The other options are [Lease] and [MaxHold]. [By] and [AtLeast]
-// are an ErrInvalid.
+// Campaign waits until the caller is the leader, and announces value to everybody. It waits until
+// ctx ends or the time of [Wait] is over; without either limit it waits forever. Clients are served
+// in the order in which they began to wait, and so are the candidates of one client. A candidate
+// that comes while nobody leads is elected at once. The other options are [Lease] and [MaxHold].
+// With [By] or [AtLeast] Campaign returns ErrInvalid.
 //
-// The client renews the leadership until Resign, unless Lease fixes its lease. Cancelling ctx
-// after Campaign returns does not affect it. An election is not re-entrant: under the context of
-// its own leadership ([Leadership.Context]) Campaign returns ErrInvalid at once.
+// The client renews the leadership until Resign, unless Lease fixes its lease. Cancelling ctx after
+// Campaign returns does not affect it. An election is not re-entrant: under the context of its own
+// leadership ([Leadership.Context]) Campaign returns ErrInvalid at once.
 //
 // A nil error means that you lead, and that [Election.Leader] says so. After any other error this
-// call leads nothing. While the server cannot be reached, Campaign goes on trying. The error matches
+// call leads nothing. While the server cannot be reached, Campaign keeps trying. The error matches
 // one of
 //
 //   - ErrNotAcquired: another candidate led until ctx ended or the time of Wait was over
-//   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
-//     over, or ctx had ended before the call. If a request was sent and not answered, the
-//     error also matches ErrUnknownOutcome: the client undoes in the background what the
-//     request may have acquired
-//   - ErrNotReplicated: too few of the replicas that [Options.Replicas] asks for confirmed
-//     the leadership; it was undone
+//   - ErrUnavailable: when the time was over, the server could not be reached or had not answered,
+//     or ctx had ended before the call. If a request was sent and got no answer, the error also
+//     matches ErrUnknownOutcome: in the background, the client undoes what the request may have
+//     acquired
+//   - ErrNotReplicated: too few of the replicas that [Options.Replicas] requires confirmed the
+//     leadership; it was undone
 //   - ErrClosed: the client is closed, or was closed during the call
 //   - ErrWrongKind: the key is another kind of object, or data of an application
-//   - ErrInvalid: the name, the value or an option cannot be used, or ctx carries the leadership;
+//   - ErrInvalid: the name, the value or an option is unusable, or ctx carries the leadership;
 //     nothing was sent
-//   - *rueidis.RedisError: the server refuses for a reason that waiting does not change,
-//     such as a missing permission or a lack of memory
+//   - *rueidis.RedisError: the server refuses for a reason that waiting does not change, such as a
+//     missing permission or a lack of memory
 //
-// No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
-// ended, the error also matches that of ctx. The end of Wait matches no error of a context.
+// No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx ended,
+// the error also matches that of ctx. The end of Wait matches no error of a context.
 func (e *Election) Campaign(ctx context.Context, value string, options ...LockOption) (*Leadership, error) {
 	return e.campaign(ctx, "campaign", true, value, settingsOf(options))
 }
 
-// TryCampaign makes one attempt to become the leader, and does not wait for the one who leads. The
+// TryCampaign makes one attempt to become the leader. It does not wait for the present leader. The
 // options are [Lease] and [MaxHold].
 //
-// ErrNotAcquired means that another candidate leads, or that the leadership was lost before its value
-// was announced (ErrLost matches too). ErrUnavailable means that the server could not be asked: an
-// attempt that meets a server in trouble is repeated until it is answered, ctx ends, or
-// Options.RetryBudget is spent. All other errors and what is left behind are as for Campaign.
+// ErrNotAcquired means that another candidate leads, or that the leadership was lost before its
+// value was announced (ErrLost matches too). ErrUnavailable means that the server could not be
+// reached: while the server is in trouble, TryCampaign repeats the attempt until it is answered,
+// ctx ends, or Options.RetryBudget is spent. All other errors, and the state that they leave, are
+// as for Campaign.
 func (e *Election) TryCampaign(ctx context.Context, value string, options ...TryLockOption) (*Leadership, error) {
 	return e.campaign(ctx, "try campaign", false, value, settingsOf(options))
 }
 
-// campaign wins, and announces the value. A leadership that was lost before everybody could know of
-// it was none: a call that waits goes on waiting.
+// campaign wins, and announces the value. A leadership that was lost before its value was announced
+// does not count: a call that waits keeps waiting.
 func (e *Election) campaign(ctx context.Context, verb string, waits bool, value string, settings []setting) (*Leadership, error) {
 	if err := checkValue(value); err != nil {
 		return nil, fail(verb, e.name, err)
@@ -124,8 +126,8 @@ func (e *Election) campaign(ctx context.Context, verb string, waits bool, value 
 	}
 }
 
-// boundBy applies the wait among the settings to all rounds of a campaign together. A bad one is
-// refused by the first round.
+// boundBy applies the Wait among the settings to all rounds of a campaign together. The first round
+// refuses an invalid Wait.
 func boundBy(ctx context.Context, settings []setting) (context.Context, context.CancelFunc) {
 	i := slices.IndexFunc(settings, func(s setting) bool { return s.kind == settingWait && s.d > 0 })
 	if i < 0 {
@@ -141,37 +143,37 @@ func checkValue(value string) error {
 	return nil
 }
 
-// Leader describes the leader of an election when the server was asked. The zero Leader means that nobody
-// leads.
+// Leader describes the leader of an election at the time of the server's answer. The zero Leader
+// means that nobody leads.
 type Leader struct {
-	// Value is what the leader has announced, by Campaign or the last Proclaim.
+	// Value is what the leader announced with Campaign or the last Proclaim.
 	Value string
-	// Term is the fencing token of the leadership: larger than that of every leader before.
+	// Term is the fencing token of the leadership. It is larger than that of every earlier leader.
 	Term int64
 	// Owner is the owner of the lock, as [Client.Inspect] shows it.
 	Owner Owner
-	// Label is what its client is called ([Options].Label), or "". It is announced with the value, and costs no question.
+	// Label is the label of the leader's client ([Options].Label), or "". It is announced with the
+	// value and needs no extra query.
 	Label string
 	// Since is when the leader was elected, by the clock of the server.
 	Since time.Time
-	// Age is for how long it had led when the server answered. It depends on no other clock.
+	// Age is how long the leader had led when the server answered. It depends on no other clock.
 	Age time.Duration
-	// Lease is what was left of its lease then: if it is not renewed, nobody leads when that is
-	// over.
+	// Lease is what was left of the lease at that time. Nobody leads when the lease ends without a
+	// renewal.
 	Lease time.Duration
 }
 
 // IsZero reports whether nobody leads.
 func (l Leader) IsZero() bool { return l.Term == 0 && l.Owner.IsZero() }
 
-// Leader asks the server who leads. It is the zero Leader if nobody does, and also in the moment
-// between an election and the announcement: a leader is never reported with the value of another.
-// The server that decides about the lock is asked, never a replica. The answer may be out of date
-// when it arrives.
+// Leader asks the server who leads. It returns the zero Leader if nobody leads, and
+// also between an election and its announcement: a leader never appears with the value of another.
+// It asks the master, never a replica. The answer may be out of date when it arrives.
 //
-// It is repeated for Options.RetryBudget while the server is in trouble. The error matches
-// ErrUnavailable if the server could not be asked until then or until ctx ended, ErrClosed,
-// ErrWrongKind if the key is another kind of object, ErrInvalid if the name cannot be used, or is a
+// While the server is in trouble, Leader retries for Options.RetryBudget. The error matches
+// ErrUnavailable if the server could not be reached in that time or before ctx ended, ErrClosed,
+// ErrWrongKind if the key is another kind of object, ErrInvalid if the name is unusable, or is a
 // *rueidis.RedisError if the server refuses.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	l, err := e.look(ctx)
@@ -181,7 +183,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	return l, nil
 }
 
-// look asks who leads. It changes nothing, so that there is no unknown outcome.
+// look asks the server who leads. It changes nothing, so its outcome is never unknown.
 func (e *Election) look(ctx context.Context) (Leader, error) {
 	if err := e.begin(); err != nil {
 		return Leader{}, err

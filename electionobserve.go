@@ -10,21 +10,22 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Observe yields who leads: first as the server says at the beginning, then after every change. A
-// leader that resigns or whose lease ends, a new one, and a new value of the same are changes; nobody
-// leads in between, which is a zero Leader. Age and Lease are those of the moment.
+// Observe yields the current leader, and then every change: a leader resigns, its lease ends, a new
+// leader is elected, or the leader announces a new value. While nobody leads, it yields the zero
+// Leader. Age and Lease are those at the time of the server's answer.
 //
-// If several changes follow each other quickly, Observe may yield only the last. The last one always
-// arrives: a message wakes the observer, and it also asks when the leader's lease ends, when its
-// subscription begins or ends, and every Options.PollCeiling. Terms never go back while the server keeps its data. The server is
-// asked again only when the body of the loop is done.
+// If several changes follow each other quickly, Observe may yield only the last one, which always
+// arrives: a message wakes the observer, and it also queries the server when the leader's lease
+// ends, when its subscription begins or ends, and every Options.PollCeiling. Terms never go back
+// while the server keeps its data. Observe queries the server again only after the loop body is
+// done.
 //
-// If the server cannot be asked for Options.RetryBudget, Observe yields an error that matches
-// ErrUnavailable, once. Another leader may have been elected since. It goes on asking, and yields who
-// leads when the server answers, even if that is the same as before. After any other error
-// it ends: ErrClosed, ErrWrongKind if the key is another kind of object, ErrInvalid if the name
-// cannot be used, or a *rueidis.RedisError if the server refuses. When ctx ends, it ends without
-// an error. It may be used again, and begins anew then.
+// If the server cannot be reached for Options.RetryBudget, Observe yields an error that matches
+// ErrUnavailable, once. Another leader may have been elected since. It keeps trying, and yields the
+// leader when the server answers, even if that is the same as before. Any other error ends the
+// sequence: ErrClosed, ErrWrongKind if the key is another kind of object, ErrInvalid if the name is
+// unusable, or a *rueidis.RedisError if the server refuses. When ctx ends, the sequence ends
+// without an error. You may range over it again; it then starts from the beginning.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		if e.invalid != nil {
@@ -47,18 +48,18 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-// observer is one loop over what Observe yields. It waits alone in a wait queue of its own: each
-// observer has seen something else last.
+// observer is one loop over the sequence of Observe. It waits alone in its own wait queue, because
+// each observer has last seen a different state.
 type observer struct {
 	*Election
 
 	key    string // of the wait queue, not of anything on the server
-	known  bool   // leader is what the server has said last
+	known  bool   // leader is the last answer of the server
 	leader Leader
-	fault  error // or why the server does not say, of which the program is told once
+	fault  error // or why the server does not answer; yielded once
 }
 
-// next waits for a change. After an error without a fault there is none.
+// next waits for a change. After an error without a fault there are no more changes.
 func (o *observer) next(ctx context.Context) error {
 	if err := o.begin(); err != nil {
 		o.fault = nil
@@ -78,7 +79,7 @@ func (o *observer) next(ctx context.Context) error {
 	return nil
 }
 
-// attempt implements [attempter]. It has what it waits for when there is something to tell.
+// attempt implements [attempter]. It succeeds when there is something to yield.
 func (o *observer) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	now, err := o.look(ctx)
 	if err != nil {

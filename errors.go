@@ -11,83 +11,82 @@ import (
 )
 
 // The errors of this package. The set is closed: every error that an operation on a lock, a
-// semaphore, a latch or a barrier returns matches one of them under [errors.Is], or says why the server
-// refuses: an error of Redis that no retry can remove (out of memory, no permission …), which
-// [errors.As] finds as a *rueidis.RedisError. What lies underneath, such as an error of the
-// network or of the context, always stays in the chain.
+// semaphore, a latch or a barrier returns matches one of them under [errors.Is], or is an error of
+// Redis that no retry can remove (out of memory, no permission …), which [errors.As] finds as a
+// *rueidis.RedisError. The underlying errors, such as those of the network or of the context,
+// always stay in the chain.
 var (
-	// ErrNotAcquired means that another owner has it: the lock was busy when the call tried it,
-	// or until the context ended (the error then also matches the context's error) or the
-	// time of [Wait] was over; or, with [AwaitSet], nobody has set it (ErrNotSet matches
-	// too). Of a [Barrier] it means that not all parties had arrived by then. Of a [RedLock] it means that others kept it from a majority. Nothing is held.
-	// No error matches both ErrNotAcquired and ErrUnavailable.
+	// ErrNotAcquired means that another owner has the lock: it was busy when the call tried it, or
+	// until the context ended (the error then also matches the context's error) or the time of
+	// [Wait] was over. With [AwaitSet] it may mean that nobody has set the object (ErrNotSet
+	// matches too). From a [Barrier] it means that not all parties had arrived by then. From a
+	// [RedLock] it means that other owners held enough members to prevent a majority. The caller
+	// holds nothing. No error matches both ErrNotAcquired and ErrUnavailable.
 	ErrNotAcquired = transport.ErrNotAcquired
 
-	// ErrUnavailable means that the server could not be asked, did not answer in time, or
-	// cannot answer at the moment: it loads its data, fails over, or moves the slot of the
-	// key. The last attempt counts: a lock that was busy at first, on a server that is gone
-	// at the end, is ErrUnavailable. If the context ended, its error matches too; if a
-	// request was sent and not answered, ErrUnknownOutcome. Try again later.
+	// ErrUnavailable means that the server could not be reached, did not answer in time, or cannot
+	// answer at present because it loads its data, fails over, or moves the slot of the key. The
+	// last attempt decides: if a lock was busy at first and the server is gone at the end, the
+	// error is ErrUnavailable. If the context ended, its error matches too. If a request was sent
+	// and got no answer, ErrUnknownOutcome matches too. Try again later.
 	ErrUnavailable = transport.ErrUnavailable
 
-	// ErrNotHeld means that the hold is over: it was released before, it was lost
-	// (ErrLost matches too), or its client was closed (ErrClosed matches too). No other
-	// hold was affected.
+	// ErrNotHeld means that the hold is over: it was released before, it was lost (ErrLost matches
+	// too), or its client was closed (ErrClosed matches too). No other hold was affected.
 	ErrNotHeld = errors.New("latchkey: not held")
 
-	// ErrLost is the cause with which the contexts of a hold end when the hold could
-	// not be kept: its lease ran out, it was force-unlocked, the key vanished, or
-	// the server was silent for the whole lease.
+	// ErrLost is the cause with which the contexts of a hold end when the hold could not be kept:
+	// its lease ran out, it was force-unlocked, the key vanished, or the server was silent for the
+	// whole lease.
 	ErrLost = errors.New("latchkey: hold lost")
 
-	// ErrMaxHold is the cause with which the contexts of a hold end when the limit
-	// set by [MaxHold] is reached. It also matches ErrLost. From [Hold.Extend] it means
-	// that the extension would pass the limit: the hold goes on. Ask [Hold.Err].
+	// ErrMaxHold is the cause with which the contexts of a hold end when the limit set by [MaxHold]
+	// is reached. It also matches ErrLost. From [Hold.Extend] it means that the extension would
+	// pass the limit; the hold goes on. [Hold.Err] tells the two apart.
 	ErrMaxHold error = &subError{"latchkey: maximum hold time reached", ErrLost}
 
 	// ErrClosed means that the client is closed. Holds that were live at that time
 	// were released, and their contexts end with this cause.
 	ErrClosed = transport.ErrClosed
 
-	// ErrUnknownOutcome means that a command may or may not have been executed: no answer
-	// came. From Unlock it also means that the release could not be sent yet. A failed
-	// acquisition with this error is undone in the background; a failed release is repeated
-	// there. The lease ends what could not be reached.
+	// ErrUnknownOutcome means that a command may or may not have been executed, because no answer
+	// came. From Unlock it can also mean that the release could not be sent yet. The client undoes
+	// a failed acquisition in the background, and repeats a failed release there. If it cannot
+	// reach the server, the hold ends with its lease.
 	ErrUnknownOutcome = transport.ErrUnknownOutcome
 
-	// ErrNotReplicated means that fewer replicas than [Options.Replicas] asks for have
-	// confirmed an acquisition in time. It was undone, or, if the master did not answer
-	// that (ErrUnknownOutcome matches too), is being undone in the background. Nothing is
-	// held; or no more than before, if it was a re-entry.
+	// ErrNotReplicated means that fewer replicas than [Options.Replicas] requires confirmed an
+	// acquisition in time. The acquisition was undone, or, if the master did not answer the undo
+	// (ErrUnknownOutcome matches too), is being undone in the background. The caller holds nothing,
+	// or, after a re-entry, no more than before.
 	ErrNotReplicated = transport.ErrNotReplicated
 
-	// ErrUpgrade means that a reader asked for the write lock, which could only wait
-	// for itself.
+	// ErrUpgrade means that a reader tried to acquire the write lock, and would wait for itself.
 	ErrUpgrade = errors.New("latchkey: read lock cannot be upgraded")
 
-	// ErrNotSet means that the semaphore or latch is not there: nobody has set its
-	// permits or its count.
+	// ErrNotSet means that the semaphore or latch does not exist: nobody has set its permits or its
+	// count.
 	ErrNotSet = errors.New("latchkey: not set")
 
-	// ErrGone means that the latch was deleted, or came to the end of its TTL,
-	// before it opened; or that the server has lost it.
+	// ErrGone means that the latch was deleted or its TTL ended before it opened, or that the
+	// server has lost it.
 	ErrGone = errors.New("latchkey: latch gone")
 
 	// ErrBroken means that a generation of a [Barrier] ended before all parties had arrived. The
-	// text says how: a party crashed, gave up or had no more time, its client was closed,
-	// somebody reset the barrier, or the server has lost it. The next Await, of any party, belongs
-	// to the next generation.
+	// text says why: a party crashed, gave up or ran out of time, its client was closed, somebody
+	// reset the barrier, or the server has lost it. The next Await, of any party, belongs to the
+	// next generation.
 	ErrBroken = errors.New("latchkey: barrier broken")
 
-	// ErrWrongKind means that the key belongs to another kind of object, or holds data of
-	// an application. Nothing was changed. The text says what is there.
+	// ErrWrongKind means that the key belongs to another kind of object, or holds data of an
+	// application. Nothing was changed. The text says what the key is.
 	ErrWrongKind = errors.New("latchkey: key is another kind of object")
 
-	// ErrInvalid means that an argument is unusable: a bad name, a lease that is
-	// zero, negative or below a millisecond, settings that contradict each other. The
-	// call holds and changes nothing. Nothing was sent, except where only the
-	// servers can tell: two members of a [RedLock] on one server, a cluster behind a
-	// client with LazyConnect, the hold of another member of a [MultiLock].
+	// ErrInvalid means that an argument is unusable: a bad name, a lease that is zero, negative or
+	// below a millisecond, or settings that contradict each other. The call acquires and changes
+	// nothing. It also sends nothing, except where only the servers can tell: two members of a
+	// [RedLock] on one server, a cluster behind a client with LazyConnect, or the hold of another
+	// member of a [MultiLock].
 	ErrInvalid = errors.New("latchkey: invalid argument")
 )
 
@@ -100,8 +99,7 @@ type subError struct {
 func (e *subError) Error() string { return e.text }
 func (e *subError) Unwrap() error { return e.parent }
 
-// opError says which operation on which lock failed, and matches everything
-// that is joined in causes.
+// opError says which operation on which lock failed. It matches every error in causes.
 type opError struct {
 	op, name string
 	causes   []error
@@ -120,7 +118,7 @@ func (e *opError) Error() string {
 	return text.String()
 }
 
-// only is the cause, if there is one only.
+// only returns the cause if there is exactly one.
 func (e *opError) only() error {
 	if len(e.causes) == 1 {
 		return e.causes[0]
@@ -128,7 +126,7 @@ func (e *opError) only() error {
 	return nil
 }
 
-// oneLine keeps joined errors on one line, and the prefix from standing in it twice.
+// oneLine keeps joined errors on one line, and removes the prefix that the outer error has.
 var oneLine = strings.NewReplacer("\n", "; ", "latchkey: ", "")
 
 func (e *opError) Unwrap() []error { return e.causes }
@@ -144,7 +142,7 @@ func fail(op, name string, causes ...error) error {
 	return e
 }
 
-// kindError is ErrWrongKind with what is under the name.
+// kindError is ErrWrongKind with a description of the key.
 type kindError struct {
 	text  string
 	cause error // the reply of the server, or nil
@@ -159,17 +157,17 @@ func (e *kindError) Unwrap() []error {
 	return []error{ErrWrongKind, e.cause}
 }
 
-// busyError is ErrNotAcquired with what is known of the holder.
+// busyError is ErrNotAcquired with what the client knows of the holder.
 type busyError struct {
 	holder string        // its owner, or ""
-	labels labels        // by which it is called, or nil
-	left   time.Duration // of its lease at that time, negative if that is not known
+	labels labels        // names of clients, or nil
+	left   time.Duration // of its lease at that time; negative if unknown
 	at     time.Time
-	here   bool // it is this client
-	kept   bool // the holder has released it, and it stays taken
+	here   bool // this client is the holder
+	kept   bool // the holder has released the lock, which stays taken
 }
 
-// labels know what clients are called.
+// labels knows the labels of clients.
 type labels interface{ labelOf(owner string) string }
 
 func (e *busyError) Error() string {
@@ -206,7 +204,7 @@ func (e *busyError) Error() string {
 
 func (e *busyError) Unwrap() error { return ErrNotAcquired }
 
-// later is the same at the end of a wait: less is left.
+// later returns the error for the end of a wait, when less of the lease is left.
 func (e *busyError) later() *busyError {
 	later := *e
 	if e.left >= 0 {
@@ -215,7 +213,7 @@ func (e *busyError) later() *busyError {
 	return &later
 }
 
-// notA is the error of a key that is one thing, in words, and should be another.
+// notA is the error for a key that holds another kind of object than want. found describes it.
 func notA(want Kind, found string, cause error) error {
 	return &kindError{cmp.Or(found, "something else") + ", not " + nouns[want], cause}
 }

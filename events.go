@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// What the observer of a client is told of calls and ownerships. Without an observer none of this
-// does anything.
+// This file sends the events of calls and ownerships to the client's observer. Without an observer it does
+// nothing.
 
-// parentOf returns the values of a context, for the events of a call, or nil if nobody is told of them. It
-// is a pointer because each hold has one.
+// parentOf returns the values of a context for the events of a call, or nil if there is no observer. It
+// returns a pointer because each hold stores one.
 func (c *Client) parentOf(ctx context.Context) *context.Context {
 	if c.options.Observer == nil {
 		return nil
@@ -19,7 +19,7 @@ func (c *Client) parentOf(ctx context.Context) *context.Context {
 	return &parent
 }
 
-// observe has the observer, if there is one, told of an event of a call that was made with that parent.
+// observe sends the observer, if there is one, an event of a call with that parent.
 func (c *Client) observe(parent *context.Context, e Event) {
 	if c.options.Observer == nil {
 		return
@@ -31,8 +31,7 @@ func (c *Client) observe(parent *context.Context, e Event) {
 	c.reporter.observe(e)
 }
 
-// observeCall tells what has come of a call that asked for something of an object which no ownership stands
-// for: it has got it, or given up.
+// observeCall reports the outcome of a call on an object that has no ownership: it succeeded or gave up.
 func (o *object) observeCall(parent *context.Context, got EventType, count int, began time.Time, err error) {
 	e := Event{Type: got, Kind: o.kind, Name: o.name, Count: count, Wait: time.Since(began), Err: err}
 	if err != nil {
@@ -41,14 +40,15 @@ func (o *object) observeCall(parent *context.Context, got EventType, count int, 
 	o.client.observe(parent, e)
 }
 
-// observeAttempt tells of one attempt to acquire so many permits.
+// observeAttempt reports one attempt to acquire count permits.
 func (o *object) observeAttempt(parent *context.Context, count int, err error) {
 	if parent != nil {
 		o.client.observe(parent, Event{Type: EventAttempt, Kind: o.kind, Name: o.name, Count: count, Err: asTold(err)})
 	}
 }
 
-// asTold is what a command failed with, in the errors of this package, as a call that ends with it tells it.
+// asTold returns the error of a command as a call that ends with it returns it, in the errors of this
+// package.
 func asTold(err error) error {
 	if err == nil {
 		return nil
@@ -60,7 +60,7 @@ func asTold(err error) error {
 	return errors.Join(told...)
 }
 
-// event is an event of an owner of a lock, or of a permit.
+// event returns an event about the owner of a lock or a permit.
 func (p *primitive) event(t EventType, number uint64, owner Owner) Event {
 	e := Event{Type: t, Kind: p.spec.kind, Name: p.Name(), Owner: owner}
 	if p.spec.family == KindPermit {
@@ -69,8 +69,8 @@ func (p *primitive) event(t EventType, number uint64, owner Owner) Event {
 	return e
 }
 
-// observe has the observer told what happened to the ownership, or to a hold of it: the outermost one
-// if s is nil. A party of a barrier is not a hold: it has the events of its Await only.
+// observe reports what happened to the ownership, or to the hold s, which is the outermost one if s is nil. A
+// party of a barrier is not a hold: it has only the events of its Await.
 func (o *ownership) observe(t EventType, s *holdState, err error) {
 	if o.lock.client.options.Observer == nil || o.lock.spec.lost != nil {
 		return
@@ -93,8 +93,8 @@ func (o *ownership) observe(t EventType, s *holdState, err error) {
 	o.lock.client.observe(parent, e)
 }
 
-// observeEnd has the observer told that all outermost holds have ended in that way. They are told
-// one by one: those that read along were acquired one by one.
+// observeEnd reports one event for each outermost hold that has ended. Holds that read along were acquired
+// separately, so each has its own event.
 func (o *ownership) observeEnd(t EventType, err error) {
 	if o.lock.client.options.Observer == nil {
 		return
@@ -110,7 +110,7 @@ func (o *ownership) observeEnd(t EventType, err error) {
 	}
 }
 
-// observeAttempt tells of one attempt.
+// observeAttempt reports one attempt.
 func (a *acquisition) observeAttempt(err error) {
 	if o := a.ownership; a.parent != nil {
 		e := o.lock.event(EventAttempt, o.number, o.owner())
@@ -119,7 +119,7 @@ func (a *acquisition) observeAttempt(err error) {
 	}
 }
 
-// observeEnd tells what has come of the call: a hold, maybe one that was entered again, or an error.
+// observeEnd reports the outcome of the call: a hold, possibly a re-entry, or an error.
 func (a *acquisition) observeEnd(reentry bool, err error) {
 	if a.parent == nil {
 		return
@@ -142,14 +142,14 @@ func (a *acquisition) observeEnd(reentry bool, err error) {
 	}
 }
 
-// observeAcquired tells of a hold that a call with that parent got after that time.
+// observeAcquired reports a hold that a call with that parent got after waiting for that time.
 func (o *ownership) observeAcquired(parent *context.Context, wait time.Duration, reentry bool) {
 	e := o.lock.event(EventAcquired, o.number, o.owner())
 	e.Wait, e.Reentry = wait, reentry
 	o.lock.client.observe(parent, e)
 }
 
-// madeFor notes for which call a hold was made that was passed on.
+// madeFor notes which call received a hold that was passed on.
 func (s *holdState) madeFor(parent *context.Context) {
 	if parent == nil {
 		return

@@ -8,15 +8,16 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Extend makes the lease at least d from now, once; it never shortens it. Renewal,
-// if the hold has it, goes on. It does not wait; while the server is in trouble it is
-// repeated for Options.RetryBudget.
+// Extend makes the lease last at least d from now, once; it never shortens the lease. If the hold
+// is renewed, renewal goes on. Extend does not wait. While the server is in trouble, it retries for
+// Options.RetryBudget.
 //
-// The error matches ErrNotHeld if the hold is over (also ErrLost if it was lost), ErrMaxHold
-// if d would pass the limit of the hold, ErrInvalid for a bad d, ErrClosed, ErrNotReplicated,
-// or ErrUnavailable if the server could not be asked, with ErrUnknownOutcome if the request was
-// sent and not answered; or it is a *rueidis.RedisError if the server refuses. The lease is
-// then unchanged, or d after ErrUnknownOutcome and ErrNotReplicated.
+// The error matches ErrNotHeld if the hold is over (also ErrLost if it was lost), ErrMaxHold if d
+// would pass the limit of the hold, ErrInvalid for a bad d, ErrClosed, or ErrNotReplicated. It
+// matches ErrUnavailable if the server could not be reached, and ErrUnknownOutcome as well if the
+// request was sent and got no answer. It is a *rueidis.RedisError if the server refuses. After an
+// error the lease is unchanged, except that it may be d after ErrUnknownOutcome and
+// ErrNotReplicated.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	if err := checkLease("the extension", d); err != nil {
 		return fail("extend", h.Name(), err)
@@ -40,7 +41,7 @@ func (s *holdState) extend(ctx context.Context, d time.Duration) error {
 	return o.extendBy(ctx, s, d)
 }
 
-// extendBy sends a renewal of one hold. The turn is held.
+// extendBy sends a renewal of one hold. The caller holds the turn.
 func (o *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration) error {
 	if err := o.mayExtend(s, d); err != nil {
 		return fail("extend", o.lock.Name(), err)
@@ -63,7 +64,7 @@ func (o *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration)
 	return o.extended(s, d)
 }
 
-// readExtension reads what came of a renewal: whether the owner had lost the key, or the causes
+// readExtension reads the outcome of a renewal: whether the owner had lost the key, or the causes
 // of an error.
 func readExtension(a transport.Answer, err error) (gone bool, causes []error) {
 	switch {
@@ -81,7 +82,7 @@ func readExtension(a transport.Answer, err error) (gone bool, causes []error) {
 	return results[0] == 0, nil
 }
 
-// mayExtend checks, under the turn, that there is something to extend.
+// mayExtend checks, under the turn, that the hold can be extended by d.
 func (o *ownership) mayExtend(s *holdState, d time.Duration) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -96,8 +97,8 @@ func (o *ownership) mayExtend(s *holdState, d time.Duration) error {
 	return nil
 }
 
-// extended says whether the hold still stands when the answer is in. If it ended
-// meanwhile, the time that the key has got is taken back.
+// extended reports whether the hold is still valid after the answer. If it ended while the request
+// was in flight, extended undoes the extension in the background.
 func (o *ownership) extended(s *holdState, d time.Duration) error {
 	o.mu.Lock()
 	err, phase := o.errOf(s), o.phase
