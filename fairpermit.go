@@ -89,7 +89,7 @@ func (h *fairPermitChannel) reconnected() {
 	}
 	l.call(line.Front().Value.(*fairWaiter))
 	e := line.Front().Next()
-	for i := 1; i < nearest && e != nil; i++ { // the front may want more permits than there are in all
+	for i := 1; i < nearest && e != nil; i++ { // the front may want more than there are in all
 		if w := e.Value.(*fairWaiter); !w.grantable {
 			l.call(w)
 		}

@@ -1,12 +1,13 @@
 package latchkey
 
 // The mutexes of the library, here and in internal/transport, in the order in which they are
-// locked: under one, only those below it may be locked. A line that says "itself" is an
-// exception, for two of a kind: a composite hold before its members, an ownership that writes
-// before the one that reads for the same owner. tests/lockorder reads these tables, finds out
-// from the code what is locked under what, and fails if they do not say the same.
+// locked: while one is held, only those below it may be locked. A line that says "itself" is an
+// exception for two of the same kind: a composite hold before its members, and a writing ownership
+// before the reading one of the same owner. tests/lockorder reads these tables, derives the order
+// from the code, and fails if the two differ.
 //
-// The first may be held for long: while the server is asked, and while foreign code runs.
+// The first table has mutexes that may be held for long: during a request to the server, and while
+// foreign code runs.
 //
 //	mutex                   | guards                                                     | also
 //	syncLocker.mu           | the hold of a SyncLocker, for as long as it is held        |
@@ -14,8 +15,8 @@ package latchkey
 //	serverIdentity.turn     | one question for the id of a server after the other        |
 //	ownership.turn          | what is sent for an ownership, one command after the other | itself
 //
-// The others are held for moments. Under them nothing waits and no foreign code runs, and one
-// is locked under another only if its line names that one.
+// The others are held for a short time. While one is held, nothing waits and no foreign code runs.
+// One is locked while another is held only if its line names that one.
 //
 //	mutex                   | guards                                                     | also
 //	Client.mu               | that nothing begins once Close has                         |
@@ -45,6 +46,6 @@ package latchkey
 //	transport.Topology.mu   | the nodes of a cluster, and their slots                    |
 //	transport.LazyClient.mu | the attempt to open a client                               | fairWaitList.mu
 //
-// fairWaitList.mu: who has a ticket was answered, so a lazy client is open, and its nodes are
-// known without waiting. transport.inflight.mu: a slot that was left is freed by taking a value
-// from a channel that has one for it.
+// fairWaitList.mu: a waiter that has a ticket has received a reply, so a lazy client is open, and
+// its nodes are known without waiting. transport.inflight.mu: a slot that was left is freed by
+// taking a value from a channel that has one for it.
