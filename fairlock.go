@@ -12,8 +12,8 @@ import (
 )
 
 // FairLock is a re-entrant lock that is granted in the order of arrival, among all waiters of all
-// processes. It is wire-compatible with Redisson's fair lock. Apart from the order it behaves as a
-// [Lock] does. A waiter costs more: each one has a place in a queue in Redis.
+// processes. It is wire-compatible with Redisson's fair lock. Apart from the order it behaves like
+// a [Lock]. A waiter costs more: each one has a place in a queue in Redis.
 //
 // The order is the one in which waiters reached the server. A live waiter keeps its place however
 // long it waits, and gets it back if Redis lost it. A waiter that is silent for
@@ -59,11 +59,11 @@ func newFairLock(c *Client, fenced bool, name string) *FairLock {
 //
 // The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after Lock
 // returns does not affect the hold. If ctx carries a hold of this lock ([Hold.Context]), or By or
-// [WithOwner] names its owner, Lock enters that hold again at once, ahead of all waiters, and
-// returns a Hold of its own, which needs its own Unlock.
+// [WithOwner] names its owner, Lock re-enters that hold at once, ahead of all waiters, and returns
+// a Hold of its own, which needs its own Unlock.
 //
 // A nil error means that you hold the lock. After any other error this call holds nothing, and a
-// hold that it was to enter again is not affected. While the server cannot be reached, Lock keeps
+// hold that it tried to re-enter is not affected. While the server cannot be reached, Lock keeps
 // trying. The error matches one of
 //
 //   - ErrNotAcquired: another owner held the lock until ctx ended or the time of Wait was over
@@ -72,7 +72,7 @@ func newFairLock(c *Client, fenced bool, name string) *FairLock {
 //     ErrUnknownOutcome, and the client undoes in the background what the request may have acquired
 //   - ErrNotReplicated: fewer replicas than [Options.Replicas] requires confirmed the acquisition;
 //     it was undone
-//   - ErrNotAcquired and ErrLost: the hold to be entered again was lost before this call entered it
+//   - ErrNotAcquired and ErrLost: the hold to be re-entered was lost before this call entered it
 //   - ErrClosed: the client is closed, or was closed during the call
 //   - ErrWrongKind: the key is another kind of object, or data of an application
 //   - ErrInvalid: the name or an option cannot be used; nothing was sent
@@ -80,7 +80,7 @@ func newFairLock(c *Client, fenced bool, name string) *FairLock {
 //     such as a missing permission or a lack of memory
 //
 // No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx ended,
-// the error also matches that of ctx. The end of Wait matches no error of a context.
+// the error also matches that of ctx. The end of Wait matches no context error.
 func (l *FairLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return l.acquire(ctx, "lock", true, usualSettings(options))
 }
@@ -250,7 +250,7 @@ func (l *FairLock) Waiters(ctx context.Context) ([]Waiter, error) {
 	return all, err
 }
 
-// waitersOnServer is Waiters without the labels: what the server replies.
+// waitersOnServer is Waiters with only what the server replies.
 func (l *FairLock) waitersOnServer(ctx context.Context) ([]Waiter, error) {
 	if err := l.invalid(); err != nil {
 		return nil, fail("waiters", l.Name(), err)

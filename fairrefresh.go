@@ -10,9 +10,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// The client keeps its waiters for fair locks and fair semaphores alive on the server. One script
-// refreshes many of them at a node. The client wakes those that lost their place or whose turn has
-// come.
+// The client keeps its waiters for fair locks and fair semaphores alive on the server, many of a
+// node with one script. It wakes those that lost their place or whose turn has come.
 
 const (
 	// refreshBatch is how many waiters one script refreshes.
@@ -103,7 +102,7 @@ func (l *fairWaitList) refreshAll(batches []*refreshing, flights int) error {
 	return <-failed
 }
 
-// refreshing is a batch: what one script refreshes.
+// refreshing is what one script refreshes.
 type refreshing struct {
 	call
 	queue  fairQueue

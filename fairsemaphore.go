@@ -10,8 +10,9 @@ import (
 
 // FairSemaphore is a [PermitSemaphore] that grants its permits in the order of arrival, among all
 // waiters of all processes. Its permits have ids and leases in the same way, so the permits of a
-// crashed process come back without help. With Lease(NoExpiry) they stay acquired until somebody
-// releases them by their ids. A waiter costs more: each one has a place in a queue in Redis.
+// crashed process come back when their leases end. With Lease(NoExpiry) they stay acquired until
+// somebody releases them by their ids. A waiter costs more: each one has a place in a queue in
+// Redis.
 //
 // The order is the one in which waiters reached the server, whatever number of permits they want.
 // While the first waiter wants more than are free, no waiter behind it gets any. So small requests
@@ -24,10 +25,10 @@ import (
 // passed over. If many waiters are silent, that time passes once, not once for each. Where the
 // server can tell that the process is gone, it passes the waiter over at once.
 //
-// On the wire it is Redisson's RPermitExpirableSemaphore with a queue next to it. A PermitSemaphore
-// of the same name, and Redisson, share the permits but do not know the queue: they take what is
-// free when they try. Set the permits once, by TrySetPermits. Any number of goroutines may share
-// one FairSemaphore.
+// It is wire-compatible with Redisson's RPermitExpirableSemaphore, and has a queue next to it. A
+// PermitSemaphore of the same name, and Redisson, share the permits but do not know the queue: they
+// take what is free when they try. Set the permits once, by TrySetPermits. Any number of goroutines
+// may share one FairSemaphore.
 type FairSemaphore struct {
 	pool PermitSemaphore
 }
@@ -45,7 +46,7 @@ func (c *Client) NewFairSemaphore(name string) *FairSemaphore {
 func (s *FairSemaphore) Name() string { return s.pool.Name() }
 
 // Acquire takes a permit in its turn. It waits until there is one and every earlier waiter, in any
-// process, has got its permits or has left. It gives up when ctx ends or the time of [Wait] is
+// process, has received its permits or has left. It gives up when ctx ends or the time of [Wait] is
 // over. The options are Wait, [Lease], [MaxHold] and [AwaitSet].
 //
 // The place in the queue is that of the first attempt that reached the server. The waiter keeps it
@@ -53,8 +54,7 @@ func (s *FairSemaphore) Name() string { return s.pool.Name() }
 // Options.StaleWaiterTimeout (5 s by default) is passed over until it reports again. An Acquire
 // that gives up leaves the queue, in the background. [FairSemaphore.Waiters] shows the queue.
 //
-// A nil error, any other error, and what it matches, mean the same as for
-// [PermitSemaphore.Acquire].
+// The result and the errors are those of [PermitSemaphore.Acquire].
 func (s *FairSemaphore) Acquire(ctx context.Context, options ...PermitOption) (*Permit, error) {
 	return s.pool.Acquire(ctx, options...)
 }
@@ -132,7 +132,7 @@ func (s *FairSemaphore) RemainingLease(ctx context.Context, id string) (time.Dur
 	return s.pool.RemainingLease(ctx, id)
 }
 
-// SetLease sets the lease of the permit with that id to d from now, as [PermitSemaphore.SetLease]
+// SetLease makes the lease of the permit with that id end d from now, as [PermitSemaphore.SetLease]
 // does.
 func (s *FairSemaphore) SetLease(ctx context.Context, id string, d time.Duration) error {
 	return s.pool.SetLease(ctx, id, d)
@@ -147,7 +147,7 @@ func (s *FairSemaphore) Holders(ctx context.Context) ([]PermitHolder, error) {
 // waits. It changes nothing. Owner is the id of the permit that the waiter will have, or of the
 // first one if it wants several. Waiters requests 500 waiters at a time, and repeats a request for
 // at most Options.RetryBudget. In a list of more than 500, waiters that come or go during the call
-// may be missing or listed twice.
+// may be missing or listed twice. Labels take more commands, as for [FairLock.Waiters].
 //
 // The error matches ErrInvalid for a bad name (nothing was sent), ErrWrongKind, ErrClosed, or
 // ErrUnavailable if the server did not answer.

@@ -14,15 +14,15 @@ import (
 // in the order of the line, so no other waiter can be next.
 const nearest = 4
 
-// fairWaitList holds a client's waiters for its fair locks, or for its fair semaphores. Each waiter
-// has a place in the queue on the server; the lists here, one for each lock, have the same order.
-// One goroutine keeps time. Another for each node keeps the waiters there alive on the server, many
-// with one script, and wakes those that lost their place or whose turn has come.
+// fairWaitList has the waiters of a client for its fair locks, or for its fair semaphores: lock by
+// lock, in the order of the queues on the server. One goroutine keeps time. Another for each node
+// keeps the waiters there alive, many with one script, and wakes those that lost their place or
+// whose turn has come.
 type fairWaitList struct {
 	client *Client
 	queue  fairQueue
-	// oneChannel says that waiters have no channels of their own. A waiter that joined before its
-	// client listened then tries once more, so that the server can grant to it.
+	// oneChannel says that waiters have no channels of their own. Those that joined before their
+	// client listened then try once more, to become grantable.
 	oneChannel bool
 	shift      string // ms that a Redisson process subtracts from deadlines
 	period     time.Duration
@@ -42,10 +42,10 @@ type fairQueue interface {
 	// attempts returns the protocol for the attempts of a waiter.
 	attempts(w *fairWaiter) protocol
 	// listen subscribes a waiter near the front to the channel on which it may be told to try, in
-	// addition to the channel of the client. fairWaitList.mu is held.
+	// addition to the client's channel. fairWaitList.mu is held.
 	listen(w *fairWaiter)
-	// refresh is the script that keeps waiters alive. Its arguments are the keys and the channel of
-	// each lock, and the entries of owners in the queue.
+	// refresh is the script that keeps waiters alive. It takes the keys and the channel of each
+	// lock, and the entries of owners.
 	refresh() transport.Command
 	keys(p *primitive) []string
 	channel(p *primitive) string
@@ -53,9 +53,8 @@ type fairQueue interface {
 }
 
 // fairWaiter is one waiter in the queue of a fair lock. When its turn comes, the server makes it
-// the owner and sends its client a message. The waiter also has a channel of its own, for messages
-// that only tell it to try: those from waiters of Redisson, and all of them if the client does not
-// listen.
+// the owner and tells its client. A message on the waiter's own channel only makes it try. Waiters
+// of Redisson send such messages; so does everybody if the client does not listen.
 type fairWaiter struct {
 	list      *fairWaitList
 	ownership *ownership
@@ -107,8 +106,8 @@ type fairAttempter struct {
 	waiter  *fairWaiter
 }
 
-// attempt implements [attempter]. An owner that another client made stays with that client: the
-// server would send the grant there.
+// attempt implements [attempter]. A guest is not grantable: the server would send the grant to the
+// client that made the owner.
 func (f fairAttempter) attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	f.waiters.asks(f.waiter)
 	if !f.ownership.isGuest {
@@ -140,7 +139,7 @@ func (l *fairWaitList) isBehind(w *fairWaiter) bool {
 	return w.elem != nil && !w.near
 }
 
-// ticketText is the waiter's ticket as scripts take it, or "" if it has none.
+// ticketText is the ticket of the waiter as text, or "" if it has none.
 func (l *fairWaitList) ticketText(w *fairWaiter) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,8 +149,7 @@ func (l *fairWaitList) ticketText(w *fairWaiter) string {
 	return strconv.FormatUint(w.ticket, 10)
 }
 
-// grantText is the lease, in ms, with which the server may grant to the waiter, or "" if it may
-// not.
+// grantText is the lease, in ms, of a grant to the waiter, or "" if it is not grantable.
 func (l *fairWaitList) grantText(w *fairWaiter) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

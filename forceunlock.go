@@ -12,8 +12,8 @@ import (
 // a string that [ParseOwner] cannot read, since data of an application may look like the token of
 // another library's mutex. To remove such a token, use [Mutex.ForceUnlock].
 //
-// The former holders are not asked. Those of this library notice at their next renewal, at most a
-// third of their lease later, and their holds end with ErrLost. Until then they continue, so two
+// The former holders are not notified. Those of this library notice at their next renewal, at most
+// a third of their lease later, and their holds end with ErrLost. Until then they continue, so two
 // owners may be in the critical section. A client may also still pass such a hold on to its own
 // goroutines ([Options].Turn).
 //
@@ -31,8 +31,8 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 // reports whether it was held. It removes only the owner that it found: a hold that begins later is
 // not touched.
 //
-// The former holder is not asked. If it is a client of this library, its hold ends with ErrLost at
-// its next renewal, at most a third of its lease later. A hold with a fixed lease ([Lease]) ends
+// The former holder is not notified. If it is a client of this library, its hold ends with ErrLost
+// at its next renewal, at most a third of its lease later. A hold with a fixed lease ([Lease]) ends
 // when that is over. If other goroutines of its client wait for the lock, the hold ends within
 // Options.PollCeiling (except for fair locks and readers). Until then the holder continues, so two
 // owners may be in the critical section.

@@ -22,7 +22,7 @@ import (
 // queueEntry is the entry of an owner in the queue of a lock. ownership.mu guards the fields that
 // change.
 type queueEntry struct {
-	text   string          // the entry, "" of an owner that does not wait in a queue
+	text   string          // the entry, "" if the owner does not wait in a queue
 	lease  time.Duration   // the lease that a grant gives it
 	wanted time.Duration   // the lease that its acquisition asks for
 	made   transport.Stamp // before the server knew the owner

@@ -23,8 +23,8 @@ type heldChain struct {
 // An acquisition of the same lock under the context is a re-entry; other locks are not affected.
 // [HoldFrom] finds the hold in the context, and in contexts that are derived from it.
 //
-// After the machine has slept, the context of a hold that is over ends within a fifth of a second;
-// Err and ValidFor report it at once.
+// After the machine has slept, the context may end a fifth of a second late; Err and ValidFor are
+// right at once.
 //
 // A hold keeps some 700 bytes for each parent, until the parent or the hold ends. A parent counts
 // once, however often you use it (unless it is not comparable). All parents that never end, such as
@@ -49,9 +49,9 @@ func (h *Hold) Context(parent context.Context) context.Context {
 //		return save(ctx, latchkey.HoldFrom(ctx).Token())
 //	})
 //
-// It returns nil if ctx runs under no lock; a nil Hold behaves as a released one. It sends nothing
-// to the server, and also returns a hold that is over: see [Hold.Err]. It ignores permits: see
-// [PermitFrom]. For a [MultiLock] or a [RedLock] it returns the hold of all members together.
+// It returns nil if ctx runs under no lock; a nil Hold behaves like a released one. It sends
+// nothing to the server, and also returns a hold that is over: see [Hold.Err]. It ignores permits:
+// see [PermitFrom]. For a [MultiLock] or a [RedLock] it returns the hold of all members together.
 func HoldFrom(ctx context.Context) *Hold {
 	return innermost(ctx, func(h *Hold) bool { return !h.isShared() })
 }
@@ -101,8 +101,8 @@ func (c *heldContext) Done() <-chan struct{} { return c.life.Done() }
 // Err implements [context.Context].
 func (c *heldContext) Err() error { return c.life.Err() }
 
-// Value implements [context.Context]. The keys with which package context looks for the canceller
-// and the cause find those of life; other values are the parent's.
+// Value implements [context.Context]. Keys with which package context finds the canceller and the
+// cause go to life; other values are the parent's.
 func (c *heldContext) Value(key any) any {
 	if key == (heldKey{}) {
 		return c.chain
@@ -114,7 +114,7 @@ func (c *heldContext) Value(key any) any {
 }
 
 // lifeUnder returns a context that ends with the hold and with parent, the same one for each
-// parent, or the reason why the hold is over.
+// parent, or says why the hold is over.
 func (h *Hold) lifeUnder(parent context.Context) (context.Context, error) {
 	if err := h.Err(); err != nil {
 		return nil, err
@@ -136,8 +136,7 @@ func (h *Hold) lifeUnder(parent context.Context) (context.Context, error) {
 	return life, err
 }
 
-// onEnd registers f to be called with the end of the hold. It returns an error if the hold is
-// already over.
+// onEnd registers f to be called with the end of the hold. It fails if the hold is already over.
 func (h *Hold) onEnd(f context.CancelCauseFunc) error {
 	if err := h.Err(); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 
 // Hold is the right to release a lock, and the way to learn that it is lost. Every acquisition
 // returns a Hold of its own, re-entries included. Any goroutine may call its methods. A nil Hold
-// behaves as a released one.
+// behaves like a released one.
 type Hold struct{ backend holdBackend }
 
 // newHold makes the handle of a hold. The handle is part of the hold, unless the client reports
@@ -63,9 +63,9 @@ func (h *Hold) Owner() Owner { return h.inner().owner() }
 // that it lost the lock. Other locks have no tokens and return 0; for the members of a [MultiLock]
 // see [Hold.Member].
 //
-// A guest that entered [By] the owner of a hold for which other goroutines of its client waited may
-// have a larger token. If you make the owner before the hold, with [Client.NewOwner], the guest has
-// the same one.
+// A guest, which entered [By] the owner of another client's hold, may have a larger token if other
+// goroutines of that client waited for the lock. If you make the owner before the hold, with
+// [Client.NewOwner], the guest has the same token.
 func (h *Hold) Token() int64 { return h.inner().token() }
 
 // Count returns how often this client holds the lock for this owner: 1 for an outermost hold, more
@@ -82,9 +82,9 @@ func (h *Hold) Count() int { return h.inner().count() }
 // rest of the lease, more than half. Extend gives more at once.
 func (h *Hold) ValidFor() time.Duration { return h.inner().validFor() }
 
-// Err returns nil while the lock is held, and afterwards the reason why it is not: ErrNotHeld after
-// Unlock, or the cause of the loss (ErrLost, ErrMaxHold, ErrClosed). It is right at the time of the
-// call, even if the machine has just woken up and no timer has fired yet.
+// Err returns nil while the lock is held, and afterwards why it is not: ErrNotHeld after Unlock, or
+// the cause of the loss (ErrLost, ErrMaxHold, ErrClosed). It is right at the time of the call, even
+// if the machine has just woken up and no timer has fired yet.
 func (h *Hold) Err() error { return h.inner().err() }
 
 // Lost returns a channel that closes when the hold is lost, at the latest when the lease could run

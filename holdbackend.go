@@ -15,7 +15,7 @@ type holdBackend interface {
 	token() int64 // 0 if the lock has no tokens
 	isShared() bool
 
-	// err is nil while it is held, else the reason why it is not, as of the time of the call.
+	// err is nil while it is held, else why it is not, as of the time of the call.
 	err() error
 	// validFor and count are 0 when it is over.
 	validFor() time.Duration
@@ -41,7 +41,8 @@ type holdBackend interface {
 	handle() *Hold
 }
 
-// noHold is the backend of a nil Hold. It behaves as a released hold whose loss has been reported.
+// noHold is the backend of a nil Hold. It behaves like a released hold whose loss has been
+// reported.
 type noHold struct{}
 
 func (noHold) lockName() string                            { return "" }

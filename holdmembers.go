@@ -11,7 +11,7 @@ package latchkey
 func (h *Hold) Members() []*Hold { return h.inner().latestMembers() }
 
 // Member returns the hold of the member with that name, or nil if there is none; a nil Hold behaves
-// as a released one. A member may itself be a group, such as a [RedLock] in a [MultiLock]: Member
+// like a released one. A member may itself be a group, such as a [RedLock] in a [MultiLock]: Member
 // searches its members as well. If several members have the name, as those of a RedLock do, Member
 // returns the first that is still held.
 //

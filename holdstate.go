@@ -23,7 +23,7 @@ type holdState struct {
 	rare      *rareOfHold
 }
 
-// rareOfHold is the state that few holds need. It is nil for a hold that needs none of it.
+// rareOfHold is state that few holds need. It is nil for the others.
 type rareOfHold struct {
 	within *holdState  // the outermost hold of a re-entry, else nil
 	limit  *timeBound  // of a re-entry; the lease has that of the outermost hold
@@ -35,7 +35,7 @@ type rareOfHold struct {
 	parent   *context.Context // of its events, or nil: see Client.parentOf
 }
 
-// makeRare returns rare, which it makes if it is nil.
+// makeRare returns rare, and makes it if it is nil.
 func (s *holdState) makeRare() *rareOfHold {
 	if s.rare == nil {
 		s.rare = &rareOfHold{}
@@ -43,7 +43,7 @@ func (s *holdState) makeRare() *rareOfHold {
 	return s.rare
 }
 
-// within is the outermost hold of a re-entry, or nil if the hold is not a re-entry.
+// within is the outermost hold of a re-entry, else nil.
 func (s *holdState) within() *holdState {
 	if s.rare == nil {
 		return nil
@@ -103,7 +103,7 @@ func (s *holdState) err() error {
 	return o.errOf(s)
 }
 
-// errOf is the reason why a hold is not held, or nil. o.mu is held.
+// errOf says why a hold is not held, or is nil. o.mu is held.
 func (o *ownership) errOf(s *holdState) error {
 	if err := s.overBecause(); err != nil || o.phase == held {
 		return err
@@ -131,7 +131,7 @@ func (s *holdState) count() int {
 // outermost is the hold that a re-entry has entered, or the hold itself.
 func (s *holdState) outermost() *holdState { return cmp.Or(s.within(), s) }
 
-// formerOwner returns an owner that nobody has, the same one each time. ownership.mu is held.
+// formerOwner is an owner that nobody has, always the same one. ownership.mu is held.
 func (s *holdState) formerOwner(c *Client) Owner {
 	if s.makeRare().former == nil {
 		s.rare.former = &Owner{client: c.id, number: c.registry.number()}

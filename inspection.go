@@ -146,7 +146,7 @@ func (i *Inspection) recognize(redisType string, content []string) {
 }
 
 // wrongKind replaces the server's error about the type of a key by an ErrWrongKind that says what
-// the key is. Any other error stays as it is.
+// is there. Any other error stays as it is.
 func (c *Client) wrongKind(ctx context.Context, names *keys, want Kind, err error) error {
 	if !transport.HasCode(err, "WRONGTYPE") || errors.Is(err, ErrWrongKind) {
 		return err

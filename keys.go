@@ -62,8 +62,8 @@ func keysOfKey(name, key string) *keys {
 	return k
 }
 
-// queueKey is the key of the queue of a lock. The locks x and {x} share a channel and a counter; if
-// they shared a queue, one would be granted to waiters for the other.
+// queueKey is the queue of a lock. The locks x and {x} share a channel and a counter; if they
+// shared a queue, one would be granted to waiters for the other.
 func queueKey(key string) string {
 	if wholeTag(key) {
 		return "latchkey_queue_tag:" + key
@@ -111,8 +111,8 @@ func bracesPaired(name string) bool {
 	return open < 0
 }
 
-// recordKey is the key of a client's record. It belongs to no lock and has no prefix, because the
-// client that reads it may use another one.
+// recordKey is the key of a client's record. It belongs to no lock and has no prefix, because its
+// readers may use another one.
 func recordKey(record string) string { return "latchkey_client:{" + record + "}" }
 
 func latchKey(tag string) string { return "latchkey_latch:" + tag }

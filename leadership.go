@@ -11,7 +11,7 @@ import (
 )
 
 // Leadership is the right to lead, and the way to learn that it is lost. Campaign returns one for
-// each term. Any goroutine may call its methods. A nil Leadership behaves as a resigned one.
+// each term. Any goroutine may call its methods. A nil Leadership behaves like a resigned one.
 type Leadership struct {
 	election *Election
 	hold     *Hold
@@ -46,17 +46,17 @@ func (l *Leadership) held() *Hold {
 // client is closed (ErrClosed), and when Resign begins (ErrNotHeld). If the leadership is already
 // over, the context has ended when Context returns. Context sends nothing to the server.
 //
-// [HoldFrom] finds the hold of the lock in the context; its [Hold.Token] is the term. In all else
-// Context behaves as [Hold.Context].
+// [HoldFrom] finds the hold of the lock in the context; its [Hold.Token] is the term. Otherwise
+// Context behaves like [Hold.Context].
 func (l *Leadership) Context(parent context.Context) context.Context { return l.held().Context(parent) }
 
 // Lost returns a channel that closes when the leadership is lost, at the latest when the lease
 // could run out on the server, even if the server is silent. It does not close on Resign.
 func (l *Leadership) Lost() <-chan struct{} { return l.held().Lost() }
 
-// Err returns nil while the leadership lasts, and afterwards the reason why it is over: ErrNotHeld
-// after Resign, or the cause of the loss (ErrLost, ErrMaxHold, ErrClosed). It is right at the time
-// of the call, even if the machine has just woken up and no timer has fired yet.
+// Err returns nil while the leadership lasts, and afterwards why it is over: ErrNotHeld after
+// Resign, or the cause of the loss (ErrLost, ErrMaxHold, ErrClosed). It is right at the time of the
+// call, even if the machine has just woken up and no timer has fired yet.
 func (l *Leadership) Err() error { return l.held().Err() }
 
 // ValidFor returns how long you can rely on the leadership if the server never answers again, 0

@@ -6,8 +6,8 @@ import (
 )
 
 // lifecycle is the state of a hold: whether it is over, why, and what ends with it. A mutex of the
-// [holdBackend] guards it. It does not refer to the Hold, so that the garbage collector can find a
-// Hold that was dropped without a release.
+// [holdBackend] guards it. It does not refer to the Hold, so that a Hold dropped without a release
+// can be noticed.
 //
 //	active ──▶ releasing ──▶ released
 //	   └───────────┴───────▶ lost
@@ -18,7 +18,7 @@ type lifecycle struct {
 	tail      *ended // or nil: most holds are released, and nothing ends with them
 }
 
-// ended is what a hold needs when it ends.
+// ended is why a hold was lost, and what ends with it.
 type ended struct {
 	cause   error           // why it was lost
 	lost    chan struct{}   // made on demand
@@ -33,7 +33,7 @@ func (l *lifecycle) cause() error {
 	return l.tail.cause
 }
 
-// ended returns the tail, which it makes if there is none.
+// ended returns the tail, and makes it if it is nil.
 func (l *lifecycle) ended() *ended {
 	if l.tail == nil {
 		l.tail = &ended{}
@@ -46,7 +46,7 @@ func (l *lifecycle) over() bool { return l.released || l.cause() != nil }
 // active reports whether nothing has begun to end the hold.
 func (l *lifecycle) active() bool { return !l.over() && !l.releasing }
 
-// overBecause is the reason why the hold is over, or nil.
+// overBecause says why the hold is over, or is nil.
 func (l *lifecycle) overBecause() error {
 	switch {
 	case l.cause() != nil:
@@ -57,8 +57,8 @@ func (l *lifecycle) overBecause() error {
 	return nil
 }
 
-// end ends a hold: released, or lost with a cause. It returns what ends with it. The mutex that
-// guards the hold is held.
+// end ends a hold: released, or lost with a cause. It returns what ends with it. The mutex of the
+// hold is held.
 func (l *lifecycle) end(cause error) []*ending {
 	if l.over() {
 		return nil
@@ -111,8 +111,8 @@ func (l *lifecycle) endingOf(mu *sync.Mutex, key any) *ending {
 	return l.ended().endings[key]
 }
 
-// addContext adds a context under a key. It returns an error if the hold is over. If another
-// goroutine was quicker, it returns that goroutine's context. mu guards the hold.
+// addContext adds a context under a key, or returns the one that another goroutine has added. It
+// fails if the hold is over. mu guards the hold.
 func (l *lifecycle) addContext(mu *sync.Mutex, key any, e *ending) (context.Context, error) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -134,7 +134,7 @@ func (l *lifecycle) forget(mu *sync.Mutex, key any) {
 	delete(l.ended().endings, key)
 }
 
-// keep adds an ending. The mutex that guards the hold is held.
+// keep adds an ending. The mutex of the hold is held.
 func (l *lifecycle) keep(key any, e *ending) {
 	if l.ended().endings == nil {
 		l.tail.endings = map[any]*ending{}
@@ -142,8 +142,8 @@ func (l *lifecycle) keep(key any, e *ending) {
 	l.tail.endings[key] = e
 }
 
-// takeEndings returns the endings. The mutex that guards the hold is held; the caller ends them
-// once it has unlocked that.
+// takeEndings returns the endings, which the caller ends after it has unlocked the mutex of the
+// hold.
 func (l *lifecycle) takeEndings() []*ending {
 	if l.tail == nil {
 		return nil

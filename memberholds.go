@@ -51,7 +51,7 @@ type memberCalls struct {
 	pending map[int]bool // the places of members whose results are missing
 }
 
-// memberResult is the result of one of them.
+// memberResult is the result of one call of a member.
 type memberResult struct {
 	place int
 	hold  *Hold

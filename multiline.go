@@ -70,10 +70,10 @@ func (l *MultiLock) newHold(*request) *compositeHold {
 	return newCompositeHold(l.Name(), len(l.members), len(l.members), maxMemberTimeout)
 }
 
-// begins implements [lineRules]. It does nothing, because all members are held.
+// begins implements [lineRules]. All members are held.
 func (*MultiLock) begins(context.Context, *compositeHold, *request, []setting) {}
 
-// named implements [lineRules]. It names the first member: a wait begins with that one.
+// named implements [lineRules]. It names the first member, with which a wait begins.
 func (l *MultiLock) named(err error) error {
 	var op *opError
 	if err == nil || errors.As(err, &op) {

@@ -53,8 +53,8 @@ var _ Locker = (*MultiLock)(nil)
 //
 // The other options are [Lease] and [MaxHold]. They apply to the whole and begin when the last
 // member is held. Without Lease, every member is renewed until Unlock. [By] is an ErrInvalid. If
-// ctx carries a hold of a member ([Hold.Context]), Lock enters that member again. Cancelling ctx
-// after Lock returns does not affect the hold.
+// ctx carries a hold of a member ([Hold.Context]), Lock re-enters that member. Cancelling ctx after
+// Lock returns does not affect the hold.
 //
 // A nil error means that you hold every member. After any other error nothing is held: Lock
 // releases what it acquired, in the background once the time is over. The text names the member at
@@ -69,8 +69,8 @@ var _ Locker = (*MultiLock)(nil)
 //   - ErrInvalid: the members or an option cannot be used; nothing was sent
 //   - *rueidis.RedisError: a server refuses for a reason that waiting does not change
 //
-// If ctx ended during the call, the error also matches that of ctx. The end of Wait matches
-// no error of a context.
+// If ctx ended during the call, the error also matches that of ctx. The end of Wait matches no
+// context error.
 func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return l.acquire(ctx, "lock", true, settingsOf(options))
 }

@@ -54,8 +54,8 @@ func (c *Client) NewMutex(name string) *Mutex {
 //   - *rueidis.RedisError: the server refuses for a reason that waiting does not change,
 //     such as a missing permission or a lack of memory
 //
-// No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
-// ended, the error also matches that of ctx. The end of Wait matches no error of a context.
+// No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx ended,
+// the error also matches that of ctx. The end of Wait matches no context error.
 func (m *Mutex) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return m.acquire(ctx, "lock", true, usualSettings(options))
 }
@@ -93,12 +93,11 @@ func (m *Mutex) Do(ctx context.Context, fn func(context.Context) error, options 
 
 // ForceUnlock deletes the token of the mutex, also one of another library, gives the mutex to the
 // next waiter, and reports whether there was a token. It removes any token that another library may
-// have written, and so also data of an application that only looks like a token;
-// [Client.ForceUnlock] removes tokens of this library only. A hold that begins after ForceUnlock
-// has read the token is not touched.
+// have written, even if that is data of an application; [Client.ForceUnlock] removes tokens of this
+// library only. A hold that begins after ForceUnlock has read the token is not touched.
 //
-// The former holder is not asked. If it is a client of this library, its hold ends with ErrLost at
-// its next renewal, at most a third of its lease later. A hold with a fixed lease ([Lease]) ends
+// The former holder is not notified. If it is a client of this library, its hold ends with ErrLost
+// at its next renewal, at most a third of its lease later. A hold with a fixed lease ([Lease]) ends
 // when that is over. If other goroutines of its client wait for the mutex, the hold ends within
 // Options.PollCeiling. Until then the holder continues, so two owners may be in the critical
 // section.
