@@ -53,8 +53,8 @@ type fairQueue interface {
 }
 
 // fairWaiter is one waiter in the queue of a fair lock. When its turn comes, the server makes it
-// the owner and tells its client. A message on the waiter's own channel only makes it try. Waiters
-// of Redisson send such messages; so does everybody if the client does not listen.
+// the owner and tells its client. A message on the waiter's own channel only makes it try. Redisson
+// sends such messages, and so do the scripts of this library if the client does not listen.
 type fairWaiter struct {
 	list      *fairWaitList
 	ownership *ownership

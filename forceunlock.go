@@ -8,9 +8,9 @@ import (
 // waiter, and reports whether it was held. It removes only the holders that it found: a hold that
 // begins later is not touched.
 //
-// If the key is not a lock, ForceUnlock returns ErrWrongKind and changes nothing. The same goes for
-// a string that [ParseOwner] cannot read, since data of an application may look like the token of
-// another library's mutex. To remove such a token, use [Mutex.ForceUnlock].
+// If the key is something other than a lock, ForceUnlock returns ErrWrongKind and changes nothing.
+// The same goes for a string that [ParseOwner] cannot read, since data of an application may look
+// like the token of another library's mutex. To remove such a token, use [Mutex.ForceUnlock].
 //
 // The former holders are not notified. Those of this library notice at their next renewal, at most
 // a third of their lease later, and their holds end with ErrLost. Until then they continue, so two

@@ -23,8 +23,8 @@ type heldChain struct {
 // An acquisition of the same lock under the context is a re-entry; other locks are not affected.
 // [HoldFrom] finds the hold in the context, and in contexts that are derived from it.
 //
-// After the machine has slept, the context may end a fifth of a second late; Err and ValidFor are
-// right at once.
+// After the machine has slept, the context may end up to a fifth of a second late; Err and ValidFor
+// are right at once.
 //
 // A hold keeps some 700 bytes for each parent, until the parent or the hold ends. A parent counts
 // once, however often you use it (unless it is not comparable). All parents that never end, such as

@@ -19,7 +19,7 @@ const (
 	MaxNoteLength = 256
 )
 
-// NoLabel, as [Options].Label, is for a client that publishes no label or notes and shows none of
+// NoLabel is the [Options].Label of a client that publishes no label or notes and shows none of
 // other clients. It sends none of the commands that labels take.
 const NoLabel = "-"
 
