@@ -11,19 +11,18 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// FairLock is a re-entrant lock that is granted in the order in which it was asked
-// for, among all waiters of all processes: on the wire Redisson's fair lock. Apart from the
-// order it behaves as a [Lock] does. A waiter costs more: each one has a place in a queue in
-// Redis.
+// FairLock is a re-entrant lock that is granted in the order of arrival, among all waiters of all
+// processes. It is wire-compatible with Redisson's fair lock. Apart from the order it behaves like
+// a [Lock]. A waiter costs more: each one has a place in a queue in Redis.
 //
-// The order is that in which the server saw the waiters come. A waiter that is alive keeps
-// its place however long it waits, and gets it back if Redis lost it. A waiter that is silent
-// for Options.StaleWaiterTimeout, because its process was killed or cut off, is skipped;
-// if many are silent, that time passes once, not once for each. A waiter of
-// Redisson counts as alive while it is subscribed.
+// The order is the one in which waiters reached the server. A live waiter keeps its place however
+// long it waits, and gets it back if Redis lost it. A waiter that is silent for
+// Options.StaleWaiterTimeout, because its process was killed or cut off, is skipped. If many
+// waiters are silent, that time passes once, not once for each. A waiter of Redisson counts as
+// alive while it is subscribed.
 //
-// Do not use a name as a FairLock in one place and as another lock in another: they exclude
-// each other, but the other lock does not know the queue and wakes no waiter in it.
+// Do not use a name as a FairLock in one place and as another lock in another. The two exclude each
+// other, but the other lock does not know the queue and wakes no waiter in it.
 type FairLock struct{ *primitive }
 
 var _ Locker = (*FairLock)(nil)
@@ -33,9 +32,9 @@ func (c *Client) NewFairLock(name string) *FairLock {
 	return newFairLock(c, false, name)
 }
 
-// NewFencedFairLock returns the fair lock of that name, whose holds have fencing tokens as
-// those of a [FencedLock] do. Redisson has no such lock; its fair lock of the same name sees
-// an ordinary fair lock. Nothing is sent.
+// NewFencedFairLock returns the fair lock of that name, whose holds have fencing tokens like those
+// of a [FencedLock]. Redisson has no such lock; its fair lock of the same name sees an ordinary
+// fair lock. Nothing is sent.
 func (c *Client) NewFencedFairLock(name string) *FairLock {
 	return newFairLock(c, true, name)
 }
@@ -44,65 +43,62 @@ func newFairLock(c *Client, fenced bool, name string) *FairLock {
 	return &FairLock{newPrimitive(c, fairSpec(c, fenced), name)}
 }
 
-// Lock acquires the lock in its turn: it waits until nobody holds the lock and all earlier
-// waiters, in any process, have had it or have left; until ctx ends or the time of
-// [Wait] is over; with neither, without a limit. The other options are [Lease], [MaxHold],
+// Lock acquires the lock in its turn. It waits until nobody holds the lock and every earlier
+// waiter, in any process, has held it or has left. It gives up when ctx ends or the time of [Wait]
+// is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],
 // [AtLeast] and [By].
 //
-// The place in the queue is that of the first attempt that reached the server. It is kept
-// for as long as this process is alive and reaches the server, and is taken again, in
-// the old order, if the server lost it. A process that is silent for
-// Options.StaleWaiterTimeout (5 s by default) is skipped until it reports again.
-// If the next waiter dies and the server cannot know it, the lock idles for one StaleWaiterTimeout.
+// The place in the queue is that of the first attempt that reached the server. The waiter keeps it
+// for as long as this process is alive and reaches the server, and takes it again, in the old
+// order, if the server lost it. A process that is silent for Options.StaleWaiterTimeout (5 s by
+// default) is skipped until it reports again. If the next waiter dies and the server cannot know
+// it, the lock idles for one StaleWaiterTimeout.
 //
-// A Lock that gives up leaves the queue and passes the lock on. If the server cannot be
-// told, the next waiter waits for one StaleWaiterTimeout. [FairLock.Waiters] shows the queue.
+// A Lock that gives up leaves the queue and passes the lock on. If it cannot reach the server, the
+// next waiter waits for one StaleWaiterTimeout. [FairLock.Waiters] shows the queue.
 //
-// The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after
-// Lock returns does not affect the hold. If ctx carries a hold of this lock
-// ([Hold.Context]), or By or [WithOwner] name its owner, Lock enters that hold again at once,
-// ahead of all waiters, and returns a Hold of its own, which needs its own Unlock.
+// The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after Lock
+// returns does not affect the hold. If ctx carries a hold of this lock ([Hold.Context]), or By or
+// [WithOwner] names its owner, Lock re-enters that hold at once, ahead of all waiters, and returns
+// a Hold of its own, which needs its own Unlock.
 //
-// A nil error means that you hold the lock. After any other error this call holds nothing,
-// and a hold that it was to enter again is not affected. While the server cannot be
-// reached, Lock goes on trying. The error matches one of
+// A nil error means that you hold the lock. After any other error this call holds nothing, and a
+// hold that it tried to re-enter is not affected. While the server cannot be reached, Lock keeps
+// trying. The error matches one of
 //
 //   - ErrNotAcquired: another owner held the lock until ctx ended or the time of Wait was over
-//   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
-//     over, or ctx had ended before the call. If a request was sent and not answered, the
-//     error also matches ErrUnknownOutcome: the client undoes in the background what the
-//     request may have acquired
-//   - ErrNotReplicated: too few of the replicas that [Options.Replicas] asks for confirmed
-//     the acquisition; it was undone
-//   - ErrNotAcquired and ErrLost: the hold to be entered again was lost before this call
-//     entered it
+//   - ErrUnavailable: the server could not be reached or did not answer by the end of the wait, or
+//     ctx had ended before the call. If a request was sent and not answered, the error also matches
+//     ErrUnknownOutcome, and the client undoes in the background what the request may have acquired
+//   - ErrNotReplicated: fewer replicas than [Options.Replicas] requires confirmed the acquisition;
+//     it was undone
+//   - ErrNotAcquired and ErrLost: the hold to be re-entered was lost before this call entered it
 //   - ErrClosed: the client is closed, or was closed during the call
 //   - ErrWrongKind: the key is another kind of object, or data of an application
 //   - ErrInvalid: the name or an option cannot be used; nothing was sent
 //   - *rueidis.RedisError: the server refuses for a reason that waiting does not change,
 //     such as a missing permission or a lack of memory
 //
-// No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
-// ended, the error also matches that of ctx. The end of Wait matches no error of a context.
+// No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx ended,
+// the error also matches that of ctx. The end of Wait matches no context error.
 func (l *FairLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return l.acquire(ctx, "lock", true, usualSettings(options))
 }
 
-// TryLock makes one attempt to acquire the lock. It does not join the queue, and succeeds only
-// if nobody holds the lock and nobody waits for it. The options are [Lease], [MaxHold],
-// [AtLeast] and [By].
+// TryLock makes one attempt to acquire the lock. It does not join the queue, and succeeds only if
+// nobody holds the lock and nobody waits for it. The options are [Lease], [MaxHold], [AtLeast] and
+// [By].
 //
-// ErrNotAcquired means that another owner holds the lock or waits for it; a waiter that has
-// died counts until it has been silent for Options.StaleWaiterTimeout.
-// ErrUnavailable means that the server could not be asked: an attempt that meets a server in
-// trouble (silent, loading, failing over) is repeated until it is answered, ctx ends, or
-// Options.RetryBudget is spent. All other errors, the re-entry of a hold on ctx, and what is
-// left behind are as for Lock.
+// ErrNotAcquired means that another owner holds the lock or waits for it. A dead waiter counts
+// until it has been silent for Options.StaleWaiterTimeout. ErrUnavailable means that the server
+// could not be reached: an attempt that meets a server in trouble (silent, loading, failing over)
+// is repeated until it is answered, ctx ends, or Options.RetryBudget is spent. All other errors,
+// the re-entry of a hold on ctx, and the state left behind are as for Lock.
 func (l *FairLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
 	return l.acquire(ctx, "try lock", false, usualSettings(options))
 }
 
-// newFairWaiters makes the list of those that wait for fair locks.
+// newFairWaiters makes the list of the waiters for fair locks.
 func newFairWaiters(c *Client) kindState {
 	l := newFairWaitList(c)
 	l.queue = fairLockQueue{l}
@@ -114,7 +110,7 @@ func newFairWaiters(c *Client) kindState {
 // fairLockQueue is the queue of a fair lock.
 type fairLockQueue struct{ waiters *fairWaitList }
 
-// These are part of [fairQueue].
+// attempts, refresh, keys, channel and entry implement [fairQueue].
 func (q fairLockQueue) attempts(w *fairWaiter) protocol {
 	return fairProtocol{waiters: q.waiters, waiter: w}
 }
@@ -123,7 +119,7 @@ func (fairLockQueue) keys(p *primitive) []string  { return p.keys().fair }
 func (fairLockQueue) channel(p *primitive) string { return p.keys().waiterChannel("") }
 func (fairLockQueue) entry(o *ownership) string   { return o.wire }
 
-// listen is part of [fairQueue]. Each waiter has a channel of its own.
+// listen implements [fairQueue]. Each waiter has a channel of its own.
 func (q fairLockQueue) listen(w *fairWaiter) {
 	if w.strangers || !w.grantable {
 		w.queue.subscribe(q.waiters.client.notifier, w.ownership.lock.keys().waiterChannel(w.ownership.wire))
@@ -145,7 +141,7 @@ func (l *fairWaitList) newSpec(fenced bool) *spec {
 		resolve: resolveOwner, fresh: freshOwner, wait: l.wait}
 }
 
-// fairProtocol is the hash of a re-entrant lock with a queue beside it.
+// fairProtocol is the protocol of the hash of a re-entrant lock with a queue next to it.
 type fairProtocol struct {
 	hashProtocol
 
@@ -171,7 +167,7 @@ func (p fairProtocol) acquireCall(a *acquisition, count, round int) call {
 	return call{fairAcquire, o.lock.keys().fair, o.lock.client.handover.channelArgs(args, o.lock.key)}
 }
 
-// readRefusal reads the place that the script has given to an ownership that waits.
+// readRefusal reads the place in the queue that the script gave to a waiting ownership.
 func (p fairProtocol) readRefusal(a *acquisition, ans transport.Answer) (left time.Duration, err error) {
 	reply, err := ans.Message.ToArray()
 	if p.waiter == nil || err != nil {
@@ -204,57 +200,57 @@ func (p fairProtocol) earlyCall(o *ownership) call {
 	return call{fairEarly, o.lock.keys().fair, append(o.lock.client.fairArgs(args, o.lock.key), p.waiters.shift)}
 }
 
-// fairArgs appends what a script has to know to pass a fair lock on.
+// fairArgs appends the arguments that a script needs to pass a fair lock on.
 func (c *Client) fairArgs(to []string, key string) []string {
 	return c.handover.channelArgs(append(to, c.staleMS), key)
 }
 
-// waiterChannel is where the lock tells an owner that its turn has come.
+// waiterChannel is the channel on which the lock tells an owner that its turn has come.
 func (k *keys) waiterChannel(owner string) string { return k.channel + ":" + owner }
 
 // Waiter is an owner that waits for a lock.
 type Waiter struct {
 	// Owner is the owner that the waiter will be once it holds the lock.
 	Owner Owner
-	// Label is what its client is called, or "": see [Holder].
+	// Label is the label of the waiter's client, or "": see [Holder].
 	Label string
-	// Mine reports whether it is a waiter of the client that was asked.
+	// Mine reports whether the waiter belongs to the client that listed it.
 	Mine bool
-	// By is the owner that the call which waits has named, by [By] or [WithOwner], if it is Mine: so a program finds
-	// its own place. It is the zero Owner if the call has named none. Owner is another, since each acquisition has an owner of its own in Redis.
+	// By is the owner that the waiting call named, with [By] or [WithOwner], if Mine is true. A
+	// program can find its own place with it. By is the zero Owner if the call named none. It
+	// differs from Owner, since each acquisition has an owner of its own in Redis.
 	By Owner
-	// Age is how long it has been waiting, by the clock of the server. It is 0 if AgeKnown
+	// Age is how long the waiter has been waiting, by the clock of the server. It is 0 if AgeKnown
 	// is false.
 	Age time.Duration
-	// AgeKnown is false for a waiter of Redisson, which does not say since when it waits, and
-	// for one of a read/write lock whose place in the queue is lost.
+	// AgeKnown is false for a waiter of Redisson, which does not record when it began to wait, and
+	// for a waiter for a read/write lock whose place in the queue is lost.
 	AgeKnown bool
-	// Alive is for how long it keeps its place without another sign of life, 0 if it
-	// will be passed over, NoExpiry in a queue that does not say.
+	// Alive is how long the waiter keeps its place without another sign of life. It is 0 if the
+	// waiter will be passed over, and NoExpiry in a queue that does not record this.
 	Alive time.Duration
-	// Permits is how many permits it waits for, at a [FairSemaphore]; else 0.
+	// Permits is how many permits the waiter of a [FairSemaphore] waits for; 0 otherwise.
 	Permits int
 }
 
-// waitersPage is how many waiters are asked for at a time, so that no list holds the
-// server up.
+// waitersPage is how many waiters one request lists, so that a long list does not block the server.
 const waitersPage = 500
 
-// Waiters lists the owners that wait for the lock, in the order in which it will be granted
-// to them; nil if there are none. It asks the server 500 waiters at a time, and repeats a
-// question for Options.RetryBudget at most. In a list of more than 500, waiters that come or
-// go meanwhile may be missing or listed twice. It changes nothing. The labels of waiters of other clients take one
-// command more for each 64 clients; in a cluster for each client.
+// Waiters lists the owners that wait for the lock, in the order in which they will be granted it;
+// nil if there are none. It changes nothing. It requests 500 waiters at a time, and repeats a
+// request for at most Options.RetryBudget. In a list of more than 500, waiters that come or go
+// during the call may be missing or listed twice. The labels of other clients' waiters take one
+// more command for every 64 clients, or, in a cluster, for every client.
 //
-// The error matches ErrInvalid for a bad name (nothing was sent), ErrWrongKind if the key is
-// no lock, ErrClosed, or ErrUnavailable if the server did not answer.
+// The error matches ErrInvalid for a bad name (nothing was sent), ErrWrongKind if the key is not a
+// lock, ErrClosed, or ErrUnavailable if the server did not answer.
 func (l *FairLock) Waiters(ctx context.Context) ([]Waiter, error) {
 	all, err := l.waitersOnServer(ctx)
 	l.client.describeWaiters(ctx, all)
 	return all, err
 }
 
-// waitersOnServer is Waiters as the server tells them.
+// waitersOnServer is Waiters with only what the server replies.
 func (l *FairLock) waitersOnServer(ctx context.Context) ([]Waiter, error) {
 	if err := l.invalid(); err != nil {
 		return nil, fail("waiters", l.Name(), err)
@@ -281,8 +277,8 @@ func (l *FairLock) waitersOnServer(ctx context.Context) ([]Waiter, error) {
 	}
 }
 
-// readWaiters takes the reply of fair_waiters.lua or list_waiters.lua apart. Those who have left are
-// still in the queue, but wait no longer.
+// readWaiters parses the reply of fair_waiters.lua or list_waiters.lua. Waiters that have left are
+// still in the queue; it leaves them out.
 func readWaiters(reply rueidis.RedisMessage) (page []Waiter, size int64, err error) {
 	parts, err := reply.ToArray()
 	if err != nil || len(parts)%3 != 1 {
@@ -310,6 +306,6 @@ func readWaiters(reply rueidis.RedisMessage) (page []Waiter, size int64, err err
 	return page, size, err
 }
 
-// leftLongAgo is more ms than any waiter can have been dead: the sign of life of one
-// that has left is set to the beginning of time.
+// leftLongAgo is longer, in ms, than any waiter can have been dead. When a waiter leaves, its sign
+// of life is set to the beginning of time.
 const leftLongAgo = 10 * 365 * 24 * 3600 * 1000

@@ -11,19 +11,20 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// How the permits of a fair semaphore, and those who wait for them, stand in Redis: see
-// lua/fairsem_queue.lua.
+// lua/fairsem_queue.lua describes how Redis stores the permits of a fair semaphore and their
+// waiters.
 
-// fairPermitSpec is that of the permits of fair semaphores, whose waiters the client has in a list.
+// fairPermitSpec returns the spec of the permits of fair semaphores. The client keeps their waiters
+// in a list.
 func fairPermitSpec(c *Client) *spec {
 	return c.kindState(KindFairPermit, newFairPermitQueue).(*fairPermitQueue).spec
 }
 
-// fairPermitQueue is the queues of the fair semaphores of a client.
+// fairPermitQueue holds the queues of the fair semaphores of a client.
 type fairPermitQueue struct {
 	waiters *fairWaitList
 	spec    *spec
-	heard   map[string]*fairPermitChannel // by the keys of semaphores; fairWaitList.mu guards it
+	heard   map[string]*fairPermitChannel // by the key of the semaphore; fairWaitList.mu guards it
 }
 
 func newFairPermitQueue(c *Client) kindState {
@@ -37,10 +38,10 @@ func newFairPermitQueue(c *Client) kindState {
 	return q
 }
 
-// close is part of [kindState].
+// close implements [kindState].
 func (q *fairPermitQueue) close() { q.waiters.close() }
 
-// These are part of [fairQueue].
+// refresh, keys, channel and entry implement [fairQueue].
 func (*fairPermitQueue) refresh() transport.Command  { return fairsemRefresh }
 func (*fairPermitQueue) keys(p *primitive) []string  { return p.keys().fairPermitKeys() }
 func (*fairPermitQueue) channel(p *primitive) string { return p.keys().channel }
@@ -52,8 +53,8 @@ func (q *fairPermitQueue) attempts(w *fairWaiter) protocol {
 	return p
 }
 
-// listen is part of [fairQueue]. All waiters of a client have one channel, on which the first of them is told
-// to ask: the others are granted what there is meanwhile.
+// listen implements [fairQueue]. All waiters of a client share one channel. A message on it makes
+// the first of them try again; the others receive grants.
 func (q *fairPermitQueue) listen(w *fairWaiter) {
 	lock := w.ownership.lock
 	if q.waiters.client.notifier == nil || q.heard[lock.key] != nil {
@@ -66,18 +67,18 @@ func (q *fairPermitQueue) listen(w *fairWaiter) {
 	q.waiters.client.notifier.add(s)
 }
 
-// fairPermitChannel is a channel on which permits are announced: those that nobody has been granted. Its usedAt
-// is guarded by fairWaitList.mu.
+// fairPermitChannel is a channel that announces free permits that nobody has been granted. Its
+// usedAt is guarded by fairWaitList.mu.
 type fairPermitChannel struct {
 	queue  *fairPermitQueue
 	key    string
 	usedAt time.Time
 }
 
-// message is part of [subscriber].
+// message implements [subscriber].
 func (h *fairPermitChannel) message(string) { h.reconnected() }
 
-// reconnected is part of [subscriber].
+// reconnected implements [subscriber].
 func (h *fairPermitChannel) reconnected() {
 	l := h.queue.waiters
 	l.mu.Lock()
@@ -96,7 +97,7 @@ func (h *fairPermitChannel) reconnected() {
 	}
 }
 
-// retire is part of [subscriber].
+// retire implements [subscriber].
 func (h *fairPermitChannel) retire(linger time.Duration) bool {
 	l := h.queue.waiters
 	l.mu.Lock()
@@ -111,23 +112,25 @@ func (h *fairPermitChannel) retire(linger time.Duration) bool {
 	return true
 }
 
-// fairPermitKeys are those of every script for a fair semaphore.
+// fairPermitKeys returns the keys that every script for a fair semaphore takes.
 func (k *keys) fairPermitKeys() []string {
 	tag := transport.HashTag(k.key)
 	return []string{k.key, idsKey(k.key), permitQueueKey(tag), "latchkey_sc_alive:" + tag, "latchkey_sc_grants:" + tag}
 }
 
-// permitEntry is the entry of an ownership in the queue: that of the first of the permits that are asked for
-// together.
+// permitEntry is the entry of an ownership in the queue. Permits that are requested together have
+// one entry, named after the first of them.
 func (o *ownership) permitEntry() string { return o.lock.client.id + ":" + o.wire }
 
-// Where an id tells how many permits were asked for together, and which of them it is.
+// Offsets in the bytes of an id: how many permits were requested together, and which of them this
+// one is.
 const (
 	groupSize  = 12
 	groupIndex = 14
 )
 
-// newGroupIDs makes ids for permits that are asked for together. They begin as those of [Client.newPermitID] do.
+// newGroupIDs makes ids for permits that are requested together. They begin as those of
+// [Client.newPermitID] do.
 func (c *Client) newGroupIDs(n int) []string {
 	var id [groupIndex + 2 - recordBytes]byte
 	binary.BigEndian.PutUint32(id[:], uint32(c.registry.number()))    //nolint:gosec // see freshFairPermits
@@ -135,7 +138,8 @@ func (c *Client) newGroupIDs(n int) []string {
 	return groupOf(c.permitIDs() + hex.EncodeToString(id[:]))
 }
 
-// groupOf are the ids of the permits that were asked for together with one, nil if it is none.
+// groupOf returns the ids of all permits that were requested together with the given one. It
+// returns nil if the id is not of that form.
 func groupOf(id string) []string {
 	raw, err := hex.DecodeString(id)
 	if err != nil || len(raw) != groupIndex+2 {
@@ -153,7 +157,7 @@ func groupOf(id string) []string {
 func freshFairPermits(a *acquisition) (first *ownership, others []*ownership) {
 	c, n := a.lock.client, max(a.together, 1)
 	ids := c.newGroupIDs(n)
-	for permitsInUse(c.registry, a.lock.key, ids[0]) { // since before the numbers began anew
+	for permitsInUse(c.registry, a.lock.key, ids[0]) { // since before the numbers wrapped around
 		ids = c.newGroupIDs(n)
 	}
 	return permitsOfIDs(a, ids, func(p permitProtocol) protocol {
@@ -161,12 +165,12 @@ func freshFairPermits(a *acquisition) (first *ownership, others []*ownership) {
 	})
 }
 
-// permitsInUse reports whether this client has any of the permits of a group, or is about to.
+// permitsInUse reports whether this client holds any permit of a group, or is acquiring one.
 func permitsInUse(r *registry, key, first string) bool {
 	return slices.ContainsFunc(groupOf(first), func(id string) bool { return r.known(permitName(key, id)) != nil })
 }
 
-// fairPermitProtocol is an id among those of a fair semaphore.
+// fairPermitProtocol is the protocol of one permit of a fair semaphore.
 type fairPermitProtocol struct {
 	permitProtocol
 
@@ -195,7 +199,7 @@ func (p fairPermitProtocol) acquireCall(a *acquisition, _, _ int) call {
 	return call{fairsemAcquire, p.keys(o), o.lock.client.handover.channelArgs(args, o.lock.key)}
 }
 
-// readRefusal reads the place that the script has given to an ownership that waits.
+// readRefusal reads the place in the queue that the script gave to a waiting ownership.
 func (p fairPermitProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
 	reply, err := ans.Message.ToArray()
 	if p.waiter == nil || err != nil {
@@ -217,7 +221,8 @@ func (p fairPermitProtocol) readRefusal(a *acquisition, ans transport.Answer) (t
 	return fromMillis(pause), ErrNotAcquired
 }
 
-// releaseCall of the first of a group that was never acquired gives up all of it, and its place in the queue.
+// releaseCall, for the first of a group that was never acquired, gives up the whole group and its
+// place in the queue.
 func (p fairPermitProtocol) releaseCall(o *ownership, count int, _ int64, args []string) call {
 	if count > 0 {
 		return call{}

@@ -10,20 +10,20 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Those who wait for fair locks and fair semaphores are kept alive in the eyes of the server, many with one script for each
-// node, which wakes those who have lost their place or whose turn it is.
+// The client keeps its waiters for fair locks and fair semaphores alive on the server, many of a
+// node with one script. It wakes those that lost their place or whose turn has come.
 
 const (
 	// refreshBatch is how many waiters one script refreshes.
 	refreshBatch = 100
-	// nodeRefreshes is how many of these scripts are under way at once to a node, and
+	// nodeRefreshes is how many of these scripts are in flight to one node at once, and
 	// clusterRefreshes to all nodes together.
 	nodeRefreshes    = 8
 	clusterRefreshes = 100
 )
 
-// run refreshes once in a period for as long as anybody waits, and does not wait for the
-// answers: a node that is silent must not cost those elsewhere their places.
+// run refreshes once per period while anybody waits. It does not wait for the answers: a silent
+// node must not cost waiters on other nodes their places.
 func (l *fairWaitList) run() {
 	for {
 		if transport.Rest(l.open, nil, l.period) != nil {
@@ -39,8 +39,8 @@ func (l *fairWaitList) run() {
 	}
 }
 
-// due collects what is to be refreshed now, by node, and how many scripts may be under
-// way to each. It ends the work if nobody waits.
+// due collects the batches that are due now, by node, and how many scripts may be in flight to each
+// node. If nobody waits, it returns nil and marks the list as inactive.
 func (l *fairWaitList) due() (due map[*transport.Node][]*refreshing, flights int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,14 +52,14 @@ func (l *fairWaitList) due() (due map[*transport.Node][]*refreshing, flights int
 	return due, min(nodeRefreshes, max(1, clusterRefreshes/len(due)))
 }
 
-// nodeRefresh is one round at a node.
+// nodeRefresh is one round at one node.
 type nodeRefresh struct {
-	batches []*refreshing // nil if they are to be collected anew
+	batches []*refreshing // nil to collect them again
 	flights int
 }
 
-// refreshNode has the waiters on one node refreshed, unless the last round there is still under
-// way. After trouble there is another one soon.
+// refreshNode refreshes the waiters on one node, unless the previous round there is still in
+// flight. After a failure it soon sends another round.
 func (l *fairWaitList) refreshNode(node *transport.Node, round nodeRefresh) {
 	line := transport.LineOf[nodeRefresh](node, l, 1)
 	if !line.AddIfIdle(round) {
@@ -79,7 +79,7 @@ func (l *fairWaitList) refreshNode(node *transport.Node, round nodeRefresh) {
 	})
 }
 
-// refreshRound sends one round, and returns one of the errors.
+// refreshRound sends one round, and returns one of its errors.
 func (l *fairWaitList) refreshRound(node *transport.Node, r nodeRefresh) error {
 	if r.batches == nil {
 		l.mu.Lock()
@@ -89,8 +89,8 @@ func (l *fairWaitList) refreshRound(node *transport.Node, r nodeRefresh) error {
 	return l.refreshAll(r.batches, r.flights)
 }
 
-// refreshAll sends batches, several at once because the server may be far away, and
-// returns one of the errors.
+// refreshAll sends batches, several at once because the server may be far away, and returns one of
+// the errors.
 func (l *fairWaitList) refreshAll(batches []*refreshing, flights int) error {
 	failed := make(chan error, len(batches))
 	inParallel(flights, batches, func(b *refreshing) {
@@ -102,7 +102,7 @@ func (l *fairWaitList) refreshAll(batches []*refreshing, flights int) error {
 	return <-failed
 }
 
-// refreshing is what one script is to refresh.
+// refreshing is what one script refreshes.
 type refreshing struct {
 	call
 	queue  fairQueue
@@ -110,7 +110,7 @@ type refreshing struct {
 	groups [][]*fairWaiter // the same, lock by lock
 }
 
-// batches collects the waiters on one node, or on all with nil. l.mu is held.
+// batches collects the waiters on one node, or on all nodes if wanted is nil. l.mu is held.
 func (l *fairWaitList) batches(wanted *transport.Node) map[*transport.Node][]*refreshing {
 	all := map[*transport.Node][]*refreshing{}
 	open := map[uint16]*refreshing{}
@@ -139,7 +139,7 @@ func (l *fairWaitList) newRefreshing() *refreshing {
 		l.client.staleMS, l.client.publish, suffix, l.client.handover.counted}}}
 }
 
-// fill adds waiters of one lock, from e on, and returns the first that found no room.
+// fill adds waiters of one lock, from e on, and returns the first that did not fit.
 func (b *refreshing) fill(e *list.Element) *list.Element {
 	var places []*fairWaiter
 	for ; e != nil && len(b.places)+len(places) < refreshBatch; e = e.Next() {
@@ -172,13 +172,14 @@ func (l *fairWaitList) split(b *refreshing) []*refreshing {
 	return each
 }
 
-// What the scripts say of a waiter that has its place and has to wait on; and of one whose semaphore nobody has set.
+// Replies of the scripts for one waiter: it has its place and must keep waiting, or nobody has set
+// the permits of its semaphore.
 const (
 	inPlace = 1
 	isUnset = 3
 )
 
-// refresh sends one batch, and wakes those who should ask for themselves.
+// refresh sends one batch, and wakes the waiters that must make an attempt of their own.
 func (l *fairWaitList) refresh(b *refreshing) error {
 	ctx, cancel := context.WithTimeout(l.open, max(l.period, minPatience))
 	defer cancel()
@@ -199,10 +200,10 @@ func (l *fairWaitList) refresh(b *refreshing) error {
 	return nil
 }
 
-// refreshEach refreshes the locks of a batch one by one, when the server refuses the
-// whole: one damaged key must not cost the others their places. Those who wait for
-// the damaged one ask for themselves, and are told. To those whose slot is half moved the
-// server would tell nothing else.
+// refreshEach refreshes the locks of a batch one by one after the server refused the whole: one
+// damaged key must not cost the other waiters their places. The waiters for the damaged lock make
+// their own attempts, and get the error. In a slot that is half migrated the server refuses every
+// batch of several locks.
 func (l *fairWaitList) refreshEach(b *refreshing, refusal error) error {
 	each := l.split(b)
 	switch {
@@ -217,5 +218,5 @@ func (l *fairWaitList) refreshEach(b *refreshing, refusal error) error {
 	return refusal
 }
 
-// minPatience is what a refresh waits for its answer at least.
+// minPatience is the shortest time for which a refresh waits for its answer.
 const minPatience = 100 * time.Millisecond

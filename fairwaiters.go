@@ -10,22 +10,21 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// nearest is how many of the waiters of a client for one lock listen for their
-// turn. The server grants in the order of the line, so that no other can be next.
+// nearest is how many of a client's waiters for one lock listen for their turn. The server grants
+// in the order of the line, so no other waiter can be next.
 const nearest = 4
 
-// fairWaitList knows who waits for the fair locks of a client, or for its fair semaphores. Each waiter stands in the
-// queue on the server; here they stand in the same order, lock by lock. A goroutine
-// keeps time, and one for each node keeps the waiters there alive in the eyes of the
-// server, many with one script, and wakes those who have lost their place or whose turn
-// it is.
+// fairWaitList has the waiters of a client for its fair locks, or for its fair semaphores: lock by
+// lock, in the order of the queues on the server. One goroutine keeps time. Another for each node
+// keeps the waiters there alive, many with one script, and wakes those that lost their place or
+// whose turn has come.
 type fairWaitList struct {
 	client *Client
 	queue  fairQueue
-	// oneChannel says that waiters have no channels of their own. So all that came before their client listened
-	// ask once more, to be granted what they wait for.
+	// oneChannel says that waiters have no channels of their own. Those that joined before their
+	// client listened then try once more, to become grantable.
 	oneChannel bool
-	shift      string // what a Redisson process takes off deadlines, in ms
+	shift      string // ms that a Redisson process subtracts from deadlines
 	period     time.Duration
 	open       context.Context // ends with close
 	end        context.CancelFunc
@@ -34,44 +33,44 @@ type fairWaitList struct {
 	plain, fenced *spec // of its locks
 
 	mu     sync.Mutex
-	byKey  map[string]*list.List // of *fairWaiter, by their tickets
+	byKey  map[string]*list.List // of *fairWaiter, in the order of their tickets
 	active bool
 }
 
-// fairQueue is what tells the queues of fair locks from those of fair semaphores.
+// fairQueue is what differs between the queues of fair locks and of fair semaphores.
 type fairQueue interface {
-	// attempts is how the attempts of a waiter are made.
+	// attempts returns the protocol for the attempts of a waiter.
 	attempts(w *fairWaiter) protocol
-	// listen has a waiter that is one of the next listen where it may be told to ask, beside the channel of the
-	// client. fairWaitList.mu is held.
+	// listen subscribes a waiter near the front to the channel on which it may be told to try, in
+	// addition to the client's channel. fairWaitList.mu is held.
 	listen(w *fairWaiter)
-	// refresh is the script that keeps waiters alive, with the keys of a lock, what it is told of the channels
-	// of the lock, and the name of an owner in the queue.
+	// refresh is the script that keeps waiters alive. It takes the keys and the channel of each
+	// lock, and the entries of owners.
 	refresh() transport.Command
 	keys(p *primitive) []string
 	channel(p *primitive) string
 	entry(o *ownership) string
 }
 
-// fairWaiter is one waiter in the queue of a fair lock. The server makes it the owner when its
-// turn comes, and tells the client. It has a channel of its own as well, on which it is told to
-// ask: by waiters of Redisson, and if the client does not listen.
+// fairWaiter is one waiter in the queue of a fair lock. When its turn comes, the server makes it
+// the owner and tells its client. A message on the waiter's own channel only makes it try. Redisson
+// sends such messages, and so do the scripts of this library if the client does not listen.
 type fairWaiter struct {
 	list      *fairWaitList
 	ownership *ownership
 	queue     *waitQueue // of its own channel
-	awaitsSet bool       // it waits also for somebody to set the permits
+	awaitsSet bool       // it also waits for somebody to set the permits
 
 	// Guarded by fairWaitList.mu.
 	ticket    uint64 // 0 before the server has given one
 	elem      *list.Element
 	near      bool
 	grantable bool // the client listens
-	strangers bool // one of Redisson holds the lock or stands before it
-	called    bool // to ask, since it last did
+	strangers bool // an owner of Redisson holds the lock, or waits ahead of it
+	called    bool // to try, since its last attempt
 }
 
-// newFairWaitList makes the list of those in the queues of one kind.
+// newFairWaitList makes the list of the waiters in the queues of one kind.
 func newFairWaitList(c *Client) *fairWaitList {
 	o := c.options
 	open, end := context.WithCancel(context.Background())
@@ -85,8 +84,8 @@ func newFairWaitList(c *Client) *fairWaitList {
 	}
 }
 
-// wait waits in the queue on the server. No waiter of this client waits for another one
-// first, because the order is the server's.
+// wait waits in the queue on the server. The waiters of this client do not first line up behind
+// each other, because the server keeps the order.
 func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
 	a.start()
 	o := a.ownership
@@ -107,8 +106,8 @@ type fairAttempter struct {
 	waiter  *fairWaiter
 }
 
-// attempt implements [attempter]. An owner that another client has made is none of ours, and the
-// server would tell that client.
+// attempt implements [attempter]. A guest is not grantable: the server would send the grant to the
+// client that made the owner.
 func (f fairAttempter) attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	f.waiters.asks(f.waiter)
 	if !f.ownership.isGuest {
@@ -117,9 +116,9 @@ func (f fairAttempter) attempt(ctx context.Context, round int) (left time.Durati
 	return f.acquisition.attempt(ctx, round)
 }
 
-// pause implements [attempter]. The first refusal has the client listen. It is as long as the
-// server said if this is one of the next, or has no place in the line yet; the others rest until
-// somebody calls.
+// pause implements [attempter]. The first refusal makes the client listen. A waiter near the front,
+// or with no place in the line yet, pauses for as long as the server said. The others rest until
+// they are called.
 func (f fairAttempter) pause(_ *waitQueue, _ int, left time.Duration) time.Duration {
 	c := f.waiters.client
 	f.reportNoExpiry(left)
@@ -133,14 +132,14 @@ func (f fairAttempter) pause(_ *waitQueue, _ int, left time.Duration) time.Durat
 	return pauseUntil(left, c.pollPause())
 }
 
-// isBehind reports whether others of this client are nearer to the front.
+// isBehind reports whether the waiter has a place in line and is not near the front.
 func (l *fairWaitList) isBehind(w *fairWaiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return w.elem != nil && !w.near
 }
 
-// ticketText is what the server has to be told of the place.
+// ticketText is the ticket of the waiter as text, or "" if it has none.
 func (l *fairWaitList) ticketText(w *fairWaiter) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,7 +149,7 @@ func (l *fairWaitList) ticketText(w *fairWaiter) string {
 	return strconv.FormatUint(w.ticket, 10)
 }
 
-// grantText is for how many ms the server may make the waiter the owner, or "".
+// grantText is the lease, in ms, of a grant to the waiter, or "" if it is not grantable.
 func (l *fairWaitList) grantText(w *fairWaiter) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,27 +159,27 @@ func (l *fairWaitList) grantText(w *fairWaiter) string {
 	return l.client.leaseText(w.ownership.entry.lease)
 }
 
-// asks notes that a waiter is about to ask.
+// asks notes that a waiter is about to make an attempt.
 func (l *fairWaitList) asks(w *fairWaiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w.called = false
 }
 
-// call has a waiter ask. l.mu is held.
+// call makes a waiter try. l.mu is held.
 func (l *fairWaitList) call(w *fairWaiter) {
 	w.called = true
 	w.signal()
 }
 
-// setGrantable notes whether the client listens for what the waiter is granted.
+// setGrantable notes whether the client listens for grants to the waiter.
 func (l *fairWaitList) setGrantable(w *fairWaiter, yes bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w.grantable = yes
 }
 
-// setPlace notes that the server has given a place, and whether strangers are concerned.
+// setPlace notes the place that the server has given, and whether owners of Redisson are involved.
 func (l *fairWaitList) setPlace(w *fairWaiter, ticket uint64, strangers bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,7 +194,7 @@ func (l *fairWaitList) setPlace(w *fairWaiter, ticket uint64, strangers bool) {
 // signal implements [waker].
 func (w *fairWaiter) signal() { w.queue.signal() }
 
-// reconnected implements [waker]. Those behind the first few cannot have missed anything.
+// reconnected implements [waker]. Waiters behind the first few cannot have missed a message.
 func (w *fairWaiter) reconnected() {
 	w.list.mu.Lock()
 	near := w.near || w.elem == nil || w.list.oneChannel && !w.grantable
@@ -205,7 +204,7 @@ func (w *fairWaiter) reconnected() {
 	}
 }
 
-// insert puts a place in its line. l.mu is held.
+// insert puts a waiter into its line. l.mu is held.
 func (l *fairWaitList) insert(w *fairWaiter, ticket uint64) {
 	w.ticket = ticket
 	line := l.byKey[w.ownership.lock.key]
@@ -229,7 +228,7 @@ func (l *fairWaitList) insert(w *fairWaiter, ticket uint64) {
 	}
 }
 
-// listen lets the first of a line hear of their turn. l.mu is held.
+// listen makes the first waiters of a line listen for their turn. l.mu is held.
 func (l *fairWaitList) listen(line *list.List) {
 	e := line.Front()
 	for i := 0; i < nearest && e != nil; i++ {
@@ -241,7 +240,7 @@ func (l *fairWaitList) listen(line *list.List) {
 	}
 }
 
-// remove ends the waiting, one way or the other.
+// remove takes a waiter out of its line, whether it acquired or gave up.
 func (l *fairWaitList) remove(w *fairWaiter) {
 	l.mu.Lock()
 	if w.elem != nil {
@@ -252,7 +251,7 @@ func (l *fairWaitList) remove(w *fairWaiter) {
 			delete(l.byKey, w.ownership.lock.key)
 		}
 		l.listen(line)
-		if w.called && line.Len() > 0 { // since it asked: there may be more
+		if w.called && line.Len() > 0 { // since its last attempt: there may be more
 			l.call(line.Front().Value.(*fairWaiter))
 		}
 	}

@@ -4,21 +4,21 @@ import (
 	"context"
 )
 
-// ForceUnlock takes the lock of that name from its holders, whatever its kind,
-// gives it to a waiter, and reports whether it was held. It removes exactly the holders that it
-// saw: a hold that begins after it has looked is not touched.
+// ForceUnlock takes the lock of that name from its holders, whatever its kind, gives it to a
+// waiter, and reports whether it was held. It removes only the holders that it found: a hold that
+// begins later is not touched.
 //
-// Anything but a lock is an ErrWrongKind and stays as it is. So does a string that is not of
-// the shape that [ParseOwner] reads, since data of an application may look like the token
-// of a mutex of another library: to remove such a token, use [Mutex.ForceUnlock].
+// If the key is something other than a lock, ForceUnlock returns ErrWrongKind and changes nothing.
+// The same goes for a string that [ParseOwner] cannot read, since data of an application may look
+// like the token of another library's mutex. To remove such a token, use [Mutex.ForceUnlock].
 //
-// ForceUnlock does not ask the former holders. Those of this library learn of it at their next renewal,
-// a third of their lease later at most, and their holds end with ErrLost. Until then they work
-// on, and two may be inside; so may goroutines to which such a hold is passed on meanwhile
-// ([Options].Turn).
+// The former holders are not notified. Those of this library notice at their next renewal, at most
+// a third of their lease later, and their holds end with ErrLost. Until then they continue, so two
+// owners may be in the critical section. A client may also still pass such a hold on to its own
+// goroutines ([Options].Turn).
 //
 // The other errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not
-// answered. It may or may not have happened, and may be repeated.
+// answered. It may or may not have happened, and you may repeat it.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	names, err := c.options.keysOf(name)
 	if err != nil {
@@ -27,17 +27,18 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	return c.forceUnlock(ctx, names, nil)
 }
 
-// ForceUnlock takes the lock from its holder, with all re-entries, gives it to a waiter, and reports
-// whether it was held. It removes exactly the owner that it saw: a hold that begins after
-// it has looked is not touched.
+// ForceUnlock takes the lock from its holder, with all re-entries, gives it to a waiter, and
+// reports whether it was held. It removes only the owner that it found: a hold that begins later is
+// not touched.
 //
-// ForceUnlock does not ask the former holder. If it is a client of this library, its hold ends with
-// ErrLost at its next renewal, a third of its lease later at most; one with a fixed lease
-// ([Lease]) ends when that is over. If goroutines of its client wait for it, it ends within
-// Options.PollCeiling (except for fair locks and readers). Until then it works on, and two may be inside.
+// The former holder is not notified. If it is a client of this library, its hold ends with ErrLost
+// at its next renewal, at most a third of its lease later. A hold with a fixed lease ([Lease]) ends
+// when that is over. If other goroutines of its client wait for the lock, the hold ends within
+// Options.PollCeiling (except for fair locks and readers). Until then the holder continues, so two
+// owners may be in the critical section.
 //
-// The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not
-// answered. It may or may not have happened, and may be repeated.
+// The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not answered. It
+// may or may not have happened, and you may repeat it.
 func (p *primitive) ForceUnlock(ctx context.Context) (bool, error) {
 	if p.invalid() != nil {
 		return false, fail("force unlock", p.Name(), p.invalid())
@@ -45,7 +46,7 @@ func (p *primitive) ForceUnlock(ctx context.Context) (bool, error) {
 	return p.client.forceUnlock(ctx, p.keys(), p.spec)
 }
 
-// forceUnlock removes the holders that it finds. want is the kind it has to be, or nil.
+// forceUnlock removes the holders that it finds. want is the kind that the lock must have, or nil.
 func (c *Client) forceUnlock(ctx context.Context, names *keys, want *spec) (bool, error) {
 	held := false
 	for {
@@ -69,7 +70,7 @@ func (c *Client) forceUnlock(ctx context.Context, names *keys, want *spec) (bool
 		if err != nil || gone {
 			return held, err
 		}
-		// The holder changed in between: look again.
+		// The holder changed in between: inspect again.
 	}
 }
 
@@ -78,7 +79,7 @@ var errMutexByName error = &kindError{
 	text: "a string, which may be a mutex or data of an application; ForceUnlock of a Mutex removes it",
 }
 
-// evict removes the holders that were found, and reports whether any was still there.
+// evict removes the holders that were found, and reports whether any of them was still there.
 func (c *Client) evict(ctx context.Context, names *keys, i Inspection) (gone bool, err error) {
 	for _, each := range c.evictions(names, i) {
 		a, err := c.sender.Call(ctx, c.closing, each.cmd, each.keys, each.args)

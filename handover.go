@@ -10,36 +10,38 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// A contended lock is handed over from client to client. An owner that is refused waits in a
-// queue beside the lock; the script that releases the lock makes the first of the queue its
-// owner, and tells the client of that owner on a channel of its own. So one change of owners
-// costs two commands, however many wait, and is in the order in which the clients came.
+// A contended lock is handed over from client to client. An owner that is refused waits in a queue
+// next to the lock. The script that releases the lock makes the first in the queue its owner, and
+// tells the client of that owner on the client's own channel. So a change of owners costs two
+// commands, however many wait, and follows the order in which the clients arrived.
 //
-// An owner is used for one wait and one turn, and never again: whatever comes late, or twice,
-// names an owner that is used up, and finds nothing to harm. tests/handover explores this
-// protocol.
+// An owner is used for one wait and one turn, and never again. A message or command that comes
+// late, or twice, names an owner that is already used, and can do no harm. tests/handover explores
+// this protocol.
 
-// queueEntry is how an owner waits in the queue of a lock. ownership.mu guards what changes.
+// queueEntry is the entry of an owner in the queue of a lock. ownership.mu guards the fields that
+// change.
 type queueEntry struct {
-	text   string          // the entry, "" of an owner that does not wait in a queue
-	lease  time.Duration   // that a grant gives it
-	wanted time.Duration   // that its acquisition asks for
-	made   transport.Stamp // before the owner was known to the server
-	heard  *clientChannel  // on which its client is told of it, or nil; handover.mu guards it
+	text   string          // the entry, "" if the owner does not wait in a queue
+	lease  time.Duration   // the lease that a grant gives it
+	wanted time.Duration   // the lease that its acquisition asks for
+	made   transport.Stamp // before the server knew the owner
+	heard  *clientChannel  // where messages about it arrive, or nil; handover.mu guards it
 	asked  bool            // the entry may be in the queue
-	since  string          // when it came there, as the server says, when it was last seen there
-	seen   transport.Stamp // before the question was sent whose answer said that
-	known  bool            // it is, or the owner has been granted the lock
-	unsure bool            // that is not to be relied on: see mustAsk
-	grant  *grant          // that has come, or nil
-	waiter waker           // who waits under the owner, or nil for the front of the lock
+	since  string          // when it joined the queue, by the server, as last seen
+	seen   transport.Stamp // before the request was sent whose reply said since
+	known  bool            // the entry is in the queue, or its owner has been granted the lock
+	unsure bool            // known must not be set any more: see mustAsk
+	grant  *grant          // the grant that has arrived, or nil
+	waiter waker           // the waiter for the owner, or nil for the front of the lock
 }
 
 // noEntry is the entry of an owner that has none yet. Nothing in it ever changes.
 var noEntry = &queueEntry{}
 
-// ownEntry returns the entry of an owner, which is made if it has none: it was not known to the server
-// at that time. Only who goes on with the ownership calls it, for the first time before anything is heard of the owner.
+// ownEntry returns the entry of an owner. It makes the entry if there is none; at the time made,
+// the server did not know the owner. Only the goroutine that drives the ownership calls it, the
+// first time before any message about the owner can arrive.
 func (o *ownership) ownEntry(made transport.Stamp) *queueEntry {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -49,41 +51,40 @@ func (o *ownership) ownEntry(made transport.Stamp) *queueEntry {
 	return o.entry
 }
 
-// waker is told what concerns somebody who waits. Its methods must not block.
+// waker receives the events that concern a waiter. Its methods must not block.
 type waker interface {
 	// signal wakes the waiter.
 	signal()
-	// reconnected is called when what was published may have been lost.
+	// reconnected is called when messages may have been lost.
 	reconnected()
 }
 
-// grant is what a client is told of an owner that has been given the lock.
+// grant is what the message to a client says about an owner that has been given the lock.
 type grant struct {
 	token int64
 	lease time.Duration
-	since string // when the entry had come that was granted
+	since string // when the granted entry joined the queue
 }
 
-// longestEntryPause is how long the front relies on being told: the queue lives for a minute
-// after the last call.
+// longestEntryPause is the longest time for which the front relies on messages: the queue lives for
+// a minute after the last call.
 const longestEntryPause = 20 * time.Second
 
-// handover knows the owners of a client that wait in queues, and listens for what the server
-// says of them.
+// handover knows the owners of a client that wait in queues, and listens for messages about them.
 type handover struct {
 	client  *Client
 	own     string           // the channel of this client, unless messages are sharded
 	counted string           // '1' if the server counts all receivers of a message
-	specs   map[string]*spec // of locks that are given back, by the kind that a message names
+	specs   map[string]*spec // for locks to be given back, by the kind that a message names
 
-	any atomic.Bool // there are channels: what the client is told of an owner may be heard
+	any atomic.Bool // there are channels, so messages about an owner may arrive
 
 	mu       sync.Mutex
 	channels map[string]*clientChannel
 }
 
-// clientChannel is a channel on which this client is told of its owners: one for all locks, or
-// with sharded messages one for each.
+// clientChannel is a channel on which this client receives messages about its owners: one for all
+// locks, or, with sharded messages, one for each lock.
 type clientChannel struct {
 	*handover
 
@@ -91,7 +92,7 @@ type clientChannel struct {
 
 	// Guarded by handover.mu.
 	subscription *subscription         // nil before one is needed
-	waiting      map[string]*ownership // by their names in Redis
+	waiting      map[string]*ownership // by the names of their owners in Redis
 	usedAt       time.Time
 }
 
@@ -102,13 +103,13 @@ func newHandover(c *Client) *handover {
 		"s": {kind: KindMutex, protocol: stringProtocol{}},
 	}
 	if c.cluster && c.publish == "PUBLISH" {
-		h.counted = "0" // a node knows of its own subscribers only
+		h.counted = "0" // a node counts its own subscribers only
 	}
 	return h
 }
 
-// channelOf returns what the channels for a lock begin and end with. The id of the client is in
-// between.
+// channelOf returns the prefix and the suffix of the clients' channels for a lock. The id of the
+// client goes in between.
 func (h *handover) channelOf(key string) (prefix, suffix string) {
 	if h.client.publish == "SPUBLISH" {
 		return "latchkey:" + transport.HashTag(key) + ":", ""
@@ -125,15 +126,15 @@ func (h *handover) ownChannel(key string) string {
 	return h.own
 }
 
-// channelArgs appends what scripts are told of the channels of clients: what they begin and end with,
-// and whether the server counts all who listen there.
+// channelArgs appends what scripts need to know about the clients' channels: prefix, suffix, and
+// whether the server counts all receivers.
 func (h *handover) channelArgs(to []string, key string) []string {
 	prefix, suffix := h.channelOf(key)
 	return append(to, prefix, suffix, h.counted)
 }
 
-// listens reports whether the client hears what it is told of an owner. If so, what it hears is told to
-// the ownership from now on.
+// listens reports whether the client listens for messages about an owner. If so, they go to the
+// ownership from now on.
 func (h *handover) listens(o *ownership) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -144,15 +145,15 @@ func (h *handover) listens(o *ownership) bool {
 	return true
 }
 
-// expects has what is heard of an owner told to the ownership, whether the client listens or not.
+// expects directs messages about an owner to the ownership, whether the client listens or not.
 func (h *handover) expects(o *ownership) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.expect(o)
 }
 
-// expect has what is heard of an owner told to the ownership, which has an entry. An owner that may stand in a queue is
-// always expected: what is heard of others is released. h.mu is held.
+// expect directs messages about an owner to the ownership, which has an entry. An owner that may be
+// in a queue is always expected: grants to other owners are released. h.mu is held.
 func (h *handover) expect(o *ownership) *clientChannel {
 	c := o.entry.heard
 	if c == nil {
@@ -168,8 +169,8 @@ func (h *handover) expect(o *ownership) *clientChannel {
 	return c
 }
 
-// listen subscribes to the channel, if that has not been done, and has the ownership woken when
-// the server has confirmed. It reports whether that may be expected.
+// listen subscribes to the channel, unless that was done before, and wakes the waiter of the
+// ownership when the server has confirmed. It reports whether a confirmation can be expected.
 func (h *handover) listen(o *ownership) bool {
 	if h.client.notifier == nil {
 		return false
@@ -186,15 +187,15 @@ func (h *handover) listen(o *ownership) bool {
 	switch {
 	case fresh:
 		h.client.notifier.add(s)
-	case !expected && s.live(): // since the owner was refused without a place in the queue
+	case !expected && s.live(): // it became live after the owner was refused without a place
 		o.wakeFront()
 	}
 	return !s.refused.Load()
 }
 
-// forget ends the wait of an ownership.
+// forget stops directing messages to an ownership, whose wait is over.
 func (h *handover) forget(o *ownership) {
-	if o.entry.heard == nil { // only who goes on with the ownership has changed that
+	if o.entry.heard == nil { // only the goroutine that drives the ownership changes it
 		return
 	}
 	h.mu.Lock()
@@ -216,14 +217,14 @@ func (c *clientChannel) drop() {
 	c.any.Store(len(c.channels) > 0)
 }
 
-// find returns the ownership that waits under a name, or nil.
+// find returns the ownership that waits under the name of an owner, or nil.
 func (c *clientChannel) find(wire string) *ownership {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.waiting[wire]
 }
 
-// reconnected implements [subscriber]: all waiters ask again.
+// reconnected implements [subscriber]: all waiters query the server again.
 func (c *clientChannel) reconnected() {
 	c.mu.Lock()
 	all := make([]*ownership, 0, len(c.waiting))
@@ -239,7 +240,7 @@ func (c *clientChannel) reconnected() {
 	}
 }
 
-// channelLinger is how long the channel of a client stays subscribed that nothing waits on.
+// channelLinger is how long a client's channel stays subscribed while no waiter needs it.
 const channelLinger = 5 * time.Second
 
 // retire implements [subscriber].
@@ -280,17 +281,18 @@ func (c *clientChannel) message(text string) {
 	}
 }
 
-// addSpec says how a lock is given back that was granted, by the kind that the message names.
+// addSpec registers the spec with which an unwanted grant is given back, by the kind that the
+// message names.
 func (h *handover) addSpec(kind string, s *spec) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.specs[kind] = s
 }
 
-// giveBack releases a lock that was granted to an owner that does not wait any more, unless the
-// owner has it. While the owner releases it, a second release waits: most grants that come then are
-// those that the owner has had, and have come late. If the second release were executed first,
-// the owner's own would find the lock gone, and report it lost.
+// giveBack releases a lock that was granted to an owner that no longer waits, unless the owner has
+// the lock. While the owner releases it, a second release is delayed: most grants that arrive then
+// are late copies of the grant that the owner has used. If the second release were executed first,
+// the owner's own release would find the lock gone, and report it lost.
 func (h *handover) giveBack(kind, owner, key string) {
 	name := ownerOf(owner)
 	if o := h.client.registry.liveOn(key, name); o != nil {
@@ -313,7 +315,7 @@ func (h *handover) giveBack(kind, owner, key string) {
 	})
 }
 
-// waiter is who waits under the owner, or nil.
+// waiter returns the waiter for the owner, or nil.
 func (o *ownership) waiter() waker {
 	if o.entry.waiter != nil {
 		return o.entry.waiter
@@ -324,28 +326,29 @@ func (o *ownership) waiter() waker {
 	return nil
 }
 
-// wakeFront has who waits under the owner look for itself.
+// wakeFront wakes the waiter for the owner, so that it looks at its state.
 func (o *ownership) wakeFront() {
 	if w := o.waiter(); w != nil {
 		w.signal()
 	}
 }
 
-// toldToAsk has who waits under the owner ask the server, whatever is known of its place.
+// toldToAsk makes the waiter for the owner query the server, whatever is known of its place.
 func (o *ownership) toldToAsk() {
 	o.mustAsk()
 	o.wakeFront()
 }
 
-// mustAsk notes that the server is to be asked what has become of the owner, also if the release
-// that has put it into the queue is answered only now: what was told after that may be missed.
+// mustAsk notes that the server must be queried about the owner. That holds even if the reply to
+// the release that queued the owner arrives only now: messages after that release may have been
+// lost.
 func (o *ownership) mustAsk() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.entry.known, o.entry.unsure = false, true
 }
 
-// granted notes that the server has given the lock to the owner, and reports whether it is
+// granted notes that the server has given the lock to the owner, and reports whether the grant is
 // wanted.
 func (o *ownership) granted(token int64, since string) bool {
 	o.mu.Lock()

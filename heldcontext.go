@@ -6,7 +6,7 @@ import (
 	"reflect"
 )
 
-// heldKey is where a context carries the holds under which it runs.
+// heldKey is the key under which a context carries the holds under which it runs.
 type heldKey struct{}
 
 // heldChain is the innermost of those holds, and the rest.
@@ -15,25 +15,23 @@ type heldChain struct {
 	outer *heldChain
 }
 
-// Context returns a context for the work under the lock. It ends with parent, with
-// the loss of the hold ([context.Cause] then matches ErrLost, and also ErrMaxHold if
-// that was the reason), with the client (ErrClosed), and when Unlock begins
-// (ErrNotHeld). If the hold is already over, the context has ended when Context returns. It does not ask
-// the server.
+// Context returns a context for the work under the lock. It ends with parent, when the hold is lost
+// ([context.Cause] then matches ErrLost, and also ErrMaxHold if that was the reason), when the
+// client is closed (ErrClosed), and when Unlock begins (ErrNotHeld). If the hold is already over,
+// the context has ended when Context returns. Context sends nothing to the server.
 //
-// An acquisition of the same lock under it is a re-entry; other locks are not affected.
-// [HoldFrom] finds the hold in it, and in contexts that are derived from it.
+// An acquisition of the same lock under the context is a re-entry; other locks are not affected.
+// [HoldFrom] finds the hold in the context, and in contexts that are derived from it.
 //
-// After the machine has slept it ends within a fifth of a second; Err and ValidFor tell
-// at once.
+// After the machine has slept, the context may end up to a fifth of a second late; Err and ValidFor
+// are right at once.
 //
-// A hold keeps some 700 bytes for each parent, until that ends or the hold does, however
-// often it is the parent (unless it cannot be compared). All parents that never end, such
-// as [context.Background], count as one; so do all contexts that another hold returns for
-// one parent.
+// A hold keeps some 700 bytes for each parent, until the parent or the hold ends. A parent counts
+// once, however often you use it (unless it is not comparable). All parents that never end, such as
+// [context.Background], count as one; so do all contexts that another hold returns for one parent.
 func (h *Hold) Context(parent context.Context) context.Context {
 	if h == nil {
-		return endedContext(parent, ErrNotHeld) // which hides no hold that parent carries
+		return endedContext(parent, ErrNotHeld) // does not hide a hold that parent carries
 	}
 	outer, _ := parent.Value(heldKey{}).(*heldChain)
 	life, err := h.lifeUnder(rootOf(parent))
@@ -44,22 +42,21 @@ func (h *Hold) Context(parent context.Context) context.Context {
 }
 
 // HoldFrom returns the hold of the innermost lock under which ctx runs: the one whose
-// [Hold.Context], or whose Do, made ctx or the nearest of its ancestors. Inside Do it gives
-// the hold, and with it the fencing token:
+// [Hold.Context], or whose Do, made ctx or the nearest of its ancestors. Inside Do it returns the
+// hold, and with it the fencing token:
 //
 //	err := lock.Do(ctx, func(ctx context.Context) error {
 //		return save(ctx, latchkey.HoldFrom(ctx).Token())
 //	})
 //
-// It returns nil if ctx runs under no lock, and a nil Hold behaves as one that was released.
-// It does not ask the server, and a hold that is over is returned all the same: see [Hold.Err]. It ignores
-// permits: see [PermitFrom]. Of a [MultiLock] or a [RedLock] it is the hold of all
-// members together.
+// It returns nil if ctx runs under no lock; a nil Hold behaves like a released one. It sends
+// nothing to the server, and also returns a hold that is over: see [Hold.Err]. It ignores permits:
+// see [PermitFrom]. For a [MultiLock] or a [RedLock] it returns the hold of all members together.
 func HoldFrom(ctx context.Context) *Hold {
 	return innermost(ctx, func(h *Hold) bool { return !h.isShared() })
 }
 
-// innermost returns the innermost hold on ctx that is wanted, or nil.
+// innermost returns the innermost hold on ctx for which wanted returns true, or nil.
 func innermost(ctx context.Context, wanted func(*Hold) bool) *Hold {
 	chain, _ := ctx.Value(heldKey{}).(*heldChain)
 	for ; chain != nil; chain = chain.outer {
@@ -72,7 +69,8 @@ func innermost(ctx context.Context, wanted func(*Hold) bool) *Hold {
 
 func (h *Hold) isShared() bool { return h.inner().isShared() }
 
-// rootOf returns what ends when parent does, the same for as many parents as it can be.
+// rootOf returns a context that ends when parent does, and is the same for as many parents as
+// possible.
 func rootOf(parent context.Context) context.Context {
 	if held, is := parent.(*heldContext); is {
 		return held.life
@@ -89,11 +87,11 @@ func endedContext(parent context.Context, cause error) context.Context {
 	return ctx
 }
 
-// heldContext has the values of its parent, and ends with that and with a hold.
+// heldContext has the values of its parent, and ends with its parent or with a hold.
 type heldContext struct {
 	context.Context // the parent
 
-	life  context.Context // of the hold, under what ends with the parent
+	life  context.Context // ends with the hold, or with the root of the parent
 	chain *heldChain
 }
 
@@ -103,8 +101,8 @@ func (c *heldContext) Done() <-chan struct{} { return c.life.Done() }
 // Err implements [context.Context].
 func (c *heldContext) Err() error { return c.life.Err() }
 
-// Value implements [context.Context]. What package context looks for to find out who
-// cancels, and why, is the life's; its other values are the parent's.
+// Value implements [context.Context]. Keys with which package context finds the canceller and the
+// cause go to life; other values are the parent's.
 func (c *heldContext) Value(key any) any {
 	if key == (heldKey{}) {
 		return c.chain
@@ -115,14 +113,14 @@ func (c *heldContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// lifeUnder returns a context that ends with the hold and with parent, the same for one
+// lifeUnder returns a context that ends with the hold and with parent, the same one for each
 // parent, or says why the hold is over.
 func (h *Hold) lifeUnder(parent context.Context) (context.Context, error) {
 	if err := h.Err(); err != nil {
 		return nil, err
 	}
 	l, mu := h.inner().life()
-	var key any // nil if parent cannot be found again
+	var key any // nil if parent is not comparable
 	if reflect.ValueOf(parent).Comparable() {
 		key = parent
 		if e := l.endingOf(mu, key); e != nil {
@@ -138,7 +136,7 @@ func (h *Hold) lifeUnder(parent context.Context) (context.Context, error) {
 	return life, err
 }
 
-// onEnd has f called with the end of the hold, unless it is over already.
+// onEnd registers f to be called with the end of the hold. It fails if the hold is already over.
 func (h *Hold) onEnd(f context.CancelCauseFunc) error {
 	if err := h.Err(); err != nil {
 		return err
@@ -154,8 +152,7 @@ func (h *Hold) onEnd(f context.CancelCauseFunc) error {
 	return nil
 }
 
-// holdFrom returns the live hold of a lock, or of one side of it, that ctx carries, or
-// nil.
+// holdFrom returns the live hold of a lock, or of one side of it, that ctx carries, or nil.
 func holdFrom(ctx context.Context, p *primitive, side Kind) *holdState {
 	chain, _ := ctx.Value(heldKey{}).(*heldChain)
 	for ; chain != nil; chain = chain.outer {

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// holdBackend is what a [Hold] is a handle of: one hold of an ownership ([holdState]), or the
-// holds of several locks that count as one ([compositeHold]). All methods may be called from
-// any goroutine, and but for unlock and extend they ask no server.
+// holdBackend is what a [Hold] is a handle of: one hold of an ownership ([holdState]), or the holds
+// of several locks that count as one ([compositeHold]). Any goroutine may call its methods. Only
+// unlock and extend send anything to the server.
 type holdBackend interface {
 	lockName() string
 	owner() Owner // zero if it has none of its own
 	token() int64 // 0 if the lock has no tokens
 	isShared() bool
 
-	// err is nil while it is held, else why it is not. It judges by the time of the call.
+	// err is nil while it is held, else why it is not, as of the time of the call.
 	err() error
 	// validFor and count are 0 when it is over.
 	validFor() time.Duration
 	count() int
-	// life is whether it is over and what ends with it, and the mutex that guards this.
+	// life returns the state of the hold and what ends with it, and the mutex that guards both.
 	life() (*lifecycle, *sync.Mutex)
 
-	// extend is asked only while err is nil.
+	// extend is called only while err is nil.
 	extend(ctx context.Context, d time.Duration) error
 	unlock(ctx context.Context) error
-	// confine binds what was renewed without an end until now.
+	// confine limits a hold that was renewed without an end until now.
 	confine(bounds confinement)
 
 	// find returns the live hold of a lock, or of one side of it, or nil.
@@ -36,13 +36,13 @@ type holdBackend interface {
 	// unreleased returns the client that reports a handle that was dropped, or nil if there
 	// is nothing to report.
 	unreleased() *Client
-	// handle is the place for the handle of the hold, or nil if one that is dropped may have to be
-	// reported. It always says the same.
+	// handle returns the place for the handle of the hold, or nil if a dropped handle may have to
+	// be reported. It returns the same each time.
 	handle() *Hold
 }
 
-// noHold is what a nil Hold is a handle of: it behaves as released, and as one whose loss
-// has been told.
+// noHold is the backend of a nil Hold. It behaves like a released hold whose loss has been
+// reported.
 type noHold struct{}
 
 func (noHold) lockName() string                            { return "" }

@@ -2,23 +2,26 @@ package latchkey
 
 import "slices"
 
-// Note gives a hold a text for people, such as "order 42": [Client.Inspect], the lists of the command line
-// and [PermitSemaphore.Holders] show it for as long as the hold stands, as [Holder].Note. It means nothing to
-// any lock. text is printable and of MaxNoteLength bytes at most, else the acquisition is an ErrInvalid.
+// Note attaches a text for people to a hold, such as "order 42". [Client.Inspect], the lists of the
+// command line and [PermitSemaphore.Holders] show it as [Holder].Note while the hold lasts. Locks
+// do not interpret it. The text must be printable and have at most MaxNoteLength bytes; otherwise
+// the acquisition returns ErrInvalid.
 //
-// The client tells the server in the background, after the hold has begun and together with other notes, so
-// that the acquisition costs nothing more; others see the note some milliseconds later. If the server refuses
-// or cannot be asked, the note is missing and the hold is not affected. A note ends with its hold, and with the client.
+// The client sends the note in the background, after the hold has begun and together with other
+// notes, so the acquisition costs nothing more; others see the note some milliseconds later. If the
+// server refuses it or cannot be reached, the note is missing and the hold is not affected. A note
+// ends with its hold, and with the client.
 //
-// Of an owner that has several holds, by re-entry or because others of its client read along, the note that came
-// last counts. Of a lock of several each member has the note. A guest, who enters [By] the owner of another client,
-// has none: that is an ErrInvalid. So is a note of a client with [NoLabel].
+// If an owner has several holds, by re-entry or because readers of its client share its hold, the
+// latest note counts. In a lock of several members, each member has the note. A guest, which enters
+// [By] the owner of another client, cannot have one: that is an ErrInvalid. So is a note of a
+// client with [NoLabel].
 func Note(text string) NoteOption { return setting{kind: settingNote, note: text} }
 
 // holdNote is the note of one hold.
 type holdNote struct{ text string }
 
-// noteHolds gives the holds of an acquisition their note. What it has acquired is held by then.
+// noteHolds attaches the note to the holds of an acquisition, which are held by then.
 func (a *acquisition) noteHolds(h *Hold) {
 	a.lock.client.record.noteHold(h.backend.(*holdState), a.note)
 	for _, o := range a.others {
@@ -26,7 +29,7 @@ func (a *acquisition) noteHolds(h *Hold) {
 	}
 }
 
-// noteMembers gives the holds of members their note, or none for "".
+// noteMembers attaches a note to the holds of members, unless it is "".
 func noteMembers(members []*Hold, text string) {
 	for _, h := range members {
 		if s, is := h.inner().(*holdState); is && text != "" {
@@ -35,7 +38,7 @@ func noteMembers(members []*Hold, text string) {
 	}
 }
 
-// noteHold tells the server of the note of a hold, until that ends.
+// noteHold keeps the note of a hold on the server until the hold ends.
 func (r *clientRecord) noteHold(s *holdState, text string) {
 	o, n := s.ownership, &holdNote{text}
 	_, field := recordOf(o.owner())
@@ -61,8 +64,8 @@ func (r *clientRecord) addNote(field string, n *holdNote) {
 	}
 }
 
-// dropNote forgets a note. The server is told at once if its owner goes on without it, and otherwise together with
-// something else: nobody shows the note of an owner that holds nothing.
+// dropNote forgets a note. If its owner goes on without it, the server is updated at once;
+// otherwise with the next write, because nobody shows the note of an owner that holds nothing.
 func (r *clientRecord) dropNote(field string, n *holdNote, goesOn bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +84,7 @@ func (r *clientRecord) dropNote(field string, n *holdNote, goesOn bool) {
 	}
 }
 
-// note is what is to be shown of an owner. r.mu is held.
+// note is the note to show for an owner. r.mu is held.
 func (r *clientRecord) note(field string) string {
 	if all := r.notes[field]; len(all) > 0 {
 		return all[len(all)-1].text

@@ -7,35 +7,35 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// holdSet is the holds of an ownership, and how many of them the server is to count. What
-// guards the ownership guards it.
+// holdSet is the holds of an ownership, and how many of them the server is to count. The mutex of
+// the ownership guards it.
 //
-//   - count is how many holds there are whose release has not begun. It is 1 when the
-//     ownership begins. When it is 0 again the ownership is releasing, and it stays 0.
+//   - count is how many holds there are whose release has not begun. It is 1 when the ownership
+//     begins. When it is 0 again the ownership is releasing, and it stays 0.
 //   - renewing is how many of them want renewal.
-//   - most is what the server may have counted, at most. It rises before the server is asked
-//     to count more, and falls to count when the server has said that it counts no more.
-//   - entered has each re-entry from its confirmation until it is over: one whose release
-//     has begun is there until the server has taken it back.
-//   - outermost is the hold that the ownership began with, or the one that took its place when
-//     the ownership was passed on, or when that hold left others that read along.
-//   - along has the holds that read along with the outermost (readalong.go). The server counts
-//     them and the outermost as one: they are in renewing, and not in count.
+//   - most is the largest number that the server may have counted. It rises before a request to
+//     count more is sent, and falls to count when the server has confirmed that it counts no more.
+//   - entered has each re-entry from its confirmation until it is over. One whose release has begun
+//     stays until the server has confirmed that.
+//   - outermost is the hold that the ownership began with. When the ownership is passed on, or that
+//     hold leaves others that read along, another one takes its place.
+//   - along has the holds that read along with the outermost (readalong.go). The server counts them
+//     and the outermost as one: they are in renewing, and not in count.
 type holdSet struct {
-	first    holdState   // that of the beginning
+	first    holdState   // the hold that the ownership began with
 	others   *otherHolds // or nil
 	count    int
 	renewing int32
 	most     int32
 }
 
-// otherHolds are those besides the first, which few ownerships have.
+// otherHolds are the holds other than the first. Few ownerships have them.
 type otherHolds struct {
 	outermost      *holdState // if it is not the first, else nil
 	along, entered []*holdState
 }
 
-// outermost is the hold that is counted for all that are not re-entries.
+// outermost returns the hold that is counted for all that are not re-entries.
 func (s *holdSet) outermost() *holdState {
 	if s.others == nil {
 		return &s.first
@@ -43,7 +43,7 @@ func (s *holdSet) outermost() *holdState {
 	return cmp.Or(s.others.outermost, &s.first)
 }
 
-// along are the holds that read along.
+// along returns the holds that read along.
 func (s *holdSet) along() []*holdState {
 	if s.others == nil {
 		return nil
@@ -51,7 +51,7 @@ func (s *holdSet) along() []*holdState {
 	return s.others.along
 }
 
-// reentries are the holds that were entered and are not over.
+// reentries returns the re-entries that are not over.
 func (s *holdSet) reentries() []*holdState {
 	if s.others == nil {
 		return nil
@@ -73,8 +73,7 @@ func (s *holdSet) begin(r *request) {
 	s.include(&s.first)
 }
 
-// current reports whether a hold stands, is an outermost one, or was entered under one, and was
-// not passed on.
+// current reports whether a hold is active, or its outermost hold has not been passed on.
 func (s *holdSet) current(h *holdState) bool { return h.active() || s.has(h.outermost()) }
 
 // has reports whether a hold is the outermost, or reads along with it.
@@ -82,8 +81,8 @@ func (s *holdSet) has(h *holdState) bool {
 	return h == s.outermost() || int(h.place) < len(s.along()) && s.along()[h.place] == h
 }
 
-// roots goes through the holds that were not entered under another: the outermost, and those that
-// read along with it.
+// roots yields the holds that were not entered under another: the outermost, and those that read
+// along with it.
 func (s *holdSet) roots(yield func(*holdState) bool) {
 	if !yield(s.outermost()) {
 		return
@@ -95,7 +94,7 @@ func (s *holdSet) roots(yield func(*holdState) bool) {
 	}
 }
 
-// isOnly reports whether a hold is the outermost, there is no other, and nothing ends it.
+// isOnly reports whether a hold is the outermost and the only one, and nothing has begun to end it.
 func (s *holdSet) isOnly(h *holdState) bool {
 	return h == s.outermost() && s.count == 1 && len(s.along()) == 0 && len(s.reentries()) == 0 && h.active()
 }
@@ -110,8 +109,8 @@ func (s *holdSet) join(h *holdState) {
 	}
 }
 
-// leave makes a hold over, as after its release, if another one stays for which the server counts
-// as before, and reports whether it has. It returns what ends with the hold.
+// leave ends a hold, as a release does, if another one remains for which the server's count stays
+// the same. It reports whether it did, and returns what ends with the hold.
 func (s *holdSet) leave(h *holdState) (left bool, endings []*ending) {
 	if len(s.along()) == 0 || !s.has(h) {
 		return false, nil
@@ -133,8 +132,8 @@ func (s *holdSet) leave(h *holdState) (left bool, endings []*ending) {
 	return true, h.end(nil)
 }
 
-// outermostFor returns the hold under which a re-entry is counted: that of the hold under which it
-// was asked for, or with nil one whose owner is known. It is nil if there is none any more.
+// outermostFor returns the outermost hold under which a re-entry is counted: that of under, or, if
+// under is nil, one whose owner the program knows. It returns nil if under is no longer current.
 func (s *holdSet) outermostFor(under *holdState) *holdState {
 	if under != nil {
 		if root := under.outermost(); s.current(under) {
@@ -150,8 +149,8 @@ func (s *holdSet) outermostFor(under *holdState) *holdState {
 	return s.outermost()
 }
 
-// countUnder is how many holds there are of an outermost one, itself included, whose release has
-// not begun.
+// countUnder is how many holds under an outermost one, including itself, have not begun their
+// release.
 func (s *holdSet) countUnder(root *holdState) (count int) {
 	if root.active() {
 		count++
@@ -164,7 +163,7 @@ func (s *holdSet) countUnder(root *holdState) (count int) {
 	return count
 }
 
-// isKnown reports whether the program has been shown the owner under a hold that stands.
+// isKnown reports whether the program has seen the owner under a hold that is still active.
 func (s *holdSet) isKnown() bool {
 	for h := range s.roots {
 		if h.shown && s.countUnder(h) > 0 {
@@ -174,8 +173,8 @@ func (s *holdSet) isKnown() bool {
 	return false
 }
 
-// replace makes the only hold over, as after its release, and puts another in its place. It
-// returns what ends with the first.
+// replace ends the only hold, as a release does, and puts another in its place. It returns what
+// ends with the first.
 func (s *holdSet) replace(h, next *holdState) []*ending {
 	s.more().outermost = next
 	h.reported = true
@@ -196,8 +195,8 @@ func (s *holdSet) include(h *holdState) {
 	}
 }
 
-// uncount takes a hold off the count before the server is told, and reports whether it was
-// the last.
+// uncount takes a hold off the count before the release is sent, and reports whether it was the
+// last.
 func (s *holdSet) uncount(h *holdState) (last bool) {
 	h.releasing = true
 	s.count--
@@ -215,7 +214,7 @@ func (s *holdSet) stopRenewal(h *holdState) {
 	}
 }
 
-// remove makes a re-entry over that is not counted any more, and returns what ends with it.
+// remove ends a re-entry that is no longer counted, and returns what ends with it.
 func (s *holdSet) remove(h *holdState, cause error) []*ending {
 	if s.others != nil {
 		s.others.entered = slices.DeleteFunc(s.others.entered, func(e *holdState) bool { return e == h })
@@ -223,7 +222,7 @@ func (s *holdSet) remove(h *holdState, cause error) []*ending {
 	return h.end(cause)
 }
 
-// clear makes all holds over, counted or not, and returns what ends with them.
+// clear ends all holds, counted or not, and returns what ends with them.
 func (s *holdSet) clear(cause error) []*ending {
 	s.count, s.renewing = 0, 0
 	var endings []*ending
@@ -236,7 +235,7 @@ func (s *holdSet) clear(cause error) []*ending {
 	return endings
 }
 
-// pastLimit returns the re-entries whose own limits are over.
+// pastLimit returns the re-entries that are past their own limits.
 func (s *holdSet) pastLimit(now transport.Stamp) (past []*holdState) {
 	for _, h := range s.reentries() {
 		if h.limit().valid(now) <= 0 {
@@ -246,5 +245,5 @@ func (s *holdSet) pastLimit(now transport.Stamp) (past []*holdState) {
 	return past
 }
 
-// noteCount takes note that the server is about to be asked to count so many.
+// noteCount notes that a request to count that many holds is about to be sent.
 func (s *holdSet) noteCount(count int) { s.most = max(s.most, int32(count)) } //nolint:gosec // there are fewer holds

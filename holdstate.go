@@ -10,7 +10,7 @@ import (
 )
 
 // holdState is one hold of an ownership, and the [holdBackend] of a lock that is not composite.
-// What changes in it is guarded by ownership.mu.
+// ownership.mu guards the fields that change.
 type holdState struct {
 	lifecycle
 
@@ -18,24 +18,24 @@ type holdState struct {
 	ownership *ownership
 	fencing   int64 // the token, or 0
 	place     int32 // among those that read along
-	shown     bool  // the program has been shown the owner, under this outermost hold
+	shown     bool  // the program has seen the owner, under this outermost hold
 	renew     bool  // the hold wants renewal
 	rare      *rareOfHold
 }
 
-// rareOfHold is what few holds have. A nil one is that of a hold that has nothing of it.
+// rareOfHold is state that few holds need. It is nil for the others.
 type rareOfHold struct {
 	within *holdState  // the outermost hold of a re-entry, else nil
-	limit  *timeBound  // of a re-entry; that of the outermost hold is the lease's
+	limit  *timeBound  // of a re-entry; the lease has that of the outermost hold
 	timer  *time.Timer // for the limit, or nil
 	former *Owner      // see formerOwner
 
-	// For an observer.
+	// For the observer.
 	acquired transport.Stamp  // of an outermost hold: just before the request that acquired it
 	parent   *context.Context // of its events, or nil: see Client.parentOf
 }
 
-// makeRare makes room for what few holds have.
+// makeRare returns rare, and makes it if it is nil.
 func (s *holdState) makeRare() *rareOfHold {
 	if s.rare == nil {
 		s.rare = &rareOfHold{}
@@ -51,7 +51,7 @@ func (s *holdState) within() *holdState {
 	return s.rare.within
 }
 
-// limit is that of a re-entry, or nil.
+// limit is the limit of a re-entry, or nil.
 func (s *holdState) limit() *timeBound {
 	if s.rare == nil {
 		return nil
@@ -59,7 +59,7 @@ func (s *holdState) limit() *timeBound {
 	return s.rare.limit
 }
 
-// observeFrom notes for the observer of the client, if it has one, when the hold was acquired.
+// observeFrom notes when the hold was acquired, if the client has an observer.
 func (s *holdState) observeFrom(acquired transport.Stamp, parent *context.Context) {
 	if s.ownership.lock.client.options.Observer != nil {
 		rare := s.makeRare()
@@ -85,7 +85,7 @@ func (s *holdState) latestMembers() []*Hold          { return nil }
 
 func (s *holdState) unlock(ctx context.Context) error { return s.ownership.releaseHold(ctx, s) }
 
-// err ends what should have ended already: no timer fires while the machine sleeps.
+// err first ends a hold that should have ended already: no timer fires while the machine sleeps.
 func (s *holdState) err() error {
 	o := s.ownership
 	o.mu.Lock()
@@ -103,7 +103,7 @@ func (s *holdState) err() error {
 	return o.errOf(s)
 }
 
-// errOf is why a hold is not held, or nil. o.mu is held.
+// errOf says why a hold is not held, or is nil. o.mu is held.
 func (o *ownership) errOf(s *holdState) error {
 	if err := s.overBecause(); err != nil || o.phase == held {
 		return err
@@ -131,7 +131,7 @@ func (s *holdState) count() int {
 // outermost is the hold that a re-entry has entered, or the hold itself.
 func (s *holdState) outermost() *holdState { return cmp.Or(s.within(), s) }
 
-// formerOwner is an owner that nobody has, always the same. ownership.mu is held.
+// formerOwner is an owner that nobody has, always the same one. ownership.mu is held.
 func (s *holdState) formerOwner(c *Client) Owner {
 	if s.makeRare().former == nil {
 		s.rare.former = &Owner{client: c.id, number: c.registry.number()}
@@ -147,7 +147,7 @@ func (s *holdState) find(p *primitive, side Kind) *holdState {
 	return nil
 }
 
-// unreleased leaves out a permit that ends by itself: another process may have its id.
+// unreleased leaves out a permit that is not renewed: another process may have its id.
 func (s *holdState) unreleased() *Client {
 	o := s.ownership
 	o.mu.Lock()
@@ -158,7 +158,7 @@ func (s *holdState) unreleased() *Client {
 	return o.lock.client
 }
 
-// end is [lifecycle.end] with the hold's own limit. ownership.mu is held.
+// end is [lifecycle.end], and stops the timer of the hold's own limit. ownership.mu is held.
 func (s *holdState) end(cause error) []*ending {
 	if s.rare != nil && s.rare.timer != nil {
 		s.rare.timer.Stop()

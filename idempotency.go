@@ -10,17 +10,17 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// opMemory is how long the server remembers an operation, as op.lua has it: for as long
-// as a copy may be delivered late.
+// opMemory is how long the server remembers an operation (see op.lua): as long as a late copy may
+// arrive.
 const opMemory = lateDelivery
 
-// opMargin is how much earlier the background gives up an operation: it must not send one
-// that the server may have forgotten.
+// opMargin is how much earlier the background gives up an operation: it must not send one that the
+// server may have forgotten.
 const opMargin = time.Minute
 
-// operation is an operation on a counter: it changes a number, so that sent twice it would
-// count twice. The server keeps a record of the last one of each session. A session belongs to
-// this client and one object, and serves one operation at a time, with growing numbers.
+// operation is an operation that changes a counter, so that executing it twice would count twice.
+// The server records the last operation of each session. A session belongs to this client and one
+// object, and serves one operation at a time, with growing numbers.
 type operation struct {
 	client   *Client
 	key      string // of the object
@@ -31,9 +31,9 @@ type operation struct {
 	followUp call // what settles it if its outcome is unknown: itself, or its undo
 }
 
-// dedupSessions are the sessions in use, by the key of the object. An operation takes the
-// first that is free, so that the server has as many records for an object as operations were
-// under way on it at the same time.
+// dedupSessions has the sessions in use, by the key of the object. An operation takes the first
+// free one, so the server has as many records for an object as operations were in flight on it at
+// once.
 type dedupSessions struct {
 	mu   sync.Mutex
 	busy map[string][]bool
@@ -66,8 +66,8 @@ func (s *dedupSessions) free(key string, session int) {
 	}
 }
 
-// newOperation begins an operation on the object of that key. done has to be called when its
-// outcome is known.
+// newOperation begins an operation on the object with that key. Call done when its outcome is
+// known.
 func (c *Client) newOperation(key string) *operation {
 	session := c.dedupSessions.reserve(key)
 	return &operation{
@@ -85,8 +85,8 @@ func (o *operation) done() { o.client.dedupSessions.free(o.key, o.session) }
 // repeatLater leaves it to the background to settle the operation.
 func (o *operation) repeatLater() { o.client.undo.add(o, undoPlan{key: o.record, lease: opMemory}) }
 
-// undo implements [undoable]. It ends while the server is certain to remember what it has
-// done.
+// undo implements [undoable]. It gives up while the server is still certain to remember the
+// operation.
 func (o *operation) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	if o.client.clock().Since(o.began) > opMemory-opMargin-2*o.client.sender.Patience {
 		o.client.reporter.log(noticeGivenUp, o.record)

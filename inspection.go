@@ -13,24 +13,24 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Inspection is what one name had in Redis at one moment.
+// Inspection is what Redis stored under one name at one moment.
 type Inspection struct {
 	Name string // as the program gave it
 	Key  string // as it is in Redis
-	// Kind is KindMutex, KindLock (which re-entrant, fenced and spin locks share) or
-	// KindRWLock; KindNone for a free name; KindSemaphore, KindLatch, KindNumber or KindBarrier; or
-	// KindUnknown for anything else. Data of an application that looks like the token of
-	// a mutex is taken for one.
+	// Kind is KindMutex, KindLock (which re-entrant, fenced and spin locks share) or KindRWLock;
+	// KindNone for a free name; KindSemaphore, KindLatch, KindNumber or KindBarrier; or KindUnknown
+	// for anything else. Data of an application that looks like the token of a mutex is reported as
+	// one.
 	Kind Kind
-	// What is the kind in words, also of foreign data: "a lock",
-	// "a list", "a hash without any lock owner". It is "" for a free name.
+	// What is the kind in words, also of foreign data: "a lock", "a list", "a hash without any lock
+	// owner". It is "" for a free name.
 	What    string
 	TTL     time.Duration // time until the key expires: 0 when free, NoExpiry if it does not
 	Holders []Holder      // of a lock, in the order of their owners; empty otherwise
 	Token   int64         // the last fencing token issued or reserved under the name, 0 if none
 }
 
-// Locked reports whether the name is a lock, and held. A semaphore, a latch, a barrier and data
+// Locked reports whether the name is a lock that is held. A semaphore, a latch, a barrier and data
 // of an application are not locked.
 func (i Inspection) Locked() bool {
 	switch i.Kind {
@@ -40,17 +40,19 @@ func (i Inspection) Locked() bool {
 	return false
 }
 
-// Inspect asks the server what is stored under a name, whatever kind of object it is. The
-// server that decides about the lock is asked, never a replica. The answer may be out of date
-// when it arrives; a name that is free has the kind [KindNone]. Foreign data is
-// not an error: Kind is [KindUnknown], and What says what it is.
+// Inspect returns what is stored under a name, whatever kind of object it is. It reads from the
+// server that decides about the lock, never from a replica. The answer may be out of date when it
+// arrives. A free name has the kind [KindNone]. Foreign data is not an error: Kind is
+// [KindUnknown], and What says what it is.
 //
-// If other clients of this library hold the lock, their labels and the notes of their holds take one command more, for
-// each 64 clients; in a cluster for each client. If they cannot be read, or not within a second, they are missing.
+// If other clients of this library hold the lock, their labels and the notes of their holds take
+// one more command for every 64 clients, or, in a cluster, for every client. Those that cannot be
+// read within a second are missing.
 //
-// It is repeated for Options.RetryBudget while the server is in trouble. The error matches
-// ErrUnavailable if the server could not be asked until then or until ctx ended, ErrClosed,
-// ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
+// Inspect repeats the request for Options.RetryBudget while the server is in trouble. The error
+// matches ErrUnavailable if the server could not be reached in that time or before ctx ended,
+// ErrClosed, ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server
+// refuses.
 func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 	names, err := c.options.keysOf(name)
 	if err != nil {
@@ -64,7 +66,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 	return i, nil
 }
 
-// inspect asks the server.
+// inspect is Inspect without labels and notes.
 func (c *Client) inspect(ctx context.Context, names *keys) (Inspection, error) {
 	i := Inspection{Name: names.name, Key: names.key}
 	if !c.begin() {
@@ -82,7 +84,8 @@ func (c *Client) inspect(ctx context.Context, names *keys) (Inspection, error) {
 	return i, err
 }
 
-// kindOfNumber is KindSemaphore or KindLatch if the keys beside a number tell.
+// kindOfNumber returns KindSemaphore or KindLatch if the keys next to a number show it, else
+// KindNumber.
 func (c *Client) kindOfNumber(ctx context.Context, key string) Kind {
 	tag := transport.HashTag(key)
 	a, err := c.sender.Call(ctx, c.closing, inspectNumber, []string{latchKey(tag), totalKey(tag), idsKey(key)}, nil)
@@ -93,7 +96,7 @@ func (c *Client) kindOfNumber(ctx context.Context, key string) Kind {
 	return cmp.Or(Kind(found), KindNumber)
 }
 
-// read takes the reply of inspect.lua apart.
+// read parses the reply of inspect.lua.
 func (i *Inspection) read(reply rueidis.RedisMessage) error {
 	parts, err := reply.ToArray()
 	if err != nil || len(parts) != 4 {
@@ -118,7 +121,7 @@ func (i *Inspection) readParts(parts []rueidis.RedisMessage) error {
 	return nil
 }
 
-// recognize finds out what the key is, by the rule in shape.go.
+// recognize determines the kind of the key, by the rule in shape.go.
 func (i *Inspection) recognize(redisType string, content []string) {
 	expires := i.TTL != NoExpiry
 	i.Kind = KindUnknown
@@ -142,8 +145,8 @@ func (i *Inspection) recognize(redisType string, content []string) {
 	}
 }
 
-// wrongKind replaces the server's complaint about the type of a key by an ErrWrongKind
-// that says what is there. Any other error stays as it is.
+// wrongKind replaces the server's error about the type of a key by an ErrWrongKind that says what
+// is there. Any other error stays as it is.
 func (c *Client) wrongKind(ctx context.Context, names *keys, want Kind, err error) error {
 	if !transport.HasCode(err, "WRONGTYPE") || errors.Is(err, ErrWrongKind) {
 		return err

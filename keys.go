@@ -11,33 +11,32 @@ import (
 // MaxNameLength is the longest key, in bytes, that a name may map to.
 const MaxNameLength = 512
 
-// keys holds the names under which one lock lives in Redis, as Redisson spells
-// them. All of them hash to one cluster slot.
+// keys holds the names that one lock uses in Redis, as Redisson spells them. All of them hash to
+// one cluster slot.
 type keys struct {
-	name    string // as the program says it
-	key     string // as Redis knows it
+	name    string // as the program gave it
+	key     string // as it is in Redis
 	channel string
 	token   string // fencing counter
 
-	queue string   // of the owners that wait
-	fair  []string // all those of a fair lock
+	queue string   // of the waiting owners
+	fair  []string // all keys of a fair lock
 
-	sent [5]string // the key, the queue and the counter; and the key and the counter, as commands are given them
+	sent [5]string // the key, the queue and the counter; and the key and the counter: slices of it go into commands
 
-	family  Kind        // of the lock, if the name cache may have them, else ""
+	family  Kind        // of the lock, if the name cache may keep these keys, else ""
 	invalid error       // why the name cannot be used
 	noQueue atomic.Bool // the user may not use the queue
 }
 
-// alone is the key for a command, queued the key and its queue, fenced those and the fencing
-// counter, and counted the key and that counter, without an allocation for each command.
+// alone, queued, fenced and counted return the keys for a command, without an allocation: the key;
+// the key and its queue; these and the fencing counter; and the key and that counter.
 func (k *keys) alone() []string   { return k.sent[:1] }
 func (k *keys) queued() []string  { return k.sent[:2] }
 func (k *keys) fenced() []string  { return k.sent[:3] }
 func (k *keys) counted() []string { return k.sent[3:] }
 
-// keysOf maps a name and derives everything else from it. It is the only place
-// where a name is judged.
+// keysOf maps a name and derives everything else from it. No other code validates names.
 func (o *Options) keysOf(name string) (*keys, error) {
 	if err := checkName(name); err != nil {
 		return &keys{name: name, invalid: err}, err
@@ -63,8 +62,8 @@ func keysOfKey(name, key string) *keys {
 	return k
 }
 
-// queueKey is the queue of a lock. The locks x and {x} share a channel and a counter; one queue
-// would give the one to those who wait for the other.
+// queueKey is the queue of a lock. The locks x and {x} share a channel and a counter; if they
+// shared a queue, one would be granted to waiters for the other.
 func queueKey(key string) string {
 	if wholeTag(key) {
 		return "latchkey_queue_tag:" + key
@@ -72,11 +71,11 @@ func queueKey(key string) string {
 	return "latchkey_queue:" + transport.HashTag(key)
 }
 
-// wholeTag reports whether a key, {x}, derives the same keys as another, x.
+// wholeTag reports whether braces enclose a whole key, as in {x}, which derives the same keys as x.
 func wholeTag(key string) bool { return strings.HasPrefix(key, "{") && strings.HasSuffix(key, "}") }
 
-// checkName refuses names whose derived keys would fall into another cluster
-// slot than the name itself, or that Java could not spell.
+// checkName refuses names whose derived keys would fall into another cluster slot than the name
+// itself, and names that Java cannot represent.
 func checkName(name string) error {
 	switch {
 	case name == "":
@@ -112,7 +111,8 @@ func bracesPaired(name string) bool {
 	return open < 0
 }
 
-// recordKey is what a client says of itself. It belongs to no lock, and has no prefix: who looks may use another.
+// recordKey is the key of a client's record. It belongs to no lock and has no prefix, because its
+// readers may use another one.
 func recordKey(record string) string { return "latchkey_client:{" + record + "}" }
 
 func latchKey(tag string) string { return "latchkey_latch:" + tag }
@@ -135,7 +135,7 @@ func idsKey(key string) string { return transport.HashTag(key) + ":timeout" }
 
 func reserveKey(key string) string { return "latchkey_sc_reserve:" + transport.HashTag(key) }
 
-// fairKeys are those of every script for a fair lock.
+// fairKeys returns the keys that every script for a fair lock takes.
 func (k *keys) fairKeys() []string {
 	tag := transport.HashTag(k.key)
 	return []string{k.key, fairQueueKey(tag), "redisson_lock_timeout:" + tag, "latchkey_fair:" + tag, k.token}

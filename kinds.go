@@ -17,15 +17,15 @@ const (
 	KindPermit   Kind = "permit"   // a permit of a semaphore that has leases
 	KindMulti    Kind = "multi"    // several locks, all of them
 	KindRed      Kind = "red"      // several locks, a majority of them
-	KindElection Kind = "election" // the leadership of an election; the key alone shows a lock
+	KindElection Kind = "election" // the leadership of an election; its key alone looks like a lock
 	KindBarrier  Kind = "barrier"  // parties that wait for each other
 	KindUnknown  Kind = "unknown"  // nothing that this package knows
 
-	// KindFairPermit is a permit of a fair semaphore; the key alone shows a semaphore.
+	// KindFairPermit is a permit of a fair semaphore; its key alone looks like a semaphore.
 	KindFairPermit Kind = "fairpermit"
 
-	// A semaphore and a latch are numbers in Redis. What this library keeps beside them
-	// tells which it is; without that it may also be a counter of an application.
+	// A semaphore and a latch are numbers in Redis. Other keys of this library show which one it
+	// is; without them the number may also be a counter of an application.
 	KindSemaphore Kind = "semaphore"
 	KindLatch     Kind = "latch"
 	KindNumber    Kind = "number"

@@ -11,7 +11,7 @@ import (
 
 // Names for people: the label of a client, and the notes of its holds.
 
-// Bounds of what people read, in bytes.
+// Bounds of texts for people, in bytes.
 const (
 	// MaxLabelLength is the longest [Options].Label.
 	MaxLabelLength = 128
@@ -19,8 +19,8 @@ const (
 	MaxNoteLength = 256
 )
 
-// NoLabel is, as [Options].Label, for a client that tells nobody who it is, and shows no labels or notes
-// of others: it sends none of the commands that labels take.
+// NoLabel is the [Options].Label of a client that publishes no label or notes and shows none of
+// other clients. It sends none of the commands that labels take.
 const NoLabel = "-"
 
 // defaultLabel is host:pid.
@@ -30,7 +30,7 @@ func defaultLabel() string {
 	return cmp.Or(cleanText(host, MaxLabelLength-len(pid)), "host") + pid
 }
 
-// checkText refuses a text that would not be shown as it is.
+// checkText refuses a text that could not be shown unchanged.
 func checkText(what, text string, longest int) error {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -43,8 +43,8 @@ func checkText(what, text string, longest int) error {
 	return nil
 }
 
-// cleanText is a text without what cannot be printed, and no longer than that. Anybody may write what is
-// read from the server, and a terminal obeys control characters.
+// cleanText removes unprintable characters from a text and shortens it to longest bytes. Anybody
+// may write the texts on the server, and a terminal obeys control characters.
 func cleanText(text string, longest int) string {
 	text = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -58,7 +58,7 @@ func cleanText(text string, longest int) string {
 	return text
 }
 
-// connectionName is a label as CLIENT LIST shows it, which takes ASCII without blanks.
+// connectionName is a label as CLIENT LIST shows it. Only ASCII without blanks is allowed there.
 func connectionName(label string) string {
 	return "latchkey:" + strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' {

@@ -12,15 +12,15 @@ type awaiter struct {
 	hintMark
 
 	request   *request
-	round     string // the round that is awaited, once it is known
-	following bool   // or that it is the one after it
-	outcome   error  // what came of it, once it is decided
+	round     string // the awaited round, once it is known
+	following bool   // the awaited round is the one after round
+	outcome   error  // why the round did not open, once that is known
 }
 
-// await returns nil when the outcome is known. The awaiters of this client stand in one line,
-// and only the front of it waits for the server. At a hint, or when the outcome is known to
-// the front, those behind it ask as well, all at once, without leaving the line: each awaits a
-// round of its own.
+// await returns nil when the outcome is known. The awaiters of this client stand in one line, and
+// only its front waits for the server. At a hint, or when the front knows its outcome, those behind
+// it query the server too, all at once and without leaving the line: each awaits a round of its
+// own.
 func (w *awaiter) await(ctx context.Context) error {
 	w.hintMark = w.client.waitQueues.mark(w.key)
 	_, last := w.attempt(ctx, 0)
@@ -30,14 +30,14 @@ func (w *awaiter) await(ctx context.Context) error {
 	return w.client.wait(ctx, w.key, sharedLine, w, last)
 }
 
-// errUnset says what ErrNotSet may mean to an awaiter: Redisson removes a latch when it
-// opens, and keeps no memory of it.
+// errUnset says what ErrNotSet may mean to an awaiter: Redisson removes a latch when it opens, and
+// keeps no record of it.
 var errUnset = &subError{
 	text:   ErrNotSet.Error() + ", or opened by Redisson before anybody of this library saw it: UnsetIsOpen takes it for open",
 	parent: ErrNotSet,
 }
 
-// attempt implements [attempter]. It asks for the round that it found at first.
+// attempt implements [attempter]. It looks up the round that it found first.
 func (w *awaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	v, _, err := w.look(ctx, w.round, w.following)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// What latch_look.lua says of a latch or a round.
+// The states of a latch or a round that latch_look.lua reports.
 const (
 	latchClosed  = "closed"
 	latchOpen    = "open"
@@ -26,8 +26,7 @@ type latchView struct {
 	ends  time.Duration // until the round expires, or negative
 }
 
-// look asks for the state of the latch, or of the given round, or of the one that
-// follows it.
+// look queries the state of the latch, of the given round, or of the round that follows it.
 func (l *CountDownLatch) look(ctx context.Context, round string, following bool) (latchView, transport.Answer, error) {
 	if err := l.begin(); err != nil {
 		return latchView{}, transport.Answer{}, err
@@ -59,8 +58,7 @@ func viewOf(a transport.Answer) (latchView, error) {
 	return latchView{what: words[0], round: words[1], left: left, ends: fromMillis(ms)}, nil
 }
 
-// now is look for operations that wait for nothing. It changes nothing, so that there is
-// no unknown outcome.
+// now is look for operations that do not wait. It changes nothing, so its outcome is never unknown.
 func (l *CountDownLatch) now(ctx context.Context, verb string) (latchView, error) {
 	v, _, err := l.look(ctx, "", false)
 	if err != nil {
@@ -69,7 +67,7 @@ func (l *CountDownLatch) now(ctx context.Context, verb string) (latchView, error
 	return v, nil
 }
 
-// roundError is the error of an operation that needs a latch which was set.
+// roundError is the error of an operation that needs a latch to be set.
 func (l *CountDownLatch) roundError(verb string, v latchView) error {
 	switch v.what {
 	case latchUnset:

@@ -29,7 +29,7 @@ func lazily(settings rueidis.ClientOption, options Options) (*Client, error) {
 	return c, err
 }
 
-// dialKnown dials, and asks what an eager client is asked when it is made.
+// dialKnown dials, and makes the queries that an eager client makes when it is created.
 func dialKnown(settings rueidis.ClientOption, options Options) (rueidis.Client, error) {
 	single := settings.Sentinel.MasterSet == ""
 	settings.ForceSingleClient = single
@@ -55,6 +55,6 @@ func dialKnown(settings rueidis.ClientOption, options Options) (rueidis.Client, 
 	return client, nil
 }
 
-// errLazyCluster is an ErrInvalid that comes out only when the server can be asked.
+// errLazyCluster is an ErrInvalid that only a query of the server can find.
 var errLazyCluster = transport.Refusal(fmt.Errorf("%w: Options.LazyConnect is for single servers and Sentinel; "+
 	"this server belongs to a cluster, so make its client without it", ErrInvalid))

@@ -11,18 +11,17 @@ import (
 )
 
 // Leadership is the right to lead, and the way to learn that it is lost. Campaign returns one for
-// each term. Its methods may be called from any goroutine. A nil Leadership behaves as one that
-// was resigned.
+// each term. Any goroutine may call its methods. A nil Leadership behaves like a resigned one.
 type Leadership struct {
 	election *Election
 	hold     *Hold
 	owner    string // as it is in Redis
 
-	revisions atomic.Int64                   // how many values there were
-	announced atomic.Pointer[announcedValue] // the last that the server has confirmed
+	revisions atomic.Int64                   // how many values have been announced, or tried
+	announced atomic.Pointer[announcedValue] // the last value that the server has confirmed
 }
 
-// announcedValue is one of the values of a term, which are counted.
+// announcedValue is one value of a term, and its number in that term.
 type announcedValue struct {
 	revision int64
 	value    string
@@ -42,35 +41,34 @@ func (l *Leadership) held() *Hold {
 	return l.hold
 }
 
-// Context returns a context for the work of the leader. It ends with parent, with the loss of the
-// leadership ([context.Cause] then matches ErrLost, and also ErrMaxHold if that was the reason),
-// with the client (ErrClosed), and when Resign begins (ErrNotHeld). If the leadership is already over,
-// the context has ended when Context returns. It does not ask the server.
+// Context returns a context for the work of the leader. It ends with parent, when the leadership is
+// lost ([context.Cause] then matches ErrLost, and also ErrMaxHold if that was the reason), when the
+// client is closed (ErrClosed), and when Resign begins (ErrNotHeld). If the leadership is already
+// over, the context has ended when Context returns. Context sends nothing to the server.
 //
-// [HoldFrom] finds the hold of the lock in it, whose [Hold.Token] is the term. In all else it is
-// [Hold.Context].
+// [HoldFrom] finds the hold of the lock in the context; its [Hold.Token] is the term. Otherwise
+// Context behaves like [Hold.Context].
 func (l *Leadership) Context(parent context.Context) context.Context { return l.held().Context(parent) }
 
 // Lost returns a channel that closes when the leadership is lost, at the latest when the lease
-// could run out on the server, even if the server is silent. It does not close on
-// Resign.
+// could run out on the server, even if the server is silent. It does not close on Resign.
 func (l *Leadership) Lost() <-chan struct{} { return l.held().Lost() }
 
-// Err returns nil while the leadership lasts, and afterwards why it does not: ErrNotHeld after
-// Resign, or the cause of the loss (ErrLost, ErrMaxHold, ErrClosed). It is right at the
-// moment of the call, even if the machine has just woken up and no timer has fired yet.
+// Err returns nil while the leadership lasts, and afterwards why it is over: ErrNotHeld after
+// Resign, or the cause of the loss (ErrLost, ErrMaxHold, ErrClosed). It is right at the time of the
+// call, even if the machine has just woken up and no timer has fired yet.
 func (l *Leadership) Err() error { return l.held().Err() }
 
-// ValidFor returns for how long the leadership can be relied on if the server never answers
-// again, 0 when it is over. It does not ask the server: see [Hold.ValidFor].
+// ValidFor returns how long you can rely on the leadership if the server never answers again, 0
+// when it is over. It sends nothing to the server: see [Hold.ValidFor].
 func (l *Leadership) ValidFor() time.Duration { return l.held().ValidFor() }
 
 // Term returns the fencing token of the leadership: a number that is larger than that of every
-// leader before, and stays the same until the leadership is over. Send it with everything that is
-// written, and let the storage refuse a smaller one.
+// earlier leader, and stays the same until the leadership is over. Send it with everything that the
+// leader writes, and let the storage refuse a smaller one.
 func (l *Leadership) Term() int64 { return l.held().Token() }
 
-// Value returns the value that was announced last, by Campaign or by a Proclaim that returned nil.
+// Value returns the last value announced by Campaign or by a Proclaim that returned nil.
 func (l *Leadership) Value() string {
 	if l == nil {
 		return ""
@@ -78,16 +76,21 @@ func (l *Leadership) Value() string {
 	return l.announced.Load().value
 }
 
-// Proclaim announces another value under the same term. If several calls are under way, the one
+// Proclaim announces another value under the same term. If several calls are in flight, the one
 // that began last decides.
 //
-// nil means that the server still had the leadership and has stored the value, or a later one of
-// this leadership. ErrNotHeld means that the leadership is over and nothing was changed. If it was
-// lost, the error also matches ErrLost; the leadership then ends with this call, if it had not
-// ended before. The error matches ErrUnavailable if the server could not be asked, with
-// ErrUnknownOutcome if the value was sent and not answered (it may be announced, while the leadership
-// lasts; call Proclaim again), ErrClosed, ErrInvalid if the value is longer than MaxValueLength,
-// ErrWrongKind, or is a *rueidis.RedisError if the server refuses.
+// A nil error means that the leadership still existed on the server, and that the server stored the
+// value or a later one of this leadership. ErrNotHeld means that the leadership is over and nothing
+// was changed. If it was lost, the error also matches ErrLost; the leadership then ends with this
+// call, unless it ended before. Otherwise the error matches one of
+//
+//   - ErrUnavailable: the server could not be reached. If the value was sent and not answered, the
+//     error also matches ErrUnknownOutcome: the value may be announced while the leadership lasts,
+//     so call Proclaim again
+//   - ErrClosed: the client is closed
+//   - ErrInvalid: the value is longer than MaxValueLength
+//   - ErrWrongKind: a key is another kind of object
+//   - *rueidis.RedisError: the server refuses
 func (l *Leadership) Proclaim(ctx context.Context, value string) error {
 	const verb = "proclaim"
 	if err := l.Err(); err != nil {
@@ -111,8 +114,8 @@ func (l *Leadership) Proclaim(ctx context.Context, value string) error {
 
 func (l *Leadership) name() string { return l.held().Name() }
 
-// begin announces the first value. A call that waits goes on until the leadership is lost, whatever
-// the server is in.
+// begin announces the first value. If waits is true, it keeps trying until the leadership is lost,
+// whatever trouble the server is in.
 func (l *Leadership) begin(ctx context.Context, waits bool) error {
 	under := l.Context(ctx)
 	for {
@@ -130,8 +133,8 @@ func (l *Leadership) begin(ctx context.Context, waits bool) error {
 	}
 }
 
-// announce sends a value. The error is ErrNotHeld and ErrLost if the server does not know the
-// leadership any more.
+// announce sends a value. The error is ErrNotHeld and ErrLost if the server no longer knows the
+// leadership.
 func (l *Leadership) announce(ctx context.Context, v *announcedValue) (transport.Answer, error) {
 	e := l.election
 	if err := e.begin(); err != nil {
@@ -143,13 +146,13 @@ func (l *Leadership) announce(ctx context.Context, v *announcedValue) (transport
 	})
 	leads, err := boolOf(a, err)
 	if err == nil && !leads {
-		return transport.Answer{}, l.gone() // whatever an earlier attempt has done, nobody is told of it
+		return transport.Answer{}, l.gone() // whatever an earlier attempt has written, nobody sees it
 	}
 	return a, err
 }
 
-// gone is the error of an announcement that the server refused because the owner does not lead. If no
-// release has begun by now, it was none of ours that ended the leadership: it is lost.
+// gone is the error of an announcement that the server refused because the owner does not lead. If
+// no release has begun by now, this client did not end the leadership: it is lost.
 func (l *Leadership) gone() error {
 	if o := l.hold.inner().(*holdState).ownership; o.live() {
 		o.lose(ErrLost, "it was gone when its value was announced")
@@ -158,12 +161,12 @@ func (l *Leadership) gone() error {
 }
 
 // Resign ends the leadership, and gives it to the next candidate. It works even if ctx has ended:
-// only the values of ctx are used, and the time is bounded by twice Options.RetryBudget instead.
+// it uses only the values of ctx, and twice Options.RetryBudget bounds its time instead.
 //
-// nil means that the leadership lasted until this call and is over now. ErrNotHeld means that it
-// was over before: resigned already, or lost (then ErrLost matches too). After any other error the
-// leadership is not renewed any more, the release is repeated in the background until its lease
-// has ended, and Resign may be called again to wait for it: see [Hold.Unlock].
+// A nil error means that the leadership lasted until this call and is over now. ErrNotHeld means
+// that it was over before: resigned already, or lost (then ErrLost matches too). After any other
+// error the client no longer renews the leadership, and repeats the release in the background until
+// the lease has ended. You may call Resign again to wait for it: see [Hold.Unlock].
 func (l *Leadership) Resign(ctx context.Context) error {
 	if err := l.held().Unlock(ctx); err != nil {
 		var failed *opError
@@ -176,8 +179,8 @@ func (l *Leadership) Resign(ctx context.Context) error {
 	return nil
 }
 
-// retire removes what the leader has announced, and has observers look. It need not succeed:
-// nobody is told of a leader that does not have the lock.
+// retire removes what the leader has announced, and wakes observers. It need not succeed: nobody
+// sees a leader that does not hold the lock.
 func (l *Leadership) retire(ctx context.Context) {
 	e := l.election
 	if e.begin() != nil {

@@ -7,25 +7,25 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// leaseTerm is the time that the server has given an ownership, and what of it can be relied
-// on. It is arithmetic on stamps: it reads no clock, takes no lock and asks nobody. Every
-// lease counts from before the command that set it was sent, so that it is over here before
-// it is over on the server.
+// leaseTerm is the time that the server has given an ownership, and how much of it can be relied
+// on. It only calculates with stamps: it reads no clock, takes no lock and sends nothing. Every
+// lease counts from before the command that set it was sent, so it ends here before it ends on the
+// server.
 type leaseTerm struct {
 	full      time.Duration   // the lease that each renewal asks for, unless the limit is near
 	sent      transport.Stamp // before the command that set the lease was sent
 	granted   time.Duration   // the lease that it set
-	unrenewed time.Duration   // for how long, when it was sent, no command had set a full lease; less than 0 if one has since
+	unrenewed time.Duration   // from the last full lease until sent; less than 0 if that lease was sent later
 	bounds    *leaseBounds    // or nil
 }
 
-// leaseBounds is what few leases have.
+// leaseBounds has the bounds that few leases need.
 type leaseBounds struct {
 	limit *timeBound // of the ownership as a whole
-	raise *timeBound // to which the next renewal raises a lease that is not renewed otherwise
+	raise *timeBound // the next renewal raises an otherwise unrenewed lease to it
 }
 
-// limit is that of the ownership as a whole, or nil.
+// limit is the limit of the ownership as a whole, or nil.
 func (l *leaseTerm) limit() *timeBound {
 	if l.bounds == nil {
 		return nil
@@ -33,7 +33,7 @@ func (l *leaseTerm) limit() *timeBound {
 	return l.bounds.limit
 }
 
-// raise is to what the next renewal raises a lease that is not renewed otherwise, or nil.
+// raise is the lease to which the next renewal raises one that is not renewed otherwise, or nil.
 func (l *leaseTerm) raise() *timeBound {
 	if l.bounds == nil {
 		return nil
@@ -48,16 +48,18 @@ func (l *leaseTerm) bind(limit *timeBound) {
 	}
 }
 
-// newLeaseTerm is the term of an acquisition that was sent then, and granted with a lease.
+// newLeaseTerm returns the term of an acquisition that was sent at that time, and granted that
+// lease.
 func newLeaseTerm(sent transport.Stamp, granted, full, maxHold time.Duration) leaseTerm {
 	l := leaseTerm{full: full, sent: sent, granted: granted}
 	l.bind(newTimeBound(maxHold, sent))
 	return l
 }
 
-// newGrantedTerm is the term of an owner that was made then, and was granted a short lease later by
-// the release of another client. The first renewal makes it what the acquisition has asked for. It is not
-// sent at once, however much of the lease is over: a short hold does without it.
+// newGrantedTerm returns the term of an owner that was made at that time, and later granted a short
+// lease by the release of another client. The first renewal raises it to what the acquisition asked
+// for. That renewal is not sent at once, however much of the lease is over: a short hold does not
+// need it.
 func newGrantedTerm(made, now transport.Stamp, granted time.Duration, r *request) leaseTerm {
 	l := newLeaseTerm(made, granted, r.renewLease, 0)
 	due := max(granted/3-now.Since(made), granted/4)
@@ -68,17 +70,17 @@ func newGrantedTerm(made, now transport.Stamp, granted time.Duration, r *request
 	return l
 }
 
-// left is what is left of the lease.
+// left is the time left of the lease.
 func (l *leaseTerm) left(now transport.Stamp) time.Duration { return l.granted - now.Since(l.sent) }
 
-// valid is for how long the hold can be relied on, without asking anybody.
+// valid is how long the hold can be relied on without a reply from the server.
 func (l *leaseTerm) valid(now transport.Stamp) time.Duration {
 	return min(l.left(now)-driftMargin(l.granted), l.limit().valid(now))
 }
 
-// fits reports whether what is left of the lease does for an acquisition that asks for so much:
-// not more, so that the lock of a holder that crashes is not held for longer than that, and most
-// of it, or a good part if renewals follow.
+// fits reports whether the rest of the lease suits an acquisition that asks for the given lease. It
+// must not be longer, so that a holder that crashes does not keep the lock for longer than it asked
+// for. It must be most of that lease, or a good part of it if renewals follow.
 func (l *leaseTerm) fits(now transport.Stamp, lease time.Duration, renewed bool) bool {
 	least := lease * 9 / 10
 	switch {
@@ -90,7 +92,8 @@ func (l *leaseTerm) fits(now transport.Stamp, lease time.Duration, renewed bool)
 	return l.limit() == nil && max(l.left(now), l.wish()) <= lease && l.valid(now) > least
 }
 
-// isToBecome reports whether the lease is about to be raised to another, and most of that is left.
+// isToBecome reports whether the next renewal raises the lease to the given one, and most of that
+// is left.
 func (l *leaseTerm) isToBecome(now transport.Stamp, lease time.Duration) bool {
 	return l.wish() == lease && l.raise().left(now) > lease*9/10
 }
@@ -123,7 +126,7 @@ func (l *leaseTerm) shorten(sent transport.Stamp, lease time.Duration) {
 	}
 }
 
-// set replaces the lease, whichever ends first.
+// set replaces the lease, whichever of the two ends first.
 func (l *leaseTerm) set(sent transport.Stamp, lease time.Duration) {
 	l.unrenewed += sent.Since(l.sent)
 	l.sent, l.granted = sent, lease
@@ -133,7 +136,7 @@ func (l *leaseTerm) set(sent transport.Stamp, lease time.Duration) {
 // nothing.
 func (l *leaseTerm) atLimit() bool { return l.granted >= l.limit().left(l.sent) }
 
-// next is the lease for a renewal that is about to be sent. It never passes the limit.
+// next is the lease for a renewal that is about to be sent. It never extends past the limit.
 func (l *leaseTerm) next(now transport.Stamp) time.Duration {
 	if l.raise() != nil {
 		return l.raise().left(now)
@@ -141,7 +144,7 @@ func (l *leaseTerm) next(now transport.Stamp) time.Duration {
 	return min(l.full, l.limit().left(now))
 }
 
-// noteRaised takes note of a lease that was set. A shorter one than is wanted does not end the wish.
+// noteRaised notes a lease that was set. A lease shorter than the wish does not end the wish.
 func (l *leaseTerm) noteRaised(sent transport.Stamp, lease time.Duration) {
 	if l.raise() != nil && lease >= l.raise().left(sent) {
 		limit := l.limit()
@@ -150,8 +153,8 @@ func (l *leaseTerm) noteRaised(sent transport.Stamp, lease time.Duration) {
 	}
 }
 
-// raised is the lease to which a partial release raises what is left of the time of the key,
-// or 0 if there is a limit.
+// raised is the lease to which a partial release raises the remaining time of the key, or 0 if
+// there is a limit.
 func (l *leaseTerm) raised() time.Duration {
 	if l.limit() != nil {
 		return 0
@@ -163,19 +166,19 @@ func (l *leaseTerm) raised() time.Duration {
 // one fails.
 func (l *leaseTerm) period() time.Duration { return l.full / 3 }
 
-// untilRenewal is when the next renewal is due: after a period, a little less at random so
+// untilRenewal is the time until the next renewal is due: a period, less a small random part so
 // that clients spread.
 func (l *leaseTerm) untilRenewal(now transport.Stamp) time.Duration {
 	return l.period() - rand.N(min(l.period(), l.granted/3)/16+1) - (l.unrenewed + now.Since(l.sent))
 }
 
-// atStake is the lease that is to be kept: that of a grant may be much shorter than a full one.
+// atStake is the lease to be kept: that of a grant may be much shorter than a full one.
 func (l *leaseTerm) atStake() time.Duration { return min(l.full, l.granted) }
 
-// retryPause is how long to wait after a renewal that has failed, about.
+// retryPause is roughly how long to wait after a renewal has failed.
 func (l *leaseTerm) retryPause() time.Duration {
 	return min(max(l.atStake()/20, 5*time.Millisecond), time.Second)
 }
 
-// patience is how long one command may keep the next renewal waiting.
+// patience is how long one command may delay the next renewal.
 func (l *leaseTerm) patience() time.Duration { return l.atStake() / 6 }

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// lifecycle is whether a hold is over, why, and what ends with it. A mutex of the [holdBackend]
-// guards it. It does not refer to the Hold, so that one that was dropped without a release
+// lifecycle is the state of a hold: whether it is over, why, and what ends with it. A mutex of the
+// [holdBackend] guards it. It does not refer to the Hold, so that a Hold dropped without a release
 // can be noticed.
 //
 //	active ──▶ releasing ──▶ released
@@ -14,11 +14,11 @@ import (
 type lifecycle struct {
 	releasing bool // its release has begun
 	released  bool
-	reported  bool   // Unlock has said what came of it
+	reported  bool   // Unlock has returned the outcome
 	tail      *ended // or nil: most holds are released, and nothing ends with them
 }
 
-// ended is what follows from the end of a hold.
+// ended is why a hold was lost, and what ends with it.
 type ended struct {
 	cause   error           // why it was lost
 	lost    chan struct{}   // made on demand
@@ -33,7 +33,7 @@ func (l *lifecycle) cause() error {
 	return l.tail.cause
 }
 
-// ended is made on demand.
+// ended returns the tail, and makes it if it is nil.
 func (l *lifecycle) ended() *ended {
 	if l.tail == nil {
 		l.tail = &ended{}
@@ -46,7 +46,7 @@ func (l *lifecycle) over() bool { return l.released || l.cause() != nil }
 // active reports whether nothing has begun to end the hold.
 func (l *lifecycle) active() bool { return !l.over() && !l.releasing }
 
-// overBecause is why the hold is over, or nil.
+// overBecause says why the hold is over, or is nil.
 func (l *lifecycle) overBecause() error {
 	switch {
 	case l.cause() != nil:
@@ -57,8 +57,8 @@ func (l *lifecycle) overBecause() error {
 	return nil
 }
 
-// end makes a hold over: released, or lost with a cause. It returns what
-// ends with it. What guards the hold is held.
+// end ends a hold: released, or lost with a cause. It returns what ends with it. The mutex of the
+// hold is held.
 func (l *lifecycle) end(cause error) []*ending {
 	if l.over() {
 		return nil
@@ -91,7 +91,7 @@ func (l *lifecycle) whenLost(mu *sync.Mutex) <-chan struct{} {
 type ending struct {
 	ctx  context.Context // nil for a composite hold
 	end  context.CancelCauseFunc
-	stop func() bool // no longer forgets the ending when ctx ends; nil for a composite hold
+	stop func() bool // cancels the call of forget when ctx ends; nil for a composite hold
 }
 
 // endAll ends what takeEndings returned. No mutex is held.
@@ -104,15 +104,15 @@ func endAll(endings []*ending, cause error) {
 	}
 }
 
-// endingOf is the context under a parent, or nil. mu guards the hold.
+// endingOf is the ending with the context under a parent, or nil. mu guards the hold.
 func (l *lifecycle) endingOf(mu *sync.Mutex, key any) *ending {
 	mu.Lock()
 	defer mu.Unlock()
 	return l.ended().endings[key]
 }
 
-// addContext adds a context under a key, unless the hold is over, or another goroutine was
-// quicker: it returns the context that there is then. mu guards the hold.
+// addContext adds a context under a key, or returns the one that another goroutine has added. It
+// fails if the hold is over. mu guards the hold.
 func (l *lifecycle) addContext(mu *sync.Mutex, key any, e *ending) (context.Context, error) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -127,14 +127,14 @@ func (l *lifecycle) addContext(mu *sync.Mutex, key any, e *ending) (context.Cont
 	return e.ctx, nil
 }
 
-// forget drops an ending that has ended first. mu guards the hold.
+// forget drops an ending whose context ended before the hold. mu guards the hold.
 func (l *lifecycle) forget(mu *sync.Mutex, key any) {
 	mu.Lock()
 	defer mu.Unlock()
 	delete(l.ended().endings, key)
 }
 
-// keep adds an ending. What guards the hold is held.
+// keep adds an ending. The mutex of the hold is held.
 func (l *lifecycle) keep(key any, e *ending) {
 	if l.ended().endings == nil {
 		l.tail.endings = map[any]*ending{}
@@ -142,8 +142,8 @@ func (l *lifecycle) keep(key any, e *ending) {
 	l.tail.endings[key] = e
 }
 
-// takeEndings returns what is to be ended once what guards the hold, which is held, is
-// free again.
+// takeEndings returns the endings, which the caller ends after it has unlocked the mutex of the
+// hold.
 func (l *lifecycle) takeEndings() []*ending {
 	if l.tail == nil {
 		return nil

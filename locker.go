@@ -5,54 +5,52 @@ import (
 	"time"
 )
 
-// Locker is what all locks have in common, and what [NewMultiLock], [NewRedLock] and
-// [SyncLocker] take. Only the locks of this package are Lockers, and types that embed one; such a
-// type counts as the lock it embeds. Each type documents its methods in full: see
-// [Lock.Lock], [FairLock.Lock] and so on. Any number of goroutines may share one lock.
+// Locker is the interface of all locks, and what [NewMultiLock], [NewRedLock] and [SyncLocker]
+// take. Only the locks of this package, and types that embed one, are Lockers; such a type counts
+// as the lock that it embeds. Each type documents its methods in full: see [Lock.Lock],
+// [FairLock.Lock] and so on. Any number of goroutines may share one lock.
 type Locker interface {
 	// Name returns the name as the program gave it.
 	Name() string
-	// Lock acquires the lock, and waits for it.
+	// Lock acquires the lock, and waits while it is held.
 	Lock(ctx context.Context, options ...LockOption) (*Hold, error)
 	// TryLock makes one attempt to acquire the lock.
 	TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error)
 	// Do acquires the lock, calls fn, and releases the lock.
 	Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error
 
-	self() member // without what embeds it
+	self() member // the lock itself, without a type that embeds it
 	acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error)
 }
 
-// Lock acquires the lock, and waits while another owner holds it: until ctx ends or the time
-// of [Wait] is over; with neither, without a limit. The other options are [Lease], [MaxHold],
+// Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of
+// [Wait] is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],
 // [AtLeast] and [By].
 //
-// The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after
-// Lock returns does not affect the hold. If ctx carries a hold of this lock
-// ([Hold.Context]), or By or [WithOwner] name its owner, Lock enters that hold again at once
-// and returns a Hold of its own, which needs its own Unlock.
+// The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after Lock
+// returns does not affect the hold. If ctx carries a hold of this lock ([Hold.Context]), or By or
+// [WithOwner] names its owner, Lock re-enters that hold at once and returns a Hold of its own,
+// which needs its own Unlock.
 //
-// A nil error means that you hold the lock. After any other error this call holds nothing,
-// and a hold that it was to enter again is not affected. While the server cannot be
-// reached, Lock goes on trying. The error matches one of
+// A nil error means that you hold the lock. After any other error this call holds nothing, and a
+// hold that it tried to re-enter is not affected. While the server cannot be reached, Lock keeps
+// trying. The error matches one of
 //
 //   - ErrNotAcquired: another owner held the lock until ctx ended or the time of Wait was over
-//   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
-//     over, or ctx had ended before the call. If a request was sent and not answered, the
-//     error also matches ErrUnknownOutcome: the client undoes in the background what the
-//     request may have acquired
-//   - ErrNotReplicated: too few of the replicas that [Options.Replicas] asks for confirmed
-//     the acquisition; it was undone
-//   - ErrNotAcquired and ErrLost: the hold to be entered again was lost before this call
-//     entered it
+//   - ErrUnavailable: the server could not be reached or did not answer by the end of the wait, or
+//     ctx had ended before the call. If a request was sent and not answered, the error also matches
+//     ErrUnknownOutcome, and the client undoes in the background what the request may have acquired
+//   - ErrNotReplicated: fewer replicas than [Options.Replicas] requires confirmed the acquisition;
+//     it was undone
+//   - ErrNotAcquired and ErrLost: the hold to be re-entered was lost before this call entered it
 //   - ErrClosed: the client is closed, or was closed during the call
 //   - ErrWrongKind: the key is another kind of object, or data of an application
 //   - ErrInvalid: the name or an option cannot be used; nothing was sent
 //   - *rueidis.RedisError: the server refuses for a reason that waiting does not change,
 //     such as a missing permission or a lack of memory
 //
-// No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
-// ended, the error also matches that of ctx. The end of Wait matches no error of a context.
+// No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx ended,
+// the error also matches that of ctx. The end of Wait matches no context error.
 func (p *primitive) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return p.acquire(ctx, "lock", true, usualSettings(options))
 }
@@ -60,10 +58,10 @@ func (p *primitive) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 // TryLock makes one attempt to acquire the lock and does not wait for its holder. The options
 // are [Lease], [MaxHold], [AtLeast] and [By].
 //
-// ErrNotAcquired means that another owner holds the lock. ErrUnavailable means that the
-// server could not be asked: an attempt that meets a server in trouble (silent, loading,
-// failing over) is repeated until it is answered, ctx ends, or Options.RetryBudget is spent.
-// All other errors, the re-entry of a hold on ctx, and what is left behind are as for Lock.
+// ErrNotAcquired means that another owner holds the lock. ErrUnavailable means that the server
+// could not be reached: an attempt that meets a server in trouble (silent, loading, failing over)
+// is repeated until it is answered, ctx ends, or Options.RetryBudget is spent. All other errors,
+// the re-entry of a hold on ctx, and the state left behind are as for Lock.
 func (p *primitive) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
 	return p.acquire(ctx, "try lock", false, usualSettings(options))
 }
@@ -71,14 +69,14 @@ func (p *primitive) TryLock(ctx context.Context, options ...TryLockOption) (*Hol
 // Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,
 // and releases the lock when fn returns or panics.
 //
-// The context of fn carries the hold: it ends when the hold is lost (its cause then matches
-// ErrLost) or ctx ends, an acquisition of this lock under it is a re-entry, and [HoldFrom]
-// returns the hold. The release does not depend on ctx, as that of [Hold.Unlock].
+// The context of fn carries the hold: [HoldFrom] returns it, and an acquisition of this lock under
+// the context is a re-entry. The context ends when ctx ends or the hold is lost (its cause then
+// matches ErrLost). The release works even if ctx has ended, as [Hold.Unlock] does.
 //
-// If the lock is not acquired, Do returns the error of Lock and does not call fn.
-// Otherwise it returns the error of fn, joined with that of [Hold.Err] (ErrLost, ErrMaxHold,
-// ErrClosed) if the hold ended while fn ran, also if fn returned nil, or with the error of
-// Unlock if the release failed.
+// If the lock is not acquired, Do returns the error of Lock and does not call fn. Otherwise it
+// returns the error of fn. It joins that with the error of [Hold.Err] (ErrLost, ErrMaxHold,
+// ErrClosed) if the hold ended while fn ran, even if fn returned nil, or with the error of Unlock
+// if the release failed.
 //
 // ErrNotAcquired and ErrUnavailable of this call mean that fn was not called. If fn ran and
 // its release was not confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable:
@@ -87,8 +85,8 @@ func (p *primitive) Do(ctx context.Context, fn func(context.Context) error, opti
 	return do(ctx, p, fn, settingsOf(options))
 }
 
-// IsLocked asks the server whether anybody holds the lock, this client included. The answer
-// may be out of date when it arrives. Don't branch on it; acquire the lock.
+// IsLocked reports whether anybody holds the lock, this client included. It queries the server, and
+// the answer may be out of date when it arrives. Don't branch on it; acquire the lock.
 //
 // The errors are those of Inspect.
 func (p *primitive) IsLocked(ctx context.Context) (bool, error) {
@@ -96,10 +94,10 @@ func (p *primitive) IsLocked(ctx context.Context) (bool, error) {
 	return err == nil && i.Locked(), err
 }
 
-// RemainingLease asks the server how long the lock stays held if nobody renews it: 0 if it is
-// free, [NoExpiry] if its key has lost its expiry, which only a foreign command can do. A
-// holder that is alive renews its lease, so the lock may stay held for longer. For how long
-// your own hold lasts, [Hold.ValidFor] tells without asking.
+// RemainingLease returns how long the lock stays held if nobody renews it: 0 if it is free,
+// [NoExpiry] if its key has lost its expiry, which only a foreign command can cause. It queries the
+// server. A live holder renews its lease, so the lock may stay held for longer. [Hold.ValidFor]
+// tells how long your own hold lasts, without a query.
 //
 // The errors are those of Inspect.
 func (p *primitive) RemainingLease(ctx context.Context) (time.Duration, error) {
@@ -110,15 +108,15 @@ func (p *primitive) RemainingLease(ctx context.Context) (time.Duration, error) {
 	return i.TTL, nil
 }
 
-// Inspect asks the server who holds the lock, how often, and for how long. The server that
-// decides about the lock is asked, never a replica. The answer may be out of date when it
-// arrives. A lock that is free has the kind [KindNone] and no holders. Labels and notes of holders of other clients
-// take one command more, as for [Client.Inspect].
+// Inspect returns who holds the lock, how often, and for how long. It reads from the server that
+// decides about the lock, never from a replica. The answer may be out of date when it arrives. A
+// free lock has the kind [KindNone] and no holders. Labels and notes of holders of other clients
+// take one more command, as for [Client.Inspect].
 //
-// It is repeated for Options.RetryBudget while the server is in trouble. The error matches
-// ErrUnavailable if the server could not be asked until then or until ctx ended, ErrClosed,
-// ErrWrongKind if the key is another kind of object (the Inspection then says what it is),
-// ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
+// Inspect repeats the request for Options.RetryBudget while the server is in trouble. The error
+// matches ErrUnavailable if the server could not be reached in that time or before ctx ended,
+// ErrClosed, ErrWrongKind if the key is another kind of object (the Inspection then says what it
+// is), ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
 func (p *primitive) Inspect(ctx context.Context) (Inspection, error) {
 	i, err := p.inspect(ctx)
 	if err == nil {
@@ -127,7 +125,7 @@ func (p *primitive) Inspect(ctx context.Context) (Inspection, error) {
 	return i, err
 }
 
-// inspect is Inspect without what the holders are called.
+// inspect is Inspect without labels and notes.
 func (p *primitive) inspect(ctx context.Context) (Inspection, error) {
 	if p.invalid() != nil {
 		return Inspection{}, fail("inspect", p.Name(), p.invalid())

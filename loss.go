@@ -2,7 +2,7 @@ package latchkey
 
 import "log/slog"
 
-// endIfDue ends the ownership if its time is over, and otherwise plans anew. It reports
+// endIfDue ends the ownership if its time is over, and otherwise plans its next check. It reports
 // whether it has ended the ownership.
 func (o *ownership) endIfDue() bool {
 	o.mu.Lock()
@@ -25,7 +25,7 @@ func (o *ownership) endIfDue() bool {
 	if !o.endLost(cause, why) {
 		return false
 	}
-	if mayLast || o.lock.spec.reentrant { // others may enter the hold, and keep the key alive
+	if mayLast || o.lock.spec.reentrant { // others may enter the hold and keep the key alive
 		o.removeLater()
 	}
 	return true
@@ -41,8 +41,8 @@ func (o *ownership) lose(cause error, why string) {
 	}
 }
 
-// endLost ends the ownership without a release, unless it is over already, and reports whether
-// it has.
+// endLost ends the ownership without a release, unless it is already over, and reports whether it
+// did.
 func (o *ownership) endLost(cause error, why string) bool {
 	if !o.end(cause) {
 		return false
@@ -57,10 +57,10 @@ func (o *ownership) endLost(cause error, why string) bool {
 	return true
 }
 
-// removeLater removes from the key what is left of a lost ownership, after the time at which
-// the key ends by itself: the holder may need a moment to stop. There is something left if a
-// command that is under way may yet lengthen the life of the key or take it anew, or if other
-// participants of the owner or other readers keep the key alive.
+// removeLater removes from the key what remains of a lost ownership, after the time at which the
+// key expires: the holder may need some time to stop. Something remains if a command in flight may
+// still extend the key or take it again, or if other clients of the owner or other readers keep the
+// key alive.
 func (o *ownership) removeLater() {
 	if o.lock.spec.lost != nil {
 		return
@@ -79,15 +79,15 @@ func (o *ownership) endHold(told int64) {
 	o.mu.Unlock()
 	left, q := o.leaveLine(told, o.echo && told <= 0, next)
 	abandonLeft(left)
-	if q != nil { // if its users leave now, and it serves another key, somebody asks once too often
+	if q != nil { // if its users leave now, and it serves another key, a waiter queries once too often
 		q.wakeFronts()
 	}
 }
 
-// leaveHold is endHold for a lock that others hold still.
+// leaveHold is endHold for a lock that others still hold.
 func (o *ownership) leaveHold() { o.leaveLine(0, o.echo, nil) }
 
-// end makes the ownership over, once, and ends everything that depends on it. The
+// end ends the ownership, once, and everything that depends on it, and reports whether it did. The
 // cause is nil after a release.
 func (o *ownership) end(cause error) bool {
 	o.mu.Lock()

@@ -6,9 +6,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// timeBound is a time that counts from a stamp: how long a hold may last at most ([MaxHold]), or a lock
-// stays taken at least ([AtLeast]). Most have none, which is a nil timeBound: it allows everything, and
-// asks for nothing.
+// timeBound is a duration that counts from a stamp: the longest that a hold may last ([MaxHold]),
+// or the shortest that a lock stays taken ([AtLeast]). Most holds have none, which is a nil
+// timeBound: it allows everything and requires nothing.
 type timeBound struct {
 	d    time.Duration
 	from transport.Stamp
@@ -22,7 +22,7 @@ func newTimeBound(d time.Duration, from transport.Stamp) *timeBound {
 	return &timeBound{d, from}
 }
 
-// left is what is left until the limit, never without one.
+// left is the time until the limit; a nil bound never ends.
 func (l *timeBound) left(now transport.Stamp) time.Duration {
 	if l == nil {
 		return noDeadline
@@ -30,7 +30,7 @@ func (l *timeBound) left(now transport.Stamp) time.Duration {
 	return l.d - now.Since(l.from)
 }
 
-// valid is for how long the limit lets a hold be relied on.
+// valid is how long the limit allows a hold to be relied on.
 func (l *timeBound) valid(now transport.Stamp) time.Duration {
 	if l == nil {
 		return noDeadline
@@ -45,7 +45,7 @@ func (o *ownership) limitHold(s *holdState) {
 	}
 }
 
-// limitReached ends a re-entry at its own limit, and gives its count back in the
+// limitReached ends a re-entry at its own limit, and takes it off the server's count in the
 // background. The outer hold goes on.
 func (o *ownership) limitReached(s *holdState) {
 	o.mu.Lock()
@@ -62,8 +62,8 @@ func (o *ownership) limitReached(s *holdState) {
 	o.undoLater(0, lease)
 }
 
-// endLimited ends the re-entries whose own limit is over, should their timers not have
-// noticed that the machine slept.
+// endLimited ends the re-entries that are past their own limits, in case the machine slept and
+// their timers have not fired.
 func (o *ownership) endLimited() {
 	now := o.lock.client.clock()
 	o.mu.Lock()

@@ -2,16 +2,16 @@ package latchkey
 
 import "context"
 
-// member is a lock as a lock that is several sees it: a primitive, or itself several.
+// member is a lock as a composite lock sees it: a primitive, or a composite lock itself.
 type member interface {
 	Name() string
 	acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error)
 	Inspect(ctx context.Context) (Inspection, error)
-	inspect(ctx context.Context) (Inspection, error) // without what the holders are called
+	inspect(ctx context.Context) (Inspection, error) // without labels and notes
 	ForceUnlock(ctx context.Context) (bool, error)
 	fault() error              // why it cannot be used, or nil
 	order() (key, kind string) // what members are ordered by
-	primitives() []*primitive  // what it comes down to
+	primitives() []*primitive  // the primitives that it consists of
 	noun() string
 }
 

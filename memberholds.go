@@ -10,16 +10,16 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// giveBack unlocks holds that nobody relies on. After a while, or when ctx ends, those that
-// are silent are left to the background.
+// giveBack unlocks holds that nobody relies on. It leaves releases without an answer to the
+// background after patience, or when ctx ends.
 func giveBack(ctx context.Context, holds []*Hold, patience time.Duration) {
 	callUntil(ctx, holds, 0, patience, func(h *Hold) error { return h.Unlock(context.Background()) })
 }
 
-// callUntil calls f for holds, all at once, and returns their errors by their places. When it
-// has succeeded for enough of them, the others are waited for only for the patience:
-// [transport.ErrSilent] stands for their results. When ctx ends, none is waited for. Every call
-// is made all the same, and holds may be changed as soon as callUntil returns.
+// callUntil calls f for all holds at once, and returns the errors by place. Once enough calls have
+// succeeded, it waits for the others for patience only; when ctx ends, it stops waiting. In place
+// of a missing result it returns [transport.ErrSilent]. Every call is made in any case, and the
+// caller may change holds as soon as callUntil returns.
 func callUntil(ctx context.Context, holds []*Hold, enough int, patience time.Duration, f func(*Hold) error) []error {
 	holds = slices.Clone(holds) // a call may begin after callUntil has returned
 	places := slices.DeleteFunc(indexes(holds), func(i int) bool { return holds[i] == nil })
@@ -45,13 +45,13 @@ func callUntil(ctx context.Context, holds []*Hold, enough int, patience time.Dur
 	return errs
 }
 
-// memberCalls are calls of members that are under way, all at the same time.
+// memberCalls are calls of members that are in flight, all at the same time.
 type memberCalls struct {
 	results chan memberResult
-	pending map[int]bool // the places of members whose results are not there yet
+	pending map[int]bool // the places of members whose results are missing
 }
 
-// memberResult is what came of one.
+// memberResult is the result of one call of a member.
 type memberResult struct {
 	place int
 	hold  *Hold
@@ -71,8 +71,7 @@ func callMembers(places []int, call func(place int) (*Hold, error)) memberCalls 
 	return c
 }
 
-// next waits for a result: not if there is none to come, and only until ctx ends or there has
-// been silence for too long.
+// next waits for a result until ctx ends or silence fires. It does not wait if no call is pending.
 func (c *memberCalls) next(ctx context.Context, silence <-chan time.Time) (r memberResult, heard bool) {
 	if len(c.pending) == 0 {
 		return r, false
@@ -87,7 +86,7 @@ func (c *memberCalls) next(ctx context.Context, silence <-chan time.Time) (r mem
 	return r, false
 }
 
-// lastedBy is for how long n of several last at least, 0 if they are fewer than n.
+// lastedBy is how long at least n of several last, 0 if there are fewer than n.
 func lastedBy(n int, times []time.Duration) time.Duration {
 	if len(times) < n {
 		return 0
@@ -96,7 +95,8 @@ func lastedBy(n int, times []time.Duration) time.Duration {
 	return times[len(times)-n]
 }
 
-// ofMember says whose error it is: members of a composite lock often share their name.
+// ofMember adds the place of a member to its error: members of a composite lock often share their
+// name.
 func ofMember(place int, err error) error {
 	if err == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// memberOf returns the lock that l is or embeds, nil if that is a nil pointer.
+// memberOf returns the lock that l is or embeds, or nil if that is a nil pointer.
 func memberOf(l Locker) (m member) {
 	defer func() { _ = recover() }() // there is no other way to find a nil pointer that is embedded
 	if m = l.self(); reflect.ValueOf(m).IsNil() {
@@ -16,9 +16,8 @@ func memberOf(l Locker) (m member) {
 	return m
 }
 
-// membersOf are the locks that the program gave. It is an error if one of them cannot be
-// used, as far as that can be known without asking anybody: nothing is to be sent for the
-// others then.
+// membersOf returns the locks as members. It returns an error if one of them is known to be
+// unusable before anything is sent, so that nothing is sent for the others either.
 func membersOf(locks []Locker) ([]member, error) {
 	if len(locks) == 0 {
 		return nil, errNoMembers
@@ -36,7 +35,7 @@ func membersOf(locks []Locker) ([]member, error) {
 	return members, nil
 }
 
-// flatten takes MultiLocks apart: all of all is all.
+// flatten replaces each MultiLock by its members.
 func flatten(members []member) (all []member) {
 	for _, m := range members {
 		if s, is := m.(*compositeLock); is && s.kind == KindMulti {
@@ -48,7 +47,7 @@ func flatten(members []member) (all []member) {
 	return all
 }
 
-// inOrder sorts members by what they are ordered by.
+// inOrder sorts members by their keys, then by their kinds.
 func inOrder(members []member) []member {
 	return slices.SortedStableFunc(slices.Values(members), func(a, b member) int {
 		keyA, kindA := a.order()
@@ -57,7 +56,7 @@ func inOrder(members []member) []member {
 	})
 }
 
-// refuseDuplicates refuses a lock that is there twice.
+// refuseDuplicates refuses a lock that is given twice.
 func refuseDuplicates(members []member) error {
 	for i, m := range members {
 		if first := slices.IndexFunc(members[:i], func(other member) bool { return sameLock(m, other) }); first >= 0 {
@@ -67,8 +66,8 @@ func refuseDuplicates(members []member) error {
 	return nil
 }
 
-// dropDuplicates drops what is there twice. Two members that have a key in common without being
-// the same are an error: one could only wait for the other.
+// dropDuplicates drops locks that are given twice. Two different members that share a key are an
+// error: one could only wait for the other.
 func dropDuplicates(members []member) (kept []member, err error) {
 	for _, m := range members {
 		if slices.ContainsFunc(kept, func(other member) bool { return sameLock(m, other) }) {
@@ -85,7 +84,7 @@ func dropDuplicates(members []member) (kept []member, err error) {
 	return kept, nil
 }
 
-// sameLock reports whether two are one lock.
+// sameLock reports whether two members are the same lock.
 func sameLock(a, b member) bool {
 	if a == b {
 		return true

@@ -7,16 +7,17 @@ import (
 	"time"
 )
 
-// What a MultiLock does in the line of its program: the front stands in the lines of the members,
-// one after the other, where the queues on the servers give everybody a turn.
+// How a MultiLock behaves in the line of its program. The front waits in the lines of the members,
+// one after the other, where the queues on the servers give every client its turn.
 
 var _ lineRules = (*MultiLock)(nil)
 
-// checkEvery is how old an answer of all members may be on which those rely who come to the line.
+// checkEvery is the maximum age of an answer from all members that a call joining the line may rely
+// on.
 const checkEvery = time.Second
 
-// isPassedOn reports whether each member may be passed on inside its client, so that those who want
-// the lock need no places in the lines of the members.
+// isPassedOn reports whether each member may be passed on inside its client. Then waiters for the
+// lock need no places in the lines of the members.
 func (l *MultiLock) isPassedOn() bool {
 	return !slices.ContainsFunc(l.members, func(m member) bool {
 		p, is := m.(*primitive)
@@ -24,7 +25,7 @@ func (l *MultiLock) isPassedOn() bool {
 	})
 }
 
-// check implements [lineRules]. While the front waits for a member, one behind it may have become
+// check implements [lineRules]. While the front waits for a member, a later member may have become
 // something that can never be acquired.
 func (l *MultiLock) check(ctx context.Context, settings []setting, q *waitQueue) error {
 	if !q.asksAgain(checkEvery) {
@@ -39,7 +40,7 @@ func (l *MultiLock) check(ctx context.Context, settings []setting, q *waitQueue)
 	return err
 }
 
-// keep implements [lineRules]: between two turns nobody else uses the wait queues of the members.
+// keep implements [lineRules]. Between two turns nobody else uses the wait queues of the members.
 func (l *MultiLock) keep() (done func()) {
 	queues := make([]*waitQueue, len(l.members))
 	for i, p := range l.primitives() {
@@ -52,8 +53,8 @@ func (l *MultiLock) keep() (done func()) {
 	}
 }
 
-// letOthersGo implements [lineRules]: those have a moment to whom this client leaves a member, as
-// before a wait for that alone.
+// letOthersGo implements [lineRules]. It yields each member to other clients for a short time, as a
+// wait for that member alone does.
 func (l *MultiLock) letOthersGo(ctx context.Context, _ any) error {
 	for _, p := range l.primitives() {
 		q := p.client.waitQueues.known(p.key)
@@ -69,10 +70,10 @@ func (l *MultiLock) newHold(*request) *compositeHold {
 	return newCompositeHold(l.Name(), len(l.members), len(l.members), maxMemberTimeout)
 }
 
-// begins implements [lineRules]: all members are there.
+// begins implements [lineRules]. All members are held.
 func (*MultiLock) begins(context.Context, *compositeHold, *request, []setting) {}
 
-// named implements [lineRules]: it is the first member that keeps a wait.
+// named implements [lineRules]. It names the first member, with which a wait begins.
 func (l *MultiLock) named(err error) error {
 	var op *opError
 	if err == nil || errors.As(err, &op) {
@@ -81,7 +82,7 @@ func (l *MultiLock) named(err error) error {
 	return fail("lock", l.members[0].Name(), explain(err)...)
 }
 
-// busyWith tells those in line which member the front waits for, and why.
+// busyWith records, for the waiters in line, which member the front waits for, and why.
 func (l *MultiLock) busyWith(q *waitQueue, place int, err error) {
 	if q != nil {
 		q.told(err)

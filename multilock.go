@@ -4,34 +4,34 @@ import (
 	"context"
 )
 
-// MultiLock is several locks that are acquired together, all or none. They may be of any
-// kind, also of different clients and servers, and several themselves. It stores nothing
-// of its own, as Redisson's RedissonMultiLock does not.
+// MultiLock is several locks that are acquired together, all or none. They may be of any kind, may
+// belong to different clients and servers, and may be MultiLocks or RedLocks themselves. A
+// MultiLock stores nothing of its own, as Redisson's RedissonMultiLock does not.
 //
-// Every program waits for members in the same order: that of their keys, then of their
-// kinds. A group that waits for a member holds only members before it. So groups that
-// overlap cannot deadlock. Members of the same key on different
-// servers have no order among them. A call waits for one of those for about a
-// second, then releases everything, and tries again after a moment.
+// Every program waits for members in the same order: by key, then by kind. A group that waits for a
+// member holds only members before it, so groups that overlap cannot deadlock. Members with the
+// same key on different servers have no order among them. A call waits for one of those for about a
+// second, then releases everything, and tries again after a short pause.
 //
 // Goroutines of one program that want the same members, of the same clients, stand in one line if
-// all members are of kinds that a client passes on (locks, fenced and spin locks, mutexes, write sides), and only the
-// first of them waits for members. Unlock passes the hold to the next in memory, as that of a
-// lock does, for the shortest [Options].Turn of its clients; docs/reference/several.md says when.
+// all members are of kinds that a client can pass on (locks, fenced and spin locks, mutexes, write
+// sides). Only the first in line waits for members. Unlock passes the hold to the next in memory,
+// as for a single lock, for the shortest [Options].Turn of the clients; docs/reference/several.md
+// says when.
 //
-// The hold is lost when one member is. Unlock releases all of them, even if
-// some releases fail. A failover that loses one member loses the whole: see [RedLock] for the opposite.
+// The hold is lost when one member is. Unlock releases all members, even if some releases fail. A
+// failover that loses one member loses the whole: see [RedLock] for the opposite.
 //
-// The options of an acquisition apply to each member, but [Wait] and the context to the
-// whole, and [By] not at all. [Lease] and [MaxHold] begin when the last member is there:
-// until then the client renews the others, so a call may wait for a member longer
-// than they allow. A process that dies while it waits keeps them no longer than that lease.
+// The options of an acquisition apply to each member, but [Wait] and the context apply to the
+// whole, and [By] is not allowed. [Lease] and [MaxHold] begin when the last member is acquired.
+// Until then the client renews the others, so a call may wait for a member longer than they allow.
+// A process that dies while it waits keeps its members no longer than that lease.
 type MultiLock struct{ compositeLock }
 
-// NewMultiLock returns the lock that is all of the locks given. A lock that is given twice
-// counts once. Nothing is sent. No lock at all, one that cannot be used, and two that have
-// a key in common without being the same (the sides of a read/write lock, a RedLock and
-// its member, two RedLocks over one lock) are an ErrInvalid of every method.
+// NewMultiLock returns the lock that consists of all the given locks. A lock that is given twice
+// counts once. Nothing is sent. Every method returns ErrInvalid if there is no lock, if one cannot
+// be used, or if two different ones share a key (the sides of a read/write lock, a RedLock and its
+// member, two RedLocks over one lock).
 func NewMultiLock(locks ...Locker) *MultiLock {
 	members, err := membersOf(locks)
 	if err == nil {
@@ -48,41 +48,41 @@ func NewMultiLock(locks ...Locker) *MultiLock {
 var _ Locker = (*MultiLock)(nil)
 
 // Lock acquires all members, or none. It waits behind the goroutines of this program that came
-// before, and while another owner holds one of the members: until
-// ctx ends or the time of [Wait] is over; with neither, without a limit. While it waits for a
-// member it holds those before it, and no others; while it waits in line it holds none.
+// before, and while another owner holds one of the members, until ctx ends or the time of [Wait] is
+// over; with neither, it waits without limit. While it waits for a member it holds those before it,
+// and no others; while it waits in line it holds none.
 //
 // The other options are [Lease] and [MaxHold]. They apply to the whole and begin when the last
-// member is held; without Lease every member is renewed until Unlock. [By] is an ErrInvalid.
-// A member of which ctx carries a hold ([Hold.Context]) is entered again. Cancelling ctx after
+// member is held. Without Lease, every member is renewed until Unlock. [By] is an ErrInvalid. If
+// ctx carries a hold of a member ([Hold.Context]), Lock re-enters that member. Cancelling ctx after
 // Lock returns does not affect the hold.
 //
-// A nil error means that you hold every member. After any other error nothing is held: what
-// was acquired is released, in the background once the time is over. The text names the member
-// at fault. The error matches one of
+// A nil error means that you hold every member. After any other error nothing is held: Lock
+// releases what it acquired, in the background once the time is over. The text names the member at
+// fault. The error matches one of
 //
 //   - ErrNotAcquired: another owner held a member until ctx ended or the time of Wait was over
-//   - ErrUnavailable: the server of a member could not be asked, or did not answer, when the
-//     time was over. If a request was sent and not answered, the error also matches
-//     ErrUnknownOutcome: the client undoes in the background what the request may have acquired
+//   - ErrUnavailable: the server of a member could not be reached or did not answer by the end of
+//     the wait. If a request was sent and not answered, the error also matches ErrUnknownOutcome,
+//     and the client undoes in the background what the request may have acquired
 //   - ErrNotReplicated, ErrLost, ErrClosed, ErrWrongKind, ErrUpgrade: one member failed in that
 //     way, as its own Lock does; the call does not wait for the others
 //   - ErrInvalid: the members or an option cannot be used; nothing was sent
 //   - *rueidis.RedisError: a server refuses for a reason that waiting does not change
 //
-// If ctx ended during the call, the error also matches that of ctx. The end of Wait matches
-// no error of a context.
+// If ctx ended during the call, the error also matches that of ctx. The end of Wait matches no
+// context error.
 func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return l.acquire(ctx, "lock", true, settingsOf(options))
 }
 
-// TryLock makes one attempt to acquire all members at the same time, and does not wait. It does not stand
-// in line. The options are [Lease] and [MaxHold].
+// TryLock makes one attempt to acquire all members at the same time, and does not wait. It does not
+// stand in line. The options are [Lease] and [MaxHold].
 //
-// ErrNotAcquired means that another owner holds a member; the members that were free have
-// been released again. ErrUnavailable means that the server of a member could not be asked: an
-// attempt that meets a server in trouble is repeated until it is answered, ctx ends, or
-// Options.RetryBudget of that client is spent. All other errors are as for Lock.
+// ErrNotAcquired means that another owner holds a member; the members that were free have been
+// released again. ErrUnavailable means that the server of a member could not be reached: an attempt
+// that meets a server in trouble is repeated until it is answered, ctx ends, or Options.RetryBudget
+// of that client is spent. All other errors are as for Lock.
 func (l *MultiLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
 	return l.acquire(ctx, "try lock", false, settingsOf(options))
 }
@@ -90,14 +90,14 @@ func (l *MultiLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hol
 // Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,
 // and releases the lock when fn returns or panics.
 //
-// The context of fn carries the hold: it ends when the hold is lost (its cause then matches
-// ErrLost) or ctx ends, an acquisition of a member under it is a re-entry, and [HoldFrom]
-// returns the hold. The release does not depend on ctx, as that of [Hold.Unlock].
+// The context of fn carries the hold: [HoldFrom] returns it, and an acquisition of a member under
+// the context is a re-entry. The context ends when ctx ends or the hold is lost (its cause then
+// matches ErrLost). The release works even if ctx has ended, as [Hold.Unlock] does.
 //
-// If the lock is not acquired, Do returns the error of Lock and does not call fn.
-// Otherwise it returns the error of fn, joined with that of [Hold.Err] (ErrLost, ErrMaxHold,
-// ErrClosed) if the hold ended while fn ran, also if fn returned nil, or with the error of
-// Unlock if the release failed.
+// If the lock is not acquired, Do returns the error of Lock and does not call fn. Otherwise it
+// returns the error of fn. It joins that with the error of [Hold.Err] (ErrLost, ErrMaxHold,
+// ErrClosed) if the hold ended while fn ran, even if fn returned nil, or with the error of Unlock
+// if the release failed.
 //
 // ErrNotAcquired and ErrUnavailable of this call mean that fn was not called. If fn ran and
 // its release was not confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable:

@@ -11,7 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// lastUntilComplete has members that come before the last one renewed until that is there.
+// lastUntilComplete makes the client renew members until the last one is acquired.
 func (*MultiLock) lastUntilComplete(_ context.Context, r *request, settings []setting) ([]setting, error) {
 	if r.confines() {
 		settings = append(settings, setting{kind: settingUntilComplete})
@@ -36,13 +36,13 @@ const (
 	deadlockPause    = 100 * time.Millisecond
 )
 
-// deadlockError means that the wait for a member was given up because it might be part of
-// a deadlock: what the member said last.
+// deadlockError means that the wait for a member was given up because it might be part of a
+// deadlock. It wraps the last error of the member.
 type deadlockError struct{ error }
 
 func (e *deadlockError) Unwrap() error { return e.error }
 
-// newDeadlockError leaves out that the time for that member is over, which was not the caller's.
+// newDeadlockError leaves out that the time for that member is over: it was not the caller's time.
 func newDeadlockError(m member, err error) error {
 	rest := memberReason(err)
 	if errors.Is(err, ErrUnavailable) {
@@ -54,11 +54,11 @@ func newDeadlockError(m member, err error) error {
 	return &deadlockError{fmt.Errorf("%q: %w", m.Name(), rest)}
 }
 
-// acquireInOrder fills holds: with those that are free at once, all at the same time; at the
-// first in order that is not it lets the ones after it go, waits, and goes on. What it has
-// taken when it fails is left there.
+// acquireInOrder fills holds. It tries all members at the same time. At the first in order that is
+// busy, it releases the ones after it, waits for that one, and goes on. If it fails, the members
+// that it acquired stay in holds.
 func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []setting, holds []*Hold, q *waitQueue) error {
-	var busy error // what the try before met
+	var busy error // the error of the previous try
 	for from := 0; from < len(holds); {
 		began := time.Now()
 		first, err := l.tryFrom(ctx, settings, holds, from)
@@ -78,8 +78,8 @@ func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []s
 	return nil
 }
 
-// tryFrom tries all members from one on, and lets go of what it got behind the first that
-// was busy.
+// tryFrom tries all members from the given place on, and releases those that it acquired after the
+// first that was busy.
 func (l *MultiLock) tryFrom(ctx context.Context, settings []setting, holds []*Hold, from int) (first int, err error) {
 	errs := atOnce(indexes(holds)[from:], func(i int) (err error) {
 		holds[i], err = l.members[i].acquire(ctx, "try lock", false, settings)
@@ -105,13 +105,13 @@ func (l *MultiLock) await(ctx context.Context, member member, settings []setting
 		return member.acquire(ctx, "lock", true, settings)
 	}
 	h, err := member.acquire(ctx, "lock", true, append(slices.Clone(settings), setting{kind: settingWait, d: deadlockPatience/2 + rand.N(deadlockPatience)}))
-	if err != nil && transport.IsWaitOver(err) { // if that of the caller is, rounds says so
+	if err != nil && transport.IsWaitOver(err) { // if the caller's wait is over, rounds reports it
 		return nil, newDeadlockError(member, err)
 	}
 	return h, err
 }
 
-// unordered reports whether a member has no order against another.
+// unordered reports whether two members have no order between them.
 func (l *MultiLock) unordered() bool {
 	for i := 1; i < len(l.members); i++ {
 		a, _ := l.members[i-1].order()
@@ -123,8 +123,8 @@ func (l *MultiLock) unordered() bool {
 	return false
 }
 
-// combine makes one hold of all. Fixed leases begin anew, so that the whole has what was
-// asked for, however long the last member took.
+// combine makes one hold of all members. Fixed leases start again, so that the whole has the lease
+// that was asked for, however long the last member took.
 func (l *MultiLock) combine(ctx context.Context, r *request, holds []*Hold) (*Hold, error) {
 	c := l.newHold(r)
 	for i, h := range holds {

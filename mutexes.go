@@ -1,50 +1,50 @@
 package latchkey
 
 // The mutexes of the library, here and in internal/transport, in the order in which they are
-// locked: under one, only those below it may be locked. A line that says "itself" is an
-// exception, for two of a kind: a composite hold before its members, an ownership that writes
-// before the one that reads for the same owner. tests/lockorder reads these tables, finds out
-// from the code what is locked under what, and fails if they do not say the same.
+// locked: while one is held, only those below it may be locked. A line that says "itself" is an
+// exception for two of the same kind: a composite hold before its members, and a writing ownership
+// before the reading one of the same owner. tests/lockorder reads these tables, derives the order
+// from the code, and fails if the two differ.
 //
-// The first may be held for long: while the server is asked, and while foreign code runs.
+// These may be held for long: during a request to the server, and while foreign code runs.
 //
 //	mutex                   | guards                                                     | also
 //	syncLocker.mu           | the hold of a SyncLocker, for as long as it is held        |
-//	compositeHold.unlocking | one release of a composite hold after the other            | itself
-//	serverIdentity.turn     | one question for the id of a server after the other        |
-//	ownership.turn          | what is sent for an ownership, one command after the other | itself
+//	compositeHold.unlocking | the releases of a composite hold, one at a time            | itself
+//	serverIdentity.turn     | the requests for the id of a server, one at a time         |
+//	ownership.turn          | the commands for an ownership, one at a time               | itself
 //
-// The others are held for moments. Under them nothing waits and no foreign code runs, and one
-// is locked under another only if its line names that one.
+// The others are held for a short time. While one is held, nothing waits and no foreign code runs.
+// One is locked while another is held only if its line names that one.
 //
 //	mutex                   | guards                                                     | also
-//	Client.mu               | that nothing begins once Close has                         |
+//	Client.mu               | that nothing begins once Close has begun                   |
 //	Client.kindStatesMu     | what a kind of lock keeps for all its locks of a client    |
 //	compositeHold.mu        | which members are held, and the contexts of the whole      |
 //	ownership.mu            | the state of an ownership and its holds                    | itself
-//	watchdog.mu             | who is renewed when                                        | ownership.mu
+//	watchdog.mu             | when each ownership is renewed                             | ownership.mu
 //	registry.mu             | the names of ownerships that the program knows             | ownership.mu
 //	handover.mu             | the owners that wait in queues on the server               | Client.kindStatesMu, ownership.mu
-//	clientRecord.mu         | what is to be told of this client, and when                |
-//	knownLabels.mu          | what other clients are called                              |
-//	undoer.mu               | what is to be undone when                                  |
+//	clientRecord.mu         | the record of this client, and when it is written          |
+//	knownLabels.mu          | the labels of other clients                                |
+//	undoer.mu               | what is to be undone, and when                             |
 //	dedupSessions.mu        | the sessions of operations that count once                 |
 //	redServers.mu           | which members of a RedLock share a server                  |
-//	serverIdentity.mu       | the id of the server, as last heard                        | redServers.mu
-//	fairWaitList.mu         | the waiters of fair locks, and their tickets               | foreign code
+//	serverIdentity.mu       | the id of the server, as last reported                     | redServers.mu
+//	fairWaitList.mu         | the waiters for fair locks, and their tickets              | foreign code
 //	queueShard.mu           | wait queues, live ownerships: lines, uses, last answers    | compositeHold.mu, ownership.mu, fairWaitList.mu
 //	notifier.mu             | the listeners, and the nodes that own slots                | fairWaitList.mu
 //	listener.mu             | the subscriptions at a node                                | fairWaitList.mu, notifier.mu
-//	reporter.mu             | what the program has yet to be told                        |
-//	transport.FIFOMutex.mu  | who waits for a FIFO mutex                                 |
+//	reporter.mu             | the reports that the program has yet to receive            |
+//	transport.FIFOMutex.mu  | the waiters for a FIFO mutex                               |
 //	transport.inflight.mu   | the commands to a node that were left unanswered           | a wait
 //	transport.grouping.mu   | the commands that are about to go to a node together       |
 //	transport.NodeLine.mu   | what waits for a node                                      | watchdog.mu, undoer.mu
-//	transport.silence.mu    | the timer of a connection that is to answer               |
+//	transport.silence.mu    | the timer of a connection that has to answer               |
 //	transport.Sender.mu     | the goroutines that send                                   |
 //	transport.Topology.mu   | the nodes of a cluster, and their slots                    |
 //	transport.LazyClient.mu | the attempt to open a client                               | fairWaitList.mu
 //
-// fairWaitList.mu: who has a ticket was answered, so a lazy client is open, and its nodes are
-// known without waiting. transport.inflight.mu: a slot that was left is freed by taking a value
-// from a channel that has one for it.
+// fairWaitList.mu: a waiter that has a ticket has received a reply, so a lazy client is open, and
+// its nodes are known without waiting. transport.inflight.mu: a slot that was left is freed by
+// taking a value from a channel that has one for it.
