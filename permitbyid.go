@@ -153,8 +153,8 @@ func (s *PermitSemaphore) RemainingLease(ctx context.Context, id string) (time.D
 }
 
 // SetLease makes the lease of the permit with that id d from now, longer or shorter, or without an end for
-// NoExpiry. A permit of this client is no longer renewed, even after an error. A permit of another process may
-// still be renewed, which sets its lease to the length that that process uses. ctx bounds the call.
+// NoExpiry. A permit of this client is no longer renewed, even after an error. Another process may still renew
+// its own permit, which sets the lease to the length that it uses. ctx bounds the call.
 //
 // The error matches ErrNotHeld if nobody holds a permit with that id (and also ErrLost if this client held it),
 // and ErrInvalid if it cannot be an id or d is not from MinLease to MaxLease (nothing was sent).

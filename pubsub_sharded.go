@@ -19,7 +19,7 @@ import (
 var errNoSharded = errors.New("latchkey: the servers know no sharded messages")
 
 // meetCluster reads the topology of a cluster, and decides how messages travel. A client is opened once, so a
-// short lease, which bounds the budget, does not shorten this call.
+// short lease, which bounds the budget, must not make this call fail.
 func meetCluster(c *transport.Sender, o Options) (sharded bool, err error) {
 	if !c.Topology.Cluster {
 		return false, nil
