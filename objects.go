@@ -11,12 +11,12 @@ import (
 type Object struct {
 	// Inspection has the name, the kind, the holders, and the time until the key expires.
 	//
-	// The key does not tell everything. KindLock is a re-entrant, fenced, spin or fair lock, or the lock of an
-	// election; a Token other than 0 means that it was fenced at some time. KindSemaphore is a semaphore of
-	// NewSemaphore, NewPermitSemaphore or NewFairSemaphore. KindNumber is a semaphore or a latch that Redisson
-	// made, a semaphore of NewPermitSemaphore without any acquired permit, or a counter of an application.
-	// KindMutex with a token that [ParseOwner] refuses is a lock of another library, or application data that
-	// looks like one.
+	// A key does not always identify its object. KindLock is a re-entrant, fenced, spin or fair lock, or the
+	// lock of an election; a Token other than 0 means that it was fenced at some time. KindSemaphore is a
+	// semaphore of NewSemaphore, NewPermitSemaphore or NewFairSemaphore. KindNumber is a semaphore or a latch
+	// that Redisson made, a semaphore of NewPermitSemaphore without any acquired permit, or a counter of an
+	// application. KindMutex with a token that [ParseOwner] refuses is a lock of another library, or
+	// application data that looks like one.
 	//
 	// If more than 64 owners hold a lock, Holders lists some of them. It is empty for a semaphore and a latch.
 	// Name is "" if Options.NameMapper is set, because a key cannot be mapped back to its name.
@@ -116,5 +116,5 @@ func (c *Client) Object(ctx context.Context, name string) (Object, error) {
 
 var patternQuoter = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-// QuotePattern returns the pattern for [Client.Objects] that matches exactly text.
+// QuotePattern returns the pattern for [Client.Objects] that matches text and nothing else.
 func QuotePattern(text string) string { return patternQuoter.Replace(text) }

@@ -2,61 +2,57 @@ package latchkey
 
 import "time"
 
-// A LockOption is a setting of one acquisition of a lock that may wait: [Wait], [Lease],
-// [MaxHold], [AtLeast], [By] or [Note].
+// A LockOption is an option of an acquisition that may wait: [Wait], [Lease], [MaxHold], [AtLeast], [By] or
+// [Note].
 type LockOption interface {
 	setting() setting
 	forLock()
 }
 
-// A TryLockOption is a setting of one attempt at a lock: [Lease], [MaxHold], [AtLeast], [By] or
+// A TryLockOption is an option of a single attempt to acquire a lock: [Lease], [MaxHold], [AtLeast], [By] or
 // [Note].
 type TryLockOption interface {
 	LockOption
 	forTryLock()
 }
 
-// An AcquireOption is a setting of [Semaphore.Acquire]: [Wait] or [AwaitSet].
+// An AcquireOption is an option of [Semaphore.Acquire]: [Wait] or [AwaitSet].
 type AcquireOption interface {
 	setting() setting
 	forAcquire()
 }
 
-// A PermitOption is a setting of [PermitSemaphore.Acquire]: [Wait], [AwaitSet], [Lease],
-// [MaxHold] or [Note].
+// A PermitOption is an option of [PermitSemaphore.Acquire]: [Wait], [AwaitSet], [Lease], [MaxHold] or [Note].
 type PermitOption interface {
 	setting() setting
 	forPermit()
 }
 
-// A TryPermitOption is a setting of [PermitSemaphore.TryAcquire]: [Lease], [MaxHold] or
-// [Note].
+// A TryPermitOption is an option of [PermitSemaphore.TryAcquire]: [Lease], [MaxHold] or [Note].
 type TryPermitOption interface {
 	PermitOption
 	forTryPermit()
 }
 
-// An AwaitOption is a setting of [CountDownLatch.Await]: [Wait], [AwaitSet] or
-// [UnsetIsOpen].
+// An AwaitOption is an option of [CountDownLatch.Await]: [Wait], [AwaitSet] or [UnsetIsOpen].
 type AwaitOption interface {
 	setting() setting
 	forAwait()
 }
 
-// A BarrierOption is a setting of [Barrier.Await]: [Wait].
+// A BarrierOption is an option of [Barrier.Await]: [Wait].
 type BarrierOption interface {
 	setting() setting
 	forBarrier()
 }
 
-// A SetOption is a setting of a call that sets the permits of a semaphore or the count of a
-// latch: [TTL].
+// A SetOption is an option of a call that sets the permits of a semaphore or the count of a latch: [TTL].
 type SetOption interface {
 	setting() setting
 	forSet()
 }
 
-// A WaitOption is made by [Wait].
+// A WaitOption is the result of [Wait].
 type WaitOption interface {
 	LockOption
 	AcquireOption
@@ -65,19 +61,19 @@ type WaitOption interface {
 	BarrierOption
 }
 
-// A LeaseOption is made by [Lease] and [MaxHold].
+// A LeaseOption is the result of [Lease] or [MaxHold].
 type LeaseOption interface {
 	TryLockOption
 	TryPermitOption
 }
 
-// A NoteOption is made by [Note].
+// A NoteOption is the result of [Note].
 type NoteOption interface {
 	TryLockOption
 	TryPermitOption
 }
 
-// An AwaitSetOption is made by [AwaitSet].
+// An AwaitSetOption is the result of [AwaitSet].
 type AwaitSetOption interface {
 	AcquireOption
 	PermitOption

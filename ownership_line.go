@@ -91,8 +91,8 @@ func (o *ownership) releaseBegins() bool {
 }
 
 // releaseFails lets the first in line query the server, because the last release has failed: it may have run,
-// may still run, or may never run. If nobody waits, left is next, which the next waiter in front would go on
-// with. o.mu is held: an ownership that is over is no longer counted.
+// or may never run. next is what the waiter that comes to the front goes on with; if there is none, it is returned
+// as left. o.mu is held: an ownership that is over is no longer counted.
 func (o *ownership) releaseFails(next any) (left any) {
 	defer o.lockShard().mu.Unlock()
 	o.othersAsk = true

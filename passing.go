@@ -30,7 +30,7 @@ type localTurn struct {
 	tokens int32         // how many are reserved; 0 before the request is sent
 	passes int32         // how often it may still be passed on while strangers compete
 	shown  bool          // the program knows the owner, and may re-enter the hold with it
-	passed bool          // there was another hold before this one
+	passed bool          // the turn had other holds than its first
 }
 
 // beginTurn begins the turn of an ownership that the server has just granted. passes is how often it may be

@@ -22,8 +22,8 @@ func (p *Permit) ID() string {
 	return p.inner().Owner().String()
 }
 
-// Release gives the permit back, and wakes a waiter. It works even if ctx has ended: only
-// the values of ctx are used, and the time is bounded by Options.RetryBudget instead.
+// Release releases the permit, and wakes a waiter. It works even if ctx has ended: only the values of ctx are
+// used, and the time is bounded by Options.RetryBudget instead.
 //
 // A nil error means that the permit was held until this call, and is over now. ErrNotHeld means that it was
 // over before: released already, or lost (then ErrLost matches too). Any other error means that no answer came

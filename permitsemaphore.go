@@ -14,9 +14,9 @@ import (
 // lease, so the permits of a process that crashed become available again. That makes it suitable for worker
 // pools. Any number of goroutines may share one PermitSemaphore.
 //
-// The permits must be set once, with TrySetPermits: until then acquisitions fail with ErrNotSet, unless
-// [AwaitSet] makes them wait. Waiters are served as those of a [Semaphore] are. The server's clock decides when
-// a lease ends.
+// The number of permits must be set once, with TrySetPermits: until then acquisitions fail with ErrNotSet,
+// unless [AwaitSet] makes them wait. Waiters are served as those of a [Semaphore] are. The server's clock
+// decides when a lease ends.
 //
 // Release by id, TrySetPermits, SetPermits and AddPermits count once, and return ErrUnknownOutcome, as
 // described for [Semaphore].

@@ -64,9 +64,9 @@ func (l *ReadLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold
 	return l.acquire(ctx, "try lock", false, usualSettings(options))
 }
 
-// IsLocked queries the server whether anybody holds the lock to read, including this client. It is false while
-// a writer that does not read holds the lock. The answer may be out of date when it arrives. Don't branch on
-// it; acquire the lock.
+// IsLocked reports whether anybody holds the lock to read on the server, including this client. It is false
+// while a writer that does not read holds the lock. The answer may be out of date when it arrives. Don't branch
+// on it; acquire the lock.
 //
 // The errors are those of Inspect.
 func (l *ReadLock) IsLocked(ctx context.Context) (bool, error) { return l.isLocked(ctx, false) }
@@ -74,9 +74,9 @@ func (l *ReadLock) IsLocked(ctx context.Context) (bool, error) { return l.isLock
 // ForceUnlock ends all read holds unless somebody writes, wakes waiters, and reports whether it ended any.
 // While somebody writes, it does nothing and reports false.
 //
-// The former holders do not cooperate. Those of this library learn of it at their next renewal, at most a third
-// of their lease later, and their holds end with ErrLost. Until then they continue to work, at the same time as
-// the next holder. A hold that begins after ForceUnlock has looked is not touched.
+// ForceUnlock does not wait for the former holders. Those of this library learn of it at their next renewal, at
+// most a third of their lease later, and their holds end with ErrLost. Until then they keep working, at the
+// same time as the next holder. A hold that begins after ForceUnlock has looked is not touched.
 //
 // The errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not answered. It may or may
 // not have happened, and you may repeat it.
@@ -84,18 +84,18 @@ func (l *ReadLock) ForceUnlock(ctx context.Context) (bool, error) {
 	return l.primitive.ForceUnlock(ctx)
 }
 
-// RemainingLease queries the server how long the lock as a whole stays held, by readers or a writer, if nobody
-// renews it: 0 if it is free, [NoExpiry] if its key has lost its expiry, which only a foreign command can
-// cause. Live holders renew their leases, so the lock may stay held for longer.
+// RemainingLease returns how long the lock as a whole stays held on the server, by readers or a writer, if
+// nobody renews it: 0 if it is free, [NoExpiry] if its key has lost its expiry, which only a foreign command
+// can cause. Live holders renew their leases, so the lock may stay held for longer.
 //
 // The errors are those of Inspect.
 func (l *ReadLock) RemainingLease(ctx context.Context) (time.Duration, error) {
 	return l.primitive.RemainingLease(ctx)
 }
 
-// Inspect queries the server for the readers and writers: it shows both sides of the lock, and for each
-// [Holder] which side it holds. Goroutines of one client that read along with each other are one holder. The
-// answer may be out of date when it arrives. A free lock has the kind [KindNone] and no holders.
+// Inspect returns the readers and writers on the server: both sides of the lock, and for each [Holder] which
+// side it holds. Goroutines of one client that read along with each other are one holder. The answer may be out
+// of date when it arrives. A free lock has the kind [KindNone] and no holders.
 //
 // It is repeated for Options.RetryBudget while the server is in trouble. The error matches ErrUnavailable if
 // the server could not be reached until then or until ctx ended, ErrClosed, ErrWrongKind if the key is another

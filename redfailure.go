@@ -40,7 +40,7 @@ func failureOf(r memberResult) failure {
 func (t *tries) open(need int) bool {
 	spare := len(t.members) - need
 	final, busy := t.count()
-	down := len(t.failures) - busy // the final ones, too
+	down := len(t.failures) - busy // including the final ones
 	switch {
 	case len(t.failures) <= spare:
 		return true
@@ -119,7 +119,7 @@ func (t *tries) forGood() error {
 type noMajorityError struct {
 	sentinel error // ErrNotAcquired or ErrUnavailable
 	unknown  bool  // a member received a request and has not answered
-	pending  bool  // one had time left to answer
+	pending  bool  // a member had time left to answer
 	text     string
 	reasons  []error
 }

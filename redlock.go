@@ -113,8 +113,9 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 //   - ErrInvalid: the members or an option cannot be used; some cases are detected only when the
 //     servers have answered
 //
-// A call that waits in line gets the error of the first in line. If ctx ended during the call, the error also
-// matches that of ctx. The end of Wait, and of a member's time, matches no error of a context.
+// If the time of a call ends while it waits in line, its error is the last one that the first in line got. If
+// ctx ended during the call, the error also matches that of ctx. The end of Wait, and of a member's time,
+// matches no error of a context.
 func (l *RedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return l.acquire(ctx, "lock", true, settingsOf(options))
 }
@@ -137,8 +138,8 @@ func (l *RedLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold,
 // the release does not depend on ctx.
 //
 // If the lock is not acquired, Do returns the error of Lock and does not call fn. Otherwise it returns the
-// error of fn. If the hold ended while fn ran, that is joined with [Hold.Err] (ErrLost, ErrMaxHold, ErrClosed),
-// even if fn returned nil; if the release failed, with the error of Unlock.
+// error of fn. It joins that with [Hold.Err] (ErrLost, ErrMaxHold, ErrClosed) if the hold ended while fn ran,
+// or with the error of Unlock if the release failed, even if fn returned nil.
 //
 // ErrNotAcquired and ErrUnavailable from Do mean that fn was not called. If fn ran and the release was not
 // confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable: do not repeat the work.

@@ -246,14 +246,14 @@ func (o *ownership) uncount(s *holdState) {
 	if o.holds.uncount(s) {
 		o.phase = releasing
 		o.doubt.stood = o.valid() > 0
-		// Only the holder publishes the release of an exclusive lock. A lock of readers has several holders, so
+		// Only the holder publishes the release of an exclusive lock. A read lock has several holders, so
 		// messages of this client are handled like all others.
 		o.echo = !o.lock.spec.joint && !o.lock.spec.shared && o.releaseBegins()
 	}
 }
 
 // noteCount records the count that is about to be sent to the server, and returns the terms of that call. waits
-// says that the caller keeps waiting when they are over.
+// says that the caller keeps waiting after they have ended.
 func (o *ownership) noteCount(count int, waits bool) transport.Terms {
 	o.mu.Lock()
 	defer o.mu.Unlock()

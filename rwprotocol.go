@@ -88,7 +88,8 @@ func (writeProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dur
 	return left, err
 }
 
-// readRWRefusal leaves out the rest of the lease, because others may have their turn after it, and the holder.
+// readRWRefusal leaves two things out of the error: the rest of the lease, because others may have their turn
+// after it, and the holder.
 func readRWRefusal(a *acquisition, ans transport.Answer) (left time.Duration, err error) {
 	left, err = a.readHolder(ans)
 	var busy *busyError
