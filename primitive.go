@@ -27,7 +27,7 @@ func (p *primitive) initOf(c *Client, s *spec, names *keys) {
 	}
 }
 
-// complete adds the keys that only this kind of lock has.
+// complete sets the names that are specific to this kind of lock.
 func (s *spec) complete(k *keys) {
 	if s.channel != nil {
 		k.channel = s.channel(k.key)
@@ -39,7 +39,7 @@ func (s *spec) complete(k *keys) {
 
 // keys returns the names under which the lock lives in Redis. There may be many holds, and a hold needs the
 // keys only for its release, so it looks them up instead of storing them. It does not map the name again: the
-// mapping function may take a mutex of the program.
+// program's NameMapper may lock a mutex.
 func (p *primitive) keys() *keys {
 	if p.names != nil {
 		return p.names

@@ -23,8 +23,8 @@ func (*RedLock) check(context.Context, []setting, *waitQueue) error { return nil
 // keep implements [lineRules]: others get time in any case.
 func (*RedLock) keep() (done func()) { return func() {} }
 
-// letOthersGo implements [lineRules]. If this program has just had the lock, it pauses for as long as it had
-// it, so that others, which poll, get a chance; but not for longer than the pause after a lost round.
+// letOthersGo implements [lineRules]. If this program has just had the lock, the front pauses for as long as the
+// program had it, so that others, which poll, get a chance. The pause is not longer than that after a lost round.
 func (l *RedLock) letOthersGo(ctx context.Context, left any) error {
 	had, is := left.(time.Duration)
 	if !is {
