@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// nameCache has the keys of the locks that a client has used lately: a lock that is made anew for
-// each use then costs no more than one that is kept, and a hold does without them. What it has is never changed.
+// nameCache has the keys of the locks that a client used recently. A lock value that is created for each use
+// then costs no more than one that is kept, and a hold need not store its keys. Cached keys never change.
 type nameCache struct {
 	seed maphash.Seed
-	sets [128][4]atomic.Pointer[keys] // by the hash of the name, the newer ones first
+	sets [128][4]atomic.Pointer[keys] // by the hash of the name, newest first
 }
 
 func newNameCache() *nameCache { return &nameCache{seed: maphash.MakeSeed()} }
@@ -25,7 +25,7 @@ func (n *nameCache) find(family Kind, name string) *keys {
 	return nil
 }
 
-// add adds keys, in place of others that have not been used for a while.
+// add adds keys, and evicts the oldest ones of the set.
 func (n *nameCache) add(k *keys) {
 	set := n.setOf(k.name)
 	for i, newer := 0, k; i < len(set) && newer != nil; i++ {

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// notice is a kind of line in the log.
+// notice is a kind of log line.
 type notice struct {
 	level slog.Level
 	text  string
 	about string        // the name of the subject
-	every time.Duration // how often it is logged about one subject at most
+	every time.Duration // at most once in this time about one subject
 }
 
 const (
-	// noticePeriod is for what happens, and may happen again.
+	// noticePeriod is for events that may happen again.
 	noticePeriod = 10 * time.Second
-	// standingPeriod is for what stays as it is until somebody changes a setting.
+	// standingPeriod is for conditions that last until somebody changes a setting.
 	standingPeriod = time.Hour
 )
 
@@ -54,7 +54,7 @@ func noticeLost(why string) notice {
 	return notice{slog.LevelWarn, "latchkey: hold lost: " + why, "lock", noticePeriod}
 }
 
-// line is the notice about a subject, as it goes to the log.
+// line returns the notice about a subject as a log record.
 func (n notice) line(subject string, attrs []slog.Attr) *slog.Record {
 	line := slog.NewRecord(time.Now(), n.level, n.text, 0)
 	if subject != "" {

@@ -13,8 +13,8 @@ type object struct {
 	kind   Kind
 }
 
-// refuseWholeTag makes a name that is as a whole in braces an ErrInvalid. {x} and x have the same hash tag, and
-// would share the keys beside them.
+// refuseWholeTag makes a name that is entirely in braces an ErrInvalid: {x} and x have the same hash tag, and
+// would share the other keys of the object.
 func (o *object) refuseWholeTag(what string) {
 	if o.invalid == nil && wholeTag(o.key) {
 		o.invalid = invalid("%s cannot be named %q: it would share keys with %q", what, o.key, o.key[1:len(o.key)-1])
@@ -32,8 +32,7 @@ func newObject(c *Client, kind Kind, name string, channel func(key string) strin
 // Name returns the name as the program gave it.
 func (o *object) Name() string { return o.name }
 
-// begin counts a call among what Close waits for. After nil, working.Done of the client has
-// to follow.
+// begin counts a call that Close waits for. If it returns nil, the caller must call client.working.Done.
 func (o *object) begin() error {
 	switch {
 	case o.invalid != nil:
@@ -44,7 +43,7 @@ func (o *object) begin() error {
 	return nil
 }
 
-// query asks something that changes nothing, or that may be done twice.
+// query sends a call that changes nothing, or that may run twice.
 func (o *object) query(ctx context.Context, verb string, c call) (transport.Answer, error) {
 	if err := o.begin(); err != nil {
 		return transport.Answer{}, fail(verb, o.name, err)
@@ -57,8 +56,7 @@ func (o *object) query(ctx context.Context, verb string, c call) (transport.Answ
 	return a, nil
 }
 
-// sendOrRepeat sends an operation that counts once. If its outcome stays unknown, it is
-// repeated in the background.
+// sendOrRepeat sends an operation that counts once. If its outcome stays unknown, the background repeats it.
 func (o *object) sendOrRepeat(ctx context.Context, verb string, build func(*operation) call) (transport.Answer, error) {
 	return o.perform(ctx, nil, verb, build, build)
 }
@@ -70,16 +68,16 @@ func (o *object) sendLater(build func(*operation) call) {
 	each.repeatLater()
 }
 
-// sendOrVoid sends an operation that takes effect once, and not late: if its outcome stays
-// unknown, it is given up in the background.
+// sendOrVoid sends an operation that takes effect once, and not late: if its outcome stays unknown, the
+// background voids it.
 func (o *object) sendOrVoid(ctx context.Context, verb string, build func(*operation) call) (transport.Answer, error) {
 	return o.perform(ctx, nil, verb, build, func(each *operation) call {
 		return call{opVoid, []string{each.record}, []string{each.number}}
 	})
 }
 
-// perform sends an operation until stop is closed, and leaves it to the background to send
-// what settle builds if its outcome is unknown.
+// perform sends an operation until stop is closed. If its outcome is unknown, the background sends the call
+// that settle builds.
 func (o *object) perform(ctx context.Context, stop <-chan struct{}, verb string, build, settle func(*operation) call) (transport.Answer, error) {
 	if err := o.begin(); err != nil {
 		return transport.Answer{}, fail(verb, o.name, err)
@@ -101,7 +99,7 @@ func (o *object) perform(ctx context.Context, stop <-chan struct{}, verb string,
 	return a, fail(verb, o.name, o.explain(ctx, a, err)...)
 }
 
-// explain puts the sentinel in front that an error stands for.
+// explain puts the sentinel error for err in front of it.
 func (o *object) explain(ctx context.Context, a transport.Answer, err error) []error {
 	switch {
 	case a.Doubt:

@@ -16,18 +16,18 @@ import (
 const (
 	// lookBatch is how many objects one script looks at.
 	lookBatch = 64
-	// lookFields is how many fields of a hash it tells.
-	lookFields = "65" // 64 owners, and the mode
+	// lookFields is how many fields of a hash the script returns.
+	lookFields = "65" // 64 owners and the mode
 )
 
-// lookKeys are what look.lua names of an object.
+// lookKeys returns the keys of an object for look.lua.
 func (k *keys) lookKeys() []string {
 	tag := transport.HashTag(k.key)
 	return []string{k.key, k.token, k.queue, fairQueueKey(tag), writersKey(tag),
 		totalKey(tag), idsKey(k.key), latchKey(tag), permitQueueKey(tag)}
 }
 
-// numsub is the command that counts who listens.
+// numsub returns the command that counts subscribers.
 func (c *Client) numsub() string {
 	if c.notifier.sharded {
 		return "SHARDNUMSUB"
@@ -35,7 +35,7 @@ func (c *Client) numsub() string {
 	return "NUMSUB"
 }
 
-// look looks at names that one master serves, all in one round trip. It leaves out other data.
+// look looks at names that one master serves, in one round trip. It leaves out keys that are not objects.
 func (c *Client) look(ctx context.Context, m transport.Master, names []*keys) ([]Object, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -62,7 +62,7 @@ func (c *Client) look(ctx context.Context, m transport.Master, names []*keys) ([
 	return all, nil
 }
 
-// lookGroups are the names that go together in a script: in a cluster those of one slot.
+// lookGroups groups the names for one script each: in a cluster, the names of one slot.
 func (c *Client) lookGroups(names []*keys) (groups [][]*keys) {
 	open := map[uint16]int{}
 	for _, each := range names {
@@ -81,8 +81,8 @@ func (c *Client) lookGroups(names []*keys) (groups [][]*keys) {
 	return groups
 }
 
-// readLooks takes the reply about a group apart. If the server refuses the whole, because a slot moves or
-// one of the keys may not be read, each is looked at by itself.
+// readLooks reads the reply about a group. If the server refuses the whole script, because a slot moves or one
+// of the keys may not be read, it looks at each name separately.
 func (c *Client) readLooks(ctx context.Context, result rueidis.RedisResult, group []*keys) ([]Object, error) {
 	var all []Object
 	if result.Error() != nil {
@@ -113,13 +113,13 @@ func (c *Client) readLooks(ctx context.Context, result rueidis.RedisResult, grou
 	return all, nil
 }
 
-// is reports whether it is an object, and nothing that stands beside one.
+// is reports whether o is an object, and not another key that belongs to one.
 func (o *Object) is() bool {
 	return o.Kind != KindNone && o.Kind != KindUnknown && !o.isDerived()
 }
 
-// derived are the beginnings of the keys that stand beside an object and could be taken for one, and
-// whether they are hashes. Those of other types cannot.
+// derived maps the prefixes of keys that belong to an object, and could be taken for one, to whether such a key
+// is a hash. A key of the other type is not derived.
 var derived = map[string]bool{
 	"redisson_lock_token": false, "redisson_unlock_latch": false, "redisson_bqs": false,
 	"latchkey_sc_total": false, "latchkey_sc_reserve": false, "latchkey_op": false, "latchkey_permit_void": false,
@@ -128,7 +128,7 @@ var derived = map[string]bool{
 
 var readLease = regexp.MustCompile(`:rwlock_timeout:[0-9]+$`)
 
-// isDerived reports whether the key stands beside an object, by its name and its type.
+// isDerived reports whether the key, by its name and its type, belongs to an object.
 func (o *Object) isDerived() bool {
 	isHash := o.Kind == KindLock || o.Kind == KindRWLock
 	if !isHash && strings.Contains(o.Key, "{") && readLease.MatchString(o.Key) {
@@ -152,7 +152,7 @@ func (c *Client) lookOnce(ctx context.Context, names *keys) (Object, error) {
 	return readLook(names, replies[0])
 }
 
-// readLook takes apart what look.lua tells of one object.
+// readLook reads the reply of look.lua about one object.
 func readLook(names *keys, reply rueidis.RedisMessage) (Object, error) {
 	o := Object{Inspection: Inspection{Name: names.name, Key: names.key, Kind: KindNone}}
 	if reply.IsNil() {
@@ -187,13 +187,13 @@ func readLook(names *keys, reply rueidis.RedisMessage) (Object, error) {
 	return o, err
 }
 
-// lookedAt is how many fields of a hash were told.
+// lookedAt returns how many fields of a hash the reply has.
 func lookedAt(content rueidis.RedisMessage) int {
 	list, _ := content.ToArray()
 	return len(list) / 2
 }
 
-// readBarrier reads how many parties a barrier has, and waits for.
+// readBarrier reads how many parties a barrier has, and how many it still waits for.
 func (o *Object) readBarrier(content rueidis.RedisMessage) error {
 	fields, err := content.AsStrMap()
 	parties, bad := strconv.Atoi(cmp.Or(fields["parties"], "0"))
@@ -204,7 +204,7 @@ func (o *Object) readBarrier(content rueidis.RedisMessage) error {
 	return nil
 }
 
-// readNumber tells a semaphore from a latch.
+// readNumber distinguishes a semaphore from a latch.
 func (o *Object) readNumber(parts []rueidis.RedisMessage) error {
 	content, _ := parts[3].AsStrSlice()
 	held, err1 := parts[8].AsInt64()

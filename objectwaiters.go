@@ -7,21 +7,22 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Waiters lists the owners that wait in the queues of a lock, whatever kind of lock it is, in their
-// order, or of a fair semaphore; nil if there are none. Those of a fair lock come first, as [FairLock.Waiters] lists them. The
-// owners that wait for a mutex or another lock are those of clients of this library, one of each client,
-// whose other goroutines stand behind it in memory. No queue has the waiters of a
-// semaphore that is not fair or a latch, readers, and Redisson's waiters for a lock that is not fair: [Object] has how many listen.
+// Waiters lists the owners in the queues of a lock of any kind, or of a fair semaphore, in queue order; nil if
+// there are none. The waiters of a fair lock come first, as [FairLock.Waiters] lists them. For a mutex or
+// another lock that is not fair, the list has one owner for each client of this library; its other goroutines
+// wait behind it in memory. Some waiters are in no queue: those of a latch or of a semaphore that is not fair,
+// readers, and Redisson's waiters for a lock that is not fair. [Object] counts the clients that listen.
 //
-// It asks the server 500 waiters at a time. In a list of more than 500, waiters that come or go meanwhile may
-// be missing. It changes nothing. Labels are read as [FairLock.Waiters] reads them. The entry of a client that waits for a lock
-// that is not fair is Mine for each of its goroutines, and By is the owner of the first of them. The errors are those of FairLock.Waiters.
+// Waiters reads 500 waiters at a time. In a list of more than 500, waiters that come or go during the call may
+// be missing. It changes nothing. Labels are read as [FairLock.Waiters] reads them. The entry of a client that
+// waits for a lock that is not fair is Mine for each of its goroutines, and By is the owner of the first of
+// them. The errors are those of FairLock.Waiters.
 func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
 	all, err := c.NewFairLock(name).waitersOnServer(ctx)
 	if err != nil {
 		return nil, err
 	}
-	names, _ := c.options.keysOf(name) // which the fair lock has found to be valid
+	names, _ := c.options.keysOf(name) // the fair lock has checked it
 	if !c.begin() {
 		return nil, fail("waiters", name, ErrClosed)
 	}
@@ -42,7 +43,7 @@ func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
 			continue
 		}
 		permits, err := c.permitWaiters(ctx, names)
-		if err != nil && !transport.HasCode(err, "NOPERM") { // a user of locks alone
+		if err != nil && !transport.HasCode(err, "NOPERM") { // a user that may only use locks
 			return nil, fail("waiters", name, err)
 		}
 		all = append(all, permits...)
@@ -51,7 +52,7 @@ func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
 	}
 }
 
-// queueOf asks for one page of those who wait for a lock that is not fair.
+// queueOf reads one page of the queue of a lock that is not fair.
 func (c *Client) queueOf(ctx context.Context, names *keys, from int) ([]Waiter, int64, error) {
 	sent := []string{names.queue, writersKey(transport.HashTag(names.key))}
 	a, err := c.sender.Call(ctx, c.closing, listWaiters, sent, []string{strconv.Itoa(from), strconv.Itoa(from + waitersPage - 1)})
@@ -61,7 +62,7 @@ func (c *Client) queueOf(ctx context.Context, names *keys, from int) ([]Waiter, 
 	return readWaiters(a.Message)
 }
 
-// describeWaiters puts to waiters what they are called, and which of them are of this client.
+// describeWaiters adds labels to waiters, and marks those of this client.
 func (c *Client) describeWaiters(ctx context.Context, all []Waiter) {
 	owners := make([]Owner, len(all))
 	for i, w := range all {

@@ -15,24 +15,24 @@ import (
 const (
 	// walkPiece is how many keys SCAN looks at for one piece.
 	walkPiece = "512"
-	// walkRounds is how often a walk begins again, if servers are replaced all the time.
+	// walkRounds is how often a walk may start again while servers keep being replaced.
 	walkRounds = 16
 )
 
 // walk visits all keys of all masters.
 type walk struct {
 	client  *Client
-	pattern string // of keys
+	pattern string // for keys
 	yield   func(Object, error) bool
 	stopped bool // the caller wants no more
 }
 
-// errReplaced means that a server may have been replaced by another, which knows no cursor of it.
+// errReplaced means that servers may have been replaced by others, which do not know the cursor.
 var errReplaced error = &subError{"latchkey: connections to the server break again and again", ErrUnavailable}
 
-// all visits all masters, until each that serves now has been visited while it served the same slots.
+// all visits all masters, until it has visited every current one while that served the same slots.
 func (w *walk) all(ctx context.Context) error {
-	failed := map[string]error{} // by the master that was visited, or nil
+	failed := map[string]error{} // the outcome for each master that was visited
 	for range walkRounds {
 		masters, err := w.masters(ctx)
 		if err != nil {
@@ -43,7 +43,7 @@ func (w *walk) all(ctx context.Context) error {
 			if err, visited := failed[m.ID]; visited && err == nil {
 				continue
 			} else if err != nil {
-				return err // it is still there, and not another in its place
+				return err // this master still serves, so it was not replaced
 			}
 			if err = w.master(ctx, m); w.stopped || err != nil && !w.mayBeReplaced(err) {
 				return err
@@ -57,12 +57,12 @@ func (w *walk) all(ctx context.Context) error {
 	return errReplaced
 }
 
-// mayBeReplaced reports whether another server may have taken the place of one that did not answer.
+// mayBeReplaced reports whether another server may have replaced one that did not answer.
 func (w *walk) mayBeReplaced(err error) bool {
 	return w.client.cluster && !transport.Classify(err).Final() && !errors.Is(err, ErrClosed)
 }
 
-// masters asks who serves what.
+// masters returns the current masters.
 func (w *walk) masters(ctx context.Context) ([]transport.Master, error) {
 	if !w.client.begin() {
 		return nil, ErrClosed
@@ -71,7 +71,7 @@ func (w *walk) masters(ctx context.Context) ([]transport.Master, error) {
 	return w.client.sender.Masters(ctx, w.client.closing)
 }
 
-// master visits one, from the beginning again if its cursor may have become worthless.
+// master visits one master. It starts again if its cursor may have become worthless.
 func (w *walk) master(ctx context.Context, m transport.Master) error {
 	for range walkRounds {
 		began, cursor := m.Continuity(), "0"
@@ -97,15 +97,14 @@ func (w *walk) master(ctx context.Context, m transport.Master) error {
 	return errReplaced
 }
 
-// piece asks a master for one piece of its keys, and looks at them. It returns the next cursor, "0" at
-// the end.
+// piece reads one piece of the keys of a master, and looks at them. It returns the next cursor, "0" at the end.
 func (c *Client) piece(ctx context.Context, m transport.Master, cursor, pattern string) ([]Object, string, error) {
 	if !c.begin() {
 		return nil, "", ErrClosed
 	}
 	defer c.working.Done()
 	reply, err := c.sender.AskMaster(ctx, c.closing, m, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
-		// As a command of no kind, since a client may send what only reads to a replica.
+		// An arbitrary command, because a client may send a read-only one to a replica.
 		return client.Do(ctx, client.B().Arbitrary("SCAN", cursor, "MATCH", pattern, "COUNT", walkPiece).Build())
 	})
 	if err != nil {
@@ -129,7 +128,7 @@ func (c *Client) piece(ctx context.Context, m transport.Master, cursor, pattern 
 	return objects, next, err
 }
 
-// namesOf are the names that keys stand for, without keys that no object can have.
+// namesOf returns the names for keys, without keys that no object can have.
 func (c *Client) namesOf(found []string) []*keys {
 	slices.Sort(found)
 	var all []*keys

@@ -2,61 +2,57 @@ package latchkey
 
 import "time"
 
-// A LockOption is a setting of one acquisition of a lock that may wait: [Wait], [Lease],
-// [MaxHold], [AtLeast], [By] or [Note].
+// A LockOption is an option of an acquisition that may wait: [Wait], [Lease], [MaxHold], [AtLeast], [By] or
+// [Note].
 type LockOption interface {
 	setting() setting
 	forLock()
 }
 
-// A TryLockOption is a setting of one attempt at a lock: [Lease], [MaxHold], [AtLeast], [By] or
+// A TryLockOption is an option of a single attempt to acquire a lock: [Lease], [MaxHold], [AtLeast], [By] or
 // [Note].
 type TryLockOption interface {
 	LockOption
 	forTryLock()
 }
 
-// An AcquireOption is a setting of [Semaphore.Acquire]: [Wait] or [AwaitSet].
+// An AcquireOption is an option of [Semaphore.Acquire]: [Wait] or [AwaitSet].
 type AcquireOption interface {
 	setting() setting
 	forAcquire()
 }
 
-// A PermitOption is a setting of [PermitSemaphore.Acquire]: [Wait], [AwaitSet], [Lease],
-// [MaxHold] or [Note].
+// A PermitOption is an option of [PermitSemaphore.Acquire]: [Wait], [AwaitSet], [Lease], [MaxHold] or [Note].
 type PermitOption interface {
 	setting() setting
 	forPermit()
 }
 
-// A TryPermitOption is a setting of [PermitSemaphore.TryAcquire]: [Lease], [MaxHold] or
-// [Note].
+// A TryPermitOption is an option of [PermitSemaphore.TryAcquire]: [Lease], [MaxHold] or [Note].
 type TryPermitOption interface {
 	PermitOption
 	forTryPermit()
 }
 
-// An AwaitOption is a setting of [CountDownLatch.Await]: [Wait], [AwaitSet] or
-// [UnsetIsOpen].
+// An AwaitOption is an option of [CountDownLatch.Await]: [Wait], [AwaitSet] or [UnsetIsOpen].
 type AwaitOption interface {
 	setting() setting
 	forAwait()
 }
 
-// A BarrierOption is a setting of [Barrier.Await]: [Wait].
+// A BarrierOption is an option of [Barrier.Await]: [Wait].
 type BarrierOption interface {
 	setting() setting
 	forBarrier()
 }
 
-// A SetOption is a setting of a call that sets the permits of a semaphore or the count of a
-// latch: [TTL].
+// A SetOption is an option of a call that sets the permits of a semaphore or the count of a latch: [TTL].
 type SetOption interface {
 	setting() setting
 	forSet()
 }
 
-// A WaitOption is made by [Wait].
+// A WaitOption is the result of [Wait].
 type WaitOption interface {
 	LockOption
 	AcquireOption
@@ -65,82 +61,76 @@ type WaitOption interface {
 	BarrierOption
 }
 
-// A LeaseOption is made by [Lease] and [MaxHold].
+// A LeaseOption is the result of [Lease] or [MaxHold].
 type LeaseOption interface {
 	TryLockOption
 	TryPermitOption
 }
 
-// A NoteOption is made by [Note].
+// A NoteOption is the result of [Note].
 type NoteOption interface {
 	TryLockOption
 	TryPermitOption
 }
 
-// An AwaitSetOption is made by [AwaitSet].
+// An AwaitSetOption is the result of [AwaitSet].
 type AwaitSetOption interface {
 	AcquireOption
 	PermitOption
 	AwaitOption
 }
 
-// Wait bounds how long an acquisition waits, besides its context, and not what is done under
-// the lock. It must be positive: a call that
-// is not to wait at all is TryLock or TryAcquire.
+// Wait bounds how long an acquisition waits, in addition to its context. It does not bound the work under the
+// lock. d must be positive: a call that must not wait at all is TryLock or TryAcquire.
 func Wait(d time.Duration) WaitOption { return setting{kind: settingWait, d: d} }
 
-// Lease gives the hold a fixed lease: it is not renewed, and is lost when d is over.
-// Fractions of a millisecond are rounded up. On a re-entry the lease can only
-// lengthen what the outer hold has. A permit, and nothing else, may have the lease
-// NoExpiry, which does not end: it is gone for good if its holder crashes.
+// Lease gives the hold a fixed lease: it is not renewed, and the hold is lost when d has passed. Fractions of a
+// millisecond are rounded up. On a re-entry, the lease can only lengthen that of the outer hold. Only a permit
+// may have the lease NoExpiry, which does not end: if its holder crashes, the permit is gone for good.
 func Lease(d time.Duration) LeaseOption { return setting{kind: settingLease, d: d} }
 
-// MaxHold limits a renewed hold to d: the key ends on the server at d, and the contexts of the
-// hold end with ErrMaxHold a drift margin before that. On an outermost hold the limit binds
-// all re-entries too; on a re-entry it binds that hold alone. Together with [Lease], which
-// must not be longer, it limits what [Hold.Extend] can reach.
+// MaxHold limits a renewed hold to d: the key ends on the server after d, and the contexts of the hold end with
+// ErrMaxHold a drift margin before that. On an outermost hold the limit also binds all re-entries; on a
+// re-entry it binds that hold alone. With [Lease], which must not be longer, it limits what [Hold.Extend] can
+// reach.
 func MaxHold(d time.Duration) LeaseOption { return setting{kind: settingMaxHold, d: d} }
 
-// AtLeast keeps the lock taken for at least d, even after Unlock, after [Client.Close] or a crash.
-// Until then nobody can acquire it, including the former owner. Use it for work that runs once in a
-// fleet whose clocks differ, such as a cron job: instances that start it within d of the first find
-// the lock taken.
+// AtLeast keeps the lock taken for at least d, even after Unlock, [Client.Close] or a crash. Until then nobody
+// can acquire it, including the former owner. Use it for work that runs once in a fleet whose clocks differ,
+// such as a cron job: instances that start it within d of the first find the lock taken.
 //
-// d counts from when the server grants the lock; a release counts from the answer, so that it never
-// shortens the time. The lock may stay taken for longer: for
-// as long as it is held, and for the lease if an early release never reaches the server. The lease
-// of the acquisition is d at least; a [Lease] or a [MaxHold] that is shorter is an ErrInvalid.
-// Renewals are those of any other hold, and never shorten what is left of d.
+// d counts from when the server grants the lock. A release counts from when the client got the answer, so it
+// never shortens the time. The lock may stay taken for longer: as long as it is held, and for the lease if an
+// early release never reaches the server. The lease of the acquisition is at least d; a shorter [Lease] or
+// [MaxHold] is an ErrInvalid. The hold is renewed like any other, and a renewal never shortens the rest of d.
 //
-// Unlock ends the hold at once, and returns nil; contexts end, and renewal stops. Holds with
-// AtLeast are not passed on inside a client. Re-entries have no time of their own: that of the
-// outermost hold counts, from its acquisition to its last release. [Client.Inspect] shows what stays
-// taken as [Holder].Kept. ForceUnlock frees it.
+// Unlock ends the hold at once, and returns nil; contexts end, and renewal stops. Holds with AtLeast are not
+// passed on inside a client. Re-entries have no such time of their own: that of the outermost hold counts, from
+// its acquisition to its last release. [Client.Inspect] shows a lock that stays taken by [Holder].Kept.
+// ForceUnlock frees it.
 //
-// An acquisition that returns an error has not begun, and nothing stays taken. The option is an
-// ErrInvalid for readers, a [MultiLock], a [RedLock] and an [Election].
+// If the acquisition returns an error, nothing stays taken. The option is an ErrInvalid for readers, a
+// [MultiLock], a [RedLock] and an [Election].
 func AtLeast(d time.Duration) TryLockOption { return setting{kind: settingAtLeast, d: d} }
 
-// By acquires for an owner: if the owner holds the lock, it is a re-entry. An owner
-// that another process made is entered as a guest: the lock is free when both have
-// released it. A thread of Redisson as the owner must not have a shorter lease than its
-// guest: every operation of a Redisson owner sets the time of the lock to its own lease.
+// By acquires for an owner: if the owner holds the lock, the acquisition is a re-entry. With an owner that
+// another process made, the hold is that of a guest: the lock is free when both have released it. If the owner
+// is a thread of Redisson, its lease must not be shorter than its guest's: every operation of a Redisson owner
+// sets the time of the lock to its own lease.
 func By(owner Owner) TryLockOption { return setting{kind: settingBy, owner: owner} }
 
-// AwaitSet lets a call that waits for a semaphore or a latch wait also until somebody sets
-// its permits or its count, instead of failing with ErrNotSet.
+// AwaitSet makes a call that waits for a semaphore or a latch also wait until somebody sets its permits or its
+// count, instead of failing with ErrNotSet.
 func AwaitSet() AwaitSetOption { return setting{kind: settingAwaitSet} }
 
-// TTL sets the TTL of a semaphore or a latch. When it is over, the
-// semaphore or latch is gone.
+// TTL sets the TTL of a semaphore or a latch. When it ends, the semaphore or latch is gone.
 func TTL(d time.Duration) SetOption { return setting{kind: settingTTL, d: d} }
 
-// UnsetIsOpen lets Await of a latch that is not there succeed, as Redisson's does:
-// Redisson has opened it, or nobody has set its count, or it was deleted, or its TTL
-// is over, even during the wait. It excludes [AwaitSet].
+// UnsetIsOpen makes Await succeed if the latch is not there, as Redisson's does: Redisson has opened it, nobody
+// has set its count, it was deleted, or its TTL has ended, even during the wait. It excludes [AwaitSet].
 func UnsetIsOpen() AwaitOption { return setting{kind: settingUnsetIsOpen} }
 
-// setting is every option. The interfaces above tell the compiler which call takes which.
+// setting implements every option. The interfaces above tell the compiler which call takes which option.
 type setting struct {
 	kind  settingKind
 	d     time.Duration
@@ -163,7 +153,7 @@ const (
 	settingTogether      // how many permits are acquired at once
 	settingUntilComplete // renewed without a limit, until it is confined
 	settingNote
-	settingAwaited // others stand in line for what the lock is to be a member of
+	settingAwaited // others wait in line for the lock of which this one is to be a member
 )
 
 func (s setting) setting() setting { return s }
@@ -177,21 +167,21 @@ func (setting) forAwait()     {}
 func (setting) forBarrier()   {}
 func (setting) forSet()       {}
 
-// usualOptions is how many options most calls have at most.
+// usualOptions is an upper limit of the options of most calls.
 const usualOptions = 4
 
-// settingsOf are the settings of one call. A nil option is one that nobody made.
+// settingsOf returns the settings of one call. A nil option becomes the zero setting.
 func settingsOf[O interface{ setting() setting }](options []O) []setting {
 	return appendSettings(nil, options)
 }
 
-// usualSettings is settingsOf for calls that are made often. It is inlined, so that usualOptions of them have room on
-// the stack of the caller.
+// usualSettings is settingsOf for calls that are frequent. It is inlined, so that up to usualOptions settings
+// fit on the stack of the caller.
 func usualSettings[O interface{ setting() setting }](options []O) []setting {
 	return appendSettings(make([]setting, 0, usualOptions), options)
 }
 
-// appendSettings is settingsOf for a caller that has room for usualOptions of them.
+// appendSettings is settingsOf for a caller that provides the room.
 func appendSettings[O interface{ setting() setting }](to []setting, options []O) []setting {
 	for _, o := range options {
 		s := setting{}

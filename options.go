@@ -9,8 +9,8 @@ import (
 
 // Defaults of [Options].
 const (
-	// DefaultLease is the lease of an acquisition that names none. It is renewed
-	// at a third of its length, as Redisson's watchdog does.
+	// DefaultLease is the lease of an acquisition that does not set one. It is renewed at a third of its
+	// length, as Redisson's watchdog does.
 	DefaultLease = 30 * time.Second
 	// DefaultStaleWaiterTimeout is how long a lock waits for a silent waiter in
 	// its queue.
@@ -22,9 +22,9 @@ const (
 	// DefaultRetryBudget is how long an operation without a deadline of its own is
 	// repeated while the server cannot be reached.
 	DefaultRetryBudget = 3 * time.Second
-	// DefaultTurn is for how long a client passes a lock among its own goroutines.
+	// DefaultTurn is how long a client passes a lock among its own goroutines.
 	DefaultTurn = 10 * time.Millisecond
-	// DefaultMaxInFlight is how many commands of one client wait for the answer of one server.
+	// DefaultMaxInFlight is how many commands of one client may wait for replies of one server.
 	DefaultMaxInFlight = 512
 )
 
@@ -34,13 +34,13 @@ const (
 	MaxLease = 10 * 365 * 24 * time.Hour
 )
 
-// Bounds of [Options] for fair locks: no lock waits longer for a dead waiter.
+// Upper bounds of [Options] for fair locks: no lock waits longer for a dead waiter.
 const (
 	MaxStaleWaiterTimeout = time.Hour
 	MaxRedissonFairWait   = 24 * time.Hour
 )
 
-// MaxTurn is the longest that [Options] accept for Turn.
+// MaxTurn is the longest Turn that [Options] accept.
 const MaxTurn = time.Second
 
 // maxInFlightLimit stays below the 1024 commands that the connection of a
@@ -57,90 +57,81 @@ const (
 	ShardedAuto ShardedPubSub = iota
 	// ShardedOn uses sharded messages on every cluster.
 	ShardedOn
-	// ShardedOff uses classic messages everywhere, for a Redisson fleet that is
-	// forced to them.
+	// ShardedOff uses classic messages everywhere, for a Redisson fleet that is forced to use them.
 	ShardedOff
 )
 
-// Options are the settings of a [Client]. The zero value is ready for use; every
-// field is optional. Values are checked when the client is made, also against
-// each other, and a bad one is an [ErrInvalid], never replaced in silence.
+// Options are the settings of a [Client]. The zero value is ready for use; every field is optional. Values are
+// checked when the client is made, also against each other. A bad value is an [ErrInvalid], and is never
+// silently replaced.
 type Options struct {
-	// Lease is the lease of acquisitions that name none, renewed for as long as the
-	// hold lives. Default: DefaultLease. A crashed holder's lock comes back after
-	// at most this time.
+	// Lease is the lease of acquisitions that do not set one. The client renews it while the hold lives. If the
+	// holder crashes, the lock is free again after at most this time. Default: DefaultLease.
 	Lease time.Duration
 
-	// StaleWaiterTimeout is how long a lock waits for a silent waiter. In the
-	// queue of a fair lock it keeps its place for that time. Where a release gives the lock to the
-	// next waiter, it is the lease that this one has at first, unless it asked for a shorter one:
-	// a client that dies at that moment has the lock for no longer. Default:
-	// DefaultStaleWaiterTimeout; at least 1 ms, at most MaxStaleWaiterTimeout.
+	// StaleWaiterTimeout is how long a lock waits for a silent waiter. In the queue of a fair lock, the waiter
+	// keeps its place for that time. When a release gives the lock to the next waiter, it is that waiter's
+	// first lease, unless the waiter requested a shorter one: a client that dies at that time has the lock for
+	// no longer. Default: DefaultStaleWaiterTimeout; at least 1 ms, at most MaxStaleWaiterTimeout.
 	StaleWaiterTimeout time.Duration
 
-	// RedissonFairWait is the fairLockWaitTimeout of the Redisson processes that wait
-	// for the same fair locks, so that waiters here keep their places among theirs.
-	// Without such processes it has no effect. Default: DefaultRedissonFairWait; at least
-	// 1 ms, at most MaxRedissonFairWait.
+	// RedissonFairWait is the fairLockWaitTimeout of the Redisson processes that wait for the same fair locks,
+	// so that waiters of this client keep their places among theirs. Without such processes it has no effect.
+	// Default: DefaultRedissonFairWait; at least 1 ms, at most MaxRedissonFairWait.
 	RedissonFairWait time.Duration
 
-	// PollCeiling bounds how long a waiter relies on messages before it asks the
-	// server again, in case a message was lost. Default: DefaultPollCeiling. It
-	// must be shorter than Lease.
+	// PollCeiling bounds how long a waiter relies on messages before it queries the server again, in case a
+	// message was lost. Default: DefaultPollCeiling. It must be shorter than Lease.
 	PollCeiling time.Duration
 
-	// RetryBudget is how long an operation that has no deadline of its own (a try, a
-	// release, a query) is repeated while the server is unreachable, loading, or
-	// failing over. Default: DefaultRetryBudget. It must not exceed Lease.
+	// RetryBudget is how long the client repeats an operation without a deadline of its own (a try, a release,
+	// a query) while the server is unreachable, loading, or failing over. Default: DefaultRetryBudget. It must
+	// not exceed Lease.
 	RetryBudget time.Duration
 
-	// Turn is for how long this client may keep a lock that several of its goroutines want
-	// before it lets other clients have it. Until then an Unlock passes the lock to the
-	// goroutine that has waited longest, in memory, and sends nothing: the server is asked once
-	// a turn. Goroutines that want to read under an [RWLock] are let in for a turn along with
-	// those that read. Default: DefaultTurn; at most MaxTurn. With a negative Turn nothing is
-	// passed on or shared, and each hold begins and ends on the server.
-	// The permits of a [Semaphore] are passed on in the same way, each for a turn.
-	// The turn of a [MultiLock] or a [RedLock] is the shortest of its clients.
+	// Turn is how long this client may keep a lock that several of its goroutines want before it lets other
+	// clients have it. Until then, an Unlock passes the lock in memory to the goroutine that has waited
+	// longest, and sends nothing: the client needs the server once per turn. Under an [RWLock], goroutines that
+	// want to read join those that already read, for one turn. The permits of a [Semaphore] are passed on in
+	// the same way, each for a turn. The turn of a [MultiLock] or a [RedLock] is the shortest of its clients.
+	// With a negative Turn nothing is passed on or shared, and each hold begins and ends on the server.
+	// Default: DefaultTurn; at most MaxTurn.
 	//
-	// While goroutines of this client pass a lock on, the server sees one owner. A forced
-	// unlock, an eviction or a failover that takes the lock from it is noticed at the next
-	// renewal, or at the end of the turn if that is sooner, and ends the hold that there is then. While
-	// goroutines wait for a hold of their own client, it is renewed once within PollCeiling at least;
-	// one with a fixed lease ([Lease]) is looked at as often.
+	// While goroutines of this client pass a lock on, the server sees one owner. If a forced unlock, an
+	// eviction or a failover takes the lock from it, the client notices at the next renewal, or at the end of
+	// the turn if that is sooner, and the current hold ends. While goroutines wait for a hold of their own
+	// client, it is renewed at least once within PollCeiling; a hold with a fixed lease ([Lease]) is checked as
+	// often.
 	Turn time.Duration
 
-	// MaxInFlight bounds how many commands of this client wait for an answer of one
-	// server at once, so that a hung server cannot hold callers past their deadlines. In
-	// a cluster each node has its own limit, so a silent node does not affect
-	// the others. 120 more are reserved for renewals, releases and undo. Default:
-	// DefaultMaxInFlight; at most 896.
+	// MaxInFlight bounds how many commands of this client wait for replies of one server at once, so that a
+	// hung server cannot hold callers past their deadlines. In a cluster each node has its own limit, so a
+	// silent node does not affect the others. 120 more commands are reserved for renewals, releases and undo.
+	// Default: DefaultMaxInFlight; at most 896.
 	MaxInFlight int
 
 	// KeyPrefix is put in front of every name. Redisson processes that share the
 	// locks need a NameMapper with the same prefix.
 	KeyPrefix string
 
-	// NameMapper turns a name into the key that is used in Redis. It must be
-	// deterministic. It excludes KeyPrefix.
+	// NameMapper maps a name to the key that is used in Redis. It must be deterministic. It excludes KeyPrefix.
 	NameMapper func(name string) string
 
-	// AddressMapper turns an address (host:port) that a Sentinel, a cluster or the URL
-	// names into the one to dial from here, for servers behind NAT, in containers, or
-	// at the end of a tunnel: Redisson's NatMapper. It is for [Connect] and [Open], which
-	// open the connections. Certificates are checked against the host of the URL, or of the
-	// address before it is mapped.
+	// AddressMapper maps an address (host:port) that a Sentinel, a cluster or the URL names to the address to
+	// dial, for servers behind NAT, in containers, or at the end of a tunnel, as Redisson's NatMapper does. It
+	// is for [Connect] and [Open], which open the connections. Certificates are checked against the host of the
+	// URL, or of the address before it is mapped.
 	AddressMapper func(address string) string
 
-	// LazyConnect makes [Connect] and [Open] return at once, without dialing: the server may
-	// be down. The first operation connects. Until the server can be reached, operations
-	// fail as they do when a server goes down later, without having sent anything: a try
-	// after RetryBudget, a Lock when its context or Wait ends. They work when it is back.
+	// LazyConnect makes [Connect] and [Open] return at once, without dialing: the server may be down. The first
+	// operation connects. Until the server can be reached, operations send nothing, and fail as they do when a
+	// server goes down later: a try after RetryBudget, a Lock when its context or Wait ends. They work once the
+	// server is up.
 	//
-	// It is for single servers and Sentinel. What Connect finds out by asking, it finds
-	// out before the first command is sent: with a server that belongs to a cluster every
-	// operation is an [ErrInvalid], and one that forbids WAIT to a client with Replicas
-	// fails each. Default: off, so that a wrong address or password is found at the start.
+	// It works with single servers and Sentinel. The checks of Connect run before the first command: with a
+	// server that belongs to a cluster, every operation is an [ErrInvalid]; with one that forbids WAIT to a
+	// client with Replicas, every operation fails. Default: off, so that a wrong address or password is found
+	// at the start.
 	LazyConnect bool
 
 	// ShardedPubSub selects how messages travel in a cluster. Default: ShardedAuto.
@@ -149,44 +140,43 @@ type Options struct {
 	// Replicas makes replicas confirm acquisitions and renewals. Default: off.
 	Replicas Replicas
 
-	// TimeFencing keeps fencing tokens growing when their counter is lost (failover,
-	// eviction, flush): a token is then at least the server's time in milliseconds.
-	// Default: off, tokens count 1, 2, 3 … as Redisson's do.
+	// TimeFencing keeps fencing tokens growing when their counter is lost (failover, eviction, flush): a token
+	// is then at least the server's time in milliseconds. Default: off; tokens count 1, 2, 3 … as Redisson's
+	// do.
 	TimeFencing bool
 
-	// Label is what people see this client called: [Client.Inspect], [Client.Waiters], [Election.Leader], errors of
-	// busy locks, the command line. It is printable and of MaxLabelLength bytes at most. Default: host:pid.
+	// Label is the name of this client for people: in [Client.Inspect], [Client.Waiters], [Election.Leader],
+	// errors of busy locks, and the command line. It must be printable, and at most MaxLabelLength bytes long.
+	// Default: host:pid.
 	//
-	// While the client holds or waits for something, it keeps the label on the server, in a key of its own: one
-	// command a minute at most, in the background, on which no lock depends. The key expires with the client's leases, and Close removes it.
-	// Connections that [Connect] and [Open] make are called latchkey:Label in CLIENT LIST, unless they have
-	// a name of yours. With [NoLabel] there is nothing of all this.
+	// While the client holds or waits for something, it keeps the label on the server, in a key of its own.
+	// That takes at most one command a minute, in the background, and no lock depends on it. The key expires
+	// with the client's leases, and Close removes it. Connections that [Connect] and [Open] make are called
+	// latchkey:Label in CLIENT LIST, unless you gave them a name. [NoLabel] turns all of this off.
 	Label string
 
-	// Logger receives what no error can report: lost holds,
-	// messages that may not be published, damaged keys. Default: slog.Default(). The
-	// same line about the same subject is logged once in ten seconds (an hour, for what
-	// only a change of settings can remove), about eight subjects at most; what is left
-	// out is counted, and logged as "repeated" at the end of that time.
+	// Logger receives reports that no error can carry: lost holds, messages that the server refuses to publish,
+	// damaged keys. The same line about the same subject is logged once in ten seconds (in an hour if only a
+	// change of settings can end the condition), for at most eight subjects. Further lines are counted, and
+	// logged as "repeated" at the end of that time. Default: slog.Default().
 	Logger *slog.Logger
 
 	// Observer, if set, is called at each [Event], soon after it happened.
 	//
-	// Logger and Observer are called from one goroutine at a time, in the order in which
-	// things happened. No lock waits for them: they may block or panic, and cost their
-	// own reports only. An event that finds 8,192 others waiting is dropped, and the log
-	// says how many were. Client.Close delivers what is left, so neither may wait for it.
+	// Logger and Observer are called from one goroutine at a time, in the order of events. No lock waits for
+	// them: if they block or panic, only their own reports suffer. An event that finds 8,192 others waiting is
+	// dropped, and the log says how many were. Client.Close delivers the rest, so neither may wait for Close.
 	Observer func(Event)
 
-	// ReportDropped makes the client log a hold that the program has dropped without Unlock, when
-	// the garbage collector finds it. Such a hold is renewed until the client is closed. Set it
-	// in tests, and where a program is suspected: each hold then costs a finalizer. Default: off.
+	// ReportDropped makes the client log a hold that the program has dropped without Unlock, when the garbage
+	// collector finds it. Such a hold is renewed until the client is closed. Set it in tests, or for a program
+	// that may drop holds: each hold then costs a finalizer. Default: off.
 	ReportDropped bool
 
 	clock func() transport.Stamp // for tests; default transport.SystemClock
 }
 
-// withDefaults fills in what was left out.
+// withDefaults sets fields that are zero to their defaults.
 func (o Options) withDefaults() Options {
 	setDefault(&o.Lease, DefaultLease)
 	setDefault(&o.StaleWaiterTimeout, DefaultStaleWaiterTimeout)
@@ -244,7 +234,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// checkLease is the one place where the length of a lease is judged.
+// checkLease checks the length of a lease. All checks of leases use it.
 func checkLease(what string, d time.Duration) error {
 	if d < MinLease || d > MaxLease {
 		return invalid("%s %v is not between %v and %v", what, d, MinLease, MaxLease)

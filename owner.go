@@ -10,18 +10,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// Owner names the holder of a lock. Owners are comparable with ==, and the zero Owner is
-// none.
+// Owner names the holder of a lock. Owners are comparable with ==. The zero Owner means no owner.
 //
-// The library makes an owner for each outermost acquisition, in the shape that Redisson
-// uses: the id of a client, a colon and a number. You need one to re-enter a lock without
-// the context of its hold ([By], [WithOwner]), to join a hold from another process
-// ([ParseOwner]), or to compare it with what [Client.Inspect], [FairLock.Waiters] or an
-// [Event] reports.
+// The library makes an owner for each outermost acquisition, in the format that Redisson uses: the id of a
+// client, a colon and a number. You need an owner to re-enter a lock without the context of its hold ([By],
+// [WithOwner]), to join a hold from another process ([ParseOwner]), or to compare it with an owner that
+// [Client.Inspect], [FairLock.Waiters] or an [Event] reports.
 //
-// An owner that was reported may be of any other shape: the token of a mutex that another
-// library holds, or the id of a [Permit]. Such an owner is plain text: you can print
-// and compare it, and [By] and [WithOwner] refuse it.
+// A reported owner may have another format: the token of a mutex that another library holds, or the id of a
+// [Permit]. Such an owner is plain text: you can print and compare it, but [By] and [WithOwner] refuse it.
 type Owner struct {
 	client string
 	number uint64
@@ -47,8 +44,8 @@ func (o Owner) IsZero() bool { return o == Owner{} }
 // represent an owner that is not UTF-8.
 func (o Owner) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// UnmarshalText sets o to the owner that [Owner.MarshalText] wrote, and returns no error. It
-// takes any text, since Inspect may report any; to read an owner for [By], use [ParseOwner].
+// UnmarshalText sets o to the owner that [Owner.MarshalText] wrote, and returns no error. It accepts any text,
+// since Inspect may report any. To read an owner for [By], use [ParseOwner].
 func (o *Owner) UnmarshalText(text []byte) error {
 	*o = ownerOf(string(text))
 	return nil
@@ -59,23 +56,23 @@ func (o Owner) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
 // Holder is an owner that holds a lock.
 type Holder struct {
-	// Owner is the owner as it is in Redis. That of a mutex is its token; one that
-	// another library has made cannot be used with [By].
+	// Owner is the owner as it is in Redis. For a mutex it is the token; a token that another library made
+	// cannot be used with [By].
 	Owner Owner
-	// Label is what the client that has made the owner is called ([Options].Label), "" if that is not known: of
-	// Redisson and other libraries, and for a moment of a client that has just begun. Anybody who may write to the server
+	// Label is the label of the client that made the owner ([Options].Label). It is "" if unknown: for Redisson
+	// and other libraries, and briefly for a client that has just started. Anybody who may write to the server
 	// may write any label: it tells people where to look, and proves nothing.
 	Label string
 	Note  string // the [Note] of its hold, or ""
-	Count int    // how often the owner has entered, from 1 on
-	Write bool   // of a read/write lock: it writes; an owner that does both is there twice
+	Count int    // how often the owner has entered, starting at 1
+	Write bool   // in a read/write lock: it writes; an owner that reads and writes is listed twice
 	Kept  bool   // it has released the lock, which stays taken because of [AtLeast]: nobody holds it
 }
 
-// keptSuffix follows the owner, in Redis, whose lock stays taken after its release.
+// keptSuffix follows, in Redis, an owner whose lock stays taken after its release.
 const keptSuffix = ":kept"
 
-// holderOf reads a holder as it is in Redis, in a lock that has two sides or not.
+// holderOf reads a holder as it is in Redis. sided says whether the lock has two sides.
 func holderOf(text string, count int, sided bool) Holder {
 	h := Holder{Count: count}
 	if sided {
@@ -88,10 +85,10 @@ func holderOf(text string, count int, sided bool) Holder {
 	return h
 }
 
-// writeSuffix follows the owner that writes, in the hash of a read/write lock.
+// writeSuffix follows an owner that writes, in the hash of a read/write lock.
 const writeSuffix = ":write"
 
-// field is the holder as it is in Redis.
+// field returns the holder as it is in Redis.
 func (h Holder) field() string {
 	text := h.Owner.String()
 	if h.Kept {
@@ -103,12 +100,11 @@ func (h Holder) field() string {
 	return text
 }
 
-// ParseOwner reads what [Owner.String] wrote for an owner of this library, in this or in
-// another process, or the id and thread of a Redisson client. Anything else is an ErrInvalid.
+// ParseOwner parses the text that [Owner.String] returned for an owner of this library, in this or in another
+// process, or the id and thread of a Redisson client. Any other text is an ErrInvalid.
 //
-// A process that joins a hold by such an owner shares it: the lock is free when every
-// process has released its part. To hand a lock over, the new process acquires it with
-// [By], then the old one unlocks.
+// A process that joins a hold with such an owner shares it: the lock is free when every process has released
+// its part. To hand a lock over, the new process acquires it with [By], then the old one unlocks.
 func ParseOwner(text string) (Owner, error) {
 	client, digits, found := strings.Cut(text, ":")
 	id, err := uuid.Parse(client)
@@ -122,7 +118,7 @@ func ParseOwner(text string) (Owner, error) {
 	return Owner{client: client, number: number}, nil
 }
 
-// ownerOf is the owner that Redis has as text, also one of another library.
+// ownerOf returns the owner for its text in Redis, which may come from another library.
 func ownerOf(text string) Owner {
 	owner, err := ParseOwner(text)
 	if err != nil {
@@ -135,16 +131,16 @@ func ownerOf(text string) Owner {
 // newClientID.
 func isOurs(owner string) bool { return len(owner) > 36 && owner[14] == '8' }
 
-// isOurPermit reports whether the id of a permit was made by this library: it begins with half of the id of
-// the client.
+// isOurPermit reports whether the id of a permit was made by this library: it begins with half of the client's
+// id.
 func isOurPermit(id string) bool { return permitShape.MatchString(id) }
 
 var permitShape = regexp.MustCompile(`^[0-9a-f]{12}8[0-9a-f]{19}$`)
 
-// reentrant reports whether o has the shape of an owner that can re-enter a lock.
+// reentrant reports whether o has the format of an owner that can re-enter a lock.
 func (o Owner) reentrant() bool { return o.client != "" }
 
-// mayReenter is an ErrInvalid if o cannot re-enter any lock.
+// mayReenter returns an ErrInvalid if o cannot re-enter any lock.
 func (o Owner) mayReenter() error {
 	if o.IsZero() {
 		return invalid("the owner is empty")
@@ -157,20 +153,19 @@ func (o Owner) mayReenter() error {
 
 type ownerKey struct{}
 
-// WithOwner returns a context under which acquisitions that do not re-enter a
-// hold of their own lock belong to owner: two acquisitions of one lock by one
-// owner are a hold and its re-entry, whatever goroutine makes them. The zero
-// Owner removes the owner from the context. With an owner that cannot re-enter,
-// such as the token of a mutex, these acquisitions return ErrInvalid and send nothing.
+// WithOwner returns a context in which acquisitions belong to owner, unless they re-enter a hold of their own
+// lock. Two acquisitions of one lock by one owner are a hold and its re-entry, in whatever goroutines they run.
+// The zero Owner removes the owner from the context. With an owner that cannot re-enter, such as the token of a
+// mutex, these acquisitions return ErrInvalid and send nothing.
 //
-// The owner names a logical task of one client, usually made by
-// [Client.NewOwner]. Each outermost acquisition still gets a number of its own
-// in Redis; that one is [Hold.Owner], and the one to hand to other processes.
+// The owner names a logical task of one client, usually made by [Client.NewOwner]. Each outermost acquisition
+// still gets a number of its own in Redis: that owner is [Hold.Owner], and it is the one to hand to other
+// processes.
 func WithOwner(ctx context.Context, owner Owner) context.Context {
 	return context.WithValue(ctx, ownerKey{}, owner)
 }
 
-// ownerFrom returns the owner that ctx carries, or none.
+// ownerFrom returns the owner that ctx carries, or the zero Owner.
 func ownerFrom(ctx context.Context) (Owner, error) {
 	owner, _ := ctx.Value(ownerKey{}).(Owner)
 	if owner.IsZero() {

@@ -9,12 +9,11 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// ownership is the time in which one owner has one lock, from the outermost
-// acquisition to the last release, with all its re-entries. Holds are handles on
-// it.
+// ownership is the time in which one owner has one lock, from the outermost acquisition to the last release,
+// including all re-entries. Holds are handles on it.
 //
-// Whatever is sent to the server for an ownership (acquire, re-enter, renew, release,
-// undo) is sent under its turn, one after the other.
+// Every request for an ownership (acquire, re-enter, renew, release, undo) is sent under its turn, one after
+// the other.
 type ownership struct {
 	lock   primitive
 	wire   string // the owner as it is in Redis
@@ -24,11 +23,11 @@ type ownership struct {
 	schedule  schedule   // the watchdog's
 	onKey     placeOnKey // guarded by the mutex of the shard of the key
 	rare      atomic.Pointer[rareOfOwnership]
-	othersAsk bool // its last release has failed, so that others may ask the server; guarded as onKey
+	othersAsk bool // its last release failed, so other waiters may query the server; guarded like onKey
 
-	mu      sync.Mutex // guards what follows, but isGuest
+	mu      sync.Mutex // guards the fields below, except isGuest
 	phase   phase
-	echo    bool // the message of our own release is to be overheard
+	echo    bool // the message of this client's own release is to be ignored
 	isGuest bool // another client made the owner
 	lease   leaseTerm
 	doubt   doubt
@@ -37,27 +36,27 @@ type ownership struct {
 	entry   *queueEntry
 }
 
-// rareOfOwnership is what few ownerships have. There may be many, of which the others have only a nil
+// rareOfOwnership has the fields that few ownerships need. The others, and there may be many, only have a nil
 // pointer to it.
 type rareOfOwnership struct {
-	protocol protocol                  // that knows more of this ownership than that of the lock, or nil; set when it is made
-	group    atomic.Pointer[waitQueue] // the line for the lock of several of which it is a member, or nil
+	protocol protocol                  // one that knows more of this ownership than the lock's, or nil; set when it is made
+	group    atomic.Pointer[waitQueue] // the line for the multi-lock or RedLock of which it is a member, or nil
 
 	// Guarded by ownership.mu.
-	least *timeBound // for which the lock stays taken, or nil; set when it begins
+	least *timeBound // until when the lock stays taken, or nil; set when it begins
 	cause error      // why it was lost
-	// sibling is the ownership of the same owner on the other side of the lock, if this one
-	// was made beside it or it was made beside this one. One that reads has it from the start.
+	// sibling is the ownership of the same owner on the other side of the lock, if one of the two was made
+	// while the other existed, or nil. An ownership that reads has it from the start.
 	sibling *ownership
 }
 
-// noneRare is what an ownership has that has nothing of it. Nothing in it ever changes.
+// noneRare is what rarely returns for an ownership without rare fields. It never changes.
 var noneRare = &rareOfOwnership{}
 
-// rarely is what few ownerships have, to be looked at.
+// rarely returns the rare fields, to read.
 func (o *ownership) rarely() *rareOfOwnership { return cmp.Or(o.rare.Load(), noneRare) }
 
-// makeRare is rarely, to be changed.
+// makeRare returns the rare fields, to change.
 func (o *ownership) makeRare() *rareOfOwnership {
 	if o.rare.Load() == nil {
 		o.rare.CompareAndSwap(nil, &rareOfOwnership{})
@@ -65,7 +64,7 @@ func (o *ownership) makeRare() *rareOfOwnership {
 	return o.rare.Load()
 }
 
-// protocol is that of the lock, or one that knows more of this ownership.
+// protocol returns the protocol of the lock, or one that knows more of this ownership.
 func (o *ownership) protocol() protocol {
 	if p := o.rarely().protocol; p != nil {
 		return p
@@ -73,7 +72,7 @@ func (o *ownership) protocol() protocol {
 	return o.lock.spec.protocol
 }
 
-// phase is what an ownership is in the middle of:
+// phase is the state of an ownership:
 //
 //	           granted         the last release begins            it is answered
 //	acquiring ─────────▶ held ─────────────────────────▶ releasing ─────────▶ over
@@ -82,8 +81,8 @@ func (o *ownership) protocol() protocol {
 //	    │ context ended    │ limit reached, Close            │ gone            │
 //	    └──────────────────┴─────────────────────────────────┴─────────────────┘
 //
-// Re-entries, partial releases, renewals and extensions are sent while it is held, and leave
-// it so. Nothing but releases is sent when it is releasing or over.
+// Re-entries, partial releases, renewals and extensions are sent while it is held, and do not change the phase.
+// When it is releasing or over, only releases are sent.
 type phase uint8
 
 const (
@@ -96,7 +95,7 @@ const (
 // begun reports whether the ownership has been granted and is not over.
 func (p phase) begun() bool { return p == held || p == releasing }
 
-// guestID is the name of our part if another client made the owner, else "".
+// guestID returns the name of this client's part if another client made the owner, else "".
 func (o *ownership) guestID() string {
 	if !o.isGuest {
 		return ""
@@ -104,17 +103,17 @@ func (o *ownership) guestID() string {
 	return Owner{client: o.lock.client.id, number: o.number}.String()
 }
 
-// owner is whose the ownership is.
+// owner returns the owner of the ownership.
 func (o *ownership) owner() Owner { return ownerOf(o.wire) }
 
-// begin makes an ownership live after the server has granted it. The lease counts
-// from before the request was sent.
+// begin makes an ownership live after the server has granted it. The lease counts from just before the request
+// was sent.
 func (o *ownership) begin(r *request, a transport.Answer, now transport.Stamp) {
 	o.beginWith(r, newLeaseTerm(a.Sent, r.lease, r.renewLease, r.maxHold), a.Sent, now, tokenOf(a))
 }
 
-// beginWith makes an ownership live with what it has been granted. It was acquired then, for the
-// program.
+// beginWith makes an ownership live with what the server granted. The program sees acquired as the time of the
+// acquisition.
 func (o *ownership) beginWith(r *request, lease leaseTerm, acquired, now transport.Stamp, token int64) {
 	passes := o.lock.client.registry.live.add(o)
 	o.lock.client.record.use(now.Mono, r.lease)
@@ -132,8 +131,8 @@ func (o *ownership) beginWith(r *request, lease leaseTerm, acquired, now transpo
 	o.planFrom(now)
 }
 
-// addHold makes a re-entry that the server has confirmed, or tells why the ownership, or the hold
-// under which it was asked for, can no longer be entered.
+// addHold makes a re-entry that the server has confirmed. If the ownership, or the hold that the caller
+// re-enters, can no longer be entered, it returns the cause.
 func (o *ownership) addHold(r *request, under *holdState, a transport.Answer) (s *holdState, cause error) {
 	o.lock.client.record.use(a.Sent.Mono, r.lease)
 	o.mu.Lock()
@@ -154,7 +153,7 @@ func (o *ownership) addHold(r *request, under *holdState, a transport.Answer) (s
 	return s, nil
 }
 
-// noteDoubt takes note of the answer to an acquisition.
+// noteDoubt records whether the answer to an acquisition leaves it in doubt.
 func (o *ownership) noteDoubt(a transport.Answer) {
 	if !a.Doubt {
 		return
@@ -164,14 +163,14 @@ func (o *ownership) noteDoubt(a transport.Answer) {
 	o.mu.Unlock()
 }
 
-// currentPhase is the phase at this moment, for those who do not hold o.mu.
+// currentPhase returns the phase, for callers that do not hold o.mu.
 func (o *ownership) currentPhase() phase {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.phase
 }
 
-// hasBegun reports whether it has been held.
+// hasBegun reports whether the ownership has ever been held.
 func (o *ownership) hasBegun() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -181,7 +180,7 @@ func (o *ownership) hasBegun() bool {
 // live reports whether the ownership can be entered again.
 func (o *ownership) live() bool { return o.currentPhase() == held }
 
-// markQueued remembers that the server has the ownership among those who wait.
+// markQueued records that the server has the ownership in a queue.
 func (o *ownership) markQueued() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -195,14 +194,14 @@ func (o *ownership) mayWait() bool {
 	return o.doubt.mayWait()
 }
 
-// mayBeAcquired reports whether an acquisition that was not answered may be executed, now or late.
+// mayBeAcquired reports whether an unanswered acquisition may have run, or may still run.
 func (o *ownership) mayBeAcquired() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.doubt.acquisition()
 }
 
-// waitingArg is mayWait, as scripts are told.
+// waitingArg returns mayWait as an argument for scripts.
 func (o *ownership) waitingArg() string {
 	if o.mayWait() {
 		return "1"
@@ -210,21 +209,20 @@ func (o *ownership) waitingArg() string {
 	return "0"
 }
 
-// usable reports whether an acquisition by the same owner can wait for, or enter,
-// this ownership.
+// usable reports whether an acquisition by the same owner can wait for, or enter, this ownership.
 func (o *ownership) usable() bool {
 	now := o.currentPhase()
 	return now == acquiring || now == held
 }
 
-// valid is for how long the holds can be relied on, without asking anybody. o.mu is held.
+// valid returns for how long the holds can be relied on without a reply from the server. o.mu is held.
 func (o *ownership) valid() time.Duration { return o.lease.valid(o.lock.client.clock()) }
 
-// span is the longest time for which the key may live. o.mu is held.
+// span returns the longest time for which the key may live. o.mu is held.
 func (o *ownership) span() time.Duration { return o.doubt.span(o.lease.span()) }
 
-// terms bound an acquisition or a release. The call has the turn of the ownership, for which
-// the next renewal waits: while the ownership is held, that is a part of the lease at most. o.mu is held.
+// terms returns the bounds of an acquisition or a release. The call has the turn of the ownership, and the next
+// renewal waits for it. So while the ownership is held, the bound is at most a part of the lease. o.mu is held.
 func (o *ownership) terms(waits bool) transport.Terms {
 	on := transport.Terms{Patience: o.lock.client.sender.Patience, Waits: waits}
 	if o.phase == held {
@@ -233,8 +231,8 @@ func (o *ownership) terms(waits bool) transport.Terms {
 	return on
 }
 
-// abandon ends an ownership that has not begun, and has undone what may have begun for the
-// server, which may have given it that lease. It reports whether anything may.
+// abandon ends an ownership that has not begun, and undoes what the server may have granted, with that lease.
+// It reports whether the server may have granted anything.
 func (o *ownership) abandon(lease time.Duration) (begun bool) {
 	o.stopWaiting()
 	o.mu.Lock()

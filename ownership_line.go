@@ -2,8 +2,8 @@ package latchkey
 
 import "time"
 
-// What an ownership has to do with the goroutines of its client that want its key. There is a wait queue only
-// while there are any, or were a moment ago.
+// This file connects an ownership with the goroutines of its client that want its key. There is a wait queue
+// only while there are any, and for a short time after.
 
 // lockShard locks the shard of the key, and returns it.
 func (o *ownership) lockShard() *queueShard {
@@ -12,7 +12,7 @@ func (o *ownership) lockShard() *queueShard {
 	return shard
 }
 
-// firstInLine is who is the first in line behind the ownership, or nil.
+// firstInLine returns the first in line behind the ownership, or nil.
 func (o *ownership) firstInLine() any {
 	defer o.lockShard().mu.Unlock()
 	if o.onKey.queue == nil {
@@ -21,13 +21,13 @@ func (o *ownership) firstInLine() any {
 	return o.onKey.queue.firstInLine()
 }
 
-// hasLine reports whether anybody is in line behind the ownership.
+// hasLine reports whether anybody waits in line behind the ownership.
 func (o *ownership) hasLine() bool {
 	defer o.lockShard().mu.Unlock()
 	return o.onKey.queue != nil && o.onKey.queue.line.length > 0
 }
 
-// takeFirst takes the first in line out of it, to be passed the hold: see waitQueue.takeFirst.
+// takeFirst removes the first in line, to pass it the hold: see waitQueue.takeFirst.
 func (o *ownership) takeFirst() *waiter {
 	defer o.lockShard().mu.Unlock()
 	if o.onKey.queue == nil {
@@ -36,8 +36,7 @@ func (o *ownership) takeFirst() *waiter {
 	return o.onKey.queue.takeFirstFor(o)
 }
 
-// openLine says that others may have the hold from now on along with its holder, and closeLine that they may not
-// any more.
+// openLine lets others have the hold along with its holder, until closeLine.
 func (o *ownership) openLine() {
 	shard, hash := o.lock.client.waitQueues.locate(o.lock.key)
 	shard.mu.Lock()
@@ -53,7 +52,7 @@ func (o *ownership) closeLine() {
 	}
 }
 
-// openFor is for how long the release leaves a mutex to pollers: see waitQueue.openFor.
+// openFor returns for how long the release leaves a mutex to pollers: see waitQueue.openFor.
 func (o *ownership) openFor() time.Duration {
 	taken := o.turnBegan()
 	defer o.lockShard().mu.Unlock()
@@ -63,7 +62,7 @@ func (o *ownership) openFor() time.Duration {
 	return o.onKey.queue.openFor(taken)
 }
 
-// leftFree notes what the release of a mutex has done: see waitQueue.leftFree.
+// leftFree records what the release of a mutex did: see waitQueue.leftFree.
 func (o *ownership) leftFree(open time.Duration, given bool) {
 	defer o.lockShard().mu.Unlock()
 	if o.onKey.queue != nil {
@@ -71,7 +70,7 @@ func (o *ownership) leftFree(open time.Duration, given bool) {
 	}
 }
 
-// strangersTold notes how many subscribers were told that the lock is free.
+// strangersTold records how many subscribers received the message that the lock is free.
 func (o *ownership) strangersTold(told int64) {
 	shard, hash := o.lock.client.waitQueues.locate(o.lock.key)
 	shard.mu.Lock()
@@ -84,15 +83,16 @@ func (o *ownership) strangersTold(told int64) {
 	}
 }
 
-// releaseBegins reports whether the message of the release will be heard here: see waitQueue.releaseBegins.
+// releaseBegins reports whether this client will receive the message of the release: see
+// waitQueue.releaseBegins.
 func (o *ownership) releaseBegins() bool {
 	defer o.lockShard().mu.Unlock()
 	return o.onKey.queue != nil && o.onKey.queue.releaseBegins()
 }
 
-// releaseFails has the first in line ask the server, because the last release has failed. It may have been
-// executed, and it may never be. left is what the next in front would go on with, if there is nobody. o.mu is
-// held: an ownership that is over is not counted any more.
+// releaseFails lets the first in line query the server, because the last release has failed: it may have run,
+// or may never run. next is what the waiter that comes to the front goes on with; if there is none, it is returned
+// as left. o.mu is held: an ownership that is over is no longer counted.
 func (o *ownership) releaseFails(next any) (left any) {
 	defer o.lockShard().mu.Unlock()
 	o.othersAsk = true
@@ -102,8 +102,8 @@ func (o *ownership) releaseFails(next any) (left any) {
 	return o.onKey.queue.standsNoMore(next)
 }
 
-// leaveLine ends the hold for those in line. told, noEcho, next and left are as for waitQueue.endHold. The
-// wait queue is returned if its front may have to be woken.
+// leaveLine ends the hold for the goroutines in line. told, noEcho, next and left are as for waitQueue.endHold.
+// It returns the wait queue if its front may have to be woken.
 func (o *ownership) leaveLine(told int64, noEcho bool, next any) (left any, whole *waitQueue) {
 	shard, hash := o.lock.client.waitQueues.locate(o.lock.key)
 	shard.mu.Lock()

@@ -2,8 +2,8 @@ package latchkey
 
 import "sync"
 
-// inParallel calls f for each of several things, at most limit at the same time, and returns
-// when every call has.
+// inParallel calls f for each element, at most limit at the same time, and returns when all calls have
+// returned.
 func inParallel[T any](limit int, all []T, f func(T)) {
 	places := make(chan struct{}, limit)
 	var calls sync.WaitGroup
@@ -17,15 +17,14 @@ func inParallel[T any](limit int, all []T, f func(T)) {
 	calls.Wait()
 }
 
-// atOnce calls f for all of several things at the same time, and returns the errors by their
-// places.
+// atOnce calls f for all elements at the same time, and returns their errors by index.
 func atOnce[T any](all []T, f func(T) error) []error {
 	errs := make([]error, len(all))
 	inParallel(len(all), indexes(all), func(i int) { errs[i] = f(all[i]) })
 	return errs
 }
 
-// indexes are the places of all.
+// indexes returns the indexes of all.
 func indexes[T any](all []T) []int {
 	places := make([]int, len(all))
 	for i := range places {

@@ -6,16 +6,16 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// A lock that several goroutines of a client want is passed among them in memory: the release
-// of one hold makes the next in line the holder, under the same owner, and nothing is sent. For
-// the server the first of them holds the lock until the last one releases it. That is lock
-// cohorting (Dice, Marathe, Shavit: Lock Cohorting, PPoPP 2012).
+// A lock that several goroutines of a client want is passed among them in memory: the release of one hold makes
+// the next in line the holder, under the same owner, and nothing is sent. For the server, the first of them
+// holds the lock until the last one releases it. This is lock cohorting (Dice, Marathe, Shavit: Lock Cohorting,
+// PPoPP 2012).
 //
-// It lasts for a turn, [Options.Turn], so that other clients wait no longer than that. The next
-// release goes to the server.
+// It lasts for one turn ([Options.Turn]), which bounds how long other clients wait. The next release after that
+// goes to the server.
 
-// tokensOfTurn is how many fencing tokens are reserved for a turn in which a lock may be passed
-// on. Numbers that are left over are never given out.
+// tokensOfTurn is how many fencing tokens are reserved for a turn in which a lock may be passed on. Unused
+// numbers are never issued.
 const tokensOfTurn = 4096
 
 // exactTokens is the largest number up to which the scripts calculate exactly.
@@ -23,18 +23,18 @@ const exactTokens = 1 << 53
 
 // localTurn is the time in which an ownership may be passed on. ownership.mu guards it.
 type localTurn struct {
-	began  time.Duration // when the server had granted it, on the monotonic clock
-	ends   time.Duration // on the same
-	next   *ownership    // for which this client wants the lock after the turn, or nil
-	openMS int32         // for which its release leaves a mutex to pollers, or 0
-	tokens int32         // how many are reserved for it, 0 before the server was asked
-	passes int32         // how often it may be passed on, beside strangers
-	shown  bool          // the program knows the owner, and may enter the hold again by it
-	passed bool          // there was another hold than the first
+	began  time.Duration // when the server granted it, on the monotonic clock
+	ends   time.Duration // on the same clock
+	next   *ownership    // with which this client wants the lock after the turn, or nil
+	openMS int32         // how long its release leaves a mutex to pollers, or 0
+	tokens int32         // how many are reserved; 0 before the request is sent
+	passes int32         // how often it may still be passed on while strangers compete
+	shown  bool          // the program knows the owner, and may re-enter the hold with it
+	passed bool          // the turn had other holds than its first
 }
 
-// beginTurn begins the turn of an ownership that the server has just granted, and that may be
-// passed on so often beside strangers. o.mu is held.
+// beginTurn begins the turn of an ownership that the server has just granted. passes is how often it may be
+// passed on while strangers compete. o.mu is held.
 func (o *ownership) beginTurn(r *request, token int64, passes int, now transport.Stamp) {
 	if o.lock.spec.fenced {
 		o.holds.first.fencing = token
@@ -47,14 +47,14 @@ func (o *ownership) beginTurn(r *request, token int64, passes int, now transport
 		o.local.began = now.Mono
 		o.local.ends = o.local.began + o.lock.client.options.Turn
 		o.local.passes = int32(passes) //nolint:gosec // there are fewer goroutines
-	case o.lock.spec.along && !r.untilWhole: // that is to be confined, alone
+	case o.lock.spec.along && !r.untilWhole: // which will be confined and stay alone
 		o.local.ends = now.Mono + o.lock.client.options.Turn
 		o.openLine()
 	}
 }
 
-// beginTurnAnew begins the turn anew under the hold with which it began, unless that is one of
-// several, or was passed on: others wait for one turn more at most.
+// beginTurnAnew restarts the turn for the hold with which it began, unless there are other holds or the
+// ownership was passed on. Others wait for at most one more turn.
 func (o *ownership) beginTurnAnew(s *holdState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -63,7 +63,7 @@ func (o *ownership) beginTurnAnew(s *holdState) {
 	}
 }
 
-// reserveTokens returns how many tokens the ownership asks for, which it never changes.
+// reserveTokens returns how many tokens the ownership requests. The number never changes.
 func (o *ownership) reserveTokens(a *acquisition) int64 {
 	if o.local.tokens == 0 {
 		o.local.tokens = 1
@@ -74,21 +74,21 @@ func (o *ownership) reserveTokens(a *acquisition) int64 {
 	return int64(o.local.tokens)
 }
 
-// isAwaited reports whether others stand in line for what is acquired, behind the call, or for the
-// lock of several of which it is to be a member.
+// isAwaited reports whether others wait in line for the lock behind the call, or for the multi-lock or RedLock
+// of which it is to be a member.
 func (a *acquisition) isAwaited() bool {
 	q := a.lock.client.waitQueues.known(a.lock.key)
 	return a.awaited || a.inLine && q != nil && q.hasLine()
 }
 
-// mayEverPass reports whether the ownership may be passed on once it has begun. One that is
-// known to others from the start is not, such as that of a guest.
+// mayEverPass reports whether the ownership may be passed on once it has begun. An ownership that is known to
+// others from the start, such as that of a guest, may not.
 func (o *ownership) mayEverPass() bool {
 	return o.lock.spec.passes && o.lock.client.options.Turn > 0 && !o.local.shown
 }
 
-// passOn passes the ownership to the goroutine that is next in line, if it may be passed on,
-// and reports whether it has. The hold is over then.
+// passOn passes the ownership to the next goroutine in line, if possible, and reports whether it did. If so,
+// the hold is over.
 func (o *ownership) passOn(s *holdState) bool {
 	var w *waiter
 	next := o.succeed(s, func() bool {
@@ -102,8 +102,8 @@ func (o *ownership) passOn(s *holdState) bool {
 	return true
 }
 
-// succeed ends the only hold of the ownership and returns the one that follows it, if the ownership
-// may be passed on and somebody takes it, which is asked under o.mu; else it returns nil.
+// succeed ends the only hold of the ownership and returns the next one, if the ownership may be passed on and
+// taken reports that somebody takes it; else it returns nil. taken is called under o.mu.
 func (o *ownership) succeed(s *holdState, taken func() bool) *holdState {
 	if !o.lock.spec.passes || !o.turn.TryLock() {
 		return nil
@@ -123,7 +123,7 @@ func (o *ownership) succeed(s *holdState, taken func() bool) *holdState {
 	return next
 }
 
-// nextHold is the hold that follows another. o.mu is held.
+// nextHold returns the hold that follows s. o.mu is held.
 func (o *ownership) nextHold(s *holdState, now transport.Stamp) *holdState {
 	next := &holdState{ownership: o, renew: s.renew}
 	next.observeFrom(now, nil)
@@ -142,16 +142,16 @@ func (o *ownership) mayPass(s *holdState, now transport.Stamp) bool {
 		(!o.lock.spec.fenced || s.fencing < o.holds.first.fencing+int64(o.local.tokens)-1)
 }
 
-// mayHaveOthers reports whether the ownership is clean, so that it makes no difference to another
-// holder that it was not the first, and whether the turn lasts. o.mu is held.
+// mayHaveOthers reports whether the turn lasts and the ownership is clean, so that another holder cannot tell
+// that it was not the first. o.mu is held.
 func (o *ownership) mayHaveOthers(now transport.Stamp) bool {
 	return o.phase == held && now.Mono < o.local.ends &&
 		!o.local.shown && o.rarely().sibling == nil && !o.doubt.mayChange()
 }
 
-// shownOwner is the owner of a hold, for the program: it may enter the hold again by it from now
-// on, which is therefore not passed on any more. After a hold that was passed on the owner is
-// another's, so that the program gets one that nobody has.
+// shownOwner returns the owner of a hold for the program. The program may re-enter the hold with it from now
+// on, so the hold is no longer passed on. If the hold was passed on already, the owner belongs to another hold,
+// and the program gets an owner that nobody has.
 func (o *ownership) shownOwner(s *holdState) Owner {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -163,9 +163,8 @@ func (o *ownership) shownOwner(s *holdState) Owner {
 	return o.owner()
 }
 
-// mayBeEntered reports whether the ownership may be entered again under a hold of it, or for its
-// owner if that is nil. The hold may be over since, and the program may have the owner from one
-// that was over before this one began.
+// mayBeEntered reports whether the ownership may be re-entered under a hold of it, or, if under is nil, with
+// its owner. The hold may have ended since. The program may have the owner from an earlier hold.
 func (o *ownership) mayBeEntered(under *holdState) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -175,7 +174,7 @@ func (o *ownership) mayBeEntered(under *holdState) bool {
 	return !o.local.passed || o.holds.isKnown()
 }
 
-// suits reports whether the ownership has what a request asks for. o.mu is held.
+// suits reports whether the ownership has the settings that a request wants. o.mu is held.
 func (o *ownership) suits(r *request) bool {
 	return r.renew == o.holds.outermost().renew && r.maxHold == 0 && r.atLeast == 0 && r.renewLease == o.lease.full &&
 		o.lease.fits(o.lock.client.clock(), r.lease, r.renew)

@@ -5,17 +5,16 @@ import (
 	"time"
 )
 
-// pauseUntil shortens a pause to what is left of something, a little later so that it is
-// over by then, and not with everybody. Negative means that it has no end.
+// pauseUntil shortens a pause to left, plus a short random time, so that left is over by then and not all
+// waiters wake at once. A negative left has no end.
 func pauseUntil(left, pause time.Duration) time.Duration {
-	if left < 0 || left >= pause { // left may be more than can be added to
+	if left < 0 || left >= pause { // left may be too large to add to
 		return pause
 	}
 	return min(pause, left+time.Millisecond+rand.N(2*time.Millisecond))
 }
 
-// signal sends on a channel that has room for one, and never blocks: a signal that is there
-// already does as well.
+// signal sends on a channel that has room for one, and never blocks: one pending signal is enough.
 func signal(signals chan struct{}) {
 	select {
 	case signals <- struct{}{}:
@@ -23,8 +22,8 @@ func signal(signals chan struct{}) {
 	}
 }
 
-// until is how long it is until a time, not more than 0 if it is over, or zero. Most times are zero, for
-// which no clock is read.
+// until returns the time until t, and at most 0 if t is past or zero. Most times are zero; for them it does not
+// read the clock.
 func until(t time.Time) time.Duration {
 	if t.IsZero() {
 		return 0

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Permit is a permit of a [PermitSemaphore] that this process has acquired. Its methods
-// may be called from any goroutine. A nil Permit behaves as one that was released.
+// Permit is a permit of a [PermitSemaphore] that this process has acquired. Its methods may be called from any
+// goroutine. A nil Permit behaves like one that was released.
 type Permit struct{ hold *Hold }
 
 func (p *Permit) inner() *Hold {
@@ -16,40 +16,39 @@ func (p *Permit) inner() *Hold {
 	return p.hold
 }
 
-// ID returns the id of the permit, in the hexadecimal digits that Redisson uses. Anybody
-// who has it can release the permit.
+// ID returns the id of the permit, in the hexadecimal digits that Redisson uses. Anybody who has the id can
+// release the permit.
 func (p *Permit) ID() string {
 	return p.inner().Owner().String()
 }
 
-// Release gives the permit back, and wakes a waiter. It works even if ctx has ended: only
-// the values of ctx are used, and the time is bounded by Options.RetryBudget instead.
+// Release releases the permit, and wakes a waiter. It works even if ctx has ended: only the values of ctx are
+// used, and the time is bounded by Options.RetryBudget instead.
 //
-// nil means that the permit lasted until this call and is over now. ErrNotHeld means that it
-// was over before: released already, or lost (then ErrLost matches too). Any other error
-// means that no answer came (ErrUnknownOutcome), that the server could not be asked
-// (ErrUnavailable) or that it refused: the permit is not renewed any more, the release is
-// repeated in the background until its lease has ended, and you may call Release again to
-// wait for it.
+// A nil error means that the permit was held until this call, and is over now. ErrNotHeld means that it was
+// over before: released already, or lost (then ErrLost matches too). Any other error means that no answer came
+// (ErrUnknownOutcome), that the server could not be reached (ErrUnavailable) or that it refused. Then the
+// permit is no longer renewed, and the release is repeated in the background until its lease has ended; you may
+// call Release again to wait for it.
 func (p *Permit) Release(ctx context.Context) error { return p.inner().Unlock(ctx) }
 
-// Context returns a context for the work under the permit. It ends with parent, with the loss
-// of the permit ([context.Cause] then matches ErrLost, and also ErrMaxHold if that was the
-// reason), with the client (ErrClosed), and when Release begins (ErrNotHeld): at the latest
-// when the server could give the permit to another process. It does not ask the server. [PermitFrom] finds
-// the permit in it, and in contexts that are derived from it.
+// Context returns a context for the work under the permit. It ends with parent, with the loss of the permit
+// ([context.Cause] then matches ErrLost, and also ErrMaxHold if that was the reason), with the client
+// (ErrClosed), and when Release begins (ErrNotHeld). It ends at the latest when the server could give the
+// permit to another process. Context sends nothing. [PermitFrom] finds the permit in the context and in
+// contexts derived from it.
 func (p *Permit) Context(parent context.Context) context.Context { return p.inner().Context(parent) }
 
 // Lost returns a channel that closes when the permit is lost, at the latest when its lease
 // could run out on the server. It does not close on Release.
 func (p *Permit) Lost() <-chan struct{} { return p.inner().Lost() }
 
-// Err returns nil while the permit is held, and afterwards why it is not: ErrNotHeld after
-// Release, or the cause of the loss (ErrLost, ErrMaxHold, ErrClosed). It does not ask the server.
+// Err returns nil while the permit is held, and afterwards why it is not: ErrNotHeld after Release, or the
+// cause of the loss (ErrLost, ErrMaxHold, ErrClosed). It sends nothing.
 func (p *Permit) Err() error { return p.inner().Err() }
 
-// ValidFor returns for how long the permit can be relied on if the server never
-// answers again: NoExpiry for one without an end, 0 when it is over. It does not ask the server.
+// ValidFor returns for how long the permit can be relied on if the server never answers again: NoExpiry if its
+// lease does not end, 0 when the permit is over. It sends nothing.
 func (p *Permit) ValidFor() time.Duration {
 	left := p.inner().ValidFor()
 	if left > MaxLease {
@@ -58,17 +57,17 @@ func (p *Permit) ValidFor() time.Duration {
 	return left
 }
 
-// Extend makes the lease at least d from now, once; it never shortens it. Renewal, if the
-// permit has it, goes on. d is from MinLease to MaxLease, else the error is ErrInvalid. The
-// error matches ErrNotHeld if the permit is over, and ErrMaxHold if d would pass the limit of
-// [MaxHold]. After another error, such as ErrUnavailable, the lease is what it was, or d.
+// Extend makes the lease at least d from now, once; it never shortens it. Renewal, if the permit has it, goes
+// on. d must be from MinLease to MaxLease, else the error is ErrInvalid. The error matches ErrNotHeld if the
+// permit is over, and ErrMaxHold if d would pass the limit of [MaxHold]. After another error, such as
+// ErrUnavailable, the lease is unchanged or d.
 func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 	return p.inner().Extend(ctx, d)
 }
 
-// PermitFrom returns the innermost permit under which ctx runs, as [HoldFrom] returns a hold:
-// inside [PermitSemaphore.Do] it gives the permit, and with it the id. It returns nil if ctx
-// runs under no permit, and a nil Permit behaves as one that was released.
+// PermitFrom returns the innermost permit under which ctx runs, as [HoldFrom] returns a hold: inside
+// [PermitSemaphore.Do] it returns the permit, and with it the id. It returns nil if ctx runs under no permit; a
+// nil Permit behaves like one that was released.
 func PermitFrom(ctx context.Context) *Permit {
 	if h := innermost(ctx, (*Hold).isShared); h != nil {
 		return &Permit{h}
@@ -76,8 +75,7 @@ func PermitFrom(ctx context.Context) *Permit {
 	return nil
 }
 
-// freshPermits makes the ownerships of permits that are asked for together. The first one
-// asks for all.
+// freshPermits makes the ownerships of permits that are requested together. The first one requests all of them.
 func freshPermits(a *acquisition) (first *ownership, others []*ownership) {
 	ids := make([]string, max(a.together, 1))
 	for i := range ids {
@@ -99,7 +97,7 @@ func permitsOfIDs(a *acquisition, ids []string, as func(permitProtocol) protocol
 	return all[0], all[1:]
 }
 
-// permitName is under which name a permit is known. Its id stands for an owner.
+// permitName returns the name under which a permit is registered. Its id stands for an owner.
 func permitName(key, id string) ownedName {
 	return ownedName{key: key, side: KindPermit, owner: Owner{text: id}}
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Permits by their ids, which any process may know: it can release a permit of another process
-// and set its lease.
+// This file handles permits by their ids. Any process that knows an id can release the permit and set its
+// lease.
 
-// PermitState says what happened to a permit that was to be released.
+// PermitState says what happened to a permit in a release.
 type PermitState int
 
 const (
@@ -23,13 +23,13 @@ const (
 	PermitUndecided PermitState = iota
 	// PermitReleased means that it was held until now.
 	PermitReleased
-	// PermitExpired means that its lease was over: another process may have had it since.
+	// PermitExpired means that its lease had ended: another process may have had it since.
 	PermitExpired
-	// PermitUnknown means that there is no permit with that id, or not any more.
+	// PermitUnknown means that there is no permit with that id, or no longer.
 	PermitUnknown
 )
 
-// String returns a word for the state.
+// String returns the state as a word.
 func (s PermitState) String() string {
 	switch s {
 	case PermitReleased:
@@ -45,24 +45,23 @@ func (s PermitState) String() string {
 // releaseBatch is how many permits one script releases.
 const releaseBatch = 100
 
-// Release gives permits back by their ids, also those of other processes, wakes waiters, and returns
-// the state of each, in the order of the ids. A permit that another process
-// renews is lost to it: it learns of that at its next renewal. It works even if ctx has
-// ended: the time is bounded by Options.RetryBudget instead, for each 100 ids.
+// Release releases permits by their ids, including permits of other processes, wakes waiters, and returns the
+// state of each permit in the order of the ids. If another process renews a permit, it loses the permit and
+// learns of that at its next renewal. Release works even if ctx has ended: the time is bounded by
+// Options.RetryBudget instead, for each 100 ids.
 //
-// The error is nil if all were released. It matches ErrNotHeld if some are [PermitExpired] or
-// [PermitUnknown]; and ErrUnknownOutcome if no answer came for some, which are
-// [PermitUndecided] and are released in the background. It is ErrInvalid, and nothing was
-// sent, if there is no id or one cannot be the id of a permit. ErrUnavailable, ErrClosed,
-// ErrWrongKind and a *rueidis.RedisError are possible for those that are PermitUndecided; they
-// were not released.
+// The error is nil if all were released. It matches ErrNotHeld if some are [PermitExpired] or [PermitUnknown],
+// and ErrUnknownOutcome if no answer came for some, which are [PermitUndecided] and are released in the
+// background. It is ErrInvalid, and nothing was sent, if there is no id or one cannot be the id of a permit.
+// ErrUnavailable, ErrClosed, ErrWrongKind and a *rueidis.RedisError are possible for permits that are
+// PermitUndecided and were not released.
 func (s *PermitSemaphore) Release(ctx context.Context, ids ...string) ([]PermitState, error) {
 	if err := checkIDs(ids); err != nil {
 		return nil, fail("release", s.name, err)
 	}
 	states := make([]PermitState, len(ids))
 	var errs []error
-	var others []int // which are not this client's own
+	var others []int // which this client does not hold
 	for i, id := range ids {
 		if o := s.own(id); o != nil {
 			states[i], errs = releaseOwn(ctx, o, errs)
@@ -78,7 +77,7 @@ func (s *PermitSemaphore) Release(ctx context.Context, ids ...string) ([]PermitS
 	return states, s.releaseError(states, errors.Join(errs...))
 }
 
-// releaseError is the error of a release with such results.
+// releaseError returns the error of a release with these states.
 func (s *PermitSemaphore) releaseError(states []PermitState, err error) error {
 	for _, state := range states {
 		if state == PermitExpired || state == PermitUnknown {
@@ -132,8 +131,8 @@ func (s *PermitSemaphore) releaseByID(ctx context.Context, ids []string, some []
 	return nil
 }
 
-// RemainingLease returns what is left of the lease of the permit with that id, NoExpiry if it
-// does not end. It changes nothing; the answer may be out of date when it arrives.
+// RemainingLease returns the remaining lease of the permit with that id, NoExpiry if it does not end. It
+// changes nothing; the answer may be out of date when it arrives.
 //
 // The error matches ErrNotHeld if nobody holds a permit with that id, ErrInvalid if it cannot
 // be an id (nothing was sent), ErrWrongKind, ErrClosed, or ErrUnavailable if the server did
@@ -153,16 +152,14 @@ func (s *PermitSemaphore) RemainingLease(ctx context.Context, id string) (time.D
 	return ttlOf(left), err
 }
 
-// SetLease makes the lease of the permit with that id d from now, longer or shorter, or
-// without an end with NoExpiry. A permit of this client is not renewed from then on, also
-// after an error; one of another process may be, and is then as long as that process makes
-// it. ctx bounds the call.
+// SetLease makes the lease of the permit with that id d from now, longer or shorter, or without an end for
+// NoExpiry. A permit of this client is no longer renewed, even after an error. Another process may still renew
+// its own permit, which sets the lease to the length that it uses. ctx bounds the call.
 //
-// The error matches ErrNotHeld if nobody holds a permit with that id (and also ErrLost if it
-// was one of this client), and ErrInvalid if it cannot be an id or d is not from MinLease to
-// MaxLease (nothing was sent). ErrUnknownOutcome means that no answer came: the lease is what
-// it was, or d, and does not change late. After ErrUnavailable, ErrClosed or ErrWrongKind it
-// is what it was.
+// The error matches ErrNotHeld if nobody holds a permit with that id (and also ErrLost if this client held it),
+// and ErrInvalid if it cannot be an id or d is not from MinLease to MaxLease (nothing was sent).
+// ErrUnknownOutcome means that no answer came: the lease is unchanged or d, and does not change later. After
+// ErrUnavailable, ErrClosed or ErrWrongKind it is unchanged.
 func (s *PermitSemaphore) SetLease(ctx context.Context, id string, d time.Duration) error {
 	const verb = "set lease"
 	ms, err := ttlText(d)
@@ -176,7 +173,7 @@ func (s *PermitSemaphore) SetLease(ctx context.Context, id string, d time.Durati
 	return err
 }
 
-// setOwnLease sets the lease of a permit of this client, which is not renewed any more.
+// setOwnLease sets the lease of a permit of this client, and ends its renewal.
 func (s *PermitSemaphore) setOwnLease(ctx context.Context, verb string, o *ownership, d time.Duration, ms string) error {
 	if err := o.turn.Lock(ctx); err != nil {
 		return fail(verb, s.name, transport.Unavailable(transport.ContextError(ctx)))
@@ -199,8 +196,7 @@ func (s *PermitSemaphore) setOwnLease(ctx context.Context, verb string, o *owner
 	return err
 }
 
-// update sets a lease, which begins no earlier than sent. If no answer comes, it is not
-// set late.
+// update sets a lease, which begins no earlier than sent. If no answer comes, the lease is not set later.
 func (s *PermitSemaphore) update(ctx context.Context, verb, id, ms string) (sent transport.Stamp, err error) {
 	a, err := s.sendOrVoid(ctx, verb, func(o *operation) call {
 		return call{permitUpdate.Confirmed(s.client.confirmCalls), []string{s.key, s.beside, o.record},
@@ -216,15 +212,15 @@ func (s *PermitSemaphore) update(ctx context.Context, verb, id, ms string) (sent
 	case 1:
 		return a.Sent, nil
 	case 2:
-		return a.Asked, nil // by an earlier attempt
+		return a.Asked, nil // from an earlier attempt
 	default:
 		return sent, fail(verb, s.name, ErrNotHeld, err)
 	}
 }
 
-// fixLease ends the renewal of a permit whose lease is being set: from now on it ends
-// after that lease, or after the one that it has, whichever is shorter; once the server
-// has answered, after that lease.
+// fixLease ends the renewal of a permit whose lease is being set. With shorter, while the server has not
+// answered, the permit ends after the new lease or the current one, whichever is shorter. Without it, it ends
+// after the new lease.
 func (o *ownership) fixLease(sent transport.Stamp, lease time.Duration, shorter bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -241,18 +237,18 @@ func (o *ownership) fixLease(sent transport.Stamp, lease time.Duration, shorter 
 	o.plan()
 }
 
-// newPermitID makes an id that nobody has. It begins with half of the id of the client, so that others find
-// out who has the permit.
+// newPermitID returns a new unique id. It begins with half of the id of the client, so that others can find out
+// which client has the permit.
 func (c *Client) newPermitID() string {
 	var id [16 - recordBytes]byte
 	_, _ = rand.Read(id[:]) // never fails
 	return c.permitIDs() + hex.EncodeToString(id[:])
 }
 
-// permitIDs is what the ids of a client's permits begin with: recordBytes, in hexadecimal digits.
+// permitIDs returns the beginning of the ids of a client's permits: recordBytes, in hexadecimal digits.
 func (c *Client) permitIDs() string { return strings.ReplaceAll(c.id[:recordID], "-", "") }
 
-// rawID is an id as it is in Redis.
+// rawID returns an id as it is in Redis.
 func rawID(id string) string {
 	raw, _ := hex.DecodeString(id) // checked before
 	return string(raw)

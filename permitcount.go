@@ -8,8 +8,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// permitCount is how many permits a semaphore of either kind has: both are set, added to,
-// limited in time and deleted in the same way, by scripts of their own.
+// permitCount is the number of permits of a semaphore of either kind. Both kinds set it, add to it, limit its
+// time and delete it in the same way, with scripts of their own.
 type permitCount struct {
 	object
 
@@ -17,18 +17,18 @@ type permitCount struct {
 	script func(c *permitCount, o *operation, how permitChange, n int, ttl string) call
 }
 
-// permitChange is a way to change how many permits there are, in the words of permit_set.lua.
+// permitChange is a way to change the number of permits, as permit_set.lua names it.
 type permitChange string
 
 const (
-	changeTrySet permitChange = "try" // if nobody has set them
-	changeSet    permitChange = "set" // how many there are in all
+	changeTrySet permitChange = "try" // if nobody has set the number
+	changeSet    permitChange = "set" // the total number
 	changeAdd    permitChange = "add"
 )
 
 func semaphoreChannel(key string) string { return "redisson_sc:" + transport.HashTag(key) }
 
-// reserve is the key of what is reserved for a waiter.
+// reserve returns the key of the permits that are reserved for a waiter.
 func (c *permitCount) reserve() string { return reserveKey(c.key) }
 
 // trySet is TrySetPermits.
@@ -49,7 +49,7 @@ func (c *permitCount) add(ctx context.Context, n int) error {
 	return err
 }
 
-// change changes the count, unless the arguments are bad, and reports whether it did.
+// change changes the number, unless the arguments are bad, and reports whether it did.
 func (c *permitCount) change(ctx context.Context, verb string, how permitChange, n int, ttl string, bad error) (bool, error) {
 	if bad != nil {
 		return false, fail(verb, c.name, bad)

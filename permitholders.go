@@ -10,23 +10,23 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// PermitHolder is a permit that somebody holds.
+// PermitHolder is a permit that is held.
 type PermitHolder struct {
-	// ID is the id of the permit, as [Permit.ID] returns it. Anybody who has it can release the permit.
+	// ID is the id of the permit, as [Permit.ID] returns it. Anybody who has the id can release the permit.
 	ID string
-	// Label is what the client is called that holds the permit, and Note is the [Note] of the permit, "" if they are
-	// not known: see [Holder].
+	// Label is the label of the client that holds the permit, and Note is the [Note] of the permit. Both are ""
+	// if unknown: see [Holder].
 	Label, Note string
-	// Lease is what is left of its lease, NoExpiry if it does not end.
+	// Lease is the rest of the permit's lease, NoExpiry if it does not end.
 	Lease time.Duration
 }
 
-// permitsPage is how many permits are asked for at a time.
+// permitsPage is how many permits one request reads.
 const permitsPage = 500
 
-// Holders lists the permits that are held, that whose lease ends first in front; nil if there are none. It asks the
-// server 500 permits at a time, and for the labels and notes as [Client.Inspect] does. In a list of more than 500, permits
-// that come or go meanwhile may be missing or listed twice. It changes nothing.
+// Holders lists the permits that are held, in the order in which their leases end; nil if there are none. It
+// reads 500 permits at a time, and the labels and notes as [Client.Inspect] does. In a list of more than 500,
+// permits that come or go during the call may be missing or listed twice. It changes nothing.
 //
 // The error matches ErrNotSet if the semaphore is not there, ErrUnavailable if the server did not answer within
 // Options.RetryBudget or until ctx ended, ErrClosed, ErrWrongKind, ErrInvalid if the name cannot be used, or is a
@@ -51,7 +51,7 @@ func (s *PermitSemaphore) Holders(ctx context.Context) ([]PermitHolder, error) {
 	}
 }
 
-// readPermits takes the reply of permit_holders.lua apart.
+// readPermits reads the reply of permit_holders.lua.
 func readPermits(reply rueidis.RedisMessage) (page []PermitHolder, size int64, err error) {
 	parts, err := reply.ToArray()
 	if err != nil || len(parts)%2 != 1 {
@@ -70,7 +70,7 @@ func readPermits(reply rueidis.RedisMessage) (page []PermitHolder, size int64, e
 	return page, size, nil
 }
 
-// describePermits puts labels and notes to permits.
+// describePermits adds labels and notes to permits.
 func (c *Client) describePermits(ctx context.Context, all []PermitHolder) {
 	owners := make([]Owner, len(all))
 	for i, p := range all {

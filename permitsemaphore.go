@@ -9,18 +9,17 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// PermitSemaphore is a semaphore whose permits have ids and leases, on the wire
-// Redisson's RPermitExpirableSemaphore. A permit is renewed for as long as its process
-// lives, unless [Lease] fixes its lease, so that the permits of a process that crashed
-// come back by themselves. That makes it the one for worker pools. Any number of goroutines
-// may share one PermitSemaphore.
+// PermitSemaphore is a semaphore whose permits have ids and leases; on the wire it is Redisson's
+// RPermitExpirableSemaphore. A permit is renewed for as long as its process lives, unless [Lease] fixes its
+// lease, so the permits of a process that crashed become available again. That makes it suitable for worker
+// pools. Any number of goroutines may share one PermitSemaphore.
 //
-// The permits have to be set once, by TrySetPermits: until then acquisitions fail with
-// ErrNotSet, unless they are told to wait for it ([AwaitSet]). Waiters are served as
-// those of a [Semaphore] are. The end of a lease is judged by the server's clock.
+// The number of permits must be set once, with TrySetPermits: until then acquisitions fail with ErrNotSet,
+// unless [AwaitSet] makes them wait. Waiters are served as those of a [Semaphore] are. The server's clock
+// decides when a lease ends.
 //
-// What is said there of operations that count once, and of ErrUnknownOutcome, holds
-// here for Release by id, TrySetPermits, SetPermits and AddPermits.
+// Release by id, TrySetPermits, SetPermits and AddPermits count once, and return ErrUnknownOutcome, as
+// described for [Semaphore].
 type PermitSemaphore struct {
 	permitCount
 
@@ -32,7 +31,7 @@ var permitSpec = &spec{kind: KindPermit, family: KindPermit, stored: KindSemapho
 	line:    exclusiveLine, // whose front does not wait for a hold of this client to end
 	resolve: noOwner, fresh: freshPermits, ceiling: (*Client).patienceInFront}
 
-// NewPermitSemaphore returns the semaphore of that name. Nothing is sent.
+// NewPermitSemaphore returns the semaphore with that name. It sends nothing.
 func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
 	s := &PermitSemaphore{}
 	s.init(c, name, permitSpec)
@@ -46,26 +45,25 @@ func (s *PermitSemaphore) init(c *Client, name string, permits *spec) {
 	s.permits.initOf(c, permits, s.keys)
 }
 
-// maxPermits is how many permits one call acquires.
+// maxPermits is how many permits one call may acquire.
 const maxPermits = 1000
 
-// Acquire takes a permit. It waits until ctx ends or the time of [Wait] is over. The options
-// are Wait, [Lease], [MaxHold] and [AwaitSet].
+// Acquire acquires a permit. It waits until ctx ends or the time of [Wait] is over. The options are Wait,
+// [Lease], [MaxHold] and [AwaitSet].
 //
-// A nil error means that the permit is held, until you release it or it is lost
-// ([Permit.Context]); with any other error it is not. A context that has already ended gets
-// an error even if there is a permit. Cancelling ctx after Acquire returns does not affect
-// the permit.
+// A nil error means that you hold the permit, until you release it or it is lost ([Permit.Context]); with any
+// other error you do not. If ctx has already ended, Acquire returns an error even if a permit is available.
+// Cancelling ctx after Acquire returns does not affect the permit.
 //
 // The error matches one of
 //
-//   - ErrNotAcquired: there was none until ctx ended (the error then also matches that of
-//     ctx) or the time of Wait was over; with AwaitSet also: nobody had set them until then
+//   - ErrNotAcquired: no permit was available until ctx ended (the error then also matches that of
+//     ctx) or the time of Wait was over; with AwaitSet also: nobody had set the permits until then
 //   - ErrNotSet: the semaphore is not there
-//   - ErrUnavailable: the server could not be asked until then. If a request was sent and not
-//     answered, the error also matches ErrUnknownOutcome, and what may have been acquired
+//   - ErrUnavailable: the server could not be reached until then. If a request was sent and not
+//     answered, the error also matches ErrUnknownOutcome, and any permit that it may have acquired
 //     is undone in the background
-//   - ErrNotReplicated: too few replicas have confirmed it, and it was undone
+//   - ErrNotReplicated: too few replicas confirmed the acquisition, and it was undone
 //   - ErrClosed: the client is closed
 //   - ErrWrongKind: the key is another kind of object, or data of an application
 //   - ErrInvalid: the name or an option is unusable; nothing was sent
@@ -74,35 +72,32 @@ func (s *PermitSemaphore) Acquire(ctx context.Context, options ...PermitOption) 
 	return onePermit(s.acquire(ctx, "acquire", true, 1, settingsOf(options)))
 }
 
-// TryAcquire takes a permit if there is one, and does not wait. ErrNotAcquired means that
-// there is none, or that it is reserved for a request that has been waiting; the other errors
-// are those of Acquire. An attempt that meets a server in trouble is repeated for
-// Options.RetryBudget.
+// TryAcquire acquires a permit if one is available, and does not wait. ErrNotAcquired means that none is
+// available, or that it is reserved for a request that has been waiting; the other errors are those of Acquire.
+// If the server is in trouble, the attempt is repeated for Options.RetryBudget.
 func (s *PermitSemaphore) TryAcquire(ctx context.Context, options ...TryPermitOption) (*Permit, error) {
 	return onePermit(s.acquire(ctx, "try acquire", false, 1, settingsOf(options)))
 }
 
-// AcquireN takes n permits at once or none, as Acquire does, with its errors; n is 1,000 at
-// most. Each is released, renewed and lost on its own.
+// AcquireN acquires n permits at once or none, as Acquire does, with its errors; n is at most 1,000. Each
+// permit is released, renewed and lost on its own.
 func (s *PermitSemaphore) AcquireN(ctx context.Context, n int, options ...PermitOption) ([]*Permit, error) {
 	return s.acquire(ctx, "acquire", true, n, settingsOf(options))
 }
 
-// TryAcquireN is TryAcquire for n permits at once or none; n is 1,000 at most.
+// TryAcquireN is TryAcquire for n permits at once or none; n is at most 1,000.
 func (s *PermitSemaphore) TryAcquireN(ctx context.Context, n int, options ...TryPermitOption) ([]*Permit, error) {
 	return s.acquire(ctx, "try acquire", false, n, settingsOf(options))
 }
 
-// Do acquires a permit as Acquire does, calls fn with a context of the permit
-// ([Permit.Context], [PermitFrom]), and releases the permit, also when fn panics.
+// Do acquires a permit as Acquire does, calls fn with a context of the permit ([Permit.Context], [PermitFrom]),
+// and releases the permit, even if fn panics.
 //
-// It returns the error of the acquisition, without calling fn; or the error of fn joined
-// with the loss of the permit, if it was lost while fn ran, and with the error of
-// [Permit.Release].
+// If the acquisition fails, Do returns its error without calling fn. Otherwise it returns the error of fn
+// joined with the loss of the permit, if it was lost while fn ran, and with the error of [Permit.Release].
 //
-// ErrNotAcquired and ErrUnavailable of this call mean that fn was not called. If fn ran and
-// its release was not confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable:
-// do not repeat the work.
+// ErrNotAcquired and ErrUnavailable from Do mean that fn was not called. If fn ran and the release was not
+// confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable: do not repeat the work.
 func (s *PermitSemaphore) Do(ctx context.Context, fn func(context.Context) error, options ...PermitOption) error {
 	p, err := s.Acquire(ctx, options...)
 	if err != nil {
@@ -134,55 +129,54 @@ func (s *PermitSemaphore) acquire(ctx context.Context, verb string, waits bool, 
 	return permits, nil
 }
 
-// TrySetPermits sets how many permits there are in all, of a semaphore that is not
-// there, wakes those who wait for that, and reports whether it did; one that is there stays
-// as it is. With [TTL] the semaphore ends when the time is over, and its permits with it. n is
-// 0 or more.
+// TrySetPermits sets the total number of permits if the semaphore is not there, wakes waiters, and reports
+// whether it did; an existing semaphore stays as it is. With [TTL] the semaphore and its permits end when the
+// time is over. n is 0 or more.
 //
-// The errors are those of [Semaphore.Release]: after ErrUnknownOutcome do not repeat it, after
-// any other nothing has changed. ctx bounds the call.
+// The errors are those of [Semaphore.Release]: after ErrUnknownOutcome do not repeat the call; after any other
+// error nothing has changed. ctx bounds the call.
 func (s *PermitSemaphore) TrySetPermits(ctx context.Context, n int, options ...SetOption) (bool, error) {
 	return s.trySet(ctx, n, options)
 }
 
-// SetPermits changes the total number of permits, or sets it. To set the same number
-// twice changes nothing. If fewer remain than are held, nobody acquires until enough have
-// been released; nobody loses one. The errors are those of TrySetPermits.
+// SetPermits sets or changes the total number of permits. Setting the same number again changes nothing. If the
+// number becomes smaller than the number of held permits, nobody loses a permit, and nobody acquires one until
+// enough have been released. The errors are those of TrySetPermits.
 func (s *PermitSemaphore) SetPermits(ctx context.Context, n int) error {
 	return s.set(ctx, n)
 }
 
-// AddPermits adds n permits, and wakes waiters, or takes them away if n is negative, as
-// SetPermits does. A semaphore that is not there is made, with n permits. n is from
-// -2,147,483,647 to 2,147,483,647 and not 0. The errors are those of TrySetPermits.
+// AddPermits adds n permits, and wakes waiters, or takes permits away if n is negative, as SetPermits does. If
+// the semaphore is not there, it is made with n permits. n is from -2,147,483,647 to 2,147,483,647 and not 0.
+// The errors are those of TrySetPermits.
 func (s *PermitSemaphore) AddPermits(ctx context.Context, n int) error {
 	return s.add(ctx, n)
 }
 
-// permitsChange is the script that changes how many permits a PermitSemaphore has.
+// permitsChange returns the call that changes the number of permits of a PermitSemaphore.
 func permitsChange(c *permitCount, o *operation, how permitChange, n int, ttl string) call {
 	return call{permitSet, []string{c.key, c.beside, o.record},
 		[]string{o.number, strconv.Itoa(n), string(how), ttl, c.client.publish, c.channel}}
 }
 
-// SetTTL makes the semaphore and its permits end in d, or never with NoExpiry, and reports
-// whether it is there. The leases of permits that are held stay as they are, but end with the
-// semaphore. The errors are those of [Semaphore.SetTTL].
+// SetTTL makes the semaphore and its permits end in d, or never with NoExpiry, and reports whether the
+// semaphore is there. The leases of held permits stay as they are, but end with the semaphore. The errors are
+// those of [Semaphore.SetTTL].
 func (s *PermitSemaphore) SetTTL(ctx context.Context, d time.Duration) (bool, error) {
 	return s.setTTL(ctx, d)
 }
 
-// Delete removes the semaphore and reports whether it was there. Its permits are lost;
-// their holders learn of it at the next renewal. Its waiters get ErrNotSet, or wait on
-// if they were told to. The errors are those of [Semaphore.SetTTL].
+// Delete removes the semaphore and reports whether it was there. Its permits are lost; their holders learn of
+// it at the next renewal. Its waiters get ErrNotSet, or keep waiting with [AwaitSet]. The errors are those of
+// [Semaphore.SetTTL].
 func (s *PermitSemaphore) Delete(ctx context.Context) (bool, error) {
 	return s.delete(ctx)
 }
 
-// permitProtocol is an id among those of a semaphore.
+// permitProtocol stores an id among those of a semaphore.
 type permitProtocol struct {
-	leader    string // the id of the first of those that were asked for together
-	permanent bool   // they were asked for without an end of their leases
+	leader    string // the id of the first of the permits that were requested together
+	permanent bool   // they were requested with leases that do not end
 }
 
 func (p permitProtocol) keys(o *ownership) []string {
@@ -206,7 +200,7 @@ func (p permitProtocol) acquireCall(a *acquisition, _, _ int) call {
 	return call{permitAcquire, p.keys(o), args}
 }
 
-// leaseText is the lease as scripts are told, "" without an end.
+// leaseText returns the lease as an argument for scripts, "" if it does not end.
 func (p permitProtocol) leaseText(a *acquisition) string {
 	if p.permanent {
 		return ""
@@ -214,7 +208,7 @@ func (p permitProtocol) leaseText(a *acquisition) string {
 	return a.lock.client.leaseText(a.lease)
 }
 
-// readRefusal does not tell what is left of a lease, which would be that of one of many.
+// readRefusal returns no remaining lease, which would be that of one permit of many.
 func (permitProtocol) readRefusal(_ *acquisition, ans transport.Answer) (time.Duration, error) {
 	ms, err := ans.Message.AsInt64()
 	if err != nil {

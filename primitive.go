@@ -5,7 +5,7 @@ type primitive struct {
 	client *Client
 	spec   *spec
 	key    string // as Redis knows it
-	names  *keys  // that go with it, or nil: see keys
+	names  *keys  // of the lock, or nil: see keys
 }
 
 func newPrimitive(c *Client, s *spec, name string) *primitive {
@@ -14,20 +14,20 @@ func newPrimitive(c *Client, s *spec, name string) *primitive {
 	return p
 }
 
-// init makes a primitive that is a part of something else.
+// init initializes a primitive that is a part of something else.
 func (p *primitive) init(c *Client, s *spec, name string) {
 	p.initOf(c, s, keysFor(c, s, name))
 }
 
-// initOf is init with keys that are known.
+// initOf is init with known keys.
 func (p *primitive) initOf(c *Client, s *spec, names *keys) {
 	*p = primitive{c, s, names.key, names}
-	if names.family == "" { // else they have been completed
+	if names.family == "" { // otherwise they are complete
 		s.complete(names)
 	}
 }
 
-// complete adds to the keys of a lock what is so for its kind.
+// complete sets the names that are specific to this kind of lock.
 func (s *spec) complete(k *keys) {
 	if s.channel != nil {
 		k.channel = s.channel(k.key)
@@ -37,9 +37,9 @@ func (s *spec) complete(k *keys) {
 	}
 }
 
-// keys are the names under which the lock lives in Redis. There may be many holds, and each needs them
-// only when it is released: they look them up. The name is not mapped again, for which the program may
-// have a mutex.
+// keys returns the names under which the lock lives in Redis. There may be many holds, and a hold needs the
+// keys only for its release, so it looks them up instead of storing them. It does not map the name again: the
+// program's NameMapper may lock a mutex.
 func (p *primitive) keys() *keys {
 	if p.names != nil {
 		return p.names
@@ -50,7 +50,7 @@ func (p *primitive) keys() *keys {
 	return p.client.keep(p.spec, keysOfKey(p.Name(), p.key))
 }
 
-// keysFor returns the keys of a lock, which the client has at hand if it has used them lately.
+// keysFor returns the keys of a lock, from the cache if the client used them recently.
 func keysFor(c *Client, s *spec, name string) *keys {
 	if k := c.names.find(s.family, name); k != nil {
 		return k
@@ -62,7 +62,7 @@ func keysFor(c *Client, s *spec, name string) *keys {
 	return c.keep(s, k)
 }
 
-// keep completes the keys of a lock, and has them at hand.
+// keep completes the keys of a lock, and caches them.
 func (c *Client) keep(s *spec, k *keys) *keys {
 	s.complete(k)
 	k.family = s.family
@@ -70,7 +70,7 @@ func (c *Client) keep(s *spec, k *keys) *keys {
 	return k
 }
 
-// ofHold is the primitive as a hold has it, without the keys if they can be looked up by a name that the key tells.
+// ofHold returns the primitive for a hold, without the keys if they can be looked up by the name in the key.
 func (p *primitive) ofHold() primitive {
 	own := *p
 	if p.names != nil && p.names.family != "" && p.client.options.NameMapper == nil {
@@ -79,7 +79,7 @@ func (p *primitive) ofHold() primitive {
 	return own
 }
 
-// invalid is why the name cannot be used, or nil.
+// invalid returns why the name cannot be used, or nil.
 func (p *primitive) invalid() error { return p.keys().invalid }
 
 // Name returns the name as the program gave it.

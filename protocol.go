@@ -7,39 +7,35 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// protocol is how a kind of lock stands in Redis: the scripts that change it, and
-// what they are told of an ownership. Every call is safe to send twice, because counts
-// are absolute.
+// protocol defines how a kind of lock is stored in Redis: the scripts that change it, and their arguments for
+// an ownership. Every call is safe to send twice, because counts are absolute.
 type protocol interface {
-	// acquireCall makes the ownership hold the lock count times. round is 0 at the first
-	// attempt of an acquisition.
+	// acquireCall makes the ownership hold the lock count times. round is 0 for the first attempt of an
+	// acquisition.
 	acquireCall(a *acquisition, count, round int) call
-	// readRefusal reads the reply to that if it is a number or an array, by which the
-	// script refuses. The error matches ErrNotAcquired, and comes with the time after
-	// which to ask again, negative if the script does not know.
+	// readRefusal reads a reply to acquireCall that is a number or an array: a refusal. The error matches
+	// ErrNotAcquired. left is the time after which to try again, negative if the script does not know.
 	readRefusal(a *acquisition, ans transport.Answer) (left time.Duration, err error)
-	// releaseCall lowers the count of the ownership; with 0 it has nothing in Redis any
-	// more. If the lock stays held, what is left of its time is raised to raise ms.
-	// The arguments are appended to args.
+	// releaseCall lowers the count of the ownership; with 0 the ownership is removed from Redis. If the lock
+	// stays held, its remaining time is raised to at least raise ms. The arguments are appended to args.
 	releaseCall(o *ownership, count int, raise int64, args []string) call
-	// renewalCall is one ownership's part of a batch of renewals.
+	// renewalCall returns one ownership's part of a batch of renewals.
 	renewalCall(o *ownership, lease time.Duration) call
 }
 
-// keyByKey is a protocol whose holds have several keys, each of which can be renewed by
-// itself.
+// keyByKey is a protocol whose holds have several keys, each of which can be renewed separately.
 type keyByKey interface {
-	// renewalCalls are sent one after the other. The hold is renewed if all of them say so.
+	// renewalCalls are sent one after the other. The hold is renewed if all of them succeed.
 	renewalCalls(o *ownership, lease time.Duration) []call
 }
 
-// Where the owner of a lock stands in its key, in the words of renew.lua.
+// Where the owner of a lock is stored in its key, as renew.lua names it.
 const (
 	inHash   = "hash"
 	inString = "string"
 )
 
-// stringProtocol is a token in a string.
+// stringProtocol stores a token in a string.
 type stringProtocol struct{}
 
 func (stringProtocol) acquireCall(a *acquisition, _, round int) call {
@@ -59,7 +55,7 @@ func (stringProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Du
 	return a.readHolder(ans)
 }
 
-// releaseCall of a part of a hold that cannot be entered twice is nothing.
+// releaseCall returns no call for a partial release, because a mutex cannot be re-entered.
 func (stringProtocol) releaseCall(o *ownership, count int, _ int64, args []string) call {
 	if count > 0 {
 		return call{}
@@ -73,7 +69,7 @@ func (stringProtocol) renewalCall(o *ownership, lease time.Duration) call {
 	return renewalOf(o, inString, o.wire, lease)
 }
 
-// hashProtocol is a hash with the owner and its count.
+// hashProtocol stores the owner and its count in a hash.
 type hashProtocol struct{}
 
 func (hashProtocol) acquireCall(a *acquisition, count, _ int) call {
@@ -93,15 +89,15 @@ func (hashProtocol) acquireCall(a *acquisition, count, _ int) call {
 	return c
 }
 
-// What the scripts take for granted of their last arguments. Each argument costs the server as much as
-// a tenth of a command.
+// The default values of the scripts' last arguments. Each argument costs the server as much as a tenth of a
+// command.
 var (
 	usualOfAcquire      = []string{"1", "", "", "", "", ""}
 	usualOfRelease      = []string{"0", "", "0", "PUBLISH", "", "", "latchkey:{", "}", "1", "0"}
 	usualOfMutexRelease = []string{"PUBLISH", "", "", "latchkey:{", "}", "1", "0", "0"}
 )
 
-// withoutUsual leaves out what is as usual at the end of the arguments.
+// withoutUsual leaves out trailing arguments that have their usual values.
 func withoutUsual(args, usual []string) []string {
 	least := len(args) - len(usual)
 	for n := len(args); n > least && args[n-1] == usual[n-1-least]; n-- {
@@ -110,7 +106,7 @@ func withoutUsual(args, usual []string) []string {
 	return args
 }
 
-// acquireArgs are what all scripts that acquire a hash are told first.
+// acquireArgs returns the first arguments of all scripts that acquire a hash.
 func (a *acquisition) acquireArgs(count int) []string {
 	o := a.ownership
 	return append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), o.guestID(), o.lock.client.tokenFloor)

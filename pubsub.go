@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// subscriptionLinger is how long a channel stays subscribed that nobody waits
-	// on: subscribing costs as much as a lock and an unlock.
+	// subscriptionLinger is how long a channel stays subscribed after the last wait: subscribing costs as much
+	// as a lock and an unlock.
 	subscriptionLinger = 2 * time.Second
 	// subscribeBatch is how many channels go into one SUBSCRIBE.
 	subscribeBatch = 500
-	// missedBeats is how many beats may stay away before the link is given up.
+	// missedBeats is how many beats may be missing before the link is given up.
 	missedBeats = 2
 )
 
@@ -25,15 +25,15 @@ var (
 	errLink         = errors.New("latchkey: the subscription connection broke")
 )
 
-// subscriber is told what happens on a channel. Its methods must not block.
+// subscriber handles the events of a channel. Its methods must not block.
 type subscriber interface {
 	// message is called for each message.
 	message(text string)
-	// reconnected is called when the subscription begins or ends: what was published in between
-	// is lost.
+	// reconnected is called when the subscription begins or ends: messages that were published in between are
+	// lost.
 	reconnected()
-	// retire reports whether the subscription can go, because nobody has needed it for that long.
-	// It is then forgotten.
+	// retire reports whether the subscription can end, because nobody has needed it for linger. It is then
+	// forgotten.
 	retire(linger time.Duration) bool
 }
 
@@ -44,37 +44,35 @@ type subscription struct {
 	confirmed atomic.Bool // the server has confirmed it on the current link
 	refused   atomic.Bool // the server has refused it
 	retired   atomic.Bool // nobody needs it any more
-	asked     *link       // the link on which it was asked for, guarded by listener.mu
+	asked     *link       // the link on which it was requested, guarded by listener.mu
 }
 
 // live reports whether messages are expected to arrive.
 func (s *subscription) live() bool { return s != nil && s.confirmed.Load() }
 
-// lost marks the channel as not listened to, and has the waiter look for itself.
+// lost marks the channel as not subscribed, and makes the waiter query the server.
 func (s *subscription) lost() {
 	s.confirmed.Store(false)
 	s.to.reconnected()
 }
 
-// notifier receives the messages of all waiters of a client, over one connection
-// of its own to each server that sends them: one in all, except for sharded
-// messages of a cluster. A message is a hint and nothing else: a waiter that is woken
-// asks the server. Waiters are also woken when the subscription begins, when it
-// ends, and by their own polling, so that no lost message costs more than the poll
-// ceiling.
+// notifier receives the messages for all waiters of a client, over a dedicated connection to each server that
+// sends them: one server in all, except for sharded messages of a cluster. A message is only a hint: a waiter
+// that wakes up queries the server. Waiters also wake up when the subscription begins, when it ends, and when
+// they poll, so a lost message never costs more than the poll ceiling.
 type notifier struct {
 	sender   *transport.Sender
 	reporter *reporter
-	beatName string        // private channel on which classic listeners hear themselves
+	beatName string        // private channel on which classic listeners receive their own beats
 	interval time.Duration // between two beats
 	sharded  bool
-	counts   bool // one server counts all who hear a message
+	counts   bool // one server counts all receivers of a message
 	closed   chan struct{}
 	running  sync.WaitGroup
 
 	mu        sync.Mutex
 	listeners map[string]*listener // by the address of the node; "" for classic messages
-	owners    map[uint16]string    // node of a slot, as far as known
+	owners    map[uint16]string    // node of a slot, if known
 }
 
 func newNotifier(c *transport.Sender, r *reporter, id string, interval time.Duration, sharded bool) *notifier {
@@ -90,7 +88,7 @@ func newNotifier(c *transport.Sender, r *reporter, id string, interval time.Dura
 	}
 }
 
-// add starts to listen, without waiting. The subscriber is told when the server has confirmed.
+// add begins to listen, without waiting. The subscriber is called when the server has confirmed.
 func (n *notifier) add(s *subscription) {
 	nodes := n.nodes()
 	n.mu.Lock()

@@ -11,10 +11,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// The channels that a listener listens to: they are subscribed as wait queues come, and
+// This file manages the channels of a listener: they are subscribed when wait queues need them, and
 // unsubscribed when nobody has waited on them for a while.
 
-// add listens for a subscription from now on, and starts the goroutine that does.
+// add adds a subscription, and starts the goroutine of the listener if necessary.
 func (l *listener) add(s *subscription) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -26,8 +26,8 @@ func (l *listener) add(s *subscription) {
 	signal(l.signals)
 }
 
-// subscribeNew asks for every channel that has not been asked for on this link, or not
-// by everybody: to ask again does no harm, and is confirmed again.
+// subscribeNew subscribes to every channel that has a subscription not yet requested on this link. To subscribe
+// again does no harm: the server confirms it again.
 func (l *listener) subscribeNew(k *link) error {
 	l.mu.Lock()
 	var channels []string
@@ -44,7 +44,7 @@ func (l *listener) subscribeNew(k *link) error {
 	l.mu.Unlock()
 	batch := subscribeBatch
 	if l.sharded {
-		batch = 1 // those of one command would have to share a slot
+		batch = 1 // the channels of one command would have to share a slot
 	}
 	for len(channels) > 0 {
 		some := channels[:min(len(channels), batch)]
@@ -56,9 +56,9 @@ func (l *listener) subscribeNew(k *link) error {
 	return nil
 }
 
-// subscribe returns when the server has confirmed, or an error if the link is no
-// good. A server that refuses a batch for one of its channels is asked for each
-// alone; one that refuses a channel leaves its waiters to poll.
+// subscribe returns when the server has confirmed, or returns an error if the link is unusable. If the server
+// refuses a batch for one of its channels, subscribe tries each channel alone. If it refuses a channel, the
+// waiters poll.
 func (l *listener) subscribe(k *link, channels []string) error {
 	err := l.do(k, l.subscribeCommand(k, channels))
 	switch {
@@ -98,7 +98,7 @@ func (l *listener) do(k *link, cmd rueidis.Completed) error {
 	return k.conn.Do(ctx, cmd).Error()
 }
 
-// onMessage runs in the reader of the link and must not block.
+// onMessage runs in the reader of the link, and must not block.
 func (l *listener) onMessage(k *link, channel, text string) {
 	if channel == l.beatName {
 		k.unheardBeats.Store(0)
@@ -109,8 +109,8 @@ func (l *listener) onMessage(k *link, channel, text string) {
 	}
 }
 
-// onSubscription runs in the reader of the link and must not block. A node that
-// gives a slot away ends the subscriptions of its channels by itself.
+// onSubscription runs in the reader of the link, and must not block. A node that gives a slot away also ends
+// the subscriptions of its channels.
 func (l *listener) onSubscription(e rueidis.PubSubSubscription) {
 	begins := e.Kind == "subscribe" || e.Kind == "ssubscribe"
 	for _, s := range l.find(e.Channel) {
@@ -124,15 +124,14 @@ func (l *listener) onSubscription(e rueidis.PubSubSubscription) {
 	}
 }
 
-// unconfirm wakes everybody at the end of a link.
+// unconfirm wakes all waiters at the end of a link.
 func (l *listener) unconfirm() {
 	for _, s := range l.snapshot() {
 		s.lost()
 	}
 }
 
-// sweep unsubscribes channels that nobody has waited on for a while, and returns
-// how many are left.
+// sweep unsubscribes channels that nobody has waited on for a while, and returns how many remain.
 func (l *listener) sweep(k *link) (left int, err error) {
 	idle := l.retire()
 	switch {
@@ -149,8 +148,7 @@ func (l *listener) sweep(k *link) (left int, err error) {
 	return len(l.subs), err
 }
 
-// retire forgets the channels that nobody has waited on for a while, and returns
-// them.
+// retire forgets the channels that nobody has waited on for a while, and returns them.
 func (l *listener) retire() (idle []string) {
 	for _, s := range l.snapshot() {
 		if !s.to.retire(subscriptionLinger) {

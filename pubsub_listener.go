@@ -18,13 +18,13 @@ import (
 type listener struct {
 	*notifier
 	address string
-	signals chan struct{} // there is something to subscribe
+	signals chan struct{} // there is something to subscribe to
 
 	mu sync.Mutex
-	// subs are by their channels. The keys a and {a} share one, and semaphores of both
-	// kinds do. A slice that was handed out is never changed.
+	// subs holds the subscriptions by channel. The keys a and {a} share a channel, and so do semaphores of both
+	// kinds. A slice that find returned never changes.
 	subs   map[string][]*subscription
-	ended  []*subscription // the node has ended them
+	ended  []*subscription // ended by the node
 	active bool
 }
 
@@ -32,10 +32,10 @@ type listener struct {
 type link struct {
 	conn         rueidis.DedicatedClient
 	lost         <-chan error
-	unheardBeats atomic.Int32 // beats sent since the last one was heard
+	unheardBeats atomic.Int32 // beats sent since the last one was received
 	beatRefused  atomic.Bool  // the server does not permit the beat
-	counted      atomic.Bool  // the server that commands go to has counted it
-	elsewhere    atomic.Bool  // the master is another one now, which does not count it
+	counted      atomic.Bool  // the server that receives the commands has counted it
+	elsewhere    atomic.Bool  // the master has changed, and the new one does not count it
 }
 
 func newListener(n *notifier, address string) *listener {
@@ -47,7 +47,7 @@ func newListener(n *notifier, address string) *listener {
 	}
 }
 
-// run keeps a link up for as long as there is something to listen to.
+// run keeps a link up for as long as there are channels to listen to.
 func (l *listener) run() {
 	for pause := transport.FirstPause; ; pause = min(2*pause, transport.LongPause) {
 		worked, err := l.listen()
@@ -70,7 +70,7 @@ func (l *listener) run() {
 	}
 }
 
-// idle ends the goroutine if nothing is left to do.
+// idle ends the goroutine if there is nothing left to do.
 func (l *listener) idle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,8 +83,8 @@ func (l *listener) idle() bool {
 	return !l.active
 }
 
-// listen opens a link and serves it until it breaks (an error) or is no longer
-// needed. It reports whether the link worked at all.
+// listen opens a link and serves it until it breaks (an error) or is no longer needed. It reports whether the
+// link ever worked.
 func (l *listener) listen() (worked bool, err error) {
 	client := l.client()
 	if client == nil {
@@ -110,7 +110,7 @@ func (l *listener) serve(k *link) error {
 	beat, sweep := time.NewTicker(l.interval), time.NewTicker(subscriptionLinger/2)
 	defer beat.Stop()
 	defer sweep.Stop()
-	if l.counts { // at once, so that a link is known to be counted, however soon after it that changes
+	if l.counts { // at once, so that the link is known to be counted even if the master changes soon
 		l.sender.Background(func() { l.beat(k) })
 	}
 	for {
@@ -140,8 +140,8 @@ func (l *listener) serve(k *link) error {
 	}
 }
 
-// subscribeBeat subscribes to the beat. A server that does not permit it is trusted to
-// tell when the connection breaks.
+// subscribeBeat subscribes to the beat. If the server does not permit it, the listener relies on the connection
+// to report its end.
 func (l *listener) subscribeBeat(k *link) error {
 	if l.sharded {
 		return nil
@@ -155,18 +155,17 @@ func (l *listener) subscribeBeat(k *link) error {
 	return err
 }
 
-// beat publishes on the private channel through the ordinary connection. A link
-// can lose messages without an error, half open or on a server that is no longer
-// the master; then the beat stays away. Sharded channels belong to a node, which
-// says so when it gives a slot away; there an answer on the link itself will do,
-// and a look at who is the master.
+// beat publishes on the private channel through the ordinary connection. A link can lose messages without an
+// error, if it is half open or leads to a server that is no longer the master; then beats are missing. Sharded
+// channels belong to a node, which ends its subscriptions when it gives a slot away. For them a reply on the
+// link itself is enough, together with a check which node is the master.
 func (l *listener) beat(k *link) {
 	if k.beatRefused.Load() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), l.interval)
 	defer cancel()
-	k.unheardBeats.Add(1) // first, because the beat may be back before the answer
+	k.unheardBeats.Add(1) // first, because the beat may arrive before the answer
 	if l.sharded {
 		if k.conn.Do(ctx, k.conn.B().Ping().Build()).Error() == nil {
 			k.unheardBeats.Store(0)
@@ -189,9 +188,9 @@ func (l *listener) beat(k *link) {
 	}
 }
 
-// recount takes note of how many have heard a beat by the count of the server that commands go to. If that has
-// changed, and the former server follows the new one, the link still hears all messages; but the new server
-// counts nobody, and takes back what it grants. Then the link is given up at once.
+// recount records how many subscribers the server that receives the commands counted for a beat. If the master
+// has changed, and the former master replicates from the new one, the link still receives all messages. But the
+// new master counts no subscriber, and revokes its grants. Then the link is given up at once.
 func (l *listener) recount(k *link, heard int64) {
 	switch {
 	case heard > 0:
@@ -201,7 +200,7 @@ func (l *listener) recount(k *link, heard int64) {
 	}
 }
 
-// giveUp has a link opened anew, where the master is now.
+// giveUp makes the listener open a new link, to the current master.
 func (l *listener) giveUp(k *link) {
 	k.elsewhere.Store(true)
 	signal(l.signals)

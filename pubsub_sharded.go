@@ -11,15 +11,15 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Sharded messages (Redis 7) stay on the node that owns the slot of the channel, so
-// there is a listener for each node. Which node that is, the nodes say themselves:
-// a wrong one answers MOVED, and one that gives a slot away ends its subscriptions.
+// Sharded messages (Redis 7) stay on the node that owns the slot of the channel, so there is a listener for
+// each node. The nodes themselves say which one that is: a wrong node answers MOVED, and a node that gives a
+// slot away ends its subscriptions.
 
 // errNoSharded means that the servers do not know sharded messages.
 var errNoSharded = errors.New("latchkey: the servers know no sharded messages")
 
-// meetCluster asks a cluster who serves what, and decides how messages travel. A client
-// is opened once: a short lease, which bounds the budget, is no reason to fail.
+// meetCluster reads the topology of a cluster, and decides how messages travel. A client is opened once, so a
+// short lease, which bounds the budget, must not make this call fail.
 func meetCluster(c *transport.Sender, o Options) (sharded bool, err error) {
 	if !c.Topology.Cluster {
 		return false, nil
@@ -51,8 +51,8 @@ func shardedMessages(ctx context.Context, c *transport.Sender, wanted ShardedPub
 	return false, nil
 }
 
-// nodes are those that a channel may be listened to at: none for classic messages. It may
-// wait for a client that is being opened, so n.mu is not held.
+// nodes returns the nodes on which a channel may be subscribed: none for classic messages. It may wait for a
+// client that is being opened, so the caller must not hold n.mu.
 func (n *notifier) nodes() map[string]rueidis.Client {
 	if !n.sharded {
 		return nil
@@ -60,8 +60,8 @@ func (n *notifier) nodes() map[string]rueidis.Client {
 	return n.sender.Client.Nodes()
 }
 
-// node returns the address to listen at for a channel: "" for classic messages,
-// which reach every node. n.mu is held.
+// node returns the address on which to subscribe to a channel: "" for classic messages, which reach every node.
+// n.mu is held.
 func (n *notifier) node(nodes map[string]rueidis.Client, channel string) string {
 	if !n.sharded {
 		return ""
@@ -74,7 +74,7 @@ func (n *notifier) node(nodes map[string]rueidis.Client, channel string) string 
 		return address
 	}
 	for address := range nodes {
-		return address // any will do: it knows the right one
+		return address // any node will do: it knows the right one
 	}
 	return ""
 }
@@ -87,12 +87,10 @@ func (l *listener) client() rueidis.Client {
 	return l.sender.Client.Nodes()[l.address]
 }
 
-// movePause keeps a cluster whose nodes contradict each other from being asked in a
-// tight loop.
+// movePause prevents a tight loop of requests to a cluster whose nodes contradict each other.
 const movePause = 50 * time.Millisecond
 
-// redirect moves a subscription to the node that the answer names, and reports
-// whether it named one.
+// redirect moves a subscription to the node that a MOVED error names, and reports whether it names one.
 func (l *listener) redirect(channel string, err error) bool {
 	reply, is := rueidis.IsRedisErr(err)
 	if !is {
@@ -116,17 +114,17 @@ func (l *listener) redirect(channel string, err error) bool {
 	return true
 }
 
-// noteSlot notes that the node takes subscriptions to the channels of a slot. It may be a
-// replica of the master that does; without a note the next channel of the slot, or the
-// next lock with the same one, might go to the other.
+// noteSlot records that the node accepts subscriptions to the channels of a slot. The node may be a replica.
+// Without the record, the next channel of the slot, or the next lock with the same channel, might use the
+// master instead.
 func (l *listener) noteSlot(channel string) {
 	l.notifier.mu.Lock()
 	defer l.notifier.mu.Unlock()
 	l.owners[transport.KeySlot(channel)] = l.address
 }
 
-// move hands a subscription to the listener of the node that owns it now. That may
-// be this one again, until the nodes agree.
+// move hands a subscription to the listener of the node that owns it now. That may be this listener again,
+// until the nodes agree.
 func (l *listener) move(s *subscription) {
 	if !l.forget(s) {
 		return
@@ -137,7 +135,7 @@ func (l *listener) move(s *subscription) {
 	l.notifier.add(s)
 }
 
-// noteEnded notes that the node has ended a subscription: it has given the slot away.
+// noteEnded records that the node has ended a subscription because it gave the slot away.
 func (l *listener) noteEnded(s *subscription) {
 	l.mu.Lock()
 	l.ended = append(l.ended, s)
@@ -157,9 +155,9 @@ func (l *listener) moveEnded() {
 	}
 }
 
-// lookForMaster gives the link up if another node is the master of a slot that it listens to. After a failover
-// the former master may follow the new one, and says nothing: it sends all messages on, but the new one
-// counts nobody there. See recount.
+// lookForMaster gives the link up if another node is the master of a slot that it listens to. After a failover,
+// the former master may replicate from the new one without ending subscriptions: it forwards all messages, but
+// the new master does not count its subscribers. See recount.
 func (l *listener) lookForMaster(ctx context.Context, k *link) {
 	if !l.sender.Learn(ctx) {
 		return
@@ -174,7 +172,7 @@ func (l *listener) lookForMaster(ctx context.Context, k *link) {
 	}
 }
 
-// forgetSlot forgets that the node owns a slot.
+// forgetSlot deletes the record that the node owns a slot.
 func (l *listener) forgetSlot(slot uint16) {
 	l.notifier.mu.Lock()
 	defer l.notifier.mu.Unlock()
@@ -183,8 +181,8 @@ func (l *listener) forgetSlot(slot uint16) {
 	}
 }
 
-// moveAll moves everything away from a node whose link has broken: it may be down
-// for good, and its slots with another.
+// moveAll moves all subscriptions away from a node whose link has broken: the node may be down for good, and
+// another may have its slots.
 func (l *listener) moveAll() {
 	if !l.sharded {
 		return

@@ -7,15 +7,15 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// The entries of the owners of this client in the queues of locks: who has one, what a grant
-// begins, and what becomes of one whose acquisition gives up.
+// This file manages the entries of this client's owners in the queues of locks: which owner has one, how a
+// grant begins an ownership, and what happens to an entry whose acquisition gives up.
 
-// confirmRounds is after how many refusals the front listens to Redisson's channel if the server
-// has not confirmed the channel of this client.
+// confirmRounds is the number of refusals after which the front listens to Redisson's channel if the server has
+// not confirmed the channel of this client.
 const confirmRounds = 2
 
-// queueEntry is the entry with which an attempt waits, "" if it does not; standing is the one
-// that may stand in the queue already, or "".
+// queueEntry returns the entry with which an attempt waits, or "" if it does not; standing is an entry that may
+// be in the queue already, or "".
 func (a *acquisition) queueEntry() (entry, standing string) {
 	o := a.ownership
 	if !a.inLine || !o.lock.spec.passes || o.isGuest || o.lock.keys().noQueue.Load() {
@@ -41,7 +41,7 @@ func (a *acquisition) queueEntry() (entry, standing string) {
 	return entry, standing
 }
 
-// mayStandInQueue reports whether the entry of the owner may stand in the queue.
+// mayStandInQueue reports whether the entry of the owner may be in the queue.
 func (o *ownership) mayStandInQueue() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -66,9 +66,9 @@ func (o *ownership) makeEntry(a *acquisition) {
 	e.text = o.wire + " " + strconv.FormatInt(millis(e.lease), 10) + " " + tokens
 }
 
-// waitsToBeTold prepares the rest of an attempt that was refused. It reports whether the server
-// will tell when the lock is ours: the holder of the lock knows the queue, and the owner waits
-// there, or will as soon as the server confirms that this client listens.
+// waitsToBeTold prepares the wait of an attempt that was refused. It reports whether the server will send a
+// message when this client has the lock: the holder of the lock knows the queue, and the owner waits there, or
+// will as soon as the server confirms that this client listens.
 func (a *acquisition) waitsToBeTold(round int) bool {
 	o := a.ownership
 	if o == nil || !o.lock.spec.passes || o.isGuest || o.lock.keys().noQueue.Load() {
@@ -81,16 +81,15 @@ func (a *acquisition) waitsToBeTold(round int) bool {
 	return !a.noQueue && (o.entry.asked || mayListen && round < confirmRounds) && (!a.byStranger)
 }
 
-// stopWaiting says that nothing is to be heard of the owner any more.
+// stopWaiting ends the wait for messages about the owner.
 func (o *ownership) stopWaiting() {
 	if o.lock.spec.handsOver {
 		o.lock.client.handover.forget(o)
 	}
 }
 
-// takeGrant begins the ownership if it has been granted the lock, and what was granted is
-// enough. known is true, once, if a release of this client has put the owner into the queue:
-// there is no need to ask.
+// takeGrant begins the ownership if a grant has arrived for it and is enough. known is true, once, if a release
+// of this client has put the owner into the queue, so that the caller need not query the server.
 func (a *acquisition) takeGrant() (begun, known bool) {
 	o := a.ownership
 	if o.entry == noEntry {
@@ -117,10 +116,10 @@ func (a *acquisition) takeGrant() (begun, known bool) {
 	return true, false
 }
 
-// seenInQueue notes that an attempt has found the entry of the owner in the queue, and since when it
-// has been there. A grant of the entry that had come then is later than the attempt: it takes the entry
-// away, which was still there. So its lease counts from before the attempt was sent. If the grant
-// runs out, and the entry is put there again, it comes at another time.
+// seenInQueue records that an attempt found the entry of the owner in the queue, and since when it has been
+// there. A grant removes the entry, so a grant of this entry is later than the attempt, and its lease counts
+// from before the attempt was sent. If the grant expires and the entry is put into the queue again, its time
+// differs.
 func (o *ownership) seenInQueue(since string, sent transport.Stamp) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -129,8 +128,8 @@ func (o *ownership) seenInQueue(since string, sent transport.Stamp) {
 	}
 }
 
-// isEnough reports whether what is left of the lease of a grant, counted from then, will do until it
-// is renewed. Otherwise the server is asked, which knows that the owner holds the lock.
+// isEnough reports whether the rest of a grant's lease, which began at from, lasts until it is renewed. If not,
+// the caller queries the server, which knows that the owner holds the lock.
 func (a *acquisition) isEnough(granted time.Duration, from transport.Stamp) bool {
 	c := a.lock.client
 	select {
@@ -146,8 +145,8 @@ func (a *acquisition) isEnough(granted time.Duration, from transport.Stamp) bool
 	return c.confirmCalls == nil && a.maxHold == 0 && a.atLeast == 0 && left > least
 }
 
-// chooseNext makes the owner under which this client wants the lock again, when it releases it
-// and others are in line: the release puts it into the queue. The turn is held.
+// chooseNext makes the owner with which this client wants the lock again, when it releases the lock and others
+// are in line: the release puts that owner into the queue. The turn is held.
 func (o *ownership) chooseNext() {
 	if !o.lock.spec.passes || o.lock.keys().noQueue.Load() {
 		return
@@ -161,7 +160,7 @@ func (o *ownership) chooseNext() {
 	next.makeEntry(wish)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.phase != releasing { // nobody would take it
+	if o.phase != releasing { // nobody would take the owner
 		return
 	}
 	next.entry.asked, next.doubt.queued = true, true
@@ -169,7 +168,7 @@ func (o *ownership) chooseNext() {
 	o.local.next = next
 }
 
-// chooseTurn decides whether the release leaves the lock to those who poll for it.
+// chooseTurn decides whether the release leaves the lock to pollers.
 func (o *ownership) chooseTurn() {
 	if !o.lock.spec.recipe {
 		return
@@ -180,14 +179,14 @@ func (o *ownership) chooseTurn() {
 	o.local.openMS = int32(millis(open)) //nolint:gosec // it is short
 }
 
-// turnBegan is when the server has given the ownership the lock.
+// turnBegan returns when the server gave the ownership the lock.
 func (o *ownership) turnBegan() time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return time.Now().Add(o.local.began - o.lock.client.clock().Mono)
 }
 
-// noteOpen notes whether the release has left the lock to those who poll for it.
+// noteOpen records whether the release has left the lock to pollers.
 func (o *ownership) noteOpen(a transport.Answer) {
 	if !o.lock.spec.recipe {
 		return
@@ -198,23 +197,22 @@ func (o *ownership) noteOpen(a transport.Answer) {
 	o.leftFree(open, !a.Message.IsInt64())
 }
 
-// openArg tells the release of a mutex for how many ms it leaves the mutex to those who poll for
-// it, "0" if it does not.
+// openArg returns, for the release of a mutex, for how many ms it leaves the mutex to pollers, or "0".
 func (o *ownership) openArg() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return strconv.Itoa(int(o.local.openMS))
 }
 
-// nextInDoubt notes that the release may yet be executed that puts the next owner into the queue, or
-// gives it the lock. o.mu is held.
+// nextInDoubt records that the release may yet run, and put the next owner into the queue or give it the lock.
+// o.mu is held.
 func (o *ownership) nextInDoubt(a transport.Answer) {
 	if o.local.next != nil {
 		o.local.next.noteDoubt(a)
 	}
 }
 
-// noteHandover notes for the next owner what the release has done.
+// noteHandover records for the next owner what the release did.
 func (o *ownership) noteHandover(a transport.Answer) {
 	o.mu.Lock()
 	next := o.local.next
@@ -236,7 +234,7 @@ func (o *ownership) noteHandover(a transport.Answer) {
 	}
 }
 
-// noteStrangers notes whether anybody but this client was told that the lock is free.
+// noteStrangers records whether anybody except this client received the message that the lock is free.
 func (o *ownership) noteStrangers(a transport.Answer) {
 	if told, err := a.Message.AsInt64(); err == nil && o.lock.spec.passes {
 		o.strangersTold(told)
@@ -253,7 +251,7 @@ func (o *ownership) takeNext() any {
 	return next
 }
 
-// handoverArgs appends what the release of an ownership is told of the queue.
+// handoverArgs appends the arguments of a release that concern the queue.
 func (o *ownership) handoverArgs(to []string, count int) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -267,21 +265,21 @@ func (o *ownership) handoverArgs(to []string, count int) []string {
 	return o.lock.client.handover.args(to, o.lock.key, own, next, full)
 }
 
-// args appends what a release is told of the queue: the entries of the owner and of the next one, and
-// the lease of that.
+// args appends the arguments of a release that concern the queue: the entries of the owner and of the next one,
+// and the lease of the next one.
 func (h *handover) args(to []string, key, own, next string, full time.Duration) []string {
 	return append(h.channelArgs(append(to, own, next), key), h.client.leaseText(full))
 }
 
-// successor is an attempter that can go on with what was left by the one before it.
+// successor is an attempter that can go on with what the previous one left.
 type successor interface {
-	// takeOver reports whether it does.
+	// takeOver reports whether it goes on with left.
 	takeOver(left any) bool
 	// leave returns what the next can go on with, or nil.
 	leave() any
 }
 
-// takeOver has the new front go on with what was left, or nil.
+// takeOver makes the new front go on with left, or abandons it. left may be nil.
 func takeOver(left any, a attempter) {
 	if left == nil {
 		return
@@ -291,7 +289,7 @@ func takeOver(left any, a attempter) {
 	}
 }
 
-// exit leaves the front and the wait queue, and what the next in line can go on with.
+// exit leaves the front and the wait queue. The next in line may go on with what a leaves.
 func exit(q *waitQueue, a attempter) {
 	var left any
 	if s, is := a.(successor); is {
@@ -317,8 +315,8 @@ func (a *acquisition) takeOver(left any) bool {
 	return true
 }
 
-// leave implements [successor]. An owner is left to the next in line if nothing but its place in
-// the queue is known of it.
+// leave implements [successor]. An owner is left to the next in line if it has nothing except its place in the
+// queue.
 func (a *acquisition) leave() any {
 	o := a.ownership
 	if o == nil || a.hasTurn || a.tooFew || !o.lock.spec.passes {

@@ -2,12 +2,12 @@ package latchkey
 
 import "github.com/latchkey-go/latchkey/internal/transport"
 
-// The queue of a lock is a key beside it, with which not every command can be sent: while their
-// slot migrates, they may be on two nodes, and the user may have no right to the queue. A lock is
-// acquired and released all the same, by commands without the queue, which go the way that goes
-// for strangers: a release tells the channel of the lock, and the front listens there.
+// The queue of a lock is a separate key, and not every command can use it: while their slot migrates, the two
+// keys may be on two nodes, and the user may lack the permission for the queue. The lock is still acquired and
+// released then, by commands without the queue that work as they do for other libraries: a release publishes on
+// the channel of the lock, and the front listens there.
 
-// released are the keys of a release: all, or without those of the hand-over.
+// released returns the keys of a release: all, or only those without the hand-over.
 func (k *keys) released(all []string) []string {
 	if k.noQueue.Load() {
 		return k.alone()
@@ -15,8 +15,8 @@ func (k *keys) released(all []string) []string {
 	return all
 }
 
-// noteSpared takes note of a command that was sent without the queue. A right that the user does
-// not have is not asked for again.
+// noteSpared records that a command was sent without the queue. If the user lacks the permission, later
+// commands do not try the queue.
 func (p *primitive) noteSpared(ans transport.Answer, err error) {
 	if err == nil && transport.HasCode(ans.Spared, "NOPERM") {
 		p.keys().noQueue.Store(true)

@@ -2,18 +2,17 @@ package latchkey
 
 import "github.com/latchkey-go/latchkey/internal/transport"
 
-// Goroutines of a client that want to read what others of it read are let in along with them, in
-// memory, and nothing is sent. For the server the first of them reads until the last one has left.
+// A goroutine that wants to read a lock that others of its client read joins them in memory, and sends nothing.
+// For the server, the first of them reads until the last one has left.
 //
-// It lasts for a turn, [Options.Turn], from when the server has let the first of them in, which it
-// does when no writer waits. So a writer waits no longer for that, and for those who are inside
-// then. The next reader asks the server.
+// This lasts for one turn ([Options.Turn]), from when the server has admitted the first reader, which it does
+// when no writer waits. So a writer waits only for the rest of that turn and for the readers that are inside
+// then. The next reader needs the server.
 
-// companion is an attempter that may let others of its line in along with itself.
+// companion is an attempter that may let others of its line in with it.
 type companion interface{ letIn(q *waitQueue) }
 
-// letIn lets those in who wait behind an attempter that has what it waited for, and may have it
-// along with it.
+// letIn lets waiters in that are behind an attempter that has what it waited for, and that may share it.
 func letIn(q *waitQueue, a attempter) {
 	if c, is := a.(companion); is {
 		c.letIn(q)
@@ -42,7 +41,7 @@ func (a *acquisition) letIn(q *waitQueue) {
 	}
 }
 
-// readsAlong has the call read along with others of its client, and reports whether it does.
+// readsAlong makes the call read along with others of its client if possible, and reports whether it does.
 func (a *acquisition) readsAlong() bool {
 	if !a.mayBeLetIn() {
 		return false
@@ -65,14 +64,13 @@ func (a *acquisition) readsAlong() bool {
 	return true
 }
 
-// mayBeLetIn implements [recipient]. An owner that was chosen reads alone, and so does one that
-// writes.
+// mayBeLetIn implements [recipient]. A call for a chosen owner reads alone, and so does a writer.
 func (a *acquisition) mayBeLetIn() bool {
 	return a.lock.spec.along && a.lock.client.options.Turn > 0 && !a.hasTurn && !a.untilWhole && a.maxHold == 0
 }
 
-// forgetUnused forgets the owner for whom the call was refused, and reports whether it had none, or
-// the server knows nothing of it.
+// forgetUnused forgets the owner for which the call was refused. It reports whether there was none, or the
+// server does not know it.
 func (a *acquisition) forgetUnused() bool {
 	o := a.ownership
 	if o == nil {
@@ -87,12 +85,12 @@ func (a *acquisition) forgetUnused() bool {
 	return true
 }
 
-// mayTakeAlong reports whether others may be let in along with the holders. o.mu is held.
+// mayTakeAlong reports whether others may be let in with the holders. o.mu is held.
 func (o *ownership) mayTakeAlong(now transport.Stamp) bool {
 	return o.mayHaveOthers(now) && o.holds.outermost().active()
 }
 
-// takeAlong makes a hold for one who is let in. o.mu is held.
+// takeAlong makes a hold for a waiter that is let in. o.mu is held.
 func (o *ownership) takeAlong(now transport.Stamp) *holdState {
 	s := &holdState{ownership: o, renew: o.holds.outermost().renew}
 	s.observeFrom(now, nil)

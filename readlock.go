@@ -5,41 +5,40 @@ import (
 	"time"
 )
 
-// ReadLock is the side of an [RWLock] that many may hold.
+// ReadLock is the side of an [RWLock] that many owners may hold at once.
 type ReadLock struct{ *primitive }
 
-// Lock acquires the lock to read, together with other readers. It waits while an owner other
-// than the caller's writes, and while a waiting writer keeps new readers out; until ctx ends
-// or the time of [Wait] is over; with neither, without a limit. The other options are [Lease],
-// [MaxHold] and [By].
+// Lock acquires the lock to read, together with other readers. It waits while an owner other than the caller's
+// writes, and while a waiting writer keeps new readers out. It waits until ctx ends or the time of [Wait] is
+// over; with neither, without a limit. The other options are [Lease], [MaxHold] and [By].
 //
-// A waiting writer keeps new readers out for one Options.StaleWaiterTimeout at first, then for
-// longer, up to a minute at a time; in between readers come in. A waiting writer that has
-// died keeps them out for one StaleWaiterTimeout.
+// A waiting writer keeps new readers out for one Options.StaleWaiterTimeout at first, then for longer, up to a
+// minute at a time; in between, readers are admitted. A waiting writer that has died keeps them out for one
+// StaleWaiterTimeout.
 //
-// If ctx carries a read or write hold of this lock ([Hold.Context]), or By or [WithOwner] name
-// the owner of one, Lock does not wait and returns a read hold of its own, which needs its own
-// Unlock and may outlive the write hold. An owner of another client is an ErrInvalid.
+// If ctx carries a read or write hold of this lock ([Hold.Context]), or By or [WithOwner] name the owner of
+// one, Lock does not wait. It returns a read hold of its own, which needs its own Unlock and may outlive the
+// write hold. An owner of another client is an ErrInvalid.
 //
-// While another goroutine of this client reads, Lock may let this one read along and send
-// nothing: see [RWLock].
+// While another goroutine of this client reads, Lock may let the caller read along with it and send nothing:
+// see [RWLock].
 //
 // The client renews the hold until Unlock, unless Lease fixes its lease; each read hold has
 // its own lease. Cancelling ctx after Lock returns does not affect the hold.
 //
-// A nil error means that you hold the lock to read. After any other error this call holds nothing,
-// and a hold that it was to enter again is not affected. While the server cannot be
-// reached, Lock goes on trying. The error matches one of
+// A nil error means that you hold the lock to read. After any other error this call holds nothing, and a hold
+// that it tried to re-enter is not affected. While the server cannot be reached, Lock keeps trying. The error
+// matches one of
 //
 //   - ErrNotAcquired: another owner wrote, or waited to write, until ctx ended or the time
 //     of Wait was over
-//   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
+//   - ErrUnavailable: the server could not be reached, or did not answer, when the time was
 //     over, or ctx had ended before the call. If a request was sent and not answered, the
 //     error also matches ErrUnknownOutcome: the client undoes in the background what the
 //     request may have acquired
-//   - ErrNotReplicated: too few of the replicas that [Options.Replicas] asks for confirmed
+//   - ErrNotReplicated: too few of the replicas that [Options.Replicas] requires confirmed
 //     the acquisition; it was undone
-//   - ErrNotAcquired and ErrLost: the hold to be entered again was lost before this call
+//   - ErrNotAcquired and ErrLost: the hold to re-enter was lost before this call
 //     entered it
 //   - ErrClosed: the client is closed, or was closed during the call
 //   - ErrWrongKind: the key is another kind of object, or data of an application
@@ -53,59 +52,55 @@ func (l *ReadLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 	return l.acquire(ctx, "lock", true, usualSettings(options))
 }
 
-// TryLock makes one attempt to acquire the lock to read and does not wait. The options are
-// [Lease], [MaxHold] and [By]. It succeeds beside other readers, and under a write hold of the
-// caller's own. As Lock it may have the caller read along with another goroutine of this client.
+// TryLock makes one attempt to acquire the lock to read and does not wait. The options are [Lease], [MaxHold]
+// and [By]. It succeeds alongside other readers, and under a write hold of the caller's own. Like Lock, it may
+// let the caller read along with another goroutine of this client.
 //
-// ErrNotAcquired means that another owner writes, or that a waiting writer keeps new readers
-// out.
-// ErrUnavailable means that the server could not be asked: an attempt that meets a server in
-// trouble (silent, loading, failing over) is repeated until it is answered, ctx ends, or
-// Options.RetryBudget is spent. All other errors, the re-entry of a hold on ctx, and what is
-// left behind are as for Lock.
+// ErrNotAcquired means that another owner writes, or that a waiting writer keeps new readers out.
+// ErrUnavailable means that the server could not be reached: if the server is in trouble (silent, loading,
+// failing over), the attempt is repeated until it is answered, ctx ends, or Options.RetryBudget is spent. All
+// other errors, the re-entry of a hold on ctx, and the state that remains after an error are as for Lock.
 func (l *ReadLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
 	return l.acquire(ctx, "try lock", false, usualSettings(options))
 }
 
-// IsLocked asks the server whether anybody holds the lock to read, this client included. It
-// is false while a writer that does not read holds the lock. The answer may be out of date
-// when it arrives. Don't branch on it; acquire the lock.
+// IsLocked reports whether anybody holds the lock to read on the server, including this client. It is false
+// while a writer that does not read holds the lock. The answer may be out of date when it arrives. Don't branch
+// on it; acquire the lock.
 //
 // The errors are those of Inspect.
 func (l *ReadLock) IsLocked(ctx context.Context) (bool, error) { return l.isLocked(ctx, false) }
 
-// ForceUnlock ends all read holds unless somebody writes, wakes waiters, and reports whether
-// it ended any. While somebody writes it does nothing, and reports false.
+// ForceUnlock ends all read holds unless somebody writes, wakes waiters, and reports whether it ended any.
+// While somebody writes, it does nothing and reports false.
 //
-// ForceUnlock does not ask the former holders. Those of this library learn of it at their next renewal,
-// a third of their lease later at most, and their holds end with ErrLost. Until then they work
-// on, beside the next holder. A hold that begins after ForceUnlock has looked is not touched.
+// ForceUnlock does not wait for the former holders. Those of this library learn of it at their next renewal, at
+// most a third of their lease later, and their holds end with ErrLost. Until then they keep working, at the
+// same time as the next holder. A hold that begins after ForceUnlock has looked is not touched.
 //
-// The errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not
-// answered. It may or may not have happened, and may be repeated.
+// The errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not answered. It may or may
+// not have happened, and you may repeat it.
 func (l *ReadLock) ForceUnlock(ctx context.Context) (bool, error) {
 	return l.primitive.ForceUnlock(ctx)
 }
 
-// RemainingLease asks the server how long the lock as a whole stays held, by readers or a
-// writer, if nobody renews it: 0 if it is free, [NoExpiry] if its key has lost its expiry,
-// which only a foreign command can do. Holders that are alive renew their leases, so the lock
-// may stay held for longer.
+// RemainingLease returns how long the lock as a whole stays held on the server, by readers or a writer, if
+// nobody renews it: 0 if it is free, [NoExpiry] if its key has lost its expiry, which only a foreign command
+// can cause. Live holders renew their leases, so the lock may stay held for longer.
 //
 // The errors are those of Inspect.
 func (l *ReadLock) RemainingLease(ctx context.Context) (time.Duration, error) {
 	return l.primitive.RemainingLease(ctx)
 }
 
-// Inspect asks the server who reads and who writes: it shows both sides of the lock, and for
-// each [Holder] on which side it is. Goroutines of one client that read along with each other
-// are one holder. The answer may be out of date when it arrives. A lock
-// that is free has the kind [KindNone] and no holders.
+// Inspect returns the readers and writers on the server: both sides of the lock, and for each [Holder] which
+// side it holds. Goroutines of one client that read along with each other are one holder. The answer may be out
+// of date when it arrives. A free lock has the kind [KindNone] and no holders.
 //
-// It is repeated for Options.RetryBudget while the server is in trouble. The error matches
-// ErrUnavailable if the server could not be asked until then or until ctx ended, ErrClosed,
-// ErrWrongKind if the key is another kind of object (the Inspection then says what it is),
-// ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
+// It is repeated for Options.RetryBudget while the server is in trouble. The error matches ErrUnavailable if
+// the server could not be reached until then or until ctx ended, ErrClosed, ErrWrongKind if the key is another
+// kind of object (the Inspection then says what it is), ErrInvalid if the name cannot be used, or is a
+// *rueidis.RedisError if the server refuses.
 func (l *ReadLock) Inspect(ctx context.Context) (Inspection, error) {
 	return l.primitive.Inspect(ctx)
 }

@@ -14,13 +14,13 @@ import (
 
 // A round of a RedLock that gets no majority ends with
 //
-//	so many members failed for good that there never can be one   the first of their errors, at once
-//	so many failed, were silent or were lost that the others       ErrUnavailable
-//	cannot be a majority, or the majority came too late
-//	else: others hold what is missing                             ErrNotAcquired
+//	too many failed for good for a majority to be possible      the first of their errors, at once
+//	too many failed, were silent or were lost for a majority    ErrUnavailable
+//	now, or the majority came too late
+//	otherwise: others hold the missing members                  ErrNotAcquired
 //
-// Each member's reason stands in the text. What else a reason says about itself is not said
-// of the whole: that one of five is held, or that one client is closed.
+// The text of the error has the reason of each member. The error does not match what is true of one member only:
+// for example, that one of five is held, or that one client is closed.
 
 // failure is why a member was not acquired.
 type failure struct {
@@ -35,12 +35,12 @@ func failureOf(r memberResult) failure {
 	return failure{r.place, r.err, final, !final && errors.Is(r.err, ErrNotAcquired)}
 }
 
-// open reports whether the members that are pending can turn the outcome of the round: to a
-// majority, to the certainty that there will never be one, or from one error to the other.
+// open reports whether pending members can still change the outcome of the round: to a majority, to the
+// certainty that there will never be one, or from one error to the other.
 func (t *tries) open(need int) bool {
 	spare := len(t.members) - need
 	final, busy := t.count()
-	down := len(t.failures) - busy // the final ones, too
+	down := len(t.failures) - busy // including the final ones
 	switch {
 	case len(t.failures) <= spare:
 		return true
@@ -50,7 +50,7 @@ func (t *tries) open(need int) bool {
 	return down <= spare && down+len(t.pending) > spare
 }
 
-// count is how many failures are final, and how many are due to others.
+// count returns how many failures are final, and how many are due to other holders.
 func (t *tries) count() (final, busy int) {
 	for _, f := range t.failures {
 		if f.final {
@@ -63,8 +63,8 @@ func (t *tries) count() (final, busy int) {
 	return final, busy
 }
 
-// noMajority is the error of a round in which too few members were acquired, or too late, and
-// tells whether another round may go better.
+// noMajority returns the error of a round in which too few members were acquired, or too late, and whether
+// another round may succeed.
 func (t *tries) noMajority(held, need int, late bool) (again bool, _ error) {
 	slices.SortFunc(t.failures, func(a, b failure) int { return cmp.Compare(a.place, b.place) })
 	n := len(t.members)
@@ -89,19 +89,18 @@ func (t *tries) noMajority(held, need int, late bool) (again bool, _ error) {
 	return true, e
 }
 
-// incomplete reports whether a round ended before all had their time.
+// incomplete reports whether a round ended before all members had their time.
 func incomplete(err error) bool {
 	var e *noMajorityError
 	return errors.As(err, &e) && e.pending
 }
 
-// member is how errors call a member.
+// member returns the name of a member in errors.
 func (t *tries) member(place int) string {
 	return fmt.Sprintf("member %d %q", place+1, t.members[place].Name())
 }
 
-// forGood is the error of members that failed for good: that of the first, with the text of
-// the others.
+// forGood returns the error of members that failed for good: that of the first, with the text of the others.
 func (t *tries) forGood() error {
 	var all []error
 	for _, f := range t.failures {
@@ -119,8 +118,8 @@ func (t *tries) forGood() error {
 // noMajorityError is the error of a round.
 type noMajorityError struct {
 	sentinel error // ErrNotAcquired or ErrUnavailable
-	unknown  bool  // a member was asked and has not answered
-	pending  bool  // one had time left to answer
+	unknown  bool  // a member received a request and has not answered
+	pending  bool  // a member had time left to answer
 	text     string
 	reasons  []error
 }
@@ -142,8 +141,8 @@ func (e *noMajorityError) Unwrap() []error {
 	return append([]error{e.sentinel}, e.reasons...)
 }
 
-// add adds the reason of a member: of one that was not reached with what lies underneath,
-// such as an error of the network.
+// add adds the reason of a member. For a member that was not reached, it includes the underlying error, such as
+// one of the network.
 func (e *noMajorityError) add(f failure, member string, timeout time.Duration) {
 	reason := memberReason(f.err)
 	if reason == nil {
@@ -158,8 +157,8 @@ func (e *noMajorityError) add(f failure, member string, timeout time.Duration) {
 	e.reasons = append(e.reasons, reason)
 }
 
-// memberReason is what the error of a member says besides its operation, that the server
-// could not be asked, and that the time is over; nil if nothing.
+// memberReason returns the error of a member without its operation, ErrUnavailable, and the end of its time;
+// nil if nothing remains.
 func memberReason(err error) error {
 	var op *opError
 	if errors.As(err, &op) && err == error(op) { //nolint:errorlint // the outermost

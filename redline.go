@@ -8,24 +8,23 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// What a RedLock does in the line of its program: between programs nobody grants, all poll.
+// This file has the rules of a RedLock for the line of its program. Between programs nobody grants: all poll.
 
 var _ lineRules = (*RedLock)(nil)
 
-// hasOrder reports whether only one can have the lock at a time, so that its waiters stand in line.
+// hasOrder reports whether only one can have the lock at a time, so that its waiters wait in line.
 func (l *RedLock) hasOrder() bool {
 	return !slices.ContainsFunc(l.primitives(), func(p *primitive) bool { return p.spec.shared })
 }
 
-// check implements [lineRules]: the front goes round again and again.
+// check implements [lineRules]: the front starts new rounds again and again.
 func (*RedLock) check(context.Context, []setting, *waitQueue) error { return nil }
 
-// keep implements [lineRules]: others are left time in any case.
+// keep implements [lineRules]: others get time in any case.
 func (*RedLock) keep() (done func()) { return func() {} }
 
-// letOthersGo implements [lineRules]. If this program has just had the lock, others, who ask the
-// servers now and then, have as much time as that was, and no more than the pause after a round that
-// they have lost.
+// letOthersGo implements [lineRules]. If this program has just had the lock, the front pauses for as long as the
+// program had it, so that others, which poll, get a chance. The pause is not longer than that after a lost round.
 func (l *RedLock) letOthersGo(ctx context.Context, left any) error {
 	had, is := left.(time.Duration)
 	if !is {
@@ -39,10 +38,10 @@ func (l *RedLock) newHold(r *request) *compositeHold {
 	return newCompositeHold(l.Name(), len(l.members), l.need, l.memberTimeout(r))
 }
 
-// begins implements [lineRules]: members that are missing are looked for.
+// begins implements [lineRules]: it looks for missing members.
 func (l *RedLock) begins(ctx context.Context, c *compositeHold, r *request, settings []setting) {
 	l.mend(ctx, c, r, settings)
 }
 
-// named implements [lineRules]: an error says of each member how it has failed.
+// named implements [lineRules]: the error says for each member how it failed.
 func (*RedLock) named(err error) error { return err }

@@ -31,7 +31,7 @@ func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []se
 	return newHold(c), false, nil
 }
 
-// beginMajority makes a hold of a majority, if there is one. One that has come too late is none.
+// beginMajority makes a hold of a majority, if there is one. A majority that came too late does not count.
 func (c *compositeHold) beginMajority(r *request) (late, reached bool) {
 	if c.held() < c.need || c.begin() != nil {
 		return false, false
@@ -40,7 +40,7 @@ func (c *compositeHold) beginMajority(r *request) (late, reached bool) {
 	return late, !late
 }
 
-// leastValidity is what has to be left of a fixed lease for the hold to be of use.
+// leastValidity is how much of a fixed lease must remain for the hold to be of use.
 func leastValidity(r *request) time.Duration {
 	if r.renew {
 		return MinLease
@@ -55,7 +55,7 @@ func (l *RedLock) memberTimeout(r *request) time.Duration {
 	return min(max(r.lease/100, minMemberTimeout), maxMemberTimeout)
 }
 
-// tries are attempts at several members that are under way.
+// tries are attempts at several members in flight.
 type tries struct {
 	memberCalls
 
@@ -65,8 +65,8 @@ type tries struct {
 	cancel   context.CancelFunc
 }
 
-// try begins to try some members, or all. It does not end with the caller's context: who
-// is needed no more is released when it comes.
+// try begins to try some members, or all. The attempts do not end with the caller's context: a member that is
+// no longer needed is released when it arrives.
 func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []setting, places ...int) *tries {
 	if places == nil {
 		places = indexes(l.members)
@@ -78,7 +78,7 @@ func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []set
 	return &tries{memberCalls: calls, members: l.members, timeout: timeout, cancel: cancel}
 }
 
-// gather fills the hold until it is complete, or the outcome is certain, or ctx ends.
+// gather adds members to the hold until it is complete, or the outcome is certain, or ctx ends.
 func (t *tries) gather(ctx context.Context, c *compositeHold) {
 	for c.held() < c.need && t.open(c.need) {
 		r, heard := t.next(ctx, nil)
@@ -93,8 +93,7 @@ func (t *tries) gather(ctx context.Context, c *compositeHold) {
 	}
 }
 
-// collect waits for the rest: members that come late join the hold, or are released if
-// it is over.
+// collect waits for the remaining members: those that arrive late join the hold, or are released if it is over.
 func (t *tries) collect(c *compositeHold) {
 	defer t.cancel()
 	for {
@@ -103,15 +102,14 @@ func (t *tries) collect(c *compositeHold) {
 			return
 		}
 		if r.err == nil && !c.adopt(r.place, r.hold) {
-			giveBack(context.Background(), []*Hold{r.hold}, 0) // it may have fallen silent, and others come behind it
+			giveBack(context.Background(), []*Hold{r.hold}, 0) // the server may be silent by now, and others wait behind it
 		}
 	}
 }
 
-// mend has members that are missing tried again, for as long as the hold lasts: the more there
-// are, the more may be lost.
+// mend keeps trying missing members while the hold lasts: the more it has, the more it can lose.
 func (l *RedLock) mend(ctx context.Context, c *compositeHold, r *request, settings []setting) {
-	if r.renew && r.maxHold == 0 { // else a member that came later would last longer
+	if r.renew && r.maxHold == 0 { // otherwise a member that arrived later would last longer
 		l.retryMissingLater(context.WithoutCancel(ctx), c, r, settings)
 	}
 }
@@ -129,7 +127,7 @@ func (l *RedLock) retryMissingLater(ctx context.Context, c *compositeHold, r *re
 			if places := c.missing(); len(places) > 0 {
 				l.try(ctx, l.memberTimeout(r), settings, places...).collect(c)
 			}
-		default: // who is late is not asked for a second time
+		default: // do not try members again that are late
 		}
 		l.retryMissingLater(ctx, c, r, settings)
 	})

@@ -7,12 +7,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// reenter enters the hold again that the call is for. Without a hold and without an error, one
-// is to be begun: for a.ownership, whose turn the call then has, or for a fresh owner if that
-// is nil. An ownership that came to its end while its turn was awaited is looked for anew.
+// reenter re-enters the hold that the call is for. If it returns neither a hold nor an error, the caller begins
+// a hold: for a.ownership, whose turn the call then has, or for a fresh owner if that is nil. If an ownership
+// ends while reenter waits for its turn, reenter resolves it again.
 func (a *acquisition) reenter(ctx context.Context) (*Hold, error) {
 	for {
-		a.ownership, a.under = nil, nil // what was to be entered before may be over
+		a.ownership, a.under = nil, nil // what was to be re-entered before may be over
 		if ctx.Err() != nil {
 			return nil, transport.ContextError(ctx)
 		}
@@ -39,8 +39,8 @@ func (a *acquisition) reenter(ctx context.Context) (*Hold, error) {
 	}
 }
 
-// awaitTurn waits for another call of the same owner: one that uses the lock has to wait
-// for the server only, one that acquires it for what that meets.
+// awaitTurn waits for another call of the same owner. A call that uses the lock waits only for the server; a
+// call that acquires it waits for whatever delays the acquisition.
 func (a *acquisition) awaitTurn(ctx context.Context, o *ownership) error {
 	if o.turn.TryLock() {
 		return nil
@@ -60,16 +60,16 @@ func (a *acquisition) awaitTurn(ctx context.Context, o *ownership) error {
 	return q.in(o.lock.spec.line).waitError(ctx, err, nil)
 }
 
-// giveTurnBack ends the turn of an ownership that others may know.
+// giveTurnBack releases the turn of an ownership that others may know.
 func (a *acquisition) giveTurnBack() {
 	if a.hasTurn {
 		a.ownership.turn.Unlock()
 	}
 }
 
-// enter does what the phase of the ownership asks for, with its turn, which it keeps only if
-// the ownership is to begin. again tells the caller to look for the ownership anew: at once if
-// err is nil, else after a pause, in which others have the turn, the renewal above all.
+// enter acts on the phase of the ownership. The caller has its turn, and keeps it only if the ownership is to
+// begin. again tells the caller to resolve the ownership again: at once if err is nil, else after a pause, in
+// which other calls, above all the renewal, get the turn.
 func (a *acquisition) enter(ctx context.Context, o *ownership) (h *Hold, again bool, err error) {
 	phase := o.currentPhase()
 	if phase == acquiring {
@@ -84,13 +84,13 @@ func (a *acquisition) enter(ctx context.Context, o *ownership) (h *Hold, again b
 	return a.addOne(ctx)
 }
 
-// addOne raises the count of the ownership by one. It reports whether that may succeed later.
+// addOne raises the count of the ownership by one. again reports whether it may succeed later.
 func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err error) {
 	o := a.ownership
 	o.mu.Lock()
 	count := o.holds.count + 1
 	if a.renew {
-		a.lease = min(a.lease, a.renewLease) // that of AtLeast is the outermost hold's
+		a.lease = min(a.lease, a.renewLease) // the lease of AtLeast belongs to the outermost hold
 	}
 	a.lease = min(a.lease, max(o.lease.limit().left(o.lock.client.clock()), MinLease))
 	o.mu.Unlock()
@@ -106,15 +106,15 @@ func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err erro
 	}
 	s, cause := o.addHold(&a.request, a.under, ans)
 	if cause != nil {
-		// The ownership ended while the answer was under way, and must not come to life
-		// again: what the server has counted is taken back.
+		// The ownership ended while the answer was in flight, and must not become live again: the re-entry that
+		// the server counted is undone.
 		o.undoLater(0, a.lease)
 		return nil, false, notEntered(cause)
 	}
 	return newHold(s), false, nil
 }
 
-// entryFailed sets the server's count back if the re-entry may have been counted.
+// entryFailed resets the server's count if the re-entry may have been counted.
 func (a *acquisition) entryFailed(ans transport.Answer, err error) error {
 	o := a.ownership
 	counted := errors.Is(err, ErrNotReplicated)
@@ -128,10 +128,9 @@ func (a *acquisition) entryFailed(ans transport.Answer, err error) error {
 	return err
 }
 
-// askToEnter asks the server to count one hold more. If the server does not do it now, it is
-// to be asked again, for as long as the call has time and the hold stands. After an attempt
-// whose outcome is unknown askToEnter asks again itself: nothing else may be sent in between
-// but a renewal. Otherwise the caller does, when again is true.
+// askToEnter sends the new count to the server. If the server cannot count it now, the request is repeated for
+// as long as the call has time and the hold lasts. After an attempt whose outcome is unknown, askToEnter itself
+// repeats it: in between, only a renewal may be sent. Otherwise again is true, and the caller repeats it.
 func (a *acquisition) askToEnter(ctx context.Context, count int) (ans transport.Answer, again bool, err error) {
 	o := a.ownership
 	for doubt := false; ; {

@@ -5,15 +5,15 @@ import (
 	"sync/atomic"
 )
 
-// registry knows the live ownerships of a client by the number that each of them got,
-// and those of explicit owners, which can be entered again, by lock and owner.
+// registry has the live ownerships of a client by key, and the ownerships of explicit owners, which can be
+// re-entered, by lock and owner.
 type registry struct {
 	client *Client
 
-	last atomic.Uint64 // number
+	last atomic.Uint64 // the last number given out
 	live *liveOwnerships
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	byName map[ownedName]*ownership
 	names  map[*ownership]ownedName
 }
@@ -36,8 +36,8 @@ func newRegistry(c *Client) *registry {
 // number returns a number that this client has not used yet.
 func (r *registry) number() uint64 { return r.last.Add(1) }
 
-// find returns the ownership of an explicit owner on a lock, which may be live or
-// still being acquired, or else a fresh one.
+// find returns the ownership of an explicit owner on a lock, which may be live or still acquiring, or else a
+// fresh one.
 func (r *registry) find(p *primitive, owner Owner) *ownership {
 	name := ownedName{p.key, p.spec.side, owner}
 	if o := r.known(name); o != nil && o.usable() && o.mayBeEntered(nil) {
@@ -46,8 +46,8 @@ func (r *registry) find(p *primitive, owner Owner) *ownership {
 	return r.newFor(p, name)
 }
 
-// known returns the ownership of an explicit owner, or the one that the owner was made
-// for, or nil.
+// known returns the ownership that is registered for an explicit owner, or the live one that has this owner in
+// Redis, or nil.
 func (r *registry) known(name ownedName) *ownership {
 	if o := r.called(name); o != nil {
 		return o
@@ -58,17 +58,17 @@ func (r *registry) known(name ownedName) *ownership {
 	return nil
 }
 
-// called returns the ownership that is known by a name, or nil.
+// called returns the ownership that is registered under a name, or nil.
 func (r *registry) called(name ownedName) *ownership {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.byName[name]
 }
 
-// newFor makes an ownership for an explicit owner, unless another goroutine was quicker. Each
-// ownership has a name of its own in Redis, so that a late command of an earlier one cannot
-// touch it: for an owner of this client that is an owner with a fresh number. An owner of
-// another client keeps its name, and the ownership has a fresh guest id beside it.
+// newFor makes an ownership for an explicit owner, unless another goroutine was quicker. Each ownership has its
+// own name in Redis, so that a late command of an earlier one cannot affect it. For an owner of this client,
+// that name is an owner with a fresh number. An owner of another client keeps its name, and the ownership also
+// has a fresh guest id.
 func (r *registry) newFor(p *primitive, name ownedName) *ownership {
 	number := r.number()
 	wire, isGuest := Owner{client: r.client.id, number: number}, name.owner.client != r.client.id
@@ -87,9 +87,9 @@ func (r *registry) newFor(p *primitive, name ownedName) *ownership {
 	}
 }
 
-// register makes an ownership known by a name, in place of one that is over, and returns the
-// one that is known then. It does not look into another ownership: a goroutine that has locked that
-// one may be about to lock the registry.
+// register registers an ownership under a name, in place of one that is over, and returns the registered one.
+// It does not look into another ownership: a goroutine that has locked that one may be about to lock the
+// registry.
 func (r *registry) register(name ownedName, over, o *ownership) *ownership {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,14 +100,14 @@ func (r *registry) register(name ownedName, over, o *ownership) *ownership {
 	return o
 }
 
-// replace makes an ownership known by a name, in place of any other.
+// replace registers an ownership under a name, in place of any other.
 func (r *registry) replace(name ownedName, o *ownership) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.byName[name], r.names[o] = o, name
 }
 
-// fresh makes an ownership for an owner that nobody has.
+// fresh makes an ownership for a new owner.
 func (r *registry) fresh(p *primitive) *ownership {
 	number := r.number()
 	return r.build(p, Owner{client: r.client.id, number: number}, number, false)
@@ -123,8 +123,7 @@ func (r *registry) build(p *primitive, owner Owner, number uint64, isGuest bool)
 	return o
 }
 
-// liveOn returns the ownership of a key that has begun, and is not over, of an owner as it is in Redis, or
-// nil.
+// liveOn returns the ownership on a key that has begun and is not over, for an owner as it is in Redis, or nil.
 func (r *registry) liveOn(key string, owner Owner) *ownership {
 	if o := r.live.find(r.client.waitQueues, key, owner); o != nil && o.currentPhase() != over {
 		return o
@@ -132,13 +131,13 @@ func (r *registry) liveOn(key string, owner Owner) *ownership {
 	return nil
 }
 
-// named are the owners that the program has named, by those that stand for them in Redis.
+// named returns the owners that the program named, by the owners that represent them in Redis.
 func (r *registry) named() map[Owner]Owner {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := make(map[Owner]Owner, len(r.names))
 	for o, name := range r.names {
-		if name.side != KindPermit { // which is the same there
+		if name.side != KindPermit { // which is the same in Redis
 			all[o.owner()] = name.owner
 		}
 	}
@@ -156,7 +155,7 @@ func (r *registry) holds(key string) bool {
 	return false
 }
 
-// remove forgets the name of an ownership that is over.
+// remove unregisters an ownership that is over.
 func (r *registry) remove(o *ownership) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,8 +167,8 @@ func (r *registry) remove(o *ownership) {
 	}
 }
 
-// forgetUnused ends an ownership for which nothing was asked of the server, unless another
-// goroutine is about to. One that finds it over resolves its owner anew.
+// forgetUnused ends an ownership for which nothing was sent, unless another goroutine is about to use it. A
+// call that finds it over resolves its owner again.
 func (o *ownership) forgetUnused() {
 	if !o.turn.TryLock() {
 		return

@@ -2,11 +2,11 @@ package latchkey
 
 import "iter"
 
-// A live ownership is known by its key, from when it begins until it is over. It uses the wait queue of that
-// key while there is one.
+// A live ownership is registered by its key, from when it begins until it is over. It uses the wait queue of
+// that key while there is one.
 
-// liveOwnerships are those of a client: by the hash of the key the one that began last, which leads to the
-// others. The mutex of the shard of the key guards it.
+// liveOwnerships has the live ownerships of a client, by the hash of the key: the newest one, which links to
+// the others. The mutex of the shard of the key guards it.
 type liveOwnerships struct {
 	shards [queueShards]map[uint64]*ownership
 }
@@ -22,10 +22,10 @@ func newLiveOwnerships() *liveOwnerships {
 // placeOnKey is the place of an ownership among the live ones. shard.mu guards it.
 type placeOnKey struct {
 	next  *ownership // another on a key with the same hash, or nil
-	queue *waitQueue // behind it: the line in which holds of its kind are passed on, or the whole; nil if there is none
+	queue *waitQueue // the line in which holds of its kind are passed on, or the whole queue; nil if there is none
 }
 
-// on goes through those on a key. shard.mu is held.
+// on iterates over the ownerships on a key. shard.mu is held.
 func (l *liveOwnerships) on(key string, hash uint64) iter.Seq[*ownership] {
 	return func(yield func(*ownership) bool) {
 		for o := l.shards[hash%queueShards][hash]; o != nil; o = o.onKey.next {
@@ -54,7 +54,8 @@ func (l *liveOwnerships) detach(q *waitQueue, hash uint64) {
 	}
 }
 
-// attach has the ownership use the wait queue of its key, which does not count its hold yet. shard.mu is held.
+// attach makes the ownership use the wait queue of its key, which does not count its hold yet. shard.mu is
+// held.
 func (o *ownership) attach(q *waitQueue) {
 	q.users++
 	q.attached++
@@ -64,7 +65,7 @@ func (o *ownership) attach(q *waitQueue) {
 	}
 }
 
-// add puts an ownership in, and returns how often its hold may be passed on.
+// add adds an ownership, and returns how often its hold may be passed on.
 func (l *liveOwnerships) add(o *ownership) (passes int) {
 	shard, hash := o.lock.client.waitQueues.locate(o.lock.key)
 	shard.mu.Lock()
@@ -78,13 +79,13 @@ func (l *liveOwnerships) add(o *ownership) (passes int) {
 	return o.onKey.queue.countHold()
 }
 
-// put puts an ownership in. shard.mu is held.
+// put links an ownership in. shard.mu is held.
 func (l *liveOwnerships) put(o *ownership, hash uint64) {
 	all := l.shards[hash%queueShards]
 	o.onKey.next, all[hash] = all[hash], o
 }
 
-// remove takes an ownership out. shard.mu is held.
+// remove removes an ownership. shard.mu is held.
 func (l *liveOwnerships) remove(o *ownership, hash uint64) {
 	all := l.shards[hash%queueShards]
 	first := all[hash]
@@ -102,7 +103,7 @@ func (l *liveOwnerships) remove(o *ownership, hash uint64) {
 	o.onKey.next = nil
 }
 
-// find returns the ownership on a key of an owner as it is in Redis, or nil if it is none that this client has made.
+// find returns this client's ownership on a key for an owner as it is in Redis, or nil.
 func (l *liveOwnerships) find(queues *waitQueues, key string, owner Owner) *ownership {
 	shard, hash := queues.locate(key)
 	shard.mu.Lock()
@@ -115,7 +116,7 @@ func (l *liveOwnerships) find(queues *waitQueues, key string, owner Owner) *owne
 	return nil
 }
 
-// all returns all of them.
+// all returns all live ownerships.
 func (l *liveOwnerships) all(queues *waitQueues) (all []*ownership) {
 	for i, shard := range l.shards {
 		mu := &queues.shards[i].mu

@@ -8,8 +8,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// releaseHold gives one hold back: to the next goroutine in line, or to the server. It begins
-// before it has the turn, so that nothing that delays the turn can keep the hold alive.
+// releaseHold releases one hold: to the next goroutine in line, or to the server. It uncounts the hold before
+// it has the turn, so that a delayed turn cannot keep the hold alive.
 func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 	awaited := o.firstInLine() != nil
 	if awaited && o.passOn(s) {
@@ -44,8 +44,7 @@ func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 	return err
 }
 
-// turnToRelease takes the turn. It waits for it even if ctx ends, for as long as a
-// release may take.
+// turnToRelease takes the turn. It waits for it even if ctx ends, for as long as a release may take.
 func (o *ownership) turnToRelease(ctx context.Context) bool {
 	if o.turn.TryLock() {
 		return true
@@ -55,8 +54,8 @@ func (o *ownership) turnToRelease(ctx context.Context) bool {
 	return o.turn.Lock(ctx) == nil
 }
 
-// reportRelease says what Unlock has to, if the hold is over by now: nil to the first call that asks
-// about a release, be it one in the background after Unlock had failed.
+// reportRelease returns the result of Unlock if the hold is over by now. The result is nil for the first call
+// that asks about a release, even if the release happened in the background after Unlock had failed.
 func (o *ownership) reportRelease(s *holdState) (done bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -70,12 +69,12 @@ func (o *ownership) reportRelease(s *holdState) (done bool, err error) {
 	return false, nil
 }
 
-// beginRelease takes a hold off the count before anything is sent, so that no renewal
-// and no re-entry can follow. It may be called again after a release that failed. If others read
-// along, the hold has left them, is over, and nothing is to be sent: it is done.
+// beginRelease uncounts a hold before anything is sent, so that no renewal and no re-entry can follow. It may
+// be called again after a failed release. If others read along, the hold leaves them and is over without a
+// request: done is true.
 func (o *ownership) beginRelease(s *holdState) (done bool, err error) {
 	if o.lock.spec.along {
-		_ = s.err() // ends what should have ended already: nobody asks the server
+		_ = s.err() // ends what should have ended already, without a request
 	}
 	o.mu.Lock()
 	if s.reported || s.cause() != nil {
@@ -100,8 +99,8 @@ func (o *ownership) beginRelease(s *holdState) (done bool, err error) {
 	return done, nil
 }
 
-// explains reports whether an owner that is gone is explained by a release of ours
-// whose answer was lost.
+// explains reports whether an earlier release of this client, whose answer was lost, explains that the owner is
+// gone.
 func (o *ownership) explains(a releaseAnswer) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -128,8 +127,7 @@ func (o *ownership) releaseFailed(a transport.Answer, err error) error {
 	return fail("unlock", o.lock.Name(), ErrUnknownOutcome, err)
 }
 
-// released ends a hold that the server has taken back, and with the last one the
-// ownership.
+// released ends a hold that the server has released, and after the last one the ownership.
 func (o *ownership) released(s *holdState, a releaseAnswer) {
 	if a.count == 0 {
 		o.finishRelease(a.Answer)
@@ -137,14 +135,14 @@ func (o *ownership) released(s *holdState, a releaseAnswer) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.holds.remove(s, nil) // what ends with it has ended when its release began
+	o.holds.remove(s, nil) // what ends with it ended when its release began
 	if raised := o.raised(); raised > 0 && o.lock.client.confirmCalls == nil {
-		o.lease.extend(a.Sent, raised) // which no replica confirms
+		o.lease.extend(a.Sent, raised) // no replica confirms this
 	}
 	o.plan()
 }
 
-// finishRelease ends an ownership that the server has taken back.
+// finishRelease ends an ownership that the server has released.
 func (o *ownership) finishRelease(a transport.Answer) {
 	if !o.end(nil) {
 		return
@@ -167,8 +165,8 @@ func (o *ownership) finishRelease(a transport.Answer) {
 	}
 }
 
-// mayComeLate reports whether an acquisition may yet be executed, after the release, and for how long the
-// key may live then.
+// mayComeLate reports whether an acquisition may still run after the release, and for how long the key may live
+// then.
 func (o *ownership) mayComeLate() (late bool, span time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -179,17 +177,17 @@ func (o *ownership) mayComeLate() (late bool, span time.Duration) {
 	return o.doubt.mayComeLate(o.lock.client.clock(), span) && !o.lock.client.topology.IsStill(o.doubt.sentIn()), span
 }
 
-// releaseAnswer is the answer to a release, with the count of holds that it has asked for:
-// that of the ownership may be lower by then.
+// releaseAnswer is the answer to a release, with the count of holds that was sent: the ownership's count may be
+// lower by then.
 type releaseAnswer struct {
 	transport.Answer
 
 	count int
 }
 
-// sendCount makes the server's count equal to ours. It is the release, and the undo
-// of an acquisition whose outcome is unknown: run twice, late or for an ownership that
-// is over, it does no harm. The turn is held.
+// sendCount makes the server's count equal to the client's. It is the release, and the undo of an acquisition
+// whose outcome is unknown. It does no harm if it runs twice, late, or for an ownership that is over. The turn
+// is held.
 func (o *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releaseAnswer, error) {
 	o.mu.Lock()
 	count, raised, on := o.holds.count, o.raised(), o.terms(false)
@@ -203,7 +201,7 @@ func (o *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 		a, err = o.sendRelease(ctx, stop, on, count, millis(raised))
 	}
 	if transport.HasCode(err, "WRONGTYPE") {
-		a.Null, err = true, nil // somebody put something else in the place of the lock
+		a.Null, err = true, nil // somebody replaced the lock by something else
 	}
 	o.mu.Lock()
 	if err == nil && !o.doubt.acquisition() {
@@ -213,8 +211,8 @@ func (o *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 	return releaseAnswer{a, count}, err
 }
 
-// raised is the lease to which a release raises what is left of the time of the key, if the
-// ownership stays held, or 0. o.mu is held.
+// raised returns the lease to which a release raises the remaining time of the key if the ownership stays held,
+// or 0. o.mu is held.
 func (o *ownership) raised() time.Duration {
 	if o.holds.renewing == 0 {
 		return 0
@@ -231,7 +229,7 @@ func (o *ownership) sendRelease(
 		return transport.Answer{}, nil
 	}
 	a, err := o.lock.client.sender.CallOn(ctx, stop, on, c.cmd, c.keys, c.args)
-	if err == nil && !a.Doubt { // nobody sends it any more
+	if err == nil && !a.Doubt { // nothing sends it again
 		clear(args[:])
 		releaseBuffers.Put(args)
 	}
@@ -239,23 +237,23 @@ func (o *ownership) sendRelease(
 	return a, err
 }
 
-// releaseBuffers are arguments of releases.
+// releaseBuffers has buffers for the arguments of releases.
 var releaseBuffers = sync.Pool{New: func() any { return new([16]string) }}
 
-// uncount takes a hold off the count. With the last one the ownership is releasing: it
-// is neither renewed nor entered again. o.mu is held.
+// uncount removes a hold from the count. After the last one the ownership is releasing: it is neither renewed
+// nor re-entered. o.mu is held.
 func (o *ownership) uncount(s *holdState) {
 	if o.holds.uncount(s) {
 		o.phase = releasing
 		o.doubt.stood = o.valid() > 0
-		// While a lock has one holder, nobody else publishes its release. That is not so
-		// for readers, whose own messages are heard like all others.
+		// Only the holder publishes the release of an exclusive lock. A read lock has several holders, so
+		// messages of this client are handled like all others.
 		o.echo = !o.lock.spec.joint && !o.lock.spec.shared && o.releaseBegins()
 	}
 }
 
-// noteCount notes that the server is about to be asked to count so many holds, and returns the terms of
-// that call. waits says that the caller waits on when they are over.
+// noteCount records the count that is about to be sent to the server, and returns the terms of that call. waits
+// says that the caller keeps waiting after they have ended.
 func (o *ownership) noteCount(count int, waits bool) transport.Terms {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -263,7 +261,7 @@ func (o *ownership) noteCount(count int, waits bool) transport.Terms {
 	return o.terms(waits)
 }
 
-// count is how many holds there are, and mostHolds how many the server may have counted.
+// count returns how many holds there are, and mostHolds how many the server may have counted.
 func (o *ownership) count() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -12,10 +12,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// renewBatch is how many holds one script renews: more would hold the server up.
+// renewBatch is how many holds one script renews: more would block the server for too long.
 const renewBatch = 100
 
-// renewPatience is how long a renewal waits for its answer at most.
+// renewPatience is the longest time that a renewal waits for its answer.
 const renewPatience = 2 * time.Second
 
 // renewAll renews holds in as few scripts as the cluster slots allow, and does not wait
@@ -29,9 +29,9 @@ func (w *watchdog) renewAll(r *route, due []*ownership) bool {
 	return true
 }
 
-// renewSoon renews a batch as soon as there is a place for it on the route, and does not
-// wait for the answer. A batch that is refused as a whole is divided, and its parts wait
-// for places like any other: nothing of it is held meanwhile.
+// renewSoon renews a batch as soon as the route has a place for it, and does not wait for the answer. If the
+// whole batch is refused, it is divided, and its parts wait for places like any other batch, without holding a
+// place or a turn.
 func (w *watchdog) renewSoon(r *route, batch []*ownership) bool {
 	select {
 	case r.Places <- struct{}{}:
@@ -48,15 +48,15 @@ func (w *watchdog) renewSoon(r *route, batch []*ownership) bool {
 	return true
 }
 
-// renewal is one hold in a batch, with its turn taken: no release of it is sent
-// before the renewal has come back, and none that has begun is followed by one.
+// renewal is one hold in a batch, with its turn taken: no release of it is sent before the renewal has
+// returned, and no renewal follows a release that has begun.
 type renewal struct {
 	ownership *ownership
 	lease     time.Duration
 }
 
-// reserve takes the turn of each ownership that is still to be renewed. One that is busy is
-// renewed alone when it has its turn.
+// reserve takes the turn of each ownership that still needs renewal. A busy ownership is renewed alone when its
+// turn is free.
 func (w *watchdog) reserve(r *route, batch []*ownership) []renewal {
 	renewals := make([]renewal, 0, len(batch))
 	for _, o := range batch {
@@ -69,8 +69,8 @@ func (w *watchdog) reserve(r *route, batch []*ownership) []renewal {
 	return renewals
 }
 
-// reserved adds the ownership, whose turn has been taken, to those that are to be renewed,
-// or gives the turn back if there is nothing to renew.
+// reserved appends the ownership, whose turn is taken, to renewals, or releases the turn if there is nothing to
+// renew.
 func (o *ownership) reserved(renewals []renewal) []renewal {
 	lease := o.nextLease()
 	if lease == 0 {
@@ -80,8 +80,8 @@ func (o *ownership) reserved(renewals []renewal) []renewal {
 	return append(renewals, renewal{o, lease})
 }
 
-// renewInTurn waits for the turn of an ownership in line with those who want it for something
-// else: one that tries again and again must not keep a renewal out.
+// renewInTurn waits for the turn of an ownership in line with other calls: a call that retries again and again
+// must not keep a renewal out.
 func (w *watchdog) renewInTurn(r *route, o *ownership) {
 	o.mu.Lock()
 	period := o.lease.period()
@@ -96,7 +96,7 @@ func (w *watchdog) renewInTurn(r *route, o *ownership) {
 	case r.Places <- struct{}{}:
 		w.renewBatch(o.reserved(nil))
 		<-r.Places
-	default: // a release must not wait for the turn until others are answered
+	default: // a release must not wait for the turn until other renewals are answered
 		o.turn.Unlock()
 		o.renewLater()
 	}
@@ -123,9 +123,8 @@ func (w *watchdog) batches(all []*ownership) [][]*ownership {
 	return batches
 }
 
-// renewBatch sends one script, tells each ownership what came of it, and gives the turns
-// back. It returns what is to be sent again in parts, if the server refuses a batch for
-// one of its keys.
+// renewBatch sends one script, passes the result to each ownership, and releases the turns. If the server
+// refuses a batch for one of its keys, it returns the parts to send again.
 func (w *watchdog) renewBatch(batch []renewal) (parts [][]*ownership) {
 	if len(batch) == 0 {
 		return nil
@@ -155,17 +154,16 @@ func (w *watchdog) renewBatch(batch []renewal) (parts [][]*ownership) {
 	return nil
 }
 
-// errNotRenewed means that the server was asked to renew, and would not tell.
+// errNotRenewed means that the server replied to a renewal without saying whether the hold is there.
 var errNotRenewed = fmt.Errorf("%w: the server did not renew the lease", ErrUnavailable)
 
-// divisible reports whether parts of a batch may fare better than the whole: a proxy, or
-// a rule about one of the keys, may have refused it, or some of the keys are on one node
-// and some on another, because their slot migrates.
+// divisible reports whether parts of a batch may succeed where the whole did not: a proxy, or a rule about one
+// of the keys, may have refused it, or the keys are on two nodes because their slot migrates.
 func divisible(err error) bool {
 	return transport.HasCode(err, "TRYAGAIN") || transport.Classify(err) == transport.Refused && !errors.Is(err, ErrNotReplicated)
 }
 
-// divide gives the turns of a batch back and returns its halves.
+// divide releases the turns of a batch and returns its halves.
 func divide(batch []renewal) [][]*ownership {
 	all := make([]*ownership, len(batch))
 	for i, r := range batch {
@@ -191,17 +189,17 @@ func (w *watchdog) sendRenewal(batch []renewal) (sent transport.Stamp, results [
 	return sent, results, err
 }
 
-// patience is how long to wait for the answer to a renewal.
+// patience returns how long to wait for the answer to a renewal.
 func (r renewal) patience() time.Duration {
 	r.ownership.mu.Lock()
 	defer r.ownership.mu.Unlock()
 	return max(r.ownership.lease.patience(), 10*time.Millisecond)
 }
 
-// ask sends renewals. With an error come those results that count all the same: see denials.
+// ask sends renewals. With an error it returns the results that count regardless: see denials.
 func (w *watchdog) ask(c call, patience time.Duration) ([]int64, error) {
 	if r := w.client.confirmRenewals; r != nil {
-		patience = max(patience, r.Patience()) // a replica that confirms within that is in time
+		patience = max(patience, r.Patience()) // a replica that confirms within that time is in time
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -212,8 +210,8 @@ func (w *watchdog) ask(c call, patience time.Duration) ([]int64, error) {
 	return results, err
 }
 
-// renewKeyByKey renews one hold with a command for each of its keys, which the server has
-// refused to look at together. It is renewed if all of them say so.
+// renewKeyByKey renews one hold with a command for each of its keys, because the server refused a command with
+// all of them. The hold is renewed if all commands succeed.
 func (w *watchdog) renewKeyByKey(r renewal, refusal error) ([]int64, error) {
 	p, is := r.ownership.protocol().(keyByKey)
 	if !is {

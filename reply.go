@@ -10,12 +10,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Numbers and times as they are sent to the server and come back.
+// Numbers and times as they are sent to the server and as it returns them.
 
-// errReply means that the server answers what no script of ours replies.
+// errReply means that the reply is none that a script of this library sends.
 var errReply error = &subError{"latchkey: reply not understood", ErrUnavailable}
 
-// ttlOf turns PTTL into a duration.
+// ttlOf converts the reply of PTTL to a duration.
 func ttlOf(ms int64) time.Duration {
 	switch {
 	case ms == -1:
@@ -26,7 +26,7 @@ func ttlOf(ms int64) time.Duration {
 	return fromMillis(ms)
 }
 
-// fromMillis is a duration of ms, or the longest that there is.
+// fromMillis returns a duration of ms, or the longest one that ends.
 func fromMillis(ms int64) time.Duration {
 	if ms > int64((NoExpiry-1)/time.Millisecond) {
 		return NoExpiry - 1
@@ -63,17 +63,16 @@ func millis(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
-// maxCount is the largest number that Redisson can count.
+// maxCount is the largest count that Redisson supports.
 const maxCount = math.MaxInt32
 
-// NoExpiry is the duration of what does not end, in all arguments and results of this
-// package. It is the longest [time.Duration], so that it compares as longer than every lease
-// and every TTL; MaxLease is the longest that ends. Do not add to it.
+// NoExpiry is the duration of something that does not end, in all arguments and results of this package. It is
+// the longest [time.Duration], so it compares as longer than every lease and every TTL; MaxLease is the longest
+// lease that ends. Do not add to it.
 //
-// As an argument it is taken by [Lease] for a permit, by [PermitSemaphore.SetLease], and by
-// SetTTL of semaphores and latches. As a result it means that the lease of a permit, or the
-// key of a semaphore or latch, has no end; and of a lock that its key is damaged, since every
-// lock has a lease.
+// As an argument, it is accepted by [Lease] for a permit, by [PermitSemaphore.SetLease], and by SetTTL of
+// semaphores and latches. As a result, it means that the lease of a permit, or the key of a semaphore or latch,
+// does not end. For a lock it means that the key is damaged, since every lock has a lease.
 const NoExpiry = time.Duration(math.MaxInt64)
 
 // tokenOf reads the fencing token from the reply of an acquisition.
@@ -85,24 +84,23 @@ func tokenOf(a transport.Answer) int64 {
 	return token
 }
 
-// granted reports whether the answer to an acquisition says yes.
+// granted reports whether the answer grants the acquisition.
 func granted(a transport.Answer) bool {
 	return !a.Message.IsInt64() && !a.Message.IsArray() && !(a.Plain && a.Null)
 }
 
-// freed reports whether the answer to a release says that the lock became free, if only to be
-// handed over.
+// freed reports whether the answer to a release says that the lock became free, even if only to be handed over.
 func freed(a transport.Answer) bool { return a.Message.IsInt64() || a.Message.IsArray() }
 
-// denials are what a script says of several holds if replicas did not confirm it, or nil.
-// That a hold is not there (0) needs no confirmation, and nothing else counts.
+// denials returns the results of a script about several holds that replicas did not confirm, or nil. Only a 0
+// counts: that a hold is gone needs no confirmation.
 func denials(err error) []int64 {
 	reply, _ := transport.Unconfirmed(err)
 	results, _ := reply.AsIntSlice()
 	return results
 }
 
-// deniedHold is denials for a script that is about one hold.
+// deniedHold is denials for a script about one hold.
 func deniedHold(err error) bool {
 	reply, found := transport.Unconfirmed(err)
 	if !found {

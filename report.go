@@ -12,7 +12,7 @@ import (
 const (
 	// maxReports is how many events wait for the observer; more are dropped.
 	maxReports = 8192
-	// reservedReports are for lines of the log, which events must not displace.
+	// reservedReports is room for log lines, which events must not displace.
 	reservedReports = 256
 	// maxSubjects is how many subjects of one notice are logged in its period.
 	maxSubjects = 8
@@ -21,9 +21,9 @@ const (
 // errReports means that the logger or the observer did not return in time.
 var errReports = errors.New("latchkey: the logger or the observer does not return")
 
-// reporter tells the logger and the observer of a client what happens, in the order in
-// which it happens. Both are code of the program that may block or panic. So nothing else
-// calls them: one goroutine does, and runs only while there is something to tell.
+// reporter passes log lines and events of a client to its logger and observer, in the order in which they
+// happen. Both are code of the program that may block or panic. So only one goroutine calls them, which runs
+// only while there is something to report.
 type reporter struct {
 	logger   *slog.Logger
 	observer func(Event) // or nil
@@ -32,10 +32,10 @@ type reporter struct {
 	queue   []report
 	running chan struct{} // closed when the goroutine ends; nil while there is none
 	closed  bool
-	periods map[string]*period // by the texts of the notices, which are few
+	periods map[string]*period // by the text of the notice
 }
 
-// report is an event, or a line for the log.
+// report is an event or a log line.
 type report struct {
 	event Event
 	line  *slog.Record
@@ -45,17 +45,17 @@ type report struct {
 type period struct {
 	notice   notice
 	ends     time.Time
-	subjects map[string]struct{} // that were logged
+	subjects map[string]struct{} // subjects that were logged
 	repeated int                 // lines that were left out
 	last     *slog.Record        // the last of them
-	timer    *time.Timer         // logs how many they are
+	timer    *time.Timer         // logs the number of left-out lines
 }
 
 func newReporter(o Options) *reporter {
 	return &reporter{logger: o.Logger, observer: o.Observer, periods: map[string]*period{}}
 }
 
-// observe has the observer told of an event.
+// observe queues an event for the observer.
 func (r *reporter) observe(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,9 +64,9 @@ func (r *reporter) observe(e Event) {
 	}
 }
 
-// log has a notice logged, unless the same was logged about the same subject, or about
-// several others, in its period. What is left out is counted, and when the period is over
-// the last of it is logged with the number.
+// log logs a notice, unless the same one was logged in its period about the same subject, or about maxSubjects
+// others. Lines that are left out are counted. When the period is over, the last of them is logged with the
+// number.
 func (r *reporter) log(n notice, subject string, attrs ...slog.Attr) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,8 +95,8 @@ func (r *reporter) note(n notice, subject string, attrs ...slog.Attr) {
 	}
 }
 
-// sumUp logs what was left out, and begins another period. Subjects that were logged are
-// not logged again before there was a period without anything to leave out.
+// sumUp logs how many lines were left out, and begins another period. Subjects that were logged are not logged
+// again until a period has passed in which no line was left out.
 func (r *reporter) sumUp(p *period) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,8 +109,7 @@ func (r *reporter) sumUp(p *period) {
 	}
 }
 
-// writeSum logs the last line of a period with the number of those that were left out.
-// r.mu is held.
+// writeSum logs the last line of a period with the number of lines that were left out. r.mu is held.
 func (r *reporter) writeSum(p *period) bool {
 	line := p.last.Clone()
 	line.AddAttrs(slog.Int("repeated", p.repeated))
@@ -121,12 +120,12 @@ func (r *reporter) writeSum(p *period) bool {
 	return true
 }
 
-// write has a line logged if there is room for it. r.mu is held.
+// write queues a log line if there is room for it. r.mu is held.
 func (r *reporter) write(line *slog.Record) bool {
 	return r.put(report{line: line}, maxReports+reservedReports)
 }
 
-// put queues a report unless the queue is as long as that. r.mu is held.
+// put queues a report unless the queue already has longest reports. r.mu is held.
 func (r *reporter) put(next report, longest int) bool {
 	if len(r.queue) >= longest {
 		return false
@@ -139,7 +138,7 @@ func (r *reporter) put(next report, longest int) bool {
 	return true
 }
 
-// run delivers until nothing is left. It survives a handler that ends its goroutine.
+// run delivers reports until none is left. It survives a handler that ends its goroutine.
 func (r *reporter) run() {
 	done := false
 	defer func() {
@@ -157,7 +156,7 @@ func (r *reporter) run() {
 	}
 }
 
-// next takes the oldest report, or ends the goroutine.
+// next takes the oldest report. If there is none, it marks the goroutine as ended.
 func (r *reporter) next() (next report, more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,7 +171,7 @@ func (r *reporter) next() (next report, more bool) {
 	return next, true
 }
 
-// deliver calls the observer or the logger, and survives that.
+// deliver calls the observer or the logger, and survives their panics.
 func (r *reporter) deliver(next report) {
 	defer func() {
 		if cause := recover(); cause != nil && next.line == nil {
@@ -185,12 +184,12 @@ func (r *reporter) deliver(next report) {
 	}
 	ctx := context.Background()
 	if handler := r.logger.Handler(); handler.Enabled(ctx, next.line.Level) {
-		_ = handler.Handle(ctx, *next.line) // there is nobody else to tell
+		_ = handler.Handle(ctx, *next.line) // there is nobody to report the error to
 	}
 }
 
-// close delivers what there is to tell, and fails if that takes longer than ctx or
-// patience allow. Nothing is taken any more.
+// close delivers the remaining reports, and fails if that takes longer than ctx or patience allow. It accepts
+// no new reports.
 func (r *reporter) close(ctx context.Context, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -206,7 +205,7 @@ func (r *reporter) close(ctx context.Context, patience time.Duration) error {
 	}
 }
 
-// finish sums all up, and returns the channel that closes with the goroutine, or nil.
+// finish logs all pending sums, and returns the channel that closes with the goroutine, or nil.
 func (r *reporter) finish() (running <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,13 +9,13 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// request is one acquisition, checked.
+// request is one acquisition with checked options.
 type request struct {
 	wait       time.Duration
 	lease      time.Duration // to be sent
-	renewLease time.Duration // of the renewals
+	renewLease time.Duration // set by renewals
 	maxHold    time.Duration
-	atLeast    time.Duration // for which the lock stays taken, or 0
+	atLeast    time.Duration // how long the lock stays taken at least, or 0
 	by         *Owner        // or nil
 	note       string        // of the hold, or ""
 	together   int
@@ -28,14 +28,14 @@ type request struct {
 	unsetIsOpen bool
 	permanent   bool
 	untilWhole  bool // see confinement
-	awaited     bool // others stand in line for what the lock is to be a member of
+	awaited     bool // others wait in line for the lock of which this one is to be a member
 }
 
 // permanentLease stands for a lease that does not end.
 const permanentLease = 100 * 365 * 24 * time.Hour
 
-// newRequest checks the options of one acquisition. waits is what the verb means
-// by itself.
+// newRequest checks the options of one acquisition. waits says whether the method waits for longer than one
+// attempt.
 func newRequest(defaultLease time.Duration, waits bool, settings []setting) (request, error) {
 	r := request{waits: waits, lease: defaultLease, renewLease: defaultLease, renew: true}
 	for _, each := range settings {
@@ -53,7 +53,7 @@ func newRequest(defaultLease time.Duration, waits bool, settings []setting) (req
 	case r.maxHold > 0 && r.atLeast > r.maxHold:
 		return r, invalid("the maximum hold %v is shorter than AtLeast(%v)", r.maxHold, r.atLeast)
 	}
-	r.lease = max(r.lease, r.atLeast) // for a holder that crashes
+	r.lease = max(r.lease, r.atLeast) // in case the holder crashes
 	if r.maxHold > 0 {
 		r.lease = min(r.lease, r.maxHold)
 	}
@@ -63,7 +63,7 @@ func newRequest(defaultLease time.Duration, waits bool, settings []setting) (req
 	return r, nil
 }
 
-// timeToLive is what the options of a call that sets something say, in ms as it is sent.
+// timeToLive returns the TTL among the options of a call that sets something, as text in ms.
 func timeToLive(options []SetOption) (ms string, err error) {
 	for _, each := range settingsOf(options) {
 		if each.kind != settingTTL {
@@ -86,8 +86,8 @@ func (r *request) bound(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, func() {}
 }
 
-// waitForSet makes something to wait for of the refusal that nobody has set it yet, if
-// the caller asked for that.
+// waitForSet makes the refusal that nobody has set the value yet an error to wait for, if the caller wants
+// that.
 func (r *request) waitForSet(err error) error {
 	if r.awaitSet && r.waits && transport.HasCode(err, "LATCHKEY_UNSET") {
 		return errors.Join(ErrNotAcquired, ErrNotSet)
@@ -95,7 +95,7 @@ func (r *request) waitForSet(err error) error {
 	return err
 }
 
-// named is the owner that By has named, or the zero Owner.
+// named returns the owner that By names, or the zero Owner.
 func (r *request) named() Owner {
 	if r.by == nil {
 		return Owner{}
@@ -124,7 +124,7 @@ func (r *request) apply(s setting) error {
 		r.atLeast = s.d
 		return checkLease("the time of AtLeast", s.d)
 	case settingBy:
-		owner := s.owner // not every option is to be allocated
+		owner := s.owner // a copy, so that not every option is allocated
 		r.by = &owner
 		return s.owner.mayReenter()
 	case settingNote:

@@ -2,9 +2,9 @@ package latchkey
 
 import "context"
 
-// resolveOwner finds the ownership that an acquisition is for: that of an explicit owner,
-// of the hold on the context, or of the owner on the context. Without any of them
-// it returns nil: the owner is to be a fresh one.
+// resolveOwner finds the ownership that an acquisition is for: that of an explicit owner, of the hold on the
+// context, or of the owner on the context. Without any of them it returns nil: the acquisition needs a fresh
+// owner.
 func resolveOwner(ctx context.Context, a *acquisition) (*ownership, error) {
 	p, owner := a.lock, a.named()
 	if owner.IsZero() {
@@ -26,7 +26,7 @@ func resolveOwner(ctx context.Context, a *acquisition) (*ownership, error) {
 	return o, p.mayEnter(o)
 }
 
-// mayEnter refuses what could only wait for itself, or mix two kinds of lock.
+// mayEnter refuses an acquisition that could only wait for itself, or that would mix two kinds of lock.
 func (p *primitive) mayEnter(o *ownership) error {
 	switch {
 	case o.lock.spec.family != p.spec.family:
@@ -37,12 +37,12 @@ func (p *primitive) mayEnter(o *ownership) error {
 	return nil
 }
 
-// noOwner is for what nobody enters again.
+// noOwner is resolveOwner for kinds that cannot be re-entered.
 func noOwner(context.Context, *acquisition) (*ownership, error) {
 	return nil, nil //nolint:nilnil // no owner is not an error
 }
 
-// freshOwner makes an ownership for an owner that nobody has.
+// freshOwner makes an ownership for a new owner.
 func freshOwner(a *acquisition) (o *ownership, others []*ownership) {
 	return a.lock.client.registry.fresh(a.lock), nil
 }

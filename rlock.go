@@ -1,20 +1,20 @@
 package latchkey
 
-// Lock is the re-entrant lock, on the wire Redisson's RLock. An acquisition under
-// the context of a hold ([Hold.Context]), or by the same owner ([By], [WithOwner]),
-// enters the hold again; the lock is free after as many releases.
+// Lock is the re-entrant lock; on the wire it is Redisson's RLock. An acquisition under the context of a hold
+// ([Hold.Context]), or by the same owner ([By], [WithOwner]), re-enters the hold; the lock is free after as
+// many releases.
 //
-// Waiters of one client are served first come, first served: Unlock passes the lock to the
-// next of them in memory, for a turn ([Options].Turn). Then another client has its turn, in
-// the order in which they began to wait. That is not a promise: a client that finds the lock free takes
-// it, and processes of Redisson race. [FairLock] keeps the order among all waiters.
+// Waiters of one client are served first come, first served: Unlock passes the lock in memory to the next of
+// them, for a turn ([Options].Turn). Then another client has its turn, in the order in which they began to
+// wait. That is not guaranteed: a client that finds the lock free acquires it, and processes of Redisson race.
+// [FairLock] keeps the order among all waiters.
 type Lock struct{ *primitive }
 
 var _ Locker = (*Lock)(nil)
 
-// NewLock returns the re-entrant lock of that name. Nothing is sent.
+// NewLock returns the re-entrant lock with that name. It sends nothing.
 func (c *Client) NewLock(name string) *Lock {
-	var l struct { // of one allocation
+	var l struct { // one allocation
 		Lock
 		of primitive
 	}

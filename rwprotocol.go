@@ -8,13 +8,13 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// How a read/write lock stands in Redis: a hash with the mode, and the owners of both sides;
-// beside it the leases of its readers, and who waits to write.
+// A read/write lock is stored in Redis as a hash with the mode and the owners of both sides. Separate keys have
+// the leases of its readers, and the waiting writers.
 
-// readProtocol is a reader in the hash of a read/write lock.
+// readProtocol stores a reader in the hash of a read/write lock.
 type readProtocol struct {
-	// number tells an ownership that reads for an owner that writes from others under the
-	// same name. It is "" for any other.
+	// number distinguishes an ownership that reads for an owner that writes from others under the same name. It
+	// is "" for any other ownership.
 	number string
 }
 
@@ -43,7 +43,7 @@ func (p readProtocol) releaseCall(o *ownership, count int, raise int64, args []s
 	return c
 }
 
-// rwRelease is the call of a release with the queue among its keys, or without, if that cannot be used.
+// rwRelease returns the call of a release with the queue among its keys, or without it if it cannot be used.
 func (o *ownership) rwRelease(without, with transport.Command) call {
 	if o.lock.keys().noQueue.Load() {
 		return call{cmd: without, keys: rwKeys(o.lock.key)}
@@ -59,7 +59,7 @@ func (p readProtocol) renewalCalls(o *ownership, lease time.Duration) []call {
 	return rwRenewals(o, o.wire, p.number, o.count(), lease)
 }
 
-// writeProtocol is the writer in the hash of a read/write lock.
+// writeProtocol stores the writer in the hash of a read/write lock.
 type writeProtocol struct{}
 
 func (writeProtocol) acquireCall(a *acquisition, count, _ int) call {
@@ -78,7 +78,7 @@ func (writeProtocol) acquireCall(a *acquisition, count, _ int) call {
 	return c
 }
 
-// readRefusal notes that the server counts a writer that waits, and whether strangers keep it out.
+// readRefusal records that the server counts a waiting writer, and whether a stranger keeps it out.
 func (writeProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
 	if a.inLine {
 		a.ownership.markQueued()
@@ -88,8 +88,8 @@ func (writeProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dur
 	return left, err
 }
 
-// readRWRefusal does not tell what is left of the lease: it may be the turn of others then; nor
-// who holds it.
+// readRWRefusal leaves two things out of the error: the rest of the lease, because others may have their turn
+// after it, and the holder.
 func readRWRefusal(a *acquisition, ans transport.Answer) (left time.Duration, err error) {
 	left, err = a.readHolder(ans)
 	var busy *busyError
@@ -123,8 +123,8 @@ func (writeProtocol) renewalCalls(o *ownership, lease time.Duration) []call {
 	return rwRenewals(o, o.wire+":write", "", 0, lease)
 }
 
-// rwRenewal names no key that need not be there: while the slot of the lock migrates, a
-// script of several keys finds all of them on one node or is refused.
+// rwRenewal names only keys that must exist: while the slot of the lock migrates, the server refuses a script
+// unless all its keys are on one node.
 func rwRenewal(o *ownership, side, number string, reads int, lease time.Duration) call {
 	all := rwKeys(o.lock.key)
 	keys := appendLeaseKeys(all[:2:2], o.lock.key, o.wire, reads)
@@ -135,7 +135,7 @@ func rwRenewal(o *ownership, side, number string, reads int, lease time.Duration
 		[]string{o.wire, side, number, strconv.FormatInt(millis(lease), 10), strconv.Itoa(reads)}}
 }
 
-// rwRenewals begin with the leases and end with the lock, which decides.
+// rwRenewals returns renewals of the leases first and of the lock last, which decides.
 func rwRenewals(o *ownership, field, number string, reads int, lease time.Duration) []call {
 	all := rwKeys(o.lock.key)
 	renew := func(what, key string) call {
@@ -151,7 +151,7 @@ func rwRenewals(o *ownership, field, number string, reads int, lease time.Durati
 	return append(calls, renew("lock", all[0]))
 }
 
-// rwKeys are the lock and what this library keeps beside it.
+// rwKeys returns the key of the lock and the other keys of this library for it.
 func rwKeys(key string) []string {
 	tag := transport.HashTag(key)
 	return append(make([]string, 0, 6), key,
@@ -160,12 +160,12 @@ func rwKeys(key string) []string {
 
 func rwChannel(key string) string { return "redisson_rwlock:" + transport.HashTag(key) }
 
-// leaseKeys is what the keys of an owner's read leases begin with.
+// leaseKeys returns the prefix of the keys of an owner's read leases.
 func leaseKeys(key, owner string) string {
 	return transport.HashTag(key) + ":" + owner + ":rwlock_timeout:"
 }
 
-// appendLeaseKeys adds the lease keys of an owner's first read holds.
+// appendLeaseKeys appends the lease keys of an owner's first read holds.
 func appendLeaseKeys(to []string, key, owner string, holds int) []string {
 	prefix := leaseKeys(key, owner)
 	for i := range holds {
@@ -174,10 +174,10 @@ func appendLeaseKeys(to []string, key, owner string, holds int) []string {
 	return to
 }
 
-// evictBatch is how many holders one script removes, so that none takes long.
+// evictBatch is how many holders one script removes, so that no script takes long.
 const evictBatch = 200
 
-// rwEvictions takes all holders out of a read/write lock.
+// rwEvictions returns the calls that remove all holders of a read/write lock.
 func (c *Client) rwEvictions(names *keys, holders []Holder) (calls []call) {
 	keys := append(rwKeys(names.key), names.queue)
 	for len(holders) > 0 || calls == nil {

@@ -8,10 +8,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// An owner can have two ownerships on one read/write lock, one on each side, under the
-// same name on the wire: a writer may read. The ownership that reads is then nested
-// in the one that writes, has a number of its own by which the server tells it from
-// earlier ones, and may outlive it.
+// An owner can have two ownerships on one read/write lock, one on each side, under the same name on the wire: a
+// writer may read. The ownership that reads is then nested in the one that writes. Its own number lets the
+// server distinguish it from earlier ones. It may outlive the one that writes.
 
 // waitToRead waits together with other readers. An owner that writes need not wait to read.
 func waitToRead(ctx context.Context, a *acquisition) error {
@@ -57,8 +56,8 @@ func (s *spec) otherSide() Kind {
 	return KindRead
 }
 
-// otherSide returns the ownership on the side of p for an owner that has o on the other: under a hold
-// of it, or for its owner if that is nil. There is none to read under a hold that has just ended.
+// otherSide returns the ownership on the side of p for an owner that has o on the other side: under a hold of
+// it, or, if under is nil, for its owner. It returns nil to read under a hold that has just ended.
 func (o *ownership) otherSide(p *primitive, under *holdState) (*ownership, error) {
 	switch {
 	case p.spec.side == KindRead:
@@ -69,9 +68,8 @@ func (o *ownership) otherSide(p *primitive, under *holdState) (*ownership, error
 	return nil, ErrUpgrade
 }
 
-// nest returns the ownership that reads for an owner that writes: under a hold of it, or for its owner
-// if that is nil. It returns nil if the hold has ended, after which another goroutine may write under
-// the same owner.
+// nest returns the ownership that reads for an owner that writes: under a hold of it, or, if under is nil, for
+// its owner. It returns nil if the hold has ended: another goroutine may write under the same owner by then.
 func (o *ownership) nest(p *primitive, under *holdState) *ownership {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -111,15 +109,14 @@ func (r *registry) findSide(p *primitive, owner Owner) (*ownership, error) {
 	return r.newFor(p, ownedName{p.key, p.spec.side, owner}), nil
 }
 
-// Downgrade turns a write hold into a read hold, in one step: no other writer gets in
-// between. The write hold is over, as after Unlock; the read hold that comes back is
-// renewed, within what is left of MaxHold, and waiting readers get in. It is for the only
-// hold of its write side: one that has been entered again is an ErrInvalid, as is a hold of any
-// other lock, and one with [AtLeast] before that time is over.
+// Downgrade turns a write hold into a read hold, in one step: no other writer acquires the lock in between. The
+// write hold is over, as after Unlock. The new read hold is renewed, within what is left of MaxHold, and
+// waiting readers are admitted. The write hold must be the only one of its write side: if it has been
+// re-entered, Downgrade returns an ErrInvalid. The same holds for a hold of any other lock, and for a hold with
+// [AtLeast] before that time is over.
 //
-// An error means that neither hold can be relied on: ErrNotHeld if the write hold was
-// over before, else the lock is released in the background, as after an Unlock that
-// failed.
+// An error means that neither hold can be relied on. It matches ErrNotHeld if the write hold was already over;
+// otherwise the lock is released in the background, as after an Unlock that failed.
 func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 	if h == nil {
 		return nil, ErrNotHeld
@@ -175,14 +172,14 @@ func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) 
 	read, err := a.arrive(ans)
 	o.finishRelease(ans)
 	_, _ = o.reportRelease(s)
-	o.lock.client.record.tellChanges() // the owner goes on without the note of the write hold
+	o.lock.client.record.tellChanges() // the owner continues without the note of the write hold
 	if err == nil {
 		a.observeEnd(false, nil)
 	}
 	return read, err
 }
 
-// mayDowngrade checks, under the turn, that the hold is the only one.
+// mayDowngrade checks that the hold is the only one. The turn is held.
 func (o *ownership) mayDowngrade(s *holdState) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -199,8 +196,7 @@ func (o *ownership) mayDowngrade(s *holdState) error {
 	return nil
 }
 
-// downgraded is the request for the read hold: what is left of the limit of the write
-// hold goes on binding it.
+// downgraded returns the request for the read hold. The rest of the write hold's limit still applies to it.
 func (o *ownership) downgraded(s *holdState) (request, error) {
 	now := o.lock.client.clock()
 	left := s.limit().valid(now)
@@ -213,12 +209,11 @@ func (o *ownership) downgraded(s *holdState) (request, error) {
 	return newRequest(o.lock.client.options.Lease, true, []setting{{kind: settingMaxHold, d: max(left, MinLease)}})
 }
 
-// downgradedBefore is the reply of rw_downgrade.lua to a repetition, which changes
-// nothing.
+// downgradedBefore is the reply of rw_downgrade.lua to a repetition, which changes nothing.
 const downgradedBefore = -2
 
-// sendDowngrade asks the server for one read hold more, instead of the write hold. It
-// is not stopped by the end of the caller's context: the write hold is given up.
+// sendDowngrade requests one more read hold in place of the write hold. It does not stop when the caller's
+// context ends: the write hold is given up.
 func (a *acquisition) sendDowngrade() (transport.Answer, error) {
 	o, p := a.ownership, a.lock
 	count := o.count() + 1
@@ -227,16 +222,15 @@ func (a *acquisition) sendDowngrade() (transport.Answer, error) {
 		append(rwKeys(p.key), leaseKeys(p.key, o.wire)+strconv.Itoa(count)),
 		[]string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), o.protocol().(readProtocol).number, o.lock.client.publish, p.keys().channel, presenceChannel(p.key)})
 	if told, _ := ans.Message.AsInt64(); told == downgradedBefore {
-		ans.Sent = ans.Asked // by an earlier attempt, with which the lease began
+		ans.Sent = ans.Asked // from an earlier attempt, with which the lease began
 	}
 	if errors.Is(err, ErrNotReplicated) && !ans.Doubt {
-		ans.Doubt, ans.DoubtAt, ans.DoubtGeneration = true, ans.Sent, transport.NoGeneration // it was done, and is to be undone
+		ans.Doubt, ans.DoubtAt, ans.DoubtGeneration = true, ans.Sent, transport.NoGeneration // it has happened, and must be undone
 	}
 	return ans, err
 }
 
-// arrive makes the hold of a read that the server has granted, as the first of its
-// ownership or one more.
+// arrive makes the hold of a read that the server has granted: the first of its ownership, or one more.
 func (a *acquisition) arrive(ans transport.Answer) (*Hold, error) {
 	o := a.ownership
 	if o.currentPhase() == acquiring {
@@ -249,7 +243,7 @@ func (a *acquisition) arrive(ans transport.Answer) (*Hold, error) {
 	return newHold(s), nil
 }
 
-// abandonEntry gives up a read that was asked for: the server's count is set back.
+// abandonEntry gives up a read that was requested: the server's count is reset.
 func (a *acquisition) abandonEntry(cause error) (*Hold, error) {
 	o := a.ownership
 	if o.currentPhase() == acquiring {
