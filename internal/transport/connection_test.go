@@ -14,7 +14,7 @@ func steady(d *connTracker) bool {
 	return steady
 }
 
-// The answers of a connection may be looked at after its end.
+// The answers of a connection may arrive after its end.
 func TestConnTracker_answers_from_before_a_break_prove_nothing(t *testing.T) {
 	d := &NewTopology(false, 1).common.connections
 	require.True(t, steady(d))
