@@ -22,7 +22,7 @@ type dueTimes struct {
 
 func newSchedule() schedule { return schedule{index: nowhere} }
 
-// dueAt is part of [dueItem].
+// dueAt implements [dueItem].
 func (o *ownership) dueAt() time.Duration { return min(o.schedule.renewAt, o.schedule.deadline) }
 
 // place implements [dueItem].

@@ -77,8 +77,8 @@ func (s *Semaphore) noteGranted(n int) {
 	}
 }
 
-// endTurns has passed-on permits go back to the server soon, because the semaphore has been
-// changed.
+// endTurns makes permits that are passed on return to the server soon, because the semaphore has
+// been changed.
 func (c *permitCount) endTurns() {
 	if q := c.client.waitQueues.useKnown(c.key); q != nil {
 		defer q.done()

@@ -43,8 +43,8 @@ func (c *Client) knownServerID() (id string, known bool) {
 	return i.id, fresh
 }
 
-// serverID returns the identity of the server, "" if the server does not say. told is false if it
-// may still answer.
+// serverID returns the identity of the server, "" if the server does not say. told is false if the
+// server may still answer.
 func (c *Client) serverID(ctx context.Context) (id string, told bool) {
 	if !c.begin() {
 		return "", true

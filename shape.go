@@ -16,7 +16,7 @@ import (
 //	        the fields of barrier_state.lua                  a barrier; foreign to the scripts of locks
 //	        anything else                                    foreign
 //	string  an integer of at most 20 characters              a number: a semaphore, a latch or
-//	                                                         a counter; the keys beside it
+//	                                                         a counter; the keys next to it
 //	                                                         may tell which
 //	        a token, with an expiry                          a mutex
 //	        an owner, without an expiry                      a mutex, damaged

@@ -26,8 +26,8 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 	return &SpinLock{p}
 }
 
-// Lock acquires the lock, and waits while another owner holds it: until ctx ends or the time
-// of [Wait] is over; with neither, without a limit. The other options are [Lease], [MaxHold],
+// Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of
+// [Wait] is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],
 // [AtLeast] and [By].
 //
 // Lock subscribes to nothing. It tries again after pauses that grow from Backoff.Initial to
@@ -37,20 +37,19 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 //
 // The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after
 // Lock returns does not affect the hold. If ctx carries a hold of this lock
-// ([Hold.Context]), or By or [WithOwner] name its owner, Lock enters that hold again at once
+// ([Hold.Context]), or By or [WithOwner] names its owner, Lock enters that hold again at once
 // and returns a Hold of its own, which needs its own Unlock.
 //
-// A nil error means that you hold the lock. After any other error this call holds nothing,
-// and a hold that it was to enter again is not affected. While the server cannot be
-// reached, Lock goes on trying. The error matches one of
+// A nil error means that you hold the lock. After any other error this call holds nothing, and a
+// hold that it was to enter again is not affected. While the server cannot be reached, Lock keeps
+// trying. The error matches one of
 //
 //   - ErrNotAcquired: another owner held the lock until ctx ended or the time of Wait was over
-//   - ErrUnavailable: the server could not be reached, or did not answer, when the time was
-//     over, or ctx had ended before the call. If a request was sent and not answered, the
-//     error also matches ErrUnknownOutcome: the client undoes in the background what the
-//     request may have acquired
-//   - ErrNotReplicated: fewer replicas than [Options.Replicas] requires confirmed the
-//     acquisition; it was undone
+//   - ErrUnavailable: the server could not be reached or did not answer by the end of the wait, or
+//     ctx had ended before the call. If a request was sent and not answered, the error also matches
+//     ErrUnknownOutcome, and the client undoes in the background what the request may have acquired
+//   - ErrNotReplicated: fewer replicas than [Options.Replicas] requires confirmed the acquisition;
+//     it was undone
 //   - ErrNotAcquired and ErrLost: the hold to be entered again was lost before this call
 //     entered it
 //   - ErrClosed: the client is closed, or was closed during the call

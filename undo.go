@@ -256,7 +256,7 @@ func (u *undoer) close(ctx context.Context) {
 	})
 }
 
-// dueAt is part of [dueItem].
+// dueAt implements [dueItem].
 func (p *pendingUndo) dueAt() time.Duration { return p.due }
 
 // place implements [dueItem].

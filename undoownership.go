@@ -29,7 +29,7 @@ func (o *ownership) undoLater(delay, lease time.Duration) {
 // undo implements [undoable].
 func (o *ownership) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	if !o.turn.TryLock() {
-		return transport.TryLater // another command for it is under way
+		return transport.TryLater // another command for it is in flight
 	}
 	defer o.turn.Unlock()
 	return o.undoInTurn(ctx, stop)

@@ -22,7 +22,7 @@ type attempter interface {
 }
 
 // wait waits in one of the lines of the key, and then in front of it, until the attempter has what
-// it waits for. In a shared line, a hint lets all waiters attempt without leaving the line. last is
+// it waits for. In a shared line, a hint lets all waiters try without leaving the line. last is
 // the error of an earlier attempt, or nil.
 func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last error) error {
 	q, w, left := c.waitQueues.enter(key, l, a)
@@ -50,7 +50,7 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 }
 
 // waitInLine waits in line. It returns inFront, or how the wait has ended. last is as for wait. A
-// waiter that attempted before it entered a shared line attempts once more if it has missed a hint,
+// waiter that tried before it entered a shared line tries once more if it has missed a hint,
 // since the waiter in front may wait for something else.
 func (c *Client) waitInLine(ctx context.Context, q *waitQueue, w *waiter, a attempter, last error) (place, error) {
 	if m, is := a.(interface{ missedHint(q *waitQueue) bool }); is && m.missedHint(q.whole()) {
@@ -73,7 +73,7 @@ func (c *Client) waitInLine(ctx context.Context, q *waitQueue, w *waiter, a atte
 	}
 }
 
-// waitInFront is the wait loop of the library. The front of a wait queue attempts, and then rests
+// waitInFront is the wait loop of the library. The front of a wait queue tries to acquire, and then rests
 // until a new attempt may succeed: after a message, the beginning or end of the subscription, a
 // release inside this client, the end of the holder's lease, or the poll ceiling. The first refusal
 // subscribes, and its confirmation starts another attempt, so that a release just before it is not
@@ -172,7 +172,7 @@ func (c *Client) pause(q *waitQueue, a attempter, round int, left time.Duration,
 
 func (a *acquisition) what() string { return a.lock.Name() }
 
-// pause waits for messages, and for the next attempt that the kind of lock requires.
+// pause relies on messages, and tries as often as the kind of lock requires.
 func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Duration {
 	c, s := a.lock.client, a.lock.spec
 	a.reportNoExpiry(left)

@@ -44,13 +44,13 @@ type waiter struct {
 	recipient recipient      // of a hold, or nil if no hold can be passed to it
 	request   *permitRequest // of permits, or nil if no permits can be passed to it
 	inFront   chan struct{}  // closed when it comes to the front, or receives something
-	called    chan struct{}  // holds a call to attempt without leaving the line
+	called    chan struct{}  // holds a call to try without leaving the line
 	taken     bool           // out of the line, to receive something; shard.mu guards it until then
 	asks      bool           // called, and attempting now; shard.mu guards it
 	inList                   // shard.mu guards it
 }
 
-// join takes a place in the line, or the front; then it returns nil.
+// join takes a place in the line. If it takes the front instead, it returns nil.
 func (q *waitQueue) join(who any) *waiter {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -83,7 +83,7 @@ const (
 	outside // it has left
 )
 
-// await returns when the waiter has come to the front, is passed the hold, or is called.
+// await returns when the waiter has come to the front, has received the hold, or is called.
 func (q *waitQueue) await(ctx context.Context, stop <-chan struct{}, w *waiter) (place, error) {
 	if w == nil {
 		return inFront, nil
@@ -115,8 +115,8 @@ func (w *waiter) reached() place {
 	return inFront
 }
 
-// leave takes a waiter out of the line. If it has come to the front in the meantime, the next one
-// does. If something is being passed to it, it keeps that.
+// leave takes a waiter out of the line. If it is in front by now, the next waiter comes to the front.
+// If something is being passed to it, it keeps that.
 func (q *waitQueue) leave(w *waiter) place {
 	if q.remove(w) {
 		return outside

@@ -12,7 +12,7 @@ import (
 // queue is in use, and decides the error of every wait that ends. shard.mu guards it.
 type lastAnswer struct {
 	asking time.Time // when the front sent the request that it waits for, or zero
-	last   error     // why the front had to go on waiting, or nil before the first answer
+	last   error     // why the front had to wait on, or nil before the first answer
 	at     time.Time // when that answer came, or zero
 	place  int       // number of the member of a composite lock for which the front waits, from 1, or 0
 }

@@ -11,7 +11,7 @@ const (
 	exclusiveLine             // the line next to a shared line
 )
 
-// calledAtOnce is how many waiters of a shared line attempt after a hint, in addition to the front.
+// calledAtOnce is how many waiters of a shared line try after a hint, in addition to the front.
 // The rest follow when one of them acquires.
 const calledAtOnce = 32
 
@@ -107,7 +107,7 @@ func (q *waitQueue) newLine(together bool) *waitQueue {
 	return &waitQueue{shard: q.shard, key: q.key, main: q, together: together, waitState: newWaitState()}
 }
 
-// callAll lets all waiters of a shared line attempt.
+// callAll lets all waiters of a shared line try.
 func (q *waitQueue) callAll() {
 	if q.together {
 		q.main.lines.Load().hints.Add(1)
@@ -143,8 +143,8 @@ func (q *waitQueue) mark() hintMark {
 	return hintMark{l, l.hints.Load()}
 }
 
-// callFirst lets the first n waiters of a shared line attempt, except those that others may let in.
-// If n is negative, it lets all waiters attempt.
+// callFirst lets the first n waiters of a shared line try, except those that others may let in.
+// If n is negative, it lets all waiters try.
 func (q *waitQueue) callFirst(n int) {
 	if !q.together {
 		return

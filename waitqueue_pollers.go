@@ -9,7 +9,7 @@ import (
 
 // Pollers are users of a mutex in other libraries. They publish nothing when they release it,
 // nobody can see that they wait, and many acquire it again at once. So this client takes turns with
-// them by time, in two ways. While they hold the mutex and it changes hands, the front attempts
+// them by time, in two ways. While they hold the mutex and it changes hands, the front tries
 // often, until an attempt falls between two of their holds. And after a turn about as long as
 // theirs, this client leaves the mutex free for long enough that one of them finds it.
 
@@ -73,7 +73,7 @@ func (q *waitQueue) pollerHolds(token string) time.Duration {
 }
 
 // beginTheirTurn begins a turn of pollers. For half as long as this client had the mutex, the front
-// attempts rarely. shard.mu is held.
+// tries rarely. shard.mu is held.
 func (q *waitQueue) beginTheirTurn(now time.Time) {
 	q.theirs, q.mayLast = now, 0
 	if !q.began.IsZero() {

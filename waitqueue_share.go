@@ -3,7 +3,7 @@ package latchkey
 import "time"
 
 // Strangers that want permits (see waitqueue_strangers.go) race for announced permits, and clients
-// of this library are faster. So a client that has had more than its share attempts later. Its
+// of this library are faster. So a client that has had more than its share tries later. Its
 // share is what it would get if all clients of this library and all processes of strangers took
 // turns. All of them announce their releases, so the share is known without a command.
 

@@ -58,7 +58,7 @@ func (q *waitQueue) strangerHolds(first bool) {
 }
 
 // beginStrangersTurn lets strangers have as many holds as this client had in its last turn, even if
-// it had none since theirs. The front may attempt after the last of them. shard.mu is held.
+// it had none since theirs. The front may try after the last of them. shard.mu is held.
 func (q *waitQueue) beginStrangersTurn() {
 	if q.had == 0 && q.letPass > 0 {
 		return // their turn continues
@@ -109,7 +109,7 @@ func (q *waitQueue) passesOfTurn() int {
 // strangers may acquire the lock first.
 const strangersFirst = "2"
 
-// letStrangersFirst ignores the messages of a release. The front attempts if no other message comes
+// letStrangersFirst ignores the messages of a release. The front tries if no other message comes
 // within strangerPause. shard.mu is held.
 func (q *waitQueue) letStrangersFirst() {
 	q.beginStrangersTurn()
@@ -124,7 +124,7 @@ func (q *waitQueue) letStrangersFirst() {
 }
 
 // letStrangerPass reports whether other strangers may go first, now that one has released the lock.
-// The front attempts if no message of theirs comes within strangerPause. shard.mu is held.
+// The front tries if no message of theirs comes within strangerPause. shard.mu is held.
 func (q *waitQueue) letStrangerPass() bool {
 	if q.letPass == 0 {
 		return false

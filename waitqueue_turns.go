@@ -14,9 +14,9 @@ import (
 // The answer to a release says who else subscribes, and decides about the next turn:
 //
 //   - Nobody: the turns of all permits begin again.
-//   - Clients of this library: those that have no permits to pass on attempt first.
+//   - Clients of this library: those that have no permits to pass on try first.
 //   - Strangers, which know nothing of turns: for a second this client passes on no more than its
-//     share, and it attempts later if it has had more (waitqueue_share.go).
+//     share, and it tries later if it has had more (waitqueue_share.go).
 
 // passesOfPermits is how many times permits may be passed on in a turn while others wait.
 const passesOfPermits = 256
@@ -32,7 +32,7 @@ type permitTurns struct {
 	alone     bool          // the message of the last release reached no other client
 	returning int           // releases in flight
 
-	othersUntil time.Time // until then other clients may attempt before the front
+	othersUntil time.Time // until then other clients may try before the front
 	clients     int       // clients of this library that received the message of this client's last release
 	releases    int       // releases that were heard since the server granted permits
 
@@ -106,7 +106,7 @@ func (q *waitQueue) mayPassPermits(n int) bool {
 }
 
 // permitsReturn notes that a release of n permits is sent, of those whose turns began first. If
-// others subscribe and there are too few permits, they may attempt before the front.
+// others subscribe and there are too few permits, they may try before the front.
 func (q *waitQueue) permitsReturn(n int) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -207,7 +207,7 @@ func (q *waitQueue) permitsChanged() {
 	q.endTurns()
 }
 
-// letOthersTake lets other clients take the released permits before the front attempts: for that
+// letOthersTake lets other clients take the released permits before the front tries: for that
 // pause or, if there are strangers, until its share allows an attempt. shard.mu is held.
 func (q *waitQueue) letOthersTake(pause time.Duration) {
 	if q.strangersKnown() {
@@ -218,7 +218,7 @@ func (q *waitQueue) letOthersTake(pause time.Duration) {
 }
 
 // pauseForOthers returns how long other clients have to take announced permits. A client with
-// permits to pass on attempts last. Of the others, those attempt first that have heard of the most
+// permits to pass on tries last. Of the others, those try first that have heard of the most
 // releases since their last grant; a client that has just released permits is late. shard.mu is
 // held.
 func (q *waitQueue) pauseForOthers() time.Duration {
@@ -232,7 +232,7 @@ func (q *waitQueue) pauseForOthers() time.Duration {
 	return 0
 }
 
-// longestYield returns the longest time for which the front lets others attempt first.
+// longestYield returns the longest time for which the front lets others try first.
 func (q *waitQueue) longestYield() time.Duration {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -242,10 +242,10 @@ func (q *waitQueue) longestYield() time.Duration {
 	return yieldFor * 3 / 2
 }
 
-// askLast returns the delay of a client that lets all others attempt first.
+// askLast returns the delay of a client that lets all others try first.
 func askLast() time.Duration { return yieldFor/2 + rand.N(yieldFor) }
 
-// permitPause returns how long the front lets other clients attempt first. shard.mu is held.
+// permitPause returns how long the front lets other clients try first. shard.mu is held.
 func (q *waitQueue) permitPause() time.Duration {
 	if q.front == nil || q.front.passed {
 		return 0

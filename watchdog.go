@@ -52,7 +52,7 @@ type watchdog struct {
 // renewals in flight.
 type route = transport.NodeLine[*ownership]
 
-// renewFlights is how many renewals may be under way to one node at once.
+// renewFlights returns how many renewals can be in flight to one node at once.
 func (c *Client) renewFlights() int {
 	if c.cluster {
 		return nodeRenewFlights

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// WriteLock is the side of an [RWLock] for writing. One owner may hold it, alone.
+// WriteLock is the write side of an [RWLock]. One owner holds it, alone.
 type WriteLock struct{ *primitive }
 
 // Lock acquires the lock to write, alone. It waits while another owner reads or writes, until ctx
-// ends or the time of [Wait] is over; with neither, without a limit. The other options are [Lease],
-// [MaxHold], [AtLeast] and [By].
+// ends or the time of [Wait] is over; with neither, it waits without limit. The other options are
+// [Lease], [MaxHold], [AtLeast] and [By].
 //
 // While it waits it keeps new readers out: for one Options.StaleWaiterTimeout at first, then, after
 // a pause of a fifth of it, for twice as long, up to a minute at a time. So Lock succeeds if the
@@ -18,26 +18,24 @@ type WriteLock struct{ *primitive }
 // one StaleWaiterTimeout if the server cannot be reached. Readers of Redisson are never kept out.
 // Writers are served in the order that [Lock] describes.
 //
-// If ctx carries a write hold of this lock ([Hold.Context]), or By or [WithOwner] name its
-// owner, Lock enters that hold again at once and returns a Hold of its own, which needs its
-// own Unlock. If they name a hold that only reads, Lock returns ErrUpgrade at once, since it
-// would wait for itself. An owner of another client is an ErrInvalid.
+// If ctx carries a write hold of this lock ([Hold.Context]), or By or [WithOwner] names its owner,
+// Lock enters that hold again at once and returns a Hold of its own, which needs its own Unlock. If
+// the hold only reads, Lock returns ErrUpgrade at once, since it would wait for itself. For an owner
+// of another client it returns ErrInvalid.
 //
 // The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after
 // Lock returns does not affect the hold. [Hold.Downgrade] turns it into a read hold.
 //
 // A nil error means that you hold the lock to write. After any other error this call holds nothing,
-// and a hold that it was to enter again is not affected. While the server cannot be
-// reached, Lock goes on trying. The error matches one of
+// and a hold that it was to enter again is not affected. While the server cannot be reached, Lock
+// keeps trying. The error matches one of
 //
-//   - ErrNotAcquired: another owner read or wrote until ctx ended or the time of Wait was
-//     over
-//   - ErrUnavailable: the server could not be reached, or did not answer, when the time was
-//     over, or ctx had ended before the call. If a request was sent and not answered, the
-//     error also matches ErrUnknownOutcome: the client undoes in the background what the
-//     request may have acquired
-//   - ErrNotReplicated: fewer replicas than [Options.Replicas] requires confirmed the
-//     acquisition; it was undone
+//   - ErrNotAcquired: another owner read or wrote until ctx ended or the time of Wait was over
+//   - ErrUnavailable: the server could not be reached or did not answer by the end of the wait, or
+//     ctx had ended before the call. If a request was sent and not answered, the error also matches
+//     ErrUnknownOutcome, and the client undoes in the background what the request may have acquired
+//   - ErrNotReplicated: fewer replicas than [Options.Replicas] requires confirmed the acquisition;
+//     it was undone
 //   - ErrNotAcquired and ErrLost: the hold to be entered again was lost before this call
 //     entered it
 //   - ErrUpgrade: the caller reads; its read hold is not affected
@@ -66,7 +64,7 @@ func (l *WriteLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hol
 }
 
 // IsLocked reports whether anybody, this client included, holds the lock to write. It is false
-// while others only read. It queries the server. The answer may be out of date when it arrives.
+// while others only read. It queries the server, and the answer may be out of date when it arrives.
 // Don't branch on it; acquire the lock.
 //
 // The errors are those of Inspect.
@@ -75,11 +73,10 @@ func (l *WriteLock) IsLocked(ctx context.Context) (bool, error) { return l.isLoc
 // ForceUnlock ends the write hold, and read holds of the same owner, wakes waiters, and reports
 // whether there was one. While others read it does nothing, and reports false.
 //
-// ForceUnlock does not wait for the former holders to agree. Those that use this library notice it
-// at their next renewal, after a third of their lease at most, or within Options.PollCeiling if
-// goroutines of their client are in line to write. Their holds then end with ErrLost. Until then
-// they continue to work, alongside the next holder. ForceUnlock does not affect a hold that begins
-// after it has looked.
+// The former holders are not asked. Those of this library notice at their next renewal, at most a
+// third of their lease later, or within Options.PollCeiling if goroutines of their client are in
+// line to write. Their holds then end with ErrLost. Until then they continue, alongside the next
+// holder. A hold that begins after ForceUnlock has looked is not touched.
 //
 // The errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not answered. It
 // may or may not have happened, and you may repeat it.

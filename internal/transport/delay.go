@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Bounds of every pause in a wait loop. Loops ask for much less than the longest; the bounds
+// Bounds of every pause in a wait loop. Loops need much less than the longest; the bounds
 // protect against mistakes.
 const (
 	minPause = time.Millisecond / 2

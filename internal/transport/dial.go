@@ -19,7 +19,7 @@ const (
 	KeepAlive       = 2 * time.Second // idle time of a connection before rueidis pings it
 	SilenceTimeout  = 2 * time.Second // time for the answer to the ping, before the connection counts as broken
 	TopologyRefresh = 2 * time.Second // how often the client queries Sentinel for the master
-	MaxRedirections = 8               // of one command: nodes that disagree redirect it forever
+	MaxRedirections = 8               // of one command: nodes that disagree could redirect it forever
 )
 
 // DialFunc opens connections for rueidis; nil means the default.

@@ -81,22 +81,22 @@ func (l *LazyClient) try() {
 	}
 }
 
-// Do sends a command with the real client. It opens that first if needed.
+// Do sends a command with the real client, which it opens first if needed.
 func (l *LazyClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
 	return l.client().Do(ctx, cmd)
 }
 
-// DoMulti sends several commands with the real client. It opens that first if needed.
+// DoMulti sends several commands with the real client, which it opens first if needed.
 func (l *LazyClient) DoMulti(ctx context.Context, multi ...rueidis.Completed) []rueidis.RedisResult {
 	return l.client().DoMulti(ctx, multi...)
 }
 
-// Dedicate takes a connection out of the pool of the real client. It opens that first if needed.
+// Dedicate takes a connection out of the pool of the real client, which it opens first if needed.
 func (l *LazyClient) Dedicate() (client rueidis.DedicatedClient, cancel func()) {
 	return l.client().Dedicate()
 }
 
-// Nodes returns the clients of the nodes of the real client. It opens that first if needed.
+// Nodes returns the clients of the nodes of the real client, which it opens first if needed.
 func (l *LazyClient) Nodes() map[string]rueidis.Client { return l.client().Nodes() }
 
 // Mode returns the mode in the settings, without a request to the server.

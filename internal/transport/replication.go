@@ -37,7 +37,7 @@ func (r *Replication) Check(s *Sender) error {
 }
 
 // TryWait sends a WAIT that waits for no replica, and returns its result. In a cluster, a command
-// with key leads to a master first, which gets the WAIT.
+// for key leads the connection to a master first.
 func TryWait(ctx context.Context, client rueidis.Client, key string) rueidis.RedisResult {
 	send, release := openSender(client)
 	defer release()
@@ -73,8 +73,8 @@ func (r *Replication) reserve(ctx context.Context, n *Node, until time.Time) (fr
 //
 // WAIT counts the replicas that have received what its own connection has written. So three
 // commands use one connection: the script, which may find nothing to change and write nothing; a
-// write, because WAIT needs one; and WAIT. If the server does not know the script, that takes as
-// long to find out as the replicas do.
+// write, because WAIT needs one; and WAIT. If the server does not know the script, finding that
+// out takes as long as the replicas do.
 func (r *Replication) send(ctx context.Context, s *Sender, script Command, keys, args []string) rueidis.RedisResult {
 	keys = script.keysFor(s.Client, keys)
 	send, release := openSender(s.Client)

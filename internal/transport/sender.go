@@ -33,7 +33,7 @@ type Sender struct {
 	Topology        *Topology     // the nodes to which it sends
 	ends            sharedDeadline
 	detachedCalls   sync.Pool // each a *detachedCall
-	// closed reports whether the last command found the rueidis client closed.
+	// closed is true if the last command found the rueidis client closed.
 	closed atomic.Bool
 
 	mu      sync.Mutex

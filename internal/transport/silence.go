@@ -16,8 +16,8 @@ const (
 
 // silence breaks a connection that receives nothing after a write. rueidis detects that only when
 // it pings, and pings are far apart, because each costs the server a command for each idle
-// connection. A command that blocks on the server does not matter: the reply to an earlier command
-// arrives.
+// connection. A command that blocks on the server does not trigger this, because it is never sent
+// alone: the reply to the command before it arrives.
 type silence struct {
 	conn  net.Conn
 	start time.Time

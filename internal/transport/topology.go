@@ -72,7 +72,7 @@ func (n *Node) steady() (now Generation, steady bool) {
 }
 
 // Topology knows the nodes, and which of them serves which slot of a cluster, so that a silent node
-// delays nobody who waits for another. Without a cluster there is one node. Behind Sentinel the
+// does not delay callers of another. Without a cluster there is one node. Behind Sentinel the
 // master may change, but it stays the same Node.
 type Topology struct {
 	Cluster bool // whether the servers are a cluster; never changes
