@@ -6,15 +6,15 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// schedule is the watchdog's part of an ownership, guarded by watchdog.mu.
+// schedule is what the watchdog keeps for an ownership. watchdog.mu guards it.
 type schedule struct {
 	dueTimes
 
-	plannedAtLook int32 // the look of the watchdog at which it was planned, or one that is to come if it need not be verified
+	plannedAtLook int32 // the watchdog's look at which it was planned; a future look if it need not be verified
 	index         int32 // its place in the watchdog's queue
 }
 
-// dueTimes is when something is to be done for an ownership, on the monotonic clock.
+// dueTimes says when an ownership is next due, on the monotonic clock.
 type dueTimes struct {
 	renewAt  time.Duration
 	deadline time.Duration // when the hold can no longer be relied on
@@ -22,7 +22,7 @@ type dueTimes struct {
 
 func newSchedule() schedule { return schedule{index: nowhere} }
 
-// dueAt is part of [dueItem].
+// dueAt implements [dueItem].
 func (o *ownership) dueAt() time.Duration { return min(o.schedule.renewAt, o.schedule.deadline) }
 
 // place implements [dueItem].
@@ -31,7 +31,7 @@ func (o *ownership) place() *int32 { return &o.schedule.index }
 // plan tells the watchdog when to renew and when to give up. o.mu is held.
 func (o *ownership) plan() { o.planFrom(o.lock.client.clock()) }
 
-// planFrom is plan at a time that was just read. o.mu is held.
+// planFrom is plan with the current time. o.mu is held.
 func (o *ownership) planFrom(now transport.Stamp) {
 	renewAt := noDeadline
 	if o.renews() {
@@ -45,13 +45,13 @@ func (o *ownership) planAt(now transport.Stamp, renewAt time.Duration) {
 	o.lock.client.watchdog.plan(o, dueTimes{renewAt: renewAt, deadline: now.Mono + o.lease.valid(now)})
 }
 
-// renews reports whether the lease is to be renewed, and a renewal adds something. o.mu is held.
+// renews reports whether the lease is to be renewed and a renewal would extend it. o.mu is held.
 func (o *ownership) renews() bool {
 	return o.phase == held && (o.holds.renewing > 0 || o.lease.raise() != nil) && !o.lease.atLimit()
 }
 
-// nextLease is the lease for a renewal that is about to be sent, 0 if there is
-// nothing to renew.
+// nextLease returns the lease for a renewal that is about to be sent, or 0 if there is nothing to
+// renew.
 func (o *ownership) nextLease() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -65,7 +65,7 @@ func (o *ownership) nextLease() time.Duration {
 	return 0
 }
 
-// renewed takes note of a lease that the server has set again, or of a hold that it has verified.
+// renewed notes that the server has renewed the lease or verified the hold.
 func (o *ownership) renewed(sent transport.Stamp, lease time.Duration) {
 	o.mu.Lock()
 	if o.phase != held {
@@ -86,8 +86,8 @@ func (o *ownership) renewed(sent transport.Stamp, lease time.Duration) {
 	o.observe(EventRenewed, nil, nil)
 }
 
-// renewLater plans another renewal soon: only the deadline ends a hold that cannot
-// be renewed.
+// renewLater plans another renewal soon, because only the deadline ends a hold that cannot be
+// renewed.
 func (o *ownership) renewLater() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

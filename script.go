@@ -82,20 +82,19 @@ var (
 	touchScript    = loadScript("touch")
 )
 
-// lookKeys is how many keys of an object look.lua names.
+// lookKeys is the number of keys that look.lua takes for each object.
 const lookKeys = 9
 
-// together has the commands of the locks that are most used: those that goroutines of a client send at the
-// same moment go together.
+// together groups the commands of the most used locks: those that goroutines of a client send at
+// the same moment are sent as one.
 var together = &transport.GroupScript{}
 
-// loadScript reads lua/<name>.lua. A script that is missing is a broken build.
+// loadScript reads lua/<name>.lua.
 func loadScript(name string) transport.Command {
 	return transport.NewScript(scriptText(name))
 }
 
-// scriptText returns a script without its comments, which only the reader of the
-// file needs, and with its fragments put in.
+// scriptText returns a script with its fragments included and without its comments.
 func scriptText(name string) string {
 	raw, err := luaFiles.ReadFile("lua/" + name + ".lua")
 	if err != nil {
@@ -113,13 +112,13 @@ func scriptText(name string) string {
 	return text.String()
 }
 
-// call is a command with everything that goes with it.
+// call is a command with its keys and arguments.
 type call struct {
 	cmd        transport.Command
 	keys, args []string
 }
 
-// add makes one call of several for the same script.
+// add appends the keys and arguments of another call for the same script.
 func (c *call) add(more call) {
 	c.cmd = more.cmd
 	c.keys = append(c.keys, more.keys...)

@@ -9,7 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// acquire is Acquire and TryAcquire.
+// acquire implements Acquire and TryAcquire.
 func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int, settings []setting) error {
 	r, err := newRequest(s.client.options.Lease, waits, settings)
 	if err = errors.Join(s.invalid, err, checkCount(n)); err == nil {
@@ -31,7 +31,7 @@ func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 	return err
 }
 
-// undo gives back what an acquisition may have taken, and what is reserved for it.
+// undo gives back what an acquisition may have taken, and drops its reservation.
 func (s *Semaphore) undo(o *operation) call {
 	return call{semUndo, []string{s.key, s.reserve(), o.record},
 		[]string{s.client.id, o.number, s.client.publish, s.channel}}
@@ -43,13 +43,13 @@ type semAcquisition struct {
 	permitRequest
 
 	request  *request
-	op       *operation      // nil before it has asked
+	op       *operation      // nil before the first attempt
 	since    transport.Stamp // when it came to the front of the line
-	doubt    bool            // it may have been executed, or may yet be
+	doubt    bool            // it may have been executed, or may still be
 	reserved bool            // permits may be reserved for it
 }
 
-// run asks once, or stands in line and asks until there are enough.
+// run makes one attempt, or stands in line and repeats it until there are enough permits.
 func (s *semAcquisition) run(ctx context.Context) error {
 	if !s.request.waits {
 		_, err := s.attempt(ctx, 0)
@@ -65,7 +65,7 @@ func (s *semAcquisition) attempt(ctx context.Context, _ int) (left time.Duration
 	return left, err
 }
 
-// ask asks the server once.
+// ask sends one attempt to the server.
 func (s *semAcquisition) ask(ctx context.Context) (left time.Duration, err error) {
 	c := s.call()
 	a, err := s.client.sender.CallOn(ctx, s.client.closing, transport.Terms{Patience: s.client.sender.Patience, Waits: s.request.waits}, c.cmd, c.keys, c.args)
@@ -82,7 +82,7 @@ func (s *semAcquisition) ask(ctx context.Context) (left time.Duration, err error
 	}
 	select {
 	case <-s.client.closing:
-		s.doubt = true // to be given back
+		s.doubt = true // it has to be given back
 		return 0, ErrClosed
 	default:
 		s.noteGranted(s.count)
@@ -90,8 +90,8 @@ func (s *semAcquisition) ask(ctx context.Context) (left time.Duration, err error
 	}
 }
 
-// call is what an attempt sends. A request that has waited in front for long has permits
-// reserved for it.
+// call returns the command of an attempt. A request that has waited long enough in front has
+// permits reserved for it.
 func (s *semAcquisition) call() call {
 	s.isFirst()
 	if s.op == nil {
@@ -122,7 +122,8 @@ func (s *semAcquisition) pause(q *waitQueue, _ int, left time.Duration) time.Dur
 
 func (s *semAcquisition) what() string { return s.name }
 
-// conclude ends the operation, and has it undone if it has failed and left anything.
+// conclude ends the operation. If it failed and may have left something behind, conclude has it
+// undone.
 func (s *semAcquisition) conclude(err error) error {
 	granted := errors.Is(err, ErrNotReplicated)
 	if s.passed {
@@ -146,7 +147,7 @@ func (s *semAcquisition) conclude(err error) error {
 	return err
 }
 
-// keepPassed gives permits back that were passed to it while the client was closed.
+// keepPassed gives passed permits back if the client was closed in the meantime.
 func (s *semAcquisition) keepPassed() error {
 	select {
 	case <-s.client.closing:

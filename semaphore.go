@@ -8,33 +8,34 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Semaphore is a counting semaphore, on the wire Redisson's RSemaphore: a number of
-// permits that anybody may take and give. Permits have no owner: one that a crashed
-// process had is gone until somebody gives it back. Use [PermitSemaphore] where that
-// matters. Any number of goroutines may share one Semaphore.
+// Semaphore is a counting semaphore, compatible with Redisson's RSemaphore. Anybody may acquire and
+// release its permits, because permits have no owner: those that a crashed process had acquired are
+// lost until somebody releases them. Use [PermitSemaphore] where that matters. Any number of
+// goroutines may share one Semaphore.
 //
-// Every operation counts once, however often it has to be sent. Release, ReleaseIfExists,
-// AddPermits, TrySetPermits and SetPermits return ErrUnknownOutcome when no answer came in
-// time; they are then repeated in the background until the server answers, so do not
-// repeat them. Acquire, TryAcquire and Drain without an answer are undone there, SetTTL and
-// Delete are given up there: each either took effect or never will.
+// Every operation counts once, however often it is sent. Release, ReleaseIfExists, AddPermits,
+// TrySetPermits and SetPermits return ErrUnknownOutcome if no answer arrives in time. The client
+// then repeats them in the background until the server answers, so do not repeat them yourself. An
+// Acquire, TryAcquire or Drain without an answer is undone in the background. A SetTTL or Delete
+// without an answer is abandoned: it has taken effect, or never will.
 //
-// The permits have to be set once, by TrySetPermits: until then acquisitions fail with
-// ErrNotSet, unless they are told to wait for it ([AwaitSet]).
+// Set the permits once, with TrySetPermits. Until then acquisitions fail with ErrNotSet, unless
+// [AwaitSet] makes them wait.
 //
-// Waiters of one client are served first come first served, whatever number they ask
-// for; only while the first of them asks the server, others that ask for no more may get permits
-// before it. A Release passes permits to them in memory, and sends nothing, for a turn
-// ([Options.Turn]) at a time. Clients take turns, in no
-// strict order. A request that has been first in its client for a
-// fifth of Options.StaleWaiterTimeout may have permits reserved for it, one request at a
-// time: others, of this library, can take only unreserved permits, so that a large
-// request is not starved by small ones. That lasts for one StaleWaiterTimeout at first,
-// then, after a pause that is as long, for twice as long, up to a minute at a time. So a
-// large request is granted when one such time outlasts the uses of the permits, and one
-// that can never be granted takes no more than half of the time from others. A waiter
-// that died has permits reserved for one StaleWaiterTimeout at most. Nothing is reserved
-// while it is not known how many permits there are in all: see SetPermits.
+// Waiters of one client are served first come, first served, however many permits they want. There
+// is one exception: while the first of them queries the server, those behind it may get released
+// permits first, unless it wants more than were released. A Release passes permits to waiters of its client
+// in memory and sends nothing, for one turn ([Options.Turn]) at a time. Clients take turns, in no
+// strict order.
+//
+// The server may reserve permits for a request that has been first in its client for a fifth of
+// Options.StaleWaiterTimeout, one request at a time. Other clients of this library can then acquire
+// only unreserved permits, so that small requests do not starve a large one. A reservation lasts
+// for one StaleWaiterTimeout at first. After a pause of the same length it is repeated for twice as
+// long, up to a minute at a time. So a large request is granted when a reservation outlasts the
+// uses of the permits, and a request that can never be granted blocks others for at most half of
+// the time. A waiter that died keeps its reservation for one StaleWaiterTimeout at most. Nothing is
+// reserved while the total number of permits is unknown: see SetPermits.
 type Semaphore struct{ permitCount }
 
 // NewSemaphore returns the semaphore of that name. Nothing is sent.
@@ -43,52 +44,51 @@ func (c *Client) NewSemaphore(name string) *Semaphore {
 	return &Semaphore{permitCount{object: o, beside: totalKey(transport.HashTag(o.key)), script: semaphoreChange}}
 }
 
-// Acquire takes n permits, all or none. It waits until ctx ends or the time of [Wait] is
-// over. The options are Wait and [AwaitSet]. A nil error means that the permits are taken;
-// with any other error none is. A context that has already ended gets an error even if there
-// are permits.
+// Acquire acquires n permits, all or none. It waits until ctx ends or the time of [Wait] is over.
+// The options are Wait and [AwaitSet]. A nil error means that you have the permits; after any other
+// error you have none. If ctx has already ended, Acquire returns an error even if there are
+// permits.
 //
 // The error matches one of
 //
-//   - ErrNotAcquired: there were fewer than n until ctx ended (the error then also matches
-//     that of ctx) or the time of Wait was over; with AwaitSet also: nobody had set them
-//     until then
-//   - ErrNotSet: the semaphore is not there
-//   - ErrUnavailable: the server could not be asked until then. If a request was sent and not
-//     answered, the error also matches ErrUnknownOutcome, and what may have been taken is
-//     given back in the background
-//   - ErrNotReplicated: too few replicas have confirmed it, and it was undone
+//   - ErrNotAcquired: there were fewer than n until ctx ended (the error then also matches that of
+//     ctx) or the time of Wait was over; with AwaitSet also: nobody had set them until then
+//   - ErrNotSet: the semaphore does not exist
+//   - ErrUnavailable: the server could not be reached until then. If a request was sent and not
+//     answered, the error also matches ErrUnknownOutcome, and the client gives back in the
+//     background what it may have acquired
+//   - ErrNotReplicated: fewer replicas than [Options.Replicas] requires confirmed the acquisition;
+//     it was undone
 //   - ErrClosed: the client is closed
 //   - ErrWrongKind: the key is another kind of object, or data of an application
-//   - ErrInvalid: the name, n (1 to 2,147,483,647) or an option is unusable; nothing was sent
-//   - *rueidis.RedisError: the server refuses for a reason that waiting cannot remove
+//   - ErrInvalid: the name, n (1 to 2,147,483,647) or an option cannot be used; nothing was sent
+//   - *rueidis.RedisError: the server refuses for a reason that waiting does not change
 func (s *Semaphore) Acquire(ctx context.Context, n int, options ...AcquireOption) error {
 	return s.acquire(ctx, "acquire", true, n, settingsOf(options))
 }
 
-// TryAcquire takes n permits if there are as many, all or none, and does not wait.
-// ErrNotAcquired means that there are fewer, or that they are reserved for a request that
-// has been waiting; the other errors are those of Acquire. An attempt that meets a server in
-// trouble is repeated for Options.RetryBudget.
+// TryAcquire acquires n permits, all or none, and does not wait. ErrNotAcquired means that there
+// are fewer, or that they are reserved for a request that has been waiting. The other errors are
+// those of Acquire. An attempt that meets a server in trouble is repeated for Options.RetryBudget.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 	return s.acquire(ctx, "try acquire", false, n, nil)
 }
 
-// Release gives n permits, and wakes as many waiters as they are enough for. Nobody
-// checks that they were taken before. A semaphore that is not there is made, with n
-// permits; see [Semaphore.ReleaseIfExists]. If those who are first in line in this client want
-// just as many, they get these, for a turn ([Options.Turn]) without the server being asked. It works even if ctx has ended: the time
-// is bounded by Options.RetryBudget instead.
+// Release adds n permits and wakes as many waiters as they suffice for. It does not check that they
+// were acquired before. If the semaphore does not exist, Release creates it with n permits; see
+// [Semaphore.ReleaseIfExists]. If the first waiters of this client want exactly n, they get the
+// permits in memory, for one turn ([Options.Turn]) without a request to the server. Release works
+// even if ctx has ended: Options.RetryBudget bounds it instead.
 //
 // The error matches one of
 //
-//   - ErrUnknownOutcome: it was sent and not answered; it is repeated in the background, so
-//     do not repeat it
-//   - ErrUnavailable, without ErrUnknownOutcome: the server could not be asked; no permit was
-//     given, and you may repeat it
-//   - ErrClosed, ErrWrongKind: no permit was given
-//   - ErrInvalid: the name or n (1 to 2,147,483,647) is unusable, or there would be more
-//     permits than Redisson can count; no permit was given
+//   - ErrUnknownOutcome: the request was sent and not answered; the client repeats it in the
+//     background, so do not repeat it
+//   - ErrUnavailable, without ErrUnknownOutcome: the server could not be reached; no permit was
+//     released, and you may repeat the call
+//   - ErrClosed, ErrWrongKind: no permit was released
+//   - ErrInvalid: the name or n (1 to 2,147,483,647) cannot be used, or there would be more permits
+//     than Redisson can count; no permit was released
 //   - *rueidis.RedisError: the server refuses
 func (s *Semaphore) Release(ctx context.Context, n int) error {
 	if s.passOn(n) {
@@ -99,53 +99,53 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 	return err
 }
 
-// ReleaseIfExists is Release for a semaphore that may have been deleted, or have come to
-// the end of its TTL: it is not made anew. It reports whether it was there; false, with a
-// nil error, means that no permit was given. The server is asked each time. The errors are
-// those of Release.
+// ReleaseIfExists is Release for a semaphore that may have been deleted, or whose TTL may be over:
+// it does not create the semaphore again. It reports whether the semaphore existed; false with a
+// nil error means that no permit was released. It always sends a request to the server. The errors
+// are those of Release.
 func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 	return s.releasePermits(ctx, "release if exists", "release if set", n)
 }
 
-// AddPermits adds n permits to those that there are, and wakes waiters, or takes them away if
-// n is negative: the number available may then be negative until enough are released. A
-// semaphore that is not there is made, with n permits.
+// AddPermits adds n permits and wakes waiters. If n is negative it removes permits: the number
+// available may then be negative until enough are released. If the semaphore does not exist,
+// AddPermits creates it with n permits.
 //
-// The errors are those of [Semaphore.Release]; n is from -2,147,483,647 to 2,147,483,647 and
-// not 0. ctx bounds the call.
+// The errors are those of [Semaphore.Release]. n is from -2,147,483,647 to 2,147,483,647 and not 0.
+// ctx bounds the call.
 func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
 	return s.add(ctx, n)
 }
 
-// TrySetPermits sets the permits of a semaphore that is not there, wakes those who wait for
-// that, and reports whether it did; one that is there stays as it is. With [TTL] the
-// semaphore ends when the time is over. n is 0 or more.
+// TrySetPermits sets the permits of a semaphore that does not exist yet, wakes callers that wait
+// for that, and reports whether it did. An existing semaphore does not change. With [TTL] the semaphore
+// ends when the time is over. n is 0 or more.
 //
 // The errors are those of [Semaphore.Release]. ctx bounds the call.
 func (s *Semaphore) TrySetPermits(ctx context.Context, n int, options ...SetOption) (bool, error) {
 	return s.trySet(ctx, n, options)
 }
 
-// SetPermits changes how many permits there are in all, those included that are taken:
-// to set the same number twice changes nothing. It sets them if nobody has. The number
-// available may then be negative until enough are released. n is 0 or more.
+// SetPermits changes the total number of permits, acquired ones included. Setting the same number
+// twice changes nothing. If the semaphore does not exist, SetPermits creates it. With a smaller
+// total, the number available may be negative until enough are released. n is 0 or more.
 //
-// The total is what was set, and added, by this library; of a semaphore that Redisson made
-// it is not known (ErrNotSet, and nothing is changed), and of one that Redisson has changed
-// it is wrong: use AddPermits. The other errors are those of [Semaphore.Release]. ctx bounds
-// the call.
+// The total counts what this library has set and added. It is unknown for a semaphore that Redisson
+// made: SetPermits then returns ErrNotSet and changes nothing. It is wrong for a semaphore that
+// Redisson has changed: use AddPermits. The other errors are those of [Semaphore.Release]. ctx
+// bounds the call.
 func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
 	return s.set(ctx, n)
 }
 
-// Drain takes all permits that are available, and returns how many. A negative number means
-// that so many were missing, and none is now. It does not wait for permits; ctx and
-// Options.RetryBudget bound the call.
+// Drain acquires all available permits and returns their number. A negative number means that
+// permits were missing, and that Drain has cancelled this debt. Drain does not wait for permits;
+// ctx and Options.RetryBudget bound the call.
 //
-// With any error but ErrUnknownOutcome nothing was taken; after that one, what may have been
-// taken is given back in the background. ErrNotSet means that the semaphore is not there. The
-// other errors are ErrUnavailable, ErrClosed, ErrWrongKind, ErrInvalid for a bad name, and a
-// *rueidis.RedisError with which the server refuses.
+// ErrUnknownOutcome means that the request was sent and not answered: the client gives back in the
+// background what it may have acquired. After any other error nothing was acquired. ErrNotSet means
+// that the semaphore does not exist. The other errors are ErrUnavailable, ErrClosed, ErrWrongKind,
+// ErrInvalid for a bad name, and a *rueidis.RedisError if the server refuses.
 func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	a, err := s.perform(ctx, s.client.closing, "drain", func(o *operation) call {
 		return call{semDrain, []string{s.key, o.record}, []string{o.number}}
@@ -156,31 +156,31 @@ func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	return intOf(a)
 }
 
-// SetTTL makes the semaphore end in d, or never with NoExpiry, and reports whether it is there.
-// d is from MinLease to MaxLease. When the time is over the semaphore is gone, and its waiters
-// get ErrNotSet, or wait on if they were told to. ctx bounds the call.
+// SetTTL makes the semaphore end in d, or never with NoExpiry, and reports whether it exists. d is
+// from MinLease to MaxLease. When the time is over the semaphore is deleted, and its waiters get
+// ErrNotSet, or wait on with [AwaitSet]. ctx bounds the call.
 //
-// ErrUnknownOutcome means that it was sent and not answered: it took effect, or never will,
-// and you may repeat it. With any other error nothing was changed: ErrUnavailable, ErrClosed,
-// ErrWrongKind, ErrInvalid for a bad name or d, or a *rueidis.RedisError with which the server
+// ErrUnknownOutcome means that the request was sent and not answered: it has taken effect, or never
+// will, and you may repeat it. After any other error nothing was changed: ErrUnavailable,
+// ErrClosed, ErrWrongKind, ErrInvalid for a bad name or d, or a *rueidis.RedisError if the server
 // refuses.
 func (s *Semaphore) SetTTL(ctx context.Context, d time.Duration) (bool, error) {
 	return s.setTTL(ctx, d)
 }
 
-// Delete removes the semaphore and reports whether it was there. Its waiters get
-// ErrNotSet, or wait on if they were told to. The errors are those of [Semaphore.SetTTL].
+// Delete removes the semaphore and reports whether it existed. Its waiters get ErrNotSet, or wait
+// on with [AwaitSet]. The errors are those of [Semaphore.SetTTL].
 func (s *Semaphore) Delete(ctx context.Context) (bool, error) {
 	return s.delete(ctx)
 }
 
-// release gives permits, or adds them to the total as well.
+// release returns the call that releases permits, or adds them to the total as well.
 func (c *permitCount) release(o *operation, how string, n int) call {
 	return call{semRelease, []string{c.key, c.beside, o.record},
 		[]string{o.number, strconv.Itoa(n), how, c.client.publish, c.channel, presenceChannel(c.key)}}
 }
 
-// semaphoreChange is the script that changes how many permits a Semaphore has.
+// semaphoreChange returns the call that changes the number of permits of a Semaphore.
 func semaphoreChange(c *permitCount, o *operation, how permitChange, n int, ttl string) call {
 	change := ""
 	switch how {

@@ -6,10 +6,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// A release of permits: they are passed on inside this client (waitqueue_permits.go), or given back
-// to the server, whose answer tells who else wants some (waitqueue_turns.go).
+// A release of permits passes them on inside this client (waitqueue_permits.go), or gives them back
+// to the server, whose answer says which other clients want some (waitqueue_turns.go).
 
-// passOn passes permits to those of this client who are first in line, and reports whether it has.
+// passOn passes permits to the first waiters of this client, and reports whether it did.
 func (s *Semaphore) passOn(n int) bool {
 	if s.invalid != nil || n < 1 || !s.client.begin() {
 		return false
@@ -23,7 +23,7 @@ func (s *Semaphore) passOn(n int) bool {
 	return q.passPermits(n)
 }
 
-// releasePermits is Release and ReleaseIfExists, of permits that are not passed on.
+// releasePermits implements Release and ReleaseIfExists for permits that are not passed on.
 func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int) (bool, error) {
 	if err := checkCount(n); err != nil {
 		return false, fail(verb, s.name, err)
@@ -54,7 +54,8 @@ func (s *Semaphore) observeReleased(ctx context.Context, n int) {
 	s.client.observe(s.client.parentOf(ctx), Event{Type: EventReleased, Kind: s.kind, Name: s.name, Count: n})
 }
 
-// listenersOf reads from the answer to a release which clients were told of it, if any.
+// listenersOf reads from the answer to a release how many clients received its message, if the
+// answer says so.
 func (s *Semaphore) listenersOf(a transport.Answer, err error) (l listeners) {
 	if err != nil {
 		return l
@@ -68,7 +69,7 @@ func (s *Semaphore) listenersOf(a transport.Answer, err error) (l listeners) {
 	return listeners{told, clients, err1 == nil && err2 == nil, s.client.handover.counted == "1"}
 }
 
-// noteGranted notes that the server has granted permits, which may be passed on.
+// noteGranted notes that the server has granted permits. They may be passed on.
 func (s *Semaphore) noteGranted(n int) {
 	if q := s.client.waitQueues.useKnown(s.key); q != nil {
 		defer q.done()
@@ -76,8 +77,8 @@ func (s *Semaphore) noteGranted(n int) {
 	}
 }
 
-// endTurns has the permits that are passed on given back soon, because the semaphore has been
-// changed.
+// endTurns makes permits that are passed on return to the server soon, because the semaphore has
+// been changed.
 func (c *permitCount) endTurns() {
 	if q := c.client.waitQueues.useKnown(c.key); q != nil {
 		defer q.done()

@@ -8,41 +8,41 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// SemaphoreStats is what a [Semaphore] has at one moment.
+// SemaphoreStats is the state of a [Semaphore] at one moment.
 type SemaphoreStats struct {
-	// Available is how many permits can be acquired; negative if it is a debt, which
-	// [Semaphore.SetPermits] and [Semaphore.AddPermits] can leave.
+	// Available is the number of permits that can be acquired. It is negative if permits are owed,
+	// which [Semaphore.SetPermits] and [Semaphore.AddPermits] can cause.
 	Available int
-	// Total is how many permits there are in all, as set and added by this library; those
-	// that are acquired are Total - Available. It is 0 if TotalKnown is false.
+	// Total is the number of all permits, as this library has set and added them; Total - Available
+	// are acquired. It is 0 if TotalKnown is false.
 	Total int
-	// TotalKnown is false for a semaphore that Redisson made, which keeps no total.
+	// TotalKnown is false for a semaphore that Redisson made, because Redisson stores no total.
 	TotalKnown bool
-	// TTL is the time until the semaphore ends, NoExpiry without an end.
+	// TTL is the time until the semaphore ends, or NoExpiry.
 	TTL time.Duration
 }
 
-// PermitStats is what a [PermitSemaphore] has at one moment.
+// PermitStats is the state of a [PermitSemaphore] at one moment.
 type PermitStats struct {
-	// Available is how many permits can be acquired, those included whose lease is over;
-	// negative if more are acquired than there are, which [PermitSemaphore.SetPermits] can
-	// bring about.
+	// Available is the number of permits that can be acquired, including those whose lease is over.
+	// It is negative if more are acquired than there are in all, which [PermitSemaphore.SetPermits]
+	// can cause.
 	Available int
-	// Acquired is how many permits somebody holds.
+	// Acquired is the number of permits that are held.
 	Acquired int
-	// Total is how many permits there are in all: Available + Acquired.
+	// Total is the number of all permits: Available + Acquired.
 	Total int
-	// TTL is the time until the semaphore and its permits end, NoExpiry without an end.
+	// TTL is the time until the semaphore and its permits end, or NoExpiry.
 	TTL time.Duration
 }
 
-// Stats reports how many permits there are, in one round trip and of one moment. It changes
-// nothing. The answer may be out of date when it arrives: to do something only if there are
-// permits, acquire them.
+// Stats returns how many permits there are, all read at the same moment in one round trip. It
+// changes nothing. The answer may be out of date when it arrives: to act only if there are permits,
+// acquire them.
 //
-// The error matches ErrNotSet if the semaphore is not there, ErrWrongKind if the key is
-// something else, ErrInvalid for a bad name (nothing was sent), ErrClosed, or ErrUnavailable
-// if the server did not answer within Options.RetryBudget.
+// The error matches ErrNotSet if the semaphore does not exist, ErrWrongKind if the key is something
+// else, ErrInvalid for a bad name (nothing was sent), ErrClosed, or ErrUnavailable if the server
+// did not answer within Options.RetryBudget.
 func (s *Semaphore) Stats(ctx context.Context) (SemaphoreStats, error) {
 	parts, err := s.stats(ctx, call{semStats, []string{s.key, s.beside}, nil})
 	if err != nil {
@@ -62,9 +62,9 @@ func (s *Semaphore) Stats(ctx context.Context) (SemaphoreStats, error) {
 	return stats, nil
 }
 
-// Stats reports how many permits there are and how many are acquired, in one round trip and
-// of one moment. It changes nothing. The answer may be out of date when it arrives: to do
-// something only if there is a permit, acquire it.
+// Stats returns how many permits there are and how many are acquired, all read at the same moment
+// in one round trip. It changes nothing. The answer may be out of date when it arrives: to act only
+// if there is a permit, acquire it.
 //
 // The errors are those of [Semaphore.Stats].
 func (s *PermitSemaphore) Stats(ctx context.Context) (PermitStats, error) {
@@ -81,7 +81,7 @@ func (s *PermitSemaphore) Stats(ctx context.Context) (PermitStats, error) {
 	return PermitStats{Available: int(free), Acquired: int(held), Total: int(free + held), TTL: ttlOf(ttl)}, nil
 }
 
-// stats asks for the three parts of both replies.
+// stats queries a semaphore and returns the three parts of the reply.
 func (o *object) stats(ctx context.Context, c call) ([]rueidis.RedisMessage, error) {
 	a, err := o.query(ctx, "stats", c)
 	if err != nil {

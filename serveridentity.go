@@ -11,27 +11,27 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// identityAge is for how long a borrowed client, whose connections are not seen, relies on
-// what its server has called itself.
+// identityAge is how long a client relies on the identity of its server if it does not own its
+// connections, and so does not see them break.
 const identityAge = 10 * time.Second
 
-// serverPatience is how long a server has to say what it calls itself before nobody waits for it.
+// serverPatience is how long callers wait for a server to identify itself.
 const serverPatience = 50 * time.Millisecond
 
-// serverIdentity is what the server of a client calls itself while it runs. It is asked once, and
-// again when a connection has broken: another server may have taken its place.
+// serverIdentity is the run id of the server of a client. The client queries it once, and again
+// after a connection has broken: another server may have taken its place.
 type serverIdentity struct {
-	turn transport.FIFOMutex // of the goroutine that asks
+	turn transport.FIFOMutex // of the goroutine that queries the server
 
 	mu         sync.Mutex
 	told       bool
-	id         string // "" if it does not want to tell
+	id         string // "" if the server does not say
 	generation transport.Generation
 	at         time.Time
-	since      time.Time // since when it has not answered, or zero
+	since      time.Time // when the first query without an answer was sent, or zero
 }
 
-// knownServerID is what the server has called itself, if that can still be relied on.
+// knownServerID returns the identity of the server, if it can still be relied on.
 func (c *Client) knownServerID() (id string, known bool) {
 	if c.cluster {
 		return "", true
@@ -43,8 +43,8 @@ func (c *Client) knownServerID() (id string, known bool) {
 	return i.id, fresh
 }
 
-// serverID is what the server calls itself, "" if it does not want to tell. It reports false
-// if it may yet tell.
+// serverID returns the identity of the server, "" if the server does not say. told is false if the
+// server may still answer.
 func (c *Client) serverID(ctx context.Context) (id string, told bool) {
 	if !c.begin() {
 		return "", true
@@ -84,7 +84,7 @@ func (c *Client) askServerID(ctx context.Context) (id string, told bool) {
 	return id, true
 }
 
-// overdue reports whether the server has had its time to tell, and has not.
+// overdue reports whether the server has not answered within serverPatience.
 func (i *serverIdentity) overdue() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// What the key of each kind of object looks like. The scripts follow the same rule by
+// The forms of the keys of each kind of object. The scripts follow the same rules in
 // lua/shape_hash.lua and lua/shape_token.lua, and a test gives both the same examples.
 //
 //	type    content                                          what it is
@@ -16,19 +16,19 @@ import (
 //	        the fields of barrier_state.lua                  a barrier; foreign to the scripts of locks
 //	        anything else                                    foreign
 //	string  an integer of at most 20 characters              a number: a semaphore, a latch or
-//	                                                         a counter; the keys beside it
+//	                                                         a counter; the keys next to it
 //	                                                         may tell which
 //	        a token, with an expiry                          a mutex
 //	        an owner, without an expiry                      a mutex, damaged
 //	        anything else                                    foreign
 //	other                                                    foreign
 //
-// An owner is a UUID, a colon and an integer: Redisson's threads and the owners of this
-// library. Redisson's transactions and its writers add ":" and more, guests of this
-// library add "@" and more. A lock always expires; one that does not, with an owner in
-// it, is damaged and not foreign: waiters wait for it and report it.
+// An owner is a UUID, a colon and an integer: Redisson's threads and the owners of this library.
+// Redisson's transactions and its writers append ":" and more; guests of this library append "@"
+// and more. A lock always expires. A lock with an owner and without an expiry is damaged, not
+// foreign: waiters wait for it and report it.
 //
-// A token is what a recipe with SET NX PX stores, of 8 to 1024 bytes:
+// A token is what clients of the recipe SET NX PX store, of 8 to 1024 bytes:
 //
 //	not UTF-8, 64 bytes at most     random bytes
 //	begins with 22 characters out   redis-py (32 hex digits), node-redlock (32), redlock-py (22
@@ -38,11 +38,11 @@ import (
 //	                                blanks, no JSON object or array, and not only digits,
 //	                                signs and points in up to 20 characters
 //
-// Some data of applications has the same form as a token, such as the id of a session.
-// So nothing that takes only a name removes a string that is not exactly an owner.
+// Some data of applications has the same form as a token, such as the id of a session. So a call
+// that takes only a name never removes a string that is not exactly an owner.
 //
-// Scripts look at 4 fields of a hash, since data of an application may be large, and
-// inspection looks at all.
+// Scripts read only 4 fields of a hash, since data of an application may be large; inspection reads
+// all.
 
 const (
 	minToken      = 8
@@ -58,7 +58,7 @@ var (
 	randomStart = regexp.MustCompile(`^[A-Za-z0-9_-]{22}`)
 )
 
-// isNumber reports whether a string is a count of permits or of a latch.
+// isNumber reports whether a string is the count of a semaphore or of a latch.
 func isNumber(value string) bool {
 	return len(value) <= longestNumber && numberShape.MatchString(value)
 }
@@ -77,7 +77,7 @@ func isToken(value string, expires bool) bool {
 		(len(value) > longestNumber || strings.Trim(value, "-+.0123456789") != "")
 }
 
-// hashShape is the kind of lock that a hash is, or KindUnknown, and its owners.
+// hashShape returns the kind of lock that a hash is, or KindUnknown, and its owners.
 func hashShape(content []string) (Kind, []Holder) {
 	found := KindLock
 	var list []Holder
@@ -119,7 +119,7 @@ func isBarrier(content []string) bool {
 	return fields == 2
 }
 
-// foreignNoun is data of an application in words.
+// foreignNoun describes data of an application in words.
 func foreignNoun(redisType string, expires bool, content []string) string {
 	switch {
 	case redisType == "hash" && len(content) == 0:

@@ -8,16 +8,15 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// SpinLock is a re-entrant [Lock] whose waiters use no messages: they ask again after
-// growing pauses, as those of Redisson's spin lock do. It suits servers where pub/sub is
-// unavailable or too expensive. Its releases wake the waiters of a Lock of the same name all
-// the same.
+// SpinLock is a re-entrant [Lock] whose waiters use no messages: they try again after growing
+// pauses, as those of Redisson's spin lock do. It suits servers where pub/sub is unavailable or too
+// expensive. Its releases still wake the waiters of a Lock of the same name.
 type SpinLock struct{ *primitive }
 
 var _ Locker = (*SpinLock)(nil)
 
-// NewSpinLock returns the spin lock of that name; the zero [Backoff] means the defaults. With
-// a Backoff that cannot be used every method returns ErrInvalid. Nothing is sent.
+// NewSpinLock returns the spin lock of that name; the zero [Backoff] means the defaults. If backoff
+// is invalid, every method returns ErrInvalid. NewSpinLock sends nothing.
 func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 	b := backoff.withDefaults()
 	names, err := c.options.keysOf(name)
@@ -27,31 +26,30 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 	return &SpinLock{p}
 }
 
-// Lock acquires the lock, and waits while another owner holds it: until ctx ends or the time
-// of [Wait] is over; with neither, without a limit. The other options are [Lease], [MaxHold],
+// Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of
+// [Wait] is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],
 // [AtLeast] and [By].
 //
-// Lock subscribes to nothing. It asks the server again after pauses that grow from
-// Backoff.Initial to Backoff.Max, by the factor Backoff.Multiplier; up to half of each is
-// random. So it may notice a release one longest pause late, and a waiter costs commands for
-// as long as it waits. Of the waiters of one client only the first asks.
+// Lock subscribes to nothing. It tries again after pauses that grow from Backoff.Initial to
+// Backoff.Max, by the factor Backoff.Multiplier; up to half of each is random. So it may notice a
+// release as late as one Backoff.Max, and a waiter costs commands for as long as it waits. Of the
+// waiters of one client only the first sends commands.
 //
 // The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after
 // Lock returns does not affect the hold. If ctx carries a hold of this lock
-// ([Hold.Context]), or By or [WithOwner] name its owner, Lock enters that hold again at once
+// ([Hold.Context]), or By or [WithOwner] names its owner, Lock enters that hold again at once
 // and returns a Hold of its own, which needs its own Unlock.
 //
-// A nil error means that you hold the lock. After any other error this call holds nothing,
-// and a hold that it was to enter again is not affected. While the server cannot be
-// reached, Lock goes on trying. The error matches one of
+// A nil error means that you hold the lock. After any other error this call holds nothing, and a
+// hold that it was to enter again is not affected. While the server cannot be reached, Lock keeps
+// trying. The error matches one of
 //
 //   - ErrNotAcquired: another owner held the lock until ctx ended or the time of Wait was over
-//   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
-//     over, or ctx had ended before the call. If a request was sent and not answered, the
-//     error also matches ErrUnknownOutcome: the client undoes in the background what the
-//     request may have acquired
-//   - ErrNotReplicated: too few of the replicas that [Options.Replicas] asks for confirmed
-//     the acquisition; it was undone
+//   - ErrUnavailable: the server could not be reached or did not answer by the end of the wait, or
+//     ctx had ended before the call. If a request was sent and not answered, the error also matches
+//     ErrUnknownOutcome, and the client undoes in the background what the request may have acquired
+//   - ErrNotReplicated: fewer replicas than [Options.Replicas] requires confirmed the acquisition;
+//     it was undone
 //   - ErrNotAcquired and ErrLost: the hold to be entered again was lost before this call
 //     entered it
 //   - ErrClosed: the client is closed, or was closed during the call
@@ -66,7 +64,7 @@ func (l *SpinLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 	return l.acquire(ctx, "lock", true, usualSettings(options))
 }
 
-// spinSpec waits by back-off, and otherwise is the re-entrant lock.
+// spinSpec is the spec of the re-entrant lock, except that it waits by back-off.
 func spinSpec(b Backoff) *spec {
 	s := *lockSpec
 	s.kind = KindSpin
@@ -97,10 +95,9 @@ const (
 	DefaultBackoffMultiplier = 2.0
 )
 
-// Backoff is how a spin lock spaces its attempts: the first pause is Initial, each
-// further one is Multiplier times as long, up to Max, and every pause is cut short
-// by up to half at random. Zero fields have the defaults, which are Redisson's;
-// Multiplier 1 gives a constant pause.
+// Backoff spaces the attempts of a spin lock. The first pause is Initial; each later one is
+// Multiplier times as long, up to Max. Up to half of every pause is cut off at random. Zero fields
+// have the defaults, which are Redisson's. With Multiplier 1 the pause is constant.
 type Backoff struct {
 	Initial    time.Duration
 	Max        time.Duration
@@ -121,7 +118,7 @@ func (b Backoff) check() error {
 	return nil
 }
 
-// pause is the rest after attempt number round, counted from 0.
+// pause returns the rest after attempt number round, counted from 0.
 func (b Backoff) pause(round int) time.Duration {
 	pause := float64(b.Initial)
 	for ; round > 0 && pause < float64(b.Max); round-- {

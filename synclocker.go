@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// SyncLocker makes a [sync.Locker] of a lock, for code that cannot handle errors. Its Lock
-// waits until ctx ends, and panics with the error of [Locker].Lock if the lock is not
-// acquired. Its Unlock panics with the error of [Hold.Unlock] if the hold was lost or could
-// not be released. You do not learn of a loss before Unlock: use it only where a hold is much shorter
-// than its lease. Goroutines that share the result exclude each other, too.
+// SyncLocker makes a [sync.Locker] of a lock, for code that cannot handle errors. Its Lock waits
+// until ctx ends, and panics with the error of [Locker].Lock if it does not acquire the lock. Its
+// Unlock panics with the error of [Hold.Unlock] if the hold was lost or could not be released. You
+// do not learn of a loss before Unlock: use it only where a hold is much shorter than its lease.
+// Goroutines that share the result also exclude each other.
 func SyncLocker(ctx context.Context, lock Locker, options ...LockOption) sync.Locker {
 	return &syncLocker{ctx: ctx, lock: lock, settings: settingsOf(options)}
 }

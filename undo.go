@@ -10,10 +10,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// undoer sets the server's state to that of the client where the outcome of a command is
-// unknown: an acquisition that was sent and not answered, a release that could not be
-// delivered, a renewal that may have gone out for a hold that is lost. It does so at
-// once, and again until nothing can be executed late any more:
+// undoer makes the server's state match the client's after a command with an unknown outcome: an
+// acquisition that was sent and not answered, a release that could not be delivered, a renewal that
+// may have been sent for a lost hold. It does so at once, and repeats it until no late copy of the
+// command can be executed any more:
 //
 //	what may be executed late            undo is sent               until
 //	-----------------------------------  -------------------------  --------------------------
@@ -27,13 +27,14 @@ import (
 //	                                     after pauses that grow,    end of the window
 //	                                     at the end of the window
 //
-// The window is the lease that the acquisition asked for, but lateDelivery at most. So
-// three commands are sent for the default lease of 30 s or a shorter one, and five for the
-// longest. An acquisition that is executed late stays until the next of them, or until its
-// lease is over if that is sooner.
+// The window is the lease that the acquisition wanted, but lateDelivery at most. So the undoer
+// sends three commands for the default lease of 30 s or a shorter one, and five for the longest. An
+// acquisition that is executed late stays until the next of these commands, or until its lease is
+// over if that is sooner.
 //
-// A command without an answer does not count. What is due stays due, in the line of its
-// node (see [transport.NodeLine]), until the lease is over even if it was taken at the last moment.
+// A command without an answer does not count. The undo stays in the line of its node (see
+// [transport.NodeLine]) until the lease is over, even the lease of an acquisition that was executed
+// at the last moment.
 type undoer struct {
 	client *Client
 	open   context.Context // until close
@@ -42,57 +43,57 @@ type undoer struct {
 
 	mu      sync.Mutex
 	pending map[undoable]*pendingUndo
-	queue   dueHeap[*pendingUndo] // those that are to wait
-	timer   *time.Timer           // for the first of them, nil before there was one
+	queue   dueHeap[*pendingUndo] // those that wait for their time
+	timer   *time.Timer           // for the first of them, nil before the first use
 }
 
 const (
-	// lateDelivery is for how long a command is taken to be on its way at most. It is
-	// longer than TCP keeps on to deliver.
+	// lateDelivery is the longest time for which a command can be on its way. It is longer than TCP
+	// keeps trying to deliver.
 	lateDelivery = 20 * time.Minute
-	// undoPause is the first pause between two commands, or a fifteenth of the window if
-	// that is less; each further one is undoGrowth times as long.
+	// undoPause is the first pause between two commands, or a fifteenth of the window if that is
+	// less. Each later pause is undoGrowth times as long.
 	undoPause  = 2 * time.Second
 	undoGrowth = 16
 	// undoRetry is the pause after an answer that means "not now".
 	undoRetry = transport.LongPause
-	// undoPlaces is how many commands of undo are under way to one node.
+	// undoPlaces is how many undo commands can be in flight to one node.
 	undoPlaces = 16
-	// undoProbePause is the pause between two probes of a node that is silent. Each of them
-	// is repeated for as long as the client is patient.
+	// undoProbePause is the pause between two probes of a silent node. Each probe is repeated until
+	// the client's patience is over.
 	undoProbePause = transport.LongPause
-	// undoLine is how many may wait for a node that is silent. Of more, the oldest that end
+	// undoLine is how many undos can wait for a silent node. If there are more, the oldest that end
 	// by themselves are left to their leases.
 	undoLine = 1 << 14
 )
 
-// undoable is what the server may know otherwise than the client.
+// undoable is something whose state on the server may differ from the client's.
 type undoable interface {
-	// undo sets the server right once, and tells how the server took that.
+	// undo corrects the server's state once, and returns the outcome.
 	undo(ctx context.Context, stop <-chan struct{}) transport.Outcome
 }
 
-// undoPlan is what an undoer has to know of something.
+// undoPlan describes an undo to the undoer.
 type undoPlan struct {
 	key        string
 	delay      time.Duration        // before the first command
 	lease      time.Duration        // that the server may have given
-	late       bool                 // to an acquisition that may be executed late
-	generation transport.Generation // in which that was sent
+	late       bool                 // an acquisition may be executed late
+	generation transport.Generation // in which that acquisition was sent
 }
 
-// pendingUndo is something that is to be undone, guarded by undoer.mu. Its times are on the
-// monotonic clock.
+// pendingUndo is an undo that is not finished, guarded by undoer.mu. Its times are on the monotonic
+// clock.
 type pendingUndo struct {
 	what       undoable
 	slot       uint16
-	index      int32                // its place in the queue: it is in the line of its node, or under way
-	again      bool                 // it was added once more meanwhile
+	index      int32                // its place in the queue; nowhere if it is in the line of its node, or in flight
+	again      bool                 // it was added again while it was in flight
 	due        time.Duration        // when the next command is to be sent
-	pause      time.Duration        // after the answer to that
+	pause      time.Duration        // after the answer to that command
 	late       bool                 // an acquisition may be executed late
-	generation transport.Generation // in which that was sent
-	window     time.Duration        // when the lease that it asked for is over
+	generation transport.Generation // in which that acquisition was sent
+	window     time.Duration        // when the lease that the acquisition wanted is over
 	expiry     time.Duration        // when nothing is left to undo, answered or not
 }
 
@@ -101,7 +102,7 @@ func newUndoer(c *Client) *undoer {
 	return &undoer{client: c, open: open, end: end, pending: map[undoable]*pendingUndo{}}
 }
 
-// add has something undone.
+// add schedules an undo.
 func (u *undoer) add(what undoable, plan undoPlan) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -139,7 +140,7 @@ func newPendingUndo(what undoable, plan undoPlan, now time.Duration) *pendingUnd
 	return p
 }
 
-// merge makes one of two that undo the same.
+// merge adds another undo of the same thing to this one.
 func (p *pendingUndo) merge(more *pendingUndo) {
 	switch {
 	case p.late && more.late:
@@ -165,7 +166,7 @@ func (u *undoer) arm() {
 	u.timer.Reset(wait)
 }
 
-// dispatch passes on what is due.
+// dispatch sends what is due.
 func (u *undoer) dispatch() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -179,7 +180,7 @@ func (u *undoer) dispatch() {
 	u.arm()
 }
 
-// send puts something into the line of its node. u.mu is held.
+// send puts an undo into the line of its node. u.mu is held.
 func (u *undoer) send(p *pendingUndo) {
 	line := transport.LineOf[*pendingUndo](u.client.topology.Serving(p.slot), u, undoPlaces)
 	if line.Add(p) {
@@ -192,8 +193,8 @@ func (u *undoer) send(p *pendingUndo) {
 	}
 }
 
-// attempt undoes something once, and plans the next time or forgets it. It reports whether
-// the node was heard.
+// attempt undoes something once, and plans the next time or forgets it. It reports whether the node
+// answered.
 func (u *undoer) attempt(p *pendingUndo) (heard bool) {
 	v := u.try(context.Background(), p.what.undo)
 	u.mu.Lock()
@@ -219,8 +220,7 @@ func (u *undoer) attempt(p *pendingUndo) (heard bool) {
 	return v.Heard()
 }
 
-// settled reports whether nothing can be executed late after an answer that has just come.
-// u.mu is held.
+// settled reports, after an answer, whether nothing can be executed late any more. u.mu is held.
 func (u *undoer) settled(p *pendingUndo, now time.Duration) bool {
 	return !p.late || now >= p.window || u.client.topology.IsStill(p.generation)
 }
@@ -232,13 +232,13 @@ func (u *undoer) try(ctx context.Context, once func(context.Context, <-chan stru
 	return once(ctx, u.open.Done())
 }
 
-// atOnce undoes something for a call that has to tell of it, and reports whether that is
+// atOnce undoes something for a call that has to report the outcome, and reports whether it is
 // done.
 func (u *undoer) atOnce(once func(context.Context, <-chan struct{}) transport.Outcome) bool {
 	return u.try(context.Background(), once).Final()
 }
 
-// close undoes everything once more. What cannot be reached by then is left to its lease.
+// close undoes everything once more. What it cannot reach by then ends with its lease.
 func (u *undoer) close(ctx context.Context) {
 	u.mu.Lock()
 	u.end()
@@ -256,7 +256,7 @@ func (u *undoer) close(ctx context.Context) {
 	})
 }
 
-// dueAt is part of [dueItem].
+// dueAt implements [dueItem].
 func (p *pendingUndo) dueAt() time.Duration { return p.due }
 
 // place implements [dueItem].

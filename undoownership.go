@@ -7,9 +7,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// undoLater makes the server's state of an ownership equal to the client's, in the background:
-// after a delay, and for as long as an acquisition may be executed late. lease is the longest
-// that the server may have given it.
+// undoLater makes the server's state of an ownership match the client's, in the background: after a
+// delay, and for as long as an acquisition may be executed late. lease is the longest that the
+// server may have given it.
 func (o *ownership) undoLater(delay, lease time.Duration) {
 	o.mu.Lock()
 	plan := undoPlan{
@@ -29,7 +29,7 @@ func (o *ownership) undoLater(delay, lease time.Duration) {
 // undo implements [undoable].
 func (o *ownership) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	if !o.turn.TryLock() {
-		return transport.TryLater // another command for it is under way
+		return transport.TryLater // another command for it is in flight
 	}
 	defer o.turn.Unlock()
 	return o.undoInTurn(ctx, stop)
@@ -45,7 +45,7 @@ func (o *ownership) undoInTurn(ctx context.Context, stop <-chan struct{}) transp
 	return transport.Answered
 }
 
-// countSent takes note of what the background has found.
+// countSent notes the answer to an undo in the background.
 func (o *ownership) countSent(a releaseAnswer) {
 	phase := o.currentPhase()
 	if phase == releasing && a.count == 0 {
@@ -61,8 +61,8 @@ func (o *ownership) countSent(a releaseAnswer) {
 	}
 }
 
-// lastRelease is what undoes an ownership that is over. It is kept instead of the
-// ownership, because there may be many.
+// lastRelease undoes an ownership that is over. It is kept instead of the ownership to save memory,
+// because there may be many.
 type lastRelease struct {
 	lock   primitive
 	number uint64 // of the ownership
@@ -75,18 +75,17 @@ func (o *ownership) lastRelease() *lastRelease {
 	return &lastRelease{o.lock, o.number, o.owner(), o.protocol().releaseCall(o, 0, 0, nil), o.earlyRelease()}
 }
 
-// undo implements [undoable]. It needs no turn: nothing is sent for the ownership any more
-// but what finds it gone.
+// undo implements [undoable]. It needs no turn: any other command for the ownership finds it gone.
 func (r *lastRelease) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	c := r.lock.client
 	release := r.early.or(r.call, c.clock())
 	a, err := c.sender.Call(ctx, stop, release.cmd, release.keys, release.args)
 	switch {
-	case transport.HasCode(err, "WRONGTYPE"): // somebody put something else in the place of the lock
+	case transport.HasCode(err, "WRONGTYPE"): // another object has taken the place of the lock
 		return transport.Answered
 	case err != nil:
 		return transport.Classify(err)
-	case r.lock.spec.lost == nil && freed(a): // a party of a barrier has left, which undoes nothing
+	case r.lock.spec.lost == nil && freed(a): // a party of a barrier has left, which is not an undo
 		c.observe(nil, r.lock.event(EventUndone, r.number, r.owner))
 	}
 	return transport.Answered

@@ -9,22 +9,21 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// attempter is at the front of a wait queue: an acquisition, or another call that waits for a
-// change on the server.
+// attempter is what waits at the front of a wait queue: an acquisition, or another call that waits
+// for a change on the server.
 type attempter interface {
-	// attempt asks the server once. ErrNotAcquired means that it is not time yet, and comes
-	// with the time after which to ask again if nothing is heard, negative if that is not
-	// known.
+	// attempt makes one attempt on the server. With ErrNotAcquired it returns the time after which
+	// to try again if no message comes, negative if that is unknown.
 	attempt(ctx context.Context, round int) (left time.Duration, err error)
-	// pause prepares the rest after such an answer, and returns how long it may take.
+	// pause prepares the rest after ErrNotAcquired, and returns its longest duration.
 	pause(q *waitQueue, round int, left time.Duration) time.Duration
 	// what names the object, for the log.
 	what() string
 }
 
-// wait waits in one of the lines of the key, and in front of it, until the attempter has what
-// it waits for. In a shared line a hint lets all waiters attempt without leaving the line. last
-// is the error of an attempt before, or nil.
+// wait waits in one of the lines of the key, and then in front of it, until the attempter has what
+// it waits for. In a shared line, a hint lets all waiters try without leaving the line. last is
+// the error of an earlier attempt, or nil.
 func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last error) error {
 	q, w, left := c.waitQueues.enter(key, l, a)
 	if call, is := a.(*acquisition); is {
@@ -50,9 +49,9 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 	return err
 }
 
-// waitInLine waits in line. It returns inFront, or how the wait has ended. last is as for wait: who has
-// attempted before it stood in a shared line attempts once more if a hint has missed it, since the
-// one in front may wait for something else.
+// waitInLine waits in line. It returns inFront, or how the wait has ended. last is as for wait. A
+// waiter that tried before it entered a shared line tries once more if it has missed a hint,
+// since the waiter in front may wait for something else.
 func (c *Client) waitInLine(ctx context.Context, q *waitQueue, w *waiter, a attempter, last error) (place, error) {
 	if m, is := a.(interface{ missedHint(q *waitQueue) bool }); is && m.missedHint(q.whole()) {
 		signal(w.called)
@@ -74,12 +73,11 @@ func (c *Client) waitInLine(ctx context.Context, q *waitQueue, w *waiter, a atte
 	}
 }
 
-// waitInFront is the wait loop of the library. The front of a wait queue asks, and rests
-// until something hints that asking again may succeed: a message, the beginning or end
-// of the subscription, a release inside this client, the end of the holder's lease, the
-// poll ceiling. The first refusal subscribes, and the confirmation is such a hint, so
-// that a release just before it is not missed. A front that waits for permits may be passed
-// them while it rests.
+// waitInFront is the wait loop of the library. The front of a wait queue tries to acquire, and then rests
+// until a new attempt may succeed: after a message, the beginning or end of the subscription, a
+// release inside this client, the end of the holder's lease, or the poll ceiling. The first refusal
+// subscribes, and its confirmation starts another attempt, so that a release just before it is not
+// missed. A front that waits for permits may receive them while it rests.
 func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter) error {
 	for round := 0; ; round++ {
 		if err := c.yield(ctx, q, a); err != nil {
@@ -110,8 +108,8 @@ func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter) err
 	}
 }
 
-// yield rests while the front is to let others go first. While a mutex is left to pollers the front looks
-// whether one has come, whose turn has begun then.
+// yield rests while the front lets others go first. While a mutex is left to pollers, the front
+// looks for one that has taken it: the pollers' turn has then begun.
 func (c *Client) yield(ctx context.Context, q *waitQueue, a attempter) error {
 	if permitsOf(a) != nil {
 		return c.yieldPermits(ctx, q)
@@ -132,8 +130,8 @@ func (c *Client) yield(ctx context.Context, q *waitQueue, a attempter) error {
 	return nil
 }
 
-// yieldPermits is yield for permits, of which the front may be passed some meanwhile, or hear that it is its
-// turn.
+// yieldPermits is yield for permits. While it rests, the front may receive permits, or learn that
+// it is its turn.
 func (c *Client) yieldPermits(ctx context.Context, q *waitQueue) error {
 	var end time.Time
 	for pause := q.yieldPause(); pause > 0; pause = q.yieldPause() {
@@ -150,8 +148,8 @@ func (c *Client) yieldPermits(ctx context.Context, q *waitQueue) error {
 	return nil
 }
 
-// lookForPoller looks whether a poller has the mutex, and returns for how long the front is to rest if
-// one has.
+// lookForPoller looks for a poller that holds the mutex, and returns how long the front rests if
+// there is one.
 func (a *acquisition) lookForPoller(ctx context.Context, q *waitQueue) time.Duration {
 	found, err := a.lock.client.inspect(ctx, a.lock.keys())
 	if err != nil || len(found.Holders) != 1 {
@@ -163,7 +161,7 @@ func (a *acquisition) lookForPoller(ctx context.Context, q *waitQueue) time.Dura
 	return 0
 }
 
-// pause is how long to rest after a failure.
+// pause returns how long to rest after a failure.
 func (c *Client) pause(q *waitQueue, a attempter, round int, left time.Duration, err error) time.Duration {
 	if errors.Is(err, ErrNotAcquired) {
 		return a.pause(q, round, left)
@@ -174,7 +172,7 @@ func (c *Client) pause(q *waitQueue, a attempter, round int, left time.Duration,
 
 func (a *acquisition) what() string { return a.lock.Name() }
 
-// pause relies on messages, and asks again as often as the kind of lock has to.
+// pause relies on messages, and tries as often as the kind of lock requires.
 func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Duration {
 	c, s := a.lock.client, a.lock.spec
 	a.reportNoExpiry(left)
@@ -199,7 +197,7 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 	default:
 		q.subscribe(c.notifier, a.lock.keys().channel)
 	}
-	if s.recipe { // another holder of it publishes nothing at its release
+	if s.recipe { // other libraries publish nothing when they release it
 		pause = min(pause, transport.Jitter(pollSlow))
 	}
 	switch {
@@ -212,7 +210,8 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 	return pauseUntil(left, pause)
 }
 
-// showWaiting has others see who waits, and the error of the wait say who holds the lock.
+// showWaiting makes the waiter visible to others, and finds out who holds the lock, for the error
+// of the wait.
 func (a *acquisition) showWaiting() {
 	c := a.lock.client
 	c.record.use(c.clock().Mono, c.options.StaleWaiterTimeout)
@@ -221,7 +220,7 @@ func (a *acquisition) showWaiting() {
 	}
 }
 
-// reportNoExpiry tells of a lock that a refusal has shown to have no end, by what is left of it.
+// reportNoExpiry logs a lock without an expiry, which a refusal shows by its remaining time.
 func (a *acquisition) reportNoExpiry(left time.Duration) {
 	if left < 0 && !a.lock.spec.shared {
 		a.lock.client.reporter.log(noticeNoExpiry, a.lock.key)

@@ -1,13 +1,13 @@
 package latchkey
 
-// waiterList is a list of waiters, the first in line first. A waiter is in one list at most, and has its
-// place in it in itself: a list of the standard library costs 48 bytes more for each.
+// waiterList is a list of waiters in the order of the line. A waiter is in one list at most, and
+// contains its own links: a list of the standard library needs 48 more bytes for each.
 type waiterList struct {
 	first, last *waiter
 	length      int
 }
 
-// inList is the place of a waiter in a list.
+// inList has the links of a waiter in a list.
 type inList struct{ before, after *waiter }
 
 // add adds a waiter at the end.
@@ -22,7 +22,7 @@ func (l *waiterList) add(w *waiter) {
 	l.length++
 }
 
-// remove takes a waiter that is in the list out of it.
+// remove removes a waiter that is in the list.
 func (l *waiterList) remove(w *waiter) {
 	if w.before == nil {
 		l.first = w.after

@@ -7,50 +7,50 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// A waitQueue is what the goroutines of a client that want one key wait in. They form one
-// line, and only the front of the line talks to Redis: ten thousand local waiters cost the
-// server what one costs. While a goroutine of this client holds the key, nobody is in front,
-// since the server would refuse: the hold is passed to the first in line (passing.go), or
-// ends, and then the first in line comes to the front.
+// A waitQueue is where the goroutines of a client that want one key wait. They form one line, and
+// only its front sends commands: ten thousand local waiters cost the server as much as one. While a
+// goroutine of this client holds the key, nobody is in front, since the server would refuse. The
+// hold is then passed to the first in line (passing.go), or it ends and the first in line comes to
+// the front.
 type waitQueue struct {
 	shard *queueShard
 	key   string
-	main  *waitQueue                 // one of whose two lines this is, or nil
+	main  *waitQueue                 // the queue of which this is one line, if the key has two; or nil
 	lines atomic.Pointer[queueLines] // if the key has two
 
 	// Guarded by shard.mu.
 	together bool  // a shared line, whose waiters may go in together
-	noLinger bool  // the key is used once, so that there is nothing to linger for
+	noLinger bool  // the key is used once, so lingering is useless
 	users    int32 // goroutines in line or in front, and live holds
 	attached int32 // ownerships among the users
 	held     int32 // live holds of this client
-	standing int32 // those of them whose release has not failed: nobody is in front meanwhile
+	standing int32 // holds of this client whose release has not failed: while there are any, nobody is in front
 	waitState
 }
 
-// recipient is a waiter that a hold can be passed to.
+// recipient is a waiter to which a hold can be passed.
 type recipient interface {
-	// mayBeLetIn reports whether it need not ask itself in a shared line, because those before it
-	// may let it in.
+	// mayBeLetIn reports whether it need not make attempts of its own in a shared line, because
+	// waiters before it may let it in.
 	mayBeLetIn() bool
-	// wants reports whether the hold that could be passed is what it asks for.
+	// wants reports whether the hold that could be passed is what it needs.
 	wants(from any) bool
-	// receive has it have the hold.
+	// receive takes the hold.
 	receive(hold any)
 }
 
 // waiter is a place in the line.
 type waiter struct {
-	recipient recipient      // of a hold, or nil for what can be passed none
-	request   *permitRequest // of permits, or nil for what can be passed none
-	inFront   chan struct{}  // closed when the front is reached, or something is passed
+	recipient recipient      // of a hold, or nil if no hold can be passed to it
+	request   *permitRequest // of permits, or nil if no permits can be passed to it
+	inFront   chan struct{}  // closed when it comes to the front, or receives something
 	called    chan struct{}  // holds a call to try without leaving the line
-	taken     bool           // out of the line, to be passed something; shard.mu guards it until then
-	asks      bool           // called, and out to ask for itself; shard.mu guards it
+	taken     bool           // out of the line, to receive something; shard.mu guards it until then
+	asks      bool           // called, and attempting now; shard.mu guards it
 	inList                   // shard.mu guards it
 }
 
-// join takes a place in the line, or the front, for which it returns nil.
+// join takes a place in the line. If it takes the front instead, it returns nil.
 func (q *waitQueue) join(who any) *waiter {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -73,17 +73,17 @@ func (q *waitQueue) takePlace(who any) *waiter {
 	return w
 }
 
-// place is where a waiter is, or what it has.
+// place is where a waiter is after a wait.
 type place int
 
 const (
 	inLine place = iota
 	inFront
-	hasHold // it was passed the hold, or permits, and is out of the line
+	hasHold // it received the hold, or permits, and is out of the line
 	outside // it has left
 )
 
-// await returns when the waiter has come to the front, is passed the hold, or is called.
+// await returns when the waiter has come to the front, has received the hold, or is called.
 func (q *waitQueue) await(ctx context.Context, stop <-chan struct{}, w *waiter) (place, error) {
 	if w == nil {
 		return inFront, nil
@@ -107,7 +107,7 @@ func (q *waitQueue) await(ctx context.Context, stop <-chan struct{}, w *waiter) 
 	return q.leave(w), err
 }
 
-// reached is where a waiter is whose channel is closed.
+// reached returns the place of a waiter whose channel is closed.
 func (w *waiter) reached() place {
 	if w.taken {
 		return hasHold
@@ -115,18 +115,18 @@ func (w *waiter) reached() place {
 	return inFront
 }
 
-// leave takes a waiter out of the line. If it has come to the front in the meantime, the
-// next one does. If it is being passed something, it has it.
+// leave takes a waiter out of the line. If it is in front by now, the next waiter comes to the front.
+// If something is being passed to it, it keeps that.
 func (q *waitQueue) leave(w *waiter) place {
 	if q.remove(w) {
 		return outside
 	}
-	<-w.inFront // for a moment: the hold before ends first
+	<-w.inFront // soon: only the previous hold has to end first
 	return hasHold
 }
 
-// remove takes a waiter out of the line or the front, unless it was taken out of the line. What
-// was left for it is left for the next.
+// remove takes a waiter out of the line or the front, unless it was already taken out to receive
+// something. What was left for it stays for the next.
 func (q *waitQueue) remove(w *waiter) bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -143,8 +143,8 @@ func (q *waitQueue) remove(w *waiter) bool {
 	}
 }
 
-// takeFirst takes the first in line out of it, to be passed a hold, or returns nil if there is none,
-// somebody is in front, or it wants something else.
+// takeFirst takes the first waiter out of the line, to pass it a hold. It returns nil if there is
+// none, somebody is in front, or the waiter wants something else.
 func (q *waitQueue) takeFirst(from any) *waiter {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -167,13 +167,13 @@ func (q *waitQueue) takeFirstFor(from any) *waiter {
 	return w
 }
 
-// pass gives a waiter that was taken out of the line its hold.
+// pass gives a hold to a waiter that was taken out of the line.
 func (w *waiter) pass(hold any) {
 	w.recipient.receive(hold)
 	close(w.inFront)
 }
 
-// first returns who is the first in line, or nil.
+// first returns the first in line, or nil.
 func (q *waitQueue) first() any {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -205,8 +205,8 @@ func (q *waitQueue) leaveFront() {
 	q.next()
 }
 
-// exit leaves the front to the next in line, who goes on with left: see takeLeft. It is returned if there is
-// nobody. The use of the wait queue ends that began with enter.
+// exit leaves the front to the next in line, which continues with left: see takeLeft. If nobody is
+// in line, exit returns left. It ends the use of the wait queue that enter began.
 func (q *waitQueue) exit(left any) any {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -215,8 +215,8 @@ func (q *waitQueue) exit(left any) any {
 	return q.leaveTo(left)
 }
 
-// leaveTo leaves something to the one that has just come to the front, and returns what nobody goes on
-// with: left if nobody has, or what was left before. shard.mu is held.
+// leaveTo leaves something to the waiter that has just come to the front. It returns what nobody
+// takes: left if there is no such waiter, or what was left before. shard.mu is held.
 func (q *waitQueue) leaveTo(left any) (nobodys any) {
 	if q.busy && left != nil {
 		left, q.left = q.left, left
@@ -224,8 +224,8 @@ func (q *waitQueue) leaveTo(left any) (nobodys any) {
 	return left
 }
 
-// takeLeft returns what was left by the one who was in front before, or by a release of this client,
-// or nil. A goroutine that leaves the line asks for it too, if nobody is in front any more.
+// takeLeft returns what the previous front, or a release of this client, has left, or nil. A
+// goroutine that leaves the line calls it too, and gets it if nobody is in front.
 func (q *waitQueue) takeLeft(inFront bool) any {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -248,7 +248,7 @@ func (q *waitQueue) next() {
 	}
 }
 
-// signal wakes the front, or the one that comes to the front next. It never blocks.
+// signal wakes the front, or the next waiter that comes there. It never blocks.
 func (q *waitQueue) signal() {
 	q.signalFront()
 	if l := q.lines.Load(); l != nil {
@@ -259,7 +259,7 @@ func (q *waitQueue) signal() {
 	}
 }
 
-// signalFront is signal for a key that has one line.
+// signalFront is signal for a key with one line.
 func (q *waitQueue) signalFront() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -267,7 +267,7 @@ func (q *waitQueue) signalFront() {
 	signal(q.signals)
 }
 
-// drain forgets a signal that came before the server is asked anyway.
+// drain discards a signal, because an attempt follows anyway.
 func (s *waitState) drain() {
 	select {
 	case <-s.signals:

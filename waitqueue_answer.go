@@ -8,18 +8,17 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// lastAnswer is what the front of a wait queue has learned from the server, for as long as
-// anybody uses the queue: it decides about the error of everybody whose wait ends.
-// shard.mu guards it.
+// lastAnswer is what the front of a wait queue has learned from the server. It is kept while the
+// queue is in use, and decides the error of every wait that ends. shard.mu guards it.
 type lastAnswer struct {
-	asking time.Time // since when the front waits for an answer, or zero
-	last   error     // why the front had to go on waiting, or nil before the first answer
-	at     time.Time // when it was told that, or zero
-	place  int       // of the one of several locks for which the front waits, from 1, or 0
+	asking time.Time // when the front sent the request that it waits for, or zero
+	last   error     // why the front had to wait on, or nil before the first answer
+	at     time.Time // when that answer came, or zero
+	place  int       // number of the member of a composite lock for which the front waits, from 1, or 0
 }
 
-// asks notes that the front asks the server. It counts from the first question that has
-// not been answered, even if the one who asked it has left.
+// asks notes that the front sends a request. The time counts from the first request that has no
+// answer yet, even if the goroutine that sent it has left.
 func (q *waitQueue) asks() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -30,8 +29,8 @@ func (q *waitQueue) asks() {
 	q.place = 0
 }
 
-// told notes what has come of the question: err is why the front has to go on waiting, or
-// nil if somebody acquires.
+// told notes the outcome of the request: err is why the front has to wait on, or nil if it
+// acquired.
 func (q *waitQueue) told(err error) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -39,22 +38,22 @@ func (q *waitQueue) told(err error) {
 	q.lastAnswer = lastAnswer{last: cmp.Or(err, ErrNotAcquired), at: time.Now()}
 }
 
-// awaits notes that the front waits for one of several locks.
+// awaits notes that the front waits for a member of a composite lock.
 func (q *waitQueue) awaits(place int) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.place = place + 1
 }
 
-// awaitedPlace is the place of the lock for which the front waits, if it waits for one of several.
+// awaitedPlace returns the member for which the front waits, if it waits for one.
 func (q *waitQueue) awaitedPlace() (place int, waits bool) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	return q.place - 1, q.place > 0
 }
 
-// asksAgain reports whether the front was told something so long ago, and still waits: then the
-// caller asks, and nobody else for as long.
+// asksAgain reports whether the front still waits and its last answer is at least that old. The
+// caller then queries the server; others do not, for the same time.
 func (q *waitQueue) asksAgain(after time.Duration) bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -65,15 +64,15 @@ func (q *waitQueue) asksAgain(after time.Duration) bool {
 	return true
 }
 
-// lastTold is why the front had to go on waiting, or nil.
+// lastTold returns why the front had to wait on, or nil.
 func (q *waitQueue) lastTold() error {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	return q.last
 }
 
-// waitError is the error of a wait that has ended with err: what the one in
-// front knows decides, or what the waiter was told last itself.
+// waitError returns the error of a wait that has ended with err. The front's last answer decides,
+// or else last, the waiter's own.
 func (q *waitQueue) waitError(ctx context.Context, err, last error) error {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -81,12 +80,12 @@ func (q *waitQueue) waitError(ctx context.Context, err, last error) error {
 		last = q.last
 	}
 	if err != nil && ctx.Err() != nil && !transport.IsContextEnd(err) && !isFinal(err) {
-		last, err = err, transport.ContextError(ctx) // the answer came together with the end
+		last, err = err, transport.ContextError(ctx) // the answer came at the same time as the end
 	}
 	return waitEnded(err, last, q.isHeld(), !q.asking.IsZero() && time.Since(q.asking) > cutOff)
 }
 
-// forgetAnswers drops what those learned who used the wait queue. shard.mu is held.
+// forgetAnswers drops what the users of the wait queue learned. shard.mu is held.
 func (q *waitQueue) forgetAnswers() {
 	q.lastAnswer = lastAnswer{}
 	if l := q.lines.Load(); l != nil {

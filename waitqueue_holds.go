@@ -5,32 +5,32 @@ import (
 	"time"
 )
 
-// What wakes the front of a wait queue: the end of a hold of this client, and the messages of
-// others. A release of this client publishes a message as well, which is not to wake the
-// front a second time.
+// Two things wake the front of a wait queue: the end of a hold of this client, and messages from
+// others. A release of this client also publishes a message, which must not wake the front a second
+// time.
 
 const (
-	// consecutiveLimit is how often in a row a client may take a contended key again
-	// before it lets others go first.
+	// consecutiveLimit is how many times in a row a client may take a contended key again before it
+	// lets others go first.
 	consecutiveLimit = 16
 	yieldFor         = 2 * time.Millisecond
 )
 
 // recentReleases is what a wait queue knows of the releases of its own client. shard.mu guards it.
 type recentReleases struct {
-	ownMessages int  // messages of our own releases that have yet to come back
+	ownMessages int  // messages of our own releases that have not come back yet
 	consecutive int  // releases in a row after which this client took the key again
-	yields      bool // the front is to let other clients go first
+	yields      bool // the front lets other clients go first
 }
 
-// holdBegan counts a live hold of several locks. The use of the wait queue that it is was counted before.
+// holdBegan counts a live hold of a composite lock. Its use of the wait queue is already counted.
 func (q *waitQueue) holdBegan() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.countHold()
 }
 
-// countHold is holdBegan, and returns how often the hold may be passed on. shard.mu is held.
+// countHold is holdBegan, and returns how many times the hold may be passed on. shard.mu is held.
 func (q *waitQueue) countHold() (passes int) {
 	q.held++
 	q.standing++
@@ -46,9 +46,9 @@ func (q *waitQueue) isHeld() bool {
 	return whole.held > 0 || whole.exclusive().held > 0
 }
 
-// releaseBegins is called before a release is sent: its own message is not to wake
-// the front, which the end of the hold will do. It reports whether that message will be heard
-// here at all. shard.mu is held.
+// releaseBegins is called before a release is sent. The message of the release must not wake the
+// front, because the end of the hold does. releaseBegins reports whether this client will receive
+// that message at all. shard.mu is held.
 func (q *waitQueue) releaseBegins() bool {
 	if !q.sub.live() {
 		return false
@@ -57,27 +57,29 @@ func (q *waitQueue) releaseBegins() bool {
 	return true
 }
 
-// holdReleased ends a hold of several locks, and wakes the front. next is what the next in front goes on with.
+// holdReleased ends a hold of a composite lock and wakes the front. next is for the next waiter in
+// front.
 func (q *waitQueue) holdReleased(next any) {
 	q.shard.mu.Lock()
 	_, used := q.endHold(0, false, true, next)
 	q.shard.mu.Unlock()
-	if used { // if they leave now, and it serves another key, somebody asks once too often
+	if used { // if all users leave now and it serves another key, there is one useless attempt
 		q.wakeFronts()
 	}
 }
 
-// endHold counts one hold less, and its use. shard.mu is held.
+// endHold ends one hold and its use of the queue. shard.mu is held.
 //
-// told is how many subscribers received the message of the release: 0 if none was sent or
-// nobody listens, -1 if it could not be published. If other clients received it, this
-// client must not take the key again and again.
+// told is how many subscribers received the message of the release: 0 if none was sent or nobody
+// subscribes, -1 if it could not be published. If other clients received it, this client must not
+// take the key again and again.
 //
-// noEcho says that releaseBegins has counted a message that was never published, and stood
-// that nobody was to be in front until now.
+// noEcho means that releaseBegins counted a message that was never published. stood means that the
+// hold kept everybody from the front until now.
 //
-// next is what the next in front goes on with, or nil. It is returned if there is nobody. used says that
-// the wait queue has other users, whose front is to be woken if others may have the key now.
+// next is for the next waiter in front, or nil. It is returned as left if nobody waits. used
+// reports whether the wait queue has other users: their front is to be woken if others may hold the
+// key now.
 func (q *waitQueue) endHold(told int64, noEcho, stood bool, next any) (left any, used bool) {
 	whole := q.whole()
 	defer whole.endUse()
@@ -89,7 +91,8 @@ func (q *waitQueue) endHold(told int64, noEcho, stood bool, next any) (left any,
 	return next, whole.users > 1
 }
 
-// noteRelease notes how many were told of a release. noEcho is as for endHold. shard.mu is held.
+// noteRelease notes how many received the message of a release. noEcho is as for endHold. shard.mu
+// is held.
 func (s *waitState) noteRelease(told int64, noEcho bool) {
 	if noEcho && s.ownMessages > 0 {
 		s.ownMessages--
@@ -106,17 +109,17 @@ func (s *waitState) noteRelease(told int64, noEcho bool) {
 	}
 }
 
-// standsNoMore counts one hold less for which nobody is in front. shard.mu is held.
+// standsNoMore counts one hold less that keeps everybody from the front. shard.mu is held.
 func (q *waitQueue) standsNoMore(next any) (left any) {
 	q.standing--
 	if q.standing > 0 || q.busy {
-		return next // nobody waits, or somebody in front has an owner already
+		return next // nobody may come to the front yet, or the one in front has an owner already
 	}
 	q.next()
 	return q.leaveTo(next)
 }
 
-// yieldPause returns for how long the front should let other clients go first.
+// yieldPause returns how long the front should let other clients go first.
 func (q *waitQueue) yieldPause() time.Duration {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -128,8 +131,8 @@ func (q *waitQueue) yieldPause() time.Duration {
 	return max(pause, yieldFor/2+rand.N(yieldFor), q.strangersPause())
 }
 
-// subscribe is called when somebody else turned out to hold the key. The front then
-// relies on messages, for which the wait queue subscribes once, and shows that on other channels.
+// subscribe is called when another owner turned out to hold the key. From then on the front relies
+// on messages. The wait queue subscribes once, and subscribes to presentOn to show that it does.
 func (q *waitQueue) subscribe(n *notifier, channel string, presentOn ...string) {
 	q.ownTurnEnds()
 	q = q.whole()
@@ -137,21 +140,21 @@ func (q *waitQueue) subscribe(n *notifier, channel string, presentOn ...string) 
 	if s == nil {
 		return
 	}
-	for _, each := range presentOn { // first, so that this client never seems to be a stranger
+	for _, each := range presentOn { // first, so that this client never looks like a stranger
 		n.add(&subscription{channel: each, to: presence{s}})
 	}
 	n.add(s)
 }
 
-// ownTurnEnds notes that somebody else had the key.
+// ownTurnEnds notes that somebody else held the key.
 func (q *waitQueue) ownTurnEnds() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.consecutive = 0
 }
 
-// relyFor says for how long the subscription is needed: until nobody but this client and others
-// that are told otherwise want the key.
+// relyFor sets how long the subscription is needed. After that, the key is wanted only by this
+// client and by clients that learn of a release in another way.
 func (q *waitQueue) relyFor(d time.Duration) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -190,7 +193,7 @@ func (q *waitQueue) message(text string) {
 	}
 }
 
-// reconnected implements [subscriber]. The front has to look for itself.
+// reconnected implements [subscriber]. The front has to make an attempt.
 func (q *waitQueue) reconnected() {
 	q.shard.mu.Lock()
 	q.ownMessages, q.ownReleases = 0, 0

@@ -7,23 +7,23 @@ type line int
 
 const (
 	onlyLine      line = iota // of a key that has one
-	sharedLine                // those who stand in it may go in together
-	exclusiveLine             // the one beside a shared line
+	sharedLine                // those in it may hold the key together
+	exclusiveLine             // the line next to a shared line
 )
 
-// calledAtOnce is how many waiters of a shared line attempt at a hint, besides the front. The
-// rest follow when one gets in.
+// calledAtOnce is how many waiters of a shared line try after a hint, in addition to the front.
+// The rest follow when one of them acquires.
 const calledAtOnce = 32
 
-// queueLines are the lines of a key that has two. They have one subscription: what wakes the
-// wait queue wakes the front of both. While this client shares the key with others, their fronts ask
-// all the same; while it has the key alone, only that of the shared line does.
+// queueLines are the lines of a key that has two. They have one subscription: what wakes the wait
+// queue wakes both fronts. While this client shares the key with others, both fronts send commands;
+// while it holds the key alone, only the front of the shared line does.
 type queueLines struct {
 	shared, exclusive *waitQueue
-	hints             atomic.Uint64 // how often those in the shared line were called
+	hints             atomic.Uint64 // how many times those in the shared line were called
 }
 
-// in returns the wait queue of a line, which for the only one is the wait queue itself.
+// in returns the wait queue of a line. For onlyLine that is the wait queue itself.
 func (q *waitQueue) in(l line) *waitQueue {
 	if l == onlyLine {
 		return q
@@ -49,7 +49,7 @@ func (q *waitQueue) lineOf(l line) *waitQueue {
 	return lines.exclusive
 }
 
-// whole is the wait queue that has one line, or of whose lines this is one.
+// whole returns the wait queue to which this line belongs, or q itself if it has one line.
 func (q *waitQueue) whole() *waitQueue {
 	if q.main != nil {
 		return q.main
@@ -57,8 +57,8 @@ func (q *waitQueue) whole() *waitQueue {
 	return q
 }
 
-// wakeFronts wakes those in front who rely on what is said of the key: those of an exclusive line need
-// not, while the server tells them when the key is theirs.
+// wakeFronts wakes the fronts that rely on the messages of the key. The front of an exclusive line
+// does not if the server will tell it when it has the key.
 func (q *waitQueue) wakeFronts() {
 	l := q.lines.Load()
 	if l == nil || !l.exclusive.relies() {
@@ -71,22 +71,22 @@ func (q *waitQueue) wakeFronts() {
 	l.shared.callFirst(calledAtOnce)
 }
 
-// relies reports whether the front waits to be told that the key is its own.
+// relies reports whether the front relies on the server to tell it that it has the key.
 func (q *waitQueue) relies() bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	return q.waitsToBeTold
 }
 
-// relyOnGrant says that the front waits to be told, until it asks again.
+// relyOnGrant notes that the front relies on the grant, until its next attempt.
 func (q *waitQueue) relyOnGrant() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.waitsToBeTold = true
 }
 
-// readersFirst reports whether it is the turn of those in the shared line beside this one: they go
-// first after each hold of the exclusive line. shard.mu is held.
+// readersFirst reports whether the shared line next to this one goes first, as it does after each
+// hold of the exclusive line. shard.mu is held.
 func (q *waitQueue) readersFirst() bool {
 	if q.main == nil {
 		return false
@@ -95,7 +95,7 @@ func (q *waitQueue) readersFirst() bool {
 	return shared.busy || shared.line.length > 0
 }
 
-// exclusive is the line in which those stand who take turns with strangers. shard.mu is held.
+// exclusive returns the line whose waiters take turns with strangers. shard.mu is held.
 func (q *waitQueue) exclusive() *waitQueue {
 	if l := q.lines.Load(); l != nil {
 		return l.exclusive
@@ -107,7 +107,7 @@ func (q *waitQueue) newLine(together bool) *waitQueue {
 	return &waitQueue{shard: q.shard, key: q.key, main: q, together: together, waitState: newWaitState()}
 }
 
-// callAll lets all waiters of a shared line attempt.
+// callAll lets all waiters of a shared line try.
 func (q *waitQueue) callAll() {
 	if q.together {
 		q.main.lines.Load().hints.Add(1)
@@ -115,8 +115,8 @@ func (q *waitQueue) callAll() {
 	}
 }
 
-// hintMark is what somebody knows of the hints in the wait queue of a key who attempts before it
-// stands in line.
+// hintMark records the hints in the wait queue of a key before an attempt that is made outside the
+// line.
 type hintMark struct {
 	lines *queueLines // or nil if there were none
 	hints uint64
@@ -131,8 +131,8 @@ func (all *waitQueues) mark(key string) hintMark {
 	return q.mark()
 }
 
-// missedHint reports whether there may have been one since the mark was taken, until now. q is the
-// whole wait queue.
+// missedHint reports whether there may have been a hint since the mark was taken. q is the whole
+// wait queue.
 func (m hintMark) missedHint(q *waitQueue) bool { return m != q.mark() }
 
 func (q *waitQueue) mark() hintMark {
@@ -143,8 +143,8 @@ func (q *waitQueue) mark() hintMark {
 	return hintMark{l, l.hints.Load()}
 }
 
-// callFirst lets the first n waiters of a shared line attempt that nobody else may let in, or all
-// waiters if n is negative.
+// callFirst lets the first n waiters of a shared line try, except those that others may let in.
+// If n is negative, it lets all waiters try.
 func (q *waitQueue) callFirst(n int) {
 	if !q.together {
 		return
@@ -160,8 +160,8 @@ func (q *waitQueue) callFirst(n int) {
 	}
 }
 
-// mayAsk reports whether a waiter that was called is still in line. It is not let in until it comes
-// back: what it asks for may be granted meanwhile.
+// mayAsk reports whether a called waiter is still in line. It is not let in until it comes back,
+// because the server may grant its attempt in the meantime.
 func (q *waitQueue) mayAsk(w *waiter) bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -169,7 +169,7 @@ func (q *waitQueue) mayAsk(w *waiter) bool {
 	return w.asks
 }
 
-// asksNoMore says that a waiter that was called is back.
+// asksNoMore notes that a called waiter is back.
 func (q *waitQueue) asksNoMore(w *waiter) {
 	if !q.together {
 		return
@@ -179,7 +179,7 @@ func (q *waitQueue) asksNoMore(w *waiter) {
 	w.asks = false
 }
 
-// takeAll takes those out of a shared line who want what others have, to be let in.
+// takeAll takes those waiters out of a shared line that can share what others hold, to let them in.
 func (q *waitQueue) takeAll(what any) (taken []*waiter) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -196,7 +196,7 @@ func (q *waitQueue) takeAll(what any) (taken []*waiter) {
 	return taken
 }
 
-// opened returns what others may have along with its holders, or nil.
+// opened returns what others may share with its holders, or nil.
 func (q *waitQueue) opened() any {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()

@@ -5,23 +5,23 @@ import (
 	"strconv"
 )
 
-// Permits of a semaphore that goroutines of a client want are passed from one to the next in
-// memory: a release gives them to those who are first in line, if these ask for just as many,
-// and nothing is sent. For the server nothing has changed. It lasts for a turn: see
-// waitqueue_turns.go.
+// Goroutines of a client pass permits of a semaphore to each other in memory. A release gives the
+// permits to the first in line, if these want exactly as many, and sends nothing. For the server
+// nothing has changed. This lasts for a turn: see waitqueue_turns.go.
 
-// permitRequest is a wait for permits. What waits for some has one, and can be passed them.
+// permitRequest is a wait for permits. Everything that waits for permits has one, and can receive
+// them.
 type permitRequest struct {
 	count  int
-	passed bool // it has been passed them; shard.mu guards it while it waits
+	passed bool // the permits were passed to it; shard.mu guards it while it waits
 }
 
-// permitWaiter is who has a permitRequest.
+// permitWaiter is something with a permitRequest.
 type permitWaiter interface{ permits() *permitRequest }
 
 func (r *permitRequest) permits() *permitRequest { return r }
 
-// permitsOf returns for how many permits somebody waits, or nil.
+// permitsOf returns the permitRequest of a waiter, or nil.
 func permitsOf(who any) *permitRequest {
 	if w, is := who.(permitWaiter); is {
 		return w.permits()
@@ -29,20 +29,20 @@ func permitsOf(who any) *permitRequest {
 	return nil
 }
 
-// permitFront is who is in front of a wait queue for permits, and what it knows. shard.mu guards it.
+// permitFront is the front of a wait queue for permits, and what it knows. shard.mu guards it.
 type permitFront struct {
 	front   *permitRequest // or nil
-	asksNow bool           // it asks the server, and is passed nothing meanwhile
-	refused bool           // there are too few on the server, as far as is known
+	asksNow bool           // it is querying the server, and receives nothing until the answer
+	refused bool           // as far as is known, the server has too few
 
-	// announced is how many there were by the last message, 0 if there was none since the front asked
-	// before; atAsk is that number when it asked last.
+	// announced is the number of permits in the last message, 0 if there was none since the front's
+	// last attempt; atAsk is what announced was before that attempt.
 	announced, atAsk int
 }
 
-// frontAsks notes that the front asks the server now, unless it has been passed what it waits for,
-// or has just come and knows the answer: the one before it was refused, and nothing has been
-// heard since.
+// frontAsks notes that the front makes an attempt now, unless the permits were passed to it
+// (passed), or it has just come and knows the answer (known): the previous front was refused, and
+// no message has come since.
 func (q *waitQueue) frontAsks(who any, first bool) (passed, known bool) {
 	if permitsOf(who) == nil {
 		return false, false
@@ -63,7 +63,7 @@ func (q *waitQueue) frontAsks(who any, first bool) (passed, known bool) {
 	return false, false
 }
 
-// frontRests notes that the front waits on: it can be passed what it waits for.
+// frontRests notes that the front waits on. From now on permits can be passed to it.
 func (q *waitQueue) frontRests(who any, err error) {
 	if permitsOf(who) == nil {
 		return
@@ -80,15 +80,15 @@ func (q *waitQueue) frontRests(who any, err error) {
 	}
 }
 
-// frontTook notes that the server has granted the front what it asked for: there may be more, unless
-// the last message was of no more. shard.mu is held.
+// frontTook notes that the server has granted n permits to the front. There may be more, unless the
+// last message announced no more. shard.mu is held.
 func (q *waitQueue) frontTook(n int) {
 	q.refused = 0 < q.atAsk && q.atAsk <= n
 	q.atAsk = 0
 }
 
-// noteAnnounced notes how many permits there are by a message. Without the semaphore there are
-// none. shard.mu is held.
+// noteAnnounced notes the number of permits in a message. It is 0 if the semaphore does not exist.
+// shard.mu is held.
 func (q *waitQueue) noteAnnounced(text string) {
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -101,8 +101,8 @@ func (q *waitQueue) noteAnnounced(text string) {
 	}
 }
 
-// frontEnds says that nothing is to be passed to the front any more, and reports whether
-// something was.
+// frontEnds notes that nothing can be passed to the front any more, and reports whether something
+// was.
 func (q *waitQueue) frontEnds(who any) (passed bool) {
 	if permitsOf(who) == nil {
 		return false
@@ -114,8 +114,8 @@ func (q *waitQueue) frontEnds(who any) (passed bool) {
 	return passed
 }
 
-// passPermits passes permits to those who are first in line, if they want just as many and the turn
-// lasts, and reports whether it has.
+// passPermits passes permits to the first in line, if these want exactly n and the turn lasts. It
+// reports whether it did.
 func (q *waitQueue) passPermits(n int) bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -144,9 +144,9 @@ func (q *waitQueue) passPermits(n int) bool {
 	return true
 }
 
-// takersOf returns how many in line take n permits, all of them, and whether the front does
-// too. While the front asks the server, those who come next go before it, unless it wants more
-// than there are. shard.mu is held.
+// takersOf returns how many waiters in line take n permits, all of them, and whether the front does
+// too. While the front queries the server, those behind it go first, unless it wants more than n.
+// shard.mu is held.
 func (q *waitQueue) takersOf(n int) (takers int, front bool) {
 	switch f := q.front; {
 	case f == nil && q.busy, f != nil && !f.passed && f.count > n:

@@ -7,26 +7,26 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Pollers are users of a mutex in other libraries. They tell nobody when they release it, nobody
-// can see that they wait, and many take it again at once. So two things take turns beside them,
-// by time: while they have the mutex and it changes hands, the front asks often, until one of its
-// attempts falls between two of their holds; and after a time about as long as theirs was, this
-// client leaves the mutex free for long enough that one of them finds it.
+// Pollers are users of a mutex in other libraries. They publish nothing when they release it,
+// nobody can see that they wait, and many acquire it again at once. So this client takes turns with
+// them by time, in two ways. While they hold the mutex and it changes hands, the front tries
+// often, until an attempt falls between two of their holds. And after a turn about as long as
+// theirs, this client leaves the mutex free for long enough that one of them finds it.
 
 const (
-	// pollSlow is how long the front waits at most while the same poller has the mutex, and
-	// pollFast how long at least while it changes hands: 200 attempts a second at most.
+	// pollSlow is the longest pause of the front while the same poller holds the mutex. pollFast is
+	// the shortest pause while it changes hands: at most 200 attempts a second.
 	pollSlow = 250 * time.Millisecond
 	pollFast = 5 * time.Millisecond
-	// pollersLinger is for how long pollers are reckoned with that were seen.
+	// pollersLinger is how long a client takes pollers into account after it has seen them.
 	pollersLinger = 5 * time.Second
-	// unseenTurn is how long this client keeps the mutex if no pollers have been seen.
+	// unseenTurn is how long this client keeps the mutex if it has seen no pollers.
 	unseenTurn = time.Second
-	// unseenOpen is for how long this client leaves the mutex free after a turn if none have been seen,
-	// unless it was free for as long meanwhile.
+	// unseenOpen is how long this client leaves the mutex free after a turn if it has seen no
+	// pollers, unless the mutex was free for as long during the turn.
 	unseenOpen = 50 * time.Millisecond
-	// shortestTurn and longestTurn bound for how long this client has the mutex beside them, and
-	// longestOpen for how long it leaves the mutex free after that.
+	// shortestTurn and longestTurn bound how long this client keeps the mutex if there are pollers,
+	// and longestOpen how long it then leaves the mutex free.
 	shortestTurn = 100 * time.Millisecond
 	longestTurn  = 2 * time.Second
 	longestOpen  = 150 * time.Millisecond
@@ -34,20 +34,20 @@ const (
 
 // besidePollers is what a wait queue knows of pollers. shard.mu guards it.
 type besidePollers struct {
-	token     string        // of the poller that had the mutex when the front asked last
-	pace      time.Duration // of the front meanwhile
-	forgotten time.Time     // when those that were seen are
-	theirs    time.Time     // since when they have the mutex, or zero
-	ours      time.Time     // since when this client has it, again and again, or zero
-	began     time.Time     // the first such turn after one of theirs, or zero
-	mayLast   time.Duration // how long the turn may that there is now
-	openUntil time.Time     // the mutex is left to them
-	freeSince time.Time     // when a release of this client left it free, or zero
-	wasFree   time.Duration // for how long it was free in the turn that there is now
+	token     string        // of the poller that held the mutex at the front's last attempt
+	pace      time.Duration // of the front while pollers hold the mutex
+	forgotten time.Time     // when the pollers that were seen are forgotten
+	theirs    time.Time     // since when they hold the mutex, or zero
+	ours      time.Time     // since when this client holds it, again and again, or zero
+	began     time.Time     // start of this client's first turn since theirs, or zero
+	mayLast   time.Duration // longest duration of the current turn
+	openUntil time.Time     // until then the mutex is left to them
+	freeSince time.Time     // when a release of this client left the mutex free, or zero
+	wasFree   time.Duration // how long it was free in the current turn
 }
 
-// pollerHolds notes that the front was refused because a poller has the mutex, and returns after
-// what time it is to ask again.
+// pollerHolds notes that the front was refused because a poller holds the mutex, and returns the
+// pause before the next attempt.
 func (q *waitQueue) pollerHolds(token string) time.Duration {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -72,8 +72,8 @@ func (q *waitQueue) pollerHolds(token string) time.Duration {
 	return min(q.pace+rand.N(q.pace/4), slow)
 }
 
-// beginTheirTurn begins a turn of pollers. For half as long as this client had the mutex, its front
-// does not ask often. shard.mu is held.
+// beginTheirTurn begins a turn of pollers. For half as long as this client had the mutex, the front
+// tries rarely. shard.mu is held.
 func (q *waitQueue) beginTheirTurn(now time.Time) {
 	q.theirs, q.mayLast = now, 0
 	if !q.began.IsZero() {
@@ -82,9 +82,10 @@ func (q *waitQueue) beginTheirTurn(now time.Time) {
 	q.began = time.Time{}
 }
 
-// openFor returns for how long a release that begins is to leave the mutex to pollers, or 0. Also
-// if none have been seen there may be some, to whom a mutex is hardly ever free that this client takes
-// again at once. taken is when the server has given it to this client. shard.mu is held.
+// openFor returns how long the release that begins now is to leave the mutex to pollers, or 0. Even
+// if none have been seen there may be some, because they hardly ever find a mutex free that this
+// client acquires again at once. taken is when the server granted it to this client. shard.mu is
+// held.
 func (q *waitQueue) openFor(taken time.Time) time.Duration {
 	now := time.Now()
 	if !q.freeSince.IsZero() {
@@ -92,7 +93,7 @@ func (q *waitQueue) openFor(taken time.Time) time.Duration {
 		q.freeSince = time.Time{}
 	}
 	seen := q.hasPollers()
-	if !seen && q.wasFree >= unseenOpen { // any of them has had its chance
+	if !seen && q.wasFree >= unseenOpen { // any poller has had its chance
 		q.ours, q.began, q.mayLast = time.Time{}, time.Time{}, 0
 	}
 	switch {
@@ -107,8 +108,8 @@ func (q *waitQueue) openFor(taken time.Time) time.Duration {
 	return 0
 }
 
-// beginOurTurn begins a turn that lasts about as long as that of the pollers did, and longer if
-// none has come since the mutex was left to them. shard.mu is held.
+// beginOurTurn begins a turn that lasts about as long as the pollers' turn did, and longer if none
+// has come since the mutex was left to them. shard.mu is held.
 func (q *waitQueue) beginOurTurn(now time.Time) {
 	had, shortest := 2*q.mayLast, shortestTurn
 	if !q.theirs.IsZero() {
@@ -123,8 +124,8 @@ func (q *waitQueue) beginOurTurn(now time.Time) {
 	q.ours, q.theirs, q.wasFree, q.mayLast = now, time.Time{}, 0, min(max(had, shortest), longestTurn)
 }
 
-// leftFree notes what a release has done: the mutex is free, or given to another client, with whom the
-// turn goes on. If it was left to pollers for some time the turn of this client is over. shard.mu is held.
+// leftFree notes the effect of a release: the mutex is free, or given to another client, which
+// continues the turn. If it was left to pollers, the turn of this client is over. shard.mu is held.
 func (q *waitQueue) leftFree(open time.Duration, given bool) {
 	now := time.Now()
 	switch {

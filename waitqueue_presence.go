@@ -6,13 +6,14 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Clients of this library that wait for permits, or for a read/write lock, listen to a second channel
-// of it, on which nothing is published. A client that listens to Redisson's channel and not to this one is a stranger.
+// Clients of this library that wait for permits, or for a read/write lock, subscribe to a second
+// channel of it, on which nothing is published. A client that subscribes to Redisson's channel only
+// is a stranger.
 
-// presenceChannel is that channel.
+// presenceChannel returns that second channel.
 func presenceChannel(key string) string { return "latchkey:" + transport.HashTag(key) + ":waits" }
 
-// presence is the subscription to it, which lasts as long as the one to the messages.
+// presence is the subscription to the second channel. It lasts as long as the one to the messages.
 type presence struct{ of *subscription }
 
 // message implements [subscriber].

@@ -2,39 +2,40 @@ package latchkey
 
 import "time"
 
-// Strangers that want permits (see waitqueue_strangers.go) race for what is announced, and clients of
-// this library are quicker. So a client that has had more than its share asks later. Its share is what it
-// would have if all clients of this library and all processes of strangers took turns. All of them
-// announce what they release, so that the share is known without a command.
+// Strangers that want permits (see waitqueue_strangers.go) race for announced permits, and clients
+// of this library are faster. So a client that has had more than its share tries later. Its
+// share is what it would get if all clients of this library and all processes of strangers took
+// turns. All of them announce their releases, so the share is known without a command.
 
 const (
-	// mostCredit is for how many acquisitions a client has credit or debt at most.
+	// mostCredit is the number of acquisitions for which a client can have credit or debt.
 	mostCredit = 8
 	// slowDebt is the debt, in acquisitions, beyond which strangers are taken to be slow.
 	slowDebt = 2
-	// vainPauses is how often in a row a client waits for strangers that take nothing, and unclaimedFor for
-	// how long it does not wait for them then: they may want more permits than there are.
+	// vainPauses is how many times in a row a client waits for strangers that take nothing. It then
+	// stops waiting for them for unclaimedFor: they may want more permits than there are.
 	vainPauses   = 3
 	unclaimedFor = 50 * time.Millisecond
 )
 
-// permitShare is what a wait queue knows of the share of its client beside strangers. shard.mu guards it.
+// permitShare is what a wait queue knows of its client's share of permits if there are strangers.
+// shard.mu guards it.
 type permitShare struct {
-	strangers int // that are reckoned with
-	// credit of this client grows by 1 with each release by others. Each acquisition costs as much as there are
-	// others that share the permits.
+	strangers int // that are taken into account
+	// credit of this client grows by 1 with each release by others. Each acquisition costs as much
+	// as the number of others that share the permits.
 	credit         int
-	ownReleases    int       // of this client, whose messages have not been heard
+	ownReleases    int       // of this client, whose messages have not come back yet
 	paused         bool      // the front lets strangers go first
-	inVain         int       // pauses in a row after which the permits were there all the same
-	unclaimedUntil time.Time // strangers are not waited for until then
+	inVain         int       // pauses in a row after which the permits were still there
+	unclaimedUntil time.Time // until then the front does not wait for strangers
 }
 
-// others is how many share the permits with this client. shard.mu is held.
+// others returns how many share the permits with this client. shard.mu is held.
 func (q *waitQueue) others() int { return max(q.clients-1, 0) + q.strangers }
 
-// reckonWith notes how many strangers want permits, and for how long they are reckoned with. shard.mu is
-// held.
+// reckonWith notes how many strangers want permits, and how long to take them into account.
+// shard.mu is held.
 func (q *waitQueue) reckonWith(strangers int, d time.Duration) {
 	if !q.strangersKnown() {
 		q.permitShare = permitShare{ownReleases: q.ownReleases}
@@ -42,7 +43,7 @@ func (q *waitQueue) reckonWith(strangers int, d time.Duration) {
 	q.strangers, q.strangersUntil = strangers, time.Now().Add(d)
 }
 
-// reckonWithUnseen notes that somebody took permits who cannot be seen. shard.mu is held.
+// reckonWithUnseen notes that a client that cannot be seen took permits. shard.mu is held.
 func (q *waitQueue) reckonWithUnseen() {
 	if !q.strangersKnown() {
 		q.reckonWith(1, unseenLinger)
@@ -58,7 +59,7 @@ func (q *waitQueue) creditRelease() {
 	q.credit, q.inVain = min(q.credit+1, mostCredit*q.others()), 0
 }
 
-// chargeFor notes that this client has got permits so many times. shard.mu is held.
+// chargeFor notes that this client acquired permits that many times. shard.mu is held.
 func (q *waitQueue) chargeFor(acquisitions int) {
 	q.credit = max(q.credit-acquisitions*q.others(), -mostCredit*q.others())
 }
@@ -77,16 +78,15 @@ func (q *waitQueue) chargeGrant() {
 	}
 }
 
-// letStrangersTake has the front ask later, if this client has had more than its share. shard.mu is
-// held.
+// letStrangersTake delays the front if this client has had more than its share. shard.mu is held.
 func (q *waitQueue) letStrangersTake() {
 	now := time.Now()
 	pause := q.pauseForStrangers(now)
 	q.paused, q.othersUntil = pause > 0, now.Add(pause)
 }
 
-// pauseForStrangers is how long strangers have to take the permits that there are. They have longer
-// if they were too slow before. shard.mu is held.
+// pauseForStrangers returns how long strangers have to take the free permits. They have longer if
+// they were too slow before. shard.mu is held.
 func (q *waitQueue) pauseForStrangers(now time.Time) time.Duration {
 	switch {
 	case q.credit >= 0, q.alone, now.Before(q.unclaimedUntil):
@@ -97,6 +97,6 @@ func (q *waitQueue) pauseForStrangers(now time.Time) time.Duration {
 	return longestStrangerPause
 }
 
-// mayPassBesideStrangers reports whether permits that are passed on are part of the share of this client, whatever
-// turns there are. shard.mu is held.
+// mayPassBesideStrangers reports whether permits that are passed on belong to this client's share,
+// regardless of turns. shard.mu is held.
 func (q *waitQueue) mayPassBesideStrangers() bool { return q.lasts > 0 && q.credit >= q.others() }

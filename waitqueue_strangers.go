@@ -2,50 +2,52 @@ package latchkey
 
 import "time"
 
-// Strangers are clients that know nothing of the queue of a lock: Redisson, above all. They are
-// told when the lock is free, and take it if they are quick. A client of this library shares the
-// lock with them: beside strangers a turn has as many holds as there are goroutines that want the
-// lock, and after it strangers may have as many.
+// Strangers are clients that know nothing of the queue of a lock: Redisson, above all. They receive
+// the message that the lock is free, and acquire it if they are fast. A client of this library
+// shares the lock with them: if there are strangers, its turn has as many holds as it has
+// goroutines that want the lock, and then strangers may have as many.
 
 const (
-	// strangersLinger is for how long strangers are reckoned with that were seen.
+	// strangersLinger is how long a client takes strangers into account after it has seen them.
 	strangersLinger = time.Second
-	// strangersMayShare is for how long those are reckoned with that may have a shared lock along
-	// with clients of this library, and leave it last, which only those are told that listen.
+	// strangersMayShare is how long a client takes strangers into account that may hold a shared
+	// lock together with clients of this library. If a stranger leaves last, only subscribers learn
+	// of it.
 	strangersMayShare = 10 * time.Second
-	// strangerPause is how long strangers have to take a lock that is free, or permits.
+	// strangerPause is how long strangers have to acquire a free lock, or permits.
 	strangerPause = 3 * time.Millisecond
-	// longestStrangerPause is how long they have if they were slower before.
+	// longestStrangerPause is how long they have if they were too slow before.
 	longestStrangerPause = 2 * strangerPause
 )
 
 // beside is what a wait queue knows of strangers. shard.mu guards it.
 type beside struct {
-	takesTurns     bool      // it is of a lock that takes turns with strangers
-	strangersUntil time.Time // when they are forgotten
-	had            int       // holds of this client since one of theirs
+	takesTurns     bool      // its lock takes turns with strangers
+	strangersUntil time.Time // until when strangers are taken into account
+	had            int       // holds of this client since the strangers' last one
 	lastTurn       int       // holds in the last turn of this client
-	letPass        int       // releases of theirs after which others of them may go first
-	passed         int       // releases that were heard meanwhile
+	letPass        int       // releases of strangers after which another stranger may go first
+	passed         int       // releases of strangers that were heard in their turn
 }
 
-// takeTurns says that the lock takes turns with strangers. To others their messages mean something
-// else.
+// takeTurns notes that the lock takes turns with strangers. For other kinds of objects the same
+// message has another meaning.
 func (q *waitQueue) takeTurns() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.takesTurns = true
 }
 
-// strangersTold notes that others than this client were told that the lock is free. shard.mu is held.
+// strangersTold notes that other clients received the message that the lock is free. shard.mu is
+// held.
 func (q *waitQueue) strangersTold() {
 	q.contended = true
 	q.strangersUntil = time.Now().Add(strangersLinger)
 }
 
-// strangerHolds notes that the front was refused because a stranger has the lock. With the
-// first such refusal of a wait the turn of the strangers begins. It has as many holds as the turn of
-// this client had, and one at least.
+// strangerHolds notes that the front was refused because a stranger holds the lock. The first such
+// refusal of a wait begins the turn of the strangers. It has as many holds as the turn of this
+// client had, and at least one.
 func (q *waitQueue) strangerHolds(first bool) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -55,11 +57,11 @@ func (q *waitQueue) strangerHolds(first bool) {
 	}
 }
 
-// beginStrangersTurn lets them have as many holds as this client had in its last turn, also if it had
-// none since theirs: the front may ask after the last of them. shard.mu is held.
+// beginStrangersTurn lets strangers have as many holds as this client had in its last turn, even if
+// it had none since theirs. The front may try after the last of them. shard.mu is held.
 func (q *waitQueue) beginStrangersTurn() {
 	if q.had == 0 && q.letPass > 0 {
-		return // their turn lasts
+		return // their turn continues
 	}
 	if q.had > 0 {
 		q.lastTurn, q.had = q.had, 0
@@ -77,14 +79,14 @@ func (q *waitQueue) turnGoesOn() {
 // strangersKnown reports whether strangers have just been seen. shard.mu is held.
 func (q *waitQueue) strangersKnown() bool { return until(q.whole().strangersUntil) > 0 }
 
-// strangersMayLeaveLast reports whether the last who leaves the lock may be a stranger.
+// strangersMayLeaveLast reports whether the last holder to leave the lock may be a stranger.
 func (q *waitQueue) strangersMayLeaveLast() bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	return q.main != nil && time.Since(q.main.strangersUntil) < strangersMayShare
 }
 
-// strangersPause is how long strangers that are known have to take a lock. shard.mu is held.
+// strangersPause returns how long known strangers have to acquire a lock. shard.mu is held.
 func (q *waitQueue) strangersPause() time.Duration {
 	if q.strangersKnown() {
 		return strangerPause
@@ -92,10 +94,10 @@ func (q *waitQueue) strangersPause() time.Duration {
 	return 0
 }
 
-// endlessPasses is how often a hold may be passed on that nobody else wants.
+// endlessPasses is how many times a hold may be passed on if nobody else wants it.
 const endlessPasses = 1 << 30
 
-// passesOfTurn returns how often a hold that begins may be passed on. shard.mu is held.
+// passesOfTurn returns how many times a hold that begins now may be passed on. shard.mu is held.
 func (q *waitQueue) passesOfTurn() int {
 	if q.strangersKnown() || q.hasPollers() {
 		return q.line.length
@@ -103,26 +105,26 @@ func (q *waitQueue) passesOfTurn() int {
 	return endlessPasses
 }
 
-// strangersFirst is the message of a release, before that of the lock itself, after which strangers
-// may take it first.
+// strangersFirst is the message of a release, published before that of the lock itself, after which
+// strangers may acquire the lock first.
 const strangersFirst = "2"
 
-// letStrangersFirst lets the messages of a release go by. The front asks if nothing else is heard for
-// a moment. shard.mu is held.
+// letStrangersFirst ignores the messages of a release. The front tries if no other message comes
+// within strangerPause. shard.mu is held.
 func (q *waitQueue) letStrangersFirst() {
 	q.beginStrangersTurn()
 	q.letPass++
 	q.letStrangerPass()
 	if q.lines.Load() != nil {
-		q.letPass++ // two messages tell of the release of such a lock
+		q.letPass++ // the release of such a lock publishes two messages
 	}
 	if q.ownMessages == 0 {
 		q.letPass++
 	}
 }
 
-// letStrangerPass reports whether other strangers may go first, now that one has released the
-// lock. The front asks if none of them is heard of for a moment. shard.mu is held.
+// letStrangerPass reports whether other strangers may go first, now that one has released the lock.
+// The front tries if no message of theirs comes within strangerPause. shard.mu is held.
 func (q *waitQueue) letStrangerPass() bool {
 	if q.letPass == 0 {
 		return false
@@ -132,7 +134,7 @@ func (q *waitQueue) letStrangerPass() bool {
 	heard := q.passed
 	time.AfterFunc(strangerPause, func() {
 		q.shard.mu.Lock()
-		quiet := q.passed == heard // all may have left meanwhile
+		quiet := q.passed == heard // they may all have left
 		q.shard.mu.Unlock()
 		if quiet {
 			q.signal()

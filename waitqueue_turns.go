@@ -7,37 +7,37 @@ import (
 )
 
 // Turns of the permits of a semaphore. Permits that the server has granted may be passed on inside
-// the client for a turn ([Options.Turn]). Permits have no names, so that turns are counted: as
-// long as the turn of any permits is over that have not been given back, a release goes to
-// the server. Each grant has a turn of its own, so that one does not prolong another's.
+// the client for a turn ([Options.Turn]). Permits have no names, so turns are counted: while this
+// client has permits whose turn is over, a release goes to the server. Each grant has its own turn,
+// so that one does not prolong another.
 //
-// What a release is told of who else listens decides about the next turn:
+// The answer to a release says who else subscribes, and decides about the next turn:
 //
-//   - Nobody: the turns of all permits begin anew.
-//   - Clients of this library: those who have no permits to pass on ask first.
-//   - Strangers, who know of no turns: for a second nothing is passed on beyond the share of this
-//     client, and it asks later if it has had more (waitqueue_share.go).
+//   - Nobody: the turns of all permits begin again.
+//   - Clients of this library: those that have no permits to pass on try first.
+//   - Strangers, which know nothing of turns: for a second this client passes on no more than its
+//     share, and it tries later if it has had more (waitqueue_share.go).
 
-// passesOfPermits is how often permits may be passed on in a turn while others wait.
+// passesOfPermits is how many times permits may be passed on in a turn while others wait.
 const passesOfPermits = 256
 
-// unseenLinger is for how long somebody is reckoned with who took permits and was not heard of: it may
-// have been a client that came just then.
+// unseenLinger is how long an unseen client that took permits is taken into account: it may have
+// been a client that came at that moment.
 const unseenLinger = 100 * time.Millisecond
 
-// permitTurns is what a wait queue knows of permits that its client has. shard.mu guards it.
+// permitTurns is what a wait queue knows of the permits of its client. shard.mu guards it.
 type permitTurns struct {
 	turns     []permitTurn  // of permits that the server has granted, the oldest first
-	lasts     time.Duration // how long a turn is
-	alone     bool          // the server told nobody else of the last release
-	returning int           // releases under way
+	lasts     time.Duration // the duration of a turn
+	alone     bool          // the message of the last release reached no other client
+	returning int           // releases in flight
 
-	othersUntil time.Time // other clients may ask before the front
-	clients     int       // of this library, that were told of the last release of this one
-	releases    int       // that were heard of since the server granted permits
+	othersUntil time.Time // until then other clients may try before the front
+	clients     int       // clients of this library that received the message of this client's last release
+	releases    int       // releases that were heard since the server granted permits
 
-	// freed are permits that were released while nobody else listened, and that nobody here has
-	// taken since; freedBefore are those that there were when the front asked.
+	// freed counts permits that were released while nobody else subscribed, and that this client
+	// has not acquired again. freedBefore is what freed was at the front's last attempt.
 	freed, freedBefore int
 }
 
@@ -45,10 +45,10 @@ type permitTurns struct {
 type permitTurn struct {
 	count  int
 	ends   time.Time
-	passes int // how often they may be passed on
+	passes int // how many times they may be passed on
 }
 
-// newTurn is a turn that begins now. shard.mu is held.
+// newTurn returns a turn that begins now. shard.mu is held.
 func (q *waitQueue) newTurn(n int) permitTurn {
 	t := permitTurn{n, time.Now().Add(q.lasts), passesOfPermits}
 	if q.alone {
@@ -66,7 +66,7 @@ func (q *waitQueue) permitsGranted(n int, turn time.Duration) {
 	}
 	q.releases = 0
 	q.chargeGrant()
-	if q.freed > 0 || q.returning > 0 { // the answer to the release may be yet to come
+	if q.freed > 0 || q.returning > 0 { // the answer to the release may not have come yet
 		q.freed -= n
 	}
 	if turn > 0 {
@@ -76,8 +76,8 @@ func (q *waitQueue) permitsGranted(n int, turn time.Duration) {
 	}
 }
 
-// forgetTurns forgets permits that were not given back for a turn after theirs: somebody keeps
-// them. shard.mu is held.
+// forgetTurns forgets permits that were not given back within a turn after theirs, because they are
+// kept. shard.mu is held.
 func (q *waitQueue) forgetTurns() {
 	kept := 0
 	for kept < len(q.turns) && time.Since(q.turns[kept].ends) > q.lasts {
@@ -86,9 +86,9 @@ func (q *waitQueue) forgetTurns() {
 	q.turns = q.turns[kept:]
 }
 
-// mayPassPermits reports whether this client has as many permits, and the turn of none is
-// over. While the server is asked whether others want some, if nobody did before, turns go
-// on. shard.mu is held.
+// mayPassPermits reports whether this client has at least n permits and the turn of none is over.
+// If nobody else wanted permits before, turns continue while a release is in flight that finds out
+// whether somebody does. shard.mu is held.
 func (q *waitQueue) mayPassPermits(n int) bool {
 	q.forgetTurns()
 	if q.strangersKnown() {
@@ -105,8 +105,8 @@ func (q *waitQueue) mayPassPermits(n int) bool {
 	return false
 }
 
-// permitsReturn notes that a release is sent, of permits whose turns began first. If others listen, and there
-// are too few permits, they may ask before the front does.
+// permitsReturn notes that a release of n permits is sent, of those whose turns began first. If
+// others subscribe and there are too few permits, they may try before the front.
 func (q *waitQueue) permitsReturn(n int) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -124,15 +124,15 @@ func (q *waitQueue) permitsReturn(n int) {
 	}
 }
 
-// listeners are the clients that were told of a release.
+// listeners are the clients that received the message of a release.
 type listeners struct {
-	told    int64 // how many, with this client
+	told    int64 // how many, including this client
 	clients int64 // how many of them are clients of this library
-	known   bool  // the server has said that
-	all     bool  // it counts all there are
+	known   bool  // the server has said so
+	all     bool  // it counts all of them
 }
 
-// permitsReturned notes what has come of a release.
+// permitsReturned notes the outcome of a release.
 func (q *waitQueue) permitsReturned(n int, l listeners) {
 	q.shard.mu.Lock()
 	here := int64(0)
@@ -141,7 +141,7 @@ func (q *waitQueue) permitsReturned(n int, l listeners) {
 	}
 	q.returning--
 	if (!l.known || here == 0) && q.ownReleases > 0 {
-		q.ownReleases-- // nobody has told this client of it
+		q.ownReleases-- // this client does not receive its message
 	}
 	q.alone = l.known && l.all && l.told == here
 	q.clients = int(l.clients)
@@ -159,19 +159,19 @@ func (q *waitQueue) permitsReturned(n int, l listeners) {
 	alone := q.alone
 	q.shard.mu.Unlock()
 	if alone {
-		q.signal() // the message may have been put off
+		q.signal() // the front may have put the message off
 	}
 }
 
-// beginTurns begins the turns of all permits anew. shard.mu is held.
+// beginTurns restarts the turns of all permits. shard.mu is held.
 func (q *waitQueue) beginTurns() {
 	for i, t := range q.turns {
 		q.turns[i] = q.newTurn(t.count)
 	}
 }
 
-// notePass notes that permits are passed on, to so many. It counts for those whose turn ends first.
-// shard.mu is held.
+// notePass notes that permits are passed on, for that many acquisitions. It counts as one pass of
+// the permits whose turn ends first. shard.mu is held.
 func (q *waitQueue) notePass(acquisitions int) {
 	q.chargeFor(acquisitions)
 	if len(q.turns) == 0 {
@@ -183,8 +183,8 @@ func (q *waitQueue) notePass(acquisitions int) {
 	}
 }
 
-// noteTaken notes that there are too few permits for somebody. If this client has released as
-// many, and nobody else listened, somebody has taken them who cannot be seen. shard.mu is held.
+// noteTaken notes that there are fewer than n permits. If this client has released as many, and
+// nobody else subscribed, a client that cannot be seen has taken them. shard.mu is held.
 func (q *waitQueue) noteTaken(n int) {
 	if n <= min(q.freed, q.freedBefore) {
 		q.reckonWithUnseen()
@@ -192,7 +192,7 @@ func (q *waitQueue) noteTaken(n int) {
 	q.freed -= max(q.freedBefore, 0)
 }
 
-// endTurns ends the turns of all permits: the semaphore has been changed. shard.mu is held.
+// endTurns ends the turns of all permits, because the semaphore has been changed. shard.mu is held.
 func (q *waitQueue) endTurns() {
 	for i := range q.turns {
 		q.turns[i].ends = time.Now()
@@ -200,15 +200,15 @@ func (q *waitQueue) endTurns() {
 	q.credit = min(q.credit, 0)
 }
 
-// permitsChanged is called when this client has changed the semaphore.
+// permitsChanged ends turns after this client has changed the semaphore.
 func (q *waitQueue) permitsChanged() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.endTurns()
 }
 
-// letOthersTake lets other clients take the permits that are released, before the front asks: after that
-// pause, or beside strangers when its share allows it. shard.mu is held.
+// letOthersTake lets other clients take the released permits before the front tries: for that
+// pause or, if there are strangers, until its share allows an attempt. shard.mu is held.
 func (q *waitQueue) letOthersTake(pause time.Duration) {
 	if q.strangersKnown() {
 		q.letStrangersTake()
@@ -217,9 +217,10 @@ func (q *waitQueue) letOthersTake(pause time.Duration) {
 	q.othersUntil = time.Now().Add(pause)
 }
 
-// pauseForOthers is how long other clients have to take the permits that are announced. One that has some
-// to pass on asks last. Of the others those ask first who have heard of the most releases since they were granted
-// any: who has released these asks late. shard.mu is held.
+// pauseForOthers returns how long other clients have to take announced permits. A client with
+// permits to pass on tries last. Of the others, those try first that have heard of the most
+// releases since their last grant; a client that has just released permits is late. shard.mu is
+// held.
 func (q *waitQueue) pauseForOthers() time.Duration {
 	now, last := time.Now(), len(q.turns)-1
 	switch {
@@ -231,7 +232,7 @@ func (q *waitQueue) pauseForOthers() time.Duration {
 	return 0
 }
 
-// longestYield is how long the front lets others ask first at most.
+// longestYield returns the longest time for which the front lets others try first.
 func (q *waitQueue) longestYield() time.Duration {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -241,10 +242,10 @@ func (q *waitQueue) longestYield() time.Duration {
 	return yieldFor * 3 / 2
 }
 
-// askLast is after what time a client asks that is to ask after all others.
+// askLast returns the delay of a client that lets all others try first.
 func askLast() time.Duration { return yieldFor/2 + rand.N(yieldFor) }
 
-// permitPause is for how long the front is to let other clients ask first. shard.mu is held.
+// permitPause returns how long the front lets other clients try first. shard.mu is held.
 func (q *waitQueue) permitPause() time.Duration {
 	if q.front == nil || q.front.passed {
 		return 0

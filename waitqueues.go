@@ -6,25 +6,26 @@ import (
 	"time"
 )
 
-// waitQueues has the wait queues of a client by their keys. A key that is held, and that nobody waits or asks
-// for, has none, which keeps ten thousand such holds small; one that was read or contended keeps it. It is split so that locks of different names
-// seldom meet.
+// waitQueues has the wait queues of a client by their keys. A held key that nobody waits for or
+// queries has none, which saves memory for ten thousand such holds; a key that was read or
+// contended keeps its queue. It is divided into shards, so that locks of different names seldom
+// block each other.
 type waitQueues struct {
 	seed   maphash.Seed
 	live   liveHolds
 	shards [queueShards]queueShard
 }
 
-// liveHolds are the holds of the client, by the hash of their keys. They use a wait queue while there is one.
-// What guards the wait queues of a key guards the holds on it.
+// liveHolds are the holds of the client, by the hash of their keys. They use the wait queue of
+// their key while it exists. The mutex of a key's wait queues also guards the holds on the key.
 type liveHolds interface {
-	// attach has the holds on the key of a wait queue use it. shard.mu is held.
+	// attach makes the holds on the key of a wait queue use it. shard.mu is held.
 	attach(q *waitQueue, hash uint64)
-	// detach has them do without. shard.mu is held.
+	// detach makes them stop using it. shard.mu is held.
 	detach(q *waitQueue, hash uint64)
 }
 
-// noHolds are those of wait queues for something else than keys.
+// noHolds is for wait queues of something other than keys.
 type noHolds struct{}
 
 func (noHolds) attach(*waitQueue, uint64) {}
@@ -56,7 +57,7 @@ func (all *waitQueues) shard(key string) *queueShard {
 	return shard
 }
 
-// locate returns where a key belongs, and its hash.
+// locate returns the shard of a key, and the hash of the key.
 func (all *waitQueues) locate(key string) (*queueShard, uint64) {
 	hash := maphash.String(all.seed, key)
 	return &all.shards[hash%queueShards], hash
@@ -70,8 +71,8 @@ func (all *waitQueues) use(key string) *waitQueue {
 	return shard.use(key, hash)
 }
 
-// enter takes a place in a line of the wait queue of a key, or the front, for which it returns no waiter,
-// but what was left for it. The caller counts as a user of the whole wait queue.
+// enter takes a place in a line of the wait queue of a key, or the front. At the front it returns
+// no waiter, but what was left for it. The caller counts as a user of the whole wait queue.
 func (all *waitQueues) enter(key string, l line, who any) (q *waitQueue, w *waiter, left any) {
 	shard, hash := all.locate(key)
 	shard.mu.Lock()
@@ -90,7 +91,8 @@ func (s *queueShard) use(key string, hash uint64) *waitQueue {
 	return q
 }
 
-// queueOf returns the wait queue of key, which those who hold the key use from then on. s.mu is held.
+// queueOf returns the wait queue of key. If it is new, the holds on the key use it from then on.
+// s.mu is held.
 func (s *queueShard) queueOf(key string, hash uint64) *waitQueue {
 	q := s.queues[key]
 	if q == nil {
@@ -101,7 +103,7 @@ func (s *queueShard) queueOf(key string, hash uint64) *waitQueue {
 	return q
 }
 
-// useKnown is use if there is a wait queue of the key, and returns nil otherwise.
+// useKnown is use if the key has a wait queue, and returns nil otherwise.
 func (all *waitQueues) useKnown(key string) *waitQueue {
 	shard := all.shard(key)
 	shard.mu.Lock()
@@ -113,7 +115,7 @@ func (all *waitQueues) useKnown(key string) *waitQueue {
 	return q
 }
 
-// known returns the wait queue of a key, or nil if nobody uses it.
+// known returns the wait queue of a key, or nil if it has none.
 func (all *waitQueues) known(key string) *waitQueue {
 	shard := all.shard(key)
 	shard.mu.Lock()
@@ -121,8 +123,8 @@ func (all *waitQueues) known(key string) *waitQueue {
 	return shard.queues[key]
 }
 
-// knownLine is known for one of the lines of a key. A caller that only wakes those in it need not be a user: if it serves
-// another key by then, one of them asks once too often.
+// knownLine is known for one of the lines of a key. A caller that only wakes waiters need not be a
+// user: if the queue serves another key by then, there is one useless attempt.
 func (all *waitQueues) knownLine(key string, l line) *waitQueue {
 	shard := all.shard(key)
 	shard.mu.Lock()
@@ -139,15 +141,15 @@ func (s *queueShard) fresh(key string) *waitQueue {
 	if n := len(s.spare); n > 0 {
 		q := s.spare[n-1]
 		s.spare = s.spare[:n-1]
-		q.clear() // not before: a message or a signal may have come since it was used
+		q.clear() // not earlier: a late message or signal may have come since its last use
 		q.key = key
 		return q
 	}
 	return &waitQueue{shard: s, key: key, waitState: newWaitState()}
 }
 
-// drop removes an unused wait queue. One that the notifier never knew serves another
-// key later. s.mu is held.
+// drop removes an unused wait queue. A queue without a subscription is kept for reuse with another
+// key. s.mu is held.
 func (s *queueShard) drop(q *waitQueue) {
 	delete(s.queues, q.key)
 	if q.subscribed() {
@@ -160,8 +162,8 @@ func (s *queueShard) drop(q *waitQueue) {
 	}
 }
 
-// done ends one use. A wait queue that nobody uses goes, unless its subscription is to
-// linger: then the notifier retires it. One that only holds use goes too, unless the key is contended.
+// done ends one use. A wait queue without users is dropped, unless its subscription lingers: then
+// the notifier retires it. A queue that only holds use is dropped too, unless the key is contended.
 func (q *waitQueue) done() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -172,7 +174,7 @@ func (q *waitQueue) done() {
 func (q *waitQueue) endUse() {
 	q.users--
 	switch {
-	case q.users > q.attached: // somebody besides the holds
+	case q.users > q.attached: // somebody other than the holds
 	case q.users > 0:
 		q.leaveToHolds()
 	case q.subscribed():
@@ -193,7 +195,7 @@ func (q *waitQueue) leaveToHolds() {
 	shard.drop(q)
 }
 
-// doNotLinger says that nobody will come back to this wait queue.
+// doNotLinger notes that nobody will use this wait queue again.
 func (q *waitQueue) doNotLinger() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()

@@ -11,30 +11,29 @@ import (
 )
 
 const (
-	// renewFlights is how many renewals are under way at once to a server; to a node
-	// of a cluster more, since each is for one slot.
+	// renewFlights is how many renewals can be in flight to a server at once. A node of a cluster
+	// can have more, since each is for one slot.
 	renewFlights     = 8
 	nodeRenewFlights = 16
-	// longestSleep bounds how late the watchdog sees that the machine has slept. Each look
+	// longestSleep bounds how late the watchdog notices that the machine was asleep. Each look
 	// costs a tenth of a millisecond of processor time.
 	longestSleep = 200 * time.Millisecond
 	// idleSleep is how long the watchdog sleeps when there is nothing to watch.
 	idleSleep = time.Hour
-	// clockJump is how far the clocks may part before every hold is looked at.
+	// clockJump is how far the clocks may diverge before every hold is checked.
 	clockJump = 5 * time.Millisecond
 
 	noDeadline = time.Duration(math.MaxInt64)
 )
 
-// watchdog keeps the holds of a client alive and ends those that cannot be kept.
-// It has two goroutines, whatever the number of holds: one keeps time and never
-// waits for the server, so that a loss is signaled when it is due; the other
-// renews, many holds with one script.
+// watchdog renews the holds of a client and ends those that it cannot renew. It has two goroutines,
+// however many holds there are. One keeps time and never waits for the server, so that a loss is
+// signaled when it is due; the other renews many holds with one script.
 type watchdog struct {
 	client  *Client
 	clock   func() transport.Stamp
 	signals chan struct{}   // something is due earlier than was planned
-	renew   chan struct{}   // something is in due
+	renew   chan struct{}   // due is not empty
 	open    context.Context // until close
 	end     context.CancelFunc
 	tasks   sync.WaitGroup
@@ -43,17 +42,17 @@ type watchdog struct {
 	started bool
 	queue   dueHeap[*ownership]
 	due     []*ownership  // to be renewed now
-	lookAt  time.Duration // when to look for holds to be verified
-	looks   int32         // how often that was done
-	wakeAt  time.Duration // when the timekeeper looks next
+	lookAt  time.Duration // when to look for holds to verify
+	looks   int32         // how many times it has looked for them
+	wakeAt  time.Duration // when the timekeeper wakes next
 	skew    time.Duration // between the clocks, at the last look
 }
 
-// route is the way to one node: who waits there to be renewed as soon as those before them are
-// under way, and the places of the renewals that are under way.
+// route is the way to one node: the holds that wait to be renewed there, and the places of the
+// renewals in flight.
 type route = transport.NodeLine[*ownership]
 
-// renewFlights is how many renewals may be under way to one node at once.
+// renewFlights returns how many renewals can be in flight to one node at once.
 func (c *Client) renewFlights() int {
 	if c.cluster {
 		return nodeRenewFlights
@@ -89,8 +88,8 @@ func (w *watchdog) plan(o *ownership, due dueTimes) {
 	}
 	w.queue.put(o)
 	w.start()
-	// The timekeeper is left asleep while it wakes early enough anyway, so that a
-	// short hold costs no switch of goroutines.
+	// The timekeeper keeps sleeping if it wakes early enough anyway, so that a short hold costs no
+	// switch of goroutines.
 	if o.dueAt() < w.wakeAt {
 		w.wakeAt = o.dueAt()
 		signal(w.signals)
@@ -124,7 +123,7 @@ func (w *watchdog) close() {
 	w.tasks.Wait()
 }
 
-// keepTime ends holds at their deadline and passes on those to be renewed.
+// keepTime ends holds at their deadline and passes on those that are to be renewed.
 func (w *watchdog) keepTime() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -148,8 +147,8 @@ func (w *watchdog) keepTime() {
 	}
 }
 
-// sleep plans the next look. After a signal it is never put off altogether, even if
-// the hold that gave it is over already: the next one then need not signal.
+// sleep plans the next look. After a signal there is always one, even if the hold that sent the
+// signal has ended: the next hold then need not signal.
 func (w *watchdog) sleep(signaled bool) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,8 +164,8 @@ func (w *watchdog) sleep(signaled bool) time.Duration {
 	return max(w.wakeAt-now, 0)
 }
 
-// collect moves what is to be renewed to due, and returns what may be past its
-// deadline: after a jump of the wall clock, everything.
+// collect moves what is to be renewed to due, and returns what may be past its deadline: after a
+// jump of the wall clock, everything.
 func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,8 +191,8 @@ func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 	return overdue
 }
 
-// startRenewal marks an ownership as being renewed: until the result is in, only its
-// deadline counts.
+// startRenewal marks an ownership as being renewed: until the result arrives, only its deadline
+// counts.
 func (w *watchdog) startRenewal(o *ownership) {
 	o.schedule.renewAt = noDeadline
 	w.putOffLook(o)
@@ -201,8 +200,9 @@ func (w *watchdog) startRenewal(o *ownership) {
 	w.due = append(w.due, o)
 }
 
-// startNeighbours adds holds that are due soon: within a quarter of the time from their renewal to their deadline,
-// which is half a period of a hold with its full lease. They share a script now and are due together from then on.
+// startNeighbours adds holds that are due soon: within a quarter of the time from their renewal to
+// their deadline, which is half a period for a hold with its full lease. They share a script now
+// and are due together from then on.
 func (w *watchdog) startNeighbours(now time.Duration) {
 	for _, o := range slices.Clone(w.queue.all()) {
 		if o.schedule.renewAt != noDeadline && o.schedule.renewAt-now <= (o.schedule.deadline-o.schedule.renewAt)/4 {
@@ -211,8 +211,8 @@ func (w *watchdog) startNeighbours(now time.Duration) {
 	}
 }
 
-// keepRenewing has the renewals sent, and does not wait for it: a node that is silent
-// must not hold up the holds on others.
+// keepRenewing starts the renewals and does not wait for them: a silent node must not delay the
+// holds on others.
 func (w *watchdog) keepRenewing() {
 	for {
 		select {
@@ -229,7 +229,7 @@ func (w *watchdog) keepRenewing() {
 	}
 }
 
-// send has a hold renewed on the node that has it. w.mu is held.
+// send puts a hold into the line of the node that has its key. w.mu is held.
 func (w *watchdog) send(o *ownership) {
 	slot := uint16(0)
 	if w.client.cluster {
@@ -241,7 +241,7 @@ func (w *watchdog) send(o *ownership) {
 	}
 }
 
-// serve renews what waits for a node, until nothing does.
+// serve renews the holds that wait for a node, until there are none.
 func (w *watchdog) serve(r *route) {
 	for waiting := r.TakeAll(); len(waiting) > 0 && w.renewAll(r, waiting); {
 		waiting = r.TakeAll()

@@ -5,39 +5,37 @@ import (
 	"time"
 )
 
-// WriteLock is the side of an [RWLock] that one owner may hold, alone.
+// WriteLock is the write side of an [RWLock]. One owner holds it, alone.
 type WriteLock struct{ *primitive }
 
-// Lock acquires the lock to write, alone. It waits while another owner reads or writes; until
-// ctx ends or the time of [Wait] is over; with neither, without a limit. The other options are
+// Lock acquires the lock to write, alone. It waits while another owner reads or writes, until ctx
+// ends or the time of [Wait] is over; with neither, it waits without limit. The other options are
 // [Lease], [MaxHold], [AtLeast] and [By].
 //
-// While it waits it keeps new readers out: for one Options.StaleWaiterTimeout at first, then,
-// after a pause of a fifth of it, for twice as long, up to a minute at a time. So it gets in
-// when the readers that are inside leave within such a time. A Lock that gives up lets readers
-// in at once; if the server cannot be told, after one StaleWaiterTimeout. Readers of
-// Redisson are never kept out. Writers are served as those who wait for a [Lock].
+// While it waits it keeps new readers out: for one Options.StaleWaiterTimeout at first, then, after
+// a pause of a fifth of it, for twice as long, up to a minute at a time. So Lock succeeds if the
+// current readers leave within such a time. A Lock that gives up lets readers in at once, or after
+// one StaleWaiterTimeout if the server cannot be reached. Readers of Redisson are never kept out.
+// Writers are served in the order that [Lock] describes.
 //
-// If ctx carries a write hold of this lock ([Hold.Context]), or By or [WithOwner] name its
-// owner, Lock enters that hold again at once and returns a Hold of its own, which needs its
-// own Unlock. If they name a hold that only reads, Lock returns ErrUpgrade at once, since it
-// would wait for itself. An owner of another client is an ErrInvalid.
+// If ctx carries a write hold of this lock ([Hold.Context]), or By or [WithOwner] names its owner,
+// Lock enters that hold again at once and returns a Hold of its own, which needs its own Unlock. If
+// the hold only reads, Lock returns ErrUpgrade at once, since it would wait for itself. For an owner
+// of another client it returns ErrInvalid.
 //
 // The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after
 // Lock returns does not affect the hold. [Hold.Downgrade] turns it into a read hold.
 //
 // A nil error means that you hold the lock to write. After any other error this call holds nothing,
-// and a hold that it was to enter again is not affected. While the server cannot be
-// reached, Lock goes on trying. The error matches one of
+// and a hold that it was to enter again is not affected. While the server cannot be reached, Lock
+// keeps trying. The error matches one of
 //
-//   - ErrNotAcquired: another owner read or wrote until ctx ended or the time of Wait was
-//     over
-//   - ErrUnavailable: the server could not be asked, or did not answer, when the time was
-//     over, or ctx had ended before the call. If a request was sent and not answered, the
-//     error also matches ErrUnknownOutcome: the client undoes in the background what the
-//     request may have acquired
-//   - ErrNotReplicated: too few of the replicas that [Options.Replicas] asks for confirmed
-//     the acquisition; it was undone
+//   - ErrNotAcquired: another owner read or wrote until ctx ended or the time of Wait was over
+//   - ErrUnavailable: the server could not be reached or did not answer by the end of the wait, or
+//     ctx had ended before the call. If a request was sent and not answered, the error also matches
+//     ErrUnknownOutcome, and the client undoes in the background what the request may have acquired
+//   - ErrNotReplicated: fewer replicas than [Options.Replicas] requires confirmed the acquisition;
+//     it was undone
 //   - ErrNotAcquired and ErrLost: the hold to be entered again was lost before this call
 //     entered it
 //   - ErrUpgrade: the caller reads; its read hold is not affected
@@ -53,59 +51,56 @@ func (l *WriteLock) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 	return l.acquire(ctx, "lock", true, usualSettings(options))
 }
 
-// TryLock makes one attempt to acquire the lock to write, does not wait, and keeps no readers
-// out. The options are [Lease], [MaxHold], [AtLeast] and [By].
+// TryLock makes one attempt to acquire the lock to write, does not wait, and keeps no readers out.
+// The options are [Lease], [MaxHold], [AtLeast] and [By].
 //
-// ErrNotAcquired means that another owner reads or writes. ErrUpgrade means that the caller
-// reads: release the read hold first.
-// ErrUnavailable means that the server could not be asked: an attempt that meets a server in
-// trouble (silent, loading, failing over) is repeated until it is answered, ctx ends, or
-// Options.RetryBudget is spent. All other errors, the re-entry of a hold on ctx, and what is
-// left behind are as for Lock.
+// ErrNotAcquired means that another owner reads or writes. ErrUpgrade means that the caller reads:
+// release the read hold first. ErrUnavailable means that the server could not be reached: an
+// attempt that meets a server in trouble (silent, loading, failing over) is repeated until it is
+// answered, ctx ends, or Options.RetryBudget is spent. All other errors, the re-entry of a hold on
+// ctx, and the state left behind are as for Lock.
 func (l *WriteLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
 	return l.acquire(ctx, "try lock", false, usualSettings(options))
 }
 
-// IsLocked asks the server whether anybody holds the lock to write, this client included. It
-// is false while others read. The answer may be out of date when it arrives. Don't branch on
-// it; acquire the lock.
+// IsLocked reports whether anybody, this client included, holds the lock to write. It is false
+// while others only read. It queries the server, and the answer may be out of date when it arrives.
+// Don't branch on it; acquire the lock.
 //
 // The errors are those of Inspect.
 func (l *WriteLock) IsLocked(ctx context.Context) (bool, error) { return l.isLocked(ctx, true) }
 
-// ForceUnlock ends the write hold, and read holds of the same owner, wakes waiters, and
-// reports whether there was one. While others read it does nothing, and reports false.
+// ForceUnlock ends the write hold, and read holds of the same owner, wakes waiters, and reports
+// whether there was one. While others read it does nothing, and reports false.
 //
-// ForceUnlock does not ask the former holders. Those of this library learn of it at their next renewal,
-// a third of their lease later at most, or within Options.PollCeiling if goroutines of their client are
-// in line to write, and their holds end with ErrLost. Until then they work on, beside the next
+// The former holders are not asked. Those of this library notice at their next renewal, at most a
+// third of their lease later, or within Options.PollCeiling if goroutines of their client are in
+// line to write. Their holds then end with ErrLost. Until then they continue, alongside the next
 // holder. A hold that begins after ForceUnlock has looked is not touched.
 //
-// The errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not
-// answered. It may or may not have happened, and may be repeated.
+// The errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not answered. It
+// may or may not have happened, and you may repeat it.
 func (l *WriteLock) ForceUnlock(ctx context.Context) (bool, error) {
 	return l.primitive.ForceUnlock(ctx)
 }
 
-// RemainingLease asks the server how long the lock as a whole stays held, by readers or a
-// writer, if nobody renews it: 0 if it is free, [NoExpiry] if its key has lost its expiry,
-// which only a foreign command can do. Holders that are alive renew their leases, so the lock
-// may stay held for longer.
+// RemainingLease returns how long the lock as a whole, for readers or a writer, stays held if
+// nobody renews it: 0 if it is free, [NoExpiry] if its key has lost its expiry, which only a
+// foreign command can cause. Live holders renew their leases, so the lock may stay held for longer.
 //
 // The errors are those of Inspect.
 func (l *WriteLock) RemainingLease(ctx context.Context) (time.Duration, error) {
 	return l.primitive.RemainingLease(ctx)
 }
 
-// Inspect asks the server who reads and who writes: it shows both sides of the lock, and for
-// each [Holder] on which side it is. Goroutines of one client that read along with each other
-// are one holder. The answer may be out of date when it arrives. A lock
-// that is free has the kind [KindNone] and no holders.
+// Inspect returns who reads and who writes. It shows both sides of the lock, and the side of each
+// [Holder]. Goroutines of one client that read along with each other are one holder. The answer may
+// be out of date when it arrives. A free lock has the kind [KindNone] and no holders.
 //
-// It is repeated for Options.RetryBudget while the server is in trouble. The error matches
-// ErrUnavailable if the server could not be asked until then or until ctx ended, ErrClosed,
-// ErrWrongKind if the key is another kind of object (the Inspection then says what it is),
-// ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
+// Inspect repeats its request for Options.RetryBudget while the server is in trouble. The error
+// matches ErrUnavailable if the server could not be reached until then or until ctx ended,
+// ErrClosed, ErrWrongKind if the key is another kind of object (the Inspection then says what it
+// is), ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
 func (l *WriteLock) Inspect(ctx context.Context) (Inspection, error) {
 	return l.primitive.Inspect(ctx)
 }

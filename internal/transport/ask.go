@@ -7,15 +7,15 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// askPause is how long one node of a cluster may take before another is asked as well.
+// askPause is how long one node of a cluster may take before another is queried as well.
 const askPause = 50 * time.Millisecond
 
-// Question is sent to a node, by a client that reaches that node. It may be asked several times.
+// Question is a query to a node, with a client that reaches the node. It may be sent several times.
 type Question func(ctx context.Context, client rueidis.Client) rueidis.RedisResult
 
-// AskAnyNode puts a question to the server. In a cluster no node that is silent is waited for:
-// after a moment another one is asked as well, and the first answer counts. It returns
-// the address from which that came.
+// AskAnyNode sends a query to the server. In a cluster it does not wait for a silent node: after
+// askPause it queries another one as well, and the first answer counts. It returns the address of
+// the node that answered.
 func (s *Sender) AskAnyNode(ctx context.Context, q Question) (address string, result rueidis.RedisResult) {
 	if !s.Topology.Cluster {
 		return "", s.askNode(ctx, peer{s.Topology.common, s.Client}, q)
@@ -52,13 +52,13 @@ func (s *Sender) AskAnyNode(ctx context.Context, q Question) (address string, re
 	return last.address, last.result
 }
 
-// askNode puts a question to one node.
+// askNode sends a query to one node.
 func (s *Sender) askNode(ctx context.Context, p peer, q Question) rueidis.RedisResult {
 	return s.send(ctx, p.Node, func(ctx context.Context) rueidis.RedisResult { return q(ctx, p.client) })
 }
 
-// AskNodeOf puts a question to the node that serves a key, for as long as the sender has
-// patience, and returns its result.
+// AskNodeOf sends a query to the node that serves a key, and returns the result. Its limit is the
+// sender's patience.
 func (s *Sender) AskNodeOf(ctx context.Context, key string, q Question) rueidis.RedisResult {
 	return s.askNode(ctx, peer{s.node(key), s.Client}, q)
 }

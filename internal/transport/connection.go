@@ -10,25 +10,25 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// connTracker knows of one node when rueidis may make callers wait without looking at their
-// contexts: while a connection is being opened, and as soon as one is broken, because the
-// next caller then opens another and the rest wait for that.
+// connTracker knows when rueidis may block callers of one node regardless of their contexts: while
+// a connection is being opened, and after one has broken, because the next caller then opens
+// another and the rest wait for it.
 type connTracker struct {
 	opening atomic.Int32  // from the dial to the first answer
-	dials   atomic.Int64  // ever
-	breaks  atomic.Int64  // connections that ended and commands that failed, ever
-	heard   atomic.Int64  // what breaks was when a command was sent that has been answered
+	dials   atomic.Int64  // total
+	breaks  atomic.Int64  // total of connections that ended and commands that failed
+	heard   atomic.Int64  // value of breaks when the last answered command was sent
 	all     *atomic.Int64 // the breaks of all nodes
 }
 
-// look reports whether a command that is sent now finds a connection, and returns the
-// generation, which the answer has to be noted with: one from before a break proves nothing.
+// look reports whether a command that is sent now finds a connection, and returns the current
+// generation. The answer is noted with it, because an answer from before a break proves nothing.
 func (t *connTracker) look() (now Generation, steady bool) {
 	now = Generation{Anywhere: t.all.Load(), Here: t.breaks.Load()}
 	return now, t.heard.Load() == now.Here && t.opening.Load() == 0
 }
 
-// answered notes the answer to a command that was sent in a generation.
+// answered notes the answer to a command that was sent in that generation.
 func (t *connTracker) answered(sentIn Generation) {
 	if t.heard.Load() < sentIn.Here {
 		t.heard.Store(sentIn.Here)
@@ -42,7 +42,7 @@ func (t *connTracker) broke() {
 }
 
 // WatchConnections changes the settings of a client that is about to be opened, so that the
-// topology notices its connections.
+// topology sees its connections.
 func (t *Topology) WatchConnections(settings *rueidis.ClientOption) {
 	dial := DialOrTCP(settings.DialCtxFn)
 	settings.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
@@ -63,16 +63,16 @@ func (t *Topology) WatchConnections(settings *rueidis.ClientOption) {
 	}
 }
 
-// watchedConn is a connection that is open when the server has said something, or it
-// has ended. Its end is noted before rueidis learns of it.
+// watchedConn counts as open once the server has sent something, or once it has ended. Its end is
+// noted before rueidis learns of it.
 type watchedConn struct {
 	net.Conn
 	opened, broke func()
-	heard         bool // only the reader looks at it
+	heard         bool // used by the reader only
 	silence       *silence
 }
 
-// Read is part of [net.Conn].
+// Read implements [net.Conn].
 func (c *watchedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.silence.read()
@@ -89,7 +89,7 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write is part of [net.Conn].
+// Write implements [net.Conn].
 func (c *watchedConn) Write(b []byte) (int, error) {
 	c.silence.write()
 	n, err := c.Conn.Write(b)
@@ -99,7 +99,7 @@ func (c *watchedConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close is part of [net.Conn].
+// Close implements [net.Conn].
 func (c *watchedConn) Close() error {
 	c.broke()
 	c.opened()

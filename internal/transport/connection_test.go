@@ -14,7 +14,7 @@ func steady(d *connTracker) bool {
 	return steady
 }
 
-// The answers of a connection may be looked at after its end.
+// The answers of a connection may arrive after its end.
 func TestConnTracker_answers_from_before_a_break_prove_nothing(t *testing.T) {
 	d := &NewTopology(false, 1).common.connections
 	require.True(t, steady(d))
@@ -28,7 +28,7 @@ func TestConnTracker_answers_from_before_a_break_prove_nothing(t *testing.T) {
 	require.True(t, steady(d))
 }
 
-// Every way in which a connection ends is noted before rueidis hears of it.
+// Every way in which a connection ends is noted before rueidis learns of it.
 func TestConnTracker_notices_the_end_of_a_connection(t *testing.T) {
 	for name, use := range map[string]func(net.Conn) error{
 		"read":  func(c net.Conn) error { _, err := c.Read(make([]byte, 1)); return err },

@@ -8,9 +8,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// ContextError returns the error of a context that has ended. It matches the error of the
-// context, and its cause unless that is an outcome of a call; if the time of a wait is over,
-// it matches neither.
+// ContextError returns the error of a context that has ended. It matches the error of the context,
+// and the cause unless that is an outcome of a call. If the time of a wait is over, it matches
+// neither.
 func ContextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if over, is := cause.(*waitOverError); is { //nolint:errorlint // the very cause
@@ -22,8 +22,8 @@ func ContextError(ctx context.Context) error {
 	return &EndedContextError{err, cause}
 }
 
-// EndedContextError is the end of the caller's context. Its cause may be any error, one of
-// this package or of the server included, and does not answer what was asked.
+// EndedContextError is the end of the caller's context. Its cause may be any error, even one of
+// this package or of the server, and says nothing about the outcome of the call.
 type EndedContextError struct{ err, cause error }
 
 // Error says that the context has ended, and why.
@@ -37,7 +37,7 @@ func (e *EndedContextError) Error() string {
 // Unwrap lets the caller match the end of the context.
 func (e *EndedContextError) Unwrap() error { return e.err }
 
-// Is lets the caller match the cause, but not take it for what has come of the call.
+// Is lets the caller match the cause, but never as the outcome of the call.
 func (e *EndedContextError) Is(target error) bool {
 	switch target {
 	case ErrNotAcquired, ErrUnavailable, ErrUnknownOutcome:
@@ -49,14 +49,14 @@ func (e *EndedContextError) Is(target error) bool {
 // As finds the cause.
 func (e *EndedContextError) As(target any) bool { return e.cause != nil && errors.As(e.cause, target) }
 
-// waitOverError is the cause with which the context of a call ends when the time of its wait
-// is over, which is not an error of the caller's context.
+// waitOverError is the cause of the end of a call's context when the time of its wait is over. That
+// is not an error of the caller's context.
 type waitOverError struct{ wait time.Duration }
 
 func (e *waitOverError) Error() string { return "the wait of " + e.wait.String() + " is over" }
 
-// WithWait returns a context that ends when the wait is over at the latest, which is then told
-// apart from an end of ctx.
+// WithWait returns a context that ends when the wait is over, if not earlier. [IsWaitOver]
+// distinguishes that from an end of ctx.
 func WithWait(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, wait, &waitOverError{wait})
 }
@@ -67,14 +67,14 @@ func IsWaitOver(err error) bool {
 	return errors.As(err, &over)
 }
 
-// IsContextEnd reports whether the time of the call is over: the caller's context ended, or
-// its wait.
+// IsContextEnd reports whether the time of the call is over: the caller's context or its wait has
+// ended.
 func IsContextEnd(err error) bool { return ContextEnd(err) != nil }
 
-// ContextEnd returns the error that ContextError has made, out of the tree of err, or nil if none
-// is in it.
+// ContextEnd returns the error in the tree of err that ContextError has made, or nil if there is
+// none.
 func ContextEnd(err error) error {
-	if err == nil || err == rueidis.Nil { //nolint:errorlint // most are, as they came
+	if err == nil || err == rueidis.Nil { //nolint:errorlint // most are, unwrapped
 		return nil
 	}
 	var end *EndedContextError

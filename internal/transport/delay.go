@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Bounds of every pause in a wait loop. A loop asks for what it needs, which is less than
-// the longest by far; they are for what it may have got wrong.
+// Bounds of every pause in a wait loop. Loops need much less than the longest; the bounds
+// protect against mistakes.
 const (
 	minPause = time.Millisecond / 2
 	maxPause = 4 * time.Hour
 )
 
-// Delay rests in a wait loop until d is over or there is a hint. All pauses of all wait loops
-// come by here, so that none can spin: it lasts half a millisecond at least, and four hours at
-// most. An error tells why it was cut short: ErrClosed if stop is closed, or that of ctx.
+// Delay rests in a wait loop until d is over or there is a hint. All pauses of all wait loops use
+// it, so that none can spin: it lasts at least half a millisecond, and at most four hours. An error
+// says why it was cut short: ErrClosed if stop is closed, or that of ctx.
 func Delay(ctx context.Context, stop, hint <-chan struct{}, d time.Duration) error {
 	timer := time.NewTimer(min(max(d, minPause), maxPause))
 	defer timer.Stop()
@@ -31,7 +31,7 @@ func Delay(ctx context.Context, stop, hint <-chan struct{}, d time.Duration) err
 	}
 }
 
-// Rest waits until d is over, within the same bounds and with the same errors.
+// Rest waits until d is over, with the same bounds and errors as Delay.
 func Rest(ctx context.Context, stop <-chan struct{}, d time.Duration) error {
 	return Delay(ctx, stop, nil, d)
 }

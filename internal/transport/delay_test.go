@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The place where all wait loops rest takes nobody's word for it.
+// Delay, where all wait loops rest, does not trust its callers.
 func TestDelay_does_not_spin(t *testing.T) {
 	for _, d := range []time.Duration{math.MinInt64, -1, 0, 1} {
 		start := time.Now()

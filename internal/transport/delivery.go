@@ -13,11 +13,11 @@ import (
 // errUnsent means that a command waited for a connection and was not sent.
 var errUnsent = errors.New("latchkey: not sent: there is no connection")
 
-// delivery is the context of a command that is sent on behalf of a caller who may leave.
-// It does not end while the command is under way, because a borrowed client may be set up
-// to overlook the end of a context, or to close its shared connection at a deadline. But
-// rueidis looks at a context once more when it has a connection, just before it sends: a
-// command whose caller has left by then is withheld.
+// delivery is the context of a command that is sent for a caller that may leave. It does not end
+// while the command is in flight, because a borrowed client may be configured to ignore the end of
+// a context, or to close its shared connection at a deadline. But rueidis checks the context once
+// more just before it sends, when it has a connection: a command whose caller has left by then is
+// withheld.
 type delivery struct {
 	context.Context // without an end
 
@@ -25,7 +25,7 @@ type delivery struct {
 }
 
 const (
-	underWay  int32 = iota // to the connection
+	underWay  int32 = iota // it has not reached a connection yet
 	passed                 // it is sent, or about to be
 	cancelled              // the caller has left
 )
@@ -37,7 +37,7 @@ func newDelivery(ctx context.Context) *delivery {
 	return &delivery{Context: ctx}
 }
 
-// Err is part of [context.Context].
+// Err implements [context.Context].
 func (d *delivery) Err() error {
 	d.state.CompareAndSwap(underWay, passed)
 	if d.state.Load() == cancelled {
@@ -46,21 +46,21 @@ func (d *delivery) Err() error {
 	return nil
 }
 
-// cancel has the command withheld, and reports whether it was in time for that.
+// cancel withholds the command, and reports whether it was in time.
 func (d *delivery) cancel() bool { return d.state.Swap(cancelled) == underWay }
 
-// stuck reports whether the command did not come as far as a connection.
+// stuck reports whether the command did not reach a connection.
 func (d *delivery) stuck() bool { return d.state.Load() == underWay }
 
-// detachedCall connects a caller with the goroutine that sends on its behalf. It can be used
-// again once the caller has the result: the goroutine does not touch it afterwards.
+// detachedCall connects a caller with the goroutine that sends for it. It can be reused once the
+// caller has the result: the goroutine does not touch it afterwards.
 type detachedCall struct {
-	done      chan rueidis.RedisResult // taken by the caller, or by nobody
+	done      chan rueidis.RedisResult // received by the caller, or by nobody
 	abandoned chan int64               // the number of the abandoned slot
 	timeout   *time.Timer              // when the node counts as silent
 }
 
-// newDetachedCall returns one that times out at end.
+// newDetachedCall returns a detachedCall that times out at end.
 func (s *Sender) newDetachedCall(end time.Time) *detachedCall {
 	if call, again := s.detachedCalls.Get().(*detachedCall); again {
 		call.timeout.Reset(time.Until(end))
@@ -69,8 +69,8 @@ func (s *Sender) newDetachedCall(end time.Time) *detachedCall {
 	return &detachedCall{make(chan rueidis.RedisResult), make(chan int64, 1), time.NewTimer(time.Until(end))}
 }
 
-// sendDetached runs a call in a goroutine of its own, so that the caller can leave. The slot of
-// a caller that leaves is abandoned until the answer comes.
+// sendDetached runs a call in its own goroutine, so that the caller can leave. If the caller
+// leaves, its slot is abandoned until the answer arrives.
 func (s *Sender) sendDetached(
 	ctx context.Context, n *Node, slots *inflight, slot inflightSlot, end time.Time, send func(context.Context) rueidis.RedisResult,
 ) rueidis.RedisResult {
@@ -79,7 +79,7 @@ func (s *Sender) sendDetached(
 	err := ErrSilent
 	select {
 	case result := <-call.done:
-		call.timeout.Stop() // before another call sets it
+		call.timeout.Stop() // before another call resets it
 		s.detachedCalls.Put(call)
 		if failure := result.NonRedisError(); failure != nil && s.CancelsPromptly && d.stuck() {
 			return rueidis.NewErrorResult(fmt.Errorf("%w: %w", errUnsent, failure))
@@ -97,8 +97,8 @@ func (s *Sender) sendDetached(
 	return rueidis.NewErrorResult(err)
 }
 
-// runDetached sends, and gives the result to the caller, or frees the slot that the caller has
-// abandoned.
+// runDetached sends the command. It passes the result to the caller, or frees the slot that the
+// caller has abandoned.
 func (s *Sender) runDetached(
 	call *detachedCall, d *delivery, n *Node, slots *inflight, slot inflightSlot, send func(context.Context) rueidis.RedisResult,
 ) {
@@ -116,8 +116,8 @@ func (s *Sender) runDetached(
 	}
 }
 
-// Background runs a function in a goroutine of its own, and Finish waits for it unless
-// Finish has begun.
+// Background runs a function in its own goroutine. Finish waits for it, unless Finish has begun
+// already.
 func (s *Sender) Background(run func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,8 +128,8 @@ func (s *Sender) Background(run func()) {
 	s.sending.Go(run)
 }
 
-// Finish waits for the goroutines of calls whose callers may have left. What is sent later is
-// not waited for.
+// Finish waits for the goroutines of calls whose callers may have left. It does not wait for calls
+// that are sent later.
 func (s *Sender) Finish() {
 	s.mu.Lock()
 	s.ending = true
@@ -137,8 +137,8 @@ func (s *Sender) Finish() {
 	s.sending.Wait()
 }
 
-// sharedDeadline makes contexts that end when the time of a call is over, or a little
-// later: those which begin together share one, so that it costs the single call nothing.
+// sharedDeadline makes contexts that end when the time of a call is over, or a little later. Calls
+// that begin at about the same time share a context, so a single call costs nothing.
 type sharedDeadline struct{ latest atomic.Pointer[endingContext] }
 
 type endingContext struct {
@@ -148,8 +148,7 @@ type endingContext struct {
 	end context.CancelFunc
 }
 
-// context returns a context that ends at a time, or later by a sixteenth of the patience
-// at most.
+// context returns a context that ends at a time, or later by at most a sixteenth of the patience.
 func (s *sharedDeadline) context(at time.Time, patience time.Duration) context.Context {
 	if c := s.latest.Load(); c != nil && !c.at.Before(at) {
 		return c

@@ -16,24 +16,24 @@ import (
 // Settings of the connections that this package opens, unless the caller sets them.
 const (
 	DialTimeout     = 2 * time.Second
-	KeepAlive       = 2 * time.Second // after which rueidis pings a connection that is idle
-	SilenceTimeout  = 2 * time.Second // after which that counts as broken if it does not answer
-	TopologyRefresh = 2 * time.Second // how often Sentinel is asked for the master
-	MaxRedirections = 8               // of one command: nodes that disagree send it round forever
+	KeepAlive       = 2 * time.Second // idle time of a connection before rueidis pings it
+	SilenceTimeout  = 2 * time.Second // time for the answer to the ping, before the connection counts as broken
+	TopologyRefresh = 2 * time.Second // how often the client queries Sentinel for the master
+	MaxRedirections = 8               // of one command: nodes that disagree could redirect it forever
 )
 
-// DialFunc opens connections for rueidis; it is nil where nothing is special.
+// DialFunc opens connections for rueidis; nil means the default.
 type DialFunc = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
 
-// MappedDial returns dial for addresses as they are to be reached from here. Certificates are
-// checked against what the servers are called, not against where they are reached.
+// MappedDial returns dial with mapped addresses. Certificates are checked against the servers' own
+// addresses, not against the mapped ones.
 func MappedDial(dial DialFunc, mapped func(string) string) DialFunc {
 	return func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 		return dial(ctx, mapped(address), dialer, named(config, address))
 	}
 }
 
-// named is the configuration with the name of the server, if it has none.
+// named returns the configuration with the name of the server, if it has none.
 func named(config *tls.Config, address string) *tls.Config {
 	if config == nil || config.ServerName != "" {
 		return config
@@ -47,7 +47,8 @@ func named(config *tls.Config, address string) *tls.Config {
 	return config
 }
 
-// DialOrTCP returns dial, or if that is nil what opens TCP connections, with TLS where it is set.
+// DialOrTCP returns dial, or if that is nil a function that opens TCP connections, with TLS if
+// config is set.
 func DialOrTCP(dial DialFunc) DialFunc {
 	if dial == nil {
 		return dialTCP
@@ -55,7 +56,7 @@ func DialOrTCP(dial DialFunc) DialFunc {
 	return dial
 }
 
-// dialTCP opens a connection, which takes the timeout of the dialer at most, and ctx.
+// dialTCP opens a connection. The dialer's timeout and ctx bound it.
 func dialTCP(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 	if dialer.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -74,7 +75,7 @@ func dialTCP(ctx context.Context, address string, dialer *net.Dialer, config *tl
 	return secure, nil
 }
 
-// handshakeError is why there is no TLS on a connection that the server has accepted.
+// handshakeError is why the TLS handshake failed on a connection that the server has accepted.
 type handshakeError struct {
 	address string
 	err     error
@@ -93,10 +94,10 @@ func (e *handshakeError) Error() string {
 
 func (e *handshakeError) Unwrap() error { return e.err }
 
-// CredentialsFunc returns to rueidis the credentials for a connection.
+// CredentialsFunc gives rueidis the credentials for a connection.
 type CredentialsFunc = func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error)
 
-// WrapCredentials returns auth with its errors marked as what they are: nothing has been sent.
+// WrapCredentials returns auth with its errors marked to say that nothing has been sent.
 func WrapCredentials(auth CredentialsFunc) CredentialsFunc {
 	if auth == nil {
 		return nil
@@ -110,15 +111,14 @@ func WrapCredentials(auth CredentialsFunc) CredentialsFunc {
 	}
 }
 
-// unopenedError is why a connection was not opened: it failed before the server had said
-// anything. rueidis gives that error to all commands that wait for the connection, none
-// of which was sent.
+// unopenedError is why a connection was not opened: it failed before the server had sent anything.
+// rueidis returns that error to all commands that wait for the connection, none of which was sent.
 type unopenedError struct{ err error }
 
 func (e *unopenedError) Error() string { return e.err.Error() }
 
-// Is finds errUnsent, and the cause. That the server was too slow is not for rueidis to
-// find, which would take it for the end of a caller's context.
+// Is matches errUnsent and the cause, except a timeout: rueidis would mistake that for the end of a
+// caller's context.
 func (e *unopenedError) Is(target error) bool {
 	if target == os.ErrDeadlineExceeded || isContextError(target) {
 		return false
@@ -126,14 +126,14 @@ func (e *unopenedError) Is(target error) bool {
 	return target == errUnsent || errors.Is(e.err, target)
 }
 
-// As finds what the network said.
+// As finds the error of the network.
 func (e *unopenedError) As(target any) bool { return errors.As(e.err, target) }
 
-// DialProgress is how far the first connection of a client has come, for a caller who does not
-// wait any longer.
+// DialProgress is how far the first connection of a client has come, for a caller that stops
+// waiting.
 type DialProgress struct{ stage atomic.Pointer[string] }
 
-// Watched returns dial such that it leaves word of where it is.
+// Watched returns dial such that it records its progress.
 func (p *DialProgress) Watched(dial DialFunc) DialFunc {
 	return func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 		p.note("no connection to " + address + " so far")

@@ -2,9 +2,9 @@ package transport
 
 import "errors"
 
-// Errors that the public package makes its own, under the same names: their contracts stand
-// there. The first three say what has come of a call. An error of that kind as the cause of a
-// context does not answer the call that the context ends, and is not matched there.
+// Errors that the public package exports under the same names; their contracts are documented
+// there. The first three are outcomes of a call. If such an error is the cause of a context, it
+// says nothing about the call that the context ends, and does not match there.
 var (
 	ErrNotAcquired    = errors.New("latchkey: not acquired")
 	ErrUnavailable    = errors.New("latchkey: server unavailable")

@@ -7,39 +7,40 @@ import (
 	"sync/atomic"
 )
 
-// FIFOMutex is a mutex that can be waited for with a context, first come first
-// served. It costs nothing while nobody has to wait. The zero value is free.
+// FIFOMutex is a mutex whose Lock takes a context and serves first come, first served. It costs
+// nothing while nobody has to wait. The zero value is free.
 type FIFOMutex struct {
 	state atomic.Int32
 	mu    sync.Mutex
-	line  *fifoLine // made for the first who waits
+	line  *fifoLine // made for the first waiter
 }
 
-// States of a FIFOMutex. It is awaited if and only if somebody is in line: enqueue and note see to that.
+// States of a FIFOMutex. It is awaited if and only if somebody is in line: enqueue and note ensure
+// that.
 const (
 	fifoFree int32 = iota
 	fifoTaken
 	fifoAwaited
 )
 
-// fifoLine is who waits for a FIFOMutex, whose mu guards it.
+// fifoLine is the line of a FIFOMutex, whose mu guards it.
 type fifoLine struct {
 	queue []chan struct{}
-	// renewal is the place in the queue of the renewal, of which there is one at a time.
+	// renewal is the renewal's element of the queue. There is one renewal at a time.
 	renewal chan struct{}
 }
 
 // TryLock locks the mutex if it is free, and reports whether it did.
 func (m *FIFOMutex) TryLock() bool { return m.state.CompareAndSwap(fifoFree, fifoTaken) }
 
-// Lock waits behind all who came before. A nil error means that the caller holds the mutex and
-// has to unlock it; any other is that of ctx, which has ended.
+// Lock waits behind all earlier callers. A nil error means that the caller holds the mutex and has
+// to unlock it. Any other error is that of ctx, which has ended.
 func (m *FIFOMutex) Lock(ctx context.Context) error {
 	return m.wait(ctx, false)
 }
 
-// LockToRenew is Lock, but the holder of the mutex may lend it to the caller. There is one such
-// caller at a time.
+// LockToRenew is Lock, but the holder of the mutex may lend it to the caller. There is at most one
+// such caller at a time.
 func (m *FIFOMutex) LockToRenew(ctx context.Context) error {
 	return m.wait(ctx, true)
 }
@@ -78,7 +79,7 @@ func (m *FIFOMutex) enqueue(renews bool) chan struct{} {
 	return granted
 }
 
-// note notes whether somebody is in line still, while the mutex is locked. m.mu is held.
+// note updates the state after the queue has changed, while the mutex is locked. m.mu is held.
 func (m *FIFOMutex) note() {
 	if len(m.line.queue) == 0 {
 		m.state.Store(fifoTaken)
@@ -116,8 +117,8 @@ func (m *FIFOMutex) Unlock() {
 }
 
 // Lend lets a renewal that waits for the mutex hold it first, and returns when the renewal has
-// unlocked it: at once if none waits. What else waits goes on waiting. The caller holds the
-// mutex before and after.
+// unlocked it, or at once if none waits. Other waiters wait on. The caller holds the mutex before
+// and after.
 func (m *FIFOMutex) Lend() {
 	if m.state.Load() != fifoAwaited {
 		return

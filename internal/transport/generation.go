@@ -1,12 +1,12 @@
 package transport
 
-// Generation is a time in which no connection broke: to a node, and to any node, of which rueidis
-// may have chosen another than we think. A client of our own has one connection for all
-// commands to a node. So if one command is answered in the generation in which another was sent
-// before, that has been executed already, or never will be.
+// Generation is a period in which no connection broke, to one node and to any node, since rueidis
+// may choose another node than we expect. An owned client has one connection for all commands to a
+// node. So if a command is answered in the generation in which an earlier one was sent, the earlier
+// one has been executed already, or never will be.
 type Generation struct{ Here, Anywhere int64 }
 
-// NoGeneration is the generation of a command of which nothing like that can be said.
+// NoGeneration is the generation of a command without that guarantee.
 var NoGeneration = Generation{-1, -1}
 
 // Common returns the generation of two commands, or NoGeneration if they differ.
@@ -20,11 +20,11 @@ func (g Generation) Common(other Generation) Generation {
 // IsStill reports whether no connection to any node has broken since that generation.
 func (t *Topology) IsStill(g Generation) bool { return g.Anywhere == t.breaks.Load() }
 
-// Generation returns the one that it is now.
+// Generation returns the current one.
 func (t *Topology) Generation() Generation {
 	now, _ := t.common.connections.look()
 	return now
 }
 
-// MarkBroken notes that there is no connection until something is answered.
+// MarkBroken notes that there is no connection until the next answer.
 func (t *Topology) MarkBroken() { t.common.connections.broke() }

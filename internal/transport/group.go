@@ -9,42 +9,45 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Group commit: commands that goroutines of a client send to one server at the same moment go in one
-// script. Nobody waits for company: a group is sent as soon as the goroutines that are ready to run have
-// had the chance to join it. Each command gets the reply that it would get alone. If the server
-// refuses the group as a whole, or a command raises an error, the commands concerned are sent again, alone.
+// Group commit: commands that goroutines of a client send to one server at the same moment go in
+// one script. No command waits for others: a group is sent as soon as the goroutines that are ready
+// to run have had the chance to join it. Each command gets the reply that it would get alone. If
+// the server refuses the group as a whole, or a command raises an error, those commands are sent
+// again, alone.
 
 const (
-	// groupFrom is how many commands must be under way before they go together. Fewer are quicker alone.
+	// groupFrom is how many commands must be in flight before they are grouped. Fewer are faster
+	// alone.
 	groupFrom = 4
-	// groupSize is how many commands go together at most. While the server executes one group, the
-	// client prepares the next.
+	// groupSize is the maximum number of commands in a group. While the server executes one group,
+	// the client prepares the next.
 	groupSize = 64
-	// groupSpread is how far apart the ends of commands may be that go together.
+	// groupSpread is how far apart the deadlines of commands in a group may be.
 	groupSpread = 50 * time.Millisecond
-	// groupPause is for how long commands go alone after the server has refused a group as a whole.
+	// groupPause is how long commands are sent alone after the server has refused a group as a
+	// whole.
 	groupPause = 5 * time.Second
 )
 
-// grouping is what a node knows of the commands that may go together. The zero value is ready.
+// grouping is what a node knows of commands that may be grouped. The zero value is ready to use.
 type grouping struct {
 	underWay atomic.Int64 // commands
 
 	mu        sync.Mutex
-	open      *group        // that can be joined, or nil
-	abandoned int           // commands whose callers have left, and that are not answered
-	refused   bool          // the server has refused a group not long ago
-	settled   chan struct{} // closes when none is abandoned any more, or nil
+	open      *group        // the group that can be joined, or nil
+	abandoned int           // unanswered commands whose callers have left
+	refused   bool          // the server has recently refused a group
+	settled   chan struct{} // closes when abandoned is 0 again; or nil
 }
 
-// group is commands that go together.
+// group is a set of commands that are sent together.
 type group struct {
 	script  *GroupScript
 	end     time.Time
-	loose   bool // somebody waits for the answer beyond that
-	closed  bool // nobody can join it any more, and it is about to be sent
+	loose   bool // a caller waits for the answer beyond end
+	closed  bool // nobody can join it any more; it is being sent
 	over    bool // it has been answered
-	left    int  // callers that have left in between
+	left    int  // callers that left after it was closed
 	members []*groupMember
 }
 
@@ -52,23 +55,23 @@ type group struct {
 type groupMember struct {
 	command    Command
 	keys, args []string
-	answered   chan struct{} // holds one when the reply is there
+	answered   chan struct{} // holds one element when the reply has arrived
 
-	left  bool // its caller has, before the group was closed; grouping.mu guards it
+	left  bool // its caller left before the group was closed; grouping.mu guards it
 	reply groupReply
 }
 
-// groupReply is what came of one attempt at a command.
+// groupReply is the outcome of one attempt to send a command.
 type groupReply struct {
 	message rueidis.RedisMessage
 	err     error
 	sentIn  Generation
-	alone   bool // it is to be sent alone
+	alone   bool // the command has to be sent alone
 }
 
 var groupMembers = sync.Pool{New: func() any { return &groupMember{answered: make(chan struct{}, 1)} }}
 
-// take returns the reply, and gives the member back for reuse.
+// take returns the reply, and returns the member to the pool.
 func (m *groupMember) take() groupReply {
 	r := m.reply
 	m.keys, m.args, m.reply = nil, nil, groupReply{}
@@ -76,8 +79,8 @@ func (m *groupMember) take() groupReply {
 	return r
 }
 
-// join adds a command to the group that is open, or opens one. It returns nil if the group that is open is
-// not for such a command.
+// join adds a command to the open group, or opens one. It returns nil if the open group is not for
+// such a command.
 func (g *grouping) join(m *groupMember, end limit) (joined *group, isFirst bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -96,16 +99,16 @@ func (g *grouping) join(m *groupMember, end limit) (joined *group, isFirst bool)
 	return g.open, isFirst
 }
 
-// whenLeft is when the caller of a command has left its group.
+// whenLeft says at what moment the caller of a command left its group.
 type whenLeft int
 
 const (
-	leftUnsent   whenLeft = iota // the command is not sent
-	leftUnderWay                 // it is, or is about to be
-	leftAnswered                 // the reply is about to be there
+	leftUnsent   whenLeft = iota // the command will not be sent
+	leftUnderWay                 // the command is in flight, or about to be
+	leftAnswered                 // the reply is about to arrive
 )
 
-// leave notes that the caller of a command leaves.
+// leave notes that the caller of a command leaves, and returns at what moment.
 func (g *grouping) leave(of *group, m *groupMember) whenLeft {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -121,7 +124,7 @@ func (g *grouping) leave(of *group, m *groupMember) whenLeft {
 	return leftUnderWay
 }
 
-// answered notes that nothing is under way any more for a group.
+// answered notes that a group has no commands in flight any more.
 func (g *grouping) answered(of *group) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,8 +136,8 @@ func (g *grouping) answered(of *group) {
 	}
 }
 
-// whenSettled returns a channel that closes when nothing is under way any more for callers that have left,
-// or nil if nothing is.
+// whenSettled returns a channel that closes when no command is in flight any more for a caller that
+// has left, or nil if there is none.
 func (g *grouping) whenSettled() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -144,7 +147,7 @@ func (g *grouping) whenSettled() <-chan struct{} {
 	return g.settled
 }
 
-// pause keeps commands from going together for a while.
+// pause stops grouping for a while.
 func (g *grouping) pause() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -159,7 +162,7 @@ func (g *grouping) pause() {
 	})
 }
 
-// close closes a group and returns the commands that are to be sent.
+// close closes a group and returns the commands to send.
 func (g *grouping) close(of *group) []*groupMember {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// While a caller has left a group that is not answered, nobody joins another: the server may be silent.
+// While a caller has left an unanswered group, no command joins a group: the server may be silent.
 // Afterwards they do, whenever the callers left.
 func TestGrouping_while_a_caller_has_left(t *testing.T) {
 	var script GroupScript
@@ -52,8 +52,7 @@ func TestGrouping_leave_before_it_is_sent(t *testing.T) {
 	require.Empty(t, g.close(joined))
 }
 
-// Commands whose time ends at another moment, and those of another script, do not go together, and a group
-// has room for so many.
+// Commands with another deadline or another script are not grouped, and a group has a maximum size.
 func TestGrouping_who_may_join(t *testing.T) {
 	var script, other GroupScript
 	command, end := script.Add(NewScript("return 1")), limit{at: time.Now()}

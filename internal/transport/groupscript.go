@@ -7,19 +7,20 @@ import (
 	"sync"
 )
 
-// mostGroupKeys and mostGroupArgs are how many a command of a group has at most.
+// mostGroupKeys and mostGroupArgs are the maximum numbers of keys and arguments of a command in a
+// group.
 const mostGroupKeys, mostGroupArgs = 3, 12
 
 // GroupScript runs several commands in one script.
 type GroupScript struct {
 	texts   []string
-	heads   [][mostGroupKeys + 1][mostGroupArgs + 1]string // by the number of a command, of its keys and arguments
+	heads   [][mostGroupKeys + 1][mostGroupArgs + 1]string // by the number of a command, of its keys and of its arguments
 	once    sync.Once
 	command Command
 }
 
-// Add returns a script, or the plain SET NX PX, as a command that may go together with others that were
-// added. All are added before anything is sent.
+// Add returns a script, or the plain SET NX PX, as a command that may be grouped with others that
+// were added. Call Add for all of them before anything is sent.
 func (g *GroupScript) Add(c Command) Command {
 	text := c.Text
 	if text == "" {
@@ -30,9 +31,10 @@ func (g *GroupScript) Add(c Command) Command {
 	return c
 }
 
-// get returns the command that runs a group. KEYS and ARGV are those of its commands, one after the other;
-// before the arguments of each stands a number: which script, how many keys, how many arguments.
-// The reply is an array of their replies. A script that fails replies LATCHKEY_ALONE.
+// get returns the command that runs a group. KEYS and ARGV are those of its commands, one after
+// another. A number before the arguments of each says which script it is, and its numbers of keys
+// and arguments. The reply is an array of their replies. A script that fails replies
+// LATCHKEY_ALONE.
 func (g *GroupScript) get() Command {
 	g.once.Do(func() {
 		var b strings.Builder
@@ -74,12 +76,12 @@ end
 return replies
 `
 
-// groupLoad is what is sent for the members of a group.
+// groupLoad has the keys and arguments of a group's commands.
 type groupLoad struct{ keys, args []string }
 
 var groupLoads = sync.Pool{New: func() any { return new(groupLoad) }}
 
-// fill returns the command that sends the load of these members.
+// fill fills in those of the members, and returns the command that sends them.
 func (l *groupLoad) fill(script *GroupScript, members []*groupMember) Command {
 	cmd := script.get()
 	l.keys, l.args = l.keys[:0], l.args[:0]
@@ -92,7 +94,7 @@ func (l *groupLoad) fill(script *GroupScript, members []*groupMember) Command {
 	return cmd
 }
 
-// head tells the script what to run, and with how many keys and arguments.
+// head returns the number that says which script to run, and with how many keys and arguments.
 func (g *GroupScript) head(m *groupMember) string {
 	return g.heads[m.command.number][len(m.keys)][len(m.args)]
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// try sends a command one time, together with others or alone.
+// try sends a command once, in a group or alone.
 func (s *Sender) try(ctx context.Context, end limit, cmd Command, keys, args []string) (message rueidis.RedisMessage, sentIn Generation, err error) {
 	n := s.node(keys[0])
 	if s.mayGoTogether(&cmd, args) {
@@ -23,14 +23,14 @@ func (s *Sender) try(ctx context.Context, end limit, cmd Command, keys, args []s
 	return message, sentIn, err
 }
 
-// mayGoTogether reports whether a command may go together with others. In a cluster their slots may
-// differ, and of a client that is borrowed nobody knows whether it returns in time.
+// mayGoTogether reports whether a command may be sent in a group. In a cluster the slots of the
+// commands may differ, and a borrowed client may not return in time.
 func (s *Sender) mayGoTogether(cmd *Command, args []string) bool {
 	return cmd.together != nil && len(args) <= mostGroupArgs && cmd.replication == nil && s.CancelsPromptly && !s.Topology.Cluster
 }
 
-// tryTogether sends a command one time in a group. If that is not possible, the reply says that it is to be
-// sent alone.
+// tryTogether sends a command once, in a group. If that is not possible, the reply says to send it
+// alone.
 func (s *Sender) tryTogether(ctx context.Context, n *Node, end limit, cmd Command, keys, args []string) groupReply {
 	if _, steady := n.steady(); !steady {
 		return groupReply{alone: true}
@@ -66,16 +66,16 @@ func (s *Sender) tryTogether(ctx context.Context, n *Node, end limit, cmd Comman
 	case leftUnsent:
 		return groupReply{err: errUnsent, sentIn: NoGeneration}
 	case leftAnswered:
-		<-m.answered // for a moment
+		<-m.answered // soon
 		return m.take()
 	}
-	// It may be sent after an undo that follows now: no generation proves anything.
+	// It may still be sent, after an undo that follows now: no generation proves anything.
 	return groupReply{err: err, sentIn: NoGeneration}
 }
 
 // sendGroup sends a group and hands out the replies.
 func (s *Sender) sendGroup(n *Node, g *group) {
-	runtime.Gosched() // those who are ready to run may join
+	runtime.Gosched() // goroutines that are ready to run may join
 	members := n.grouping.close(g)
 	whole := groupReply{alone: true}
 	var replies []rueidis.RedisMessage
@@ -93,9 +93,9 @@ func (s *Sender) sendGroup(n *Node, g *group) {
 	}
 }
 
-// sendTogether sends the commands of a group, and returns their replies, or what came of all of them. A
-// group that would have to wait for a slot or a connection is not sent: each caller knows for how long to
-// wait, and has to know whether its own command was sent.
+// sendTogether sends the commands of a group, and returns their replies, or one outcome for all of
+// them. A group that would have to wait for a slot or a connection is not sent: each caller has its
+// own limit for waiting, and has to know whether its command was sent.
 func (s *Sender) sendTogether(n *Node, g *group, members []*groupMember) (replies []rueidis.RedisMessage, whole groupReply) {
 	load := groupLoads.Get().(*groupLoad)
 	cmd := load.fill(g.script, members)
@@ -131,8 +131,8 @@ func (s *Sender) sendTogether(n *Node, g *group, members []*groupMember) (replie
 	return replies, groupReply{sentIn: sentIn}
 }
 
-// Settle returns when nothing is under way any more for callers that have left their group, or ctx ends.
-// What is sent afterwards cannot be overtaken by it.
+// Settle returns when no command is in flight any more for a caller that has left its group, or
+// when ctx ends. Such a command cannot be executed after one that is sent later.
 func (s *Sender) Settle(ctx context.Context) {
 	settled := s.Topology.common.grouping.whenSettled()
 	if settled == nil {

@@ -2,8 +2,8 @@ package transport
 
 import "strings"
 
-// KeySlot returns the cluster slot of a key: CRC-16/XMODEM of its hash tag, or of
-// the whole, as the Redis cluster specification has it.
+// KeySlot returns the cluster slot of a key: the CRC-16/XMODEM of its hash tag, or of the whole key
+// if it has none, as the Redis cluster specification defines it.
 func KeySlot(key string) uint16 {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if end := strings.IndexByte(key[open+1:], '}'); end > 0 {
@@ -24,8 +24,8 @@ func KeySlot(key string) uint16 {
 	return crc & 16383
 }
 
-// HashTag returns a key in braces, or as it is if it brings its own, so that what is put
-// around it stays in the slot of the key.
+// HashTag returns a key in braces, or unchanged if it contains braces already. Text added around
+// the result does not change the slot.
 func HashTag(key string) string {
 	if strings.Contains(key, "{") {
 		return key
@@ -33,8 +33,8 @@ func HashTag(key string) string {
 	return "{" + key + "}"
 }
 
-// ClientKey returns the name of a key in the slot of another that belongs to one client, which
-// has it for the purpose that what names.
+// ClientKey returns the name of a key that belongs to one client, in the slot of another key. what
+// is its purpose.
 func ClientKey(key, client, what string) string {
 	return "latchkey_op:" + HashTag(key) + ":" + client + ":" + what
 }

@@ -9,31 +9,31 @@ import (
 	"time"
 )
 
-// errSlots means that no command could be sent before the call's time was over,
-// because too many are waiting for an answer.
+// errSlots means that no command could be sent before the call's time was over, because too many
+// others wait for an answer.
 var errSlots = errors.New("latchkey: too many commands wait for an answer")
 
 const (
-	// abandonedFor is how long a command whose caller has left is taken to occupy
-	// the connection at most: a silent one of our own is closed well before that.
+	// abandonedFor is the longest time for which a command whose caller has left counts as
+	// occupying the connection: an owned connection that is silent is closed well before that.
 	abandonedFor = 5 * time.Second
-	// reservedSlots are for what keeps and gives back holds, which must not queue
-	// behind those who want one.
+	// reservedSlots are for renewals and releases of existing holds, which must not queue behind
+	// acquisitions.
 	reservedSlots = 120
 )
 
-// inflight bounds the commands that wait for the answer of one node: each takes a slot.
-// rueidis makes callers wait without looking at their contexts once 1024 commands queue on
-// a connection; a caller that waits for a slot can leave.
+// inflight bounds the commands that wait for the answer of one node: each takes a slot. rueidis
+// blocks callers regardless of their contexts once 1024 commands queue on a connection; a caller
+// that waits for a slot can leave.
 //
-// A caller that leaves before its command is answered abandons the slot. The command still
-// occupies the connection, so the slot stays taken until that command is answered, or one
-// that was sent later, or abandonedFor is over.
+// A caller that leaves before its command is answered abandons the slot. The command still occupies
+// the connection, so the slot stays taken until that command or a later one is answered, or
+// abandonedFor is over.
 type inflight struct {
-	slots  chan struct{} // holds one for each command in flight
-	probes chan struct{} // holds one when a command may go beyond the bound
-	// Slots are numbered as they are abandoned. lastAbandoned is the last number given, and
-	// anyAbandoned says that some of them are still taken.
+	slots  chan struct{} // holds one element for each command in flight
+	probes chan struct{} // holds one element when a command may exceed the bound
+	// Slots are numbered as they are abandoned. lastAbandoned is the last number given;
+	// anyAbandoned reports whether some of them are still taken.
 	lastAbandoned atomic.Int64
 	anyAbandoned  atomic.Bool
 
@@ -55,8 +55,8 @@ type inflightSlot struct {
 	probe           bool
 }
 
-// unheard returns the slot of a command whose answer tells nothing about commands that were
-// sent before.
+// unheard returns the slot of a command whose answer says nothing about commands that were sent
+// earlier.
 func (s inflightSlot) unheard() inflightSlot { return inflightSlot{0, s.probe} }
 
 func newInflight(n int) *inflight {
@@ -104,8 +104,8 @@ func (f *inflight) wait(ctx context.Context, until time.Time) (inflightSlot, err
 
 func (f *inflight) slot(probe bool) inflightSlot { return inflightSlot{f.lastAbandoned.Load(), probe} }
 
-// offerProbe lets one command go beyond the bound when all slots are abandoned: nobody
-// would notice that the server answers again. f.mu is held.
+// offerProbe lets one command exceed the bound when all slots are abandoned: otherwise nobody would
+// notice that the server answers again. f.mu is held.
 func (f *inflight) offerProbe() {
 	if f.probing || len(f.abandoned) < cap(f.slots) {
 		return
@@ -116,9 +116,8 @@ func (f *inflight) offerProbe() {
 	}
 }
 
-// probe hands on the slot that was abandoned first, unless there are others by now. The
-// answer to a probe must be awaited even if its caller leaves: until it comes there is no
-// other probe.
+// probe passes on the slot that was abandoned first, unless other slots are free by now. The answer
+// to a probe must be awaited even if its caller leaves: until it arrives there is no other probe.
 func (f *inflight) probe() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,8 +138,8 @@ func (f *inflight) finish(slot inflightSlot) {
 	}
 }
 
-// abandon leaves a slot taken whose caller leaves, and returns its number. The goroutine that still awaits
-// the answer passes that to answeredLate.
+// abandon keeps a slot taken whose caller leaves, and returns its number. The goroutine that still
+// awaits the answer passes the number to answeredLate.
 func (f *inflight) abandon() (number int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,7 +159,7 @@ func (f *inflight) answeredLate(slot inflightSlot, number int64) {
 	f.over(slot, func(a abandonedSlot) bool { return a.number == number || a.number <= slot.abandonedBefore })
 }
 
-// over notes an answer, and frees the abandoned slots of which it tells.
+// over notes an answer, and frees the abandoned slots that it covers.
 func (f *inflight) over(slot inflightSlot, freed func(abandonedSlot) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -182,8 +181,8 @@ func (f *inflight) expire() {
 	}
 }
 
-// free frees the abandoned slots that are over. It never blocks, since each of them is taken.
-// f.mu is held.
+// free frees the abandoned slots for which over is true. It never blocks, since each of them is
+// taken. f.mu is held.
 func (f *inflight) free(over func(abandonedSlot) bool) {
 	stay := slices.DeleteFunc(f.abandoned, over)
 	for range len(f.abandoned) - len(stay) {

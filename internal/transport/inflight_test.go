@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// takeSlot takes a slot that is there, or one that is there for a probe.
+// takeSlot takes a free slot, or one for a probe.
 func takeSlot(t *testing.T, f *inflight) inflightSlot {
 	t.Helper()
 	slot, err := f.reserve(context.Background(), time.Now().Add(time.Second))
@@ -16,7 +16,7 @@ func takeSlot(t *testing.T, f *inflight) inflightSlot {
 	return slot
 }
 
-// full makes sure that there is no slot.
+// full checks that there is no slot.
 func full(t *testing.T, f *inflight, why string) {
 	t.Helper()
 	_, err := f.reserve(context.Background(), time.Now().Add(time.Millisecond))

@@ -11,12 +11,12 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// LazyClient is the rueidis client of a server that may be down. The first command opens
-// it, or fails if that fails; then the next one tries again. A command is sent only when
+// LazyClient is the rueidis client of a server that may be down. The first command opens the real
+// client, or fails if that fails; then the next command tries again. A command is sent only after
 // the server has said what it is.
 type LazyClient struct {
-	// Client never has a connection. It builds commands, and it answers those that come
-	// while the server cannot be reached.
+	// Client never has a connection. It builds commands, and answers those that arrive while the
+	// server cannot be reached.
 	rueidis.Client
 
 	open func() (rueidis.Client, error)
@@ -25,12 +25,12 @@ type LazyClient struct {
 	why  atomic.Pointer[unopenedError] // of the last attempt
 
 	mu      sync.Mutex
-	attempt func() // opens; those who come together share one
+	attempt func() // opens the client; concurrent callers share one attempt
 	closed  bool
 }
 
-// NewLazyClient returns a client with these settings that calls open with the first command,
-// and after an error again with a later one. Until then nothing is dialed.
+// NewLazyClient returns a client with these settings that calls open at the first command, and
+// again at a later one if open fails. Until then it dials nothing.
 func NewLazyClient(settings rueidis.ClientOption, open func() (rueidis.Client, error)) (*LazyClient, error) {
 	l := &LazyClient{open: open, mode: rueidis.ClientModeStandalone}
 	if settings.Sentinel.MasterSet != "" {
@@ -49,7 +49,7 @@ func NewLazyClient(settings rueidis.ClientOption, open func() (rueidis.Client, e
 	return l, nil
 }
 
-// client is what commands go to: the client, once there is one. It blocks while that is
+// client returns the client for commands: the real one, once there is one. It blocks while that is
 // being opened.
 func (l *LazyClient) client() rueidis.Client {
 	if c := l.real.Load(); c != nil {
@@ -65,7 +65,7 @@ func (l *LazyClient) client() rueidis.Client {
 	return l.Client
 }
 
-// try is one attempt to open.
+// try makes one attempt to open the client.
 func (l *LazyClient) try() {
 	client, err := l.open()
 	l.mu.Lock()
@@ -81,29 +81,28 @@ func (l *LazyClient) try() {
 	}
 }
 
-// Do sends a command by the real client, which it opens first if there is none.
+// Do sends a command with the real client, which it opens first if needed.
 func (l *LazyClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
 	return l.client().Do(ctx, cmd)
 }
 
-// DoMulti sends several commands by the real client, which it opens first if there is none.
+// DoMulti sends several commands with the real client, which it opens first if needed.
 func (l *LazyClient) DoMulti(ctx context.Context, multi ...rueidis.Completed) []rueidis.RedisResult {
 	return l.client().DoMulti(ctx, multi...)
 }
 
-// Dedicate takes a connection out of the pool of the real client, which it opens first if there
-// is none.
+// Dedicate takes a connection out of the pool of the real client, which it opens first if needed.
 func (l *LazyClient) Dedicate() (client rueidis.DedicatedClient, cancel func()) {
 	return l.client().Dedicate()
 }
 
-// Nodes returns the clients of the nodes of the real client, which it opens first if there is none.
+// Nodes returns the clients of the nodes of the real client, which it opens first if needed.
 func (l *LazyClient) Nodes() map[string]rueidis.Client { return l.client().Nodes() }
 
-// Mode returns what the settings say, without asking the server.
+// Mode returns the mode in the settings, without a request to the server.
 func (l *LazyClient) Mode() rueidis.ClientMode { return l.mode }
 
-// Close closes the real client, and what is opened later.
+// Close closes the real client, and one that is opened later.
 func (l *LazyClient) Close() {
 	l.mu.Lock()
 	l.closed = true

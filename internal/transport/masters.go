@@ -10,15 +10,15 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Master is a server that takes commands: the only one, or one of a cluster.
+// Master is a server that accepts writes: the only one, or one of a cluster.
 type Master struct {
-	// ID is equal for the same server that serves the same slots.
+	// ID is equal for the same server with the same slots.
 	ID string
 	peer
 }
 
-// Masters returns the servers that take commands, all of which together have all keys. In a
-// cluster the nodes are asked who they are, until one tells, as Call asks.
+// Masters returns the servers that accept writes; together they have all keys. In a cluster it
+// queries the nodes until one answers, with the limits of Call.
 func (s *Sender) Masters(ctx context.Context, stop <-chan struct{}) ([]Master, error) {
 	if !s.Topology.Cluster {
 		return []Master{{peer: peer{s.Topology.common, s.Client}}}, nil
@@ -39,14 +39,14 @@ func (s *Sender) Masters(ctx context.Context, stop <-chan struct{}) ([]Master, e
 	}
 }
 
-// masters are those that serve any slot, as far as is known.
+// masters returns the nodes that serve any slot, as far as is known.
 func (t *Topology) masters(there map[string]rueidis.Client) (all []Master, err error) {
 	owners, slots := t.owners.Load(), map[*Node][]uint16{}
 	for slot, number := range owners.of {
 		n := owners.nodes[number]
 		slots[n] = append(slots[n], uint16(slot))
 	}
-	delete(slots, t.common) // slots that nobody serves
+	delete(slots, t.common) // slots that no node serves
 	for n, its := range slots {
 		if there[n.address] == nil {
 			return nil, fmt.Errorf("%w: nothing leads to %s", ErrSilent, n.address)
@@ -57,7 +57,7 @@ func (t *Topology) masters(there map[string]rueidis.Client) (all []Master, err e
 	return all, nil
 }
 
-// rangesOf is which slots there are, in their order, as text.
+// rangesOf returns sorted slots as text, in ranges.
 func rangesOf(slots []uint16) string {
 	var text []byte
 	for i, slot := range slots {
@@ -72,16 +72,16 @@ func rangesOf(slots []uint16) string {
 	return string(text)
 }
 
-// Continuity counts the connections to a master that were opened, and those that have broken. As long as
-// it is equal, the same server has answered: behind Sentinel another may take its place.
+// Continuity counts the connections to a master that were opened, and those that have broken. While
+// it does not change, the same server has answered: behind Sentinel another may take its place.
 type Continuity struct{ dials, breaks int64 }
 
-// Continuity returns that of now, as far as the connections are seen.
+// Continuity returns the current counts, for those connections that are seen.
 func (m Master) Continuity() Continuity {
 	return Continuity{m.connections.dials.Load(), m.connections.breaks.Load()}
 }
 
-// AskMaster puts a question to a master until there is a definite answer, as Call does.
+// AskMaster sends a query to a master until there is a definite answer, as Call does.
 func (s *Sender) AskMaster(ctx context.Context, stop <-chan struct{}, m Master, q Question) (rueidis.RedisResult, error) {
 	asked, _ := s.now()
 	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
@@ -103,10 +103,10 @@ func (s *Sender) AskMaster(ctx context.Context, stop <-chan struct{}, m Master, 
 	}
 }
 
-// SendEach sends a script to a master once for each list of keys, all in one round trip, and returns
+// SendEach sends a script to a master once for each list of keys, all in one round trip. It returns
 // the results in their order. The server need not know the script.
 func (s *Sender) SendEach(ctx context.Context, stop <-chan struct{}, m Master, cmd Command, keys [][]string, args []string) ([]rueidis.RedisResult, error) {
-	results := make(chan []rueidis.RedisResult, 1) // of the attempt that is answered
+	results := make(chan []rueidis.RedisResult, 1) // of the answered attempt
 	_, err := s.AskMaster(ctx, stop, m, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		all := m.sendEach(ctx, client, cmd, keys, args)
 		for _, each := range all {
@@ -126,7 +126,7 @@ func (s *Sender) SendEach(ctx context.Context, stop <-chan struct{}, m Master, c
 	return <-results, nil
 }
 
-// sendEach sends the script as text where the server may not know it yet.
+// sendEach sends the script as text if the server may not know it yet.
 func (m Master) sendEach(ctx context.Context, client rueidis.Client, cmd Command, keys [][]string, args []string) []rueidis.RedisResult {
 	first := m.firstAsText(cmd)
 	commands := make([]rueidis.Completed, len(keys))

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// NodeLine is the work that its owner has for one node, in order, so that a node that is silent
-// holds up no other. Somebody serves it while there is work: [NodeLine.Serve] does, or the owner
-// with [NodeLine.TakeAll]. It stays with the node, and is forgotten with it.
+// NodeLine is the work of one owner for one node, in order, so that a silent node delays no other.
+// While there is work, a goroutine serves the line: with [NodeLine.Serve], or the owner does it
+// with [NodeLine.TakeAll]. The line belongs to the node, and is dropped with it.
 type NodeLine[T any] struct {
-	// Places holds one for each piece of work that is under way, if the owner counts them.
+	// Places holds one element for each piece of work in flight, if the owner counts them.
 	Places chan struct{}
 
 	mu      sync.Mutex
 	waiting []T
 	served  bool
-	silent  bool // the node, when it was asked last
+	silent  bool // the node did not answer the last time
 }
 
 // LineOf returns the line of a node for the work of an owner, which is a pointer to anything.
-// places is how much of it may be under way to the node at a time.
+// places is how many pieces of its work can be in flight to the node at once.
 func LineOf[T any](n *Node, owner any, places int) *NodeLine[T] {
 	known, found := n.lines.Load(owner)
 	if !found {
@@ -30,8 +30,8 @@ func LineOf[T any](n *Node, owner any, places int) *NodeLine[T] {
 	return known.(*NodeLine[T])
 }
 
-// Add puts work at the end of the line, and reports whether nobody serves it: the caller then
-// has to have it served.
+// Add puts work at the end of the line. It returns true if nobody serves the line: the caller then
+// has to serve it.
 func (l *NodeLine[T]) Add(work T) (serve bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,7 +39,7 @@ func (l *NodeLine[T]) Add(work T) (serve bool) {
 	return l.begin()
 }
 
-// AddIfIdle is Add if nobody serves the line, and does nothing otherwise.
+// AddIfIdle is Add if nobody serves the line. Otherwise it does nothing.
 func (l *NodeLine[T]) AddIfIdle(work T) (serve bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,14 +49,15 @@ func (l *NodeLine[T]) AddIfIdle(work T) (serve bool) {
 	return l.begin()
 }
 
-// begin has the line served by the caller, unless somebody does. l.mu is held.
+// begin makes the caller serve the line, unless somebody does. l.mu is held.
 func (l *NodeLine[T]) begin() bool {
 	begins := !l.served
 	l.served = true
 	return begins
 }
 
-// TakeAll returns what waits. If nothing does, the goroutine that serves the line has to leave it.
+// TakeAll returns the waiting work. If there is none, the goroutine that serves the line has to
+// stop.
 func (l *NodeLine[T]) TakeAll() []T {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,11 +66,11 @@ func (l *NodeLine[T]) TakeAll() []T {
 	return all
 }
 
-// Serve does what is in the line until nothing is, or ctx ends. The first piece goes alone, to
-// find out whether the node answers; others follow, as many at a time as there are places,
-// until nothing is left or the node is silent. Then Serve pauses, and begins again with one.
+// Serve does the work in the line until there is none, or ctx ends. The first piece goes alone, to
+// find out whether the node answers. Others follow, as many at a time as there are places, until
+// none is left or the node is silent. Then Serve pauses, and starts again with one piece.
 //
-// do reports whether the node was heard. What is still to be done it adds again.
+// do reports whether the node answered. It adds unfinished work to the line again.
 func (l *NodeLine[T]) Serve(ctx context.Context, pause func() time.Duration, do func(T) (heard bool)) {
 	for {
 		probe, found := l.next(ctx, true)
@@ -86,7 +87,7 @@ func (l *NodeLine[T]) Serve(ctx context.Context, pause func() time.Duration, do 
 	}
 }
 
-// drain does what is in the line, several pieces at once, until nothing is or the node falls
+// drain does the work in the line, several pieces at once, until none is left or the node falls
 // silent.
 func (l *NodeLine[T]) drain(ctx context.Context, several int, do func(T) (heard bool)) {
 	var workers sync.WaitGroup
@@ -100,7 +101,8 @@ func (l *NodeLine[T]) drain(ctx context.Context, several int, do func(T) (heard 
 	workers.Wait()
 }
 
-// next takes the first out of the line. A goroutine that serves it and finds nothing leaves it.
+// next takes the first piece out of the line. A goroutine that serves the line and finds none stops
+// serving.
 func (l *NodeLine[T]) next(ctx context.Context, serves bool) (work T, found bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,7 +117,7 @@ func (l *NodeLine[T]) next(ctx context.Context, serves bool) (work T, found bool
 	return work, true
 }
 
-// note notes whether the node was heard, and returns how much can be done at once.
+// note notes whether the node answered, and returns how many pieces can be done at once.
 func (l *NodeLine[T]) note(heard bool) (several int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,8 +131,8 @@ func (l *NodeLine[T]) leave() {
 	l.served = false
 }
 
-// Shorten takes the first that can be spared out of the line if more than most wait for a node
-// that is silent.
+// Shorten removes and returns the first piece that can be spared, if the node is silent and more
+// than most pieces wait for it.
 func (l *NodeLine[T]) Shorten(most int, spared func(T) bool) (out T, found bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 
 func atOnce() time.Duration { return 0 }
 
-// A node that is silent is asked one thing at a time. When it answers, everything is done, in
-// order, as much at a time as there are places.
+// A silent node gets one command at a time. When it answers, all work is done in order, with as
+// many pieces at a time as there are places.
 func TestNodeLine_asks_a_silent_node_with_one_probe(t *testing.T) {
 	const places, all, silence = 4, 100, 5
 	line := LineOf[int](NewTopology(false, 1).common, t, places)
@@ -55,7 +55,7 @@ func TestNodeLine_of_a_silent_node_is_bounded(t *testing.T) {
 	require.Equal(t, []int{0, 2, 3}, line.TakeAll())
 }
 
-// What is kept for a node goes with it.
+// What is kept for a node is dropped with it.
 func TestNodeLine_is_forgotten_with_its_node(t *testing.T) {
 	topology := NewTopology(true, 1)
 	line := LineOf[int](topology.node("gone:1"), t, 1)

@@ -10,59 +10,58 @@ import (
 )
 
 // ErrClientClosed means that the rueidis client was found closed before the command was sent.
-// A mere ErrClosing does not: whatever is on its way when a connection is closed, by
-// its owner or in a failover, gets that too.
+// ErrClosing alone does not mean that: commands in flight get it too when a connection is closed,
+// by its owner or in a failover.
 var ErrClientClosed = fmt.Errorf("latchkey: not sent: the rueidis client is closed: %w", rueidis.ErrClosing)
 
-// This file is where the errors of a command are told apart:
+// This file classifies the errors of a command:
 //
-//	what came                                  outcome    what the caller is told
+//	event                                      outcome    what the caller gets
 //	-----------------------------------------  ---------  ---------------------------------
-//	a reply, nil included                      answered   no error
-//	an error reply that retries cannot mend    refused    that reply, or what its code means
-//	too few replicas confirmed                 refused    ErrNotReplicated
+//	a reply, nil included                      Answered   no error
+//	an error reply that retries cannot change  Refused    that reply, or what its code means
+//	too few replicas confirmed                 Refused    ErrNotReplicated
 //	LOADING, READONLY, MOVED … (temporary)     TryLater   ErrUnavailable
-//	not dialed, no room, no node, closed by    NotSent    ErrUnavailable
+//	not dialed, no slot, no node, closed by    NotSent    ErrUnavailable
 //	the owner of a borrowed client
-//	a script stopped half way                  uncertain  ErrUnavailable, ErrUnknownOutcome
-//	a broken connection, no answer in time,    uncertain  ErrUnavailable, ErrUnknownOutcome;
+//	a script stopped half way                  Uncertain  ErrUnavailable, ErrUnknownOutcome
+//	a broken connection, no answer in time,    Uncertain  ErrUnavailable, ErrUnknownOutcome;
 //	the end of the caller's context                       the context's error
 //
-// All but the refused are repeated first, for as long as the call may take. ErrUnknownOutcome
-// is for what changes something.
+// All failures except refusals are repeated first, for as long as the call may take.
+// ErrUnknownOutcome is only for commands that change something.
 
-// Outcome says what an error tells about a command.
+// Outcome is what an error says about a command.
 type Outcome int
 
-// What can have become of a command.
+// Possible outcomes of a command.
 const (
 	Answered  Outcome = iota // the server did what the reply says
 	Refused                  // the server will not do it, now or later
 	TryLater                 // the server did not do it, but may soon
 	NotSent                  // the command never reached a server
-	Uncertain                // done, not done, or still to be done
+	Uncertain                // done, not done, or possibly done later
 )
 
-// Final reports whether the server has answered or refused: nothing is to be repeated.
+// Final reports whether the server has answered or refused, so that there is nothing to repeat.
 func (o Outcome) Final() bool { return o == Answered || o == Refused }
 
-// Heard reports whether the server has said anything at all, so that it is there.
+// Heard reports whether the server has answered at all, so that it is up.
 func (o Outcome) Heard() bool { return o.Final() || o == TryLater }
 
-// temporaryCodes are refusals that a server in trouble gives before it executes
-// anything.
+// temporaryCodes are refusals that a server in trouble returns before it executes anything.
 var temporaryCodes = []string{
 	"LOADING", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "BUSY ", "max number of clients",
-	"MOVED ", "ASK ", // more often than rueidis follows: the nodes do not agree yet
-	"UNBLOCKED", // the master of those who wait for replicas is none any more
+	"MOVED ", "ASK ", // MOVED or ASK more often than rueidis follows: the nodes do not agree yet
+	"UNBLOCKED", // the master whose replicas a command waits for is no longer a master
 }
 
-// stoppedHalfWay is what a script is told that comes to a key which has moved to another
-// node, with part of it done.
+// stoppedHalfWay is the error of a script that reaches a key which has moved to another node, with
+// part of its work done.
 const stoppedHalfWay = "non local key"
 
-// Classify returns what the error of one command says, by the table above; nil is an answer.
-// Codes are looked for anywhere in the text, because servers differ in what they put in front.
+// Classify returns the outcome for the error of one command, by the table above; nil is an answer.
+// It searches for codes anywhere in the text, because servers differ in their prefixes.
 func Classify(err error) Outcome {
 	if err == nil || rueidis.IsRedisNil(err) {
 		return Answered
@@ -70,7 +69,7 @@ func Classify(err error) Outcome {
 	return classifyFailure(err)
 }
 
-// classifyFailure is apart because its variables cost an allocation each.
+// classifyFailure is separate because its variables cost an allocation each.
 func classifyFailure(err error) Outcome {
 	var reply *rueidis.RedisError
 	var dial *net.OpError
@@ -97,13 +96,13 @@ func classifyFailure(err error) Outcome {
 	return Uncertain
 }
 
-// refusalError is an error that no server has given, and that counts as a refusal.
+// refusalError is an error that does not come from a server but counts as a refusal.
 type refusalError struct{ error }
 
 func (e *refusalError) Unwrap() error { return e.error }
 
-// Refusal returns err as an error that classifies as refused, because neither waiting nor
-// another attempt can change it. It matches whatever err does.
+// Refusal returns err as an error that classifies as refused, because neither waiting nor another
+// attempt can change it. It matches everything that err matches.
 func Refusal(err error) error { return &refusalError{err} }
 
 func containsAny(text string, codes []string) bool {
@@ -115,10 +114,10 @@ func containsAny(text string, codes []string) bool {
 	return false
 }
 
-// HasCode reports whether err is a reply of the server with that code in it. The cause of a
-// context that ended is none.
+// HasCode reports whether err is a reply of the server that contains the code. The cause of an
+// ended context does not count.
 func HasCode(err error, code string) bool {
-	if err == nil || err == rueidis.Nil { //nolint:errorlint // most are, as they came
+	if err == nil || err == rueidis.Nil { //nolint:errorlint // most are, unwrapped
 		return false
 	}
 	return codeIn(err, code)
@@ -129,7 +128,7 @@ func codeIn(err error, code string) bool {
 	return !IsContextEnd(err) && errors.As(err, &reply) && strings.Contains(reply.Error(), code)
 }
 
-// halfMovedError is a reply about a slot that migrates, with what it means.
+// halfMovedError is a reply about a migrating slot, with an explanation.
 type halfMovedError struct{ reply error }
 
 func (e *halfMovedError) Error() string {
@@ -139,7 +138,7 @@ func (e *halfMovedError) Error() string {
 
 func (e *halfMovedError) Unwrap() error { return e.reply }
 
-// explained adds to a reply of the server what the caller has to know.
+// explained adds an explanation to a reply of the server if it needs one.
 func explained(err error) error {
 	if HasCode(err, "TRYAGAIN") || HasCode(err, stoppedHalfWay) {
 		return &halfMovedError{err}
@@ -147,8 +146,8 @@ func explained(err error) error {
 	return err
 }
 
-// Unavailable puts ErrUnavailable in front of what kept the server from answering, unless
-// that says so already. It never returns nil.
+// Unavailable wraps the reason why the server did not answer in ErrUnavailable, unless it matches
+// that already. It never returns nil.
 func Unavailable(err error) error {
 	switch {
 	case err == nil:
@@ -160,7 +159,7 @@ func Unavailable(err error) error {
 }
 
 // StoppedAfter returns the error of a call that was stopped while it rested after trouble:
-// ErrClosed alone if that is why it was stopped, else an ErrUnavailable that matches both.
+// ErrClosed alone if that is why it was stopped, otherwise an ErrUnavailable that matches both.
 func StoppedAfter(before, stopped error) error {
 	if errors.Is(stopped, ErrClosed) {
 		return stopped

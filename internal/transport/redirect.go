@@ -10,10 +10,10 @@ import (
 // connSender sends commands one after the other over one connection.
 type connSender func(ctx context.Context, commands ...rueidis.Completed) []rueidis.RedisResult
 
-// openSender returns a sender that follows no redirection, which would tear apart what
-// belongs together. What blocks has a connection of its own anyway; only the client of a
-// cluster has to be asked not to follow, and for that cleans the connection up when it
-// is released, which takes a round trip.
+// openSender returns a sender that follows no redirection, because that would separate commands
+// that belong together. A blocking command has a connection of its own anyway. Only the client of a
+// cluster needs a dedicated connection for this; it cleans that up on release, which takes a round
+// trip.
 func openSender(client rueidis.Client) (send connSender, release func()) {
 	if client.Mode() != rueidis.ClientModeCluster {
 		return client.DoMulti, func() {}
@@ -27,9 +27,9 @@ var errElsewhere = errors.New("latchkey: the slot is on another node")
 
 func redirected(err error) bool { return HasCode(err, "MOVED ") || HasCode(err, "ASK ") }
 
-// elsewhere returns a sender to the node that err names as the one that has the key, or
-// nil. The client itself knows of a slot that has moved after up to a second only, and of
-// keys that have moved before their slot never.
+// elsewhere returns a sender to the node that err names as the owner of the key, or nil. The client
+// itself learns of a moved slot only after up to a second, and never of keys that have moved before
+// their slot.
 func elsewhere(client rueidis.Client, err error) connSender {
 	var reply *rueidis.RedisError
 	if !errors.As(err, &reply) {
@@ -47,7 +47,7 @@ func elsewhere(client rueidis.Client, err error) connSender {
 	return nil
 }
 
-// asking sends to a node that has keys of a slot that is not yet its own.
+// asking sends to a node that already has keys of a slot that it does not serve yet.
 func asking(node rueidis.Client) connSender {
 	return func(ctx context.Context, commands ...rueidis.Completed) (results []rueidis.RedisResult) {
 		all := make([]rueidis.Completed, 0, 2*len(commands))

@@ -10,21 +10,20 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// waitSlack is how much later than asked for the answer to WAIT may come: the server
-// looks at its clock ten times a second.
+// waitSlack is how late the answer to WAIT may be: the server checks its clock ten times a second.
 const waitSlack = 250 * time.Millisecond
 
-// Replication has commands confirmed by replicas.
+// Replication makes replicas confirm commands.
 type Replication struct {
 	Min     int           // how many replicas have to confirm a command
-	Timeout time.Duration // for how long they are waited for
+	Timeout time.Duration // how long to wait for them
 	ID      string        // of the client
-	Touch   Command       // writes something to keys that exist, and returns how many do
-	Waits   int           // commands that may wait for the replicas of one node
+	Touch   Command       // writes to those keys that exist, and returns how many do
+	Waits   int           // how many commands may wait for the replicas of one node
 }
 
-// Check asks the server whether it knows WAIT, before the first lock does, and returns its
-// error. Nil stands for no replication, and needs nothing.
+// Check tries WAIT on the server before the first lock does, and returns its error. A nil
+// Replication means no replication, and needs no check.
 func (r *Replication) Check(s *Sender) error {
 	if r == nil {
 		return nil
@@ -37,8 +36,8 @@ func (r *Replication) Check(s *Sender) error {
 	}).Error()
 }
 
-// TryWait sends a WAIT that waits for nobody, and returns its result. In a cluster the name of
-// some key leads to a master, which is the one to ask.
+// TryWait sends a WAIT that waits for no replica, and returns its result. In a cluster, a command
+// for key leads the connection to a master first.
 func TryWait(ctx context.Context, client rueidis.Client, key string) rueidis.RedisResult {
 	send, release := openSender(client)
 	defer release()
@@ -51,12 +50,11 @@ func TryWait(ctx context.Context, client rueidis.Client, key string) rueidis.Red
 	return results[len(results)-1]
 }
 
-// Patience returns how long one command and its confirmation may take.
+// Patience returns how long one command with its confirmation may take.
 func (r *Replication) Patience() time.Duration { return r.Timeout + waitSlack }
 
-// reserve waits for a place among those who wait for the replicas of a node. It is waited
-// for before anything is sent, so that nothing of a caller who leaves meanwhile is executed
-// late.
+// reserve waits for a place among those that wait for the replicas of a node. It comes before
+// anything is sent, so that no command of a caller that leaves in the meantime is executed late.
 func (r *Replication) reserve(ctx context.Context, n *Node, until time.Time) (free func(), err error) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
@@ -73,10 +71,10 @@ func (r *Replication) reserve(ctx context.Context, n *Node, until time.Time) (fr
 
 // send executes a script, and returns its reply if enough replicas have it.
 //
-// WAIT counts the replicas that have what its own connection has written. So there is
-// one for the three commands: the script, which may find that everything is as it should
-// be and write nothing; a write, which it cannot do without; and WAIT. To find out that the server
-// does not know the script takes as long as the replicas do.
+// WAIT counts the replicas that have received what its own connection has written. So three
+// commands use one connection: the script, which may find nothing to change and write nothing; a
+// write, because WAIT needs one; and WAIT. If the server does not know the script, finding that
+// out takes as long as the replicas do.
 func (r *Replication) send(ctx context.Context, s *Sender, script Command, keys, args []string) rueidis.RedisResult {
 	keys = script.keysFor(s.Client, keys)
 	send, release := openSender(s.Client)
@@ -95,7 +93,7 @@ func (r *Replication) send(ctx context.Context, s *Sender, script Command, keys,
 	return result
 }
 
-// sendOver gives up a script that the server does not know if the replicas do not even
+// sendOver does not repeat a script that the server does not know if the replicas do not even
 // confirm the write.
 func (r *Replication) sendOver(ctx context.Context, send connSender, b rueidis.Builder, script Command, keys, args []string) rueidis.RedisResult {
 	ctx, cancel := context.WithTimeout(ctx, r.Timeout+SilenceTimeout)
@@ -120,8 +118,8 @@ func (r *Replication) sendOver(ctx context.Context, send connSender, b rueidis.B
 	return rueidis.NewErrorResult(err)
 }
 
-// touchKeys makes the write on a server that has no memory for a new key, or that takes none
-// because it is handing the slot over.
+// touchKeys makes the write on a server that has no memory for a new key, or that accepts none
+// because it is moving the slot.
 func (r *Replication) touchKeys(ctx context.Context, send connSender, b rueidis.Builder, keys []string) error {
 	results := send(ctx, r.Touch.inFull().eval(b, keys, nil), r.wait(b))
 	touched, err := results[0].AsInt64()
@@ -135,7 +133,7 @@ func (r *Replication) wait(b rueidis.Builder) rueidis.Completed {
 	return b.Wait().Numreplicas(int64(r.Min)).Timeout(r.Timeout.Milliseconds()).Build()
 }
 
-// shortage is why a write is not confirmed, or nil.
+// shortage returns why a write is not confirmed, or nil.
 func (r *Replication) shortage(written error, waited rueidis.RedisResult) error {
 	n, err := waited.AsInt64()
 	if err == nil && n < int64(r.Min) {

@@ -12,83 +12,80 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Pauses between the attempts at one command, doubled each time.
+// Pauses between the attempts to send one command, doubled each time.
 const (
 	FirstPause = 5 * time.Millisecond
 	LongPause  = 250 * time.Millisecond
 )
 
-// ErrSilent means that a command got no answer in the time it was given.
+// ErrSilent means that a command got no answer in the time allowed.
 var ErrSilent = errors.New("latchkey: no answer from the server")
 
-// Sender sends commands and repeats them while the server is in trouble. It may,
-// because each of them is safe to send twice.
+// Sender sends commands and repeats them while the server is in trouble. That is safe because each
+// command may be sent twice.
 type Sender struct {
-	Client rueidis.Client // to which it sends
-	// CancelsPromptly says that the rueidis client returns as soon as a context ends, and sends
-	// nothing for one that has ended, which only one that this package opened is known
-	// to do.
+	Client rueidis.Client // sends the commands
+	// CancelsPromptly is true if the rueidis client returns as soon as a context ends, and sends
+	// nothing once it has ended. That is known only of clients that this package opened.
 	CancelsPromptly bool
-	Patience        time.Duration // for one command, and for its repetitions together
-	Clock           func() Stamp  // by which it counts time, or nil for [SystemClock]
-	Topology        *Topology     // to what it sends
+	Patience        time.Duration // for one command and its repetitions together
+	Clock           func() Stamp  // for all measurements of time; nil means [SystemClock]
+	Topology        *Topology     // the nodes to which it sends
 	ends            sharedDeadline
 	detachedCalls   sync.Pool // each a *detachedCall
-	// closed says that the last command found the rueidis client closed.
+	// closed is true if the last command found the rueidis client closed.
 	closed atomic.Bool
 
 	mu      sync.Mutex
 	sending sync.WaitGroup
-	ending  bool // whatever is sent from now on is not waited for
+	ending  bool // nobody waits for what is sent from now on
 }
 
-// Answer is what came of a call.
+// Answer is the outcome of a call.
 type Answer struct {
 	Message rueidis.RedisMessage // the reply
 	Null    bool                 // the reply was nil
 	Asked   Stamp                // just before the first attempt
 	Sent    Stamp                // just before the last attempt
-	Plain   bool                 // of a plain command, which tells less than a script
-	// Spared is why keys that may be left out were, or nil: see [Command.Sparing].
+	Plain   bool                 // of a plain command, which returns less than a script
+	// Spared is why optional keys were left out, or nil: see [Command.Sparing].
 	Spared error
-	// Doubt says that an attempt was sent whose outcome is unknown. Even after a
-	// later answer it may yet be executed, late.
+	// Doubt reports whether an attempt was sent whose outcome is unknown. It may still be executed
+	// late, even after a later answer.
 	Doubt   bool
 	DoubtAt Stamp // just before the last such attempt
 	// DoubtGeneration is the generation in which all such attempts were sent, or NoGeneration.
 	DoubtGeneration Generation
 }
 
-// limit is when the time of a call is over, which counts from its beginning: for a slot
+// limit is when the time of a call is over. It counts from the beginning of the call, for a slot
 // among the commands in flight, the answer, and the repetitions.
 type limit struct {
 	at time.Time
-	// loose says that the caller waits on anyway. On a connection that is up it may then
-	// be exceeded by as long as it takes to notice that the server is silent.
+	// loose means that the caller waits on anyway. On a working connection the limit may then be
+	// exceeded by the time that it takes to notice a silent server.
 	loose bool
 }
 
-// Call sends a command until there is a definite answer, the server refuses for
-// good, ctx ends, stop closes, or the patience of the client is over. The error is the
-// refusal, ErrClosed, or an ErrUnavailable. An error together with doubt means that the
-// command may have been executed.
+// Call sends a command until there is a definite answer, the server refuses for good, ctx ends,
+// stop closes, or the patience of the client is over. The error is the refusal, ErrClosed, or an
+// ErrUnavailable. An error together with Doubt means that the command may have been executed.
 func (s *Sender) Call(ctx context.Context, stop <-chan struct{}, cmd Command, keys, args []string) (Answer, error) {
 	return s.CallOn(ctx, stop, Terms{Patience: s.Patience}, cmd, keys, args)
 }
 
-// Terms say for how long a call goes on, besides its context.
+// Terms say how long a call may take, in addition to its context.
 type Terms struct {
 	Patience time.Duration // for the command and its repetitions together
-	Waits    bool          // the caller goes on when the patience is over
+	Waits    bool          // the caller waits on when the patience is over
 }
 
-// CallOn sends a command for as long as its terms say, and ends like a call on the terms of
-// the client.
+// CallOn is Call for as long as its terms say.
 func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd Command, keys, args []string) (Answer, error) {
 	asked, now := s.now()
 	a := Answer{Asked: asked, Sent: asked}
 	end := limit{now.Add(on.Patience), on.Waits}
-	var said error // by the server, which tells more than that a later attempt was not sent
+	var said error // by the server: this says more than that a later attempt was not sent
 	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
 		if ctx.Err() != nil {
 			return a, Unavailable(ContextError(ctx))
@@ -125,7 +122,7 @@ func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 	}
 }
 
-// now returns the time by which the sender counts, and that of the machine, for timers.
+// now returns the sender's time, and the machine's time for timers.
 func (s *Sender) now() (Stamp, time.Time) {
 	now := time.Now()
 	if s.Clock == nil {
@@ -134,7 +131,7 @@ func (s *Sender) now() (Stamp, time.Time) {
 	return s.Clock(), now
 }
 
-// silentOr returns err, or ErrSilent if it is the end of a context but not that of the caller.
+// silentOr returns err, or ErrSilent if err is the end of a context other than the caller's.
 func silentOr(ctx context.Context, err error) error {
 	if ctx.Err() == nil && isContextError(err) {
 		return fmt.Errorf("%w: %v", ErrSilent, err) //nolint:errorlint // not the context of the caller
@@ -150,9 +147,9 @@ func (a *Answer) noteDoubt(sentIn Generation) {
 	a.Doubt, a.DoubtAt, a.DoubtGeneration = true, a.Sent, sentIn
 }
 
-// restBeforeRetry rests after an attempt that failed with err. It returns the error of the
-// call if there is no further attempt: because ctx ends, stop closes, the rueidis client is
-// closed, or the pause is longer than the time that is left.
+// restBeforeRetry rests after an attempt that failed with err. It returns the error of the call if
+// there is no further attempt: because ctx ends, stop closes, the rueidis client is closed, or the
+// pause is longer than the time left.
 func restBeforeRetry(ctx context.Context, stop <-chan struct{}, pause, left time.Duration, err error) error {
 	if ctx.Err() != nil {
 		if isContextError(err) {
@@ -169,17 +166,16 @@ func restBeforeRetry(ctx context.Context, stop <-chan struct{}, pause, left time
 	return nil
 }
 
-// SendOnce sends a command one time, and returns what came of that when it is answered or ctx
-// ends. ctx must have a deadline.
+// SendOnce sends a command once, and returns the outcome when it is answered or ctx ends. ctx must
+// have a deadline.
 func (s *Sender) SendOnce(ctx context.Context, cmd Command, keys, args []string) rueidis.RedisResult {
 	deadline, _ := ctx.Deadline()
 	result, _ := s.attempt(ctx, s.node(keys[0]), limit{at: deadline}, cmd, keys, args)
 	return result
 }
 
-// attempt sends a command one time and returns when it is answered, ctx ends, or the
-// time is over. sentIn is NoGeneration if more may be sent for it afterwards, or over another
-// connection.
+// attempt sends a command once, and returns when it is answered, ctx ends, or the time is over.
+// sentIn is NoGeneration if the command may be sent after that, or over another connection.
 func (s *Sender) attempt(ctx context.Context, n *Node, end limit, cmd Command, keys, args []string) (result rueidis.RedisResult, sentIn Generation) {
 	cmd = n.firstAsText(cmd)
 	if cmd.replication != nil {
@@ -208,8 +204,8 @@ func (s *Sender) attempt(ctx context.Context, n *Node, end limit, cmd Command, k
 	return result, sentIn
 }
 
-// direct returns the context with which a command is sent on a connection that is up, so
-// that rueidis returns in time; or nil if that does not do it.
+// direct returns the context for sending a command on a working connection, such that rueidis
+// returns in time; or nil if there is none.
 func (s *Sender) direct(ctx context.Context, end limit) context.Context {
 	deadline, bounded := ctx.Deadline()
 	switch {
@@ -223,8 +219,8 @@ func (s *Sender) direct(ctx context.Context, end limit) context.Context {
 	return nil
 }
 
-// confirmed is attempt for a command that replicas have to confirm. Once it has a place
-// they have the time that they were given, since it would be in doubt otherwise.
+// confirmed is attempt for a command that replicas have to confirm. Once the command has a place,
+// the replicas get their full time, since the outcome would be in doubt otherwise.
 func (s *Sender) confirmed(ctx context.Context, n *Node, end time.Time, cmd Command, keys, args []string) rueidis.RedisResult {
 	free, err := cmd.replication.reserve(ctx, n, end)
 	if err != nil {
@@ -236,7 +232,7 @@ func (s *Sender) confirmed(ctx context.Context, n *Node, end time.Time, cmd Comm
 		free()
 		return rueidis.NewErrorResult(err)
 	}
-	slot = slot.unheard() // it has a connection of its own
+	slot = slot.unheard() // it has its own connection
 	if least := time.Now().Add(cmd.replication.Patience()); end.Before(least) {
 		end = least
 	}
@@ -246,9 +242,9 @@ func (s *Sender) confirmed(ctx context.Context, n *Node, end time.Time, cmd Comm
 	})
 }
 
-// deliver sends a command, unless a question that changes nothing finds the rueidis
-// client closed. Of a command for which that came out on the way nobody knows how far
-// it got; one that is held back here was never sent.
+// deliver sends a command, unless a harmless query finds the rueidis client closed. If that turns
+// out while a command is in flight, nobody knows whether it was executed. A command that is withheld
+// here was never sent.
 func (s *Sender) deliver(ctx context.Context, cmd Command, keys, args []string) rueidis.RedisResult {
 	if s.closed.Load() {
 		err := s.Client.Do(context.WithoutCancel(ctx), s.Client.B().Exists().Key(keys[0]).Build()).Error()
@@ -259,13 +255,13 @@ func (s *Sender) deliver(ctx context.Context, cmd Command, keys, args []string) 
 	if cmd.replication == nil {
 		return cmd.Send(ctx, s.Client, keys, args)
 	}
-	if ctx.Err() != nil { // it passes: rueidis is given contexts that are made of this one
+	if ctx.Err() != nil { // this marks a delivery as passed: rueidis gets contexts derived from it
 		return rueidis.NewErrorResult(ctx.Err())
 	}
 	return cmd.replication.send(ctx, s, cmd, keys, args)
 }
 
-// node returns the node that serves a key, as far as is known.
+// node returns the node that is known to serve a key.
 func (s *Sender) node(key string) *Node {
 	if !s.Topology.Cluster {
 		return s.Topology.common
@@ -276,12 +272,12 @@ func (s *Sender) node(key string) *Node {
 	return n
 }
 
-// heard notes whether a node is there, by the result of a command that was sent in a
-// generation of the connection.
+// heard notes whether a node is up, from the result of a command that was sent in a generation of
+// the connection.
 func (s *Sender) heard(n *Node, sentIn Generation, result rueidis.RedisResult) {
 	err := result.NonRedisError()
 	switch {
-	case errors.Is(err, errUnsent): // which says nothing new
+	case errors.Is(err, errUnsent): // this says nothing new
 		return
 	case err != nil && !errors.Is(err, ErrNotReplicated):
 		n.connections.broke()
@@ -293,16 +289,16 @@ func (s *Sender) heard(n *Node, sentIn Generation, result rueidis.RedisResult) {
 	}
 }
 
-// Detached returns a context for clean-up, which does not end with ctx, and has its values if
-// the rueidis client may want them.
+// Detached returns a context for clean-up that does not end with ctx. It has the values of ctx if
+// the rueidis client may use them.
 func (s *Sender) Detached(ctx context.Context) context.Context {
 	if s.CancelsPromptly {
-		return context.Background() // our own client has no use for values
+		return context.Background() // an owned client does not use values
 	}
 	return context.WithoutCancel(ctx)
 }
 
-// send makes any other call to a node under the same bounds.
+// send makes any other call to a node, with the same limits.
 func (s *Sender) send(ctx context.Context, n *Node, call func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
 	end := time.Now().Add(s.Patience)
 	slot, err := n.ordinary.reserve(ctx, end)

@@ -8,31 +8,31 @@ import (
 )
 
 const (
-	// answerTimeout is how long a connection may stay silent after something was sent.
+	// answerTimeout is how long a connection may stay silent after a write.
 	answerTimeout = 3 * time.Second
-	// readerPause is what the reader has to read what has come, after this process had no processor.
+	// readerPause is the extra time for the reader if this process got no processor time.
 	readerPause = 100 * time.Millisecond
 )
 
-// silence breaks a connection on which nothing is heard after something was sent. rueidis finds
-// that out only when it pings, and pings are far apart: each costs the server a command, for each
-// connection that is idle. A command that blocks on the server is not alone: the reply to what was
-// sent before it is heard.
+// silence breaks a connection that receives nothing after a write. rueidis detects that only when
+// it pings, and pings are far apart, because each costs the server a command for each idle
+// connection. A command that blocks on the server does not trigger this, because it is never sent
+// alone: the reply to the command before it arrives.
 type silence struct {
 	conn  net.Conn
 	start time.Time
-	since atomic.Int64 // from start, when something was sent after which nothing was heard; or 0
+	since atomic.Int64 // when the first unanswered write was made, counted from start; or 0
 
 	mu    sync.Mutex
-	timer *time.Timer // runs look, or is nil while nobody looks
+	timer *time.Timer // runs look; nil before the first use
 	ended bool
-	looks atomic.Bool   // somebody does
-	late  time.Duration // the since that was found to be too long ago
+	looks atomic.Bool   // a look is scheduled
+	late  time.Duration // the value of since that was last found to be too old
 }
 
 func newSilence(conn net.Conn) *silence { return &silence{conn: conn, start: time.Now()} }
 
-// write notes that something is about to be sent.
+// write notes a write that is about to happen.
 func (s *silence) write() {
 	if s.since.Load() == 0 {
 		s.since.Store(max(int64(time.Since(s.start)), 1))
@@ -42,7 +42,7 @@ func (s *silence) write() {
 	}
 }
 
-// read notes that something was heard.
+// read notes that something was received.
 func (s *silence) read() { s.since.Store(0) }
 
 // stop ends the watch.

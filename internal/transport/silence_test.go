@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// watched returns a connection that is watched, and its other end, which is read all the time.
+// watched returns a watched connection and its other end, which is read all the time.
 func watched(t *testing.T) (near *watchedConn, far net.Conn) {
 	t.Helper()
 	conn, far := net.Pipe()

@@ -22,7 +22,7 @@ func (e *tooFewError) Error() string {
 	return fmt.Sprintf("%v: %d of %d confirmed in time", ErrNotReplicated, e.confirmed, e.wanted)
 }
 
-// Unwrap lets the caller match both.
+// Unwrap lets the caller match ErrNotReplicated and the cause.
 func (e *tooFewError) Unwrap() []error {
 	if e.cause == nil {
 		return []error{ErrNotReplicated}
@@ -30,8 +30,8 @@ func (e *tooFewError) Unwrap() []error {
 	return []error{ErrNotReplicated, e.cause}
 }
 
-// Unconfirmed returns the reply of a script that was executed, but that too few replicas have
-// confirmed. It reports false for any other error.
+// Unconfirmed returns the reply of a script that was executed but that too few replicas have
+// confirmed. found is false for any other error.
 func Unconfirmed(err error) (reply rueidis.RedisMessage, found bool) {
 	var few *tooFewError
 	if !errors.As(err, &few) {

@@ -14,31 +14,30 @@ import (
 )
 
 const (
-	// topologyAge is for how long a client relies on what it knows of a cluster, and
-	// troubledAge the same while a node is in trouble. Nothing depends on it but who has
-	// to wait for whom.
+	// topologyAge is how long a client relies on what it knows of a cluster, and troubledAge is the
+	// same while a node is in trouble. They affect only which callers have to wait for each other.
 	topologyAge = 10 * time.Second
 	troubledAge = time.Second
 	// topologyPatience is how long to wait for an answer.
 	topologyPatience = time.Second
 )
 
-// Node is a server to which commands go. What happens to one does not concern another:
-// each has bounds of its own for the commands in flight.
+// Node is a server that receives commands. Nodes do not affect each other: each has its own limits
+// for commands in flight.
 type Node struct {
 	address     string
 	connections connTracker
 	ordinary    *inflight
 	reserved    *inflight // for renewals, releases and undo
-	lines       sync.Map  // a *NodeLine for each owner of one
+	lines       sync.Map  // a *NodeLine for each owner
 	grouping    grouping
-	texts       sync.Map // the scripts that were sent to it as text, each by its *rueidis.Lua
+	texts       sync.Map // the scripts that it has received as text, each by its *rueidis.Lua
 }
 
-// firstAsText returns a command as it is to be sent to the node now: a script goes as text the first
-// time. The server may not know it, and would have to be sent it once more if it went by its digest.
-// Others that send it at the same moment send the digest, which comes after the text as a rule. A
-// server that has forgotten its scripts, or another in its place, asks for the text.
+// firstAsText returns a command in the form to send to the node now: a script goes as text the
+// first time, because the server may not know it, and a digest would then cost a second request.
+// Others that send it at the same moment send the digest, which usually arrives after the text. A
+// server that has lost its scripts, or another in its place, requests the text.
 func (n *Node) firstAsText(cmd Command) Command {
 	if cmd.lua != nil {
 		_, sent := n.texts.LoadOrStore(cmd.lua, true)
@@ -56,8 +55,8 @@ func (t *Topology) newNode(address string) *Node {
 	}
 }
 
-// slotsFor returns the slots from which a command takes one. Those who want a hold cannot take
-// what those who have one need.
+// slotsFor returns the slots from which a command takes one. Acquisitions cannot take the slots
+// that existing holds need.
 func (n *Node) slotsFor(cmd Command) *inflight {
 	if cmd.reserved {
 		return n.reserved
@@ -65,37 +64,37 @@ func (n *Node) slotsFor(cmd Command) *inflight {
 	return n.ordinary
 }
 
-// steady reports whether a command that is sent now finds a connection on which nothing
-// is overdue, and returns the generation, which the answer has to be noted with.
+// steady reports whether a command that is sent now finds a connection on which nothing is overdue.
+// It returns the current generation, with which the answer has to be noted.
 func (n *Node) steady() (now Generation, steady bool) {
 	now, steady = n.connections.look()
 	return now, steady && !n.ordinary.anyAbandoned.Load() && !n.reserved.anyAbandoned.Load()
 }
 
-// Topology knows the nodes, and which of them serves which slot of a cluster, so that one
-// that is silent holds up nobody who waits elsewhere. Without a cluster there is one
-// node: that of Sentinel's master is another now and then, and still the same for us.
+// Topology knows the nodes, and which of them serves which slot of a cluster, so that a silent node
+// does not delay callers of another. Without a cluster there is one node. Behind Sentinel the
+// master may change, but it stays the same Node.
 type Topology struct {
-	Cluster bool // whether the servers are a cluster, which never changes
+	Cluster bool // whether the servers are a cluster; never changes
 	limit   int
-	common  *Node        // serves everything, as long as nothing else is known
+	common  *Node        // serves everything while nothing else is known
 	breaks  atomic.Int64 // of connections to any node
 
 	mu     sync.Mutex
 	nodes  map[string]*Node // by address
 	owners atomic.Pointer[slotOwners]
 	asking atomic.Bool
-	asked  atomic.Int64 // when they were asked last, as a time.Duration on the monotonic clock
+	asked  atomic.Int64 // the time of the last query, as a time.Duration on the monotonic clock
 }
 
-// slotOwners says who serves each slot.
+// slotOwners says which node serves each slot.
 type slotOwners struct {
 	nodes []*Node
 	of    [1 << 14]uint16
 }
 
-// NewTopology returns what is known at first: one node, which serves everything. limit bounds
-// the commands in flight to each node.
+// NewTopology returns a topology with one node, which serves everything. limit bounds the commands
+// in flight to each node.
 func NewTopology(cluster bool, limit int) *Topology {
 	t := &Topology{Cluster: cluster, limit: limit, nodes: map[string]*Node{}}
 	t.common = t.newNode("")
@@ -117,12 +116,12 @@ func (t *Topology) node(address string) *Node {
 	return n
 }
 
-// Address returns the address of the node, which is empty as long as it is not known, or without
-// a cluster.
+// Address returns the address of the node. It is empty while that is unknown, and without a
+// cluster.
 func (n *Node) Address() string { return n.address }
 
-// Serving returns the node that serves a slot: as long as that is not known, or without a
-// cluster, the same for all.
+// Serving returns the node that serves a slot. While that is unknown, and without a cluster, it is
+// the same node for all slots.
 func (t *Topology) Serving(slot uint16) *Node {
 	owners := t.owners.Load()
 	if owners == nil {
@@ -131,14 +130,14 @@ func (t *Topology) Serving(slot uint16) *Node {
 	return owners.nodes[owners.of[slot]]
 }
 
-// peer is a node that can be asked.
+// peer is a node that can be queried.
 type peer struct {
 	*Node
 	client rueidis.Client
 }
 
-// peers are the nodes of a cluster in the order in which to ask them: at first masters,
-// to which there are connections, and at last those that may be silent.
+// peers returns the nodes of a cluster in the order in which to query them: connected masters
+// first, nodes that may be silent last.
 func (t *Topology) peers(client rueidis.Client) []peer {
 	var all []peer
 	for address, each := range client.Nodes() {
@@ -159,7 +158,7 @@ func (t *Topology) peers(client rueidis.Client) []peer {
 	return all
 }
 
-// due reports whether it is time to ask. If so, the caller has to call learn.
+// due reports whether it is time for a query. If so, the caller has to call Learn.
 func (t *Topology) due(now time.Duration, troubled bool) bool {
 	age := topologyAge
 	if troubled || t.owners.Load() == nil {
@@ -168,15 +167,15 @@ func (t *Topology) due(now time.Duration, troubled bool) bool {
 	return now-time.Duration(t.asked.Load()) > age && t.asking.CompareAndSwap(false, true)
 }
 
-// keepKnown has the nodes of a cluster asked in the background if it is time to.
+// keepKnown queries the nodes of a cluster in the background if it is time to.
 func (s *Sender) keepKnown(troubled bool) {
 	if now, _ := s.now(); s.Topology.due(now.Mono, troubled) {
 		s.Background(func() { s.Learn(context.Background()) })
 	}
 }
 
-// Learn asks the nodes of a cluster who serves what, for a second at most, and reports whether one
-// has told. If none can tell, what was known before stands.
+// Learn queries the nodes of a cluster for the owners of the slots, for at most a second, and
+// reports whether one answered. If none does, the previous knowledge stays.
 func (s *Sender) Learn(ctx context.Context) (learned bool) {
 	t := s.Topology
 	defer t.asking.Store(false)
@@ -200,7 +199,7 @@ func (s *Sender) Learn(ctx context.Context) (learned bool) {
 	return true
 }
 
-// forget drops the nodes that are gone.
+// forget drops the nodes that no longer exist.
 func (t *Topology) forget(there map[string]rueidis.Client, owners *slotOwners) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -211,8 +210,8 @@ func (t *Topology) forget(there map[string]rueidis.Client, owners *slotOwners) {
 	}
 }
 
-// read takes the reply to CLUSTER SLOTS apart: for each range of slots the first, the
-// last, and its nodes, the master first. It returns nil for anything else.
+// read parses the reply to CLUSTER SLOTS: for each range of slots the first, the last, and its
+// nodes, the master first. It returns nil for anything else.
 func (t *Topology) read(ranges []rueidis.RedisMessage, from string) *slotOwners {
 	owners := &slotOwners{nodes: []*Node{t.common}}
 	for _, r := range ranges {
@@ -234,8 +233,8 @@ func (t *Topology) read(ranges []rueidis.RedisMessage, from string) *slotOwners 
 	return owners
 }
 
-// addressOf is the address of a node, as rueidis writes it. A node that does not know
-// its own host has that of the one that answered.
+// addressOf returns the address of a node, as rueidis writes it. If a node does not know its own
+// host, that is the host of the node that answered.
 func addressOf(node []rueidis.RedisMessage, from string) string {
 	host, _ := node[0].ToString()
 	port, _ := node[1].AsInt64()
