@@ -1,9 +1,9 @@
--- Fragment: enqueue(entry) puts an entry at the end of the queue of a lock, unless it is
--- there, and keeps the queue. It returns since when the entry stands there, its score. It
--- needs the local queue; see grant.lua for what an entry is.
+-- Fragment: enqueue(entry) adds an entry to the end of the queue of a lock, unless it is in the
+-- queue, and extends the life of the queue. It returns the score of the entry: the time at which it
+-- came. It needs the local queue. See grant.lua for the format of an entry.
 --
 -- The queue lives for a minute after the last call, much longer than the pause after which
--- a waiter asks again.
+-- a waiter retries.
 local queueLife = '60000'
 
 local function enqueue(entry)

@@ -1,25 +1,24 @@
--- Fragment: a lock that is free goes to the first owner in its queue whose client
--- listens. It needs the locals queue and counter, the keys of the queue and of the
--- fencing tokens; prefix and suffix, between which the id of a client makes its channel;
--- publish, PUBLISH or SPUBLISH; counted, '1' if the number of receivers that the
--- server tells is that of all; and owner, which is used up.
+-- Fragment: grants a free lock to the first owner in its queue whose client listens. It needs
+-- the locals queue and counter, the keys of the queue and of the fencing tokens; prefix and
+-- suffix, which enclose the id of a client in the name of its channel; publish, PUBLISH or
+-- SPUBLISH; counted, '1' if the server reports the number of all receivers; and owner, which was
+-- already used and gets no grant.
 --
--- The queue is a sorted set. An entry is '<owner> <lease> <tokens>': the owner is the id
--- of a client, a colon and a number, the lease in ms is what a grant gives it, and the
--- tokens are how many fencing tokens a grant reserves, 0 if it wants none, with a t behind
--- them if they must not fall below the server's clock. An s or a w behind them says that the owner
--- wants a mutex, or to write.
--- The score is the time of the server, in µs, when it came.
+-- The queue is a sorted set. An entry is '<owner> <lease> <tokens>'. The owner is the id of a
+-- client, a colon and a number. The lease in ms is what a grant gives it. The tokens are how many
+-- fencing tokens a grant reserves, 0 for none, followed by t if they must not fall below the
+-- server's clock. An s or a w after them says that the owner wants a mutex, or to write.
+-- The score is the time of the server, in µs, when the entry came.
 
 --@include listened
 
--- grant makes the first in the queue the owner, by the function give, and tells its
--- client: 'grant <kind> <owner> <first token>@<score> <key>'. One that nobody hears is dropped, and
--- so is one that is used up, which an old queue may bring back, or waits for another kind
--- of lock, 64 at most. It tells nobody of the entry own, whose client has the reply, and
--- gives it the lease full. It returns the owner and its first token, or nothing. The lock
--- is written first: in a slot that migrates the server may refuse that, and nobody must be
--- told of a grant then.
+-- grant makes the first waiter of the queue the owner, by the function give, and sends to its client
+-- 'grant <kind> <owner> <first token>@<score> <key>'. It drops a grant that nobody receives, an entry
+-- that was already used, which an old queue may bring back, and an entry that waits for another kind
+-- of lock, 64 at most. It publishes nothing for the entry own, because its client reads the reply,
+-- and gives that entry the lease full. It returns the owner and its first token, or nothing. It writes
+-- the lock first: in a slot that migrates the server may refuse the write, and then no client may
+-- receive a grant.
 local function grant(kind, key, give, own, full)
   for _ = 1, 64 do
     local first = redis.call('zpopmin', queue)
