@@ -1,4 +1,4 @@
--- Fragment: the keys of a fair lock besides its hash, and the contents of the notes. It needs
+-- Fragment: the keys of a fair lock except its hash, and the contents of the notes. It needs
 -- the locals queue, deadlines and notes, and stale: the ms for which a waiter counts as alive
 -- after a sign of life, or nil if this script does not know.
 --

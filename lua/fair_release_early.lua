@@ -13,9 +13,9 @@
 --
 -- Reply   as in lock_release_early.lua
 --
--- The script notifies the first of the queue: a client of this library is to retry when the lock is
--- free, a waiter of Redisson wakes at once. That waiter sleeps until the time in its deadline, which
--- it computed from the lease that the lock had, so the script sets the deadline that it would compute
+-- The script tells the first of the queue to retry: a client of this library when the lock is free, a
+-- waiter of Redisson at once. A waiter of Redisson then sleeps until the time in its deadline, which
+-- it computed from the lease that the lock had. So the script lowers the deadline to what it would be
 -- now.
 --
 -- Cost: 12 commands at most, and what fair_release.lua needs to remove an owner from the queue. Works

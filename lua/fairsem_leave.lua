@@ -12,13 +12,13 @@
 -- ARGV[8] '1' if the server counts all listeners of these channels
 --
 -- Reply   nil: no permit was held, or the leases were over
---         integer: given back; how many subscribers of the channel received the message to those
---         outside of the queue, 0 if somebody is in the queue, -1 if the server refused the message
+--         integer: given back; how many subscribers of the channel received the message, 0 if somebody
+--         is in the queue, -1 if the server refused the message
 --         error WRONGTYPE: the key is another kind of object, to which nothing can be given back;
 --         the permits are no longer held
 --
 -- Free permits then go to the front of the queue. If nobody is in the queue, the channel gets a
--- message for listeners that know no queue.
+-- message for listeners that do not use the queue.
 --
 -- Cost: about 10 commands, about 16 more for each waiter that is granted its permits, 64 at most;
 -- O(log w + n log p). Works on a server that is out of memory. Idempotent: ids are used once.

@@ -85,7 +85,7 @@ local function overdue(value)
   if late and ttl ~= 0 then
     return 'expired'
   elseif ttl == -1 then
-    return 'open' -- counted down or deleted: the data do not tell
+    return 'open' -- counted down or deleted: the keys do not show which
   end
 end
 

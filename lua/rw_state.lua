@@ -32,7 +32,7 @@ local function findLast(owner)
   other, otherEnd = some[at], tonumber(some[at + 1])
 end
 
--- lasts tells whether the hold that findLast has found is not over.
+-- lasts reports whether the hold that findLast has found is not over.
 local function lasts()
   return other and otherEnd > clock()
 end
@@ -129,8 +129,8 @@ end
 
 -- fall lowers the remaining time of the lock to the longest lease that is left, if all holders are of
 -- this library: the lease of a holder of Redisson is not known here. A lease that Redisson ended by
--- force may still be noted, and must not hide a holder of Redisson. With more leases than a batch, fall
--- does not check that, and changes nothing.
+-- force may still be noted, so fall checks that each noted holder exists. With more leases than a
+-- batch it does not check, and changes nothing.
 local function fall()
   local noted, fields = redis.call('zrange', leases, 0, reapBatch, 'withscores'), {}
   for i = 1, #noted, 2 do

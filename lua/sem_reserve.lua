@@ -5,7 +5,7 @@
 --            ms at which it began, ms at which it ends, and its bar in ms
 --
 -- A reservation lasts until the permits are acquired, or the waiter gives up or shows no
--- sign of life, but for one bar at most. After that no permits are kept for anybody for as
+-- sign of life, and for one bar at most. After that no permits are kept for anybody for as
 -- long as the reservation lasted, and its waiter lets others go first for slightly longer. If
 -- the bar was too short, the next one is twice as long, up to a minute. So a request that can
 -- never be satisfied takes permits from others for half of the time, and a large request gets
