@@ -6,8 +6,8 @@
 -- they keep it: the part of a guest that does not exist, <owner>@kept, replaces this client, and no
 -- time is shortened.
 --
--- The script replies nil if this client has no part in the lock, and HELD if others of the same owner are
--- in it. Otherwise the local left says for how many ms the lock stays taken.
+-- The script replies nil if this client has no part in the lock, and HELD if other clients of the same
+-- owner are in it. Otherwise the local left says for how many ms the lock stays taken.
 --@include time_left
 
 -- stay returns the reply of the script, or for how many ms the lock stays taken.

@@ -5,9 +5,9 @@
 --
 -- Strangers are Redisson and all others that wait on that channel and not in the queue. When it is
 -- their turn, the lock stays free, and the client of the first listening waiter in the queue is told
--- to retry after a short pause: 'ask <ms> <owner> <key>'. waits is a channel on which all clients of
--- this library listen that listen to that of the lock, or nil if only the clients in the queue listen
--- there.
+-- to retry after a short pause: 'ask <ms> <owner> <key>'. waits is a second channel, on which each
+-- client of this library listens that listens on channel, or nil if on channel only the clients in the
+-- queue listen.
 --
 -- It returns an array of the new owner and its first token, or nil if the lock stays free and nobody
 -- was notified of that. It defines functions only when it needs them.
