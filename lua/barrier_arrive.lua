@@ -4,25 +4,25 @@
 -- KEYS[4] note (see op.lua)
 -- ARGV[1] number of the operation
 -- ARGV[2] party, a name that is used once
--- ARGV[3] how many parties there are
+-- ARGV[3] number of parties
 -- ARGV[4] lease in ms
 -- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
 -- ARGV[7] the last generation that this client knows to be over, or 0
 --
 -- Reply   list of strings: how, who, generation, index, ms until the first lease ends or
 --         -1 (see barrier_state.lua). The index counts the arrivals of the generation from
---         0. The last one makes it complete: done.
+--         0. The last arrival completes the generation: done.
 --         error WRONGTYPE: the key is another kind of object; nothing changed
---         error LATCHKEY_PARTIES: the barrier has that many parties; the arrival is not counted
+--         error LATCHKEY_PARTIES n: the barrier has n parties; the arrival is not counted
 --         error LATCHKEY_PAST: the operation is over
 --
--- The first arrival begins a generation. Who waits is told when the generation ends, and also of
--- a lease that ends before those of all who had arrived. A generation that goes on here, and is known to be
--- over, is lost: a failover has brought it back.
+-- The first arrival begins a generation. The waiting parties get a message when the generation
+-- ends, and when a party arrives whose lease ends before theirs. A generation that is still in
+-- progress here, but that this client knows to be over, is lost: a failover brought it back.
 --
--- Cost: at most 18 commands, 25 if it finds that a party has crashed; O(log n) for n that
--- wait. Idempotent: the operation is noted, and a repetition lengthens the lease of a party
--- that still waits.
+-- Cost: at most 18 commands, 25 if it finds that a party has crashed; O(log n) for n waiting
+-- parties. Idempotent: the operation is noted, and a retry extends the lease of a party that
+-- still waits.
 local key, waiting, past, note = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local number, party, wanted, lease = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local publish, channel, over = ARGV[5], ARGV[6], tonumber(ARGV[7])
@@ -69,7 +69,7 @@ else
   outlive(key, lease)
   outlive(waiting, lease)
   if first[2] and tonumber(first[2]) > tonumber(mine) then
-    tell(publish, channel, '0') -- who waits is to look when this lease ends
+    tell(publish, channel, '0') -- the waiting parties must look when this lease ends
   end
 end
 return report(integer(generation), index)

@@ -1,14 +1,14 @@
--- Tell the state of a barrier.
+-- Report the state of a barrier.
 --
 -- KEYS[1] barrier, KEYS[2] waiting (see barrier_state.lua)
--- ARGV[1] how many parties to name at most
+-- ARGV[1] how many parties to list at most
 --
--- Reply   list of strings: generation, parties, arrived, then each party that waits and the
---         ms that are left of its lease, the first to end first
+-- Reply   list of strings: generation, parties, arrived, then each waiting party and the
+--         remaining ms of its lease, in the order in which the leases end
 --         error WRONGTYPE: the key is another kind of object
 --
--- Cost: at most 4 commands; O(log n + m) for m that are named. Writes nothing: a generation
--- of which a party has crashed is shown until somebody looks who may break it.
+-- Cost: at most 4 commands; O(log n + m) for m listed parties. Writes nothing: a generation with
+-- a crashed party is reported unchanged until a script that may break it runs.
 local key, waiting, past, publish, channel = KEYS[1], KEYS[2], nil, nil, nil
 --@include tell
 --@include barrier_state

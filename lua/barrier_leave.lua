@@ -8,13 +8,13 @@
 -- ARGV[4] why: left, timeout or closed
 -- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
 --
--- Reply   list of strings, as in barrier_arrive.lua; the index is empty if the generation
---         was named. An arrival that was not executed, and will not be, is told as one that
---         this party ended.
+-- Reply   list of strings, as in barrier_arrive.lua; the index is empty if ARGV[2] names the
+--         generation. If the arrival was not executed, it never will be, and the reply says
+--         that this party ended the generation.
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
 -- Cost: at most 16 commands; O(log n). Works on a server that is out of memory. Idempotent:
--- a party has left once.
+-- a party leaves only once.
 local key, waiting, past, note = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local party, number, why = ARGV[1], ARGV[3], ARGV[4]
 local publish, channel = ARGV[5], ARGV[6]
@@ -38,7 +38,7 @@ local wrong = sync()
 if wrong then
   return wrong
 end
-if arrived > 0 and of == integer(generation) then -- nobody else can have taken it out
+if arrived > 0 and of == integer(generation) then -- so the party still waits: only it can leave
   finish(why, party)
 end
 return report(of, index)

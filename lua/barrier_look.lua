@@ -1,4 +1,4 @@
--- Tell a party what became of its generation of a barrier.
+-- Report the outcome of a generation of a barrier to one of its parties.
 --
 -- KEYS[1] barrier, KEYS[2] waiting, KEYS[3] past (see barrier_state.lua)
 -- ARGV[1] generation
@@ -8,8 +8,8 @@
 -- Reply   list of strings, as in barrier_arrive.lua; the index is empty
 --         error WRONGTYPE: the key is another kind of object
 --
--- A generation of which a party has crashed is broken by whoever looks first, and so is one that does not know
--- the party: a failover has lost its arrival, and all would wait for it.
+-- This script breaks a generation if one of its parties has crashed, or if the generation does
+-- not know the party ARGV[2]: a failover lost that arrival, and all would wait for it.
 --
 -- Cost: at most 7 commands, 14 if it breaks the generation; O(log n). Works on a server that
 -- is out of memory. Idempotent.

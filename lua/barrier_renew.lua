@@ -1,21 +1,21 @@
--- Renew the leases of parties that wait at any barriers.
+-- Renew the leases of parties that wait at one or more barriers.
 --
 -- KEYS[2i-1]  barrier, KEYS[2i] waiting (see barrier_state.lua)
 -- ARGV[2i-1]  party
 -- ARGV[2i]    lease in ms
 --
--- Reply   array: 1 renewed, 0 the party does not wait, -1 the server would not tell
+-- Reply   array: 1 renewed, 0 the party does not wait, -1 unknown: the server returned an error
 --
 -- A renewal never brings a party back and never shortens its lease.
 --
--- Cost: 6 commands for each party; O(log n). Works on a server that is out of memory, since
--- a member that is there needs none. Idempotent.
+-- Cost: 6 commands for each party; O(log n). Works on a server that is out of memory, because
+-- updating an existing member needs no memory. Idempotent.
 local key, waiting, past, publish, channel
 --@include tell
 --@include barrier_state
 
 if KEYS[2] then
-  redis.pcall('zrem', KEYS[2], '') -- lets the rest pass on a server at its limit
+  redis.pcall('zrem', KEYS[2], '') -- lets the rest run on a server that is out of memory
 end
 local renewed = {}
 for i = 1, #KEYS / 2 do

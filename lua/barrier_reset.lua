@@ -7,10 +7,10 @@
 -- Reply   integer: 1 nobody waits any more; 0 another generation has begun, and nothing changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
--- Naming the generation keeps a copy that is executed late from breaking a later one.
+-- Because the caller names the generation, a copy that is executed late cannot break a later one.
 --
 -- Cost: at most 11 commands; O(log n). Works on a server that is out of memory. Idempotent:
--- a repetition finds the generation broken.
+-- a retry finds the generation broken.
 local key, waiting, past, publish, channel = KEYS[1], KEYS[2], KEYS[3], ARGV[2], ARGV[3]
 --@include tell
 --@include barrier_state

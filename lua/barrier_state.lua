@@ -1,22 +1,23 @@
 -- Fragment: a barrier. It needs the locals key, waiting, past, publish and channel.
 --
 --   key      hash
---              generation  the last generation that began, a growing number: µs when it did
---              parties     how many parties make it complete
---              arrived     how many have arrived; 0 when it is over
---   waiting  sorted set: party -> ms at which its lease is over; those that have arrived
---   past     sorted set: number, how it ended, who ended it -> number; the last generations
+--              generation  the last generation that began: µs when it began; it only grows
+--              parties     number of parties that complete a generation
+--              arrived     number of parties that have arrived; 0 when the generation is over
+--   waiting  sorted set: party -> ms at which its lease ends; the parties that have arrived
+--   past     sorted set: "<generation> <how it ended> <who ended it>" -> generation; the last
+--            generations
 --
--- No party leaves a generation without breaking it. So those that have arrived are as many
--- as those that wait, and the next one's index is their number. A generation ends as one
--- of
+-- A party that leaves a generation breaks it. So the number of arrivals equals the number of
+-- waiting parties, and it is the index of the next arrival. A generation ends in one of these
+-- ways:
 --
 --   done     all parties have arrived
---   crashed  the lease of the party ran out
---   left, timeout, closed  the party has given up: its context was cancelled, its time
+--   crashed  the lease of the party ended
+--   left, timeout, closed  the party gave up: its context was cancelled, its time
 --            was over, its client was closed
 --   reset    by Reset
---   lost     the server has lost it, or its outcome was forgotten
+--   lost     the server lost it, or forgot its outcome
 local remembered = 600000 -- ms, after the last sign of life
 local mostPast = 500
 --@include clock
@@ -32,7 +33,7 @@ local function leaseEnd(lease)
   return integer(clock() + tonumber(lease))
 end
 
--- outlive has a key stay for a while after a lease that begins now.
+-- outlive keeps a key for a while after the end of a lease that begins now.
 local function outlive(what, lease)
   local ms = remembered + tonumber(lease)
   if redis.call('pttl', what) < ms then
@@ -40,9 +41,9 @@ local function outlive(what, lease)
   end
 end
 
--- finish ends the generation, and wakes who waits.
+-- finish ends the generation, and wakes the waiting parties.
 local function finish(how, who)
-  redis.call('del', waiting) -- lets the rest pass on a server at its limit
+  redis.call('del', waiting) -- lets the rest run on a server that is out of memory
   local number = integer(generation)
   redis.call('zadd', past, number, number .. ' ' .. how .. ' ' .. (who or ''))
   if redis.call('zcard', past) > mostPast then
@@ -55,7 +56,7 @@ local function finish(how, who)
   tell(publish, channel, how == 'done' and '1' or '0')
 end
 
--- read reads the state. A key that is no barrier is an error.
+-- read reads the state. A key that is not a barrier is an error.
 local function read()
   local found = redis.call('hmget', key, 'generation', 'parties', 'arrived')
   if not found[1] and redis.call('exists', key) == 1 then
@@ -64,7 +65,7 @@ local function read()
   generation, parties, arrived = tonumber(found[1] or 0), tonumber(found[2] or 0), tonumber(found[3] or 0)
 end
 
--- sync is read, and ends a generation of which a party has crashed, or parties were lost.
+-- sync is read. It also ends a generation if a party has crashed or parties were lost.
 local function sync()
   local wrong = read()
   if wrong or arrived == 0 then
@@ -80,9 +81,9 @@ local function sync()
   end
 end
 
--- fate tells what became of a generation, and who broke it: waiting, or how it ended; with
--- the ms until the first lease ends. One that is not remembered never was here, as far as
--- the server knows, or was forgotten.
+-- fate returns the outcome of a generation (waiting, or how it ended), the party that broke it, and
+-- the ms until the first lease ends. A generation that is not remembered is lost: this server never
+-- had it, or has forgotten it.
 local function fate(number)
   if arrived > 0 and number == integer(generation) then
     local first = redis.call('zrange', waiting, 0, 0, 'withscores')
@@ -96,7 +97,7 @@ local function fate(number)
   return how, who, -1
 end
 
--- report is the reply about an arrival.
+-- report returns the reply about an arrival.
 local function report(number, index)
   local how, who, ms = fate(number)
   return {how, who, number, index, integer(ms)}

@@ -1,4 +1,4 @@
--- Fragment: clock() is the server's time in ms, read once in a script and kept in now.
+-- Fragment: clock() returns the server's time in ms. A script reads it once and keeps it in now.
 local now
 
 local function clock()

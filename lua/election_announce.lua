@@ -1,4 +1,4 @@
--- Write what the leader of an election says of itself, and tell observers.
+-- Write the announcement of the leader of an election, and notify observers.
 --
 -- KEYS[1] lock of the election, a hash (see lock_acquire.lua): its owner is the leader
 -- KEYS[2] record of the leader, a hash: owner, term, since (ms), revision, value, label of its client
@@ -11,14 +11,14 @@
 -- ARGV[6] channel of observers
 -- ARGV[7] label of the client, '' if it has none
 --
--- Reply   1: the value is written, or was, and one of a later revision has followed it
+-- Reply   1: the value is written, or it was written before and a later revision may have followed
 --         0: the owner does not lead; nothing changed
 --         error WRONGTYPE: a key is another kind of object; nothing changed
 --
--- The owner leads if it has the lock and its term is the last that was counted. An acquisition that
--- is executed late, after its leader has resigned, may bring its owner back into the lock, but with
--- another count: what that leader has announced, or announces late, stays without effect. A
--- counter that was lost excludes nobody. The record has no expiry: it counts only while its owner leads.
+-- The owner leads if it holds the lock and its term is the last that was counted. An acquisition
+-- that is executed late, after its leader resigned, may make its owner hold the lock again, but with
+-- another token. So earlier and late announcements of that leader have no effect. The term is not
+-- checked if the counter was lost. The record has no expiry: it counts only while its owner leads.
 --
 -- Cost: 6 commands, 5 for another value of the same term. Idempotent: a revision is written once.
 local lock, record, counter = KEYS[1], KEYS[2], KEYS[3]

@@ -1,9 +1,9 @@
--- Tell who leads.
+-- Report the leader of an election.
 --
 -- KEYS[1] lock of the election, KEYS[2] record of the leader, KEYS[3] fencing counter (see
 -- election_announce.lua)
 --
--- Reply   nil: nobody, or a leader that has not announced itself yet
+-- Reply   nil: nobody leads, or the leader has not announced itself yet
 --         list of strings: owner, term, since (ms), for how many ms, ms until its lease ends
 --         (-1 without an expiry), value, label of its client or ''
 --         error WRONGTYPE: a key is another kind of object

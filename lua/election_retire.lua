@@ -1,4 +1,4 @@
--- Remove what a leader has said of itself, when it does not lead any more, and tell observers.
+-- Remove the announcement of a leader that no longer leads, and notify observers.
 --
 -- KEYS[1] record of the leader (see election_announce.lua)
 -- ARGV[1] owner
@@ -6,7 +6,7 @@
 -- ARGV[3] channel of observers
 --
 -- Reply   1: removed
---         0: there is none of that owner; nothing changed
+--         0: that owner has no record; nothing changed
 --
 -- Cost: 3 commands. Works on a server that is out of memory. Idempotent: the record of another
 -- leader stays.

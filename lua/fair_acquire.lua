@@ -6,36 +6,36 @@
 -- KEYS[5] fencing counter
 -- ARGV[1] to ARGV[5] as in lock_acquire.lua: owner, lease, count, part, floor
 -- ARGV[6] PUBLISH or SPUBLISH
--- ARGV[7] what the waiters' channels begin with
--- ARGV[8] '' for one attempt, else the ms for which the owner counts as alive when it
---         joins the queue, or comes back to life in it. One that is alive there is kept
---         so by fair_refresh.lua, not by asking
+-- ARGV[7] prefix of the waiters' channels
+-- ARGV[8] '' for a single attempt, else the ms for which the owner counts as alive when it
+--         joins the queue, or if it has died there. Another attempt does not keep a waiter
+--         alive: fair_refresh.lua does
 -- ARGV[9] the ticket of an earlier call, or ''
--- ARGV[10] ms that a Redisson process takes off all deadlines when it acquires
+-- ARGV[10] ms that a Redisson process subtracts from all deadlines when it acquires the lock
 -- ARGV[11] '1' if the lock is fenced
 -- ARGV[12] ms of the lease for which the owner is granted the lock while it waits, '' if it
---         asks for itself
--- ARGV[13], ARGV[14] what the channels of clients begin and end with
--- ARGV[15] '1' if the server counts all who listen there
+--         retries by itself
+-- ARGV[13], ARGV[14] prefix and suffix of the channels of clients
+-- ARGV[15] '1' if the server counts all listeners of these channels
 --
 -- Reply   nil, or the fencing token as a string: acquired
---         array: refused, one attempt; remaining ms of the holder, -1 if it has no
+--         array: refused, single attempt; remaining ms of the holder, -1 if it has no
 --         expiry, and its owner; or an integer alone, 0 if the lock is free but others wait
---         array: refused and in the queue; ms after which to ask again (-1: the
---         holder has no expiry), the ticket, the owner of the holder or '', and 1 if
---         waiters of Redisson stand before the owner
+--         array: refused and in the queue; ms after which to retry (-1: the holder has no
+--         expiry), the ticket, the owner of the holder or '', and 1 if waiters of Redisson
+--         are ahead of the owner, else 0
 --         error LATCHKEY_GONE, error WRONGTYPE: as in lock_acquire.lua
 --
--- A lock that is free goes to the first of the queue, whoever asks (see fair_grant.lua),
--- and to anybody if there is no queue. Heads that are dead are removed on the way, about
--- 64 in one call, or all if nobody is alive. Who joins the queue removes as many from its
--- end.
+-- A free lock goes to the first waiter of the queue, not to the caller (see fair_grant.lua);
+-- without a queue, it goes to any caller. Dead waiters at the head of the queue are removed,
+-- about 64 in one call, or all if nobody is alive. An owner that joins the queue removes as
+-- many from its end.
 --
 -- Cost: 4 commands when free and nobody waits, 8 for the first of the queue, 9 to join it
--- behind a waiter of this library, about 20 as the first or behind one of Redisson, then
--- with a look at the last 256; O(log n) in the waiters. One that has lost its place by no
--- fault of its own costs O(n) list steps once, to get it back. Idempotent: counts are
--- absolute, an owner stands in the queue once.
+-- behind a waiter of this library, about 20 to join it as the first, or behind a waiter of
+-- Redisson, where it looks at the last 256; O(log n) in the waiters. An owner that lost its
+-- place through no fault of its own needs O(n) list steps once to get it back. Idempotent:
+-- counts are absolute, and an owner is in the queue only once.
 local key, queue, deadlines, notes, tokens = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local owner, lease, count, me, floor = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local publish, prefix, stale = ARGV[6], ARGV[7], tonumber(ARGV[8])
@@ -49,13 +49,13 @@ local ttl = redis.call('pttl', key)
 local fresh = stale and ARGV[9] == ''
 local holder, ticket
 
--- refused is the reply to an owner that waits.
+-- refused returns the reply to an owner that waits.
 local function refused(pause)
   return {pause, ticket, holder or '', ahead and 1 or 0}
 end
 
--- Most who come find somebody else's owner, which is all that stands there, and join the
--- queue. What that does not need is not even defined before.
+-- Usually the hash has one field, the owner of somebody else, and the caller joins the queue.
+-- Functions that this case does not need are defined only later.
 if ttl >= 0 and count == 1 then
   --@include shape_hash
   local foreign, other, only = isForeign(key)
@@ -91,7 +91,7 @@ end
 --@include fair_open
 --@include fair_stand
 
--- takeTurn makes the lock the owner's, who is the head of the queue if there is one.
+-- takeTurn makes the owner hold the lock. The owner is the head of the queue, if there is one.
 local function takeTurn(head)
   local token = take()
   if head then

@@ -1,4 +1,4 @@
--- Fragment: clock() reads the server's time once in a script: micros in µs, moment, the
+-- Fragment: clock() reads the server's time once in a script: micros in µs, moment the
 -- same as text, and now in ms.
 local now, micros, moment
 

@@ -1,18 +1,19 @@
--- Fragment: give(waiter, client, lease, token) makes the first of the queue of a fair lock the
--- owner of the lock, which is free, for so many ms, and tells its client:
+-- Fragment: give(waiter, client, lease, token) makes the first waiter in the queue of a fair lock
+-- the owner of the lock, which is free, for a lease in ms. It sends to the client of the waiter:
 --
 --   "grant f <owner> <fencing token, or 0> <lock>"
 --
--- It returns how many have heard, -1 if the server refuses the message: the owner finds out
--- when it asks. If nobody listens, and all who do are counted, the client is gone: its waiter
--- is out of the queue, and the lock is free. Nobody is told before the lock is written.
--- Besides tell.lua it needs the locals key, queue, deadlines, notes and publish, and
+-- It returns how many subscribers received that, -1 if the server refuses the message: then the
+-- owner learns of the grant when it retries. If nobody listens, and the server counts all
+-- listeners, the client is gone: its waiter leaves the queue, and the lock stays free. The lock is
+-- written before the message is sent. In addition to tell.lua, give needs the locals key, queue,
+-- deadlines, notes and publish, and
 --
---   clients, suffix  what the channels of clients begin and end with
---   counts           whether the server counts all who listen there
+--   clients, suffix  prefix and suffix of the channels of clients
+--   counts           whether the server counts all listeners of these channels
 --@include listened
 local function give(waiter, client, lease, token)
-  -- The first three need no memory, and let the others pass on a server that has none.
+  -- The first three need no memory. After them a server that is out of memory runs the others.
   redis.call('zrem', deadlines, waiter)
   redis.call('hdel', notes, waiter)
   redis.call('lpop', queue)

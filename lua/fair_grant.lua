@@ -1,15 +1,15 @@
--- Fragment: pass(asker, always) passes a lock that is free on to the first of the queue
--- of fair_queue.lua. Besides that fragment, reserve.lua and fair_give.lua it needs the local
--- tokens, the key of the fencing tokens.
+-- Fragment: pass(asker, always) passes a free lock on to the first waiter of the queue
+-- of fair_queue.lua. In addition to that fragment, reserve.lua and fair_give.lua it needs the
+-- local tokens, the key of the fencing tokens.
 --
--- A waiter whose note says so is granted the lock: it becomes the owner in the same
--- script, for a short lease, and its client is told. If nobody hears that, the client is
--- gone, and with it its places: the next one is granted the lock. A client that is there
--- after all gets its places back when it asks. Any other waiter is told that the lock is
--- free, and has to ask for it.
+-- A waiter whose note says so is granted the lock: the same script makes it the owner for
+-- a short lease, and sends its client a message. If nobody receives the message, the client is
+-- gone, with all its places, and the next waiter is granted the lock. If the client is not
+-- gone after all, its waiters get their places back when they retry. Any other waiter gets a
+-- message that the lock is free, and has to try to acquire it.
 local grants = 8
 
--- tokenFor returns the token that goes with a grant, or false if the server refuses it.
+-- tokenFor returns the token that belongs to a grant, or false if the server refuses it.
 local function tokenFor(wish)
   if wish == '0' then
     return '0'
@@ -18,10 +18,10 @@ local function tokenFor(wish)
   return sound and token
 end
 
--- pass returns how many were told; the first of the queue, unless it was granted the
--- lock, and for how many ms it counts as alive, as front does; and who was granted the
--- lock. It stops at the asker, who may take the lock. Whoever is to ask is told only if
--- always, or if somebody before it was removed.
+-- pass returns how many subscribers received its message; the first of the queue, unless it was
+-- granted the lock; for how many ms that one counts as alive, or the lease of the grant; and the
+-- owner that was granted the lock. It stops at the asker, which may take the lock. A waiter that
+-- has to retry gets a message only if always is true, or if a waiter ahead of it was removed.
 local function pass(asker, always)
   for round = 0, grants do
     local head, left, text = front()

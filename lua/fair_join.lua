@@ -1,13 +1,13 @@
--- Fragment: join() gives an owner that is new a place at the end of a queue, if one look
--- shows that it is in order. It needs the locals queue, deadlines, notes and stale of
--- fair_notes.lua; and owner, and want: what it is to be granted, as in its note, or ''.
--- Most who come need no more than this. Numbers are given to the server as text, because a
--- script takes long to write them out.
-local ahead = false -- whether waiters of Redisson stand before the owner, as far as is known
+-- Fragment: join() gives a new owner a place at the end of the queue, if a look at the last
+-- waiter shows that the queue is in order. It needs the locals queue, deadlines, notes and stale
+-- of fair_notes.lua, owner, and want: what the owner is to be granted, as in its note, or ''.
+-- Most owners need no more than this. Numbers go to the server as text, because scripts are
+-- slow to format them.
+local ahead = false -- whether waiters of Redisson are known to be ahead of the owner
 --@include fair_clock
 
--- join returns the ticket as text; nil if the owner may have a place, or had one, or the last
--- in the queue is not of this library, or not alive. Nothing is changed then.
+-- join returns the ticket as text. It changes nothing and returns nil if the owner may have a place
+-- or had one, or if the last waiter of the queue is not of this library, or is dead.
 local function join()
   local last = redis.call('lindex', queue, '-1')
   if not last then
@@ -28,7 +28,7 @@ local function join()
   if tonumber(life) <= now then
     return
   end
-  -- A ticket is later than the last one, also if the clock of the server was set back.
+  -- A ticket is later than the last one, even if the clock of the server was set back.
   local ticket = tonumber(since) < micros and moment or string.format('%.0f', since + 1)
   local alive = string.format('%.0f', now + stale)
   ahead = deadline ~= life and deadline - life > 0

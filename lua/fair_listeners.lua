@@ -1,29 +1,30 @@
--- Fragment: which waiters of Redisson are alive. It belongs to fair_queue.lua.
+-- Fragment: finds out which waiters of Redisson are alive. It belongs to fair_queue.lua.
 --
--- A waiter of Redisson joins the queue, subscribes to its channel, asks again, and stays
+-- A waiter of Redisson joins the queue, subscribes to its channel, tries again, and stays
 -- subscribed until it has the lock or gives up: its subscription is its sign of life. If
--- its channel has no subscriber, it has died, has lost its connection, or is about to
--- subscribe. It then counts as alive for `stale` ms more, from the first look on, like a
--- waiter of this library that gives no sign. All who are silent are noted at one look,
--- so that a process that died costs its successors that time once.
+-- its channel has no subscriber, the waiter has died, has lost its connection, or is about to
+-- subscribe. It then counts as alive for `stale` ms from the first look on, like a waiter
+-- of this library that gives no sign. One look notes all silent waiters, so the waiters
+-- behind a process that died lose that time only once.
 --
--- A server counts its own subscribers only. That nobody listens is a sign only where
--- somebody would be counted: on the server that has counted a subscription of the same
--- Redisson client before, which is known by its run id. So nobody is taken for dead
--- after a failover or a move of the slot until its client has subscribed there, or if
--- Redisson subscribes at a replica. In a cluster the subscribers of classic messages may
--- be at any node, and nobody is taken for dead.
+-- A server counts its own subscribers only. A missing subscriber means something only on a
+-- server that would count it: one that has counted a subscription of the same Redisson
+-- client before, which the run id shows. So after a failover or a move of the slot no waiter
+-- counts as dead until its client has subscribed there, and none does if Redisson subscribes
+-- at a replica. In a cluster the subscribers of classic messages may be at any node, so no
+-- waiter counts as dead.
 --
--- An owner of this library is looked at in the same way if it has no note: it has lost it, and
--- will ask, or it is used up and came back with an old queue. Wherever nobody listens for it, it is silent.
+-- An owner of this library that has no note is examined in the same way: either it lost its note
+-- and will retry, or it was already used and came back with an old queue. It is silent wherever
+-- nobody listens for it.
 --
--- In notes, where a waiter of Redisson has none otherwise:
---   <owner>   "?:<ms>": silent, and dead from then on, unless it is heard before
---   <client>  "<run id>:<ms>": this server has counted one of its subscriptions; that
---             is remembered until then
+-- In notes, where a waiter of Redisson has no other entry:
+--   <owner>   "?:<ms>": silent, and dead from that time on, unless it subscribes before
+--   <client>  "<run id>:<ms>": this server has counted one of its subscriptions; the
+--             entry counts until that time
 local remembered = 600000
 
--- server returns the run id, or nil where subscriptions are not counted.
+-- server returns the run id, or nil if the server does not count subscriptions.
 local function server()
   local info = redis.pcall('info', 'server')
   if type(info) ~= 'string' or publish == 'PUBLISH' and string.find(info, '_mode:cluster') then
@@ -32,14 +33,14 @@ local function server()
   return string.match(info, 'run_id:(%w+)')
 end
 
--- write may fail: a server at its limit still lets locks be released.
+-- write may fail: locks can still be released on a server that is out of memory.
 local function write(field, text)
   redis.pcall('hset', notes, field, text)
   keep()
 end
 
--- counted returns, for each of these waiters, how many subscribers its channel has; nil
--- if the server does not say.
+-- counted returns how many subscribers the channel of each waiter has, nil if the server does
+-- not say.
 local function counted(waiters)
   local words = {'pubsub', publish == 'SPUBLISH' and 'shardnumsub' or 'numsub'}
   for i, waiter in ipairs(waiters) do
@@ -55,7 +56,7 @@ local function counted(waiters)
   return counts
 end
 
--- update is what listen does if any of the waiters is Redisson's.
+-- update does the work of listen if any of the waiters is Redisson's.
 local function update(waiters, texts)
   local theirs, places, clients = {}, {}, {}
   for i, waiter in ipairs(waiters) do

@@ -1,9 +1,9 @@
--- Fragment: mark and open, with which fair_join.lua and fair_stand.lua write down who waits.
+-- Fragment: mark and open, which fair_join.lua and fair_stand.lua use to record waiters.
 --@include fair_keep
 
--- mark notes that the owner waits and is alive, and until when Redisson is to keep it:
--- longer than it is alive by what those of Redisson before it will take off. Returns the
--- ticket as text.
+-- mark notes that the owner waits, until when it counts as alive, and until when Redisson is to
+-- keep it: longer by what waiters of Redisson ahead of it will subtract. It returns the ticket
+-- as text.
 local function mark(ticket, alive, deadline)
   ticket = string.format('%.0f', ticket)
   redis.call('hset', notes, owner, string.format('%s:%s%.0f', ticket, want, alive))
@@ -12,7 +12,7 @@ local function mark(ticket, alive, deadline)
   return ticket
 end
 
--- open begins a queue with the owner, without what has been left of an earlier one.
+-- open begins a queue with the owner, and deletes what remains of an earlier one.
 local function open(ticket, alive)
   local since = string.match(redis.call('hget', notes, owner) or '', '^(%d+):')
   redis.call('del', deadlines, notes)

@@ -1,4 +1,4 @@
--- Fragment: the ends of the queue of a fair lock. Besides fair_notes.lua it needs the locals
+-- Fragment: the ends of the queue of a fair lock. In addition to fair_notes.lua it needs the locals
 -- key (the lock), publish, and prefix (of the waiters' channels).
 --
 -- No function walks the queue: each looks at a bounded piece at its ends.
@@ -10,23 +10,23 @@ local function forget(waiter)
   redis.call('hdel', notes, waiter)
 end
 
--- clear removes what stands beside a queue that is gone: notes of waiters whom Redisson
--- has removed, and deadlines that keep them from ever joining again.
+-- clear removes the other keys of a queue that is gone: notes of waiters that Redisson
+-- has removed, and deadlines that would keep their waiters from ever joining again.
 local function clear()
   if redis.call('exists', queue) == 0 then
     redis.call('del', deadlines, notes)
   end
 end
 
--- within tells from which end of the queue a waiter is found, 1 or -1; nil if it is not
--- near either.
+-- within returns the end of the queue near which it finds a waiter, 1 or -1; nil if it is near
+-- neither.
 local function within(waiter)
   return redis.call('lpos', queue, waiter, 'maxlen', reach) and 1
     or redis.call('lpos', queue, waiter, 'rank', -1, 'maxlen', reach) and -1
 end
 
--- listen brings up to date what the texts, from the notes, say of those of these waiters
--- who are Redisson's.
+-- listen updates the texts, which are the notes of these waiters, for those waiters that are
+-- Redisson's.
 local function listen(waiters, texts)
   for i = 1, #waiters do
     if not since(texts[i]) then
@@ -36,7 +36,7 @@ local function listen(waiters, texts)
   end
 end
 
--- pruneOnce removes the dead from the head of the queue, a batch at most.
+-- pruneOnce removes dead waiters from the head of the queue, a batch at most.
 local function pruneOnce()
   local heads = redis.call('lrange', queue, 0, pruneBatch - 1)
   local texts = redis.call('hmget', notes, unpack(heads))
@@ -56,8 +56,8 @@ local function pruneOnce()
   end
 end
 
--- over removes the whole queue if nobody in it is alive by the deadlines, as
--- Redisson would, one by one.
+-- over removes the whole queue if by the deadlines nobody in it is alive. Redisson would remove
+-- the waiters one by one.
 local function over()
   local latest = redis.call('zrange', deadlines, -1, -1, 'withscores')[2]
   if not latest or tonumber(latest) > now or redis.call('llen', queue) ~= redis.call('zcard', deadlines) then
@@ -67,8 +67,8 @@ local function over()
   return true
 end
 
--- trim removes the dead of this library from the end of the queue, a batch at most: a
--- Redisson waiter that comes counts its deadline from the last one's.
+-- trim removes dead waiters of this library from the end of the queue, a batch at most: a
+-- Redisson waiter that joins computes its deadline from the last one.
 local function trim()
   local last = redis.call('lindex', queue, -1)
   local text = last and redis.call('hget', notes, last)
@@ -92,17 +92,16 @@ local function trim()
   end
 end
 
--- renewed returns until when a waiter is to count as alive that has just given a sign
--- of life. That time only rises, unless it is so far ahead that the clock of the server
--- must have been set back: a waiter that dies would live until that moment comes again.
+-- renewed returns until when a waiter counts as alive that has just given a sign of life. That
+-- time never falls, unless it is so far ahead that the clock of the server must have been set
+-- back: if the waiter died, it would count as alive until then.
 local function renewed(was)
   local alive = now + stale
   return was > now + 10 * stale and alive or math.max(was, alive)
 end
 
--- front returns the first of the queue, after removing those before it that are
--- dead, for how many ms it counts as alive, and its note: 0 ms if there are too many dead
--- for one call.
+-- front removes the dead waiters at the head of the queue. It returns the first waiter, for how
+-- many ms it counts as alive, and its note; 0 ms if there are too many dead waiters for one call.
 local function front()
   while true do
     local head = redis.call('lindex', queue, 0)

@@ -1,21 +1,21 @@
--- Say that waiters of fair locks are alive, many at once, and look how they stand.
+-- Keep waiters of fair locks alive, many at once, and report their state.
 --
 -- KEYS[5i-4] lock, KEYS[5i-3] its queue, KEYS[5i-2] its deadlines, KEYS[5i-1] its notes
 --         (see fair_notes.lua), KEYS[5i] its fencing counter
 -- ARGV[1] ms for which the waiters then count as alive
 -- ARGV[2] PUBLISH or SPUBLISH
--- ARGV[3] what the channels of clients end with
--- ARGV[4] '1' if the server counts all who listen there
--- ARGV[5] on, for each lock: what its waiters' channels begin with, what the channels of
---         clients do, the number of its waiters in this call, and these
+-- ARGV[3] suffix of the channels of clients
+-- ARGV[4] '1' if the server counts all listeners of these channels
+-- ARGV[5] on, for each lock: prefix of its waiters' channels, prefix of the channels of
+--         clients, the number of its waiters in this call, and these waiters
 --
 -- Reply   array, for each waiter: 1 it has its place, 2 it is the first and the lock
---         is free, 0 it has lost its place and has to ask for it
+--         is free, 0 it has lost its place and has to retry to get it back
 --
--- A sign of life is only ever moved to a later time, unless the clock of the server was
--- set back, and no place is given. The dead at both ends are removed, at most 64 at
--- each. If the lock is free, it is passed on to the first of the queue (see
--- fair_grant.lua), unless that is one of the waiters.
+-- A sign of life only moves to a later time, unless the clock of the server was set back.
+-- The script gives no places. It removes at most 64 dead waiters at each end. If the lock
+-- is free, it goes to the first of the queue (see fair_grant.lua), unless that is one of
+-- the waiters in this call.
 --
 -- Cost: about 12 commands for each lock, 4 more if others wait for it, and O(log n)
 -- for each waiter. Works on a server that is out of memory. Idempotent.
@@ -30,16 +30,16 @@ local key, queue, deadlines, notes, tokens, prefix, clients
 --@include fair_grant
 clock()
 
--- damaged tells that queue and deadlines differ, so that only a search shows who
--- has a place. Nobody is searched for in the middle of a long queue: whoever has lost
--- its place there finds out when it asks.
+-- damaged says that queue and deadlines differ, so that only a search shows which waiters have
+-- a place. In the middle of a long queue the script does not search: a waiter that lost its
+-- place there finds out when it retries.
 local damaged
 
 local function placed(waiter, size)
   return not damaged or size > 2 * reach or within(waiter)
 end
 
--- mend removes a deadline that is over and belongs to nobody in the queue.
+-- mend removes a deadline that has passed and whose owner is not in the queue.
 local function mend()
   local first = redis.call('zrange', deadlines, 0, 0, 'withscores')
   if first[2] and tonumber(first[2]) <= now and not redis.call('lpos', queue, first[1]) then
@@ -47,7 +47,7 @@ local function mend()
   end
 end
 
--- refresh returns what to reply for the waiters of one lock.
+-- refresh adds to the reply for the waiters of one lock, and extends their signs of life.
 local function refresh(waiters, reply, size)
   local texts = redis.call('hmget', notes, unpack(waiters))
   local signs, scores = {}, {}
@@ -60,8 +60,8 @@ local function refresh(waiters, reply, size)
       local raise = renewed(was) - was
       table.insert(signs, waiter)
       table.insert(signs, string.match(text, '^(.*:)') .. string.format('%.0f', was + raise))
-      -- What Redisson takes off the deadline when somebody ahead acquires stays off,
-      -- down to the sign of life. Nobody is ahead of the first.
+      -- Redisson subtracts time from the deadline when a waiter ahead acquires the lock. That stays
+      -- subtracted, down to the sign of life. Nobody is ahead of the first.
       table.insert(scores, waiter == first and was + raise or math.max(score + raise, was + raise))
       table.insert(scores, waiter)
     else
@@ -69,16 +69,16 @@ local function refresh(waiters, reply, size)
     end
   end
   if #signs > 0 then
-    redis.call('hdel', notes, '') -- lets the rest pass on a server at its limit
+    redis.call('hdel', notes, '') -- lets the rest run on a server that is out of memory
     redis.call('hset', notes, unpack(signs))
     redis.call('zadd', deadlines, unpack(scores))
     keep()
   end
 end
 
--- sweep looks at some of the notes, and removes those of whom Redisson has removed.
+-- sweep looks at some of the notes, and removes those of dead waiters that Redisson has removed.
 local function sweep()
-  -- Before 6.2.5 the reply for a key that is missing is null.
+  -- Before Redis 6.2.5 the reply for a missing key is null.
   local some = redis.call('hrandfield', notes, 16, 'withvalues') or {}
   for i = 1, #some, 2 do
     if expiry(some[i], some[i + 1]) <= now and not redis.call('zscore', deadlines, some[i]) then
@@ -87,7 +87,7 @@ local function sweep()
   end
 end
 
--- hear looks after those of Redisson among the first in the queue.
+-- hear checks the waiters of Redisson among the first of the queue.
 local function hear()
   local heads = redis.call('lrange', queue, 0, pruneBatch - 1)
   if #heads > 0 then

@@ -6,30 +6,30 @@
 -- KEYS[5] fencing counter
 -- ARGV[1] to ARGV[6]: owner, count, part, PUBLISH or
 --         SPUBLISH, channel, raise. Each waiter has a channel of its own, which begins
---         with that of the lock; a forced release tells that one too, since it does not
---         know what kind of lock it is
--- ARGV[7] '1' if the owner may stand in the queue
+--         with that of the lock. A forced release also sends a message to the channel of the
+--         lock, because it does not know the kind of the lock
+-- ARGV[7] '1' if the owner may be in the queue
 -- ARGV[8] ms for which a waiter counts as alive after a sign of life
--- ARGV[9], ARGV[10] what the channels of clients begin and end with
--- ARGV[11] '1' if the server counts all who listen there
+-- ARGV[9], ARGV[10] prefix and suffix of the channels of clients
+-- ARGV[11] '1' if the server counts all listeners of these channels
 --
--- Reply   nil: this client has no part in the lock; if it stood in the queue, it
---         does no more
---         status HELD: the owner holds it still
---         integer: the lock is free; how many subscribers were told, -1 if the
---         server refused the message
+-- Reply   nil: this client has no part in the lock; if the owner was in the queue, it has
+--         left it
+--         status HELD: the owner still holds the lock
+--         integer: the lock is free, or granted to a waiter; how many subscribers received
+--         the message, -1 if the server refused it
 --
--- Whenever the lock is free afterwards, it is passed on to the first of the queue (see
+-- If the lock is free afterwards, it is passed on to the first of the queue (see
 -- fair_grant.lua).
 --
 -- Cost: 4 commands for the last release if nobody waits, 12 if a waiter is granted the
--- lock, 6 if it is told to ask, 3 more for one of Redisson; O(log n) in the waiters. An owner that leaves the queue is taken out of it if
--- it is among the 256 at either end, and otherwise marked to be removed when it gets
--- there; at most 64 who are dead go from either end with it. It leaves the queue also if
--- the key of the lock has become something else, which is an error. Works on a server
--- that is out of memory.
--- Idempotent: counts are absolute; on a lock of somebody else it does nothing but
--- tell the queue that it is free, which is never wrong.
+-- lock, 6 if it has to retry, 3 more for a waiter of Redisson; O(log n) in the waiters. An
+-- owner that leaves the queue is removed if it is among the 256 at either end, and otherwise
+-- marked for removal when it gets there; at most 64 dead waiters at each end are removed
+-- with it. The owner leaves the queue even if the key of the lock now holds another kind of
+-- object, which is an error. Works on a server that is out of memory.
+-- Idempotent: counts are absolute; on a lock of somebody else it does nothing, and on a free
+-- lock it only passes the lock on, which is always right.
 local key, queue, deadlines, notes, tokens = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local owner, me, publish, channel = ARGV[1], ARGV[3], ARGV[4], ARGV[5]
 local prefix, stale = channel .. ':', tonumber(ARGV[8])
@@ -39,13 +39,13 @@ local clients, suffix, counts = ARGV[9], ARGV[10], ARGV[11] == '1'
 --@include fair_clock
 --@include fair_give
 
--- first passes the lock on if nobody waits, or the first of the queue is of this library,
--- alive, and wants no token. Returns how many were told, or nil: there is more to do then. Most
--- releases need nothing else, and nothing else is even defined for them.
+-- first passes the lock on if nobody waits, or if the first of the queue is of this library, alive,
+-- and wants no token. It returns how many subscribers received the message, or nil if there is more
+-- to do. Most releases need nothing else, and define no other functions.
 local function first()
   local head = redis.call('lindex', queue, '0')
   if not head then
-    redis.call('del', deadlines, notes) -- of a queue that has been deleted
+    redis.call('del', deadlines, notes) -- of a deleted queue
     return 0
   end
   local text = redis.call('hget', notes, head) or ''

@@ -1,5 +1,5 @@
 -- Give back the last hold of a fair lock that is to stay taken for a while: see stay_taken.lua.
--- Nobody has it until then.
+-- Nobody holds it until then.
 --
 -- KEYS[1] lock hash (see lock_acquire.lua)
 -- KEYS[2] queue, KEYS[3] deadlines, KEYS[4] notes (see fair_notes.lua)
@@ -7,18 +7,19 @@
 -- ARGV[1] owner
 -- ARGV[2] ms for which the lock is to stay taken
 -- ARGV[3] '' if the owner was made by this client, or the name of its part
--- ARGV[4] channel of the lock, with which those of the waiters begin; ARGV[5] PUBLISH or SPUBLISH
+-- ARGV[4] channel of the lock, the prefix of the waiters' channels; ARGV[5] PUBLISH or SPUBLISH
 -- ARGV[6] to ARGV[10] as ARGV[7] to ARGV[11] of fair_release.lua
--- ARGV[11] ms for which a waiter of Redisson keeps its place when it could have the lock
+-- ARGV[11] ms for which a waiter of Redisson keeps its place once it could acquire the lock
 --
--- Reply   as that of lock_release_early.lua
+-- Reply   as in lock_release_early.lua
 --
--- The first of the queue is told to ask: its client of this library when the lock is free, a waiter of
--- Redisson at once. That one sleeps until the time in its deadline, which it has set for the lease that
--- the lock had; so its deadline becomes what it would set now.
+-- The script tells the first of the queue to retry: a client of this library when the lock is free, a
+-- waiter of Redisson at once. A waiter of Redisson then sleeps until the time in its deadline, which
+-- it computed from the lease that the lock had. So the script lowers the deadline to what it would be
+-- now.
 --
--- Cost: 12 commands at most, and what fair_release.lua needs to take an owner out of the queue. Works on a
--- server that is out of memory. Idempotent: the owner is gone after the first time; on a lock of
+-- Cost: 12 commands at most, and what fair_release.lua needs to remove an owner from the queue. Works
+-- on a server that is out of memory. Idempotent: the owner is gone after the first time; on a lock of
 -- somebody else it does nothing.
 local key, queue, deadlines, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, me, channel, publish = ARGV[1], ARGV[3], ARGV[4], ARGV[5]
@@ -31,7 +32,7 @@ if ARGV[6] == '1' then
 end
 --@include stay_taken
 
--- tellFirst tells the first of the queue, and returns how many have heard.
+-- tellFirst notifies the first of the queue, and returns how many subscribers of its channel received that.
 local function tellFirst()
   local head = redis.call('lindex', queue, '0')
   if not head then

@@ -1,13 +1,13 @@
--- Fragment: stand(ticket, shift) gives the owner its place in the queue of
--- fair_queue.lua, or finds that it has it, if fair_join.lua does not. Returns the ticket:
--- since when the owner waits, in µs.
+-- Fragment: stand(ticket, shift) gives the owner its place in the queue of fair_queue.lua, or
+-- finds that it has one, if fair_join.lua could not give it one. It returns the ticket: since
+-- when the owner waits, in µs.
 --
---   ticket  what an earlier call returned, or ''. Whoever has lost its place (to a
---           Redisson process, to an eviction, to a restart) gets it back by it.
---   shift   ms that a Redisson process takes off all deadlines when it acquires
+--   ticket  the result of an earlier call, or ''. An owner that has lost its place (to a
+--           Redisson process, to an eviction, to a restart) gets it back by its ticket.
+--   shift   ms that a Redisson process subtracts from all deadlines when it acquires the lock
 
--- lastTicket returns the last entry with a ticket in a piece of the queue, other than the
--- owner: its index and the ticket.
+-- lastTicket returns the last entry with a ticket in a piece of the queue, except the owner: its
+-- index and its ticket.
 local function lastTicket(first, last)
   local width = 4
   while last >= first do
@@ -25,7 +25,7 @@ local function lastTicket(first, last)
 end
 
 -- following returns the index of the first entry with a larger ticket, or size: tickets
--- grow along the queue. Waiters of Redisson have none, and do not count.
+-- grow along the queue. Waiters of Redisson have no ticket, and do not count.
 local function following(ticket, size)
   local low, high = 0, size
   while low < high do
@@ -40,8 +40,8 @@ local function following(ticket, size)
   return high
 end
 
--- place inserts the owner by its ticket. This is the way back after a loss, and takes
--- longer only where many of Redisson stand in a row, or for an insertion in the middle
+-- place inserts the owner by its ticket. Only an owner that lost its place comes here. It takes
+-- long only if many waiters of Redisson follow each other, or for an insertion in the middle
 -- of a long queue.
 local function place(ticket, size)
   local index = following(ticket, size)
@@ -54,12 +54,12 @@ local function place(ticket, size)
   end
 end
 
-local moved -- whether somebody was brought before the owner
+local moved -- whether a waiter was moved ahead of the owner
 
--- reorder puts the owner, whose note was lost, in order with those who have theirs: one
--- that came back meanwhile did not know its ticket. The owner goes before the first with
--- a larger ticket. Or those go before the owner that have smaller ones and stand behind
--- it: they came to the end of the queue for want of larger ones.
+-- reorder puts the owner, whose note was lost, in order with the waiters that have their notes: a
+-- waiter that came back in between could not see the ticket of the owner. If a waiter ahead has a
+-- larger ticket, the owner moves ahead of the first of these. Otherwise the waiters behind the owner
+-- with smaller tickets move ahead of it: they joined at the end because they found no larger ticket.
 local function reorder(ticket, size)
   local index = following(ticket, size)
   if index < (redis.call('lpos', queue, owner) or 0) then
@@ -87,11 +87,11 @@ local function reorder(ticket, size)
   end
 end
 
--- leadWithin is lead as the last of the queue tell it, or nil if none of them is ours.
+-- leadWithin computes lead from the last waiters of the queue; nil if none of them is of this library.
 local function leadWithin(depth, shift)
   local tail = redis.call('lrange', queue, -depth, -1)
   local texts = redis.call('hmget', notes, unpack(tail))
-  listen(tail, texts) -- the sooner they are known, the better
+  listen(tail, texts) -- so that they are known early
   local strangers = 0
   for i = #tail, 1, -1 do
     local alive = since(texts[i]) and expiry(tail[i], texts[i]) or 0
@@ -104,17 +104,17 @@ local function leadWithin(depth, shift)
   end
 end
 
--- lead returns how much waiters of Redisson will take off a deadline at the end of
--- the queue when they acquire: as much as is to come off that of the last of ours, and
--- a shift for each of theirs behind it, and never more than if all were theirs. If none
--- of ours is near, it is that: too much only means that Redisson finds out later that
--- the owner has died.
+-- lead returns how much waiters of Redisson will subtract from a deadline at the end of the queue as
+-- they acquire the lock: what they will subtract from the deadline of the last waiter of this
+-- library, plus a shift for each waiter of Redisson behind that, and at most a shift for each waiter
+-- of the queue. That maximum is the result if no waiter of this library is near the end: too much
+-- only means that Redisson detects later that the owner has died.
 local function lead(size, shift)
   local all = size * shift
   return math.min(all, leadWithin(4, shift) or size > 4 and leadWithin(reach, shift) or all)
 end
 
--- enqueue gives the owner a place: at the end if it has no ticket.
+-- enqueue gives the owner a place, at the end if it has no ticket.
 local function enqueue(ticket, alive, shift)
   trim()
   local size = redis.call('llen', queue)
@@ -124,7 +124,7 @@ local function enqueue(ticket, alive, shift)
   local deadline = alive + lead(size, shift)
   local last = since(redis.call('hget', notes, redis.call('lindex', queue, -1)))
   local fresh = not ticket
-  -- A new ticket is later than the last one, also if the clock of the server was set back.
+  -- A new ticket is later than the last one, even if the clock of the server was set back.
   ticket = ticket or math.max(micros, (last or -1) + 1)
   mark(ticket, alive, deadline)
   if fresh or last and ticket > last then
@@ -142,7 +142,7 @@ local function stand(ticket, shift)
   local score = redis.call('zscore', deadlines, owner)
   local queued, size = score, redis.call('llen', queue)
   if size ~= redis.call('zcard', deadlines) then
-    -- One of the two keys is damaged: only the queue itself can tell.
+    -- One of the two keys is damaged: only the queue itself is reliable.
     queued = redis.call('lpos', queue, owner)
   end
   local was = since(text) and expiry(owner, text) or 0
@@ -152,10 +152,10 @@ local function stand(ticket, shift)
   elseif not score or was <= now or renewed(was) < was or want ~= string.match(text, '^%d+:(.-)%d+$') then
     local known = ticket
     ticket = known or micros
-    -- What Redisson will take off stays on.
+    -- The deadline keeps what Redisson will subtract.
     local deadline = was > 0 and score and score + alive - was or alive + lead(size, shift)
     mark(ticket, alive, math.max(alive, deadline))
-    -- A ticket that is made up here is later than the place, and must not cost it.
+    -- A ticket that is made here is later than the place of the owner, which must keep its place.
     if known and not since(text) then
       reorder(known, size)
     end

@@ -3,7 +3,7 @@
 -- KEYS[1] lock, KEYS[2] queue, KEYS[3] deadlines, KEYS[4] notes (see fair_notes.lua)
 -- ARGV[1] first and ARGV[2] last index of the piece
 --
--- Reply   array of how many stand in the queue and, for each of the piece: owner, µs
+-- Reply   array of the length of the queue and, for each waiter of the piece: owner, µs
 --         since it came (-1 if only Redisson knows), ms for which it counts as alive
 --
 -- Cost: O(length of the piece). Writes nothing.

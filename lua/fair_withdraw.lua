@@ -1,9 +1,9 @@
--- Fragment: the owner is taken out of the queue of a fair lock, in which it may stand. It needs the locals
+-- Fragment: removes the owner from the queue of a fair lock, if it is there. It needs the locals
 -- owner and key, and what fair_notes.lua, fair_queue.lua and fair_clock.lua need.
 --@include fair_notes
 --@include fair_queue
 
--- withdraw takes the owner out of the queue.
+-- withdraw removes the owner from the queue, or marks it for removal.
 local function withdraw()
   local text = redis.call('hget', notes, owner)
   local score = redis.call('zscore', deadlines, owner)
@@ -18,13 +18,13 @@ local function withdraw()
   if not score or redis.call('llen', queue) <= reach then
     return forget(owner) -- it had no place
   end
-  -- A write that needs no memory goes first: after it a server at its limit lets
-  -- the others pass.
+  -- A write that needs no memory goes first: after it a server that is out of memory runs
+  -- the others.
   redis.call('hdel', notes, '')
   redis.call('hset', notes, owner, string.format('%.0f:0', since(text) or 0))
   keep()
-  -- By its deadline it dies now. That is not in the past, and has still what Redisson
-  -- will take off, because Redisson computes the deadline of the next waiter from it.
+  -- This deadline lets the owner die now. It is not in the past, and still contains what
+  -- Redisson will subtract, because Redisson computes the deadline of the next waiter from it.
   redis.call('zadd', deadlines, score - math.max(expiry(owner, text) - now, 0), owner)
 end
 

@@ -5,31 +5,31 @@
 -- KEYS[6] mark of an acquisition that was given up, for leases without an end only
 -- ARGV[1] entry (see fairsem_queue.lua)
 -- ARGV[2] lease in ms, '' without an end
--- ARGV[3] '' for one attempt, else the ms for which the entry counts as alive
+-- ARGV[3] '' for a single attempt, else the ms for which the entry counts as alive
 -- ARGV[4] the ticket of an earlier call, or ''
 -- ARGV[5] ms of the lease for which the permits are granted to the entry while it waits, '' if it
---         asks for itself
--- ARGV[6] '1' if it waits also for somebody to set the permits
+--         retries by itself
+-- ARGV[6] '1' if it also waits until somebody sets the permits
 -- ARGV[7] PUBLISH or SPUBLISH, ARGV[8] channel
--- ARGV[9], ARGV[10] what the channels of clients begin and end with
--- ARGV[11] '1' if the server counts all who listen there
+-- ARGV[9], ARGV[10] prefix and suffix of the channels of clients
+-- ARGV[11] '1' if the server counts all listeners of these channels
 --
 -- Reply   nil: acquired
---         integer: refused, one attempt; ms after which the next lease ends, -1 if none does
---         array: refused; ms after which to ask again, -1 if that is not known; the ticket; 1 if
---         nobody has set the permits
+--         integer: refused, single attempt; ms after which the next lease ends, -1 if none does
+--         array: refused; ms after which to retry, -1 if that is not known; the ticket; 1 if
+--         nobody has set the permits, else 0
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_UNSET: nobody has set the permits; nothing was acquired
 --         error LATCHKEY_PAST: the acquisition was given up; nothing was acquired
 --
--- Who waits stands in the queue when it is refused, unless it wants more permits than there are in
--- all. Whatever is free goes to the front of the queue first, whoever asks.
+-- A waiter that is refused is in the queue, unless it wants more permits than there are in total.
+-- Free permits go to the front of the queue first, not to the caller.
 --
 -- Cost: 7 commands if nobody waits, about 20 to join the queue; O(log w + n log p) for n permits
--- among p that are held and w that wait. What it grants to others on the way is about 16 commands
--- each, for 64 at most, and 128 dead are removed. Who stands in the queue may ask on a server that is
--- out of memory. Idempotent, but that the lease begins anew: ids
--- are used once, and an entry stands in the queue once.
+-- among p that are held and w that wait. Each grant to another waiter adds about 16 commands, for 64
+-- grants at most, and 128 dead entries are removed. An entry that is in the queue may retry on a
+-- server that is out of memory. Idempotent, except that the lease begins again: ids are used once,
+-- and an entry is in the queue only once.
 local key, held, queue, alive, grants = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local entry, lease, stale, ticket, short = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local publish, channel, clients, suffix, counts = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11] == '1'
@@ -44,9 +44,9 @@ if wrong then
   return wrong
 end
 
--- place returns the ticket of the entry as text: that which its client knows, for a late copy may have
--- brought it back with another. A new one is later than the last in the queue, also if the clock of the
--- server was set back.
+-- place returns the ticket of the entry as text: the ticket that its client knows, because a late copy
+-- may have put the entry back with another. A new ticket is later than the last in the queue, even if
+-- the clock of the server was set back.
 local function place()
   local since = ticket ~= '' and ticket or redis.call('zscore', queue, entry)
   if not since then
@@ -57,11 +57,11 @@ local function place()
   return string.format('%.0f', tonumber(since))
 end
 
--- join puts the entry into the queue, or finds it there, and keeps it alive. Returns the ticket.
+-- join puts the entry into the queue, or finds it there, and keeps it alive. It returns the ticket.
 local function join()
   local since = place()
   if redis.call('zscore', queue, entry) then
-    redis.call('zrem', alive, '') -- lets the rest pass on a server at its limit
+    redis.call('zrem', alive, '') -- lets the rest run on a server that is out of memory
   end
   redis.call('zadd', queue, since, entry)
   redis.call('zadd', alive, string.format('%.0f', clock() + stale), entry)
@@ -88,7 +88,7 @@ if n > 0 and KEYS[6] and redis.call('exists', KEYS[6]) == 1 then
   return redis.error_reply('LATCHKEY_PAST the acquisition was given up')
 end
 
--- take makes the permits the entry's.
+-- take makes the entry hold its permits.
 local function take()
   hold(ids, lease)
   return false
@@ -101,7 +101,7 @@ if empty and free < n then
 end
 if n == 0 or empty and free >= n then
   if n == 0 then
-    redis.call('zrem', held, '') -- lets what was granted be found out on a server at its limit
+    redis.call('zrem', held, '') -- all are granted already: lets the rest run on a server without memory
   end
   return take()
 end

@@ -1,26 +1,26 @@
--- Give back one permit of a fair semaphore; or give up an acquisition: it leaves the queue, and what
--- it may have been given goes back.
+-- Give back one permit of a fair semaphore, or give up an acquisition: its entry leaves the queue,
+-- and the permits that it may have been granted go back.
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua)
 -- KEYS[3] queue, KEYS[4] alive, KEYS[5] grants (see fairsem_queue.lua)
 -- KEYS[6] mark of an acquisition that was given up, for leases without an end only
--- ARGV[1] id, as bytes, of the permit that goes back; '' for all of the entry
+-- ARGV[1] id, as bytes, of the permit to give back; '' for all permits of the entry
 -- ARGV[2] entry that leaves the queue, or ''
--- ARGV[3] ms for which the mark is to stand, '' for none
+-- ARGV[3] ms for which to keep the mark, '' for no mark
 -- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
--- ARGV[6], ARGV[7] what the channels of clients begin and end with
--- ARGV[8] '1' if the server counts all who listen there
+-- ARGV[6], ARGV[7] prefix and suffix of the channels of clients
+-- ARGV[8] '1' if the server counts all listeners of these channels
 --
 -- Reply   nil: no permit was held, or the leases were over
---         integer: given back; how many subscribers of the channel were told, -1 if the server
---         refused the message
+--         integer: given back; how many subscribers of the channel received the message, 0 if somebody
+--         is in the queue, -1 if the server refused the message
 --         error WRONGTYPE: the key is another kind of object, to which nothing can be given back;
---         the permits are not held any more
+--         the permits are no longer held
 --
--- What is free then goes to the front of the queue. Only if nobody waits there, the channel is
--- told: those who listen and know no queue.
+-- Free permits then go to the front of the queue. If nobody is in the queue, the channel gets a
+-- message for listeners that do not use the queue.
 --
--- Cost: about 10 commands, about 16 more for each that is granted its permits, 64 at most;
+-- Cost: about 10 commands, about 16 more for each waiter that is granted its permits, 64 at most;
 -- O(log w + n log p). Works on a server that is out of memory. Idempotent: ids are used once.
 local key, held, queue, alive, grants = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local publish, channel, clients, suffix, counts = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
@@ -36,7 +36,7 @@ end
 for _, score in ipairs(redis.call('zmscore', held, unpack(ids))) do
   live = live or score and not lapsed(score)
 end
-local back = redis.call('zrem', held, unpack(ids)) -- lets the rest pass on a server at its limit
+local back = redis.call('zrem', held, unpack(ids)) -- lets the rest run on a server that is out of memory
 local left = ARGV[2] ~= '' and drop({ARGV[2]}) or 0
 if ARGV[3] ~= '' then
   redis.call('set', KEYS[6], '1', 'px', ARGV[3])

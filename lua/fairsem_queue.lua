@@ -1,39 +1,40 @@
--- Fragment: the queue of a fair semaphore. Besides sem_state.lua and permit_state.lua it needs the
--- locals queue, alive and grants, and
+-- Fragment: the queue of a fair semaphore. In addition to sem_state.lua and permit_state.lua it needs
+-- the locals queue, alive and grants, and
 --
---   clients, suffix  what the channels of clients begin and end with
---   counts           whether the server counts all who listen there
+--   clients, suffix  prefix and suffix of the channels of clients
+--   counts           whether the server counts all listeners of these channels
 --
 --   queue   sorted set: entry -> since when it waits, in µs: its ticket
 --   alive   sorted set: entry -> ms until which it counts as alive
---   grants  hash: entry -> ms of the lease that a grant gives it; only of those whose clients
---           listen, the others ask for themselves
+--   grants  hash: entry -> ms of the lease that a grant gives it; only for entries whose clients
+--           listen, the others retry by themselves
 --
--- An entry is '<client>:<id>', with the id of the first of the permits that it is for, as text.
--- Such an id has eight bytes of its client, four that number its request, two that say how many
--- permits there are, and two that number them from 0.
+-- An entry is '<client>:<id>', with the id of the first permit that it wants, as text.
+-- Such an id has eight bytes of its client, four for the number of its request, two for the number
+-- of permits, and two that number them from 0.
 --
--- The permits go to the first of the queue that is alive, all or none, and then to the next. The
--- script that finds them free makes the first their owner, for a short lease, and tells its client:
+-- The permits go to the first living entry of the queue, all or none, and then to the next. The
+-- script that finds them free makes that entry their owner, for a short lease, and sends to its client:
 --
 --   "grant p <id> 0 <key>"
 --
--- If nobody hears that, the client is gone, and with it its places. If it is there after all, it
--- gets them back when it asks, by their tickets. A grant that nobody uses ends with its lease.
+-- If nobody receives that, the client is gone, with all its places. If the client is not gone after
+-- all, its entries get their places back by their tickets when they retry. A grant that nobody uses
+-- ends with its lease.
 local deadBatch, grantsAtOnce = 128, 64
 local removed = 0
-local gone = {} -- clients that do not hear of a grant: their waiters are dead
+local gone = {} -- clients that do not receive a grant: their waiters are dead
 
 local function clientOf(entry)
   return string.sub(entry, 1, -34)
 end
 
--- wanted tells how many permits an entry is for, 0 if it is damaged.
+-- wanted returns how many permits an entry wants, 0 if it is damaged.
 local function wanted(entry)
   return tonumber(string.sub(entry, -8, -5), 16) or 0
 end
 
--- idsOf returns the ids of the permits that an entry is for, as bytes.
+-- idsOf returns the ids of the permits that an entry wants, as bytes.
 local function idsOf(entry)
   local start = string.gsub(string.sub(entry, -32, -5), '%x%x', function(digits)
     return string.char(tonumber(digits, 16))
@@ -45,7 +46,8 @@ local function idsOf(entry)
   return ids
 end
 
--- missing returns those of some ids that are not held. Those whose lease is over become available.
+-- missing returns the ids among some that are not held, and how many leases were over: their permits
+-- become available.
 local function missing(ids)
   local absent, over = {}, {}
   for i, score in ipairs(redis.call('zmscore', held, unpack(ids))) do
@@ -65,7 +67,7 @@ local function missing(ids)
   return absent, #over
 end
 
--- hold makes ids held for a lease, and takes those that are new from the number.
+-- hold makes ids held for a lease, and subtracts the new ones from the number of free permits.
 local function hold(ids, lease)
   local members, score = {}, ends(lease)
   for i, id in ipairs(ids) do
@@ -84,7 +86,7 @@ local function hold(ids, lease)
   end
 end
 
--- drop takes entries out of the queue, and returns how many stood in it.
+-- drop removes entries from the queue, and returns how many were in it.
 local function drop(entries)
   local n = redis.call('zrem', queue, unpack(entries))
   redis.call('zrem', alive, unpack(entries))
@@ -102,8 +104,9 @@ local function over()
   return true
 end
 
--- front returns the first of the queue, after removing the dead, and for how many ms it counts as
--- alive; nil and 0 if there are too many dead for one call.
+-- front removes the dead entries at the head of the queue. It returns the first entry and for how many
+-- ms it counts as alive; nothing if the queue is empty, nil and 0 if there are too many dead entries
+-- for one call.
 local function front()
   while true do
     local head = redis.call('zrange', queue, '0', '0')[1]
@@ -131,10 +134,11 @@ end
 
 --@include listened
 
--- give makes the first of the queue the owner of its permits, and tells its client. It returns how
--- many have heard, -1 if the server refuses the message: the owner finds out when it asks.
+-- give makes the first of the queue hold its permits, and notifies its client. It returns how many
+-- subscribers received that, -1 if the server refuses the message: then the owner learns of the grant
+-- when it retries.
 local function give(head, lease)
-  drop({head}) -- lets the rest pass on a server at its limit
+  drop({head}) -- lets the rest run on a server that is out of memory
   local ids = missing(idsOf(head))
   if #ids > 0 then
     hold(ids, lease)
@@ -152,11 +156,11 @@ local function give(head, lease)
   return told
 end
 
--- pass gives the permits that are free to those at the front of the queue. It stops at the first
--- for which there are too few, at the asker, and at one that has to ask for itself: that one is
--- told if always, or if anybody before it was removed. One that wants more than there are in all
--- would be in the way for ever: it is taken out, and comes back with its ticket when it asks. pass
--- returns how many permits are free, and what front does.
+-- pass gives the free permits to the entries at the front of the queue. It stops at the first for
+-- which there are too few, at the asker, and at an entry that retries by itself: that one is notified
+-- if always is true, or if an entry ahead of it was removed. An entry that wants more permits than
+-- there are in total would block the queue forever: pass removes it, and it comes back with its ticket
+-- when it retries. pass returns how many permits are free, and the results of front.
 local function pass(free, always, asker)
   for _ = 1, grantsAtOnce do
     local head, left = front()
@@ -184,7 +188,7 @@ local function pass(free, always, asker)
       free = look()
     end
   end
-  announce(free) -- there is more to do for whoever asks
+  announce(free) -- the next caller has more to grant
   local head, left = front()
   return free, head, left
 end

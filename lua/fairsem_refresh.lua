@@ -1,19 +1,19 @@
--- Say that waiters of fair semaphores are alive, many at once, and look how they stand.
+-- Keep waiters of fair semaphores alive, many at once, and report their state.
 --
 -- KEYS[5i-4] permits, KEYS[5i-3] ids (see permit_state.lua), KEYS[5i-2] queue, KEYS[5i-1] alive,
 --         KEYS[5i] grants (see fairsem_queue.lua)
 -- ARGV[1] ms for which the waiters then count as alive
 -- ARGV[2] PUBLISH or SPUBLISH
--- ARGV[3] what the channels of clients end with
--- ARGV[4] '1' if the server counts all who listen there
--- ARGV[5] on, for each semaphore: its channel, what the channels of clients begin with, the number
---         of its entries in this call, and these
+-- ARGV[3] suffix of the channels of clients
+-- ARGV[4] '1' if the server counts all listeners of these channels
+-- ARGV[5] on, for each semaphore: its channel, the prefix of the channels of clients, the number
+--         of its entries in this call, and these entries
 --
--- Reply   array, for each entry: 1 it has its place; 0 it has to ask: it has none, it has been
---         granted its permits, or there are enough for it, the first, which asks for itself;
---         3 it has its place, and nobody has set any
+-- Reply   array, for each entry: 1 it has its place; 0 it has to retry: it has no place, it was
+--         granted its permits, or it is the first, retries by itself, and there are enough
+--         permits for it; 3 it has its place, and nobody has set the permits
 --
--- No place is given. What is free goes to the front of the queue.
+-- The script gives no places. Free permits go to the front of the queue.
 --
 -- Cost: about 12 commands for each semaphore, about 16 more for each waiter that is granted its
 -- permits, 64 at most, and 2 for each entry; O(log w) each. Works on a server that is out of memory.
@@ -26,8 +26,8 @@ local key, held, queue, alive, grants, channel, clients
 --@include fairsem_queue
 --@include fairsem_keep
 
--- refresh keeps entries of one semaphore alive, and adds to the reply where they stand. It returns
--- where in the reply each is.
+-- refresh keeps entries of one semaphore alive, and adds their states to the reply. It returns the
+-- index of each entry in the reply.
 local function refresh(entries, set, reply)
   local until_, signs, index = string.format('%.0f', clock() + stale), {}, {}
   for i, since in ipairs(redis.call('zmscore', queue, unpack(entries))) do
@@ -39,7 +39,7 @@ local function refresh(entries, set, reply)
     index[entries[i]] = #reply
   end
   if #signs > 0 then
-    redis.call('zrem', alive, '') -- lets the rest pass on a server at its limit
+    redis.call('zrem', alive, '') -- lets the rest run on a server that is out of memory
     redis.call('zadd', alive, unpack(signs))
     keep()
   end

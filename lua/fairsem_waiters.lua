@@ -3,7 +3,7 @@
 -- KEYS[1] queue, KEYS[2] alive (see fairsem_queue.lua)
 -- ARGV[1] first and ARGV[2] last index of the piece
 --
--- Reply   array of how many stand in the queue and, for each of the piece: the id of the first of
+-- Reply   array of the length of the queue and, for each entry of the piece: the id of the first of
 --         its permits, µs since it came, ms for which it counts as alive
 --
 -- Cost: O(log w + length of the piece). Writes nothing.

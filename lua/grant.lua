@@ -1,25 +1,25 @@
--- Fragment: a lock that is free goes to the first owner in its queue whose client
--- listens. It needs the locals queue and counter, the keys of the queue and of the
--- fencing tokens; prefix and suffix, between which the id of a client makes its channel;
--- publish, PUBLISH or SPUBLISH; counted, '1' if the number of receivers that the
--- server tells is that of all; and owner, which is used up.
+-- Fragment: grants a free lock to the first owner in its queue whose client listens. It needs
+-- the locals queue and counter, the keys of the queue and of the fencing tokens; prefix and
+-- suffix, which enclose the id of a client in the name of its channel; publish, PUBLISH or
+-- SPUBLISH; counted, '1' if the server reports the number of all receivers; and owner, which was
+-- already used and gets no grant.
 --
--- The queue is a sorted set. An entry is '<owner> <lease> <tokens>': the owner is the id
--- of a client, a colon and a number, the lease in ms is what a grant gives it, and the
--- tokens are how many fencing tokens a grant reserves, 0 if it wants none, with a t behind
--- them if they must not fall below the server's clock. An s or a w behind them says that the owner
--- wants a mutex, or to write.
--- The score is the time of the server, in µs, when it came.
+-- The queue is a sorted set. An entry is '<owner> <lease> <tokens>'. The owner is the id of a
+-- client, a colon and a number. The lease in ms is what a grant gives it. The tokens are how many
+-- fencing tokens a grant reserves, 0 for none, followed by t if they must not fall below the
+-- server's clock. An s or a w after them says that the owner wants a mutex, or to write.
+-- The score is the time of the server, in µs, when the entry came.
 
 --@include listened
 
--- grant makes an owner of first, the entry and the score that were popped from the queue, by the function
--- give, and tells its client: 'grant <kind> <owner> <first token>@<score> <key>'. listens says whether that
--- client listens; nil asks the server. If it does not, or its entry is used up, which an old queue may bring
--- back, or is for another kind of lock, the entry is dropped, and the next one is popped, 64 at most. The
--- entry own gets the lease full and no message, because its client has the reply. It returns the
--- owner and its first token, or nothing. The lock is written before the message is sent: in a slot that
--- migrates the server may refuse to write, and then nobody must hear of a grant.
+-- grant makes first, the entry and the score that were popped from the queue, the owner, by the function
+-- give, and sends to its client 'grant <kind> <owner> <first token>@<score> <key>'. listens tells whether
+-- that client listens; if it is nil, grant asks the server. grant drops an entry whose client does not
+-- listen, one that was already used, which an old queue may bring back, and one that waits for another
+-- kind of lock, and pops the next, 64 at most. It publishes nothing for the entry own, because its client
+-- reads the reply, and gives that entry the lease full. It returns the owner and its first token, or
+-- nothing. It writes the lock first: in a slot that migrates the server may refuse the write, and then no
+-- client may receive a grant.
 local function grant(kind, key, give, own, full, first, listens)
   for _ = 1, 64 do
     local entry, since = first[1], first[2]

@@ -1,7 +1,7 @@
--- Fragment: handOver(kind, key, give, next, full, first) is toFirst (see to_first.lua), and tells strangers
--- that the lock is free if nobody in the queue has it. It returns what a release replies: an array of
--- the new owner and its first token, or how many subscribers were told that the lock is free. It
--- never fails: a lock that cannot be handed over is free.
+-- Fragment: handOver(kind, key, give, next, full, first) calls toFirst (see to_first.lua). If nobody in the
+-- queue gets the lock, it notifies strangers that the lock is free. It returns the reply of a release:
+-- an array of the new owner and its first token, or how many subscribers received the message that the
+-- lock is free. It never fails: a lock that cannot be handed over is free.
 --@include to_first
 
 local function handOver(kind, key, give, next, full, first)

@@ -1,4 +1,4 @@
--- Tell what stands under a name: who holds it, how often, for how long.
+-- Report the object under a name: who holds it, how often, for how long.
 --
 -- KEYS[1] key of the object
 -- KEYS[2] its fencing counter

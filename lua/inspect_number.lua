@@ -1,12 +1,12 @@
--- Tell what a number is: a semaphore or a latch.
+-- Report whether a number is a semaphore or a latch.
 --
 -- KEYS[1] state of a latch (see latch_state.lua)
 -- KEYS[2] total (see sem_state.lua), KEYS[3] ids (see permit_state.lua)
 --
--- Reply   string: 'latch' or 'semaphore' by what this library keeps beside the number,
---         '' if it keeps nothing
+-- Reply   string: 'latch' or 'semaphore' by the keys that this library keeps alongside the
+--         number, '' if there are none
 --
--- A script of its own, since not everybody who may inspect a lock may see these keys.
+-- This is a separate script because not every user that may inspect a lock may read these keys.
 --
 -- Cost: at most 2 commands. Writes nothing.
 if redis.call('hget', KEYS[1], 'state') == 'set' then

@@ -1,10 +1,10 @@
--- Read what clients say of themselves and of their holds.
+-- Read the labels of clients and the notes of their holds.
 --
 -- KEYS[1] and on: records of clients (see label_write.lua)
--- ARGV[1] and on: for each record how many fields to read besides the label, and these
+-- ARGV[1] and on: for each record the number of fields to read in addition to the label, and these
 --
--- Reply   array: for each record its label and the fields, nil for what is not there; a record that
---         cannot be read has nothing
+-- Reply   array: for each record an array of its label and the fields, nil for a field that does not
+--         exist; an empty array for a record that cannot be read
 --
 -- Cost: a command for each record. Idempotent: writes nothing.
 local reply, at = {}, 1

@@ -1,17 +1,17 @@
--- Write what a client says of itself: its label, and the notes of its holds.
+-- Write the record of a client: its label, and the notes of its holds.
 --
 -- KEYS[1] record of the client, a hash: 'label' -> the label, and the number of an owner or the id of
 --         a permit -> the note of its hold
--- ARGV[1] ms for which the record lives at least, '0' removes it
+-- ARGV[1] minimum life of the record in ms, '0' removes it
 -- ARGV[2] label
--- ARGV[3] how many fields to remove, which follow; then fields and their values, in pairs
+-- ARGV[3] number of fields to remove, which follow; then fields and their values, in pairs
 --
--- Reply   1: the record was not there before, so that notes of earlier calls are lost
---         0: it was there, or is removed
+-- Reply   1: the record did not exist, so the notes of earlier calls are lost
+--         0: it existed, or was removed
 --         error WRONGTYPE: the key is something else
 --
--- Cost: 3 or 4 commands, 5 with fields to remove. Idempotent: a copy that comes late may bring back the
--- note of a hold that is over, which nobody shows, and shortens no time.
+-- Cost: 3 or 4 commands, 5 with fields to remove. Idempotent: a late copy may bring back the note of
+-- a hold that is over, which nothing shows, and never shortens the life of the record.
 local record, life = KEYS[1], tonumber(ARGV[1])
 if life == 0 then
   redis.call('del', record)

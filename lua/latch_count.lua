@@ -5,15 +5,15 @@
 -- ARGV[1] number of the operation
 -- ARGV[2] the round, '' for the current one
 -- ARGV[3] by how much
--- ARGV[4] participant, who counts once in a round, or ''
+-- ARGV[4] participant, which counts once in a round, or ''
 -- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
 --
--- Reply   integer: what is left; 0 also if the round was open before
+-- Reply   integer: the remaining count; 0 also if the round was open before
 --         -1 the round was deleted or expired; nothing changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_PAST: the operation is over
 --
--- Who awaits it is told when nothing is left, and only then.
+-- Waiters get a message when the count reaches zero, and only then.
 --
 -- Cost: at most 15 commands, 30 if Redisson or time has changed the latch. Works on a
 -- server that is out of memory. Idempotent: the operation is noted.
@@ -39,7 +39,7 @@ if who ~= '' then
     remember(integer(left))
     return left
   end
-  if ends then -- later than the round, which deletes it: never at once
+  if ends then -- after the round, whose end deletes it: never in the past
     redis.call('pexpireat', done, integer(ends + remembered))
   end
 end

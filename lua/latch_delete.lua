@@ -6,13 +6,13 @@
 -- ARGV[2] its last round, as seen before
 -- ARGV[3] PUBLISH or SPUBLISH, ARGV[4] channel
 --
--- Reply   integer: 1 it is deleted, 0 there was none
+-- Reply   integer: 1 it is deleted, 0 there was no latch
 --         -1 another round has begun; nothing changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_PAST: the operation is over
 --
--- Who awaits it is told, and finds out. Redisson's own message would leave the awaiters
--- of Redisson asleep.
+-- Waiters get a message and look at the latch again. Redisson's own message would leave the
+-- waiters of Redisson asleep.
 --
 -- Cost: at most 14 commands, 30 if Redisson or time has changed the latch. Works on a
 -- server that is out of memory. Idempotent: the operation is noted.

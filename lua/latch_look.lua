@@ -1,20 +1,20 @@
--- Tell the state of a latch, or what has become of one of its rounds.
+-- Report the state of a latch, or the outcome of one of its rounds.
 --
 -- KEYS[1] count, KEYS[2] state, KEYS[3] participants (see latch_state.lua)
 -- ARGV[1] the round in question, '' for the state of the latch
--- ARGV[2] '1' if the round after that one is in question
+-- ARGV[2] '1' if the question is about the round after that one
 --
 -- Reply   list of strings: what, round, count, ms until the round expires or -1
 --
---           closed   it has to be counted down
---           open     it has been
---           gone     the round was deleted or expired, or nobody knows it any more
+--           closed   the count is above zero
+--           open     it was counted down to zero
+--           gone     the round was deleted or expired, or is no longer remembered
 --           expired  the latch expired, and nobody has set it since
---           unset    nobody has set it; the round is the last that is known, or 0
+--           unset    nobody has set it; the round is the last known round, or 0
 --
 --         error WRONGTYPE: the key is another kind of object
 --
--- Cost: 2 commands, 5 of a round that expires, at most 20 if Redisson or time has changed
+-- Cost: 2 commands, 5 for a round that expires, at most 20 if Redisson or time has changed
 -- it. Works on a server that is out of memory. Idempotent.
 local key, latch, done = KEYS[1], KEYS[2], KEYS[3]
 --@include latch_state

@@ -13,8 +13,8 @@
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_PAST: the operation is over
 --
--- Naming the last round keeps a copy that is executed late from beginning one that nobody
--- wants any more.
+-- Because the caller names the last round, a copy that is executed late cannot begin a round
+-- that nobody wants any more.
 --
 -- Cost: at most 15 commands, 22 if Redisson or time has changed the latch. Idempotent: the
 -- operation is noted.

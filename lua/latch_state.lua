@@ -1,17 +1,17 @@
 -- Fragment: a latch. It needs the locals key, latch and done.
 --
---   key    string: the count, Redisson's; deleted when it comes to zero
---   latch  hash: what Redisson does not know
---            round  the current or last round, a growing number: µs when it began
+--   key    string: the count, Redisson's; deleted when it reaches zero
+--   latch  hash: what Redisson does not keep
+--            round  the current or last round: µs when it began; it only grows
 --            state  set, open, deleted or expired
 --            until  ms at which the round expires, if it does
 --            past   the last rounds that are over, in order
---            gone   the last rounds that were over before they opened
+--            gone   those among the last rounds that ended before they opened
 --   done   set: participants that have counted in this round
 --
--- A round ends when the count comes to zero, or when the latch is deleted or expires. The
--- hash remains, so that who awaits the round finds out, whatever has begun since; of a
--- latch that is deleted or expires only for a while.
+-- A round ends when the count reaches zero, or when the latch is deleted or expires. The
+-- hash remains so that waiters of the round learn the outcome, even if another round has
+-- begun. If the latch was deleted or has expired, the hash remains only for a while.
 local remembered = 600000 -- ms
 local rounds = 8 -- in past and in gone
 
@@ -26,7 +26,7 @@ local function integer(n)
   return string.format('%.0f', n)
 end
 
--- pass lets the rest of the script write on a server that is at its memory limit.
+-- pass lets the rest of the script write on a server that is out of memory.
 local function pass()
   redis.call('hdel', latch, '-')
 end
@@ -48,7 +48,7 @@ local function listed(list, each)
   return string.find(' ' .. list .. ' ', ' ' .. each .. ' ', 1, true)
 end
 
--- begin starts a round, that expires at the given ms or never.
+-- begin starts a round that expires at the given ms, or never.
 local function begin(at)
   pass()
   round = integer(math.max(micros(), tonumber(round) + 1))
@@ -76,16 +76,16 @@ local function finish(how)
   redis.call('del', done)
 end
 
--- overdue tells how a round that has an expiry was ended by something other than its own
+-- overdue returns how a round with an expiry was ended by something other than its own
 -- last count, nil if it was not. Redisson may have set the next count since: its key has
--- no expiry. In the last millisecond of a round its own key is still there.
+-- no expiry. In the last millisecond of a round its own key still exists.
 local function overdue(value)
   local late = micros() >= ends * 1000
   local ttl = value and redis.call('pttl', key) or -2
   if late and ttl ~= 0 then
     return 'expired'
   elseif ttl == -1 then
-    return 'open' -- counted down or deleted: nobody can tell
+    return 'open' -- counted down or deleted: the keys do not show which
   end
 end
 
@@ -96,7 +96,7 @@ local function expiry()
   return ttl >= 0 and at + ttl or nil
 end
 
--- sync reads the state, and notes what Redisson or time has done to it. A key that is no
+-- sync reads the state, and notes what Redisson or time has done to it. A key that is not a
 -- count is an error.
 local function sync()
   local value = redis.call('get', key)
@@ -117,15 +117,14 @@ local function sync()
     end
   elseif state == 'set' then
     finish('open')
-  elseif value and state ~= 'open' then -- Redisson lets it be set to zero
+  elseif value and state ~= 'open' then -- Redisson allows a count of zero
     begin()
     finish('open')
   end
 end
 
--- fate tells what has become of a round: closed, open or gone. One that is not among
--- those remembered, and not older than they, never was here: a failover has lost it, or
--- all was lost since.
+-- fate returns the outcome of a round: closed, open or gone. A round that is neither remembered
+-- nor older than the remembered ones is gone: a failover lost it, or all data was lost since.
 local function fate(which)
   if which == round and state == 'set' then
     return 'closed'
@@ -139,9 +138,9 @@ local function fate(which)
   return 'gone'
 end
 
--- following returns the first round after the given one that is remembered, if any.
--- Of one that a failover has lost all that is remembered came before: then only a round
--- that is closed is to come yet.
+-- following returns the first remembered round after the given one, if any. If a failover
+-- lost the given round, all remembered rounds came before it, and only a closed round can
+-- follow.
 local function following(which)
   local last = tonumber(which)
   if last > tonumber(round) then

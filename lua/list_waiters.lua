@@ -1,12 +1,12 @@
--- List a piece of those who wait for a mutex, a lock, or to write.
+-- List a piece of the waiters for a mutex, a lock, or to write.
 --
 -- KEYS[1] queue (see grant.lua), KEYS[2] writers (see rw_state.lua), unless they cannot be read
 -- ARGV[1] first and ARGV[2] last index of the piece
 --
--- Reply   array of how many stand in the longer of both, and for each of the piece: owner, µs since
+-- Reply   array of the length of the longer of both, and for each waiter of the piece: owner, µs since
 --         it came (-1 if that is not known), ms for which it counts as alive (nil if that is not known)
 --
--- An owner that stands in both is listed once, in the order of the queue; the others follow.
+-- An owner that is in both is listed once, in the order of the queue; the other writers follow.
 --
 -- Cost: O(log n + length of the piece). Writes nothing.
 local queue, writers = KEYS[1], KEYS[2]

@@ -1,8 +1,8 @@
--- Fragment: listened(channel) reports whether anybody listens on the channel of a client at this server, as
--- far as the server says. It needs the local publish, PUBLISH or SPUBLISH.
+-- Fragment: listened(channel) reports whether the channel of a client has subscribers at this server;
+-- true if the server does not say. It needs the local publish, PUBLISH or SPUBLISH.
 --
--- A grant is told only to who listens here, because it is taken back otherwise: a replica that was the master
--- once sends messages on to those who still listen there, and they would begin to hold.
+-- Without a listener here a grant is taken back, so it must not be sent at all: a replica that was the
+-- master before forwards messages to clients that still listen there, and they would begin to hold.
 local function listened(channel)
   local count = redis.pcall('pubsub', publish == 'PUBLISH' and 'numsub' or 'shardnumsub', channel)
   return count[2] ~= 0

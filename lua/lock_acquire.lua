@@ -1,39 +1,41 @@
 -- Acquire a re-entrant lock, or enter it once more (Redisson RLock, RFencedLock).
 --
--- KEYS[1] lock hash: field <owner> = hold count, of all its processes together
+-- KEYS[1] lock hash: field <owner> = hold count, the sum over all its clients
 -- KEYS[2] queue (see grant.lua), unless the owner has no entry or it cannot be used
 -- the last of three, or the second without a queue: fencing counter, for a fenced lock only
 -- ARGV[1] owner
 -- ARGV[2] lease in ms
--- ARGV[3] hold count of this client after this call, '1' as a rule; above it is a re-entry
+-- ARGV[3] hold count of this client after this call, usually '1'; above 1 it is a re-entry
 -- ARGV[4] '' if the owner was made by this client, else the name of this guest's
 --         part: the id of the client and a number that it uses once
 -- ARGV[5] '1' if tokens must not fall below the server's clock in ms
--- ARGV[6] how many tokens to reserve, of a fenced lock; each call for the owner says the same
--- ARGV[7] the entry of the owner, which waits in the queue if it is refused, or ''
--- ARGV[8] the entry of the owner, if it may stand in the queue already, or ''
--- Usual are '1' for ARGV[3] and '' for the others. From ARGV[3] on, usual arguments at the end are left out.
+-- ARGV[6] number of tokens to reserve, for a fenced lock; the same in each call for the owner
+-- ARGV[7] the entry of the owner, to wait in the queue if it is refused, or ''
+-- ARGV[8] the entry of the owner, if it may be in the queue already, or ''
+-- The usual value of ARGV[3] is '1', of the others ''. Trailing arguments from ARGV[3] on may be
+-- omitted if they have their usual values.
 --
 -- Reply   nil, or the first fencing token as a string: acquired
---         array: refused; remaining ms of the holder, -1 if it has no expiry, and its
---         owner, and if it waits since when, the score of its entry; or the integer alone if
---         the holder went just now
+--         array: refused; remaining ms of the holder, -1 if it has no expiry, its owner, and
+--         the score of the entry if it waits in the queue; or the remaining ms alone if the
+--         holder has just gone
 --         error LATCHKEY_GONE: a re-entry, but the hold is over; nothing changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
--- A guest's part is kept in <owner>@<part>, the sum of all guests in <owner>@; the
+-- The field <owner>@<part> keeps the part of a guest, <owner>@ the sum of all guests. The
 -- rest of the count belongs to the client that made the owner. Without guests the
 -- hash has the one field that Redisson writes.
 --
--- Cost: 3 commands when free, 2 when refused, 5 to wait in the queue and 6 to wait on, 4 when entered again; a
--- token adds one. Idempotent: counts are absolute, the token is taken only from free to held.
+-- Cost: 3 commands when free, 2 when refused, 5 to join the queue and 6 if the entry is in it already,
+-- 4 for a re-entry; a token adds one. Idempotent: counts are absolute, and a token is reserved only when
+-- a free lock becomes held.
 local key, queue, counter = KEYS[1], KEYS[2], KEYS[3]
 local owner, count, me, entry, standing = ARGV[1], ARGV[3] or '1', ARGV[4] or '', ARGV[7] or '', ARGV[8] or ''
 local tokens = ARGV[6] or ''
 
 local ttl = redis.call('pttl', key)
--- Most who come find the lock free, or somebody else's owner, which is all that stands there.
--- What that does not need is not even defined before.
+-- Usually the lock is free, or its hash has one field, the owner of somebody else. Functions that
+-- these cases do not need are defined only later.
 if ttl == -2 and count == '1' and me == '' and tokens == '' and not counter then
   redis.call('hset', key, owner, '1')
   redis.call('pexpire', key, ARGV[2])

@@ -4,13 +4,13 @@
 
 --@include reserve
 
--- issue reserves so many fencing tokens, one without a number, and returns the first.
+-- issue reserves fencing tokens, one if tokens is nil, and returns the first.
 local function issue(tokens)
   return reserve(counter, tokens or 1, floor == '1')
 end
 
--- issued returns the first of the tokens that were reserved for the owner of the lock, or
--- fails as issue would, and changes nothing: the key of the tokens may hold something else.
+-- issued returns the first of the tokens that were reserved for the owner of the lock. It fails
+-- where issue would, because the key of the tokens may hold something else, and changes nothing.
 local function issued(tokens)
   local value = counter and redis.call('get', counter)
   if value and not string.match(value, '^-?%d+$') then
@@ -22,8 +22,8 @@ local function issued(tokens)
   return value
 end
 
--- take makes a free lock the owner's. What can be refused (no memory, a token key
--- of another type) goes first.
+-- take makes the owner hold a free lock. Commands that the server may refuse (no memory, a token
+-- key of another type) go first.
 local function take(tokens)
   local first = counter and issue(tokens)
   if me == '' then
@@ -35,8 +35,8 @@ local function take(tokens)
   return first
 end
 
--- enter makes the owner of a held lock hold it count times. It returns false and who
--- holds it if the lock is somebody else's, else true and what the script has to reply.
+-- enter makes the owner of a held lock hold it count times. It returns false and the holder
+-- if the lock is somebody else's, else true and the reply of the script.
 local function enter(ttl, tokens)
   local held = redis.call('hmget', key, owner, owner .. '@', owner .. '@' .. me, 'mode')
   if held[4] then
@@ -65,7 +65,7 @@ local function enter(ttl, tokens)
   else
     redis.call('hset', key, owner, held[1] + more, owner .. '@', guests + more, owner .. '@' .. me, count)
   end
-  -- Entering again never shortens what the outer hold has.
+  -- A re-entry never shortens the lease of the outer hold.
   if ttl < lease then
     redis.call('pexpire', key, lease)
   end

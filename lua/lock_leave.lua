@@ -1,7 +1,7 @@
 -- Fragment: leave(count, raise) gives back a part of a re-entrant lock or the whole
 -- of it, as lock_release.lua describes it. It needs the locals key, owner and me.
--- Returns false if this client has no part in the lock, 'HELD' if the owner holds
--- it still, 'FREE' if it has become free.
+-- It returns false if this client has no part in the lock, 'HELD' if the owner still holds
+-- it, 'FREE' if it has become free.
 local function leave(count, raise)
   if count == 0 and me == '' and redis.call('hlen', key) == 1 then
     return redis.call('hdel', key, owner) == 1 and 'FREE' -- nobody else is in it
@@ -27,8 +27,8 @@ local function leave(count, raise)
     redis.call('del', key)
     return 'FREE'
   end
-  -- A write that needs no memory goes first: after it a server at its limit lets
-  -- the HSET of the lower count pass.
+  -- A write that needs no memory goes first: after it a server that is out of memory runs
+  -- the HSET of the lower count.
   redis.call('hdel', key, '')
   redis.call('hset', key, owner, total)
   if me ~= '' then

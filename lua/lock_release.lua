@@ -11,33 +11,34 @@
 -- ARGV[4] '' if the owner was made by this client, or the name of its part
 -- ARGV[5] '0', or ms to which the remaining time is raised if the lock stays held
 -- ARGV[6] 'PUBLISH', or SPUBLISH
--- ARGV[7] '', or the entry of the owner, if it may stand in the queue
--- ARGV[8] '', or the entry of the owner for which this client wants the lock again
--- ARGV[9], ARGV[10] what the channel of a client begins and ends with, 'latchkey:{' and '}'
+-- ARGV[7] '', or the entry of the owner, if it may be in the queue
+-- ARGV[8] '', or the entry of the owner with which this client wants the lock again
+-- ARGV[9], ARGV[10] prefix and suffix of the channel of a client, 'latchkey:{' and '}'
 -- ARGV[11] '1' if the server counts all receivers of a message
--- ARGV[12] '0', or the lease in ms that ARGV[8] has if it is granted the lock in the reply
--- What stands in quotes is usual. From ARGV[3] on, usual arguments at the end are left out.
+-- ARGV[12] '0', or the lease in ms of ARGV[8] if the reply grants it the lock
+-- Values in quotes are the usual ones. Trailing arguments from ARGV[3] on may be omitted if they have
+-- their usual values.
 --
--- Reply   nil: this client has no part in the lock; what stood in the queue does no more
---         status HELD: the owner holds it still
---         integer: the lock is free; how many subscribers were told, -1 if the
---         server refused the message
+-- Reply   nil: this client has no part in the lock; its entry is no longer in the queue
+--         status HELD: the owner still holds the lock
+--         integer: the lock is free; how many subscribers received the message, -1 if the
+--         server refused it
 --         array: the lock has a new owner; that owner and its first fencing token
 --
--- ARGV[8] stands in the queue, or owns the lock, if the reply is an integer or an array,
--- and not otherwise. A lock that is found free is handed over too: this heals what was
--- lost.
+-- If the reply is an integer or an array, ARGV[8] is in the queue or owns the lock; otherwise
+-- it does neither. A lock that is found free is handed over too: this repairs a hand-over that
+-- was lost.
 --
 -- Cost: 4 commands for the last release with nobody in the queue, 7 with a grant. Works
 -- on a server that is out of memory. Idempotent: counts are absolute; on a lock of
--- somebody else it does nothing, and ARGV[8] is entered only by the call that frees.
+-- somebody else it does nothing, and only the call that frees the lock enters ARGV[8].
 local key, queue, counter = KEYS[1], KEYS[2], KEYS[3]
 local owner, channel, count, me, publish = ARGV[1], ARGV[2], ARGV[3] or '0', ARGV[4] or '', ARGV[6] or 'PUBLISH'
 local own, next, prefix, suffix, counted = ARGV[7] or '', ARGV[8] or '', ARGV[9] or 'latchkey:{', ARGV[10] or '}', ARGV[11] or '1'
 --@include tell
 
--- Most releases are of the only owner, and nobody waits. What that does not need is not even
--- defined before.
+-- Usually the owner is the only one and nobody waits. Functions that this case does not need are
+-- defined only later.
 if queue and own ~= '' then
   redis.pcall('zrem', queue, own)
 end

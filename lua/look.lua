@@ -1,21 +1,21 @@
--- Tell what stands under names, as many as are asked for, and what stands beside each.
+-- Report the objects under any number of names, and the other keys of each object.
 --
 -- KEYS    of each object: [1] its key, [2] fencing counter, [3] queue (see grant.lua), [4] fair
 --         queue (see fair_notes.lua), [5] writers (see rw_state.lua), [6] total (see
 --         sem_state.lua), [7] ids (see permit_state.lua), [8] state of a latch (see
---         latch_state.lua), [9] queue of a fair semaphore (see fairsem_queue.lua). Of a single object all but
---         the first may be left out.
+--         latch_state.lua), [9] queue of a fair semaphore (see fairsem_queue.lua). For a single
+--         object all keys but the first may be omitted.
 -- ARGV[1] NUMSUB or SHARDNUMSUB
--- ARGV[2] how many fields of a hash to tell
+-- ARGV[2] how many fields of a hash to report
 --
--- Reply   array: for each object nil if its key is not there or holds no object, else an array:
+-- Reply   array: for each object nil if its key does not exist or is not an object, else an array:
 --         type of the key, remaining ms (-1 no expiry), fencing counter or nil, array of the
 --         content (fields and values of a hash, or some of them; the value of a string, empty
---         if it is too large), how many fields a hash has, how many owners or parties wait, how many
---         clients listen, and of a number: total or nil, how many ids there are whose lease
---         is not over, and whose is, 'latch', 'semaphore' or '' as in inspect_number.lua
+--         if it is too large), number of fields of a hash, number of waiting owners or parties, number
+--         of listening clients, and for a number: total or nil, number of ids whose lease is not
+--         over, number of ids whose lease is over, 'latch', 'semaphore' or '' as in inspect_number.lua
 --
--- What stands beside an object and cannot be read counts as absent.
+-- Other keys of an object that cannot be read count as absent.
 --
 -- Cost: at most 13 commands for each object; O(log n) in the permits and writers. Writes nothing.
 --@include shape_hash
@@ -33,12 +33,12 @@ local function text(command, key, ...)
   return type(value) == 'string' and value or false
 end
 
--- listening tells how many listen on a channel.
+-- listening returns the number of subscribers of a channel.
 local function listening(channel)
   return tonumber(redis.pcall('pubsub', numsub, channel)[2] or 0) or 0
 end
 
--- fields returns the content of a hash, its mode in any case.
+-- fields returns the content of a hash, always with its mode.
 local function fields(key, size, mode)
   if size <= most then
     return redis.call('hgetall', key)
@@ -53,7 +53,7 @@ local function fields(key, size, mode)
   return some
 end
 
--- barrier tells of a hash that is a barrier (see barrier_state.lua), and not of another.
+-- barrier describes a hash if it is a barrier (see barrier_state.lua).
 local function barrier(key, tag, size)
   if size > 3 or not text('hget', key, 'generation') or not text('hget', key, 'arrived') then
     return false
@@ -63,7 +63,7 @@ local function barrier(key, tag, size)
   return {'hash', redis.call('pttl', key), false, redis.call('hgetall', key), size, arrived, listen}
 end
 
--- lock tells of a hash, unless it is foreign. Most have a single field, which tells that by itself.
+-- lock describes a hash, unless it is foreign. Most locks have a single field, which shows that alone.
 local function lock(key, tag, token, queue, fair, writers)
   local size = redis.call('hlen', key)
   if size > 1 and isForeign(key) then
@@ -76,13 +76,13 @@ local function lock(key, tag, token, queue, fair, writers)
   end
   local channel = (mode and 'redisson_rwlock:' or 'redisson_lock__channel:') .. tag
   local content = fields(key, size, mode)
-  if #content == 0 then -- it has just expired, which only a server embedded in a test lets happen
+  if #content == 0 then -- it has just expired: only a server embedded in a test allows that
     return false
   end
   return {'hash', redis.call('pttl', key), text('get', token), content, size, waiting, listening(channel)}
 end
 
--- latchChannel is where a latch tells that it is open: see countdownlatch.go.
+-- latchChannel returns the channel that says that a latch is open: see countdownlatch.go.
 local function latchChannel(key, tag)
   if numsub == 'SHARDNUMSUB' and tag == key then
     return 'latchkey_latch__channel:' .. key
@@ -90,7 +90,7 @@ local function latchChannel(key, tag)
   return 'redisson_countdownlatch__channel__{' .. key .. '}'
 end
 
--- count tells of a number.
+-- count describes a number.
 local function count(key, tag, value, total, ids, latch, line)
   local what, listen, held, over, waiting = '', 0, 0, 0, 0
   if text('hget', latch, 'state') == 'set' then

@@ -1,21 +1,21 @@
--- Acquire a plain lock by the recipe of the Redis documentation, when the one
--- command SET NX PX has been refused or its answer was lost.
+-- Acquire a plain lock by the recipe of the Redis documentation, after the single command
+-- SET NX PX was refused or its reply was lost.
 --
 -- KEYS[1] lock: a string with the token of its holder
 -- KEYS[2] queue (see grant.lua), unless the owner has no entry or it cannot be used
 -- ARGV[1] token
 -- ARGV[2] lease in ms
--- ARGV[3] the entry of the owner, which waits in the queue if it is refused, or ''
--- ARGV[4] the entry of the owner, if it may stand in the queue already, or ''
+-- ARGV[3] the entry of the owner, to wait in the queue if it is refused, or ''
+-- ARGV[4] the entry of the owner, if it may be in the queue already, or ''
 --
 -- Reply   nil: acquired
---         array: refused; remaining ms of the holder, -1 if it has no expiry, and its
---         token, and if it waits since when, the score of its entry; or the integer alone if
---         the holder went just now
+--         array: refused; remaining ms of the holder, -1 if it has no expiry, its token, and
+--         the score of the entry if it waits in the queue; or the remaining ms alone if the
+--         holder has just gone
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
--- Cost: 3 commands, one more if the holder is not of this library or Redisson, 6 to wait in the
--- queue and 7 to wait on. Idempotent: its own token is recognised.
+-- Cost: 3 commands, one more if the holder is not of this library or Redisson, 6 to join the queue
+-- and 7 if the entry is in it already. Idempotent: the script recognises its own token.
 local queue = KEYS[2]
 
 local ttl = redis.call('pttl', KEYS[1])

@@ -9,12 +9,13 @@
 -- ARGV[3] 'PUBLISH', or SPUBLISH
 -- ARGV[4] to ARGV[9] as ARGV[7] to ARGV[12] of lock_release.lua
 -- ARGV[10] '0', or ms for which the mutex is to stay free, so that users of the recipe that poll
---          find it. If several clients wait, it does one out of so many times
--- What stands in quotes is usual. From ARGV[3] on, usual arguments at the end are left out.
+--          can acquire it. If n entries are in the queue, it stays free in one of n calls
+-- Values in quotes are the usual ones. Trailing arguments from ARGV[3] on may be omitted if they have
+-- their usual values.
 --
--- Reply   nil: the token does not hold the lock; what stood in the queue does no more
---         integer: the lock is free; how many subscribers were told, -1 if the
---         server refused the message
+-- Reply   nil: the token does not hold the lock; its entry is no longer in the queue
+--         integer: the lock is free; how many subscribers received the message, -1 if the
+--         server refused it
 --         array: the lock has a new owner; that owner and 0
 --
 -- Cost: 4 commands with nobody in the queue, 6 with a grant. Works on a server that is out
@@ -36,8 +37,8 @@ if mine then
   redis.call('del', key)
 end
 local open = mine and ARGV[10] and ARGV[10] ~= '0'
--- Most releases are of a mutex that nobody waits for. What that does not need is not even defined
--- before.
+-- Usually nobody waits for the mutex. Functions that this case does not need are defined only
+-- later.
 local first = not open and next == '' and queue and redis.pcall('zpopmin', queue) or nil
 if not open and next == '' and not (first and first[1]) then
   return mine and tell(publish, channel)

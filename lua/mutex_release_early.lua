@@ -1,16 +1,16 @@
--- Release a plain lock that is to stay taken for a while, if the token is the holder's. It has the
--- token <token>:kept until then, as which nobody acquires.
+-- Release a plain lock that is to stay taken for a while, if the token is the holder's. Until then
+-- the lock has the token <token>:kept, which no acquisition uses.
 --
 -- KEYS[1] lock: a string with the token of its holder
 -- KEYS[2] queue (see grant.lua), unless it cannot be used
 -- ARGV[1] token
--- ARGV[2] ms for which the lock is to stay taken; it never stays for longer than it had
+-- ARGV[2] ms for which the lock is to stay taken; never longer than its remaining lease
 -- ARGV[3] channel of the lock, ARGV[4] PUBLISH or SPUBLISH
 -- ARGV[5] to ARGV[8] as ARGV[6] to ARGV[9] of lock_release_early.lua
 --
--- Reply   nil: the token does not hold the lock; its entry is removed from the queue
---         integer: nobody holds the lock, which stays taken; how many subscribers were told, -1
---         if the server refused the message
+-- Reply   nil: the token does not hold the lock; its entry is no longer in the queue
+--         integer: nobody holds the lock, which stays taken; how many subscribers received the
+--         message, -1 if the server refused it
 --
 -- Cost: 8 commands at most. Works on a server that is out of memory. Idempotent: on a lock of
 -- somebody else it does nothing, and its own token is gone after the first time.
@@ -25,7 +25,7 @@ if redis.call('get', key) ~= owner then
   return false
 end
 local left = timeLeft(tonumber(ARGV[2]))
-redis.call('pexpire', key, left) -- lets the rest pass on a server at its limit
+redis.call('pexpire', key, left) -- lets the rest run on a server that is out of memory
 redis.call('set', key, owner .. ':kept', 'px', left)
 if queue then
   --@include ask_first

@@ -3,15 +3,15 @@
 --
 --   note   string: the number of the last operation of the session, a space, its result
 --
--- A session of a client serves one operation after the other, with growing numbers. So a
--- copy that arrives late is the operation that is noted, or one that is past: it is
--- answered from the note, or refused, for as long as the note lives. That is longer
--- than TCP keeps on to deliver.
+-- A session of a client runs one operation after the other, with growing numbers. So a copy
+-- that arrives late is either the noted operation, which is answered from the note, or an
+-- earlier one, which is refused, as long as the note lives. The note lives longer than TCP
+-- tries to deliver a copy.
 local memory = 1200000
 local void = 'void'
 
 -- recall returns the result of this operation if it was executed before, or an error
--- reply if it is past or was given up. Both are nil if it is new.
+-- reply if it is past or was given up. Both are nil if the operation is new.
 local function recall()
   local last = redis.call('get', note)
   if not last then
@@ -31,13 +31,13 @@ local function remember(result)
   redis.call('set', note, number .. ' ' .. result, 'px', memory)
 end
 
--- room lets the rest of the script pass on a server that is at its memory limit.
+-- room lets the rest of the script run on a server that is out of memory.
 local function room()
   redis.call('del', note)
 end
 
 -- nothing is the result of an operation that found nothing to do. It is noted like any
--- other: a copy that is late may find something.
+-- other, because a late copy might find something.
 local function nothing()
   room()
   remember(0)

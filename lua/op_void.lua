@@ -1,10 +1,10 @@
 -- Give up an operation whose outcome is unknown: a copy of it that arrives late does
--- nothing. What it has done stays.
+-- nothing. What the operation has already done stays.
 --
 -- KEYS[1] note (see op.lua)
 -- ARGV[1] number of the operation
 --
--- Reply   integer: 1 it was not executed and will not be, 0 it was, or is past
+-- Reply   integer: 1 it was not executed and never will be, 0 it was executed, or is past
 --
 -- Cost: at most 3 commands. Works on a server that is out of memory. Idempotent.
 local note, number = KEYS[1], ARGV[1]

@@ -5,23 +5,23 @@
 -- KEYS[4] mark of an acquisition that was given up, for leases without an end only
 -- ARGV[1] lease in ms, '' without an end
 -- ARGV[2] ms for which permits are to be kept for this acquisition if there are not
---         enough, '' if it has not waited for long
+--         enough, '' if it has not waited long
 -- ARGV[3] PUBLISH or SPUBLISH, ARGV[4] channel
--- ARGV[5] who: names the acquisition, the same in all its attempts
+-- ARGV[5] name of the acquisition, the same in all its attempts
 -- ARGV[6...] ids, as bytes
 --
 -- Reply   nil: acquired
---         integer: refused; ms after which to ask again, -1 if that is not known
+--         integer: refused; ms after which to retry, -1 if that is not known
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_UNSET: nobody has set the permits; nothing was acquired
 --         error LATCHKEY_PAST: the acquisition was given up; nothing changed
 --
--- One acquisition at a time that has been waiting for long may have its permits kept: then
--- others get only what is left beside them. One for more than there are in all keeps
--- nobody from anything.
+-- One acquisition at a time that has waited long may have its permits kept: then others get
+-- only the permits in excess of these. No permits are kept for an acquisition of more than
+-- there are in total.
 --
 -- Cost: about 12 commands; O(n log p) for n ids among p that are held. Permits whose lease
--- is over are put back, 64 or n at most. Idempotent, but that the lease begins anew: ids
+-- is over are put back, 64 or n at most. Idempotent, except that the lease begins again: ids
 -- are used once.
 local key, held, reserve, publish, channel = KEYS[1], KEYS[2], KEYS[3], ARGV[3], ARGV[4]
 local me, n = ARGV[5], #ARGV - 5
@@ -30,8 +30,8 @@ local me, n = ARGV[5], #ARGV - 5
 --@include permit_state
 --@include sem_reserve
 
--- Of a repetition some or all ids may be held already, and some may have expired since:
--- what is missing is acquired again, and the lease of all begins anew.
+-- On a retry some or all ids may be held already, and some may have expired since: the missing
+-- ones are acquired again, and the lease of all begins again.
 local live, over = 0, {}
 for i, score in ipairs(redis.call('zmscore', held, unpack(ARGV, 6))) do
   if score and lapsed(score) then
@@ -58,7 +58,7 @@ local last = reserved()
 local kept, left = keptForOthers(last)
 if n > 0 and free < n + kept then
   if back > 0 then
-    offer(free) -- others may want fewer
+    offer(free) -- other waiters may want fewer
   end
   if ARGV[2] ~= '' and n <= free + redis.call('zcard', held) then
     keep(last, n, tonumber(ARGV[2]))

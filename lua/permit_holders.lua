@@ -1,10 +1,10 @@
--- List a piece of the permits of a semaphore that are held.
+-- List a piece of the held permits of a semaphore.
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua)
 -- ARGV[1] first and ARGV[2] last index of the piece, in the order in which the leases end
 --
--- Reply   array: how many ids there are, those included whose lease is over, and for each of the piece whose
---         lease is not: its id, ms that are left of its lease (-1 without an end)
+-- Reply   array: the number of ids, including those whose lease is over, and for each id of the piece
+--         whose lease is not over: the id, remaining ms of its lease (-1 without an end)
 --         error WRONGTYPE: the key is another kind of object
 --         error LATCHKEY_UNSET: nobody has set the permits
 --

@@ -1,10 +1,10 @@
--- Ask for the lease of a permit.
+-- Report the lease of a permit.
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua)
 -- ARGV[1] id, as bytes
 --
 -- Reply   nil: the permit is not held, or its lease is over
---         integer: ms that are left, -1 without an end
+--         integer: remaining ms, -1 without an end
 --         error WRONGTYPE: the key is another kind of object
 --
 -- Cost: 3 commands; O(log p). Changes nothing.

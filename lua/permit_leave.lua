@@ -1,19 +1,19 @@
 -- Give back one permit of the client that acquired it; also the undo of an acquisition
--- whose outcome is unknown, and the way out for one that waits no longer.
+-- whose outcome is unknown, and the way out for an acquisition that no longer waits.
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua)
 -- KEYS[3] reservation (see sem_reserve.lua)
 -- KEYS[4] mark of an acquisition that was given up, for leases without an end only
 -- ARGV[1] id, as bytes
--- ARGV[2] who: names the acquisition
+-- ARGV[2] name of the acquisition
 -- ARGV[3] PUBLISH or SPUBLISH, ARGV[4] channel
--- ARGV[5] ms for which the mark is to stand, '' for none
+-- ARGV[5] ms for which to keep the mark, '' for no mark
 --
 -- Reply   nil: the permit is not held, or its lease was over
---         integer: it is given back; how many subscribers were told, -1 if the server
---         refused the message
+--         integer: it is given back; how many subscribers received the message, -1 if the
+--         server refused it
 --         error WRONGTYPE: the key is another kind of object, to which nothing can be
---         given back; the permit is not held any more
+--         given back; the permit is no longer held
 --
 -- Cost: about 8 commands; O(log p). Works on a server that is out of memory. Idempotent:
 -- ids are used once.
@@ -25,7 +25,7 @@ local me = ARGV[2]
 --@include sem_reserve
 
 local score = redis.call('zscore', held, ARGV[1])
-redis.call('zrem', held, ARGV[1]) -- lets the rest pass on a server at its limit
+redis.call('zrem', held, ARGV[1]) -- lets the rest run on a server that is out of memory
 if ARGV[5] ~= '' then
   redis.call('set', KEYS[4], '1', 'px', ARGV[5])
 end

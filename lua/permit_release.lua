@@ -1,4 +1,4 @@
--- Give back permits by their ids, whoever acquired them.
+-- Give back permits by their ids, no matter which client acquired them.
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua), KEYS[3] note (see op.lua)
 -- ARGV[1] number of the operation
@@ -9,7 +9,7 @@
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_PAST: the operation is over
 --
--- One that has expired and was not put back yet becomes available too.
+-- A permit that has expired, but was not put back yet, becomes available too.
 --
 -- Cost: 2 commands for each id and about 6. Works on a server that is out of memory.
 -- Idempotent: the operation is noted.

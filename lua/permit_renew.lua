@@ -1,21 +1,21 @@
--- Renew permits of any semaphores.
+-- Renew permits of one or more semaphores.
 --
 -- KEYS[i]     ids (see permit_state.lua)
 -- ARGV[2i-1]  id, as bytes
 -- ARGV[2i]    lease in ms
 --
--- Reply   array: 1 renewed, 0 not held, -1 the server would not tell
+-- Reply   array: 1 renewed, 0 not held, -1 unknown: the server returned an error
 --
--- A renewal never gives a permit anew and never shortens its lease.
+-- A renewal never brings a permit back and never shortens its lease.
 --
 -- Cost: 2 commands for each permit, O(log p). Works on a server that is out of memory,
--- since a member that is there needs none. Idempotent.
+-- because updating an existing member needs no memory. Idempotent.
 local key, held, publish, channel
 --@include tell
 --@include permit_state
 
 if KEYS[1] then
-  redis.pcall('zrem', KEYS[1], '') -- lets the rest pass on a server at its limit
+  redis.pcall('zrem', KEYS[1], '') -- lets the rest run on a server that is out of memory
 end
 local renewed = {}
 for i, each in ipairs(KEYS) do

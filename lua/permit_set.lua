@@ -1,10 +1,10 @@
--- Set how many permits there are in all, or add to it.
+-- Set the total number of permits, or add to it.
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua), KEYS[3] note (see op.lua)
 -- ARGV[1] number of the operation
 -- ARGV[2] how many
 -- ARGV[3] 'try' if they are not set, 'set', or 'add'
--- ARGV[4] ms that the semaphore lives if it is not there, or ''
+-- ARGV[4] ms that a new semaphore lives, or ''
 -- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
 --
 -- Reply   integer: 1 done by this call, 0 they were set before; nothing changed
@@ -12,10 +12,10 @@
 --         error LATCHKEY_RANGE: there would be more than Redisson can count
 --         error LATCHKEY_PAST: the operation is over
 --
--- Ids that are left of a semaphore whose number has gone count as held.
+-- Ids that remain of a semaphore whose number is gone count as held.
 --
 -- Cost: about 8 commands; O(log p). Works on a server that is out of memory if the
--- semaphore is there. Idempotent: the operation is noted.
+-- semaphore exists. Idempotent: the operation is noted.
 local key, held, note = KEYS[1], KEYS[2], KEYS[3]
 local number, n, how, ttl = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local publish, channel = ARGV[5], ARGV[6]

@@ -1,17 +1,17 @@
 -- Fragment: a semaphore whose permits have ids and leases. It needs the locals key,
 -- held, publish and channel.
 --
---   key    string: permits that are in nobody's hand, may be negative; Redisson's
---   held   sorted set: id -> ms at which its lease is over, or the number that stands
---          for never; Redisson's
+--   key    string: number of free permits, may be negative; Redisson's
+--   held   sorted set: id -> ms at which its lease ends, or the number that means
+--          never; Redisson's
 --
--- All permits together are the number and the size of the set. Those whose lease is over
--- count as available; they are put back in batches, by whoever needs them.
+-- The total is the number plus the size of the set. Permits whose lease is over count as
+-- available; a script that needs them puts them back in batches.
 local never = 922337203685477
 local reapBatch = 64
 --@include clock
 
--- ends is the score of a lease that begins now; '' is one without an end.
+-- ends is the score of a lease that begins now; '' is a lease without an end.
 local function ends(lease)
   if lease == '' then
     return string.format('%.0f', never)
@@ -19,24 +19,23 @@ local function ends(lease)
   return string.format('%.0f', clock() + tonumber(lease))
 end
 
--- lapsed tells whether a score is past.
+-- lapsed reports whether the lease with a score is over.
 local function lapsed(score)
   return tonumber(score) >= 0 and tonumber(score) <= clock()
 end
 
--- expired returns how many permits have expired that were not put back yet.
+-- expired returns how many permits have expired but were not put back yet.
 local function expired()
   return redis.call('zcount', held, 0, clock())
 end
 
--- offer is announce (sem_state.lua) of the permits in nobody's hand and of those that have
--- expired.
+-- offer announces (sem_state.lua) the free permits and those that have expired.
 local function offer(free)
   return announce(free + expired())
 end
 
--- putBack takes expired permits from the set and makes them available, n or a batch at
--- most, and returns how many. If nobody has set the permits, they are not made anew.
+-- putBack removes expired permits from the set and makes them available, n or a batch at
+-- most, and returns how many. It does not create the number if nobody has set the permits.
 local function putBack(n)
   local over = redis.call('zrangebyscore', held, 0, clock(), 'limit', 0, math.max(n, reapBatch))
   if #over == 0 then
@@ -49,7 +48,7 @@ local function putBack(n)
   return #over
 end
 
--- nextEnd returns ms until the next lease ends, -1 if none does.
+-- nextEnd returns the ms until the next lease ends, -1 if none does.
 local function nextEnd()
   local first = redis.call('zrangebyscore', held, 0, '(' .. string.format('%.0f', never), 'withscores', 'limit', 0, 1)
   if not first[2] then

@@ -1,11 +1,11 @@
--- Tell how many permits of a semaphore are available and how many are acquired.
+-- Report how many permits of a semaphore are available and how many are acquired.
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua)
 --
--- Reply   array: available, those included whose lease is over, negative if more are acquired
---         than there are; acquired; ms until the semaphore ends, -1 without an end
+-- Reply   array: available, including permits whose lease is over, negative if more are acquired
+--         than there are; acquired; ms until the semaphore expires, -1 without an expiry
 --         error WRONGTYPE: the key is another kind of object
---         error LATCHKEY_UNSET: nobody has set them
+--         error LATCHKEY_UNSET: nobody has set the permits
 --
 -- Cost: 5 commands; O(log p) for p ids, however many have expired. Idempotent: changes
 -- nothing.

@@ -6,16 +6,16 @@
 -- ARGV[3] ms from now, '' without an end
 -- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
 --
--- Reply   integer: 1 set, 2 it was set by an earlier copy, 0 the permit is not held, or
+-- Reply   integer: 1 set, 2 an earlier copy set it, 0 the permit is not held, or
 --         its lease is over
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_PAST: the operation is over
 --
--- Who waits is told of an earlier end: with '1', since Redisson wakes as many as the
--- message says.
+-- Waiters get a message if the lease now ends earlier. It is '1', because Redisson wakes as
+-- many waiters as the message says.
 --
 -- Cost: at most 8 commands; O(log p). Works on a server that is out of memory.
--- Idempotent: the operation is noted, so that a copy that is late shortens nothing.
+-- Idempotent: the operation is noted, so that a late copy shortens nothing.
 local key, held, note, number = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local publish, channel = ARGV[4], ARGV[5]
 --@include tell

@@ -1,16 +1,16 @@
 -- Renew many holds of any kind.
 --
 -- KEYS[i]     lock
--- ARGV[4i-3]  'hash' or 'string': where the owner stands
+-- ARGV[4i-3]  'hash' or 'string': the type of the lock
 -- ARGV[4i-2]  owner
--- ARGV[4i-1]  part of the owner, as in lock_acquire.lua: '' or the name of a guest's
--- ARGV[4i]    lease in ms; negative: the hold is only looked at
+-- ARGV[4i-1]  part of the owner, as in lock_acquire.lua: '' or the name of a guest's part
+-- ARGV[4i]    lease in ms; negative: the script only checks the hold
 --
--- Reply   array: 1 renewed, 0 not held by that owner or without that part, -1 the
---         server would not tell
+-- Reply   array: 1 renewed, 0 not held by that owner or without that part, -1 unknown: the
+--         server returned an error
 --
--- A renewal never creates a key and never shortens what it has. One bad key (of
--- another type) does not spoil the rest: it is simply not held.
+-- A renewal never creates a key and never shortens its remaining time. A bad key (of
+-- another type) does not affect the others: its lock counts as not held.
 --
 -- Cost: 2 commands for each hold, 3 if its time must be raised. Works on a server
 -- that is out of memory. Idempotent.

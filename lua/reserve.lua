@@ -1,9 +1,9 @@
--- Fragment: reserve(counter, tokens, timed) reserves so many fencing tokens and returns the
--- first, which is not below the server's clock in ms if they are timed.
+-- Fragment: reserve(counter, tokens, timed) reserves a number of fencing tokens and returns the
+-- first. If timed is true, that is not below the server's clock in ms.
 local function reserve(counter, tokens, timed)
   local last = redis.call('incrby', counter, tokens)
   if last >= 9007199254740992 then
-    return redis.call('get', counter) -- the script's own numbers are not exact there
+    return redis.call('get', counter) -- the numbers of a script are not exact there
   end
   local first = last - tokens + 1
   if timed then

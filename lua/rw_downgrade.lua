@@ -7,11 +7,11 @@
 -- ARGV[3] read holds of the owner after this call
 -- ARGV[4] number of the read ownership
 -- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
--- ARGV[7] channel on which all clients of this library listen that wait for the lock
+-- ARGV[7] channel of all clients of this library that wait for the lock
 --
 -- Reply   nil: the owner does not write; nothing changed
---         integer: it reads and nobody writes; how many strangers were told, -1 if
---         the server refused the message, -2 if it was so before
+--         integer: the owner reads and nobody writes; how many strangers received the message,
+--         -1 if the server refused it, -2 if that was so before this call
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
 -- Cost: 23 commands, 5 more if others wait; O(log n) in the readers. Works on a server that is out of
@@ -33,7 +33,7 @@ if writes == 0 then
   end
   return false
 end
-redis.call('hdel', key, '') -- lets the rest pass on a server at its limit
+redis.call('hdel', key, '') -- lets the rest run on a server that is out of memory
 redis.call('hset', key, owner, count)
 redis.call('hset', notes, owner, number)
 raise(notes, 2 * longestBar + lease)

@@ -1,11 +1,11 @@
--- Fragment: endWrite(reads) ends the write hold of the owner, which has so many read holds. The
--- lock goes to the next writer, or whoever waits is told. Besides rw_state.lua it needs the locals
--- owner, publish, channel and waits (see rw_hand_over.lua); next, the entry with which this client
--- waits on, or '', full, its lease, and stale, for how many ms it counts as alive; and what
--- rw_hand_over.lua needs, unless the owner reads.
+-- Fragment: endWrite(reads) ends the write hold of the owner, which has that many read holds. The
+-- lock goes to the next writer, or the waiters get a message. In addition to rw_state.lua it needs
+-- the locals owner, publish, channel and waits (see rw_hand_over.lua); next, the entry with which this
+-- client waits again, or '', full, the lease of that entry, and stale, for how many ms it counts as
+-- alive; and what rw_hand_over.lua needs, unless the owner reads.
 
--- announce tells whoever listens, and returns how many strangers were told, -1 if the server
--- refused that.
+-- announce notifies all listeners. It returns how many strangers received the message, -1 if the
+-- server refused it.
 local function announce()
   local told = tellAll(publish, channel)
   if told > 0 then
@@ -15,8 +15,8 @@ local function announce()
   return told
 end
 
--- beginTurn begins the time for which the next writer keeps new readers out, and tells whether it
--- is the turn of readers first, which have waited while somebody wrote.
+-- beginTurn begins the time for which the next writer keeps new readers out. It reports whether
+-- readers go first because they waited while somebody wrote.
 local function beginTurn(reads)
   local note = redis.call('hmget', notes, 'readers', 'since')
   redis.call('hdel', notes, 'readers', reads == 0 and owner or '')
@@ -27,19 +27,19 @@ local function beginTurn(reads)
     redis.call('hset', notes, 'since', score(0))
   end
   if not note[2] then
-    raise(notes, 2 * longestBar) -- else it lives for as long already
+    raise(notes, 2 * longestBar) -- otherwise it lives that long already
   end
   return readers
 end
 
--- waitOn has this client wait with the entry next.
+-- waitOn makes this client wait with the entry next.
 local function waitOn()
   --@include enqueue
   enqueue(next)
   waitsToWrite(string.match(next, '^%S+'), tonumber(stale))
 end
 
--- mustWait tells whether an owner waits on: it is not the one that was granted the lock.
+-- mustWait reports whether the owner of an entry must wait, because it was not granted the lock.
 local function mustWait(entry, granted)
   return entry ~= '' and not (granted and string.find(entry, granted[1] .. ' ', 1, true) == 1)
 end

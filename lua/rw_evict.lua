@@ -1,22 +1,22 @@
--- Take holders out of a read/write lock by force.
+-- Remove holders from a read/write lock by force.
 --
 -- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw_state.lua)
 -- KEYS[5] queue (see grant.lua), unless it cannot be used
 -- ARGV[1] PUBLISH or SPUBLISH, ARGV[2] channel
--- ARGV[3], ARGV[4] what the channel of a client begins and ends with
+-- ARGV[3], ARGV[4] prefix and suffix of the channel of a client
 -- ARGV[5] '1' if the server counts all receivers of a message
 -- ARGV[6] name of the queue
--- ARGV[7...] their fields: <owner> or <owner>:write
+-- ARGV[7...] fields of the holders: <owner> or <owner>:write
 --
 -- Reply   nil: none of them holds the lock; nothing changed
---         status OK: they hold it no more
+--         status OK: they no longer hold it
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
--- Lease keys are left to expire, as Redisson leaves them. A lock without any holder is
--- removed, and everybody who waits is told to ask.
+-- Lease keys are left to expire, as Redisson leaves them. A lock without a holder is
+-- removed, and all waiters get a message to retry.
 --
 -- Cost: 11 commands at most and one for each holder. Works on a server that is out of
--- memory. Idempotent: it removes those that it names.
+-- memory. Idempotent: it removes only the holders that it names.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local publish, channel, prefix, suffix, counted = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local queue = KEYS[5] == ARGV[6] and KEYS[5]

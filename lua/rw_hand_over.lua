@@ -1,14 +1,14 @@
--- Fragment: toWriter(next, full) gives a read/write lock that nobody holds to the first writer in
--- the queue, behind which it puts the entry next first: see to_first.lua, whose reply it returns. It needs
--- rw_state.lua, what grant.lua needs but for the counter, channel, and waits, on which all clients of
--- this library listen that wait for the lock. It never fails: a lock that cannot be handed over is
+-- Fragment: toWriter(next, full) puts the entry next at the end of the queue, and gives a read/write
+-- lock that nobody holds to the first writer in the queue: see to_first.lua, whose reply it returns.
+-- It needs rw_state.lua, the locals of grant.lua except counter, channel, and waits, the channel of all
+-- clients of this library that wait for the lock. It never fails: a lock that cannot be handed over is
 -- free.
-local counter -- who writes has no token
+local counter -- a writer has no token
 --@include to_first
 
 local function give(to, lease)
   begin('write', to .. ':write', '1', lease)
-  lastEnd = clock() + lease -- so that the next begin removes it, if nobody hears of this one
+  lastEnd = clock() + lease -- so that the next begin removes this lease if nobody receives the grant
   redis.call('zrem', writers, to)
 end
 

@@ -6,31 +6,32 @@
 -- ARGV[1] owner
 -- ARGV[2] lease in ms
 -- ARGV[3] read holds of the owner after this call; above 1 it is a re-entry
--- ARGV[4] number of this read ownership if the owner writes too, else ''
--- ARGV[5] '1' if the caller waits, '2' if it has been refused before
+-- ARGV[4] number of this read ownership if the owner also writes, else ''
+-- ARGV[5] '1' if the caller waits, '2' if it was refused before, else '0'
 -- ARGV[6] ms for which waiting writers bar new readers the first time
 --
 -- Reply   nil: acquired
---         integer: refused; ms after which to ask again, -1 if the lock has no expiry
+--         integer: refused; ms after which to retry, -1 if the lock has no expiry
 --         error LATCHKEY_GONE: the hold to be entered is over; nothing changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
--- A new reader is refused while somebody writes, and while a writer waits, also if
--- the lock is free and the writer on its way: for one bar, then for twice as long after
--- a pause of a fifth, and so on up to a minute at a time. After a write, readers that have waited
--- go first: until they have come and gone, or for a tenth of a second. Readers that
--- read already, and the writer itself, are never refused. A writer whose lease is over
--- is removed, if its own reads have kept the lock alive. Readers whose leases are over are removed
--- by the first new reader in each second.
+-- A new reader is refused while somebody writes, and while a writer waits, even if the lock is
+-- free until that writer takes it. Waiting writers bar readers for one bar, then, after a pause of
+-- a fifth of the first bar, for twice as long, and so on up to a minute at a time. After a write,
+-- readers that have waited go first: until they have come and gone, or for a tenth of a second.
+-- Owners that already read, and the writer itself, are never refused. A writer whose lease is over
+-- is removed if its own reads have kept the lock alive. The first new reader in each second removes
+-- readers whose leases are over.
 --
--- Cost: 8 commands beside other readers, 2 more once in a second; 9 if the lock is free, and 4 to 8 if it is refused; one
--- more before Redis 7. O(log n) in the readers. Idempotent: counts are absolute.
+-- Cost: 8 commands alongside other readers, 2 more once in a second; 9 if the lock is free, 4 to 8 if
+-- the reader is refused; one more before Redis 7. O(log n) in the readers. Idempotent: counts are
+-- absolute.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, lease, count, number = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 --@include tell
 --@include rw_state
 
--- barred returns how many ms a new reader is kept out yet, if it is.
+-- barred returns for how many more ms a new reader is barred, nil if it is not.
 local function barred(since, open)
   if not since or ARGV[5] == '2' and tonumber(open or 0) > clock() or not waitingWriter() then
     return
@@ -45,8 +46,8 @@ local function barred(since, open)
   end
 end
 
--- refused returns how many ms the owner has to wait, if it has to. That it waits is noted, unless
--- that has just been done: so that readers have their turn after a write.
+-- refused returns how many ms the owner has to wait, nil if it need not. It notes that the owner
+-- waits, unless that was just noted, so that readers get their turn after a write.
 local function refused(mode)
   local note, bar, pause = redis.call('hmget', notes, 'since', 'open', 'readers'), tonumber(ARGV[6]), nil
   if mode == 'write' then
@@ -55,7 +56,7 @@ local function refused(mode)
     pause = barred(note[1], note[2])
   end
   if pause and ARGV[5] ~= '0' and tonumber(note[3] or 0) < clock() + bar * 0.9 then
-    -- Without memory for it, the readers' turn may be missed.
+    -- On a server that is out of memory, the readers' turn may be missed.
     redis.pcall('hset', notes, 'readers', score(bar))
     raise(notes, 2 * longestBar)
   end
@@ -95,6 +96,6 @@ if number ~= '' then
 end
 hold(owner, lease, reads > 0, KEYS[5])
 if reads == 0 and writes == 0 and otherSecond(lease) ~= 0 then
-  reap(mode) -- those that have crashed, now and then
+  reap(mode) -- holders that have crashed, from time to time
 end
 return false

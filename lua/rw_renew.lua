@@ -4,15 +4,14 @@
 --            the notes (see rw_state.lua)
 -- ARGV[5i-4] owner
 -- ARGV[5i-3] 'read' or 'write'
--- ARGV[5i-2] number of the read ownership if the owner writes too, else ''
--- ARGV[5i-1] lease in ms; negative: the hold is only looked at
--- ARGV[5i]   how many lease keys there are
+-- ARGV[5i-2] number of the read ownership if the owner also writes, else ''
+-- ARGV[5i-1] lease in ms; negative: the script only checks the hold
+-- ARGV[5i]   number of lease keys
 --
--- Reply   array: 1 renewed, 0 not held in that way by that owner, -1 the server would
---         not tell
+-- Reply   array: 1 renewed, 0 not held in that way by that owner, -1 unknown: the server
+--         returned an error
 --
--- A renewal never creates a hold, never shortens what it has, and touches no lease but
--- its own.
+-- A renewal never creates a hold, never shortens its lease, and changes no other lease.
 --
 -- Cost: 2 commands, and 5 for each hold, and one for each of its re-entries; 3 more before Redis 7.
 -- Works on a server that is out of memory. Idempotent.
@@ -34,7 +33,7 @@ local function holds(owner, side, number)
   return 1, tonumber(state[1])
 end
 
--- prolong is raise, once for each key and call: many holds are of one lock.
+-- prolong is raise, but once for each key in a call: many holds may be of one lock.
 local raised = {}
 
 local function prolong(what, ms)
@@ -56,7 +55,7 @@ for i = 1, #ARGV / 5 do
   renewed[i] = state
   if state == 1 then
     if not next(raised) then
-      redis.call('hdel', key, '') -- lets the rest pass on a server at its limit
+      redis.call('hdel', key, '') -- lets the rest run on a server that is out of memory
     end
     prolong(key, lease)
     local left = lengthen(reads and owner or owner .. ':write', lease, true)

@@ -2,10 +2,10 @@
 --
 --   key      hash: mode = read or write, <owner> = read holds, <owner>:write = write
 --            holds; Redisson's, which allows no other field
---   leases   sorted set: field of the hash -> ms at which the lease of these holds is
---            over, for owners of this library only. Redisson knows that of readers by
---            their lease keys, and has to look at all of them to know who still reads;
---            that of a writer is lost on it when the writer reads as well.
+--   leases   sorted set: field of the hash -> ms at which the lease of these holds
+--            ends, for owners of this library only. Redisson finds the leases of readers
+--            in their lease keys, and has to look at all of them to know who still reads;
+--            it loses the lease of a writer when the writer also reads.
 --   writers  sorted set owner -> ms until which a waiting writer counts as alive
 --   notes    hash: since = ms from which waiting writers bar new readers, readers =
 --            ms until which readers are known to wait, open = ms until which it is
@@ -16,12 +16,12 @@
 local reapBatch, turn, longestBar = 64, 100, 60000
 --@include clock
 
--- Of the leases that are noted: when the last of all is over, and whose lasts longest of those of
--- others than an owner, by field, and until when. nil: not known.
+-- Of the noted leases, lastEnd is when the last one ends. Of those that are not the given owner's,
+-- other is the field of the longest, and otherEnd is when it ends. nil: not known.
 local lastEnd, other, otherEnd
 
--- findLast finds these. It comes before look, which makes sure that the other stands in the lock:
--- whom Redisson has thrown out may still be noted.
+-- findLast sets these. Call it before look, which checks that other still holds the lock: a holder
+-- that Redisson removed may still be noted.
 local function findLast(owner)
   local some = redis.call('zrange', leases, -2, -1, 'withscores')
   local at = #some - 1
@@ -32,16 +32,16 @@ local function findLast(owner)
   other, otherEnd = some[at], tonumber(some[at + 1])
 end
 
--- lasts tells whether the hold that findLast has found is not over.
+-- lasts reports whether the hold that findLast has found is not over.
 local function lasts()
   return other and otherEnd > clock()
 end
 
--- Nothing stands beside a lock that is free: nobody waits, and it is nobody's turn.
+-- quiet says that the lock is free and has no other keys: nobody waits, and it is nobody's turn.
 local quiet
 
--- look returns mode, the read holds and the write holds of an owner. A key that is
--- another lock's, or no lock's, is an error.
+-- look returns the mode, and the read holds and write holds of an owner. It returns an error for a key
+-- that is another kind of lock, or not a lock.
 local function look(owner)
   local state = redis.call('hmget', key, 'mode', owner, owner .. ':write', other or '')
   local mode, foreign = state[1], false
@@ -59,26 +59,26 @@ local function look(owner)
   return mode, tonumber(state[2] or 0), tonumber(state[3] or 0)
 end
 
--- longer lets a key live for ms if that is longer, and tells whether it was. Before Redis 7 it
--- cannot, and returns nil.
+-- longer extends the life of a key to ms if that is longer, and reports whether it was. Before Redis 7
+-- it cannot do that, and returns nil.
 local function longer(what, ms)
   return redis.REDIS_VERSION_NUM and redis.call('pexpire', what, ms, 'gt') == 1
 end
 
--- raise lets a key live for ms at least; one that would live for ever, for so long.
+-- raise makes a key live for at least ms. It also gives that expiry to a key without one.
 local function raise(what, ms)
   if not longer(what, ms) and redis.call('pttl', what) < ms then
     redis.call('pexpire', what, ms)
   end
 end
 
--- isWrite tells the field of a writer from that of a reader.
+-- isWrite reports whether a field is that of a writer.
 local function isWrite(field)
   return string.sub(field, -6) == ':write'
 end
 
--- remove takes holders out of the lock and returns the mode that it has then, nil if
--- it is free, and how many of them there were.
+-- remove removes holders from the lock. It returns the mode of the lock afterwards, nil if
+-- it is free, and how many of them held it.
 local function remove(fields, mode)
   local gone, left = 0, mode
   for _, field in ipairs(fields) do
@@ -102,9 +102,9 @@ local function remove(fields, mode)
   return left, gone
 end
 
--- reap removes holds whose leases are over, a batch at most, and returns the mode of
--- the lock then: nil if it is free. One that crashed is not kept by the renewals of
--- others, nor is a write hold by those of its owner's reads.
+-- reap removes holds whose leases are over, a batch at most, and returns the mode of the lock
+-- afterwards, nil if it is free. So renewals of others do not keep a holder that crashed, and
+-- renewals of the owner's reads do not keep its write hold.
 local function reap(mode)
   local over = redis.call('zrangebyscore', leases, '-inf', clock(), 'limit', 0, reapBatch)
   if #over == 0 then
@@ -113,24 +113,24 @@ local function reap(mode)
   return (remove(over, mode))
 end
 
--- waitingWriter tells whether a writer waits that is alive.
+-- waitingWriter reports whether a living writer waits.
 local function waitingWriter()
   local latest = redis.call('zrange', writers, -1, -1, 'withscores')
   return latest[1] and tonumber(latest[2]) > clock()
 end
 
--- waitsToWrite notes that an owner waits, and counts as alive for ms. Writers that have died are
--- forgotten.
+-- waitsToWrite notes that an owner waits, and counts as alive for ms. It forgets writers that have
+-- died.
 local function waitsToWrite(owner, ms)
   redis.call('zadd', writers, 'gt', string.format('%.0f', clock() + ms), owner)
   redis.call('zremrangebyscore', writers, '-inf', now - 2 * longestBar)
   redis.call('pexpire', writers, 2 * longestBar + ms)
 end
 
--- fall lets the time of the lock fall to the longest lease that is left, if all holders are of
--- this library: of a holder of Redisson the lease is not known here. A lease that Redisson ended
--- by force may still be noted and must not stand for a holder of Redisson; beyond a
--- batch that is not looked into, and the time stays.
+-- fall lowers the remaining time of the lock to the longest lease that is left, if all holders are of
+-- this library: the lease of a holder of Redisson is not known here. A lease that Redisson ended by
+-- force may still be noted, so fall checks that each noted holder exists. With more leases than a
+-- batch it does not check, and changes nothing.
 local function fall()
   local noted, fields = redis.call('zrange', leases, 0, reapBatch, 'withscores'), {}
   for i = 1, #noted, 2 do
@@ -152,8 +152,8 @@ local function fall()
   end
 end
 
--- The key of the leases lives for a second longer than they do. So it need not be touched for each
--- of them: it is by the first that ends in another second than the last.
+-- The key of the leases lives a second longer than they do. So not every lease has to extend it: only
+-- the first that ends in another second than the last one does.
 local spare = 1000
 
 local function otherSecond(lease)
@@ -164,9 +164,9 @@ local function score(lease)
   return string.format('%.0f', clock() + lease)
 end
 
--- lengthen notes the lease of an owner's holds on one side, and returns the ms that it
--- has then: it is never shortened. Of a hold that was there before and whose lease is
--- not known any more, all is known that the lock has outlived it.
+-- lengthen notes the lease of an owner's holds on one side, and returns its ms. It never shortens a
+-- lease. For an earlier hold whose lease is no longer known, it notes at least the remaining time of
+-- the lock, because the lock outlives its leases.
 local function lengthen(field, lease, before)
   if before then
     if redis.call('zadd', leases, 'xx', 'gt', 'ch', score(lease), field) == 1 then
@@ -182,8 +182,8 @@ local function lengthen(field, lease, before)
   return lease
 end
 
--- hold is lengthen, and lets the lock live for as long. The last lease key of a reader is
--- given too, so that Redisson knows of that lease whichever of its holds go.
+-- hold is lengthen, and makes the lock live as long. leaseKey is the last lease key of a reader: with
+-- it Redisson knows that lease, whichever of the reader's holds end.
 local function hold(field, lease, before, leaseKey)
   lease = lengthen(field, lease, before)
   if lease <= 0 then
@@ -202,26 +202,25 @@ local function hold(field, lease, before, leaseKey)
   end
 end
 
--- left returns the ms after which it is worth to ask again for a lock that is held.
+-- left returns the ms after which to retry for a lock that is held.
 local function left()
   return lasts() and otherEnd - now or redis.call('pttl', key)
 end
 
--- begin makes an owner the only holder of a lock that is free.
+-- begin makes an owner the only holder of a free lock.
 local function begin(mode, field, holds, lease)
   redis.call('hset', key, 'mode', mode, field, holds)
   if lastEnd then
-    redis.call('del', leases) -- after what a server at its limit refuses
+    redis.call('del', leases) -- after the write that a server without memory refuses
   end
   redis.call('zadd', leases, score(lease), field)
   redis.call('pexpire', leases, lease + spare)
   redis.call('pexpire', key, lease)
 end
 
--- tellAll wakes everybody who waits, with '1'. A thread of Redisson that has been
--- refused and does not sleep yet is deaf to it, and would sleep until the lease that
--- it has seen is over: it counts only those that sleep already. The '0' after it is
--- for that one.
+-- tellAll wakes all waiters with '1'. For that message Redisson counts only threads that already
+-- sleep: a thread that was refused and does not sleep yet would miss it, and sleep until the end of
+-- the lease that it has seen. The '0' that follows is for that thread.
 local function tellAll(publish, channel)
   local told = tell(publish, channel, '1')
   tell(publish, channel)

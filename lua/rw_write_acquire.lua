@@ -8,33 +8,32 @@
 -- ARGV[3] write holds of the owner after this call; above 1 it is a re-entry
 -- ARGV[4] ms for which the owner then counts as a waiting writer, '' if it does not
 --         wait
--- ARGV[5] the entry of the owner, which waits in the queue if it is refused, or ''
--- ARGV[6] the entry of the owner, if it may stand in the queue already, or ''
+-- ARGV[5] the entry of the owner, to wait in the queue if it is refused, or ''
+-- ARGV[6] the entry of the owner, if it may be in the queue already, or ''
 -- ARGV[7] name of the queue
 --
 -- Reply   nil: acquired
---         array: refused; ms after which to ask again, -1 if the lock has no expiry; '' or, if
---         a holder is of Redisson, 'redisson'; and if it waits in the queue since when, the score of
---         its entry
+--         array: refused; ms after which to retry, -1 if the lock has no expiry; 'redisson' if
+--         a holder is of Redisson, else ''; and the score of the entry if it waits in the queue
 --         error LATCHKEY_GONE: a re-entry, but the hold is over; nothing changed
 --         error LATCHKEY_UPGRADE: the owner reads, and would wait for itself; nothing
 --         changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
--- A writer that waits is noted, and bars new readers (see rw_read_acquire.lua). When it asks again
--- within a tenth of that time, it is not noted anew. Holders whose leases are over are removed, 64
--- at most in one call.
+-- A waiting writer is noted, and bars new readers (see rw_read_acquire.lua). If it retries within
+-- a tenth of the time in ARGV[4], it is not noted again. Holders whose leases are over are removed,
+-- 64 at most in one call.
 --
--- Cost: 8 commands if nobody else has come, 10 after a wait; 16 if it is refused, 6 if it is
--- again; 3 more to wait in the queue, and 4 to wait on. O(log n) in the readers and the waiting writers. Idempotent: counts are absolute;
--- entering again never adds to a lease nor shortens it.
+-- Cost: 8 commands if nobody else is there, 10 after a wait; 16 if it is refused, 6 if it is refused
+-- again; 3 more to join the queue, 4 if the entry is in it already. O(log n) in the readers and the
+-- waiting writers. Idempotent: counts are absolute; a re-entry neither extends nor shortens the lease.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, lease, count, stale = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local queue = KEYS[5] == ARGV[7] and KEYS[5]
 --@include tell
 --@include rw_state
 
--- isNoted tells whether the owner has just been noted as a waiting writer.
+-- isNoted reports whether the owner was just noted as a waiting writer.
 local noted
 local function isNoted()
   if noted == nil then
@@ -44,14 +43,14 @@ local function isNoted()
   return noted
 end
 
--- note notes that it waits.
+-- note notes that the owner waits.
 local function note()
   redis.call(waitingWriter() and 'hsetnx' or 'hset', notes, 'since', score(0))
   waitsToWrite(owner, stale)
   raise(notes, 2 * longestBar + stale)
 end
 
--- turnOfReaders returns for how many ms it is the turn of readers yet, after a write.
+-- turnOfReaders returns for how many more ms it is the turn of readers, after a write.
 local function turnOfReaders()
   local open = tonumber(redis.call('hget', notes, 'open') or 0)
   if open > 0 and open > clock() then
@@ -82,7 +81,7 @@ end
 local pause, stranger
 if mode then
   pause = left()
-  stranger = stale and redis.call('hlen', key) - 1 > redis.call('zcard', leases) -- whose leases are not noted
+  stranger = stale and redis.call('hlen', key) - 1 > redis.call('zcard', leases) -- its lease is not noted
 elseif not quiet then
   pause = turnOfReaders()
 end

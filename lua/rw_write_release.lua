@@ -8,27 +8,29 @@
 -- ARGV[3] '1' if the owner may be noted as a waiting writer
 -- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
 -- ARGV[6] ms to which the remaining time is raised if holds are left, or 0
--- ARGV[7] to ARGV[12] as in lock_release.lua: the entry of the owner and that of the next one, what
---         the channels of clients begin and end with, whether receivers are counted, and the
+-- ARGV[7] to ARGV[12] as in lock_release.lua: the entry of the owner and that of the next one,
+--         prefix and suffix of the channels of clients, whether receivers are counted, and the
 --         lease of the next one
--- ARGV[13] channel on which all clients of this library listen that wait for the lock
+-- ARGV[13] channel of all clients of this library that wait for the lock
 -- ARGV[14] ms for which the next one counts as a waiting writer
 -- ARGV[15] name of the queue
 --
--- Reply   nil: this ownership does not hold the lock; nothing changed
---         status HELD: the owner holds it still for writing
---         integer: nobody writes any more; how many strangers were told, -1 if the
---         server refused the message
+-- Reply   nil: this ownership does not hold the lock; nothing changed, except that the owner no
+--         longer waits
+--         status HELD: the owner still holds the lock for writing
+--         integer: nobody writes any more; how many strangers received the message, -1 if the
+--         server refused it
 --         array: the lock has a new owner, which writes; that owner and 0
---         error WRONGTYPE: the key is another kind of object; the owner is no waiting
---         writer any more, and nothing else changed
+--         error WRONGTYPE: the key is another kind of object; the owner is no longer a waiting
+--         writer, and nothing else changed
 --
--- A lock that becomes free goes to the next writer in the queue, unless readers have waited. One
--- that is found free is handed over too: this heals what was lost.
+-- A lock that becomes free goes to the next writer in the queue, unless readers have waited. A lock
+-- that is found free is handed over too: this repairs a hand-over that was lost.
 --
--- Cost: 5 commands if nobody waits, 11 if readers do, 19 with a grant, 6 more with ARGV[8]; 9 to wait no
--- more; 3 at most if nothing changes. O(log n) in the readers and the waiting writers. Works on a server that is out of
--- memory. Idempotent: counts are absolute; ARGV[8] is entered only by the call that frees.
+-- Cost: 5 commands if nobody waits, 11 if readers do, 19 with a grant, 6 more with ARGV[8]; 9 to stop
+-- waiting; 3 at most if nothing changes. O(log n) in the readers and the waiting writers. Works on a
+-- server that is out of memory. Idempotent: counts are absolute; only the call that frees the lock
+-- enters ARGV[8].
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, count, publish, channel = ARGV[1], tonumber(ARGV[2]), ARGV[4], ARGV[5]
 local own, next, prefix, suffix, counted = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
@@ -40,8 +42,8 @@ end
 --@include rw_state
 --@include rw_end_write
 
--- stopWaiting takes the owner off the waiting writers. If none is left, readers that
--- it has kept out may come.
+-- stopWaiting removes the owner from the waiting writers. If it was the last, the readers
+-- that it kept out may come.
 local function stopWaiting()
   if redis.call('zrem', writers, owner) == 1 and not waitingWriter() then
     redis.call('hdel', notes, 'since')
@@ -49,8 +51,8 @@ local function stopWaiting()
   end
 end
 
--- heal hands over a lock that nobody holds. While it is the turn of readers, who has become the first in
--- the queue is told to ask after it: the one that was told may have left just now.
+-- heal hands over a lock that nobody holds. During the turn of readers, it tells the first of the
+-- queue to retry after that turn, because the waiter that was told before may have just left.
 local function heal()
   if not queue or not waitingWriter() then
     return
@@ -82,7 +84,7 @@ if writes == 0 then
   return false
 end
 if count > 0 then
-  redis.call('hdel', key, '') -- lets the rest pass on a server at its limit
+  redis.call('hdel', key, '') -- lets the rest run on a server that is out of memory
   redis.call('hset', key, owner .. ':write', count)
   local lease = tonumber(ARGV[6])
   if lease > 0 then

@@ -1,18 +1,19 @@
--- Give back the last write hold of a read/write lock that is to stay taken for a while. A writer
--- <owner>:kept has it until then, as which nobody acquires. If the owner also reads, it reads on.
+-- Give back the last write hold of a read/write lock that is to stay taken for a while. Until then a
+-- writer <owner>:kept holds it, which no acquisition uses. If the owner also reads, it keeps reading.
 --
 -- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw_state.lua)
 -- KEYS[5] queue (see grant.lua), unless it cannot be used
 -- ARGV[1] owner
--- ARGV[2] ms for which the lock is to stay taken; it never stays for longer than it had
+-- ARGV[2] ms for which the lock is to stay taken; never longer than its remaining lease
 -- ARGV[3] '1' if the owner may be noted as a waiting writer
 -- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
--- ARGV[6] '', or the entry of the owner, if it may stand in the queue
--- ARGV[7], ARGV[8] what the channel of a client begins and ends with
+-- ARGV[6] '', or the entry of the owner, if it may be in the queue
+-- ARGV[7], ARGV[8] prefix and suffix of the channel of a client
 -- ARGV[9] '1' if the server counts all receivers of a message
 -- ARGV[10] name of the queue
 --
--- Reply   nil: this ownership does not hold the lock; nothing changed but that the owner waits no more
+-- Reply   nil: this ownership does not hold the lock; nothing changed, except that the owner no
+--         longer waits
 --         integer: the owner does not write, and the lock stays taken; 0, or -1 if the server
 --         refused the message
 --         error WRONGTYPE: the key is another kind of object
@@ -43,7 +44,7 @@ if writes == 0 then
   return false
 end
 local left = timeLeft(tonumber(ARGV[2]))
-redis.call('hdel', key, '') -- lets the rest pass on a server at its limit
+redis.call('hdel', key, '') -- lets the rest run on a server that is out of memory
 redis.call('hset', key, owner .. ':kept:write', 1)
 redis.call('hdel', key, owner .. ':write')
 redis.call('zrem', leases, owner .. ':write')

@@ -4,19 +4,19 @@
 -- KEYS[4] total (see sem_state.lua)
 -- ARGV[1] client, ARGV[2] number of the operation
 -- ARGV[3] how many
--- ARGV[4] ms for which they are to be kept for this operation if there are not enough,
---         '' if it has not waited for long
+-- ARGV[4] ms for which permits are to be kept for this operation if there are not enough,
+--         '' if it has not waited long
 -- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
 --
 -- Reply   status OK: acquired
---         integer: refused; ms after which to ask again, -1 if that is not known
+--         integer: refused; ms after which to retry, -1 if that is not known
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_UNSET: nobody has set the permits; nothing changed
 --         error LATCHKEY_PAST: the operation was given up; nothing changed
 --
--- One acquisition at a time that has been waiting for long may have its permits kept: then
--- others get only what is left beside them. One for more than there are in all keeps
--- nobody from anything, nor does any if the total is not known.
+-- One acquisition at a time that has waited long may have its permits kept: then others get
+-- only the permits in excess of these. No permits are kept for an acquisition of more than
+-- there are in total, or if the total is not known.
 --
 -- Cost: at most 7 commands. Idempotent: the operation is noted.
 local key, reserve, note = KEYS[1], KEYS[2], KEYS[3]
@@ -42,7 +42,7 @@ if free >= n + kept then
   redis.call('decrby', key, n)
   remember(n)
   if letGo(last) then
-    announce(free - n) -- to those from whom they were kept
+    announce(free - n) -- they are no longer kept
   end
   return redis.status_reply('OK')
 end

@@ -2,18 +2,18 @@
 --
 -- KEYS[1] permits
 -- KEYS[2] note (see op.lua)
--- KEYS[3...] what stands beside it
+-- KEYS[3...] the other keys of the semaphore
 -- ARGV[1] number of the operation
 -- ARGV[2] PUBLISH or SPUBLISH, ARGV[3] channel
 --
--- Reply   integer: 1 it is deleted, 0 there was none
+-- Reply   integer: 1 it is deleted, 0 there was no semaphore
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_PAST: the operation is over
 --
--- Who waits is told, and finds out.
+-- Waiters get a message and look at the semaphore again.
 --
 -- Cost: at most 7 commands. Works on a server that is out of memory. Idempotent: the
--- operation is noted, so that a copy that is late does not delete the next one.
+-- operation is noted, so that a late copy does not delete the next semaphore.
 local key, note, number, publish, channel = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 --@include tell
 --@include op

@@ -3,13 +3,12 @@
 -- KEYS[1] permits, KEYS[2] note (see op.lua)
 -- ARGV[1] number of the operation
 --
--- Reply   integer: how many there were, negative if it was a debt
+-- Reply   integer: how many there were, negative for a debt
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_UNSET: nobody has set the permits; nothing changed
 --         error LATCHKEY_PAST: the operation was given up; nothing changed
 --
--- Cost: 4 commands. Idempotent: the operation is noted. What it took is given back by
--- sem_undo.lua.
+-- Cost: 4 commands. Idempotent: the operation is noted. sem_undo.lua gives back what it took.
 local key, note, number = KEYS[1], KEYS[2], ARGV[1]
 local publish, channel
 --@include tell

@@ -2,11 +2,11 @@
 --
 -- KEYS[1] permits
 -- KEYS[2] note (see op.lua)
--- KEYS[3...] what stands beside it
+-- KEYS[3...] the other keys of the semaphore
 -- ARGV[1] number of the operation
 -- ARGV[2] ms, or '' for none
 --
--- Reply   integer: 1 done, 0 there is none
+-- Reply   integer: 1 done, 0 there is no semaphore
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_PAST: the operation is over
 --

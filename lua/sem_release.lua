@@ -1,22 +1,22 @@
--- Give permits to a semaphore: release, or add to what there is.
+-- Give permits to a semaphore: release them, or add to the total.
 --
 -- KEYS[1] permits, KEYS[2] total (see sem_state.lua), KEYS[3] note (see op.lua)
 -- ARGV[1] number of the operation
--- ARGV[2] how many; negative takes them away
+-- ARGV[2] how many; a negative number removes permits
 -- ARGV[3] 'release', 'release if set' or 'add', which changes the total
 -- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
--- ARGV[6] channel to which clients of this library listen as well
+-- ARGV[6] channel on which clients of this library also listen
 --
 -- Reply   integer: 1 done, 0 nobody has set the permits; nothing changed
---         array: done; how many were told of permits, how many listen to ARGV[6]
+--         array: done; how many subscribers received the message, how many listen to ARGV[6]
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_RANGE: there would be more than Redisson can count
 --         error LATCHKEY_PAST: the operation is over
 --
--- A counter that is not there is created, unless ARGV[3] forbids it.
+-- A counter that does not exist is created, unless ARGV[3] forbids it.
 --
 -- Cost: at most 8 commands. Works on a server that is out of memory. Idempotent: the
--- operation is noted, but not who was told.
+-- operation is noted, but not how many received the message.
 local key, total, note = KEYS[1], KEYS[2], KEYS[3]
 local number, n, how = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local publish, channel = ARGV[4], ARGV[5]

@@ -4,17 +4,17 @@
 -- ARGV[1] number of the operation
 -- ARGV[2] how many
 -- ARGV[3] ms that the semaphore lives, or ''
--- ARGV[4] '1' if permits that are set already are to be changed
+-- ARGV[4] '1' to change permits that are already set
 -- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
 --
 -- Reply   integer: 1 set by this call, 0 they were set before; nothing changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
---         error LATCHKEY_UNSET: they are to be changed, but it is not known how many
---         there are in all; nothing changed
+--         error LATCHKEY_UNSET: they are to be changed, but the total is not known;
+--         nothing changed
 --         error LATCHKEY_RANGE: there would be more than Redisson can count
 --         error LATCHKEY_PAST: the operation is over
 --
--- Changing moves the available permits by what the total moves; it may make them
+-- A change adds the difference of the totals to the available permits, which may become
 -- negative.
 --
 -- Cost: at most 7 commands. Idempotent: the operation is noted.

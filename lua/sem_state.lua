@@ -1,12 +1,12 @@
 -- Fragment: the counter of a semaphore. It needs the locals key, publish and channel.
 --
 --   key    string: available permits, may be negative; Redisson's
---   total  string: all permits, of a counter that was set here; moves with what sets and
---          adds permits, not with what takes and gives them
+--   total  string: all permits, for a counter that this library has set; changes when
+--          permits are set or added, not when they are acquired or released
 local most = 2147483647 -- Redisson's integers
 
--- look returns how many permits there are, nil if none were ever set. What is no number
--- that the server can add to is an error, which is returned and not thrown: some scripts
+-- look returns how many permits are available, nil if nobody has set them. A value that the
+-- server cannot add to is an error, which look returns instead of raising it: some scripts
 -- have more to do.
 local function look()
   local value = redis.pcall('get', key)
@@ -26,8 +26,8 @@ local function unset()
   return redis.error_reply('LATCHKEY_UNSET nobody has set the permits')
 end
 
--- announce tells who waits that there are permits; a number that is not positive would
--- be an error in the listeners of Redisson.
+-- announce tells the waiters how many permits are available. It sends positive numbers only:
+-- others would be an error in the listeners of Redisson.
 local function announce(n)
   if n > 0 then
     return tell(publish, channel, string.format('%.0f', n))

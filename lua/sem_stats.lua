@@ -1,14 +1,14 @@
--- Tell how many permits a semaphore has.
+-- Report how many permits a semaphore has.
 --
 -- KEYS[1] permits, KEYS[2] total (see sem_state.lua)
 --
--- Reply   array: available, negative if it is a debt; ms until the semaphore ends, -1 without
---         an end; how many there are in all, nil if that is not known
+-- Reply   array: available, negative for a debt; ms until the semaphore expires, -1 without
+--         an expiry; the total, nil if that is not known
 --         error WRONGTYPE: the key is another kind of object
---         error LATCHKEY_UNSET: nobody has set them
+--         error LATCHKEY_UNSET: nobody has set the permits
 --
--- A script, because it is answered by the master of a cluster, and for all numbers to be of
--- one moment.
+-- This is a script so that the master of a cluster answers it, with numbers from the same
+-- moment.
 --
 -- Cost: 3 commands. Idempotent: changes nothing.
 local key, total = KEYS[1], KEYS[2]
@@ -19,5 +19,5 @@ local free, wrong = look()
 if not free then
   return wrong or unset()
 end
-key = total -- what is no number there does not hide how many are available
+key = total -- a total that is not a number does not hide the available permits
 return {free, redis.call('pttl', KEYS[1]), look() or false}

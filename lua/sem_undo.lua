@@ -1,17 +1,17 @@
--- Give up an acquisition of permits whose outcome is unknown, or that waits no longer:
--- what it took is given back, what is kept for it is let go, and a copy of it that
--- arrives late does nothing.
+-- Give up an acquisition of permits whose outcome is unknown, or that no longer waits: the
+-- permits that it took are given back, its reservation ends, and a copy of it that arrives
+-- late does nothing.
 --
 -- KEYS[1] permits, KEYS[2] reservation (see sem_reserve.lua), KEYS[3] note (see op.lua)
 -- ARGV[1] client, ARGV[2] number of the operation
 -- ARGV[3] PUBLISH or SPUBLISH, ARGV[4] channel
 --
--- Reply   integer: how many permits were given back; negative if a debt was
+-- Reply   integer: how many permits were given back, negative for a debt
 --         error WRONGTYPE: the key is another kind of object, to which nothing can be
---         given back; a copy that is late does nothing all the same
+--         given back; a late copy still does nothing
 --
--- Cost: at most 10 commands. Works on a server that is out of memory. Idempotent: what
--- was given up is noted.
+-- Cost: at most 10 commands. Works on a server that is out of memory. Idempotent: the note
+-- says that the operation was given up.
 local key, reserve, note = KEYS[1], KEYS[2], KEYS[3]
 local me, number, publish, channel = ARGV[1] .. ':' .. ARGV[2], ARGV[2], ARGV[3], ARGV[4]
 --@include tell

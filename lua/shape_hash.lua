@@ -1,14 +1,14 @@
--- Fragment: what the hash of a lock looks like, by the rule that shape.go states. Data of
--- an application under the name of a lock must not be waited for, written or removed.
--- Scripts of the hot path include it where a lock is found to be somebody else's: each
+-- Fragment: the shape of the hash of a lock, by the rule that shape.go states. The library must
+-- not wait for, write or remove data of an application under the name of a lock.
+-- Scripts of the hot path include it only where somebody else's lock is found, because each
 -- function that it defines costs time.
 local sample = '4'
 
 -- A UUID, written out because a script that builds the pattern is slower.
 local ownerStart = '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x:%-?%d+'
 
--- isOwner tells whether text begins with an owner: a client id and a number; and whether that is
--- all. What follows, if anything, is separated.
+-- isOwner reports whether text begins with an owner, a client id and a number, and whether that is
+-- all of it. A separator follows the owner if there is more.
 local function isOwner(text)
   local _, last = string.find(text, ownerStart)
   if last == #text then
@@ -17,9 +17,9 @@ local function isOwner(text)
   return last ~= nil and string.find(text, '^[:@]', last + 1) ~= nil, false
 end
 
--- isForeign tells whether a hash is no lock, an owner if it is one, and whether that is
--- all that stands in it. It looks at a few fields only, since data of an application may
--- be large: all of a lock are owners, and none of anything else.
+-- isForeign reports whether a hash is not a lock, an owner if it is one, and whether that owner is the
+-- only field. It looks at a few fields only, because data of an application may be large: in a
+-- lock all fields are owners, in other data none are.
 local function isForeign(key)
   local some = redis.call('hrandfield', key, sample, 'withvalues') or {}
   local owners, holder = 0, nil
@@ -32,5 +32,5 @@ local function isForeign(key)
       return true
     end
   end
-  return owners == 0 and #some > 0, holder, #some == 2 -- without any its time has ended just now
+  return owners == 0 and #some > 0, holder, #some == 2 -- without fields it has just expired
 end

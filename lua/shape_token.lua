@@ -1,8 +1,8 @@
--- Fragment: what the token of a mutex looks like, by the rule that shape.go states.
+-- Fragment: the shape of the token of a mutex, by the rule that shape.go states.
 --@include shape_hash
 local longestToken, longestBytes = 1024, 64
 
--- The sequences of bytes that stand for one character in UTF-8.
+-- The byte sequences that encode one character in UTF-8.
 local characters = {
   '[\194-\223][\128-\191]', '\224[\160-\191][\128-\191]', '[\225-\236\238\239][\128-\191][\128-\191]',
   '\237[\128-\159][\128-\191]', '\240[\144-\191][\128-\191][\128-\191]',
@@ -28,7 +28,7 @@ local function isText(value)
   return true
 end
 
--- isToken tells whether a string, of which ttl ms are left, is the token of a lock.
+-- isToken reports whether a string whose key has ttl ms left is the token of a lock.
 local function isToken(value, ttl)
   local size = #value
   if size < 8 or size > longestToken or ttl == -1 and not isOwner(value) then

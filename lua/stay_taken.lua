@@ -1,15 +1,16 @@
--- Fragment: ends what this client has of a re-entrant lock, which stays taken for ARGV[2] ms. It needs the
--- locals key, owner and me.
+-- Fragment: ends the part that this client has in a re-entrant lock, which stays taken for ARGV[2] ms. It
+-- needs the locals key, owner and me.
 --
--- A lock that nobody else is in has the owner <owner>:kept then, as which nobody acquires, for
--- that time, and never for longer than it had. If others of the same owner are in, it stays theirs: a part
--- of a guest that does not exist, <owner>@kept, stands for this client, and no time is shortened.
+-- If nobody else is in the lock, its owner is <owner>:kept for that time, but never for longer than its
+-- remaining lease. No acquisition uses that owner. If other clients of the same owner are in the lock,
+-- they keep it: the part of a guest that does not exist, <owner>@kept, replaces this client, and no
+-- time is shortened.
 --
--- The script replies nil if this client has no part in the lock, and HELD if others of the same owner are in. Else
--- the local left is for how many ms the lock stays taken.
+-- The script replies nil if this client has no part in the lock, and HELD if other clients of the same
+-- owner are in it. Otherwise the local left says for how many ms the lock stays taken.
 --@include time_left
 
--- stay returns what the script replies, or for how many ms the lock stays taken.
+-- stay returns the reply of the script, or for how many ms the lock stays taken.
 local function stay(rest)
   local held = redis.call('hmget', key, owner, owner .. '@', owner .. '@' .. me, owner .. '@kept')
   if not held[1] then
@@ -20,7 +21,7 @@ local function stay(rest)
   if mine < 1 then
     return false
   end
-  redis.call('hdel', key, '') -- lets the rest pass on a server at its limit
+  redis.call('hdel', key, '') -- lets the rest run on a server that is out of memory
   local others = held[1] - mine - kept
   if others > 0 then
     local part = me ~= '' and mine or 0

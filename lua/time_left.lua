@@ -1,5 +1,5 @@
--- Fragment: timeLeft(rest, whole) is for how many ms a lock stays taken that is released rest ms early: for as
--- long as it would have been at most, and exactly so long if whole is true. It needs the local key.
+-- Fragment: timeLeft(rest, whole) returns for how many ms a lock that is released early stays taken: rest,
+-- but at most its remaining time, or exactly its remaining time if whole is true. It needs the local key.
 local function timeLeft(rest, whole)
   local ttl = redis.call('pttl', key)
   if ttl < 0 or not whole and ttl > rest then

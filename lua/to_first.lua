@@ -1,20 +1,20 @@
--- Fragment: toFirst(kind, key, give, next, full, waits) gives a lock that has become free to the
--- first in the queue, behind which it puts the entry next first, unless that is ''. If next is the first, it
--- has the lock for the lease full. It needs tell.lua, what grant.lua needs, and channel, on which Redisson listens.
+-- Fragment: toFirst(kind, key, give, next, full, waits, first) puts the entry next at the end of the queue,
+-- unless it is '', and gives a lock that has become free to the first of the queue. If next is the
+-- first, it holds the lock for the lease full. toFirst needs tell.lua, the locals of grant.lua, and
+-- channel, on which Redisson listens.
 --
--- Strangers are Redisson and whoever else waits on that channel. They know nothing of the
--- queue: when it is their turn, the lock stays free, and the client of the first in the queue that
--- listens is told to ask a moment later: 'ask <ms> <owner> <key>'. waits is a channel on which
--- all clients of this library listen that listen to that of the lock, or nil if only those listen
--- there that are in the queue.
+-- Strangers are Redisson and all others that wait on that channel and not in the queue. When it is
+-- their turn, the lock stays free, and the client of the first listening waiter in the queue is told
+-- to retry after a short pause: 'ask <ms> <owner> <key>'. waits is a second channel, on which each
+-- client of this library listens that listens on channel, or nil if on channel only the clients in the
+-- queue listen.
 --
--- It returns an array of the new owner and its first token, or nil if the lock stays free, of which
--- nobody has been told. What it does not need is not even defined.
---
--- The caller may have popped the first of the queue already: first is that entry and its score, or nil.
+-- It returns an array of the new owner and its first token, or nil if the lock stays free and nobody
+-- was notified of that. The caller may have popped the head of the queue already: first is that entry and
+-- its score, or nil.
 local function toFirst(kind, key, give, next, full, waits, first)
+  --@include enqueue
   if next ~= '' then
-    --@include enqueue
     enqueue(next)
   end
   first = first or redis.call('zpopmin', queue)
@@ -22,17 +22,17 @@ local function toFirst(kind, key, give, next, full, waits, first)
   if not entry then
     return nil
   end
-  -- Strangers that listen have their turn as often as one of the clients in the queue, by the
-  -- microsecond in which the script runs. Without waits those clients listen too, as a rule, beside
-  -- strangers. They are told to wait a moment, by a message that Redisson ignores. The same question
-  -- tells whether the client of the first listens.
+  -- Each stranger that listens has its turn as often as a client in the queue, by the microsecond in
+  -- which the script runs. Without waits, the clients in the queue usually listen on the channel too.
+  -- They are told to pause, by a message that Redisson ignores. The same command tells whether the
+  -- client of the first listens.
   local numsub = publish == 'PUBLISH' and 'numsub' or 'shardnumsub'
   local inbox = prefix .. (string.match(entry, '^(%S+):%d+ ') or '') .. suffix
   local count = waits and redis.pcall('pubsub', numsub, channel, inbox, waits) or redis.pcall('pubsub', numsub, channel, inbox)
   local listen = (count[2] or 0) - (count[6] or 0)
   local ours = listen > 0 and redis.call('zcard', queue) + 1
   if ours and redis.call('time')[2] % ours < math.max(1, waits and listen or listen - ours) then
-    redis.call('zadd', queue, since, entry)
+    enqueue(entry, since)
     --@include ask_first
     askFirst(key, 2)
     tell(publish, channel, '2')

@@ -1,12 +1,12 @@
--- Write something that changes nothing, for WAIT to wait for, where a new key cannot be
+-- Make a write that changes nothing, so that WAIT has a write to wait for where no new key can be
 -- written.
 --
 -- KEYS[i] any keys
 --
--- Reply   1: written; 0: none of the keys is there
+-- Reply   1: written; 0: none of the keys exists
 --
--- Sets the time of the first key that is there to what it is, which is a write to
--- Redis.
+-- Sets the expiry of the first existing key to its current value, which Redis counts as a
+-- write.
 --
 -- Cost: 2 commands, 3 for a key without an expiry. Works on a server that is out of
 -- memory. Idempotent.
