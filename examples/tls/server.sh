@@ -1,7 +1,7 @@
 #!/bin/sh
-# server.sh DIR PORT: creates certificates and a password in DIR, and runs a Redis in the foreground that requires
-# both. Use the certificates only to try things out on this machine: they expire after a day, and the key of the
-# authority is in the same folder.
+# server.sh DIR PORT: makes certificates and a password in DIR, and runs a Redis in the foreground that wants
+# both. The certificates are for a try-out on this machine: they end after a day, and the key of the authority
+# lies beside them.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 dir=${1:?usage: server.sh DIR PORT}
@@ -13,7 +13,7 @@ umask 077
 mkdir -p "$dir"
 cd "$dir"
 
-# certificate NAME EXTENSION: creates a key, and a certificate that the authority signs.
+# certificate NAME EXTENSION: a key, and a certificate that the authority has signed.
 certificate() {
   openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$1.key" -out "$1.csr" -subj "/CN=$1" 2>openssl.log
   echo "$2" >"$1.ext"
