@@ -63,7 +63,7 @@ func (p *pane) interrupt() {
 	eventually(p.t, "the prompt", func() bool { return prompt.MatchString(strings.Join(p.lines(), "\n")) })
 }
 
-// awaitFree waits until the lock is released or its lease has ended.
+// awaitFree waits until the lock is released or its lease has ended. A query right at the end of the lease may fail.
 func awaitFree(t *testing.T, server *latchkeytest.Server) {
 	t.Helper()
 	lock := server.Client().NewLock("orders")
