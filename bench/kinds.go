@@ -41,7 +41,7 @@ func (fair) acquire(ctx context.Context, c Client, key string) (Release, int64, 
 	return release, 1, err
 }
 
-// readWrite is a read/write lock of which one acquisition in twenty writes.
+// readWrite is a read/write lock. One acquisition in twenty writes.
 type readWrite struct{}
 
 func (readWrite) capacity() int64 { return alonePart }

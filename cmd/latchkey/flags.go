@@ -114,7 +114,7 @@ var (
 const unknownFlag = "flag provided but not defined: -"
 
 // onUsageError says in one line what is wrong with a flag; the cli library would add a page of help. If an unknown word
-// stands in the place of a command, it reports that word instead: the flag may belong to the command that was meant.
+// is in the place of a command, it reports that word instead: the flag may belong to the command that was meant.
 func onUsageError(_ context.Context, cmd *cli.Command, err error, _ bool) error {
 	text := err.Error()
 	if len(cmd.Commands) > 0 && cmd.Args().Present() {
