@@ -40,6 +40,7 @@
 //
 // # Names
 //
-// Names of locks often contain ids of orders or users. They are attributes only with [WithNames]. Without it, metrics
-// and spans contain neither a name nor the text of an error, which would contain the name.
+// Names of locks often contain ids of orders or users. They are attributes only with [WithNames], and on the gauges of
+// [Observer.Watch]. Without WithNames, all other metrics and all spans contain neither a name nor the text of an error,
+// which would contain the name.
 package latchkeyotel
