@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// floor is plain rueidis with the minimum that the workloads need. It shows the cost of the server,
+// floor is raw rueidis with the minimum that the workloads need. It shows the cost of the server,
 // the connection and the client; do not use it as a lock. Waiters subscribe to a channel. At each
 // message, one waiter of each client tries again. Fair locks and semaphores are lists of tokens.
 // After a crash, a token is not given back.

@@ -118,7 +118,7 @@ func read(from net.Conn, delay time.Duration, packets chan<- packet) {
 }
 
 // deliver writes each packet when it is due. It reads the channel to its end, so that the sender
-// never blocks forever.
+// does not block forever.
 func deliver(packets <-chan packet, to net.Conn) {
 	var failed error
 	for p := range packets {

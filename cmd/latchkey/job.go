@@ -179,8 +179,8 @@ func startError(err error) error {
 	}
 }
 
-// run does the job from the connection to the exit code. After a loss, a job with again runs again, unless a signal
-// came that ends it.
+// run does the job from the connection to the exit code. After a loss, a job with again set runs again, unless a signal
+// ended it.
 func (j job) run(ctx context.Context) error {
 	signals := catchSignals()
 	defer signals.release()
