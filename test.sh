@@ -5,27 +5,27 @@
 #   ./test.sh -run TestMutex -v      some of it
 #   ./test.sh ./latchkeytest         one package
 #
-# The integration tests in tests/ take the first backend that is there:
+# The integration tests in tests/ use the first backend that is available:
 #
 #   a server   LATCHKEY_TEST_REDIS (a URL, such as redis://localhost:6379), or
 #              redis-server or valkey-server in PATH, started for the run; as root
-#              on Debian or Ubuntu it is installed if that works
+#              on Debian or Ubuntu, test.sh tries to install a missing server
 #              (LATCHKEY_TEST_INSTALL=0: never)
 #   a container of the image LATCHKEY_TEST_IMAGE, if Docker answers
 #   embedded   an in-process server; nothing else is needed
 #
-# Those in tests/interop need Java and Maven as well, and those beside redis-py and node-redlock need
-# Python and Node with pip and npm; they skip without them.
+# The tests in tests/interop also need Java and Maven. Those with redis-py and node-redlock need
+# Python and Node with pip and npm. They skip if these are missing.
 #
-# LATCHKEY_TEST_SERVER names the program of another server than the one in PATH.
-# LATCHKEY_TEST_BACKEND=server|container|embedded forces one. Two more, which need
-# redis-server or valkey-server in PATH (and Linux), have to be asked for:
+# LATCHKEY_TEST_SERVER names a server program to use instead of the one in PATH.
+# LATCHKEY_TEST_BACKEND=server|container|embedded chooses a backend. Two more backends run only
+# if they are chosen. They need Linux, and redis-server or valkey-server in PATH:
 #
-#   sentinel   a master with a replica, by three Sentinels
+#   sentinel   a master with a replica, behind three Sentinels
 #   cluster    three masters with a replica each
 #
-# What a backend cannot do is skipped, and said at the end. The race detector is on if
-# a C compiler is there.
+# Tests that a backend cannot run are skipped and listed at the end. The race detector is on
+# if there is a C compiler.
 set -eu
 cd "$(dirname "$0")"
 
@@ -34,8 +34,8 @@ command -v go >/dev/null || { echo "test.sh: Go is not in PATH" >&2; exit 1; }
 has() { command -v "$1" >/dev/null 2>&1; }
 has_server() { [ -n "${LATCHKEY_TEST_SERVER-}" ] || has redis-server || has valkey-server; }
 
-# install_server brings redis-server without its system service; its failure is
-# no failure of the tests.
+# install_server installs redis-server without its system service. If that fails,
+# the tests do not fail.
 install_server() {
   policy=/usr/sbin/policy-rc.d
   made=
@@ -69,8 +69,8 @@ else
   echo "test.sh: no C compiler (or no race detector for this platform): running without -race"
 fi
 
-# Without a package among the arguments: all of all modules in go.work.
-# What takes longest begins first.
+# If the arguments name no package, test all modules in go.work.
+# The slowest packages begin first.
 packages='./tests/... ./... ./cmd/latchkey ./examples ./examples/unittest ./latchkeyotel ./latchkeyotel/example ./latchkeyotel/tests/... ./latchkeycron'
 for argument in "$@"; do
   case $argument in
@@ -78,6 +78,6 @@ for argument in "$@"; do
   esac
 done
 
-# A result against a server is no result of the files alone: nothing is cached.
+# Results depend on the server, not on the files alone, so they are not cached.
 # shellcheck disable=SC2086 # two words, or none
 exec go run .ci/testrun.go $race -count=1 -timeout=30m $packages "$@"

@@ -1,7 +1,7 @@
 //go:build ignore
 
-// Messages DIR: writes what Go files print, their messages and help texts, into DIR, for the prose linter.
-// Each source file has a text file of its own there, with the text of a string on the line of that string.
+// Messages DIR: writes the messages and help texts of Go files into DIR, for the prose linter. Each source file gets
+// a text file there. The text file has each string on the line that the string has in the source.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// without holds folders whose strings nobody reads who uses the library.
+// without has the folders whose strings users of the library never see.
 var without = map[string]bool{"tests": true, "bench": true, "testdata": true}
 
 func main() {
@@ -42,7 +42,7 @@ func main() {
 	}
 }
 
-// extract writes the strings of one source file that are sentences or parts of them.
+// extract writes the strings of one source file that are sentences or parts of sentences.
 func extract(source, target string) error {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, source, nil, parser.SkipObjectResolution)

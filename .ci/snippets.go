@@ -1,7 +1,7 @@
 //go:build ignore
 
-// Snippets compiles the Go code in the pages for users: a page whose code does not compile fails CI. A block that begins with "package" is a program, one with
-// functions is a file, and any other block is the body of a function with the
+// Snippets compiles the Go code in the pages for users: a page whose code does not compile fails CI. A block that begins
+// with "package" is a program, a block with functions is a file, and any other block is the body of a function with the
 // usual names declared. A snippet may leave a name unused.
 package main
 
@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// prelude declares what snippets use and do not explain.
+// prelude declares names that snippets use without a declaration.
 const prelude = `
 type order struct{ ID int }
 
@@ -32,7 +32,7 @@ func charge(context.Context) error       { return nil }
 func report(context.Context) error       { return nil }
 `
 
-// preludes are what the snippets of one page use in addition.
+// preludes declares further names for the snippets of one page.
 var preludes = map[string]string{
 	"docs/howto/from-redsync-and-redislock.md": `
 var (
@@ -69,7 +69,7 @@ var imports = map[string]string{
 	"latchkeycron": "github.com/latchkey-go/latchkey/latchkeycron",
 	"latchkeytest": "github.com/latchkey-go/latchkey/latchkeytest",
 	"rueidis":      "github.com/redis/rueidis",
-	// What users come from; the workspace has them, by way of tests/.
+	// Other libraries for Redis and for jobs; they are dependencies of modules in the workspace.
 	"auth":          "github.com/redis/go-redis/v9/auth",
 	"gocron":        "github.com/go-co-op/gocron/v2",
 	"goredis":       "github.com/go-redsync/redsync/v4/redis/goredis/v9",
@@ -78,7 +78,7 @@ var imports = map[string]string{
 	"redsync":       "github.com/go-redsync/redsync/v4",
 	"rueidiscompat": "github.com/redis/rueidis/rueidiscompat",
 	"uuid":          "github.com/google/uuid",
-	// What measures; the workspace has it, by way of latchkeyotel/example/.
+	// Libraries for metrics, which are dependencies of latchkeyotel/example.
 	"metric":     "go.opentelemetry.io/otel/sdk/metric",
 	"otel":       "go.opentelemetry.io/otel",
 	"prometheus": "go.opentelemetry.io/otel/exporters/prometheus",
@@ -145,7 +145,7 @@ func markdown() (pages []string, err error) {
 	return pages, nil
 }
 
-// source makes a file of a snippet of a page.
+// source makes a file from a snippet of a page.
 func source(page, code string) string {
 	if strings.HasPrefix(code, "package ") {
 		return code
@@ -163,8 +163,8 @@ func source(page, code string) string {
 	return "package snippet\n" + head.String() + code
 }
 
-// compile builds a file that only seems to be in this module, and returns the
-// complaints that matter.
+// compile builds a file that an overlay places in this module, and returns the
+// errors that matter.
 func compile(scratch, text string) (string, error) {
 	file, overlay := filepath.Join(scratch, "snippet.go"), filepath.Join(scratch, "overlay.json")
 	here, err := filepath.Abs(filepath.Join("internal", "snippet", "snippet.go"))

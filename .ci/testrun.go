@@ -1,11 +1,11 @@
 //go:build ignore
 
-// Testrun runs "go test" with the arguments it is given, shows what a reader
-// wants to see of it, and ends with a summary: the backend that the integration
-// tests used, what was skipped and why, and the counts. It is started by test.sh.
+// Testrun runs "go test" with its own arguments and prints only the output that
+// matters. It ends with a summary: the backend of the integration tests, the
+// skipped tests with their reasons, and the counts. test.sh starts it.
 //
-// With LATCHKEY_TEST_NOSKIP=1 a skipped test fails the run. LATCHKEY_TEST_SLOWEST=n also lists the n tests
-// that take longest among those that run one after the other, and how long all of those take.
+// With LATCHKEY_TEST_NOSKIP=1 a skipped test fails the run. LATCHKEY_TEST_SLOWEST=n also lists the n slowest tests
+// among those that do not run in parallel, and the total time of these.
 package main
 
 import (
@@ -34,7 +34,7 @@ type event struct {
 	Elapsed float64
 }
 
-// backendPrefix begins the line by which the rig in tests/ says what it runs on.
+// backendPrefix begins the line in which the rig of tests/ names its backend.
 const backendPrefix = "rig: backend "
 
 var onPort = regexp.MustCompile(` on port \d+`)
@@ -51,8 +51,8 @@ type summary struct {
 	skips          map[string][]string // tests by reason
 	backends       []string
 
-	paused map[string]bool    // tests that run beside others, by package and name
-	took   map[string]float64 // seconds that the others took
+	paused map[string]bool    // tests that run in parallel, by package and name
+	took   map[string]float64 // seconds that the other tests took
 }
 
 func main() {
@@ -68,7 +68,7 @@ func run(args []string) int {
 		paused:  map[string]bool{},
 		took:    map[string]float64{},
 	}
-	// An interrupt reaches go test as well; this process stays to tell the end.
+	// An interrupt also reaches go test. This process keeps running to print the summary.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 
 	command := exec.Command("go", append([]string{"test", "-json"}, args...)...)
@@ -144,7 +144,7 @@ func (s *summary) take(e event) {
 
 func (s *summary) takeOutput(key string, e event) {
 	if text, found := strings.CutPrefix(e.Output, backendPrefix); found {
-		// Each package has a server of its own, which is not worth a line.
+		// Each package has a server of its own: lines that differ only in the port are one.
 		text = onPort.ReplaceAllString(strings.TrimSpace(text), "")
 		if !slices.Contains(s.backends, text) {
 			s.backends = append(s.backends, text)
@@ -163,8 +163,8 @@ func (s *summary) takeOutput(key string, e event) {
 	}
 }
 
-// takeSkip finds the reason in what the test printed: everything but the frame
-// that the testing package puts around it.
+// takeSkip takes the reason from the output of the test: everything but the lines
+// of the testing package.
 func (s *summary) takeSkip(e event, output []string) {
 	var words []string
 	for _, line := range output {

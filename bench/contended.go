@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// occupancy counts who holds a lock.
+// occupancy counts the holders of a lock.
 type occupancy struct {
 	capacity int64
 	held     atomic.Int64
-	overlaps atomic.Int64 // how often more was held than there is
+	overlaps atomic.Int64 // how often more than capacity was held
 }
 
 func (o *occupancy) enter(part int64) {
@@ -29,20 +29,20 @@ type race struct {
 	key       string
 	clients   int64
 	inside    occupancy
-	last      atomic.Int64 // the goroutine that got the lock last
-	handovers atomic.Int64 // grants to another goroutine than the last
-	changes   atomic.Int64 // of these, to another client
+	last      atomic.Int64 // the goroutine that got the latest grant
+	handovers atomic.Int64 // grants to another goroutine than the previous one
+	changes   atomic.Int64 // grants to another client than the previous one
 }
 
 // A contender is a goroutine of a race.
 type contender struct {
 	number  int64
 	client  Client
-	waits   []time.Duration // that ended in the measured time
-	longest time.Duration   // of those, and of the one that outlasted it
+	waits   []time.Duration // the waits that ended in the measured time
+	longest time.Duration   // of these waits, and of the wait that outlasted the measured time
 }
 
-// contended has goroutines of several clients acquire and release one lock over and over.
+// contended runs goroutines of several clients that repeatedly acquire and release one lock.
 func contended(e *env, clients, each int, k kind) (Metrics, error) {
 	opened, err := e.openMany(clients)
 	if err != nil {
@@ -86,7 +86,7 @@ func (r *race) loop(ctx context.Context, one *contender) error {
 	return nil
 }
 
-// note counts a grant.
+// note counts a grant, and keeps its wait.
 func (r *race) note(one *contender, wait time.Duration) {
 	last := r.last.Swap(one.number)
 	phase := r.phase.Load()

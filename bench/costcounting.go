@@ -18,7 +18,7 @@ type counting struct {
 	one, two *latchkey.Client
 }
 
-// travel is what goes over the wire for one operation, and what its script calls.
+// travel has what one operation sends over the network, and what its script calls.
 type travel struct{ roundTrips, commands, calls int }
 
 func newCounting(ctx context.Context, addr string) (*counting, error) {
@@ -41,12 +41,12 @@ func (c *counting) close() {
 	c.monitor.close()
 	for _, client := range []*latchkey.Client{c.one, c.two} {
 		if client != nil {
-			_ = client.Close(c.ctx) // the locks are released
+			_ = client.Close(c.ctx) // releases the locks
 		}
 	}
 }
 
-// warmUp has the server learn the scripts, and the clients subscribe.
+// warmUp makes the server load the scripts, and the clients subscribe.
 func (c *counting) warmUp(steps []step) error {
 	for range 2 {
 		for _, s := range steps {
@@ -61,8 +61,8 @@ func (c *counting) warmUp(steps []step) error {
 	return nil
 }
 
-// countTravels returns the median over some rounds. Of round trips it returns the least: commands
-// that are sent together may have replies in between.
+// countTravels returns the median over several rounds. For round trips it returns the minimum,
+// because replies may arrive between commands that are sent together.
 func (c *counting) countTravels(steps []step, read func() (commands, calls int, err error)) ([]travel, error) {
 	all := make([][]travel, len(steps))
 	for range costRounds {
@@ -109,7 +109,7 @@ func (c *counting) countAllocations(steps []step) ([]int, error) {
 	return each(all, middleOf), nil
 }
 
-// allocations returns how many objects this process has ever made.
+// allocations returns how many objects this process has ever allocated.
 func allocations() int {
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)

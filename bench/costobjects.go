@@ -7,7 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// barrierSteps are of a barrier that is complete at once.
+// barrierSteps use a barrier that is complete at once.
 func barrierSteps(c *counting) ([]step, error) {
 	b := c.one.NewBarrier("barrier1", 1)
 	return []step{
@@ -16,7 +16,7 @@ func barrierSteps(c *counting) ([]step, error) {
 	}, nil
 }
 
-// barrierOfTwoSteps are of a party of each client.
+// barrierOfTwoSteps use a barrier with one party of each client.
 func barrierOfTwoSteps(c *counting) ([]step, error) {
 	first, last := c.one.NewBarrier("barrier2", 2), c.two.NewBarrier("barrier2", 2)
 	waiting := make(chan error, 1)
@@ -34,7 +34,7 @@ func barrierOfTwoSteps(c *counting) ([]step, error) {
 	}, nil
 }
 
-// electionSteps are of a candidate that is alone.
+// electionSteps use a single candidate.
 func electionSteps(c *counting) ([]step, error) {
 	e, other := c.one.NewElection("election1"), c.two.NewElection("election1")
 	var l *latchkey.Leadership
@@ -47,8 +47,8 @@ func electionSteps(c *counting) ([]step, error) {
 	}, nil
 }
 
-// candidateSteps are of a leader and a candidate of another client. What a resignation costs that elects it is not
-// counted: the announcement of the one and the end of the other go side by side.
+// candidateSteps use a leader, and a candidate of another client. The cost of the resignation that elects the candidate
+// is not counted: the commands of the two clients overlap.
 func candidateSteps(c *counting) ([]step, error) {
 	e, other := c.one.NewElection("election2"), c.two.NewElection("election2")
 	var l *latchkey.Leadership
@@ -75,7 +75,7 @@ func candidateSteps(c *counting) ([]step, error) {
 	}, nil
 }
 
-// objectSteps look at a hundred locks that are held.
+// objectSteps query a hundred held locks.
 func objectSteps(c *counting) ([]step, error) {
 	for i := range 100 {
 		if _, err := c.two.NewLock(fmt.Sprint("object:", i)).Lock(c.ctx, latchkey.Lease(time.Hour)); err != nil {

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// A costLine is what one operation costs.
+// A costLine is the cost of one operation.
 type costLine struct {
 	object, operation string
 	roundTrips        int
-	commands          int // that clients send
-	calls             int // that scripts make on the server
-	allocations       int // of the client; -1 where other goroutines make some meanwhile
+	commands          int // sent by clients
+	calls             int // made by scripts on the server
+	allocations       int // of the client; -1 if other goroutines allocate at the same time
 }
 
-// costsName is that of the table of costs, where flags and pages name it.
+// costsName is the name of the table of costs in flags and pages.
 const costsName = "costs"
 
 // costRounds is how often each operation is counted.
@@ -26,8 +26,8 @@ const costRounds = 11
 // allocationRounds is how often the allocations of each operation are counted.
 const allocationRounds = 101
 
-// countCosts returns what each operation of each object costs on the server at an address. Other
-// goroutines of this process make allocations too.
+// countCosts returns the cost of each operation of each object on the server at addr. It must run
+// alone: allocations of other goroutines in this process would count too.
 func countCosts(ctx context.Context, addr string) ([]costLine, error) {
 	var lines []costLine
 	for _, s := range scenarios() {
@@ -40,8 +40,8 @@ func countCosts(ctx context.Context, addr string) ([]costLine, error) {
 	return lines, nil
 }
 
-// countScenario counts first what travels, and then what is allocated: the one who counts
-// commands makes allocations.
+// countScenario first counts commands, and then allocations, because the count of commands itself
+// allocates.
 func countScenario(ctx context.Context, addr string, s scenario) ([]costLine, error) {
 	c, err := newCounting(ctx, addr)
 	if err != nil {
@@ -65,7 +65,7 @@ func countScenario(ctx context.Context, addr string, s scenario) ([]costLine, er
 	}
 	allocations := slices.Repeat([]int{-1}, len(steps))
 	if !s.shared {
-		c.monitor.close() // or the server would go on telling it
+		c.monitor.close() // otherwise the server would keep sending to it
 		if allocations, err = c.countAllocations(steps); err != nil {
 			return nil, err
 		}

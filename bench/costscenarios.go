@@ -7,14 +7,14 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// A scenario is operations on one object, one after the other. It ends as it began.
+// A scenario is a sequence of operations on one object. It leaves the object as it was.
 type scenario struct {
 	object string
 	steps  func(c *counting) ([]step, error)
 	shared bool // a goroutine of the other client takes part
 }
 
-// A step is an operation. One without a name is not counted.
+// A step is an operation. A step without a name is not counted.
 type step struct {
 	name string
 	do   func() error
@@ -40,13 +40,13 @@ func scenarios() []scenario {
 	for _, k := range kinds {
 		all = append(all, scenario{k.name, k.open.alone, false})
 		if k.name == "RWLock, reader" {
-			continue // readers share it
+			continue // readers share the lock
 		}
 		all = append(all, scenario{k.name, k.open.refused, false})
-		if k.name != "SpinLock" { // which costs the same as a Lock
+		if k.name != "SpinLock" { // a SpinLock costs the same as a Lock
 			all = append(all, scenario{k.name, k.open.kept, false})
 		}
-		if k.name != "SpinLock" { // which polls
+		if k.name != "SpinLock" { // a SpinLock polls
 			all = append(all, scenario{k.name, k.open.waits, true})
 		}
 	}

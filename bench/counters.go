@@ -10,23 +10,23 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// counters are what the server has counted up to a moment.
+// counters are the counters of the server at one time.
 type counters struct {
 	at          time.Time
-	commands    float64 // that clients sent; without those of scripts, PING, and this program's own
+	commands    float64 // sent by clients, without those of scripts, PING, and this program's own
 	cpu         float64 // seconds
 	memory      float64 // bytes
 	connections float64
 }
 
-// sent are the commands that clients send and scripts do not call. Redis counts what scripts call
+// sent has the commands that clients send and scripts do not call. Redis counts the calls of scripts
 // in the same figures.
 var sent = []string{
 	"eval", "evalsha", "fcall", "script", "hello", "client", "select", "multi", "exec",
 	"subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", "blpop", "wait",
 }
 
-// count asks the server. The peer's own commands count too.
+// count reads the counters of the server. The peer's own commands count too.
 func count(ctx context.Context, server rueidis.Client, p Peer) (counters, error) {
 	info, err := server.Do(ctx, server.B().Info().Section("everything").Build()).ToString()
 	if err != nil {
@@ -67,13 +67,13 @@ func calls(value string) float64 {
 	return number(strings.TrimPrefix(first, "calls="))
 }
 
-// number returns 0 for what is none.
+// number returns 0 if the text is not a number.
 func number(text string) float64 {
 	v, _ := strconv.ParseFloat(text, 64)
 	return v
 }
 
-// cost is what the server did between two moments, for each of n grants.
+// cost returns what the server did between two times, in total and per grant for n grants.
 func cost(from, to counters, n float64) Metrics {
 	seconds := to.at.Sub(from.at).Seconds()
 	m := Metrics{

@@ -1,4 +1,4 @@
 // Command bench compares lock libraries for Redis: raw rueidis as the floor, Latchkey, redsync,
-// redislock, rueidislock, and Redisson if Java and Maven are in PATH. It starts a Redis server of
-// its own, and writes a table and plots. See README.md.
+// redislock, rueidislock, and Redisson if Java and Maven are in PATH. It starts its own Redis
+// server, and writes tables and plots. See README.md.
 package main

@@ -7,10 +7,10 @@ import (
 	"regexp"
 )
 
-// A section of a page is what stands between two comments. It has a name.
+// section matches a section of a page: the text between two comments. The first comment has its name.
 var section = regexp.MustCompile(`(?s)(<!-- bench (\S+) -->\n).*?(<!-- end -->)`)
 
-// fillPage puts texts into the sections of a page. A section that has none stays as it is.
+// fillPage puts texts into the sections of a page. A section without a text stays as it is.
 func fillPage(page string, texts map[string]string) string {
 	return section.ReplaceAllStringFunc(page, func(old string) string {
 		parts := section.FindStringSubmatch(old)
@@ -22,7 +22,7 @@ func fillPage(page string, texts map[string]string) string {
 	})
 }
 
-// sectionOf returns what stands in a section of a page, and false if there is none.
+// sectionOf returns the text of a section of a page, and false if there is no such section.
 func sectionOf(page, name string) (string, bool) {
 	for _, parts := range section.FindAllStringSubmatch(page, -1) {
 		if parts[2] == name {
@@ -32,8 +32,9 @@ func sectionOf(page, name string) (string, bool) {
 	return "", false
 }
 
-// writeDocs fills the page beside the directory of its plots with what was measured, and writes
-// the plots that it shows. The conditions are those of the comparison: a run without one keeps them.
+// writeDocs puts the results into the page next to the directory of its plots, and writes the plots
+// that the page shows. The conditions are those of the comparison: a run without a comparison keeps
+// the old ones.
 func (b *bench) writeDocs(conditions string) error {
 	name := filepath.Clean(b.docs) + ".md"
 	page, err := os.ReadFile(name)

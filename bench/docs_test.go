@@ -22,7 +22,7 @@ func TestPageIsFilled(t *testing.T) {
 	assert.False(t, found)
 }
 
-// The table of costs in the page is what is counted. It runs alone, since it counts allocations.
+// The table of costs in the page is up to date. The test runs alone, because it counts allocations.
 func TestCostsOfThePage(t *testing.T) {
 	needServer(t)
 	page, err := os.ReadFile("../docs/performance.md")
@@ -38,7 +38,7 @@ func TestCostsOfThePage(t *testing.T) {
 	const remedy = "run: go run . -only costs -docs ../docs/performance"
 	require.Equal(t, withoutLast(counted), withoutLast(said), remedy)
 	if raceDetector {
-		return // it makes objects of its own
+		return // the race detector adds allocations
 	}
 	for i, want := range lastOf(counted) {
 		got := lastOf(said)[i]
@@ -62,7 +62,7 @@ func withoutLast(table string) []string {
 	return rest
 }
 
-// lastOf returns the last cells, 0 for what is no number.
+// lastOf returns the last cell of each line, or 0 if it is not a number.
 func lastOf(table string) []float64 {
 	var all []float64
 	for line := range strings.Lines(table) {

@@ -10,10 +10,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// floor is raw rueidis with the least that the workload needs. It shows what the server, the
-// connection and the client cost; it is no lock for use. A waiter subscribes to a channel, and
-// one of each client tries again at each message. Fair locks and semaphores are lists of tokens,
-// which nobody gives back after a crash.
+// floor is raw rueidis with the minimum that the workloads need. It shows the cost of the server,
+// the connection and the client; do not use it as a lock. Waiters subscribe to a channel. At each
+// message, one waiter of each client tries again. Fair locks and semaphores are lists of tokens.
+// After a crash, a token is not given back.
 type floor struct{}
 
 func (floor) Name() string { return "floor" }
@@ -48,7 +48,7 @@ func (c *floorClient) Close() {
 	c.redis.Close()
 }
 
-// releaseScript deletes the lock KEYS[1] of the owner ARGV[1] and tells the channel KEYS[2].
+// releaseScript deletes the lock KEYS[1] of the owner ARGV[1] and publishes a message on KEYS[2].
 var releaseScript = rueidis.NewLuaScript(`if redis.call('get',KEYS[1])~=ARGV[1] then return 0 end
 redis.call('del',KEYS[1]) redis.call('publish',KEYS[2],'') return 1`)
 
@@ -72,7 +72,7 @@ func (c *floorClient) set(ctx context.Context, key, owner string) (bool, error) 
 	return err == nil, err
 }
 
-// take tries until try succeeds: at once, when it is subscribed, and at each wake-up.
+// take calls try until it succeeds: at once, after it has subscribed, and at each wake-up.
 func (c *floorClient) take(ctx context.Context, key string, w waking, try func() (bool, error)) error {
 	if ok, err := try(); ok || err != nil {
 		return err
@@ -92,7 +92,7 @@ func (c *floorClient) take(ctx context.Context, key string, w waking, try func()
 	}
 }
 
-// releaser returns a Release that runs a script, which answers 1 if the lock was there.
+// releaser returns a Release that runs a script, which returns 1 if the lock was still held.
 func (c *floorClient) releaser(script *rueidis.Lua, key string, args ...string) Release {
 	return func(ctx context.Context) error {
 		n, err := script.Exec(ctx, c.redis, []string{key, channelOf(key)}, args).AsInt64()

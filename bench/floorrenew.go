@@ -19,14 +19,14 @@ const renewBatch = 500
 var renewScript = rueidis.NewLuaScript(`for i=1,#KEYS do
 if redis.call('get',KEYS[i])==ARGV[1] then redis.call('pexpire',KEYS[i],ARGV[2]) end end return 1`)
 
-// A floorRenewer renews all locks of a client at a third of their lease.
+// A floorRenewer renews all locks of a client every third of their lease.
 type floorRenewer struct {
 	redis rueidis.Client
 	owner string
 	lease time.Duration
 
 	start sync.Once
-	ctx   context.Context // the life of the client
+	ctx   context.Context // ends with the client
 	mu    sync.Mutex
 	held  map[string]struct{}
 }
@@ -76,7 +76,7 @@ func (r *floorRenewer) renew() {
 	r.mu.Unlock()
 	args := []string{r.owner, strconv.FormatInt(r.lease.Milliseconds(), 10)}
 	for batch := range slices.Chunk(keys, renewBatch) {
-		// A lock that is not renewed is counted when its release does not find it.
+		// If a renewal fails and the lock is lost, its release counts the loss.
 		_ = renewScript.Exec(r.ctx, r.redis, batch, args).Error()
 	}
 }

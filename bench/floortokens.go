@@ -7,11 +7,11 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// tokenWait is for how long one BLPOP waits. The server answers blocked clients in the order of
-// arrival; a call that waits for longer goes to the end.
+// tokenWait is how long one BLPOP waits. The server serves blocked clients in the order of arrival,
+// so a caller that waits longer starts again at the end.
 const tokenWait = 5 * time.Second
 
-// FairLock takes the only token of a list. The first caller makes it.
+// FairLock takes the only token of a list. The first caller creates the token.
 func (c *floorClient) FairLock(ctx context.Context, key string) (Release, error) {
 	first, err := c.set(ctx, key+":made", "1")
 	if err == nil && first {

@@ -13,16 +13,16 @@ import (
 type waking int
 
 const (
-	wakeOne waking = iota // the one that has waited longest: only one can get the lock
-	wakeAll               // all: readers share the lock
+	wakeOne waking = iota // the waiter that has waited longest: only one can get the lock
+	wakeAll               // all waiters: readers share the lock
 )
 
-// pollAfter is how long a waiter relies on messages.
+// pollAfter is how long a waiter relies on messages before it polls.
 const pollAfter = time.Second
 
-// wakeups are the subscriptions of a client. They last until its context ends.
+// wakeups has the subscriptions of a client. They last until ctx ends.
 type wakeups struct {
-	ctx   context.Context // the life of the client
+	ctx   context.Context // ends with the client
 	redis rueidis.Client
 
 	mu       sync.Mutex
@@ -38,16 +38,16 @@ func channelOf(key string) string { return "released:" + key }
 // A channel carries the messages about one lock.
 type channel struct {
 	waking     waking
-	subscribed chan struct{} // closed when the server has confirmed it
+	subscribed chan struct{} // closed when the server has confirmed the subscription
 
 	mu      sync.Mutex
-	waiters []*waiter // the one that has waited longest first
+	waiters []*waiter // the longest wait first
 }
 
 // A waiter waits for messages about one lock.
 type waiter struct {
 	channel *channel
-	woken   chan struct{} // keeps one wake-up that comes while the waiter tries
+	woken   chan struct{} // buffers one wake-up that comes while the waiter tries
 }
 
 // join returns a waiter that misses no message sent after join returns.
@@ -101,7 +101,7 @@ func (ch *channel) wake() {
 	}
 }
 
-// wait returns when it is worth another try.
+// wait returns when the waiter should try again.
 func (w *waiter) wait(ctx context.Context) error {
 	ticker := time.NewTicker(pollAfter)
 	defer ticker.Stop()
@@ -119,8 +119,8 @@ func (w *waiter) wait(ctx context.Context) error {
 	}
 }
 
-// polls reports whether a waiter tries without a message: the first does so for all that could not
-// get the lock together.
+// polls reports whether a waiter tries without a message. If only one waiter can get the lock, only
+// the first one polls.
 func (ch *channel) polls(w *waiter) bool {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()

@@ -6,17 +6,17 @@ import (
 	"os"
 )
 
-// A Growth measures how long the server takes for the scripts of operations, beside more and more
-// of what is there already.
+// A Growth measures how long the scripts of operations take on the server while more and more items,
+// such as waiters or holds, are already there.
 type Growth struct {
 	Name, Title string
-	Beside      string // what there is more and more of
+	Beside      string // the items whose number grows
 	Operations  []string
-	// Run makes as many as Many says, and times each operation.
+	// Run creates Many items, and times each operation.
 	Run func(e *env, s *stopwatch) error
 }
 
-// growthSizes are how many are there.
+// growthSizes are the numbers of items.
 var growthSizes = []int{1, 10, 100, 1000, 10_000, 50_000}
 
 // growthRounds is how often each operation is measured.
@@ -28,8 +28,8 @@ func growths() []Growth {
 	}
 }
 
-// measureGrowth interleaves the repetitions, as measureWorkload does. It is the last thing that a
-// server does: its log of slow commands stays on.
+// measureGrowth measures all sizes once per repetition, so that a disturbance of the machine affects
+// all sizes. It must come last on a server, because it leaves the slow log on.
 func (b *bench) measureGrowth(ctx context.Context, g Growth) {
 	for repetition := range b.repetitions {
 		for _, size := range growthSizes {
@@ -56,7 +56,7 @@ func (b *bench) measureSize(ctx context.Context, g Growth, size int) result {
 	return measure(ctx, o, o.limit())
 }
 
-// grow is what the child does.
+// grow runs a growth in a child process.
 func grow(e *env, g Growth) (Metrics, error) {
 	s, err := newStopwatch(e)
 	if err != nil {

@@ -15,18 +15,18 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// A growthChart is what was measured of a growth.
+// A growthChart has the results of a growth.
 type growthChart struct {
 	growth Growth
 	points []point // by size
 }
 
-// A point is the least time that each operation took beside so many: what else runs on the machine
-// makes it only longer.
+// A point has the shortest time of each operation at one size. The shortest time counts, because
+// other load on the machine can only lengthen a time.
 type point struct {
 	size   int
 	times  Metrics
-	failed string // why, if no repetition succeeded
+	failed string // the last error, shown if no repetition succeeded
 }
 
 func newGrowthChart(g Growth, samples []sample) growthChart {
@@ -75,7 +75,7 @@ func (g growthChart) markdown() string {
 	return b.String()
 }
 
-// cell returns a time, with a digit behind the point if it is short.
+// cell returns a time, with one decimal if it is short.
 func (p point) cell(operation string) string {
 	value, ok := p.times[operation]
 	switch {

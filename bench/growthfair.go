@@ -12,8 +12,8 @@ func fairGrowth() Growth {
 	}
 }
 
-// growFairQueue puts many waiters behind some that run, grants to these the lock, one after the
-// other, and then has others come.
+// growFairQueue puts many waiters behind some real ones, grants the lock to the real ones in turn,
+// and then adds more waiters.
 func growFairQueue(e *env, s *stopwatch) error {
 	clients, err := e.connect(2, latchkey.Options{})
 	if err != nil {
@@ -52,7 +52,7 @@ func growFairQueue(e *env, s *stopwatch) error {
 	return err
 }
 
-// stand has goroutines of a client join the queue, one after the other.
+// stand makes goroutines of a client join the queue one after the other.
 func (s *stopwatch) stand(client *latchkey.Client) ([]<-chan attempt, error) {
 	length, err := s.env.length("LLEN", fairQueueKey)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The keys of waiters; docs/reference/keys.md says what is in them.
+// The keys of waiters; docs/reference/keys.md describes their contents.
 const (
 	queueKey     = "latchkey_queue:{" + growingName + "}"
 	fairQueueKey = "redisson_lock_queue:{" + growingName + "}"
@@ -16,17 +16,17 @@ const (
 	fairNotesKey = "latchkey_fair:{" + growingName + "}"
 )
 
-// strangerLife is how long the waiters that are made here count as alive.
+// strangerLife is how long the waiters that fill the queues count as alive.
 const strangerLife = time.Hour
 
-// fillPart is how many waiters one round trip makes.
+// fillPart is how many waiters one round trip adds.
 const fillPart = 1000
 
-// stranger returns the owner of a waiter that nobody runs.
+// stranger returns the owner of a waiter that no client runs.
 func stranger(i int) string { return fmt.Sprintf("55555555-5555-4555-8555-555555555555:%d", i) }
 
-// fillQueue puts waiters into the queue of a lock. They come in an hour, so that they stay behind
-// those that run.
+// fillQueue puts waiters into the queue of a lock. Their time of arrival is an hour ahead, so that
+// they stay behind real waiters.
 func (e *env) fillQueue() error {
 	came := float64(time.Now().Add(strangerLife).UnixMicro())
 	return e.fill(func(from, to int) rueidis.Commands {
@@ -56,7 +56,7 @@ func (e *env) fillFairQueue() error {
 	})
 }
 
-// fill makes as many as Many says, by commands for one part after the other.
+// fill adds Many waiters, one part after the other.
 func (e *env) fill(part func(from, to int) rueidis.Commands) error {
 	for from := 0; from < e.Many; from += fillPart {
 		for _, reply := range e.server.DoMulti(e.ctx, part(from, min(from+fillPart, e.Many))...) {

@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// growingLease is that of the holds which are renewed.
+// growingLease is the lease of the holds that are renewed.
 const growingLease = 3 * time.Second
 
 const (
@@ -27,7 +27,7 @@ func holdsGrowth() Growth {
 	}
 }
 
-// growHolds has a client hold many locks, and renew them.
+// growHolds makes a client hold many locks and renew them.
 func growHolds(e *env, s *stopwatch) error {
 	clients, err := e.connect(2, latchkey.Options{Lease: growingLease})
 	if err != nil {
@@ -46,8 +46,8 @@ func growHolds(e *env, s *stopwatch) error {
 	return s.timePairs(clients[1].NewLock(growingName), lockOne, unlockOne)
 }
 
-// timeRenewals has two periods pass, in which the client renews each hold by itself, and notes how long one
-// took. Holds are renewed together.
+// timeRenewals waits for two periods of renewal, and records the time per renewed hold. One script renews several
+// holds.
 func (s *stopwatch) timeRenewals() error {
 	scripts, err := s.scripts(func() error { time.Sleep(growingLease * 2 / 3); return nil })
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *stopwatch) timePairs(lock latchkey.Locker, acquire, release string) err
 	return nil
 }
 
-// eachOfMany calls a function as often as Many says, by several goroutines.
+// eachOfMany calls do Many times, in several goroutines.
 func (e *env) eachOfMany(do func(ctx context.Context, i int) error) error {
 	failed := make([]error, heldWorkers)
 	var group sync.WaitGroup

@@ -9,14 +9,14 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// The operations of those growths that are about waiters.
+// The operations of growths with waiters.
 const (
 	tryRefused   = "TryLock, refused"
 	lockRefused  = "Lock, refused"
 	unlockGrants = "Unlock, which grants"
 )
 
-// growingName is that of the lock, and of the semaphore, that grows.
+// growingName is the name of the lock or semaphore of a growth.
 const growingName = "growing"
 
 func queueGrowth() Growth {
@@ -27,7 +27,7 @@ func queueGrowth() Growth {
 	}
 }
 
-// growQueue has two clients take turns, at the front of a long queue.
+// growQueue makes two clients take turns at the front of a long queue.
 func growQueue(e *env, s *stopwatch) error {
 	clients, err := e.connect(3, latchkey.Options{})
 	if err != nil {
@@ -39,7 +39,7 @@ func growQueue(e *env, s *stopwatch) error {
 		return err
 	}
 	for round := range growthRounds + 2 {
-		if round == 2 { // now both have a subscription
+		if round == 2 { // both clients have subscribed now
 			if err := e.fillQueue(); err != nil {
 				return err
 			}
@@ -56,7 +56,7 @@ func growQueue(e *env, s *stopwatch) error {
 	return nil
 }
 
-// passOn has the next client wait for the lock, and then releases it.
+// passOn makes the next client wait for the lock, and then releases it.
 func (s *stopwatch) passOn(hold *latchkey.Hold, next latchkey.Locker) (*latchkey.Hold, error) {
 	e := s.env
 	before, err := e.length("ZCARD", queueKey)
@@ -125,8 +125,8 @@ func (e *env) length(command, key string) (int64, error) {
 	return e.server.Do(e.ctx, e.server.B().Arbitrary(command).Keys(key).Build()).AsInt64()
 }
 
-// awaitLength returns when a key has so many members. Nobody is told of that: it asks, with a pause, so that
-// the questions do not hold up what is measured.
+// awaitLength returns when a key has want members. It polls, with a pause, so that its commands do not disturb the
+// measurement.
 func (e *env) awaitLength(command, key string, want int64) error {
 	for end := time.Now().Add(drainLimit); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
 		if n, err := e.length(command, key); err != nil || n == want {

@@ -18,7 +18,7 @@ const (
 	releases       = "Release"
 )
 
-// sharedLease is so long that nothing is renewed meanwhile.
+// sharedLease is so long that nothing is renewed during the measurement.
 const sharedLease = time.Hour
 
 func readersGrowth() Growth {
@@ -29,7 +29,7 @@ func readersGrowth() Growth {
 	}
 }
 
-// growReaders has many readers hold the lock, each on the server.
+// growReaders makes many readers hold the lock, each with a hold of its own on the server.
 func growReaders(e *env, s *stopwatch) error {
 	clients, err := e.connect(2, latchkey.Options{Turn: -1})
 	if err != nil {
@@ -63,7 +63,7 @@ func permitsGrowth() Growth {
 	}
 }
 
-// growPermits leaves one permit of many, and acquires and releases it.
+// growPermits acquires all permits but one, and then acquires and releases the last one.
 func growPermits(e *env, s *stopwatch) error {
 	clients, err := e.connect(2, latchkey.Options{})
 	if err != nil {

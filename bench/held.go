@@ -24,7 +24,7 @@ func heldWorkload() Workload {
 	}
 }
 
-// held counts what renewals cost for one lease, which is whole periods of renewal.
+// held counts the cost of renewals for one lease, which is a whole number of renewal periods.
 func held(e *env) (Metrics, error) {
 	client, err := e.open()
 	if err != nil {
@@ -67,7 +67,7 @@ func renewals(e *env) (Metrics, error) {
 	return cost(from, to, 0), err
 }
 
-// acquireMany returns what releases the locks, in parts that one goroutine acquired each.
+// acquireMany acquires many locks. It returns their releases, in one part per goroutine.
 func acquireMany(e *env, renewer AutoRenewer) ([][]Release, error) {
 	parts, failed := make([][]Release, heldWorkers), make([]error, heldWorkers)
 	var group sync.WaitGroup
@@ -104,7 +104,7 @@ func releaseMany(ctx context.Context, parts [][]Release) int64 {
 	return lost.Load()
 }
 
-// A memory is what this process has in use.
+// A memory is the memory and the goroutines that this process uses.
 type memory struct {
 	bytes      float64 // of the heap and of stacks
 	goroutines float64
@@ -112,7 +112,7 @@ type memory struct {
 
 func memoryNow() memory {
 	runtime.GC()
-	runtime.GC() // what finalizers have freed
+	runtime.GC() // frees what finalizers have released
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)
 	return memory{float64(s.HeapAlloc + s.StackInuse), float64(runtime.NumGoroutine())}

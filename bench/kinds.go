@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// alonePart is what one holder takes of a lock that it shares with nobody.
+// alonePart is the part of a read/write lock that a writer holds: all of it.
 const alonePart = 1 << 20
 
 // A kind is a kind of lock in a contended workload.
@@ -14,7 +14,7 @@ type kind interface {
 	capacity() int64
 	// prepare is called once, before acquire. It returns errMissing if the client has no such lock.
 	prepare(ctx context.Context, c Client, key string) error
-	// acquire waits for the lock, and says how much of it the caller then holds.
+	// acquire waits for the lock, and returns how much of it the caller then holds.
 	acquire(ctx context.Context, c Client, key string) (release Release, part int64, err error)
 }
 
@@ -41,7 +41,7 @@ func (fair) acquire(ctx context.Context, c Client, key string) (Release, int64, 
 	return release, 1, err
 }
 
-// readWrite has one acquisition of twenty write.
+// readWrite is a read/write lock. One acquisition in twenty writes.
 type readWrite struct{}
 
 func (readWrite) capacity() int64 { return alonePart }

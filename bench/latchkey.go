@@ -10,7 +10,7 @@ import (
 // latchkeyPeer is Latchkey in one configuration.
 type latchkeyPeer struct {
 	name, about string
-	all         bool // has all kinds of locks, not only the one that newLock makes
+	all         bool // has all kinds of locks, not only that of newLock
 	turn        time.Duration
 	commands    []string
 	newLock     func(c *latchkey.Client, key string) latchkey.Locker
@@ -24,7 +24,7 @@ func latchkeyLock() Peer {
 	}
 }
 
-// latchkeyWithoutTurn shows what remains of the figures if nothing is passed on in memory.
+// latchkeyWithoutTurn shows the figures when nothing is passed on in memory.
 func latchkeyWithoutTurn() Peer {
 	return latchkeyPeer{
 		name: "latchkey-noturn", all: true, turn: -1,
@@ -38,7 +38,7 @@ func latchkeyMutex() Peer {
 		name:    "latchkey-mutex",
 		about:   "Latchkey, Mutex, which is not re-entrant, defaults",
 		newLock: func(c *latchkey.Client, key string) latchkey.Locker { return c.NewMutex(key) },
-		// Its scripts call SET too where the lock is contended: there the figure is too high.
+		// On a contended lock its scripts call SET too, so there the figure is too high.
 		commands: []string{"set"},
 	}
 }
@@ -67,7 +67,7 @@ type latchkeyClient struct {
 	newLock func(c *latchkey.Client, key string) latchkey.Locker
 }
 
-// Close ends the client. What cannot be released ends with its lease.
+// Close ends the client. Holds that it cannot release end with their leases.
 func (c *latchkeyClient) Close() { _ = c.client.Close(context.Background()) }
 
 func (c *latchkeyClient) Lock(ctx context.Context, key string) (Release, error) {

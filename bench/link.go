@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A link passes bytes on between its clients and a server, each later by a fixed delay. It keeps
-// the order of the bytes of a connection, and any number of them may be under way at once.
+// A link forwards bytes between its clients and a server with a fixed delay. It keeps the order of
+// the bytes of a connection, and any number of bytes may be in flight at once.
 type link struct {
 	listener net.Listener
 	server   string
@@ -19,8 +19,8 @@ type link struct {
 	conns  []net.Conn
 }
 
-// startLink starts a link on a free port of the loopback interface. A round trip over it takes
-// twice the delay longer than without.
+// startLink starts a link on a free port of the loopback interface. The link adds twice the delay to
+// a round trip.
 func startLink(ctx context.Context, server string, delay time.Duration) (*link, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -32,7 +32,7 @@ func startLink(ctx context.Context, server string, delay time.Duration) (*link, 
 	return l, nil
 }
 
-// addr is where clients connect.
+// addr returns the address to which clients connect.
 func (l *link) addr() string { return l.listener.Addr().String() }
 
 // stop closes the link and its connections.
@@ -64,7 +64,7 @@ func (l *link) accept(ctx context.Context) {
 	}
 }
 
-// keep remembers connections for stop. It closes them if the link is closed.
+// keep stores connections for stop. If the link is closed, it closes them and returns false.
 func (l *link) keep(conns ...net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,13 +78,13 @@ func (l *link) keep(conns ...net.Conn) bool {
 	return true
 }
 
-// A packet is what one Read returned.
+// A packet has the bytes of one Read.
 type packet struct {
 	due   time.Time
 	bytes []byte
 }
 
-// join passes on in both directions until both have ended.
+// join forwards in both directions until both have ended.
 func join(client, server net.Conn, delay time.Duration) {
 	defer client.Close()
 	defer server.Close()
@@ -94,7 +94,7 @@ func join(client, server net.Conn, delay time.Duration) {
 	group.Wait()
 }
 
-// carry passes on what comes from one connection to the other, and then its end.
+// carry forwards the bytes of one connection to the other, and then its end.
 func carry(from, to net.Conn, delay time.Duration) {
 	packets := make(chan packet, 1<<12)
 	go func() {
@@ -117,8 +117,8 @@ func read(from net.Conn, delay time.Duration, packets chan<- packet) {
 	}
 }
 
-// deliver writes each packet when it is due. It reads the channel to its end, so that its sender
-// never blocks for good.
+// deliver writes each packet when it is due. It reads the channel to its end, so that the sender
+// does not block forever.
 func deliver(packets <-chan packet, to net.Conn) {
 	var failed error
 	for p := range packets {
@@ -128,6 +128,6 @@ func deliver(packets <-chan packet, to net.Conn) {
 		}
 	}
 	if tcp, ok := to.(*net.TCPConn); ok {
-		_ = tcp.CloseWrite() // an error says that it is closed
+		_ = tcp.CloseWrite() // an error means that it is already closed
 	}
 }

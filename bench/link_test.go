@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// echo starts a server that sends back what it gets.
+// echo starts a server that sends back the bytes that it receives.
 func echo(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -59,8 +59,8 @@ func TestLinkDelaysBothDirections(t *testing.T) {
 	}
 }
 
-// A hundred messages sent 1 ms apart are all under way at once: together they take little longer
-// than one, and not a hundred round trips.
+// A hundred messages that are sent 1 ms apart are all in flight at once: together they take little
+// longer than one message, and not a hundred round trips.
 func TestLinkPipelines(t *testing.T) {
 	t.Parallel()
 	const delay, messages = 200 * time.Millisecond, 100

@@ -31,14 +31,14 @@ func main() {
 	}
 }
 
-// settings are what the flags say.
+// settings has the values of the flags.
 type settings struct {
 	quick       bool
 	repetitions int
 	time        time.Duration
 	lease       time.Duration // of held locks
 	many        int
-	links       []time.Duration // round trips; 0 is no link
+	links       []time.Duration // round trips; 0 is a direct connection
 	only, peers string
 	out, docs   string
 }
@@ -94,7 +94,7 @@ func parseLinks(text string) ([]time.Duration, error) {
 	return links, nil
 }
 
-// matches reports whether a name is among comma-separated patterns.
+// matches reports whether a name matches one of the comma-separated patterns.
 func matches(patterns, name string) bool {
 	for pattern := range strings.SplitSeq(patterns, ",") {
 		if ok, err := path.Match(pattern, name); ok && err == nil {

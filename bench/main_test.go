@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Names of peers that are none, for the child processes of tests.
+// Names of peers that do not exist, for the child processes of tests.
 const (
 	panics = "panics"
 	hangs  = "hangs"

@@ -14,14 +14,15 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Each measurement is a child process of its own, so that no peer can disturb another by its
-// heap, its goroutines, a panic or a hang. orderVariable tells a process that it is such a child.
+// Each measurement runs in a child process of its own, so that no peer can disturb another by its
+// heap, its goroutines, a panic or a hang. A process with orderVariable in its environment is such
+// a child.
 const orderVariable = "LATCHKEY_BENCH_ORDER"
 
-// childLimit is how long a child may take besides the measured time and its lease.
+// childLimit is how long a child may take in addition to multiples of the measured time and to the lease.
 const childLimit = 30 * time.Second
 
-// A result is what a child measured. If Error is set, Metrics may still say of overlaps.
+// A result is the result of a child. If Error is set, Metrics may still have overlaps.
 type result struct {
 	Metrics Metrics `json:",omitempty"`
 	Missing bool    `json:",omitempty"` // the peer has no such lock
@@ -31,7 +32,7 @@ type result struct {
 // limit is how long the child may take.
 func (o order) limit() time.Duration { return childLimit + 20*o.Time + o.Lease }
 
-// measure has a child execute an order. It ends the child when the limit is over.
+// measure starts a child that executes an order. It kills the child after the limit.
 func measure(ctx context.Context, o order, limit time.Duration) result {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -55,8 +56,8 @@ func measure(ctx context.Context, o order, limit time.Duration) result {
 	return parseResult(output, err, stderr.String())
 }
 
-// parseResult reads the last line of the output. Without a result the first line of stderr says
-// why, which is that of a panic.
+// parseResult reads the last line of the output. If there is no result, it reports the first line of
+// stderr, which is the message of a panic.
 func parseResult(output []byte, ended error, stderr string) result {
 	lines := bytes.Split(bytes.TrimSpace(output), []byte("\n"))
 	var r result
@@ -68,7 +69,7 @@ func parseResult(output []byte, ended error, stderr string) result {
 }
 
 // child executes the order and writes the result. It ends the process without waiting for
-// goroutines that the workload has left.
+// goroutines that the workload has left behind.
 func child(text string) {
 	var r result
 	m, err := execute(text)

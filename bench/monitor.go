@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A monitor counts what a server executes, by its command MONITOR.
+// A monitor uses the command MONITOR to count the commands that a server executes.
 type monitor struct {
 	conn, marker net.Conn
 	lines        *bufio.Reader
@@ -37,8 +37,8 @@ func (m *monitor) close() {
 	m.marker.Close()
 }
 
-// read returns how many commands clients have sent since the last call, and how many scripts have
-// called. Keep-alives do not count.
+// read returns how many commands clients have sent since the previous call, and how many commands
+// scripts have called. PINGs do not count.
 func (m *monitor) read() (commands, calls int, err error) {
 	if _, err := m.marker.Write([]byte("ECHO end-of-record\r\n")); err != nil {
 		return 0, 0, err
@@ -59,8 +59,8 @@ func (m *monitor) read() (commands, calls int, err error) {
 	}
 }
 
-// quiet is read, once nothing has come for a while: the client may send more in the background, after the
-// operation.
+// quiet is like read, but returns only after no command has come for a while: the client may send commands in the
+// background after the operation.
 func (m *monitor) quiet() (commands, calls int, err error) {
 	for idle := 0; idle < 3; idle++ {
 		time.Sleep(10 * time.Millisecond)

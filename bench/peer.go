@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Release gives back what the call that returned it acquired. It is called once, by the
+// A Release releases the lock or permit of the call that returned it. It is called once, by the
 // goroutine that made that call.
 type Release func(ctx context.Context) error
 
@@ -20,7 +20,7 @@ type Peer interface {
 	Open(ctx context.Context, addr string, lease time.Duration) (Client, error)
 }
 
-// A Client is what one process uses. All methods may be called from any goroutine.
+// A Client is the client of one process. All methods may be called from any goroutine.
 type Client interface {
 	Locker
 	Close()
@@ -45,7 +45,7 @@ type RWLocker interface {
 
 // A Semaphorer has a semaphore.
 type Semaphorer interface {
-	// SetPermits makes the semaphore. It is called once, before Acquire.
+	// SetPermits creates the semaphore. It is called once, before Acquire.
 	SetPermits(ctx context.Context, key string, n int) error
 	// Acquire waits until it holds one permit or ctx ends.
 	Acquire(ctx context.Context, key string) (Release, error)
@@ -62,7 +62,7 @@ type Chooser interface {
 }
 
 // A Commander is a Peer that sends commands that scripts call too. Redis counts both in one
-// figure, which is too high if scripts of this peer call what Commands returns.
+// figure, which is too high if scripts of this peer call the commands that Commands returns.
 type Commander interface {
 	Commands() []string
 }
@@ -91,8 +91,8 @@ func peers() []Peer {
 // shortDelay is the delay between two tries of the peers that poll more often than by default.
 const shortDelay = 5 * time.Millisecond
 
-// waits reports whether callers wait for each other in a workload. Elsewhere the delay between
-// tries has no effect.
+// waits reports whether callers wait for each other in a workload. In other workloads the delay
+// between tries has no effect.
 func waits(workload string) bool {
 	switch workload {
 	case "contended-1x16", "contended-8x4", "wakeup":
@@ -101,8 +101,8 @@ func waits(workload string) bool {
 	return false
 }
 
-// shares reports whether goroutines of one client want the same lock. Elsewhere a client has
-// nothing to pass on among them.
+// shares reports whether goroutines of one client use the same lock. In other workloads a client
+// has nothing to pass on among its goroutines.
 func shares(workload string) bool {
 	switch workload {
 	case "contended-1x16", "contended-8x4", "readwrite", "semaphore":

@@ -23,7 +23,7 @@ const (
 
 var barColor = color.RGBA{R: 0x4c, G: 0x78, B: 0xa8, A: 0xff}
 
-// name is that of the workload and of the link.
+// name returns the name of the workload, and the link.
 func (t table) name() string {
 	if t.link == 0 {
 		return t.workload.Name
@@ -39,8 +39,8 @@ func (t table) title() string {
 	return fmt.Sprintf("%s; link of %v", t.workload.Title, t.link)
 }
 
-// plot draws the primary metric of each peer as a bar, with a line from the least to the greatest
-// repetition.
+// plot draws the primary metric of each peer as a bar, with a line from the smallest to the largest
+// value of its repetitions.
 func (t table) plot(w io.Writer) error {
 	rows := slices.DeleteFunc(slices.Clone(t.rows), func(r row) bool { return r.failed == r.samples })
 	slices.Reverse(rows) // the axis goes upwards
@@ -113,7 +113,7 @@ func labelled(points plotter.XYs, rows []row) plotter.XYLabels {
 	return labels
 }
 
-// spans are points with what they range over.
+// spans are points with their ranges.
 type spans struct {
 	plotter.XYs
 	plotter.XErrors

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// redisson is Redisson in a Java virtual machine, which runs the workloads as this program does.
-// The counters of the server are read here.
+// redisson is Redisson in a Java virtual machine, which runs the same workloads as this program. This
+// program reads the counters of the server.
 type redisson struct{}
 
 func (redisson) Name() string { return "redisson" }
@@ -31,8 +31,8 @@ func (redisson) Open(context.Context, string, time.Duration) (Client, error) {
 	return nil, errors.New("the clients of Redisson are in another process")
 }
 
-// javaWarmup is the warm-up of a JVM in measured times. It compiles what runs often; with the
-// default time its rates do not grow any more after that.
+// javaWarmup is the warm-up of a JVM, as a multiple of the measured time. A JVM compiles code that
+// runs often; with the default time, its rates no longer grow after this warm-up.
 const javaWarmup = 8
 
 // Run runs the workload of the order in a JVM.
@@ -42,7 +42,7 @@ func (redisson) Run(e *env) (Metrics, error) {
 		e.Workload, e.Addr, inMillis(javaWarmup*e.Time), inMillis(e.Time), inMillis(e.Lease), strconv.Itoa(e.Many))
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
-	input, err := command.StdinPipe() // its end ends the JVM
+	input, err := command.StdinPipe() // the JVM ends when it is closed
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (redisson) Run(e *env) (Metrics, error) {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = fmt.Errorf("the JVM has ended: %s", strings.TrimSpace(stderr.String()))
 	}
-	// What it reported counts, not how it ends.
+	// The result of the JVM counts, not how it ends.
 	_ = input.Close()
 	_ = command.Process.Kill()
 	_ = command.Wait()
@@ -99,6 +99,6 @@ func javaResult(text string, from, to counters) (Metrics, error) {
 	for name, value := range figures {
 		m[name] = value
 	}
-	m["connections"] = to.connections - 1 // one is this program's
+	m["connections"] = to.connections - 1 // without that of this program
 	return m, nil
 }

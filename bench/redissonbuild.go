@@ -31,7 +31,7 @@ func redissonVersion() string {
 }
 
 // buildRedisson returns the directory of the compiled program for Redisson, which it keeps in the
-// user's cache. The error says why there is none.
+// user's cache. The error says why there is no such program.
 func buildRedisson(ctx context.Context) (string, error) {
 	for _, tool := range []string{"java", "mvn"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -48,12 +48,12 @@ func buildRedisson(ctx context.Context) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(home), 0o755); err != nil {
 		return "", err
 	}
-	// It is built beside home and then moved: home is complete or not there.
+	// The program is built next to home and then moved, so that home is complete or missing.
 	work, err := os.MkdirTemp(filepath.Dir(home), "build-")
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = os.RemoveAll(work) }() // what remains is only a cache
+	defer func() { _ = os.RemoveAll(work) }() // leftovers in a cache do no harm
 	if err := compile(ctx, work); err != nil {
 		return "", err
 	}

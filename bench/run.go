@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// lease is that of all locks except those of the workload held.
+// lease is the lease of all locks except those of the workload held.
 const lease = 30 * time.Second
 
-// errOverlap says that a lock did not exclude.
+// errOverlap says that a lock had more holders than it may have.
 var errOverlap = errors.New("a lock was held by more than may hold it: see the column " + overlapsMetric)
 
 // A bench is one run of the program.
@@ -24,7 +24,7 @@ type bench struct {
 	version string // of the server
 	links   map[time.Duration]*link
 	samples []sample
-	costs   []costLine // nil if they were not to be counted
+	costs   []costLine // nil if they were not chosen
 }
 
 // A sample is the result of one measurement.
@@ -37,7 +37,8 @@ type sample struct {
 	result
 }
 
-// run measures, and writes the table and the plots. It returns errOverlap if a lock failed.
+// run measures, and writes the tables and the plots. It returns errOverlap if a lock had too many
+// holders.
 func run(ctx context.Context, s *settings) (err error) {
 	b := &bench{settings: s, links: map[time.Duration]*link{}}
 	if err := b.choosePeers(ctx); err != nil {
@@ -75,7 +76,7 @@ func run(ctx context.Context, s *settings) (err error) {
 	return ctx.Err()
 }
 
-// choosePeers selects the peers, and says which cannot run here.
+// choosePeers selects the peers, and prints which peers cannot run here.
 func (b *bench) choosePeers(ctx context.Context) error {
 	for _, p := range peers() {
 		if !matches(b.settings.peers, p.Name()) {
@@ -96,7 +97,7 @@ func (b *bench) choosePeers(ctx context.Context) error {
 	return nil
 }
 
-// countCosts counts in this process, where nothing else runs any more.
+// countCosts counts in this process, in which nothing else runs by now.
 func (b *bench) countCosts(ctx context.Context) ([]costLine, error) {
 	if err := b.server.reset(ctx); err != nil {
 		return nil, err
@@ -115,8 +116,8 @@ func (b *bench) measureAll(ctx context.Context) {
 	}
 }
 
-// measureWorkload interleaves the repetitions: what disturbs the machine for a while disturbs all
-// peers.
+// measureWorkload measures all peers once per repetition, so that a disturbance of the machine affects
+// all peers.
 func (b *bench) measureWorkload(ctx context.Context, w Workload, roundTrip time.Duration) {
 	repetitions := b.repetitions
 	if w.Once {
@@ -133,7 +134,7 @@ func (b *bench) measureWorkload(ctx context.Context, w Workload, roundTrip time.
 			s.result = b.measureOne(ctx, w, p, roundTrip)
 			switch {
 			case ctx.Err() != nil:
-				return // what was interrupted says nothing of the peer
+				return // an interrupted measurement says nothing about the peer
 			case s.Missing:
 				missing[p.Name()] = true
 			default:
@@ -161,7 +162,7 @@ func (b *bench) measureOne(ctx context.Context, w Workload, p Peer, roundTrip ti
 	return measure(ctx, o, o.limit())
 }
 
-// report tells whoever waits for the table how far it is.
+// report prints the progress.
 func (b *bench) report(w Workload, s sample) {
 	text := s.Error
 	if text == "" {

@@ -28,7 +28,7 @@ func TestOccupancyCountsOverlaps(t *testing.T) {
 	assert.EqualValues(t, 1, readers.overlaps.Load(), "a writer beside readers")
 }
 
-// needServer skips a test of a machine that has no server to start. CI has one.
+// needServer skips a test on a machine without a server program. CI has one.
 func needServer(t *testing.T) {
 	t.Helper()
 	if _, err := serverProgram(); err != nil {
@@ -36,7 +36,7 @@ func needServer(t *testing.T) {
 	}
 }
 
-// Everything together, with a server, a link and child processes.
+// The whole program, with a server, a link and child processes.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	needServer(t)

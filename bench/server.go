@@ -20,7 +20,7 @@ type server struct {
 	exited  chan struct{}
 }
 
-// startTries is how many ports are tried: another program may take one that was free.
+// startTries is how many ports are tried: another program may take a port that was free.
 const startTries = 3
 
 // startServer starts the server in PATH on a free port of the loopback interface.
@@ -63,7 +63,7 @@ func launch(ctx context.Context, program string) (*server, error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	go func() {
-		_ = s.command.Wait() // it is killed in the end, which is no failure
+		_ = s.command.Wait() // stop kills it, which is not a failure
 		close(s.exited)
 	}()
 	if err := s.awaitAnswer(ctx); err != nil {
@@ -103,7 +103,7 @@ func (s *server) awaitAnswer(ctx context.Context) error {
 
 // stop ends the server and removes its files.
 func (s *server) stop() error {
-	_ = s.command.Process.Kill() // an error says that it has ended
+	_ = s.command.Process.Kill() // an error means that it has ended
 	<-s.exited
 	return os.RemoveAll(s.dir)
 }

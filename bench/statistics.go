@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// quantile returns the value below which a share q of the sorted durations lies, or 0 if there
-// are none.
+// quantile returns the value below which the fraction q of the sorted durations lies, or 0 if there
+// are no durations.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -14,8 +14,8 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }
 
-// median returns the middle of the values, or the mean of the two in the middle, or 0 if there
-// are none.
+// median returns the middle value, or the mean of the two middle values, or 0 if there are no
+// values.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

@@ -8,25 +8,25 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A stopwatch reads from the slow log of the server how long its scripts take. What travels and
-// what the client does is not in it.
+// A stopwatch reads from the slow log of the server how long its scripts take. The times do not
+// include the network and the client.
 type stopwatch struct {
 	env   *env
 	times map[string][]float64 // of each operation, in µs
 }
 
-// slowlogLength is more than one operation adds to the slow log.
+// slowlogLength is larger than the number of entries that one operation adds to the slow log.
 const slowlogLength = "100000"
 
-// newStopwatch has the server log each command, which it does until it ends.
+// newStopwatch makes the server log each command. The server does so until it ends.
 func newStopwatch(e *env) (*stopwatch, error) {
 	set := e.server.B().ConfigSet().ParameterValue().
 		ParameterValue("slowlog-log-slower-than", "0").ParameterValue("slowlog-max-len", slowlogLength).Build()
 	return &stopwatch{env: e, times: map[string][]float64{}}, e.server.Do(e.ctx, set).Error()
 }
 
-// time notes how long the scripts of an operation take together. Another client may have the
-// server execute a script meanwhile, so that only the median of many times means something.
+// time records the total time of the scripts of an operation. Scripts of other clients in that time
+// count too, so only the median of many times is meaningful.
 func (s *stopwatch) time(operation string, do func() error) error {
 	scripts, err := s.scripts(do)
 	if err != nil {
@@ -40,13 +40,13 @@ func (s *stopwatch) time(operation string, do func() error) error {
 	return nil
 }
 
-// An execution is that of a script.
+// An execution is one execution of a script.
 type execution struct {
 	took time.Duration
 	keys int64
 }
 
-// scripts returns which scripts the server executes while do runs.
+// scripts returns the scripts that the server executes while do runs.
 func (s *stopwatch) scripts(do func() error) ([]execution, error) {
 	server := s.env.server
 	if err := server.Do(s.env.ctx, server.B().SlowlogReset().Build()).Error(); err != nil {
@@ -72,8 +72,8 @@ func (s *stopwatch) scripts(do func() error) ([]execution, error) {
 	return all, nil
 }
 
-// parseSlowlog reads an entry: a number, when, how long, the words of the command, and more. It
-// reports whether the command is a script.
+// parseSlowlog reads an entry of the slow log: an id, the time, the duration, the words of the
+// command, and more. It reports whether the command is a script.
 func parseSlowlog(entry rueidis.RedisMessage) (execution, bool, error) {
 	fields, err := entry.ToArray()
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// A row is what a peer achieved in a workload over one link.
+// A row has the results of a peer in a workload over one link.
 type row struct {
 	peer    string
 	medians Metrics
-	low     float64 // the least and the greatest of the primary metric
+	low     float64 // the smallest and the largest value of the primary metric
 	high    float64
-	ratio   float64 // to the floor; 0 if there is none
+	ratio   float64 // to the floor; 0 if there is no floor
 	samples int
 	failed  int
 	why     string // the last failure
@@ -49,12 +49,13 @@ func tabulate(samples []sample, w Workload, link time.Duration, peers []string) 
 	return t
 }
 
-// newRow takes the median of each metric, and of the ratios to the floor within one repetition.
+// newRow returns a row with the median of each metric, and the median of the ratios to the floor.
+// Each ratio is taken within one repetition.
 func newRow(name string, samples []sample, primary string, floors map[int]float64) row {
 	r := row{peer: name, medians: Metrics{}, samples: len(samples)}
 	values, ratios := map[string][]float64{}, []float64(nil)
 	for _, s := range samples {
-		// Overlaps are never averaged away, nor hidden by an error.
+		// Overlaps are summed, so that neither a median nor an error hides them.
 		r.medians[overlapsMetric] += s.Metrics[overlapsMetric]
 		if s.Error != "" {
 			r.failed, r.why = r.failed+1, s.Error
@@ -114,7 +115,7 @@ func (t table) markdown() string {
 	return b.String()
 }
 
-// cells returns the cell of a column, and that of the ratio beside the primary one.
+// cells returns the cell of a column. For the primary column it adds the cell of the ratio.
 func (t table) cells(r row, c Column) string {
 	primary := c.Metric == t.workload.Primary
 	text := "–"
@@ -134,7 +135,7 @@ func (t table) cells(r row, c Column) string {
 	return " " + text + " | " + ratio + " |"
 }
 
-// whyLimit is how much of an error goes into a cell.
+// whyLimit is how many characters of an error go into a cell.
 const whyLimit = 160
 
 func (r row) failure(text string) string {

@@ -19,7 +19,7 @@ func failure(peer string, repetition int, why string) sample {
 	return sample{Workload: rates.Name, Peer: peer, Repetition: repetition, result: result{Error: why}}
 }
 
-// The machine is slower in one repetition than in the next. The ratio of the medians would be
+// The speed of the machine differs between the repetitions. The ratio of the medians would be
 // 300/200; within each repetition it is 1/2, 1/2 and 3.
 func TestRatioIsWithinARepetition(t *testing.T) {
 	t.Parallel()
@@ -69,7 +69,7 @@ func TestLinksHaveTablesOfTheirOwn(t *testing.T) {
 	assert.Equal(t, "rates-2ms", made.name())
 }
 
-// One overlap in one repetition must show, also when others have none and when the peer failed.
+// One overlap in one repetition must show, even if other repetitions have none or the peer failed.
 func TestOverlapsAreAdded(t *testing.T) {
 	t.Parallel()
 	bad := failure("mine", 2, "lost")

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// trips counts round trips: how often something is sent after a reply. What is sent together
-// counts once.
+// trips counts round trips: how often something is sent after a reply. Commands that are sent
+// together count once.
 type trips struct {
 	n       atomic.Int64
 	replied atomic.Bool

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// uncontended has goroutines of one client acquire and release, each a lock of its own.
+// uncontended runs goroutines of one client that each acquire and release a lock of their own.
 func uncontended(e *env, goroutines int) (Metrics, error) {
 	client, err := e.open()
 	if err != nil {
@@ -34,8 +34,8 @@ func uncontended(e *env, goroutines int) (Metrics, error) {
 	return m, nil
 }
 
-// acquireAndRelease does so until the window ends, and returns how long each pair took that lies
-// in the measured time.
+// acquireAndRelease acquires and releases the lock until the window ends. It returns the time of each
+// pair that lies in the measured time.
 func acquireAndRelease(ctx context.Context, w *window, l Locker, key string) ([]time.Duration, error) {
 	var pairs []time.Duration
 	for !w.ended() {

@@ -22,15 +22,15 @@ func waitingWorkload() Workload {
 	}
 }
 
-// A crowd is the goroutines that wait for one lock.
+// A crowd has the goroutines that wait for one lock.
 type crowd struct {
 	failed  atomic.Pointer[error]
 	inside  occupancy
 	granted chan time.Time
 }
 
-// waiting counts what waiters cost while they wait, and how soon one has the lock after its
-// release. The others are left waiting; the process ends.
+// waiting counts the cost of waiters while they wait, and how soon one of them gets the lock after its
+// release. It leaves the others waiting, because the process ends.
 func waiting(e *env) (Metrics, error) {
 	clients, err := e.openMany(2)
 	if err != nil {
@@ -72,10 +72,10 @@ func (c *crowd) wait(ctx context.Context, l Locker) {
 		return
 	}
 	c.inside.enter(1)
-	c.granted <- time.Now() // it keeps the lock
+	c.granted <- time.Now() // this goroutine keeps the lock
 }
 
-// idle measures while everybody waits.
+// idle measures while all goroutines wait.
 func (c *crowd) idle(e *env, before memory) (Metrics, error) {
 	time.Sleep(e.settle())
 	after := memoryNow()
@@ -94,9 +94,9 @@ func (c *crowd) idle(e *env, before memory) (Metrics, error) {
 	m := cost(from, to, 0)
 	m["waiters"] = float64(e.Many)
 	m["bytes/waiter"] = max(0, after.bytes-before.bytes) / float64(e.Many)
-	m["connections"] = to.connections - 1 // one is this program's
+	m["connections"] = to.connections - 1 // without that of this program
 	return m, nil
 }
 
-// settle is how long a crowd gets to come to rest: long enough that waiters which poll do so.
+// settle returns how long a crowd gets to become idle. Waiters that poll do so in that time.
 func (e *env) settle() time.Duration { return max(4*e.Time, time.Second) }

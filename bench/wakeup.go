@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// wakeupPairs is how many locks have a holder and a waiter of two clients.
+// wakeupPairs is the number of locks that have a holder of one client and a waiter of another.
 const wakeupPairs = 8
 
 func wakeupWorkload() Workload {
@@ -21,8 +21,8 @@ func wakeupWorkload() Workload {
 	}
 }
 
-// wakeup has one client hold locks for 5 to 105 ms at random, so that no delay between tries fits
-// it, while goroutines of another client wait.
+// wakeup makes one client hold locks for a random time of 5 to 105 ms, while goroutines of another
+// client wait. The time is random so that it suits no delay between tries.
 func wakeup(e *env) (Metrics, error) {
 	clients, err := e.openMany(2)
 	if err != nil {
@@ -58,7 +58,7 @@ func wakeup(e *env) (Metrics, error) {
 	}, nil
 }
 
-// passOn returns how long after the release by one client another one had the lock.
+// passOn returns the time from the release by one client to the grant to another one.
 func passOn(ctx context.Context, from, to Locker, key string) (time.Duration, error) {
 	release, err := from.Lock(ctx, key)
 	if err != nil {

@@ -15,13 +15,13 @@ const (
 	ended
 )
 
-// leastWarmup is time enough for clients to open their connections, also over a link.
+// leastWarmup is enough time for clients to open their connections, even over a link.
 const leastWarmup = 200 * time.Millisecond
 
 // drainLimit is how long workers may take to end after the measured time.
 const drainLimit = 10 * time.Second
 
-// A window has workers run through a warm-up and a measured time.
+// A window runs workers through a warm-up and a measured time.
 type window struct {
 	env   *env
 	phase atomic.Int32
@@ -31,7 +31,7 @@ type window struct {
 	failed error // of the worker that failed first
 }
 
-// start runs a worker, which should return when the window has ended. If one fails, run fails.
+// start runs a worker, which should return when the window has ended. If a worker fails, run fails.
 func (w *window) start(worker func(ctx context.Context) error) {
 	w.group.Go(func() {
 		if err := worker(w.env.ctx); err != nil {
@@ -63,7 +63,7 @@ func (w *window) run() (from, to counters, err error) {
 	return from, to, w.drain()
 }
 
-// drain waits for the workers. Each that waits for the lock gets it when those before it are done.
+// drain waits for the workers. A worker that waits for the lock gets it after the workers before it.
 func (w *window) drain() error {
 	done := make(chan struct{})
 	go func() {

@@ -14,7 +14,7 @@ type Metrics map[string]float64
 // A Column is a figure in the table of a workload.
 type Column struct {
 	Metric string
-	Digits int // behind the point
+	Digits int // decimals
 }
 
 // A Workload is one thing to measure.
@@ -24,25 +24,25 @@ type Workload struct {
 	Less        bool   // less of it is better
 	Columns     []Column
 	Once        bool // takes long: one repetition is enough
-	ShortLease  bool // so short that whole periods of renewal fit into the measured time
+	ShortLease  bool // uses the short lease of the settings, because it measures for a whole lease
 	Run         func(e *env) (Metrics, error)
 }
 
 // An order says what a child process measures.
 type order struct {
 	Peer, Workload string
-	Addr           string        // where the peer connects, maybe over a link
-	Server         string        // where counters are read
+	Addr           string        // to which the peer connects, possibly a link
+	Server         string        // from which the counters are read
 	Time           time.Duration // how long to measure
 	Lease          time.Duration
 	Many           int    // how many locks are held, or how many goroutines wait
 	Java           string // the directory of the program for Redisson
 }
 
-// An env is what a workload runs in.
+// An env is the environment of a workload.
 type env struct {
 	order
-	ctx    context.Context // the life of the process
+	ctx    context.Context // lasts as long as the process
 	peer   Peer
 	server rueidis.Client
 }
@@ -66,8 +66,8 @@ func (e *env) openMany(n int) ([]Client, error) {
 
 func (e *env) count() (counters, error) { return count(e.ctx, e.server, e.peer) }
 
-// overlapsMetric counts how often more holders were inside than may be. Any other figure than 0
-// is a lock that does not exclude.
+// overlapsMetric counts how often a lock had more holders than it may have. Any value other than 0
+// shows that the lock does not exclude.
 const overlapsMetric = "overlaps"
 
 var aloneColumns = []Column{

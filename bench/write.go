@@ -61,7 +61,7 @@ func writePlot(dir string, c chart) (err error) {
 	return c.plot(file)
 }
 
-// charts returns what was measured, in the order of the workloads.
+// charts returns the charts of the results, in the order of the workloads.
 func (b *bench) charts() []chart {
 	var names []string
 	for _, p := range b.peers {
@@ -81,7 +81,7 @@ func (b *bench) charts() []chart {
 	return charts
 }
 
-// head says under which conditions the run took place.
+// head returns the conditions of the run, as text.
 func (b *bench) head(took time.Duration) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s, %s, %s/%s, %d CPUs; %d repetitions of %v, in %v. ", b.version,

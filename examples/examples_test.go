@@ -1,4 +1,4 @@
-// Package examples_test runs each example and reads what it prints.
+// Package examples_test runs each example and checks its output.
 package examples_test
 
 import (
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// printed is what each example prints that runs to its end on one server.
+// printed has the output of each example that runs to its end on one server.
 var printed = map[string]string{
 	"buildslots": `two slots are free, and nobody overtakes: true
 release builds, slots: 3
@@ -72,7 +72,7 @@ the permit of the worker that hung came back: true
 `,
 }
 
-// besides are the examples with tests of their own.
+// besides has the examples with tests of their own.
 var besides = []string{"kubernetes", "tls", "unittest"}
 
 // limit ends an example that hangs. Each takes a second or two.
@@ -145,7 +145,7 @@ func compiled(run func() int) int {
 	return run()
 }
 
-// command is a program that ends with the test, with one more variable in its environment.
+// command returns a command that ends with the test, with one more variable in its environment.
 func command(t *testing.T, program, variable string) *exec.Cmd {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -155,7 +155,7 @@ func command(t *testing.T, program, variable string) *exec.Cmd {
 	return c
 }
 
-// output runs a program, which must succeed, and returns what it prints.
+// output runs a program, which must succeed, and returns its output.
 func output(t *testing.T, c *exec.Cmd) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -184,7 +184,7 @@ func redis(t *testing.T) string {
 	return "unix://" + socket
 }
 
-// start starts a program that is killed when the test ends.
+// start starts a program, and kills it when the test ends.
 func start(t *testing.T, c *exec.Cmd) {
 	t.Helper()
 	if err := c.Start(); err != nil {
@@ -196,7 +196,7 @@ func start(t *testing.T, c *exec.Cmd) {
 	})
 }
 
-// await waits until something holds.
+// await waits until holds returns true.
 func await(t *testing.T, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); !holds(); time.Sleep(10 * time.Millisecond) {

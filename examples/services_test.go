@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// A pod serves its probes, answers 409 while another request imports the same, and lets the import end on SIGTERM.
+// A pod serves its probes, answers 409 while another request imports the same data, and finishes the import on SIGTERM.
 func TestKubernetes(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs SIGTERM, which Windows does not have")
@@ -88,7 +88,7 @@ a client without a certificate is refused: true
 	}
 }
 
-// The user in the file has the permissions of the page, and no others.
+// The user in the file has exactly the permissions on the page.
 func TestUserIsThatOfThePage(t *testing.T) {
 	page, err := os.ReadFile("../docs/reference/keys.md")
 	if err != nil {
@@ -125,7 +125,7 @@ func status(t *testing.T, method, address, path string) int {
 	return answer.StatusCode
 }
 
-// free is an address on which nobody listens.
+// free returns an address on which nothing listens.
 func free(t *testing.T) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "localhost:0")

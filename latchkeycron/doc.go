@@ -4,9 +4,8 @@
 //	locker := latchkeycron.NewLocker(client)
 //	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 //
-// With a Locker the schedulers compete for each run of each job. It takes care of schedulers whose clocks differ: a
-// tick that was run is not run again by a scheduler that is late. With an Elector one scheduler runs all jobs, until it
-// resigns or its lease is over.
+// With a Locker the schedulers compete for each run of each job. The Locker allows for clocks that differ: a scheduler
+// that is late does not repeat a tick. With an Elector one scheduler runs all jobs, until it resigns or its lease ends.
 //
-// gocron asks the elector alone if a scheduler has both.
+// If a scheduler has both, gocron uses the elector only.
 package latchkeycron

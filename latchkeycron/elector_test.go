@@ -19,7 +19,7 @@ import (
 
 // Inside synctest.Test time is faked: a Sleep moves it, and takes no real time.
 
-// leading waits until all is at rest, and returns which of them lead.
+// leading waits until the bubble is idle, and returns the indexes of the electors that lead.
 func leading(t *testing.T, electors ...*latchkeycron.Elector) (which []int) {
 	t.Helper()
 	synctest.Wait()
@@ -33,7 +33,7 @@ func leading(t *testing.T, electors ...*latchkeycron.Elector) (which []int) {
 	return which
 }
 
-// Whoever resigns is followed at once.
+// When a leader resigns, the next one leads at once.
 func TestElectorThatIsClosedIsFollowedAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *latchkeytest.Server) {
 		var all []*latchkeycron.Elector
@@ -55,7 +55,7 @@ func TestElectorThatIsClosedIsFollowedAtOnce(t *testing.T) {
 	})
 }
 
-// A leader that vanishes is followed when its lease is over, and not before it knows that it does not lead.
+// When a leader vanishes, the next one leads once the lease ends, and not before the first knows of its loss.
 func TestElectorThatVanishesIsFollowedWithinALease(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *latchkeytest.Server) {
 		doomed := server.Client()
@@ -76,11 +76,11 @@ func TestElectorThatVanishesIsFollowedWithinALease(t *testing.T) {
 		require.ErrorIs(t, context.Cause(work), latchkey.ErrLost)
 		assert.Greater(t, second.Leadership().Term(), first.Leadership().Term())
 		require.NoError(t, second.Close(t.Context()))
-		_ = first.Close(t.Context()) // what the server knows, nobody knows
+		_ = first.Close(t.Context()) // the client is cut off: the outcome is unknown
 	})
 }
 
-// The end of the client is the end of its elector, and others lead at once.
+// Closing the client ends its elector, and another one leads at once.
 func TestElectorOfAClientThatIsClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *latchkeytest.Server) {
 		client := server.Client()
@@ -104,7 +104,7 @@ func TestElectorWhoseLeadershipIsResigned(t *testing.T) {
 		second := latchkeycron.NewElector(server.Client(), "scheduler")
 		for i, e := range []*latchkeycron.Elector{first, second, first} {
 			assert.Equal(t, []int{i % 2}, leading(t, first, second))
-			_ = e.Leadership().Resign(t.Context()) // the elector resigns as well, and may be the one that is told so
+			_ = e.Leadership().Resign(t.Context()) // the elector resigns too, and may be the one that gets the reply
 			time.Sleep(time.Second)
 		}
 		require.NoError(t, first.Close(t.Context()))
@@ -130,7 +130,7 @@ func TestIsLeaderAsksNobody(t *testing.T) {
 	})
 }
 
-// What the server refuses is logged once, told by IsLeader, and tried again.
+// A campaign that the server refuses is logged once, reported by IsLeader, and tried again.
 func TestElectorThatTheServerRefuses(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *latchkeytest.Server) {
 		var log bytes.Buffer
@@ -153,7 +153,7 @@ func TestElectorThatTheServerRefuses(t *testing.T) {
 	})
 }
 
-// A name or a value that cannot be used is the end of the campaign; nothing has to be closed.
+// A name or a value that cannot be used ends the campaign; nothing has to be closed.
 func TestElectorWithBadInput(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *latchkeytest.Server) {
 		quiet := latchkeycron.WithLogger(slog.New(slog.DiscardHandler))

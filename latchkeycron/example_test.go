@@ -64,7 +64,7 @@ func ExampleNewLocker() {
 	// left to another process: true
 }
 
-// One of two processes runs all jobs, and the other one when the first has ended.
+// One of two processes runs all jobs. When it ends, the other one takes over.
 func ExampleNewElector() {
 	server, err := latchkeytest.Start() // in a program: latchkey.Connect
 	if err != nil {
@@ -92,7 +92,7 @@ func ExampleNewElector() {
 		scheduler.Start()
 		return func() {
 			close(ending)
-			_ = scheduler.Shutdown()                // first: no run goes on beside those of the next leader
+			_ = scheduler.Shutdown()                // first, so that no run overlaps those of the next leader
 			_ = elector.Close(context.Background()) // the next one leads at once
 		}
 	}

@@ -23,18 +23,18 @@ import (
 
 // Inside synctest.Test time is faked: a Sleep moves it, and takes no real time.
 
-// The fleets of these tests live in bubbles of testing/synctest: an hour takes no time, and a tick is a tick
-// however busy the machine is. Their schedulers have clocks of their own, and clients of their own.
+// The fleets of these tests run in bubbles of testing/synctest: an hour takes no time, and a busy machine does not
+// delay a tick. Each scheduler has a clock and a client of its own.
 //
-// The long form is for go test without -race: the race detector of Go 1.26 may crash in a bubble of a day
+// Run the long form without -race: the race detector of Go 1.26 may crash in a bubble that spans a day
 // (golang/go#78156).
 
 func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // what the clients of killed processes say
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // the clients of killed processes log
 	os.Exit(m.Run())
 }
 
-// ticks is how many of them a test with a fleet has: LATCHKEY_TEST_CRON_TICKS=1000 is the long form.
+// ticks returns the number of ticks of a test with a fleet: LATCHKEY_TEST_CRON_TICKS=1000 is the long form.
 func ticks(t *testing.T) int {
 	t.Helper()
 	if text := os.Getenv("LATCHKEY_TEST_CRON_TICKS"); text != "" {
@@ -45,7 +45,7 @@ func ticks(t *testing.T) int {
 	return 36
 }
 
-// skewed is a clock that is ahead of that of the test.
+// skewed is a clock that is ahead of the clock of the test.
 type skewed struct {
 	clockwork.Clock
 	ahead time.Duration
@@ -55,10 +55,10 @@ func (s skewed) Now() time.Time                  { return s.Clock.Now().Add(s.ah
 func (s skewed) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
 func (s skewed) Until(t time.Time) time.Duration { return t.Sub(s.Now()) }
 
-// ledger is what was run, by the ticks of the clock of the test: one a minute.
+// ledger records the runs by tick of the clock of the test, which has one tick a minute.
 type ledger struct {
 	mu   sync.Mutex
-	runs map[int][]string // who
+	runs map[int][]string // the schedulers that ran each tick
 	from time.Time
 }
 
@@ -72,7 +72,7 @@ func (l *ledger) note(who string) (tick int) {
 	return tick
 }
 
-// each checks how often each tick was run, and returns how many each scheduler ran.
+// each checks how often each tick was run, and returns how many ticks each scheduler ran.
 func (l *ledger) each(t *testing.T, first, last, want int) map[string]int {
 	t.Helper()
 	l.mu.Lock()
@@ -88,10 +88,10 @@ func (l *ledger) each(t *testing.T, first, last, want int) map[string]int {
 	return by
 }
 
-// scheduler is a process: a gocron scheduler with a job that is due each minute by a clock of its own.
+// scheduler stands for a process: a gocron scheduler with a clock of its own and a job that is due each minute.
 type scheduler struct {
 	gocron.Scheduler
-	refusals []error // why runs were left out
+	refusals []error // why runs were skipped
 }
 
 func newScheduler(t *testing.T, ahead time.Duration, with gocron.SchedulerOption, job any) *scheduler {
@@ -118,15 +118,15 @@ func after(n int) {
 	synctest.Wait()
 }
 
-// Three schedulers whose clocks differ run each tick once, while the process of one is killed as it runs the job,
-// and that of another ends in good order.
+// Three schedulers whose clocks differ run each tick once, although one process is killed while it runs the job and
+// another one shuts down.
 func TestEachTickIsRunOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *latchkeytest.Server) {
 		n, runs := ticks(t), newLedger()
 		time.Sleep(30 * time.Second)
 		var all []*scheduler
 		clients := make([]*latchkey.Client, 3)
-		// The one that is ahead is first at each tick.
+		// The scheduler that is ahead is first at each tick.
 		for i, ahead := range []time.Duration{2 * time.Second, 300 * time.Millisecond, -1900 * time.Millisecond} {
 			clients[i] = server.Client()
 			locker, who := latchkeycron.NewLocker(clients[i]), fmt.Sprint(i)
@@ -154,7 +154,7 @@ func TestEachTickIsRunOnce(t *testing.T) {
 	})
 }
 
-// Without AtLeast the same fleet runs each tick three times: that is what the default is there for.
+// Without AtLeast the same fleet runs each tick three times, which is what the default prevents.
 func TestWithoutAtLeastALateSchedulerRunsTheTickAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *latchkeytest.Server) {
 		runs := newLedger()
@@ -169,32 +169,32 @@ func TestWithoutAtLeastALateSchedulerRunsTheTickAgain(t *testing.T) {
 	})
 }
 
-// An attempt that is repeated while the server is in trouble ends before the lock of a quick run is free again.
+// An attempt that is retried while the server fails ends before the lock of a quick run is free again.
 func TestTheDefaultOutlastsAnAttemptThatIsRepeated(t *testing.T) {
 	t.Parallel()
 	assert.Greater(t, latchkeycron.DefaultAtLeast, latchkey.DefaultRetryBudget+time.Second)
 }
 
-// Of three schedulers one runs all ticks: the leader. When it ends in good order the next one leads at once, and
-// when it is killed, after its lease.
+// The leader, one of three schedulers, runs all ticks. When it shuts down, the next one leads at once; when it is
+// killed, the next one leads after the lease.
 func TestOneSchedulerLeads(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *latchkeytest.Server) {
 		n, runs := ticks(t), newLedger()
-		time.Sleep(10 * time.Second) // so that a lease is over before the next tick
+		time.Sleep(10 * time.Second) // so that a lease ends before the next tick
 		clients := make([]*latchkey.Client, 3)
 		electors := make([]*latchkeycron.Elector, 3)
 		all := make([]*scheduler, 3)
 		for i, ahead := range []time.Duration{2 * time.Second, 300 * time.Millisecond, -1900 * time.Millisecond} {
 			clients[i] = server.Client()
 			electors[i] = latchkeycron.NewElector(clients[i], "scheduler", latchkeycron.WithValue(fmt.Sprint(i)))
-			time.Sleep(time.Second) // they come in this order
+			time.Sleep(time.Second) // the electors campaign in this order
 			all[i] = newScheduler(t, ahead, gocron.WithDistributedElector(electors[i]), func() { runs.note(fmt.Sprint(i)) })
 		}
 		after(n / 3)
 		require.NoError(t, all[0].Shutdown())
 		require.NoError(t, electors[0].Close(t.Context()))
 		after(n / 3)
-		server.Crash(clients[1]) // its scheduler goes on
+		server.Crash(clients[1]) // its scheduler keeps running
 		after(3)
 		_ = clients[1].Close(t.Context())
 		after(n - 2*(n/3) - 3)

@@ -48,7 +48,7 @@ func TestLockOfAJob(t *testing.T) {
 	})
 }
 
-// A job that takes longer than AtLeast and the lease holds the lock until it is done; then it is free.
+// A job that takes longer than AtLeast and the lease holds the lock until the job is done. Then the lock is free.
 func TestLongJob(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *latchkeytest.Server) {
 		locker, other := latchkeycron.NewLocker(server.Client()), latchkeycron.NewLocker(server.Client())
@@ -75,7 +75,7 @@ func TestUnlockWorksAfterShutdown(t *testing.T) {
 	require.NoError(t, mustLock(t, locker, "nightly").Unlock(t.Context()))
 }
 
-// A job learns from its hold that the lock was lost, and finds it under the name of the job while it runs.
+// A job learns from its hold that the lock was lost. It finds the hold by the name of the job while it runs.
 func TestAJobLearnsOfALoss(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *latchkeytest.Server) {
 		client, other := server.Client(), server.Client()
@@ -100,7 +100,7 @@ func TestAJobLearnsOfALoss(t *testing.T) {
 	})
 }
 
-// A job that hangs does not keep the others from their runs.
+// A job that hangs does not prevent later runs.
 func TestMaxHold(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *latchkeytest.Server) {
 		locker := latchkeycron.NewLocker(server.Client(), latchkeycron.WithMaxHold(time.Minute))
@@ -113,7 +113,7 @@ func TestMaxHold(t *testing.T) {
 	})
 }
 
-// The owner or the hold in the context of a job does not let a second run in beside the first.
+// The owner or the hold in the context of a job does not let a second run start next to the first.
 func TestARunIsNotEnteredAgain(t *testing.T) {
 	t.Parallel()
 	client := latchkeytest.NewServer(t).Client()

@@ -8,20 +8,22 @@ import (
 )
 
 const (
-	// maxFailing is of how many holds failed renewals are kept. A hold of which no end is ever told, because the
-	// client had too many events, or was closed without an answer of the server, would otherwise be kept forever.
+	// maxFailing limits the number of holds whose failed renewals are kept. Some holds never get an event for their
+	// end, because the client had too many events or was closed without an answer from the server. Without the limit
+	// they would be kept forever.
 	maxFailing = 1024
-	// maxFailures is how many are kept of a hold: the first ones tell when it began.
+	// maxFailures limits the failed renewals that are kept for a hold. The first ones are kept: they show when the
+	// failures began.
 	maxFailures = 16
 )
 
-// failing are the failed renewals of holds that have not ended yet.
+// failing has the failed renewals of holds that have not ended yet.
 type failing struct {
 	mu    sync.Mutex
 	holds map[failingHold][]failedRenewal
 }
 
-// failingHold tells one hold from another. Owners differ among clients.
+// failingHold identifies a hold. Owners differ among clients.
 type failingHold struct {
 	kind  latchkey.Kind
 	name  string
@@ -33,7 +35,7 @@ type failedRenewal struct {
 	err error
 }
 
-// add keeps a failed renewal until the hold ends, in place of those of any other hold if there are too many.
+// add keeps a failed renewal until the hold ends. If there are too many holds, it forgets an arbitrary one.
 func (f *failing) add(e latchkey.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// What is kept of holds whose end is never told is bounded.
+// The memory for holds that never get an event for their end is bounded.
 func TestFailedRenewalsAreBounded(t *testing.T) {
 	var f failing
 	event := func(name int) latchkey.Event {

@@ -13,13 +13,13 @@ import (
 const (
 	KindKey    = attribute.Key("latchkey.kind")
 	OutcomeKey = attribute.Key("latchkey.outcome")
-	NameKey    = attribute.Key("latchkey.name") // only with [WithNames], and of objects that are watched
+	NameKey    = attribute.Key("latchkey.name") // only with [WithNames], and for watched objects
 )
 
-// labels are the attributes of events.
+// labels makes the attributes of events.
 type labels struct {
 	names bool
-	sets  sync.Map // metric.MeasurementOption by labelKey; few, since names are not in it
+	sets  sync.Map // metric.MeasurementOption by labelKey; few, because a labelKey has no name
 }
 
 type labelKey struct {
@@ -27,7 +27,7 @@ type labelKey struct {
 	outcome string
 }
 
-// of are the attributes of a measurement. The outcome may be empty.
+// of returns the attributes of a measurement. The outcome may be empty.
 func (l *labels) of(e latchkey.Event, outcome string) metric.MeasurementOption {
 	if l.names {
 		return metric.WithAttributeSet(attribute.NewSet(l.list(e, outcome)...))
@@ -40,7 +40,7 @@ func (l *labels) of(e latchkey.Event, outcome string) metric.MeasurementOption {
 	return set.(metric.MeasurementOption)
 }
 
-// list are the same attributes, for spans.
+// list returns the same attributes, for spans.
 func (l *labels) list(e latchkey.Event, outcome string) []attribute.KeyValue {
 	list := make([]attribute.KeyValue, 0, 4)
 	list = append(list, KindKey.String(string(e.Kind)))

@@ -10,14 +10,14 @@ import (
 const scope = "github.com/latchkey-go/latchkey/latchkeyotel"
 
 // Observer turns events into metrics and spans. Its methods may be called from any goroutine, and one Observer
-// may serve several clients. It needs no end: shut the providers down, after the clients are closed.
+// may serve several clients. It does not need to be closed: shut down the providers after the clients are closed.
 type Observer struct {
 	meters  *meters
 	tracers *tracers
 	next    func(latchkey.Event) // or nil
 }
 
-// New makes an observer. Its error says which instrument the meter provider refuses, or that an option is nil.
+// New returns an observer. Its error says which instrument the meter provider refuses, or that a provider is nil.
 func New(options ...Option) (*Observer, error) {
 	s := newSettings(options)
 	if s.meters == nil || s.tracers == nil {
@@ -31,7 +31,7 @@ func New(options ...Option) (*Observer, error) {
 	return &Observer{meters: m, tracers: newTracers(s.tracers.Tracer(scope), l), next: s.next}, nil
 }
 
-// Observe is for [latchkey.Options].Observer. It records the event, and then calls the observer of [WithNext].
+// Observe records the event and then calls the observer of [WithNext]. Pass it as [latchkey.Options].Observer.
 func (o *Observer) Observe(e latchkey.Event) {
 	if o.next != nil {
 		defer o.next(e)

@@ -39,13 +39,13 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 }
 
 // WithNames adds the attribute latchkey.name, the name of the object as the program gave it, to all metrics and
-// spans, and the texts of errors, which contain it, to spans. Each name is a series of its own in each metric: use it
-// if there are few.
+// spans. It also adds the texts of errors, which contain the name, to spans. Each name is a series of its own in each
+// metric: use WithNames only if there are few names.
 func WithNames() Option {
 	return func(s *settings) { s.names = true }
 }
 
-// WithNext has another observer called after this one, with each event, also if this one panics.
+// WithNext sets another observer that is called after this one, with each event, even if this one panics.
 func WithNext(observe func(latchkey.Event)) Option {
 	return func(s *settings) { s.next = observe }
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// The values of latchkey.outcome. How calls, attempts and renewals end:
+// The values of latchkey.outcome for calls, attempts and renewals.
 const (
 	OutcomeAcquired      = "acquired"
 	OutcomeOpened        = "opened" // of the Await of a latch
 	OutcomeRenewed       = "renewed"
 	OutcomeNotAcquired   = "not_acquired"   // [latchkey.ErrNotAcquired]: somebody else has it
 	OutcomeUnavailable   = "unavailable"    // [latchkey.ErrUnavailable], [latchkey.ErrUnknownOutcome]
-	OutcomeCanceled      = "canceled"       // the caller ended its context, whatever the server said until then
+	OutcomeCanceled      = "canceled"       // the caller canceled its context, whatever the server answered before
 	OutcomeNotReplicated = "not_replicated" // [latchkey.ErrNotReplicated]
 	OutcomeNotSet        = "not_set"        // [latchkey.ErrNotSet]
 	OutcomeGone          = "gone"           // [latchkey.ErrGone]
@@ -24,16 +24,15 @@ const (
 	OutcomeRefused       = "refused"        // any other error: the server refuses
 )
 
-// How holds end:
+// The values of latchkey.outcome for holds.
 const (
 	OutcomeReleased = "released"
 	OutcomeLost     = "lost"     // [latchkey.ErrLost]
 	OutcomeMaxHold  = "max_hold" // [latchkey.ErrMaxHold]
-	OutcomeClosed   = "closed"   // [latchkey.ErrClosed]; of calls too
+	OutcomeClosed   = "closed"   // [latchkey.ErrClosed]; for calls too
 )
 
-// outcomes are errors and what they stand for. The first that matches decides: one that says more stands
-// before one that says less.
+// outcomes maps errors to outcomes. The first error that matches decides, so the more specific one comes first.
 var outcomes = []struct {
 	err     error
 	outcome string
@@ -46,14 +45,14 @@ var outcomes = []struct {
 	{latchkey.ErrWrongKind, OutcomeWrongKind},
 	{latchkey.ErrUpgrade, OutcomeUpgrade},
 	{latchkey.ErrMaxHold, OutcomeMaxHold},
-	{latchkey.ErrLost, OutcomeLost}, // of a call: the hold that it was to enter again
+	{latchkey.ErrLost, OutcomeLost}, // for a call: it was to re-enter a hold that was lost
 	{latchkey.ErrUnavailable, OutcomeUnavailable},
 	{latchkey.ErrUnknownOutcome, OutcomeUnavailable},
 	{latchkey.ErrNotAcquired, OutcomeNotAcquired},
 	{latchkey.ErrInvalid, OutcomeInvalid},
 }
 
-// failure is the outcome that an error stands for.
+// failure returns the outcome of an error.
 func failure(err error) string {
 	for _, each := range outcomes {
 		if errors.Is(err, each.err) {
@@ -63,7 +62,7 @@ func failure(err error) string {
 	return OutcomeRefused
 }
 
-// outcomeOf is the outcome of an event: success, or what its error stands for.
+// outcomeOf returns the outcome of an event: success, or the outcome of its error.
 func outcomeOf(e latchkey.Event, success string) string {
 	if e.Err == nil {
 		return success
@@ -71,7 +70,8 @@ func outcomeOf(e latchkey.Event, success string) string {
 	return failure(e.Err)
 }
 
-// isOrdinary reports whether an outcome is ordinary: the caller left, or another owner had the lock.
+// isOrdinary reports whether an outcome is not an error of a span. Besides success, it is ordinary that the caller gives
+// up, or that another owner holds the lock.
 func isOrdinary(outcome string) bool {
 	switch outcome {
 	case OutcomeAcquired, OutcomeOpened, OutcomeReleased, OutcomeNotAcquired, OutcomeCanceled, OutcomeClosed:

@@ -17,8 +17,8 @@ const (
 	renewalFailed = "latchkey.renewal_failed"
 )
 
-// tracers make spans. A span is made when it has ended, of what the event says of its length, so that nothing is
-// kept of a hold whose end is never told. Only failed renewals are kept.
+// tracers creates spans. It creates a span when the span ends, with the length that the event reports, so it keeps
+// nothing for a hold that never gets an event for its end. Only failed renewals are kept.
 type tracers struct {
 	*labels
 
@@ -30,7 +30,7 @@ func newTracers(t trace.Tracer, l *labels) *tracers {
 	return &tracers{labels: l, tracer: t}
 }
 
-// trace makes the span that ends with an event.
+// trace creates the span that ends with an event, if there is one.
 func (t *tracers) trace(e latchkey.Event) {
 	switch e.Type {
 	case latchkey.EventAcquired:
@@ -42,13 +42,13 @@ func (t *tracers) trace(e latchkey.Event) {
 	case latchkey.EventRenewalFailed:
 		t.failing.add(e)
 	case latchkey.EventReleased, latchkey.EventLost:
-		if e.Kind != latchkey.KindSemaphore { // which permits were released nobody knows
+		if e.Kind != latchkey.KindSemaphore { // it is unknown which of its permits were released
 			t.span(holdSpan, e, e.Held, outcomeOf(e, OutcomeReleased), t.failing.take(e))
 		}
 	}
 }
 
-// span makes a span that ends with an event.
+// span creates a span that ends with an event.
 func (t *tracers) span(name string, e latchkey.Event, length time.Duration, outcome string, failures []failedRenewal) {
 	attrs := t.list(e, outcome)
 	if e.Reentry {
@@ -67,7 +67,7 @@ func (t *tracers) span(name string, e latchkey.Event, length time.Duration, outc
 	span.End(trace.WithTimestamp(e.Time))
 }
 
-// description is the text of an error, or, since that contains names, only its outcome.
+// description returns the text of an error, or only its outcome if names, which the text contains, may not be shown.
 func (t *tracers) description(outcome string, err error) string {
 	if t.names && err != nil {
 		return err.Error()
@@ -75,7 +75,7 @@ func (t *tracers) description(outcome string, err error) string {
 	return outcome
 }
 
-// text is the text of an error as an attribute, if texts may be shown.
+// text returns the text of an error as an attribute, if names may be shown.
 func (t *tracers) text(err error) trace.SpanStartEventOption {
 	if t.names && err != nil {
 		return trace.WithAttributes(attribute.String("exception.message", err.Error()))

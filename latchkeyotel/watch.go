@@ -12,23 +12,24 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// watchPatience is for how long the server is asked about all objects at a collection. What has not been
-// answered then is missing in that collection.
+// watchPatience limits how long a collection queries the server for all objects. Values that have not arrived by then
+// are missing from that collection.
 const watchPatience = 2 * time.Second
 
 // Object is a named object of a client, such as a [latchkey.Semaphore].
 type Object interface{ Name() string }
 
-// Watch adds metrics that the server is asked for at each collection, with the names of the objects as the attribute
-// latchkey.name. It takes a [latchkey.FairLock] (latchkey.waiters), a [latchkey.Semaphore] or a [latchkey.PermitSemaphore]
-// (latchkey.permits.available, latchkey.permits.limit), a [latchkey.FairSemaphore] (all three), and a [latchkey.CountDownLatch]
-// (latchkey.latch.count), and returns an error for anything else. An object that is not set has no values.
+// Watch adds metrics whose values each collection queries from the server, with the names of the objects as the
+// attribute latchkey.name. It takes a [latchkey.FairLock] (latchkey.waiters), a [latchkey.Semaphore] or a
+// [latchkey.PermitSemaphore] (latchkey.permits.available, latchkey.permits.limit), a [latchkey.FairSemaphore] (all
+// three), and a [latchkey.CountDownLatch] (latchkey.latch.count), and returns an error for anything else. An object that
+// is not set has no values.
 //
-// Each object costs a round trip at each collection, which takes 2 s at most: what is not answered until then is
-// missing, and the error goes to the OpenTelemetry error handler. Watch an object in one process only, or each
-// one reports the same.
+// Each object costs a round trip per collection; a [latchkey.FairSemaphore] costs two. A collection takes 2 s at most:
+// later values are missing, and the error goes to the OpenTelemetry error handler. Watch an object in one process only;
+// otherwise each process reports the same values.
 //
-// Unregister the result before the client of the objects is closed.
+// Unregister the result before you close the client of the objects.
 func (o *Observer) Watch(objects ...Object) (metric.Registration, error) {
 	gauges, err := newGauges(o.meters.meter)
 	if err != nil {
@@ -54,10 +55,10 @@ func (o *Observer) Watch(objects ...Object) (metric.Registration, error) {
 	return o.meters.meter.RegisterCallback(collect, gauges.waiters, gauges.available, gauges.limit, gauges.count)
 }
 
-// look asks the server about an object.
+// look queries the server for the values of an object.
 type look func(context.Context, metric.Observer) error
 
-// gauges are the instruments of objects that are watched.
+// gauges are the instruments of watched objects.
 type gauges struct{ waiters, available, limit, count metric.Int64ObservableGauge }
 
 func newGauges(meter metric.Meter) (g gauges, err error) {
@@ -69,7 +70,7 @@ func newGauges(meter metric.Meter) (g gauges, err error) {
 	return g, errors.Join(errs[:]...)
 }
 
-// lookAt is how to ask about an object, or nil.
+// lookAt returns how to query an object, or nil if it cannot be watched.
 func (g gauges) lookAt(object Object) look {
 	switch o := object.(type) {
 	case *latchkey.FairLock:
@@ -131,7 +132,7 @@ func (g gauges) lookAt(object Object) look {
 	return nil
 }
 
-// watched are the attributes of an object that is watched.
+// watched returns the attributes of a watched object.
 func watched(kind latchkey.Kind, o Object) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(KindKey.String(string(kind)), NameKey.String(o.Name())))
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// closeTimeout is for a client that a test left in a state where it cannot be
-// closed: the test then fails instead of hanging.
+// closeTimeout limits the time to close a client. If a test leaves a client in a
+// state where it cannot be closed, the test fails instead of hanging.
 const closeTimeout = 5 * time.Second
 
-// attached is a client with what it borrowed.
+// attached is a client with its Redis client and its line to the server.
 type attached struct {
 	*latchkey.Client
 	redis rueidis.Client
@@ -24,12 +24,12 @@ type attached struct {
 }
 
 // Client returns a new client of the server, with at most one set of options.
-// Each call makes another client with connections of its own, as another process
-// would have: two of them exclude each other. The connections are pipes in
-// memory, which makes the client fit for a [testing/synctest] bubble.
+// Each call creates a client with connections of its own, as another process
+// would have, so two clients exclude each other. The connections are pipes in
+// memory, so the client works in a [testing/synctest] bubble.
 //
-// The client is closed with the server. A test may close it earlier; its
-// connections stay until the server is closed.
+// Closing the server closes the client. A test may close the client earlier; its
+// connections stay open until the server is closed.
 func (s *Server) Client(options ...latchkey.Options) *latchkey.Client {
 	s.helper()
 	client, err := s.connect(options)
@@ -39,10 +39,11 @@ func (s *Server) Client(options ...latchkey.Options) *latchkey.Client {
 	return client.Client
 }
 
-// Crash makes a client that [Server.Client] returned what the client of a killed
-// process is to the server: its connections end, none comes again, and nothing is
-// released. What it holds comes back when the leases are over. The client itself
-// lives on, cut off, and its holds are lost in its own eyes a little earlier.
+// Crash makes a client that [Server.Client] returned look to the server like the
+// client of a killed process: its connections end, it cannot open new ones, and
+// it releases nothing. The locks that it holds become free when their leases
+// end. The client itself keeps running, cut off from the server, and reports its
+// holds as lost slightly before their leases end on the server.
 func (s *Server) Crash(client *latchkey.Client) {
 	s.helper()
 	l := s.lineOf(client)
@@ -93,8 +94,9 @@ func atMostOne(options []latchkey.Options) (latchkey.Options, error) {
 	}
 }
 
-// clientOption has what latchkey uses for clients of its own, and what miniredis
-// needs: no client-side cache, no question whether it is a cluster.
+// clientOption returns the settings that latchkey uses for clients of its own,
+// and those that miniredis needs: no client-side cache, and no check for a
+// cluster.
 func (s *Server) clientOption(l *line) rueidis.ClientOption {
 	return rueidis.ClientOption{
 		InitAddress:       []string{"latchkeytest"},
@@ -108,8 +110,9 @@ func (s *Server) clientOption(l *line) rueidis.ClientOption {
 	}
 }
 
-// release closes clients, the last one first. They could not release their holds
-// on a server that is away, and would spend their whole retry budget on trying.
+// release makes the server reachable again and closes the clients, the last one
+// first. If the server were unreachable, they could not release their holds, and
+// would spend their whole retry budget on trying.
 func (s *Server) release(clients []*attached) {
 	var lines []*line
 	for _, a := range clients {
@@ -122,7 +125,7 @@ func (s *Server) release(clients []*attached) {
 	}
 }
 
-// hangUp closes a client and then what it borrowed.
+// hangUp closes a client and then its Redis client.
 func (s *Server) hangUp(a *attached) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()

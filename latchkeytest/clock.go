@@ -7,7 +7,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// clock is the server's time when it is moved by hand.
+// clock is the server's time when a test moves it.
 type clock struct {
 	redis *miniredis.Miniredis
 
@@ -20,20 +20,21 @@ func newClock(redis *miniredis.Miniredis) *clock {
 	return &clock{redis: redis}
 }
 
-// ManualTime makes the server's clock stand still, at the time of its start:
-// nothing expires, and TIME gives the same answer, until [Server.Advance] or
-// [Server.SetTime] moves it. A test that is stopped in a debugger or starved of
-// CPU then loses no lock.
+// ManualTime stops the server's clock at the time of its start: nothing expires,
+// and TIME returns the same time, until [Server.Advance] or [Server.SetTime]
+// moves the clock. A test that is stopped in a debugger or starved of CPU then
+// loses no lock.
 //
-// Clients do not see that clock. One that holds a lock still counts its lease in
-// real time and renews it; it notices at its next renewal that the server let it
-// expire, and one that waits asks again after its poll ceiling at the latest.
+// Clients do not see that clock. A client that holds a lock still counts its
+// lease in real time and renews it. If the lease expired on the server, the
+// client learns it at its next renewal. A waiter polls again after its poll
+// ceiling at the latest.
 func ManualTime() ServerOption {
 	return func(s *Server) { s.clock.stop() }
 }
 
-// Advance moves the server's clock forward by d and with it everything that
-// expires. The server must have [ManualTime], and d must not be negative.
+// Advance moves the server's clock forward by d and expires everything that is
+// due. The server must have [ManualTime], and d must not be negative.
 func (s *Server) Advance(d time.Duration) {
 	s.helper()
 	if d < 0 {
@@ -44,9 +45,9 @@ func (s *Server) Advance(d time.Duration) {
 	}
 }
 
-// SetTime sets the server's clock to t. What expires before t is gone; a step
-// back changes what TIME answers and brings nothing back. The server must have
-// [ManualTime].
+// SetTime sets the server's clock to t. Everything that is due by t expires. A
+// step back changes the result of TIME, but restores nothing that has expired.
+// The server must have [ManualTime].
 func (s *Server) SetTime(t time.Time) {
 	s.helper()
 	if !s.clock.move(func(time.Time) time.Time { return t }) {
@@ -61,7 +62,7 @@ func (c *clock) stop() {
 	c.redis.SetTime(c.now)
 }
 
-// move reports false, and moves nothing, when the clock runs by itself.
+// move sets the clock. It reports false, and changes nothing, without ManualTime.
 func (c *clock) move(to func(time.Time) time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,8 +71,8 @@ func (c *clock) move(to func(time.Time) time.Time) bool {
 	}
 	c.now = to(c.now)
 	c.redis.SetTime(c.now)
-	// Expiry happens when a database is looked at. If that were left to the next
-	// command, a step back before it would undo a step forward.
+	// Keys expire when a database is accessed. If that waited for the next command,
+	// a step back before that command would undo a step forward.
 	c.redis.DB(0)
 	return true
 }

@@ -51,7 +51,7 @@ func TestManualTimeStandsStill(t *testing.T) {
 	_, err := orders.TryLock(t.Context(), latchkey.Lease(time.Minute))
 	require.NoError(t, err)
 
-	// The passing of real time is what must have no effect, so it has to pass.
+	// Real time must have no effect, so some of it has to pass.
 	time.Sleep(10 * time.Millisecond)
 	ttl, err := orders.RemainingLease(t.Context())
 	require.NoError(t, err)
@@ -99,8 +99,8 @@ func TestClockIsMovedByHandOnlyIfAskedFor(t *testing.T) {
 	assert.Panics(t, func() { manual.Advance(-time.Second) })
 }
 
-// Also the leak test of this package: a bubble that leaves a goroutine of the
-// server or of a client behind fails.
+// This is also the leak test of this package: a bubble fails if a goroutine of
+// the server or of a client is left in it.
 func TestAnHourPassesInABubble(t *testing.T) {
 	defer limitRealTime()()
 	synctest.Test(t, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestARenewedHoldOutlivesItsLeaseInABubble(t *testing.T) {
 	})
 }
 
-// The observer and the log are called in the bubble too, and are quiet when it is at rest.
+// The observer and the logger run in the bubble too, and have finished when it is idle.
 func TestEventsAndTheLogInABubble(t *testing.T) {
 	defer limitRealTime()()
 	synctest.Test(t, func(t *testing.T) {
@@ -159,14 +159,14 @@ func TestEventsAndTheLogInABubble(t *testing.T) {
 	})
 }
 
-// limitRealTime ends a test whose bubble is never at rest, which keeps its time
-// from passing. It is called outside the bubble, and returns what lifts the limit.
+// limitRealTime ends a test whose bubble is never idle, so that its time does not
+// pass. Call it outside the bubble. It returns a function that lifts the limit.
 func limitRealTime() func() bool {
 	limit := time.AfterFunc(30*time.Second, func() { panic("a busy loop keeps the bubble's time from passing") })
 	return limit.Stop
 }
 
-// A label lasts for as long as its client holds something, and as the leases of one that has crashed.
+// A label lasts for as long as its client holds something. After a crash it lasts as long as the leases.
 func TestLabelsInABubble(t *testing.T) {
 	defer limitRealTime()()
 	synctest.Test(t, func(t *testing.T) {

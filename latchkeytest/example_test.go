@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
-// Report is the code under test: whichever process comes first writes today's
-// report, the others leave it to that one.
+// Report is the code under test: the first process writes today's report, and
+// the others skip it.
 func Report(ctx context.Context, client *latchkey.Client, write func(context.Context) error) (string, error) {
 	hold, err := client.NewLock("nightly-report").TryLock(ctx)
 	if errors.Is(err, latchkey.ErrNotAcquired) {
@@ -25,7 +25,7 @@ func Report(ctx context.Context, client *latchkey.Client, write func(context.Con
 	return "written", write(hold.Context(ctx))
 }
 
-// A unit test of Report. In a real test t is the *testing.T of the test
+// This example tests Report. In a real test t is the *testing.T of the test
 // function, and nothing needs to be closed or deleted.
 func ExampleNewServer() {
 	t := newT()
@@ -46,8 +46,8 @@ func ExampleNewServer() {
 	// here: written <nil>
 }
 
-// What happens when the process that writes the report dies: its lease is an
-// hour long, and the test does not wait for it.
+// The process that writes the report dies. Its lease is an hour long, and the
+// test does not wait for it.
 func ExampleManualTime() {
 	t := newT()
 	defer t.end()

@@ -8,14 +8,14 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// network is every way to reach the server: pipes in memory, and a port once
-// somebody asked for it. It knows all connections, so that it can cut them.
+// network has all ways to reach the server: pipes in memory, and a port after
+// listen. It tracks all connections, so that it can cut them.
 type network struct {
 	redis *miniredis.Miniredis
 
 	mu       sync.Mutex
 	down     bool
-	address  string // of the port, also while the server is stopped; "" before listen
+	address  string // of the port, even while the server is stopped; "" before listen
 	listener net.Listener
 	conns    map[*conn]struct{}
 	accepts  sync.WaitGroup
@@ -25,8 +25,8 @@ func newNetwork(redis *miniredis.Miniredis) *network {
 	return &network{redis: redis, conns: map[*conn]struct{}{}}
 }
 
-// open starts miniredis without a port of its own: its first connection does
-// that.
+// open starts miniredis without a port of its own: the first connection in
+// memory starts it.
 func (n *network) open() error {
 	first, err := n.redis.Dial()
 	if err != nil {
@@ -35,11 +35,11 @@ func (n *network) open() error {
 	return first.Close()
 }
 
-// line is the way of one client to the server.
+// line identifies the connections of one client to the server.
 type line struct{ dead bool } // guarded by network.mu
 
-// dial returns a new connection in memory. While the server is stopped it fails
-// as a closed port does, which clients take as "nothing was sent".
+// dial returns a new connection in memory. While the server is stopped, dial
+// fails like a closed port, from which clients conclude that nothing was sent.
 func (n *network) dial(l *line) (net.Conn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -53,7 +53,7 @@ func (n *network) dial(l *line) (net.Conn, error) {
 	return n.track(pipe, l), nil
 }
 
-// listen opens the port unless it is open, and returns its address.
+// listen opens the port on its first call, and returns its address.
 func (n *network) listen() (string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -71,7 +71,7 @@ func (n *network) listen() (string, error) {
 
 // bind opens the port at address. The caller holds n.mu.
 func (n *network) bind(address string) error {
-	listener, err := net.Listen("tcp", address) //nolint:noctx // the loopback interface does not let anybody wait
+	listener, err := net.Listen("tcp", address) //nolint:noctx // listening on the loopback interface does not block
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (n *network) welcome(accepted net.Conn) {
 	n.redis.Server().ServeConn(n.track(accepted, nil))
 }
 
-// cut closes every connection and lets no new one in.
+// cut closes every connection and refuses new ones.
 func (n *network) cut() {
 	n.mu.Lock()
 	n.down = true
@@ -111,7 +111,7 @@ func (n *network) cut() {
 	n.drop(func(*conn) bool { return true })
 }
 
-// kill does the same to one line.
+// kill closes the connections of one line and refuses new ones.
 func (n *network) kill(l *line) {
 	n.mu.Lock()
 	l.dead = true
@@ -119,8 +119,8 @@ func (n *network) kill(l *line) {
 	n.drop(func(c *conn) bool { return c.line == l })
 }
 
-// drop closes the connections that are chosen, outside the lock, which each of
-// them takes on closing.
+// drop closes the chosen connections. It does so without n.mu, because Close
+// locks it.
 func (n *network) drop(chosen func(*conn) bool) {
 	n.mu.Lock()
 	var doomed []*conn
@@ -143,7 +143,7 @@ func (n *network) hangUp() {
 	}
 }
 
-// reopen lets connections in again, at the same address.
+// reopen accepts connections again, at the same address.
 func (n *network) reopen() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -154,8 +154,8 @@ func (n *network) reopen() error {
 	return n.bind(n.address)
 }
 
-// admit lets connections in memory in again, even if the port fails, also
-// those of the dead.
+// admit accepts connections in memory again, even if the port fails, including
+// those of lines that were killed.
 func (n *network) admit(lines []*line) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -165,7 +165,7 @@ func (n *network) admit(lines []*line) {
 	}
 }
 
-// close cuts everything for good and waits for the port's goroutine.
+// close cuts all connections for good and waits for the port's goroutine.
 func (n *network) close() {
 	n.cut()
 	n.accepts.Wait()

@@ -10,10 +10,9 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// Server is a Redis server inside this process. All methods may be called from
-// any number of goroutines. What fails in a method, because the test asked for
-// something impossible, ends the test by tb.Fatalf; on a server made by [Start]
-// it panics.
+// Server is a Redis server inside this process. Its methods may be called from
+// any number of goroutines. A method that cannot do what it is called for ends
+// the test by tb.Fatalf; on a server made by [Start] it panics.
 type Server struct {
 	tb      testing.TB // nil on a server made by Start
 	redis   *miniredis.Miniredis
@@ -29,8 +28,8 @@ type Server struct {
 // ServerOption is a setting of a [Server]: [ManualTime] is the only one.
 type ServerOption func(*Server)
 
-// NewServer starts an empty server that is closed when the test ends, together
-// with every client that [Server.Client] made. No port is opened unless
+// NewServer starts an empty server. The end of the test closes it together with
+// every client that [Server.Client] made. The server opens no port before
 // [Server.URL] is called.
 func NewServer(tb testing.TB, options ...ServerOption) *Server {
 	tb.Helper()
@@ -51,8 +50,8 @@ func Start(options ...ServerOption) (*Server, error) {
 	for _, option := range options {
 		option(s)
 	}
-	// The clock must be set before time may run, or TTLs would jump by the
-	// difference.
+	// The options set the clock, which must happen before it runs: otherwise TTLs
+	// would jump by the difference.
 	redis.ClockTTL(true)
 	if err := s.network.open(); err != nil {
 		return nil, fmt.Errorf("starting the server: %w", err)
@@ -61,9 +60,9 @@ func Start(options ...ServerOption) (*Server, error) {
 	return s, nil
 }
 
-// Close closes the clients made by [Server.Client], which release what they hold,
-// and then the server with all its data. Only the first call has an effect, and a
-// server made by [NewServer] needs none.
+// Close closes the clients made by [Server.Client], which releases their holds,
+// and then the server with all its data. Only the first call has an effect. A
+// server made by [NewServer] is closed automatically.
 func (s *Server) Close() {
 	clients, first := s.shut()
 	if !first {
@@ -82,8 +81,8 @@ func (s *Server) shut() (clients []*attached, first bool) {
 }
 
 // URL returns the address for [latchkey.Connect] and for other programs, on the
-// loopback interface. The first call opens the port, so it does not belong into
-// a [testing/synctest] bubble, where a real socket keeps the clock from moving.
+// loopback interface. The first call opens the port, so do not call URL in a
+// [testing/synctest] bubble, where a real socket keeps the clock from moving.
 func (s *Server) URL() string {
 	s.helper()
 	address, err := s.network.listen()
@@ -94,23 +93,23 @@ func (s *Server) URL() string {
 }
 
 // Refuse makes the server answer every command with message, as an error reply,
-// until Refuse(""). Redis' own errors begin with a code: "READONLY …",
+// until Refuse(""). The errors of Redis begin with a code: "READONLY …",
 // "LOADING …", "OOM …". Data, clock and connections stay as they are, and
-// subscribers go on receiving.
+// subscribers still receive messages.
 func (s *Server) Refuse(message string) {
 	s.refusal.Store(&message)
 }
 
 // Stop makes the server unreachable: it cuts every connection and refuses new
-// ones until [Server.Restart]. Data stays, and the clock goes on, so leases may
-// run out meanwhile.
+// ones until [Server.Restart]. The data stays and the clock keeps running, so
+// leases may expire in between.
 func (s *Server) Stop() {
 	s.network.cut()
 }
 
-// Restart ends what [Server.Stop] began, under the same URL. Messages published
-// in between are gone, as they are after any reconnect. Data and scripts are
-// still there: the server was away, not emptied.
+// Restart makes the server reachable again after [Server.Stop], under the same
+// URL. Messages published in between are lost, as after any reconnect. Data and
+// scripts are kept.
 func (s *Server) Restart() {
 	s.helper()
 	if err := s.network.reopen(); err != nil {
@@ -119,14 +118,14 @@ func (s *Server) Restart() {
 }
 
 // intercept sees every command before the server does, and reports whether it
-// has answered it.
+// has answered the command.
 func (s *Server) intercept(peer *server.Peer, command string, _ ...string) bool {
 	if refusal := s.refusal.Load(); refusal != nil && *refusal != "" {
 		peer.WriteError(*refusal)
 		return true
 	}
-	// miniredis would call itself a cluster of one node, and clients would then use
-	// what it does not have. A real single server answers this.
+	// miniredis would claim to be a cluster of one node, and clients would then use
+	// commands that it does not have. A real single server gives this answer.
 	if command == "CLUSTER" {
 		peer.WriteError("ERR This instance has cluster support disabled")
 		return true

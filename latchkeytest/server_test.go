@@ -153,7 +153,7 @@ func (c rawClient) addresses() (addresses []string) {
 	return addresses
 }
 
-// serverTime is what the server's own clock says.
+// serverTime returns the time of the server's own clock.
 func (c rawClient) serverTime(t *testing.T) time.Time {
 	t.Helper()
 	parts, err := c.Do(t.Context(), c.B().Time().Build()).AsStrSlice()

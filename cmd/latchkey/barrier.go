@@ -72,7 +72,7 @@ func barrierWait(ctx context.Context, cmd *cli.Command, client *latchkey.Client,
 	return nil
 }
 
-// notTogether gives the end of a wait its exit code.
+// notTogether returns the error of a failed wait, with its exit code.
 func notTogether(err error, name string, limit time.Duration) error {
 	if errors.Is(err, latchkey.ErrNotAcquired) {
 		return exitWith(exitNotAcquired, "not all have arrived at %q, waited %v", name, limit)
@@ -84,7 +84,7 @@ func notTogether(err error, name string, limit time.Duration) error {
 type barrierReply struct {
 	Name       string       `json:"name"`
 	Generation int64        `json:"generation"`
-	Parties    int          `json:"parties"` // 0 if that is open
+	Parties    int          `json:"parties"` // 0 if not decided yet
 	Waiting    int          `json:"waiting"`
 	Who        []partyReply `json:"who"`
 }
@@ -92,7 +92,7 @@ type barrierReply struct {
 type partyReply struct {
 	Owner latchkey.Owner `json:"owner"`
 	Label string         `json:"label,omitempty"` // of its client
-	Lease int64          `json:"lease_ms"`        // that is left
+	Lease int64          `json:"lease_ms"`        // remaining
 }
 
 func barrierInspectCommand() *cli.Command {

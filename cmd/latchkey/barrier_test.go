@@ -39,7 +39,7 @@ func TestBarrierWaitsForAll(t *testing.T) {
 	}
 }
 
-// Who waits at a barrier is listed as who waits for a lock.
+// The parties at a barrier are listed like the waiters for a lock.
 func TestWaitersAtABarrier(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	waiting := invoke(t, server, "barrier", "wait", "phase", "--parties", "2")

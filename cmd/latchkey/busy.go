@@ -12,15 +12,14 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// occupants are those who have what a job asked for: who they are, and what is left of the first one's lease, 0 if
-// that is not known.
+// occupants are the holders of the lock, leadership or permits that a job tried to acquire.
 type occupants struct {
 	names []string
-	left  time.Duration
-	kept  bool // the only one has released it
+	left  time.Duration // remaining lease of the first holder, 0 if unknown
+	kept  bool          // the only holder has released it
 }
 
-// occupantsOf asks who has a lock, or leads an election.
+// occupantsOf queries who holds a lock, or leads an election.
 func occupantsOf(name string) func(context.Context, *latchkey.Client) (occupants, error) {
 	return func(ctx context.Context, client *latchkey.Client) (occupants, error) {
 		found, err := client.Inspect(ctx, name)
@@ -33,7 +32,7 @@ func occupantsOf(name string) func(context.Context, *latchkey.Client) (occupants
 	}
 }
 
-// permitOccupants asks who has the permits of a semaphore.
+// permitOccupants queries who holds the permits of a semaphore.
 func permitOccupants(name string) func(context.Context, *latchkey.Client) (occupants, error) {
 	return func(ctx context.Context, client *latchkey.Client) (o occupants, err error) {
 		holders, err := client.NewPermitSemaphore(name).Holders(ctx)
@@ -47,11 +46,11 @@ func permitOccupants(name string) func(context.Context, *latchkey.Client) (occup
 	}
 }
 
-// occupantsPatience is for how long a job that was not let in asks who is inside.
+// occupantsPatience limits the query for the holders after a failed acquisition.
 const occupantsPatience = time.Second
 
-// busyText is why the job was not let in, and by whom, as it is now. At a terminal a long name is cut so that the
-// line fits.
+// busyText says why the job did not acquire its lock or permit, and who holds it now. On a terminal it cuts a long name
+// so that the line fits.
 func (j job) busyText(ctx context.Context, client *latchkey.Client) string {
 	ctx, cancel := context.WithTimeout(ctx, occupantsPatience)
 	defer cancel()

@@ -54,10 +54,10 @@ func check(ctx context.Context, cmd *cli.Command) error {
 	})
 }
 
-// listPatience is for how long a walk goes on that finds nothing. One that is refused ends with the first answer.
+// listPatience limits a walk that finds nothing. A walk that is refused ends with the first reply.
 const listPatience = time.Second
 
-// tryToList is why objects cannot be listed, or nil. A walk that went on was permitted.
+// tryToList returns why objects cannot be listed, or nil. A walk that runs out of time was permitted.
 func tryToList(ctx context.Context, client *latchkey.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, listPatience)
 	defer cancel()
@@ -70,7 +70,7 @@ func tryToList(ctx context.Context, client *latchkey.Client) error {
 	return nil
 }
 
-// listAdvice is what is wrong with listing, and what to do about it if the user may not.
+// listAdvice returns the text of an error of listing, and what to do if the user lacks the permission.
 func listAdvice(err error) string {
 	if strings.Contains(err.Error(), "NOPERM") {
 		return err.Error() + "\n  give the user +scan"
@@ -78,7 +78,7 @@ func listAdvice(err error) string {
 	return err.Error()
 }
 
-// advice is what is wrong, a line each, and what to do about it.
+// advice returns the text of an error, and a line with what to do for each known cause.
 func advice(err error) string {
 	text := err.Error()
 	for _, known := range [][2]string{

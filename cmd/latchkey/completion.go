@@ -8,13 +8,13 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// bashCompletion takes the place of the library's script, which has the shell evaluate the line that is being typed,
-// and needs a package beside bash.
+// bashCompletion replaces the script of the cli library, which makes the shell evaluate the line that is being typed,
+// and needs a package in addition to bash.
 //
 //go:embed completion.bash
 var bashCompletion string
 
-// configureCompletion shows the command of the library that writes completion scripts.
+// configureCompletion makes the command of the cli library that writes completion scripts visible.
 func configureCompletion(cmd *cli.Command) {
 	cmd.Hidden = false
 	cmd.Usage = "write a script that has a shell complete command lines"

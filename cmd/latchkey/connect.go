@@ -17,7 +17,7 @@ const (
 	defaultURL = "redis://localhost:6379"
 	urlEnv     = "LATCHKEY_REDIS"
 
-	// closeTimeout bounds how long the end of the program waits for the server.
+	// closeTimeout limits how long the program waits for the server at its end.
 	closeTimeout = 5 * time.Second
 )
 
@@ -34,8 +34,8 @@ func verboseFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "verbose", Usage: "write the log of the library to standard error"}
 }
 
-// serverURL is where all commands but demo go. An empty variable in the
-// environment counts as none.
+// serverURL returns the server of all commands but demo. An empty environment
+// variable counts as unset.
 func serverURL(cmd *cli.Command) string {
 	if url := cmd.String("redis"); url != "" {
 		return url
@@ -43,7 +43,7 @@ func serverURL(cmd *cli.Command) string {
 	return defaultURL
 }
 
-// logger is silent unless asked for: what matters is told by the commands
+// logger discards the log without --verbose: the commands report what matters
 // themselves, once.
 func logger(cmd *cli.Command) *slog.Logger {
 	out := io.Discard
@@ -59,7 +59,7 @@ func connect(ctx context.Context, cmd *cli.Command, options latchkey.Options) (*
 	return client, connectError(err)
 }
 
-// connectError adds what may be wrong with the URL, if the server answered and says so.
+// connectError adds what may be wrong with the URL, if the error shows that.
 func connectError(err error) error {
 	if err == nil {
 		return nil
@@ -74,7 +74,7 @@ func connectError(err error) error {
 	return libraryError(err)
 }
 
-// query connects for the time of one question.
+// query connects, calls ask, and closes the client.
 func query(ctx context.Context, cmd *cli.Command, ask func(*latchkey.Client) error) error {
 	client, err := connect(ctx, cmd, latchkey.Options{})
 	if err != nil {
@@ -84,8 +84,8 @@ func query(ctx context.Context, cmd *cli.Command, ask func(*latchkey.Client) err
 	return ask(client)
 }
 
-// closeClient has its own context: it is called at the end, when others are over.
-// What it cannot release ends with its lease.
+// closeClient uses a context of its own, because other contexts have ended when it
+// is called. Holds that it cannot release end with their leases.
 func closeClient(client *latchkey.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
@@ -98,7 +98,7 @@ type deletable interface {
 	Delete(ctx context.Context) (bool, error)
 }
 
-// deleteReply is what --json prints of a deletion.
+// deleteReply is what --json prints after a deletion.
 type deleteReply struct {
 	Name  string `json:"name"`
 	There bool   `json:"was_there"`

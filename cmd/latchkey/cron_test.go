@@ -16,7 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
-// cronOf is a run of a shell script as the job "nightly".
+// cronOf runs a shell script as the job "nightly".
 func cronOf(t *testing.T, server *latchkeytest.Server, text string, flags ...string) *invocation {
 	t.Helper()
 	args := append([]string{"cron"}, flags...)
@@ -68,7 +68,7 @@ func TestCronPassesExitCodes(t *testing.T) {
 	assert.Equal(t, result{stdout: "-x -- help --at-least\n"}, got)
 }
 
-// The job is killed with its machine: nobody repeats it.
+// The job is killed together with its machine: no other machine repeats it.
 func TestCronIsKilled(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	run := cronOf(t, server, "echo ready; cat", "--lease", "300ms")
@@ -115,7 +115,7 @@ func TestRunFair(t *testing.T) {
 	assert.Equal(t, result{stdout: "1\n"}, run.end())
 }
 
-// What is written by hand into the help texts is no wider than a terminal.
+// The hand-written lines of the help texts are no wider than a terminal.
 func TestHelpIsNarrow(t *testing.T) {
 	for _, args := range [][]string{{"run"}, {"cron"}, {"sem", "run"}} {
 		got := latchkeyCLI(t, nil, append(args, "--help")...)

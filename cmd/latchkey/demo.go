@@ -49,7 +49,7 @@ removes them at the end, except small notes of the library that expire within
 	}
 }
 
-// An act shows one thing. It may prove something by the way.
+// An act shows one thing, and may return a proof.
 type act struct {
 	title string
 	play  func(context.Context, *stage) (*proof, error)
@@ -63,7 +63,7 @@ var acts = []act{
 	{"LEADERS THAT RESIGN", playElection},
 }
 
-// proof is what an act showed to be true, or not.
+// proof is a statement that an act has shown to hold or not.
 type proof struct {
 	holds bool
 	text  string
@@ -76,12 +76,12 @@ func (p proof) String() string {
 	return "PROOF FAILED: " + p.text
 }
 
-// stage is what all acts share.
+// stage has the state that all acts share.
 type stage struct {
 	url      string
-	redis    rueidis.Client // raw: what the workers do is not protected by the library
+	redis    rueidis.Client // for the work, which the library does not protect
 	screen   *screen
-	prefix   string // of every key, for this demo alone
+	prefix   string // of every key, unique to this demo
 	workers  int
 	duration time.Duration
 	lease    time.Duration
@@ -125,8 +125,8 @@ func stageFrom(cmd *cli.Command) (*stage, error) {
 	return s, nil
 }
 
-// openServer connects to the server that was named, or to one that it starts in
-// this process.
+// openServer connects to the server of --redis, or to one that it starts in this
+// process.
 func (s *stage) openServer(cmd *cli.Command) (closer func(), err error) {
 	server, closeEmbedded := "the server you named", func() {}
 	if s.url = cmd.String("redis"); s.url == "" {
@@ -145,21 +145,22 @@ func (s *stage) openServer(cmd *cli.Command) (closer func(), err error) {
 	return func() { s.redis.Close(); closeEmbedded() }, nil
 }
 
-// connect makes a client, for one who works as if it were a process of its own.
+// connect returns a new client for a worker that acts like a process of its own.
 func (s *stage) connect(ctx context.Context) (*latchkey.Client, error) {
 	client, err := latchkey.Connect(ctx, s.url, s.options)
 	return client, libraryError(err)
 }
 
-// remove deletes something, also when the demo was interrupted. What makes it must
-// not be interrupted: a command that is given up could be executed after this one.
+// remove deletes an object, even if the demo was interrupted. The command that
+// creates the object must not be interruptible: the server could execute an
+// abandoned command after the deletion.
 func remove(deletes func(context.Context) (bool, error)) {
 	ctx, cancel := context.WithTimeout(context.Background(), sweepTimeout)
 	defer cancel()
 	_, _ = deletes(ctx)
 }
 
-// rawClient opens a connection beside the library.
+// rawClient opens a connection that does not use the library.
 func rawClient(url string) (rueidis.Client, error) {
 	option, err := rueidis.ParseURL(url)
 	if err != nil {
@@ -207,7 +208,7 @@ func (s *stage) conclude(proofs []*proof) error {
 	return silently(code)
 }
 
-// nextSteps are what to do after the demo.
+// nextSteps suggests what to do after the demo.
 const nextSteps = `What next:
 
   latchkey run --lock NAME -- CMD         lock a command
@@ -215,10 +216,10 @@ const nextSteps = `What next:
   latchkey help                           see all commands
   go get github.com/latchkey-go/latchkey  lock in Go`
 
-// errStopped is for a demo that was stopped, as by Ctrl-Z: leases ran out meanwhile.
+// errStopped is the error of a demo that was stopped, as by Ctrl-Z, so that leases expired.
 var errStopped = exitWith(exitSoftware, "the demo was stopped while it ran, so it proves nothing; run it again")
 
-// explain says what an act is about, a paragraph for each sentence.
+// explain writes what an act is about, with one paragraph per sentence.
 func (s *stage) explain(sentences ...string) {
 	for _, sentence := range sentences {
 		s.tell("%s", sentence)
@@ -226,7 +227,7 @@ func (s *stage) explain(sentences ...string) {
 	s.screen.say("")
 }
 
-// tell says what happens in an act.
+// tell writes what happens in an act.
 func (s *stage) tell(format string, args ...any) {
 	s.screen.sayIn("", margin, format, args...)
 }

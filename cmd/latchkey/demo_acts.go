@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// playWithoutLock shows that the work really needs protection, and that the
-// counter and the gauge would notice if it had none.
+// playWithoutLock shows that the work needs protection, and that the counter and
+// the gauge detect when it is missing.
 func playWithoutLock(ctx context.Context, s *stage) (*proof, error) {
 	s.explain(
 		fmt.Sprintf("%d workers read a counter, add one and write it back, all at the same time.", s.workers))
@@ -31,7 +31,7 @@ func playWithoutLock(ctx context.Context, s *stage) (*proof, error) {
 	return nil, nil
 }
 
-// playWithLock shows the same work under a lock, which outlives the death of a
+// playWithLock shows the same work under a lock, which survives the death of its
 // holder.
 func playWithLock(ctx context.Context, s *stage) (*proof, error) {
 	s.explain(
@@ -52,7 +52,7 @@ func playWithLock(ctx context.Context, s *stage) (*proof, error) {
 	return prove(ctx, arena, crew, death)
 }
 
-// prove holds what the workers say they did against what the server says.
+// prove compares the turns that the workers counted with the counter on the server.
 func prove(ctx context.Context, a *arena, c *crew, death *accident) (*proof, error) {
 	value, err := a.read(ctx)
 	if err != nil {
@@ -73,7 +73,7 @@ func sign(a, b int64) string {
 	return "≠"
 }
 
-// rows is the state of a crew for the screen.
+// rows returns the state of a crew for the screen.
 func (c *crew) rows(width int) []string {
 	var most int64 = 1
 	for _, w := range c.workers {
@@ -88,7 +88,7 @@ func (c *crew) rows(width int) []string {
 	return rows
 }
 
-// barWidth is what the rest of a row leaves for its bar.
+// barWidth returns the width that a row has left for its bar.
 func barWidth(width int) int {
 	const rest = len(margin) + len("worker 10  123456 turns   longest wait 10.00s   in")
 	return max(4, min(width-rest, 40))

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// thinking is how long a worker keeps the value that it read before it writes
-	// the next one: room for others to do harm in.
+	// thinking is how long a worker waits between its read and its write. Without a
+	// lock, others change the value in that time.
 	thinking = time.Millisecond
-	// leftovers is when the server forgets a counter that a killed demo left behind.
+	// leftovers is the TTL of objects that a killed demo leaves behind.
 	leftovers = time.Hour
-	// sweepTimeout bounds the removal of the counter.
+	// sweepTimeout limits the removal of an object.
 	sweepTimeout = 2 * time.Second
 )
 
-// arena is where workers meet: a counter in Redis that nothing protects, and a
-// gauge that sees how many are at it.
+// arena is what the workers share: an unprotected counter in Redis, and a gauge
+// that counts how many workers use the counter at once.
 type arena struct {
 	redis rueidis.Client
 	key   string
@@ -31,7 +31,7 @@ func newArena(s *stage, name string) *arena {
 	return &arena{redis: s.redis, key: s.prefix + name}
 }
 
-// increment is the work: read, think, write. It is right only if nobody else
+// increment is the work: read, think, write. It is correct only if no other worker
 // does it at the same time.
 func (a *arena) increment(ctx context.Context) error {
 	a.gauge.enter()
@@ -54,22 +54,22 @@ func (a *arena) read(ctx context.Context) (int64, error) {
 	return value, err
 }
 
-// write ends what it began also when ctx ends: a command that is given up could be
-// executed after sweep.
+// write ignores the end of ctx: the server could execute an abandoned command
+// after sweep.
 func (a *arena) write(ctx context.Context, value int64) error {
 	ctx = context.WithoutCancel(ctx)
 	text := strconv.FormatInt(value, 10)
 	return a.redis.Do(ctx, a.redis.B().Set().Key(a.key).Value(text).Ex(leftovers).Build()).Error()
 }
 
-// sweep removes the counter, also when the demo was interrupted.
+// sweep removes the counter, even if the demo was interrupted.
 func (a *arena) sweep() {
 	ctx, cancel := context.WithTimeout(context.Background(), sweepTimeout)
 	defer cancel()
 	_ = a.redis.Do(ctx, a.redis.B().Del().Key(a.key).Build()).Error()
 }
 
-// pause waits for d or for the end of ctx, and then returns the reason of that.
+// pause waits for d. If ctx ends first, it returns the cause.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -81,13 +81,13 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// gauge counts who is inside. It is not in Redis: it must not depend on what it
-// is to judge.
+// gauge counts the workers that are inside. It is not in Redis, because it must not
+// depend on what it checks.
 type gauge struct {
 	mu     sync.Mutex
 	inside int
 	most   int
-	full   int // how many are to be inside until next is told
+	full   int // how many have to be inside before next gets the time
 	next   chan<- time.Time
 }
 
@@ -108,8 +108,8 @@ func (g *gauge) leave() {
 	g.inside--
 }
 
-// leaveUntil is leave, and returns a channel that gets the moment at which
-// somebody enters as the n-th of those that are then inside.
+// leaveUntil is like leave. It also returns a channel that receives the time at
+// which n workers are inside again.
 func (g *gauge) leaveUntil(n int) <-chan time.Time {
 	next := make(chan time.Time, 1)
 	g.mu.Lock()

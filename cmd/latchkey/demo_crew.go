@@ -11,10 +11,10 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// breather is how long a worker does something else between two turns.
+// breather is the pause of a worker between two turns.
 const breather = time.Millisecond
 
-// worker does its task again and again.
+// worker does its task repeatedly.
 type worker struct {
 	name    string
 	task    func(context.Context) error
@@ -22,11 +22,11 @@ type worker struct {
 	door    door
 	inside  atomic.Bool
 	turns   atomic.Int64
-	longest atomic.Int64 // wait at the door
+	longest atomic.Int64 // longest wait at the door, in ns
 }
 
-// work goes on until the shift is over. It finishes the turn that it is in, which
-// only ctx can interrupt.
+// work takes turns until the shift ends. It finishes the current turn, which only
+// ctx can interrupt.
 func (w *worker) work(ctx, shift context.Context) error {
 	for pause(shift, breather) == nil {
 		if err := w.turn(ctx, shift); err != nil {
@@ -63,7 +63,7 @@ func (w *worker) do(ctx context.Context) error {
 	return nil
 }
 
-// unlessOver takes the end of the shift for what it is: no error.
+// unlessOver returns err, or nil if the shift has ended.
 func unlessOver(shift context.Context, err error) error {
 	if shift.Err() == nil {
 		return err
@@ -71,7 +71,7 @@ func unlessOver(shift context.Context, err error) error {
 	return nil
 }
 
-// crew is all workers of an act.
+// crew has all workers of an act.
 type crew struct {
 	workers []*worker
 	gauge   *gauge
@@ -80,8 +80,8 @@ type crew struct {
 	wg      sync.WaitGroup
 }
 
-// newCrew hires workers; with a door, each has a client and so connections of its
-// own, as if it were another process.
+// newCrew creates the workers. With a door, each worker has a client with
+// connections of its own, as if it were another process.
 func newCrew(ctx context.Context, s *stage, g *gauge, task func(context.Context) error,
 	doorOf func(*latchkey.Client) door) (*crew, error) {
 	c := &crew{gauge: g, failed: make(chan error, 1), end: func() {}}
@@ -115,12 +115,11 @@ func (c *crew) note(err error) {
 	}
 	select {
 	case c.failed <- err:
-	default: // the first one tells enough
+	default: // the first failure is enough
 	}
 }
 
-// finish lets everybody end the turn that they are in, and returns the first
-// failure.
+// finish lets all workers end their current turn, and returns the first failure.
 func (c *crew) finish() error {
 	c.end()
 	c.wg.Wait()
@@ -132,8 +131,9 @@ func (c *crew) finish() error {
 	}
 }
 
-// failure tells a worker whose lock or permit was taken from it, which disproves the whole
-// thing, from one that could not reach the server.
+// failure returns the error of a worker, with its exit code. A worker that lost its
+// lock or permit disproves the demo; a worker that could not reach the server does
+// not.
 func failure(err error) error {
 	if errors.Is(err, latchkey.ErrLost) || errors.Is(err, latchkey.ErrNotHeld) {
 		return exitWith(exitProofFailed, "PROOF FAILED: %w", plainError{err})

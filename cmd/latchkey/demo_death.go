@@ -18,17 +18,16 @@ import (
 )
 
 const (
-	// killed begins the status of a worker that is dead, and holds something still.
+	// killed begins the status of a dead worker whose lease has not ended yet.
 	killed = "KILLED"
-	// insideWord is what the victim writes when it has the lock or permit.
+	// insideWord is what the victim writes when it holds the lock or permit.
 	insideWord = "inside"
-	// patience is for a busy machine: how long an expected event may take beyond
-	// the time that it needs.
+	// patience is the extra time that an expected event may take on a busy machine.
 	patience = 20 * time.Second
 )
 
-// victimCommand is the worker that dies: the demo starts it as a process of its
-// own, because nothing else dies as thoroughly.
+// victimCommand is the worker that dies. The demo starts it as a process of its
+// own, because only a process can be killed.
 func victimCommand() *cli.Command {
 	return &cli.Command{
 		Name:   "demo-victim",
@@ -43,8 +42,8 @@ func victimCommand() *cli.Command {
 	}
 }
 
-// beVictim takes the lock or permit, says so, and keeps it until it is killed. It ends by
-// itself when the demo is gone, which closes its standard input.
+// beVictim acquires the lock or permit, writes insideWord, and holds it until it is
+// killed. It ends when its standard input is closed, as it is when the demo is gone.
 func beVictim(ctx context.Context, cmd *cli.Command) error {
 	client, err := connect(ctx, cmd, latchkey.Options{Lease: cmd.Duration("lease"), Label: latchkey.NoLabel})
 	if err != nil {
@@ -64,15 +63,15 @@ func beVictim(ctx context.Context, cmd *cli.Command) error {
 	return release(g)
 }
 
-// accident is the death of a worker that holds a lock or permit, and what comes
-// after.
+// accident is the death of a worker that holds a lock or permit, and the return of
+// that lock or permit.
 type accident struct {
 	stage *stage
 	prize prize
 
 	mu     sync.Mutex
 	status string
-	after  time.Duration // from the death to the return
+	after  time.Duration // between the death and the return
 	back   bool
 }
 
@@ -80,8 +79,8 @@ func newAccident(s *stage, p prize) *accident {
 	return &accident{stage: s, prize: p, status: "not here yet"}
 }
 
-// watch lets a crew work and the accident happen, and shows both, until the time
-// of the act is over and the prize has come back.
+// watch lets a crew work and the accident happen, and shows both, until the time of
+// the act is over and the prize is free again.
 func (a *accident) watch(ctx context.Context, c *crew) error {
 	c.start(ctx)
 	ctx, cancel := context.WithCancel(ctx)
@@ -92,7 +91,7 @@ func (a *accident) watch(ctx context.Context, c *crew) error {
 	}()
 	defer func() {
 		cancel()
-		for range happened { // until it is closed: nothing of the accident goes on
+		for range happened { // until happen has returned
 		}
 	}()
 
@@ -122,7 +121,8 @@ func (a *accident) watch(ctx context.Context, c *crew) error {
 	return c.finish()
 }
 
-// happen runs in its own goroutine, from the quiet before to the return.
+// happen runs the accident in its own goroutine: first a quiet time, then the
+// death, then the return.
 func (a *accident) happen(ctx context.Context, g *gauge) error {
 	if err := pause(ctx, a.stage.duration/4); err != nil {
 		return err
@@ -136,8 +136,9 @@ func (a *accident) happen(ctx context.Context, g *gauge) error {
 	return a.awaitReturn(ctx, died, next)
 }
 
-// kill starts the victim, waits until it is inside and kills it there. It counts
-// as inside for as long as it certainly is: the gauge forgets it right before.
+// kill starts the victim, waits until it is inside, and kills it there. The gauge
+// counts the victim only while it is certainly inside, so the victim leaves the
+// gauge right before its death.
 func (a *accident) kill(ctx context.Context, g *gauge) (died time.Time, next <-chan time.Time, err error) {
 	victim, err := startVictim(ctx, a.stage, a.prize)
 	if err != nil {
@@ -150,7 +151,7 @@ func (a *accident) kill(ctx context.Context, g *gauge) (died time.Time, next <-c
 	}
 	g.enter()
 	a.set("inside")
-	_ = pause(ctx, a.prize.stay) // if it is interrupted, so is what follows
+	_ = pause(ctx, a.prize.stay) // an interruption also ends awaitReturn
 	next = g.leaveUntil(a.prize.room)
 	died = time.Now()
 	victim.end()
@@ -166,7 +167,7 @@ func (a *accident) awaitReturn(ctx context.Context, died time.Time, next <-chan 
 	case <-ctx.Done():
 		a.set(killed + ", and the " + a.prize.kind + " has not come back")
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return nil // the proof tells
+			return nil // the proof shows it
 		}
 		return ctx.Err()
 	}
@@ -187,7 +188,7 @@ func (a *accident) set(status string) {
 
 func (a *accident) name() string { return fmt.Sprintf("worker %d", a.stage.workers+1) }
 
-// story tells what happened, where it happened.
+// story describes the accident for the text of the act.
 func (a *accident) story() string {
 	text := fmt.Sprintf("Worker %d was killed while it held %s.", a.stage.workers+1, a.prize.one)
 	if !a.back {
@@ -197,7 +198,7 @@ func (a *accident) story() string {
 		a.stage.lease, a.prize.again, seconds(a.after))
 }
 
-// outcome ends the proof.
+// outcome is the last part of the proof.
 func (a *accident) outcome() string {
 	if !a.back {
 		return a.prize.kind + " not back after a death"
@@ -252,8 +253,8 @@ func startVictim(ctx context.Context, s *stage, p prize) (*victim, error) {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, self, "demo-victim", "--"+p.flag, p.key, "--lease", s.lease.String())
-	// By the environment, because a URL may contain a password and everybody can
-	// read the arguments of a process.
+	// The URL is in the environment, because it may contain a password and every user
+	// can read the arguments of a process.
 	cmd.Env = append(os.Environ(), urlEnv+"="+s.url)
 	cmd.Stderr = os.Stderr
 	output, err := cmd.StdoutPipe()

@@ -11,7 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// playElection shows leaders that resign, one after the other, and who leads next.
+// playElection shows leaders that resign one after the other, and their successors.
 func playElection(ctx context.Context, s *stage) (*proof, error) {
 	s.explain(
 		fmt.Sprintf("%d workers stand for election. A leader resigns after %v, and the next one leads.", s.workers, s.duration/20),
@@ -26,25 +26,25 @@ func playElection(ctx context.Context, s *stage) (*proof, error) {
 	return e.follow(ctx)
 }
 
-// electorate is who stands for election.
+// electorate has the workers that campaign.
 type electorate struct {
 	stage   *stage
 	name    string
 	clients []*latchkey.Client
 	runners sync.WaitGroup
 	gauge   gauge
-	ended   atomic.Int64 // when the last leader stopped, as Unix time in ns
+	ended   atomic.Int64 // when the latest leader stopped, as Unix time in ns
 	leaders chan termLeader
 }
 
-// termLeader is who leads in a term.
+// termLeader is the leader in a term.
 type termLeader struct {
 	worker int
 	term   int64
-	after  time.Duration // since the one before it stopped
+	after  time.Duration // since the previous leader stopped
 }
 
-// stand lets the workers come, each with a client of its own.
+// stand starts the workers, each with a client of its own.
 func (e *electorate) stand(ctx context.Context) error {
 	for range e.stage.workers {
 		client, err := e.stage.connect(ctx)
@@ -63,7 +63,7 @@ func (e *electorate) stand(ctx context.Context) error {
 	return nil
 }
 
-// lead is a term. The leader resigns when it returns.
+// lead runs for one term. The leader resigns when lead returns.
 func (e *electorate) lead(ctx context.Context, l termLeader) error {
 	e.gauge.enter()
 	defer e.gauge.leave()
@@ -76,7 +76,7 @@ func (e *electorate) lead(ctx context.Context, l termLeader) error {
 	return err
 }
 
-// follow tells who leads, three in turn.
+// follow reports who leads, for three leaders in a row.
 func (e *electorate) follow(ctx context.Context) (*proof, error) {
 	var terms []int64
 	for before := 0; len(terms) < min(3, e.stage.workers); {
@@ -102,7 +102,8 @@ func (e *electorate) follow(ctx context.Context) (*proof, error) {
 	}, nil
 }
 
-// dismiss lets all go, and removes the last term, which stays otherwise.
+// dismiss closes the clients and removes the key of the last term, which would stay
+// otherwise.
 func (e *electorate) dismiss() {
 	e.runners.Wait()
 	for _, client := range e.clients {

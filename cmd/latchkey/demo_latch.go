@@ -11,11 +11,11 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// steps are what has to be done before workers may begin.
+// steps is the number of preparations before workers may begin.
 const steps = 3
 
-// playLatch shows workers that begin when all preparations are done, and not
-// before, although one of these is reported twice.
+// playLatch shows that workers begin when all preparations are done, and not
+// before, although one preparation is reported twice.
 func playLatch(ctx context.Context, s *stage) (*proof, error) {
 	s.explain(
 		fmt.Sprintf("%d workers wait at a latch until %d preparations are done.", s.workers, steps),
@@ -45,19 +45,19 @@ func playLatch(ctx context.Context, s *stage) (*proof, error) {
 	return start.prove(), nil
 }
 
-// startLine is where workers wait, and who counts them there. What is done is not
-// in Redis: it must not depend on what it is to judge.
+// startLine has the waiting workers and their counts. The counts are not in Redis,
+// because they must not depend on what they check.
 type startLine struct {
 	stage   *stage
-	pause   time.Duration // that a preparation takes
+	pause   time.Duration // the time of one preparation
 	clients []*latchkey.Client
 	runners sync.WaitGroup
-	done    atomic.Int64 // preparations, before the latch is told
+	done    atomic.Int64 // preparations that are done, counted before the latch
 	passed  atomic.Int64
-	early   atomic.Int64 // passed before all was done
+	early   atomic.Int64 // workers that passed before all preparations were done
 }
 
-// call lets the workers come, each with a client of its own, and wait.
+// call starts the workers, each with a client of its own. They wait at the latch.
 func (l *startLine) call(ctx context.Context, latch string) error {
 	for range l.stage.workers {
 		client, err := l.stage.connect(ctx)
@@ -72,7 +72,7 @@ func (l *startLine) call(ctx context.Context, latch string) error {
 	return nil
 }
 
-// dismiss closes the clients of workers that are through, or were told to give up.
+// dismiss closes the clients when the workers have passed or given up.
 func (l *startLine) dismiss() {
 	l.runners.Wait()
 	for _, client := range l.clients {
@@ -80,7 +80,7 @@ func (l *startLine) dismiss() {
 	}
 }
 
-// run is a worker. It is one that did not pass, if the latch does not open for it.
+// run is a worker. It does not count as passed if the latch does not open in time.
 func (l *startLine) run(ctx context.Context, latch *latchkey.CountDownLatch) {
 	if latch.Await(ctx, latchkey.Wait(2*steps*l.pause+patience)) != nil {
 		return
@@ -112,7 +112,7 @@ func (l *startLine) prepare(ctx context.Context, latch *latchkey.CountDownLatch)
 }
 
 func (l *startLine) report(ctx context.Context, latch *latchkey.CountDownLatch, step int) error {
-	waiting := l.stage.workers - int(l.passed.Load()) // before they are told
+	waiting := l.stage.workers - int(l.passed.Load()) // before the latch may open
 	left, err := latch.CountDownAs(ctx, fmt.Sprintf("preparation %d", step))
 	if errors.Is(err, latchkey.ErrNotSet) || errors.Is(err, latchkey.ErrGone) {
 		return exitWith(exitProofFailed, "PROOF FAILED: %w", plainError{err})

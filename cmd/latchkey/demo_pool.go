@@ -8,8 +8,8 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// playPool shows a semaphore that lets some of many workers work at once, and that
-// the permit of a worker that dies comes back.
+// playPool shows a semaphore that limits how many workers work at once. It also
+// shows that the permit of a worker that dies becomes free again.
 func playPool(ctx context.Context, s *stage) (*proof, error) {
 	permits, job := (s.workers+1)/2, s.duration/50
 	s.explain(
@@ -41,15 +41,15 @@ func playPool(ctx context.Context, s *stage) (*proof, error) {
 	return provePool(crew, death), nil
 }
 
-// linger is a job in which nothing is done but to be there.
+// linger is a job that only stays inside for a while.
 func (g *gauge) linger(ctx context.Context, d time.Duration) error {
 	g.enter()
 	defer g.leave()
 	return pause(ctx, d)
 }
 
-// provePool holds what the gauge saw against what the semaphore is to allow. If it
-// never was full, nothing is proved.
+// provePool compares the count of the gauge with the permits of the semaphore. If
+// the permits were never all in use, nothing is proved.
 func provePool(c *crew, death *accident) *proof {
 	jobs, most, permits := c.turns(), c.gauge.peak(), death.prize.room
 	return &proof{

@@ -7,18 +7,19 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// prize is what the workers of an act compete for, and what one of them dies with.
+// prize is the lock or permit for which the workers of an act compete, and which one
+// of them holds when it dies.
 type prize struct {
-	flag string // names it to the victim
+	flag string // with which the victim gets the key
 	key  string
 	door func(*latchkey.Client) door
-	room int           // how many may have it at once
-	stay time.Duration // how long the victim has it before it dies
+	room int           // how many may hold it at once
+	stay time.Duration // how long the victim holds it before it dies
 
 	kind  string
 	one   string
-	tasks string // what workers do with it
-	again string // what was so when it had come back
+	tasks string // what workers do while they hold it
+	again string // what happened when it was free again
 }
 
 func theLock(key string) prize {
@@ -37,5 +38,5 @@ func aPermit(key string, room int, stay time.Duration) prize {
 	}
 }
 
-// shared tells a prize that several may have from one for one.
+// shared reports whether several workers may hold the prize at once.
 func (p prize) shared() bool { return p.kind == "permit" }

@@ -18,7 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
-// brief makes a demo that has time for everything, and not more.
+// brief has the arguments of a demo with just enough time for everything.
 var brief = []string{"demo", "--for", "2s", "--lease", "400ms"}
 
 func TestDemoProves(t *testing.T) {
@@ -59,7 +59,7 @@ func TestDemoNoticesALostIncrement(t *testing.T) {
 		if spoilt > 0 && value > spoilt {
 			return true
 		}
-		// Not yet, or a worker that had read before wrote after: once more.
+		// No worker has read the wrong value yet, or one overwrote it: set it again.
 		spoilt = value + 1_000_000
 		set := client.B().Set().Key(key).Value(strconv.FormatInt(spoilt, 10)).Build()
 		require.NoError(t, client.Do(t.Context(), set).Error())
@@ -191,7 +191,7 @@ func TestInterruptedDemoRemovesTheLatch(t *testing.T) {
 	assert.Empty(t, keys(t, rawTo(t, server)))
 }
 
-// A demo that is interrupted while somebody leads leaves no term behind.
+// A demo that is interrupted during a term leaves no key of the term behind.
 func TestInterruptedDemoRemovesTheElection(t *testing.T) {
 	t.Parallel()
 	server := latchkeytest.NewServer(t)
@@ -202,7 +202,7 @@ func TestInterruptedDemoRemovesTheElection(t *testing.T) {
 	assert.Empty(t, keys(t, rawTo(t, server)))
 }
 
-// Somebody who takes the lead away makes two lead at once, or ends the election.
+// If somebody takes the leadership away, two workers lead at once, or the election ends.
 func TestDemoNoticesALeaderTooMany(t *testing.T) {
 	t.Parallel()
 	server := latchkeytest.NewServer(t)
@@ -225,7 +225,7 @@ func awaitKey(t *testing.T, server *latchkeytest.Server, suffix string) (key str
 	return key
 }
 
-// keys are all but the notes of the library, of operations and of a latch that was.
+// keys returns all keys but the notes of the library about operations and about former latches.
 func keys(t *testing.T, client rueidis.Client) []string {
 	t.Helper()
 	return slices.DeleteFunc(keysLike(t, client, "*"), isNote)
@@ -286,7 +286,7 @@ func TestGaugeTellsWhoIsNext(t *testing.T) {
 	before := time.Now()
 	g.enter()
 	assert.False(t, (<-next).Before(before))
-	g.enter() // nobody waits for this one, and it does not block
+	g.enter() // nothing waits for this one, and it does not block
 }
 
 func TestProofNeedsEveryPart(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The demo can be read at any width: the terminal breaks no line of it, and overwrites none. It ends with what to do
-// next.
+// The demo is readable at any width: the terminal breaks no line, and overwrites none. The demo ends with the next
+// steps.
 func TestDemoOnTerminals(t *testing.T) {
 	for width, colours := range map[int]bool{60: true, 80: false, 200: true} {
 		t.Run(fmt.Sprintf("%d columns, colours: %v", width, colours), func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestDemoOnTerminals(t *testing.T) {
 	}
 }
 
-// A terminal that changes its width does not spoil what is drawn afterwards.
+// A change of the terminal's width does not spoil later drawing.
 func TestDemoOnATerminalThatChanges(t *testing.T) {
 	t.Parallel()
 	p := onScreen(t, 120, "", `"$LATCHKEY" demo --for 3s --lease 1s`)

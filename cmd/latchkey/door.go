@@ -8,16 +8,16 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// guard is the right to be inside: a hold of a lock, a leadership, or a permit of a
+// guard is the right to run: a hold of a lock, a leadership, or a permit of a
 // semaphore.
 type guard interface {
 	Context(parent context.Context) context.Context
 	Lost() <-chan struct{}
-	Err() error // why it is over, as of now
+	Err() error // why it is over, or nil if it is not
 	Release(ctx context.Context) error
 }
 
-// door is where guards are given out.
+// door gives out guards: it is a lock, an election or a semaphore.
 type door interface {
 	enter(ctx context.Context, options ...latchkey.WaitOption) (guard, error)
 	tryEnter(ctx context.Context) (guard, error)
@@ -29,7 +29,7 @@ type lockDoor struct {
 	always []latchkey.TryLockOption
 }
 
-// lockNotes are what --note asks for, of a lock.
+// lockNotes returns the options of a lock for --note.
 func lockNotes(cmd *cli.Command) (options []latchkey.TryLockOption) {
 	for _, o := range notes(cmd) {
 		options = append(options, o)
@@ -47,7 +47,7 @@ func (d lockDoor) tryEnter(ctx context.Context) (guard, error) {
 	return lockGuard{hold}, err
 }
 
-// lockOptions are options of both kinds.
+// lockOptions joins options of both kinds.
 func lockOptions(waits []latchkey.WaitOption, always []latchkey.TryLockOption) (all []latchkey.LockOption) {
 	for _, o := range waits {
 		all = append(all, o)
@@ -58,12 +58,12 @@ func lockOptions(waits []latchkey.WaitOption, always []latchkey.TryLockOption) (
 	return all
 }
 
-// lockGuard is a hold under the names that it shares with a permit.
+// lockGuard is a hold with the method names of a guard.
 type lockGuard struct{ *latchkey.Hold }
 
 func (g lockGuard) Release(ctx context.Context) error { return g.Unlock(ctx) }
 
-// electionDoor lets in who leads, with what it announces.
+// electionDoor is an election, with the value that the leader announces.
 type electionDoor struct {
 	*latchkey.Election
 
@@ -81,7 +81,7 @@ func (d electionDoor) tryEnter(ctx context.Context) (guard, error) {
 	return leaderGuard{leadership}, err
 }
 
-// leaderGuard is a leadership under the names that it shares with a permit.
+// leaderGuard is a leadership with the method names of a guard.
 type leaderGuard struct{ *latchkey.Leadership }
 
 func (g leaderGuard) Release(ctx context.Context) error { return g.Resign(ctx) }

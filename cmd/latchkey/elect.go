@@ -54,7 +54,7 @@ func elect(ctx context.Context, cmd *cli.Command, args []string) error {
 	}
 	value := cmd.String("value")
 	if !cmd.IsSet("value") {
-		value, _ = os.Hostname() // without a name, none is told
+		value, _ = os.Hostname() // empty if the host has no name
 	}
 	j.again = !cmd.Bool("once")
 	j.thing = fmt.Sprintf("the leadership of %q", name)
@@ -104,7 +104,7 @@ func leader(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name
 	return silently(exitNotAcquired)
 }
 
-// watchLeader goes on while the server is in trouble, and says so.
+// watchLeader continues while the server is unavailable, and reports the error.
 func watchLeader(ctx context.Context, cmd *cli.Command, e *latchkey.Election) error {
 	for found, err := range e.Observe(ctx) {
 		switch {
@@ -154,7 +154,7 @@ func writeLeader(cmd *cli.Command, name string, l latchkey.Leader) error {
 	return writeLines(out, leaderText(name, l, cmd.Bool("watch")))
 }
 
-// leaderText is for people: a line if they watch.
+// leaderText is the text for people, in one line with --watch.
 func leaderText(name string, l latchkey.Leader, watch bool) string {
 	since := fmt.Sprintf("%s, for %v", l.Since.Format(time.RFC3339), l.Age.Round(time.Second))
 	switch {
@@ -172,7 +172,7 @@ func leaderText(name string, l latchkey.Leader, watch bool) string {
 		row("held by", ownerText(l.Label, l.Owner.String()))
 }
 
-// shown is a value as it is, unless that would disturb the screen.
+// shown returns the value, quoted if it is empty or would disturb the screen.
 func shown(value string) string {
 	if quoted := strconv.Quote(value); quoted != `"`+value+`"` || value == "" {
 		return quoted

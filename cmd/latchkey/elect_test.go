@@ -15,7 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
-// elected is a run of a shell script by who leads the election "orders".
+// elected runs a shell script as the leader of the election "orders".
 func elected(t *testing.T, server *latchkeytest.Server, text string, flags ...string) *invocation {
 	t.Helper()
 	args := append([]string{"elect", "orders"}, flags...)
@@ -78,7 +78,7 @@ func TestElectOnceEndsWithALoss(t *testing.T) {
 	assertOneLine(t, got.stderr)
 }
 
-// A signal that is to end the command ends the campaigns too, even if the leadership is lost.
+// A signal that ends the command also ends the campaigns, even if the leadership is lost.
 func TestSignalAfterALossEndsElect(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	run := elected(t, server, `trap 'echo told' TERM; trap 'exit 0' INT; echo ready; `+untilSignal, "--lease", "300ms", "--grace", "20s")

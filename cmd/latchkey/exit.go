@@ -24,8 +24,8 @@ const (
 	exitSignalled     = 128 // plus the number of the signal
 )
 
-// exitError ends the program with a code. Without err there is nothing to tell:
-// the code is somebody else's, or the reason stands on the screen already.
+// exitError ends the program with a code. Without err the program prints nothing:
+// the code is that of a command, or the reason is already on the screen.
 type exitError struct {
 	code int
 	err  error
@@ -40,7 +40,7 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// silently ends the program with code, which may be 0, and says nothing.
+// silently ends the program with code, which may be 0, and prints nothing.
 func silently(code int) error {
 	if code == 0 {
 		return nil
@@ -60,7 +60,7 @@ func usageError(format string, args ...any) error {
 func libraryError(err error) error {
 	var exit *exitError
 	switch {
-	case err == nil, errors.As(err, &exit): // or it has one
+	case err == nil, errors.As(err, &exit): // an exitError already has a code
 		return err
 	case errors.Is(err, latchkey.ErrInvalid):
 		return &exitError{code: exitUsage, err: plainError{err}}
@@ -75,20 +75,20 @@ func libraryError(err error) error {
 	}
 }
 
-// exitCodeOf is the exit code of an error of the library.
+// exitCodeOf returns the exit code of an error of the library.
 func exitCodeOf(err error) int {
 	var exit *exitError
 	errors.As(libraryError(err), &exit)
 	return exit.code
 }
 
-// report writes the one line that an error is worth and returns the exit code.
+// report writes an error as one line and returns the exit code.
 func report(stderr io.Writer, err error) int {
 	if err == nil {
 		return 0
 	}
 	var exit *exitError
-	var topic cli.ExitCoder // latchkey --help of what does not exist
+	var topic cli.ExitCoder // latchkey --help for an unknown command
 	switch {
 	case errors.As(err, &exit):
 	case errors.As(err, &topic):
@@ -102,8 +102,8 @@ func report(stderr io.Writer, err error) int {
 	return exit.code
 }
 
-// say writes a line that begins with the name of the program, unless the
-// library has put it there.
+// say writes a line that begins with the name of the program. It does not repeat
+// the name if the text already begins with it.
 func say(stderr io.Writer, format string, args ...any) {
 	const name = "latchkey: "
 	text := fmt.Sprintf(format, args...)

@@ -14,16 +14,16 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// Flags and arguments that several commands have, and what is said of those that are wrong.
+// Flags and arguments that several commands have, and the messages for wrong ones.
 
-// leastLease is the shortest lease that a command may have: a shorter one is over before it can be renewed.
+// leastLease is the shortest lease of a command: a shorter lease would end before it could be renewed.
 const leastLease = 10 * time.Millisecond
 
 func jsonFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "json", Usage: "write the answer as JSON"}
 }
 
-// waitFlag limits a wait, from a shortest time on.
+// waitFlag limits a wait. Its value must be at least least.
 func waitFlag(usage string, least time.Duration) *cli.DurationFlag {
 	return &cli.DurationFlag{Name: "wait", Usage: usage, DefaultText: "wait forever", Validator: atLeast(least)}
 }
@@ -32,7 +32,7 @@ func leaseFlag(usage string, usual time.Duration) cli.Flag {
 	return &cli.DurationFlag{Name: "lease", Usage: usage, Value: usual, Validator: between(leastLease, latchkey.MaxLease)}
 }
 
-// everyFlag is how often a command that goes on looks.
+// everyFlag sets how often a command queries the server.
 func everyFlag(usual, least time.Duration) cli.Flag {
 	return &cli.DurationFlag{Name: "every", Usage: "look again after `TIME`", Value: usual, Validator: atLeast(least)}
 }
@@ -55,7 +55,7 @@ func between[T cmp.Ordered](least, most T) func(T) error {
 	}
 }
 
-// exclude reports flags that were given together though only one of them makes sense.
+// exclude returns an error if more than one of these flags is set.
 func exclude(cmd *cli.Command, flags ...string) error {
 	first := ""
 	for _, flag := range flags {
@@ -79,11 +79,11 @@ func oneName(cmd *cli.Command) (string, error) {
 	return cmd.Args().First(), nil
 }
 
-// aimed is what a command does with the object that its argument names.
+// aimed is the function of a command, for the object that its argument names.
 type aimed func(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error
 
-// atName is the action of a command that has a NAME as its only argument, and flags that exclude each other. A
-// signal ends it.
+// atName returns the action of a command whose only argument is a NAME. The exclusive flags exclude each other. A signal
+// ends the action.
 func atName(do aimed, exclusive ...string) cli.ActionFunc {
 	return func(ctx context.Context, cmd *cli.Command) error {
 		name, err := oneName(cmd)
@@ -99,7 +99,7 @@ func atName(do aimed, exclusive ...string) cli.ActionFunc {
 	}
 }
 
-// atServer does something with a client, until a signal says otherwise.
+// atServer calls do with a client. A signal ends it.
 func atServer(ctx context.Context, cmd *cli.Command, do func(context.Context, *latchkey.Client) error) error {
 	return interruptibly(ctx, func(ctx context.Context) error {
 		return query(ctx, cmd, func(client *latchkey.Client) error { return do(ctx, client) })
@@ -113,8 +113,8 @@ var (
 
 const unknownFlag = "flag provided but not defined: -"
 
-// onUsageError says in a line what is wrong with a flag. The library would add a page of help. Where a
-// command is expected, an unknown word before the flag is the mistake to tell: the flag may belong to what was meant.
+// onUsageError says in one line what is wrong with a flag; the cli library would add a page of help. If an unknown word
+// is in the place of a command, it reports that word instead: the flag may belong to the command that was meant.
 func onUsageError(_ context.Context, cmd *cli.Command, err error, _ bool) error {
 	text := err.Error()
 	if len(cmd.Commands) > 0 && cmd.Args().Present() {
@@ -139,7 +139,7 @@ func onUsageError(_ context.Context, cmd *cli.Command, err error, _ bool) error 
 	return usageError("%s; see %s --help", text, cmd.FullName())
 }
 
-// unknownFlagError names the mistake, and what may have been meant.
+// unknownFlagError names the unknown flag, and a flag that may have been meant.
 func unknownFlagError(cmd *cli.Command, flag string) error {
 	dashes := "--"
 	if len(flag) == 1 {
@@ -155,7 +155,7 @@ func unknownFlagError(cmd *cli.Command, flag string) error {
 	return usageError("unknown flag %s%s; see %s --help", dashes, flag, cmd.FullName())
 }
 
-// unknownCommand names the mistake, and what may have been meant.
+// unknownCommand names the unknown command, and a command that may have been meant.
 func unknownCommand(group *cli.Command, word string) error {
 	var known []string
 	for _, command := range group.VisibleCommands() {
@@ -172,8 +172,8 @@ var (
 	scriptRun = regexp.MustCompile(` script: [0-9a-f]{40}, on @\w+:\d+\.?`)
 )
 
-// plainError is an error of the library in the words of the command line: without the names of methods, and of
-// what runs inside the server.
+// plainError is an error of the library for users of the command line: its text does not name methods, nor scripts
+// inside the server.
 type plainError struct{ error }
 
 func (e plainError) Unwrap() error { return e.error }

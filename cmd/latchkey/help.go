@@ -11,20 +11,20 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// helpWidth is the widest line of a help text. On a terminal that has fewer columns it is narrower.
+// helpWidth is the widest line of a help text. On a terminal with fewer columns the lines are narrower.
 const (
 	helpWidth = 80
 	leastHelp = 40
 )
 
-// ownOptions has the library leave the options to printHelp: it breaks no line of them.
+// ownOptions makes the cli library leave the options to printHelp, because the library does not wrap them.
 var ownOptions = strings.NewReplacer(
 	`{{template "visibleFlagCategoryTemplate" .}}`, "{{options .VisibleFlags}}",
 	`{{template "visibleFlagTemplate" .}}`, "{{options .VisibleFlags}}",
 	`{{template "visiblePersistentFlagTemplate" .}}`, "{{options .VisiblePersistentFlags}}",
 )
 
-// printHelp has the library write a help text in lines that the terminal has room for.
+// printHelp makes the cli library write a help text in lines that fit the terminal.
 func printHelp(out io.Writer, template string, data any) {
 	width := textWidth(out, helpWidth)
 	cli.HelpPrinterCustom(out, ownOptions.Replace(template), data, map[string]any{
@@ -35,7 +35,7 @@ func printHelp(out io.Writer, template string, data any) {
 	})
 }
 
-// textWidth is how wide a text may be: as the terminal, but not wider than most.
+// textWidth returns how wide a text may be: as wide as the terminal, but not wider than most.
 func textWidth(out io.Writer, most int) int {
 	if width := terminalWidth(out); width > 0 {
 		return max(leastHelp, min(width, most))
@@ -54,7 +54,7 @@ func indented(text string, by int) string {
 	return strings.Join(lines, "\n")
 }
 
-// optionsText are flags in two columns.
+// optionsText returns the flags in two columns.
 func optionsText(flags []cli.Flag, width int) string {
 	const indent, gap = "\n   ", 2
 	column := 0
@@ -76,11 +76,11 @@ func optionsText(flags []cli.Flag, width int) string {
 	return text.String()
 }
 
-// listItem is the beginning of a line that is one of a list: a term, and its description in a column.
+// listItem matches the beginning of an item in a list: a term, before its description in a column.
 var listItem = regexp.MustCompile(`^\S+(?: \S+)*  +`)
 
-// wrapped breaks the lines of a text anew. A paragraph that is indented is an example, and stays as it is. A line
-// that begins with a term and blanks begins an item of a list.
+// wrapped rewraps a text. An indented paragraph is an example and stays as it is. A line that begins with a term and
+// several blanks begins an item of a list.
 func wrapped(text string, width int) string {
 	paragraphs := strings.Split(strings.TrimSpace(text), "\n\n")
 	for i, p := range paragraphs {
@@ -108,7 +108,8 @@ func wrappedParagraph(text string, width int) string {
 	return strings.Join(append(lines, filled(term, words, width)...), "\n")
 }
 
-// filled puts words into lines that are as full as can be, the first after a term, the others below its end.
+// filled puts as many words as possible into each line. The first line begins with the term, and the others are
+// indented by its width.
 func filled(term string, words []string, width int) (lines []string) {
 	if len(words) == 0 {
 		return nil
@@ -128,7 +129,7 @@ func filled(term string, words []string, width int) (lines []string) {
 	return append(lines, line)
 }
 
-// helpCommand explains the commands of a group. The library's own knows no commands below a group.
+// helpCommand explains the commands of a group. The one of the cli library does not know commands below a group.
 func helpCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "help",
@@ -156,7 +157,7 @@ func helpCommand() *cli.Command {
 	}
 }
 
-// descend goes down the commands that words name, and returns the words that name none.
+// descend returns the command that the words name, and the words after it, which name no command.
 func descend(cmd *cli.Command, words []string) (*cli.Command, []string) {
 	for i, word := range words {
 		next := cmd.Command(word)

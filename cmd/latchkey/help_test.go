@@ -14,7 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
-// commandPaths are the words of all commands that users see.
+// commandPaths returns the words of all commands that users see.
 func commandPaths() [][]string {
 	var below func(cmd *cli.Command, words []string) [][]string
 	below = func(cmd *cli.Command, words []string) [][]string {
@@ -33,7 +33,7 @@ func commandPaths() [][]string {
 	return paths
 }
 
-// Each command explains itself in 80 columns with an example, however it is asked.
+// Each command has a help text of 80 columns with an example, whichever way the user asks for help.
 func TestHelpOfEachCommand(t *testing.T) {
 	paths := commandPaths()
 	require.Greater(t, len(paths), 30)
@@ -97,7 +97,7 @@ func TestHelpSaysThatEmptyInputEndsNoLock(t *testing.T) {
 	assert.Contains(t, got.stdout, "with /dev/null")
 }
 
-// What a message says is what a user of the command line can do.
+// Messages name commands and flags, not the methods of the library.
 func TestMessagesAreThoseOfTheCommandLine(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	_, err := server.Client().NewCountDownLatch("ready").TrySetCount(t.Context(), 2)
@@ -153,7 +153,7 @@ func TestWrappedText(t *testing.T) {
 		wrapped("one two three\n\n  an example that stays\n\nA  one two\nBCD  a b\n     c", 8))
 }
 
-// Lines that are too wide go on below their text.
+// Lines that are too wide continue below the start of their text.
 func TestLinesOfATerminal(t *testing.T) {
 	const text = "x is locked\n  held by  web-1 (owner), \"order 42\"\n12:30:00.000  held by web-1\n"
 	assert.Equal(t, text, linesIn(text, 0))
@@ -190,7 +190,7 @@ func TestCompletion(t *testing.T) {
 				"latchkey help barrier re":              "latchkey help barrier reset X",
 				"latchkey run --loc":                    "latchkey run --lock X",
 			}
-			if shell != "fish" { // which completes nothing here
+			if shell != "fish" { // fish completes nothing here
 				lines["latchkey ls $(touch "+mark+") --js"] = "--json X"
 			}
 			for typed, completed := range lines {

@@ -43,7 +43,7 @@ type inspectionReply struct {
 	Name    string        `json:"name"`
 	Key     string        `json:"key"`
 	Kind    string        `json:"kind"`
-	What    string        `json:"what,omitempty"` // in words, of a key that is not a lock
+	What    string        `json:"what,omitempty"` // description of a key that is not a lock
 	Locked  bool          `json:"locked"`
 	TTL     int64         `json:"ttl_ms"` // 0 when free, -1 without expiry
 	Holders []holderReply `json:"holders"`
@@ -56,7 +56,7 @@ type holderReply struct {
 	Note  string         `json:"note,omitempty"`
 	Count int            `json:"count"`
 	Write bool           `json:"write,omitempty"` // of a read/write lock
-	Kept  bool           `json:"kept,omitempty"`  // released, and taken for a while still
+	Kept  bool           `json:"kept,omitempty"`  // released, but taken until it expires
 }
 
 func inspectionJSON(found latchkey.Inspection) inspectionReply {
@@ -112,7 +112,7 @@ func writeInspection(out io.Writer, found latchkey.Inspection) error {
 	return writeLines(out, text)
 }
 
-// lookers are the commands that tell more of what is not a lock.
+// lookers has the commands that show more about objects that are not locks.
 var lookers = map[latchkey.Kind]string{
 	latchkey.KindSemaphore: "latchkey sem inspect",
 	latchkey.KindLatch:     "latchkey latch inspect",
@@ -167,8 +167,8 @@ func holderText(found latchkey.Inspection, holder latchkey.Holder) string {
 	return text
 }
 
-// ownerText is an owner with what its client is called, if that is known. Anybody who may write to the server has
-// written them. What is quoted already stays as it is.
+// ownerText returns an owner, with the label of its client if that is known. It makes both printable, because anybody
+// with write access to the server may have written them. Text that is already quoted stays as it is.
 func ownerText(label, owner string) string {
 	if label == "" {
 		return printable(owner)
@@ -176,8 +176,8 @@ func ownerText(label, owner string) string {
 	return printable(label) + " (" + printable(owner) + ")"
 }
 
-// mutexHolder is the token of a mutex. One that this library has not made may be
-// anything.
+// mutexHolder describes the token of a mutex. A token that this library has not made
+// may be anything.
 func mutexHolder(token string) string {
 	if _, err := latchkey.ParseOwner(token); err != nil {
 		return fmt.Sprintf("%.80q; probably a mutex of another library, or else data of an application", token)

@@ -132,7 +132,7 @@ func TestUnlockLeavesOtherThingsAlone(t *testing.T) {
 	assert.True(t, exists)
 }
 
-// A string is removed only by who says that it is a mutex: data of an application can
+// unlock removes a string only with --kind mutex, because data of an application can
 // look the same.
 func TestUnlockOfAMutexAsksForItsKind(t *testing.T) {
 	server := latchkeytest.NewServer(t)
@@ -177,8 +177,8 @@ func TestUnlockByKind(t *testing.T) {
 	}
 }
 
-// Data of an application, a semaphore and a latch are named, stay as they are, and no
-// value is taken for a holder.
+// For data of an application, a semaphore and a latch, inspect shows the kind, and
+// unlock changes nothing. No value is taken for a holder.
 func TestInspectAndUnlockOfForeignData(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	client, raw := unnamed(server), rawTo(t, server)
@@ -229,7 +229,7 @@ func TestInspectAndUnlockOfForeignData(t *testing.T) {
 	assert.Contains(t, got.stderr, "alice@example.com")
 }
 
-// Whoever may write to the server may write an owner, which must not steer the terminal.
+// Anybody with write access to the server may write an owner, which must not control the terminal.
 func TestOwnersDoNotSteerTheTerminal(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	raw := rawTo(t, server)

@@ -17,35 +17,35 @@ import (
 
 const defaultGrace = 5 * time.Second
 
-// job is a command that is to run behind a door, and what the command line says
-// of how.
+// job is a command that runs behind a door, with the settings of the command
+// line.
 type job struct {
 	cmd   *cli.Command
 	wait  time.Duration
-	waits bool // wait is a limit; otherwise there is none
-	once  bool // one attempt, and no wait
+	waits bool // wait is a limit; otherwise the wait has no limit
+	once  bool // make one attempt and do not wait
 	lease time.Duration
 	grace time.Duration
 	argv  []string
 
-	again       bool   // after a loss it is to run again, under a guard of its own
-	thing       string // what it runs under, for messages
-	busy        string // why it was not let in, and a name follows
+	again       bool   // run again after a loss, under a new guard
+	thing       string // the lock, permit or leadership, for messages
+	busy        string // begins the message after a failed acquisition; the holder follows
 	occupants   func(context.Context, *latchkey.Client) (occupants, error)
-	refused     func(string) error // what becomes of that, or nil: exitNotAcquired
+	refused     func(string) error // handles that message; nil: exitNotAcquired
 	open        func(context.Context, *latchkey.Client) (door, error)
 	environment func(guard) []string
 }
 
-// jobFlags are those of commands that wait, and run a command.
+// jobFlags returns the flags of commands that wait and then run a command.
 func jobFlags(thing string) []cli.Flag { return append(acquisitionFlags(thing), graceFlag()) }
 
-// guardFlags are those of commands that run a command and do not wait.
+// guardFlags returns the flags of commands that run a command without waiting.
 func guardFlags(thing string) []cli.Flag {
 	return append(nameFlags(thing), holdingFlag(thing), graceFlag())
 }
 
-// acquisitionFlags are those of commands that wait.
+// acquisitionFlags returns the flags of commands that wait.
 func acquisitionFlags(thing string) []cli.Flag {
 	return append([]cli.Flag{
 		waitFlag("give up after `TIME`, exit code 75", 0),
@@ -58,7 +58,7 @@ func holdingFlag(thing string) cli.Flag {
 	return leaseFlag("`TIME` until the "+thing+" ends if this is killed", latchkey.DefaultLease)
 }
 
-// nameFlags are those that tell people who holds it, and for what.
+// nameFlags returns the flags that show people who holds the thing, and what for.
 func nameFlags(thing string) []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "label", Usage: "`NAME` that others see, - for none", DefaultText: "host:pid"},
@@ -71,7 +71,7 @@ func graceFlag() cli.Flag {
 		Validator: atLeast(time.Duration(0))}
 }
 
-// notes are what --note asks for.
+// notes returns the options for --note.
 func notes(cmd *cli.Command) []latchkey.NoteOption {
 	if note := cmd.String("note"); note != "" {
 		return []latchkey.NoteOption{latchkey.Note(note)}
@@ -79,8 +79,8 @@ func notes(cmd *cli.Command) []latchkey.NoteOption {
 	return nil
 }
 
-// jobHelp is what is to be said of all of them. refused is the exit code without the thing, in words, and
-// onlyIf, which may be "", when a loss is the end.
+// jobHelp returns the part of the help text that all jobs share. refused describes the exit code after a failed
+// acquisition. onlyIf, which may be "", says when a loss ends the program.
 func jobHelp(thing, refused, onlyIf string) string {
 	return fmt.Sprintf(`Standard input, output and error are the command's. SIGINT, SIGTERM, SIGHUP and
 SIGQUIT are passed on to the command and its children, SIGUSR1 and SIGUSR2 to
@@ -101,7 +101,7 @@ was not found or cannot be executed; 69 when the server cannot be reached or doe
 not answer; 64 for a mistake on the command line.`, thing, refused, onlyIf)
 }
 
-// nameAndCommand reads NAME -- CMD, in front of which flags may stand. args is the whole command line.
+// nameAndCommand reads NAME -- CMD, which flags may precede. args is the whole command line.
 func nameAndCommand(cmd *cli.Command, args []string) (name string, argv []string, err error) {
 	all, dashes := cmd.Args().Slice(), slices.Index(args, "--")
 	if dashes >= 0 {
@@ -122,8 +122,8 @@ func nameAndCommand(cmd *cli.Command, args []string) (name string, argv []string
 	return before[0], argv, nil
 }
 
-// jobFrom reads what jobFlags offers. argv is the command, args the whole command line, and the synopsis how
-// the user began.
+// jobFrom reads the flags of jobFlags. argv is the command, args the whole command line, and synopsis the part before
+// the command, for messages.
 func jobFrom(cmd *cli.Command, argv, args []string, synopsis string) (job, error) {
 	j, err := newJob(cmd)
 	j.argv = argv
@@ -138,7 +138,7 @@ func jobFrom(cmd *cli.Command, argv, args []string, synopsis string) (job, error
 	return j, executable(j.argv[0])
 }
 
-// newJob reads what acquisitionFlags offers.
+// newJob reads the flags of acquisitionFlags.
 func newJob(cmd *cli.Command) (job, error) {
 	j := job{
 		cmd:   cmd,
@@ -154,21 +154,20 @@ func newJob(cmd *cli.Command) (job, error) {
 	return j, nil
 }
 
-// afterDashes reports whether argv is what follows the first "--". Without the
-// dashes, flags of the command would have been taken for ours.
+// afterDashes reports whether argv is all that follows the first "--". Without the
+// dashes, this program would have parsed the flags of the command.
 func afterDashes(argv, args []string) bool {
 	dashes := slices.Index(args, "--")
 	return dashes >= 0 && len(args)-dashes-1 == len(argv)
 }
 
-// executable finds a mistyped command before anybody waits for it.
+// executable finds a mistyped command before the wait begins.
 func executable(name string) error {
 	_, err := exec.LookPath(name)
 	return startError(err)
 }
 
-// startError gives the reason why a command does not start the code that shells
-// give it.
+// startError gives an error of starting a command the exit code that shells use.
 func startError(err error) error {
 	switch {
 	case err == nil:
@@ -180,8 +179,8 @@ func startError(err error) error {
 	}
 }
 
-// run does the job from the connection to the exit code. One that is to run again after a loss does so
-// unless a signal came that was to end it.
+// run does the job from the connection to the exit code. After a loss, a job with again set runs again, unless a signal
+// ended it.
 func (j job) run(ctx context.Context) error {
 	signals := catchSignals()
 	defer signals.release()
@@ -201,8 +200,8 @@ func (j job) run(ctx context.Context) error {
 	}
 }
 
-// enter connects, unless there is a client, and acquires, until a signal says otherwise. After an error the
-// client is closed.
+// enter connects, unless there is a client, and acquires the guard. A signal interrupts it. After an error the client
+// is closed.
 func (j job) enter(ctx context.Context, signals *signals, client *latchkey.Client) (*latchkey.Client, guard, error) {
 	ctx, arrived := signals.interrupting(ctx)
 	var err error
@@ -217,7 +216,7 @@ func (j job) enter(ctx context.Context, signals *signals, client *latchkey.Clien
 		err = silently(exitSignalled + signalNumber(sig))
 	}
 	if err != nil && client != nil {
-		closeClient(client) // releases what came together with the signal
+		closeClient(client) // releases a guard that was granted together with the signal
 	}
 	return client, g, err
 }
@@ -248,10 +247,10 @@ func (j job) ask(ctx context.Context, d door) (guard, error) {
 	}
 }
 
-// ending is what has happened to a command before it ended.
+// ending is what happened to a command before it ended.
 type ending struct {
 	lost bool // the guard was lost
-	told bool // a signal was passed on that ends commands
+	told bool // a signal that ends commands was passed on
 }
 
 // perform runs the command under the guard and releases it.
@@ -271,8 +270,8 @@ func (j job) perform(g guard, signals *signals) (ending, error) {
 	return end, err
 }
 
-// supervise waits for the end of the command and reports whether the guard was
-// lost before.
+// supervise waits for the end of the command, and reports whether the guard was
+// lost first.
 func (j job) supervise(p *process, g guard, inbox <-chan os.Signal) (end ending) {
 	var graceOver <-chan time.Time
 	loss, askedToStop := g.Lost(), false
@@ -294,7 +293,7 @@ func (j job) supervise(p *process, g guard, inbox <-chan os.Signal) (end ending)
 			p.pass(sig)
 		case reason := <-p.stops.seen:
 			if p.stopWith(reason, askedToStop) {
-				if !end.lost && g.Err() != nil { // while nobody could look
+				if !end.lost && g.Err() != nil { // lost while this program was stopped
 					lose()
 				}
 				p.goOn()
@@ -311,17 +310,16 @@ func (j job) supervise(p *process, g guard, inbox <-chan os.Signal) (end ending)
 
 func (j job) say(format string, args ...any) { say(j.cmd.Root().ErrWriter, format, args...) }
 
-// release has its own context, because signals must not keep from others what we
-// no longer need.
+// release uses a context of its own, because a signal must not prevent the release.
 func release(g guard) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	return g.Release(ctx)
 }
 
-// verdict turns the end of command and guard into one exit code. A command that
-// ended by itself after its guard was gone did part of its work unprotected, and
-// its own code would hide that.
+// verdict turns the ends of command and guard into one exit code. A command that
+// ended by itself after the loss of its guard did part of its work unprotected.
+// The exit code of the command would hide that.
 func (j job) verdict(code int, lost bool, released error) error {
 	switch {
 	case lost:
@@ -332,7 +330,7 @@ func (j job) verdict(code int, lost bool, released error) error {
 	return j.ended(code, released)
 }
 
-// ended is the end with a code after a release.
+// ended returns the result for a code of the command and the error of the release.
 func (j job) ended(code int, released error) error {
 	switch {
 	case errors.Is(released, latchkey.ErrNotHeld):

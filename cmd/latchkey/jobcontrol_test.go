@@ -30,7 +30,7 @@ func inShell(t *testing.T, width int, server *latchkeytest.Server) *pane {
 	return p
 }
 
-// enter types a line and waits for what it leads to.
+// enter types a line and waits for its effects on the screen.
 func (p *pane) enter(line string, texts ...string) {
 	p.t.Helper()
 	p.typeIn(line)
@@ -38,8 +38,8 @@ func (p *pane) enter(line string, texts ...string) {
 	p.await(texts...)
 }
 
-// feed types a line for a program that fg has brought to the front, until it answers: what is typed while the shell
-// still has the terminal in its own mode is no line.
+// feed types a line for a program that fg has brought to the foreground, and repeats it until the program answers. A
+// line that is typed while the terminal is still in the mode of the shell does not reach the program.
 func (p *pane) feed(line, answer string) {
 	p.t.Helper()
 	eventually(p.t, answer, func() bool {
@@ -49,7 +49,7 @@ func (p *pane) feed(line, answer string) {
 			if strings.Contains(strings.Join(p.lines(), "\n"), answer) {
 				return true
 			}
-			time.Sleep(20 * time.Millisecond) // a terminal tells of no change
+			time.Sleep(20 * time.Millisecond) // a terminal reports no changes
 		}
 		return false
 	})
@@ -63,7 +63,7 @@ func (p *pane) interrupt() {
 	eventually(p.t, "the prompt", func() bool { return prompt.MatchString(strings.Join(p.lines(), "\n")) })
 }
 
-// awaitFree waits until the lock is released, or its lease over. At that moment the server may not know what it has.
+// awaitFree waits until the lock is released or its lease has ended. A query right at the end of the lease may fail.
 func awaitFree(t *testing.T, server *latchkeytest.Server) {
 	t.Helper()
 	lock := server.Client().NewLock("orders")
@@ -91,7 +91,7 @@ func TestRunStopsAndGoesOnWithItsCommand(t *testing.T) {
 	assert.False(t, isLocked(t, server, "orders"))
 }
 
-// A lock is not renewed while nobody is there to do it: the command must not go on.
+// A program that is stopped does not renew its lock, so the command must not go on.
 func TestRunThatWasStoppedForTooLong(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	p := inShell(t, 100, server)
@@ -122,7 +122,7 @@ func TestRunFromTheBackground(t *testing.T) {
 	p.enter(`echo "code $?"`, "code 130")
 }
 
-// A signal from elsewhere has the same effect as the key.
+// SIGTSTP from another process has the same effect as Ctrl-Z.
 func TestRunIsToldToStop(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	p := inShell(t, 100, server)
@@ -137,7 +137,7 @@ func TestRunIsToldToStop(t *testing.T) {
 	awaitFree(t, server)
 }
 
-// The terminal is that of the shell while top is stopped, and that of top afterwards, at the size that it has then.
+// The shell has the terminal while top is stopped. Afterwards top has it again, at the current size.
 func TestTopStopsAndGoesOn(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	hold(t, server.Client().NewLock("orders"))
@@ -154,14 +154,14 @@ func TestTopStopsAndGoesOn(t *testing.T) {
 	p.enter(`echo "code $?"`, "code 0")
 }
 
-// The demo goes on. That it does so below what was typed meanwhile is shown without a race by TestScreenForgetsRowsWhenItWasStopped.
+// The demo goes on. TestScreenForgetsRowsWhenItWasStopped shows, without a race, that it goes on below later output.
 func TestDemoStopsAndGoesOn(t *testing.T) {
 	p := inShell(t, 80, nil)
 	p.enter(`"$LATCHKEY" demo --for 4s --lease 400ms --workers 2`, "worker 1", "turns")
 	p.keys("C-z")
 	p.await("Stopped")
 	p.enter("echo shell $((40+2))", "\nshell 42")
-	p.keys("C-z")           // of no effect
+	p.keys("C-z")           // has no effect
 	time.Sleep(time.Second) // several frames, none of which may be drawn
 	require.Contains(t, strings.Join(p.lines(), "\n"), "shell 42")
 	p.enter("fg", "A POOL WITH A LIMIT")

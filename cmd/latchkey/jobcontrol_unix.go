@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopPatience is how long a program that has told itself to stop may go on. One that no shell could continue is
-// not stopped by the kernel.
+// stopPatience limits how long stopGroup waits to be stopped. The kernel does not stop a program that no shell could
+// continue.
 const stopPatience = time.Second
 
-// terminal is the one on standard input. A nil terminal is none.
+// terminal is the terminal on standard input, or nil if there is none.
 type terminal struct {
 	fd    int
 	group int // ours
@@ -29,7 +29,7 @@ func findTerminal() *terminal {
 	return t
 }
 
-// owner is the process group that may read from the terminal.
+// owner returns the process group that may read from the terminal, or -1.
 func (t *terminal) owner() int {
 	if t == nil {
 		return -1
@@ -41,34 +41,34 @@ func (t *terminal) owner() int {
 	return group
 }
 
-// isOurs reports whether this program is the one that may read from the terminal.
+// isOurs reports whether this program may read from the terminal.
 func (t *terminal) isOurs() bool { return t != nil && t.owner() == t.group }
 
-// giveTo gives the terminal to a process group. The kernel asks those in the background by a signal whether they
-// mean it, and stops them unless they ignore it.
+// giveTo gives the terminal to a process group. It ignores SIGTTOU: otherwise the kernel would stop this program with
+// that signal if it is in the background.
 func (t *terminal) giveTo(group int) {
 	signal.Ignore(syscall.SIGTTOU)
 	defer signal.Reset(syscall.SIGTTOU)
 	_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group)
 }
 
-// takeBack makes the terminal ours again, so that the shell finds it where it left it.
+// takeBack makes the terminal ours again, because the shell expects that.
 func (t *terminal) takeBack() { t.giveTo(t.group) }
 
-// takeBackFrom does so if the command has it.
+// takeBackFrom makes the terminal ours again if the command has it.
 func (t *terminal) takeBackFrom(p *process) {
 	if t.owner() == p.cmd.Process.Pid {
 		t.takeBack()
 	}
 }
 
-// stops are requests to stop: those that this program gets, and those that the command has followed.
+// stops has the requests that this program should stop, and the stops of the command.
 type stops struct {
-	asked chan os.Signal      // SIGTSTP to this program alone; a terminal sends it to the command
+	asked chan os.Signal      // SIGTSTP sent to this program only; a terminal sends it to the command
 	seen  chan syscall.Signal // the command has stopped
 }
 
-// newStops leaves SIGTSTP alone if the caller has switched it off.
+// newStops does not catch SIGTSTP if the caller of this program made it ignored.
 func newStops() stops {
 	s := stops{asked: make(chan os.Signal, 1), seen: make(chan syscall.Signal, 1)}
 	if !signal.Ignored(syscall.SIGTSTP) {
@@ -79,12 +79,13 @@ func newStops() stops {
 
 func (s stops) release() { signal.Stop(s.asked) }
 
-// stopWith stops this program because the command has stopped, and returns when it is to go on. A command that
-// somebody stops who is not a terminal, and did not ask this program, is theirs to continue.
+// stopWith stops this program because the command has stopped, and returns when this program continues. It reports
+// whether to continue the command too. If neither the terminal nor a signal to this program stopped the command, it
+// returns false: the process that stopped the command has to continue it.
 func (p *process) stopWith(reason syscall.Signal, asked bool) (goOn bool) {
 	background := reason == syscall.SIGTTIN || reason == syscall.SIGTTOU
 	switch {
-	case background && p.terminal.isOurs(): // it was brought to the front without a signal
+	case background && p.terminal.isOurs(): // this program came to the foreground without a signal
 		return true
 	case !asked && !background && p.terminal.owner() != p.cmd.Process.Pid:
 		return false
@@ -94,7 +95,7 @@ func (p *process) stopWith(reason syscall.Signal, asked bool) (goOn bool) {
 	return true
 }
 
-// goOn continues the command, in front if this program is there.
+// goOn continues the command, in the foreground if this program is there.
 func (p *process) goOn() {
 	if p.terminal.isOurs() {
 		p.terminal.giveTo(p.cmd.Process.Pid)
@@ -102,9 +103,9 @@ func (p *process) goOn() {
 	p.pass(syscall.SIGCONT)
 }
 
-// stopGroup stops this program and all that were started together with it, as Ctrl-Z does, and returns when it is
-// continued. The signal is that of programs in the background: once SIGTSTP has been caught, Go cannot have it stop
-// the program any more.
+// stopGroup stops this program and its process group, as Ctrl-Z does, and returns when the program continues. It sends
+// SIGTTIN, the signal that stops readers in the background: once a Go program has caught SIGTSTP, that signal can no
+// longer stop it.
 func stopGroup() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
@@ -116,7 +117,7 @@ func stopGroup() {
 	}
 }
 
-// onContinue calls f whenever this program goes on after it was stopped, until the function that it returns is called.
+// onContinue calls f whenever this program continues after a stop, until the returned function is called.
 func onContinue(f func()) (release func()) {
 	continued, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(continued, syscall.SIGCONT)

@@ -15,7 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
-// Who runs a command, and what for, is shown by all commands that look.
+// All commands that read show the label and the note of a command that runs.
 func TestLabelsAndNotes(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	inside := script(t, server, "echo in; sleep 60", "--label", "web-1", "--note", "order 42")
@@ -61,7 +61,7 @@ func TestLabelsAndNotes(t *testing.T) {
 	assert.Equal(t, exitUsage, got.code, got.stderr)
 }
 
-// A lock that stays taken after its release is not told as if somebody were at work.
+// The message for a lock that is kept after its release does not say that somebody is at work.
 func TestBusyTextOfALockThatIsKept(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	held, err := unnamed(server).NewLock("orders").TryLock(t.Context(), latchkey.AtLeast(time.Minute))

@@ -145,8 +145,8 @@ func latchWait(ctx context.Context, cmd *cli.Command, client *latchkey.Client, n
 	return awaited(l.Await(ctx, options...), name, limit, false)
 }
 
-// awaited gives the end of a wait its exit code. A call that only looks does not wait for
-// a latch that is not set, but gets the same answer as one that waited for a moment.
+// awaited gives the result of a wait its exit code. A call that only looks does not wait
+// until the latch is set, but gets the same exit code as a short wait.
 func awaited(err error, name string, limit time.Duration, onlyLooks bool) error {
 	busy, notSet := errors.Is(err, latchkey.ErrNotAcquired), errors.Is(err, latchkey.ErrNotSet)
 	switch {
@@ -192,7 +192,7 @@ code 0.
 	}
 }
 
-// latchReply is what --json prints of a latch; fields may be added to it, not
+// latchReply is what --json prints for a latch; fields may be added to it, not
 // changed.
 type latchReply struct {
 	Name  string `json:"name"`

@@ -8,17 +8,17 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// beginning is the title of a row, or a time, before the text of a line.
+// beginning matches the title of a row, or a time, before the text of a line.
 var beginning = regexp.MustCompile(`^(?:  .{8} |[0-9:.]+  )?`)
 
-// writeLines writes lines. At a terminal one that is too wide goes on in the next, between words, below where its
-// text begins.
+// writeLines writes lines. On a terminal it wraps a line that is too wide between words, and indents the rest to the
+// start of the text.
 func writeLines(out io.Writer, text string) error {
 	_, err := io.WriteString(out, linesIn(text, terminalWidth(out)))
 	return err
 }
 
-// linesIn are lines in so many columns, or as they are if that is 0.
+// linesIn wraps lines to width columns. With width 0 it returns the text unchanged.
 func linesIn(text string, width int) string {
 	var all strings.Builder
 	for line := range strings.Lines(text) {

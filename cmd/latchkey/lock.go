@@ -11,7 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// lockFlags choose among the kinds of locks.
+// lockFlags returns the flags that choose the kind of lock.
 func lockFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "fair", Usage: "first come, first served, on all machines"},
@@ -21,7 +21,7 @@ func lockFlags() []cli.Flag {
 	}
 }
 
-// lockBy is the kind of lock that the flags ask for.
+// lockBy returns the constructor of the kind of lock that the flags choose.
 func lockBy(cmd *cli.Command) (func(*latchkey.Client, string) latchkey.Locker, error) {
 	fair, read, write, fenced := cmd.Bool("fair"), cmd.Bool("read"), cmd.Bool("write"), cmd.Bool("fenced")
 	switch {
@@ -43,7 +43,7 @@ func lockBy(cmd *cli.Command) (func(*latchkey.Client, string) latchkey.Locker, e
 	return func(c *latchkey.Client, name string) latchkey.Locker { return c.NewLock(name) }, nil
 }
 
-// behindLock has a job wait for the lock of that name.
+// behindLock makes a job run under the lock with that name.
 func (j *job) behindLock(name string) error {
 	lock, err := lockBy(j.cmd)
 	if err != nil {
@@ -146,8 +146,8 @@ func writeLocked(cmd *cli.Command, reply lockReply) error {
 	return err
 }
 
-// inputEnd returns a channel that closes when standard input ends. Only a pipe counts: the input of a program in
-// the background is empty, or a terminal from which it must not read.
+// inputEnd returns a channel that is closed when standard input ends, or nil if standard input is not a pipe or a
+// socket. Other input does not count: a program in the background has empty input, or a terminal that it must not read.
 func inputEnd() <-chan struct{} {
 	info, err := os.Stdin.Stat()
 	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {

@@ -48,7 +48,7 @@ func TestLockIsRenewedAndItsLossTold(t *testing.T) {
 	var reply lockReply
 	require.NoError(t, json.NewDecoder(run.out).Decode(&reply))
 	assert.Equal(t, "orders", reply.Name)
-	time.Sleep(3 * time.Second) // several leases: that it is renewed shows in nothing else
+	time.Sleep(3 * time.Second) // several leases: only this shows that the lease is renewed
 	found, err := server.Client().Inspect(t.Context(), "orders")
 	require.NoError(t, err)
 	require.Len(t, found.Holders, 1)
@@ -70,7 +70,7 @@ func TestLockOfReaders(t *testing.T) {
 	assert.Zero(t, second.end().code)
 }
 
-// Input that is empty, as that of a program in the background, does not end it.
+// Empty input, like that of a program in the background, does not end the lock command.
 func TestLockWithoutInput(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	run := invoke(t, server, "run", "--lock", "outer", "--", "sh", "-c",

@@ -73,7 +73,7 @@ func matchFlag() cli.Flag {
 	return &cli.StringFlag{Name: "match", Usage: "names that match a `PATTERN` with *, ? and [a-z]"}
 }
 
-// patternOf is what the names are to match, by a flag or the argument.
+// patternOf returns the pattern of the names, from a flag or the argument.
 func patternOf(cmd *cli.Command) (string, error) {
 	match, prefix, args := cmd.String("match"), cmd.String("prefix"), cmd.Args().Slice()
 	if prefix != "" {
@@ -90,7 +90,7 @@ func patternOf(cmd *cli.Command) (string, error) {
 	return latchkey.QuotePattern(args[0]) + "*", nil
 }
 
-// allObjects are all that match, each once, in the order of their names.
+// allObjects returns all objects that match, each once, sorted by name.
 func allObjects(ctx context.Context, client *latchkey.Client, pattern string) ([]latchkey.Object, error) {
 	byName := map[string]latchkey.Object{}
 	for o, err := range client.Objects(ctx, pattern) {
@@ -107,7 +107,7 @@ func allObjects(ctx context.Context, client *latchkey.Client, pattern string) ([
 	return all, nil
 }
 
-// objectReply is what --json prints of one object; fields may be added to it, not changed.
+// objectReply is what --json prints for one object; fields may be added to it, not changed.
 type objectReply struct {
 	inspectionReply
 
@@ -172,7 +172,7 @@ func writeTable(out io.Writer, found []latchkey.Object, width int) error {
 	return err
 }
 
-// narrow takes from who holds, and then from the name, what is too wide.
+// narrow shrinks the column HELD BY, and then the column NAME, until the table fits into width.
 func narrow(widths []int, width int) {
 	const least = 12
 	excess := 2*len(widths) - 2 - width
@@ -188,7 +188,7 @@ func narrow(widths []int, width int) {
 	}
 }
 
-// fit makes a text exactly as wide as a column, with … for what does not fit.
+// fit makes a text exactly as wide as a column. A text that is too long ends with ….
 func fit(text string, width int) string {
 	if have := uniseg.StringWidth(text); have <= width {
 		return text + strings.Repeat(" ", width-have)
@@ -209,7 +209,7 @@ func fit(text string, width int) string {
 	return kept.String() + strings.Repeat(" ", max(0, width-at))
 }
 
-// printable writes a name such that a terminal shows it: what is not to be printed is quoted.
+// printable returns a name that a terminal can show: it quotes a name with unprintable characters.
 func printable(name string) string {
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(name)
@@ -217,7 +217,7 @@ func printable(name string) string {
 	return name
 }
 
-// kindText is the kind, with a question mark if it may be none.
+// kindText returns the kind, with a question mark if the key may belong to no object.
 func kindText(o latchkey.Object) string {
 	switch {
 	case o.Kind == latchkey.KindNumber:
@@ -238,7 +238,7 @@ func isOurToken(o latchkey.Object) bool {
 }
 
 func holdersText(o latchkey.Object) string {
-	if o.Kind == latchkey.KindNumber { // nobody knows what it counts
+	if o.Kind == latchkey.KindNumber { // it is unknown what it counts
 		return "?"
 	}
 	text := strconv.FormatInt(holding(o), 10)
@@ -248,7 +248,7 @@ func holdersText(o latchkey.Object) string {
 	return text
 }
 
-// holding is how many hold a lock or a permit, wait at a barrier, or are left to count.
+// holding returns how many hold a lock or a permit, how many wait at a barrier, or the remaining count of a latch.
 func holding(o latchkey.Object) int64 {
 	switch o.Kind {
 	case latchkey.KindBarrier:
@@ -286,7 +286,7 @@ func heldBy(o latchkey.Object) string {
 	return text
 }
 
-// shortTTL is a time that is left, in at most six characters.
+// shortTTL returns a remaining time in at most six characters.
 func shortTTL(ttl time.Duration) string {
 	if ttl == latchkey.NoExpiry {
 		return "never"

@@ -67,7 +67,7 @@ func TestWaiters(t *testing.T) {
 	assert.Equal(t, "free: 0 in queues, 0 listening\n", latchkeyCLI(t, server, "waiters", "free").stdout)
 }
 
-// watch prints how it is, and each change, until a signal ends it.
+// watch prints the object, and then each change, until a signal ends it.
 func TestWatch(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	lock := unnamed(server).NewLock("orders")
@@ -85,7 +85,7 @@ func TestCheck(t *testing.T) {
 	assert.Contains(t, got.stdout, "well")
 }
 
-// What is wrong is told with what to do, and by the exit code.
+// check prints each problem with advice, and reports it by the exit code.
 func TestCheckFindsWhatIsWrong(t *testing.T) {
 	url := startRedis(t)
 	raw, err := rawClient(url)
@@ -115,7 +115,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	assert.Contains(t, got.stdout, "docs/reference/keys.md")
 }
 
-// The walk is cut short, and only a refusal is answered with a permission.
+// The walk ends early, and only a refusal is answered with the missing permission.
 func TestCheckTriesToList(t *testing.T) {
 	client := latchkeytest.NewServer(t).Client()
 	require.NoError(t, tryToList(t.Context(), client))

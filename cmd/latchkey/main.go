@@ -1,58 +1,58 @@
-// Command latchkey shows what the locks, semaphores, latches and barriers of this
-// module do, and brings them to the shell.
+// Command latchkey shows the locks, semaphores, latches and barriers of this
+// module, and lets shell scripts use them.
 //
 //	latchkey demo                                     workers, one lock, a death, a proof
 //	latchkey run --lock NAME [flags] -- CMD [ARGS…]   run CMD while holding a lock
 //	latchkey lock NAME [flags]                        hold a lock until a signal, or until standard input ends
-//	latchkey top [PREFIX]                             all of them, live
+//	latchkey top [PREFIX]                             show all objects, live
 //	latchkey ls [--prefix PREFIX | --match PATTERN] [--json]
-//	                                                  all of them, once
-//	latchkey waiters NAME [--json]                    who waits for one
-//	latchkey watch NAME [--every 500ms] [--json]      a line for each change of one
-//	latchkey check                                    whether the server will do
+//	                                                  list all objects once
+//	latchkey waiters NAME [--json]                    list the waiters of an object
+//	latchkey watch NAME [--every 500ms] [--json]      print a line for each change of an object
+//	latchkey check                                    check that the server supports and permits locks
 //	latchkey cron [--at-least 1m] NAME -- CMD [ARGS…] run CMD once in a fleet
-//	latchkey inspect NAME [--json]                    who holds it, how often, how long
+//	latchkey inspect NAME [--json]                    show who holds a lock, how often, how long
 //	latchkey unlock --force NAME [--kind mutex] [--json]
-//	                                                  take it away from its holders
-//	latchkey elect NAME [flags] -- CMD [ARGS…]        run CMD while leading, again and again
-//	latchkey leader NAME [--watch] [--json]           who leads, since when
+//	                                                  take a lock away from its holders
+//	latchkey elect NAME [flags] -- CMD [ARGS…]        run CMD while leading, again after each loss
+//	latchkey leader NAME [--watch] [--json]           show who leads, and since when
 //	latchkey sem run --name POOL --permits N [flags] -- CMD [ARGS…]
 //	                                                  run CMD, at most N at once
-//	latchkey sem inspect NAME [--json]                its permits, how many are free
-//	latchkey sem set NAME N [--json]                  set how many there are
+//	latchkey sem inspect NAME [--json]                show the permits of a semaphore, and how many are free
+//	latchkey sem set NAME N [--json]                  set the number of permits
 //	latchkey sem delete NAME [--json]
 //	latchkey latch set NAME N [--ttl 1h] [--json]     close a latch for N counts
 //	latchkey latch down NAME [--n 1 | --as PARTICIPANT] [--json]
-//	                                                  count it down
-//	latchkey latch wait NAME [--wait 60s]             wait until it is open
-//	latchkey latch inspect NAME [--json]              whether it is, and what is left
+//	                                                  count a latch down
+//	latchkey latch wait NAME [--wait 60s]             wait until a latch is open
+//	latchkey latch inspect NAME [--json]              show whether a latch is open, and the remaining count
 //	latchkey latch delete NAME [--json]
 //	latchkey barrier wait NAME --parties N [--wait 60s] [--json]
-//	                                                  wait until N programs do
-//	latchkey barrier inspect NAME [--json]            who waits
-//	latchkey barrier reset NAME                       end their wait
+//	                                                  wait until N programs wait
+//	latchkey barrier inspect NAME [--json]            show who waits at a barrier
+//	latchkey barrier reset NAME                       end the waits at a barrier
 //	latchkey help [COMMAND…]
-//	latchkey completion bash|zsh|fish|pwsh            a script that completes command lines
+//	latchkey completion bash|zsh|fish|pwsh            write a script that completes command lines
 //	latchkey version
 //
-// The server is named by --redis URL or LATCHKEY_REDIS; without either, demo uses
-// an embedded server and the others redis://localhost:6379.
+// --redis URL or LATCHKEY_REDIS names the server. Without either, demo uses an
+// embedded server, and the other commands use redis://localhost:6379.
 //
 // # Exit codes
 //
-//	  0  done; for run, sem run and cron: the command's own code, whatever it is;
-//	     cron: it runs elsewhere, unless --conflict-exit-code says otherwise
-//	  1  the proof of the demo failed
+//	  0  done; run, sem run and cron return the command's own code, whatever it is;
+//	     cron: the job runs elsewhere, unless --conflict-exit-code sets another code
+//	  1  a proof of the demo failed
 //	 64  the command line is wrong
-//	 69  the server cannot be reached, or refused; check: something is wrong
-//	 70  anything else that went wrong here, such as a name of another kind, or a
-//	     latch that nobody has set
+//	 69  the server is unreachable or refused; check: something is wrong
+//	 70  any other error, such as an object of another kind, or a latch that nobody
+//	     has set
 //	 75  run: the lock or permit was not acquired in time, try again later;
 //	     latch wait: the latch was not open in time; leader: nobody leads;
 //	     barrier wait: not all had arrived in time
-//	 76  run: it was lost before the command ended; the command was ended;
-//	     latch: it was deleted or expired before it opened;
-//	     barrier wait: it was broken by somebody else
+//	 76  run: the lock or permit was lost while the command ran; the command was ended;
+//	     latch: the latch was deleted or expired before it opened;
+//	     barrier wait: another party broke the barrier, or it was reset
 //	126  run: the command cannot be executed
 //	127  run: the command was not found
 //	128+n  ended by signal n: the command, or this program while it waited
@@ -127,8 +127,7 @@ Exit codes:
 127  the command was not found
 128+n  ended by signal n`
 
-// complete fills in what all commands have in common. A command that only has others below it explains itself
-// when it is called without them.
+// complete sets what all commands have in common. A group shows its help text when it is called without a command.
 func complete(cmd *cli.Command) error {
 	cmd.OnUsageError = onUsageError
 	if len(cmd.Commands) == 0 {
@@ -152,7 +151,7 @@ func complete(cmd *cli.Command) error {
 	return nil
 }
 
-// group is a command that only has others below it.
+// group returns a command that only has other commands below it.
 func group(name, usage, description string, commands ...*cli.Command) *cli.Command {
 	return &cli.Command{Name: name, Usage: usage, Description: description, Commands: commands}
 }

@@ -49,8 +49,9 @@ func withBinary(run func() int) int {
 	return run()
 }
 
-// heedSignals undoes what nohup or a job in the background does: a shell cannot trap
-// a signal that its parent ignores, and the tests trap some.
+// heedSignals makes signals effective that nohup or a background job has made
+// ignored. The tests trap some of them, and a shell cannot trap a signal that its
+// parent ignores.
 func heedSignals() {
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
 		if signal.Ignored(s) {
@@ -59,7 +60,7 @@ func heedSignals() {
 	}
 }
 
-// testPatience is far more than anything here takes, so that a hang fails in time.
+// testPatience is far longer than anything here takes, so that a hang fails in time.
 const testPatience = 30 * time.Second
 
 // invocation is one run of the program.
@@ -106,7 +107,7 @@ func invokeAt(t *testing.T, url string, args ...string) *invocation {
 	ctx, cancel := context.WithTimeout(context.Background(), testPatience)
 	t.Cleanup(cancel)
 	i := &invocation{Cmd: exec.CommandContext(ctx, binary, args...), t: t}
-	// The race detector would let each run take a second longer.
+	// Without this, the race detector makes each run take a second longer.
 	i.Env = append(os.Environ(), urlEnv+"="+url, tokenEnv+"=", permitEnv+"=", "LATCHKEY="+binary, "GORACE=atexit_sleep_ms=0")
 	i.Stderr = &i.stderr
 	i.pipes()
@@ -131,20 +132,20 @@ func (i *invocation) line() string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// limit ends the reading of output that never comes, and returns what lifts it. A
-// command that the program failed to end keeps its output open.
+// limit ends a read of output that never comes. It returns a function that lifts the
+// limit. A command that the program failed to end keeps its output open.
 func (i *invocation) limit() func() bool {
 	return time.AfterFunc(testPatience, func() { _ = i.outEnd.Close() }).Stop
 }
 
-// result is what is left of an invocation.
+// result has the exit code and the output of an invocation.
 type result struct {
 	code           int
 	stdout, stderr string
 }
 
-// end closes standard input and waits for the end of the program and of everybody
-// who has its output open.
+// end closes standard input and waits for the end of the program and of all
+// processes that have its output open.
 func (i *invocation) end() result {
 	i.t.Helper()
 	require.NoError(i.t, i.in.Close())
@@ -164,7 +165,7 @@ func latchkeyCLI(t *testing.T, server *latchkeytest.Server, args ...string) resu
 	return invoke(t, server, args...).end()
 }
 
-// eventually is for what has no event to wait for.
+// eventually polls a condition that has no event to wait for.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	require.Eventually(t, condition, testPatience, 5*time.Millisecond, what)
@@ -186,7 +187,7 @@ func isLocked(t *testing.T, server *latchkeytest.Server, name string) bool {
 	return locked
 }
 
-// unnamed is a client that is shown by the ids of its owners.
+// unnamed returns a client without a label, so that its owners are shown by id.
 func unnamed(server *latchkeytest.Server) *latchkey.Client {
 	return server.Client(latchkey.Options{Label: latchkey.NoLabel})
 }
@@ -325,7 +326,7 @@ func TestServerOutOfReach(t *testing.T) {
 	}
 }
 
-// A server that refuses to talk says why, and the message what to do.
+// The message for a server that refuses to talk says why, and what to do.
 func TestServerThatWantsMoreThanTheURL(t *testing.T) {
 	for text, want := range map[string]string{
 		`latchkey: "redis://db:6379": NOAUTH HELLO must be called with the client already authenticated`: `"redis://db:6379": NOAUTH: the server wants a password; give it in the URL: redis://:PASSWORD@host`,

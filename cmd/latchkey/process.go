@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// groupPoll is how often a group is asked whether anybody is left in it. No
-// event tells: they are not our children.
+// groupPoll is how often endGroup checks whether a process group has processes left.
+// There is no event for that, because the processes are not our children.
 const groupPoll = 20 * time.Millisecond
 
-// process is the command that runs behind a door, with the group it leads.
+// process is the command that runs behind a door, with the process group it leads.
 type process struct {
 	cmd      *exec.Cmd
 	terminal *terminal
 	stops    stops
-	code     int           // how it ended; may be read when ended is closed
-	ended    chan struct{} // closed when the command has ended, not its group
+	code     int           // exit code; may be read when ended is closed
+	ended    chan struct{} // closed when the command has ended; its group may live on
 }
 
-// startProcess gives the command our own files, not copies of what passes
-// through them, so that terminals stay terminals.
+// startProcess starts the command. It gives the command our own files, not pipes
+// that copy them, so that terminals stay terminals.
 func startProcess(argv, environment []string) (*process, error) {
-	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // its end is a matter of signals, not of contexts
+	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // signals end it, not a context
 	cmd.Env = environment
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	p := &process{cmd: cmd, terminal: findTerminal(), stops: newStops(), ended: make(chan struct{})}
@@ -44,8 +44,8 @@ func startProcess(argv, environment []string) (*process, error) {
 	return p, nil
 }
 
-// endGroup waits until the children of a command that has ended are gone too,
-// and kills those that are still there when grace is over.
+// endGroup waits until the process group of a command that has ended is gone, and
+// kills the processes that are left after grace.
 func (p *process) endGroup(grace time.Duration) {
 	for deadline := time.Now().Add(grace); p.groupLives(); time.Sleep(groupPoll) {
 		if time.Now().After(deadline) {

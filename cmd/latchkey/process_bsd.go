@@ -4,5 +4,5 @@ package main
 
 import "syscall"
 
-// followIntoDeath can do nothing here: these systems have no such request.
+// followIntoDeath does nothing: these systems have no such setting.
 func followIntoDeath(*syscall.SysProcAttr) {}

@@ -5,10 +5,10 @@ import (
 	"syscall"
 )
 
-// The kernel ties followIntoDeath to the thread that started the command, so
-// that thread must last: main keeps the first one for itself.
+// The kernel sends the signal of followIntoDeath when the thread that started the
+// command ends, so main keeps the first thread for itself.
 func init() { runtime.LockOSThread() }
 
-// followIntoDeath ends the command if this program is killed: nobody would renew
-// its lock or permit any more.
+// followIntoDeath ends the command if this program is killed, because then nothing
+// renews its lock or permit.
 func followIntoDeath(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGTERM }

@@ -6,18 +6,18 @@ import (
 	"syscall"
 )
 
-// passedOn is what Windows can deliver. The console itself passes an interrupt
-// to the command, so here it only must not end this program first.
+// passedOn has the signal that Windows can deliver. The console itself sends an
+// interrupt to the command; catching it here keeps this program from ending first.
 var passedOn = []os.Signal{os.Interrupt}
 
-// ends reports whether a signal is sent to end a command.
+// ends reports whether the purpose of a signal is to end a command.
 func ends(os.Signal) bool { return true }
 
-// lead has nothing to do: there are no process groups to be signalled.
+// lead does nothing: Windows has no process groups that a signal can reach.
 func lead(*exec.Cmd, *terminal, bool) {}
 
-// pass ends the command for any signal but the interrupt: it is the only thing
-// that one process can tell another.
+// pass kills the command on any signal but an interrupt: a process cannot send
+// another process anything else.
 func (p *process) pass(sig os.Signal) {
 	if sig != os.Interrupt {
 		p.kill()

@@ -2,5 +2,5 @@
 
 package main
 
-// buildFlags make the tested binary one that detects races, as this one does.
+// buildFlags builds the tested binary with the race detector, like this one.
 var buildFlags = []string{"-race"}

@@ -19,15 +19,15 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
-// script is a run of a shell script under the lock "orders".
+// script runs a shell script under the lock "orders".
 func script(t *testing.T, server *latchkeytest.Server, text string, flags ...string) *invocation {
 	t.Helper()
 	args := append([]string{"run", "--lock", "orders"}, flags...)
 	return invoke(t, server, append(args, "--", "sh", "-c", text)...)
 }
 
-// untilSignal is the end of a script that waits for a signal. It does not read: a signal that comes just before the
-// system call would be trapped only when there is something to read. Some shells tell which signal ended a sleep.
+// untilSignal ends a script that waits for a signal. It does not use read: the shell would trap a signal that comes just
+// before the system call only after some input. Some shells report the signal that ended a sleep, so it drops stderr.
 const untilSignal = `exec 2>/dev/null; while :; do sleep 0.01; done`
 
 func TestRunPassesExitCodeAndReleases(t *testing.T) {
@@ -179,7 +179,7 @@ func TestSignalEndsTheWait(t *testing.T) {
 	require.NoError(t, held.Unlock(t.Context()))
 }
 
-// awaitWaiter returns when a process waits for a lock: its owner stands in the queue.
+// awaitWaiter returns when a process waits for a lock, that is, when its owner is in the queue.
 func awaitWaiter(t *testing.T, server *latchkeytest.Server, name string) {
 	t.Helper()
 	client := rawTo(t, server)
@@ -189,7 +189,7 @@ func awaitWaiter(t *testing.T, server *latchkeytest.Server, name string) {
 	})
 }
 
-// awaitListener returns when so many processes listen for what is said on a channel.
+// awaitListener returns when that many processes subscribe to a channel.
 func awaitListener(t *testing.T, server *latchkeytest.Server, channel string, processes int64) {
 	t.Helper()
 	client := rawTo(t, server)
@@ -224,7 +224,7 @@ func TestLossKillsChildrenThatOutliveTheCommand(t *testing.T) {
 	run := script(t, server, `(trap '' TERM; echo ready; exec sleep 600) & wait`, "--lease", "300ms", "--grace", "50ms")
 	require.Equal(t, "ready", run.line())
 	forceUnlock(t, server)
-	got := run.end() // and with it, of everybody who has its output open
+	got := run.end() // also waits for all processes that have its output open
 	assert.Equal(t, exitLost, got.code)
 }
 
@@ -266,7 +266,7 @@ func assertGone(t *testing.T, pid string) {
 	t.Helper()
 	number, err := strconv.Atoi(pid)
 	require.NoError(t, err)
-	// Until somebody collects a killed process, it still has its number.
+	// A killed process keeps its number until its parent collects it.
 	eventually(t, "the process is gone", func() bool {
 		state, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 		return syscall.Kill(number, 0) != nil || err == nil && isZombie(string(state))

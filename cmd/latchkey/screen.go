@@ -16,21 +16,22 @@ import (
 const (
 	liveFrame  = 100 * time.Millisecond
 	plainFrame = 2 * time.Second
-	// mostText is how wide the demo writes at most: longer lines are hard to read.
+	// mostText is the maximum width of the demo's text: longer lines are hard to read.
 	mostText = 100
 	margin   = "   "
 )
 
-// screen shows progress: redrawn in place on a terminal, as a line now and then
-// elsewhere, so that the log of a build stays readable. One goroutine uses it.
+// screen shows progress. On a terminal it redraws rows in place; elsewhere it writes
+// a line now and then, so that the log of a build stays readable. Only continued may
+// be called from other goroutines.
 type screen struct {
 	out     io.Writer
 	live    bool
 	colours bool
-	rows    []string // on the screen now, below everything that was said
+	rows    []string // on the screen now, below all text of say
 	drawn   time.Time
-	stopped atomic.Bool
-	resumed atomic.Bool // and others have written since
+	stopped atomic.Bool // the program was stopped at least once
+	resumed atomic.Bool // it was continued since the last draw, so others may have written
 }
 
 func newScreen(out io.Writer) *screen {
@@ -38,13 +39,13 @@ func newScreen(out io.Writer) *screen {
 	return &screen{out: out, live: live, colours: live && os.Getenv("NO_COLOR") == ""}
 }
 
-// isTerminal reports whether something can be redrawn there.
+// isTerminal reports whether out is a terminal on which text can be redrawn.
 func isTerminal(out io.Writer) bool {
 	file, ok := out.(*os.File)
 	return ok && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
 }
 
-// terminalWidth is how many columns the terminal has now, 0 if it is none.
+// terminalWidth returns the current number of columns, or 0 if out is not a terminal.
 func terminalWidth(out io.Writer) int {
 	if !isTerminal(out) {
 		return 0
@@ -56,7 +57,7 @@ func terminalWidth(out io.Writer) int {
 	return width
 }
 
-// style is how a text stands out where there are colours.
+// style is the style of a text on a terminal with colours.
 type style string
 
 const (
@@ -73,10 +74,10 @@ func (s *screen) paint(as style, text string) string {
 	return "\x1b[" + string(as) + "m" + text + "\x1b[0m"
 }
 
-// width is how wide text is to be now: the terminal may have changed.
+// width returns the current width for text: the width of the terminal may change.
 func (s *screen) width() int { return textWidth(s.out, mostText) }
 
-// period is how often it makes sense to call show.
+// period returns how often to call show.
 func (s *screen) period() time.Duration {
 	if s.live {
 		return liveFrame
@@ -84,19 +85,19 @@ func (s *screen) period() time.Duration {
 	return plainFrame
 }
 
-// continued tells that the program was stopped, and goes on below what others have written since. It may be called by
-// any goroutine.
+// continued reports to the screen that the program was stopped and continued: it goes on below the output of others.
+// It may be called from any goroutine.
 func (s *screen) continued() {
 	s.stopped.Store(true)
 	s.resumed.Store(true)
 }
 
-// say writes what stays, above the rows that are being redrawn.
+// say writes text that stays, above the rows that are redrawn.
 func (s *screen) say(format string, args ...any) {
 	s.sayIn("", "", format, args...)
 }
 
-// sayIn writes a paragraph in a style, each of its lines behind an indent.
+// sayIn writes a paragraph in a style, and indents each of its lines.
 func (s *screen) sayIn(as style, indent, format string, args ...any) {
 	rows := s.rows
 	s.erase()
@@ -110,7 +111,7 @@ func (s *screen) sayIn(as style, indent, format string, args ...any) {
 	s.draw(rows)
 }
 
-// show replaces the rows; where nothing can be redrawn it writes the summary.
+// show replaces the rows. If out is not a terminal, it writes the summary instead.
 func (s *screen) show(rows []string, summary string) {
 	if !s.live {
 		s.print(margin + summary + "\n")
@@ -120,7 +121,7 @@ func (s *screen) show(rows []string, summary string) {
 	s.draw(rows)
 }
 
-// keep leaves the rows standing and goes on below them.
+// keep leaves the rows on the screen and continues below them.
 func (s *screen) keep() { s.rows = nil }
 
 func (s *screen) draw(rows []string) {
@@ -130,14 +131,14 @@ func (s *screen) draw(rows []string) {
 	s.rows, s.drawn = rows, time.Now()
 }
 
-// erase moves the cursor up to the first of the rows and clears what follows. A terminal that has become narrower
-// has broken them into more lines.
+// erase moves the cursor up to the first row and clears the screen from there. It takes into account that a terminal
+// that has become narrower has wrapped the rows.
 func (s *screen) erase() {
 	if len(s.rows) > 0 && time.Since(s.drawn) > 3*liveFrame {
-		time.Sleep(liveFrame) // perhaps it was stopped, which a signal is about to tell
+		time.Sleep(liveFrame) // the program may have been stopped: wait for the signal that says so
 	}
 	if s.resumed.Swap(false) {
-		s.rows = nil // they are somewhere above
+		s.rows = nil // their place on the screen is unknown
 	}
 	lines := 0
 	for _, row := range s.rows {
@@ -152,15 +153,14 @@ func (s *screen) erase() {
 	s.rows = nil
 }
 
-// print ignores errors: a demo that nobody watches any more may still prove
-// something.
+// print ignores errors: a demo that nobody watches may still prove something.
 func (s *screen) print(text string) { _, _ = io.WriteString(s.out, text) }
 
 var styles = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 func withoutStyle(text string) string { return styles.ReplaceAllString(text, "") }
 
-// bar is a value of at most most in so many columns.
+// bar draws value, in relation to most, as a bar of width columns.
 func bar(value, most int64, width int) string {
 	filled := int(min(value, most) * int64(width) / most)
 	return strings.Repeat("█", filled) + strings.Repeat("░", width-filled)

@@ -99,8 +99,8 @@ type permitPool interface {
 	Stats(ctx context.Context) (latchkey.PermitStats, error)
 }
 
-// provide makes sure that there are permits: as many as are asked for, or as many
-// as somebody else has set.
+// provide makes sure that the semaphore is set: to total permits, or to the number
+// that somebody else has set.
 func (j job) provide(ctx context.Context, s permitPool, name string, total int, set bool) error {
 	if set {
 		return s.SetPermits(ctx, total)
@@ -210,7 +210,7 @@ type semaphoreReply struct {
 	Permits   int    `json:"permits"`
 	Acquired  int    `json:"acquired"`
 	Available int    `json:"available"` // negative if more are acquired than there are
-	TTL       int64  `json:"ttl_ms"`    // 0 when not set, -1 without an end
+	TTL       int64  `json:"ttl_ms"`    // 0 when not set, -1 without expiry
 
 	Holders []permitReply `json:"holders,omitempty"`
 }
@@ -220,7 +220,7 @@ type permitReply struct {
 	ID    string `json:"id"`
 	Label string `json:"label,omitempty"` // of the client that holds it
 	Note  string `json:"note,omitempty"`
-	Lease int64  `json:"lease_ms"` // -1 without an end
+	Lease int64  `json:"lease_ms"` // -1 without expiry
 }
 
 func (p permitReply) text() string {
@@ -285,13 +285,13 @@ func lookAtSemaphore(ctx context.Context, client *latchkey.Client, name string, 
 		}
 		reply.Holders = append(reply.Holders, each)
 	}
-	if errors.Is(err, latchkey.ErrNotSet) { // since a moment ago
+	if errors.Is(err, latchkey.ErrNotSet) { // it was deleted after Stats
 		return semaphoreReply{Name: name}, nil
 	}
 	return reply, err
 }
 
-// with is the reply with what a semaphore has. One that nobody has set is not an error.
+// with returns the reply with the numbers of a semaphore. A semaphore that nobody has set is not an error.
 func (r semaphoreReply) with(stats latchkey.PermitStats, err error) (semaphoreReply, error) {
 	switch {
 	case errors.Is(err, latchkey.ErrNotSet):
@@ -306,8 +306,9 @@ func (r semaphoreReply) with(stats latchkey.PermitStats, err error) (semaphoreRe
 	return r, nil
 }
 
-// plainSemaphore is the semaphore under a name if it is one of NewSemaphore, whose permits have no leases, else
-// nil. It keeps a total beside its number, and no ids. That of Redisson keeps neither, and is not recognized.
+// plainSemaphore returns the semaphore with that name if it is one of NewSemaphore, whose permits have no leases, and
+// nil otherwise. Such a semaphore stores a total next to its number, and no ids. A semaphore of Redisson stores neither
+// and is not recognized.
 func plainSemaphore(ctx context.Context, client *latchkey.Client, name string) (*latchkey.Semaphore, error) {
 	s := client.NewSemaphore(name)
 	stats, err := s.Stats(ctx)
@@ -318,13 +319,13 @@ func plainSemaphore(ctx context.Context, client *latchkey.Client, name string) (
 		return nil, err
 	}
 	held, err := client.NewPermitSemaphore(name).Stats(ctx)
-	if err != nil || held.Acquired > 0 { // then the total is of one that was there before
+	if err != nil || held.Acquired > 0 { // with ids, the total is a leftover of an earlier semaphore
 		return nil, err
 	}
 	return s, nil
 }
 
-// errPlain tells that sem run has no use for a semaphore of NewSemaphore.
+// errPlain says that sem run cannot use a semaphore of NewSemaphore.
 func errPlain(name string) error {
 	return exitWith(exitSoftware, "%q is a plain semaphore (NewSemaphore), not one whose permits have leases "+
 		"(NewPermitSemaphore), which sem run needs; use another name", name)

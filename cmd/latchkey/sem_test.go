@@ -21,7 +21,7 @@ import (
 
 const poolChannel = "redisson_sc:{pool}"
 
-// pooled is a run of a shell script under one of the permits of "pool".
+// pooled runs a shell script under one of the permits of "pool".
 func pooled(t *testing.T, server *latchkeytest.Server, permits int, text string, flags ...string) *invocation {
 	t.Helper()
 	args := append([]string{"sem", "run", "--name", "pool", "--permits", strconv.Itoa(permits)}, flags...)
@@ -96,7 +96,7 @@ func TestSemRunLetsInAsManyAsThereArePermits(t *testing.T) {
 	assert.Zero(t, acquired(t, server))
 }
 
-// The commands themselves count how many of them there are.
+// The commands themselves count how many of them run at once.
 func TestSemRunNeverLetsInMore(t *testing.T) {
 	const permits, commands = 3, 12
 	server, dir := latchkeytest.NewServer(t), t.TempDir()
@@ -223,7 +223,7 @@ func TestSemRunOfASemaphoreThatIsDeleted(t *testing.T) {
 	assert.Equal(t, exitLost, holder.end().code)
 }
 
-// takeAway releases the permit of somebody else.
+// takeAway releases a permit that another program holds.
 func takeAway(t *testing.T, server *latchkeytest.Server, id string) {
 	t.Helper()
 	states, err := pool(server).Release(t.Context(), id)
@@ -265,7 +265,7 @@ func TestSemSet(t *testing.T) {
 	assert.JSONEq(t, `{"name": "pool", "set": true, "permits": 4, "acquired": 2, "available": 2, "ttl_ms": -1}`, got.stdout)
 }
 
-// A semaphore of NewSemaphore has no leases; its total stands beside it.
+// A semaphore of NewSemaphore has no leases. Its total is in a separate key.
 func TestSemOfAPlainSemaphore(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	plain := unnamed(server).NewSemaphore("pool")
@@ -299,7 +299,7 @@ func TestSemOfAPlainSemaphore(t *testing.T) {
 	assert.Equal(t, 5, left.Available, "no permit was forgotten")
 
 	assert.Equal(t, result{stdout: "pool is deleted\n"}, latchkeyCLI(t, server, "sem", "delete", "pool"))
-	for range 2 { // its total is gone as well
+	for range 2 { // its total is gone too
 		assert.Equal(t, result{}, pooled(t, server, 2, "true").end())
 	}
 }
@@ -318,7 +318,7 @@ func TestSemOfSomethingElse(t *testing.T) {
 	}
 }
 
-// With --fair those who wait stand in a queue, which waiters lists.
+// With --fair the waiters are in a queue, which the command waiters lists.
 func TestSemRunFair(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	fair := func() *invocation {

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// signals are those sent to this program, most of them meant for its command.
+// signals receives the signals to this program. Most of them are meant for its command.
 type signals struct {
 	inbox chan os.Signal
 }
 
-// catchSignals leaves out what the caller has switched off: a command started
-// with nohup is not to be ended by a hang-up.
+// catchSignals does not catch signals that the caller of this program made ignored:
+// a hang-up must not end a command that was started with nohup.
 func catchSignals() *signals {
 	s := &signals{inbox: make(chan os.Signal, 16)}
 	for _, sig := range passedOn {
@@ -27,7 +27,7 @@ func catchSignals() *signals {
 func (s *signals) release() { signal.Stop(s.inbox) }
 
 // interrupting returns a context that ends with the first signal, and a function
-// that ends this state of affairs and returns the signal, or nil if none came.
+// that ends the context and returns the signal, or nil if none came.
 func (s *signals) interrupting(parent context.Context) (context.Context, func() os.Signal) {
 	ctx, cancel := context.WithCancel(parent)
 	caught := make(chan os.Signal, 1)
@@ -46,8 +46,8 @@ func (s *signals) interrupting(parent context.Context) (context.Context, func() 
 	}
 }
 
-// interruptibly does something that ends, with the code that shells give it, when
-// a signal arrives.
+// interruptibly calls do with a context that a signal ends. After a signal the exit
+// code is the one that shells use.
 func interruptibly(ctx context.Context, do func(context.Context) error) error {
 	signals := catchSignals()
 	defer signals.release()

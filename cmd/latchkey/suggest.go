@@ -2,8 +2,8 @@ package main
 
 import "slices"
 
-// closest is the name that was probably meant by a word, or "": the one that takes the fewest edits, if they are
-// fewer than half of its letters.
+// closest returns the name that the user probably meant by word, or "". It is the name with the fewest edits, if the
+// edits are fewer than half of the letters of the longer word.
 func closest(word string, names []string) (meant string) {
 	least := -1
 	for _, name := range names {
@@ -15,8 +15,8 @@ func closest(word string, names []string) (meant string) {
 	return meant
 }
 
-// editDistance is how many letters are to be inserted, removed, replaced, or swapped with the next one, to make b
-// of a.
+// editDistance returns how many edits turn a into b. An edit inserts, removes or replaces a letter, or swaps two
+// neighbours.
 func editDistance(a, b []rune) int {
 	var last []int // the row before
 	row := make([]int, len(b)+1)

@@ -14,7 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
-// seen is a look at one lock: who holds it, and how long its lease is yet.
+// seen returns a lock with these holders and this remaining lease.
 func seen(name string, ttl time.Duration, owners ...latchkey.Owner) latchkey.Object {
 	o := latchkey.Object{Inspection: latchkey.Inspection{Name: name, Key: name, Kind: latchkey.KindLock, TTL: ttl}, HolderCount: len(owners)}
 	for _, owner := range owners {
@@ -23,8 +23,8 @@ func seen(name string, ttl time.Duration, owners ...latchkey.Owner) latchkey.Obj
 	return o
 }
 
-// A holder that is new counts as acquired. One that is gone counts as lost only if its lease may have run
-// out since: otherwise it has released.
+// A new holder counts as acquired. A holder that is gone counts as lost only if its lease may have expired since the
+// last look: otherwise it has released.
 func TestTopRates(t *testing.T) {
 	client := latchkeytest.NewServer(t).Client()
 	a, b := client.NewOwner(), client.NewOwner()
@@ -59,7 +59,7 @@ func TestTopRates(t *testing.T) {
 	assert.InDelta(t, 1.5, l.rows["p"].acquired, 0.001)
 }
 
-// Who has released a lock that is kept does not hold it: it neither comes nor is lost.
+// An owner that has released a lock that is kept does not hold it: it counts neither as acquired nor as lost.
 func TestTopOfALockThatIsKept(t *testing.T) {
 	owner := latchkeytest.NewServer(t).Client().NewOwner()
 	held := seen("x", time.Second, owner)
@@ -79,7 +79,7 @@ func TestTopOfALockThatIsKept(t *testing.T) {
 	assert.Equal(t, "Free x? Nobody holds it; it is kept for 1.0s. y: yes, other keys: no", forceQuestion(kept, 80))
 }
 
-// Of a lock that many hold, each look has other holders: only their number tells of a change.
+// Each look at a lock with many holders shows a different sample of them: only their number shows a change.
 func TestTopOfASample(t *testing.T) {
 	client := latchkeytest.NewServer(t).Client()
 	sample := func(n int) latchkey.Object {
@@ -98,7 +98,7 @@ func TestTopOfASample(t *testing.T) {
 	assert.Equal(t, []int{0, 0}, []int{came, ran}, "their leases were longer")
 }
 
-// The order is that of the numbers in the column, whatever they count.
+// The rows are sorted by the numbers in the column, whatever they count.
 func TestTopSortsByWhatItShows(t *testing.T) {
 	l := newTopList()
 	barrier := latchkey.Object{Inspection: latchkey.Inspection{Name: "barrier", Kind: latchkey.KindBarrier}, Queued: 3, Total: 5}
@@ -138,7 +138,7 @@ func TestTopSortsAndFilters(t *testing.T) {
 	assert.Equal(t, []string{"b", "ab"}, names())
 }
 
-// Whatever the screen and the names are, each line has its width.
+// Each line has the width of the screen, for all screens and names.
 func TestTopFitsTheScreen(t *testing.T) {
 	client := latchkeytest.NewServer(t).Client()
 	for _, size := range [][2]int{{80, 24}, {120, 40}, {40, 10}, {10, 3}, {1, 1}} {
@@ -170,7 +170,7 @@ func TestTopNeedsATerminal(t *testing.T) {
 	assert.Contains(t, got.stderr, "latchkey ls")
 }
 
-// The keys that answer the question are on the screen, however long the names are.
+// The line of a question always shows the keys that answer it, however long the names are.
 func TestTopQuestionsFit(t *testing.T) {
 	client := latchkeytest.NewServer(t).Client()
 	one := seen("orders:"+strings.Repeat("4", 60), time.Minute, client.NewOwner())
@@ -188,7 +188,7 @@ func TestTopQuestionsFit(t *testing.T) {
 	assert.Contains(t, forceQuestion(many, 60), " and 2 more?")
 }
 
-// The hints of keys that work stay in the foot while there is a filter.
+// With a filter, the last line still shows the keys that work.
 func TestTopFootWithAFilter(t *testing.T) {
 	v := &topView{list: newTopList()}
 	v.list.filter = strings.Repeat("orders", 20)

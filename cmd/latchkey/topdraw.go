@@ -14,7 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// topChrome is how many lines of the screen are not rows: title, totals, head and foot.
+// topChrome is the number of lines that are not rows: title, totals, head and foot.
 const topChrome = 4
 
 var (
@@ -24,10 +24,10 @@ var (
 	marked = plain.Reverse(true)
 )
 
-// topColumn is a column of the table, after that of the name.
+// topColumn is a column of the table after NAME.
 type topColumn struct {
 	title string
-	width int // 0: what is left, if there is enough
+	width int // 0: the remaining width, if there is enough
 	order topOrder
 	text  func(row *topRow, now time.Time) string
 }
@@ -49,7 +49,7 @@ const (
 	leastOwner = 24
 )
 
-// draw shows everything anew; what has not changed is not sent to the terminal.
+// draw draws the whole screen. Only changes are sent to the terminal.
 func (v *topView) draw() {
 	v.screen.Clear()
 	width, height := v.screen.Size()
@@ -106,7 +106,7 @@ func (v *topView) drawList(width, height int) {
 	}
 }
 
-// topWidths are the widths of the name, and of who holds, 0 if there is no room for that.
+// topWidths returns the widths of the columns NAME and HELD BY. owner is 0 if there is no room for HELD BY.
 func topWidths(width int) (name, owner int) {
 	for _, column := range topColumns {
 		if column.width > 0 {
@@ -120,7 +120,7 @@ func topWidths(width int) (name, owner int) {
 	return max(leastName, width), 0
 }
 
-// head names the columns, and marks the one by which the rows are sorted.
+// head returns the titles of the columns. It marks the column by which the rows are sorted.
 func (v *topView) head(name, owner int) string {
 	mark := func(title string, order topOrder) string {
 		if order != v.list.order {
@@ -196,7 +196,7 @@ func kindLine(d *topDetails) string {
 	return d.object.What
 }
 
-// foot is the last line: the question, the filter, what was done, or the keys.
+// foot returns the last line: the question, the filter, the notice, or the keys.
 func (v *topView) foot(width int) string {
 	switch {
 	case v.asking != nil:
@@ -213,7 +213,7 @@ func (v *topView) foot(width int) string {
 	return "sort: w h a t c l n  / filter  enter details  f force  p pause  q quit"
 }
 
-// forceQuestion is what is asked before a lock is forced. One that is kept has been released by all.
+// forceQuestion returns the question before a lock is forced. A lock that is kept has no holders left.
 func forceQuestion(o latchkey.Object, width int) string {
 	anybody := func(latchkey.Holder) bool { return true }
 	if !sampled(o) && len(o.Holders) > 0 && countHolders(o, anybody) == 0 {
@@ -225,7 +225,7 @@ func forceQuestion(o latchkey.Object, width int) string {
 	return question(width, "Take %s from %s?", " It may be at work.", o.Name, holderName(o))
 }
 
-// question is a line that leaves the keys on the screen: without the remark if there is no room for names beside it.
+// question returns a line that always shows the keys. It omits the remark if the names would not have enough room.
 func question(width int, format, remark string, names ...string) string {
 	const keys, leastName = " y: yes, other keys: no", 12
 	text := format + remark + keys
@@ -235,7 +235,7 @@ func question(width int, format, remark string, names ...string) string {
 	return withNames(width, text, names...)
 }
 
-// holderName is what the first holder is called.
+// holderName returns the name of the first holder.
 func holderName(o latchkey.Object) string {
 	if len(o.Holders) == 0 {
 		return "its holder"
@@ -243,7 +243,7 @@ func holderName(o latchkey.Object) string {
 	return cmp.Or(o.Holders[0].Label, o.Holders[0].Owner.String())
 }
 
-// withNames puts names into a text, and shortens the longest until the line fits.
+// withNames puts names into a text, and shortens the longest name until the line fits.
 func withNames(width int, format string, names ...string) string {
 	room := roomFor(format, width)
 	shown, widths := make([]any, len(names)), make([]int, len(names))
@@ -262,7 +262,7 @@ func withNames(width int, format string, names ...string) string {
 	return fmt.Sprintf(format, shown...)
 }
 
-// roomFor is how many columns a format leaves to its names.
+// roomFor returns how many columns a format leaves for its names.
 func roomFor(format string, width int) int {
 	return width - uniseg.StringWidth(strings.ReplaceAll(format, "%s", ""))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/gdamore/tcell/v2"
 )
 
-// handle does what the user wants, and reports whether that is the end.
+// handle handles an event of the screen, and reports whether to quit.
 func (v *topView) handle(ctx context.Context, event tcell.Event) (quit bool) {
 	switch event := event.(type) {
 	case nil: // the screen is closed
@@ -47,7 +47,7 @@ func (v *topView) key(ctx context.Context, key *tcell.EventKey) (quit bool) {
 	return false
 }
 
-// typeFilter changes the filter, which is in effect while it is typed.
+// typeFilter changes the filter. The filter already applies while the user types it.
 func (v *topView) typeFilter(key *tcell.EventKey) {
 	l := v.list
 	switch key.Key() {

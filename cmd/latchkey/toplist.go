@@ -9,27 +9,27 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// topRow is one object, and what has been seen of it over time.
+// topRow is one object, with what top has seen of it over time.
 type topRow struct {
 	latchkey.Object
 
-	since    time.Time // since when the same holders were seen
-	acquired float64   // a second, between the last two looks
+	since    time.Time // when the same holders were first seen
+	acquired float64   // per second, between the last two looks
 	lost     float64
 }
 
-// topLook is what one walk has found.
+// topLook is the result of one walk.
 type topLook struct {
 	began, ended time.Time
 	found        []latchkey.Object
 	err          error
 }
 
-// topList knows what was found last, in the order that is wanted.
+// topList has the result of the latest look, in the chosen order.
 type topList struct {
 	rows     map[string]*topRow
-	at       time.Time // of the last look
-	acquired float64   // of all objects, a second
+	at       time.Time // of the latest look
+	acquired float64   // of all objects, per second
 	lost     float64
 
 	order   topOrder
@@ -42,7 +42,7 @@ func newTopList() *topList {
 	return &topList{rows: map[string]*topRow{}, order: byWaiters}
 }
 
-// apply takes over what a look has found.
+// apply replaces the rows with the result of a look.
 func (l *topList) apply(look topLook) {
 	elapsed := look.began.Sub(l.at)
 	first := l.at.IsZero()
@@ -86,12 +86,12 @@ func rate(n int, elapsed time.Duration) float64 {
 	return float64(n) / elapsed.Seconds()
 }
 
-// changes tells how many holders came between two looks at an object, and how many went whose
-// lease may have run out in that time: one that is renewed has more left, and so was released.
-// An owner whose lock is kept has released it: it neither comes nor is lost.
+// changes returns how many holders came between two looks at an object, and how many left whose lease may have expired
+// in that time. A holder whose lease was longer than that time must have released the lock. An owner whose lock is kept
+// has released it, and counts as neither.
 func changes(last, now latchkey.Object, elapsed time.Duration) (came, ran int) {
 	locks := last.Locked() || now.Locked()
-	if !locks || sampled(last) || sampled(now) { // a semaphore tells no holders
+	if !locks || sampled(last) || sampled(now) { // the holders of a semaphore are not known
 		came, ran = max(0, now.HolderCount-last.HolderCount), max(0, last.HolderCount-now.HolderCount)
 	} else {
 		came = countHolders(now, func(h latchkey.Holder) bool { return !holds(last, h) })
@@ -103,7 +103,7 @@ func changes(last, now latchkey.Object, elapsed time.Duration) (came, ran int) {
 	return came, ran
 }
 
-// countHolders counts the holders of which that is true, without the former owners of a lock that is kept.
+// countHolders counts the holders for which is returns true. It leaves out the former owner of a lock that is kept.
 func countHolders(o latchkey.Object, is func(latchkey.Holder) bool) (n int) {
 	for _, holder := range o.Holders {
 		if !holder.Kept && is(holder) {
@@ -113,13 +113,13 @@ func countHolders(o latchkey.Object, is func(latchkey.Holder) bool) (n int) {
 	return n
 }
 
-// released is what a holder becomes whose lock is kept after its release.
+// released returns the holder as it is shown when its lock is kept after its release.
 func released(h latchkey.Holder) latchkey.Holder {
 	h.Kept = true
 	return h
 }
 
-// sampled reports whether the holders of a lock are only some of them, and others each time.
+// sampled reports whether o has only a sample of the holders. Each look has a different sample.
 func sampled(o latchkey.Object) bool { return o.Locked() && o.HolderCount > len(o.Holders) }
 
 func holds(o latchkey.Object, wanted latchkey.Holder) bool {
@@ -135,7 +135,7 @@ func sameHolders(a, b latchkey.Object) bool {
 	return sampled(a) || !slices.ContainsFunc(b.Holders, func(h latchkey.Holder) bool { return !holds(a, h) })
 }
 
-// topOrder is what the rows are sorted by.
+// topOrder is the order of the rows.
 type topOrder rune
 
 const (
@@ -148,7 +148,8 @@ const (
 	byName     topOrder = 'n'
 )
 
-// compare puts first what is of most interest: the most, and of the name the first.
+// compare puts the most interesting row first: the one with the largest value. Rows with equal values are sorted by
+// name, which arrange does.
 func (o topOrder) compare(a, b *topRow) int {
 	switch o {
 	case byWaiters:
@@ -167,7 +168,7 @@ func (o topOrder) compare(a, b *topRow) int {
 	return 0
 }
 
-// sortBy sorts by something, or the other way around if it is sorted so already.
+// sortBy sets the order. If the rows already have that order, it reverses them.
 func (l *topList) sortBy(order topOrder) {
 	l.reverse = l.order == order && !l.reverse
 	l.order = order
@@ -191,7 +192,7 @@ func (l *topList) arrange() {
 	})
 }
 
-// totals are those of all objects.
+// totals returns the totals of all objects.
 func (l *topList) totals() (locks, waiting int) {
 	for _, row := range l.rows {
 		if row.Locked() {

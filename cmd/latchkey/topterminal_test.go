@@ -19,7 +19,7 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
-// pane is a terminal in which the program runs, kept by tmux.
+// pane is a terminal of tmux in which the program runs.
 type pane struct {
 	t      *testing.T
 	socket string
@@ -72,7 +72,7 @@ func inPath(program string) bool {
 	return err == nil
 }
 
-// await waits until the screen contains all of these.
+// await waits until the screen contains all texts.
 func (p *pane) await(texts ...string) []string {
 	p.t.Helper()
 	var lines []string
@@ -88,7 +88,7 @@ func (p *pane) await(texts ...string) []string {
 	return lines
 }
 
-// rowOf is the row of an object, without its name, or nil.
+// rowOf returns the row of an object without its name, or nil.
 func rowOf(lines []string, name string) []string {
 	for _, line := range lines {
 		if rest, found := strings.CutPrefix(line, name+" "); found {
@@ -98,7 +98,7 @@ func rowOf(lines []string, name string) []string {
 	return nil
 }
 
-// What top shows is what the server has, at any width.
+// top shows what the server has, at any width.
 func TestTopShowsWhatIsThere(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	client, other := unnamed(server), unnamed(server)
@@ -147,7 +147,7 @@ func TestTopShowsWhatIsThere(t *testing.T) {
 	p.await("code 0")
 }
 
-// A lock is taken away after the question only, and only if it is answered with y.
+// top takes a lock away only after the question, and only if the answer is y.
 func TestTopForcesAfterTheQuestionOnly(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	held := hold(t, unnamed(server).NewLock("orders"))
@@ -174,7 +174,7 @@ func TestTopForcesAfterTheQuestionOnly(t *testing.T) {
 	p.await("code 0")
 }
 
-// Who asks about one holder does not take the lock from another one.
+// A lock is not taken away if its holder is not the one in the question.
 func TestForceFromTheHolderThatWasShown(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	client := server.Client()
@@ -202,7 +202,7 @@ func TestForceFromTheHolderThatWasShown(t *testing.T) {
 	}
 }
 
-// One that was released early is not held by its former owner.
+// The former owner of a lock that is kept does not hold it.
 func TestForceFromALockThatIsKept(t *testing.T) {
 	client := latchkeytest.NewServer(t).Client()
 	lock := client.NewLock("orders")
@@ -221,7 +221,7 @@ func TestForceFromALockThatIsKept(t *testing.T) {
 	assert.True(t, held)
 }
 
-// The holders of a lock that many have are not all shown; it can be forced all the same, as long as nobody came.
+// Not all holders of a lock with many holders are shown. The lock can still be forced, unless a new holder came.
 func TestForceFromManyHolders(t *testing.T) {
 	client := latchkeytest.NewServer(t).Client(latchkey.Options{Turn: -1}) // each reader holds for itself
 	reader := client.NewRWLock("orders").Reader()
@@ -270,7 +270,7 @@ var (
 	callsText = regexp.MustCompile(`cmdstat_(scan|evalsha|eval):calls=([0-9]+),usec=([0-9]+)`)
 )
 
-// A look at ten thousand locks costs a SCAN for each 512 keys and a script for each 64 of them at the most, and shows.
+// A look at ten thousand locks costs at most a SCAN for each 512 keys and a script for each 64, and top shows them.
 func TestTopWithTenThousandLocks(t *testing.T) {
 	const n = 10_000
 	url := startRedis(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// topView is the screen of top. One goroutine uses it; others look, and send what they found.
+// topView is the screen of top. One goroutine uses it. Other goroutines query the server and send their results to it.
 type topView struct {
 	screen  tcell.Screen
 	client  *latchkey.Client
@@ -20,8 +20,8 @@ type topView struct {
 	every   time.Duration
 
 	list    *topList
-	took    time.Duration // the last look
-	failed  error         // of the last look, or nil
+	took    time.Duration // length of the latest look
+	failed  error         // of the latest look, or nil
 	looking bool
 	paused  bool
 
@@ -30,13 +30,13 @@ type topView struct {
 	typing   bool   // the filter
 	asking   *latchkey.Object
 	details  *topDetails
-	notice   string // what came of the last thing that was done
+	notice   string // the result of the last action
 
-	results chan func() // what others have found, to be taken over
+	results chan func() // apply the results of other goroutines
 	next    *time.Timer
 }
 
-// topDetails is one object, looked at more closely.
+// topDetails is one object with its details.
 type topDetails struct {
 	name    string
 	object  latchkey.Object
@@ -45,7 +45,7 @@ type topDetails struct {
 	loaded  bool
 }
 
-// run shows until the user quits or ctx ends.
+// run shows the screen until the user quits or ctx ends.
 func (v *topView) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -82,11 +82,11 @@ func (v *topView) stop() {
 	}
 	stopGroup()
 	if v.screen.Resume() == nil {
-		v.screen.Sync() // it may have another size
+		v.screen.Sync() // the size may have changed
 	}
 }
 
-// later has something done beside the screen; what that returns is called with the result in hand.
+// later calls do in another goroutine. The goroutine of the screen then calls the function that do returns.
 func (v *topView) later(ctx context.Context, do func(context.Context) (take func())) {
 	go func() {
 		take := do(ctx)
@@ -97,7 +97,7 @@ func (v *topView) later(ctx context.Context, do func(context.Context) (take func
 	}()
 }
 
-// look begins a look at everything, and one at the object that is shown, unless a look is under way.
+// look starts a walk over all objects, and a query of the object that is shown, unless a look is in flight.
 func (v *topView) look(ctx context.Context) {
 	if v.looking {
 		return
@@ -125,7 +125,7 @@ func (v *topView) takeLook(look topLook) {
 	}
 }
 
-// lookAtOne looks at the object that is shown, and at who waits for it.
+// lookAtOne queries the object that is shown, and its waiters.
 func (v *topView) lookAtOne(ctx context.Context, name string) {
 	v.later(ctx, func(ctx context.Context) func() {
 		d := &topDetails{name: name, loaded: true}
@@ -140,7 +140,7 @@ func (v *topView) lookAtOne(ctx context.Context, name string) {
 	})
 }
 
-// selectedRow is the row that is selected, the first if it is gone, nil if there are none.
+// selectedRow returns the selected row, the first row if the selected one is gone, or nil if there are no rows.
 func (v *topView) selectedRow() (index int, row *topRow) {
 	for i, row := range v.list.shown {
 		if row.Name == v.selected {
@@ -153,7 +153,7 @@ func (v *topView) selectedRow() (index int, row *topRow) {
 	return 0, v.list.shown[0]
 }
 
-// ask asks whether a lock is to be taken from its holders.
+// ask asks the user whether to take a lock away from its holders.
 func (v *topView) ask() {
 	o := latchkey.Object{}
 	if v.details != nil {
@@ -172,7 +172,7 @@ func (v *topView) ask() {
 
 var errHolderChanged = errors.New("its holder has changed meanwhile: nothing was done")
 
-// force takes a lock away from the holders that the question was about.
+// force takes a lock away from the holders that the question named.
 func (v *topView) force(ctx context.Context, asked latchkey.Object) {
 	v.notice = "unlocking " + printable(asked.Name)
 	v.later(ctx, func(ctx context.Context) func() {
@@ -191,10 +191,10 @@ func (v *topView) force(ctx context.Context, asked latchkey.Object) {
 	})
 }
 
-// forceFrom forces a lock that has the holders that it had. Of a sample each must still hold, and there must
-// be no more than there were.
+// forceFrom forces a lock if its holders are still those of the question. Of a sample, each holder must still hold the
+// lock, and there must not be more holders than before.
 func forceFrom(ctx context.Context, client *latchkey.Client, asked latchkey.Object) (held bool, err error) {
-	now, err := client.Inspect(ctx, asked.Name) // which tells all holders
+	now, err := client.Inspect(ctx, asked.Name) // returns all holders
 	if err != nil {
 		return false, err
 	}
@@ -211,7 +211,7 @@ func forceFrom(ctx context.Context, client *latchkey.Client, asked latchkey.Obje
 	return force(ctx, client, asked.Name)
 }
 
-// stillHeld reports whether those that were shown hold the lock now, and nobody else.
+// stillHeld reports whether all holders that were shown still hold the lock, and the lock has no more holders than then.
 func stillHeld(asked latchkey.Object, now latchkey.Inspection) bool {
 	there := latchkey.Object{Inspection: now}
 	return len(now.Holders) <= asked.HolderCount &&

@@ -64,7 +64,7 @@ func unlock(ctx context.Context, cmd *cli.Command) error {
 
 type forcing func(ctx context.Context, client *latchkey.Client, name string) (held bool, err error)
 
-// forceBy is the way to force a lock of that kind, or of the kind that the key shows.
+// forceBy returns the function that forces a lock of that kind. Without a kind, the key shows it.
 func forceBy(kind string) (forcing, error) {
 	switch kind {
 	case "":
@@ -85,7 +85,7 @@ func forceBy(kind string) (forcing, error) {
 	return nil, usageError("--kind %q is not mutex, lock or rwlock", kind)
 }
 
-// forceByKey refuses a mutex: the key does not tell it from data of an application.
+// forceByKey forces the lock under a key. It refuses a mutex, which cannot be distinguished from data of an application.
 func forceByKey(ctx context.Context, client *latchkey.Client, name string) (bool, error) {
 	found, err := client.Inspect(ctx, name)
 	if err != nil {

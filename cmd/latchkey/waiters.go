@@ -39,8 +39,8 @@ type waitersReply struct {
 type waiterReply struct {
 	Owner latchkey.Owner `json:"owner"`
 	Label string         `json:"label,omitempty"` // of its client
-	Age   int64          `json:"age_ms"`          // -1 if that is not known
-	Alive int64          `json:"alive_ms"`        // -1 if that is not known
+	Age   int64          `json:"age_ms"`          // -1 if unknown
+	Alive int64          `json:"alive_ms"`        // -1 if unknown
 }
 
 func waiters(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
@@ -58,7 +58,7 @@ func waiters(ctx context.Context, cmd *cli.Command, client *latchkey.Client, nam
 	return writeWaiters(cmd.Root().Writer, found, list)
 }
 
-// waitersOf are those that stand in the queues of a lock, or wait at a barrier.
+// waitersOf returns the waiters in the queues of a lock, or the parties at a barrier.
 func waitersOf(ctx context.Context, client *latchkey.Client, o latchkey.Object) ([]latchkey.Waiter, error) {
 	switch {
 	case o.Kind == latchkey.KindBarrier:
@@ -101,9 +101,9 @@ func writeWaiters(out io.Writer, found latchkey.Object, list []latchkey.Waiter) 
 	return writeLines(out, fmt.Sprintf("%s%s: %s\n", text, printable(found.Name), waitingText(found, len(list))))
 }
 
-// waitingText is how many wait in queues, and how many clients listen. Those that stand in the queue of a fair
-// semaphore listen as well, and cannot be told from others: there the queue alone counts. Of the two, one that is 0
-// is left out beside one that is not.
+// waitingText says how many wait in queues, and how many clients listen. It omits a number that is 0 if the other one
+// is not. The waiters in the queue of a fair semaphore listen too, and cannot be distinguished from other listeners, so
+// there only the queue counts.
 func waitingText(o latchkey.Object, n int) string {
 	queued, listening := queuedText(o, n), fmt.Sprintf("%d listening", o.Listeners)
 	switch waiting := max(n, o.Queued) > 0; {
@@ -115,7 +115,7 @@ func waitingText(o latchkey.Object, n int) string {
 	return queued + ", " + listening
 }
 
-// queuedText is how many wait in the queues of a lock, or at a barrier.
+// queuedText says how many wait in the queues of a lock, or at a barrier.
 func queuedText(o latchkey.Object, n int) string {
 	if o.Kind == latchkey.KindBarrier {
 		return fmt.Sprintf("%d of %d at the barrier", max(n, o.Queued), o.Total)

@@ -47,11 +47,11 @@ func watch(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name 
 	return w.run(ctx, client, name, cmd.Duration("every"))
 }
 
-// watcher prints what changes.
+// watcher prints the changes of an object.
 type watcher struct {
 	out, errs io.Writer
 	json      bool
-	last      string // what was printed, but the time
+	last      string // the text that was printed last, without the time
 	failed    bool
 }
 
@@ -99,7 +99,7 @@ func (w *watcher) show(o latchkey.Object) error {
 	return writeLines(w.out, now.Format("15:04:05.000")+"  "+text+"\n")
 }
 
-// changeText is an object in words, without what changes all the time.
+// changeText describes an object, without the values that change all the time.
 func changeText(o latchkey.Object) string {
 	waiting := fmt.Sprintf("waiters: %d", o.Waiters())
 	switch o.Kind {

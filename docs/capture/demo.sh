@@ -1,5 +1,5 @@
 #!/bin/bash
-# demo.sh: writes demo.svg, what `latchkey demo` shows at 80 columns, and demo.txt, the same as text. It needs go and tmux.
+# demo.sh: writes what `latchkey demo` shows at 80 columns as demo.svg, and as text in demo.txt. It needs go and tmux.
 set -euo pipefail
 cd "$(dirname "$0")"
 work=$(mktemp -d)
@@ -18,7 +18,7 @@ began=$(now)
 until grep -q 'go get' "$work"/frame.* 2>/dev/null; do
   frame=$work/frame.$(printf %06d $(($(now) - began)))
   "${pane[@]}" capture-pane -e -p >"$frame"
-  [ -n "$(tr -d '[:space:]' <"$frame")" ] || rm "$frame" # it has not begun
+  [ -n "$(tr -d '[:space:]' <"$frame")" ] || rm "$frame" # the demo has not begun
   [ $(($(now) - began)) -lt 60000 ] || { echo "the demo does not end" >&2; exit 1; }
   sleep 0.5
 done

@@ -2,10 +2,10 @@
 
 // svg.go writes what a terminal showed as an SVG file: go run svg.go FILE.svg COLUMNS FRAME.MS…
 //
-// A frame is a file as tmux capture-pane -e -p writes it; what follows the last dot of its name is when it was taken,
-// in milliseconds. One frame makes a still, several an animation that ends with the last one, stays there for a while
-// and begins anew. A reader who wants less motion gets the last frame alone. The colours are those of a dark terminal,
-// which can be read on a light page and on a dark one.
+// A frame is a file that tmux capture-pane -e -p writes. Its name ends with a dot and the time of the capture, in
+// milliseconds. One frame makes a still. Several frames make an animation, which stays at the last frame for a while and
+// then repeats. A reader who prefers reduced motion sees only the last frame. The colours are those of a dark terminal,
+// which is readable on both light and dark pages.
 package main
 
 import (
@@ -32,7 +32,7 @@ type frame struct {
 	lines []string
 }
 
-// shown is a line that stands in a row for a time. An interval that goes on to the end has no end.
+// shown is a line that a row shows for some time. With untilLast, to has no meaning: the line stays until the end.
 type shown struct {
 	row       int
 	text      string
@@ -102,7 +102,7 @@ text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",mon
 `, width, height, width, height, styles.String(), body.String())
 }
 
-// keyframes has what stands in an interval visible then, and not otherwise.
+// keyframes returns the style that makes a line visible only in its interval.
 func keyframes(name string, s shown, total int) string {
 	percent := func(at int) string { return strconv.FormatFloat(100*float64(at)/float64(total), 'f', 2, 64) + "%" }
 	text := fmt.Sprintf("%s{visibility:visible}", percent(s.from))
@@ -115,7 +115,7 @@ func keyframes(name string, s shown, total int) string {
 	return fmt.Sprintf(".%s{animation:%s %.1fs step-end infinite}@keyframes %s{%s}\n", name, name, float64(total)/1000, name, text)
 }
 
-// carried has each line begin with the styles in which the one before it ended, as the terminal does.
+// carried begins each line with the styles in which the previous line ended, as a terminal does.
 func carried(lines []string) []string {
 	before := ""
 	for i, line := range lines {
@@ -132,7 +132,7 @@ func carried(lines []string) []string {
 	return lines
 }
 
-// intervalsOf joins what stands in a row of several frames in turn.
+// intervalsOf joins the frames in a row that show the same line.
 func intervalsOf(frames []frame, rows int) (all []shown) {
 	for row := range rows {
 		var last shown
@@ -160,7 +160,7 @@ func intervalsOf(frames []frame, rows int) (all []shown) {
 
 var escape = regexp.MustCompile("\x1b\\[([0-9;]*)m|\x1b[()].|[\x0e\x0f]")
 
-// line is the text of a row, with its styles. Each is as wide as its cells, whatever the font is.
+// line returns the text of a row with its styles. Each piece is as wide as its cells, whatever the font is.
 func line(s shown, class string) string {
 	var out strings.Builder
 	y := padding + float64(s.row)*cellHeight

@@ -1,6 +1,6 @@
 #!/bin/bash
-# top.sh: writes top.txt and top.svg, what `latchkey top` shows at 80 columns while some programs hold and want
-# locks. It needs go, redis-server and tmux.
+# top.sh: writes what `latchkey top` shows at 80 columns, while some programs hold locks and wait for them, as top.txt
+# and top.svg. It needs go, redis-server and tmux.
 set -euo pipefail
 cd "$(dirname "$0")"
 work=$(mktemp -d)
@@ -20,7 +20,7 @@ go build -o "$work/latchkey" ../../cmd/latchkey
 export LATCHKEY_REDIS=unix://$work/redis
 until "$work/latchkey" check >/dev/null 2>&1; do sleep 0.1; done
 
-holding() { # holding N COMMAND…: so many programs that run it again and again
+holding() { # holding N COMMAND…: starts N programs that run a command of latchkey repeatedly
   local i
   for ((i = 0; i < $1; i++)); do
     (

@@ -1,10 +1,10 @@
-// Command buildslots shares three slots among builds, of which some need one and others all. They are served in the
-// order in which they asked, so that a large one is not starved by small ones that come later.
+// Command buildslots shares three slots among builds. Some builds need one slot, others need all. Builds get their slots
+// in the order of their requests, so that later small builds do not starve a large one.
 //
 //	go run ./examples/buildslots
 //
-// The slots are permits of a latchkey.FairSemaphore. It also shows that a build that waits for a while only
-// leaves its place to the next one.
+// The slots are permits of a latchkey.FairSemaphore. The example also shows that a build that stops waiting makes way
+// for the next one.
 package main
 
 import (
@@ -41,14 +41,14 @@ func run(ctx context.Context, f *fleet.Fleet) error {
 	if err := givesUp(ctx, pods); err != nil {
 		return err
 	}
-	_, err = pool.Delete(ctx) // a pool of your own stays
+	_, err = pool.Delete(ctx) // only for the example: keep your own pool
 	return err
 }
 
-// inOrder has a large build wait, and small ones that come later.
+// inOrder makes a large build wait, and then small ones behind it.
 func inOrder(ctx context.Context, pods []*latchkey.Client) error {
 	pool := pods[0].NewFairSemaphore(name)
-	running, err := pool.Acquire(ctx) // a build that has one of the slots: a line forms
+	running, err := pool.Acquire(ctx) // a build takes one of the slots, so a queue forms
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func inOrder(ctx context.Context, pods []*latchkey.Client) error {
 	for i, b := range line {
 		place := pods[i%len(pods)].NewFairSemaphore(name)
 		all.Go(func() { errs <- build(ctx, place, b.build, b.slots) })
-		if err := fleet.InLine(ctx, pool, i+1); err != nil { // so that the next one comes later
+		if err := fleet.InLine(ctx, pool, i+1); err != nil { // the next build must come later
 			return err
 		}
 	}
@@ -77,14 +77,14 @@ func inOrder(ctx context.Context, pods []*latchkey.Client) error {
 	all.Wait()
 	close(errs)
 	for err := range errs {
-		if err != nil { // with ErrLost the build was stopped half-way: start it again
+		if err != nil { // on ErrLost the build stopped halfway: start it again
 			return err
 		}
 	}
 	return nil
 }
 
-// givesUp has a large build leave the line, and a small one that was behind it begin.
+// givesUp makes a large build give up, which lets the small build behind it begin.
 func givesUp(ctx context.Context, pods []*latchkey.Client) error {
 	pool := pods[0].NewFairSemaphore(name)
 	running, err := pool.Acquire(ctx)
@@ -105,7 +105,7 @@ func givesUp(ctx context.Context, pods []*latchkey.Client) error {
 	return errors.Join(err, running.Release(ctx))
 }
 
-// build takes so many slots at once, and builds.
+// build acquires n slots at once, and builds.
 func build(ctx context.Context, pool *latchkey.FairSemaphore, build string, n int, options ...latchkey.PermitOption) (err error) {
 	permits, err := pool.AcquireN(ctx, n, options...)
 	if err != nil {
@@ -113,7 +113,7 @@ func build(ctx context.Context, pool *latchkey.FairSemaphore, build string, n in
 	}
 	defer func() {
 		for _, p := range permits {
-			err = errors.Join(err, p.Release(ctx)) // ErrLost: the slot was lost while it built
+			err = errors.Join(err, p.Release(ctx)) // ErrLost: the slot was lost during the build
 		}
 	}()
 	working := under(ctx, permits)

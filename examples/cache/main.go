@@ -1,10 +1,10 @@
-// Command cache has four pods find a cache that is out of date. One of them rebuilds it.
+// Command cache runs four pods that find an outdated cache. One of them rebuilds it.
 //
 //	go run ./examples/cache
 //
-// It takes the write side of a latchkey.RWLock, and keeps what it has built by a downgrade: from then on all
-// read, and nobody can write between its write and its own reads. The failure is a reader that wants to
-// write: that would wait for itself, and is refused.
+// That pod acquires the write side of a latchkey.RWLock and downgrades it after the rebuild: from then on all pods
+// read, and no other pod can write between the rebuild and the reads of that pod. The failure is a reader that tries to
+// write: it would wait for itself, so it gets an error.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 
 const name = "cache:prices"
 
-// cache is what the pods share: in a program a key, a file or a table.
+// cache is shared by the pods. In a real program it is a key, a file or a table.
 type cache struct {
 	version atomic.Int32
 	built   atomic.Int32 // how often it was rebuilt
@@ -42,7 +42,7 @@ func run(ctx context.Context, f *fleet.Fleet) error {
 	all.Wait()
 	close(errs)
 	for err := range errs {
-		if err != nil { // with ErrLost the answer may be of two versions: read again
+		if err != nil { // on ErrLost the answer may mix two versions: read again
 			return err
 		}
 	}
@@ -77,14 +77,14 @@ func (c *cache) rebuild(ctx context.Context, lock *latchkey.RWLock, wanted int32
 	if err != nil {
 		return nil, err
 	}
-	if c.version.Load() < wanted { // else another pod was quicker
+	if c.version.Load() < wanted { // otherwise another pod was faster
 		c.built.Add(1)
-		c.version.Store(wanted) // under write.Context(ctx), if it takes long
+		c.version.Store(wanted) // use write.Context(ctx) for this if it takes long
 	}
 	return write.Downgrade(ctx)
 }
 
-// upgrade shows what a reader gets that wants to write.
+// upgrade shows the error of a reader that tries to write.
 func upgrade(ctx context.Context, lock *latchkey.RWLock) error {
 	return lock.Reader().Do(ctx, func(ctx context.Context) error {
 		_, err := lock.Writer().TryLock(ctx)

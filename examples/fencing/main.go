@@ -1,12 +1,12 @@
-// Command fencing withdraws money from an account in a database, and has the database refuse a holder that
-// was paused for longer than its lease.
+// Command fencing withdraws money from an account in a database. The database refuses the write of a holder that was
+// paused for longer than its lease.
 //
 //	go run ./examples/fencing
 //	LATCHKEY_SQL=postgres://localhost/test go run ./examples/fencing
 //
-// The table is in SQLite, or in the PostgreSQL whose URL is in LATCHKEY_SQL. Each hold of a
-// latchkey.FencedLock has a token that is larger than those before. The row remembers the largest that it
-// has seen, and every write names its own: docs/explain/guarantees.md#fencing says why both updates are needed.
+// The table is in SQLite, or in the PostgreSQL whose URL is in LATCHKEY_SQL. Each hold of a latchkey.FencedLock has a
+// larger token than all earlier holds. The row stores the largest token so far, and every write includes its own token:
+// docs/explain/guarantees.md#fencing says why both updates are needed.
 package main
 
 import (
@@ -50,11 +50,11 @@ func run(ctx context.Context, f *fleet.Fleet) (err error) {
 		return err
 	}
 
-	// The first pod is paused between its last look at the lock and its write. The second one withdraws meanwhile.
+	// The first pod pauses between its last check of the lock and its write. In between, the second pod withdraws.
 	slow := func(ctx context.Context, hold *latchkey.Hold) (context.Context, error) {
 		<-hold.Lost()
 		fmt.Println("the first pod is paused for longer than its lease")
-		return context.WithoutCancel(ctx), withdraw(ctx, db, pods[1], 50, quick) // its own check comes too early
+		return context.WithoutCancel(ctx), withdraw(ctx, db, pods[1], 50, quick) // the first pod has already checked
 	}
 	err = withdraw(ctx, db, pods[0], 30, slow, latchkey.Lease(time.Second))
 	fmt.Println("the first pod is told that it lost the lock:", errors.Is(err, latchkey.ErrLost))
@@ -65,11 +65,11 @@ func run(ctx context.Context, f *fleet.Fleet) (err error) {
 	return err
 }
 
-// quick is what happens between the read and the write of a pod that is not paused: nothing.
+// quick does not pause between the read and the write.
 func quick(ctx context.Context, _ *latchkey.Hold) (context.Context, error) { return ctx, nil }
 
-// withdraw takes an amount under the lock of the account. The function between is called between its read and
-// its write, and returns the context of the write.
+// withdraw takes an amount under the lock of the account. It calls between after its read, and writes with the context
+// that between returns.
 func withdraw(
 	ctx context.Context, db *sql.DB, pod *latchkey.Client, amount int64,
 	between func(context.Context, *latchkey.Hold) (context.Context, error), options ...latchkey.LockOption,
@@ -92,7 +92,7 @@ func withdraw(
 	return pod.NewFencedLock("account:7").Do(ctx, work, options...)
 }
 
-// update wants that a statement has changed a row.
+// update returns errFenced if a statement has changed no row.
 func update(result sql.Result, err error) error {
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func update(result sql.Result, err error) error {
 	return err
 }
 
-// database opens the database with a new table, and returns what removes it.
+// database opens the database and creates the table. It also returns a function that removes the table.
 func database(ctx context.Context) (db *sql.DB, done func() error, err error) {
 	name, driver, source := "PostgreSQL", "pgx", os.Getenv("LATCHKEY_SQL")
 	folder, err := os.MkdirTemp("", "latchkey-example")

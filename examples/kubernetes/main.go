@@ -1,12 +1,12 @@
-// Command kubernetes is a service that imports data under a lock, and is fit for Kubernetes: probes, SIGTERM
-// and leases. deployment.yaml beside this file has the settings that belong to it.
+// Command kubernetes is a service that imports data under a lock. It is ready for Kubernetes: it handles probes, SIGTERM
+// and leases. The file deployment.yaml in this folder has the matching settings.
 //
 //	go run ./examples/kubernetes
 //	curl -i localhost:8080/readyz
 //	curl -i -X POST localhost:8080/imports/42
 //
-// The first import answers 200, one that another pod has under way 409, and one without Redis 503.
-// On SIGTERM the pod is not ready any more, lets its requests end, releases its locks, and exits with 0.
+// The first import returns 200. A request for an import that is already running returns 409, and a request without Redis
+// returns 503. On SIGTERM the pod becomes unready, finishes its requests, releases its locks, and exits with 0.
 package main
 
 import (
@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	// drain is for how long requests may go on after SIGTERM. With the time of Close it is less than
-	// terminationGracePeriodSeconds: who is killed releases nothing, and others wait for the lease.
+	// drain is how long requests may continue after SIGTERM. drain and closeLimit together are less than
+	// terminationGracePeriodSeconds: a killed pod releases nothing, and others have to wait for its leases to end.
 	drain      = 20 * time.Second
 	closeLimit = 5 * time.Second
 )
@@ -50,14 +50,14 @@ func main() {
 }
 
 func run(ctx context.Context, listener net.Listener) (err error) {
-	f, err := fleet.Start() // a program takes the URL from its environment
+	f, err := fleet.Start() // a real program takes the URL from its environment
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close(context.WithoutCancel(ctx))) }()
 	client, err := latchkey.Connect(ctx, f.URL(), latchkey.Options{
 		KeyPrefix:   fleet.Prefix,
-		LazyConnect: true, // the pod starts although Redis is down
+		LazyConnect: true, // the pod starts even if Redis is down
 	})
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func run(ctx context.Context, listener net.Listener) (err error) {
 	defer func() {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 		defer cancel()
-		err = errors.Join(err, client.Close(limited)) // releases what is held, and ends who waits
+		err = errors.Join(err, client.Close(limited)) // releases all holds, and ends all waits
 	}()
 
 	s := &service{client: client}
@@ -78,29 +78,30 @@ func run(ctx context.Context, listener net.Listener) (err error) {
 		return err
 	case <-ctx.Done():
 	}
-	s.draining.Store(true) // /readyz says no
+	s.draining.Store(true) // /readyz fails from now on
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
 	return server.Shutdown(limited)
 }
 
-// service is what the handlers share.
+// service has the state that the handlers share.
 type service struct {
 	client   *latchkey.Client
-	checked  atomic.Bool // the server of the locks does and permits what they need
+	checked  atomic.Bool // the server of the locks has the features and permissions that they need
 	draining atomic.Bool
 }
 
 func (s *service) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", func(http.ResponseWriter, *http.Request) {}) // restarting the pod does not mend Redis
+	mux.HandleFunc("GET /livez", func(http.ResponseWriter, *http.Request) {}) // restarting the pod does not fix Redis
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.HandleFunc("POST /imports/{id}", s.load)
 	return mux
 }
 
-// ready checks the server of the locks once, to learn at the roll-out of a wrong address or a missing permission.
-// Later it does not ask: an outage would take all pods away, also from requests that need no lock.
+// ready checks the server of the locks once, so that a roll-out fails on a wrong address or a missing permission. After
+// that it does not check again: otherwise an outage would take all pods out of service, even for requests that need no
+// lock.
 func (s *service) ready(w http.ResponseWriter, r *http.Request) {
 	if !s.checked.Load() {
 		if err := s.client.Check(r.Context()); err != nil {
@@ -125,13 +126,13 @@ func (s *service) load(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, latchkey.ErrUnavailable), errors.Is(err, latchkey.ErrClosed):
 		w.Header().Set("Retry-After", "5")
 		http.Error(w, "no locks at the moment", http.StatusServiceUnavailable)
-	default: // ErrLost: stopped half-way, and another pod may have begun
+	default: // ErrLost: the import stopped halfway, and another pod may have begun it
 		log.Print(err)
 		http.Error(w, "the import was not finished", http.StatusInternalServerError)
 	}
 }
 
-// importData stops when its context ends: the lock is lost, or the client of the request is gone.
+// importData stops when its context ends, because the lock is lost or the client of the request is gone.
 func importData(ctx context.Context) error {
 	select {
 	case <-time.After(2 * time.Second): // the work

@@ -1,10 +1,10 @@
-// Command leader has three pods elect one that leads, and another one when that ends.
+// Command leader runs three pods that elect a leader, and another one when the leader is gone.
 //
 //	go run ./examples/leader
 //
 // latchkey.Election.Run campaigns, calls a function while the pod leads, and campaigns again after a loss.
-// The second leader is deposed by force: its context ends with ErrLost, and it stops. Each term has a larger
-// number, with which a storage can refuse what a former leader writes too late.
+// The second leader is deposed by force: its context ends with ErrLost, and it stops. Each term has a larger number,
+// so that a storage can refuse a late write of a former leader.
 package main
 
 import (
@@ -30,7 +30,7 @@ type reign struct {
 func main() { fleet.Main(run) }
 
 func run(ctx context.Context, f *fleet.Fleet) (err error) {
-	// A short lease has the loss told quickly here. In a program keep the default.
+	// With a short lease this example detects the loss quickly. In a real program keep the default.
 	pods, err := f.Pods(ctx, 3, latchkey.Options{Lease: 3 * time.Second})
 	if err != nil {
 		return err
@@ -47,23 +47,23 @@ func run(ctx context.Context, f *fleet.Fleet) (err error) {
 	}
 	defer func() {
 		for _, stop := range stops {
-			stop() // as SIGTERM would
+			stop() // like SIGTERM
 		}
 		all.Wait()
 		close(results)
 		for result := range results {
-			if !errors.Is(result, context.Canceled) { // it was stopped while it campaigned
+			if !errors.Is(result, context.Canceled) { // that pod was stopped while it campaigned
 				err = errors.Join(err, result)
 			}
 		}
 	}()
 
 	first := <-reigns
-	stops[first.address]() // the pod shuts down: it resigns, and the next one leads at once
+	stops[first.address]() // the pod shuts down: it resigns, and the next pod leads at once
 	fmt.Println("the first leader resigns:", errors.Is(<-first.ended, context.Canceled))
 
 	second := <-reigns
-	leader, err := pods[0].NewElection(name).Leader(ctx) // anybody can find it
+	leader, err := pods[0].NewElection(name).Leader(ctx) // every client can find the leader
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func candidate(ctx context.Context, pod *latchkey.Client, address string, reigns
 		case reigns <- reign{address, l.Term(), ended}:
 		case <-ctx.Done():
 		}
-		<-ctx.Done() // the work of the leader: every step takes ctx, and every write l.Term()
+		<-ctx.Done() // the work of the leader: pass ctx to every step, and l.Term() to every write
 		ended <- context.Cause(ctx)
 		return nil
 	}

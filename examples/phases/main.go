@@ -1,10 +1,10 @@
-// Command phases has three workers in three pods do a computation in phases. Each phase begins when all of
-// them have finished the one before, since each worker needs what the others found in it.
+// Command phases runs a computation in phases with three workers in three pods. A phase begins when all workers have
+// finished the previous one, because each worker needs the results of the others.
 //
 //	go run ./examples/phases
 //
-// They meet at a latchkey.Barrier. In the second phase a worker dies before it arrives. Another one takes its
-// place and breaks the phase, those who wait get ErrBroken, and all do that phase again.
+// The workers wait at a latchkey.Barrier. In the second phase a worker dies before it arrives. Another worker takes its
+// place and breaks the phase, the waiting workers get ErrBroken, and all do that phase again.
 package main
 
 import (
@@ -27,10 +27,10 @@ const (
 
 var errDied = errors.New("the worker has died")
 
-// computation has what each worker found in each phase: in a program rows of a database.
+// computation has the result of each worker in each phase. In a real program these are rows of a database.
 type computation struct {
 	found  [phases + 1][workers]int
-	broken atomic.Int32 // how often a worker was told that a phase is broken
+	broken atomic.Int32 // how often a worker got ErrBroken
 }
 
 func main() { fleet.Main(run) }
@@ -47,7 +47,7 @@ func run(ctx context.Context, f *fleet.Fleet) error {
 		all.Go(func() { errs <- c.work(ctx, pod, i, 1, nil) })
 	}
 
-	// The last worker dies in the second phase, and the others wait for it.
+	// The last worker dies in the second phase, while the others wait for it.
 	const last = workers - 1
 	dies := func(phase int) bool { return phase == 2 }
 	if err := c.work(ctx, pods[last], last, 1, dies); !errors.Is(err, errDied) {
@@ -59,11 +59,11 @@ func run(ctx context.Context, f *fleet.Fleet) error {
 	}
 	fmt.Println("a worker dies in phase 2")
 
-	// A barrier does not know a worker that died before it arrived: the one that takes its place breaks the phase.
+	// A barrier does not learn of a worker that died before it arrived: the replacement breaks the phase.
 	if err := spare.Reset(ctx); err != nil {
 		return err
 	}
-	errs <- c.work(ctx, pods[workers], last, 2, nil) // a program finds the phase in its database
+	errs <- c.work(ctx, pods[workers], last, 2, nil) // a real program reads the phase from its database
 	all.Wait()
 	close(errs)
 	for err := range errs {
@@ -75,7 +75,7 @@ func run(ctx context.Context, f *fleet.Fleet) error {
 	return nil
 }
 
-// work does the phases of a worker, from one of them on.
+// work does the phases of a worker, beginning with phase.
 func (c *computation) work(ctx context.Context, pod *latchkey.Client, worker, phase int, dies func(phase int) bool) error {
 	barrier := pod.NewBarrier(name, workers)
 	for phase <= phases {
@@ -85,16 +85,16 @@ func (c *computation) work(ctx context.Context, pod *latchkey.Client, worker, ph
 		before := &c.found[phase-1]
 		c.found[phase][worker] = before[worker] + before[(worker+1)%workers]
 
-		// The Wait is for a worker that dies and that nobody replaces.
+		// The Wait limits the time if a worker dies and nobody replaces it.
 		arrival, err := barrier.Await(ctx, latchkey.Wait(30*time.Second))
 		switch {
-		case errors.Is(err, latchkey.ErrBroken): // over for all who waited: the next Await begins anew
+		case errors.Is(err, latchkey.ErrBroken): // the phase ended for all parties: the next Await starts over
 			c.broken.Add(1)
 			continue
-		case err != nil: // ErrNotAcquired: not all came in time. Nothing is held here, so there is no ErrLost
+		case err != nil: // ErrNotAcquired: not all arrived in time. A barrier has no hold, so there is no ErrLost
 			return err
 		}
-		if arrival.Last() { // one of them; the next phase cannot end before it has come back
+		if arrival.Last() { // true for one worker; the next phase cannot end before that worker arrives again
 			fmt.Println("phase", phase, "is done:", c.found[phase])
 		}
 		phase++
@@ -102,13 +102,13 @@ func (c *computation) work(ctx context.Context, pod *latchkey.Client, worker, ph
 	return nil
 }
 
-// waiting waits until so many workers are at the barrier.
+// waiting waits until n workers are at the barrier.
 func waiting(ctx context.Context, barrier *latchkey.Barrier, n int) error {
 	for {
 		state, err := barrier.State(ctx)
 		if err != nil || state.Waiting >= n {
 			return err
 		}
-		time.Sleep(time.Millisecond) // no event tells of a party that waits
+		time.Sleep(time.Millisecond) // there is no event for a party that arrives
 	}
 }

@@ -1,9 +1,9 @@
-// Command startupgate has workers wait until the services that they need are up.
+// Command startupgate makes workers wait until the services that they need are up.
 //
 //	go run ./examples/startupgate
 //
-// It uses a latchkey.CountDownLatch of one roll-out, with one count for each service. A service that is
-// restarted meanwhile counts once. The second latch stays closed, since a service of it does not start.
+// It uses one latchkey.CountDownLatch per roll-out, with one count for each service. A service that restarts in between
+// counts once. The second latch stays closed, because one of its services does not start.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 func main() { fleet.Main(run) }
 
 func run(ctx context.Context, f *fleet.Fleet) error {
-	// Each roll-out has a latch of its own: one that is open stays open.
+	// Each roll-out has a latch of its own, because an open latch stays open.
 	rollout := strconv.FormatInt(time.Now().UnixNano(), 36)
 	if err := open(ctx, f, "ready:"+rollout); err != nil {
 		return err
@@ -29,7 +29,7 @@ func run(ctx context.Context, f *fleet.Fleet) error {
 	return closed(ctx, f, "ready:"+rollout+":without-cache")
 }
 
-// open lets three workers through after two services have started.
+// open lets three workers in after two services have started.
 func open(ctx context.Context, f *fleet.Fleet, name string) error {
 	pods, err := f.Pods(ctx, 4, latchkey.Options{})
 	if err != nil {
@@ -65,7 +65,7 @@ func open(ctx context.Context, f *fleet.Fleet, name string) error {
 	return nil
 }
 
-// closed is a latch at which a worker gives up.
+// closed shows a latch at which a worker gives up.
 func closed(ctx context.Context, f *fleet.Fleet, name string) error {
 	pod, err := f.Pod(ctx, latchkey.Options{})
 	if err != nil {
@@ -80,11 +80,11 @@ func closed(ctx context.Context, f *fleet.Fleet, name string) error {
 	}
 	err = latch.Await(ctx, latchkey.Wait(200*time.Millisecond))
 	fmt.Println("the latch without a cache stays closed:", errors.Is(err, latchkey.ErrNotAcquired))
-	_, err = latch.Delete(ctx) // who waits gets ErrGone
+	_, err = latch.Delete(ctx) // a waiter would get ErrGone
 	return err
 }
 
-// set closes a latch for two services. With a TTL it does not stay behind if the roll-out is given up.
+// set closes a latch for two services. The TTL removes the latch if the roll-out is abandoned.
 func set(ctx context.Context, client *latchkey.Client, name string) error {
 	_, err := client.NewCountDownLatch(name).TrySetCount(ctx, 2, latchkey.TTL(time.Hour))
 	return err

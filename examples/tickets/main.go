@@ -1,9 +1,9 @@
-// Command tickets sells three tickets to those who came first, wherever they stand in line.
+// Command tickets sells three tickets to the first customers, whichever pod they are at.
 //
 //	go run ./examples/tickets
 //
-// The desk is a latchkey.FairLock: customers at three pods are served in the order of their arrival. One of
-// them waits for a while only, leaves the line, and costs the others nothing.
+// The desk is a latchkey.FairLock: it serves customers at three pods in the order of their arrival. One customer stops
+// waiting and leaves the queue, which costs the others nothing.
 package main
 
 import (
@@ -27,16 +27,16 @@ func run(ctx context.Context, f *fleet.Fleet) error {
 		return err
 	}
 	desk := pods[0].NewFairLock(name)
-	hold, err := desk.Lock(ctx) // the desk is closed: a line forms
+	hold, err := desk.Lock(ctx) // the desk is closed, so a queue forms
 	if err != nil {
 		return err
 	}
 
 	const tickets = 3
-	var sold int // guarded by the desk; in a program a row of a database
+	var sold int // guarded by the desk; in a real program a row of a database
 	serve := func(customer string) func(context.Context) error {
 		return func(ctx context.Context) error {
-			if ctx.Err() != nil { // the lock is lost: somebody else may be served
+			if ctx.Err() != nil { // the lock is lost: another customer may be at the desk
 				return context.Cause(ctx)
 			}
 			if sold == tickets {
@@ -53,7 +53,7 @@ func run(ctx context.Context, f *fleet.Fleet) error {
 	for i, customer := range []string{"dan", "ada", "cleo", "ben"} {
 		place := pods[i%len(pods)].NewFairLock(name)
 		line.Go(func() { errs <- place.Do(ctx, serve(customer)) })
-		if err := fleet.InLine(ctx, desk, i+1); err != nil { // so that the next one comes later
+		if err := fleet.InLine(ctx, desk, i+1); err != nil { // the next customer must come later
 			return err
 		}
 		fmt.Printf("%s comes as number %d\n", customer, i+1)

@@ -2,8 +2,8 @@
 //
 //	go run ./examples/transfer
 //
-// A latchkey.MultiLock takes both accounts, always in the same order, so that transfers in opposite
-// directions do not wait for each other in a circle. A transfer that does not get one account holds neither.
+// A latchkey.MultiLock locks both accounts, always in the same order, so that transfers in opposite directions do not
+// deadlock. A transfer that fails to lock one account holds neither.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 
 var errFunds = errors.New("not enough money")
 
-// bank has the balances: in a program rows of a database. Two transfers of other accounts may run at once.
+// bank has the balances, in a real program rows of a database. Transfers between different accounts may run at once.
 type bank struct{ balance map[string]*int }
 
 func main() { fleet.Main(run) }
@@ -56,7 +56,7 @@ func (b bank) transfer(ctx context.Context, pod *latchkey.Client, from, to strin
 	both := latchkey.NewMultiLock(pod.NewLock("account:"+from), pod.NewLock("account:"+to))
 	return both.Do(ctx, func(ctx context.Context) error {
 		switch {
-		case ctx.Err() != nil: // a lock is lost: nothing was moved. To refuse late writes too, see the example fencing
+		case ctx.Err() != nil: // a lock is lost: nothing was moved. The example fencing also refuses late writes
 			return context.Cause(ctx)
 		case *b.balance[from] < amount:
 			return errFunds
@@ -67,7 +67,7 @@ func (b bank) transfer(ctx context.Context, pod *latchkey.Client, from, to strin
 	}, latchkey.Wait(5*time.Second))
 }
 
-// busy shows a transfer of which one account is locked elsewhere.
+// busy shows a transfer that finds one of its accounts locked.
 func (b bank) busy(ctx context.Context, pods []*latchkey.Client) (err error) {
 	audit, err := pods[1].NewLock("account:ben").Lock(ctx)
 	if err != nil {

@@ -2,8 +2,8 @@
 //
 //	go test -v ./examples/unittest
 //
-// Each test has a server of its own inside the test process (latchkeytest). Where time matters, the test runs
-// in a bubble of testing/synctest, in which leases run out without waiting.
+// Each test has a server of its own inside the test process (latchkeytest). If time matters, the test runs in a bubble
+// of testing/synctest, in which leases expire without real waiting.
 package unittest
 
 import (
@@ -20,7 +20,7 @@ type Reports struct {
 	write func(context.Context) error
 }
 
-// NewReports takes the client and what writes the report: a test passes functions of its own.
+// NewReports takes the client and the function that writes the report, so that a test can pass its own.
 func NewReports(client *latchkey.Client, write func(context.Context) error) *Reports {
 	return &Reports{client.NewLock("report:daily"), write}
 }
@@ -30,7 +30,7 @@ func (r *Reports) Run(ctx context.Context) error {
 	return r.lock.Do(ctx, r.write)
 }
 
-// Status is the answer of an HTTP handler to an error of Run.
+// Status returns the status with which an HTTP handler answers an error of Run.
 func Status(err error) int {
 	switch {
 	case err == nil:
@@ -39,7 +39,7 @@ func Status(err error) int {
 		return http.StatusConflict
 	case errors.Is(err, latchkey.ErrUnavailable):
 		return http.StatusServiceUnavailable
-	default: // ErrLost among others: what was written has to be checked
+	default: // for example ErrLost: check what was written
 		return http.StatusInternalServerError
 	}
 }

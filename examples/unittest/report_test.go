@@ -13,7 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
-// Two clients of a server are to each other what two processes are.
+// Two clients of a server behave like two processes.
 func TestBusy(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	other := unittest.NewReports(server.Client(), nothing)
@@ -27,7 +27,7 @@ func TestBusy(t *testing.T) {
 	want(t, http.StatusOK, other.Run(t.Context()))
 }
 
-// A server that is away is no lock that is taken.
+// An unreachable server is not reported as a busy lock.
 func TestUnavailable(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	reports := unittest.NewReports(server.Client(), nothing)
@@ -39,7 +39,7 @@ func TestUnavailable(t *testing.T) {
 	want(t, http.StatusOK, reports.Run(t.Context()))
 }
 
-// A process is killed while it writes. Another one gets the lock when the lease is over, and not before.
+// A process is killed while it writes. Another one gets the lock when the lease ends, and not before.
 func TestCrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := latchkeytest.NewServer(t)
@@ -56,7 +56,7 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// The server is away for longer than the lease: the report is told to stop, and Run says that it was lost.
+// The server is unreachable for longer than the lease: the context of the report ends, and Run returns ErrLost.
 func TestLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := latchkeytest.NewServer(t)

@@ -1,10 +1,10 @@
-// Command workerpool has three pods with four workers each do twelve jobs, at most three at once in all pods
-// together: a licence for three seats, or an API that takes three calls at a time.
+// Command workerpool runs twelve jobs in three pods with four workers each, at most three jobs at once in all pods
+// together. The limit stands for a licence with three seats, or an API that takes three calls at a time.
 //
 //	go run ./examples/workerpool
 //
-// Each job runs under a permit of a latchkey.PermitSemaphore, whose lease is renewed. It shows what happens
-// when no permit is free, and that the permit of a worker that hangs comes back at the end of its lease.
+// Each job runs under a permit of a latchkey.PermitSemaphore, whose lease is renewed. The example shows what happens
+// when no permit is free, and that the permit of a worker that hangs becomes free at the end of its lease.
 package main
 
 import (
@@ -43,11 +43,11 @@ func run(ctx context.Context, f *fleet.Fleet) error {
 	if err := full(ctx, pool); err != nil {
 		return err
 	}
-	_, err = pool.Delete(ctx) // a pool of your own stays
+	_, err = pool.Delete(ctx) // only for the example: keep your own pool
 	return err
 }
 
-// work has all workers of all pods do a job.
+// work runs a job in each worker of each pod.
 func work(ctx context.Context, pods []*latchkey.Client) error {
 	var inside, jobs atomic.Int32
 	var tooMany atomic.Bool
@@ -75,7 +75,7 @@ func work(ctx context.Context, pods []*latchkey.Client) error {
 	all.Wait()
 	close(errs)
 	for err := range errs {
-		if err != nil { // with ErrLost the job was stopped half-way: do it again
+		if err != nil { // on ErrLost the job stopped halfway: do it again
 			return err
 		}
 	}
@@ -83,7 +83,7 @@ func work(ctx context.Context, pods []*latchkey.Client) error {
 	return nil
 }
 
-// full takes all permits, and shows what others get then.
+// full takes all permits, and shows what another worker gets then.
 func full(ctx context.Context, pool *latchkey.PermitSemaphore) error {
 	hung, err := pool.Acquire(ctx, latchkey.Lease(time.Second)) // not renewed: its worker hangs
 	if err != nil {

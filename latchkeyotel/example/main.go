@@ -1,4 +1,4 @@
-// Command example uses locks on a server inside the process, and serves their metrics to Prometheus:
+// Command example uses locks on a server inside its process and serves their metrics to Prometheus:
 //
 //	go run ./latchkeyotel/example
 //	curl http://localhost:9464/metrics
@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// run works, and serves the metrics, until ctx ends.
+// run uses locks and serves the metrics until ctx ends.
 func run(ctx context.Context, listener net.Listener) error {
 	registry := prometheus.NewRegistry()
 	reader, err := exporter.New(exporter.WithRegisterer(registry))
@@ -53,7 +53,7 @@ func run(ctx context.Context, listener net.Listener) error {
 		return err
 	}
 
-	redis, err := latchkeytest.Start() // a program connects to its server: latchkey.Connect
+	redis, err := latchkeytest.Start() // a real program calls latchkey.Connect
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func run(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// work wants a lock and a permit again and again. Some of its calls do not wait for long.
+// work acquires a lock and a permit repeatedly. It waits only briefly for the lock, so that some calls give up.
 func work(ctx context.Context, client *latchkey.Client, pool *latchkey.Semaphore) {
 	report := client.NewLock("report")
 	for ctx.Err() == nil {
@@ -97,7 +97,7 @@ func work(ctx context.Context, client *latchkey.Client, pool *latchkey.Semaphore
 	}
 }
 
-// pause is work that takes some time.
+// pause simulates work that takes some time.
 func pause(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

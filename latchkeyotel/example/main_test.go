@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The page has the metrics of what the program does.
+// The page has the metrics of the program.
 func TestPageHasTheMetrics(t *testing.T) {
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "localhost:0")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 var quick = latchkey.Options{Lease: 300 * time.Millisecond, RetryBudget: 50 * time.Millisecond}
 
-// contains wants these values among all.
+// contains asserts that all has the values in want.
 func contains(t *testing.T, all, want map[string]int64) {
 	t.Helper()
 	for name, value := range want {
@@ -28,7 +28,7 @@ func contains(t *testing.T, all, want map[string]int64) {
 	}
 }
 
-// A lock that is taken, entered again and released.
+// A lock that is acquired, re-entered and released.
 func TestMetricsOfALock(t *testing.T) {
 	b := newBench(t)
 	client := b.client(latchkeytest.NewServer(t), latchkey.Options{})
@@ -90,7 +90,7 @@ func TestMetricsOfThoseThatGaveUp(t *testing.T) {
 	})
 }
 
-// Renewals that succeed, that fail, and a loss.
+// Renewals that succeed, renewals that fail, and a loss.
 func TestMetricsOfRenewalsAndLosses(t *testing.T) {
 	b, server := newBench(t), latchkeytest.NewServer(t)
 	hold, err := b.client(server, quick).NewLock("job").Lock(t.Context())
@@ -115,8 +115,8 @@ func TestMetricsOfRenewalsAndLosses(t *testing.T) {
 	contains(t, b.values(t), map[string]int64{"latchkey.losses{lock,max_hold}": 1, "latchkey.hold.duration{lock,max_hold}": 1})
 }
 
-// A hold whose release fails, one that is passed on, those that read along, one that is downgraded, permits, and
-// those that Close releases: each is counted off.
+// Every hold is subtracted again: a hold whose release fails, one that is passed on, shared reads, a downgraded hold,
+// permits, and holds that Close releases.
 func TestMetricsOfHoldsComeBackToZero(t *testing.T) {
 	b, server := newBench(t), latchkeytest.NewServer(t)
 	client := b.client(server, latchkey.Options{Turn: latchkey.MaxTurn})
@@ -160,7 +160,7 @@ func TestMetricsOfHoldsComeBackToZero(t *testing.T) {
 	assert.Zero(t, held(), b.values(t))
 }
 
-// Permits without ids, latches, and what is undone.
+// Permits without ids, latches, and undone acquisitions.
 func TestMetricsOfOtherObjects(t *testing.T) {
 	b := newBench(t)
 	client := b.client(latchkeytest.NewServer(t), latchkey.Options{})
@@ -187,7 +187,7 @@ func TestMetricsOfOtherObjects(t *testing.T) {
 	}, b.values(t))
 }
 
-// Names are attributes of metrics only by choice.
+// Names are attributes of metrics only with WithNames.
 func TestMetricsHaveNamesByChoice(t *testing.T) {
 	for _, names := range []bool{false, true} {
 		var options []latchkeyotel.Option
@@ -205,7 +205,7 @@ func TestMetricsHaveNamesByChoice(t *testing.T) {
 	}
 }
 
-// What is watched is asked for at each collection, under its name.
+// Each collection queries the watched objects, and reports them by name.
 func TestWatchedObjects(t *testing.T) {
 	b, server := newBench(t), latchkeytest.NewServer(t)
 	client := server.Client()
@@ -256,7 +256,7 @@ func TestWatchedObjects(t *testing.T) {
 	assert.ErrorContains(t, err, "*latchkey.Lock cannot be watched")
 }
 
-// One observer serves several clients at once, while it is read.
+// One observer serves several clients at once, while its metrics are collected.
 func TestOneObserverOfManyClients(t *testing.T) {
 	b, server := newBench(t, latchkeyotel.WithNames()), latchkeytest.NewServer(t)
 	var all sync.WaitGroup

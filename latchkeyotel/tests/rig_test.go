@@ -20,7 +20,7 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
-// soon is how long a busy machine may take for what should happen at once.
+// soon is how long a busy machine may take for something that should happen at once.
 const soon = 30 * time.Second
 
 // bench is an observer whose metrics and spans a test reads.
@@ -29,7 +29,7 @@ type bench struct {
 	reader   *metric.ManualReader
 	spans    *tracetest.SpanRecorder
 	tracers  *trace.TracerProvider
-	events   chan latchkey.Event // that were recorded
+	events   chan latchkey.Event // after they were recorded
 }
 
 func newBench(t *testing.T, options ...latchkeyotel.Option) *bench {
@@ -49,13 +49,13 @@ func newBench(t *testing.T, options ...latchkeyotel.Option) *bench {
 	return b
 }
 
-// client is a client that the observer observes.
+// client returns a client that the observer observes.
 func (b *bench) client(server *latchkeytest.Server, o latchkey.Options) *latchkey.Client {
 	o.Observer = b.observer.Observe
 	return server.Client(o)
 }
 
-// await returns the next event of that type, once it was recorded.
+// await waits for the next recorded event of that type and returns it.
 func (b *bench) await(t *testing.T, is latchkey.EventType) latchkey.Event {
 	t.Helper()
 	for timeout := time.After(soon); ; {
@@ -70,7 +70,7 @@ func (b *bench) await(t *testing.T, is latchkey.EventType) latchkey.Event {
 	}
 }
 
-// values are the sums, and the counts of the histograms, by "name{values of the attributes}".
+// values returns the sums, the gauges and the counts of the histograms by "name{values of the attributes}".
 func (b *bench) values(t *testing.T) map[string]int64 {
 	t.Helper()
 	var all metricdata.ResourceMetrics
@@ -110,7 +110,7 @@ func series(name string, attrs attribute.Set) string {
 	return fmt.Sprintf("%s{%s}", name, strings.Join(list, ","))
 }
 
-// span returns the latest span of that name and outcome.
+// span returns the latest span with that name and outcome.
 func (b *bench) span(t *testing.T, name, outcome string) trace.ReadOnlySpan {
 	t.Helper()
 	ended := b.spans.Ended()

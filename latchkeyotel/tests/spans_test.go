@@ -16,7 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
-// A wait and a hold are children of the span in whose context the lock was asked for, one after the other.
+// A wait and then a hold are children of the span in the context of the Lock call.
 func TestSpansOfALock(t *testing.T) {
 	b, server := newBench(t), latchkeytest.NewServer(t)
 	ctx, parent := b.tracers.Tracer("test").Start(t.Context(), "request")
@@ -42,7 +42,7 @@ func TestSpansOfALock(t *testing.T) {
 	assert.Equal(t, codes.Unset, wait.Status().Code)
 }
 
-// A hold that was lost is an error, and tells which renewals failed.
+// The span of a lost hold is an error, and has the renewals that failed.
 func TestSpanOfALoss(t *testing.T) {
 	b, server := newBench(t), latchkeytest.NewServer(t)
 	began := time.Now()
@@ -61,7 +61,7 @@ func TestSpanOfALoss(t *testing.T) {
 	assert.False(t, span.Parent().IsValid())
 }
 
-// To find a lock busy is no error; that the server is gone is one.
+// A busy lock is not an error of a span. A server that is gone is one.
 func TestSpansOfThoseThatGaveUp(t *testing.T) {
 	b, server := newBench(t), latchkeytest.NewServer(t)
 	_, err := server.Client().NewLock("busy").Lock(t.Context())
@@ -78,7 +78,7 @@ func TestSpansOfThoseThatGaveUp(t *testing.T) {
 	assert.Equal(t, codes.Error, b.span(t, "latchkey.wait", "unavailable").Status().Code)
 }
 
-// Neither attributes nor texts of errors in spans have names, but by choice.
+// The attributes and error texts of spans contain names only with WithNames.
 func TestSpansHaveNamesByChoice(t *testing.T) {
 	const name = "orders:42"
 	for _, names := range []bool{false, true} {

@@ -1,5 +1,5 @@
-// Package fleet gives the examples a server, and pods: clients that are to each other what the clients of
-// different processes are. A program of your own has no need of it: it calls [latchkey.Connect] once.
+// Package fleet gives the examples a server and pods. A pod is a client that behaves like the client of a separate
+// process. Your own program does not need this package: it calls [latchkey.Connect] once.
 package fleet
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
-// Variable names the variable of the environment with the URL of the server.
+// Variable is the environment variable with the URL of the server.
 const Variable = "LATCHKEY_REDIS"
 
-// Prefix is in front of all names of the examples, so that they meet nothing else on a server.
+// Prefix precedes all names of the examples, so that they do not collide with other names on a server.
 const Prefix = "latchkey-example:"
 
 // limit ends an example that hangs.
@@ -30,7 +30,7 @@ type Fleet struct {
 	pods     []*latchkey.Client
 }
 
-// Start takes the server whose URL is in LATCHKEY_REDIS, or starts one inside this process.
+// Start uses the server whose URL is in LATCHKEY_REDIS, or starts one inside this process.
 func Start() (*Fleet, error) {
 	if url := os.Getenv(Variable); url != "" {
 		return &Fleet{url: url}, nil
@@ -45,7 +45,7 @@ func Start() (*Fleet, error) {
 // URL is the address of the server.
 func (f *Fleet) URL() string { return f.url }
 
-// Pod returns a new client, with connections of its own. It is closed with the fleet.
+// Pod returns a new client with connections of its own. Close closes it.
 func (f *Fleet) Pod(ctx context.Context, options latchkey.Options) (*latchkey.Client, error) {
 	options.KeyPrefix = Prefix
 	client, err := latchkey.Connect(ctx, f.url, options)
@@ -56,7 +56,7 @@ func (f *Fleet) Pod(ctx context.Context, options latchkey.Options) (*latchkey.Cl
 	return client, nil
 }
 
-// Pods returns several.
+// Pods returns n new clients.
 func (f *Fleet) Pods(ctx context.Context, n int, options latchkey.Options) (pods []*latchkey.Client, err error) {
 	for range n {
 		pod, err := f.Pod(ctx, options)
@@ -79,7 +79,7 @@ func (f *Fleet) Close(ctx context.Context) (err error) {
 	return err
 }
 
-// Main runs an example on a fleet, and ends the process. The context ends on ctrl-c.
+// Main runs an example on a fleet and exits with 1 on an error. The context ends on ctrl-c.
 func Main(example func(ctx context.Context, f *Fleet) error) {
 	if err := run(example); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -100,7 +100,7 @@ func run(example func(ctx context.Context, f *Fleet) error) (err error) {
 	return example(ctx, f)
 }
 
-// InLine waits until so many are in line for a fair lock or a fair semaphore.
+// InLine waits until n waiters are in the queue of a fair lock or a fair semaphore.
 func InLine(ctx context.Context, line interface {
 	Waiters(ctx context.Context) ([]latchkey.Waiter, error)
 }, n int) error {
@@ -109,6 +109,6 @@ func InLine(ctx context.Context, line interface {
 		if err != nil || len(waiters) >= n {
 			return err
 		}
-		time.Sleep(time.Millisecond) // no event tells of a waiter
+		time.Sleep(time.Millisecond) // there is no event for a new waiter
 	}
 }

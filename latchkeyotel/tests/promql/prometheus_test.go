@@ -1,4 +1,4 @@
-// Package promql runs the queries of the dashboard and of the alert rules by Prometheus' own engine, against what
+// Package promql runs the queries of the dashboard and of the alert rules in the engine of Prometheus, on metrics that
 // clients export.
 package promql
 
@@ -25,7 +25,7 @@ import (
 
 const interval = 15 * time.Second
 
-// server scrapes a registry as a Prometheus server does, at times of the test's own, and answers queries.
+// server scrapes a registry as a Prometheus server does, at times that the test sets, and answers queries.
 type server struct {
 	engine *promql.Engine
 	page   http.Handler
@@ -49,7 +49,7 @@ func newServer(registry *prometheus.Registry) *server {
 	}
 }
 
-// scrape reads the page, one interval after the last time.
+// scrape reads the page, one interval after the previous scrape.
 func (s *server) scrape(t *testing.T) {
 	t.Helper()
 	s.now = s.now.Add(interval)
@@ -59,7 +59,7 @@ func (s *server) scrape(t *testing.T) {
 	page := textparse.NewPromParser(answer.Body.Bytes(), labels.NewSymbolTable(), false)
 	for {
 		entry, err := page.Next()
-		if err == io.EOF { //nolint:errorlint // it says so
+		if err == io.EOF { //nolint:errorlint // as Next documents
 			return
 		}
 		require.NoError(t, err)
@@ -73,7 +73,7 @@ func (s *server) scrape(t *testing.T) {
 	}
 }
 
-// add adds the sample at which the parser is.
+// add adds the current sample of the parser.
 func (s *server) add(page textparse.Parser) {
 	var found labels.Labels
 	page.Labels(&found)
@@ -87,7 +87,7 @@ func (s *server) add(page textparse.Parser) {
 	known.list = append(known.list, sample{s.now.UnixMilli(), value})
 }
 
-// query returns the series that a query has now.
+// query returns the current result of a query.
 func (s *server) query(t *testing.T, text string) promql.Vector {
 	t.Helper()
 	q, err := s.engine.NewInstantQuery(t.Context(), s, promql.NewPrometheusQueryOpts(false, 0), text, s.now)
@@ -98,7 +98,7 @@ func (s *server) query(t *testing.T, text string) promql.Vector {
 	require.Empty(t, result.Warnings, text)
 	vector, err := result.Vector()
 	require.NoError(t, err, text)
-	var copied promql.Vector // the engine takes its result back
+	var copied promql.Vector // the engine reuses its result
 	return append(copied, vector...)
 }
 
@@ -126,7 +126,7 @@ func matches(of labels.Labels, matchers []*labels.Matcher) bool {
 	return true
 }
 
-// seriesSet is what was found: a [storage.SeriesSet].
+// seriesSet has the series that were found: a [storage.SeriesSet].
 type seriesSet struct {
 	series []storage.Series
 	next   int

@@ -25,13 +25,13 @@ import (
 
 const soon = 30 * time.Second
 
-// program is one that uses locks, with its metrics.
+// program stands for a program that uses locks, with its metrics.
 type program struct {
 	*server
 
 	observer *latchkeyotel.Observer
 	events   chan latchkey.EventType
-	longer   time.Duration // each wait is told so much longer than it was
+	longer   time.Duration // added to the length of each wait
 	redis    *latchkeytest.Server
 	client   *latchkey.Client
 	name     int
@@ -58,7 +58,7 @@ func newProgram(t *testing.T) *program {
 	return p
 }
 
-// await waits until an event of that type was recorded.
+// await waits until an event of that type is recorded.
 func (p *program) await(t *testing.T, want latchkey.EventType) {
 	t.Helper()
 	for timeout := time.After(soon); ; {
@@ -73,7 +73,7 @@ func (p *program) await(t *testing.T, want latchkey.EventType) {
 	}
 }
 
-// scrapes reads the metrics for six minutes of Prometheus' time, and does something before each.
+// scrapes reads the metrics for six minutes of Prometheus' time, and calls during before each scrape.
 func (p *program) scrapes(t *testing.T, during func()) {
 	t.Helper()
 	for range int(6 * time.Minute / interval) {
@@ -82,14 +82,14 @@ func (p *program) scrapes(t *testing.T, during func()) {
 	}
 }
 
-// work is what goes well.
+// work uses a lock without problems.
 func (p *program) work(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.client.NewLock("job").Do(t.Context(), func(context.Context) error { return nil }))
 	p.await(t, latchkey.EventReleased)
 }
 
-// other uses what is no lock, and something to watch.
+// other uses objects that are not locks, and watches some.
 func (p *program) other(t *testing.T) {
 	t.Helper()
 	pool, gate, fair := p.client.NewSemaphore("pool"), p.client.NewCountDownLatch("gate"), p.client.NewFairLock("line")
@@ -105,11 +105,11 @@ func (p *program) other(t *testing.T) {
 		_, err = p.observer.Watch(pool, gate, fair)
 		require.NoError(t, err)
 	}
-	// That a reply is lost takes a network that loses it.
+	// A real event of this type needs a network that loses a reply.
 	p.observer.Observe(latchkey.Event{Type: latchkey.EventUndone, Kind: latchkey.KindLock, Context: t.Context()})
 }
 
-// renewed holds a lock until it was renewed.
+// renewed holds a lock until it is renewed.
 func (p *program) renewed(t *testing.T) {
 	t.Helper()
 	hold, err := p.client.NewLock("long").Lock(t.Context())
@@ -119,7 +119,7 @@ func (p *program) renewed(t *testing.T) {
 	p.await(t, latchkey.EventReleased)
 }
 
-// trouble has renewals and calls fail, and a hold lost.
+// trouble makes renewals and calls fail, and loses holds.
 func (p *program) trouble(t *testing.T) {
 	t.Helper()
 	hold, err := p.client.NewLock("long").Lock(t.Context())
@@ -137,7 +137,7 @@ func (p *program) trouble(t *testing.T) {
 	p.await(t, latchkey.EventLost)
 }
 
-// alerts are the expressions of the rules by the names of the alerts.
+// alerts returns the expressions of the rules by the names of the alerts.
 func alerts(t *testing.T) map[string]string {
 	t.Helper()
 	groups, errs := rulefmt.ParseFile("../../alerts/latchkey.yaml", false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.Default())
@@ -154,7 +154,7 @@ func alerts(t *testing.T) map[string]string {
 	return all
 }
 
-// firing are the alerts whose expressions are true now.
+// firing returns the alerts whose expressions are true now.
 func (p *program) firing(t *testing.T) (names []string) {
 	t.Helper()
 	for name, expr := range alerts(t) {
@@ -165,7 +165,7 @@ func (p *program) firing(t *testing.T) (names []string) {
 	return names
 }
 
-// Each alert fires at what it is about, and at nothing else.
+// Each alert fires in its own situation, and in no other.
 func TestAlertRules(t *testing.T) {
 	p := newProgram(t)
 	p.scrape(t)
@@ -202,7 +202,7 @@ func TestAlertRules(t *testing.T) {
 	assert.Equal(t, []string{"LatchkeyNoRenewals"}, p.firing(t))
 }
 
-// queries are those of the dashboard by the titles of their panels.
+// queries returns the queries of the dashboard by the titles of their panels.
 func queries(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile("../../grafana/latchkey.json")
