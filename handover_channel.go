@@ -1,0 +1,168 @@
+package latchkey
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// clientChannel is a channel on which this client receives messages about its owners: one for all
+// locks, or, with sharded messages, one for each lock.
+type clientChannel struct {
+	*handover
+
+	name string
+
+	// Guarded by handover.mu.
+	subscription *subscription         // nil before one is needed
+	waiting      map[string]*ownership // by the names of their owners in Redis
+	usedAt       time.Time
+}
+
+// channelLinger is how long a client's channel stays subscribed while no waiter needs it.
+const channelLinger = 5 * time.Second
+
+// listens reports whether the client listens for messages about an owner. If so, they go to the
+// ownership from now on.
+func (h *handover) listens(o *ownership) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c := h.channels[h.ownChannel(o.lock.key)]; c == nil || !c.subscription.live() {
+		return false
+	}
+	h.expect(o)
+	return true
+}
+
+// expects directs messages about an owner to the ownership, whether the client listens or not.
+func (h *handover) expects(o *ownership) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.expect(o)
+}
+
+// expect directs messages about an owner to the ownership, which has an entry. An owner that may be
+// in a queue is always expected: grants to other owners are released. h.mu is held.
+func (h *handover) expect(o *ownership) *clientChannel {
+	c := o.entry.heard
+	if c == nil {
+		name := h.ownChannel(o.lock.key)
+		if c = h.channels[name]; c == nil {
+			c = &clientChannel{handover: h, name: name, waiting: map[string]*ownership{}}
+			h.channels[name] = c
+			h.any.Store(true)
+		}
+		o.entry.heard, c.waiting[o.wire] = c, o
+	}
+	c.usedAt = time.Now()
+	return c
+}
+
+// listen subscribes to the channel, unless that was done before, and wakes the waiter of the
+// ownership when the server has confirmed. It reports whether a confirmation can be expected.
+func (h *handover) listen(o *ownership) bool {
+	if h.client.notifier == nil {
+		return false
+	}
+	h.mu.Lock()
+	expected := o.entry.heard != nil
+	c := h.expect(o)
+	s, fresh := c.subscription, c.subscription == nil
+	if fresh {
+		s = &subscription{channel: c.name, to: c}
+		c.subscription = s
+	}
+	h.mu.Unlock()
+	switch {
+	case fresh:
+		h.client.notifier.add(s)
+	case !expected && s.live(): // it became live after the owner was refused without a place
+		o.wakeFront()
+	}
+	return !s.refused.Load()
+}
+
+// forget stops directing messages to an ownership, whose wait is over.
+func (h *handover) forget(o *ownership) {
+	if o.entry.heard == nil { // only the goroutine that drives the ownership changes it
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := o.entry.heard
+	if c == nil {
+		return
+	}
+	o.entry.heard = nil
+	delete(c.waiting, o.wire)
+	if c.subscription == nil && len(c.waiting) == 0 {
+		c.drop()
+	}
+}
+
+// drop forgets the channel. handover.mu is held.
+func (c *clientChannel) drop() {
+	delete(c.channels, c.name)
+	c.any.Store(len(c.channels) > 0)
+}
+
+// find returns the ownership that waits under the name of an owner, or nil.
+func (c *clientChannel) find(wire string) *ownership {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.waiting[wire]
+}
+
+// reconnected implements [subscriber]: all waiters query the server again.
+func (c *clientChannel) reconnected() {
+	c.mu.Lock()
+	all := make([]*ownership, 0, len(c.waiting))
+	for _, o := range c.waiting {
+		all = append(all, o)
+	}
+	c.mu.Unlock()
+	for _, o := range all {
+		o.mustAsk()
+		if w := o.waiter(); w != nil {
+			w.reconnected()
+		}
+	}
+}
+
+// retire implements [subscriber].
+func (c *clientChannel) retire(linger time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.client.publish == "PUBLISH" {
+		linger = channelLinger
+	}
+	if len(c.waiting) > 0 || time.Since(c.usedAt) < linger {
+		return false
+	}
+	c.drop()
+	return true
+}
+
+// message implements [subscriber]:
+//
+//	grant <kind> <owner> <first token>@<score of its entry> <key>
+//	ask <ms> <owner> <key>
+func (c *clientChannel) message(text string) {
+	what, rest, _ := strings.Cut(text, " ")
+	first, rest, _ := strings.Cut(rest, " ")
+	owner, rest, _ := strings.Cut(rest, " ")
+	switch what {
+	case "grant":
+		what, key, _ := strings.Cut(rest, " ")
+		token, since, _ := strings.Cut(what, "@")
+		n, _ := strconv.ParseInt(token, 10, 64)
+		if o := c.find(owner); o == nil || !o.granted(n, since) {
+			c.giveBack(first, owner, key)
+		}
+	case "ask":
+		ms, _ := strconv.ParseInt(first, 10, 64)
+		if o := c.find(owner); o != nil {
+			time.AfterFunc(fromMillis(ms), o.toldToAsk)
+		}
+	}
+}

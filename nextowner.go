@@ -1,0 +1,137 @@
+package latchkey
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// When a release hands a contended lock over while goroutines of this client wait for it, it puts the owner with
+// which the client wants the lock next into the queue, in the same command.
+
+// chooseNext makes the owner with which this client wants the lock again, when it releases the lock and others
+// are in line: the release puts that owner into the queue. The turn is held.
+func (o *ownership) chooseNext() {
+	if !o.lock.spec.passes || o.lock.keys().noQueue.Load() {
+		return
+	}
+	first, is := o.firstInLine().(*acquisition)
+	if !is || first.lock.spec != o.lock.spec || first.lock.Name() != o.lock.Name() {
+		return
+	}
+	next := o.lock.client.registry.fresh(first.lock)
+	wish := &acquisition{request: first.request, lock: first.lock, ownership: next, inLine: true, since: o.lock.client.clock()}
+	next.makeEntry(wish)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.phase != releasing { // nobody would take the owner
+		return
+	}
+	next.entry.asked, next.doubt.queued = true, true
+	o.lock.client.handover.expects(next)
+	o.local.next = next
+}
+
+// chooseTurn decides whether the release leaves the lock to pollers.
+func (o *ownership) chooseTurn() {
+	if !o.lock.spec.recipe {
+		return
+	}
+	open := o.openFor()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.local.openMS = int32(millis(open)) //nolint:gosec // it is short
+}
+
+// turnBegan returns when the server gave the ownership the lock.
+func (o *ownership) turnBegan() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return time.Now().Add(o.local.began - o.lock.client.clock().Mono)
+}
+
+// openArg returns, for the release of a mutex, for how many ms it leaves the mutex to pollers, or "0".
+func (o *ownership) openArg() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strconv.Itoa(int(o.local.openMS))
+}
+
+// noteOpen records whether the release has left the lock to pollers.
+func (o *ownership) noteOpen(a transport.Answer) {
+	if !o.lock.spec.recipe {
+		return
+	}
+	o.mu.Lock()
+	open := fromMillis(int64(o.local.openMS))
+	o.mu.Unlock()
+	o.leftFree(open, !a.Message.IsInt64())
+}
+
+// nextInDoubt records that the release may yet run, and put the next owner into the queue or give it the lock.
+// o.mu is held.
+func (o *ownership) nextInDoubt(a transport.Answer) {
+	if o.local.next != nil {
+		o.local.next.noteDoubt(a)
+	}
+}
+
+// noteHandover records for the next owner what the release did.
+func (o *ownership) noteHandover(a transport.Answer) {
+	o.mu.Lock()
+	next := o.local.next
+	o.mu.Unlock()
+	if next == nil || !freed(a) || a.Spared != nil {
+		return
+	}
+	next.mu.Lock()
+	defer next.mu.Unlock()
+	next.entry.known = !next.entry.unsure
+	reply, err := a.Message.ToArray()
+	if err != nil || len(reply) != 2 {
+		return
+	}
+	if owner, err := reply[0].ToString(); err == nil && owner == next.wire {
+		token, _ := reply[1].ToString()
+		n, _ := strconv.ParseInt(token, 10, 64)
+		next.entry.grant = &grant{n, next.entry.wanted, ""}
+	}
+}
+
+// noteStrangers records whether anybody except this client received the message that the lock is free.
+func (o *ownership) noteStrangers(a transport.Answer) {
+	if told, err := a.Message.AsInt64(); err == nil && o.lock.spec.passes {
+		o.strangersTold(told)
+	}
+}
+
+// takeNext returns the next owner, for the goroutine that comes to the front, or nil. o.mu is held.
+func (o *ownership) takeNext() any {
+	next := o.local.next
+	o.local.next = nil
+	if next == nil {
+		return nil
+	}
+	return next
+}
+
+// handoverArgs appends the arguments of a release that concern the queue.
+func (o *ownership) handoverArgs(to []string, count int) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	own, next, full := "", "", time.Duration(0)
+	if o.doubt.mayWait() {
+		own = o.entry.text
+	}
+	if o.local.next != nil && count == 0 {
+		next, full = o.local.next.entry.text, o.local.next.entry.wanted
+	}
+	return o.lock.client.handover.args(to, o.lock.key, own, next, full)
+}
+
+// args appends the arguments of a release that concern the queue: the entries of the owner and of the next one,
+// and the lease of the next one.
+func (h *handover) args(to []string, key, own, next string, full time.Duration) []string {
+	return append(h.channelArgs(append(to, own, next), key), h.client.leaseText(full))
+}
