@@ -242,7 +242,7 @@ func readPermits(t *testing.T, files []string) (stays []history.Stay) {
 			stays = append(stays, s)
 			delete(open, id)
 		}
-		stays = slices.AppendSeq(stays, maps.Values(open)) // renewed while the process lived, so the stay lasted at least this long
+		stays = slices.AppendSeq(stays, maps.Values(open)) // renewed, so it lasted at least this long
 	}
 	return stays
 }
