@@ -30,7 +30,8 @@ func halves() map[string]func(key string) bool {
 	}
 }
 
-// isLock tells the key of a lock from the keys stored next to it, which have a prefix or a suffix.
+// isLock reports whether a key is that of a lock. The keys stored next to a lock have a prefix or a
+// suffix.
 func isLock(key string) bool {
 	return strings.HasPrefix(key, "{") && !strings.Contains(key, "timeout")
 }

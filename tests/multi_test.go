@@ -19,7 +19,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// All members are held or none, and a release releases all of them.
+// All members are held or none, and Unlock releases all of them.
 func TestMultiLock(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)

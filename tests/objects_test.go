@@ -199,7 +199,8 @@ func fewer(n int) int {
 	return n
 }
 
-// Objects that Redisson stores are found. Where their keys say less about the kind, so does the reported kind.
+// Objects that Redisson stores are found. Where their keys do not show the exact kind, the reported kind is less
+// specific.
 func TestObjectsOfRedisson(t *testing.T) {
 	t.Parallel()
 	client, admin, prefix := connect(t, rig.Shared()), rig.NewAdmin(t, rig.Shared()), rig.Name(t)+":"

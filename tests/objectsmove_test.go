@@ -13,7 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// walkAround walks, calls do after the first object, and returns how often each object came.
+// walkAround walks, calls do after the first object, and returns how often it saw each object.
 func walkAround(t *testing.T, client *latchkey.Client, pattern string, do func()) map[string]int {
 	t.Helper()
 	seen := map[string]int{}

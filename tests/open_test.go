@@ -25,7 +25,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// open is a client of the library that is closed at the end of the test.
+// open returns a client of the library, which is closed at the end of the test.
 func open(t *testing.T, settings rueidis.ClientOption, options latchkey.Options) *latchkey.Client {
 	t.Helper()
 	client, err := latchkey.Open(within(t, soon), settings, options)

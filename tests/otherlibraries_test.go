@@ -87,7 +87,7 @@ func withRedsync(client redis.UniversalClient, name string, options ...redsync.O
 	}
 }
 
-// sure turns a false without an error into an error.
+// sure returns an error if a call reports false.
 func sure(done bool, err error) error {
 	if err == nil && !done {
 		err = errors.New("it was not done")

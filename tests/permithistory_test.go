@@ -126,8 +126,8 @@ func letGo(s leasedPool, p *latchkey.Permit) (err error) {
 }
 
 // Eight processes, which are killed and replaced, do random things with ten permits over a network
-// that loses replies. On the server, held and available permits are ten together at every moment,
-// and by the holders' own account no more than ten are held. LATCHKEY_TEST_PERMIT_TIME sets the
+// that loses replies. On the server, held and available permits add up to ten at every moment, and
+// by the holders' own account no more than ten are held. LATCHKEY_TEST_PERMIT_TIME sets the
 // duration.
 func TestHistoryOfPermits(t *testing.T) {
 	rig.Repeated(t, "LATCHKEY_TEST_PERMIT_TIME", 8*time.Second, func(t *testing.T, lasts time.Duration) { historyOfPermits(t, false, lasts) })

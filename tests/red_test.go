@@ -62,7 +62,7 @@ func (m *masters) unhurried(t *testing.T, name string, options ...latchkey.Optio
 	return latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: soon}, m.mutexes(t, name, options...)...)
 }
 
-// held returns on how many servers the key exists.
+// held returns the number of servers that have the key.
 func (m *masters) held(name string, servers ...int) (n int) {
 	for i, admin := range m.admins {
 		if len(servers) > 0 && !slices.Contains(servers, i) {
@@ -75,7 +75,7 @@ func (m *masters) held(name string, servers ...int) (n int) {
 	return n
 }
 
-// comesTo waits until the key exists on exactly n of the servers.
+// comesTo waits until exactly n of the servers have the key.
 func (m *masters) comesTo(t *testing.T, name string, n int, servers ...int) {
 	t.Helper()
 	rig.Eventually(t, soon, fmt.Sprintf("%d servers have it", n), func() error {

@@ -47,7 +47,7 @@ func someMutex(c *latchkey.Client) anyLock { return c.NewMutex("x") }
 
 func someLock(c *latchkey.Client) anyLock { return c.NewLock("x") }
 
-// some opens a lock of a kind for each member.
+// some returns a function that opens a lock of a kind on a client.
 func some(k kind) func(*latchkey.Client) anyLock {
 	return func(c *latchkey.Client) anyLock { return k.open(c, "x") }
 }

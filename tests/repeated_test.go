@@ -64,7 +64,7 @@ func TestRepeatedUpdateOfALeaseProlongsNothing(t *testing.T) {
 	mine := connectVia(t, server, tap.Addr()).NewPermitSemaphore(s.Name())
 	p, err := mine.Acquire(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, mine.SetLease(t.Context(), p.ID(), time.Minute)) // the server knows the script
+	require.NoError(t, mine.SetLease(t.Context(), p.ID(), time.Minute)) // this loads the script
 	repeatedAfter(tap, s.Name(), 700*time.Millisecond)
 	require.NoError(t, mine.SetLease(t.Context(), p.ID(), 5*time.Second))
 	notLongerThan(t, p.ValidFor, func(ctx context.Context) (time.Duration, error) { return s.RemainingLease(ctx, p.ID()) })
@@ -76,7 +76,7 @@ func TestRepeatedUpdateOfALeaseProlongsNothing(t *testing.T) {
 func TestLateCopyOfWhatFoundNothing(t *testing.T) {
 	server := rig.Shared()
 	for what, k := range map[string]struct {
-		there bool // when the operation comes
+		there bool // whether the object exists when the operation comes
 		do    func(ctx context.Context, c *latchkey.Client, name string) (bool, error)
 	}{
 		"release if exists": {false, func(ctx context.Context, c *latchkey.Client, name string) (bool, error) {

@@ -343,7 +343,7 @@ func TestReplicas_line_moves_on(t *testing.T) {
 	})
 }
 
-// Without Replicas, no such command is sent. With it, an acquisition costs one more round trip.
+// Without Replicas, nothing is sent for a confirmation. With it, an acquisition costs one more round trip.
 func TestReplicas_cost(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)

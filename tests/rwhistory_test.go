@@ -90,7 +90,7 @@ type walk struct {
 	diary  *diary
 }
 
-// step acquires one of two locks, and does under the hold what inside and downgrade do.
+// step acquires one of two locks, may re-enter or downgrade it, and releases it.
 func (w walk) step(ctx context.Context) error {
 	name := fmt.Sprint(w.name, rand.IntN(2))
 	rw := w.client.NewRWLock(name)

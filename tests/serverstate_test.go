@@ -299,7 +299,7 @@ func TestPassingTrouble(t *testing.T) {
 	}
 }
 
-// A server that really became a replica.
+// The server has really become a replica.
 func TestReadOnlyReplica(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings, rig.Process)

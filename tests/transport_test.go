@@ -15,7 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// stall lets that many callers give up on a server that is paused.
+// stall makes that many callers give up on a paused server.
 func stall(t *testing.T, server *rig.Server, client *latchkey.Client, callers int) {
 	t.Helper()
 	server.Pause(t)

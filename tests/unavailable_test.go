@@ -12,7 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// toldBusy checks that a call returned that somebody else holds the lock, and nothing about the
+// toldBusy checks that an error says that somebody else holds the lock, and nothing about the
 // server.
 func toldBusy(t testing.TB, err error) {
 	t.Helper()
@@ -20,8 +20,8 @@ func toldBusy(t testing.TB, err error) {
 	assert.NotErrorIs(t, err, latchkey.ErrUnavailable)
 }
 
-// toldUnavailable checks that a call returned that the server was unavailable, and not that
-// somebody else holds the lock.
+// toldUnavailable checks that an error says that the server is unavailable, and not that somebody
+// else holds the lock.
 func toldUnavailable(t testing.TB, err error) {
 	t.Helper()
 	assert.ErrorIs(t, err, latchkey.ErrUnavailable)

@@ -170,7 +170,7 @@ func TestUndo_is_per_node(t *testing.T) {
 	t.Logf("undone after %v", time.Since(start))
 }
 
-// leaveWithout lets that many callers give up on a lock of a node that does not answer.
+// leaveWithout makes that many callers give up on a lock of a node that does not answer.
 func leaveWithout(t *testing.T, client *latchkey.Client, name string, callers int) {
 	t.Helper()
 	var leaving sync.WaitGroup

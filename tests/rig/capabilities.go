@@ -60,7 +60,7 @@ func Long(tb testing.TB) {
 	}
 }
 
-// Lasting returns how long something runs: half of full in short mode.
+// Lasting returns how long something runs: full, or half of it in short mode.
 func Lasting(full time.Duration) time.Duration {
 	if testing.Short() {
 		return full / 2
@@ -83,8 +83,8 @@ func Campaign(tb testing.TB, variable string, full time.Duration) time.Duration 
 	return lasts
 }
 
-// Repeated runs a random history, and repeats it until a long campaign is over. Checking a history
-// in pieces takes no longer when the campaign is long.
+// Repeated runs a random history, and repeats it until a long campaign is over, so that no single
+// check has to cover the whole campaign.
 func Repeated(t *testing.T, variable string, full time.Duration, run func(t *testing.T, lasts time.Duration)) {
 	t.Helper()
 	for left := Campaign(t, variable, full); left > 0 && !t.Failed(); left -= full {

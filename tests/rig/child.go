@@ -26,7 +26,7 @@ const longestLine = 64 << 20
 
 var childMains = map[string]ChildMain{}
 
-// ChildProgram is a program that tests run in a process of its own to kill or stop it.
+// ChildProgram is a program that runs in a process of its own, so that tests can kill or stop it.
 type ChildProgram struct{ name string }
 
 // Child registers a program under a name. Call it in a package-level variable: the child process is

@@ -236,7 +236,7 @@ func (c *Cluster) Kill(key string) *Server { c.tb.Helper(); return c.kill(c.owne
 // Pause suspends the process of the master that serves a key, and returns it.
 func (c *Cluster) Pause(key string) *Server { c.tb.Helper(); return c.pause(c.owner(key)) }
 
-// Successor waits until another server than of serves a key, and returns it.
+// Successor waits until a server other than of serves a key, and returns it.
 func (c *Cluster) Successor(key string, of *Server) *Server {
 	c.tb.Helper()
 	var found *node
@@ -369,7 +369,7 @@ func (c *Cluster) owner(key string) *node {
 	return n
 }
 
-// find returns the master that serves a key, unless that is but.
+// find returns the master that serves a key. It ignores the server but.
 func (c *Cluster) find(key string, but *Server) (*node, error) {
 	slot := Slot(key)
 	n := c.first(func(n *node) bool { return n.Server != but && n.serves(slot) })

@@ -99,7 +99,7 @@ func (s *Sentinel) Kill() *Server { s.tb.Helper(); return s.kill(s.master()) }
 // Pause suspends the process of the master, and returns it.
 func (s *Sentinel) Pause() *Server { s.tb.Helper(); return s.pause(s.master()) }
 
-// Successor waits until all Sentinels name another master than of, and returns it.
+// Successor waits until all Sentinels name a master other than of, and returns it.
 func (s *Sentinel) Successor(of *Server) *Server {
 	s.tb.Helper()
 	var found *Server

@@ -187,8 +187,8 @@ func (c *tapConn) answered(notice string) *flight {
 	return c.inFlight[0]
 }
 
-// dropOpenEnded removes an UNSUBSCRIBE of all channels from the queue, which only the next reply of
-// another kind shows to be complete.
+// dropOpenEnded removes an UNSUBSCRIBE of all channels from the queue. Only the next reply of
+// another kind shows that it is complete.
 func (c *tapConn) dropOpenEnded(notice string) {
 	for len(c.inFlight) > 0 {
 		f := c.inFlight[0]
