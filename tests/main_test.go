@@ -1,5 +1,5 @@
-// Package tests holds the black-box tests of Latchkey: they know the public API, a
-// Redis server and what can go wrong between the two.
+// Package tests holds the black-box tests of Latchkey. They use only the public API, a Redis
+// server, and the faults that can occur between the two.
 package tests
 
 import (

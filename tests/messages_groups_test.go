@@ -15,7 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Groups that cannot be are refused with the places and the names of what is wrong.
+// An impossible group is refused with an error that names the invalid members and their positions.
 func TestTextsOfGroupsThatCannotBe(t *testing.T) {
 	client := connect(t, rig.Shared(), latchkey.Options{KeyPrefix: "w:"})
 	a, b, rw := client.NewLock("a"), client.NewLock("b"), client.NewRWLock("rw")
@@ -52,13 +52,14 @@ func matches(t *testing.T, pattern string, err error) {
 	assert.Regexp(t, "^"+pattern+"$", regexp.MustCompile(`127\.0\.0\.1:\d+`).ReplaceAllString(err.Error(), "SERVER"))
 }
 
-// What a member says of a server that is gone, and of one that is silent.
+// What the error of a member says about a server that is gone, and about one that is silent.
 const (
 	noServer = `(dial tcp SERVER: connect: connection refused|no answer so far|no answer within 1s|not sent: there is no connection)`
 	silent   = `(no answer within 1s|no answer so far|not sent: there is no connection|read tcp SERVER->SERVER: i/o timeout)`
 )
 
-// With three of five servers down, a RedLock is unavailable, and says of which members, why.
+// With three of five servers down, a RedLock is unavailable, and its error names the members and
+// the reasons.
 func TestTextOfARedLockWithoutServers(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 5)
@@ -74,14 +75,14 @@ func TestTextOfARedLockWithoutServers(t *testing.T) {
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	matches(t, `latchkey: lock "red\(x, x, x, x, x\)": `+down+`; the wait of 2.5s is over`, err)
 
-	m.comesTo(t, "x", 0, 1, 4) // which the call before gives back in the background
+	m.comesTo(t, "x", 0, 1, 4) // the previous call gives them back in the background
 	_, err = l.TryLock(t.Context())
 	toldUnavailable(t, err)
 	matches(t, `latchkey: try lock "red\(x, x, x, x, x\)": `+down, err)
 	rig.Eventually(t, soon, "what lies underneath stays in the chain", func() error {
 		_, err := l.TryLock(t.Context())
 		var network *net.OpError
-		if !errors.As(err, &network) { // nothing underneath while another command is dialing
+		if !errors.As(err, &network) { // there is no cause to unwrap while another command is dialing
 			return err
 		}
 		return nil
@@ -97,8 +98,8 @@ func TestTextOfARedLockWithoutServers(t *testing.T) {
 	m.comesTo(t, "x", 0, 1, 4)
 }
 
-// Others hold what is missing to a majority of the servers that answer: it is not acquired,
-// though two servers are down as well.
+// If others hold the members that are missing to a majority of the servers that answer, the lock is
+// not acquired, even though two servers are down as well.
 func TestTextOfARedLockThatOthersHold(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 5)
@@ -118,14 +119,14 @@ func TestTextOfARedLockThatOthersHold(t *testing.T) {
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "; the wait of 2.5s is over")
 
-	m.links[2].Cut() // now two servers are left
+	m.links[2].Cut() // now only two servers are left
 	_, err = l.TryLock(t.Context())
 	toldUnavailable(t, err)
 	m.links[2].Mend()
 	m.comesTo(t, "x", 0, 2, 3)
 }
 
-// A MultiLock passes on what its member says.
+// A MultiLock passes on the error of its member.
 func TestTextOfAMultiLock(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 2)
@@ -152,7 +153,7 @@ func TestTextOfAMultiLock(t *testing.T) {
 		"try lock": func() (*latchkey.Hold, error) { return l.TryLock(t.Context()) },
 		"lock":     func() (*latchkey.Hold, error) { return l.Lock(t.Context(), latchkey.Wait(3*time.Second)) },
 	} {
-		m.comesTo(t, "a", 0, 0) // what the call before had is given back in the background
+		m.comesTo(t, "a", 0, 0) // the previous call gives its member back in the background
 		_, err = acquire()
 		toldUnavailable(t, err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
@@ -161,8 +162,8 @@ func TestTextOfAMultiLock(t *testing.T) {
 	m.comesTo(t, "a", 0, 0)
 }
 
-// Members of one key on two servers are waited for in turns. That these end is not the end of
-// the caller's wait, and not of his context.
+// A MultiLock waits in turns for members with the same key on two servers. The end of such a turn
+// is not reported as the end of the caller's wait or context.
 func TestTextOfATiedMultiLock(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 2)

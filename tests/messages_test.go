@@ -16,13 +16,13 @@ import (
 // patient makes a waiter rely on messages for longer than any test lasts.
 var patient = latchkey.Options{Lease: time.Minute, PollCeiling: 50 * time.Second}
 
-// polling makes a waiter ask again soon.
+// polling makes a waiter poll again soon.
 const pollCeiling = 400 * time.Millisecond
 
 var polling = latchkey.Options{Lease: 30 * time.Second, PollCeiling: pollCeiling}
 
-// handOver holds a lock, lets a client wait for it, does something, releases, and
-// returns how long the waiter took from then on.
+// handOver holds a lock, starts a waiter of another client, calls meanwhile, releases the lock, and
+// returns how long the waiter took after the release.
 func handOver(t *testing.T, k kind, name string, waiting *latchkey.Client, meanwhile func()) time.Duration {
 	t.Helper()
 	server := rig.Shared()
@@ -40,8 +40,8 @@ func handOver(t *testing.T, k kind, name string, waiting *latchkey.Client, meanw
 	return next.at.Sub(start)
 }
 
-// A message is what wakes a waiter: with one that would otherwise sleep for most of
-// a minute, the hand-over is quick.
+// A message wakes a waiter: the hand-over is quick even if the waiter would otherwise sleep for most
+// of a minute.
 func TestMessageWakes(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		took := handOver(t, k, rig.Name(t), connect(t, rig.Shared(), patient), func() {})
@@ -50,8 +50,8 @@ func TestMessageWakes(t *testing.T) {
 	}, messages)
 }
 
-// Every message is dropped. All waiters acquire, each within the poll ceiling of
-// the release before.
+// Every message is dropped. All waiters still acquire, each within the poll ceiling after the
+// previous release.
 func TestAllMessagesDropped(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -73,7 +73,7 @@ func TestAllMessagesDropped(t *testing.T) {
 				admin := rig.NewAdmin(t, server)
 				listen := admin.Subscribers(k.channelOf(name)) + int64(len(admin.Channels(name)))
 				if passes(k) {
-					listen = admin.Int("ZCARD", queueKey(name)) // where only those stand who listen
+					listen = admin.Int("ZCARD", queueKey(name)) // which contains only waiters that listen
 				}
 				if listen < clients {
 					return errors.New("not yet")
@@ -100,8 +100,8 @@ func TestAllMessagesDropped(t *testing.T) {
 	})
 }
 
-// The subscription connections break at the moment of the release, in several ways.
-// Nobody waits longer than the poll ceiling.
+// The subscription connections break at the moment of the release, in several ways. Nobody waits
+// longer than the poll ceiling.
 func TestSubscriptionBreaksAtTheRelease(t *testing.T) {
 	t.Parallel()
 	faults := map[string]func(*rig.Tap){
@@ -126,8 +126,8 @@ func TestSubscriptionBreaksAtTheRelease(t *testing.T) {
 	}, messages)
 }
 
-// listensThrough waits until somebody has subscribed through a tap: a waiter for a fair lock does so
-// when it has its place.
+// listensThrough waits until a client has subscribed through a tap. A waiter for a fair lock
+// subscribes when it has its place.
 func listensThrough(t *testing.T, tap *rig.Tap) {
 	t.Helper()
 	rig.Eventually(t, soon, "somebody listens", func() error {
@@ -138,8 +138,7 @@ func listensThrough(t *testing.T, tap *rig.Tap) {
 	})
 }
 
-// A subscription that was cut is there again, so that the next release wakes by
-// message.
+// A subscription that was cut is restored, so that a message announces the next release.
 func TestSubscriptionComesBack(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -165,9 +164,8 @@ func TestSubscriptionComesBack(t *testing.T) {
 	}, messages)
 }
 
-// A subscription that is frozen, or that answers everything and delivers no message,
-// looks healthy. It is found out and replaced, without any help by a release or an
-// error.
+// A subscription that is frozen, or that answers everything but delivers no message, looks healthy.
+// The client detects and replaces it without a release or an error.
 func TestDeafSubscriptionIsReplaced(t *testing.T) {
 	t.Parallel()
 	faults := map[string]func(*rig.Tap){
@@ -197,9 +195,9 @@ func TestDeafSubscriptionIsReplaced(t *testing.T) {
 	}
 }
 
-// The release falls between the failed attempt and the live subscription: the
-// waiter must look again once the subscription is confirmed. Either the server does not
-// deliver yet, or it would, and the waiter does not know.
+// The release falls between the failed attempt and the live subscription. The waiter must try again
+// once the subscription is confirmed, whether the server has not processed the subscription yet or
+// the waiter has not yet received the confirmation.
 func TestReleaseBeforeTheSubscriptionIsConfirmed(t *testing.T) {
 	for what, hold := range map[string]func(*rig.Tap, rig.Match) *rig.Held{
 		"subscription held back": (*rig.Tap).HoldCommand,
@@ -212,13 +210,13 @@ func TestReleaseBeforeTheSubscriptionIsConfirmed(t *testing.T) {
 				holder := mustLock(t, k.open(connect(t, server, patient), name))
 				channel := k.channelOf(name)
 				if passes(k) {
-					channel = "latchkey:{" // of the client
+					channel = "latchkey:{" // the channel of the client
 				}
 				held := hold(tap, rig.Both(rig.Subscribing, rig.MentionsPrefix(channel)))
 				waiter := lockInBackground(within(t, soon), k.open(connectVia(t, server, tap.Addr(), patient), name))
 
 				rig.Await(t, soon, what, held.Arrived)
-				mustUnlock(t, holder) // its message goes to nobody, or is not listened to
+				mustUnlock(t, holder) // its message reaches nobody, or a waiter that does not listen yet
 				held.Release()
 				next := rig.Await(t, soon, "the waiter looks again", waiter)
 				require.NoError(t, next.err)
@@ -228,8 +226,8 @@ func TestReleaseBeforeTheSubscriptionIsConfirmed(t *testing.T) {
 	}
 }
 
-// Expiry, an operator's DEL, a lost TTL and a flush send no message. The waiter
-// looks again within the poll ceiling, and does not ask all the time meanwhile.
+// An expiry, an operator's DEL, a lost TTL and a flush send no message. The waiter tries again
+// within the poll ceiling, and does not poll all the time until then.
 func TestSilentDisappearance(t *testing.T) {
 	t.Parallel()
 	faults := map[string]func(admin *rig.Admin, name string){
@@ -272,7 +270,7 @@ func TestSilentDisappearance(t *testing.T) {
 	})
 }
 
-// Two clients wait; one gives up. The other is still woken by message.
+// Two clients wait, and one gives up. A message still wakes the other.
 func TestGivingUpLeavesTheOtherWaiter(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
@@ -296,8 +294,8 @@ func TestGivingUpLeavesTheOtherWaiter(t *testing.T) {
 	}, messages)
 }
 
-// Many names are waited for, one after the other. No subscription and no
-// connection stays.
+// A client waits for many names, one after the other. It leaves no subscription and no connection
+// behind.
 func TestSubscriptionsAreGivenUp(t *testing.T) {
 	t.Parallel()
 	server := rig.Fresh(t)

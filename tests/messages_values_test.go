@@ -14,8 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// What is wrong with a permit id or with a number of permits is said with its bounds, and
-// nothing is sent.
+// The error for an invalid permit id or number of permits states the bounds, and nothing is sent.
 func TestMessagesOfPermits(t *testing.T) {
 	sendsNothing(t, func(client *latchkey.Client) {
 		ctx, pool, budget := t.Context(), client.NewPermitSemaphore("pool"), client.NewSemaphore("budget")
@@ -43,8 +42,8 @@ func TestMessagesOfPermits(t *testing.T) {
 	})
 }
 
-// An option that a call has no use for does not compile: each marked line of the program is
-// refused by the compiler for the option type that the mark names, and no other line is.
+// An option that a call cannot use does not compile: the compiler refuses each marked line of the
+// program for the option type that the mark names, and no other line.
 func TestOptionsThatDoNotCompile(t *testing.T) {
 	t.Parallel()
 	const file = "testdata/options/main.go"

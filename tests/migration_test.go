@@ -17,8 +17,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// halves are the states in which the keys of a slot that migrates may be for as long as
-// the migration takes.
+// halves are the states in which the keys of a migrating slot may be for the whole duration of the
+// migration.
 func halves() map[string]func(key string) bool {
 	n := 0
 	return map[string]func(key string) bool{
@@ -30,12 +30,13 @@ func halves() map[string]func(key string) bool {
 	}
 }
 
-// isLock tells the key of a lock from what stands beside it, which has a prefix or a suffix.
+// isLock reports whether a key is that of a lock. The keys stored next to a lock have a prefix or a
+// suffix.
 func isLock(key string) bool {
 	return strings.HasPrefix(key, "{") && !strings.Contains(key, "timeout")
 }
 
-// guarded is something that is held while its slot migrates.
+// guarded is a lock or a permit that is held while its slot migrates.
 type guarded struct {
 	what    string
 	lock    anyLock // nil for a permit
@@ -77,8 +78,8 @@ func guardAll(t *testing.T, client *latchkey.Client, tag string) []guarded {
 	return append(all, guarded{"Permit", nil, permit.Err, permit.Release, false})
 }
 
-// A slot that stays half moved for three leases costs no hold of any kind. What has one
-// key can be released and acquired meanwhile, and everything when the move is over.
+// A slot that stays half moved for three leases costs no hold of any kind. Primitives with one key
+// can be released and acquired during the move, all others when it is over.
 func TestMigration_nothing_is_lost(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
@@ -118,8 +119,8 @@ func TestMigration_nothing_is_lost(t *testing.T) {
 	}
 }
 
-// A hold is renewed also while its owner waits to enter it again, or gives a part of it
-// back, which the server cannot do before its slot has moved.
+// A hold is also renewed while its owner waits to re-enter it or to release one level of it, which
+// the server cannot do before its slot has moved.
 func TestMigration_owners_who_wait_keep_their_holds(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
@@ -140,14 +141,14 @@ func TestMigration_owners_who_wait_keep_their_holds(t *testing.T) {
 	finish()
 	got := rig.Await(t, soon, "the re-entry", entered)
 	require.NoError(t, got.err)
-	rig.Await(t, soon, "the release", left) // which may have been left to the background
+	rig.Await(t, soon, "the release", left) // the client may already have left it to the background
 	mustUnlock(t, got.hold)
 	mustUnlock(t, outer)
 	mustUnlock(t, kept)
 }
 
-// Nor does a re-entry of which nobody knows whether it was counted keep a renewal out, for
-// as long as the server does not say.
+// A re-entry with an unknown outcome does not block the renewal either, for as long as the server
+// does not answer.
 func TestMigration_doubtful_reentry_keeps_the_hold(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
@@ -158,14 +159,14 @@ func TestMigration_doubtful_reentry_keeps_the_hold(t *testing.T) {
 	hold := mustLock(t, reader)
 	moveKeys, finish := cluster.BeginMove(tag)
 	moveKeys(isLock)
-	rest(lease / 2) // half-way between two renewals, so that the re-entry ends later than the lease
+	rest(lease / 2) // halfway between two renewals, so that the re-entry ends later than the lease
 	source := cluster.Pause(tag)
 	tried := make(chan error, 1)
 	go func() {
 		_, err := reader.TryLock(hold.Context(context.Background()))
 		tried <- err
 	}()
-	rest(lease / 4) // longer than the attempt waits for its answer
+	rest(lease / 4) // longer than the attempt waits for its reply
 	source.Resume(t)
 	assert.Error(t, rig.Await(t, 4*lease, "the re-entry", tried), "in a slot that is half moved")
 	assert.NoError(t, hold.Err(), "the hold during and after the re-entry")
@@ -174,8 +175,8 @@ func TestMigration_doubtful_reentry_keeps_the_hold(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
-// What the server cannot do while its slot is half moved fails with an error that says
-// so, and what was begun is finished when the slot has moved.
+// Operations that the server cannot do while the slot is half moved fail with an error that says
+// so. An operation that had begun is finished once the slot has moved.
 func TestMigration_says_what_stalls(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)
@@ -195,7 +196,7 @@ func TestMigration_says_what_stalls(t *testing.T) {
 					if saysMove(err) {
 						works[what], err = "stalls", nil
 					}
-					return err // a busy machine may not answer in time
+					return err // a busy machine may not reply in time
 				})
 			}
 			for _, each := range all {
@@ -228,13 +229,13 @@ func saysMove(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "slot is being moved")
 }
 
-// ofOneKey is what needs one key, and works at any time.
+// ofOneKey are the operations that need one key and therefore work at any time.
 var ofOneKey = []string{
 	"new Mutex", "new Lock", "new SpinLock", "release of Mutex", "release of Lock", "release of SpinLock",
 	"release of FencedLock", "release of MultiLock",
 }
 
-// questions are first calls for objects that are not there.
+// questions are first calls for objects that do not exist.
 func questions(client *latchkey.Client, name string) map[string]func(context.Context) error {
 	all := map[string]func(context.Context) error{}
 	for _, k := range append(kinds, readKind) {
@@ -258,8 +259,8 @@ func questions(client *latchkey.Client, name string) map[string]func(context.Con
 	return all
 }
 
-// A release of several keys happens as a whole or not at all, also when all of its keys are
-// there and it deletes some of them: what waits gets the lock once the slot has moved.
+// A release that touches several keys happens as a whole or not at all, even when all of its keys
+// are present and it deletes some of them. A waiter gets the lock once the slot has moved.
 func TestMigration_releases_are_whole(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)
@@ -271,12 +272,12 @@ func TestMigration_releases_are_whole(t *testing.T) {
 			name := rig.Name(t)
 			reader := mustLock(t, client.NewRWLock(name).Reader())
 			writer := lockInBackground(within(t, 2*soon), other.NewRWLock(name).Writer())
-			rest(time.Second) // the writer waits, so that all keys of the lock are there
+			rest(time.Second) // the writer waits, so that all keys of the lock exist
 			moveKeys, finish := cluster.BeginMove(name)
 			moveKeys(halves()[which])
 			rig.Eventually(t, soon, "an error that says what stalls", func() error {
 				if err := reader.Unlock(context.Background()); !saysMove(err) {
-					return fmt.Errorf("unlock: %w", err) // a busy machine may not answer in time
+					return fmt.Errorf("unlock: %w", err) // a busy machine may not reply in time
 				}
 				return nil
 			})
@@ -289,8 +290,8 @@ func TestMigration_releases_are_whole(t *testing.T) {
 	}
 }
 
-// A release that the server cannot finish, because the lock that it has deleted counts as moved,
-// tells nobody that the lock is theirs.
+// A release that the server cannot finish, because the lock that it deleted counts as moved, grants
+// the lock to nobody.
 func TestMigration_grants_are_whole(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)
@@ -309,7 +310,7 @@ func TestMigration_grants_are_whole(t *testing.T) {
 				return nil
 			})
 			moveKeys, finish := cluster.BeginMove(name)
-			_ = hold.Unlock(context.Background()) // which may say that the slot is being moved
+			_ = hold.Unlock(context.Background()) // this may fail because the slot is moving
 			moveKeys(rig.EveryKey)
 			finish()
 			next := rig.Await(t, 2*soon, "the waiter", waiter)
@@ -319,7 +320,8 @@ func TestMigration_grants_are_whole(t *testing.T) {
 	}
 }
 
-// Nodes that send each other everything about a slot cost a call the budget that it has.
+// When two nodes redirect every command for a slot to each other, a call uses up its retry budget
+// and no more.
 func TestMigration_nodes_that_disagree(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// The way from a lock of another library to one of another kind, on a name of its own: first processes hold both, then
-// only the new one. Wherever two of these steps run beside each other, one at a time is inside.
+// Migration from a lock of another library to a lock of another kind under a new name: first, processes hold both
+// locks, then only the new one. Wherever processes of two adjacent steps run at the same time, only one is inside.
 func TestMovingOfALockInSteps(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"the first and the second", "the second and the third"} {
@@ -51,7 +51,7 @@ func redsyncingOn(client redis.UniversalClient, name string) acquire {
 	}
 }
 
-// From a quorum to a lock on one server: a RedLock can be one of the two.
+// Migration from a quorum to a lock on one server: a RedLock can be one of the two members.
 func TestMovingFromAQuorum(t *testing.T) {
 	m := newMasters(t, 3)
 	var pools []redsyncredis.Pool
@@ -77,7 +77,7 @@ func TestMovingFromAQuorum(t *testing.T) {
 	m.comesTo(t, "x", 0)
 }
 
-// A name stands for one kind of lock: to change it in place is an error, not two holders.
+// A name belongs to one kind of lock: changing the kind in place is an error and never leads to two holders.
 func TestMovingInPlaceIsRefused(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	theirs, err := withRedislock(plainRedis(t, server), name, nil)(within(t, soon))

@@ -19,7 +19,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// All members are held or none, and all are released.
+// All members are held or none, and Unlock releases all of them.
 func TestMultiLock(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
@@ -54,7 +54,7 @@ func TestMultiLock(t *testing.T) {
 	rig.Eventually(t, soon, "nothing is left", free(admin, name))
 }
 
-// A member that is busy, or a caller that leaves, leaves nothing behind, whichever
+// An attempt that finds a member busy, or whose caller gives up, leaves nothing behind, whichever
 // member it is.
 func TestMultiLockLeavesNothingBehind(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
@@ -75,7 +75,7 @@ func TestMultiLockLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// The whole is lost with any of its members.
+// The loss of any member is the loss of the whole.
 func TestMultiLockIsLostWithAMember(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -122,8 +122,8 @@ func TestMultiLocksThatMakeNoSense(t *testing.T) {
 	assert.Error(t, hold.Unlock(t.Context()))
 }
 
-// grouper takes groups of locks, with members in random order, and passes through what
-// they guard. Its arguments: name, ticket, for how long.
+// grouper acquires groups of locks, with members in random order, and enters the sections that they
+// guard. Its arguments: name, ticket, duration.
 var grouper = rig.Child("grouper", func(_ context.Context, args []string) error {
 	lasts, err := time.ParseDuration(args[2])
 	if err != nil {
@@ -157,7 +157,7 @@ var grouper = rig.Child("grouper", func(_ context.Context, args []string) error 
 	return err
 })
 
-// passGroup takes one of twenty groups of two to four of eight locks.
+// passGroup acquires one of twenty groups of two to four of eight locks.
 func passGroup(client *latchkey.Client, raw rueidis.Client, name string) error {
 	group := rand.New(rand.NewPCG(uint64(rand.IntN(20)), 1)) //nolint:gosec // which members a group has
 	members := group.Perm(8)[:2+group.IntN(3)]
@@ -178,8 +178,8 @@ func passGroup(client *latchkey.Client, raw rueidis.Client, name string) error {
 	})
 }
 
-// Twenty groups with random members in random order, in eight processes: none waits for
-// ever, and no member has two holders. LATCHKEY_TEST_MULTI_TIME sets for how long.
+// Twenty groups with random members in random order, in eight processes: nobody waits forever, and
+// no member has two holders. LATCHKEY_TEST_MULTI_TIME sets the duration.
 func TestOverlappingGroups(t *testing.T) {
 	t.Parallel()
 	lasts := rig.Campaign(t, "LATCHKEY_TEST_MULTI_TIME", 5*time.Second)

@@ -13,8 +13,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Goroutines of two clients want the same two locks at the same time, and name them in both orders.
-// All of them have both equally often, nobody is stranded, and most holds are passed on. LATCHKEY_TEST_CONTENTION says how often they pass at least.
+// Goroutines of two clients contend for the same two locks and name them in opposite orders. All of them acquire
+// equally often, nobody is stranded, and most holds are passed on. LATCHKEY_TEST_CONTENTION sets the minimum number of
+// acquisitions.
 func TestMultiLock_contended_in_both_orders(t *testing.T) {
 	name := rig.Name(t)
 	a, b := name+":a", name+":b"
@@ -43,8 +44,8 @@ func TestMultiLock_contended_in_both_orders(t *testing.T) {
 	assert.Less(t, perPass, 2.0, "half of what holds cost that are not passed on, if nobody is in the way")
 }
 
-// A MultiLock gives up while it waits for its last member, at about the moment at which that is granted
-// to it. Whoever stands behind it has that member at once, and nothing is left of the others.
+// A MultiLock gives up its wait for its last member at about the moment at which that member is granted to it. The next
+// waiter gets that member at once, and none of the other members stays held.
 func TestMultiLock_gives_back_what_is_granted_late(t *testing.T) {
 	t.Parallel()
 	name, admin := rig.Name(t), rig.NewAdmin(t, rig.Shared())

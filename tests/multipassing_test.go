@@ -19,13 +19,13 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// The goroutines of a program that want the same MultiLock stand in one line.
+// The goroutines of a program that want the same MultiLock wait in one line.
 
-// passesAsMember reports whether locks of a kind are passed on with the lock of several that they are
-// members of.
+// passesAsMember reports whether locks of a kind are passed on together with the MultiLock that they
+// are members of.
 func passesAsMember(k kind) bool { return passes(k) || k.name == spinKind.name }
 
-// hotPair is a client with a MultiLock of two locks of one kind, and what it sends.
+// hotPair is a client with a MultiLock of two locks of one kind, and a tap on its commands.
 type hotPair struct {
 	client *latchkey.Client
 	tap    *rig.Tap
@@ -44,12 +44,12 @@ func newHotPair(t *testing.T, k kind, options latchkey.Options) hotPair {
 	return p
 }
 
-// reversed is the same lock by another value, which names its members in another order.
+// reversed is another value of the same lock, with the members in reverse order.
 func (p hotPair) reversed() *latchkey.MultiLock {
 	return latchkey.NewMultiLock(p.locks[1], p.locks[0])
 }
 
-// sent is what was sent for the members since the tap was told to forget.
+// sent returns the commands that were sent for the members since the last Forget of the tap.
 func (p hotPair) sent() (sent []rig.Command) {
 	for _, command := range p.tap.Commands() {
 		if slices.ContainsFunc(command.Args, func(arg string) bool { return strings.HasPrefix(arg, p.name+":") }) {
@@ -59,8 +59,8 @@ func (p hotPair) sent() (sent []rig.Command) {
 	return sent
 }
 
-// hold returns a hold that the servers have granted while somebody was in line, and what becomes of
-// that one, who waits as next does.
+// hold returns a hold that the servers granted while another goroutine was in line, and the channel
+// with the result of that goroutine, which next starts.
 func (p hotPair) hold(t *testing.T, next func() <-chan acquisition, options ...latchkey.LockOption) (acquisition, <-chan acquisition) {
 	t.Helper()
 	before := mustLock(t, p.lock)
@@ -74,7 +74,7 @@ func (p hotPair) hold(t *testing.T, next func() <-chan acquisition, options ...l
 	return first, waiting
 }
 
-// pass returns a hold that was passed on, and the one that it was passed to.
+// pass returns a hold that was passed on, and the hold that followed it.
 func (p hotPair) pass(t *testing.T, to latchkey.Locker, during func(first *latchkey.Hold)) (first, next *latchkey.Hold) {
 	t.Helper()
 	for {
@@ -92,8 +92,8 @@ func (p hotPair) pass(t *testing.T, to latchkey.Locker, during func(first *latch
 	}
 }
 
-// A release passes all members to the first in line, whichever value of the lock he waits for, and
-// nothing is sent. The hold is over as after any other release.
+// A release passes all members to the first waiter in line, whichever value of the lock it waits for,
+// and nothing is sent. The released hold is over, as after any other release.
 func TestMultiPassing_sends_nothing(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -124,8 +124,8 @@ func TestMultiPassing_sends_nothing(t *testing.T) {
 	}, passesAsMember)
 }
 
-// Members of other kinds have an order of their own: everybody waits there himself, also behind a hold
-// of his own program.
+// Members of kinds that are not passed on have an order of their own: every goroutine waits there
+// itself, even behind a hold of its own program.
 func TestMultiPassing_of_other_kinds(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -144,8 +144,8 @@ func TestMultiPassing_of_other_kinds(t *testing.T) {
 	}, func(k kind) bool { return !passesAsMember(k) })
 }
 
-// The turn of a member begins when the last one is there, however long that took, unless it was
-// passed on before.
+// The turn of a member begins when the last member is granted, however long that took, unless the
+// member was passed on before.
 func TestMultiPassing_turn_begins_with_the_last_member(t *testing.T) {
 	t.Parallel()
 	for what, passedOn := range map[string]bool{"granted": false, "passed on": true} {
@@ -167,7 +167,7 @@ func TestMultiPassing_turn_begins_with_the_last_member(t *testing.T) {
 			waiting := lockInLine(within(t, soon), t, p.lock)
 			p.tap.Forget()
 			mustUnlock(t, single)
-			passedOn = len(p.tap.Executed(rig.Mentions(p.name+":a"))) == 0 // as a rule
+			passedOn = len(p.tap.Executed(rig.Mentions(p.name+":a"))) == 0 // it usually was
 			queued(t, p.admin, p.name+":b", 1)
 			rest(latchkey.MaxTurn)
 			p.tap.Forget()
@@ -188,8 +188,8 @@ func TestMultiPassing_turn_begins_with_the_last_member(t *testing.T) {
 	}
 }
 
-// However many wait, they are silent while their program has the lock, and get it in the order in
-// which they came, by whichever value.
+// However many goroutines wait, they send nothing while their program has the lock, and get it in the
+// order of arrival, whichever value of the lock they use.
 func TestMultiPassing_is_in_order_and_silent(t *testing.T) {
 	t.Parallel()
 	p := newHotPair(t, lockKind, longTurn)
@@ -217,8 +217,8 @@ func TestMultiPassing_is_in_order_and_silent(t *testing.T) {
 	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
 }
 
-// A MultiLock that the goroutines of a client contend for costs the server next to nothing, and all
-// of them have it equally often.
+// A MultiLock that the goroutines of a client contend for costs the server next to nothing, and all of
+// them acquire it equally often.
 func TestMultiPassing_of_a_hot_lock(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		p := newHotPair(t, k, latchkey.Options{})
@@ -247,8 +247,8 @@ func lockingMember(lock latchkey.Locker) acquire {
 	}
 }
 
-// A hold is not passed on to somebody for whom it makes a difference that it is not the first of
-// its owners, or that asks for something else.
+// A hold is not passed on if the next waiter could notice that it is not the first owner of the hold,
+// or if that waiter requests other terms.
 func TestMultiPassing_of_what_is_not_clean(t *testing.T) {
 	t.Parallel()
 	for what, is := range map[string]struct {
@@ -303,7 +303,7 @@ func TestMultiPassing_of_what_is_not_clean(t *testing.T) {
 	}
 }
 
-// Who enters members again does not stand in line behind the hold that he has.
+// A call that re-enters members does not wait in line behind the hold of its own owner.
 func TestMultiPassing_is_passed_by_who_enters_again(t *testing.T) {
 	t.Parallel()
 	p := newHotPair(t, lockKind, longTurn)
@@ -321,8 +321,8 @@ func TestMultiPassing_is_passed_by_who_enters_again(t *testing.T) {
 	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
 }
 
-// Those in line whose time is over are told which member is at fault: that for which the first of
-// them waits, or the first if their own program has all.
+// A waiter in line whose time is over gets an error that names the member at fault: the one that the
+// first in line waits for, or the first member if their own program holds all.
 func TestMultiPassing_names_the_member(t *testing.T) {
 	t.Parallel()
 	p := newHotPair(t, lockKind, latchkey.Options{})
@@ -350,8 +350,8 @@ func TestMultiPassing_names_the_member(t *testing.T) {
 	mustUnlock(t, got.hold)
 }
 
-// While the first in line waits for a member, another becomes something that cannot be had. Who
-// comes then is told so.
+// While the first in line waits for a member, another member becomes impossible to acquire. Callers
+// that arrive then get the error that says so.
 func TestMultiPassing_of_what_cannot_be_had(t *testing.T) {
 	t.Parallel()
 	p := newHotPair(t, lockKind, latchkey.Options{})
@@ -369,8 +369,8 @@ func TestMultiPassing_of_what_cannot_be_had(t *testing.T) {
 	require.ErrorIs(t, rig.Await(t, soon, "the front", front).err, latchkey.ErrWrongKind)
 }
 
-// A member is taken from the holder, long before it would be renewed. He and those in line behind him
-// learn of it soon.
+// A member is taken from the holder long before its next renewal. The holder and the waiters in line
+// behind it notice soon.
 func TestMultiPassing_of_a_member_that_was_taken(t *testing.T) {
 	t.Parallel()
 	for what, options := range map[string][]latchkey.LockOption{"renewed": nil, "a fixed lease": {latchkey.Lease(time.Minute)}} {
@@ -391,7 +391,7 @@ func TestMultiPassing_of_a_member_that_was_taken(t *testing.T) {
 	}
 }
 
-// A client is closed while its goroutines are in line.
+// A client is closed while its goroutines wait in line.
 func TestMultiPassing_of_a_closed_client(t *testing.T) {
 	t.Parallel()
 	p := newHotPair(t, lockKind, latchkey.Options{})
@@ -408,8 +408,8 @@ func TestMultiPassing_of_a_closed_client(t *testing.T) {
 	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
 }
 
-// A waiter whose context ends while the hold is passed on has it or has it not: it is never lost,
-// and what comes of it is told.
+// A waiter whose context ends while the hold is passed on either gets the hold or does not. The hold is
+// never lost, and the waiter learns the outcome.
 func TestMultiPassing_loses_no_hold(t *testing.T) {
 	t.Parallel()
 	p := newHotPair(t, lockKind, longTurn)
@@ -437,8 +437,8 @@ func TestMultiPassing_loses_no_hold(t *testing.T) {
 	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
 }
 
-// Groups that overlap, and single locks of the same keys, in one program and in another, have a
-// share each, and nobody waits for long.
+// Overlapping groups and single locks of the same keys, in the same program and in another, each get
+// their share, and nobody waits long.
 func TestMultiPassing_leaves_others_their_share(t *testing.T) {
 	name := rig.Name(t)
 	a, b, c := name+":a", name+":b", name+":c"
@@ -468,8 +468,8 @@ func TestMultiPassing_leaves_others_their_share(t *testing.T) {
 	}
 }
 
-// A user of another library who polls for a mutex finds it free, although it is a member of a MultiLock
-// that goroutines of a client want all the time.
+// A client of another library that polls for a mutex finds it free at times, although the mutex is a
+// member of a MultiLock that goroutines of a client contend for all the time.
 func TestMultiPassing_leaves_pollers_a_moment(t *testing.T) {
 	p := newHotPair(t, mutexKind, latchkey.Options{})
 	ctx, stop := context.WithCancel(t.Context())

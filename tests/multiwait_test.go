@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// The last member is busy for longer than the lease, or the maximum hold, again and again.
-// The group is acquired all the same, and then has what was asked for, and no more.
+// The last member is busy for longer than the lease or the maximum hold, again and again. The group
+// is still acquired, and then has the lease or limit that was requested, and no more.
 func TestMultiLockOutlastsItsLease(t *testing.T) {
 	const short = 1500 * time.Millisecond
 	for what, c := range map[string]struct {
@@ -46,7 +46,7 @@ func TestMultiLockOutlastsItsLease(t *testing.T) {
 	}
 }
 
-// busy has rivals hold a fair lock in turns, so that it is free at no time, for so long each.
+// busy has rivals hold a fair lock in turns, each for the given duration, so that it is never free.
 func busy(t *testing.T, server *rig.Server, name string, each time.Duration) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -68,7 +68,7 @@ func busy(t *testing.T, server *rig.Server, name string, each time.Duration) (st
 	return cancel
 }
 
-// A nested group keeps to the limits of the whole, with the members that come late, too.
+// A nested group keeps to the limits of the whole, even for members that join late.
 func TestMultiLockConfinesNestedGroups(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
@@ -101,7 +101,7 @@ func TestMultiLockConfinesNestedGroups(t *testing.T) {
 	}
 }
 
-// The caller leaves while the first member is silent and many others are held. Each of them is
+// The caller gives up while the first member is silent and many others are held. All of them are
 // released, although nobody waits for that.
 func TestMultiLockIsLeftWithManyMembers(t *testing.T) {
 	const many = 200

@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Keys may live for longer than a duration can say: other programs write such times. Who
-// waits for one asks as seldom as for any other.
+// Other programs may set an expiry that is longer than a time.Duration can express. A waiter for
+// such a key polls as seldom as any other.
 func TestWaitersDoNotSpinOnTimesBeyondDurations(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -58,7 +58,7 @@ func TestWaitersDoNotSpinOnTimesBeyondDurations(t *testing.T) {
 	})
 }
 
-// fewAttempts counts the commands about a name while a client waits for half a second.
+// fewAttempts checks that a client sends few commands for a name while it waits for half a second.
 func fewAttempts(t *testing.T, server *rig.Server, name string, wait func(context.Context, *latchkey.Client) error) {
 	t.Helper()
 	tap := rig.NewTap(t, server)

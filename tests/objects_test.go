@@ -17,7 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// allObjects are all that match, by name, the last of those that are yielded several times.
+// allObjects returns all matching objects by name. Of an object that is yielded several times, the last one counts.
 func allObjects(t testing.TB, client *latchkey.Client, pattern string) map[string]latchkey.Object {
 	t.Helper()
 	all := map[string]latchkey.Object{}
@@ -50,7 +50,7 @@ func manyKinds(t *testing.T, client *latchkey.Client, prefix string) map[string]
 	return holds
 }
 
-// Objects finds one of every kind, and tells of each what its own methods tell.
+// Objects finds one object of every kind, and reports the same as the object's own methods.
 func TestObjectsOfEveryKind(t *testing.T) {
 	t.Parallel()
 	client, prefix := connect(t, rig.Shared()), rig.Name(t)+":"
@@ -91,7 +91,8 @@ func TestObjectsOfEveryKind(t *testing.T) {
 	assert.Equal(t, latchkey.KindNone, free.Kind)
 }
 
-// A barrier shows how many have arrived, and an election is the lock of its leader. What stands beside them is no object.
+// A barrier shows how many have arrived, and an election appears as the lock of its leader. The keys stored next to
+// them are not objects.
 func TestObjectsShowBarriersAndElections(t *testing.T) {
 	t.Parallel()
 	client, prefix := connect(t, rig.Shared()), rig.Name(t)+":"
@@ -121,7 +122,8 @@ func TestObjectsShowBarriersAndElections(t *testing.T) {
 	}
 }
 
-// The waiters of every kind of lock are counted and named; who waits for a semaphore or a latch listens.
+// The waiters of every kind of lock are counted and named. A waiter for a semaphore or a latch is counted as a
+// listener.
 func TestObjectsTellWhoWaits(t *testing.T) {
 	t.Parallel()
 	server, prefix := rig.Shared(), rig.Name(t)+":"
@@ -177,7 +179,7 @@ func TestObjectsTellWhoWaits(t *testing.T) {
 	rig.Await(t, soon, "the latch", gave)
 }
 
-// canCountListeners reports whether the server counts all who listen, from a script too.
+// canCountListeners reports whether the server counts all listeners, even from a script.
 func canCountListeners(admin *rig.Admin) bool {
 	if rig.Shared().Embedded() || rig.Shared().Clustered() {
 		return false
@@ -189,7 +191,7 @@ func canCountListeners(admin *rig.Admin) bool {
 // unhurried is for walks on the embedded server, when the machine is busy.
 var unhurried = latchkey.Options{RetryBudget: 20 * time.Second}
 
-// fewer is n, or a twentieth of it on the embedded server, which looks at all its keys for each command.
+// fewer is n, or a twentieth of it on the embedded server, which scans all its keys for each command.
 func fewer(n int) int {
 	if rig.Shared().Embedded() {
 		return n / 20
@@ -197,7 +199,8 @@ func fewer(n int) int {
 	return n
 }
 
-// What Redisson stores is found; where its keys say less, so does the kind.
+// Objects that Redisson stores are found. Where their keys do not show the exact kind, the reported kind is less
+// specific.
 func TestObjectsOfRedisson(t *testing.T) {
 	t.Parallel()
 	client, admin, prefix := connect(t, rig.Shared()), rig.NewAdmin(t, rig.Shared()), rig.Name(t)+":"
@@ -228,7 +231,7 @@ func TestObjectsOfRedisson(t *testing.T) {
 	assert.False(t, who[0].AgeKnown)
 }
 
-// Among thousands of keys of applications, and of what stands beside objects, each object is found.
+// Each object is found among thousands of keys of applications and of keys stored next to objects.
 func TestObjectsAmongThousands(t *testing.T) {
 	t.Parallel()
 	server, prefix := rig.Shared(), rig.Name(t)+":"
@@ -258,7 +261,7 @@ func TestObjectsAmongThousands(t *testing.T) {
 	assert.Len(t, everything, n, "fencing counters and notes are not objects")
 }
 
-// One walk costs a SCAN for 512 keys and one look at each piece that has anything.
+// A walk costs one SCAN per 512 keys, and one script for every 64 objects that a SCAN finds.
 func TestObjectsCostOneLookForEachPiece(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Private)
@@ -287,7 +290,7 @@ func TestObjectsCostOneLookForEachPiece(t *testing.T) {
 	assert.Len(t, counts, 2, "%v", counts)
 }
 
-// An object that goes between the SCAN and the look is left out, and those that stay are found.
+// An object that disappears between the SCAN and the look is left out, and all others are found.
 func TestObjectsThatVanish(t *testing.T) {
 	t.Parallel()
 	server, prefix := rig.Shared(), rig.Name(t)+":"
@@ -322,7 +325,7 @@ func TestObjectsThatVanish(t *testing.T) {
 	<-done
 }
 
-// Any name that a lock can have is found by its own pattern and by that alone.
+// An object with any name that a lock can have is found by its own pattern and by no other.
 func TestObjectsWithOddNames(t *testing.T) {
 	t.Parallel()
 	client, prefix := connect(t, rig.Shared()), rig.Name(t)
@@ -346,7 +349,7 @@ func TestObjectsWithOddNames(t *testing.T) {
 	assert.Len(t, allObjects(t, client, latchkey.QuotePattern(prefix)+"[x?]"), 2, "x and ?")
 }
 
-// The pattern is for names: the prefix of the client is neither matched nor told.
+// The pattern applies to names: the prefix of the client is neither matched nor reported.
 func TestObjectsUnderAKeyPrefix(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -366,7 +369,7 @@ func TestObjectsUnderAKeyPrefix(t *testing.T) {
 	}
 }
 
-// A lock of more owners than are told says how many there are.
+// A lock with more owners than are listed still reports how many there are.
 func TestObjectsWithManyHolders(t *testing.T) {
 	t.Parallel()
 	client, name := connect(t, rig.Shared(), latchkey.Options{Turn: -1}), rig.Name(t)
@@ -381,7 +384,7 @@ func TestObjectsWithManyHolders(t *testing.T) {
 	assert.LessOrEqual(t, len(o.Holders), 65)
 }
 
-// A walk ends with its context, with the client, and when the caller has seen enough; bad patterns are sent to nobody.
+// A walk ends with its context, with the client, or when the caller stops. Bad patterns are not sent.
 func TestObjectsEnds(t *testing.T) {
 	t.Parallel()
 	client, name := connect(t, rig.Shared()), rig.Name(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// walkAround walks, does something when the first object has come, and returns how often each came.
+// walkAround walks, calls do after the first object, and returns how often it saw each object.
 func walkAround(t *testing.T, client *latchkey.Client, pattern string, do func()) map[string]int {
 	t.Helper()
 	seen := map[string]int{}
@@ -29,8 +29,8 @@ func walkAround(t *testing.T, client *latchkey.Client, pattern string, do func()
 	return seen
 }
 
-// Whatever part of a slot has moved, each object in it is found; and one that moves to a master that has been
-// visited already is found there.
+// Whatever part of a slot has moved, each object in it is found. An object that moves to a master that the
+// walk has already visited is found there.
 func TestMigration_nothing_is_missed_by_a_walk(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)
@@ -61,8 +61,8 @@ func TestMigration_nothing_is_missed_by_a_walk(t *testing.T) {
 	}
 }
 
-// A connection that breaks may lead to another server, for which the cursor means nothing: the walk begins
-// again, and nothing is missed.
+// A connection that breaks may be replaced by one to another server, where the cursor means nothing. The walk
+// begins again and misses nothing.
 func TestObjectsAfterABrokenConnection(t *testing.T) {
 	t.Parallel()
 	server, prefix := rig.Shared(), rig.Name(t)+":"
@@ -88,7 +88,7 @@ func TestObjectsAfterABrokenConnection(t *testing.T) {
 	assert.Positive(t, twice, "the walk has begun again")
 }
 
-// A server that is replaced during the walk costs no object: what may have been missed is walked again.
+// A failover during the walk costs no object: the walk repeats the part that may have missed something.
 func TestFailover_during_a_walk(t *testing.T) {
 	t.Parallel()
 	const n = 1500

@@ -25,7 +25,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// open is a client of the library that is closed at the end of the test.
+// open returns a client of the library, which is closed at the end of the test.
 func open(t *testing.T, settings rueidis.ClientOption, options latchkey.Options) *latchkey.Client {
 	t.Helper()
 	client, err := latchkey.Open(within(t, soon), settings, options)
@@ -47,8 +47,8 @@ func TestOpen(t *testing.T) {
 	require.NoError(t, client.Check(within(t, soon)))
 }
 
-// The server asks for a certificate: a client that has one is served, one that has none,
-// or that does not know the authority of the server, is told.
+// The server requires a certificate. A client that has one is served. A client that has none, or
+// that does not know the authority of the server, gets an error.
 func TestOpen_with_client_certificates(t *testing.T) {
 	rig.Need(t, rig.Single)
 	authority := newAuthority(t)
@@ -67,7 +67,7 @@ func TestOpen_with_client_certificates(t *testing.T) {
 	assert.ErrorContains(t, err, "unknown authority")
 }
 
-// What a mapper makes of an address does not change whose certificate is expected.
+// An address mapper does not change whose certificate is expected.
 func TestOpen_with_a_mapper_checks_the_certificate_of_the_server(t *testing.T) {
 	rig.Need(t, rig.Single)
 	authority := newAuthority(t)
@@ -80,8 +80,8 @@ func TestOpen_with_a_mapper_checks_the_certificate_of_the_server(t *testing.T) {
 	assert.ErrorContains(t, err, "redis.internal")
 }
 
-// The password changes while a lock is held and connections are cut: the next connection
-// asks for the new one, and the hold lives on.
+// The password changes while a lock is held and connections are cut. The next connection uses the
+// new password, and the hold survives.
 func TestOpen_with_credentials_that_change(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings, rig.Single)
@@ -111,7 +111,7 @@ func TestOpen_with_credentials_that_change(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
-// Without credentials nothing is sent, and nobody has to guess what came of it.
+// Without credentials nothing is sent, so the outcome is never unknown.
 func TestOpen_with_credentials_that_cannot_be_had(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings, rig.Single)
@@ -131,8 +131,8 @@ func TestOpen_with_credentials_that_cannot_be_had(t *testing.T) {
 	sealed.Store(true)
 	rig.NewAdmin(t, server).Do("CLIENT", "KILL", "TYPE", "normal")
 
-	// What is sent on the old connection, before the client has seen its end, is in doubt, and
-	// on a busy machine the time is over before the vault is asked.
+	// The outcome of a command that is sent on the old connection, before the client has seen it
+	// close, is unknown. On a busy machine the time may also be over before the vault is queried.
 	rig.Eventually(t, soon, "the vault is the reason, and nothing is in doubt", func() error {
 		_, err := lock.TryLock(within(t, soon))
 		if errors.Is(err, latchkey.ErrUnknownOutcome) || !errors.Is(err, vault) {
@@ -147,7 +147,7 @@ func TestOpen_with_credentials_that_cannot_be_had(t *testing.T) {
 	mustUnlock(t, mustLock(t, lock))
 }
 
-// Every connection goes through the dialer of the caller, also that of waiters.
+// Every connection goes through the caller's dialer, including those of waiters.
 func TestOpen_with_a_custom_dialer(t *testing.T) {
 	rig.Need(t, rig.Single)
 	server := rig.Shared()
@@ -173,7 +173,7 @@ func TestOpen_with_a_custom_dialer(t *testing.T) {
 	}
 }
 
-// authority issues certificates for 127.0.0.1 that are good for an hour.
+// authority issues certificates for 127.0.0.1 that are valid for an hour.
 type authority struct {
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
@@ -213,7 +213,7 @@ func (a *authority) issue(t *testing.T) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// serveTLS puts TLS in front of a server and asks for certificates of the authority.
+// serveTLS puts TLS in front of a server and requires client certificates of the authority.
 func serveTLS(t *testing.T, server *rig.Server, a *authority) (addr string) {
 	t.Helper()
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
@@ -234,7 +234,7 @@ func serveTLS(t *testing.T, server *rig.Server, a *authority) (addr string) {
 	return listener.Addr().String()
 }
 
-// forward is a link of a client to an address, until one of them ends it.
+// forward connects a client to an address until one of them closes the connection.
 func forward(client net.Conn, addr string) {
 	defer func() { _ = client.Close() }()
 	if client.(*tls.Conn).Handshake() != nil {

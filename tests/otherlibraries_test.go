@@ -19,7 +19,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// plainRedis opens a go-redis client of a server of any kind.
+// plainRedis opens a go-redis client for a server of any kind.
 func plainRedis(t *testing.T, server *rig.Server) redis.UniversalClient {
 	t.Helper()
 	at := rueidis.MustParseURL(server.URL())
@@ -30,17 +30,18 @@ func plainRedis(t *testing.T, server *rig.Server) redis.UniversalClient {
 	return client
 }
 
-// elsewhere is a lock of another library: it is tried once; what was taken can be extended.
+// elsewhere makes one attempt at a lock of another library. The hold that it returns can be extended.
 type elsewhere func(ctx context.Context) (holdElsewhere, error)
 
 type holdElsewhere struct {
 	extend, release func(ctx context.Context) error
 }
 
-// errBusyElsewhere is what each of them says when somebody else has the lock.
+// errBusyElsewhere is the error of each library when somebody else holds the lock.
 var errBusyElsewhere = errors.New("busy")
 
-// librariesOfTheRecipe are those from which docs/howto/from-redsync-and-redislock.md leads here, as their users have them.
+// librariesOfTheRecipe are the libraries that docs/howto/from-redsync-and-redislock.md migrates from, set up as their
+// users have them.
 func librariesOfTheRecipe(t *testing.T, server *rig.Server, name string) map[string]elsewhere {
 	t.Helper()
 	client := plainRedis(t, server)
@@ -86,7 +87,7 @@ func withRedsync(client redis.UniversalClient, name string, options ...redsync.O
 	}
 }
 
-// sure is the error of a call that also says false.
+// sure returns an error if a call reports false.
 func sure(done bool, err error) error {
 	if err == nil && !done {
 		err = errors.New("it was not done")
@@ -114,8 +115,8 @@ func byHand(client redis.UniversalClient, name string) elsewhere {
 	}
 }
 
-// A mutex and a lock of another library under the same name exclude each other, and neither can extend or release
-// what the other holds.
+// A mutex and a lock of another library under the same name exclude each other, and neither can extend or release the
+// other's hold.
 func TestMutexBesideOtherLibraries(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -153,7 +154,7 @@ func TestMutexBesideOtherLibraries(t *testing.T) {
 	}
 }
 
-// Values of other libraries that are no tokens are an error, and not waited for.
+// Values of other libraries that are not tokens are an error, and nobody waits for them.
 func TestMutexRefusesValuesOfOtherLibraries(t *testing.T) {
 	server, name, ctx := rig.Shared(), rig.Name(t), within(t, 3*soon)
 	client, mutex := plainRedis(t, server), connect(t, server).NewMutex(name)
@@ -171,7 +172,7 @@ func TestMutexRefusesValuesOfOtherLibraries(t *testing.T) {
 	}
 }
 
-// A redislock, in its own words, waits in a loop: one at a time is inside.
+// A redislock client waits in its own retry loop: only one holder is inside at a time.
 func TestMutexAndRedislock(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	locks := redislock.New(plainRedis(t, server))
@@ -190,7 +191,7 @@ func TestMutexAndRedislock(t *testing.T) {
 	c.run(t)
 }
 
-// errorsElsewhere are what the libraries say, as docs/howto/from-redsync-and-redislock.md has it.
+// errorsElsewhere are the errors of the libraries, as docs/howto/from-redsync-and-redislock.md lists them.
 var errorsElsewhere = map[string]struct {
 	busy, expired, twice, taken, extended func(error) bool
 }{
@@ -207,7 +208,7 @@ func is(target error) func(error) bool { return func(err error) bool { return er
 
 func isTaken(err error) bool { taken := new(redsync.ErrTaken); return errors.As(err, &taken) }
 
-// What each library calls the same mishaps.
+// The errors of each library for the same failures.
 func TestErrorsOfOtherLibraries(t *testing.T) {
 	server := rig.Shared()
 	for what, say := range errorsElsewhere {
@@ -243,8 +244,8 @@ func TestErrorsOfOtherLibraries(t *testing.T) {
 	}
 }
 
-// The reply to an acquisition is lost. go-redis sends SET NX again, which finds its own key: nobody has the lock until
-// the key ends. Of this library nothing is left behind.
+// The reply to an acquisition is lost. go-redis sends SET NX again, which finds the client's own key: nobody has the
+// lock until the key expires. Latchkey leaves nothing behind.
 func TestLostReplyOfAnAcquisition(t *testing.T) {
 	rig.Need(t, rig.Single)
 	server, name := rig.Shared(), rig.Name(t)

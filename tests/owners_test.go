@@ -17,7 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// ownerOf is the owner that stands in Redis as text.
+// ownerOf parses an owner from its text in Redis.
 func ownerOf(t *testing.T, text string) latchkey.Owner {
 	t.Helper()
 	var owner latchkey.Owner
@@ -27,8 +27,8 @@ func ownerOf(t *testing.T, text string) latchkey.Owner {
 
 const redissonThread = "9f0c2f3a-8b7a-41ee-b962-0242ac120002:71"
 
-// An owner of any shape prints as it stands in Redis, and survives text, JSON and the keys of
-// a map; only the zero Owner is none.
+// An owner of any form prints as it is stored in Redis, and survives a round trip through text,
+// JSON and the keys of a map. Only the zero Owner means no owner.
 func TestOwnerText(t *testing.T) {
 	client := connect(t, rig.Shared())
 	for what, text := range map[string]string{
@@ -69,7 +69,7 @@ func TestOwnersAreLogged(t *testing.T) {
 		redissonThread+" event.held=1s event.err=\"latchkey: hold lost\"")
 }
 
-// Each kind of lock reports the owner of its hold, as the hold does.
+// Each kind of lock reports the same owner as its hold.
 func TestHoldersHaveTheOwnerOfTheHold(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		lock := k.open(connect(t, rig.Shared()), rig.Name(t))
@@ -81,12 +81,12 @@ func TestHoldersHaveTheOwnerOfTheHold(t *testing.T) {
 	})
 }
 
-// The owner of another library is reported as it stands, and cannot re-enter: By and
-// WithOwner refuse it before anything is sent. So they do with the id of a permit.
+// The owner of another library is reported as it is stored, and cannot re-enter: By and WithOwner
+// refuse it before anything is sent. They refuse the id of a permit as well.
 func TestOwnersThatCannotReenter(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
-	const token = "q83vEjRWeJCrze8SNFZ4kA==" // as redsync has them
+	const token = "q83vEjRWeJCrze8SNFZ4kA==" // in redsync's format
 	admin.Do("SET", name, token, "PX", "60000")
 	found, err := connect(t, server).Inspect(t.Context(), name)
 	require.NoError(t, err)
@@ -111,7 +111,7 @@ func TestOwnersThatCannotReenter(t *testing.T) {
 	admin.Do("DEL", name)
 }
 
-// What happens to a permit is told under its id, of each that is acquired together.
+// Events of a permit carry its id, for each of the permits that are acquired together.
 func TestPermitEventsHaveTheirID(t *testing.T) {
 	t.Parallel()
 	events := make(chan latchkey.Event, 100)

@@ -9,10 +9,10 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// How a test finds out that somebody waits.
+// Helpers that detect that a client waits.
 
-// parked waits until a waiter stands in a queue of the lock, or has subscribed to its channel.
-// It does either only after it was refused.
+// parked waits until a waiter is in a queue of the lock, or has subscribed to its channel. A waiter
+// does either only after it was refused.
 func parked(t testing.TB, admin *rig.Admin, name string) {
 	t.Helper()
 	rig.Eventually(t, soon, "a waiter waits", func() error {
@@ -24,7 +24,7 @@ func parked(t testing.TB, admin *rig.Admin, name string) {
 	})
 }
 
-// queueKey is the queue of the owners of this library that wait for a lock.
+// queueKey is the key of the queue of this library's waiters for a lock.
 func queueKey(name string) string {
 	switch {
 	case strings.HasPrefix(name, "{") && strings.HasSuffix(name, "}"):
@@ -35,7 +35,7 @@ func queueKey(name string) string {
 	return "latchkey_queue:" + name
 }
 
-// connectRefused connects a client, and tells of each attempt of it that finds a lock busy.
+// connectRefused connects a client, and reports each of its attempts that finds a lock busy.
 func connectRefused(t testing.TB, server *rig.Server, options ...latchkey.Options) (client *latchkey.Client, refused <-chan struct{}) {
 	t.Helper()
 	told := make(chan struct{}, 100)
@@ -44,16 +44,16 @@ func connectRefused(t testing.TB, server *rig.Server, options ...latchkey.Option
 		if e.Type == latchkey.EventAttempt && errors.Is(e.Err, latchkey.ErrNotAcquired) {
 			select {
 			case told <- struct{}{}:
-			default: // nobody listens any more
+			default: // nobody receives any more
 			}
 		}
 	}
 	return connect(t, server, o), told
 }
 
-// atRest waits until the only waiter of a client that was made with connectRefused has no
-// question under way: it has asked, and once more when it listened. Whoever cancels it then
-// knows what it was told; after parked the second answer may still be on its way.
+// atRest waits until the only waiter of a client from connectRefused has no attempt in flight: it
+// has tried once, and again after it subscribed. A test that cancels the waiter then knows the last
+// reply it received. After parked, the second reply may still be on its way.
 func atRest(t testing.TB, refused <-chan struct{}) {
 	t.Helper()
 	for range 2 {

@@ -15,15 +15,15 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A lock that several goroutines of a client want is passed among them in memory.
+// A client passes a lock that several of its goroutines want among them in memory.
 
 func passes(k kind) bool { return !k.queued && k.name != spinKind.name }
 
-// longTurn has a client pass locks on for as long as it may.
+// longTurn lets a client pass locks on for as long as possible.
 var longTurn = latchkey.Options{Turn: latchkey.MaxTurn}
 
-// waitingContext tells when somebody waits for its end: a call that wants a lock is in line
-// then.
+// waitingContext reports when a goroutine waits for its end: a call that wants a lock is then in
+// line.
 type waitingContext struct {
 	context.Context
 
@@ -36,8 +36,8 @@ func (c *waitingContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// lockInLine acquires in another goroutine, and returns when that is in line for a lock that
-// its client holds.
+// lockInLine acquires in another goroutine, and returns when that goroutine is in line for a lock
+// that its client holds.
 func lockInLine(ctx context.Context, t *testing.T, lock latchkey.Locker, options ...latchkey.LockOption) <-chan acquisition {
 	t.Helper()
 	waiting := &waitingContext{Context: ctx, waits: make(chan struct{})}
@@ -46,7 +46,7 @@ func lockInLine(ctx context.Context, t *testing.T, lock latchkey.Locker, options
 	return done
 }
 
-// hotLock is a client that passes on, with a lock.
+// hotLock is a lock of a client that passes it on, with a tap on the client's commands.
 type hotLock struct {
 	client *latchkey.Client
 	tap    *rig.Tap
@@ -61,8 +61,8 @@ func newHotLock(t *testing.T, k kind, options latchkey.Options) hotLock {
 	return hotLock{client, tap, k.open(client, name), name}
 }
 
-// hold returns a hold that the server has granted while another goroutine was in line, and what
-// becomes of that one, who waits as next does.
+// hold returns a hold that the server granted while another goroutine was in line, and the channel
+// with the result of that goroutine, which next starts.
 func (c hotLock) hold(t *testing.T, next func() <-chan acquisition, options ...latchkey.LockOption) (acquisition, <-chan acquisition) {
 	t.Helper()
 	before := mustLock(t, c.lock)
@@ -76,7 +76,7 @@ func (c hotLock) hold(t *testing.T, next func() <-chan acquisition, options ...l
 	return first, waiting
 }
 
-// sent is what was sent for the lock since then.
+// sent returns the commands that were sent for the lock since the last Forget of the tap.
 func (c hotLock) sent() (sent []rig.Command) {
 	for _, command := range c.tap.Commands() {
 		if rig.Mentions(c.name)(command) {
@@ -86,8 +86,8 @@ func (c hotLock) sent() (sent []rig.Command) {
 	return sent
 }
 
-// pass returns a hold that was passed on and the one that it was passed to. During does
-// something with the first meanwhile.
+// pass returns a hold that was passed on and the hold that followed it. It calls during with the
+// first while that is held.
 func (c hotLock) pass(t *testing.T, during func(first *latchkey.Hold)) (first, next *latchkey.Hold) {
 	t.Helper()
 	for {
@@ -107,8 +107,8 @@ func (c hotLock) pass(t *testing.T, during func(first *latchkey.Hold)) (first, n
 
 func untouched(*latchkey.Hold) {}
 
-// lasts says that a hold is valid for longer than that. One that another release has granted has a
-// short lease at first, which is raised soon.
+// lasts checks that a hold is valid for longer than least. A hold that another release granted has
+// a short lease at first, which the client extends soon.
 func lasts(hold *latchkey.Hold, least time.Duration) func() error {
 	return func() error {
 		if valid := hold.ValidFor(); valid <= least {
@@ -119,7 +119,7 @@ func lasts(hold *latchkey.Hold, least time.Duration) func() error {
 }
 
 // An Unlock passes the lock to the goroutine that has waited longest, and nothing is sent. The
-// hold is over as after any other release.
+// released hold is over, as after any other release.
 func TestPassing_sends_nothing(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -186,7 +186,7 @@ func TestPassing_tokens_grow(t *testing.T) {
 	}
 }
 
-// However many goroutines of one client want a lock all the time, another gets it.
+// However many goroutines of one client want a lock all the time, another client gets it.
 func TestPassing_ends_with_the_turn(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -215,7 +215,7 @@ func TestPassing_ends_with_the_turn(t *testing.T) {
 	}, passes)
 }
 
-// A client whose turn is negative passes nothing on.
+// A client with a negative turn passes nothing on.
 func TestPassing_can_be_switched_off(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -232,8 +232,8 @@ func TestPassing_can_be_switched_off(t *testing.T) {
 	}, passes)
 }
 
-// A hold is not passed on to somebody for whom it makes a difference that it is not the first
-// of its owner, or that does not have the time that it has asked for.
+// A hold is not passed on if the next waiter could notice that it is not the first of its owner, or
+// would get less time than it requested.
 func TestPassing_of_what_is_not_clean(t *testing.T) {
 	t.Parallel()
 	for what, is := range map[string]struct {
@@ -290,7 +290,7 @@ func TestPassing_of_what_is_not_clean(t *testing.T) {
 	}
 }
 
-// What is left of a lease that several share is enough of it for each.
+// When several holds share a lease, the rest of it is long enough for each of them.
 func TestPassing_of_fixed_leases(t *testing.T) {
 	t.Parallel()
 	const lease = 20 * time.Second
@@ -308,7 +308,7 @@ func TestPassing_of_fixed_leases(t *testing.T) {
 	}
 }
 
-// While a re-entry lasts, nobody else has the lock, whichever hold is released first.
+// While a re-entry lasts, nobody else gets the lock, whichever hold is released first.
 func TestPassing_while_entered(t *testing.T) {
 	t.Parallel()
 	c := newHotLock(t, lockKind, longTurn)

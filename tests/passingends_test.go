@@ -18,9 +18,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// What a hold that was passed on has to do with the next: nothing.
+// A hold that was passed on has nothing in common with the next hold.
 
-// Nobody enters the next hold by the owner of the one before, or as its guest.
+// Nobody re-enters the next hold with the owner of the previous one, or as its guest.
 func TestPassedHold_owner_enters_nothing(t *testing.T) {
 	t.Parallel()
 	c := newHotLock(t, lockKind, longTurn)
@@ -45,7 +45,7 @@ func TestPassedHold_owner_enters_nothing(t *testing.T) {
 	mustUnlock(t, next)
 }
 
-// A context of a hold that is over enters nothing, and has ended before the next Lock returns.
+// A context of a hold that is over re-enters nothing, and has ended before the next Lock returns.
 func TestPassedHold_contexts_have_ended(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -76,8 +76,8 @@ func TestPassedHold_contexts_have_ended(t *testing.T) {
 	}, passes)
 }
 
-// A re-entry that races with the release of its hold is either of that hold, which is then not
-// passed on while it lasts, or fails.
+// A re-entry that races with the release of its hold either succeeds, and the hold is not passed on
+// until the re-entry ends, or fails.
 func TestPassedHold_is_not_entered_any_more(t *testing.T) {
 	t.Parallel()
 	c := newHotLock(t, lockKind, longTurn)
@@ -111,8 +111,8 @@ func TestPassedHold_is_not_entered_any_more(t *testing.T) {
 	t.Logf("%d entered", entered)
 }
 
-// A waiter whose context ends while the lock is passed on has it or has it not: it is never
-// lost, and what comes of it is told.
+// A waiter whose context ends while the lock is passed on either gets the lock or does not. The
+// lock is never lost, and the waiter learns the outcome.
 func TestPassedHold_is_never_lost(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -138,10 +138,10 @@ func TestPassedHold_is_never_lost(t *testing.T) {
 		mustUnlock(t, hold)
 		t.Logf("%d of %d had it", had, tries)
 		require.NoError(t, free(rig.NewAdmin(t, rig.Shared()), c.name)())
-	}, passes, func(k kind) bool { return !k.fenced }) // which is passed on if more than one wait
+	}, passes, func(k kind) bool { return !k.fenced }) // which is passed on if more than one goroutine waits
 }
 
-// When the key goes, the hold that there is then is lost, and none before it.
+// When the key disappears, only the current hold is lost, and none before it.
 func TestPassedHold_is_not_lost(t *testing.T) {
 	t.Parallel()
 	for what, take := range map[string]func(t *testing.T, name string){
@@ -175,7 +175,7 @@ func TestPassedHold_is_not_lost(t *testing.T) {
 	}
 }
 
-// Close ends the hold that there is, and those who wait for it.
+// Close ends the current hold and the calls that wait for the lock.
 func TestPassedHold_and_Close(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -190,7 +190,7 @@ func TestPassedHold_and_Close(t *testing.T) {
 	}, passes)
 }
 
-// Close may come while a lock is passed on from goroutine to goroutine: nothing stays behind.
+// Close may run while a lock is passed on from goroutine to goroutine: nothing is left behind.
 func TestPassing_while_the_client_closes(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -257,7 +257,7 @@ func TestPassedHold_is_observed(t *testing.T) {
 	assert.Less(t, last[3].Held, time.Since(passed)+leeway)
 }
 
-// A hold that was passed on, and is dropped, is reported as any other, and stays.
+// A hold that was passed on and then dropped is reported like any other, and the lock stays held.
 func TestPassedHold_that_is_dropped(t *testing.T) {
 	t.Parallel()
 	log := &errorsLogged{Handler: slog.DiscardHandler}

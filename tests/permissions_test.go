@@ -17,9 +17,8 @@ import (
 
 var documentedUser = regexp.MustCompile(`(?s)redis-cli ACL SETUSER latchkey (.*?)\n` + "```")
 
-// documentedACL returns the arguments of one of the ACL SETUSER lines of
-// docs/reference/keys.md, as a shell passes them on: 0 for all names, 1 for what names with
-// hash tags need besides.
+// documentedACL returns the arguments of one of the ACL SETUSER lines of docs/reference/keys.md, as a shell
+// passes them on: 0 for all names, 1 for what names with hash tags need in addition.
 func documentedACL(t *testing.T, which int) []string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/reference/keys.md")
@@ -29,7 +28,7 @@ func documentedACL(t *testing.T, which int) []string {
 	return strings.Fields(strings.NewReplacer("'", "", "\\", "").Replace(lines[which][1]))
 }
 
-// documentedRights are those arguments without what makes the user.
+// documentedRights are those arguments without the part that creates the user.
 func documentedRights(t *testing.T, which int) string {
 	t.Helper()
 	words := strings.Join(documentedACL(t, which), " ")
@@ -38,8 +37,7 @@ func documentedRights(t *testing.T, which int) string {
 	return rights
 }
 
-// The lines of the documentation make a user who may do everything with its names, with
-// and without hash tags.
+// The documented lines create a user that may do everything with its names, with and without hash tags.
 func TestDocumentedPermissions(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
@@ -69,8 +67,8 @@ func TestDocumentedPermissions(t *testing.T) {
 	}
 }
 
-// documentedClient is a client that the server knows as the documented user. It tells which
-// locks it has renewed.
+// documentedClient is a client that connects as the documented user. It reports the locks that it has
+// renewed.
 func documentedClient(t *testing.T, server *rig.Server, renewed chan<- string) *latchkey.Client {
 	t.Helper()
 	client, err := latchkey.Connect(t.Context(), server.URLAs("latchkey", "SECRET"),
@@ -84,8 +82,8 @@ func documentedClient(t *testing.T, server *rig.Server, renewed chan<- string) *
 	return client
 }
 
-// lockThrough goes through the life of a lock: re-entry, renewal, a message to a waiter of
-// another client where there are any, and the forced end.
+// lockThrough goes through the life of a lock: re-entry, renewal, a message to a waiter of another client if
+// the kind sends messages, and the forced end.
 func lockThrough(t *testing.T, admin *rig.Admin, client, other *latchkey.Client, k kind, name string, renewed <-chan string) {
 	t.Helper()
 	lock := k.open(client, name)
@@ -189,7 +187,8 @@ func electionThrough(t *testing.T, admin *rig.Admin, client, other *latchkey.Cli
 	sees(t, watched, "")
 }
 
-// A walk needs SCAN besides the rights of docs/reference/keys.md, and says so; a look at one object does not.
+// A walk needs SCAN in addition to the rights of docs/reference/keys.md, and its error says so. A look at one
+// object does not.
 func TestMinimalPermissionsOfObjects(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
@@ -215,7 +214,7 @@ func TestMinimalPermissionsOfObjects(t *testing.T) {
 	}
 }
 
-// An object is told also to a user who may see nothing of what stands beside it.
+// An object is also reported to a user that may not read any of the keys stored next to it.
 func TestMinimalPermissionsOfObjectsWithoutTheirQueues(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
@@ -232,7 +231,7 @@ func TestMinimalPermissionsOfObjectsWithoutTheirQueues(t *testing.T) {
 	require.Equal(t, int64(3), found["orders:sem"].Count)
 }
 
-// fairPermits does what there is to do with a fair semaphore.
+// fairPermits calls everything that a fair semaphore can do.
 func fairPermits(ctx context.Context, t *testing.T, client *latchkey.Client, name string) {
 	t.Helper()
 	s := client.NewFairSemaphore(name)

@@ -16,7 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// newPermits returns a semaphore with leased permits of a fresh name.
+// newPermits returns a semaphore with leased permits, under a fresh name.
 func newPermits(t *testing.T, client *latchkey.Client, permits int) *latchkey.PermitSemaphore {
 	t.Helper()
 	s := client.NewPermitSemaphore(rig.Name(t))
@@ -66,8 +66,8 @@ func TestGoldenPermitSemaphore(t *testing.T) {
 	assert.Equal(t, []string{s.Name()}, keysLeft(admin, s.Name()), "the number of permits is all that is left")
 }
 
-// keysLeft are the keys that contain the name, without the notes of operations, which
-// go by themselves.
+// keysLeft are the keys that contain the name, without the notes of operations, which expire by
+// themselves.
 func keysLeft(admin *rig.Admin, name string) []string {
 	return slices.DeleteFunc(admin.KeysOf(name), func(key string) bool { return strings.HasPrefix(key, "latchkey_op:") })
 }
@@ -98,7 +98,7 @@ func TestPermitsAreSetOnce(t *testing.T) {
 	counts(t, s, 1, 0)
 }
 
-// Shrinking below what is held never lets anybody in, nor throws anybody out.
+// Shrinking the total below the number of held permits never lets anybody in and never ends a hold.
 func TestPermitsShrinkAndGrow(t *testing.T) {
 	ctx := t.Context()
 	s := newPermits(t, connect(t, rig.Shared()), 10)
@@ -126,7 +126,7 @@ func TestPermitsShrinkAndGrow(t *testing.T) {
 	counts(t, s, 0, 4)
 }
 
-// The release of a mixed batch tells exactly what became of each.
+// The release of a mixed batch reports the exact outcome for each permit.
 func TestReleaseTellsEachApart(t *testing.T) {
 	server, ctx := rig.Shared(), t.Context()
 	admin := rig.NewAdmin(t, server)
@@ -164,7 +164,7 @@ func TestReleaseTellsEachApart(t *testing.T) {
 	assert.ErrorIs(t, err, latchkey.ErrInvalid)
 }
 
-// A permit is renewed; one that somebody else has released is lost.
+// A permit is renewed. A permit that somebody else has released is lost.
 func TestPermitsAreRenewed(t *testing.T) {
 	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()

@@ -15,13 +15,13 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Permits are kept for a waiter for one such time at first, then for twice as long.
+// keepsShortly keeps permits for a waiter for a short time at first, then for twice as long.
 var keepsShortly = latchkey.Options{StaleWaiterTimeout: 250 * time.Millisecond, PollCeiling: 100 * time.Millisecond}
 
-// pool is a semaphore of either kind: take returns what gives the permits back.
+// pool is a semaphore of either kind. take returns a function that gives the permits back.
 type pool struct {
 	prepare func(t *testing.T, server *rig.Server, name string) // leaves some available
-	// take waits for the permits for as long as wait says, or tries if that is 0.
+	// take waits for the permits for as long as wait says, or makes one attempt if wait is 0.
 	take func(ctx context.Context, c *latchkey.Client, name string, n int, wait time.Duration) (give func() error, err error)
 }
 
@@ -72,8 +72,8 @@ var pools = map[string]pool{
 	}, takePermits},
 }
 
-// Requests that can never be satisfied wait. Others get permits for nearly half of the
-// time, however many such requests there are.
+// Requests that can never be satisfied wait. Others get permits for nearly half of the time,
+// however many such requests there are.
 func TestRequestsThatCannotBeSatisfiedStarveNobody(t *testing.T) {
 	t.Parallel()
 	for what, p := range pools {
@@ -109,9 +109,9 @@ func TestRequestsThatCannotBeSatisfiedStarveNobody(t *testing.T) {
 	}
 }
 
-// All permits are in use again and again, one at a time and for longer than the first
-// times for which any are kept for a waiter. One who wants six gets them, also while
-// somebody waits for more than there are.
+// All permits are in use again and again, each use longer than the first periods for which permits
+// are kept for a waiter. A request for six gets them, even while another waits for more than there
+// are.
 func TestALargeRequestOutlastsLongUses(t *testing.T) {
 	t.Parallel()
 	for what, p := range pools {

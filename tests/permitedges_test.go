@@ -16,7 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Who waits for permits to be set asks as seldom as who waits for permits.
+// A waiter for permits to be set polls as seldom as a waiter for permits.
 func TestAwaitSetIsNoHotLoop(t *testing.T) {
 	rig.Need(t, rig.Stats)
 	server := rig.Shared()
@@ -46,8 +46,8 @@ func TestAwaitSetIsNoHotLoop(t *testing.T) {
 	}
 }
 
-// An acquisition whose replies were lost for a while believes in the lease that the server
-// has given, also when the first had ended by then.
+// An acquisition whose replies were lost for a while relies on the lease that the server actually
+// gave, even if the first one had already ended.
 func TestRepeatedAcquisitionKnowsItsLease(t *testing.T) {
 	t.Parallel()
 	for _, outage := range []time.Duration{700 * time.Millisecond, 1200 * time.Millisecond} {
@@ -76,7 +76,7 @@ func TestRepeatedAcquisitionKnowsItsLease(t *testing.T) {
 	}
 }
 
-// Who waits for more than there are has nothing kept for it.
+// No permits are kept for a request for more than there are.
 func TestImpossibleRequestKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -87,7 +87,7 @@ func TestImpossibleRequestKeepsNobodyOut(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- firstOf(greedy.AcquireN(ctx, 20)) }()
 	parked(t, rig.NewAdmin(t, server), s.Name())
-	rest(500 * time.Millisecond) // it would have had them kept by then
+	rest(500 * time.Millisecond) // by now they would have been kept for it
 	p, err := s.Acquire(within(t, 3*time.Second))
 	assert.NoError(t, err, "10 of 10 are free")
 	_ = p.Release(t.Context())
@@ -109,8 +109,8 @@ func TestPermitsStayKeptForAWaiter(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- firstOf(big.AcquireN(ctx, 2)) }()
-	rest(3200 * time.Millisecond)              // what it asked at first is old
-	require.NoError(t, a.Release(t.Context())) // big asks, and has them kept
+	rest(3200 * time.Millisecond)              // its first attempt is long past
+	require.NoError(t, a.Release(t.Context())) // big tries again, and permits are kept for it
 	admin := rig.NewAdmin(t, server)
 	rig.Eventually(t, soon, "permits are kept", func() error {
 		if slices.ContainsFunc(admin.KeysOf(s.Name()), func(key string) bool { return strings.HasPrefix(key, "latchkey_sc_reserve:") }) {
@@ -121,7 +121,7 @@ func TestPermitsStayKeptForAWaiter(t *testing.T) {
 	small := connect(t, server, options).NewPermitSemaphore(s.Name())
 	_, err = small.TryAcquire(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired, "kept")
-	rest(2 * options.StaleWaiterTimeout) // the first time is over, and the pause after it
+	rest(2 * options.StaleWaiterTimeout) // the first period is over, and so is the pause after it
 	rig.Eventually(t, soon, "permits are kept again for the large request, which is alive and in front", func() error {
 		p, err := small.TryAcquire(t.Context())
 		if err == nil {
@@ -134,8 +134,7 @@ func TestPermitsStayKeptForAWaiter(t *testing.T) {
 	require.ErrorIs(t, <-done, context.Canceled)
 }
 
-// A lease that is shortened, by its own process or by another, wakes who waits for its
-// end.
+// When a lease is shortened, by its own process or by another, the waiters for its end wake.
 func TestWaiterHearsOfAShorterLease(t *testing.T) {
 	t.Parallel()
 	for _, who := range []string{"its own process", "another"} {
@@ -160,7 +159,7 @@ func TestWaiterHearsOfAShorterLease(t *testing.T) {
 	}
 }
 
-// A copy of SetLease that is executed late, after the next, changes nothing.
+// A copy of SetLease that is executed late, after the next SetLease, changes nothing.
 func TestLateCopyOfALeaseChangesNothing(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -205,7 +204,7 @@ func TestLateCopyOfADeletion(t *testing.T) {
 	assert.Equal(t, 7, n)
 }
 
-// Permits that were put back for a request that is refused all the same are told of.
+// When permits were reclaimed for a request that is refused anyway, a message still announces them.
 func TestPermitsPutBackAtARefusalAreTold(t *testing.T) {
 	server := rig.Shared()
 	s := newPermits(t, connect(t, server), 2)
@@ -233,7 +232,7 @@ func (e *eventCounts) count(x latchkey.Event) {
 	e.n[x.Type]++
 }
 
-// Every permit that is acquired has its event, also of several at once.
+// Every acquired permit has its event, also when several are acquired at once.
 func TestEventsOfPermits(t *testing.T) {
 	server := rig.Shared()
 	e := eventCounts{n: map[latchkey.EventType]int{}}
@@ -251,7 +250,7 @@ func TestEventsOfPermits(t *testing.T) {
 	assert.Equal(t, 5, e.n[latchkey.EventReleased])
 }
 
-// When Redisson has taken the time to live off the number, the ids lose theirs too.
+// When Redisson has removed the TTL of the number of permits, the ids lose theirs too.
 func TestIdsLiveAsLongAsTheirNumber(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -287,7 +286,7 @@ func TestIDNamedTwiceIsReleasedOnce(t *testing.T) {
 	assert.Equal(t, []latchkey.PermitState{latchkey.PermitReleased, latchkey.PermitUnknown}, st)
 }
 
-// SetLease does not succeed on a permit that was lost before the answer came.
+// SetLease does not succeed on a permit that was lost before the reply came.
 func TestLeaseOfAPermitThatIsLost(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -305,7 +304,7 @@ func TestLeaseOfAPermitThatIsLost(t *testing.T) {
 	assert.Error(t, err, "the permit says %v", p.Err())
 }
 
-// Local waiters share the notes of operations.
+// Waiters of one client share the notes of operations.
 func TestNotesAreFew(t *testing.T) {
 	server := rig.Shared()
 	admin := rig.NewAdmin(t, server)
@@ -325,7 +324,7 @@ func TestNotesAreFew(t *testing.T) {
 	assert.Less(t, len(admin.Keys("latchkey_op:{"+s.Name()+"}*")), 50)
 }
 
-// Of two leases the last one counts, also if the first has no end.
+// The last of two leases counts, even if the first has no end.
 func TestLastLeaseOfAPermitCounts(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	s := connect(t, server).NewPermitSemaphore(name)

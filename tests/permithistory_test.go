@@ -33,7 +33,7 @@ type leasedPool interface {
 	Release(ctx context.Context, ids ...string) ([]latchkey.PermitState, error)
 }
 
-// poolOf returns that of a name, fair or not.
+// poolOf returns the semaphore of a name, fair or not.
 func poolOf(client *latchkey.Client, fair bool, name string) leasedPool {
 	if fair {
 		return client.NewFairSemaphore(name)
@@ -41,9 +41,9 @@ func poolOf(client *latchkey.Client, fair bool, name string) leasedPool {
 	return client.NewPermitSemaphore(name)
 }
 
-// hoarder does random things with a semaphore, until it is killed or its time is over.
-// Its arguments: name, ticket of the server, address to reach it by, file of its diary,
-// for how long, and whether the semaphore is fair.
+// hoarder does random things with a semaphore until it is killed or its time is over. Its
+// arguments: name, ticket of the server, address to reach it by, file of its diary, duration, and
+// whether the semaphore is fair.
 var hoarder = rig.Child("hoarder", func(_ context.Context, args []string) error {
 	lasts, err := time.ParseDuration(args[4])
 	if err != nil {
@@ -74,9 +74,8 @@ var hoarder = rig.Child("hoarder", func(_ context.Context, args []string) error 
 	return errors.Join(err, closeAll(context.Background()), file.Close())
 })
 
-// hoard takes permits and gives them back in all the ways there are. Each stay is
-// written twice, at its beginning and at its end: what a kill leaves without an end was
-// held until then.
+// hoard acquires permits and gives them back in every possible way. It writes each stay twice, at
+// its beginning and at its end: a stay without an end was held until the process was killed.
 func hoard(ctx context.Context, s leasedPool, file *os.File) error {
 	for ctx.Err() == nil {
 		options := []latchkey.PermitOption{latchkey.Wait(time.Microsecond + rand.N(300*time.Millisecond))}
@@ -85,7 +84,7 @@ func hoard(ctx context.Context, s leasedPool, file *os.File) error {
 		}
 		permits, err := s.AcquireN(context.Background(), 1+rand.IntN(4), options...)
 		if errors.Is(err, latchkey.ErrNotAcquired) || errors.Is(err, latchkey.ErrUnavailable) {
-			continue // a short wait may be over before the server has answered
+			continue // a short wait may be over before the server has replied
 		}
 		if err != nil {
 			return err
@@ -105,15 +104,15 @@ func hoard(ctx context.Context, s leasedPool, file *os.File) error {
 	return nil
 }
 
-// entry notes the beginning or the end of a stay, and for how long it may be relied on.
+// entry records the beginning or the end of a stay, and for how long the permit is valid.
 func entry(file *os.File, sign string, p *latchkey.Permit) error {
 	now := time.Now()
 	_, err := fmt.Fprintf(file, "%s %s %d %d\n", sign, p.ID(), now.UnixNano(), now.Add(p.ValidFor()).UnixNano())
 	return err
 }
 
-// letGo releases a permit, by itself or by its id, or leaves it to its lease. A network
-// that fails is no fault of the library.
+// letGo releases a permit, by itself or by its id, or leaves it to its lease. A network failure is
+// not an error of the library.
 func letGo(s leasedPool, p *latchkey.Permit) (err error) {
 	if rand.IntN(2) == 0 {
 		err = p.Release(context.Background())
@@ -126,15 +125,15 @@ func letGo(s leasedPool, p *latchkey.Permit) (err error) {
 	return err
 }
 
-// Eight processes, which are killed and replaced, do random things with ten permits
-// over a network that loses replies. At every moment those who hold a permit and those
-// that are available are ten together, on the server; and by their own account no more
-// than ten hold one. LATCHKEY_TEST_PERMIT_TIME sets for how long.
+// Eight processes, which are killed and replaced, do random things with ten permits over a network
+// that loses replies. On the server, held and available permits add up to ten at every moment, and
+// by the holders' own account no more than ten are held. LATCHKEY_TEST_PERMIT_TIME sets the
+// duration.
 func TestHistoryOfPermits(t *testing.T) {
 	rig.Repeated(t, "LATCHKEY_TEST_PERMIT_TIME", 8*time.Second, func(t *testing.T, lasts time.Duration) { historyOfPermits(t, false, lasts) })
 }
 
-// The same with those that are granted in order.
+// The same with permits that are granted in order.
 func TestHistoryOfFairPermits(t *testing.T) {
 	rig.Repeated(t, "LATCHKEY_TEST_PERMIT_TIME", 8*time.Second, func(t *testing.T, lasts time.Duration) { historyOfPermits(t, true, lasts) })
 }
@@ -200,8 +199,7 @@ func historyOfPermits(t *testing.T, fair bool, lasts time.Duration) {
 	assert.Positive(t, kills)
 }
 
-// sum checks, at one moment, that permits that are held and permits that are not are as
-// many as there are.
+// sum checks, in one transaction, that held and available permits add up to the capacity.
 func sum(ctx context.Context, raw rueidis.Client, name string) error {
 	reply := raw.DoMulti(ctx,
 		raw.B().Multi().Build(), raw.B().Get().Key(name).Build(), raw.B().Zcard().Key(idsOf(name)).Build(), raw.B().Exec().Build())
@@ -217,8 +215,8 @@ func sum(ctx context.Context, raw rueidis.Client, name string) error {
 	return errors.Join(err, err1, err2)
 }
 
-// readPermits reads the diaries. A stay ends where its process said so, or where its
-// validity did.
+// readPermits reads the diaries. A stay ends where its process said so, or where its validity
+// ended.
 func readPermits(t *testing.T, files []string) (stays []history.Stay) {
 	t.Helper()
 	for _, name := range files {
@@ -239,12 +237,12 @@ func readPermits(t *testing.T, files []string) (stays []history.Stay) {
 			if until > at {
 				s.To = at
 			} else {
-				s.To = min(at, s.To) // it was lost, at a time that nobody wrote down
+				s.To = min(at, s.To) // it was lost, at a time that nobody recorded
 			}
 			stays = append(stays, s)
 			delete(open, id)
 		}
-		stays = slices.AppendSeq(stays, maps.Values(open)) // renewed for as long as it lived, at least so long
+		stays = slices.AppendSeq(stays, maps.Values(open)) // renewed, so it lasted at least this long
 	}
 	return stays
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// The rights of the documentation are enough for everything that semaphores and latches
-// do.
+// The documented rights are enough for everything that semaphores and latches do.
 func TestMinimalPermissionsOfSemaphores(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
@@ -73,7 +72,7 @@ func TestMinimalPermissionsOfSemaphores(t *testing.T) {
 	nothingDenied(t, admin)
 }
 
-// Out of memory: acquisitions get the error at once, releases and renewals work.
+// Out of memory: acquisitions get the error at once, while releases and renewals work.
 func TestSemaphoresWithoutMemory(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
@@ -86,7 +85,7 @@ func TestSemaphoresWithoutMemory(t *testing.T) {
 	permits, err := p.AcquireN(ctx, 3)
 	require.NoError(t, err)
 	other := connect(t, server).NewPermitSemaphore(p.Name())
-	_, err = other.Release(ctx, permits[2].ID()) // the script is known
+	_, err = other.Release(ctx, permits[2].ID()) // the server has the script now
 	require.NoError(t, err)
 	require.NoError(t, s.Release(ctx, 1))
 	admin.Do("CONFIG", "SET", "maxmemory", "1")
@@ -115,7 +114,7 @@ func TestSemaphoresWithoutChannels(t *testing.T) {
 	waiting := make(chan error, 1)
 	waiter := connect(t, server, polling).NewSemaphore(s.Name())
 	go func() { waiting <- waiter.Acquire(within(t, soon), 2) }()
-	rest(100 * time.Millisecond) // the waiter has been refused its subscription by then
+	rest(100 * time.Millisecond) // the waiter's subscription has been refused by then
 	start := time.Now()
 	require.NoError(t, s.Release(t.Context(), 2))
 	require.NoError(t, rig.Await(t, soon, "the waiter", waiting))
@@ -145,7 +144,7 @@ func TestCloseWithPermits(t *testing.T) {
 	assert.ErrorIs(t, client.NewSemaphore(s.Name()).Release(ctx, 1), latchkey.ErrClosed)
 }
 
-// Bad arguments are told before anything is sent.
+// Bad arguments are refused before anything is sent.
 func TestBadInputOfSemaphores(t *testing.T) {
 	server, ctx := rig.Shared(), t.Context()
 	tap := rig.NewTap(t, server)
@@ -168,7 +167,7 @@ func TestBadInputOfSemaphores(t *testing.T) {
 	assert.Empty(t, tap.Commands(), "nothing was sent")
 }
 
-// Another kind of object under the name: nothing is changed.
+// Under a name that belongs to another kind of object, nothing is changed.
 func TestSemaphoresAndOtherKinds(t *testing.T) {
 	server, ctx := rig.Shared(), t.Context()
 	admin, client := rig.NewAdmin(t, server), connect(t, server)
@@ -215,7 +214,7 @@ func TestCluster_semaphores(t *testing.T) {
 					granted <- errors.Join(err, next.Release(context.WithoutCancel(ctx)))
 				}()
 			}
-			rest(time.Second) // the slowest way to be parked
+			rest(time.Second) // the slowest way to start waiting
 			for _, permit := range permits {
 				require.NoError(t, permit.Release(ctx))
 				require.NoError(t, rig.Await(t, soon, "the waiter", granted))

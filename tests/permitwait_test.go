@@ -18,14 +18,14 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// byMessages lets nobody poll, nor keep permits, while a test runs.
+// byMessages rules out polling and kept permits for the duration of a test.
 var byMessages = latchkey.Options{PollCeiling: 20 * time.Second, StaleWaiterTimeout: 5 * time.Minute}
 
-// scripts is how many were sent, as text or by their digest.
+// scripts is the number of scripts that were sent, as text or by digest.
 func scripts(calls map[string]int64) int64 { return calls["eval"] + calls["evalsha"] }
 
-// Ten permits are released at once: ten waiters in ten processes all have one after two
-// round trips, by the messages alone.
+// Ten permits are released at once. Ten waiters in ten clients all get one after two round trips,
+// by the messages alone.
 func TestReleaseOfManyWakesAsMany(t *testing.T) {
 	rig.Need(t, rig.Stats)
 	server := rig.Shared()
@@ -55,8 +55,8 @@ func TestReleaseOfManyWakesAsMany(t *testing.T) {
 	assert.Zero(t, available(t, giver))
 }
 
-// The waiters of one client are served in turn, also by a release that was of several,
-// and a large request among them is not overtaken.
+// The waiters of one client are served in order, even by a release of several permits, and a large
+// request among them is not overtaken.
 func TestLargeRequestIsNotOvertakenByItsOwnClient(t *testing.T) {
 	server := rig.Shared()
 	giver := newSemaphore(t, connect(t, server), 0)
@@ -93,9 +93,8 @@ func TestLargeRequestIsNotOvertakenByItsOwnClient(t *testing.T) {
 	assert.Zero(t, available(t, giver))
 }
 
-// Eight processes want one permit each, again and again, and two want seven of the ten:
-// whoever has waited for long has permits kept for it, so that the longest wait is
-// bounded.
+// Eight clients contend for one permit each, and two for seven of the ten. Permits are kept for a
+// request that has waited long, so that the longest wait is bounded.
 func TestLargeRequestsAreNotStarved(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -112,7 +111,7 @@ func TestLargeRequestsAreNotStarved(t *testing.T) {
 			n = 7
 		}
 		s := connect(t, server, options).NewSemaphore(giver.Name())
-		for range 3 { // local ones wait too
+		for range 3 { // goroutines of one client wait too
 			all.Go(func() {
 				for ctx.Err() == nil {
 					start := time.Now()
@@ -137,11 +136,11 @@ func TestLargeRequestsAreNotStarved(t *testing.T) {
 	assert.Equal(t, capacity, available(t, giver))
 	assert.Empty(t, slices.DeleteFunc(keysLeft(rig.NewAdmin(t, server), giver.Name()), func(key string) bool {
 		return key == giver.Name() || key == "latchkey_sc_total:{"+giver.Name()+"}" ||
-			key == "latchkey_sc_reserve:{"+giver.Name()+"}" // which goes by itself
+			key == "latchkey_sc_reserve:{"+giver.Name()+"}" // which expires by itself
 	}))
 }
 
-// Permits that are kept for a waiter that has died, or given up, are free again.
+// Permits that are kept for a waiter that has died or given up become free again.
 func TestPermitsKeptForTheDeadComeBack(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -177,8 +176,8 @@ func TestPermitsKeptForTheDeadComeBack(t *testing.T) {
 	require.Error(t, <-gaveUp)
 }
 
-// holdAll takes all permits and waits to be killed. Its arguments: name, ticket, how
-// many, for which lease.
+// holdAll acquires all permits and waits to be killed. Its arguments: name, ticket, number of
+// permits, lease.
 var holdAll = rig.Child("hold-all", func(ctx context.Context, args []string) error {
 	server, err := rig.Attach(args[1])
 	if err != nil {
@@ -197,8 +196,8 @@ var holdAll = rig.Child("hold-all", func(ctx context.Context, args []string) err
 	select {}
 })
 
-// The holder of all permits is killed: a waiter gets in within one lease, without any
-// other traffic.
+// The holder of all permits is killed. A waiter gets in within one lease, without any other
+// traffic.
 func TestPermitsOfAKilledProcessComeBack(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -220,8 +219,8 @@ func TestPermitsOfAKilledProcessComeBack(t *testing.T) {
 	counts(t, s, 0, capacity)
 }
 
-// Ten thousand and a hundred thousand permits have expired: every call works, counts
-// truly, and none takes the server long.
+// Ten thousand and a hundred thousand permits have expired. Every call works and counts correctly,
+// and none takes the server long.
 func TestManyExpiredPermits(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	for _, n := range []int{10_000, 100_000} {
@@ -232,7 +231,7 @@ func TestManyExpiredPermits(t *testing.T) {
 			warm, err := s.TrySetPermits(ctx, n)
 			require.True(t, warm, err)
 			expire(admin, s.Name(), n)
-			useEverything(t, s, n) // the scripts are loaded by it
+			useEverything(t, s, n) // this loads the scripts
 			slowest := time.Hour
 			for chance := 0; chance < costChances && slowest >= time.Millisecond; chance++ {
 				expire(admin, s.Name(), n)
@@ -246,7 +245,7 @@ func TestManyExpiredPermits(t *testing.T) {
 	}
 }
 
-// expire makes n of the permits that are available ones that have expired.
+// expire turns n of the available permits into expired ones.
 func expire(admin *rig.Admin, name string, n int) {
 	for start := 0; start < n; start += 1000 {
 		words := []string{"ZADD", idsOf(name)}
@@ -261,8 +260,7 @@ func expire(admin *rig.Admin, name string, n int) {
 	admin.Do("ZREMRANGEBYRANK", idsOf(name), strconv.Itoa(n), "-1")
 }
 
-// useEverything calls whatever a semaphore can do, with n permits in all, of which all
-// are available.
+// useEverything calls everything that a semaphore with n permits can do. All n are available.
 func useEverything(t *testing.T, s *latchkey.PermitSemaphore, n int) {
 	t.Helper()
 	ctx := t.Context()

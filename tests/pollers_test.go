@@ -22,15 +22,15 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// pollingProgram is a program in another language that takes and releases a mutex with a library of that language,
-// again and again. It says "ready" when it is connected, begins when it is sent a byte, prints after each
-// wait how many microseconds that took, and ends when its input does.
+// pollingProgram is a program in another language that repeatedly acquires and releases a mutex with a library of
+// that language. It prints "ready" when it is connected, begins when it reads a byte, prints the microseconds of
+// each wait, and ends when its input ends.
 type pollingProgram struct {
-	run      string   // what runs it, and has to be in PATH
+	run      string   // the interpreter, which must be in PATH
 	script   string   // in testdata/pollers
-	packages []string // that it needs
+	packages []string // the packages that it needs
 	install  func(dir string, packages []string) *exec.Cmd
-	path     func(dir string) string // the setting by which they are found
+	path     func(dir string) string // the environment variable through which the packages are found
 }
 
 var pollingPrograms = map[string]*pollingProgram{
@@ -50,10 +50,10 @@ var pollingPrograms = map[string]*pollingProgram{
 	},
 }
 
-// installed holds, by the name of the program, what installs its packages once in a run.
+// installed maps the name of a program to the function that installs its packages once per run.
 var installed sync.Map
 
-// packagesOf returns the folder with the packages of a program, or skips the test.
+// packagesOf returns the directory with the packages of a program, or skips the test.
 func packagesOf(t *testing.T, who string) string {
 	t.Helper()
 	type result struct {
@@ -71,8 +71,8 @@ func packagesOf(t *testing.T, who string) string {
 	return r.dir
 }
 
-// cached takes the packages from the cache of the user, or installs them there: beside their place first, so
-// that they are complete or not there.
+// cached takes the packages from the user's cache, or installs them there. It installs into a temporary directory
+// and renames that, so that the packages are complete or absent.
 func (p *pollingProgram) cached(who string) (dir string, err error) {
 	if _, err := exec.LookPath(p.run); err != nil {
 		return "", err
@@ -99,7 +99,7 @@ func (p *pollingProgram) cached(who string) (dir string, err error) {
 	}
 	err = os.Rename(work, dir)
 	if _, there := os.Stat(dir); there == nil {
-		return dir, nil // another run may have been quicker
+		return dir, nil // another run may have been faster
 	}
 	return "", err
 }
@@ -112,8 +112,8 @@ type poller struct {
 	stderr bytes.Buffer
 }
 
-// startPoller starts a program, and returns when it is connected. Whoever holds the mutex makes the file door
-// meanwhile.
+// startPoller starts a program, and returns when it is connected. The program creates the file door while it holds
+// the mutex.
 func startPoller(t *testing.T, server *rig.Server, who, name string, hold time.Duration, door string) *poller {
 	t.Helper()
 	program, dir := pollingPrograms[who], packagesOf(t, who)
@@ -144,7 +144,7 @@ func (p *poller) end() error {
 	return nil
 }
 
-// work has the program take part in a contest until that is over.
+// work has the program take part in a contest until the contest is over.
 func (p *poller) work(c *contest, worker int) error {
 	if _, err := p.input.Write([]byte("\n")); err != nil {
 		return errors.Join(err, p.end())

@@ -16,9 +16,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Goroutines of a client read along with each other.
+// Goroutines of one client read along with each other: they share one reader on the server.
 
-// readers is a client whose goroutines read along, with a read/write lock.
+// readers is a client with a read/write lock whose goroutines read along, and a tap on its commands.
 type readers struct {
 	client *latchkey.Client
 	tap    *rig.Tap
@@ -31,11 +31,11 @@ func newReaders(t *testing.T, options latchkey.Options) *readers {
 	r := &readers{tap: rig.NewTap(t, rig.Shared()), name: rig.Name(t)}
 	r.client = connectVia(t, rig.Shared(), r.tap.Addr(), options)
 	r.rw = r.client.NewRWLock(r.name)
-	mustUnlock(t, mustLock(t, connect(t, rig.Shared()).NewRWLock(r.name).Reader())) // the server has the scripts then
+	mustUnlock(t, mustLock(t, connect(t, rig.Shared()).NewRWLock(r.name).Reader())) // this loads the scripts
 	return r
 }
 
-// sent is how many commands were sent for the lock.
+// sent returns how many commands were sent for the lock.
 func (r *readers) sent() (n int) {
 	for _, command := range r.tap.Commands() {
 		if rig.Mentions(r.name)(command) {
@@ -45,7 +45,7 @@ func (r *readers) sent() (n int) {
 	return n
 }
 
-// group returns n holds for which one command was sent.
+// group returns n holds for which only one command was sent.
 func (r *readers) group(t *testing.T, n int, options ...latchkey.LockOption) []*latchkey.Hold {
 	t.Helper()
 	for {
@@ -66,7 +66,7 @@ func (r *readers) group(t *testing.T, n int, options ...latchkey.LockOption) []*
 	}
 }
 
-// readersThere is how many readers the server knows.
+// readersThere returns how many readers the server has.
 func (r *readers) readersThere(t *testing.T) int {
 	t.Helper()
 	i, err := r.client.Inspect(t.Context(), r.name)
@@ -76,12 +76,12 @@ func (r *readers) readersThere(t *testing.T) int {
 
 func (r *readers) requireFree(t *testing.T) {
 	t.Helper()
-	// What was given up while the server was asked is undone a moment later.
+	// An attempt that was given up while its command was in flight is undone shortly afterwards.
 	rig.Eventually(t, soon, "nobody holds it", free(rig.NewAdmin(t, rig.Shared()), r.name))
 }
 
-// One command lets any number of goroutines in, and one ends the last hold, in whatever order they
-// leave. Each hold is one of its own.
+// One command lets any number of goroutines in, and one command ends the last hold, in whatever
+// order they leave. Each hold counts separately.
 func TestReadAlong(t *testing.T) {
 	t.Parallel()
 	r := newReaders(t, longTurn)
@@ -118,8 +118,8 @@ func TestReadAlong(t *testing.T) {
 	}
 }
 
-// Those who wait for a writer come in together, with the first of them that the server lets in, even
-// if that one leaves at once.
+// Readers that wait for a writer come in together, with the first of them that the server lets in,
+// even if that one leaves at once.
 func TestReadAlong_after_a_write(t *testing.T) {
 	t.Parallel()
 	const n = 20
@@ -142,8 +142,8 @@ func TestReadAlong_after_a_write(t *testing.T) {
 	r.requireFree(t)
 }
 
-// overlap has readers come and go without end, each before the one before it has left if it may,
-// until it is told to stop, and returns how many there were.
+// overlap has readers come and go without end, each before the previous one has left if the lock
+// allows it. It stops with ctx, and returns how many readers there were.
 func (r *readers) overlap(ctx context.Context) (reads int, err error) {
 	var hold *latchkey.Hold
 	for ctx.Err() == nil && err == nil {
@@ -151,7 +151,7 @@ func (r *readers) overlap(ctx context.Context) (reads int, err error) {
 		if hold != nil {
 			err = hold.Unlock(context.WithoutCancel(ctx))
 		}
-		if tried != nil { // a writer is to go first
+		if tried != nil { // a writer goes first
 			next, tried = r.rw.Reader().Lock(ctx)
 		}
 		hold, err = next, errors.Join(err, tried)
@@ -166,7 +166,7 @@ func (r *readers) overlap(ctx context.Context) (reads int, err error) {
 	return reads, err
 }
 
-// However many reads there are, the server is asked twice a turn.
+// However many reads there are, each turn costs two commands.
 func TestReadAlong_costs_two_commands_a_turn(t *testing.T) {
 	t.Parallel()
 	r := newReaders(t, latchkey.Options{})
@@ -185,7 +185,7 @@ func TestReadAlong_costs_two_commands_a_turn(t *testing.T) {
 	all.Wait()
 	turns := int(time.Since(began)/latchkey.DefaultTurn) + 1
 	t.Logf("%d reads, %d commands, %d turns", reads.Load(), r.sent(), turns)
-	// At the end of a turn each of the goroutines may find that nobody has begun another.
+	// At the end of a turn, each goroutine may find that nobody has begun the next one.
 	assert.LessOrEqual(t, r.sent(), 2*4*turns)
 	r.requireFree(t)
 }
@@ -208,8 +208,8 @@ func (c *turns) observe(e latchkey.Event) {
 	}
 }
 
-// Readers that come and go without end, and overlap, let a writer in after their turn: when it is
-// known to wait, the server lets none of them in any more.
+// Readers that come and go without end, and overlap, let a writer in after their turn: once the
+// server knows that a writer waits, it admits no more of them.
 func TestReadAlong_lets_writers_in(t *testing.T) {
 	t.Parallel()
 	for what, local := range map[string]bool{"of the same client": true, "of another client": false} {
@@ -243,14 +243,14 @@ func TestReadAlong_lets_writers_in(t *testing.T) {
 			}
 			cancel()
 			require.NoError(t, rig.Await(t, soon, "the readers", stopped))
-			require.NoError(t, r.client.Close(within(t, soon))) // which has told all events
+			require.NoError(t, r.client.Close(within(t, soon))) // which delivers all events
 			t.Logf("the longest wait: %v", longest)
 			assert.LessOrEqual(t, seen.longest, 1, "one may have been let in before, and be told of it after")
 		})
 	}
 }
 
-// Nobody reads while somebody writes, and nobody else writes.
+// Nobody reads while somebody writes, and there is only one writer.
 func TestReadAlong_exclusion(t *testing.T) {
 	t.Parallel()
 	for _, turn := range []time.Duration{time.Millisecond, latchkey.DefaultTurn, 100 * time.Millisecond} {
@@ -292,7 +292,8 @@ func TestReadAlong_exclusion(t *testing.T) {
 	}
 }
 
-// Nobody sleeps until its poll while others come and go: what each of them waits for is told.
+// Nobody sleeps until its next poll while others come and go: a message announces every change that
+// a waiter waits for.
 func TestReadWrite_wakes_everybody(t *testing.T) {
 	t.Parallel()
 	const poll = 25 * time.Second

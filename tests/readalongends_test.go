@@ -15,9 +15,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// What the holds of goroutines that read along have in common, and what not.
+// What the holds of goroutines that read along share, and what they do not.
 
-// Holds and their re-entries may be released in any order. Each hold counts its own.
+// Holds and their re-entries may be released in any order. Each hold keeps its own count.
 func TestReadAlong_and_reentry(t *testing.T) {
 	t.Parallel()
 	r := newReaders(t, longTurn)
@@ -47,8 +47,8 @@ func TestReadAlong_and_reentry(t *testing.T) {
 	}
 }
 
-// A hold that left others is entered by nobody any more, and those who have read its owner do not
-// enter theirs.
+// Nobody re-enters a hold that has left a group, and callers that have its owner do not enter the
+// remaining holds.
 func TestReadAlong_a_hold_that_has_left(t *testing.T) {
 	t.Parallel()
 	r := newReaders(t, longTurn)
@@ -76,7 +76,7 @@ func TestReadAlong_a_hold_that_has_left(t *testing.T) {
 	r.requireFree(t)
 }
 
-// When the server forgets the one reader that stands for a group, all of the group have lost.
+// When the server forgets the one reader that represents a group, all holds of the group are lost.
 func TestReadAlong_is_lost_together(t *testing.T) {
 	t.Parallel()
 	for what, take := range map[string]func(t *testing.T, r *readers){
@@ -123,7 +123,7 @@ func TestReadAlong_is_lost_together(t *testing.T) {
 	}
 }
 
-// The lease is renewed for as long as anybody reads who wants that.
+// The lease is renewed for as long as any remaining hold is one that is renewed.
 func TestReadAlong_is_renewed(t *testing.T) {
 	t.Parallel()
 	const lease = 2 * time.Second
@@ -138,7 +138,7 @@ func TestReadAlong_is_renewed(t *testing.T) {
 	r.requireFree(t)
 }
 
-// Whoever has another limit or a known owner reads alone.
+// A reader with a different limit or a known owner reads alone.
 func TestReadAlong_is_for_those_who_ask_for_the_same(t *testing.T) {
 	t.Parallel()
 	lease, limit := latchkey.Lease(time.Minute), latchkey.MaxHold(time.Minute)
@@ -179,7 +179,7 @@ func TestReadAlong_is_for_those_who_ask_for_the_same(t *testing.T) {
 	}
 }
 
-// An owner that was chosen has its own reader, and so has one that writes.
+// A chosen owner has its own reader on the server, and so has the owner of a write hold.
 func TestReadAlong_is_not_for_chosen_owners(t *testing.T) {
 	t.Parallel()
 	r := newReaders(t, longTurn)
@@ -206,7 +206,8 @@ func TestReadAlong_is_not_for_chosen_owners(t *testing.T) {
 	r.requireFree(t)
 }
 
-// The parts of a MultiLock read along with others, but not with a lease that begins when all are there.
+// The members of a MultiLock read along with others, except with a limit that begins when all members
+// are held.
 func TestReadAlong_in_a_group(t *testing.T) {
 	t.Parallel()
 	r := newReaders(t, longTurn)
@@ -228,7 +229,7 @@ func TestReadAlong_in_a_group(t *testing.T) {
 	r.requireFree(t)
 }
 
-// A release that fails is that of the last hold: those who left before it were told the truth.
+// A failed release affects only the last hold: the holds that were released before it remain released.
 func TestReadAlong_when_the_release_is_not_answered(t *testing.T) {
 	t.Parallel()
 	r := newReaders(t, longTurn)
@@ -240,7 +241,7 @@ func TestReadAlong_when_the_release_is_not_answered(t *testing.T) {
 	rig.Eventually(t, soon, "it is free", free(rig.NewAdmin(t, rig.Shared()), r.name))
 }
 
-// Close ends all holds, and those who wait.
+// Close ends all holds and all waits.
 func TestReadAlong_and_Close(t *testing.T) {
 	t.Parallel()
 	r := newReaders(t, longTurn)
@@ -255,7 +256,7 @@ func TestReadAlong_and_Close(t *testing.T) {
 	r.requireFree(t)
 }
 
-// Goroutines may come, enter again, give up and leave while the client closes: nothing stays behind.
+// Goroutines may arrive, re-enter, give up and leave while the client closes: nothing is left behind.
 func TestReadAlong_while_the_client_closes(t *testing.T) {
 	t.Parallel()
 	for range rig.Sized(50) {
@@ -264,7 +265,7 @@ func TestReadAlong_while_the_client_closes(t *testing.T) {
 		started := make(chan struct{}, 1)
 		for i := range 8 {
 			all.Go(func() {
-				for tries := 1; ; tries++ { // they wait longer and longer, as long as a busy machine needs
+				for tries := 1; ; tries++ { // each wait is longer than the last, for as long as a busy machine needs
 					lock := latchkey.Locker(r.rw.Reader())
 					if i == 0 {
 						lock = r.rw.Writer()

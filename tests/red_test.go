@@ -19,7 +19,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// masters are independent servers, and links to them.
+// masters are independent servers, with links to them.
 type masters struct {
 	servers []*rig.Server
 	links   []*rig.Link
@@ -29,7 +29,7 @@ type masters struct {
 func newMasters(t *testing.T, n int) *masters {
 	t.Helper()
 	rig.Need(t, rig.Process)
-	rig.Long(t) // it takes as many servers
+	rig.Long(t) // it needs that many servers
 	m := &masters{}
 	for range n {
 		server := rig.Fresh(t)
@@ -40,7 +40,7 @@ func newMasters(t *testing.T, n int) *masters {
 	return m
 }
 
-// mutexes are locks of new clients, through the links.
+// mutexes returns mutexes of new clients that connect through the links.
 func (m *masters) mutexes(t *testing.T, name string, options ...latchkey.Options) (members []latchkey.Locker) {
 	t.Helper()
 	for i, server := range m.servers {
@@ -49,19 +49,20 @@ func (m *masters) mutexes(t *testing.T, name string, options ...latchkey.Options
 	return members
 }
 
-// lock is a RedLock of them.
+// lock returns a RedLock over all masters.
 func (m *masters) lock(t *testing.T, name string, options ...latchkey.Options) *latchkey.RedLock {
 	t.Helper()
 	return latchkey.NewRedLock(latchkey.RedLockOptions{}, m.mutexes(t, name, options...)...)
 }
 
-// unhurried is a RedLock of them whose attempts do not fail because the machine is slow.
+// unhurried returns a RedLock over all masters whose attempts do not fail because the machine is
+// slow.
 func (m *masters) unhurried(t *testing.T, name string, options ...latchkey.Options) *latchkey.RedLock {
 	t.Helper()
 	return latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: soon}, m.mutexes(t, name, options...)...)
 }
 
-// held is on how many servers the key is.
+// held returns the number of servers that have the key.
 func (m *masters) held(name string, servers ...int) (n int) {
 	for i, admin := range m.admins {
 		if len(servers) > 0 && !slices.Contains(servers, i) {
@@ -74,7 +75,7 @@ func (m *masters) held(name string, servers ...int) (n int) {
 	return n
 }
 
-// comesTo waits until the key is on n of the servers.
+// comesTo waits until exactly n of the servers have the key.
 func (m *masters) comesTo(t *testing.T, name string, n int, servers ...int) {
 	t.Helper()
 	rig.Eventually(t, soon, fmt.Sprintf("%d servers have it", n), func() error {
@@ -104,7 +105,7 @@ func TestRedLock(t *testing.T) {
 	m.comesTo(t, "x", 0)
 }
 
-// Any two of five are silent, or gone: the lock is granted, lasts and is released.
+// Any two of five servers are silent or gone: the lock is still granted, renewed and released.
 func TestRedLockWithoutAMinority(t *testing.T) {
 	t.Parallel()
 	for what, fail := range map[string]func(*rig.Link){"silent": (*rig.Link).Silence, "gone": (*rig.Link).Cut} {
@@ -129,7 +130,7 @@ func TestRedLockWithoutAMinority(t *testing.T) {
 	}
 }
 
-// Three of five are gone: the call ends in time, and nothing is left behind on the others.
+// Three of five servers are gone: the call ends in time, and leaves nothing behind on the others.
 func TestRedLockWithoutAMajority(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 5)
@@ -148,7 +149,7 @@ func TestRedLockWithoutAMajority(t *testing.T) {
 	m.comesTo(t, "x", 0, 3, 4)
 }
 
-// The hold ends when its majority does, before anybody else can have one.
+// The hold ends when its majority does, before anybody else can acquire the lock.
 func TestRedLockIsLostWithItsMajority(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
@@ -170,7 +171,7 @@ func TestRedLockIsLostWithItsMajority(t *testing.T) {
 	mustUnlock(t, got.hold)
 }
 
-// A member that is back, or has forgotten, is taken again while the hold lasts.
+// A member that is back, or that lost its key, is acquired again while the hold lasts.
 func TestRedLockMendsItself(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
@@ -192,8 +193,8 @@ func TestRedLockMendsItself(t *testing.T) {
 	m.comesTo(t, "x", 0, 1, 2)
 }
 
-// Replies that take their time are taken off what is left of the lease, and a lease of
-// which too little is left is no hold.
+// The time that slow replies take reduces the validity of the hold. If too little of the lease is
+// left, there is no hold.
 func TestRedLockValidity(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
@@ -223,7 +224,7 @@ func TestRedLockValidity(t *testing.T) {
 	m.comesTo(t, "x", 0)
 }
 
-// The same server twice is one vote counted twice.
+// A RedLock that contains the same server twice is refused: one vote would count twice.
 func TestRedLockOnOneServer(t *testing.T) {
 	rig.Need(t, rig.Stats)
 	notInCluster(t, "it has no name of its own by which it would be known again")
@@ -234,8 +235,8 @@ func TestRedLockOnOneServer(t *testing.T) {
 	require.NoError(t, free(rig.NewAdmin(t, server), name)())
 }
 
-// While servers fail, two at any moment, processes contend: never two are inside, and the
-// lock is granted all the time.
+// While servers fail, up to two at a time, processes contend: there are never two inside, and the
+// lock keeps being granted.
 func TestRedLockUnderContention(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 5)
@@ -286,7 +287,7 @@ func TestRedLockUnderContention(t *testing.T) {
 	assert.Greater(t, passes.Load(), int32(10))
 }
 
-// pause waits, or less if ctx ends.
+// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -296,5 +297,5 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// jitterOf is a random time up to d.
+// jitterOf returns a random time up to d.
 func jitterOf(d time.Duration) time.Duration { return rand.N(d) }

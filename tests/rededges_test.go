@@ -18,7 +18,7 @@ import (
 // atOnce is far less than a wait of soon, and than the retry budget.
 const atOnce = 2 * time.Second
 
-// clients are new clients of the masters, through the links.
+// clients returns new clients of the masters that connect through the links.
 func (m *masters) clients(t *testing.T, options ...latchkey.Options) (all []*latchkey.Client) {
 	t.Helper()
 	for i, server := range m.servers {
@@ -39,8 +39,8 @@ func lockX(c *latchkey.Client) *latchkey.Lock { return c.NewLock("x") }
 
 func mutexX(c *latchkey.Client) *latchkey.Mutex { return c.NewMutex("x") }
 
-// takeAway has somebody else hold the key on one server, who gives it back when the round
-// that met him is over.
+// takeAway lets somebody else hold the key on one server. giveBackAfterTheRound ends that when the
+// round that finds the key busy is over.
 func (m *masters) takeAway(server int, name string) {
 	m.admins[server].Do("SET", name, "somebody", "PX", "60000")
 }
@@ -56,7 +56,8 @@ func (m *masters) giveBackAfterTheRound(t *testing.T, server int, name string) {
 	m.admins[server].Do("DEL", name)
 }
 
-// With a maximum hold, a member that comes free is left alone: its time would begin later.
+// With a maximum hold, a member that becomes free is left alone, because its limit would begin
+// later.
 func TestRedLockWithMaxHoldDoesNotMend(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
@@ -71,13 +72,13 @@ func TestRedLockWithMaxHoldDoesNotMend(t *testing.T) {
 	m.comesTo(t, "x", 0)
 }
 
-// A member that is late is not asked for a second time: read locks would grant that, and
-// one of the two holds would be known to nobody.
+// A member whose reply is late is not tried a second time: read locks would grant that, and nobody
+// would know of one of the two holds.
 func TestRedLockAsksForAPlaceOnce(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
 	tap := rig.NewTap(t, m.servers[0])
-	const lease = 4 * time.Second // it looks for missing members three times in that
+	const lease = 4 * time.Second // the hold looks for missing members three times in that period
 	clients := m.clients(t, latchkey.Options{Lease: lease})
 	clients[0] = connectVia(t, m.servers[0], tap.Addr(), latchkey.Options{Lease: lease})
 	l := latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: lease},
@@ -102,7 +103,7 @@ func TestRedLockAsksForAPlaceOnce(t *testing.T) {
 	m.comesTo(t, "x", 0)
 }
 
-// A majority that will never grant ends the wait, with its error alone.
+// If a majority of the members can never grant the lock, the wait ends with their error alone.
 func TestRedLockWithAHopelessMajority(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
@@ -126,7 +127,7 @@ func TestRedLockWithAHopelessMajority(t *testing.T) {
 		"a mutex once more": {latchkey.ErrInvalid, func(t *testing.T, ctx context.Context, clients []*latchkey.Client) context.Context {
 			t.Helper()
 			for _, client := range clients[:2] {
-				ctx = mustLock(t, client.NewMutex("x")).Context(ctx) //nolint:fatcontext // one hold under another
+				ctx = mustLock(t, client.NewMutex("x")).Context(ctx) //nolint:fatcontext // nested holds
 			}
 			return ctx
 		}},
@@ -135,13 +136,13 @@ func TestRedLockWithAHopelessMajority(t *testing.T) {
 			t.Run(what+", the third "+third, func(t *testing.T) {
 				clients := m.clients(t)
 				l := latchkey.NewRedLock(latchkey.RedLockOptions{}, each(clients, lockX)...)
-				if c.want == latchkey.ErrInvalid { //nolint:errorlint // which of the cases it is
+				if c.want == latchkey.ErrInvalid { //nolint:errorlint // selects the case
 					l = latchkey.NewRedLock(latchkey.RedLockOptions{}, each(clients, mutexX)...)
 				}
 				ctx := c.spoil(t, within(t, soon), clients)
 				if third == "busy" {
 					mustLock(t, connect(t, m.servers[2]).NewLock("x"))
-					m.links[1].DelayReplies(30 * time.Millisecond) // when the round is lost already
+					m.links[1].DelayReplies(30 * time.Millisecond) // the round is already lost by then
 					defer m.links[1].Heal()
 				}
 				start := time.Now()
@@ -149,7 +150,7 @@ func TestRedLockWithAHopelessMajority(t *testing.T) {
 				require.ErrorIs(t, err, c.want)
 				require.NotErrorIs(t, err, context.DeadlineExceeded)
 				assert.Less(t, time.Since(start), atOnce)
-				if c.want != latchkey.ErrClosed { //nolint:errorlint // which of the cases it is
+				if c.want != latchkey.ErrClosed { //nolint:errorlint // selects the case
 					assert.NotErrorIs(t, err, latchkey.ErrNotAcquired)
 				}
 				if third == "free" {
@@ -163,8 +164,8 @@ func TestRedLockWithAHopelessMajority(t *testing.T) {
 	}
 }
 
-// One client is closed. The others are enough, to lock and to wait, and what the closed
-// one says is not said of the whole.
+// One client is closed. The other members are enough to lock and to wait, and the error of the
+// whole is not ErrClosed.
 func TestRedLockWithAClosedMember(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
@@ -177,7 +178,7 @@ func TestRedLockWithAClosedMember(t *testing.T) {
 	rival := mustLock(t, m.lock(t, "x"))
 	m.comesTo(t, "x", 3)
 	wait := func(l latchkey.Locker) (err error) {
-		_ = rig.InTime(t, func(int) error { // else the last round may have no answer
+		_ = rig.InTime(t, func(int) error { // otherwise the last round may have no reply
 			if _, err = l.Lock(t.Context(), latchkey.Wait(time.Second)); errors.Is(err, latchkey.ErrUnavailable) {
 				return err
 			}
@@ -203,12 +204,13 @@ func TestRedLockWithAClosedMember(t *testing.T) {
 	m.comesTo(t, "x", 0)
 }
 
-// A majority is extended, and lost before the last one has answered: that is no extension.
+// Members of a majority are extended, and then lost before the last member has replied: Extend
+// fails.
 func TestRedLockExtendedAndLost(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
 	const lease = 3 * time.Second
-	// The third is waited for: it may take as long as a member may be tried.
+	// Extend waits for the third member: it may take as long as MemberTimeout.
 	l := latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: 5 * time.Second},
 		m.mutexes(t, "x", latchkey.Options{Lease: lease, RetryBudget: lease})...)
 	hold := mustLock(t, l)
@@ -231,7 +233,7 @@ func TestRedLockExtendedAndLost(t *testing.T) {
 			}
 			return nil
 		})
-		admin.Do("SET", "x", "somebody", "PX", "60000") // so that it cannot be mended either
+		admin.Do("SET", "x", "somebody", "PX", "60000") // so that the member cannot be acquired again either
 	}
 	rig.Await(t, soon, "the loss", hold.Lost())
 	require.ErrorIs(t, rig.Await(t, soon, "the end of Extend", extended), latchkey.ErrNotHeld)
@@ -239,8 +241,8 @@ func TestRedLockExtendedAndLost(t *testing.T) {
 	m.comesTo(t, "x", 0, 2)
 }
 
-// Servers that are silent from the beginning are waited for by nobody, and not for who they
-// are either. When they are back it is noticed that one is there twice.
+// Nobody waits for servers that are silent from the beginning, not even to learn their identity.
+// When they are back, the lock notices that one server occurs twice.
 func TestRedLockOnServersThatAreSilentAtFirst(t *testing.T) {
 	t.Parallel()
 	notInCluster(t, "it has no name of its own by which it would be known again")
@@ -269,7 +271,8 @@ func TestRedLockOnServersThatAreSilentAtFirst(t *testing.T) {
 	m.comesTo(t, "x", 0)
 }
 
-// The time that a member has is not the caller's, and does not hide what he did.
+// The end of a member's timeout is not reported as the end of the caller's context, and does not
+// hide that the caller canceled.
 func TestRedLockTellsWhoseTimeWasOver(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
@@ -302,15 +305,15 @@ func TestRedLockTellsWhoseTimeWasOver(t *testing.T) {
 		toldUnavailable(t, err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 		if network := (*net.OpError)(nil); !errors.As(err, &network) {
-			return err // the member's time was over before a connection was refused
+			return err // the member timed out before a connection was refused
 		}
 		return nil
 	})
 	m.comesTo(t, "x", 0, 2)
 }
 
-// A member that came while the hold lasted can be entered again like all others: under a
-// context that is older, and by the owner of the context that it was acquired under.
+// A member that was acquired during the hold can be re-entered like all others: under an older
+// context of the hold, and by the owner that the hold was acquired with.
 func TestRedLockReentersWhatWasMended(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
@@ -340,7 +343,7 @@ func TestRedLockReentersWhatWasMended(t *testing.T) {
 	m.comesTo(t, "x", 0)
 }
 
-// Whether a majority is held is unknown if that depends on servers that are away.
+// Whether a majority is held is unknown if that depends on servers that are unreachable.
 func TestRedLockIsLockedOrNobodyKnows(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 5)
@@ -364,8 +367,8 @@ func TestRedLockIsLockedOrNobodyKnows(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A member is lost before the others have answered, and with it the last chance of this
-// round: the round ends.
+// One member is lost before the others have replied, and with it the last chance of the round: the
+// round ends.
 func TestRedLockDoesNotHangOnAMemberThatIsLostEarly(t *testing.T) {
 	m := newMasters(t, 3)
 	tap := rig.NewTap(t, m.servers[2])
@@ -399,8 +402,8 @@ func TestRedLockDoesNotHangOnAMemberThatIsLostEarly(t *testing.T) {
 	m.comesTo(t, "x", 0, 2)
 }
 
-// One of five stops answering while the lock is held. Neither an extension nor the release
-// waits for it, and its key goes as soon as it is back.
+// One of five servers stops answering while the lock is held. Neither an extension nor the release
+// waits for it, and its key is deleted as soon as it is back.
 func TestRedLockLeavesASilentServerBehind(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 5)
@@ -416,8 +419,8 @@ func TestRedLockLeavesASilentServerBehind(t *testing.T) {
 	m.comesTo(t, "x", 0)
 }
 
-// Extend waits for members that are on their way: another may have fallen silent since
-// the lock was granted, and theirs complete the majority.
+// Extend waits for members whose acquisition is still in flight: another member may have fallen
+// silent since the lock was granted, and the late members complete the majority.
 func TestRedLockExtendsMembersThatAreOnTheirWay(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 5)
@@ -450,8 +453,7 @@ func TestRedLockExtendsMembersThatAreOnTheirWay(t *testing.T) {
 	m.comesTo(t, "x", 0)
 }
 
-// Members that grant after the round was given up are released long before their leases
-// are over.
+// Members that grant after the round was given up are released long before their leases end.
 func TestRedLockReleasesWhoComesTooLate(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
@@ -470,7 +472,7 @@ func TestRedLockReleasesWhoComesTooLate(t *testing.T) {
 	toldUnavailable(t, err)
 	m.comesTo(t, "x", 0, 2)
 	for i, tap := range taps {
-		held[i].Release() // now it is granted
+		held[i].Release() // now the member grants
 		rig.Eventually(t, soon, "the release", func() error {
 			if n := len(tap.Commands()); n < 2 {
 				return fmt.Errorf("%d commands", n)
@@ -481,8 +483,8 @@ func TestRedLockReleasesWhoComesTooLate(t *testing.T) {
 	m.comesTo(t, "x", 0)
 }
 
-// Two members come when the lock was released already, and the first of them falls silent
-// before it can be released. The other is not held up by that.
+// Two members reply after the lock was released, and the first of them falls silent before it can
+// be released. That does not delay the release of the other.
 func TestRedLockReleasesLateMembersAtOnce(t *testing.T) {
 	m := newMasters(t, 5)
 	clients := m.clients(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A RedLock may be made anew for each use: its clients ask their servers who they are
-// once, and again after each reconnect.
+// You can make a new RedLock for each use: its clients query the identity of their servers once,
+// and again after each reconnect.
 func TestRedLockIsFreeToMake(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
@@ -25,7 +25,7 @@ func TestRedLockIsFreeToMake(t *testing.T) {
 	use := func() {
 		mustUnlock(t, mustLock(t, latchkey.NewRedLock(latchkey.RedLockOptions{}, each(clients, mutexX)...)))
 	}
-	asked := int64(0) // by ourselves, too
+	asked := int64(0) // including our own queries
 	infos := func() int64 { asked++; return m.admins[0].CommandStats()["info"] - asked + 1 }
 	before := infos()
 	for range 20 {
@@ -46,8 +46,8 @@ func TestRedLockIsFreeToMake(t *testing.T) {
 	require.LessOrEqual(t, infos()-before, int64(4), "several connections are cut")
 }
 
-// Nor does a member that is silent hold up each of them. What else runs here makes some uses
-// slower, and none quicker: so the median counts, of the best of some series.
+// A silent member does not delay each new RedLock either. Other load makes some uses slower and
+// none faster, so the test compares the median, and the best of several series counts.
 func TestRedLockIsFreeToMakeBesideASilentMember(t *testing.T) {
 	t.Parallel()
 	const uses, usedToWait = 20, 50 * time.Millisecond
@@ -62,7 +62,7 @@ func TestRedLockIsFreeToMakeBesideASilentMember(t *testing.T) {
 		require.NoError(t, hold.Unlock(context.Background()))
 		return time.Since(start)
 	}
-	use() // the first waits
+	use() // the first use waits
 	var took []time.Duration
 	for range 5 {
 		took = took[:0]

@@ -9,8 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// Two of five servers are down when the RedLock is made: it needs three all the same, of the
-// five that it was given. When they are back they are used.
+// Two of five servers are down when the RedLock is made: it still needs three of the five. When
+// they are back, it uses them.
 func TestRedLockMadeWhileServersAreDown(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 5)
@@ -21,7 +21,7 @@ func TestRedLockMadeWhileServersAreDown(t *testing.T) {
 	m.comesTo(t, "x", 0)
 	m.takeAway(4, "x")
 	_, err := l.TryLock(t.Context())
-	toldBusy(t, err) // two of the three that are there would be a majority of those
+	toldBusy(t, err) // two would be a majority of the three reachable members
 	require.ErrorContains(t, err, "2 of 5 members acquired, 3 needed")
 	m.admins[4].Do("DEL", "x")
 

@@ -19,9 +19,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// The goroutines of a program that want the same RedLock stand in one line.
+// The goroutines of a program that want the same RedLock wait in one line.
 
-// redProgram is a program that has a RedLock, and what it sends.
+// redProgram is a program that uses a RedLock, with taps on its commands.
 type redProgram struct {
 	*masters
 
@@ -38,7 +38,7 @@ func newRedProgram(t *testing.T, open func(*latchkey.Client) anyLock, options la
 		p.clients = append(p.clients, connectVia(t, server, p.taps[i].Addr(), options))
 	}
 	p.lock = latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: soon}, each(p.clients, open)...)
-	mustUnlock(t, mustLock(t, p.lock)) // now it knows its servers
+	mustUnlock(t, mustLock(t, p.lock)) // this makes it identify its servers
 	p.comesTo(t, "x", 0)
 	return p
 }
@@ -47,7 +47,7 @@ func someMutex(c *latchkey.Client) anyLock { return c.NewMutex("x") }
 
 func someLock(c *latchkey.Client) anyLock { return c.NewLock("x") }
 
-// some opens a lock of a kind for each member.
+// some returns a function that opens a lock of a kind on a client.
 func some(k kind) func(*latchkey.Client) anyLock {
 	return func(c *latchkey.Client) anyLock { return k.open(c, "x") }
 }
@@ -60,7 +60,7 @@ func (p redProgram) hold(t *testing.T, options ...latchkey.LockOption) *latchkey
 	return hold
 }
 
-// complete says that so many members are held.
+// complete checks that exactly want members are held.
 func complete(hold *latchkey.Hold, want int) error {
 	n := 0
 	for _, member := range hold.Members() {
@@ -80,7 +80,7 @@ func (p redProgram) forget() {
 	}
 }
 
-// sent is what was sent for the lock since then.
+// sent returns the commands that were sent for the lock since the last forget.
 func (p redProgram) sent() (sent []rig.Command) {
 	for _, tap := range p.taps {
 		sent = append(sent, slices.DeleteFunc(tap.Commands(), func(c rig.Command) bool { return !rig.Mentions("x")(c) })...)
@@ -88,8 +88,8 @@ func (p redProgram) sent() (sent []rig.Command) {
 	return sent
 }
 
-// lineContext tells when a call that wants a RedLock stands in line: it looks at the context once
-// before.
+// lineContext reports when a call that wants a RedLock is in line: the call uses the context once
+// before that.
 type lineContext struct {
 	context.Context
 
@@ -104,7 +104,7 @@ func (c *lineContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// joinLine acquires in another goroutine, and returns when that stands in line.
+// joinLine acquires in another goroutine, and returns when that goroutine is in line.
 func joinLine(ctx context.Context, t *testing.T, lock latchkey.Locker, options ...latchkey.LockOption) <-chan acquisition {
 	t.Helper()
 	waiting := &lineContext{Context: ctx, inLine: make(chan struct{})}
@@ -113,8 +113,8 @@ func joinLine(ctx context.Context, t *testing.T, lock latchkey.Locker, options .
 	return done
 }
 
-// pass releases a hold, which was granted while others were in line, until it is passed on with
-// nothing sent.
+// pass releases a hold that was granted while others were in line, and repeats that until the hold
+// is passed on with nothing sent.
 func (p redProgram) pass(t *testing.T, during func(first *latchkey.Hold)) (first, next *latchkey.Hold) {
 	t.Helper()
 	for {
@@ -140,8 +140,8 @@ func (p redProgram) pass(t *testing.T, during func(first *latchkey.Hold)) (first
 	}
 }
 
-// A release passes the hold to the first in line, and nothing is sent. The hold is over as after
-// any other release.
+// A release passes the hold to the first in line, and nothing is sent. The released hold is over,
+// as after any other release.
 func TestRedLine_passes_the_hold_on(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -170,9 +170,9 @@ func TestRedLine_passes_the_hold_on(t *testing.T) {
 	}, passesAsMember)
 }
 
-// However many wait, nobody but the front asks: beside a holder of this program nobody does, and
-// they get the lock in the order in which they came, also by RedLocks that have the same members in
-// another order.
+// However many goroutines wait, only the first of them sends commands, and none does while its own
+// program holds the lock. They get the lock in the order of arrival, even through RedLocks that
+// list the same members in another order.
 func TestRedLine_is_in_order_and_silent(t *testing.T) {
 	t.Parallel()
 	p := newRedProgram(t, someMutex, longTurn)
@@ -190,7 +190,7 @@ func TestRedLine_is_in_order_and_silent(t *testing.T) {
 		}
 		waiting = append(waiting, joinLine(within(t, time.Minute), t, lock))
 	}
-	rest(300 * time.Millisecond) // each of them would have tried again
+	rest(300 * time.Millisecond) // each of them would have polled
 	require.Empty(t, p.sent())
 	for i, next := range waiting {
 		mustUnlock(t, hold)
@@ -206,7 +206,7 @@ func TestRedLine_is_in_order_and_silent(t *testing.T) {
 }
 
 // A RedLock that the goroutines of a program contend for costs the servers next to nothing, and all
-// of them have it equally often.
+// of them acquire it equally often.
 func TestRedLine_of_a_hot_lock(t *testing.T) {
 	p := newRedProgram(t, someMutex, latchkey.Options{})
 	c := &contest{lasts: rig.Lasting(time.Second), passes: 1000, parties: []party{{name: "program", goroutines: 8, acquire: locking(p.lock)}}}
@@ -248,8 +248,8 @@ func TestRedLine_lets_other_programs_go(t *testing.T) {
 	t.Logf("the longest wait: %v", longest)
 }
 
-// A hold is not passed on to somebody for whom it makes a difference that it is not the first of
-// its owners, or that does not have the time that it has asked for.
+// A hold is not passed on if the next waiter could notice that it is not the first owner of the
+// hold, or would get less time than it requested.
 func TestRedLine_of_what_is_not_clean(t *testing.T) {
 	t.Parallel()
 	for what, is := range map[string]struct {
@@ -290,7 +290,7 @@ func TestRedLine_of_what_is_not_clean(t *testing.T) {
 	}
 }
 
-// Who enters members again does not stand in line behind the hold that he has.
+// A call that re-enters members does not wait in line behind the hold of its own owner.
 func TestRedLine_is_passed_by_who_enters_again(t *testing.T) {
 	t.Parallel()
 	p := newRedProgram(t, someLock, longTurn)
@@ -308,8 +308,8 @@ func TestRedLine_is_passed_by_who_enters_again(t *testing.T) {
 	p.comesTo(t, "x", 0)
 }
 
-// A waiter whose context ends while the hold is passed on has it or has it not: it is never lost,
-// and what comes of it is told.
+// A waiter whose context ends while the hold is passed on either gets the hold or does not. The
+// hold is never lost, and the waiter learns the outcome.
 func TestRedLine_loses_no_hold(t *testing.T) {
 	t.Parallel()
 	p := newRedProgram(t, someMutex, longTurn)
@@ -337,7 +337,7 @@ func TestRedLine_loses_no_hold(t *testing.T) {
 	p.comesTo(t, "x", 0)
 }
 
-// A member that answers when the hold has been passed on already is one of the next hold.
+// A member whose reply comes after the hold was passed on joins the next hold.
 func TestRedLine_late_members_join_the_next_hold(t *testing.T) {
 	t.Parallel()
 	p := newRedProgram(t, someMutex, longTurn)
@@ -359,7 +359,7 @@ func TestRedLine_late_members_join_the_next_hold(t *testing.T) {
 	}
 }
 
-// A hold that was passed on looks for the members that it has not.
+// A hold that was passed on tries to acquire the members that it lacks.
 func TestRedLine_next_hold_mends_itself(t *testing.T) {
 	t.Parallel()
 	p := newRedProgram(t, someMutex, latchkey.Options{Turn: latchkey.MaxTurn, Lease: 3 * time.Second})
@@ -383,7 +383,7 @@ func TestRedLine_next_hold_mends_itself(t *testing.T) {
 	p.comesTo(t, "x", 0)
 }
 
-// When a majority is gone, those in line are told what those who ask are told.
+// When a majority is gone, the waiters in line get the same error as the call in front.
 func TestRedLine_tells_all_what_the_servers_say(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
@@ -416,8 +416,8 @@ func TestRedLine_tells_all_what_the_servers_say(t *testing.T) {
 	}
 }
 
-// A majority is lost while a program passes its hold on. It goes on when the servers are back, and
-// never two are inside.
+// A majority is lost while a program passes its hold on. The program goes on when the servers are
+// back, and there are never two inside.
 func TestRedLine_survives_a_lost_majority(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
@@ -481,7 +481,7 @@ func TestRedLine_goes_on_without_a_minority(t *testing.T) {
 				if err := release(ctx); !errors.Is(err, latchkey.ErrUnknownOutcome) {
 					return err
 				}
-				return nil // of the silent member, which was held before
+				return nil // from the silent member, which was held before
 			}
 			return had, err
 		}}}}
@@ -494,8 +494,8 @@ func TestRedLine_goes_on_without_a_minority(t *testing.T) {
 	t.Log(c)
 }
 
-// The client of one member is closed while others are in line: a majority is left, and the next has
-// it. When there can be none any more, all are told so.
+// The client of one member is closed while others are in line: a majority is left, and the next
+// waiter gets it. When no majority is possible any more, all waiters get ErrClosed.
 func TestRedLine_of_closed_clients(t *testing.T) {
 	t.Parallel()
 	p := newRedProgram(t, someMutex, longTurn)
@@ -514,7 +514,7 @@ func TestRedLine_of_closed_clients(t *testing.T) {
 	p.comesTo(t, "x", 0)
 }
 
-// Those in line go on when a majority is released, whatever becomes of the other servers.
+// The waiters in line go on once a majority is released, whatever happens to the other servers.
 func TestRedLine_does_not_wait_for_silent_servers(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
@@ -523,7 +523,7 @@ func TestRedLine_does_not_wait_for_silent_servers(t *testing.T) {
 	m.comesTo(t, "x", 0)
 	hold := mustLock(t, l)
 	rig.Eventually(t, soon, "all members", func() error { return complete(hold, 3) })
-	waiting := joinLine(within(t, soon), t, l, latchkey.MaxHold(time.Minute)) // not passed on
+	waiting := joinLine(within(t, soon), t, l, latchkey.MaxHold(time.Minute)) // so that it is not passed on
 	m.links[0].Silence()
 	released := make(chan error, 1)
 	go func() { released <- hold.Unlock(t.Context()) }()

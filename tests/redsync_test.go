@@ -18,7 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// RedLock over mutexes and redsync, on the same keys of the same servers: never both
+// A RedLock over mutexes and redsync use the same keys of the same servers: they are never both
 // inside. LATCHKEY_TEST_REDSYNC=1 makes it ten thousand rounds.
 func TestRedLockAndRedsync(t *testing.T) {
 	rounds := int32(400)

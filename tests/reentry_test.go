@@ -13,8 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Without an owner or the context of a hold nobody re-enters, not even the same
-// goroutine.
+// Without an owner or the context of a hold nobody re-enters, not even the same goroutine.
 func TestReentryIsNeverGuessed(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		lock := k.open(connect(t, rig.Shared()), rig.Name(t))
@@ -27,7 +26,7 @@ func TestReentryIsNeverGuessed(t *testing.T) {
 	})
 }
 
-// The ways to enter again: the context, an owner on the context, By.
+// The ways to re-enter: the context, an owner on the context, By.
 func TestReentry(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		client := connect(t, rig.Shared())
@@ -56,8 +55,8 @@ func TestReentry(t *testing.T) {
 	}, reentrant)
 }
 
-// A context carries its own lock only: two goroutines under one hold still exclude
-// each other on every other lock.
+// A context carries only its own lock: two goroutines under one hold still exclude each other on
+// every other lock.
 func TestContextCarriesOneLockOnly(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		client := connect(t, rig.Shared())
@@ -73,7 +72,7 @@ func TestContextCarriesOneLockOnly(t *testing.T) {
 	})
 }
 
-// A mutex refuses to be entered again, instead of waiting for itself.
+// A mutex refuses a re-entry instead of waiting for itself.
 func TestMutexIsNotReentrant(t *testing.T) {
 	client := connect(t, rig.Shared())
 	lock := client.NewMutex(rig.Name(t))
@@ -87,7 +86,7 @@ func TestMutexIsNotReentrant(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
-// An inner lease never shortens the outer one, and leaving it does not either.
+// An inner lease never shortens the outer lease, and neither does its release.
 func TestReentryKeepsTheLongerLease(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
@@ -109,8 +108,7 @@ func TestReentryKeepsTheLongerLease(t *testing.T) {
 	}, reentrant)
 }
 
-// The lock is gone when it is to be entered again: that is no re-entry, and the
-// new owner is left alone.
+// The lock is lost before the re-entry: the re-entry fails, and the new owner is left alone.
 func TestReentryAfterTheLossIsRefused(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
@@ -132,8 +130,7 @@ func TestReentryAfterTheLossIsRefused(t *testing.T) {
 	}, reentrant)
 }
 
-// Many goroutines enter and leave under one owner: the count is right in between and
-// at the end.
+// Many goroutines enter and leave under one owner: the count is correct in between and at the end.
 func TestConcurrentReentry(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
@@ -159,8 +156,8 @@ func TestConcurrentReentry(t *testing.T) {
 	}, reentrant)
 }
 
-// A lock of one client is entered again by another, which was given the owner; it
-// is free when both have left.
+// A second client re-enters the lock of the first with the owner that it was given. The lock is
+// free when both have left.
 func TestOwnerIsHandedOver(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
@@ -178,7 +175,7 @@ func TestOwnerIsHandedOver(t *testing.T) {
 	}, reentrant, guests)
 }
 
-// What is no owner is not parsed.
+// Invalid owners are not parsed.
 func TestBadOwners(t *testing.T) {
 	good := connect(t, rig.Shared()).NewOwner().String()
 	_, err := latchkey.ParseOwner(good)
@@ -189,8 +186,8 @@ func TestBadOwners(t *testing.T) {
 	}
 }
 
-// A re-entry meets trouble, and the hold is lost before it asks again. Its context outlives
-// the hold, so that it goes on as an acquisition like any other, for a fresh owner.
+// A re-entry fails for a while, and the hold is lost before it retries. Because its context
+// outlives the hold, it goes on as an ordinary acquisition for a fresh owner.
 func TestReentryGoesOnAfterTheLossAsAFreshOwner(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -203,7 +200,7 @@ func TestReentryGoesOnAfterTheLossAsAFreshOwner(t *testing.T) {
 		met := make(chan struct{})
 		var once sync.Once
 		heal := tap.Refuse(func(c rig.Command) bool {
-			if !rig.Mentions("7777")(c) { // the lease by which its commands are known
+			if !rig.Mentions("7777")(c) { // its commands are recognized by this lease
 				return false
 			}
 			once.Do(func() { close(met) })

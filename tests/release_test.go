@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A release that is late meets a newer hold of the same client. It has another
-// owner, and survives.
+// A late release meets a newer hold of the same client. The newer hold has another owner, and
+// survives.
 func TestLateReleaseSparesTheNewerHold(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -30,7 +30,7 @@ func TestLateReleaseSparesTheNewerHold(t *testing.T) {
 		heal()
 		second := mustLock(t, lock)
 
-		admin.Do(rig.Await(t, soon, "the release", taken).Args...) // the packet arrives now
+		admin.Do(rig.Await(t, soon, "the release", taken).Args...) // the first release arrives now
 		i, err := lock.Inspect(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, []latchkey.Holder{{Owner: second.Owner(), Count: 1, Write: k.sided}}, i.Holders)
@@ -38,8 +38,8 @@ func TestLateReleaseSparesTheNewerHold(t *testing.T) {
 	})
 }
 
-// The lease is over before Unlock gives up. Who is in line then, and who comes later, gets the
-// lock when the key has gone.
+// The lease ends before Unlock gives up. The waiters in line, and later callers, get the lock when
+// the key has expired.
 func TestReleaseThatFailsAfterTheLease(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -65,7 +65,7 @@ func TestReleaseThatFailsAfterTheLease(t *testing.T) {
 	})
 }
 
-// The first Unlock reaches nobody; the second does it.
+// The first Unlock does not reach the server; the second one releases the lock.
 func TestUnlockMayBeRepeated(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -84,7 +84,7 @@ func TestUnlockMayBeRepeated(t *testing.T) {
 	})
 }
 
-// And if nobody calls Unlock again, the release is repeated in the background.
+// If nobody calls Unlock again, the client repeats the release in the background.
 func TestFailedReleaseIsRepeated(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -98,7 +98,8 @@ func TestFailedReleaseIsRepeated(t *testing.T) {
 	})
 }
 
-// Of many calls of Unlock at once one releases; the others are told that it is over.
+// Of many concurrent Unlock calls one releases; the others get an error that says that the hold is
+// over.
 func TestConcurrentUnlocks(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
@@ -122,7 +123,7 @@ func TestConcurrentUnlocks(t *testing.T) {
 	})
 }
 
-// A hold may be released by another goroutine, and its context says what happened.
+// Another goroutine may release a hold, and its context says what happened.
 func TestHoldContext(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		hold := mustLock(t, k.open(connect(t, rig.Shared()), rig.Name(t)))
@@ -148,7 +149,7 @@ func TestHoldContext(t *testing.T) {
 	})
 }
 
-// SyncLocker is a sync.Locker, and panics where there is no other way.
+// SyncLocker is a sync.Locker, and panics where it cannot return an error.
 func TestSyncLocker(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -163,7 +164,7 @@ func TestSyncLocker(t *testing.T) {
 				for range 20 {
 					locker.Lock()
 					if section.Pass(t.Context()) == nil {
-						passed++ // the locker guards it, as the race detector would tell
+						passed++ // the locker guards it, or the race detector would complain
 					} else {
 						refused++
 					}

@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Renewals fail for more than half of the lease and then work again: the hold
-// survives. Errors of the server and a silent link alike.
+// Renewals fail for more than half of the lease and then work again: the hold survives, whether the
+// server refuses them, the connection breaks or the replies are lost.
 func TestRenewalSurvivesTrouble(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
@@ -62,9 +62,9 @@ func TestRenewalThatFailsForTooLong(t *testing.T) {
 		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
 		hold := mustLock(t, k.open(connectVia(t, server, tap.Addr(), latchkey.Options{Lease: lease}), name))
 		tap.Refuse(rig.Mentions(name), "LOADING later")
-		// Compared as deadlines: a test on a busy machine may hear of the loss, or ask
-		// for the key, tens of milliseconds late. Neither moves any more: one answer that
-		// comes fast enough to show it will do.
+		// Compared as deadlines: on a busy machine the test may notice the loss, or query the key,
+		// tens of milliseconds late. Neither deadline moves any more, so one reply that is fast
+		// enough to show the order suffices.
 		var ends time.Time
 		rig.Eventually(t, lease/2, "the hold ends while the key is there", func() error {
 			asked := time.Now()
@@ -81,8 +81,8 @@ func TestRenewalThatFailsForTooLong(t *testing.T) {
 	})
 }
 
-// One key of a batch is poisoned: the other holds are renewed, and only its own is
-// lost.
+// One key of a batch is replaced by a value of another type: the other holds are renewed, and only
+// its own hold is lost.
 func TestOneBadKeyDoesNotSpoilTheBatch(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -111,8 +111,8 @@ func TestOneBadKeyDoesNotSpoilTheBatch(t *testing.T) {
 	})
 }
 
-// From the moment a release begins no renewal of that hold is sent, whatever comes
-// of the release: the key only runs out.
+// From the moment a release begins, no renewal of that hold is sent, whatever the outcome of the
+// release: the key can only expire.
 func TestNoRenewalAfterAFailedRelease(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -137,8 +137,7 @@ func TestNoRenewalAfterAFailedRelease(t *testing.T) {
 	})
 }
 
-// Short leases, many goroutines, one name: every live hold is renewed, and none is
-// reported lost.
+// Short leases, many goroutines, one name: every live hold is renewed, and none is reported lost.
 func TestNoFalseLoss(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		require.NoError(t, rig.InTime(t, func(before int) error {
@@ -148,8 +147,8 @@ func TestNoFalseLoss(t *testing.T) {
 	})
 }
 
-// holdBusily says what went wrong while many held a lock, one of them for longer than a
-// lease.
+// holdBusily returns an error if something goes wrong while many goroutines use a lock, with one
+// hold that lasts longer than a lease.
 func holdBusily(t *testing.T, k kind, name string, lease time.Duration) error {
 	events := eventCounts{n: map[latchkey.EventType]int{}}
 	client := connect(t, rig.Shared(), latchkey.Options{Lease: lease, Observer: events.count})
@@ -184,7 +183,7 @@ func holdBusily(t *testing.T, k kind, name string, lease time.Duration) error {
 	return free(rig.NewAdmin(t, rig.Shared()), name)()
 }
 
-// Extend makes the lease longer once, never shorter, and not beyond a limit.
+// Extend lengthens the lease once, never shortens it, and does not go beyond a limit.
 func TestExtend(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// repeatedAfter has the next command for a name executed and its reply lost, and the
-// repetitions refused for that long.
+// repeatedAfter lets the server execute the next command for a name but loses the reply, and
+// refuses the repetitions for d.
 func repeatedAfter(tap *rig.Tap, name string, d time.Duration) {
 	executed := tap.Lose(1, rig.Mentions(name), rig.Cut)
 	stop := tap.Refuse(rig.Mentions(name), "LOADING later")
@@ -25,7 +25,7 @@ func repeatedAfter(tap *rig.Tap, name string, d time.Duration) {
 	}()
 }
 
-// notLongerThan checks that nobody believes in a hold for longer than the server keeps it.
+// notLongerThan checks that the client believes in a hold for no longer than the server keeps it.
 func notLongerThan(t *testing.T, believed func() time.Duration, kept func(context.Context) (time.Duration, error)) {
 	t.Helper()
 	asked := time.Now()
@@ -37,8 +37,8 @@ func notLongerThan(t *testing.T, believed func() time.Duration, kept func(contex
 	assert.Positive(t, valid)
 }
 
-// A downgrade whose reply is lost is repeated, and finds that it was done: the read lease
-// has begun with the first attempt.
+// A downgrade whose reply is lost is repeated, and finds that it was already done: the read lease
+// began with the first attempt.
 func TestRepeatedDowngradeProlongsNothing(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -55,7 +55,7 @@ func TestRepeatedDowngradeProlongsNothing(t *testing.T) {
 	mustUnlock(t, reader)
 }
 
-// So it is with the lease of a permit, which begins when it was set first.
+// The same holds for the lease of a permit: it begins when it was first set.
 func TestRepeatedUpdateOfALeaseProlongsNothing(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -64,19 +64,19 @@ func TestRepeatedUpdateOfALeaseProlongsNothing(t *testing.T) {
 	mine := connectVia(t, server, tap.Addr()).NewPermitSemaphore(s.Name())
 	p, err := mine.Acquire(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, mine.SetLease(t.Context(), p.ID(), time.Minute)) // the server knows the script
+	require.NoError(t, mine.SetLease(t.Context(), p.ID(), time.Minute)) // this loads the script
 	repeatedAfter(tap, s.Name(), 700*time.Millisecond)
 	require.NoError(t, mine.SetLease(t.Context(), p.ID(), 5*time.Second))
 	notLongerThan(t, p.ValidFor, func(ctx context.Context) (time.Duration, error) { return s.RemainingLease(ctx, p.ID()) })
 	require.NoError(t, p.Release(t.Context()))
 }
 
-// An operation that has found nothing to do is over: a copy that arrives late does nothing
-// to what somebody else has made since.
+// An operation that found nothing to do is over: a late copy does nothing to an object that
+// somebody else has created or deleted since.
 func TestLateCopyOfWhatFoundNothing(t *testing.T) {
 	server := rig.Shared()
 	for what, k := range map[string]struct {
-		there bool // when the operation comes
+		there bool // whether the object exists when the operation comes
 		do    func(ctx context.Context, c *latchkey.Client, name string) (bool, error)
 	}{
 		"release if exists": {false, func(ctx context.Context, c *latchkey.Client, name string) (bool, error) {
@@ -129,7 +129,7 @@ func TestLateCopyOfWhatFoundNothing(t *testing.T) {
 	}
 }
 
-// All that one owner does at the same time comes to an end.
+// When one owner uses both sides at the same time, all calls return.
 func TestOneOwnerOnBothSides(t *testing.T) {
 	t.Parallel()
 	client := connect(t, rig.Shared())

@@ -13,12 +13,12 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// confirmed asks for one replica, and fails early.
+// confirmed requires one replica to confirm, with the given timeout.
 func confirmed(timeout time.Duration) latchkey.Options {
 	return latchkey.Options{Replicas: latchkey.Replicas{Min: 1, Timeout: timeout}}
 }
 
-// Whoever has a hold has it on the replica too, which is behind for everybody else.
+// A hold that is granted also exists on the replica, which lags behind for unconfirmed locks.
 func TestReplicas_have_what_is_granted(t *testing.T) {
 	t.Parallel()
 	const lag = 100 * time.Millisecond
@@ -62,7 +62,7 @@ func TestReplicas_too_few(t *testing.T) {
 	client := connect(t, r.Master, confirmed(timeout))
 	s, p := newSemaphore(t, client, 3), newPermits(t, client, 3)
 	r.Replicas[0].Pause(t)
-	// tooLate checks an acquisition that only the replica stands in the way of.
+	// tooLate checks an acquisition that fails only because of the replica.
 	tooLate := func(t *testing.T, acquire func() error) {
 		t.Helper()
 		start := time.Now()
@@ -95,7 +95,7 @@ func TestReplicas_too_few(t *testing.T) {
 	mustUnlock(t, mustLock(t, client.NewLock(rig.Name(t))))
 }
 
-// Whoever waits for a replica keeps nobody else of the client from working.
+// A call that waits for a replica does not block other calls of the same client.
 func TestReplicas_hold_up_nobody_else(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
@@ -117,8 +117,7 @@ func TestReplicas_hold_up_nobody_else(t *testing.T) {
 	assert.ErrorIs(t, rig.Await(t, soon, "the end of it", waiting).err, latchkey.ErrNotReplicated)
 }
 
-// A server that forbids WAIT says so when the client is made, and only to those who ask
-// for it.
+// If a server forbids WAIT, the constructor of a client that needs it fails, and no other.
 func TestReplicas_without_the_command(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	server := rig.Fresh(t, "--rename-command", "WAIT", "")
@@ -131,7 +130,7 @@ func TestReplicas_without_the_command(t *testing.T) {
 	mustUnlock(t, mustLock(t, connect(t, server).NewLock(rig.Name(t))))
 }
 
-// The lease that is set for a permit is confirmed, too, or not relied on.
+// The lease that is set for a permit is confirmed as well, or not relied on.
 func TestReplicas_confirm_the_lease_of_a_permit(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
@@ -176,8 +175,8 @@ func TestReplicas_confirm_renewals(t *testing.T) {
 	})
 }
 
-// Replies are lost at every step of a confirmed acquisition: whoever is told that he has
-// it has it, and nothing else stays.
+// Replies are lost at every step of a confirmed acquisition: a caller whose acquisition succeeds
+// holds the lock, and nothing else stays.
 func TestReplicas_lost_replies(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)

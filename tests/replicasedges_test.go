@@ -15,14 +15,14 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// An attempt whose answer never came may be executed late, and is undone then, also if
-// the next attempt was confirmed at once (FM-01).
+// An attempt whose reply never came may be executed late. It is then undone, even if the next
+// attempt was confirmed at once (FM-01).
 func TestReplicas_late_attempts_are_undone(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
 	tap, admin := rig.NewTap(t, r.Master), rig.NewAdmin(t, r.Master)
 	options := confirmed(time.Second)
-	options.RetryBudget = soon // the next attempt is made by the same call
+	options.RetryBudget = soon // the same call makes the next attempt
 	client := connectVia(t, r.Master, tap.Addr(), options)
 	mustUnlock(t, mustLock(t, client.NewFencedLock(rig.Name(t))))
 	name := rig.Name(t)
@@ -41,7 +41,7 @@ func TestReplicas_late_attempts_are_undone(t *testing.T) {
 	rig.Eventually(t, undoBudget+time.Second, "and undone", free(admin, name))
 }
 
-// Renewals do not queue behind those who want a lock.
+// Renewals do not queue behind acquisitions.
 func TestReplicas_renewals_go_first(t *testing.T) {
 	t.Parallel()
 	const lag, lease = 300 * time.Millisecond, 3 * time.Second
@@ -68,8 +68,8 @@ func TestReplicas_renewals_go_first(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
-// A replica that confirms within Replicas.Timeout confirms in time, also if that is
-// long in proportion to the lease.
+// A replica that confirms within Replicas.Timeout confirms in time, even if that is long in
+// proportion to the lease.
 func TestReplicas_slow_renewals(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
@@ -97,7 +97,7 @@ func TestReplicas_silent_connection(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
-// A re-entry that is not confirmed is undone at once, and the outer hold stands.
+// A re-entry that is not confirmed is undone at once, and the outer hold remains.
 func TestReplicas_reentry(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
@@ -133,8 +133,7 @@ func mustReenter(t *testing.T, outer *latchkey.Hold, lock anyLock) *latchkey.Hol
 	return hold
 }
 
-// The release of an inner hold raises the time of the lock, but no replica has confirmed
-// that.
+// The release of an inner hold extends the expiry of the lock, but no replica has confirmed that.
 func TestReplicas_inner_release(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
@@ -207,8 +206,8 @@ func TestReplicas_out_of_memory(t *testing.T) {
 	r.Replicas[0].Resume(t)
 }
 
-// The answer "too few" is waited for, however close the time of the replicas is to the
-// retry budget.
+// The call waits for the reply "too few", however close the timeout of the replicas is to the retry
+// budget.
 func TestReplicas_long_timeout(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
@@ -225,8 +224,8 @@ func TestReplicas_long_timeout(t *testing.T) {
 	r.Replicas[0].Resume(t)
 }
 
-// Many who wait for a replica that is gone are not kept much longer than their budget,
-// and leave nothing.
+// Many calls that wait for a replica that is gone take little longer than their budget, and leave
+// nothing behind.
 func TestReplicas_crowd(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
@@ -258,17 +257,18 @@ func TestReplicas_crowd(t *testing.T) {
 	assert.Less(t, admin.Connections(), 40)
 }
 
-// A budget that leaves no room for half of it is nothing to those who wait for no replica.
+// A retry budget that is too short for any Replicas.Timeout is fine for a client that waits for no
+// replicas.
 func TestReplicas_off_needs_no_timeout(t *testing.T) {
 	t.Parallel()
 	_, closeAll, err := dial(rig.Shared(), rig.Shared().Addr(), latchkey.Options{RetryBudget: time.Millisecond})
 	assert.NotErrorIs(t, err, latchkey.ErrInvalid)
-	if err == nil { // which takes a server that answers within it
+	if err == nil { // which takes a server that replies within the budget
 		assert.NoError(t, closeAll(within(t, soon)))
 	}
 }
 
-// Whoever gives up while the replicas are waited for is told why, and nothing stays.
+// A caller that gives up while it waits for the replicas learns the reason, and nothing stays.
 func TestReplicas_context_ends_meanwhile(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
@@ -287,7 +287,7 @@ func TestReplicas_context_ends_meanwhile(t *testing.T) {
 	r.Replicas[0].Resume(t)
 }
 
-// Close is not held up by more than the replicas may take.
+// Close waits no longer than the replicas may take.
 func TestReplicas_close_meanwhile(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
@@ -315,7 +315,7 @@ func TestReplicas_close_meanwhile(t *testing.T) {
 	r.Replicas[0].Resume(t)
 }
 
-// When the first of a line is not confirmed, the next one tries.
+// When the first in line is not confirmed, the next one tries.
 func TestReplicas_line_moves_on(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
@@ -343,7 +343,7 @@ func TestReplicas_line_moves_on(t *testing.T) {
 	})
 }
 
-// Off, nothing of it is sent; on, an acquisition costs one round trip more.
+// Without Replicas, nothing is sent for a confirmation. With it, an acquisition costs one more round trip.
 func TestReplicas_cost(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
@@ -352,7 +352,7 @@ func TestReplicas_cost(t *testing.T) {
 			tap := rig.NewTap(t, r.Master)
 			client := connectVia(t, r.Master, tap.Addr(), options...)
 			lock := k.open(client, rig.Name(t))
-			mustUnlock(t, mustLock(t, lock)) // the scripts are known
+			mustUnlock(t, mustLock(t, lock)) // the scripts are loaded
 			tap.Forget()
 			mustUnlock(t, mustLock(t, lock))
 			for _, c := range tap.Commands() {

@@ -17,8 +17,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// taker is one way to take something that is to be confirmed: it returns what gives it
-// back, and what the replica has to have.
+// taker is one way to acquire something that needs confirmation. It returns a function that gives
+// it back, and the key and value that the replica must have.
 type taker struct {
 	name string
 	take func(ctx context.Context, client *latchkey.Client, name string) (giveBack func() error, key, want string, err error)
@@ -94,7 +94,7 @@ var takers = func() (all []taker) {
 	)
 }()
 
-// has checks what a server has of it.
+// has checks that a server has the key with the wanted value.
 func (k taker) has(admin *rig.Admin, key, want string) error {
 	if !admin.Exists(key) {
 		return errors.New("it is not there")
@@ -125,8 +125,8 @@ func clean(admin *rig.Admin, name string) func() error {
 	}
 }
 
-// The reply of the n-th command is lost, for each way to take something. Whoever is told
-// that he has it, has it on the replica too; and nothing else stays.
+// The reply to the n-th command is lost, for each way to acquire something. If the caller succeeds,
+// the replica has it too, and nothing else stays.
 func TestReplicas_nth_reply_lost(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
@@ -186,7 +186,7 @@ func TestReplicas_scripts_flushed(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
-// A borrowed client confirms whatever its settings.
+// A borrowed client gets confirmations whatever its settings.
 func TestReplicas_borrowed(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
@@ -232,8 +232,8 @@ func TestReplicas_borrowed(t *testing.T) {
 	}
 }
 
-// Many holds are renewed while the replica comes and goes for less than their lease; one
-// that is gone is told alone.
+// Many holds are renewed while the replica comes and goes for less than their lease. When one of
+// them is lost, only that one is reported.
 func TestReplicas_come_and_go(t *testing.T) {
 	t.Parallel()
 	const lease = 4 * time.Second
@@ -268,7 +268,7 @@ func TestReplicas_come_and_go(t *testing.T) {
 	}
 }
 
-// The owner that was refused for want of replicas can try again, here and as a guest.
+// An owner that was refused because of too few replicas can try again, as itself and as a guest.
 func TestReplicas_owner_tries_again(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
@@ -302,8 +302,8 @@ func TestReplicas_owner_tries_again(t *testing.T) {
 	}, reentrant)
 }
 
-// The replicas of the shard that has the key confirm, and go on doing so while the slot
-// moves to another shard.
+// The replicas of the shard that has the key confirm, and continue to do so while the slot moves to
+// another shard.
 func TestReplicas_in_a_cluster(t *testing.T) {
 	t.Parallel()
 	const lease = 1500 * time.Millisecond
@@ -344,12 +344,12 @@ func TestReplicas_in_a_cluster(t *testing.T) {
 	paused.Resume(t)
 }
 
-// The rights of docs/reference/keys.md and WAIT are enough, and nothing else is tried.
+// The rights of docs/reference/keys.md plus WAIT are enough, and nothing else is tried.
 func TestReplicas_minimal_permissions(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
 	admin, replica := rig.NewAdmin(t, r.Master), rig.NewAdmin(t, r.Replicas[0])
-	narrow(t, r.Master, latchkey.Options{}) // makes the user
+	narrow(t, r.Master, latchkey.Options{}) // creates the user
 	admin.Do("ACL", "SETUSER", "narrow", "+wait")
 	options := confirmed(600 * time.Millisecond)
 	options.Lease = 2 * time.Second
@@ -372,8 +372,8 @@ func TestReplicas_minimal_permissions(t *testing.T) {
 	nothingDenied(t, admin)
 }
 
-// Of several locks none stays when the replicas of one do not confirm, and a majority
-// gets along without it.
+// If the replicas of one member do not confirm, a MultiLock leaves no member held, and a RedLock
+// gets along with the majority.
 func TestReplicas_of_several(t *testing.T) {
 	t.Parallel()
 	var masters []*rig.Replicated
@@ -398,7 +398,8 @@ func TestReplicas_of_several(t *testing.T) {
 	mustUnlock(t, hold)
 	masters[2].Replicas[0].Pause(t)
 	_, err = most.TryLock(t.Context())
-	// It may meet what was sent to mend the first hold, and is on its way out.
+	// The attempt may meet a late acquisition that was meant to complete the first hold and is
+	// being undone.
 	require.True(t, errors.Is(err, latchkey.ErrNotReplicated) || errors.Is(err, latchkey.ErrNotAcquired), "%v", err)
 	for _, r := range masters {
 		rig.Eventually(t, soon, "none stays", free(rig.NewAdmin(t, r.Master), name))
@@ -407,8 +408,8 @@ func TestReplicas_of_several(t *testing.T) {
 	masters[2].Replicas[0].Resume(t)
 }
 
-// A semaphore that has permits kept for one who waited long has them back, all of them,
-// when the replicas do not confirm.
+// When the replicas do not confirm a request for which permits were kept, the semaphore gets all
+// permits back.
 func TestReplicas_kept_permits(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)

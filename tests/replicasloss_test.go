@@ -13,9 +13,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// The replica is silent, so that nothing is confirmed. That a hold is gone needs no
-// confirmation: it is lost at its next renewal, not when its lease is over, and the holds
-// that are renewed with it are not.
+// The replica is silent, so that nothing is confirmed. The loss of a hold needs no confirmation:
+// the hold is lost at its next renewal, not at the end of its lease, and the holds that are renewed
+// with it are not lost.
 func TestReplicas_loss_needs_no_confirmation(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
@@ -42,7 +42,7 @@ func TestReplicas_loss_needs_no_confirmation(t *testing.T) {
 	})
 }
 
-// The same for what is asked of the server by a call.
+// The same applies to Extend and SetLease.
 func TestReplicas_extension_of_nothing_needs_no_confirmation(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)

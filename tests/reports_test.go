@@ -17,7 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// logFunc is a log that is a function.
+// logFunc is a slog.Handler that is a function.
 type logFunc func(slog.Record)
 
 func (f logFunc) Enabled(context.Context, slog.Level) bool           { return true }
@@ -25,7 +25,8 @@ func (f logFunc) Handle(_ context.Context, record slog.Record) error { f(record)
 func (f logFunc) WithAttrs([]slog.Attr) slog.Handler                 { return f }
 func (f logFunc) WithGroup(string) slog.Handler                      { return f }
 
-// stuck blocks whoever calls it until the test ends, and says that it was called.
+// stuck returns a function that blocks every caller until the test ends, and a channel that reports
+// the first call.
 func stuck(t *testing.T) (called chan struct{}, block func()) {
 	t.Helper()
 	called, end := make(chan struct{}), make(chan struct{})
@@ -37,7 +38,7 @@ func stuck(t *testing.T) (called chan struct{}, block func()) {
 	}
 }
 
-// renewedSince waits until every hold has got its whole lease after a time.
+// renewedSince waits until every hold has received its whole lease after a time.
 func renewedSince(t *testing.T, since time.Time, lease time.Duration, holds ...*latchkey.Hold) {
 	t.Helper()
 	rig.Eventually(t, soon, "every hold is renewed", func() error {
@@ -51,9 +52,8 @@ func renewedSince(t *testing.T, since time.Time, lease time.Duration, holds ...*
 	})
 }
 
-// The log blocks, as a pipe does that nobody reads, when renewals fail for a while. They
-// go on when the server is back, and so does everything else; Close does not wait for the
-// log for ever.
+// The log blocks, like a pipe that nobody reads, while renewals fail for a while. They work again
+// when the server is back, and so does everything else. Close does not wait for the log forever.
 func TestLogThatBlocksStopsNothing(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Speed)
@@ -85,8 +85,8 @@ func TestLogThatBlocksStopsNothing(t *testing.T) {
 	require.NoError(t, free(rig.NewAdmin(t, server), name)())
 }
 
-// The observer does not return from its first event. No lock waits for it: acquisition,
-// renewal, hand-over, loss and undo go on.
+// The observer does not return from its first event. No lock waits for it: acquisition, renewal,
+// hand-over, loss and undo go on.
 func TestObserverThatBlocksStopsNothing(t *testing.T) {
 	t.Parallel()
 	const lease = 2 * time.Second
@@ -113,7 +113,7 @@ func TestObserverThatBlocksStopsNothing(t *testing.T) {
 	rig.Eventually(t, soon, "nothing is left", free(admin, name))
 }
 
-// The log panics. Nobody else does.
+// The log panics. Nothing else does.
 func TestLogThatPanicsBreaksNothing(t *testing.T) {
 	t.Parallel()
 	const lease = 2 * time.Second
@@ -134,8 +134,8 @@ func TestLogThatPanicsBreaksNothing(t *testing.T) {
 	mustUnlock(t, kept)
 }
 
-// The server is silent for long, under a hold that is to be renewed and a waiter. Each
-// trouble is logged once, and the rest of it counted.
+// The server is silent for a long time, while a hold needs renewal and a waiter waits. Each kind of
+// trouble is logged once, and repetitions are counted.
 func TestSameTroubleIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -168,7 +168,8 @@ func TestSameTroubleIsLoggedOnce(t *testing.T) {
 	assert.NotEmpty(t, times)
 }
 
-// Thousands of holds are lost at once. That takes a few lines, which together tell of all.
+// Thousands of holds are lost at once. That takes a few log lines, which together report all of
+// them.
 func TestManyLossesAreFewLines(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Speed)
@@ -201,8 +202,8 @@ func TestManyLossesAreFewLines(t *testing.T) {
 	assert.Less(t, lines.Load(), int64(50), "nine for each way to learn of it, on a busy machine again after ten seconds")
 }
 
-// Events come one after the other, in the order in which things happened, and all of them
-// are there when Close has returned.
+// Events are delivered one at a time, in the order in which they happened, and all of them have
+// been delivered when Close returns.
 func TestEventsComeInOrder(t *testing.T) {
 	t.Parallel()
 	const names, goroutines, rounds = 4, 4, 50
@@ -246,8 +247,8 @@ func TestEventsComeInOrder(t *testing.T) {
 	}
 }
 
-// An observer that cannot keep up with the locks costs them nothing, and the events that
-// it misses are counted in the log.
+// An observer that cannot keep up does not slow down the locks. The log counts the events that it
+// misses.
 func TestEventsThatFindNoRoomAreCounted(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Speed)
@@ -289,7 +290,7 @@ func TestEventsThatFindNoRoomAreCounted(t *testing.T) {
 	assert.Positive(t, dropped.Load(), "there were more than are kept")
 }
 
-// A key that has lost its expiry may never come free. Whoever waits for it says so.
+// A key that has lost its expiry may never become free. A waiter for it logs that.
 func TestKeyWithoutExpiryIsReported(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
@@ -303,5 +304,5 @@ func TestKeyWithoutExpiryIsReported(t *testing.T) {
 		next := rig.Await(t, soon, "the waiter", waiter)
 		require.NoError(t, next.err)
 		mustUnlock(t, next.hold)
-	}, func(k kind) bool { return !k.queued }) // a place in the queue comes with a pause of its own
+	}, func(k kind) bool { return !k.queued }) // a place in the queue has a pause of its own
 }

@@ -34,7 +34,7 @@ func crowdOfReaders(t *testing.T, server *rig.Server, name string, n int) {
 	}
 }
 
-// rwCosts measures what the scripts of a read/write lock cost beside n readers.
+// rwCosts measures what the scripts of a read/write lock cost while n readers hold it.
 func rwCosts(t *testing.T, n int) map[string][]time.Duration {
 	t.Helper()
 	const some = 50
@@ -76,8 +76,8 @@ func rwCosts(t *testing.T, n int) map[string][]time.Duration {
 	return costs
 }
 
-// The scripts of a read/write lock cost the same beside a hundred readers and beside
-// ten thousand, by the clock of the server: less than a millisecond.
+// The scripts of a read/write lock cost the same with a hundred readers as with ten thousand, by
+// the clock of the server: less than a millisecond.
 func TestReadWriteScriptsDoNotGrow(t *testing.T) {
 	rig.Long(t)
 	rig.Need(t, rig.Settings|rig.Stats|rig.Private)

@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A write hold whose lease is over is over for everybody, although the reads of its
-// owner keep the lock alive: readers come in, and nothing is left in the end.
+// A write hold whose lease has ended is over for everybody, although the reads of its owner keep
+// the lock alive: readers come in, and in the end nothing is left.
 func TestWriteLeaseEndsBesideARenewedRead(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -34,7 +34,7 @@ func TestWriteLeaseEndsBesideARenewedRead(t *testing.T) {
 	rig.Eventually(t, soon, "nothing is left", free(rig.NewAdmin(t, server), name))
 }
 
-// The process of such a writer need not live to see to it: the next who comes does.
+// This does not need the process of that writer: the next caller cleans up.
 func TestWriteLeaseEndsBesideTheReadOfADeadProcess(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -52,8 +52,7 @@ func TestWriteLeaseEndsBesideTheReadOfADeadProcess(t *testing.T) {
 	assert.ErrorIs(t, err, latchkey.ErrNotAcquired, "somebody reads")
 }
 
-// A server without memory refuses new holds and lets those that exist go, or go on as
-// readers.
+// A server without memory refuses new holds, and lets existing holds be released or downgraded.
 func TestReadWriteLockWithoutMemory(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	server := rig.Fresh(t)
@@ -75,7 +74,7 @@ func TestReadWriteLockWithoutMemory(t *testing.T) {
 	assert.Empty(t, admin.Dump("busy"))
 }
 
-// Under a read that is nested in a write, the write side is entered again.
+// Under a read that is nested in a write, the write side can be re-entered.
 func TestWriteUnderANestedRead(t *testing.T) {
 	rw := connect(t, rig.Shared()).NewRWLock(rig.Name(t))
 	write := mustLock(t, rw.Writer())
@@ -102,8 +101,8 @@ func TestDowngradeKeepsTheLimit(t *testing.T) {
 	assert.ErrorIs(t, read.Err(), latchkey.ErrMaxHold)
 }
 
-// Force ends those whom it has found: all readers, also more than one script removes, or
-// the writer with its own reads; and it leaves the other side alone.
+// ForceUnlock ends the holds of its side: all readers, even more than one script removes, or the
+// writer with its own reads. It leaves the other side alone.
 func TestForceUnlockOfReadersAndWriters(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -134,8 +133,8 @@ func TestForceUnlockOfReadersAndWriters(t *testing.T) {
 	assert.ErrorIs(t, got.hold.Unlock(t.Context()), latchkey.ErrNotHeld)
 }
 
-// What is noted of a nested read hold stays for as long as its lease, also when another
-// reader has been refused.
+// The record of a nested read hold stays for as long as its lease, even when another reader was
+// refused.
 func TestNotesOutliveTheLeaseOfANestedRead(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)

@@ -23,15 +23,15 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// shares is the capacity of a read/write lock in a history: a reader takes one of them, a
-// writer all.
+// shares is the capacity of a read/write lock in a history: a reader takes one share, a writer all
+// of them.
 const shares = 1000
 
 // diary collects stays and writes them to a file.
 type diary struct {
 	mu      sync.Mutex
 	file    *bufio.Writer
-	longest time.Duration // that anybody waited
+	longest time.Duration // the longest wait
 }
 
 func (d *diary) write(s history.Stay) error {
@@ -47,8 +47,8 @@ func (d *diary) waited(t time.Duration) {
 	d.longest = max(d.longest, t)
 }
 
-// wanderer does random things with a read/write lock. Its arguments: name, server,
-// file of its diary, for how long.
+// wanderer does random things with a read/write lock. Its arguments: name, server, file of its
+// diary, duration.
 var wanderer = rig.Child("wanderer", func(_ context.Context, args []string) error {
 	lasts, err := time.ParseDuration(args[3])
 	if err != nil {
@@ -83,15 +83,14 @@ var wanderer = rig.Child("wanderer", func(_ context.Context, args []string) erro
 	return errors.Join(err, d.file.Flush(), file.Close())
 })
 
-// walk is what one goroutine does.
+// walk is the work of one goroutine.
 type walk struct {
 	client *latchkey.Client
 	name   string
 	diary  *diary
 }
 
-// step is one acquisition from outside, of one of two locks, with what may happen
-// under it.
+// step acquires one of two locks, may re-enter or downgrade it, and releases it.
 func (w walk) step(ctx context.Context) error {
 	name := fmt.Sprint(w.name, rand.IntN(2))
 	rw := w.client.NewRWLock(name)
@@ -122,7 +121,8 @@ func (w walk) step(ctx context.Context) error {
 	return errors.Join(hold.Err(), w.diary.write(s), hold.Unlock(ctx))
 }
 
-// acquire waits, or tries, or gives up soon. Without a hold and an error it was busy.
+// acquire waits, tries, or gives up soon. It returns neither a hold nor an error if the lock was
+// busy.
 func (w walk) acquire(ctx context.Context, lock anyLock) (*latchkey.Hold, error) {
 	var hold *latchkey.Hold
 	var err error
@@ -135,12 +135,12 @@ func (w walk) acquire(ctx context.Context, lock anyLock) (*latchkey.Hold, error)
 		hold, err = lock.Lock(ctx)
 	}
 	if errors.Is(err, latchkey.ErrNotAcquired) || errors.Is(err, latchkey.ErrUnavailable) {
-		err = nil // a short wait may be over before the server has answered
+		err = nil // a short wait may be over before the server has replied
 	}
 	return hold, err
 }
 
-// inside stays for a moment, and may enter again or ask for what it cannot have.
+// inside stays for a short time, and may re-enter or request an upgrade, which must be refused.
 func (w walk) inside(hold *latchkey.Hold, rw *latchkey.RWLock, write bool) error {
 	ctx := hold.Context(context.Background())
 	var inner *latchkey.Hold
@@ -172,8 +172,8 @@ func (w walk) downgrade(hold *latchkey.Hold, s history.Stay) (*latchkey.Hold, er
 	return read, errors.Join(err, w.diary.write(s))
 }
 
-// Eight processes do random things with two locks. Whoever wrote was alone, and
-// readers were together. LATCHKEY_TEST_RW_TIME sets for how long.
+// Eight processes do random things with two locks. A writer was always alone, and readers
+// overlapped. LATCHKEY_TEST_RW_TIME sets the duration.
 func TestHistoryOfAReadWriteLock(t *testing.T) {
 	rig.Repeated(t, "LATCHKEY_TEST_RW_TIME", 8*time.Second, historyOfAReadWriteLock)
 }

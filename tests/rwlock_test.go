@@ -23,11 +23,11 @@ func leaseKeyOf(name, owner string, hold int) string {
 	return "{" + name + "}:" + owner + ":rwlock_timeout:" + strconv.Itoa(hold)
 }
 
-// byMessageOnly lets nobody wake by polling while a test runs.
+// byMessageOnly rules out polling for the duration of a test.
 var byMessageOnly = latchkey.Options{PollCeiling: time.Minute, Lease: 2 * time.Minute, StaleWaiterTimeout: 2 * time.Minute}
 
-// goldenRW compares what Redisson sees of a read/write lock: the hash and the lease
-// keys. The leases by which this library finds the longest one stand beside them.
+// goldenRW compares what Redisson sees of a read/write lock: the hash and the lease keys. This
+// library stores its own index of the leases next to them.
 func goldenRW(t *testing.T, admin *rig.Admin, name string, fields map[string]string, leases ...string) {
 	t.Helper()
 	found := admin.Dump(name)
@@ -75,7 +75,7 @@ func TestGoldenReadWriteLock(t *testing.T) {
 	goldenRW(t, admin, name, map[string]string{"mode": "write", a + ":write": "1", a: "1"}, leaseKeyOf(name, a, 1))
 	mustUnlock(t, writer)
 	goldenRW(t, admin, name, map[string]string{"mode": "read", a: "1"}, leaseKeyOf(name, a, 1))
-	wokenAll(t, heard) // which Redisson does not do
+	wokenAll(t, heard) // Redisson does not do this
 	mustUnlock(t, nested)
 	assert.Equal(t, "0", rig.Await(t, soon, "the last read", heard))
 
@@ -85,16 +85,15 @@ func TestGoldenReadWriteLock(t *testing.T) {
 	assert.Empty(t, admin.Dump(name), "nothing is left")
 }
 
-// wokenAll hears the messages of the end of a write: '1' for all, and '0' for a thread
-// of Redisson that is about to sleep.
+// wokenAll receives the messages at the end of a write: '1' for all waiters, and '0' for a Redisson
+// thread that is about to sleep.
 func wokenAll(t *testing.T, heard <-chan string) {
 	t.Helper()
 	assert.Equal(t, "1", rig.Await(t, soon, "the message of a write", heard))
 	assert.Equal(t, "0", rig.Await(t, soon, "the one after it", heard))
 }
 
-// A downgrade is one step: readers come in at once, writers do not, and the hold is
-// renewed.
+// A downgrade is one step: readers come in at once, writers do not, and the hold is renewed.
 func TestDowngrade(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -132,7 +131,8 @@ func TestDowngrade(t *testing.T) {
 	mustUnlock(t, mustLock(t, other.Writer()))
 }
 
-// Every reply to a downgrade is lost in turn: the caller is told the truth.
+// The reply to each command of a downgrade is lost in turn: the caller still learns the true
+// outcome.
 func TestDowngradeWithALostReply(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	tap := rig.NewTap(t, server)
@@ -170,8 +170,8 @@ func TestDowngradeIsForTheOnlyWriteHold(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
-// Two readers ask for the write lock at once, by context, owner, and in the server's
-// own eyes: both are refused without waiting.
+// Two readers request the write lock, under the context of their hold and by their owner: both are
+// refused without waiting.
 func TestUpgradeIsRefusedAtOnce(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	var all sync.WaitGroup
@@ -196,8 +196,7 @@ func TestUpgradeIsRefusedAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// Holds of one kind and handles of another: an error of its type, and not a byte is
-// changed.
+// A handle of one kind on a hold of another kind gets ErrWrongKind, and not a byte changes.
 func TestReadWriteLockIsNoOtherLock(t *testing.T) {
 	server, client := rig.Shared(), connect(t, rig.Shared())
 	admin := rig.NewAdmin(t, server)
@@ -234,8 +233,8 @@ func TestReadWriteLockIsNoOtherLock(t *testing.T) {
 	}
 }
 
-// The lease of each reader is its own: two seconds after they came, the longer one is
-// still protected, in whatever order they came.
+// The lease of each reader is its own: two seconds after the readers arrived, the longer lease
+// still protects the lock, in whatever order they came.
 func TestLeasesOfReadersDoNotTouchEachOther(t *testing.T) {
 	t.Parallel()
 	for _, leases := range [][2]time.Duration{{10 * time.Second, time.Second}, {time.Second, 10 * time.Second}} {
@@ -263,11 +262,11 @@ func TestLeasesOfReadersDoNotTouchEachOther(t *testing.T) {
 	}
 }
 
-// evictionPeriod is how often at most a reader that comes looks for readers that have died.
+// evictionPeriod is the minimum time between two searches of arriving readers for dead readers.
 const evictionPeriod = time.Second
 
-// A reader is killed while two others read in turns that overlap, and renew: one of them
-// removes it when its lease is over, and a writer comes in when the others have left.
+// A reader is killed while two others read in overlapping turns and renew: one of them removes it
+// when its lease has ended, and a writer comes in when the others have left.
 func TestKilledReaderIsForgotten(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -279,7 +278,7 @@ func TestKilledReaderIsForgotten(t *testing.T) {
 	hold := mustLock(t, rw.Reader())
 	child.Kill()
 	killed := time.Now()
-	for len(admin.Strings("HKEYS", name)) > 2 { // the mode, the reader that came last, and the dead one
+	for len(admin.Strings("HKEYS", name)) > 2 { // the mode, the last reader that came, and the dead one
 		require.Less(t, time.Since(killed), crashLease+evictionPeriod+leeway, "a reader that comes removes the dead one")
 		next := mustLock(t, rw.Reader())
 		rest(crashLease / 4)
@@ -296,7 +295,7 @@ func TestKilledReaderIsForgotten(t *testing.T) {
 	mustUnlock(t, next.hold)
 }
 
-// A read inside a write is given back: the write hold keeps its lease and is renewed.
+// A read inside a write is released: the write hold keeps its lease and is renewed.
 func TestNestedReadDoesNotCutTheWrite(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -304,7 +303,7 @@ func TestNestedReadDoesNotCutTheWrite(t *testing.T) {
 	other := connect(t, server).NewRWLock(name).Reader()
 	writer := mustLock(t, rw.Writer())
 	for range 3 {
-		read, err := rw.Reader().Lock(writer.Context(t.Context()), latchkey.Lease(time.Second)) // over before the write is renewed
+		read, err := rw.Reader().Lock(writer.Context(t.Context()), latchkey.Lease(time.Second)) // ends before the write is renewed
 		require.NoError(t, err)
 		mustUnlock(t, read)
 	}
@@ -319,7 +318,7 @@ func TestNestedReadDoesNotCutTheWrite(t *testing.T) {
 	assert.NoError(t, free(rig.NewAdmin(t, server), name)())
 }
 
-// The write lock is entered ten times: the time that is left is one lease, not ten.
+// The write lock is entered ten times: the remaining time is one lease, not ten.
 func TestWriteLeasesDoNotAddUp(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	write := connect(t, server).NewRWLock(name).Writer()
@@ -335,8 +334,8 @@ func TestWriteLeasesDoNotAddUp(t *testing.T) {
 	}
 }
 
-// Readers come and go without end, and overlap. A writer that asks is in as soon as
-// those who were inside have left.
+// Readers come and go without end, and overlap. A writer that arrives gets in as soon as the
+// readers that were inside have left.
 func TestEndlessReadersLetAWriterIn(t *testing.T) {
 	t.Parallel()
 	const reads = 200 * time.Millisecond
@@ -427,7 +426,7 @@ func TestWriterThatGivesUpLetsReadersIn(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
-// A write hold is released. All readers who waited are in at once, from all clients.
+// A write hold is released. All waiting readers, of all clients, come in at once.
 func TestAllReadersComeInTogether(t *testing.T) {
 	const clients, each = 4, 25
 	server, name := rig.Shared(), rig.Name(t)
@@ -464,7 +463,7 @@ func TestAllReadersComeInTogether(t *testing.T) {
 	}
 }
 
-// The last of many readers leaves, and a writer is woken by its message.
+// The last of many readers leaves, and its message wakes a writer.
 func TestLastReaderWakesAWriter(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	var holds []*latchkey.Hold

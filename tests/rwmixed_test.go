@@ -13,9 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// What a reader of Redisson does, in scripts of our own, as its wire format has it.
-// KEYS is the lock; ARGV are what its lease keys begin with, the owner, and the lease
-// or the channel.
+// What a reader of Redisson does, in scripts of our own that use its wire format. KEYS is the lock.
+// ARGV are the prefix of its lease keys, the owner, and the lease or the channel.
 const (
 	javaReadLock = `
 		local mode = redis.call('hget', KEYS[1], 'mode')
@@ -64,15 +63,15 @@ func (j javaRW) run(script, last string) int64 {
 	return reply
 }
 
-// reads has a thread come and go.
+// reads lets a thread acquire and release a read lock.
 func (j javaRW) reads() {
 	j.t.Helper()
 	require.EqualValues(j.t, 1, j.run(javaReadLock, "30000"))
 	j.run(javaReadUnlock, rwChannelOf(j.name))
 }
 
-// excludes checks that a hold which is certain to last keeps a writer out, for longer
-// than every shorter lease of the test.
+// excludes checks that a hold that is certain to last keeps a writer out, for longer than every
+// shorter lease of the test.
 func excludes(t *testing.T, server *rig.Server, hold *latchkey.Hold) {
 	t.Helper()
 	writer, err := connect(t, server).NewRWLock(hold.Name()).Writer().Lock(t.Context(), latchkey.Wait(time.Second))
@@ -84,8 +83,8 @@ func excludes(t *testing.T, server *rig.Server, hold *latchkey.Hold) {
 	assert.ErrorIs(t, err, latchkey.ErrNotAcquired, "a writer got in while a hold was valid for %v", hold.ValidFor())
 }
 
-// Of a lock that was entered again one hold is given back, and a Java reader comes and
-// goes. What is left of the holds is found by Java for as long as it is valid.
+// One hold of a re-entered lock is released, and a Java reader comes and goes. Java still respects
+// the remaining hold for as long as it is valid.
 func TestJavaLeavesALockThatWasReleasedInPart(t *testing.T) {
 	t.Parallel()
 	const short = 2 * time.Second
@@ -123,18 +122,18 @@ func TestJavaLeavesALockThatWasReleasedInPart(t *testing.T) {
 	})
 }
 
-// The server evicts what is noted beside a lock. Whoever then enters the lock again, or
-// renews it, for a shorter time than it has, does not shorten it.
+// The server evicts the records next to a lock. A re-entry or a renewal with a shorter lease than
+// the lock has then does not shorten it.
 func TestHoldsOutliveTheirEvictedLeases(t *testing.T) {
 	t.Parallel()
-	const short = 5 * time.Second // of which a busy machine leaves enough
+	const short = 5 * time.Second // long enough that a busy machine leaves some of it
 	for side, open := range map[string]func(*latchkey.RWLock) anyLock{
 		"read":  func(l *latchkey.RWLock) anyLock { return l.Reader() },
 		"write": func(l *latchkey.RWLock) anyLock { return l.Writer() },
 	} {
 		beside := func(hold *latchkey.Hold) context.Context {
 			if side == "write" {
-				return hold.Context(within(t, time.Minute)) // whoever writes may read
+				return hold.Context(within(t, time.Minute)) // a writer may also read
 			}
 			return within(t, time.Minute)
 		}
@@ -170,7 +169,7 @@ func TestHoldsOutliveTheirEvictedLeases(t *testing.T) {
 			for len(renewed) > 0 {
 				<-renewed
 			}
-			for range 2 { // the first may have been under way
+			for range 2 { // the first may have been in flight
 				rig.Await(t, soon, "a renewal", renewed)
 			}
 			readOnce(beside(hold), t, rw)
@@ -185,8 +184,8 @@ func evictLeases(t *testing.T, server *rig.Server, name string) {
 	rig.NewAdmin(t, server).Do("DEL", "latchkey_rw_leases:{"+name+"}")
 }
 
-// readOnce has a read hold with a long lease come and go, so that what is noted of leases
-// stays.
+// readOnce acquires and releases a read hold with a long lease, so that the record of leases exists
+// again.
 func readOnce(ctx context.Context, t *testing.T, rw *latchkey.RWLock) {
 	t.Helper()
 	read, err := rw.Reader().Lock(ctx, latchkey.Lease(time.Minute))

@@ -13,10 +13,10 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Who waits for a read/write lock hears when it may come, although those before it give up or have
-// not been heard of for long.
+// A waiter for a read/write lock learns that its turn has come, even if the waiters before it give up
+// or have not been heard of for long.
 
-// asksSeldom is of clients that ask again so late that a test notices.
+// asksSeldom is a poll ceiling so long that a test notices when a waiter had to poll.
 const asksSeldom = 25 * time.Second
 
 // readerNoted waits until the server knows that a reader waits.
@@ -30,7 +30,7 @@ func readerNoted(t *testing.T, admin *rig.Admin, name string) {
 	})
 }
 
-// writersQueued waits until so many writers are in the queue.
+// writersQueued waits until n writers are in the queue.
 func writersQueued(t *testing.T, admin *rig.Admin, name string, n int64) {
 	t.Helper()
 	rig.Eventually(t, soon, "the writers are in the queue", func() error {
@@ -41,8 +41,8 @@ func writersQueued(t *testing.T, admin *rig.Admin, name string, n int64) {
 	})
 }
 
-// The reader whose turn it is after a write has given up, and so does the writer that was to ask when
-// the turn is over. The next writer is told.
+// The reader whose turn it is after a write has given up, and so does the writer that would try at the
+// end of that turn. The next writer still gets the lock soon.
 func TestWriter_behind_those_who_give_up(t *testing.T) {
 	t.Parallel()
 	name, admin := rig.Name(t), rig.NewAdmin(t, rig.Shared())
@@ -64,7 +64,7 @@ func TestWriter_behind_those_who_give_up(t *testing.T) {
 	writersQueued(t, admin, name, 2)
 	mustUnlock(t, hold)
 	giveUp()
-	if got := rig.Await(t, soon, "the first writer", first); got.err == nil { // it was late
+	if got := rig.Await(t, soon, "the first writer", first); got.err == nil { // it gave up too late
 		mustUnlock(t, got.hold)
 	}
 	got := rig.Await(t, soon, "the second writer", second)
@@ -72,8 +72,8 @@ func TestWriter_behind_those_who_give_up(t *testing.T) {
 	mustUnlock(t, got.hold)
 }
 
-// A reader has its turn after a write that was longer than a waiter counts without a sign of life, also
-// if it relies on messages for longer.
+// A reader gets its turn after a write that lasted longer than StaleWaiterTimeout, even if its poll
+// ceiling is longer than that.
 func TestReader_after_a_long_write(t *testing.T) {
 	t.Parallel()
 	const stale = 500 * time.Millisecond

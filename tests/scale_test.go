@@ -17,15 +17,15 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// many is the number of holds and of waiters that a client must carry with ease.
+// many is the number of holds and of waiters that a client must handle with ease.
 const many = 10_000
 
-// Ten thousand holds are renewed for several leases by the same few goroutines as
-// one, in batches.
+// A client renews ten thousand holds in batches for several leases, with the same few goroutines as
+// one hold.
 func TestManyHoldsAreRenewedTogether(t *testing.T) {
 	rig.Long(t)
 	rig.Need(t, rig.Stats, rig.Speed)
-	const lease = 10 * time.Second // so long that a busy machine renews in time
+	const lease = 10 * time.Second // long enough that a busy machine renews in time
 	server := rig.Fresh(t)
 	admin := rig.NewAdmin(t, server)
 	client := connect(t, server, latchkey.Options{Lease: lease})
@@ -62,7 +62,7 @@ func TestManyHoldsAreRenewedTogether(t *testing.T) {
 	assert.Zero(t, admin.Int("DBSIZE"))
 }
 
-// inOneSlot makes names of one slot in a cluster, where a script cannot renew others.
+// inOneSlot maps names to one slot of a cluster, because a script can renew only holds of one slot.
 func inOneSlot(name string) string {
 	if rig.Shared().Clustered() {
 		return "{slot}" + name
@@ -92,8 +92,8 @@ func unlockAll(t *testing.T, holds []*latchkey.Hold) {
 	assert.Zero(t, failed.Load(), "holds of %d that could not be released", len(holds))
 }
 
-// Ten thousand waiters of one client cost the server what one costs: one
-// subscription, the same connections, the same commands. And each gets its turn.
+// Ten thousand waiters of one client cost the server as much as one: one subscription, the same
+// connections, the same commands. Each of them gets its turn.
 func TestManyWaitersCostWhatOneCosts(t *testing.T) {
 	rig.Long(t)
 	rig.Need(t, rig.Stats, rig.Speed)
@@ -119,7 +119,7 @@ func TestManyWaitersCostWhatOneCosts(t *testing.T) {
 			}
 		}()
 	}
-	rest(time.Second) // they all are in line by then; it would only make them cheaper if not
+	rest(time.Second) // by then they are all in line; if not, that only makes them cheaper
 	all := idleCost(admin)
 	t.Logf("idle cost of one waiter: %v; of %d: %v; heap per waiter %d bytes (with the race detector, if it is on)",
 		one, many, all, (heapInUse()-oneHeap)/many)
@@ -138,10 +138,10 @@ func TestManyWaitersCostWhatOneCosts(t *testing.T) {
 	t.Logf("all of them served in %v", time.Since(start).Round(time.Millisecond))
 }
 
-// cost is what clients that only wait ask of a server.
+// cost is the load that clients that only wait put on a server.
 type cost struct {
 	perSecond     float64 // commands
-	pings         float64 // keep-alives of the connections, which are not counted in
+	pings         float64 // keep-alives of the connections, not included in perSecond
 	connections   int
 	subscriptions int64
 }
@@ -151,8 +151,8 @@ func (c cost) String() string {
 		c.perSecond, c.pings, c.connections, c.subscriptions)
 }
 
-// idleCost counts the commands of a while: waiters' attempts, the renewals of the
-// holder, the beats of the subscription.
+// idleCost counts the commands of a period: the waiters' attempts, the renewals of the holder, the
+// heartbeats of the subscription.
 func idleCost(admin *rig.Admin) cost {
 	const during = 5 * time.Second
 	monitor := admin.Watch()
@@ -179,8 +179,8 @@ func heapInUse() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-// Several clients contend: each release costs a bounded number of commands, however
-// many goroutines wait.
+// Several clients contend: each release costs a bounded number of commands, however many goroutines
+// wait.
 func TestCommandsPerAcquisitionAreBounded(t *testing.T) {
 	rig.Need(t, rig.Stats)
 	eachKind(t, func(t *testing.T, k kind) {

@@ -13,7 +13,7 @@ import (
 
 func semaphoreChannelOf(name string) string { return "redisson_sc:{" + name + "}" }
 
-// newSemaphore returns a semaphore with permits of a fresh name.
+// newSemaphore returns a semaphore with permits under a fresh name.
 func newSemaphore(t *testing.T, client *latchkey.Client, permits int) *latchkey.Semaphore {
 	t.Helper()
 	s := client.NewSemaphore(rig.Name(t))
@@ -44,7 +44,7 @@ func TestGoldenSemaphore(t *testing.T) {
 	assert.Negative(t, admin.PTTL(s.Name()), "it does not expire")
 }
 
-// What is set, added, drained and deleted, and what it tells.
+// Setting, adding, draining and deleting permits, and what these calls report.
 func TestSemaphoreAdministration(t *testing.T) {
 	server, ctx := rig.Shared(), t.Context()
 	admin := rig.NewAdmin(t, server)

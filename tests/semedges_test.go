@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// While an acquisition without an answer is given up, something else is in the place of
-// the semaphore. The acquisition, executed later, takes nothing all the same.
+// While an acquisition without a reply is undone, another object is stored under the name of the
+// semaphore. When the acquisition is executed later, it still takes nothing.
 func TestAcquisitionGivenUpWhileAnotherKindIsThere(t *testing.T) {
 	rig.Need(t, rig.Stats)
 	for what, acquire := range map[string]counted{"Semaphore": onSemaphores[0], "PermitSemaphore for ever": onPermits[1]} {
@@ -48,7 +48,7 @@ func TestAcquisitionGivenUpWhileAnotherKindIsThere(t *testing.T) {
 	}
 }
 
-// A string that is no number of permits is left alone by everything.
+// No operation touches a string that is not a number of permits.
 func TestNoNumberOfPermits(t *testing.T) {
 	server, ctx := rig.Shared(), t.Context()
 	for _, value := range []string{"1.5", "0x10", " 7", "1e3", "007", "99999999999999999999"} {
@@ -83,8 +83,8 @@ func TestSetPermitsBeyondWhatCanBeCounted(t *testing.T) {
 	assert.Equal(t, math.MaxInt32, available(t, s))
 }
 
-// A release tells of all permits that are available, those included whose leases are
-// over: a process of Redisson wakes as many waiters.
+// The message of a release counts all available permits, including those whose leases have ended: a
+// process of Redisson wakes that many waiters.
 func TestReleaseTellsOfExpiredPermits(t *testing.T) {
 	for what, release := range map[string]func(ctx context.Context, s *latchkey.PermitSemaphore, p *latchkey.Permit) error{
 		"by its holder": func(ctx context.Context, _ *latchkey.PermitSemaphore, p *latchkey.Permit) error {
@@ -114,8 +114,8 @@ func TestReleaseTellsOfExpiredPermits(t *testing.T) {
 	}
 }
 
-// Permits that are held outlive the number, and the time to live that it had, when the
-// semaphore is set anew without one.
+// Held permits outlive the number of permits and its TTL when the semaphore is set again without a
+// TTL.
 func TestPermitsOutliveTheTimeToLiveOfASemaphoreThatIsSetAnew(t *testing.T) {
 	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()

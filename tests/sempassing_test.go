@@ -19,9 +19,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Permits of a semaphore that several goroutines of a client want are passed among them in memory.
+// A client passes the permits of a semaphore that several of its goroutines want among them in memory.
 
-// hotSemaphore is a semaphore of a client that passes on.
+// hotSemaphore is a semaphore of a client that passes permits on, with a tap on the client's commands.
 type hotSemaphore struct {
 	*latchkey.Semaphore
 
@@ -36,7 +36,7 @@ func newHotSemaphore(t *testing.T, permits int, options latchkey.Options) hotSem
 	return hotSemaphore{newSemaphore(t, client, permits), client, tap}
 }
 
-// acquireInLine acquires in another goroutine, and returns when that waits.
+// acquireInLine acquires in another goroutine, and returns when that goroutine waits.
 func (s hotSemaphore) acquireInLine(ctx context.Context, t *testing.T, n int) <-chan error {
 	t.Helper()
 	waiting := &waitingContext{Context: ctx, waits: make(chan struct{})}
@@ -46,7 +46,7 @@ func (s hotSemaphore) acquireInLine(ctx context.Context, t *testing.T, n int) <-
 	return done
 }
 
-// sent is how many commands, and how many releases among them, were sent for the semaphore.
+// sent returns how many commands, and how many releases among them, were sent for the semaphore.
 func (s hotSemaphore) sent() (all, releases int) {
 	for _, c := range s.tap.Commands() {
 		if rig.Mentions(s.Name())(c) {
@@ -59,7 +59,7 @@ func (s hotSemaphore) sent() (all, releases int) {
 	return all, releases
 }
 
-// workers acquire and release for as long as ctx lasts, and count what they got.
+// workers acquire and release until ctx ends, and count their acquisitions.
 func workers(ctx context.Context, t *testing.T, s *latchkey.Semaphore, n int, done *atomic.Int64) *sync.WaitGroup {
 	t.Helper()
 	var all sync.WaitGroup
@@ -78,7 +78,7 @@ func workers(ctx context.Context, t *testing.T, s *latchkey.Semaphore, n int, do
 	return &all
 }
 
-// allBack says that all permits are there again.
+// allBack checks that all permits are available again.
 func allBack(t *testing.T, s *latchkey.Semaphore, permits int) {
 	t.Helper()
 	rig.Eventually(t, soon, "all permits are back", func() error {
@@ -89,7 +89,7 @@ func allBack(t *testing.T, s *latchkey.Semaphore, permits int) {
 	})
 }
 
-// However many goroutines of a client want permits, the server is seldom asked.
+// However many goroutines of a client want permits, few commands are sent.
 func TestPermitPassing_of_a_hot_semaphore(t *testing.T) {
 	s := newHotSemaphore(t, 2, longTurn)
 	const goroutines = 8
@@ -110,7 +110,7 @@ func TestPermitPassing_of_a_hot_semaphore(t *testing.T) {
 	allBack(t, s.Semaphore, 2)
 }
 
-// A client whose turn is negative passes nothing on.
+// A client with a negative turn passes nothing on.
 func TestPermitPassing_can_be_switched_off(t *testing.T) {
 	t.Parallel()
 	s := newHotSemaphore(t, 1, latchkey.Options{Turn: -1})
@@ -129,8 +129,8 @@ func TestPermitPassing_can_be_switched_off(t *testing.T) {
 	assert.GreaterOrEqual(t, releases, goroutines*passes)
 }
 
-// Permits are neither lost nor doubled, whatever number is asked for, whoever gives up when, and
-// whatever else changes their number.
+// Permits are neither lost nor duplicated, however many a call requests, whoever gives up when, and whatever else
+// changes their number.
 func TestPermitPassing_keeps_the_number_of_permits(t *testing.T) {
 	t.Parallel()
 	const permits, goroutines = 5, 6
@@ -184,13 +184,13 @@ func giveBack(t *testing.T, s *latchkey.Semaphore, n int) {
 			assert.NoError(t, s.Release(ctx, 1))
 		}
 	case 2:
-		assert.NoError(t, s.AddPermits(ctx, -1)) // first: there are never more than at the start
+		assert.NoError(t, s.AddPermits(ctx, -1)) // first, so that there are never more than at the start
 		assert.NoError(t, s.AddPermits(ctx, 1))
 		assert.NoError(t, s.Release(ctx, n))
 	case 3:
 		drained, err := s.Drain(ctx)
 		assert.NoError(t, err)
-		switch left := drained + n; { // negative if more were taken away than there are
+		switch left := drained + n; { // negative if more were taken away than are available
 		case left > 0:
 			assert.NoError(t, s.Release(ctx, left))
 		case left < 0:
@@ -201,7 +201,7 @@ func giveBack(t *testing.T, s *latchkey.Semaphore, n int) {
 	}
 }
 
-// A waiter whose context ends while permits are passed to it has them or has them not, and says which.
+// A waiter whose context ends while permits are passed to it either gets them or does not, and its result says which.
 func TestPermitPassing_loses_none_to_who_gives_up(t *testing.T) {
 	t.Parallel()
 	s := newHotSemaphore(t, 1, longTurn)
@@ -210,11 +210,11 @@ func TestPermitPassing_loses_none_to_who_gives_up(t *testing.T) {
 	for ends := time.Now().Add(rig.Lasting(5 * time.Second)); time.Now().Before(ends); tries++ {
 		ctx, cancel := context.WithCancel(t.Context())
 		var waiting, next <-chan error
-		if rand.N(2) == 0 { // it is in front
+		if rand.N(2) == 0 { // the canceled waiter is first in line
 			waiting = s.acquireInLine(ctx, t, 1)
 		}
 		next = s.acquireInLine(t.Context(), t, 1)
-		if waiting == nil { // it is in line
+		if waiting == nil { // the canceled waiter is second in line
 			waiting = s.acquireInLine(ctx, t, 1)
 		}
 		released := make(chan error, 1)
@@ -244,7 +244,7 @@ func TestPermitPassing_loses_none_to_who_gives_up(t *testing.T) {
 	allBack(t, s.Semaphore, 1)
 }
 
-// Those who wait in one client are served in the order in which they came.
+// The waiters of one client are served in the order of arrival.
 func TestPermitPassing_keeps_the_order(t *testing.T) {
 	t.Parallel()
 	s := newHotSemaphore(t, 1, longTurn)
@@ -278,8 +278,8 @@ func TestPermitPassing_keeps_the_order(t *testing.T) {
 	assert.Less(t, releases, waiters/2, "most are passed on")
 }
 
-// Two clients that want the same permits all the time get as much, and neither waits for the
-// other longer than a turn for each permit.
+// Two clients that want the same permits all the time get equal shares, and neither waits for the other longer than a
+// turn for each permit.
 func TestPermitPassing_shares_with_other_clients(t *testing.T) {
 	for _, permits := range []int{1, 3} {
 		t.Run(fmt.Sprint(permits), func(t *testing.T) {
@@ -309,7 +309,7 @@ func TestPermitPassing_shares_with_other_clients(t *testing.T) {
 	}
 }
 
-// A request for many permits gets in beside others that take single ones in tight loops.
+// A request for many permits is served although others acquire single permits in tight loops.
 func TestPermitPassing_beside_a_large_request(t *testing.T) {
 	t.Parallel()
 	const permits = 4
@@ -336,17 +336,17 @@ func TestPermitPassing_beside_a_large_request(t *testing.T) {
 	allBack(t, small, permits)
 }
 
-// Beside strangers who wait a client passes on no more than its share. It learns of them when it first releases
-// on the server, after the passes of one turn, and forgets them if it does not release for a second, as on a
-// machine that is busy. There the confirmation that it listens may also come after messages of its own releases, which
-// then count as those of others, up to the most that its share may grow.
+// While other clients wait, a client passes on no more than its share. It learns of them at its first release on the
+// server, after the passes of one turn, and forgets them if it does not release for a second, which happens on a busy
+// machine. There the confirmation of its subscription may also come after messages of its own releases. These then
+// count as messages of others, up to the maximum by which its share may grow.
 func TestPermitPassing_beside_a_stranger(t *testing.T) {
 	t.Parallel()
 	s := newHotSemaphore(t, 1, longTurn)
 	listenRaw(t, rig.Shared(), semaphoreChannelOf(s.Name()), func() {})
 	const goroutines, passes, passesOfATurn, mostCredit, linger = 4, 250, 256, 8, time.Second
 	var mu sync.Mutex
-	unaware, last := 1, time.Now() // how often it knows of nobody; the end of the last release
+	unaware, last := 1, time.Now() // how often the client knows of no other; the end of the last release
 	release := func() {
 		mu.Lock()
 		if time.Since(last) > linger*9/10 {
@@ -374,7 +374,7 @@ func TestPermitPassing_beside_a_stranger(t *testing.T) {
 	assert.GreaterOrEqual(t, releases, least, "beside strangers permits are released on the server")
 }
 
-// Permits that are passed on while the client closes come back, or somebody has them.
+// Permits that are passed on while the client closes either come back or have a holder.
 func TestPermitPassing_and_Close(t *testing.T) {
 	t.Parallel()
 	for range rig.Sized(200) {

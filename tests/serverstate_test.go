@@ -17,10 +17,10 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// brief keeps a client from repeating for long what cannot succeed.
+// brief keeps a client from retrying for long what cannot succeed.
 var brief = latchkey.Options{RetryBudget: 500 * time.Millisecond}
 
-// hasCode checks that the error of the server can be found in err.
+// hasCode checks that err wraps a server error with the given code.
 func hasCode(t *testing.T, err error, code string) {
 	t.Helper()
 	var reply *rueidis.RedisError
@@ -42,7 +42,7 @@ func TestServerDownAtTheStart(t *testing.T) {
 	assert.Less(t, time.Since(start), 3*time.Second, "the dial timeout is 2 s")
 }
 
-// A server that takes connections and says nothing.
+// The server accepts connections and never replies.
 func TestServerSilentAtTheStart(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -57,7 +57,7 @@ func TestServerSilentAtTheStart(t *testing.T) {
 	link.Cut()
 }
 
-// The server dies under a waiter, and is down until the waiter's time is over.
+// The server dies while a waiter waits, and stays down until the waiter's time is over.
 func TestServerDownWhileWaiting(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process)
@@ -82,8 +82,8 @@ func TestServerDownWhileWaiting(t *testing.T) {
 	})
 }
 
-// The server restarts under a waiter and a holder. It has forgotten the lock: the
-// waiter gets it, the holder is told.
+// The server restarts while one client waits and another holds the lock. It has forgotten the lock:
+// the waiter gets it, and the holder learns of the loss.
 func TestServerRestarts(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process)
@@ -139,7 +139,7 @@ func TestOutOfMemory(t *testing.T) {
 	})
 }
 
-// enter is a re-entry, or nil for a lock that knows none.
+// enter re-enters a hold. It returns nil for a kind that is not reentrant.
 func enter(t *testing.T, k kind, lock anyLock, hold *latchkey.Hold) *latchkey.Hold {
 	t.Helper()
 	if !k.reentrant {
@@ -150,8 +150,8 @@ func enter(t *testing.T, k kind, lock anyLock, hold *latchkey.Hold) *latchkey.Ho
 	return inner
 }
 
-// grant makes a user with these rights and those that docs/reference/keys.md adds for a
-// cluster or for Sentinel.
+// grant creates a user with these rights and those that docs/reference/keys.md adds for a cluster
+// or for Sentinel.
 func grant(t *testing.T, server *rig.Server, user, rights string) {
 	t.Helper()
 	words := append([]string{"ACL", "SETUSER", user, "reset", "resetchannels", "on", ">secret"}, strings.Fields(rights)...)
@@ -164,8 +164,8 @@ func grant(t *testing.T, server *rig.Server, user, rights string) {
 	rig.NewAdmin(t, server).Do(words...)
 }
 
-// narrow connects as a user that has the rights of docs/reference/keys.md for the names
-// that begin with "orders:", and no others.
+// narrow connects as a user that has only the rights of docs/reference/keys.md, for names that
+// begin with "orders:".
 func narrow(t *testing.T, server *rig.Server, options latchkey.Options) *latchkey.Client {
 	t.Helper()
 	grant(t, server, "narrow", documentedRights(t, 0))
@@ -189,12 +189,12 @@ func nothingDenied(t *testing.T, admin *rig.Admin) {
 		object := fields["object"]
 		refused, err := object.ToString()
 		require.NoError(t, err)
-		assert.Contains(t, []string{"client|setinfo", "client"}, refused, "%v", fields) // Redis 6.2 says less
+		assert.Contains(t, []string{"client|setinfo", "client"}, refused, "%v", fields) // Redis 6.2 omits the rest
 	}
 }
 
-// The rights of the documentation are enough for a wait, a message, a renewal, a
-// re-entry and a forced release; and they are needed.
+// The documented rights are enough for a wait, a message, a renewal, a re-entry and a forced
+// release. They are also needed.
 func TestMinimalPermissions(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
@@ -228,8 +228,7 @@ func TestMinimalPermissions(t *testing.T) {
 	})
 }
 
-// A user without the right to publish: the release is a release all the same, and
-// waiters poll.
+// A user may not publish: a release still succeeds, and waiters poll.
 func TestNoChannels(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
@@ -240,7 +239,7 @@ func TestNoChannels(t *testing.T) {
 		admin.Do("ACL", "SETUSER", "default", "resetchannels")
 		hold := mustLock(t, k.open(connect(t, server, polling), "mute"))
 		waiter := lockInBackground(within(t, soon), k.open(connect(t, server, polling), "mute"))
-		rest(100 * time.Millisecond) // the waiter has been refused its subscription by then
+		rest(100 * time.Millisecond) // the waiter's subscription has been refused by then
 		released := time.Now()
 		mustUnlock(t, hold)
 		next := rig.Await(t, soon, "the waiter", waiter)
@@ -251,8 +250,8 @@ func TestNoChannels(t *testing.T) {
 	})
 }
 
-// A server that is read-only, loading, or in some other passing trouble: calls are
-// repeated, and the error surfaces when the budget is spent.
+// The server is read-only, loading, or temporarily unable for another reason: calls are retried,
+// and the error is returned when the budget is spent.
 func TestPassingTrouble(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -280,13 +279,13 @@ func TestPassingTrouble(t *testing.T) {
 					assert.Less(t, time.Since(start), brief.RetryBudget+leeway)
 					var reply *rueidis.RedisError
 					if !errors.As(err, &reply) || !strings.HasPrefix(reply.Error(), code) {
-						return err // the last answer came too late, as on a busy machine
+						return err // the last reply came too late, as on a busy machine
 					}
 					return nil
 				})
 
 				waiter := lockInBackground(within(t, soon), lock)
-				rest(100 * time.Millisecond) // it is in the trouble by then
+				rest(100 * time.Millisecond) // the waiter has met the trouble by then
 				heal()
 				got := rig.Await(t, soon, "the trouble passes", waiter)
 				require.NoError(t, got.err)
@@ -300,7 +299,7 @@ func TestPassingTrouble(t *testing.T) {
 	}
 }
 
-// A server that really became a replica.
+// The server has really become a replica.
 func TestReadOnlyReplica(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings, rig.Process)
@@ -313,7 +312,7 @@ func TestReadOnlyReplica(t *testing.T) {
 		require.NoError(t, err)
 		admin.Do("REPLICAOF", host, port)
 		rig.Eventually(t, soon, "the refusal of a replica", func() error {
-			_, err := lock.TryLock(t.Context()) // while it loads the data, it may not answer in time
+			_, err := lock.TryLock(t.Context()) // while the server loads the data, it may not reply in time
 			var reply *rueidis.RedisError
 			if errors.As(err, &reply) && strings.Contains(reply.Error(), "READONLY") {
 				return nil
@@ -325,10 +324,10 @@ func TestReadOnlyReplica(t *testing.T) {
 	})
 }
 
-// A script runs for long and blocks the server: the lock is taken when it is over.
+// A long script blocks the server: the lock is acquired when the script ends.
 func TestBusyServer(t *testing.T) {
 	rig.Need(t, rig.Settings)
-	server := rig.Fresh(t, "--lua-time-limit", "50") // as every version calls it
+	server := rig.Fresh(t, "--lua-time-limit", "50") // the name that all versions accept
 	admin, blocked := rig.NewAdmin(t, server), server.Raw(t)
 	lock := connect(t, server).NewLock("busy")
 	done := make(chan error, 1)
@@ -379,10 +378,10 @@ func TestKilledConnections(t *testing.T) {
 	})
 }
 
-// killOften kills all connections but its own, a hundred times at most: a busy machine is
-// slow to connect, and is to come to an end. In between it leaves as much time as it takes
-// to connect, and a little more. It ends with the context, and whatever the server answers:
-// a goroutine that fails a test does not return, and nobody may wait for it.
+// killOften kills all connections but its own, at most a hundred times, because a busy machine that
+// is slow to connect must finish as well. Between two rounds it allows the time to connect, and a
+// little more. It returns when ctx ends, and ignores the replies of the server: a goroutine that
+// fails a test does not return, so nothing could wait for it.
 func killOften(ctx context.Context, server *rig.Server, killer rueidis.Client) (times int) {
 	for ; times < 100; times++ {
 		select {

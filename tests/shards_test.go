@@ -13,17 +13,16 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// shards is a cluster of three masters, one of which is going to be silent, with names of
-// locks on each.
+// shards is a cluster of three masters, one of which will be silent, with names of locks on each.
 type shards struct {
 	*rig.Cluster
 	silent   *rig.Server
-	onSilent []string // names of locks there
-	onOthers []string // names on the other two, in turn
+	onSilent []string // names of locks on the silent master
+	onOthers []string // names on the other two, alternating
 	admins   []*rig.Admin
 }
 
-// newShards returns a cluster with so many names on each master, each in a slot of its own.
+// newShards returns a cluster with that many names on each master, each in a slot of its own.
 func newShards(t *testing.T, names int) *shards {
 	t.Helper()
 	s := &shards{Cluster: rig.NewStubbornCluster(t)}
@@ -51,15 +50,15 @@ func newShards(t *testing.T, names int) *shards {
 	return s
 }
 
-// hush stops the master, and lets it go on at the end of the test.
+// hush stops the silent master, and resumes it at the end of the test.
 func (s *shards) hush(t *testing.T) {
 	t.Helper()
 	s.silent.Pause(t)
 	t.Cleanup(func() { s.silent.Resume(t) })
 }
 
-// besiege has a crowd want the names of locks there until the end of the test, each
-// for a second at a time.
+// besiege lets a crowd of goroutines contend for locks on the silent master until the end of the
+// test. Each attempt lasts up to a second.
 func (s *shards) besiege(t *testing.T, client *latchkey.Client, crowd int) {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
@@ -79,11 +78,11 @@ func (s *shards) besiege(t *testing.T, client *latchkey.Client, crowd int) {
 	}
 }
 
-// pace is what a number of workers got done.
+// pace is the throughput of a number of workers.
 type pace struct {
-	took   []time.Duration // by each call
+	took   []time.Duration // duration of each call
 	failed int             // calls that acquired nothing
-	per    float64         // acquisitions in a second
+	per    float64         // acquisitions per second
 }
 
 func (p pace) p99() time.Duration { return p.took[len(p.took)*99/100] }
@@ -92,7 +91,7 @@ func (p pace) String() string {
 	return fmt.Sprintf("%.0f acquisitions/s, p50 %v, p99 %v", p.per, p.took[len(p.took)/2].Round(10*time.Microsecond), p.p99().Round(10*time.Microsecond))
 }
 
-// work has one worker for each name lock and unlock for a while.
+// work runs one worker per name, which locks and unlocks until lasts is over.
 func work(t *testing.T, client *latchkey.Client, names []string, lasts time.Duration) pace {
 	t.Helper()
 	var mu sync.Mutex
@@ -110,7 +109,7 @@ func work(t *testing.T, client *latchkey.Client, names []string, lasts time.Dura
 				hold, err := lock.Lock(ctx)
 				took = append(took, time.Since(asked))
 				if err == nil {
-					_ = hold.Unlock(ctx) // which a busy machine may not answer in time
+					_ = hold.Unlock(ctx) // which a busy machine may not execute in time
 				} else {
 					failed++
 				}
@@ -128,8 +127,8 @@ func work(t *testing.T, client *latchkey.Client, names []string, lasts time.Dura
 	return p
 }
 
-// listening waits until a waiter of a lock has subscribed on one of the nodes that answer, or
-// stands in the queue of the lock, as only one does that has subscribed.
+// listening waits until a waiter of a lock has subscribed on one of the nodes that answer, or is in
+// the queue of the lock, which it joins only after it has subscribed.
 func (s *shards) listening(t *testing.T, name string) {
 	t.Helper()
 	rig.Eventually(t, soon, "a waiter subscribes", func() error {

@@ -16,9 +16,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// More than 512 goroutines work on three shards, and one shard stops to answer: locks of
-// the others are taken as fast as before. LATCHKEY_TEST_SILENCE=30s measures for so long,
-// and asks for nine tenths of the pace and at most twice the time.
+// More than 512 goroutines work on three shards, and one shard stops answering: locks of the others
+// are acquired as fast as before. LATCHKEY_TEST_SILENCE=30s measures for that time, and requires
+// nine tenths of the throughput and at most twice the latency.
 func TestSilentShard_locks_of_others_go_on(t *testing.T) {
 	lasts, least, most := 2*time.Second, 0.5, 4.0
 	if os.Getenv("LATCHKEY_TEST_SILENCE") != "" {
@@ -27,7 +27,7 @@ func TestSilentShard_locks_of_others_go_on(t *testing.T) {
 	s := newShards(t, 64)
 	client := connectCluster(t, s.Cluster, latchkey.Options{})
 	s.besiege(t, client, 640)
-	work(t, client, s.onOthers, lasts/4) // scripts are loaded, connections are opened
+	work(t, client, s.onOthers, lasts/4) // loads the scripts and opens the connections
 	before := work(t, client, s.onOthers, lasts)
 	s.hush(t)
 	during := work(t, client, s.onOthers, lasts)
@@ -36,14 +36,14 @@ func TestSilentShard_locks_of_others_go_on(t *testing.T) {
 	t.Logf("before: %v", before)
 	t.Logf("during: %v", during)
 	t.Logf("after:  %v", after)
-	// The machine may have been busy with something else before, or after.
+	// The machine may have been busy with something else before or after.
 	assert.GreaterOrEqual(t, during.per, least*min(before.per, after.per))
 	assert.LessOrEqual(t, during.p99().Seconds(), most*max(before.p99(), after.p99()).Seconds())
 }
 
-// 1500 tries with 200 ms, in a cluster with a silent shard: no call outlasts its deadline
-// (FM-05), neither there nor elsewhere. Half of them go to the silent shard, more than are in
-// flight to a node at once.
+// 1500 attempts with a timeout of 200 ms each, in a cluster with a silent shard: no call outlasts
+// its deadline (FM-05), neither on that shard nor elsewhere. A third of the attempts go to the
+// silent shard.
 func TestSilentShard_deadlines_are_kept(t *testing.T) {
 	const callers, patience, margin = 1500, 200 * time.Millisecond, 2 * time.Second
 	s := newShards(t, 64)
@@ -53,7 +53,7 @@ func TestSilentShard_deadlines_are_kept(t *testing.T) {
 	s.hush(t)
 	names := append(slices.Clone(s.onOthers), s.onSilent...)
 	require.NoError(t, rig.InTime(t, func(int) error {
-		over := rig.NewTally(callers) // by how much calls outlast their deadlines
+		over := rig.NewTally(callers) // by how much the calls outlast their deadlines
 		for range 3 {
 			tryAll(client, names, callers, patience, over)
 		}
@@ -64,7 +64,7 @@ func TestSilentShard_deadlines_are_kept(t *testing.T) {
 	}))
 }
 
-// tryAll makes as many tries at once, each with its own deadline.
+// tryAll makes that many attempts at once, each with its own deadline.
 func tryAll(client *latchkey.Client, names []string, callers int, patience time.Duration, over *rig.Tally) {
 	var trying sync.WaitGroup
 	for i := range callers {
@@ -84,8 +84,8 @@ func tryAll(client *latchkey.Client, names []string, callers int, patience time.
 	trying.Wait()
 }
 
-// Holds of other shards are renewed and released while the renewals and releases of the
-// silent one, more than are reserved, get no answer.
+// Holds of other shards are renewed and released while the renewals and releases of the silent
+// shard, more than the reserved number, get no reply.
 func TestSilentShard_renewals_and_releases_of_others_go_on(t *testing.T) {
 	t.Parallel()
 	const lease, names = 6 * time.Second, 300
@@ -123,8 +123,8 @@ func TestSilentShard_renewals_and_releases_of_others_go_on(t *testing.T) {
 	releasing.Wait()
 }
 
-// An acquisition on another shard whose outcome is unknown is undone at once, and not when
-// its lease is over.
+// An acquisition on another shard whose outcome is unknown is undone at once, not when its lease
+// ends.
 func TestSilentShard_undo_of_others_goes_on(t *testing.T) {
 	t.Parallel()
 	s := newShards(t, 200)
@@ -135,7 +135,7 @@ func TestSilentShard_undo_of_others_goes_on(t *testing.T) {
 	work(t, client, s.onSilent, time.Second/10)
 	s.hush(t)
 	s.besiege(t, client, 600)
-	rest(2 * time.Second) // some hundred outcomes are unknown there
+	rest(2 * time.Second) // the outcomes of several hundred calls on the silent shard are unknown
 	for _, name := range s.onOthers[:4] {
 		name = "{" + name + "} in doubt"
 		reply := tap.HoldReply(rig.Mentions(name))
@@ -161,7 +161,7 @@ func TestSilentShard_clients_can_be_opened(t *testing.T) {
 	}
 }
 
-// A waiter for a lock of another shard is woken by its release.
+// A release wakes a waiter for a lock of another shard.
 func TestSilentShard_waiters_of_others_are_woken(t *testing.T) {
 	for name, mode := range map[string]latchkey.ShardedPubSub{"sharded": latchkey.ShardedAuto, "classic": latchkey.ShardedOff} {
 		t.Run(name, func(t *testing.T) {

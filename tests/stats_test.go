@@ -31,15 +31,15 @@ func acquiredIn(ctx context.Context, s *latchkey.PermitSemaphore) (int, error) {
 	return stats.Acquired, err
 }
 
-// ttlNear checks a time to live.
+// ttlNear checks a TTL.
 func ttlNear(t *testing.T, want, got time.Duration) {
 	t.Helper()
 	assert.LessOrEqual(t, got, want)
 	assert.Greater(t, got, want/2)
 }
 
-// Stats of a semaphore are of one moment and one round trip: the total is told where this
-// library has set it, and not where Redisson has.
+// Stats of a semaphore describe one moment and cost one round trip. They include the total if this
+// library has set it, but not if Redisson has.
 func TestSemaphoreStats(t *testing.T) {
 	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()
@@ -79,7 +79,7 @@ func TestSemaphoreStats(t *testing.T) {
 
 func totalKeyOf(name string) string { return "latchkey_sc_total:{" + name + "}" }
 
-// Stats of a semaphore with leases count what has expired as available, in one round trip.
+// Stats of a semaphore with leases count expired permits as available, and cost one round trip.
 func TestPermitStats(t *testing.T) {
 	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()
@@ -119,7 +119,7 @@ func TestPermitStats(t *testing.T) {
 	assert.Equal(t, latchkey.PermitStats{Available: -1, Acquired: 2, Total: 1, TTL: latchkey.NoExpiry}, stats)
 }
 
-// The numbers are of one moment: while permits come and go, they add up in every answer.
+// The numbers describe one moment: while permits come and go, they add up in every reply.
 func TestPermitStatsAddUp(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()

@@ -18,12 +18,12 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Locks and releases that goroutines of a client ask for at the same moment go to the server together.
+// Locks and releases that goroutines of a client request at the same moment go to the server in one command.
 
 const companions = 64
 
-// inCompany has goroutines acquire and release a lock of their own each, as often as they can, until stop
-// is called. It reports how often they did.
+// inCompany starts goroutines that each acquire and release a lock of their own, as often as they can, until
+// stop is called. stop returns the number of acquisitions.
 func inCompany(t *testing.T, client *latchkey.Client, prefix string) (stop func() int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -48,7 +48,7 @@ func inCompany(t *testing.T, client *latchkey.Client, prefix string) (stop func(
 	}
 }
 
-// Many at the same moment cost the server a fraction of a command each.
+// Many requests at the same moment cost the server a fraction of a command each.
 func TestTogether_costs_few_commands(t *testing.T) {
 	rig.Need(t, rig.Single)
 	name, tap := rig.Name(t), rig.NewTap(t, rig.Shared())
@@ -62,8 +62,7 @@ func TestTogether_costs_few_commands(t *testing.T) {
 	assert.Empty(t, rig.NewAdmin(t, rig.Shared()).Dump(name+"*"))
 }
 
-// A key of another kind, or one that the user may not use, is refused to whoever asked for it, and to
-// nobody else.
+// A key of another kind is an error only for the call that uses it.
 func TestTogether_keeps_errors_apart(t *testing.T) {
 	rig.Need(t, rig.Single)
 	name, admin := rig.Name(t), rig.NewAdmin(t, rig.Shared())
@@ -81,7 +80,7 @@ func TestTogether_keeps_errors_apart(t *testing.T) {
 	assert.Equal(t, "of an application that is no token", admin.Text("GET", name+"string"))
 }
 
-// A key that the user may not use is refused to whoever asked for it, and to nobody else.
+// A key that the user may not use is an error only for the call that uses it.
 func TestTogether_keeps_rights_apart(t *testing.T) {
 	rig.Need(t, rig.Settings, rig.Single)
 	server := rig.Fresh(t)
@@ -100,7 +99,7 @@ func TestTogether_keeps_rights_apart(t *testing.T) {
 	assert.Positive(t, stop())
 }
 
-// A caller that leaves takes nobody with it: the others are served, and what it asked for is undone.
+// A caller that gives up does not affect the others: they are served, and its own request is undone.
 func TestTogether_a_caller_leaves(t *testing.T) {
 	rig.Need(t, rig.Single)
 	name, tap := rig.Name(t), rig.NewTap(t, rig.Shared())
@@ -121,7 +120,7 @@ func TestTogether_a_caller_leaves(t *testing.T) {
 	assert.Positive(t, stop())
 }
 
-// A call that waits without a limit awaits its answer, also if that takes longer than the retry budget.
+// A call without a limit waits for its reply, even if that takes longer than the retry budget.
 func TestTogether_waits_for_a_server_that_stands_still(t *testing.T) {
 	rig.Need(t, rig.Single, rig.Settings)
 	t.Parallel()
@@ -147,12 +146,12 @@ func TestTogether_waits_for_a_server_that_stands_still(t *testing.T) {
 		}
 		all.Wait()
 	}
-	require.NoError(t, client.Close(within(t, soon))) // which has told all events
+	require.NoError(t, client.Close(within(t, soon))) // which delivers all events
 	assert.Zero(t, failed.Load(), "attempts")
 }
 
-// Callers leave at every moment, and the server forgets its scripts, so that groups are sent late: what they
-// asked for does not stay.
+// Callers give up at every moment, and the server forgets its scripts, so that groups are sent late: what
+// these callers acquired does not stay held.
 func TestTogether_callers_leave_and_groups_are_late(t *testing.T) {
 	rig.Need(t, rig.Single, rig.Settings)
 	t.Parallel()
@@ -188,7 +187,7 @@ func TestTogether_callers_leave_and_groups_are_late(t *testing.T) {
 	})
 }
 
-// Replies are lost, and callers leave: nobody has a lock for two, and none stays.
+// Replies are lost, and callers give up: no lock has two holders, and none stays held.
 func TestTogether_with_lost_replies(t *testing.T) {
 	rig.Need(t, rig.Single)
 	name, tap := rig.Name(t), rig.NewTap(t, rig.Shared())

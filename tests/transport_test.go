@@ -15,7 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// stall has so many callers give up on a server that stands still.
+// stall makes that many callers give up on a paused server.
 func stall(t *testing.T, server *rig.Server, client *latchkey.Client, callers int) {
 	t.Helper()
 	server.Pause(t)
@@ -33,8 +33,8 @@ func stall(t *testing.T, server *rig.Server, client *latchkey.Client, callers in
 	server.Resume(t)
 }
 
-// Callers that gave up on a short stall of the server, as many as may be in flight,
-// do not lock out those who come after it.
+// Callers that gave up during a short stall of the server, as many as may be in flight, do not
+// block later callers.
 func TestStallDoesNotOutlastTheServer(t *testing.T) {
 	rig.Need(t, rig.Process)
 	for name, open := range map[string]func(*testing.T, *rig.Server) (*latchkey.Client, int){
@@ -66,7 +66,7 @@ func TestStallDoesNotOutlastTheServer(t *testing.T) {
 	}
 }
 
-// borrowed is a client of the library that uses a rueidis client of the test.
+// borrowed returns a client of the library that uses a rueidis client of the test.
 func borrowed(t *testing.T, server *rig.Server, options latchkey.Options) *latchkey.Client {
 	t.Helper()
 	client, closeAll, err := borrow(likeOurs(server.Options(server.Addr())), options)
@@ -75,8 +75,8 @@ func borrowed(t *testing.T, server *rig.Server, options latchkey.Options) *latch
 	return client
 }
 
-// When the connection is broken and the server does not answer on a new one, the
-// caller that comes first, for whom it is opened, obeys its context all the same.
+// The connection is broken, and the server does not answer on a new one. The first caller, for
+// which the connection is opened, still obeys its context.
 func TestCancellationIsObeyedWhenTheConnectionIsBroken(t *testing.T) {
 	rig.Need(t, rig.Process)
 	server := rig.Fresh(t)
@@ -87,7 +87,7 @@ func TestCancellationIsObeyedWhenTheConnectionIsBroken(t *testing.T) {
 	defer server.Resume(t)
 	opened := tap.Accepted()
 	tap.Cut()
-	rest(50 * time.Millisecond) // nothing tells that the client has noticed
+	rest(50 * time.Millisecond) // nothing reports that the client has noticed
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	locked := lockInBackground(ctx, lock)
@@ -104,8 +104,8 @@ func TestCancellationIsObeyedWhenTheConnectionIsBroken(t *testing.T) {
 	require.Less(t, got.at.Sub(canceled), leeway)
 }
 
-// A command may be under way when the rueidis client is closed: what it did is not
-// known, and is not said to be.
+// A command may be in flight when the rueidis client is closed. Its outcome is unknown, and the
+// error says so.
 func TestOutcomeIsUnknownWhenTheBorrowedClientIsClosed(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -122,7 +122,7 @@ func TestOutcomeIsUnknownWhenTheBorrowedClientIsClosed(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
 }
 
-// borrowedTwo returns a rueidis client, and one of the library that uses it and has
+// borrowedTwo returns a rueidis client, and a client of the library that uses it and has already
 // been used.
 func borrowedTwo(t *testing.T, server *rig.Server, addr string) (rueidis.Client, *latchkey.Client) {
 	t.Helper()
@@ -136,8 +136,8 @@ func borrowedTwo(t *testing.T, server *rig.Server, addr string) (rueidis.Client,
 	return redis, client
 }
 
-// Nothing can come of a rueidis client that is closed: calls end long before their
-// budget, those that are not sent are not said to be in doubt, and Close ends.
+// A closed rueidis client can do nothing more: calls end long before their budget, calls that send
+// nothing do not return ErrUnknownOutcome, and Close returns.
 func TestAClosedBorrowedClientIsGivenUp(t *testing.T) {
 	server := lone(t)
 	redis, client := borrowedTwo(t, server, server.Addr())

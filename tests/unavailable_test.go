@@ -12,15 +12,16 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// toldBusy checks that a call was told that somebody else has it, and nothing of the server.
+// toldBusy checks that an error says that somebody else holds the lock, and nothing about the
+// server.
 func toldBusy(t testing.TB, err error) {
 	t.Helper()
 	assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	assert.NotErrorIs(t, err, latchkey.ErrUnavailable)
 }
 
-// toldUnavailable checks that a call was told that the server could not be asked, and not that
-// anybody has what it wants.
+// toldUnavailable checks that an error says that the server is unavailable, and not that somebody
+// else holds the lock.
 func toldUnavailable(t testing.TB, err error) {
 	t.Helper()
 	assert.ErrorIs(t, err, latchkey.ErrUnavailable)
@@ -34,8 +35,8 @@ type way struct {
 	try  func(ctx context.Context) error // or nil
 }
 
-// waysThrough are all the ways to acquire something through a client. Somebody else has it
-// all, through the other client.
+// waysThrough returns all the ways to acquire something through a client. The other client holds
+// all of it.
 func waysThrough(t *testing.T, client, other *latchkey.Client) []way {
 	t.Helper()
 	ctx := within(t, soon)
@@ -81,7 +82,7 @@ func waysThrough(t *testing.T, client, other *latchkey.Client) []way {
 	)
 }
 
-// as turns the options of one family of calls into those of another.
+// as converts the options of one family of calls to those of another.
 func as[T any](options []latchkey.WaitOption, one func(latchkey.WaitOption) T) []T {
 	all := make([]T, len(options))
 	for i, o := range options {
@@ -90,7 +91,7 @@ func as[T any](options []latchkey.WaitOption, one func(latchkey.WaitOption) T) [
 	return all
 }
 
-// outages are the ways of a server not to answer.
+// outages are the ways in which a server can fail to answer.
 var outages = map[string]struct {
 	begin func(*testing.T, *rig.Server)
 }{
@@ -98,8 +99,8 @@ var outages = map[string]struct {
 	"silent": {func(t *testing.T, s *rig.Server) { s.Pause(t); t.Cleanup(func() { s.Resume(t) }) }},
 }
 
-// Of every kind, a lock that is busy and a server that is dead are told apart, however the
-// call is bounded, and in the middle of a wait too: the last attempt counts.
+// For every kind, the errors distinguish a busy lock from a dead server, however the call is
+// bounded, and even in the middle of a wait: the last attempt counts.
 func TestUnavailableIsNoContention(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process)
@@ -124,7 +125,7 @@ func TestUnavailableIsNoContention(t *testing.T) {
 			outage.begin(t, server)
 			for _, w := range ways {
 				t.Run(w.name, func(t *testing.T) {
-					t.Parallel() // a silent connection is given up after a while, and then nothing is sent
+					t.Parallel() // a silent connection is closed after a while, and then nothing is sent
 					if w.try != nil {
 						err := w.try(t.Context())
 						toldUnavailable(t, err)
@@ -147,8 +148,8 @@ func TestUnavailableIsNoContention(t *testing.T) {
 	}
 }
 
-// Busy at first and dead at the end is ErrUnavailable, also to those who wait in line behind
-// others of their client and never asked.
+// A wait that is busy at first and ends with a dead server returns ErrUnavailable, even to calls
+// that wait in line behind others of their client and never sent anything.
 func TestUnavailableInTheMiddleOfAWait(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process)
@@ -165,7 +166,7 @@ func TestUnavailableInTheMiddleOfAWait(t *testing.T) {
 					go func() { results <- w.wait(context.Background(), latchkey.Wait(3*time.Second)) }()
 				}
 			}
-			rest(300 * time.Millisecond) // they are told that it is busy
+			rest(300 * time.Millisecond) // by then the lock is known to be busy
 			outage.begin(t, server)
 			for range cap(results) {
 				toldUnavailable(t, rig.Await(t, soon, "a waiter", results))
@@ -174,8 +175,8 @@ func TestUnavailableInTheMiddleOfAWait(t *testing.T) {
 	}
 }
 
-// A lock that this client holds is busy, whatever becomes of the server: the hold lasts for
-// as long as its lease.
+// A lock that this client holds counts as busy, whatever happens to the server: the hold lasts as
+// long as its lease.
 func TestHeldHereIsBusyWithoutAServer(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process)
@@ -190,7 +191,7 @@ func TestHeldHereIsBusyWithoutAServer(t *testing.T) {
 	toldUnavailable(t, err)
 }
 
-// ErrClosed stands alone, in calls that come after Close and in those under way.
+// ErrClosed stands alone, both in calls after Close and in calls in flight.
 func TestClosedIsNeitherBusyNorUnavailable(t *testing.T) {
 	server := lone(t)
 	client, closeAll, err := dial(server, server.Addr(), latchkey.Options{})
@@ -218,8 +219,8 @@ func TestClosedIsNeitherBusyNorUnavailable(t *testing.T) {
 	}
 }
 
-// Operations that acquire nothing are told in the same words, beside ErrUnknownOutcome where
-// they change something.
+// Operations that acquire nothing return the same error, joined with ErrUnknownOutcome if they
+// change something.
 func TestUnavailableToAllOperations(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process)
@@ -257,7 +258,7 @@ func TestUnavailableToAllOperations(t *testing.T) {
 			return p.SetLease(ctx, "0123456789abcdef0123456789abcdef", time.Minute)
 		},
 	}
-	// All at once: a silent connection is given up after a while, and then nothing is sent.
+	// All at once: a silent connection is closed after a while, and then nothing is sent.
 	told := map[string]chan error{}
 	for _, all := range []map[string]func() error{queries, changes} {
 		for name, ask := range all {
@@ -270,14 +271,14 @@ func TestUnavailableToAllOperations(t *testing.T) {
 		err := rig.Await(t, soon, name, answer)
 		toldUnavailable(t, err)
 		assert.NotErrorIs(t, err, context.DeadlineExceeded, name)
-		if changes[name] != nil && name != "ForceUnlock" { // which looks first
+		if changes[name] != nil && name != "ForceUnlock" { // which only queries first
 			assert.ErrorIs(t, err, latchkey.ErrUnknownOutcome, name)
 		}
 	}
 }
 
-// Who does the work again when the server is unavailable must not do it twice: a release that
-// fails after it is no ErrUnavailable.
+// A caller that repeats the work when the server is unavailable must not do it twice: if the
+// release after the work fails, the error is not ErrUnavailable.
 func TestReleaseAfterTheWorkIsNotUnavailable(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process)

@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// attempts are calls that try for a lock while no reply comes: each is executed, or will
-// be, and its caller leaves without knowing.
+// attempts makes n calls that try to acquire a lock while no reply comes. Each is or will be
+// executed, and its caller gives up without knowing the outcome.
 func attempts(t *testing.T, lock latchkey.Locker, tap *rig.Tap, n int, options ...latchkey.TryLockOption) {
 	t.Helper()
 	replies := tap.HoldReplies(rig.Mentions(lock.Name()))
@@ -30,8 +30,7 @@ func attempts(t *testing.T, lock latchkey.Locker, tap *rig.Tap, n int, options .
 	replies.Release()
 }
 
-// costs fails when a tap has seen more commands that name a lock than that, at any time
-// of a while.
+// costs fails if a tap sees more than limit commands that name a lock at any time during a period.
 func costs(t *testing.T, tap *rig.Tap, name string, limit int, during time.Duration) {
 	t.Helper()
 	sent := 0
@@ -50,8 +49,8 @@ func costs(t *testing.T, tap *rig.Tap, name string, limit int, during time.Durat
 	t.Logf("%d commands", sent)
 }
 
-// On a client of our own the answer to the first undo proves that nothing comes later:
-// a call that timed out costs one command more, however long its lease.
+// With a client of our own, the reply to the first undo proves that nothing is executed later: a
+// call that timed out costs one more command, however long its lease is.
 func TestUndo_ends_with_its_proof(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -60,8 +59,8 @@ func TestUndo_ends_with_its_proof(t *testing.T) {
 	}
 	tap := rig.NewTap(t, server)
 	client := connectVia(t, server, tap.Addr())
-	lock := client.NewRWLock(name).Writer() // whose attempts do not go together with others
-	mustUnlock(t, mustLock(t, lock))        // the server knows the scripts
+	lock := client.NewRWLock(name).Writer() // whose attempts are not sent together with others
+	mustUnlock(t, mustLock(t, lock))        // this loads the scripts
 	const calls = 40
 	tap.Forget()
 	attempts(t, lock, tap, calls, latchkey.Lease(time.Hour))
@@ -69,8 +68,8 @@ func TestUndo_ends_with_its_proof(t *testing.T) {
 	costs(t, tap, name, 2*calls, 5*time.Second)
 }
 
-// Without that proof, the undo of one call is three commands at most, over a lease
-// that is not longer than the default.
+// Without that proof, the undo of one call takes at most three commands over a lease that is not
+// longer than the default.
 func TestUndo_costs_three_commands(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
@@ -87,8 +86,8 @@ func TestUndo_costs_three_commands(t *testing.T) {
 	costs(t, tap, name, calls+3*calls, latchkey.DefaultLease+5*time.Second)
 }
 
-// While a server is silent, undo waits for it with one probe: afterwards each call that
-// failed meanwhile costs no more than any other.
+// While a server is silent, undo waits for it with a single probe. Afterwards, each call that
+// failed during the outage costs no more than any other.
 func TestUndo_after_an_outage(t *testing.T) {
 	rig.Need(t, rig.Process, rig.Stats)
 	t.Parallel()
@@ -118,7 +117,7 @@ func TestUndo_after_an_outage(t *testing.T) {
 	server.Resume(t)
 	mustUnlock(t, mustLock(t, client.NewLock("after")))
 	var scripts int64
-	limit := 4*doubtful.Load() + 100 // itself, executed late, and its undo
+	limit := 4*doubtful.Load() + 100 // the call itself, executed late, and its undo
 	rig.Throughout(t, 8*time.Second, "the commands are few", func() error {
 		sent := admin.Since(before)
 		scripts = sent["evalsha"] + sent["eval"]
@@ -136,7 +135,7 @@ func TestUndo_after_an_outage(t *testing.T) {
 	t.Logf("%d calls failed, %d with an unknown outcome; %d commands", failed.Load(), doubtful.Load(), scripts)
 }
 
-// A node that is silent does not delay the undo of what is on others.
+// A silent node does not delay the undo on other nodes.
 func TestUndo_is_per_node(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)
@@ -171,7 +170,7 @@ func TestUndo_is_per_node(t *testing.T) {
 	t.Logf("undone after %v", time.Since(start))
 }
 
-// leaveWithout has so many callers give up on a lock of a node that does not answer.
+// leaveWithout makes that many callers give up on a lock of a node that does not answer.
 func leaveWithout(t *testing.T, client *latchkey.Client, name string, callers int) {
 	t.Helper()
 	var leaving sync.WaitGroup
@@ -185,7 +184,7 @@ func leaveWithout(t *testing.T, client *latchkey.Client, name string, callers in
 	leaving.Wait()
 }
 
-// byNode returns names that so many different masters serve.
+// byNode returns n names that are served by different masters.
 func byNode(t *testing.T, cluster *rig.Cluster, prefix string, n int) (names []string) {
 	t.Helper()
 	known := map[string]bool{}

@@ -10,10 +10,11 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Goroutines of a client that want to write pass the write hold on, while nobody of it wants to
-// read.
+// Goroutines of a client that want to write pass the write hold on, as long as no goroutine of the
+// client wants to read.
 
-// heldForWriters returns a write hold that the server granted while other goroutines were in line.
+// heldForWriters returns a write hold that the server granted while n other goroutines were in
+// line, and the channels with their results.
 func (r *readers) heldForWriters(t *testing.T, n int) (hold *latchkey.Hold, others []<-chan acquisition) {
 	t.Helper()
 	before := mustLock(t, r.rw.Writer())
@@ -28,7 +29,7 @@ func (r *readers) heldForWriters(t *testing.T, n int) (hold *latchkey.Hold, othe
 	return first.hold, others[1:]
 }
 
-// A write hold is passed to those in line, in their order.
+// A write hold is passed to the waiters in line, in their order.
 func TestWritePassing(t *testing.T) {
 	t.Parallel()
 	r := newReaders(t, longTurn)
@@ -63,7 +64,7 @@ func TestWritePassing_lets_readers_go_first(t *testing.T) {
 	mustUnlock(t, next.hold)
 }
 
-// With a negative turn each write hold begins and ends on the server.
+// With a negative turn, each write hold begins and ends on the server.
 func TestWritePassing_can_be_switched_off(t *testing.T) {
 	t.Parallel()
 	r := newReaders(t, latchkey.Options{Turn: -1})
@@ -75,7 +76,7 @@ func TestWritePassing_can_be_switched_off(t *testing.T) {
 	mustUnlock(t, next.hold)
 }
 
-// Downgrade works for a hold that was passed on, and those in line wait for the readers.
+// Downgrade works for a hold that was passed on, and the waiters in line wait for the readers.
 func TestWritePassing_and_downgrade(t *testing.T) {
 	t.Parallel()
 	r := newReaders(t, longTurn)

@@ -16,9 +16,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// object is one object under a name: how it comes there, and all its operations.
+// object is one object under a name: how to make it, and all its operations.
 type object struct {
-	sort string // what the key is found to be
+	sort string // the kind that errors report
 	make func(t *testing.T, client *latchkey.Client, name string)
 	use  func(ctx context.Context, client *latchkey.Client, name string) map[string]error
 }
@@ -122,8 +122,8 @@ func useLatch(ctx context.Context, client *latchkey.Client, name string) map[str
 	}
 }
 
-// Every operation of every kind of object on the key of every other kind: it is refused
-// at once, the error says what is there, and not a byte changes.
+// Every operation of every kind of object is refused at once on the key of every other kind. The
+// error names the kind of the key, and not a byte changes.
 func TestEachKindOnTheKeyOfEachOther(t *testing.T) {
 	t.Parallel()
 	for there, owner := range objects {
@@ -151,8 +151,8 @@ func TestEachKindOnTheKeyOfEachOther(t *testing.T) {
 	}
 }
 
-// isNumber tells the kinds of objects that are a number in Redis, which their operations
-// cannot tell from each other.
+// isNumber reports whether objects of a kind are a number in Redis. Their operations cannot tell
+// such kinds apart.
 func isNumber(o object) bool { return o.sort == "a semaphore" || o.sort == "a latch" }
 
 func assertWrongKind(t *testing.T, err error, what, name, found string) {

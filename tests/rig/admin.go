@@ -11,13 +11,12 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Admin looks at a server from the side, over connections of its own. Of a cluster it
-// sees all of it.
+// Admin inspects a server over connections of its own. It sees all nodes of a cluster.
 type Admin struct {
 	tb     testing.TB
 	server *Server
 	client rueidis.Client
-	nodes  []rueidis.Client // of a cluster: one for each node, which knows only that
+	nodes  []rueidis.Client // of a cluster: one client per node, which uses only that node
 }
 
 // NewAdmin connects an Admin to the server itself, past any proxy.
@@ -43,7 +42,7 @@ func (a *Admin) connect() []rueidis.Client {
 	return all
 }
 
-// everyNode is one client for each data node; masters is one for each that takes
+// everyNode returns one client for each data node; masters returns one for each node that takes
 // commands.
 func (a *Admin) everyNode() []rueidis.Client {
 	if !a.server.Clustered() {
@@ -54,9 +53,8 @@ func (a *Admin) everyNode() []rueidis.Client {
 
 func (a *Admin) masters() []rueidis.Client { return a.everyNode()[:max(a.server.masters, 1)] }
 
-// Do runs a command and returns its reply; a Redis error fails the test, a nil
-// reply does not. In a cluster a command without a key goes to all masters, and
-// the first answers for all.
+// Do runs a command and returns its reply. A Redis error fails the test, a nil reply does not. In a
+// cluster, a command without a key goes to all masters, and Do returns the reply of the first.
 func (a *Admin) Do(words ...string) rueidis.RedisResult {
 	a.tb.Helper()
 	if !a.server.Clustered() || keyAt(words) > 0 {
@@ -71,7 +69,7 @@ func (a *Admin) Do(words ...string) rueidis.RedisResult {
 	return first
 }
 
-// adminPatience is more than any command of a test takes: none waits for ever.
+// adminPatience is longer than any command of a test takes, so that none waits forever.
 const adminPatience = time.Minute
 
 func (a *Admin) ask(client rueidis.Client, words ...string) rueidis.RedisResult {
@@ -89,7 +87,7 @@ func (a *Admin) ask(client rueidis.Client, words ...string) rueidis.RedisResult 
 const roundsToRead = 100
 
 // Executed returns when the server has executed every command that reached it before. A server
-// takes a piece of each connection in turn, so some round trips of its own prove it.
+// reads a part of each connection in turn, so several round trips of its own prove it.
 func (a *Admin) Executed() {
 	a.tb.Helper()
 	for range roundsToRead {
@@ -130,7 +128,7 @@ func (a *Admin) check(err error) {
 	}
 }
 
-// Entry is a key as it stands on the server.
+// Entry is a key as it is stored on the server.
 type Entry struct {
 	Type    string            // string, hash, list, zset, set
 	String  string            // of a string
@@ -163,7 +161,7 @@ func (a *Admin) keysOn(client rueidis.Client, pattern string) (keys []string) {
 	}
 }
 
-// KeysOf returns the keys that contain a name, whatever is in it.
+// KeysOf returns the keys that contain a name, which may contain any characters.
 func (a *Admin) KeysOf(name string) []string {
 	a.tb.Helper()
 	escape := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
@@ -175,7 +173,7 @@ func (a *Admin) Dump(name string) map[string]Entry {
 	a.tb.Helper()
 	dump := make(map[string]Entry)
 	for _, key := range a.KeysOf(name) {
-		if entry := a.entry(key); entry.Type != "none" { // it may have expired since
+		if entry := a.entry(key); entry.Type != "none" { // it may have expired in the meantime
 			dump[key] = entry
 		}
 	}
@@ -213,8 +211,7 @@ func (a *Admin) zset(key string) []string {
 	return members
 }
 
-// PTTL is the time to live of a key: NoTTL without expiry, -2 ms when it is
-// missing.
+// PTTL returns the TTL of a key: NoTTL without expiry, -2 ms if the key does not exist.
 func (a *Admin) PTTL(key string) time.Duration {
 	a.tb.Helper()
 	return time.Duration(a.Int("PTTL", key)) * time.Millisecond
@@ -223,9 +220,9 @@ func (a *Admin) PTTL(key string) time.Duration {
 // Exists reports whether a key exists.
 func (a *Admin) Exists(key string) bool { a.tb.Helper(); return a.Int("EXISTS", key) == 1 }
 
-// Connections is the number of connections to the server, or to the first master. This
-// one is left out, and so are those of Sentinels and of the rig, and monitors (flag O):
-// the server may not have noticed yet that one closed.
+// Connections returns the number of connections to the server, or to the first master. It excludes
+// its own connection, those of Sentinels and of the rig, and monitors (flag O): the server may not
+// have noticed yet that one closed.
 func (a *Admin) Connections() int {
 	a.tb.Helper()
 	n := -1
@@ -237,8 +234,8 @@ func (a *Admin) Connections() int {
 	return n
 }
 
-// CommandStats is how often each command was executed since the server started.
-// Commands inside scripts count as well as the script.
+// CommandStats returns how often each command was executed since the server started. It counts
+// commands inside scripts in addition to the script itself.
 func (a *Admin) CommandStats() map[string]int64 {
 	a.tb.Helper()
 	stats := make(map[string]int64)
@@ -250,7 +247,7 @@ func (a *Admin) CommandStats() map[string]int64 {
 	return stats
 }
 
-// count adds up what INFO says about commands.
+// count adds up the command statistics of INFO.
 func count(stats map[string]int64, info string) {
 	for line := range strings.Lines(info) {
 		name, rest, _ := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
@@ -261,8 +258,8 @@ func count(stats map[string]int64, info string) {
 	}
 }
 
-// Since returns what was executed after an earlier CommandStats, without the
-// questions that the Admin itself asks.
+// Since returns what was executed after an earlier CommandStats, without the queries of the Admin
+// itself.
 func (a *Admin) Since(before map[string]int64) map[string]int64 {
 	a.tb.Helper()
 	diff := make(map[string]int64)

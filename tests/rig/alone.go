@@ -7,8 +7,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// startAlone starts a cluster of one master, which begins anew whenever it is started.
-// Until it is the master, nobody can reach it but by its socket.
+// startAlone starts a cluster of one master, which is a new cluster whenever it is started. Until
+// it is the master, it is reachable only through its socket.
 func startAlone(settings []string) (p *localProcess, err error) {
 	for range startTries {
 		if p, err = tryAlone(settings); err == nil {
@@ -40,7 +40,7 @@ func tryAlone(settings []string) (*localProcess, error) {
 
 func (p *localProcess) socket() string { return filepath.Join(p.dir, "socket") }
 
-// reign makes the server the master and lets it be seen.
+// reign makes the server the master and then opens its port.
 func (p *localProcess) reign(placeholder *seat) error {
 	var n *node
 	if err := until("a server answers at its socket", func() (err error) {
@@ -60,7 +60,7 @@ func (p *localProcess) reign(placeholder *seat) error {
 	return err
 }
 
-// behind connects by the socket.
+// behind connects through the socket.
 func (p *localProcess) behind() (*node, error) {
 	option := rueidis.MustParseURL("unix://" + p.socket())
 	option.ForceSingleClient, option.DisableCache, option.ClientName = true, true, rigName

@@ -7,21 +7,21 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// ticket is what a [Server.Ticket] says.
+// ticket is the content of a [Server.Ticket].
 type ticket struct {
 	Kind, URL string
 	Nodes     []string
 	Masters   int
 }
 
-// Ticket says in one word how another process reaches this server; see [Attach].
+// Ticket returns one word that tells another process how to reach this server; see [Attach].
 func (s *Server) Ticket() string {
-	text, _ := json.Marshal(ticket{s.kind, s.URL(), s.nodes, s.masters}) // strings and numbers: no error
+	text, _ := json.Marshal(ticket{s.kind, s.URL(), s.nodes, s.masters}) // strings and numbers cannot fail
 	return string(text)
 }
 
-// Attach returns the server that a [Server.Ticket] of another process stands for.
-// It is for child processes, which must not start servers of their own.
+// Attach returns the server that a [Server.Ticket] of another process describes. It is for child
+// processes, which must not start servers of their own.
 func Attach(text string) (*Server, error) {
 	var t ticket
 	if err := json.Unmarshal([]byte(text), &t); err != nil {

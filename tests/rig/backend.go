@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// The backends, in the order in which they are tried; a topology must be asked for.
+// The backends, in the order in which they are tried. The topologies are used only on request.
 const (
 	kindURL       = "url"
 	kindServer    = "server"
@@ -22,12 +22,12 @@ const (
 	kindEmbedded  = "embedded"
 )
 
-// The environment variables that steer the choice.
+// The environment variables that control the choice.
 const (
-	envURL     = "LATCHKEY_TEST_REDIS"   // URL of a server that is there already
-	envBackend = "LATCHKEY_TEST_BACKEND" // server, sentinel, cluster, container or embedded: force it
+	envURL     = "LATCHKEY_TEST_REDIS"   // URL of a server that is already running
+	envBackend = "LATCHKEY_TEST_BACKEND" // forces server, sentinel, cluster, container or embedded
 	envImage   = "LATCHKEY_TEST_IMAGE"   // image for the container backend
-	envServer  = "LATCHKEY_TEST_SERVER"  // program of the server that the rig starts, instead of the one in PATH
+	envServer  = "LATCHKEY_TEST_SERVER"  // server binary that the rig starts, instead of the one in PATH
 )
 
 // openShared starts the server that the whole test binary uses.
@@ -36,8 +36,8 @@ func openShared() (err error) {
 	return err
 }
 
-// openBackend obeys a forced choice and fails when it cannot be had; otherwise it
-// takes the first backend that this machine offers.
+// openBackend uses the forced backend, and fails if that is not available. Otherwise it uses the
+// first backend that this machine offers.
 func openBackend() (*Server, error) {
 	switch forced := os.Getenv(envBackend); forced {
 	case "":
@@ -66,8 +66,7 @@ func firstBackend() (*Server, error) {
 	}
 }
 
-// useURL takes a server that somebody else runs: it is never reconfigured,
-// paused or flushed.
+// useURL uses a server that somebody else runs: it is never reconfigured, paused or flushed.
 func useURL(text string) (*Server, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -79,8 +78,8 @@ func useURL(text string) (*Server, error) {
 	return &Server{kind: kindURL, detail: u.Host, url: *u, able: Stats | Single | Speed}, nil
 }
 
-// serverBinary finds the server that is asked for, or redis-server or valkey-server in
-// PATH. It is "" if there is none.
+// serverBinary returns the configured server binary, or redis-server or valkey-server in PATH, or
+// "" if there is none.
 func serverBinary() string {
 	if named := os.Getenv(envServer); named != "" {
 		return named
@@ -90,8 +89,8 @@ func serverBinary() string {
 	return cmp.Or(redis, valkey)
 }
 
-// serverVersion is the name and the version of the server, such as "redis-server 7.0.15",
-// as far as it tells.
+// serverVersion is the name and the version of the server, such as "redis-server 7.0.15", or as
+// much of it as the server prints.
 var serverVersion = sync.OnceValue(func() string {
 	binary := serverBinary()
 	text, _ := exec.Command(binary, "--version").Output()
@@ -100,11 +99,11 @@ var serverVersion = sync.OnceValue(func() string {
 	return strings.TrimSpace(filepath.Base(binary) + " " + version)
 })
 
-// knowsShards reports whether the server, of Redis 8 or Valkey 8 or later, keeps an id of
-// each shard of a cluster.
+// knowsShards reports whether the server is Redis 8, Valkey 8 or later, which keeps an id of each
+// shard of a cluster.
 func knowsShards() bool { return isSince(8) }
 
-// isSince reports whether the server is of this major version or a later one.
+// isSince reports whether the server has this major version or a later one.
 func isSince(major int) bool {
 	_, version, _ := strings.Cut(serverVersion(), " ")
 	text, _, _ := strings.Cut(version, ".")

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// On the backends cluster and sentinel a client finds the servers by asking. The shared
-// server is then a whole topology; one that a test starts for itself is a topology of
-// one process, so that to pause, to kill or to reconfigure it means what it means
-// everywhere. No server is ever taken for dead, however busy the machine is: tests in
-// which that is to happen have rigs of their own ([NewCluster], [NewSentinel]).
+// On the backends cluster and sentinel, a client finds the servers by querying. The shared server
+// is then a whole topology. A server that a test starts for itself is a topology of one process, so
+// that pausing, killing and reconfiguring it mean the same as everywhere. No server is ever
+// considered dead, however busy the machine is: tests of failovers use topologies of their own
+// ([NewCluster], [NewSentinel]).
 
-// nobodyDies is a time of silence that is not reached.
+// nobodyDies is a period of silence that is never reached.
 const nobodyDies = time.Hour
 
 const sharedMasters = 3
@@ -27,7 +27,7 @@ func startSharedCluster() (*Server, error) {
 	return s, nil
 }
 
-// clusterOf takes the nodes of a cluster for one server.
+// clusterOf returns the nodes of a cluster as one server.
 func clusterOf(nodes []*node) *Server {
 	s := nodes[0].Server
 	return &Server{
@@ -89,8 +89,8 @@ func watchedServer(nodes, watchers []*node) *Server {
 	}
 }
 
-// keepQuiet has a Sentinel send nothing of its own to the master, so that a test sees
-// there what it has sent itself.
+// keepQuiet makes a Sentinel send nothing of its own to the master, so that a test sees only the
+// commands that it sends itself.
 func (n *node) keepQuiet() {
 	const never = "86400000"
 	_ = n.do("SENTINEL", "DEBUG", "INFO-PERIOD", never, "PING-PERIOD", never, "PUBLISH-PERIOD", never).Error()

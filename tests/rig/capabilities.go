@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Capability is something that only some backends can do.
+// Capability is a feature that only some backends have.
 type Capability uint
 
-// What a test may need beyond commands, scripts and messages.
+// The features that a test may need beyond commands, scripts and messages.
 const (
 	// Private is a server of the test's own, started by [Fresh].
 	Private Capability = 1 << iota
@@ -20,11 +20,11 @@ const (
 	Stats
 	// Settings is CONFIG, ACL and CLIENT KILL on a private server.
 	Settings
-	// Topology is several servers of the test's own, linked as it wants.
+	// Topology is several servers of the test's own, linked as the test needs.
 	Topology
-	// Single is one server at the one address that is in its URL.
+	// Single is one server at the one address in its URL.
 	Single
-	// Speed is a server that keeps its pace with thousands of keys.
+	// Speed is a server that stays fast with thousands of keys.
 	Speed
 )
 
@@ -51,8 +51,8 @@ func (c Capability) String() string {
 	return strings.Join(names, ", ")
 }
 
-// Long skips a long test in short mode (go test -short): one that shows the same on
-// every backend, or takes its time for being sure.
+// Long skips a long test in short mode (go test -short): a test that shows the same on every
+// backend, or that takes long to be reliable.
 func Long(tb testing.TB) {
 	tb.Helper()
 	if testing.Short() {
@@ -60,7 +60,7 @@ func Long(tb testing.TB) {
 	}
 }
 
-// Lasting is how long something goes on: half as long in short mode.
+// Lasting returns how long something runs: full, or half of it in short mode.
 func Lasting(full time.Duration) time.Duration {
 	if testing.Short() {
 		return full / 2
@@ -68,8 +68,8 @@ func Lasting(full time.Duration) time.Duration {
 	return full
 }
 
-// Campaign is how long a random history lasts: as the environment variable says, for a
-// long campaign, or as [Lasting].
+// Campaign returns how long a random history lasts: the value of the environment variable, for a
+// long campaign, or else [Lasting].
 func Campaign(tb testing.TB, variable string, full time.Duration) time.Duration {
 	tb.Helper()
 	text := os.Getenv(variable)
@@ -83,8 +83,8 @@ func Campaign(tb testing.TB, variable string, full time.Duration) time.Duration 
 	return lasts
 }
 
-// Repeated runs a random history, and again until a long campaign is over: one that is
-// checked in pieces takes no longer for being long.
+// Repeated runs a random history, and repeats it until a long campaign is over, so that no single
+// check has to cover the whole campaign.
 func Repeated(t *testing.T, variable string, full time.Duration, run func(t *testing.T, lasts time.Duration)) {
 	t.Helper()
 	for left := Campaign(t, variable, full); left > 0 && !t.Failed(); left -= full {
@@ -92,8 +92,8 @@ func Repeated(t *testing.T, variable string, full time.Duration, run func(t *tes
 	}
 }
 
-// Sized is how often something is done: as often as said on a server that keeps its
-// pace, a tenth of it on the embedded one, and in short mode.
+// Sized returns how often something is done: full times on a fast server, a tenth of that on the
+// embedded server and in short mode.
 func Sized(full int) int {
 	if testing.Short() {
 		return max(full/10, 1)
@@ -101,8 +101,8 @@ func Sized(full int) int {
 	return Paced(full)
 }
 
-// Paced is how much a server does in a time that is given, also in short mode: a tenth
-// of it on the embedded one.
+// Paced returns how much a server does in a given time, regardless of short mode: full, or a tenth
+// of that on the embedded server.
 func Paced(full int) int {
 	if shared.able&Speed != 0 {
 		return full
@@ -110,8 +110,8 @@ func Paced(full int) int {
 	return max(full/10, 1)
 }
 
-// Need skips the test when the backend lacks any of the given capabilities, and
-// says which. On the server backend nothing is ever skipped.
+// Need skips the test if the backend lacks any of the given capabilities, and names them. On the
+// server backend nothing is ever skipped.
 func Need(tb testing.TB, needs ...Capability) {
 	tb.Helper()
 	for _, need := range needs {

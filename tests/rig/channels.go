@@ -9,8 +9,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Channels returns the channels that have a subscriber and contain the name, sharded
-// ones included.
+// Channels returns the channels that have a subscriber and contain the name, including sharded
+// channels.
 func (a *Admin) Channels(name string) (found []string) {
 	a.tb.Helper()
 	for _, client := range a.everyNode() {
@@ -26,10 +26,10 @@ func (a *Admin) Channels(name string) (found []string) {
 	})
 }
 
-// sentinelHello is the channel at which Sentinels listen.
+// sentinelHello is the channel to which Sentinels subscribe.
 const sentinelHello = "__sentinel__:hello"
 
-// Subscribers is how many connections subscribe to a channel, sharded or not.
+// Subscribers returns how many connections subscribe to a channel, sharded or not.
 func (a *Admin) Subscribers(channel string) (total int64) {
 	a.tb.Helper()
 	for _, client := range a.everyNode() {
@@ -52,7 +52,7 @@ func (a *Admin) subscribers(client rueidis.Client, question, channel string) int
 // sharded reports whether locks use sharded messages on this server: a cluster of Redis 7 or later.
 func (s *Server) sharded() bool { return s.Clustered() && isSince(7) }
 
-// perScope are the questions that a server understands.
+// perScope returns those of the two queries that the server knows.
 func (a *Admin) perScope(classic, sharded string) []string {
 	if a.server.sharded() {
 		return []string{classic, sharded}
@@ -60,14 +60,14 @@ func (a *Admin) perScope(classic, sharded string) []string {
 	return []string{classic}
 }
 
-// Publish sends a message in the way that the locks use on this server, and returns how
-// many connections got it.
+// Publish sends a message in the way that locks use on this server, and returns how many
+// connections received it.
 func (a *Admin) Publish(channel, message string) int64 {
 	a.tb.Helper()
 	return a.Int(a.server.PublishCommand(), channel, message)
 }
 
-// PublishCommand is how messages of locks are sent on this server.
+// PublishCommand is the command that sends messages of locks on this server.
 func (s *Server) PublishCommand() string {
 	if s.sharded() {
 		return "SPUBLISH"
@@ -75,7 +75,7 @@ func (s *Server) PublishCommand() string {
 	return "PUBLISH"
 }
 
-// Subscribe makes the command by which a client listens for messages of locks.
+// Subscribe makes the command with which a client subscribes to messages of locks.
 func (s *Server) Subscribe(client rueidis.Client, channel string) rueidis.Completed {
 	if s.sharded() {
 		return client.B().Ssubscribe().Channel(channel).Build()
@@ -83,8 +83,9 @@ func (s *Server) Subscribe(client rueidis.Client, channel string) rueidis.Comple
 	return client.B().Subscribe().Channel(channel).Build()
 }
 
-// AwaitListening waits until so many clients that want the object listen at the master of its
-// slot. If messages are not sharded, any node passes them on, and there is nothing to wait for.
+// AwaitListening waits until that many clients that wait for the object have subscribed at the
+// master of its slot. If messages are not sharded, any node passes them on, and AwaitListening
+// returns at once.
 func (c *Cluster) AwaitListening(clients int, name string) {
 	c.tb.Helper()
 	if !c.Server().sharded() {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The environment by which a test binary is told to be a child.
+// The environment variables that make a test binary run as a child.
 const (
 	envChild     = "LATCHKEY_RIG_CHILD"
 	envChildArgs = "LATCHKEY_RIG_CHILD_ARGS"
@@ -21,25 +21,22 @@ const (
 // ChildMain is the main function of a child process.
 type ChildMain func(ctx context.Context, args []string) error
 
-// longestLine of a child is more than any of them prints.
+// longestLine is more than any line that a child prints.
 const longestLine = 64 << 20
 
 var childMains = map[string]ChildMain{}
 
-// ChildProgram is a program that tests run in processes of their own, in order to
-// kill or stop them.
+// ChildProgram is a program that runs in a process of its own, so that tests can kill or stop it.
 type ChildProgram struct{ name string }
 
-// Child registers a program under a name. It belongs in a package-level variable:
-// the child process, which is the test binary once more, must find it before
-// [Main] runs.
+// Child registers a program under a name. Call it in a package-level variable: the child process is
+// the test binary again, and must find the program before [Main] runs.
 func Child(name string, main ChildMain) ChildProgram {
 	childMains[name] = main
 	return ChildProgram{name}
 }
 
-// childToRun returns what this process is to run instead of tests, if it is a
-// child.
+// childToRun returns the program that this process runs instead of tests, if it is a child.
 func childToRun() (run func() int, ok bool) {
 	name := os.Getenv(envChild)
 	if name == "" {
@@ -61,17 +58,16 @@ func runChild(name string) int {
 	return 0
 }
 
-// ChildProcess is a running child. It is killed at the end of the test, if it has not
-// ended before.
+// ChildProcess is a running child. It is killed at the end of the test, if it has not ended before.
 type ChildProcess struct {
 	cmd    *exec.Cmd
 	lines  chan string
 	exited chan struct{}
-	result error // of the process; read after exited
+	result error // of the process; read after exited is closed
 }
 
-// Start runs the program in a new process. What it prints are its events, line by
-// line; what it writes to standard error is passed on.
+// Start runs the program in a new process. Its output is its events, line by line; its standard
+// error is passed on.
 func (p ChildProgram) Start(tb testing.TB, args ...string) *ChildProcess {
 	tb.Helper()
 	c := &ChildProcess{cmd: p.command(tb, args), lines: make(chan string, 1024), exited: make(chan struct{})}
@@ -102,7 +98,7 @@ func (p ChildProgram) command(tb testing.TB, args []string) *exec.Cmd {
 	return cmd
 }
 
-// watch collects the output, then the process.
+// watch collects the output, then reaps the process.
 func (c *ChildProcess) watch(output *bufio.Scanner) {
 	for output.Scan() {
 		c.lines <- output.Text()
@@ -134,21 +130,21 @@ func (c *ChildProcess) Line(tb testing.TB, within time.Duration, prefix string) 
 
 // Kill ends the child with SIGKILL and reaps it.
 func (c *ChildProcess) Kill() {
-	_ = c.cmd.Process.Kill() // an error only says that it has ended
+	_ = c.cmd.Process.Kill() // fails only if it has already ended
 	for range c.lines {
 	}
 	<-c.exited
 }
 
-// Stop takes the processor away from the child (SIGSTOP): when it returns, the child
-// does nothing any more. What it has sent before may still be on its way.
+// Stop suspends the child (SIGSTOP). When it returns, the child does nothing any more, but commands
+// that it has already sent may still be in flight.
 func (c *ChildProcess) Stop(tb testing.TB) { tb.Helper(); freeze(tb, c.cmd.Process) }
 
-// Continue gives it back (SIGCONT).
+// Continue resumes the child (SIGCONT).
 func (c *ChildProcess) Continue(tb testing.TB) { tb.Helper(); thaw(tb, c.cmd.Process) }
 
-// Wait waits for the child to end by itself and fails the test when it ends with
-// an error or too late.
+// Wait waits for the child to end by itself, and fails the test if it ends with an error or too
+// late.
 func (c *ChildProcess) Wait(tb testing.TB, within time.Duration) {
 	tb.Helper()
 	Await(tb, within, "the child ends", c.exited)

@@ -19,7 +19,7 @@ var (
 	failer = rig.Child("rig-failer", func(context.Context, []string) error { return errors.New("on purpose") })
 )
 
-// tick prints for ever.
+// tick prints forever.
 func tick(context.Context, []string) error {
 	fmt.Println("pid", syscall.Getpid())
 	for i := 0; ; i++ {
@@ -51,7 +51,7 @@ func TestChildStopsAndContinues(t *testing.T) {
 	child.Line(t, 10*time.Second, "tick")
 }
 
-// recorder is a testing.TB that notes a failure instead of failing.
+// recorder is a testing.TB that records a failure instead of failing.
 type recorder struct {
 	testing.TB
 	failed string
@@ -64,7 +64,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	panic(r)
 }
 
-// failureOf runs f with a TB whose failure is returned.
+// failureOf runs f with a recorder and returns its failure.
 func failureOf(t *testing.T, f func(tb testing.TB)) (failure string) {
 	r := &recorder{TB: t}
 	defer func() {

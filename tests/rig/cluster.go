@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// clusterTimeout is how long a node of a test's own cluster may be silent before
-	// the others take it for dead.
+	// clusterTimeout is how long a node of a test's own cluster may be silent before the others consider
+	// it dead.
 	clusterTimeout = 1500 * time.Millisecond
-	// healPatience is how long a topology may take until it is whole again.
+	// healPatience is how long a topology may take to be whole again.
 	healPatience = 30 * time.Second
 )
 
@@ -23,8 +23,8 @@ const (
 type Cluster struct {
 	ensemble
 
-	// moving is had by who moves keys: a node that sends one serves nobody meanwhile, so
-	// that two that send to each other would wait for each other.
+	// moving is held while keys move: a node that is sending a key serves nobody, so two nodes that send
+	// keys to each other would deadlock.
 	moving sync.Mutex
 }
 
@@ -34,8 +34,8 @@ func NewCluster(tb testing.TB) *Cluster {
 	return newCluster(tb, 1, clusterTimeout)
 }
 
-// NewStubbornCluster starts a cluster without replicas in which nobody is ever taken for
-// dead: a master that is paused stays the one that serves its slots.
+// NewStubbornCluster starts a cluster without replicas in which no node is ever considered dead: a paused
+// master keeps its slots.
 func NewStubbornCluster(tb testing.TB) *Cluster {
 	tb.Helper()
 	return newCluster(tb, 0, nobodyDies)
@@ -52,7 +52,7 @@ func newCluster(tb testing.TB, replicas int, timeout time.Duration) *Cluster {
 	return &Cluster{ensemble: ensemble{tb, nodes}}
 }
 
-// startCluster returns the nodes of a cluster that serves, the masters first.
+// startCluster returns the nodes of a cluster that is ready to serve, the masters first.
 func startCluster(masters, replicas int, timeout time.Duration, settings []string) (nodes []*node, err error) {
 	for range startTries {
 		if nodes, err = tryCluster(masters, replicas, timeout, settings); err == nil {
@@ -78,8 +78,8 @@ func tryCluster(masters, replicas int, timeout time.Duration, settings []string)
 	return nodes, inaugurate(nodes, masters, placeholders)
 }
 
-// inaugurate has the first nodes take over from the placeholders, which are then forgotten,
-// and waits until all nodes serve.
+// inaugurate makes the first nodes take over from the placeholders, makes all nodes forget the
+// placeholders, and waits until all nodes serve.
 func inaugurate(nodes []*node, masters int, placeholders []*seat) error {
 	for _, n := range nodes[:masters] {
 		if err := n.takeOver(); err != nil {
@@ -99,7 +99,7 @@ func inaugurate(nodes []*node, masters int, placeholders []*seat) error {
 	return until("the cluster is whole", func() error { return clusterWhole(nodes, masters) })
 }
 
-// takeOver makes a replica the master, and not before it serves.
+// takeOver makes a replica the master, once it serves.
 func (n *node) takeOver() error {
 	err := until("a replica serves", n.serving)
 	if err == nil {
@@ -108,7 +108,7 @@ func (n *node) takeOver() error {
 	return err
 }
 
-// serving returns nil when the node has all it needs to serve.
+// serving returns nil if the node is ready to serve.
 func (n *node) serving() error {
 	info, err := n.ask("CLUSTER", "INFO")
 	if err == nil && !strings.Contains(info, "cluster_state:ok") {
@@ -117,9 +117,8 @@ func (n *node) serving() error {
 	return err
 }
 
-// led returns nil when the planned masters have the slots, as every node sees it, and
-// the replicas follow them. A node that forgot a placeholder before it knows who came after
-// would miss slots.
+// led returns nil if every node sees that the planned masters have the slots, and the replicas follow
+// them. A node that forgot a placeholder before it knows its successor would miss slots.
 func led(nodes []*node, masters int) error {
 	for i, n := range nodes {
 		fields, err := n.replication()
@@ -143,7 +142,7 @@ func led(nodes []*node, masters int) error {
 	return nil
 }
 
-// clusterWhole returns nil when every node serves and sees the others do so.
+// clusterWhole returns nil if every node serves and sees that the others serve.
 func clusterWhole(nodes []*node, masters int) error {
 	serving, err := leaders(nodes)
 	if err == nil && len(serving) != masters {
@@ -160,8 +159,8 @@ func clusterWhole(nodes []*node, masters int) error {
 	return nil
 }
 
-// content returns nil when the node serves, knows so many others, all well, and so
-// many masters with slots among them.
+// content returns nil if the node serves, knows that many nodes, all of them well, and knows that many
+// masters with slots.
 func (n *node) content(nodes, masters int) error {
 	if err := n.serving(); err != nil {
 		return err
@@ -188,7 +187,7 @@ func (n *node) content(nodes, masters int) error {
 // URL names all nodes.
 func (c *Cluster) URL() string { return clusterURL(c.nodes).String() }
 
-// Server is the cluster as a whole, as the backend cluster is one.
+// Server returns the cluster as a single server, like that of the cluster backend.
 func (c *Cluster) Server() *Server { return clusterOf(c.nodes) }
 
 func clusterURL(nodes []*node) *url.URL {
@@ -199,7 +198,7 @@ func clusterURL(nodes []*node) *url.URL {
 	return &url.URL{Scheme: "redis", Host: nodes[0].Addr(), RawQuery: query.Encode()}
 }
 
-// ServePartly lets the masters serve on while one of them is gone.
+// ServePartly lets the masters continue to serve while one of them is gone.
 func (c *Cluster) ServePartly() {
 	c.tb.Helper()
 	for _, n := range c.nodes {
@@ -221,8 +220,8 @@ func (c *Cluster) Replica(key string) (*Server, *Admin) {
 	return n.Server, c.admin(n)
 }
 
-// Failover lets the replica of the master that serves a key take its place, in
-// agreement with it, and waits until all nodes know.
+// Failover promotes the replica of the master that serves a key, with the agreement of that master, and
+// waits until all nodes know.
 func (c *Cluster) Failover(key string) {
 	c.tb.Helper()
 	from := c.owner(key)
@@ -234,10 +233,10 @@ func (c *Cluster) Failover(key string) {
 // Kill ends the master that serves a key without warning, and returns it.
 func (c *Cluster) Kill(key string) *Server { c.tb.Helper(); return c.kill(c.owner(key)) }
 
-// Pause stops the process of the master that serves a key, and returns it.
+// Pause suspends the process of the master that serves a key, and returns it.
 func (c *Cluster) Pause(key string) *Server { c.tb.Helper(); return c.pause(c.owner(key)) }
 
-// Successor waits until a key is served by another than before, and returns it.
+// Successor waits until a server other than of serves a key, and returns it.
 func (c *Cluster) Successor(key string, of *Server) *Server {
 	c.tb.Helper()
 	var found *node
@@ -248,8 +247,7 @@ func (c *Cluster) Successor(key string, of *Server) *Server {
 	return found.Server
 }
 
-// Heal starts what was killed, lets go on what was paused, and waits until the cluster
-// is whole.
+// Heal restarts killed nodes, resumes paused ones, and waits until the cluster is whole.
 func (c *Cluster) Heal() {
 	c.tb.Helper()
 	c.revive()
@@ -269,11 +267,11 @@ func (c *Cluster) MoveSlot(key string) {
 	finish()
 }
 
-// EveryKey chooses all keys of a slot.
+// EveryKey selects all keys of a slot.
 func EveryKey(string) bool { return true }
 
-// BeginMove is MoveSlot in its steps: what it returns moves some of the keys that are
-// left, and ends it once all have been moved.
+// BeginMove is MoveSlot in steps: moveKeys moves the selected keys of those that are left, and finish
+// ends the move once all have been moved.
 func (c *Cluster) BeginMove(key string) (moveKeys func(which func(key string) bool), finish func()) {
 	c.tb.Helper()
 	slot := strconv.Itoa(Slot(key))
@@ -294,15 +292,15 @@ func (c *Cluster) BeginMove(key string) (moveKeys func(which func(key string) bo
 	}
 	finish = func() {
 		c.tb.Helper()
-		c.moving.Lock() // a node that gives one slot away while it gets another may claim both
+		c.moving.Lock() // a node that gives one slot away while it receives another may claim both
 		defer c.moving.Unlock()
 		Eventually(c.tb, healPatience, "the slot has moved", func() error { return c.handOver(slot, to) })
 	}
 	return moveKeys, finish
 }
 
-// Disagree has two masters, one of which has the slot of a key, each take the other for
-// the one that has it, until agree is called.
+// Disagree makes two masters, one of which owns the slot of a key, each consider the other the owner,
+// until agree is called.
 func (c *Cluster) Disagree(key string) (agree func()) {
 	c.tb.Helper()
 	slot, owner := strconv.Itoa(Slot(key)), c.owner(key)
@@ -315,8 +313,8 @@ func (c *Cluster) Disagree(key string) (agree func()) {
 	}
 }
 
-// handOver tells all masters who has a slot, and returns nil once they know: of slots that
-// move at the same time a node may forget one for a claim that is out of date.
+// handOver tells all masters who owns a slot, and returns nil once they know. While several slots move,
+// an outdated claim may make a node forget one of them.
 func (c *Cluster) handOver(slot string, to *node) error {
 	masters, err := leaders(c.nodes)
 	if err != nil {
@@ -331,7 +329,7 @@ func (c *Cluster) handOver(slot string, to *node) error {
 	return settled(masters, slot, to)
 }
 
-// settled returns nil if of all masters the one has the slot, and none of the others.
+// settled returns nil if the given master owns the slot, and no other master does.
 func settled(masters []*node, slot string, to *node) error {
 	number, err := strconv.Atoi(slot)
 	for _, n := range masters {
@@ -349,7 +347,7 @@ func (c *Cluster) id(n *node) string {
 	return id
 }
 
-// after returns the master that comes after another.
+// after returns the next master after n.
 func (c *Cluster) after(n *node) *node {
 	c.tb.Helper()
 	masters, err := leaders(c.nodes)
@@ -363,7 +361,7 @@ func (c *Cluster) after(n *node) *node {
 	return nil
 }
 
-// owner is the master that serves a key.
+// owner returns the master that serves a key.
 func (c *Cluster) owner(key string) *node {
 	c.tb.Helper()
 	n, err := c.find(key, nil)
@@ -371,7 +369,7 @@ func (c *Cluster) owner(key string) *node {
 	return n
 }
 
-// find looks for the master that serves a key and is not the given one.
+// find returns the master that serves a key. It ignores the server but.
 func (c *Cluster) find(key string, but *Server) (*node, error) {
 	slot := Slot(key)
 	n := c.first(func(n *node) bool { return n.Server != but && n.serves(slot) })
@@ -381,7 +379,7 @@ func (c *Cluster) find(key string, but *Server) (*node, error) {
 	return n, nil
 }
 
-// follower is the replica of a master.
+// follower returns the replica of a master.
 func (c *Cluster) follower(of *node) *node {
 	c.tb.Helper()
 	n := c.first(func(n *node) bool {

@@ -17,7 +17,7 @@ func clientOf(t *testing.T, url string) rueidis.Client {
 	t.Helper()
 	option := rueidis.MustParseURL(url)
 	option.DisableCache = true
-	option.ConnWriteTimeout = time.Second // it takes a server that is silent for dead
+	option.ConnWriteTimeout = time.Second // it considers a silent server dead
 	client, err := rueidis.NewClient(option)
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
@@ -30,8 +30,8 @@ func incr(client rueidis.Client, key string) error {
 	return client.Do(ctx, client.B().Incr().Key(key).Build()).Error()
 }
 
-// Whatever happens to the master of a key, another takes its place, and the cluster
-// becomes whole again.
+// Whatever happens to the master of a key, another node takes its place, and the cluster becomes
+// whole again.
 func TestClusterFailsOverAndHeals(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)

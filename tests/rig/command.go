@@ -6,11 +6,11 @@ import (
 
 // Command is a command as a client sent it through a [Tap].
 type Command struct {
-	Conn int // the connection: 1 for the first that was opened
+	Conn int // number of the connection, counted from 1
 	Args []string
 }
 
-// Name is the command's first word in capitals.
+// Name returns the command's first word in capitals.
 func (c Command) Name() string { return strings.ToUpper(c.Args[0]) }
 
 func (c Command) String() string {
@@ -30,8 +30,8 @@ func shorten(word string) string {
 	return word
 }
 
-// setup are the commands by which clients open, probe and close connections, and find out
-// what they are connected to.
+// setup are the commands with which clients open, probe and close connections, and identify the
+// server.
 var setup = map[string]bool{
 	"HELLO": true, "AUTH": true, "CLIENT": true, "PING": true, "SELECT": true,
 	"CLUSTER": true, "PUBSUB": true, "COMMAND": true, "ROLE": true, "INFO": true, "QUIT": true,
@@ -46,15 +46,15 @@ func Subscribing(c Command) bool {
 	return false
 }
 
-// Commands returns what was recorded so far, in the order of arrival.
+// Commands returns the commands recorded so far, in the order of arrival.
 func (t *Tap) Commands() []Command {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return append([]Command(nil), t.commands...)
 }
 
-// Executed returns those that match and that the server has answered, but with an error, in
-// the order of the answers: what was recorded may still be on its way to the server.
+// Executed returns the matching commands that the server has answered without an error, in the
+// order of the replies. Other recorded commands may still be in flight to the server.
 func (t *Tap) Executed(match Match) (found []Command) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,8 +82,8 @@ func (t *Tap) answered(c Command) {
 	t.executed = append(t.executed, c)
 }
 
-// arrived records a command and asks the rules what is to happen to it. All
-// connections go through here, so "the n-th command" is well defined.
+// arrived records a command and finds the rule that applies to it. All connections go through here,
+// so "the n-th command" is well defined.
 func (t *Tap) arrived(c Command) Treatment {
 	if setup[c.Name()] {
 		return Treatment{}

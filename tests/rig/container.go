@@ -15,9 +15,8 @@ import (
 
 const redisPort = "6379/tcp"
 
-// The rig removes its containers itself: the reaper of testcontainers would be one
-// more image to pull. And a line of log for each step of each container would bury
-// what the tests print.
+// The rig removes its containers itself, because the reaper of testcontainers would need one more
+// image. It also discards the log of testcontainers, which would bury the output of the tests.
 func init() {
 	if os.Getenv(envReaper) == "" {
 		_ = os.Setenv(envReaper, "true")
@@ -39,8 +38,8 @@ func dockerHealthy() bool {
 	return provider.Health(ctx) == nil
 }
 
-// startContainer runs the image of LATCHKEY_TEST_IMAGE, whose command is a Redis
-// or Valkey server.
+// startContainer runs the image of LATCHKEY_TEST_IMAGE, whose command must be a Redis or Valkey
+// server.
 func startContainer(settings []string) (*Server, error) {
 	image := os.Getenv(envImage)
 	if image == "" {
@@ -61,7 +60,7 @@ func runContainer(ctx context.Context, image string, settings []string) (testcon
 		testcontainers.WithCmdArgs(settings...),
 		testcontainers.WithWaitStrategy(wait.ForListeningPort(redisPort).SkipInternalCheck()),
 	)
-	if c == nil { // a nil pointer in the interface would be no nil
+	if c == nil { // a nil pointer in the interface would not be nil
 		return nil, err
 	}
 	return c, err
@@ -71,7 +70,7 @@ func containerServer(ctx context.Context, c testcontainers.Container, image stri
 	stop := func() { _ = testcontainers.TerminateContainer(c) }
 	addr, err := c.PortEndpoint(ctx, redisPort, "")
 	if err == nil {
-		err = awaitPong(addr, nil) // the port is open before the server behind it is
+		err = awaitPong(addr, nil) // the port opens before the server behind it is ready
 	}
 	if err != nil {
 		stop()

@@ -2,8 +2,8 @@ package rig
 
 import "syscall"
 
-// dieWithParent ends a child process when the test binary is killed, so that
-// nothing stays behind. It can be asked for on Linux only.
+// dieWithParent kills a child process when the test binary is killed, so that nothing stays behind.
+// Only Linux supports this.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -4,5 +4,5 @@ package rig
 
 import "syscall"
 
-// dieWithParent cannot be asked for here; the clean-ups of the tests still run.
+// dieWithParent does nothing on this system; the clean-ups of the tests still run.
 func dieWithParent() *syscall.SysProcAttr { return nil }

@@ -1,10 +1,9 @@
-// Package rig is what the black-box tests of Latchkey stand on: a Redis server or a
-// whole topology, chosen from what the machine offers, proxies that break the link to
-// it in exact ways, topologies that fail over, child processes to kill, and judges
-// that tell whether exclusion held.
+// Package rig is the basis of the black-box tests of Latchkey. It provides a Redis server or a
+// whole topology, chosen from what the machine offers, proxies that break the link to it in exact
+// ways, topologies that fail over, child processes to kill, and checks that exclusion held.
 //
-// A test binary calls [Main] from TestMain. Tests share one server ([Shared]) and
-// keep apart by unique names ([Name]), or start one of their own ([Fresh]) when
-// they pause, kill or reconfigure it. What a test needs beyond plain commands it
-// says with [Need]; a backend that cannot do it skips the test and says why.
+// A test binary calls [Main] from TestMain. Tests share one server ([Shared]) and use unique names
+// ([Name]), or start a server of their own ([Fresh]) if they pause, kill or reconfigure it. A test
+// calls [Need] for what it needs beyond plain commands; on a backend that lacks it, Need skips the
+// test and gives the reason.
 package rig

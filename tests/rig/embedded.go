@@ -6,8 +6,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// startEmbedded runs a server inside the test binary. Its keys expire by the
-// clock of the machine, as those of a real server do.
+// startEmbedded runs a server inside the test binary. Its keys expire by the clock of the machine,
+// like those of a real server.
 func startEmbedded() (*Server, error) {
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)

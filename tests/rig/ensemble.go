@@ -8,13 +8,12 @@ type ensemble struct {
 	nodes []*node
 }
 
-// pause stops the process of a node where it stands.
+// pause suspends the process of a node.
 func (e *ensemble) pause(n *node) *Server { e.tb.Helper(); n.Pause(e.tb); return n.Server }
 
 func (e *ensemble) kill(n *node) *Server { e.tb.Helper(); n.Kill(e.tb); return n.Server }
 
-// revive starts every node again that was killed and lets those go on that were
-// paused.
+// revive restarts every killed node, and resumes the paused ones.
 func (e *ensemble) revive() {
 	e.tb.Helper()
 	for _, n := range e.nodes {
@@ -26,13 +25,13 @@ func (e *ensemble) revive() {
 	}
 }
 
-// admin looks at a node over the connection that the topology has to it.
+// admin inspects a node over the connection that the topology has to it.
 func (e *ensemble) admin(n *node) *Admin {
 	return &Admin{tb: e.tb, server: n.Server, client: n.client}
 }
 
-// first returns the first node for which is is true; nodes that cannot answer are not
-// asked.
+// first returns the first node for which is returns true. It does not query nodes that cannot
+// answer.
 func (e *ensemble) first(is func(*node) bool) *node {
 	for _, n := range e.nodes {
 		if n.up() && is(n) {

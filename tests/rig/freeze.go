@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// freeze takes the processor away from a child of this process, and returns when all
-// its threads stand still. SIGSTOP alone does not say when that is: on a busy machine
-// they run on until each has been scheduled once more.
+// freeze suspends a child of this process, and returns when all its threads have stopped. SIGSTOP
+// alone does not show when that is: on a busy machine the threads run on until each has been
+// scheduled once more.
 func freeze(tb testing.TB, child *os.Process) {
 	tb.Helper()
 	err := child.Signal(syscall.SIGSTOP)
@@ -34,7 +34,7 @@ func awaitStop(pid int) error {
 	return err
 }
 
-// thaw gives the processor back.
+// thaw resumes the child.
 func thaw(tb testing.TB, child *os.Process) {
 	tb.Helper()
 	if err := child.Signal(syscall.SIGCONT); err != nil {

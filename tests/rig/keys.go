@@ -13,7 +13,7 @@ var keyless = []string{
 	"SCAN", "SCRIPT", "SLOWLOG", "TIME", "WAIT",
 }
 
-// keyAt is where the first key of a command stands, or 0 if it has none.
+// keyAt returns the index of the first key of a command, or 0 if it has none.
 func keyAt(words []string) int {
 	name := strings.ToUpper(words[0])
 	switch {
@@ -27,8 +27,7 @@ func keyAt(words []string) int {
 	return 0
 }
 
-// Build makes a command of words. A client of a cluster sends it to the node that has
-// the key.
+// Build makes a command of words. A cluster client sends it to the node that has the key.
 func Build(client rueidis.Client, words ...string) rueidis.Completed {
 	command := client.B().Arbitrary(words[0])
 	key := keyAt(words)

@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	latenessTick  = 5 * time.Millisecond  // how often it is looked
-	tooLate       = 20 * time.Millisecond // from then on the process counts as late
+	latenessTick  = 5 * time.Millisecond  // how often lateness is checked
+	tooLate       = 20 * time.Millisecond // at this lateness the process counts as late
 	punctualTries = 5
 )
 
-// InTime checks something about time on a machine that has time for this process: the
-// library allows for timers that are 50 ms late, and nobody can be told of anything while
-// he does not run. What fails while the process was late is tried again, a few times; try
-// is told how often it has been.
+// InTime checks a property that depends on time, on a machine that has time for this process: the
+// library allows for timers that are 50 ms late, and a goroutine that does not run cannot learn
+// anything. If try fails while the process was late, InTime repeats it a few times. The argument of
+// try is the number of earlier tries.
 func InTime(tb testing.TB, try func(before int) error) (err error) {
 	tb.Helper()
 	for before := range punctualTries {
@@ -29,8 +29,8 @@ func InTime(tb testing.TB, try func(before int) error) (err error) {
 	return err
 }
 
-// WatchLateness watches how late this process gets a processor, until it is asked how
-// late that was at most.
+// WatchLateness measures how late this process is scheduled, until worst is called, which returns
+// the maximum.
 func WatchLateness() (worst func() time.Duration) {
 	done, result := make(chan struct{}), make(chan time.Duration)
 	go func() {

@@ -12,9 +12,9 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Link is a network link to a server that can be slowed down, silenced and cut.
-// It knows bytes, not commands; for those see [Tap]. To a topology it is the links to
-// all data nodes; what happens to it happens to all of them.
+// Link is a network link to a server that can be slowed down, silenced and cut. It handles bytes,
+// not commands; for those see [Tap]. In front of a topology it is the links to all data nodes, and
+// every call applies to all of them.
 type Link struct {
 	tb      testing.TB
 	proxies []*toxiproxy.Proxy // one for each end of the server
@@ -54,13 +54,13 @@ func (l *Link) start(server *Server) error {
 	return nil
 }
 
-// Addr is where a client connects to go through the link.
+// Addr returns the address at which clients connect through the link.
 func (l *Link) Addr() string { return l.proxies[0].Listen }
 
-// DelayReplies lets everything that the server sends arrive later by d.
+// DelayReplies delays everything that the server sends by d.
 func (l *Link) DelayReplies(d time.Duration) { l.tb.Helper(); l.delay("downstream", d) }
 
-// DelayRequests lets everything that the clients send arrive later by d.
+// DelayRequests delays everything that the clients send by d.
 func (l *Link) DelayRequests(d time.Duration) { l.tb.Helper(); l.delay("upstream", d) }
 
 func (l *Link) delay(stream string, d time.Duration) {
@@ -68,22 +68,22 @@ func (l *Link) delay(stream string, d time.Duration) {
 	l.add("latency", stream, fmt.Sprintf(`{"latency":%d}`, d.Milliseconds()))
 }
 
-// Silence keeps all connections open, also new ones, and moves no byte over
-// them in either direction.
+// Silence keeps all connections open, including new ones, but moves no byte over them in either
+// direction.
 func (l *Link) Silence() {
 	l.tb.Helper()
 	l.add("timeout", "upstream", `{"timeout":0}`)
 	l.add("timeout", "downstream", `{"timeout":0}`)
 }
 
-// SilenceReplies lets requests through and no answers.
+// SilenceReplies lets requests through, but no replies.
 func (l *Link) SilenceReplies() {
 	l.tb.Helper()
 	l.add("timeout", "downstream", `{"timeout":0}`)
 }
 
-// Heal takes all disturbances away. Connections that were silenced are closed by
-// it; what was delayed arrives.
+// Heal removes all disturbances. It closes connections that were silenced, and delivers delayed
+// data.
 func (l *Link) Heal() {
 	l.tb.Helper()
 	for _, name := range l.toxics {
@@ -96,7 +96,7 @@ func (l *Link) Heal() {
 	l.toxics = nil
 }
 
-// Cut closes all connections and refuses new ones, as a server that is down.
+// Cut closes all connections and refuses new ones, like a server that is down.
 func (l *Link) Cut() {
 	for _, proxy := range l.proxies {
 		proxy.Stop()

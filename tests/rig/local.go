@@ -18,7 +18,7 @@ import (
 // startPatience is how long a server may take to answer its first PING.
 const startPatience = 10 * time.Second
 
-// startTries is how often it is tried with other ports.
+// startTries is how often a start is tried, each time on other ports.
 const startTries = 5
 
 // localProcess is a redis-server or valkey-server that the rig started.
@@ -28,9 +28,9 @@ type localProcess struct {
 	port   int
 	config string // name of a configuration in dir, if there is one
 	args   []string
-	leader []string // the setting that makes it a replica when it is started again, or nil
-	// A server that must not be seen before it is ready listens nowhere at first:
-	// prepare is called before each start, and debut when it runs.
+	leader []string // the setting that makes it a replica when it is restarted, or nil
+	// A server that must not be visible before it is ready listens nowhere at first: prepare is
+	// called before each start, and debut once the process runs.
 	prepare, debut func() error
 
 	cmd    *exec.Cmd
@@ -48,8 +48,7 @@ func startLocal(settings []string) (*Server, error) {
 	return p.server(), nil
 }
 
-// startSomewhere tries a few ports: between finding a free one and the server
-// taking it, somebody else may be quicker.
+// startSomewhere tries several ports: another process may take a free port before the server does.
 func startSomewhere(settings []string) (p *localProcess, err error) {
 	for range startTries {
 		var port int
@@ -75,7 +74,7 @@ func startAt(port int, settings ...string) (*localProcess, error) {
 	return p, nil
 }
 
-// newProcess makes a server that is still to be started, with a folder of its own.
+// newProcess returns a server that has not been started yet, with a directory of its own.
 func newProcess(port int, settings ...string) (*localProcess, error) {
 	binary := serverBinary()
 	if binary == "" {
@@ -114,8 +113,8 @@ func (p *localProcess) commandLine() []string {
 	return slices.Concat(words, p.args, p.leader)
 }
 
-// start launches the process and returns when it answers. What a replica has got from
-// its master may lie in its folder, and must not come back.
+// start launches the process and returns when it answers. It first removes what a replica received
+// from its master, so that this does not come back.
 func (p *localProcess) start() error {
 	_ = os.Remove(filepath.Join(p.dir, "dump.rdb"))
 	if err := p.launch(); err != nil {
@@ -160,13 +159,13 @@ func reap(cmd *exec.Cmd, exited chan<- struct{}) {
 	close(exited)
 }
 
-// write puts a file into the folder of the server.
+// write puts a file into the directory of the server.
 func (p *localProcess) write(name, text string) error {
 	return os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600)
 }
 
-// pause does nothing to a server that is paused, which a test that failed may leave
-// behind: nothing would tell that it stops once more.
+// pause does nothing to a server that is already paused, which a failed test may leave behind,
+// because nothing would report a second stop.
 func (p *localProcess) pause(tb testing.TB) {
 	tb.Helper()
 	if !p.paused {
@@ -191,9 +190,9 @@ func (p *localProcess) ended() bool {
 	}
 }
 
-// kill ends the process, also a paused one, and waits until it is gone.
+// kill ends the process, even if it is paused, and waits until it is gone.
 func (p *localProcess) kill() {
-	_ = p.cmd.Process.Kill() // an error only says that it has ended
+	_ = p.cmd.Process.Kill() // fails only if it has already ended
 	<-p.exited
 	p.paused = false
 }
@@ -224,7 +223,7 @@ func awaitPong(addr string, exited <-chan struct{}) error {
 	}
 }
 
-// pong asks once. An answer that asks for a password is an answer, too.
+// pong sends one PING. A reply that requires a password counts as well.
 func pong(addr string) bool {
 	conn, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {

@@ -10,10 +10,9 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Main runs the tests of a package: it starts the shared server, says which
-// backend it is, runs the tests, stops the server and fails the run when a
-// goroutine is left. What tests shared is stopped by the functions in after. In a
-// process that was started by a [ChildProgram] it runs that child instead.
+// Main runs the tests of a package: it starts the shared server, prints which backend it is, runs
+// the tests, stops the server, and fails the run if a goroutine is left. The functions in after
+// stop what tests share. In a process that a [ChildProgram] started, Main runs that child instead.
 func Main(m *testing.M, after ...func()) {
 	if child, ok := childToRun(); ok {
 		os.Exit(child())
@@ -27,21 +26,21 @@ func runTests(m *testing.M, after []func()) int {
 		return 1
 	}
 	fmt.Printf("rig: backend %s\n", shared.describe())
-	// Parallel tests wait for time to pass more than for a processor, of which a topology
-	// takes more than a server; with the server in this process they wait for that too.
-	// -parallel on the command line, which is read later, still counts.
+	// Parallel tests wait for time to pass more than for a processor. A topology needs more
+	// processors than a single server. If the server is in this process, the tests wait for it as
+	// well. -parallel on the command line is read later, and overrides this.
 	parallel := "16"
 	switch {
 	case shared.able&Speed != 0 && shared.able&Single == 0:
 		parallel = "12"
 	case shared.able&Speed != 0:
 	case RaceDetector:
-		parallel = "3" // which makes that server ten times slower
+		parallel = "3" // the race detector makes that server ten times slower
 	default:
 		parallel = "8"
 	}
 	_ = flag.Set("test.parallel", parallel)
-	// What runs now belongs to the backend, not to a test.
+	// The goroutines that run now belong to the backend, not to a test.
 	background := goleak.IgnoreCurrent()
 	code := m.Run()
 	for _, stop := range after {
@@ -54,11 +53,11 @@ func runTests(m *testing.M, after []func()) int {
 	return code
 }
 
-// leakCheck gives what is on its way out some seconds: cluster clients of rueidis keep
-// connections to nodes that they have asked for the topology, or a timer, for so long.
+// leakCheck gives goroutines that are about to end several seconds: for that long, cluster clients
+// of rueidis keep timers, and connections to nodes that they queried for the topology.
 func leakCheck(background goleak.Option) int {
-	// A link of toxiproxy whose receiver goes away while bytes are on their way to it
-	// keeps the goroutines that carry them, for ever.
+	// If the receiver of a toxiproxy link goes away while bytes are in flight to it, the goroutines
+	// that move them never end.
 	carrier := goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run")
 	reader := goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read")
 	writer := goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).write")

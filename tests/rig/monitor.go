@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Monitor records every command that clients send to a server, as its MONITOR
-// shows them; to a cluster, to any of its masters. What scripts execute is left out.
+// Monitor records every command that clients send to a server, or to any master of a cluster, as
+// MONITOR shows it. It leaves out commands that scripts execute.
 type Monitor struct {
 	tb    testing.TB
 	admin *Admin
@@ -52,8 +52,8 @@ func (a *Admin) watch(addr string) *monitored {
 	return m
 }
 
-// Stop returns what was recorded, oldest first, each command as the server
-// prints it: "SET" "key" "value".
+// Stop returns the recorded commands, oldest first, each as the server prints it: "SET" "key"
+// "value".
 func (m *Monitor) Stop() []string {
 	m.tb.Helper()
 	const marker = "latchkey-rig-end-of-record"
@@ -70,7 +70,7 @@ func (m *Monitor) Stop() []string {
 	return commands
 }
 
-// until reads what was recorded before a marker.
+// until reads the commands that were recorded before a marker.
 func (m *monitored) until(marker string) (commands []seen) {
 	m.tb.Helper()
 	for {

@@ -12,13 +12,13 @@ import (
 // askPatience is how long a node of a topology may take to answer the rig.
 const askPatience = time.Second
 
-// node is a server of a topology, with a connection to it that knows only it.
+// node is a server of a topology, with a connection that uses only this server.
 type node struct {
 	*Server
 	client rueidis.Client
 }
 
-// rigName is the name of connections that are not those of a test.
+// rigName is the name of connections that belong to the rig, not to a test.
 const rigName = "latchkey-rig"
 
 func newNode(p *localProcess) (*node, error) {
@@ -29,7 +29,7 @@ func newNode(p *localProcess) (*node, error) {
 	return &node{p.server(), client}, nil
 }
 
-// single opens a connection to one server, whatever it belongs to.
+// single opens a connection to one server, even if that is part of a topology.
 func single(addr string) (rueidis.Client, error) {
 	return rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: []string{addr}, ClientName: rigName,
@@ -61,7 +61,7 @@ func (n *node) do(words ...string) rueidis.RedisResult {
 	return n.client.Do(ctx, n.client.B().Arbitrary(words[0]).Args(words[1:]...).Build())
 }
 
-// replication is what INFO says about it, by field.
+// replication returns the fields of INFO replication.
 func (n *node) replication() (map[string]string, error) {
 	text, err := n.ask("INFO", "replication")
 	fields := make(map[string]string)
@@ -72,8 +72,7 @@ func (n *node) replication() (map[string]string, error) {
 	return fields, err
 }
 
-// leaders returns the masters among the nodes, and fails as long as another has no link
-// to its master.
+// leaders returns the masters among the nodes. It fails if another node has no link to its master.
 func leaders(nodes []*node) (masters []*node, err error) {
 	for _, n := range nodes {
 		fields, err := n.replication()
@@ -89,7 +88,7 @@ func leaders(nodes []*node) (masters []*node, err error) {
 	return masters, nil
 }
 
-// until waits for a condition where no test does, for as long as a start may take.
+// until waits for a condition outside a test, for as long as a start may take.
 func until(what string, check func() error) error {
 	deadline := time.Now().Add(startPatience)
 	for {

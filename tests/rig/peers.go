@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// peer is what a node of a cluster knows of another, or of itself: a line of CLUSTER
+// peer is what a node of a cluster knows about another node, or about itself: a line of CLUSTER
 // NODES.
 type peer struct {
 	address string
 	flags   []string
-	master  string // the id of a replica's master, if that is known
+	master  string // the id of a replica's master, if known
 	link    string
-	slots   []string // "7" or "0-5460"; slots on the move stand in brackets
+	slots   []string // "7" or "0-5460"; slots that are moving are in brackets
 }
 
-// view is all that a node knows.
+// view returns everything that a node knows about the cluster.
 func (n *node) view() (peers []peer, err error) {
 	text, err := n.ask("CLUSTER", "NODES")
 	for line := range strings.Lines(text) {
@@ -38,7 +38,7 @@ func (p peer) is(flag string) bool {
 	return false
 }
 
-// well returns nil for a master with slots or a replica that nobody doubts.
+// well returns nil for a master with slots, or for a replica, without a sign of failure.
 func (p peer) well() error {
 	for _, flag := range p.flags {
 		if flag != "myself" && flag != "master" && flag != "slave" {
@@ -53,10 +53,10 @@ func (p peer) well() error {
 	return nil
 }
 
-// placeholder reports whether it is a master that does not exist.
+// placeholder reports whether the peer is a master that does not exist.
 func (p peer) placeholder() bool { return strings.HasPrefix(p.address, "127.0.0.1:1@") }
 
-// serves reports whether a slot belongs to the node, as it sees itself.
+// serves reports whether a slot belongs to the node, according to the node itself.
 func (n *node) serves(slot int) bool {
 	view, _ := n.view()
 	for _, p := range view {

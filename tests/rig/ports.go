@@ -8,23 +8,23 @@ import (
 	"sync/atomic"
 )
 
-// Ports are given out one after the other, below those that the system gives to outgoing
-// connections. So the port of a server that was stopped, or of a link that was cut, does
-// not soon belong to another, to which a client would then come by mistake.
+// The rig assigns ports one after the other, below those that the system assigns to outgoing
+// connections. So the port of a stopped server or of a cut link does not soon belong to another
+// server, to which a client would then connect by mistake.
 const (
 	firstPort = 10000
 	portCount = 10000
-	// busOffset is how far the port of a node's cluster bus lies above that of its
-	// clients, unless the node is told otherwise, which servers before 7.0 cannot be.
+	// busOffset is the distance from the client port of a node to its cluster bus port. Servers
+	// before 7.0 cannot use another distance.
 	busOffset = 10000
 )
 
-// lastPort is the one that was given out last. Every process begins somewhere else.
+// lastPort is the port that was assigned last. Every process begins at a random port.
 var lastPort atomic.Int32
 
 func init() { lastPort.Store(rand.Int32N(portCount)) }
 
-// freePort finds a loopback port that nobody listens at.
+// freePort finds a loopback port on which nobody listens.
 func freePort() (int, error) {
 	for range portCount {
 		if port := firstPort + int(lastPort.Add(1))%portCount; listenable(port) {
@@ -34,10 +34,10 @@ func freePort() (int, error) {
 	return 0, errors.New("no free port")
 }
 
-// freePorts finds several.
+// freePorts finds n free ports.
 func freePorts(n int) (ports []int, err error) { return takePorts(n, freePort) }
 
-// freeNodePorts finds ports for nodes of a cluster: those of their buses are free, too.
+// freeNodePorts finds ports for nodes of a cluster, whose bus ports are free as well.
 func freeNodePorts(n int) (ports []int, err error) {
 	return takePorts(n, func() (int, error) {
 		for {

@@ -2,5 +2,5 @@
 
 package rig
 
-// RaceDetector says whether the tests run with it.
+// RaceDetector reports whether the tests run with the race detector.
 const RaceDetector = true

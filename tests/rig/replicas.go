@@ -35,7 +35,7 @@ func startNode(settings []string) (*node, error) {
 	return n, err
 }
 
-// replicated returns nil when one is the master, and all others have a link to it.
+// replicated returns nil if one node is the master, and all others have a link to it.
 func replicated(nodes []*node) error {
 	masters, err := leaders(nodes)
 	if err == nil && len(masters) != 1 {

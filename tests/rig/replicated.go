@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// Replicated is a master with replicas, for one test, without anything that would
-// promote one of them by itself.
+// Replicated is a master with replicas, for one test. Nothing promotes a replica automatically.
 type Replicated struct {
 	tb       testing.TB
 	Master   *Server
 	Replicas []*Server
 }
 
-// NewReplicated starts a master and so many replicas, and waits until all of them
-// are in step. Replication lags behind as long as is said.
+// NewReplicated starts a master and that many replicas, and waits until all of them are in step. Replication
+// lags by lag.
 func NewReplicated(tb testing.TB, replicas int, lag time.Duration) *Replicated {
 	tb.Helper()
 	Need(tb, Topology)
@@ -44,7 +43,7 @@ func (r *Replicated) AwaitInStep() {
 			b.Set().Key("rig-in-step").Value("").Px(time.Second).Build(),
 			b.Wait().Numreplicas(int64(len(r.Replicas))).Timeout(2000).Build())
 		n, err := results[1].AsInt64()
-		// Whatever was written before a replica came counts as confirmed.
+		// Everything that was written before a replica connected counts as confirmed.
 		info := admin.Text("INFO", "replication")
 		if err == nil && (n < int64(len(r.Replicas)) || strings.Contains(info, "offset=0,")) {
 			err = fmt.Errorf("%d of %d: %s", n, len(r.Replicas), info)
@@ -53,15 +52,16 @@ func (r *Replicated) AwaitInStep() {
 	})
 }
 
-// Promote makes a master of a replica, as a failover would.
+// Promote makes a replica a master, as a failover would.
 func (r *Replicated) Promote(i int) *Server {
 	r.tb.Helper()
 	NewAdmin(r.tb, r.Replicas[i]).Do("REPLICAOF", "NO", "ONE")
 	return r.Replicas[i]
 }
 
-// Swap makes a master of a replica, which the former master follows then, and returns it. Nothing is lost: from
-// the time at which writes are refused until meanwhile has been called, the former master executes none.
+// Swap makes a replica the master, makes the former master its replica, and returns the new master. Nothing is
+// lost: the former master executes no writes from the time at which it refuses them until meanwhile has
+// returned.
 func (r *Replicated) Swap(i int, meanwhile func(master *Server)) *Server {
 	r.tb.Helper()
 	former, next := NewAdmin(r.tb, r.Master), r.Replicas[i]

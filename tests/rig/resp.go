@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// value is one RESP2 or RESP3 value together with the bytes it came in.
+// value is one RESP2 or RESP3 value together with its bytes.
 type value struct {
-	kind  byte // the type byte: + - : $ * > and the rest of RESP3
+	kind  byte // the type byte: + - : $ * > and the others of RESP3
 	text  string
 	elems []value
 	raw   []byte
@@ -53,7 +53,7 @@ func readBulk(r *bufio.Reader, v value) (value, error) {
 	return v, nil
 }
 
-// readElems reads the members of an aggregate; a map has two for each count.
+// readElems reads the members of an aggregate; a map has two per count.
 func readElems(r *bufio.Reader, v value) (value, error) {
 	n, err := strconv.Atoi(v.text)
 	if err != nil {
@@ -83,9 +83,9 @@ func (v value) words() []string {
 	return words
 }
 
-// notice returns the first word of what a server sends beside replies: message,
-// subscribe and their relatives. RESP2 sends these as arrays on a connection that
-// has subscribed, RESP3 as pushes. For a reply it returns "".
+// notice returns the first word of a value that is not a reply: message, subscribe and related
+// words. RESP2 sends these as arrays on a connection that has subscribed, RESP3 as pushes. For a
+// reply it returns "".
 func (v value) notice(subscriber bool) string {
 	if len(v.elems) == 0 || (v.kind != '>' && !(v.kind == '*' && subscriber)) {
 		return ""

@@ -9,14 +9,13 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A client that learns the addresses of servers from other servers goes round a proxy,
-// unless these addresses are mapped to those of the proxy. A proxy in front of a
-// topology therefore listens once for each data node, at one port and hosts that count
-// up from 127.0.0.1, so that any process can work out the mapping from the address
-// of the proxy alone. Linux has all these hosts.
+// A client that learns the addresses of servers from other servers bypasses a proxy, unless these
+// addresses are mapped to those of the proxy. A proxy in front of a topology therefore listens once
+// for each data node, on one port and on hosts that count up from 127.0.0.1. So any process can
+// derive the mapping from the address of the proxy alone. Linux has all these hosts.
 
-// Route tells which address to dial for one that a server has named, by the way
-// through addr, which is a proxy. It is nil if nothing is to be mapped.
+// Route returns a function that maps an address that a server has named to the address to dial, if
+// clients go through the proxy at addr. It is nil if there is nothing to map.
 func (s *Server) Route(addr string) func(address string) string {
 	_, port, err := net.SplitHostPort(addr)
 	if len(s.nodes) == 0 || addr == s.Addr() || err != nil {
@@ -34,7 +33,7 @@ func (s *Server) Route(addr string) func(address string) string {
 
 func proxyHost(i int) string { return "127.0.0." + strconv.Itoa(i+1) }
 
-// routed has a client dial by a route.
+// routed makes a client dial through a route.
 func routed(option *rueidis.ClientOption, route func(string) string) {
 	option.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 		if config != nil {
@@ -44,7 +43,7 @@ func routed(option *rueidis.ClientOption, route func(string) string) {
 	}
 }
 
-// ends are the addresses of the servers that stand behind a proxy.
+// ends returns the addresses of the servers behind a proxy.
 func (s *Server) ends() []string {
 	if len(s.nodes) > 0 {
 		return s.nodes
@@ -52,7 +51,7 @@ func (s *Server) ends() []string {
 	return []string{s.Addr()}
 }
 
-// proxyAddrs returns addresses at which a proxy can listen, one for each end.
+// proxyAddrs returns addresses on which a proxy can listen, one for each end.
 func (s *Server) proxyAddrs() ([]string, error) {
 	port, err := freePort()
 	if err != nil {

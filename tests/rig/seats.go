@@ -11,17 +11,15 @@ import (
 
 const clusterSlots = 16384
 
-// seat is the place of a node in a cluster that is to be started. Every node is given
-// the file in which a node of a cluster keeps what it knows, so that nobody has to be
-// introduced to anybody.
+// seat is the place of a node in a cluster that will be started. Every node gets the file in which
+// a cluster node stores its state, so that no node has to be introduced to another.
 //
-// A master that starts waits two seconds before it serves. Therefore all nodes start
-// as replicas of masters that do not exist, and those that are to be masters take
-// over from these.
+// A master that starts waits two seconds before it serves. Therefore all nodes start as replicas of
+// masters that do not exist, and the future masters take over from these.
 type seat struct {
 	id          string
 	port, bus   int
-	placeholder *seat  // the master that does not exist; nil for itself
+	placeholder *seat  // the master that does not exist; nil for a placeholder
 	master      bool   // it takes over
 	slots       string // of a placeholder
 }
@@ -50,14 +48,14 @@ func nodeID() string {
 	return fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32())
 }
 
-// line is what nodes.conf says about a seat.
+// line returns the line of a seat in nodes.conf.
 func (s *seat) line(flags, master string, epoch int) string {
 	return fmt.Sprintf("%s 127.0.0.1:%d@%d%s %s %s 0 0 %d connected %s\n", s.id, s.port, s.bus, s.shard(), flags, master, epoch, s.slots)
 }
 
-// shard says that a node belongs to the shard of its master. Servers that know shards by
-// an id would make one up for each node, and for some seconds answer CLUSTER SHARDS, from
-// which a client learns where the slots are, without some of the masters.
+// shard assigns a node to the shard of its master. Otherwise servers that have shard ids would make
+// one up for each node, and for several seconds omit masters from CLUSTER SHARDS, from which
+// clients learn where the slots are.
 func (s *seat) shard() string {
 	if !knowsShards() {
 		return ""
@@ -65,7 +63,7 @@ func (s *seat) shard() string {
 	return ",,shard-id=" + cmp.Or(s.placeholder, s).id
 }
 
-// configuration is nodes.conf for this one of the nodes.
+// configuration returns the nodes.conf of this node.
 func (s *seat) configuration(nodes, placeholders []*seat) string {
 	var text strings.Builder
 	for i, placeholder := range placeholders {
@@ -82,7 +80,7 @@ func (s *seat) configuration(nodes, placeholders []*seat) string {
 	return text.String()
 }
 
-// process is the server of a seat, still to be started.
+// process returns the server of a seat, not started yet.
 func (s *seat) process(timeout time.Duration, settings []string) (*localProcess, error) {
 	return newProcess(s.port, append([]string{
 		"--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1",

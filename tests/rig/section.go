@@ -9,17 +9,16 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Section is a critical section that notices, in any process, when two are inside
-// at once. Its state is in Redis: how many are inside, a counter that is read and
-// written without any protection, and how many violations were seen. It uses a
-// connection of its own, so that no fault on the way of the locks disturbs it.
+// Section is a critical section that detects, across processes, when two are inside at once. Its
+// state is in Redis: how many are inside, a counter that is read and written without protection,
+// and the number of violations. It uses a connection of its own, so that no fault on the
+// connections of the locks disturbs it.
 type Section struct {
 	client                      rueidis.Client
 	inside, counter, violations string
 }
 
-// NewSection returns the section of a name. Every client that is given the same
-// name and server shares it.
+// NewSection returns the section of a name. All clients with the same name and server share it.
 func NewSection(client rueidis.Client, name string) *Section {
 	prefix := "rig-section:{" + name + "}:"
 	return &Section{client, prefix + "inside", prefix + "counter", prefix + "violations"}
@@ -71,8 +70,8 @@ func (s *Section) leave(ctx context.Context, count int64) error {
 	return nil
 }
 
-// Verify fails the test unless exactly want passes went through and never two at
-// once, and removes the section's keys.
+// Verify fails the test unless exactly want passes went through and never two at once. It removes
+// the section's keys.
 func (s *Section) Verify(tb testing.TB, want int64) {
 	tb.Helper()
 	got, seen := s.read(tb, s.counter), s.read(tb, s.violations)

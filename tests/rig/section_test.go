@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// pass sends several goroutines through a section and returns how many passes were
-// refused.
+// pass sends several goroutines through a section and returns how many passes succeeded and how
+// many were refused.
 func pass(t *testing.T, section *rig.Section, protect sync.Locker) (passed, refused int) {
 	t.Helper()
 	var mu sync.Mutex
@@ -45,7 +45,7 @@ func TestSectionAcceptsALock(t *testing.T) {
 	section.Verify(t, 400)
 }
 
-// noLock is what a broken lock does.
+// noLock is a lock that does not lock.
 type noLock struct{}
 
 func (noLock) Lock()   {}

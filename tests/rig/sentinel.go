@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// sentinelDown is how long a master of a test's own may be silent before its Sentinels
-// take it for dead.
+// sentinelDown is how long a master of a test's own may be silent before its Sentinels consider it
+// dead.
 const sentinelDown = time.Second
 
 // Sentinel is a master with replicas that three Sentinels watch, for one test.
@@ -18,8 +18,8 @@ type Sentinel struct {
 	watchers []*node
 }
 
-// NewSentinel starts a master with so many replicas and its Sentinels, and waits until
-// these see all.
+// NewSentinel starts a master with that many replicas and its Sentinels, and waits until the
+// Sentinels see all of them.
 func NewSentinel(tb testing.TB, replicas int) *Sentinel {
 	tb.Helper()
 	Need(tb, Topology)
@@ -59,7 +59,7 @@ func (s *Sentinel) master() *node {
 	return n
 }
 
-// Replicas returns the others.
+// Replicas returns the servers that are not the master.
 func (s *Sentinel) Replicas() []*Server {
 	s.tb.Helper()
 	master, all := s.master(), []*Server(nil)
@@ -71,7 +71,7 @@ func (s *Sentinel) Replicas() []*Server {
 	return all
 }
 
-// elected is the master as one of the Sentinels names it.
+// elected returns the master that one of the Sentinels names.
 func (s *Sentinel) elected(by *node) (*node, error) {
 	address, err := by.do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterSet).AsStrSlice()
 	if err != nil || len(address) != 2 {
@@ -84,8 +84,8 @@ func (s *Sentinel) elected(by *node) (*node, error) {
 	return n, nil
 }
 
-// Failover has a Sentinel put a replica in the place of the master, which lives on,
-// and waits until all of them name it. The old master learns of it some time later.
+// Failover makes a Sentinel replace the master with a replica, and waits until all Sentinels name
+// the new master. The old master stays alive, and learns of the failover some time later.
 func (s *Sentinel) Failover() *Server {
 	s.tb.Helper()
 	old := s.master()
@@ -96,10 +96,10 @@ func (s *Sentinel) Failover() *Server {
 // Kill ends the master without warning, and returns it.
 func (s *Sentinel) Kill() *Server { s.tb.Helper(); return s.kill(s.master()) }
 
-// Pause stops the process of the master, and returns it.
+// Pause suspends the process of the master, and returns it.
 func (s *Sentinel) Pause() *Server { s.tb.Helper(); return s.pause(s.master()) }
 
-// Successor waits until all Sentinels name another master than before, and returns it.
+// Successor waits until all Sentinels name a master other than of, and returns it.
 func (s *Sentinel) Successor(of *Server) *Server {
 	s.tb.Helper()
 	var found *Server
@@ -119,9 +119,8 @@ func (s *Sentinel) Successor(of *Server) *Server {
 	return found
 }
 
-// rejoin has a node that was killed start as a replica of the master that there is now.
-// As a master it would be empty, and a Sentinel that has not heard the latest could make
-// the true one its replica.
+// rejoin makes killed nodes restart as replicas of the current master. As a master, such a node
+// would be empty, and a Sentinel with outdated state could make the true master its replica.
 func (s *Sentinel) rejoin() {
 	s.tb.Helper()
 	master := s.master()
@@ -132,8 +131,8 @@ func (s *Sentinel) rejoin() {
 	}
 }
 
-// Heal starts what was killed, lets go on what was paused, and waits until there is one
-// master, the others are its replicas, and the Sentinels see nothing amiss.
+// Heal restarts killed nodes, resumes paused ones, and waits until there is one master, the others
+// are its replicas, and the Sentinels see no fault.
 func (s *Sentinel) Heal() {
 	s.tb.Helper()
 	s.rejoin()

@@ -10,8 +10,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Whatever happens to the master, a replica takes its place, and the old one comes back
-// as a replica.
+// Whatever happens to the master, a replica takes its place, and the old master comes back as a
+// replica.
 func TestSentinelFailsOverAndHeals(t *testing.T) {
 	t.Parallel()
 	sentinel := rig.NewSentinel(t, 1)

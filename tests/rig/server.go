@@ -15,10 +15,10 @@ type Server struct {
 	kind    string // the backend: url, server, sentinel, cluster, container, embedded
 	detail  string
 	url     url.URL
-	nodes   []string // addresses of the data nodes that clients learn of, the masters first
-	masters int      // how many of them are masters
+	nodes   []string // addresses of the data nodes that clients discover, the masters first
+	masters int      // how many of the nodes are masters
 	able    Capability
-	process *localProcess // nil unless the process is ours to control
+	process *localProcess // nil unless the rig controls the process
 	stop    func()
 }
 
@@ -28,9 +28,9 @@ var shared *Server
 // Shared returns the server that all tests of the binary use together.
 func Shared() *Server { return shared }
 
-// Fresh starts a server for this test alone and stops it at its end. Settings are
-// command-line arguments of redis-server, such as "--maxmemory", "3mb"; they
-// need the capability [Settings].
+// Fresh starts a server for this test alone, and stops it at the end of the test. Settings are
+// command-line arguments of redis-server, such as "--maxmemory", "3mb"; they need the capability
+// [Settings].
 func Fresh(tb testing.TB, settings ...string) *Server {
 	tb.Helper()
 	Need(tb, Private)
@@ -70,18 +70,18 @@ func (s *Server) close() {
 	}
 }
 
-// Embedded reports whether the server is the in-process one, which a client must
-// not take for a cluster.
+// Embedded reports whether the server is the in-process one, for which a client must not use the
+// cluster protocol.
 func (s *Server) Embedded() bool { return s.kind == kindEmbedded }
 
-// Clustered reports whether the server is a cluster: messages are sharded, and the keys
-// of one command have to share a slot.
+// Clustered reports whether the server is a cluster, in which the keys of one command must share a
+// slot.
 func (s *Server) Clustered() bool { return s.kind == kindCluster }
 
-// Watched reports whether clients ask Sentinels for the server.
+// Watched reports whether clients query Sentinels for the server.
 func (s *Server) Watched() bool { return s.kind == kindSentinel }
 
-// Addr is the server's host and port, or those of the first master.
+// Addr returns the server's host and port, or those of the first master.
 func (s *Server) Addr() string {
 	if len(s.nodes) > 0 {
 		return s.nodes[0]
@@ -89,11 +89,11 @@ func (s *Server) Addr() string {
 	return s.url.Host
 }
 
-// URL is the server's address as a client takes it.
+// URL returns the server's address in the form that clients take.
 func (s *Server) URL() string { return s.url.String() }
 
-// URLVia is the URL for clients that go through addr, a proxy. Where they learn the
-// addresses of the servers from others, it is [Server.Route] that leads them there.
+// URLVia returns the URL for clients that go through addr, a proxy. If clients learn the addresses
+// of the servers from other servers, [Server.Route] leads them through the proxy.
 func (s *Server) URLVia(addr string) string {
 	via := s.url
 	if len(s.nodes) == 0 {
@@ -102,15 +102,15 @@ func (s *Server) URLVia(addr string) string {
 	return via.String()
 }
 
-// URLAs is the URL for clients of another user.
+// URLAs returns the URL for clients of another user.
 func (s *Server) URLAs(user, password string) string {
 	as := s.url
 	as.User = url.UserPassword(user, password)
 	return as.String()
 }
 
-// Options are the settings of a plain rueidis client of this server, reached at
-// addr: its own address, or that of a proxy in front of it.
+// Options returns the settings of a plain rueidis client of this server, reached at addr: its own
+// address, or that of a proxy in front of it.
 func (s *Server) Options(addr string) rueidis.ClientOption {
 	option := rueidis.MustParseURL(s.URLVia(addr))
 	option.DisableCache = true
@@ -133,14 +133,13 @@ func (s *Server) Raw(tb testing.TB) rueidis.Client {
 	return client
 }
 
-// Pause stops the server process where it stands: connections stay open and
-// nothing answers.
+// Pause suspends the server process: connections stay open and nothing answers.
 func (s *Server) Pause(tb testing.TB) { tb.Helper(); s.control(tb).pause(tb) }
 
-// Resume lets a paused server go on.
+// Resume lets a paused server continue.
 func (s *Server) Resume(tb testing.TB) { tb.Helper(); s.control(tb).resume(tb) }
 
-// Kill ends the server process without warning. What it held in memory is gone.
+// Kill ends the server process without warning. Its data is lost.
 func (s *Server) Kill(tb testing.TB) { tb.Helper(); s.control(tb).kill() }
 
 // Restart starts a killed server again on the same port.

@@ -28,7 +28,7 @@ func TestFreshTakesSettings(t *testing.T) {
 	assert.Equal(t, map[string]string{"maxmemory": "3145728"}, settings)
 }
 
-// A test that failed may leave a server paused for the next.
+// A failed test may leave a server paused for the next test.
 func TestPausedTwice(t *testing.T) {
 	rig.Need(t, rig.Process)
 	server := rig.Fresh(t)
@@ -120,8 +120,8 @@ func TestAdminDump(t *testing.T) {
 	assert.Equal(t, []string{"b", "a"}, dump[name+":l"].Members)
 }
 
-// Commands count at the top level in a Monitor; inside a script they count in the
-// statistics only.
+// A Monitor shows only commands at the top level; the statistics also count commands inside
+// scripts.
 func TestAdminCountsCommands(t *testing.T) {
 	rig.Need(t, rig.Stats)
 	server := rig.Fresh(t)

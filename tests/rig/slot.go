@@ -2,8 +2,8 @@ package rig
 
 import "strings"
 
-// Slot is the slot of a cluster to which a key belongs, by the specification:
-// CRC-16/XMODEM of its hash tag, or of the whole.
+// Slot returns the cluster slot of a key, by the specification: CRC-16/XMODEM of its hash tag, or
+// of the whole key.
 func Slot(key string) int {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if end := strings.IndexByte(key[open+1:], '}'); end > 0 {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Tally counts what each of many workers achieved and how long it waited, to tell
-// whether somebody starved. It may be used from many goroutines.
+// Tally counts the acquisitions of each of many workers and its longest wait, to show whether a
+// worker starved. It is safe for concurrent use.
 type Tally struct {
 	mu      sync.Mutex
 	counts  []int
@@ -35,14 +35,15 @@ func (t *Tally) Waited(worker int, wait time.Duration) {
 	t.longest[worker] = max(t.longest[worker], wait)
 }
 
-// Counts is what each worker has achieved.
+// Counts returns the number of acquisitions of each worker.
 func (t *Tally) Counts() []int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.counts)
 }
 
-// Jain is Jain's index of fairness: 1 when all have the same, 1/n when one has everything.
+// Jain returns Jain's index of fairness: 1 if all counts are equal, 1/n if one worker has
+// everything.
 func Jain(counts []int) float64 {
 	var sum, squares float64
 	for _, n := range counts {
@@ -55,7 +56,7 @@ func Jain(counts []int) float64 {
 	return sum * sum / (float64(len(counts)) * squares)
 }
 
-// Total is the number of acquisitions of all workers.
+// Total returns the number of acquisitions of all workers.
 func (t *Tally) Total() (total int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,7 +66,7 @@ func (t *Tally) Total() (total int) {
 	return total
 }
 
-// Fewest is what the least lucky worker got.
+// Fewest returns the lowest count of any worker.
 func (t *Tally) Fewest() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,7 +77,7 @@ func (t *Tally) Fewest() int {
 	return fewest
 }
 
-// Longest is the longest wait of any worker.
+// Longest returns the longest wait of any worker.
 func (t *Tally) Longest() (longest time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

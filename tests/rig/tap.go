@@ -6,14 +6,13 @@ import (
 	"testing"
 )
 
-// Tap is a proxy in front of a server that understands the protocol: it records
-// the commands of all connections in the order in which they arrive, and treats
-// single commands, their replies, messages and subscription connections as a test
-// wants (see [Treatment]). Commands that only set up or probe a connection are
-// passed on, and neither recorded nor counted.
+// Tap is a proxy in front of a server that understands the protocol. It records the commands of all
+// connections in the order of arrival, and treats single commands, their replies, messages and
+// subscription connections as a test requires (see [Treatment]). It passes on commands that only set
+// up or probe a connection, and neither records nor counts them.
 //
-// In front of a topology it is one tap for the connections to all data nodes; clients
-// get there by [Server.Route].
+// In front of a topology it is one tap for the connections to all data nodes; clients reach it through
+// [Server.Route].
 type Tap struct {
 	server    *Server
 	listeners []net.Listener // one for each end of the server
@@ -77,10 +76,10 @@ func (t *Tap) closeListeners() {
 	t.listeners = nil
 }
 
-// Addr is where a client connects to go through the tap.
+// Addr returns the address at which clients connect through the tap.
 func (t *Tap) Addr() string { return t.listeners[0].Addr().String() }
 
-// Stop closes the tap and all its connections, and returns when nothing of it runs.
+// Stop closes the tap and all its connections, and returns when none of its goroutines runs.
 func (t *Tap) Stop() {
 	t.mu.Lock()
 	if !t.stopped() {
@@ -113,8 +112,8 @@ func (t *Tap) accept(i int) {
 	}
 }
 
-// Redirect puts the tap in front of another server that has as many ends, as an address that stays
-// the same does in a failover. All connections are closed.
+// Redirect puts the tap in front of another server with the same number of ends, like a fixed address
+// in a failover. It closes all connections.
 func (t *Tap) Redirect(server *Server) {
 	t.mu.Lock()
 	t.ends = server.ends()
@@ -122,8 +121,8 @@ func (t *Tap) Redirect(server *Server) {
 	t.Cut()
 }
 
-// RedirectCommands is Redirect for all connections but those that have subscribed, which stay with the
-// server before.
+// RedirectCommands is Redirect for all connections except those that have subscribed, which stay with
+// the previous server.
 func (t *Tap) RedirectCommands(server *Server) {
 	t.mu.Lock()
 	t.ends = server.ends()
@@ -137,8 +136,8 @@ func (t *Tap) end(i int) string {
 	return t.ends[i]
 }
 
-// open connects to the server and moves what the two sides send. A server that is
-// down makes the client's connection end at once.
+// open connects to the server and moves data in both directions. If the server is down, the client's
+// connection ends at once.
 func (t *Tap) open(client net.Conn, i int) {
 	end := t.end(i)
 	upstream, err := net.Dial("tcp", end)
@@ -190,24 +189,23 @@ func everyConn(*tapConn) bool { return true }
 
 func subscribers(c *tapConn) bool { return c.subscriber.Load() }
 
-// Connections is the number of connections that are open now.
+// Connections returns the number of connections that are open now.
 func (t *Tap) Connections() int { return len(t.each(everyConn)) }
 
-// Subscribers is the number of open connections that have subscribed.
+// Subscribers returns the number of open connections that have subscribed.
 func (t *Tap) Subscribers() int { return len(t.each(subscribers)) }
 
-// Accepted is the number of connections that were ever opened.
+// Accepted returns the number of connections that were ever opened.
 func (t *Tap) Accepted() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.accepted
 }
 
-// Cut closes every connection; new ones are taken.
+// Cut closes every connection, and accepts new ones.
 func (t *Tap) Cut() { closeAll(t.each(everyConn)) }
 
-// CutSubscribers closes every connection that has subscribed, and returns how many
-// these were.
+// CutSubscribers closes every connection that has subscribed, and returns their number.
 func (t *Tap) CutSubscribers() int { return closeAll(t.each(subscribers)) }
 
 func closeAll(conns []*tapConn) int {
@@ -217,8 +215,8 @@ func closeAll(conns []*tapConn) int {
 	return len(conns)
 }
 
-// FreezeSubscribers keeps every connection that has subscribed open, but moves
-// nothing over it any more. It returns how many these were. New connections work.
+// FreezeSubscribers keeps every connection that has subscribed open, but moves nothing over it any
+// more, and returns their number. New connections work.
 func (t *Tap) FreezeSubscribers() int {
 	conns := t.each(subscribers)
 	for _, c := range conns {
@@ -227,22 +225,22 @@ func (t *Tap) FreezeSubscribers() int {
 	return len(conns)
 }
 
-// DropMessages says whether the messages of pub/sub are dropped from now on.
-// Confirmations of subscriptions are always delivered.
+// DropMessages sets whether the messages of pub/sub are dropped from now on. Confirmations of
+// subscriptions are always delivered.
 func (t *Tap) DropMessages(drop bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.dropping = drop
 }
 
-// DroppedMessages is how many messages were dropped so far.
+// DroppedMessages returns how many messages were dropped so far.
 func (t *Tap) DroppedMessages() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.dropped
 }
 
-// drops reports whether this message is to be dropped, and counts it.
+// drops reports whether a message is dropped, and counts it.
 func (t *Tap) drops() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 
 const soon = 5 * time.Second
 
-// through opens a client whose only way to the server is the tap. It does not
-// repeat commands, so that a lost reply is seen.
+// through opens a client that reaches the server only through the tap. It does not retry commands,
+// so that a lost reply is visible.
 func through(t *testing.T, tap *rig.Tap, change ...func(*rueidis.ClientOption)) rueidis.Client {
 	t.Helper()
 	option := rig.Shared().Options(tap.Addr())
@@ -64,8 +64,7 @@ func TestTapPassesEverythingOn(t *testing.T) {
 	}
 }
 
-// The commands of the record are the client's, without those that set up the
-// connection.
+// The recorded commands are the client's, without those that set up the connection.
 func TestTapRecordsCommandsInOrder(t *testing.T) {
 	tap := rig.NewTap(t, rig.Shared())
 	client := through(t, tap)
@@ -125,7 +124,7 @@ func TestTapCutRequestIsNotExecuted(t *testing.T) {
 	assert.False(t, rig.NewAdmin(t, rig.Shared()).Exists(key))
 }
 
-// A muted connection stays open and goes on to execute.
+// A muted connection stays open, and its commands are still executed.
 func TestTapMute(t *testing.T) {
 	tap := rig.NewTap(t, rig.Shared())
 	client := through(t, tap)
@@ -222,7 +221,8 @@ func TestTapRefuse(t *testing.T) {
 	assert.NoError(t, do(client, "INCR", key).Error())
 }
 
-// subscribe opens a dedicated connection and returns what it receives.
+// subscribe opens a dedicated connection and returns the messages that it receives, and the error
+// that ends it.
 func subscribe(t *testing.T, client rueidis.Client, channel string) (messages <-chan string, lost <-chan error) {
 	t.Helper()
 	link, release := client.Dedicate()
@@ -233,8 +233,7 @@ func subscribe(t *testing.T, client rueidis.Client, channel string) (messages <-
 	return received, lost
 }
 
-// Messages are dropped and nothing else: subscriptions are still confirmed, and
-// commands answered.
+// Only messages are dropped: subscriptions are still confirmed, and commands answered.
 func TestTapDropsOnlyMessages(t *testing.T) {
 	for name, protocol := range map[string]func(*rueidis.ClientOption){
 		"RESP3": func(*rueidis.ClientOption) {}, "RESP2": resp2,
@@ -291,8 +290,8 @@ func TestTapFreezeSubscribers(t *testing.T) {
 	})
 }
 
-// A subscription's reply is a notice and no reply, but it can be held and lost all
-// the same; and what follows it keeps its place.
+// The reply to a subscription is a notice, but it can still be held and lost like a reply. What
+// follows it keeps its place.
 func TestTapTreatsSubscriptions(t *testing.T) {
 	for name, protocol := range map[string]func(*rueidis.ClientOption){
 		"RESP3": func(*rueidis.ClientOption) {}, "RESP2": resp2,

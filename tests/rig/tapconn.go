@@ -9,9 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// tapConn is one connection through a [Tap]: a goroutine moves the commands,
-// another the replies, and a queue of commands in flight ties each reply to the
-// command that it answers.
+// tapConn is one connection through a [Tap]: one goroutine moves the commands, another the replies,
+// and a queue of commands in flight assigns each reply to its command.
 type tapConn struct {
 	id               int
 	tap              *Tap
@@ -26,7 +25,7 @@ type tapConn struct {
 	inFlight []*flight
 }
 
-// flight is a command whose reply has not been seen to the end.
+// flight is a command whose reply is not complete yet.
 type flight struct {
 	command   Command
 	treatment Treatment
@@ -49,8 +48,8 @@ func (c *tapConn) close() {
 	})
 }
 
-// await waits for release. It fails if the connection ends before: what was held must not be moved
-// on then.
+// await waits for release. It fails if the connection ends first, because what was held must then
+// not be moved on.
 func (c *tapConn) await(release <-chan struct{}) error {
 	select {
 	case <-release:
@@ -60,7 +59,7 @@ func (c *tapConn) await(release <-chan struct{}) error {
 	}
 }
 
-// thaw blocks on a frozen connection for good.
+// thaw blocks on a frozen connection until that closes.
 func (c *tapConn) thaw() {
 	if c.frozen.Load() {
 		<-c.done
@@ -90,7 +89,7 @@ func (c *tapConn) moveCommands() {
 // errCut ends a connection on purpose.
 var errCut = errors.New("cut by the tap")
 
-// pass sends a command on, or does what its treatment says instead.
+// pass sends a command on, or applies its treatment instead.
 func (c *tapConn) pass(v value, f *flight) error {
 	switch {
 	case f.treatment.Lose == CutRequest:
@@ -119,8 +118,8 @@ func newFlight(c Command, t Treatment) *flight {
 	return f
 }
 
-// launch queues a command, and answers at once what the tap itself answers when
-// nothing is before it.
+// launch queues a command. If the tap itself answers the command and nothing is queued before it,
+// launch sends that reply at once.
 func (c *tapConn) launch(f *flight) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +127,7 @@ func (c *tapConn) launch(f *flight) error {
 	return c.answer()
 }
 
-// answer sends the answers that are the tap's own and whose turn it is.
+// answer sends the tap's own replies that are next in the queue.
 func (c *tapConn) answer() error {
 	for len(c.inFlight) > 0 && c.inFlight[0].treatment.Answer != "" {
 		f := c.inFlight[0]
@@ -157,7 +156,7 @@ func (c *tapConn) moveReplies() {
 	}
 }
 
-// reply delivers a value to the client, unless it is to be lost.
+// reply delivers a value to the client, unless the tap drops or loses it.
 func (c *tapConn) reply(v value) error {
 	notice := v.notice(c.subscriber.Load())
 	if isMessage(notice) && c.tap.drops() {
@@ -172,8 +171,8 @@ func (c *tapConn) reply(v value) error {
 	return c.deliver(v, f)
 }
 
-// answered finds the command that a value answers: none for a message or another
-// notice that nobody asked for.
+// answered returns the command that a value answers, or nil for a message or another notice that
+// answers no command.
 func (c *tapConn) answered(notice string) *flight {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,8 +187,8 @@ func (c *tapConn) answered(notice string) *flight {
 	return c.inFlight[0]
 }
 
-// dropOpenEnded ends the flight of an UNSUBSCRIBE of all channels, which only the
-// next reply of another kind ends.
+// dropOpenEnded removes an UNSUBSCRIBE of all channels from the queue. Only the next reply of
+// another kind shows that it is complete.
 func (c *tapConn) dropOpenEnded(notice string) {
 	for len(c.inFlight) > 0 {
 		f := c.inFlight[0]
@@ -200,8 +199,8 @@ func (c *tapConn) dropOpenEnded(notice string) {
 	}
 }
 
-// treat does to a reply what the treatment says. It may wait, so it holds no lock;
-// the command stays in the queue meanwhile, so that nothing overtakes the reply.
+// treat applies a treatment to a reply. It may wait, so it holds no lock. The command stays in the
+// queue, so that nothing overtakes the reply.
 func (c *tapConn) treat(t Treatment) error {
 	if t.After != nil {
 		t.takesEffect()
@@ -221,9 +220,9 @@ func (c *tapConn) treat(t Treatment) error {
 	return nil
 }
 
-// deliver writes a value to the client and takes its command off the queue when
-// that was the last of it. An error reply ends a subscription's flight, too. The command is
-// recorded before the client knows of the reply.
+// deliver writes a value to the client, and removes its command from the queue if the value
+// completes the reply. An error reply also completes a subscription. The command is recorded before
+// the client receives the reply.
 func (c *tapConn) deliver(v value, f *flight) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

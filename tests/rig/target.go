@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// envTargets has the tests assert what they otherwise only print: shares, waits and costs
-// of contended locks that the hand-over is to reach.
+// envTargets makes the tests assert figures that they otherwise only print: the shares, waits and
+// costs that the hand-over of contended locks should reach.
 const envTargets = "LATCHKEY_TEST_TARGETS"
 
-// Target fails the test unless a figure is what it is to be, if targets are asserted. They
-// need a quiet machine. Otherwise it prints that the target is missed.
+// Target fails the test unless a target is met, if targets are asserted, which needs a quiet
+// machine. Otherwise it prints that the target is missed.
 func Target(tb testing.TB, met bool, format string, args ...any) {
 	tb.Helper()
 	switch {

@@ -12,14 +12,13 @@ type Loss int
 const (
 	// Deliver loses nothing.
 	Deliver Loss = iota
-	// Cut throws the reply away and closes the connection.
+	// Cut discards the reply and closes the connection.
 	Cut
-	// Mute throws the reply away, and with it everything that the server sends on
-	// this connection later. The connection stays open, and what the client sends
-	// is still executed.
+	// Mute discards the reply and everything that the server sends on this connection later. The
+	// connection stays open, and the client's commands are still executed.
 	Mute
-	// CutRequest closes the connection before the command reaches the server: the
-	// only loss after which it was certainly not executed.
+	// CutRequest closes the connection before the command reaches the server. It is the only loss
+	// after which the command was certainly not executed.
 	CutRequest
 )
 
@@ -31,8 +30,8 @@ type Treatment struct {
 	// After, if set, holds the reply, and what follows on its connection, until the
 	// channel closes.
 	After <-chan struct{}
-	// Answer, if set, is sent to the client as an error in place of asking the
-	// server, which never sees the command.
+	// Answer, if set, is sent to the client as an error instead of sending the command to the
+	// server.
 	Answer string
 	// Lose says what happens to the reply.
 	Lose Loss
@@ -64,7 +63,7 @@ func Named(names ...string) Match {
 	}
 }
 
-// MentionsPrefix matches the commands that have an argument that begins so.
+// MentionsPrefix matches the commands that have an argument with this prefix.
 func MentionsPrefix(prefix string) Match {
 	return func(c Command) bool {
 		return slices.ContainsFunc(c.Args, func(w string) bool { return strings.HasPrefix(w, prefix) })
@@ -83,10 +82,10 @@ func Mentions(word string) Match {
 	}
 }
 
-// Both matches what both of two matches do.
+// Both matches the commands that both a and b match.
 func Both(a, b Match) Match { return func(c Command) bool { return a(c) && b(c) } }
 
-// rule decides about commands; it is asked under the lock of its tap.
+// rule selects the treatment of commands. It is used under the lock of its tap.
 type rule struct {
 	match     Match
 	skip      int // this many matching commands pass first
@@ -117,9 +116,9 @@ func (t *Tap) addRule(r *rule) (remove func()) {
 	}
 }
 
-// Lose loses the reply of the n-th command from now that matches, counted from 1 over all
-// connections. The channel delivers the command when its reply is thrown away:
-// it has then been executed (but for CutRequest).
+// Lose loses the reply to the n-th matching command from now on, counted from 1 over all
+// connections. The channel delivers the command when its reply is discarded: the command has then
+// been executed (except with CutRequest).
 func (t *Tap) Lose(n int, match Match, loss Loss) <-chan Command {
 	hit := make(chan Command, 1)
 	t.addRule(&rule{match: match, skip: n - 1, left: 1, treatment: func(c Command) Treatment {
@@ -128,15 +127,15 @@ func (t *Tap) Lose(n int, match Match, loss Loss) <-chan Command {
 	return hit
 }
 
-// LoseAll loses the reply of every command that matches, until stop is called.
+// LoseAll loses the reply to every matching command until stop is called.
 func (t *Tap) LoseAll(match Match, loss Loss) (stop func()) {
 	return t.addRule(&rule{match: match, left: -1, treatment: func(Command) Treatment {
 		return Treatment{Lose: loss}
 	}})
 }
 
-// Refuse answers every command that matches with an error such as "LOADING try
-// later", without asking the server, until stop is called.
+// Refuse answers every matching command with an error such as "LOADING try later", without sending
+// it to the server, until stop is called.
 func (t *Tap) Refuse(match Match, text string) (stop func()) {
 	return t.addRule(&rule{match: match, left: -1, treatment: func(Command) Treatment {
 		return Treatment{Answer: text}
@@ -145,34 +144,33 @@ func (t *Tap) Refuse(match Match, text string) (stop func()) {
 
 // Held is a command or a reply that a tap holds back.
 type Held struct {
-	// Arrived delivers the command, or the first, once it, or its reply, is held.
+	// Arrived delivers the first command that is held, or whose reply is held.
 	Arrived <-chan Command
 
 	release chan struct{}
 	once    sync.Once
 }
 
-// Release lets go of what is held, or would be.
+// Release releases what is held, and lets what would be held later pass.
 func (h *Held) Release() { h.once.Do(func() { close(h.release) }) }
 
-// HoldCommand keeps the next command that matches from the server until it is
-// released. Other connections are not held up.
+// HoldCommand keeps the next matching command from the server until it is released. Other
+// connections are not delayed.
 func (t *Tap) HoldCommand(match Match) *Held { return t.HoldNthCommand(1, match) }
 
-// HoldNthCommand does so with the n-th that matches, counted from 1.
+// HoldNthCommand does so with the n-th matching command, counted from 1.
 func (t *Tap) HoldNthCommand(n int, match Match) *Held {
 	return t.hold(match, n-1, 1, func(gate <-chan struct{}) Treatment { return Treatment{Before: gate} })
 }
 
-// HoldNthReply lets the n-th command that matches be executed and keeps its reply.
+// HoldNthReply lets the n-th matching command be executed and holds its reply.
 func (t *Tap) HoldNthReply(n int, match Match) *Held { return t.hold(match, n-1, 1, afterwards) }
 
-// HoldReply lets the next command that matches be executed and keeps its reply
-// until it is released.
+// HoldReply lets the next matching command be executed and holds its reply until it is released.
 func (t *Tap) HoldReply(match Match) *Held { return t.HoldNthReply(1, match) }
 
-// HoldReplies does so with every command that matches: a client that sends one again
-// on another connection waits for its reply there, too.
+// HoldReplies holds the replies to all matching commands. The reply to a retry on another
+// connection is held as well.
 func (t *Tap) HoldReplies(match Match) *Held { return t.hold(match, 0, -1, afterwards) }
 
 func afterwards(gate <-chan struct{}) Treatment { return Treatment{After: gate} }

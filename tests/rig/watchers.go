@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// masterSet is the name under which the Sentinels of the rig know a master.
+// masterSet is the name that the Sentinels of the rig use for a master.
 const masterSet = "latchkey"
 
-// watchConfig is sentinel.conf. Every Sentinel is told of the others and of the
-// replicas, so that nobody has to be found.
+// watchConfig returns a sentinel.conf. It names the other Sentinels and the replicas, so that no
+// Sentinel has to discover anything.
 func watchConfig(self int, ids []string, ports []int, nodes []*node, down time.Duration) string {
 	var text strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
@@ -32,8 +32,8 @@ func watchConfig(self int, ids []string, ports []int, nodes []*node, down time.D
 	return text.String()
 }
 
-// startWatchers starts Sentinels for a master and its replicas, and waits until all of
-// them see all.
+// startWatchers starts Sentinels for a master and its replicas, and waits until all of them see all
+// nodes.
 func startWatchers(count int, nodes []*node, down time.Duration) (watchers []*node, err error) {
 	for range startTries {
 		if watchers, err = tryWatchers(count, nodes, down); err == nil {
@@ -77,10 +77,10 @@ func startWatcher(port int, config string) (*node, error) {
 		w, err = newNode(p)
 	}
 	if err == nil {
-		// Else they would look at roles every ten seconds, leave a master of old what it was
-		// for eight, and ping just once in the time after which they take it for dead. (A
-		// replica is no candidate if it has said nothing for five times that.) A server
-		// that cannot be told so only takes longer.
+		// Otherwise Sentinels would check roles every ten seconds, leave a former master unchanged
+		// for eight seconds, and ping only once in the period after which they consider a server
+		// dead. (A replica that was silent for five times that period cannot be promoted.) A server
+		// without this command only takes longer.
 		_ = w.do("SENTINEL", "DEBUG", "INFO-PERIOD", "500", "PUBLISH-PERIOD", "250", "PING-PERIOD", "400").Error()
 		return w, nil
 	}
@@ -88,7 +88,7 @@ func startWatcher(port int, config string) (*node, error) {
 	return nil, err
 }
 
-// watched returns nil when all Sentinels name the same master, and see nothing amiss.
+// watched returns nil if all Sentinels name the same master and see no fault.
 func watched(watchers, nodes []*node) error {
 	for _, w := range watchers {
 		if err := w.atEase(len(watchers), nodes); err != nil {
@@ -98,8 +98,8 @@ func watched(watchers, nodes []*node) error {
 	return nil
 }
 
-// atEase returns nil when a Sentinel sees a master, all of its replicas and all of the
-// other Sentinels.
+// atEase returns nil if a Sentinel sees a master, all of its replicas and all of the other
+// Sentinels.
 func (n *node) atEase(watchers int, nodes []*node) error {
 	master, err := n.do("SENTINEL", "MASTER", masterSet).AsStrMap()
 	if err != nil {
@@ -147,7 +147,7 @@ func byAddr(nodes []*node, addr string) *node {
 	return nil
 }
 
-// watchersURL names all Sentinels.
+// watchersURL returns a URL that names all Sentinels.
 func watchersURL(watchers []*node) *url.URL {
 	query := url.Values{"master_set": {masterSet}}
 	for _, w := range watchers[1:] {
