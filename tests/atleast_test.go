@@ -390,7 +390,7 @@ func TestAtLeastLateReleaseDoesNoHarm(t *testing.T) {
 		rig.Await(t, soon, "the release", held.Arrived)
 		next := mustLock(t, k.open(connect(t, server), name))
 		held.Release()
-		rig.Await(t, soon, "Unlock", unlocked) // nil if its first copy arrived in time, otherwise an error that it was too late
+		rig.Await(t, soon, "Unlock", unlocked) // nil if its first copy arrived in time, otherwise an error
 		require.NoError(t, next.Err())
 		require.NoError(t, next.Extend(t.Context(), time.Minute))
 		mustUnlock(t, next)

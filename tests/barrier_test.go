@@ -82,7 +82,7 @@ func completes(t testing.TB, b *latchkey.Barrier) {
 	assert.Len(t, places, b.Parties())
 }
 
-// The test compares everything that is stored and published.
+// The state in Redis and the messages are exactly these.
 func TestGoldenBarrier(t *testing.T) {
 	for _, name := range []string{rig.Name(t), "{" + rig.Name(t) + "}phase"} {
 		t.Run(name, func(t *testing.T) {
@@ -227,8 +227,8 @@ func TestBarrierOfOne(t *testing.T) {
 	}
 }
 
-// A party that gives up breaks the generation for the others and gets an error of its own. The next generation is not
-// affected.
+// A party that gives up breaks the generation for the others and gets an error of its own. The next generation works
+// normally.
 func TestBarrierGivenUp(t *testing.T) {
 	server := rig.Shared()
 	b := connect(t, server, patient).NewBarrier(rig.Name(t), 3)

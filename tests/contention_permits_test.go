@@ -40,7 +40,7 @@ func TestPermitPassing_for_many_clients(t *testing.T) {
 				late := rig.WatchLateness()
 				c.run(t)
 				bound := time.Duration(len(c.parties))*turn + hold
-				bound = max(bound, time.Duration(len(c.waits))*hold/time.Duration(permits)) // each passes once in this time
+				bound = max(bound, time.Duration(len(c.waits))*hold/time.Duration(permits)) // each passes once
 				t.Logf("the longest wait %v, to be compared with %v, this process was %v late: %v",
 					c.tally.Longest().Round(time.Millisecond), bound, late().Round(time.Millisecond), c)
 				c.targetFairness(t, 3*bound)

@@ -168,7 +168,7 @@ func TestContextsAreNotKept(t *testing.T) {
 		parent, cancel := context.WithCancel(context.Background())
 		_ = hold.Context(parent)
 		cancel()
-		if i%100 == 0 { // each is forgotten by a goroutine, and the runtime keeps the memory of the largest number of goroutines
+		if i%100 == 0 { // the runtime keeps the memory of ended goroutines
 			rig.Eventually(t, soon, "the goroutines end", func() error {
 				if n := runtime.NumGoroutine() - goroutines; n > 100 {
 					return fmt.Errorf("%d more than before", n)

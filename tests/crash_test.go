@@ -139,7 +139,7 @@ func TestCancelledWaiterLeavesNothing(t *testing.T) {
 		mustUnlock(t, holder)
 	}
 	for name, k := range names {
-		if k.messages && !k.queued && !k.sided && !asking[name] { // otherwise leaving the queue, or an attempt, continues in the background
+		if k.messages && !k.queued && !k.sided && !asking[name] { // otherwise a command runs in the background
 			assert.NoError(t, free(admin, name)(), k.name)
 		}
 	}
@@ -179,7 +179,7 @@ func subscribed(admin *rig.Admin, name string) error {
 	return nil
 }
 
-// Acquisitions are cancelled at random instants, around the time that they take. None leaves a hold without an owner.
+// Acquisitions are cancelled at random instants, around the time that they take. None leaves a hold behind.
 func TestCancelledAtRandomInstants(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {

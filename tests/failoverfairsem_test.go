@@ -125,7 +125,7 @@ type turnstile struct {
 	mu      sync.Mutex
 	room    int
 	inside  int
-	since   time.Time // when there came to be too many, or the zero time
+	since   time.Time // since when there are too many, or the zero time
 	times   int
 	longest time.Duration
 }

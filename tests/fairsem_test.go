@@ -347,7 +347,7 @@ func TestFairSemaphoreAwaitsBeingSet(t *testing.T) {
 	got.release(t)
 }
 
-// Waiters of a client send common queries, even while they wait for somebody to set the permits.
+// Waiters of a client share their queries, even while they wait for somebody to set the permits.
 func TestFairSemaphoreAwaitersOfASetAskTogether(t *testing.T) {
 	rig.Need(t, rig.Stats)
 	server, ctx := rig.Shared(), within(t, time.Minute)
@@ -359,7 +359,7 @@ func TestFairSemaphoreAwaitersOfASetAskTogether(t *testing.T) {
 		waiting = append(waiting, stand(ctx, t, admin, s, 1, latchkey.AwaitSet()))
 	}
 	watch := admin.Watch()
-	rest(4 * time.Second) // two periods, because the number of commands is a matter of time
+	rest(4 * time.Second) // two periods, in which commands are counted
 	sent := 0
 	for _, command := range watch.Stop() {
 		if strings.Contains(strings.ToLower(command), "evalsha") && strings.Contains(command, s.Name()) {

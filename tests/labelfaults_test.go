@@ -50,8 +50,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// A user without rights on the records of clients has working locks, gets one log message, and sees owners by their
-// ids.
+// A user without rights on the records of clients can use locks, logs this once, and sees owners by their ids.
 func TestLabelFaults_permission_is_missing(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)

@@ -193,7 +193,7 @@ func loseNthOfWaiter(t *testing.T, k kind, n int, loss rig.Loss) {
 func TestReplyTooLateForTheCaller(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		r := newLossRun(t, k)
-		mustUnlock(t, mustLock(t, r.lock)) // the server knows the script; otherwise its first reply would only say that it does not
+		mustUnlock(t, mustLock(t, r.lock)) // the server knows the script
 		held := r.tap.HoldReply(rig.Mentions(r.name))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
