@@ -14,10 +14,10 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A lock with AtLeast stays taken for its time, whatever becomes of its holder. All times are
-// those of the server: that the lock has an expiry which is late enough.
+// A lock with AtLeast stays taken for its minimum time, even if the holder releases it, dies or is closed. The tests
+// compare with the expiry on the server, which must be late enough.
 
-// stayTaken is a lock that is to stay taken for d after it was acquired, which was at a time between two.
+// stayTaken is a lock that must stay taken for d after its acquisition, which happened between before and after.
 type stayTaken struct {
 	admin         *rig.Admin
 	name          string
@@ -25,7 +25,7 @@ type stayTaken struct {
 	before, after time.Time
 }
 
-// take acquires a lock for d at least.
+// take acquires a lock for at least d.
 func take(t *testing.T, admin *rig.Admin, lock latchkey.Locker, d time.Duration, options ...latchkey.LockOption) (*latchkey.Hold, stayTaken) {
 	t.Helper()
 	at := stayTaken{admin: admin, name: lock.Name(), d: d, before: time.Now()}
@@ -43,14 +43,14 @@ func (at stayTaken) stays(t *testing.T) {
 	}
 }
 
-// ends checks that the lock is taken for no longer than it has to be.
+// ends checks that the lock is taken for no longer than necessary.
 func (at stayTaken) ends(t *testing.T) {
 	t.Helper()
 	asked := time.Now()
 	assert.LessOrEqual(t, at.admin.PTTL(at.name), at.after.Add(at.d).Sub(asked)+leeway)
 }
 
-// Unlock ends the hold, and leaves the lock taken: to the holder as to anybody else.
+// Unlock ends the hold and leaves the lock taken, for the former holder as for everyone else.
 func TestAtLeastOutlivesUnlock(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -109,7 +109,7 @@ func TestAtLeastOutlivesUnlock(t *testing.T) {
 	})
 }
 
-// After the time an Unlock frees the lock, and until then it is renewed like any other.
+// Until the minimum time is over the hold is renewed like any other. After it, Unlock frees the lock.
 func TestAtLeastIsOver(t *testing.T) {
 	t.Parallel()
 	const lease = 600 * time.Millisecond
@@ -129,7 +129,7 @@ func TestAtLeastIsOver(t *testing.T) {
 	})
 }
 
-// The last release decides, and the time is that of the outermost hold.
+// The minimum time is that of the outermost hold and takes effect at the last release.
 func TestAtLeastOfReentries(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -158,7 +158,7 @@ func TestAtLeastOfReentries(t *testing.T) {
 	}, reentrant)
 }
 
-// A guest that is the last to leave frees nothing that is to stay taken.
+// A guest that leaves last does not free a lock that must stay taken.
 func TestAtLeastWithAGuest(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -177,8 +177,8 @@ func TestAtLeastWithAGuest(t *testing.T) {
 	}, reentrant, guests)
 }
 
-// Waiters get in when the time is over, and not before: those of the same client, those of others, and those
-// that read. They learn by messages when that is: no poll is near.
+// Waiters acquire the lock when the minimum time is over, and not before: waiters of the same client, waiters of other
+// clients, and readers. Messages wake them: the next poll is far away.
 func TestAtLeastKeepsWaitersOut(t *testing.T) {
 	t.Parallel()
 	for where, own := range map[string]bool{"of the same client": true, "of another client": false} {
@@ -219,7 +219,7 @@ func keepsWaitersOut(t *testing.T, k kind, own bool) {
 	if k.messages && !own {
 		parked(t, admin, name)
 	}
-	rest(100 * time.Millisecond) // in line, most likely
+	rest(100 * time.Millisecond) // most likely in the queue
 	mustUnlock(t, hold)
 	first := rig.Await(t, 4*soon, "the first waiter", entered)
 	for range waiters[1:] {
@@ -228,15 +228,15 @@ func keepsWaitersOut(t *testing.T, k kind, own bool) {
 	assert.GreaterOrEqual(t, first.Sub(at.before), d, "not before")
 	late, most := first.Sub(at.after.Add(d)), leeway
 	t.Logf("the first %v after the end", late.Round(time.Millisecond))
-	if k.sided && own { // readers ask thrice a StaleWaiterTimeout
+	if k.sided && own { // readers poll three times per StaleWaiterTimeout
 		most += ceiling / 3
 	}
 	assert.Less(t, late, most)
 	rig.Eventually(t, soon, "the lock is free", free(admin, name))
 }
 
-// The option of who has waited holds as well: a release gives a lock for a short time only, and a hold that is
-// passed on inside a client has what is left of a lease.
+// AtLeast also works for a lock that was waited for, although a release grants the lock for a short time only and a
+// hold passed on inside a client has only the rest of a lease.
 func TestAtLeastOfAWaiter(t *testing.T) {
 	t.Parallel()
 	for where, own := range map[string]bool{"of the same client": true, "of another client": false} {
@@ -255,7 +255,7 @@ func TestAtLeastOfAWaiter(t *testing.T) {
 				if k.messages && !own {
 					parked(t, admin, name)
 				}
-				rest(20 * time.Millisecond) // and in line, most likely
+				rest(20 * time.Millisecond) // most likely in the queue as well
 				at := stayTaken{admin: admin, name: name, d: time.Minute, before: time.Now()}
 				mustUnlock(t, hold)
 				next := rig.Await(t, soon, "the waiter", waiter)
@@ -270,7 +270,7 @@ func TestAtLeastOfAWaiter(t *testing.T) {
 	}
 }
 
-// Close ends holds, and leaves their locks taken.
+// Close ends holds and leaves their locks taken.
 func TestAtLeastOutlivesClose(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -290,7 +290,7 @@ func TestAtLeastOutlivesClose(t *testing.T) {
 	})
 }
 
-// leaver takes a lock for longer than its lease is, and does not release it.
+// leaver takes a lock for longer than its lease and does not release it.
 var leaver = rig.Child("leaver", func(ctx context.Context, args []string) error {
 	k, err := kindNamed(args[0])
 	if err != nil {
@@ -313,7 +313,7 @@ var leaver = rig.Child("leaver", func(ctx context.Context, args []string) error 
 	return hold.Err()
 })
 
-// A holder that is killed leaves the lock taken, although the lease that it renews is shorter.
+// A killed holder leaves the lock taken, although the lease that it renewed is shorter.
 func TestAtLeastOutlivesAKilledHolder(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -323,7 +323,7 @@ func TestAtLeastOutlivesAKilledHolder(t *testing.T) {
 		child := leaver.Start(t, k.name, name, server.Ticket())
 		child.Line(t, soon, "held")
 		at.after = time.Now()
-		rest(crashLease / 2) // it is renewed meanwhile
+		rest(crashLease / 2) // it is renewed during this time
 		at.stays(t)
 		child.Kill()
 		at.stays(t)
@@ -336,8 +336,8 @@ func TestAtLeastOutlivesAKilledHolder(t *testing.T) {
 	})
 }
 
-// The reply of each command is lost in turn. A lock that was acquired stays taken, and one that
-// was not, according to its caller, is free: the option is that of a hold.
+// The reply of each command is lost in turn. If the call acquired the lock, it stays taken. If the call failed, the
+// lock is free: the option applies only to a hold.
 func TestAtLeastWithLostReplies(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
@@ -375,7 +375,7 @@ func TestAtLeastWithLostReplies(t *testing.T) {
 	})
 }
 
-// A release that is late finds another holder, whom it leaves alone.
+// A late release does not affect the next holder.
 func TestAtLeastLateReleaseDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	const d = 500 * time.Millisecond
@@ -390,14 +390,14 @@ func TestAtLeastLateReleaseDoesNoHarm(t *testing.T) {
 		rig.Await(t, soon, "the release", held.Arrived)
 		next := mustLock(t, k.open(connect(t, server), name))
 		held.Release()
-		rig.Await(t, soon, "Unlock", unlocked) // nil if its first copy came in time, else that it was too late
+		rig.Await(t, soon, "Unlock", unlocked) // nil if its first copy arrived in time, otherwise an error
 		require.NoError(t, next.Err())
 		require.NoError(t, next.Extend(t.Context(), time.Minute))
 		mustUnlock(t, next)
 	})
 }
 
-// A server that is out of memory keeps the lock taken.
+// A lock stays taken on a server that is out of memory.
 func TestAtLeastOutOfMemory(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
@@ -413,7 +413,7 @@ func TestAtLeastOutOfMemory(t *testing.T) {
 	})
 }
 
-// What excludes AtLeast says so, and sends nothing.
+// Options and calls that exclude AtLeast fail without sending anything.
 func TestAtLeastWhereItCannotWork(t *testing.T) {
 	sendsNothing(t, func(client *latchkey.Client) {
 		ctx, at := t.Context(), latchkey.AtLeast(time.Second)
@@ -433,8 +433,8 @@ func TestAtLeastWhereItCannotWork(t *testing.T) {
 	})
 }
 
-// A limit ends the hold, and the key with it, no sooner than the lock may be free. A write lock that
-// is to stay taken is not turned into one to read.
+// A MaxHold ends the hold, and its key, no sooner than the lock may be free. A write lock with AtLeast cannot be
+// downgraded.
 func TestAtLeastWithOtherOptions(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -478,7 +478,7 @@ func TestAtLeastWithOtherOptions(t *testing.T) {
 	mustUnlock(t, other)
 }
 
-// Nothing but an owner stands in Redis, as Redisson knows it, and those who listen are told to ask.
+// Redis stores only an owner, in Redisson's format, and the release publishes a message that makes waiters retry.
 func TestGoldenAtLeast(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin, heard := rig.NewAdmin(t, server), hear(t, server, name)

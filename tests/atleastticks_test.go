@@ -16,17 +16,17 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A job that is due once in a tick, for schedulers whose clocks differ.
+// A job is due once per tick, and the clocks of its schedulers differ.
 
-// A tick takes 10 units; the lock stays taken for 6, longer than the clocks differ; that of each scheduler
-// is one behind the one before.
+// A tick takes 10 units. The lock stays taken for 6, which is longer than the clocks differ: the clock of each
+// scheduler is one unit behind the previous one.
 const (
 	tickUnit  = 3 * time.Millisecond
 	tickUnits = 10
 	tickLeast = 6
 )
 
-// tickScale makes ticks longer where there are few, so that schedulers that are late for some are not for all.
+// tickScale makes ticks longer if there are few, so that schedulers are not late in all of them.
 func tickScale(ticks int) time.Duration {
 	if ticks < 1000 {
 		return 3 * tickUnit
@@ -34,7 +34,7 @@ func tickScale(ticks int) time.Duration {
 	return tickUnit
 }
 
-// tickAttempt is what one scheduler did about one tick. Its times are those of the server.
+// tickAttempt is what one scheduler did in one tick. Its times are those of the server.
 type tickAttempt struct {
 	tick          int
 	before, after time.Duration // the attempt
@@ -42,9 +42,9 @@ type tickAttempt struct {
 	unlocked      time.Duration // after the release, if it ran
 }
 
-// Three schedulers do a short job once in each tick; one that is late does not make the next tick late. What is checked is checked by the clock of
-// the server, whatever the machine does to the schedulers: two runs never begin within the time that
-// the lock stays taken, and each tick in which all of them asked within that time has one run.
+// Three schedulers do a short job once per tick, and a late scheduler does not delay the next tick. The checks use the
+// server's clock and do not depend on when the schedulers run: two runs never begin within the minimum time of the
+// lock, and each tick in which all three tried within that time has exactly one run.
 func TestAtLeastOncePerTick(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -78,7 +78,7 @@ func TestAtLeastOncePerTick(t *testing.T) {
 	})
 }
 
-// attemptTick is what a scheduler does when a tick has come.
+// attemptTick is what a scheduler does in each tick.
 func attemptTick(t *testing.T, clock rueidis.Client, lock anyLock, n int, least time.Duration) tickAttempt {
 	a := tickAttempt{tick: n, before: serverTime(t, clock)}
 	hold, err := lock.TryLock(t.Context(), latchkey.AtLeast(least))
@@ -95,8 +95,8 @@ func attemptTick(t *testing.T, clock rueidis.Client, lock anyLock, n int, least 
 	return a
 }
 
-// checkGaps checks that no two runs began within the time that the lock stays taken, and counts them. Of two
-// attempts at the same time either may have been first.
+// checkGaps checks that no two runs began within the minimum time of the lock, and counts the runs. Of two concurrent
+// attempts, either may have been first.
 func checkGaps(t *testing.T, all []tickAttempt, least time.Duration) (runs int) {
 	t.Helper()
 	ran := slices.DeleteFunc(slices.Clone(all), func(a tickAttempt) bool { return !a.ran })
@@ -108,8 +108,8 @@ func checkGaps(t *testing.T, all []tickAttempt, least time.Duration) (runs int) 
 	return len(ran)
 }
 
-// checkTicks checks that each tick has one run in which all asked while the lock stayed taken, which was free
-// before; and counts these.
+// checkTicks checks that a tick has exactly one run if the lock was free at its start and all tried within the minimum
+// time. It counts these ticks.
 func checkTicks(t *testing.T, all []tickAttempt, least time.Duration) (judged int) {
 	t.Helper()
 	slices.SortStableFunc(all, func(a, b tickAttempt) int { return cmp.Compare(a.tick, b.tick) })
@@ -132,7 +132,7 @@ func checkTicks(t *testing.T, all []tickAttempt, least time.Duration) (judged in
 	return judged
 }
 
-// serverTime is the clock of the server.
+// serverTime returns the time of the server's clock.
 func serverTime(t *testing.T, client rueidis.Client) time.Duration {
 	t.Helper()
 	reply, err := client.Do(t.Context(), client.B().Time().Build()).AsStrSlice()

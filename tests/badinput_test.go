@@ -16,7 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// sendsNothing runs f with a client and fails if a command leaves it.
+// sendsNothing runs f with a client and fails the test if the client sends a command.
 func sendsNothing(t *testing.T, f func(client *latchkey.Client)) {
 	t.Helper()
 	tap := rig.NewTap(t, rig.Shared())
@@ -62,7 +62,7 @@ func everyCall(t *testing.T, client *latchkey.Client, lock anyLock) []error {
 	return []error{lockErr, tryErr, lockedErr, ttlErr, inspectErr, forceErr, clientErr, clientForceErr, doErr}
 }
 
-// Names that look odd and are good: they can be locked, inspected and unlocked.
+// Odd names are valid: such locks can be acquired, inspected and released.
 func TestOddNames(t *testing.T) {
 	client, admin := connect(t, rig.Shared()), rig.NewAdmin(t, rig.Shared())
 	for _, odd := range []string{
@@ -107,16 +107,15 @@ func TestBadDurations(t *testing.T) {
 	})
 }
 
-// Whatever the duration: an error, or a key with that time to live, to the
-// millisecond, rounded up.
+// Every duration gives either an error or a key with that time to live, rounded up to the millisecond.
 func TestAnyLeaseIsHonouredOrRefused(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server := rig.Shared()
 		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
 		client := connectVia(t, server, tap.Addr())
 		for i := range 300 {
-			// A name of its own, because a lease of a few milliseconds is over for
-			// the holder a moment before the key goes.
+			// Each has its own name, because a lease of a few milliseconds ends for the holder slightly before the key
+			// expires.
 			name, lease := fmt.Sprintf("%s %d", rig.Name(t), i), randomDuration()
 			before := time.Now()
 			hold, err := k.open(client, name).TryLock(t.Context(), latchkey.Lease(lease))
@@ -125,7 +124,7 @@ func TestAnyLeaseIsHonouredOrRefused(t *testing.T) {
 				continue
 			}
 			ttl, took := admin.PTTL(name), time.Since(before)
-			if lease > 10*time.Second { // or it may be gone by now, and rightly so
+			if lease > 10*time.Second { // a shorter one may have expired by now
 				assert.LessOrEqual(t, ttl, lease+time.Millisecond)
 				assert.GreaterOrEqual(t, ttl, lease-took-time.Millisecond)
 			}
@@ -137,8 +136,7 @@ func TestAnyLeaseIsHonouredOrRefused(t *testing.T) {
 	})
 }
 
-// refusedLease accepts two reasons: the lease is unusable, or so short that it was
-// over when the answer came.
+// refusedLease accepts two reasons: the lease is invalid, or so short that it ended before the reply arrived.
 func refusedLease(t *testing.T, lease time.Duration, err error) {
 	t.Helper()
 	if lease < latchkey.MinLease || lease > latchkey.MaxLease {
@@ -149,7 +147,7 @@ func refusedLease(t *testing.T, lease time.Duration, err error) {
 	assert.ErrorIs(t, err, latchkey.ErrUnavailable)
 }
 
-// randomDuration is of any magnitude, and sometimes negative.
+// randomDuration returns a duration of any magnitude, sometimes negative.
 func randomDuration() time.Duration {
 	d := time.Duration(rand.Int64() >> rand.IntN(63))
 	if rand.IntN(10) == 0 {
@@ -158,7 +156,7 @@ func randomDuration() time.Duration {
 	return d
 }
 
-// A lease of a millisecond and a half lasts two, not one.
+// A lease of 1.5 ms lasts two milliseconds, not one.
 func TestLeaseIsRoundedUp(t *testing.T) {
 	tap := rig.NewTap(t, rig.Shared())
 	client := connectVia(t, rig.Shared(), tap.Addr())
@@ -201,8 +199,8 @@ func TestBadOptions(t *testing.T) {
 	assert.ErrorIs(t, err, latchkey.ErrInvalid, "the connections are somebody else's")
 }
 
-// Servers are dialed where the mapper says, whatever they are called where they stand.
-// Where servers name others, every test with a proxy is one of the mapper.
+// The client dials the address that the mapper returns, not the configured one. On servers that announce addresses of
+// other servers, every test with a proxy tests the mapper.
 func TestAddressMapper(t *testing.T) {
 	rig.Need(t, rig.Private, rig.Single)
 	server, asked := rig.Fresh(t), make(chan string, 100)
@@ -230,14 +228,14 @@ func TestBadURLs(t *testing.T) {
 	}
 }
 
-// A mapper that gives a bad key is found out when a lock is used.
+// A mapper that returns an invalid key is detected when a lock is used.
 func TestBadMappedName(t *testing.T) {
 	client := connect(t, rig.Shared(), latchkey.Options{NameMapper: func(string) string { return "{}" }})
 	_, err := client.NewLock("fine").TryLock(t.Context())
 	assert.ErrorIs(t, err, latchkey.ErrInvalid)
 }
 
-// The key is another kind of object: nothing is changed, whatever is tried.
+// If the key holds another kind of object, every call fails and changes nothing.
 func TestWrongKindOfKey(t *testing.T) {
 	others := map[string][]string{
 		"string": {"SET", "", "data"}, "list": {"RPUSH", "", "data"},
@@ -252,7 +250,7 @@ func TestWrongKindOfKey(t *testing.T) {
 				server, name := rig.Shared(), rig.Name(t)
 				admin := rig.NewAdmin(t, server)
 				if what == "hash" && k.sided {
-					command = []string{"HSET", "", "owner", "1"} // a plain lock, which these are not
+					command = []string{"HSET", "", "owner", "1"} // a plain lock, which none of these kinds is
 				}
 				command[1] = name
 				admin.Do(command...)
@@ -276,7 +274,7 @@ func TestWrongKindOfKey(t *testing.T) {
 	})
 }
 
-// Mutex and Lock do not mix under one name: each sees the other as another kind.
+// A Mutex and a Lock of the same name do not mix: each reports the other as a different kind.
 func TestLockMeetsMutex(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	client := connect(t, server)
@@ -291,7 +289,7 @@ func TestLockMeetsMutex(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
-// The methods of a Hold that is nil say that nothing is held.
+// The methods of a nil Hold return ErrNotHeld.
 func TestNilHold(t *testing.T) {
 	var hold *latchkey.Hold
 	assert.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)

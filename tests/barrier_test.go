@@ -25,7 +25,7 @@ func barrierChannelOf(name string) string {
 	return "latchkey_barrier:{" + name + "}"
 }
 
-// arrival is what came of an Await in the background.
+// arrival is the outcome of an Await in the background.
 type arrival struct {
 	latchkey.Arrival
 	err error
@@ -40,7 +40,7 @@ func arriveInBackground(ctx context.Context, b *latchkey.Barrier, options ...lat
 	return done
 }
 
-// atBarrier waits until so many parties wait, as the server knows.
+// atBarrier waits until n parties wait, according to the server.
 func atBarrier(t testing.TB, b *latchkey.Barrier, n int) latchkey.BarrierState {
 	t.Helper()
 	var s latchkey.BarrierState
@@ -53,7 +53,7 @@ func atBarrier(t testing.TB, b *latchkey.Barrier, n int) latchkey.BarrierState {
 	return s
 }
 
-// toldBroken checks that a party was told that its generation was broken, and how.
+// toldBroken checks that a party learned that its generation was broken, and how.
 func toldBroken(t testing.TB, err error, how string) {
 	t.Helper()
 	require.ErrorIs(t, err, latchkey.ErrBroken)
@@ -61,7 +61,7 @@ func toldBroken(t testing.TB, err error, how string) {
 	assert.ErrorContains(t, err, how)
 }
 
-// completes checks that the barrier can be used: as many arrive as it takes, and all go on.
+// completes checks that the barrier works: its number of parties arrives, and all go on.
 func completes(t testing.TB, b *latchkey.Barrier) {
 	t.Helper()
 	var all []<-chan arrival
@@ -82,7 +82,7 @@ func completes(t testing.TB, b *latchkey.Barrier) {
 	assert.Len(t, places, b.Parties())
 }
 
-// What is stored and published.
+// The state in Redis and the messages are exactly these.
 func TestGoldenBarrier(t *testing.T) {
 	for _, name := range []string{rig.Name(t), "{" + rig.Name(t) + "}phase"} {
 		t.Run(name, func(t *testing.T) {
@@ -124,8 +124,7 @@ func TestGoldenBarrier(t *testing.T) {
 	}
 }
 
-// Nobody goes on before all have arrived, generation by generation; all are told the same
-// generation, and each another place.
+// In each generation nobody goes on before all have arrived. All get the same generation number and different places.
 func TestBarrierGenerations(t *testing.T) {
 	for what, options := range map[string]latchkey.Options{"by message": patient, "all messages dropped": polling} {
 		t.Run(what, func(t *testing.T) {
@@ -183,8 +182,8 @@ func TestBarrierGenerations(t *testing.T) {
 	}
 }
 
-// More callers than parties: whoever goes on has gone on with as many others as it takes, until the
-// end, when all are told to stop at any moment.
+// With more callers than parties, exactly the number of parties goes on in each generation. At the end all callers are
+// cancelled at an arbitrary time.
 func TestBarrierWithMoreCallersThanParties(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	const parties, callers, enough = 3, 20, 100
@@ -228,8 +227,8 @@ func TestBarrierOfOne(t *testing.T) {
 	}
 }
 
-// Who gives up breaks the generation for the others, and has an error of its own. The next
-// generation is as good as new.
+// A party that gives up breaks the generation for the others and gets an error of its own. The next generation works
+// normally.
 func TestBarrierGivenUp(t *testing.T) {
 	server := rig.Shared()
 	b := connect(t, server, patient).NewBarrier(rig.Name(t), 3)
@@ -277,7 +276,7 @@ func TestBarrierGivenUp(t *testing.T) {
 	}
 }
 
-// A context that has ended arrives nowhere.
+// A call whose context has ended does not arrive.
 func TestBarrierEndedContext(t *testing.T) {
 	b := connect(t, rig.Shared()).NewBarrier(rig.Name(t), 2)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -291,8 +290,7 @@ func TestBarrierEndedContext(t *testing.T) {
 	assert.Zero(t, s)
 }
 
-// The generation is complete, and a party whose context ends has not heard of it: it goes on, as
-// the others do.
+// If the generation is complete, a party goes on like the others even if its context ends before it learns this.
 func TestBarrierCompleteWhenAPartyGivesUp(t *testing.T) {
 	server := rig.Shared()
 	tap := rig.NewTap(t, server)
@@ -324,7 +322,7 @@ func quietArrival(t *testing.T, call <-chan arrival) {
 	})
 }
 
-// All have to name the same number of parties. A mistake changes nothing.
+// All parties must give the same number of parties. A mismatch changes nothing.
 func TestBarrierMismatch(t *testing.T) {
 	server, ctx := rig.Shared(), t.Context()
 	admin := rig.NewAdmin(t, server)
@@ -400,7 +398,7 @@ func TestBarrierOfAnotherKind(t *testing.T) {
 	require.NoError(t, rig.Await(t, soon, "the first", waiting).err)
 }
 
-// Reset wakes everybody, and breaks no later generation.
+// Reset wakes all parties and does not break a later generation.
 func TestBarrierReset(t *testing.T) {
 	server := rig.Shared()
 	tap := rig.NewTap(t, server)
@@ -419,7 +417,7 @@ func TestBarrierReset(t *testing.T) {
 	}
 	b = connect(t, server, patient).NewBarrier(b.Name(), 2)
 	late := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: 8 * time.Second}).NewBarrier(b.Name(), 2)
-	held := tap.HoldNthCommand(2, rig.Both(rig.Mentions(b.Name()), rig.Named("EVALSHA", "EVAL"))) // after the question
+	held := tap.HoldNthCommand(2, rig.Both(rig.Mentions(b.Name()), rig.Named("EVALSHA", "EVAL"))) // after the query
 	done := make(chan error, 1)
 	go func() { done <- late.Reset(context.Background()) }()
 	rig.Await(t, soon, "the reset at the tap", held.Arrived)
@@ -434,7 +432,7 @@ func TestBarrierReset(t *testing.T) {
 	completes(t, b)
 }
 
-// Close of a client breaks the generations in which it waits, and leaves no goroutine.
+// Close breaks the generations in which its client waits, and leaves no goroutine.
 func TestBarrierClose(t *testing.T) {
 	server := rig.Fresh(t)
 	other := connect(t, server, patient).NewBarrier("phase", 12)
@@ -454,7 +452,7 @@ func TestBarrierClose(t *testing.T) {
 	for _, each := range all {
 		a := rig.Await(t, soon, "a party", each)
 		if !errors.Is(a.err, latchkey.ErrClosed) {
-			toldBroken(t, a.err, "was closed") // by one before it
+			toldBroken(t, a.err, "was closed") // broken by another party that left before
 		}
 		assert.NotErrorIs(t, a.err, latchkey.ErrNotAcquired)
 		assert.NotErrorIs(t, a.err, latchkey.ErrUnknownOutcome)
@@ -466,7 +464,7 @@ func TestBarrierClose(t *testing.T) {
 	assert.NoError(t, goleak.Find(before))
 }
 
-// With Do all begin together and all leave together, whatever becomes of the work.
+// With Do all parties begin together and leave together, even if the work of some fails.
 func TestBarrierDo(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	const parties = 6
@@ -505,7 +503,7 @@ func TestBarrierDo(t *testing.T) {
 	assert.Equal(t, parties, begun)
 }
 
-// While it waits, a party is renewed, and what a generation costs is said in docs/reference/barrier.md.
+// A generation costs no more than docs/reference/barrier.md says.
 func TestBarrierCost(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin, heard := rig.NewAdmin(t, server), subscribeRaw(t, server, barrierChannelOf(name))
@@ -538,7 +536,7 @@ func TestBarrierCost(t *testing.T) {
 	assert.LessOrEqual(t, len(admin.KeysOf(name)), 3+parties)
 }
 
-// The rights of docs/reference/barrier.md are enough.
+// The rights listed in docs/reference/barrier.md suffice.
 func TestBarrierPermissions(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	server, ctx := rig.Fresh(t), t.Context()
@@ -566,14 +564,14 @@ func TestBarrierPermissions(t *testing.T) {
 	nothingDenied(t, rig.NewAdmin(t, server))
 }
 
-// A name in braces would share its keys with the name inside.
+// A name in braces is refused: it would share its keys with the name inside the braces.
 func TestBarrierRefusesANameInBraces(t *testing.T) {
 	t.Parallel()
 	_, err := connect(t, rig.Shared()).NewBarrier("{"+rig.Name(t)+"}", 1).Await(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 }
 
-// Whoever is done when its context has ended still arrives: the others do not wait for it in vain.
+// A party of Do arrives at the end even if its context ended during the work, so that the others do not wait in vain.
 func TestBarrierDoArrivesAlsoIfItsContextHasEnded(t *testing.T) {
 	t.Parallel()
 	client, name := connect(t, rig.Shared()), rig.Name(t)
@@ -590,7 +588,7 @@ func TestBarrierDoArrivesAlsoIfItsContextHasEnded(t *testing.T) {
 	}
 }
 
-// A party that leaves undoes nothing, and its lease is no hold of the program.
+// A party that gives up reports only that: its lease causes no events of a hold.
 func TestBarrierTellsOfItsAwaitsOnly(t *testing.T) {
 	t.Parallel()
 	client, next := observedClient(t, rig.Shared().Addr(), latchkey.Options{Lease: 300 * time.Millisecond})

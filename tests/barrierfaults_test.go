@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// barrierWorker is a process that awaits a barrier, generation by generation, and says how far it
-// has come. Its arguments: name, the server's ticket, parties, generations.
+// barrierWorker is a process that awaits a barrier for several generations and prints its progress. Its arguments:
+// name, the server's ticket, parties, generations.
 var barrierWorker = rig.Child("barrier worker", func(ctx context.Context, args []string) error {
 	server, err := rig.Attach(args[1])
 	if err != nil {
@@ -41,8 +41,8 @@ var barrierWorker = rig.Child("barrier worker", func(ctx context.Context, args [
 	return closeAll(context.Background())
 })
 
-// A process that is killed while it waits breaks its generation within its lease; one that is killed
-// before it arrives, or after it went on, is not missed by that generation.
+// A process killed while it waits breaks its generation within its lease. A process killed before it arrives, or after
+// it went on, does not affect that generation.
 func TestBarrierKilledParty(t *testing.T) {
 	t.Parallel()
 	t.Run("while it waits", func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestBarrierKilledParty(t *testing.T) {
 		child := barrierWorker.Start(t, b.Name(), server.Ticket(), "3", "1")
 		waiting := arriveInBackground(within(t, soon), b)
 		atBarrier(t, b, 2)
-		rest(crashLease / 2) // it is renewed meanwhile
+		rest(crashLease / 2) // it is renewed during this time
 		quietArrival(t, waiting)
 		child.Kill()
 		killed := time.Now()
@@ -92,15 +92,15 @@ func TestBarrierKilledParty(t *testing.T) {
 		atBarrier(t, b, 1) // in the second generation
 		child.Kill()
 		_, err = b.Await(within(t, soon))
-		if err != nil { // the lease was over before
+		if err != nil { // its lease had ended before
 			toldBroken(t, err, "ran out while it waited")
 		}
 		completes(t, b)
 	})
 }
 
-// A client whose link is silent is lost to the others within its lease. When it hears the server
-// again, it is told the same as they.
+// A party whose link is silent breaks the generation for the others within its lease. When its link works again, it
+// gets the same error as they did.
 func TestBarrierPartyThatVanishes(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -119,8 +119,8 @@ func TestBarrierPartyThatVanishes(t *testing.T) {
 	quietArrival(t, next)
 }
 
-// Every reply is lost in turn, in every way. An arrival counts once: all go on together, or none
-// does, and the barrier is as good as new.
+// Each reply is lost in turn, in every way. An arrival counts once, all parties go on together, and the barrier works
+// afterwards.
 func TestBarrierLostReplies(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
@@ -161,8 +161,8 @@ func TestBarrierLostReplies(t *testing.T) {
 	}
 }
 
-// An arrival that is not answered, by a party that gives up meanwhile, is undone: it does not stand
-// among those of a later generation. If it made the generation complete, that is what it was.
+// An arrival without a reply is undone when its party gives up: it does not count in a later generation. If the arrival
+// completed the generation, it stays complete.
 func TestBarrierArrivalInDoubt(t *testing.T) {
 	t.Parallel()
 	for _, each := range losses {
@@ -184,7 +184,7 @@ func TestBarrierArrivalInDoubt(t *testing.T) {
 				require.Error(t, err)
 				stop()
 				if each.loss == rig.Mute {
-					tap.Cut() // what is muted stays so
+					tap.Cut() // a muted connection stays muted
 				}
 				if last && each.loss != rig.CutRequest {
 					require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
@@ -197,7 +197,7 @@ func TestBarrierArrivalInDoubt(t *testing.T) {
 					}
 					return err
 				})
-				rest(300 * time.Millisecond) // for whatever might come late
+				rest(300 * time.Millisecond) // in case something arrives late
 				if last && each.loss == rig.CutRequest {
 					_, err = direct.Await(within(t, soon))
 					require.NoError(t, err)
@@ -209,7 +209,7 @@ func TestBarrierArrivalInDoubt(t *testing.T) {
 	}
 }
 
-// A copy of an arrival that is delivered when its generation is over does nothing.
+// A copy of an arrival delivered after its generation has no effect.
 func TestBarrierDelayedArrival(t *testing.T) {
 	server := rig.Shared()
 	tap := rig.NewTap(t, server)
@@ -224,7 +224,7 @@ func TestBarrierDelayedArrival(t *testing.T) {
 	completes(t, b)
 }
 
-// Whatever empties the server, or restarts it, nobody hangs, and the barrier can be used.
+// If the server is emptied or restarted, nobody hangs, and the barrier works afterwards.
 func TestBarrierLostByTheServer(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Private)
@@ -282,7 +282,7 @@ func TestBarrierLostByTheServer(t *testing.T) {
 	})
 }
 
-// Out of memory nobody arrives, and whoever waits can leave, and learns what became of it.
+// On a server that is out of memory no party can arrive. Waiting parties can leave, and they learn the outcome.
 func TestBarrierOutOfMemory(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
@@ -310,8 +310,8 @@ func TestBarrierOutOfMemory(t *testing.T) {
 	toldBroken(t, rig.Await(t, soon, "the third", reset).err, "it was reset")
 }
 
-// Processes go through generations at full speed, and one that is killed at any moment ends that for
-// all: within its lease if it had arrived, or else when their time is over. Nobody hangs.
+// Processes go through generations at full speed, and one of them is killed at an arbitrary time. The others end within
+// its lease if it had arrived, or else when their time is over. Nobody hangs.
 func TestBarrierProcesses(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)

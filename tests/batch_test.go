@@ -13,16 +13,16 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A server, or a proxy, that refuses a batch of renewals for one of its keys is asked for
-// smaller and smaller parts, not for each of the others alone: the holds beside it are
-// renewed in time however far away the server is, and can be released meanwhile.
+// If a server or a proxy refuses a batch of renewals because of one key, the client halves the batch until it finds
+// that key, rather than renewing each hold alone. The other holds are renewed in time, even with a distant server, and
+// can be released during this.
 func TestRefusedBatchIsDivided(t *testing.T) {
 	t.Parallel()
 	const lease, many = 6 * time.Second, 64
 	server, name := rig.Shared(), rig.Name(t)
 	tap := rig.NewTap(t, server)
 	client := connectVia(t, server, tap.Addr(), latchkey.Options{Lease: lease})
-	// One slot, so that a cluster has one batch too.
+	// One slot, so that a cluster gets a single batch too.
 	lockName := func(i int) string { return fmt.Sprintf("{%s}:%d:", name, i) }
 	holds := make([]*latchkey.Hold, many)
 	for i := range holds {
@@ -53,7 +53,7 @@ func TestRefusedBatchIsDivided(t *testing.T) {
 	}
 }
 
-// named returns the words of a command that begin so.
+// named returns the arguments of a command that begin with prefix.
 func named(c rig.Command, prefix string) (words []string) {
 	for _, word := range c.Args {
 		if strings.HasPrefix(word, prefix) {

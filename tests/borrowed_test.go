@@ -16,8 +16,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// borrowedSettings are settings of a rueidis client that somebody else has made,
-// and that change how it retries, orders, pools and cancels.
+// borrowedSettings are the settings of rueidis clients made by the application. They change how a client retries,
+// orders, pools and cancels.
 func borrowedSettings() map[string]func(*rueidis.ClientOption) {
 	return map[string]func(*rueidis.ClientOption){
 		"defaults":          func(*rueidis.ClientOption) {},
@@ -32,13 +32,13 @@ func borrowedSettings() map[string]func(*rueidis.ClientOption) {
 	}
 }
 
-// eachBorrowed runs a test with two clients of every setting.
+// eachBorrowed runs a test with two clients for each of the settings.
 func eachBorrowed(t *testing.T, test func(t *testing.T, tap *rig.Tap, a, b *latchkey.Client)) {
 	t.Helper()
 	for name, set := range borrowedSettings() {
 		t.Run(name, func(t *testing.T) {
 			if name == "cache" {
-				rig.Need(t, rig.Stats) // CLIENT TRACKING, which only a real server knows
+				rig.Need(t, rig.Stats) // CLIENT TRACKING works only on a real server
 			}
 			server := rig.Shared()
 			tap := rig.NewTap(t, server)
@@ -62,7 +62,7 @@ func borrowedBy(t *testing.T, server *rig.Server, tap *rig.Tap, set func(*rueidi
 	return client
 }
 
-// FM-58: no promise depends on how a borrowed client is set up.
+// FM-58: no guarantee depends on the settings of a borrowed client.
 func TestBorrowed_clients_exclude_wake_and_renew(t *testing.T) {
 	t.Parallel()
 	eachBorrowed(t, func(t *testing.T, _ *rig.Tap, a, b *latchkey.Client) {
@@ -90,14 +90,13 @@ func TestBorrowed_clients_exclude_wake_and_renew(t *testing.T) {
 	})
 }
 
-// A call obeys its context although the client does not (FM-05, FM-24), and what it
-// may have acquired is undone.
+// A call obeys its context even if the borrowed client does not (FM-05, FM-24), and an acquisition in doubt is undone.
 func TestBorrowed_clients_obey_contexts_and_undo(t *testing.T) {
 	eachBorrowed(t, func(t *testing.T, tap *rig.Tap, a, b *latchkey.Client) {
 		name := rig.Name(t)
 		openConnections(t, a, b)
-		// Every reply: rueidis sends a command again, and may have its answer in time, if
-		// the connection's life ends meanwhile.
+		// Hold every reply: rueidis retries a command and may get its reply in time if the connection reaches the end
+		// of its lifetime.
 		held := tap.HoldReplies(rig.Mentions(name))
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		defer cancel()

@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// waits are the ways to wait without a deadline for something that another client has.
-// Each takes it there, and returns a call that waits for it here.
+// waits returns the ways to wait without a deadline. Each lets the client other take something and returns a call of
+// the client here that waits for it.
 func waits() map[string]func(t *testing.T, other, here *latchkey.Client, name string) func(context.Context) error {
 	ways := map[string]func(t *testing.T, other, here *latchkey.Client, name string) func(context.Context) error{
 		"Semaphore": func(t *testing.T, other, here *latchkey.Client, name string) func(context.Context) error {
@@ -61,8 +61,7 @@ func waits() map[string]func(t *testing.T, other, here *latchkey.Client, name st
 	return ways
 }
 
-// Who waits without a deadline learns that nothing can come of it any more, because the
-// rueidis client that the application lent has been closed.
+// A call that waits without a deadline ends with an error when the application closes the rueidis client that it lent.
 func TestClosedBorrowedClient_ends_every_wait(t *testing.T) {
 	for name, wait := range waits() {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +92,7 @@ func TestClosedBorrowedClient_ends_every_wait(t *testing.T) {
 	}
 }
 
-// lineCounter counts what is logged.
+// lineCounter counts log lines.
 type lineCounter struct {
 	slog.Handler
 	lines *atomic.Int32

@@ -16,23 +16,23 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Redisson's rule for hash tags gives the locks "x" and "{x}" one channel. They have
-// nothing else in common. Clients listen there while a stranger holds a lock.
+// Redisson's rule for hash tags gives the locks "x" and "{x}" the same channel. They share nothing else. The clients
+// listen there while a stranger holds a lock.
 
-// twins are two locks that share a channel, both held by a stranger and waited for by a client.
+// twins are two locks with one channel. A stranger holds both, and a client waits for both.
 type twins struct {
 	holds   [2]strangersHold
 	waiting [2]<-chan acquisition
 }
 
-// strangersHold is a lock that a client of Redisson holds.
+// strangersHold is a lock held by a Redisson client.
 type strangersHold struct {
 	raw           rueidis.Client
 	name, publish string
 	channel       string
 }
 
-// holdAsStranger acquires a lock as Redisson does. Redisson publishes with the given command.
+// holdAsStranger acquires a lock as Redisson does. Its release publishes with the given command.
 func holdAsStranger(t *testing.T, raw rueidis.Client, publish, name string) strangersHold {
 	t.Helper()
 	h := strangersHold{raw, name, publish, channelOf(strings.Trim(name, "{}"))}
@@ -48,8 +48,7 @@ func (h strangersHold) eval(t *testing.T, script string) {
 	}
 }
 
-// release releases the lock and says so, as Redisson does. A server before Redis 7 has no sharded
-// messages.
+// release releases the lock and publishes a message, as Redisson does. A server before Redis 7 has no sharded messages.
 func (h strangersHold) release(t *testing.T) {
 	t.Helper()
 	h.eval(t, `redis.call('del', KEYS[1])
@@ -59,7 +58,7 @@ if type(told) == 'table' then
 end`)
 }
 
-// newTwins lets the second waiter come when the channel is subscribed for the first.
+// newTwins starts the second waiter after the channel is subscribed for the first.
 func newTwins(t *testing.T, raw rueidis.Client, publish string, waiting *latchkey.Client, name string) *twins {
 	t.Helper()
 	w := &twins{}
@@ -71,8 +70,7 @@ func newTwins(t *testing.T, raw rueidis.Client, publish string, waiting *latchke
 	return w
 }
 
-// handOver releases one of the two, whose waiter is to hear of it, and that of the
-// other is to stay where it is.
+// handOver releases one of the two locks and checks that its waiter is woken and the other still waits.
 func (w *twins) handOver(t *testing.T, i int) {
 	t.Helper()
 	start := time.Now()
@@ -84,9 +82,8 @@ func (w *twins) handOver(t *testing.T, i int) {
 	assert.Empty(t, w.waiting[1-i], "the other lock is held")
 }
 
-// Both waiters are woken, whichever subscribed first and whichever is left when the
-// other has been gone for so long that its subscription has ended. It all works
-// again once nothing is subscribed any more.
+// Both waiters are woken, whichever subscribed first, and also after the other has been gone for so long that its
+// subscription has ended. Everything works again after all subscriptions have ended.
 func TestChannelShared_wakes_both_waiters(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -111,7 +108,7 @@ func unsubscribed(admin *rig.Admin, name string) func() error {
 	}
 }
 
-// A release gives the lock to those who wait for it, and not to those who wait for its twin.
+// A release grants the lock to its own waiters, not to those of its twin.
 func TestTwins_have_queues_of_their_own(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -135,7 +132,7 @@ func TestTwins_have_queues_of_their_own(t *testing.T) {
 	}
 }
 
-// A subscription connection that is cut comes back for both.
+// When the subscription connection is cut, the subscription is restored for both.
 func TestChannelShared_comes_back_for_both(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -155,8 +152,8 @@ func TestChannelShared_comes_back_for_both(t *testing.T) {
 	w.handOver(t, 1)
 }
 
-// The release of one falls between the refusal of its waiter and the subscription,
-// while the channel is subscribed for the other already.
+// The second lock is released between the refusal of its waiter and its subscription, while the channel is already
+// subscribed for the first. The waiter retries and acquires it.
 func TestChannelShared_second_waiter_looks_again(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
@@ -174,7 +171,7 @@ func TestChannelShared_second_waiter_looks_again(t *testing.T) {
 	refusal := tap.HoldReply(rig.Mentions("{" + name + "}"))
 	waiter := lockInBackground(within(t, time.Minute), waiting.NewLock("{"+name+"}"))
 	rig.Await(t, soon, "the refusal", refusal.Arrived)
-	braced.release(t) // its message finds nobody that waits for it
+	braced.release(t) // nobody waits yet for its message
 	rest(100 * time.Millisecond)
 	refusal.Release()
 	next := rig.Await(t, 2*time.Second, "the waiter looks again", waiter)
@@ -182,7 +179,7 @@ func TestChannelShared_second_waiter_looks_again(t *testing.T) {
 	mustUnlock(t, next.hold)
 }
 
-// Two waiters on one channel leave no goroutine and no connection when they are done.
+// Two waiters on one channel leave no goroutine and no connection when they are finished.
 func TestChannelShared_leaves_nothing(t *testing.T) {
 	server := rig.Fresh(t)
 	admin := rig.NewAdmin(t, server)
@@ -204,7 +201,7 @@ func TestChannelShared_leaves_nothing(t *testing.T) {
 	assert.NoError(t, goleak.Find(before))
 }
 
-// In a cluster both are woken, sharded or not, and also after the slot has moved.
+// In a cluster both waiters are woken, with sharded and classic messages, and also after the slot has moved.
 func TestChannelShared_in_a_cluster(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)

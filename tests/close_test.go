@@ -23,8 +23,7 @@ type busyClient struct {
 
 const crowd = 200
 
-// newBusyClient makes the holds with the client itself, and lets waiters wait for
-// what somebody else holds.
+// newBusyClient acquires the holds with the client and starts waiters for a lock that another client holds.
 func newBusyClient(t *testing.T, k kind, server *rig.Server, client *latchkey.Client) *busyClient {
 	t.Helper()
 	b := &busyClient{client: client}
@@ -40,8 +39,7 @@ func newBusyClient(t *testing.T, k kind, server *rig.Server, client *latchkey.Cl
 	return b
 }
 
-// ended checks that every call was ended and every hold was told before Close
-// returned.
+// ended checks that every call ended and every hold learned of the end before Close returned.
 func (b *busyClient) ended(t *testing.T) {
 	t.Helper()
 	for _, waiter := range b.waiters {
@@ -58,7 +56,7 @@ func (b *busyClient) ended(t *testing.T) {
 	assert.ErrorIs(t, err, latchkey.ErrClosed)
 }
 
-// Close with the server up: waiters end, holds are released, nothing runs on.
+// Close with the server up ends waiters, releases holds and leaves nothing running.
 func TestClose(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server := rig.Fresh(t)
@@ -73,7 +71,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// Close leaves no goroutine, and no connection of its own.
+// Close leaves no goroutine and no connection of its own.
 func TestCloseLeavesNothing(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server := rig.Fresh(t)
@@ -93,8 +91,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	})
 }
 
-// Close with a server that is down, or silent: it returns within its budget, and
-// everybody is told.
+// With a server that is down or silent, Close returns within its budget, and every waiter and every hold learns of it.
 func TestCloseWithoutAServer(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
@@ -124,7 +121,7 @@ func TestCloseWithoutAServer(t *testing.T) {
 	})
 }
 
-// A borrowed client is not closed.
+// Close does not close a borrowed client.
 func TestCloseLeavesABorrowedClientOpen(t *testing.T) {
 	raw := rig.Shared().Raw(t)
 	client, err := latchkey.New(raw, latchkey.Options{})

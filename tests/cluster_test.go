@@ -13,8 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// byMessage is a poll ceiling that no waiter of a test reaches: whoever wakes
-// sooner was woken by a message.
+// byMessage is a poll ceiling that no waiter of a test reaches: a waiter that wakes sooner was woken by a message.
 const byMessage = 20 * time.Second
 
 func connectCluster(t *testing.T, cluster *rig.Cluster, options latchkey.Options) *latchkey.Client {
@@ -26,7 +25,7 @@ func connectCluster(t *testing.T, cluster *rig.Cluster, options latchkey.Options
 	return client
 }
 
-// Waiters on locks of many slots are woken by messages, sharded or not.
+// Messages, sharded or not, wake waiters on locks of many slots.
 func TestCluster_wakes_waiters_of_every_slot(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)
@@ -48,7 +47,7 @@ func TestCluster_wakes_waiters_of_every_slot(t *testing.T) {
 				holds[i] = mustLock(t, lock(a, i))
 				waiting[i] = lockInBackground(within(t, byMessage), lock(b, i))
 			}
-			// The slowest way to be parked: refused, redirected, subscribed, refused.
+			// The longest way to wait for a message: refused, redirected, subscribed, refused.
 			rest(time.Second)
 			start := time.Now()
 			for i := range locks {
@@ -62,7 +61,7 @@ func TestCluster_wakes_waiters_of_every_slot(t *testing.T) {
 	}
 }
 
-// Holds of many slots are renewed, and one whose slot moves is kept.
+// Holds in many slots are renewed, and a hold whose slot moves is kept.
 func TestCluster_renews_across_slots_and_moves(t *testing.T) {
 	t.Parallel()
 	const lease = 2 * time.Second
@@ -82,8 +81,8 @@ func TestCluster_renews_across_slots_and_moves(t *testing.T) {
 	}
 }
 
-// A waiter whose slot moves to another master hears of the release there (FM-55):
-// the old master ends the subscription, and the new one takes it up.
+// A waiter whose slot moves to another master learns of the release there (FM-55): the old master ends the
+// subscription, and the client subscribes at the new one.
 func TestCluster_waiter_follows_its_slot(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)
@@ -105,8 +104,8 @@ func TestCluster_waiter_follows_its_slot(t *testing.T) {
 	}
 }
 
-// After a failover on request the former master follows the new one, and ends no subscriptions. A client listens
-// where the new one counts it, so that this does not take back what it grants.
+// After a manual failover the former master follows the new one and ends no subscriptions. The client subscribes where
+// the new master counts it, so that the new master does not take back what it grants.
 func TestCluster_subscriptions_follow_the_master(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)

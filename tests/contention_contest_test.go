@@ -19,17 +19,17 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// turn is for how long a client may pass a lock on to itself while others wait.
+// turn is how long a client may pass a lock among its own goroutines while others wait.
 const turn = 10 * time.Millisecond
 
-// acquire acquires what a contest is about.
+// acquire acquires what the parties of a contest want.
 type acquire func(ctx context.Context) (taken, error)
 
 // taken is what was acquired.
 type taken struct {
 	release func(ctx context.Context) error
 	token   int64         // 0 if it has none
-	valid   time.Duration // for how long it is certain, 0 if nobody says
+	valid   time.Duration // how long the hold is valid, 0 if unknown
 }
 
 func locking(lock latchkey.Locker) acquire {
@@ -52,37 +52,36 @@ func taking(s *latchkey.Semaphore) acquire {
 	}
 }
 
-// party is a client in a contest: so many of its goroutines acquire, hold and release
-// again and again.
+// party is a client in a contest whose goroutines acquire, hold and release again and again.
 type party struct {
 	name       string
 	goroutines int
 	acquire    acquire
-	work       func(c *contest, worker int) error // what a process does that takes part by itself, instead of acquire
-	weight     int32                              // what one of them takes of the whole; 0 is all of it
-	polls      bool                               // it comes in when it happens to find what it wants free
+	work       func(c *contest, worker int) error // replaces acquire if the party is another process
+	weight     int32                              // what one acquisition takes of the whole; 0 means all of it
+	polls      bool                               // it enters only if it happens to find what it wants free
 }
 
-// contest has the goroutines of several clients want the same at the same time, all in this
-// process, which can therefore tell without a command whether too many are inside.
+// contest lets goroutines of several clients contend for the same thing. All run in this process, which can therefore
+// detect without a command that too many are inside.
 type contest struct {
 	parties  []party
-	hold     time.Duration // for which each keeps what it has acquired
-	door     string        // a file that is there while somebody is inside, if other processes take part
-	lasts    time.Duration // goes on for so long, and
-	passes   int64         // until all together have passed so often, and
-	both     bool          // until the first party has passed and another has, if that is not too long
-	disturb  func(n int)   // does something to the server for the n-th time, from 0,
-	every    time.Duration // after each such time, or never
+	hold     time.Duration // how long each keeps what it acquired
+	door     string        // a file that exists while somebody is inside, if other processes take part
+	lasts    time.Duration // the contest goes on for this long, and
+	passes   int64         // until all parties together have passed this often, and
+	both     bool          // until the first party and another one have passed, up to a time limit
+	disturb  func(n int)   // disturbs the server for the n-th time, from 0,
+	every    time.Duration // at this interval, or never
 	dump     func() any    // what to print of the server when a waiter is stranded
-	punctual time.Duration // holds may be lost if the machine is ever later than that; 0: none may
+	punctual time.Duration // holds may be lost if the machine is ever later than this; 0: none may
 
 	tally    *rig.Tally // of the goroutines, those of the first party first
-	waits    []waiting  // of the same
+	waits    []waiting  // in the same order
 	start    time.Time
 	took     time.Duration
 	total    atomic.Int64
-	finished atomic.Bool // it is over, whatever else is asked for
+	finished atomic.Bool // the contest is over, regardless of the conditions above
 	inside   atomic.Int32
 	overlaps atomic.Int64
 	token    atomic.Int64
@@ -91,8 +90,7 @@ type contest struct {
 	late     func() time.Duration // how late the machine was
 }
 
-// run holds the contest. It fails the test for overlaps, tokens that do not grow, errors
-// and stranded waiters.
+// run holds the contest. It fails the test for overlaps, tokens that do not grow, errors and stranded waiters.
 func (c *contest) run(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -103,7 +101,7 @@ func (c *contest) run(t testing.TB) {
 	assert.True(t, !c.both || c.bothPassed(), "somebody never passed: %v", c.byParty())
 }
 
-// check says what was wrong when all have ended.
+// check reports what went wrong after all have ended.
 func (c *contest) check(t testing.TB) {
 	t.Helper()
 	assert.Zero(t, c.overlaps.Load(), "too many were inside at once")
@@ -169,13 +167,13 @@ func (c *contest) over() bool {
 	return c.finished.Load() || lasted >= c.lasts && c.total.Load() >= c.passes && (!c.both || c.bothPassed() || lasted >= c.lasts+3*soon)
 }
 
-// bothPassed reports whether the first party has passed, and another has.
+// bothPassed reports whether the first party has passed and another has too.
 func (c *contest) bothPassed() bool {
 	first := int64(c.byParty()[0])
 	return 0 < first && first < c.total.Load()
 }
 
-// count leaves out who comes in only because the others have stopped.
+// count does not count passes that succeed only because the others have stopped.
 func (c *contest) count(worker int, wait time.Duration) {
 	if c.over() {
 		c.tally.Waited(worker, wait)
@@ -202,7 +200,7 @@ func (c *contest) enter(p party, token int64) {
 	c.inside.Add(-weight)
 }
 
-// closeDoor tells other processes that somebody is inside, and reports whether nobody was.
+// closeDoor shows other processes that somebody is inside. It reports whether nobody was inside before.
 func (c *contest) closeDoor() bool {
 	if c.door == "" {
 		return true
@@ -221,7 +219,7 @@ func sharesFor(t *testing.T, full time.Duration) time.Duration {
 	return rig.Campaign(t, "LATCHKEY_TEST_SHARES", full)
 }
 
-// byParty is how often each party has passed.
+// byParty returns how often each party has passed.
 func (c *contest) byParty() (sums []int) {
 	counts := c.tally.Counts()
 	for _, p := range c.parties {
@@ -234,8 +232,7 @@ func (c *contest) byParty() (sums []int) {
 	return sums
 }
 
-// share is what a party got of all passes, and what it would have got if all goroutines had
-// passed equally often.
+// share returns the share that a party has of all passes, and its share if all goroutines had passed equally often.
 func (c *contest) share(party int) (got, fair float64) {
 	return float64(c.byParty()[party]) / float64(max(c.total.Load(), 1)),
 		float64(c.parties[party].goroutines) / float64(len(c.waits))
@@ -246,7 +243,7 @@ func (c *contest) String() string {
 		float64(c.total.Load())/c.took.Seconds(), rig.Jain(c.byParty()), c.byParty(), rig.Jain(c.tally.Counts()))
 }
 
-// targetFairness holds it against what is to be promised of every lock: nobody starves.
+// targetFairness compares the contest with the target for every lock: nobody starves.
 func (c *contest) targetFairness(t testing.TB, longest time.Duration) {
 	t.Helper()
 	if c.took < 20*turn*time.Duration(len(c.parties)) {
@@ -258,7 +255,7 @@ func (c *contest) targetFairness(t testing.TB, longest time.Duration) {
 	rig.Target(t, c.tally.Longest() <= longest, "the longest wait %v, want %v at most", c.tally.Longest(), longest)
 }
 
-// polling reports whether a goroutine is of a party that polls.
+// polling reports whether a goroutine belongs to a party that polls.
 func (c *contest) polling(worker int) bool {
 	for _, p := range c.parties {
 		if worker < p.goroutines {
@@ -269,11 +266,11 @@ func (c *contest) polling(worker int) bool {
 	return false
 }
 
-// waiting is the wait of one goroutine that is under way.
+// waiting is the current wait of one goroutine.
 type waiting struct {
 	mu     sync.Mutex
 	since  time.Time // zero while it does not wait
-	passes int64     // of all when it began
+	passes int64     // of all goroutines when the wait began
 }
 
 func (w *waiting) begin(now time.Time, passes int64) {
@@ -284,8 +281,8 @@ func (w *waiting) begin(now time.Time, passes int64) {
 
 func (w *waiting) end() { w.begin(time.Time{}, 0) }
 
-// stranded reports whether others have passed again and again for so long a time that this
-// one would have come in if it were in line, or were woken, or asked. It says so once.
+// stranded reports whether others have passed so often and for so long that this waiter would have entered if it were
+// queued, woken or polling. It reports this once.
 func (w *waiting) stranded(passes int64, others int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -298,8 +295,8 @@ func (w *waiting) stranded(passes int64, others int) bool {
 
 const strandedAfter = 5 * time.Second
 
-// watch disturbs the server and looks for stranded waiters until all have ended. A contest that
-// stands still is called off.
+// watch disturbs the server and looks for stranded waiters until all have ended. It calls off a contest that makes no
+// progress.
 func (c *contest) watch(t testing.TB, callOff func(), ended <-chan error) {
 	t.Helper()
 	look := time.NewTicker(100 * time.Millisecond)

@@ -12,12 +12,12 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// hotLockCommands is what a hot lock on one client may cost the server in a second, however
-// often it changes hands there: one for each turn, renewals, and some to spare.
+// hotLockCommands is how many commands per second a hot lock on one client may cost the server, however often it
+// changes hands there: one per turn, renewals, and a reserve.
 const hotLockCommands = 150
 
-// Sixteen goroutines of one client want the same all the time. What a server has of it is counted by
-// MONITOR: INFO cannot tell the SET of a mutex from one in a script.
+// Sixteen goroutines of one client contend all the time. MONITOR counts the commands of the server, because INFO cannot
+// distinguish the SET of a mutex from one in a script.
 func TestHotClientCostsFewCommands(t *testing.T) {
 	rig.Need(t, rig.Single, rig.Stats)
 	for _, l := range hotKinds() {
@@ -50,12 +50,12 @@ func TestHotClientCostsFewCommands(t *testing.T) {
 	}
 }
 
-// costlyKinds cost more: two locks; sides that take turns; a release and an acquisition for each turn, and
-// readers who leave when no other is inside.
+// costlyKinds cost more: a MultiLock is two locks, the sides of a ReadWriteLock take turns, readers leave when no other
+// is inside, and a semaphore needs a release and an acquisition per turn.
 var costlyKinds = []string{"MultiLock", "ReadWriteLock", "ReadLock", "Semaphore"}
 
-// hotKinds are all that can be contended for, but for what is not passed on inside a client: fair
-// locks, whose order the server keeps, and permits with ids. Readers are among themselves as well.
+// hotKinds are all contended kinds except those that a client does not pass on inside itself: fair locks, whose order
+// the server keeps, and permits with ids. Readers without writers are added.
 func hotKinds() []contended {
 	all := slices.DeleteFunc(contendedKinds(), func(l contended) bool { return l.queued || l.name == "PermitSemaphore" })
 	return append(all, contended{name: "ReadLock", servers: 1, roles: func(c []*latchkey.Client, name string) []role {
@@ -63,7 +63,7 @@ func hotKinds() []contended {
 	}})
 }
 
-// passOnce has the servers learn the scripts.
+// passOnce makes the servers load the scripts.
 func passOnce(t *testing.T, parties []party) {
 	t.Helper()
 	for _, p := range parties {

@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// entrance notices in any process that too many are inside at once, also when some are killed in
-// there: whoever enters writes down whom it finds. What it leaves behind ends when its hold
-// would have, so that a process that was not run for longer is not taken for a fault.
+// entrance detects in any process that too many are inside at once, even if some are killed inside: each visitor
+// records those it finds. A visit that is left behind expires with its hold, so that a process that was suspended for
+// longer is not mistaken for a fault.
 type entrance struct {
 	raw       rueidis.Client
 	name, who string
@@ -26,8 +26,7 @@ type entrance struct {
 func (e entrance) inside() string { return "inside:{" + e.name + "}" }
 func (e entrance) found() string  { return "found:{" + e.name + "}" }
 
-// entering adds who enters, with its weight, and writes down who was inside if that is too much in
-// all.
+// entering adds a visitor with its weight and records who was inside if the total weight is too large.
 var entering = rueidis.NewLuaScript(`
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -44,7 +43,7 @@ end
 redis.call('zadd', KEYS[1], now + ARGV[2], ARGV[1])
 return 1`)
 
-// pass goes in and out, with something that is valid for so long, or for ever if that is 0.
+// pass enters and leaves with something that is valid for the given time, or for ever if that is 0.
 func (e entrance) pass(ctx context.Context, weight int32, valid time.Duration) error {
 	if valid == 0 {
 		valid = time.Hour
@@ -58,7 +57,7 @@ func (e entrance) pass(ctx context.Context, weight int32, valid time.Duration) e
 	return e.raw.Do(ctx, e.raw.B().Zrem().Key(e.inside()).Member(visit).Build()).Error()
 }
 
-// verify fails if somebody was found inside who was not killed there.
+// verify fails the test if somebody was found inside who was not killed there.
 func (e entrance) verify(t *testing.T, killed []string) {
 	t.Helper()
 	found, err := e.raw.Do(t.Context(), e.raw.B().Lrange().Key(e.found()).Start(0).Stop(-1).Build()).AsStrSlice()
@@ -67,7 +66,7 @@ func (e entrance) verify(t *testing.T, killed []string) {
 	assert.Empty(t, found, "these were inside when somebody else entered")
 }
 
-// guarded has a role pass through the entrance with what it acquires.
+// guarded makes a role pass through the entrance with what it acquires.
 func (e entrance) guarded(r role) role {
 	inner := r.acquire
 	r.acquire = func(ctx context.Context) (taken, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// faultLease is for how long somebody who is gone is waited for, and long enough for a busy machine
-// to renew what a grant has given so. faultPoll is for how long messages are relied on.
+// faultLease is how long waiters wait for one that is gone. It is long enough for a busy machine to renew a granted
+// lock. faultPoll is how long waiters rely on messages.
 const (
 	faultLease = 1500 * time.Millisecond
 	faultPoll  = 300 * time.Millisecond
@@ -24,12 +24,12 @@ var faultOptions = latchkey.Options{
 	Lease: 6 * time.Second, StaleWaiterTimeout: faultLease, PollCeiling: faultPoll,
 }
 
-// trouble is what happens again and again to those who contend.
+// trouble disturbs contending clients again and again.
 type trouble struct {
-	taps   []*rig.Tap // on the way of all, one for each server
+	taps   []*rig.Tap // between the clients and each server
 	name   string
 	admins []*rig.Admin
-	old    []map[string]string // queues as they stood before
+	old    []map[string]string // an earlier state of the queues
 }
 
 func newTrouble(t *testing.T, l contended) (x *trouble, servers []*rig.Server) {
@@ -46,13 +46,12 @@ func newTrouble(t *testing.T, l contended) (x *trouble, servers []*rig.Server) {
 	return x, servers
 }
 
-// queuePrefixes are what the names of keys begin with in which waiters stand in line, or what they
-// have is kept for them.
+// queuePrefixes are the prefixes of the keys that store queues of waiters, or what is kept for waiters.
 var queuePrefixes = []string{
 	"latchkey_queue:", "redisson_lock_queue:", "redisson_lock_timeout:", "latchkey_fair:", "latchkey_rw_writers:", "latchkey_sc_reserve:",
 }
 
-// queues are the keys of a server in which waiters stand in line.
+// queues returns the keys of a server that store waiters.
 func (x *trouble) queues(admin *rig.Admin) (keys []string) {
 	for _, key := range admin.KeysOf(x.name) {
 		if slices.ContainsFunc(queuePrefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
@@ -62,7 +61,7 @@ func (x *trouble) queues(admin *rig.Admin) (keys []string) {
 	return keys
 }
 
-// lose deletes what stands in line, as a failover to a replica that is behind may do.
+// lose deletes the queues, as a failover to a replica that lags behind may do.
 func (x *trouble) lose(int) {
 	for _, admin := range x.admins {
 		for _, key := range x.queues(admin) {
@@ -71,8 +70,8 @@ func (x *trouble) lose(int) {
 	}
 }
 
-// remember and bring back in turn what stood in line: owners that are used up, and not those
-// who have come since.
+// goBack saves and restores the queues in turn. A restored queue contains owners that are finished and lacks those that
+// came later.
 func (x *trouble) goBack(n int) {
 	if n%2 == 0 {
 		x.old = nil
@@ -106,8 +105,8 @@ func (x *trouble) breakSubscriptions(int) {
 	}
 }
 
-// Something goes wrong all the time with messages, connections or the line of waiters: never
-// too many inside, tokens grow, and nobody is forgotten.
+// Messages, connections or queues fail all the time: there are never too many inside, tokens grow, and no waiter is
+// forgotten.
 func TestContention_in_trouble(t *testing.T) {
 	rig.Need(t, rig.Single, rig.Stats) // the embedded server cannot RESTORE
 	troubles := map[string]func(x *trouble) func(n int){

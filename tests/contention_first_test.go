@@ -12,21 +12,20 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// ordeal is a lock that is held, a waiter that is first in line and something happens to,
-// and one behind it.
+// ordeal is a held lock with two waiters. Something happens to the first of them.
 type ordeal struct {
 	t      *testing.T
 	kind   kind
 	server *rig.Server
 	name   string
 	holder *latchkey.Hold
-	tap    *rig.Tap // on the way of the first
+	tap    *rig.Tap // between the first waiter and the server
 	second <-chan acquisition
 }
 
 var ordealOptions = latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease}
 
-// newOrdeal has somebody hold the lock; first lets another wait, by way of the tap.
+// newOrdeal acquires the lock and calls first, which starts the first waiter through the tap.
 func newOrdeal(t *testing.T, k kind, first func(o *ordeal)) *ordeal {
 	t.Helper()
 	o := &ordeal{t: t, kind: k, server: rig.Shared(), name: rig.Name(t)}
@@ -41,7 +40,7 @@ func newOrdeal(t *testing.T, k kind, first func(o *ordeal)) *ordeal {
 	return o
 }
 
-// inLine waits until somebody behind the tap has asked for the lock and was refused.
+// inLine waits until a client behind the tap has tried to acquire the lock and was refused.
 func inLine(t *testing.T, tap *rig.Tap, name string) {
 	t.Helper()
 	rig.Eventually(t, soon, "a waiter is refused", func() error {
@@ -52,13 +51,12 @@ func inLine(t *testing.T, tap *rig.Tap, name string) {
 	})
 }
 
-// process has a process of its own be first.
+// process starts the first waiter in a process of its own.
 func (o *ordeal) process() *rig.ChildProcess {
 	return keeper.Start(o.t, o.kind.name, o.name, o.server.Ticket(), o.tap.Addr())
 }
 
-// secondGoesOn releases and returns the hold of the second, and what passed until then is
-// printed and bounded.
+// secondGoesOn releases the lock and returns the hold of the second waiter. It prints and bounds the time in between.
 func (o *ordeal) secondGoesOn(after func(), limit time.Duration) *latchkey.Hold {
 	o.t.Helper()
 	mustUnlock(o.t, o.holder)
@@ -74,7 +72,8 @@ func (o *ordeal) secondGoesOn(after func(), limit time.Duration) *latchkey.Hold 
 
 func nothing() {}
 
-// The first in line is dead when its turn comes: the next one goes on at once.
+// If the first waiter is dead when its turn comes, the next one goes on at once, or after a stale period in a fair
+// queue.
 func TestFirstWaiter_killed_is_passed_over(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -84,14 +83,14 @@ func TestFirstWaiter_killed_is_passed_over(t *testing.T) {
 		child.Kill()
 		limit := time.Duration(0)
 		if k.queued {
-			limit = crashLease // nobody can tell yet that it is dead: a stale period
+			limit = crashLease // a stale period, until others can tell that it is dead
 		}
 		mustUnlock(t, o.secondGoesOn(nothing, limit))
 	}, messages)
 }
 
-// It does not run when its turn comes, and goes on later: it does not believe that it has
-// the lock, and gets it after the second.
+// The first waiter is stopped when its turn comes, and continues later. It does not believe that it holds the lock, and
+// gets it after the second.
 func TestFirstWaiter_stopped_costs_a_short_lease(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -102,7 +101,7 @@ func TestFirstWaiter_stopped_costs_a_short_lease(t *testing.T) {
 		second := o.secondGoesOn(nothing, crashLease)
 		o.tap.Forget()
 		child.Continue(t)
-		inLine(t, o.tap, o.name) // it has asked, or released what it was granted
+		inLine(t, o.tap, o.name) // it has tried, or released what it was granted
 		require.NoError(t, second.Err())
 		assert.Positive(t, countInRedis(t, rig.NewAdmin(t, o.server), o.name))
 		mustUnlock(t, second)
@@ -110,7 +109,7 @@ func TestFirstWaiter_stopped_costs_a_short_lease(t *testing.T) {
 	}, messages)
 }
 
-// It is killed right after its turn has come, before it knows.
+// The first waiter is killed right after its turn has come, before it learns of this.
 func TestFirstWaiter_killed_with_the_grant_costs_a_short_lease(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -122,7 +121,7 @@ func TestFirstWaiter_killed_with_the_grant_costs_a_short_lease(t *testing.T) {
 	}, messages)
 }
 
-// It leaves, or its client is closed, just when its turn comes: the next one goes on at once.
+// If the first waiter leaves, or its client is closed, just when its turn comes, the next one goes on at once.
 func TestFirstWaiter_leaving_costs_nothing(t *testing.T) {
 	t.Parallel()
 	leave := map[string]func(client *latchkey.Client, cancel func()){
@@ -147,7 +146,7 @@ func TestFirstWaiter_leaving_costs_nothing(t *testing.T) {
 						away()
 						away = nothing
 					}
-					go func() { // it may be quicker
+					go func() { // it may get the lock before it leaves
 						if got := <-first; got.err == nil {
 							_ = got.hold.Unlock(context.Background())
 						}
@@ -159,7 +158,7 @@ func TestFirstWaiter_leaving_costs_nothing(t *testing.T) {
 	}
 }
 
-// It hears nothing: somebody goes on within the poll ceiling, and then the other.
+// If the first waiter receives no messages, one of the two goes on within the poll ceiling, and then the other.
 func TestFirstWaiter_without_messages_asks(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {

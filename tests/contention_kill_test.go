@@ -22,8 +22,8 @@ import (
 
 var rusherOptions = latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease}
 
-// rusher is a process in which two goroutines in each role contend all the time. Its arguments: for
-// what, its name, a name for itself, and for each server that and the address by which it is reached.
+// rusher is a process in which two goroutines in each role contend all the time. Its arguments: the kind, the name of
+// the lock, a name for itself, and for each server its ticket and the address by which to reach it.
 var rusher = rig.Child("rusher", func(ctx context.Context, args []string) error {
 	l, err := contendedNamed(args[0])
 	if err != nil {
@@ -70,8 +70,7 @@ func (r role) rush(ctx context.Context, passed func()) error {
 	}
 }
 
-// survivors are goroutines of two clients in this process, which go on when others are
-// killed.
+// survivors are goroutines of two clients in this process that go on when others are killed.
 type survivors struct {
 	contest
 
@@ -82,16 +81,16 @@ type survivors struct {
 	entrance entrance
 	ended    <-chan error
 	killed   []string
-	calm     time.Duration   // that all survivors took to go on without a kill, just before
-	gaps     []time.Duration // until all survivors went on
-	excess   time.Duration   // of the longest gap, beyond what a machine as slow as this one explains
+	calm     time.Duration   // how long all survivors took to go on just before, without a kill
+	gaps     []time.Duration // how long all survivors took to go on after each kill
+	excess   time.Duration   // of the longest gap, beyond what the speed of this machine explains
 }
 
 func newSurvivors(t *testing.T, l contended) *survivors {
 	t.Helper()
 	servers := []*rig.Server{rig.Shared()}
 	if l.servers > 1 {
-		rig.Need(t, rig.Single) // of which a few are soon started
+		rig.Need(t, rig.Single) // several of them start quickly
 		servers = freshServers(t, l.servers)
 	}
 	s := &survivors{t: t, of: l, servers: servers, name: rig.Name(t)}
@@ -99,7 +98,7 @@ func newSurvivors(t *testing.T, l contended) *survivors {
 	return s
 }
 
-// compete has the survivors contend.
+// compete makes the survivors contend.
 func (s *survivors) compete() {
 	s.t.Helper()
 	s.entrance = entrance{s.servers[0].Raw(s.t), s.name, "a survivor"}
@@ -117,7 +116,7 @@ func (s *survivors) compete() {
 	s.ended = s.begin(s.t.Context())
 }
 
-// newcomer starts a process that contends. Its way to the first server is by the address.
+// newcomer starts a process that contends. It reaches the first server by addr, if that is not empty.
 func (s *survivors) newcomer(addr string) (child *rig.ChildProcess, who string) {
 	s.t.Helper()
 	who = strconv.Itoa(rand.Int())
@@ -139,8 +138,7 @@ func (s *survivors) kill(child *rig.ChildProcess, who string) {
 	s.excess = max(s.excess, gap-slowness*s.calm)
 }
 
-// slowness is how many times longer than before the survivors may take after a kill only because the
-// machine is busy.
+// slowness is the factor by which a busy machine alone may delay the survivors after a kill.
 const slowness = 4
 
 // goOn waits until all survivors have gone on, and returns how long that took.
@@ -149,7 +147,7 @@ func (s *survivors) goOn() time.Duration {
 	began, before := time.Now(), s.byParty()
 	rig.Eventually(s.t, soon, "the survivors go on", func() error {
 		for i, n := range s.byParty() {
-			if n < before[i]+4 { // each of the two goroutines, and as many to be sure
+			if n < before[i]+4 { // one for each of the two goroutines, and as many again to be sure
 				return fmt.Errorf("%v passes, and before %v", s.byParty(), before)
 			}
 		}
@@ -158,7 +156,7 @@ func (s *survivors) goOn() time.Duration {
 	return time.Since(began)
 }
 
-// finish ends the contest, checks it, and prints after which times the survivors went on.
+// finish ends the contest, checks it, and prints how long the survivors took to go on.
 func (s *survivors) finish() {
 	s.t.Helper()
 	s.finished.Store(true)
@@ -172,8 +170,8 @@ func (s *survivors) finish() {
 	assert.Less(s.t, s.excess, s.limit())
 }
 
-// limit is one lease, and a period for those who waited if others wait for the dead. Readers and
-// writers may wait for those of both sides, and then for each other.
+// limit is one lease, plus a stale period for kinds whose waiters wait for dead ones. Readers and writers may wait for
+// dead ones of both sides, and then for each other.
 func (s *survivors) limit() time.Duration {
 	switch {
 	case len(s.parties) > 2:
@@ -184,7 +182,7 @@ func (s *survivors) limit() time.Duration {
 	return crashLease + leeway
 }
 
-// eachContended runs a test for everything that can be contended for, at the same time.
+// eachContended runs a test for all contended kinds in parallel.
 func eachContended(t *testing.T, test func(t *testing.T, l contended)) {
 	t.Helper()
 	for _, l := range contendedKinds() {
@@ -195,8 +193,8 @@ func eachContended(t *testing.T, test func(t *testing.T, l contended)) {
 	}
 }
 
-// killEach starts the survivors, and has each of so many newcomers killed. What the killed have
-// kept for ever, each of them has for itself.
+// killEach starts the survivors and kills the given number of newcomers. If a killed process never gives back what it
+// holds, each newcomer gets survivors of its own.
 func killEach(t *testing.T, l contended, kills int, kill func(s *survivors, n int)) {
 	t.Helper()
 	killOne := func(s *survivors, n int) {
@@ -222,7 +220,7 @@ func killEach(t *testing.T, l contended, kills int, kill func(s *survivors, n in
 	}
 }
 
-// Processes that contend are killed at random instants: the others go on after one lease.
+// If contending processes are killed at random instants, the others go on after one lease.
 func TestKilledContender_at_random_instants(t *testing.T) {
 	t.Parallel()
 	eachContended(t, func(t *testing.T, l contended) {
@@ -235,8 +233,8 @@ func TestKilledContender_at_random_instants(t *testing.T) {
 	})
 }
 
-// They are killed before each of their first commands has reached the server, and after it was
-// executed, before they know: asks, releases and what is between.
+// Processes are killed before one of their first commands reaches the server, or after it was executed and before they
+// get the reply. These commands are acquisitions, releases and everything in between.
 func TestKilledContender_at_each_command(t *testing.T) {
 	t.Parallel()
 	eachContended(t, func(t *testing.T, l contended) {

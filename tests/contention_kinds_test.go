@@ -8,27 +8,27 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// whole is what an acquisition takes that excludes all others.
+// whole is the weight of an acquisition that excludes all others.
 const whole = 1 << 20
 
-// role is what goroutines of a client acquire, and how much that takes of the whole.
+// role is what goroutines of a client acquire, and how much of the whole that takes.
 type role struct {
 	acquire acquire
 	weight  int32
 }
 
-// contended is something that several clients want at the same time.
+// contended is something that several clients contend for.
 type contended struct {
 	name    string
 	servers int
-	// roles are those of one client: the library has a client for each of the servers.
+	// roles returns the roles of one party, which has a client for each of the servers.
 	roles   func(clients []*latchkey.Client, name string) []role
-	queued  bool // waiters stand in a queue in Redis, in which the dead are waited for
-	lasting bool // what a killed process has is never given back
-	shown   bool // fairness is a figure that is printed, and no target
+	queued  bool // waiters have a queue in Redis, in which they wait for dead ones
+	lasting bool // what a killed process holds is never given back
+	shown   bool // fairness is only printed and has no target
 }
 
-// parties are a client with so many goroutines in each role.
+// parties returns a party with the given number of goroutines for each role.
 func (l contended) parties(clients []*latchkey.Client, name, who string, goroutines int) (all []party) {
 	for _, r := range l.roles(clients, name) {
 		all = append(all, party{name: who, goroutines: goroutines, acquire: r.acquire, weight: r.weight})
@@ -36,8 +36,8 @@ func (l contended) parties(clients []*latchkey.Client, name, who string, gorouti
 	return all
 }
 
-// contendedKinds are the kinds whose waiters are told, alone and as members, permits, and readers
-// beside writers.
+// contendedKinds are the locks whose waiters get messages, alone and as members of a group, readers with writers, and
+// permits.
 func contendedKinds() (all []contended) {
 	for _, k := range kinds {
 		if messages(k) {
@@ -85,7 +85,7 @@ func sides(c []*latchkey.Client, name string) []role {
 	return []role{{locking(rw.Reader()), 1}, {locking(rw.Writer()), whole}}
 }
 
-// contendedPermits is how many there are of a semaphore.
+// contendedPermits is the number of permits of a semaphore.
 const contendedPermits = 3
 
 func permitsOf(c []*latchkey.Client, name string) []role {
@@ -104,7 +104,7 @@ func permitsWithIDs(c []*latchkey.Client, name string) []role {
 	})
 }
 
-// permits are acquired one at a time, when there are some.
+// permits returns a role that acquires one permit at a time, after the number of permits was set.
 func permits(trySet func(context.Context, int, ...latchkey.SetOption) (bool, error), one acquire) []role {
 	set := sync.OnceValue(func() error {
 		_, err := trySet(context.Background(), contendedPermits)

@@ -9,18 +9,17 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// neighbours are clients beside the server, whose goroutines leave a lock and come back
-// at once.
+// neighbours are clients close to the server whose goroutines release a lock and try to acquire it again at once.
 type neighbours struct{ clients, goroutines int }
 
-// A client with one goroutine is a millisecond away from the server. Others, beside the
-// server, keep the lock for 20 ms and want it again at once. It gets half of what it would
-// get if all goroutines had equal shares, at least.
+// A client with one goroutine is a millisecond away from the server. Others, close to the server, keep the lock for 20
+// ms and try to acquire it again at once. The far client gets at least half of the share that it would have if all
+// goroutines had equal shares.
 func TestFarClientGetsItsShare(t *testing.T) {
 	for _, k := range []kind{lockKind, writeKind, mutexKind} {
 		for _, n := range []neighbours{{1, 1}, {2, 2}, {3, 2}} {
 			t.Run(fmt.Sprintf("%s beside %d clients of %d", k.name, n.clients, n.goroutines), func(t *testing.T) {
-				t.Parallel() // all of them rest nearly all the time
+				t.Parallel() // they sleep nearly all the time
 				farClientGetsItsShare(t, k, n)
 			})
 		}
@@ -36,7 +35,7 @@ func farClientGetsItsShare(t *testing.T, k kind, n neighbours) {
 	}
 	link := rig.NewLink(t, server)
 	far := connectVia(t, server, link.Addr())
-	mustUnlock(t, mustLock(t, k.open(far, name))) // its connection is there
+	mustUnlock(t, mustLock(t, k.open(far, name))) // opens its connection
 	link.DelayRequests(time.Millisecond)
 	link.DelayReplies(time.Millisecond)
 	join("the far one", far, 1)

@@ -13,7 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// permitContest has clients with so many goroutines each contend for permits.
+// permitContest lets clients contend for permits, each with the given number of goroutines.
 func permitContest(t *testing.T, permits int, hold time.Duration, goroutines ...int) (c *contest, name string) {
 	t.Helper()
 	server, name := rig.Shared(), rig.Name(t)
@@ -28,9 +28,9 @@ func permitContest(t *testing.T, permits int, hold time.Duration, goroutines ...
 	return c, name
 }
 
-// Several goroutines of several clients want permits all the time: never too many inside, and nobody is
-// forgotten. The longest wait is printed beside what it would be if clients came one after the other: a turn of each
-// client, and the time for which a permit is kept.
+// Several goroutines of several clients contend for permits all the time: there are never too many inside, and no
+// waiter is forgotten. The test prints the longest wait next to what it would be if the clients took turns: one turn
+// for each client, and the time for which a permit is held.
 func TestPermitPassing_for_many_clients(t *testing.T) {
 	for _, permits := range []int{1, 3} {
 		for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
@@ -40,7 +40,7 @@ func TestPermitPassing_for_many_clients(t *testing.T) {
 				late := rig.WatchLateness()
 				c.run(t)
 				bound := time.Duration(len(c.parties))*turn + hold
-				bound = max(bound, time.Duration(len(c.waits))*hold/time.Duration(permits)) // in which each passes once
+				bound = max(bound, time.Duration(len(c.waits))*hold/time.Duration(permits)) // each passes once
 				t.Logf("the longest wait %v, to be compared with %v, this process was %v late: %v",
 					c.tally.Longest().Round(time.Millisecond), bound, late().Round(time.Millisecond), c)
 				c.targetFairness(t, 3*bound)
@@ -49,8 +49,8 @@ func TestPermitPassing_for_many_clients(t *testing.T) {
 	}
 }
 
-// A lone goroutine of a client wants permits beside four of another. Clients take turns, of any number of
-// goroutines: what a goroutine has is printed.
+// A lone goroutine of one client contends for permits with four of another. Clients take turns whatever their number of
+// goroutines; the test prints the result for each goroutine.
 func TestPermitPassing_beside_a_lone_goroutine(t *testing.T) {
 	for _, permits := range []int{1, 3} {
 		for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
@@ -67,11 +67,11 @@ func TestPermitPassing_beside_a_lone_goroutine(t *testing.T) {
 	}
 }
 
-// pollForPermit takes a permit if there is one.
+// pollForPermit takes a permit if one is available.
 const pollForPermit = `if tonumber(redis.call('get', KEYS[1]) or 0) > 0 then return redis.call('decr', KEYS[1]) end return -1`
 
-// pollingForPermits is a program that knows no more of permits than their number, and tells nobody of
-// what it does. It looks for one again after a pause.
+// pollingForPermits is a program that knows only the number of permits and publishes nothing. It polls again after a
+// pause.
 func pollingForPermits(client rueidis.Client, name string, pause time.Duration) acquire {
 	poll := rueidis.NewLuaScript(pollForPermit)
 	release := func(ctx context.Context) error {
@@ -88,7 +88,7 @@ func pollingForPermits(client rueidis.Client, name string, pause time.Duration) 
 	}
 }
 
-// Beside one who only polls, and whose releases nobody is told of, both sides go on.
+// This library and a program that only polls, and whose releases publish nothing, contend for permits: both go on.
 func TestPermitPassing_beside_who_polls(t *testing.T) {
 	for _, permits := range []int{1, 3} {
 		for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
@@ -104,11 +104,11 @@ func TestPermitPassing_beside_who_polls(t *testing.T) {
 	}
 }
 
-// releasePermit gives a permit back and announces what there is.
+// releasePermit gives a permit back and publishes the number of available permits.
 const releasePermit = `return redis.call(ARGV[1], ARGV[2], redis.call('incr', KEYS[1]))`
 
-// hearingOfPermits is a program that takes permits as Redisson does: it listens, tries again when it hears
-// of some, and after a release of its own at once.
+// hearingOfPermits is a program that takes permits as Redisson does: it subscribes, and tries again after each message
+// and right after a release of its own.
 func hearingOfPermits(t *testing.T, name string) acquire {
 	server, client := rig.Shared(), rig.Shared().Raw(t)
 	channel := semaphoreChannelOf(name)
@@ -116,7 +116,7 @@ func hearingOfPermits(t *testing.T, name string) acquire {
 	listenRaw(t, server, channel, func() {
 		select {
 		case wake <- struct{}{}:
-		default: // somebody is to be woken already
+		default: // a wake-up is already pending
 		}
 	})
 	try, give := rueidis.NewLuaScript(pollForPermit), rueidis.NewLuaScript(releasePermit)
@@ -138,7 +138,7 @@ func hearingOfPermits(t *testing.T, name string) acquire {
 	}
 }
 
-// Beside one who hears of permits, and knows nothing of turns, both sides get their share.
+// This library and a program that gets messages, and knows nothing of turns, contend for permits: both get their share.
 func TestPermitPassing_beside_who_hears(t *testing.T) {
 	for _, clients := range []int{1, 4} {
 		for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {

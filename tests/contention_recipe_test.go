@@ -19,7 +19,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// redsyncing is a process of redsync.
+// redsyncing is a client of redsync.
 func redsyncing(t *testing.T, server *rig.Server, name string) acquire {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
@@ -39,8 +39,8 @@ func redsyncing(t *testing.T, server *rig.Server, name string) acquire {
 
 const recipeLease = 30 * time.Second
 
-// recipe is the plain lock that Redis documents, for one client: SET NX PX, a script that compares and deletes,
-// and between two tries a pause. Nobody tells it or is told by it.
+// recipe is the plain lock that Redis documents, for one client: SET NX PX, a script that compares and deletes, and a
+// pause between two tries. It neither sends nor receives messages.
 type recipe struct {
 	client *redis.Client
 	name   string
@@ -49,7 +49,7 @@ type recipe struct {
 
 func (r recipe) acquire(ctx context.Context) (taken, error) {
 	random := make([]byte, 16)
-	_, _ = rand.Read(random) // which never fails
+	_, _ = rand.Read(random) // never fails
 	token := hex.EncodeToString(random)
 	for {
 		got, err := r.client.SetNX(ctx, r.name, token, recipeLease).Result()
@@ -77,10 +77,9 @@ func (r recipe) release(ctx context.Context, token string) error {
 	return err
 }
 
-// Goroutines of this library want a mutex, and so do two processes of another, which take it again
-// as soon as they have released it: redsync, redis-py, and node-redlock, each as its users have it. Both
-// sides go on, and get a third of an equal share, at least: ours of the passes, the others too if a pass is
-// more than a few commands.
+// Goroutines of this library contend for a mutex with two processes of another one, which acquire it again right after
+// each release: redsync, redis-py and node-redlock, each set up as its users do. Both sides go on. This library gets at
+// least a third of an equal share of the passes, and so do the others if a pass takes longer than a few commands.
 func TestMutexAmongStrangersGetsItsShare(t *testing.T) {
 	rig.Need(t, rig.Single)
 	for _, who := range []string{"redsync", "redis-py", "node-redlock"} {
@@ -103,7 +102,7 @@ func mutexAmongStrangers(t *testing.T, who string, goroutines int, hold time.Dur
 	c := &contest{hold: hold, lasts: sharesFor(t, time.Second), both: true, dump: dumpOf(t, []*rig.Server{server}, name)}
 	c.parties = []party{{name: "ours", goroutines: goroutines, acquire: locking(connect(t, server).NewMutex(name))}}
 	c.pollers(t, server, name, who, 2)
-	rig.NewAdmin(t, server).Do("SET", name, "a-token-of-another-library", "PX", "300") // all of them wait at first
+	rig.NewAdmin(t, server).Do("SET", name, "a-token-of-another-library", "PX", "300") // all wait at first
 	c.run(t)
 	share, fair := c.share(0)
 	t.Logf("share %.3f, equal shares are %.3f: %v", share, fair, c)
@@ -111,8 +110,8 @@ func mutexAmongStrangers(t *testing.T, who string, goroutines int, hold time.Dur
 	rig.Target(t, hold == 0 || 1-share >= (1-fair)/3, "the others have %.3f of all passes, want a third of %.3f", 1-share, 1-fair)
 }
 
-// Three goroutines pass a mutex to each other all the time. Another library, of which nobody can know
-// that it waits, finds it free now and then.
+// Three goroutines pass a mutex to each other all the time. Another library, whose waiting nobody can detect, still
+// finds it free now and then.
 func TestMutexIsFreeNowAndThen(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Single)
@@ -140,8 +139,7 @@ func TestMutexIsFreeNowAndThen(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// A waiter asks often while a mutex changes hands among others, and seldom while one of them keeps
-// it.
+// A waiter polls often while a mutex changes hands among others, and seldom while one of them keeps it.
 func TestMutexWaiterAsksOftenWhileStrangersChange(t *testing.T) {
 	rig.Need(t, rig.Single)
 	server, name := rig.Shared(), rig.Name(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// contest has four clients of four goroutines each contend. LATCHKEY_TEST_CONTENTION
-// says how often they pass at least.
+// contest lets four clients of four goroutines each contend. LATCHKEY_TEST_CONTENTION sets the minimum number of
+// passes.
 func (l contended) contest(t *testing.T, servers []*rig.Server) *contest {
 	t.Helper()
 	const clients, goroutines = 4, 4
@@ -42,7 +42,7 @@ func contendedPasses(t *testing.T) int64 {
 	return n
 }
 
-// dumpOf shows what the servers have of a lock, and who listens.
+// dumpOf returns a function that dumps what the servers store for a lock, and its channels.
 func dumpOf(t *testing.T, servers []*rig.Server, name string) func() any {
 	t.Helper()
 	var admins []*rig.Admin
@@ -58,7 +58,7 @@ func dumpOf(t *testing.T, servers []*rig.Server, name string) func() any {
 	}
 }
 
-// freshServers are servers of the test's own.
+// freshServers starts n servers for this test only.
 func freshServers(t *testing.T, n int) (servers []*rig.Server) {
 	t.Helper()
 	for range n {
@@ -67,14 +67,14 @@ func freshServers(t *testing.T, n int) (servers []*rig.Server) {
 	return servers
 }
 
-// Several goroutines of several clients want the same all the time: never too many inside, tokens
-// grow, and nobody is forgotten.
+// Several goroutines of several clients contend all the time: there are never too many inside, tokens grow, and no
+// waiter is forgotten.
 func TestContention_excludes_and_strands_nobody(t *testing.T) {
 	for _, l := range contendedKinds() {
 		t.Run(l.name, func(t *testing.T) {
 			servers := []*rig.Server{rig.Shared()}
 			if l.servers > 1 {
-				rig.Need(t, rig.Single) // of which a few are soon started
+				rig.Need(t, rig.Single) // several of them start quickly
 				servers = freshServers(t, l.servers)
 			}
 			c := l.contest(t, servers)
@@ -99,7 +99,7 @@ func stumble(t *testing.T, server *rig.Server) {
 	server.Resume(t)
 }
 
-// The same while each server stands still for 30 ms twice a second.
+// The same while each server pauses for 30 ms twice a second.
 func TestContention_on_servers_that_stop(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process)

@@ -24,7 +24,7 @@ type foreignContext struct {
 	_ []int
 }
 
-// parents are contexts for work under a lock, with a value.
+// parents returns contexts for work under a lock. Each has a value.
 func parents(t *testing.T) map[string]context.Context {
 	t.Helper()
 	endless := context.WithValue(context.Background(), contextKey{}, "value")
@@ -38,7 +38,7 @@ func parents(t *testing.T) map[string]context.Context {
 	}
 }
 
-// under calls f for holds of one lock and of several, each with every kind of parent.
+// under calls f for holds of one lock and of several, with every kind of parent.
 func under(t *testing.T, f func(t *testing.T, hold *latchkey.Hold, lose func(), parent context.Context)) {
 	t.Helper()
 	for _, several := range []bool{false, true} {
@@ -57,8 +57,7 @@ func under(t *testing.T, f func(t *testing.T, hold *latchkey.Hold, lose func(), 
 	}
 }
 
-// The contexts of a hold, and what is made of them, end with it and tell why, whatever
-// their parents are.
+// The contexts of a hold, and contexts derived from them, end with it and give the reason, whatever their parents are.
 func TestContextsEndWithTheHold(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"released", "lost"} {
@@ -105,7 +104,7 @@ func TestContextsEndWithTheHold(t *testing.T) {
 	}
 }
 
-// A context that ends with its parent takes nothing else along.
+// A context that ends with its parent ends nothing else.
 func TestContextsEndWithTheirParents(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -122,8 +121,7 @@ func TestContextsEndWithTheirParents(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
-// An acquisition of the same lock under a context of the hold is a re-entry, also under
-// a context of another hold in between.
+// Acquiring a lock under a context of its hold is a re-entry, even if a context of another hold is in between.
 func TestContextsCarryTheHold(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -148,14 +146,14 @@ func TestContextsCarryTheHold(t *testing.T) {
 	}
 }
 
-// A hold that is kept for long makes a context for each piece of work under it. They cost
-// nothing once nobody has them any more, unless each has a parent of its own that lasts.
+// A long hold makes a context for each piece of work under it. Contexts that nobody uses any more cost nothing, unless
+// each has a parent of its own that has not ended.
 func TestContextsAreNotKept(t *testing.T) {
 	hold := mustLock(t, connect(t, rig.Shared()).NewLock(rig.Name(t)))
 	const calls = 30_000
 	for what, parent := range parents(t) {
 		if what == "foreign" {
-			continue // it may be another each time
+			continue // it may be a different one each time
 		}
 		before := memoryInUse()
 		for range calls {
@@ -170,7 +168,7 @@ func TestContextsAreNotKept(t *testing.T) {
 		parent, cancel := context.WithCancel(context.Background())
 		_ = hold.Context(parent)
 		cancel()
-		if i%100 == 0 { // a goroutine forgets it, and the runtime keeps the memory of as many as there ever were
+		if i%100 == 0 { // the runtime keeps the memory of ended goroutines
 			rig.Eventually(t, soon, "the goroutines end", func() error {
 				if n := runtime.NumGoroutine() - goroutines; n > 100 {
 					return fmt.Errorf("%d more than before", n)
@@ -189,14 +187,14 @@ func TestContextsAreNotKept(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
-// The same of contexts under another hold, as of work under two locks.
+// The same for contexts under another hold, as for work under two locks.
 func TestContextsUnderAnotherHoldAreNotKept(t *testing.T) {
 	client, name := connect(t, rig.Shared()), rig.Name(t)
 	outer, inner := mustLock(t, client.NewLock(name)), mustLock(t, client.NewLock(name+" inside"))
 	const calls = 10_000
 	for what, parent := range parents(t) {
 		if what == "foreign" {
-			continue // it may be another each time
+			continue // it may be a different one each time
 		}
 		before := memoryInUse()
 		for range calls {
@@ -210,7 +208,7 @@ func TestContextsUnderAnotherHoldAreNotKept(t *testing.T) {
 	mustUnlock(t, outer)
 }
 
-// memoryInUse is how much memory is in use.
+// memoryInUse returns the size of the heap after a collection.
 func memoryInUse() int64 {
 	var measured []int64
 	for range 3 {

@@ -14,8 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// An uncontended lock and unlock are two commands and nothing else, as the server
-// sees it.
+// An uncontended lock and unlock are two commands and nothing else, as counted by the server.
 func TestLockAndUnlockAreTwoCommands(t *testing.T) {
 	rig.Need(t, rig.Stats)
 	eachKind(t, func(t *testing.T, k kind) {
@@ -33,7 +32,7 @@ func TestLockAndUnlockAreTwoCommands(t *testing.T) {
 		assert.Len(t, commands, 20)
 		sent := stats["evalsha"]
 		if !k.reentrant {
-			sent += stats["set"] // the plain SET is no script
+			sent += stats["set"] // the plain SET is not a script
 		}
 		assert.Equal(t, int64(20), sent)
 		assert.Zero(t, stats["eval"], "the text of a script was sent again")
@@ -41,12 +40,12 @@ func TestLockAndUnlockAreTwoCommands(t *testing.T) {
 	})
 }
 
-// An uncontended lock and unlock make few objects, also if the lock is made anew for each use: the lock,
-// its options, the owner and its name. They are counted, since their number does not depend on the machine.
+// An uncontended lock and unlock allocate few objects, even if the lock is created for each use: the lock, its options,
+// the owner and its name. The test counts objects, because their number does not depend on the machine.
 func TestLockAndUnlockAllocateLittle(t *testing.T) {
-	most := 6.5 // now and then something else runs
+	most := 6.5 // something else runs now and then
 	if rig.RaceDetector {
-		most = 12 // it throws away what is kept for reuse
+		most = 12 // it discards objects kept for reuse
 	}
 	client := connect(t, rig.Shared())
 	for what, open := range map[string]func(string) latchkey.Locker{
@@ -65,9 +64,9 @@ func TestLockAndUnlockAllocateLittle(t *testing.T) {
 	}
 }
 
-// A hold costs its client little memory: what serves waiters is made when somebody waits.
+// A hold costs its client little memory: the state for waiters is created only when somebody waits.
 func TestHoldsCostLittleMemory(t *testing.T) {
-	rig.Need(t, rig.Stats) // which a server in this process has not, whose memory would be counted too
+	rig.Need(t, rig.Stats) // not available in this process, where the memory of the server would count too
 	const many, most = 5000, 600
 	client := connect(t, rig.Shared())
 	ctx, name := context.Background(), rig.Name(t)
@@ -78,14 +77,14 @@ func TestHoldsCostLittleMemory(t *testing.T) {
 		require.NoError(t, err)
 		holds = append(holds, hold)
 	}
-	each := (int64(heapInUse()) - int64(before)) / many //nolint:gosec // it is no such number
+	each := (int64(heapInUse()) - int64(before)) / many //nolint:gosec // the heap is never that large
 	t.Logf("%d bytes for each renewed hold", each)
 	assert.LessOrEqual(t, each, int64(most))
 	unlockAll(t, holds)
 }
 
-// The first lock and unlock of a client are two commands as well, on a server that does not know the scripts: they are sent as text at
-// once.
+// The first lock and unlock of a client are also two commands, even on a server that does not know the scripts: the
+// client sends their text at once.
 func TestFirstLockAndUnlockAreTwoCommands(t *testing.T) {
 	rig.Need(t, rig.Stats)
 	eachKind(t, func(t *testing.T, k kind) {
@@ -103,7 +102,7 @@ func TestFirstLockAndUnlockAreTwoCommands(t *testing.T) {
 	})
 }
 
-// A client sends the text of a script to a node once, whatever that knows from others.
+// A client sends the text of a script to a node once, even if the node knows it from other clients.
 func TestTextsAreSentOnce(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -126,7 +125,7 @@ func TestTextsAreSentOnce(t *testing.T) {
 	})
 }
 
-// The same as the first without MONITOR: what leaves the client, on every backend.
+// The same as the first test without MONITOR, on every backend: the test counts what leaves the client.
 func TestLockAndUnlockSendTwoCommands(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		tap := rig.NewTap(t, rig.Shared())
@@ -138,8 +137,8 @@ func TestLockAndUnlockSendTwoCommands(t *testing.T) {
 	})
 }
 
-// A try at a busy lock is one command. That of a mutex is two: a SET that was
-// refused does not tell who holds the key.
+// An attempt to acquire a busy lock is one command. For a mutex it is two: a refused SET does not tell who holds the
+// key.
 func TestTryAtABusyLockIsOneCommand(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
@@ -160,7 +159,7 @@ func TestTryAtABusyLockIsOneCommand(t *testing.T) {
 	})
 }
 
-// The script cache is emptied again and again while locks are used: no call fails.
+// No call fails if the script cache is emptied again and again while locks are used.
 func TestEmptyScriptCache(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -181,7 +180,7 @@ func TestEmptyScriptCache(t *testing.T) {
 	})
 }
 
-// No key is touched that was not declared, and all of them contain the name.
+// All keys that a script declares contain the name of the lock.
 func TestKeysAreDeclared(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)

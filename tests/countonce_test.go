@@ -17,8 +17,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// counted is an operation that changes a number, and what is available before and after
-// it. An acquisition that fails is undone; everything else is repeated until it is done.
+// counted is an operation that changes the number of permits, with the available permits before and after it. An
+// acquisition that fails is undone. Every other operation is repeated until it takes effect.
 type counted struct {
 	name          string
 	before, after int
@@ -26,7 +26,7 @@ type counted struct {
 	do            func(ctx context.Context, c *latchkey.Client, name string) error
 }
 
-// firstOf drops what else an operation tells.
+// firstOf drops the first result of an operation and returns its error.
 func firstOf[T any](_ T, err error) error { return err }
 
 var onSemaphores = []counted{
@@ -57,7 +57,7 @@ var onSemaphores = []counted{
 	}},
 }
 
-// With an acquisition of one permit of a PermitSemaphore, and its release.
+// onPermits are operations on a PermitSemaphore.
 var onPermits = []counted{
 	{"AcquireN", 5, 3, true, func(ctx context.Context, c *latchkey.Client, name string) error {
 		return firstOf(c.NewPermitSemaphore(name).AcquireN(ctx, 2))
@@ -73,8 +73,8 @@ var onPermits = []counted{
 	}},
 }
 
-// Every operation with the reply of its n-th command lost, or the command itself: it
-// counts once, or not at all if it is an acquisition that failed.
+// The replies of the first n commands of each operation are lost, or the commands themselves. The operation counts
+// once, or not at all if it is an acquisition that failed.
 func TestOperationsCountOnce(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
@@ -124,7 +124,7 @@ func countsOnce(t *testing.T, o counted, loss rig.Loss, n int, prepare preparati
 	require.NoError(t, prepare(t, witness, name))
 	client := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: time.Second})
 	for range n {
-		tap.Lose(1, rig.Mentions(name), loss) // one after the other: of the repetitions too
+		tap.Lose(1, rig.Mentions(name), loss) // one after the other, including those of retries
 	}
 	err := o.do(t.Context(), client, name)
 	want := o.after
@@ -147,7 +147,7 @@ func countsOnce(t *testing.T, o counted, loss rig.Loss, n int, prepare preparati
 	rig.Eventually(t, 2*undoBudget, "what was told becomes true", check)
 }
 
-// TrySetPermits tells the truth although its reply was lost: it was this call.
+// TrySetPermits reports that this call set the permits, even if its reply was lost.
 func TestSettingTellsWhoDidIt(t *testing.T) {
 	server := rig.Shared()
 	tap := rig.NewTap(t, server)
@@ -165,7 +165,7 @@ func TestSettingTellsWhoDidIt(t *testing.T) {
 	}
 }
 
-// A release by id tells the truth although its reply was lost.
+// A release by id reports the correct states even if its reply was lost.
 func TestReleaseByIDTellsTheTruth(t *testing.T) {
 	server := rig.Shared()
 	s := newPermits(t, connect(t, server), 3)
@@ -182,8 +182,7 @@ func TestReleaseByIDTellsTheTruth(t *testing.T) {
 	counts(t, s, 3, 0)
 }
 
-// An acquisition that is executed after it was given up, and after its undo, takes
-// nothing.
+// An acquisition that is executed after the caller gave up, and after its undo, takes nothing.
 func TestAcquisitionOfPermitsExecutedLate(t *testing.T) {
 	t.Parallel()
 	late := map[string]func(ctx context.Context, c *latchkey.Client, name string) error{
@@ -223,8 +222,8 @@ func TestAcquisitionOfPermitsExecutedLate(t *testing.T) {
 	}
 }
 
-// What the server notes so that operations count once is one note for each name, not one
-// for each goroutine that has used it: as many as were under way at once.
+// The server keeps notes so that operations count once: about one for each name, as many as there were operations in
+// flight at once, and not one for each goroutine that used the name.
 func TestNotesOfOperationsAreFew(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	client := connect(t, server)
@@ -246,7 +245,7 @@ func TestNotesOfOperationsAreFew(t *testing.T) {
 	assert.Less(t, notes, 2*names)
 }
 
-// deliverLate has the server execute a copy of a command of an operation, which may be over.
+// deliverLate makes the server execute a copy of a command whose operation may be over.
 func deliverLate(t *testing.T, server *rig.Server, command []string) {
 	t.Helper()
 	raw := server.Raw(t)

@@ -19,8 +19,8 @@ import (
 
 const crashLease = time.Second
 
-// keeper holds a lock and says when it loses it. Its arguments: kind of lock, name,
-// server, and if it is not reached directly, the address of a proxy.
+// keeper holds a lock and reports when it loses it. Its arguments: kind of lock, name, server, and optionally the
+// address of a proxy.
 var keeper = rig.Child("keeper", func(ctx context.Context, args []string) error {
 	k, err := kindNamed(args[0])
 	if err != nil {
@@ -55,7 +55,7 @@ func TestKilledHolderFreesTheLock(t *testing.T) {
 		child := keeper.Start(t, k.name, name, server.Ticket())
 		child.Line(t, soon, "held")
 		waiter := lockInBackground(within(t, soon), k.open(connect(t, server), name))
-		rest(rand.N(crashLease)) // it is renewed meanwhile, so the moment is any
+		rest(rand.N(crashLease)) // it is renewed during this time, so the kill comes at any point of the lease
 		require.Empty(t, waiter)
 
 		child.Kill()
@@ -69,8 +69,8 @@ func TestKilledHolderFreesTheLock(t *testing.T) {
 	})
 }
 
-// A holder is stopped for longer than its lease and goes on: it knows at once that
-// it lost the lock, and leaves the new holder alone.
+// A holder that is stopped for longer than its lease and continues learns at once that it lost the lock, and does not
+// affect the new holder.
 func TestStoppedHolderKnowsThatItLost(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -96,8 +96,7 @@ func TestCancelledWaiterLeavesNothing(t *testing.T) {
 	server := lone(t)
 	admin := rig.NewAdmin(t, server)
 	client := connect(t, server)
-	// What was under way at the moment of the cancellation is undone again and
-	// again for one lease: a short one.
+	// Commands in flight at the cancellation are undone again and again for one lease, so the lease is short.
 	asked := make(chan string, 10_000)
 	impatient := connect(t, server, latchkey.Options{Lease: 500 * time.Millisecond, Observer: func(e latchkey.Event) {
 		if e.Type == latchkey.EventAttempt {
@@ -120,7 +119,7 @@ func TestCancelledWaiterLeavesNothing(t *testing.T) {
 			waiters = append(waiters, lockInBackground(ctx, k.open(impatient, name)))
 		}
 	}
-	// Who is in front asks, and once more when it listens. Then nothing is under way.
+	// The waiter in front tries to acquire, and once more after it has subscribed. Then nothing is in flight.
 	attempts := map[string]int{}
 	for name, k := range names {
 		for k.messages && attempts[name] < 2 {
@@ -132,7 +131,7 @@ func TestCancelledWaiterLeavesNothing(t *testing.T) {
 		got := rig.Await(t, soon, "a cancelled waiter", waiter)
 		assert.ErrorIs(t, got.err, context.Canceled)
 	}
-	asking := map[string]bool{} // once more, when they were cancelled
+	asking := map[string]bool{} // attempts in flight at the cancellation
 	for len(asked) > 0 {
 		asking[<-asked] = true
 	}
@@ -140,7 +139,7 @@ func TestCancelledWaiterLeavesNothing(t *testing.T) {
 		mustUnlock(t, holder)
 	}
 	for name, k := range names {
-		if k.messages && !k.queued && !k.sided && !asking[name] { // else the way out, or an attempt, is in the background
+		if k.messages && !k.queued && !k.sided && !asking[name] { // otherwise a command runs in the background
 			assert.NoError(t, free(admin, name)(), k.name)
 		}
 	}
@@ -152,8 +151,8 @@ func TestCancelledWaiterLeavesNothing(t *testing.T) {
 	}
 }
 
-// lone is a server without others: a client might connect to these at any time, and that
-// of many clients at once takes its time.
+// lone returns a server without other nodes. A client might connect to those at any time, and many clients need a while
+// for it.
 func lone(t *testing.T) *rig.Server {
 	t.Helper()
 	if rig.Shared().Clustered() {
@@ -162,13 +161,13 @@ func lone(t *testing.T) *rig.Server {
 	return rig.Shared()
 }
 
-// leaked reports goroutines that were not there before. The embedded server has some
-// of its own for each connection, so there nothing can be said.
+// leaked reports goroutines that were not there before. It reports nothing for the embedded server, which has its own
+// goroutines for each connection.
 func leaked(server *rig.Server, before goleak.Option) error {
 	if server.Embedded() {
 		return nil
 	}
-	// A client asks its Sentinels again every few seconds.
+	// A client queries its Sentinels every few seconds.
 	asking := goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*sentinelClient).listWatch.func2")
 	return goleak.Find(before, asking)
 }
@@ -180,8 +179,7 @@ func subscribed(admin *rig.Admin, name string) error {
 	return nil
 }
 
-// Acquisitions are cancelled at random instants, around the time that they take.
-// None leaves a hold that nobody knows of.
+// Acquisitions are cancelled at random instants, around the time that they take. None leaves a hold behind.
 func TestCancelledAtRandomInstants(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -219,9 +217,9 @@ func cancelOften(t *testing.T, lock anyLock, runs int) (cancelled int) {
 		case err == nil:
 			assert.NoError(t, hold.Unlock(ctx), "although the context has ended")
 		case !errors.Is(err, context.Canceled):
-			toldBusy(t, err) // the one before has not been undone yet
+			toldBusy(t, err) // the previous acquisition has not been undone yet
 		case errors.Is(err, latchkey.ErrNotAcquired):
-			toldBusy(t, err) // a member of a group was, and the answer of another did not come
+			toldBusy(t, err) // a member of a group was busy, and the reply of another did not arrive
 			cancelled++
 		default:
 			toldUnavailable(t, err)
@@ -231,7 +229,7 @@ func cancelOften(t *testing.T, lock anyLock, runs int) (cancelled int) {
 	return cancelled
 }
 
-// Unlock is not stopped by a context that has ended.
+// Unlock works although its context has ended.
 func TestUnlockOnADeadContext(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
@@ -243,7 +241,7 @@ func TestUnlockOnADeadContext(t *testing.T) {
 	})
 }
 
-// A cancelled context acquires nothing and sends nothing.
+// A call with a cancelled context acquires nothing and sends nothing.
 func TestDeadContextSendsNothing(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		tap := rig.NewTap(t, rig.Shared())
@@ -261,8 +259,8 @@ func TestDeadContextSendsNothing(t *testing.T) {
 	})
 }
 
-// Two hundred callers with 200 ms each meet a silent link: all are back in time,
-// and nothing of theirs is left when it heals.
+// Two hundred callers with 200 ms each use a silent link. All return in time, and nothing of theirs is left when the
+// link works again.
 func TestCallersReturnFromASilentLink(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		const callers, budget = 200, 200 * time.Millisecond
@@ -304,8 +302,8 @@ func slowestOf(n int, call func(i int)) time.Duration {
 	return slowest
 }
 
-// Replies come later and later, up to well after the lease: either the caller has a
-// lock with validity left, or there is none.
+// Replies arrive later and later, up to well after the lease. The caller either gets a lock with validity left, or no
+// lock remains.
 func TestRepliesDelayedAroundTheLease(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -317,7 +315,7 @@ func TestRepliesDelayedAroundTheLease(t *testing.T) {
 				server, name := rig.Shared(), rig.Name(t)
 				link, admin := rig.NewLink(t, server), rig.NewAdmin(t, server)
 				lock := k.open(connectVia(t, server, link.Addr()), name)
-				_, err := lock.IsLocked(t.Context()) // the connection is there
+				_, err := lock.IsLocked(t.Context()) // opens the connection
 				require.NoError(t, err)
 				link.DelayReplies(time.Duration(part * float64(lease)))
 
@@ -337,7 +335,7 @@ func TestRepliesDelayedAroundTheLease(t *testing.T) {
 	})
 }
 
-// The reply arrives when the wait is just over: success, or failure and no key.
+// The reply arrives just when the wait is over: the call succeeds, or it fails and leaves no key.
 func TestReplyAtTheEndOfTheWait(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {

@@ -18,8 +18,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Schedulers of gocron beside each other on a real server. What they do tick by tick, in an hour and more, is in latchkeycron,
-// with a clock of its own.
+// Schedulers of gocron run side by side on a real server. The module latchkeycron tests single ticks, over an hour and
+// more, with a clock of its own.
 
 // cronTick is the time between two runs. The schedulers are cronSkew apart, and the lock stays taken for cronLeast.
 const (
@@ -28,7 +28,7 @@ const (
 	cronLeast = 200 * time.Millisecond
 )
 
-// startScheduler starts a scheduler whose job is due at the first time, and then in each tick.
+// startScheduler starts a scheduler whose job is due at first, and then in each tick.
 func startScheduler(t *testing.T, name string, first time.Time, with gocron.SchedulerOption, job func()) gocron.Scheduler {
 	t.Helper()
 	s, err := gocron.NewScheduler(with)
@@ -41,7 +41,7 @@ func startScheduler(t *testing.T, name string, first time.Time, with gocron.Sche
 	return s
 }
 
-// timed is a locker that remembers when each lock was acquired, and by whom.
+// timed is a locker that records when each lock was acquired, and by which scheduler.
 type timed struct {
 	gocron.Locker
 	who   int
@@ -51,7 +51,7 @@ type timed struct {
 
 type acquisitions struct {
 	mu  sync.Mutex
-	all []tickAttempt // whose tick is who acquired
+	all []tickAttempt // each with the number of the scheduler as its tick
 }
 
 func (l timed) Lock(ctx context.Context, key string) (gocron.Lock, error) {
@@ -73,7 +73,7 @@ func (r *acquisitions) seen() []tickAttempt {
 	return slices.Clone(r.all)
 }
 
-// await waits until there are n more, and returns them.
+// await waits for n more acquisitions and returns them.
 func (r *acquisitions) await(t *testing.T, n int) []tickAttempt {
 	t.Helper()
 	before := len(r.seen())
@@ -86,8 +86,8 @@ func (r *acquisitions) await(t *testing.T, n int) []tickAttempt {
 	return r.seen()[before:]
 }
 
-// Two runs never begin within the time that the lock stays taken, whatever becomes of the schedulers: one is cut
-// off, another one is closed, and the last goes on.
+// Two runs never begin within the minimum time of the lock, although one scheduler is cut off, another is closed, and
+// only the last goes on.
 func TestCronLockerOncePerTick(t *testing.T) {
 	t.Parallel()
 	server, name, n := rig.Shared(), rig.Name(t), rig.Sized(40)
@@ -120,7 +120,7 @@ func TestCronLockerOncePerTick(t *testing.T) {
 	t.Logf("%d runs in %v: %.2f in a tick", len(seen), took, float64(len(seen)-1)*cronTick.Seconds()/took.Seconds())
 }
 
-// Exactly one leads: after the one before has closed, at once; after it was cut off, within its lease.
+// Exactly one elector leads. The next one leads at once after a Close, and within a lease after the leader is cut off.
 func TestCronElectorTakesOver(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -154,7 +154,7 @@ func TestCronElectorTakesOver(t *testing.T) {
 	rig.Eventually(t, soon, "the second leads, although the lease of the first is an hour", leader(1))
 
 	stop, done := make(chan struct{}), make(chan struct{})
-	go func() { // who looks all the time does not see two
+	go func() { // frequent checks never see two leaders
 		defer close(done)
 		for {
 			select {
@@ -162,7 +162,7 @@ func TestCronElectorTakesOver(t *testing.T) {
 				return
 			case <-time.After(time.Millisecond):
 			}
-			next := all[2].IsLeader(t.Context()) == nil // then the one before does not lead any more
+			next := all[2].IsLeader(t.Context()) == nil // then the previous one no longer leads
 			if next && all[1].IsLeader(t.Context()) == nil {
 				assert.Fail(t, "two lead")
 				return

@@ -15,7 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// candidacy is what came of a campaign in another goroutine.
+// candidacy is the outcome of a campaign in another goroutine.
 type candidacy struct {
 	leadership *latchkey.Leadership
 	err        error
@@ -44,7 +44,7 @@ func mustResign(t testing.TB, l *latchkey.Leadership) {
 	require.NoError(t, l.Resign(context.Background()))
 }
 
-// leaderIs asks who leads, and wants that value and term, or nobody for the term 0.
+// leaderIs queries the leader and requires this value and term, or no leader for the term 0.
 func leaderIs(t testing.TB, e *latchkey.Election, value string, term int64) latchkey.Leader {
 	t.Helper()
 	found, err := e.Leader(within(t, soon))
@@ -55,7 +55,7 @@ func leaderIs(t testing.TB, e *latchkey.Election, value string, term int64) latc
 	return found
 }
 
-// electionQueued waits until so many candidates stand in the queue of the server.
+// electionQueued waits until n candidates are in the queue of the server.
 func electionQueued(t testing.TB, admin *rig.Admin, name string, n int) {
 	t.Helper()
 	queue := "latchkey_queue:{" + name + "}"
@@ -70,8 +70,8 @@ func electionQueued(t testing.TB, admin *rig.Admin, name string, n int) {
 	})
 }
 
-// leaders follows an election in another goroutine. What it yields arrives in the channel, which is
-// closed at its end.
+// leaders observes an election in another goroutine and sends everything that it observes to the channel. It closes the
+// channel at the end.
 func leaders(ctx context.Context, e *latchkey.Election) <-chan observed {
 	all := make(chan observed, 10_000)
 	go func() {
@@ -89,7 +89,7 @@ type observed struct {
 	err error
 }
 
-// sees waits until an observer is told of that value, "" for nobody, and checks that terms only grow on the way.
+// sees waits until an observer yields the value, "" for no leader, and checks that terms never decrease.
 func sees(t testing.TB, all <-chan observed, value string) latchkey.Leader {
 	t.Helper()
 	var last int64
@@ -147,8 +147,8 @@ func TestElection(t *testing.T) {
 	mustResign(t, second)
 }
 
-// The state in Redis, and nothing else: the hash of a fenced lock, its counter, and what the leader
-// says of itself, which goes with it.
+// Redis stores the hash of a fenced lock, its counter and the value of the leader, which goes with the lock. It stores
+// nothing else.
 func TestGoldenElection(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
@@ -173,8 +173,8 @@ func TestGoldenElection(t *testing.T) {
 	golden(t, admin, name, map[string]rig.Entry{tokenKey(name): counter})
 }
 
-// Candidates of several clients lead one after the other, each at once after the one before, with
-// terms that grow, whether the hand-over is between clients or inside one. Observers see the last.
+// Candidates of several clients lead one after the other, each right after the previous one has resigned, in terms that
+// grow by one, both between clients and inside a client. An observer sees each of them.
 func TestElection_handsOver(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -242,8 +242,8 @@ func TestElection_withoutMessages(t *testing.T) {
 	mustResign(t, got.leadership)
 }
 
-// A leader that lost does not overwrite what its successor says, nor does anything of its own that
-// is delivered late, or twice.
+// A leader that lost its term does not overwrite the value of its successor, and neither does a late or repeated
+// command.
 func TestElection_staleProclaim(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -273,7 +273,7 @@ func TestElection_staleProclaim(t *testing.T) {
 	mustResign(t, next)
 }
 
-// A leadership that is lost before it was announced is none: a campaign goes on, an attempt has failed.
+// A leadership that is lost before it was announced does not count: a campaign continues, and an attempt fails.
 func TestElection_lostBeforeItIsAnnounced(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -306,7 +306,7 @@ func TestElection_lostBeforeItIsAnnounced(t *testing.T) {
 	leaderIs(t, e, "", 0)
 }
 
-// Of two values the one that was proclaimed last stays, whichever arrives last.
+// Of two proclaimed values the later one stays, whichever arrives last.
 func TestElection_lateProclaimOfTheSameTerm(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -328,7 +328,7 @@ func TestElection_lateProclaimOfTheSameTerm(t *testing.T) {
 	mustResign(t, l)
 }
 
-// A reply that is lost makes no second term, and no leader without a value.
+// A lost reply causes no second term and no leader without a value.
 func TestElection_lostReplies(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -349,7 +349,7 @@ func TestElection_lostReplies(t *testing.T) {
 	}
 }
 
-// A campaign that ends leaves nothing: not in the queue, and no leader.
+// A campaign that ends leaves no entry in the queue and no leader.
 func TestElection_cancelledCampaign(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -374,7 +374,7 @@ func TestElection_cancelledCampaign(t *testing.T) {
 	rig.Eventually(t, soon, "nothing is left", free(admin, name))
 }
 
-// Nothing is sent for what cannot be used.
+// A call with invalid arguments sends nothing.
 func TestElection_badInput(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -390,7 +390,7 @@ func TestElection_badInput(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 	_, err = client.NewElection("").Leader(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
-	tagged := client.NewElection("{" + name + "}") // which has its terms in common with e
+	tagged := client.NewElection("{" + name + "}") // it shares its terms with e
 	_, err = tagged.TryCampaign(t.Context(), "a")
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 	_, err = tagged.Leader(t.Context())
@@ -416,7 +416,7 @@ func TestElection_badInput(t *testing.T) {
 	assert.Empty(t, none.Value())
 }
 
-// What is no election stays as it is. What other locks hold has no leader.
+// A key that is not an election stays as it is. A lock that is held under the name has no leader.
 func TestElection_wrongKind(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -448,7 +448,7 @@ func TestElection_wrongKind(t *testing.T) {
 	mustResign(t, l)
 }
 
-// A leader whose lease ends, here a fixed one, is none any more, and the next one leads within the lease.
+// A leader whose lease ends, here a fixed one, no longer leads, and the next candidate leads within the lease.
 func TestElection_endOfTheLease(t *testing.T) {
 	t.Parallel()
 	const lease = 600 * time.Millisecond
@@ -492,7 +492,7 @@ func TestElection_closedClient(t *testing.T) {
 	mustResign(t, got.leadership)
 }
 
-// Run leads again after a loss, and not after fn has returned.
+// Run leads again after a loss, but not after fn has returned without one.
 func TestElectionRun(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -540,14 +540,14 @@ func TestElectionRun(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrClosed)
 }
 
-// The next candidate is to lead at once after a resignation.
+// AtLeast is refused, because the next candidate must lead right after a resignation.
 func TestElectionRefusesAtLeast(t *testing.T) {
 	t.Parallel()
 	_, err := connect(t, rig.Shared()).NewElection(rig.Name(t)).TryCampaign(t.Context(), "a", latchkey.AtLeast(time.Second))
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 }
 
-// Observe ends with ErrClosed, also if it has just yielded that nobody can be asked.
+// Observe ends with ErrClosed, even if it has just yielded that the server is unavailable.
 func TestElectionObserveEndsWithTheClient(t *testing.T) {
 	t.Parallel()
 	link := rig.NewLink(t, rig.Shared())

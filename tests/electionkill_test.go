@@ -22,8 +22,8 @@ const electionLease = 500 * time.Millisecond
 
 var electionOptions = latchkey.Options{Lease: electionLease, StaleWaiterTimeout: electionLease}
 
-// register is a storage that leaders write to, as docs/reference/election.md has it: it remembers the largest
-// term, and refuses smaller ones. It also remembers whose each term was, and counts what must never be.
+// register is a storage that leaders write to, as in docs/reference/election.md: it remembers the largest term and
+// refuses smaller ones. It also remembers who had each term, and counts violations.
 var register = rueidis.NewLuaScript(`
 local term, who = tonumber(ARGV[1]), ARGV[2]
 local last = tonumber(redis.call('hget', KEYS[1], 'term') or 0)
@@ -41,12 +41,12 @@ return 1`)
 
 func registerKey(name string) string { return "register:{" + name + "}" }
 
-// refusedInTerm counts writes that were refused although the leadership was valid when the answer came:
-// two led at once.
+// refusedInTerm counts writes that were refused although the leadership was valid when the reply arrived: there were
+// two leaders at once.
 const refusedInTerm = "refused in a term that lasts"
 
-// candidate is a process that leads again and again, and writes to the register all the time. Its
-// arguments: the name, its value, the server, and the address by which it is reached.
+// candidate is a process that leads again and again, and writes to the register all the time. Its arguments: the name,
+// its value, the server, and the address by which to reach it.
 var candidate = rig.Child("candidate", func(ctx context.Context, args []string) error {
 	name, value := args[0], args[1]
 	server, err := rig.Attach(args[2])
@@ -74,8 +74,8 @@ var candidate = rig.Child("candidate", func(ctx context.Context, args []string) 
 	})
 })
 
-// Leaders are killed, again and again. The next one leads within a lease, terms grow, nobody leads along
-// with another, and an observer sees each of them.
+// Leaders are killed again and again. The next one leads within a lease, terms grow, two never lead at once, and an
+// observer sees each leader.
 func TestElection_killedLeaders(t *testing.T) {
 	t.Parallel()
 	kills := 15
@@ -102,7 +102,7 @@ func TestElection_killedLeaders(t *testing.T) {
 		killed := time.Now()
 		delete(processes, leading.Value)
 		leading = newer(t, watched, leading.Term)
-		for processes[leading.Value] == nil { // on a busy machine it led once more before it was killed
+		for processes[leading.Value] == nil { // on a busy machine a process led once more before it was killed
 			leading = newer(t, watched, leading.Term)
 		}
 		gap := time.Since(killed)
@@ -132,7 +132,7 @@ func TestElection_killedLeaders(t *testing.T) {
 	}
 }
 
-// newer waits until an observer is told of a leader of a larger term, and checks that terms only grow.
+// newer waits until an observer yields a leader with a larger term, and checks that terms never decrease.
 func newer(t *testing.T, all <-chan observed, term int64) latchkey.Leader {
 	t.Helper()
 	for {
@@ -151,8 +151,7 @@ func newer(t *testing.T, all <-chan observed, term int64) latchkey.Leader {
 	}
 }
 
-// A leader is stopped for longer than its lease, while another is elected, and goes on: the storage
-// refuses what it writes late, and it campaigns again.
+// A leader that is stopped for longer than its lease, while another one is elected, campaigns again when it continues.
 func TestElection_stoppedLeader(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -170,7 +169,7 @@ func TestElection_stoppedLeader(t *testing.T) {
 	stopped.Kill()
 }
 
-// An observer whose connections are cut, or fall silent, sees each leader that lasts.
+// An observer whose connections are cut or fall silent sees each leader that lasts.
 func TestElectionObserve_connectionCut(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -201,8 +200,8 @@ func TestElectionObserve_connectionCut(t *testing.T) {
 // patientObserver relies on messages, on the end of a lease and on its subscription, and hardly polls.
 var patientObserver = latchkey.Options{Lease: 4 * time.Minute, PollCeiling: time.Minute, StaleWaiterTimeout: time.Minute}
 
-// What is published while an observer's subscription is down is not missed: it asks when the subscription is
-// back.
+// An observer does not miss what is published while its subscription is down: it queries the leader when the
+// subscription is back.
 func TestElectionObserve_resubscribes(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -225,7 +224,7 @@ func TestElectionObserve_resubscribes(t *testing.T) {
 	}
 }
 
-// While the server cannot be asked, an observer is told so, once, and who leads when it can.
+// While the server is unavailable an observer yields an error once, and afterwards the leader.
 func TestElectionObserve_unavailable(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -250,7 +249,7 @@ func TestElectionObserve_unavailable(t *testing.T) {
 	sees(t, watched, "")
 }
 
-// An observer that breaks off, or whose context ends, leaves nothing.
+// An observer that stops, or whose context ends, leaves nothing.
 func TestElectionObserve_leavesNothing(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)

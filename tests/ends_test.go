@@ -15,16 +15,16 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// How holds end when something is under way, and what is told of it.
+// How holds end while something is in flight, and what the callers learn.
 
-// vanishes checks that a key goes, within a time that is far less than its own.
+// vanishes checks that a key disappears long before it would expire.
 func vanishes(t *testing.T, admin *rig.Admin, name string) {
 	t.Helper()
 	rig.Eventually(t, soon, "the key is given back", free(admin, name))
 }
 
-// An extension is executed and its answer lost, and then nothing can be sent until
-// the hold is lost. What the extension gave the key is taken back.
+// An extension is executed, its reply is lost, and then nothing can be sent until the hold is lost. The time that the
+// extension gave the key is taken back.
 func TestExtensionInDoubtIsTakenBack(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -37,14 +37,13 @@ func TestExtensionInDoubtIsTakenBack(t *testing.T) {
 	heal()
 	heal = tap.LoseAll(rig.Any, rig.CutRequest)
 	rig.Await(t, soon, "the loss", hold.Lost())
-	rest(4 * time.Second) // longer than the lease that is known
+	rest(4 * time.Second) // longer than the lease that the client knows of
 	assert.Greater(t, admin.PTTL(name), 50*time.Minute)
 	heal()
 	vanishes(t, admin, name)
 }
 
-// Of two who share a hold one runs out of time, and the other gives back its own part:
-// then the lock is free.
+// Two share a hold. If one of them runs out of time and the other releases its own part, the lock is free.
 func TestPartThatRanOutIsTakenOut(t *testing.T) {
 	t.Parallel()
 	shared := map[string]func(t *testing.T, maker, taker, other anyLock){
@@ -73,8 +72,7 @@ func TestPartThatRanOutIsTakenOut(t *testing.T) {
 	}
 }
 
-// The first try of an acquisition arrives after the hold, which the second try got, is
-// lost: it is undone as it would be after an Unlock.
+// The first try of an acquisition arrives after the hold of the second try was lost. It is undone as after an Unlock.
 func TestLateAcquisitionAfterTheLossIsUndone(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -93,8 +91,8 @@ func TestLateAcquisitionAfterTheLossIsUndone(t *testing.T) {
 	assert.Less(t, time.Since(start), undoBudget, "the lease would be 30 s")
 }
 
-// The context of a call ends because something else failed, with an error of this
-// package. That is no answer about this lock.
+// The context of a call ends because something else failed with an error of this package. That is not a reply about
+// this lock.
 func TestCauseOfTheContextIsNoAnswer(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin, held := rig.NewAdmin(t, server), mustLock(t, connect(t, server).NewLock(name))
@@ -126,7 +124,7 @@ func TestCauseOfTheContextIsNoAnswer(t *testing.T) {
 	mustUnlock(t, held)
 }
 
-// The observer panics. The lock is held or not, as if it had not.
+// If the observer panics, the lock is held or not as if it had not panicked.
 func TestObserverThatPanicsBreaksNothing(t *testing.T) {
 	for _, event := range []latchkey.EventType{latchkey.EventAttempt, latchkey.EventAcquired, latchkey.EventReleased} {
 		t.Run(event.String(), func(t *testing.T) {
@@ -151,8 +149,8 @@ func TestObserverThatPanicsBreaksNothing(t *testing.T) {
 	}
 }
 
-// The answer to a re-entry with a limit takes most of it: the limit counts from the
-// request, for the context as for ValidFor.
+// The reply to a re-entry with a MaxHold takes most of that time. The limit counts from the request, both for the
+// context and for ValidFor.
 func TestLimitOfAReentryCountsFromTheRequest(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -168,7 +166,7 @@ func TestLimitOfAReentryCountsFromTheRequest(t *testing.T) {
 	link.Heal()
 }
 
-// A hundred holds are lost at once, and the log is slow. Nobody waits for it.
+// A hundred holds are lost at once, and the log is slow. No loss waits for the log.
 func TestLossesDoNotWaitForTheLog(t *testing.T) {
 	t.Parallel()
 	server := rig.Fresh(t)
@@ -199,8 +197,7 @@ func (slowHandler) Handle(context.Context, slog.Record) error {
 func (h slowHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
 func (h slowHandler) WithGroup(string) slog.Handler      { return h }
 
-// The server is loading for longer than the retry budget. A re-entry waits for it as
-// any acquisition does.
+// The server is loading for longer than the retry budget. A re-entry waits for it like any acquisition.
 func TestReentryWaitsForTheServer(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -218,7 +215,7 @@ func TestReentryWaitsForTheServer(t *testing.T) {
 	}, reentrant)
 }
 
-// Close begins while a release is under way: Unlock says what came of it.
+// If Close begins during a release, Unlock returns the outcome of the release.
 func TestUnlockDuringClose(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
@@ -237,13 +234,12 @@ func TestUnlockDuringClose(t *testing.T) {
 	})
 }
 
-// A foreign key that lives for longer than a duration can say.
+// A foreign key lives longer than a time.Duration can express.
 func TestTimeBeyondDurations(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	if server.Embedded() {
-		// 10^13 ms are more ns than 63 bits hold. miniredis keeps the time of a key as a
-		// time.Duration, so that no key can live for so long there, which is what this is
-		// about; every other backend runs it.
+		// 10^13 ms are more nanoseconds than 63 bits hold. miniredis stores the time to live as a time.Duration, so
+		// that no key lives that long there. Every other backend runs this test.
 		t.Skip("miniredis counts in durations itself: there the key has ended")
 	}
 	rig.NewAdmin(t, server).Do("SET", name, "a-foreign-token", "PX", "10000000000000")

@@ -14,16 +14,16 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// What the messages say. Each test is one line of what users asked for.
+// The texts of errors. Each test covers one request of users.
 
-// text checks what an error says, as a regular expression.
+// text checks the text of an error against a regular expression.
 func text(t *testing.T, want string, err error) {
 	t.Helper()
 	require.Error(t, err)
 	assert.Regexp(t, want, err.Error())
 }
 
-// says is text for what is tried again.
+// says is text for checks that are retried.
 func says(want string, err error) error {
 	if err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
 		return fmt.Errorf("%w, which is not %s", err, want)
@@ -31,8 +31,8 @@ func says(want string, err error) error {
 	return nil
 }
 
-// A busy lock is told with its holder and what is left of the lease, by a try and by a wait
-// that is over, and nothing is asked for that.
+// The error for a busy lock names the holder and the rest of the lease, after an attempt and after a wait. The client
+// sends no extra query for that.
 func TestTextBusy(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -47,9 +47,9 @@ func TestTextBusy(t *testing.T) {
 			text(t, `^latchkey: try lock "`+name+`": not acquired: held by `+holder+`, 5\ds left$`, err)
 			left := `, 5\ds left`
 			if k.queued {
-				left = "" // it is told when to ask again
+				left = "" // its reply says when to try again instead
 			}
-			// A wait that ends while a question is under way says that, too.
+			// A wait that ends while a query is in flight says that too, and the check is retried.
 			assert.NoError(t, rig.InTime(t, func(int) error {
 				_, err := lock.Lock(t.Context(), latchkey.Wait(time.Second))
 				return says(`^latchkey: lock "`+name+`": not acquired: held by `+holder+left+`; the wait of 1s is over$`, err)
@@ -64,7 +64,7 @@ func TestTextBusy(t *testing.T) {
 	}
 }
 
-// A lock that stays taken after its release is told with who released it.
+// The error for a lock that stays taken after its release says who released it.
 func TestTextKept(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -83,7 +83,7 @@ func TestTextKept(t *testing.T) {
 	}
 }
 
-// Who asks for a lock inside of its own Do, with the outer context, is told what to do.
+// A caller that tries to acquire a lock inside its own Do with the outer context gets an error that says what to do.
 func TestTextHeldByThisClient(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -102,7 +102,7 @@ func TestTextHeldByThisClient(t *testing.T) {
 	})
 }
 
-// A key of another kind is named, and what it is.
+// The error for a key of another kind names the key and its kind.
 func TestTextWrongKind(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	client := connect(t, server)
@@ -114,7 +114,7 @@ func TestTextWrongKind(t *testing.T) {
 	text(t, `^latchkey: try lock: "`+name+`" is a lock, not a read/write lock$`, err)
 }
 
-// An extension is told once that the hold is over, and a bad one names operation and lock.
+// The error of an extension says only once that the hold is over. For an invalid extension it names operation and lock.
 func TestTextExtend(t *testing.T) {
 	name := rig.Name(t)
 	hold := mustLock(t, connect(t, rig.Shared()).NewLock(name))
@@ -123,7 +123,7 @@ func TestTextExtend(t *testing.T) {
 	text(t, `^latchkey: extend "`+name+`": not held$`, hold.Extend(t.Context(), time.Minute))
 }
 
-// A server that cannot be asked is called that, with the reason.
+// The error for an unreachable server says that it is unavailable, and why.
 func TestTextUnavailable(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process)

@@ -14,15 +14,15 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// callKey is the key of what tells one call from another in its context.
+// callKey is the context key for the name of a call.
 type callKey struct{}
 
-// inCall is a context of a call that its events show.
+// inCall returns a context with the name of a call, which the events of the call show.
 func inCall(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, callKey{}, name)
 }
 
-// observedClient is a client whose events are kept.
+// observedClient returns a client and a function that waits for its next event of the given types.
 func observedClient(t *testing.T, addr string, o latchkey.Options) (client *latchkey.Client, next func(...latchkey.EventType) latchkey.Event) {
 	t.Helper()
 	events := make(chan latchkey.Event, 10_000)
@@ -42,7 +42,7 @@ func observedClient(t *testing.T, addr string, o latchkey.Options) (client *latc
 
 func callOf(e latchkey.Event) any { return e.Context.Value(callKey{}) }
 
-// A call that ends without what it asked for says so, after what time, and why.
+// A call that fails reports that it gave up, after what time, and why.
 func TestEventsTellWhoGaveUp(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -76,7 +76,7 @@ func TestEventsTellWhoGaveUp(t *testing.T) {
 	})
 }
 
-// A lock of several gives up as a whole, besides the members.
+// A MultiLock reports that it gave up as a whole, in addition to its members.
 func TestEventsTellThatTheWholeGaveUp(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -92,7 +92,7 @@ func TestEventsTellThatTheWholeGaveUp(t *testing.T) {
 	assert.Equal(t, "both", callOf(e))
 }
 
-// Each event of a hold has the context of the call that acquired it, also if the hold was passed on in memory.
+// Each event of a hold has the context of the call that acquired it, even if the hold was passed on in memory.
 func TestEventsHaveTheContextOfTheirCall(t *testing.T) {
 	t.Parallel()
 	for what, open := range map[string]func(c *latchkey.Client, name string) latchkey.Locker{
@@ -127,7 +127,7 @@ func TestEventsHaveTheContextOfTheirCall(t *testing.T) {
 	}
 }
 
-// A renewal that is not confirmed is told of, with its reason, before the loss that may follow.
+// A renewal that is not confirmed is reported with its reason, before the loss that may follow.
 func TestEventsTellThatARenewalFailed(t *testing.T) {
 	t.Parallel()
 	link := rig.NewLink(t, rig.Shared())
@@ -145,7 +145,7 @@ func TestEventsTellThatARenewalFailed(t *testing.T) {
 	<-hold.Lost()
 }
 
-// An attempt fails in the errors that a call fails with.
+// A failed attempt reports the same error as the call.
 func TestEventsTellWhyAnAttemptFailed(t *testing.T) {
 	t.Parallel()
 	link := rig.NewLink(t, rig.Shared())
@@ -163,7 +163,7 @@ func TestEventsTellWhyAnAttemptFailed(t *testing.T) {
 	assert.ErrorIs(t, next(latchkey.EventAttempt).Err, latchkey.ErrUnavailable)
 }
 
-// Whoever counts acquisitions that are not re-entries, less releases and losses, has the holds.
+// Acquisitions that are not re-entries, less releases and losses, are the holds.
 func TestEventsTellReentriesFromHolds(t *testing.T) {
 	t.Parallel()
 	before := time.Now()
@@ -186,7 +186,7 @@ func TestEventsTellReentriesFromHolds(t *testing.T) {
 	}
 }
 
-// A write hold that is downgraded is released, and a read hold acquired, in the context of the call.
+// A downgrade reports the release of the write hold, and the acquisition of a read hold in the context of the call.
 func TestEventsOfADowngrade(t *testing.T) {
 	t.Parallel()
 	client, next := observedClient(t, rig.Shared().Addr(), latchkey.Options{})
@@ -210,7 +210,7 @@ func TestEventsOfADowngrade(t *testing.T) {
 	}
 }
 
-// Permits of a semaphore have events, with their number.
+// Permits of a semaphore have events with their number.
 func TestEventsOfASemaphore(t *testing.T) {
 	t.Parallel()
 	client, next := observedClient(t, rig.Shared().Addr(), latchkey.Options{})
@@ -245,7 +245,7 @@ func TestEventsOfASemaphore(t *testing.T) {
 	assert.Equal(t, "if exists", callOf(next(latchkey.EventReleased)), "what was not there was not released")
 }
 
-// A latch tells of counts, of those that passed it, and of those that did not.
+// A latch reports counts, callers that passed it, and callers that did not.
 func TestEventsOfALatch(t *testing.T) {
 	t.Parallel()
 	client, next := observedClient(t, rig.Shared().Addr(), latchkey.Options{})
@@ -270,7 +270,7 @@ func TestEventsOfALatch(t *testing.T) {
 	assert.Equal(t, latch.Name(), e.Name)
 }
 
-// A barrier tells of those that passed it, and of those that did not.
+// A barrier reports parties that passed it, and parties that did not.
 func TestEventsOfABarrier(t *testing.T) {
 	t.Parallel()
 	client, next := observedClient(t, rig.Shared().Addr(), latchkey.Options{})

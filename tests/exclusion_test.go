@@ -62,8 +62,7 @@ func (c *contention) work(ctx context.Context, worker int) error {
 	return nil
 }
 
-// A hundred goroutines share one lock value: never two inside, nobody starves, and
-// nothing stays behind.
+// A hundred goroutines share one lock value: two are never inside at once, nobody starves, and nothing is left behind.
 func TestGoroutinesExclude(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		passes := 10
@@ -109,8 +108,7 @@ var contender = rig.Child("contender", func(ctx context.Context, args []string) 
 	})
 })
 
-// withClients gives a child process a client of the library, and one for the
-// section.
+// withClients gives a child process a client of the library and a client for the section.
 func withClients(ticket string, use func(*latchkey.Client, rueidis.Client) error) error {
 	server, err := rig.Attach(ticket)
 	if err != nil {
@@ -128,7 +126,7 @@ func withClients(ticket string, use func(*latchkey.Client, rueidis.Client) error
 	return errors.Join(use(client, raw), closeAll(context.Background()))
 }
 
-// Eight processes of eight goroutines each, 10 000 acquisitions: the same.
+// The same with eight processes of eight goroutines each, and 10 000 acquisitions.
 func TestProcessesExclude(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		const processes, goroutines = 8, 8
@@ -165,8 +163,7 @@ func milliseconds(t *testing.T, text string) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// Tokens grow from holder to holder, whichever client they are, and stay what they
-// are for a whole hold.
+// Tokens grow from holder to holder across clients, and do not change during a hold.
 func TestFencingTokensGrow(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	var last, acquired atomic.Int64
@@ -192,7 +189,7 @@ func TestFencingTokensGrow(t *testing.T) {
 	assert.GreaterOrEqual(t, inspection.Token, last.Load(), "what is reserved counts")
 }
 
-// The scripts calculate exactly up to 2⁵³, and tokens grow beyond it, one at a time and reserved.
+// Scripts calculate exactly only up to 2⁵³, but tokens grow beyond that, both single and reserved ones.
 func TestFencingTokensGrowBeyondExactNumbers(t *testing.T) {
 	t.Parallel()
 	const largest = 1 << 53
@@ -222,8 +219,7 @@ func TestFencingTokensGrowBeyondExactNumbers(t *testing.T) {
 	assert.Greater(t, last.Load(), int64(largest))
 }
 
-// passToken enters the lock again, compares the tokens, and leaves the own one as
-// the last.
+// passToken re-enters the lock, compares its token with the last one, and stores it as the last one.
 func passToken(ctx context.Context, lock anyLock, last *atomic.Int64) error {
 	inner, err := lock.Lock(ctx)
 	if err != nil {

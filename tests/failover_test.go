@@ -20,14 +20,14 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// topology is something that survives its master.
+// topology is a deployment that survives the loss of its master.
 type topology struct {
 	url  string
-	ways map[string]func() // to lose the master; they return when there is another
+	ways map[string]func() // to lose the master; they return when there is a new one
 	heal func()            // brings back what was lost
 }
 
-// shard is where in a cluster everything happens that the tests below look at.
+// shard is the hash tag of everything that the tests below look at in a cluster.
 const shard = "{shard}"
 
 func sentinels(t *testing.T) topology {
@@ -48,8 +48,8 @@ func clusters(t *testing.T) topology {
 	}, c.Heal}
 }
 
-// failovers is how many there are of each way: in the short form one, with
-// acknowledgement of one way only.
+// failovers returns how many failovers there are of each way. The short form has one, and acknowledgement for one way
+// only.
 func failovers() (n int, short bool) {
 	n, err := strconv.Atoi(os.Getenv("LATCHKEY_TEST_FAILOVERS"))
 	if err != nil {
@@ -58,8 +58,8 @@ func failovers() (n int, short bool) {
 	return n, false
 }
 
-// Whatever is under way when the master goes (a hold, its renewal, a wait, a release, an
-// acquisition, of every kind) goes on with the next one, or is told that it is over.
+// Everything in flight when the master is lost (a hold, its renewal, a wait, a release, an acquisition, of every kind)
+// continues with the next master, or its caller learns that it is over.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T) topology{"Sentinel": sentinels, "Cluster": clusters} {
@@ -71,7 +71,7 @@ func TestFailover(t *testing.T) {
 				t.Run(way, func(t *testing.T) {
 					c := newCampaign(t, top, latchkey.Options{Lease: 4 * time.Second})
 					c.run(top.ways[way])
-					if name == "Cluster" && way == "asked" { // it waits for the replica
+					if name == "Cluster" && way == "asked" { // a manual failover waits for the replica
 						assert.Zero(t, c.guard.overlaps, "nothing is lost")
 						assert.Zero(t, c.pools.gate.times, "nor are permits")
 					}
@@ -91,13 +91,13 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// campaign is many failovers, and what came of them.
+// campaign is a series of failovers and their outcome.
 type campaign struct {
 	t       *testing.T
 	top     topology
 	options latchkey.Options
 	a, b    *latchkey.Client
-	witness *latchkey.Client // knows what the replica has
+	witness *latchkey.Client // its acquisitions wait for the replica
 	prefix  string
 	guard   guard
 	reign   *reign
@@ -105,7 +105,7 @@ type campaign struct {
 	pools   *fairPools
 
 	holds, kept, told int
-	wait              time.Duration // of the waiter that waited longest after the end of all trouble
+	wait              time.Duration // the longest wait of a waiter after everything worked again
 }
 
 func newCampaign(t *testing.T, top topology, options latchkey.Options) *campaign {
@@ -116,8 +116,8 @@ func newCampaign(t *testing.T, top topology, options latchkey.Options) *campaign
 	return c
 }
 
-// replicate returns when the replica has what was there when it was called: what a
-// failover forgets because the replica was behind is a matter of Redis.
+// replicate returns when the replica has everything that was written before the call. What a failover loses because a
+// replica lags behind is up to Redis.
 func (c *campaign) replicate() {
 	_ = c.insist(c.witness.NewMutex(c.prefix + "witness")).Unlock(context.Background())
 }
@@ -172,7 +172,7 @@ func (c *campaign) churn(ctx context.Context, i int) {
 			continue
 		}
 		c.guard.stay(lock.Name(), hold, time.After(rand.N(3*time.Millisecond)))
-		_ = hold.Unlock(context.Background()) // it may be lost, and says so
+		_ = hold.Unlock(context.Background()) // a hold that is lost returns an error
 	}
 }
 
@@ -212,12 +212,12 @@ func (c *campaign) round(i int, lose func()) {
 	c.guard.wantGrant(c.t, whole)
 }
 
-// occupant is somebody who holds a lock that somebody else waits for.
+// occupant holds a lock that somebody else waits for.
 type occupant struct {
 	kind  kind
 	hold  *latchkey.Hold
 	leave func()
-	gone  chan error // of the release
+	gone  chan error // the result of the release
 	next  <-chan acquisition
 }
 
@@ -244,7 +244,7 @@ func (c *campaign) stay(k kind, name string) *occupant {
 	return s
 }
 
-// insist acquires, however often the replicas are missing.
+// insist acquires, and retries as long as replicas are missing.
 func (c *campaign) insist(lock anyLock) *latchkey.Hold {
 	for {
 		hold, err := lock.Lock(c.t.Context())
@@ -258,7 +258,7 @@ func (c *campaign) insist(lock anyLock) *latchkey.Hold {
 	}
 }
 
-// judge finds out what a holder knows, and whether it is true.
+// judge compares what a holder knows with the state of the server.
 func (c *campaign) judge(s *occupant) {
 	c.holds++
 	known := s.hold.Err()
@@ -281,8 +281,8 @@ func (c *campaign) judge(s *occupant) {
 	}
 }
 
-// others has what is no lock go through a failover: waiters for a permit and for a latch.
-// What it returns ends their wait, and checks that all of them come back.
+// others lets waiters for permits and for a latch go through a failover. The function that it returns ends their wait
+// and checks that all of them return.
 func (c *campaign) others(name string) (end func()) {
 	ctx := within(c.t, time.Minute)
 	sem, latch := c.a.NewSemaphore(name+"sem"), c.a.NewCountDownLatch(name+"latch")
@@ -317,7 +317,7 @@ func (c *campaign) others(name string) (end func()) {
 	}
 }
 
-// again repeats an acquisition for which the replicas are missing.
+// again repeats an acquisition while replicas are missing.
 func (c *campaign) again(ctx context.Context, acquire func() error) error {
 	for {
 		err := acquire()
@@ -328,8 +328,7 @@ func (c *campaign) again(ctx context.Context, acquire func() error) error {
 	}
 }
 
-// guard sees whether two are inside at once. All of its holders are in this process,
-// so that there is one clock.
+// guard detects that two are inside at once. All of its holders are in this process and use the same clock.
 type guard struct {
 	mu       sync.Mutex
 	inside   map[string][]*visit // by name, in the order of arrival
@@ -340,7 +339,7 @@ type guard struct {
 	gap      time.Duration
 }
 
-// stay is inside for as long as the hold lasts, or until it is time to leave.
+// stay is inside until the hold is lost, or until it is time to leave.
 func (g *guard) stay(name string, hold *latchkey.Hold, leave <-chan time.Time) {
 	if hold == nil || hold.Err() != nil {
 		return
@@ -353,8 +352,8 @@ func (g *guard) stay(name string, hold *latchkey.Hold, leave <-chan time.Time) {
 	}
 }
 
-// visit is one of those who are inside.
-type visit struct{ joined time.Time } // when the next one came, if one has
+// visit is the visit of one holder.
+type visit struct{ joined time.Time } // when the next holder entered, if one has
 
 func (g *guard) enter(name string) *visit {
 	g.mu.Lock()
@@ -375,8 +374,7 @@ func (g *guard) enter(name string) *visit {
 	return v
 }
 
-// leave measures for how long the visitor was not alone and did not know, whether or not
-// the other is still there.
+// leave measures how long the visitor was not alone without knowing it, even if the other one has left.
 func (g *guard) leave(name string, v *visit) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -386,14 +384,14 @@ func (g *guard) leave(name string, v *visit) {
 	g.inside[name] = slices.DeleteFunc(g.inside[name], func(other *visit) bool { return other == v })
 }
 
-// seen is how often somebody has come inside so far, and how often somebody was there.
+// seen returns how often a holder has entered so far, and how often another one was inside.
 func (g *guard) seen() (grants, overlaps int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.grants, g.overlaps
 }
 
-// wantGrant waits until somebody has acquired something after a time.
+// wantGrant waits until a lock is acquired after the given time.
 func (g *guard) wantGrant(t *testing.T, after time.Time) {
 	t.Helper()
 	rig.Eventually(t, soon, "locks are granted again", func() error {

@@ -27,7 +27,7 @@ func newPhases(c *campaign) *phases {
 	return &phases{c: c, barriers: []*latchkey.Barrier{c.a.NewBarrier(name, 2), c.b.NewBarrier(name, 2)}}
 }
 
-// churn is one party. A generation that breaks is followed by the next one.
+// churn is one party. After a broken generation it goes on with the next one.
 func (p *phases) churn(ctx context.Context, i int) {
 	for ctx.Err() == nil {
 		_, err := p.barriers[i].Await(ctx, latchkey.Wait(p.c.options.Lease))
@@ -39,7 +39,7 @@ func (p *phases) churn(ctx context.Context, i int) {
 	}
 }
 
-// wantProgress waits until a generation is complete that began after a time.
+// wantProgress waits until a party goes on after the given time.
 func (p *phases) wantProgress(after time.Time) {
 	p.c.t.Helper()
 	rig.Eventually(p.c.t, p.c.options.Lease+soon, "parties go on again", func() error {
@@ -50,8 +50,8 @@ func (p *phases) wantProgress(after time.Time) {
 	})
 }
 
-// arrives has a party wait through a failover. What it returns has the other one arrive, and checks that both
-// go on together: in that generation, or in a later one if the failover has lost it.
+// arrives lets a party wait through a failover. The function that it returns lets the other party arrive, and checks
+// that both go on together: in that generation, or in a later one if the failover lost it.
 func (p *phases) arrives(name string) (end func()) {
 	ctx := within(p.c.t, time.Minute)
 	first, second := p.c.a.NewBarrier(name, 2), p.c.b.NewBarrier(name, 2)
@@ -81,8 +81,8 @@ func (p *phases) insist(ctx context.Context, b *latchkey.Barrier) arrival {
 	}
 }
 
-// loseTheEnd is a failover in which the next master knows of fewer arrivals than there were: of a party that it
-// saw arrive and that asks it from then on, and of no other one.
+// loseTheEnd prepares a failover in which the next master knows fewer arrivals than there were: only that of the party
+// waiting, which uses the next master from then on.
 func loseTheEnd(t *testing.T, parties int) (f *failover, old, next *latchkey.Barrier, waiting <-chan arrival) {
 	t.Helper()
 	f = newLockFailover(t, fencedKind)
@@ -98,7 +98,7 @@ func loseTheEnd(t *testing.T, parties int) (f *failover, old, next *latchkey.Bar
 	return f, old, next, waiting
 }
 
-// A generation whose arrivals are lost is broken for those who wait, at once when they ask.
+// A generation whose arrivals are lost is broken for the waiting parties as soon as they query the server.
 func TestFailover_that_loses_a_barrier(t *testing.T) {
 	t.Parallel()
 	f := newLockFailover(t, fencedKind)
@@ -113,8 +113,8 @@ func TestFailover_that_loses_a_barrier(t *testing.T) {
 	completes(t, b)
 }
 
-// An arrival that the next master does not know breaks the generation that it does know, for all: they would wait
-// for that party, which has arrived.
+// An arrival that the next master does not know breaks the generation that it does know, for all parties. Otherwise
+// they would wait for a party that has already arrived.
 func TestFailover_that_loses_an_arrival(t *testing.T) {
 	t.Parallel()
 	f, old, next, waiting := loseTheEnd(t, 3)
@@ -126,8 +126,8 @@ func TestFailover_that_loses_an_arrival(t *testing.T) {
 	completes(t, next)
 }
 
-// A party that went on does not complete the generation once more that the next master has brought back: it
-// breaks that for those who wait in it, and all meet in a later one.
+// The next master brings back a generation that was complete. A party that already went on does not complete it again.
+// It breaks that generation for its waiting parties, and all meet in a later one.
 func TestFailover_that_loses_the_end_of_a_generation(t *testing.T) {
 	t.Parallel()
 	f, old, next, waiting := loseTheEnd(t, 2)
@@ -146,8 +146,8 @@ func TestFailover_that_loses_the_end_of_a_generation(t *testing.T) {
 	assert.Greater(t, got.Generation, went.Generation)
 }
 
-// While the slot of a barrier moves, parties can arrive and go on, or wait until it has moved. A generation whose
-// parties cannot be renewed for as long as a lease breaks. Nobody hangs.
+// While the slot of a barrier moves, parties can arrive and go on, or they wait until it has moved. A generation breaks
+// if its parties cannot be renewed for a lease. Nobody hangs.
 func TestMigration_of_a_barrier(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second

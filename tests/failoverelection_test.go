@@ -16,8 +16,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// reign is an election during failovers: candidates of two clients lead for moments, one after the other.
-// The clients count terms by the time of the server, so that a counter that is lost repeats none.
+// reign is an election during failovers: candidates of two clients lead briefly, one after the other. The clients count
+// terms by the time of the server, so that a lost counter does not repeat a term.
 type reign struct {
 	c      *campaign
 	a, b   *latchkey.Client
@@ -32,7 +32,7 @@ func newReign(c *campaign) *reign {
 	return &reign{c: c, a: c.connect(options), b: c.connect(options), terms: map[int64]string{}}
 }
 
-// churn has a candidate lead without end.
+// churn makes a candidate lead without end.
 func (r *reign) churn(ctx context.Context, i int) {
 	e, value := []*latchkey.Client{r.a, r.b}[i%2].NewElection(r.c.prefix+"election"), fmt.Sprint("candidate ", i)
 	for ctx.Err() == nil {
@@ -47,7 +47,7 @@ func (r *reign) churn(ctx context.Context, i int) {
 	}
 }
 
-// note checks that nobody else was given the term of a leader, and none that is larger before.
+// note checks that no other leader was given this term, and that terms grow.
 func (r *reign) note(l *latchkey.Leadership) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,8 +56,8 @@ func (r *reign) note(l *latchkey.Leadership) {
 	r.terms[l.Term()], r.latest = l.Value(), l.Term()
 }
 
-// leads has somebody lead through a failover, and somebody else campaign. What it returns checks that the
-// leader knows what the server says, and that the other one leads next, in a larger term.
+// leads lets a candidate lead through a failover while another one campaigns. The function that it returns checks that
+// the leader and the server agree, and that the other candidate leads next, in a larger term.
 func (r *reign) leads(name string) (end func()) {
 	ctx := within(r.c.t, time.Minute)
 	var l *latchkey.Leadership
@@ -94,9 +94,9 @@ func (r *reign) leads(name string) (end func()) {
 	}
 }
 
-// The replica that takes over knows nothing of the last election. Its leader learns that at its next renewal
-// or when it announces something, and changes nothing that its successor says. Terms grow if they count by time; if
-// not, the number may be given twice, as docs/explain/guarantees.md says.
+// The replica that takes over does not know the last election. The old leader learns this at its next renewal or
+// announcement, and does not change the value of its successor. Terms that count by time grow; otherwise the same term
+// may be given twice, as docs/explain/guarantees.md says.
 func TestFailover_that_loses_a_term(t *testing.T) {
 	t.Parallel()
 	for _, timed := range []bool{true, false} {
@@ -143,7 +143,7 @@ func TestFailover_that_loses_a_term(t *testing.T) {
 	}
 }
 
-// An announcement that is on its way when another master takes over, where somebody else leads, is refused.
+// An announcement in flight is refused if another master takes over and another leader is elected there.
 func TestFailover_refuses_the_announcement_of_a_lost_term(t *testing.T) {
 	t.Parallel()
 	f := newLockFailover(t, fencedKind)
@@ -163,8 +163,8 @@ func TestFailover_refuses_the_announcement_of_a_lost_term(t *testing.T) {
 	mustResign(t, next)
 }
 
-// A slot that stays half moved for three leases costs no leader its term. The leader resigns, and the next one
-// leads and is known, when the move is over at the latest.
+// A slot that stays half moved for three leases costs no leader its term. At the latest after the move the leader can
+// resign, and the next one leads and is known.
 func TestMigration_of_an_election(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
@@ -198,7 +198,7 @@ func TestMigration_of_an_election(t *testing.T) {
 	}
 }
 
-// skippingErrors leaves out what an observer is told while nobody can be asked.
+// skippingErrors drops the errors that an observer yields while the server is unavailable.
 func skippingErrors(all <-chan observed) <-chan observed {
 	known := make(chan observed, cap(all))
 	go func() {

@@ -17,7 +17,7 @@ import (
 )
 
 // fairPools are fair semaphores during failovers. Their waiters count as alive for longer than a failover takes, so
-// that none of them is passed over, and soon listen to the next master.
+// that none is passed over, and they soon listen to the next master.
 type fairPools struct {
 	c    *campaign
 	a, b *latchkey.Client
@@ -45,13 +45,13 @@ func (p *fairPools) churn(ctx context.Context, i int) {
 			continue
 		}
 		p.gate.stay(permits, time.After(rand.N(3*time.Millisecond)))
-		_ = permitsGot{permits: permits}.giveBack() // they may be lost, and say so
+		_ = permitsGot{permits: permits}.giveBack() // lost permits return an error
 	}
 }
 
-// queue has waiters stand behind a holder of all permits through a failover. What it returns has the holder
-// leave, and checks that it knows what the server says and that all waiters are served, in their order if none
-// of them had to come anew.
+// queue lets waiters queue behind a holder of all permits through a failover. The function that it returns makes the
+// holder leave, and checks that the holder and the server agree and that all waiters are served, in order unless one of
+// them had to join the queue again.
 func (p *fairPools) queue(name string) (end func()) {
 	ctx, s := within(p.c.t, time.Minute), p.a.NewFairSemaphore(name)
 	require.NoError(p.c.t, s.SetPermits(ctx, 2))
@@ -98,14 +98,14 @@ func (p *fairPools) queue(name string) (end func()) {
 		for range 3 {
 			order = append(order, rig.Await(p.c.t, p.c.options.Lease+soon, "a waiter for permits", served))
 		}
-		if worst := late(); !anew && worst < leeway/3 { // else its clients may not listen again
+		if worst := late(); !anew && worst < leeway/3 { // otherwise its clients may not listen again yet
 			assert.Equal(p.c.t, []int{0, 1, 2}, order)
 		}
 		fairCounts(p.c.t, s, 2, 0)
 	}
 }
 
-// insist acquires, however often the replicas are missing.
+// insist acquires, and retries as long as replicas are missing.
 func (p *fairPools) insist(ctx context.Context, s *latchkey.FairSemaphore, n int) (got permitsGot) {
 	got.err = p.c.again(ctx, func() (err error) { got.permits, err = s.AcquireN(ctx, n); return err })
 	return got
@@ -120,17 +120,17 @@ func listed(holders []latchkey.PermitHolder, permit *latchkey.Permit) bool {
 	return false
 }
 
-// turnstile sees how many permits are held at once, and for how long there are more of them than there should be.
+// turnstile records how often more permits are held than there are, and for how long.
 type turnstile struct {
 	mu      sync.Mutex
 	room    int
 	inside  int
-	since   time.Time // there are too many, or the zero time
+	since   time.Time // since when there are too many, or the zero time
 	times   int
 	longest time.Duration
 }
 
-// stay is inside until it is time to leave, or for as long as none of the permits is lost.
+// stay is inside until it is time to leave, or until permits are lost.
 func (t *turnstile) stay(permits []*latchkey.Permit, leave <-chan time.Time) {
 	t.change(len(permits))
 	defer t.change(-len(permits))
@@ -153,7 +153,7 @@ func (t *turnstile) change(by int) {
 	}
 }
 
-// poolOptions have waiters count as alive for longer than a busy machine keeps them from saying so.
+// poolOptions let waiters count as alive for longer than a busy machine delays their refresh.
 var poolOptions = latchkey.Options{Lease: 6 * time.Second, StaleWaiterTimeout: 4 * time.Second, PollCeiling: faultPoll}
 
 // poolFailover is a fair semaphore on a master whose replica falls behind and takes its place.
@@ -170,19 +170,19 @@ func newPoolFailover(t *testing.T, permits int) *poolFailover {
 	return f
 }
 
-// another is the same semaphore of another client.
+// another returns the same semaphore of another client.
 func (f *poolFailover) another() *latchkey.FairSemaphore {
 	f.t.Helper()
 	return connectVia(f.t, f.Master, f.tap().Addr(), poolOptions).NewFairSemaphore(f.name)
 }
 
-// stand lets another client wait.
+// stand makes another client wait.
 func (f *poolFailover) stand(ctx context.Context, n int) <-chan permitsGot {
 	f.t.Helper()
 	return stand(ctx, f.t, f.master, f.another(), n)
 }
 
-// serves has each of the waiters be served when those before it have released what they had.
+// serves checks that each waiter is served after those before it have released their permits.
 func serves(t *testing.T, waiting ...<-chan permitsGot) {
 	t.Helper()
 	for i, w := range waiting {
@@ -192,7 +192,7 @@ func serves(t *testing.T, waiting ...<-chan permitsGot) {
 	}
 }
 
-// servesAll is serves in any order: on a busy machine the first may count as dead when the second comes.
+// servesAll is serves in any order: on a busy machine the first waiter may count as dead when the second is served.
 func servesAll(t *testing.T, waiting ...<-chan permitsGot) {
 	t.Helper()
 	served := make(chan permitsGot, len(waiting))
@@ -204,15 +204,15 @@ func servesAll(t *testing.T, waiting ...<-chan permitsGot) {
 	}
 }
 
-// wellAt awaits that the next master has all permits available, and no queue.
+// wellAt waits until the next master has all permits available and no queue.
 func (f *poolFailover) wellAt(permits int) {
 	f.t.Helper()
 	fairCounts(f.t, f.pool, permits, 0)
 	nothingWaits(f.t, f.next, f.name)
 }
 
-// The replica that takes over knows the permits and nobody who waits: they come back with their tickets, and are
-// served in their order.
+// The replica that takes over knows the permits but no waiter. The waiters come back with their tickets and are served
+// in order.
 func TestFailover_that_loses_the_queue_of_a_fair_semaphore(t *testing.T) {
 	t.Parallel()
 	f := newPoolFailover(t, 2)
@@ -232,9 +232,9 @@ func TestFailover_that_loses_the_queue_of_a_fair_semaphore(t *testing.T) {
 	f.wellAt(2)
 }
 
-// The replica has a queue from before. In front of those who still wait stand one whose process was killed, one
-// who has given up, and one who has been served since. Nobody of them keeps the permit from the others, of whom
-// the server does not know the last.
+// The replica has an old queue. In front of the current waiters it has one whose process was killed, one that gave up,
+// and one that was served since. None of them keeps the permit from the others, the last of which the server does not
+// know.
 func TestFailover_that_brings_an_old_queue_of_a_fair_semaphore(t *testing.T) {
 	t.Parallel()
 	f := newPoolFailover(t, 1)
@@ -262,7 +262,7 @@ func TestFailover_that_brings_an_old_queue_of_a_fair_semaphore(t *testing.T) {
 	case <-permit.Lost():
 		t.Logf("told %v after the failover", time.Since(start).Round(time.Millisecond))
 		require.ErrorIs(t, permit.Release(t.Context()), latchkey.ErrLost)
-	case <-time.After(poolOptions.Lease): // the next master has granted it once more
+	case <-time.After(poolOptions.Lease): // the next master has granted it again
 		holders, err := f.pool.Holders(t.Context())
 		require.NoError(t, err)
 		require.True(t, listed(holders, permit), "the holder does not know that its permit is lost")
@@ -273,8 +273,8 @@ func TestFailover_that_brings_an_old_queue_of_a_fair_semaphore(t *testing.T) {
 	f.wellAt(1)
 }
 
-// The replica does not know who was given permits last: others have them, and it is told so within a lease. What
-// it releases then adds no permits.
+// The replica does not know the last grants. It grants the permits to others, and the old holder learns of the loss
+// within a lease. A release by the old holder then adds no permits.
 func TestFailover_that_loses_permits_of_a_fair_semaphore(t *testing.T) {
 	t.Parallel()
 	f := newPoolFailover(t, 3)
@@ -304,8 +304,8 @@ func TestFailover_that_loses_permits_of_a_fair_semaphore(t *testing.T) {
 	f.wellAt(3)
 }
 
-// A permit is granted on the old master, and neither its client nor the replica hears of that: the waiter stands
-// in the queue there, and is granted it once.
+// The old master grants a permit, and neither the client nor the replica learns of it. The waiter is still in the queue
+// of the replica, and gets the permit once.
 func TestFailover_that_loses_a_grant_of_a_fair_semaphore(t *testing.T) {
 	t.Parallel()
 	f := newPoolFailover(t, 1)
@@ -327,8 +327,8 @@ func TestFailover_that_loses_a_grant_of_a_fair_semaphore(t *testing.T) {
 	f.wellAt(1)
 }
 
-// While the slot of a fair semaphore moves, its permits stay, and its waiters wait. They are served in their
-// order when it has moved, and nobody hangs, also if nobody could be refreshed for longer than they count as alive.
+// While the slot of a fair semaphore moves, its permits stay held, and its waiters wait. After the move they are served
+// in order. Nobody hangs, even if no waiter could be refreshed for longer than it counts as alive.
 func TestMigration_of_a_fair_semaphore(t *testing.T) {
 	t.Parallel()
 	const lease, stale = 10 * time.Second, 4 * time.Second

@@ -16,7 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// What Redisson and this library keep beside a fair lock.
+// The keys that Redisson and this library use in addition to the key of a fair lock.
 func queueOf(name string) string     { return "redisson_lock_queue:{" + name + "}" }
 func deadlinesOf(name string) string { return "redisson_lock_timeout:{" + name + "}" }
 func notesOf(name string) string     { return "latchkey_fair:{" + name + "}" }
@@ -46,9 +46,8 @@ func TestFairLockIsGrantedInOrder(t *testing.T) {
 	})
 }
 
-// bystanders stands in the queue of a fair lock with many waiters until it is killed, and
-// says who of them has asked for the lock. Its arguments: name, server, how many,
-// stale timeout.
+// bystanders queues many waiters for a fair lock until it is killed, and prints which of them have tried to acquire the
+// lock. Its arguments: name, server, number of waiters, stale timeout.
 var bystanders = rig.Child("bystanders", func(ctx context.Context, args []string) error {
 	waiters, _ := strconv.Atoi(args[2])
 	stale, err := time.ParseDuration(args[3])
@@ -77,12 +76,11 @@ var bystanders = rig.Child("bystanders", func(ctx context.Context, args []string
 			}
 		}()
 	}
-	select {} // to be killed
+	select {} // until it is killed
 })
 
-// A process dies with all its waiters, and one that is alive is behind them: it waits
-// for one stale period in all. The holder may release before or after, and the head
-// may be dead already when it is told.
+// A process dies with all its waiters, and a live waiter is behind them: it waits for one stale period in all. The
+// release may come before or after the death, and the head may already be dead when its message arrives.
 func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 	t.Parallel()
 	const stale = latchkey.DefaultStaleWaiterTimeout
@@ -95,7 +93,7 @@ func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 			return died
 		},
 		"just after the head was told": func(t *testing.T, child *rig.ChildProcess, release func()) time.Time {
-			child.Stop(t) // the message reaches a process that does nothing any more
+			child.Stop(t) // the message reaches a process that is stopped
 			release()
 			child.Kill()
 			return time.Now()
@@ -112,9 +110,8 @@ func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 				queueLength(t, admin, name, int64(dead))
 				waiter := lockInBackground(within(t, time.Minute), lock)
 				queueLength(t, admin, name, int64(dead)+1)
-				// The head asks once more when it listens, and whoever waits asks now and then. A
-				// question that the server has not executed yet would be granted the lock after
-				// the death of the head, for its lease.
+				// The head tries again when it has subscribed, and waiters poll now and then. An attempt that the
+				// server executes only after the death of the head would be granted the lock, for its lease.
 				head := admin.Text("LINDEX", queueOf(name), "0")
 				for range 2 {
 					child.Line(t, soon, "asked "+head+".")
@@ -136,11 +133,11 @@ func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 	}
 }
 
-// shortStale are the options of a client for which a stale period is soon over, and which
-// keeps its place on a machine that stalls for half of one.
+// shortStale are the options of a client with a short stale period. The client keeps its place on a machine that stalls
+// for half of that period.
 var shortStale = latchkey.Options{StaleWaiterTimeout: 1500 * time.Millisecond}
 
-// waitAs lets one waiter join the queue, and reports its number once it is inside.
+// waitAs makes one waiter join the queue, and reports its number once it holds the lock.
 func waitAs(t *testing.T, admin *rig.Admin, client *latchkey.Client, name string, number int, inside chan<- int) {
 	t.Helper()
 	waiter := lockInBackground(within(t, time.Minute), client.NewFairLock(name))
@@ -154,8 +151,8 @@ func waitAs(t *testing.T, admin *rig.Admin, client *latchkey.Client, name string
 	queueLength(t, admin, name, int64(number)+1)
 }
 
-// Five waiters stay behind a holder that renews for some stale periods, and keep
-// their order. No time that is stored is further away than one period.
+// Five waiters keep their order behind a holder that renews for several stale periods. No stored deadline is further
+// away than one period.
 func TestLiveWaitersKeepTheirPlaces(t *testing.T) {
 	t.Parallel()
 	const waiters = 5
@@ -179,7 +176,7 @@ func TestLiveWaitersKeepTheirPlaces(t *testing.T) {
 	}
 }
 
-// notesAmong is how many of these waiters have notes.
+// notesAmong returns how many of the waiters have notes.
 func notesAmong(admin *rig.Admin, name string, waiters []string) (n int64) {
 	for _, waiter := range waiters {
 		n += admin.Int("HEXISTS", notesOf(name), waiter)
@@ -187,7 +184,7 @@ func notesAmong(admin *rig.Admin, name string, waiters []string) (n int64) {
 	return n
 }
 
-// deadlinesWithin checks that no waiter counts as alive for longer than that.
+// deadlinesWithin checks that no waiter counts as alive for longer than period.
 func deadlinesWithin(admin *rig.Admin, name string, period time.Duration) error {
 	last := admin.Strings("ZRANGE", deadlinesOf(name), "-1", "-1")
 	if len(last) == 0 {
@@ -195,7 +192,7 @@ func deadlinesWithin(admin *rig.Admin, name string, period time.Duration) error 
 	}
 	text := admin.Text("ZSCORE", deadlinesOf(name), last[0])
 	score, err := strconv.ParseFloat(text, 64)
-	clock := admin.Strings("TIME") // read last: it only goes on
+	clock := admin.Strings("TIME") // read last, because it only grows
 	seconds, _ := strconv.ParseInt(clock[0], 10, 64)
 	if latest := (seconds + 1) * 1000; err == nil && int64(score) > latest+period.Milliseconds() {
 		err = fmt.Errorf("a deadline of %s at %v s", text, seconds)
@@ -203,8 +200,7 @@ func deadlinesWithin(admin *rig.Admin, name string, period time.Duration) error 
 	return err
 }
 
-// What stands beside the lock is deleted while five wait: each finds its place
-// again, and all acquire in their order.
+// The keys of the queue are deleted while five wait: each waiter finds its place again, and all acquire in order.
 func TestDeletedQueueIsRestored(t *testing.T) {
 	t.Parallel()
 	const waiters = 5
@@ -242,8 +238,7 @@ func TestDeletedQueueIsRestored(t *testing.T) {
 	}
 }
 
-// The queue goes at the moment of the release, with the message: nobody is told, and
-// all acquire.
+// The queue is lost at the moment of the release, so that no waiter gets a message. All acquire nevertheless.
 func TestQueueGoesWithTheRelease(t *testing.T) {
 	const waiters = 5
 	server, name := rig.Shared(), rig.Name(t)
@@ -262,14 +257,13 @@ func TestQueueGoesWithTheRelease(t *testing.T) {
 	assert.Len(t, got, waiters)
 }
 
-// A waiter that leaves, by its context or its time, and is the first when the lock is
-// free, tells the next one at once: well before anybody polls.
+// A waiter that leaves when it is first and the lock is free wakes the next one at once, well before anybody polls.
 func TestLeavingHeadPassesTheWakeUpOn(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
 	quiet := latchkey.Options{Lease: 2 * time.Minute, PollCeiling: time.Minute, StaleWaiterTimeout: time.Minute}
 	holder := mustLock(t, connect(t, server, quiet).NewFairLock(name))
-	tap.DropMessages(true) // the first is told and does not hear
+	tap.DropMessages(true) // the first waiter does not get its message
 	ctx, cancel := context.WithCancel(t.Context())
 	first := lockInBackground(ctx, connectVia(t, server, tap.Addr(), quiet).NewFairLock(name))
 	queueLength(t, admin, name, 1)
@@ -286,8 +280,8 @@ func TestLeavingHeadPassesTheWakeUpOn(t *testing.T) {
 	mustUnlock(t, next.hold)
 }
 
-// A lock is free, and the first of its queue, of Redisson as it looks, never comes.
-// Those behind it wait for its deadline, and hardly ask.
+// A lock is free, and the first in its queue, apparently a Redisson waiter, never comes. The waiters behind it wait for
+// its deadline and hardly poll.
 func TestNobodyHotLoopsBehindADeadHead(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Stats)
@@ -328,7 +322,7 @@ func TestNobodyHotLoopsBehindADeadHead(t *testing.T) {
 	}
 }
 
-// TryLock does not overtake those who wait.
+// TryLock does not overtake waiters.
 func TestTryLockRespectsTheQueue(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
@@ -349,7 +343,7 @@ func TestTryLockRespectsTheQueue(t *testing.T) {
 	mustUnlock(t, mustLock(t, lock))
 }
 
-// Waiters lists who waits, in order, with ages that grow.
+// Waiters lists all waiters in order, with their ages.
 func TestWaitersAreListed(t *testing.T) {
 	const waiters = 3
 	server, name := rig.Shared(), rig.Name(t)
@@ -388,7 +382,7 @@ func TestWaitersAreListed(t *testing.T) {
 	admin.Do("DEL", queueOf(name), deadlinesOf(name))
 }
 
-// Tokens of a fair lock grow in the order in which it is granted.
+// Tokens of a fair lock grow in the order of its grants.
 func TestFencedFairLock(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	lock := connect(t, server).NewFencedFairLock(name)
@@ -405,8 +399,7 @@ func TestFencedFairLock(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
-// One queue is damaged by something else. Whoever waits there is told, and the
-// waiters of other locks of the same client keep their places.
+// One queue is damaged. Its waiter gets an error, and the waiters of other locks of the same client keep their places.
 func TestOneBadQueueDoesNotSpoilTheRest(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -435,7 +428,7 @@ func TestOneBadQueueDoesNotSpoilTheRest(t *testing.T) {
 	next := rig.Await(t, soon, "the other", waiter)
 	require.NoError(t, next.err)
 	mustUnlock(t, next.hold)
-	mustUnlock(t, other) // is released all the same
+	mustUnlock(t, other) // it is released nevertheless
 	assert.False(t, admin.Exists(bad))
 	admin.Do("DEL", queueOf(bad))
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// scriptTimes lists how long the scripts take that a server executes meanwhile, by its own
-// slow log, the shortest first.
+// scriptTimes returns how long the scripts take that a server executes during meanwhile, according to its slow log, the
+// shortest first.
 func scriptTimes(t testing.TB, admin *rig.Admin, meanwhile func()) []time.Duration {
 	t.Helper()
 	admin.Do("CONFIG", "SET", "slowlog-max-len", "100000")
@@ -43,8 +43,8 @@ func scriptTimes(t testing.TB, admin *rig.Admin, meanwhile func()) []time.Durati
 	return times
 }
 
-// strangers puts n waiters of another client at the end of the queue, who are alive
-// for so long, or are dead.
+// strangers puts n waiters of another client at the end of the queue. They are alive for the given time, or dead if
+// that is negative.
 func strangers(t testing.TB, server *rig.Server, name string, n int, alive time.Duration) {
 	t.Helper()
 	const fill = `
@@ -86,7 +86,7 @@ const (
 	tryDead  = "try where all are dead"
 )
 
-// fairCosts measures what the scripts of a fair lock cost in a queue of n.
+// fairCosts measures the cost of the scripts of a fair lock in a queue of n.
 func fairCosts(t *testing.T, n int) map[string][]time.Duration {
 	t.Helper()
 	const some = 50
@@ -99,7 +99,7 @@ func fairCosts(t *testing.T, n int) map[string][]time.Duration {
 		for range some {
 			require.Error(t, rig.Await(t, soon, "a waiter leaves", acquired).err)
 		}
-		rest(200 * time.Millisecond) // the way out of the queue is in the background
+		rest(200 * time.Millisecond) // waiters leave the queue in the background
 	}
 
 	holder := mustLock(t, client.NewFairLock(name))
@@ -160,7 +160,7 @@ func fairCosts(t *testing.T, n int) map[string][]time.Duration {
 
 	holder = mustLock(t, client.NewFairLock(name))
 	strangers(t, server, name, n, -time.Hour)
-	strangers(t, server, name, 100, time.Minute) // or all would go at once
+	strangers(t, server, name, 100, time.Minute) // otherwise all would be removed at once
 	phase(passDead, func() {
 		waiter := lockInBackground(t.Context(), client.NewFairLock(name))
 		rig.Eventually(t, soon, "the dead are gone", func() error {
@@ -177,18 +177,17 @@ func fairCosts(t *testing.T, n int) map[string][]time.Duration {
 	return costs
 }
 
-// The scripts of a fair lock cost the same in a queue of a hundred and of fifty
-// thousand, by the clock of the server: less than a millisecond.
+// The scripts of a fair lock cost the same in a queue of a hundred and of fifty thousand: less than a millisecond by
+// the clock of the server.
 func TestFairScriptsDoNotGrow(t *testing.T) {
 	rig.Long(t)
 	rig.Need(t, rig.Settings|rig.Stats|rig.Private)
-	// What passes the dead is bounded, but by more than a hundred.
+	// Passing over dead waiters is bounded, but by more than a hundred.
 	flat(t, fairCosts, 50_000, func(what string) bool { return what != passDead })
 }
 
-// flat checks that scripts take less than a millisecond beside many, and no longer than
-// beside a hundred if that is asked for. What else runs on the machine can only make
-// them slower, so each kind of script has a few chances to show what it takes itself.
+// flat checks that scripts take less than a millisecond with many waiters and, where asked, no longer than with a
+// hundred. Other load can only make them slower, so each kind of script gets several chances.
 func flat(t *testing.T, measure func(t *testing.T, n int) map[string][]time.Duration, many int, asked func(what string) bool) {
 	t.Helper()
 	faults := map[string]string{}
@@ -215,7 +214,7 @@ func flat(t *testing.T, measure func(t *testing.T, n int) map[string][]time.Dura
 
 const costChances = 5
 
-// tooDear says what is wrong with times beside a hundred and beside many, in order.
+// tooDear returns what is wrong with the sorted times for a hundred and for many waiters.
 func tooDear(small, large []time.Duration, alike bool) string {
 	most := large[(len(large)-1)*3/4]
 	switch {
@@ -229,7 +228,7 @@ func tooDear(small, large []time.Duration, alike bool) string {
 
 func median(times []time.Duration) time.Duration { return times[len(times)/2] }
 
-// ignoreNil drops the error that a nil reply is.
+// ignoreNil drops the error of a nil reply.
 func ignoreNil(err error) error {
 	if rueidis.IsRedisNil(err) {
 		return nil

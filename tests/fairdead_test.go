@@ -13,10 +13,10 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// deadStale is the period after which waiters that give no sign of life are passed over.
+// deadStale is the period after which waiters without a sign of life are passed over.
 const deadStale = 2 * time.Second
 
-// javaProcess is where waiters of a Java process listen: each to its own channel.
+// javaProcess is a Java process whose waiters listen, each on its own channel.
 type javaProcess struct {
 	javaFair
 	admin *rig.Admin
@@ -33,13 +33,13 @@ func javaAt(t *testing.T, server *rig.Server, name string) *javaProcess {
 	return &javaProcess{javaFair{t, raw, name}, rig.NewAdmin(t, server), link, link.Close}
 }
 
-// join lets a thread join the queue.
+// join makes a thread join the queue.
 func (j *javaProcess) join(i int) {
 	j.t.Helper()
 	require.False(j.t, j.acquire(i))
 }
 
-// listen lets threads that wait subscribe, as they do when they have joined the queue.
+// listen subscribes for waiting threads, as they do after they have joined the queue.
 func (j *javaProcess) listen(threads ...int) {
 	j.t.Helper()
 	for _, i := range threads {
@@ -48,7 +48,7 @@ func (j *javaProcess) listen(threads ...int) {
 	}
 }
 
-// counted waits until a client of this library has seen that the process listens.
+// counted waits until a client of this library has noticed that the process listens.
 func (j *javaProcess) counted() {
 	j.t.Helper()
 	rig.Eventually(j.t, soon, "its subscription is seen", func() error {
@@ -63,7 +63,7 @@ func (j *javaProcess) noted(field string) error {
 	return nil
 }
 
-// waitBehind lets a Go waiter come, with a short period.
+// waitBehind adds a Go waiter with a short stale period.
 func waitBehind(t *testing.T, server *rig.Server, admin *rig.Admin, name string) <-chan acquisition {
 	t.Helper()
 	options := latchkey.Options{StaleWaiterTimeout: deadStale}
@@ -73,11 +73,11 @@ func waitBehind(t *testing.T, server *rig.Server, admin *rig.Admin, name string)
 	return waiter
 }
 
-// A Java process is killed while its threads wait, one after the other, for minutes each by
-// their deadlines. Whoever comes after them waits for one period.
+// A Java process is killed while its threads wait one behind the other, for minutes each by their deadlines. A waiter
+// behind them waits for one period.
 func TestDeadJavaWaitersCostOnePeriod(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats) // a run id, without which nobody is believed to be dead
+	rig.Need(t, rig.Stats) // a run id, without which no waiter is considered dead
 	notInCluster(t, "the process listens to classic messages")
 	server, name := rig.Fresh(t), "dead"
 	java := javaAt(t, server, name)
@@ -88,7 +88,7 @@ func TestDeadJavaWaitersCostOnePeriod(t *testing.T) {
 	}
 	waiter := waitBehind(t, server, java.admin, name)
 	java.counted()
-	java.join(11) // and has not subscribed yet when it dies
+	java.join(11) // it has not subscribed yet when the process dies
 	second := waitBehind(t, server, java.admin, name)
 	java.Kill()
 	java.unlock(0)
@@ -102,12 +102,12 @@ func TestDeadJavaWaitersCostOnePeriod(t *testing.T) {
 	mustUnlock(t, next.hold)
 }
 
-// A thread of Java that may still come is not passed over, however long it takes.
+// A Java thread that may still come is not passed over, however long it takes.
 func TestLiveJavaWaiterKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(java *javaProcess){
 		"listens": func(java *javaProcess) { java.listen(1) },
-		// At a replica, or by the other kind of messages.
+		// At a replica, or with the other kind of messages.
 		"listens elsewhere": func(*javaProcess) {},
 	}
 	for what, act := range cases {
@@ -125,11 +125,11 @@ func TestLiveJavaWaiterKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// A thread of Redisson joins the queue first, and subscribes then. Nor is it passed over
-// when its process is known to listen, and the lock is free before it does.
+// A thread of Redisson first joins the queue and then subscribes. It is not passed over even if its process is known to
+// listen and the lock becomes free before the thread subscribes.
 func TestJavaWaiterThatHasYetToListen(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Stats) // a run id, without which nobody is believed to be dead
+	rig.Need(t, rig.Stats) // a run id, without which no waiter is considered dead
 	notInCluster(t, "the process listens to classic messages")
 	server, name := rig.Fresh(t), "late"
 	java := javaAt(t, server, name)
@@ -158,8 +158,8 @@ func (j *javaProcess) isFirst() error {
 	return nil
 }
 
-// comesLate checks that thread 1 keeps its place at the head of the queue for some
-// periods, and that the one behind it has its turn then.
+// comesLate checks that thread 1 keeps its place at the head of the queue for several periods, and that the waiter
+// behind it gets its turn afterwards.
 func (j *javaProcess) comesLate(behind <-chan acquisition) {
 	j.t.Helper()
 	rig.Throughout(j.t, 4*deadStale, "it keeps its place", j.isFirst)
@@ -171,8 +171,8 @@ func (j *javaProcess) comesLate(behind <-chan acquisition) {
 	mustUnlock(j.t, next.hold)
 }
 
-// A thread listens at the master. After a failover it has yet to find the new one: that
-// nobody listens there is no sign of its death.
+// A thread listens at the master. After a failover it has to find the new one first: a missing listener there is not a
+// sign of its death.
 func TestLiveJavaWaiterAfterAFailover(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
@@ -191,7 +191,7 @@ func TestLiveJavaWaiterAfterAFailover(t *testing.T) {
 	rig.Throughout(t, 4*deadStale, "it keeps its place", moved.isFirst)
 }
 
-// In a cluster with classic messages a server does not know who listens at another.
+// In a cluster with classic messages a server does not know the listeners of other nodes. The waiter keeps its place.
 func TestLiveJavaWaiterInAClusterWithClassicMessages(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)
@@ -204,7 +204,7 @@ func TestLiveJavaWaiterInAClusterWithClassicMessages(t *testing.T) {
 	waiter := lockInBackground(within(t, time.Minute), client.NewFairLock("classic"))
 	queueLength(t, java.admin, "classic", 2)
 	rig.Throughout(t, deadStale, "it keeps its place", java.isFirst)
-	java.Kill() // or has moved its subscription
+	java.Kill() // or it has moved its subscription
 	java.unlock(0)
 	java.comesLate(waiter)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// The answer to the first attempt comes when the lease that it grants is over. The
-// waiter has no place in the queue then, so that nobody would call it: it asks again.
+// The reply to the first attempt arrives after the end of the lease that it grants. The waiter then has no place in the
+// queue and would not be woken, so it tries again.
 func TestFairGrantThatComesTooLate(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -36,8 +36,8 @@ func TestFairGrantThatComesTooLate(t *testing.T) {
 	_ = next.hold.Unlock(context.Background()) // its lease is short
 }
 
-// One node of a cluster is silent, and many wait there, each in a slot of its own. A
-// waiter on another node does not count as dead for a moment.
+// One node of a cluster is silent, and many wait there, each in its own slot. A waiter on another node never counts as
+// dead.
 func TestSilentNodeCostsNobodyElseAPlace(t *testing.T) {
 	t.Parallel()
 	const crowd, stale = 200, 4 * time.Second
@@ -84,7 +84,7 @@ func TestSilentNodeCostsNobodyElseAPlace(t *testing.T) {
 	mustUnlock(t, next.hold)
 }
 
-// Nor does it cost anybody else a hold, however many of its own wait for their renewal.
+// A silent node costs nobody else a hold either, however many of its own holds wait for their renewal.
 func TestSilentNodeCostsNobodyElseAHold(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)

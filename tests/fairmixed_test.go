@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// What Redisson does with a fair lock, in scripts of our own, as its wire format has it.
-// KEYS are lock, queue, deadlines. Each begins with the removal of dead heads.
+// What Redisson does with a fair lock, as our own scripts for its wire format. KEYS are lock, queue, deadlines. Each
+// script first removes dead heads.
 const (
 	javaPrune = `
 		local now = redis.call('time')
@@ -84,7 +84,7 @@ func (j javaFair) unlock(i int) {
 	require.EqualValues(j.t, 1, j.run(javaUnlock, javaOwner(i), channelOf(j.name)), "it held the lock")
 }
 
-// deadline is in how much time Redisson gives an owner up.
+// deadline returns the time until Redisson gives up an owner.
 func (j javaFair) deadline(admin *rig.Admin, owner string) time.Duration {
 	j.t.Helper()
 	ms, err := strconv.ParseFloat(admin.Text("ZSCORE", deadlinesOf(j.name), owner), 64)
@@ -92,9 +92,8 @@ func (j javaFair) deadline(admin *rig.Admin, owner string) time.Duration {
 	return time.Until(time.UnixMilli(int64(ms)))
 }
 
-// A Java process holds the lock shortly before a Go waiter and another Java waiter. The
-// Go waiter is not overtaken, whatever notes Redisson has left behind: those of waiters
-// of a Go process that died, or its own.
+// A Java process holds the lock just before a Go waiter, and another Java waiter is behind. The Go waiter is not
+// overtaken, even if Redisson left notes behind: those of a Go process that died, or those of the waiter itself.
 func TestJavaDoesNotOvertakeALiveWaiter(t *testing.T) {
 	t.Parallel()
 	for what, prepare := range map[string]func(t *testing.T, admin *rig.Admin, name string){
@@ -117,7 +116,7 @@ func TestJavaDoesNotOvertakeALiveWaiter(t *testing.T) {
 				waiter := lockInBackground(within(t, time.Minute), connect(t, server).NewFairLock(name))
 				queueLength(t, admin, name, 2)
 				me := admin.Text("LINDEX", queueOf(name), "1")
-				if removed { // as Redisson does with a process that is stopped for a while
+				if removed { // as Redisson does if a process is stopped for a while
 					admin.Do("LREM", queueOf(name), "1", me)
 					admin.Do("ZREM", deadlinesOf(name), me)
 					queueLength(t, admin, name, 2)
@@ -125,7 +124,7 @@ func TestJavaDoesNotOvertakeALiveWaiter(t *testing.T) {
 				require.False(t, java.acquire(2))
 				java.unlock(0)
 				require.True(t, java.acquire(1))
-				java.unlock(1) // removes whose deadline is over
+				java.unlock(1) // removes heads whose deadline is over
 				assert.False(t, java.acquire(2), "the Go waiter is in front of it")
 				next := rig.Await(t, soon, "the Go waiter", waiter)
 				require.NoError(t, next.err)
@@ -137,8 +136,8 @@ func TestJavaDoesNotOvertakeALiveWaiter(t *testing.T) {
 	}
 }
 
-// A thousand Go waiters leave the end of a queue, most of them from its middle, and a
-// Java waiter that comes then has its time.
+// A thousand Go waiters leave the end of a queue, most of them from its middle. A Java waiter that joins afterwards
+// gets its full waiting time.
 func TestJavaComesAfterManyWhoLeft(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin, client := rig.NewAdmin(t, server), connect(t, server)
@@ -171,8 +170,8 @@ func TestJavaComesAfterManyWhoLeft(t *testing.T) {
 	mustUnlock(t, rig.Await(t, soon, "the second", second).hold)
 }
 
-// A Go process died long ago and left its place behind a live waiter: no refresh leaves
-// it at the end, where Java would count from it.
+// A Go process died long ago and left its entry behind a live waiter. A refresh removes the entry from the end, because
+// Java would compute its own deadline from it.
 func TestJavaComesAfterADeadGoWaiter(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
@@ -198,8 +197,8 @@ func TestJavaComesAfterADeadGoWaiter(t *testing.T) {
 	java.unlock(1)
 }
 
-// The process of a waiter whose sign of life is from before the server's clock was set
-// back by a minute is killed. Whoever waits behind it does not wait for that minute.
+// A waiter has a sign of life from before the server's clock was set back by a minute, and its process is killed. The
+// waiter behind it does not wait for that minute.
 func TestClockSetBackHidesNoDeath(t *testing.T) {
 	t.Parallel()
 	const stale = 4 * time.Second

@@ -21,9 +21,9 @@ import (
 
 const queueProcesses = 8
 
-// queuer waits for a fair lock as often as it is told to, and notes under the lock
-// who it was. Its arguments: name, server, its own number, how many orders it gets.
-// An order is a word on its list, the number of waiters to begin.
+// queuer waits for a fair lock as often as it is ordered to, and records its owner while it holds the lock. Its
+// arguments: name, server, its own number, number of orders. An order is an element of its list: the number of waiters
+// to start.
 var queuer = rig.Child("queuer", func(ctx context.Context, args []string) error {
 	orders, _ := strconv.Atoi(args[3])
 	return withClients(args[1], func(client *latchkey.Client, raw rueidis.Client) error {
@@ -63,7 +63,7 @@ func noteGrant(ctx context.Context, raw rueidis.Client, lock *latchkey.FairLock)
 func ordersFor(name, child string) string { return "orders " + child + " of " + name }
 func grantsOf(name string) string         { return "grants of " + name }
 
-// queueRun starts the processes, and a holder behind whom they queue.
+// queueRun starts the processes and a holder that they queue behind.
 func queueRun(t *testing.T, orders int) (admin *rig.Admin, name string, holder *latchkey.Hold, finish func()) {
 	t.Helper()
 	server, name := rig.Shared(), rig.Name(t)
@@ -104,8 +104,8 @@ func grants(t *testing.T, admin *rig.Admin, name string, want int64) []string {
 	return admin.Strings("LRANGE", grantsOf(name), "0", "-1")
 }
 
-// A thousand acquisitions are begun one after the other by eight processes, and are
-// granted in that order. LATCHKEY_TEST_FAIR_RUNS sets how often this is tried.
+// Eight processes start a thousand acquisitions one after the other, which are granted in that order.
+// LATCHKEY_TEST_FAIR_RUNS sets the number of runs.
 func TestThousandAreGrantedInTheirOrder(t *testing.T) {
 	rig.Long(t)
 	const waiters = 1000
@@ -119,8 +119,8 @@ func TestThousandAreGrantedInTheirOrder(t *testing.T) {
 		}
 		began = append(began, admin.Strings("LRANGE", queueOf(name), "0", "-1")...)
 		for i := range waiters {
-			// The i-th to begin was one of process i%8, so its owner is of the same client
-			// as that of the first of this process.
+			// Process i%8 started the i-th acquisition, so its owner has the same client as the first owner of that
+			// process.
 			require.Equal(t, clientOf(began[i%queueProcesses]), clientOf(began[i]))
 		}
 		start := time.Now()
@@ -137,9 +137,9 @@ func clientOf(owner string) string {
 	return client
 }
 
-// A thousand arrive at once. The order is that in which the server saw them.
+// A thousand arrive at once and are granted in the order in which the server received them.
 func TestThousandWithinASecond(t *testing.T) {
-	rig.Need(t, rig.Speed) // the arrivals are to be within a second
+	rig.Need(t, rig.Speed) // the arrivals must be within a second
 	const waiters = 1000
 	admin, name, holder, finish := queueRun(t, 1)
 	start := time.Now()
@@ -159,7 +159,7 @@ func TestThousandWithinASecond(t *testing.T) {
 	finish()
 }
 
-// ticketsIn returns the different places in what stands beside the queue.
+// ticketsIn returns the distinct tickets in the notes of a queue.
 func ticketsIn(notes []string) map[string]bool {
 	tickets := map[string]bool{}
 	for _, note := range notes {

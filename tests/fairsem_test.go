@@ -16,12 +16,12 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// What stands beside a fair semaphore while somebody waits.
+// The keys that a fair semaphore uses while somebody waits.
 func permitQueueOf(name string) string  { return "latchkey_sc_queue:" + tagOf(name) }
 func permitAliveOf(name string) string  { return "latchkey_sc_alive:" + tagOf(name) }
 func permitGrantsOf(name string) string { return "latchkey_sc_grants:" + tagOf(name) }
 
-// tagOf is a name in braces, unless it brings its own.
+// tagOf returns the name in braces, or the name itself if it has braces.
 func tagOf(name string) string {
 	if strings.Contains(name, "{") {
 		return name
@@ -29,7 +29,7 @@ func tagOf(name string) string {
 	return "{" + name + "}"
 }
 
-// newFairPermits returns a fair semaphore of a fresh name.
+// newFairPermits returns a fair semaphore with a new name.
 func newFairPermits(t *testing.T, client *latchkey.Client, permits int) *latchkey.FairSemaphore {
 	t.Helper()
 	s := client.NewFairSemaphore(rig.Name(t))
@@ -37,7 +37,7 @@ func newFairPermits(t *testing.T, client *latchkey.Client, permits int) *latchke
 	return s
 }
 
-// permitsGot is what an acquisition has brought.
+// permitsGot is the result of an acquisition.
 type permitsGot struct {
 	permits []*latchkey.Permit
 	err     error
@@ -55,7 +55,7 @@ func (g permitsGot) giveBack() (err error) {
 	return err
 }
 
-// stand lets somebody wait for n permits, and returns when it stands in the queue.
+// stand starts a waiter for n permits and returns when it is in the queue.
 func stand(ctx context.Context, t *testing.T, admin *rig.Admin, s *latchkey.FairSemaphore, n int, options ...latchkey.PermitOption) <-chan permitsGot {
 	t.Helper()
 	before := admin.Int("ZCARD", permitQueueOf(s.Name()))
@@ -78,7 +78,7 @@ func permitQueueLength(t *testing.T, admin *rig.Admin, name string, want int64) 
 	})
 }
 
-// fairCounts awaits how many permits are available and acquired.
+// fairCounts waits until these numbers of permits are available and acquired.
 func fairCounts(t *testing.T, s *latchkey.FairSemaphore, available, acquired int) {
 	t.Helper()
 	rig.Eventually(t, soon, "the permits", func() error {
@@ -90,7 +90,7 @@ func fairCounts(t *testing.T, s *latchkey.FairSemaphore, available, acquired int
 	})
 }
 
-// nothingWaits awaits that nothing of the queue is left.
+// nothingWaits waits until nothing is left of the queue.
 func nothingWaits(t *testing.T, admin *rig.Admin, name string) {
 	t.Helper()
 	rig.Eventually(t, soon, "nothing is left of the queue", func() error {
@@ -162,7 +162,7 @@ func TestGoldenFairSemaphore(t *testing.T) {
 	assert.Equal(t, []string{s.Name()}, keysLeft(admin, s.Name()), "the number of permits is all that is left")
 }
 
-// permitChannelOf is where a client is told of its grants.
+// permitChannelOf returns the channel on which a client receives its grants.
 func permitChannelOf(server *rig.Server, client *latchkey.Client, name string) string {
 	if server.Clustered() {
 		return "latchkey:{" + name + "}:" + client.ID()
@@ -170,8 +170,8 @@ func permitChannelOf(server *rig.Server, client *latchkey.Client, name string) s
 	return "latchkey:{" + client.ID() + "}"
 }
 
-// Whoever waits gets its permits in the order in which it came, whatever client it is of and however
-// many it wants.
+// Waiters get their permits in the order in which they came, whatever client they belong to and however many permits
+// they want.
 func TestFairSemaphoreIsInOrder(t *testing.T) {
 	const waiters, total = 40, 4
 	server := rig.Shared()
@@ -190,13 +190,13 @@ func TestFairSemaphoreIsInOrder(t *testing.T) {
 			assert.NoError(t, got.giveBack())
 		}()
 	}
-	// One permit is free all the time, and small requests wait behind large ones.
+	// There is always a free permit, and small requests wait behind large ones.
 	start := time.Now()
 	permitsGot{permits: all}.release(t)
 	last := -1
 	for range waiters {
 		next := rig.Await(t, soon, "the next", served)
-		// Several are granted at once, and say so in any order.
+		// Several are granted at once and report it in any order.
 		assert.InDelta(t, last+1, next, total, "after %d", last)
 		last = max(last, next)
 	}
@@ -205,7 +205,7 @@ func TestFairSemaphoreIsInOrder(t *testing.T) {
 	fairCounts(t, s, total, 0)
 }
 
-// A single permit shows the order exactly.
+// A single permit shows the exact order.
 func TestFairSemaphoreOfOneIsInOrder(t *testing.T) {
 	const waiters = 30
 	server := rig.Shared()
@@ -257,7 +257,7 @@ func TestFairSemaphoreKeepsPermitsForTheFirst(t *testing.T) {
 	got.release(t)
 }
 
-// Whoever gives up leaves the queue, and those behind it go on.
+// A waiter that gives up leaves the queue, and those behind it go on.
 func TestFairSemaphoreWaiterGivesUp(t *testing.T) {
 	server, ctx := rig.Shared(), t.Context()
 	admin, client := rig.NewAdmin(t, server), connect(t, server)
@@ -283,8 +283,7 @@ func TestFairSemaphoreWaiterGivesUp(t *testing.T) {
 	fairCounts(t, s, 2, 0)
 }
 
-// A request for more than there are in all keeps nobody from anything, and has its old place when there
-// are enough in all.
+// A request for more permits than there are blocks nobody. It gets its old place when there are enough permits in all.
 func TestFairSemaphoreRequestForMoreThanThereAre(t *testing.T) {
 	server, ctx := rig.Shared(), t.Context()
 	admin, client := rig.NewAdmin(t, server), connect(t, server, latchkey.Options{StaleWaiterTimeout: time.Second})
@@ -319,7 +318,7 @@ func TestFairSemaphoreRequestForMoreThanThereAre(t *testing.T) {
 	fairCounts(t, s, 3, 0)
 }
 
-// Who waits for the semaphore to be set stands in the queue as well.
+// Those who wait for the permits to be set are in the queue as well.
 func TestFairSemaphoreAwaitsBeingSet(t *testing.T) {
 	server, ctx := rig.Shared(), t.Context()
 	admin, client := rig.NewAdmin(t, server), connect(t, server)
@@ -348,7 +347,7 @@ func TestFairSemaphoreAwaitsBeingSet(t *testing.T) {
 	got.release(t)
 }
 
-// Waiters of a client ask together, also while they wait for somebody to set the permits.
+// Waiters of a client share their queries, even while they wait for somebody to set the permits.
 func TestFairSemaphoreAwaitersOfASetAskTogether(t *testing.T) {
 	rig.Need(t, rig.Stats)
 	server, ctx := rig.Shared(), within(t, time.Minute)
@@ -360,7 +359,7 @@ func TestFairSemaphoreAwaitersOfASetAskTogether(t *testing.T) {
 		waiting = append(waiting, stand(ctx, t, admin, s, 1, latchkey.AwaitSet()))
 	}
 	watch := admin.Watch()
-	rest(4 * time.Second) // two periods: what is counted is a while
+	rest(4 * time.Second) // two periods, in which commands are counted
 	sent := 0
 	for _, command := range watch.Stop() {
 		if strings.Contains(strings.ToLower(command), "evalsha") && strings.Contains(command, s.Name()) {
@@ -374,7 +373,7 @@ func TestFairSemaphoreAwaitersOfASetAskTogether(t *testing.T) {
 	}
 }
 
-// A semaphore that is deleted has no waiters.
+// When a semaphore is deleted, its waiters end with ErrNotSet.
 func TestFairSemaphoreDeletedUnderWaiters(t *testing.T) {
 	server, ctx := rig.Shared(), t.Context()
 	admin, client := rig.NewAdmin(t, server), connect(t, server)
@@ -391,7 +390,7 @@ func TestFairSemaphoreDeletedUnderWaiters(t *testing.T) {
 	nothingWaits(t, admin, s.Name())
 }
 
-// Permits that come back by what knows no queue reach those in the queue too.
+// Permits that are given back without regard to the queue also reach the waiters in it.
 func TestFairSemaphoreBesideOthers(t *testing.T) {
 	server, ctx := rig.Shared(), t.Context()
 	admin, client := rig.NewAdmin(t, server), connect(t, server, seldom())
@@ -418,7 +417,7 @@ func TestFairSemaphoreBesideOthers(t *testing.T) {
 	}
 }
 
-// Nobody has to do anything for a lease to end.
+// The end of a lease wakes waiters without any action of others.
 func TestFairSemaphoreWakesAtTheEndOfALease(t *testing.T) {
 	server, ctx := rig.Shared(), t.Context()
 	admin, client := rig.NewAdmin(t, server), connect(t, server, seldom())
@@ -434,7 +433,7 @@ func TestFairSemaphoreWakesAtTheEndOfALease(t *testing.T) {
 	}
 }
 
-// Permits without an end go round as well, though they are not granted by a message.
+// Permits without expiry are passed on too, although no message grants them.
 func TestFairSemaphorePermitsWithoutAnEnd(t *testing.T) {
 	server, ctx := rig.Shared(), t.Context()
 	admin, client := rig.NewAdmin(t, server), connect(t, server, seldom())
@@ -453,7 +452,7 @@ func TestFairSemaphorePermitsWithoutAnEnd(t *testing.T) {
 	got.release(t)
 }
 
-// The leases of permits that were granted while they were waited for become what was asked for.
+// Permits that were granted to a waiter get the lease that it requested.
 func TestFairSemaphoreLeaseOfAGrant(t *testing.T) {
 	server, ctx := rig.Shared(), t.Context()
 	admin, client := rig.NewAdmin(t, server), connect(t, server)
@@ -517,7 +516,7 @@ func TestFairSemaphoreWaiters(t *testing.T) {
 	}
 }
 
-// Its permits have a kind of their own in events, and ids as those of other semaphores.
+// Events of its permits have a kind of their own, and ids like those of other semaphores.
 func TestFairSemaphoreEvents(t *testing.T) {
 	events := make(chan latchkey.Event, 100)
 	client := connect(t, rig.Shared(), latchkey.Options{Observer: func(e latchkey.Event) { events <- e }})

@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// permitStrangers puts n waiters of another client at the end of the queue of a fair semaphore, who are alive
-// for so long, or are dead.
+// permitStrangers puts n waiters of another client at the end of the queue of a fair semaphore. They are alive for the
+// given time, or dead if that is negative.
 func permitStrangers(t testing.TB, server *rig.Server, name string, n int, alive time.Duration) {
 	t.Helper()
 	const fill = `
@@ -31,7 +31,7 @@ func permitStrangers(t testing.TB, server *rig.Server, name string, n int, alive
 	}
 }
 
-// fairPermitCosts measures what the scripts of a fair semaphore cost in a queue of n.
+// fairPermitCosts measures the cost of the scripts of a fair semaphore in a queue of n.
 func fairPermitCosts(t *testing.T, n int) map[string][]time.Duration {
 	t.Helper()
 	const some = 50
@@ -110,18 +110,18 @@ func fairPermitCosts(t *testing.T, n int) map[string][]time.Duration {
 	return costs
 }
 
-// permitStrangersAlive has one more wait, without whom all the dead would go at once.
+// permitStrangersAlive adds a live waiter, without which all the dead would be removed at once.
 func permitStrangersAlive(admin *rig.Admin, name string) {
 	last := "55555555-5555-4555-8555-555555555555:ffffffffffffffffffffffff00010000"
 	admin.Do("ZADD", permitQueueOf(name), "2e15", last)
 	admin.Do("ZADD", permitAliveOf(name), "2e12", last)
 }
 
-// The scripts of a fair semaphore cost the same in a queue of a hundred and of fifty thousand, by the
-// clock of the server: less than a millisecond.
+// The scripts of a fair semaphore cost the same in a queue of a hundred and of fifty thousand: less than a millisecond
+// by the clock of the server.
 func TestFairSemaphoreScriptsDoNotGrow(t *testing.T) {
 	rig.Long(t)
 	rig.Need(t, rig.Settings|rig.Stats|rig.Private)
-	// What passes the dead is bounded, but by more than a hundred.
+	// Passing over dead waiters is bounded, but by more than a hundred.
 	flat(t, fairPermitCosts, 50_000, func(what string) bool { return what != passDead })
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// sitter waits for permits of a fair semaphore and keeps what it gets, until it is killed. Its arguments:
-// name, server, how many waiters, how many permits each wants.
+// sitter waits for permits of a fair semaphore and keeps what it gets, until it is killed. Its arguments: name, server,
+// number of waiters, number of permits for each.
 var sitter = rig.Child("sitter", func(ctx context.Context, args []string) error {
 	waiters, _ := strconv.Atoi(args[2])
 	n, _ := strconv.Atoi(args[3])
@@ -37,10 +37,10 @@ var sitter = rig.Child("sitter", func(ctx context.Context, args []string) error 
 			}
 		}()
 	}
-	select {} // to be killed
+	select {} // until it is killed
 })
 
-// grantable awaits that as many in the queue can be granted permits.
+// grantable waits until the server can grant permits to this many waiters in the queue.
 func grantable(t *testing.T, admin *rig.Admin, name string, want int64) {
 	t.Helper()
 	rig.Eventually(t, soon, "their clients listen", func() error {
@@ -51,7 +51,7 @@ func grantable(t *testing.T, admin *rig.Admin, name string, want int64) {
 	})
 }
 
-// A process is killed whose goroutines wait: whoever is behind them does not wait for them.
+// A process with waiting goroutines is killed: the waiter behind them does not wait for them.
 func TestFairSemaphoreKilledWaitersArePassedOver(t *testing.T) {
 	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()
@@ -79,7 +79,7 @@ func TestFairSemaphoreKilledWaitersArePassedOver(t *testing.T) {
 	fairCounts(t, s, 2, 0)
 }
 
-// A process is killed that holds permits: they come back at the end of its lease, to the first in the queue.
+// A process that holds permits is killed: they go to the first waiters in the queue at the end of its lease.
 func TestFairSemaphoreKilledHolderGivesItsPermitsBack(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -100,7 +100,7 @@ func TestFairSemaphoreKilledHolderGivesItsPermitsBack(t *testing.T) {
 	}
 }
 
-// A client is killed when it has been granted permits, and does not know it. They come back.
+// A client is killed after it was granted permits, before it learns of them. They come back.
 func TestFairSemaphoreGrantToADyingClient(t *testing.T) {
 	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()
@@ -111,7 +111,7 @@ func TestFairSemaphoreGrantToADyingClient(t *testing.T) {
 	child := sitter.Start(t, s.Name(), server.Ticket(), "1", "2")
 	grantable(t, admin, s.Name(), 1)
 	behind := stand(within(t, time.Minute), t, admin, s, 1)
-	child.Stop(t) // its connections are open, and nobody reads them
+	child.Stop(t) // its connections stay open, but nobody reads from them
 	permitsGot{permits: held}.release(t)
 	fairCounts(t, s, 0, 2)
 	require.Empty(t, behind)
@@ -122,8 +122,8 @@ func TestFairSemaphoreGrantToADyingClient(t *testing.T) {
 	fairCounts(t, s, 2, 0)
 }
 
-// A process is stopped for longer than its waiter counts as alive. It is passed over, and its turn comes
-// when it goes on.
+// A process that is stopped for longer than its waiter counts as alive is passed over, and gets its turn when it
+// continues.
 func TestFairSemaphoreStoppedWaiter(t *testing.T) {
 	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()
@@ -149,7 +149,7 @@ func TestFairSemaphoreStoppedWaiter(t *testing.T) {
 	child.Line(t, soon, "acquired")
 }
 
-// The reply to the n-th command is lost, for every n of a run that waits and releases. No permit gets lost.
+// The reply to the n-th command is lost, for every n of a run that waits and releases. No permit is lost.
 func TestFairSemaphoreNthReplyLost(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
@@ -193,8 +193,7 @@ func TestFairSemaphoreNthReplyLost(t *testing.T) {
 	}
 }
 
-// The queue is lost, or an older one comes back, as after a failover: the order stays, and nothing gets
-// lost.
+// The queue is lost, or an old one comes back, as after a failover: the order stays, and nothing is lost.
 func TestFairSemaphoreQueueIsLostOrOld(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Stats) // the embedded server cannot RESTORE
@@ -231,7 +230,7 @@ func TestFairSemaphoreQueueIsLostOrOld(t *testing.T) {
 		for key, text := range old {
 			require.NoError(t, admin.Do("RESTORE", key, "0", text, "REPLACE").Error())
 		}
-		next, err := s.Acquire(within(t, soon)) // behind those who wait no longer
+		next, err := s.Acquire(within(t, soon)) // behind entries whose waiters are gone
 		require.NoError(t, err)
 		require.NoError(t, next.Release(ctx))
 		fairCounts(t, s, 1, 0)
@@ -239,7 +238,7 @@ func TestFairSemaphoreQueueIsLostOrOld(t *testing.T) {
 	}
 }
 
-// A server without memory takes permits back, and gives them to those who wait.
+// A server that is out of memory takes permits back and grants them to waiters.
 func TestFairSemaphoreOutOfMemory(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings|rig.Private)
@@ -257,7 +256,7 @@ func TestFairSemaphoreOutOfMemory(t *testing.T) {
 	_, err = s.Acquire(ctx, latchkey.Wait(time.Second))
 	var refusal *rueidis.RedisError
 	require.ErrorAs(t, err, &refusal, "it cannot join the queue")
-	rest(2 * time.Second) // the leases are renewed, the waiters stay alive
+	rest(2 * time.Second) // leases are renewed, and waiters stay alive
 	permitsGot{permits: held}.release(t)
 	got := rig.Await(t, soon, "the first", first)
 	require.NoError(t, got.err)
@@ -283,7 +282,7 @@ func TestFairSemaphoreWithoutMessages(t *testing.T) {
 	held, err := s.Acquire(ctx)
 	require.NoError(t, err)
 	var waiting []<-chan permitsGot
-	for range 10 { // more than those of a client that are called
+	for range 10 { // more than a client has woken at a time
 		waiting = append(waiting, stand(within(t, time.Minute), t, admin, s, 1))
 	}
 	require.NoError(t, held.Release(ctx))
@@ -294,7 +293,7 @@ func TestFairSemaphoreWithoutMessages(t *testing.T) {
 	}
 }
 
-// fairPoolWorker takes permits one after the other and notes the order. Its arguments: name, server, how many
+// fairPoolWorker takes permits one after the other and records the order. Its arguments: name, server, number of
 // waiters.
 var fairPoolWorker = rig.Child("fairPoolWorker", func(ctx context.Context, args []string) error {
 	waiters, _ := strconv.Atoi(args[2])
@@ -320,7 +319,7 @@ var fairPoolWorker = rig.Child("fairPoolWorker", func(ctx context.Context, args 
 	})
 })
 
-// Hundreds wait in eight processes, and get the permit in the order of the queue.
+// Hundreds of waiters in eight processes get the permit in the order of the queue.
 func TestFairSemaphoreOrderAmongProcesses(t *testing.T) {
 	const processes, each = 8, 50
 	server := rig.Shared()

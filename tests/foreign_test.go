@@ -13,7 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// put stores something under a name, with commands in which @ stands for the name.
+// put runs commands in which @ stands for the name.
 func put(admin *rig.Admin, name string, commands ...string) {
 	for _, each := range commands {
 		words := strings.Split(each, "|")
@@ -24,17 +24,17 @@ func put(admin *rig.Admin, name string, commands ...string) {
 	}
 }
 
-// content is a dump without the times that go on.
+// content returns a dump without the remaining times to live.
 func content(admin *rig.Admin, name string) map[string]rig.Entry {
 	dump := admin.Dump(name)
 	for key, entry := range dump {
-		entry.TTL = min(entry.TTL, 0) // only whether there is one
+		entry.TTL = min(entry.TTL, 0) // only whether it expires
 		dump[key] = entry
 	}
 	return dump
 }
 
-// foreignData is what no protocol of locks writes, and how the library names it.
+// foreignData is data that no lock protocol writes, and how the library describes it.
 var foreignData = map[string]struct {
 	commands []string
 	found    string
@@ -58,8 +58,8 @@ var foreignData = map[string]struct {
 	"a sorted set":             {[]string{"ZADD|@|1|a"}, "a sorted set"},
 }
 
-// Data of an application stands under the name of a lock: nobody waits for it, nothing
-// changes it, and the error says what is there.
+// An application stores data under the name of a lock: calls do not wait for it, change nothing, and return an error
+// that says what is there.
 func TestForeignDataIsNoLock(t *testing.T) {
 	t.Parallel()
 	for what, each := range foreignData {
@@ -102,8 +102,8 @@ func TestForeignDataIsNoLock(t *testing.T) {
 	}
 }
 
-// tellsTooLittle reports whether a refusal does not say what exactly is there: the server was asked
-// that, and has not answered within the half second that an error may take.
+// tellsTooLittle reports whether a refusal does not say exactly what is there. The library queries that, but does not
+// delay the error for more than half a second.
 func tellsTooLittle(err error) bool {
 	return errors.Is(err, latchkey.ErrWrongKind) &&
 		(strings.Contains(err.Error(), "is something else, not") || strings.Contains(err.Error(), "is a number (a semaphore, a latch or a counter), not"))
@@ -119,7 +119,7 @@ func assertForeign(t *testing.T, err error, name, found string) {
 	assert.NotContains(t, err.Error(), "WRONGTYPE")
 }
 
-// Inspection by name says what is there, and takes no value for a holder.
+// Inspection by name says what is there, and does not take data for a holder.
 func TestInspectionOfForeignData(t *testing.T) {
 	server := rig.Shared()
 	admin, client := rig.NewAdmin(t, server), connect(t, server)
@@ -137,7 +137,7 @@ func TestInspectionOfForeignData(t *testing.T) {
 	}
 }
 
-// A waiter whose lock is replaced by something else is told at once when it looks.
+// A waiter whose lock is replaced by something else gets an error at its next poll.
 func TestWaiterFindsForeignData(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -157,7 +157,7 @@ func TestWaiterFindsForeignData(t *testing.T) {
 	})
 }
 
-// heldElsewhere are holders that other libraries leave in Redis, and ours.
+// heldElsewhere are holds as other libraries and this one store them.
 var heldElsewhere = map[string]struct {
 	kind     latchkey.Kind
 	commands []string
@@ -193,8 +193,7 @@ var heldElsewhere = map[string]struct {
 	}},
 }
 
-// What other libraries store is a lock that is held, never something foreign; and to
-// the other kinds it is that kind.
+// What other libraries store is a held lock, never foreign data. To locks of another kind it is a lock of its own kind.
 func TestLocksOfOtherLibrariesAreLocks(t *testing.T) {
 	names := map[latchkey.Kind]string{
 		latchkey.KindMutex: "a mutex", latchkey.KindLock: "a lock", latchkey.KindRWLock: "a read/write lock",
@@ -226,7 +225,7 @@ func TestLocksOfOtherLibrariesAreLocks(t *testing.T) {
 	}
 }
 
-// storedKind is the kind that a key of this kind of lock is found to be.
+// storedKind returns the kind that inspection finds for a key of this kind of lock.
 func storedKind(k kind) latchkey.Kind {
 	switch {
 	case k.sided:
@@ -237,8 +236,8 @@ func storedKind(k kind) latchkey.Kind {
 	return latchkey.KindMutex
 }
 
-// A token that this library has not made may be data of an application: it is removed
-// only by who says that it is a mutex.
+// A token that this library has not made may be data of an application. Only a call that says that it is a mutex
+// removes it.
 func TestTokenIsRemovedOnlyAsAMutex(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin, client := rig.NewAdmin(t, server), connect(t, server)

@@ -14,13 +14,12 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// The state in Redis of each situation, as Redisson has it: wire format, section 32.
-// Nothing else may stand there: a dump takes every key that contains the name.
+// The state in Redis in each situation must be as in Redisson: wire format, section 32. Nothing else may be stored: a
+// dump has every key that contains the name.
 
 const goldenLease = 30 * time.Second
 
-// golden compares a dump. TTLs of the wanted entries are upper limits, and must
-// have been set within the last seconds.
+// golden compares a dump. TTLs of the wanted entries are upper limits and must have been set in the last few seconds.
 func golden(t *testing.T, admin *rig.Admin, name string, want map[string]rig.Entry) {
 	t.Helper()
 	got := admin.Dump(name)
@@ -41,13 +40,13 @@ func hash(owner, count string) rig.Entry {
 	return rig.Entry{Type: "hash", Hash: map[string]string{owner: count}, TTL: goldenLease}
 }
 
-// The owner is a UUID and a number, in Redisson's spelling.
+// requireOwner checks that an owner is a UUID and a number, in Redisson's format.
 func requireOwner(t *testing.T, owner string) {
 	t.Helper()
 	require.Regexp(t, `^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]+$`, owner)
 }
 
-// hear subscribes to the lock's channel beside the clients of the library.
+// hear subscribes to the lock's channel in addition to the clients of the library.
 func hear(t *testing.T, server *rig.Server, name string) <-chan string {
 	t.Helper()
 	return subscribeRaw(t, server, channelOf(name))
@@ -104,7 +103,7 @@ func TestGoldenSpinLock(t *testing.T) {
 	golden(t, admin, name, nil)
 }
 
-// The recipe of the Redis documentation: a string with a token that nobody else has.
+// A mutex is stored as in the Redis documentation: a string with a unique token.
 func TestGoldenMutex(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
@@ -120,7 +119,7 @@ func TestGoldenMutex(t *testing.T) {
 	mustUnlock(t, other)
 }
 
-// A name with a hash tag of its own keeps it.
+// A name with its own hash tag keeps it.
 func TestGoldenNameWithATag(t *testing.T) {
 	server := rig.Shared()
 	name := "{" + rig.Name(t) + "}job"
@@ -143,8 +142,7 @@ func TestGoldenKeyPrefix(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
-// What a Redisson process wrote is understood: it excludes, it is inspected, and
-// its release wakes.
+// What a Redisson process wrote is understood: it excludes, it can be inspected, and its release wakes waiters.
 func TestGoldenForeignHolder(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
@@ -171,7 +169,7 @@ func TestGoldenForeignHolder(t *testing.T) {
 	mustUnlock(t, next.hold)
 }
 
-// What is said about a lock in each of its states.
+// Inspection reports a lock correctly in each of its states.
 func TestInspection(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
@@ -198,7 +196,7 @@ func TestInspection(t *testing.T) {
 	})
 }
 
-// inspected asks in every way there is, and checks that the answers agree.
+// inspected queries the state in every way that there is, and checks that the results agree.
 func inspected(t *testing.T, lock anyLock, want latchkey.Kind, lease time.Duration) latchkey.Inspection {
 	t.Helper()
 	i, err := lock.Inspect(t.Context())
@@ -215,8 +213,7 @@ func inspected(t *testing.T, lock anyLock, want latchkey.Kind, lease time.Durati
 	return i
 }
 
-// A million owners would be too many to lock with; ten thousand holds of one client
-// and some of another are all different.
+// A hundred thousand owners of each of two clients are all different.
 func TestOwnersAreUnique(t *testing.T) {
 	a, b := connect(t, rig.Shared()), connect(t, rig.Shared())
 	assert.NotEqual(t, a.ID(), b.ID())
@@ -234,8 +231,8 @@ func TestOwnersAreUnique(t *testing.T) {
 	}
 }
 
-// A holds, B and C wait; A unlocks, and B has the lock. Deadlines are our own: one stale
-// period from the last sign of life, and nobody rewrites another's.
+// A holds the lock, B and C wait. A unlocks, and B holds it. Deadlines are our own: one stale period after the last
+// sign of life, and nobody changes another waiter's.
 func TestGoldenFairLock(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
@@ -243,7 +240,7 @@ func TestGoldenFairLock(t *testing.T) {
 	a := mustLock(t, connect(t, server).NewFairLock(name))
 	golden(t, admin, name, map[string]rig.Entry{name: hash(a.Owner().String(), "1")})
 
-	tap.DropMessages(true) // so that B does not acquire before we have looked
+	tap.DropMessages(true) // so that B does not use the grant before it is checked
 	waiting := connectVia(t, server, tap.Addr(), slow).NewFairLock(name)
 	first := lockInBackground(within(t, soon), waiting, latchkey.Lease(goldenLease))
 	queueLength(t, admin, name, 1)
@@ -292,7 +289,7 @@ func TestGoldenFairLock(t *testing.T) {
 	assert.Empty(t, toAll)
 }
 
-// clientChannel is where the client of an owner is told that it has been given a lock.
+// clientChannel returns the channel on which the client of an owner receives grants.
 func clientChannel(server *rig.Server, name, owner string) string {
 	id, _, _ := strings.Cut(owner, ":")
 	if server.Clustered() {
@@ -310,8 +307,8 @@ func deadlineScores(admin *rig.Admin, name string) map[string]int64 {
 	return scores
 }
 
-// goldenFair compares everything that Redisson sees of a fair lock. Our own notes
-// stand beside it, for those who wait and no longer.
+// goldenFair compares everything that Redisson sees of a fair lock. Our own notes are stored in addition, only for
+// those who wait.
 func goldenFair(t *testing.T, admin *rig.Admin, name, holder string, queue []string, scores map[string]int64) {
 	t.Helper()
 	found := admin.Dump(name)

@@ -27,7 +27,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// The functions up to the first test stand in docs/howto/go-redis.md: TestGoRedis_page holds both against each other.
+// The functions up to the first test are also in docs/howto/go-redis.md: TestGoRedis_page compares them.
 
 // locksOf is what connections for locks are called beside those of a client with that name.
 func locksOf(name string) string {
@@ -170,8 +170,8 @@ func fencedSet(ctx context.Context, data redis.Scripter, key, value string) erro
 	return err
 }
 
-// goRedis opens a go-redis client of a server, with settings of it that a test changes, and returns what Latchkey is to
-// be opened with.
+// goRedis opens a go-redis client of a server, with settings that a test changes. It also returns the settings with
+// which to open Latchkey.
 func goRedis(t *testing.T, server *rig.Server, change func(*redis.Options)) (redis.UniversalClient, rueidis.ClientOption) {
 	t.Helper()
 	if server.Embedded() {
@@ -201,7 +201,8 @@ func goRedis(t *testing.T, server *rig.Server, change func(*redis.Options)) (red
 	return client, option
 }
 
-// seesAsOther checks that a client of go-redis looks at the server and the database in which a client of this library has its locks.
+// seesAsOther checks that a go-redis client uses the server and the database in which a client of this library stores
+// its locks.
 func seesAsOther(t *testing.T, other redis.UniversalClient, client *latchkey.Client, name string) {
 	t.Helper()
 	hold := mustLock(t, client.NewMutex(name))
@@ -212,8 +213,7 @@ func seesAsOther(t *testing.T, other redis.UniversalClient, client *latchkey.Cli
 	assert.ErrorIs(t, other.Get(within(t, soon), name).Err(), redis.Nil)
 }
 
-// With the settings that the functions of the page make of those of go-redis, both talk to the same database of the same
-// server.
+// With settings converted by the functions of the page, Latchkey uses the same database of the same server as go-redis.
 func TestGoRedis_settings(t *testing.T) {
 	t.Parallel()
 	var dialed atomic.Int32
@@ -247,7 +247,7 @@ func counting(dialed *atomic.Int32) func(context.Context, string, string) (net.C
 	}
 }
 
-// The settings that a go-redis client has completed can be converted too.
+// The settings of an existing go-redis client, which has added its defaults, can be converted too.
 func TestGoRedis_settings_in_use(t *testing.T) {
 	rig.Need(t, rig.Single)
 	other, _ := goRedis(t, rig.Shared(), func(*redis.Options) {})
@@ -255,7 +255,7 @@ func TestGoRedis_settings_in_use(t *testing.T) {
 	seesAsOther(t, other, client, rig.Name(t))
 }
 
-// A certificate of the client serves both, and so does a socket in the file system.
+// TLS with a client certificate works for both clients, and so does a Unix socket.
 func TestGoRedis_links(t *testing.T) {
 	rig.Need(t, rig.Single)
 	server, authority := rig.Shared(), newAuthority(t)
@@ -278,7 +278,7 @@ func TestGoRedis_links(t *testing.T) {
 	}
 }
 
-// serveSocket puts a socket in the file system in front of a server.
+// serveSocket opens a Unix socket that leads to a server.
 func serveSocket(t *testing.T, server *rig.Server, path string) {
 	t.Helper()
 	listener, err := net.Listen("unix", path)
@@ -303,7 +303,7 @@ func serveSocket(t *testing.T, server *rig.Server, path string) {
 
 var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
 
-// What the page shows as functions stands in this file, and so is tested; and every setting of go-redis has its row.
+// The functions on the page are those of this file, and so are tested. Every setting of go-redis has a row.
 func TestGoRedis_page(t *testing.T) {
 	text, err := os.ReadFile("../docs/howto/go-redis.md")
 	require.NoError(t, err)

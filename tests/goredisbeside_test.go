@@ -18,8 +18,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Latchkey adds one connection to those of go-redis, and one for messages while anybody waits, whatever the number of locks
-// and goroutines.
+// Latchkey adds one connection to those of go-redis, and one for messages while somebody waits, whatever the number of
+// locks and goroutines.
 func TestGoRedis_connections(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
@@ -58,8 +58,8 @@ func TestGoRedis_connections(t *testing.T) {
 	assert.Equal(t, 2, count())
 }
 
-// Work under a lock that is lost: a command of go-redis that has not been sent is not sent; one that waits for its answer
-// goes on until the deadline of the context, if go-redis is to look at that, or its own.
+// When a lock is lost, go-redis does not send further commands under its context. A command that waits for its reply
+// goes on until its own deadline or, if go-redis is configured for that, the deadline of the context.
 func TestGoRedis_work_under_a_lost_lock(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Single)
@@ -82,7 +82,7 @@ func TestGoRedis_work_under_a_lost_lock(t *testing.T) {
 	require.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrLost)
 }
 
-// Who has lost a fenced lock and does not know it cannot write behind the next holder.
+// A holder that has lost a fenced lock without knowing it cannot write after the next holder.
 func TestGoRedis_fencing(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	other, option := goRedis(t, server, func(*redis.Options) {})
@@ -102,7 +102,7 @@ func TestGoRedis_fencing(t *testing.T) {
 	_ = first.Unlock(t.Context())
 }
 
-// A user of its own keeps the application away from the keys of locks.
+// With a user of its own the application cannot touch the keys of locks.
 func TestGoRedis_users(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
@@ -127,8 +127,8 @@ func TestGoRedis_users(t *testing.T) {
 	}))
 }
 
-// A key of a lock that an application removes: the holder is told at the next renewal. One that it turns into data is an
-// error for everybody, and is left as it is.
+// If an application removes the key of a lock, the holder learns of it at the next renewal. If it turns the key into
+// data, every call returns an error and leaves the key as it is.
 func TestGoRedis_commands_on_a_lock(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	other, option := goRedis(t, server, func(*redis.Options) {})
@@ -143,7 +143,7 @@ func TestGoRedis_commands_on_a_lock(t *testing.T) {
 	require.NoError(t, other.Del(within(t, soon), name).Err())
 }
 
-// Commands in the form of go-redis and locks share the connections of a rueidis client.
+// Commands with the go-redis API and locks share the connections of a rueidis client.
 func TestGoRedis_adapter(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	shared, err := rueidis.NewClient(server.Options(server.Addr()))

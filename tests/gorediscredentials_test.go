@@ -17,7 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// provider gives credentials that change, in every way that go-redis knows.
+// provider provides credentials that change, in every way that go-redis supports.
 type provider struct {
 	mu       sync.Mutex
 	password string
@@ -54,7 +54,7 @@ func (p *provider) change(password string) {
 	}
 }
 
-// A password that changes is used for the next connection, whichever way go-redis is told of it. A hold lives on.
+// The next connection uses a changed password, however go-redis learns of it. A hold stays held.
 func TestGoRedis_credentials(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
@@ -93,7 +93,7 @@ func TestGoRedis_credentials(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Credentials that say when they are to be asked for again are, on an open connection.
+// Credentials with a refresh time are requested again at that time on an open connection.
 func TestGoRedis_credentials_are_refreshed(t *testing.T) {
 	rig.Need(t, rig.Single)
 	var asked atomic.Int32

@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A group cannot be had, and a member that it got is slow to take back. The deadline of
-// the caller is kept all the same, and in the end nothing is held.
+// A group cannot be acquired, and a member that it acquired is slow to release. The call keeps its deadline
+// nevertheless, and in the end nothing is held.
 func TestGroupsKeepToTheDeadline(t *testing.T) {
 	const deadline, margin = 400 * time.Millisecond, 400 * time.Millisecond
 	for what, group := range map[string]func(members []latchkey.Locker) anyLock{
@@ -30,11 +30,11 @@ func TestGroupsKeepToTheDeadline(t *testing.T) {
 			clients := m.clients(t)
 			clients[0] = connectVia(t, m.servers[0], tap.Addr())
 			lock := group(each(clients, mutexX))
-			mustUnlock(t, mustLock(t, lock)) // the servers know the scripts, and are known
+			mustUnlock(t, mustLock(t, lock)) // scripts and connections are ready
 			m.comesTo(t, "x", 0)
 			m.takeAway(1, "x")
 			m.takeAway(2, "x")
-			m.links[1].DelayReplies(deadline / 4) // the first member is taken before the others refuse
+			m.links[1].DelayReplies(deadline / 4) // the first member is acquired before the others refuse
 			m.links[2].DelayReplies(deadline / 4)
 			try := func() time.Duration {
 				taken := tap.HoldReplies(rig.Both(rig.Mentions("x"), rig.Named("EVALSHA")))
@@ -46,12 +46,12 @@ func TestGroupsKeepToTheDeadline(t *testing.T) {
 				_, err := lock.TryLock(ctx)
 				took := time.Since(start)
 				if errors.Is(err, latchkey.ErrUnavailable) {
-					return soon // the deadline was over before the others had refused
+					return soon // the deadline passed before the others had refused
 				}
 				require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 				return took
 			}
-			// What else runs makes a try slower, and none quicker.
+			// Other load makes a try slower, never faster.
 			quickest := try()
 			for chance := 1; chance < 5 && quickest >= deadline+margin; chance++ {
 				quickest = min(quickest, try())

@@ -20,7 +20,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// pair is a MultiLock of two, the second of which somebody else holds.
+// pair is a MultiLock of two members. Another client holds the second one.
 type pair struct {
 	admin   *rig.Admin
 	a, b    string
@@ -38,7 +38,7 @@ func newPair(t *testing.T, options ...latchkey.Options) *pair {
 	return p
 }
 
-// wait has the pair waited for, and returns when the first is held and the second is not.
+// wait waits for the pair in the background, and returns when the first member is held and the second is not.
 func (p *pair) wait(t *testing.T, options ...latchkey.LockOption) <-chan acquisition {
 	t.Helper()
 	waiting := lockInBackground(within(t, soon), p.lock, options...)
@@ -47,8 +47,8 @@ func (p *pair) wait(t *testing.T, options ...latchkey.LockOption) <-chan acquisi
 	return waiting
 }
 
-// What was held first is gone when the last member comes. Everything is taken anew, after
-// a rest, and the whole has the lease that was asked for.
+// The first member is gone when the last one is acquired. All members are acquired again after a pause, and the
+// MultiLock gets the requested lease.
 func TestMultiLockTakesAnewWhatIsGone(t *testing.T) {
 	t.Parallel()
 	const lease = 5 * time.Second
@@ -67,7 +67,7 @@ func TestMultiLockTakesAnewWhatIsGone(t *testing.T) {
 	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.a))
 }
 
-// A fixed lease that may not be longer than the maximum hold does not begin anew.
+// A fixed lease does not start again when the last member is acquired, if that would exceed the MaxHold.
 func TestMultiLockKeepsToMaxHold(t *testing.T) {
 	p := newPair(t)
 	const lease = 5 * time.Second
@@ -79,8 +79,7 @@ func TestMultiLockKeepsToMaxHold(t *testing.T) {
 	mustUnlock(t, next.hold)
 }
 
-// What is left of a hold that is lost is released without an Unlock: it would keep others
-// out for nothing.
+// The remaining members of a lost hold are released without an Unlock: they would exclude others for nothing.
 func TestLostMultiLockFreesItsMembers(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -99,8 +98,7 @@ func TestLostMultiLockFreesItsMembers(t *testing.T) {
 	assert.ErrorIs(t, err, latchkey.ErrLost, "however often it is asked")
 }
 
-// One of many calls of Unlock is told that it was the one, and whoever locks then is left
-// alone.
+// Of several calls of Unlock exactly one succeeds, and none affects the next holder.
 func TestGroupUnlockedByMany(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	client := connect(t, server)
@@ -129,7 +127,7 @@ func TestGroupUnlockedByMany(t *testing.T) {
 	}
 }
 
-// A member that cannot be had ends the wait for one that is busy.
+// A member that cannot be acquired ends the wait for a busy one.
 func TestMultiLockReturnsWhatCannotBeMended(t *testing.T) {
 	p := newPair(t)
 	client := connect(t, rig.Shared())
@@ -142,8 +140,7 @@ func TestMultiLockReturnsWhatCannotBeMended(t *testing.T) {
 	mustUnlock(t, p.blocker)
 }
 
-// Whoever leaves does not wait for a server that is silent, and what he held there is
-// released when it is heard again.
+// A caller that leaves does not wait for a silent server. What it held there is released when the server answers again.
 func TestMultiLockIsLeftAtOnce(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 2)
@@ -163,7 +160,7 @@ func TestMultiLockIsLeftAtOnce(t *testing.T) {
 	mustUnlock(t, blocker)
 }
 
-// errorsLogged collects what is logged as an error.
+// errorsLogged collects what is logged at level Error.
 type errorsLogged struct {
 	slog.Handler
 	mu   sync.Mutex
@@ -187,7 +184,7 @@ func (l *errorsLogged) String() string {
 	return l.text.String()
 }
 
-// A hold of several that nobody released is reported, as that of one is.
+// A hold of several locks that nobody released is reported like a hold of one lock.
 func TestDroppedGroupIsReported(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	log := &errorsLogged{Handler: slog.DiscardHandler}
@@ -209,8 +206,7 @@ func TestDroppedGroupIsReported(t *testing.T) {
 	assert.True(t, locked, "it is not released: the program may still be inside")
 }
 
-// groupKeeper holds a MultiLock or a RedLock over servers. Its arguments: which, name, the
-// servers.
+// groupKeeper holds a MultiLock or a RedLock over servers. Its arguments: which of them, name, servers.
 var groupKeeper = rig.Child("groupKeeper", func(ctx context.Context, args []string) error {
 	var members []latchkey.Locker
 	for _, ticket := range args[2:] {
@@ -240,7 +236,7 @@ func groupOf(which string, members []latchkey.Locker) anyLock {
 	return latchkey.NewMultiLock(members...)
 }
 
-// A holder that is killed frees every member within one lease.
+// A killed holder frees every member within one lease.
 func TestKilledHolderFreesTheGroup(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
@@ -255,13 +251,13 @@ func TestKilledHolderFreesTheGroup(t *testing.T) {
 			child := groupKeeper.Start(t, args...)
 			child.Line(t, soon, "held")
 			waiter := lockInBackground(within(t, soon), groupOf(which, members))
-			rest(rand.N(crashLease)) // it is renewed meanwhile, so the moment is any
+			rest(rand.N(crashLease)) // it is renewed during this time, so the kill comes at any point of the lease
 			require.Empty(t, waiter)
 			child.Kill()
 			killed := time.Now()
 			next := rig.Await(t, soon, "the group", waiter)
 			require.NoError(t, next.err)
-			// Members that are mended, or tied, cost another round.
+			// A member that is acquired again, or a tie, costs another round.
 			assert.Less(t, next.at.Sub(killed), crashLease+2*time.Second)
 			mustUnlock(t, next.hold)
 			m.comesTo(t, which, 0)
@@ -269,14 +265,13 @@ func TestKilledHolderFreesTheGroup(t *testing.T) {
 	}
 }
 
-// Acquisitions of groups are cancelled at random instants. Nothing is left behind on any
-// server.
+// Acquisitions of groups are cancelled at random instants. Nothing is left on any server.
 func TestGroupsCancelledAtRandomInstants(t *testing.T) {
 	m := newMasters(t, 3)
 	for _, which := range []string{"multi", "red"} {
 		t.Run(which, func(t *testing.T) {
 			var all sync.WaitGroup
-			for range 3 { // the same members: they also meet
+			for range 3 { // with the same members, so that they also contend
 				l := groupOf(which, m.mutexes(t, which))
 				all.Go(func() { cancelOften(t, l, rig.Sized(300)) })
 			}

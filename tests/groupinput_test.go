@@ -45,7 +45,7 @@ func TestMultiLockThatCannotBeHeldSendsNothing(t *testing.T) {
 	assert.Empty(t, tap.Commands())
 }
 
-// The same majority twice is one member.
+// The same majority twice counts as one member.
 func TestMultiLockOfOneMajorityTwice(t *testing.T) {
 	m := newMasters(t, 3)
 	red := m.lock(t, "x")
@@ -53,20 +53,19 @@ func TestMultiLockOfOneMajorityTwice(t *testing.T) {
 	m.comesTo(t, "x", 0)
 }
 
-// noted is a lock with something of the program's own, of a type that cannot be compared.
+// noted is a lock with additional data of the program, of a type that cannot be compared.
 type noted struct {
 	latchkey.Locker
 	notes []string
 }
 
-// account is a lock with a field more.
+// account is a lock with an additional field.
 type account struct {
 	*latchkey.FencedLock
 	owner string
 }
 
-// A type of the program that embeds a lock counts as that lock: together with others, twice,
-// and in a group of groups.
+// A type of the program that embeds a lock counts as that lock: together with others, twice, and in nested groups.
 func TestGroupsOfWrappedLocks(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	client := connect(t, server)

@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Each member of a MultiLock has its token, by its name, whatever order the program gave,
-// and in groups inside it too.
+// Each member of a MultiLock has its token, found by its name, in whatever order the program gave the members, and also
+// in nested groups.
 func TestMembersHaveTheirTokens(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	client := connect(t, server)
@@ -65,8 +65,8 @@ func TestOtherHoldsHaveNoMembers(t *testing.T) {
 	mustUnlock(t, single)
 }
 
-// The members of a RedLock have one name: that gives one that is held. One that could not be
-// acquired is nil until it is, and one that was lost says so.
+// All members of a RedLock have the same name, which finds one that is held. A member that could not be acquired is nil
+// until it is, and a lost one reports the loss.
 func TestMembersOfARedLock(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
@@ -89,7 +89,7 @@ func TestMembersOfARedLock(t *testing.T) {
 	require.ErrorIs(t, hold.Members()[1].Err(), latchkey.ErrLost)
 	require.NoError(t, hold.Err())
 
-	// On a busy machine the answer may take longer than the budget for repetitions.
+	// On a busy machine the reply may take longer than the retry budget.
 	rig.Eventually(t, soon, "a member is given up", func() error { return hold.Members()[2].Unlock(context.Background()) })
 	rig.Await(t, soon, "a member that is given up is no vote any more", hold.Lost())
 	m.links[1].Mend()

@@ -11,7 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// guest parses the owner of a hold as another process would.
+// guest returns the option to enter a hold. It parses the owner as another process would.
 func guest(t *testing.T, hold *latchkey.Hold) latchkey.TryLockOption {
 	t.Helper()
 	owner, err := latchkey.ParseOwner(hold.Owner().String())
@@ -19,8 +19,8 @@ func guest(t *testing.T, hold *latchkey.Hold) latchkey.TryLockOption {
 	return latchkey.By(owner)
 }
 
-// Hand-over: the new process enters, the old one leaves, and nobody gets in
-// between. The hold lives by the guest's renewal from then on.
+// A hand-over: the new process enters, the old one leaves, and nobody gets in between. From then on the guest's renewal
+// keeps the hold.
 func TestGuest_takes_a_hold_over(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -49,7 +49,7 @@ func TestGuest_takes_a_hold_over(t *testing.T) {
 	}, reentrant, guests)
 }
 
-// The parts of maker and guest are counted apart, re-entries included.
+// The parts of maker and guest are counted separately, including re-entries.
 func TestGuest_and_maker_count_apart(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	maker, taker := connect(t, server), connect(t, server)
@@ -76,7 +76,7 @@ func TestGuest_and_maker_count_apart(t *testing.T) {
 	require.False(t, locked)
 }
 
-// A guest that dies leaves the maker's hold alone, and the reverse.
+// A guest whose client is closed leaves the maker's part of the hold as it is.
 func TestGuest_that_closes_takes_only_its_part(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	maker := connect(t, server)
@@ -91,7 +91,7 @@ func TestGuest_that_closes_takes_only_its_part(t *testing.T) {
 	mustUnlock(t, first)
 }
 
-// An owner on the context makes acquisitions by any goroutine one hold.
+// An owner in the context combines acquisitions by any goroutine into one hold.
 func TestWithOwner_names_a_task(t *testing.T) {
 	client, name := connect(t, rig.Shared()), rig.Name(t)
 	lock := client.NewLock(name)
@@ -113,7 +113,7 @@ func TestWithOwner_names_a_task(t *testing.T) {
 	mustUnlock(t, again)
 }
 
-// Two goroutines of one task that arrive together are a hold and its re-entry.
+// Two goroutines of one task that arrive together get a hold and its re-entry.
 func TestWithOwner_arriving_together(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	client := connect(t, server)

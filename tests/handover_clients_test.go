@@ -18,15 +18,15 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// handedOver are the kinds whose release hands the lock to the next client.
+// handedOver selects the kinds whose release hands the lock to the next client.
 func handedOver(k kind) bool { return k.messages && !k.queued }
 
-// inQueue is how many owners wait for a lock in its queue.
+// inQueue returns how many owners are in the queue of a lock.
 func inQueue(admin *rig.Admin, name string) int64 {
 	return admin.Int("ZCARD", "latchkey_queue:{"+name+"}")
 }
 
-// queued waits until so many owners are in the queue.
+// queued waits until this many owners are in the queue.
 func queued(t *testing.T, admin *rig.Admin, name string, want int64) {
 	t.Helper()
 	rig.Eventually(t, soon, "the queue", func() error {
@@ -37,8 +37,8 @@ func queued(t *testing.T, admin *rig.Admin, name string, want int64) {
 	})
 }
 
-// Four clients want a lock all the time. Each acquisition costs two commands, of a mutex three: it
-// is tried for in Redisson's and everybody's way first.
+// Four clients want a lock all the time. Each acquisition costs two commands. For a mutex it costs three, because the
+// client first tries the plain SET that every library uses.
 func TestHandover_costs_two_commands(t *testing.T) {
 	rig.Need(t, rig.Stats)
 	eachKind(t, func(t *testing.T, k kind) {
@@ -68,7 +68,7 @@ func TestHandover_costs_two_commands(t *testing.T) {
 	}, handedOver)
 }
 
-// inLoops has each lock acquired so many times, by a goroutine of its own.
+// inLoops acquires each lock this many times, in a goroutine of its own.
 func inLoops(t *testing.T, locks []anyLock, times int) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -114,9 +114,8 @@ func TestHandover_serves_in_order(t *testing.T) {
 	}, handedOver)
 }
 
-// Goroutines of three clients give up after moments, just when it is their turn. Who waits
-// patiently goes on all the same, long before the short lease of an owner that nobody wants would be
-// over, and nothing is left.
+// Goroutines of three clients give up after a short time, often just when it is their turn. Patient waiters go on
+// nevertheless, long before the short lease of an unwanted grant would end, and nothing is left.
 func TestHandover_to_those_who_give_up(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -163,8 +162,8 @@ func TestHandover_to_those_who_give_up(t *testing.T) {
 	}, handedOver)
 }
 
-// The answer to a release is lost that was to enter another owner of the same client: it has its
-// place, or the lock, all the same, and so has the other client.
+// A release that should add another owner of the same client to the queue loses its reply. That owner still gets its
+// place, or the lock, and so does the other client.
 func TestHandover_answer_of_the_release_lost(t *testing.T) {
 	t.Parallel()
 	for _, each := range losses {
@@ -183,7 +182,7 @@ func TestHandover_answer_of_the_release_lost(t *testing.T) {
 				for i := range mine {
 					mine[i] = lockInBackground(within(t, time.Minute), lock)
 				}
-				rest(20 * time.Millisecond) // in line, of which the server knows nothing
+				rest(20 * time.Millisecond) // they wait inside the client, unknown to the server
 				lost := tap.Lose(1, rig.Mentions(name), each.loss)
 				_ = hold.Unlock(context.Background())
 				rig.Await(t, soon, "the loss", lost)
@@ -212,7 +211,7 @@ func TestHandover_answer_of_the_release_lost(t *testing.T) {
 	}
 }
 
-// A forced unlock hands the lock to who waits.
+// ForceUnlock hands the lock to a waiter.
 func TestHandover_by_force(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -234,8 +233,7 @@ func TestHandover_by_force(t *testing.T) {
 	}, handedOver)
 }
 
-// A client that closes takes its owners out of the queue, also if goroutines are in line behind
-// them.
+// A client that closes removes its owners from the queue, even if goroutines wait behind them.
 func TestHandover_close_leaves_the_queue(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -258,8 +256,7 @@ func TestHandover_close_leaves_the_queue(t *testing.T) {
 	}, handedOver)
 }
 
-// A lock with a lease of its own, longer than that of a grant, has all of it, also if it is
-// extended by less.
+// A lock with a fixed lease that is longer than that of a grant gets all of it, even if it is extended by less.
 func TestHandover_with_a_fixed_lease(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {

@@ -14,13 +14,13 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// seldom is for clients that ask a second time only long after the test: what they learn before, they
-// are told.
+// seldom returns options for clients that poll again only long after the test: what they learn earlier, they learn by
+// message.
 func seldom() latchkey.Options {
 	return latchkey.Options{Lease: 2 * time.Minute, PollCeiling: time.Minute}
 }
 
-// listening is how many of those in the queue of a lock are heard by somebody.
+// listening returns how many owners in the queue of a lock have a subscriber.
 func listening(admin *rig.Admin, name string) (count int) {
 	for _, entry := range admin.Strings("ZRANGE", "latchkey_queue:{"+name+"}", "0", "-1") {
 		id, _, _ := strings.Cut(entry, ":")
@@ -31,8 +31,8 @@ func listening(admin *rig.Admin, name string) (count int) {
 	return count
 }
 
-// Twenty clients die while they wait, with as many places in the queue. The release that follows gives
-// the lock to the one behind them, at once.
+// Twenty clients die while they wait, each with a place in the queue. The next release gives the lock to the waiter
+// behind them at once.
 func TestHandover_behind_many_dead(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -64,7 +64,7 @@ func TestHandover_behind_many_dead(t *testing.T) {
 	}, handedOver)
 }
 
-// A hold that the release of its own client grants has the lease that it asked for.
+// A hold that is granted by a release of its own client has the lease that it requested.
 func TestHandover_to_the_own_client_for_the_whole_lease(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -85,8 +85,8 @@ func TestHandover_to_the_own_client_for_the_whole_lease(t *testing.T) {
 	}, handedOver)
 }
 
-// A key that was a lock of one kind becomes one of the other, while somebody waits for the first: who
-// releases the second does not give it to him. He waits on, and has what he asked for in the end.
+// A key that was a lock of one kind becomes a lock of the other while somebody waits for the first. A release of the
+// second does not grant it to that waiter, which continues to wait and in the end gets the lock that it requested.
 func TestHandover_of_one_kind_is_not_given_to_the_other(t *testing.T) {
 	t.Parallel()
 	kinds := []struct {

@@ -14,11 +14,11 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// granting are the kinds whose release grants the lock to the first who waits on the server.
+// granting selects the kinds whose release grants the lock to the first waiter on the server.
 func granting(k kind) bool { return handedOver(k) || k.queued }
 
-// failover is a lock on a master with a replica that falls behind and takes its place. Each client
-// has a tap of its own, which is an address that stays.
+// failover is a lock on a master whose replica falls behind and takes its place. Each client has a tap of its own,
+// whose address does not change.
 type failover struct {
 	t    *testing.T
 	kind kind
@@ -47,7 +47,7 @@ func (f *failover) connect(tap *rig.Tap) *latchkey.Client {
 	return connectVia(f.t, f.Master, tap.Addr(), faultOptions)
 }
 
-// wait lets a client wait.
+// wait makes a client wait.
 func (f *failover) wait(ctx context.Context, client *latchkey.Client) <-chan acquisition {
 	f.t.Helper()
 	before := f.waiting(f.master)
@@ -56,13 +56,13 @@ func (f *failover) wait(ctx context.Context, client *latchkey.Client) <-chan acq
 	return done
 }
 
-// another lets another client wait.
+// another makes another client wait.
 func (f *failover) another(ctx context.Context) <-chan acquisition {
 	f.t.Helper()
 	return f.wait(ctx, f.connect(f.tap()))
 }
 
-// waiting is how many stand in the queue of a server.
+// waiting returns how many waiters are in the queue of a server.
 func (f *failover) waiting(admin *rig.Admin) int64 {
 	if f.kind.queued {
 		return admin.Int("LLEN", queueOf(f.name))
@@ -80,21 +80,21 @@ func (f *failover) comesTo(admin *rig.Admin, want int64) {
 	})
 }
 
-// fallBehind leaves the replica with what the master has now.
+// fallBehind leaves the replica with the current state of the master.
 func (f *failover) fallBehind() {
 	f.t.Helper()
 	f.AwaitInStep()
 	f.Promote(0)
 }
 
-// over has the replica take the place of the master.
+// over makes the replica take the place of the master.
 func (f *failover) over() {
 	for _, tap := range f.taps {
 		tap.Redirect(f.Replicas[0])
 	}
 }
 
-// listen says whether all of those in the queue of the next master listen there but one, who is dead.
+// listen returns nil if all owners in the queue of the next master listen there, except one that is dead.
 func (f *failover) listen() error {
 	heard := 0
 	for _, owner := range f.owners() {
@@ -109,7 +109,7 @@ func (f *failover) listen() error {
 	return nil
 }
 
-// owners are those in the queue of the next master.
+// owners returns the owners in the queue of the next master.
 func (f *failover) owners() []string {
 	if f.kind.queued {
 		return f.next.Strings("LRANGE", queueOf(f.name), "0", "-1")
@@ -117,7 +117,7 @@ func (f *failover) owners() []string {
 	return f.next.Strings("ZRANGE", queueKey(f.name), "0", "-1")
 }
 
-// owner is who has the lock on the next master, "" for nobody.
+// owner returns the owner of the lock on the next master, "" for none.
 func (f *failover) owner() string {
 	switch f.next.Text("TYPE", f.name) {
 	case "string":
@@ -130,8 +130,8 @@ func (f *failover) owner() string {
 	return ""
 }
 
-// serve waits until all have had the lock, who release it at once, and returns for how long it had one
-// owner at most, whoever that was.
+// serve waits until all waiters have acquired the lock and released it at once. It returns the longest time for which
+// the lock had the same owner.
 func (f *failover) serve(waiters ...<-chan acquisition) (longest time.Duration) {
 	f.t.Helper()
 	start, served := time.Now(), make(chan acquisition, len(waiters))
@@ -168,7 +168,7 @@ func (f *failover) serve(waiters ...<-chan acquisition) (longest time.Duration) 
 	return longest
 }
 
-// The replica knows nothing of those who wait: they come into its queue when they ask there.
+// The replica does not know the waiters: they join its queue when they poll there.
 func TestHandover_failover_that_loses_the_queue(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -188,9 +188,9 @@ func TestHandover_failover_that_loses_the_queue(t *testing.T) {
 	}, granting)
 }
 
-// The replica has a queue from before: in front of who still waits stand one whose process was killed,
-// one who has given up, and another one who has, and is not told anything. Nobody of them has the lock
-// for longer than a grant gives it, and all others get it.
+// The replica has an old queue. In front of the current waiters it has one whose process was killed, one that gave up,
+// and another one that gave up and receives no messages. None of them has the lock for longer than the lease of a
+// grant, and all others get it.
 func TestHandover_failover_that_brings_an_old_queue(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {

@@ -16,12 +16,12 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// rivals are clients that want one lock all the time, one goroutine each, so that each change of owners is told
-// by a message.
+// rivals are clients that want one lock all the time, with one goroutine each, so that every change of owners needs a
+// message.
 type rivals struct {
 	t     *testing.T
 	locks []anyLock
-	guard atomic.Pointer[guard] // of the acquisitions that begin now
+	guard atomic.Pointer[guard] // for the acquisitions that begin now
 	turns []atomic.Int64
 	all   sync.WaitGroup
 }
@@ -39,19 +39,19 @@ func (r *rivals) run(ctx context.Context) {
 					continue
 				}
 				guard.stay(lock.Name(), hold, time.After(rand.N(3*time.Millisecond)))
-				_ = hold.Unlock(context.Background()) // it may be lost, and says so
+				_ = hold.Unlock(context.Background()) // a hold that is lost returns an error
 				r.turns[i].Add(1)
 			}
 		})
 	}
 }
 
-// renew returns what has been seen, and has only those looked at who begin to acquire from now on.
+// renew returns what was seen so far. From then on only acquisitions that begin later are watched.
 func (r *rivals) renew() *guard {
 	return r.guard.Swap(&guard{inside: map[string][]*visit{}})
 }
 
-// goOn waits until each has had the lock so often again.
+// goOn waits until each client has acquired the lock this many times more.
 func (r *rivals) goOn(turns int64) {
 	r.t.Helper()
 	for i := range r.turns {
@@ -65,10 +65,10 @@ func (r *rivals) goOn(turns int64) {
 	}
 }
 
-// beatOf is the channel on which the client of a tap hears itself.
+// beatOf returns the channel on which a client receives its own beats.
 func beatOf(client *latchkey.Client) string { return "latchkey:beat:" + client.ID() }
 
-// awaitCounted waits until the server has told a client how many hear it.
+// awaitCounted waits until the server has told a client how many subscribers receive its beat.
 func awaitCounted(t *testing.T, tap *rig.Tap, client *latchkey.Client) {
 	t.Helper()
 	rig.Eventually(t, soon, "the beat is counted", func() error {
@@ -79,9 +79,10 @@ func awaitCounted(t *testing.T, tap *rig.Tap, client *latchkey.Client) {
 	})
 }
 
-// In a failover without Sentinel the commands go to the next master at once. The subscriptions stay with the former
-// one, which follows it: there they hear all messages, but the next master, which counts nobody, takes back what
-// it grants. With their next beat they move there, and from then on nobody is told of a grant that does not count.
+// In a failover without Sentinel commands go to the next master at once. Subscriptions stay with the former master,
+// which follows the next one. There they receive all messages, but the next master counts no subscribers and takes back
+// what it grants. With their next beat they move to the next master, and from then on no client receives a grant that
+// is void.
 func TestHandover_failover_that_leaves_subscriptions_behind(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -128,7 +129,7 @@ func TestHandover_failover_that_leaves_subscriptions_behind(t *testing.T) {
 	}, granting)
 }
 
-// A subscription is counted as soon as it is there, and not after a time: a failover may follow at once.
+// A subscription is counted as soon as it exists, because a failover may follow at once.
 func TestHandover_counts_a_subscription_at_once(t *testing.T) {
 	t.Parallel()
 	notInCluster(t, "a node counts its own subscribers only")

@@ -14,11 +14,11 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A release that puts another owner of its client into the queue, where strangers may go first. What
-// the client is told before the answer comes counts all the same: it asks. Else it would wait for its
-// next poll, a minute, for a lock that is free.
+// A release puts another owner of its client into the queue, and strangers may go first. A message that the client
+// receives before the reply to the release still counts: the client tries to acquire. Otherwise it would wait a minute
+// for its next poll, although the lock is free.
 
-// keptAnswer is such a release whose answer is kept back.
+// keptAnswer is such a release, whose reply is held back.
 type keptAnswer struct {
 	server *rig.Server
 	admin  *rig.Admin
@@ -30,15 +30,15 @@ type keptAnswer struct {
 
 func newKeptAnswer(t *testing.T, k kind) keptAnswer {
 	t.Helper()
-	rig.Need(t, rig.Single) // where a client is told of all locks on one channel
+	rig.Need(t, rig.Single) // where a client receives the messages of all locks on one channel
 	options := seldom()
 	options.Turn = -1
 	server, tap := rig.Shared(), rig.NewTap(t, rig.Shared())
 	return keptAnswer{server, rig.NewAdmin(t, server), tap, connectVia(t, server, tap.Addr(), options), rig.Name(t), k.open}
 }
 
-// release gives a hold back that somebody is in line for, has something happen when the server has
-// executed that, and awaits who is in line.
+// release releases a hold that a goroutine waits for, calls meanwhile when the server has executed the release, and
+// waits until that goroutine has acquired the lock.
 func (c keptAnswer) release(t *testing.T, hold *latchkey.Hold, meanwhile func()) {
 	t.Helper()
 	waiter := lockInLine(within(t, soon), t, c.open(c.client, c.name))
@@ -54,7 +54,7 @@ func (c keptAnswer) release(t *testing.T, hold *latchkey.Hold, meanwhile func())
 	mustUnlock(t, next.hold)
 }
 
-// The client is told to ask.
+// The client receives a message that tells it to try.
 func TestHandover_told_to_ask_before_the_answer(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -70,12 +70,12 @@ func TestHandover_told_to_ask_before_the_answer(t *testing.T) {
 		told := subscribeRaw(t, c.server, "latchkey:{"+c.client.ID()+"}")
 		c.release(t, granted.hold, func() {
 			rig.Await(t, soon, "the call to ask", told)
-			rest(leeway / 30) // it asks a moment later
+			rest(leeway / 30) // it tries shortly afterwards
 		})
 	}, handedOver)
 }
 
-// The client begins to listen.
+// The client starts to listen before it gets the reply.
 func TestHandover_listens_before_the_answer(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -103,8 +103,8 @@ func TestHandover_listens_before_the_answer(t *testing.T) {
 	}, handedOver)
 }
 
-// The client begins to listen, because of another waiter, while the server is asked without a place in the
-// queue: the waiter asks again.
+// The client starts to listen, because of another waiter, while an attempt without a place in the queue is in flight:
+// the waiter tries again.
 func TestHandover_listens_before_the_refusal(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -125,8 +125,8 @@ func TestHandover_listens_before_the_refusal(t *testing.T) {
 	}, handedOver)
 }
 
-// An owner is told late that it has the lock: its client has asked meanwhile, and gives the lock back.
-// The hold ends by its own release, and is not lost.
+// An owner receives its grant late: its client has already acquired the lock and is releasing it. The hold ends by its
+// own release and is not lost.
 func TestHandover_told_of_a_grant_at_the_release(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -154,12 +154,12 @@ func TestHandover_told_of_a_grant_at_the_release(t *testing.T) {
 		extension := rig.Mentions("60000")
 		goOn := c.tap.Refuse(extension, "LOADING for a moment")
 		go func() { _ = granted.hold.Extend(context.Background(), time.Minute) }()
-		sent(extension) // for which the release waits
+		sent(extension) // which the release waits for
 		released := make(chan error, 1)
 		go func() { released <- granted.hold.Unlock(context.Background()) }()
 		rig.Await(t, soon, "the release", granted.hold.Context(t.Context()).Done())
 		require.Positive(t, c.admin.Publish(channel, grant))
-		// What is granted to somebody unknown is given back, after all that came before.
+		// The client gives a grant to an unknown owner back, after it has handled everything that came before.
 		unknown := c.client.ID() + ":987654321"
 		c.admin.Publish(channel, strings.ReplaceAll(grant, strings.Fields(grant)[2], unknown))
 		sent(rig.Mentions(unknown))

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// soon is time enough for anything that should happen at once.
+	// soon is long enough for anything that should happen at once.
 	soon = 10 * time.Second
-	// leeway is what a busy machine may add to a time that is measured.
+	// leeway is what a busy machine may add to a measured time.
 	leeway = 1500 * time.Millisecond
 )
 
-// kind is one of the locks, for tests of what is common to all.
+// kind is one of the locks, for tests of what all locks have in common.
 type kind struct {
 	name      string
 	open      func(client *latchkey.Client, name string) anyLock
@@ -32,7 +32,7 @@ type kind struct {
 	fenced    bool
 	messages  bool // waiters are woken by messages
 	sided     bool // a side of a read/write lock
-	queued    bool // waiters stand in a queue in Redis
+	queued    bool // waiters have a queue in Redis
 }
 
 var (
@@ -60,7 +60,7 @@ var (
 		name: "WriteLock", reentrant: true, messages: true, sided: true,
 		open: func(c *latchkey.Client, name string) anyLock { return c.NewRWLock(name).Writer() },
 	}
-	// readKind does not exclude, so that few of the tests of all kinds are for it.
+	// readKind does not exclude, so few of the tests of all kinds use it.
 	readKind = kind{
 		name: "ReadLock", reentrant: true, messages: true, sided: true,
 		open: func(c *latchkey.Client, name string) anyLock { return c.NewRWLock(name).Reader() },
@@ -100,9 +100,8 @@ func reentrant(k kind) bool { return k.reentrant }
 func messages(k kind) bool  { return k.messages }
 func guests(k kind) bool    { return !k.sided } // Redisson's format has no room for them
 
-// dial opens a client of the library through addr: the server's own address or
-// that of a proxy. The embedded server must not be taken for a cluster, so there
-// the library borrows a client that knows; close ends both.
+// dial opens a client of the library through addr: the server's own address or that of a proxy. The embedded server
+// must not be mistaken for a cluster, so there the library borrows a client that knows this. closeAll closes both.
 func dial(server *rig.Server, addr string, options latchkey.Options) (client *latchkey.Client, closeAll func(context.Context) error, err error) {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
@@ -122,7 +121,7 @@ func dial(server *rig.Server, addr string, options latchkey.Options) (client *la
 	return borrow(likeOurs(server.Options(addr)), options)
 }
 
-// notInCluster skips a test of something that a cluster does not have.
+// notInCluster skips a test of something that clusters do not have.
 func notInCluster(t *testing.T, why string) {
 	t.Helper()
 	if rig.Shared().Clustered() {
@@ -130,8 +129,7 @@ func notInCluster(t *testing.T, why string) {
 	}
 }
 
-// routed sends a client of the library by way of addr where it learns the addresses of
-// the servers from others.
+// routed makes a client of the library use addr if it learns the addresses of the servers from others.
 func routed(server *rig.Server, addr string, options latchkey.Options) latchkey.Options {
 	route, own := server.Route(addr), options.AddressMapper
 	switch {
@@ -144,7 +142,7 @@ func routed(server *rig.Server, addr string, options latchkey.Options) latchkey.
 	return options
 }
 
-// likeOurs gives a borrowed client the settings that the library gives its own.
+// likeOurs gives a borrowed client the settings of the library's own clients.
 func likeOurs(option rueidis.ClientOption) rueidis.ClientOption {
 	option.Dialer.KeepAlive = time.Second
 	option.ConnWriteTimeout = 2 * time.Second
@@ -153,7 +151,7 @@ func likeOurs(option rueidis.ClientOption) rueidis.ClientOption {
 	return option
 }
 
-// borrow lets the library use a rueidis client with settings of the test's own.
+// borrow makes the library use a rueidis client with settings of the test.
 func borrow(option rueidis.ClientOption, options latchkey.Options) (*latchkey.Client, func(context.Context) error, error) {
 	redis, err := rueidis.NewClient(option)
 	if err != nil {
@@ -170,8 +168,8 @@ func borrow(option rueidis.ClientOption, options latchkey.Options) (*latchkey.Cl
 	}, nil
 }
 
-// connectVia is dial, with the client closed at the end of the test. The close
-// may fail, since many tests end with a broken link, but it must end.
+// connectVia is dial, but closes the client at the end of the test. Close may fail, because many tests end with a
+// broken link, but it must return.
 func connectVia(t testing.TB, server *rig.Server, addr string, options ...latchkey.Options) *latchkey.Client {
 	t.Helper()
 	client, closeAll, err := dial(server, addr, append(options, latchkey.Options{})[0])
@@ -190,7 +188,7 @@ func connect(t testing.TB, server *rig.Server, options ...latchkey.Options) *lat
 	return connectVia(t, server, server.Addr(), options...)
 }
 
-// within is a context for what must be over soon.
+// within returns a context that ends after d.
 func within(t testing.TB, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), d)
@@ -210,7 +208,7 @@ func mustUnlock(t testing.TB, hold *latchkey.Hold) {
 	require.NoError(t, hold.Unlock(context.Background()))
 }
 
-// acquisition is what came of an acquisition in another goroutine.
+// acquisition is the outcome of an acquisition in another goroutine.
 type acquisition struct {
 	hold *latchkey.Hold
 	err  error
@@ -227,8 +225,7 @@ func lockInBackground(ctx context.Context, lock latchkey.Locker, options ...latc
 	return done
 }
 
-// free returns nil when no key contains the name but fencing counters, which stay
-// for ever.
+// free returns nil when no key contains the name, except for fencing counters, which stay for ever.
 func free(admin *rig.Admin, name string) func() error {
 	return func() error {
 		for _, key := range admin.KeysOf(name) {
@@ -243,8 +240,7 @@ func free(admin *rig.Admin, name string) func() error {
 func tokenKey(name string) string  { return "redisson_lock_token:{" + name + "}" }
 func channelOf(name string) string { return "redisson_lock__channel:{" + name + "}" }
 
-// channelOf is where releases of the lock are published, or what the channel of each
-// waiter begins with.
+// channelOf returns the channel on which releases of the lock are published, or the prefix of each waiter's channel.
 func (k kind) channelOf(name string) string {
 	if k.sided {
 		return "redisson_rwlock:{" + name + "}"
@@ -252,8 +248,7 @@ func (k kind) channelOf(name string) string {
 	return channelOf(name)
 }
 
-// countInRedis is the hold count that the server has for the lock's only owner: 0
-// for a free lock, 1 for a mutex.
+// countInRedis returns the hold count that the server has for the lock's only owner: 0 for a free lock, 1 for a mutex.
 func countInRedis(t testing.TB, admin *rig.Admin, name string) int64 {
 	t.Helper()
 	switch admin.Text("TYPE", name) {
@@ -264,7 +259,7 @@ func countInRedis(t testing.TB, admin *rig.Admin, name string) int64 {
 	}
 	counts := slices.DeleteFunc(admin.Strings("HVALS", name), func(v string) bool { return v == "read" || v == "write" })
 	if len(counts) == 0 {
-		return 0 // it went away between the two questions
+		return 0 // it was removed between the two queries
 	}
 	require.Len(t, counts, 1, "one owner")
 	var n int64
@@ -273,7 +268,7 @@ func countInRedis(t testing.TB, admin *rig.Admin, name string) int64 {
 	return n
 }
 
-// eachName calls f for names "0" to n-1, in so many goroutines at once.
+// eachName calls f for n names, in the given number of goroutines.
 func eachName(t testing.TB, n, goroutines int, f func(name string)) {
 	t.Helper()
 	names := make(chan string)
@@ -320,7 +315,7 @@ func listenRaw(t testing.TB, server *rig.Server, channel string, do func()) {
 	}()
 }
 
-// anyLock is what every lock has.
+// anyLock is what all locks have in common.
 type anyLock interface {
 	latchkey.Locker
 	IsLocked(ctx context.Context) (bool, error)

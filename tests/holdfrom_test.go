@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Inside Do the hold is at hand, and with it the token. It is the innermost one, also beyond a
-// permit, and it is returned when it is over, so that no token of an outer lock takes its place.
+// HoldFrom returns the hold inside Do, and with it the token. It is the innermost one, even inside Do of a permit. A
+// hold that is over is returned too, so that the token of an outer lock does not take its place.
 func TestHoldFrom(t *testing.T) {
 	client, ctx := connect(t, rig.Shared()), t.Context()
 	assert.Nil(t, latchkey.HoldFrom(ctx))
@@ -80,7 +80,7 @@ func TestPermitDo(t *testing.T) {
 	err = s.Do(ctx, func(ctx context.Context) error {
 		_, err := other.Release(ctx, latchkey.PermitFrom(ctx).ID())
 		require.NoError(t, err)
-		_ = latchkey.PermitFrom(ctx).Extend(ctx, time.Hour) // finds out
+		_ = latchkey.PermitFrom(ctx).Extend(ctx, time.Hour) // learns of the release
 		rig.Await(t, soon, "the end of the context", ctx.Done())
 		return failed
 	})

@@ -13,7 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// logged is what the JSON handler of package log/slog writes of a hold.
+// logged returns what the JSON handler of package log/slog writes for a hold.
 func logged(t *testing.T, hold *latchkey.Hold) map[string]any {
 	t.Helper()
 	var text bytes.Buffer
@@ -23,7 +23,7 @@ func logged(t *testing.T, hold *latchkey.Hold) map[string]any {
 	return line.Hold
 }
 
-// A hold in the log says which it is, and whether it is held.
+// A logged hold shows which hold it is, and whether it is held.
 func TestLogOfAHold(t *testing.T) {
 	t.Parallel()
 	client, name := connect(t, rig.Shared()), rig.Name(t)
@@ -46,7 +46,7 @@ func TestLogOfAHold(t *testing.T) {
 	assert.Equal(t, latchkey.ErrNotHeld.Error(), logged(t, nil)["err"])
 }
 
-// A hold that is logged is passed on as if it were not: its owner is not asked for.
+// A hold can be passed on although it was logged, because logging does not query its owner.
 func TestLogOfAHoldLeavesItAsItIs(t *testing.T) {
 	t.Parallel()
 	c := newHotLock(t, lockKind, longTurn)

@@ -14,8 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A try has no deadline of its own but the retry budget, which it keeps on a server that
-// hangs: however many callers there are, and whatever their contexts.
+// An attempt has no deadline of its own except the retry budget. It keeps the budget on a server that hangs, however
+// many callers there are, and whatever their contexts.
 func TestHung_tries_keep_the_retry_budget(t *testing.T) {
 	rig.Need(t, rig.Process)
 	const callers, budget, margin = 2000, 1500 * time.Millisecond, 1500 * time.Millisecond
@@ -46,8 +46,8 @@ func TestHung_tries_keep_the_retry_budget(t *testing.T) {
 	}
 }
 
-// A command that waited for a connection that was never opened was never sent: there is no
-// doubt about it, and nothing to undo when the server is back.
+// A command that waited for a connection that never opened was never sent: its outcome is not in doubt, and there is
+// nothing to undo when the server is back.
 func TestHung_what_was_not_sent_is_not_in_doubt(t *testing.T) {
 	rig.Need(t, rig.Process)
 	const callers = 100

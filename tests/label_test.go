@@ -14,16 +14,16 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// called is a client with that label.
+// called returns a client with the given label.
 func called(t testing.TB, server *rig.Server, label string) *latchkey.Client {
 	t.Helper()
 	return connect(t, server, latchkey.Options{Label: label})
 }
 
-// recordOf is where a client keeps its label.
+// recordOf returns the key under which a client stores its label.
 func recordOf(client *latchkey.Client) string { return "latchkey_client:{" + client.ID()[:18] + "}" }
 
-// shows waits until somebody else sees that a lock is held by one owner with that label and note.
+// shows waits until another client sees that a lock has one holder, with this label and note.
 func shows(t *testing.T, client *latchkey.Client, name, label, note string) {
 	t.Helper()
 	rig.Eventually(t, soon, "the label and the note", func() error {
@@ -46,7 +46,7 @@ func written(t *testing.T, admin *rig.Admin, client *latchkey.Client) {
 	})
 }
 
-// Who looks sees the label and the note of a holder of every kind of lock.
+// Inspection shows the label and the note of a holder of every kind of lock.
 func TestLabel_of_holder(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -110,8 +110,8 @@ func TestLabel_default(t *testing.T) {
 	assert.Contains(t, rig.NewAdmin(t, server).Text("CLIENT", "LIST"), " name=latchkey:"+client.Label()+" ")
 }
 
-// A label stays as long as the longest lease, and that of a lock which stays taken survives Close. Its note does
-// not, nor is that of another hold of the same owner shown there.
+// A label stays as long as the longest lease, and that of a lock that stays taken survives Close. The note of such a
+// lock does not stay, and the note of another hold of the same owner is not shown for it.
 func TestLabel_of_a_lock_that_stays_taken(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -141,7 +141,7 @@ func TestLabel_of_a_lock_that_stays_taken(t *testing.T) {
 	keeps()
 }
 
-// What the server says is anybody's, and is made fit for a terminal. A record that is something else is none.
+// Anybody may have written a label, so it is made safe for a terminal. A record of another type is ignored.
 func TestLabel_that_somebody_else_has_written(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -164,7 +164,7 @@ func TestLabel_that_somebody_else_has_written(t *testing.T) {
 	mustUnlock(t, mustLock(t, client.NewLock(name), latchkey.Note("order 43")))
 }
 
-// Of several owners each has its own label, whatever nodes have them.
+// Each of several owners has its own label, on whatever nodes the labels are.
 func TestLabel_of_many(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -211,7 +211,7 @@ func TestLabel_bad(t *testing.T) {
 	mustUnlock(t, mustLock(t, lock, latchkey.Note(long[:256])))
 }
 
-// An owner with several holds shows the note that came last, until that hold ends.
+// An owner with several holds shows the latest note until that hold ends.
 func TestNote_of_several_holds(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -230,21 +230,21 @@ func TestNote_of_several_holds(t *testing.T) {
 	mustUnlock(t, next)
 }
 
-// A reader has no note of the writer that it was.
+// A reader does not keep the note of the write hold that was downgraded.
 func TestNote_of_a_hold_that_is_downgraded(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	client, other := called(t, server, "notes"), called(t, server, "looks")
 	write := mustLock(t, client.NewRWLock(name).Writer(), latchkey.Note("writes"))
 	shows(t, other, name, "notes", "writes")
-	rest(100 * time.Millisecond) // then nothing is written any more
+	rest(100 * time.Millisecond) // until all writes are done
 	read, err := write.Downgrade(t.Context())
 	require.NoError(t, err)
 	shows(t, other, name, "notes", "")
 	mustUnlock(t, read)
 }
 
-// A hold that is passed on inside a client takes its note along with it, and brings its own.
+// A hold that is passed on inside a client loses the note of the former hold and shows its own.
 func TestNote_of_a_hold_that_is_passed_on(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -274,7 +274,7 @@ func TestNote_of_a_hold_that_is_passed_on(t *testing.T) {
 	mustUnlock(t, third.hold)
 }
 
-// The members of a lock of several have its note.
+// The members of a MultiLock have its note.
 func TestNote_of_several_locks(t *testing.T) {
 	t.Parallel()
 	server, one, two := rig.Shared(), rig.Name(t)+"1", rig.Name(t)+"2"
@@ -285,7 +285,7 @@ func TestNote_of_several_locks(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
-// Permits tell who has them, and for what.
+// Permits show who holds them, and for what.
 func TestLabel_of_permits(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -328,7 +328,7 @@ func TestLabel_of_permits(t *testing.T) {
 	assert.Nil(t, got)
 }
 
-// A leader announces its label, which takes no question.
+// A leader announces its label, so that no further query is needed.
 func TestLabel_of_leader(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -347,7 +347,7 @@ func TestLabel_of_leader(t *testing.T) {
 	require.NoError(t, next.Resign(t.Context()))
 }
 
-// Parties at a barrier are named.
+// Parties at a barrier have labels.
 func TestLabel_of_parties(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -370,7 +370,7 @@ func TestLabel_of_parties(t *testing.T) {
 	require.Error(t, rig.Await(t, soon, "the party leaves", done))
 }
 
-// A waiter finds its own place: by the owner that it has named, and by the client.
+// A waiter finds its own place, by the owner that it named and by its client.
 func TestLabel_of_waiters(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -415,7 +415,8 @@ func TestLabel_of_waiters(t *testing.T) {
 	}
 }
 
-// The error of a wait names the holder by its label, which was read meanwhile; that of a try does if it is known.
+// The error of a wait names the holder by its label, which is read during the wait. The error of an attempt does so if
+// the label is known.
 func TestTextBusyLabel(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()

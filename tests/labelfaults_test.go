@@ -16,7 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// What the server has lost comes back when the client writes its record again, notes included.
+// A record that the server has lost comes back, notes included, when the client writes it again.
 func TestLabelFaults_record_is_lost(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -50,7 +50,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// A user who may not use the records of clients has locks as ever, is told once, and sees owners by their ids.
+// A user without rights on the records of clients can use locks, logs this once, and sees owners by their ids.
 func TestLabelFaults_permission_is_missing(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
@@ -77,14 +77,14 @@ func TestLabelFaults_permission_is_missing(t *testing.T) {
 	assert.LessOrEqual(t, strings.Count(log.String(), "refuses the label"), 2, "once for each client")
 }
 
-// errorOf is a text as an error, for says.
+// errorOf returns a text as an error, for says.
 func errorOf(text string) error { return textError(text) }
 
 type textError string
 
 func (e textError) Error() string { return string(e) }
 
-// A server that is out of memory keeps what it knows, and Close removes it.
+// A server that is out of memory keeps the records that it has, and Close removes them.
 func TestLabelFaults_out_of_memory(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
@@ -103,7 +103,7 @@ func TestLabelFaults_out_of_memory(t *testing.T) {
 	admin.Do("CONFIG", "SET", "maxmemory", "0")
 }
 
-// A silent server holds neither Close nor Inspect up for a label.
+// A silent server does not delay Close for a label.
 func TestLabelFaults_silence(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process)
@@ -118,7 +118,7 @@ func TestLabelFaults_silence(t *testing.T) {
 	assert.Less(t, time.Since(began), 2*latchkey.DefaultRetryBudget)
 }
 
-// Holds without a note cost nothing more once the label is written, and those with one a command at most.
+// Holds without a note cost nothing more once the label is written. A hold with a note costs one command at most.
 func TestLabelFaults_costs(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Stats)
@@ -148,7 +148,7 @@ func TestLabelFaults_costs(t *testing.T) {
 	assert.LessOrEqual(t, long, 2)
 }
 
-// A server that refuses to name connections is none that cannot be used.
+// A server that refuses to name connections can be used.
 func TestLabelFaults_connections_without_names(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)

@@ -21,8 +21,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// latchChannelOf is Redisson's channel, but for a name with braces in a cluster, where
-// that one belongs to another slot.
+// latchChannelOf is Redisson's channel, except for a name with braces in a cluster, where that channel belongs to
+// another slot.
 func latchChannelOf(name string) string {
 	if rig.Shared().Clustered() && strings.Contains(name, "{") {
 		return "latchkey_latch__channel:" + name
@@ -38,7 +38,7 @@ func setLatch(t *testing.T, latch *latchkey.CountDownLatch, n int, options ...la
 	require.True(t, set)
 }
 
-// newLatch returns a latch of a fresh name that is closed for n counts.
+// newLatch returns a latch with a new name that is closed for n counts.
 func newLatch(t *testing.T, client *latchkey.Client, n int, options ...latchkey.SetOption) *latchkey.CountDownLatch {
 	t.Helper()
 	latch := client.NewCountDownLatch(rig.Name(t))
@@ -67,7 +67,7 @@ func awaitInBackground(ctx context.Context, latch *latchkey.CountDownLatch, opti
 	return done
 }
 
-// The state in Redis is Redisson's, to the byte and the message; ours stands beside it.
+// The state in Redis and the messages are exactly Redisson's. Our own keys are stored in addition.
 func TestGoldenLatch(t *testing.T) {
 	for _, name := range []string{rig.Name(t), "{" + rig.Name(t) + "}job"} {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestLatchAdministration(t *testing.T) {
 	assert.ErrorIs(t, latch.Await(within(t, soon)), latchkey.ErrNotSet)
 }
 
-// CountDown works at the end of a request, whose context is over.
+// CountDown works at the end of a request, even if the context has ended.
 func TestLatchCountsAlthoughTheContextHasEnded(t *testing.T) {
 	latch := newLatch(t, connect(t, rig.Shared()), 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -222,8 +222,8 @@ func TestLatchOfAnotherKind(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
-// Every reply of every operation is lost in turn, in every way. It counts once, and the
-// caller is told the truth or that nobody knows.
+// Each reply of each operation is lost in turn, in every way. The operation counts once, and the caller learns the
+// result, or that the outcome is unknown.
 func TestLatchOperationsCountOnce(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
@@ -264,13 +264,13 @@ func TestLatchOperationsCountOnce(t *testing.T) {
 							}
 							return nil
 						})
-					default: // the look had no answer
+					default: // the query had no reply
 						require.Contains(t, []string{"TrySetCount", "Delete"}, name, "%v", err)
 						says, err = operation.do(t.Context(), direct)
 						require.NoError(t, err)
 						assert.Equal(t, operation.says, says, "nothing was done")
 					}
-					rest(200 * time.Millisecond) // for whatever might come twice
+					rest(200 * time.Millisecond) // in case something is executed twice
 					assert.Equal(t, operation.left, admin.Text("GET", direct.Name()))
 				})
 			}
@@ -297,7 +297,7 @@ func TestLatchParticipants(t *testing.T) {
 	assert.Equal(t, 1, n, "a new round")
 }
 
-// A hundred goroutines of four clients count: exactly as often as was set.
+// A hundred goroutines of four clients count down a latch that is set to as many, and exactly one of them opens it.
 func TestLatchConcurrentCounts(t *testing.T) {
 	server := rig.Shared()
 	const clients, each = 4, 25
@@ -322,7 +322,7 @@ func TestLatchConcurrentCounts(t *testing.T) {
 	assert.NoError(t, rig.Await(t, soon, "the awaiter", opened))
 }
 
-// Awaiters go in together when the last count comes, woken by its message.
+// The message of the last count wakes all awaiters.
 func TestLatchOpens(t *testing.T) {
 	server := rig.Shared()
 	latch := newLatch(t, connect(t, server), 2)
@@ -344,8 +344,8 @@ func TestLatchOpens(t *testing.T) {
 	t.Logf("20 awaiters woken in %v", time.Since(start))
 }
 
-// The last count falls between the look and the live subscription. Everybody looks again
-// when that is confirmed.
+// The last count falls between the query and the confirmation of the subscription. All awaiters query again after the
+// confirmation.
 func TestLatchOpensBeforeTheSubscriptionIsConfirmed(t *testing.T) {
 	server := rig.Shared()
 	tap := rig.NewTap(t, server)
@@ -357,15 +357,15 @@ func TestLatchOpensBeforeTheSubscriptionIsConfirmed(t *testing.T) {
 		all = append(all, awaitInBackground(within(t, soon), waiting))
 	}
 	rig.Await(t, soon, "the subscription", held.Arrived)
-	countDown(t, latch, 0) // its message goes to nobody
+	countDown(t, latch, 0) // nobody receives its message
 	held.Release()
 	for _, each := range all {
 		require.NoError(t, rig.Await(t, 2*time.Second, "an awaiter looks again", each))
 	}
 }
 
-// latchAwaiter is a process with many awaiters. Its arguments: name, the server's ticket,
-// the address to go by, how many.
+// latchAwaiter is a process with many awaiters. Its arguments: name, the server's ticket, the address to use, number of
+// awaiters.
 var latchAwaiter = rig.Child("latch awaiter", func(ctx context.Context, args []string) error {
 	server, err := rig.Attach(args[1])
 	if err != nil {
@@ -394,14 +394,14 @@ var latchAwaiter = rig.Child("latch awaiter", func(ctx context.Context, args []s
 	return errors.Join(err, closeAll(context.Background()))
 })
 
-// One count releases a thousand awaiters in eight processes: with messages at once, and
-// without any within the poll ceiling.
+// One count releases a thousand awaiters in eight processes: at once with messages, and within the poll ceiling without
+// any.
 func TestLatchReleasesManyProcesses(t *testing.T) {
 	const processes = 8
 	each := rig.Sized(125)
 	for what, limit := range map[string]time.Duration{
 		"by message":           2 * time.Second,
-		"all messages dropped": latchkey.DefaultPollCeiling + 4*leeway, // a thousand looks take their time
+		"all messages dropped": latchkey.DefaultPollCeiling + 4*leeway, // a thousand queries take a while
 	} {
 		t.Run(what, func(t *testing.T) {
 			server := rig.Shared()
@@ -447,8 +447,7 @@ func TestLatchReleasesManyProcesses(t *testing.T) {
 	}
 }
 
-// looked waits until so many awaiters of a latch have been told what they await. It is their
-// first look that does not name a round.
+// looked waits until n awaiters of a latch have learned what they await. Only their first query does not name a round.
 func looked(t *testing.T, tap *rig.Tap, name string, n int) {
 	t.Helper()
 	first := func(c rig.Command) bool {
@@ -463,7 +462,7 @@ func looked(t *testing.T, tap *rig.Tap, name string, n int) {
 	})
 }
 
-// Delete frees whoever awaits, of ours with an error.
+// Delete frees all awaiters, those of this library with an error.
 func TestLatchDeletedWhileAwaited(t *testing.T) {
 	server := rig.Shared()
 	tap := rig.NewTap(t, server)
@@ -483,7 +482,7 @@ func TestLatchDeletedWhileAwaited(t *testing.T) {
 	}
 }
 
-// Whatever empties the server frees whoever awaits, with an error.
+// If the server is emptied, awaiters end with an error.
 func TestLatchLostByTheServer(t *testing.T) {
 	rig.Need(t, rig.Private)
 	server := rig.Fresh(t)
@@ -494,8 +493,8 @@ func TestLatchLostByTheServer(t *testing.T) {
 	assert.ErrorIs(t, rig.Await(t, pollCeiling+leeway, "the awaiter", waiting), latchkey.ErrGone)
 }
 
-// The round ends and another begins while an awaiter is stalled between being woken and
-// looking. It is told what became of its own.
+// The round ends and another one begins while an awaiter is stalled between a message and its query. It learns the
+// outcome of its own round.
 func TestLatchQuickReset(t *testing.T) {
 	ends := map[string]struct {
 		end  func(t *testing.T, latch *latchkey.CountDownLatch)
@@ -537,7 +536,7 @@ func TestLatchQuickReset(t *testing.T) {
 	}
 }
 
-// quiet waits until a client has looked after its subscription, and asks no more.
+// quiet waits until a client has queried after its subscription and sends nothing more.
 func quiet(t *testing.T, tap *rig.Tap) {
 	t.Helper()
 	before, since := -1, time.Now()
@@ -559,11 +558,10 @@ func hasNote(c rig.Command) bool {
 	})
 }
 
-// A count of a round that is over does not touch the next one, nor does what is delivered
-// late of a set or a deletion.
+// A late count of a round that is over does not affect the next round, and neither does a late set or deletion.
 func TestLatchDelayedOperations(t *testing.T) {
 	server := rig.Shared()
-	second := func(name string) rig.Match { // what changes the latch has a note, with a number
+	second := func(name string) rig.Match { // a command that changes the latch has a note with a number
 		return func(c rig.Command) bool { return rig.Mentions(name)(c) && hasNote(c) }
 	}
 	for what, each := range map[string]func(ctx context.Context, latch *latchkey.CountDownLatch) (any, error){
@@ -626,8 +624,8 @@ func TestLatchDelayedOperations(t *testing.T) {
 	})
 }
 
-// At the end of its time to live a latch frees whoever awaits it, with an error; and says
-// so to whoever comes later. A participant that died does not keep others waiting.
+// At the end of its time to live a latch frees its awaiters with an error, and later calls return that error too. A
+// participant that died does not keep others waiting.
 func TestLatchExpires(t *testing.T) {
 	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()
@@ -659,7 +657,7 @@ func TestLatchExpires(t *testing.T) {
 	assert.NoError(t, latch.Await(within(t, soon)))
 }
 
-// Who waits until somebody sets the count awaits the first round that then begins.
+// A caller that waits until somebody sets the count awaits the first round that begins then.
 func TestLatchAwaitSet(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -695,12 +693,12 @@ func TestLatchAwaitSet(t *testing.T) {
 	setLatch(t, latch, 1)
 	rig.Await(t, soon, "it is woken by the set", held.Arrived)
 	countDown(t, latch, 0)
-	setLatch(t, latch, 1) // before it has looked
+	setLatch(t, latch, 1) // before it has queried
 	held.Release()
 	assert.NoError(t, rig.Await(t, 2*time.Second, "the awaiter of the first round", opened))
 }
 
-// What Redisson does is done here by hand: its commands and its messages.
+// The test sends Redisson's commands and messages by hand.
 func TestLatchOfRedisson(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
@@ -732,7 +730,7 @@ func TestLatchOfRedisson(t *testing.T) {
 	javaCounts()
 	require.NoError(t, rig.Await(t, 2*time.Second, "the awaiter", second))
 
-	setLatch(t, latch, 2) // ours, and both count
+	setLatch(t, latch, 2) // set by this library, and both count
 	javaCounts()
 	assert.Equal(t, 1, left(t, latch))
 	third := awaitInBackground(within(t, soon), latch)
@@ -743,12 +741,12 @@ func TestLatchOfRedisson(t *testing.T) {
 	assert.Zero(t, left(t, latch), "set to nothing")
 	assert.NoError(t, latch.Await(within(t, soon)))
 	setLatch(t, latch, 1)
-	admin.Do("DEL", name) // its delete; its message wakes nobody of its own, but ours
+	admin.Do("DEL", name) // its delete; the message wakes our awaiters, but none of its own
 	admin.Publish(latchChannelOf(name), "1")
 	assert.NoError(t, latch.Await(within(t, soon)))
 }
 
-// quietFor checks that a call does not end for a moment.
+// quietFor checks that a call does not end for 100 ms.
 func quietFor(t *testing.T, call <-chan error) {
 	t.Helper()
 	rig.Throughout(t, 100*time.Millisecond, "it waits", func() error {
@@ -759,7 +757,7 @@ func quietFor(t *testing.T, call <-chan error) {
 	})
 }
 
-// Out of memory a latch cannot be set, and can be counted down, awaited and deleted.
+// On a server that is out of memory a latch cannot be set, but it can be counted down, awaited and deleted.
 func TestLatchOutOfMemory(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	server, ctx := rig.Fresh(t), t.Context()
@@ -790,7 +788,7 @@ func TestLatchOutOfMemory(t *testing.T) {
 	assert.True(t, deleted)
 }
 
-// Close ends whoever awaits, and leaves no goroutine.
+// Close ends all awaiters and leaves no goroutine.
 func TestLatchClose(t *testing.T) {
 	server := rig.Fresh(t)
 	admin := rig.NewAdmin(t, server)
@@ -818,7 +816,7 @@ func TestLatchClose(t *testing.T) {
 	assert.NoError(t, goleak.Find(before))
 }
 
-// Ten thousand awaiters of one client cost, while they wait, what one costs.
+// Ten thousand awaiters of one client cost as much as one while they wait.
 func TestLatchAwaitersCostWhatOneCosts(t *testing.T) {
 	rig.Long(t)
 	rig.Need(t, rig.Stats, rig.Speed)
@@ -828,7 +826,7 @@ func TestLatchAwaitersCostWhatOneCosts(t *testing.T) {
 	waiting := connectVia(t, server, tap.Addr()).NewCountDownLatch(latch.Name())
 	results := make(chan error, many)
 	ctx := within(t, 2*time.Minute)
-	for n := 0; n < many; n += many / 20 { // few enough at once for none to run out of its budget
+	for n := 0; n < many; n += many / 20 { // few enough at once that none exhausts its budget
 		for range many / 20 {
 			go func() { results <- waiting.Await(ctx) }()
 		}
@@ -840,11 +838,11 @@ func TestLatchAwaitersCostWhatOneCosts(t *testing.T) {
 		})
 	}
 	idle := math.Inf(1)
-	for i := 0; i < 10 && idle >= 5; i++ { // on a busy machine some look again before they rest
+	for i := 0; i < 10 && idle >= 5; i++ { // on a busy machine some query again before they rest
 		quiet(t, tap)
 		tap.Forget()
 		start := time.Now()
-		rest(3 * time.Second) // what is measured is a while
+		rest(3 * time.Second) // a rate is measured
 		idle = float64(len(mentioning(tap, latch.Name()))) / time.Since(start).Seconds()
 	}
 	start := time.Now()
@@ -866,7 +864,7 @@ func mentioning(tap *rig.Tap, name string) (found []rig.Command) {
 	return found
 }
 
-// In a cluster a latch works whatever its name, by message.
+// In a cluster a latch with any name opens by message.
 func TestCluster_latch(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)
@@ -882,7 +880,7 @@ func TestCluster_latch(t *testing.T) {
 				latch := a.NewCountDownLatch(name)
 				setLatch(t, latch, 1)
 				opened := awaitInBackground(within(t, byMessage), b.NewCountDownLatch(name))
-				rest(100 * time.Millisecond) // the slowest way to be parked
+				rest(100 * time.Millisecond) // the longest way to wait for a message
 				countDown(t, latch, 0)
 				require.NoError(t, rig.Await(t, byMessage/2, "the awaiter of "+name, opened))
 			}
@@ -890,7 +888,7 @@ func TestCluster_latch(t *testing.T) {
 	}
 }
 
-// The rights of docs/reference/latch.md are enough.
+// The rights listed in docs/reference/latch.md suffice.
 func TestLatchPermissions(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	server, ctx := rig.Fresh(t), t.Context()

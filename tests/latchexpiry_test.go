@@ -13,8 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// expiredUnseen has a round of two counts expire, of which "a" has made one, without any
-// look of this library at it.
+// expiredUnseen makes a round of two counts expire, one of which "a" has made, without any query of this library.
 func expiredUnseen(t *testing.T, admin *rig.Admin, latch *latchkey.CountDownLatch) {
 	t.Helper()
 	setLatch(t, latch, 2, latchkey.TTL(2*time.Second))
@@ -29,8 +28,8 @@ func expiredUnseen(t *testing.T, admin *rig.Admin, latch *latchkey.CountDownLatc
 	})
 }
 
-// A round expires, and nobody looks before Java sets the next one. That is another
-// round: who awaits it passes when it opens, and who has counted in the first counts.
+// A round expires, and there is no query before Java sets the next one. That is another round: its awaiters pass when
+// it opens, and a participant of the first round counts again.
 func TestLatchThatExpiredUnseenAndJavasNext(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Stats)
@@ -56,8 +55,8 @@ func TestLatchThatExpiredUnseenAndJavasNext(t *testing.T) {
 	assert.NoError(t, rig.Await(t, soon, "the awaiter", opened))
 }
 
-// Who awaits a round with an end is told of that, also if Java has begun the next one by
-// the time it looks.
+// An awaiter of a round with a TTL learns that it expired, even if Java has begun the next round before the awaiter's
+// query.
 func TestAwaiterOfARoundThatExpiredBeforeJavasNext(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -80,7 +79,7 @@ func TestAwaiterOfARoundThatExpiredBeforeJavasNext(t *testing.T) {
 	assert.ErrorIs(t, rig.Await(t, soon, "the awaiter", opened), latchkey.ErrGone)
 }
 
-// Also in the last millisecond of a round with an end a participant counts once.
+// A participant counts once even in the last millisecond of a round with a TTL.
 func TestParticipantsCountOnceUntilTheEnd(t *testing.T) {
 	rig.Need(t, rig.Speed)
 	latch := connect(t, rig.Shared()).NewCountDownLatch(rig.Name(t))

@@ -14,8 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// late is a re-entrant lock behind a tap that can hold replies back, and a client
-// beside it that sees what the server does.
+// late is a re-entrant lock behind a tap that can hold replies back, and the same lock of another client, which sees
+// what the server does.
 type late struct {
 	tap   *rig.Tap
 	lock  *latchkey.Lock
@@ -34,8 +34,7 @@ func newLate(t *testing.T, options latchkey.Options) late {
 // mine matches the commands that name the lock.
 func (l late) mine() rig.Match { return rig.Mentions(l.lock.Name()) }
 
-// A re-entry is executed, but its answer comes after the hold has ended. It must
-// not bring the hold back to life.
+// A re-entry is executed, but its reply arrives after the hold has ended. It must not revive the hold.
 func TestReentryAnsweredAfterTheLoss(t *testing.T) {
 	t.Parallel()
 	l := newLate(t, latchkey.Options{})
@@ -59,7 +58,7 @@ func TestReentryAnsweredAfterTheLoss(t *testing.T) {
 	require.ErrorIs(t, outer.Err(), latchkey.ErrLost)
 }
 
-// The same, with the client closed meanwhile: nothing is left behind.
+// The same with the client closed in between: nothing is left behind.
 func TestReentryAnsweredDuringClose(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	tap := rig.NewTap(t, server)
@@ -78,7 +77,7 @@ func TestReentryAnsweredDuringClose(t *testing.T) {
 	require.NoError(t, free(rig.NewAdmin(t, server), name)())
 }
 
-// An extension whose answer comes after the hold has ended is no success.
+// An extension whose reply arrives after the hold has ended fails.
 func TestExtensionAnsweredAfterTheLoss(t *testing.T) {
 	t.Parallel()
 	l := newLate(t, latchkey.Options{})
@@ -90,11 +89,10 @@ func TestExtensionAnsweredAfterTheLoss(t *testing.T) {
 	<-hold.Lost()
 	reply.Release()
 	require.ErrorIs(t, rig.Await(t, soon, "Extend", extended), latchkey.ErrNotHeld)
-	mustUnlock(t, mustLock(t, l.other)) // and not only after the minute
+	mustUnlock(t, mustLock(t, l.other)) // not only after the minute
 }
 
-// The contexts of a hold end when Unlock begins: the server may free the lock long
-// before it answers.
+// The contexts of a hold end when Unlock begins, because the server may free the lock long before its reply arrives.
 func TestContextsEndBeforeTheLockIsFree(t *testing.T) {
 	l := newLate(t, latchkey.Options{})
 	hold := mustLock(t, l.lock)
@@ -109,8 +107,8 @@ func TestContextsEndBeforeTheLockIsFree(t *testing.T) {
 	mustUnlock(t, next)
 }
 
-// A release that has to wait for another command of the hold has begun all the
-// same: when its budget is over, the hold is not renewed, and goes.
+// A release that waits for another command of the hold counts as begun: when its retry budget is over, the hold is no
+// longer renewed and ends.
 func TestUnlockBehindAStalledReentry(t *testing.T) {
 	t.Parallel()
 	l := newLate(t, latchkey.Options{Lease: 2 * time.Second, RetryBudget: 200 * time.Millisecond})
@@ -129,7 +127,7 @@ func TestUnlockBehindAStalledReentry(t *testing.T) {
 	require.Error(t, outer.Err())
 }
 
-// Re-entries and extensions shorter than the lease do not put its renewal off.
+// Re-entries and extensions shorter than the lease do not delay its renewal.
 func TestShortReentriesDoNotStarveRenewal(t *testing.T) {
 	t.Parallel()
 	l := newLate(t, latchkey.Options{Lease: 3 * time.Second})
@@ -151,7 +149,7 @@ func mustLockUnder(ctx context.Context, t *testing.T, lock anyLock, options ...l
 	return hold
 }
 
-// What is undone of one acquisition of a guest does not touch its next one.
+// The undo of one acquisition of a guest does not affect its next one.
 func TestGuest_undo_spares_the_next_acquisition(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -166,7 +164,7 @@ func TestGuest_undo_spares_the_next_acquisition(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
 	reply.Release()
 	visit := mustLock(t, visitor, guest(t, hosting))
-	rest(500 * time.Millisecond) // for the undo of the first, several times
+	rest(500 * time.Millisecond) // enough for several undos of the first
 	mustUnlock(t, hosting)
 	_, err = third.TryLock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
@@ -174,8 +172,8 @@ func TestGuest_undo_spares_the_next_acquisition(t *testing.T) {
 	mustUnlock(t, visit)
 }
 
-// A guest that acquires anew by an owner whose hold was broken does not make the
-// old holder believe that it still holds.
+// A guest that acquires again with the owner of a broken hold does not make the old holder believe that it still holds
+// the lock.
 func TestGuest_does_not_revive_a_broken_hold(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -193,8 +191,7 @@ func TestGuest_does_not_revive_a_broken_hold(t *testing.T) {
 	mustUnlock(t, visit)
 }
 
-// A re-entry that reached its own limit is over for every method, and the outer
-// hold goes on.
+// A re-entry that reached its own MaxHold is over for every method, and the outer hold continues.
 func TestInnerMaxHold(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -223,7 +220,7 @@ func TestInnerMaxHold(t *testing.T) {
 	}, reentrant)
 }
 
-// Somebody else's data in the place of the lock: the hold is over, the data stays.
+// If foreign data has replaced the key of a lock, the hold is over and the data stays.
 func TestUnlockMeetsAnotherKindOfKey(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
@@ -239,8 +236,7 @@ func TestUnlockMeetsAnotherKindOfKey(t *testing.T) {
 	})
 }
 
-// While one caller waits for a connection to a silent server, another one's context
-// is obeyed.
+// A call obeys its context while another one waits for a connection to a silent server.
 func TestContextIsObeyedWhileAnotherDials(t *testing.T) {
 	rig.Need(t, rig.Process)
 	t.Parallel()
@@ -249,7 +245,7 @@ func TestContextIsObeyedWhileAnotherDials(t *testing.T) {
 	mustUnlock(t, mustLock(t, client.NewLock("job")))
 	server.Pause(t)
 	defer server.Resume(t)
-	rest(5 * time.Second) // the connection is given up
+	rest(5 * time.Second) // until the connection is given up
 	first := lockInBackground(within(t, 10*time.Second), client.NewLock("one"))
 	rest(100 * time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -262,8 +258,8 @@ func TestContextIsObeyedWhileAnotherDials(t *testing.T) {
 	mustUnlock(t, rig.Await(t, soon, "the first", first).hold)
 }
 
-// A server that is silent for longer than connections last does not end a wait
-// whose context lives (the library's own time-outs are not the caller's).
+// A server that is silent for longer than connections last does not end a wait whose context has not ended: timeouts of
+// the library are not timeouts of the caller.
 func TestWaitOutlastsASilentServer(t *testing.T) {
 	rig.Need(t, rig.Process)
 	t.Parallel()
@@ -285,8 +281,7 @@ func TestWaitOutlastsASilentServer(t *testing.T) {
 	mustUnlock(t, next.hold)
 }
 
-// A short stall in which many callers leave costs no hold: what keeps holds does not
-// queue behind those who want one.
+// A short stall in which many callers leave costs no hold: renewals do not queue behind acquisitions.
 func TestShortStallUnderLoad(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -309,7 +304,7 @@ func TestShortStallUnderLoad(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
-// A context that has ended already does not keep Close from releasing.
+// Close releases holds even if its context has already ended.
 func TestCloseUnderADeadContext(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	client, closeAll, err := dial(server, server.Addr(), latchkey.Options{})

@@ -20,7 +20,7 @@ import (
 // nowhere is an address at which nobody listens.
 const nowhere = "127.0.0.1:1"
 
-// lazily is a client that is made without a server, and a switch by which that comes up.
+// lazily returns a client that is made without a server, and a function that makes the server reachable.
 func lazily(t *testing.T, server *rig.Server, options latchkey.Options) (client *latchkey.Client, comesUp func()) {
 	t.Helper()
 	if server.Clustered() || server.Embedded() {
@@ -40,21 +40,21 @@ func lazily(t *testing.T, server *rig.Server, options latchkey.Options) (client 
 	return client, func() { up.Store(true) }
 }
 
-// notSent checks the error of a call for which no server was there.
+// notSent checks the error of a call that found no server.
 func notSent(t *testing.T, err error) {
 	t.Helper()
 	assert.ErrorIs(t, err, latchkey.ErrUnavailable)
 	assert.NotErrorIs(t, err, latchkey.ErrNotAcquired)
 	assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
-	if !strings.Contains(err.Error(), "there is no connection") { // yet, on a busy machine
+	if !strings.Contains(err.Error(), "there is no connection") { // not yet, on a busy machine
 		var network *net.OpError
 		assert.ErrorAs(t, err, &network, "the network error is in the chain")
 		assert.ErrorContains(t, err, nowhere)
 	}
 }
 
-// A client made while the server is down fails like one that has lost it, and works when
-// it is there, with the same locks.
+// A client made while the server is down fails like one that has lost its server. When the server is up, the client
+// works with the same locks.
 func TestLazyConnect(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -103,7 +103,7 @@ func TestLazyConnect_wakes_and_renews(t *testing.T) {
 	mustUnlock(t, got.hold)
 }
 
-// A server process that is started after the client.
+// A client connects to a server process that is started after it.
 func TestLazyConnect_before_the_server_starts(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process, rig.Single)
@@ -146,8 +146,8 @@ func TestLazyConnect_dials_at_the_first_use(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrClosed)
 }
 
-// A server that takes connections and does not answer holds nobody up beyond their budget,
-// however many there are.
+// A server that accepts connections and does not answer delays no call beyond its retry budget, however many calls
+// there are.
 func TestLazyConnect_to_a_silent_server(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Single)
@@ -161,7 +161,7 @@ func TestLazyConnect_to_a_silent_server(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, client.Close(within(t, soon))) })
 	lock, start := client.NewLock(rig.Name(t)), time.Now()
 	eachName(t, 100, 100, func(string) {
-		_, err := lock.TryLock(context.Background()) // of which the client of the library makes no goroutine
+		_, err := lock.TryLock(context.Background()) // for which the client of the library starts no goroutine
 		assert.ErrorIs(t, err, latchkey.ErrUnavailable)
 		assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
 	})

@@ -17,9 +17,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Every answer counts here, a refusal too: there must be an order of all calls in which an
-// object that works would have given just these. The calls do not wait, so that they are
-// short and the order is soon found.
+// Every reply counts here, even a refusal: there must be an order of all calls in which a correct object would give
+// exactly these replies. The calls do not wait, so that they are short and the order is found quickly.
 
 // record collects the calls of a history.
 type record[C any] struct {
@@ -35,7 +34,7 @@ func (r *record[C]) add(call C) {
 
 func now() int64 { return time.Now().UnixNano() }
 
-// everybody runs the same for several callers, which share two clients.
+// everybody calls run for several callers, which share two clients.
 func everybody(t *testing.T, run func(client *latchkey.Client, caller int) error) {
 	t.Helper()
 	clients := []*latchkey.Client{connect(t, rig.Shared()), connect(t, rig.Shared())}
@@ -67,7 +66,7 @@ func TestLocksAreLinearizable(t *testing.T) {
 	})
 }
 
-// tryOnce tries a lock and releases it, and records both. It takes so many shares.
+// tryOnce tries to acquire n shares of a lock, releases them, and records both calls.
 func tryOnce(ctx context.Context, lock anyLock, n, caller int, calls *record[history.PermitCall]) error {
 	call := history.PermitCall{Key: lock.Name(), Caller: caller, What: history.Take, N: n, Begin: now()}
 	hold, err := lock.TryLock(ctx)
@@ -211,7 +210,7 @@ func TestLatchesAreLinearizable(t *testing.T) {
 	history.CheckLatch(t, calls.calls)
 }
 
-// latchCall makes one call, or none that counts: an Await that finds the latch closed.
+// latchCall makes one call. An Await that finds the latch closed does not count.
 func latchCall(ctx context.Context, latch *latchkey.CountDownLatch) (call history.LatchCall, err error) {
 	call.Begin = now()
 	switch rand.IntN(5) {
@@ -227,7 +226,7 @@ func latchCall(ctx context.Context, latch *latchkey.CountDownLatch) (call histor
 	case 2:
 		err = latch.Await(ctx, latchkey.Wait(time.Millisecond))
 		if errors.Is(err, latchkey.ErrNotAcquired) || errors.Is(err, latchkey.ErrUnavailable) {
-			return call, nil // it is closed, or the answer took longer
+			return call, nil // it is closed, or the reply took longer
 		}
 		call.What = history.LatchAwait
 	default:

@@ -16,14 +16,14 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// The link goes silent at a random moment while a renewed lock is held. Every time
-// the hold's context ends before another client has the lock.
+// The link goes silent at a random time while a renewed lock is held. The context of the hold always ends before
+// another client acquires the lock.
 func TestSilentCutIsNoticedInTime(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		runs, lanes, server := max(rig.Sized(50), 10), 10, lone(t)
 		if server.Clustered() {
-			lanes = 5 // to open a client takes more there, and has to be done within the lease
+			lanes = 5 // opening a client takes longer there, and must be done within the lease
 		}
 		var mu sync.Mutex
 		var margins []time.Duration
@@ -55,7 +55,7 @@ func TestSilentCutIsNoticedInTime(t *testing.T) {
 	}, func(k kind) bool { return k.name != spinKind.name && k.name != fencedKind.name })
 }
 
-// cutOnce returns how long before the next acquisition the first holder knew.
+// cutOnce returns how long before the next acquisition the first holder learned of the loss.
 func cutOnce(t *testing.T, k kind, server *rig.Server, name string) (margin time.Duration, err error) {
 	t.Helper()
 	const lease = 700 * time.Millisecond
@@ -73,7 +73,7 @@ func cutOnce(t *testing.T, k kind, server *rig.Server, name string) (margin time
 	if next.err != nil {
 		return 0, next.err
 	}
-	defer func() { _ = next.hold.Unlock(context.Background()) }() // its lease is short, too
+	defer func() { _ = next.hold.Unlock(context.Background()) }() // its lease is short too
 	select {
 	case at := <-ended:
 		if cause := context.Cause(ctx); !errors.Is(cause, latchkey.ErrLost) {
@@ -85,10 +85,10 @@ func cutOnce(t *testing.T, k kind, server *rig.Server, name string) (margin time
 	}
 }
 
-// rest passes a random time, which is what the fault needs and no synchronisation.
+// rest waits for d. It gives a fault time to happen and is no synchronization.
 func rest(d time.Duration) { <-time.After(d) }
 
-// The server stops answering altogether. The hold ends by the client's own clock.
+// If the server stops answering, the hold ends by the client's own clock.
 func TestPausedServerEndsTheHold(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process)
@@ -115,8 +115,8 @@ func TestPausedServerEndsTheHold(t *testing.T) {
 	})
 }
 
-// A server that is stopped for less than a lease costs nobody anything. After more than
-// a lease the hold is over for everybody, and whoever has waited has the lock.
+// A server that is stopped for less than a lease costs no hold. After more than a lease the hold is lost, and a waiter
+// gets the lock.
 func TestServerStoppedForLessAndMoreThanALease(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
@@ -153,7 +153,7 @@ func TestServerStoppedForLessAndMoreThanALease(t *testing.T) {
 	})
 }
 
-// What the holder is told when the key goes away under it.
+// A holder whose key disappears learns of the loss at the next renewal.
 func TestVanishedKeyIsALoss(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -173,8 +173,8 @@ func TestVanishedKeyIsALoss(t *testing.T) {
 	})
 }
 
-// Another client held the lock in between: the first hold is lost for good, and
-// the other's is not touched by its renewal and its release.
+// If another client has acquired the lock in between, the first hold is lost for good. Its renewal and its release do
+// not affect the other hold.
 func TestRenewalNeverTakesAnothersHold(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -195,7 +195,7 @@ func TestRenewalNeverTakesAnothersHold(t *testing.T) {
 	})
 }
 
-// A lease that is fixed ends when it ends.
+// A hold with a fixed lease ends with the lease.
 func TestFixedLeaseEnds(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -217,8 +217,8 @@ func TestFixedLeaseEnds(t *testing.T) {
 	})
 }
 
-// A stuck worker under a limit: the context ends at the limit, the key is gone
-// soon after, and the renewals up to then kept it.
+// A stuck worker has a MaxHold: renewals keep the key until then, the context ends at the limit, and the key is gone
+// soon after.
 func TestMaxHold(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -241,7 +241,7 @@ func TestMaxHold(t *testing.T) {
 	})
 }
 
-// ForceUnlock by somebody else: the holder is told by its next renewal.
+// After ForceUnlock by another client the holder learns of the loss at its next renewal.
 func TestForceUnlockIsALoss(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {

@@ -14,8 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// undoBudget is how long an acquisition that failed may still stand on the server
-// once the link works again: far less than the lease.
+// undoBudget is how long a failed acquisition may remain on the server once the link works again: far less than the
+// lease.
 const undoBudget = 5 * time.Second
 
 var losses = []struct {
@@ -27,9 +27,8 @@ var losses = []struct {
 	{"request lost", rig.CutRequest},
 }
 
-// The reply of the n-th command is lost, for every n of a run that locks, enters
-// again and unlocks. Whatever the caller was told is true, and what failed is
-// undone.
+// The reply of the n-th command is lost, for every n of a run that locks, re-enters and unlocks. Everything that the
+// caller learned is true, and what failed is undone.
 func TestNthReplyLost(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
@@ -59,7 +58,7 @@ func loseNth(t *testing.T, k kind, n int, loss rig.Loss) {
 	t.Logf("%s: lock, enter, leave, unlock say %v", command.Name(), r.outcome)
 }
 
-// lossRun is a client behind a tap, and an admin who knows the truth.
+// lossRun is a client behind a tap, and an admin that sees the state of the server.
 type lossRun struct {
 	t       *testing.T
 	kind    kind
@@ -70,7 +69,7 @@ type lossRun struct {
 	outcome outcome
 }
 
-// outcome is what the caller was told by each step.
+// outcome is the result of each step.
 type outcome struct{ lock, enter, leave, unlock error }
 
 var allFine outcome
@@ -117,13 +116,13 @@ func (r *lossRun) enterAndLeave(ctx context.Context) {
 	r.released(r.outcome.leave, 1)
 }
 
-// counts checks what stands on the server right now.
+// counts checks the current hold count on the server.
 func (r *lossRun) counts(want int64) {
 	r.t.Helper()
 	require.Equal(r.t, want, countInRedis(r.t, r.admin, r.name), "hold count in Redis")
 }
 
-// comesToCount checks that what failed is undone.
+// comesToCount waits until the server has this hold count, because what failed is undone.
 func (r *lossRun) comesToCount(want int64) {
 	r.t.Helper()
 	rig.Eventually(r.t, undoBudget, "the undo", func() error {
@@ -142,8 +141,8 @@ func (r *lossRun) failed(hold *latchkey.Hold, err error, want int64) {
 	r.comesToCount(want)
 }
 
-// released checks an Unlock: with nil the count is right at once, with an unknown
-// outcome it becomes right; any other error would be a lie.
+// released checks an Unlock: after nil the count is correct at once, and after an unknown outcome it becomes correct.
+// Any other error would be wrong.
 func (r *lossRun) released(err error, want int64) {
 	r.t.Helper()
 	if err == nil {
@@ -154,8 +153,7 @@ func (r *lossRun) released(err error, want int64) {
 	r.comesToCount(want)
 }
 
-// A waiter's replies are lost, one by one, while another client holds the lock and
-// then lets it go.
+// A waiter's replies are lost one by one, while another client holds the lock and then releases it.
 func TestNthReplyLostWhileWaiting(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
@@ -190,18 +188,18 @@ func loseNthOfWaiter(t *testing.T, k kind, n int, loss rig.Loss) {
 	r.released(got.hold.Unlock(context.Background()), 0)
 }
 
-// The caller gives up before the reply comes. The lock that it then has without
-// knowing is undone, long before its lease ends.
+// The caller gives up before the reply arrives. The lock that it holds without knowing is undone long before its lease
+// ends.
 func TestReplyTooLateForTheCaller(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		r := newLossRun(t, k)
-		mustUnlock(t, mustLock(t, r.lock)) // the server knows the script, or its first reply would be that
+		mustUnlock(t, mustLock(t, r.lock)) // the server knows the script
 		held := r.tap.HoldReply(rig.Mentions(r.name))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		caller := lockInBackground(ctx, r.lock)
 		rig.Await(t, soon, "the reply at the tap", held.Arrived)
-		r.counts(1) // executed, and the caller does not know
+		r.counts(1) // executed, unknown to the caller
 		cancel()
 		got := rig.Await(t, soon, "the caller", caller)
 		require.ErrorIs(t, got.err, context.Canceled)
@@ -213,9 +211,8 @@ func TestReplyTooLateForTheCaller(t *testing.T) {
 	})
 }
 
-// An acquisition is executed after the caller has given up, and after the first
-// undo: a packet that was late on a connection of which nobody knows any more. It
-// is undone all the same.
+// An acquisition is executed after the caller gave up, and after the first undo, like a late packet on a forgotten
+// connection. It is undone nevertheless.
 func TestAcquisitionExecutedAfterItsUndo(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -231,8 +228,7 @@ func TestAcquisitionExecutedAfterItsUndo(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, rig.Await(t, soon, "the caller", caller).err, context.Canceled)
 
-		// One undo gets through, and the acquisition comes after it. The undo is repeated: no
-		// other one may come between.
+		// One undo succeeds, and the acquisition is executed after it. The undo is repeated, but refused until then.
 		undo := r.tap.HoldReply(func(c rig.Command) bool {
 			return rig.Mentions(r.name)(c) && !slices.Equal(c.Args[:2], acquisition.Args[:2]) // another script
 		})
@@ -248,14 +244,13 @@ func TestAcquisitionExecutedAfterItsUndo(t *testing.T) {
 	})
 }
 
-// warmUp brings the scripts of a kind to the shared server.
+// warmUp loads the scripts of a kind on the shared server.
 func warmUp(t *testing.T, k kind) {
 	t.Helper()
 	mustUnlock(t, mustLock(t, k.open(connect(t, rig.Shared()), rig.Name(t))))
 }
 
-// A call that was sent twice counts once: the first reply is lost, the repetition
-// gets through.
+// A command that is sent twice counts once: the first reply is lost, and the retry succeeds.
 func TestRepeatedCommandsCountOnce(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		r := newLossRun(t, k)
@@ -273,15 +268,14 @@ func TestRepeatedCommandsCountOnce(t *testing.T) {
 	})
 }
 
-// Unlock was executed, its reply was lost, and it said so. "Unlock may be called
-// again to wait for it": no later call reports a loss, and in the end one says that
-// the lock was released.
+// Unlock was executed, but its reply was lost, and it returned ErrUnknownOutcome. "Unlock may be called again to wait
+// for it": no later call reports a loss, and in the end one confirms the release.
 func TestUnlockAgainAfterAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		for range 2 { // the background may be quicker, or the second call
+		for range 2 { // the background or the second call may be quicker
 			t.Run("", func(t *testing.T) {
 				t.Parallel()
 				r := newLossRun(t, k)
