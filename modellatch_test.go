@@ -150,8 +150,8 @@ func (m *latchModel) verdict(who, number string, opened bool) {
 		return // damage has made it unknown
 	}
 	for _, r := range rounds {
-		// A script knows only that Redisson ended the round. It does not even know that if the time of the round was over
-		// before anybody looked.
+		// A script knows only that Redisson ended the round. It does not even know that if the time of the round
+		// was over before anybody looked.
 		open := r.how == "open" || r.how == "deleted" && r.byJava
 		gone := r.how == "expired" || r.how == "deleted" && !r.byJava
 		unsure := r.byJava && r.ends > 0 && (r.seen == 0 || r.seen >= r.ends || r.replaced)

@@ -315,8 +315,8 @@ func (m *semaphoreModel) conclude(s *semaphoreClient) {
 	s.wanted = nil
 }
 
-// keeping is how long, in ms, a waiter may keep permits from others at most, no matter how many it wants, and even after
-// it has died.
+// keeping is how long, in ms, a waiter may keep permits from others at most, no matter how many it wants, and even
+// after it has died.
 const keeping = 120_000
 
 // acquired is the reference of sem_acquire.lua.

@@ -158,8 +158,8 @@ func TestLiveOwnerships_with_the_same_hash(t *testing.T) {
 	require.Empty(t, live.shards[7])
 }
 
-// The front may be gone when the time that it left to strangers is over. The next user of the wait queue is not woken by
-// that.
+// The front may be gone when the time that it left to strangers is over. The next user of the wait queue is not
+// woken by that.
 func TestWaitQueue_a_pause_for_strangers_outlives_all_users(t *testing.T) {
 	all := newWaitQueues(noHolds{})
 	q := all.use("job")

@@ -136,7 +136,8 @@ func (s rwScripts) unwrite(owner string, count int, waiting string) any {
 	return s.twice(rwWriteRelease, s.withQueue(), s.unwriteArgs(owner, count, waiting, "", "")...)
 }
 
-// unwriteArgs returns the arguments of the release of a write hold, with the entries of the owner and of the next owner.
+// unwriteArgs returns the arguments of the release of a write hold, with the entries of the owner and of the next
+// owner.
 func (s rwScripts) unwriteArgs(owner string, count int, waiting, own, next string) []string {
 	return []string{owner, strconv.Itoa(count), waiting, "PUBLISH", rwChannel(s.keys.key), "0",
 		own, next, "latchkey:{", "}", "1", "30000", presenceChannel(s.keys.key), "5000", s.keys.queue}

@@ -50,8 +50,8 @@ type client struct {
 	foreign bool  // subscribed to the channel of strangers
 }
 
-// state is everything: server, network, clients, and what the properties have to remember. Time and tokens are relative,
-// so that the number of states is finite.
+// state is everything: server, network, clients, and what the properties have to remember. Time and tokens are
+// relative, so that the number of states is finite.
 type state struct {
 	owner   owner // of the lock
 	ttl     uint8 // ticks until the lock expires

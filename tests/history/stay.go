@@ -1,6 +1,6 @@
-// Package history checks what the users of a lock, a semaphore or a latch have seen: whether a correct object could have
-// executed their calls one after another, each at some point between its beginning and its end. The search is that of
-// porcupine.
+// Package history checks what the users of a lock, a semaphore or a latch have seen: whether a correct object could
+// have executed their calls one after another, each at some point between its beginning and its end. The search is
+// that of porcupine.
 //
 // The users may be processes in any language. They take their times from one clock, that of the machine.
 package history

@@ -126,8 +126,8 @@ func TestMixedQueueWithDeadJava(t *testing.T) {
 	})
 }
 
-// A process of Redisson that died before a waiter of this library saw it listen may be listening elsewhere. It keeps its
-// places for up to five minutes, as among Java processes.
+// A process of Redisson that died before a waiter of this library saw it listen may be listening elsewhere. It
+// keeps its places for up to five minutes, as among Java processes.
 func TestDeadJavaThatNobodySaw(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {

@@ -64,8 +64,8 @@ func (s *storm) passed() int {
 	return s.passes
 }
 
-// A JVM is killed while its threads wait or one of them holds the lock. A waiter behind them waits for one lease and one
-// stale period in total, whatever Redisson's wait timeout is.
+// A JVM is killed while its threads wait or one of them holds the lock. A waiter behind them waits for one lease
+// and one stale period in total, whatever Redisson's wait timeout is.
 func TestKilledJVMInAStormOfFairWaiters(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {

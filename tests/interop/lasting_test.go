@@ -43,7 +43,8 @@ func (l lasting) prepare(t *testing.T, client *latchkey.Client) {
 	}
 }
 
-// goAcquire acquires with this library, and waits if wait is positive. Only the end of the client releases what it gets.
+// goAcquire acquires with this library, and waits if wait is positive. Only the end of the client releases what it
+// gets.
 func goAcquire(ctx context.Context, client *latchkey.Client, kind, name string, wait time.Duration) (err error) {
 	var lock latchkey.Locker
 	switch kind {

@@ -128,8 +128,8 @@ func TestLatchOpens(t *testing.T) {
 	})
 }
 
-// Java opens a latch, which removes it, before a process of this library comes. To that process the latch looks as if it
-// was never set. Await passes with UnsetIsOpen, and otherwise returns an error that names this option.
+// Java opens a latch, which removes it, before a process of this library comes. To that process the latch looks as
+// if it was never set. Await passes with UnsetIsOpen, and otherwise returns an error that names this option.
 func TestGoComesAfterJavaHasOpened(t *testing.T) {
 	t.Parallel()
 	eachGatehouse(t, func(t *testing.T, g *gatehouse) {

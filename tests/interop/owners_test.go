@@ -68,9 +68,9 @@ func TestOwnersByNumber(t *testing.T) {
 	})
 }
 
-// A process of this library may enter the hold of a Redisson thread. The lock is free when both have left, in whichever
-// order; Redisson takes the guest for a re-entry. Redisson's lease must not be shorter than the guest's, because it sets
-// the TTL of the lock.
+// A process of this library may enter the hold of a Redisson thread. The lock is free when both have left, in
+// whichever order; Redisson takes the guest for a re-entry. Redisson's lease must not be shorter than the guest's,
+// because it sets the TTL of the lock.
 func TestGuestOfJava(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {

@@ -116,7 +116,8 @@ func (a *analysis) learnCalls(fine, coarse *callgraph.Graph) {
 	})
 }
 
-// apart are functions of other packages that call their argument in a goroutine of its own, or leave the call to others.
+// apart are functions of other packages that call their argument in a goroutine of its own, or leave the call to
+// others.
 var apart = []string{"(*sync.WaitGroup).Go", "time.AfterFunc", "context.AfterFunc", "sync.OnceFunc"}
 
 // targets returns the functions with known code that a call calls before it returns. A function of another package
@@ -141,8 +142,8 @@ func (a *analysis) targets(site ssa.CallInstruction) (targets []*ssa.Function) {
 	return targets
 }
 
-// waitedFor reports whether a goroutine belongs to a group that is a variable of the function that starts it, which then
-// waits for it.
+// waitedFor reports whether a goroutine belongs to a group that is a variable of the function that starts it, which
+// then waits for it.
 func waitedFor(name string, args []ssa.Value) bool {
 	if name != "(*sync.WaitGroup).Go" {
 		return false
@@ -164,8 +165,8 @@ func literal(v ssa.Value) *ssa.Function {
 	return nil
 }
 
-// unknown reports whether a call calls code of the program or unknown code. The cancel functions and contexts of package
-// context, and rueidis, count as known: they do not call back before they return.
+// unknown reports whether a call calls code of the program or unknown code. The cancel functions and contexts of
+// package context, and rueidis, count as known: they do not call back before they return.
 func (a *analysis) unknown(site ssa.CallInstruction) bool {
 	c := site.Common()
 	if _, builtin := c.Value.(*ssa.Builtin); builtin || len(a.callees[site]) > 0 || c.StaticCallee() != nil {
