@@ -75,7 +75,7 @@ func after(queue []string, waiter string) []string {
 }
 
 // All notes are gone, and one waiter has lost its place as well. After all have tried again they are in the order
-// of their tickets, whoever tries first, and no waiter of Redisson has more of them ahead of it than before.
+// of their tickets, no matter which tries first, and no waiter of Redisson has more of them ahead of it than before.
 func TestFairScripts_order_after_an_eviction_of_the_notes(t *testing.T) {
 	for _, order := range []string{"G1 G2 G3 G4", "G4 G3 G2 G1", "G3 G1 G4 G2", "G2 G4 G1 G3"} {
 		t.Run(order, func(t *testing.T) {

@@ -23,7 +23,7 @@ type Fault int
 // The mistakes.
 const (
 	None               Fault = iota
-	GrantNotChecked          // a client takes a grant for whoever waits, not for the owner that it names
+	GrantNotChecked          // a client takes a grant for its current owner, whichever owner the grant names
 	OwnerUsedAgain           // the next acquisition waits under the owner of an acquisition that has given up
 	PassesInDoubt            // an ownership is passed on after its release was sent
 	PassesAfterTurn          // an ownership is passed on for as long as the lease lasts
@@ -33,7 +33,7 @@ const (
 	LeaseFromArrival         // the lease of a grant counts from when the message arrives
 	LeaseFromLastAsk         // the lease counts from the last ask, which may be later than the grant
 	RefusedMovesStamp        // the lease counts from the last ask that was refused
-	ReleaseOfAnyOwner        // a release frees the lock, whoever holds it
+	ReleaseOfAnyOwner        // a release frees the lock even if another owner holds it
 	RenewalRevives           // a renewal makes its owner the owner of a free lock
 	GrantKeepsEntry          // an owner that is granted the lock stays in the queue
 	NoOwnGrantSeen           // an ask does not see that its owner has the lock

@@ -15,7 +15,7 @@ func (m *Model) ask(s state, c message, yield func(state)) {
 		s.leaveQueue(c.owner)
 		s.own(c.owner, m.Lease, m.reserved(), m)
 		s.answerGranted(m, c)
-	case s.owner == nobody: // in order: the first gets it, whoever asks
+	case s.owner == nobody: // in order: the first gets it, no matter which owner asks
 		s.enqueue(m, c.owner)
 		m.grant(s, yield)
 		return // if the owner itself is first, the message is the answer
