@@ -93,7 +93,7 @@ func ExampleObject() {
 	// Output: semaphore 4 of 4 <nil>
 }
 
-// Kind says which kind of object a name is.
+// Kind says what kind of object a name belongs to.
 func ExampleKind() {
 	ctx := context.Background()
 	client, done := embedded()

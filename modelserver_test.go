@@ -191,7 +191,7 @@ func (s *modelServer) script(script modelScript, keys []string, args ...string) 
 	return s.do(script.words(s, keys, args)...)
 }
 
-// modelScript is such a script.
+// modelScript is a script that is not part of the library.
 type modelScript struct{ text, digest string }
 
 func newModelScript(text string) modelScript {

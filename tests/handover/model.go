@@ -43,7 +43,7 @@ const (
 	NoHint                   // nobody sends the first of the queue any message
 	NoHintOfGrant            // nobody notifies the first of the queue of a grant to the one before it
 	NoHintOnLeave            // nobody notifies the new first when the one before it gives up
-	CallDropped              // a client that is asked to ask while an ask is in flight forgets it
+	CallDropped              // a client forgets a hint that arrives while its ask is in flight
 	WaitsInLateRelease       // a release that frees nothing still lets the next owner wait
 	PlaceKeepsTime           // an owner that is put into the queue again keeps its first time
 	SparedNotHeeded          // nobody checks whether the release that lets the next owner wait ran without the queue
