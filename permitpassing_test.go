@@ -25,7 +25,7 @@ func TestPassPermits_to_a_front_that_gives_up(t *testing.T) {
 	require.False(t, q.passPermits(1), "nobody waits any more")
 }
 
-// So does a waiter that has come to the front and does not know it yet.
+// The same is true for a waiter that has come to the front and does not know it yet.
 func TestPassPermits_to_one_that_comes_to_the_front(t *testing.T) {
 	q, front := newPermitQueue(1)
 	next := &permitRequest{count: 1}

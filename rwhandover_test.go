@@ -75,7 +75,7 @@ func TestRWHandover_to_the_next_writer(t *testing.T) {
 	require.Greater(t, w.c.pttl(t, w.keys.key), int64(20000), "it asks for the whole lease")
 }
 
-// A writer whose client is gone is passed over if the releasing client has its next owner in line.
+// A writer whose client is gone is passed over, and the next owner of the releasing client gets the lock.
 func TestRWHandover_to_the_next_owner_of_the_client(t *testing.T) {
 	w := newWriters(t, ownerC)
 	require.Equal(t, []any{ownerA2, "0"}, w.release(ownerA, w.entry(ownerA2)), "nobody hears of the grant to the other")
